@@ -1,0 +1,32 @@
+/* Iterations: where a training step begins and ends. */
+#ifndef CAPU_INCLUDE_ITERATION_H
+#define CAPU_INCLUDE_ITERATION_H
+
+#include "capuchin/context.h"
+#include "capuchin/status.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/*
+ * Begins an iteration. Transient tensors become undefined. Waits for the end of the iteration
+ * before the last one, so that the host never runs further ahead than that.
+ *
+ * `label` tells iterations of different shape apart ("train", "validate"); copied; NULL: not told.
+ * Stream order: compute stream. Errors: WRONG_ORDER (one is open), NO_HOST_MEMORY, OP_FAILED,
+ * DEVICE_LOST.
+ */
+CAPU_API capu_status capu_iteration_begin(capu_context *context, const char *label);
+
+/*
+ * Ends the iteration; does not wait for it. Contents stay readable until the next one begins.
+ * Errors: WRONG_ORDER (none is open, or a segment or access is), NO_HOST_MEMORY, DEVICE_LOST.
+ */
+CAPU_API capu_status capu_iteration_end(capu_context *context);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

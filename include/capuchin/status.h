@@ -1,0 +1,66 @@
+/*
+ * Status codes: what every function of the library answers.
+ *
+ * 0 is success, errors are negative, and a value never changes its meaning. The codes are grouped
+ * by the recovery they ask for: -1.. fix the call, -20.. memory is short now, -40.. the device,
+ * -60.. files. The code says what kind of thing went wrong; which tensor, op, option or file it was
+ * stands in capu_last_error().
+ */
+#ifndef CAPU_INCLUDE_STATUS_H
+#define CAPU_INCLUDE_STATUS_H
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#if defined(__GNUC__)
+#define CAPU_API __attribute__((visibility("default")))
+#else
+#define CAPU_API
+#endif
+
+/* X(name, value, text). One list makes the enum, the names and the texts. */
+#define CAPU_STATUS_LIST(X)                                                            \
+    X(OK, 0, "success")                                                                \
+    /* The caller's mistake: fix the call. Nothing was changed. */                     \
+    X(INVALID, -1, "invalid argument")                                                 \
+    X(WRONG_STRUCT, -2, "a struct of another size, or newer than the library")         \
+    X(UNKNOWN_ADDRESS, -3, "not an address of this context")                           \
+    X(ALREADY_FREED, -4, "freed twice")                                                \
+    X(OUT_OF_RANGE, -5, "reaches past the end of an allocation")                       \
+    X(ZERO_BYTES, -6, "zero bytes")                                                    \
+    X(TOO_LARGE, -7, "a size that cannot be represented")                              \
+    X(WRONG_ORDER, -8, "called out of order")                                          \
+    X(UNDEFINED_READ, -9, "read before it was written")                                \
+    X(UNSUPPORTED, -10, "not supported")                                               \
+    /* Memory is short now: free something or raise the limit, then retry. */          \
+    X(OVER_BUDGET, -20, "does not fit the budget")                                     \
+    X(NO_HOST_MEMORY, -21, "host memory is full")                                      \
+    X(HOST_OVER_BUDGET, -22, "does not fit the host budget")                           \
+    X(NO_ADDRESS_SPACE, -23, "the address space or the number of mappings is used up") \
+    /* The device. */                                                                  \
+    X(NO_DEVICE, -40, "no such device here")                                           \
+    X(DEVICE_FAILED, -41, "a device call failed, and the context goes on")             \
+    X(DEVICE_LOST, -42, "the device failed: destroy the context")                      \
+    X(OP_FAILED, -43, "an op failed while running: destroy the context")               \
+    X(NOT_READY, -44, "not finished yet")                                              \
+    /* Files. */                                                                       \
+    X(FILE_FAILED, -60, "a file could not be read or written")                         \
+    X(BAD_FILE, -61, "a file is not what it should be")
+
+#define CAPU_STATUS_ENUMERATOR(name, value, text) CAPU_##name = value,
+typedef enum capu_status { CAPU_STATUS_LIST(CAPU_STATUS_ENUMERATOR) } capu_status;
+#undef CAPU_STATUS_ENUMERATOR
+
+/*
+ * The code's name ("CAPU_OVER_BUDGET") and its text ("does not fit the budget"). Constants, also
+ * for a value that is no code. Any thread.
+ */
+CAPU_API const char *capu_status_name(capu_status status);
+CAPU_API const char *capu_status_text(capu_status status);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

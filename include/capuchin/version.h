@@ -1,0 +1,23 @@
+/* The library's version. The major number is the soname. */
+#ifndef CAPU_INCLUDE_VERSION_H
+#define CAPU_INCLUDE_VERSION_H
+
+#include "capuchin/status.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define CAPU_VERSION_MAJOR 0
+#define CAPU_VERSION_MINOR 1
+#define CAPU_VERSION_PATCH 0
+#define CAPU_VERSION_STRING "0.1.0"
+
+/* The version of the library at run time, as CAPU_VERSION_STRING. A constant. Any thread. */
+CAPU_API const char *capu_version(void);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
