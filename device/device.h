@@ -1,0 +1,206 @@
+/*
+ * A device: one table of functions that everything above is written against.
+ *
+ * Three devices implement it (host, sim, cuda), and adaptors wrap any of them to limit, count,
+ * delay or fail calls. Callers use the device_... functions below, which check arguments; a slot of
+ * the table may rely on them.
+ *
+ * Every slot states what must hold before (pre) and what holds after success (post). On failure
+ * nothing has changed and outputs are untouched. Unless a slot says otherwise it may be called from
+ * one thread at a time; host_alloc and host_free may be called from a second thread meanwhile.
+ *
+ * Failure of running work: the first work that fails in flight stops the whole device. Nothing
+ * enqueued after it on its stream, and nothing that waits for it, is executed; waits return at once
+ * with the status of the failure; so does every later call that enqueues. device_failure tells it.
+ */
+#ifndef CAPU_DEVICE_DEVICE_H
+#define CAPU_DEVICE_DEVICE_H
+
+#include "capuchin/context.h"
+#include "capuchin/op.h"
+#include "capuchin/status.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* A page of physical device memory. Opaque; never DEVICE_NO_PAGE. */
+typedef uint64_t device_page;
+#define DEVICE_NO_PAGE UINT64_MAX
+
+struct device;
+struct device_event;
+
+/* What a stream is for: devices with copy engines, and the sim, choose by it. */
+enum device_engine { DEVICE_COMPUTE, DEVICE_D2H, DEVICE_H2D };
+
+/* Work for a stream. All pointers stay valid until the work is done. */
+struct device_work {
+    const char *name; /* for the text of device_failure */
+    capu_run_function run;
+    const void *arguments;
+    uint64_t duration_ns; /* what it takes on sim */
+};
+
+struct device_capabilities {
+    const char *name;         /* "host", "sim", "cuda"; adaptors keep the inner name */
+    uint64_t page_bytes;      /* the unit of map, in force */
+    uint64_t memory_bytes;    /* device memory there is: pages cannot hold more than this */
+    uint64_t d2h_bytes_per_s; /* link rates; 0: not known */
+    uint64_t h2d_bytes_per_s;
+    uint64_t copy_latency_ns;
+    bool is_simulated;   /* no memory behind the addresses */
+    bool runs_on_stream; /* `run` is called on the stream's thread and computes (host) */
+};
+
+/* What a device is made with; zero fields mean the device's default. */
+struct device_options {
+    uint64_t memory_bytes; /* device memory to offer: pages are created from this */
+    uint64_t page_bytes;   /* a power of two, a multiple of the machine's page */
+    uint64_t d2h_bytes_per_s;
+    uint64_t h2d_bytes_per_s;
+    uint64_t copy_latency_ns;
+};
+
+struct device_table {
+    /* Pre: no stream or event of it is in use. Frees the device; pages, ranges and host memory that
+       were not given back go with it. */
+    void (*destroy)(struct device *device);
+
+    /* Post: *page is one page of page_bytes, contents undefined. OVER_BUDGET: no memory left on the
+       device; NO_HOST_MEMORY (host). */
+    capu_status (*page_create)(struct device *device, device_page *page);
+    /* Pre: the page is mapped nowhere. */
+    void (*page_destroy)(struct device *device, device_page page);
+
+    /* Pre: bytes is a multiple of page_bytes. Post: *address, aligned to page_bytes, is reserved
+       and touching it faults. NO_ADDRESS_SPACE. */
+    capu_status (*range_reserve)(struct device *device, uint64_t bytes, void **address);
+    /* Pre: exactly a reserved range, nothing mapped in it. */
+    void (*range_release)(struct device *device, void *address, uint64_t bytes);
+
+    /* Pre: address lies in a reserved range, is aligned to page_bytes, and count pages from it are
+       unmapped. A page may be mapped at several addresses (aliasing).
+       Post: the pages are accessible there, in order. All or nothing. NO_ADDRESS_SPACE: the number
+       of mappings is used up. */
+    capu_status (*map)(struct device *device, void *address, const device_page *pages,
+                       size_t count);
+    /* Pre: count pages from address are mapped, whole mappings of earlier calls (one or several
+       adjacent ones), and all work that touches them has finished. Post: touching them faults. */
+    capu_status (*unmap)(struct device *device, void *address, size_t count);
+
+    /* Post: *address is bytes of host memory that copies can use asynchronously. Second thread
+       allowed. NO_HOST_MEMORY. */
+    capu_status (*host_alloc)(struct device *device, uint64_t bytes, void **address);
+    void (*host_free)(struct device *device, void *address, uint64_t bytes);
+
+    /* Post: *stream runs its work in order, beside other streams. */
+    capu_status (*stream_create)(struct device *device, enum device_engine engine,
+                                 capu_stream *stream);
+    /* Waits for its work first. */
+    void (*stream_destroy)(struct device *device, capu_stream stream);
+    /* Waits for all work of the stream. OP_FAILED, DEVICE_LOST. */
+    capu_status (*stream_synchronize)(struct device *device, capu_stream stream);
+
+    /* Post: *event counts as reached until it is first recorded. */
+    capu_status (*event_create)(struct device *device, bool with_timing,
+                                struct device_event **event);
+    /* Pre: nothing waits for it. */
+    void (*event_destroy)(struct device *device, struct device_event *event);
+    /* Post: the event is reached when all work now in the stream has finished; an earlier recording
+       is forgotten, but streams already told to wait for it still do. */
+    capu_status (*event_record)(struct device *device, struct device_event *event,
+                                capu_stream stream);
+    /* OK if reached, NOT_READY if not. */
+    capu_status (*event_query)(struct device *device, struct device_event *event);
+    /* The host waits until it is reached. */
+    capu_status (*event_wait)(struct device *device, struct device_event *event);
+    /* Later work of the stream waits until the newest recording is reached. */
+    capu_status (*stream_follow)(struct device *device, capu_stream stream,
+                                 struct device_event *event);
+    /* Pre: both were made with timing, recorded and reached. Post: *ns is the time from the first
+       to the second on the device. */
+    capu_status (*event_elapsed)(struct device *device, struct device_event *from,
+                                 struct device_event *to, uint64_t *ns);
+
+    /* Copies of any alignment; source and target stay valid until the copy is done. `copy_out`
+       takes device memory to host memory, `copy_in` the other way, `copy_within` device to device.
+     */
+    capu_status (*copy_out)(struct device *device, capu_stream stream, void *to, const void *from,
+                            uint64_t bytes);
+    capu_status (*copy_in)(struct device *device, capu_stream stream, void *to, const void *from,
+                           uint64_t bytes);
+    capu_status (*copy_within)(struct device *device, capu_stream stream, void *to,
+                               const void *from, uint64_t bytes);
+    /* Sets every byte to `byte`. */
+    capu_status (*fill)(struct device *device, capu_stream stream, void *to, unsigned char byte,
+                        uint64_t bytes);
+
+    /* Runs work on the stream. On cuda `run` is called now and enqueues; its failure is OP_FAILED
+       from this call and stops nothing. On host it is called on the stream's thread; its failure is
+       a failure in flight. On sim it is not called. */
+    capu_status (*run)(struct device *device, capu_stream stream, const struct device_work *work);
+
+    /* The device's clock as the host sees it: monotonic on host and cuda, virtual on sim. */
+    uint64_t (*now_ns)(struct device *device);
+
+    /* OK while the device works; else the status of its failure, with a text naming the work. Any
+       thread. `text` may be NULL. */
+    capu_status (*failure)(struct device *device, char *text, size_t text_bytes);
+};
+
+/* The head of every device; the rest of its struct is its own. */
+struct device {
+    const struct device_table *table;
+    struct device_capabilities capabilities;
+};
+
+/*
+ * The devices. On failure *device is untouched, and `text` (may be NULL) says what is wrong.
+ * INVALID (page size), OVER_BUDGET (more memory than there is), NO_ADDRESS_SPACE (more pages than
+ * the machine has mappings), NO_DEVICE, NO_HOST_MEMORY.
+ */
+capu_status host_device_create(const struct device_options *options, struct device **device,
+                               char *text, size_t text_bytes);
+capu_status sim_device_create(const struct device_options *options, struct device **device,
+                              char *text, size_t text_bytes);
+
+/* Argument checks, then the slot of the same name. Misuse is INVALID; enders accept NULL. */
+void device_destroy(struct device *device);
+capu_status device_page_create(struct device *device, device_page *page);
+void device_page_destroy(struct device *device, device_page page);
+capu_status device_range_reserve(struct device *device, uint64_t bytes, void **address);
+void device_range_release(struct device *device, void *address, uint64_t bytes);
+capu_status device_map(struct device *device, void *address, const device_page *pages,
+                       size_t count);
+capu_status device_unmap(struct device *device, void *address, size_t count);
+capu_status device_host_alloc(struct device *device, uint64_t bytes, void **address);
+void device_host_free(struct device *device, void *address, uint64_t bytes);
+capu_status device_stream_create(struct device *device, enum device_engine engine,
+                                 capu_stream *stream);
+void device_stream_destroy(struct device *device, capu_stream stream);
+capu_status device_stream_synchronize(struct device *device, capu_stream stream);
+capu_status device_event_create(struct device *device, bool with_timing,
+                                struct device_event **event);
+void device_event_destroy(struct device *device, struct device_event *event);
+capu_status device_event_record(struct device *device, struct device_event *event,
+                                capu_stream stream);
+capu_status device_event_query(struct device *device, struct device_event *event);
+capu_status device_event_wait(struct device *device, struct device_event *event);
+capu_status device_stream_follow(struct device *device, capu_stream stream,
+                                 struct device_event *event);
+capu_status device_event_elapsed(struct device *device, struct device_event *from,
+                                 struct device_event *to, uint64_t *ns);
+capu_status device_copy_out(struct device *device, capu_stream stream, void *to, const void *from,
+                            uint64_t bytes);
+capu_status device_copy_in(struct device *device, capu_stream stream, void *to, const void *from,
+                           uint64_t bytes);
+capu_status device_copy_within(struct device *device, capu_stream stream, void *to,
+                               const void *from, uint64_t bytes);
+capu_status device_fill(struct device *device, capu_stream stream, void *to, unsigned char byte,
+                        uint64_t bytes);
+capu_status device_run(struct device *device, capu_stream stream, const struct device_work *work);
+uint64_t device_now_ns(struct device *device);
+capu_status device_failure(struct device *device, char *text, size_t text_bytes);
+
+#endif
