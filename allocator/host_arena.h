@@ -1,0 +1,63 @@
+/*
+ * Host arena: the pinned host memory that evicted tensors live in.
+ *
+ * Exact sizes (rounded to 64 bytes, never to powers of two), best fit with coalescing inside
+ * chunks. A block may consist of several extents, so that free bytes are never unusable. Chunks are
+ * added by host_arena_grow, which may be called from another thread, since pinning blocks; their
+ * sum never exceeds the budget. Guarded by a lock of its own, never held over host_alloc or a wait.
+ */
+#ifndef CAPU_ALLOCATOR_HOST_ARENA_H
+#define CAPU_ALLOCATOR_HOST_ARENA_H
+
+#include "device/device.h"
+#include "device/lane.h"
+
+struct host_arena;
+
+struct host_extent {
+    void *address;
+    uint64_t bytes;
+};
+
+/* Host memory for one tensor: its bytes lie in the extents in order. Zeroed: no block. The sum of
+   the extents' bytes is the unrounded size that was asked for. */
+struct host_block {
+    struct host_extent first; /* the common case needs no more */
+    struct host_extent *more; /* extent_count - 1 of them; owned by the arena */
+    size_t extent_count;
+};
+
+/* `budget_bytes` is a hard limit on the chunks' sum; UINT64_MAX: none. NO_HOST_MEMORY. */
+capu_status host_arena_create(struct device *device, uint64_t budget_bytes,
+                              struct host_arena **out);
+
+/* Frees all chunks. Pre: all copies have finished. NULL is fine. */
+void host_arena_destroy(struct host_arena *arena);
+
+/*
+ * Takes a block of `bytes`. Does not grow the arena. The caller orders its copy into the block
+ * behind nothing: blocks are handed out only when the position they were given back with is past.
+ * NOT_READY: no room now; grow, or wait for host_arena_oldest. NO_HOST_MEMORY.
+ */
+capu_status host_arena_take(struct host_arena *arena, uint64_t bytes, struct host_block *block);
+
+/* Gives a block back; its memory may be reused once `after` is past. Zeroes *block. */
+void host_arena_give(struct host_arena *arena, struct host_block *block,
+                     struct lane_position after);
+
+/* Whether a block given back still waits for its position, and the oldest such position. */
+bool host_arena_oldest(struct host_arena *arena, struct lane_position *position);
+
+/*
+ * Adds a chunk of at least `bytes`, more if the usual chunk is larger and the budget allows. Any
+ * thread. HOST_OVER_BUDGET: fewer than `bytes` are left in the budget; NO_HOST_MEMORY.
+ */
+capu_status host_arena_grow(struct host_arena *arena, uint64_t bytes);
+
+/* Bytes in chunks; bytes in blocks now (given back and waiting counts as free). Any thread. */
+uint64_t host_arena_chunk_bytes(struct host_arena *arena);
+uint64_t host_arena_used_bytes(struct host_arena *arena);
+
+bool host_arena_validate(struct host_arena *arena, const char **what);
+
+#endif

@@ -1,0 +1,40 @@
+/*
+ * Ranges: device addresses, in whole pages, without anything behind them.
+ *
+ * Addresses come from large reservations, best fit with coalescing, so that programs whose sizes
+ * change do not use the address space up. A range given back rests until ranges_settle (the end of
+ * the iteration): a replay might still write there.
+ * Owned by the context's thread.
+ */
+#ifndef CAPU_ALLOCATOR_RANGES_H
+#define CAPU_ALLOCATOR_RANGES_H
+
+#include "device/device.h"
+
+struct ranges;
+
+/* NO_HOST_MEMORY. */
+capu_status ranges_create(struct device *device, struct ranges **out);
+
+/* Releases all reservations. Pre: nothing is mapped in them. NULL is fine. */
+void ranges_destroy(struct ranges *ranges);
+
+/* Takes a range of `page_count` pages. NO_ADDRESS_SPACE, NO_HOST_MEMORY. */
+capu_status ranges_take(struct ranges *ranges, size_t page_count, void **address);
+
+/* Takes exactly this range if all of it is free and rested; NOT_READY if not. */
+capu_status ranges_take_at(struct ranges *ranges, void *address, size_t page_count);
+
+/* Gives back a range as it was taken. Pre: nothing is mapped in it, or the caller unmaps it before
+   ranges_settle. NO_HOST_MEMORY never: room for it was made by the take. */
+void ranges_give(struct ranges *ranges, void *address, size_t page_count);
+
+/* Ranges given back before this call may be taken again. */
+void ranges_settle(struct ranges *ranges);
+
+/* Whether the address lies in any reservation, taken or not. Any answer is cheap. */
+bool ranges_contains(const struct ranges *ranges, const void *address);
+
+bool ranges_validate(const struct ranges *ranges, const char **what);
+
+#endif

@@ -1,0 +1,53 @@
+/*
+ * Slabs: small tensors, many to a page, always resident.
+ *
+ * A slab is one page of slots of one size, aligned to 256 bytes. A slot given back rests until
+ * slabs_settle (the end of the iteration), like a range. Small tensors are touched on the compute
+ * stream only, so a slot needs no position to be reused behind.
+ * Owned by the context's thread.
+ */
+#ifndef CAPU_ALLOCATOR_SLABS_H
+#define CAPU_ALLOCATOR_SLABS_H
+
+#include "allocator/pages.h"
+#include "allocator/ranges.h"
+
+struct slabs;
+
+/* The largest size a slab serves is half a page. NO_HOST_MEMORY. */
+capu_status slabs_create(struct device *device, struct pages *pages, struct ranges *ranges,
+                         struct slabs **out);
+
+/* Unmaps and gives back every slab. Pre: all work has finished. NULL is fine. */
+void slabs_destroy(struct slabs *slabs);
+
+/* Whether the next slabs_take of this size needs a free page from the pool. */
+bool slabs_needs_page(const struct slabs *slabs, size_t bytes);
+
+/* Takes a slot. OVER_BUDGET (no page is free in the pool: the caller makes room first),
+   NO_ADDRESS_SPACE, NO_HOST_MEMORY, DEVICE_FAILED. */
+capu_status slabs_take(struct slabs *slabs, size_t bytes, void **address);
+
+/* Takes exactly this slot if it is free, rested, and of the class this size gets; NOT_READY if not.
+ */
+capu_status slabs_take_at(struct slabs *slabs, void *address, size_t bytes);
+
+/* Gives a slot back; false if the address is no taken slot. */
+bool slabs_give(struct slabs *slabs, void *address);
+
+/* Slots given back before this call may be taken again. */
+void slabs_settle(struct slabs *slabs);
+
+/* Gives back the pages of slabs that are wholly free and rested. Pre: the compute stream has passed
+   the last use of their slots. Returns how many pages. */
+size_t slabs_trim(struct slabs *slabs);
+
+/* Start of the taken slot that holds the address (interior addresses too), NULL if none does. */
+void *slabs_find(const struct slabs *slabs, const void *address);
+
+/* Pages held by slabs. */
+size_t slabs_page_count(const struct slabs *slabs);
+
+bool slabs_validate(const struct slabs *slabs, const char **what);
+
+#endif
