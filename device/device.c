@@ -1,0 +1,211 @@
+/*
+ * The checking wrappers of device.h: arguments are checked here, once, so that no device needs to.
+ *
+ * What only a device can know (is this address reserved, is that page mapped) is checked by devices
+ * that keep books. Stateless; threads as device.h says.
+ */
+#include "device/device.h"
+
+/* Misuse is the caller's bug: a plain status, since there is no context to hang a text on. */
+#define GUARD(condition)         \
+    do {                         \
+        if (!(condition)) {      \
+            return CAPU_INVALID; \
+        }                        \
+    } while (0)
+
+static bool is_aligned(const struct device *device, const void *address)
+{
+    return ((uintptr_t)address & (device->capabilities.page_bytes - 1)) == 0;
+}
+
+/* Whether [address, address + bytes) is a range of memory at all. */
+static bool is_range(const void *address, uint64_t bytes)
+{
+    return address != NULL && bytes > 0 && bytes <= UINTPTR_MAX - (uintptr_t)address;
+}
+
+static bool is_page_range(const struct device *device, const void *address, size_t count)
+{
+    uint64_t page_bytes = device->capabilities.page_bytes;
+
+    return count > 0 && count <= UINT64_MAX / page_bytes && is_aligned(device, address) &&
+           is_range(address, count * page_bytes);
+}
+
+void device_destroy(struct device *device)
+{
+    if (device != NULL) {
+        device->table->destroy(device);
+    }
+}
+
+capu_status device_page_create(struct device *device, device_page *page)
+{
+    GUARD(device != NULL && page != NULL);
+    return device->table->page_create(device, page);
+}
+
+void device_page_destroy(struct device *device, device_page page)
+{
+    if (device != NULL && page != DEVICE_NO_PAGE) {
+        device->table->page_destroy(device, page);
+    }
+}
+
+capu_status device_range_reserve(struct device *device, uint64_t bytes, void **address)
+{
+    GUARD(device != NULL && address != NULL && bytes > 0);
+    GUARD((bytes & (device->capabilities.page_bytes - 1)) == 0);
+    return device->table->range_reserve(device, bytes, address);
+}
+
+void device_range_release(struct device *device, void *address, uint64_t bytes)
+{
+    if (device != NULL && address != NULL) {
+        device->table->range_release(device, address, bytes);
+    }
+}
+
+capu_status device_map(struct device *device, void *address, const device_page *pages, size_t count)
+{
+    GUARD(device != NULL && pages != NULL && is_page_range(device, address, count));
+    for (size_t index = 0; index < count; index++) {
+        GUARD(pages[index] != DEVICE_NO_PAGE);
+    }
+    return device->table->map(device, address, pages, count);
+}
+
+capu_status device_unmap(struct device *device, void *address, size_t count)
+{
+    GUARD(device != NULL && is_page_range(device, address, count));
+    return device->table->unmap(device, address, count);
+}
+
+capu_status device_host_alloc(struct device *device, uint64_t bytes, void **address)
+{
+    GUARD(device != NULL && address != NULL && bytes > 0);
+    return device->table->host_alloc(device, bytes, address);
+}
+
+void device_host_free(struct device *device, void *address, uint64_t bytes)
+{
+    if (device != NULL && address != NULL) {
+        device->table->host_free(device, address, bytes);
+    }
+}
+
+capu_status device_stream_create(struct device *device, enum device_engine engine,
+                                 capu_stream *stream)
+{
+    GUARD(device != NULL && stream != NULL);
+    GUARD(engine == DEVICE_COMPUTE || engine == DEVICE_D2H || engine == DEVICE_H2D);
+    return device->table->stream_create(device, engine, stream);
+}
+
+void device_stream_destroy(struct device *device, capu_stream stream)
+{
+    if (device != NULL && stream != NULL) {
+        device->table->stream_destroy(device, stream);
+    }
+}
+
+capu_status device_stream_synchronize(struct device *device, capu_stream stream)
+{
+    GUARD(device != NULL && stream != NULL);
+    return device->table->stream_synchronize(device, stream);
+}
+
+capu_status device_event_create(struct device *device, bool with_timing,
+                                struct device_event **event)
+{
+    GUARD(device != NULL && event != NULL);
+    return device->table->event_create(device, with_timing, event);
+}
+
+void device_event_destroy(struct device *device, struct device_event *event)
+{
+    if (device != NULL && event != NULL) {
+        device->table->event_destroy(device, event);
+    }
+}
+
+capu_status device_event_record(struct device *device, struct device_event *event,
+                                capu_stream stream)
+{
+    GUARD(device != NULL && event != NULL && stream != NULL);
+    return device->table->event_record(device, event, stream);
+}
+
+capu_status device_event_query(struct device *device, struct device_event *event)
+{
+    GUARD(device != NULL && event != NULL);
+    return device->table->event_query(device, event);
+}
+
+capu_status device_event_wait(struct device *device, struct device_event *event)
+{
+    GUARD(device != NULL && event != NULL);
+    return device->table->event_wait(device, event);
+}
+
+capu_status device_stream_follow(struct device *device, capu_stream stream,
+                                 struct device_event *event)
+{
+    GUARD(device != NULL && stream != NULL && event != NULL);
+    return device->table->stream_follow(device, stream, event);
+}
+
+capu_status device_event_elapsed(struct device *device, struct device_event *from,
+                                 struct device_event *to, uint64_t *ns)
+{
+    GUARD(device != NULL && from != NULL && to != NULL && ns != NULL);
+    return device->table->event_elapsed(device, from, to, ns);
+}
+
+capu_status device_copy_out(struct device *device, capu_stream stream, void *to, const void *from,
+                            uint64_t bytes)
+{
+    GUARD(device != NULL && stream != NULL && is_range(to, bytes) && is_range(from, bytes));
+    return device->table->copy_out(device, stream, to, from, bytes);
+}
+
+capu_status device_copy_in(struct device *device, capu_stream stream, void *to, const void *from,
+                           uint64_t bytes)
+{
+    GUARD(device != NULL && stream != NULL && is_range(to, bytes) && is_range(from, bytes));
+    return device->table->copy_in(device, stream, to, from, bytes);
+}
+
+capu_status device_copy_within(struct device *device, capu_stream stream, void *to,
+                               const void *from, uint64_t bytes)
+{
+    GUARD(device != NULL && stream != NULL && is_range(to, bytes) && is_range(from, bytes));
+    return device->table->copy_within(device, stream, to, from, bytes);
+}
+
+capu_status device_fill(struct device *device, capu_stream stream, void *to, unsigned char byte,
+                        uint64_t bytes)
+{
+    GUARD(device != NULL && stream != NULL && is_range(to, bytes));
+    return device->table->fill(device, stream, to, byte, bytes);
+}
+
+capu_status device_run(struct device *device, capu_stream stream, const struct device_work *work)
+{
+    GUARD(device != NULL && stream != NULL && work != NULL && work->name != NULL);
+    /* A trace driven through the sim has durations and no functions. */
+    GUARD(work->run != NULL || device->capabilities.is_simulated);
+    return device->table->run(device, stream, work);
+}
+
+uint64_t device_now_ns(struct device *device)
+{
+    return device == NULL ? 0 : device->table->now_ns(device);
+}
+
+capu_status device_failure(struct device *device, char *text, size_t text_bytes)
+{
+    GUARD(device != NULL && (text != NULL || text_bytes == 0));
+    return device->table->failure(device, text, text_bytes);
+}

@@ -1,0 +1,204 @@
+/* Lanes: see lane.h. */
+#include "device/lane.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Two iterations of a small program; larger ones double it a few times in their first iteration. */
+#define FIRST_CAPACITY 64
+
+static struct device_event **slot_of(const struct lane *lane, uint64_t sequence)
+{
+    return &lane->events[sequence % lane->capacity];
+}
+
+/* Remembers that the marks up to `sequence` are reached: streams run in order. */
+static void advance_done(struct lane *lane, uint64_t sequence)
+{
+    if (lane->done < sequence) {
+        lane->done = sequence;
+    }
+}
+
+/* Moves the live marks into a ring of twice the size. On failure nothing has changed. */
+static capu_status grow(struct lane *lane)
+{
+    size_t capacity = lane->capacity == 0 ? FIRST_CAPACITY : lane->capacity * 2;
+    struct device_event **events = calloc(capacity, sizeof(struct device_event *));
+
+    if (events == NULL) {
+        return CAPU_NO_HOST_MEMORY;
+    }
+    /* The ring is full, so its live marks name every old event once. */
+    for (uint64_t sequence = lane->retired + 1; sequence <= lane->marked; sequence++) {
+        events[sequence % capacity] = *slot_of(lane, sequence);
+    }
+    free(lane->events);
+    lane->events = events;
+    lane->capacity = capacity;
+    return CAPU_OK;
+}
+
+/* Makes room for one more mark. A lane without timing needs no event of a mark that is reached, so
+   it reuses those before it grows, even if nobody retires them. */
+static capu_status make_room(struct lane *lane)
+{
+    if (lane->marked - lane->retired < lane->capacity) {
+        return CAPU_OK;
+    }
+    if (!lane->with_timing && lane->capacity > 0) {
+        struct lane_position oldest = {lane, lane->retired + 1};
+
+        if (lane_is_past(oldest)) {
+            /* A failed device counts as past, but then the record that follows is refused. */
+            advance_done(lane, oldest.sequence);
+            lane->retired = lane->done;
+            return CAPU_OK;
+        }
+    }
+    return grow(lane);
+}
+
+capu_status lane_init(struct lane *lane, struct device *device, enum device_engine engine,
+                      capu_stream stream, bool with_timing)
+{
+    bool owns_stream = stream == NULL;
+
+    if (owns_stream) {
+        capu_status status = device_stream_create(device, engine, &stream);
+
+        if (status != CAPU_OK) {
+            return status;
+        }
+    }
+    memset(lane, 0, sizeof(*lane));
+    lane->device = device;
+    lane->stream = stream;
+    lane->owns_stream = owns_stream;
+    lane->with_timing = with_timing;
+    return CAPU_OK;
+}
+
+void lane_finish(struct lane *lane)
+{
+    if (lane == NULL || lane->device == NULL) {
+        return;
+    }
+    (void)device_stream_synchronize(lane->device, lane->stream);
+    for (size_t index = 0; index < lane->capacity; index++) {
+        device_event_destroy(lane->device, lane->events[index]);
+    }
+    free(lane->events);
+    if (lane->owns_stream) {
+        device_stream_destroy(lane->device, lane->stream);
+    }
+    memset(lane, 0, sizeof(*lane));
+}
+
+capu_status lane_mark(struct lane *lane, struct lane_position *position)
+{
+    struct device_event **slot;
+    capu_status status = make_room(lane);
+
+    if (status != CAPU_OK) {
+        return status;
+    }
+    slot = slot_of(lane, lane->marked + 1);
+    if (*slot == NULL) {
+        status = device_event_create(lane->device, lane->with_timing, slot);
+        if (status != CAPU_OK) {
+            return status;
+        }
+    }
+    status = device_event_record(lane->device, *slot, lane->stream);
+    if (status != CAPU_OK) {
+        return status;
+    }
+    lane->marked++;
+    position->lane = lane;
+    position->sequence = lane->marked;
+    return CAPU_OK;
+}
+
+bool lane_is_past(struct lane_position position)
+{
+    struct lane *lane = position.lane;
+    capu_status status;
+
+    if (lane == NULL || position.sequence <= lane->done) {
+        return true;
+    }
+    status = device_event_query(lane->device, *slot_of(lane, position.sequence));
+    if (status == CAPU_OK) {
+        advance_done(lane, position.sequence);
+    }
+    return status != CAPU_NOT_READY;
+}
+
+capu_status lane_wait(struct lane_position position)
+{
+    struct lane *lane = position.lane;
+    capu_status status;
+
+    if (lane == NULL) {
+        return CAPU_OK;
+    }
+    if (position.sequence <= lane->done) {
+        return device_failure(lane->device, NULL, 0);
+    }
+    status = device_event_wait(lane->device, *slot_of(lane, position.sequence));
+    if (status == CAPU_OK) {
+        advance_done(lane, position.sequence);
+    }
+    return status;
+}
+
+capu_status lane_follow(struct lane *lane, struct lane_position position)
+{
+    if (position.lane == lane || lane_is_past(position)) {
+        return CAPU_OK;
+    }
+    return device_stream_follow(lane->device, lane->stream,
+                                *slot_of(position.lane, position.sequence));
+}
+
+/* Whether the position's event is still there, reached, and knows its time. */
+static bool has_time(struct lane_position position)
+{
+    const struct lane *lane = position.lane;
+
+    return lane != NULL && lane->with_timing && position.sequence > lane->retired &&
+           position.sequence <= lane->marked;
+}
+
+capu_status lane_elapsed_ns(struct lane_position from, struct lane_position to, uint64_t *ns)
+{
+    if (!has_time(from) || !has_time(to) || from.lane->device != to.lane->device) {
+        return CAPU_INVALID;
+    }
+    return device_event_elapsed(from.lane->device, *slot_of(from.lane, from.sequence),
+                                *slot_of(to.lane, to.sequence), ns);
+}
+
+capu_status lane_synchronize(struct lane *lane)
+{
+    capu_status status = device_stream_synchronize(lane->device, lane->stream);
+
+    if (status == CAPU_OK) {
+        advance_done(lane, lane->marked);
+    }
+    return status;
+}
+
+void lane_retire(struct lane_position position)
+{
+    struct lane *lane = position.lane;
+
+    if (lane == NULL || position.sequence > lane->marked) {
+        return;
+    }
+    advance_done(lane, position.sequence);
+    if (lane->retired < position.sequence) {
+        lane->retired = position.sequence;
+    }
+}
