@@ -1,0 +1,257 @@
+/*
+ * The host device: memory is a memfd, streams are threads. The default where there is no GPU.
+ *
+ * Page size. 64 KiB unless that makes more pages than half of the mappings the kernel allows this
+ * process; then the smallest power of two that does not. Half, because each page may need a mapping
+ * of its own and a hole beside it.
+ */
+#define _GNU_SOURCE
+#include "device/host.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+
+#define DEFAULT_PAGE_BYTES ((uint64_t)64 << 10)
+/* Mappings left to the program: its libraries, heap and threads use hundreds, big programs a few
+   thousand. */
+#define PROGRAM_MAPPINGS 4096
+#define USUAL_MAX_MAP_COUNT 65530
+
+__attribute__((format(printf, 4, 5))) static capu_status
+refuse(capu_status status, char *text, size_t text_bytes, const char *format, ...)
+{
+    if (text != NULL && text_bytes > 0) {
+        va_list arguments;
+
+        va_start(arguments, format);
+        vsnprintf(text, text_bytes, format, arguments);
+        va_end(arguments);
+    }
+    return status;
+}
+
+size_t host_mapping_limit(const struct host_machine *machine)
+{
+    return machine->mapping_count > 2 * PROGRAM_MAPPINGS ? machine->mapping_count - PROGRAM_MAPPINGS
+                                                         : machine->mapping_count / 2;
+}
+
+static uint64_t choose_page_bytes(const struct host_machine *machine, uint64_t memory_bytes)
+{
+    uint64_t page_bytes = DEFAULT_PAGE_BYTES;
+
+    while (page_bytes < machine->page_bytes ||
+           (memory_bytes / page_bytes > host_mapping_limit(machine) / 2 &&
+            page_bytes < (uint64_t)1 << 40)) {
+        page_bytes *= 2;
+    }
+    return page_bytes;
+}
+
+capu_status host_options_complete(const struct host_machine *machine,
+                                  struct device_options *options, char *text, size_t text_bytes)
+{
+    size_t limit = host_mapping_limit(machine);
+    uint64_t memory_bytes =
+        options->memory_bytes == 0 ? machine->memory_bytes : options->memory_bytes;
+    uint64_t page_bytes = options->page_bytes;
+
+    if (memory_bytes > machine->memory_bytes) {
+        return refuse(CAPU_OVER_BUDGET, text, text_bytes,
+                      "%" PRIu64 " bytes of device memory are more than the machine's %" PRIu64,
+                      memory_bytes, machine->memory_bytes);
+    }
+    if (page_bytes == 0) {
+        page_bytes = choose_page_bytes(machine, memory_bytes);
+    }
+    if ((page_bytes & (page_bytes - 1)) != 0 || page_bytes < machine->page_bytes) {
+        return refuse(CAPU_INVALID, text, text_bytes,
+                      "a page of %" PRIu64 " bytes is not a power of two of at least the machine's "
+                      "page, %" PRIu64,
+                      page_bytes, machine->page_bytes);
+    }
+    if (memory_bytes < page_bytes) {
+        return refuse(CAPU_OVER_BUDGET, text, text_bytes,
+                      "%" PRIu64 " bytes of device memory are less than one page of %" PRIu64,
+                      memory_bytes, page_bytes);
+    }
+    if (memory_bytes / page_bytes > limit) {
+        return refuse(CAPU_NO_ADDRESS_SPACE, text, text_bytes,
+                      "a budget of %" PRIu64 " bytes in pages of %" PRIu64 " may need %" PRIu64
+                      " mappings, and of vm.max_map_count = %zu the device may "
+                      "use %zu: choose larger pages",
+                      memory_bytes, page_bytes, memory_bytes / page_bytes, machine->mapping_count,
+                      limit);
+    }
+    options->memory_bytes = memory_bytes & ~(page_bytes - 1);
+    options->page_bytes = page_bytes;
+    return CAPU_OK;
+}
+
+static size_t read_max_map_count(void)
+{
+    FILE *file = fopen("/proc/sys/vm/max_map_count", "re");
+    size_t count = 0;
+
+    if (file != NULL) {
+        if (fscanf(file, "%zu", &count) != 1) {
+            count = 0;
+        }
+        fclose(file);
+    }
+    return count == 0 ? USUAL_MAX_MAP_COUNT : count;
+}
+
+static capu_status host_host_alloc(struct device *device, uint64_t bytes, void **address)
+{
+    return chunks_alloc(&host_of(device)->chunks, bytes, false, address);
+}
+
+static void host_host_free(struct device *device, void *address, uint64_t bytes)
+{
+    chunks_free(&host_of(device)->chunks, address, bytes);
+}
+
+uint64_t host_now_ns(struct device *device)
+{
+    struct timespec now;
+
+    (void)device;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+capu_status host_failure(struct device *device, char *text, size_t text_bytes)
+{
+    struct host_device *host = host_of(device);
+    capu_status status = (capu_status)atomic_load(&host->failure);
+
+    if (text != NULL && text_bytes > 0) {
+        pthread_mutex_lock(&host->failure_lock);
+        snprintf(text, text_bytes, "%s", status == CAPU_OK ? "" : host->failure_text);
+        pthread_mutex_unlock(&host->failure_lock);
+    }
+    return status;
+}
+
+static void host_destroy(struct device *device)
+{
+    struct host_device *host = host_of(device);
+
+    host_streams_finish(host);
+    host_memory_finish(host);
+    chunks_finish(&host->chunks);
+    close(host->memory_file);
+    pthread_mutex_destroy(&host->links[0].lock);
+    pthread_mutex_destroy(&host->links[1].lock);
+    pthread_mutex_destroy(&host->streams_lock);
+    pthread_mutex_destroy(&host->failure_lock);
+    free(host);
+}
+
+static const struct device_table host_table = {
+    .destroy = host_destroy,
+    .page_create = host_page_create,
+    .page_destroy = host_page_destroy,
+    .range_reserve = host_range_reserve,
+    .range_release = host_range_release,
+    .map = host_map,
+    .unmap = host_unmap,
+    .host_alloc = host_host_alloc,
+    .host_free = host_host_free,
+    .stream_create = host_stream_create,
+    .stream_destroy = host_stream_destroy,
+    .stream_synchronize = host_stream_synchronize,
+    .event_create = host_event_create,
+    .event_destroy = host_event_destroy,
+    .event_record = host_event_record,
+    .event_query = host_event_query,
+    .event_wait = host_event_wait,
+    .stream_follow = host_stream_follow,
+    .event_elapsed = host_event_elapsed,
+    .copy_out = host_copy_out,
+    .copy_in = host_copy_in,
+    .copy_within = host_copy_within,
+    .fill = host_fill,
+    .run = host_run,
+    .now_ns = host_now_ns,
+    .failure = host_failure,
+};
+
+static void init(struct host_device *host, const struct device_options *options, int memory_file,
+                 size_t mapping_limit)
+{
+    const struct device_capabilities capabilities = {
+        .name = "host",
+        .page_bytes = options->page_bytes,
+        .memory_bytes = options->memory_bytes,
+        .d2h_bytes_per_s = options->d2h_bytes_per_s,
+        .h2d_bytes_per_s = options->h2d_bytes_per_s,
+        .runs_on_stream = true,
+    };
+
+    host->head.table = &host_table;
+    host->head.capabilities = capabilities;
+    host->memory_file = memory_file;
+    host->mapping_limit = mapping_limit;
+    page_numbers_init(&host->pages, options->memory_bytes / options->page_bytes);
+    ranges_init(&host->ranges, options->page_bytes);
+    chunks_init(&host->chunks);
+    host->links[0].bytes_per_s = options->d2h_bytes_per_s;
+    host->links[1].bytes_per_s = options->h2d_bytes_per_s;
+    pthread_mutex_init(&host->links[0].lock, NULL);
+    pthread_mutex_init(&host->links[1].lock, NULL);
+    pthread_mutex_init(&host->streams_lock, NULL);
+    pthread_mutex_init(&host->failure_lock, NULL);
+}
+
+capu_status host_device_create(const struct device_options *options, struct device **device,
+                               char *text, size_t text_bytes)
+{
+    const struct host_machine machine = {
+        .memory_bytes = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE),
+        .page_bytes = (uint64_t)sysconf(_SC_PAGESIZE),
+        .mapping_count = read_max_map_count(),
+    };
+    struct device_options complete = {0};
+    struct host_device *host;
+    int memory_file;
+    capu_status status;
+
+    if (options != NULL) {
+        complete = *options;
+    }
+    status = host_options_complete(&machine, &complete, text, text_bytes);
+    if (status != CAPU_OK) {
+        return status;
+    }
+    host = calloc(1, sizeof(*host));
+    if (host == NULL) {
+        return refuse(CAPU_NO_HOST_MEMORY, text, text_bytes, "no memory for the host device");
+    }
+    memory_file = memfd_create("capuchin-device", MFD_CLOEXEC);
+    if (memory_file < 0) {
+        status = refuse(CAPU_NO_HOST_MEMORY, text, text_bytes, "memfd_create failed");
+        goto free_host;
+    }
+    /* Sparse: a page takes memory when it is created. */
+    if (ftruncate(memory_file, (off_t)complete.memory_bytes) != 0) {
+        status = refuse(CAPU_NO_HOST_MEMORY, text, text_bytes,
+                        "a memory file of %" PRIu64 " bytes was refused", complete.memory_bytes);
+        goto close_file;
+    }
+    init(host, &complete, memory_file, host_mapping_limit(&machine));
+    *device = &host->head;
+    return CAPU_OK;
+
+close_file:
+    close(memory_file);
+free_host:
+    free(host);
+    return status;
+}

@@ -1,0 +1,101 @@
+/*
+ * The inside of the host device, shared by its three files: host.c (table, creation), host_memory.c
+ * (pages, ranges, mappings) and host_stream.c (streams, events).
+ */
+#ifndef CAPU_DEVICE_HOST_H
+#define CAPU_DEVICE_HOST_H
+
+#include "device/books.h"
+#include "device/device.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+struct host_stream;
+
+/* One direction of the link, when it has a rate. */
+struct host_link {
+    pthread_mutex_t lock;
+    uint64_t bytes_per_s; /* 0: as fast as memory; constant */
+    uint64_t free_at_ns;  /* guarded by lock: when the copies let in so far will have passed */
+};
+
+struct host_device {
+    struct device head;
+
+    /* Owned by the calling thread. */
+    int memory_file; /* the memfd that is the device's memory; page n lies at n * page_bytes */
+    struct page_numbers pages;
+    struct ranges ranges;
+    size_t mapping_limit; /* kernel mappings this device may use */
+    size_t mapping_count; /* that it uses at most: see host_memory.c */
+
+    struct chunks chunks; /* has its own lock */
+
+    struct host_link links[2]; /* d2h, h2d */
+
+    pthread_mutex_t streams_lock; /* guards the list below, taken before any stream's lock */
+    struct host_stream *streams;  /* all of them, also those destroyed, whose marks live on */
+
+    atomic_int failure; /* capu_status; set once, after failure_text is written */
+    pthread_mutex_t failure_lock;
+    char failure_text[256]; /* guarded by failure_lock */
+};
+
+static inline struct host_device *host_of(struct device *device)
+{
+    return (struct host_device *)device;
+}
+
+/* host.c: what the machine allows. Constant over the process's life, as far as we care. */
+struct host_machine {
+    uint64_t memory_bytes; /* physical */
+    uint64_t page_bytes;   /* the machine's own page */
+    size_t mapping_count;  /* vm.max_map_count */
+};
+/* Mappings a device may use, leaving the program its share. */
+size_t host_mapping_limit(const struct host_machine *machine);
+/* Fills in the defaults and checks them. Statuses and text as host_device_create. */
+capu_status host_options_complete(const struct host_machine *machine,
+                                  struct device_options *options, char *text, size_t text_bytes);
+
+/* host_memory.c */
+capu_status host_page_create(struct device *device, device_page *page);
+void host_page_destroy(struct device *device, device_page page);
+capu_status host_range_reserve(struct device *device, uint64_t bytes, void **address);
+void host_range_release(struct device *device, void *address, uint64_t bytes);
+capu_status host_map(struct device *device, void *address, const device_page *pages, size_t count);
+capu_status host_unmap(struct device *device, void *address, size_t count);
+/* Unreserves all addresses. */
+void host_memory_finish(struct host_device *host);
+
+/* host_stream.c */
+capu_status host_stream_create(struct device *device, enum device_engine engine,
+                               capu_stream *stream);
+void host_stream_destroy(struct device *device, capu_stream stream);
+capu_status host_stream_synchronize(struct device *device, capu_stream stream);
+capu_status host_event_create(struct device *device, bool with_timing, struct device_event **event);
+void host_event_destroy(struct device *device, struct device_event *event);
+capu_status host_event_record(struct device *device, struct device_event *event,
+                              capu_stream stream);
+capu_status host_event_query(struct device *device, struct device_event *event);
+capu_status host_event_wait(struct device *device, struct device_event *event);
+capu_status host_stream_follow(struct device *device, capu_stream stream,
+                               struct device_event *event);
+capu_status host_event_elapsed(struct device *device, struct device_event *from,
+                               struct device_event *to, uint64_t *ns);
+capu_status host_copy_out(struct device *device, capu_stream stream, void *to, const void *from,
+                          uint64_t bytes);
+capu_status host_copy_in(struct device *device, capu_stream stream, void *to, const void *from,
+                         uint64_t bytes);
+capu_status host_copy_within(struct device *device, capu_stream stream, void *to, const void *from,
+                             uint64_t bytes);
+capu_status host_fill(struct device *device, capu_stream stream, void *to, unsigned char byte,
+                      uint64_t bytes);
+capu_status host_run(struct device *device, capu_stream stream, const struct device_work *work);
+uint64_t host_now_ns(struct device *device);
+capu_status host_failure(struct device *device, char *text, size_t text_bytes);
+/* Ends every stream's thread, work that is left included. */
+void host_streams_finish(struct host_device *host);
+
+#endif

@@ -1,0 +1,204 @@
+/*
+ * The host device's memory: pages of a memfd, mapped into reserved addresses.
+ *
+ * The kernel allows a process vm.max_map_count mappings, and past that even unmapping fails, since
+ * a hole cut into a mapping is one more. So mappings are counted before they are made, at the most
+ * they can come to: one for each reserved range, and for each map call one for every run of
+ * consecutive pages and one for a hole beside it. The kernel merges neighbours and needs fewer; no
+ * order of unmapping can need more.
+ *
+ * Owned by the device's calling thread.
+ */
+#define _GNU_SOURCE
+#include "device/host.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/mman.h>
+
+static off_t page_offset(const struct host_device *host, device_page page)
+{
+    return (off_t)(page * host->head.capabilities.page_bytes);
+}
+
+/* The page is backed by memory before anyone maps it: a full machine is a status here, and not a
+   SIGBUS where it is touched. */
+static capu_status commit(const struct host_device *host, device_page page)
+{
+    off_t bytes = (off_t)host->head.capabilities.page_bytes;
+
+    while (fallocate(host->memory_file, 0, page_offset(host, page), bytes) != 0) {
+        if (errno != EINTR) {
+            return CAPU_NO_HOST_MEMORY;
+        }
+    }
+    return CAPU_OK;
+}
+
+static void uncommit(const struct host_device *host, device_page page)
+{
+    int punch = FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE;
+    off_t bytes = (off_t)host->head.capabilities.page_bytes;
+
+    while (fallocate(host->memory_file, punch, page_offset(host, page), bytes) != 0 &&
+           errno == EINTR) {
+    }
+}
+
+capu_status host_page_create(struct device *device, device_page *page)
+{
+    struct host_device *host = host_of(device);
+    uint64_t number;
+    capu_status status;
+
+    status = page_numbers_take(&host->pages, &number);
+    if (status != CAPU_OK) {
+        return status;
+    }
+    status = commit(host, number);
+    if (status != CAPU_OK) {
+        uncommit(host, number); /* a failed fallocate may leave a part */
+        page_numbers_give(&host->pages, number);
+        return status;
+    }
+    *page = number;
+    return CAPU_OK;
+}
+
+void host_page_destroy(struct device *device, device_page page)
+{
+    struct host_device *host = host_of(device);
+
+    if (page_numbers_has(&host->pages, page)) {
+        uncommit(host, page);
+        page_numbers_give(&host->pages, page);
+    }
+}
+
+capu_status host_range_reserve(struct device *device, uint64_t bytes, void **address)
+{
+    struct host_device *host = host_of(device);
+    void *reserved;
+    capu_status status;
+
+    if (host->mapping_count >= host->mapping_limit) {
+        return CAPU_NO_ADDRESS_SPACE;
+    }
+    status = addresses_reserve(bytes, host->head.capabilities.page_bytes, &reserved);
+    if (status != CAPU_OK) {
+        return status;
+    }
+    status = ranges_add(&host->ranges, reserved, bytes);
+    if (status != CAPU_OK) {
+        addresses_release(reserved, bytes);
+        return status;
+    }
+    host->mapping_count++;
+    *address = reserved;
+    return CAPU_OK;
+}
+
+void host_range_release(struct device *device, void *address, uint64_t bytes)
+{
+    struct host_device *host = host_of(device);
+    struct range *range = ranges_find_empty(&host->ranges, address, bytes);
+
+    if (range != NULL) {
+        addresses_release(address, bytes);
+        ranges_remove(&host->ranges, range);
+        host->mapping_count--;
+    }
+}
+
+/* Puts "no access" over whatever is mapped there. One mapping replaces all at once. */
+static bool cover(void *address, uint64_t bytes)
+{
+    return mmap(address, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED,
+                -1, 0) != MAP_FAILED;
+}
+
+/* Maps each run of consecutive pages with one call, and keeps all of it out of children: a child
+   would share, not copy, the memory. */
+static bool map_runs(const struct host_device *host, char *address, const device_page *pages,
+                     size_t count)
+{
+    uint64_t page_bytes = host->head.capabilities.page_bytes;
+    size_t first = 0;
+
+    while (first < count) {
+        size_t end = first + 1;
+
+        while (end < count && pages[end] == pages[end - 1] + 1) {
+            end++;
+        }
+        if (mmap(address + first * page_bytes, (end - first) * page_bytes, PROT_READ | PROT_WRITE,
+                 MAP_SHARED | MAP_FIXED | MAP_POPULATE, host->memory_file,
+                 page_offset(host, pages[first])) == MAP_FAILED) {
+            return false;
+        }
+        first = end;
+    }
+    return madvise(address, count * page_bytes, MADV_DONTFORK) == 0;
+}
+
+static bool all_exist(const struct host_device *host, const device_page *pages, size_t count)
+{
+    for (size_t index = 0; index < count; index++) {
+        if (!page_numbers_has(&host->pages, pages[index])) {
+            return false;
+        }
+    }
+    return true;
+}
+
+capu_status host_map(struct device *device, void *address, const device_page *pages, size_t count)
+{
+    struct host_device *host = host_of(device);
+    struct range *range = ranges_find(&host->ranges, address, count);
+    size_t cost;
+
+    if (range == NULL || !range_is_unmapped(&host->ranges, range, address, count) ||
+        !all_exist(host, pages, count)) {
+        return CAPU_INVALID;
+    }
+    cost = pages_cost(pages, count);
+    if (host->mapping_count > host->mapping_limit ||
+        cost > host->mapping_limit - host->mapping_count) {
+        return CAPU_NO_ADDRESS_SPACE;
+    }
+    if (!map_runs(host, address, pages, count)) {
+        cover(address, count * device->capabilities.page_bytes);
+        return CAPU_NO_ADDRESS_SPACE;
+    }
+    range_map(&host->ranges, range, address, pages, count);
+    host->mapping_count += cost;
+    return CAPU_OK;
+}
+
+capu_status host_unmap(struct device *device, void *address, size_t count)
+{
+    struct host_device *host = host_of(device);
+    struct range *range = ranges_find(&host->ranges, address, count);
+
+    if (range == NULL || !range_is_whole(&host->ranges, range, address, count)) {
+        return CAPU_INVALID;
+    }
+    if (!cover(address, count * device->capabilities.page_bytes)) {
+        /* The program itself has used up the mappings that were left to it. */
+        return CAPU_NO_ADDRESS_SPACE;
+    }
+    host->mapping_count -= range_cost(&host->ranges, range, address, count);
+    range_unmap(&host->ranges, range, address, count);
+    return CAPU_OK;
+}
+
+void host_memory_finish(struct host_device *host)
+{
+    for (size_t index = 0; index < host->ranges.count; index++) {
+        const struct range *range = host->ranges.sorted[index];
+
+        addresses_release(range->address, range->page_count * host->ranges.page_bytes);
+    }
+    ranges_finish(&host->ranges);
+    page_numbers_finish(&host->pages);
+}

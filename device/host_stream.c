@@ -1,0 +1,613 @@
+/*
+ * The host device's streams and events.
+ *
+ * A stream is a thread with a ring of items. Each item has a number, counted from 1; `done` is the
+ * number of the last one that has finished. A recording of an event is no item: it is a stream and
+ * the number of its newest item, reached when `done` gets there. Only an event with timing needs an
+ * item as well, which reads the clock. To follow is an item that waits for another stream's `done`.
+ *
+ * Streams that were destroyed keep their struct, and the numbers go on when it is used again, so
+ * that marks in them stay reached. They are freed with the device.
+ *
+ * Locks: the device's streams_lock before a stream's lock; an event's lock is taken alone. No lock
+ * is held while work runs. `done` and `failure` are atomic, written with release order, so that a
+ * query takes no lock and still sees what the work has written.
+ *
+ * After a failure nothing is executed and `done` stands still: whoever waits for it looks at
+ * `failure` too.
+ */
+#define _GNU_SOURCE
+#include "device/host.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define FIRST_CAPACITY 64 /* a power of two, as all capacities */
+
+enum item_kind { ITEM_RUN, ITEM_COPY, ITEM_FILL, ITEM_TIME, ITEM_FOLLOW };
+
+/* Work in a ring; what the fields are follows from the kind. */
+struct item {
+    enum item_kind kind;
+    unsigned char byte;
+    struct host_link *link; /* copies: NULL within the device */
+    union {
+        struct {
+            void *to;
+            const void *from;
+            uint64_t bytes;
+        } copy; /* and fill */
+        struct device_work run;
+        struct {
+            struct device_event *event;
+            uint64_t recording;
+        } time;
+        struct {
+            struct host_stream *stream;
+            uint64_t number;
+        } follow;
+    } of;
+};
+
+struct host_stream {
+    struct host_device *host;
+    struct host_stream *next; /* guarded by streams_lock */
+    pthread_t thread;
+    bool is_running; /* has a thread; owned by the calling thread */
+
+    uint64_t enqueued; /* number of the newest item; written by the caller under the lock */
+
+    pthread_mutex_t lock;     /* guards what follows */
+    pthread_cond_t has_items; /* the thread waits here */
+    pthread_cond_t has_done;  /* others wait here for `done` */
+    _Atomic uint64_t done;    /* written under the lock, read anywhere */
+    struct item *items;       /* ring: item n lies at n % capacity */
+    size_t capacity;
+    uint64_t taken; /* number of the newest item that the thread has taken */
+    bool is_idle;   /* the thread waits for items */
+    bool is_ending;
+    unsigned waiter_count; /* in has_done */
+};
+
+struct device_event {
+    struct host_stream *stream; /* of the newest recording; NULL before */
+    uint64_t number;            /* its item */
+    uint64_t recording;         /* counts recordings with timing */
+    bool with_timing;
+
+    pthread_mutex_t lock;     /* guards the rest */
+    unsigned reference_count; /* one of the caller's, one of each time item */
+    uint64_t timed;           /* the recording that `ns` is of: an older one comes too late */
+    uint64_t ns;
+};
+
+static capu_status failure_of(const struct host_device *host)
+{
+    return (capu_status)atomic_load_explicit(&host->failure, memory_order_acquire);
+}
+
+/* Stops the device: the first failure counts. Wakes all who wait for what will not come. */
+static void fail(struct host_device *host, const char *name, capu_status cause)
+{
+#define CAUSE_TEXT(cause_name, value, cause_text) \
+    case value:                                   \
+        what = cause_text;                        \
+        break;
+    const char *what = "unknown status";
+
+    switch ((int)cause) {
+        CAPU_STATUS_LIST(CAUSE_TEXT)
+    }
+#undef CAUSE_TEXT
+    pthread_mutex_lock(&host->failure_lock);
+    if (failure_of(host) == CAPU_OK) {
+        snprintf(host->failure_text, sizeof(host->failure_text), "%s failed while running: %s",
+                 name, what);
+        atomic_store_explicit(&host->failure, CAPU_OP_FAILED, memory_order_release);
+    }
+    pthread_mutex_unlock(&host->failure_lock);
+
+    pthread_mutex_lock(&host->streams_lock);
+    for (struct host_stream *stream = host->streams; stream != NULL; stream = stream->next) {
+        pthread_mutex_lock(&stream->lock);
+        pthread_cond_broadcast(&stream->has_done);
+        pthread_mutex_unlock(&stream->lock);
+    }
+    pthread_mutex_unlock(&host->streams_lock);
+}
+
+static bool is_done(struct host_stream *stream, uint64_t number)
+{
+    return atomic_load_explicit(&stream->done, memory_order_acquire) >= number;
+}
+
+/* Waits until the item has finished or the device has failed; the failure, if it has. */
+static capu_status wait_for(struct host_stream *stream, uint64_t number)
+{
+    if (!is_done(stream, number)) {
+        pthread_mutex_lock(&stream->lock);
+        stream->waiter_count++;
+        while (!is_done(stream, number) && failure_of(stream->host) == CAPU_OK) {
+            pthread_cond_wait(&stream->has_done, &stream->lock);
+        }
+        stream->waiter_count--;
+        pthread_mutex_unlock(&stream->lock);
+    }
+    return failure_of(stream->host);
+}
+
+static void release_event(struct device_event *event)
+{
+    bool is_last;
+
+    pthread_mutex_lock(&event->lock);
+    is_last = --event->reference_count == 0;
+    pthread_mutex_unlock(&event->lock);
+    if (is_last) {
+        pthread_mutex_destroy(&event->lock);
+        free(event);
+    }
+}
+
+static void take_time(struct device_event *event, uint64_t recording)
+{
+    uint64_t now = host_now_ns(NULL);
+
+    pthread_mutex_lock(&event->lock);
+    if (event->timed < recording) {
+        event->timed = recording;
+        event->ns = now;
+    }
+    pthread_mutex_unlock(&event->lock);
+}
+
+/* When a copy that starts now will have passed the link. Copies of one direction queue up, from
+   whatever streams they come. */
+static uint64_t pass_link(struct host_link *link, uint64_t bytes)
+{
+    uint64_t now = host_now_ns(NULL);
+    uint64_t ns = (uint64_t)(((unsigned __int128)bytes * 1000000000u + link->bytes_per_s - 1) /
+                             link->bytes_per_s);
+    uint64_t end;
+
+    pthread_mutex_lock(&link->lock);
+    end = (link->free_at_ns > now ? link->free_at_ns : now) + ns;
+    link->free_at_ns = end;
+    pthread_mutex_unlock(&link->lock);
+    return end;
+}
+
+static void sleep_until(uint64_t ns)
+{
+    const struct timespec until = {
+        .tv_sec = (time_t)(ns / 1000000000u),
+        .tv_nsec = (long)(ns % 1000000000u),
+    };
+
+    while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL) == EINTR) {
+    }
+}
+
+static void copy(const struct item *item)
+{
+    bool has_rate = item->link != NULL && item->link->bytes_per_s > 0;
+    uint64_t end = has_rate ? pass_link(item->link, item->of.copy.bytes) : 0;
+
+    memmove(item->of.copy.to, item->of.copy.from, item->of.copy.bytes);
+    if (has_rate) {
+        sleep_until(end);
+    }
+}
+
+/* Executes an item, or lets go of it if the device has failed. Whether it has finished. */
+static bool execute(struct host_stream *stream, const struct item *item)
+{
+    struct host_device *host = stream->host;
+    bool is_working = failure_of(host) == CAPU_OK;
+    capu_status status;
+
+    switch (item->kind) {
+    case ITEM_RUN:
+        if (is_working) {
+            status = item->of.run.run(stream, item->of.run.arguments);
+            if (status != CAPU_OK) {
+                fail(host, item->of.run.name, status);
+                is_working = false;
+            }
+        }
+        break;
+    case ITEM_COPY:
+        if (is_working) {
+            copy(item);
+        }
+        break;
+    case ITEM_FILL:
+        if (is_working) {
+            memset(item->of.copy.to, item->byte, item->of.copy.bytes);
+        }
+        break;
+    case ITEM_TIME:
+        take_time(item->of.time.event, item->of.time.recording);
+        release_event(item->of.time.event);
+        break;
+    case ITEM_FOLLOW:
+        if (is_working) {
+            /* An item that came before the failure counts, also if it has failed since. */
+            (void)wait_for(item->of.follow.stream, item->of.follow.number);
+            is_working = is_done(item->of.follow.stream, item->of.follow.number);
+        }
+        break;
+    }
+    return is_working;
+}
+
+/* A stream's thread: items in order until the stream ends and none is left. */
+static void *serve(void *argument)
+{
+    struct host_stream *stream = argument;
+
+    pthread_mutex_lock(&stream->lock);
+    for (;;) {
+        struct item item;
+        bool has_finished;
+
+        while (stream->taken == stream->enqueued && !stream->is_ending) {
+            stream->is_idle = true;
+            pthread_cond_wait(&stream->has_items, &stream->lock);
+            stream->is_idle = false;
+        }
+        if (stream->taken == stream->enqueued) {
+            break;
+        }
+        stream->taken++;
+        item = stream->items[stream->taken & (stream->capacity - 1)];
+        pthread_mutex_unlock(&stream->lock);
+
+        has_finished = execute(stream, &item);
+
+        pthread_mutex_lock(&stream->lock);
+        if (has_finished) {
+            atomic_store_explicit(&stream->done, stream->taken, memory_order_release);
+        }
+        if (stream->waiter_count > 0) {
+            pthread_cond_broadcast(&stream->has_done);
+        }
+    }
+    pthread_mutex_unlock(&stream->lock);
+    return NULL;
+}
+
+/* Doubles the ring. The lock is held. */
+static bool grow(struct host_stream *stream)
+{
+    size_t capacity = stream->capacity == 0 ? FIRST_CAPACITY : stream->capacity * 2;
+    struct item *items = malloc(capacity * sizeof(*items));
+
+    if (items == NULL) {
+        return false;
+    }
+    for (uint64_t number = stream->taken + 1; number <= stream->enqueued; number++) {
+        items[number & (capacity - 1)] = stream->items[number & (stream->capacity - 1)];
+    }
+    free(stream->items);
+    stream->items = items;
+    stream->capacity = capacity;
+    return true;
+}
+
+static capu_status push(struct host_stream *stream, const struct item *item)
+{
+    capu_status status = failure_of(stream->host);
+    bool must_wake;
+
+    if (status != CAPU_OK) {
+        return status;
+    }
+    pthread_mutex_lock(&stream->lock);
+    if (stream->enqueued - stream->taken == stream->capacity && !grow(stream)) {
+        pthread_mutex_unlock(&stream->lock);
+        return CAPU_NO_HOST_MEMORY;
+    }
+    stream->enqueued++;
+    stream->items[stream->enqueued & (stream->capacity - 1)] = *item;
+    must_wake = stream->is_idle;
+    stream->is_idle = false; /* woken once is enough */
+    pthread_mutex_unlock(&stream->lock);
+    if (must_wake) {
+        pthread_cond_signal(&stream->has_items);
+    }
+    return CAPU_OK;
+}
+
+/* Starts the stream's thread. Signals are the program's: none but those that a fault raises is
+   taken on a thread of ours. */
+static capu_status start(struct host_stream *stream)
+{
+    sigset_t blocked;
+    sigset_t before;
+    int error;
+
+    sigfillset(&blocked);
+    sigdelset(&blocked, SIGSEGV);
+    sigdelset(&blocked, SIGBUS);
+    sigdelset(&blocked, SIGFPE);
+    sigdelset(&blocked, SIGILL);
+    sigdelset(&blocked, SIGABRT);
+    sigdelset(&blocked, SIGTRAP);
+    pthread_sigmask(SIG_SETMASK, &blocked, &before);
+    error = pthread_create(&stream->thread, NULL, serve, stream);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (error != 0) {
+        return CAPU_DEVICE_FAILED;
+    }
+    stream->is_running = true;
+    return CAPU_OK;
+}
+
+/* A stream that was destroyed, or a new one in the list; NULL if there is no memory. */
+static struct host_stream *find_or_make(struct host_device *host)
+{
+    struct host_stream *stream;
+
+    for (stream = host->streams; stream != NULL; stream = stream->next) {
+        if (!stream->is_running) {
+            return stream;
+        }
+    }
+    stream = calloc(1, sizeof(*stream));
+    if (stream == NULL) {
+        return NULL;
+    }
+    stream->host = host;
+    pthread_mutex_init(&stream->lock, NULL);
+    pthread_cond_init(&stream->has_items, NULL);
+    pthread_cond_init(&stream->has_done, NULL);
+    if (!grow(stream)) {
+        pthread_cond_destroy(&stream->has_done);
+        pthread_cond_destroy(&stream->has_items);
+        pthread_mutex_destroy(&stream->lock);
+        free(stream);
+        return NULL;
+    }
+    pthread_mutex_lock(&host->streams_lock);
+    stream->next = host->streams;
+    host->streams = stream;
+    pthread_mutex_unlock(&host->streams_lock);
+    return stream;
+}
+
+capu_status host_stream_create(struct device *device, enum device_engine engine,
+                               capu_stream *stream)
+{
+    struct host_stream *made;
+    capu_status status;
+
+    (void)engine; /* every stream is a thread of its own */
+    made = find_or_make(host_of(device));
+    if (made == NULL) {
+        return CAPU_NO_HOST_MEMORY;
+    }
+    made->is_ending = false;
+    status = start(made);
+    if (status != CAPU_OK) {
+        return status;
+    }
+    *stream = made;
+    return CAPU_OK;
+}
+
+void host_stream_destroy(struct device *device, capu_stream stream)
+{
+    struct host_stream *ended = stream;
+
+    (void)device;
+    pthread_mutex_lock(&ended->lock);
+    ended->is_ending = true;
+    pthread_cond_signal(&ended->has_items);
+    pthread_mutex_unlock(&ended->lock);
+    pthread_join(ended->thread, NULL);
+    ended->is_running = false;
+}
+
+void host_streams_finish(struct host_device *host)
+{
+    struct host_stream *stream;
+    struct host_stream *next;
+
+    /* All threads end before any struct goes: they follow each other. */
+    for (stream = host->streams; stream != NULL; stream = stream->next) {
+        if (stream->is_running) {
+            host_stream_destroy(&host->head, stream);
+        }
+    }
+    for (stream = host->streams; stream != NULL; stream = next) {
+        next = stream->next;
+        pthread_cond_destroy(&stream->has_done);
+        pthread_cond_destroy(&stream->has_items);
+        pthread_mutex_destroy(&stream->lock);
+        free(stream->items);
+        free(stream);
+    }
+}
+
+capu_status host_stream_synchronize(struct device *device, capu_stream stream)
+{
+    struct host_stream *awaited = stream;
+
+    (void)device;
+    return wait_for(awaited, awaited->enqueued);
+}
+
+capu_status host_event_create(struct device *device, bool with_timing, struct device_event **event)
+{
+    struct device_event *made = calloc(1, sizeof(*made));
+
+    (void)device;
+    if (made == NULL) {
+        return CAPU_NO_HOST_MEMORY;
+    }
+    pthread_mutex_init(&made->lock, NULL);
+    made->with_timing = with_timing;
+    made->reference_count = 1;
+    *event = made;
+    return CAPU_OK;
+}
+
+void host_event_destroy(struct device *device, struct device_event *event)
+{
+    (void)device;
+    release_event(event);
+}
+
+/* Enqueues the reading of the clock. */
+static capu_status record_time(struct device_event *event, struct host_stream *stream)
+{
+    struct item item = {.kind = ITEM_TIME};
+    capu_status status;
+
+    item.of.time.event = event;
+    item.of.time.recording = event->recording + 1;
+    pthread_mutex_lock(&event->lock);
+    event->reference_count++;
+    pthread_mutex_unlock(&event->lock);
+
+    status = push(stream, &item);
+    if (status != CAPU_OK) {
+        release_event(event);
+        return status;
+    }
+    event->recording++;
+    return CAPU_OK;
+}
+
+capu_status host_event_record(struct device *device, struct device_event *event, capu_stream stream)
+{
+    struct host_stream *recorded = stream;
+    capu_status status;
+
+    status = event->with_timing ? record_time(event, recorded) : failure_of(host_of(device));
+    if (status != CAPU_OK) {
+        return status;
+    }
+    event->stream = recorded;
+    event->number = recorded->enqueued;
+    return CAPU_OK;
+}
+
+capu_status host_event_query(struct device *device, struct device_event *event)
+{
+    capu_status status = failure_of(host_of(device));
+
+    if (status != CAPU_OK) {
+        return status;
+    }
+    return event->stream == NULL || is_done(event->stream, event->number) ? CAPU_OK
+                                                                          : CAPU_NOT_READY;
+}
+
+capu_status host_event_wait(struct device *device, struct device_event *event)
+{
+    return event->stream == NULL ? failure_of(host_of(device))
+                                 : wait_for(event->stream, event->number);
+}
+
+capu_status host_stream_follow(struct device *device, capu_stream stream,
+                               struct device_event *event)
+{
+    struct item item = {.kind = ITEM_FOLLOW};
+
+    if (event->stream == NULL || event->stream == stream || is_done(event->stream, event->number)) {
+        return failure_of(host_of(device));
+    }
+    item.of.follow.stream = event->stream;
+    item.of.follow.number = event->number;
+    return push(stream, &item);
+}
+
+static uint64_t time_of(struct device_event *event)
+{
+    uint64_t ns;
+
+    pthread_mutex_lock(&event->lock);
+    ns = event->ns;
+    pthread_mutex_unlock(&event->lock);
+    return ns;
+}
+
+capu_status host_event_elapsed(struct device *device, struct device_event *from,
+                               struct device_event *to, uint64_t *ns)
+{
+    capu_status status = failure_of(host_of(device));
+    uint64_t start;
+    uint64_t end;
+
+    if (!from->with_timing || !to->with_timing || from->stream == NULL || to->stream == NULL) {
+        return CAPU_INVALID;
+    }
+    if (status != CAPU_OK) {
+        return status;
+    }
+    if (!is_done(from->stream, from->number) || !is_done(to->stream, to->number)) {
+        return CAPU_NOT_READY;
+    }
+    start = time_of(from);
+    end = time_of(to);
+    *ns = end > start ? end - start : 0;
+    return CAPU_OK;
+}
+
+static capu_status push_copy(struct host_link *link, capu_stream stream, void *to, const void *from,
+                             uint64_t bytes)
+{
+    const struct item item = {
+        .kind = ITEM_COPY,
+        .link = link,
+        .of.copy = {.to = to, .from = from, .bytes = bytes},
+    };
+
+    return push(stream, &item);
+}
+
+capu_status host_copy_out(struct device *device, capu_stream stream, void *to, const void *from,
+                          uint64_t bytes)
+{
+    return push_copy(&host_of(device)->links[0], stream, to, from, bytes);
+}
+
+capu_status host_copy_in(struct device *device, capu_stream stream, void *to, const void *from,
+                         uint64_t bytes)
+{
+    return push_copy(&host_of(device)->links[1], stream, to, from, bytes);
+}
+
+capu_status host_copy_within(struct device *device, capu_stream stream, void *to, const void *from,
+                             uint64_t bytes)
+{
+    (void)device;
+    return push_copy(NULL, stream, to, from, bytes);
+}
+
+capu_status host_fill(struct device *device, capu_stream stream, void *to, unsigned char byte,
+                      uint64_t bytes)
+{
+    const struct item item = {
+        .kind = ITEM_FILL,
+        .byte = byte,
+        .of.copy = {.to = to, .bytes = bytes},
+    };
+
+    (void)device;
+    return push(stream, &item);
+}
+
+capu_status host_run(struct device *device, capu_stream stream, const struct device_work *work)
+{
+    const struct item item = {.kind = ITEM_RUN, .of.run = *work};
+
+    (void)device;
+    return push(stream, &item);
+}
