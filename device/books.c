@@ -220,6 +220,22 @@ bool range_is_unmapped(const struct ranges *ranges, const struct range *range, c
     return true;
 }
 
+bool range_is_mapped(const struct ranges *ranges, const struct range *range, const void *address,
+                     size_t count)
+{
+    const uint64_t *slots = range->slots + slot_at(ranges, range, address);
+
+    if (range->mapped_count == range->page_count) {
+        return true;
+    }
+    for (size_t index = 0; index < count; index++) {
+        if (slots[index] == RANGE_HOLE) {
+            return false;
+        }
+    }
+    return true;
+}
+
 static bool begins_mapping(uint64_t slot)
 {
     return slot != RANGE_HOLE && (slot & RANGE_FIRST) != 0;
@@ -231,12 +247,7 @@ bool range_is_whole(const struct ranges *ranges, const struct range *range, cons
     size_t first = slot_at(ranges, range, address);
     size_t end = first + count;
 
-    for (size_t slot = first; slot < end; slot++) {
-        if (range->slots[slot] == RANGE_HOLE) {
-            return false;
-        }
-    }
-    return begins_mapping(range->slots[first]) &&
+    return range_is_mapped(ranges, range, address, count) && begins_mapping(range->slots[first]) &&
            (end == range->page_count || range->slots[end] == RANGE_HOLE ||
             begins_mapping(range->slots[end]));
 }

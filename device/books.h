@@ -60,6 +60,9 @@ void ranges_remove(struct ranges *ranges, struct range *range);
 /* Whether `count` pages from `address` of the range are all unmapped. */
 bool range_is_unmapped(const struct ranges *ranges, const struct range *range, const void *address,
                        size_t count);
+/* Whether they are all mapped. */
+bool range_is_mapped(const struct ranges *ranges, const struct range *range, const void *address,
+                     size_t count);
 /* Whether they are whole mappings of earlier calls. */
 bool range_is_whole(const struct ranges *ranges, const struct range *range, const void *address,
                     size_t count);

@@ -1,0 +1,508 @@
+/*
+ * The sim device: no memory, a virtual clock, and the execution model of the trace and plan files.
+ *
+ * Three engines (compute, d2h, h2d) each run one item at a time in the order issued; which one an
+ * item uses follows from its stream. An item starts when its engine is idle, its stream has got
+ * that far (earlier work, events followed) and the host has issued it; issuing takes no time. All
+ * times are known when an item is issued, so nothing is ever "running": an event is a time.
+ *
+ * Costs: `run` takes its duration and is not called. A copy to or from the host takes
+ * copy_latency + ceil(bytes * 10^9 / rate). fill and copy_within take nothing: in the model
+ * clearing is an op, so whoever wants it to cost time declares an op with a duration.
+ *
+ * The host's clock moves only when the host waits, to the time of what it waits for; an event is
+ * reached when its time is not after that clock. So a query never makes progress, however often it
+ * is asked: wait for the event, or for anything later.
+ *
+ * Addresses are reserved for real, without access. Map, unmap and the device side of copies are
+ * checked against the books; a violation is INVALID. Host memory is real, lazy and zero; a copy
+ * out leaves it alone, and writes zeros to any other target.
+ *
+ * Owned by the calling thread, but for host memory, which has its lock.
+ */
+#include "device/sim.h"
+
+#include "device/books.h"
+
+#include <inttypes.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define DEFAULT_PAGE_BYTES ((uint64_t)2 << 20)
+#define DEFAULT_MEMORY_BYTES ((uint64_t)64 << 40)
+#define DEFAULT_BYTES_PER_S 12000000000u /* PCIe 3 x16, the machine of the paper */
+#define DEFAULT_LATENCY_NS 10000u
+#define ENGINE_COUNT 3
+
+struct sim_stream {
+    struct sim_stream *next;
+    enum device_engine engine;
+    uint64_t ready_ns; /* when its work, and what it was told to follow, has finished */
+};
+
+struct device_event {
+    bool with_timing;
+    bool is_recorded;
+    uint64_t ns; /* when the newest recording is reached */
+};
+
+struct sim_device {
+    struct device head;
+    struct page_numbers pages;
+    struct ranges ranges;
+    struct chunks chunks;
+    struct sim_stream *streams;
+    uint64_t host_ns;
+    uint64_t idle_ns[ENGINE_COUNT]; /* when each engine has finished what was issued to it */
+    char failure_text[128];         /* written before `failure` is set, once */
+    atomic_int failure;
+};
+
+static struct sim_device *sim_of(struct device *device)
+{
+    return (struct sim_device *)device;
+}
+
+static capu_status failure_of(struct device *device)
+{
+    return (capu_status)atomic_load_explicit(&sim_of(device)->failure, memory_order_acquire);
+}
+
+static uint64_t later(uint64_t one, uint64_t other)
+{
+    return one > other ? one : other;
+}
+
+/* The end of time is far enough away: 584 years. */
+static uint64_t add_ns(uint64_t ns, uint64_t more)
+{
+    return more > UINT64_MAX - ns ? UINT64_MAX : ns + more;
+}
+
+static uint64_t copy_ns(const struct device *device, uint64_t bytes, uint64_t bytes_per_s)
+{
+    unsigned __int128 ns = ((unsigned __int128)bytes * 1000000000u + bytes_per_s - 1) / bytes_per_s;
+
+    return add_ns(device->capabilities.copy_latency_ns,
+                  ns > UINT64_MAX ? UINT64_MAX : (uint64_t)ns);
+}
+
+static capu_status issue(struct device *device, capu_stream stream, uint64_t duration_ns)
+{
+    struct sim_device *sim = sim_of(device);
+    struct sim_stream *issued = stream;
+    uint64_t *idle_ns = &sim->idle_ns[issued->engine];
+    capu_status status = failure_of(device);
+    uint64_t start;
+
+    if (status != CAPU_OK) {
+        return status;
+    }
+    start = later(later(*idle_ns, issued->ready_ns), sim->host_ns);
+    issued->ready_ns = add_ns(start, duration_ns);
+    *idle_ns = issued->ready_ns;
+    return CAPU_OK;
+}
+
+/* Whether all of [address, address + bytes) is mapped. */
+static bool is_mapped(const struct sim_device *sim, const void *address, uint64_t bytes)
+{
+    uint64_t page_bytes = sim->ranges.page_bytes;
+    uint64_t offset = (uintptr_t)address & (page_bytes - 1);
+    const char *first = (const char *)address - offset;
+    struct range *range;
+    size_t count;
+
+    if (bytes > UINT64_MAX - offset - page_bytes) {
+        return false;
+    }
+    count = (size_t)((offset + bytes + page_bytes - 1) / page_bytes);
+    range = ranges_find(&sim->ranges, first, count);
+    return range != NULL && range_is_mapped(&sim->ranges, range, first, count);
+}
+
+static capu_status sim_page_create(struct device *device, device_page *page)
+{
+    return page_numbers_take(&sim_of(device)->pages, page);
+}
+
+static void sim_page_destroy(struct device *device, device_page page)
+{
+    page_numbers_give(&sim_of(device)->pages, page);
+}
+
+static capu_status sim_range_reserve(struct device *device, uint64_t bytes, void **address)
+{
+    struct sim_device *sim = sim_of(device);
+    void *reserved;
+    capu_status status = addresses_reserve(bytes, device->capabilities.page_bytes, &reserved);
+
+    if (status != CAPU_OK) {
+        return status;
+    }
+    status = ranges_add(&sim->ranges, reserved, bytes);
+    if (status != CAPU_OK) {
+        addresses_release(reserved, bytes);
+        return status;
+    }
+    *address = reserved;
+    return CAPU_OK;
+}
+
+static void sim_range_release(struct device *device, void *address, uint64_t bytes)
+{
+    struct sim_device *sim = sim_of(device);
+    struct range *range = ranges_find_empty(&sim->ranges, address, bytes);
+
+    if (range != NULL) {
+        addresses_release(address, bytes);
+        ranges_remove(&sim->ranges, range);
+    }
+}
+
+static capu_status sim_map(struct device *device, void *address, const device_page *pages,
+                           size_t count)
+{
+    struct sim_device *sim = sim_of(device);
+    struct range *range = ranges_find(&sim->ranges, address, count);
+
+    if (range == NULL || !range_is_unmapped(&sim->ranges, range, address, count)) {
+        return CAPU_INVALID;
+    }
+    for (size_t index = 0; index < count; index++) {
+        if (!page_numbers_has(&sim->pages, pages[index])) {
+            return CAPU_INVALID;
+        }
+    }
+    range_map(&sim->ranges, range, address, pages, count);
+    return CAPU_OK;
+}
+
+static capu_status sim_unmap(struct device *device, void *address, size_t count)
+{
+    struct sim_device *sim = sim_of(device);
+    struct range *range = ranges_find(&sim->ranges, address, count);
+
+    if (range == NULL || !range_is_whole(&sim->ranges, range, address, count)) {
+        return CAPU_INVALID;
+    }
+    range_unmap(&sim->ranges, range, address, count);
+    return CAPU_OK;
+}
+
+static capu_status sim_host_alloc(struct device *device, uint64_t bytes, void **address)
+{
+    return chunks_alloc(&sim_of(device)->chunks, bytes, true, address);
+}
+
+static void sim_host_free(struct device *device, void *address, uint64_t bytes)
+{
+    chunks_free(&sim_of(device)->chunks, address, bytes);
+}
+
+static capu_status sim_stream_create(struct device *device, enum device_engine engine,
+                                     capu_stream *stream)
+{
+    struct sim_device *sim = sim_of(device);
+    struct sim_stream *made = calloc(1, sizeof(*made));
+
+    if (made == NULL) {
+        return CAPU_NO_HOST_MEMORY;
+    }
+    made->engine = engine;
+    made->next = sim->streams;
+    sim->streams = made;
+    *stream = made;
+    return CAPU_OK;
+}
+
+static capu_status wait_until(struct device *device, uint64_t ns)
+{
+    struct sim_device *sim = sim_of(device);
+    capu_status status = failure_of(device);
+
+    if (status == CAPU_OK) {
+        sim->host_ns = later(sim->host_ns, ns);
+    }
+    return status;
+}
+
+static capu_status sim_stream_synchronize(struct device *device, capu_stream stream)
+{
+    return wait_until(device, ((struct sim_stream *)stream)->ready_ns);
+}
+
+static void sim_stream_destroy(struct device *device, capu_stream stream)
+{
+    struct sim_device *sim = sim_of(device);
+    struct sim_stream **link = &sim->streams;
+
+    (void)sim_stream_synchronize(device, stream);
+    while (*link != NULL && *link != stream) {
+        link = &(*link)->next;
+    }
+    if (*link != NULL) {
+        *link = (*link)->next;
+        free(stream);
+    }
+}
+
+static capu_status sim_event_create(struct device *device, bool with_timing,
+                                    struct device_event **event)
+{
+    struct device_event *made = calloc(1, sizeof(*made));
+
+    (void)device;
+    if (made == NULL) {
+        return CAPU_NO_HOST_MEMORY;
+    }
+    made->with_timing = with_timing;
+    *event = made;
+    return CAPU_OK;
+}
+
+static void sim_event_destroy(struct device *device, struct device_event *event)
+{
+    (void)device;
+    free(event);
+}
+
+static capu_status sim_event_record(struct device *device, struct device_event *event,
+                                    capu_stream stream)
+{
+    capu_status status = failure_of(device);
+
+    if (status == CAPU_OK) {
+        event->is_recorded = true;
+        event->ns = later(((struct sim_stream *)stream)->ready_ns, sim_of(device)->host_ns);
+    }
+    return status;
+}
+
+static capu_status sim_event_query(struct device *device, struct device_event *event)
+{
+    capu_status status = failure_of(device);
+
+    if (status != CAPU_OK) {
+        return status;
+    }
+    return event->ns <= sim_of(device)->host_ns ? CAPU_OK : CAPU_NOT_READY;
+}
+
+static capu_status sim_event_wait(struct device *device, struct device_event *event)
+{
+    return wait_until(device, event->ns);
+}
+
+static capu_status sim_stream_follow(struct device *device, capu_stream stream,
+                                     struct device_event *event)
+{
+    struct sim_stream *follower = stream;
+    capu_status status = failure_of(device);
+
+    if (status == CAPU_OK) {
+        follower->ready_ns = later(follower->ready_ns, event->ns);
+    }
+    return status;
+}
+
+static capu_status sim_event_elapsed(struct device *device, struct device_event *from,
+                                     struct device_event *to, uint64_t *ns)
+{
+    uint64_t host_ns = sim_of(device)->host_ns;
+    capu_status status = failure_of(device);
+
+    if (!from->with_timing || !to->with_timing || !from->is_recorded || !to->is_recorded) {
+        return CAPU_INVALID;
+    }
+    if (status != CAPU_OK) {
+        return status;
+    }
+    if (from->ns > host_ns || to->ns > host_ns) {
+        return CAPU_NOT_READY;
+    }
+    *ns = to->ns > from->ns ? to->ns - from->ns : 0;
+    return CAPU_OK;
+}
+
+static capu_status sim_copy_out(struct device *device, capu_stream stream, void *to,
+                                const void *from, uint64_t bytes)
+{
+    struct sim_device *sim = sim_of(device);
+    capu_status status;
+
+    if (!is_mapped(sim, from, bytes)) {
+        return CAPU_INVALID;
+    }
+    status = issue(device, stream, copy_ns(device, bytes, device->capabilities.d2h_bytes_per_s));
+    if (status == CAPU_OK && !chunks_hold(&sim->chunks, to, bytes)) {
+        memset(to, 0, bytes);
+    }
+    return status;
+}
+
+static capu_status sim_copy_in(struct device *device, capu_stream stream, void *to,
+                               const void *from, uint64_t bytes)
+{
+    (void)from;
+    if (!is_mapped(sim_of(device), to, bytes)) {
+        return CAPU_INVALID;
+    }
+    return issue(device, stream, copy_ns(device, bytes, device->capabilities.h2d_bytes_per_s));
+}
+
+static capu_status sim_copy_within(struct device *device, capu_stream stream, void *to,
+                                   const void *from, uint64_t bytes)
+{
+    if (!is_mapped(sim_of(device), to, bytes) || !is_mapped(sim_of(device), from, bytes)) {
+        return CAPU_INVALID;
+    }
+    return issue(device, stream, 0);
+}
+
+static capu_status sim_fill(struct device *device, capu_stream stream, void *to, unsigned char byte,
+                            uint64_t bytes)
+{
+    (void)byte;
+    return is_mapped(sim_of(device), to, bytes) ? issue(device, stream, 0) : CAPU_INVALID;
+}
+
+static capu_status sim_run(struct device *device, capu_stream stream,
+                           const struct device_work *work)
+{
+    return issue(device, stream, work->duration_ns);
+}
+
+static uint64_t sim_now_ns(struct device *device)
+{
+    return sim_of(device)->host_ns;
+}
+
+static capu_status sim_failure(struct device *device, char *text, size_t text_bytes)
+{
+    capu_status status = failure_of(device);
+
+    if (text != NULL && text_bytes > 0) {
+        snprintf(text, text_bytes, "%s", status == CAPU_OK ? "" : sim_of(device)->failure_text);
+    }
+    return status;
+}
+
+static void sim_destroy(struct device *device)
+{
+    struct sim_device *sim = sim_of(device);
+
+    while (sim->streams != NULL) {
+        struct sim_stream *next = sim->streams->next;
+
+        free(sim->streams);
+        sim->streams = next;
+    }
+    for (size_t index = 0; index < sim->ranges.count; index++) {
+        const struct range *range = sim->ranges.sorted[index];
+
+        addresses_release(range->address, range->page_count * sim->ranges.page_bytes);
+    }
+    ranges_finish(&sim->ranges);
+    page_numbers_finish(&sim->pages);
+    chunks_finish(&sim->chunks);
+    free(sim);
+}
+
+static const struct device_table sim_table = {
+    .destroy = sim_destroy,
+    .page_create = sim_page_create,
+    .page_destroy = sim_page_destroy,
+    .range_reserve = sim_range_reserve,
+    .range_release = sim_range_release,
+    .map = sim_map,
+    .unmap = sim_unmap,
+    .host_alloc = sim_host_alloc,
+    .host_free = sim_host_free,
+    .stream_create = sim_stream_create,
+    .stream_destroy = sim_stream_destroy,
+    .stream_synchronize = sim_stream_synchronize,
+    .event_create = sim_event_create,
+    .event_destroy = sim_event_destroy,
+    .event_record = sim_event_record,
+    .event_query = sim_event_query,
+    .event_wait = sim_event_wait,
+    .stream_follow = sim_stream_follow,
+    .event_elapsed = sim_event_elapsed,
+    .copy_out = sim_copy_out,
+    .copy_in = sim_copy_in,
+    .copy_within = sim_copy_within,
+    .fill = sim_fill,
+    .run = sim_run,
+    .now_ns = sim_now_ns,
+    .failure = sim_failure,
+};
+
+bool sim_device_fail(struct device *device, const char *name)
+{
+    struct sim_device *sim = sim_of(device);
+
+    if (device->table != &sim_table) {
+        return false;
+    }
+    if (failure_of(device) == CAPU_OK) {
+        snprintf(sim->failure_text, sizeof(sim->failure_text), "%s failed while running", name);
+        atomic_store_explicit(&sim->failure, CAPU_OP_FAILED, memory_order_release);
+    }
+    return true;
+}
+
+static uint64_t or_default(uint64_t value, uint64_t otherwise)
+{
+    return value == 0 ? otherwise : value;
+}
+
+capu_status sim_device_create(const struct device_options *options, struct device **device,
+                              char *text, size_t text_bytes)
+{
+    const struct device_options none = {0};
+    const struct device_options *given = options == NULL ? &none : options;
+    struct device_capabilities capabilities = {
+        .name = "sim",
+        .page_bytes = or_default(given->page_bytes, DEFAULT_PAGE_BYTES),
+        .memory_bytes = or_default(given->memory_bytes, DEFAULT_MEMORY_BYTES),
+        .d2h_bytes_per_s = or_default(given->d2h_bytes_per_s, DEFAULT_BYTES_PER_S),
+        .h2d_bytes_per_s = or_default(given->h2d_bytes_per_s, DEFAULT_BYTES_PER_S),
+        .copy_latency_ns = or_default(given->copy_latency_ns, DEFAULT_LATENCY_NS),
+        .is_simulated = true,
+    };
+    uint64_t page_bytes = capabilities.page_bytes;
+    const char *problem = NULL;
+    capu_status status = CAPU_OK;
+    struct sim_device *sim;
+
+    if ((page_bytes & (page_bytes - 1)) != 0 || page_bytes < (uint64_t)sysconf(_SC_PAGESIZE)) {
+        status = CAPU_INVALID;
+        problem = "the page is not a power of two of at least the machine's page";
+    } else if (capabilities.memory_bytes < page_bytes) {
+        status = CAPU_OVER_BUDGET;
+        problem = "the device memory is less than one page";
+    }
+    if (status != CAPU_OK) {
+        if (text != NULL && text_bytes > 0) {
+            snprintf(text, text_bytes, "%s: %" PRIu64 " bytes in pages of %" PRIu64, problem,
+                     capabilities.memory_bytes, page_bytes);
+        }
+        return status;
+    }
+    sim = calloc(1, sizeof(*sim));
+    if (sim == NULL) {
+        return CAPU_NO_HOST_MEMORY;
+    }
+    capabilities.memory_bytes &= ~(page_bytes - 1);
+    sim->head.table = &sim_table;
+    sim->head.capabilities = capabilities;
+    page_numbers_init(&sim->pages, capabilities.memory_bytes / page_bytes);
+    ranges_init(&sim->ranges, page_bytes);
+    chunks_init(&sim->chunks);
+    *device = &sim->head;
+    return CAPU_OK;
+}
