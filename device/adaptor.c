@@ -1,0 +1,249 @@
+/* The forwarding adaptor: see adaptor.h. */
+#include "device/adaptor.h"
+
+#include <stdlib.h>
+
+struct adaptor {
+    struct device head;
+    struct device *inner;
+    bool owns_inner;
+    const struct adaptor_hooks *hooks;
+    void *state;
+};
+
+static struct adaptor *adaptor_of(struct device *device)
+{
+    return (struct adaptor *)device;
+}
+
+const char *adaptor_slot_name(enum adaptor_slot slot)
+{
+#define SLOT_NAME(name, slot_name) #slot_name,
+    static const char *const names[] = {ADAPTOR_SLOTS(SLOT_NAME)};
+#undef SLOT_NAME
+
+    return (unsigned)slot < ADAPTOR_SLOT_COUNT ? names[slot] : "unknown";
+}
+
+static capu_status before(struct adaptor *adaptor, const struct adaptor_call *call)
+{
+    return adaptor->hooks->before == NULL
+               ? CAPU_OK
+               : adaptor->hooks->before(adaptor->state, adaptor->inner, call);
+}
+
+static void after(struct adaptor *adaptor, const struct adaptor_call *call, capu_status status)
+{
+    if (adaptor->hooks->after != NULL) {
+        adaptor->hooks->after(adaptor->state, adaptor->inner, call, status);
+    }
+}
+
+/* The body of a slot that answers a status, and of one that does not. */
+#define PASS_ON(NAME, call_bytes, call_stream, inner_call)                          \
+    struct adaptor *adaptor = adaptor_of(device);                                   \
+    struct device *inner = adaptor->inner;                                          \
+    const struct adaptor_call call = {ADAPTOR_##NAME, (call_bytes), (call_stream)}; \
+    capu_status status = before(adaptor, &call);                                    \
+    if (status == CAPU_OK) {                                                        \
+        status = inner->table->inner_call;                                          \
+        after(adaptor, &call, status);                                              \
+    }                                                                               \
+    return status
+
+#define PASS_ON_VOID(NAME, call_bytes, call_stream, inner_call)                     \
+    struct adaptor *adaptor = adaptor_of(device);                                   \
+    struct device *inner = adaptor->inner;                                          \
+    const struct adaptor_call call = {ADAPTOR_##NAME, (call_bytes), (call_stream)}; \
+    (void)before(adaptor, &call);                                                   \
+    inner->table->inner_call;                                                       \
+    after(adaptor, &call, CAPU_OK)
+
+static uint64_t page_bytes_of(const struct device *device)
+{
+    return device->capabilities.page_bytes;
+}
+
+static capu_status pass_page_create(struct device *device, device_page *page)
+{
+    PASS_ON(PAGE_CREATE, page_bytes_of(device), NULL, page_create(inner, page));
+}
+
+static void pass_page_destroy(struct device *device, device_page page)
+{
+    PASS_ON_VOID(PAGE_DESTROY, page_bytes_of(device), NULL, page_destroy(inner, page));
+}
+
+static capu_status pass_range_reserve(struct device *device, uint64_t bytes, void **address)
+{
+    PASS_ON(RANGE_RESERVE, bytes, NULL, range_reserve(inner, bytes, address));
+}
+
+static void pass_range_release(struct device *device, void *address, uint64_t bytes)
+{
+    PASS_ON_VOID(RANGE_RELEASE, bytes, NULL, range_release(inner, address, bytes));
+}
+
+static capu_status pass_map(struct device *device, void *address, const device_page *pages,
+                            size_t count)
+{
+    PASS_ON(MAP, count * page_bytes_of(device), NULL, map(inner, address, pages, count));
+}
+
+static capu_status pass_unmap(struct device *device, void *address, size_t count)
+{
+    PASS_ON(UNMAP, count * page_bytes_of(device), NULL, unmap(inner, address, count));
+}
+
+static capu_status pass_host_alloc(struct device *device, uint64_t bytes, void **address)
+{
+    PASS_ON(HOST_ALLOC, bytes, NULL, host_alloc(inner, bytes, address));
+}
+
+static void pass_host_free(struct device *device, void *address, uint64_t bytes)
+{
+    PASS_ON_VOID(HOST_FREE, bytes, NULL, host_free(inner, address, bytes));
+}
+
+static capu_status pass_stream_create(struct device *device, enum device_engine engine,
+                                      capu_stream *stream)
+{
+    PASS_ON(STREAM_CREATE, 0, NULL, stream_create(inner, engine, stream));
+}
+
+static void pass_stream_destroy(struct device *device, capu_stream stream)
+{
+    PASS_ON_VOID(STREAM_DESTROY, 0, stream, stream_destroy(inner, stream));
+}
+
+static capu_status pass_stream_synchronize(struct device *device, capu_stream stream)
+{
+    PASS_ON(STREAM_SYNCHRONIZE, 0, stream, stream_synchronize(inner, stream));
+}
+
+static capu_status pass_event_create(struct device *device, bool with_timing,
+                                     struct device_event **event)
+{
+    PASS_ON(EVENT_CREATE, 0, NULL, event_create(inner, with_timing, event));
+}
+
+static void pass_event_destroy(struct device *device, struct device_event *event)
+{
+    PASS_ON_VOID(EVENT_DESTROY, 0, NULL, event_destroy(inner, event));
+}
+
+static capu_status pass_event_record(struct device *device, struct device_event *event,
+                                     capu_stream stream)
+{
+    PASS_ON(EVENT_RECORD, 0, stream, event_record(inner, event, stream));
+}
+
+static capu_status pass_event_query(struct device *device, struct device_event *event)
+{
+    PASS_ON(EVENT_QUERY, 0, NULL, event_query(inner, event));
+}
+
+static capu_status pass_event_wait(struct device *device, struct device_event *event)
+{
+    PASS_ON(EVENT_WAIT, 0, NULL, event_wait(inner, event));
+}
+
+static capu_status pass_stream_follow(struct device *device, capu_stream stream,
+                                      struct device_event *event)
+{
+    PASS_ON(STREAM_FOLLOW, 0, stream, stream_follow(inner, stream, event));
+}
+
+static capu_status pass_event_elapsed(struct device *device, struct device_event *from,
+                                      struct device_event *to, uint64_t *ns)
+{
+    PASS_ON(EVENT_ELAPSED, 0, NULL, event_elapsed(inner, from, to, ns));
+}
+
+static capu_status pass_copy_out(struct device *device, capu_stream stream, void *to,
+                                 const void *from, uint64_t bytes)
+{
+    PASS_ON(COPY_OUT, bytes, stream, copy_out(inner, stream, to, from, bytes));
+}
+
+static capu_status pass_copy_in(struct device *device, capu_stream stream, void *to,
+                                const void *from, uint64_t bytes)
+{
+    PASS_ON(COPY_IN, bytes, stream, copy_in(inner, stream, to, from, bytes));
+}
+
+static capu_status pass_copy_within(struct device *device, capu_stream stream, void *to,
+                                    const void *from, uint64_t bytes)
+{
+    PASS_ON(COPY_WITHIN, bytes, stream, copy_within(inner, stream, to, from, bytes));
+}
+
+static capu_status pass_fill(struct device *device, capu_stream stream, void *to,
+                             unsigned char byte, uint64_t bytes)
+{
+    PASS_ON(FILL, bytes, stream, fill(inner, stream, to, byte, bytes));
+}
+
+static capu_status pass_run(struct device *device, capu_stream stream,
+                            const struct device_work *work)
+{
+    PASS_ON(RUN, 0, stream, run(inner, stream, work));
+}
+
+static uint64_t pass_now_ns(struct device *device)
+{
+    return device_now_ns(adaptor_of(device)->inner);
+}
+
+static capu_status pass_failure(struct device *device, char *text, size_t text_bytes)
+{
+    return device_failure(adaptor_of(device)->inner, text, text_bytes);
+}
+
+static void pass_destroy(struct device *device)
+{
+    struct adaptor *adaptor = adaptor_of(device);
+
+    if (adaptor->owns_inner) {
+        device_destroy(adaptor->inner);
+    }
+    /* After the inner device: its streams may run work of the hooks until then. */
+    if (adaptor->hooks->destroy != NULL) {
+        adaptor->hooks->destroy(adaptor->state);
+    }
+    free(adaptor);
+}
+
+#define TABLE_SLOT(name, slot) .slot = pass_##slot,
+static const struct device_table adaptor_table = {
+    ADAPTOR_SLOTS(TABLE_SLOT).destroy = pass_destroy,
+    .now_ns = pass_now_ns,
+    .failure = pass_failure,
+};
+#undef TABLE_SLOT
+
+capu_status adaptor_create(struct device *inner, bool owns_inner, const struct adaptor_hooks *hooks,
+                           void *state, struct device **device)
+{
+    struct adaptor *adaptor = calloc(1, sizeof(*adaptor));
+
+    if (adaptor == NULL) {
+        return CAPU_NO_HOST_MEMORY;
+    }
+    adaptor->head.table = &adaptor_table;
+    adaptor->head.capabilities = inner->capabilities;
+    adaptor->inner = inner;
+    adaptor->owns_inner = owns_inner;
+    adaptor->hooks = hooks;
+    adaptor->state = state;
+    *device = &adaptor->head;
+    return CAPU_OK;
+}
+
+void *adaptor_state(struct device *device, const struct adaptor_hooks *hooks)
+{
+    if (device->table != &adaptor_table || adaptor_of(device)->hooks != hooks) {
+        return NULL;
+    }
+    return adaptor_of(device)->state;
+}

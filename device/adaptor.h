@@ -1,0 +1,75 @@
+/*
+ * An adaptor: a device that passes every call on to another, with a hook before and after it. What
+ * cuts across devices (limits, counts, delays, faults) is an adaptor and not a flag inside one.
+ *
+ * Streams, events, pages and addresses are those of the inner device, passed through untouched. An
+ * adaptor of an adaptor is fine. Hooks may be called from two threads at once for host_alloc and
+ * host_free, and for failure: state they change needs a lock.
+ */
+#ifndef CAPU_DEVICE_ADAPTOR_H
+#define CAPU_DEVICE_ADAPTOR_H
+
+#include "device/device.h"
+
+/* X(NAME, slot): every slot that is hooked. destroy, now_ns and failure are only passed on. */
+#define ADAPTOR_SLOTS(X)                      \
+    X(PAGE_CREATE, page_create)               \
+    X(PAGE_DESTROY, page_destroy)             \
+    X(RANGE_RESERVE, range_reserve)           \
+    X(RANGE_RELEASE, range_release)           \
+    X(MAP, map)                               \
+    X(UNMAP, unmap)                           \
+    X(HOST_ALLOC, host_alloc)                 \
+    X(HOST_FREE, host_free)                   \
+    X(STREAM_CREATE, stream_create)           \
+    X(STREAM_DESTROY, stream_destroy)         \
+    X(STREAM_SYNCHRONIZE, stream_synchronize) \
+    X(EVENT_CREATE, event_create)             \
+    X(EVENT_DESTROY, event_destroy)           \
+    X(EVENT_RECORD, event_record)             \
+    X(EVENT_QUERY, event_query)               \
+    X(EVENT_WAIT, event_wait)                 \
+    X(STREAM_FOLLOW, stream_follow)           \
+    X(EVENT_ELAPSED, event_elapsed)           \
+    X(COPY_OUT, copy_out)                     \
+    X(COPY_IN, copy_in)                       \
+    X(COPY_WITHIN, copy_within)               \
+    X(FILL, fill)                             \
+    X(RUN, run)
+
+#define ADAPTOR_SLOT_ENUMERATOR(name, slot) ADAPTOR_##name,
+enum adaptor_slot { ADAPTOR_SLOTS(ADAPTOR_SLOT_ENUMERATOR) ADAPTOR_SLOT_COUNT };
+#undef ADAPTOR_SLOT_ENUMERATOR
+
+/* "page_create"; a constant. */
+const char *adaptor_slot_name(enum adaptor_slot slot);
+
+/* One call on its way. */
+struct adaptor_call {
+    enum adaptor_slot slot;
+    uint64_t bytes;     /* of memory it is about; 0 if none */
+    capu_stream stream; /* NULL if none */
+};
+
+struct adaptor_hooks {
+    /* Anything but OK: the call is not passed on and answers this. Cannot stop the slots that
+       return nothing. May be NULL. */
+    capu_status (*before)(void *state, struct device *inner, const struct adaptor_call *call);
+    /* Sees what the inner device answered; not called for what `before` stopped. May be NULL. */
+    void (*after)(void *state, struct device *inner, const struct adaptor_call *call,
+                  capu_status status);
+    /* Ends the state, when the adaptor goes. May be NULL. */
+    void (*destroy)(void *state);
+};
+
+/*
+ * Wraps `inner`. The adaptor owns it (device_destroy goes through) if owns_inner, and takes
+ * `state`. On failure nothing is taken. `hooks` is a constant. NO_HOST_MEMORY.
+ */
+capu_status adaptor_create(struct device *inner, bool owns_inner, const struct adaptor_hooks *hooks,
+                           void *state, struct device **device);
+
+/* The state of an adaptor made with these hooks; NULL if `device` is none. */
+void *adaptor_state(struct device *device, const struct adaptor_hooks *hooks);
+
+#endif
