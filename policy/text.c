@@ -1,0 +1,73 @@
+/* A growing string. Doubles, so that n appends cost O(n). */
+#include "policy/text.h"
+
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static capu_status reserve(struct text *text, size_t more)
+{
+    size_t capacity = text->capacity == 0 ? 256 : text->capacity;
+    char *data;
+
+    if (more >= SIZE_MAX / 4 - text->length) {
+        return CAPU_NO_HOST_MEMORY;
+    }
+    while (capacity < text->length + more + 1) {
+        capacity *= 2;
+    }
+    if (capacity == text->capacity) {
+        return CAPU_OK;
+    }
+    data = realloc(text->data, capacity);
+    if (data == NULL) {
+        return CAPU_NO_HOST_MEMORY;
+    }
+    text->data = data;
+    text->capacity = capacity;
+    return CAPU_OK;
+}
+
+capu_status text_append(struct text *text, const char *bytes, size_t count)
+{
+    capu_status status = reserve(text, count);
+
+    if (status != CAPU_OK) {
+        return status;
+    }
+    memcpy(text->data + text->length, bytes, count);
+    text->length += count;
+    text->data[text->length] = '\0';
+    return CAPU_OK;
+}
+
+capu_status text_format(struct text *text, const char *format, ...)
+{
+    va_list arguments;
+    capu_status status;
+    int count;
+
+    va_start(arguments, format);
+    count = vsnprintf(NULL, 0, format, arguments);
+    va_end(arguments);
+    if (count < 0) {
+        return CAPU_INVALID;
+    }
+    status = reserve(text, (size_t)count);
+    if (status != CAPU_OK) {
+        return status;
+    }
+    va_start(arguments, format);
+    vsnprintf(text->data + text->length, (size_t)count + 1, format, arguments);
+    va_end(arguments);
+    text->length += (size_t)count;
+    return CAPU_OK;
+}
+
+void text_finish(struct text *text)
+{
+    free(text->data);
+    *text = (struct text){0};
+}
