@@ -28,7 +28,7 @@
 #define TRACE_NS_MAX ((uint64_t)1 << 50)    /* of one op, and of all ops together */
 #define TRACE_NAME_MAX ((size_t)4096)       /* bytes of one name */
 #define TRACE_NAMES_MAX ((size_t)1 << 31)   /* bytes of all names */
-#define TRACE_RATE_MIN ((uint64_t)1000)     /* bytes per second of a link */
+#define TRACE_RATE_MIN ((uint64_t)1000000)  /* bytes per second of a link */
 #define TRACE_RATE_MAX ((uint64_t)1 << 50)
 
 enum tensor_kind {
@@ -194,5 +194,14 @@ const char *tensor_hint_name(enum tensor_hint hint);
  * Errors: INVALID (a name is not UTF-8), NO_HOST_MEMORY.
  */
 capu_status trace_write(const struct trace *trace, struct text *text, struct error_text *error);
+
+/*
+ * trace_read.c: the same lines, read back. `file` is a name for messages, which name file, line and
+ * field. On failure the trace is zeroed.
+ * Errors: BAD_FILE, TOO_LARGE (a limit), FILE_FAILED, NO_HOST_MEMORY.
+ */
+capu_status trace_read(struct trace *trace, const char *file, const char *data, size_t length,
+                       struct error_text *error);
+capu_status trace_load(struct trace *trace, const char *path, struct error_text *error);
 
 #endif

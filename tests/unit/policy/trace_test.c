@@ -116,8 +116,8 @@ START_TEST(writes_lines_to_the_byte)
 {
     struct machine machine = {.name = "m",
                               .memory_bytes = 1000,
-                              .d2h_bytes_per_s = 2000,
-                              .h2d_bytes_per_s = 3000,
+                              .d2h_bytes_per_s = 2000000,
+                              .h2d_bytes_per_s = 3000000,
                               .copy_latency_ns = 4};
     struct tensor_description odd = {.name = "a \"quoted\" name\n",
                                      .bytes = 5,
@@ -140,8 +140,8 @@ START_TEST(writes_lines_to_the_byte)
     ck_assert_str_eq(
         text.data,
         "{\"type\":\"trace\",\"version\":1,\"name\":\"t\",\"batch\":8}\n"
-        "{\"type\":\"machine\",\"name\":\"m\",\"memory_bytes\":1000,\"d2h_bytes_per_s\":2000,"
-        "\"h2d_bytes_per_s\":3000,\"copy_latency_ns\":4}\n"
+        "{\"type\":\"machine\",\"name\":\"m\",\"memory_bytes\":1000,\"d2h_bytes_per_s\":2000000,"
+        "\"h2d_bytes_per_s\":3000000,\"copy_latency_ns\":4}\n"
         "{\"type\":\"tensor\",\"id\":0,\"name\":\"w\",\"bytes\":100,\"kind\":\"parameter\"}\n"
         "{\"type\":\"tensor\",\"id\":1,\"name\":\"a \\\"quoted\\\" name\\n\",\"bytes\":5,"
         "\"kind\":\"workspace\",\"persistent\":true,\"managed\":false,\"hint\":\"swap\","

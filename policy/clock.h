@@ -1,0 +1,80 @@
+/*
+ * The execution model, item by item: three engines, stream-ordered memory, four times a tensor.
+ * The timeline drives it over a whole program; the lowering drives it while it decides, so both
+ * agree to the nanosecond on what has been issued so far.
+ *
+ * It keeps no books of who is resident or which version is where: the caller does.
+ */
+#ifndef CAPU_POLICY_CLOCK_H
+#define CAPU_POLICY_CLOCK_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "capuchin/status.h"
+#include "policy/trace.h"
+
+struct clock_tensor {
+    uint64_t ready; /* when the device copy is usable */
+    uint64_t last;  /* when its last access ends */
+    uint64_t host;  /* when its host copy is valid */
+    uint64_t saved; /* when its last save ends */
+    bool is_fresh;  /* set by whoever allocates for a write: `ready` and `saved` are of an earlier
+                       residency, and the op at hand waits for its allocation instead */
+};
+
+struct clock_chunk {
+    uint64_t usable_ns;
+    uint64_t bytes;
+};
+
+/* Why an item started later than its engine fell idle. */
+enum clock_wait { WAIT_NOTHING, WAIT_TENSOR, WAIT_MEMORY, WAIT_SAVE, WAIT_COMPUTE, WAIT_HOST_COPY };
+
+struct clock_span {
+    uint64_t start;
+    uint64_t end;
+    uint64_t idle_from; /* when the engine fell idle */
+    enum clock_wait wait;
+};
+
+struct clock {
+    uint64_t compute;
+    uint64_t d2h;
+    uint64_t h2d;
+    struct clock_tensor *tensors;
+    struct clock_chunk *heap; /* free bytes, earliest usable first */
+    uint32_t heap_count;
+    uint32_t heap_capacity;
+    uint64_t *out_ns; /* per tensor: how long its copies take */
+    uint64_t *in_ns;
+    uint32_t tensor_count;
+};
+
+/* Errors: NO_HOST_MEMORY. On failure zeroed. */
+capu_status clock_init(struct clock *clock, const struct trace *trace,
+                       const struct machine *machine);
+void clock_finish(struct clock *clock);
+/* Time 0: every engine idle, that many bytes free. */
+void clock_reset(struct clock *clock, uint64_t free_bytes);
+
+/* Takes the bytes that are usable earliest; the latest of their times. There must be as many.
+   Errors of giving back: NO_HOST_MEMORY. */
+uint64_t clock_take(struct clock *clock, uint64_t bytes);
+capu_status clock_give(struct clock *clock, uint64_t bytes, uint64_t usable_ns);
+
+/* The model's items. `alloc_ns` is what allocating gave (0: nothing was allocated). An evict or
+   save that needs no copy is no item. The caller gives back the bytes of an evict from its end. */
+struct clock_span clock_op(struct clock *clock, const struct trace *trace, uint32_t op,
+                           uint64_t alloc_ns);
+struct clock_span clock_evict(struct clock *clock, uint32_t tensor);
+struct clock_span clock_save(struct clock *clock, uint32_t tensor);
+struct clock_span clock_prefetch(struct clock *clock, uint32_t tensor, uint64_t alloc_ns);
+
+/* From when a tensor's bytes are usable if they are given back now without a copy. */
+uint64_t clock_usable(const struct clock *clock, uint32_t tensor);
+
+/* Latency + ceil(bytes / rate). */
+uint64_t clock_copy_ns(uint64_t bytes, uint64_t bytes_per_s, uint64_t latency_ns);
+
+#endif

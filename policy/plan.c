@@ -1,0 +1,143 @@
+/* Building a plan. */
+#include "policy/plan.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define ELEMENTS_MAX ((uint32_t)1 << 28)
+
+const char *action_kind_name(enum action_kind kind)
+{
+    static const char *const names[ACTION_KIND_COUNT] = {"evict", "save", "drop", "prefetch",
+                                                         "recompute"};
+
+    return (unsigned)kind < ACTION_KIND_COUNT ? names[kind] : "?";
+}
+
+/* Room for one more element. */
+static capu_status grow(void **array, uint32_t count, uint32_t *capacity, size_t element_bytes)
+{
+    uint32_t size = *capacity == 0 ? 16 : *capacity * 2;
+    void *grown;
+
+    if (count < *capacity) {
+        return CAPU_OK;
+    }
+    if (count >= ELEMENTS_MAX) {
+        return CAPU_TOO_LARGE;
+    }
+    grown = realloc(*array, size * element_bytes);
+    if (grown == NULL) {
+        return CAPU_NO_HOST_MEMORY;
+    }
+    *array = grown;
+    *capacity = size;
+    return CAPU_OK;
+}
+
+capu_status plan_init(struct plan *plan, const char *trace, uint64_t budget_bytes,
+                      uint64_t page_bytes)
+{
+    *plan = (struct plan){
+        .budget_bytes = budget_bytes, .page_bytes = page_bytes, .host_bytes = UINT64_MAX};
+    plan->trace = strdup(trace);
+    if (plan->trace == NULL) {
+        *plan = (struct plan){0};
+        return CAPU_NO_HOST_MEMORY;
+    }
+    return CAPU_OK;
+}
+
+void plan_finish(struct plan *plan)
+{
+    if (plan == NULL) {
+        return;
+    }
+    free(plan->trace);
+    free(plan->actions);
+    free(plan->replays);
+    free(plan->drops);
+    free(plan->places);
+    free(plan->runs);
+    *plan = (struct plan){0};
+}
+
+void plan_clear(struct plan *plan)
+{
+    plan->action_count = 0;
+    plan->replay_count = 0;
+    plan->drop_count = 0;
+    plan->place_count = 0;
+    plan->run_count = 0;
+}
+
+capu_status plan_add(struct plan *plan, enum action_kind kind, uint32_t tensor, uint32_t point)
+{
+    capu_status status = grow((void **)&plan->actions, plan->action_count, &plan->action_capacity,
+                              sizeof(*plan->actions));
+
+    if (status == CAPU_OK) {
+        plan->actions[plan->action_count++] =
+            (struct plan_action){.kind = kind, .tensor = tensor, .point = point};
+    }
+    return status;
+}
+
+capu_status plan_add_recompute(struct plan *plan, uint32_t before)
+{
+    capu_status status = plan_add(plan, ACTION_RECOMPUTE, UINT32_MAX, before);
+
+    if (status == CAPU_OK) {
+        plan->actions[plan->action_count - 1].first = plan->replay_count;
+    }
+    return status;
+}
+
+capu_status plan_add_replay(struct plan *plan, uint32_t op)
+{
+    capu_status status = grow((void **)&plan->replays, plan->replay_count, &plan->replay_capacity,
+                              sizeof(*plan->replays));
+
+    if (status == CAPU_OK) {
+        plan->replays[plan->replay_count++] =
+            (struct plan_replay){.op = op, .first_drop = plan->drop_count};
+        plan->actions[plan->action_count - 1].count++;
+    }
+    return status;
+}
+
+capu_status plan_add_drop(struct plan *plan, uint32_t tensor)
+{
+    capu_status status =
+        grow((void **)&plan->drops, plan->drop_count, &plan->drop_capacity, sizeof(*plan->drops));
+
+    if (status == CAPU_OK) {
+        plan->drops[plan->drop_count++] = tensor;
+        plan->replays[plan->replay_count - 1].drop_count++;
+    }
+    return status;
+}
+
+capu_status plan_add_place(struct plan *plan, uint32_t tensor)
+{
+    capu_status status = grow((void **)&plan->places, plan->place_count, &plan->place_capacity,
+                              sizeof(*plan->places));
+
+    if (status == CAPU_OK) {
+        plan->places[plan->place_count++] =
+            (struct plan_place){.tensor = tensor, .first = plan->run_count};
+    }
+    return status;
+}
+
+capu_status plan_add_run(struct plan *plan, uint32_t first, uint32_t count)
+{
+    capu_status status =
+        grow((void **)&plan->runs, plan->run_count, &plan->run_capacity, sizeof(*plan->runs));
+
+    if (status == CAPU_OK) {
+        plan->runs[plan->run_count++] = (struct plan_run){.first = first, .count = count};
+        plan->places[plan->place_count - 1].count++;
+    }
+    return status;
+}

@@ -1,0 +1,47 @@
+/*
+ * A trace and a plan woven into one list: what is issued in one iteration, in issue order, with the
+ * releases that happen by themselves written out. The validator and the timeline walk it.
+ */
+#ifndef CAPU_POLICY_PROGRAM_H
+#define CAPU_POLICY_PROGRAM_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "capuchin/status.h"
+#include "policy/error_text.h"
+#include "policy/plan.h"
+#include "policy/uses.h"
+
+enum item_kind {
+    ITEM_OP,
+    ITEM_REPLAY,
+    ITEM_EVICT,
+    ITEM_SAVE,
+    ITEM_DROP,
+    ITEM_PREFETCH,
+    ITEM_RELEASE /* a transient's own, after its last access; nothing if it is not resident */
+};
+
+struct item {
+    uint32_t kind;    /* enum item_kind */
+    uint32_t subject; /* op or tensor */
+    uint32_t point;   /* the op it stands before, is, or stands after */
+};
+
+struct program {
+    const struct uses *uses; /* borrowed: outlives this */
+    struct item *items;
+    uint32_t count;
+    uint8_t *starts_on_host; /* per tensor: persistent, and its first event is a prefetch */
+};
+
+/*
+ * Errors: INVALID (an action names a tensor or op that there is not, or one that is not managed, or
+ * a replay of an op that is not replayable or not earlier), NO_HOST_MEMORY. On failure zeroed.
+ */
+capu_status program_init(struct program *program, const struct uses *uses, const struct plan *plan,
+                         struct error_text *error);
+void program_finish(struct program *program);
+
+#endif

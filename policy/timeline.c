@@ -1,0 +1,299 @@
+/* The execution model over four iterations. Versions are followed only to know which host copies
+   are current. */
+#include "policy/timeline.h"
+
+#include "policy/placement.h"
+
+#include <stdlib.h>
+
+#define ITERATIONS 4
+#define TIME_MAX ((uint64_t)1 << 62)
+#define NO_VERSION UINT32_MAX
+
+struct run {
+    const struct uses *uses;
+    const struct trace *trace;
+    const struct plan *plan;
+    struct program program;
+    struct placement placement;
+    struct clock clock;
+    uint32_t *device; /* per tensor: version, or NO_VERSION */
+    uint32_t *host;
+    uint64_t *page_usable; /* per page: from when; placed plans only */
+    uint64_t held;
+    struct timeline *timeline;
+    bool is_last;
+};
+
+static bool is_pooled(const struct run *run, uint32_t tensor)
+{
+    return run->uses->rounded[tensor] > 0 &&
+           (run->plan->place_count == 0 || placement_count(&run->placement, tensor) > 0);
+}
+
+static uint64_t allocate(struct run *run, uint32_t tensor)
+{
+    uint64_t latest = 0;
+
+    if (!is_pooled(run, tensor)) {
+        return 0;
+    }
+    run->held += run->uses->rounded[tensor];
+    if (run->held > run->timeline->peak_bytes) {
+        run->timeline->peak_bytes = run->held;
+    }
+    if (run->plan->place_count == 0) {
+        return clock_take(&run->clock, run->uses->rounded[tensor]);
+    }
+    for (uint32_t i = 0; i < placement_count(&run->placement, tensor); i++) {
+        uint64_t usable = run->page_usable[placement_page(&run->placement, tensor, i)];
+
+        latest = usable > latest ? usable : latest;
+    }
+    return latest;
+}
+
+static capu_status give_back(struct run *run, uint32_t tensor, uint64_t usable_ns)
+{
+    run->device[tensor] = NO_VERSION;
+    if (!is_pooled(run, tensor)) {
+        return CAPU_OK;
+    }
+    run->held -= run->uses->rounded[tensor];
+    if (run->plan->place_count == 0) {
+        return clock_give(&run->clock, run->uses->rounded[tensor], usable_ns);
+    }
+    for (uint32_t i = 0; i < placement_count(&run->placement, tensor); i++) {
+        run->page_usable[placement_page(&run->placement, tensor, i)] = usable_ns;
+    }
+    return CAPU_OK;
+}
+
+static void record(struct run *run, const struct item *item, enum timeline_engine engine,
+                   struct clock_span span)
+{
+    struct timeline *timeline = run->timeline;
+
+    if (run->is_last && timeline->records != NULL) {
+        timeline->records[timeline->record_count++] = (struct timeline_record){
+            .item = *item, .engine = engine, .span = span, .held_bytes = run->held};
+    }
+}
+
+static void run_op(struct run *run, const struct item *item)
+{
+    const struct trace_op *op = &run->trace->ops[item->subject];
+    const uint32_t *operands = run->trace->operands + op->first;
+    const uint32_t *versions = run->uses->version + op->first;
+    uint64_t alloc_ns = 0;
+
+    for (uint32_t i = op->read_count; i < trace_operand_count(op); i++) {
+        uint32_t tensor = operands[i];
+
+        if (run->device[tensor] == NO_VERSION) {
+            uint64_t usable = allocate(run, tensor);
+
+            alloc_ns = usable > alloc_ns ? usable : alloc_ns;
+            run->clock.tensors[tensor].is_fresh = true;
+        }
+        run->device[tensor] = versions[i] + (i >= op->read_count + op->write_count);
+        if (run->host[tensor] != NO_VERSION && run->host[tensor] < run->device[tensor]) {
+            run->host[tensor] = NO_VERSION;
+        }
+    }
+    record(run, item, ENGINE_COMPUTE, clock_op(&run->clock, run->trace, item->subject, alloc_ns));
+    if (run->is_last && item->kind == ITEM_REPLAY) {
+        run->timeline->replay_ns += op->ns;
+    }
+}
+
+/* A copy to the host where there is none as new. False: nothing was to be done. */
+static bool copy_out(struct run *run, const struct item *item)
+{
+    uint32_t tensor = item->subject;
+    struct clock_span span;
+
+    if (run->host[tensor] != NO_VERSION && run->host[tensor] >= run->device[tensor]) {
+        return false;
+    }
+    run->host[tensor] = run->device[tensor];
+    span = item->kind == ITEM_SAVE ? clock_save(&run->clock, tensor)
+                                   : clock_evict(&run->clock, tensor);
+    record(run, item, ENGINE_D2H, span);
+    if (run->is_last) {
+        run->timeline->evicted_bytes += run->trace->tensors[tensor].bytes;
+    }
+    return true;
+}
+
+static void prefetch(struct run *run, const struct item *item)
+{
+    uint32_t tensor = item->subject;
+    uint64_t alloc_ns = allocate(run, tensor);
+
+    run->device[tensor] = run->host[tensor];
+    record(run, item, ENGINE_H2D, clock_prefetch(&run->clock, tensor, alloc_ns));
+    if (run->is_last) {
+        run->timeline->prefetched_bytes += run->trace->tensors[tensor].bytes;
+    }
+}
+
+static capu_status run_item(struct run *run, const struct item *item)
+{
+    static const struct clock_span no_span = {0};
+    uint32_t tensor = item->subject;
+    uint64_t usable;
+
+    switch ((enum item_kind)item->kind) {
+    case ITEM_OP:
+    case ITEM_REPLAY:
+        run_op(run, item);
+        return CAPU_OK;
+    case ITEM_PREFETCH:
+        prefetch(run, item);
+        return CAPU_OK;
+    case ITEM_SAVE:
+        copy_out(run, item);
+        return CAPU_OK;
+    case ITEM_EVICT:
+        if (copy_out(run, item)) {
+            return give_back(run, tensor, run->clock.tensors[tensor].host);
+        }
+        usable = clock_usable(&run->clock, tensor);
+        break;
+    case ITEM_RELEASE:
+        run->host[tensor] = NO_VERSION;
+        if (run->device[tensor] == NO_VERSION) {
+            return CAPU_OK;
+        }
+        usable = clock_usable(&run->clock, tensor);
+        break;
+    case ITEM_DROP:
+    default:
+        usable = clock_usable(&run->clock, tensor);
+        break;
+    }
+    record(run, item, ENGINE_NONE, no_span);
+    return give_back(run, tensor, usable);
+}
+
+/* The final versions of one iteration are the first of the next. */
+static void turn_over(struct run *run)
+{
+    for (uint32_t t = 0; t < run->trace->tensor_count; t++) {
+        uint32_t newest = run->uses->final_version[t];
+
+        if (run->trace->tensors[t].persistent) {
+            run->device[t] = run->device[t] == newest ? 0 : NO_VERSION;
+            run->host[t] = run->host[t] == newest ? 0 : NO_VERSION;
+        }
+    }
+}
+
+static capu_status run_init(struct run *run, const struct machine *machine)
+{
+    size_t tensors = (size_t)run->trace->tensor_count + 1;
+    const struct plan *plan = run->plan;
+    capu_status status = program_init(&run->program, run->uses, plan, NULL);
+
+    if (status == CAPU_OK) {
+        status = placement_init(&run->placement, run->uses, plan, NULL);
+    }
+    if (status == CAPU_OK) {
+        status = clock_init(&run->clock, run->trace, machine);
+    }
+    if (status != CAPU_OK) {
+        return status;
+    }
+    run->device = malloc(tensors * sizeof(*run->device));
+    run->host = malloc(tensors * sizeof(*run->host));
+    run->page_usable = calloc((size_t)run->placement.page_count + 1, sizeof(*run->page_usable));
+    if (run->device == NULL || run->host == NULL || run->page_usable == NULL) {
+        return CAPU_NO_HOST_MEMORY;
+    }
+    run->held = plan->fixed_bytes;
+    for (uint32_t t = 0; t < run->trace->tensor_count; t++) {
+        bool on_host = run->program.starts_on_host[t];
+        bool is_persistent = run->trace->tensors[t].persistent;
+
+        run->device[t] = is_persistent && !on_host ? 0 : NO_VERSION;
+        run->host[t] = on_host ? 0 : NO_VERSION;
+        run->held += is_persistent && !on_host && is_pooled(run, t) ? run->uses->rounded[t] : 0;
+    }
+    run->timeline->peak_bytes = run->held;
+    clock_reset(&run->clock, plan->budget_bytes - run->held);
+    return CAPU_OK;
+}
+
+static void run_finish(struct run *run)
+{
+    free(run->device);
+    free(run->host);
+    free(run->page_usable);
+    clock_finish(&run->clock);
+    placement_finish(&run->placement);
+    program_finish(&run->program);
+}
+
+static capu_status run_iterations(struct run *run, struct error_text *error)
+{
+    struct timeline *timeline = run->timeline;
+    capu_status status = CAPU_OK;
+
+    for (int iteration = 0; status == CAPU_OK && iteration < ITERATIONS; iteration++) {
+        run->is_last = iteration == ITERATIONS - 1;
+        timeline->begin_ns = run->clock.compute;
+        for (uint32_t i = 0; status == CAPU_OK && i < run->program.count; i++) {
+            status = run_item(run, &run->program.items[i]);
+            if (run->clock.compute > TIME_MAX || run->clock.d2h > TIME_MAX ||
+                run->clock.h2d > TIME_MAX) {
+                return error_text_set(error, CAPU_TOO_LARGE, "an iteration beyond 2^62 ns");
+            }
+        }
+        turn_over(run);
+    }
+    timeline->iteration_ns = run->clock.compute - timeline->begin_ns;
+    timeline->ideal_ns = run->trace->total_ns;
+    timeline->budget_bytes = run->plan->budget_bytes;
+    timeline->stall_ns = timeline->iteration_ns - timeline->ideal_ns - timeline->replay_ns;
+    return status;
+}
+
+capu_status timeline_init(struct timeline *timeline, const struct uses *uses,
+                          const struct plan *plan, const struct machine *machine, bool with_records,
+                          struct error_text *error)
+{
+    struct run run = {.uses = uses, .trace = uses->trace, .plan = plan, .timeline = timeline};
+    capu_status status;
+
+    *timeline = (struct timeline){0};
+    if (machine == NULL && !uses->trace->has_machine) {
+        return error_text_set(error, CAPU_INVALID, "the trace names no machine");
+    }
+    status = run_init(&run, machine != NULL ? machine : &uses->trace->machine);
+    if (status == CAPU_OK && with_records) {
+        timeline->records = malloc(((size_t)run.program.count + 1) * sizeof(*timeline->records));
+        status = timeline->records != NULL ? CAPU_OK : CAPU_NO_HOST_MEMORY;
+    }
+    if (status == CAPU_OK) {
+        status = run_iterations(&run, error);
+    }
+    run_finish(&run);
+    if (status != CAPU_OK) {
+        timeline_finish(timeline);
+    }
+    return status;
+}
+
+void timeline_finish(struct timeline *timeline)
+{
+    free(timeline->records);
+    *timeline = (struct timeline){0};
+}
+
+double timeline_overhead(const struct timeline *timeline)
+{
+    return timeline->ideal_ns == 0
+               ? 0.0
+               : (double)timeline->iteration_ns / (double)timeline->ideal_ns - 1.0;
+}

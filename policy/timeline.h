@@ -1,0 +1,53 @@
+/*
+ * How long an iteration takes under a plan: the execution model over the whole program, four
+ * iterations on one clock, measured between the ends of the third and the fourth.
+ */
+#ifndef CAPU_POLICY_TIMELINE_H
+#define CAPU_POLICY_TIMELINE_H
+
+#include "capuchin/status.h"
+#include "policy/clock.h"
+#include "policy/error_text.h"
+#include "policy/plan.h"
+#include "policy/program.h"
+#include "policy/uses.h"
+
+enum timeline_engine { ENGINE_NONE, ENGINE_COMPUTE, ENGINE_D2H, ENGINE_H2D };
+
+/* One item of the fourth iteration. Those that take no time (drops, clean evictions) have no
+   engine. */
+struct timeline_record {
+    struct item item;
+    enum timeline_engine engine;
+    struct clock_span span;
+    uint64_t held_bytes; /* after it was issued, fixed_bytes included */
+};
+
+struct timeline {
+    uint64_t iteration_ns;
+    uint64_t ideal_ns;
+    uint64_t peak_bytes; /* held at most, fixed_bytes included */
+    uint64_t budget_bytes;
+    uint64_t evicted_bytes; /* copied out, saves included */
+    uint64_t prefetched_bytes;
+    uint64_t replay_ns;
+    uint64_t stall_ns;               /* what is neither ideal nor replay */
+    uint64_t begin_ns;               /* of the fourth iteration: the end of the third */
+    struct timeline_record *records; /* NULL unless asked for */
+    uint32_t record_count;
+};
+
+/*
+ * The plan must be valid: this checks nothing. `machine` NULL: the trace's own.
+ * Errors: INVALID (no machine), TOO_LARGE (times beyond 2^62 ns), NO_HOST_MEMORY. On failure
+ * zeroed.
+ */
+capu_status timeline_init(struct timeline *timeline, const struct uses *uses,
+                          const struct plan *plan, const struct machine *machine, bool with_records,
+                          struct error_text *error);
+void timeline_finish(struct timeline *timeline);
+
+/* iteration / ideal - 1; 0 for an empty trace. */
+double timeline_overhead(const struct timeline *timeline);
+
+#endif

@@ -1,0 +1,272 @@
+/* Reading a trace. The builders check each line; this file finds the fields. */
+#include "policy/trace.h"
+
+#include "policy/lines.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct reader {
+    struct lines lines;
+    struct trace *trace;
+    struct lines_ids reads;
+    struct lines_ids writes;
+    struct lines_ids updates;
+};
+
+static capu_status read_header(struct reader *reader)
+{
+    struct lines *lines = &reader->lines;
+    const char *name = "";
+    uint64_t version = 0;
+    uint64_t batch = 0;
+    capu_status status = lines_number(lines, lines->value, "version", true, UINT32_MAX, &version);
+
+    if (status == CAPU_OK && version != 1) {
+        status = lines_refuse(lines, "only version 1 is known");
+    }
+    if (status == CAPU_OK) {
+        status = lines_string(lines, lines->value, "name", false, &name);
+    }
+    if (status == CAPU_OK) {
+        status = lines_number(lines, lines->value, "batch", false, TRACE_BYTES_MAX, &batch);
+    }
+    if (status != CAPU_OK) {
+        return status;
+    }
+    status = trace_init(reader->trace, name, lines->error);
+    if (status != CAPU_OK) {
+        return lines_refuse_built(lines, status);
+    }
+    reader->trace->batch = batch;
+    return CAPU_OK;
+}
+
+static capu_status read_machine(struct reader *reader)
+{
+    struct lines *lines = &reader->lines;
+    struct machine machine = {.name = ""};
+    struct {
+        const char *key;
+        uint64_t *value;
+        bool required;
+    } fields[] = {{"memory_bytes", &machine.memory_bytes, false},
+                  {"d2h_bytes_per_s", &machine.d2h_bytes_per_s, true},
+                  {"h2d_bytes_per_s", &machine.h2d_bytes_per_s, true},
+                  {"copy_latency_ns", &machine.copy_latency_ns, false}};
+    const char *name = "";
+    capu_status status = lines_string(lines, lines->value, "name", false, &name);
+
+    for (size_t i = 0; status == CAPU_OK && i < sizeof(fields) / sizeof(fields[0]); i++) {
+        status = lines_number(lines, lines->value, fields[i].key, fields[i].required, INT64_MAX,
+                              fields[i].value);
+    }
+    if (status != CAPU_OK) {
+        return status;
+    }
+    if (reader->trace->has_machine) {
+        return lines_refuse(lines, "a second machine");
+    }
+    snprintf(machine.name, sizeof(machine.name), "%s", name);
+    status = trace_set_machine(reader->trace, &machine, lines->error);
+    return status == CAPU_OK ? CAPU_OK : lines_refuse_built(lines, status);
+}
+
+/* Finds a name in a list of names. */
+static capu_status find_name(struct lines *lines, const char *text,
+                             const char *(*name_of)(unsigned), unsigned count, const char *what,
+                             unsigned *found)
+{
+    for (unsigned i = 0; i < count; i++) {
+        if (strcmp(text, name_of(i)) == 0) {
+            *found = i;
+            return CAPU_OK;
+        }
+    }
+    return lines_refuse(lines, what);
+}
+
+static const char *kind_name(unsigned kind)
+{
+    return tensor_kind_name((enum tensor_kind)kind);
+}
+
+static const char *hint_name(unsigned hint)
+{
+    return tensor_hint_name((enum tensor_hint)hint);
+}
+
+static capu_status read_tensor_names(struct reader *reader, struct tensor_description *description)
+{
+    struct lines *lines = &reader->lines;
+    const char *kind = NULL;
+    const char *hint = "";
+    unsigned found = 0;
+    capu_status status = lines_string(lines, lines->value, "name", false, &description->name);
+
+    if (status == CAPU_OK) {
+        status = lines_string(lines, lines->value, "kind", true, &kind);
+    }
+    if (status == CAPU_OK) {
+        status = lines_string(lines, lines->value, "hint", false, &hint);
+    }
+    if (status == CAPU_OK) {
+        status = find_name(lines, kind, kind_name, TENSOR_KIND_COUNT, "unknown \"kind\"", &found);
+        description->kind = (enum tensor_kind)found;
+    }
+    if (status == CAPU_OK) {
+        status = find_name(lines, hint, hint_name, HINT_COUNT, "unknown \"hint\"", &found);
+        description->hint = (enum tensor_hint)found;
+    }
+    return status;
+}
+
+static capu_status read_tensor(struct reader *reader)
+{
+    struct lines *lines = &reader->lines;
+    struct tensor_description description = {.name = ""};
+    uint64_t id = 0;
+    bool managed = true;
+    capu_status status = read_tensor_names(reader, &description);
+
+    if (status == CAPU_OK) {
+        status = lines_number(lines, lines->value, "id", true, UINT32_MAX, &id);
+    }
+    if (status == CAPU_OK && id != reader->trace->tensor_count) {
+        return lines_refuse(lines, "\"id\" is not the next one (ids are dense from 0)");
+    }
+    if (status == CAPU_OK) {
+        status =
+            lines_number(lines, lines->value, "bytes", true, TRACE_BYTES_MAX, &description.bytes);
+    }
+    if (status == CAPU_OK) {
+        status = lines_number(lines, lines->value, "fixed_bytes", false, TRACE_BYTES_MAX,
+                              &description.fixed_bytes);
+    }
+    if (status == CAPU_OK) {
+        status = lines_boolean(lines, lines->value, "persistent", &description.persistent);
+    }
+    if (status == CAPU_OK) {
+        status = lines_boolean(lines, lines->value, "managed", &managed);
+    }
+    if (status == CAPU_OK) {
+        status = lines_boolean(lines, lines->value, "scales", &description.scales);
+    }
+    if (status != CAPU_OK) {
+        return status;
+    }
+    description.unmanaged = !managed;
+    status = trace_add_tensor(reader->trace, &description, NULL, lines->error);
+    return status == CAPU_OK ? CAPU_OK : lines_refuse_built(lines, status);
+}
+
+static capu_status read_op(struct reader *reader)
+{
+    struct lines *lines = &reader->lines;
+    struct op_description description = {.name = ""};
+    capu_status status = lines_string(lines, lines->value, "name", false, &description.name);
+
+    if (status == CAPU_OK) {
+        status = lines_string(lines, lines->value, "segment", false, &description.segment);
+    }
+    if (status == CAPU_OK) {
+        status = lines_number(lines, lines->value, "ns", true, TRACE_NS_MAX, &description.ns);
+    }
+    if (status == CAPU_OK) {
+        status = lines_boolean(lines, lines->value, "replayable", &description.replayable);
+    }
+    if (status == CAPU_OK) {
+        status = lines_boolean(lines, lines->value, "scales", &description.scales);
+    }
+    if (status == CAPU_OK) {
+        status = lines_list(lines, lines->value, "reads", &reader->reads);
+    }
+    if (status == CAPU_OK) {
+        status = lines_list(lines, lines->value, "writes", &reader->writes);
+    }
+    if (status == CAPU_OK) {
+        status = lines_list(lines, lines->value, "updates", &reader->updates);
+    }
+    if (status != CAPU_OK) {
+        return status;
+    }
+    description.reads = reader->reads.ids;
+    description.read_count = reader->reads.count;
+    description.writes = reader->writes.ids;
+    description.write_count = reader->writes.count;
+    description.updates = reader->updates.ids;
+    description.update_count = reader->updates.count;
+    status = trace_add_op(reader->trace, &description, lines->error);
+    return status == CAPU_OK ? CAPU_OK : lines_refuse_built(lines, status);
+}
+
+static capu_status read_line(struct reader *reader, bool is_first)
+{
+    const char *type = reader->lines.type;
+
+    if (is_first != (strcmp(type, "trace") == 0)) {
+        return lines_refuse(&reader->lines, is_first
+                                                ? "a trace begins with a line of type \"trace\""
+                                                : "a second line of type \"trace\"");
+    }
+    if (is_first) {
+        return read_header(reader);
+    }
+    if (strcmp(type, "tensor") == 0) {
+        return read_tensor(reader);
+    }
+    if (strcmp(type, "op") == 0) {
+        return read_op(reader);
+    }
+    if (strcmp(type, "machine") == 0) {
+        return read_machine(reader);
+    }
+    return lines_refuse(&reader->lines, "unknown \"type\"");
+}
+
+capu_status trace_read(struct trace *trace, const char *file, const char *data, size_t length,
+                       struct error_text *error)
+{
+    struct error_text own = {""};
+    struct reader reader = {.trace = trace};
+    bool is_first = true;
+    bool more = true;
+    capu_status status = CAPU_OK;
+
+    /* lines_refuse_built reads the message back, so there has to be a place for it. */
+    lines_init(&reader.lines, file, data, length, error != NULL ? error : &own);
+    *trace = (struct trace){0};
+    while (status == CAPU_OK) {
+        status = lines_next(&reader.lines, &more);
+        if (status != CAPU_OK || !more) {
+            break;
+        }
+        status = read_line(&reader, is_first);
+        is_first = false;
+    }
+    if (status == CAPU_OK && is_first) {
+        status = error_text_set(error, CAPU_BAD_FILE, "%s: empty", file);
+    }
+    lines_finish(&reader.lines);
+    free(reader.reads.ids);
+    free(reader.writes.ids);
+    free(reader.updates.ids);
+    if (status != CAPU_OK) {
+        trace_finish(trace);
+    }
+    return status;
+}
+
+capu_status trace_load(struct trace *trace, const char *path, struct error_text *error)
+{
+    struct text text = {0};
+    capu_status status = lines_load(path, &text, error);
+
+    *trace = (struct trace){0};
+    if (status == CAPU_OK) {
+        status = trace_read(trace, path, text.data != NULL ? text.data : "", text.length, error);
+    }
+    text_finish(&text);
+    return status;
+}

@@ -1,0 +1,47 @@
+/*
+ * Who uses which tensor when, and which version of its contents: a trace turned round. Made once a
+ * trace, read by everything else.
+ *
+ * Versions: a tensor starts the iteration at version 0; each write or update makes the next. For a
+ * persistent tensor the final version of one iteration is version 0 of the next.
+ */
+#ifndef CAPU_POLICY_USES_H
+#define CAPU_POLICY_USES_H
+
+#include <stdint.h>
+
+#include "capuchin/status.h"
+#include "policy/error_text.h"
+#include "policy/trace.h"
+
+#define USES_NONE UINT32_MAX
+#define USES_PAGE_MAX ((uint64_t)1 << 30) /* keeps every sum of rounded sizes inside 63 bits */
+
+enum use_role { USE_READ, USE_WRITE, USE_UPDATE };
+
+struct uses {
+    const struct trace *trace; /* borrowed: outlives this */
+    uint32_t *first;           /* per tensor, one more at the end: its accesses are first[t] up */
+    uint32_t *op;              /* per access, in program order within a tensor */
+    uint8_t *role;             /* per access */
+    uint32_t *version;       /* per operand of the trace: what a read or update saw, a write made */
+    uint32_t *final_version; /* per tensor */
+    uint64_t *rounded;       /* per tensor: bytes rounded up to whole pages; 0 if not managed */
+    uint64_t page_bytes;
+    uint64_t fixed_bytes;     /* of tensors that are not managed: the most alive at one point */
+    uint64_t unmanaged_bytes; /* of all of them together */
+    uint64_t peak_bytes;      /* with every tensor kept from its first access to its last */
+    uint64_t floor_bytes;     /* what the largest op needs: no plan is smaller */
+    uint32_t peak_op;
+    uint32_t floor_op;
+};
+
+/*
+ * Errors: INVALID (a transient tensor is read before it is written: the text names op and tensor;
+ * page_bytes 0), NO_HOST_MEMORY. On failure the struct is zeroed.
+ */
+capu_status uses_init(struct uses *uses, const struct trace *trace, uint64_t page_bytes,
+                      struct error_text *error);
+void uses_finish(struct uses *uses);
+
+#endif

@@ -1,0 +1,21 @@
+/*
+ * Is a plan valid for a trace? Walks the program and keeps, for every tensor, which version its
+ * device copy and its host copy hold. Two iterations are walked: host copies of tensors that are
+ * never written outlive the first, and count against host_bytes in the second.
+ */
+#ifndef CAPU_POLICY_VALIDATE_H
+#define CAPU_POLICY_VALIDATE_H
+
+#include "capuchin/status.h"
+#include "policy/error_text.h"
+#include "policy/plan.h"
+#include "policy/uses.h"
+
+/*
+ * `uses` must have been made with the plan's page_bytes. The text of an error names the rule's
+ * place: op and tensor. Errors: INVALID (not valid), NO_HOST_MEMORY.
+ */
+capu_status validate_plan(const struct uses *uses, const struct plan *plan,
+                          struct error_text *error);
+
+#endif

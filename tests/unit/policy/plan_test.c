@@ -1,0 +1,93 @@
+/* Plans: built, written, read back. */
+#include "tests/unit/policy/fixture.h"
+
+static const char *const written =
+    "{\"type\":\"plan\",\"version\":1,\"trace\":\"a \\\"b\\\"\",\"budget_bytes\":4096,"
+    "\"page_bytes\":512,\"fixed_bytes\":7,\"host_bytes\":99}\n"
+    "{\"type\":\"evict\",\"tensor\":12,\"after\":40}\n"
+    "{\"type\":\"recompute\",\"before\":88,\"replays\":[{\"op\":15,\"drop\":[]},{\"op\":16,"
+    "\"drop\":[30,31]}]}\n"
+    "{\"type\":\"prefetch\",\"tensor\":12,\"before\":97}\n"
+    "{\"type\":\"place\",\"tensor\":12,\"pages\":[[0,3],[7,1]]}\n";
+
+START_TEST(writes_to_the_byte)
+{
+    struct plan plan;
+    struct text text = {0};
+
+    ck_assert_int_eq(plan_init(&plan, "a \"b\"", 4096, 512), CAPU_OK);
+    plan.fixed_bytes = 7;
+    plan.host_bytes = 99;
+    ck_assert_int_eq(plan_add(&plan, ACTION_EVICT, 12, 40), CAPU_OK);
+    ck_assert_int_eq(plan_add_recompute(&plan, 88), CAPU_OK);
+    ck_assert_int_eq(plan_add_replay(&plan, 15), CAPU_OK);
+    ck_assert_int_eq(plan_add_replay(&plan, 16), CAPU_OK);
+    ck_assert_int_eq(plan_add_drop(&plan, 30), CAPU_OK);
+    ck_assert_int_eq(plan_add_drop(&plan, 31), CAPU_OK);
+    ck_assert_int_eq(plan_add(&plan, ACTION_PREFETCH, 12, 97), CAPU_OK);
+    ck_assert_int_eq(plan_add_place(&plan, 12), CAPU_OK);
+    ck_assert_int_eq(plan_add_run(&plan, 0, 3), CAPU_OK);
+    ck_assert_int_eq(plan_add_run(&plan, 7, 1), CAPU_OK);
+    ck_assert_int_eq(plan_write(&plan, &text, NULL), CAPU_OK);
+    ck_assert_str_eq(text.data, written);
+    text_finish(&text);
+    plan_finish(&plan);
+}
+END_TEST
+
+START_TEST(what_is_written_comes_back)
+{
+    struct plan plan;
+    struct text text = {0};
+
+    read_plan(&plan, written);
+    ck_assert_uint_eq(plan.host_bytes, 99);
+    ck_assert_int_eq(plan_write(&plan, &text, NULL), CAPU_OK);
+    ck_assert_str_eq(text.data, written);
+    text_finish(&text);
+    plan_finish(&plan);
+}
+END_TEST
+
+static const struct {
+    const char *text;
+    const char *message;
+} bad[] = {
+    {"\n\n", "f: empty"},
+    {TRACE_LINE, "f:1: a plan begins with a line of type \"plan\""},
+    {"{\"type\":\"plan\",\"version\":1}", "f:1: \"budget_bytes\" is missing"},
+    {PLAN_LINE(1, "") PLAN_LINE(1, ""), "f:2: a second line of type"},
+    {PLAN_LINE(1, "") "{\"type\":\"evict\",\"tensor\":1,\"before\":2}",
+     "f:2: \"after\" is missing"},
+    {PLAN_LINE(1, "") "{\"type\":\"keep\"}", "f:2: unknown \"type\""},
+    {PLAN_LINE(1, "") "{\"type\":\"recompute\",\"before\":2}", "\"replays\" is not a list"},
+    {PLAN_LINE(1, "") "{\"type\":\"recompute\",\"before\":2,\"replays\":[1]}",
+     "an entry of \"replays\" is not an object"},
+    {PLAN_LINE(1, "") "{\"type\":\"place\",\"tensor\":2,\"pages\":[[1]]}",
+     "an entry of \"pages\" is not [first, count]"},
+};
+
+START_TEST(refuses_and_names_the_place)
+{
+    struct error_text error = {""};
+    struct plan plan;
+
+    ck_assert_int_eq(plan_read(&plan, "f", bad[_i].text, strlen(bad[_i].text), &error),
+                     CAPU_BAD_FILE);
+    ck_assert_msg(strstr(error.text, bad[_i].message) != NULL, "\"%s\" is not in \"%s\"",
+                  bad[_i].message, error.text);
+    ck_assert_ptr_null(plan.trace);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("policy/plan");
+    TCase *tests = tcase_create("plan");
+
+    tcase_add_test(tests, writes_to_the_byte);
+    tcase_add_test(tests, what_is_written_comes_back);
+    tcase_add_loop_test(tests, refuses_and_names_the_place, 0, sizeof(bad) / sizeof(bad[0]));
+    suite_add_tcase(suite, tests);
+    return suite_run(suite);
+}

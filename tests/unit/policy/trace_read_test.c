@@ -1,0 +1,111 @@
+/* Reading traces: what is written comes back, and errors name file, line and field. */
+#include "tests/unit/policy/fixture.h"
+
+#include "policy/lines.h"
+
+START_TEST(what_is_written_comes_back)
+{
+    struct trace trace;
+    struct trace again;
+    struct text first = {0};
+    struct text second = {0};
+
+    read_trace(&trace, CHAIN_TRACE);
+    ck_assert_int_eq(trace_write(&trace, &first, NULL), CAPU_OK);
+    read_trace(&again, first.data);
+    ck_assert_int_eq(trace_write(&again, &second, NULL), CAPU_OK);
+    ck_assert_str_eq(first.data, second.data);
+    ck_assert_uint_eq(again.total_ns, 9000);
+    ck_assert_uint_eq(again.machine.copy_latency_ns, 10);
+    text_finish(&first);
+    text_finish(&second);
+    trace_finish(&trace);
+    trace_finish(&again);
+}
+END_TEST
+
+START_TEST(ignores_unknown_keys_and_blank_lines)
+{
+    struct trace trace;
+
+    read_trace(&trace, "{\"type\":\"trace\",\"version\":1,\"name\":\"t\",\"by\":[{}]}\n\n  \r\n"
+                       "{\"type\":\"tensor\",\"id\":0,\"bytes\":0,\"kind\":\"input\",\"a\":null}");
+    ck_assert_uint_eq(trace.tensor_count, 1);
+    ck_assert(!trace.has_machine);
+    trace_finish(&trace);
+}
+END_TEST
+
+static const struct {
+    const char *text;
+    const char *message;
+} bad[] = {
+    {"", "f: empty"},
+    {"{\"type\":\"plan\"}", "f:1: a trace begins with a line of type \"trace\""},
+    {"{\"type\":\"trace\"}", "f:1: \"version\" is missing"},
+    {"{\"type\":\"trace\",\"version\":2}", "f:1: only version 1 is known"},
+    {"{\"version\":1}", "f:1: \"type\" is missing"},
+    {"[]", "f:1: not an object"},
+    {"{\"type\":\"trace\",\"version\":1,\"version\":1}", "duplicate object key"},
+    {"[[[[[[[[[[[[[[[[[[[[", "f:1: nested too deeply"},
+    {TRACE_LINE TRACE_LINE, "f:2: a second line of type"},
+    {TRACE_LINE MACHINE_LINE MACHINE_LINE, "f:3: a second machine"},
+    {TRACE_LINE "{\"type\":\"tensr\"}", "f:2: unknown \"type\""},
+    {TRACE_LINE "{\"type\":\"tensor\",\"id\":1,\"bytes\":1,\"kind\":\"input\"}",
+     "f:2: \"id\" is not the next one"},
+    {TRACE_LINE "{\"type\":\"tensor\",\"id\":0,\"bytes\":-1,\"kind\":\"input\"}",
+     "f:2: \"bytes\" is not a number of 0 or more"},
+    {TRACE_LINE "{\"type\":\"tensor\",\"id\":0,\"bytes\":1e3,\"kind\":\"input\"}",
+     "f:2: \"bytes\" is not a number of 0 or more"},
+    {TRACE_LINE "{\"type\":\"tensor\",\"id\":0,\"bytes\":9000000000000000,\"kind\":\"input\"}",
+     "f:2: \"bytes\" is too large"},
+    {TRACE_LINE "{\"type\":\"tensor\",\"id\":0,\"bytes\":1,\"kind\":\"weight\"}",
+     "f:2: unknown \"kind\""},
+    {TRACE_LINE "{\"type\":\"op\",\"ns\":1,\"reads\":[0]}", "f:2: op 0 (): there is no tensor 0"},
+    {TRACE_LINE "{\"type\":\"op\",\"ns\":1,\"reads\":[\"0\"]}",
+     "f:2: \"reads\" holds something that is no id"},
+    {TRACE_LINE "{\"type\":\"op\",\"ns\":1,\"reads\":0}", "f:2: \"reads\" is not a list"},
+    {TRACE_LINE "{\"type\":\"op\",\"ns\":1,\"replayable\":1}",
+     "f:2: \"replayable\" is neither true nor false"},
+    {TRACE_LINE "{\"type\":\"machine\",\"d2h_bytes_per_s\":0,\"h2d_bytes_per_s\":1000000}",
+     "f:2: machine \"\": a link rate is outside"},
+};
+
+START_TEST(refuses_and_names_the_place)
+{
+    struct error_text error = {""};
+    struct trace trace;
+
+    ck_assert_int_eq(trace_read(&trace, "f", bad[_i].text, strlen(bad[_i].text), &error),
+                     CAPU_BAD_FILE);
+    ck_assert_msg(strstr(error.text, bad[_i].message) != NULL, "\"%s\" is not in \"%s\"",
+                  bad[_i].message, error.text);
+    ck_assert_ptr_null(trace.names);
+    /* The same without a place for the message. */
+    ck_assert_int_eq(trace_read(&trace, "f", bad[_i].text, strlen(bad[_i].text), NULL),
+                     CAPU_BAD_FILE);
+}
+END_TEST
+
+START_TEST(names_a_file_that_is_not_there)
+{
+    struct error_text error = {""};
+    struct trace trace;
+
+    ck_assert_int_eq(trace_load(&trace, "/nowhere/at/all", &error), CAPU_FILE_FAILED);
+    ck_assert_msg(strstr(error.text, "/nowhere/at/all: ") == error.text, "%s", error.text);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("policy/trace_read");
+    TCase *tests = tcase_create("trace_read");
+
+    tcase_add_test(tests, what_is_written_comes_back);
+    tcase_add_test(tests, ignores_unknown_keys_and_blank_lines);
+    tcase_add_loop_test(tests, refuses_and_names_the_place, 0, sizeof(bad) / sizeof(bad[0]));
+    tcase_add_test(tests, names_a_file_that_is_not_there);
+    suite_add_tcase(suite, tests);
+    return suite_run(suite);
+}
