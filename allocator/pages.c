@@ -1,0 +1,254 @@
+/*
+ * Pages: see pages.h.
+ *
+ * Pages are numbered in the order of their creation, in which neighbours are neighbours in the host
+ * device's memory as well. Free ones form a set of bits; runs are looked for from where the last
+ * take ended, and only a few of them, so that a take costs the same however scattered the pool is.
+ */
+#include "allocator/pages.h"
+
+#include "allocator/bits.h"
+#include "allocator/table.h"
+
+#include <stdlib.h>
+
+#define FIRST_PAGES ((size_t)256)
+/* How many runs are compared before a take makes do with a scattered one. */
+#define LOOK_AT_RUNS 16
+
+struct pages {
+    struct device *device; /* the caller's; outlives the pool */
+    uint64_t page_bytes;
+    size_t limit;         /* pages that the budget and the device allow */
+    device_page *handles; /* by number */
+    size_t created;
+    size_t capacity;      /* of handles, free, and numbers */
+    struct bits free;     /* numbers of pages in the pool */
+    struct table numbers; /* from handle to number */
+    size_t free_count;
+    size_t out_peak;
+    size_t cursor; /* number behind the page taken last */
+};
+
+capu_status pages_create(struct device *device, uint64_t budget_bytes, struct pages **out)
+{
+    uint64_t page_bytes = device->capabilities.page_bytes;
+    uint64_t limit;
+    struct pages *pages;
+
+    if (budget_bytes > device->capabilities.memory_bytes) {
+        budget_bytes = device->capabilities.memory_bytes;
+    }
+    limit = budget_bytes / page_bytes;
+    if (limit == 0) {
+        return CAPU_OVER_BUDGET;
+    }
+    pages = calloc(1, sizeof(*pages));
+    if (pages == NULL) {
+        return CAPU_NO_HOST_MEMORY;
+    }
+    pages->device = device;
+    pages->page_bytes = page_bytes;
+    pages->limit = limit < SIZE_MAX / 2 ? (size_t)limit : SIZE_MAX / 2;
+    *out = pages;
+    return CAPU_OK;
+}
+
+void pages_destroy(struct pages *pages)
+{
+    if (pages == NULL) {
+        return;
+    }
+    /* A page still out may be mapped; it goes with the device. */
+    for (size_t i = bits_next(&pages->free, 0); i != BITS_NONE;
+         i = bits_next(&pages->free, i + 1)) {
+        device_page_destroy(pages->device, pages->handles[i]);
+    }
+    bits_finish(&pages->free);
+    table_finish(&pages->numbers);
+    free(pages->handles);
+    free(pages);
+}
+
+/* Makes the records for `count` created pages. */
+static bool reserve(struct pages *pages, size_t count)
+{
+    size_t capacity = pages->capacity > 0 ? pages->capacity : FIRST_PAGES;
+    device_page *handles;
+
+    if (count <= pages->capacity) {
+        return true;
+    }
+    while (capacity < count) {
+        capacity = capacity > SIZE_MAX / 4 / sizeof(*handles) ? count : capacity * 2;
+    }
+    if (capacity > SIZE_MAX / sizeof(*handles)) {
+        return false;
+    }
+    handles = realloc(pages->handles, capacity * sizeof(*handles));
+    if (handles == NULL) {
+        return false;
+    }
+    pages->handles = handles;
+    if (!table_reserve(&pages->numbers, capacity) || !bits_grow(&pages->free, capacity)) {
+        return false;
+    }
+    pages->capacity = capacity;
+    return true;
+}
+
+/* Creates pages until `count` are free. Those that were created stay in the pool if a later one
+   fails. */
+static capu_status create_until(struct pages *pages, size_t count)
+{
+    if (count > pages->free_count &&
+        !reserve(pages, pages->created + (count - pages->free_count))) {
+        return CAPU_NO_HOST_MEMORY;
+    }
+    while (pages->free_count < count) {
+        device_page handle;
+        capu_status status = device_page_create(pages->device, &handle);
+
+        if (status != CAPU_OK) {
+            return status;
+        }
+        pages->handles[pages->created] = handle;
+        table_put(&pages->numbers, handle, pages->created);
+        bits_add(&pages->free, pages->created);
+        pages->created++;
+        pages->free_count++;
+    }
+    return CAPU_OK;
+}
+
+/* The first free page at or behind `from`, going round. Pre: there is one. */
+static size_t next_free(const struct pages *pages, size_t from)
+{
+    size_t found = bits_next(&pages->free, from);
+
+    return found != BITS_NONE ? found : bits_next(&pages->free, 0);
+}
+
+/* Where a take of `count` starts: a run of that many, or the longest of those looked at. */
+static size_t choose_run(const struct pages *pages, size_t count)
+{
+    size_t best = next_free(pages, pages->cursor);
+    size_t best_run = bits_run(&pages->free, best, count);
+    size_t at = best + best_run;
+
+    for (int looked = 1; best_run < count && looked < LOOK_AT_RUNS; looked++) {
+        size_t run;
+
+        at = next_free(pages, at);
+        run = bits_run(&pages->free, at, count);
+        if (run > best_run) {
+            best = at;
+            best_run = run;
+        }
+        at += run;
+    }
+    return best;
+}
+
+capu_status pages_take(struct pages *pages, size_t count, device_page *out)
+{
+    capu_status status;
+    size_t at;
+
+    if (count == 0) {
+        return CAPU_OK;
+    }
+    if (count > pages_available(pages)) {
+        return CAPU_OVER_BUDGET;
+    }
+    status = create_until(pages, count);
+    if (status != CAPU_OK) {
+        return status;
+    }
+    at = choose_run(pages, count);
+    for (size_t i = 0; i < count; i++) {
+        at = next_free(pages, at);
+        bits_remove(&pages->free, at);
+        out[i] = pages->handles[at];
+        at++;
+    }
+    pages->cursor = at;
+    pages->free_count -= count;
+    if (pages_out(pages) > pages->out_peak) {
+        pages->out_peak = pages_out(pages);
+    }
+    return CAPU_OK;
+}
+
+void pages_give(struct pages *pages, const device_page *list, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        uint64_t number;
+
+        /* A stranger, or a page that is back already, would break the count for good. */
+        if (table_get(&pages->numbers, list[i], &number) &&
+            !bits_has(&pages->free, (size_t)number)) {
+            bits_add(&pages->free, (size_t)number);
+            pages->free_count++;
+        }
+    }
+}
+
+size_t pages_available(const struct pages *pages)
+{
+    return pages->limit - pages_out(pages);
+}
+
+size_t pages_limit(const struct pages *pages)
+{
+    return pages->limit;
+}
+
+size_t pages_out(const struct pages *pages)
+{
+    return pages->created - pages->free_count;
+}
+
+size_t pages_out_peak(const struct pages *pages)
+{
+    return pages->out_peak;
+}
+
+void pages_reset_peak(struct pages *pages)
+{
+    pages->out_peak = pages_out(pages);
+}
+
+uint64_t pages_bytes_each(const struct pages *pages)
+{
+    return pages->page_bytes;
+}
+
+bool pages_validate(const struct pages *pages, const char **what)
+{
+    size_t free_count = 0;
+    const char *breach = NULL;
+
+    for (size_t i = 0; i < pages->created && breach == NULL; i++) {
+        uint64_t number;
+
+        free_count += bits_has(&pages->free, i);
+        if (!table_get(&pages->numbers, pages->handles[i], &number) || number != i) {
+            breach = "a page is not found by its handle, or there twice";
+        }
+    }
+    if (breach == NULL && pages->created > pages->limit) {
+        breach = "more pages than the budget allows";
+    }
+    if (breach == NULL && (free_count != pages->free_count || !bits_validate(&pages->free) ||
+                           bits_next(&pages->free, pages->created) != BITS_NONE)) {
+        breach = "free + out is not what was created";
+    }
+    if (breach == NULL && pages->out_peak < pages_out(pages)) {
+        breach = "the peak is below what is out";
+    }
+    if (breach != NULL) {
+        *what = breach;
+    }
+    return breach == NULL;
+}
