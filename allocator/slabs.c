@@ -1,0 +1,532 @@
+/*
+ * Slabs: see slabs.h.
+ *
+ * A class is a slot size; k slots to a page for k in steps of 4, 5, 6, 8, 10, 12, 16 ..., so that
+ * at most a quarter of a slot is lost. A slab stands in its class's list while it has a free slot:
+ * partly taken slabs in front, so that wholly free ones stay so and can be trimmed.
+ */
+#include "allocator/slabs.h"
+
+#include "allocator/table.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define SLOT_ALIGNMENT ((size_t)256)
+#define CLASSES_MAX 48
+#define SLOTS_MAX 8192 /* 256-byte slots in a page of 2 MiB */
+#define WORD_BITS ((size_t)64)
+
+struct slab {
+    void *address;
+    device_page page;
+    struct slab_class *class_of;
+    struct slab *before; /* in the class's list, if listed */
+    struct slab *after;
+    struct slab *resting_after; /* in the list of slabs with resting slots */
+    size_t taken_count;
+    size_t resting_count;
+    size_t first_word; /* no word of `used` before this has a free slot */
+    bool is_listed;
+    uint64_t *used;    /* a bit a slot: taken or resting; bits behind the last slot are set */
+    uint64_t *resting; /* a bit a slot; a part of `used` */
+    uint64_t words[];  /* of both */
+};
+
+struct slab_class {
+    size_t slot_bytes;
+    size_t slot_count;
+    size_t word_count;
+    struct slab *first; /* slabs with a free slot */
+    struct slab *last;
+};
+
+struct slabs {
+    struct device *device; /* these three are the caller's and outlive this */
+    struct pages *pages;
+    struct ranges *ranges;
+    size_t page_bytes;
+    struct slab_class classes[CLASSES_MAX]; /* largest slots first */
+    size_t class_count;
+    struct table by_address; /* from a slab's address to the slab */
+    struct slab *resting;    /* slabs with resting slots */
+};
+
+static uint64_t key_of(const struct slabs *slabs, const void *address)
+{
+    return (uint64_t)(uintptr_t)address & ~(uint64_t)(slabs->page_bytes - 1);
+}
+
+static struct slab *slab_at(const struct slabs *slabs, const void *address)
+{
+    uint64_t value;
+
+    if (!table_get(&slabs->by_address, key_of(slabs, address), &value)) {
+        return NULL;
+    }
+    return (struct slab *)(uintptr_t)value;
+}
+
+static bool has_bit(const uint64_t *words, size_t slot)
+{
+    return (words[slot / WORD_BITS] >> (slot % WORD_BITS) & 1) != 0;
+}
+
+static bool is_full(const struct slab *slab)
+{
+    return slab->taken_count + slab->resting_count == slab->class_of->slot_count;
+}
+
+static bool is_taken(const struct slab *slab, size_t slot)
+{
+    return slot < slab->class_of->slot_count && has_bit(slab->used, slot) &&
+           !has_bit(slab->resting, slot);
+}
+
+/* The slot that holds the address; SIZE_MAX behind the last one. */
+static size_t slot_of(const struct slab *slab, const void *address)
+{
+    size_t slot =
+        (size_t)((uintptr_t)address - (uintptr_t)slab->address) / slab->class_of->slot_bytes;
+
+    return slot < slab->class_of->slot_count ? slot : SIZE_MAX;
+}
+
+static void *slot_address(const struct slab *slab, size_t slot)
+{
+    return (void *)((uintptr_t)slab->address + slot * slab->class_of->slot_bytes);
+}
+
+static void list_remove(struct slab *slab)
+{
+    struct slab_class *class_of = slab->class_of;
+
+    if (slab->before != NULL) {
+        slab->before->after = slab->after;
+    } else {
+        class_of->first = slab->after;
+    }
+    if (slab->after != NULL) {
+        slab->after->before = slab->before;
+    } else {
+        class_of->last = slab->before;
+    }
+    slab->is_listed = false;
+}
+
+static void list_insert(struct slab *slab)
+{
+    struct slab_class *class_of = slab->class_of;
+    bool is_empty = slab->taken_count == 0;
+
+    slab->before = is_empty ? class_of->last : NULL;
+    slab->after = is_empty ? NULL : class_of->first;
+    if (slab->before != NULL) {
+        slab->before->after = slab;
+    } else {
+        class_of->first = slab;
+    }
+    if (slab->after != NULL) {
+        slab->after->before = slab;
+    } else {
+        class_of->last = slab;
+    }
+    slab->is_listed = true;
+}
+
+/* Puts a slab where it belongs in its class's list. */
+static void list_again(struct slab *slab)
+{
+    if (slab->is_listed) {
+        list_remove(slab);
+    }
+    if (!is_full(slab)) {
+        list_insert(slab);
+    }
+}
+
+static void set_up_classes(struct slabs *slabs)
+{
+    static const size_t steps[] = {4, 5, 6, 8, 10, 12};
+    size_t per_page = 2;
+    size_t step = 0;
+
+    /* 2 and 3 a page, then 4, 5, 6, 8, 10, 12, and these times 4, 16, ... */
+    while (per_page <= SLOTS_MAX && slabs->class_count < CLASSES_MAX) {
+        size_t slot_bytes = slabs->page_bytes / per_page / SLOT_ALIGNMENT * SLOT_ALIGNMENT;
+        struct slab_class *class_of = &slabs->classes[slabs->class_count];
+
+        if (slot_bytes == 0) {
+            break;
+        }
+        /* Rounding down may make two the same. */
+        if (slabs->class_count == 0 || class_of[-1].slot_bytes != slot_bytes) {
+            class_of->slot_bytes = slot_bytes;
+            class_of->slot_count = slabs->page_bytes / slot_bytes;
+            class_of->word_count = (class_of->slot_count + WORD_BITS - 1) / WORD_BITS;
+            slabs->class_count++;
+        }
+        if (per_page < 4) {
+            per_page++;
+        } else {
+            step++;
+            per_page = steps[step % 6] << step / 6 * 2;
+        }
+    }
+}
+
+/* The class with the smallest slots that hold `bytes`; NULL above half a page. */
+static struct slab_class *class_for(const struct slabs *slabs, size_t bytes)
+{
+    size_t low = 0;
+    size_t high = slabs->class_count;
+
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+
+        if (slabs->classes[middle].slot_bytes >= bytes) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return low > 0 ? (struct slab_class *)&slabs->classes[low - 1] : NULL;
+}
+
+capu_status slabs_create(struct device *device, struct pages *pages, struct ranges *ranges,
+                         struct slabs **out)
+{
+    struct slabs *slabs = calloc(1, sizeof(*slabs));
+
+    if (slabs == NULL) {
+        return CAPU_NO_HOST_MEMORY;
+    }
+    slabs->device = device;
+    slabs->pages = pages;
+    slabs->ranges = ranges;
+    slabs->page_bytes = (size_t)device->capabilities.page_bytes;
+    set_up_classes(slabs);
+    *out = slabs;
+    return CAPU_OK;
+}
+
+/* Maps a new slab of the class. */
+static capu_status slab_create(struct slabs *slabs, struct slab_class *class_of)
+{
+    size_t words = class_of->word_count;
+    struct slab *slab;
+    capu_status status;
+
+    if (!table_reserve(&slabs->by_address, slabs->by_address.count + 1)) {
+        return CAPU_NO_HOST_MEMORY;
+    }
+    slab = calloc(1, sizeof(*slab) + 2 * words * sizeof(slab->words[0]));
+    if (slab == NULL) {
+        return CAPU_NO_HOST_MEMORY;
+    }
+    status = pages_take(slabs->pages, 1, &slab->page);
+    if (status != CAPU_OK) {
+        goto free_slab;
+    }
+    status = ranges_take(slabs->ranges, 1, &slab->address);
+    if (status != CAPU_OK) {
+        goto give_page;
+    }
+    status = device_map(slabs->device, slab->address, &slab->page, 1);
+    if (status != CAPU_OK) {
+        goto give_range;
+    }
+    slab->class_of = class_of;
+    slab->used = slab->words;
+    slab->resting = slab->words + words;
+    if (class_of->slot_count % WORD_BITS != 0) {
+        slab->used[words - 1] = UINT64_MAX << (class_of->slot_count % WORD_BITS);
+    }
+    list_insert(slab);
+    table_put(&slabs->by_address, key_of(slabs, slab->address), (uint64_t)(uintptr_t)slab);
+    return CAPU_OK;
+
+give_range:
+    ranges_give(slabs->ranges, slab->address, 1);
+give_page:
+    pages_give(slabs->pages, &slab->page, 1);
+free_slab:
+    free(slab);
+    return status;
+}
+
+/* Unmaps a slab and gives back what it had. False, and the slab stays, if the device will not. */
+static bool slab_destroy(struct slabs *slabs, struct slab *slab)
+{
+    if (device_unmap(slabs->device, slab->address, 1) != CAPU_OK) {
+        return false;
+    }
+    if (slab->is_listed) {
+        list_remove(slab);
+    }
+    table_remove(&slabs->by_address, key_of(slabs, slab->address));
+    ranges_give(slabs->ranges, slab->address, 1);
+    pages_give(slabs->pages, &slab->page, 1);
+    free(slab);
+    return true;
+}
+
+void slabs_destroy(struct slabs *slabs)
+{
+    if (slabs == NULL) {
+        return;
+    }
+    for (size_t i = 0; i < slabs->by_address.capacity; i++) {
+        const struct table_entry *entry = &slabs->by_address.entries[i];
+        struct slab *slab = (struct slab *)(uintptr_t)entry->value;
+
+        if (entry->key == TABLE_NO_KEY) {
+            continue;
+        }
+        /* A page that cannot be unmapped stays out, and goes with the device. */
+        if (device_unmap(slabs->device, slab->address, 1) == CAPU_OK) {
+            ranges_give(slabs->ranges, slab->address, 1);
+            pages_give(slabs->pages, &slab->page, 1);
+        }
+        free(slab);
+    }
+    table_finish(&slabs->by_address);
+    free(slabs);
+}
+
+bool slabs_needs_page(const struct slabs *slabs, size_t bytes)
+{
+    const struct slab_class *class_of = class_for(slabs, bytes);
+
+    return class_of != NULL && class_of->first == NULL;
+}
+
+static void take_slot(struct slab *slab, size_t slot)
+{
+    bool was_empty = slab->taken_count == 0;
+
+    slab->used[slot / WORD_BITS] |= UINT64_C(1) << (slot % WORD_BITS);
+    slab->taken_count++;
+    if (was_empty || is_full(slab)) {
+        list_again(slab);
+    }
+}
+
+capu_status slabs_take(struct slabs *slabs, size_t bytes, void **address)
+{
+    struct slab_class *class_of = class_for(slabs, bytes);
+    struct slab *slab;
+    size_t word;
+    size_t slot;
+
+    if (class_of == NULL || bytes == 0) {
+        return CAPU_INVALID;
+    }
+    if (class_of->first == NULL) {
+        capu_status status = slab_create(slabs, class_of);
+
+        if (status != CAPU_OK) {
+            return status;
+        }
+    }
+    slab = class_of->first;
+    word = slab->first_word;
+    while (slab->used[word] == UINT64_MAX) {
+        word++;
+    }
+    slab->first_word = word;
+    slot = word * WORD_BITS + (size_t)__builtin_ctzll(~slab->used[word]);
+    take_slot(slab, slot);
+    *address = slot_address(slab, slot);
+    return CAPU_OK;
+}
+
+capu_status slabs_take_at(struct slabs *slabs, void *address, size_t bytes)
+{
+    struct slab *slab = slab_at(slabs, address);
+    size_t slot;
+
+    if (slab == NULL || bytes == 0 || slab->class_of != class_for(slabs, bytes)) {
+        return CAPU_NOT_READY;
+    }
+    slot = slot_of(slab, address);
+    if (slot == SIZE_MAX || slot_address(slab, slot) != address || has_bit(slab->used, slot)) {
+        return CAPU_NOT_READY;
+    }
+    take_slot(slab, slot);
+    return CAPU_OK;
+}
+
+bool slabs_give(struct slabs *slabs, void *address)
+{
+    struct slab *slab = slab_at(slabs, address);
+    size_t slot;
+
+    if (slab == NULL) {
+        return false;
+    }
+    slot = slot_of(slab, address);
+    if (!is_taken(slab, slot) || slot_address(slab, slot) != address) {
+        return false;
+    }
+    if (slab->resting_count == 0) {
+        slab->resting_after = slabs->resting;
+        slabs->resting = slab;
+    }
+    slab->resting[slot / WORD_BITS] |= UINT64_C(1) << (slot % WORD_BITS);
+    slab->resting_count++;
+    slab->taken_count--;
+    return true;
+}
+
+void slabs_settle(struct slabs *slabs)
+{
+    while (slabs->resting != NULL) {
+        struct slab *slab = slabs->resting;
+
+        slabs->resting = slab->resting_after;
+        slab->resting_after = NULL;
+        for (size_t word = 0; word < slab->class_of->word_count; word++) {
+            slab->used[word] &= ~slab->resting[word];
+            slab->resting[word] = 0;
+        }
+        slab->resting_count = 0;
+        slab->first_word = 0;
+        list_again(slab);
+    }
+}
+
+size_t slabs_trim(struct slabs *slabs)
+{
+    size_t trimmed = 0;
+
+    for (size_t i = 0; i < slabs->class_count; i++) {
+        struct slab *slab = slabs->classes[i].last;
+
+        while (slab != NULL) {
+            struct slab *before = slab->before;
+
+            if (slab->taken_count == 0 && slab->resting_count == 0 && slab_destroy(slabs, slab)) {
+                trimmed++;
+            }
+            slab = before;
+        }
+    }
+    return trimmed;
+}
+
+void *slabs_find(const struct slabs *slabs, const void *address)
+{
+    const struct slab *slab = slab_at(slabs, address);
+    size_t slot;
+
+    if (slab == NULL) {
+        return NULL;
+    }
+    slot = slot_of(slab, address);
+    return is_taken(slab, slot) ? slot_address(slab, slot) : NULL;
+}
+
+size_t slabs_page_count(const struct slabs *slabs)
+{
+    return slabs->by_address.count;
+}
+
+static const char *check_slab(const struct slabs *slabs, const struct slab *slab)
+{
+    const struct slab_class *class_of = slab->class_of;
+    size_t taken = 0;
+    size_t resting = 0;
+
+    for (size_t slot = 0; slot < class_of->word_count * WORD_BITS; slot++) {
+        bool used = has_bit(slab->used, slot);
+        bool rests = has_bit(slab->resting, slot);
+
+        if (slot >= class_of->slot_count) {
+            if (!used || rests) {
+                return "a slot behind the last";
+            }
+            continue;
+        }
+        if (rests && !used) {
+            return "a slot rests that is not used";
+        }
+        if (!used && slot / WORD_BITS < slab->first_word) {
+            return "a free slot would not be found";
+        }
+        taken += used && !rests;
+        resting += rests;
+    }
+    if (taken != slab->taken_count || resting != slab->resting_count) {
+        return "a slab's counts are wrong";
+    }
+    if (slab->is_listed == is_full(slab)) {
+        return "a slab is listed and full, or neither";
+    }
+    return ranges_contains(slabs->ranges, slab->address) ? NULL : "a slab at no reserved address";
+}
+
+static const char *check_lists(const struct slabs *slabs, size_t listed, size_t resting)
+{
+    for (size_t i = 0; i < slabs->class_count; i++) {
+        const struct slab_class *class_of = &slabs->classes[i];
+        const struct slab *before = NULL;
+
+        if (class_of->slot_bytes % SLOT_ALIGNMENT != 0 ||
+            class_of->slot_bytes * class_of->slot_count > slabs->page_bytes) {
+            return "a class does not fit a page";
+        }
+        for (const struct slab *slab = class_of->first; slab != NULL; slab = slab->after) {
+            if (slab->before != before || slab->class_of != class_of || !slab->is_listed ||
+                listed == 0) {
+                return "a list of slabs is broken";
+            }
+            listed--;
+            before = slab;
+        }
+        if (class_of->last != before) {
+            return "a list of slabs ends wrongly";
+        }
+    }
+    for (const struct slab *slab = slabs->resting; slab != NULL; slab = slab->resting_after) {
+        if (slab->resting_count == 0 || resting == 0) {
+            return "a slab without resting slots is among those with";
+        }
+        resting--;
+    }
+    return listed == 0 && resting == 0 ? NULL : "a slab is lost from its list";
+}
+
+bool slabs_validate(const struct slabs *slabs, const char **what)
+{
+    const char *breach = NULL;
+    size_t count = 0;
+    size_t listed = 0;
+    size_t resting = 0;
+
+    for (size_t i = 0; i < slabs->by_address.capacity && breach == NULL; i++) {
+        const struct table_entry *entry = &slabs->by_address.entries[i];
+        const struct slab *slab = (const struct slab *)(uintptr_t)entry->value;
+
+        if (entry->key == TABLE_NO_KEY) {
+            continue;
+        }
+        breach = check_slab(slabs, slab);
+        if (breach == NULL && key_of(slabs, slab->address) != entry->key) {
+            breach = "a slab is filed under another address";
+        }
+        count++;
+        listed += slab->is_listed;
+        resting += slab->resting_count > 0;
+    }
+    if (breach == NULL && count > pages_out(slabs->pages)) {
+        breach = "more slabs than pages";
+    }
+    if (breach == NULL) {
+        breach = check_lists(slabs, listed, resting);
+    }
+    if (breach != NULL) {
+        *what = breach;
+    }
+    return breach == NULL;
+}
