@@ -1,0 +1,593 @@
+/*
+ * Host arena: see host_arena.h.
+ *
+ * A block given back stays taken in the extents below until its position is past: its extents wait,
+ * one entry each, in a queue for each lane, since positions of one lane become past in their order
+ * and those of two lanes in any. Entries and the lists of further extents are recycled, so that a
+ * steady iteration allocates nothing.
+ *
+ * The lock guards everything but `device`, `budget_bytes` and the lanes, which only the context's
+ * thread looks at. host_alloc runs outside of it; what is being pinned counts in `pledged_bytes`.
+ */
+#include "allocator/host_arena.h"
+
+#include "allocator/extents.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+
+#define ALIGNMENT UINT64_C(64) /* a cache line: copies of two blocks never share one */
+/* Chunks grow with the arena, so that their number stays small and at most half is unused; 1 GiB
+   takes about half a second to pin, long enough to wait for. */
+#define CHUNK_MIN (UINT64_C(16) << 20)
+#define CHUNK_MAX (UINT64_C(1) << 30)
+#define QUEUES 8 /* a context has three lanes; more than this share the last queue */
+#define NO_ENTRY SIZE_MAX
+#define LIST_CLASSES 48
+
+struct waiting {
+    uint64_t start; /* of the extent, taken until `after` is past */
+    struct lane_position after;
+    uint64_t number; /* counts gives: which of two is older */
+    size_t next;     /* in its queue, or of the unused */
+};
+
+struct queue {
+    struct lane *lane;
+    size_t first;
+    size_t last;
+};
+
+struct chunk {
+    struct chunk *next;
+    void *address;
+    uint64_t bytes;
+};
+
+/* The further extents of a scattered block: 2 to the `class_index` of them. */
+struct extent_list {
+    struct extent_list *next_made; /* all there are, for the end */
+    struct extent_list *next_unused;
+    unsigned class_index;
+    struct host_extent extents[];
+};
+
+struct host_arena {
+    struct device *device; /* the caller's; outlives the arena */
+    uint64_t budget_bytes;
+    pthread_mutex_t lock;
+    struct chunk *chunks;
+    uint64_t chunk_bytes;
+    uint64_t pledged_bytes; /* chunk_bytes and what is being added: never above the budget */
+    struct extents extents;
+    uint64_t used_bytes; /* taken and not waiting */
+    struct waiting *waiting;
+    size_t waiting_capacity; /* at least as many as extents are taken */
+    size_t waiting_count;
+    size_t unused_entry;
+    uint64_t give_count;
+    struct queue queues[QUEUES];
+    size_t queue_count;
+    struct extent_list *lists_made;
+    struct extent_list *lists_unused[LIST_CLASSES];
+};
+
+static void lock(struct host_arena *arena)
+{
+    pthread_mutex_lock(&arena->lock);
+}
+
+static void unlock(struct host_arena *arena)
+{
+    pthread_mutex_unlock(&arena->lock);
+}
+
+static bool round_up(uint64_t bytes, uint64_t *rounded)
+{
+    if (bytes > UINT64_MAX - (ALIGNMENT - 1)) {
+        return false;
+    }
+    *rounded = (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+    return true;
+}
+
+capu_status host_arena_create(struct device *device, uint64_t budget_bytes, struct host_arena **out)
+{
+    struct host_arena *arena = calloc(1, sizeof(*arena));
+    capu_status status;
+
+    if (arena == NULL) {
+        return CAPU_NO_HOST_MEMORY;
+    }
+    arena->device = device;
+    arena->budget_bytes = budget_bytes;
+    arena->unused_entry = NO_ENTRY;
+    if (pthread_mutex_init(&arena->lock, NULL) != 0) {
+        status = CAPU_NO_HOST_MEMORY;
+        goto free_arena;
+    }
+    status = extents_init(&arena->extents, ALIGNMENT, false);
+    if (status != CAPU_OK) {
+        goto destroy_lock;
+    }
+    *out = arena;
+    return CAPU_OK;
+
+destroy_lock:
+    pthread_mutex_destroy(&arena->lock);
+free_arena:
+    free(arena);
+    return status;
+}
+
+void host_arena_destroy(struct host_arena *arena)
+{
+    if (arena == NULL) {
+        return;
+    }
+    while (arena->lists_made != NULL) {
+        struct extent_list *list = arena->lists_made;
+
+        arena->lists_made = list->next_made;
+        free(list);
+    }
+    while (arena->chunks != NULL) {
+        struct chunk *chunk = arena->chunks;
+
+        arena->chunks = chunk->next;
+        device_host_free(arena->device, chunk->address, chunk->bytes);
+        free(chunk);
+    }
+    free(arena->waiting);
+    extents_finish(&arena->extents);
+    pthread_mutex_destroy(&arena->lock);
+    free(arena);
+}
+
+/* Makes sure that `count` more extents find an entry when they come back. */
+static bool reserve_waiting(struct host_arena *arena, size_t count)
+{
+    size_t needed = arena->extents.taken_count + count;
+    size_t capacity = arena->waiting_capacity > 0 ? arena->waiting_capacity : 64;
+    struct waiting *waiting;
+
+    if (needed <= arena->waiting_capacity) {
+        return true;
+    }
+    while (capacity < needed) {
+        capacity *= 2;
+    }
+    waiting = realloc(arena->waiting, capacity * sizeof(*waiting));
+    if (waiting == NULL) {
+        return false;
+    }
+    for (size_t i = arena->waiting_capacity; i < capacity; i++) {
+        waiting[i].next = arena->unused_entry;
+        arena->unused_entry = i;
+    }
+    arena->waiting = waiting;
+    arena->waiting_capacity = capacity;
+    return true;
+}
+
+static struct queue *queue_of(struct host_arena *arena, struct lane *lane)
+{
+    for (size_t i = 0; i < arena->queue_count; i++) {
+        if (arena->queues[i].lane == lane) {
+            return &arena->queues[i];
+        }
+    }
+    if (arena->queue_count < QUEUES) {
+        struct queue *queue = &arena->queues[arena->queue_count++];
+
+        *queue = (struct queue){.lane = lane, .first = NO_ENTRY, .last = NO_ENTRY};
+        return queue;
+    }
+    return &arena->queues[QUEUES - 1];
+}
+
+static void wait_in_queue(struct host_arena *arena, uint64_t start, struct lane_position after)
+{
+    struct queue *queue = queue_of(arena, after.lane);
+    size_t entry = arena->unused_entry;
+
+    arena->unused_entry = arena->waiting[entry].next;
+    arena->waiting[entry] = (struct waiting){
+        .start = start, .after = after, .number = arena->give_count, .next = NO_ENTRY};
+    if (queue->last != NO_ENTRY) {
+        arena->waiting[queue->last].next = entry;
+    } else {
+        queue->first = entry;
+    }
+    queue->last = entry;
+    arena->waiting_count++;
+}
+
+/* Frees everything whose position is past. */
+static void collect(struct host_arena *arena)
+{
+    for (size_t i = 0; i < arena->queue_count && arena->waiting_count > 0; i++) {
+        struct queue *queue = &arena->queues[i];
+
+        while (queue->first != NO_ENTRY && lane_is_past(arena->waiting[queue->first].after)) {
+            size_t entry = queue->first;
+
+            queue->first = arena->waiting[entry].next;
+            if (queue->first == NO_ENTRY) {
+                queue->last = NO_ENTRY;
+            }
+            extents_give(&arena->extents, arena->waiting[entry].start);
+            arena->waiting[entry].next = arena->unused_entry;
+            arena->unused_entry = entry;
+            arena->waiting_count--;
+        }
+    }
+}
+
+static struct extent_list *list_of(struct host_extent *extents)
+{
+    return (struct extent_list *)(void *)((char *)extents - offsetof(struct extent_list, extents));
+}
+
+static struct host_extent *list_take(struct host_arena *arena, size_t count)
+{
+    unsigned class_index = 0;
+    struct extent_list *list;
+
+    while ((size_t)1 << class_index < count) {
+        class_index++;
+    }
+    if (class_index >= LIST_CLASSES) {
+        return NULL;
+    }
+    list = arena->lists_unused[class_index];
+    if (list != NULL) {
+        arena->lists_unused[class_index] = list->next_unused;
+        return list->extents;
+    }
+    list = malloc(sizeof(*list) + ((size_t)sizeof(list->extents[0]) << class_index));
+    if (list == NULL) {
+        return NULL;
+    }
+    list->class_index = class_index;
+    list->next_made = arena->lists_made;
+    arena->lists_made = list;
+    return list->extents;
+}
+
+static void list_give(struct host_arena *arena, struct host_extent *extents)
+{
+    struct extent_list *list = list_of(extents);
+
+    list->next_unused = arena->lists_unused[list->class_index];
+    arena->lists_unused[list->class_index] = list;
+}
+
+/* Extents of a block as they are gathered; `more` has room for a power of two. */
+static bool append(struct host_arena *arena, struct host_block *block, struct host_extent extent)
+{
+    size_t more_count = block->extent_count - 1;
+
+    if (block->extent_count == 0) {
+        block->first = extent;
+        block->extent_count = 1;
+        return true;
+    }
+    if ((more_count & (more_count - 1)) == 0) { /* full, or none yet */
+        struct host_extent *larger = list_take(arena, more_count + 1);
+
+        if (larger == NULL) {
+            return false;
+        }
+        for (size_t i = 0; i < more_count; i++) {
+            larger[i] = block->more[i];
+        }
+        if (block->more != NULL) {
+            list_give(arena, block->more);
+        }
+        block->more = larger;
+    }
+    block->more[more_count] = extent;
+    block->extent_count++;
+    return true;
+}
+
+static struct host_extent *extent_of(struct host_block *block, size_t index)
+{
+    return index == 0 ? &block->first : &block->more[index - 1];
+}
+
+static uint64_t start_of(const struct host_extent *extent)
+{
+    return (uint64_t)(uintptr_t)extent->address;
+}
+
+/* Gives up a block that was not finished. */
+static void scatter_undo(struct host_arena *arena, struct host_block *block)
+{
+    for (size_t i = 0; i < block->extent_count; i++) {
+        extents_give(&arena->extents, start_of(extent_of(block, i)));
+    }
+    if (block->more != NULL) {
+        list_give(arena, block->more);
+    }
+}
+
+/* Gathers `bytes` from the largest free extents. Pre: so many are free. */
+static capu_status scatter(struct host_arena *arena, uint64_t bytes, struct host_block *block)
+{
+    struct host_block gathered = {0};
+    capu_status status;
+
+    while (bytes > 0) {
+        struct extent taken;
+        uint64_t used;
+
+        status = reserve_waiting(arena, 1)
+                     ? extents_take_some(&arena->extents,
+                                         (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT, &taken)
+                     : CAPU_NO_HOST_MEMORY;
+        if (status != CAPU_OK) {
+            goto undo;
+        }
+        used = taken.bytes < bytes ? taken.bytes : bytes;
+        if (!append(arena, &gathered, (struct host_extent){(void *)(uintptr_t)taken.start, used})) {
+            extents_give(&arena->extents, taken.start);
+            status = CAPU_NO_HOST_MEMORY;
+            goto undo;
+        }
+        bytes -= used;
+    }
+    *block = gathered;
+    return CAPU_OK;
+
+undo:
+    scatter_undo(arena, &gathered);
+    return status;
+}
+
+static capu_status take_locked(struct host_arena *arena, uint64_t bytes, uint64_t rounded,
+                               struct host_block *block)
+{
+    uint64_t start;
+    capu_status status;
+
+    collect(arena);
+    if (!reserve_waiting(arena, 1)) {
+        return CAPU_NO_HOST_MEMORY;
+    }
+    if (rounded > arena->extents.free_bytes) {
+        return CAPU_NOT_READY;
+    }
+    status = extents_take(&arena->extents, rounded, &start);
+    if (status == CAPU_OK) {
+        *block = (struct host_block){.first = {(void *)(uintptr_t)start, bytes}, .extent_count = 1};
+    } else if (status == CAPU_NOT_READY) {
+        status = scatter(arena, bytes, block);
+    }
+    if (status == CAPU_OK) {
+        arena->used_bytes += rounded;
+    }
+    return status;
+}
+
+capu_status host_arena_take(struct host_arena *arena, uint64_t bytes, struct host_block *block)
+{
+    uint64_t rounded;
+    capu_status status;
+
+    if (bytes == 0) {
+        return CAPU_INVALID;
+    }
+    if (!round_up(bytes, &rounded)) {
+        return CAPU_NOT_READY;
+    }
+    lock(arena);
+    status = take_locked(arena, bytes, rounded, block);
+    unlock(arena);
+    return status;
+}
+
+void host_arena_give(struct host_arena *arena, struct host_block *block, struct lane_position after)
+{
+    bool is_past = lane_is_past(after);
+
+    lock(arena);
+    for (size_t i = 0; i < block->extent_count; i++) {
+        uint64_t start = start_of(extent_of(block, i));
+
+        arena->used_bytes -= extents_taken_at(&arena->extents, start);
+        if (is_past) {
+            extents_give(&arena->extents, start);
+        } else {
+            wait_in_queue(arena, start, after);
+        }
+    }
+    arena->give_count++;
+    if (block->more != NULL) {
+        list_give(arena, block->more);
+    }
+    unlock(arena);
+    *block = (struct host_block){0};
+}
+
+bool host_arena_oldest(struct host_arena *arena, struct lane_position *position)
+{
+    const struct waiting *oldest = NULL;
+
+    lock(arena);
+    collect(arena);
+    for (size_t i = 0; i < arena->queue_count; i++) {
+        const struct queue *queue = &arena->queues[i];
+
+        if (queue->first != NO_ENTRY &&
+            (oldest == NULL || arena->waiting[queue->first].number < oldest->number)) {
+            oldest = &arena->waiting[queue->first];
+        }
+    }
+    if (oldest != NULL) {
+        *position = oldest->after;
+    }
+    unlock(arena);
+    return oldest != NULL;
+}
+
+/* Sets `pledged` bytes aside in the budget: the usual chunk, or less, but at least `bytes`. */
+static bool pledge(struct host_arena *arena, uint64_t bytes, uint64_t *pledged)
+{
+    uint64_t left;
+    uint64_t usual;
+
+    lock(arena);
+    left = arena->budget_bytes - arena->pledged_bytes;
+    left -= left % ALIGNMENT;
+    usual = arena->chunk_bytes / 2 / CHUNK_MIN * CHUNK_MIN;
+    usual = usual < CHUNK_MIN ? CHUNK_MIN : usual;
+    usual = usual > CHUNK_MAX ? CHUNK_MAX : usual;
+    usual = usual < left ? usual : left;
+    *pledged = bytes > usual ? bytes : usual;
+    if (bytes <= left) {
+        arena->pledged_bytes += *pledged;
+    }
+    unlock(arena);
+    return bytes <= left;
+}
+
+static void add_chunk(struct host_arena *arena, struct chunk *chunk)
+{
+    chunk->next = arena->chunks;
+    arena->chunks = chunk;
+    arena->chunk_bytes += chunk->bytes;
+}
+
+capu_status host_arena_grow(struct host_arena *arena, uint64_t bytes)
+{
+    uint64_t needed;
+    uint64_t pledged;
+    struct chunk *chunk;
+    capu_status status;
+
+    if (bytes == 0) {
+        return CAPU_INVALID;
+    }
+    if (!round_up(bytes, &needed) || !pledge(arena, needed, &pledged)) {
+        return CAPU_HOST_OVER_BUDGET;
+    }
+    chunk = malloc(sizeof(*chunk));
+    if (chunk == NULL) {
+        status = CAPU_NO_HOST_MEMORY;
+        goto unpledge;
+    }
+    status = device_host_alloc(arena->device, pledged, &chunk->address);
+    if (status == CAPU_NO_HOST_MEMORY && pledged > needed) {
+        lock(arena);
+        arena->pledged_bytes -= pledged - needed;
+        unlock(arena);
+        pledged = needed;
+        status = device_host_alloc(arena->device, pledged, &chunk->address);
+    }
+    if (status != CAPU_OK) {
+        goto free_chunk;
+    }
+    chunk->bytes = pledged;
+    lock(arena);
+    status = extents_add(&arena->extents, (uint64_t)(uintptr_t)chunk->address, pledged);
+    if (status == CAPU_OK) {
+        add_chunk(arena, chunk);
+    }
+    unlock(arena);
+    if (status != CAPU_OK) {
+        goto free_host;
+    }
+    return CAPU_OK;
+
+free_host:
+    device_host_free(arena->device, chunk->address, pledged);
+free_chunk:
+    free(chunk);
+unpledge:
+    lock(arena);
+    arena->pledged_bytes -= pledged;
+    unlock(arena);
+    return status;
+}
+
+uint64_t host_arena_chunk_bytes(struct host_arena *arena)
+{
+    uint64_t bytes;
+
+    lock(arena);
+    bytes = arena->chunk_bytes;
+    unlock(arena);
+    return bytes;
+}
+
+uint64_t host_arena_used_bytes(struct host_arena *arena)
+{
+    uint64_t bytes;
+
+    lock(arena);
+    bytes = arena->used_bytes;
+    unlock(arena);
+    return bytes;
+}
+
+static const char *check_waiting(const struct host_arena *arena)
+{
+    uint64_t waiting_bytes = 0;
+    size_t count = 0;
+    size_t unused = 0;
+
+    for (size_t i = 0; i < arena->queue_count; i++) {
+        size_t last = NO_ENTRY;
+
+        for (size_t at = arena->queues[i].first; at != NO_ENTRY; at = arena->waiting[at].next) {
+            uint64_t bytes = extents_taken_at(&arena->extents, arena->waiting[at].start);
+
+            if (bytes == 0 || ++count > arena->waiting_count) {
+                return "something waits that is not taken";
+            }
+            waiting_bytes += bytes;
+            last = at;
+        }
+        if (last != arena->queues[i].last) {
+            return "a queue ends wrongly";
+        }
+    }
+    for (size_t at = arena->unused_entry; at != NO_ENTRY && unused <= arena->waiting_capacity;
+         at = arena->waiting[at].next) {
+        unused++;
+    }
+    if (count != arena->waiting_count || count + unused != arena->waiting_capacity) {
+        return "entries are lost";
+    }
+    if (arena->extents.taken_count > arena->waiting_capacity) {
+        return "a block would find no entry to wait in";
+    }
+    return arena->used_bytes + waiting_bytes == arena->extents.taken_bytes ? NULL : "used is wrong";
+}
+
+bool host_arena_validate(struct host_arena *arena, const char **what)
+{
+    const char *breach = NULL;
+    uint64_t chunk_bytes = 0;
+
+    lock(arena);
+    if (extents_validate(&arena->extents, &breach)) {
+        breach = check_waiting(arena);
+    }
+    for (const struct chunk *chunk = arena->chunks; chunk != NULL; chunk = chunk->next) {
+        chunk_bytes += chunk->bytes;
+    }
+    if (breach == NULL &&
+        (chunk_bytes != arena->chunk_bytes || arena->chunk_bytes > arena->pledged_bytes ||
+         arena->pledged_bytes > arena->budget_bytes ||
+         arena->extents.taken_bytes + arena->extents.free_bytes != chunk_bytes)) {
+        breach = "chunks do not add up";
+    }
+    unlock(arena);
+    if (breach != NULL) {
+        *what = breach;
+    }
+    return breach == NULL;
+}
