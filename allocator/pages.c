@@ -219,6 +219,11 @@ void pages_reset_peak(struct pages *pages)
     pages->out_peak = pages_out(pages);
 }
 
+size_t pages_created(const struct pages *pages)
+{
+    return pages->created;
+}
+
 uint64_t pages_bytes_each(const struct pages *pages)
 {
     return pages->page_bytes;

@@ -37,6 +37,9 @@ size_t pages_out(const struct pages *pages);
 size_t pages_out_peak(const struct pages *pages);
 void pages_reset_peak(struct pages *pages);
 
+/* Pages that exist, in the pool or out: the most that were ever out. */
+size_t pages_created(const struct pages *pages);
+
 uint64_t pages_bytes_each(const struct pages *pages);
 
 /* Checks the invariants; false and *what on a breach. For tests. */

@@ -160,7 +160,7 @@ capu_status ranges_take_at(struct ranges *ranges, void *address, size_t page_cou
     return extents_take_at(&ranges->extents, address_of(address), bytes);
 }
 
-void ranges_give(struct ranges *ranges, void *address, size_t page_count)
+void ranges_give(struct ranges *ranges, void *address, size_t page_count, bool rests)
 {
     uint64_t bytes;
 
@@ -168,6 +168,10 @@ void ranges_give(struct ranges *ranges, void *address, size_t page_count)
     if (!bytes_for(ranges, page_count, &bytes) ||
         extents_taken_at(&ranges->extents, address_of(address)) != bytes ||
         ranges->resting_count == ranges->resting_capacity) {
+        return;
+    }
+    if (!rests) {
+        extents_give(&ranges->extents, address_of(address));
         return;
     }
     ranges->resting[ranges->resting_count++] = address_of(address);

@@ -2,8 +2,8 @@
  * Ranges: device addresses, in whole pages, without anything behind them.
  *
  * Addresses come from large reservations, best fit with coalescing, so that programs whose sizes
- * change do not use the address space up. A range given back rests until ranges_settle (the end of
- * the iteration): a replay might still write there.
+ * change do not use the address space up. A range given back inside an iteration rests until
+ * ranges_settle (the end of the iteration): a replay might still write there.
  * Owned by the context's thread.
  */
 #ifndef CAPU_ALLOCATOR_RANGES_H
@@ -25,9 +25,9 @@ capu_status ranges_take(struct ranges *ranges, size_t page_count, void **address
 /* Takes exactly this range if all of it is free and rested; NOT_READY if not. */
 capu_status ranges_take_at(struct ranges *ranges, void *address, size_t page_count);
 
-/* Gives back a range as it was taken. Pre: nothing is mapped in it, or the caller unmaps it before
-   ranges_settle. NO_HOST_MEMORY never: room for it was made by the take. */
-void ranges_give(struct ranges *ranges, void *address, size_t page_count);
+/* Gives back a range as it was taken. `rests`: until ranges_settle, else it may be taken again at
+   once. Pre: nothing is mapped in it. NO_HOST_MEMORY never: room for it was made by the take. */
+void ranges_give(struct ranges *ranges, void *address, size_t page_count, bool rests);
 
 /* Ranges given back before this call may be taken again. */
 void ranges_settle(struct ranges *ranges);

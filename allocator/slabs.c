@@ -247,7 +247,7 @@ static capu_status slab_create(struct slabs *slabs, struct slab_class *class_of)
     return CAPU_OK;
 
 give_range:
-    ranges_give(slabs->ranges, slab->address, 1);
+    ranges_give(slabs->ranges, slab->address, 1, false);
 give_page:
     pages_give(slabs->pages, &slab->page, 1);
 free_slab:
@@ -265,7 +265,7 @@ static bool slab_destroy(struct slabs *slabs, struct slab *slab)
         list_remove(slab);
     }
     table_remove(&slabs->by_address, key_of(slabs, slab->address));
-    ranges_give(slabs->ranges, slab->address, 1);
+    ranges_give(slabs->ranges, slab->address, 1, false);
     pages_give(slabs->pages, &slab->page, 1);
     free(slab);
     return true;
@@ -285,7 +285,7 @@ void slabs_destroy(struct slabs *slabs)
         }
         /* A page that cannot be unmapped stays out, and goes with the device. */
         if (device_unmap(slabs->device, slab->address, 1) == CAPU_OK) {
-            ranges_give(slabs->ranges, slab->address, 1);
+            ranges_give(slabs->ranges, slab->address, 1, false);
             pages_give(slabs->pages, &slab->page, 1);
         }
         free(slab);

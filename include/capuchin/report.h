@@ -38,7 +38,7 @@ extern "C" {
     X(fixed_bytes, bytes, "of it always resident: slabs and edge pages, at the iteration's end")   \
     X(live_peak_bytes, bytes, "what an unlimited run needs: page-rounded live tensors and fixed")  \
     X(floor_bytes, bytes, "the smallest budget this iteration can run in")                         \
-    X(next_floor_bytes, bytes, "the floor if the op that sets it touched one tensor at a time")    \
+    X(next_floor_bytes, bytes, "the floor were it not for that op: what splitting it can give")    \
     X(host_bytes, bytes, "host memory in use for evicted tensors, at the most")                    \
     X(evicted_bytes, bytes, "copied out to host memory")                                           \
     X(prefetched_bytes, bytes, "copied back to the device")                                        \
