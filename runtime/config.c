@@ -1,0 +1,221 @@
+/* Reading configs, see config.h. The table below is what capuchin/context.h documents. */
+#include "runtime/config.h"
+
+#include "runtime/structs.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum field_kind { FIELD_TEXT, FIELD_MODE, FIELD_SWITCH, FIELD_SIZE, FIELD_COUNT };
+
+struct field {
+    const char *name;
+    const char *variable;
+    enum field_kind kind;
+    size_t offset;
+};
+
+#define FIELD(name_, variable_, kind_)                         \
+    {                                                          \
+#name_, variable_, kind_, offsetof(capu_config, name_) \
+    }
+
+static const struct field fields[] = {
+    FIELD(device, "CAPUCHIN_DEVICE", FIELD_TEXT),
+    FIELD(mode, "CAPUCHIN_MODE", FIELD_MODE),
+    FIELD(strict, "CAPUCHIN_STRICT", FIELD_SWITCH),
+    FIELD(clear_fresh, "CAPUCHIN_CLEAR_FRESH", FIELD_SWITCH),
+    FIELD(budget_bytes, "CAPUCHIN_BUDGET", FIELD_SIZE),
+    FIELD(host_budget_bytes, "CAPUCHIN_HOST_BUDGET", FIELD_SIZE),
+    FIELD(page_bytes, "CAPUCHIN_PAGE", FIELD_SIZE),
+    FIELD(slab_threshold_bytes, "CAPUCHIN_SLAB_THRESHOLD", FIELD_SIZE),
+    FIELD(d2h_bytes_per_s, "CAPUCHIN_D2H", FIELD_SIZE),
+    FIELD(h2d_bytes_per_s, "CAPUCHIN_H2D", FIELD_SIZE),
+    FIELD(copy_latency_ns, "CAPUCHIN_COPY_LATENCY", FIELD_COUNT),
+    FIELD(report_path, "CAPUCHIN_REPORT", FIELD_TEXT),
+    FIELD(trace_path, "CAPUCHIN_TRACE", FIELD_TEXT),
+    FIELD(trace_iteration, "CAPUCHIN_TRACE_ITERATION", FIELD_COUNT),
+};
+
+enum { FIELDS = sizeof(fields) / sizeof(fields[0]) };
+
+static void *field_of(capu_config *config, const struct field *field)
+{
+    return (unsigned char *)config + field->offset;
+}
+
+static bool read_mode(const char *text, uint32_t *mode)
+{
+    static const char *const names[] = {"", "off", "passive", "guided"};
+
+    for (uint32_t i = 1; i < sizeof(names) / sizeof(names[0]); i++) {
+        if (strcmp(text, names[i]) == 0) {
+            *mode = i;
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool read_switch(const char *text, uint32_t *value)
+{
+    if ((text[0] != '0' && text[0] != '1') || text[1] != '\0') {
+        return false;
+    }
+    *value = text[0] == '1';
+    return true;
+}
+
+static bool read_count(const char *text, uint64_t *value)
+{
+    char *end;
+    unsigned long long number;
+
+    errno = 0;
+    number = strtoull(text, &end, 10);
+    if (end == text || *end != '\0' || errno != 0 || text[0] == '-') {
+        return false;
+    }
+    *value = number;
+    return true;
+}
+
+/* Sets one numeric field from its variable; false if the text is not of its kind. */
+static bool read_number(capu_config *config, const struct field *field, const char *text)
+{
+    void *value = field_of(config, field);
+
+    switch (field->kind) {
+    case FIELD_MODE:
+        return read_mode(text, value);
+    case FIELD_SWITCH:
+        return read_switch(text, value);
+    case FIELD_SIZE:
+        return capu_parse_size(text, value) == CAPU_OK;
+    default:
+        return read_count(text, value);
+    }
+}
+
+static bool is_unset(capu_config *config, const struct field *field)
+{
+    switch (field->kind) {
+    case FIELD_TEXT:
+        return *(const char **)field_of(config, field) == NULL;
+    case FIELD_MODE:
+    case FIELD_SWITCH:
+        return *(uint32_t *)field_of(config, field) == 0;
+    default:
+        return *(uint64_t *)field_of(config, field) == 0;
+    }
+}
+
+/* Takes a field from the environment if the program left it open. */
+static capu_status read_environment(capu_config *config, const struct field *field, char *text,
+                                    size_t text_bytes)
+{
+    const char *value = getenv(field->variable);
+
+    if (value == NULL || value[0] == '\0' || !is_unset(config, field)) {
+        return CAPU_OK;
+    }
+    if (field->kind == FIELD_TEXT) {
+        *(const char **)field_of(config, field) = value;
+        return CAPU_OK;
+    }
+    if (!read_number(config, field, value)) {
+        snprintf(text, text_bytes, "%s='%s' is not a valid value", field->variable, value);
+        return CAPU_INVALID;
+    }
+    return CAPU_OK;
+}
+
+static capu_status check(const capu_config *config, char *text, size_t text_bytes)
+{
+    if (config->mode > CAPU_MODE_GUIDED || config->strict > 1 || config->clear_fresh > 1 ||
+        config->reserved != 0) {
+        snprintf(text, text_bytes, "config: mode %u, strict %u or clear_fresh %u is out of range",
+                 config->mode, config->strict, config->clear_fresh);
+        return CAPU_INVALID;
+    }
+    if (config->mode == CAPU_MODE_GUIDED) {
+        snprintf(text, text_bytes, "mode guided is not there yet in this version: use passive");
+        return CAPU_UNSUPPORTED;
+    }
+    if (config->page_bytes != 0 && (config->page_bytes & (config->page_bytes - 1)) != 0) {
+        snprintf(text, text_bytes, "config: page_bytes %llu is not a power of two",
+                 (unsigned long long)config->page_bytes);
+        return CAPU_INVALID;
+    }
+    return CAPU_OK;
+}
+
+/* Replaces the strings by copies of the context's own. */
+static capu_status copy_strings(capu_config *config)
+{
+    const char **strings[] = {&config->device, &config->report_path, &config->trace_path};
+    enum { STRINGS = sizeof(strings) / sizeof(strings[0]) };
+    bool failed = false;
+
+    for (size_t i = 0; i < STRINGS; i++) {
+        if (*strings[i] != NULL) {
+            *strings[i] = failed ? NULL : strdup(*strings[i]);
+            failed = failed || *strings[i] == NULL;
+        }
+    }
+    if (failed) {
+        config_finish(config);
+        return CAPU_NO_HOST_MEMORY;
+    }
+    return CAPU_OK;
+}
+
+capu_status config_resolve(const capu_config *from, capu_config *config, char *text,
+                           size_t text_bytes)
+{
+    capu_config own = CAPU_CONFIG_INIT;
+    capu_status status = CAPU_OK;
+
+    if (from != NULL && !struct_read(&own, sizeof(own), from, from->size)) {
+        snprintf(text, text_bytes, "a capu_config of %zu bytes; this library's is %zu", from->size,
+                 sizeof(own));
+        return CAPU_WRONG_STRUCT;
+    }
+    for (size_t i = 0; i < FIELDS && status == CAPU_OK; i++) {
+        status = read_environment(&own, &fields[i], text, text_bytes);
+    }
+    if (status == CAPU_OK) {
+        status = check(&own, text, text_bytes);
+    }
+    if (status != CAPU_OK) {
+        return status;
+    }
+    if (own.mode == CAPU_MODE_DEFAULT) {
+        own.mode = CAPU_MODE_PASSIVE;
+    }
+    if (own.device == NULL) {
+        own.device = "auto";
+    }
+    if (own.trace_iteration == 0) {
+        own.trace_iteration = 2;
+    }
+    own.error = NULL;
+    own.error_bytes = 0;
+    status = copy_strings(&own);
+    if (status != CAPU_OK) {
+        snprintf(text, text_bytes, "no memory for the config");
+        return status;
+    }
+    *config = own;
+    return CAPU_OK;
+}
+
+void config_finish(capu_config *config)
+{
+    free((char *)(uintptr_t)config->device);
+    free((char *)(uintptr_t)config->report_path);
+    free((char *)(uintptr_t)config->trace_path);
+    *config = (capu_config){0};
+}

@@ -1,0 +1,27 @@
+/*
+ * Names: one copy of every string, so that records keep pointers and compare them.
+ *
+ * A name lives as long as the context. Written by the context's thread; the strings themselves
+ * never change, so other threads may read one they were handed.
+ */
+#ifndef CAPU_RUNTIME_NAMES_H
+#define CAPU_RUNTIME_NAMES_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct name_entry;
+
+struct names {
+    struct name_entry **entries; /* open addressing; NULL is empty */
+    size_t capacity;             /* a power of two */
+    size_t count;
+};
+
+/* The one copy of `text` ("" for NULL); NULL if host memory is full. */
+const char *names_intern(struct names *names, const char *text);
+
+/* Frees every name. A zeroed table is fine. */
+void names_finish(struct names *names);
+
+#endif

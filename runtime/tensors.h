@@ -1,0 +1,146 @@
+/*
+ * Tensors: what the runtime knows of each, and how one is found from an address.
+ *
+ * A tensor is an allocation or a piece split from one. Part of it may lie in always-resident memory
+ * (a slab slot, or edge pages shared with a neighbour); the rest, its span, is whole pages of its
+ * own and is what comes and goes.
+ *
+ * Contents: a tensor without contents is undefined. With contents it is known to be zero, or its
+ * span is valid on the device, on the host, or on both. Invariant: is_defined and not is_zero and
+ * span_bytes > 0 imply on_device or on_host; on_device implies is_mapped; on_host implies a host
+ * block of span_bytes.
+ *
+ * Owned by the context's thread.
+ */
+#ifndef CAPU_RUNTIME_TENSORS_H
+#define CAPU_RUNTIME_TENSORS_H
+
+#include "allocator/host_arena.h"
+#include "capuchin/memory.h"
+#include "device/lane.h"
+
+struct tensor;
+struct departure;
+
+/* A doubly linked list without allocation: the head is the oldest. */
+struct tensor_list {
+    struct tensor *head;
+    struct tensor *tail;
+    size_t count;
+};
+
+struct tensor_link {
+    struct tensor_list *list; /* NULL: in none */
+    struct tensor *previous;
+    struct tensor *next;
+};
+
+/* What capu_malloc gave. Its tensors cover it without gaps, in address order. */
+struct allocation {
+    void *address;
+    uint64_t bytes;
+    size_t page_count;           /* of its range; 0: a slab slot */
+    struct tensor *first;        /* by address */
+    uint64_t *edge_pages;        /* device_page of each range page that two tensors share, or
+                                    DEVICE_NO_PAGE; NULL: never split */
+    bool is_freed;               /* waits for its last use to pass */
+    uint64_t freed_iteration;    /* iteration in or after which it was freed */
+    struct departure *departure; /* while it waits */
+};
+
+struct tensor {
+    void *address;
+    uint64_t bytes;
+    void *span; /* the managed part: pages of its own */
+    uint64_t span_bytes;
+    size_t page_count;  /* behind the span; 0: wholly always resident */
+    device_page *pages; /* page_count of them, valid while is_mapped */
+
+    struct allocation *allocation;
+    struct tensor *previous; /* its neighbours in the allocation, by address */
+    struct tensor *next;
+
+    const char *name;
+    uint32_t kind;
+    uint32_t hint;
+    bool is_persistent;
+
+    bool is_defined;
+    bool is_zero;
+    bool is_mapped;
+    struct departure *departure; /* given up, still mapped until its last users are past; or NULL */
+    bool on_device;
+    bool on_host;
+    struct host_block host;
+    uint64_t version; /* counts writes */
+
+    struct lane_position used;  /* its last use on the compute lane */
+    struct lane_position ready; /* when its last copy in has arrived */
+    struct lane_position left;  /* when its last copy out has finished */
+
+    struct tensor_link residency; /* in the pager's lists while mapped */
+    struct tensor_link contents;  /* in a list of tensors with contents */
+
+    uint64_t operand_stamp; /* op that last named it, and where in that op's accesses */
+    size_t operand_index;
+    uint64_t record_stamp; /* iteration record it is in, and where */
+    size_t record_index;
+    uint64_t
+        eviction_stamp;    /* iteration record of its last eviction, and where; SIZE_MAX: it came */
+    size_t eviction_index; /* back since */
+};
+
+struct tensors {
+    struct tensor_slot *slots; /* open addressing by start address */
+    size_t capacity;           /* a power of two */
+    size_t count;              /* used slots, removed ones included */
+    size_t live_count;         /* tensors */
+    void *tree;                /* tsearch by address, for interior addresses */
+};
+
+void tensors_finish(struct tensors *tensors);
+
+/* Makes a tensor findable. NO_HOST_MEMORY. */
+capu_status tensors_add(struct tensors *tensors, struct tensor *tensor);
+
+/* Makes it unfindable; its start address is remembered as freed. The tensor itself is remembered
+   too, until tensors_forget. */
+void tensors_remove(struct tensors *tensors, struct tensor *tensor);
+
+/* Forgets a removed tensor, which is about to be gone. */
+void tensors_forget(struct tensors *tensors, const struct tensor *tensor);
+
+/* The removed and not yet forgotten tensor that began exactly there, NULL if there is none. */
+struct tensor *tensors_find_freed(const struct tensors *tensors, const void *address);
+
+/* The tensor that holds the address, NULL if none does. */
+struct tensor *tensors_find(const struct tensors *tensors, const void *address);
+
+/* Calls `visit` for every tensor, in address order. */
+void tensors_each(const struct tensors *tensors, void (*visit)(struct tensor *tensor, void *data),
+                  void *data);
+
+/* Some tensor, NULL if there is none: for freeing them all. */
+struct tensor *tensors_any(const struct tensors *tensors);
+
+/* Whether a tensor that began exactly there has been removed since. */
+bool tensors_was_freed(const struct tensors *tensors, const void *address);
+
+static inline bool tensor_is_managed(const struct tensor *tensor)
+{
+    return tensor->page_count > 0;
+}
+
+static inline unsigned char *tensor_end(const struct tensor *tensor)
+{
+    return (unsigned char *)tensor->address + tensor->bytes;
+}
+
+/* List operations on one of a tensor's links, named by offset: residency or contents. */
+void tensor_list_append(struct tensor_list *list, struct tensor *tensor, size_t link_offset);
+void tensor_list_remove(struct tensor *tensor, size_t link_offset);
+
+#define RESIDENCY offsetof(struct tensor, residency)
+#define CONTENTS offsetof(struct tensor, contents)
+
+#endif
