@@ -1,0 +1,405 @@
+/* The agent's thread, see agent.h. */
+#include "runtime/agent.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <uv.h>
+
+enum { TEXT_BYTES = 512 };
+
+/* Something to write. */
+struct job {
+    struct job *next;
+    char *data;
+    size_t bytes;
+    bool is_trace; /* else a report line */
+};
+
+struct agent {
+    uv_loop_t loop;
+    uv_async_t wake;
+    uv_thread_t thread;
+    uv_work_t growth;
+    struct host_arena *arena;
+    char *trace_path;
+    char *report_path;
+    uv_file report; /* -1: none */
+
+    uv_mutex_t lock; /* guards everything below */
+    uv_cond_t changed;
+    struct job *first;
+    struct job *last;
+    uint64_t posted;
+    uint64_t done;
+    bool is_ending;
+    bool wants_growth;
+    bool is_growing;
+    uint64_t growth_bytes;
+    capu_status growth_status;
+    capu_status status; /* the first file error */
+    char text[TEXT_BYTES];
+};
+
+/* Keeps the first error; later ones follow from it mostly. */
+static void note_error(struct agent *agent, const char *what, const char *path, int error)
+{
+    uv_mutex_lock(&agent->lock);
+    if (agent->status == CAPU_OK) {
+        agent->status = CAPU_FILE_FAILED;
+        snprintf(agent->text, sizeof(agent->text), "%s '%s': %s", what, path, uv_strerror(error));
+    }
+    uv_mutex_unlock(&agent->lock);
+}
+
+static int write_all(uv_file file, char *data, size_t bytes)
+{
+    while (bytes > 0) {
+        uv_fs_t request;
+        uv_buf_t buffer = uv_buf_init(data, bytes > 1u << 30 ? 1u << 30 : (unsigned int)bytes);
+        int written = uv_fs_write(NULL, &request, file, &buffer, 1, -1, NULL);
+
+        uv_fs_req_cleanup(&request);
+        if (written < 0) {
+            return written;
+        }
+        data += written;
+        bytes -= (size_t)written;
+    }
+    return 0;
+}
+
+static int open_new(const char *path)
+{
+    uv_fs_t request;
+    int file =
+        uv_fs_open(NULL, &request, path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644, NULL);
+
+    uv_fs_req_cleanup(&request);
+    return file;
+}
+
+static int close_file(uv_file file)
+{
+    uv_fs_t request;
+    int result = uv_fs_close(NULL, &request, file, NULL);
+
+    uv_fs_req_cleanup(&request);
+    return result;
+}
+
+static void write_trace(struct agent *agent, const struct job *job)
+{
+    int file = open_new(agent->trace_path);
+    int result = file;
+
+    if (file >= 0) {
+        result = write_all(file, job->data, job->bytes);
+        if (close_file(file) < 0 && result >= 0) {
+            result = UV_EIO;
+        }
+    }
+    if (result < 0) {
+        note_error(agent, "writing the trace file", agent->trace_path, result);
+    }
+}
+
+static void do_job(struct agent *agent, struct job *job)
+{
+    if (job->is_trace) {
+        write_trace(agent, job);
+    } else {
+        int result = write_all(agent->report, job->data, job->bytes);
+
+        if (result < 0) {
+            note_error(agent, "writing the report file", agent->report_path, result);
+        }
+    }
+    free(job->data);
+    free(job);
+}
+
+/* On libuv's work queue: pinning may take seconds. */
+static void grow(uv_work_t *work)
+{
+    struct agent *agent = work->data;
+
+    agent->growth_status = host_arena_grow(agent->arena, agent->growth_bytes);
+}
+
+static void growth_done(uv_work_t *work, int status)
+{
+    struct agent *agent = work->data;
+
+    (void)status;
+    uv_mutex_lock(&agent->lock);
+    agent->is_growing = false;
+    uv_cond_broadcast(&agent->changed);
+    uv_mutex_unlock(&agent->lock);
+}
+
+static void start_growth(struct agent *agent)
+{
+    if (uv_queue_work(&agent->loop, &agent->growth, grow, growth_done) != 0) {
+        agent->growth_status = CAPU_NO_HOST_MEMORY;
+        growth_done(&agent->growth, 0);
+    }
+}
+
+/* Takes what was posted and does it; on the agent's thread. */
+static void wake_up(uv_async_t *wake)
+{
+    struct agent *agent = wake->data;
+    bool is_ending;
+    bool grows;
+
+    uv_mutex_lock(&agent->lock);
+    while (agent->first != NULL) {
+        struct job *job = agent->first;
+
+        agent->first = job->next;
+        if (agent->first == NULL) {
+            agent->last = NULL;
+        }
+        uv_mutex_unlock(&agent->lock);
+        do_job(agent, job);
+        uv_mutex_lock(&agent->lock);
+        agent->done++;
+        uv_cond_broadcast(&agent->changed);
+    }
+    is_ending = agent->is_ending;
+    grows = agent->wants_growth;
+    agent->wants_growth = false;
+    uv_mutex_unlock(&agent->lock);
+    if (grows) {
+        start_growth(agent);
+    }
+    if (is_ending && !uv_is_closing((uv_handle_t *)wake)) {
+        uv_close((uv_handle_t *)wake, NULL);
+    }
+}
+
+static void run_loop(void *data)
+{
+    struct agent *agent = data;
+
+    uv_run(&agent->loop, UV_RUN_DEFAULT);
+}
+
+/* The files are opened at once, so that a path that cannot be written is an error of creation. */
+static capu_status open_files(struct agent *agent, const char *report_path, const char *trace_path,
+                              char *error, size_t error_bytes)
+{
+    agent->report_path = report_path != NULL ? strdup(report_path) : NULL;
+    agent->trace_path = trace_path != NULL ? strdup(trace_path) : NULL;
+    if ((report_path != NULL && agent->report_path == NULL) ||
+        (trace_path != NULL && agent->trace_path == NULL)) {
+        return CAPU_NO_HOST_MEMORY;
+    }
+    if (report_path != NULL) {
+        agent->report = open_new(report_path);
+        if (agent->report < 0) {
+            snprintf(error, error_bytes, "opening the report file '%s': %s", report_path,
+                     uv_strerror(agent->report));
+            return CAPU_FILE_FAILED;
+        }
+    }
+    if (trace_path != NULL) {
+        int file = open_new(trace_path);
+
+        if (file < 0) {
+            snprintf(error, error_bytes, "opening the trace file '%s': %s", trace_path,
+                     uv_strerror(file));
+            return CAPU_FILE_FAILED;
+        }
+        close_file(file);
+    }
+    return CAPU_OK;
+}
+
+static void free_agent(struct agent *agent)
+{
+    if (agent->report >= 0) {
+        close_file(agent->report);
+    }
+    free(agent->report_path);
+    free(agent->trace_path);
+    free(agent);
+}
+
+capu_status agent_create(const char *report_path, const char *trace_path, struct host_arena *arena,
+                         char *error, size_t error_bytes, struct agent **out)
+{
+    struct agent *agent = calloc(1, sizeof(*agent));
+    capu_status status;
+
+    if (agent == NULL) {
+        return CAPU_NO_HOST_MEMORY;
+    }
+    agent->arena = arena;
+    agent->report = -1;
+    agent->wake.data = agent;
+    agent->growth.data = agent;
+    status = open_files(agent, report_path, trace_path, error, error_bytes);
+    if (status != CAPU_OK) {
+        goto free_agent;
+    }
+    status = CAPU_NO_HOST_MEMORY;
+    if (uv_mutex_init(&agent->lock) != 0) {
+        goto free_agent;
+    }
+    if (uv_cond_init(&agent->changed) != 0) {
+        goto destroy_lock;
+    }
+    if (uv_loop_init(&agent->loop) != 0) {
+        goto destroy_condition;
+    }
+    if (uv_async_init(&agent->loop, &agent->wake, wake_up) != 0) {
+        goto close_loop;
+    }
+    if (uv_thread_create(&agent->thread, run_loop, agent) != 0) {
+        uv_close((uv_handle_t *)&agent->wake, NULL);
+        uv_run(&agent->loop, UV_RUN_DEFAULT);
+        goto close_loop;
+    }
+    *out = agent;
+    return CAPU_OK;
+
+close_loop:
+    uv_loop_close(&agent->loop);
+destroy_condition:
+    uv_cond_destroy(&agent->changed);
+destroy_lock:
+    uv_mutex_destroy(&agent->lock);
+free_agent:
+    free_agent(agent);
+    return status;
+}
+
+void agent_destroy(struct agent *agent)
+{
+    if (agent == NULL) {
+        return;
+    }
+    uv_mutex_lock(&agent->lock);
+    agent->is_ending = true;
+    uv_mutex_unlock(&agent->lock);
+    uv_async_send(&agent->wake);
+    uv_thread_join(&agent->thread);
+    uv_loop_close(&agent->loop);
+    uv_cond_destroy(&agent->changed);
+    uv_mutex_destroy(&agent->lock);
+    free_agent(agent);
+}
+
+static capu_status post(struct agent *agent, char *data, size_t bytes, bool is_trace)
+{
+    struct job *job = calloc(1, sizeof(*job));
+
+    if (job == NULL) {
+        free(data);
+        return CAPU_NO_HOST_MEMORY;
+    }
+    job->data = data;
+    job->bytes = bytes;
+    job->is_trace = is_trace;
+    uv_mutex_lock(&agent->lock);
+    if (agent->last != NULL) {
+        agent->last->next = job;
+    } else {
+        agent->first = job;
+    }
+    agent->last = job;
+    agent->posted++;
+    uv_mutex_unlock(&agent->lock);
+    uv_async_send(&agent->wake);
+    return CAPU_OK;
+}
+
+capu_status agent_report(struct agent *agent, char *line)
+{
+    size_t length = strlen(line);
+
+    /* The terminating zero makes room for the line's end. */
+    line[length] = '\n';
+    return post(agent, line, length + 1, false);
+}
+
+capu_status agent_trace(struct agent *agent, char *text, size_t bytes)
+{
+    return post(agent, text, bytes, true);
+}
+
+/* Asks for a growth. Pre: the lock is held and none is under way. */
+static void ask_growth(struct agent *agent, uint64_t bytes)
+{
+    agent->growth_bytes = bytes;
+    agent->is_growing = true;
+    agent->wants_growth = true;
+    uv_async_send(&agent->wake);
+}
+
+static void wait_growth(struct agent *agent)
+{
+    while (agent->is_growing) {
+        uv_cond_wait(&agent->changed, &agent->lock);
+    }
+}
+
+capu_status agent_grow(struct agent *agent, uint64_t bytes)
+{
+    capu_status status;
+
+    uv_mutex_lock(&agent->lock);
+    if (agent->is_growing) {
+        /* One was started ahead of need: the caller tries again with what it brought. */
+        wait_growth(agent);
+        status = agent->growth_status;
+    } else {
+        status = CAPU_NOT_READY;
+    }
+    if (status != CAPU_OK) {
+        ask_growth(agent, bytes);
+        wait_growth(agent);
+        status = agent->growth_status;
+    }
+    uv_mutex_unlock(&agent->lock);
+    return status;
+}
+
+void agent_grow_ahead(struct agent *agent, uint64_t bytes)
+{
+    uint64_t chunks = host_arena_chunk_bytes(agent->arena);
+    uint64_t used = host_arena_used_bytes(agent->arena);
+
+    /* A quarter of the arena free is lead enough: eviction is no faster than the link. */
+    if (chunks - used >= chunks / 4 && chunks - used >= bytes) {
+        return;
+    }
+    uv_mutex_lock(&agent->lock);
+    if (!agent->is_growing && agent->growth_status == CAPU_OK) {
+        ask_growth(agent, bytes);
+    }
+    uv_mutex_unlock(&agent->lock);
+}
+
+capu_status agent_flush(struct agent *agent, char *error, size_t error_bytes)
+{
+    capu_status status;
+    uint64_t target;
+
+    uv_mutex_lock(&agent->lock);
+    target = agent->posted;
+    while (agent->done < target) {
+        uv_cond_wait(&agent->changed, &agent->lock);
+    }
+    status = agent->status;
+    if (status != CAPU_OK) {
+        snprintf(error, error_bytes, "%s", agent->text);
+    }
+    uv_mutex_unlock(&agent->lock);
+    return status;
+}

@@ -1,0 +1,42 @@
+/*
+ * The agent: a thread with a libuv loop for everything that must not hold up training: report and
+ * trace files, and pinning host memory.
+ *
+ * The context's thread posts jobs, the agent's thread does them in order; host memory is pinned on
+ * libuv's work queue beside them. Shared state is guarded by one lock, never held over file or
+ * device calls. Nothing is done at exit: agent_destroy ends the thread.
+ */
+#ifndef CAPU_RUNTIME_AGENT_H
+#define CAPU_RUNTIME_AGENT_H
+
+#include "allocator/host_arena.h"
+#include "capuchin/status.h"
+
+#include <stddef.h>
+
+struct agent;
+
+/* Opens the report file (NULL: none), truncating it. FILE_FAILED with the text in `error`. */
+capu_status agent_create(const char *report_path, const char *trace_path, struct host_arena *arena,
+                         char *error, size_t error_bytes, struct agent **out);
+
+/* Does all jobs, then ends. NULL is fine. */
+void agent_destroy(struct agent *agent);
+
+/* Appends a line to the report file; takes `line` (malloc), also on failure. */
+capu_status agent_report(struct agent *agent, char *line);
+
+/* Writes the trace file whole; takes `text` (malloc), also on failure. */
+capu_status agent_trace(struct agent *agent, char *text, size_t bytes);
+
+/* Grows the host arena by at least `bytes` and waits for it. HOST_OVER_BUDGET, NO_HOST_MEMORY. */
+capu_status agent_grow(struct agent *agent, uint64_t bytes);
+
+/* Starts growing ahead of need; nothing if a growth is under way. */
+void agent_grow_ahead(struct agent *agent, uint64_t bytes);
+
+/* Waits until all jobs posted so far are done. FILE_FAILED: a file could not be written since the
+   agent was created; the text in `error`. */
+capu_status agent_flush(struct agent *agent, char *error, size_t error_bytes);
+
+#endif
