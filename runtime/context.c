@@ -1,0 +1,350 @@
+/* Contexts from creation to end: see capuchin/context.h. */
+#include "runtime/internal.h"
+
+#include "runtime/config.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+capu_status context_fail(capu_context *context, capu_status status, const char *format, ...)
+{
+    va_list arguments;
+
+    va_start(arguments, format);
+    vsnprintf(context->error, sizeof(context->error), format, arguments);
+    va_end(arguments);
+    return status;
+}
+
+capu_status context_check(capu_context *context, capu_status status, const char *attempt)
+{
+    char text[ERROR_TEXT_BYTES / 2];
+
+    if (status == CAPU_OK) {
+        return CAPU_OK;
+    }
+    if (device_failure(context->device, text, sizeof(text)) != CAPU_OK) {
+        context->lost = device_failure(context->device, NULL, 0);
+        return context_fail(context, context->lost, "%s", text);
+    }
+    return context_fail(context, status, "%s: %s", attempt, capu_status_text(status));
+}
+
+capu_status context_usable(capu_context *context)
+{
+    if (context == NULL) {
+        return CAPU_INVALID;
+    }
+    if (context->lost != CAPU_OK) {
+        return context->lost;
+    }
+    return CAPU_OK;
+}
+
+capu_status context_ready(capu_context *context, const char *call)
+{
+    capu_status status = context_usable(context);
+
+    if (status == CAPU_OK && context->in_access) {
+        return context_fail(context, CAPU_WRONG_ORDER,
+                            "%s between capu_access_begin and capu_access_end", call);
+    }
+    return status;
+}
+
+capu_status context_settle(capu_context *context)
+{
+    struct lane *lanes[] = {&context->compute, &context->d2h, &context->h2d};
+    capu_status status = CAPU_OK;
+
+    for (size_t i = 0; i < sizeof(lanes) / sizeof(lanes[0]) && status == CAPU_OK; i++) {
+        status = lane_synchronize(lanes[i]);
+    }
+    if (status != CAPU_OK) {
+        return context_check(context, status, "waiting for the device");
+    }
+    status = tracker_settle(context);
+    if (status == CAPU_OK) {
+        status = pager_reap(context);
+    }
+    if (status != CAPU_OK || context->in_iteration) {
+        return status;
+    }
+    for (size_t i = 0; i < sizeof(lanes) / sizeof(lanes[0]); i++) {
+        lane_retire((struct lane_position){.lane = lanes[i], .sequence = lanes[i]->marked});
+    }
+    staging_restart(&context->staging);
+    context->unrecorded_ops = 0;
+    return CAPU_OK;
+}
+
+capu_status context_stage(capu_context *context, uint64_t bytes, void **memory)
+{
+    capu_status status = CAPU_OK;
+
+    if (staging_is_full(&context->staging, bytes)) {
+        status = lane_synchronize(&context->compute);
+        if (status == CAPU_OK) {
+            staging_restart(&context->staging);
+        }
+    }
+    if (status == CAPU_OK) {
+        status = staging_take(&context->staging, bytes, memory);
+    }
+    return context_check(context, status, "taking staging memory");
+}
+
+capu_status capu_synchronize(capu_context *context)
+{
+    capu_status status = context_ready(context, "capu_synchronize");
+
+    return status != CAPU_OK ? status : context_settle(context);
+}
+
+capu_status capu_flush(capu_context *context)
+{
+    char text[ERROR_TEXT_BYTES / 2];
+    capu_status status = context_usable(context);
+
+    if (status != CAPU_OK) {
+        return status;
+    }
+    status = agent_flush(context->agent, text, sizeof(text));
+    return status == CAPU_OK ? CAPU_OK : context_fail(context, status, "%s", text);
+}
+
+/* The device the config names. "auto" takes the host, there being no cuda device in this version.
+ */
+static capu_status choose_device(const capu_config *config, struct device **device, char *text,
+                                 size_t text_bytes)
+{
+    struct device_options options = {
+        .memory_bytes = config->budget_bytes,
+        .page_bytes = config->page_bytes,
+        .d2h_bytes_per_s = config->d2h_bytes_per_s,
+        .h2d_bytes_per_s = config->h2d_bytes_per_s,
+        .copy_latency_ns = config->copy_latency_ns,
+    };
+
+    if (strcmp(config->device, "auto") == 0 || strcmp(config->device, "host") == 0) {
+        return host_device_create(&options, device, text, text_bytes);
+    }
+    if (strcmp(config->device, "sim") == 0) {
+        return sim_device_create(&options, device, text, text_bytes);
+    }
+    if (strcmp(config->device, "cuda") == 0) {
+        snprintf(text, text_bytes, "this version has no cuda device: use host or sim");
+        return CAPU_NO_DEVICE;
+    }
+    snprintf(text, text_bytes, "no device is called '%s': auto, host, sim or cuda", config->device);
+    return CAPU_INVALID;
+}
+
+capu_status capu_context_create(const capu_config *config, capu_context **context)
+{
+    char text[ERROR_TEXT_BYTES] = "";
+    struct device *device = NULL;
+    capu_config complete;
+    capu_status status;
+
+    if (context == NULL) {
+        return CAPU_INVALID;
+    }
+    status = config_resolve(config, &complete, text, sizeof(text));
+    if (status != CAPU_OK) {
+        goto tell;
+    }
+    status = choose_device(&complete, &device, text, sizeof(text));
+    if (status != CAPU_OK) {
+        goto finish_config;
+    }
+    status = context_create_on(device, &complete, context, text, sizeof(text));
+    if (status != CAPU_OK) {
+        goto destroy_device;
+    }
+    return CAPU_OK;
+
+destroy_device:
+    device_destroy(device);
+finish_config:
+    config_finish(&complete);
+tell:
+    if (config != NULL && config->size >= offsetof(capu_config, error_bytes) + sizeof(size_t) &&
+        config->error != NULL && config->error_bytes > 0) {
+        snprintf(config->error, config->error_bytes, "%s",
+                 text[0] != '\0' ? text : capu_status_text(status));
+    }
+    return status;
+}
+
+/* Fills in what only the device can tell. */
+static capu_status complete_config(const struct device *device, capu_config *config, char *text,
+                                   size_t text_bytes)
+{
+    const struct device_capabilities *capabilities = &device->capabilities;
+
+    config->page_bytes = capabilities->page_bytes;
+    if (config->budget_bytes == 0) {
+        config->budget_bytes = capabilities->memory_bytes;
+    }
+    if (config->budget_bytes < config->page_bytes) {
+        snprintf(text, text_bytes, "a budget of %llu bytes is below one page of %llu",
+                 (unsigned long long)config->budget_bytes, (unsigned long long)config->page_bytes);
+        return CAPU_OVER_BUDGET;
+    }
+    if (config->slab_threshold_bytes == 0) {
+        config->slab_threshold_bytes = config->page_bytes / 2;
+    }
+    if (config->slab_threshold_bytes > config->page_bytes / 2) {
+        snprintf(text, text_bytes, "slab_threshold_bytes %llu is above half a page (%llu)",
+                 (unsigned long long)config->slab_threshold_bytes,
+                 (unsigned long long)config->page_bytes / 2);
+        return CAPU_INVALID;
+    }
+    if (config->host_budget_bytes == 0) {
+        config->host_budget_bytes = UINT64_MAX;
+    }
+    return CAPU_OK;
+}
+
+static capu_status create_lanes(capu_context *context)
+{
+    struct device *device = context->device;
+    capu_status status =
+        lane_init(&context->compute, device, DEVICE_COMPUTE, context->config.stream, true);
+
+    if (status == CAPU_OK) {
+        status = lane_init(&context->d2h, device, DEVICE_D2H, NULL, false);
+    }
+    if (status == CAPU_OK) {
+        status = lane_init(&context->h2d, device, DEVICE_H2D, NULL, false);
+    }
+    return status;
+}
+
+static capu_status create_memory(capu_context *context)
+{
+    struct device *device = context->device;
+    capu_status status = pages_create(device, context->config.budget_bytes, &context->pages);
+
+    if (status == CAPU_OK) {
+        status = ranges_create(device, &context->ranges);
+    }
+    if (status == CAPU_OK) {
+        status = slabs_create(device, context->pages, context->ranges, &context->slabs);
+    }
+    if (status == CAPU_OK) {
+        status = host_arena_create(device, context->config.host_budget_bytes, &context->arena);
+    }
+    return status;
+}
+
+/* Ends every part that was made; zeroed parts are fine. Not the device, not the config. */
+static void destroy_parts(capu_context *context)
+{
+    agent_destroy(context->agent);
+    lane_finish(&context->h2d);
+    lane_finish(&context->d2h);
+    lane_finish(&context->compute);
+    staging_finish(&context->staging);
+    tracker_finish(&context->tracker);
+    sequence_finish(&context->sequence);
+    operands_finish(&context->operands);
+    tensors_finish(&context->tensors);
+    names_finish(&context->names);
+    slabs_destroy(context->slabs);
+    ranges_destroy(context->ranges);
+    pages_destroy(context->pages);
+    host_arena_destroy(context->arena);
+}
+
+capu_status context_create_on(struct device *device, const capu_config *config, capu_context **out,
+                              char *text, size_t text_bytes)
+{
+    capu_context *context = calloc(1, sizeof(*context));
+    capu_status status;
+
+    if (context == NULL) {
+        return CAPU_NO_HOST_MEMORY;
+    }
+    context->device = device;
+    context->config = *config;
+    staging_init(&context->staging, device);
+    status = complete_config(device, &context->config, text, text_bytes);
+    if (status == CAPU_OK) {
+        status = create_lanes(context);
+    }
+    if (status == CAPU_OK) {
+        status = create_memory(context);
+    }
+    if (status == CAPU_OK) {
+        status = agent_create(config->report_path, config->trace_path, context->arena, text,
+                              text_bytes, &context->agent);
+    }
+    if (status != CAPU_OK) {
+        destroy_parts(context);
+        free(context);
+        return status;
+    }
+    context->is_paging = context->config.mode != CAPU_MODE_OFF;
+    context->is_tracking = context->is_paging || context->config.strict != 0 ||
+                           config->report_path != NULL || config->trace_path != NULL;
+    *out = context;
+    return CAPU_OK;
+}
+
+/* Frees every allocation: spans and edges are unmapped, and what they hold is given up. */
+static void release_allocations(capu_context *context)
+{
+    struct tensor *tensor;
+
+    while ((tensor = tensors_any(&context->tensors)) != NULL) {
+        if (allocation_release(context, tensor->allocation) != CAPU_OK) {
+            break;
+        }
+    }
+    pager_finish(context);
+}
+
+void capu_context_destroy(capu_context *context)
+{
+    struct device *device;
+    capu_config config;
+
+    if (context == NULL) {
+        return;
+    }
+    device = context->device;
+    config = context->config;
+    if (context->lost == CAPU_OK) {
+        context->in_access = false;
+        context_settle(context);
+    }
+    release_allocations(context);
+    destroy_parts(context);
+    free(context);
+    device_destroy(device);
+    config_finish(&config);
+}
+
+const char *capu_context_device(const capu_context *context)
+{
+    return context != NULL ? context->device->capabilities.name : "";
+}
+
+capu_stream capu_context_stream(const capu_context *context)
+{
+    return context != NULL ? context->compute.stream : NULL;
+}
+
+const capu_config *capu_context_config(const capu_context *context)
+{
+    return context != NULL ? &context->config : NULL;
+}
+
+const char *capu_last_error(const capu_context *context)
+{
+    return context != NULL ? context->error : "no context";
+}

@@ -1,0 +1,54 @@
+/* CUDA-shaped calls on the thread's current context: see capuchin/drop_in.h. */
+#include "capuchin/drop_in.h"
+
+/* The one piece of state outside a context: which one this thread's drop-in calls mean. */
+static _Thread_local capu_context *current;
+
+void capu_context_make_current(capu_context *context)
+{
+    current = context;
+}
+
+capu_context *capu_context_current(void)
+{
+    return current;
+}
+
+capu_status capu_drop_in_malloc(void **address, size_t bytes)
+{
+    return capu_malloc(current, bytes, address);
+}
+
+capu_status capu_drop_in_free(void *address)
+{
+    return capu_free(current, address);
+}
+
+capu_status capu_drop_in_synchronize(void)
+{
+    return capu_synchronize(current);
+}
+
+capu_status capu_drop_in_memcpy(void *to, const void *from, size_t bytes, capu_memcpy_kind kind)
+{
+    switch (kind) {
+    case CAPU_HOST_TO_DEVICE:
+        return capu_upload(current, to, from, bytes);
+    case CAPU_DEVICE_TO_HOST:
+        return capu_download(current, to, from, bytes);
+    case CAPU_DEVICE_TO_DEVICE:
+        return capu_copy(current, to, from, bytes);
+    default:
+        return CAPU_INVALID;
+    }
+}
+
+capu_status capu_drop_in_memset(void *address, int value, size_t bytes)
+{
+    return value == 0 ? capu_zero(current, address, bytes) : CAPU_UNSUPPORTED;
+}
+
+capu_status capu_drop_in_run(const capu_op *op)
+{
+    return capu_run(current, op);
+}

@@ -1,0 +1,164 @@
+/*
+ * The context's inside, shared by the files of this room and by nobody else.
+ *
+ * Each part has its own file: records what happened (tracker), decides what is resident (pager),
+ * copies arguments and uploads (staging), writes files and grows host memory (agent). Everything
+ * here is owned by the context's calling thread; what the agent's thread sees is said in agent.h.
+ */
+#ifndef CAPU_RUNTIME_INTERNAL_H
+#define CAPU_RUNTIME_INTERNAL_H
+
+#include "allocator/host_arena.h"
+#include "allocator/pages.h"
+#include "allocator/ranges.h"
+#include "allocator/slabs.h"
+#include "capuchin/capuchin.h"
+#include "device/lane.h"
+#include "runtime/agent.h"
+#include "runtime/names.h"
+#include "runtime/pager.h"
+#include "runtime/sequence.h"
+#include "runtime/staging.h"
+#include "runtime/structs.h"
+#include "runtime/tensors.h"
+#include "runtime/tracker.h"
+
+enum { ERROR_TEXT_BYTES = 1024 };
+
+/* One tensor an op touches, after its operands were resolved and merged. */
+struct access {
+    struct tensor *tensor;
+    uint32_t role;   /* CAPU_READ, CAPU_WRITE, CAPU_UPDATE or CAPU_SCRATCH */
+    bool is_read;    /* some operand reads what it holds */
+    bool is_partial; /* written in part: the rest is kept, if there is anything to keep */
+};
+
+/* The part of an operand that lies in one tensor. */
+struct piece {
+    size_t access; /* index into accesses */
+    void *address;
+    uint64_t bytes;
+    uint32_t role; /* as the operand says */
+};
+
+/* Scratch space of the op at hand, kept so that a steady call allocates nothing. */
+struct operands {
+    struct access *accesses;
+    size_t access_count;
+    size_t access_capacity;
+    struct piece *pieces;
+    size_t piece_count;
+    size_t piece_capacity;
+    uint64_t stamp; /* counts ops; tensor.operand_stamp equals it for operands of this op */
+
+    const char *name; /* of the op at hand */
+    bool is_replayable;
+    struct lane_position start;
+};
+
+struct capu_context {
+    capu_config config; /* strings owned, see config_finish */
+    bool is_tracking;   /* operands are resolved and recorded */
+    bool is_paging;     /* memory comes and goes */
+
+    struct device *device;
+    struct lane compute;
+    struct lane d2h;
+    struct lane h2d;
+
+    struct pages *pages;
+    struct ranges *ranges;
+    struct slabs *slabs;
+    struct host_arena *arena;
+    size_t edge_page_count; /* mapped pages that two tensors share */
+
+    struct names names;
+    struct tensors tensors;
+    struct pager pager;
+    struct tracker tracker;
+    struct staging staging;
+    struct sequence sequence;
+    struct agent *agent;
+    struct operands operands;
+
+    /* Tensors with contents; transient ones become undefined when an iteration begins. */
+    struct tensor_list persistent;
+    struct tensor_list transient;
+    uint64_t persistent_pages; /* page_count of the tensors in `persistent` */
+
+    uint64_t iteration; /* counts capu_iteration_begin */
+    bool in_iteration;
+    bool in_access;
+    uint64_t unrecorded_ops; /* since the compute lane was last retired outside iterations */
+
+    capu_status lost; /* OK, or why the context is of no more use */
+    char error[ERROR_TEXT_BYTES];
+};
+
+/* Sets the last error and returns `status`. */
+capu_status context_fail(capu_context *context, capu_status status, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* Takes a status from another room: says what was attempted, and turns the device's own failure
+   into a lost context. OK passes through. Statuses of this room have been told already: return them
+   as they are. */
+capu_status context_check(capu_context *context, capu_status status, const char *attempt);
+
+/* What every call begins with: OK, or the status of a lost context. */
+capu_status context_usable(capu_context *context);
+
+/* As context_usable, and WRONG_ORDER between capu_access_begin and capu_access_end. */
+capu_status context_ready(capu_context *context, const char *call);
+
+/* Creates a context on a device of the caller's choice, which it owns from success on (tests: a
+   device behind adaptors). `config` is complete, as config_resolve leaves it. */
+capu_status context_create_on(struct device *device, const capu_config *config,
+                              capu_context **context, char *text, size_t text_bytes);
+
+/* Pages that are always resident: slabs and shared edges. */
+static inline size_t context_fixed_pages(const capu_context *context)
+{
+    return slabs_page_count(context->slabs) + context->edge_page_count;
+}
+
+/*
+ * Marks a tensor as holding contents, zero or not, or as holding none; keeps the lists of tensors
+ * with contents. Pages and copies are the pager's business.
+ */
+void contents_define(capu_context *context, struct tensor *tensor);
+void contents_forget(capu_context *context, struct tensor *tensor);
+
+/*
+ * operands.c: everything around an op's own work. operands_begin resolves the operands, makes them
+ * resident, clears and poisons, and marks the start; the caller enqueues the work on the compute
+ * stream; operands_end marks the end, and brings versions, copies and the record up to date. After
+ * a failed begin, or without an end, nothing has been written.
+ */
+capu_status operands_begin(capu_context *context, const char *name, const capu_operand *list,
+                           size_t count, bool is_replayable);
+capu_status operands_end(capu_context *context);
+void operands_finish(struct operands *operands);
+
+/* The tensor at an address, or the error that fits: UNKNOWN_ADDRESS, ALREADY_FREED. */
+capu_status operands_find(capu_context *context, const void *address, const char *what,
+                          struct tensor **tensor);
+
+/* Staging memory; waits for the compute lane where the set is full. */
+capu_status context_stage(capu_context *context, uint64_t bytes, void **memory);
+
+/* A tensor's name for people: its own, or its address. */
+const char *context_tensor_name(capu_context *context, struct tensor *tensor);
+
+/* memory.c: takes an allocation away from its user: it departs, or its slot rests. On failure it is
+   as before. allocation_destroy frees the structs of one that has departed. */
+capu_status allocation_release(capu_context *context, struct allocation *allocation);
+void allocation_destroy(capu_context *context, struct allocation *allocation);
+
+/* context.c: waits for all work of all lanes, completes reports, and lets everything that waited
+   for it go. */
+capu_status context_settle(capu_context *context);
+
+/* validate.c: checks everything it can; false and *what on a breach. For tests. */
+bool context_validate(capu_context *context, const char **what);
+
+#endif

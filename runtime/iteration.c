@@ -1,0 +1,113 @@
+/* Where iterations begin and end: see capuchin/iteration.h. */
+#include "runtime/internal.h"
+
+/* Transient tensors become undefined: what they hold, here or on the host, is given up. */
+static void forget_transients(capu_context *context)
+{
+    while (context->transient.head != NULL) {
+        contents_forget(context, context->transient.head);
+    }
+}
+
+/* The running record before the last one must be finished before a third begins. */
+static capu_status wait_before_last(capu_context *context)
+{
+    const struct record *oldest = NULL;
+    size_t running = 0;
+
+    for (size_t i = 0; i < RECORD_COUNT; i++) {
+        const struct record *record = &context->tracker.records[i];
+
+        if (record->state == RECORD_RUNNING) {
+            running++;
+            oldest = oldest == NULL || record->stamp < oldest->stamp ? record : oldest;
+        }
+    }
+    if (running < 2) {
+        return CAPU_OK;
+    }
+    return context_check(context, lane_wait(oldest->end), "waiting for an earlier iteration");
+}
+
+/* Marks of the copy lanes that are past need no events any more. */
+static void retire_copies(struct lane *lane)
+{
+    struct lane_position newest = {.lane = lane, .sequence = lane->marked};
+
+    if (lane->marked > 0 && lane_is_past(newest)) {
+        lane_retire(newest);
+    } else if (lane->done > lane->retired) {
+        lane_retire((struct lane_position){.lane = lane, .sequence = lane->done});
+    }
+}
+
+capu_status capu_iteration_begin(capu_context *context, const char *label)
+{
+    capu_status status = context_ready(context, "capu_iteration_begin");
+    const char *interned;
+    struct record *record;
+
+    if (status != CAPU_OK) {
+        return status;
+    }
+    if (context->in_iteration) {
+        return context_fail(context, CAPU_WRONG_ORDER,
+                            "capu_iteration_begin while an iteration is open");
+    }
+    interned = names_intern(&context->names, label);
+    if (interned == NULL) {
+        return context_fail(context, CAPU_NO_HOST_MEMORY, "no memory for an iteration's label");
+    }
+    status = wait_before_last(context);
+    if (status == CAPU_OK) {
+        status = tracker_settle(context);
+    }
+    if (status != CAPU_OK) {
+        return status;
+    }
+    retire_copies(&context->d2h);
+    retire_copies(&context->h2d);
+    context->iteration++;
+    record = tracker_open(context, interned);
+    status = lane_mark(&context->compute, &record->begin);
+    if (status != CAPU_OK) {
+        tracker_cancel(context);
+        return context_check(context, status, "marking the compute stream");
+    }
+    staging_turn(&context->staging);
+    pages_reset_peak(context->pages);
+    sequence_begin(&context->sequence, interned, context->iteration);
+    forget_transients(context);
+    context->in_iteration = true;
+    context->unrecorded_ops = 0;
+    return CAPU_OK;
+}
+
+capu_status capu_iteration_end(capu_context *context)
+{
+    capu_status status = context_ready(context, "capu_iteration_end");
+    struct lane_position end;
+
+    if (status != CAPU_OK) {
+        return status;
+    }
+    if (!context->in_iteration) {
+        return context_fail(context, CAPU_WRONG_ORDER,
+                            "capu_iteration_end without capu_iteration_begin");
+    }
+    if (context->tracker.segment_depth > 0) {
+        return context_fail(context, CAPU_WRONG_ORDER,
+                            "capu_iteration_end while segment '%s' is open",
+                            context->tracker.segment);
+    }
+    status = lane_mark(&context->compute, &end);
+    if (status != CAPU_OK) {
+        return context_check(context, status, "marking the compute stream");
+    }
+    tracker_close(context, end);
+    sequence_end(&context->sequence);
+    ranges_settle(context->ranges);
+    slabs_settle(context->slabs);
+    context->in_iteration = false;
+    return CAPU_OK;
+}

@@ -1,0 +1,442 @@
+/* Allocations and tensors: see capuchin/memory.h. */
+#include "runtime/internal.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+void contents_define(capu_context *context, struct tensor *tensor)
+{
+    struct tensor_list *list = tensor->is_persistent ? &context->persistent : &context->transient;
+
+    tensor->is_defined = true;
+    if (tensor->contents.list == list) {
+        return;
+    }
+    if (tensor->contents.list == &context->persistent) {
+        context->persistent_pages -= tensor->page_count;
+    }
+    tensor_list_remove(tensor, CONTENTS);
+    tensor_list_append(list, tensor, CONTENTS);
+    if (tensor->is_persistent) {
+        context->persistent_pages += tensor->page_count;
+    }
+}
+
+void contents_forget(capu_context *context, struct tensor *tensor)
+{
+    if (tensor->contents.list == &context->persistent) {
+        context->persistent_pages -= tensor->page_count;
+    }
+    tensor_list_remove(tensor, CONTENTS);
+    tensor->is_defined = false;
+    tensor->is_zero = false;
+    tensor->on_device = false;
+    pager_drop_host_copy(context, tensor);
+    if (context->is_paging) {
+        pager_touch(context, tensor);
+    }
+}
+
+const char *context_tensor_name(capu_context *context, struct tensor *tensor)
+{
+    char text[32];
+
+    if (tensor->name == NULL) {
+        snprintf(text, sizeof(text), "%p", tensor->address);
+        tensor->name = names_intern(&context->names, text);
+    }
+    return tensor->name != NULL ? tensor->name : "";
+}
+
+/* A tensor over `bytes` at `address`; its span is set by the caller. */
+static struct tensor *tensor_create(struct allocation *allocation, void *address, uint64_t bytes,
+                                    size_t page_count)
+{
+    struct tensor *tensor = calloc(1, sizeof(*tensor));
+
+    if (tensor == NULL) {
+        return NULL;
+    }
+    tensor->address = address;
+    tensor->bytes = bytes;
+    tensor->allocation = allocation;
+    tensor->is_persistent = true;
+    tensor->page_count = page_count;
+    if (page_count > 0) {
+        tensor->span = address;
+        tensor->span_bytes = bytes;
+        tensor->pages = calloc(page_count, sizeof(*tensor->pages));
+        if (tensor->pages == NULL) {
+            free(tensor);
+            return NULL;
+        }
+    }
+    return tensor;
+}
+
+static void tensor_destroy(struct tensor *tensor)
+{
+    if (tensor != NULL) {
+        free(tensor->pages);
+        free(tensor);
+    }
+}
+
+void allocation_destroy(capu_context *context, struct allocation *allocation)
+{
+    struct tensor *tensor = allocation->first;
+
+    while (tensor != NULL) {
+        struct tensor *next = tensor->next;
+
+        tensors_forget(&context->tensors, tensor);
+        tensor_destroy(tensor);
+        tensor = next;
+    }
+    free(allocation->edge_pages);
+    free(allocation);
+}
+
+/* An allocation of one tensor at an address that was taken for it. */
+static capu_status allocation_create(capu_context *context, void *address, uint64_t bytes,
+                                     size_t page_count, struct allocation **out)
+{
+    struct allocation *allocation = calloc(1, sizeof(*allocation));
+
+    if (allocation == NULL) {
+        return CAPU_NO_HOST_MEMORY;
+    }
+    allocation->address = address;
+    allocation->bytes = bytes;
+    allocation->page_count = page_count;
+    allocation->first = tensor_create(allocation, address, bytes, page_count);
+    if (allocation->first == NULL || tensors_add(&context->tensors, allocation->first) != CAPU_OK) {
+        tensor_destroy(allocation->first);
+        free(allocation);
+        return CAPU_NO_HOST_MEMORY;
+    }
+    *out = allocation;
+    return CAPU_OK;
+}
+
+/* Fresh memory reads as zeros, if the user wants that. */
+static capu_status clear_fresh(capu_context *context, struct tensor *tensor)
+{
+    capu_status status = CAPU_OK;
+
+    if (context->config.clear_fresh == 0) {
+        return CAPU_OK;
+    }
+    tensor->is_zero = tensor_is_managed(tensor) && context->is_paging;
+    if (!tensor->is_zero) {
+        status = device_fill(context->device, context->compute.stream, tensor->address, 0,
+                             tensor->bytes);
+        tensor->on_device = tensor_is_managed(tensor);
+    }
+    if (status == CAPU_OK) {
+        status = lane_mark(&context->compute, &tensor->used);
+    }
+    contents_define(context, tensor);
+    return context_check(context, status, "clearing fresh memory");
+}
+
+/* Takes a slot in a slab, making room for a page if one is needed. */
+static capu_status take_slot(capu_context *context, size_t bytes, void **address)
+{
+    void *proposed = sequence_propose(&context->sequence, bytes);
+    capu_status status;
+
+    if (proposed != NULL && slabs_take_at(context->slabs, proposed, bytes) == CAPU_OK) {
+        *address = proposed;
+        return CAPU_OK;
+    }
+    if (slabs_needs_page(context->slabs, bytes)) {
+        context->operands.stamp++;
+        status = pager_make_room(context, 1);
+        if (status != CAPU_OK) {
+            return status;
+        }
+    }
+    return context_check(context, slabs_take(context->slabs, bytes, address),
+                         "taking memory for a small tensor");
+}
+
+/* The allocation that had this address when the last iteration allocated it, still mapped. NULL if
+   there is none; then the address may be free all the same. */
+static capu_status take_back(capu_context *context, void *address, uint64_t bytes,
+                             struct allocation **out)
+{
+    struct tensor *tensor = tensors_find_freed(&context->tensors, address);
+    struct allocation *allocation;
+
+    *out = NULL;
+    if (tensor == NULL || tensor->allocation->departure == NULL ||
+        tensor->allocation->freed_iteration >= context->iteration) {
+        return CAPU_OK;
+    }
+    allocation = tensor->allocation;
+    if (allocation->bytes != bytes || allocation->edge_pages != NULL ||
+        allocation->first->next != NULL) {
+        return pager_wait_buried(context, allocation);
+    }
+    if (tensors_add(&context->tensors, tensor) != CAPU_OK) {
+        return CAPU_NO_HOST_MEMORY;
+    }
+    allocation->is_freed = false;
+    tensor->name = NULL;
+    tensor->kind = CAPU_KIND_UNKNOWN;
+    tensor->hint = CAPU_HINT_NONE;
+    tensor->is_persistent = true;
+    tensor->record_stamp = 0;
+    pager_unbury(context, allocation);
+    *out = allocation;
+    return CAPU_OK;
+}
+
+static capu_status take_range(capu_context *context, uint64_t bytes, size_t page_count,
+                              struct allocation **allocation)
+{
+    void *proposed = sequence_propose(&context->sequence, bytes);
+    void *address = proposed;
+    capu_status status = CAPU_NOT_READY;
+
+    if (proposed != NULL) {
+        status = take_back(context, proposed, bytes, allocation);
+        if (status != CAPU_OK || *allocation != NULL) {
+            return status;
+        }
+        status = ranges_take_at(context->ranges, proposed, page_count);
+    }
+    if (status != CAPU_OK) {
+        status = ranges_take(context->ranges, page_count, &address);
+    }
+    if (status != CAPU_OK) {
+        return context_fail(context, status, "no addresses for %llu bytes",
+                            (unsigned long long)bytes);
+    }
+    status = allocation_create(context, address, bytes, page_count, allocation);
+    if (status != CAPU_OK) {
+        ranges_give(context->ranges, address, page_count, false);
+        return context_fail(context, status, "no memory to note an allocation");
+    }
+    return CAPU_OK;
+}
+
+/* Mode off: everything is resident from the start. */
+static capu_status map_at_once(capu_context *context, struct allocation *allocation)
+{
+    capu_status status = pager_make_room(context, allocation->page_count);
+
+    if (status == CAPU_OVER_BUDGET) {
+        context_fail(context, status,
+                     "%llu bytes do not fit: %zu of %zu pages are taken, and mode off evicts "
+                     "nothing",
+                     (unsigned long long)allocation->bytes, pages_out(context->pages),
+                     pages_limit(context->pages));
+    }
+    return status != CAPU_OK ? status : pager_bring(context, allocation->first, false);
+}
+
+capu_status capu_malloc(capu_context *context, size_t bytes, void **address)
+{
+    uint64_t page_bytes;
+    struct allocation *allocation = NULL;
+    capu_status status = context_ready(context, "capu_malloc");
+    void *slot;
+
+    if (status != CAPU_OK) {
+        return status;
+    }
+    page_bytes = pages_bytes_each(context->pages);
+    if (address == NULL) {
+        return context_fail(context, CAPU_INVALID, "capu_malloc: no place for the address");
+    }
+    if (bytes == 0) {
+        return context_fail(context, CAPU_ZERO_BYTES, "capu_malloc of zero bytes");
+    }
+    if (bytes > INT64_MAX / 2) {
+        return context_fail(context, CAPU_TOO_LARGE, "capu_malloc of %zu bytes", bytes);
+    }
+    if (bytes < context->config.slab_threshold_bytes) {
+        status = take_slot(context, bytes, &slot);
+        if (status == CAPU_OK) {
+            status = allocation_create(context, slot, bytes, 0, &allocation);
+            if (status != CAPU_OK) {
+                slabs_give(context->slabs, slot);
+                context_fail(context, status, "no memory to note an allocation");
+            }
+        }
+    } else {
+        status = take_range(context, bytes, (size_t)((bytes + page_bytes - 1) / page_bytes),
+                            &allocation);
+    }
+    if (status == CAPU_OK && !context->is_paging && allocation->page_count > 0 &&
+        !allocation->first->is_mapped) {
+        status = map_at_once(context, allocation);
+    }
+    if (status == CAPU_OK) {
+        status = clear_fresh(context, allocation->first);
+    }
+    if (status != CAPU_OK) {
+        if (allocation != NULL) {
+            allocation_release(context, allocation);
+        }
+        return status;
+    }
+    sequence_note(&context->sequence, allocation->address, bytes);
+    *address = allocation->address;
+    return CAPU_OK;
+}
+
+/* The position behind the last use of any of its tensors. */
+static capu_status last_use(capu_context *context, const struct allocation *allocation,
+                            struct lane_position *used)
+{
+    *used = (struct lane_position){0};
+    if (!context->is_tracking || allocation->edge_pages != NULL) {
+        return lane_mark(&context->compute, used);
+    }
+    for (const struct tensor *tensor = allocation->first; tensor != NULL; tensor = tensor->next) {
+        if (tensor->used.sequence > used->sequence) {
+            *used = tensor->used;
+        }
+    }
+    return CAPU_OK;
+}
+
+capu_status allocation_release(capu_context *context, struct allocation *allocation)
+{
+    struct lane_position used;
+    capu_status status = last_use(context, allocation, &used);
+
+    if (status != CAPU_OK && context->lost == CAPU_OK) {
+        return context_check(context, status, "marking the compute stream");
+    }
+    for (struct tensor *tensor = allocation->first; tensor != NULL; tensor = tensor->next) {
+        contents_forget(context, tensor);
+        tensors_remove(&context->tensors, tensor);
+    }
+    allocation->is_freed = true;
+    allocation->freed_iteration = context->iteration;
+    if (allocation->page_count > 0) {
+        return pager_bury(context, allocation, used);
+    }
+    slabs_give(context->slabs, allocation->address);
+    if (!context->in_iteration) {
+        slabs_settle(context->slabs);
+    }
+    allocation_destroy(context, allocation);
+    return CAPU_OK;
+}
+
+capu_status capu_free(capu_context *context, void *address)
+{
+    capu_status status = context_ready(context, "capu_free");
+    struct tensor *tensor;
+
+    if (status != CAPU_OK || address == NULL) {
+        return status;
+    }
+    status = operands_find(context, address, "capu_free", &tensor);
+    if (status != CAPU_OK) {
+        return status;
+    }
+    if (tensor->allocation->address != address) {
+        return context_fail(context, CAPU_UNKNOWN_ADDRESS,
+                            "capu_free: %p lies inside the allocation at %p", address,
+                            tensor->allocation->address);
+    }
+    return allocation_release(context, tensor->allocation);
+}
+
+/* Reads a caller's info and says what is wrong with it. */
+static capu_status read_info(capu_context *context, const capu_tensor_info *from,
+                             capu_tensor_info *info)
+{
+    if (from == NULL) {
+        return context_fail(context, CAPU_INVALID, "no tensor info was given");
+    }
+    if (!struct_read(info, sizeof(*info), from, from->size)) {
+        return context_fail(context, CAPU_WRONG_STRUCT,
+                            "a capu_tensor_info of %zu bytes; this library's is %zu", from->size,
+                            sizeof(*info));
+    }
+    if (info->kind > CAPU_INPUT || info->lifetime > CAPU_TRANSIENT ||
+        info->hint > CAPU_HINT_RECOMPUTE || info->reserved != 0) {
+        return context_fail(context, CAPU_INVALID, "'%s': no such kind, lifetime or hint",
+                            info->name != NULL ? info->name : "");
+    }
+    return CAPU_OK;
+}
+
+capu_status capu_tensor_describe(capu_context *context, const void *address,
+                                 const capu_tensor_info *info)
+{
+    capu_status status = context_ready(context, "capu_tensor_describe");
+    struct tensor *tensor;
+    capu_tensor_info copy;
+    const char *name = NULL;
+
+    if (status == CAPU_OK) {
+        status = read_info(context, info, &copy);
+    }
+    if (status == CAPU_OK) {
+        status = operands_find(context, address, "capu_tensor_describe", &tensor);
+    }
+    if (status != CAPU_OK) {
+        return status;
+    }
+    if (copy.name != NULL) {
+        name = names_intern(&context->names, copy.name);
+        if (name == NULL) {
+            return context_fail(context, CAPU_NO_HOST_MEMORY, "no memory for a tensor's name");
+        }
+        tensor->name = name;
+    }
+    tensor->kind = copy.kind;
+    tensor->hint = copy.hint;
+    tensor->is_persistent = copy.lifetime == CAPU_PERSISTENT ||
+                            (copy.lifetime == CAPU_LIFETIME_DEFAULT &&
+                             (copy.kind == CAPU_KIND_UNKNOWN || copy.kind == CAPU_PARAMETER ||
+                              copy.kind == CAPU_OPTIMIZER));
+    if (tensor->is_defined) {
+        contents_define(context, tensor);
+    }
+    return CAPU_OK;
+}
+
+capu_status capu_tensor_query(capu_context *context, const void *address, capu_tensor_state *state)
+{
+    capu_status status = context_usable(context);
+    struct tensor *tensor;
+    capu_tensor_state now = {0};
+
+    if (status != CAPU_OK) {
+        return status;
+    }
+    if (state == NULL) {
+        return context_fail(context, CAPU_INVALID, "capu_tensor_query: no place for the state");
+    }
+    status = operands_find(context, address, "capu_tensor_query", &tensor);
+    if (status != CAPU_OK) {
+        return status;
+    }
+    now.name = context_tensor_name(context, tensor);
+    now.address = tensor->address;
+    now.bytes = tensor->bytes;
+    now.fixed_bytes = tensor->bytes - tensor->span_bytes;
+    now.kind = tensor->kind;
+    now.hint = tensor->hint;
+    now.is_persistent = tensor->is_persistent;
+    now.is_resident = tensor->is_mapped || !tensor_is_managed(tensor);
+    now.is_defined = tensor->is_defined;
+    now.has_host_copy = tensor->on_host;
+    now.version = tensor->version;
+    if (!struct_write(state, state->size, &now, sizeof(now))) {
+        return context_fail(context, CAPU_WRONG_STRUCT,
+                            "a capu_tensor_state of %zu bytes; this library's is %zu", state->size,
+                            sizeof(now));
+    }
+    return CAPU_OK;
+}

@@ -1,0 +1,379 @@
+/*
+ * Operands: from the ranges an op names to tensors that are resident and valid while it runs, and
+ * the book-keeping behind it. capu_run, capu_access_begin, uploads, downloads and copies all pass
+ * here.
+ */
+#include "runtime/internal.h"
+
+#include <stdlib.h>
+
+enum { POISON = 0xff };
+
+void operands_finish(struct operands *operands)
+{
+    free(operands->accesses);
+    free(operands->pieces);
+    *operands = (struct operands){0};
+}
+
+capu_status operands_find(capu_context *context, const void *address, const char *what,
+                          struct tensor **tensor)
+{
+    *tensor = tensors_find(&context->tensors, address);
+    if (*tensor != NULL) {
+        return CAPU_OK;
+    }
+    if (tensors_was_freed(&context->tensors, address)) {
+        return context_fail(context, CAPU_ALREADY_FREED, "%s: %p has been freed", what, address);
+    }
+    return context_fail(context, CAPU_UNKNOWN_ADDRESS, "%s: %p is in no tensor of this context",
+                        what, address);
+}
+
+/* Grows one of the arrays by one element. */
+static bool make_room(void *array, size_t *capacity, size_t count, size_t element_bytes)
+{
+    void *moved;
+    size_t larger = *capacity == 0 ? 32 : *capacity * 2;
+
+    if (count < *capacity) {
+        return true;
+    }
+    moved = realloc(*(void **)array, larger * element_bytes);
+    if (moved == NULL) {
+        return false;
+    }
+    *(void **)array = moved;
+    *capacity = larger;
+    return true;
+}
+
+/* The access of a tensor in the op at hand, new or the one it has already. */
+static struct access *access_of(struct operands *operands, struct tensor *tensor)
+{
+    struct access *access;
+
+    if (tensor->operand_stamp == operands->stamp) {
+        return &operands->accesses[tensor->operand_index];
+    }
+    if (!make_room(&operands->accesses, &operands->access_capacity, operands->access_count,
+                   sizeof(*access))) {
+        return NULL;
+    }
+    tensor->operand_stamp = operands->stamp;
+    tensor->operand_index = operands->access_count;
+    access = &operands->accesses[operands->access_count++];
+    *access = (struct access){.tensor = tensor};
+    return access;
+}
+
+/* Adds what one operand does to one tensor. Read and read is a read, scratch and scratch is
+   scratch, write and write a write; everything else is an update. */
+static void merge(struct access *access, uint32_t role, bool is_whole)
+{
+    bool is_first = access->role == 0;
+    uint32_t merged = role == CAPU_WRITE_CLEARED ? CAPU_WRITE : role;
+
+    access->is_read = access->is_read || role == CAPU_READ || role == CAPU_UPDATE;
+    if (!is_whole && merged != CAPU_READ && merged != CAPU_UPDATE) {
+        access->is_partial = true;
+        merged = CAPU_UPDATE;
+    }
+    access->role = is_first || access->role == merged ? merged : CAPU_UPDATE;
+}
+
+static capu_status add_piece(struct operands *operands, struct tensor *tensor, void *address,
+                             uint64_t bytes, uint32_t role)
+{
+    struct access *access = access_of(operands, tensor);
+
+    if (access == NULL || !make_room(&operands->pieces, &operands->piece_capacity,
+                                     operands->piece_count, sizeof(struct piece))) {
+        return CAPU_NO_HOST_MEMORY;
+    }
+    merge(access, role, bytes == tensor->bytes);
+    operands->pieces[operands->piece_count++] = (struct piece){
+        .access = (size_t)(access - operands->accesses),
+        .address = address,
+        .bytes = bytes,
+        .role = role,
+    };
+    return CAPU_OK;
+}
+
+/* One operand: a piece for every tensor its range meets. */
+static capu_status resolve(capu_context *context, const capu_operand *operand)
+{
+    const char *name = context->operands.name;
+    unsigned char *at = (unsigned char *)(uintptr_t)operand->address;
+    uint64_t left = operand->bytes;
+    struct tensor *tensor;
+    capu_status status;
+
+    if (operand->role < CAPU_READ || operand->role > CAPU_SCRATCH || operand->reserved != 0) {
+        return context_fail(context, CAPU_INVALID, "op '%s': an operand has no valid role", name);
+    }
+    status = operands_find(context, at, name, &tensor);
+    if (status != CAPU_OK) {
+        return status;
+    }
+    left = left != 0 ? left : (uint64_t)(tensor_end(tensor) - at);
+    while (left > 0) {
+        uint64_t here;
+
+        if (tensor == NULL) {
+            return context_fail(context, CAPU_OUT_OF_RANGE,
+                                "op '%s': an operand of %llu bytes at %p reaches %llu bytes past "
+                                "the end of its allocation",
+                                name, (unsigned long long)operand->bytes, operand->address,
+                                (unsigned long long)left);
+        }
+        here = (uint64_t)(tensor_end(tensor) - at);
+        here = here < left ? here : left;
+        status = add_piece(&context->operands, tensor, at, here, operand->role);
+        if (status != CAPU_OK) {
+            return context_fail(context, status, "op '%s': no memory for its operands", name);
+        }
+        at += here;
+        left -= here;
+        tensor = tensor->next;
+    }
+    return CAPU_OK;
+}
+
+/* Whether the access needs what the tensor holds now. */
+static bool needs_contents(const struct access *access)
+{
+    return access->is_read || (access->is_partial && access->tensor->is_defined);
+}
+
+static capu_status check_defined(capu_context *context)
+{
+    struct operands *operands = &context->operands;
+
+    for (size_t i = 0; i < operands->access_count; i++) {
+        const struct access *access = &operands->accesses[i];
+
+        if (access->is_read && !access->tensor->is_defined) {
+            return context_fail(context, CAPU_UNDEFINED_READ,
+                                "op '%s' reads '%s', which has not been written%s", operands->name,
+                                context_tensor_name(context, access->tensor),
+                                access->tensor->is_persistent
+                                    ? ""
+                                    : " in this iteration (it is transient: what it held before "
+                                      "is gone)");
+        }
+    }
+    return CAPU_OK;
+}
+
+/* What the operands need together must fit beside what is always resident. */
+static capu_status check_budget(capu_context *context, size_t operand_pages)
+{
+    uint64_t page_bytes = pages_bytes_each(context->pages);
+    size_t fixed = context_fixed_pages(context);
+
+    if (operand_pages + fixed <= pages_limit(context->pages)) {
+        return CAPU_OK;
+    }
+    return context_fail(
+        context, CAPU_OVER_BUDGET,
+        "op '%s' needs %llu bytes of device memory at once (%llu for its operands, %llu always "
+        "resident), and the budget is %llu: raise it, or split the op",
+        context->operands.name, (unsigned long long)((operand_pages + fixed) * page_bytes),
+        (unsigned long long)(operand_pages * page_bytes), (unsigned long long)(fixed * page_bytes),
+        (unsigned long long)context->config.budget_bytes);
+}
+
+/* Makes every operand resident. Zeros are filled in before copies come back, so that the record's
+   order of ops is that of the work. */
+static capu_status make_resident(capu_context *context)
+{
+    struct operands *operands = &context->operands;
+    size_t operand_pages = 0;
+    size_t missing = 0;
+    capu_status status;
+
+    for (size_t i = 0; i < operands->access_count; i++) {
+        struct tensor *tensor = operands->accesses[i].tensor;
+
+        operand_pages += tensor->page_count;
+        if (context->is_paging && tensor->page_count > 0) {
+            pager_claim(context, tensor);
+            missing += tensor->is_mapped ? 0 : tensor->page_count;
+        }
+    }
+    status = check_budget(context, operand_pages);
+    if (status == CAPU_OK && missing > 0) {
+        status = pager_make_room(context, missing);
+    }
+    for (size_t pass = 0; pass < 2; pass++) {
+        for (size_t i = 0; i < operands->access_count && status == CAPU_OK; i++) {
+            struct access *access = &operands->accesses[i];
+            bool is_zeros = needs_contents(access) && access->tensor->is_zero;
+
+            if (tensor_is_managed(access->tensor) && is_zeros == (pass == 0)) {
+                status = pager_bring(context, access->tensor, needs_contents(access));
+            }
+        }
+    }
+    return status;
+}
+
+/* Clears write-cleared operands; in strict mode poisons what is about to be written, unless the op
+   reads the same tensor. */
+static capu_status prepare_pieces(capu_context *context)
+{
+    struct operands *operands = &context->operands;
+    capu_status status = CAPU_OK;
+
+    for (size_t i = 0; i < operands->piece_count && status == CAPU_OK; i++) {
+        const struct piece *piece = &operands->pieces[i];
+        bool is_written = piece->role == CAPU_WRITE || piece->role == CAPU_SCRATCH;
+
+        if (piece->role == CAPU_WRITE_CLEARED) {
+            status = device_fill(context->device, context->compute.stream, piece->address, 0,
+                                 piece->bytes);
+        } else if (is_written && context->config.strict != 0 &&
+                   !operands->accesses[piece->access].is_read) {
+            status = device_fill(context->device, context->compute.stream, piece->address, POISON,
+                                 piece->bytes);
+        }
+    }
+    return context_check(context, status, "clearing an operand");
+}
+
+/* A write must not overtake a copy out that still reads the tensor. */
+static capu_status follow_copies(capu_context *context)
+{
+    struct operands *operands = &context->operands;
+    capu_status status = CAPU_OK;
+
+    for (size_t i = 0; i < operands->access_count && status == CAPU_OK; i++) {
+        if (operands->accesses[i].role != CAPU_READ) {
+            status = lane_follow(&context->compute, operands->accesses[i].tensor->left);
+        }
+    }
+    return context_check(context, status, "ordering an op behind a copy");
+}
+
+capu_status operands_begin(capu_context *context, const char *name, const capu_operand *list,
+                           size_t count, bool is_replayable)
+{
+    struct operands *operands = &context->operands;
+    capu_status status = CAPU_OK;
+
+    operands->stamp++;
+    operands->access_count = 0;
+    operands->piece_count = 0;
+    operands->name = name;
+    operands->is_replayable = is_replayable;
+    context->pager.has_waited = false;
+    for (size_t i = 0; i < count && status == CAPU_OK; i++) {
+        status = resolve(context, &list[i]);
+    }
+    if (status == CAPU_OK) {
+        status = check_defined(context);
+    }
+    if (status == CAPU_OK && tracker_reserve(context, operands->access_count) != CAPU_OK) {
+        status =
+            context_fail(context, CAPU_NO_HOST_MEMORY, "op '%s': no memory to record it", name);
+    }
+    if (status == CAPU_OK) {
+        status = make_resident(context);
+    }
+    if (status == CAPU_OK) {
+        status = follow_copies(context);
+    }
+    if (status == CAPU_OK) {
+        status = context_check(context, lane_mark(&context->compute, &operands->start),
+                               "marking the compute stream");
+    }
+    return status != CAPU_OK ? status : prepare_pieces(context);
+}
+
+/* What an access leaves behind. */
+static void settle_access(capu_context *context, const struct access *access,
+                          struct lane_position end)
+{
+    struct tensor *tensor = access->tensor;
+
+    tensor->used = end;
+    if (access->role == CAPU_READ) {
+        return;
+    }
+    pager_drop_host_copy(context, tensor);
+    tensor->version++;
+    tensor->is_zero = false;
+    tensor->on_device = tensor_is_managed(tensor);
+    if (access->role == CAPU_SCRATCH) {
+        contents_forget(context, tensor);
+    } else {
+        contents_define(context, tensor);
+    }
+    if (context->is_paging) {
+        pager_touch(context, tensor);
+    }
+}
+
+/* The role in the record: scratch is a write nobody reads, and a partial write of nothing is whole.
+ */
+static uint32_t recorded_role(const struct access *access)
+{
+    if (access->role == CAPU_SCRATCH) {
+        return CAPU_WRITE;
+    }
+    if (access->role == CAPU_UPDATE && !access->is_read && !access->tensor->is_defined) {
+        return CAPU_WRITE;
+    }
+    return access->role;
+}
+
+/* In strict mode scratch is poisoned behind the op as well. */
+static capu_status poison_scratch(capu_context *context)
+{
+    struct operands *operands = &context->operands;
+    capu_status status = CAPU_OK;
+
+    if (context->config.strict == 0) {
+        return CAPU_OK;
+    }
+    for (size_t i = 0; i < operands->piece_count && status == CAPU_OK; i++) {
+        const struct piece *piece = &operands->pieces[i];
+
+        if (operands->accesses[piece->access].role == CAPU_SCRATCH) {
+            status = device_fill(context->device, context->compute.stream, piece->address, POISON,
+                                 piece->bytes);
+        }
+    }
+    return status;
+}
+
+capu_status operands_end(capu_context *context)
+{
+    struct operands *operands = &context->operands;
+    struct lane_position end;
+    capu_status status = poison_scratch(context);
+    bool has_update = false;
+    size_t op;
+
+    if (status == CAPU_OK) {
+        status = lane_mark(&context->compute, &end);
+    }
+    if (status != CAPU_OK) {
+        return context_check(context, status, "marking the compute stream");
+    }
+    for (size_t i = 0; i < operands->access_count; i++) {
+        has_update = has_update || recorded_role(&operands->accesses[i]) == CAPU_UPDATE;
+    }
+    op = tracker_op(context, operands->name, operands->is_replayable && !has_update);
+    for (size_t i = 0; i < operands->access_count; i++) {
+        struct access *access = &operands->accesses[i];
+        uint32_t role = recorded_role(access);
+
+        settle_access(context, access, end);
+        tracker_access(context, access->tensor, role);
+    }
+    tracker_marks(context, op, operands->start, end);
+    return CAPU_OK;
+}

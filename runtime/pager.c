@@ -1,0 +1,626 @@
+/* Demand paging of tensors, see pager.h. */
+#include "runtime/internal.h"
+
+#include <stdlib.h>
+
+/* A NaN in every floating-point format. */
+enum { POISON = 0xff };
+
+static struct departure *departure_take(struct pager *pager)
+{
+    struct departure *departure = pager->spare;
+
+    if (departure == NULL) {
+        return calloc(1, sizeof(*departure));
+    }
+    pager->spare = departure->next;
+    *departure = (struct departure){0};
+    return departure;
+}
+
+static void queue_append(struct pager *pager, struct departure_queue *queue,
+                         struct departure *departure)
+{
+    departure->order = pager->order++;
+    departure->queue = queue;
+    departure->previous = queue->tail;
+    departure->next = NULL;
+    if (queue->tail != NULL) {
+        queue->tail->next = departure;
+    } else {
+        queue->head = departure;
+    }
+    queue->tail = departure;
+    pager->leaving_pages += departure->page_count;
+}
+
+static void departure_recycle(struct pager *pager, struct departure *departure)
+{
+    if (departure->tensor != NULL) {
+        departure->tensor->departure = NULL;
+    }
+    if (departure->allocation != NULL) {
+        departure->allocation->departure = NULL;
+    }
+    departure->next = pager->spare;
+    pager->spare = departure;
+}
+
+/* Takes a departure out of its queue: it does not happen, or it has. */
+static void departure_cancel(struct pager *pager, struct departure *departure)
+{
+    struct departure_queue *queue = departure->queue;
+
+    if (departure->previous != NULL) {
+        departure->previous->next = departure->next;
+    } else {
+        queue->head = departure->next;
+    }
+    if (departure->next != NULL) {
+        departure->next->previous = departure->previous;
+    } else {
+        queue->tail = departure->previous;
+    }
+    pager->leaving_pages -= departure->page_count;
+    departure_recycle(pager, departure);
+}
+
+static bool departure_is_past(const struct departure *departure)
+{
+    return lane_is_past(departure->after[0]) && lane_is_past(departure->after[1]) &&
+           lane_is_past(departure->after[2]);
+}
+
+/* Unmaps a span and gives its pages back. Pre: everything that touches it is past. */
+static capu_status release_span(capu_context *context, struct tensor *tensor)
+{
+    capu_status status;
+
+    if (!tensor->is_mapped) {
+        return CAPU_OK;
+    }
+    status = device_unmap(context->device, tensor->span, tensor->page_count);
+    if (status != CAPU_OK) {
+        return context_check(context, status, "unmapping memory");
+    }
+    TRACKER_ADD(context, unmap_count, 1);
+    pages_give(context->pages, tensor->pages, tensor->page_count);
+    tensor->is_mapped = false;
+    tensor->on_device = false;
+    return CAPU_OK;
+}
+
+static capu_status release_edges(capu_context *context, struct allocation *allocation)
+{
+    uint64_t page_bytes = pages_bytes_each(context->pages);
+
+    for (size_t i = 0; allocation->edge_pages != NULL && i < allocation->page_count; i++) {
+        unsigned char *address = (unsigned char *)allocation->address + i * page_bytes;
+
+        if (allocation->edge_pages[i] != DEVICE_NO_PAGE) {
+            capu_status status = device_unmap(context->device, address, 1);
+
+            if (status != CAPU_OK) {
+                return context_check(context, status, "unmapping memory");
+            }
+            TRACKER_ADD(context, unmap_count, 1);
+            pages_give(context->pages, &allocation->edge_pages[i], 1);
+            allocation->edge_pages[i] = DEVICE_NO_PAGE;
+            context->edge_page_count--;
+        }
+    }
+    return CAPU_OK;
+}
+
+/* Unmaps what a freed allocation still holds; its struct and its tensors are freed. */
+static capu_status release_allocation(capu_context *context, struct allocation *allocation)
+{
+    bool rests = context->in_iteration && allocation->freed_iteration == context->iteration;
+    struct tensor *tensor;
+    capu_status status;
+
+    for (tensor = allocation->first; tensor != NULL; tensor = tensor->next) {
+        status = release_span(context, tensor);
+        if (status != CAPU_OK) {
+            return status;
+        }
+    }
+    status = release_edges(context, allocation);
+    if (status != CAPU_OK) {
+        return status;
+    }
+    ranges_give(context->ranges, allocation->address, allocation->page_count, rests);
+    allocation_destroy(context, allocation);
+    return CAPU_OK;
+}
+
+static capu_status departure_end(capu_context *context, struct departure *departure)
+{
+    struct allocation *allocation = departure->allocation;
+    capu_status status;
+
+    if (departure->tensor != NULL) {
+        status = release_span(context, departure->tensor);
+        if (status == CAPU_OK) {
+            departure_cancel(&context->pager, departure);
+        }
+        return status;
+    }
+    departure_cancel(&context->pager, departure);
+    return release_allocation(context, allocation);
+}
+
+static capu_status reap_queue(capu_context *context, struct departure_queue *queue)
+{
+    while (queue->head != NULL && departure_is_past(queue->head)) {
+        capu_status status = departure_end(context, queue->head);
+
+        if (status != CAPU_OK) {
+            return status;
+        }
+    }
+    return CAPU_OK;
+}
+
+capu_status pager_reap(capu_context *context)
+{
+    capu_status status = reap_queue(context, &context->pager.leaving);
+
+    return status != CAPU_OK ? status : reap_queue(context, &context->pager.copying);
+}
+
+static capu_status departure_wait(capu_context *context, struct departure *departure)
+{
+    uint64_t start = device_now_ns(context->device);
+
+    for (size_t i = 0; i < sizeof(departure->after) / sizeof(departure->after[0]); i++) {
+        capu_status status = lane_wait(departure->after[i]);
+
+        if (status != CAPU_OK) {
+            return context_check(context, status, "waiting for an eviction");
+        }
+    }
+    TRACKER_ADD(context, host_wait_ns, device_now_ns(context->device) - start);
+    context->pager.has_waited = true;
+    return departure_end(context, departure);
+}
+
+/* Waits for the departure that was queued first. Pre: there is one. */
+static capu_status wait_oldest(capu_context *context)
+{
+    const struct departure_queue *copying = &context->pager.copying;
+    const struct departure_queue *leaving = &context->pager.leaving;
+    const struct departure_queue *queue = leaving;
+
+    if (leaving->head == NULL ||
+        (copying->head != NULL && copying->head->order < leaving->head->order)) {
+        queue = copying;
+    }
+    return departure_wait(context, queue->head);
+}
+
+static void note_host_bytes(capu_context *context)
+{
+    uint64_t used = host_arena_used_bytes(context->arena);
+
+    if (context->tracker.open != NULL && used > context->tracker.open->report.host_bytes) {
+        context->tracker.open->report.host_bytes = used;
+    }
+}
+
+/* Gives up the host copy of one resident tensor, which becomes dirty. False: there is none. */
+static bool drop_clean_copy(capu_context *context)
+{
+    struct tensor *tensor = context->pager.clean.head;
+
+    if (tensor == NULL) {
+        return false;
+    }
+    pager_drop_host_copy(context, tensor);
+    pager_touch(context, tensor);
+    return true;
+}
+
+/* Host memory for a tensor's span: from the arena as it is, or grown, or from the host copies of
+   tensors that are resident anyway, or once a copy is past. */
+static capu_status take_host_block(capu_context *context, struct tensor *tensor)
+{
+    struct lane_position oldest;
+    capu_status status;
+
+    for (;;) {
+        status = host_arena_take(context->arena, tensor->span_bytes, &tensor->host);
+        if (status != CAPU_NOT_READY) {
+            break;
+        }
+        status = agent_grow(context->agent, tensor->span_bytes);
+        if (status == CAPU_OK || drop_clean_copy(context)) {
+            continue;
+        }
+        if (!host_arena_oldest(context->arena, &oldest)) {
+            break;
+        }
+        status = lane_wait(oldest);
+        if (status != CAPU_OK) {
+            return context_check(context, status, "waiting for host memory");
+        }
+    }
+    if (status != CAPU_OK) {
+        return context_fail(context, status,
+                            "no host memory to evict '%s' (%llu bytes) to: %llu bytes are in use",
+                            tensor->name, (unsigned long long)tensor->span_bytes,
+                            (unsigned long long)host_arena_used_bytes(context->arena));
+    }
+    agent_grow_ahead(context->agent, tensor->span_bytes);
+    note_host_bytes(context);
+    return CAPU_OK;
+}
+
+typedef capu_status (*copy_function)(struct device *device, capu_stream stream, void *to,
+                                     const void *from, uint64_t bytes);
+
+static struct host_extent *extent_at(struct host_block *block, size_t index)
+{
+    return index == 0 ? &block->first : &block->more[index - 1];
+}
+
+/* Copies a span to its host block or back, extent by extent, and marks the lane behind it. */
+static capu_status copy_span(capu_context *context, struct tensor *tensor, struct lane *lane,
+                             bool is_out, struct lane_position *position)
+{
+    unsigned char *at = tensor->span;
+    capu_status status;
+
+    for (size_t i = 0; i < tensor->host.extent_count; i++) {
+        struct host_extent *extent = extent_at(&tensor->host, i);
+
+        if (is_out) {
+            status =
+                device_copy_out(context->device, lane->stream, extent->address, at, extent->bytes);
+        } else {
+            status =
+                device_copy_in(context->device, lane->stream, at, extent->address, extent->bytes);
+        }
+        if (status != CAPU_OK) {
+            return status;
+        }
+        at += extent->bytes;
+    }
+    return lane_mark(lane, position);
+}
+
+/* Starts the copy to the host. On failure the tensor is as before. */
+static capu_status copy_out(capu_context *context, struct tensor *tensor)
+{
+    capu_status status = take_host_block(context, tensor);
+
+    if (status != CAPU_OK) {
+        return status;
+    }
+    status = lane_follow(&context->d2h, tensor->used);
+    if (status == CAPU_OK) {
+        status = lane_follow(&context->d2h, tensor->ready);
+    }
+    if (status == CAPU_OK) {
+        status = copy_span(context, tensor, &context->d2h, true, &tensor->left);
+    }
+    if (status != CAPU_OK) {
+        /* A part may be under way: the block rests until the lane has passed it. */
+        lane_synchronize(&context->d2h);
+        host_arena_give(context->arena, &tensor->host, (struct lane_position){0});
+        return context_check(context, status, "copying a tensor to host memory");
+    }
+    tensor->on_host = true;
+    TRACKER_ADD(context, evicted_bytes, tensor->span_bytes);
+    return CAPU_OK;
+}
+
+static bool is_empty(const struct tensor *tensor)
+{
+    return !tensor->is_defined || tensor->is_zero;
+}
+
+capu_status pager_evict(capu_context *context, struct tensor *tensor)
+{
+    struct departure *departure = departure_take(&context->pager);
+    uint32_t method = is_empty(tensor)  ? CAPU_METHOD_EMPTY
+                      : tensor->on_host ? CAPU_METHOD_CLEAN
+                                        : CAPU_METHOD_SWAP;
+    struct departure_queue *queue = &context->pager.leaving;
+    capu_status status;
+
+    if (departure == NULL) {
+        return context_fail(context, CAPU_NO_HOST_MEMORY, "no memory to note an eviction");
+    }
+    if (method == CAPU_METHOD_SWAP) {
+        status = copy_out(context, tensor);
+        if (status != CAPU_OK) {
+            departure_recycle(&context->pager, departure);
+            return status;
+        }
+        queue = &context->pager.copying;
+    } else {
+        TRACKER_ADD(context, dropped_bytes, tensor->span_bytes);
+    }
+    departure->tensor = tensor;
+    departure->page_count = tensor->page_count;
+    departure->after[0] = tensor->used;
+    departure->after[1] = tensor->left;
+    departure->after[2] = tensor->ready;
+    tensor->departure = departure;
+    tensor_list_remove(tensor, RESIDENCY);
+    queue_append(&context->pager, queue, departure);
+    tracker_evicted(context, tensor, method);
+    return context->config.strict != 0 ? departure_wait(context, departure) : CAPU_OK;
+}
+
+static struct tensor *list_victim(const capu_context *context, const struct tensor_list *list)
+{
+    struct tensor *tensor = list->head;
+
+    while (tensor != NULL && tensor->operand_stamp == context->operands.stamp) {
+        tensor = tensor->residency.next;
+    }
+    return tensor;
+}
+
+/* Least recently used first; what costs no copy before what does. */
+static struct tensor *choose_victim(const capu_context *context)
+{
+    const struct tensor_list *lists[] = {&context->pager.empty, &context->pager.clean,
+                                         &context->pager.dirty};
+
+    for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++) {
+        struct tensor *tensor = list_victim(context, lists[i]);
+
+        if (tensor != NULL) {
+            return tensor;
+        }
+    }
+    return NULL;
+}
+
+/* Departures under way that the op at hand has not claimed as operands. */
+static bool has_departures(const capu_context *context)
+{
+    return context->pager.leaving.head != NULL || context->pager.copying.head != NULL;
+}
+
+capu_status pager_make_room(capu_context *context, size_t page_count)
+{
+    struct pager *pager = &context->pager;
+    capu_status status = CAPU_OK;
+
+    while (status == CAPU_OK && pages_available(context->pages) < page_count) {
+        struct tensor *victim = NULL;
+
+        status = pager_reap(context);
+        if (status != CAPU_OK || pages_available(context->pages) >= page_count) {
+            break;
+        }
+        if (pages_available(context->pages) + pager->leaving_pages < page_count) {
+            victim = choose_victim(context);
+        }
+        if (victim != NULL) {
+            status = pager_evict(context, victim);
+        } else if (has_departures(context)) {
+            status = wait_oldest(context);
+        } else if (slabs_trim(context->slabs) == 0) {
+            status = context_fail(context, CAPU_OVER_BUDGET,
+                                  "%zu more pages are needed, and nothing is left to evict: "
+                                  "%zu of %zu pages are always resident",
+                                  page_count - pages_available(context->pages),
+                                  context_fixed_pages(context), pages_limit(context->pages));
+        }
+    }
+    return status;
+}
+
+void pager_claim(capu_context *context, struct tensor *tensor)
+{
+    if (tensor->departure != NULL) {
+        departure_cancel(&context->pager, tensor->departure);
+    }
+    pager_touch(context, tensor);
+}
+
+/* Maps fresh pages behind a span. */
+static capu_status map_span(capu_context *context, struct tensor *tensor)
+{
+    capu_status status = pages_take(context->pages, tensor->page_count, tensor->pages);
+
+    if (status != CAPU_OK) {
+        return context_check(context, status, "taking device memory");
+    }
+    status = device_map(context->device, tensor->span, tensor->pages, tensor->page_count);
+    if (status != CAPU_OK) {
+        pages_give(context->pages, tensor->pages, tensor->page_count);
+        return context_check(context, status, "mapping device memory");
+    }
+    TRACKER_ADD(context, map_count, 1);
+    tensor->is_mapped = true;
+    return CAPU_OK;
+}
+
+static capu_status fill_span(capu_context *context, struct tensor *tensor, unsigned char byte)
+{
+    capu_status status = lane_follow(&context->compute, tensor->left);
+
+    if (status == CAPU_OK) {
+        status = device_fill(context->device, context->compute.stream, tensor->span, byte,
+                             tensor->span_bytes);
+    }
+    if (status == CAPU_OK) {
+        status = lane_mark(&context->compute, &tensor->used);
+    }
+    return context_check(context, status, "filling device memory");
+}
+
+/* Makes a tensor that is known to be zero hold its zeros: an op of its own in the record. */
+static capu_status materialise_zeros(capu_context *context, struct tensor *tensor)
+{
+    struct lane_position start;
+    capu_status status = lane_mark(&context->compute, &start);
+    size_t op;
+
+    if (status != CAPU_OK) {
+        return context_check(context, status, "marking the compute stream");
+    }
+    status = fill_span(context, tensor, 0);
+    if (status != CAPU_OK) {
+        return status;
+    }
+    op = tracker_op(context, "capu_zero", true);
+    tracker_access(context, tensor, CAPU_WRITE);
+    tracker_marks(context, op, start, tensor->used);
+    tensor->is_zero = false;
+    tensor->on_device = true;
+    return CAPU_OK;
+}
+
+/* Contents for a span that was just mapped. */
+static capu_status fetch(capu_context *context, struct tensor *tensor)
+{
+    capu_status status = lane_follow(&context->h2d, tensor->used);
+
+    if (status == CAPU_OK) {
+        status = copy_span(context, tensor, &context->h2d, false, &tensor->ready);
+    }
+    if (status == CAPU_OK) {
+        status = lane_follow(&context->compute, tensor->ready);
+    }
+    if (status != CAPU_OK) {
+        return context_check(context, status, "copying a tensor back");
+    }
+    tensor->on_device = true;
+    context->pager.has_waited = true;
+    tracker_brought(context, tensor, tensor->span_bytes);
+    return CAPU_OK;
+}
+
+capu_status pager_bring(capu_context *context, struct tensor *tensor, bool needs_contents)
+{
+    bool was_mapped = tensor->is_mapped;
+    capu_status status = CAPU_OK;
+
+    if (!was_mapped) {
+        status = map_span(context, tensor);
+        if (status == CAPU_OK && context->config.strict != 0) {
+            status = fill_span(context, tensor, POISON);
+        }
+    }
+    if (status == CAPU_OK && needs_contents && tensor->is_zero) {
+        status = materialise_zeros(context, tensor);
+    } else if (status == CAPU_OK && needs_contents && tensor->is_defined && !tensor->on_device) {
+        status = fetch(context, tensor);
+    } else if (status == CAPU_OK && !was_mapped) {
+        tracker_brought(context, tensor, 0);
+    }
+    pager_touch(context, tensor);
+    return status;
+}
+
+void pager_touch(capu_context *context, struct tensor *tensor)
+{
+    struct pager *pager = &context->pager;
+    struct tensor_list *list = is_empty(tensor)  ? &pager->empty
+                               : tensor->on_host ? &pager->clean
+                                                 : &pager->dirty;
+
+    if (!tensor->is_mapped || tensor->departure != NULL) {
+        return;
+    }
+    tensor_list_remove(tensor, RESIDENCY);
+    tensor_list_append(list, tensor, RESIDENCY);
+}
+
+void pager_drop_host_copy(capu_context *context, struct tensor *tensor)
+{
+    struct lane_position last = tensor->ready;
+
+    if (!tensor->on_host) {
+        return;
+    }
+    /* A copy back is only ever issued after the copy out is past, so one of the two is last. */
+    if (!lane_is_past(tensor->left)) {
+        last = tensor->left;
+    }
+    host_arena_give(context->arena, &tensor->host, last);
+    tensor->on_host = false;
+}
+
+capu_status pager_bury(capu_context *context, struct allocation *allocation,
+                       struct lane_position used)
+{
+    struct departure *departure = departure_take(&context->pager);
+
+    if (departure == NULL) {
+        return context_fail(context, CAPU_NO_HOST_MEMORY, "no memory to note a freed allocation");
+    }
+    departure->allocation = allocation;
+    departure->after[0] = used;
+    for (struct tensor *tensor = allocation->first; tensor != NULL; tensor = tensor->next) {
+        if (tensor->departure != NULL) {
+            departure_cancel(&context->pager, tensor->departure);
+        }
+        pager_drop_host_copy(context, tensor);
+        tensor_list_remove(tensor, RESIDENCY);
+        if (!lane_is_past(tensor->left)) {
+            departure->after[1] = tensor->left;
+        }
+        if (!lane_is_past(tensor->ready)) {
+            departure->after[2] = tensor->ready;
+        }
+        departure->page_count += tensor->is_mapped ? tensor->page_count : 0;
+    }
+    allocation->departure = departure;
+    queue_append(&context->pager,
+                 departure->after[1].lane != NULL ? &context->pager.copying
+                                                  : &context->pager.leaving,
+                 departure);
+    return CAPU_OK;
+}
+
+void pager_unbury(capu_context *context, struct allocation *allocation)
+{
+    departure_cancel(&context->pager, allocation->departure);
+    pager_touch(context, allocation->first);
+}
+
+capu_status pager_wait_buried(capu_context *context, struct allocation *allocation)
+{
+    return departure_wait(context, allocation->departure);
+}
+
+/* Ends a departure whatever the device says: its structs are freed, its pages go with the device.
+ */
+static void departure_force(capu_context *context, struct departure *departure)
+{
+    struct allocation *allocation = departure->allocation;
+
+    for (size_t i = 0; i < sizeof(departure->after) / sizeof(departure->after[0]); i++) {
+        lane_wait(departure->after[i]);
+    }
+    departure_cancel(&context->pager, departure);
+    if (allocation != NULL && release_allocation(context, allocation) != CAPU_OK) {
+        allocation_destroy(context, allocation);
+    }
+}
+
+void pager_finish(capu_context *context)
+{
+    struct pager *pager = &context->pager;
+
+    while (pager->leaving.head != NULL) {
+        departure_force(context, pager->leaving.head);
+    }
+    while (pager->copying.head != NULL) {
+        departure_force(context, pager->copying.head);
+    }
+    while (pager->spare != NULL) {
+        struct departure *next = pager->spare->next;
+
+        free(pager->spare);
+        pager->spare = next;
+    }
+}

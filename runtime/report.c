@@ -1,0 +1,273 @@
+/* Reports for programs and people: see capuchin/report.h. */
+#include "runtime/internal.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Evictions printed at the most, dearest first. */
+enum { PRINTED_EVICTIONS = 20 };
+
+enum unit { UNIT_count, UNIT_ns, UNIT_bytes };
+
+capu_status capu_report_get(capu_context *context, capu_report *report)
+{
+    capu_status status = context_usable(context);
+
+    if (status != CAPU_OK) {
+        return status;
+    }
+    if (report == NULL) {
+        return context_fail(context, CAPU_INVALID, "capu_report_get: no place for the report");
+    }
+    status = tracker_settle(context);
+    if (status != CAPU_OK) {
+        return status;
+    }
+    if (context->tracker.newest == NULL) {
+        return context_fail(context, CAPU_NOT_READY, "no iteration has finished yet");
+    }
+    if (!struct_write(report, report->size, &context->tracker.newest->report,
+                      sizeof(capu_report))) {
+        return context_fail(context, CAPU_WRONG_STRUCT,
+                            "a capu_report of %zu bytes; this library's is %zu", report->size,
+                            sizeof(capu_report));
+    }
+    return CAPU_OK;
+}
+
+/* A number with its unit, as people read it. */
+static void print_value(FILE *file, enum unit unit, uint64_t value)
+{
+    static const char *const sizes[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+    static const char *const times[] = {"ns", "us", "ms", "s"};
+    double number = (double)value;
+    size_t step = 0;
+
+    if (unit == UNIT_bytes) {
+        while (number >= 1024 && step + 1 < sizeof(sizes) / sizeof(sizes[0])) {
+            number /= 1024;
+            step++;
+        }
+        fprintf(file, step == 0 ? "%10.0f %-3s" : "%10.2f %-3s", number, sizes[step]);
+    } else if (unit == UNIT_ns) {
+        while (number >= 1000 && step + 1 < sizeof(times) / sizeof(times[0])) {
+            number /= 1000;
+            step++;
+        }
+        fprintf(file, step == 0 ? "%10.0f %-3s" : "%10.2f %-3s", number, times[step]);
+    } else {
+        fprintf(file, "%10" PRIu64 "    ", value);
+    }
+}
+
+static const char *method_text(uint32_t method)
+{
+    switch (method) {
+    case CAPU_METHOD_SWAP:
+        return "swap";
+    case CAPU_METHOD_CLEAN:
+        return "clean";
+    default:
+        return "empty";
+    }
+}
+
+/* Those that were waited for longest first, then the largest. */
+static int by_cost(const void *left, const void *right)
+{
+    const capu_eviction *a = left;
+    const capu_eviction *b = right;
+
+    if (a->wait_ns != b->wait_ns) {
+        return a->wait_ns > b->wait_ns ? -1 : 1;
+    }
+    if (a->bytes != b->bytes) {
+        return a->bytes > b->bytes ? -1 : 1;
+    }
+    return a->evicted_access < b->evicted_access ? -1 : a->evicted_access > b->evicted_access;
+}
+
+static capu_status print_evictions(const capu_report *report, FILE *file)
+{
+    capu_eviction *sorted;
+    size_t count = report->eviction_count;
+
+    if (count == 0) {
+        return CAPU_OK;
+    }
+    sorted = malloc(count * sizeof(*sorted));
+    if (sorted == NULL) {
+        return CAPU_NO_HOST_MEMORY;
+    }
+    memcpy(sorted, report->evictions, count * sizeof(*sorted));
+    qsort(sorted, count, sizeof(*sorted), by_cost);
+    fprintf(file, "  evictions, those waited for longest first (%zu in all)\n", count);
+    fprintf(file, "  %-24s %14s  %-6s %-24s %-24s %14s\n", "tensor", "size", "method", "left after",
+            "needed again by", "waited");
+    for (size_t i = 0; i < count && i < PRINTED_EVICTIONS; i++) {
+        fprintf(file, "  %-24.24s ", sorted[i].tensor);
+        print_value(file, UNIT_bytes, sorted[i].bytes);
+        fprintf(file, "  %-6s %-24.24s %-24.24s ", method_text(sorted[i].method),
+                sorted[i].evicted_op[0] != '\0' ? sorted[i].evicted_op : "(before its first use)",
+                sorted[i].back_op[0] != '\0' ? sorted[i].back_op : "(not in this iteration)");
+        if (sorted[i].is_hidden) {
+            fprintf(file, "%14s\n", "hidden");
+        } else {
+            print_value(file, UNIT_ns, sorted[i].wait_ns);
+            fprintf(file, "\n");
+        }
+    }
+    free(sorted);
+    return CAPU_OK;
+}
+
+capu_status capu_report_print(const capu_report *report, FILE *file)
+{
+    capu_report own;
+    capu_status status;
+
+    if (report == NULL || file == NULL) {
+        return CAPU_INVALID;
+    }
+    if (!struct_read(&own, sizeof(own), report, report->size)) {
+        return CAPU_WRONG_STRUCT;
+    }
+    fprintf(file, "iteration %" PRIu64 "%s%s, mode %s\n", own.iteration,
+            own.label != NULL && own.label[0] != '\0' ? " " : "",
+            own.label != NULL ? own.label : "",
+            own.mode == CAPU_MODE_OFF       ? "off"
+            : own.mode == CAPU_MODE_PASSIVE ? "passive"
+                                            : "guided");
+#define PRINT_COUNTER(name, unit, text)       \
+    fprintf(file, "  %-18s ", #name);         \
+    print_value(file, UNIT_##unit, own.name); \
+    fprintf(file, "  %s\n", text);
+    CAPU_REPORT_COUNTERS(PRINT_COUNTER)
+#undef PRINT_COUNTER
+    fprintf(file, "  %-18s %14s  %s\n", "floor_op", "", own.floor_op != NULL ? own.floor_op : "");
+    status = print_evictions(&own, file);
+    if (status != CAPU_OK) {
+        return status;
+    }
+    return fflush(file) == 0 && !ferror(file) ? CAPU_OK : CAPU_FILE_FAILED;
+}
+
+void capu_memory_usage(const capu_context *context, uint64_t *held_bytes, uint64_t *peak_bytes,
+                       uint64_t *host_bytes)
+{
+    uint64_t page_bytes;
+
+    if (context == NULL) {
+        return;
+    }
+    page_bytes = pages_bytes_each(context->pages);
+    if (held_bytes != NULL) {
+        *held_bytes = pages_out(context->pages) * page_bytes;
+    }
+    if (peak_bytes != NULL) {
+        *peak_bytes = pages_created(context->pages) * page_bytes;
+    }
+    if (host_bytes != NULL) {
+        *host_bytes = host_arena_used_bytes(context->arena);
+    }
+}
+
+/* What one tensor holds, for sorting. */
+struct holder {
+    struct tensor *tensor;
+    uint64_t device_bytes;
+    uint64_t host_bytes;
+};
+
+static int by_bytes(const void *left, const void *right)
+{
+    const struct holder *a = left;
+    const struct holder *b = right;
+
+    if (a->device_bytes != b->device_bytes) {
+        return a->device_bytes > b->device_bytes ? -1 : 1;
+    }
+    if (a->host_bytes != b->host_bytes) {
+        return a->host_bytes > b->host_bytes ? -1 : 1;
+    }
+    return (uintptr_t)a->tensor->address < (uintptr_t)b->tensor->address ? -1 : 1;
+}
+
+struct holders {
+    struct holder *list;
+    size_t count;
+    uint64_t page_bytes;
+};
+
+static void collect(struct tensor *tensor, void *data)
+{
+    struct holders *holders = data;
+    struct holder *holder = &holders->list[holders->count];
+
+    holder->tensor = tensor;
+    holder->device_bytes = tensor->is_mapped ? tensor->page_count * holders->page_bytes : 0;
+    if (!tensor_is_managed(tensor)) {
+        holder->device_bytes = tensor->bytes;
+    }
+    holder->host_bytes = tensor->on_host ? tensor->span_bytes : 0;
+    holders->count += holder->device_bytes + holder->host_bytes > 0;
+}
+
+static const char *kind_text(uint32_t kind)
+{
+    static const char *const names[] = {"-",          "parameter", "optimizer", "gradient",
+                                        "activation", "workspace", "input"};
+
+    return kind < sizeof(names) / sizeof(names[0]) ? names[kind] : "-";
+}
+
+static void print_holders(capu_context *context, const struct holders *holders, FILE *file)
+{
+    fprintf(file, "  %-28s %-10s %14s %14s %14s  %s\n", "tensor", "kind", "size", "on device",
+            "on host", "state");
+    for (size_t i = 0; i < holders->count; i++) {
+        const struct holder *holder = &holders->list[i];
+        const struct tensor *tensor = holder->tensor;
+
+        fprintf(file, "  %-28.28s %-10s ", context_tensor_name(context, holder->tensor),
+                kind_text(tensor->kind));
+        print_value(file, UNIT_bytes, tensor->bytes);
+        fprintf(file, " ");
+        print_value(file, UNIT_bytes, holder->device_bytes);
+        fprintf(file, " ");
+        print_value(file, UNIT_bytes, holder->host_bytes);
+        fprintf(file, "  %s\n",
+                !tensor_is_managed(tensor)  ? "always resident"
+                : tensor->departure != NULL ? "leaving"
+                : tensor->is_mapped         ? "resident"
+                                            : "out");
+    }
+}
+
+capu_status capu_memory_print(capu_context *context, FILE *file)
+{
+    struct holders holders = {0};
+
+    if (context == NULL || file == NULL) {
+        return CAPU_INVALID;
+    }
+    holders.page_bytes = pages_bytes_each(context->pages);
+    holders.list = malloc((context->tensors.live_count + 1) * sizeof(*holders.list));
+    if (holders.list == NULL) {
+        return context_fail(context, CAPU_NO_HOST_MEMORY, "no memory to list who holds what");
+    }
+    tensors_each(&context->tensors, collect, &holders);
+    qsort(holders.list, holders.count, sizeof(*holders.list), by_bytes);
+    fprintf(file,
+            "device memory: %zu of %zu pages of %" PRIu64 " bytes in use, %zu always "
+            "resident, %zu on their way out; host memory: %" PRIu64 " bytes in use\n",
+            pages_out(context->pages), pages_limit(context->pages), holders.page_bytes,
+            context_fixed_pages(context), context->pager.leaving_pages,
+            host_arena_used_bytes(context->arena));
+    print_holders(context, &holders, file);
+    free(holders.list);
+    return fflush(file) == 0 && !ferror(file)
+               ? CAPU_OK
+               : context_fail(context, CAPU_FILE_FAILED, "printing who holds what");
+}

@@ -1,0 +1,64 @@
+/* A report as one line of JSON: the counters of the struct under the same names, then evictions. */
+#include "runtime/internal.h"
+
+#include <jansson.h>
+
+static const char *method_name(uint32_t method)
+{
+    switch (method) {
+    case CAPU_METHOD_SWAP:
+        return "swap";
+    case CAPU_METHOD_CLEAN:
+        return "clean";
+    default:
+        return "empty";
+    }
+}
+
+/* An access number, null where there is none. */
+static json_t *access_number(uint64_t access)
+{
+    return access == UINT64_MAX ? json_null() : json_integer((json_int_t)access);
+}
+
+static json_t *eviction_json(const capu_eviction *eviction)
+{
+    return json_pack("{s:s, s:I, s:s, s:o, s:s, s:o, s:s, s:o, s:I, s:b}", "tensor",
+                     eviction->tensor, "bytes", (json_int_t)eviction->bytes, "method",
+                     method_name(eviction->method), "evicted_access",
+                     access_number(eviction->evicted_access), "evicted_op", eviction->evicted_op,
+                     "back_access", access_number(eviction->back_access), "back_op",
+                     eviction->back_op, "in_trigger", access_number(eviction->in_trigger),
+                     "wait_ns", (json_int_t)eviction->wait_ns, "hidden", (int)eviction->is_hidden);
+}
+
+static const char *mode_name(uint32_t mode)
+{
+    return mode == CAPU_MODE_OFF ? "off" : mode == CAPU_MODE_PASSIVE ? "passive" : "guided";
+}
+
+char *report_json(const capu_report *report)
+{
+    json_t *object =
+        json_pack("{s:s, s:i, s:s, s:s}", "type", "report", "version", (int)report->version, "mode",
+                  mode_name(report->mode), "label", report->label);
+    json_t *evictions = json_array();
+    char *line = NULL;
+    int failed = object == NULL || evictions == NULL;
+
+#define SET_COUNTER(name, unit, text) \
+    failed = failed || json_object_set_new(object, #name, json_integer((json_int_t)report->name));
+    CAPU_REPORT_COUNTERS(SET_COUNTER)
+#undef SET_COUNTER
+    failed = failed || json_object_set_new(object, "floor_op", json_string(report->floor_op));
+    for (size_t i = 0; i < report->eviction_count && !failed; i++) {
+        failed = json_array_append_new(evictions, eviction_json(&report->evictions[i]));
+    }
+    failed = failed || json_object_set(object, "evictions", evictions);
+    if (!failed) {
+        line = json_dumps(object, JSON_COMPACT | JSON_ENSURE_ASCII);
+    }
+    json_decref(evictions);
+    json_decref(object);
+    return line;
+}

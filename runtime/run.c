@@ -1,0 +1,202 @@
+/* capu_run, accesses of the caller's own launches, and segments: see capuchin/op.h. */
+#include "runtime/internal.h"
+
+#include <string.h>
+
+/* Without iterations nothing retires the lanes' marks: do it every so many ops. */
+enum { UNRECORDED_LIMIT = 4096 };
+
+/* Copies a caller's op, whatever its version, and checks it. */
+static capu_status read_op(capu_context *context, const capu_op *from, bool needs_run, capu_op *op)
+{
+    if (from == NULL) {
+        return context_fail(context, CAPU_INVALID, "no op was given");
+    }
+    if (!struct_read(op, sizeof(*op), from, from->size)) {
+        return context_fail(context, CAPU_WRONG_STRUCT,
+                            "a capu_op of %zu bytes; this library's is %zu", from->size,
+                            sizeof(*op));
+    }
+    if (op->name == NULL || op->name[0] == '\0') {
+        return context_fail(context, CAPU_INVALID, "an op has no name");
+    }
+    if (needs_run && op->run == NULL) {
+        return context_fail(context, CAPU_INVALID, "op '%s' has no run function", op->name);
+    }
+    if ((op->operand_count > 0 && op->operands == NULL) ||
+        (op->argument_bytes > 0 && op->arguments == NULL)) {
+        return context_fail(context, CAPU_INVALID, "op '%s' has a count but no array", op->name);
+    }
+    if ((op->flags & ~(uint32_t)CAPU_OP_NOT_REPLAYABLE) != 0 || op->reserved != 0) {
+        return context_fail(context, CAPU_INVALID, "op '%s' has unknown flags", op->name);
+    }
+    op->name = names_intern(&context->names, op->name);
+    if (op->name == NULL) {
+        return context_fail(context, CAPU_NO_HOST_MEMORY, "no memory for an op's name");
+    }
+    return CAPU_OK;
+}
+
+/* Mode off without records: nothing but the clearing that write-cleared asks for. */
+static capu_status clear_untracked(capu_context *context, const capu_op *op)
+{
+    capu_status status = CAPU_OK;
+
+    for (size_t i = 0; i < op->operand_count && status == CAPU_OK; i++) {
+        const capu_operand *operand = &op->operands[i];
+        uint64_t bytes = operand->bytes;
+
+        if (operand->role != CAPU_WRITE_CLEARED) {
+            continue;
+        }
+        if (bytes == 0) {
+            struct tensor *tensor;
+
+            status = operands_find(context, operand->address, op->name, &tensor);
+            if (status != CAPU_OK) {
+                return status;
+            }
+            bytes = (uint64_t)(tensor_end(tensor) - (unsigned char *)operand->address);
+        }
+        status = device_fill(context->device, context->compute.stream,
+                             (void *)(uintptr_t)operand->address, 0, bytes);
+    }
+    return context_check(context, status, "clearing an operand");
+}
+
+static capu_status enqueue(capu_context *context, const capu_op *op)
+{
+    struct device_work work = {.name = op->name, .run = op->run, .duration_ns = op->duration_ns};
+    capu_status status;
+    void *arguments = NULL;
+
+    if (op->argument_bytes > 0) {
+        status = context_stage(context, op->argument_bytes, &arguments);
+        if (status != CAPU_OK) {
+            return status;
+        }
+        memcpy(arguments, op->arguments, op->argument_bytes);
+    }
+    work.arguments = arguments;
+    status = device_run(context->device, context->compute.stream, &work);
+    if (status == CAPU_OP_FAILED && device_failure(context->device, NULL, 0) == CAPU_OK) {
+        /* It failed while it was enqueued and the device goes on: the op has not run. */
+        return context_fail(context, CAPU_DEVICE_FAILED, "op '%s' could not be enqueued", op->name);
+    }
+    return context_check(context, status, op->name);
+}
+
+/* Keeps the lanes' rings bounded for programs that mark no iterations. */
+static capu_status count_unrecorded(capu_context *context)
+{
+    if (context->in_iteration || ++context->unrecorded_ops < UNRECORDED_LIMIT) {
+        return CAPU_OK;
+    }
+    return context_settle(context);
+}
+
+capu_status capu_run(capu_context *context, const capu_op *op)
+{
+    capu_status status = context_ready(context, "capu_run");
+    capu_op copy;
+
+    if (status == CAPU_OK) {
+        status = read_op(context, op, true, &copy);
+    }
+    if (status != CAPU_OK) {
+        return status;
+    }
+    if (context->is_tracking) {
+        status = operands_begin(context, copy.name, copy.operands, copy.operand_count,
+                                (copy.flags & CAPU_OP_NOT_REPLAYABLE) == 0);
+    } else {
+        status = clear_untracked(context, &copy);
+    }
+    if (status == CAPU_OK) {
+        status = enqueue(context, &copy);
+    }
+    if (status == CAPU_OK && context->is_tracking) {
+        status = operands_end(context);
+    }
+    return status != CAPU_OK ? status : count_unrecorded(context);
+}
+
+capu_status capu_access_begin(capu_context *context, const capu_op *op)
+{
+    capu_status status = context_ready(context, "capu_access_begin");
+    capu_op copy;
+
+    if (status == CAPU_OK) {
+        status = read_op(context, op, false, &copy);
+    }
+    if (status != CAPU_OK) {
+        return status;
+    }
+    if (context->is_tracking) {
+        status = operands_begin(context, copy.name, copy.operands, copy.operand_count, false);
+    } else {
+        status = clear_untracked(context, &copy);
+    }
+    if (status == CAPU_OK && context->device->capabilities.runs_on_stream) {
+        status = context_check(context, lane_synchronize(&context->compute), "waiting for access");
+    }
+    context->in_access = status == CAPU_OK;
+    return status;
+}
+
+capu_status capu_access_end(capu_context *context)
+{
+    capu_status status = context_usable(context);
+
+    if (status != CAPU_OK) {
+        return status;
+    }
+    if (!context->in_access) {
+        return context_fail(context, CAPU_WRONG_ORDER, "capu_access_end without capu_access_begin");
+    }
+    context->in_access = false;
+    status = context->is_tracking ? operands_end(context) : CAPU_OK;
+    return status != CAPU_OK ? status : count_unrecorded(context);
+}
+
+capu_status capu_segment_begin(capu_context *context, const char *name)
+{
+    capu_status status = context_ready(context, "capu_segment_begin");
+    const char *interned;
+
+    if (status != CAPU_OK) {
+        return status;
+    }
+    if (name == NULL || name[0] == '\0') {
+        return context_fail(context, CAPU_INVALID, "a segment has no name");
+    }
+    if (!context->in_iteration) {
+        return context_fail(context, CAPU_WRONG_ORDER, "segment '%s' begins outside an iteration",
+                            name);
+    }
+    interned = names_intern(&context->names, name);
+    if (interned == NULL) {
+        return context_fail(context, CAPU_NO_HOST_MEMORY, "no memory for a segment's name");
+    }
+    if (context->tracker.segment_depth++ == 0) {
+        context->tracker.segment = interned;
+    }
+    return CAPU_OK;
+}
+
+capu_status capu_segment_end(capu_context *context)
+{
+    capu_status status = context_ready(context, "capu_segment_end");
+
+    if (status != CAPU_OK) {
+        return status;
+    }
+    if (context->tracker.segment_depth == 0) {
+        return context_fail(context, CAPU_WRONG_ORDER,
+                            "capu_segment_end without capu_segment_begin");
+    }
+    if (--context->tracker.segment_depth == 0) {
+        context->tracker.segment = NULL;
+    }
+    return CAPU_OK;
+}

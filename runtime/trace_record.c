@@ -1,0 +1,233 @@
+/*
+ * A recorded iteration as a trace file of the specification.
+ *
+ * Tensors are those the iteration touched, in order of first access, then persistent tensors with
+ * contents that it did not touch: an unlimited run holds them all the same. A tensor's bytes are
+ * those of its span; its part in always-resident pages, and what rounds slabs and edges up to
+ * pages, stands as one unmanaged tensor, so that the trace's peak is the report's live_peak_bytes
+ * when sizes are rounded up to pages.
+ */
+#include "runtime/internal.h"
+
+#include "policy/trace.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static enum tensor_kind kind_of(uint32_t kind)
+{
+    switch (kind) {
+    case CAPU_PARAMETER:
+        return TENSOR_PARAMETER;
+    case CAPU_OPTIMIZER:
+        return TENSOR_OPTIMIZER;
+    case CAPU_GRADIENT:
+        return TENSOR_GRADIENT;
+    case CAPU_WORKSPACE:
+        return TENSOR_WORKSPACE;
+    case CAPU_INPUT:
+        return TENSOR_INPUT;
+    default:
+        return TENSOR_ACTIVATION;
+    }
+}
+
+static enum tensor_hint hint_of(uint32_t hint)
+{
+    switch (hint) {
+    case CAPU_HINT_KEEP:
+        return HINT_KEEP;
+    case CAPU_HINT_SWAP:
+        return HINT_SWAP;
+    case CAPU_HINT_RECOMPUTE:
+        return HINT_RECOMPUTE;
+    default:
+        return HINT_NONE;
+    }
+}
+
+/* Which tensors the iteration touched for the last time, and what its ops hold in place: a
+   parameter that the user declared transient cannot be told in a trace, so it stands as an
+   activation. */
+static capu_status add_tensor(struct trace *trace, const struct record_tensor *tensor,
+                              struct error_text *error)
+{
+    struct tensor_description description = {
+        .name = tensor->name,
+        .bytes = tensor->bytes,
+        .kind = kind_of(tensor->kind),
+        .hint = hint_of(tensor->hint),
+        .persistent = tensor->is_persistent,
+        .unmanaged = tensor->page_count == 0,
+    };
+
+    if (!tensor->is_persistent &&
+        (description.kind == TENSOR_PARAMETER || description.kind == TENSOR_OPTIMIZER)) {
+        description.kind = TENSOR_ACTIVATION;
+    }
+    return trace_add_tensor(trace, &description, NULL, error);
+}
+
+/* Persistent tensors with contents that the iteration did not touch. */
+static capu_status add_untouched(capu_context *context, const struct record *record,
+                                 struct trace *trace, struct error_text *error)
+{
+    for (struct tensor *at = context->persistent.head; at != NULL; at = at->contents.next) {
+        struct record_tensor tensor = {
+            .name = at->name,
+            .bytes = tensor_is_managed(at) ? at->span_bytes : at->bytes,
+            .page_count = at->page_count,
+            .kind = at->kind,
+            .hint = at->hint,
+            .is_persistent = true,
+        };
+
+        if (at->record_stamp < record->stamp && tensor_is_managed(at)) {
+            capu_status status = add_tensor(trace, &tensor, error);
+
+            if (status != CAPU_OK) {
+                return status;
+            }
+        }
+    }
+    return CAPU_OK;
+}
+
+/* What always-resident pages hold beyond the small tensors named in the trace. */
+static capu_status add_fixed(const struct record *record, struct trace *trace,
+                             struct error_text *error)
+{
+    struct tensor_description fixed = {
+        .name = "always-resident pages",
+        .bytes = record->fixed_pages * record->page_bytes,
+        .kind = TENSOR_WORKSPACE,
+        .persistent = true,
+        .unmanaged = true,
+    };
+    uint64_t named = 0;
+
+    for (size_t i = 0; i < record->tensor_count; i++) {
+        named += record->tensors[i].page_count == 0 ? record->tensors[i].bytes : 0;
+    }
+    if (named >= fixed.bytes) {
+        return CAPU_OK;
+    }
+    fixed.bytes -= named;
+    return trace_add_tensor(trace, &fixed, NULL, error);
+}
+
+/* Tensor ids of one op, sorted by role. */
+struct op_operands {
+    uint32_t *ids; /* three stretches of `room` each */
+    size_t room;
+    size_t counts[3];
+};
+
+static size_t stretch_of(uint32_t role)
+{
+    return role == CAPU_READ ? 0 : role == CAPU_WRITE ? 1 : 2;
+}
+
+static capu_status add_op(const struct record *record, const struct record_op *op,
+                          struct op_operands *operands, struct trace *trace,
+                          struct error_text *error)
+{
+    struct op_description description = {
+        .name = op->name,
+        .segment = op->segment,
+        .ns = op->ns,
+        .replayable = op->is_replayable,
+    };
+
+    memset(operands->counts, 0, sizeof(operands->counts));
+    for (size_t i = 0; i < op->access_count; i++) {
+        const struct record_access *access = &record->accesses[op->first_access + i];
+        size_t stretch = stretch_of(access->role);
+
+        operands->ids[stretch * operands->room + operands->counts[stretch]++] = access->tensor;
+    }
+    description.reads = operands->ids;
+    description.writes = operands->ids + operands->room;
+    description.updates = operands->ids + 2 * operands->room;
+    description.read_count = operands->counts[0];
+    description.write_count = operands->counts[1];
+    description.update_count = operands->counts[2];
+    return trace_add_op(trace, &description, error);
+}
+
+static capu_status add_ops(const struct record *record, struct trace *trace,
+                           struct error_text *error)
+{
+    struct op_operands operands = {0};
+    capu_status status = CAPU_OK;
+
+    for (size_t i = 0; i < record->op_count; i++) {
+        if (record->ops[i].access_count > operands.room) {
+            operands.room = record->ops[i].access_count;
+        }
+    }
+    operands.ids = calloc(3 * operands.room + 1, sizeof(*operands.ids));
+    if (operands.ids == NULL) {
+        return CAPU_NO_HOST_MEMORY;
+    }
+    for (size_t i = 0; i < record->op_count && status == CAPU_OK; i++) {
+        status = add_op(record, &record->ops[i], &operands, trace, error);
+    }
+    free(operands.ids);
+    return status;
+}
+
+static capu_status set_machine(capu_context *context, struct trace *trace, struct error_text *error)
+{
+    const struct device_capabilities *from = &context->device->capabilities;
+    struct machine machine = {
+        .memory_bytes = context->config.budget_bytes,
+        .d2h_bytes_per_s = from->d2h_bytes_per_s,
+        .h2d_bytes_per_s = from->h2d_bytes_per_s,
+        .copy_latency_ns = from->copy_latency_ns,
+    };
+
+    /* A device that does not know its link leaves the line to the command line of the reader. */
+    if (from->d2h_bytes_per_s == 0 || from->h2d_bytes_per_s == 0) {
+        return CAPU_OK;
+    }
+    strncpy(machine.name, from->name, sizeof(machine.name) - 1);
+    return trace_set_machine(trace, &machine, error);
+}
+
+capu_status trace_record(capu_context *context, const struct record *record, char **out,
+                         size_t *bytes)
+{
+    struct error_text error = {0};
+    struct trace trace = {0};
+    struct text text = {0};
+    capu_status status =
+        trace_init(&trace, record->label[0] != '\0' ? record->label : "iteration", &error);
+
+    if (status == CAPU_OK) {
+        status = set_machine(context, &trace, &error);
+    }
+    for (size_t i = 0; i < record->tensor_count && status == CAPU_OK; i++) {
+        status = add_tensor(&trace, &record->tensors[i], &error);
+    }
+    if (status == CAPU_OK) {
+        status = add_untouched(context, record, &trace, &error);
+    }
+    if (status == CAPU_OK) {
+        status = add_fixed(record, &trace, &error);
+    }
+    if (status == CAPU_OK) {
+        status = add_ops(record, &trace, &error);
+    }
+    if (status == CAPU_OK) {
+        status = trace_write(&trace, &text, &error);
+    }
+    trace_finish(&trace);
+    if (status != CAPU_OK) {
+        text_finish(&text);
+        return context_fail(context, status, "writing the trace: %s", error.text);
+    }
+    *out = text.data;
+    *bytes = text.length;
+    return CAPU_OK;
+}

@@ -1,0 +1,436 @@
+/* Recording iterations and completing their reports, see tracker.h. */
+#include "runtime/internal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Grows an array of `*capacity` elements to hold `needed`. */
+static capu_status reserve(void *array, size_t *capacity, size_t needed, size_t element_bytes)
+{
+    size_t larger = *capacity == 0 ? 64 : *capacity;
+    void *moved;
+
+    if (needed <= *capacity) {
+        return CAPU_OK;
+    }
+    while (larger < needed) {
+        larger *= 2;
+    }
+    moved = realloc(*(void **)array, larger * element_bytes);
+    if (moved == NULL) {
+        return CAPU_NO_HOST_MEMORY;
+    }
+    *(void **)array = moved;
+    *capacity = larger;
+    return CAPU_OK;
+}
+
+void tracker_finish(struct tracker *tracker)
+{
+    for (size_t i = 0; i < RECORD_COUNT; i++) {
+        struct record *record = &tracker->records[i];
+
+        free(record->ops);
+        free(record->accesses);
+        free(record->tensors);
+        free(record->evictions);
+        free(record->report_evictions);
+        free(record->profile);
+    }
+    *tracker = (struct tracker){0};
+}
+
+/* A record to write into: not the newest finished one, since reports are read from that. */
+static struct record *unused_record(struct tracker *tracker)
+{
+    struct record *oldest = NULL;
+
+    for (size_t i = 0; i < RECORD_COUNT; i++) {
+        struct record *record = &tracker->records[i];
+
+        if (record->state == RECORD_RUNNING || record == tracker->newest) {
+            continue;
+        }
+        if (oldest == NULL || record->stamp < oldest->stamp) {
+            oldest = record;
+        }
+    }
+    return oldest;
+}
+
+struct record *tracker_open(capu_context *context, const char *label)
+{
+    struct record *record = unused_record(&context->tracker);
+
+    record->state = RECORD_OPEN;
+    record->stamp = context->iteration;
+    record->label = label;
+    record->op_count = 0;
+    record->access_count = 0;
+    record->tensor_count = 0;
+    record->eviction_count = 0;
+    record->report = (capu_report){
+        .size = sizeof(capu_report),
+        .version = CAPU_REPORT_VERSION,
+        .mode = context->config.mode,
+        .label = label,
+        .floor_op = "",
+        .iteration = context->iteration,
+        .host_bytes = host_arena_used_bytes(context->arena),
+    };
+    context->tracker.open = record;
+    return record;
+}
+
+void tracker_cancel(capu_context *context)
+{
+    context->tracker.open->state = RECORD_UNUSED;
+    context->tracker.open = NULL;
+}
+
+void tracker_close(capu_context *context, struct lane_position end)
+{
+    struct record *record = context->tracker.open;
+
+    record->end = end;
+    record->fixed_pages = context_fixed_pages(context);
+    record->persistent_pages = context->persistent_pages;
+    record->page_bytes = pages_bytes_each(context->pages);
+    record->report.budget_bytes = context->config.budget_bytes;
+    record->report.peak_bytes = pages_out_peak(context->pages) * record->page_bytes;
+    record->state = RECORD_RUNNING;
+    context->tracker.open = NULL;
+}
+
+capu_status tracker_reserve(capu_context *context, size_t access_count)
+{
+    struct record *record = context->tracker.open;
+    size_t more = 2 * access_count + 1; /* every operand may first be filled with zeros */
+    capu_status status = CAPU_OK;
+
+    if (record == NULL) {
+        return CAPU_OK;
+    }
+    status = reserve(&record->ops, &record->op_capacity, record->op_count + access_count + 1,
+                     sizeof(*record->ops));
+    if (status == CAPU_OK) {
+        status = reserve(&record->accesses, &record->access_capacity, record->access_count + more,
+                         sizeof(*record->accesses));
+    }
+    if (status == CAPU_OK) {
+        status = reserve(&record->tensors, &record->tensor_capacity,
+                         record->tensor_count + access_count, sizeof(*record->tensors));
+    }
+    return status;
+}
+
+size_t tracker_op(capu_context *context, const char *name, bool is_replayable)
+{
+    struct record *record = context->tracker.open;
+
+    if (record == NULL) {
+        return SIZE_MAX;
+    }
+    record->ops[record->op_count] = (struct record_op){
+        .name = name,
+        .segment = context->tracker.segment,
+        .first_access = record->access_count,
+        .is_replayable = is_replayable,
+        .has_waited = context->pager.has_waited,
+    };
+    return record->op_count++;
+}
+
+/* The tensor's entry in the open record, made at its first access. */
+static struct record_tensor *tensor_entry(struct record *record, struct tensor *tensor)
+{
+    struct record_tensor *entry;
+
+    if (tensor->record_stamp == record->stamp) {
+        return &record->tensors[tensor->record_index];
+    }
+    tensor->record_stamp = record->stamp;
+    tensor->record_index = record->tensor_count++;
+    entry = &record->tensors[tensor->record_index];
+    *entry = (struct record_tensor){
+        .name = tensor->name,
+        .bytes = tensor_is_managed(tensor) ? tensor->span_bytes : tensor->bytes,
+        .page_count = tensor->page_count,
+        .kind = tensor->kind,
+        .hint = tensor->hint,
+        .is_persistent = tensor->is_persistent,
+        .first_op = record->op_count - 1,
+    };
+    return entry;
+}
+
+void tracker_access(capu_context *context, struct tensor *tensor, uint32_t role)
+{
+    struct record *record = context->tracker.open;
+    struct record_tensor *entry;
+    struct record_op *op;
+
+    if (record == NULL) {
+        return;
+    }
+    op = &record->ops[record->op_count - 1];
+    entry = tensor_entry(record, tensor);
+    entry->last_op = record->op_count - 1;
+    record->accesses[record->access_count++] = (struct record_access){
+        .tensor = (uint32_t)tensor->record_index,
+        .role = role,
+        .version = tensor->version,
+    };
+    op->access_count++;
+    op->page_count += tensor->page_count;
+}
+
+void tracker_marks(capu_context *context, size_t op, struct lane_position start,
+                   struct lane_position end)
+{
+    struct record *record = context->tracker.open;
+
+    if (record != NULL && op != SIZE_MAX) {
+        record->ops[op].start = start.sequence;
+        record->ops[op].end = end.sequence;
+    }
+}
+
+void tracker_evicted(capu_context *context, struct tensor *tensor, uint32_t method)
+{
+    struct record *record = context->tracker.open;
+    struct record_eviction *eviction;
+    bool is_known;
+
+    if (record == NULL) {
+        return;
+    }
+    record->report.evict_count++;
+    /* A list of evictions that cannot grow costs the user a line of the report, not the training.
+     */
+    if (reserve(&record->evictions, &record->eviction_capacity, record->eviction_count + 1,
+                sizeof(*record->evictions)) != CAPU_OK) {
+        return;
+    }
+    is_known = tensor->record_stamp == record->stamp;
+    tensor->eviction_stamp = record->stamp;
+    tensor->eviction_index = record->eviction_count;
+    eviction = &record->evictions[record->eviction_count++];
+    *eviction = (struct record_eviction){
+        .name = tensor->name,
+        .bytes = tensor->span_bytes,
+        .method = method,
+        .evicted_op = is_known ? record->tensors[tensor->record_index].last_op : SIZE_MAX,
+        .back_op = SIZE_MAX,
+    };
+}
+
+void tracker_brought(capu_context *context, struct tensor *tensor, uint64_t copied_bytes)
+{
+    struct record *record = context->tracker.open;
+
+    if (record == NULL) {
+        return;
+    }
+    if (copied_bytes > 0) {
+        record->report.prefetch_count++;
+        record->report.prefetched_bytes += copied_bytes;
+    }
+    if (tensor->eviction_stamp == record->stamp && tensor->eviction_index != SIZE_MAX) {
+        record->evictions[tensor->eviction_index].back_op = record->op_count;
+        tensor->eviction_index = SIZE_MAX;
+    }
+}
+
+/* Times of ops, from the compute lane's marks. */
+static capu_status read_times(capu_context *context, struct record *record)
+{
+    struct lane_position before = record->begin;
+    capu_report *report = &record->report;
+    capu_status status;
+
+    for (size_t i = 0; i < record->op_count; i++) {
+        struct record_op *op = &record->ops[i];
+        struct lane_position start = {.lane = &context->compute, .sequence = op->start};
+        struct lane_position end = {.lane = &context->compute, .sequence = op->end};
+
+        status = lane_elapsed_ns(start, end, &op->ns);
+        if (status == CAPU_OK && op->has_waited) {
+            status = lane_elapsed_ns(before, start, &op->wait_ns);
+        }
+        if (status != CAPU_OK) {
+            return status;
+        }
+        report->compute_ns += op->ns;
+        report->stall_ns += op->wait_ns;
+        before = end;
+    }
+    return lane_elapsed_ns(record->begin, record->end, &report->time_ns);
+}
+
+/* Most bytes of transient tensors alive at once, each from its first access to its last. */
+static capu_status transient_peak(struct record *record, uint64_t *pages)
+{
+    int64_t live = 0;
+    int64_t most = 0;
+    capu_status status = reserve(&record->profile, &record->profile_capacity, record->op_count + 1,
+                                 sizeof(*record->profile));
+
+    if (status != CAPU_OK) {
+        return status;
+    }
+    memset(record->profile, 0, (record->op_count + 1) * sizeof(*record->profile));
+    for (size_t i = 0; i < record->tensor_count; i++) {
+        const struct record_tensor *tensor = &record->tensors[i];
+
+        if (!tensor->is_persistent) {
+            record->profile[tensor->first_op] += (int64_t)tensor->page_count;
+            record->profile[tensor->last_op + 1] -= (int64_t)tensor->page_count;
+        }
+    }
+    for (size_t i = 0; i < record->op_count; i++) {
+        live += record->profile[i];
+        most = live > most ? live : most;
+    }
+    *pages = (uint64_t)most;
+    return CAPU_OK;
+}
+
+/* The op that needs most pages sets the floor; the runner-up tells what splitting it can give. */
+static void find_floor(struct record *record)
+{
+    size_t most = 0;
+    size_t second = 0;
+
+    for (size_t i = 0; i < record->op_count; i++) {
+        const struct record_op *op = &record->ops[i];
+
+        if (op->page_count > most) {
+            second = most;
+            most = op->page_count;
+            record->report.floor_op = op->name;
+        } else if (op->page_count > second) {
+            second = op->page_count;
+        }
+    }
+    record->report.floor_bytes = (record->fixed_pages + most) * record->page_bytes;
+    record->report.next_floor_bytes = (record->fixed_pages + second) * record->page_bytes;
+}
+
+static capu_status list_evictions(struct record *record)
+{
+    capu_status status = reserve(&record->report_evictions, &record->report_eviction_capacity,
+                                 record->eviction_count, sizeof(*record->report_evictions));
+
+    if (status != CAPU_OK) {
+        return status;
+    }
+    for (size_t i = 0; i < record->eviction_count; i++) {
+        const struct record_eviction *from = &record->evictions[i];
+        const struct record_op *left =
+            from->evicted_op < record->op_count ? &record->ops[from->evicted_op] : NULL;
+        const struct record_op *back =
+            from->back_op < record->op_count ? &record->ops[from->back_op] : NULL;
+
+        record->report_evictions[i] = (capu_eviction){
+            .tensor = from->name,
+            .bytes = from->bytes,
+            .method = from->method,
+            .is_hidden = back != NULL && back->wait_ns == 0,
+            .evicted_access = left != NULL ? from->evicted_op : UINT64_MAX,
+            .evicted_op = left != NULL ? left->name : "",
+            .back_access = back != NULL ? from->back_op : UINT64_MAX,
+            .back_op = back != NULL ? back->name : "",
+            .in_trigger = back != NULL ? from->back_op : UINT64_MAX,
+            .wait_ns = back != NULL ? back->wait_ns : 0,
+        };
+    }
+    return CAPU_OK;
+}
+
+static capu_status complete(capu_context *context, struct record *record)
+{
+    capu_report *report = &record->report;
+    uint64_t transient_pages;
+    capu_status status = read_times(context, record);
+
+    if (status == CAPU_OK) {
+        status = transient_peak(record, &transient_pages);
+    }
+    if (status == CAPU_OK) {
+        status = list_evictions(record);
+    }
+    if (status != CAPU_OK) {
+        return status;
+    }
+    find_floor(record);
+    report->op_count = record->op_count;
+    report->access_count = record->access_count;
+    report->fixed_bytes = record->fixed_pages * record->page_bytes;
+    report->live_peak_bytes =
+        (record->fixed_pages + record->persistent_pages + transient_pages) * record->page_bytes;
+    report->evictions = record->report_evictions;
+    report->eviction_count = record->eviction_count;
+    record->state = RECORD_FINISHED;
+    return CAPU_OK;
+}
+
+/* Report line and trace, for the agent to write. */
+static capu_status publish(capu_context *context, struct record *record)
+{
+    capu_status status = CAPU_OK;
+
+    if (context->config.report_path != NULL) {
+        char *line = report_json(&record->report);
+
+        status = line != NULL ? agent_report(context->agent, line) : CAPU_NO_HOST_MEMORY;
+        context_check(context, status, "handing a report on");
+    }
+    if (status == CAPU_OK && context->config.trace_path != NULL &&
+        record->stamp == context->config.trace_iteration) {
+        size_t bytes;
+        char *text;
+
+        status = trace_record(context, record, &text, &bytes);
+        if (status == CAPU_OK) {
+            status = context_check(context, agent_trace(context->agent, text, bytes),
+                                   "handing a trace on");
+        }
+    }
+    return status;
+}
+
+static struct record *oldest_running(struct tracker *tracker)
+{
+    struct record *oldest = NULL;
+
+    for (size_t i = 0; i < RECORD_COUNT; i++) {
+        struct record *record = &tracker->records[i];
+
+        if (record->state == RECORD_RUNNING && (oldest == NULL || record->stamp < oldest->stamp)) {
+            oldest = record;
+        }
+    }
+    return oldest;
+}
+
+capu_status tracker_settle(capu_context *context)
+{
+    struct record *record = oldest_running(&context->tracker);
+
+    while (record != NULL && lane_is_past(record->end)) {
+        capu_status status = complete(context, record);
+
+        if (status != CAPU_OK) {
+            return context_check(context, status, "completing an iteration's report");
+        }
+        context->tracker.newest = record;
+        lane_retire(record->end);
+        status = publish(context, record);
+        if (status != CAPU_OK) {
+            return status;
+        }
+        record = oldest_running(&context->tracker);
+    }
+    return CAPU_OK;
+}

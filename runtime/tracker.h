@@ -1,0 +1,146 @@
+/*
+ * The tracker: what each iteration did.
+ *
+ * A record holds every op and access of one iteration, with versions, and every eviction. Three
+ * records go round: one open, one whose work is still running, one finished that reports are read
+ * from. Times are read from the compute lane's marks when an iteration has finished, so recording
+ * never waits. Arrays keep their capacity: a steady iteration allocates nothing.
+ *
+ * Owned by the context's thread.
+ */
+#ifndef CAPU_RUNTIME_TRACKER_H
+#define CAPU_RUNTIME_TRACKER_H
+
+#include "capuchin/op.h"
+#include "capuchin/report.h"
+#include "runtime/tensors.h"
+
+enum { RECORD_COUNT = 3 };
+
+struct record_op {
+    const char *name;
+    const char *segment; /* outermost, NULL: none */
+    size_t first_access;
+    size_t access_count;
+    bool is_replayable;
+    bool has_waited;   /* the host or the compute lane waited for memory before it */
+    size_t page_count; /* its operands' pages */
+    uint64_t start;    /* sequences of the compute lane's marks */
+    uint64_t end;
+    uint64_t ns;
+    uint64_t wait_ns; /* compute stood still before it, if has_waited */
+};
+
+struct record_access {
+    uint32_t tensor; /* index into tensors */
+    uint32_t role;
+    uint64_t version; /* that it read, or that it made */
+};
+
+struct record_tensor {
+    const char *name;
+    uint64_t bytes;    /* of its span; of the whole tensor if it has none */
+    size_t page_count; /* 0: always resident */
+    uint32_t kind;
+    uint32_t hint;
+    bool is_persistent;
+    size_t first_op;
+    size_t last_op;
+};
+
+struct record_eviction {
+    const char *name;
+    uint64_t bytes;
+    uint32_t method;
+    size_t evicted_op; /* SIZE_MAX: before its first access */
+    size_t back_op;    /* SIZE_MAX: not in this iteration */
+};
+
+/* Open: being written. Running: ended, its work is not known to be finished. Finished: complete. */
+enum record_state { RECORD_UNUSED, RECORD_OPEN, RECORD_RUNNING, RECORD_FINISHED };
+
+struct record {
+    enum record_state state;
+    uint64_t stamp; /* the iteration's number; tensor.record_stamp equals it for tensors in it */
+    const char *label;
+    struct lane_position begin;
+    struct lane_position end;
+
+    struct record_op *ops;
+    size_t op_count;
+    size_t op_capacity;
+    struct record_access *accesses;
+    size_t access_count;
+    size_t access_capacity;
+    struct record_tensor *tensors;
+    size_t tensor_count;
+    size_t tensor_capacity;
+    struct record_eviction *evictions;
+    size_t eviction_count;
+    size_t eviction_capacity;
+
+    size_t fixed_pages;        /* when the iteration ended */
+    uint64_t persistent_pages; /* of tensors with contents when it ended */
+    uint64_t page_bytes;
+
+    capu_report report; /* counters while it runs, complete when finished */
+    capu_eviction *report_evictions;
+    size_t report_eviction_capacity;
+    int64_t *profile; /* of the live peak, op_count + 1 */
+    size_t profile_capacity;
+};
+
+struct tracker {
+    struct record records[RECORD_COUNT];
+    struct record *open;   /* NULL outside an iteration */
+    struct record *newest; /* finished; NULL: none yet */
+    const char *segment;   /* outermost open one, NULL: none */
+    size_t segment_depth;
+};
+
+void tracker_finish(struct tracker *tracker);
+
+/* Opens a record. Pre: at most one is running. NO_HOST_MEMORY never. */
+struct record *tracker_open(capu_context *context, const char *label);
+
+/* Takes an open record back: the iteration did not begin. */
+void tracker_cancel(capu_context *context);
+
+/* Closes the open record behind the position `end`. */
+void tracker_close(capu_context *context, struct lane_position end);
+
+/* Completes every running record whose end is past: times, counters, report; hands them to the
+   agent. FILE errors are the agent's to tell. NO_HOST_MEMORY. */
+capu_status tracker_settle(capu_context *context);
+
+/* Makes room for one op with these accesses, so that recording it cannot fail. NO_HOST_MEMORY. */
+capu_status tracker_reserve(capu_context *context, size_t access_count);
+
+/* An op begins: opens its entry and returns its number; SIZE_MAX outside iterations. The op's
+   accesses follow, then its marks. Pre: tracker_reserve. */
+size_t tracker_op(capu_context *context, const char *name, bool is_replayable);
+void tracker_access(capu_context *context, struct tensor *tensor, uint32_t role);
+void tracker_marks(capu_context *context, size_t op, struct lane_position start,
+                   struct lane_position end);
+
+/* A tensor left (method), or the op about to be recorded brought it back. Outside iterations
+   nothing is recorded. */
+void tracker_evicted(capu_context *context, struct tensor *tensor, uint32_t method);
+void tracker_brought(capu_context *context, struct tensor *tensor, uint64_t copied_bytes);
+
+/* Adds to a counter of the open report; `counter` is a field of capu_report. */
+#define TRACKER_ADD(context_, counter_, amount_)                    \
+    do {                                                            \
+        if ((context_)->tracker.open != NULL) {                     \
+            (context_)->tracker.open->report.counter_ += (amount_); \
+        }                                                           \
+    } while (0)
+
+/* trace_record.c: the record as a trace, JSON lines in *text (malloc, the caller's). */
+capu_status trace_record(capu_context *context, const struct record *record, char **text,
+                         size_t *bytes);
+
+/* report_json.c: the report as one line, malloc, the caller's. NULL: host memory is full. */
+char *report_json(const capu_report *report);
+
+#endif

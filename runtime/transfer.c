@@ -1,0 +1,320 @@
+/*
+ * Moving bytes in and out by the user's order: capu_zero, capu_upload, capu_download, capu_copy.
+ *
+ * A range that covers several tensors is worked off tensor by tensor, so that filling or reading a
+ * blob never needs more room than its largest tensor.
+ */
+#include "runtime/internal.h"
+
+#include <string.h>
+
+/* Uploads go through staging memory in pieces of this size. */
+#define UPLOAD_PIECE ((uint64_t)8 << 20)
+
+/* The part of a range that lies in one tensor. */
+struct part {
+    struct tensor *tensor;
+    unsigned char *address;
+    uint64_t bytes;
+    uint64_t offset; /* of it in the range */
+};
+
+typedef capu_status (*part_function)(capu_context *context, const struct part *part, void *data);
+
+/* Whether the whole range lies in one allocation; `bytes` 0 becomes the rest of the tensor. */
+static capu_status check_range(capu_context *context, const char *call, const void *address,
+                               uint64_t *bytes, struct tensor **first)
+{
+    const struct allocation *allocation;
+    uint64_t left;
+    capu_status status = operands_find(context, address, call, first);
+
+    if (status != CAPU_OK) {
+        return status;
+    }
+    if (*bytes == 0) {
+        *bytes = (uint64_t)(tensor_end(*first) - (const unsigned char *)address);
+    }
+    allocation = (*first)->allocation;
+    left = allocation->bytes -
+           (uint64_t)((const unsigned char *)address - (unsigned char *)allocation->address);
+    if (*bytes > left) {
+        return context_fail(context, CAPU_OUT_OF_RANGE,
+                            "%s: %llu bytes at %p reach %llu bytes past the end of the allocation",
+                            call, (unsigned long long)*bytes, address,
+                            (unsigned long long)(*bytes - left));
+    }
+    return CAPU_OK;
+}
+
+/* Calls `work` for each tensor the range meets, in address order. */
+static capu_status for_each_part(capu_context *context, const char *call, const void *address,
+                                 uint64_t bytes, part_function work, void *data)
+{
+    struct part part = {.address = (unsigned char *)(uintptr_t)address};
+    struct tensor *tensor;
+    capu_status status = check_range(context, call, address, &bytes, &tensor);
+
+    while (status == CAPU_OK && part.offset < bytes) {
+        part.tensor = tensor;
+        part.bytes = (uint64_t)(tensor_end(tensor) - part.address);
+        if (part.bytes > bytes - part.offset) {
+            part.bytes = bytes - part.offset;
+        }
+        tensor = tensor->next;
+        status = work(context, &part, data);
+        part.address += part.bytes;
+        part.offset += part.bytes;
+    }
+    return status;
+}
+
+/* Begins an op of the library's own on one part. */
+static capu_status begin(capu_context *context, const char *name, const struct part *part,
+                         capu_role role, bool is_replayable)
+{
+    capu_operand operand = capu_operand_of(part->address, part->bytes, role);
+
+    return context->is_tracking ? operands_begin(context, name, &operand, 1, is_replayable)
+                                : CAPU_OK;
+}
+
+static capu_status end(capu_context *context)
+{
+    return context->is_tracking ? operands_end(context) : CAPU_OK;
+}
+
+static capu_status fill(capu_context *context, const void *from, const void *to)
+{
+    size_t bytes = (size_t)((const unsigned char *)to - (const unsigned char *)from);
+
+    if (bytes == 0) {
+        return CAPU_OK;
+    }
+    return context_check(
+        context,
+        device_fill(context->device, context->compute.stream, (void *)(uintptr_t)from, 0, bytes),
+        "filling device memory with zeros");
+}
+
+/* The tensor is known to be zero from here on; its always-resident ends are filled at once. */
+static capu_status make_known_zero(capu_context *context, struct tensor *tensor)
+{
+    unsigned char *span_end = (unsigned char *)tensor->span + tensor->span_bytes;
+    capu_status status = fill(context, tensor->address, tensor->span);
+
+    if (status == CAPU_OK) {
+        status = fill(context, span_end, tensor_end(tensor));
+    }
+    if (status == CAPU_OK && tensor->span_bytes != tensor->bytes) {
+        status = context_check(context, lane_mark(&context->compute, &tensor->used),
+                               "marking the compute stream");
+    }
+    if (status != CAPU_OK) {
+        return status;
+    }
+    pager_drop_host_copy(context, tensor);
+    tensor->version++;
+    tensor->on_device = false;
+    tensor->is_zero = true;
+    contents_define(context, tensor);
+    pager_touch(context, tensor);
+    return CAPU_OK;
+}
+
+static capu_status zero_part(capu_context *context, const struct part *part, void *data)
+{
+    capu_status status;
+
+    (void)data;
+    if (context->is_paging && tensor_is_managed(part->tensor) &&
+        part->bytes == part->tensor->bytes) {
+        return make_known_zero(context, part->tensor);
+    }
+    status = begin(context, "capu_zero", part, CAPU_WRITE, true);
+    if (status == CAPU_OK) {
+        status = fill(context, part->address, part->address + part->bytes);
+    }
+    return status != CAPU_OK ? status : end(context);
+}
+
+capu_status capu_zero(capu_context *context, void *address, size_t bytes)
+{
+    capu_status status = context_ready(context, "capu_zero");
+
+    return status != CAPU_OK ? status
+                             : for_each_part(context, "capu_zero", address, bytes, zero_part, NULL);
+}
+
+/* Copies the source into staging memory and from there on the compute stream, piece by piece. */
+static capu_status send(capu_context *context, unsigned char *to, const unsigned char *from,
+                        uint64_t bytes)
+{
+    capu_status status = CAPU_OK;
+
+    while (bytes > 0 && status == CAPU_OK) {
+        uint64_t now = bytes < UPLOAD_PIECE ? bytes : UPLOAD_PIECE;
+        void *staged;
+
+        status = context_stage(context, now, &staged);
+        if (status == CAPU_OK) {
+            memcpy(staged, from, now);
+            status = context_check(
+                context, device_copy_in(context->device, context->compute.stream, to, staged, now),
+                "uploading");
+        }
+        to += now;
+        from += now;
+        bytes -= now;
+    }
+    return status;
+}
+
+static capu_status upload_part(capu_context *context, const struct part *part, void *data)
+{
+    capu_status status = begin(context, "capu_upload", part, CAPU_WRITE, false);
+
+    if (status == CAPU_OK) {
+        status =
+            send(context, part->address, (const unsigned char *)data + part->offset, part->bytes);
+    }
+    return status != CAPU_OK ? status : end(context);
+}
+
+/* What uploads, downloads and copies check alike. */
+static capu_status check_transfer(capu_context *context, const char *call, const void *to,
+                                  const void *from, size_t bytes)
+{
+    capu_status status = context_ready(context, call);
+
+    if (status != CAPU_OK) {
+        return status;
+    }
+    if (bytes == 0) {
+        return context_fail(context, CAPU_ZERO_BYTES, "%s of zero bytes", call);
+    }
+    if (to == NULL || from == NULL) {
+        return context_fail(context, CAPU_INVALID, "%s: no address was given", call);
+    }
+    return CAPU_OK;
+}
+
+capu_status capu_upload(capu_context *context, void *to, const void *from, size_t bytes)
+{
+    capu_status status = check_transfer(context, "capu_upload", to, from, bytes);
+
+    return status != CAPU_OK ? status
+                             : for_each_part(context, "capu_upload", to, bytes, upload_part,
+                                             (void *)(uintptr_t)from);
+}
+
+/* Whether the tensor can be read without bringing it back: it is out, whole, with a host copy. */
+static bool is_readable_on_host(const struct tensor *tensor)
+{
+    return tensor->is_defined && !tensor->on_device && (tensor->on_host || tensor->is_zero) &&
+           tensor->span_bytes == tensor->bytes;
+}
+
+/* Reads a part from the tensor's host copy, which lies in one extent or several. */
+static void read_extents(const struct part *part, unsigned char *to)
+{
+    const struct host_block *block = &part->tensor->host;
+    uint64_t skip = (uint64_t)(part->address - (unsigned char *)part->tensor->address);
+    uint64_t left = part->bytes;
+
+    for (size_t i = 0; i < block->extent_count && left > 0; i++) {
+        const struct host_extent *extent = i == 0 ? &block->first : &block->more[i - 1];
+        uint64_t here = extent->bytes > skip ? extent->bytes - skip : 0;
+
+        here = here < left ? here : left;
+        memcpy(to, (const unsigned char *)extent->address + skip, here);
+        skip = here > 0 ? 0 : skip - extent->bytes;
+        to += here;
+        left -= here;
+    }
+}
+
+static capu_status read_on_host(capu_context *context, const struct part *part, unsigned char *to)
+{
+    struct lane_position now;
+    capu_status status = lane_wait(part->tensor->left);
+    size_t op;
+
+    if (status == CAPU_OK) {
+        status = lane_mark(&context->compute, &now);
+    }
+    if (status == CAPU_OK && tracker_reserve(context, 1) != CAPU_OK) {
+        status = CAPU_NO_HOST_MEMORY;
+    }
+    if (status != CAPU_OK) {
+        return context_check(context, status, "reading a host copy");
+    }
+    if (part->tensor->is_zero) {
+        memset(to, 0, part->bytes);
+    } else {
+        read_extents(part, to);
+    }
+    context->pager.has_waited = false;
+    op = tracker_op(context, "capu_download", false);
+    tracker_access(context, part->tensor, CAPU_READ);
+    tracker_marks(context, op, now, now);
+    return CAPU_OK;
+}
+
+static capu_status download_part(capu_context *context, const struct part *part, void *data)
+{
+    unsigned char *to = (unsigned char *)data + part->offset;
+    capu_status status;
+
+    if (is_readable_on_host(part->tensor)) {
+        return read_on_host(context, part, to);
+    }
+    status = begin(context, "capu_download", part, CAPU_READ, false);
+    if (status == CAPU_OK) {
+        status = context_check(context,
+                               device_copy_out(context->device, context->compute.stream, to,
+                                               part->address, part->bytes),
+                               "downloading");
+    }
+    if (status == CAPU_OK) {
+        status = end(context);
+    }
+    return status;
+}
+
+capu_status capu_download(capu_context *context, void *to, const void *from, size_t bytes)
+{
+    capu_status status = check_transfer(context, "capu_download", to, from, bytes);
+
+    if (status == CAPU_OK) {
+        status = for_each_part(context, "capu_download", from, bytes, download_part, to);
+    }
+    if (status == CAPU_OK) {
+        status =
+            context_check(context, lane_synchronize(&context->compute), "waiting for a download");
+    }
+    return status;
+}
+
+capu_status capu_copy(capu_context *context, void *to, const void *from, size_t bytes)
+{
+    capu_operand list[2] = {capu_operand_of(from, bytes, CAPU_READ),
+                            capu_operand_of(to, bytes, CAPU_WRITE)};
+    capu_status status = check_transfer(context, "capu_copy", to, from, bytes);
+
+    if (status != CAPU_OK) {
+        return status;
+    }
+    if ((uintptr_t)to < (uintptr_t)from + bytes && (uintptr_t)from < (uintptr_t)to + bytes) {
+        return context_fail(context, CAPU_INVALID, "capu_copy: the ranges overlap");
+    }
+    if (context->is_tracking) {
+        status = operands_begin(context, "capu_copy", list, 2, true);
+    }
+    if (status == CAPU_OK) {
+        status = context_check(
+            context, device_copy_within(context->device, context->compute.stream, to, from, bytes),
+            "copying device memory");
+    }
+    return status != CAPU_OK ? status : end(context);
+}

@@ -1,0 +1,77 @@
+/* Checks the invariants of a context's memory, for tests: see tensors.h and pager.h. */
+#include "runtime/internal.h"
+
+struct check {
+    capu_context *context;
+    const char *what;
+    size_t mapped_pages;
+    uint64_t persistent_pages;
+};
+
+static void expect(struct check *check, bool holds, const char *what)
+{
+    if (!holds && check->what == NULL) {
+        check->what = what;
+    }
+}
+
+static void check_tensor(struct tensor *tensor, void *data)
+{
+    struct check *check = data;
+    const struct pager *pager = &check->context->pager;
+    const struct tensor_list *list = tensor->residency.list;
+    bool is_managed = tensor_is_managed(tensor);
+    bool has_bytes = tensor->is_defined && !tensor->is_zero;
+
+    expect(check, !tensor->allocation->is_freed, "a freed tensor can be found");
+    expect(check, tensor->on_host == (tensor->host.extent_count > 0), "a host block without copy");
+    expect(check, !tensor->on_host || has_bytes, "a host copy of nothing");
+    expect(check, !tensor->on_device || tensor->is_mapped, "contents on pages it does not have");
+    expect(check, tensor->departure == NULL || tensor->is_mapped, "leaving without pages");
+    expect(check, (tensor->contents.list != NULL) == tensor->is_defined, "contents without list");
+    if (check->context->is_paging) {
+        expect(check, !has_bytes || !is_managed || tensor->on_device || tensor->on_host,
+               "contents are lost");
+        expect(check, (list != NULL) == (tensor->is_mapped && tensor->departure == NULL),
+               "a resident tensor is in no list, or another is in one");
+        expect(check, list != &pager->clean || (has_bytes && tensor->on_host),
+               "a tensor in the clean list has no host copy");
+        expect(check, list != &pager->empty || !has_bytes, "the empty list has contents");
+        expect(check, list != &pager->dirty || (has_bytes && !tensor->on_host),
+               "a tensor in the dirty list is clean");
+    }
+    check->mapped_pages += tensor->is_mapped ? tensor->page_count : 0;
+    if (tensor->is_defined && tensor->is_persistent) {
+        check->persistent_pages += tensor->page_count;
+    }
+}
+
+/* Pages of freed allocations that are still on their way out. */
+static size_t buried_pages(const struct departure_queue *queue)
+{
+    size_t count = 0;
+
+    for (const struct departure *at = queue->head; at != NULL; at = at->next) {
+        count += at->allocation != NULL ? at->page_count : 0;
+    }
+    return count;
+}
+
+bool context_validate(capu_context *context, const char **what)
+{
+    struct check check = {.context = context};
+    size_t out;
+
+    if (!pages_validate(context->pages, what) || !ranges_validate(context->ranges, what) ||
+        !slabs_validate(context->slabs, what) || !host_arena_validate(context->arena, what)) {
+        return false;
+    }
+    tensors_each(&context->tensors, check_tensor, &check);
+    out = check.mapped_pages + context_fixed_pages(context) +
+          buried_pages(&context->pager.leaving) + buried_pages(&context->pager.copying);
+    expect(&check, out == pages_out(context->pages), "pages are lost or counted twice");
+    expect(&check, pages_out(context->pages) <= pages_limit(context->pages), "over the budget");
+    expect(&check, check.persistent_pages == context->persistent_pages, "persistent pages");
+    *what = check.what;
+    return check.what == NULL;
+}
