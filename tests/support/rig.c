@@ -1,0 +1,88 @@
+/* Contexts for tests, see rig.h. */
+#include "tests/support/rig.h"
+
+#include "device/adaptor_count.h"
+#include "device/adaptor_delay.h"
+#include "device/adaptor_fault.h"
+#include "runtime/config.h"
+
+#include <check.h>
+#include <string.h>
+
+enum { DEFAULT_BUDGET_PAGES = 1024, LONGEST_DELAY_NS = 200000 };
+
+static struct device *create_device(const struct rig_options *options, uint64_t budget)
+{
+    struct device_options device = {.memory_bytes = budget, .page_bytes = RIG_PAGE};
+    struct device *created = NULL;
+    char text[256] = "";
+    capu_status status = options->is_sim
+                             ? sim_device_create(&device, &created, text, sizeof(text))
+                             : host_device_create(&device, &created, text, sizeof(text));
+
+    ck_assert_msg(status == CAPU_OK, "device: %s", text);
+    return created;
+}
+
+void rig_init(struct rig *rig, const struct rig_options *options)
+{
+    uint64_t pages = options->budget_pages > 0 ? options->budget_pages : DEFAULT_BUDGET_PAGES;
+    capu_config config = CAPU_CONFIG_INIT;
+    struct device *device = create_device(options, pages * RIG_PAGE);
+    capu_config complete;
+    char text[512] = "";
+    capu_status status;
+
+    memset(rig, 0, sizeof(*rig));
+    if (options->delay_seed != 0) {
+        struct adaptor_delay_plan plan = {
+            .seed = options->delay_seed, .longest_ns = LONGEST_DELAY_NS, .one_in = 8};
+
+        ck_assert_int_eq(adaptor_delay_create(device, &plan, &device), CAPU_OK);
+    }
+    if (options->has_faults) {
+        ck_assert_int_eq(adaptor_fault_create(device, &device), CAPU_OK);
+        rig->faults = device;
+    }
+    ck_assert_int_eq(adaptor_count_create(device, &device), CAPU_OK);
+    rig->count = device;
+    config.mode = options->mode;
+    config.strict = options->strict;
+    config.clear_fresh = options->clear_fresh;
+    config.budget_bytes = pages * RIG_PAGE;
+    config.host_budget_bytes = options->host_budget_bytes;
+    config.report_path = options->report_path;
+    config.trace_path = options->trace_path;
+    config.trace_iteration = options->trace_iteration;
+    status = config_resolve(&config, &complete, text, sizeof(text));
+    ck_assert_msg(status == CAPU_OK, "config: %s", text);
+    status = context_create_on(device, &complete, &rig->context, text, sizeof(text));
+    ck_assert_msg(status == CAPU_OK, "context: %s: %s", capu_status_name(status), text);
+}
+
+uint64_t rig_pages(const struct rig *rig)
+{
+    struct adaptor_counts counts;
+
+    adaptor_count_read(rig->count, &counts);
+    return counts.pages_peak;
+}
+
+void rig_check(const struct rig *rig)
+{
+    const capu_config *config = capu_context_config(rig->context);
+    struct adaptor_counts counts;
+    const char *what = "";
+
+    ck_assert_msg(context_validate(rig->context, &what), "the books are wrong: %s", what);
+    adaptor_count_read(rig->count, &counts);
+    ck_assert_uint_le(counts.pages_peak * RIG_PAGE, config->budget_bytes);
+    ck_assert_uint_le(counts.mapped_bytes_peak, config->budget_bytes);
+}
+
+void rig_finish(struct rig *rig)
+{
+    rig_check(rig);
+    capu_context_destroy(rig->context);
+    memset(rig, 0, sizeof(*rig));
+}

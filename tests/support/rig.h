@@ -1,0 +1,57 @@
+/*
+ * A context on a host device behind adaptors, as most tests of the runtime want it: small pages, a
+ * small budget, and the budget checked at the device table by counting pages there.
+ */
+#ifndef CAPU_TESTS_SUPPORT_RIG_H
+#define CAPU_TESTS_SUPPORT_RIG_H
+
+#include "device/device.h"
+#include "runtime/internal.h"
+
+#include <stdbool.h>
+
+#define RIG_PAGE ((uint64_t)4096)
+
+struct rig_options {
+    uint64_t budget_pages;      /* 0: 1024 */
+    uint64_t host_budget_bytes; /* 0: none */
+    uint32_t mode;              /* 0: passive */
+    bool strict;
+    bool clear_fresh;
+    bool is_sim;
+    const char *report_path;
+    const char *trace_path;
+    uint64_t trace_iteration;
+    uint64_t delay_seed; /* not 0: random delays in the streams */
+    bool has_faults;     /* a fault adaptor is put around everything, quiet at first */
+};
+
+struct rig {
+    capu_context *context;
+    struct device *count; /* adaptors, outermost last; NULL: not there */
+    struct device *faults;
+};
+
+/* Creates the context, or fails the running test. */
+void rig_init(struct rig *rig, const struct rig_options *options);
+
+/* Destroys the context, having checked its books and that no page was left mapped beyond the
+ * budget. */
+void rig_finish(struct rig *rig);
+
+/* Fails the running test if the context's books are wrong, or the device holds more than the
+ * budget. */
+void rig_check(const struct rig *rig);
+
+/* Pages created at the device table: now and at most. */
+uint64_t rig_pages(const struct rig *rig);
+
+/* Fails the running test unless the status is OK; shows the context's error. */
+#define RIG_OK(rig_, call_)                                                                \
+    do {                                                                                   \
+        capu_status status_ = (call_);                                                     \
+        ck_assert_msg(status_ == CAPU_OK, "%s: %s: %s", #call_, capu_status_name(status_), \
+                      capu_last_error((rig_)->context));                                   \
+    } while (0)
+
+#endif
