@@ -1,0 +1,221 @@
+/* The host device's own: page size, mappings, throttle, many pages. */
+#include "device/host.h"
+#include "tests/support/suite.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define KIB ((uint64_t)1 << 10)
+#define MIB ((uint64_t)1 << 20)
+#define GIB ((uint64_t)1 << 30)
+#define CHECK_OK(call) ck_assert_int_eq((call), CAPU_OK)
+
+static const struct host_machine machine = {
+    .memory_bytes = 256 * GIB, .page_bytes = 4 * KIB, .mapping_count = 65530};
+
+static uint64_t chosen_page(uint64_t memory_bytes)
+{
+    struct device_options options = {.memory_bytes = memory_bytes};
+
+    CHECK_OK(host_options_complete(&machine, &options, NULL, 0));
+    ck_assert_uint_le(options.memory_bytes / options.page_bytes, host_mapping_limit(&machine) / 2);
+    return options.page_bytes;
+}
+
+START_TEST(the_page_grows_with_the_memory)
+{
+    struct device_options options = {0};
+
+    ck_assert_uint_eq(host_mapping_limit(&machine), 65530 - 4096);
+    ck_assert_uint_eq(chosen_page(64 * KIB), 64 * KIB);
+    ck_assert_uint_eq(chosen_page(1 * GIB), 64 * KIB);
+    /* 30,717 pages of 64 KiB are the most. */
+    ck_assert_uint_eq(chosen_page(30717 * 64 * KIB), 64 * KIB);
+    ck_assert_uint_eq(chosen_page(30718 * 64 * KIB), 128 * KIB);
+    ck_assert_uint_eq(chosen_page(16 * GIB), 1 * MIB);
+    CHECK_OK(host_options_complete(&machine, &options, NULL, 0));
+    ck_assert_uint_eq(options.memory_bytes, 256 * GIB);
+    ck_assert_uint_eq(options.page_bytes, 16 * MIB);
+}
+END_TEST
+
+START_TEST(wrong_options_are_named)
+{
+    struct device_options options = {.memory_bytes = 8 * GIB, .page_bytes = 64 * KIB};
+    char text[256] = "";
+
+    ck_assert_int_eq(host_options_complete(&machine, &options, text, sizeof(text)),
+                     CAPU_NO_ADDRESS_SPACE);
+    ck_assert_ptr_nonnull(strstr(text, "65536"));
+    ck_assert_ptr_nonnull(strstr(text, "8589934592"));
+    ck_assert_ptr_nonnull(strstr(text, "65530"));
+    options.page_bytes = 3 * 64 * KIB;
+    ck_assert_int_eq(host_options_complete(&machine, &options, text, sizeof(text)), CAPU_INVALID);
+    options.page_bytes = 2 * KIB;
+    ck_assert_int_eq(host_options_complete(&machine, &options, NULL, 0), CAPU_INVALID);
+    options.page_bytes = 0;
+    options.memory_bytes = 257 * GIB;
+    ck_assert_int_eq(host_options_complete(&machine, &options, text, sizeof(text)),
+                     CAPU_OVER_BUDGET);
+    options.memory_bytes = 64 * KIB - 1;
+    ck_assert_int_eq(host_options_complete(&machine, &options, text, sizeof(text)),
+                     CAPU_OVER_BUDGET);
+    ck_assert_ptr_nonnull(strstr(text, "less than one page"));
+    ck_assert_uint_eq(options.memory_bytes, 64 * KIB - 1);
+}
+END_TEST
+
+static struct device *make(uint64_t memory_bytes, uint64_t bytes_per_s)
+{
+    const struct device_options options = {.memory_bytes = memory_bytes,
+                                           .page_bytes = 64 * KIB,
+                                           .d2h_bytes_per_s = bytes_per_s,
+                                           .h2d_bytes_per_s = bytes_per_s};
+    struct device *device = NULL;
+
+    CHECK_OK(host_device_create(&options, &device, NULL, 0));
+    return device;
+}
+
+/* What the kernel says: mappings that meet [address, address + bytes). */
+static size_t kernel_mappings(const char *address, uint64_t bytes)
+{
+    FILE *maps = fopen("/proc/self/maps", "re");
+    char line[512];
+    size_t count = 0;
+
+    ck_assert_ptr_nonnull(maps);
+    while (fgets(line, sizeof(line), maps) != NULL) {
+        unsigned long start;
+        unsigned long end;
+
+        if (sscanf(line, "%lx-%lx ", &start, &end) == 2 && start < (uintptr_t)address + bytes &&
+            end > (uintptr_t)address) {
+            count++;
+        }
+    }
+    fclose(maps);
+    return count;
+}
+
+#define SLOTS 64
+
+/* Whatever is mapped and unmapped, the kernel never needs more mappings than were counted. */
+START_TEST(mappings_are_counted_at_their_most)
+{
+    struct device *device = make(SLOTS * 64 * KIB, 0);
+    const struct host_device *host = host_of(device);
+    device_page pages[SLOTS];
+    size_t mapped[SLOTS] = {0}; /* pages of the mapping that begins there */
+    uint64_t random = 7;
+    void *range = NULL;
+    uint64_t bytes = SLOTS * 64 * KIB;
+
+    for (int index = 0; index < SLOTS; index++) {
+        CHECK_OK(device_page_create(device, &pages[index]));
+    }
+    CHECK_OK(device_range_reserve(device, bytes, &range));
+    ck_assert_uint_eq(host->mapping_count, 1);
+    for (int round = 0; round < 3000; round++) {
+        size_t slot = (random = random * 6364136223846793005u + 1442695040888963407u) >> 58;
+        size_t count = 1 + (random >> 40) % 4;
+        char *address = (char *)range + slot * 64 * KIB;
+
+        if (mapped[slot] > 0) {
+            CHECK_OK(device_unmap(device, address, mapped[slot]));
+            mapped[slot] = 0;
+        } else if (slot + count <= SLOTS &&
+                   device_map(device, address, pages + (random >> 30) % (SLOTS - 4), count) ==
+                       CAPU_OK) {
+            mapped[slot] = count;
+        }
+        if (round % 10 == 0) {
+            ck_assert_uint_le(kernel_mappings(range, bytes), host->mapping_count);
+        }
+    }
+    for (size_t slot = 0; slot < SLOTS; slot++) {
+        if (mapped[slot] > 0) {
+            CHECK_OK(device_unmap(device, (char *)range + slot * 64 * KIB, mapped[slot]));
+        }
+    }
+    ck_assert_uint_eq(host->mapping_count, 1);
+    device_range_release(device, range, bytes);
+    ck_assert_uint_eq(host->mapping_count, 0);
+    device_destroy(device);
+}
+END_TEST
+
+START_TEST(mappings_are_refused_below_the_limit)
+{
+    struct device *device = make(SLOTS * 64 * KIB, 0);
+    device_page pages[SLOTS];
+    device_page scattered[SLOTS];
+    void *range = NULL;
+    void *untouched = NULL;
+
+    for (int index = 0; index < SLOTS; index++) {
+        CHECK_OK(device_page_create(device, &pages[index]));
+        ck_assert_uint_eq(pages[index], (uint64_t)index); /* low and contiguous */
+        scattered[SLOTS - 1 - index] = pages[index];
+    }
+    CHECK_OK(device_range_reserve(device, SLOTS * 64 * KIB, &range));
+    host_of(device)->mapping_limit = 20;
+    /* Backwards every page is a mapping; forwards all are one. */
+    ck_assert_int_eq(device_map(device, range, scattered, SLOTS), CAPU_NO_ADDRESS_SPACE);
+    CHECK_OK(device_map(device, range, scattered, 18));
+    ck_assert_uint_eq(host_of(device)->mapping_count, 20);
+    ck_assert_int_eq(device_range_reserve(device, 64 * KIB, &untouched), CAPU_NO_ADDRESS_SPACE);
+    ck_assert_ptr_null(untouched);
+    CHECK_OK(device_unmap(device, range, 18));
+    CHECK_OK(device_map(device, range, pages, SLOTS));
+    ck_assert_uint_eq(host_of(device)->mapping_count, 3);
+    device_destroy(device);
+}
+END_TEST
+
+/* 1 MiB at 20 MiB/s takes 50 ms; two copies of one direction queue up on whatever streams. */
+START_TEST(the_link_has_its_rate)
+{
+    struct device *device = make(2 * MIB, 20 * MIB);
+    device_page pages[32];
+    void *range = NULL;
+    void *memory = NULL;
+    capu_stream streams[2];
+    uint64_t start;
+
+    for (int index = 0; index < 32; index++) {
+        CHECK_OK(device_page_create(device, &pages[index]));
+    }
+    CHECK_OK(device_range_reserve(device, 2 * MIB, &range));
+    CHECK_OK(device_map(device, range, pages, 32));
+    CHECK_OK(device_host_alloc(device, 2 * MIB, &memory));
+    CHECK_OK(device_stream_create(device, DEVICE_D2H, &streams[0]));
+    CHECK_OK(device_stream_create(device, DEVICE_COMPUTE, &streams[1]));
+    start = device_now_ns(device);
+    CHECK_OK(device_copy_out(device, streams[0], memory, range, MIB));
+    CHECK_OK(device_copy_out(device, streams[1], (char *)memory + MIB, range, MIB));
+    CHECK_OK(device_stream_synchronize(device, streams[0]));
+    CHECK_OK(device_stream_synchronize(device, streams[1]));
+    ck_assert_uint_ge(device_now_ns(device) - start, 100000000);
+    start = device_now_ns(device);
+    CHECK_OK(device_copy_in(device, streams[0], range, memory, MIB));
+    CHECK_OK(device_stream_synchronize(device, streams[0]));
+    ck_assert_uint_ge(device_now_ns(device) - start, 50000000);
+    ck_assert_uint_eq(device->capabilities.d2h_bytes_per_s, 20 * MIB);
+    device_destroy(device);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("host");
+    TCase *tcase = tcase_create("host");
+
+    tcase_add_test(tcase, the_page_grows_with_the_memory);
+    tcase_add_test(tcase, wrong_options_are_named);
+    tcase_add_test(tcase, mappings_are_counted_at_their_most);
+    tcase_add_test(tcase, mappings_are_refused_below_the_limit);
+    tcase_add_test(tcase, the_link_has_its_rate);
+    suite_add_tcase(suite, tcase);
+    return suite_run(suite);
+}

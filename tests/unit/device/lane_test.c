@@ -1,0 +1,170 @@
+/* Lanes: the ring, its growth and reuse, and what positions say. On the sim, where time is exact.
+ */
+#include "device/adaptor_count.h"
+#include "device/lane.h"
+#include "device/sim.h"
+#include "tests/support/suite.h"
+
+#define CHECK_OK(call) ck_assert_int_eq((call), CAPU_OK)
+
+static struct device *sim;
+static struct device *device; /* counts */
+static struct lane timed;
+static struct lane plain;
+
+static void set_up(void)
+{
+    CHECK_OK(sim_device_create(NULL, &sim, NULL, 0));
+    CHECK_OK(adaptor_count_create(sim, &device));
+    CHECK_OK(lane_init(&timed, device, DEVICE_COMPUTE, NULL, true));
+    CHECK_OK(lane_init(&plain, device, DEVICE_D2H, NULL, false));
+}
+
+static void tear_down(void)
+{
+    lane_finish(&timed);
+    lane_finish(&plain);
+    device_destroy(device);
+}
+
+static struct lane_position run_and_mark(struct lane *lane, uint64_t ns)
+{
+    const struct device_work work = {.name = "op", .duration_ns = ns};
+    struct lane_position position = {0};
+
+    CHECK_OK(device_run(device, lane->stream, &work));
+    CHECK_OK(lane_mark(lane, &position));
+    return position;
+}
+
+static uint64_t events_created(void)
+{
+    struct adaptor_counts counts;
+
+    adaptor_count_read(device, &counts);
+    return counts.slots[ADAPTOR_EVENT_CREATE].calls;
+}
+
+START_TEST(marks_outlive_growth)
+{
+    struct lane_position marks[500];
+    uint64_t ns = 0;
+
+    for (uint64_t index = 0; index < 500; index++) {
+        marks[index] = run_and_mark(&timed, index + 1);
+        ck_assert_uint_eq(marks[index].sequence, index + 1);
+    }
+    ck_assert(!lane_is_past(marks[0]));
+    CHECK_OK(lane_wait(marks[250]));
+    ck_assert(lane_is_past(marks[0]));
+    ck_assert(lane_is_past(marks[250]));
+    ck_assert(!lane_is_past(marks[251]));
+    ck_assert_int_eq(lane_elapsed_ns(marks[0], marks[499], &ns), CAPU_NOT_READY);
+    CHECK_OK(lane_synchronize(&timed));
+    for (uint64_t index = 1; index < 500; index++) {
+        CHECK_OK(lane_elapsed_ns(marks[index - 1], marks[index], &ns));
+        ck_assert_uint_eq(ns, index + 1);
+    }
+    CHECK_OK(lane_elapsed_ns(marks[9], marks[3], &ns));
+    ck_assert_uint_eq(ns, 0);
+    lane_retire(marks[100]);
+    ck_assert_int_eq(lane_elapsed_ns(marks[100], marks[200], &ns), CAPU_INVALID);
+    CHECK_OK(lane_elapsed_ns(marks[101], marks[102], &ns));
+    ck_assert(lane_is_past(marks[50]));
+    CHECK_OK(lane_wait(marks[50]));
+}
+END_TEST
+
+START_TEST(a_steady_lane_creates_no_events)
+{
+    uint64_t before;
+
+    for (int round = 0; round < 100; round++) {
+        struct lane_position mark = run_and_mark(&timed, 1);
+
+        CHECK_OK(lane_wait(mark));
+        lane_retire(mark);
+    }
+    for (int round = 0; round < 100; round++) {
+        CHECK_OK(lane_wait(run_and_mark(&plain, 1))); /* nobody retires */
+    }
+    before = events_created();
+    for (int round = 0; round < 1000; round++) {
+        struct lane_position mark = run_and_mark(&timed, 1);
+
+        CHECK_OK(lane_wait(mark));
+        lane_retire(mark);
+        CHECK_OK(lane_wait(run_and_mark(&plain, 1)));
+    }
+    ck_assert_uint_eq(events_created(), before);
+    ck_assert_uint_le(before, 2 * 64);
+    /* What nobody has waited for needs a place. */
+    for (int round = 0; round < 200; round++) {
+        (void)run_and_mark(&plain, 1);
+    }
+    ck_assert_uint_gt(events_created(), before);
+}
+END_TEST
+
+START_TEST(lanes_follow_positions)
+{
+    const struct lane_position never = {0};
+    struct lane_position mark = run_and_mark(&timed, 1000);
+    struct lane_position followed;
+
+    ck_assert(lane_is_past(never));
+    CHECK_OK(lane_wait(never));
+    CHECK_OK(lane_follow(&plain, never));
+    CHECK_OK(lane_follow(&timed, mark)); /* its own */
+    CHECK_OK(lane_follow(&plain, mark));
+    followed = run_and_mark(&plain, 10);
+    CHECK_OK(lane_wait(followed));
+    ck_assert_uint_eq(device_now_ns(device), 1010);
+    ck_assert(lane_is_past(mark));
+}
+END_TEST
+
+START_TEST(the_callers_stream_stays)
+{
+    struct lane borrowed;
+    capu_stream stream = NULL;
+
+    CHECK_OK(device_stream_create(device, DEVICE_COMPUTE, &stream));
+    CHECK_OK(lane_init(&borrowed, device, DEVICE_COMPUTE, stream, false));
+    (void)run_and_mark(&borrowed, 5);
+    lane_finish(&borrowed);
+    lane_finish(&borrowed);
+    CHECK_OK(device_stream_synchronize(device, stream));
+    device_stream_destroy(device, stream);
+}
+END_TEST
+
+START_TEST(a_failed_device_counts_as_past)
+{
+    struct lane_position mark = run_and_mark(&timed, 1000);
+    struct lane_position untouched = {0};
+
+    ck_assert(!lane_is_past(mark));
+    ck_assert(sim_device_fail(sim, "op"));
+    ck_assert(lane_is_past(mark));
+    ck_assert_int_eq(lane_wait(mark), CAPU_OP_FAILED);
+    ck_assert_int_eq(lane_mark(&timed, &untouched), CAPU_OP_FAILED);
+    ck_assert_ptr_null(untouched.lane);
+    ck_assert_int_eq(lane_synchronize(&timed), CAPU_OP_FAILED);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("lane");
+    TCase *tcase = tcase_create("lane");
+
+    tcase_add_checked_fixture(tcase, set_up, tear_down);
+    tcase_add_test(tcase, marks_outlive_growth);
+    tcase_add_test(tcase, a_steady_lane_creates_no_events);
+    tcase_add_test(tcase, lanes_follow_positions);
+    tcase_add_test(tcase, the_callers_stream_stays);
+    tcase_add_test(tcase, a_failed_device_counts_as_past);
+    suite_add_tcase(suite, tcase);
+    return suite_run(suite);
+}
