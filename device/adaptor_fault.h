@@ -17,8 +17,9 @@ struct adaptor_fault_plan {
     uint64_t seed;
     capu_status status; /* what the call answers */
     bool is_lasting;    /* all later ones fail too */
-    /* Only for copies, fills and runs, on host and sim: the call succeeds, and the device fails
-       when the stream gets there (sim: at once). `status` is then in the failure's text. */
+    /* Only for copies, fills and runs, on host and sim: the work before the call's own fails when
+       the stream gets there (sim: at once), and the device with it. The call answers OK, or the
+       failure if the stream was faster. On host `status` is in the failure's text. */
     bool in_flight;
 };
 

@@ -1,0 +1,180 @@
+/* The books of pages, ranges and host memory, against plain arrays. */
+#include "device/books.h"
+#include "tests/support/suite.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#define CHECK_OK(call) ck_assert_int_eq((call), CAPU_OK)
+#define PAGE ((uint64_t)65536)
+
+static uint64_t next(uint64_t *random)
+{
+    *random = *random * 6364136223846793005u + 1442695040888963407u;
+    return *random >> 33;
+}
+
+START_TEST(the_lowest_free_page_comes_first)
+{
+    enum { LIMIT = 300 };
+    struct page_numbers numbers;
+    bool exists[LIMIT] = {false};
+    uint64_t count = 0;
+    uint64_t random = 3;
+    uint64_t number = 0;
+
+    page_numbers_init(&numbers, LIMIT);
+    for (int round = 0; round < 20000; round++) {
+        uint64_t victim = next(&random) % LIMIT;
+
+        if (next(&random) % 2 == 0) {
+            page_numbers_give(&numbers, victim); /* also what does not exist */
+            count -= exists[victim] ? 1 : 0;
+            exists[victim] = false;
+        } else if (count == LIMIT) {
+            ck_assert_int_eq(page_numbers_take(&numbers, &number), CAPU_OVER_BUDGET);
+        } else {
+            uint64_t lowest = 0;
+
+            while (exists[lowest]) {
+                lowest++;
+            }
+            CHECK_OK(page_numbers_take(&numbers, &number));
+            ck_assert_uint_eq(number, lowest);
+            exists[lowest] = true;
+            count++;
+        }
+        ck_assert_uint_eq(numbers.count, count);
+        ck_assert_int_eq(page_numbers_has(&numbers, victim), exists[victim]);
+    }
+    ck_assert(!page_numbers_has(&numbers, UINT64_MAX));
+    page_numbers_finish(&numbers);
+}
+END_TEST
+
+/* Ranges of 4 pages with 4 pages between them: found from every address inside and from none
+   outside, whatever the order in which they came. */
+START_TEST(ranges_are_found_from_inside)
+{
+    enum { COUNT = 200 };
+    struct ranges ranges;
+    bool exists[COUNT] = {false};
+    uint64_t random = 5;
+
+    ranges_init(&ranges, PAGE);
+    for (int round = 0; round < 4000; round++) {
+        size_t index = next(&random) % COUNT;
+        char *address = (char *)(uintptr_t)((index + 1) * 8 * PAGE);
+
+        if (exists[index]) {
+            struct range *range = ranges_find_empty(&ranges, address, 4 * PAGE);
+
+            ck_assert_ptr_nonnull(range);
+            ck_assert_ptr_null(ranges_find_empty(&ranges, address, 3 * PAGE));
+            ck_assert_ptr_null(ranges_find_empty(&ranges, address + PAGE, 4 * PAGE));
+            ck_assert_ptr_eq(ranges_find(&ranges, address, 4), range);
+            ck_assert_ptr_eq(ranges_find(&ranges, address + 3 * PAGE, 1), range);
+            ck_assert_ptr_null(ranges_find(&ranges, address + 3 * PAGE, 2));
+            ranges_remove(&ranges, range);
+        } else {
+            CHECK_OK(ranges_add(&ranges, address, 4 * PAGE));
+        }
+        exists[index] = !exists[index];
+        ck_assert_ptr_null(ranges_find(&ranges, address + 4 * PAGE, 1));
+        ck_assert_ptr_null(ranges_find(&ranges, address - PAGE, 1));
+        ck_assert_int_eq(ranges_find(&ranges, address, 1) != NULL, exists[index]);
+    }
+    ranges_finish(&ranges);
+}
+END_TEST
+
+START_TEST(only_whole_mappings_are_whole)
+{
+    char *address = (char *)(uintptr_t)(8 * PAGE);
+    const device_page consecutive[] = {4, 5, 6};
+    const device_page scattered[] = {9, 7, 8};
+    struct ranges ranges;
+    struct range *range;
+
+    ranges_init(&ranges, PAGE);
+    CHECK_OK(ranges_add(&ranges, address, 8 * PAGE));
+    range = ranges_find(&ranges, address, 8);
+    ck_assert(range_is_unmapped(&ranges, range, address, 8));
+    range_map(&ranges, range, address, consecutive, 3);
+    range_map(&ranges, range, address + 3 * PAGE, scattered, 3);
+    ck_assert(!range_is_unmapped(&ranges, range, address + 5 * PAGE, 3));
+    ck_assert(range_is_mapped(&ranges, range, address, 6));
+    ck_assert(!range_is_mapped(&ranges, range, address, 7));
+    ck_assert(range_is_whole(&ranges, range, address, 3));
+    ck_assert(range_is_whole(&ranges, range, address, 6));
+    ck_assert(!range_is_whole(&ranges, range, address, 2));
+    ck_assert(!range_is_whole(&ranges, range, address, 4));
+    ck_assert(!range_is_whole(&ranges, range, address + PAGE, 2));
+    ck_assert(!range_is_whole(&ranges, range, address + 3 * PAGE, 4));
+    /* A run and a hole; two runs and a hole. */
+    ck_assert_uint_eq(pages_cost(consecutive, 3), 2);
+    ck_assert_uint_eq(pages_cost(scattered, 3), 3);
+    ck_assert_uint_eq(range_cost(&ranges, range, address, 3), 2);
+    ck_assert_uint_eq(range_cost(&ranges, range, address, 6), 5);
+    ck_assert_ptr_null(ranges_find_empty(&ranges, address, 8 * PAGE));
+    range_unmap(&ranges, range, address, 6);
+    ck_assert_ptr_eq(ranges_find_empty(&ranges, address, 8 * PAGE), range);
+    ranges_finish(&ranges);
+}
+END_TEST
+
+START_TEST(addresses_are_aligned_and_bounded)
+{
+    void *address = NULL;
+
+    for (uint64_t alignment = 4096; alignment <= (uint64_t)1 << 30; alignment *= 8) {
+        CHECK_OK(addresses_reserve(alignment, alignment, &address));
+        ck_assert_uint_eq((uintptr_t)address % alignment, 0);
+        addresses_release(address, alignment);
+    }
+    ck_assert_int_eq(addresses_reserve(UINT64_MAX - 4095, 8192, &address), CAPU_NO_ADDRESS_SPACE);
+}
+END_TEST
+
+START_TEST(chunks_know_what_is_theirs)
+{
+    struct chunks chunks;
+    char *blocks[40];
+    int outside = 0;
+
+    chunks_init(&chunks);
+    for (int index = 0; index < 40; index++) {
+        CHECK_OK(chunks_alloc(&chunks, 10000, index % 2 == 0, (void **)&blocks[index]));
+        ck_assert_int_eq(blocks[index][9999], 0);
+    }
+    for (int index = 0; index < 40; index += 3) {
+        chunks_free(&chunks, blocks[index] + 1, 10000); /* not a block: nothing happens */
+        chunks_free(&chunks, blocks[index], 10000);
+        ck_assert(!chunks_hold(&chunks, blocks[index], 1));
+    }
+    for (int index = 1; index < 40; index += 3) {
+        ck_assert(chunks_hold(&chunks, blocks[index], 10000));
+        ck_assert(chunks_hold(&chunks, blocks[index] + 9999, 1));
+        ck_assert(!chunks_hold(&chunks, blocks[index] + 9999, 2));
+    }
+    ck_assert(!chunks_hold(&chunks, &outside, 1));
+    ck_assert_int_eq(chunks_alloc(&chunks, (uint64_t)1 << 62, false, (void **)&blocks[0]),
+                     CAPU_NO_HOST_MEMORY);
+    chunks_finish(&chunks);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("books");
+    TCase *tcase = tcase_create("books");
+
+    tcase_add_test(tcase, the_lowest_free_page_comes_first);
+    tcase_add_test(tcase, ranges_are_found_from_inside);
+    tcase_add_test(tcase, only_whole_mappings_are_whole);
+    tcase_add_test(tcase, addresses_are_aligned_and_bounded);
+    tcase_add_test(tcase, chunks_know_what_is_theirs);
+    suite_add_tcase(suite, tcase);
+    return suite_run(suite);
+}
