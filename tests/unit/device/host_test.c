@@ -2,8 +2,11 @@
 #include "device/host.h"
 #include "tests/support/suite.h"
 
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #define KIB ((uint64_t)1 << 10)
 #define MIB ((uint64_t)1 << 20)
@@ -173,6 +176,35 @@ START_TEST(mappings_are_refused_below_the_limit)
 }
 END_TEST
 
+/* A child would share the memory, not copy it: it has none of it. */
+START_TEST(children_have_no_device_memory)
+{
+    struct device *device = make(2 * MIB, 0);
+    device_page pages[3] = {0};
+    void *range = NULL;
+    int result = 0;
+    pid_t child;
+
+    CHECK_OK(device_page_create(device, &pages[2]));
+    CHECK_OK(device_page_create(device, &pages[0]));
+    CHECK_OK(device_page_create(device, &pages[1]));
+    CHECK_OK(device_range_reserve(device, 192 * KIB, &range));
+    CHECK_OK(device_map(device, range, pages, 3)); /* two runs */
+    memset(range, 1, 192 * KIB);
+    for (int index = 0; index < 3; index++) {
+        child = fork();
+        if (child == 0) {
+            signal(SIGSEGV, SIG_DFL);
+            _exit(((volatile char *)range)[index * 64 * KIB]);
+        }
+        ck_assert_int_eq(waitpid(child, &result, 0), child);
+        ck_assert(WIFSIGNALED(result) && WTERMSIG(result) == SIGSEGV);
+    }
+    ck_assert_int_eq(((char *)range)[0], 1);
+    device_destroy(device);
+}
+END_TEST
+
 /* 1 MiB at 20 MiB/s takes 50 ms; two copies of one direction queue up on whatever streams. */
 START_TEST(the_link_has_its_rate)
 {
@@ -215,6 +247,7 @@ int main(void)
     tcase_add_test(tcase, wrong_options_are_named);
     tcase_add_test(tcase, mappings_are_counted_at_their_most);
     tcase_add_test(tcase, mappings_are_refused_below_the_limit);
+    tcase_add_test(tcase, children_have_no_device_memory);
     tcase_add_test(tcase, the_link_has_its_rate);
     suite_add_tcase(suite, tcase);
     return suite_run(suite);
