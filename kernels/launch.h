@@ -1,0 +1,58 @@
+/*
+ * How an operation becomes an op: the run function of the context's device, the operands, and how
+ * long it would take on the machine that the sim device stands for.
+ */
+#ifndef CAPU_KERNELS_LAUNCH_H
+#define CAPU_KERNELS_LAUNCH_H
+
+#include "capuchin/op.h"
+
+struct launch {
+    const char *name;
+    capu_run_function host;
+    capu_run_function host_replay; /* NULL: host */
+    capu_run_function cuda;
+    capu_run_function cuda_replay; /* NULL: cuda */
+    const void *arguments;
+    size_t argument_bytes;
+    const capu_operand *operands;
+    size_t operand_count;
+    uint32_t flags; /* capu_op_flag */
+    uint64_t flops;
+};
+
+/*
+ * Runs the operation. Errors: as capu_run, and UNSUPPORTED if it has no function for the device.
+ */
+capu_status launch_run(capu_context *context, const struct launch *launch);
+
+/* A roofline: what takes longer, the arithmetic or the traffic, and a fixed cost. */
+uint64_t launch_duration_ns(uint64_t flops, uint64_t bytes);
+
+/* Built with CUDA, every operation has a run function of that name in its .cu file. */
+#ifdef KERNELS_CUDA
+#define LAUNCH_CUDA(function) function
+#else
+#define LAUNCH_CUDA(function) NULL
+#endif
+
+#define LAUNCH_READ(address, bytes) capu_operand_of((address), (bytes), CAPU_READ)
+#define LAUNCH_WRITE(address, bytes) capu_operand_of((address), (bytes), CAPU_WRITE)
+#define LAUNCH_UPDATE(address, bytes) capu_operand_of((address), (bytes), CAPU_UPDATE)
+#define LAUNCH_WRITE_CLEARED(address, bytes) capu_operand_of((address), (bytes), CAPU_WRITE_CLEARED)
+
+/* The operation `function_` with its argument struct and its operands, in one call. */
+#define LAUNCH(context_, function_, arguments_, flops_, ...)                                  \
+    launch_run((context_), &(const struct launch){                                            \
+                               .name = #function_,                                            \
+                               .host = function_##_host,                                      \
+                               .cuda = LAUNCH_CUDA(function_##_cuda),                         \
+                               .arguments = (arguments_),                                     \
+                               .argument_bytes = sizeof(*(arguments_)),                       \
+                               .operands = (const capu_operand[]){__VA_ARGS__},               \
+                               .operand_count = sizeof((const capu_operand[]){__VA_ARGS__}) / \
+                                                sizeof(capu_operand),                         \
+                               .flops = (flops_),                                             \
+                           })
+
+#endif

@@ -1,0 +1,42 @@
+/*
+ * Philox4x32-10 (Salmon, Moraes, Dror, Shaw: "Parallel random numbers: as easy as 1, 2, 3", SC11):
+ * a function from seed and counter to 128 random bits, with no state. So a replay draws the same
+ * numbers, and so does every split into tiles.
+ */
+#ifndef CAPU_KERNELS_RANDOM_H
+#define CAPU_KERNELS_RANDOM_H
+
+#include <stdint.h>
+
+struct random_block {
+    uint32_t word[4];
+};
+
+static inline struct random_block random_draw(uint64_t seed, uint64_t stream, uint64_t counter)
+{
+    struct random_block block = {
+        {(uint32_t)counter, (uint32_t)(counter >> 32), (uint32_t)stream, (uint32_t)(stream >> 32)}};
+    uint32_t key0 = (uint32_t)seed;
+    uint32_t key1 = (uint32_t)(seed >> 32);
+
+    for (int round = 0; round < 10; round++) {
+        uint64_t product0 = UINT64_C(0xD2511F53) * block.word[0];
+        uint64_t product1 = UINT64_C(0xCD9E8D57) * block.word[2];
+
+        block.word[0] = (uint32_t)(product1 >> 32) ^ block.word[1] ^ key0;
+        block.word[1] = (uint32_t)product1;
+        block.word[2] = (uint32_t)(product0 >> 32) ^ block.word[3] ^ key1;
+        block.word[3] = (uint32_t)product0;
+        key0 += 0x9E3779B9u;
+        key1 += 0xBB67AE85u;
+    }
+    return block;
+}
+
+/* Evenly in [0, 1), 24 bits. */
+static inline float random_unit(uint32_t word)
+{
+    return (float)(word >> 8) * 0x1p-24f;
+}
+
+#endif
