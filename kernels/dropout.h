@@ -1,0 +1,28 @@
+/*
+ * Dropout: each item is zeroed with probability `rate`, the others are divided by 1 - rate. Which,
+ * follows from seed and counter alone; backward draws the same again instead of keeping a mask.
+ */
+#ifndef CAPU_KERNELS_DROPOUT_H
+#define CAPU_KERNELS_DROPOUT_H
+
+#include "capuchin/op.h"
+
+struct dropout {
+    const float *input;
+    float *output;
+    float *gradient; /* backward, in place: of the output before, of the input after */
+    size_t count;
+    uint64_t seed;
+    uint64_t counter; /* another one each step and layer */
+    float rate;       /* 0 <= rate < 1 */
+};
+
+/* Reads input, writes output. */
+capu_status dropout_forward(capu_context *context, const struct dropout *dropout);
+/* Updates gradient. */
+capu_status dropout_backward(capu_context *context, const struct dropout *dropout);
+
+capu_status dropout_forward_host(capu_stream stream, const void *arguments);
+capu_status dropout_backward_host(capu_stream stream, const void *arguments);
+
+#endif

@@ -1,0 +1,50 @@
+/* dropout on the host: four items a draw, the draw numbered by the items' place. */
+#include "kernels/dropout.h"
+
+#include "kernels/parallel.h"
+#include "kernels/random.h"
+
+/* `from` and `to` may be the same. A tile begins at a multiple of four. */
+static void apply(const struct dropout *dropout, const float *from, float *to, size_t tile)
+{
+    struct parallel_range items = parallel_items(tile, PARALLEL_TILE_ITEMS, dropout->count);
+    float scale = 1.0f / (1.0f - dropout->rate);
+    struct random_block block = {{0}};
+
+    for (size_t i = items.first; i < items.end; i++) {
+        if (i % 4 == 0) {
+            block = random_draw(dropout->seed, dropout->counter, i / 4);
+        }
+        to[i] = from[i] * (random_unit(block.word[i % 4]) < dropout->rate ? 0.0f : scale);
+    }
+}
+
+static void forward_tile(const void *arguments, size_t tile)
+{
+    const struct dropout *dropout = arguments;
+    apply(dropout, dropout->input, dropout->output, tile);
+}
+
+static void backward_tile(const void *arguments, size_t tile)
+{
+    const struct dropout *dropout = arguments;
+    apply(dropout, dropout->gradient, dropout->gradient, tile);
+}
+
+capu_status dropout_forward_host(capu_stream stream, const void *arguments)
+{
+    const struct dropout *dropout = arguments;
+
+    (void)stream;
+    parallel_run(parallel_tiles(dropout->count, PARALLEL_TILE_ITEMS), forward_tile, dropout);
+    return CAPU_OK;
+}
+
+capu_status dropout_backward_host(capu_stream stream, const void *arguments)
+{
+    const struct dropout *dropout = arguments;
+
+    (void)stream;
+    parallel_run(parallel_tiles(dropout->count, PARALLEL_TILE_ITEMS), backward_tile, dropout);
+    return CAPU_OK;
+}

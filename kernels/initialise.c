@@ -1,0 +1,10 @@
+/* Operands of initialise. */
+#include "kernels/initialise.h"
+
+#include "kernels/launch.h"
+
+capu_status initialise(capu_context *context, const struct initialise *arguments)
+{
+    return LAUNCH(context, initialise, arguments, arguments->count * 16,
+                  LAUNCH_WRITE(arguments->output, arguments->count * sizeof(float)));
+}

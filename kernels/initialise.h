@@ -1,0 +1,31 @@
+/*
+ * First contents of a tensor: a constant, or random numbers that follow from seed and counter, so
+ * that they are the same on every device and for every split.
+ */
+#ifndef CAPU_KERNELS_INITIALISE_H
+#define CAPU_KERNELS_INITIALISE_H
+
+#include "capuchin/op.h"
+
+enum initialise_kind {
+    INITIALISE_CONSTANT, /* all are `a` */
+    INITIALISE_UNIFORM,  /* evenly in [a, b) */
+    INITIALISE_NORMAL    /* mean `a`, standard deviation `b` */
+};
+
+struct initialise {
+    float *output;
+    size_t count;
+    uint64_t seed;
+    uint64_t counter; /* another one each tensor */
+    uint32_t kind;    /* enum initialise_kind */
+    float a;
+    float b;
+};
+
+/* Writes output. */
+capu_status initialise(capu_context *context, const struct initialise *arguments);
+
+capu_status initialise_host(capu_stream stream, const void *arguments);
+
+#endif

@@ -1,0 +1,22 @@
+/* Rectified linear unit: output = max(input, 0). */
+#ifndef CAPU_KERNELS_RELU_H
+#define CAPU_KERNELS_RELU_H
+
+#include "capuchin/op.h"
+
+struct relu {
+    const float *input;
+    float *output;
+    float *gradient; /* backward, in place: of the output before, of the input after */
+    size_t count;
+};
+
+/* Reads input, writes output. */
+capu_status relu_forward(capu_context *context, const struct relu *relu);
+/* Reads output, updates gradient. */
+capu_status relu_backward(capu_context *context, const struct relu *relu);
+
+capu_status relu_forward_host(capu_stream stream, const void *arguments);
+capu_status relu_backward_host(capu_stream stream, const void *arguments);
+
+#endif

@@ -1,0 +1,52 @@
+/*
+ * relu on the host. Written so that a NaN stays one: strict mode poisons memory that holds nothing,
+ * and an operation that swallows the poison would hide a wrong declaration.
+ */
+#include "kernels/relu.h"
+
+#include "kernels/parallel.h"
+
+static void forward_tile(const void *arguments, size_t tile)
+{
+    const struct relu *relu = arguments;
+    struct parallel_range items = parallel_items(tile, PARALLEL_TILE_ITEMS, relu->count);
+    const float *restrict input = relu->input;
+    float *restrict output = relu->output;
+
+    for (size_t i = items.first; i < items.end; i++) {
+        output[i] = input[i] < 0.0f ? 0.0f : input[i];
+    }
+}
+
+static void backward_tile(const void *arguments, size_t tile)
+{
+    const struct relu *relu = arguments;
+    struct parallel_range items = parallel_items(tile, PARALLEL_TILE_ITEMS, relu->count);
+    const float *restrict output = relu->output;
+    float *restrict gradient = relu->gradient;
+
+    for (size_t i = items.first; i < items.end; i++) {
+        float passed = gradient[i];
+        /* An output is never negative: 0 or NaN. */
+        float stopped = output[i] * 0.0f;
+        gradient[i] = output[i] > 0.0f ? passed : stopped;
+    }
+}
+
+capu_status relu_forward_host(capu_stream stream, const void *arguments)
+{
+    const struct relu *relu = arguments;
+
+    (void)stream;
+    parallel_run(parallel_tiles(relu->count, PARALLEL_TILE_ITEMS), forward_tile, relu);
+    return CAPU_OK;
+}
+
+capu_status relu_backward_host(capu_stream stream, const void *arguments)
+{
+    const struct relu *relu = arguments;
+
+    (void)stream;
+    parallel_run(parallel_tiles(relu->count, PARALLEL_TILE_ITEMS), backward_tile, relu);
+    return CAPU_OK;
+}
