@@ -1,0 +1,34 @@
+/*
+ * Softmax and cross-entropy: a loss for each row of logits and the mean of all.
+ */
+#ifndef CAPU_KERNELS_SOFTMAX_CROSS_ENTROPY_H
+#define CAPU_KERNELS_SOFTMAX_CROSS_ENTROPY_H
+
+#include "capuchin/op.h"
+
+struct softmax_cross_entropy {
+    const float *logits;   /* rows x classes */
+    const int32_t *labels; /* rows, 0 <= label < classes */
+    float *probabilities;  /* rows x classes */
+    float *losses;         /* rows */
+    float *mean;           /* one */
+    float *gradient;       /* backward: of the logits, rows x classes */
+    uint32_t rows;
+    uint32_t classes;
+    float scale; /* of the gradient of each row's loss: 1 / rows for that of the mean */
+};
+
+/*
+ * Reads logits, labels; writes probabilities, losses, mean. Fails (the op does) for a label that is
+ * no class.
+ */
+capu_status softmax_cross_entropy_forward(capu_context *context,
+                                          const struct softmax_cross_entropy *arguments);
+/* Reads probabilities, labels; writes gradient. */
+capu_status softmax_cross_entropy_backward(capu_context *context,
+                                           const struct softmax_cross_entropy *arguments);
+
+capu_status softmax_cross_entropy_forward_host(capu_stream stream, const void *arguments);
+capu_status softmax_cross_entropy_backward_host(capu_stream stream, const void *arguments);
+
+#endif
