@@ -1,0 +1,155 @@
+/*
+ * batch_norm on the host: a tile is one channel. Sums run over planes in order, each plane in
+ * float lanes, the planes in double.
+ */
+#include "kernels/batch_norm.h"
+
+#include "kernels/parallel.h"
+#include "kernels/reduce.h"
+
+#include <math.h>
+
+static size_t plane_start(const struct batch_norm *norm, size_t image, size_t channel)
+{
+    return (image * norm->channels + channel) * norm->plane;
+}
+
+/* output = factor input + offset over the whole channel. */
+static void scale_channel(const struct batch_norm *norm, size_t channel, float factor, float offset)
+{
+    for (size_t image = 0; image < norm->batch; image++) {
+        size_t start = plane_start(norm, image, channel);
+        const float *restrict input = norm->input + start;
+        float *restrict output = norm->output + start;
+
+        for (size_t i = 0; i < norm->plane; i++) {
+            output[i] = input[i] * factor + offset;
+        }
+    }
+}
+
+static void normalise_channel(const struct batch_norm *norm, size_t channel, double mean,
+                              double rstd)
+{
+    double factor = norm->scale[channel] * rstd;
+    scale_channel(norm, channel, (float)factor, (float)(norm->shift[channel] - mean * factor));
+}
+
+/* Gives the batch's variance; its mean and rstd are saved. */
+static double train_channel(const struct batch_norm *norm, size_t channel)
+{
+    double count = (double)norm->batch * norm->plane;
+    double sum = 0.0;
+    double squares = 0.0;
+    double mean;
+    double rstd;
+
+    for (size_t image = 0; image < norm->batch; image++) {
+        sum += reduce_sum(norm->input + plane_start(norm, image, channel), norm->plane);
+    }
+    mean = sum / count;
+    for (size_t image = 0; image < norm->batch; image++) {
+        const float *plane = norm->input + plane_start(norm, image, channel);
+        squares += reduce_product(plane, (float)mean, plane, (float)mean, norm->plane);
+    }
+    rstd = 1.0 / sqrt(squares / count + norm->epsilon);
+    norm->saved_mean[channel] = (float)mean;
+    norm->saved_rstd[channel] = (float)rstd;
+    normalise_channel(norm, channel, mean, rstd);
+    return squares / count;
+}
+
+static void forward_tile(const void *arguments, size_t channel)
+{
+    const struct batch_norm *norm = arguments;
+    float variance = (float)train_channel(norm, channel);
+    float *running_mean = &norm->running_mean[channel];
+    float *running_variance = &norm->running_variance[channel];
+
+    *running_mean += norm->momentum * (norm->saved_mean[channel] - *running_mean);
+    *running_variance += norm->momentum * (variance - *running_variance);
+}
+
+static void replay_tile(const void *arguments, size_t channel)
+{
+    train_channel(arguments, channel);
+}
+
+static void infer_tile(const void *arguments, size_t channel)
+{
+    const struct batch_norm *norm = arguments;
+    double rstd = 1.0 / sqrt((double)norm->running_variance[channel] + norm->epsilon);
+
+    normalise_channel(norm, channel, norm->running_mean[channel], rstd);
+}
+
+static void backward_tile(const void *arguments, size_t channel)
+{
+    const struct batch_norm *norm = arguments;
+    float mean = norm->saved_mean[channel];
+    float rstd = norm->saved_rstd[channel];
+    float count = (float)norm->batch * (float)norm->plane;
+    double sum = 0.0;
+    double product = 0.0;
+    float factor = norm->scale[channel] * rstd;
+    float slope;
+    float offset;
+
+    for (size_t image = 0; image < norm->batch; image++) {
+        size_t start = plane_start(norm, image, channel);
+
+        sum += reduce_sum(norm->gradient + start, norm->plane);
+        product +=
+            reduce_product(norm->gradient + start, 0.0f, norm->input + start, mean, norm->plane);
+    }
+    norm->shift_gradient[channel] = (float)sum;
+    norm->scale_gradient[channel] = (float)product * rstd;
+    /* factor (gradient - mean gradient - normalised input * mean product) */
+    slope = (float)product * rstd * rstd / count;
+    offset = (float)sum / count;
+    for (size_t image = 0; image < norm->batch; image++) {
+        size_t start = plane_start(norm, image, channel);
+        const float *restrict input = norm->input + start;
+        float *restrict gradient = norm->gradient + start;
+
+        for (size_t i = 0; i < norm->plane; i++) {
+            gradient[i] = factor * (gradient[i] - offset - (input[i] - mean) * slope);
+        }
+    }
+}
+
+capu_status batch_norm_forward_host(capu_stream stream, const void *arguments)
+{
+    const struct batch_norm *norm = arguments;
+
+    (void)stream;
+    parallel_run(norm->channels, forward_tile, norm);
+    return CAPU_OK;
+}
+
+capu_status batch_norm_replay_host(capu_stream stream, const void *arguments)
+{
+    const struct batch_norm *norm = arguments;
+
+    (void)stream;
+    parallel_run(norm->channels, replay_tile, norm);
+    return CAPU_OK;
+}
+
+capu_status batch_norm_infer_host(capu_stream stream, const void *arguments)
+{
+    const struct batch_norm *norm = arguments;
+
+    (void)stream;
+    parallel_run(norm->channels, infer_tile, norm);
+    return CAPU_OK;
+}
+
+capu_status batch_norm_backward_host(capu_stream stream, const void *arguments)
+{
+    const struct batch_norm *norm = arguments;
+
+    (void)stream;
+    parallel_run(norm->channels, backward_tile, norm);
+    return CAPU_OK;
+}

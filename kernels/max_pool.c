@@ -1,0 +1,30 @@
+/* Operands of max_pool. */
+#include "kernels/max_pool.h"
+
+#include "kernels/launch.h"
+
+static size_t input_items(const struct max_pool *pool)
+{
+    return pool->planes * pool->height * pool->width;
+}
+
+static size_t output_items(const struct max_pool *pool)
+{
+    return pool->planes * (pool->height / pool->window) * (pool->width / pool->window);
+}
+
+capu_status max_pool_forward(capu_context *context, const struct max_pool *pool)
+{
+    return LAUNCH(context, max_pool_forward, pool, input_items(pool),
+                  LAUNCH_READ(pool->input, input_items(pool) * sizeof(float)),
+                  LAUNCH_WRITE(pool->output, output_items(pool) * sizeof(float)),
+                  LAUNCH_WRITE(pool->places, output_items(pool)));
+}
+
+capu_status max_pool_backward(capu_context *context, const struct max_pool *pool)
+{
+    return LAUNCH(context, max_pool_backward, pool, input_items(pool),
+                  LAUNCH_READ(pool->output_gradient, output_items(pool) * sizeof(float)),
+                  LAUNCH_READ(pool->places, output_items(pool)),
+                  LAUNCH_WRITE(pool->input_gradient, input_items(pool) * sizeof(float)));
+}
