@@ -1,0 +1,68 @@
+/* Operands of conv2d. The whole workspace tensor is scratch, however large it is. */
+#include "kernels/conv2d.h"
+
+#include "kernels/launch.h"
+
+struct sizes {
+    size_t input;
+    size_t weight;
+    size_t bias;
+    size_t output;
+    uint64_t flops;
+};
+
+static struct sizes sizes_of(const struct conv2d *conv)
+{
+    size_t image = (size_t)conv2d_output_height(conv) * conv2d_output_width(conv);
+    size_t taps = (size_t)conv->input_channels * conv->kernel * conv->kernel;
+
+    return (struct sizes){
+        .input = sizeof(float) * conv->batch * conv->input_channels * conv->height * conv->width,
+        .weight = sizeof(float) * conv->output_channels * taps,
+        .bias = sizeof(float) * conv->output_channels,
+        .output = sizeof(float) * conv->batch * conv->output_channels * image,
+        .flops = UINT64_C(2) * conv->batch * conv->output_channels * taps * image,
+    };
+}
+
+capu_status conv2d_forward(capu_context *context, const struct conv2d *conv)
+{
+    struct sizes sizes = sizes_of(conv);
+
+    if (conv->bias == NULL) {
+        return LAUNCH(context, conv2d_forward, conv, sizes.flops,
+                      LAUNCH_READ(conv->input, sizes.input),
+                      LAUNCH_READ(conv->weight, sizes.weight),
+                      LAUNCH_WRITE(conv->output, sizes.output), capu_scratch(conv->workspace));
+    }
+    return LAUNCH(context, conv2d_forward, conv, sizes.flops, LAUNCH_READ(conv->input, sizes.input),
+                  LAUNCH_READ(conv->weight, sizes.weight), LAUNCH_READ(conv->bias, sizes.bias),
+                  LAUNCH_WRITE(conv->output, sizes.output), capu_scratch(conv->workspace));
+}
+
+capu_status conv2d_backward_input(capu_context *context, const struct conv2d *conv)
+{
+    struct sizes sizes = sizes_of(conv);
+
+    return LAUNCH(context, conv2d_backward_input, conv, sizes.flops,
+                  LAUNCH_READ(conv->output_gradient, sizes.output),
+                  LAUNCH_READ(conv->weight, sizes.weight),
+                  LAUNCH_WRITE(conv->input_gradient, sizes.input), capu_scratch(conv->workspace));
+}
+
+capu_status conv2d_backward_weight(capu_context *context, const struct conv2d *conv)
+{
+    struct sizes sizes = sizes_of(conv);
+
+    if (conv->bias_gradient == NULL) {
+        return LAUNCH(
+            context, conv2d_backward_weight, conv, sizes.flops,
+            LAUNCH_READ(conv->output_gradient, sizes.output), LAUNCH_READ(conv->input, sizes.input),
+            LAUNCH_WRITE(conv->weight_gradient, sizes.weight), capu_scratch(conv->workspace));
+    }
+    return LAUNCH(context, conv2d_backward_weight, conv, sizes.flops,
+                  LAUNCH_READ(conv->output_gradient, sizes.output),
+                  LAUNCH_READ(conv->input, sizes.input),
+                  LAUNCH_WRITE(conv->weight_gradient, sizes.weight),
+                  LAUNCH_WRITE(conv->bias_gradient, sizes.bias), capu_scratch(conv->workspace));
+}

@@ -1,0 +1,56 @@
+/*
+ * Convolution in two dimensions, stride 1: images are batch x channels x height x width.
+ *
+ * Each image is unfolded (im2col) and multiplied. The workspace holds the unfolded piece at hand of
+ * each of a fixed number of groups of images, whatever the number of threads.
+ */
+#ifndef CAPU_KERNELS_CONV2D_H
+#define CAPU_KERNELS_CONV2D_H
+
+#include "capuchin/op.h"
+
+struct conv2d {
+    const float *input;
+    const float *weight; /* output_channels x input_channels x kernel x kernel */
+    const float *bias;   /* output_channels; NULL: none */
+    float *output;
+    const float *output_gradient;
+    float *input_gradient;
+    float *weight_gradient;
+    float *bias_gradient; /* NULL: none */
+    float *workspace;     /* a tensor of at least conv2d_workspace_bytes */
+    uint32_t batch;
+    uint32_t input_channels;
+    uint32_t output_channels;
+    uint32_t height;
+    uint32_t width;
+    uint32_t kernel;
+    uint32_t padding;
+    uint32_t reserved;
+};
+
+static inline uint32_t conv2d_output_height(const struct conv2d *conv)
+{
+    return conv->height + 2 * conv->padding - conv->kernel + 1;
+}
+
+static inline uint32_t conv2d_output_width(const struct conv2d *conv)
+{
+    return conv->width + 2 * conv->padding - conv->kernel + 1;
+}
+
+/* What the workspace must hold at least, the same for all three operations. */
+size_t conv2d_workspace_bytes(const struct conv2d *conv);
+
+/* Reads input, weight, bias; writes output; workspace is scratch, as in the two that follow. */
+capu_status conv2d_forward(capu_context *context, const struct conv2d *conv);
+/* Reads output_gradient, weight; writes input_gradient. */
+capu_status conv2d_backward_input(capu_context *context, const struct conv2d *conv);
+/* Reads output_gradient, input; writes weight_gradient, bias_gradient. */
+capu_status conv2d_backward_weight(capu_context *context, const struct conv2d *conv);
+
+capu_status conv2d_forward_host(capu_stream stream, const void *arguments);
+capu_status conv2d_backward_input_host(capu_stream stream, const void *arguments);
+capu_status conv2d_backward_weight_host(capu_stream stream, const void *arguments);
+
+#endif

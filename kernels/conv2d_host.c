@@ -1,0 +1,316 @@
+/*
+ * conv2d on the host. The batch is cut into at most GROUPS groups, a tile each: group g has the
+ * images g, g + groups, ... and its own part of the workspace. An image is unfolded a few rows at a
+ * time, so that the piece stays in the core's cache while it is multiplied.
+ */
+#include "kernels/conv2d.h"
+
+#include "kernels/gemm.h"
+#include "kernels/parallel.h"
+#include "kernels/reduce.h"
+
+#include <string.h>
+
+/* Bounds the workspace, and so how many cores are used. */
+#define GROUPS ((size_t)8)
+
+/* Output positions unfolded at once: 9 rows of 28, or an image of 14 x 14. */
+#define PIECE_POSITIONS ((size_t)256)
+
+struct shape {
+    size_t groups;
+    size_t taps; /* rows of the unfolded matrix: input channels x kernel x kernel */
+    size_t height;
+    size_t width;      /* of the output */
+    size_t positions;  /* height x width */
+    size_t piece_rows; /* output rows unfolded at once */
+    size_t piece;      /* floats of an unfolded piece */
+    size_t weights;
+};
+
+static struct shape shape_of(const struct conv2d *conv)
+{
+    struct shape shape;
+
+    shape.groups = conv->batch < GROUPS ? conv->batch : GROUPS;
+    shape.taps = (size_t)conv->input_channels * conv->kernel * conv->kernel;
+    shape.height = conv2d_output_height(conv);
+    shape.width = conv2d_output_width(conv);
+    shape.positions = shape.height * shape.width;
+    shape.piece_rows = PIECE_POSITIONS / shape.width;
+    if (shape.piece_rows == 0) {
+        shape.piece_rows = 1;
+    }
+    if (shape.piece_rows > shape.height) {
+        shape.piece_rows = shape.height;
+    }
+    shape.piece = shape.taps * shape.piece_rows * shape.width;
+    shape.weights = shape.taps * conv->output_channels;
+    return shape;
+}
+
+/* Each group's part: a piece, then its share of the weight and bias gradients. */
+static size_t group_floats(const struct conv2d *conv, const struct shape *shape)
+{
+    return shape->piece + shape->weights + conv->output_channels;
+}
+
+size_t conv2d_workspace_bytes(const struct conv2d *conv)
+{
+    struct shape shape = shape_of(conv);
+    return shape.groups * group_floats(conv, &shape) * sizeof(float);
+}
+
+/* One tap of a piece in one output row: the input row it looks at, and which part of it exists. */
+struct tap {
+    size_t channel;
+    size_t y;     /* of the input; meaningful if the row exists */
+    size_t skip;  /* positions at the left that look at padding */
+    size_t count; /* positions that look at the input; 0: the row is padding */
+    size_t x;     /* of the input, for the first of those */
+};
+
+static struct tap tap_of(const struct conv2d *conv, const struct shape *shape, size_t index,
+                         size_t row)
+{
+    size_t kernel_x = index % conv->kernel;
+    size_t kernel_y = index / conv->kernel % conv->kernel;
+    struct tap tap = {.channel = index / conv->kernel / conv->kernel};
+    size_t end;
+
+    if (row + kernel_y < conv->padding || row + kernel_y - conv->padding >= conv->height ||
+        kernel_x >= (size_t)conv->width + conv->padding) {
+        tap.skip = shape->width;
+        return tap;
+    }
+    tap.y = row + kernel_y - conv->padding;
+    tap.skip = kernel_x < conv->padding ? conv->padding - kernel_x : 0;
+    if (tap.skip > shape->width) {
+        tap.skip = shape->width;
+    }
+    end = conv->width + conv->padding - kernel_x;
+    if (end > shape->width) {
+        end = shape->width;
+    }
+    tap.count = end > tap.skip ? end - tap.skip : 0;
+    tap.x = tap.skip + kernel_x - conv->padding;
+    return tap;
+}
+
+/* Unfolds the output rows [first, first + rows) of one image: a row of the piece for each tap. */
+static void unfold(const struct conv2d *conv, const struct shape *shape, const float *image,
+                   size_t first, size_t rows, float *piece)
+{
+    for (size_t index = 0; index < shape->taps; index++) {
+        for (size_t row = first; row < first + rows; row++) {
+            struct tap tap = tap_of(conv, shape, index, row);
+
+            memset(piece, 0, tap.skip * sizeof(float));
+            if (tap.count > 0) {
+                memcpy(piece + tap.skip,
+                       image + (tap.channel * conv->height + tap.y) * conv->width + tap.x,
+                       tap.count * sizeof(float));
+            }
+            memset(piece + tap.skip + tap.count, 0,
+                   (shape->width - tap.skip - tap.count) * sizeof(float));
+            piece += shape->width;
+        }
+    }
+}
+
+/* The transpose of unfold: adds each item of the piece to where it came from. */
+static void fold(const struct conv2d *conv, const struct shape *shape, const float *piece,
+                 size_t first, size_t rows, float *image)
+{
+    for (size_t index = 0; index < shape->taps; index++) {
+        for (size_t row = first; row < first + rows; row++) {
+            struct tap tap = tap_of(conv, shape, index, row);
+            const float *restrict from = piece + tap.skip;
+            float *restrict to = image + (tap.channel * conv->height + tap.y) * conv->width + tap.x;
+
+            for (size_t i = 0; i < tap.count; i++) {
+                to[i] += from[i];
+            }
+            piece += shape->width;
+        }
+    }
+}
+
+static size_t rows_at(const struct shape *shape, size_t first)
+{
+    return shape->height - first < shape->piece_rows ? shape->height - first : shape->piece_rows;
+}
+
+static void forward_image(const struct conv2d *conv, const struct shape *shape, size_t image,
+                          float *piece)
+{
+    const float *input = conv->input + image * conv->input_channels * conv->height * conv->width;
+    float *output = conv->output + image * conv->output_channels * shape->positions;
+
+    for (size_t first = 0; first < shape->height; first += shape->piece_rows) {
+        size_t rows = rows_at(shape, first);
+
+        unfold(conv, shape, input, first, rows, piece);
+        gemm_block(&(struct gemm){
+            .rows = conv->output_channels,
+            .columns = rows * shape->width,
+            .depth = shape->taps,
+            .a = conv->weight,
+            .a_stride = shape->taps,
+            .b = piece,
+            .b_stride = rows * shape->width,
+            .c = output + first * shape->width,
+            .c_stride = shape->positions,
+        });
+    }
+    for (size_t channel = 0; conv->bias != NULL && channel < conv->output_channels; channel++) {
+        float *plane = output + channel * shape->positions;
+
+        for (size_t i = 0; i < shape->positions; i++) {
+            plane[i] += conv->bias[channel];
+        }
+    }
+}
+
+static void backward_input_image(const struct conv2d *conv, const struct shape *shape, size_t image,
+                                 float *piece)
+{
+    size_t input_items = (size_t)conv->input_channels * conv->height * conv->width;
+    float *input_gradient = conv->input_gradient + image * input_items;
+    const float *gradient =
+        conv->output_gradient + image * conv->output_channels * shape->positions;
+
+    memset(input_gradient, 0, input_items * sizeof(float));
+    for (size_t first = 0; first < shape->height; first += shape->piece_rows) {
+        size_t rows = rows_at(shape, first);
+
+        gemm_block(&(struct gemm){
+            .rows = shape->taps,
+            .columns = rows * shape->width,
+            .depth = conv->output_channels,
+            .a = conv->weight,
+            .a_stride = shape->taps,
+            .a_transposed = true,
+            .b = gradient + first * shape->width,
+            .b_stride = shape->positions,
+            .c = piece,
+            .c_stride = rows * shape->width,
+        });
+        fold(conv, shape, piece, first, rows, input_gradient);
+    }
+}
+
+static void backward_weight_image(const struct conv2d *conv, const struct shape *shape,
+                                  size_t image, float *piece, bool is_first)
+{
+    const float *input = conv->input + image * conv->input_channels * conv->height * conv->width;
+    const float *gradient =
+        conv->output_gradient + image * conv->output_channels * shape->positions;
+    float *weight_gradient = piece + shape->piece;
+    float *bias_gradient = weight_gradient + shape->weights;
+
+    for (size_t first = 0; first < shape->height; first += shape->piece_rows) {
+        size_t rows = rows_at(shape, first);
+
+        unfold(conv, shape, input, first, rows, piece);
+        gemm_block(&(struct gemm){
+            .rows = conv->output_channels,
+            .columns = shape->taps,
+            .depth = rows * shape->width,
+            .a = gradient + first * shape->width,
+            .a_stride = shape->positions,
+            .b = piece,
+            .b_stride = rows * shape->width,
+            .b_transposed = true,
+            .c = weight_gradient,
+            .c_stride = shape->taps,
+            .beta = is_first && first == 0 ? 0.0f : 1.0f,
+        });
+    }
+    for (size_t channel = 0; channel < conv->output_channels; channel++) {
+        float sum = reduce_sum(gradient + channel * shape->positions, shape->positions);
+        bias_gradient[channel] = is_first ? sum : bias_gradient[channel] + sum;
+    }
+}
+
+static void forward_group(const void *arguments, size_t group)
+{
+    const struct conv2d *conv = arguments;
+    struct shape shape = shape_of(conv);
+    float *piece = conv->workspace + group * group_floats(conv, &shape);
+
+    for (size_t image = group; image < conv->batch; image += shape.groups) {
+        forward_image(conv, &shape, image, piece);
+    }
+}
+
+static void backward_input_group(const void *arguments, size_t group)
+{
+    const struct conv2d *conv = arguments;
+    struct shape shape = shape_of(conv);
+    float *piece = conv->workspace + group * group_floats(conv, &shape);
+
+    for (size_t image = group; image < conv->batch; image += shape.groups) {
+        backward_input_image(conv, &shape, image, piece);
+    }
+}
+
+static void backward_weight_group(const void *arguments, size_t group)
+{
+    const struct conv2d *conv = arguments;
+    struct shape shape = shape_of(conv);
+    float *piece = conv->workspace + group * group_floats(conv, &shape);
+
+    for (size_t image = group; image < conv->batch; image += shape.groups) {
+        backward_weight_image(conv, &shape, image, piece, image == group);
+    }
+}
+
+/* to = the sum over the groups, which lie `stride` apart. */
+static void sum_groups(const float *from, size_t stride, size_t groups, float *to, size_t count)
+{
+    memcpy(to, from, count * sizeof(float));
+    for (size_t group = 1; group < groups; group++) {
+        const float *restrict part = from + group * stride;
+        float *restrict sum = to;
+
+        for (size_t i = 0; i < count; i++) {
+            sum[i] += part[i];
+        }
+    }
+}
+
+capu_status conv2d_forward_host(capu_stream stream, const void *arguments)
+{
+    const struct conv2d *conv = arguments;
+
+    (void)stream;
+    parallel_run(shape_of(conv).groups, forward_group, conv);
+    return CAPU_OK;
+}
+
+capu_status conv2d_backward_input_host(capu_stream stream, const void *arguments)
+{
+    const struct conv2d *conv = arguments;
+
+    (void)stream;
+    parallel_run(shape_of(conv).groups, backward_input_group, conv);
+    return CAPU_OK;
+}
+
+capu_status conv2d_backward_weight_host(capu_stream stream, const void *arguments)
+{
+    const struct conv2d *conv = arguments;
+    struct shape shape = shape_of(conv);
+    size_t stride = group_floats(conv, &shape);
+
+    (void)stream;
+    parallel_run(shape.groups, backward_weight_group, conv);
+    sum_groups(conv->workspace + shape.piece, stride, shape.groups, conv->weight_gradient,
+               shape.weights);
+    if (conv->bias_gradient != NULL) {
+        sum_groups(conv->workspace + shape.piece + shape.weights, stride, shape.groups,
+                   conv->bias_gradient, conv->output_channels);
+    }
+    return CAPU_OK;
+}
