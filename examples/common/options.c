@@ -1,0 +1,165 @@
+/* The options of every training example. */
+#include "examples/common/options.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum key {
+    KEY_DEVICE = 0x1000,
+    KEY_BUDGET,
+    KEY_MODE,
+    KEY_BATCH,
+    KEY_STEPS,
+    KEY_SEED,
+    KEY_LOSS_LOG,
+    KEY_SAVE,
+    KEY_REPORT,
+    KEY_TRACE,
+    KEY_STRICT
+};
+
+static const struct argp_option option_table[] = {
+    {NULL, 0, NULL, 0, "Training:", 10},
+    {"batch", KEY_BATCH, "N", 0, "Samples in a step", 10},
+    {"steps", KEY_STEPS, "N", 0, "Steps to train", 10},
+    {"seed", KEY_SEED, "N", 0, "Seed of weights, order and dropout (default 1)", 10},
+    {NULL, 0, NULL, 0, "Memory:", 11},
+    {"device", KEY_DEVICE, "NAME", 0, "auto, host, sim or cuda (default auto)", 11},
+    {"budget", KEY_BUDGET, "SIZE|N%|none", 0,
+     "Device memory to hold at most: 512MiB, 4e9, or percent of what this run needs without a "
+     "limit "
+     "(default none)",
+     11},
+    {"mode", KEY_MODE, "NAME", 0, "off, passive or guided (default passive)", 11},
+    {"strict", KEY_STRICT, NULL, 0, "Make wrong declarations show; slow", 11},
+    {NULL, 0, NULL, 0, "Files:", 12},
+    {"loss-log", KEY_LOSS_LOG, "FILE", 0,
+     "Write a line a step: its number and the loss as a hexadecimal float", 12},
+    {"save", KEY_SAVE, "FILE", 0, "Write the weights at the end", 12},
+    {"report", KEY_REPORT, "FILE", 0, "Write a JSON line an iteration", 12},
+    {"trace", KEY_TRACE, "FILE", 0, "Write what one iteration does", 12},
+    {NULL, 0, NULL, 0, NULL, 0},
+};
+
+uint64_t options_number(struct argp_state *state, const char *name, const char *text, uint64_t low,
+                        uint64_t high)
+{
+    char *end = NULL;
+    unsigned long long value;
+
+    errno = 0;
+    value = strtoull(text, &end, 10);
+    if (*text < '0' || *text > '9' || *end != '\0' || errno != 0 || value < low || value > high) {
+        argp_error(state, "--%s %s: not a whole number from %llu to %llu", name, text,
+                   (unsigned long long)low, (unsigned long long)high);
+    }
+    return value;
+}
+
+static void parse_budget(struct options *options, const char *text, struct argp_state *state)
+{
+    size_t length = strlen(text);
+
+    if (strcmp(text, "none") == 0) {
+        options->budget_kind = BUDGET_NONE;
+        return;
+    }
+    if (length > 1 && text[length - 1] == '%') {
+        char digits[16] = "";
+
+        if (length < sizeof(digits)) {
+            memcpy(digits, text, length - 1);
+        }
+        options->budget_kind = BUDGET_PERCENT;
+        options->budget_percent = (unsigned)options_number(state, "budget", digits, 1, 1000);
+        return;
+    }
+    if (capu_parse_size(text, &options->budget_bytes) != CAPU_OK || options->budget_bytes == 0) {
+        argp_error(state, "--budget %s: neither a size (512MiB, 4e9) nor N%% nor none", text);
+    }
+    options->budget_kind = BUDGET_BYTES;
+}
+
+static void parse_mode(struct options *options, const char *text, struct argp_state *state)
+{
+    static const struct {
+        const char *name;
+        capu_mode mode;
+    } modes[] = {
+        {"off", CAPU_MODE_OFF}, {"passive", CAPU_MODE_PASSIVE}, {"guided", CAPU_MODE_GUIDED}};
+
+    for (size_t i = 0; i < sizeof(modes) / sizeof(modes[0]); i++) {
+        if (strcmp(text, modes[i].name) == 0) {
+            options->mode = modes[i].mode;
+            return;
+        }
+    }
+    argp_error(state, "--mode %s: not off, passive or guided", text);
+}
+
+static void parse_device(struct options *options, const char *text, struct argp_state *state)
+{
+    static const char *const names[] = {"auto", "host", "sim", "cuda"};
+
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        if (strcmp(text, names[i]) == 0) {
+            options->device = names[i];
+            return;
+        }
+    }
+    argp_error(state, "--device %s: not auto, host, sim or cuda", text);
+}
+
+static error_t parse(int key, char *argument, struct argp_state *state)
+{
+    struct options *options = state->input;
+
+    switch (key) {
+    case KEY_DEVICE:
+        parse_device(options, argument, state);
+        return 0;
+    case KEY_BUDGET:
+        parse_budget(options, argument, state);
+        return 0;
+    case KEY_MODE:
+        parse_mode(options, argument, state);
+        return 0;
+    case KEY_BATCH:
+        options->batch = (uint32_t)options_number(state, "batch", argument, 1, 65536);
+        return 0;
+    case KEY_STEPS:
+        options->steps = (uint32_t)options_number(state, "steps", argument, 1, 1000000000);
+        return 0;
+    case KEY_SEED:
+        options->seed = options_number(state, "seed", argument, 0, UINT64_MAX);
+        return 0;
+    case KEY_LOSS_LOG:
+        options->loss_log = argument;
+        return 0;
+    case KEY_SAVE:
+        options->save = argument;
+        return 0;
+    case KEY_REPORT:
+        options->report = argument;
+        return 0;
+    case KEY_TRACE:
+        options->trace = argument;
+        return 0;
+    case KEY_STRICT:
+        options->is_strict = true;
+        return 0;
+    default:
+        return ARGP_ERR_UNKNOWN;
+    }
+}
+
+const struct argp options_argp = {.options = option_table, .parser = parse};
+
+void options_parse(const struct argp *argp, int argc, char **argv, void *input)
+{
+    argp_err_exit_status = OPTIONS_EXIT_USAGE;
+    if (argp_parse(argp, argc, argv, 0, NULL, input) != 0) {
+        exit(OPTIONS_EXIT_USAGE);
+    }
+}

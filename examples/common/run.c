@@ -1,0 +1,244 @@
+/* A training run's context. */
+#include "examples/common/run.h"
+
+#include "examples/common/try.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define ERROR_BYTES 512
+
+/* A probe needs some budget; how much does not matter, nothing is allocated from it. */
+#define PROBE_BUDGET_BYTES (UINT64_C(64) << 20)
+
+/* What a dry run tells. */
+struct footprint {
+    uint64_t live_peak_bytes;
+    uint64_t floor_bytes;
+    uint64_t next_floor_bytes;
+    char floor_op[128];
+};
+
+const char *run_size_text(uint64_t bytes, char text[RUN_SIZE_TEXT])
+{
+    static const char *const units[] = {"KiB", "MiB", "GiB", "TiB"};
+    double value = (double)bytes / 1024.0;
+    size_t unit = 0;
+
+    if (bytes < 1024) {
+        snprintf(text, RUN_SIZE_TEXT, "%" PRIu64 " B", bytes);
+        return text;
+    }
+    while (value >= 1024.0 && unit + 1 < sizeof(units) / sizeof(units[0])) {
+        value /= 1024.0;
+        unit++;
+    }
+    snprintf(text, RUN_SIZE_TEXT, "%.1f %s", value, units[unit]);
+    return text;
+}
+
+/* Says on stderr what a failed call was about: the context knows, or `error` from its creation. */
+static void say(const char *what, capu_status status, const char *detail)
+{
+    fprintf(stderr, "%s: %s: %s%s%s\n", program_invocation_short_name, what,
+            capu_status_text(status), *detail != '\0' ? ": " : "", detail);
+}
+
+static capu_status create(const capu_config *wanted, capu_context **context)
+{
+    char error[ERROR_BYTES] = "";
+    capu_config config = *wanted;
+    capu_status status;
+
+    config.error = error;
+    config.error_bytes = sizeof(error);
+    status = capu_context_create(&config, context);
+    if (status != CAPU_OK) {
+        say("cannot open the device", status, error);
+    }
+    return status;
+}
+
+/* The page size of the device that the run will use: what sizes are rounded to. */
+static capu_status find_page_bytes(const struct options *options, uint64_t *page_bytes)
+{
+    capu_config config = CAPU_CONFIG_INIT;
+    capu_context *context = NULL;
+
+    config.device = options->device;
+    config.mode = CAPU_MODE_PASSIVE;
+    config.budget_bytes = PROBE_BUDGET_BYTES;
+    TRY(create(&config, &context));
+    *page_bytes = capu_context_config(context)->page_bytes;
+    capu_context_destroy(context);
+    return CAPU_OK;
+}
+
+static capu_status read_footprint(capu_context *context, struct footprint *footprint)
+{
+    capu_report report = CAPU_REPORT_INIT;
+
+    TRY(capu_synchronize(context));
+    TRY(capu_report_get(context, &report));
+    footprint->live_peak_bytes = report.live_peak_bytes;
+    footprint->floor_bytes = report.floor_bytes;
+    footprint->next_floor_bytes = report.next_floor_bytes;
+    snprintf(footprint->floor_op, sizeof(footprint->floor_op), "%s", report.floor_op);
+    return CAPU_OK;
+}
+
+static capu_status dry_run(const struct options *options, run_dry_function dry, void *argument,
+                           struct footprint *footprint)
+{
+    capu_config config = CAPU_CONFIG_INIT;
+    capu_context *context = NULL;
+    capu_status status;
+
+    config.device = "sim";
+    config.mode = CAPU_MODE_PASSIVE;
+    TRY(find_page_bytes(options, &config.page_bytes));
+    TRY(create(&config, &context));
+    status = dry(context, argument);
+    if (status == CAPU_OK) {
+        status = read_footprint(context, footprint);
+    }
+    if (status != CAPU_OK) {
+        say("dry run", status, capu_last_error(context));
+    }
+    capu_context_destroy(context);
+    return status;
+}
+
+/* Refuses a budget in which the run cannot work, and says why. */
+static bool is_feasible(const struct run *run, const struct footprint *footprint)
+{
+    char budget[RUN_SIZE_TEXT];
+    char floor[RUN_SIZE_TEXT];
+    char next[RUN_SIZE_TEXT];
+
+    if (run->options->mode == CAPU_MODE_OFF && run->budget_bytes < footprint->live_peak_bytes) {
+        fprintf(stderr, "%s: a budget of %s is below the %s that this run needs with --mode off\n",
+                program_invocation_short_name, run_size_text(run->budget_bytes, budget),
+                run_size_text(footprint->live_peak_bytes, floor));
+        return false;
+    }
+    if (run->budget_bytes >= footprint->floor_bytes) {
+        return true;
+    }
+    fprintf(stderr,
+            "%s: a budget of %s is below the floor of %s (%" PRIu64 " bytes), set by the op %s; "
+            "if that op touched one tensor at a time, the floor would be %s\n",
+            program_invocation_short_name, run_size_text(run->budget_bytes, budget),
+            run_size_text(footprint->floor_bytes, floor), footprint->floor_bytes,
+            footprint->floor_op, run_size_text(footprint->next_floor_bytes, next));
+    return false;
+}
+
+static bool resolve_budget(struct run *run, run_dry_function dry, void *argument)
+{
+    const struct options *options = run->options;
+    struct footprint footprint = {0};
+
+    if (options->budget_kind == BUDGET_NONE) {
+        return true;
+    }
+    if (dry_run(options, dry, argument, &footprint) != CAPU_OK) {
+        return false;
+    }
+    run->live_peak_bytes = footprint.live_peak_bytes;
+    run->budget_bytes = options->budget_bytes;
+    if (options->budget_kind == BUDGET_PERCENT) {
+        /* Divided first: no overflow, and less than 100 bytes lost. */
+        run->budget_bytes = footprint.live_peak_bytes / 100 * options->budget_percent;
+    }
+    return is_feasible(run, &footprint);
+}
+
+bool run_open(struct run *run, const struct options *options, run_dry_function dry, void *argument)
+{
+    capu_config config = CAPU_CONFIG_INIT;
+    char budget[RUN_SIZE_TEXT];
+    char peak[RUN_SIZE_TEXT];
+
+    *run = (struct run){.options = options};
+    if (!resolve_budget(run, dry, argument)) {
+        return false;
+    }
+    config.device = options->device;
+    config.mode = options->mode;
+    config.strict = options->is_strict;
+    config.budget_bytes = run->budget_bytes;
+    config.report_path = options->report;
+    config.trace_path = options->trace;
+    if (create(&config, &run->context) != CAPU_OK) {
+        return false;
+    }
+    if (run->budget_bytes == 0) {
+        printf("device %s, no budget\n", capu_context_device(run->context));
+    } else {
+        printf("device %s, budget %s of the %s this run needs without a limit\n",
+               capu_context_device(run->context), run_size_text(run->budget_bytes, budget),
+               run_size_text(run->live_peak_bytes, peak));
+    }
+    return true;
+}
+
+capu_status run_print_report(struct run *run)
+{
+    capu_report report = CAPU_REPORT_INIT;
+    capu_status status;
+
+    TRY(capu_synchronize(run->context));
+    status = capu_report_get(run->context, &report);
+    if (status == CAPU_UNSUPPORTED) {
+        return CAPU_OK; /* mode off keeps no records */
+    }
+    TRY(status);
+    return report.evict_count > 0 ? capu_report_print(&report, stdout) : CAPU_OK;
+}
+
+static void print_peak(const struct run *run)
+{
+    uint64_t bytes = 0;
+    char peak[RUN_SIZE_TEXT];
+    char budget[RUN_SIZE_TEXT];
+
+    capu_memory_usage(run->context, NULL, &bytes, NULL);
+    if (run->budget_bytes == 0) {
+        printf("peak %s, no budget\n", run_size_text(bytes, peak));
+        return;
+    }
+    printf("peak %s of a budget of %s (%.1f %%)\n", run_size_text(bytes, peak),
+           run_size_text(run->budget_bytes, budget),
+           100.0 * (double)bytes / (double)run->budget_bytes);
+}
+
+int run_close(struct run *run, capu_status status)
+{
+    if (status == CAPU_OK) {
+        status = capu_synchronize(run->context);
+    }
+    if (status != CAPU_OK) {
+        fflush(stdout);
+        say("training failed", status, capu_last_error(run->context));
+        if (status == CAPU_OVER_BUDGET) {
+            capu_memory_print(run->context, stderr);
+        }
+    } else {
+        print_peak(run);
+        status = capu_flush(run->context);
+        if (status != CAPU_OK) {
+            say("report or trace", status, capu_last_error(run->context));
+        }
+    }
+    capu_context_destroy(run->context);
+    run->context = NULL;
+    if (fflush(stdout) != 0 || ferror(stdout)) {
+        perror("standard output");
+        return OPTIONS_EXIT_FAILED;
+    }
+    return status == CAPU_OK ? OPTIONS_EXIT_OK : OPTIONS_EXIT_FAILED;
+}
