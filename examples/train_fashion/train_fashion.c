@@ -1,0 +1,265 @@
+/*
+ * Trains a convolutional network on Fashion-MNIST within a memory budget.
+ *
+ * Introduces: the whole loop. A context with a budget, tensors with names and kinds, inputs that
+ * are uploaded inside the iteration, training and validation iterations under labels of their own.
+ * With --budget 50% its losses and weights are those of a run without a limit, to the bit.
+ */
+#include "examples/train_fashion/fashion_data.h"
+#include "examples/train_fashion/network.h"
+
+#include "examples/common/options.h"
+#include "examples/common/progress.h"
+#include "examples/common/run.h"
+#include "examples/common/try.h"
+
+#include "kernels/random.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MOMENTUM 0.9f
+#define DECAY 5e-4f
+
+/* The part of the steps over which the rate rises to its full size. */
+#define WARM_UP 10u
+
+/* A stream of random numbers that no layer has. */
+#define ORDER_STREAM UINT64_C(0x6f72646572)
+
+struct settings {
+    struct options options;
+    const char *data;
+    float rate;
+};
+
+/* What a run works with. The batch buffers are those of the host. */
+struct training {
+    const struct settings *settings;
+    struct network network;
+    struct fashion_set train;
+    struct fashion_set test;
+    struct loss_log log;
+    uint32_t *order; /* of the training images in this epoch */
+    float *pixels;
+    int32_t *labels;
+};
+
+enum { KEY_DATA = 1, KEY_RATE };
+
+static error_t parse(int key, char *argument, struct argp_state *state)
+{
+    struct settings *settings = state->input;
+    char *end = NULL;
+
+    switch (key) {
+    case ARGP_KEY_INIT:
+        state->child_inputs[0] = &settings->options;
+        return 0;
+    case KEY_DATA:
+        settings->data = argument;
+        return 0;
+    case KEY_RATE:
+        settings->rate = strtof(argument, &end);
+        if (end == argument || *end != '\0' || !(settings->rate > 0.0f && settings->rate < 10.0f)) {
+            argp_error(state, "--rate %s: not a number between 0 and 10", argument);
+        }
+        return 0;
+    default:
+        return ARGP_ERR_UNKNOWN;
+    }
+}
+
+static const struct argp_option option_table[] = {
+    {"data", KEY_DATA, "DIR", 0, "Folder of the data (default /usr/share/datasets/fashion-mnist)",
+     1},
+    {"rate", KEY_RATE, "X", 0, "Learning rate at its highest (default 0.05)", 1},
+    {NULL, 0, NULL, 0, NULL, 0},
+};
+
+static const struct argp_child children[] = {{&options_argp, 0, NULL, 0}, {NULL, 0, NULL, 0}};
+
+static const struct argp argp = {
+    .options = option_table,
+    .parser = parse,
+    .doc = "Train a convolutional network on Fashion-MNIST within a memory budget.",
+    .children = children,
+};
+
+/* A new order each epoch, drawn from the seed: Fisher and Yates. */
+static void shuffle(struct training *training, uint64_t epoch)
+{
+    uint64_t seed = training->settings->options.seed;
+    size_t count = training->train.count;
+
+    for (size_t i = 0; i < count; i++) {
+        training->order[i] = (uint32_t)i;
+    }
+    for (size_t i = count; i-- > 1;) {
+        struct random_block block = random_draw(seed, ORDER_STREAM + epoch, i);
+        size_t other = (size_t)(((uint64_t)block.word[0] * (i + 1)) >> 32);
+        uint32_t kept = training->order[i];
+
+        training->order[i] = training->order[other];
+        training->order[other] = kept;
+    }
+}
+
+/* Rises over the first steps, then falls to nothing at the end. */
+static float rate_at(const struct settings *settings, uint32_t step)
+{
+    uint32_t steps = settings->options.steps;
+
+    if (step < WARM_UP && steps > WARM_UP) {
+        return settings->rate * (float)(step + 1) / (float)WARM_UP;
+    }
+    return settings->rate * (float)(steps - step) / (float)steps;
+}
+
+static capu_status train(struct training *training)
+{
+    const struct options *options = &training->settings->options;
+    uint32_t batches = (uint32_t)(training->train.count / options->batch);
+    struct progress progress;
+
+    progress_begin(&progress, options->steps, "images");
+    for (uint32_t step = 0; step < options->steps; step++) {
+        struct network_rates rates = {rate_at(training->settings, step), MOMENTUM, DECAY};
+        float loss = 0.0f;
+
+        if (step % batches == 0) {
+            shuffle(training, step / batches);
+        }
+        fashion_set_batch(&training->train,
+                          training->order + (size_t)(step % batches) * options->batch,
+                          options->batch, training->pixels, training->labels);
+        TRY(network_train(&training->network, training->pixels, training->labels, step, &rates,
+                          &loss));
+        TRY(loss_log_write(&training->log, step + 1, loss));
+        progress_step(&progress, step + 1, loss, options->batch);
+    }
+    progress_end(&progress);
+    return CAPU_OK;
+}
+
+/* All test images in order; the last batch is a smaller one. */
+static capu_status validate(struct training *training)
+{
+    const struct fashion_set *test = &training->test;
+    size_t right = 0;
+    uint32_t count;
+
+    for (size_t i = 0; i < test->count; i += count) {
+        uint32_t order[65536];
+        uint32_t right_here = 0;
+
+        count = training->settings->options.batch;
+        if (test->count - i < count) {
+            count = (uint32_t)(test->count - i);
+        }
+        for (uint32_t k = 0; k < count; k++) {
+            order[k] = (uint32_t)(i + k);
+        }
+        fashion_set_batch(test, order, count, training->pixels, training->labels);
+        TRY(network_resize(&training->network, count));
+        TRY(network_validate(&training->network, training->pixels, training->labels, &right_here));
+        right += right_here;
+    }
+    printf("test accuracy %.2f %% (%zu of %zu images)\n",
+           100.0 * (double)right / (double)test->count, right, test->count);
+    return CAPU_OK;
+}
+
+static capu_status save(struct training *training, capu_context *context)
+{
+    const char *path = training->settings->options.save;
+    struct weight weights[NETWORK_WEIGHTS_LIMIT];
+
+    if (path == NULL) {
+        return CAPU_OK;
+    }
+    return weights_save(context, path, weights, network_weights(&training->network, weights));
+}
+
+static capu_status run_all(struct training *training, struct run *run)
+{
+    const struct options *options = &training->settings->options;
+
+    TRY(network_init(&training->network, run->context, options->seed));
+    TRY(network_resize(&training->network, options->batch));
+    network_print(&training->network);
+    TRY(train(training));
+    TRY(run_print_report(run));
+    TRY(save(training, run->context));
+    return validate(training);
+}
+
+/* One training iteration with whatever the host buffers hold: only sizes matter. */
+static capu_status dry(capu_context *context, void *argument)
+{
+    struct training *training = argument;
+    struct network_rates rates = {0.0f, 0.0f, 0.0f};
+    float loss;
+
+    TRY(network_init(&training->network, context, 0));
+    TRY(network_resize(&training->network, training->settings->options.batch));
+    return network_train(&training->network, training->pixels, training->labels, 0, &rates, &loss);
+}
+
+/* Reads the data and makes the host buffers. Says on stderr what fails. */
+static bool prepare(struct training *training)
+{
+    const struct settings *settings = training->settings;
+    size_t batch = settings->options.batch;
+
+    if (!fashion_set_read(&training->train, settings->data, "train") ||
+        !fashion_set_read(&training->test, settings->data, "t10k")) {
+        return false;
+    }
+    if (batch > training->train.count) {
+        fprintf(stderr, "%s: --batch %zu: there are only %zu images\n",
+                program_invocation_short_name, batch, training->train.count);
+        return false;
+    }
+    training->order = calloc(training->train.count, sizeof(*training->order));
+    training->pixels = calloc(batch * FASHION_PIXELS, sizeof(*training->pixels));
+    training->labels = calloc(batch, sizeof(*training->labels));
+    if (training->order == NULL || training->pixels == NULL || training->labels == NULL) {
+        fprintf(stderr, "%s: %s\n", program_invocation_short_name, strerror(ENOMEM));
+        return false;
+    }
+    return loss_log_open(&training->log, settings->options.loss_log) == CAPU_OK;
+}
+
+static void finish(struct training *training)
+{
+    fashion_set_finish(&training->train);
+    fashion_set_finish(&training->test);
+    free(training->order);
+    free(training->pixels);
+    free(training->labels);
+}
+
+int main(int argc, char **argv)
+{
+    struct settings settings = {
+        .options = {.mode = CAPU_MODE_PASSIVE, .batch = 128, .steps = 250, .seed = 1},
+        .data = "/usr/share/datasets/fashion-mnist",
+        .rate = 0.05f,
+    };
+    static struct training training;
+    struct run run;
+    capu_status closed;
+    int exit_code = OPTIONS_EXIT_FAILED;
+
+    options_parse(&argp, argc, argv, &settings);
+    training.settings = &settings;
+    if (prepare(&training) && run_open(&run, &settings.options, dry, &training)) {
+        exit_code = run_close(&run, run_all(&training, &run));
+    }
+    closed = loss_log_close(&training.log);
+    finish(&training);
+    return closed == CAPU_OK ? exit_code : OPTIONS_EXIT_FAILED;
+}
