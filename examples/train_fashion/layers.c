@@ -14,7 +14,7 @@ const struct layer layers[] = {
     {"pool4", LAYER_POOL, 2},
 
     {"conv5", LAYER_CONV, 64}, {"norm5", LAYER_NORM, 0},       {"relu5", LAYER_RELU, 0},
-    {"pool5", LAYER_POOL, 2},  {"dropout", LAYER_DROPOUT, 30}, {"dense", LAYER_DENSE, 10},
+    {"pool5", LAYER_POOL, 2},  {"dropout", LAYER_DROPOUT, 10}, {"dense", LAYER_DENSE, 10},
 };
 
 const size_t layer_count = sizeof(layers) / sizeof(layers[0]);
