@@ -129,10 +129,10 @@ static bool is_feasible(const struct run *run, const struct footprint *footprint
         return true;
     }
     fprintf(stderr,
-            "%s: a budget of %s is below the floor of %s (%" PRIu64 " bytes), set by the op %s; "
-            "if that op touched one tensor at a time, the floor would be %s\n",
+            "%s: a budget of %s (%" PRIu64 " bytes) is below the floor of %s (%" PRIu64
+            " bytes), set by the op %s; were it not for that op, the floor would be %s\n",
             program_invocation_short_name, run_size_text(run->budget_bytes, budget),
-            run_size_text(footprint->floor_bytes, floor), footprint->floor_bytes,
+            run->budget_bytes, run_size_text(footprint->floor_bytes, floor), footprint->floor_bytes,
             footprint->floor_op, run_size_text(footprint->next_floor_bytes, next));
     return false;
 }

@@ -33,6 +33,7 @@ struct settings {
     struct options options;
     const char *data;
     float rate;
+    size_t test_images; /* to validate with, at most; 0: all */
 };
 
 /* What a run works with. The batch buffers are those of the host. */
@@ -47,7 +48,7 @@ struct training {
     int32_t *labels;
 };
 
-enum { KEY_DATA = 1, KEY_RATE };
+enum { KEY_DATA = 1, KEY_RATE, KEY_TEST_IMAGES };
 
 static error_t parse(int key, char *argument, struct argp_state *state)
 {
@@ -67,6 +68,12 @@ static error_t parse(int key, char *argument, struct argp_state *state)
             argp_error(state, "--rate %s: not a number between 0 and 10", argument);
         }
         return 0;
+    case KEY_TEST_IMAGES:
+        settings->test_images = strtoul(argument, &end, 10);
+        if (end == argument || *end != '\0' || argument[0] == '-' || settings->test_images == 0) {
+            argp_error(state, "--test-images %s: not a number above 0", argument);
+        }
+        return 0;
     default:
         return ARGP_ERR_UNKNOWN;
     }
@@ -76,6 +83,7 @@ static const struct argp_option option_table[] = {
     {"data", KEY_DATA, "DIR", 0, "Folder of the data (default /usr/share/datasets/fashion-mnist)",
      1},
     {"rate", KEY_RATE, "X", 0, "Learning rate at its highest (default 0.05)", 1},
+    {"test-images", KEY_TEST_IMAGES, "N", 0, "Test images to validate with (default all)", 1},
     {NULL, 0, NULL, 0, NULL, 0},
 };
 
@@ -148,16 +156,18 @@ static capu_status train(struct training *training)
 static capu_status validate(struct training *training)
 {
     const struct fashion_set *test = &training->test;
+    size_t wanted = training->settings->test_images;
+    size_t total = wanted > 0 && wanted < test->count ? wanted : test->count;
     size_t right = 0;
     uint32_t count;
 
-    for (size_t i = 0; i < test->count; i += count) {
+    for (size_t i = 0; i < total; i += count) {
         uint32_t order[65536];
         uint32_t right_here = 0;
 
         count = training->settings->options.batch;
-        if (test->count - i < count) {
-            count = (uint32_t)(test->count - i);
+        if (total - i < count) {
+            count = (uint32_t)(total - i);
         }
         for (uint32_t k = 0; k < count; k++) {
             order[k] = (uint32_t)(i + k);
@@ -167,8 +177,8 @@ static capu_status validate(struct training *training)
         TRY(network_validate(&training->network, training->pixels, training->labels, &right_here));
         right += right_here;
     }
-    printf("test accuracy %.2f %% (%zu of %zu images)\n",
-           100.0 * (double)right / (double)test->count, right, test->count);
+    printf("test accuracy %.2f %% (%zu of %zu images)\n", 100.0 * (double)right / (double)total,
+           right, total);
     return CAPU_OK;
 }
 

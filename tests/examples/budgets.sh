@@ -1,0 +1,43 @@
+#!/bin/sh
+# The library's law on a training example: losses and weights of a run under a budget are those of a
+# run without one, to the bit, at 90, 70, 50 and 40 % and at the smallest feasible budget; below that
+# the example refuses and names the floor and the op that sets it.
+#
+# usage: budgets.sh WORK-FOLDER PROGRAM [OPTION...]
+set -u
+work=$1
+shift
+rm -rf "$work" && mkdir -p "$work" || exit 1
+
+fail() {
+    echo "budgets.sh: $*"
+    exit 1
+}
+
+"$@" --mode off --loss-log "$work/off.log" --save "$work/off.weights" >"$work/off.out" 2>&1 ||
+    fail "the run without a limit failed: $(cat "$work/off.out")"
+
+# run NAME OPTION...: a limited run, compared with the one without a limit.
+run() {
+    name=$1
+    shift
+    "$@" --loss-log "$work/$name.log" --save "$work/$name.weights" --report "$work/$name.report" \
+        >"$work/$name.out" 2>&1 || fail "$name failed: $(cat "$work/$name.out")"
+    cmp "$work/off.log" "$work/$name.log" || fail "$name: other losses"
+    cmp "$work/off.weights" "$work/$name.weights" || fail "$name: other weights"
+    grep -q '"evict_count":[1-9]' "$work/$name.report" || fail "$name: nothing was evicted"
+}
+
+for percent in 90 70 50 40; do
+    run "at-$percent" "$@" --mode passive --budget $percent%
+done
+run strict "$@" --mode passive --budget 50% --strict
+
+floor=$(sed -n 's/.*"floor_bytes":\([0-9]*\).*/\1/p' "$work/at-50.report" | sort -n | tail -n 1)
+run "at-the-floor" "$@" --mode passive --budget "$floor"
+
+"$@" --mode passive --budget $((floor - 1)) >"$work/below.out" 2>&1
+[ $? -eq 1 ] || fail "a budget below the floor was not refused"
+grep -q "floor of .*$floor bytes.* set by the op [a-z]" "$work/below.out" ||
+    fail "the refusal does not name the floor and its op: $(cat "$work/below.out")"
+echo "the same losses and weights at 90, 70, 50, 40 % and at the floor of $floor bytes"

@@ -1,0 +1,9 @@
+#!/bin/sh
+# usage: drop_in.sh BEFORE AFTER WORK-FOLDER: what they print is the same, with and without a limit.
+set -e
+"$1" >"$3/before.out"
+"$2" >"$3/after.out"
+cmp "$3/before.out" "$3/after.out"
+CAPUCHIN_BUDGET=4MiB CAPUCHIN_REPORT=$3/after.report "$2" >"$3/after.out"
+cmp "$3/before.out" "$3/after.out"
+grep -q '"evicted_bytes":[1-9]' "$3/after.report"
