@@ -83,37 +83,37 @@ void page_numbers_give(struct page_numbers *numbers, uint64_t number)
     }
 }
 
-void ranges_init(struct ranges *ranges, uint64_t page_bytes)
+void reservations_init(struct reservations *reservations, uint64_t page_bytes)
 {
-    memset(ranges, 0, sizeof(*ranges));
-    ranges->page_bytes = page_bytes;
+    memset(reservations, 0, sizeof(*reservations));
+    reservations->page_bytes = page_bytes;
 }
 
-static void free_range(struct range *range)
+static void free_reservation(struct reservation *reservation)
 {
-    free(range->slots);
-    free(range);
+    free(reservation->slots);
+    free(reservation);
 }
 
-void ranges_finish(struct ranges *ranges)
+void reservations_finish(struct reservations *reservations)
 {
-    for (size_t index = 0; index < ranges->count; index++) {
-        free_range(ranges->sorted[index]);
+    for (size_t index = 0; index < reservations->count; index++) {
+        free_reservation(reservations->sorted[index]);
     }
-    free(ranges->sorted);
-    memset(ranges, 0, sizeof(*ranges));
+    free(reservations->sorted);
+    memset(reservations, 0, sizeof(*reservations));
 }
 
-/* The first range that begins at or below `address`; ranges->count if there is none. */
-static size_t index_at(const struct ranges *ranges, const void *address)
+/* The first range that begins at or below `address`; reservations->count if there is none. */
+static size_t index_at(const struct reservations *reservations, const void *address)
 {
     size_t low = 0;
-    size_t high = ranges->count;
+    size_t high = reservations->count;
 
     while (low < high) {
         size_t middle = low + (high - low) / 2;
 
-        if ((uintptr_t)ranges->sorted[middle]->address <= (uintptr_t)address) {
+        if ((uintptr_t)reservations->sorted[middle]->address <= (uintptr_t)address) {
             high = middle;
         } else {
             low = middle + 1;
@@ -122,114 +122,120 @@ static size_t index_at(const struct ranges *ranges, const void *address)
     return low;
 }
 
-capu_status ranges_add(struct ranges *ranges, void *address, uint64_t bytes)
+capu_status reservations_add(struct reservations *reservations, void *address, uint64_t bytes)
 {
-    struct range *range;
+    struct reservation *reservation;
     size_t index;
 
-    if (ranges->count == ranges->capacity) {
-        size_t capacity = ranges->capacity == 0 ? 64 : ranges->capacity * 2;
-        struct range **sorted = realloc(ranges->sorted, capacity * sizeof(*sorted));
+    if (reservations->count == reservations->capacity) {
+        size_t capacity = reservations->capacity == 0 ? 64 : reservations->capacity * 2;
+        struct reservation **sorted = realloc(reservations->sorted, capacity * sizeof(*sorted));
 
         if (sorted == NULL) {
             return CAPU_NO_HOST_MEMORY;
         }
-        ranges->sorted = sorted;
-        ranges->capacity = capacity;
+        reservations->sorted = sorted;
+        reservations->capacity = capacity;
     }
-    range = calloc(1, sizeof(*range));
-    if (range == NULL) {
+    reservation = calloc(1, sizeof(*reservation));
+    if (reservation == NULL) {
         return CAPU_NO_HOST_MEMORY;
     }
-    range->address = address;
-    range->page_count = (size_t)(bytes / ranges->page_bytes);
-    range->slots = malloc(range->page_count * sizeof(*range->slots));
-    if (range->slots == NULL) {
-        free(range);
+    reservation->address = address;
+    reservation->page_count = (size_t)(bytes / reservations->page_bytes);
+    reservation->slots = malloc(reservation->page_count * sizeof(*reservation->slots));
+    if (reservation->slots == NULL) {
+        free(reservation);
         return CAPU_NO_HOST_MEMORY;
     }
-    for (size_t slot = 0; slot < range->page_count; slot++) {
-        range->slots[slot] = RANGE_HOLE;
+    for (size_t slot = 0; slot < reservation->page_count; slot++) {
+        reservation->slots[slot] = RESERVATION_HOLE;
     }
-    index = index_at(ranges, address);
-    memmove(ranges->sorted + index + 1, ranges->sorted + index,
-            (ranges->count - index) * sizeof(struct range *));
-    ranges->sorted[index] = range;
-    ranges->count++;
+    index = index_at(reservations, address);
+    memmove(reservations->sorted + index + 1, reservations->sorted + index,
+            (reservations->count - index) * sizeof(struct reservation *));
+    reservations->sorted[index] = reservation;
+    reservations->count++;
     return CAPU_OK;
 }
 
-static size_t slot_at(const struct ranges *ranges, const struct range *range, const void *address)
+static size_t slot_at(const struct reservations *reservations,
+                      const struct reservation *reservation, const void *address)
 {
-    return (size_t)(((uintptr_t)address - (uintptr_t)range->address) / ranges->page_bytes);
+    return (size_t)(((uintptr_t)address - (uintptr_t)reservation->address) /
+                    reservations->page_bytes);
 }
 
-struct range *ranges_find(const struct ranges *ranges, const void *address, size_t count)
+struct reservation *reservations_find(const struct reservations *reservations, const void *address,
+                                      size_t count)
 {
-    size_t index = index_at(ranges, address);
-    struct range *range;
+    size_t index = index_at(reservations, address);
+    struct reservation *reservation;
     size_t slot;
 
-    if (index == ranges->count) {
+    if (index == reservations->count) {
         return NULL;
     }
-    range = ranges->sorted[index];
-    slot = slot_at(ranges, range, address);
-    if (slot >= range->page_count || count > range->page_count - slot) {
+    reservation = reservations->sorted[index];
+    slot = slot_at(reservations, reservation, address);
+    if (slot >= reservation->page_count || count > reservation->page_count - slot) {
         return NULL;
     }
-    return range;
+    return reservation;
 }
 
-struct range *ranges_find_empty(const struct ranges *ranges, const void *address, uint64_t bytes)
+struct reservation *reservations_find_empty(const struct reservations *reservations,
+                                            const void *address, uint64_t bytes)
 {
-    size_t index = index_at(ranges, address);
-    struct range *range;
+    size_t index = index_at(reservations, address);
+    struct reservation *reservation;
 
-    if (index == ranges->count) {
+    if (index == reservations->count) {
         return NULL;
     }
-    range = ranges->sorted[index];
-    if (range->address != address || range->page_count * ranges->page_bytes != bytes ||
-        range->mapped_count > 0) {
+    reservation = reservations->sorted[index];
+    if (reservation->address != address ||
+        reservation->page_count * reservations->page_bytes != bytes ||
+        reservation->mapped_count > 0) {
         return NULL;
     }
-    return range;
+    return reservation;
 }
 
-void ranges_remove(struct ranges *ranges, struct range *range)
+void reservations_remove(struct reservations *reservations, struct reservation *reservation)
 {
-    size_t index = index_at(ranges, range->address);
+    size_t index = index_at(reservations, reservation->address);
 
-    memmove(ranges->sorted + index, ranges->sorted + index + 1,
-            (ranges->count - index - 1) * sizeof(struct range *));
-    ranges->count--;
-    free_range(range);
+    memmove(reservations->sorted + index, reservations->sorted + index + 1,
+            (reservations->count - index - 1) * sizeof(struct reservation *));
+    reservations->count--;
+    free_reservation(reservation);
 }
 
-bool range_is_unmapped(const struct ranges *ranges, const struct range *range, const void *address,
-                       size_t count)
+bool reservation_is_unmapped(const struct reservations *reservations,
+                             const struct reservation *reservation, const void *address,
+                             size_t count)
 {
-    const uint64_t *slots = range->slots + slot_at(ranges, range, address);
+    const uint64_t *slots = reservation->slots + slot_at(reservations, reservation, address);
 
     for (size_t index = 0; index < count; index++) {
-        if (slots[index] != RANGE_HOLE) {
+        if (slots[index] != RESERVATION_HOLE) {
             return false;
         }
     }
     return true;
 }
 
-bool range_is_mapped(const struct ranges *ranges, const struct range *range, const void *address,
-                     size_t count)
+bool reservation_is_mapped(const struct reservations *reservations,
+                           const struct reservation *reservation, const void *address, size_t count)
 {
-    const uint64_t *slots = range->slots + slot_at(ranges, range, address);
+    const uint64_t *slots = reservation->slots + slot_at(reservations, reservation, address);
 
-    if (range->mapped_count == range->page_count) {
+    if (reservation->mapped_count == reservation->page_count) {
         return true;
     }
     for (size_t index = 0; index < count; index++) {
-        if (slots[index] == RANGE_HOLE) {
+        if (slots[index] == RESERVATION_HOLE) {
             return false;
         }
     }
@@ -238,52 +244,53 @@ bool range_is_mapped(const struct ranges *ranges, const struct range *range, con
 
 static bool begins_mapping(uint64_t slot)
 {
-    return slot != RANGE_HOLE && (slot & RANGE_FIRST) != 0;
+    return slot != RESERVATION_HOLE && (slot & RESERVATION_FIRST) != 0;
 }
 
-bool range_is_whole(const struct ranges *ranges, const struct range *range, const void *address,
-                    size_t count)
+bool reservation_is_whole(const struct reservations *reservations,
+                          const struct reservation *reservation, const void *address, size_t count)
 {
-    size_t first = slot_at(ranges, range, address);
+    size_t first = slot_at(reservations, reservation, address);
     size_t end = first + count;
 
-    return range_is_mapped(ranges, range, address, count) && begins_mapping(range->slots[first]) &&
-           (end == range->page_count || range->slots[end] == RANGE_HOLE ||
-            begins_mapping(range->slots[end]));
+    return reservation_is_mapped(reservations, reservation, address, count) &&
+           begins_mapping(reservation->slots[first]) &&
+           (end == reservation->page_count || reservation->slots[end] == RESERVATION_HOLE ||
+            begins_mapping(reservation->slots[end]));
 }
 
-void range_map(const struct ranges *ranges, struct range *range, const void *address,
-               const device_page *pages, size_t count)
+void reservation_map(const struct reservations *reservations, struct reservation *reservation,
+                     const void *address, const device_page *pages, size_t count)
 {
-    uint64_t *slots = range->slots + slot_at(ranges, range, address);
+    uint64_t *slots = reservation->slots + slot_at(reservations, reservation, address);
 
     memcpy(slots, pages, count * sizeof(*slots));
-    slots[0] |= RANGE_FIRST;
-    range->mapped_count += count;
+    slots[0] |= RESERVATION_FIRST;
+    reservation->mapped_count += count;
 }
 
-void range_unmap(const struct ranges *ranges, struct range *range, const void *address,
-                 size_t count)
+void reservation_unmap(const struct reservations *reservations, struct reservation *reservation,
+                       const void *address, size_t count)
 {
-    uint64_t *slots = range->slots + slot_at(ranges, range, address);
+    uint64_t *slots = reservation->slots + slot_at(reservations, reservation, address);
 
     for (size_t index = 0; index < count; index++) {
-        slots[index] = RANGE_HOLE;
+        slots[index] = RESERVATION_HOLE;
     }
-    range->mapped_count -= count;
+    reservation->mapped_count -= count;
 }
 
 /* One for each run of consecutive pages, and one for the hole that may come to stand beside. */
-size_t range_cost(const struct ranges *ranges, const struct range *range, const void *address,
-                  size_t count)
+size_t reservation_cost(const struct reservations *reservations,
+                        const struct reservation *reservation, const void *address, size_t count)
 {
-    const uint64_t *slots = range->slots + slot_at(ranges, range, address);
+    const uint64_t *slots = reservation->slots + slot_at(reservations, reservation, address);
     size_t cost = 0;
 
     for (size_t index = 0; index < count; index++) {
         if (begins_mapping(slots[index])) {
             cost += 2;
-        } else if (slots[index] != (slots[index - 1] & ~RANGE_FIRST) + 1) {
+        } else if (slots[index] != (slots[index - 1] & ~RESERVATION_FIRST) + 1) {
             cost++;
         }
     }

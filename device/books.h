@@ -30,49 +30,54 @@ void page_numbers_give(struct page_numbers *numbers, uint64_t number);
 bool page_numbers_has(const struct page_numbers *numbers, uint64_t number);
 
 /* A reserved range of addresses and what is mapped in it. */
-struct range {
+struct reservation {
     char *address;
     size_t page_count;
     size_t mapped_count;
-    uint64_t *slots; /* a page's number, RANGE_FIRST set where a map call began; RANGE_HOLE */
+    uint64_t *
+        slots; /* a page's number, RESERVATION_FIRST set where a map call began; RESERVATION_HOLE */
 };
-#define RANGE_HOLE UINT64_MAX
-#define RANGE_FIRST ((uint64_t)1 << 63)
+#define RESERVATION_HOLE UINT64_MAX
+#define RESERVATION_FIRST ((uint64_t)1 << 63)
 
-struct ranges {
-    struct range **sorted; /* by falling address: the kernel gives out addresses downwards */
+struct reservations {
+    struct reservation **sorted; /* by falling address: the kernel gives out addresses downwards */
     size_t count;
     size_t capacity;
     uint64_t page_bytes;
 };
 
-void ranges_init(struct ranges *ranges, uint64_t page_bytes);
-/* Forgets all ranges; their addresses are the caller's to unreserve before. */
-void ranges_finish(struct ranges *ranges);
+void reservations_init(struct reservations *reservations, uint64_t page_bytes);
+/* Forgets all reservations; their addresses are the caller's to unreserve before. */
+void reservations_finish(struct reservations *reservations);
 /* NO_HOST_MEMORY. `address` must not overlap a range that is there. */
-capu_status ranges_add(struct ranges *ranges, void *address, uint64_t bytes);
+capu_status reservations_add(struct reservations *reservations, void *address, uint64_t bytes);
 /* The range that holds `count` pages from `address`, or NULL. */
-struct range *ranges_find(const struct ranges *ranges, const void *address, size_t count);
+struct reservation *reservations_find(const struct reservations *reservations, const void *address,
+                                      size_t count);
 /* NULL unless exactly a range with nothing mapped. */
-struct range *ranges_find_empty(const struct ranges *ranges, const void *address, uint64_t bytes);
-void ranges_remove(struct ranges *ranges, struct range *range);
+struct reservation *reservations_find_empty(const struct reservations *reservations,
+                                            const void *address, uint64_t bytes);
+void reservations_remove(struct reservations *reservations, struct reservation *reservation);
 
 /* Whether `count` pages from `address` of the range are all unmapped. */
-bool range_is_unmapped(const struct ranges *ranges, const struct range *range, const void *address,
-                       size_t count);
+bool reservation_is_unmapped(const struct reservations *reservations,
+                             const struct reservation *reservation, const void *address,
+                             size_t count);
 /* Whether they are all mapped. */
-bool range_is_mapped(const struct ranges *ranges, const struct range *range, const void *address,
-                     size_t count);
+bool reservation_is_mapped(const struct reservations *reservations,
+                           const struct reservation *reservation, const void *address,
+                           size_t count);
 /* Whether they are whole mappings of earlier calls. */
-bool range_is_whole(const struct ranges *ranges, const struct range *range, const void *address,
-                    size_t count);
-void range_map(const struct ranges *ranges, struct range *range, const void *address,
-               const device_page *pages, size_t count);
-void range_unmap(const struct ranges *ranges, struct range *range, const void *address,
-                 size_t count);
+bool reservation_is_whole(const struct reservations *reservations,
+                          const struct reservation *reservation, const void *address, size_t count);
+void reservation_map(const struct reservations *reservations, struct reservation *reservation,
+                     const void *address, const device_page *pages, size_t count);
+void reservation_unmap(const struct reservations *reservations, struct reservation *reservation,
+                       const void *address, size_t count);
 /* Kernel mappings that the map calls in these pages may need: see host_memory.c. */
-size_t range_cost(const struct ranges *ranges, const struct range *range, const void *address,
-                  size_t count);
+size_t reservation_cost(const struct reservations *reservations,
+                        const struct reservation *reservation, const void *address, size_t count);
 /* The same for pages about to be mapped in one call. */
 size_t pages_cost(const device_page *pages, size_t count);
 

@@ -200,7 +200,7 @@ static void init(struct host_device *host, const struct device_options *options,
     host->memory_file = memory_file;
     host->mapping_limit = mapping_limit;
     page_numbers_init(&host->pages, options->memory_bytes / options->page_bytes);
-    ranges_init(&host->ranges, options->page_bytes);
+    reservations_init(&host->reservations, options->page_bytes);
     chunks_init(&host->chunks);
     host->links[0].bytes_per_s = options->d2h_bytes_per_s;
     host->links[1].bytes_per_s = options->h2d_bytes_per_s;

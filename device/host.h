@@ -26,7 +26,7 @@ struct host_device {
     /* Owned by the calling thread. */
     int memory_file; /* the memfd that is the device's memory; page n lies at n * page_bytes */
     struct page_numbers pages;
-    struct ranges ranges;
+    struct reservations reservations;
     size_t mapping_limit; /* kernel mappings this device may use */
     size_t mapping_count; /* that it uses at most: see host_memory.c */
 

@@ -88,7 +88,7 @@ capu_status host_range_reserve(struct device *device, uint64_t bytes, void **add
     if (status != CAPU_OK) {
         return status;
     }
-    status = ranges_add(&host->ranges, reserved, bytes);
+    status = reservations_add(&host->reservations, reserved, bytes);
     if (status != CAPU_OK) {
         addresses_release(reserved, bytes);
         return status;
@@ -101,11 +101,11 @@ capu_status host_range_reserve(struct device *device, uint64_t bytes, void **add
 void host_range_release(struct device *device, void *address, uint64_t bytes)
 {
     struct host_device *host = host_of(device);
-    struct range *range = ranges_find_empty(&host->ranges, address, bytes);
+    struct reservation *range = reservations_find_empty(&host->reservations, address, bytes);
 
     if (range != NULL) {
         addresses_release(address, bytes);
-        ranges_remove(&host->ranges, range);
+        reservations_remove(&host->reservations, range);
         host->mapping_count--;
     }
 }
@@ -154,10 +154,10 @@ static bool all_exist(const struct host_device *host, const device_page *pages, 
 capu_status host_map(struct device *device, void *address, const device_page *pages, size_t count)
 {
     struct host_device *host = host_of(device);
-    struct range *range = ranges_find(&host->ranges, address, count);
+    struct reservation *range = reservations_find(&host->reservations, address, count);
     size_t cost;
 
-    if (range == NULL || !range_is_unmapped(&host->ranges, range, address, count) ||
+    if (range == NULL || !reservation_is_unmapped(&host->reservations, range, address, count) ||
         !all_exist(host, pages, count)) {
         return CAPU_INVALID;
     }
@@ -170,7 +170,7 @@ capu_status host_map(struct device *device, void *address, const device_page *pa
         cover(address, count * device->capabilities.page_bytes);
         return CAPU_NO_ADDRESS_SPACE;
     }
-    range_map(&host->ranges, range, address, pages, count);
+    reservation_map(&host->reservations, range, address, pages, count);
     host->mapping_count += cost;
     return CAPU_OK;
 }
@@ -178,27 +178,27 @@ capu_status host_map(struct device *device, void *address, const device_page *pa
 capu_status host_unmap(struct device *device, void *address, size_t count)
 {
     struct host_device *host = host_of(device);
-    struct range *range = ranges_find(&host->ranges, address, count);
+    struct reservation *range = reservations_find(&host->reservations, address, count);
 
-    if (range == NULL || !range_is_whole(&host->ranges, range, address, count)) {
+    if (range == NULL || !reservation_is_whole(&host->reservations, range, address, count)) {
         return CAPU_INVALID;
     }
     if (!cover(address, count * device->capabilities.page_bytes)) {
         /* The program itself has used up the mappings that were left to it. */
         return CAPU_NO_ADDRESS_SPACE;
     }
-    host->mapping_count -= range_cost(&host->ranges, range, address, count);
-    range_unmap(&host->ranges, range, address, count);
+    host->mapping_count -= reservation_cost(&host->reservations, range, address, count);
+    reservation_unmap(&host->reservations, range, address, count);
     return CAPU_OK;
 }
 
 void host_memory_finish(struct host_device *host)
 {
-    for (size_t index = 0; index < host->ranges.count; index++) {
-        const struct range *range = host->ranges.sorted[index];
+    for (size_t index = 0; index < host->reservations.count; index++) {
+        const struct reservation *range = host->reservations.sorted[index];
 
-        addresses_release(range->address, range->page_count * host->ranges.page_bytes);
+        addresses_release(range->address, range->page_count * host->reservations.page_bytes);
     }
-    ranges_finish(&host->ranges);
+    reservations_finish(&host->reservations);
     page_numbers_finish(&host->pages);
 }

@@ -52,7 +52,7 @@ struct device_event {
 struct sim_device {
     struct device head;
     struct page_numbers pages;
-    struct ranges ranges;
+    struct reservations reservations;
     struct chunks chunks;
     struct sim_stream *streams;
     uint64_t host_ns;
@@ -110,18 +110,18 @@ static capu_status issue(struct device *device, capu_stream stream, uint64_t dur
 /* Whether all of [address, address + bytes) is mapped. */
 static bool is_mapped(const struct sim_device *sim, const void *address, uint64_t bytes)
 {
-    uint64_t page_bytes = sim->ranges.page_bytes;
+    uint64_t page_bytes = sim->reservations.page_bytes;
     uint64_t offset = (uintptr_t)address & (page_bytes - 1);
     const char *first = (const char *)address - offset;
-    struct range *range;
+    struct reservation *range;
     size_t count;
 
     if (bytes > UINT64_MAX - offset - page_bytes) {
         return false;
     }
     count = (size_t)((offset + bytes + page_bytes - 1) / page_bytes);
-    range = ranges_find(&sim->ranges, first, count);
-    return range != NULL && range_is_mapped(&sim->ranges, range, first, count);
+    range = reservations_find(&sim->reservations, first, count);
+    return range != NULL && reservation_is_mapped(&sim->reservations, range, first, count);
 }
 
 static capu_status sim_page_create(struct device *device, device_page *page)
@@ -143,7 +143,7 @@ static capu_status sim_range_reserve(struct device *device, uint64_t bytes, void
     if (status != CAPU_OK) {
         return status;
     }
-    status = ranges_add(&sim->ranges, reserved, bytes);
+    status = reservations_add(&sim->reservations, reserved, bytes);
     if (status != CAPU_OK) {
         addresses_release(reserved, bytes);
         return status;
@@ -155,11 +155,11 @@ static capu_status sim_range_reserve(struct device *device, uint64_t bytes, void
 static void sim_range_release(struct device *device, void *address, uint64_t bytes)
 {
     struct sim_device *sim = sim_of(device);
-    struct range *range = ranges_find_empty(&sim->ranges, address, bytes);
+    struct reservation *range = reservations_find_empty(&sim->reservations, address, bytes);
 
     if (range != NULL) {
         addresses_release(address, bytes);
-        ranges_remove(&sim->ranges, range);
+        reservations_remove(&sim->reservations, range);
     }
 }
 
@@ -167,9 +167,9 @@ static capu_status sim_map(struct device *device, void *address, const device_pa
                            size_t count)
 {
     struct sim_device *sim = sim_of(device);
-    struct range *range = ranges_find(&sim->ranges, address, count);
+    struct reservation *range = reservations_find(&sim->reservations, address, count);
 
-    if (range == NULL || !range_is_unmapped(&sim->ranges, range, address, count)) {
+    if (range == NULL || !reservation_is_unmapped(&sim->reservations, range, address, count)) {
         return CAPU_INVALID;
     }
     for (size_t index = 0; index < count; index++) {
@@ -177,19 +177,19 @@ static capu_status sim_map(struct device *device, void *address, const device_pa
             return CAPU_INVALID;
         }
     }
-    range_map(&sim->ranges, range, address, pages, count);
+    reservation_map(&sim->reservations, range, address, pages, count);
     return CAPU_OK;
 }
 
 static capu_status sim_unmap(struct device *device, void *address, size_t count)
 {
     struct sim_device *sim = sim_of(device);
-    struct range *range = ranges_find(&sim->ranges, address, count);
+    struct reservation *range = reservations_find(&sim->reservations, address, count);
 
-    if (range == NULL || !range_is_whole(&sim->ranges, range, address, count)) {
+    if (range == NULL || !reservation_is_whole(&sim->reservations, range, address, count)) {
         return CAPU_INVALID;
     }
-    range_unmap(&sim->ranges, range, address, count);
+    reservation_unmap(&sim->reservations, range, address, count);
     return CAPU_OK;
 }
 
@@ -401,12 +401,12 @@ static void sim_destroy(struct device *device)
         free(sim->streams);
         sim->streams = next;
     }
-    for (size_t index = 0; index < sim->ranges.count; index++) {
-        const struct range *range = sim->ranges.sorted[index];
+    for (size_t index = 0; index < sim->reservations.count; index++) {
+        const struct reservation *range = sim->reservations.sorted[index];
 
-        addresses_release(range->address, range->page_count * sim->ranges.page_bytes);
+        addresses_release(range->address, range->page_count * sim->reservations.page_bytes);
     }
-    ranges_finish(&sim->ranges);
+    reservations_finish(&sim->reservations);
     page_numbers_finish(&sim->pages);
     chunks_finish(&sim->chunks);
     free(sim);
@@ -501,7 +501,7 @@ capu_status sim_device_create(const struct device_options *options, struct devic
     sim->head.table = &sim_table;
     sim->head.capabilities = capabilities;
     page_numbers_init(&sim->pages, capabilities.memory_bytes / page_bytes);
-    ranges_init(&sim->ranges, page_bytes);
+    reservations_init(&sim->reservations, page_bytes);
     chunks_init(&sim->chunks);
     *device = &sim->head;
     return CAPU_OK;

@@ -58,34 +58,34 @@ END_TEST
 START_TEST(ranges_are_found_from_inside)
 {
     enum { COUNT = 200 };
-    struct ranges ranges;
+    struct reservations ranges;
     bool exists[COUNT] = {false};
     uint64_t random = 5;
 
-    ranges_init(&ranges, PAGE);
+    reservations_init(&ranges, PAGE);
     for (int round = 0; round < 4000; round++) {
         size_t index = next(&random) % COUNT;
         char *address = (char *)(uintptr_t)((index + 1) * 8 * PAGE);
 
         if (exists[index]) {
-            struct range *range = ranges_find_empty(&ranges, address, 4 * PAGE);
+            struct reservation *range = reservations_find_empty(&ranges, address, 4 * PAGE);
 
             ck_assert_ptr_nonnull(range);
-            ck_assert_ptr_null(ranges_find_empty(&ranges, address, 3 * PAGE));
-            ck_assert_ptr_null(ranges_find_empty(&ranges, address + PAGE, 4 * PAGE));
-            ck_assert_ptr_eq(ranges_find(&ranges, address, 4), range);
-            ck_assert_ptr_eq(ranges_find(&ranges, address + 3 * PAGE, 1), range);
-            ck_assert_ptr_null(ranges_find(&ranges, address + 3 * PAGE, 2));
-            ranges_remove(&ranges, range);
+            ck_assert_ptr_null(reservations_find_empty(&ranges, address, 3 * PAGE));
+            ck_assert_ptr_null(reservations_find_empty(&ranges, address + PAGE, 4 * PAGE));
+            ck_assert_ptr_eq(reservations_find(&ranges, address, 4), range);
+            ck_assert_ptr_eq(reservations_find(&ranges, address + 3 * PAGE, 1), range);
+            ck_assert_ptr_null(reservations_find(&ranges, address + 3 * PAGE, 2));
+            reservations_remove(&ranges, range);
         } else {
-            CHECK_OK(ranges_add(&ranges, address, 4 * PAGE));
+            CHECK_OK(reservations_add(&ranges, address, 4 * PAGE));
         }
         exists[index] = !exists[index];
-        ck_assert_ptr_null(ranges_find(&ranges, address + 4 * PAGE, 1));
-        ck_assert_ptr_null(ranges_find(&ranges, address - PAGE, 1));
-        ck_assert_int_eq(ranges_find(&ranges, address, 1) != NULL, exists[index]);
+        ck_assert_ptr_null(reservations_find(&ranges, address + 4 * PAGE, 1));
+        ck_assert_ptr_null(reservations_find(&ranges, address - PAGE, 1));
+        ck_assert_int_eq(reservations_find(&ranges, address, 1) != NULL, exists[index]);
     }
-    ranges_finish(&ranges);
+    reservations_finish(&ranges);
 }
 END_TEST
 
@@ -94,33 +94,33 @@ START_TEST(only_whole_mappings_are_whole)
     char *address = (char *)(uintptr_t)(8 * PAGE);
     const device_page consecutive[] = {4, 5, 6};
     const device_page scattered[] = {9, 7, 8};
-    struct ranges ranges;
-    struct range *range;
+    struct reservations ranges;
+    struct reservation *range;
 
-    ranges_init(&ranges, PAGE);
-    CHECK_OK(ranges_add(&ranges, address, 8 * PAGE));
-    range = ranges_find(&ranges, address, 8);
-    ck_assert(range_is_unmapped(&ranges, range, address, 8));
-    range_map(&ranges, range, address, consecutive, 3);
-    range_map(&ranges, range, address + 3 * PAGE, scattered, 3);
-    ck_assert(!range_is_unmapped(&ranges, range, address + 5 * PAGE, 3));
-    ck_assert(range_is_mapped(&ranges, range, address, 6));
-    ck_assert(!range_is_mapped(&ranges, range, address, 7));
-    ck_assert(range_is_whole(&ranges, range, address, 3));
-    ck_assert(range_is_whole(&ranges, range, address, 6));
-    ck_assert(!range_is_whole(&ranges, range, address, 2));
-    ck_assert(!range_is_whole(&ranges, range, address, 4));
-    ck_assert(!range_is_whole(&ranges, range, address + PAGE, 2));
-    ck_assert(!range_is_whole(&ranges, range, address + 3 * PAGE, 4));
+    reservations_init(&ranges, PAGE);
+    CHECK_OK(reservations_add(&ranges, address, 8 * PAGE));
+    range = reservations_find(&ranges, address, 8);
+    ck_assert(reservation_is_unmapped(&ranges, range, address, 8));
+    reservation_map(&ranges, range, address, consecutive, 3);
+    reservation_map(&ranges, range, address + 3 * PAGE, scattered, 3);
+    ck_assert(!reservation_is_unmapped(&ranges, range, address + 5 * PAGE, 3));
+    ck_assert(reservation_is_mapped(&ranges, range, address, 6));
+    ck_assert(!reservation_is_mapped(&ranges, range, address, 7));
+    ck_assert(reservation_is_whole(&ranges, range, address, 3));
+    ck_assert(reservation_is_whole(&ranges, range, address, 6));
+    ck_assert(!reservation_is_whole(&ranges, range, address, 2));
+    ck_assert(!reservation_is_whole(&ranges, range, address, 4));
+    ck_assert(!reservation_is_whole(&ranges, range, address + PAGE, 2));
+    ck_assert(!reservation_is_whole(&ranges, range, address + 3 * PAGE, 4));
     /* A run and a hole; two runs and a hole. */
     ck_assert_uint_eq(pages_cost(consecutive, 3), 2);
     ck_assert_uint_eq(pages_cost(scattered, 3), 3);
-    ck_assert_uint_eq(range_cost(&ranges, range, address, 3), 2);
-    ck_assert_uint_eq(range_cost(&ranges, range, address, 6), 5);
-    ck_assert_ptr_null(ranges_find_empty(&ranges, address, 8 * PAGE));
-    range_unmap(&ranges, range, address, 6);
-    ck_assert_ptr_eq(ranges_find_empty(&ranges, address, 8 * PAGE), range);
-    ranges_finish(&ranges);
+    ck_assert_uint_eq(reservation_cost(&ranges, range, address, 3), 2);
+    ck_assert_uint_eq(reservation_cost(&ranges, range, address, 6), 5);
+    ck_assert_ptr_null(reservations_find_empty(&ranges, address, 8 * PAGE));
+    reservation_unmap(&ranges, range, address, 6);
+    ck_assert_ptr_eq(reservations_find_empty(&ranges, address, 8 * PAGE), range);
+    reservations_finish(&ranges);
 }
 END_TEST
 
