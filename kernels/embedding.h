@@ -1,0 +1,31 @@
+/*
+ * Token and position embedding: output[b][t] = token_weight[tokens[b][t]] + position_weight[t].
+ */
+#ifndef CAPU_KERNELS_EMBEDDING_H
+#define CAPU_KERNELS_EMBEDDING_H
+
+#include "capuchin/op.h"
+
+struct embedding {
+    const int32_t *tokens;        /* batch x length, 0 <= token < vocabulary */
+    const float *token_weight;    /* vocabulary x channels */
+    const float *position_weight; /* at least length x channels */
+    float *output;                /* batch x length x channels */
+    const float *output_gradient;
+    float *token_gradient;    /* added to */
+    float *position_gradient; /* added to */
+    uint32_t batch;
+    uint32_t length;
+    uint32_t channels;
+    uint32_t vocabulary;
+};
+
+/* Reads tokens, token_weight, position_weight; writes output. The op fails for an unknown token. */
+capu_status embedding_forward(capu_context *context, const struct embedding *embedding);
+/* Reads tokens, output_gradient; updates token_gradient, position_gradient. */
+capu_status embedding_backward(capu_context *context, const struct embedding *embedding);
+
+capu_status embedding_forward_host(capu_stream stream, const void *arguments);
+capu_status embedding_backward_host(capu_stream stream, const void *arguments);
+
+#endif

@@ -1,0 +1,33 @@
+/* Layer normalisation: each row to mean 0 and variance 1, then scaled and shifted. */
+#ifndef CAPU_KERNELS_LAYER_NORM_H
+#define CAPU_KERNELS_LAYER_NORM_H
+
+#include "capuchin/op.h"
+
+struct layer_norm {
+    const float *input; /* rows x channels */
+    const float *scale; /* channels */
+    const float *shift; /* channels */
+    float *output;
+    float *mean; /* rows, for backward */
+    float *rstd; /* rows, 1 / sqrt(variance + 1e-5), for backward */
+    const float *output_gradient;
+    float *input_gradient; /* added to: the input goes on past the norm too */
+    float *scale_gradient; /* added to */
+    float *shift_gradient; /* added to */
+    uint32_t rows;
+    uint32_t channels;
+};
+
+/* Reads input, scale, shift; writes output, mean, rstd. */
+capu_status layer_norm_forward(capu_context *context, const struct layer_norm *norm);
+/*
+ * Reads output_gradient, input, scale, mean, rstd; updates input_gradient, scale_gradient,
+ * shift_gradient.
+ */
+capu_status layer_norm_backward(capu_context *context, const struct layer_norm *norm);
+
+capu_status layer_norm_forward_host(capu_stream stream, const void *arguments);
+capu_status layer_norm_backward_host(capu_stream stream, const void *arguments);
+
+#endif

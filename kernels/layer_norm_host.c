@@ -1,0 +1,115 @@
+/* layer_norm on the host: a tile is some rows, or for the parameters' gradients some channels. */
+#include "kernels/layer_norm.h"
+
+#include "kernels/parallel.h"
+#include "kernels/reduce.h"
+
+#include <math.h>
+
+#define TILE_ROWS ((size_t)32)
+#define TILE_CHANNELS ((size_t)64)
+#define EPSILON 1e-5f
+
+static void forward_tile(const void *arguments, size_t tile)
+{
+    const struct layer_norm *norm = arguments;
+    struct parallel_range rows = parallel_items(tile, TILE_ROWS, norm->rows);
+    size_t channels = norm->channels;
+
+    for (size_t row = rows.first; row < rows.end; row++) {
+        const float *restrict input = norm->input + row * channels;
+        float *restrict output = norm->output + row * channels;
+        float mean = reduce_sum(input, channels) / (float)channels;
+        float variance = reduce_product(input, mean, input, mean, channels) / (float)channels;
+        float rstd = 1.0f / sqrtf(variance + EPSILON);
+
+        for (size_t i = 0; i < channels; i++) {
+            output[i] = (input[i] - mean) * rstd * norm->scale[i] + norm->shift[i];
+        }
+        norm->mean[row] = mean;
+        norm->rstd[row] = rstd;
+    }
+}
+
+static void input_gradient_row(const struct layer_norm *norm, size_t row)
+{
+    size_t channels = norm->channels;
+    const float *gradient = norm->output_gradient + row * channels;
+    const float *input = norm->input + row * channels;
+    float *restrict to = norm->input_gradient + row * channels;
+    const float *scale = norm->scale;
+    float mean = norm->mean[row];
+    float rstd = norm->rstd[row];
+    double sum = 0.0;
+    double product = 0.0;
+    float mean_sum;
+    float mean_product;
+
+    for (size_t i = 0; i < channels; i++) {
+        float scaled = gradient[i] * scale[i];
+
+        sum += scaled;
+        product += scaled * ((input[i] - mean) * rstd);
+    }
+    mean_sum = (float)(sum / (double)channels);
+    mean_product = (float)(product / (double)channels);
+    for (size_t i = 0; i < channels; i++) {
+        float normal = (input[i] - mean) * rstd;
+
+        to[i] += (gradient[i] * scale[i] - mean_sum - normal * mean_product) * rstd;
+    }
+}
+
+static void input_gradient_tile(const void *arguments, size_t tile)
+{
+    const struct layer_norm *norm = arguments;
+    struct parallel_range rows = parallel_items(tile, TILE_ROWS, norm->rows);
+
+    for (size_t row = rows.first; row < rows.end; row++) {
+        input_gradient_row(norm, row);
+    }
+}
+
+static void parameter_gradient_tile(const void *arguments, size_t tile)
+{
+    const struct layer_norm *norm = arguments;
+    struct parallel_range range = parallel_items(tile, TILE_CHANNELS, norm->channels);
+    size_t count = range.end - range.first;
+    float scales[TILE_CHANNELS] = {0};
+    float shifts[TILE_CHANNELS] = {0};
+
+    for (size_t row = 0; row < norm->rows; row++) {
+        const float *gradient = norm->output_gradient + row * norm->channels + range.first;
+        const float *input = norm->input + row * norm->channels + range.first;
+        float mean = norm->mean[row];
+        float rstd = norm->rstd[row];
+
+        for (size_t i = 0; i < count; i++) {
+            scales[i] += gradient[i] * ((input[i] - mean) * rstd);
+            shifts[i] += gradient[i];
+        }
+    }
+    for (size_t i = 0; i < count; i++) {
+        norm->scale_gradient[range.first + i] += scales[i];
+        norm->shift_gradient[range.first + i] += shifts[i];
+    }
+}
+
+capu_status layer_norm_forward_host(capu_stream stream, const void *arguments)
+{
+    const struct layer_norm *norm = arguments;
+
+    (void)stream;
+    parallel_run(parallel_tiles(norm->rows, TILE_ROWS), forward_tile, norm);
+    return CAPU_OK;
+}
+
+capu_status layer_norm_backward_host(capu_stream stream, const void *arguments)
+{
+    const struct layer_norm *norm = arguments;
+
+    (void)stream;
+    parallel_run(parallel_tiles(norm->rows, TILE_ROWS), input_gradient_tile, norm);
+    parallel_run(parallel_tiles(norm->channels, TILE_CHANNELS), parameter_gradient_tile, norm);
+    return CAPU_OK;
+}
