@@ -1,0 +1,14 @@
+/* Operands of adamw. A range may reach over many tensors: each is named then. */
+#include "kernels/adamw.h"
+
+#include "kernels/launch.h"
+
+capu_status adamw_update(capu_context *context, const struct adamw *adamw)
+{
+    size_t bytes = adamw->count * sizeof(float);
+
+    return LAUNCH(context, adamw_update, adamw, adamw->count * 20,
+                  LAUNCH_READ(adamw->gradient, bytes), LAUNCH_UPDATE(adamw->first_moment, bytes),
+                  LAUNCH_UPDATE(adamw->second_moment, bytes),
+                  LAUNCH_UPDATE(adamw->parameter, bytes));
+}

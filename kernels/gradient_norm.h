@@ -1,0 +1,18 @@
+/* The Euclidean norm of a range of gradients, which may be many tensors of one blob. */
+#ifndef CAPU_KERNELS_GRADIENT_NORM_H
+#define CAPU_KERNELS_GRADIENT_NORM_H
+
+#include "capuchin/op.h"
+
+struct gradient_norm {
+    const float *gradient;
+    size_t count;
+    float *norm; /* one */
+};
+
+/* Reads gradient, writes norm. */
+capu_status gradient_norm(capu_context *context, const struct gradient_norm *arguments);
+
+capu_status gradient_norm_host(capu_stream stream, const void *arguments);
+
+#endif

@@ -1,0 +1,28 @@
+/*
+ * A residual connection: output = input + branch. Backward, the gradient of the output is that of
+ * both: residual_backward adds it to each.
+ */
+#ifndef CAPU_KERNELS_RESIDUAL_H
+#define CAPU_KERNELS_RESIDUAL_H
+
+#include "capuchin/op.h"
+
+struct residual {
+    const float *input;
+    const float *branch;
+    float *output;
+    const float *output_gradient;
+    float *input_gradient;  /* added to */
+    float *branch_gradient; /* added to; NULL: who wants it reads output_gradient */
+    size_t count;
+};
+
+/* Reads input, branch; writes output. */
+capu_status residual_forward(capu_context *context, const struct residual *residual);
+/* Reads output_gradient; updates input_gradient, branch_gradient. */
+capu_status residual_backward(capu_context *context, const struct residual *residual);
+
+capu_status residual_forward_host(capu_stream stream, const void *arguments);
+capu_status residual_backward_host(capu_stream stream, const void *arguments);
+
+#endif
