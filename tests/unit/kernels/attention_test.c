@@ -1,0 +1,200 @@
+/*
+ * attention: the whole chain against one formula in double precision, its backward chain against
+ * finite differences of that, and what lies above the diagonal.
+ */
+#include "kernels/attention.h"
+
+#include "tests/support/suite.h"
+#include "tests/unit/kernels/support.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const struct attention shapes[] = {
+    {.batch = 1, .length = 1, .heads = 1, .head_channels = 1},
+    {.batch = 2, .length = 7, .heads = 3, .head_channels = 5},
+    {.batch = 1, .length = 33, .heads = 2, .head_channels = 16},
+};
+
+#define STEP 1e-5
+#define DIFFERENCES 60
+
+static double qkv_at(const struct attention *attention, const double *qkv, size_t batch, size_t t,
+                     size_t part, size_t head, size_t channel)
+{
+    size_t row = batch * attention->length + t;
+    return qkv[((row * 3 + part) * attention->heads + head) * attention->head_channels + channel];
+}
+
+/* One row of one head: what it sees of the rows up to itself. */
+static void reference_row(const struct attention *attention, const double *qkv, size_t batch,
+                          size_t head, size_t t, double *output)
+{
+    double scale = 1.0 / sqrt((double)attention->head_channels);
+    double sum = 0.0;
+
+    for (size_t i = 0; i < attention->head_channels; i++) {
+        output[i] = 0.0;
+    }
+    for (size_t s = 0; s <= t; s++) {
+        double score = 0.0;
+
+        for (size_t i = 0; i < attention->head_channels; i++) {
+            score += qkv_at(attention, qkv, batch, t, 0, head, i) *
+                     qkv_at(attention, qkv, batch, s, 1, head, i);
+        }
+        score = exp(score * scale);
+        sum += score;
+        for (size_t i = 0; i < attention->head_channels; i++) {
+            output[i] += score * qkv_at(attention, qkv, batch, s, 2, head, i);
+        }
+    }
+    for (size_t i = 0; i < attention->head_channels; i++) {
+        output[i] /= sum;
+    }
+}
+
+static void reference(const struct attention *attention, const double *qkv, double *output)
+{
+    size_t rows = (size_t)attention->batch * attention->length * attention->heads;
+
+    for (size_t i = 0; i < rows; i++) {
+        size_t t = i / attention->heads % attention->length;
+        size_t batch = i / attention->heads / attention->length;
+
+        reference_row(attention, qkv, batch, i % attention->heads, t,
+                      output + i * attention->head_channels);
+    }
+}
+
+static double objective(const struct attention *attention, const double *qkv, double *scratch,
+                        size_t items)
+{
+    double sum = 0.0;
+
+    reference(attention, qkv, scratch);
+    for (size_t i = 0; i < items; i++) {
+        sum += scratch[i] * attention->output_gradient[i];
+    }
+    return sum;
+}
+
+static void check(const struct attention *attention, size_t items)
+{
+    double *qkv = malloc(3 * items * sizeof(double));
+    double *output = malloc(items * sizeof(double));
+
+    for (size_t i = 0; i < 3 * items; i++) {
+        qkv[i] = attention->qkv[i];
+    }
+    reference(attention, qkv, output);
+    for (size_t i = 0; i < items; i++) {
+        support_near("output", i, attention->output[i], output[i], 5e-6);
+    }
+    for (size_t k = 0; k < DIFFERENCES; k++) {
+        size_t i = k * 7919 % (3 * items);
+        double kept = qkv[i];
+        double up;
+        double down;
+
+        qkv[i] = kept + STEP;
+        up = objective(attention, qkv, output, items);
+        qkv[i] = kept - STEP;
+        down = objective(attention, qkv, output, items);
+        qkv[i] = kept;
+        support_near("qkv_gradient", i, attention->qkv_gradient[i], (up - down) / (2 * STEP), 1e-4);
+    }
+    free(qkv);
+    free(output);
+}
+
+static void run_backward(const struct attention *attention, size_t square)
+{
+    ck_assert_int_eq(attention_merge_backward_host(NULL, attention), CAPU_OK);
+    ck_assert_int_eq(attention_mix_backward_weights_host(NULL, attention), CAPU_OK);
+    ck_assert_int_eq(attention_mix_backward_value_host(NULL, attention), CAPU_OK);
+    /* write-cleared */
+    memset(attention->scores_gradient, 0, square * sizeof(float));
+    ck_assert_int_eq(attention_softmax_backward_host(NULL, attention), CAPU_OK);
+    ck_assert_int_eq(attention_scores_backward_query_host(NULL, attention), CAPU_OK);
+    ck_assert_int_eq(attention_scores_backward_key_host(NULL, attention), CAPU_OK);
+    ck_assert_int_eq(attention_split_backward_host(NULL, attention), CAPU_OK);
+}
+
+static void run_case(struct support *support, const void *shape)
+{
+    struct attention attention = *(const struct attention *)shape;
+    size_t items =
+        (size_t)attention.batch * attention.length * attention.heads * attention.head_channels;
+    size_t square = (size_t)attention.batch * attention.heads * attention.length * attention.length;
+
+    attention.qkv = support_floats(support, 3 * items, -1.0f, 1.0f);
+    attention.parts = support_output(support, 3 * items);
+    attention.scores = support_output(support, square);
+    attention.weights = support_output(support, square);
+    attention.mixed = support_output(support, items);
+    attention.output = support_output(support, items);
+    attention.qkv_gradient = support_output(support, 3 * items);
+    attention.parts_gradient = support_output(support, 3 * items);
+    attention.scores_gradient = support_output(support, square);
+    attention.weights_gradient = support_output(support, square);
+    attention.mixed_gradient = support_output(support, items);
+    attention.output_gradient = support_floats(support, items, -1.0f, 1.0f);
+    ck_assert_int_eq(attention_split_forward_host(NULL, &attention), CAPU_OK);
+    ck_assert_int_eq(attention_scores_forward_host(NULL, &attention), CAPU_OK);
+    memset(attention.weights, 0, square * sizeof(float)); /* write-cleared */
+    ck_assert_int_eq(attention_softmax_forward_host(NULL, &attention), CAPU_OK);
+    ck_assert_int_eq(attention_mix_forward_host(NULL, &attention), CAPU_OK);
+    ck_assert_int_eq(attention_merge_forward_host(NULL, &attention), CAPU_OK);
+    run_backward(&attention, square);
+    if (support->is_reference_due) {
+        check(&attention, items);
+    }
+    support_keep(support, attention.weights, square * sizeof(float));
+    support_keep(support, attention.output, items * sizeof(float));
+    support_keep(support, attention.qkv_gradient, 3 * items * sizeof(float));
+}
+
+/* That it leaves the upper triangle alone is why it must be declared write-cleared. */
+START_TEST(softmax_writes_the_lower_triangle_only)
+{
+    float scores[9] = {0};
+    float weights[9];
+    struct attention attention = {.scores = scores,
+                                  .weights = weights,
+                                  .batch = 1,
+                                  .length = 3,
+                                  .heads = 1,
+                                  .head_channels = 4};
+
+    for (int i = 0; i < 9; i++) {
+        weights[i] = NAN;
+    }
+    ck_assert_int_eq(attention_softmax_forward_host(NULL, &attention), CAPU_OK);
+    for (int i = 0; i < 9; i++) {
+        if (i % 3 > i / 3) {
+            ck_assert_float_nan(weights[i]);
+        } else {
+            support_near("weight", (size_t)i, weights[i], 1.0 / (1 + i / 3), 1e-6);
+        }
+    }
+}
+END_TEST
+
+START_TEST(matches_reference)
+{
+    support_sweep(run_case, &shapes[_i]);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("attention");
+    TCase *tests = tcase_create("attention");
+
+    tcase_add_loop_test(tests, matches_reference, 0, sizeof(shapes) / sizeof(shapes[0]));
+    tcase_add_test(tests, softmax_writes_the_lower_triangle_only);
+    suite_add_tcase(suite, tests);
+    return suite_run(suite);
+}
