@@ -82,8 +82,8 @@ static double objective(const struct attention *attention, const double *qkv, do
 
 static void check(const struct attention *attention, size_t items)
 {
-    double *qkv = malloc(3 * items * sizeof(double));
-    double *output = malloc(items * sizeof(double));
+    double *qkv = calloc(3 * items, sizeof(double));
+    double *output = calloc(items, sizeof(double));
 
     for (size_t i = 0; i < 3 * items; i++) {
         qkv[i] = attention->qkv[i];
