@@ -197,6 +197,7 @@ capu_status run_print_report(struct run *run)
         return CAPU_OK; /* mode off keeps no records */
     }
     TRY(status);
+    run->live_peak_bytes = report.live_peak_bytes;
     return report.evict_count > 0 ? capu_report_print(&report, stdout) : CAPU_OK;
 }
 
@@ -207,8 +208,14 @@ static void print_peak(const struct run *run)
     char budget[RUN_SIZE_TEXT];
 
     capu_memory_usage(run->context, NULL, &bytes, NULL);
-    if (run->budget_bytes == 0) {
+    if (run->budget_bytes == 0 && run->live_peak_bytes == 0) {
         printf("peak %s, no budget\n", run_size_text(bytes, peak));
+        return;
+    }
+    if (run->budget_bytes == 0) {
+        /* Without a limit nothing makes room: memory of tensors that are through stays held. */
+        printf("peak %s held, %s of it needed at one time; no budget\n", run_size_text(bytes, peak),
+               run_size_text(run->live_peak_bytes, budget));
         return;
     }
     printf("peak %s of a budget of %s (%.1f %%)\n", run_size_text(bytes, peak),
