@@ -38,7 +38,7 @@ START_TEST(test_a_range_rests_until_settled)
     ck_assert_int_eq(ranges_take(ranges, 4, &b), CAPU_OK);
     ck_assert_uint_eq((uintptr_t)a % PAGE, 0);
     ck_assert(ranges_contains(ranges, behind(a, 3)));
-    ranges_give(ranges, a, 4);
+    ranges_give(ranges, a, 4, true);
     CHECK_VALID(ranges_validate, ranges);
     ck_assert_int_eq(ranges_take_at(ranges, a, 4), CAPU_NOT_READY);
     ck_assert_int_eq(ranges_take(ranges, 4, &c), CAPU_OK);
@@ -53,6 +53,22 @@ START_TEST(test_a_range_rests_until_settled)
     CHECK_VALID(ranges_validate, ranges);
     ranges_destroy(ranges);
     ranges_destroy(NULL);
+    device_destroy(device);
+}
+END_TEST
+
+START_TEST(test_a_range_that_need_not_rest_goes_at_once)
+{
+    struct device *device = new_sim();
+    struct ranges *ranges;
+    void *a;
+
+    ck_assert_int_eq(ranges_create(device, &ranges), CAPU_OK);
+    ck_assert_int_eq(ranges_take(ranges, 4, &a), CAPU_OK);
+    ranges_give(ranges, a, 4, false);
+    CHECK_VALID(ranges_validate, ranges);
+    ck_assert_int_eq(ranges_take_at(ranges, a, 4), CAPU_OK);
+    ranges_destroy(ranges);
     device_destroy(device);
 }
 END_TEST
@@ -142,7 +158,7 @@ START_TEST(test_against_a_model)
                 *one = (struct held){address, page_count, false};
             }
         } else if (!one->rests) {
-            ranges_give(ranges, one->address, one->page_count);
+            ranges_give(ranges, one->address, one->page_count, true);
             one->rests = true;
         }
         CHECK_VALID(ranges_validate, ranges);
@@ -188,7 +204,7 @@ START_TEST(test_failure_at_every_call)
         if (ranges != NULL) {
             CHECK_VALID(ranges_validate, ranges);
             ck_assert_int_eq(ranges_take(ranges, 5, &address), CAPU_OK);
-            ranges_give(ranges, address, 5);
+            ranges_give(ranges, address, 5, true);
             ranges_settle(ranges);
             CHECK_VALID(ranges_validate, ranges);
         }
@@ -208,6 +224,7 @@ int main(void)
     TCase *tcase = tcase_create("ranges");
 
     tcase_add_test(tcase, test_a_range_rests_until_settled);
+    tcase_add_test(tcase, test_a_range_that_need_not_rest_goes_at_once);
     tcase_add_test(tcase, test_reservations_shrink_to_what_is_possible);
     tcase_add_test(tcase, test_against_a_model);
     tcase_add_loop_test(tcase, test_failure_at_every_call, 0, 4);
