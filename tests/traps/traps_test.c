@@ -1,0 +1,653 @@
+/*
+ * The eleven traps that real training programs set (llm.c, darknet, mnist-cudnn and kann among
+ * them).
+ *
+ * Each has a test of the right declaration, in mode off and in passive mode under a budget that
+ * evicts, and one of the wrong declaration, which strict mode or an error catches.
+ */
+#include "tests/support/rig.h"
+#include "tests/support/suite.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+/* Floats in a tensor of some pages, and how many pages the budget holds in passive mode. */
+enum { FLOATS = 4096, PAGES = FLOATS * 4 / 4096, BUDGET_PAGES = 3 * PAGES + 2 };
+
+static const struct rig_options settings[] = {
+    {.mode = CAPU_MODE_OFF, .budget_pages = 512},
+    {.mode = CAPU_MODE_PASSIVE, .budget_pages = BUDGET_PAGES},
+    {.mode = CAPU_MODE_PASSIVE, .budget_pages = BUDGET_PAGES, .strict = true},
+};
+enum { SETTINGS = sizeof(settings) / sizeof(settings[0]), STRICT = SETTINGS - 1 };
+
+/* to[i] = scale * from[i] + offset for `count` floats, added to what is there if `adds`. */
+struct scaling {
+    float *to;
+    const float *from; /* NULL: only the offset */
+    size_t count;
+    float scale;
+    float offset;
+    bool adds;
+};
+
+static capu_status run_scaling(capu_stream stream, const void *arguments)
+{
+    const struct scaling *scaling = arguments;
+
+    (void)stream;
+    for (size_t i = 0; i < scaling->count; i++) {
+        float value = scaling->offset;
+
+        value += scaling->from != NULL ? scaling->scale * scaling->from[i] : 0.0f;
+        scaling->to[i] = scaling->adds ? scaling->to[i] + value : value;
+    }
+    return CAPU_OK;
+}
+
+static float *make(struct rig *rig, const char *name, capu_kind kind, size_t floats)
+{
+    void *address = NULL;
+
+    RIG_OK(rig, capu_malloc(rig->context, floats * sizeof(float), &address));
+    RIG_OK(rig, CAPU_DESCRIBE(rig->context, address, .name = name, .kind = kind));
+    return address;
+}
+
+/* Writes `value` all over a tensor. */
+static void set(struct rig *rig, float *tensor, size_t floats, float value)
+{
+    struct scaling set = {.to = tensor, .count = floats, .offset = value};
+
+    RIG_OK(rig, CAPU_RUN(rig->context, run_scaling, &set, capu_writes(tensor)));
+}
+
+/* Touches more than the budget holds, so that everything else has to leave. */
+static void press(struct rig *rig, float *const *others, size_t count)
+{
+    if (rig->context->config.mode == CAPU_MODE_OFF) {
+        return;
+    }
+    for (size_t i = 0; i < count; i++) {
+        set(rig, others[i], FLOATS, (float)i);
+    }
+}
+
+enum { OTHERS = 4 };
+
+static void make_others(struct rig *rig, float **others)
+{
+    for (size_t i = 0; i < OTHERS; i++) {
+        others[i] = make(rig, "other", CAPU_WORKSPACE, FLOATS);
+    }
+}
+
+static void expect(struct rig *rig, const float *tensor, size_t floats, float value)
+{
+    static float bytes[4 * FLOATS];
+
+    RIG_OK(rig, capu_download(rig->context, bytes, tensor, floats * sizeof(float)));
+    for (size_t i = 0; i < floats; i++) {
+        ck_assert_msg(bytes[i] == value, "float %zu is %g, not %g", i, (double)bytes[i],
+                      (double)value);
+    }
+}
+
+static float first_float(struct rig *rig, const float *tensor)
+{
+    float value = 0.0f;
+
+    RIG_OK(rig, capu_download(rig->context, &value, tensor, sizeof(value)));
+    return value;
+}
+
+static void begin(struct rig *rig)
+{
+    RIG_OK(rig, capu_iteration_begin(rig->context, NULL));
+}
+
+static void end(struct rig *rig)
+{
+    RIG_OK(rig, capu_iteration_end(rig->context));
+}
+
+static void expect_error(struct rig *rig, capu_status status, capu_status expected,
+                         const char *names)
+{
+    ck_assert_msg(status == expected, "%s instead of %s", capu_status_name(status),
+                  capu_status_name(expected));
+    ck_assert_msg(strstr(capu_last_error(rig->context), names) != NULL, "'%s' does not name %s",
+                  capu_last_error(rig->context), names);
+}
+
+/* 1. One allocation holds many tensors, at odd byte offsets. */
+START_TEST(a_blob_is_split)
+{
+    enum { PARTS = 6, PART = FLOATS + 3 };
+    struct rig rig;
+    float *blob;
+
+    rig_init(&rig, &settings[_i]);
+    blob = make(&rig, "blob", CAPU_PARAMETER, PARTS * PART);
+    for (size_t i = 0; i < PARTS; i++) {
+        RIG_OK(&rig, capu_split(rig.context, blob + i * PART, PART * sizeof(float)));
+    }
+    for (size_t i = 0; i < PARTS; i++) {
+        set(&rig, blob + i * PART, PART, (float)i);
+        rig_check(&rig);
+    }
+    for (size_t i = 0; i < PARTS; i++) {
+        expect(&rig, blob + i * PART, PART, (float)i);
+    }
+    rig_finish(&rig);
+}
+END_TEST
+
+START_TEST(a_blob_that_is_not_split_does_not_fit)
+{
+    struct scaling one = {.count = 1};
+    struct rig rig;
+
+    rig_init(&rig, &settings[STRICT]);
+    one.to = make(&rig, "blob", CAPU_PARAMETER, 6 * FLOATS);
+    expect_error(&rig,
+                 CAPU_RUN(rig.context, run_scaling, &one,
+                          capu_operand_of(one.to, sizeof(float), CAPU_WRITE)),
+                 CAPU_OVER_BUDGET, "run_scaling");
+    rig_finish(&rig);
+}
+END_TEST
+
+/* 2. Interior pointers: q, k and v in one buffer, each read and written on its own. */
+static void use_parts(struct rig *rig, bool declares_whole)
+{
+    enum { THIRD = FLOATS / 3 };
+    float *others[OTHERS];
+    float *qkv = make(rig, "qkv", CAPU_ACTIVATION, FLOATS);
+    struct scaling scale = {.to = qkv + THIRD, .from = qkv, .count = THIRD, .scale = 2.0f};
+
+    make_others(rig, others);
+    begin(rig);
+    set(rig, qkv, FLOATS, 1.0f);
+    press(rig, others, OTHERS);
+    RIG_OK(rig,
+           CAPU_RUN(
+               rig->context, run_scaling, &scale,
+               capu_operand_of(declares_whole ? others[0] : qkv, THIRD * sizeof(float), CAPU_READ),
+               declares_whole ? capu_writes(qkv)
+                              : capu_operand_of(qkv + THIRD, THIRD * sizeof(float), CAPU_WRITE)));
+    press(rig, others, OTHERS);
+    if (declares_whole) {
+        ck_assert(isnan(first_float(rig, qkv)));
+    } else {
+        expect(rig, qkv, THIRD, 1.0f);
+        expect(rig, qkv + THIRD, THIRD, 2.0f);
+        expect(rig, qkv + 2 * THIRD, THIRD, 1.0f);
+    }
+    end(rig);
+}
+
+START_TEST(a_part_is_written_and_the_rest_is_kept)
+{
+    struct rig rig;
+
+    rig_init(&rig, &settings[_i]);
+    use_parts(&rig, false);
+    rig_finish(&rig);
+}
+END_TEST
+
+START_TEST(a_part_declared_as_the_whole_shows)
+{
+    struct rig rig;
+
+    rig_init(&rig, &settings[STRICT]);
+    use_parts(&rig, true);
+    rig_finish(&rig);
+}
+END_TEST
+
+/* 3. A causal softmax writes the lower triangle, and the next op reads all of it. */
+static float sum_of_half_written(struct rig *rig, capu_role role)
+{
+    float *half = make(rig, "half", CAPU_ACTIVATION, FLOATS);
+    float *copy = make(rig, "copy", CAPU_ACTIVATION, FLOATS);
+    struct scaling write = {.to = half, .count = FLOATS / 2, .offset = 1.0f};
+    struct scaling read = {.to = copy, .from = half, .count = FLOATS, .scale = 1.0f};
+    static float bytes[FLOATS];
+    float sum = 0.0f;
+
+    begin(rig);
+    RIG_OK(rig, CAPU_RUN(rig->context, run_scaling, &write, capu_operand_of(half, 0, role)));
+    RIG_OK(rig, CAPU_RUN(rig->context, run_scaling, &read, capu_reads(half), capu_writes(copy)));
+    RIG_OK(rig, capu_download(rig->context, bytes, copy, sizeof(bytes)));
+    end(rig);
+    for (size_t i = 0; i < FLOATS; i++) {
+        sum += bytes[i];
+    }
+    return sum;
+}
+
+START_TEST(a_partial_write_is_cleared)
+{
+    struct rig rig;
+
+    rig_init(&rig, &settings[_i]);
+    ck_assert(sum_of_half_written(&rig, CAPU_WRITE_CLEARED) == FLOATS / 2);
+    rig_finish(&rig);
+}
+END_TEST
+
+START_TEST(a_partial_write_declared_whole_shows)
+{
+    struct rig rig;
+
+    rig_init(&rig, &settings[STRICT]);
+    ck_assert(isnan(sum_of_half_written(&rig, CAPU_WRITE)));
+    rig_finish(&rig);
+}
+END_TEST
+
+/* 4. Scratch has no contents before and after its op. */
+START_TEST(scratch_is_shared)
+{
+    struct rig rig;
+    float *others[OTHERS];
+    float *scratch;
+    struct scaling work = {.count = FLOATS, .offset = 3.0f};
+    capu_report report = CAPU_REPORT_INIT;
+
+    rig_init(&rig, &settings[_i]);
+    scratch = make(&rig, "scratch", CAPU_WORKSPACE, FLOATS);
+    make_others(&rig, others);
+    work.to = scratch;
+    begin(&rig);
+    for (size_t i = 0; i < 3; i++) {
+        RIG_OK(&rig, CAPU_RUN(rig.context, run_scaling, &work, capu_scratch(scratch)));
+    }
+    press(&rig, others, OTHERS);
+    RIG_OK(&rig, CAPU_RUN(rig.context, run_scaling, &work, capu_scratch(scratch)));
+    end(&rig);
+    RIG_OK(&rig, capu_synchronize(rig.context));
+    RIG_OK(&rig, capu_report_get(rig.context, &report));
+    ck_assert_uint_eq(report.prefetched_bytes, 0);
+    rig_finish(&rig);
+}
+END_TEST
+
+START_TEST(what_scratch_held_cannot_be_read)
+{
+    struct rig rig;
+    float *scratch;
+    float *copy;
+    struct scaling work = {.count = FLOATS, .offset = 3.0f};
+    struct scaling read = {.count = FLOATS, .scale = 1.0f};
+
+    rig_init(&rig, &settings[STRICT]);
+    scratch = make(&rig, "scratch", CAPU_WORKSPACE, FLOATS);
+    copy = make(&rig, "copy", CAPU_ACTIVATION, FLOATS);
+    work.to = scratch;
+    read.to = copy;
+    read.from = scratch;
+    begin(&rig);
+    RIG_OK(&rig, CAPU_RUN(rig.context, run_scaling, &work, capu_scratch(scratch)));
+    expect_error(&rig,
+                 CAPU_RUN(rig.context, run_scaling, &read, capu_reads(scratch), capu_writes(copy)),
+                 CAPU_UNDEFINED_READ, "scratch");
+    /* An op that hides its read behind the role sees the poison. */
+    RIG_OK(&rig,
+           CAPU_RUN(rig.context, run_scaling, &read, capu_scratch(scratch), capu_writes(copy)));
+    ck_assert(isnan(first_float(&rig, copy)));
+    end(&rig);
+    rig_finish(&rig);
+}
+END_TEST
+
+/* 5. A saved tensor is reused as scratch: its old contents are never fetched. */
+START_TEST(a_saved_tensor_becomes_scratch)
+{
+    struct rig rig;
+    float *others[OTHERS];
+    float *saved;
+    struct scaling work = {.count = FLOATS, .offset = 3.0f};
+    capu_report report = CAPU_REPORT_INIT;
+
+    rig_init(&rig, &settings[_i]);
+    saved = make(&rig, "saved", CAPU_ACTIVATION, FLOATS);
+    make_others(&rig, others);
+    work.to = saved;
+    begin(&rig);
+    set(&rig, saved, FLOATS, 1.0f);
+    press(&rig, others, OTHERS);
+    RIG_OK(&rig, CAPU_RUN(rig.context, run_scaling, &work, capu_scratch(saved)));
+    expect_error(&rig, capu_download(rig.context, &work, saved, sizeof(work)),
+                 rig.context->is_tracking ? CAPU_UNDEFINED_READ : CAPU_OK,
+                 rig.context->is_tracking ? "saved" : "");
+    end(&rig);
+    RIG_OK(&rig, capu_synchronize(rig.context));
+    RIG_OK(&rig, capu_report_get(rig.context, &report));
+    ck_assert_uint_eq(report.prefetched_bytes, 0);
+    rig_finish(&rig);
+}
+END_TEST
+
+/* 6. All gradients are cleared at once: no memory and no copies before their first update. */
+START_TEST(gradients_are_cleared_at_once)
+{
+    enum { GRADIENTS = 8 };
+    struct rig rig;
+    float *gradients;
+    struct scaling add = {.count = FLOATS, .offset = 1.0f, .adds = true};
+
+    rig_init(&rig, &settings[_i]);
+    gradients = make(&rig, "gradients", CAPU_GRADIENT, GRADIENTS * FLOATS);
+    for (size_t i = 0; i < GRADIENTS; i++) {
+        RIG_OK(&rig, capu_split(rig.context, gradients + i * FLOATS, FLOATS * sizeof(float)));
+        RIG_OK(&rig, CAPU_DESCRIBE(rig.context, gradients + i * FLOATS, .name = "gradient",
+                                   .kind = CAPU_GRADIENT));
+    }
+    for (size_t step = 0; step < 2; step++) {
+        uint64_t held;
+
+        begin(&rig);
+        RIG_OK(&rig, capu_synchronize(rig.context));
+        capu_memory_usage(rig.context, &held, NULL, NULL);
+        RIG_OK(&rig, capu_zero(rig.context, gradients, GRADIENTS * FLOATS * sizeof(float)));
+        if (step == 0 && rig.context->is_paging) {
+            uint64_t now;
+
+            capu_memory_usage(rig.context, &now, NULL, NULL);
+            ck_assert_uint_eq(now, held);
+        }
+        for (size_t i = 0; i < 2 * GRADIENTS; i++) {
+            add.to = gradients + (i % GRADIENTS) * FLOATS;
+            RIG_OK(&rig, CAPU_RUN(rig.context, run_scaling, &add, capu_updates(add.to)));
+        }
+        expect(&rig, gradients + FLOATS, FLOATS, 2.0f);
+        end(&rig);
+    }
+    rig_finish(&rig);
+}
+END_TEST
+
+START_TEST(a_gradient_that_was_not_cleared_is_undefined)
+{
+    struct rig rig;
+    struct scaling add = {.count = FLOATS, .offset = 1.0f, .adds = true};
+
+    rig_init(&rig, &settings[STRICT]);
+    add.to = make(&rig, "gradient", CAPU_GRADIENT, FLOATS);
+    begin(&rig);
+    RIG_OK(&rig, capu_zero(rig.context, add.to, 0));
+    RIG_OK(&rig, CAPU_RUN(rig.context, run_scaling, &add, capu_updates(add.to)));
+    end(&rig);
+    begin(&rig);
+    expect_error(&rig, CAPU_RUN(rig.context, run_scaling, &add, capu_updates(add.to)),
+                 CAPU_UNDEFINED_READ, "gradient");
+    end(&rig);
+    rig_finish(&rig);
+}
+END_TEST
+
+/* 7. Accumulation in place, over several iterations. */
+static void accumulate(struct rig *rig, capu_role role, float expected)
+{
+    float *others[OTHERS];
+    float *total = make(rig, "total", CAPU_OPTIMIZER, FLOATS);
+    struct scaling add = {.to = total, .count = FLOATS, .offset = 1.0f, .adds = true};
+
+    make_others(rig, others);
+    RIG_OK(rig, capu_zero(rig->context, total, 0));
+    for (size_t step = 0; step < 4; step++) {
+        begin(rig);
+        RIG_OK(rig, CAPU_RUN(rig->context, run_scaling, &add, capu_operand_of(total, 0, role)));
+        press(rig, others, OTHERS);
+        end(rig);
+    }
+    if (isnan(expected)) {
+        ck_assert(isnan(first_float(rig, total)));
+    } else {
+        expect(rig, total, FLOATS, expected);
+    }
+}
+
+START_TEST(sums_live_over_iterations)
+{
+    struct rig rig;
+
+    rig_init(&rig, &settings[_i]);
+    accumulate(&rig, CAPU_UPDATE, 4.0f);
+    rig_finish(&rig);
+}
+END_TEST
+
+START_TEST(a_sum_declared_as_a_write_shows)
+{
+    struct rig rig;
+
+    rig_init(&rig, &settings[STRICT]);
+    accumulate(&rig, CAPU_WRITE, NAN);
+    rig_finish(&rig);
+}
+END_TEST
+
+/* 8. The loader overwrites its buffer at once, and statistics live from step to step. */
+START_TEST(uploads_copy_their_source)
+{
+    struct rig rig;
+    float *others[OTHERS];
+    float *input;
+    float *statistics;
+    static float batch[FLOATS];
+    struct scaling move = {.count = FLOATS, .scale = 0.5f, .adds = true};
+
+    rig_init(&rig, &settings[_i]);
+    input = make(&rig, "input", CAPU_INPUT, FLOATS);
+    statistics = make(&rig, "statistics", CAPU_OPTIMIZER, FLOATS);
+    make_others(&rig, others);
+    move.to = statistics;
+    move.from = input;
+    RIG_OK(&rig, capu_zero(rig.context, statistics, 0));
+    for (size_t step = 1; step <= 3; step++) {
+        begin(&rig);
+        for (size_t i = 0; i < FLOATS; i++) {
+            batch[i] = (float)step;
+        }
+        RIG_OK(&rig, capu_upload(rig.context, input, batch, sizeof(batch)));
+        memset(batch, 0xff, sizeof(batch));
+        RIG_OK(&rig, CAPU_RUN(rig.context, run_scaling, &move, capu_reads(input),
+                              capu_updates(statistics)));
+        press(&rig, others, OTHERS);
+        end(&rig);
+    }
+    expect(&rig, statistics, FLOATS, 3.0f);
+    rig_finish(&rig);
+}
+END_TEST
+
+START_TEST(transient_statistics_are_lost_and_named)
+{
+    struct rig rig;
+    struct scaling move = {.count = FLOATS, .offset = 1.0f, .adds = true};
+
+    rig_init(&rig, &settings[STRICT]);
+    move.to = make(&rig, "statistics", CAPU_ACTIVATION, FLOATS);
+    RIG_OK(&rig, capu_zero(rig.context, move.to, 0));
+    begin(&rig);
+    expect_error(&rig, CAPU_RUN(rig.context, run_scaling, &move, capu_updates(move.to)),
+                 CAPU_UNDEFINED_READ, "statistics");
+    end(&rig);
+    rig_finish(&rig);
+}
+END_TEST
+
+/* 9. One op over everything sets the floor; split, it does not. */
+START_TEST(an_op_over_everything_is_named)
+{
+    enum { PARAMETERS = 4 };
+    struct rig rig;
+    float *parameters[PARAMETERS];
+    capu_operand operands[PARAMETERS];
+    struct scaling none = {.count = 0};
+    capu_op adam = {.size = sizeof(adam), .name = "adam_everything", .run = run_scaling};
+    capu_report report = CAPU_REPORT_INIT;
+
+    adam.arguments = &none;
+    adam.argument_bytes = sizeof(none);
+    adam.operands = operands;
+    adam.operand_count = PARAMETERS;
+    rig_init(&rig, &settings[_i]);
+    for (size_t i = 0; i < PARAMETERS; i++) {
+        parameters[i] = make(&rig, "parameter", CAPU_PARAMETER, FLOATS);
+        set(&rig, parameters[i], FLOATS, (float)i);
+        operands[i] = capu_updates(parameters[i]);
+    }
+    begin(&rig);
+    if (rig.context->is_paging) {
+        expect_error(&rig, capu_run(rig.context, &adam), CAPU_OVER_BUDGET, "adam_everything");
+    } else {
+        RIG_OK(&rig, capu_run(rig.context, &adam));
+    }
+    adam.operand_count = 1;
+    for (size_t i = 0; i < PARAMETERS; i++) {
+        adam.operands = &operands[i];
+        RIG_OK(&rig, capu_run(rig.context, &adam));
+    }
+    end(&rig);
+    RIG_OK(&rig, capu_synchronize(rig.context));
+    RIG_OK(&rig, capu_report_get(rig.context, &report));
+    if (rig.context->is_paging) {
+        ck_assert_uint_eq(report.floor_bytes, report.fixed_bytes + PAGES * RIG_PAGE);
+        ck_assert_str_eq(report.floor_op, "adam_everything");
+    }
+    rig_finish(&rig);
+}
+END_TEST
+
+/* 10. The host reads losses, samples and checkpoints, inside iterations and between them. */
+START_TEST(the_host_reads_what_is_out)
+{
+    struct rig rig;
+    float *others[OTHERS];
+    float *parameter;
+
+    rig_init(&rig, &settings[_i]);
+    parameter = make(&rig, "parameter", CAPU_PARAMETER, FLOATS);
+    make_others(&rig, others);
+    begin(&rig);
+    set(&rig, parameter, FLOATS, 7.0f);
+    press(&rig, others, OTHERS);
+    press(&rig, others, OTHERS);
+    end(&rig);
+    expect(&rig, parameter, FLOATS, 7.0f);
+    if (rig.context->is_paging) {
+        capu_tensor_state state = {.size = sizeof(state)};
+
+        RIG_OK(&rig, capu_tensor_query(rig.context, parameter, &state));
+        ck_assert_uint_eq(state.is_resident, 0);
+        ck_assert_uint_eq(state.has_host_copy, 1);
+    }
+    rig_finish(&rig);
+}
+END_TEST
+
+START_TEST(what_an_earlier_iteration_held_cannot_be_read)
+{
+    struct rig rig;
+    float *loss;
+    float value;
+
+    rig_init(&rig, &settings[STRICT]);
+    loss = make(&rig, "loss", CAPU_ACTIVATION, FLOATS);
+    begin(&rig);
+    set(&rig, loss, FLOATS, 1.0f);
+    end(&rig);
+    ck_assert(first_float(&rig, loss) == 1.0f);
+    begin(&rig);
+    expect_error(&rig, capu_download(rig.context, &value, loss, sizeof(value)), CAPU_UNDEFINED_READ,
+                 "loss");
+    end(&rig);
+    rig_finish(&rig);
+}
+END_TEST
+
+/* 11. The first pass is not the typical one, and steps allocate and free. */
+START_TEST(passes_of_many_shapes)
+{
+    struct rig rig;
+    float *parameter;
+    struct scaling forward = {.scale = 1.0f};
+    static const char *const labels[] = {"validate", "train", "sample", "train", "validate"};
+
+    rig_init(&rig, &settings[_i]);
+    parameter = make(&rig, "parameter", CAPU_PARAMETER, FLOATS);
+    set(&rig, parameter, FLOATS, 2.0f);
+    for (size_t pass = 0; pass < sizeof(labels) / sizeof(labels[0]); pass++) {
+        float *hidden[OTHERS];
+        size_t floats = pass == 4 ? FLOATS / 2 : FLOATS;
+
+        RIG_OK(&rig, capu_iteration_begin(rig.context, labels[pass]));
+        forward.count = floats;
+        forward.from = parameter;
+        for (size_t i = 0; i < OTHERS; i++) {
+            hidden[i] = make(&rig, "hidden", CAPU_ACTIVATION, floats);
+            forward.to = hidden[i];
+            RIG_OK(&rig, CAPU_RUN(rig.context, run_scaling, &forward, capu_reads(forward.from),
+                                  capu_writes(hidden[i])));
+            forward.from = hidden[i];
+        }
+        expect(&rig, hidden[0], floats, 2.0f);
+        for (size_t i = 0; i < OTHERS; i++) {
+            RIG_OK(&rig, capu_free(rig.context, hidden[i]));
+        }
+        end(&rig);
+    }
+    rig_finish(&rig);
+}
+END_TEST
+
+START_TEST(a_freed_tensor_cannot_be_used)
+{
+    struct rig rig;
+    struct scaling work = {.count = FLOATS};
+
+    rig_init(&rig, &settings[STRICT]);
+    work.to = make(&rig, "hidden", CAPU_ACTIVATION, FLOATS);
+    RIG_OK(&rig, capu_free(rig.context, work.to));
+    expect_error(&rig, CAPU_RUN(rig.context, run_scaling, &work, capu_writes(work.to)),
+                 CAPU_ALREADY_FREED, "run_scaling");
+    rig_finish(&rig);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("traps");
+    TCase *right = tcase_create("the right declaration");
+    TCase *wrong = tcase_create("the wrong declaration");
+
+    tcase_add_loop_test(right, a_blob_is_split, 0, SETTINGS);
+    tcase_add_loop_test(right, a_part_is_written_and_the_rest_is_kept, 0, SETTINGS);
+    tcase_add_loop_test(right, a_partial_write_is_cleared, 0, SETTINGS);
+    tcase_add_loop_test(right, scratch_is_shared, 0, SETTINGS);
+    tcase_add_loop_test(right, a_saved_tensor_becomes_scratch, 0, SETTINGS);
+    tcase_add_loop_test(right, gradients_are_cleared_at_once, 0, SETTINGS);
+    tcase_add_loop_test(right, sums_live_over_iterations, 0, SETTINGS);
+    tcase_add_loop_test(right, uploads_copy_their_source, 0, SETTINGS);
+    tcase_add_loop_test(right, an_op_over_everything_is_named, 0, SETTINGS);
+    tcase_add_loop_test(right, the_host_reads_what_is_out, 0, SETTINGS);
+    tcase_add_loop_test(right, passes_of_many_shapes, 0, SETTINGS);
+    tcase_add_test(wrong, a_blob_that_is_not_split_does_not_fit);
+    tcase_add_test(wrong, a_part_declared_as_the_whole_shows);
+    tcase_add_test(wrong, a_partial_write_declared_whole_shows);
+    tcase_add_test(wrong, what_scratch_held_cannot_be_read);
+    tcase_add_test(wrong, a_gradient_that_was_not_cleared_is_undefined);
+    tcase_add_test(wrong, a_sum_declared_as_a_write_shows);
+    tcase_add_test(wrong, transient_statistics_are_lost_and_named);
+    tcase_add_test(wrong, what_an_earlier_iteration_held_cannot_be_read);
+    tcase_add_test(wrong, a_freed_tensor_cannot_be_used);
+    suite_add_tcase(suite, right);
+    suite_add_tcase(suite, wrong);
+    return suite_run(suite);
+}
