@@ -1,0 +1,44 @@
+# The front door. CMake does the work; everything it makes lies under build/.
+#
+# Each target first checks that the Debian packages it needs are there, and installs those that are
+# missing if it may.
+PREFIX ?= /usr/local
+JOBS ?= $(shell nproc)
+
+.DEFAULT_GOAL := release
+.PHONY: release demo test bench fuzz install clean help packages-build packages-test packages-demo
+
+release: packages-build ## the library and all programs, optimised, into build/ and build/bin/
+	@cmake --preset release >build/configure.log 2>&1 || { cat build/configure.log; exit 1; }
+	@cmake --build build --parallel $(JOBS)
+
+demo: packages-demo release ## train without a limit and in half the memory; compare the results
+	@scripts/demo.sh build/bin
+
+test: packages-test ## all tests: plain, under ASan and UBSan, under TSan; and a build with clang
+	@scripts/test.sh
+
+bench: release ## the benches, one after the other
+	@scripts/bench.sh build/bin
+
+fuzz: packages-test ## random programs for a long time (PROGRAMS=20000, SEED=1)
+	@scripts/fuzz.sh "$(PROGRAMS)" "$(SEED)"
+
+install: release ## install under PREFIX (default /usr/local); DESTDIR is obeyed
+	@cmake --install build --prefix "$(PREFIX)"
+
+clean: ## remove build/
+	@rm -rf build
+
+help: ## this list
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1\t\2/p' Makefile | expand -t 14
+
+packages-build:
+	@mkdir -p build
+	@scripts/packages.sh build
+
+packages-test:
+	@scripts/packages.sh build test
+
+packages-demo:
+	@scripts/packages.sh build demo

@@ -1,0 +1,11 @@
+#!/bin/bash
+# scripts/fuzz.sh PROGRAMS SEED: many random programs under ASan and UBSan, then under TSan. A failure
+# prints its seed, which gives the same program again.
+set -u
+cd "$(dirname "$0")/.." || exit 1
+export CAPUCHIN_PROGRAMS=${1:-20000} CAPUCHIN_SEED=${2:-1} CK_TIMEOUT_MULTIPLIER=1000
+for preset in asan tsan; do
+    cmake --preset "$preset" >/dev/null &&
+        cmake --build "build/$preset" --parallel --target random_program_test >/dev/null &&
+        ASAN_OPTIONS=handle_segv=0 "build/$preset/tests/random_program_test" || exit 1
+done

@@ -1,0 +1,82 @@
+#!/bin/bash
+# scripts/packages.sh PURPOSE...: makes sure that what a purpose (build, test, demo) needs is there.
+#
+# Looks for the thing itself, not for the package, so that tools from elsewhere count. Silent when
+# nothing is missing. Else installs the Debian packages if it may (root, or sudo without a password);
+# if it may not, prints the one line that does and fails.
+set -u
+
+# purpose, kind of thing, its name, the Debian package that has it
+table="
+build command cc gcc
+build file /usr/include/stdlib.h libc6-dev
+build command make make
+build command cmake cmake
+build command ninja ninja-build
+build command ld binutils
+build command pkg-config pkg-config
+build library libuv libuv1-dev
+build library jansson libjansson-dev
+build library openblas libopenblas-dev
+build library zlib zlib1g-dev
+test command c++ g++
+test library check check
+demo file /usr/share/datasets/fashion-mnist/train-images-idx3-ubyte.gz dataset-fashion-mnist
+test file /usr/share/datasets/fashion-mnist/train-images-idx3-ubyte.gz dataset-fashion-mnist
+"
+
+is_there() {
+    case $1 in
+    command) command -v "$2" >/dev/null 2>&1 ;;
+    library) pkg-config --exists "$2" 2>/dev/null ;;
+    file) [ -e "$2" ] ;;
+    esac
+}
+
+missing_for() {
+    local purpose kind name package wanted
+
+    while read -r purpose kind name package; do
+        for wanted in "$@"; do
+            if [ "$purpose" = "$wanted" ] && ! is_there "$kind" "$name"; then
+                echo "$package"
+            fi
+        done
+    done <<<"$table" | sort -u | xargs
+}
+
+# apt-get as root, with sudo only where it asks for no password.
+as_root() {
+    if [ "$(id -u)" -eq 0 ]; then
+        env DEBIAN_FRONTEND=noninteractive "$@"
+    else
+        sudo -n env DEBIAN_FRONTEND=noninteractive "$@"
+    fi
+}
+
+may_install() {
+    command -v apt-get >/dev/null 2>&1 || return 1
+    [ "$(id -u)" -eq 0 ] || { command -v sudo >/dev/null 2>&1 && sudo -n true 2>/dev/null; }
+}
+
+# With the package lists that are there; if that fails, with fresh ones.
+install() {
+    as_root apt-get install -y -qq --no-install-recommends "$@" >/dev/null 2>&1 && return 0
+    as_root apt-get update -qq && as_root apt-get install -y -qq --no-install-recommends "$@"
+}
+
+missing=$(missing_for "$@")
+[ -n "$missing" ] || exit 0
+
+if may_install; then
+    echo "installing: $missing"
+    # shellcheck disable=SC2086 # words on purpose
+    install $missing >&2
+    missing=$(missing_for "$@")
+    [ -n "$missing" ] || exit 0
+fi
+{
+    echo "packages are missing; install them with"
+    echo "    apt-get install --no-install-recommends $missing"
+} >&2
+exit 1
