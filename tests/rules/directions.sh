@@ -1,0 +1,72 @@
+#!/bin/bash
+# directions.sh ROOT: who may include whom. Prints each violation as FILE:LINE: reason; fails on any.
+#
+# Also: CUDA headers only in device/cuda* and kernels/*.cu, no clock and no threads in policy, and
+# capu_ only on names that the public headers declare.
+set -u
+cd "$1" || exit 2
+
+public=$(mktemp) || exit 2
+found=$(mktemp) || exit 2
+trap 'rm -f "$public" "$found"' EXIT
+grep -rhoE '\bcapu_[a-z0-9_]+' include | sort -u >"$public"
+
+list() {
+    local folder
+    for folder in include device allocator policy runtime kernels examples tools tests/unit; do
+        [ -d "$folder" ] && find "$folder" -name '*.[ch]' -o -name '*.cu' -path "$folder/*"
+    done | sort
+}
+
+# Lines "FILE:LINE:HEADER", quotes and brackets kept on the header.
+list | xargs grep -nHE '^[[:space:]]*#[[:space:]]*include' /dev/null |
+    sed -E 's/^([^:]*:[0-9]+:).*include[[:space:]]*([<"][^>"]*[>"]).*/\1\2/' |
+    awk -F: '
+    BEGIN {
+        may["include"] = "capuchin"
+        may["device"] = "capuchin device"
+        may["allocator"] = "capuchin device allocator"
+        may["policy"] = "capuchin policy"
+        may["runtime"] = "capuchin device allocator policy runtime"
+        may["kernels"] = "capuchin kernels"
+        may["examples"] = "capuchin kernels examples"
+        may["tools"] = "capuchin device allocator policy runtime tools"
+    }
+    function bad(reason) { print $1 ":" $2 ": " reason }
+    function allowed(list, one,    words, n, i) {
+        n = split(list, words, " ")
+        for (i = 1; i <= n; i++) if (words[i] == one) return 1
+        return 0
+    }
+    {
+        split($1, part, "/")
+        room = part[1]
+        is_test = room == "tests"
+        if (is_test) room = part[3]
+        name = substr($3, 2, length($3) - 2)
+        is_cuda = name ~ /^(cuda|cublas|cudnn|curand|nvml|nvtx|nvToolsExt|nvrtc)/
+        if (is_cuda) {
+            if ($1 !~ /^device\/cuda/ && $1 !~ /^kernels\/[^\/]*\.cu$/)
+                bad("CUDA header " name " outside device/cuda* and kernels/*.cu")
+            next
+        }
+        if (substr($3, 1, 1) == "<") {
+            if (name ~ /^capuchin\// && room == "include") bad("public headers include each other in quotes")
+            if (!is_test && room == "policy" && name ~ /^(time|uv|pthread|unistd|signal|fcntl)\.h$|^sys\//)
+                bad("policy is pure, but includes " name)
+            if (name == "uv.h" && room != "runtime" && room != "tools") bad("uv.h outside runtime and tools")
+            next
+        }
+        if (!(room in may)) next
+        if (split(name, path, "/") == 1) { bad("\"" name "\" names no room"); next }
+        if (is_test && path[1] == "tests") next
+        if (!allowed(may[room], path[1])) bad(room " may not include " name)
+    }' >"$found"
+
+# capu_ on what is not public.
+list | grep -v -e '^include/' -e '^tests/' | xargs grep -noHE '\bcapu_[a-z0-9_]+' /dev/null |
+    awk -F: 'NR == FNR { public[$1] = 1; next }
+             !($3 in public) { print $1 ":" $2 ": " $3 " is not public" }' "$public" - >>"$found"
+
+cat "$found"
+[ ! -s "$found" ]

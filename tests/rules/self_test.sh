@@ -1,0 +1,110 @@
+#!/bin/bash
+# self_test.sh RULES CC CXX: each rule finds a deliberate violation, and is content without it.
+set -u
+rules=$1
+work=$(mktemp -d) || exit 2
+trap 'rm -rf "$work"' EXIT
+status=0
+
+fail() {
+    echo "self test: $1"
+    status=1
+}
+
+# A tree with nothing wrong in it.
+tree() {
+    rm -rf "$work/tree"
+    mkdir -p "$work"/tree/{include/capuchin,device,allocator,policy,runtime,kernels,tests/unit/policy}
+    cat >"$work/tree/include/capuchin/a.h" <<'HEADER'
+#ifndef A_H
+#define A_H
+#define CAPU_API __attribute__((visibility("default")))
+CAPU_API int capu_one(void);
+CAPU_API int
+capu_two(int a);
+#endif
+HEADER
+    cp "$work/tree/include/capuchin/a.h" "$work/tree/include/capuchin/b.h"
+    sed -i 's/A_H/B_H/; /CAPU_API/d; /capu_two/d' "$work/tree/include/capuchin/b.h"
+    cp "$rules/../../.clang-format" "$work/tree/"
+}
+
+# directions FILE LINE REASON: with that line in that file the rule complains, and says so.
+directions() {
+    tree
+    echo "$2" >>"$work/tree/$1"
+    if "$rules/directions.sh" "$work/tree" >"$work/out"; then
+        fail "directions.sh accepts '$2' in $1"
+    elif ! grep -q "^$1:[0-9]*: .*$3" "$work/out"; then
+        fail "directions.sh does not say '$3' of '$2' in $1: $(cat "$work/out")"
+    fi
+}
+
+tree
+"$rules/directions.sh" "$work/tree" || fail "directions.sh refuses a tree without violations"
+directions policy/x.c '#include "allocator/pages.h"' 'may not include allocator'
+directions policy/x.c '#include "device/device.h"' 'may not include device'
+directions policy/x.c '#include <time.h>' 'pure'
+directions allocator/x.h '#  include "policy/plan.h"' 'may not include policy'
+directions device/x.c '#include "runtime/internal.h"' 'may not include runtime'
+directions include/capuchin/a.h '#include "device/device.h"' 'may not include device'
+directions kernels/x.c '#include "runtime/internal.h"' 'may not include runtime'
+directions kernels/x.c '#include <cuda_runtime.h>' 'CUDA header'
+directions runtime/x.c '#include <cuda.h>' 'CUDA header'
+directions device/x.c '#include <uv.h>' 'uv.h'
+directions device/x.c '#include "books.h"' 'names no room'
+directions tests/unit/policy/x_test.c '#include "runtime/internal.h"' 'may not include runtime'
+directions runtime/x.c 'int capu_secret(void);' 'not public'
+tree
+echo '#include <cuda_runtime.h>' >"$work/tree/kernels/x.cu"
+echo '#include <cuda.h>' >"$work/tree/device/cuda.c"
+"$rules/directions.sh" "$work/tree" || fail "directions.sh refuses CUDA where it belongs"
+
+# symbols SOURCE CC REASON: a library of that source is refused, for that reason; "" means accepted.
+symbols() {
+    tree
+    echo "$1" >"$work/x.c"
+    (cd "$work" && rm -f libx.a && "$2" -w -fPIC -c x.c && "$2" -shared -o libx.so x.o &&
+        ar rcs libx.a x.o) || fail "cannot compile"
+    "$rules/symbols.sh" "$work/tree/include" "$work/libx.so" "$work/libx.a" >"$work/out"
+    case $?:$3 in
+    0:) ;;
+    0:*) fail "symbols.sh accepts: $1" ;;
+    *:) fail "symbols.sh refuses: $1: $(cat "$work/out")" ;;
+    *) for kind in shared static; do
+        grep -q "^$kind: .*$3" "$work/out" || fail "symbols.sh does not say '$kind: $3'"
+    done ;;
+    esac
+}
+
+symbols 'int capu_one(void){return 1;} int capu_two(int a){return a;}' "$2" ''
+symbols 'int capu_one(void){return 1;}' "$2" 'missing: capu_two'
+symbols 'int capu_one(void){return 1;} int capu_two(int a){return a;} int pages_take;' "$2" \
+    'global: pages_take'
+symbols 'int capu_one(void){return 1;} int capu_two(int a){return a;} int capu_three;' "$2" \
+    'global: capu_three'
+
+# headers LINE CC CXX: a header with that line does not compile alone.
+headers() {
+    tree
+    echo "$1" >>"$work/tree/include/capuchin/b.h"
+    ! "$rules/headers.sh" "$work/tree/include" "$2" "$3" >/dev/null 2>&1 ||
+        fail "headers.sh accepts '$1'"
+}
+
+tree
+"$rules/headers.sh" "$work/tree/include" "$2" "$3" || fail "headers.sh refuses good headers"
+headers 'size_t capu_size(void);' "$2" "$3"  # needs another header
+headers 'struct s { int class; };' "$2" "$3" # not C++
+headers 'extern int f();' "$2" "$3"          # not a prototype in C
+headers 'static const int twice = 1;' "$2" "$3"
+
+tree
+echo 'int  f( void );' >"$work/tree/runtime/x.c"
+"$rules/format.sh" "$work/tree" >"$work/out" 2>&1
+case $? in
+0) fail "format.sh accepts bad formatting" ;;
+77) echo "self test: format.sh not tried, no clang-format 14" ;;
+*) grep -q 'runtime/x.c:1' "$work/out" || fail "format.sh does not name the file" ;;
+esac
+exit $status
