@@ -20,9 +20,9 @@ set_target_properties(capuchin PROPERTIES
     VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR} LINKER_LANGUAGE C
     LINK_DEPENDS ${PROJECT_SOURCE_DIR}/capuchin.map)
 
-set(archive ${CMAKE_ARCHIVE_OUTPUT_DIRECTORY}/libcapuchin.a)
+set(archive ${PROJECT_BINARY_DIR}/lib/libcapuchin.a)
 add_custom_command(OUTPUT ${archive}
-    COMMAND ${CMAKE_COMMAND} -E make_directory ${CMAKE_ARCHIVE_OUTPUT_DIRECTORY}
+    COMMAND ${CMAKE_COMMAND} -E make_directory ${PROJECT_BINARY_DIR}/lib
     COMMAND ${CMAKE_LINKER} -r -o capuchin.o ${room_objects}
     COMMAND ${CMAKE_OBJCOPY} --localize-hidden capuchin.o
     COMMAND ${CMAKE_COMMAND} -E rm -f ${archive}
@@ -39,10 +39,20 @@ target_link_libraries(capuchin_static INTERFACE ${archive} PkgConfig::UV PkgConf
                                                 Threads::Threads)
 add_library(capuchin::capuchin_static ALIAS capuchin_static)
 
+# A project that takes this one in with add_subdirectory installs it only if it says so.
+option(CAPUCHIN_INSTALL "Install the library" ${PROJECT_IS_TOP_LEVEL})
+if(NOT CAPUCHIN_INSTALL)
+    return()
+endif()
+
+# The package finds its prefix from where it lies, so that an installed tree can be moved.
 set(package_folder ${CMAKE_INSTALL_LIBDIR}/cmake/capuchin)
+file(RELATIVE_PATH prefix_from_pc ${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig ${CMAKE_INSTALL_PREFIX})
+string(REGEX REPLACE "/$" "" prefix_from_pc ${prefix_from_pc})
 configure_file(capuchin.pc.in capuchin.pc @ONLY)
 configure_package_config_file(cmake/capuchinConfig.cmake.in capuchinConfig.cmake
-    INSTALL_DESTINATION ${package_folder})
+    INSTALL_DESTINATION ${package_folder}
+    PATH_VARS CMAKE_INSTALL_LIBDIR CMAKE_INSTALL_INCLUDEDIR)
 write_basic_package_version_file(capuchinConfigVersion.cmake COMPATIBILITY SameMinorVersion)
 install(TARGETS capuchin EXPORT capuchinTargets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(FILES ${archive} DESTINATION ${CMAKE_INSTALL_LIBDIR})

@@ -57,7 +57,7 @@ run() {
     skipped=$((skipped + skip))
 }
 
-run debug 200
+run debug 120
 run asan 60
 run tsan 30
 

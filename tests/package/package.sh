@@ -1,0 +1,56 @@
+#!/bin/bash
+# package.sh SOURCE BUILD CC installed|subproject: uses the library as another project would.
+#
+# installed: installs the build tree under a temporary prefix, moves that, and builds a program against
+# it by find_package and by pkg-config, shared and static. subproject: by add_subdirectory.
+set -eu
+source=$1
+build=$2
+cc=$3
+outside=$source/tests/package/outside
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+unset CAPUCHIN_BUDGET CAPUCHIN_DEVICE CAPUCHIN_MODE LD_LIBRARY_PATH
+
+outside_builds() {
+    cmake -G Ninja -S "$outside" -B "$work/build" -DCMAKE_C_COMPILER="$cc" "$@"
+    cmake --build "$work/build" --parallel 2
+    "$work/build/outside_shared"
+    "$work/build/outside_static"
+}
+
+if [ "$4" = subproject ]; then
+    outside_builds -DCAPUCHIN_SOURCE="$source"
+    cmake --install "$work/build" --prefix "$work/prefix"
+    [ ! -e "$work/prefix/include/capuchin" ] || { echo "installs unasked"; exit 1; }
+    exit 0
+fi
+
+# Under another name than it was installed to: nothing in it may depend on its place.
+cmake --install "$build" --prefix "$work/first" >/dev/null
+mv "$work/first" "$work/prefix"
+prefix=$work/prefix
+if grep -rlF -e "$source" -e "$work/first" "$prefix" --include='*.cmake' --include='*.pc'; then
+    echo "the files above name the tree they came from"
+    exit 1
+fi
+if diff -r "$source/include/capuchin" "$prefix/include/capuchin"; then :; else
+    echo "installed headers differ"
+    exit 1
+fi
+[ "$(find "$prefix/include" -type f | wc -l)" = "$(ls "$source/include/capuchin" | wc -l)" ]
+
+outside_builds -DCMAKE_PREFIX_PATH="$prefix"
+cd "$work"
+pc=$(dirname "$(find "$prefix" -name capuchin.pc)")
+export PKG_CONFIG_PATH=$pc
+library=$(dirname "$pc")
+# shellcheck disable=SC2046 # words on purpose
+"$cc" "$outside/main.c" -o by_pc $(pkg-config --cflags --libs capuchin)
+LD_LIBRARY_PATH=$library ./by_pc
+# The linker takes the archive only where it sees no shared library beside it.
+mkdir alone
+mv "$library"/libcapuchin.so* alone/
+# shellcheck disable=SC2046
+"$cc" "$outside/main.c" -o by_pc_static $(pkg-config --cflags --libs --static capuchin)
+./by_pc_static
