@@ -9,8 +9,6 @@
 #include <string.h>
 #include <uv.h>
 
-enum { TEXT_BYTES = 512 };
-
 /* Something to write. */
 struct job {
     struct job *next;
@@ -41,18 +39,26 @@ struct agent {
     uint64_t growth_bytes;
     capu_status growth_status;
     capu_status status; /* the first file error */
-    char text[TEXT_BYTES];
+    char text[AGENT_TEXT_BYTES];
 };
 
 /* Keeps the first error; later ones follow from it mostly. */
-static void note_error(struct agent *agent, const char *what, const char *path, int error)
+void agent_fail(struct agent *agent, const char *text)
 {
     uv_mutex_lock(&agent->lock);
     if (agent->status == CAPU_OK) {
         agent->status = CAPU_FILE_FAILED;
-        snprintf(agent->text, sizeof(agent->text), "%s '%s': %s", what, path, uv_strerror(error));
+        snprintf(agent->text, sizeof(agent->text), "%s", text);
     }
     uv_mutex_unlock(&agent->lock);
+}
+
+static void note_error(struct agent *agent, const char *what, const char *path, int error)
+{
+    char text[AGENT_TEXT_BYTES];
+
+    snprintf(text, sizeof(text), "%s '%s': %s", what, path, uv_strerror(error));
+    agent_fail(agent, text);
 }
 
 static int write_all(uv_file file, char *data, size_t bytes)

@@ -16,6 +16,8 @@
 
 struct agent;
 
+enum { AGENT_TEXT_BYTES = 512 };
+
 /* Opens the report file (NULL: none), truncating it. FILE_FAILED with the text in `error`. */
 capu_status agent_create(const char *report_path, const char *trace_path, struct host_arena *arena,
                          char *error, size_t error_bytes, struct agent **out);
@@ -28,6 +30,9 @@ capu_status agent_report(struct agent *agent, char *line);
 
 /* Writes the trace file whole; takes `text` (malloc), also on failure. */
 capu_status agent_trace(struct agent *agent, char *text, size_t bytes);
+
+/* Something kept a report or a trace from its file: agent_flush tells the first such text. */
+void agent_fail(struct agent *agent, const char *text);
 
 /* Grows the host arena by at least `bytes` and waits for it. HOST_OVER_BUDGET, NO_HOST_MEMORY. */
 capu_status agent_grow(struct agent *agent, uint64_t bytes);

@@ -8,6 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Without iterations nothing retires the lanes' marks: do it every so many calls. */
+enum { UNRECORDED_LIMIT = 4096 };
+
 capu_status context_fail(capu_context *context, capu_status status, const char *format, ...)
 {
     va_list arguments;
@@ -78,6 +81,16 @@ capu_status context_settle(capu_context *context)
     staging_restart(&context->staging);
     context->unrecorded_ops = 0;
     return CAPU_OK;
+}
+
+capu_status context_count_unrecorded(capu_context *context)
+{
+    if (context->in_iteration || ++context->unrecorded_ops < UNRECORDED_LIMIT) {
+        return CAPU_OK;
+    }
+    /* The caller's own work is done: what fails here and is no loss is tried again next time. */
+    context_settle(context);
+    return context->lost;
 }
 
 capu_status context_stage(capu_context *context, uint64_t bytes, void **memory)
@@ -300,10 +313,12 @@ static void release_allocations(capu_context *context)
 {
     struct tensor *tensor;
 
+    /* One by one and whatever they answer: nothing may run any more when memory is unmapped. */
+    lane_synchronize(&context->compute);
+    lane_synchronize(&context->d2h);
+    lane_synchronize(&context->h2d);
     while ((tensor = tensors_any(&context->tensors)) != NULL) {
-        if (allocation_release(context, tensor->allocation) != CAPU_OK) {
-            break;
-        }
+        pager_abandon(context, tensor->allocation);
     }
     pager_finish(context);
 }

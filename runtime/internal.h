@@ -131,17 +131,24 @@ void contents_forget(capu_context *context, struct tensor *tensor);
 /*
  * operands.c: everything around an op's own work. operands_begin resolves the operands, makes them
  * resident, clears and poisons, and marks the start; the caller enqueues the work on the compute
- * stream; operands_end marks the end, and brings versions, copies and the record up to date. After
- * a failed begin, or without an end, nothing has been written.
+ * stream; operands_end marks the end, and brings versions, copies and the record up to date; it
+ * fails only where the context is lost. After a failed begin nothing has been written. Where the
+ * work itself could not be enqueued, operands_abort takes the end's place: it waits for what was,
+ * and what may have been cleared or partly written (`has_written`) before it is undefined.
  */
 capu_status operands_begin(capu_context *context, const char *name, const capu_operand *list,
                            size_t count, bool is_replayable);
 capu_status operands_end(capu_context *context);
+void operands_abort(capu_context *context, bool has_written);
 void operands_finish(struct operands *operands);
 
 /* The tensor at an address, or the error that fits: UNKNOWN_ADDRESS, ALREADY_FREED. */
 capu_status operands_find(capu_context *context, const void *address, const char *what,
                           struct tensor **tensor);
+
+/* Keeps the lanes' rings bounded for programs that mark no iterations: called by what marks them.
+ */
+capu_status context_count_unrecorded(capu_context *context);
 
 /* Staging memory; waits for the compute lane where the set is full. */
 capu_status context_stage(capu_context *context, uint64_t bytes, void **memory);

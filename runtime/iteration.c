@@ -72,6 +72,7 @@ capu_status capu_iteration_begin(capu_context *context, const char *label)
     status = lane_mark(&context->compute, &record->begin);
     if (status != CAPU_OK) {
         tracker_cancel(context);
+        context->iteration--;
         return context_check(context, status, "marking the compute stream");
     }
     staging_turn(&context->staging);

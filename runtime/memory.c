@@ -14,19 +14,19 @@ void contents_define(capu_context *context, struct tensor *tensor)
         return;
     }
     if (tensor->contents.list == &context->persistent) {
-        context->persistent_pages -= tensor->page_count;
+        tracker_persistent(context, tensor, -1);
     }
     tensor_list_remove(tensor, CONTENTS);
     tensor_list_append(list, tensor, CONTENTS);
     if (tensor->is_persistent) {
-        context->persistent_pages += tensor->page_count;
+        tracker_persistent(context, tensor, 1);
     }
 }
 
 void contents_forget(capu_context *context, struct tensor *tensor)
 {
     if (tensor->contents.list == &context->persistent) {
-        context->persistent_pages -= tensor->page_count;
+        tracker_persistent(context, tensor, -1);
     }
     tensor_list_remove(tensor, CONTENTS);
     tensor->is_defined = false;
@@ -181,7 +181,7 @@ static capu_status take_back(capu_context *context, void *address, uint64_t byte
         return pager_wait_buried(context, allocation);
     }
     if (tensors_add(&context->tensors, tensor) != CAPU_OK) {
-        return CAPU_NO_HOST_MEMORY;
+        return context_fail(context, CAPU_NO_HOST_MEMORY, "no memory to note an allocation");
     }
     allocation->is_freed = false;
     tensor->name = NULL;
@@ -310,17 +310,23 @@ capu_status allocation_release(capu_context *context, struct allocation *allocat
     struct lane_position used;
     capu_status status = last_use(context, allocation, &used);
 
-    if (status != CAPU_OK && context->lost == CAPU_OK) {
+    if (status != CAPU_OK) {
         return context_check(context, status, "marking the compute stream");
     }
+    status = allocation->page_count > 0 ? pager_reserve_bury(context) : CAPU_OK;
+    if (status != CAPU_OK) {
+        return status;
+    }
     for (struct tensor *tensor = allocation->first; tensor != NULL; tensor = tensor->next) {
+        tracker_gone(context, tensor);
         contents_forget(context, tensor);
         tensors_remove(&context->tensors, tensor);
     }
     allocation->is_freed = true;
     allocation->freed_iteration = context->iteration;
     if (allocation->page_count > 0) {
-        return pager_bury(context, allocation, used);
+        pager_bury(context, allocation, used);
+        return CAPU_OK;
     }
     slabs_give(context->slabs, allocation->address);
     if (!context->in_iteration) {
@@ -347,7 +353,8 @@ capu_status capu_free(capu_context *context, void *address)
                             "capu_free: %p lies inside the allocation at %p", address,
                             tensor->allocation->address);
     }
-    return allocation_release(context, tensor->allocation);
+    status = allocation_release(context, tensor->allocation);
+    return status != CAPU_OK ? status : context_count_unrecorded(context);
 }
 
 /* Reads a caller's info and says what is wrong with it. */

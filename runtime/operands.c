@@ -173,6 +173,14 @@ static capu_status check_budget(capu_context *context, size_t operand_pages)
     uint64_t page_bytes = pages_bytes_each(context->pages);
     size_t fixed = context_fixed_pages(context);
 
+    if (operand_pages + fixed > pages_limit(context->pages)) {
+        capu_status status = pager_trim(context);
+
+        if (status != CAPU_OK) {
+            return status;
+        }
+        fixed = context_fixed_pages(context);
+    }
     if (operand_pages + fixed <= pages_limit(context->pages)) {
         return CAPU_OK;
     }
@@ -220,12 +228,45 @@ static capu_status make_resident(capu_context *context)
     return status;
 }
 
+void operands_abort(capu_context *context, bool has_written)
+{
+    struct operands *operands = &context->operands;
+
+    lane_synchronize(&context->compute);
+    for (size_t i = 0; i < operands->piece_count; i++) {
+        const struct piece *piece = &operands->pieces[i];
+        const struct access *access = &operands->accesses[piece->access];
+
+        if (access->role != CAPU_READ && !access->is_read && !access->is_partial &&
+            (has_written || context->config.strict != 0 || piece->role == CAPU_WRITE_CLEARED)) {
+            contents_forget(context, access->tensor);
+        }
+    }
+}
+
+/* In strict mode what a tensor without contents is not given by this op shows as well. */
+static capu_status poison_undefined(capu_context *context)
+{
+    struct operands *operands = &context->operands;
+    capu_status status = CAPU_OK;
+
+    for (size_t i = 0; i < operands->access_count && status == CAPU_OK; i++) {
+        const struct access *access = &operands->accesses[i];
+
+        if (access->is_partial && !access->tensor->is_defined) {
+            status = device_fill(context->device, context->compute.stream, access->tensor->address,
+                                 POISON, access->tensor->bytes);
+        }
+    }
+    return status;
+}
+
 /* Clears write-cleared operands; in strict mode poisons what is about to be written, unless the op
    reads the same tensor. */
 static capu_status prepare_pieces(capu_context *context)
 {
     struct operands *operands = &context->operands;
-    capu_status status = CAPU_OK;
+    capu_status status = context->config.strict != 0 ? poison_undefined(context) : CAPU_OK;
 
     for (size_t i = 0; i < operands->piece_count && status == CAPU_OK; i++) {
         const struct piece *piece = &operands->pieces[i];
@@ -289,7 +330,14 @@ capu_status operands_begin(capu_context *context, const char *name, const capu_o
         status = context_check(context, lane_mark(&context->compute, &operands->start),
                                "marking the compute stream");
     }
-    return status != CAPU_OK ? status : prepare_pieces(context);
+    if (status != CAPU_OK) {
+        return status;
+    }
+    status = prepare_pieces(context);
+    if (status != CAPU_OK) {
+        operands_abort(context, false);
+    }
+    return status;
 }
 
 /* What an access leaves behind. */
@@ -329,39 +377,40 @@ static uint32_t recorded_role(const struct access *access)
     return access->role;
 }
 
-/* In strict mode scratch is poisoned behind the op as well. */
-static capu_status poison_scratch(capu_context *context)
+/* In strict mode scratch is poisoned behind the op as well, if the device lets us: the op has run.
+ */
+static void poison_scratch(capu_context *context)
 {
     struct operands *operands = &context->operands;
-    capu_status status = CAPU_OK;
 
-    if (context->config.strict == 0) {
-        return CAPU_OK;
-    }
-    for (size_t i = 0; i < operands->piece_count && status == CAPU_OK; i++) {
+    for (size_t i = 0; i < operands->piece_count && context->config.strict != 0; i++) {
         const struct piece *piece = &operands->pieces[i];
 
         if (operands->accesses[piece->access].role == CAPU_SCRATCH) {
-            status = device_fill(context->device, context->compute.stream, piece->address, POISON,
-                                 piece->bytes);
+            device_fill(context->device, context->compute.stream, piece->address, POISON,
+                        piece->bytes);
         }
     }
-    return status;
 }
 
 capu_status operands_end(capu_context *context)
 {
     struct operands *operands = &context->operands;
     struct lane_position end;
-    capu_status status = poison_scratch(context);
+    capu_status status;
     bool has_update = false;
     size_t op;
 
-    if (status == CAPU_OK) {
-        status = lane_mark(&context->compute, &end);
-    }
-    if (status != CAPU_OK) {
-        return context_check(context, status, "marking the compute stream");
+    poison_scratch(context);
+    if (lane_mark(&context->compute, &end) != CAPU_OK) {
+        /* The op runs and cannot be taken back: once it is past, its start will do for its end. */
+        status = lane_synchronize(&context->compute);
+        if (status != CAPU_OK) {
+            context_check(context, status, operands->name);
+            context->lost = context->lost != CAPU_OK ? context->lost : CAPU_DEVICE_LOST;
+            return context->lost;
+        }
+        end = operands->start;
     }
     for (size_t i = 0; i < operands->access_count; i++) {
         has_update = has_update || recorded_role(&operands->accesses[i]) == CAPU_UPDATE;

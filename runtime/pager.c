@@ -112,42 +112,36 @@ static capu_status release_edges(capu_context *context, struct allocation *alloc
     return CAPU_OK;
 }
 
-/* Unmaps what a freed allocation still holds; its struct and its tensors are freed. */
-static capu_status release_allocation(capu_context *context, struct allocation *allocation)
+/* Unmaps what a freed allocation still holds. After a failure it may be tried again. */
+static capu_status release_pages(capu_context *context, struct allocation *allocation)
 {
-    bool rests = context->in_iteration && allocation->freed_iteration == context->iteration;
-    struct tensor *tensor;
-    capu_status status;
+    for (struct tensor *tensor = allocation->first; tensor != NULL; tensor = tensor->next) {
+        capu_status status = release_span(context, tensor);
 
-    for (tensor = allocation->first; tensor != NULL; tensor = tensor->next) {
-        status = release_span(context, tensor);
         if (status != CAPU_OK) {
             return status;
         }
     }
-    status = release_edges(context, allocation);
-    if (status != CAPU_OK) {
-        return status;
-    }
-    ranges_give(context->ranges, allocation->address, allocation->page_count, rests);
-    allocation_destroy(context, allocation);
-    return CAPU_OK;
+    return release_edges(context, allocation);
 }
 
 static capu_status departure_end(capu_context *context, struct departure *departure)
 {
     struct allocation *allocation = departure->allocation;
-    capu_status status;
+    capu_status status = departure->tensor != NULL ? release_span(context, departure->tensor)
+                                                   : release_pages(context, allocation);
+    bool rests;
 
-    if (departure->tensor != NULL) {
-        status = release_span(context, departure->tensor);
-        if (status == CAPU_OK) {
-            departure_cancel(&context->pager, departure);
-        }
+    if (status != CAPU_OK) {
         return status;
     }
     departure_cancel(&context->pager, departure);
-    return release_allocation(context, allocation);
+    if (allocation != NULL) {
+        rests = context->in_iteration && allocation->freed_iteration == context->iteration;
+        ranges_give(context->ranges, allocation->address, allocation->page_count, rests);
+        allocation_destroy(context, allocation);
+    }
+    return CAPU_OK;
 }
 
 static capu_status reap_queue(capu_context *context, struct departure_queue *queue)
@@ -213,6 +207,10 @@ static bool drop_clean_copy(capu_context *context)
 {
     struct tensor *tensor = context->pager.clean.head;
 
+    /* A tensor whose way back failed has its contents on the host only. */
+    while (tensor != NULL && !tensor->on_device) {
+        tensor = tensor->residency.next;
+    }
     if (tensor == NULL) {
         return false;
     }
@@ -246,10 +244,10 @@ static capu_status take_host_block(capu_context *context, struct tensor *tensor)
         }
     }
     if (status != CAPU_OK) {
-        return context_fail(context, status,
-                            "no host memory to evict '%s' (%llu bytes) to: %llu bytes are in use",
-                            tensor->name, (unsigned long long)tensor->span_bytes,
-                            (unsigned long long)host_arena_used_bytes(context->arena));
+        return context_fail(
+            context, status, "no host memory to evict '%s' (%llu bytes) to: %llu bytes are in use",
+            context_tensor_name(context, tensor), (unsigned long long)tensor->span_bytes,
+            (unsigned long long)host_arena_used_bytes(context->arena));
     }
     agent_grow_ahead(context->agent, tensor->span_bytes);
     note_host_bytes(context);
@@ -386,6 +384,22 @@ static bool has_departures(const capu_context *context)
     return context->pager.leaving.head != NULL || context->pager.copying.head != NULL;
 }
 
+/* Gives back the pages of slabs nobody uses, once the work that did is past. False: none. */
+static bool trim_slabs(capu_context *context, capu_status *status)
+{
+    *status = context_check(context, lane_synchronize(&context->compute),
+                            "waiting for the last use of small tensors");
+    return *status == CAPU_OK && slabs_trim(context->slabs) > 0;
+}
+
+capu_status pager_trim(capu_context *context)
+{
+    capu_status status;
+
+    trim_slabs(context, &status);
+    return status;
+}
+
 capu_status pager_make_room(capu_context *context, size_t page_count)
 {
     struct pager *pager = &context->pager;
@@ -405,7 +419,7 @@ capu_status pager_make_room(capu_context *context, size_t page_count)
             status = pager_evict(context, victim);
         } else if (has_departures(context)) {
             status = wait_oldest(context);
-        } else if (slabs_trim(context->slabs) == 0) {
+        } else if (!trim_slabs(context, &status) && status == CAPU_OK) {
             status = context_fail(context, CAPU_OVER_BUDGET,
                                   "%zu more pages are needed, and nothing is left to evict: "
                                   "%zu of %zu pages are always resident",
@@ -453,6 +467,9 @@ static capu_status fill_span(capu_context *context, struct tensor *tensor, unsig
     if (status == CAPU_OK) {
         status = lane_mark(&context->compute, &tensor->used);
     }
+    if (status != CAPU_OK) {
+        lane_synchronize(&context->compute); /* no position says when the fill is past */
+    }
     return context_check(context, status, "filling device memory");
 }
 
@@ -490,20 +507,21 @@ static capu_status fetch(capu_context *context, struct tensor *tensor)
         status = lane_follow(&context->compute, tensor->ready);
     }
     if (status != CAPU_OK) {
+        lane_synchronize(&context->h2d); /* a part may be under way */
         return context_check(context, status, "copying a tensor back");
     }
     tensor->on_device = true;
     context->pager.has_waited = true;
-    tracker_brought(context, tensor, tensor->span_bytes);
+    TRACKER_ADD(context, prefetch_count, 1);
+    TRACKER_ADD(context, prefetched_bytes, tensor->span_bytes);
     return CAPU_OK;
 }
 
 capu_status pager_bring(capu_context *context, struct tensor *tensor, bool needs_contents)
 {
-    bool was_mapped = tensor->is_mapped;
     capu_status status = CAPU_OK;
 
-    if (!was_mapped) {
+    if (!tensor->is_mapped) {
         status = map_span(context, tensor);
         if (status == CAPU_OK && context->config.strict != 0) {
             status = fill_span(context, tensor, POISON);
@@ -513,8 +531,6 @@ capu_status pager_bring(capu_context *context, struct tensor *tensor, bool needs
         status = materialise_zeros(context, tensor);
     } else if (status == CAPU_OK && needs_contents && tensor->is_defined && !tensor->on_device) {
         status = fetch(context, tensor);
-    } else if (status == CAPU_OK && !was_mapped) {
-        tracker_brought(context, tensor, 0);
     }
     pager_touch(context, tensor);
     return status;
@@ -549,14 +565,29 @@ void pager_drop_host_copy(capu_context *context, struct tensor *tensor)
     tensor->on_host = false;
 }
 
-capu_status pager_bury(capu_context *context, struct allocation *allocation,
-                       struct lane_position used)
+capu_status pager_reserve_bury(capu_context *context)
 {
     struct departure *departure = departure_take(&context->pager);
 
     if (departure == NULL) {
         return context_fail(context, CAPU_NO_HOST_MEMORY, "no memory to note a freed allocation");
     }
+    departure_recycle(&context->pager, departure);
+    return CAPU_OK;
+}
+
+/* Several tensors of an allocation may be on their way: the last of them counts. */
+static void keep_later(struct lane_position *latest, struct lane_position position)
+{
+    if (!lane_is_past(position) && position.sequence > latest->sequence) {
+        *latest = position;
+    }
+}
+
+void pager_bury(capu_context *context, struct allocation *allocation, struct lane_position used)
+{
+    struct departure *departure = departure_take(&context->pager);
+
     departure->allocation = allocation;
     departure->after[0] = used;
     for (struct tensor *tensor = allocation->first; tensor != NULL; tensor = tensor->next) {
@@ -565,12 +596,8 @@ capu_status pager_bury(capu_context *context, struct allocation *allocation,
         }
         pager_drop_host_copy(context, tensor);
         tensor_list_remove(tensor, RESIDENCY);
-        if (!lane_is_past(tensor->left)) {
-            departure->after[1] = tensor->left;
-        }
-        if (!lane_is_past(tensor->ready)) {
-            departure->after[2] = tensor->ready;
-        }
+        keep_later(&departure->after[1], tensor->left);
+        keep_later(&departure->after[2], tensor->ready);
         departure->page_count += tensor->is_mapped ? tensor->page_count : 0;
     }
     allocation->departure = departure;
@@ -578,7 +605,6 @@ capu_status pager_bury(capu_context *context, struct allocation *allocation,
                  departure->after[1].lane != NULL ? &context->pager.copying
                                                   : &context->pager.leaving,
                  departure);
-    return CAPU_OK;
 }
 
 void pager_unbury(capu_context *context, struct allocation *allocation)
@@ -601,10 +627,27 @@ static void departure_force(capu_context *context, struct departure *departure)
     for (size_t i = 0; i < sizeof(departure->after) / sizeof(departure->after[0]); i++) {
         lane_wait(departure->after[i]);
     }
-    departure_cancel(&context->pager, departure);
-    if (allocation != NULL && release_allocation(context, allocation) != CAPU_OK) {
-        allocation_destroy(context, allocation);
+    if (departure_end(context, departure) != CAPU_OK) {
+        departure_cancel(&context->pager, departure);
+        if (allocation != NULL) {
+            allocation_destroy(context, allocation);
+        }
     }
+}
+
+void pager_abandon(capu_context *context, struct allocation *allocation)
+{
+    for (struct tensor *tensor = allocation->first; tensor != NULL; tensor = tensor->next) {
+        if (tensor->departure != NULL) {
+            departure_cancel(&context->pager, tensor->departure);
+        }
+        pager_drop_host_copy(context, tensor);
+        tensor_list_remove(tensor, RESIDENCY);
+        tensor_list_remove(tensor, CONTENTS);
+        tensors_remove(&context->tensors, tensor);
+    }
+    release_pages(context, allocation);
+    allocation_destroy(context, allocation);
 }
 
 void pager_finish(capu_context *context)

@@ -54,6 +54,10 @@ struct pager {
  */
 capu_status pager_make_room(capu_context *context, size_t page_count);
 
+/* Gives back always-resident pages that no small tensor lives in any more; waits for the compute
+   lane. */
+capu_status pager_trim(capu_context *context);
+
 /* Makes a tensor's span resident, with its contents if asked for; the compute lane is made to wait
    for them. Pre: pager_make_room for its pages. */
 capu_status pager_bring(capu_context *context, struct tensor *tensor, bool needs_contents);
@@ -71,9 +75,12 @@ void pager_drop_host_copy(capu_context *context, struct tensor *tensor);
    most recently used. */
 void pager_claim(capu_context *context, struct tensor *tensor);
 
-/* Starts the departure of a freed allocation: `used` is the position behind its last use. */
-capu_status pager_bury(capu_context *context, struct allocation *allocation,
-                       struct lane_position used);
+/* Makes sure that the next pager_bury can note its departure. NO_HOST_MEMORY. */
+capu_status pager_reserve_bury(capu_context *context);
+
+/* Starts the departure of a freed allocation: `used` is the position behind its last use. Pre:
+   pager_reserve_bury. */
+void pager_bury(capu_context *context, struct allocation *allocation, struct lane_position used);
 
 /* Takes a buried allocation back for a new one of the same address and size: its pages stay, its
    tensor is undefined. */
@@ -85,7 +92,9 @@ capu_status pager_wait_buried(capu_context *context, struct allocation *allocati
 /* Frees what has left. Does not wait. */
 capu_status pager_reap(capu_context *context);
 
-/* Waits for every departure. For the context's end. */
+/* For the context's end, when all work is past: waits for every departure; frees an allocation that
+   lives still, whatever the device says. */
 void pager_finish(capu_context *context);
+void pager_abandon(capu_context *context, struct allocation *allocation);
 
 #endif

@@ -20,6 +20,10 @@ capu_status capu_report_get(capu_context *context, capu_report *report)
     if (report == NULL) {
         return context_fail(context, CAPU_INVALID, "capu_report_get: no place for the report");
     }
+    if (!context->is_tracking) {
+        return context_fail(context, CAPU_UNSUPPORTED,
+                            "mode off without a report or trace file keeps no records");
+    }
     status = tracker_settle(context);
     if (status != CAPU_OK) {
         return status;

@@ -3,9 +3,6 @@
 
 #include <string.h>
 
-/* Without iterations nothing retires the lanes' marks: do it every so many ops. */
-enum { UNRECORDED_LIMIT = 4096 };
-
 /* Copies a caller's op, whatever its version, and checks it. */
 static capu_status read_op(capu_context *context, const capu_op *from, bool needs_run, capu_op *op)
 {
@@ -86,15 +83,6 @@ static capu_status enqueue(capu_context *context, const capu_op *op)
     return context_check(context, status, op->name);
 }
 
-/* Keeps the lanes' rings bounded for programs that mark no iterations. */
-static capu_status count_unrecorded(capu_context *context)
-{
-    if (context->in_iteration || ++context->unrecorded_ops < UNRECORDED_LIMIT) {
-        return CAPU_OK;
-    }
-    return context_settle(context);
-}
-
 capu_status capu_run(capu_context *context, const capu_op *op)
 {
     capu_status status = context_ready(context, "capu_run");
@@ -112,13 +100,18 @@ capu_status capu_run(capu_context *context, const capu_op *op)
     } else {
         status = clear_untracked(context, &copy);
     }
-    if (status == CAPU_OK) {
-        status = enqueue(context, &copy);
+    if (status != CAPU_OK) {
+        return status;
     }
-    if (status == CAPU_OK && context->is_tracking) {
-        status = operands_end(context);
+    status = enqueue(context, &copy);
+    if (context->is_tracking) {
+        if (status == CAPU_OK) {
+            status = operands_end(context);
+        } else {
+            operands_abort(context, false);
+        }
     }
-    return status != CAPU_OK ? status : count_unrecorded(context);
+    return status != CAPU_OK ? status : context_count_unrecorded(context);
 }
 
 capu_status capu_access_begin(capu_context *context, const capu_op *op)
@@ -139,6 +132,9 @@ capu_status capu_access_begin(capu_context *context, const capu_op *op)
     }
     if (status == CAPU_OK && context->device->capabilities.runs_on_stream) {
         status = context_check(context, lane_synchronize(&context->compute), "waiting for access");
+        if (status != CAPU_OK && context->is_tracking) {
+            operands_abort(context, false);
+        }
     }
     context->in_access = status == CAPU_OK;
     return status;
@@ -156,7 +152,7 @@ capu_status capu_access_end(capu_context *context)
     }
     context->in_access = false;
     status = context->is_tracking ? operands_end(context) : CAPU_OK;
-    return status != CAPU_OK ? status : count_unrecorded(context);
+    return status != CAPU_OK ? status : context_count_unrecorded(context);
 }
 
 capu_status capu_segment_begin(capu_context *context, const char *name)

@@ -206,11 +206,15 @@ static capu_status remap(capu_context *context, struct split *split)
     if (status == CAPU_OK) {
         return CAPU_OK;
     }
-    if (done > 0) {
-        device_unmap(context->device, old->span, done);
+    status = context_check(context, status, "splitting a tensor");
+    if ((done > 0 && device_unmap(context->device, old->span, done) != CAPU_OK) ||
+        device_map(context->device, old->span, old->pages, old->page_count) != CAPU_OK) {
+        context->lost = CAPU_DEVICE_LOST;
+        return context_fail(context, CAPU_DEVICE_LOST,
+                            "splitting '%s': its memory could not be mapped again",
+                            context_tensor_name(context, old));
     }
-    device_map(context->device, old->span, old->pages, old->page_count);
-    return context_check(context, status, "splitting a tensor");
+    return status;
 }
 
 /* The pages of a mapped tensor go to the parts and to the edges. */
@@ -260,30 +264,30 @@ static void inherit(struct split *split)
     }
 }
 
-/* Takes tensors out of the index, or puts the old one back. */
-static void unindex(capu_context *context, struct tensor *tensor)
+static struct tensor *first_part(const struct split *split)
 {
-    tensors_remove(&context->tensors, tensor);
-    tensors_forget(&context->tensors, tensor);
+    return split->parts[0] != NULL ? split->parts[0] : split->parts[1];
 }
 
+/* Takes parts out of the index again; the old tensor is back in its place. Cannot fail. */
 static void reindex_old(capu_context *context, struct split *split, size_t part_count)
 {
     for (size_t i = 0; i < part_count; i++) {
-        if (split->parts[i] != NULL) {
-            unindex(context, split->parts[i]);
+        if (split->parts[i] != NULL && split->parts[i] != first_part(split)) {
+            tensors_remove(&context->tensors, split->parts[i]);
+            tensors_forget(&context->tensors, split->parts[i]);
         }
     }
-    /* Cannot fail: the entries it needs were freed just now. */
-    tensors_add(&context->tensors, split->old);
+    tensors_replace(&context->tensors, first_part(split), split->old);
 }
 
-/* Puts the parts into the index in the old tensor's place. */
+/* Puts the parts into the index in the old tensor's place: the first takes its entry over. */
 static capu_status index_parts(capu_context *context, struct split *split)
 {
-    unindex(context, split->old);
+    tensors_replace(&context->tensors, split->old, first_part(split));
     for (size_t i = 0; i < PARTS; i++) {
-        if (split->parts[i] != NULL && tensors_add(&context->tensors, split->parts[i]) != CAPU_OK) {
+        if (split->parts[i] != NULL && split->parts[i] != first_part(split) &&
+            tensors_add(&context->tensors, split->parts[i]) != CAPU_OK) {
             reindex_old(context, split, i);
             return context_fail(context, CAPU_NO_HOST_MEMORY, "no memory to note a split");
         }
@@ -317,14 +321,16 @@ static void replace(capu_context *context, struct split *split)
             pager_touch(context, part);
         }
     }
+    pager_drop_host_copy(context, old);
     last->next = old->next;
     if (old->next != NULL) {
         old->next->previous = last;
     }
     tensor_list_remove(old, RESIDENCY);
     if (old->contents.list == &context->persistent) {
-        context->persistent_pages -= old->page_count;
+        tracker_persistent(context, old, -1);
     }
+    tracker_gone(context, old);
     tensor_list_remove(old, CONTENTS);
     free(old->pages);
     free(old);
@@ -368,7 +374,6 @@ static capu_status recall(capu_context *context, struct tensor *tensor)
     if (status == CAPU_OK && has_bytes) {
         status = pager_bring(context, tensor, true);
     }
-    pager_drop_host_copy(context, tensor);
     if (status == CAPU_OK && tensor->is_mapped && tensor->is_zero) {
         status = pager_bring(context, tensor, true);
     }

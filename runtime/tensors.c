@@ -93,6 +93,14 @@ void tensors_remove(struct tensors *tensors, struct tensor *tensor)
     tensors->live_count--;
 }
 
+void tensors_replace(struct tensors *tensors, struct tensor *old, struct tensor *tensor)
+{
+    struct tensor **node = tfind(old, &tensors->tree, compare);
+
+    *node = tensor;
+    tensors->slots[slot_of(tensors, old->address)].tensor = tensor;
+}
+
 void tensors_forget(struct tensors *tensors, const struct tensor *tensor)
 {
     struct tensor_slot *slot = &tensors->slots[slot_of(tensors, tensor->address)];

@@ -107,6 +107,10 @@ capu_status tensors_add(struct tensors *tensors, struct tensor *tensor);
    too, until tensors_forget. */
 void tensors_remove(struct tensors *tensors, struct tensor *tensor);
 
+/* Lets a tensor take over another's place. Pre: both start at the same address, and where one is
+   longer, nothing else is in the way. */
+void tensors_replace(struct tensors *tensors, struct tensor *old, struct tensor *tensor);
+
 /* Forgets a removed tensor, which is about to be gone. */
 void tensors_forget(struct tensors *tensors, const struct tensor *tensor);
 

@@ -11,6 +11,7 @@
 
 #include "policy/trace.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -46,9 +47,8 @@ static enum tensor_hint hint_of(uint32_t hint)
     }
 }
 
-/* Which tensors the iteration touched for the last time, and what its ops hold in place: a
-   parameter that the user declared transient cannot be told in a trace, so it stands as an
-   activation. */
+/* A parameter that is not carried over cannot be told in a trace, so it stands as an activation.
+   What is always resident is there all the time, whatever its contents are. */
 static capu_status add_tensor(struct trace *trace, const struct record_tensor *tensor,
                               struct error_text *error)
 {
@@ -57,40 +57,15 @@ static capu_status add_tensor(struct trace *trace, const struct record_tensor *t
         .bytes = tensor->bytes,
         .kind = kind_of(tensor->kind),
         .hint = hint_of(tensor->hint),
-        .persistent = tensor->is_persistent,
+        .persistent = tensor->is_persistent || tensor->page_count == 0,
         .unmanaged = tensor->page_count == 0,
     };
 
-    if (!tensor->is_persistent &&
+    if (!description.persistent &&
         (description.kind == TENSOR_PARAMETER || description.kind == TENSOR_OPTIMIZER)) {
         description.kind = TENSOR_ACTIVATION;
     }
     return trace_add_tensor(trace, &description, NULL, error);
-}
-
-/* Persistent tensors with contents that the iteration did not touch. */
-static capu_status add_untouched(capu_context *context, const struct record *record,
-                                 struct trace *trace, struct error_text *error)
-{
-    for (struct tensor *at = context->persistent.head; at != NULL; at = at->contents.next) {
-        struct record_tensor tensor = {
-            .name = at->name,
-            .bytes = tensor_is_managed(at) ? at->span_bytes : at->bytes,
-            .page_count = at->page_count,
-            .kind = at->kind,
-            .hint = at->hint,
-            .is_persistent = true,
-        };
-
-        if (at->record_stamp < record->stamp && tensor_is_managed(at)) {
-            capu_status status = add_tensor(trace, &tensor, error);
-
-            if (status != CAPU_OK) {
-                return status;
-            }
-        }
-    }
-    return CAPU_OK;
 }
 
 /* What always-resident pages hold beyond the small tensors named in the trace. */
@@ -196,7 +171,7 @@ static capu_status set_machine(capu_context *context, struct trace *trace, struc
 }
 
 capu_status trace_record(capu_context *context, const struct record *record, char **out,
-                         size_t *bytes)
+                         size_t *bytes, char *why, size_t why_bytes)
 {
     struct error_text error = {0};
     struct trace trace = {0};
@@ -210,8 +185,8 @@ capu_status trace_record(capu_context *context, const struct record *record, cha
     for (size_t i = 0; i < record->tensor_count && status == CAPU_OK; i++) {
         status = add_tensor(&trace, &record->tensors[i], &error);
     }
-    if (status == CAPU_OK) {
-        status = add_untouched(context, record, &trace, &error);
+    for (size_t i = 0; i < record->untouched_count && status == CAPU_OK; i++) {
+        status = add_tensor(&trace, &record->untouched[i], &error);
     }
     if (status == CAPU_OK) {
         status = add_fixed(record, &trace, &error);
@@ -225,7 +200,9 @@ capu_status trace_record(capu_context *context, const struct record *record, cha
     trace_finish(&trace);
     if (status != CAPU_OK) {
         text_finish(&text);
-        return context_fail(context, status, "writing the trace: %s", error.text);
+        snprintf(why, why_bytes, "making the trace: %s",
+                 error.text[0] != '\0' ? error.text : capu_status_text(status));
+        return status;
     }
     *out = text.data;
     *bytes = text.length;

@@ -33,6 +33,7 @@ void tracker_finish(struct tracker *tracker)
         free(record->ops);
         free(record->accesses);
         free(record->tensors);
+        free(record->untouched);
         free(record->evictions);
         free(record->report_evictions);
         free(record->profile);
@@ -69,6 +70,8 @@ struct record *tracker_open(capu_context *context, const char *label)
     record->access_count = 0;
     record->tensor_count = 0;
     record->eviction_count = 0;
+    record->touched_pages = 0;
+    record->untouched_count = 0;
     record->report = (capu_report){
         .size = sizeof(capu_report),
         .version = CAPU_REPORT_VERSION,
@@ -88,16 +91,47 @@ void tracker_cancel(capu_context *context)
     context->tracker.open = NULL;
 }
 
+static struct record_tensor describe(capu_context *context, struct tensor *tensor)
+{
+    return (struct record_tensor){
+        .name = context_tensor_name(context, tensor),
+        .bytes = tensor_is_managed(tensor) ? tensor->span_bytes : tensor->bytes,
+        .page_count = tensor->page_count,
+        .kind = tensor->kind,
+        .hint = tensor->hint,
+        .is_persistent = tensor->is_persistent,
+    };
+}
+
+/* An unlimited run holds persistent tensors also in an iteration that does not touch them. */
+static void list_untouched(capu_context *context, struct record *record)
+{
+    for (struct tensor *at = context->persistent.head; at != NULL; at = at->contents.next) {
+        if (at->record_stamp == record->stamp || !tensor_is_managed(at)) {
+            continue;
+        }
+        if (reserve(&record->untouched, &record->untouched_capacity, record->untouched_count + 1,
+                    sizeof(*record->untouched)) != CAPU_OK) {
+            agent_fail(context->agent, "no memory to list a trace's tensors");
+            return;
+        }
+        record->untouched[record->untouched_count++] = describe(context, at);
+    }
+}
+
 void tracker_close(capu_context *context, struct lane_position end)
 {
     struct record *record = context->tracker.open;
 
     record->end = end;
     record->fixed_pages = context_fixed_pages(context);
-    record->persistent_pages = context->persistent_pages;
+    record->untouched_pages = context->persistent_pages - record->touched_pages;
     record->page_bytes = pages_bytes_each(context->pages);
     record->report.budget_bytes = context->config.budget_bytes;
     record->report.peak_bytes = pages_out_peak(context->pages) * record->page_bytes;
+    if (context->config.trace_path != NULL && record->stamp == context->config.trace_iteration) {
+        list_untouched(context, record);
+    }
     record->state = RECORD_RUNNING;
     context->tracker.open = NULL;
 }
@@ -142,7 +176,8 @@ size_t tracker_op(capu_context *context, const char *name, bool is_replayable)
 }
 
 /* The tensor's entry in the open record, made at its first access. */
-static struct record_tensor *tensor_entry(struct record *record, struct tensor *tensor)
+static struct record_tensor *tensor_entry(capu_context *context, struct record *record,
+                                          struct tensor *tensor, uint32_t role)
 {
     struct record_tensor *entry;
 
@@ -152,16 +187,24 @@ static struct record_tensor *tensor_entry(struct record *record, struct tensor *
     tensor->record_stamp = record->stamp;
     tensor->record_index = record->tensor_count++;
     entry = &record->tensors[tensor->record_index];
-    *entry = (struct record_tensor){
-        .name = tensor->name,
-        .bytes = tensor_is_managed(tensor) ? tensor->span_bytes : tensor->bytes,
-        .page_count = tensor->page_count,
-        .kind = tensor->kind,
-        .hint = tensor->hint,
-        .is_persistent = tensor->is_persistent,
-        .first_op = record->op_count - 1,
-    };
+    *entry = describe(context, tensor);
+    entry->is_carried = role == CAPU_READ || role == CAPU_UPDATE;
+    entry->is_persistent = entry->is_persistent || entry->is_carried;
+    entry->first_op = record->op_count - 1;
+    if (tensor->contents.list == &context->persistent) {
+        record->touched_pages += tensor->page_count;
+    }
     return entry;
+}
+
+/* The op being recorded touches a tensor that had left: it is back. */
+static void end_eviction(struct record *record, struct tensor *tensor)
+{
+    if (tensor->eviction_stamp == record->stamp && tensor->eviction_index != SIZE_MAX &&
+        tensor->is_mapped) {
+        record->evictions[tensor->eviction_index].back_op = record->op_count - 1;
+        tensor->eviction_index = SIZE_MAX;
+    }
 }
 
 void tracker_access(capu_context *context, struct tensor *tensor, uint32_t role)
@@ -174,8 +217,9 @@ void tracker_access(capu_context *context, struct tensor *tensor, uint32_t role)
         return;
     }
     op = &record->ops[record->op_count - 1];
-    entry = tensor_entry(record, tensor);
+    entry = tensor_entry(context, record, tensor, role);
     entry->last_op = record->op_count - 1;
+    end_eviction(record, tensor);
     record->accesses[record->access_count++] = (struct record_access){
         .tensor = (uint32_t)tensor->record_index,
         .role = role,
@@ -217,7 +261,7 @@ void tracker_evicted(capu_context *context, struct tensor *tensor, uint32_t meth
     tensor->eviction_index = record->eviction_count;
     eviction = &record->evictions[record->eviction_count++];
     *eviction = (struct record_eviction){
-        .name = tensor->name,
+        .name = context_tensor_name(context, tensor),
         .bytes = tensor->span_bytes,
         .method = method,
         .evicted_op = is_known ? record->tensors[tensor->record_index].last_op : SIZE_MAX,
@@ -225,20 +269,25 @@ void tracker_evicted(capu_context *context, struct tensor *tensor, uint32_t meth
     };
 }
 
-void tracker_brought(capu_context *context, struct tensor *tensor, uint64_t copied_bytes)
+void tracker_gone(capu_context *context, const struct tensor *tensor)
 {
     struct record *record = context->tracker.open;
 
-    if (record == NULL) {
-        return;
+    if (record != NULL && tensor->record_stamp == record->stamp) {
+        struct record_tensor *entry = &record->tensors[tensor->record_index];
+
+        entry->is_persistent = entry->is_carried;
     }
-    if (copied_bytes > 0) {
-        record->report.prefetch_count++;
-        record->report.prefetched_bytes += copied_bytes;
-    }
-    if (tensor->eviction_stamp == record->stamp && tensor->eviction_index != SIZE_MAX) {
-        record->evictions[tensor->eviction_index].back_op = record->op_count;
-        tensor->eviction_index = SIZE_MAX;
+}
+
+void tracker_persistent(capu_context *context, const struct tensor *tensor, int change)
+{
+    struct record *record = context->tracker.open;
+    uint64_t pages = change > 0 ? tensor->page_count : -(uint64_t)tensor->page_count;
+
+    context->persistent_pages += pages;
+    if (record != NULL && tensor->record_stamp == record->stamp) {
+        record->touched_pages += pages;
     }
 }
 
@@ -249,6 +298,8 @@ static capu_status read_times(capu_context *context, struct record *record)
     capu_report *report = &record->report;
     capu_status status;
 
+    report->compute_ns = 0;
+    report->stall_ns = 0;
     for (size_t i = 0; i < record->op_count; i++) {
         struct record_op *op = &record->ops[i];
         struct lane_position start = {.lane = &context->compute, .sequence = op->start};
@@ -268,9 +319,11 @@ static capu_status read_times(capu_context *context, struct record *record)
     return lane_elapsed_ns(record->begin, record->end, &report->time_ns);
 }
 
-/* Most bytes of transient tensors alive at once, each from its first access to its last. */
-static capu_status transient_peak(struct record *record, uint64_t *pages)
+/* Most pages of managed tensors alive at once: persistent ones all the time, others from their
+   first access to their last. */
+static capu_status live_peak(struct record *record, uint64_t *pages)
 {
+    uint64_t persistent = record->untouched_pages;
     int64_t live = 0;
     int64_t most = 0;
     capu_status status = reserve(&record->profile, &record->profile_capacity, record->op_count + 1,
@@ -283,7 +336,9 @@ static capu_status transient_peak(struct record *record, uint64_t *pages)
     for (size_t i = 0; i < record->tensor_count; i++) {
         const struct record_tensor *tensor = &record->tensors[i];
 
-        if (!tensor->is_persistent) {
+        if (tensor->is_persistent) {
+            persistent += tensor->page_count;
+        } else {
             record->profile[tensor->first_op] += (int64_t)tensor->page_count;
             record->profile[tensor->last_op + 1] -= (int64_t)tensor->page_count;
         }
@@ -292,7 +347,7 @@ static capu_status transient_peak(struct record *record, uint64_t *pages)
         live += record->profile[i];
         most = live > most ? live : most;
     }
-    *pages = (uint64_t)most;
+    *pages = persistent + (uint64_t)most;
     return CAPU_OK;
 }
 
@@ -351,11 +406,11 @@ static capu_status list_evictions(struct record *record)
 static capu_status complete(capu_context *context, struct record *record)
 {
     capu_report *report = &record->report;
-    uint64_t transient_pages;
+    uint64_t live_pages;
     capu_status status = read_times(context, record);
 
     if (status == CAPU_OK) {
-        status = transient_peak(record, &transient_pages);
+        status = live_peak(record, &live_pages);
     }
     if (status == CAPU_OK) {
         status = list_evictions(record);
@@ -367,37 +422,35 @@ static capu_status complete(capu_context *context, struct record *record)
     report->op_count = record->op_count;
     report->access_count = record->access_count;
     report->fixed_bytes = record->fixed_pages * record->page_bytes;
-    report->live_peak_bytes =
-        (record->fixed_pages + record->persistent_pages + transient_pages) * record->page_bytes;
+    report->live_peak_bytes = (record->fixed_pages + live_pages) * record->page_bytes;
     report->evictions = record->report_evictions;
     report->eviction_count = record->eviction_count;
     record->state = RECORD_FINISHED;
     return CAPU_OK;
 }
 
-/* Report line and trace, for the agent to write. */
-static capu_status publish(capu_context *context, struct record *record)
+/* Report line and trace, for the agent to write. Training goes on where that fails: capu_flush
+   tells. */
+static void publish(capu_context *context, struct record *record)
 {
-    capu_status status = CAPU_OK;
-
     if (context->config.report_path != NULL) {
         char *line = report_json(&record->report);
 
-        status = line != NULL ? agent_report(context->agent, line) : CAPU_NO_HOST_MEMORY;
-        context_check(context, status, "handing a report on");
+        if (line == NULL || agent_report(context->agent, line) != CAPU_OK) {
+            agent_fail(context->agent, "no memory for a line of the report file");
+        }
     }
-    if (status == CAPU_OK && context->config.trace_path != NULL &&
-        record->stamp == context->config.trace_iteration) {
+    if (context->config.trace_path != NULL && record->stamp == context->config.trace_iteration) {
+        char error[AGENT_TEXT_BYTES / 2];
         size_t bytes;
         char *text;
 
-        status = trace_record(context, record, &text, &bytes);
-        if (status == CAPU_OK) {
-            status = context_check(context, agent_trace(context->agent, text, bytes),
-                                   "handing a trace on");
+        if (trace_record(context, record, &text, &bytes, error, sizeof(error)) != CAPU_OK) {
+            agent_fail(context->agent, error);
+        } else if (agent_trace(context->agent, text, bytes) != CAPU_OK) {
+            agent_fail(context->agent, "no memory to hand on the trace");
         }
     }
-    return status;
 }
 
 static struct record *oldest_running(struct tracker *tracker)
@@ -426,10 +479,7 @@ capu_status tracker_settle(capu_context *context)
         }
         context->tracker.newest = record;
         lane_retire(record->end);
-        status = publish(context, record);
-        if (status != CAPU_OK) {
-            return status;
-        }
+        publish(context, record);
         record = oldest_running(&context->tracker);
     }
     return CAPU_OK;

@@ -43,7 +43,8 @@ struct record_tensor {
     size_t page_count; /* 0: always resident */
     uint32_t kind;
     uint32_t hint;
-    bool is_persistent;
+    bool is_carried;    /* its first access read what was there before the iteration */
+    bool is_persistent; /* contents are carried into the iteration or out of it */
     size_t first_op;
     size_t last_op;
 };
@@ -79,9 +80,13 @@ struct record {
     size_t eviction_count;
     size_t eviction_capacity;
 
-    size_t fixed_pages;        /* when the iteration ended */
-    uint64_t persistent_pages; /* of tensors with contents when it ended */
+    uint64_t touched_pages;   /* of persistent tensors with contents that are in `tensors` */
+    size_t fixed_pages;       /* when the iteration ended */
+    uint64_t untouched_pages; /* of persistent tensors with contents that it did not touch */
     uint64_t page_bytes;
+    struct record_tensor *untouched; /* those tensors, listed for the iteration that is traced */
+    size_t untouched_count;
+    size_t untouched_capacity;
 
     capu_report report; /* counters while it runs, complete when finished */
     capu_eviction *report_evictions;
@@ -110,7 +115,8 @@ void tracker_cancel(capu_context *context);
 void tracker_close(capu_context *context, struct lane_position end);
 
 /* Completes every running record whose end is past: times, counters, report; hands them to the
-   agent. FILE errors are the agent's to tell. NO_HOST_MEMORY. */
+   agent. What keeps a report line or a trace from its file is the agent's to tell. NO_HOST_MEMORY.
+ */
 capu_status tracker_settle(capu_context *context);
 
 /* Makes room for one op with these accesses, so that recording it cannot fail. NO_HOST_MEMORY. */
@@ -123,10 +129,16 @@ void tracker_access(capu_context *context, struct tensor *tensor, uint32_t role)
 void tracker_marks(capu_context *context, size_t op, struct lane_position start,
                    struct lane_position end);
 
-/* A tensor left (method), or the op about to be recorded brought it back. Outside iterations
-   nothing is recorded. */
+/* A tensor left (method); its next access ends the eviction. Outside iterations nothing is
+ * recorded.
+ */
 void tracker_evicted(capu_context *context, struct tensor *tensor, uint32_t method);
-void tracker_brought(capu_context *context, struct tensor *tensor, uint64_t copied_bytes);
+
+/* A tensor is about to be gone: nothing of it is carried out of the iteration. */
+void tracker_gone(capu_context *context, const struct tensor *tensor);
+
+/* Keeps count of a persistent tensor that gets contents (1) or loses them (-1). */
+void tracker_persistent(capu_context *context, const struct tensor *tensor, int change);
 
 /* Adds to a counter of the open report; `counter` is a field of capu_report. */
 #define TRACKER_ADD(context_, counter_, amount_)                    \
@@ -136,9 +148,10 @@ void tracker_brought(capu_context *context, struct tensor *tensor, uint64_t copi
         }                                                           \
     } while (0)
 
-/* trace_record.c: the record as a trace, JSON lines in *text (malloc, the caller's). */
+/* trace_record.c: the record as a trace, JSON lines in *text (malloc, the caller's). On failure
+   *why tells. */
 capu_status trace_record(capu_context *context, const struct record *record, char **text,
-                         size_t *bytes);
+                         size_t *bytes, char *why, size_t why_bytes);
 
 /* report_json.c: the report as one line, malloc, the caller's. NULL: host memory is full. */
 char *report_json(const capu_report *report);

@@ -79,9 +79,15 @@ static capu_status begin(capu_context *context, const char *name, const struct p
                                 : CAPU_OK;
 }
 
-static capu_status end(capu_context *context)
+/* Ends it, with how its work went. */
+static capu_status end(capu_context *context, capu_status status)
 {
-    return context->is_tracking ? operands_end(context) : CAPU_OK;
+    if (context->is_tracking && status == CAPU_OK) {
+        status = operands_end(context);
+    } else if (context->is_tracking) {
+        operands_abort(context, true);
+    }
+    return status != CAPU_OK ? status : context_count_unrecorded(context);
 }
 
 static capu_status fill(capu_context *context, const void *from, const void *to)
@@ -106,9 +112,9 @@ static capu_status make_known_zero(capu_context *context, struct tensor *tensor)
     if (status == CAPU_OK) {
         status = fill(context, span_end, tensor_end(tensor));
     }
-    if (status == CAPU_OK && tensor->span_bytes != tensor->bytes) {
-        status = context_check(context, lane_mark(&context->compute, &tensor->used),
-                               "marking the compute stream");
+    if (status == CAPU_OK && tensor->span_bytes != tensor->bytes &&
+        lane_mark(&context->compute, &tensor->used) != CAPU_OK) {
+        status = context_check(context, lane_synchronize(&context->compute), "waiting for zeros");
     }
     if (status != CAPU_OK) {
         return status;
@@ -132,10 +138,10 @@ static capu_status zero_part(capu_context *context, const struct part *part, voi
         return make_known_zero(context, part->tensor);
     }
     status = begin(context, "capu_zero", part, CAPU_WRITE, true);
-    if (status == CAPU_OK) {
-        status = fill(context, part->address, part->address + part->bytes);
+    if (status != CAPU_OK) {
+        return status;
     }
-    return status != CAPU_OK ? status : end(context);
+    return end(context, fill(context, part->address, part->address + part->bytes));
 }
 
 capu_status capu_zero(capu_context *context, void *address, size_t bytes)
@@ -174,11 +180,11 @@ static capu_status upload_part(capu_context *context, const struct part *part, v
 {
     capu_status status = begin(context, "capu_upload", part, CAPU_WRITE, false);
 
-    if (status == CAPU_OK) {
-        status =
-            send(context, part->address, (const unsigned char *)data + part->offset, part->bytes);
+    if (status != CAPU_OK) {
+        return status;
     }
-    return status != CAPU_OK ? status : end(context);
+    return end(context, send(context, part->address, (const unsigned char *)data + part->offset,
+                             part->bytes));
 }
 
 /* What uploads, downloads and copies check alike. */
@@ -240,6 +246,10 @@ static capu_status read_on_host(capu_context *context, const struct part *part, 
     capu_status status = lane_wait(part->tensor->left);
     size_t op;
 
+    if (status == CAPU_OK && part->tensor->is_zero) {
+        memset(to, 0, part->bytes); /* not even an access: nothing was ever written */
+        return CAPU_OK;
+    }
     if (status == CAPU_OK) {
         status = lane_mark(&context->compute, &now);
     }
@@ -249,16 +259,12 @@ static capu_status read_on_host(capu_context *context, const struct part *part, 
     if (status != CAPU_OK) {
         return context_check(context, status, "reading a host copy");
     }
-    if (part->tensor->is_zero) {
-        memset(to, 0, part->bytes);
-    } else {
-        read_extents(part, to);
-    }
+    read_extents(part, to);
     context->pager.has_waited = false;
     op = tracker_op(context, "capu_download", false);
     tracker_access(context, part->tensor, CAPU_READ);
     tracker_marks(context, op, now, now);
-    return CAPU_OK;
+    return context_count_unrecorded(context);
 }
 
 static capu_status download_part(capu_context *context, const struct part *part, void *data)
@@ -270,30 +276,29 @@ static capu_status download_part(capu_context *context, const struct part *part,
         return read_on_host(context, part, to);
     }
     status = begin(context, "capu_download", part, CAPU_READ, false);
-    if (status == CAPU_OK) {
-        status = context_check(context,
-                               device_copy_out(context->device, context->compute.stream, to,
-                                               part->address, part->bytes),
-                               "downloading");
+    if (status != CAPU_OK) {
+        return status;
     }
-    if (status == CAPU_OK) {
-        status = end(context);
-    }
-    return status;
+    status = context_check(
+        context,
+        device_copy_out(context->device, context->compute.stream, to, part->address, part->bytes),
+        "downloading");
+    return end(context, status);
 }
 
 capu_status capu_download(capu_context *context, void *to, const void *from, size_t bytes)
 {
     capu_status status = check_transfer(context, "capu_download", to, from, bytes);
 
-    if (status == CAPU_OK) {
-        status = for_each_part(context, "capu_download", from, bytes, download_part, to);
+    if (status != CAPU_OK) {
+        return status;
     }
-    if (status == CAPU_OK) {
-        status =
-            context_check(context, lane_synchronize(&context->compute), "waiting for a download");
+    status = for_each_part(context, "capu_download", from, bytes, download_part, to);
+    if (status != CAPU_OK) {
+        lane_synchronize(&context->compute); /* earlier parts may still write to the caller's */
+        return status;
     }
-    return status;
+    return context_check(context, lane_synchronize(&context->compute), "waiting for a download");
 }
 
 capu_status capu_copy(capu_context *context, void *to, const void *from, size_t bytes)
@@ -301,7 +306,15 @@ capu_status capu_copy(capu_context *context, void *to, const void *from, size_t 
     capu_operand list[2] = {capu_operand_of(from, bytes, CAPU_READ),
                             capu_operand_of(to, bytes, CAPU_WRITE)};
     capu_status status = check_transfer(context, "capu_copy", to, from, bytes);
+    uint64_t length = bytes;
+    struct tensor *tensor;
 
+    if (status == CAPU_OK) {
+        status = check_range(context, "capu_copy", from, &length, &tensor);
+    }
+    if (status == CAPU_OK) {
+        status = check_range(context, "capu_copy", to, &length, &tensor);
+    }
     if (status != CAPU_OK) {
         return status;
     }
@@ -311,10 +324,11 @@ capu_status capu_copy(capu_context *context, void *to, const void *from, size_t 
     if (context->is_tracking) {
         status = operands_begin(context, "capu_copy", list, 2, true);
     }
-    if (status == CAPU_OK) {
-        status = context_check(
-            context, device_copy_within(context->device, context->compute.stream, to, from, bytes),
-            "copying device memory");
+    if (status != CAPU_OK) {
+        return status;
     }
-    return status != CAPU_OK ? status : end(context);
+    status = context_check(
+        context, device_copy_within(context->device, context->compute.stream, to, from, bytes),
+        "copying device memory");
+    return end(context, status);
 }

@@ -1,0 +1,243 @@
+/* capu_malloc, capu_free, describing and querying. */
+#include "tests/api/steps.h"
+
+START_TEST(addresses_are_aligned_and_apart)
+{
+    struct rig rig;
+    unsigned char *addresses[200];
+    size_t sizes[200];
+
+    rig_init(&rig, &(struct rig_options){0});
+    for (size_t i = 0; i < 200; i++) {
+        sizes[i] = 1 + i * 97;
+        addresses[i] = step_malloc(&rig, sizes[i]);
+        ck_assert_uint_eq((uintptr_t)addresses[i] % 256, 0);
+        step_set(&rig, addresses[i], sizes[i], (unsigned char)i);
+    }
+    for (size_t i = 0; i < 200; i++) {
+        step_expect(&rig, addresses[i], sizes[i], (unsigned char)i);
+        ck_assert_uint_eq(step_query(&rig, addresses[i]).bytes, sizes[i]);
+    }
+    for (size_t i = 0; i < 200; i++) {
+        RIG_OK(&rig, capu_free(rig.context, addresses[i]));
+    }
+    rig_finish(&rig);
+}
+END_TEST
+
+START_TEST(small_tensors_are_always_resident_and_large_ones_are_not)
+{
+    struct rig rig;
+    unsigned char *small;
+    unsigned char *large;
+
+    rig_init(&rig, &(struct rig_options){0});
+    small = step_malloc(&rig, RIG_PAGE / 2 - 1);
+    large = step_malloc(&rig, RIG_PAGE / 2);
+    ck_assert_uint_eq(step_query(&rig, small).is_resident, 1);
+    ck_assert_uint_eq(step_query(&rig, small).fixed_bytes, RIG_PAGE / 2 - 1);
+    ck_assert_uint_eq(step_query(&rig, large).is_resident, 0);
+    ck_assert_uint_eq(step_query(&rig, large).fixed_bytes, 0);
+    ck_assert_uint_eq(rig_pages(&rig), 1);
+    rig_finish(&rig);
+}
+END_TEST
+
+START_TEST(a_description_holds_and_null_keeps_the_name)
+{
+    struct rig rig;
+    unsigned char *tensor;
+    capu_tensor_state state;
+
+    rig_init(&rig, &(struct rig_options){0});
+    tensor = step_malloc(&rig, PAGES(2));
+    ck_assert_str_ne(step_query(&rig, tensor).name, "");
+    RIG_OK(&rig, CAPU_DESCRIBE(rig.context, tensor, .name = "w", .kind = CAPU_GRADIENT,
+                               .lifetime = CAPU_PERSISTENT, .hint = CAPU_HINT_SWAP));
+    RIG_OK(&rig, CAPU_DESCRIBE(rig.context, tensor + 5000, .kind = CAPU_ACTIVATION));
+    state = step_query(&rig, tensor + 8191);
+    ck_assert_str_eq(state.name, "w");
+    ck_assert_ptr_eq(state.address, tensor);
+    ck_assert_uint_eq(state.kind, CAPU_ACTIVATION);
+    ck_assert_uint_eq(state.hint, CAPU_HINT_NONE);
+    ck_assert_uint_eq(state.is_persistent, 0);
+    ck_assert_uint_eq(state.is_defined, 0);
+    ck_assert_uint_eq(state.version, 0);
+    step_set(&rig, tensor, PAGES(2), 1);
+    step_set(&rig, tensor, PAGES(2), 2);
+    ck_assert_uint_eq(step_query(&rig, tensor).version, 2);
+    ck_assert_uint_eq(step_query(&rig, tensor).is_defined, 1);
+    rig_finish(&rig);
+}
+END_TEST
+
+START_TEST(which_kinds_are_persistent)
+{
+    static const uint32_t persistent[] = {1, 1, 1, 0, 0, 0, 0};
+    struct rig rig;
+    unsigned char *tensor;
+
+    rig_init(&rig, &(struct rig_options){0});
+    tensor = step_malloc(&rig, PAGES(1));
+    for (uint32_t kind = CAPU_KIND_UNKNOWN; kind <= CAPU_INPUT; kind++) {
+        RIG_OK(&rig, CAPU_DESCRIBE(rig.context, tensor, .kind = kind));
+        ck_assert_uint_eq(step_query(&rig, tensor).is_persistent, persistent[kind]);
+    }
+    RIG_OK(&rig,
+           CAPU_DESCRIBE(rig.context, tensor, .kind = CAPU_PARAMETER, .lifetime = CAPU_TRANSIENT));
+    ck_assert_uint_eq(step_query(&rig, tensor).is_persistent, 0);
+    rig_finish(&rig);
+}
+END_TEST
+
+START_TEST(a_shorter_state_is_filled_as_far_as_it_reaches)
+{
+    struct rig rig;
+    capu_tensor_state state;
+    unsigned char *tensor;
+
+    rig_init(&rig, &(struct rig_options){0});
+    tensor = step_malloc(&rig, PAGES(3));
+    memset(&state, 0xaa, sizeof(state));
+    state.size = offsetof(capu_tensor_state, fixed_bytes);
+    RIG_OK(&rig, capu_tensor_query(rig.context, tensor, &state));
+    ck_assert_uint_eq(state.size, offsetof(capu_tensor_state, fixed_bytes));
+    ck_assert_uint_eq(state.bytes, PAGES(3));
+    ck_assert_uint_eq(state.fixed_bytes, 0xaaaaaaaaaaaaaaaaULL);
+    rig_finish(&rig);
+}
+END_TEST
+
+START_TEST(off_has_a_hard_budget_at_malloc)
+{
+    struct rig rig;
+    unsigned char *first;
+    void *address = &rig;
+
+    rig_init(&rig, &(struct rig_options){.mode = CAPU_MODE_OFF, .budget_pages = 8});
+    first = step_malloc(&rig, PAGES(5));
+    ck_assert_uint_eq(step_query(&rig, first).is_resident, 1);
+    STEP_FAILS(&rig, capu_malloc(rig.context, PAGES(4), &address), CAPU_OVER_BUDGET, "5 of 8");
+    ck_assert_ptr_eq(address, &rig);
+    (void)step_malloc(&rig, PAGES(3));
+    RIG_OK(&rig, capu_free(rig.context, first));
+    (void)step_malloc(&rig, PAGES(5));
+    rig_check(&rig);
+    rig_finish(&rig);
+}
+END_TEST
+
+/* The pages of small tensors that are gone must not stand in the way of a large one, and must not
+   be unmapped under an op that still runs. */
+START_TEST(pages_of_freed_small_tensors_come_back)
+{
+    struct rig rig;
+    unsigned char *small[64];
+    unsigned char *large;
+
+    rig_init(&rig, &(struct rig_options){.budget_pages = 16, .delay_seed = 3});
+    for (size_t round = 0; round < 20; round++) {
+        for (size_t i = 0; i < 64; i++) {
+            small[i] = step_malloc(&rig, 1000);
+            step_set(&rig, small[i], 1000, (unsigned char)i);
+        }
+        for (size_t i = 0; i < 64; i++) {
+            RIG_OK(&rig, capu_free(rig.context, small[i]));
+        }
+        large = step_malloc(&rig, PAGES(16));
+        step_set(&rig, large, PAGES(16), 9);
+        step_expect(&rig, large, PAGES(16), 9);
+        RIG_OK(&rig, capu_free(rig.context, large));
+        rig_check(&rig);
+    }
+    rig_finish(&rig);
+}
+END_TEST
+
+START_TEST(usage_counts_pages_and_host_bytes)
+{
+    struct rig rig;
+    unsigned char *tensors[3];
+    uint64_t held;
+    uint64_t peak;
+    uint64_t host;
+
+    rig_init(&rig, &(struct rig_options){.budget_pages = 8});
+    for (size_t i = 0; i < 3; i++) {
+        tensors[i] = step_malloc(&rig, PAGES(4));
+        step_set(&rig, tensors[i], PAGES(4), (unsigned char)i);
+    }
+    RIG_OK(&rig, capu_synchronize(rig.context));
+    capu_memory_usage(rig.context, &held, &peak, &host);
+    ck_assert_uint_eq(held, PAGES(8));
+    ck_assert_uint_eq(peak, PAGES(8));
+    ck_assert_uint_eq(host, PAGES(4));
+    for (size_t i = 0; i < 3; i++) {
+        RIG_OK(&rig, capu_free(rig.context, tensors[i]));
+    }
+    RIG_OK(&rig, capu_synchronize(rig.context));
+    capu_memory_usage(rig.context, &held, NULL, &host);
+    ck_assert_uint_eq(held, 0);
+    ck_assert_uint_eq(host, 0);
+    rig_finish(&rig);
+}
+END_TEST
+
+START_TEST(who_holds_what_is_printed_largest_first)
+{
+    struct rig rig;
+    char *text = NULL;
+    size_t bytes = 0;
+    FILE *file = open_memstream(&text, &bytes);
+
+    rig_init(&rig, &(struct rig_options){.budget_pages = 8});
+    step_set(&rig, step_tensor(&rig, "little", CAPU_PARAMETER, 1), PAGES(1), 1);
+    step_set(&rig, step_tensor(&rig, "big", CAPU_OPTIMIZER, 5), PAGES(5), 1);
+    step_set(&rig, step_tensor(&rig, "third", CAPU_OPTIMIZER, 7), PAGES(7), 1);
+    RIG_OK(&rig, capu_synchronize(rig.context));
+    RIG_OK(&rig, capu_memory_print(rig.context, file));
+    fclose(file);
+    ck_assert_ptr_nonnull(strstr(text, "8 pages of 4096 bytes"));
+    ck_assert_ptr_nonnull(strstr(text, "big"));
+    ck_assert(strstr(text, "third") < strstr(text, "big"));
+    ck_assert_ptr_nonnull(strstr(text, "out\n"));
+    free(text);
+    rig_finish(&rig);
+}
+END_TEST
+
+/* Without iterations nothing ends: the library must not grow with every call. */
+START_TEST(endless_use_outside_iterations_keeps_the_lanes_small)
+{
+    struct rig rig;
+    unsigned char *tensor;
+    unsigned char byte = 1;
+
+    rig_init(&rig, &(struct rig_options){0});
+    tensor = step_malloc(&rig, PAGES(1));
+    for (size_t i = 0; i < 9000; i++) {
+        RIG_OK(&rig, capu_upload(rig.context, tensor, &byte, 1));
+    }
+    ck_assert_uint_le(rig.context->compute.capacity, 16384);
+    rig_finish(&rig);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("api memory");
+    TCase *cases = tcase_create("memory");
+
+    tcase_add_test(cases, addresses_are_aligned_and_apart);
+    tcase_add_test(cases, small_tensors_are_always_resident_and_large_ones_are_not);
+    tcase_add_test(cases, a_description_holds_and_null_keeps_the_name);
+    tcase_add_test(cases, which_kinds_are_persistent);
+    tcase_add_test(cases, a_shorter_state_is_filled_as_far_as_it_reaches);
+    tcase_add_test(cases, off_has_a_hard_budget_at_malloc);
+    tcase_add_test(cases, pages_of_freed_small_tensors_come_back);
+    tcase_add_test(cases, usage_counts_pages_and_host_bytes);
+    tcase_add_test(cases, who_holds_what_is_printed_largest_first);
+    tcase_add_test(cases, endless_use_outside_iterations_keeps_the_lanes_small);
+    suite_add_tcase(suite, cases);
+    return suite_run(suite);
+}

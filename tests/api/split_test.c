@@ -1,0 +1,282 @@
+/* capu_split: any offset, contents kept wherever they are, and nothing changed by a failure. */
+#include "tests/api/steps.h"
+
+/* A tensor of so many pages whose bytes say where they stand. */
+static unsigned char *numbered(struct rig *rig, unsigned char *numbers, size_t bytes)
+{
+    unsigned char *tensor = step_malloc(rig, bytes);
+
+    for (size_t i = 0; i < bytes; i++) {
+        numbers[i] = (unsigned char)(i * 7 + i / 251);
+    }
+    RIG_OK(rig, capu_upload(rig->context, tensor, numbers, bytes));
+    return tensor;
+}
+
+static void expect_numbers(struct rig *rig, const unsigned char *tensor,
+                           const unsigned char *numbers, size_t bytes)
+{
+    static unsigned char copy[PAGES(16)];
+
+    RIG_OK(rig, capu_download(rig->context, copy, tensor, bytes));
+    ck_assert_mem_eq(copy, numbers, bytes);
+}
+
+/* Evicts everything by an op that needs the whole budget. */
+static void push_out(struct rig *rig, size_t page_count)
+{
+    unsigned char *large = step_malloc(rig, PAGES(page_count));
+
+    step_set(rig, large, PAGES(page_count), 1);
+    RIG_OK(rig, capu_free(rig->context, large));
+}
+
+enum state { RESIDENT, OUT, CLEAN, LEAVING, ZERO, ZERO_RESIDENT, STATES };
+
+static void bring_into(struct rig *rig, unsigned char *tensor, size_t bytes, enum state state,
+                       size_t budget)
+{
+    void *touched = tensor;
+
+    if (state == OUT || state == CLEAN) {
+        push_out(rig, budget);
+    }
+    if (state == LEAVING) {
+        push_out(rig, budget - 4);
+    }
+    if (state == CLEAN) {
+        RIG_OK(rig, step_touch(rig, "read", CAPU_READ, 1, &touched));
+    }
+    if (state == ZERO || state == ZERO_RESIDENT) {
+        if (state == ZERO) {
+            push_out(rig, budget);
+        }
+        RIG_OK(rig, capu_zero(rig->context, tensor, bytes));
+    }
+}
+
+START_TEST(contents_are_kept_in_every_state)
+{
+    enum { BYTES = PAGES(10) - 100, BUDGET = 12 };
+    static const size_t cuts[][2] = {{0, 1},
+                                     {1, 1},
+                                     {0, 4096},
+                                     {4096, 4096},
+                                     {4095, 2},
+                                     {100, 20000},
+                                     {8192, 20000},
+                                     {20000, 300},
+                                     {20480, 1},
+                                     {BYTES - 1, 1},
+                                     {36864, BYTES - 36864}};
+    static unsigned char numbers[PAGES(16)];
+
+    for (size_t i = 0; i < sizeof(cuts) / sizeof(cuts[0]); i++) {
+        struct rig rig;
+        unsigned char *tensor;
+
+        rig_init(&rig, &(struct rig_options){.budget_pages = BUDGET, .delay_seed = 1 + i});
+        tensor = numbered(&rig, numbers, BYTES);
+        bring_into(&rig, tensor, BYTES, (enum state)_i, BUDGET);
+        if (_i == ZERO || _i == ZERO_RESIDENT) {
+            memset(numbers, 0, BYTES);
+        }
+        RIG_OK(&rig, capu_split(rig.context, tensor + cuts[i][0], cuts[i][1]));
+        rig_check(&rig);
+        ck_assert_uint_eq(step_query(&rig, tensor + cuts[i][0]).bytes, cuts[i][1]);
+        expect_numbers(&rig, tensor, numbers, BYTES);
+        push_out(&rig, BUDGET - context_fixed_pages(rig.context));
+        rig_check(&rig);
+        expect_numbers(&rig, tensor, numbers, BYTES);
+        /* Each piece is written for itself, and its neighbours stay as they are. */
+        step_set(&rig, tensor + cuts[i][0], cuts[i][1], 77);
+        memset(numbers + cuts[i][0], 77, cuts[i][1]);
+        push_out(&rig, BUDGET - context_fixed_pages(rig.context));
+        expect_numbers(&rig, tensor, numbers, BYTES);
+        RIG_OK(&rig, capu_free(rig.context, tensor));
+        RIG_OK(&rig, capu_synchronize(rig.context));
+        ck_assert_uint_eq(pages_out(rig.context->pages), 0);
+        rig_finish(&rig);
+    }
+}
+END_TEST
+
+START_TEST(a_blob_is_carved_tensor_by_tensor)
+{
+    static unsigned char numbers[PAGES(16)];
+    struct rig rig;
+    unsigned char *blob;
+    size_t offset = 0;
+    size_t count = 0;
+
+    rig_init(&rig, &(struct rig_options){.budget_pages = 40});
+    blob = numbered(&rig, numbers, PAGES(16));
+    while (offset < PAGES(16)) {
+        size_t bytes = 1 + (offset * 31 + 17) % 9000;
+
+        bytes = bytes < PAGES(16) - offset ? bytes : PAGES(16) - offset;
+        RIG_OK(&rig, capu_split(rig.context, blob + offset, bytes));
+        rig_check(&rig);
+        offset += bytes;
+        count++;
+    }
+    ck_assert_uint_gt(count, 10);
+    expect_numbers(&rig, blob, numbers, PAGES(16));
+    step_bump(&rig, "all", blob, PAGES(16));
+    for (size_t i = 0; i < PAGES(16); i++) {
+        numbers[i]++;
+    }
+    expect_numbers(&rig, blob, numbers, PAGES(16));
+    RIG_OK(&rig, capu_free(rig.context, blob));
+    rig_finish(&rig);
+}
+END_TEST
+
+START_TEST(edge_pages_are_fixed_and_whole_pages_are_not)
+{
+    struct rig rig;
+    unsigned char *blob;
+
+    rig_init(&rig, &(struct rig_options){.budget_pages = 40});
+    blob = step_malloc(&rig, PAGES(10));
+    RIG_OK(&rig, capu_split(rig.context, blob + 1000, PAGES(5)));
+    ck_assert_uint_eq(step_query(&rig, blob).fixed_bytes, 1000);
+    ck_assert_uint_eq(step_query(&rig, blob + 1000).fixed_bytes, PAGES(1));
+    ck_assert_uint_eq(step_query(&rig, blob + 1000 + PAGES(5)).fixed_bytes, RIG_PAGE - 1000);
+    ck_assert_uint_eq(context_fixed_pages(rig.context), 2);
+    RIG_OK(&rig, capu_split(rig.context, blob + PAGES(8), PAGES(2)));
+    ck_assert_uint_eq(step_query(&rig, blob + PAGES(8)).fixed_bytes, 0);
+    ck_assert_uint_eq(context_fixed_pages(rig.context), 2);
+    rig_finish(&rig);
+}
+END_TEST
+
+START_TEST(what_remains_keeps_its_description)
+{
+    struct rig rig;
+    unsigned char *blob;
+
+    rig_init(&rig, &(struct rig_options){.budget_pages = 40});
+    blob = step_tensor(&rig, "blob", CAPU_GRADIENT, 9);
+    RIG_OK(&rig, capu_split(rig.context, blob + PAGES(3), PAGES(3)));
+    ck_assert_str_eq(step_query(&rig, blob).name, "blob");
+    ck_assert_uint_eq(step_query(&rig, blob + PAGES(6)).kind, CAPU_GRADIENT);
+    ck_assert_uint_eq(step_query(&rig, blob + PAGES(3)).kind, CAPU_KIND_UNKNOWN);
+    ck_assert_uint_eq(step_query(&rig, blob + PAGES(3)).is_persistent, 1);
+    RIG_OK(&rig, capu_split(rig.context, blob + PAGES(6), PAGES(3)));
+    ck_assert_str_eq(step_query(&rig, blob + PAGES(6)).name, "blob");
+    rig_finish(&rig);
+}
+END_TEST
+
+/* The edge pages of a tensor known to be zero do not fit. */
+START_TEST(over_budget_leaves_everything_as_it_was)
+{
+    enum { BUDGET = 4 };
+    struct rig rig;
+    unsigned char *fixed;
+    unsigned char *zero;
+
+    rig_init(&rig, &(struct rig_options){.budget_pages = BUDGET});
+    fixed = step_malloc(&rig, PAGES(6));
+    for (size_t i = 1; i <= 3; i++) {
+        RIG_OK(&rig, capu_split(rig.context, fixed + PAGES(i) - 100, 200));
+    }
+    zero = step_malloc(&rig, PAGES(3));
+    RIG_OK(&rig, capu_zero(rig.context, zero, 0));
+    ck_assert_uint_eq(context_fixed_pages(rig.context), BUDGET);
+    STEP_FAILS(&rig, capu_split(rig.context, zero + 100, PAGES(1)), CAPU_OVER_BUDGET,
+               "always resident");
+    rig_check(&rig);
+    ck_assert_uint_eq(step_query(&rig, zero + 100).bytes, PAGES(3));
+    step_expect(&rig, zero, PAGES(3), 0);
+    RIG_OK(&rig, capu_free(rig.context, fixed));
+    RIG_OK(&rig, capu_split(rig.context, zero + 100, PAGES(1)));
+    step_expect(&rig, zero, PAGES(3), 0);
+    rig_finish(&rig);
+}
+END_TEST
+
+/* A tensor that is out cannot come back to be split, and keeps its host copy. */
+START_TEST(a_tensor_that_cannot_come_back_is_not_lost)
+{
+    struct rig rig;
+    unsigned char *tensor;
+    unsigned char *blob;
+
+    rig_init(&rig, &(struct rig_options){.budget_pages = 6});
+    tensor = step_malloc(&rig, PAGES(5));
+    step_set(&rig, tensor, PAGES(5), 42);
+    push_out(&rig, 6);
+    blob = step_malloc(&rig, PAGES(6));
+    RIG_OK(&rig, capu_split(rig.context, blob + 100, 200));
+    RIG_OK(&rig, capu_split(rig.context, blob + PAGES(2) + 100, 200));
+    STEP_FAILS(&rig, capu_split(rig.context, tensor + 100, PAGES(2)), CAPU_OVER_BUDGET, "pages");
+    rig_check(&rig);
+    step_expect(&rig, tensor, PAGES(5), 42);
+    RIG_OK(&rig, capu_free(rig.context, blob));
+    RIG_OK(&rig, capu_split(rig.context, tensor + 100, PAGES(2)));
+    step_expect(&rig, tensor, PAGES(5), 42);
+    rig_finish(&rig);
+}
+END_TEST
+
+/* Several pieces of one allocation are still on their way out when it is freed: none of them may be
+   unmapped under its copy. */
+START_TEST(freeing_waits_for_every_piece_that_is_leaving)
+{
+    for (uint64_t seed = 1; seed <= 40; seed++) {
+        struct rig rig;
+        unsigned char *blob;
+
+        rig_init(&rig, &(struct rig_options){.budget_pages = 12, .delay_seed = seed});
+        blob = step_malloc(&rig, PAGES(12));
+        for (size_t i = 0; i < 3; i++) {
+            RIG_OK(&rig, capu_split(rig.context, blob + PAGES(4 * i), PAGES(4)));
+        }
+        /* The last in the allocation leaves first. */
+        for (size_t i = 3; i-- > 0;) {
+            step_set(&rig, blob + PAGES(4 * i), PAGES(4), (unsigned char)i);
+        }
+        push_out(&rig, 7);
+        RIG_OK(&rig, capu_free(rig.context, blob));
+        push_out(&rig, 12);
+        rig_finish(&rig);
+    }
+}
+END_TEST
+
+START_TEST(small_tensors_split_too)
+{
+    struct rig rig;
+    unsigned char *small;
+
+    rig_init(&rig, &(struct rig_options){.budget_pages = 4});
+    small = step_malloc(&rig, 1000);
+    step_set(&rig, small, 1000, 5);
+    RIG_OK(&rig, capu_split(rig.context, small + 100, 300));
+    step_set(&rig, small + 100, 300, 6);
+    step_expect(&rig, small, 100, 5);
+    step_expect(&rig, small + 100, 300, 6);
+    step_expect(&rig, small + 400, 600, 5);
+    RIG_OK(&rig, capu_free(rig.context, small));
+    rig_finish(&rig);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("api split");
+    TCase *cases = tcase_create("split");
+
+    tcase_add_loop_test(cases, contents_are_kept_in_every_state, 0, STATES);
+    tcase_add_test(cases, a_blob_is_carved_tensor_by_tensor);
+    tcase_add_test(cases, edge_pages_are_fixed_and_whole_pages_are_not);
+    tcase_add_test(cases, what_remains_keeps_its_description);
+    tcase_add_test(cases, over_budget_leaves_everything_as_it_was);
+    tcase_add_test(cases, a_tensor_that_cannot_come_back_is_not_lost);
+    tcase_add_test(cases, freeing_waits_for_every_piece_that_is_leaving);
+    tcase_add_test(cases, small_tensors_split_too);
+    suite_add_tcase(suite, cases);
+    return suite_run(suite);
+}
