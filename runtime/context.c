@@ -83,6 +83,16 @@ capu_status context_settle(capu_context *context)
     return CAPU_OK;
 }
 
+void context_quiesce(capu_context *context, struct lane *lane)
+{
+    struct lane_position now;
+
+    if (lane_synchronize(lane) != CAPU_OK && device_failure(context->device, NULL, 0) == CAPU_OK &&
+        lane_mark(lane, &now) == CAPU_OK) {
+        lane_wait(now);
+    }
+}
+
 capu_status context_count_unrecorded(capu_context *context)
 {
     if (context->in_iteration || ++context->unrecorded_ops < UNRECORDED_LIMIT) {
@@ -314,9 +324,9 @@ static void release_allocations(capu_context *context)
     struct tensor *tensor;
 
     /* One by one and whatever they answer: nothing may run any more when memory is unmapped. */
-    lane_synchronize(&context->compute);
-    lane_synchronize(&context->d2h);
-    lane_synchronize(&context->h2d);
+    context_quiesce(context, &context->compute);
+    context_quiesce(context, &context->d2h);
+    context_quiesce(context, &context->h2d);
     while ((tensor = tensors_any(&context->tensors)) != NULL) {
         pager_abandon(context, tensor->allocation);
     }

@@ -146,6 +146,10 @@ void operands_finish(struct operands *operands);
 capu_status operands_find(capu_context *context, const void *address, const char *what,
                           struct tensor **tensor);
 
+/* Waits for a lane by any means there are: for ways out of failures, where memory that the lane's
+   work touches is about to go. */
+void context_quiesce(capu_context *context, struct lane *lane);
+
 /* Keeps the lanes' rings bounded for programs that mark no iterations: called by what marks them.
  */
 capu_status context_count_unrecorded(capu_context *context);

@@ -232,7 +232,7 @@ void operands_abort(capu_context *context, bool has_written)
 {
     struct operands *operands = &context->operands;
 
-    lane_synchronize(&context->compute);
+    context_quiesce(context, &context->compute);
     for (size_t i = 0; i < operands->piece_count; i++) {
         const struct piece *piece = &operands->pieces[i];
         const struct access *access = &operands->accesses[piece->access];

@@ -304,7 +304,7 @@ static capu_status copy_out(capu_context *context, struct tensor *tensor)
     }
     if (status != CAPU_OK) {
         /* A part may be under way: the block rests until the lane has passed it. */
-        lane_synchronize(&context->d2h);
+        context_quiesce(context, &context->d2h);
         host_arena_give(context->arena, &tensor->host, (struct lane_position){0});
         return context_check(context, status, "copying a tensor to host memory");
     }
@@ -468,7 +468,7 @@ static capu_status fill_span(capu_context *context, struct tensor *tensor, unsig
         status = lane_mark(&context->compute, &tensor->used);
     }
     if (status != CAPU_OK) {
-        lane_synchronize(&context->compute); /* no position says when the fill is past */
+        context_quiesce(context, &context->compute); /* no position says when the fill is past */
     }
     return context_check(context, status, "filling device memory");
 }
@@ -507,7 +507,7 @@ static capu_status fetch(capu_context *context, struct tensor *tensor)
         status = lane_follow(&context->compute, tensor->ready);
     }
     if (status != CAPU_OK) {
-        lane_synchronize(&context->h2d); /* a part may be under way */
+        context_quiesce(context, &context->h2d); /* a part may be under way */
         return context_check(context, status, "copying a tensor back");
     }
     tensor->on_device = true;

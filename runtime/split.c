@@ -148,7 +148,7 @@ static capu_status map_edges(capu_context *context, struct split *split)
     if (status == CAPU_OK) {
         return CAPU_OK;
     }
-    lane_synchronize(&context->compute);
+    context_quiesce(context, &context->compute);
     for (size_t page = from; page < end; page++) {
         device_page *edge = &split->allocation->edge_pages[page];
 

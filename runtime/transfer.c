@@ -295,7 +295,8 @@ capu_status capu_download(capu_context *context, void *to, const void *from, siz
     }
     status = for_each_part(context, "capu_download", from, bytes, download_part, to);
     if (status != CAPU_OK) {
-        lane_synchronize(&context->compute); /* earlier parts may still write to the caller's */
+        context_quiesce(context,
+                        &context->compute); /* earlier parts may still write to the caller's */
         return status;
     }
     return context_check(context, lane_synchronize(&context->compute), "waiting for a download");

@@ -1,0 +1,172 @@
+/*
+ * Every device call fails in turn, once or from then on, under a whole training program: a sensible
+ * status, books that are right, a program that goes on to the right bytes if the failure was a
+ * single one, nothing leaked, and a context that can be destroyed.
+ */
+#include "tests/fault/program.h"
+
+#include "device/adaptor_fault.h"
+#include "tests/support/suite.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+static void expect_sums(const struct program *program, const char *what)
+{
+    ck_assert_msg(program->status == CAPU_OK && !program->is_wrong &&
+                      memcmp(program->sums, program_sums, sizeof(program_sums)) == 0,
+                  "%s: %s (%s: %s), sums %u %u %u", what, capu_status_name(program->status),
+                  program->what != NULL ? program->what : "", capu_last_error(program->context),
+                  program->sums[0], program->sums[1], program->sums[2]);
+}
+
+START_TEST(the_program_is_right_when_nothing_fails)
+{
+    struct rig rig;
+    struct program program = {0};
+
+    rig_init(&rig, &(struct rig_options){.budget_pages = PROGRAM_BUDGET_PAGES});
+    program.context = rig.context;
+    program_run(&program);
+    expect_sums(&program, "no fault");
+    rig_finish(&rig);
+}
+END_TEST
+
+/* One run with one call failing. False: the program had fewer such calls. */
+static bool run_with(const struct adaptor_fault_plan *plan, bool is_strict)
+{
+    struct rig rig;
+    struct program program = {.retries = plan->is_lasting ? 0 : 1};
+    bool hit;
+    char what[128];
+
+    snprintf(what, sizeof(what), "%s call %llu, %s%s", adaptor_slot_name(plan->slot),
+             (unsigned long long)plan->call, plan->is_lasting ? "lasting" : "once",
+             is_strict ? ", strict" : "");
+    rig_init(&rig, &(struct rig_options){.budget_pages = PROGRAM_BUDGET_PAGES,
+                                         .has_faults = true,
+                                         .strict = is_strict});
+    program.context = rig.context;
+    adaptor_fault_arm(rig.faults, plan);
+    program_run(&program);
+    hit = adaptor_fault_hits(rig.faults) > 0;
+    ck_assert_msg(!program.is_wrong, "%s: %s", what, program.what);
+    if (!plan->is_lasting && program.status != CAPU_DEVICE_LOST) {
+        expect_sums(&program, what);
+    }
+    ck_assert_msg(program.status == CAPU_OK || program.status == plan->status ||
+                      program.status == CAPU_DEVICE_LOST,
+                  "%s: %s", what, capu_status_name(program.status));
+    if (program.status == CAPU_DEVICE_LOST) {
+        void *address;
+
+        ck_assert_int_eq(capu_malloc(rig.context, 1, &address), CAPU_DEVICE_LOST);
+        ck_assert_str_ne(capu_last_error(rig.context), "");
+    }
+    capu_context_destroy(rig.context);
+    return hit;
+}
+
+/* Slots that answer a status, are called after creation, and fail at the call. */
+static const struct {
+    enum adaptor_slot slot;
+    capu_status status;
+} slots[] = {
+    {ADAPTOR_PAGE_CREATE, CAPU_DEVICE_FAILED},   {ADAPTOR_RANGE_RESERVE, CAPU_NO_ADDRESS_SPACE},
+    {ADAPTOR_MAP, CAPU_NO_ADDRESS_SPACE},        {ADAPTOR_UNMAP, CAPU_DEVICE_FAILED},
+    {ADAPTOR_HOST_ALLOC, CAPU_NO_HOST_MEMORY},   {ADAPTOR_STREAM_SYNCHRONIZE, CAPU_DEVICE_FAILED},
+    {ADAPTOR_EVENT_CREATE, CAPU_DEVICE_FAILED},  {ADAPTOR_EVENT_RECORD, CAPU_DEVICE_FAILED},
+    {ADAPTOR_EVENT_WAIT, CAPU_DEVICE_FAILED},    {ADAPTOR_STREAM_FOLLOW, CAPU_DEVICE_FAILED},
+    {ADAPTOR_EVENT_ELAPSED, CAPU_DEVICE_FAILED}, {ADAPTOR_COPY_OUT, CAPU_DEVICE_FAILED},
+    {ADAPTOR_COPY_IN, CAPU_DEVICE_FAILED},       {ADAPTOR_COPY_WITHIN, CAPU_DEVICE_FAILED},
+    {ADAPTOR_FILL, CAPU_DEVICE_FAILED},          {ADAPTOR_RUN, CAPU_DEVICE_FAILED},
+};
+
+enum { SLOTS = sizeof(slots) / sizeof(slots[0]) };
+
+static void sweep(size_t index, bool is_lasting, bool is_strict)
+{
+    struct adaptor_fault_plan plan = {
+        .slot = slots[index].slot, .status = slots[index].status, .is_lasting = is_lasting};
+
+    for (plan.call = 1; run_with(&plan, is_strict); plan.call++) {
+    }
+    ck_assert_msg(plan.call > 1 || plan.slot == ADAPTOR_RANGE_RESERVE ||
+                      plan.slot == ADAPTOR_EVENT_WAIT,
+                  "%s was never called", adaptor_slot_name(plan.slot));
+}
+
+START_TEST(a_call_fails_once)
+{
+    sweep((size_t)_i, false, false);
+}
+END_TEST
+
+START_TEST(a_call_fails_for_ever)
+{
+    sweep((size_t)_i, true, false);
+}
+END_TEST
+
+START_TEST(a_call_fails_once_in_strict_mode)
+{
+    sweep((size_t)_i, false, true);
+}
+END_TEST
+
+/* Work fails when the stream gets there: the context is of no more use and says why. */
+START_TEST(work_fails_in_flight)
+{
+    static const enum adaptor_slot works[] = {ADAPTOR_RUN, ADAPTOR_FILL, ADAPTOR_COPY_OUT,
+                                              ADAPTOR_COPY_IN};
+    struct adaptor_fault_plan plan = {
+        .slot = works[_i], .status = CAPU_DEVICE_LOST, .in_flight = true};
+    bool hit = true;
+
+    for (plan.call = 1; hit; plan.call++) {
+        struct rig rig;
+        struct program program = {0};
+        void *address;
+
+        rig_init(&rig,
+                 &(struct rig_options){.budget_pages = PROGRAM_BUDGET_PAGES, .has_faults = true});
+        program.context = rig.context;
+        adaptor_fault_arm(rig.faults, &plan);
+        program_run(&program);
+        hit = adaptor_fault_hits(rig.faults) > 0;
+        if (hit) {
+            capu_status status = program.status;
+
+            if (status == CAPU_OK) {
+                status = capu_synchronize(rig.context);
+            }
+            ck_assert_msg(status == CAPU_OP_FAILED || status == CAPU_DEVICE_LOST, "%s",
+                          capu_status_name(status));
+            ck_assert_int_eq(capu_malloc(rig.context, 1, &address), status);
+            ck_assert_int_eq(capu_iteration_begin(rig.context, NULL), status);
+            ck_assert_int_eq(capu_synchronize(rig.context), status);
+            ck_assert_str_ne(capu_last_error(rig.context), "");
+        } else {
+            expect_sums(&program, "no fault in flight");
+        }
+        capu_context_destroy(rig.context);
+    }
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("fault device");
+    TCase *cases = tcase_create("device");
+
+    tcase_set_timeout(cases, 200);
+    tcase_add_test(cases, the_program_is_right_when_nothing_fails);
+    tcase_add_loop_test(cases, a_call_fails_once, 0, SLOTS);
+    tcase_add_loop_test(cases, a_call_fails_for_ever, 0, SLOTS);
+    tcase_add_loop_test(cases, a_call_fails_once_in_strict_mode, 0, SLOTS);
+    tcase_add_loop_test(cases, work_fails_in_flight, 0, 4);
+    suite_add_tcase(suite, cases);
+    return suite_run(suite);
+}
