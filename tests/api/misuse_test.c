@@ -1,0 +1,291 @@
+/* Every kind of misuse answers a status of its own and a text that names the thing, and the context
+   works on, or says that it cannot. */
+#include "tests/api/steps.h"
+
+#include <stdint.h>
+
+/* What every test ends with: the context still trains. */
+static void works_on(struct rig *rig)
+{
+    unsigned char *tensor = step_malloc(rig, PAGES(3));
+
+    step_set(rig, tensor, PAGES(3), 3);
+    step_bump(rig, "bump", tensor, PAGES(3));
+    step_expect(rig, tensor, PAGES(3), 4);
+    RIG_OK(rig, capu_free(rig->context, tensor));
+    rig_finish(rig);
+}
+
+static void start(struct rig *rig)
+{
+    rig_init(rig, &(struct rig_options){.budget_pages = 8});
+}
+
+START_TEST(freeing)
+{
+    struct rig rig;
+    unsigned char *tensors[2];
+    char text[32];
+
+    start(&rig);
+    for (size_t i = 0; i < 2; i++) {
+        tensors[i] = step_malloc(&rig, i == 0 ? 100 : PAGES(2));
+        STEP_FAILS(&rig, capu_free(rig.context, tensors[i] + 10), CAPU_UNKNOWN_ADDRESS,
+                   "lies inside the allocation");
+        RIG_OK(&rig, capu_free(rig.context, tensors[i]));
+        snprintf(text, sizeof(text), "%p has been freed", (void *)tensors[i]);
+        STEP_FAILS(&rig, capu_free(rig.context, tensors[i]), CAPU_ALREADY_FREED, text);
+        STEP_FAILS(&rig, step_try_set(&rig, tensors[i], 10, 1), CAPU_ALREADY_FREED, text);
+    }
+    STEP_FAILS(&rig, capu_free(rig.context, &rig), CAPU_UNKNOWN_ADDRESS, "capu_free");
+    RIG_OK(&rig, capu_free(rig.context, NULL));
+    works_on(&rig);
+}
+END_TEST
+
+START_TEST(unknown_addresses)
+{
+    struct rig rig;
+    capu_tensor_state state = {.size = sizeof(state)};
+    unsigned char byte;
+
+    start(&rig);
+    STEP_FAILS(&rig, step_try_set(&rig, &rig, 10, 1), CAPU_UNKNOWN_ADDRESS, "set");
+    STEP_FAILS(&rig, capu_upload(rig.context, &rig, &byte, 1), CAPU_UNKNOWN_ADDRESS, "upload");
+    STEP_FAILS(&rig, capu_download(rig.context, &byte, &rig, 1), CAPU_UNKNOWN_ADDRESS, "download");
+    STEP_FAILS(&rig, capu_zero(rig.context, &rig, 1), CAPU_UNKNOWN_ADDRESS, "capu_zero");
+    STEP_FAILS(&rig, capu_split(rig.context, &rig, 1), CAPU_UNKNOWN_ADDRESS, "capu_split");
+    STEP_FAILS(&rig, capu_tensor_query(rig.context, &rig, &state), CAPU_UNKNOWN_ADDRESS, "query");
+    STEP_FAILS(&rig, CAPU_DESCRIBE(rig.context, &rig, .name = "x"), CAPU_UNKNOWN_ADDRESS,
+               "describe");
+    works_on(&rig);
+}
+END_TEST
+
+START_TEST(past_the_end)
+{
+    struct rig rig;
+    unsigned char *tensor;
+    unsigned char *other;
+    static unsigned char bytes[PAGES(4)];
+
+    start(&rig);
+    tensor = step_malloc(&rig, PAGES(3));
+    other = step_malloc(&rig, PAGES(4));
+    step_set(&rig, tensor, PAGES(3), 1);
+    step_set(&rig, other, PAGES(4), 1);
+    STEP_FAILS(&rig, step_try_set(&rig, tensor + 1, PAGES(3), 1), CAPU_OUT_OF_RANGE,
+               "op 'set': an operand of 12288 bytes");
+    STEP_FAILS(&rig, step_try_set(&rig, tensor, SIZE_MAX, 1), CAPU_OUT_OF_RANGE, "set");
+    STEP_FAILS(&rig, capu_upload(rig.context, tensor + 1, bytes, PAGES(3)), CAPU_OUT_OF_RANGE,
+               "reach 1 bytes past the end");
+    STEP_FAILS(&rig, capu_download(rig.context, bytes, tensor + 1, PAGES(3)), CAPU_OUT_OF_RANGE,
+               "capu_download");
+    STEP_FAILS(&rig, capu_zero(rig.context, tensor, PAGES(4)), CAPU_OUT_OF_RANGE, "capu_zero");
+    STEP_FAILS(&rig, capu_split(rig.context, tensor + 1, PAGES(3)), CAPU_OUT_OF_RANGE, "split");
+    STEP_FAILS(&rig, capu_copy(rig.context, tensor, other, PAGES(4)), CAPU_OUT_OF_RANGE, "copy");
+    STEP_FAILS(&rig, capu_copy(rig.context, other, tensor, PAGES(4)), CAPU_OUT_OF_RANGE, "copy");
+    STEP_FAILS(&rig, capu_copy(rig.context, tensor + 5, tensor, 100), CAPU_INVALID, "overlap");
+    step_expect(&rig, tensor, PAGES(3), 1);
+    RIG_OK(&rig, capu_free(rig.context, tensor));
+    works_on(&rig);
+}
+END_TEST
+
+/* In mode off nothing looks at operands, but a copy past the end would overwrite another tensor. */
+START_TEST(copies_past_the_end_in_mode_off)
+{
+    struct rig rig;
+    unsigned char *tensors[2];
+
+    rig_init(&rig, &(struct rig_options){.mode = CAPU_MODE_OFF});
+    tensors[0] = step_malloc(&rig, PAGES(3));
+    tensors[1] = step_malloc(&rig, PAGES(4));
+    STEP_FAILS(&rig, capu_copy(rig.context, tensors[0], tensors[1], PAGES(4)), CAPU_OUT_OF_RANGE,
+               "copy");
+    works_on(&rig);
+}
+END_TEST
+
+START_TEST(sizes)
+{
+    struct rig rig;
+    void *address = &rig;
+    unsigned char byte = 0;
+
+    start(&rig);
+    STEP_FAILS(&rig, capu_malloc(rig.context, 0, &address), CAPU_ZERO_BYTES, "capu_malloc");
+    STEP_FAILS(&rig, capu_malloc(rig.context, SIZE_MAX, &address), CAPU_TOO_LARGE, "malloc");
+    STEP_FAILS(&rig, capu_malloc(rig.context, SIZE_MAX / 2, &address), CAPU_TOO_LARGE, "malloc");
+    STEP_FAILS(&rig, capu_malloc(rig.context, (size_t)1 << 60, &address), CAPU_NO_ADDRESS_SPACE,
+               "1152921504606846976 bytes");
+    STEP_FAILS(&rig, capu_malloc(rig.context, 1, NULL), CAPU_INVALID, "malloc");
+    ck_assert_ptr_eq(address, &rig);
+    RIG_OK(&rig, capu_malloc(rig.context, PAGES(1), &address));
+    STEP_FAILS(&rig, capu_split(rig.context, address, 0), CAPU_ZERO_BYTES, "capu_split");
+    STEP_FAILS(&rig, capu_upload(rig.context, address, &byte, 0), CAPU_ZERO_BYTES, "capu_upload");
+    STEP_FAILS(&rig, capu_download(rig.context, &byte, address, 0), CAPU_ZERO_BYTES, "download");
+    STEP_FAILS(&rig, capu_copy(rig.context, address, address, 0), CAPU_ZERO_BYTES, "capu_copy");
+    works_on(&rig);
+}
+END_TEST
+
+START_TEST(order)
+{
+    struct rig rig;
+    capu_op op = {.size = sizeof(op), .name = "own"};
+    void *address;
+
+    start(&rig);
+    STEP_FAILS(&rig, capu_iteration_end(rig.context), CAPU_WRONG_ORDER, "capu_iteration_end");
+    STEP_FAILS(&rig, capu_access_end(rig.context), CAPU_WRONG_ORDER, "capu_access_end");
+    STEP_FAILS(&rig, capu_segment_begin(rig.context, "block"), CAPU_WRONG_ORDER, "'block'");
+    STEP_FAILS(&rig, capu_segment_end(rig.context), CAPU_WRONG_ORDER, "capu_segment_end");
+    RIG_OK(&rig, capu_iteration_begin(rig.context, "a"));
+    STEP_FAILS(&rig, capu_iteration_begin(rig.context, "b"), CAPU_WRONG_ORDER, "is open");
+    STEP_FAILS(&rig, capu_segment_begin(rig.context, ""), CAPU_INVALID, "no name");
+    RIG_OK(&rig, capu_segment_begin(rig.context, "block"));
+    RIG_OK(&rig, capu_segment_begin(rig.context, "inner"));
+    STEP_FAILS(&rig, capu_iteration_end(rig.context), CAPU_WRONG_ORDER, "segment 'block'");
+    RIG_OK(&rig, capu_segment_end(rig.context));
+    RIG_OK(&rig, capu_segment_end(rig.context));
+    RIG_OK(&rig, capu_access_begin(rig.context, &op));
+    STEP_FAILS(&rig, capu_access_begin(rig.context, &op), CAPU_WRONG_ORDER, "access_begin");
+    STEP_FAILS(&rig, capu_malloc(rig.context, 1, &address), CAPU_WRONG_ORDER, "capu_malloc");
+    STEP_FAILS(&rig, capu_iteration_end(rig.context), CAPU_WRONG_ORDER, "iteration_end");
+    STEP_FAILS(&rig, step_touch(&rig, "run", CAPU_READ, 0, NULL), CAPU_WRONG_ORDER, "capu_run");
+    STEP_FAILS(&rig, capu_synchronize(rig.context), CAPU_WRONG_ORDER, "capu_synchronize");
+    RIG_OK(&rig, capu_access_end(rig.context));
+    RIG_OK(&rig, capu_iteration_end(rig.context));
+    works_on(&rig);
+}
+END_TEST
+
+START_TEST(structs)
+{
+    struct rig rig;
+    struct {
+        capu_op op;
+        uint64_t newer;
+    } longer = {.op = {.size = sizeof(longer), .name = "future"}};
+    capu_tensor_info info = {.size = 3};
+    capu_tensor_state state = {.size = 1};
+    capu_report report = {.size = 0};
+    capu_op op = {.size = 4, .name = "short"};
+    void *address;
+
+    start(&rig);
+    address = step_malloc(&rig, PAGES(1));
+    STEP_FAILS(&rig, capu_run(rig.context, &op), CAPU_WRONG_STRUCT, "capu_op of 4 bytes");
+    longer.newer = 1;
+    STEP_FAILS(&rig, capu_access_begin(rig.context, &longer.op), CAPU_WRONG_STRUCT, "capu_op");
+    longer.newer = 0;
+    RIG_OK(&rig, capu_access_begin(rig.context, &longer.op));
+    RIG_OK(&rig, capu_access_end(rig.context));
+    STEP_FAILS(&rig, capu_tensor_describe(rig.context, address, &info), CAPU_WRONG_STRUCT,
+               "capu_tensor_info of 3 bytes");
+    STEP_FAILS(&rig, capu_tensor_query(rig.context, address, &state), CAPU_WRONG_STRUCT,
+               "capu_tensor_state of 1 bytes");
+    RIG_OK(&rig, capu_iteration_begin(rig.context, NULL));
+    RIG_OK(&rig, capu_iteration_end(rig.context));
+    RIG_OK(&rig, capu_synchronize(rig.context));
+    STEP_FAILS(&rig, capu_report_get(rig.context, &report), CAPU_WRONG_STRUCT, "capu_report of 0");
+    ck_assert_int_eq(capu_report_print(&report, stdout), CAPU_WRONG_STRUCT);
+    works_on(&rig);
+}
+END_TEST
+
+START_TEST(ops_and_infos)
+{
+    struct rig rig;
+    capu_operand operand = {.role = 77};
+    capu_op op = {.size = sizeof(op)};
+    void *address;
+
+    start(&rig);
+    address = step_malloc(&rig, PAGES(1));
+    STEP_FAILS(&rig, capu_run(rig.context, NULL), CAPU_INVALID, "no op");
+    STEP_FAILS(&rig, capu_run(rig.context, &op), CAPU_INVALID, "no name");
+    op.name = "gelu";
+    STEP_FAILS(&rig, capu_run(rig.context, &op), CAPU_INVALID, "'gelu' has no run function");
+    op.operand_count = 1;
+    STEP_FAILS(&rig, capu_access_begin(rig.context, &op), CAPU_INVALID, "'gelu' has a count");
+    op.operands = &operand;
+    STEP_FAILS(&rig, capu_access_begin(rig.context, &op), CAPU_INVALID, "'gelu': an operand");
+    op.operand_count = 0;
+    op.flags = 2;
+    STEP_FAILS(&rig, capu_access_begin(rig.context, &op), CAPU_INVALID, "'gelu' has unknown flags");
+    STEP_FAILS(&rig, CAPU_DESCRIBE(rig.context, address, .name = "w", .kind = 99), CAPU_INVALID,
+               "'w'");
+    STEP_FAILS(&rig, capu_tensor_describe(rig.context, address, NULL), CAPU_INVALID, "info");
+    STEP_FAILS(&rig, capu_upload(rig.context, address, NULL, 1), CAPU_INVALID, "capu_upload");
+    STEP_FAILS(&rig, capu_tensor_query(rig.context, address, NULL), CAPU_INVALID, "query");
+    STEP_FAILS(&rig, capu_report_get(rig.context, NULL), CAPU_INVALID, "report");
+    works_on(&rig);
+}
+END_TEST
+
+START_TEST(no_context)
+{
+    void *address;
+
+    ck_assert_int_eq(capu_malloc(NULL, 1, &address), CAPU_INVALID);
+    ck_assert_int_eq(capu_free(NULL, NULL), CAPU_INVALID);
+    ck_assert_int_eq(capu_run(NULL, NULL), CAPU_INVALID);
+    ck_assert_int_eq(capu_synchronize(NULL), CAPU_INVALID);
+    ck_assert_int_eq(capu_flush(NULL), CAPU_INVALID);
+    ck_assert_int_eq(capu_context_create(NULL, NULL), CAPU_INVALID);
+    ck_assert_ptr_null(capu_context_stream(NULL));
+    ck_assert_str_ne(capu_last_error(NULL), "");
+    capu_context_destroy(NULL);
+}
+END_TEST
+
+static capu_status explode(capu_stream stream, const void *arguments)
+{
+    (void)stream;
+    (void)arguments;
+    return CAPU_INVALID;
+}
+
+START_TEST(a_run_function_that_fails)
+{
+    struct rig rig;
+    unsigned char *tensor;
+    void *address;
+    unsigned char byte;
+
+    rig_init(&rig, &(struct rig_options){.budget_pages = 8, .mode = (uint32_t)_i});
+    tensor = step_malloc(&rig, PAGES(2));
+    step_set(&rig, tensor, PAGES(2), 1);
+    RIG_OK(&rig, capu_run(rig.context,
+                          &(capu_op){.size = sizeof(capu_op), .name = "bomb", .run = explode}));
+    STEP_FAILS(&rig, capu_synchronize(rig.context), CAPU_OP_FAILED, "bomb");
+    STEP_FAILS(&rig, step_try_set(&rig, tensor, PAGES(2), 1), CAPU_OP_FAILED, "bomb");
+    STEP_FAILS(&rig, capu_malloc(rig.context, 1, &address), CAPU_OP_FAILED, "bomb");
+    STEP_FAILS(&rig, capu_free(rig.context, tensor), CAPU_OP_FAILED, "bomb");
+    STEP_FAILS(&rig, capu_download(rig.context, &byte, tensor, 1), CAPU_OP_FAILED, "bomb");
+    STEP_FAILS(&rig, capu_iteration_begin(rig.context, NULL), CAPU_OP_FAILED, "bomb");
+    STEP_FAILS(&rig, capu_flush(rig.context), CAPU_OP_FAILED, "bomb");
+    capu_context_destroy(rig.context);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("api misuse");
+    TCase *cases = tcase_create("misuse");
+
+    tcase_add_test(cases, freeing);
+    tcase_add_test(cases, unknown_addresses);
+    tcase_add_test(cases, past_the_end);
+    tcase_add_test(cases, copies_past_the_end_in_mode_off);
+    tcase_add_test(cases, sizes);
+    tcase_add_test(cases, order);
+    tcase_add_test(cases, structs);
+    tcase_add_test(cases, ops_and_infos);
+    tcase_add_test(cases, no_context);
+    tcase_add_loop_test(cases, a_run_function_that_fails, CAPU_MODE_OFF, CAPU_MODE_GUIDED);
+    suite_add_tcase(suite, cases);
+    return suite_run(suite);
+}
