@@ -75,7 +75,7 @@ static bool read_count(const char *text, uint64_t *value)
 
     errno = 0;
     number = strtoull(text, &end, 10);
-    if (end == text || *end != '\0' || errno != 0 || text[0] == '-') {
+    if (text[0] < '0' || text[0] > '9' || *end != '\0' || errno != 0) {
         return false;
     }
     *value = number;

@@ -1,6 +1,8 @@
 /* CUDA-shaped calls on the thread's current context: see capuchin/drop_in.h. */
 #include "capuchin/drop_in.h"
 
+#include "runtime/internal.h"
+
 /* The one piece of state outside a context: which one this thread's drop-in calls mean. */
 static _Thread_local capu_context *current;
 
@@ -39,13 +41,26 @@ capu_status capu_drop_in_memcpy(void *to, const void *from, size_t bytes, capu_m
     case CAPU_DEVICE_TO_DEVICE:
         return capu_copy(current, to, from, bytes);
     default:
-        return CAPU_INVALID;
+        return current == NULL
+                   ? CAPU_INVALID
+                   : context_fail(current, CAPU_INVALID,
+                                  "capu_drop_in_memcpy: no such kind of copy: %d", (int)kind);
     }
 }
 
 capu_status capu_drop_in_memset(void *address, int value, size_t bytes)
 {
-    return value == 0 ? capu_zero(current, address, bytes) : CAPU_UNSUPPORTED;
+    capu_status status = context_usable(current);
+
+    if (status != CAPU_OK) {
+        return status;
+    }
+    if (value != 0) {
+        return context_fail(current, CAPU_UNSUPPORTED,
+                            "capu_drop_in_memset to %d: only 0 is supported", value);
+    }
+    /* To capu_zero no bytes mean the rest of the tensor, to cudaMemset nothing. */
+    return bytes == 0 ? CAPU_OK : capu_zero(current, address, bytes);
 }
 
 capu_status capu_drop_in_run(const capu_op *op)

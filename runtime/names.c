@@ -1,10 +1,12 @@
 /* Interned names, see names.h. */
 #include "runtime/names.h"
 
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { FIRST_CAPACITY = 256 };
+/* NAME_BYTES: what a trace allows, see TRACE_NAME_MAX. */
+enum { FIRST_CAPACITY = 256, NAME_BYTES = 4096 };
 
 struct name_entry {
     uint64_t hash;
@@ -63,16 +65,13 @@ static int grow(struct names *names)
     return 0;
 }
 
-const char *names_intern(struct names *names, const char *text)
+static const char *intern(struct names *names, const char *text)
 {
     struct name_entry *entry;
     uint64_t hash;
     size_t length;
     size_t slot;
 
-    if (text == NULL) {
-        return "";
-    }
     if (names->count * 2 >= names->capacity && grow(names) != 0) {
         return NULL;
     }
@@ -91,6 +90,92 @@ const char *names_intern(struct names *names, const char *text)
     names->entries[slot] = entry;
     names->count++;
     return entry->text;
+}
+
+/* Bytes of the UTF-8 sequence at `text`, 0 if it is none. Zero-terminated text is never overrun:
+   the terminator continues no sequence. */
+static size_t sequence_length(const unsigned char *text)
+{
+    uint32_t code;
+    size_t length;
+
+    if (text[0] < 0x80) {
+        return 1;
+    }
+    length = text[0] >= 0xf0 ? 4 : text[0] >= 0xe0 ? 3 : 2;
+    if (text[0] < 0xc2 || text[0] > 0xf4) {
+        return 0;
+    }
+    code = text[0] & (0x7fu >> length);
+    for (size_t i = 1; i < length; i++) {
+        if ((text[i] & 0xc0) != 0x80) {
+            return 0;
+        }
+        code = code << 6 | (text[i] & 0x3fu);
+    }
+    if (code > 0x10ffff || (code >= 0xd800 && code <= 0xdfff) || (length == 3 && code < 0x800) ||
+        (length == 4 && code < 0x10000)) {
+        return 0;
+    }
+    return length;
+}
+
+/* Whether the text can stand in reports and traces as it is. */
+static bool is_writable(const char *text)
+{
+    const unsigned char *at = (const unsigned char *)text;
+
+    while (*at != 0) {
+        size_t length = sequence_length(at);
+
+        if (length == 0 || at + length - (const unsigned char *)text > NAME_BYTES) {
+            return false;
+        }
+        at += length;
+    }
+    return true;
+}
+
+/* A copy that can: bytes that are no UTF-8 become '?', and it ends at NAME_BYTES. */
+static char *writable_copy(const char *text)
+{
+    const unsigned char *at = (const unsigned char *)text;
+    char *copy = malloc(NAME_BYTES + 1);
+    size_t used = 0;
+
+    if (copy == NULL) {
+        return NULL;
+    }
+    while (*at != 0) {
+        size_t length = sequence_length(at);
+        size_t bytes = length > 0 ? length : 1;
+
+        if (used + bytes > NAME_BYTES) {
+            break;
+        }
+        memcpy(copy + used, length > 0 ? (const char *)at : "?", bytes);
+        used += bytes;
+        at += bytes;
+    }
+    copy[used] = '\0';
+    return copy;
+}
+
+const char *names_intern(struct names *names, const char *text)
+{
+    const char *interned;
+    char *copy;
+
+    if (text == NULL) {
+        return "";
+    }
+    if (is_writable(text)) {
+        return intern(names, text);
+    }
+    copy = writable_copy(text);
+    interned = copy != NULL ? intern(names, copy) : NULL;
+    free(copy);
+    return interned;
 }
 
 void names_finish(struct names *names)

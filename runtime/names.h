@@ -18,7 +18,8 @@ struct names {
     size_t count;
 };
 
-/* The one copy of `text` ("" for NULL); NULL if host memory is full. */
+/* The one copy of `text` ("" for NULL), made fit for reports and traces: bytes that are no UTF-8
+   are replaced, and what is longer than a trace allows is cut. NULL if host memory is full. */
 const char *names_intern(struct names *names, const char *text);
 
 /* Frees every name. A zeroed table is fine. */

@@ -1,0 +1,195 @@
+/* Configs: the environment, its errors, and the drop-in calls. */
+#include "tests/api/steps.h"
+
+#include "capuchin/drop_in.h"
+
+static void clear_environment(void)
+{
+    static const char *const names[] = {"DEVICE",
+                                        "MODE",
+                                        "STRICT",
+                                        "CLEAR_FRESH",
+                                        "BUDGET",
+                                        "HOST_BUDGET",
+                                        "PAGE",
+                                        "D2H",
+                                        "H2D",
+                                        "REPORT",
+                                        "TRACE",
+                                        "COPY_LATENCY",
+                                        "TRACE_ITERATION",
+                                        "SLAB_THRESHOLD"};
+    char name[64];
+
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        snprintf(name, sizeof(name), "CAPUCHIN_%s", names[i]);
+        unsetenv(name);
+    }
+}
+
+START_TEST(every_variable_is_read)
+{
+    capu_context *context;
+    const capu_config *config;
+
+    clear_environment();
+    setenv("CAPUCHIN_DEVICE", "sim", 1);
+    setenv("CAPUCHIN_MODE", "off", 1);
+    setenv("CAPUCHIN_STRICT", "1", 1);
+    setenv("CAPUCHIN_CLEAR_FRESH", "1", 1);
+    setenv("CAPUCHIN_BUDGET", "32MiB", 1);
+    setenv("CAPUCHIN_HOST_BUDGET", "3e6", 1);
+    setenv("CAPUCHIN_PAGE", "64KiB", 1);
+    setenv("CAPUCHIN_SLAB_THRESHOLD", "1KiB", 1);
+    setenv("CAPUCHIN_D2H", "1GB", 1);
+    setenv("CAPUCHIN_H2D", "2GB", 1);
+    setenv("CAPUCHIN_COPY_LATENCY", "77", 1);
+    setenv("CAPUCHIN_REPORT", "/dev/null", 1);
+    setenv("CAPUCHIN_TRACE", "/dev/null", 1);
+    setenv("CAPUCHIN_TRACE_ITERATION", "5", 1);
+    ck_assert_int_eq(capu_context_create(NULL, &context), CAPU_OK);
+    config = capu_context_config(context);
+    ck_assert_str_eq(capu_context_device(context), "sim");
+    ck_assert_uint_eq(config->mode, CAPU_MODE_OFF);
+    ck_assert_uint_eq(config->strict, 1);
+    ck_assert_uint_eq(config->clear_fresh, 1);
+    ck_assert_uint_eq(config->budget_bytes, 32 << 20);
+    ck_assert_uint_eq(config->host_budget_bytes, 3000000);
+    ck_assert_uint_eq(config->page_bytes, 64 << 10);
+    ck_assert_uint_eq(config->slab_threshold_bytes, 1024);
+    ck_assert_uint_eq(config->d2h_bytes_per_s, 1000000000);
+    ck_assert_uint_eq(config->h2d_bytes_per_s, 2000000000);
+    ck_assert_uint_eq(config->copy_latency_ns, 77);
+    ck_assert_str_eq(config->report_path, "/dev/null");
+    ck_assert_str_eq(config->trace_path, "/dev/null");
+    ck_assert_uint_eq(config->trace_iteration, 5);
+    capu_context_destroy(context);
+}
+END_TEST
+
+START_TEST(the_program_wins_over_the_environment)
+{
+    capu_config config = CAPU_CONFIG_INIT;
+    capu_context *context;
+
+    clear_environment();
+    setenv("CAPUCHIN_MODE", "nonsense", 1); /* not even read */
+    setenv("CAPUCHIN_BUDGET", "1GiB", 1);
+    config.device = "sim";
+    config.mode = CAPU_MODE_PASSIVE;
+    config.budget_bytes = 4 << 20;
+    ck_assert_int_eq(capu_context_create(&config, &context), CAPU_OK);
+    ck_assert_uint_eq(capu_context_config(context)->budget_bytes, 4 << 20);
+    ck_assert_uint_eq(capu_context_config(context)->mode, CAPU_MODE_PASSIVE);
+    capu_context_destroy(context);
+}
+END_TEST
+
+static const struct {
+    const char *variable;
+    const char *value;
+    capu_status status;
+} wrong[] = {
+    {"CAPUCHIN_DEVICE", "tpu", CAPU_INVALID},
+    {"CAPUCHIN_DEVICE", "cuda", CAPU_NO_DEVICE},
+    {"CAPUCHIN_MODE", "fast", CAPU_INVALID},
+    {"CAPUCHIN_MODE", "guided", CAPU_UNSUPPORTED},
+    {"CAPUCHIN_STRICT", "yes", CAPU_INVALID},
+    {"CAPUCHIN_CLEAR_FRESH", "10", CAPU_INVALID},
+    {"CAPUCHIN_BUDGET", "4 GiB", CAPU_INVALID},
+    {"CAPUCHIN_BUDGET", "1KiB", CAPU_OVER_BUDGET},
+    {"CAPUCHIN_HOST_BUDGET", "-1", CAPU_INVALID},
+    {"CAPUCHIN_PAGE", "65537", CAPU_INVALID},
+    {"CAPUCHIN_SLAB_THRESHOLD", "1GiB", CAPU_INVALID},
+    {"CAPUCHIN_D2H", "fast", CAPU_INVALID},
+    {"CAPUCHIN_H2D", "1e400", CAPU_INVALID},
+    {"CAPUCHIN_COPY_LATENCY", " -5", CAPU_INVALID},
+    {"CAPUCHIN_TRACE_ITERATION", "2.5", CAPU_INVALID},
+    {"CAPUCHIN_REPORT", "/no/such/folder/report", CAPU_FILE_FAILED},
+    {"CAPUCHIN_TRACE", "/no/such/folder/trace", CAPU_FILE_FAILED},
+};
+
+START_TEST(wrong_values_are_named)
+{
+    char text[512] = "";
+    capu_config config = CAPU_CONFIG_INIT;
+    capu_context *context = NULL;
+    const char *value = wrong[_i].value;
+
+    clear_environment();
+    setenv("CAPUCHIN_DEVICE", "sim", 1);
+    setenv("CAPUCHIN_BUDGET", "32MiB", 1);
+    setenv(wrong[_i].variable, value, 1);
+    config.error = text;
+    config.error_bytes = sizeof(text);
+    ck_assert_int_eq(capu_context_create(&config, &context), wrong[_i].status);
+    ck_assert_ptr_null(context);
+    ck_assert_msg(strstr(text, wrong[_i].variable) != NULL || strstr(text, value) != NULL ||
+                      strstr(text, "1024") != NULL || strstr(text, "1073741824") != NULL,
+                  "'%s' does not name '%s'", text, value);
+}
+END_TEST
+
+START_TEST(wrong_structs_are_refused)
+{
+    capu_config config = CAPU_CONFIG_INIT;
+    capu_context *context = NULL;
+    char text[4] = "";
+
+    config.size = 4;
+    ck_assert_int_eq(capu_context_create(&config, &context), CAPU_WRONG_STRUCT);
+    config = (capu_config)CAPU_CONFIG_INIT;
+    config.strict = 2;
+    config.error = text; /* a short one is not overrun */
+    config.error_bytes = sizeof(text);
+    ck_assert_int_eq(capu_context_create(&config, &context), CAPU_INVALID);
+    ck_assert_uint_eq(strlen(text), 3);
+}
+END_TEST
+
+START_TEST(drop_in_calls_use_the_current_context)
+{
+    struct rig rig;
+    void *first = NULL;
+    void *second = NULL;
+    unsigned char bytes[100];
+
+    ck_assert_int_eq(capu_drop_in_malloc(&first, 100), CAPU_INVALID);
+    ck_assert_int_eq(capu_drop_in_memset(first, 0, 1), CAPU_INVALID);
+    rig_init(&rig, &(struct rig_options){.budget_pages = 8});
+    capu_context_make_current(rig.context);
+    ck_assert_ptr_eq(capu_context_current(), rig.context);
+    RIG_OK(&rig, capu_drop_in_malloc(&first, PAGES(1)));
+    RIG_OK(&rig, capu_drop_in_malloc(&second, PAGES(1)));
+    memset(bytes, 5, sizeof(bytes));
+    RIG_OK(&rig, capu_drop_in_memcpy(first, bytes, 100, CAPU_HOST_TO_DEVICE));
+    RIG_OK(&rig, capu_drop_in_memset(first, 0, 0)); /* nothing, as cudaMemset */
+    RIG_OK(&rig, capu_drop_in_memcpy(second, first, 100, CAPU_DEVICE_TO_DEVICE));
+    RIG_OK(&rig, capu_drop_in_memset(second, 0, 50));
+    RIG_OK(&rig, capu_drop_in_memcpy(bytes, second, 100, CAPU_DEVICE_TO_HOST));
+    ck_assert_uint_eq(bytes[49], 0);
+    ck_assert_uint_eq(bytes[50], 5);
+    STEP_FAILS(&rig, capu_drop_in_memset(second, 1, 50), CAPU_UNSUPPORTED, "memset to 1");
+    STEP_FAILS(&rig, capu_drop_in_memcpy(second, bytes, 1, (capu_memcpy_kind)9), CAPU_INVALID, "9");
+    STEP_FAILS(&rig, capu_drop_in_run(NULL), CAPU_INVALID, "no op");
+    RIG_OK(&rig, capu_drop_in_synchronize());
+    RIG_OK(&rig, capu_drop_in_free(first));
+    capu_context_make_current(NULL);
+    ck_assert_int_eq(capu_drop_in_free(second), CAPU_INVALID);
+    rig_finish(&rig);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("api config");
+    TCase *cases = tcase_create("config");
+
+    tcase_add_test(cases, every_variable_is_read);
+    tcase_add_test(cases, the_program_wins_over_the_environment);
+    tcase_add_loop_test(cases, wrong_values_are_named, 0, sizeof(wrong) / sizeof(wrong[0]));
+    tcase_add_test(cases, wrong_structs_are_refused);
+    tcase_add_test(cases, drop_in_calls_use_the_current_context);
+    suite_add_tcase(suite, cases);
+    return suite_run(suite);
+}
