@@ -1,0 +1,42 @@
+#!/bin/bash
+# examples.sh ROOT LIBRARIES CC: the C blocks of the README compile and run; the code that
+# docs/gpt-layer.md quotes is the code in tests/docs; links between documents lead somewhere.
+set -u
+cd "$1" || exit 2
+work=$(mktemp -d) || exit 2
+trap 'rm -rf "$work"' EXIT
+unset CAPUCHIN_BUDGET CAPUCHIN_DEVICE CAPUCHIN_MODE
+status=0
+
+awk '/^```c$/ { on = 1; next } /^```$/ { on = 0 } on' README.md >"$work/readme.c"
+for source in "$work/readme.c" tests/docs/gpt_layer.c; do
+    program=$work/$(basename "$source" .c)
+    [ -s "$source" ] && "$3" -std=c11 -Wall -Wextra -Werror -Iinclude "$source" -o "$program" \
+        -L"$2" -Wl,-rpath,"$2" -lcapuchin -lm && "$program" >"$work/out" 2>&1 || {
+        echo "$source does not work"
+        cat "$work/out"
+        status=1
+    }
+done
+
+# Each quoted block, whole and in one piece, stands in the source.
+awk '/^```c$/ { n++; on = 1; next } /^```$/ { on = 0 } on { print > work "/quote" n }' \
+    work="$work" docs/gpt-layer.md
+quotes=0
+for quote in "$work"/quote*; do
+    [ -s "$quote" ] || continue
+    quotes=$((quotes + 1))
+    [[ "$(<tests/docs/gpt_layer.c)" == *"$(<"$quote")"* ]] || {
+        echo "docs/gpt-layer.md quotes what is not in tests/docs/gpt_layer.c:"
+        cat "$quote"
+        status=1
+    }
+done
+[ "$quotes" -gt 0 ] || { echo "docs/gpt-layer.md quotes nothing"; status=1; }
+
+for document in *.md docs/*.md; do
+    for link in $(grep -oE '\]\([^)#:]+\)' "$document" | tr -d '])('); do
+        [ -e "$(dirname "$document")/$link" ] || { echo "$document: no $link"; status=1; }
+    done
+done
+exit $status

@@ -1,0 +1,39 @@
+#!/bin/bash
+# tables.sh ROOT: docs/errors.md has exactly the codes of capuchin/status.h, docs/configuration.md the
+# fields of capu_config and the variables that runtime/config.c reads, docs/report.md the counters of
+# capuchin/report.h. Prints what differs; fails on any difference.
+set -u
+cd "$1" || exit 2
+status=0
+
+# same WHAT DOCUMENT SOURCE: both texts have the same lines, in any order.
+same() {
+    local difference
+    [ -n "$3" ] || { echo "$1: the source has none, is this test out of date?"; status=1; }
+    difference=$(diff <(sort <<<"$2") <(sort <<<"$3") | grep '^[<>]')
+    [ -z "$difference" ] || {
+        echo "$1 ('<' the document, '>' the source):"
+        echo "$difference"
+        status=1
+    }
+}
+
+same "errors.md" \
+    "$(sed -nE 's/^\| `CAPU_([A-Z_]+)` \| (-?[0-9]+) \| ([^|]*[^ |]) \|.*/\1, \2, "\3"/p' docs/errors.md)" \
+    "$(sed -nE 's/^ *X\(([A-Z_]+), (-?[0-9]+), ("[^"]*")\).*/\1, \2, \3/p' include/capuchin/status.h)"
+
+# field variable, of those that have one
+same "configuration.md, variables" \
+    "$(sed -nE 's/^\| `([a-z0-9_]+)` \| `(CAPUCHIN_[A-Z0-9_]+)` \| ([a-z]+) .*/\1 \2 \3/p' docs/configuration.md)" \
+    "$(sed -nE 's/^ *FIELD\(([a-z0-9_]+), "([A-Z0-9_]+)", FIELD_([A-Z]+)\),.*/\1 \2 \L\3/p' runtime/config.c)"
+
+same "configuration.md, fields" \
+    "$(sed -nE 's/^\| `([a-z0-9_]+)` \|.*/\1/p' docs/configuration.md)" \
+    "$(sed -n '/^typedef struct capu_config {/,/^} capu_config;/p' include/capuchin/context.h |
+        sed -nE 's/^    [a-z].*[ *]([a-z0-9_]+);.*/\1/p' | grep -vxE 'size|reserved')"
+
+same "report.md" \
+    "$(sed -nE 's/^\| `([a-z0-9_]+)` \| (count|ns|bytes) \|.*/\1 \2/p' docs/report.md)" \
+    "$(grep -oE '^ *X\([a-z0-9_]+, (count|ns|bytes)' include/capuchin/report.h |
+        sed -E 's/^ *X\(([a-z0-9_]+), /\1 /')"
+exit $status
