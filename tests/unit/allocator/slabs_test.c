@@ -59,7 +59,7 @@ START_TEST(test_every_size_divides_a_page_well)
     struct ground ground;
 
     ground_start(&ground, page_bytes, false);
-    for (size_t bytes = 1; bytes <= page_bytes / 2; bytes += 1 + bytes / 9) {
+    for (size_t bytes = 1; bytes <= page_bytes / 2; bytes += 1 + bytes / 3) {
         size_t count = 0;
         char *first = NULL;
         void *address;
