@@ -65,13 +65,19 @@ void progress_step(struct progress *progress, uint32_t step, float loss, uint64_
     fflush(stdout);
 }
 
+void progress_break(struct progress *progress)
+{
+    if (progress->is_line_open) {
+        putchar('\n');
+        progress->is_line_open = false;
+    }
+}
+
 void progress_end(struct progress *progress)
 {
     double elapsed_s = now_s() - progress->begin_s;
 
-    if (progress->is_line_open) {
-        putchar('\n');
-    }
+    progress_break(progress);
     printf("trained %u steps in %.1f s, %.0f %s/s\n", progress->steps, elapsed_s,
            (double)progress->done / (elapsed_s + 1e-9), progress->unit);
 }

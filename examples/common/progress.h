@@ -20,6 +20,9 @@ void progress_begin(struct progress *progress, uint32_t steps, const char *unit)
 /* After step `step`, counted from 1, which took `units`. */
 void progress_step(struct progress *progress, uint32_t step, float loss, uint64_t units);
 
+/* Before other output: leaves the line as it stands and goes on below. */
+void progress_break(struct progress *progress);
+
 /* Ends the line and prints the rate over all. */
 void progress_end(struct progress *progress);
 
