@@ -1,0 +1,153 @@
+/*
+ * A GPT over bytes, written the way real C programs are: all parameters in one blob, gradients and
+ * moments in blobs of the same layout, all activations in another, tensors at whatever offsets they
+ * come to lie, query, key and value as parts of one buffer, buffers used for one thing forward and
+ * another backward, and the token embedding used again as the last layer.
+ */
+#ifndef CAPU_EXAMPLES_TRAIN_GPT_GPT_H
+#define CAPU_EXAMPLES_TRAIN_GPT_GPT_H
+
+#include "capuchin/capuchin.h"
+
+#include "examples/common/files.h"
+
+#include <stdbool.h>
+
+#define GPT_VOCABULARY 256u
+
+struct gpt_shape {
+    uint32_t layers;
+    uint32_t channels;
+    uint32_t heads;
+    uint32_t length; /* of a sequence, at most */
+};
+
+enum gpt_parameter {
+    GPT_NORM1_SCALE,
+    GPT_NORM1_SHIFT,
+    GPT_QKV_BIAS,
+    GPT_ATTENTION_BIAS,
+    GPT_NORM2_SCALE,
+    GPT_NORM2_SHIFT,
+    GPT_HIDDEN_BIAS,
+    GPT_OUT_BIAS,
+    GPT_LAST_SCALE,
+    GPT_LAST_SHIFT,
+    GPT_TOKENS,
+    GPT_POSITIONS,
+    GPT_QKV_WEIGHT,
+    GPT_ATTENTION_WEIGHT,
+    GPT_HIDDEN_WEIGHT,
+    GPT_OUT_WEIGHT,
+    GPT_PARAMETERS
+};
+
+/* Blobs of one layout. */
+enum gpt_blob { GPT_VALUE, GPT_GRADIENT, GPT_FIRST_MOMENT, GPT_SECOND_MOMENT, GPT_BLOBS };
+
+/* Where the parameters lie in a blob, in floats. */
+struct gpt_layout {
+    size_t offset[GPT_PARAMETERS];
+    size_t count[GPT_PARAMETERS]; /* of one layer's */
+    size_t begin;                 /* of the first parameter */
+    size_t end;
+};
+
+/* What a layer keeps for its backward pass. */
+struct gpt_layer {
+    float *norm1;
+    float *norm1_mean;
+    float *norm1_rstd;
+    float *parts; /* query, key, value */
+    float *weights;
+    float *attended;
+    float *residual1;
+    float *norm2;
+    float *norm2_mean;
+    float *norm2_rstd;
+    float *hidden;
+    float *activated;
+    float *residual2;
+};
+
+/* What all layers share. Some serve forward and backward, with nothing in common. */
+struct gpt_shared {
+    float *embedded;
+    float *qkv;    /* backward: its gradient */
+    float *scores; /* backward: their gradient */
+    float *mixed;  /* backward: its gradient */
+    float *branch; /* what a branch adds to the stream; backward: gradients on the way */
+    float *last;
+    float *last_mean;
+    float *last_rstd;
+    float *logits; /* backward: their gradient */
+    float *probabilities;
+    float *losses;
+    float *mean_loss;
+    float *norm; /* of all gradients */
+    float *stream_gradient;
+    float *parts_gradient;
+    float *weights_gradient;
+    float *hidden_gradient;
+};
+
+struct gpt {
+    capu_context *context;
+    struct gpt_shape shape;
+    struct gpt_layout layout;
+    float *blob[GPT_BLOBS];
+    int32_t *tokens;
+    int32_t *targets;
+    uint32_t batch; /* 0: nothing allocated for a batch */
+    uint32_t length;
+    float *activations;
+    struct gpt_layer *layers;
+    struct gpt_shared shared;
+};
+
+struct gpt_step {
+    uint32_t step; /* counted from 1 */
+    uint32_t accumulate;
+    bool is_asap; /* update each parameter as soon as its gradient is complete */
+    float rate;
+};
+
+/*
+ * Allocates and initialises. Device memory belongs to the context and goes with it; gpt_finish
+ * frees what is on the host. TOO_LARGE: the shape has more bytes than can be counted.
+ */
+capu_status gpt_init(struct gpt *gpt, capu_context *context, const struct gpt_shape *shape,
+                     uint64_t seed);
+void gpt_finish(struct gpt *gpt);
+
+/* Makes room for batches of this shape, outside iterations: the old blob goes, a new one comes. */
+capu_status gpt_resize(struct gpt *gpt, uint32_t batch, uint32_t length);
+
+/* The address of layer `layer`'s part of a parameter, in one of the blobs. */
+float *gpt_parameter_at(const struct gpt *gpt, enum gpt_blob blob, enum gpt_parameter parameter,
+                        uint32_t layer);
+
+/* Pieces of a training iteration; the batch has been uploaded. */
+capu_status gpt_forward(struct gpt *gpt, bool with_loss);
+/* `asap` NULL: gradients only. Else each parameter is updated when its gradient is complete. */
+capu_status gpt_backward(struct gpt *gpt, uint32_t accumulate, const struct gpt_step *asap);
+/* Everything in one op; clips the norm of all gradients to 1. Waits for the norm. */
+capu_status gpt_update(struct gpt *gpt, const struct gpt_step *step);
+/* One parameter of one layer. */
+capu_status gpt_update_one(struct gpt *gpt, const struct gpt_step *step,
+                           enum gpt_parameter parameter, uint32_t layer);
+
+/* The host arrays hold step->accumulate batches, one after the other. Waits. */
+capu_status gpt_train(struct gpt *gpt, const int32_t *tokens, const int32_t *targets,
+                      const struct gpt_step *step, float *loss);
+/* The mean loss of one batch. Waits. */
+capu_status gpt_validate(struct gpt *gpt, const int32_t *tokens, const int32_t *targets,
+                         float *loss);
+/* The logits that follow position `position` of one sequence. Waits. */
+capu_status gpt_logits(struct gpt *gpt, const int32_t *tokens, uint32_t position,
+                       float logits[GPT_VOCABULARY]);
+
+/* All parameters, to save. Gives their number; `weights` NULL: only that. */
+size_t gpt_weights(const struct gpt *gpt, struct weight *weights);
+
+#endif

@@ -1,0 +1,264 @@
+/*
+ * Parameters: one blob for each of values, gradients and moments, all of the same layout, which
+ * begins at an odd offset and goes on without gaps. Small ones stand together and are one tensor
+ * for all layers; of large ones each layer's is a tensor.
+ */
+#include "examples/train_gpt/gpt.h"
+
+#include "examples/common/try.h"
+
+#include "kernels/adamw.h"
+#include "kernels/gradient_norm.h"
+#include "kernels/initialise.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+/* Nothing is aligned, as in a blob that is read from a file with a header of its own. */
+#define ODD_FLOATS ((size_t)7)
+
+#define BETA1 0.9f
+#define BETA2 0.95f
+#define EPSILON 1e-8f
+#define DECAY 0.1f
+#define NORM_LIMIT 1.0f
+
+enum size_kind { SIZE_CHANNELS, SIZE_SQUARE, SIZE_TOKENS, SIZE_POSITIONS };
+enum start { START_ZERO, START_ONE, START_NORMAL, START_NARROW };
+
+static const struct {
+    const char *name;
+    bool is_per_layer;
+    bool is_split; /* each layer's is a tensor */
+    enum size_kind size;
+    size_t times; /* that size */
+    enum start start;
+} parameters[GPT_PARAMETERS] = {
+    [GPT_NORM1_SCALE] = {"norm1.scale", true, false, SIZE_CHANNELS, 1, START_ONE},
+    [GPT_NORM1_SHIFT] = {"norm1.shift", true, false, SIZE_CHANNELS, 1, START_ZERO},
+    [GPT_QKV_BIAS] = {"qkv.bias", true, false, SIZE_CHANNELS, 3, START_ZERO},
+    [GPT_ATTENTION_BIAS] = {"attention.bias", true, false, SIZE_CHANNELS, 1, START_ZERO},
+    [GPT_NORM2_SCALE] = {"norm2.scale", true, false, SIZE_CHANNELS, 1, START_ONE},
+    [GPT_NORM2_SHIFT] = {"norm2.shift", true, false, SIZE_CHANNELS, 1, START_ZERO},
+    [GPT_HIDDEN_BIAS] = {"hidden.bias", true, false, SIZE_CHANNELS, 4, START_ZERO},
+    [GPT_OUT_BIAS] = {"out.bias", true, false, SIZE_CHANNELS, 1, START_ZERO},
+    [GPT_LAST_SCALE] = {"last.scale", false, false, SIZE_CHANNELS, 1, START_ONE},
+    [GPT_LAST_SHIFT] = {"last.shift", false, false, SIZE_CHANNELS, 1, START_ZERO},
+    [GPT_TOKENS] = {"tokens", false, true, SIZE_TOKENS, 1, START_NORMAL},
+    [GPT_POSITIONS] = {"positions", false, true, SIZE_POSITIONS, 1, START_NORMAL},
+    [GPT_QKV_WEIGHT] = {"qkv.weight", true, true, SIZE_SQUARE, 3, START_NORMAL},
+    [GPT_ATTENTION_WEIGHT] = {"attention.weight", true, true, SIZE_SQUARE, 1, START_NARROW},
+    [GPT_HIDDEN_WEIGHT] = {"hidden.weight", true, true, SIZE_SQUARE, 4, START_NORMAL},
+    [GPT_OUT_WEIGHT] = {"out.weight", true, true, SIZE_SQUARE, 4, START_NARROW},
+};
+
+static const struct {
+    const char *suffix;
+    capu_kind kind;
+} blobs[GPT_BLOBS] = {
+    [GPT_VALUE] = {"", CAPU_PARAMETER},
+    [GPT_GRADIENT] = {".gradient", CAPU_GRADIENT},
+    [GPT_FIRST_MOMENT] = {".moment1", CAPU_OPTIMIZER},
+    [GPT_SECOND_MOMENT] = {".moment2", CAPU_OPTIMIZER},
+};
+
+static uint32_t layers_of(const struct gpt *gpt, size_t parameter)
+{
+    return parameters[parameter].is_per_layer ? gpt->shape.layers : 1;
+}
+
+static size_t unit(const struct gpt_shape *shape, enum size_kind size)
+{
+    size_t channels = shape->channels;
+
+    switch (size) {
+    case SIZE_CHANNELS:
+        return channels;
+    case SIZE_SQUARE:
+        return channels * channels;
+    case SIZE_TOKENS:
+        return GPT_VOCABULARY * channels;
+    case SIZE_POSITIONS:
+        return shape->length * channels;
+    }
+    return 0;
+}
+
+/* The sizes that options allow have products far below 2^60; their sum is checked. */
+static capu_status lay_out(struct gpt *gpt)
+{
+    struct gpt_layout *layout = &gpt->layout;
+    size_t end = ODD_FLOATS;
+    size_t bytes;
+
+    layout->begin = end;
+    for (size_t i = 0; i < GPT_PARAMETERS; i++) {
+        layout->offset[i] = end;
+        layout->count[i] = parameters[i].times * unit(&gpt->shape, parameters[i].size);
+        if (__builtin_add_overflow(end, layout->count[i] * layers_of(gpt, i), &end)) {
+            return CAPU_TOO_LARGE;
+        }
+    }
+    layout->end = end;
+    return __builtin_mul_overflow(end, sizeof(float), &bytes) ? CAPU_TOO_LARGE : CAPU_OK;
+}
+
+float *gpt_parameter_at(const struct gpt *gpt, enum gpt_blob blob, enum gpt_parameter parameter,
+                        uint32_t layer)
+{
+    return gpt->blob[blob] + gpt->layout.offset[parameter] + layer * gpt->layout.count[parameter];
+}
+
+static capu_status split(struct gpt *gpt, enum gpt_blob blob, size_t parameter, uint32_t layer)
+{
+    float *address = gpt_parameter_at(gpt, blob, (enum gpt_parameter)parameter, layer);
+    size_t count = gpt->layout.count[parameter];
+    char name[64];
+
+    if (parameters[parameter].is_split && parameters[parameter].is_per_layer) {
+        snprintf(name, sizeof(name), "%s.%u%s", parameters[parameter].name, layer,
+                 blobs[blob].suffix);
+    } else {
+        count *= layers_of(gpt, parameter);
+        snprintf(name, sizeof(name), "%s%s", parameters[parameter].name, blobs[blob].suffix);
+    }
+    TRY(capu_split(gpt->context, address, count * sizeof(float)));
+    return CAPU_DESCRIBE(gpt->context, address, .name = name, .kind = blobs[blob].kind);
+}
+
+static capu_status make_blob(struct gpt *gpt, enum gpt_blob blob)
+{
+    void *address = NULL;
+
+    TRY(capu_malloc(gpt->context, gpt->layout.end * sizeof(float), &address));
+    gpt->blob[blob] = address;
+    TRY(CAPU_DESCRIBE(gpt->context, address, .name = "header", .kind = blobs[blob].kind));
+    for (size_t i = 0; i < GPT_PARAMETERS; i++) {
+        uint32_t tensors = parameters[i].is_split ? layers_of(gpt, i) : 1;
+
+        for (uint32_t layer = 0; layer < tensors; layer++) {
+            TRY(split(gpt, blob, i, layer));
+        }
+    }
+    return CAPU_OK;
+}
+
+/* As GPT-2: branches that add to the stream begin the narrower the more of them there are. */
+static capu_status start(struct gpt *gpt, size_t parameter, uint32_t layer, uint64_t seed)
+{
+    struct initialise arguments = {
+        .output = gpt_parameter_at(gpt, GPT_VALUE, (enum gpt_parameter)parameter, layer),
+        .count = gpt->layout.count[parameter],
+        .seed = seed,
+        .counter = (uint64_t)layer * GPT_PARAMETERS + parameter,
+    };
+
+    switch (parameters[parameter].start) {
+    case START_ZERO:
+        arguments.kind = INITIALISE_CONSTANT;
+        break;
+    case START_ONE:
+        arguments.kind = INITIALISE_CONSTANT;
+        arguments.a = 1.0f;
+        break;
+    case START_NORMAL:
+        arguments.kind = INITIALISE_NORMAL;
+        arguments.b = 0.02f;
+        break;
+    case START_NARROW:
+        arguments.kind = INITIALISE_NORMAL;
+        arguments.b = 0.02f / sqrtf(2.0f * (float)gpt->shape.layers);
+        break;
+    }
+    return initialise(gpt->context, &arguments);
+}
+
+/*
+ * A small parameter is one tensor for all layers, and writing one layer's part is an update of it:
+ * it needs contents before. Known zeros are contents, and cost nothing.
+ */
+static capu_status start_all(struct gpt *gpt, uint64_t seed)
+{
+    size_t bytes = (gpt->layout.end - gpt->layout.begin) * sizeof(float);
+
+    TRY(capu_zero(gpt->context, gpt->blob[GPT_VALUE] + gpt->layout.begin, bytes));
+    TRY(capu_zero(gpt->context, gpt->blob[GPT_FIRST_MOMENT] + gpt->layout.begin, bytes));
+    TRY(capu_zero(gpt->context, gpt->blob[GPT_SECOND_MOMENT] + gpt->layout.begin, bytes));
+    for (size_t i = 0; i < GPT_PARAMETERS; i++) {
+        for (uint32_t layer = 0; layer < layers_of(gpt, i); layer++) {
+            TRY(start(gpt, i, layer, seed));
+        }
+    }
+    return CAPU_OK;
+}
+
+capu_status gpt_init(struct gpt *gpt, capu_context *context, const struct gpt_shape *shape,
+                     uint64_t seed)
+{
+    *gpt = (struct gpt){.context = context, .shape = *shape};
+    TRY(lay_out(gpt));
+    for (size_t blob = 0; blob < GPT_BLOBS; blob++) {
+        TRY(make_blob(gpt, (enum gpt_blob)blob));
+    }
+    return start_all(gpt, seed);
+}
+
+static capu_status update(struct gpt *gpt, const struct gpt_step *step, size_t offset, size_t count,
+                          float gradient_scale)
+{
+    return adamw_update(gpt->context, &(struct adamw){
+                                          .parameter = gpt->blob[GPT_VALUE] + offset,
+                                          .first_moment = gpt->blob[GPT_FIRST_MOMENT] + offset,
+                                          .second_moment = gpt->blob[GPT_SECOND_MOMENT] + offset,
+                                          .gradient = gpt->blob[GPT_GRADIENT] + offset,
+                                          .count = count,
+                                          .rate = step->rate,
+                                          .beta1 = BETA1,
+                                          .beta2 = BETA2,
+                                          .epsilon = EPSILON,
+                                          .decay = DECAY,
+                                          .gradient_scale = gradient_scale,
+                                          .step = step->step,
+                                      });
+}
+
+capu_status gpt_update(struct gpt *gpt, const struct gpt_step *step)
+{
+    size_t count = gpt->layout.end - gpt->layout.begin;
+    float norm = 0.0f;
+
+    TRY(gradient_norm(gpt->context, &(struct gradient_norm){
+                                        .gradient = gpt->blob[GPT_GRADIENT] + gpt->layout.begin,
+                                        .count = count,
+                                        .norm = gpt->shared.norm,
+                                    }));
+    TRY(capu_download(gpt->context, &norm, gpt->shared.norm, sizeof(norm)));
+    return update(gpt, step, gpt->layout.begin, count,
+                  norm > NORM_LIMIT ? NORM_LIMIT / norm : 1.0f);
+}
+
+capu_status gpt_update_one(struct gpt *gpt, const struct gpt_step *step,
+                           enum gpt_parameter parameter, uint32_t layer)
+{
+    size_t count = gpt->layout.count[parameter];
+
+    return update(gpt, step, gpt->layout.offset[parameter] + layer * count, count, 1.0f);
+}
+
+size_t gpt_weights(const struct gpt *gpt, struct weight *weights)
+{
+    size_t count = 0;
+
+    for (size_t i = 0; i < GPT_PARAMETERS; i++) {
+        for (uint32_t layer = 0; layer < layers_of(gpt, i); layer++, count++) {
+            if (weights != NULL) {
+                weights[count].name = parameters[i].name;
+                weights[count].address =
+                    gpt_parameter_at(gpt, GPT_VALUE, (enum gpt_parameter)i, layer);
+                weights[count].bytes = gpt->layout.count[i] * sizeof(float);
+            }
+        }
+    }
+    return count;
+}
