@@ -1,0 +1,445 @@
+/*
+ * Forward and backward of the network, op by op. Each says what it touches; nothing here knows
+ * where anything lies at the moment, or whether there is room for all of it.
+ */
+#include "examples/train_gpt/gpt.h"
+
+#include "examples/common/try.h"
+
+#include "kernels/attention.h"
+#include "kernels/embedding.h"
+#include "kernels/gelu.h"
+#include "kernels/layer_norm.h"
+#include "kernels/matmul.h"
+#include "kernels/residual.h"
+#include "kernels/softmax_cross_entropy.h"
+
+static uint32_t rows_of(const struct gpt *gpt)
+{
+    return gpt->batch * gpt->length;
+}
+
+static float *value(const struct gpt *gpt, enum gpt_parameter parameter, uint32_t layer)
+{
+    return gpt_parameter_at(gpt, GPT_VALUE, parameter, layer);
+}
+
+static float *gradient(const struct gpt *gpt, enum gpt_parameter parameter, uint32_t layer)
+{
+    return gpt_parameter_at(gpt, GPT_GRADIENT, parameter, layer);
+}
+
+/* What enters layer `layer`: what the one before gave, or the embedding. */
+static float *entering(const struct gpt *gpt, uint32_t layer)
+{
+    return layer > 0 ? gpt->layers[layer - 1].residual2 : gpt->shared.embedded;
+}
+
+/* A dense layer's arguments for forward and backward; weight gradients are added to. */
+struct dense {
+    enum gpt_parameter weight;
+    enum gpt_parameter bias; /* GPT_PARAMETERS: none */
+    uint32_t layer;
+    uint32_t inputs; /* in channels */
+    uint32_t outputs;
+};
+
+static struct matmul dense_of(const struct gpt *gpt, const struct dense *dense)
+{
+    struct matmul matmul = {
+        .weight = value(gpt, dense->weight, dense->layer),
+        .weight_gradient = gradient(gpt, dense->weight, dense->layer),
+        .rows = rows_of(gpt),
+        .inputs = dense->inputs,
+        .outputs = dense->outputs,
+        .accumulate = 1,
+    };
+
+    if (dense->bias != GPT_PARAMETERS) {
+        matmul.bias = value(gpt, dense->bias, dense->layer);
+        matmul.bias_gradient = gradient(gpt, dense->bias, dense->layer);
+    }
+    return matmul;
+}
+
+static capu_status dense_forward(struct gpt *gpt, const struct dense *dense, const float *input,
+                                 float *output)
+{
+    struct matmul matmul = dense_of(gpt, dense);
+
+    matmul.input = input;
+    matmul.output = output;
+    return matmul_forward(gpt->context, &matmul);
+}
+
+static capu_status dense_backward(struct gpt *gpt, const struct dense *dense, const float *input,
+                                  const float *output_gradient, float *input_gradient)
+{
+    struct matmul matmul = dense_of(gpt, dense);
+
+    matmul.input = input;
+    matmul.output_gradient = output_gradient;
+    matmul.input_gradient = input_gradient;
+    TRY(matmul_backward_weight(gpt->context, &matmul));
+    return matmul_backward_input(gpt->context, &matmul);
+}
+
+static struct dense qkv_dense(const struct gpt *gpt, uint32_t layer)
+{
+    return (struct dense){GPT_QKV_WEIGHT, GPT_QKV_BIAS, layer, gpt->shape.channels,
+                          3 * gpt->shape.channels};
+}
+
+static struct dense attention_dense(const struct gpt *gpt, uint32_t layer)
+{
+    return (struct dense){GPT_ATTENTION_WEIGHT, GPT_ATTENTION_BIAS, layer, gpt->shape.channels,
+                          gpt->shape.channels};
+}
+
+static struct dense hidden_dense(const struct gpt *gpt, uint32_t layer)
+{
+    return (struct dense){GPT_HIDDEN_WEIGHT, GPT_HIDDEN_BIAS, layer, gpt->shape.channels,
+                          4 * gpt->shape.channels};
+}
+
+static struct dense out_dense(const struct gpt *gpt, uint32_t layer)
+{
+    return (struct dense){GPT_OUT_WEIGHT, GPT_OUT_BIAS, layer, 4 * gpt->shape.channels,
+                          gpt->shape.channels};
+}
+
+/* The token embedding once more. */
+static struct dense logits_dense(const struct gpt *gpt)
+{
+    return (struct dense){GPT_TOKENS, GPT_PARAMETERS, 0, gpt->shape.channels, GPT_VOCABULARY};
+}
+
+static struct layer_norm norm1_of(const struct gpt *gpt, uint32_t index)
+{
+    const struct gpt_layer *layer = &gpt->layers[index];
+
+    return (struct layer_norm){
+        .input = entering(gpt, index),
+        .scale = value(gpt, GPT_NORM1_SCALE, index),
+        .shift = value(gpt, GPT_NORM1_SHIFT, index),
+        .output = layer->norm1,
+        .mean = layer->norm1_mean,
+        .rstd = layer->norm1_rstd,
+        .output_gradient = gpt->shared.branch,
+        .input_gradient = gpt->shared.stream_gradient,
+        .scale_gradient = gradient(gpt, GPT_NORM1_SCALE, index),
+        .shift_gradient = gradient(gpt, GPT_NORM1_SHIFT, index),
+        .rows = rows_of(gpt),
+        .channels = gpt->shape.channels,
+    };
+}
+
+static struct layer_norm norm2_of(const struct gpt *gpt, uint32_t index)
+{
+    const struct gpt_layer *layer = &gpt->layers[index];
+
+    return (struct layer_norm){
+        .input = layer->residual1,
+        .scale = value(gpt, GPT_NORM2_SCALE, index),
+        .shift = value(gpt, GPT_NORM2_SHIFT, index),
+        .output = layer->norm2,
+        .mean = layer->norm2_mean,
+        .rstd = layer->norm2_rstd,
+        .output_gradient = gpt->shared.branch,
+        .input_gradient = gpt->shared.stream_gradient,
+        .scale_gradient = gradient(gpt, GPT_NORM2_SCALE, index),
+        .shift_gradient = gradient(gpt, GPT_NORM2_SHIFT, index),
+        .rows = rows_of(gpt),
+        .channels = gpt->shape.channels,
+    };
+}
+
+static struct layer_norm last_norm_of(const struct gpt *gpt)
+{
+    return (struct layer_norm){
+        .input = entering(gpt, gpt->shape.layers),
+        .scale = value(gpt, GPT_LAST_SCALE, 0),
+        .shift = value(gpt, GPT_LAST_SHIFT, 0),
+        .output = gpt->shared.last,
+        .mean = gpt->shared.last_mean,
+        .rstd = gpt->shared.last_rstd,
+        .output_gradient = gpt->shared.branch,
+        .input_gradient = gpt->shared.stream_gradient,
+        .scale_gradient = gradient(gpt, GPT_LAST_SCALE, 0),
+        .shift_gradient = gradient(gpt, GPT_LAST_SHIFT, 0),
+        .rows = rows_of(gpt),
+        .channels = gpt->shape.channels,
+    };
+}
+
+/* Backward takes qkv, scores and mixed for their gradients: forward is through with them. */
+static struct attention attention_of(const struct gpt *gpt, uint32_t index)
+{
+    const struct gpt_layer *layer = &gpt->layers[index];
+    const struct gpt_shared *shared = &gpt->shared;
+
+    return (struct attention){
+        .qkv = shared->qkv,
+        .parts = layer->parts,
+        .scores = shared->scores,
+        .weights = layer->weights,
+        .mixed = shared->mixed,
+        .output = layer->attended,
+        .qkv_gradient = shared->qkv,
+        .parts_gradient = shared->parts_gradient,
+        .scores_gradient = shared->scores,
+        .weights_gradient = shared->weights_gradient,
+        .mixed_gradient = shared->mixed,
+        .output_gradient = shared->branch,
+        .batch = gpt->batch,
+        .length = gpt->length,
+        .heads = gpt->shape.heads,
+        .head_channels = gpt->shape.channels / gpt->shape.heads,
+    };
+}
+
+static struct gelu gelu_of(const struct gpt *gpt, uint32_t index)
+{
+    return (struct gelu){
+        .input = gpt->layers[index].hidden,
+        .output = gpt->layers[index].activated,
+        .gradient = gpt->shared.hidden_gradient,
+        .count = (size_t)rows_of(gpt) * 4 * gpt->shape.channels,
+    };
+}
+
+static struct embedding embedding_of(const struct gpt *gpt)
+{
+    return (struct embedding){
+        .tokens = gpt->tokens,
+        .token_weight = value(gpt, GPT_TOKENS, 0),
+        .position_weight = value(gpt, GPT_POSITIONS, 0),
+        .output = gpt->shared.embedded,
+        .output_gradient = gpt->shared.stream_gradient,
+        .token_gradient = gradient(gpt, GPT_TOKENS, 0),
+        .position_gradient = gradient(gpt, GPT_POSITIONS, 0),
+        .batch = gpt->batch,
+        .length = gpt->length,
+        .channels = gpt->shape.channels,
+        .vocabulary = GPT_VOCABULARY,
+    };
+}
+
+static struct softmax_cross_entropy loss_of(const struct gpt *gpt, uint32_t accumulate)
+{
+    return (struct softmax_cross_entropy){
+        .logits = gpt->shared.logits,
+        .labels = gpt->targets,
+        .probabilities = gpt->shared.probabilities,
+        .losses = gpt->shared.losses,
+        .mean = gpt->shared.mean_loss,
+        .gradient = gpt->shared.logits,
+        .rows = rows_of(gpt),
+        .classes = GPT_VOCABULARY,
+        .scale = 1.0f / ((float)rows_of(gpt) * (float)accumulate),
+    };
+}
+
+static capu_status add_branch(struct gpt *gpt, const float *input, float *output)
+{
+    return residual_forward(gpt->context, &(struct residual){
+                                              .input = input,
+                                              .branch = gpt->shared.branch,
+                                              .output = output,
+                                              .count = (size_t)rows_of(gpt) * gpt->shape.channels,
+                                          });
+}
+
+static capu_status attention_forward(struct gpt *gpt, uint32_t index)
+{
+    struct attention attention = attention_of(gpt, index);
+
+    TRY(attention_split_forward(gpt->context, &attention));
+    TRY(attention_scores_forward(gpt->context, &attention));
+    TRY(attention_softmax_forward(gpt->context, &attention));
+    TRY(attention_mix_forward(gpt->context, &attention));
+    return attention_merge_forward(gpt->context, &attention);
+}
+
+static capu_status layer_forward(struct gpt *gpt, uint32_t index)
+{
+    const struct gpt_layer *layer = &gpt->layers[index];
+    struct layer_norm norm1 = norm1_of(gpt, index);
+    struct layer_norm norm2 = norm2_of(gpt, index);
+    struct dense qkv = qkv_dense(gpt, index);
+    struct dense attention = attention_dense(gpt, index);
+    struct dense hidden = hidden_dense(gpt, index);
+    struct dense out = out_dense(gpt, index);
+    struct gelu gelu = gelu_of(gpt, index);
+
+    TRY(layer_norm_forward(gpt->context, &norm1));
+    TRY(dense_forward(gpt, &qkv, layer->norm1, gpt->shared.qkv));
+    TRY(attention_forward(gpt, index));
+    TRY(dense_forward(gpt, &attention, layer->attended, gpt->shared.branch));
+    TRY(add_branch(gpt, norm1.input, layer->residual1));
+    TRY(layer_norm_forward(gpt->context, &norm2));
+    TRY(dense_forward(gpt, &hidden, layer->norm2, layer->hidden));
+    TRY(gelu_forward(gpt->context, &gelu));
+    TRY(dense_forward(gpt, &out, layer->activated, gpt->shared.branch));
+    return add_branch(gpt, layer->residual1, layer->residual2);
+}
+
+capu_status gpt_forward(struct gpt *gpt, bool with_loss)
+{
+    struct embedding embedding = embedding_of(gpt);
+    struct layer_norm last = last_norm_of(gpt);
+    struct dense logits = logits_dense(gpt);
+    struct softmax_cross_entropy loss = loss_of(gpt, 1);
+
+    TRY(embedding_forward(gpt->context, &embedding));
+    for (uint32_t i = 0; i < gpt->shape.layers; i++) {
+        TRY(layer_forward(gpt, i));
+    }
+    TRY(layer_norm_forward(gpt->context, &last));
+    TRY(dense_forward(gpt, &logits, gpt->shared.last, gpt->shared.logits));
+    return with_loss ? softmax_cross_entropy_forward(gpt->context, &loss) : CAPU_OK;
+}
+
+/* The gradient of the parts is written a part at a time: it has to hold something before. */
+static capu_status attention_backward(struct gpt *gpt, uint32_t index)
+{
+    capu_context *context = gpt->context;
+    struct attention attention = attention_of(gpt, index);
+    size_t parts_bytes = (size_t)3 * rows_of(gpt) * gpt->shape.channels * sizeof(float);
+
+    TRY(attention_merge_backward(context, &attention));
+    TRY(attention_mix_backward_weights(context, &attention));
+    TRY(capu_zero(context, attention.parts_gradient, parts_bytes));
+    TRY(attention_mix_backward_value(context, &attention));
+    TRY(attention_softmax_backward(context, &attention));
+    TRY(attention_scores_backward_query(context, &attention));
+    TRY(attention_scores_backward_key(context, &attention));
+    return attention_split_backward(context, &attention);
+}
+
+/*
+ * The stream's gradient is that of the branch too, so nothing is copied for a residual: a norm adds
+ * what came through its branch.
+ */
+static capu_status layer_backward(struct gpt *gpt, uint32_t index)
+{
+    const struct gpt_layer *layer = &gpt->layers[index];
+    const struct gpt_shared *shared = &gpt->shared;
+    struct layer_norm norm1 = norm1_of(gpt, index);
+    struct layer_norm norm2 = norm2_of(gpt, index);
+    struct dense qkv = qkv_dense(gpt, index);
+    struct dense attention = attention_dense(gpt, index);
+    struct dense hidden = hidden_dense(gpt, index);
+    struct dense out = out_dense(gpt, index);
+    struct gelu gelu = gelu_of(gpt, index);
+
+    TRY(dense_backward(gpt, &out, layer->activated, shared->stream_gradient,
+                       shared->hidden_gradient));
+    TRY(gelu_backward(gpt->context, &gelu));
+    TRY(dense_backward(gpt, &hidden, layer->norm2, shared->hidden_gradient, shared->branch));
+    TRY(layer_norm_backward(gpt->context, &norm2));
+    TRY(dense_backward(gpt, &attention, layer->attended, shared->stream_gradient, shared->branch));
+    TRY(attention_backward(gpt, index));
+    TRY(dense_backward(gpt, &qkv, layer->norm1, shared->qkv, shared->branch));
+    return layer_norm_backward(gpt->context, &norm1);
+}
+
+static capu_status update_layer(struct gpt *gpt, const struct gpt_step *step, uint32_t layer)
+{
+    static const enum gpt_parameter own[] = {
+        GPT_NORM1_SCALE, GPT_NORM1_SHIFT, GPT_QKV_BIAS,       GPT_QKV_WEIGHT,
+        GPT_NORM2_SCALE, GPT_NORM2_SHIFT, GPT_ATTENTION_BIAS, GPT_ATTENTION_WEIGHT,
+        GPT_HIDDEN_BIAS, GPT_OUT_BIAS,    GPT_HIDDEN_WEIGHT,  GPT_OUT_WEIGHT,
+    };
+
+    for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); i++) {
+        TRY(gpt_update_one(gpt, step, own[i], layer));
+    }
+    return CAPU_OK;
+}
+
+capu_status gpt_backward(struct gpt *gpt, uint32_t accumulate, const struct gpt_step *asap)
+{
+    const struct gpt_shared *shared = &gpt->shared;
+    struct softmax_cross_entropy loss = loss_of(gpt, accumulate);
+    struct dense logits = logits_dense(gpt);
+    struct layer_norm last = last_norm_of(gpt);
+    struct embedding embedding = embedding_of(gpt);
+
+    TRY(softmax_cross_entropy_backward(gpt->context, &loss));
+    TRY(dense_backward(gpt, &logits, shared->last, shared->logits, shared->branch));
+    TRY(capu_zero(gpt->context, shared->stream_gradient,
+                  (size_t)rows_of(gpt) * gpt->shape.channels * sizeof(float)));
+    TRY(layer_norm_backward(gpt->context, &last));
+    if (asap != NULL) {
+        TRY(gpt_update_one(gpt, asap, GPT_LAST_SCALE, 0));
+        TRY(gpt_update_one(gpt, asap, GPT_LAST_SHIFT, 0));
+    }
+    for (uint32_t i = gpt->shape.layers; i-- > 0;) {
+        TRY(layer_backward(gpt, i));
+        if (asap != NULL) {
+            TRY(update_layer(gpt, asap, i));
+        }
+    }
+    TRY(embedding_backward(gpt->context, &embedding));
+    if (asap != NULL) {
+        TRY(gpt_update_one(gpt, asap, GPT_TOKENS, 0));
+        TRY(gpt_update_one(gpt, asap, GPT_POSITIONS, 0));
+    }
+    return CAPU_OK;
+}
+
+static capu_status upload(struct gpt *gpt, const int32_t *tokens, const int32_t *targets)
+{
+    size_t bytes = rows_of(gpt) * sizeof(int32_t);
+
+    TRY(capu_upload(gpt->context, gpt->tokens, tokens, bytes));
+    return targets != NULL ? capu_upload(gpt->context, gpt->targets, targets, bytes) : CAPU_OK;
+}
+
+capu_status gpt_train(struct gpt *gpt, const int32_t *tokens, const int32_t *targets,
+                      const struct gpt_step *step, float *loss)
+{
+    const struct gpt_layout *layout = &gpt->layout;
+    size_t rows = rows_of(gpt);
+
+    *loss = 0.0f;
+    TRY(capu_iteration_begin(gpt->context, "train"));
+    TRY(capu_zero(gpt->context, gpt->blob[GPT_GRADIENT] + layout->begin,
+                  (layout->end - layout->begin) * sizeof(float)));
+    for (uint32_t micro = 0; micro < step->accumulate; micro++) {
+        bool is_last = micro + 1 == step->accumulate;
+        float micro_loss = 0.0f;
+
+        TRY(upload(gpt, tokens + micro * rows, targets + micro * rows));
+        TRY(gpt_forward(gpt, true));
+        TRY(gpt_backward(gpt, step->accumulate, step->is_asap && is_last ? step : NULL));
+        TRY(capu_download(gpt->context, &micro_loss, gpt->shared.mean_loss, sizeof(micro_loss)));
+        *loss += micro_loss / (float)step->accumulate;
+    }
+    if (!step->is_asap) {
+        TRY(gpt_update(gpt, step));
+    }
+    return capu_iteration_end(gpt->context);
+}
+
+capu_status gpt_validate(struct gpt *gpt, const int32_t *tokens, const int32_t *targets,
+                         float *loss)
+{
+    TRY(capu_iteration_begin(gpt->context, "validate"));
+    TRY(upload(gpt, tokens, targets));
+    TRY(gpt_forward(gpt, true));
+    TRY(capu_download(gpt->context, loss, gpt->shared.mean_loss, sizeof(*loss)));
+    return capu_iteration_end(gpt->context);
+}
+
+capu_status gpt_logits(struct gpt *gpt, const int32_t *tokens, uint32_t position,
+                       float logits[GPT_VOCABULARY])
+{
+    TRY(capu_iteration_begin(gpt->context, "sample"));
+    TRY(upload(gpt, tokens, NULL));
+    TRY(gpt_forward(gpt, false));
+    TRY(capu_download(gpt->context, logits, gpt->shared.logits + (size_t)position * GPT_VOCABULARY,
+                      GPT_VOCABULARY * sizeof(float)));
+    return capu_iteration_end(gpt->context);
+}
