@@ -1,0 +1,444 @@
+/*
+ * Trains a GPT on the bytes of a text, within a memory budget.
+ *
+ * Introduces: everything that real training programs do to a memory manager. Blobs split at odd
+ * offsets, parts of buffers, partial writes, buffers used twice, gradients cleared all at once and
+ * accumulated, tied weights, one op over all parameters, validation before training, batches of
+ * other shapes, sampling in between. The losses under any budget are those without one.
+ */
+#include "examples/train_gpt/gpt.h"
+#include "examples/train_gpt/text.h"
+
+#include "examples/common/options.h"
+#include "examples/common/progress.h"
+#include "examples/common/run.h"
+#include "examples/common/try.h"
+
+#include "kernels/random.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Steps over which the rate rises to its full size. */
+#define WARM_UP 10u
+
+/* Batches of a validation pass; the last is half of one. */
+#define VALIDATION_BATCHES 3u
+
+/* Streams of random numbers that no parameter has. */
+#define WINDOW_STREAM UINT64_C(0x77696e646f77)
+#define SAMPLE_STREAM UINT64_C(0x73616d706c65)
+
+struct settings {
+    struct options options;
+    struct gpt_shape shape;
+    const char *data;
+    float rate;
+    uint32_t accumulate;
+    uint32_t validate_every; /* 0: never */
+    uint32_t sample_bytes;
+    bool is_asap;
+};
+
+struct training {
+    const struct settings *settings;
+    struct gpt gpt;
+    struct text text;
+    struct loss_log log;
+    int32_t *tokens; /* accumulate batches */
+    int32_t *targets;
+};
+
+enum {
+    KEY_LAYERS = 1,
+    KEY_CHANNELS,
+    KEY_HEADS,
+    KEY_SEQ,
+    KEY_MODEL,
+    KEY_UPDATE,
+    KEY_ACCUMULATE,
+    KEY_VAL_EVERY,
+    KEY_SAMPLE,
+    KEY_DATA,
+    KEY_RATE
+};
+
+static const struct argp_option option_table[] = {
+    {"model", KEY_MODEL, "NAME", 0, "d12, d24, d36 or d48: the sizes of GPT-2", 1},
+    {"layers", KEY_LAYERS, "N", 0, "Layers (default 4)", 1},
+    {"channels", KEY_CHANNELS, "N", 0, "Channels (default 128)", 1},
+    {"heads", KEY_HEADS, "N", 0, "Heads of attention (default 4)", 1},
+    {"seq", KEY_SEQ, "N", 0, "Length of a sequence (default 128)", 1},
+    {"update", KEY_UPDATE, "end|asap", 0,
+     "Update all parameters at the end in one op, or each as soon as its gradient is complete "
+     "(default end)",
+     1},
+    {"accumulate", KEY_ACCUMULATE, "N", 0, "Batches in a step (default 1)", 1},
+    {"val-every", KEY_VAL_EVERY, "N", 0, "Validate before training and every N steps", 1},
+    {"sample", KEY_SAMPLE, "N", 0, "Write N bytes of text after each validation and at the end", 1},
+    {"data", KEY_DATA, "FILE", 0, "Text to learn (default the King James Bible)", 1},
+    {"rate", KEY_RATE, "X", 0, "Learning rate at its highest (default 0.001)", 1},
+    {NULL, 0, NULL, 0, NULL, 0},
+};
+
+static void parse_model(struct settings *settings, const char *name, struct argp_state *state)
+{
+    static const struct {
+        const char *name;
+        struct gpt_shape shape;
+    } models[] = {
+        {"d12", {12, 768, 12, 1024}},
+        {"d24", {24, 1024, 16, 1024}},
+        {"d36", {36, 1280, 20, 1024}},
+        {"d48", {48, 1600, 25, 1024}},
+    };
+
+    for (size_t i = 0; i < sizeof(models) / sizeof(models[0]); i++) {
+        if (strcmp(name, models[i].name) == 0) {
+            settings->shape = models[i].shape;
+            return;
+        }
+    }
+    argp_error(state, "--model %s: not d12, d24, d36 or d48", name);
+}
+
+static void parse_update(struct settings *settings, const char *text, struct argp_state *state)
+{
+    settings->is_asap = strcmp(text, "asap") == 0;
+    if (!settings->is_asap && strcmp(text, "end") != 0) {
+        argp_error(state, "--update %s: not end or asap", text);
+    }
+}
+
+static void check_settings(const struct settings *settings, struct argp_state *state)
+{
+    const struct gpt_shape *shape = &settings->shape;
+
+    if (shape->channels % shape->heads != 0) {
+        argp_error(state, "--channels %u: not a multiple of --heads %u", shape->channels,
+                   shape->heads);
+    }
+    if ((uint64_t)settings->options.batch * shape->length > INT32_MAX / 4) {
+        argp_error(state, "--batch %u --seq %u: more rows than a matrix may have",
+                   settings->options.batch, shape->length);
+    }
+}
+
+static uint32_t number(struct argp_state *state, const char *name, const char *text, uint32_t low,
+                       uint32_t high)
+{
+    return (uint32_t)options_number(state, name, text, low, high);
+}
+
+static error_t parse(int key, char *argument, struct argp_state *state)
+{
+    struct settings *settings = state->input;
+    char *end = NULL;
+
+    switch (key) {
+    case ARGP_KEY_INIT:
+        state->child_inputs[0] = &settings->options;
+        return 0;
+    case ARGP_KEY_SUCCESS:
+        check_settings(settings, state);
+        return 0;
+    case KEY_MODEL:
+        parse_model(settings, argument, state);
+        return 0;
+    case KEY_LAYERS:
+        settings->shape.layers = number(state, "layers", argument, 1, 1000);
+        return 0;
+    case KEY_CHANNELS:
+        settings->shape.channels = number(state, "channels", argument, 1, 65536);
+        return 0;
+    case KEY_HEADS:
+        settings->shape.heads = number(state, "heads", argument, 1, 1024);
+        return 0;
+    case KEY_SEQ:
+        settings->shape.length = number(state, "seq", argument, 2, 65536);
+        return 0;
+    case KEY_UPDATE:
+        parse_update(settings, argument, state);
+        return 0;
+    case KEY_ACCUMULATE:
+        settings->accumulate = number(state, "accumulate", argument, 1, 1024);
+        return 0;
+    case KEY_VAL_EVERY:
+        settings->validate_every = number(state, "val-every", argument, 1, 1000000000);
+        return 0;
+    case KEY_SAMPLE:
+        settings->sample_bytes = number(state, "sample", argument, 0, 1000000);
+        return 0;
+    case KEY_DATA:
+        settings->data = argument;
+        return 0;
+    case KEY_RATE:
+        settings->rate = strtof(argument, &end);
+        if (end == argument || *end != '\0' || !(settings->rate > 0.0f && settings->rate < 1.0f)) {
+            argp_error(state, "--rate %s: not a number between 0 and 1", argument);
+        }
+        return 0;
+    default:
+        return ARGP_ERR_UNKNOWN;
+    }
+}
+
+static const struct argp_child children[] = {{&options_argp, 0, NULL, 0}, {NULL, 0, NULL, 0}};
+
+static const struct argp argp = {
+    .options = option_table,
+    .parser = parse,
+    .doc = "Train a GPT on the bytes of a text within a memory budget.",
+    .children = children,
+};
+
+/* The windows of one step, each drawn anew. */
+static void draw_windows(struct training *training, uint32_t step)
+{
+    const struct settings *settings = training->settings;
+    size_t length = settings->shape.length;
+    size_t windows = (size_t)settings->accumulate * settings->options.batch;
+    uint64_t starts = training->text.train_count - length;
+
+    for (size_t i = 0; i < windows; i++) {
+        struct random_block block = random_draw(settings->options.seed, WINDOW_STREAM + step, i);
+
+        text_window(&training->text, (size_t)(((uint64_t)block.word[0] * starts) >> 32), length,
+                    training->tokens + i * length, training->targets + i * length);
+    }
+}
+
+/* A pass over the first windows of the text kept back; the last batch is a smaller one. */
+static capu_status validate(struct training *training)
+{
+    const struct settings *settings = training->settings;
+    size_t length = settings->shape.length;
+    size_t kept_back = training->text.count - training->text.train_count;
+    size_t windows = (size_t)settings->options.batch * (VALIDATION_BATCHES - 1) +
+                     (settings->options.batch + 1) / 2;
+    double sum = 0.0;
+    size_t done = 0;
+
+    if (windows > (kept_back - 1) / length) {
+        windows = (kept_back - 1) / length;
+    }
+    while (done < windows) {
+        size_t left = windows - done;
+        uint32_t batch = left < settings->options.batch ? (uint32_t)left : settings->options.batch;
+        float loss = 0.0f;
+
+        for (size_t i = 0; i < batch; i++) {
+            text_window(&training->text, training->text.train_count + (done + i) * length, length,
+                        training->tokens + i * length, training->targets + i * length);
+        }
+        TRY(gpt_resize(&training->gpt, batch, settings->shape.length));
+        TRY(gpt_validate(&training->gpt, training->tokens, training->targets, &loss));
+        sum += (double)loss * batch;
+        done += batch;
+    }
+    printf("validation loss %.4f\n", sum / (double)windows);
+    return CAPU_OK;
+}
+
+/* Draws a byte by the probabilities that the logits stand for. */
+static uint8_t pick(const float logits[GPT_VOCABULARY], float even)
+{
+    double most = logits[0];
+    double sum = 0.0;
+    double reached = 0.0;
+
+    for (size_t i = 1; i < GPT_VOCABULARY; i++) {
+        most = logits[i] > most ? logits[i] : most;
+    }
+    for (size_t i = 0; i < GPT_VOCABULARY; i++) {
+        sum += exp(logits[i] - most);
+    }
+    for (size_t i = 0; i < GPT_VOCABULARY; i++) {
+        reached += exp(logits[i] - most);
+        if (reached > even * sum) {
+            return (uint8_t)i;
+        }
+    }
+    return ' ';
+}
+
+/* Goes on from a line's end, one byte an iteration; what lies behind the position is not seen. */
+static capu_status sample(struct training *training, uint32_t step)
+{
+    const struct settings *settings = training->settings;
+    uint32_t length = settings->shape.length;
+    int32_t *window = training->tokens;
+    uint32_t position = 0;
+
+    if (settings->sample_bytes == 0) {
+        return CAPU_OK;
+    }
+    memset(window, 0, length * sizeof(*window));
+    window[0] = '\n';
+    TRY(gpt_resize(&training->gpt, 1, length));
+    fputs("sample: ", stdout);
+    for (uint32_t i = 0; i < settings->sample_bytes; i++) {
+        struct random_block block = random_draw(settings->options.seed, SAMPLE_STREAM + step, i);
+        float logits[GPT_VOCABULARY] = {0};
+        uint8_t byte;
+
+        TRY(gpt_logits(&training->gpt, window, position, logits));
+        byte = pick(logits, random_unit(block.word[0]));
+        putchar(isprint(byte) ? byte : ' ');
+        if (position + 1 == length) {
+            memmove(window, window + 1, (length - 1) * sizeof(*window));
+        } else {
+            position++;
+        }
+        window[position] = byte;
+    }
+    putchar('\n');
+    return CAPU_OK;
+}
+
+static bool is_validation_due(const struct settings *settings, uint32_t step)
+{
+    return settings->validate_every != 0 && step % settings->validate_every == 0;
+}
+
+static capu_status train(struct training *training)
+{
+    const struct settings *settings = training->settings;
+    const struct options *options = &settings->options;
+    struct gpt_step step = {.accumulate = settings->accumulate, .is_asap = settings->is_asap};
+    uint64_t step_bytes = (uint64_t)settings->accumulate * options->batch * settings->shape.length;
+    struct progress progress;
+
+    progress_begin(&progress, options->steps, "bytes");
+    for (step.step = 1; step.step <= options->steps; step.step++) {
+        float loss = 0.0f;
+
+        if (is_validation_due(settings, step.step - 1)) {
+            progress_break(&progress);
+            TRY(validate(training));
+            TRY(sample(training, step.step - 1));
+        }
+        step.rate = settings->rate;
+        if (step.step < WARM_UP) {
+            step.rate = settings->rate * (float)step.step / (float)WARM_UP;
+        }
+        draw_windows(training, step.step);
+        TRY(gpt_resize(&training->gpt, options->batch, settings->shape.length));
+        TRY(gpt_train(&training->gpt, training->tokens, training->targets, &step, &loss));
+        TRY(loss_log_write(&training->log, step.step, loss));
+        progress_step(&progress, step.step, loss, step_bytes);
+    }
+    progress_end(&progress);
+    return CAPU_OK;
+}
+
+static capu_status save(struct training *training)
+{
+    const char *path = training->settings->options.save;
+    size_t count = gpt_weights(&training->gpt, NULL);
+    struct weight *weights;
+    capu_status status;
+
+    if (path == NULL) {
+        return CAPU_OK;
+    }
+    weights = calloc(count, sizeof(*weights));
+    if (weights == NULL) {
+        return CAPU_NO_HOST_MEMORY;
+    }
+    gpt_weights(&training->gpt, weights);
+    status = weights_save(training->gpt.context, path, weights, count);
+    free(weights);
+    return status;
+}
+
+static capu_status run_all(struct training *training, struct run *run)
+{
+    const struct settings *settings = training->settings;
+
+    TRY(gpt_init(&training->gpt, run->context, &settings->shape, settings->options.seed));
+    printf("%u layers, %u channels, %u heads, sequences of %u bytes: %zu parameters\n",
+           settings->shape.layers, settings->shape.channels, settings->shape.heads,
+           settings->shape.length, training->gpt.layout.end - training->gpt.layout.begin);
+    TRY(train(training));
+    TRY(run_print_report(run));
+    TRY(save(training));
+    if (settings->validate_every != 0) {
+        TRY(validate(training));
+    }
+    return sample(training, settings->options.steps);
+}
+
+/* One training iteration with whatever the host buffers hold: only sizes matter. */
+static capu_status dry(capu_context *context, void *argument)
+{
+    struct training *training = argument;
+    const struct settings *settings = training->settings;
+    struct gpt_step step = {
+        .step = 1, .accumulate = settings->accumulate, .is_asap = settings->is_asap};
+    float loss;
+    capu_status status;
+
+    status = gpt_init(&training->gpt, context, &settings->shape, 0);
+    if (status == CAPU_OK) {
+        status = gpt_resize(&training->gpt, settings->options.batch, settings->shape.length);
+    }
+    if (status == CAPU_OK) {
+        status = gpt_train(&training->gpt, training->tokens, training->targets, &step, &loss);
+    }
+    gpt_finish(&training->gpt);
+    return status;
+}
+
+/* Reads the text and makes the host buffers. Says on stderr what fails. */
+static bool prepare(struct training *training)
+{
+    const struct settings *settings = training->settings;
+    size_t count = (size_t)settings->accumulate * settings->options.batch * settings->shape.length;
+
+    if (!text_read(&training->text, settings->data, settings->shape.length)) {
+        return false;
+    }
+    training->tokens = calloc(count, sizeof(*training->tokens));
+    training->targets = calloc(count, sizeof(*training->targets));
+    if (training->tokens == NULL || training->targets == NULL) {
+        fprintf(stderr, "%s: %s\n", program_invocation_short_name, strerror(ENOMEM));
+        return false;
+    }
+    return loss_log_open(&training->log, settings->options.loss_log) == CAPU_OK;
+}
+
+static void finish(struct training *training)
+{
+    gpt_finish(&training->gpt);
+    text_finish(&training->text);
+    free(training->tokens);
+    free(training->targets);
+}
+
+int main(int argc, char **argv)
+{
+    struct settings settings = {
+        .options = {.mode = CAPU_MODE_PASSIVE, .batch = 8, .steps = 100, .seed = 1},
+        .shape = {4, 128, 4, 128},
+        .rate = 1e-3f,
+        .accumulate = 1,
+    };
+    static struct training training;
+    struct run run;
+    capu_status closed;
+    int exit_code = OPTIONS_EXIT_FAILED;
+
+    options_parse(&argp, argc, argv, &settings);
+    training.settings = &settings;
+    if (prepare(&training) && run_open(&run, &settings.options, dry, &training)) {
+        exit_code = run_close(&run, run_all(&training, &run));
+    }
+    closed = loss_log_close(&training.log);
+    finish(&training);
+    return closed == CAPU_OK ? exit_code : OPTIONS_EXIT_FAILED;
+}
