@@ -142,13 +142,13 @@ static bool resolve_budget(struct run *run, run_dry_function dry, void *argument
     const struct options *options = run->options;
     struct footprint footprint = {0};
 
-    if (options->budget_kind == BUDGET_NONE) {
-        return true;
-    }
     if (dry_run(options, dry, argument, &footprint) != CAPU_OK) {
         return false;
     }
     run->live_peak_bytes = footprint.live_peak_bytes;
+    if (options->budget_kind == BUDGET_NONE) {
+        return true;
+    }
     run->budget_bytes = options->budget_bytes;
     if (options->budget_kind == BUDGET_PERCENT) {
         /* Divided first: no overflow, and less than 100 bytes lost. */
@@ -177,7 +177,8 @@ bool run_open(struct run *run, const struct options *options, run_dry_function d
         return false;
     }
     if (run->budget_bytes == 0) {
-        printf("device %s, no budget\n", capu_context_device(run->context));
+        printf("device %s, no budget; this run needs %s\n", capu_context_device(run->context),
+               run_size_text(run->live_peak_bytes, peak));
     } else {
         printf("device %s, budget %s of the %s this run needs without a limit\n",
                capu_context_device(run->context), run_size_text(run->budget_bytes, budget),
@@ -197,7 +198,6 @@ capu_status run_print_report(struct run *run)
         return CAPU_OK; /* mode off keeps no records */
     }
     TRY(status);
-    run->live_peak_bytes = report.live_peak_bytes;
     return report.evict_count > 0 ? capu_report_print(&report, stdout) : CAPU_OK;
 }
 
@@ -208,14 +208,9 @@ static void print_peak(const struct run *run)
     char budget[RUN_SIZE_TEXT];
 
     capu_memory_usage(run->context, NULL, &bytes, NULL);
-    if (run->budget_bytes == 0 && run->live_peak_bytes == 0) {
-        printf("peak %s, no budget\n", run_size_text(bytes, peak));
-        return;
-    }
     if (run->budget_bytes == 0) {
         /* Without a limit nothing makes room: memory of tensors that are through stays held. */
-        printf("peak %s held, %s of it needed at one time; no budget\n", run_size_text(bytes, peak),
-               run_size_text(run->live_peak_bytes, budget));
+        printf("peak %s held, no budget\n", run_size_text(bytes, peak));
         return;
     }
     printf("peak %s of a budget of %s (%.1f %%)\n", run_size_text(bytes, peak),

@@ -19,7 +19,7 @@ struct run {
     const struct options *options;
     capu_context *context;
     uint64_t budget_bytes;    /* 0: no limit */
-    uint64_t live_peak_bytes; /* what it needs without a limit; 0: not known */
+    uint64_t live_peak_bytes; /* what it needs without a limit */
 };
 
 /*
