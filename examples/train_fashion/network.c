@@ -316,19 +316,17 @@ static uint32_t best_class(const float *probabilities)
 }
 
 capu_status network_validate(struct network *network, const float *pixels, const int32_t *labels,
-                             uint32_t *right)
+                             float *probabilities, uint32_t *right)
 {
     capu_context *context = network->context;
 
     *right = 0;
     TRY(capu_iteration_begin(context, "validate"));
     TRY(forward(network, pixels, labels, 0, false));
+    TRY(capu_download(context, probabilities, network->probabilities,
+                      (size_t)network->batch * FASHION_CLASSES * sizeof(*probabilities)));
     for (size_t image = 0; image < network->batch; image++) {
-        float probabilities[FASHION_CLASSES];
-
-        TRY(capu_download(context, probabilities, network->probabilities + image * FASHION_CLASSES,
-                          sizeof(probabilities)));
-        *right += best_class(probabilities) == (uint32_t)labels[image];
+        *right += best_class(probabilities + image * FASHION_CLASSES) == (uint32_t)labels[image];
     }
     return capu_iteration_end(context);
 }

@@ -75,9 +75,12 @@ capu_status network_resize(struct network *network, uint32_t batch);
 capu_status network_train(struct network *network, const float *pixels, const int32_t *labels,
                           uint64_t step, const struct network_rates *rates, float *loss);
 
-/* One validation iteration: how many of the batch are classified right. Waits. */
+/*
+ * One validation iteration: how many of the batch are classified right, by the probabilities of
+ * the classes of each, which go to the host. Waits.
+ */
 capu_status network_validate(struct network *network, const float *pixels, const int32_t *labels,
-                             uint32_t *right);
+                             float *probabilities, uint32_t *right);
 
 /* What to save: parameters and running statistics. Gives their number. */
 size_t network_weights(const struct network *network, struct weight *weights);

@@ -45,6 +45,7 @@ struct training {
     struct loss_log log;
     uint32_t *order; /* of the training images in this epoch */
     float *pixels;
+    float *probabilities;
     int32_t *labels;
 };
 
@@ -152,7 +153,7 @@ static capu_status train(struct training *training)
     return CAPU_OK;
 }
 
-/* All test images in order; the last batch is a smaller one. */
+/* Test images in order; the last batch is a smaller one. */
 static capu_status validate(struct training *training)
 {
     const struct fashion_set *test = &training->test;
@@ -174,7 +175,8 @@ static capu_status validate(struct training *training)
         }
         fashion_set_batch(test, order, count, training->pixels, training->labels);
         TRY(network_resize(&training->network, count));
-        TRY(network_validate(&training->network, training->pixels, training->labels, &right_here));
+        TRY(network_validate(&training->network, training->pixels, training->labels,
+                             training->probabilities, &right_here));
         right += right_here;
     }
     printf("test accuracy %.2f %% (%zu of %zu images)\n", 100.0 * (double)right / (double)total,
@@ -235,8 +237,10 @@ static bool prepare(struct training *training)
     }
     training->order = calloc(training->train.count, sizeof(*training->order));
     training->pixels = calloc(batch * FASHION_PIXELS, sizeof(*training->pixels));
+    training->probabilities = calloc(batch * FASHION_CLASSES, sizeof(*training->probabilities));
     training->labels = calloc(batch, sizeof(*training->labels));
-    if (training->order == NULL || training->pixels == NULL || training->labels == NULL) {
+    if (training->order == NULL || training->pixels == NULL || training->probabilities == NULL ||
+        training->labels == NULL) {
         fprintf(stderr, "%s: %s\n", program_invocation_short_name, strerror(ENOMEM));
         return false;
     }
@@ -249,6 +253,7 @@ static void finish(struct training *training)
     fashion_set_finish(&training->test);
     free(training->order);
     free(training->pixels);
+    free(training->probabilities);
     free(training->labels);
 }
 
