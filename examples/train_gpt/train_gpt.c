@@ -212,20 +212,27 @@ static void draw_windows(struct training *training, uint32_t step)
     }
 }
 
+/* How many windows a validation pass has. */
+static size_t validation_windows(const struct training *training)
+{
+    const struct settings *settings = training->settings;
+    size_t kept_back = training->text.count - training->text.train_count;
+    size_t there = (kept_back - 1) / settings->shape.length;
+    size_t wanted = (size_t)settings->options.batch * (VALIDATION_BATCHES - 1) +
+                    (settings->options.batch + 1) / 2;
+
+    return wanted < there ? wanted : there;
+}
+
 /* A pass over the first windows of the text kept back; the last batch is a smaller one. */
 static capu_status validate(struct training *training)
 {
     const struct settings *settings = training->settings;
     size_t length = settings->shape.length;
-    size_t kept_back = training->text.count - training->text.train_count;
-    size_t windows = (size_t)settings->options.batch * (VALIDATION_BATCHES - 1) +
-                     (settings->options.batch + 1) / 2;
+    size_t windows = validation_windows(training);
     double sum = 0.0;
     size_t done = 0;
 
-    if (windows > (kept_back - 1) / length) {
-        windows = (kept_back - 1) / length;
-    }
     while (done < windows) {
         size_t left = windows - done;
         uint32_t batch = left < settings->options.batch ? (uint32_t)left : settings->options.batch;
@@ -373,6 +380,29 @@ static capu_status run_all(struct training *training, struct run *run)
     return sample(training, settings->options.steps);
 }
 
+/*
+ * Takes all the shapes that come before a training iteration: small tensors of other sizes leave
+ * other pages always resident.
+ */
+static capu_status resize_like_the_loop(struct training *training)
+{
+    const struct settings *settings = training->settings;
+    uint32_t batch = settings->options.batch;
+    size_t windows = validation_windows(training);
+
+    if (settings->validate_every != 0) {
+        TRY(gpt_resize(&training->gpt, windows < batch ? (uint32_t)windows : batch,
+                       settings->shape.length));
+        if (windows > batch && windows % batch != 0) {
+            TRY(gpt_resize(&training->gpt, (uint32_t)(windows % batch), settings->shape.length));
+        }
+        if (settings->sample_bytes != 0) {
+            TRY(gpt_resize(&training->gpt, 1, settings->shape.length));
+        }
+    }
+    return gpt_resize(&training->gpt, batch, settings->shape.length);
+}
+
 /* One training iteration with whatever the host buffers hold: only sizes matter. */
 static capu_status dry(capu_context *context, void *argument)
 {
@@ -385,7 +415,7 @@ static capu_status dry(capu_context *context, void *argument)
 
     status = gpt_init(&training->gpt, context, &settings->shape, 0);
     if (status == CAPU_OK) {
-        status = gpt_resize(&training->gpt, settings->options.batch, settings->shape.length);
+        status = resize_like_the_loop(training);
     }
     if (status == CAPU_OK) {
         status = gpt_train(&training->gpt, training->tokens, training->targets, &step, &loss);
