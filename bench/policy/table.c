@@ -1,0 +1,143 @@
+/*
+ * Overhead of every planner on every trace and budget, as a table in Markdown.
+ *
+ *     bench_policy_table [-p planner,...] [-b 80,70,...] [-e quick|default|best] TRACE...
+ *
+ * A cell is percent over the ideal iteration; "-": no plan. Seconds are planning time.
+ */
+#include "policy/planner.h"
+#include "policy/timeline.h"
+#include "policy/trace.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+struct settings {
+    const char *planners;
+    const char *budgets;
+    enum planner_effort effort;
+};
+
+static double now(void)
+{
+    struct timespec time;
+
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
+}
+
+/* Is the name one of the list's? */
+static bool is_listed(const char *list, const char *name)
+{
+    size_t length = strlen(name);
+
+    for (const char *at = list; at != NULL && *at != '\0';) {
+        const char *comma = strchr(at, ',');
+        size_t own = comma != NULL ? (size_t)(comma - at) : strlen(at);
+
+        if (own == length && strncmp(at, name, length) == 0) {
+            return true;
+        }
+        at = comma != NULL ? comma + 1 : NULL;
+    }
+    return list == NULL;
+}
+
+static bool print_cell(const struct planner *planner, const struct uses *uses, double percent,
+                       enum planner_effort effort)
+{
+    struct planner_request request = {.uses = uses,
+                                      .budget_bytes =
+                                          (uint64_t)((double)uses->peak_bytes * percent / 100.0),
+                                      .host_bytes = UINT64_MAX,
+                                      .effort = effort};
+    struct timeline timeline;
+    struct error_text error = {""};
+    struct plan plan;
+    double begin = now();
+    double seconds;
+    capu_status status = planner_run(planner, &request, &plan, &error);
+
+    seconds = now() - begin;
+    if (status == CAPU_OVER_BUDGET || status == CAPU_UNSUPPORTED) {
+        printf(" - |");
+        return true;
+    }
+    if (status == CAPU_OK) {
+        status = timeline_init(&timeline, uses, &plan, NULL, false, &error);
+        plan_finish(&plan);
+    }
+    if (status != CAPU_OK) {
+        fprintf(stderr, "%s: %s\n", planner->name, error.text);
+        return false;
+    }
+    printf(" %.1f (%.2f s) |", 100.0 * timeline_overhead(&timeline), seconds);
+    fflush(stdout);
+    timeline_finish(&timeline);
+    return true;
+}
+
+static bool print_trace(const char *path, const struct settings *settings)
+{
+    struct error_text error = {""};
+    struct trace trace;
+    struct uses uses = {0};
+    bool is_fine = true;
+
+    if (trace_load(&trace, path, &error) != CAPU_OK ||
+        uses_init(&uses, &trace, 1, &error) != CAPU_OK) {
+        fprintf(stderr, "%s\n", error.text);
+        trace_finish(&trace);
+        return false;
+    }
+    for (const struct planner *planner = planners; planner->name != NULL; planner++) {
+        if (!is_listed(settings->planners, planner->name)) {
+            continue;
+        }
+        printf("| %s | %s |", trace_text(&trace, trace.name), planner->name);
+        for (const char *at = settings->budgets; at != NULL;) {
+            const char *comma = strchr(at, ',');
+
+            is_fine &= print_cell(planner, &uses, atof(at), settings->effort);
+            at = comma != NULL ? comma + 1 : NULL;
+        }
+        printf("\n");
+    }
+    uses_finish(&uses);
+    trace_finish(&trace);
+    return is_fine;
+}
+
+int main(int argc, char **argv)
+{
+    struct settings settings = {.budgets = "80,70,60,50,40,30", .effort = EFFORT_DEFAULT};
+    bool is_fine = true;
+    int option;
+
+    while ((option = getopt(argc, argv, "p:b:e:")) != -1) {
+        switch (option) {
+        case 'p':
+            settings.planners = optarg;
+            break;
+        case 'b':
+            settings.budgets = optarg;
+            break;
+        case 'e':
+            settings.effort = strcmp(optarg, "quick") == 0  ? EFFORT_QUICK
+                              : strcmp(optarg, "best") == 0 ? EFFORT_BEST
+                                                            : EFFORT_DEFAULT;
+            break;
+        default:
+            fprintf(stderr, "usage: %s [-p planner,...] [-b 80,...] [-e effort] TRACE...\n",
+                    argv[0]);
+            return 2;
+        }
+    }
+    for (int i = optind; i < argc; i++) {
+        is_fine &= print_trace(argv[i], &settings);
+    }
+    return is_fine ? 0 : 1;
+}

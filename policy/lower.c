@@ -1,0 +1,364 @@
+/* The lowering's ends: what a trace says once and for all, and the loop around the walk. */
+#include "policy/lower.h"
+
+#include "policy/lower_state.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* A walk that had to give something up is walked again; each time less is asked of it. */
+#define WALKS_MAX 48
+#define WALKS_WITH_DROPS 32     /* from here on nothing is dropped any more */
+#define WALKS_WITH_RESIDENTS 40 /* from here on every persistent tensor starts on the host */
+
+static void *block(struct lower *lower, size_t count, size_t element_bytes)
+{
+    void *memory = calloc(count + 1, element_bytes);
+
+    lower->blocks[lower->block_count++] = memory;
+    lower->has_failed |= memory == NULL;
+    return memory;
+}
+
+static void allocate_index(struct lower *lower)
+{
+    size_t operands = lower->trace->operand_count;
+    size_t ops = lower->trace->op_count;
+
+    lower->gap_end = block(lower, operands, sizeof(*lower->gap_end));
+    lower->gap_tensor = block(lower, operands, sizeof(*lower->gap_tensor));
+    lower->gap_maker = block(lower, operands, sizeof(*lower->gap_maker));
+    lower->slot_of = block(lower, operands, sizeof(*lower->slot_of));
+    lower->until = block(lower, ops, sizeof(*lower->until));
+    lower->droppable = block(lower, operands, 1);
+    lower->no_drop = block(lower, operands, 1);
+    lower->latest = block(lower, operands, sizeof(*lower->latest));
+    lower->saves = block(lower, operands, 1);
+    lower->stack = block(lower, operands + lower->trace->tensor_count, sizeof(*lower->stack));
+    lower->op_stamp = block(lower, ops, sizeof(*lower->op_stamp));
+    lower->chain = block(lower, ops, sizeof(*lower->chain));
+    lower->base = block(lower, ops + 1, sizeof(*lower->base));
+    lower->due_head = block(lower, ops, sizeof(*lower->due_head));
+    lower->due_bits = block(lower, ops / 64 + 1, sizeof(*lower->due_bits));
+    lower->wake_head = block(lower, ops, sizeof(*lower->wake_head));
+    lower->ideal_ns = block(lower, ops + 1, sizeof(*lower->ideal_ns));
+    lower->result.start_ns = block(lower, ops + 1, sizeof(*lower->result.start_ns));
+    lower->result.profile = block(lower, ops, sizeof(*lower->result.profile));
+    lower->result.out_busy = block(lower, ops, sizeof(*lower->result.out_busy));
+    lower->result.in_busy = block(lower, ops, sizeof(*lower->result.in_busy));
+    lower->result.replays = block(lower, ops, sizeof(*lower->result.replays));
+}
+
+static void allocate_state(struct lower *lower)
+{
+    size_t tensors = lower->trace->tensor_count;
+
+    lower->tensor_stamp = block(lower, tensors, sizeof(*lower->tensor_stamp));
+    lower->is_resident = block(lower, tensors, 1);
+    lower->has_host = block(lower, tensors, 1);
+    lower->starts_on_host = block(lower, tensors, 1);
+    lower->gap = block(lower, tensors, sizeof(*lower->gap));
+    lower->is_due = block(lower, tensors, 1);
+    lower->last_replay = block(lower, tensors, sizeof(*lower->last_replay));
+    lower->guard = block(lower, tensors, sizeof(*lower->guard));
+    lower->key = block(lower, tensors, sizeof(*lower->key));
+    lower->stash = block(lower, tensors, sizeof(*lower->stash));
+    lower->due_next = block(lower, tensors, sizeof(*lower->due_next));
+    lower->due_prev = block(lower, tensors, sizeof(*lower->due_prev));
+    lower->due_latest = block(lower, tensors, sizeof(*lower->due_latest));
+    lower->wake_next = block(lower, tensors, sizeof(*lower->wake_next));
+    lower->chain_fetch = block(lower, tensors, sizeof(*lower->chain_fetch));
+    lower->chain_last = block(lower, tensors, sizeof(*lower->chain_last));
+    lower->chain_state = block(lower, tensors, 1);
+    lower->chain_tensors = block(lower, tensors, sizeof(*lower->chain_tensors));
+}
+
+static uint32_t first_or_none(const struct uses *uses, uint32_t tensor)
+{
+    return uses->first[tensor] < uses->first[tensor + 1] ? uses->first[tensor] : USES_NONE;
+}
+
+/* Where each gap ends, and who made what is in it. */
+static void index_gaps(struct lower *lower)
+{
+    const struct uses *uses = lower->uses;
+    uint32_t ops = lower->trace->op_count;
+
+    for (uint32_t t = 0; t < lower->trace->tensor_count; t++) {
+        uint32_t first = first_or_none(uses, t);
+        uint32_t end = uses->first[t + 1];
+        uint32_t maker = NO_OP;
+
+        for (uint32_t slot = uses->first[t]; slot < end; slot++) {
+            bool is_last = slot + 1 == end;
+
+            if (uses->role[slot] != USE_READ) {
+                maker = uses->role[slot] == USE_WRITE ? uses->op[slot] : NO_OP;
+            }
+            lower->gap_tensor[slot] = t;
+            lower->gap_maker[slot] = maker;
+            lower->gap_end[slot] = !is_last ? uses->op[slot + 1] : ops + uses->op[first];
+            if ((is_last && !lower->trace->tensors[t].persistent) ||
+                (!is_last && uses->role[slot + 1] == USE_WRITE)) {
+                lower->gap_end[slot] = USES_NONE;
+            }
+        }
+    }
+}
+
+/* A replay is legal until one of its operands gets new contents. */
+static void index_legality(struct lower *lower)
+{
+    const struct uses *uses = lower->uses;
+    const struct trace *trace = lower->trace;
+    uint32_t *cursor = lower->chain_last; /* free until the first walk */
+    uint32_t *changed = lower->due_next;  /* the same: per tensor, the op of its next change */
+
+    for (uint32_t t = 0; t < trace->tensor_count; t++) {
+        cursor[t] = uses->first[t + 1];
+        changed[t] = trace->op_count;
+    }
+    for (uint32_t k = trace->op_count; k-- > 0;) {
+        const struct trace_op *op = &trace->ops[k];
+        const uint32_t *operands = trace->operands + op->first;
+
+        lower->until[k] = trace->op_count;
+        for (uint32_t i = 0; i < trace_operand_count(op); i++) {
+            uint32_t t = operands[i];
+
+            lower->slot_of[op->first + i] = --cursor[t];
+            lower->until[k] = changed[t] < lower->until[k] ? changed[t] : lower->until[k];
+        }
+        for (uint32_t i = op->read_count; i < trace_operand_count(op); i++) {
+            changed[operands[i]] = k;
+        }
+    }
+}
+
+capu_status lower_create(const struct uses *uses, const struct machine *machine, struct lower **out)
+{
+    struct lower *lower = calloc(1, sizeof(*lower));
+    capu_status status;
+
+    if (lower == NULL) {
+        return CAPU_NO_HOST_MEMORY;
+    }
+    lower->uses = uses;
+    lower->trace = uses->trace;
+    status = clock_init(&lower->clock, uses->trace, machine);
+    if (status == CAPU_OK) {
+        status = profile_tree_init(&lower->tree, uses->trace->op_count + 1);
+    }
+    allocate_index(lower);
+    allocate_state(lower);
+    if (status != CAPU_OK || lower->has_failed) {
+        lower_destroy(lower);
+        return CAPU_NO_HOST_MEMORY;
+    }
+    index_gaps(lower);
+    index_legality(lower);
+    for (uint32_t k = 0; k < uses->trace->op_count; k++) {
+        lower->ideal_ns[k + 1] = lower->ideal_ns[k] + uses->trace->ops[k].ns;
+    }
+    *out = lower;
+    return CAPU_OK;
+}
+
+void lower_destroy(struct lower *lower)
+{
+    if (lower == NULL) {
+        return;
+    }
+    for (uint32_t i = 0; i < lower->block_count; i++) {
+        free(lower->blocks[i]);
+    }
+    free(lower->victims);
+    free(lower->out_spans.list);
+    free(lower->in_spans.list);
+    free(lower->draining.list);
+    clock_finish(&lower->clock);
+    profile_tree_finish(&lower->tree);
+    free(lower);
+}
+
+uint32_t lower_next_stamp(struct lower *lower)
+{
+    if (++lower->stamp == 0) {
+        memset(lower->op_stamp, 0, lower->trace->op_count * sizeof(*lower->op_stamp));
+        memset(lower->tensor_stamp, 0, lower->trace->tensor_count * sizeof(*lower->tensor_stamp));
+        lower->stamp = 1;
+    }
+    return lower->stamp;
+}
+
+const struct lower_result *lower_result_of(const struct lower *lower)
+{
+    return &lower->result;
+}
+
+uint32_t lower_gap_end(const struct lower *lower, uint32_t gap)
+{
+    return lower->gap_end[gap];
+}
+
+uint32_t lower_gap_tensor(const struct lower *lower, uint32_t gap)
+{
+    return lower->gap_tensor[gap];
+}
+
+/* The access of a tensor in force at an op: the last one before it. USES_NONE: none. */
+static uint32_t gap_at(const struct uses *uses, uint32_t tensor, uint32_t op)
+{
+    uint32_t low = uses->first[tensor];
+    uint32_t high = uses->first[tensor + 1];
+
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+
+        if (uses->op[middle] < op) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return low > uses->first[tensor] ? low - 1 : USES_NONE;
+}
+
+/*
+ * Follows the producers of what a gap holds, as seen from the gap's end: is everything there, or
+ * can it be made again? With decisions, what they drop is not there, and the cost counts; without,
+ * only what is dead is not there.
+ */
+static bool follow(struct lower *lower, const uint8_t *decisions, uint32_t gap, uint64_t *cost)
+{
+    const struct trace *trace = lower->trace;
+    uint32_t at = lower->gap_end[gap];
+    uint32_t stamp = lower_next_stamp(lower);
+    uint32_t depth = 1;
+    uint32_t visited = 0;
+
+    *cost = 0;
+    lower->stack[0] = gap;
+    while (depth > 0) {
+        uint32_t maker = lower->gap_maker[lower->stack[--depth]];
+        const struct trace_op *op;
+
+        if (maker == NO_OP || !trace->ops[maker].replayable || lower->until[maker] < at) {
+            return false;
+        }
+        if (lower->op_stamp[maker] == stamp) {
+            continue;
+        }
+        if (++visited > CHAIN_MAX) {
+            return false;
+        }
+        lower->op_stamp[maker] = stamp;
+        op = &trace->ops[maker];
+        *cost += decisions != NULL && lower->result.replays[maker] > 0 ? 0 : op->ns;
+        for (uint32_t i = 0; i < op->read_count; i++) {
+            uint32_t r = trace->operands[op->first + i];
+            uint32_t there;
+
+            if (trace->tensors[r].persistent || !trace->tensors[r].managed ||
+                lower->tensor_stamp[r] == stamp) {
+                continue;
+            }
+            lower->tensor_stamp[r] = stamp;
+            if (decisions != NULL && lower->wake != NULL && lower->wake[r] >= at) {
+                continue;
+            }
+            there = gap_at(lower->uses, r, at);
+            if (there == USES_NONE) {
+                return false;
+            }
+            if (lower->gap_end[there] == USES_NONE || lower->gap_end[there] < at ||
+                (decisions != NULL && decisions[there] == DECIDE_DROP)) {
+                lower->stack[depth++] = there;
+            }
+        }
+    }
+    return true;
+}
+
+bool lower_can_drop(struct lower *lower, uint32_t gap)
+{
+    uint32_t end = lower->gap_end[gap];
+    uint32_t tensor = lower->gap_tensor[gap];
+    uint64_t cost;
+
+    if (lower->droppable[gap] == 0) {
+        bool can = end != USES_NONE && end < lower->trace->op_count &&
+                   !lower->trace->tensors[tensor].persistent &&
+                   lower->trace->tensors[tensor].managed && follow(lower, NULL, gap, &cost);
+
+        lower->droppable[gap] = can ? 1 : 2;
+    }
+    return lower->droppable[gap] == 1;
+}
+
+uint64_t lower_drop_cost(struct lower *lower, const uint8_t *decisions, uint32_t gap)
+{
+    uint64_t cost;
+
+    return lower_can_drop(lower, gap) && follow(lower, decisions, gap, &cost) ? cost : UINT64_MAX;
+}
+
+/* Drops of dead tensors stand in the plan with the top bit set: needed only where a replay touches
+   the tensor later, since the tensor would then stay until that replay. */
+static void settle_drops(struct lower *lower)
+{
+    struct plan *plan = lower->plan;
+    uint32_t kept = 0;
+
+    for (uint32_t i = 0; i < plan->action_count; i++) {
+        struct plan_action action = plan->actions[i];
+
+        if (action.kind == ACTION_DROP && action.tensor >> 31 == 1) {
+            action.tensor &= INT32_MAX;
+            /* last_replay is the op after the replay, plus one: later than `point` means the
+               replay stands before an op beyond it. */
+            if (lower->last_replay[action.tensor] <= action.point + 1) {
+                continue;
+            }
+        }
+        plan->actions[kept++] = action;
+    }
+    plan->action_count = kept;
+}
+
+capu_status lower_run(struct lower *lower, const uint8_t *decisions, const uint32_t *wake,
+                      const struct lower_options *options, struct plan *plan)
+{
+    capu_status status = CAPU_OK;
+
+    lower->decisions = decisions;
+    lower->wake = wake;
+    lower->options = *options;
+    if (options->estimate_ns == NULL) {
+        lower->options.estimate_ns = lower->ideal_ns;
+    }
+    lower->plan = plan;
+    memset(lower->starts_on_host, 0, lower->trace->tensor_count);
+    memset(lower->no_drop, 0, lower->trace->operand_count);
+    for (uint32_t walk = 0; walk < WALKS_MAX; walk++) {
+        if (walk >= WALKS_WITH_DROPS) {
+            memset(lower->no_drop, 1, lower->trace->operand_count);
+        }
+        for (uint32_t t = 0; walk >= WALKS_WITH_RESIDENTS && t < lower->trace->tensor_count; t++) {
+            lower->starts_on_host[t] |= lower->trace->tensors[t].persistent &&
+                                        lower->trace->tensors[t].managed &&
+                                        first_or_none(lower->uses, t) != USES_NONE;
+        }
+        lower->must_restart = false;
+        plan_clear(plan);
+        status = lower_walk(lower);
+        if (status != CAPU_OK || !lower->must_restart) {
+            break;
+        }
+    }
+    if (status == CAPU_OK) {
+        status = lower->must_restart ? CAPU_OVER_BUDGET : CAPU_OK;
+    }
+    settle_drops(lower);
+    return status;
+}

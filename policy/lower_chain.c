@@ -1,0 +1,308 @@
+/*
+ * Replay chains: what has to run again so that an op finds its dropped operands, in which order,
+ * and what of it is worth keeping.
+ */
+#include "policy/lower_state.h"
+
+#include <stdlib.h>
+
+enum { CHAIN_MADE = 1, CHAIN_FETCHED = 2, CHAIN_STAYS = 4, CHAIN_KEPT = 8 };
+
+static int compare_ops(const void *a, const void *b)
+{
+    uint32_t left = *(const uint32_t *)a;
+    uint32_t right = *(const uint32_t *)b;
+
+    return (left > right) - (left < right);
+}
+
+void lower_chain_give_up(struct lower *lower, uint32_t op)
+{
+    const struct trace_op *entry = &lower->trace->ops[op];
+    bool has_changed = false;
+
+    for (uint32_t i = 0; i < trace_operand_count(entry); i++) {
+        uint32_t gap = lower->gap[lower->trace->operands[entry->first + i]];
+
+        if (gap != USES_NONE && lower->decisions[gap] == DECIDE_DROP && !lower->no_drop[gap]) {
+            lower->no_drop[gap] = 1;
+            has_changed = true;
+        }
+    }
+    for (uint32_t i = 0; i < lower->chain_tensor_count; i++) {
+        uint32_t gap = lower->gap[lower->chain_tensors[i]];
+
+        if (gap != USES_NONE && lower->decisions[gap] == DECIDE_DROP && !lower->no_drop[gap]) {
+            lower->no_drop[gap] = 1;
+            has_changed = true;
+        }
+    }
+    lower->has_given_up = true;
+    lower->must_restart = true;
+    if (!has_changed) {
+        lower_fail(lower, CAPU_OVER_BUDGET);
+    }
+}
+
+static void note(struct lower *lower, uint32_t tensor, uint8_t state)
+{
+    if (lower->chain_state[tensor] == 0) {
+        lower->chain_tensors[lower->chain_tensor_count++] = tensor;
+    }
+    lower->chain_state[tensor] |= state;
+}
+
+/* The producer of a tensor's present contents, if it may be replayed before `op`. */
+static uint32_t producer(const struct lower *lower, uint32_t tensor, uint32_t op)
+{
+    uint32_t gap = lower->gap[tensor];
+    uint32_t maker = gap == USES_NONE ? NO_OP : lower->gap_maker[gap];
+
+    return maker != NO_OP && lower->trace->ops[maker].replayable && lower->until[maker] >= op
+               ? maker
+               : NO_OP;
+}
+
+/* Adds one op; its inputs that are nowhere go on the stack. */
+static uint32_t add_op(struct lower *lower, uint32_t maker, uint32_t op, uint32_t depth)
+{
+    const struct trace_op *entry = &lower->trace->ops[maker];
+
+    lower->chain[lower->chain_count++] = maker;
+    for (uint32_t i = 0; i < entry->read_count + entry->write_count; i++) {
+        uint32_t t = lower->trace->operands[entry->first + i];
+
+        if (lower->uses->rounded[t] == 0) {
+            continue;
+        }
+        if (lower->is_resident[t]) {
+            lower->guard[t] = op + 1;
+        } else if (i >= entry->read_count) {
+            note(lower, t, CHAIN_MADE);
+        } else if (lower->has_host[t]) {
+            if ((lower->chain_state[t] & CHAIN_FETCHED) == 0 &&
+                lower->tensor_stamp[t] != lower->stamp) {
+                lower->chain_fetch[lower->chain_fetch_count++] = t;
+                note(lower, t, CHAIN_FETCHED);
+            }
+        } else {
+            lower->stack[depth++] = t;
+        }
+    }
+    return depth;
+}
+
+bool lower_chain_build(struct lower *lower, uint32_t op)
+{
+    const struct trace_op *entry = &lower->trace->ops[op];
+    uint32_t stamp = lower_next_stamp(lower);
+    uint32_t depth = 0;
+
+    lower->chain_count = 0;
+    lower->chain_fetch_count = 0;
+    while (lower->chain_tensor_count > 0) {
+        lower->chain_state[lower->chain_tensors[--lower->chain_tensor_count]] = 0;
+    }
+    for (uint32_t i = 0; i < trace_operand_count(entry); i++) {
+        uint32_t t = lower->trace->operands[entry->first + i];
+        bool is_write = i >= entry->read_count && i < entry->read_count + entry->write_count;
+
+        if (lower->uses->rounded[t] == 0 || lower->is_resident[t]) {
+            continue;
+        }
+        if (!lower->has_host[t]) {
+            lower->stack[depth] = t;
+            depth += !is_write;
+        } else if (!is_write || lower->gap[t] == USES_NONE) {
+            /* The walk fetches it for the op itself. */
+            lower->tensor_stamp[t] = stamp;
+        }
+    }
+    while (depth > 0) {
+        uint32_t t = lower->stack[--depth];
+        uint32_t maker = producer(lower, t, op);
+
+        if (maker == NO_OP || lower->chain_count >= 2 * CHAIN_MAX) {
+            lower_chain_give_up(lower, op);
+            return false;
+        }
+        if (lower->op_stamp[maker] != stamp) {
+            lower->op_stamp[maker] = stamp;
+            depth = add_op(lower, maker, op, depth);
+        }
+    }
+    qsort(lower->chain, lower->chain_count, sizeof(*lower->chain), compare_ops);
+    return true;
+}
+
+/* When each tensor is used last within the chain. */
+static void find_last_uses(struct lower *lower, uint32_t op)
+{
+    const struct trace_op *entry = &lower->trace->ops[op];
+
+    for (uint32_t i = 0; i < lower->chain_count; i++) {
+        const struct trace_op *replay = &lower->trace->ops[lower->chain[i]];
+
+        for (uint32_t j = 0; j < trace_operand_count(replay); j++) {
+            lower->chain_last[lower->trace->operands[replay->first + j]] = i;
+        }
+    }
+    for (uint32_t i = 0; i < trace_operand_count(entry); i++) {
+        uint32_t t = lower->trace->operands[entry->first + i];
+
+        if (lower->chain_state[t] != 0) {
+            lower->chain_state[t] |= CHAIN_STAYS;
+        }
+    }
+}
+
+/* Bytes over what is held before: at most, and at the end. */
+static void run_dry(const struct lower *lower, uint64_t *peak, uint64_t *after)
+{
+    uint64_t bytes = 0;
+
+    for (uint32_t i = 0; i < lower->chain_fetch_count; i++) {
+        bytes += lower->uses->rounded[lower->chain_fetch[i]];
+    }
+    *peak = bytes;
+    for (uint32_t i = 0; i < lower->chain_count; i++) {
+        const struct trace_op *replay = &lower->trace->ops[lower->chain[i]];
+        const uint32_t *operands = lower->trace->operands + replay->first;
+
+        for (uint32_t j = replay->read_count; j < trace_operand_count(replay); j++) {
+            bytes += (lower->chain_state[operands[j]] & CHAIN_MADE) != 0
+                         ? lower->uses->rounded[operands[j]]
+                         : 0;
+        }
+        *peak = bytes > *peak ? bytes : *peak;
+        for (uint32_t j = 0; j < trace_operand_count(replay); j++) {
+            uint8_t state = lower->chain_state[operands[j]];
+
+            if (state != 0 && state < CHAIN_STAYS && lower->chain_last[operands[j]] == i) {
+                bytes -= lower->uses->rounded[operands[j]];
+            }
+        }
+    }
+    *after = bytes;
+}
+
+/* What somebody needs later is kept, nearest use first, where it fits all the way. */
+static void choose_kept(struct lower *lower, uint32_t op, uint64_t peak)
+{
+    uint64_t kept = 0;
+    uint32_t count = 0;
+
+    for (uint32_t i = 0; i < lower->chain_tensor_count; i++) {
+        uint32_t t = lower->chain_tensors[i];
+
+        if (lower->chain_state[t] < CHAIN_STAYS &&
+            lower_next_use(lower, t) < lower->trace->op_count && lower_next_needs(lower, t)) {
+            lower->stash[count++] = (struct victim){.key = lower_next_use(lower, t), .tensor = t};
+        }
+    }
+    for (uint32_t i = 1; i < count; i++) {
+        struct victim moving = lower->stash[i];
+        uint32_t j = i;
+
+        for (; j > 0 && (lower->stash[j - 1].key > moving.key ||
+                         (lower->stash[j - 1].key == moving.key &&
+                          lower->stash[j - 1].tensor > moving.tensor));
+             j--) {
+            lower->stash[j] = lower->stash[j - 1];
+        }
+        lower->stash[j] = moving;
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t t = lower->stash[i].tensor;
+        uint32_t last = (uint32_t)lower->stash[i].key - 1;
+        uint64_t bytes = lower->uses->rounded[t];
+
+        if (profile_tree_most(&lower->tree, op, last) + (int64_t)bytes >
+                (int64_t)lower->options.limit_bytes ||
+            (!lower->options.is_soft &&
+             lower->held + peak + kept + bytes > lower->options.limit_bytes)) {
+            continue;
+        }
+        kept += bytes;
+        lower->chain_state[t] |= CHAIN_KEPT;
+        profile_tree_add(&lower->tree, op, last, (int64_t)bytes);
+        lower_due_remove(lower, t, (uint32_t)lower->stash[i].key);
+    }
+}
+
+void lower_chain_measure(struct lower *lower, uint32_t op, uint64_t *peak, uint64_t *after)
+{
+    find_last_uses(lower, op);
+    run_dry(lower, peak, after);
+    if (lower->options.with_collective) {
+        choose_kept(lower, op, *peak);
+        run_dry(lower, peak, after);
+    }
+}
+
+static void drop_after(struct lower *lower, uint32_t index)
+{
+    const struct trace_op *replay = &lower->trace->ops[lower->chain[index]];
+
+    for (uint32_t j = 0; j < trace_operand_count(replay); j++) {
+        uint32_t t = lower->trace->operands[replay->first + j];
+        uint8_t state = lower->chain_state[t];
+        capu_status status;
+
+        if (state == 0 || state >= CHAIN_STAYS || lower->chain_last[t] != index) {
+            continue;
+        }
+        status = plan_add_drop(lower->plan, t);
+        if (status != CAPU_OK) {
+            lower_fail(lower, status);
+        }
+        lower_release(lower, t, clock_usable(&lower->clock, t));
+        if (state & CHAIN_FETCHED) {
+            lower_due_again(lower, t);
+        }
+    }
+}
+
+static void issue_op(struct lower *lower, uint32_t number, uint32_t op)
+{
+    const struct trace_op *replay = &lower->trace->ops[number];
+    uint64_t alloc_ns = 0;
+
+    for (uint32_t j = 0; j < trace_operand_count(replay); j++) {
+        uint32_t t = lower->trace->operands[replay->first + j];
+
+        lower->last_replay[t] = op + 1;
+        if (j >= replay->read_count && lower->uses->rounded[t] > 0 && !lower->is_resident[t]) {
+            uint64_t usable = clock_take(&lower->clock, lower->uses->rounded[t]);
+
+            alloc_ns = usable > alloc_ns ? usable : alloc_ns;
+            lower->clock.tensors[t].is_fresh = true;
+            lower_set_resident(lower, t);
+        }
+    }
+    clock_op(&lower->clock, lower->trace, number, alloc_ns);
+    lower->result.replays[number]++;
+}
+
+void lower_chain_issue(struct lower *lower, uint32_t op)
+{
+    capu_status status = plan_add_recompute(lower->plan, op);
+
+    for (uint32_t i = 0; status == CAPU_OK && i < lower->chain_count; i++) {
+        status = plan_add_replay(lower->plan, lower->chain[i]);
+        if (status == CAPU_OK) {
+            issue_op(lower, lower->chain[i], op);
+            drop_after(lower, i);
+        }
+    }
+    if (status != CAPU_OK) {
+        lower_fail(lower, status);
+    }
+    for (uint32_t i = 0; i < lower->chain_tensor_count; i++) {
+        uint32_t t = lower->chain_tensors[i];
+
+        if (lower->chain_state[t] & CHAIN_KEPT) {
+            lower_push_victim(lower, t, op);
+        }
+    }
+}

@@ -1,0 +1,130 @@
+/* Inside of the lowering: shared by lower.c (what a trace says once) and lower_walk.c (one pass).
+ */
+#ifndef CAPU_POLICY_LOWER_STATE_H
+#define CAPU_POLICY_LOWER_STATE_H
+
+#include "policy/lower.h"
+
+#define NO_OP UINT32_MAX
+/* Replays for one access, at most: a longer chain never pays, and the walk's stack stays small. */
+#define CHAIN_MAX 1024
+
+struct span {
+    uint64_t start;
+    uint64_t end;
+};
+
+struct spans {
+    struct span *list;
+    uint32_t count;
+    uint32_t capacity;
+};
+
+struct victim {
+    uint64_t key; /* larger leaves first */
+    uint32_t tensor;
+};
+
+struct lower {
+    const struct uses *uses;
+    const struct trace *trace;
+    struct clock clock;
+    struct profile_tree tree; /* bytes that every op is expected to see held */
+    struct lower_result result;
+    void *blocks[64]; /* everything below, for freeing */
+    uint32_t block_count;
+    bool has_failed; /* a block was not to be had */
+
+    /* What the trace says. */
+    uint32_t *gap_end;
+    uint32_t *gap_tensor;
+    uint32_t *gap_maker; /* op that made the contents in the gap; NO_OP: none alone */
+    uint32_t *slot_of;   /* per operand: its access */
+    uint32_t *until;     /* per op: its replay is legal before ops up to this one */
+    uint8_t *droppable;  /* per gap: 0 not known yet, 1 yes, 2 no */
+
+    /* A depth-first search over producers; `stamp` marks what this search has seen. */
+    uint32_t *stack;
+    uint32_t *op_stamp;
+    uint32_t *tensor_stamp;
+    uint32_t stamp;
+
+    /* The walk. */
+    const uint8_t *decisions;
+    const uint32_t *wake;
+    struct lower_options options; /* with an estimate, whatever the caller gave */
+    uint64_t *ideal_ns;           /* the estimate of a caller without one */
+    struct plan *plan;
+    uint8_t *is_resident;
+    uint8_t *has_host;       /* a current copy is on the host */
+    uint8_t *starts_on_host; /* grows over the walks of one lowering */
+    uint8_t *no_drop;        /* per gap: a chain did not fit; the same */
+    uint32_t *gap;           /* per tensor: the access last passed, or UINT32_MAX */
+    uint8_t *is_due;         /* per tensor: stands in a due list */
+    uint32_t *last_replay;  /* per tensor: the last op before which a replay touched it, plus one */
+    uint32_t *guard;        /* per tensor: number of the op that forbids its eviction, plus one */
+    uint64_t *key;          /* per tensor: its present key among the victims */
+    struct victim *victims; /* a heap; entries whose key is not the tensor's are stale */
+    uint32_t victim_count;
+    uint32_t victim_capacity;
+    struct victim *stash;
+    int64_t *base;      /* what the tree is filled with */
+    int64_t *latest;    /* per gap: when its prefetch must start at the latest */
+    uint8_t *saves;     /* per gap: a later gap of the same contents is swapped */
+    uint32_t *due_head; /* per op: tensors that must be back before it */
+    uint32_t *due_next; /* per tensor, in that list */
+    uint32_t *due_prev;
+    uint64_t *due_bits; /* per op: is the list not empty? */
+    int64_t *due_latest;
+    uint32_t *wake_head; /* per op: tensors kept until it */
+    uint32_t *wake_next;
+    uint32_t *chain; /* ops to replay, in order */
+    uint32_t chain_count;
+    uint32_t *chain_fetch;
+    uint32_t chain_fetch_count;
+    uint32_t *chain_last;    /* per tensor: index of its last use in the chain */
+    uint8_t *chain_state;    /* per tensor: see lower_chain.c */
+    uint32_t *chain_tensors; /* those with a state */
+    uint32_t chain_tensor_count;
+    struct spans out_spans;
+    struct spans in_spans;
+    struct spans draining; /* start: bytes; end: when their copy has ended */
+    uint32_t draining_first;
+    uint64_t draining_bytes;
+    uint64_t held;
+    uint64_t host_held;
+    bool must_restart;  /* more starts on the host than this walk began with, or: */
+    bool has_given_up;  /* a chain could not be; the walk ended there */
+    capu_status status; /* of the walk: the first failure */
+};
+
+/* lower.c */
+uint32_t lower_next_stamp(struct lower *lower);
+
+/* lower_walk.c */
+capu_status lower_walk(struct lower *lower);
+bool lower_make_room(struct lower *lower, uint32_t op, uint64_t bytes);
+void lower_fetch(struct lower *lower, uint32_t tensor, uint32_t before);
+void lower_set_resident(struct lower *lower, uint32_t tensor);
+void lower_due_remove(struct lower *lower, uint32_t tensor, uint32_t op);
+/* It is on the host after all: its next use has to bring it back. */
+void lower_due_again(struct lower *lower, uint32_t tensor);
+void lower_fail(struct lower *lower, capu_status status);
+void lower_release(struct lower *lower, uint32_t tensor, uint64_t usable_ns);
+void lower_push_victim(struct lower *lower, uint32_t tensor, uint32_t now);
+/* The op of a tensor's next access after the one last passed; op_count plus the first where it
+   wraps; NO_OP: none. */
+uint32_t lower_next_use(const struct lower *lower, uint32_t tensor);
+/* Does that access need the contents? */
+bool lower_next_needs(const struct lower *lower, uint32_t tensor);
+
+/* lower_chain.c: what op `op` needs and must be replayed. False: it cannot be, and the walk has
+   given up. */
+bool lower_chain_build(struct lower *lower, uint32_t op);
+/* Bytes over what is held now while the chain runs, and after it. Decides what to keep. */
+void lower_chain_measure(struct lower *lower, uint32_t op, uint64_t *peak, uint64_t *after);
+void lower_chain_issue(struct lower *lower, uint32_t op);
+/* Forbids dropping what made this chain necessary; the walk has to be done again. */
+void lower_chain_give_up(struct lower *lower, uint32_t op);
+
+#endif

@@ -1,0 +1,852 @@
+/*
+ * One pass over the ops. At each op, in issue order: room is made (evictions, written as after the
+ * op before), what is on the host comes back, what was dropped is replayed, the op runs, and its
+ * operands go where their gap's decision says.
+ *
+ * `tree` holds what every op is expected to see held under the decisions made so far; whoever stays
+ * or returns early must fit into it all the way, so that keeping something never pushes out
+ * something else later.
+ */
+#include "policy/lower_state.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define IMPLICIT_DROP ((uint32_t)1 << 31)
+/* How many prefetches that do not fit are passed over for later ones, and how far ahead one looks.
+ */
+#define PASSED_OVER_MAX 8
+#define AHEAD_MAX 64
+#define SOFT_POOL ((uint64_t)INT64_MAX / 2)
+
+void lower_fail(struct lower *lower, capu_status status)
+{
+    if (lower->status == CAPU_OK) {
+        lower->status = status;
+    }
+}
+
+static void act(struct lower *lower, enum action_kind kind, uint32_t tensor, uint32_t point)
+{
+    capu_status status = plan_add(lower->plan, kind, tensor, point);
+
+    if (status != CAPU_OK) {
+        lower_fail(lower, status);
+    }
+}
+
+static void put_span(struct lower *lower, struct spans *spans, struct clock_span span)
+{
+    if (spans->count == spans->capacity) {
+        uint32_t capacity = spans->capacity * 2 + 256;
+        struct span *grown = realloc(spans->list, capacity * sizeof(*grown));
+
+        if (grown == NULL) {
+            lower_fail(lower, CAPU_NO_HOST_MEMORY);
+            return;
+        }
+        spans->list = grown;
+        spans->capacity = capacity;
+    }
+    spans->list[spans->count++] = (struct span){.start = span.start, .end = span.end};
+}
+
+uint32_t lower_next_use(const struct lower *lower, uint32_t tensor)
+{
+    uint32_t first = lower->uses->first[tensor];
+    uint32_t next = lower->gap[tensor] == USES_NONE ? first : lower->gap[tensor] + 1;
+
+    if (next < lower->uses->first[tensor + 1]) {
+        return lower->uses->op[next];
+    }
+    return lower->trace->tensors[tensor].persistent && next > first
+               ? lower->trace->op_count + lower->uses->op[first]
+               : NO_OP;
+}
+
+bool lower_next_needs(const struct lower *lower, uint32_t tensor)
+{
+    uint32_t next =
+        lower->gap[tensor] == USES_NONE ? lower->uses->first[tensor] : lower->gap[tensor] + 1;
+
+    if (next < lower->uses->first[tensor + 1]) {
+        return lower->uses->role[next] != USE_WRITE;
+    }
+    return lower->trace->tensors[tensor].persistent;
+}
+
+/* The last op that the tensor is expected to be held at if it stays until its next use. */
+static uint32_t stays_until(const struct lower *lower, uint32_t tensor)
+{
+    uint32_t next = lower_next_use(lower, tensor);
+
+    if (next == NO_OP && lower->wake != NULL && lower->wake[tensor] > 0) {
+        return lower->wake[tensor];
+    }
+    return next == NO_OP || next > lower->trace->op_count ? lower->trace->op_count - 1 : next - 1;
+}
+
+static bool is_before(const struct lower *lower, struct victim a, struct victim b)
+{
+    uint64_t a_bytes = lower->uses->rounded[a.tensor];
+    uint64_t b_bytes = lower->uses->rounded[b.tensor];
+
+    if (a.key != b.key) {
+        return a.key > b.key;
+    }
+    return a_bytes != b_bytes ? a_bytes > b_bytes : a.tensor < b.tensor;
+}
+
+static void heap_push(struct lower *lower, struct victim victim)
+{
+    struct victim *heap;
+    uint32_t hole = lower->victim_count;
+
+    if (lower->victim_count == lower->victim_capacity) {
+        uint32_t capacity = lower->victim_capacity * 2 + 256;
+
+        heap = realloc(lower->victims, capacity * sizeof(*heap));
+        if (heap == NULL) {
+            lower_fail(lower, CAPU_NO_HOST_MEMORY);
+            return;
+        }
+        lower->victims = heap;
+        lower->victim_capacity = capacity;
+    }
+    heap = lower->victims;
+    lower->victim_count++;
+    while (hole > 0 && is_before(lower, victim, heap[(hole - 1) / 2])) {
+        heap[hole] = heap[(hole - 1) / 2];
+        hole = (hole - 1) / 2;
+    }
+    heap[hole] = victim;
+}
+
+static struct victim heap_pop(struct lower *lower)
+{
+    struct victim *heap = lower->victims;
+    struct victim top = heap[0];
+    struct victim moving = heap[--lower->victim_count];
+    uint32_t hole = 0;
+
+    for (;;) {
+        uint32_t child = hole * 2 + 1;
+
+        if (child + 1 < lower->victim_count && is_before(lower, heap[child + 1], heap[child])) {
+            child++;
+        }
+        if (child >= lower->victim_count || !is_before(lower, heap[child], moving)) {
+            break;
+        }
+        heap[hole] = heap[child];
+        hole = child;
+    }
+    if (lower->victim_count > 0) {
+        heap[hole] = moving;
+    }
+    return top;
+}
+
+void lower_push_victim(struct lower *lower, uint32_t tensor, uint32_t now)
+{
+    uint64_t key = lower->options.victims == VICTIM_LEAST_RECENT ? NO_OP - (uint64_t)now
+                                                                 : lower_next_use(lower, tensor);
+
+    if (lower->uses->rounded[tensor] == 0) {
+        return;
+    }
+    /* Keys start at 1, so that 0 says: nobody's victim. */
+    lower->key[tensor] = key + 1;
+    heap_push(lower, (struct victim){.key = key + 1, .tensor = tensor});
+}
+
+void lower_due_remove(struct lower *lower, uint32_t tensor, uint32_t op)
+{
+    uint32_t next = lower->due_next[tensor];
+    uint32_t before = lower->due_prev[tensor];
+
+    if (!lower->is_due[tensor]) {
+        return;
+    }
+    lower->is_due[tensor] = 0;
+    if (before == NO_OP) {
+        lower->due_head[op] = next;
+    } else {
+        lower->due_next[before] = next;
+    }
+    if (next != NO_OP) {
+        lower->due_prev[next] = before;
+    }
+    if (lower->due_head[op] == NO_OP) {
+        lower->due_bits[op / 64] &= ~((uint64_t)1 << (op % 64));
+    }
+}
+
+/* It must be back before that op, and its copy should start by `latest`. */
+static void due_add(struct lower *lower, uint32_t tensor, uint32_t op, int64_t latest)
+{
+    uint32_t head = lower->due_head[op];
+
+    lower->is_due[tensor] = 1;
+    lower->due_next[tensor] = head;
+    lower->due_prev[tensor] = NO_OP;
+    if (head != NO_OP) {
+        lower->due_prev[head] = tensor;
+    }
+    lower->due_head[op] = tensor;
+    lower->due_bits[op / 64] |= (uint64_t)1 << (op % 64);
+    lower->due_latest[tensor] = latest;
+}
+
+static uint32_t due_next_op(const struct lower *lower, uint32_t from)
+{
+    uint32_t ops = lower->trace->op_count;
+    uint64_t word;
+
+    if (from >= ops) {
+        return NO_OP;
+    }
+    word = lower->due_bits[from / 64] & (UINT64_MAX << (from % 64));
+    for (uint32_t i = from / 64;; word = lower->due_bits[i]) {
+        if (word != 0) {
+            return i * 64 + (uint32_t)__builtin_ctzll(word);
+        }
+        if (++i > (ops - 1) / 64) {
+            return NO_OP;
+        }
+    }
+}
+
+void lower_set_resident(struct lower *lower, uint32_t tensor)
+{
+    lower->is_resident[tensor] = 1;
+    lower->held += lower->uses->rounded[tensor];
+}
+
+void lower_release(struct lower *lower, uint32_t tensor, uint64_t usable_ns)
+{
+    capu_status status = clock_give(&lower->clock, lower->uses->rounded[tensor], usable_ns);
+
+    if (status != CAPU_OK) {
+        lower_fail(lower, status);
+    }
+    lower->is_resident[tensor] = 0;
+    lower->held -= lower->uses->rounded[tensor];
+    lower->key[tensor] = 0;
+}
+
+static void forget_host(struct lower *lower, uint32_t tensor)
+{
+    if (lower->has_host[tensor]) {
+        lower->has_host[tensor] = 0;
+        lower->host_held -= lower->trace->tensors[tensor].bytes;
+    }
+}
+
+/* Room on the host for a copy of it? */
+static bool fits_host(const struct lower *lower, uint32_t tensor)
+{
+    return lower->has_host[tensor] ||
+           (lower->host_held <= lower->options.host_bytes &&
+            lower->trace->tensors[tensor].bytes <= lower->options.host_bytes - lower->host_held);
+}
+
+/* Bytes that leave stay in use until their copy has ended: the profile counts them. */
+static void drain(struct lower *lower, uint64_t bytes, uint64_t end)
+{
+    put_span(lower, &lower->draining, (struct clock_span){.start = bytes, .end = end});
+    lower->draining_bytes += bytes;
+}
+
+/* Evicts now. A tensor that nothing ever writes has, in steady state, a copy already. */
+static void evict(struct lower *lower, uint32_t tensor, uint32_t after)
+{
+    uint64_t usable = clock_usable(&lower->clock, tensor);
+
+    act(lower, ACTION_EVICT, tensor, after);
+    if (!lower->has_host[tensor]) {
+        lower->has_host[tensor] = 1;
+        lower->host_held += lower->trace->tensors[tensor].bytes;
+        if (lower->uses->final_version[tensor] > 0) {
+            struct clock_span span = clock_evict(&lower->clock, tensor);
+
+            put_span(lower, &lower->out_spans, span);
+            drain(lower, lower->uses->rounded[tensor], span.end);
+            usable = span.end;
+        }
+    }
+    lower_release(lower, tensor, usable);
+}
+
+void lower_fetch(struct lower *lower, uint32_t tensor, uint32_t before)
+{
+    uint64_t alloc_ns = clock_take(&lower->clock, lower->uses->rounded[tensor]);
+
+    act(lower, ACTION_PREFETCH, tensor, before);
+    put_span(lower, &lower->in_spans, clock_prefetch(&lower->clock, tensor, alloc_ns));
+    lower_set_resident(lower, tensor);
+    lower_push_victim(lower, tensor, before);
+}
+
+/* The latest start of a copy that nobody planned for. */
+static int64_t unplanned_latest(const struct lower *lower, uint32_t tensor, uint32_t end)
+{
+    return (int64_t)lower->options.estimate_ns[end] -
+           (int64_t)(1.5 * (double)lower->clock.in_ns[tensor]);
+}
+
+void lower_due_again(struct lower *lower, uint32_t tensor)
+{
+    uint32_t next = lower_next_use(lower, tensor);
+
+    if (next < lower->trace->op_count && lower_next_needs(lower, tensor)) {
+        due_add(lower, tensor, next, unplanned_latest(lower, tensor, next));
+    }
+}
+
+static void force_out(struct lower *lower, uint32_t tensor, uint32_t op)
+{
+    uint32_t next = lower_next_use(lower, tensor);
+    uint32_t ops = lower->trace->op_count;
+
+    if (op == 0) {
+        /* Nothing comes before the first op: it starts on the host instead. */
+        lower->starts_on_host[tensor] = 1;
+        lower->has_host[tensor] = 1;
+        lower->host_held += lower->trace->tensors[tensor].bytes;
+        lower_release(lower, tensor, 0);
+    } else if (next == NO_OP) {
+        /* Kept beyond its last access for the sake of replays. */
+        act(lower, ACTION_DROP, tensor | IMPLICIT_DROP, op - 1);
+        lower_release(lower, tensor, clock_usable(&lower->clock, tensor));
+    } else {
+        evict(lower, tensor, op - 1);
+    }
+    if (next != NO_OP && next >= ops) {
+        lower->must_restart |= !lower->starts_on_host[tensor];
+        lower->starts_on_host[tensor] = 1;
+    } else if (next != NO_OP) {
+        lower_due_again(lower, tensor);
+    }
+    profile_tree_add(&lower->tree, op, stays_until(lower, tensor),
+                     -(int64_t)lower->uses->rounded[tensor]);
+}
+
+static bool may_leave(const struct lower *lower, uint32_t tensor, uint32_t op)
+{
+    if (lower->guard[tensor] == op + 1 || (op == 0 && !lower->trace->tensors[tensor].persistent)) {
+        return false;
+    }
+    return lower_next_use(lower, tensor) == NO_OP || fits_host(lower, tensor);
+}
+
+bool lower_make_room(struct lower *lower, uint32_t op, uint64_t bytes)
+{
+    uint32_t stashed = 0;
+
+    while (lower->held + bytes > lower->options.limit_bytes && lower->victim_count > 0 &&
+           !lower->options.is_soft) {
+        struct victim victim = heap_pop(lower);
+
+        if (lower->key[victim.tensor] != victim.key || !lower->is_resident[victim.tensor]) {
+            continue;
+        }
+        if (may_leave(lower, victim.tensor, op)) {
+            force_out(lower, victim.tensor, op);
+        } else {
+            lower->stash[stashed++] = victim;
+            lower->key[victim.tensor] = 0;
+        }
+    }
+    while (stashed > 0) {
+        struct victim victim = lower->stash[--stashed];
+
+        lower->key[victim.tensor] = victim.key;
+        heap_push(lower, victim);
+    }
+    return lower->options.is_soft || lower->held + bytes <= lower->options.limit_bytes;
+}
+
+/* Prefetches whose time has come, or which may come early, in order of their deadlines. */
+static void issue_due(struct lower *lower, uint32_t op, uint64_t needed)
+{
+    const struct lower_options *options = &lower->options;
+    int64_t now = (int64_t)options->estimate_ns[op + 1];
+    uint32_t passed_over = 0;
+    uint32_t seen = 0;
+
+    for (uint32_t end = due_next_op(lower, op + 1);
+         end != NO_OP && passed_over < PASSED_OVER_MAX && seen < AHEAD_MAX;
+         end = due_next_op(lower, end + 1)) {
+        uint32_t next;
+
+        for (uint32_t t = lower->due_head[end]; t != NO_OP; t = next) {
+            int64_t bytes = (int64_t)lower->uses->rounded[t];
+            int64_t early = (int64_t)(options->lead * (double)lower->clock.in_ns[t]);
+            bool is_due = lower->due_latest[t] < now;
+
+            next = lower->due_next[t];
+            seen++;
+            if (!is_due && (options->is_soft || lower->due_latest[t] - early >= now ||
+                            lower->clock.h2d > lower->clock.compute + lower->trace->ops[op].ns)) {
+                return;
+            }
+            if (profile_tree_most(&lower->tree, op, end - 1) + bytes >
+                    (int64_t)options->limit_bytes ||
+                lower->held + needed + (uint64_t)bytes > options->limit_bytes) {
+                if (!options->is_soft) {
+                    passed_over++;
+                    continue;
+                }
+            }
+            lower_due_remove(lower, t, end);
+            profile_tree_add(&lower->tree, op, end - 1, bytes);
+            lower_fetch(lower, t, op);
+        }
+    }
+}
+
+static bool is_wanted(const struct lower *lower, const struct trace_op *op, uint32_t i)
+{
+    uint32_t tensor = lower->trace->operands[op->first + i];
+    bool is_write = i >= op->read_count && i < op->read_count + op->write_count;
+
+    if (lower->uses->rounded[tensor] == 0 || lower->is_resident[tensor]) {
+        return false;
+    }
+    /* What starts on the host has to come back even to be overwritten: else it would start
+       resident. */
+    return !is_write || (lower->gap[tensor] == USES_NONE && lower->starts_on_host[tensor]);
+}
+
+/* Brings what is wanted and on the host; issues what may come early; then replays. */
+static void bring_back(struct lower *lower, uint32_t k, uint64_t fetched, uint64_t needed)
+{
+    const struct trace_op *op = &lower->trace->ops[k];
+
+    for (uint32_t i = 0; fetched > 0 && i < trace_operand_count(op); i++) {
+        uint32_t tensor = lower->trace->operands[op->first + i];
+
+        if (is_wanted(lower, op, i) && lower->has_host[tensor]) {
+            lower_due_remove(lower, tensor, k);
+            lower_fetch(lower, tensor, k);
+        }
+    }
+    for (uint32_t i = 0; i < lower->chain_fetch_count; i++) {
+        uint32_t tensor = lower->chain_fetch[i];
+        uint32_t next = lower_next_use(lower, tensor);
+
+        if (next < lower->trace->op_count) {
+            lower_due_remove(lower, tensor, next);
+        }
+        lower_fetch(lower, tensor, k);
+    }
+    if (lower->options.with_prefetch) {
+        issue_due(lower, k, needed);
+    }
+    if (lower->chain_count > 0) {
+        lower_chain_issue(lower, k);
+    }
+}
+
+/* Everything op k needs is on the device afterwards, with room for what it writes. */
+static void prepare(struct lower *lower, uint32_t k)
+{
+    const struct trace_op *op = &lower->trace->ops[k];
+    uint64_t fetched = 0;
+    uint64_t peak = 0;
+    uint64_t after = 0;
+    uint64_t needed;
+    bool has_chain;
+
+    for (uint32_t i = 0; i < trace_operand_count(op); i++) {
+        uint32_t tensor = lower->trace->operands[op->first + i];
+
+        lower->guard[tensor] = k + 1;
+        if (is_wanted(lower, op, i) && lower->has_host[tensor]) {
+            fetched += lower->uses->rounded[tensor];
+        }
+    }
+    if (!lower_chain_build(lower, k)) {
+        return;
+    }
+    has_chain = lower->chain_count > 0;
+    if (has_chain) {
+        lower_chain_measure(lower, k, &peak, &after);
+    }
+    for (uint32_t i = op->read_count; i < op->read_count + op->write_count; i++) {
+        uint32_t tensor = lower->trace->operands[op->first + i];
+
+        if (!lower->is_resident[tensor] && !is_wanted(lower, op, i)) {
+            after += lower->uses->rounded[tensor];
+        }
+    }
+    needed = fetched + (peak > after ? peak : after);
+    if (!lower_make_room(lower, k, needed)) {
+        if (has_chain) {
+            lower_chain_give_up(lower, k);
+        } else {
+            lower_fail(lower, lower->options.host_bytes != UINT64_MAX ? CAPU_HOST_OVER_BUDGET
+                                                                      : CAPU_OVER_BUDGET);
+        }
+        return;
+    }
+    if (has_chain) {
+        lower->result.profile[k] = (int64_t)(lower->held + needed + lower->draining_bytes);
+    }
+    bring_back(lower, k, fetched, needed);
+}
+
+static void run_op(struct lower *lower, uint32_t k)
+{
+    const struct trace_op *op = &lower->trace->ops[k];
+    uint64_t alloc_ns = 0;
+    struct clock_span span;
+
+    for (uint32_t i = op->read_count; i < op->read_count + op->write_count; i++) {
+        uint32_t tensor = lower->trace->operands[op->first + i];
+
+        if (lower->uses->rounded[tensor] > 0 && !lower->is_resident[tensor]) {
+            uint64_t usable = clock_take(&lower->clock, lower->uses->rounded[tensor]);
+
+            alloc_ns = usable > alloc_ns ? usable : alloc_ns;
+            lower->clock.tensors[tensor].is_fresh = true;
+            lower_set_resident(lower, tensor);
+        }
+    }
+    span = clock_op(&lower->clock, lower->trace, k, alloc_ns);
+    lower->result.start_ns[k] = span.start;
+    while (lower->draining_first < lower->draining.count &&
+           lower->draining.list[lower->draining_first].end <= span.start) {
+        lower->draining_bytes -= lower->draining.list[lower->draining_first++].start;
+    }
+    if ((int64_t)(lower->held + lower->draining_bytes) > lower->result.profile[k]) {
+        lower->result.profile[k] = (int64_t)(lower->held + lower->draining_bytes);
+    }
+}
+
+/* A copy ahead of the pressure, where the link has nothing better to do. */
+static void save_ahead(struct lower *lower, uint32_t tensor, uint32_t gap, uint32_t k)
+{
+    if (lower->has_host[tensor] || !lower->saves[gap] || lower->clock.d2h > lower->clock.compute ||
+        !fits_host(lower, tensor)) {
+        return;
+    }
+    act(lower, ACTION_SAVE, tensor, k);
+    put_span(lower, &lower->out_spans, clock_save(&lower->clock, tensor));
+    lower->has_host[tensor] = 1;
+    lower->host_held += lower->trace->tensors[tensor].bytes;
+}
+
+static enum decision decision_of(struct lower *lower, uint32_t gap)
+{
+    enum decision decision = (enum decision)lower->decisions[gap];
+
+    return decision == DECIDE_DROP && (lower->no_drop[gap] || !lower_can_drop(lower, gap))
+               ? DECIDE_KEEP
+               : decision;
+}
+
+static void end_of_life(struct lower *lower, uint32_t tensor, uint32_t k)
+{
+    if (lower->is_resident[tensor]) {
+        act(lower, ACTION_DROP, tensor | IMPLICIT_DROP, k);
+        lower_release(lower, tensor, clock_usable(&lower->clock, tensor));
+    }
+    forget_host(lower, tensor);
+}
+
+/* An operand after its op: it leaves, or it stays until its next use. */
+static void settle(struct lower *lower, uint32_t tensor, uint32_t gap, uint32_t k)
+{
+    const struct trace_tensor *entry = &lower->trace->tensors[tensor];
+    uint32_t end = lower->gap_end[gap];
+    bool is_last = gap + 1 == lower->uses->first[tensor + 1];
+    bool wraps = is_last && entry->persistent;
+    enum decision decision = decision_of(lower, gap);
+
+    if (is_last && !wraps) {
+        if (lower->wake == NULL || lower->wake[tensor] <= k) {
+            end_of_life(lower, tensor, k);
+        } else {
+            lower_push_victim(lower, tensor, k);
+        }
+        return;
+    }
+    if (end == USES_NONE) {
+        /* The next access overwrites it. */
+        if (lower->uses->op[gap + 1] > k + 1) {
+            act(lower, ACTION_DROP, tensor, k);
+            lower_release(lower, tensor, clock_usable(&lower->clock, tensor));
+        }
+        return;
+    }
+    if ((wraps && lower->starts_on_host[tensor]) ||
+        (!wraps && decision == DECIDE_SWAP && end > k + 1 && fits_host(lower, tensor))) {
+        evict(lower, tensor, k);
+        if (!wraps) {
+            due_add(lower, tensor, end, lower->latest[gap]);
+        }
+        return;
+    }
+    if (!wraps && decision == DECIDE_DROP && end > k + 1) {
+        act(lower, ACTION_DROP, tensor, k);
+        lower_release(lower, tensor, clock_usable(&lower->clock, tensor));
+        return;
+    }
+    if (lower->options.with_save) {
+        save_ahead(lower, tensor, gap, k);
+    }
+    lower_push_victim(lower, tensor, k);
+}
+
+static void finish_op(struct lower *lower, uint32_t k)
+{
+    const struct trace_op *op = &lower->trace->ops[k];
+
+    for (uint32_t i = 0; i < trace_operand_count(op); i++) {
+        uint32_t tensor = lower->trace->operands[op->first + i];
+        uint32_t gap = lower->slot_of[op->first + i];
+
+        lower->gap[tensor] = gap;
+        if (i >= op->read_count) {
+            forget_host(lower, tensor);
+        }
+        if (lower->uses->rounded[tensor] > 0) {
+            settle(lower, tensor, gap, k);
+        }
+    }
+    for (uint32_t t = lower->wake_head[k]; t != NO_OP; t = lower->wake_next[t]) {
+        end_of_life(lower, t, k);
+    }
+}
+
+/* What each op is expected to see held: every access, and every gap that is kept. */
+static void fill_tree(struct lower *lower)
+{
+    const struct uses *uses = lower->uses;
+    uint32_t ops = lower->trace->op_count;
+    int64_t *base = lower->base;
+
+    memset(base, 0, (ops + 1) * sizeof(*base));
+    for (uint32_t t = 0; t < lower->trace->tensor_count; t++) {
+        int64_t bytes = (int64_t)uses->rounded[t];
+        uint32_t first = uses->first[t];
+        uint32_t end = uses->first[t + 1];
+        bool is_persistent = lower->trace->tensors[t].persistent;
+
+        if (is_persistent && !lower->starts_on_host[t]) {
+            base[0] += bytes;
+            base[first < end ? uses->op[first] : ops] -= bytes;
+        }
+        for (uint32_t slot = first; slot < end && bytes > 0; slot++) {
+            bool is_last = slot + 1 == end;
+            uint32_t to = is_last ? (is_persistent ? ops : uses->op[slot] + 1) : uses->op[slot + 1];
+            bool stays = is_last ? !lower->starts_on_host[t]
+                                 : lower->gap_end[slot] != USES_NONE &&
+                                       decision_of(lower, slot) == DECIDE_KEEP;
+
+            if (is_last && !is_persistent && lower->wake != NULL &&
+                lower->wake[t] > uses->op[slot]) {
+                to = lower->wake[t] + 1;
+            }
+            base[uses->op[slot]] += bytes;
+            base[stays ? to : uses->op[slot] + 1] -= bytes;
+        }
+    }
+    for (uint32_t k = 1; k < ops; k++) {
+        base[k] += base[k - 1];
+    }
+    profile_tree_fill(&lower->tree, base, ops);
+}
+
+/*
+ * When each planned copy back must start, from the last deadline to the first: by its own deadline,
+ * and by the start of the next one on the same link. base[] is free by now and holds the deadlines'
+ * order: a bucket an op, threaded through due lists that the walk has not begun to use.
+ */
+static void plan_latest(struct lower *lower)
+{
+    const struct trace *trace = lower->trace;
+    const struct uses *uses = lower->uses;
+    int64_t lane = INT64_MAX;
+
+    for (uint32_t k = trace->op_count; k-- > 0;) {
+        const struct trace_op *op = &trace->ops[k];
+        int64_t deadline = (int64_t)lower->options.estimate_ns[k];
+
+        for (uint32_t i = 0; i < trace_operand_count(op); i++) {
+            uint32_t t = trace->operands[op->first + i];
+            uint32_t slot = lower->slot_of[op->first + i];
+            bool is_first = slot == uses->first[t];
+            bool returns = is_first ? lower->starts_on_host[t]
+                                    : lower->gap_end[slot - 1] == k &&
+                                          decision_of(lower, slot - 1) == DECIDE_SWAP;
+
+            if (returns) {
+                uint32_t gap = is_first ? uses->first[t + 1] - 1 : slot - 1;
+
+                lane = lane < deadline ? lane : deadline;
+                lane -= (int64_t)(lower->options.safety * (double)lower->clock.in_ns[t]);
+                lower->latest[gap] = lane;
+            }
+        }
+    }
+}
+
+static void plan_saves(struct lower *lower)
+{
+    const struct uses *uses = lower->uses;
+
+    for (uint32_t t = 0; t < lower->trace->tensor_count; t++) {
+        uint8_t later = 0;
+
+        for (uint32_t slot = uses->first[t + 1]; slot-- > uses->first[t];) {
+            bool is_last = slot + 1 == uses->first[t + 1];
+            bool leaves = is_last ? lower->starts_on_host[t]
+                                  : lower->gap_end[slot] != USES_NONE &&
+                                        decision_of(lower, slot) == DECIDE_SWAP;
+
+            if (!is_last && uses->role[slot + 1] != USE_READ) {
+                later = 0;
+            }
+            later |= leaves;
+            lower->saves[slot] = later;
+        }
+    }
+}
+
+static void begin_tensors(struct lower *lower)
+{
+    const struct uses *uses = lower->uses;
+
+    for (uint32_t t = 0; t < lower->trace->tensor_count; t++) {
+        bool is_pooled = uses->rounded[t] > 0;
+        bool has_uses = uses->first[t] < uses->first[t + 1];
+
+        lower->is_resident[t] = 0;
+        lower->has_host[t] = 0;
+        lower->gap[t] = USES_NONE;
+        lower->is_due[t] = 0;
+        lower->last_replay[t] = 0;
+        lower->guard[t] = 0;
+        lower->key[t] = 0;
+        if (!lower->trace->tensors[t].persistent || !is_pooled) {
+            continue;
+        }
+        if (has_uses && lower->decisions[uses->first[t + 1] - 1] == DECIDE_SWAP &&
+            fits_host(lower, t)) {
+            lower->starts_on_host[t] = 1;
+        }
+        if (lower->starts_on_host[t]) {
+            lower->has_host[t] = 1;
+            lower->host_held += lower->trace->tensors[t].bytes;
+            continue;
+        }
+        lower_set_resident(lower, t);
+        if (has_uses) {
+            lower_push_victim(lower, t, 0);
+        }
+    }
+}
+
+static void begin_lists(struct lower *lower)
+{
+    uint32_t ops = lower->trace->op_count;
+
+    memset(lower->due_bits, 0, ((size_t)ops / 64 + 1) * sizeof(*lower->due_bits));
+    for (uint32_t k = 0; k < ops; k++) {
+        lower->due_head[k] = NO_OP;
+        lower->wake_head[k] = NO_OP;
+        lower->result.profile[k] = 0;
+        lower->result.replays[k] = 0;
+    }
+    for (uint32_t t = 0; t < lower->trace->tensor_count; t++) {
+        uint32_t first = lower->uses->first[t];
+        uint32_t last = lower->uses->first[t + 1];
+
+        if (lower->starts_on_host[t] && lower->uses->rounded[t] > 0) {
+            due_add(lower, t, lower->uses->op[first], lower->latest[last - 1]);
+        }
+        if (lower->wake != NULL && last > first && lower->wake[t] > lower->uses->op[last - 1] &&
+            !lower->trace->tensors[t].persistent) {
+            lower->wake_next[t] = lower->wake_head[lower->wake[t]];
+            lower->wake_head[lower->wake[t]] = t;
+        }
+    }
+}
+
+static void begin(struct lower *lower)
+{
+    uint64_t limit = lower->options.is_soft ? SOFT_POOL : lower->options.limit_bytes;
+
+    lower->status = CAPU_OK;
+    lower->has_given_up = false;
+    lower->held = 0;
+    lower->host_held = 0;
+    lower->victim_count = 0;
+    lower->out_spans.count = 0;
+    lower->in_spans.count = 0;
+    lower->draining_first = 0;
+    lower->draining.count = 0;
+    lower->draining_bytes = 0;
+    begin_tensors(lower);
+    fill_tree(lower);
+    plan_latest(lower);
+    plan_saves(lower);
+    begin_lists(lower);
+    clock_reset(&lower->clock, limit > lower->held ? limit - lower->held : 0);
+}
+
+/* Each op's share of the time that a link is busy. Spans of one link are in order. */
+static void share_busy(const struct lower *lower, const struct spans *spans, uint64_t *busy)
+{
+    const uint64_t *start = lower->result.start_ns;
+    uint32_t k = 0;
+
+    memset(busy, 0, lower->trace->op_count * sizeof(*busy));
+    for (uint32_t i = 0; i < spans->count; i++) {
+        uint64_t from = spans->list[i].start;
+
+        while (from < spans->list[i].end && k < lower->trace->op_count) {
+            uint64_t to = spans->list[i].end < start[k + 1] ? spans->list[i].end : start[k + 1];
+
+            if (to > from) {
+                busy[k] += to - from;
+                from = to;
+            }
+            k += start[k + 1] <= from;
+        }
+    }
+}
+
+static void conclude(struct lower *lower)
+{
+    uint32_t ops = lower->trace->op_count;
+    int64_t most = 0;
+
+    lower->result.start_ns[ops] = lower->clock.compute;
+    for (uint32_t k = 0; k < ops; k++) {
+        most = lower->result.profile[k] > most ? lower->result.profile[k] : most;
+    }
+    lower->result.excess_most = most - (int64_t)lower->options.limit_bytes;
+    share_busy(lower, &lower->out_spans, lower->result.out_busy);
+    share_busy(lower, &lower->in_spans, lower->result.in_busy);
+}
+
+capu_status lower_walk(struct lower *lower)
+{
+    begin(lower);
+    for (uint32_t k = 0; k < lower->trace->op_count; k++) {
+        lower->chain_count = 0;
+        lower->chain_fetch_count = 0;
+        prepare(lower, k);
+        if (lower->status != CAPU_OK || lower->has_given_up) {
+            return lower->status;
+        }
+        run_op(lower, k);
+        finish_op(lower, k);
+    }
+    conclude(lower);
+    return lower->status;
+}

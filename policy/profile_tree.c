@@ -1,0 +1,111 @@
+/*
+ * A segment tree walked from the leaves up: node i has the children 2i and 2i + 1. `added` is never
+ * pushed down; a query adds up what it passes on the way to the root.
+ */
+#include "policy/profile_tree.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+capu_status profile_tree_init(struct profile_tree *tree, uint32_t points)
+{
+    uint32_t leaves = 1;
+
+    while (leaves < points) {
+        leaves *= 2;
+    }
+    *tree = (struct profile_tree){.leaves = leaves};
+    tree->most = calloc((size_t)leaves * 2, sizeof(*tree->most));
+    tree->added = calloc((size_t)leaves * 2, sizeof(*tree->added));
+    if (tree->most == NULL || tree->added == NULL) {
+        profile_tree_finish(tree);
+        return CAPU_NO_HOST_MEMORY;
+    }
+    return CAPU_OK;
+}
+
+void profile_tree_finish(struct profile_tree *tree)
+{
+    free(tree->most);
+    free(tree->added);
+    *tree = (struct profile_tree){0};
+}
+
+static void pull(struct profile_tree *tree, uint32_t node)
+{
+    int64_t left = tree->most[2 * node];
+    int64_t right = tree->most[2 * node + 1];
+
+    tree->most[node] = (left > right ? left : right) + tree->added[node];
+}
+
+void profile_tree_fill(struct profile_tree *tree, const int64_t *values, uint32_t points)
+{
+    memset(tree->added, 0, (size_t)tree->leaves * 2 * sizeof(*tree->added));
+    for (uint32_t i = 0; i < tree->leaves; i++) {
+        tree->most[tree->leaves + i] = i < points ? values[i] : 0;
+    }
+    for (uint32_t node = tree->leaves - 1; node > 0; node--) {
+        pull(tree, node);
+    }
+}
+
+void profile_tree_add(struct profile_tree *tree, uint32_t first, uint32_t last, int64_t bytes)
+{
+    uint32_t left = tree->leaves + first;
+    uint32_t right = tree->leaves + last + 1;
+    uint32_t left_end = left;
+    uint32_t right_end = right - 1;
+
+    if (first > last) {
+        return;
+    }
+    for (; left < right; left /= 2, right /= 2) {
+        if (left % 2 == 1) {
+            tree->most[left] += bytes;
+            tree->added[left++] += bytes;
+        }
+        if (right % 2 == 1) {
+            tree->most[--right] += bytes;
+            tree->added[right] += bytes;
+        }
+    }
+    for (left = left_end / 2; left > 0; left /= 2) {
+        pull(tree, left);
+    }
+    for (right = right_end / 2; right > 0; right /= 2) {
+        pull(tree, right);
+    }
+}
+
+int64_t profile_tree_most(const struct profile_tree *tree, uint32_t first, uint32_t last)
+{
+    uint32_t left = tree->leaves + first;
+    uint32_t right = tree->leaves + last;
+    int64_t left_most;
+    int64_t right_most;
+
+    if (first > last) {
+        return INT64_MIN;
+    }
+    /* Two paths upwards; between them whole subtrees hang inwards. */
+    left_most = tree->most[left];
+    right_most = tree->most[right];
+    while (left / 2 != right / 2) {
+        if (left % 2 == 0 && tree->most[left + 1] > left_most) {
+            left_most = tree->most[left + 1];
+        }
+        if (right % 2 == 1 && tree->most[right - 1] > right_most) {
+            right_most = tree->most[right - 1];
+        }
+        left /= 2;
+        right /= 2;
+        left_most += tree->added[left];
+        right_most += tree->added[right];
+    }
+    left_most = left_most > right_most ? left_most : right_most;
+    for (left /= 2; left > 0; left /= 2) {
+        left_most += tree->added[left];
+    }
+    return left_most;
+}
