@@ -31,6 +31,7 @@ static void allocate_index(struct lower *lower)
     lower->slot_of = block(lower, operands, sizeof(*lower->slot_of));
     lower->until = block(lower, ops, sizeof(*lower->until));
     lower->droppable = block(lower, operands, 1);
+    lower->forced = block(lower, operands, 1);
     lower->no_drop = block(lower, operands, 1);
     lower->latest = block(lower, operands, sizeof(*lower->latest));
     lower->saves = block(lower, operands, 1);
@@ -194,6 +195,11 @@ uint32_t lower_next_stamp(struct lower *lower)
 const struct lower_result *lower_result_of(const struct lower *lower)
 {
     return &lower->result;
+}
+
+const uint8_t *lower_forced(const struct lower *lower)
+{
+    return lower->forced;
 }
 
 uint32_t lower_gap_end(const struct lower *lower, uint32_t gap)

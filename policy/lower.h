@@ -69,6 +69,10 @@ capu_status lower_run(struct lower *lower, const uint8_t *decisions, const uint3
 
 const struct lower_result *lower_result_of(const struct lower *lower);
 
+/* Per gap: 1 where the last lowering had to evict for want of room, though the gap was to be kept.
+ */
+const uint8_t *lower_forced(const struct lower *lower);
+
 /* Can the gap be bridged by replays, whatever else was decided? */
 bool lower_can_drop(struct lower *lower, uint32_t gap);
 /* The op at which the gap ends; op_count plus the first access where it wraps; USES_NONE where it

@@ -58,6 +58,7 @@ struct lower {
     uint8_t *is_resident;
     uint8_t *has_host;       /* a current copy is on the host */
     uint8_t *starts_on_host; /* grows over the walks of one lowering */
+    uint8_t *forced;         /* per gap: evicted for want of room */
     uint8_t *no_drop;        /* per gap: a chain did not fit; the same */
     uint32_t *gap;           /* per tensor: the access last passed, or UINT32_MAX */
     uint8_t *is_due;         /* per tensor: stands in a due list */

@@ -308,7 +308,10 @@ static void force_out(struct lower *lower, uint32_t tensor, uint32_t op)
 {
     uint32_t next = lower_next_use(lower, tensor);
     uint32_t ops = lower->trace->op_count;
+    uint32_t gap =
+        lower->gap[tensor] == USES_NONE ? lower->uses->first[tensor + 1] - 1 : lower->gap[tensor];
 
+    lower->forced[gap] = 1;
     if (op == 0) {
         /* Nothing comes before the first op: it starts on the host instead. */
         lower->starts_on_host[tensor] = 1;
@@ -780,6 +783,7 @@ static void begin(struct lower *lower)
 {
     uint64_t limit = lower->options.is_soft ? SOFT_POOL : lower->options.limit_bytes;
 
+    memset(lower->forced, 0, lower->trace->operand_count);
     lower->status = CAPU_OK;
     lower->has_given_up = false;
     lower->held = 0;

@@ -9,6 +9,7 @@
 #include <string.h>
 
 const struct planner planners[] = {
+    {"hybrid", "swap or recompute each tensor and gap by price, then search", hybrid_plan},
     {"lru", "demand paging: the least recently used tensor leaves, nothing returns early",
      lru_plan},
     {NULL, NULL, NULL},

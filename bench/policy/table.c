@@ -5,6 +5,7 @@
  *
  * A cell is percent over the ideal iteration; "-": no plan. Seconds are planning time.
  */
+#include "policy/bound.h"
 #include "policy/planner.h"
 #include "policy/timeline.h"
 #include "policy/trace.h"
@@ -46,7 +47,7 @@ static bool is_listed(const char *list, const char *name)
     return list == NULL;
 }
 
-static bool print_cell(const struct planner *planner, const struct uses *uses, double percent,
+static bool print_cell(const struct planner *planner, const struct uses *uses, unsigned percent,
                        enum planner_effort effort)
 {
     struct planner_request request = {.uses = uses,
@@ -74,7 +75,11 @@ static bool print_cell(const struct planner *planner, const struct uses *uses, d
         fprintf(stderr, "%s: %s\n", planner->name, error.text);
         return false;
     }
-    printf(" %.1f (%.2f s) |", 100.0 * timeline_overhead(&timeline), seconds);
+    printf(" %.1f (%.1f; %.2f s) |", 100.0 * timeline_overhead(&timeline),
+           100.0 * ((double)bound_cut(uses, &uses->trace->machine, request.budget_bytes) /
+                        (double)uses->trace->total_ns -
+                    1.0),
+           seconds);
     fflush(stdout);
     timeline_finish(&timeline);
     return true;
@@ -101,7 +106,7 @@ static bool print_trace(const char *path, const struct settings *settings)
         for (const char *at = settings->budgets; at != NULL;) {
             const char *comma = strchr(at, ',');
 
-            is_fine &= print_cell(planner, &uses, atof(at), settings->effort);
+            is_fine &= print_cell(planner, &uses, (unsigned)atoi(at), settings->effort);
             at = comma != NULL ? comma + 1 : NULL;
         }
         printf("\n");

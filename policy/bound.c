@@ -1,0 +1,245 @@
+/*
+ * The closed-form bound. At any op k, of what is alive (contents needed later, persistent tensors,
+ * operands of k) whatever exceeds the budget must be away: on the host, or to be replayed.
+ *
+ * With O the extra time of an iteration and T its ideal: transient bytes away by copy left after
+ * the iteration began and return before it ends, so they are at most min(d2h * time before k, h2d *
+ * time after k) + rate * O; persistent ones return once a period, and both together are at most h2d
+ * * (T + O). The rest is replayed, for at least what a fractional knapsack of producers costs. The
+ * least O that satisfies this, over all k, is a lower bound: chains, indivisibility and all other
+ * cuts are relaxed.
+ */
+#include "policy/bound.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+struct group {
+    double ns_per_byte;
+    uint32_t op;
+};
+
+struct cut {
+    const struct uses *uses;
+    const struct trace *trace;
+    double d2h; /* bytes per ns */
+    double h2d;
+    double *bytes; /* Fenwick trees over groups by price, from index 1 */
+    double *costs;
+    uint32_t *rank; /* per op, from 1; 0: cannot be replayed */
+    double *price;  /* per rank: ns a byte */
+    uint32_t group_count;
+    double transient; /* alive and evictable at the op at hand */
+    double persistent;
+    double slack; /* bytes that rounding to pages adds to them */
+};
+
+static int compare_groups(const void *a, const void *b)
+{
+    const struct group *left = a;
+    const struct group *right = b;
+
+    if (left->ns_per_byte != right->ns_per_byte) {
+        return left->ns_per_byte < right->ns_per_byte ? -1 : 1;
+    }
+    return (left->op > right->op) - (left->op < right->op);
+}
+
+static void add(struct cut *cut, uint32_t rank, double bytes)
+{
+    for (uint32_t i = rank; rank > 0 && i <= cut->group_count; i += i & -i) {
+        cut->bytes[i] += bytes;
+        cut->costs[i] += bytes * cut->price[rank];
+    }
+}
+
+/* The least replay time that makes up for `bytes`; infinite if nothing can. */
+static double replay_cost(const struct cut *cut, double bytes)
+{
+    uint32_t at = 0;
+    uint32_t step = 1;
+    double cost = 0.0;
+
+    if (bytes <= 0.0) {
+        return 0.0;
+    }
+    while (step * 2 <= cut->group_count) {
+        step *= 2;
+    }
+    for (; step > 0; step /= 2) {
+        if (at + step <= cut->group_count && cut->bytes[at + step] < bytes) {
+            at += step;
+            bytes -= cut->bytes[at];
+            cost += cut->costs[at];
+        }
+    }
+    return at == cut->group_count ? INFINITY : cost + bytes * cut->price[at + 1];
+}
+
+static bool suffices(const struct cut *cut, double extra, double excess, double before,
+                     double after)
+{
+    double window = fmin(cut->d2h * before, cut->h2d * after) + fmax(cut->d2h, cut->h2d) * extra;
+    double both = cut->h2d * (before + after + extra) + cut->slack;
+    double copied = fmin(fmin(window + cut->slack, cut->transient) + cut->persistent, both);
+
+    return replay_cost(cut, excess - copied) <= extra;
+}
+
+static double least_extra(const struct cut *cut, double low, double excess, double before,
+                          double after)
+{
+    double high = low + 1.0;
+
+    if (suffices(cut, low, excess, before, after)) {
+        return low;
+    }
+    while (!suffices(cut, high, excess, before, after) && high < 1e18) {
+        high *= 2.0;
+    }
+    for (int i = 0; i < 60; i++) {
+        double middle = low + (high - low) / 2.0;
+
+        if (suffices(cut, middle, excess, before, after)) {
+            high = middle;
+        } else {
+            low = middle;
+        }
+    }
+    return low;
+}
+
+/* Tensors enter and leave what is alive around op k: `sign` 1 or -1. */
+static void count_gap(struct cut *cut, uint32_t tensor, uint32_t maker, double sign)
+{
+    double rounded = (double)cut->uses->rounded[tensor];
+
+    cut->slack += sign * (rounded - (double)cut->trace->tensors[tensor].bytes);
+    if (cut->trace->tensors[tensor].persistent) {
+        cut->persistent += sign * rounded;
+        return;
+    }
+    cut->transient += sign * rounded;
+    add(cut, maker != USES_NONE ? cut->rank[maker] : 0, sign * rounded);
+}
+
+/* Prices: what an op costs over all that it writes, so that no part of it is priced too high. */
+static bool price_groups(struct cut *cut)
+{
+    const struct trace *trace = cut->trace;
+    struct group *groups = malloc(((size_t)trace->op_count + 1) * sizeof(*groups));
+
+    if (groups == NULL) {
+        return false;
+    }
+    for (uint32_t k = 0; k < trace->op_count; k++) {
+        const struct trace_op *op = &trace->ops[k];
+        double bytes = 0.0;
+
+        for (uint32_t i = 0; i < op->write_count; i++) {
+            bytes += (double)cut->uses->rounded[trace_writes(trace, op)[i]];
+        }
+        if (op->replayable && bytes > 0.0) {
+            groups[cut->group_count++] =
+                (struct group){.ns_per_byte = (double)op->ns / bytes, .op = k};
+        }
+    }
+    qsort(groups, cut->group_count, sizeof(*groups), compare_groups);
+    for (uint32_t i = 0; i < cut->group_count; i++) {
+        cut->rank[groups[i].op] = i + 1;
+        cut->price[i + 1] = groups[i].ns_per_byte;
+    }
+    free(groups);
+    return true;
+}
+
+/* What follows an access: is the tensor in a gap whose contents count? */
+static bool has_gap(const struct cut *cut, uint32_t tensor, uint32_t slot)
+{
+    if (cut->trace->tensors[tensor].persistent) {
+        return true;
+    }
+    return slot + 1 < cut->uses->first[tensor + 1] && cut->uses->role[slot + 1] != USE_WRITE;
+}
+
+static double walk(struct cut *cut, uint64_t limit, uint32_t *cursor, uint32_t *maker)
+{
+    const struct trace *trace = cut->trace;
+    double before = 0.0;
+    double extra = 0.0;
+
+    for (uint32_t t = 0; t < trace->tensor_count; t++) {
+        cursor[t] = cut->uses->first[t];
+        maker[t] = USES_NONE;
+        if (trace->tensors[t].persistent && cut->uses->rounded[t] > 0) {
+            count_gap(cut, t, USES_NONE, 1.0);
+        }
+    }
+    for (uint32_t k = 0; k < trace->op_count; k++) {
+        const struct trace_op *op = &trace->ops[k];
+        double operands = 0.0;
+        double excess;
+
+        for (uint32_t i = 0; i < trace_operand_count(op); i++) {
+            uint32_t t = trace->operands[op->first + i];
+            bool is_write = i >= op->read_count && i < op->read_count + op->write_count;
+            bool was_in = trace->tensors[t].persistent ||
+                          (cursor[t] > cut->uses->first[t] && has_gap(cut, t, cursor[t] - 1));
+
+            if (was_in && cut->uses->rounded[t] > 0) {
+                count_gap(cut, t, maker[t], -1.0);
+            }
+            operands += (double)cut->uses->rounded[t];
+            cursor[t]++;
+            if (i >= op->read_count) {
+                maker[t] = is_write ? k : USES_NONE;
+            }
+        }
+        excess = operands + cut->transient + cut->persistent - (double)limit;
+        if (excess > 0.0) {
+            extra = least_extra(cut, extra, excess, before,
+                                (double)trace->total_ns - before - (double)op->ns);
+        }
+        before += (double)op->ns;
+        for (uint32_t i = 0; i < trace_operand_count(op); i++) {
+            uint32_t t = trace->operands[op->first + i];
+
+            if (has_gap(cut, t, cursor[t] - 1) && cut->uses->rounded[t] > 0) {
+                count_gap(cut, t, maker[t], 1.0);
+            }
+        }
+    }
+    return extra;
+}
+
+uint64_t bound_cut(const struct uses *uses, const struct machine *machine, uint64_t budget_bytes)
+{
+    const struct trace *trace = uses->trace;
+    size_t ops = (size_t)trace->op_count + 2;
+    size_t tensors = (size_t)trace->tensor_count + 1;
+    struct cut cut = {.uses = uses,
+                      .trace = trace,
+                      .d2h = (double)machine->d2h_bytes_per_s / 1e9,
+                      .h2d = (double)machine->h2d_bytes_per_s / 1e9,
+                      .bytes = calloc(ops, sizeof(double)),
+                      .costs = calloc(ops, sizeof(double)),
+                      .price = calloc(ops, sizeof(double)),
+                      .rank = calloc(ops, sizeof(uint32_t))};
+    uint32_t *cursor = calloc(tensors, sizeof(*cursor));
+    uint32_t *maker = calloc(tensors, sizeof(*maker));
+    double extra = 0.0;
+
+    if (uses->peak_bytes > budget_bytes && budget_bytes >= uses->fixed_bytes && cut.bytes != NULL &&
+        cut.costs != NULL && cut.price != NULL && cut.rank != NULL && cursor != NULL &&
+        maker != NULL && price_groups(&cut)) {
+        extra = walk(&cut, budget_bytes - uses->fixed_bytes, cursor, maker);
+    }
+    free(cut.bytes);
+    free(cut.costs);
+    free(cut.price);
+    free(cut.rank);
+    free(cursor);
+    free(maker);
+    /* Sums of doubles are not exact: stay below by more than they can be off. */
+    return trace->total_ns + (extra < 1e18 ? (uint64_t)(extra * (1.0 - 1e-6)) : 0);
+}

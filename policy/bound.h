@@ -1,0 +1,16 @@
+/*
+ * A lower bound on the iteration time of any valid plan (B1: one cut, closed form). Holds for every
+ * budget; monotone in it.
+ */
+#ifndef CAPU_POLICY_BOUND_H
+#define CAPU_POLICY_BOUND_H
+
+#include <stdint.h>
+
+#include "policy/trace.h"
+#include "policy/uses.h"
+
+/* The bound in ns: at least the ideal. Memory short: the ideal. */
+uint64_t bound_cut(const struct uses *uses, const struct machine *machine, uint64_t budget_bytes);
+
+#endif

@@ -1,0 +1,504 @@
+/* The priced greedy. Everything per round is O((gaps + ops) log ops) and a bounded walk a gap. */
+#include "policy/greedy.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Sums of idle time, to be found by amount and consumed. */
+struct idle {
+    int64_t *left; /* per op */
+    int64_t *sums; /* a Fenwick tree over them, from index 1 */
+    uint32_t count;
+};
+
+struct candidate {
+    double score;
+    uint32_t gap;
+    uint8_t decision;
+};
+
+struct greedy {
+    struct planning *planning;
+    const struct uses *uses;
+    const struct trace *trace;
+    struct idle out;
+    struct idle in;
+    double *weight;    /* prefix sums of the excess, from index 1 */
+    uint32_t *crowded; /* prefix counts of ops with an excess, from index 1 */
+    uint64_t *estimate_ns;
+    struct candidate *candidates;
+    uint64_t *out_ns; /* per tensor */
+    uint64_t *in_ns;
+    struct profile_tree tree;
+    const struct greedy_options *options;
+    const uint8_t *decisions;
+    uint64_t limit_bytes; /* with the margin */
+};
+
+/* Where a gap's bytes are away: [first, last], and for a wrap also [0, wrapped_last]. Empty where
+   first > last. */
+struct away {
+    int64_t first;
+    int64_t last;
+    int64_t wrapped_first;
+    int64_t wrapped_last;
+};
+
+static void idle_fill(struct idle *idle, const uint64_t *start_ns, const uint64_t *busy,
+                      uint32_t ops)
+{
+    idle->count = ops;
+    for (uint32_t k = 0; k < ops; k++) {
+        int64_t span = (int64_t)(start_ns[k + 1] - start_ns[k]);
+
+        idle->left[k] = span - (int64_t)busy[k];
+        idle->left[k] = idle->left[k] > 0 ? idle->left[k] : 0;
+        idle->sums[k + 1] = idle->left[k];
+    }
+    for (uint32_t i = 1; i <= ops; i++) {
+        uint32_t parent = i + (i & -i);
+
+        if (parent <= ops) {
+            idle->sums[parent] += idle->sums[i];
+        }
+    }
+}
+
+/* Idle time in ops 0 to k-1. */
+static int64_t idle_before(const struct idle *idle, uint32_t k)
+{
+    int64_t sum = 0;
+
+    for (; k > 0; k -= k & -k) {
+        sum += idle->sums[k];
+    }
+    return sum;
+}
+
+/* The most ops from 0 whose idle time stays below `amount`. */
+static uint32_t idle_find(const struct idle *idle, int64_t amount)
+{
+    uint32_t at = 0;
+    uint32_t step = 1;
+
+    while (step * 2 <= idle->count) {
+        step *= 2;
+    }
+    for (; step > 0; step /= 2) {
+        if (at + step <= idle->count && idle->sums[at + step] < amount) {
+            at += step;
+            amount -= idle->sums[at];
+        }
+    }
+    return at;
+}
+
+static int64_t idle_take(struct idle *idle, uint32_t k, int64_t amount)
+{
+    int64_t taken = idle->left[k] < amount ? idle->left[k] : amount;
+
+    if (taken > 0) {
+        idle->left[k] -= taken;
+        for (uint32_t i = k + 1; i <= idle->count; i += i & -i) {
+            idle->sums[i] -= taken;
+        }
+    }
+    return amount - taken;
+}
+
+static void consume_forward(struct idle *idle, uint32_t from, int64_t amount)
+{
+    for (uint32_t k = from; k < idle->count && amount > 0; k++) {
+        amount = idle_take(idle, k, amount);
+    }
+}
+
+static void consume_backward(struct idle *idle, uint32_t to, int64_t amount)
+{
+    for (uint32_t k = to; k-- > 0 && amount > 0;) {
+        amount = idle_take(idle, k, amount);
+    }
+}
+
+static int64_t out_time(const struct greedy *greedy, uint32_t tensor)
+{
+    /* What nothing writes has a copy on the host already. */
+    return greedy->uses->final_version[tensor] == 0
+               ? 0
+               : (int64_t)(greedy->options->safety * (double)greedy->out_ns[tensor]);
+}
+
+static int64_t in_time(const struct greedy *greedy, uint32_t tensor)
+{
+    return (int64_t)(greedy->options->safety * (double)greedy->in_ns[tensor]);
+}
+
+/* Where a swap of the gap would relieve. False: the link has no time for it. */
+static bool swap_away(const struct greedy *greedy, uint32_t gap, struct away *away)
+{
+    uint32_t tensor = lower_gap_tensor(greedy->planning->lower, gap);
+    uint32_t end = lower_gap_end(greedy->planning->lower, gap);
+    uint32_t ops = greedy->trace->op_count;
+    uint32_t after = greedy->uses->op[gap] + 1;
+    uint32_t back = end >= ops ? end - ops : end;
+    int64_t out_needed = idle_before(&greedy->out, after) + out_time(greedy, tensor);
+    int64_t in_left = idle_before(&greedy->in, back) - in_time(greedy, tensor);
+    int64_t gone;
+    int64_t returns;
+
+    if (in_left < 0) {
+        return false;
+    }
+    gone = out_time(greedy, tensor) == 0 ? after : idle_find(&greedy->out, out_needed) + 1;
+    returns = idle_find(&greedy->in, in_left + 1);
+    *away = (struct away){.first = gone, .last = returns - 1, .wrapped_last = -1};
+    if (end >= ops) {
+        int64_t total = idle_before(&greedy->out, ops);
+
+        away->last = ops - 1;
+        away->wrapped_last = returns - 1;
+        if (out_needed > total) {
+            away->wrapped_first = idle_find(&greedy->out, out_needed - total) + 1;
+        }
+        return away->first <= away->last || away->wrapped_first <= away->wrapped_last;
+    }
+    return away->first <= away->last;
+}
+
+static double weight_of(const struct greedy *greedy, const struct away *away)
+{
+    double sum = 0.0;
+
+    if (away->first <= away->last) {
+        sum += greedy->weight[away->last + 1] - greedy->weight[away->first];
+    }
+    if (away->wrapped_first <= away->wrapped_last) {
+        sum += greedy->weight[away->wrapped_last + 1] - greedy->weight[away->wrapped_first];
+    }
+    return sum;
+}
+
+static uint32_t crowded_of(const struct greedy *greedy, const struct away *away)
+{
+    uint32_t sum = 0;
+
+    if (away->first <= away->last) {
+        sum += greedy->crowded[away->last + 1] - greedy->crowded[away->first];
+    }
+    if (away->wrapped_first <= away->wrapped_last) {
+        sum += greedy->crowded[away->wrapped_last + 1] - greedy->crowded[away->wrapped_first];
+    }
+    return sum;
+}
+
+static double swap_price(const struct greedy *greedy, uint32_t tensor)
+{
+    return 1.0 +
+           greedy->options->theta * (double)(out_time(greedy, tensor) + in_time(greedy, tensor));
+}
+
+static struct away drop_away(const struct greedy *greedy, uint32_t gap)
+{
+    return (struct away){.first = (int64_t)greedy->uses->op[gap] + 1,
+                         .last = (int64_t)lower_gap_end(greedy->planning->lower, gap) - 1,
+                         .wrapped_last = -1};
+}
+
+/* The better way to give up a gap; score 0: none. */
+static struct candidate judge(struct greedy *greedy, uint32_t gap)
+{
+    struct lower *lower = greedy->planning->lower;
+    uint32_t tensor = lower_gap_tensor(lower, gap);
+    double bytes = (double)greedy->uses->rounded[tensor];
+    enum tensor_hint hint = (enum tensor_hint)greedy->trace->tensors[tensor].hint;
+    struct candidate best = {.gap = gap, .decision = DECIDE_KEEP};
+    struct away away;
+
+    if (greedy->options->with_swap && hint != HINT_RECOMPUTE && swap_away(greedy, gap, &away)) {
+        best.score = bytes * weight_of(greedy, &away) / swap_price(greedy, tensor);
+        best.decision = DECIDE_SWAP;
+    }
+    if (greedy->options->with_drop && hint != HINT_SWAP && lower_can_drop(lower, gap)) {
+        double weight;
+
+        away = drop_away(greedy, gap);
+        weight = weight_of(greedy, &away);
+        if (weight > 0.0) {
+            uint64_t cost = lower_drop_cost(lower, greedy->decisions, gap);
+            double score = cost == UINT64_MAX ? 0.0 : bytes * weight / (1.0 + (double)cost);
+
+            if (score > best.score) {
+                best.score = score;
+                best.decision = DECIDE_DROP;
+            }
+        }
+    }
+    return best;
+}
+
+static int compare_candidates(const void *a, const void *b)
+{
+    const struct candidate *left = a;
+    const struct candidate *right = b;
+
+    if (left->score != right->score) {
+        return left->score > right->score ? -1 : 1;
+    }
+    return (left->gap > right->gap) - (left->gap < right->gap);
+}
+
+static bool is_open(const struct greedy *greedy, const uint8_t *decisions, uint32_t gap)
+{
+    const struct lower *lower = greedy->planning->lower;
+    uint32_t tensor = lower_gap_tensor(lower, gap);
+    uint32_t end = lower_gap_end(lower, gap);
+
+    return decisions[gap] == DECIDE_KEEP && end != USES_NONE && end > greedy->uses->op[gap] + 1 &&
+           greedy->uses->rounded[tensor] > 0 && greedy->trace->tensors[tensor].hint != HINT_KEEP;
+}
+
+/* Takes the best until `target` (bytes times crowded ops) is relieved. How many were taken. */
+static uint32_t take_best(struct greedy *greedy, uint8_t *decisions, uint32_t count, double target)
+{
+    struct lower *lower = greedy->planning->lower;
+    double relieved = 0.0;
+    uint32_t taken = 0;
+
+    for (uint32_t i = 0; i < count && relieved < target; i++) {
+        uint32_t gap = greedy->candidates[i].gap;
+        uint32_t tensor = lower_gap_tensor(lower, gap);
+        double bytes = (double)greedy->uses->rounded[tensor];
+        struct away away;
+
+        if (greedy->candidates[i].decision == DECIDE_SWAP) {
+            uint32_t end = lower_gap_end(lower, gap);
+            double score;
+
+            if (!swap_away(greedy, gap, &away)) {
+                continue;
+            }
+            score = bytes * weight_of(greedy, &away) / swap_price(greedy, tensor);
+            if (score < 0.5 * greedy->candidates[i].score) {
+                continue;
+            }
+            consume_forward(&greedy->out, greedy->uses->op[gap] + 1, out_time(greedy, tensor));
+            consume_backward(&greedy->in,
+                             end >= greedy->trace->op_count ? end - greedy->trace->op_count : end,
+                             in_time(greedy, tensor));
+        } else {
+            away = drop_away(greedy, gap);
+        }
+        relieved += bytes * crowded_of(greedy, &away);
+        decisions[gap] = greedy->candidates[i].decision;
+        taken++;
+    }
+    return taken;
+}
+
+/* The profile's excess into prefix sums; its total. */
+static double sum_excess(struct greedy *greedy, const struct lower_result *result)
+{
+    double total = 0.0;
+    int64_t limit = (int64_t)greedy->limit_bytes;
+
+    for (uint32_t k = 0; k < greedy->trace->op_count; k++) {
+        int64_t excess = result->profile[k] - limit;
+
+        greedy->weight[k + 1] = greedy->weight[k] + (excess > 0 ? (double)excess : 0.0);
+        greedy->crowded[k + 1] = greedy->crowded[k] + (excess > 0);
+        total += excess > 0 ? (double)excess : 0.0;
+    }
+    return total;
+}
+
+static capu_status look(struct greedy *greedy, const uint32_t *wake, const uint8_t *decisions,
+                        bool is_first, struct plan *scratch)
+{
+    struct lower_options options = planner_full_options(greedy->planning);
+    const struct lower_result *result = lower_result_of(greedy->planning->lower);
+    capu_status status;
+
+    options.limit_bytes = greedy->limit_bytes;
+    options.is_soft = true;
+    options.with_save = false;
+    options.safety = greedy->options->safety;
+    options.estimate_ns = is_first ? NULL : greedy->estimate_ns;
+    status = lower_run(greedy->planning->lower, decisions, wake, &options, scratch);
+    memcpy(greedy->estimate_ns, result->start_ns,
+           ((size_t)greedy->trace->op_count + 1) * sizeof(*greedy->estimate_ns));
+    return status;
+}
+
+static uint32_t list_candidates(struct greedy *greedy, const uint8_t *decisions)
+{
+    uint32_t count = 0;
+
+    for (uint32_t gap = 0; gap < greedy->trace->operand_count; gap++) {
+        if (is_open(greedy, decisions, gap)) {
+            struct candidate candidate = judge(greedy, gap);
+
+            if (candidate.score > 0.0) {
+                greedy->candidates[count++] = candidate;
+            }
+        }
+    }
+    qsort(greedy->candidates, count, sizeof(*greedy->candidates), compare_candidates);
+    return count;
+}
+
+/* Dearest first, whatever the profile has room for is kept after all. */
+static void give_back(struct greedy *greedy, uint8_t *decisions)
+{
+    struct lower *lower = greedy->planning->lower;
+    const struct lower_result *result = lower_result_of(lower);
+    int64_t limit = (int64_t)greedy->limit_bytes;
+    uint32_t count = 0;
+
+    profile_tree_fill(&greedy->tree, result->profile, greedy->trace->op_count);
+    for (uint32_t gap = 0; gap < greedy->trace->operand_count; gap++) {
+        uint32_t tensor = lower_gap_tensor(lower, gap);
+        enum tensor_hint hint = (enum tensor_hint)greedy->trace->tensors[tensor].hint;
+
+        if (decisions[gap] != DECIDE_KEEP && hint == HINT_NONE) {
+            double price = swap_price(greedy, tensor);
+
+            if (decisions[gap] == DECIDE_DROP) {
+                price = (double)lower_drop_cost(lower, decisions, gap) + 1.0;
+            }
+            greedy->candidates[count++] =
+                (struct candidate){.score = price, .gap = gap, .decision = decisions[gap]};
+        }
+    }
+    qsort(greedy->candidates, count, sizeof(*greedy->candidates), compare_candidates);
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t gap = greedy->candidates[i].gap;
+        uint32_t end = lower_gap_end(lower, gap);
+        uint32_t ops = greedy->trace->op_count;
+        uint32_t first = greedy->uses->op[gap] + 1;
+        uint32_t last = end >= ops ? ops - 1 : end - 1;
+        int64_t bytes = (int64_t)greedy->uses->rounded[lower_gap_tensor(lower, gap)];
+
+        if (profile_tree_most(&greedy->tree, first, last) + bytes > limit ||
+            (end > ops && profile_tree_most(&greedy->tree, 0, end - ops - 1) + bytes > limit)) {
+            continue;
+        }
+        profile_tree_add(&greedy->tree, first, last, bytes);
+        if (end > ops) {
+            profile_tree_add(&greedy->tree, 0, end - ops - 1, bytes);
+        }
+        decisions[gap] = DECIDE_KEEP;
+    }
+}
+
+/* How much of the excess one round goes for: little at first, while prices still move. */
+static double share_of_round(uint32_t round)
+{
+    return round < 16 ? 0.125 : round < 24 ? 0.25 : round < 32 ? 0.5 : 1.0;
+}
+
+capu_status greedy_run(struct greedy *greedy, const struct greedy_options *options,
+                       const uint32_t *wake, uint8_t *decisions, struct plan *scratch)
+{
+    const struct lower_result *result = lower_result_of(greedy->planning->lower);
+    uint32_t ops = greedy->trace->op_count;
+    capu_status status;
+
+    greedy->options = options;
+    greedy->limit_bytes = (uint64_t)((double)greedy->planning->limit_bytes * options->margin);
+    greedy->decisions = decisions;
+    for (uint32_t round = 0;; round++) {
+        uint32_t count;
+        double total;
+
+        status = look(greedy, wake, decisions, round == 0, scratch);
+        if (status != CAPU_OK || result->excess_most <= 0 || round >= options->rounds_max) {
+            break;
+        }
+        total = sum_excess(greedy, result);
+        idle_fill(&greedy->out, result->start_ns, result->out_busy, ops);
+        idle_fill(&greedy->in, result->start_ns, result->in_busy, ops);
+        count = list_candidates(greedy, decisions);
+        if (take_best(greedy, decisions, count,
+                      total * share_of_round(options->first_round + round)) == 0) {
+            break;
+        }
+    }
+    if (status == CAPU_OK) {
+        give_back(greedy, decisions);
+    }
+    return status == CAPU_NO_HOST_MEMORY ? status : CAPU_OK;
+}
+
+const uint64_t *greedy_estimate(const struct greedy *greedy)
+{
+    return greedy->estimate_ns;
+}
+
+static capu_status allocate(struct greedy *greedy)
+{
+    size_t ops = (size_t)greedy->trace->op_count + 2;
+    size_t tensors = (size_t)greedy->trace->tensor_count + 1;
+
+    greedy->out.left = calloc(ops, sizeof(*greedy->out.left));
+    greedy->out.sums = calloc(ops, sizeof(*greedy->out.sums));
+    greedy->in.left = calloc(ops, sizeof(*greedy->in.left));
+    greedy->in.sums = calloc(ops, sizeof(*greedy->in.sums));
+    greedy->weight = calloc(ops, sizeof(*greedy->weight));
+    greedy->crowded = calloc(ops, sizeof(*greedy->crowded));
+    greedy->estimate_ns = calloc(ops, sizeof(*greedy->estimate_ns));
+    greedy->candidates =
+        calloc((size_t)greedy->trace->operand_count + 1, sizeof(*greedy->candidates));
+    greedy->out_ns = calloc(tensors, sizeof(*greedy->out_ns));
+    greedy->in_ns = calloc(tensors, sizeof(*greedy->in_ns));
+    return greedy->out.left != NULL && greedy->out.sums != NULL && greedy->in.left != NULL &&
+                   greedy->in.sums != NULL && greedy->weight != NULL && greedy->crowded != NULL &&
+                   greedy->estimate_ns != NULL && greedy->candidates != NULL &&
+                   greedy->out_ns != NULL && greedy->in_ns != NULL
+               ? profile_tree_init(&greedy->tree, greedy->trace->op_count + 1)
+               : CAPU_NO_HOST_MEMORY;
+}
+
+capu_status greedy_create(struct planning *planning, struct greedy **out)
+{
+    const struct machine *machine = planning->machine;
+    struct greedy *greedy = calloc(1, sizeof(*greedy));
+
+    if (greedy == NULL) {
+        return CAPU_NO_HOST_MEMORY;
+    }
+    greedy->planning = planning;
+    greedy->uses = planning->request->uses;
+    greedy->trace = greedy->uses->trace;
+    if (allocate(greedy) != CAPU_OK) {
+        greedy_destroy(greedy);
+        return CAPU_NO_HOST_MEMORY;
+    }
+    for (uint32_t t = 0; t < greedy->trace->tensor_count; t++) {
+        uint64_t bytes = greedy->trace->tensors[t].bytes;
+
+        greedy->out_ns[t] =
+            clock_copy_ns(bytes, machine->d2h_bytes_per_s, machine->copy_latency_ns);
+        greedy->in_ns[t] = clock_copy_ns(bytes, machine->h2d_bytes_per_s, machine->copy_latency_ns);
+    }
+    *out = greedy;
+    return CAPU_OK;
+}
+
+void greedy_destroy(struct greedy *greedy)
+{
+    if (greedy == NULL) {
+        return;
+    }
+    free(greedy->out.left);
+    free(greedy->out.sums);
+    free(greedy->in.left);
+    free(greedy->in.sums);
+    free(greedy->weight);
+    free(greedy->crowded);
+    free(greedy->estimate_ns);
+    free(greedy->candidates);
+    free(greedy->out_ns);
+    free(greedy->in_ns);
+    profile_tree_finish(&greedy->tree);
+    free(greedy);
+}

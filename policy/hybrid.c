@@ -1,0 +1,336 @@
+/*
+ * Ours, the default. Each tensor and gap is kept, swapped or dropped by price (greedy.c), lowered,
+ * simulated exactly, and improved:
+ *
+ * 1. Scan: the greedy for several prices of the link, safety factors and margins; each result with
+ *    several leads of its prefetches, with and without saves.
+ * 2. Wake: tensors dead in backward but read by many replays live on (DenseNet's features).
+ * 3. Ruin and rebuild: give part of the best decisions up, let the greedy complete them at other
+ *    prices, keep what is better. Seeded by the trace alone, so equal requests give equal plans.
+ *
+ * A larger budget never gives a slower plan: budgets are rounded down to the rungs of a fixed
+ * ladder, and the answer is the best over all rungs up to the budget. Few rungs are searched in
+ * depth, the others only scanned. Rungs whose lower bound is no better than the best found cannot
+ * matter.
+ */
+#include "policy/planner.h"
+
+#include "policy/bound.h"
+#include "policy/greedy.h"
+#include "policy/search.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Ops from which even a scan is dear: the ladder of quick effort then has few rungs. */
+#define MANY_OPS 8000
+#define ABSORB_MAX 3
+
+struct effort {
+    uint32_t rungs;       /* the ladder: so many parts of the unconstrained peak */
+    uint32_t depth_every; /* each so many rungs one is searched in depth; 0: none */
+    uint32_t thetas;      /* how many of the list are scanned */
+    uint32_t refinements; /* of safety and margin */
+    uint32_t variants;    /* of lead and save */
+    uint32_t steps_max;   /* ruin and rebuild */
+    uint64_t op_steps;    /* the same times ops, at most */
+    uint32_t rounds_max;
+};
+
+static const struct effort efforts[EFFORT_COUNT] = {
+    [EFFORT_QUICK] = {.rungs = 10, .thetas = 1, .variants = 2, .rounds_max = 24},
+    [EFFORT_DEFAULT] = {.rungs = 20,
+                        .depth_every = 2,
+                        .thetas = 3,
+                        .refinements = 3,
+                        .variants = 6,
+                        .steps_max = 60,
+                        .op_steps = 80000,
+                        .rounds_max = 48},
+    [EFFORT_BEST] = {.rungs = 40,
+                     .depth_every = 2,
+                     .thetas = 7,
+                     .refinements = 6,
+                     .variants = 8,
+                     .steps_max = 1000,
+                     .op_steps = 2000000,
+                     .rounds_max = 60},
+};
+
+/* What a rung that is not searched in depth gets. */
+static const struct effort scan_only = {.thetas = 1, .variants = 2, .rounds_max = 24};
+
+struct hybrid {
+    struct planning *planning;
+    const struct effort *effort;
+    struct search search;
+    struct greedy *greedy;
+    uint8_t *decisions;
+    uint32_t *wake;
+    struct greedy_options best_greedy;
+    uint64_t seed;
+};
+
+/* A small generator (xorshift64*), so that searches are the same everywhere. */
+static uint64_t draw(struct hybrid *hybrid, uint64_t below)
+{
+    hybrid->seed ^= hybrid->seed >> 12;
+    hybrid->seed ^= hybrid->seed << 25;
+    hybrid->seed ^= hybrid->seed >> 27;
+    return ((hybrid->seed * 0x2545F4914F6CDD1Du) >> 33) % below;
+}
+
+/* Evictions that the lowering was forced to are planned the next time, with their prefetch. */
+static capu_status absorb(struct hybrid *hybrid, const struct lower_options *options, uint64_t *ns)
+{
+    uint32_t gaps = hybrid->planning->request->uses->trace->operand_count;
+    uint64_t best = *ns;
+    capu_status status = CAPU_OK;
+
+    for (uint32_t i = 0; status == CAPU_OK && i < ABSORB_MAX; i++) {
+        const uint8_t *forced = lower_forced(hybrid->planning->lower);
+        bool has_changed = false;
+
+        for (uint32_t gap = 0; gap < gaps; gap++) {
+            if (forced[gap] && hybrid->decisions[gap] == DECIDE_KEEP) {
+                hybrid->decisions[gap] = DECIDE_SWAP;
+                has_changed = true;
+            }
+        }
+        if (!has_changed) {
+            break;
+        }
+        status = search_try(&hybrid->search, hybrid->decisions, hybrid->wake, options, ns);
+        if (*ns >= best) {
+            break;
+        }
+        best = *ns;
+    }
+    *ns = best;
+    return status;
+}
+
+/* The decisions at hand, with several leads, with and without saves. The best of their times. */
+static capu_status try_variants(struct hybrid *hybrid, const struct greedy_options *greedy,
+                                uint64_t *best)
+{
+    static const double leads[] = {2.0, 1000.0, 8.0, 0.0};
+    size_t count = hybrid->effort->variants;
+    struct lower_options options = planner_full_options(hybrid->planning);
+    capu_status status = CAPU_OK;
+
+    *best = UINT64_MAX;
+    options.estimate_ns = greedy_estimate(hybrid->greedy);
+    options.safety = greedy->safety;
+    for (size_t i = 0; status == CAPU_OK && i < count; i++) {
+        uint64_t ns;
+
+        options.lead = leads[i / 2];
+        options.with_save = i % 2 == 0;
+        status = search_try(&hybrid->search, hybrid->decisions, hybrid->wake, &options, &ns);
+        if (status == CAPU_OK && i == 0) {
+            status = absorb(hybrid, &options, &ns);
+        }
+        *best = ns < *best ? ns : *best;
+    }
+    return status;
+}
+
+/* A greedy run from nothing, and its variants; keeps the options where the result is the best. */
+static capu_status scan_one(struct hybrid *hybrid, const struct greedy_options *options)
+{
+    uint64_t before = hybrid->search.best_ns;
+    uint64_t ns;
+    capu_status status;
+
+    if (search_should_stop(&hybrid->search) && before != UINT64_MAX) {
+        return CAPU_OK;
+    }
+    memset(hybrid->decisions, DECIDE_KEEP, hybrid->planning->request->uses->trace->operand_count);
+    status = greedy_run(hybrid->greedy, options, hybrid->wake, hybrid->decisions,
+                        &hybrid->search.scratch);
+    if (status == CAPU_OK) {
+        status = try_variants(hybrid, options, &ns);
+    }
+    if (hybrid->search.best_ns < before) {
+        hybrid->best_greedy = *options;
+    }
+    return status;
+}
+
+static capu_status scan(struct hybrid *hybrid)
+{
+    static const double thetas[] = {0.1, 0.02, 0.3, 0.05, 0.6, 0.2, 0.005};
+    static const struct {
+        double safety;
+        double margin;
+    } refinements[] = {{1.3, 1.0}, {1.0, 0.96}, {1.0, 0.92}, {1.3, 0.96}, {1.6, 1.0}, {1.15, 0.88}};
+    struct greedy_options options = {.safety = 1.0,
+                                     .margin = 1.0,
+                                     .with_swap = true,
+                                     .with_drop = true,
+                                     .rounds_max = hybrid->effort->rounds_max};
+    capu_status status = CAPU_OK;
+
+    hybrid->best_greedy = options;
+    for (uint32_t i = 0; status == CAPU_OK && i < hybrid->effort->thetas; i++) {
+        options.theta = thetas[i];
+        status = scan_one(hybrid, &options);
+    }
+    for (uint32_t i = 0; status == CAPU_OK && i < hybrid->effort->refinements; i++) {
+        options = hybrid->best_greedy;
+        options.safety = refinements[i].safety;
+        options.margin = refinements[i].margin;
+        status = scan_one(hybrid, &options);
+    }
+    return status;
+}
+
+/* Part of the best decisions, given up: some at random, or all gaps that end in a window of ops. */
+static void ruin(struct hybrid *hybrid)
+{
+    const struct uses *uses = hybrid->planning->request->uses;
+    uint32_t gaps = uses->trace->operand_count;
+    uint32_t ops = uses->trace->op_count;
+    uint64_t kind = draw(hybrid, 3);
+    uint64_t share = 5 + draw(hybrid, 30);
+    uint32_t width = 1 + ops / (uint32_t)(4 + draw(hybrid, 28));
+    uint32_t from = (uint32_t)draw(hybrid, ops);
+
+    memcpy(hybrid->decisions, hybrid->search.decisions, gaps);
+    memcpy(hybrid->wake, hybrid->search.wake, uses->trace->tensor_count * sizeof(*hybrid->wake));
+    for (uint32_t gap = 0; gap < gaps; gap++) {
+        uint32_t end = lower_gap_end(hybrid->planning->lower, gap);
+        uint32_t at = kind == 1 ? end : uses->op[gap];
+        bool goes = kind == 0 ? draw(hybrid, 100) < share : at >= from && at - from < width;
+
+        if (hybrid->decisions[gap] != DECIDE_KEEP && goes) {
+            hybrid->decisions[gap] = DECIDE_KEEP;
+        }
+    }
+}
+
+static capu_status rebuild(struct hybrid *hybrid)
+{
+    static const double thetas[] = {0.005, 0.02, 0.05, 0.1, 0.2, 0.3, 0.6, 1.0};
+    static const double safeties[] = {1.0, 1.0, 1.15, 1.3};
+    static const double margins[] = {1.0, 1.0, 0.99, 0.97, 0.94};
+    static const double leads[] = {0.0, 1.0, 2.0, 4.0, 8.0, 1000.0};
+    struct lower_options options = hybrid->search.options;
+    struct greedy_options greedy = {.theta = thetas[draw(hybrid, 8)],
+                                    .safety = safeties[draw(hybrid, 4)],
+                                    .margin = margins[draw(hybrid, 5)],
+                                    .with_swap = true,
+                                    .with_drop = true,
+                                    .rounds_max = 10,
+                                    .first_round = 20};
+    uint64_t ns;
+    capu_status status = greedy_run(hybrid->greedy, &greedy, hybrid->wake, hybrid->decisions,
+                                    &hybrid->search.scratch);
+
+    if (status != CAPU_OK) {
+        return status;
+    }
+    options.estimate_ns = greedy_estimate(hybrid->greedy);
+    if (draw(hybrid, 4) == 0) {
+        options.lead = leads[draw(hybrid, 6)];
+        options.with_save = draw(hybrid, 2) == 0;
+        options.safety = safeties[draw(hybrid, 4)];
+    }
+    status = search_try(&hybrid->search, hybrid->decisions, hybrid->wake, &options, &ns);
+    /* Worth another look only where it is close. */
+    if (status == CAPU_OK && ns != UINT64_MAX && ns / 256 < hybrid->search.best_ns / 250) {
+        status = absorb(hybrid, &options, &ns);
+    }
+    return status;
+}
+
+static capu_status improve(struct hybrid *hybrid)
+{
+    uint32_t ops = hybrid->planning->request->uses->trace->op_count;
+    uint64_t steps = hybrid->effort->op_steps / (ops + 1);
+    uint64_t ideal = hybrid->planning->request->uses->trace->total_ns;
+    capu_status status = CAPU_OK;
+
+    steps = steps > hybrid->effort->steps_max ? hybrid->effort->steps_max : steps;
+    for (uint64_t i = 0; status == CAPU_OK && i < steps; i++) {
+        if (search_should_stop(&hybrid->search) || hybrid->search.best_ns == UINT64_MAX ||
+            hybrid->search.best_ns <= ideal) {
+            break;
+        }
+        ruin(hybrid);
+        status = rebuild(hybrid);
+    }
+    return status;
+}
+
+static capu_status plan_rung(struct planning *planning, const struct effort *effort,
+                             struct search *best)
+{
+    const struct trace *trace = planning->request->uses->trace;
+    struct hybrid hybrid = {.planning = planning, .effort = effort, .seed = 0x9E3779B97F4A7C15u};
+    capu_status status = search_init(&hybrid.search, planning);
+
+    hybrid.decisions = calloc((size_t)trace->operand_count + 1, 1);
+    hybrid.wake = calloc((size_t)trace->tensor_count + 1, sizeof(*hybrid.wake));
+    if (status == CAPU_OK) {
+        status = hybrid.decisions != NULL && hybrid.wake != NULL
+                     ? greedy_create(planning, &hybrid.greedy)
+                     : CAPU_NO_HOST_MEMORY;
+    }
+    if (status == CAPU_OK) {
+        status = scan(&hybrid);
+    }
+    if (status == CAPU_OK) {
+        status = improve(&hybrid);
+    }
+    if (status == CAPU_OK && hybrid.search.best_ns < UINT64_MAX) {
+        status = search_offer(best, &hybrid.search.best);
+    }
+    greedy_destroy(hybrid.greedy);
+    free(hybrid.decisions);
+    free(hybrid.wake);
+    search_finish(&hybrid.search);
+    return status;
+}
+
+/* The budget of a rung; rung 0 is the floor. */
+static uint64_t rung_budget(const struct uses *uses, uint32_t rung, uint32_t rungs, uint64_t fixed)
+{
+    return rung == 0 ? uses->floor_bytes - uses->fixed_bytes + fixed
+                     : uses->peak_bytes / rungs * rung + uses->peak_bytes % rungs * rung / rungs;
+}
+
+capu_status hybrid_plan(struct planning *planning)
+{
+    const struct uses *uses = planning->request->uses;
+    const struct effort *effort = &efforts[planning->request->effort];
+    uint32_t rungs = planning->request->effort == EFFORT_QUICK && uses->trace->op_count > MANY_OPS
+                         ? 4
+                         : effort->rungs;
+    uint64_t fixed = planning->plan->fixed_bytes;
+    struct search best;
+    capu_status status = search_init(&best, planning);
+
+    for (uint32_t rung = rungs + 1; status == CAPU_OK && rung-- > 0;) {
+        uint64_t budget = rung_budget(uses, rung, rungs, fixed);
+        bool is_deep = effort->depth_every > 0 && rung % effort->depth_every == 0;
+
+        if (budget > planning->request->budget_bytes || budget <= fixed ||
+            budget - fixed < uses->floor_bytes - uses->fixed_bytes) {
+            continue;
+        }
+        if (best.best_ns != UINT64_MAX &&
+            (search_should_stop(&best) ||
+             bound_cut(uses, planning->machine, budget) >= best.best_ns)) {
+            break;
+        }
+        planning->limit_bytes = budget - fixed;
+        status = plan_rung(planning, is_deep ? effort : &scan_only, &best);
+    }
+    if (status == CAPU_OK) {
+        status = search_conclude(&best);
+    }
+    search_finish(&best);
+    return status;
+}

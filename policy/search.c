@@ -1,0 +1,139 @@
+/* Evaluating decisions and keeping the best. */
+#include "policy/search.h"
+
+#include "policy/timeline.h"
+#include "policy/validate.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+capu_status search_init(struct search *search, struct planning *planning)
+{
+    const struct trace *trace = planning->request->uses->trace;
+    const struct plan *header = planning->plan;
+    capu_status status;
+
+    *search = (struct search){.planning = planning, .best_ns = UINT64_MAX};
+    status = plan_init(&search->scratch, header->trace, header->budget_bytes, header->page_bytes);
+    if (status == CAPU_OK) {
+        status = plan_init(&search->best, header->trace, header->budget_bytes, header->page_bytes);
+    }
+    search->scratch.fixed_bytes = header->fixed_bytes;
+    search->scratch.host_bytes = header->host_bytes;
+    search->best.fixed_bytes = header->fixed_bytes;
+    search->best.host_bytes = header->host_bytes;
+    search->decisions = calloc((size_t)trace->operand_count + 1, 1);
+    search->wake = calloc((size_t)trace->tensor_count + 1, sizeof(*search->wake));
+    search->estimate_ns = calloc((size_t)trace->op_count + 1, sizeof(*search->estimate_ns));
+    if (status != CAPU_OK || search->decisions == NULL || search->wake == NULL ||
+        search->estimate_ns == NULL) {
+        return CAPU_NO_HOST_MEMORY;
+    }
+    return CAPU_OK;
+}
+
+void search_finish(struct search *search)
+{
+    plan_finish(&search->scratch);
+    plan_finish(&search->best);
+    free(search->decisions);
+    free(search->wake);
+    free(search->estimate_ns);
+    *search = (struct search){0};
+}
+
+static void swap_plans(struct plan *a, struct plan *b)
+{
+    struct plan kept = *a;
+
+    *a = *b;
+    *b = kept;
+}
+
+/* Times the scratch plan; UINT64_MAX if it is not valid. The lowering's plans are, except that it
+   does not know how long replays prolong the life of host copies. */
+static capu_status time_scratch(struct search *search, uint64_t *ns)
+{
+    const struct planner_request *request = search->planning->request;
+    struct timeline timeline;
+    capu_status status;
+
+    *ns = UINT64_MAX;
+    if (request->host_bytes != UINT64_MAX) {
+        status = validate_plan(request->uses, &search->scratch, NULL);
+        if (status != CAPU_OK) {
+            return status == CAPU_NO_HOST_MEMORY ? status : CAPU_OK;
+        }
+    }
+    status = timeline_init(&timeline, request->uses, &search->scratch, search->planning->machine,
+                           false, NULL);
+    if (status == CAPU_OK) {
+        *ns = timeline.iteration_ns;
+    }
+    timeline_finish(&timeline);
+    return status == CAPU_NO_HOST_MEMORY ? status : CAPU_OK;
+}
+
+capu_status search_try(struct search *search, const uint8_t *decisions, const uint32_t *wake,
+                       const struct lower_options *options, uint64_t *ns)
+{
+    const struct trace *trace = search->planning->request->uses->trace;
+    capu_status status =
+        lower_run(search->planning->lower, decisions, wake, options, &search->scratch);
+
+    search->evaluations++;
+    *ns = UINT64_MAX;
+    if (status == CAPU_OK) {
+        status = time_scratch(search, ns);
+    }
+    if (status != CAPU_OK) {
+        return status == CAPU_NO_HOST_MEMORY ? status : CAPU_OK;
+    }
+    if (*ns < search->best_ns) {
+        search->best_ns = *ns;
+        swap_plans(&search->best, &search->scratch);
+        memmove(search->decisions, decisions, trace->operand_count);
+        if (wake != NULL) {
+            memmove(search->wake, wake, trace->tensor_count * sizeof(*wake));
+        } else {
+            memset(search->wake, 0, trace->tensor_count * sizeof(*wake));
+        }
+        search->options = *options;
+        if (options->estimate_ns != NULL) {
+            memmove(search->estimate_ns, options->estimate_ns,
+                    ((size_t)trace->op_count + 1) * sizeof(*search->estimate_ns));
+            search->options.estimate_ns = search->estimate_ns;
+        }
+    }
+    return CAPU_OK;
+}
+
+capu_status search_offer(struct search *search, struct plan *plan)
+{
+    uint64_t ns;
+    capu_status status;
+
+    swap_plans(&search->scratch, plan);
+    status = time_scratch(search, &ns);
+    if (status == CAPU_OK && ns < search->best_ns) {
+        search->best_ns = ns;
+        swap_plans(&search->best, &search->scratch);
+    }
+    return status;
+}
+
+bool search_should_stop(const struct search *search)
+{
+    const struct planner_request *request = search->planning->request;
+
+    return request->should_stop != NULL && request->should_stop(request->user);
+}
+
+capu_status search_conclude(struct search *search)
+{
+    if (search->best_ns == UINT64_MAX) {
+        return CAPU_OVER_BUDGET;
+    }
+    swap_plans(search->planning->plan, &search->best);
+    return CAPU_OK;
+}

@@ -1,0 +1,41 @@
+/*
+ * What a search over decisions keeps: the best plan so far, and how it was got. Every evaluation is
+ * a hard lowering and an exact simulation.
+ */
+#ifndef CAPU_POLICY_SEARCH_H
+#define CAPU_POLICY_SEARCH_H
+
+#include "capuchin/status.h"
+#include "policy/planner.h"
+
+struct search {
+    struct planning *planning;
+    struct plan scratch;
+    struct plan best;
+    uint64_t best_ns;             /* UINT64_MAX: nothing yet */
+    uint8_t *decisions;           /* of the best, one a gap */
+    uint32_t *wake;               /* of the best, one a tensor */
+    struct lower_options options; /* of the best, its estimate included */
+    uint64_t *estimate_ns;
+    uint32_t evaluations;
+};
+
+/* Errors: NO_HOST_MEMORY. search_finish also after a failure. */
+capu_status search_init(struct search *search, struct planning *planning);
+void search_finish(struct search *search);
+
+/*
+ * Lowers and times; keeps what is better than the best. *ns is UINT64_MAX where the decisions lower
+ * to no plan. `wake` may be NULL. Errors: NO_HOST_MEMORY.
+ */
+capu_status search_try(struct search *search, const uint8_t *decisions, const uint32_t *wake,
+                       const struct lower_options *options, uint64_t *ns);
+/* The same for a plan from elsewhere, which must be valid; its contents may be taken. */
+capu_status search_offer(struct search *search, struct plan *plan);
+
+bool search_should_stop(const struct search *search);
+
+/* The best into the planning's plan. OVER_BUDGET: there is none. */
+capu_status search_conclude(struct search *search);
+
+#endif
