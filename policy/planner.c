@@ -12,6 +12,9 @@ const struct planner planners[] = {
     {"hybrid", "swap or recompute each tensor and gap by price, then search", hybrid_plan},
     {"lru", "demand paging: the least recently used tensor leaves, nothing returns early",
      lru_plan},
+    {"swap", "copies only, chosen by price", swap_plan},
+    {"recompute", "replays only, chosen by price", recompute_plan},
+    {"manual", "the trace's own hints and segments, and nothing else", manual_plan},
     {NULL, NULL, NULL},
 };
 

@@ -68,5 +68,8 @@ struct lower_options planner_full_options(const struct planning *planning);
 /* Each planner's entry. */
 capu_status hybrid_plan(struct planning *planning);
 capu_status lru_plan(struct planning *planning);
+capu_status manual_plan(struct planning *planning);
+capu_status recompute_plan(struct planning *planning);
+capu_status swap_plan(struct planning *planning);
 
 #endif
