@@ -294,10 +294,29 @@ static capu_status plan_rung(struct planning *planning, const struct effort *eff
     return status;
 }
 
-/* The budget of a rung; rung 0 is the floor. */
-static uint64_t rung_budget(const struct uses *uses, uint32_t rung, uint32_t rungs, uint64_t fixed)
+/* What the others would do, so that none of them is better where it counts. */
+static capu_status offer_others(struct planning *planning, struct search *best)
 {
-    return rung == 0 ? uses->floor_bytes - uses->fixed_bytes + fixed
+    uint32_t gaps = planning->request->uses->trace->operand_count;
+    capu_status status = CAPU_OK;
+
+    for (const struct planner *planner = planners; planner->name != NULL; planner++) {
+        if (planner->plan == hybrid_plan || status == CAPU_NO_HOST_MEMORY) {
+            continue;
+        }
+        memset(planning->decisions, DECIDE_KEEP, gaps);
+        status = planner->plan(planning);
+        if (status == CAPU_OK) {
+            status = search_offer(best, planning->plan);
+        }
+    }
+    return status == CAPU_NO_HOST_MEMORY ? status : CAPU_OK;
+}
+
+/* The budget of a rung; rung 0 is the floor. */
+static uint64_t rung_budget(const struct uses *uses, uint32_t rung, uint32_t rungs)
+{
+    return rung == 0 ? uses->floor_bytes
                      : uses->peak_bytes / rungs * rung + uses->peak_bytes % rungs * rung / rungs;
 }
 
@@ -308,16 +327,14 @@ capu_status hybrid_plan(struct planning *planning)
     uint32_t rungs = planning->request->effort == EFFORT_QUICK && uses->trace->op_count > MANY_OPS
                          ? 4
                          : effort->rungs;
-    uint64_t fixed = planning->plan->fixed_bytes;
     struct search best;
     capu_status status = search_init(&best, planning);
 
     for (uint32_t rung = rungs + 1; status == CAPU_OK && rung-- > 0;) {
-        uint64_t budget = rung_budget(uses, rung, rungs, fixed);
+        uint64_t budget = rung_budget(uses, rung, rungs);
         bool is_deep = effort->depth_every > 0 && rung % effort->depth_every == 0;
 
-        if (budget > planning->request->budget_bytes || budget <= fixed ||
-            budget - fixed < uses->floor_bytes - uses->fixed_bytes) {
+        if (budget > planning->request->budget_bytes || !planner_set_budget(planning, budget)) {
             continue;
         }
         if (best.best_ns != UINT64_MAX &&
@@ -325,8 +342,10 @@ capu_status hybrid_plan(struct planning *planning)
              bound_cut(uses, planning->machine, budget) >= best.best_ns)) {
             break;
         }
-        planning->limit_bytes = budget - fixed;
         status = plan_rung(planning, is_deep ? effort : &scan_only, &best);
+        if (status == CAPU_OK && is_deep) {
+            status = offer_others(planning, &best);
+        }
     }
     if (status == CAPU_OK) {
         status = search_conclude(&best);

@@ -112,7 +112,7 @@ static void index_legality(struct lower *lower)
 {
     const struct uses *uses = lower->uses;
     const struct trace *trace = lower->trace;
-    uint32_t *cursor = lower->chain_last; /* free until the first walk */
+    uint32_t *cursor = lower->chain_last; /* free outside a walk */
     uint32_t *changed = lower->due_next;  /* the same: per tensor, the op of its next change */
 
     for (uint32_t t = 0; t < trace->tensor_count; t++) {
@@ -129,6 +129,9 @@ static void index_legality(struct lower *lower)
 
             lower->slot_of[op->first + i] = --cursor[t];
             lower->until[k] = changed[t] < lower->until[k] ? changed[t] : lower->until[k];
+            if (lower->is_frugal && !trace->tensors[t].managed && !trace->tensors[t].persistent) {
+                lower->until[k] = 0;
+            }
         }
         for (uint32_t i = op->read_count; i < trace_operand_count(op); i++) {
             changed[operands[i]] = k;
@@ -163,6 +166,15 @@ capu_status lower_create(const struct uses *uses, const struct machine *machine,
     }
     *out = lower;
     return CAPU_OK;
+}
+
+void lower_set_frugal(struct lower *lower, bool is_frugal)
+{
+    if (lower->is_frugal != is_frugal) {
+        lower->is_frugal = is_frugal;
+        index_legality(lower);
+        memset(lower->droppable, 0, lower->trace->operand_count);
+    }
 }
 
 void lower_destroy(struct lower *lower)

@@ -51,6 +51,10 @@ struct lower_result {
 
 struct lower;
 
+/* A frugal lowering replays no op that touches a transient that is not managed: its life, and with
+   it fixed_bytes, stays as the trace has it. Not frugal at first. */
+void lower_set_frugal(struct lower *lower, bool is_frugal);
+
 /* Errors: NO_HOST_MEMORY. The clock runs on `machine`. `uses` is borrowed and outlives it. */
 capu_status lower_create(const struct uses *uses, const struct machine *machine,
                          struct lower **out);

@@ -35,6 +35,8 @@ struct lower {
     uint32_t block_count;
     bool has_failed; /* a block was not to be had */
 
+    bool is_frugal;
+
     /* What the trace says. */
     uint32_t *gap_end;
     uint32_t *gap_tensor;

@@ -48,6 +48,21 @@ struct lower_options planner_full_options(const struct planning *planning)
                                   .lead = 2.0};
 }
 
+bool planner_set_budget(struct planning *planning, uint64_t budget_bytes)
+{
+    const struct uses *uses = planning->request->uses;
+    uint64_t managed_floor = uses->floor_bytes - uses->fixed_bytes;
+    bool is_frugal = budget_bytes < managed_floor + uses->idle_bytes + uses->unmanaged_bytes;
+
+    planning->plan->fixed_bytes = is_frugal ? uses->fixed_bytes : uses->unmanaged_bytes;
+    if (budget_bytes < managed_floor + planning->plan->fixed_bytes) {
+        return false;
+    }
+    planning->limit_bytes = budget_bytes - planning->plan->fixed_bytes;
+    lower_set_frugal(planning->lower, is_frugal);
+    return true;
+}
+
 static capu_status check_floor(const struct planner_request *request, struct error_text *error)
 {
     const struct uses *uses = request->uses;
@@ -76,6 +91,7 @@ static capu_status make_plan(const struct planner *planner, struct planning *pla
     }
     status = lower_create(request->uses, planning->machine, &planning->lower);
     if (status == CAPU_OK) {
+        planner_set_budget(planning, request->budget_bytes);
         status = planner->plan(planning);
     }
     lower_destroy(planning->lower);
@@ -113,17 +129,10 @@ capu_status planner_run(const struct planner *planner, const struct planner_requ
     if (status != CAPU_OK) {
         return status;
     }
-    /* A replay may prolong the life of what is not managed, so all of it is counted at once. */
-    plan->fixed_bytes = uses->unmanaged_bytes;
+    plan->fixed_bytes = uses->fixed_bytes;
     plan->host_bytes = request->host_bytes;
-    if (uses->peak_bytes > request->budget_bytes ||
-        uses->peak_bytes - uses->fixed_bytes > request->budget_bytes - plan->fixed_bytes) {
-        if (plan->fixed_bytes > request->budget_bytes) {
-            status = CAPU_OVER_BUDGET;
-        } else {
-            planning.limit_bytes = request->budget_bytes - plan->fixed_bytes;
-            status = make_plan(planner, &planning);
-        }
+    if (uses->peak_bytes > request->budget_bytes) {
+        status = make_plan(planner, &planning);
     }
     if (status == CAPU_OK) {
         status = validate_plan(uses, plan, error);

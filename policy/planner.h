@@ -61,6 +61,13 @@ const struct planner *planner_find(const char *name);
 capu_status planner_run(const struct planner *planner, const struct planner_request *request,
                         struct plan *plan, struct error_text *error);
 
+/*
+ * For planners: sets the limit for a budget, and with it fixed_bytes of the plan: where there is
+ * room for all that is not managed at once, replays may prolong its life; else the lowering is
+ * frugal. False: the largest op does not fit.
+ */
+bool planner_set_budget(struct planning *planning, uint64_t budget_bytes);
+
 /* For planners: the options of demand paging, and of everything switched on. */
 struct lower_options planner_paging_options(const struct planning *planning);
 struct lower_options planner_full_options(const struct planning *planning);

@@ -110,6 +110,7 @@ capu_status search_try(struct search *search, const uint8_t *decisions, const ui
 
 capu_status search_offer(struct search *search, struct plan *plan)
 {
+    uint64_t header = plan->fixed_bytes;
     uint64_t ns;
     capu_status status;
 
@@ -119,6 +120,8 @@ capu_status search_offer(struct search *search, struct plan *plan)
         search->best_ns = ns;
         swap_plans(&search->best, &search->scratch);
     }
+    swap_plans(&search->scratch, plan);
+    plan->fixed_bytes = header;
     return status;
 }
 

@@ -120,6 +120,7 @@ static void measure_peak(struct uses *uses)
     for (uint32_t t = 0; t < trace->tensor_count; t++) {
         if (trace->tensors[t].persistent) {
             count_alive(uses, t, &managed, &fixed);
+            uses->idle_bytes += uses->first[t] == uses->first[t + 1] ? uses->rounded[t] : 0;
         }
         if (!trace->tensors[t].managed) {
             uses->unmanaged_bytes += trace->tensors[t].bytes;

@@ -31,6 +31,7 @@ struct uses {
     uint64_t fixed_bytes;     /* of tensors that are not managed: the most alive at one point */
     uint64_t unmanaged_bytes; /* of all of them together */
     uint64_t peak_bytes;      /* with every tensor kept from its first access to its last */
+    uint64_t idle_bytes;      /* managed persistent tensors that no op names */
     uint64_t floor_bytes;     /* what the largest op needs: no plan is smaller */
     uint32_t peak_op;
     uint32_t floor_op;

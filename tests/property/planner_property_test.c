@@ -1,0 +1,200 @@
+/*
+ * What every planner keeps, over generated traces: the plan is valid, within the budget, not faster
+ * than the bound, the same the second time; for hybrid, a larger budget is never slower. One loop a
+ * property; a failure names the seed, and CAPUCHIN_SEED=n runs that one alone.
+ */
+#include "policy/bound.h"
+#include "policy/planner.h"
+#include "policy/timeline.h"
+#include "policy/validate.h"
+
+#include "tests/support/random_trace.h"
+#include "tests/support/suite.h"
+
+#include <string.h>
+
+#define TRACES 1500
+#define HYBRID_TRACES 150
+
+static struct trace trace;
+static struct uses uses;
+
+static uint64_t first_seed(void)
+{
+    const char *given = getenv("CAPUCHIN_SEED");
+
+    return given != NULL ? strtoull(given, NULL, 10) : 1;
+}
+
+static uint64_t seeds(uint64_t many)
+{
+    return getenv("CAPUCHIN_SEED") != NULL ? 1 : many;
+}
+
+static void make(uint64_t seed)
+{
+    uint64_t state = seed + 77;
+    struct error_text error = {""};
+
+    random_trace(&trace, seed, 4 + (uint32_t)random_below(&state, 60));
+    ck_assert_msg(uses_init(&uses, &trace, (uint64_t)1 << random_below(&state, 8), &error) ==
+                      CAPU_OK,
+                  "seed %llu: %s", (unsigned long long)seed, error.text);
+}
+
+static void forget(void)
+{
+    uses_finish(&uses);
+    trace_finish(&trace);
+}
+
+/* The time of a planner's plan; UINT64_MAX if it found none. `text` is the plan, if asked for. */
+static uint64_t run(const struct planner *planner, uint64_t seed, uint64_t budget, uint64_t host,
+                    enum planner_effort effort, struct text *text)
+{
+    struct planner_request request = {
+        .uses = &uses, .budget_bytes = budget, .host_bytes = host, .effort = effort};
+    struct error_text error = {""};
+    struct timeline timeline;
+    struct plan plan;
+    uint64_t ns;
+    capu_status status = planner_run(planner, &request, &plan, &error);
+
+    if (status == CAPU_UNSUPPORTED) {
+        return UINT64_MAX;
+    }
+    ck_assert_msg(status == CAPU_OK, "seed %llu, %s at %llu of %llu: %s", (unsigned long long)seed,
+                  planner->name, (unsigned long long)budget, (unsigned long long)uses.peak_bytes,
+                  error.text);
+    ck_assert_int_eq(validate_plan(&uses, &plan, &error), CAPU_OK);
+    ck_assert_int_eq(timeline_init(&timeline, &uses, &plan, NULL, false, &error), CAPU_OK);
+    ck_assert_msg(timeline.peak_bytes <= budget, "seed %llu, %s", (unsigned long long)seed,
+                  planner->name);
+    ns = timeline.iteration_ns;
+    ck_assert_msg(bound_cut(&uses, &trace.machine, budget) <= ns,
+                  "seed %llu, %s at %llu: faster than the bound", (unsigned long long)seed,
+                  planner->name, (unsigned long long)budget);
+    if (text != NULL) {
+        ck_assert_int_eq(plan_write(&plan, text, &error), CAPU_OK);
+    }
+    timeline_finish(&timeline);
+    plan_finish(&plan);
+    return ns;
+}
+
+static uint64_t some_budget(uint64_t *state)
+{
+    return uses.floor_bytes + random_below(state, uses.peak_bytes - uses.floor_bytes + 1);
+}
+
+START_TEST(baselines_give_valid_plans)
+{
+    for (uint64_t seed = first_seed(); seed < first_seed() + seeds(TRACES); seed++) {
+        uint64_t state = seed;
+
+        make(seed);
+        for (const struct planner *planner = planners + 1; planner->name != NULL; planner++) {
+            uint64_t budget = some_budget(&state);
+            uint64_t ns = run(planner, seed, budget, UINT64_MAX, EFFORT_QUICK, NULL);
+
+            /* The floor leaves out what no op names, the lowering keeps it resident. */
+            ck_assert_msg(ns != UINT64_MAX || budget < uses.floor_bytes + uses.idle_bytes,
+                          "seed %llu: %s found none at %llu", (unsigned long long)seed,
+                          planner->name, (unsigned long long)budget);
+        }
+        forget();
+    }
+}
+END_TEST
+
+START_TEST(hybrid_is_at_most_as_slow_with_more)
+{
+    for (uint64_t seed = first_seed(); seed < first_seed() + seeds(HYBRID_TRACES); seed++) {
+        uint64_t last = UINT64_MAX;
+
+        make(seed);
+        for (unsigned step = 0; step <= 5; step++) {
+            uint64_t budget = uses.floor_bytes + (uses.peak_bytes - uses.floor_bytes) * step / 5;
+            uint64_t ns = run(&planners[0], seed, budget, UINT64_MAX, EFFORT_QUICK, NULL);
+
+            ck_assert_msg(ns <= last, "seed %llu: slower at step %u", (unsigned long long)seed,
+                          step);
+            last = ns;
+        }
+        forget();
+    }
+}
+END_TEST
+
+START_TEST(hybrid_is_at_most_as_slow_as_any_at_its_rungs)
+{
+    for (uint64_t seed = first_seed(); seed < first_seed() + seeds(HYBRID_TRACES / 3); seed++) {
+        uint64_t budget;
+        uint64_t ns;
+
+        make(seed);
+        budget = uses.peak_bytes / 10 * 7 + uses.peak_bytes % 10 * 7 / 10;
+        if (budget >= uses.floor_bytes) {
+            ns = run(&planners[0], seed, budget, UINT64_MAX, EFFORT_DEFAULT, NULL);
+            for (const struct planner *planner = planners + 1; planner->name != NULL; planner++) {
+                uint64_t other = run(planner, seed, budget, UINT64_MAX, EFFORT_DEFAULT, NULL);
+
+                ck_assert_msg(ns <= other, "seed %llu: %s is faster, %llu against %llu",
+                              (unsigned long long)seed, planner->name, (unsigned long long)other,
+                              (unsigned long long)ns);
+            }
+        }
+        forget();
+    }
+}
+END_TEST
+
+START_TEST(the_same_request_gives_the_same_plan)
+{
+    for (uint64_t seed = first_seed(); seed < first_seed() + seeds(HYBRID_TRACES / 3); seed++) {
+        struct text first = {0};
+        struct text second = {0};
+        uint64_t state = seed;
+        uint64_t budget;
+
+        make(seed);
+        budget = some_budget(&state);
+        if (run(&planners[0], seed, budget, UINT64_MAX, EFFORT_DEFAULT, &first) != UINT64_MAX) {
+            run(&planners[0], seed, budget, UINT64_MAX, EFFORT_DEFAULT, &second);
+            ck_assert_str_eq(first.data, second.data);
+        }
+        text_finish(&first);
+        text_finish(&second);
+        forget();
+    }
+}
+END_TEST
+
+START_TEST(the_host_limit_is_kept)
+{
+    for (uint64_t seed = first_seed(); seed < first_seed() + seeds(HYBRID_TRACES); seed++) {
+        uint64_t state = seed;
+
+        make(seed);
+        /* A plan that exceeds it would not validate. */
+        run(&planners[0], seed, some_budget(&state), random_below(&state, uses.peak_bytes + 1),
+            EFFORT_QUICK, NULL);
+        forget();
+    }
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("planner properties");
+    TCase *tests = tcase_create("properties");
+
+    tcase_set_timeout(tests, 200);
+    tcase_add_test(tests, baselines_give_valid_plans);
+    tcase_add_test(tests, hybrid_is_at_most_as_slow_with_more);
+    tcase_add_test(tests, hybrid_is_at_most_as_slow_as_any_at_its_rungs);
+    tcase_add_test(tests, the_same_request_gives_the_same_plan);
+    tcase_add_test(tests, the_host_limit_is_kept);
+    suite_add_tcase(suite, tests);
+    return suite_run(suite);
+}
