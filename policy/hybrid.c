@@ -38,7 +38,7 @@ struct effort {
 };
 
 static const struct effort efforts[EFFORT_COUNT] = {
-    [EFFORT_QUICK] = {.rungs = 10, .thetas = 1, .variants = 2, .rounds_max = 24},
+    [EFFORT_QUICK] = {.rungs = 10, .thetas = 2, .variants = 2, .rounds_max = 24},
     [EFFORT_DEFAULT] = {.rungs = 20,
                         .depth_every = 2,
                         .thetas = 3,
@@ -160,7 +160,7 @@ static capu_status scan_one(struct hybrid *hybrid, const struct greedy_options *
 
 static capu_status scan(struct hybrid *hybrid)
 {
-    static const double thetas[] = {0.1, 0.02, 0.3, 0.05, 0.6, 0.2, 0.005};
+    static const double thetas[] = {0.02, 0.1, 0.3, 0.05, 0.6, 0.2, 0.005};
     static const struct {
         double safety;
         double margin;

@@ -1,0 +1,161 @@
+/* The capuchin command: answers and exit codes, on a trace small enough to know them. */
+#include "tests/unit/policy/fixture.h"
+
+#include <stdio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static char folder[] = "/tmp/capuchin-command-XXXXXX";
+static char output[8192];
+
+static void write_file(const char *name, const char *text)
+{
+    char path[128];
+    FILE *file;
+
+    snprintf(path, sizeof(path), "%s/%s", folder, name);
+    file = fopen(path, "w");
+    ck_assert_ptr_nonnull(file);
+    ck_assert_int_ge(fputs(text, file), 0);
+    ck_assert_int_eq(fclose(file), 0);
+}
+
+/* Runs it in the folder; its exit code, and both its outputs in `output`. */
+static int run(const char *arguments)
+{
+    char command[512];
+    FILE *pipe;
+    size_t length;
+
+    snprintf(command, sizeof(command), "cd %s && %s %s 2>&1", folder, CAPUCHIN_COMMAND, arguments);
+    pipe = popen(command, "r");
+    ck_assert_ptr_nonnull(pipe);
+    length = fread(output, 1, sizeof(output) - 1, pipe);
+    output[length] = '\0';
+    return WEXITSTATUS(pclose(pipe));
+}
+
+static void expect(const char *text)
+{
+    ck_assert_msg(strstr(output, text) != NULL, "\"%s\" is not in \"%s\"", text, output);
+}
+
+static void setup(void)
+{
+    ck_assert_ptr_nonnull(mkdtemp(folder));
+    write_file("t", CHAIN_TRACE);
+}
+
+static void teardown(void)
+{
+    char command[128];
+
+    snprintf(command, sizeof(command), "rm -r %s", folder);
+    ck_assert_int_eq(system(command), 0);
+}
+
+START_TEST(plans_and_simulates)
+{
+    ck_assert_int_eq(run("plan t --budget 70% -o p"), 0);
+    expect("hybrid: ");
+    ck_assert_int_eq(run("check t p"), 0);
+    expect("valid: 4 ops, 5 tensors");
+    /* A save beside f1 makes the eviction free, and x returns behind f2: 10010, see the timeline's
+       tests. */
+    ck_assert_int_eq(run("simulate t p --json"), 0);
+    expect("{\"valid\":true,\"iteration_ns\":10010,\"ideal_ns\":9000,\"overhead\":0.112222222,"
+           "\"peak_bytes\":2150,\"budget_bytes\":2170,\"evicted_bytes\":1000,"
+           "\"prefetched_bytes\":1000,\"replay_ns\":0,\"stall_ns\":1010}");
+    ck_assert_int_eq(run("simulate t p --timeline c.json && cat c.json"), 0);
+    expect("\"traceEvents\":[");
+}
+END_TEST
+
+START_TEST(tells_that_no_plan_exists)
+{
+    ck_assert_int_eq(run("plan t --budget 2049"), 3);
+    expect("no plan exists below 2050 bytes: op 3 (b0) needs them all at once");
+    ck_assert_int_eq(run("bound t --budget 2049"), 3);
+}
+END_TEST
+
+START_TEST(tells_that_none_was_found)
+{
+    /* Nothing may leave to the host, and b0's x cannot be replayed beside z once w is out. */
+    ck_assert_int_eq(run("plan t --budget 2050 --host 1 --planner lru"), 4);
+    expect("lru found no plan");
+}
+END_TEST
+
+START_TEST(refuses_bad_usage_and_files)
+{
+    write_file("bad", TRACE_LINE "{\"type\":\"op\"}\n");
+    write_file("q", PLAN_LINE(3099, ""));
+    ck_assert_int_eq(run("plan t"), 2);
+    ck_assert_int_eq(run("plan t --budget much"), 2);
+    ck_assert_int_eq(run("plan t --budget 1GiB --planner best"), 2);
+    expect("hybrid");
+    ck_assert_int_eq(run("check bad"), 2);
+    expect("bad:2: \"ns\" is missing");
+    ck_assert_int_eq(run("check nowhere"), 2);
+    ck_assert_int_eq(run("simulate t q"), 2);
+    expect("not valid: op 2 (f2): tensor 3 (z) exceeds the budget");
+    ck_assert_int_eq(run("simulate t q --json"), 2);
+    expect("{\"valid\":false,");
+    ck_assert_int_eq(run("nonsense"), 2);
+    ck_assert_int_eq(run(""), 2);
+}
+END_TEST
+
+START_TEST(knows_machines)
+{
+    write_file("m", MACHINE_LINE);
+    ck_assert_int_eq(run("machines"), 0);
+    expect("h200");
+    ck_assert_int_eq(run("bound t --budget 70% --machine p100 --json"), 0);
+    expect("\"budget_bytes\":2170,\"peak_bytes\":3100");
+    ck_assert_int_eq(run("bound t --budget 70% --machine m"), 0);
+    ck_assert_int_eq(run("bound t --budget 70% --machine nobody"), 2);
+}
+END_TEST
+
+START_TEST(sweeps)
+{
+    ck_assert_int_eq(run("sweep t --planners lru,hybrid --from 80% -o s.svg && cat s.svg"), 0);
+    expect("<polyline");
+    ck_assert_int_eq(run("sweep t --planners lru --from 100% -o s.json && cat s.json"), 0);
+    expect("\"lru\": [\n   0.0\n  ]");
+}
+END_TEST
+
+START_TEST(helps_everywhere)
+{
+    static const char *const commands[] = {"plan",  "simulate", "check",
+                                           "bound", "sweep",    "machines"};
+    char arguments[64];
+
+    for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++) {
+        snprintf(arguments, sizeof(arguments), "%s --help", commands[i]);
+        ck_assert_int_eq(run(arguments), 0);
+        expect("Usage: capuchin");
+    }
+    ck_assert_int_eq(run("--help"), 0);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("tools/command");
+    TCase *tests = tcase_create("command");
+
+    tcase_add_checked_fixture(tests, setup, teardown);
+    tcase_add_test(tests, plans_and_simulates);
+    tcase_add_test(tests, tells_that_no_plan_exists);
+    tcase_add_test(tests, tells_that_none_was_found);
+    tcase_add_test(tests, refuses_bad_usage_and_files);
+    tcase_add_test(tests, knows_machines);
+    tcase_add_test(tests, sweeps);
+    tcase_add_test(tests, helps_everywhere);
+    suite_add_tcase(suite, tests);
+    return suite_run(suite);
+}

@@ -1,0 +1,122 @@
+/* What the subcommands share. */
+#include "tools/common.h"
+
+#include "capuchin/context.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+void say(const char *format, ...)
+{
+    va_list arguments;
+
+    fputs("capuchin: ", stderr);
+    va_start(arguments, format);
+    vfprintf(stderr, format, arguments);
+    va_end(arguments);
+    fputc('\n', stderr);
+}
+
+bool subject_load(struct subject *subject, const char *path, const char *machine_name,
+                  uint64_t page_bytes)
+{
+    struct error_text error = {""};
+
+    *subject = (struct subject){0};
+    if (trace_load(&subject->trace, path, &error) != CAPU_OK ||
+        uses_init(&subject->uses, &subject->trace, page_bytes, &error) != CAPU_OK) {
+        say("%s", error.text[0] != '\0' ? error.text : "out of memory");
+        subject_finish(subject);
+        return false;
+    }
+    subject->machine = subject->trace.machine;
+    if (machine_name != NULL && !machine_load(machine_name, &subject->machine)) {
+        subject_finish(subject);
+        return false;
+    }
+    if (machine_name == NULL && !subject->trace.has_machine) {
+        say("%s names no machine: give one with --machine", path);
+        subject_finish(subject);
+        return false;
+    }
+    return true;
+}
+
+void subject_finish(struct subject *subject)
+{
+    uses_finish(&subject->uses);
+    trace_finish(&subject->trace);
+}
+
+bool parse_budget(const char *text, const uint64_t *whole, uint64_t *bytes)
+{
+    size_t length = strlen(text);
+    char *end;
+    double percent;
+
+    if (length == 0 || text[length - 1] != '%') {
+        return capu_parse_size(text, bytes) == CAPU_OK;
+    }
+    percent = strtod(text, &end);
+    if (whole == NULL || end != text + length - 1 || !(percent > 0.0 && percent <= 1000.0)) {
+        return false;
+    }
+    if (percent == (double)(uint64_t)percent) {
+        /* Whole percents exactly: they are rungs of the planner's ladder. */
+        *bytes = *whole / 100 * (uint64_t)percent + *whole % 100 * (uint64_t)percent / 100;
+    } else {
+        *bytes = (uint64_t)((double)*whole * percent / 100.0);
+    }
+    return true;
+}
+
+bool write_output(const char *path, const struct text *text)
+{
+    FILE *file = path != NULL ? fopen(path, "wb") : stdout;
+    bool is_fine;
+
+    if (file == NULL) {
+        say("%s: cannot be written", path);
+        return false;
+    }
+    is_fine = fwrite(text->data, 1, text->length, file) == text->length;
+    is_fine &= path != NULL ? fclose(file) == 0 : fflush(file) == 0;
+    if (!is_fine) {
+        say("%s: cannot be written", path != NULL ? path : "standard output");
+    }
+    return is_fine;
+}
+
+int exit_of_plan(capu_status status, const struct error_text *error)
+{
+    if (status == CAPU_OK) {
+        return EXIT_FINE;
+    }
+    say("%s", error->text[0] != '\0' ? error->text : "out of memory");
+    return status == CAPU_OVER_BUDGET   ? EXIT_NO_PLAN
+           : status == CAPU_UNSUPPORTED ? EXIT_NONE_FOUND
+                                        : EXIT_USAGE;
+}
+
+const char *show_bytes(uint64_t bytes, char *buffer)
+{
+    static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB"};
+    double value = (double)bytes;
+    size_t unit = 0;
+
+    while (value >= 1024.0 && unit < sizeof(units) / sizeof(units[0]) - 1) {
+        value /= 1024.0;
+        unit++;
+    }
+    snprintf(buffer, 32, unit == 0 ? "%.0f %s" : "%.2f %s", value, units[unit]);
+    return buffer;
+}
+
+const char *show_ns(uint64_t ns, char *buffer)
+{
+    snprintf(buffer, 32, "%.3f ms", (double)ns / 1e6);
+    return buffer;
+}

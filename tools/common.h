@@ -1,0 +1,55 @@
+/* What the subcommands share: exit codes, loading, sizes and budgets, machines. */
+#ifndef CAPU_TOOLS_COMMON_H
+#define CAPU_TOOLS_COMMON_H
+
+#include <argp.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "policy/plan.h"
+#include "policy/planner.h"
+#include "policy/timeline.h"
+#include "policy/trace.h"
+#include "policy/uses.h"
+
+enum exit_code { EXIT_FINE = 0, EXIT_USAGE = 2, EXIT_NO_PLAN = 3, EXIT_NONE_FOUND = 4 };
+
+/* A trace, turned round, and the machine it is to run on. */
+struct subject {
+    struct trace trace;
+    struct uses uses;
+    struct machine machine;
+};
+
+/* Loads and indexes; `machine_name` NULL: the trace's own. False: said why on standard error. */
+bool subject_load(struct subject *subject, const char *path, const char *machine_name,
+                  uint64_t page_bytes);
+void subject_finish(struct subject *subject);
+
+/* SIZE or N% (of `whole`; NULL where a percentage makes no sense). */
+bool parse_budget(const char *text, const uint64_t *whole, uint64_t *bytes);
+
+/* Writes to the file, or to standard output for NULL. */
+bool write_output(const char *path, const struct text *text);
+
+/* A name of the built-in list, or a file with a machine line. */
+bool machine_load(const char *name, struct machine *machine);
+
+/* The exit code for what a planner answered; says why on standard error. */
+int exit_of_plan(capu_status status, const struct error_text *error);
+
+void say(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* 12.34 GiB, 567.8 ms: for people. `buffer` has 32 bytes. */
+const char *show_bytes(uint64_t bytes, char *buffer);
+const char *show_ns(uint64_t ns, char *buffer);
+
+/* The subcommands: argv[0] is the subcommand's name. They return exit codes. */
+int plan_main(int argc, char **argv);
+int simulate_main(int argc, char **argv);
+int check_main(int argc, char **argv);
+int bound_main(int argc, char **argv);
+int sweep_main(int argc, char **argv);
+int machines_main(int argc, char **argv);
+
+#endif

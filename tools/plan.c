@@ -1,0 +1,251 @@
+/* capuchin plan: a plan for a trace under a budget. */
+#include "tools/common.h"
+
+#include "capuchin/context.h"
+#include "policy/bound.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+struct settings {
+    const char *trace;
+    const char *budget;
+    const char *planner;
+    const char *machine;
+    const char *output;
+    enum planner_effort effort;
+    double seconds;
+    uint64_t page_bytes;
+    uint64_t host_bytes;
+    bool as_json;
+};
+
+enum option_key { KEY_EFFORT = 256, KEY_SECONDS, KEY_PAGE, KEY_HOST, KEY_JSON };
+
+static const struct argp_option options[] = {
+    {"budget", 'b', "SIZE|N%", 0, "Device bytes the plan may hold; percent of the peak without one",
+     0},
+    {"planner", 'p', "NAME", 0, "hybrid (default) or a baseline", 0},
+    {"effort", KEY_EFFORT, "LEVEL", 0, "quick, default or best", 0},
+    {"seconds", KEY_SECONDS, "N", 0, "Stop searching after that long", 0},
+    {"machine", 'm', "NAME|FILE", 0, "Plan for this machine, not the trace's", 0},
+    {"page", KEY_PAGE, "BYTES", 0, "Round every tensor up to whole pages", 0},
+    {"host", KEY_HOST, "SIZE", 0, "Limit on host copies", 0},
+    {"output", 'o', "FILE", 0, "Write the plan there (default: standard output)", 0},
+    {"json", KEY_JSON, NULL, 0, "Say what the plan costs as JSON", 0},
+    {0},
+};
+
+static double now(void)
+{
+    struct timespec time;
+
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
+}
+
+static void parse_effort(struct settings *settings, const char *text, struct argp_state *state)
+{
+    static const char *const names[EFFORT_COUNT] = {"quick", "default", "best"};
+
+    for (unsigned i = 0; i < EFFORT_COUNT; i++) {
+        if (strcmp(text, names[i]) == 0) {
+            settings->effort = (enum planner_effort)i;
+            return;
+        }
+    }
+    argp_error(state, "--effort %s: not quick, default or best", text);
+}
+
+static error_t parse_option(int key, char *argument, struct argp_state *state)
+{
+    struct settings *settings = state->input;
+    char *end;
+
+    switch (key) {
+    case 'b':
+        settings->budget = argument;
+        return 0;
+    case 'p':
+        settings->planner = argument;
+        return 0;
+    case 'm':
+        settings->machine = argument;
+        return 0;
+    case 'o':
+        settings->output = argument;
+        return 0;
+    case KEY_JSON:
+        settings->as_json = true;
+        return 0;
+    case KEY_EFFORT:
+        parse_effort(settings, argument, state);
+        return 0;
+    case KEY_SECONDS:
+        settings->seconds = strtod(argument, &end);
+        if (end == argument || *end != '\0' || !(settings->seconds > 0.0)) {
+            argp_error(state, "--seconds %s: not a time", argument);
+        }
+        return 0;
+    case KEY_PAGE:
+        if (capu_parse_size(argument, &settings->page_bytes) != CAPU_OK) {
+            argp_error(state, "--page %s: not a size", argument);
+        }
+        return 0;
+    case KEY_HOST:
+        if (capu_parse_size(argument, &settings->host_bytes) != CAPU_OK) {
+            argp_error(state, "--host %s: not a size", argument);
+        }
+        return 0;
+    case ARGP_KEY_ARG:
+        if (settings->trace != NULL) {
+            argp_usage(state);
+        }
+        settings->trace = argument;
+        return 0;
+    case ARGP_KEY_END:
+        if (settings->trace == NULL || settings->budget == NULL) {
+            argp_usage(state);
+        }
+        return 0;
+    default:
+        return ARGP_ERR_UNKNOWN;
+    }
+}
+
+/* The search's clock: also where a terminal sees that something is going on. */
+struct watch {
+    double begin;
+    double seconds; /* 0: no limit */
+    double shown;
+    bool has_terminal;
+};
+
+static bool should_stop(void *user)
+{
+    struct watch *watch = user;
+    double passed = now() - watch->begin;
+
+    if (watch->has_terminal && passed - watch->shown >= 1.0) {
+        fprintf(stderr, "\rplanning: %.0f s", passed);
+        watch->shown = passed;
+    }
+    return watch->seconds > 0.0 && passed > watch->seconds;
+}
+
+static void report(const struct settings *settings, const struct subject *subject,
+                   const struct planner *planner, const struct timeline *timeline, double seconds)
+{
+    uint64_t bound = bound_cut(&subject->uses, &subject->machine, timeline->budget_bytes);
+    double ideal = timeline->ideal_ns > 0 ? (double)timeline->ideal_ns : 1.0;
+    FILE *file = settings->output != NULL ? stdout : stderr;
+    char first[32];
+    char second[32];
+
+    if (settings->as_json) {
+        fprintf(
+            file,
+            "{\"planner\":\"%s\",\"iteration_ns\":%" PRIu64 ",\"ideal_ns\":%" PRIu64
+            ",\"overhead\":%.6f,\"bound_ns\":%" PRIu64 ",\"distance\":%.6f,\"peak_bytes\":%" PRIu64
+            ",\"budget_bytes\":%" PRIu64 ",\"seconds\":%.3f}\n",
+            planner->name, timeline->iteration_ns, timeline->ideal_ns, timeline_overhead(timeline),
+            bound, (double)(timeline->iteration_ns - bound) / ideal, timeline->peak_bytes,
+            timeline->budget_bytes, seconds);
+        return;
+    }
+    fprintf(file, "%s: %s an iteration, %.2f %% over the ideal\n", planner->name,
+            show_ns(timeline->iteration_ns, first), 100.0 * timeline_overhead(timeline));
+    fprintf(file, "distance to the limit: at most %.2f points (no plan is below %.2f %%)\n",
+            100.0 * (double)(timeline->iteration_ns - bound) / ideal,
+            100.0 * ((double)bound / ideal - 1.0));
+    fprintf(file, "holds %s of %s", show_bytes(timeline->peak_bytes, first),
+            show_bytes(timeline->budget_bytes, second));
+    fprintf(file, "; out %s, in %s, replays", show_bytes(timeline->evicted_bytes, first),
+            show_bytes(timeline->prefetched_bytes, second));
+    fprintf(file, " %s, stalls %s\n", show_ns(timeline->replay_ns, first),
+            show_ns(timeline->stall_ns, second));
+}
+
+/* Plans, times, writes. */
+static int plan_and_write(const struct settings *settings, const struct subject *subject,
+                          const struct planner *planner, uint64_t budget)
+{
+    struct watch watch = {
+        .begin = now(), .seconds = settings->seconds, .has_terminal = isatty(STDERR_FILENO) == 1};
+    struct planner_request request = {.uses = &subject->uses,
+                                      .machine = &subject->machine,
+                                      .budget_bytes = budget,
+                                      .host_bytes = settings->host_bytes,
+                                      .effort = settings->effort,
+                                      .should_stop = should_stop,
+                                      .user = &watch};
+    struct error_text error = {""};
+    struct timeline timeline = {0};
+    struct text text = {0};
+    struct plan plan;
+    capu_status status = planner_run(planner, &request, &plan, &error);
+    int code;
+
+    if (watch.shown > 0.0) {
+        fputc('\n', stderr);
+    }
+    if (status == CAPU_OK) {
+        status = timeline_init(&timeline, &subject->uses, &plan, &subject->machine, false, &error);
+    }
+    if (status == CAPU_OK) {
+        status = plan_write(&plan, &text, &error);
+    }
+    code = exit_of_plan(status, &error);
+    if (status == CAPU_OK) {
+        code = write_output(settings->output, &text) ? EXIT_FINE : EXIT_USAGE;
+        report(settings, subject, planner, &timeline, now() - watch.begin);
+    }
+    text_finish(&text);
+    timeline_finish(&timeline);
+    plan_finish(&plan);
+    return code;
+}
+
+int plan_main(int argc, char **argv)
+{
+    static const struct argp argp = {options,
+                                     parse_option,
+                                     "TRACE --budget SIZE|N%",
+                                     "Makes a plan for a trace under a budget.",
+                                     NULL,
+                                     NULL,
+                                     NULL};
+    struct settings settings = {.planner = planners[0].name,
+                                .effort = EFFORT_DEFAULT,
+                                .page_bytes = 1,
+                                .host_bytes = UINT64_MAX};
+    const struct planner *planner;
+    struct subject subject;
+    uint64_t budget;
+    int code;
+
+    argp_parse(&argp, argc, argv, 0, NULL, &settings);
+    planner = planner_find(settings.planner);
+    if (planner == NULL) {
+        say("no planner \"%s\". There are:", settings.planner);
+        for (planner = planners; planner->name != NULL; planner++) {
+            fprintf(stderr, "  %-10s %s\n", planner->name, planner->summary);
+        }
+        return EXIT_USAGE;
+    }
+    if (!subject_load(&subject, settings.trace, settings.machine, settings.page_bytes)) {
+        return EXIT_USAGE;
+    }
+    if (parse_budget(settings.budget, &subject.uses.peak_bytes, &budget)) {
+        code = plan_and_write(&settings, &subject, planner, budget);
+    } else {
+        say("--budget %s: neither a size nor a percentage", settings.budget);
+        code = EXIT_USAGE;
+    }
+    subject_finish(&subject);
+    return code;
+}

@@ -1,0 +1,323 @@
+/* capuchin simulate, check and bound: what needs a trace, a plan perhaps, and no search. */
+#include "tools/common.h"
+
+#include "policy/bound.h"
+#include "policy/validate.h"
+
+#include <jansson.h>
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+struct settings {
+    const char *trace;
+    const char *plan;
+    const char *machine;
+    const char *timeline;
+    const char *budget;
+    bool as_json;
+    bool wants_plan; /* a second argument is allowed */
+};
+
+enum option_key { KEY_TIMELINE = 256, KEY_JSON };
+
+static error_t parse_option(int key, char *argument, struct argp_state *state)
+{
+    struct settings *settings = state->input;
+
+    switch (key) {
+    case 'm':
+        settings->machine = argument;
+        return 0;
+    case 'b':
+        settings->budget = argument;
+        return 0;
+    case KEY_TIMELINE:
+        settings->timeline = argument;
+        return 0;
+    case KEY_JSON:
+        settings->as_json = true;
+        return 0;
+    case ARGP_KEY_ARG:
+        if (settings->trace == NULL) {
+            settings->trace = argument;
+        } else if (settings->plan == NULL && settings->wants_plan) {
+            settings->plan = argument;
+        } else {
+            argp_usage(state);
+        }
+        return 0;
+    case ARGP_KEY_END:
+        if (settings->trace == NULL) {
+            argp_usage(state);
+        }
+        return 0;
+    default:
+        return ARGP_ERR_UNKNOWN;
+    }
+}
+
+/* The plan of the file, or the empty one under which everything fits. */
+static bool load_plan(const struct settings *settings, struct subject *subject, struct plan *plan)
+{
+    struct error_text error = {""};
+    capu_status status;
+
+    if (settings->plan == NULL) {
+        status = plan_init(plan, trace_text(&subject->trace, subject->trace.name),
+                           subject->uses.peak_bytes, 1);
+        plan->fixed_bytes = subject->uses.fixed_bytes;
+    } else {
+        status = plan_load(plan, settings->plan, &error);
+    }
+    if (status == CAPU_OK && plan->page_bytes != subject->uses.page_bytes) {
+        uses_finish(&subject->uses);
+        status = uses_init(&subject->uses, &subject->trace, plan->page_bytes, &error);
+    }
+    if (status != CAPU_OK) {
+        say("%s", error.text[0] != '\0' ? error.text : "out of memory");
+        plan_finish(plan);
+    }
+    return status == CAPU_OK;
+}
+
+static const char *item_name(const struct subject *subject, const struct item *item)
+{
+    return item->kind <= ITEM_REPLAY ? trace_op_name(&subject->trace, item->subject)
+                                     : trace_tensor_name(&subject->trace, item->subject);
+}
+
+/* One event of the Chrome trace format. Times in microseconds. */
+static json_t *event_of(const struct subject *subject, const struct timeline *timeline,
+                        const struct timeline_record *record)
+{
+    static const char *const kinds[] = {"op",   "replay",   "evict",  "save",
+                                        "drop", "prefetch", "release"};
+    static const char *const waits[] = {"", "tensor", "memory", "save", "compute", "host copy"};
+    double from = ((double)record->span.start - (double)timeline->begin_ns) / 1e3;
+
+    return json_pack("{s:s,s:s,s:s,s:i,s:i,s:f,s:f,s:{s:s,s:I,s:I}}", "name",
+                     item_name(subject, &record->item), "cat", kinds[record->item.kind], "ph", "X",
+                     "pid", 1, "tid", (int)record->engine, "ts", from, "dur",
+                     (double)(record->span.end - record->span.start) / 1e3, "args", "waited_for",
+                     waits[record->span.wait], "waited_ns",
+                     (json_int_t)(record->span.start - record->span.idle_from), "held_bytes",
+                     (json_int_t)record->held_bytes);
+}
+
+static bool write_timeline(const struct settings *settings, const struct subject *subject,
+                           const struct timeline *timeline)
+{
+    static const char *const engines[] = {"", "compute", "device to host", "host to device"};
+    json_t *events = json_array();
+    json_t *whole;
+    bool is_fine;
+
+    for (int engine = ENGINE_COMPUTE; engine <= ENGINE_H2D; engine++) {
+        json_array_append_new(events, json_pack("{s:s,s:s,s:i,s:i,s:{s:s}}", "name", "thread_name",
+                                                "ph", "M", "pid", 1, "tid", engine, "args", "name",
+                                                engines[engine]));
+    }
+    for (uint32_t i = 0; i < timeline->record_count; i++) {
+        if (timeline->records[i].engine != ENGINE_NONE) {
+            json_array_append_new(events, event_of(subject, timeline, &timeline->records[i]));
+        }
+    }
+    whole = json_pack("{s:o,s:s}", "traceEvents", events, "displayTimeUnit", "ms");
+    is_fine = whole != NULL && json_dump_file(whole, settings->timeline, JSON_COMPACT) == 0;
+    json_decref(whole);
+    if (!is_fine) {
+        say("%s: cannot be written", settings->timeline);
+    }
+    return is_fine;
+}
+
+static void print_times(const struct settings *settings, const struct timeline *timeline)
+{
+    char first[32];
+    char second[32];
+
+    if (settings->as_json) {
+        printf("{\"valid\":true,\"iteration_ns\":%" PRIu64 ",\"ideal_ns\":%" PRIu64
+               ",\"overhead\":%.9f,\"peak_bytes\":%" PRIu64 ",\"budget_bytes\":%" PRIu64
+               ",\"evicted_bytes\":%" PRIu64 ",\"prefetched_bytes\":%" PRIu64
+               ",\"replay_ns\":%" PRIu64 ",\"stall_ns\":%" PRIu64 "}\n",
+               timeline->iteration_ns, timeline->ideal_ns, timeline_overhead(timeline),
+               timeline->peak_bytes, timeline->budget_bytes, timeline->evicted_bytes,
+               timeline->prefetched_bytes, timeline->replay_ns, timeline->stall_ns);
+        return;
+    }
+    printf("iteration  %s, %.2f %% over the ideal", show_ns(timeline->iteration_ns, first),
+           100.0 * timeline_overhead(timeline));
+    printf(" of %s\n", show_ns(timeline->ideal_ns, first));
+    printf("memory     %s of %s\n", show_bytes(timeline->peak_bytes, first),
+           show_bytes(timeline->budget_bytes, second));
+    printf("copies     %s out, %s in\n", show_bytes(timeline->evicted_bytes, first),
+           show_bytes(timeline->prefetched_bytes, second));
+    printf("replays    %s\n", show_ns(timeline->replay_ns, first));
+    printf("stalls     %s\n", show_ns(timeline->stall_ns, first));
+}
+
+static int simulate(const struct settings *settings, struct subject *subject,
+                    const struct plan *plan)
+{
+    struct error_text error = {""};
+    struct timeline timeline;
+    int code = EXIT_FINE;
+
+    if (validate_plan(&subject->uses, plan, &error) != CAPU_OK) {
+        if (settings->as_json) {
+            json_t *answer = json_pack("{s:b,s:s}", "valid", 0, "error", error.text);
+
+            json_dumpf(answer, stdout, JSON_COMPACT);
+            putchar('\n');
+            json_decref(answer);
+        }
+        say("not valid: %s", error.text);
+        return EXIT_USAGE;
+    }
+    if (timeline_init(&timeline, &subject->uses, plan, &subject->machine,
+                      settings->timeline != NULL, &error) != CAPU_OK) {
+        say("%s", error.text[0] != '\0' ? error.text : "out of memory");
+        return EXIT_USAGE;
+    }
+    print_times(settings, &timeline);
+    if (settings->timeline != NULL && !write_timeline(settings, subject, &timeline)) {
+        code = EXIT_USAGE;
+    }
+    timeline_finish(&timeline);
+    return code;
+}
+
+int simulate_main(int argc, char **argv)
+{
+    static const struct argp_option options[] = {
+        {"machine", 'm', "NAME|FILE", 0, "Run on this machine, not the trace's", 0},
+        {"timeline", KEY_TIMELINE, "FILE", 0, "Write the iteration as Chrome-trace JSON", 0},
+        {"json", KEY_JSON, NULL, 0, "For programs", 0},
+        {0}};
+    static const struct argp argp = {
+        options,
+        parse_option,
+        "TRACE [PLAN]",
+        "Times an iteration in steady state, under a plan or with everything kept.",
+        NULL,
+        NULL,
+        NULL};
+    struct settings settings = {.wants_plan = true};
+    struct subject subject;
+    struct plan plan;
+    int code = EXIT_USAGE;
+
+    argp_parse(&argp, argc, argv, 0, NULL, &settings);
+    if (!subject_load(&subject, settings.trace, settings.machine, 1)) {
+        return EXIT_USAGE;
+    }
+    if (load_plan(&settings, &subject, &plan)) {
+        code = simulate(&settings, &subject, &plan);
+        plan_finish(&plan);
+    }
+    subject_finish(&subject);
+    return code;
+}
+
+int check_main(int argc, char **argv)
+{
+    static const struct argp argp = {
+        NULL,
+        parse_option,
+        "TRACE [PLAN]",
+        "Says whether a trace is well-formed, and a plan valid for it.",
+        NULL,
+        NULL,
+        NULL};
+    struct settings settings = {.wants_plan = true};
+    struct error_text error = {""};
+    struct subject subject = {0};
+    struct plan plan = {0};
+    capu_status status;
+
+    argp_parse(&argp, argc, argv, 0, NULL, &settings);
+    status = trace_load(&subject.trace, settings.trace, &error);
+    if (status == CAPU_OK) {
+        status = uses_init(&subject.uses, &subject.trace, 1, &error);
+    }
+    if (status == CAPU_OK) {
+        if (!load_plan(&settings, &subject, &plan)) {
+            subject_finish(&subject);
+            return EXIT_USAGE;
+        }
+        status = validate_plan(&subject.uses, &plan, &error);
+    }
+    if (status == CAPU_OK) {
+        printf("valid: %" PRIu32 " ops, %" PRIu32 " tensors, %" PRIu32 " actions\n",
+               subject.trace.op_count, subject.trace.tensor_count, plan.action_count);
+    } else {
+        say("%s", error.text[0] != '\0' ? error.text : "out of memory");
+    }
+    plan_finish(&plan);
+    subject_finish(&subject);
+    return status == CAPU_OK ? EXIT_FINE : EXIT_USAGE;
+}
+
+static int print_bound(const struct settings *settings, const struct subject *subject)
+{
+    const struct uses *uses = &subject->uses;
+    char first[32];
+    uint64_t budget;
+    uint64_t bound;
+
+    if (settings->budget == NULL || !parse_budget(settings->budget, &uses->peak_bytes, &budget)) {
+        say("--budget SIZE or N%% is needed");
+        return EXIT_USAGE;
+    }
+    if (budget < uses->floor_bytes) {
+        say("no plan exists below %" PRIu64 " bytes: op %" PRIu32 " (%s) needs them all at once",
+            uses->floor_bytes, uses->floor_op, trace_op_name(&subject->trace, uses->floor_op));
+        return EXIT_NO_PLAN;
+    }
+    bound = bound_cut(uses, &subject->machine, budget);
+    if (settings->as_json) {
+        printf("{\"bound_ns\":%" PRIu64 ",\"ideal_ns\":%" PRIu64 ",\"budget_bytes\":%" PRIu64
+               ",\"peak_bytes\":%" PRIu64 ",\"floor_bytes\":%" PRIu64 "}\n",
+               bound, subject->trace.total_ns, budget, uses->peak_bytes, uses->floor_bytes);
+        return EXIT_FINE;
+    }
+    printf("no plan is faster than %s", show_ns(bound, first));
+    printf(" (%.2f %% over the ideal)\n",
+           subject->trace.total_ns == 0
+               ? 0.0
+               : 100.0 * ((double)bound / (double)subject->trace.total_ns - 1.0));
+    printf("peak without a plan %s", show_bytes(uses->peak_bytes, first));
+    printf(", floor %s\n", show_bytes(uses->floor_bytes, first));
+    return EXIT_FINE;
+}
+
+int bound_main(int argc, char **argv)
+{
+    static const struct argp_option options[] = {
+        {"budget", 'b', "SIZE|N%", 0, "Device bytes a plan may hold", 0},
+        {"machine", 'm', "NAME|FILE", 0, "On this machine, not the trace's", 0},
+        {"json", KEY_JSON, NULL, 0, "For programs", 0},
+        {0}};
+    static const struct argp argp = {
+        options,
+        parse_option,
+        "TRACE --budget SIZE|N%",
+        "A lower bound on the iteration time of any plan within a budget.",
+        NULL,
+        NULL,
+        NULL};
+    struct settings settings = {0};
+    struct subject subject;
+    int code;
+
+    argp_parse(&argp, argc, argv, 0, NULL, &settings);
+    if (!subject_load(&subject, settings.trace, settings.machine, 1)) {
+        return EXIT_USAGE;
+    }
+    code = print_bound(&settings, &subject);
+    subject_finish(&subject);
+    return code;
+}

@@ -1,0 +1,337 @@
+/* capuchin sweep: overhead against budget, one curve a planner, the bound beneath. */
+#include "tools/common.h"
+
+#include "policy/bound.h"
+
+#include <jansson.h>
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define STEPS_MAX 101
+#define CURVES_MAX 24
+
+struct settings {
+    const char *trace;
+    const char *machine;
+    const char *planners; /* comma-separated; NULL: all */
+    const char *output;
+    unsigned from;
+    unsigned to;
+    unsigned step;
+    enum planner_effort effort;
+};
+
+/* Percent over the ideal, by budget; below 0: no plan. */
+struct curve {
+    const char *name;
+    double overhead[STEPS_MAX];
+};
+
+struct picture {
+    struct curve curves[CURVES_MAX];
+    unsigned curve_count;
+    unsigned percent[STEPS_MAX];
+    unsigned count;
+};
+
+enum option_key { KEY_PLANNERS = 256, KEY_FROM, KEY_TO, KEY_STEP, KEY_QUICK };
+
+static unsigned parse_percent(const char *text, struct argp_state *state)
+{
+    char *end;
+    unsigned long value = strtoul(text, &end, 10);
+
+    if (end == text || (*end != '\0' && strcmp(end, "%") != 0) || value < 1 || value > 100) {
+        argp_error(state, "%s: not a percentage from 1 to 100", text);
+    }
+    return (unsigned)value;
+}
+
+static error_t parse_option(int key, char *argument, struct argp_state *state)
+{
+    struct settings *settings = state->input;
+
+    switch (key) {
+    case 'm':
+        settings->machine = argument;
+        return 0;
+    case 'o':
+        settings->output = argument;
+        return 0;
+    case KEY_PLANNERS:
+        settings->planners = argument;
+        return 0;
+    case KEY_FROM:
+        settings->from = parse_percent(argument, state);
+        return 0;
+    case KEY_TO:
+        settings->to = parse_percent(argument, state);
+        return 0;
+    case KEY_STEP:
+        settings->step = parse_percent(argument, state);
+        return 0;
+    case KEY_QUICK:
+        settings->effort = EFFORT_QUICK;
+        return 0;
+    case ARGP_KEY_ARG:
+        if (settings->trace != NULL) {
+            argp_usage(state);
+        }
+        settings->trace = argument;
+        return 0;
+    case ARGP_KEY_END:
+        if (settings->trace == NULL || settings->from > settings->to) {
+            argp_usage(state);
+        }
+        return 0;
+    default:
+        return ARGP_ERR_UNKNOWN;
+    }
+}
+
+/* Fills the list of planners; false: one is unknown. */
+static bool list_curves(const char *list, struct picture *picture)
+{
+    for (const char *at = list; at != NULL && picture->curve_count < CURVES_MAX - 1;) {
+        const char *comma = strchr(at, ',');
+        char name[32];
+        int length = comma != NULL ? (int)(comma - at) : (int)strlen(at);
+
+        snprintf(name, sizeof(name), "%.*s", length, at);
+        if (planner_find(name) == NULL) {
+            say("no planner \"%s\"", name);
+            return false;
+        }
+        picture->curves[picture->curve_count++].name = planner_find(name)->name;
+        at = comma != NULL ? comma + 1 : NULL;
+    }
+    for (const struct planner *planner = planners; list == NULL && planner->name != NULL;
+         planner++) {
+        picture->curves[picture->curve_count++].name = planner->name;
+    }
+    return true;
+}
+
+static double overhead_of(const struct subject *subject, const char *name, uint64_t budget,
+                          enum planner_effort effort)
+{
+    struct planner_request request = {.uses = &subject->uses,
+                                      .machine = &subject->machine,
+                                      .budget_bytes = budget,
+                                      .host_bytes = UINT64_MAX,
+                                      .effort = effort};
+    struct timeline timeline = {0};
+    struct plan plan;
+    double overhead = -1.0;
+
+    if (planner_run(planner_find(name), &request, &plan, NULL) == CAPU_OK) {
+        if (timeline_init(&timeline, &subject->uses, &plan, &subject->machine, false, NULL) ==
+            CAPU_OK) {
+            overhead = 100.0 * timeline_overhead(&timeline);
+        }
+        timeline_finish(&timeline);
+        plan_finish(&plan);
+    }
+    return overhead;
+}
+
+static void measure(const struct settings *settings, const struct subject *subject,
+                    struct picture *picture)
+{
+    const struct uses *uses = &subject->uses;
+    bool has_terminal = isatty(STDERR_FILENO) == 1;
+    struct curve *bound = &picture->curves[picture->curve_count];
+
+    bound->name = "bound";
+    for (unsigned percent = settings->from; percent <= settings->to; percent += settings->step) {
+        uint64_t budget = uses->peak_bytes / 100 * percent + uses->peak_bytes % 100 * percent / 100;
+        unsigned at = picture->count++;
+
+        if (has_terminal) {
+            fprintf(stderr, "\rbudget %u %%", percent);
+        }
+        picture->percent[at] = percent;
+        for (unsigned i = 0; i < picture->curve_count; i++) {
+            picture->curves[i].overhead[at] =
+                overhead_of(subject, picture->curves[i].name, budget, settings->effort);
+        }
+        bound->overhead[at] = budget < uses->floor_bytes || subject->trace.total_ns == 0
+                                  ? -1.0
+                                  : 100.0 * ((double)bound_cut(uses, &subject->machine, budget) /
+                                                 (double)subject->trace.total_ns -
+                                             1.0);
+    }
+    picture->curve_count++;
+    if (has_terminal) {
+        fputc('\n', stderr);
+    }
+}
+
+static capu_status put_table(const struct picture *picture, struct text *text)
+{
+    capu_status status = text_format(text, "%-10s", "budget");
+
+    for (unsigned at = 0; status == CAPU_OK && at < picture->count; at++) {
+        status = text_format(text, " %6u%%", picture->percent[at]);
+    }
+    for (unsigned i = 0; status == CAPU_OK && i < picture->curve_count; i++) {
+        status = text_format(text, "\n%-10s", picture->curves[i].name);
+        for (unsigned at = 0; status == CAPU_OK && at < picture->count; at++) {
+            double overhead = picture->curves[i].overhead[at];
+
+            status = overhead < 0.0 ? text_format(text, " %7s", "-")
+                                    : text_format(text, " %7.1f", overhead);
+        }
+    }
+    return status == CAPU_OK ? text_append(text, "\n", 1) : status;
+}
+
+static capu_status put_json(const struct picture *picture, struct text *text)
+{
+    json_t *lists = json_object();
+    json_t *percents = json_array();
+    json_t *whole;
+    char *dump;
+    capu_status status = CAPU_NO_HOST_MEMORY;
+
+    for (unsigned at = 0; at < picture->count; at++) {
+        json_array_append_new(percents, json_integer(picture->percent[at]));
+    }
+    for (unsigned i = 0; i < picture->curve_count; i++) {
+        json_t *list = json_array();
+
+        for (unsigned at = 0; at < picture->count; at++) {
+            double overhead = picture->curves[i].overhead[at];
+
+            json_array_append_new(list, overhead < 0.0 ? json_null() : json_real(overhead));
+        }
+        json_object_set_new(lists, picture->curves[i].name, list);
+    }
+    whole = json_pack("{s:o,s:o}", "budget_percent", percents, "overhead_percent", lists);
+    dump = json_dumps(whole, JSON_INDENT(1));
+    if (dump != NULL) {
+        status = text_format(text, "%s\n", dump);
+    }
+    free(dump);
+    json_decref(whole);
+    return status;
+}
+
+#define WIDTH 640.0
+#define HEIGHT 400.0
+#define MARGIN 50.0
+#define OVERHEAD_SHOWN 100.0
+
+static double x_of(const struct picture *picture, unsigned at)
+{
+    double low = picture->percent[0];
+    double high = picture->percent[picture->count - 1];
+
+    return MARGIN + (high > low ? (picture->percent[at] - low) / (high - low) : 0.5) * WIDTH;
+}
+
+static double y_of(double overhead)
+{
+    double shown = overhead < OVERHEAD_SHOWN ? overhead : OVERHEAD_SHOWN;
+
+    return MARGIN + HEIGHT * (1.0 - shown / OVERHEAD_SHOWN);
+}
+
+static capu_status put_svg(const struct picture *picture, struct text *text)
+{
+    static const char *const colours[] = {"#0b6", "#d33", "#36c", "#c80", "#808",
+                                          "#088", "#a52", "#555", "#e6a", "#7a0"};
+    capu_status status =
+        text_format(text,
+                    "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %g %g\" "
+                    "font-family=\"sans-serif\" "
+                    "font-size=\"12\">\n<rect width=\"100%%\" height=\"100%%\" fill=\"white\"/>\n"
+                    "<text x=\"%g\" y=\"20\">overhead in %% (up to %g) against budget in %% of the "
+                    "peak</text>\n",
+                    WIDTH + 4 * MARGIN, HEIGHT + 2 * MARGIN, MARGIN, OVERHEAD_SHOWN);
+
+    for (unsigned tick = 0; status == CAPU_OK && tick <= 5; tick++) {
+        double overhead = OVERHEAD_SHOWN * tick / 5.0;
+
+        status = text_format(text,
+                             "<line x1=\"%g\" x2=\"%g\" y1=\"%g\" y2=\"%g\" stroke=\"#ddd\"/>"
+                             "<text x=\"10\" y=\"%g\">%g</text>\n",
+                             MARGIN, MARGIN + WIDTH, y_of(overhead), y_of(overhead),
+                             y_of(overhead) + 4, overhead);
+    }
+    for (unsigned at = 0; status == CAPU_OK && at < picture->count; at++) {
+        status = text_format(text, "<text x=\"%g\" y=\"%g\">%u</text>\n", x_of(picture, at) - 8,
+                             HEIGHT + MARGIN + 20, picture->percent[at]);
+    }
+    for (unsigned i = 0; status == CAPU_OK && i < picture->curve_count; i++) {
+        const char *colour = colours[i % (sizeof(colours) / sizeof(colours[0]))];
+        bool is_bound = i + 1 == picture->curve_count;
+
+        status = text_format(
+            text,
+            "<text x=\"%g\" y=\"%g\" fill=\"%s\">%s</text>\n<polyline fill=\"none\" stroke=\"%s\" "
+            "stroke-width=\"2\"%s points=\"",
+            WIDTH + MARGIN + 15, MARGIN + 16.0 * (i + 1), is_bound ? "#000" : colour,
+            picture->curves[i].name, is_bound ? "#000" : colour,
+            is_bound ? " stroke-dasharray=\"4 3\"" : "");
+        for (unsigned at = 0; status == CAPU_OK && at < picture->count; at++) {
+            if (picture->curves[i].overhead[at] >= 0.0) {
+                status = text_format(text, "%g,%g ", x_of(picture, at),
+                                     y_of(picture->curves[i].overhead[at]));
+            }
+        }
+        if (status == CAPU_OK) {
+            status = text_format(text, "\"/>\n");
+        }
+    }
+    return status == CAPU_OK ? text_format(text, "</svg>\n") : status;
+}
+
+static bool ends_with(const char *text, const char *end)
+{
+    size_t length = strlen(text);
+
+    return length >= strlen(end) && strcmp(text + length - strlen(end), end) == 0;
+}
+
+int sweep_main(int argc, char **argv)
+{
+    static const struct argp_option options[] = {
+        {"planners", KEY_PLANNERS, "NAME,...", 0, "Which planners (default: all)", 0},
+        {"from", KEY_FROM, "N%", 0, "Smallest budget (default: 20%)", 0},
+        {"to", KEY_TO, "N%", 0, "Largest budget (default: 100%)", 0},
+        {"step", KEY_STEP, "N%", 0, "Between them (default: 10%)", 0},
+        {"quick", KEY_QUICK, NULL, 0, "Quick effort", 0},
+        {"machine", 'm', "NAME|FILE", 0, "On this machine, not the trace's", 0},
+        {"output", 'o', "FILE.svg|.json", 0, "A picture, or numbers (default: a table)", 0},
+        {0}};
+    static const struct argp argp = {
+        options, parse_option,
+        "TRACE", "Overhead against budget: one curve a planner, the bound beneath.",
+        NULL,    NULL,
+        NULL};
+    static struct picture picture;
+    struct settings settings = {.from = 20, .to = 100, .step = 10, .effort = EFFORT_DEFAULT};
+    struct subject subject;
+    struct text text = {0};
+    capu_status status;
+    bool is_fine;
+
+    argp_parse(&argp, argc, argv, 0, NULL, &settings);
+    if (!list_curves(settings.planners, &picture) ||
+        !subject_load(&subject, settings.trace, settings.machine, 1)) {
+        return EXIT_USAGE;
+    }
+    measure(&settings, &subject, &picture);
+    status = settings.output == NULL              ? put_table(&picture, &text)
+             : ends_with(settings.output, ".svg") ? put_svg(&picture, &text)
+                                                  : put_json(&picture, &text);
+    is_fine = status == CAPU_OK && write_output(settings.output, &text);
+    text_finish(&text);
+    subject_finish(&subject);
+    return is_fine ? EXIT_FINE : EXIT_USAGE;
+}
