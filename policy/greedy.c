@@ -15,6 +15,7 @@ struct candidate {
     double score;
     uint32_t gap;
     uint8_t decision;
+    bool is_stalled; /* a swap that the link has no idle time for */
 };
 
 struct greedy {
@@ -133,6 +134,19 @@ static int64_t in_time(const struct greedy *greedy, uint32_t tensor)
     return (int64_t)(greedy->options->safety * (double)greedy->in_ns[tensor]);
 }
 
+/* The first op during which a swap's copy out may run. */
+static uint32_t out_from(const struct greedy *greedy, uint32_t gap)
+{
+    uint32_t tensor = lower_gap_tensor(greedy->planning->lower, gap);
+    uint32_t slot = gap;
+
+    while (greedy->options->with_save && greedy->uses->role[slot] == USE_READ &&
+           slot > greedy->uses->first[tensor]) {
+        slot--;
+    }
+    return greedy->uses->op[slot] + 1;
+}
+
 /* Where a swap of the gap would relieve. False: the link has no time for it. */
 static bool swap_away(const struct greedy *greedy, uint32_t gap, struct away *away)
 {
@@ -141,7 +155,8 @@ static bool swap_away(const struct greedy *greedy, uint32_t gap, struct away *aw
     uint32_t ops = greedy->trace->op_count;
     uint32_t after = greedy->uses->op[gap] + 1;
     uint32_t back = end >= ops ? end - ops : end;
-    int64_t out_needed = idle_before(&greedy->out, after) + out_time(greedy, tensor);
+    int64_t out_needed =
+        idle_before(&greedy->out, out_from(greedy, gap)) + out_time(greedy, tensor);
     int64_t in_left = idle_before(&greedy->in, back) - in_time(greedy, tensor);
     int64_t gone;
     int64_t returns;
@@ -150,6 +165,7 @@ static bool swap_away(const struct greedy *greedy, uint32_t gap, struct away *aw
         return false;
     }
     gone = out_time(greedy, tensor) == 0 ? after : idle_find(&greedy->out, out_needed) + 1;
+    gone = gone > after ? gone : after;
     returns = idle_find(&greedy->in, in_left + 1);
     *away = (struct away){.first = gone, .last = returns - 1, .wrapped_last = -1};
     if (end >= ops) {
@@ -197,11 +213,21 @@ static double swap_price(const struct greedy *greedy, uint32_t tensor)
            greedy->options->theta * (double)(out_time(greedy, tensor) + in_time(greedy, tensor));
 }
 
-static struct away drop_away(const struct greedy *greedy, uint32_t gap)
+/* The whole gap, from the op after the access to the op before the next. */
+static struct away whole_away(const struct greedy *greedy, uint32_t gap)
 {
+    int64_t ops = greedy->trace->op_count;
+    int64_t end = lower_gap_end(greedy->planning->lower, gap);
+
     return (struct away){.first = (int64_t)greedy->uses->op[gap] + 1,
-                         .last = (int64_t)lower_gap_end(greedy->planning->lower, gap) - 1,
-                         .wrapped_last = -1};
+                         .last = end >= ops ? ops - 1 : end - 1,
+                         .wrapped_last = end >= ops ? end - ops - 1 : -1};
+}
+
+/* Compute waits for a copy that nothing hides: the price of a swap without idle time. */
+static double stalled_price(const struct greedy *greedy, uint32_t tensor)
+{
+    return 1.0 + (double)in_time(greedy, tensor) + 0.5 * (double)out_time(greedy, tensor);
 }
 
 /* The better way to give up a gap; score 0: none. */
@@ -218,10 +244,21 @@ static struct candidate judge(struct greedy *greedy, uint32_t gap)
         best.score = bytes * weight_of(greedy, &away) / swap_price(greedy, tensor);
         best.decision = DECIDE_SWAP;
     }
+    if (greedy->options->with_swap && hint != HINT_RECOMPUTE) {
+        double score;
+
+        away = whole_away(greedy, gap);
+        score = bytes * weight_of(greedy, &away) / stalled_price(greedy, tensor);
+        if (score > best.score) {
+            best.score = score;
+            best.decision = DECIDE_SWAP;
+            best.is_stalled = true;
+        }
+    }
     if (greedy->options->with_drop && hint != HINT_SWAP && lower_can_drop(lower, gap)) {
         double weight;
 
-        away = drop_away(greedy, gap);
+        away = whole_away(greedy, gap);
         weight = weight_of(greedy, &away);
         if (weight > 0.0) {
             uint64_t cost = lower_drop_cost(lower, greedy->decisions, gap);
@@ -230,6 +267,7 @@ static struct candidate judge(struct greedy *greedy, uint32_t gap)
             if (score > best.score) {
                 best.score = score;
                 best.decision = DECIDE_DROP;
+                best.is_stalled = false;
             }
         }
     }
@@ -270,7 +308,7 @@ static uint32_t take_best(struct greedy *greedy, uint8_t *decisions, uint32_t co
         double bytes = (double)greedy->uses->rounded[tensor];
         struct away away;
 
-        if (greedy->candidates[i].decision == DECIDE_SWAP) {
+        if (greedy->candidates[i].decision == DECIDE_SWAP && !greedy->candidates[i].is_stalled) {
             uint32_t end = lower_gap_end(lower, gap);
             double score;
 
@@ -281,12 +319,12 @@ static uint32_t take_best(struct greedy *greedy, uint8_t *decisions, uint32_t co
             if (score < 0.5 * greedy->candidates[i].score) {
                 continue;
             }
-            consume_forward(&greedy->out, greedy->uses->op[gap] + 1, out_time(greedy, tensor));
+            consume_forward(&greedy->out, out_from(greedy, gap), out_time(greedy, tensor));
             consume_backward(&greedy->in,
                              end >= greedy->trace->op_count ? end - greedy->trace->op_count : end,
                              in_time(greedy, tensor));
         } else {
-            away = drop_away(greedy, gap);
+            away = whole_away(greedy, gap);
         }
         relieved += bytes * crowded_of(greedy, &away);
         decisions[gap] = greedy->candidates[i].decision;
@@ -320,7 +358,7 @@ static capu_status look(struct greedy *greedy, const uint32_t *wake, const uint8
 
     options.limit_bytes = greedy->limit_bytes;
     options.is_soft = true;
-    options.with_save = false;
+    options.with_save = greedy->options->with_save;
     options.safety = greedy->options->safety;
     options.estimate_ns = is_first ? NULL : greedy->estimate_ns;
     status = lower_run(greedy->planning->lower, decisions, wake, &options, scratch);

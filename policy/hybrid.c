@@ -38,19 +38,19 @@ struct effort {
 };
 
 static const struct effort efforts[EFFORT_COUNT] = {
-    [EFFORT_QUICK] = {.rungs = 10, .thetas = 2, .variants = 2, .rounds_max = 24},
+    [EFFORT_QUICK] = {.rungs = 10, .thetas = 2, .variants = 2, .rounds_max = 40},
     [EFFORT_DEFAULT] = {.rungs = 20,
                         .depth_every = 2,
                         .thetas = 3,
-                        .refinements = 3,
+                        .refinements = 4,
                         .variants = 6,
                         .steps_max = 60,
-                        .op_steps = 80000,
+                        .op_steps = 40000,
                         .rounds_max = 48},
     [EFFORT_BEST] = {.rungs = 40,
                      .depth_every = 2,
                      .thetas = 7,
-                     .refinements = 6,
+                     .refinements = 7,
                      .variants = 8,
                      .steps_max = 1000,
                      .op_steps = 2000000,
@@ -58,7 +58,7 @@ static const struct effort efforts[EFFORT_COUNT] = {
 };
 
 /* What a rung that is not searched in depth gets. */
-static const struct effort scan_only = {.thetas = 1, .variants = 2, .rounds_max = 24};
+static const struct effort scan_only = {.thetas = 1, .variants = 2, .rounds_max = 40};
 
 struct hybrid {
     struct planning *planning;
@@ -114,7 +114,11 @@ static capu_status absorb(struct hybrid *hybrid, const struct lower_options *opt
 static capu_status try_variants(struct hybrid *hybrid, const struct greedy_options *greedy,
                                 uint64_t *best)
 {
-    static const double leads[] = {2.0, 1000.0, 8.0, 0.0};
+    static const struct {
+        double lead;
+        bool with_save;
+    } variants[] = {{1000.0, true},  {2.0, true},  {8.0, false}, {0.0, true},
+                    {1000.0, false}, {2.0, false}, {8.0, true},  {0.0, false}};
     size_t count = hybrid->effort->variants;
     struct lower_options options = planner_full_options(hybrid->planning);
     capu_status status = CAPU_OK;
@@ -125,8 +129,8 @@ static capu_status try_variants(struct hybrid *hybrid, const struct greedy_optio
     for (size_t i = 0; status == CAPU_OK && i < count; i++) {
         uint64_t ns;
 
-        options.lead = leads[i / 2];
-        options.with_save = i % 2 == 0;
+        options.lead = variants[i].lead;
+        options.with_save = variants[i].with_save;
         status = search_try(&hybrid->search, hybrid->decisions, hybrid->wake, &options, &ns);
         if (status == CAPU_OK && i == 0) {
             status = absorb(hybrid, &options, &ns);
@@ -160,11 +164,13 @@ static capu_status scan_one(struct hybrid *hybrid, const struct greedy_options *
 
 static capu_status scan(struct hybrid *hybrid)
 {
-    static const double thetas[] = {0.02, 0.1, 0.3, 0.05, 0.6, 0.2, 0.005};
+    static const double thetas[] = {0.02, 0.3, 0.1, 0.05, 0.6, 0.2, 0.005};
     static const struct {
         double safety;
         double margin;
-    } refinements[] = {{1.3, 1.0}, {1.0, 0.96}, {1.0, 0.92}, {1.3, 0.96}, {1.6, 1.0}, {1.15, 0.88}};
+        bool with_save;
+    } refinements[] = {{1.0, 1.0, true},  {1.3, 1.0, false},  {1.0, 0.96, false}, {1.3, 1.0, true},
+                       {1.0, 0.92, true}, {1.3, 0.96, false}, {1.6, 1.0, true}};
     struct greedy_options options = {.safety = 1.0,
                                      .margin = 1.0,
                                      .with_swap = true,
@@ -181,6 +187,7 @@ static capu_status scan(struct hybrid *hybrid)
         options = hybrid->best_greedy;
         options.safety = refinements[i].safety;
         options.margin = refinements[i].margin;
+        options.with_save = refinements[i].with_save;
         status = scan_one(hybrid, &options);
     }
     return status;
@@ -222,6 +229,7 @@ static capu_status rebuild(struct hybrid *hybrid)
                                     .margin = margins[draw(hybrid, 5)],
                                     .with_swap = true,
                                     .with_drop = true,
+                                    .with_save = draw(hybrid, 2) == 0,
                                     .rounds_max = 10,
                                     .first_round = 20};
     uint64_t ns;

@@ -10,6 +10,8 @@
 
 const struct planner planners[] = {
     {"hybrid", "swap or recompute each tensor and gap by price, then search", hybrid_plan},
+    {"capuchin", "the paper's: by free time, swap or recompute one tensor after the other",
+     capuchin_plan},
     {"lru", "demand paging: the least recently used tensor leaves, nothing returns early",
      lru_plan},
     {"swap", "copies only, chosen by price", swap_plan},

@@ -73,6 +73,7 @@ struct lower_options planner_paging_options(const struct planning *planning);
 struct lower_options planner_full_options(const struct planning *planning);
 
 /* Each planner's entry. */
+capu_status capuchin_plan(struct planning *planning);
 capu_status hybrid_plan(struct planning *planning);
 capu_status lru_plan(struct planning *planning);
 capu_status manual_plan(struct planning *planning);
