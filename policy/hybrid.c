@@ -24,6 +24,8 @@
 
 /* Ops from which even a scan is dear: the ladder of quick effort then has few rungs. */
 #define MANY_OPS 8000
+/* Ops from which default effort has to be sparing. */
+#define SOME_OPS 1600
 #define ABSORB_MAX 3
 
 struct effort {
@@ -34,19 +36,20 @@ struct effort {
     uint32_t variants;    /* of lead and save */
     uint32_t steps_max;   /* ruin and rebuild */
     uint64_t op_steps;    /* the same times ops, at most */
+    uint32_t first_round; /* of the greedy: skips rounds that go for little */
     uint32_t rounds_max;
 };
 
 static const struct effort efforts[EFFORT_COUNT] = {
-    [EFFORT_QUICK] = {.rungs = 10, .thetas = 2, .variants = 2, .rounds_max = 40},
+    [EFFORT_QUICK] = {.rungs = 10, .thetas = 2, .variants = 2, .first_round = 8, .rounds_max = 40},
     [EFFORT_DEFAULT] = {.rungs = 20,
                         .depth_every = 2,
-                        .thetas = 3,
+                        .thetas = 4,
                         .refinements = 4,
                         .variants = 6,
                         .steps_max = 60,
-                        .op_steps = 40000,
-                        .rounds_max = 48},
+                        .op_steps = 60000,
+                        .rounds_max = 60},
     [EFFORT_BEST] = {.rungs = 40,
                      .depth_every = 2,
                      .thetas = 7,
@@ -57,8 +60,20 @@ static const struct effort efforts[EFFORT_COUNT] = {
                      .rounds_max = 60},
 };
 
+/* Default effort for more than SOME_OPS, within the same few seconds. */
+static const struct effort default_large = {.rungs = 20,
+                                            .depth_every = 2,
+                                            .thetas = 2,
+                                            .refinements = 2,
+                                            .variants = 4,
+                                            .steps_max = 60,
+                                            .op_steps = 40000,
+                                            .first_round = 4,
+                                            .rounds_max = 60};
+
 /* What a rung that is not searched in depth gets. */
-static const struct effort scan_only = {.thetas = 1, .variants = 2, .rounds_max = 40};
+static const struct effort scan_only = {
+    .thetas = 1, .variants = 2, .first_round = 8, .rounds_max = 40};
 
 struct hybrid {
     struct planning *planning;
@@ -162,6 +177,71 @@ static capu_status scan_one(struct hybrid *hybrid, const struct greedy_options *
     return status;
 }
 
+/*
+ * Tensors that are dead in backward but read by several replayable ops whose outputs are larger and
+ * wanted there live on until the last of those outputs is: then each replay is one op, not a chain.
+ * False: there are none.
+ */
+static bool choose_wake(struct hybrid *hybrid)
+{
+    const struct uses *uses = hybrid->planning->request->uses;
+    const struct trace *trace = uses->trace;
+    struct lower *lower = hybrid->planning->lower;
+    bool has_any = false;
+
+    for (uint32_t t = 0; t < trace->tensor_count; t++) {
+        uint32_t last = uses->first[t + 1];
+        uint64_t bytes = 0;
+        uint32_t readers = 0;
+        uint32_t until = 0;
+
+        hybrid->wake[t] = 0;
+        if (trace->tensors[t].persistent || uses->rounded[t] == 0) {
+            continue;
+        }
+        for (uint32_t slot = uses->first[t]; slot < last; slot++) {
+            const struct trace_op *op = &trace->ops[uses->op[slot]];
+            uint64_t own = 0;
+
+            for (uint32_t i = 0; uses->role[slot] == USE_READ && i < op->write_count; i++) {
+                uint32_t w = trace_writes(trace, op)[i];
+                uint32_t end_slot = uses->first[w + 1] - 1;
+
+                if (op->replayable && uses->op[end_slot] > uses->op[last - 1] &&
+                    uses->op[end_slot] > uses->op[slot] + 1 && end_slot > uses->first[w] &&
+                    lower_can_drop(lower, end_slot - 1)) {
+                    own += uses->rounded[w];
+                    until = uses->op[end_slot] > until ? uses->op[end_slot] : until;
+                }
+            }
+            readers += own > 0;
+            bytes += own;
+        }
+        if (readers >= 2 && bytes > 2 * uses->rounded[t] && until > uses->op[last - 1]) {
+            hybrid->wake[t] = until;
+            has_any = true;
+        }
+    }
+    return has_any;
+}
+
+static capu_status scan_wake(struct hybrid *hybrid)
+{
+    uint64_t before = hybrid->search.best_ns;
+    struct greedy_options options = hybrid->best_greedy;
+    capu_status status = CAPU_OK;
+
+    if (hybrid->effort->refinements == 0 || !choose_wake(hybrid)) {
+        return CAPU_OK;
+    }
+    status = scan_one(hybrid, &options);
+    if (hybrid->search.best_ns == before) {
+        memset(hybrid->wake, 0,
+               hybrid->planning->request->uses->trace->tensor_count * sizeof(*hybrid->wake));
+    }
+    return status;
+}
+
 static capu_status scan(struct hybrid *hybrid)
 {
     static const double thetas[] = {0.02, 0.3, 0.1, 0.05, 0.6, 0.2, 0.005};
@@ -175,6 +255,7 @@ static capu_status scan(struct hybrid *hybrid)
                                      .margin = 1.0,
                                      .with_swap = true,
                                      .with_drop = true,
+                                     .first_round = hybrid->effort->first_round,
                                      .rounds_max = hybrid->effort->rounds_max};
     capu_status status = CAPU_OK;
 
@@ -182,6 +263,9 @@ static capu_status scan(struct hybrid *hybrid)
     for (uint32_t i = 0; status == CAPU_OK && i < hybrid->effort->thetas; i++) {
         options.theta = thetas[i];
         status = scan_one(hybrid, &options);
+    }
+    if (status == CAPU_OK) {
+        status = scan_wake(hybrid);
     }
     for (uint32_t i = 0; status == CAPU_OK && i < hybrid->effort->refinements; i++) {
         options = hybrid->best_greedy;
@@ -328,10 +412,15 @@ static uint64_t rung_budget(const struct uses *uses, uint32_t rung, uint32_t run
                      : uses->peak_bytes / rungs * rung + uses->peak_bytes % rungs * rung / rungs;
 }
 
+static const struct effort *effort_for(enum planner_effort effort, uint32_t ops)
+{
+    return effort == EFFORT_DEFAULT && ops > SOME_OPS ? &default_large : &efforts[effort];
+}
+
 capu_status hybrid_plan(struct planning *planning)
 {
     const struct uses *uses = planning->request->uses;
-    const struct effort *effort = &efforts[planning->request->effort];
+    const struct effort *effort = effort_for(planning->request->effort, uses->trace->op_count);
     uint32_t rungs = planning->request->effort == EFFORT_QUICK && uses->trace->op_count > MANY_OPS
                          ? 4
                          : effort->rungs;

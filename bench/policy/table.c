@@ -3,7 +3,8 @@
  *
  *     bench_policy_table [-p planner,...] [-b 80,70,...] [-e quick|default|best] TRACE...
  *
- * A cell is percent over the ideal iteration; "-": no plan. Seconds are planning time.
+ * A cell is percent over the ideal iteration; "-": no plan. In brackets the closed-form bound in
+ * percent, and the seconds of CPU time that planning took.
  */
 #include "policy/bound.h"
 #include "policy/planner.h"
@@ -26,7 +27,7 @@ static double now(void)
 {
     struct timespec time;
 
-    clock_gettime(CLOCK_MONOTONIC, &time);
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
     return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
 }
 
