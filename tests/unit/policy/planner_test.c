@@ -1,0 +1,198 @@
+/* Planners on traces small enough to know what must come out; bounds worked out by hand. */
+#include "tests/unit/policy/fixture.h"
+
+#include "policy/bound.h"
+#include "policy/planner.h"
+#include "policy/timeline.h"
+
+static struct trace trace;
+static struct uses uses;
+static struct plan plan;
+
+static void teardown(void)
+{
+    plan_finish(&plan);
+    uses_finish(&uses);
+    trace_finish(&trace);
+}
+
+static void load(const char *text)
+{
+    read_trace(&trace, text);
+    ck_assert_int_eq(uses_init(&uses, &trace, 1, NULL), CAPU_OK);
+}
+
+static capu_status run(const char *name, uint64_t budget, uint64_t host, struct error_text *error)
+{
+    struct planner_request request = {
+        .uses = &uses, .budget_bytes = budget, .host_bytes = host, .effort = EFFORT_DEFAULT};
+
+    ck_assert_ptr_nonnull(planner_find(name));
+    return planner_run(planner_find(name), &request, &plan, error);
+}
+
+static uint64_t iteration_ns(void)
+{
+    struct timeline timeline;
+    uint64_t ns;
+
+    ck_assert_int_eq(timeline_init(&timeline, &uses, &plan, NULL, false, NULL), CAPU_OK);
+    ns = timeline.iteration_ns;
+    timeline_finish(&timeline);
+    return ns;
+}
+
+START_TEST(everything_fits_is_an_empty_plan)
+{
+    load(CHAIN_TRACE);
+    for (const struct planner *planner = planners; planner->name != NULL; planner++) {
+        ck_assert_int_eq(run(planner->name, 3100, UINT64_MAX, NULL), CAPU_OK);
+        ck_assert_uint_eq(plan.action_count, 0);
+        plan_finish(&plan);
+    }
+}
+END_TEST
+
+START_TEST(below_the_floor_names_the_op)
+{
+    struct error_text error;
+
+    load(CHAIN_TRACE);
+    for (const struct planner *planner = planners; planner->name != NULL; planner++) {
+        ck_assert_int_eq(run(planner->name, 2049, UINT64_MAX, &error), CAPU_OVER_BUDGET);
+        ck_assert_str_eq(error.text,
+                         "no plan exists below 2050 bytes: op 3 (b0) needs them all at once");
+    }
+}
+END_TEST
+
+START_TEST(at_the_floor_there_is_a_plan)
+{
+    load(CHAIN_TRACE);
+    for (const struct planner *planner = planners; planner->name != NULL; planner++) {
+        ck_assert_int_eq(run(planner->name, 2050, UINT64_MAX, NULL), CAPU_OK);
+        plan_finish(&plan);
+    }
+}
+END_TEST
+
+START_TEST(demand_paging_evicts_the_least_recent)
+{
+    /* z needs room beside y: w was used last by f0, so it leaves first; nobody needs it again, so
+       it spends the rest of each iteration on the host. Then x leaves, and is fetched for b0. */
+    load(CHAIN_TRACE);
+    ck_assert_int_eq(run("lru", 2100, UINT64_MAX, NULL), CAPU_OK);
+    ck_assert_uint_eq(plan.action_count, 4);
+    ck_assert_uint_eq(plan.actions[0].kind, ACTION_PREFETCH);
+    ck_assert_uint_eq(plan.actions[0].tensor, 0);
+    ck_assert_uint_eq(plan.actions[1].kind, ACTION_EVICT);
+    ck_assert_uint_eq(plan.actions[1].tensor, 0);
+    ck_assert_uint_eq(plan.actions[1].point, 0);
+    ck_assert_uint_eq(plan.actions[2].kind, ACTION_EVICT);
+    ck_assert_uint_eq(plan.actions[2].tensor, 1);
+    ck_assert_uint_eq(plan.actions[2].point, 1);
+    ck_assert_uint_eq(plan.actions[3].kind, ACTION_PREFETCH);
+    ck_assert_uint_eq(plan.actions[3].tensor, 1);
+    ck_assert_uint_eq(plan.actions[3].point, 3);
+}
+END_TEST
+
+START_TEST(a_host_limit_leaves_replays)
+{
+    /* Not a byte may go to the host: x can only be dropped and made again. */
+    load(CHAIN_TRACE);
+    ck_assert_int_eq(run("hybrid", 2170, 0, NULL), CAPU_OK);
+    ck_assert_uint_eq(iteration_ns(), 11000);
+    plan_finish(&plan);
+    ck_assert_int_eq(run("swap", 2170, 0, NULL), CAPU_UNSUPPORTED);
+}
+END_TEST
+
+#define SEGMENT_OP(name, ns, reads, writes)                                                        \
+    "{\"type\":\"op\",\"name\":\"" name "\",\"ns\":" #ns ",\"reads\":" reads ",\"writes\":" writes \
+    ",\"replayable\":true,\"segment\":\"s\"}\n"
+/* a and b are made inside the segment, b leaves it; backward needs both. */
+#define SEGMENT_TRACE                                                                  \
+    TRACE_LINE MACHINE_LINE TENSOR_LINE(0, "w", 10, "parameter")                       \
+        TENSOR_LINE(1, "a", 100, "activation") TENSOR_LINE(2, "b", 100, "activation")  \
+            TENSOR_LINE(3, "c", 100, "activation") TENSOR_LINE(4, "d", 10, "gradient") \
+                SEGMENT_OP("f1", 50, "[0]", "[1]") SEGMENT_OP("f2", 50, "[1]", "[2]")  \
+                    OP_LINE("f3", 50, "[2]", "[3]", "[]", "false")                     \
+                        OP_LINE("l", 50, "[3]", "[4]", "[]", "false")                  \
+                            OP_LINE("g", 50, "[1,2]", "[]", "[4]", "false")
+
+START_TEST(manual_recomputes_what_a_segment_makes)
+{
+    load(SEGMENT_TRACE);
+    /* Everything: w, a, b, c, d. Without a beside c and d: 100 less. */
+    ck_assert_uint_eq(uses.peak_bytes, 320);
+    ck_assert_int_eq(run("manual", 319, UINT64_MAX, NULL), CAPU_OK);
+    ck_assert_uint_eq(plan.action_count, 2);
+    ck_assert_uint_eq(plan.actions[0].kind, ACTION_DROP);
+    ck_assert_uint_eq(plan.actions[0].tensor, 1);
+    ck_assert_uint_eq(plan.actions[0].point, 1);
+    ck_assert_uint_eq(plan.actions[1].kind, ACTION_RECOMPUTE);
+    ck_assert_uint_eq(plan.actions[1].point, 4);
+    ck_assert_uint_eq(plan.replays[0].op, 0);
+}
+END_TEST
+
+START_TEST(a_better_way_than_the_baselines)
+{
+    load(CHAIN_TRACE);
+    ck_assert_int_eq(run("hybrid", 2170, UINT64_MAX, NULL), CAPU_OK);
+    ck_assert_uint_le(iteration_ns(), 10120);
+}
+END_TEST
+
+/*
+ * At f2 (4000 to 7000) y and z are operands, w and x are not: 3100 - 2150 = 950 bytes have to be
+ * away. Before f2 the link can take 4000 bytes, after it 2000 can return, so nothing needs to
+ * stall.
+ */
+START_TEST(the_bound_is_the_ideal_where_copies_can_hide)
+{
+    load(CHAIN_TRACE);
+    ck_assert_uint_eq(bound_cut(&uses, &trace.machine, 2150), 9000);
+    ck_assert_uint_eq(bound_cut(&uses, &trace.machine, 5000), 9000);
+}
+END_TEST
+
+/* b0 takes 100 instead: 100 bytes return in its time, w's 100 may be away over the border, and 950
+   - 200 = 750 are left; x costs 2 ns a byte to replay, a stall 1 ns a byte: at least 750 / 3 = 250.
+ */
+START_TEST(the_bound_counts_what_cannot_return_in_time)
+{
+    uint64_t bound;
+
+    load(TRACE_LINE MACHINE_LINE TENSOR_LINE(0, "w", 100, "parameter")
+             TENSOR_LINE(1, "x", 1000, "activation") TENSOR_LINE(2, "y", 1000, "activation")
+                 TENSOR_LINE(3, "z", 1000, "activation") TENSOR_LINE(4, "g", 50, "gradient")
+                     OP_LINE("f0", 2000, "[0]", "[1]", "[]", "true")
+                         OP_LINE("f1", 2000, "[1]", "[2]", "[]", "true")
+                             OP_LINE("f2", 3000, "[2]", "[3]", "[]", "true")
+                                 OP_LINE("b0", 100, "[1,3]", "[4]", "[]", "false"));
+    bound = bound_cut(&uses, &trace.machine, 2150);
+    ck_assert_uint_ge(bound, 7100 + 495);
+    ck_assert_uint_le(bound, 7100 + 500);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("policy/planner");
+    TCase *tests = tcase_create("planner");
+
+    tcase_add_checked_fixture(tests, NULL, teardown);
+    tcase_add_test(tests, everything_fits_is_an_empty_plan);
+    tcase_add_test(tests, below_the_floor_names_the_op);
+    tcase_add_test(tests, at_the_floor_there_is_a_plan);
+    tcase_add_test(tests, demand_paging_evicts_the_least_recent);
+    tcase_add_test(tests, a_host_limit_leaves_replays);
+    tcase_add_test(tests, manual_recomputes_what_a_segment_makes);
+    tcase_add_test(tests, a_better_way_than_the_baselines);
+    tcase_add_test(tests, the_bound_is_the_ideal_where_copies_can_hide);
+    tcase_add_test(tests, the_bound_counts_what_cannot_return_in_time);
+    suite_add_tcase(suite, tests);
+    return suite_run(suite);
+}
