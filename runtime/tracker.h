@@ -149,7 +149,7 @@ void tracker_persistent(capu_context *context, const struct tensor *tensor, int 
     } while (0)
 
 /* trace_record.c: the record as a trace, JSON lines in *text (malloc, the caller's). On failure
-   *why tells. */
+ *why tells. */
 capu_status trace_record(capu_context *context, const struct record *record, char **text,
                          size_t *bytes, char *why, size_t why_bytes);
 

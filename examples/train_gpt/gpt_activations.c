@@ -137,7 +137,8 @@ capu_status gpt_resize(struct gpt *gpt, uint32_t batch, uint32_t length)
     TRY(capu_free(gpt->context, gpt->activations));
     TRY(capu_free(gpt->context, gpt->tokens));
     TRY(capu_free(gpt->context, gpt->targets));
-    /* Freed memory can go when the work on it has ended: wait, or two blobs are held for a while. */
+    /* Freed memory can go when the work on it has ended: wait, or two blobs are held for a while.
+     */
     TRY(capu_synchronize(gpt->context));
     gpt->batch = batch;
     gpt->length = length;
