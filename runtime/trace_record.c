@@ -52,8 +52,9 @@ static enum tensor_hint hint_of(uint32_t hint)
 static capu_status add_tensor(struct trace *trace, const struct record_tensor *tensor,
                               struct error_text *error)
 {
+    char address[32];
     struct tensor_description description = {
-        .name = tensor->name,
+        .name = tensor->name != NULL ? tensor->name : address,
         .bytes = tensor->bytes,
         .kind = kind_of(tensor->kind),
         .hint = hint_of(tensor->hint),
@@ -61,6 +62,7 @@ static capu_status add_tensor(struct trace *trace, const struct record_tensor *t
         .unmanaged = tensor->page_count == 0,
     };
 
+    snprintf(address, sizeof(address), "%p", tensor->address);
     if (!description.persistent &&
         (description.kind == TENSOR_PARAMETER || description.kind == TENSOR_OPTIMIZER)) {
         description.kind = TENSOR_ACTIVATION;

@@ -91,10 +91,11 @@ void tracker_cancel(capu_context *context)
     context->tracker.open = NULL;
 }
 
-static struct record_tensor describe(capu_context *context, struct tensor *tensor)
+static struct record_tensor describe(const struct tensor *tensor)
 {
     return (struct record_tensor){
-        .name = context_tensor_name(context, tensor),
+        .name = tensor->name,
+        .address = tensor->address,
         .bytes = tensor_is_managed(tensor) ? tensor->span_bytes : tensor->bytes,
         .page_count = tensor->page_count,
         .kind = tensor->kind,
@@ -115,7 +116,7 @@ static void list_untouched(capu_context *context, struct record *record)
             agent_fail(context->agent, "no memory to list a trace's tensors");
             return;
         }
-        record->untouched[record->untouched_count++] = describe(context, at);
+        record->untouched[record->untouched_count++] = describe(at);
     }
 }
 
@@ -187,7 +188,7 @@ static struct record_tensor *tensor_entry(capu_context *context, struct record *
     tensor->record_stamp = record->stamp;
     tensor->record_index = record->tensor_count++;
     entry = &record->tensors[tensor->record_index];
-    *entry = describe(context, tensor);
+    *entry = describe(tensor);
     entry->is_carried = role == CAPU_READ || role == CAPU_UPDATE;
     entry->is_persistent = entry->is_persistent || entry->is_carried;
     entry->first_op = record->op_count - 1;

@@ -38,7 +38,8 @@ struct record_access {
 };
 
 struct record_tensor {
-    const char *name;
+    const char *name; /* NULL: it goes by its address */
+    const void *address;
     uint64_t bytes;    /* of its span; of the whole tensor if it has none */
     size_t page_count; /* 0: always resident */
     uint32_t kind;

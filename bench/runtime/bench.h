@@ -1,0 +1,32 @@
+/* What every bench needs: a clock, numbers from repeated runs, and giving up with a reason. */
+#ifndef CAPU_BENCH_SUPPORT_BENCH_H
+#define CAPU_BENCH_SUPPORT_BENCH_H
+
+#include "capuchin/capuchin.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct bench_numbers {
+    double median;
+    double minimum;
+};
+
+/* Seconds on a clock that only goes forward. */
+double bench_now(void);
+
+/* Median and minimum; sorts the values. Pre: count > 0. */
+struct bench_numbers bench_summary(double *values, size_t count);
+
+/* Whether the program was called with --json; any other argument prints the usage and ends it. */
+bool bench_wants_json(int count, char **arguments, const char *usage);
+
+/* Ends the program with the context's error unless the call worked. */
+void bench_check(capu_context *context, capu_status status, const char *call);
+
+#define BENCH_OK(context_, call_) bench_check((context_), (call_), #call_)
+
+/* Ends the program if a result is wrong: no time is printed for it. */
+void bench_expect(bool holds, const char *what);
+
+#endif

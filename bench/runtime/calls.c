@@ -1,0 +1,182 @@
+/*
+ * What a call costs with 10^2 to 10^5 live tensors: capu_malloc and capu_free of small and of whole
+ * page tensors, and capu_run with empty ops, by access. On sim, so that no device stands in the
+ * way, in passive mode with everything resident. The books are checked by querying tensors
+ * afterwards.
+ */
+#include "bench/runtime/bench.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { OPERANDS = 8, RUNS = 7, OPS = 2000, TURNS = 2000, PAGE = 1 << 12 };
+
+static capu_status nothing(capu_stream stream, const void *arguments)
+{
+    (void)stream;
+    (void)arguments;
+    return CAPU_OK;
+}
+
+struct result {
+    size_t live;
+    struct bench_numbers malloc_page;
+    struct bench_numbers free_page;
+    struct bench_numbers malloc_small;
+    struct bench_numbers free_small;
+    struct bench_numbers access;
+    struct bench_numbers op; /* without operands */
+};
+
+static capu_context *create(void)
+{
+    capu_config config = CAPU_CONFIG_INIT;
+    char text[256] = "";
+    capu_context *context = NULL;
+
+    config.device = "sim";
+    config.mode = CAPU_MODE_PASSIVE;
+    config.budget_bytes = (uint64_t)1 << 30;
+    config.page_bytes = PAGE;
+    config.error = text;
+    config.error_bytes = sizeof(text);
+    if (capu_context_create(&config, &context) != CAPU_OK) {
+        fprintf(stderr, "context: %s\n", text);
+        exit(EXIT_FAILURE);
+    }
+    return context;
+}
+
+/* TURNS allocations and frees beside the live tensors; seconds a call. */
+static void measure_malloc(capu_context *context, size_t bytes, double *allocate, double *release)
+{
+    static void *made[TURNS];
+    double begin;
+
+    BENCH_OK(context, capu_iteration_begin(context, "allocate"));
+    begin = bench_now();
+    for (size_t i = 0; i < TURNS; i++) {
+        BENCH_OK(context, capu_malloc(context, bytes, &made[i]));
+    }
+    *allocate = (bench_now() - begin) / TURNS;
+    begin = bench_now();
+    for (size_t i = 0; i < TURNS; i++) {
+        BENCH_OK(context, capu_free(context, made[i]));
+    }
+    *release = (bench_now() - begin) / TURNS;
+    BENCH_OK(context, capu_iteration_end(context));
+    BENCH_OK(context, capu_synchronize(context));
+}
+
+/* Empty ops over tensors from all over the place; seconds an op. */
+static double measure_run(capu_context *context, void **tensors, size_t live, size_t operand_count)
+{
+    double begin;
+    uint64_t random = 1;
+
+    BENCH_OK(context, capu_iteration_begin(context, "run"));
+    begin = bench_now();
+    for (size_t i = 0; i < OPS; i++) {
+        capu_operand operands[OPERANDS];
+        capu_op op = {.size = sizeof(op),
+                      .name = "layer_forward",
+                      .run = nothing,
+                      .operands = operands,
+                      .operand_count = operand_count};
+
+        for (size_t k = 0; k < operand_count; k++) {
+            random = random * 6364136223846793005u + 1442695040888963407u;
+            operands[k] = capu_updates(tensors[(random >> 33) % live]);
+        }
+        BENCH_OK(context, capu_run(context, &op));
+    }
+    begin = (bench_now() - begin) / OPS;
+    BENCH_OK(context, capu_iteration_end(context));
+    BENCH_OK(context, capu_synchronize(context));
+    return begin;
+}
+
+static void check(capu_context *context, void **tensors, size_t live)
+{
+    for (size_t i = 0; i < live; i += 1 + live / 1000) {
+        capu_tensor_state state = {.size = sizeof(state)};
+
+        BENCH_OK(context, capu_tensor_query(context, (char *)tensors[i] + PAGE - 1, &state));
+        bench_expect(state.address == tensors[i] && state.is_defined && state.is_resident,
+                     "a tensor is not where it was");
+    }
+}
+
+static struct result measure(size_t live)
+{
+    struct result result = {.live = live};
+    double numbers[6][RUNS];
+    capu_context *context = create();
+    void **tensors = malloc(live * sizeof(*tensors));
+
+    bench_expect(tensors != NULL, "no memory");
+    for (size_t i = 0; i < live; i++) {
+        BENCH_OK(context, capu_malloc(context, PAGE, &tensors[i]));
+        BENCH_OK(context, capu_zero(context, tensors[i], 0));
+        BENCH_OK(
+            context,
+            capu_run(context, &(capu_op){.size = sizeof(capu_op),
+                                         .name = "touch",
+                                         .run = nothing,
+                                         .operands = (capu_operand[]){capu_updates(tensors[i])},
+                                         .operand_count = 1}));
+    }
+    for (size_t i = 0; i < RUNS + 2; i++) {
+        size_t at = i < 2 ? 0 : i - 2;
+
+        measure_malloc(context, PAGE, &numbers[0][at], &numbers[1][at]);
+        measure_malloc(context, 500, &numbers[2][at], &numbers[3][at]);
+        numbers[5][at] = measure_run(context, tensors, live, 0);
+        numbers[4][at] =
+            (measure_run(context, tensors, live, OPERANDS) - numbers[5][at]) / OPERANDS;
+    }
+    check(context, tensors, live);
+    capu_context_destroy(context);
+    free(tensors);
+    result.malloc_page = bench_summary(numbers[0], RUNS);
+    result.free_page = bench_summary(numbers[1], RUNS);
+    result.malloc_small = bench_summary(numbers[2], RUNS);
+    result.free_small = bench_summary(numbers[3], RUNS);
+    result.access = bench_summary(numbers[4], RUNS);
+    result.op = bench_summary(numbers[5], RUNS);
+    return result;
+}
+
+static void print(const struct result *result, bool wants_json)
+{
+    if (wants_json) {
+        printf("{\"bench\":\"calls\",\"live\":%zu,\"runs\":%d,\"malloc_page_ns\":%.1f,"
+               "\"free_page_ns\":%.1f,\"malloc_small_ns\":%.1f,\"free_small_ns\":%.1f,"
+               "\"access_ns\":%.1f,\"access_minimum_ns\":%.1f,\"op_ns\":%.1f}\n",
+               result->live, RUNS, result->malloc_page.median * 1e9, result->free_page.median * 1e9,
+               result->malloc_small.median * 1e9, result->free_small.median * 1e9,
+               result->access.median * 1e9, result->access.minimum * 1e9, result->op.median * 1e9);
+    } else {
+        printf("%8zu %12.0f %12.0f %12.0f %12.0f %12.0f %12.0f\n", result->live,
+               result->malloc_page.median * 1e9, result->free_page.median * 1e9,
+               result->malloc_small.median * 1e9, result->free_small.median * 1e9,
+               result->access.median * 1e9, result->op.median * 1e9);
+    }
+}
+
+int main(int count, char **arguments)
+{
+    bool wants_json = bench_wants_json(
+        count, arguments, "bench_calls [--json]: cost of calls with 10^2 to 10^5 live tensors\n");
+
+    if (!wants_json) {
+        printf("ns a call, medians of %d runs\n%8s %12s %12s %12s %12s %12s %12s\n", RUNS, "live",
+               "malloc page", "free page", "malloc small", "free small", "access", "empty op");
+    }
+    for (size_t live = 100; live <= 100000; live *= 10) {
+        struct result result = measure(live);
+
+        print(&result, wants_json);
+    }
+    return EXIT_SUCCESS;
+}
