@@ -70,7 +70,7 @@ struct host_stream {
     uint64_t taken; /* number of the newest item that the thread has taken */
     bool is_idle;   /* the thread waits for items */
     bool is_ending;
-    unsigned waiter_count; /* in has_done */
+    uint64_t awaited; /* the first number that somebody in has_done waits for; 0: nobody does */
 };
 
 struct device_event {
@@ -130,11 +130,12 @@ static capu_status wait_for(struct host_stream *stream, uint64_t number)
 {
     if (!is_done(stream, number)) {
         pthread_mutex_lock(&stream->lock);
-        stream->waiter_count++;
         while (!is_done(stream, number) && failure_of(stream->host) == CAPU_OK) {
+            if (stream->awaited == 0 || number < stream->awaited) {
+                stream->awaited = number;
+            }
             pthread_cond_wait(&stream->has_done, &stream->lock);
         }
-        stream->waiter_count--;
         pthread_mutex_unlock(&stream->lock);
     }
     return failure_of(stream->host);
@@ -273,7 +274,9 @@ static void *serve(void *argument)
         if (has_finished) {
             atomic_store_explicit(&stream->done, stream->taken, memory_order_release);
         }
-        if (stream->waiter_count > 0) {
+        /* Waking somebody for every item would cost more than most items do. */
+        if (stream->awaited != 0 && is_done(stream, stream->awaited)) {
+            stream->awaited = 0;
             pthread_cond_broadcast(&stream->has_done);
         }
     }
