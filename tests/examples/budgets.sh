@@ -3,10 +3,12 @@
 # run without one, to the bit, at 90, 70, 50 and 40 % and at the smallest feasible budget; below that
 # the example refuses and names the floor and the op that sets it.
 #
-# usage: budgets.sh WORK-FOLDER PROGRAM [OPTION...]
+# usage: budgets.sh WORK-FOLDER FREE PROGRAM [OPTION...]: FREE is the budget of the run without a
+# limit, "none" or more than it needs: pages smaller than the default allow no budget of all memory
 set -u
 work=$1
-shift
+free=$2
+shift 2
 rm -rf "$work" && mkdir -p "$work" || exit 1
 
 fail() {
@@ -14,7 +16,7 @@ fail() {
     exit 1
 }
 
-"$@" --mode off --loss-log "$work/off.log" --save "$work/off.weights" >"$work/off.out" 2>&1 ||
+"$@" --mode off --budget "$free" --loss-log "$work/off.log" --save "$work/off.weights" >"$work/off.out" 2>&1 ||
     fail "the run without a limit failed: $(cat "$work/off.out")"
 
 # run NAME OPTION...: a limited run, compared with the one without a limit.
@@ -33,7 +35,9 @@ for percent in 90 70 50 40; do
 done
 run strict "$@" --mode passive --budget 50% --strict
 
-floor=$(sed -n 's/.*"floor_bytes":\([0-9]*\).*/\1/p' "$work/at-50.report" | sort -n | tail -n 1)
+"$@" --mode passive --budget 16KiB >"$work/below.out" 2>&1
+floor=$(sed -n 's/.*floor of [^(]*(\([0-9]*\) bytes).*/\1/p' "$work/below.out")
+[ -n "$floor" ] || fail "a tiny budget was not refused with the floor: $(cat "$work/below.out")"
 run "at-the-floor" "$@" --mode passive --budget "$floor"
 
 "$@" --mode passive --budget $((floor - 1)) >"$work/below.out" 2>&1

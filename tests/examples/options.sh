@@ -1,0 +1,60 @@
+#!/bin/sh
+# What a training example answers to good and bad calls: exit codes 0 (ok), 1 (a failed run), 2 (bad
+# usage), and an error that names the option or the file.
+#
+# usage: options.sh WORK-FOLDER PROGRAM [OPTION...]: the options make a short run
+set -u
+work=$1
+program=$2
+shift
+rm -rf "$work" && mkdir -p "$work" || exit 1
+
+# expect CODE TEXT COMMAND...: the exit code, and a part of what it says
+expect() {
+    code=$1
+    text=$2
+    shift 2
+    "$@" >"$work/out" 2>&1
+    got=$?
+    if [ $got -ne "$code" ] || ! grep -q -e "$text" "$work/out"; then
+        echo "options.sh: $*: exit code $got, not $code, or no '$text' in: $(cat "$work/out")"
+        exit 1
+    fi
+}
+
+expect 0 '--budget=SIZE' "$program" --help
+expect 2 'not a whole number' "$program" --batch 0
+expect 2 'not a whole number' "$program" --steps 12x
+expect 2 'not a whole number' "$program" --seed -1
+expect 2 '--budget lots' "$program" --budget lots
+expect 2 'not a whole number' "$program" --budget %%
+expect 2 '--mode fast' "$program" --mode fast
+expect 2 '--device tpu' "$program" --device tpu
+expect 2 'unrecognized option' "$program" --nonsense
+expect 1 '/nowhere/losses' "$@" --loss-log /nowhere/losses
+expect 1 '/nowhere/weights' "$@" --save /nowhere/weights
+expect 1 '/nowhere/data' "$@" --data /nowhere/data
+expect 1 'report' "$@" --report /nowhere/report
+expect 1 'floor of' "$@" --budget 64KiB
+if [ -w /dev/full ]; then
+    expect 1 '/dev/full: No space left' "$@" --loss-log /dev/full
+    expect 1 '/dev/full: No space left' "$@" --save /dev/full
+fi
+
+# The simulated device runs the same loop, without computing.
+expect 0 'device sim' "$@" --device sim
+
+# A log of the right form: a line a step, and the same when it is run again.
+expect 0 'trained' "$@" --loss-log "$work/first"
+expect 0 'trained' "$@" --loss-log "$work/second"
+cmp "$work/first" "$work/second" || exit 1
+if grep -v -q '^[0-9][0-9]* 0x[0-9]\.[0-9a-f]*p[+-][0-9]*$' "$work/first"; then
+    echo "options.sh: a line of the log is not a step and a hexadecimal float"
+    exit 1
+fi
+"$@" --seed 7 --loss-log "$work/other" >"$work/out" 2>&1 || exit 1
+if cmp -s "$work/first" "$work/other"; then
+    echo "options.sh: another seed gave the same losses"
+    exit 1
+fi
+echo "exit codes, errors and logs are as they should be"
