@@ -244,7 +244,7 @@ static struct candidate judge(struct greedy *greedy, uint32_t gap)
         best.score = bytes * weight_of(greedy, &away) / swap_price(greedy, tensor);
         best.decision = DECIDE_SWAP;
     }
-    if (greedy->options->with_swap && hint != HINT_RECOMPUTE) {
+    if (greedy->options->with_swap && greedy->options->with_stalled && hint != HINT_RECOMPUTE) {
         double score;
 
         away = whole_away(greedy, gap);

@@ -17,7 +17,8 @@ struct greedy_options {
     double margin; /* of the budget: the share that the profile is to fit into */
     bool with_swap;
     bool with_drop;
-    bool with_save; /* copies out may begin at the last write, ahead of the last access */
+    bool with_stalled; /* swaps that compute has to wait for, too */
+    bool with_save;    /* copies out may begin at the last write, ahead of the last access */
     uint32_t rounds_max;
     uint32_t first_round; /* later rounds go for larger shares of the excess */
 };

@@ -47,7 +47,7 @@ static const struct effort efforts[EFFORT_COUNT] = {
                         .thetas = 4,
                         .refinements = 4,
                         .variants = 6,
-                        .steps_max = 60,
+                        .steps_max = 120,
                         .op_steps = 60000,
                         .rounds_max = 60},
     [EFFORT_BEST] = {.rungs = 40,
@@ -272,6 +272,7 @@ static capu_status scan(struct hybrid *hybrid)
         options.safety = refinements[i].safety;
         options.margin = refinements[i].margin;
         options.with_save = refinements[i].with_save;
+        options.with_stalled = refinements[i].with_save;
         status = scan_one(hybrid, &options);
     }
     return status;
@@ -314,6 +315,7 @@ static capu_status rebuild(struct hybrid *hybrid)
                                     .with_swap = true,
                                     .with_drop = true,
                                     .with_save = draw(hybrid, 2) == 0,
+                                    .with_stalled = draw(hybrid, 2) == 0,
                                     .rounds_max = 10,
                                     .first_round = 20};
     uint64_t ns;

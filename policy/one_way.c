@@ -1,6 +1,7 @@
 /*
  * `swap` and `recompute`: the greedy of hybrid with one means only, as baselines for what mixing
- * gives. What the one means cannot relieve is paged on demand.
+ * gives. What the one means cannot relieve is paged on demand, the farthest next
+ * use leaving first.
  */
 #include "policy/planner.h"
 
@@ -23,6 +24,11 @@ static capu_status plan_one_way(struct planning *planning, bool with_swap)
 
     if (status == CAPU_OK) {
         status = greedy_create(planning, &greedy);
+    }
+    if (status == CAPU_OK) {
+        /* Deciding nothing, with the farthest use leaving first, is a plan by copies, too. */
+        status =
+            with_swap ? search_try(&search, planning->decisions, NULL, &options, &ns) : CAPU_OK;
     }
     if (status == CAPU_OK) {
         status = greedy_run(greedy, &greedy_options, NULL, planning->decisions, &search.scratch);

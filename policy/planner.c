@@ -134,7 +134,8 @@ capu_status planner_run(const struct planner *planner, const struct planner_requ
     plan->fixed_bytes = uses->fixed_bytes;
     plan->host_bytes = request->host_bytes;
     if (uses->peak_bytes > request->budget_bytes) {
-        status = make_plan(planner, &planning);
+        /* Without an op there is nowhere an action could stand. */
+        status = uses->trace->op_count > 0 ? make_plan(planner, &planning) : CAPU_OVER_BUDGET;
     }
     if (status == CAPU_OK) {
         status = validate_plan(uses, plan, error);

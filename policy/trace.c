@@ -106,7 +106,13 @@ capu_status trace_init(struct trace *trace, const char *name, struct error_text 
                               TRACE_NAME_MAX);
     }
     status = reserve_name(trace, length + 1);
+    if (status == CAPU_OK) {
+        /* Never NULL, so that an op without operands may point into it. */
+        status = grow((void **)&trace->operands, &trace->operand_capacity, 0, 1, TRACE_OPERANDS_MAX,
+                      sizeof(*trace->operands));
+    }
     if (status != CAPU_OK) {
+        trace_finish(trace);
         return refuse_size(error, status, "names");
     }
     trace->names[0] = '\0';

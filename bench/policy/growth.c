@@ -1,0 +1,155 @@
+/*
+ * Planning time against the number of ops, on networks of equal layers: three forward ops a layer
+ * (one dear, two cheap), four backward, one update. Budget: half of the peak.
+ *
+ *     bench_policy_growth [quick|default] [OPS_MAX]
+ */
+#include "policy/planner.h"
+#include "policy/timeline.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <time.h>
+
+#define OPS_PER_LAYER 8
+
+static double cpu_seconds(void)
+{
+    struct timespec time;
+
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+    return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
+}
+
+static uint32_t tensor(struct trace *trace, enum tensor_kind kind, uint64_t bytes)
+{
+    struct tensor_description description = {.name = "t", .bytes = bytes, .kind = kind};
+    uint32_t id = 0;
+
+    trace_add_tensor(trace, &description, &id, NULL);
+    return id;
+}
+
+/* Reads, one write or none, one update or none (UINT32_MAX). */
+static void op(struct trace *trace, uint64_t ns, const uint32_t *reads, size_t read_count,
+               uint32_t write, uint32_t update)
+{
+    struct op_description description = {.name = "op",
+                                         .ns = ns,
+                                         .reads = reads,
+                                         .read_count = read_count,
+                                         .writes = &write,
+                                         .write_count = write != UINT32_MAX,
+                                         .updates = &update,
+                                         .update_count = update != UINT32_MAX,
+                                         .replayable = update == UINT32_MAX};
+
+    trace_add_op(trace, &description, NULL);
+}
+
+static bool build(struct trace *trace, uint32_t layers)
+{
+    const struct machine machine = {.name = "bench",
+                                    .d2h_bytes_per_s = 12000000000,
+                                    .h2d_bytes_per_s = 12000000000,
+                                    .copy_latency_ns = 10000};
+    uint32_t *made = malloc(((size_t)layers + 1) * 4 * sizeof(*made));
+    uint32_t gradient;
+
+    if (made == NULL || trace_init(trace, "growth", NULL) != CAPU_OK) {
+        free(made);
+        return false;
+    }
+    trace_set_machine(trace, &machine, NULL);
+    made[3] = tensor(trace, TENSOR_INPUT, 8 << 20);
+    op(trace, 10000, NULL, 0, made[3], UINT32_MAX);
+    for (uint32_t i = 1; i <= layers; i++) {
+        uint32_t *own = made + (size_t)i * 4;
+
+        own[0] = tensor(trace, TENSOR_PARAMETER, 1 << 20);
+        for (uint32_t j = 1; j < 4; j++) {
+            own[j] = tensor(trace, TENSOR_ACTIVATION, 8 << 20);
+        }
+        op(trace, 200000, (uint32_t[]){own[-1], own[0]}, 2, own[1], UINT32_MAX);
+        op(trace, 20000, (uint32_t[]){own[1]}, 1, own[2], UINT32_MAX);
+        op(trace, 20000, (uint32_t[]){own[2]}, 1, own[3], UINT32_MAX);
+    }
+    gradient = tensor(trace, TENSOR_GRADIENT, 8 << 20);
+    op(trace, 10000, (uint32_t[]){made[(size_t)layers * 4 + 3]}, 1, gradient, UINT32_MAX);
+    for (uint32_t i = layers; i > 0; i--) {
+        uint32_t *own = made + (size_t)i * 4;
+        uint32_t weight = tensor(trace, TENSOR_GRADIENT, 1 << 20);
+        uint32_t next[3];
+
+        for (uint32_t j = 0; j < 3; j++) {
+            next[j] = tensor(trace, TENSOR_GRADIENT, 8 << 20);
+        }
+        op(trace, 20000, (uint32_t[]){gradient, own[3]}, 2, next[0], UINT32_MAX);
+        op(trace, 20000, (uint32_t[]){next[0], own[2]}, 2, next[1], UINT32_MAX);
+        op(trace, 200000, (uint32_t[]){next[1], own[-1]}, 2, weight, UINT32_MAX);
+        op(trace, 200000, (uint32_t[]){next[1], own[0]}, 2, next[2], UINT32_MAX);
+        op(trace, 20000, &weight, 1, UINT32_MAX, own[0]);
+        gradient = next[2];
+    }
+    free(made);
+    return true;
+}
+
+static bool measure(uint32_t ops, enum planner_effort effort)
+{
+    struct planner_request request = {.host_bytes = UINT64_MAX, .effort = effort};
+    struct timeline timeline = {0};
+    struct error_text error = {""};
+    struct rusage usage;
+    struct trace trace;
+    struct uses uses = {0};
+    struct plan plan = {0};
+    double begin = cpu_seconds();
+    double seconds = 0.0;
+    capu_status status = CAPU_NO_HOST_MEMORY;
+
+    if (build(&trace, ops / OPS_PER_LAYER)) {
+        status = uses_init(&uses, &trace, 1, &error);
+    }
+    if (status == CAPU_OK) {
+        request.uses = &uses;
+        request.budget_bytes = uses.peak_bytes / 2;
+        begin = cpu_seconds();
+        status = planner_run(&planners[0], &request, &plan, &error);
+        seconds = cpu_seconds() - begin;
+    }
+    if (status == CAPU_OK) {
+        status = timeline_init(&timeline, &uses, &plan, NULL, false, &error);
+    }
+    getrusage(RUSAGE_SELF, &usage);
+    if (status == CAPU_OK) {
+        printf("| %u | %.3f | %.1f | %.1f | %ld |\n", trace.op_count, seconds,
+               1e6 * seconds / trace.op_count, 100.0 * timeline_overhead(&timeline),
+               usage.ru_maxrss * 1024 / (long)(trace.op_count + trace.tensor_count));
+        fflush(stdout);
+    } else {
+        fprintf(stderr, "%u ops: %s\n", ops, error.text);
+    }
+    timeline_finish(&timeline);
+    plan_finish(&plan);
+    uses_finish(&uses);
+    trace_finish(&trace);
+    return status == CAPU_OK;
+}
+
+int main(int argc, char **argv)
+{
+    enum planner_effort effort =
+        argc > 1 && strcmp(argv[1], "default") == 0 ? EFFORT_DEFAULT : EFFORT_QUICK;
+    uint32_t most = argc > 2 ? (uint32_t)strtoul(argv[2], NULL, 10) : 100000;
+    bool is_fine = true;
+
+    printf("| ops | seconds | us an op | overhead %% | bytes of memory an op and tensor |\n");
+    printf("| --- | --- | --- | --- | --- |\n");
+    for (uint32_t ops = 100; is_fine && ops <= most; ops = ops * 10 / 3) {
+        is_fine = measure(ops, effort);
+    }
+    return is_fine ? 0 : 1;
+}
