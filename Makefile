@@ -6,14 +6,17 @@ PREFIX ?= /usr/local
 JOBS ?= $(shell nproc)
 
 .DEFAULT_GOAL := release
-.PHONY: release demo test bench fuzz install clean help packages-build packages-test packages-demo
+.PHONY: release demo demo-fashion test bench fuzz install clean help packages-build packages-test packages-demo
 
 release: packages-build ## the library and all programs, optimised, into build/ and build/bin/
 	@cmake --preset release >build/configure.log 2>&1 || { cat build/configure.log; exit 1; }
 	@cmake --build build --parallel $(JOBS)
 
-demo: packages-demo release ## train without a limit and in half the memory; compare the results
-	@scripts/demo.sh build/bin
+demo: packages-demo release ## train a GPT without a limit and in half the memory; compare the results
+	@scripts/demo.sh build/bin gpt
+
+demo-fashion: packages-demo release ## the same with an image classifier
+	@scripts/demo.sh build/bin fashion
 
 test: packages-test ## all tests: plain, under ASan and UBSan, under TSan; and a build with clang
 	@scripts/test.sh
@@ -31,7 +34,7 @@ clean: ## remove build/
 	@rm -rf build
 
 help: ## this list
-	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1\t\2/p' Makefile | expand -t 14
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' Makefile | expand -t 20
 
 packages-build:
 	@mkdir -p build

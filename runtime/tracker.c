@@ -387,18 +387,20 @@ static capu_status list_evictions(struct record *record)
             from->evicted_op < record->op_count ? &record->ops[from->evicted_op] : NULL;
         const struct record_op *back =
             from->back_op < record->op_count ? &record->ops[from->back_op] : NULL;
+        /* Where nothing had to be copied back, what the op waited for was something else. */
+        uint64_t wait_ns = back != NULL && from->method != CAPU_METHOD_EMPTY ? back->wait_ns : 0;
 
         record->report_evictions[i] = (capu_eviction){
             .tensor = from->name,
             .bytes = from->bytes,
             .method = from->method,
-            .is_hidden = back != NULL && back->wait_ns == 0,
+            .is_hidden = back != NULL && wait_ns == 0,
             .evicted_access = left != NULL ? from->evicted_op : UINT64_MAX,
             .evicted_op = left != NULL ? left->name : "",
             .back_access = back != NULL ? from->back_op : UINT64_MAX,
             .back_op = back != NULL ? back->name : "",
             .in_trigger = back != NULL ? from->back_op : UINT64_MAX,
-            .wait_ns = back != NULL ? back->wait_ns : 0,
+            .wait_ns = wait_ns,
         };
     }
     return CAPU_OK;

@@ -20,7 +20,11 @@ build library jansson libjansson-dev
 build library openblas libopenblas-dev
 build library zlib zlib1g-dev
 test command c++ g++
-test library check check
+build library check check
+demo command bible bible-kjv
+demo file /usr/lib/bible.data bible-kjv-text
+test command bible bible-kjv
+test file /usr/lib/bible.data bible-kjv-text
 demo file /usr/share/datasets/fashion-mnist/train-images-idx3-ubyte.gz dataset-fashion-mnist
 test file /usr/share/datasets/fashion-mnist/train-images-idx3-ubyte.gz dataset-fashion-mnist
 "
