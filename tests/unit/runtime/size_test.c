@@ -1,0 +1,90 @@
+/* Sizes as people write them, and structs of other versions. */
+#include "runtime/structs.h"
+
+#include "capuchin/context.h"
+#include "tests/support/suite.h"
+
+#include <stdint.h>
+
+static const struct {
+    const char *text;
+    capu_status status;
+    uint64_t bytes;
+} sizes[] = {
+    {"0", CAPU_OK, 0},
+    {"1", CAPU_OK, 1},
+    {"12B", CAPU_OK, 12},
+    {"4GiB", CAPU_OK, UINT64_C(4) << 30},
+    {"512MiB", CAPU_OK, 512 << 20},
+    {"1.5GB", CAPU_OK, 1500000000},
+    {"4e9", CAPU_OK, UINT64_C(4000000000)},
+    {"1e3KiB", CAPU_OK, 1024000},
+    {"2TiB", CAPU_OK, UINT64_C(2) << 40},
+    {"0.5KiB", CAPU_OK, 512},
+    {"8388607TiB", CAPU_OK, UINT64_C(8388607) << 40},
+    {"8388608TiB", CAPU_TOO_LARGE, 7},
+    {"1e400", CAPU_TOO_LARGE, 7},
+    {"", CAPU_INVALID, 7},
+    {"-1", CAPU_INVALID, 7},
+    {" 1", CAPU_INVALID, 7},
+    {"1 GiB", CAPU_INVALID, 7},
+    {"0x10", CAPU_INVALID, 7},
+    {"inf", CAPU_INVALID, 7},
+    {"nan", CAPU_INVALID, 7},
+    {"1gib", CAPU_INVALID, 7},
+    {"GiB", CAPU_INVALID, 7},
+    {"1GiBs", CAPU_INVALID, 7},
+};
+
+START_TEST(parses)
+{
+    uint64_t bytes = 7;
+
+    ck_assert_int_eq(capu_parse_size(sizes[_i].text, &bytes), sizes[_i].status);
+    ck_assert_uint_eq(bytes, sizes[_i].bytes);
+}
+END_TEST
+
+struct versioned {
+    size_t size;
+    uint32_t first;
+    uint32_t second;
+};
+
+START_TEST(structs_of_other_versions)
+{
+    struct versioned own;
+    struct {
+        struct versioned known;
+        uint64_t more;
+    } newer = {{sizeof(newer), 1, 2}, 0};
+    struct versioned older = {offsetof(struct versioned, second), 3, 99};
+
+    ck_assert(struct_read(&own, sizeof(own), &newer, newer.known.size));
+    ck_assert(own.size == sizeof(own) && own.first == 1 && own.second == 2);
+    newer.more = 1;
+    ck_assert(!struct_read(&own, sizeof(own), &newer, newer.known.size));
+    ck_assert(struct_read(&own, sizeof(own), &older, older.size));
+    ck_assert(own.first == 3 && own.second == 0);
+    ck_assert(!struct_read(&own, sizeof(own), &older, sizeof(size_t) - 1));
+
+    own = (struct versioned){sizeof(own), 5, 6};
+    newer.more = 9;
+    ck_assert(struct_write(&newer, sizeof(newer), &own, sizeof(own)));
+    ck_assert(newer.known.size == sizeof(newer) && newer.known.second == 6 && newer.more == 0);
+    ck_assert(struct_write(&older, older.size, &own, sizeof(own)));
+    ck_assert(older.first == 5 && older.second == 99);
+    ck_assert(!struct_write(&older, 0, &own, sizeof(own)));
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("runtime size");
+    TCase *tcase = tcase_create("size");
+
+    tcase_add_loop_test(tcase, parses, 0, sizeof(sizes) / sizeof(sizes[0]));
+    tcase_add_test(tcase, structs_of_other_versions);
+    suite_add_tcase(suite, tcase);
+    return suite_run(suite);
+}
