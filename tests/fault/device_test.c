@@ -12,6 +12,13 @@
 #include <string.h>
 #include <time.h>
 
+/* TSan takes ten times as long and finds races, not leaks: there later calls are only sampled. */
+#if defined(__SANITIZE_THREAD__)
+#define NEXT_CALL(call_) ((call_) + 1 + (call_) / 4)
+#else
+#define NEXT_CALL(call_) ((call_) + 1)
+#endif
+
 static void expect_sums(const struct program *program, const char *what)
 {
     ck_assert_msg(program->status == CAPU_OK && !program->is_wrong &&
@@ -91,7 +98,7 @@ static void sweep(size_t index, bool is_lasting, bool is_strict)
     struct adaptor_fault_plan plan = {
         .slot = slots[index].slot, .status = slots[index].status, .is_lasting = is_lasting};
 
-    for (plan.call = 1; run_with(&plan, is_strict); plan.call++) {
+    for (plan.call = 1; run_with(&plan, is_strict); plan.call = NEXT_CALL(plan.call)) {
     }
     ck_assert_msg(plan.call > 1 || plan.slot == ADAPTOR_RANGE_RESERVE ||
                       plan.slot == ADAPTOR_EVENT_WAIT,
@@ -125,7 +132,7 @@ START_TEST(work_fails_in_flight)
         .slot = works[_i], .status = CAPU_DEVICE_LOST, .in_flight = true};
     bool hit = true;
 
-    for (plan.call = 1; hit; plan.call++) {
+    for (plan.call = 1; hit; plan.call = NEXT_CALL(plan.call)) {
         struct rig rig;
         struct program program = {0};
         void *address;
