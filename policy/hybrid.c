@@ -48,7 +48,7 @@ static const struct effort efforts[EFFORT_COUNT] = {
                         .refinements = 4,
                         .variants = 6,
                         .steps_max = 120,
-                        .op_steps = 60000,
+                        .op_steps = 90000,
                         .rounds_max = 60},
     [EFFORT_BEST] = {.rungs = 40,
                      .depth_every = 2,
@@ -272,7 +272,7 @@ static capu_status scan(struct hybrid *hybrid)
         options.safety = refinements[i].safety;
         options.margin = refinements[i].margin;
         options.with_save = refinements[i].with_save;
-        options.with_stalled = refinements[i].with_save;
+        options.with_stalled = i % 4 == 3;
         status = scan_one(hybrid, &options);
     }
     return status;
@@ -285,8 +285,8 @@ static void ruin(struct hybrid *hybrid)
     uint32_t gaps = uses->trace->operand_count;
     uint32_t ops = uses->trace->op_count;
     uint64_t kind = draw(hybrid, 3);
-    uint64_t share = 5 + draw(hybrid, 30);
-    uint32_t width = 1 + ops / (uint32_t)(4 + draw(hybrid, 28));
+    uint64_t share = 3 + draw(hybrid, 20);
+    uint32_t width = 1 + ops / (uint32_t)(4 + draw(hybrid, 44));
     uint32_t from = (uint32_t)draw(hybrid, ops);
 
     memcpy(hybrid->decisions, hybrid->search.decisions, gaps);

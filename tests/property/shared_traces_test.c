@@ -1,0 +1,108 @@
+/*
+ * Real training iterations, where they are there: CAPUCHIN_TRACES names their folder (default:
+ * ../shared/traces beside the source). Skipped without them.
+ */
+#include "policy/bound.h"
+#include "policy/planner.h"
+#include "policy/timeline.h"
+
+#include "tests/support/suite.h"
+
+#include <glob.h>
+#include <stdio.h>
+#include <string.h>
+
+static glob_t found;
+static struct trace trace;
+static struct uses uses;
+
+static void load(const char *path)
+{
+    struct error_text error = {""};
+
+    ck_assert_msg(trace_load(&trace, path, &error) == CAPU_OK, "%s", error.text);
+    ck_assert_msg(uses_init(&uses, &trace, 1, &error) == CAPU_OK, "%s", error.text);
+}
+
+static void forget(void)
+{
+    uses_finish(&uses);
+    trace_finish(&trace);
+}
+
+/* Percent over the ideal; the plan must be valid and not below the bound. */
+static double overhead(const char *planner, unsigned percent, enum planner_effort effort)
+{
+    struct planner_request request = {.uses = &uses,
+                                      .budget_bytes = uses.peak_bytes / 100 * percent +
+                                                      uses.peak_bytes % 100 * percent / 100,
+                                      .host_bytes = UINT64_MAX,
+                                      .effort = effort};
+    struct error_text error = {""};
+    struct timeline timeline;
+    struct plan plan;
+    double result;
+
+    ck_assert_msg(planner_run(planner_find(planner), &request, &plan, &error) == CAPU_OK, "%s: %s",
+                  planner, error.text);
+    ck_assert_int_eq(timeline_init(&timeline, &uses, &plan, NULL, false, &error), CAPU_OK);
+    ck_assert_uint_le(timeline.peak_bytes, request.budget_bytes);
+    ck_assert_uint_ge(timeline.iteration_ns,
+                      bound_cut(&uses, &trace.machine, request.budget_bytes));
+    result = 100.0 * timeline_overhead(&timeline);
+    timeline_finish(&timeline);
+    plan_finish(&plan);
+    return result;
+}
+
+START_TEST(every_planner_plans_every_trace)
+{
+    for (size_t i = 0; i < found.gl_pathc; i++) {
+        load(found.gl_pathv[i]);
+        for (const struct planner *planner = planners; planner->name != NULL; planner++) {
+            overhead(planner->name, 70, EFFORT_QUICK);
+        }
+        forget();
+    }
+}
+END_TEST
+
+/* What a prototype of this planner reached with a full search, and demand paging far above it. */
+START_TEST(resnet_is_as_good_as_the_prototype)
+{
+    for (size_t i = 0; i < found.gl_pathc; i++) {
+        if (strstr(found.gl_pathv[i], "resnet50-b190") != NULL) {
+            load(found.gl_pathv[i]);
+            ck_assert_double_le(overhead("hybrid", 70, EFFORT_DEFAULT), 1.35);
+            ck_assert_double_le(overhead("hybrid", 50, EFFORT_DEFAULT), 5.5);
+            ck_assert_double_ge(overhead("lru", 50, EFFORT_DEFAULT), 100.0);
+            forget();
+        }
+    }
+}
+END_TEST
+
+int main(void)
+{
+    const char *folder = getenv("CAPUCHIN_TRACES");
+    char pattern[1024];
+    Suite *suite;
+    TCase *tests;
+    int code;
+
+    snprintf(pattern, sizeof(pattern), "%s/*.jsonl",
+             folder != NULL ? folder : CAPUCHIN_SOURCE "/../shared/traces");
+    if (glob(pattern, 0, NULL, &found) != 0) {
+        printf("no traces in %s: skipped\n", pattern);
+        return 77;
+    }
+    suite = suite_create("shared traces");
+    tests = tcase_create("traces");
+    tcase_set_timeout(tests, 200);
+    tcase_add_test(tests, every_planner_plans_every_trace);
+    tcase_add_test(tests, resnet_is_as_good_as_the_prototype);
+    suite_add_tcase(suite, tests);
+    code = suite_run(suite);
+    globfree(&found);
+    return code;
+}
