@@ -70,7 +70,7 @@ capu_status context_settle(capu_context *context)
     }
     status = tracker_settle(context);
     if (status == CAPU_OK) {
-        status = pager_reap(context);
+        status = departures_reap(context);
     }
     if (status != CAPU_OK || context->in_iteration) {
         return status;
@@ -328,9 +328,9 @@ static void release_allocations(capu_context *context)
     context_quiesce(context, &context->d2h);
     context_quiesce(context, &context->h2d);
     while ((tensor = tensors_any(&context->tensors)) != NULL) {
-        pager_abandon(context, tensor->allocation);
+        departure_abandon(context, tensor->allocation);
     }
-    pager_finish(context);
+    departures_finish(context);
 }
 
 void capu_context_destroy(capu_context *context)

@@ -15,6 +15,7 @@
 #include "capuchin/capuchin.h"
 #include "device/lane.h"
 #include "runtime/agent.h"
+#include "runtime/departure.h"
 #include "runtime/names.h"
 #include "runtime/pager.h"
 #include "runtime/sequence.h"
@@ -75,6 +76,7 @@ struct capu_context {
     struct names names;
     struct tensors tensors;
     struct pager pager;
+    struct departures departures;
     struct tracker tracker;
     struct staging staging;
     struct sequence sequence;

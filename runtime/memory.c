@@ -178,7 +178,7 @@ static capu_status take_back(capu_context *context, void *address, uint64_t byte
     allocation = tensor->allocation;
     if (allocation->bytes != bytes || allocation->edge_pages != NULL ||
         allocation->first->next != NULL) {
-        return pager_wait_buried(context, allocation);
+        return departure_wait_buried(context, allocation);
     }
     if (tensors_add(&context->tensors, tensor) != CAPU_OK) {
         return context_fail(context, CAPU_NO_HOST_MEMORY, "no memory to note an allocation");
@@ -189,7 +189,7 @@ static capu_status take_back(capu_context *context, void *address, uint64_t byte
     tensor->hint = CAPU_HINT_NONE;
     tensor->is_persistent = true;
     tensor->record_stamp = 0;
-    pager_unbury(context, allocation);
+    departure_unbury(context, allocation);
     *out = allocation;
     return CAPU_OK;
 }
@@ -313,7 +313,7 @@ capu_status allocation_release(capu_context *context, struct allocation *allocat
     if (status != CAPU_OK) {
         return context_check(context, status, "marking the compute stream");
     }
-    status = allocation->page_count > 0 ? pager_reserve_bury(context) : CAPU_OK;
+    status = allocation->page_count > 0 ? departure_reserve(context) : CAPU_OK;
     if (status != CAPU_OK) {
         return status;
     }
@@ -325,7 +325,7 @@ capu_status allocation_release(capu_context *context, struct allocation *allocat
     allocation->is_freed = true;
     allocation->freed_iteration = context->iteration;
     if (allocation->page_count > 0) {
-        pager_bury(context, allocation, used);
+        departure_bury(context, allocation, used);
         return CAPU_OK;
     }
     slabs_give(context->slabs, allocation->address);

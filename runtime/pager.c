@@ -6,193 +6,6 @@
 /* A NaN in every floating-point format. */
 enum { POISON = 0xff };
 
-static struct departure *departure_take(struct pager *pager)
-{
-    struct departure *departure = pager->spare;
-
-    if (departure == NULL) {
-        return calloc(1, sizeof(*departure));
-    }
-    pager->spare = departure->next;
-    *departure = (struct departure){0};
-    return departure;
-}
-
-static void queue_append(struct pager *pager, struct departure_queue *queue,
-                         struct departure *departure)
-{
-    departure->order = pager->order++;
-    departure->queue = queue;
-    departure->previous = queue->tail;
-    departure->next = NULL;
-    if (queue->tail != NULL) {
-        queue->tail->next = departure;
-    } else {
-        queue->head = departure;
-    }
-    queue->tail = departure;
-    pager->leaving_pages += departure->page_count;
-}
-
-static void departure_recycle(struct pager *pager, struct departure *departure)
-{
-    if (departure->tensor != NULL) {
-        departure->tensor->departure = NULL;
-    }
-    if (departure->allocation != NULL) {
-        departure->allocation->departure = NULL;
-    }
-    departure->next = pager->spare;
-    pager->spare = departure;
-}
-
-/* Takes a departure out of its queue: it does not happen, or it has. */
-static void departure_cancel(struct pager *pager, struct departure *departure)
-{
-    struct departure_queue *queue = departure->queue;
-
-    if (departure->previous != NULL) {
-        departure->previous->next = departure->next;
-    } else {
-        queue->head = departure->next;
-    }
-    if (departure->next != NULL) {
-        departure->next->previous = departure->previous;
-    } else {
-        queue->tail = departure->previous;
-    }
-    pager->leaving_pages -= departure->page_count;
-    departure_recycle(pager, departure);
-}
-
-static bool departure_is_past(const struct departure *departure)
-{
-    return lane_is_past(departure->after[0]) && lane_is_past(departure->after[1]) &&
-           lane_is_past(departure->after[2]);
-}
-
-/* Unmaps a span and gives its pages back. Pre: everything that touches it is past. */
-static capu_status release_span(capu_context *context, struct tensor *tensor)
-{
-    capu_status status;
-
-    if (!tensor->is_mapped) {
-        return CAPU_OK;
-    }
-    status = device_unmap(context->device, tensor->span, tensor->page_count);
-    if (status != CAPU_OK) {
-        return context_check(context, status, "unmapping memory");
-    }
-    TRACKER_ADD(context, unmap_count, 1);
-    pages_give(context->pages, tensor->pages, tensor->page_count);
-    tensor->is_mapped = false;
-    tensor->on_device = false;
-    return CAPU_OK;
-}
-
-static capu_status release_edges(capu_context *context, struct allocation *allocation)
-{
-    uint64_t page_bytes = pages_bytes_each(context->pages);
-
-    for (size_t i = 0; allocation->edge_pages != NULL && i < allocation->page_count; i++) {
-        unsigned char *address = (unsigned char *)allocation->address + i * page_bytes;
-
-        if (allocation->edge_pages[i] != DEVICE_NO_PAGE) {
-            capu_status status = device_unmap(context->device, address, 1);
-
-            if (status != CAPU_OK) {
-                return context_check(context, status, "unmapping memory");
-            }
-            TRACKER_ADD(context, unmap_count, 1);
-            pages_give(context->pages, &allocation->edge_pages[i], 1);
-            allocation->edge_pages[i] = DEVICE_NO_PAGE;
-            context->edge_page_count--;
-        }
-    }
-    return CAPU_OK;
-}
-
-/* Unmaps what a freed allocation still holds. After a failure it may be tried again. */
-static capu_status release_pages(capu_context *context, struct allocation *allocation)
-{
-    for (struct tensor *tensor = allocation->first; tensor != NULL; tensor = tensor->next) {
-        capu_status status = release_span(context, tensor);
-
-        if (status != CAPU_OK) {
-            return status;
-        }
-    }
-    return release_edges(context, allocation);
-}
-
-static capu_status departure_end(capu_context *context, struct departure *departure)
-{
-    struct allocation *allocation = departure->allocation;
-    capu_status status = departure->tensor != NULL ? release_span(context, departure->tensor)
-                                                   : release_pages(context, allocation);
-    bool rests;
-
-    if (status != CAPU_OK) {
-        return status;
-    }
-    departure_cancel(&context->pager, departure);
-    if (allocation != NULL) {
-        rests = context->in_iteration && allocation->freed_iteration == context->iteration;
-        ranges_give(context->ranges, allocation->address, allocation->page_count, rests);
-        allocation_destroy(context, allocation);
-    }
-    return CAPU_OK;
-}
-
-static capu_status reap_queue(capu_context *context, struct departure_queue *queue)
-{
-    while (queue->head != NULL && departure_is_past(queue->head)) {
-        capu_status status = departure_end(context, queue->head);
-
-        if (status != CAPU_OK) {
-            return status;
-        }
-    }
-    return CAPU_OK;
-}
-
-capu_status pager_reap(capu_context *context)
-{
-    capu_status status = reap_queue(context, &context->pager.leaving);
-
-    return status != CAPU_OK ? status : reap_queue(context, &context->pager.copying);
-}
-
-static capu_status departure_wait(capu_context *context, struct departure *departure)
-{
-    uint64_t start = device_now_ns(context->device);
-
-    for (size_t i = 0; i < sizeof(departure->after) / sizeof(departure->after[0]); i++) {
-        capu_status status = lane_wait(departure->after[i]);
-
-        if (status != CAPU_OK) {
-            return context_check(context, status, "waiting for an eviction");
-        }
-    }
-    TRACKER_ADD(context, host_wait_ns, device_now_ns(context->device) - start);
-    context->pager.has_waited = true;
-    return departure_end(context, departure);
-}
-
-/* Waits for the departure that was queued first. Pre: there is one. */
-static capu_status wait_oldest(capu_context *context)
-{
-    const struct departure_queue *copying = &context->pager.copying;
-    const struct departure_queue *leaving = &context->pager.leaving;
-    const struct departure_queue *queue = leaving;
-
-    if (leaving->head == NULL ||
-        (copying->head != NULL && copying->head->order < leaving->head->order)) {
-        queue = copying;
-    }
-    return departure_wait(context, queue->head);
-}
-
 static void note_host_bytes(capu_context *context)
 {
     uint64_t used = host_arena_used_bytes(context->arena);
@@ -253,9 +66,6 @@ static capu_status take_host_block(capu_context *context, struct tensor *tensor)
     note_host_bytes(context);
     return CAPU_OK;
 }
-
-typedef capu_status (*copy_function)(struct device *device, capu_stream stream, void *to,
-                                     const void *from, uint64_t bytes);
 
 static struct host_extent *extent_at(struct host_block *block, size_t index)
 {
@@ -320,11 +130,11 @@ static bool is_empty(const struct tensor *tensor)
 
 capu_status pager_evict(capu_context *context, struct tensor *tensor)
 {
-    struct departure *departure = departure_take(&context->pager);
+    struct departure *departure = departure_take(&context->departures);
     uint32_t method = is_empty(tensor)  ? CAPU_METHOD_EMPTY
                       : tensor->on_host ? CAPU_METHOD_CLEAN
                                         : CAPU_METHOD_SWAP;
-    struct departure_queue *queue = &context->pager.leaving;
+    struct departure_queue *queue = &context->departures.leaving;
     capu_status status;
 
     if (departure == NULL) {
@@ -333,10 +143,10 @@ capu_status pager_evict(capu_context *context, struct tensor *tensor)
     if (method == CAPU_METHOD_SWAP) {
         status = copy_out(context, tensor);
         if (status != CAPU_OK) {
-            departure_recycle(&context->pager, departure);
+            departure_recycle(&context->departures, departure);
             return status;
         }
-        queue = &context->pager.copying;
+        queue = &context->departures.copying;
     } else {
         TRACKER_ADD(context, dropped_bytes, tensor->span_bytes);
     }
@@ -347,7 +157,7 @@ capu_status pager_evict(capu_context *context, struct tensor *tensor)
     departure->after[2] = tensor->ready;
     tensor->departure = departure;
     tensor_list_remove(tensor, RESIDENCY);
-    queue_append(&context->pager, queue, departure);
+    departure_append(&context->departures, queue, departure);
     tracker_evicted(context, tensor, method);
     return context->config.strict != 0 ? departure_wait(context, departure) : CAPU_OK;
 }
@@ -378,12 +188,6 @@ static struct tensor *choose_victim(const capu_context *context)
     return NULL;
 }
 
-/* Departures under way that the op at hand has not claimed as operands. */
-static bool has_departures(const capu_context *context)
-{
-    return context->pager.leaving.head != NULL || context->pager.copying.head != NULL;
-}
-
 /* Gives back the pages of slabs nobody uses, once the work that did is past. False: none. */
 static bool trim_slabs(capu_context *context, capu_status *status)
 {
@@ -402,23 +206,22 @@ capu_status pager_trim(capu_context *context)
 
 capu_status pager_make_room(capu_context *context, size_t page_count)
 {
-    struct pager *pager = &context->pager;
     capu_status status = CAPU_OK;
 
     while (status == CAPU_OK && pages_available(context->pages) < page_count) {
         struct tensor *victim = NULL;
 
-        status = pager_reap(context);
+        status = departures_reap(context);
         if (status != CAPU_OK || pages_available(context->pages) >= page_count) {
             break;
         }
-        if (pages_available(context->pages) + pager->leaving_pages < page_count) {
+        if (pages_available(context->pages) + context->departures.leaving_pages < page_count) {
             victim = choose_victim(context);
         }
         if (victim != NULL) {
             status = pager_evict(context, victim);
-        } else if (has_departures(context)) {
-            status = wait_oldest(context);
+        } else if (departures_any(context)) {
+            status = departures_wait_oldest(context);
         } else if (!trim_slabs(context, &status) && status == CAPU_OK) {
             status = context_fail(context, CAPU_OVER_BUDGET,
                                   "%zu more pages are needed, and nothing is left to evict: "
@@ -433,7 +236,7 @@ capu_status pager_make_room(capu_context *context, size_t page_count)
 void pager_claim(capu_context *context, struct tensor *tensor)
 {
     if (tensor->departure != NULL) {
-        departure_cancel(&context->pager, tensor->departure);
+        departure_cancel(&context->departures, tensor->departure);
     }
     pager_touch(context, tensor);
 }
@@ -563,107 +366,4 @@ void pager_drop_host_copy(capu_context *context, struct tensor *tensor)
     }
     host_arena_give(context->arena, &tensor->host, last);
     tensor->on_host = false;
-}
-
-capu_status pager_reserve_bury(capu_context *context)
-{
-    struct departure *departure = departure_take(&context->pager);
-
-    if (departure == NULL) {
-        return context_fail(context, CAPU_NO_HOST_MEMORY, "no memory to note a freed allocation");
-    }
-    departure_recycle(&context->pager, departure);
-    return CAPU_OK;
-}
-
-/* Several tensors of an allocation may be on their way: the last of them counts. */
-static void keep_later(struct lane_position *latest, struct lane_position position)
-{
-    if (!lane_is_past(position) && position.sequence > latest->sequence) {
-        *latest = position;
-    }
-}
-
-void pager_bury(capu_context *context, struct allocation *allocation, struct lane_position used)
-{
-    struct departure *departure = departure_take(&context->pager);
-
-    departure->allocation = allocation;
-    departure->after[0] = used;
-    for (struct tensor *tensor = allocation->first; tensor != NULL; tensor = tensor->next) {
-        if (tensor->departure != NULL) {
-            departure_cancel(&context->pager, tensor->departure);
-        }
-        pager_drop_host_copy(context, tensor);
-        tensor_list_remove(tensor, RESIDENCY);
-        keep_later(&departure->after[1], tensor->left);
-        keep_later(&departure->after[2], tensor->ready);
-        departure->page_count += tensor->is_mapped ? tensor->page_count : 0;
-    }
-    allocation->departure = departure;
-    queue_append(&context->pager,
-                 departure->after[1].lane != NULL ? &context->pager.copying
-                                                  : &context->pager.leaving,
-                 departure);
-}
-
-void pager_unbury(capu_context *context, struct allocation *allocation)
-{
-    departure_cancel(&context->pager, allocation->departure);
-    pager_touch(context, allocation->first);
-}
-
-capu_status pager_wait_buried(capu_context *context, struct allocation *allocation)
-{
-    return departure_wait(context, allocation->departure);
-}
-
-/* Ends a departure whatever the device says: its structs are freed, its pages go with the device.
- */
-static void departure_force(capu_context *context, struct departure *departure)
-{
-    struct allocation *allocation = departure->allocation;
-
-    for (size_t i = 0; i < sizeof(departure->after) / sizeof(departure->after[0]); i++) {
-        lane_wait(departure->after[i]);
-    }
-    if (departure_end(context, departure) != CAPU_OK) {
-        departure_cancel(&context->pager, departure);
-        if (allocation != NULL) {
-            allocation_destroy(context, allocation);
-        }
-    }
-}
-
-void pager_abandon(capu_context *context, struct allocation *allocation)
-{
-    for (struct tensor *tensor = allocation->first; tensor != NULL; tensor = tensor->next) {
-        if (tensor->departure != NULL) {
-            departure_cancel(&context->pager, tensor->departure);
-        }
-        pager_drop_host_copy(context, tensor);
-        tensor_list_remove(tensor, RESIDENCY);
-        tensor_list_remove(tensor, CONTENTS);
-        tensors_remove(&context->tensors, tensor);
-    }
-    release_pages(context, allocation);
-    allocation_destroy(context, allocation);
-}
-
-void pager_finish(capu_context *context)
-{
-    struct pager *pager = &context->pager;
-
-    while (pager->leaving.head != NULL) {
-        departure_force(context, pager->leaving.head);
-    }
-    while (pager->copying.head != NULL) {
-        departure_force(context, pager->copying.head);
-    }
-    while (pager->spare != NULL) {
-        struct departure *next = pager->spare->next;
-
-        free(pager->spare);
-        pager->spare = next;
-    }
 }

@@ -1,13 +1,10 @@
 /*
  * The pager: which tensors are resident, in passive mode.
  *
- * Mapped tensors that are not leaving stand in one of three lists, least recently used first: empty
- * (nothing in them worth keeping), clean (a valid host copy), dirty. A tensor that leaves is queued
- * with the positions its last users reach; its pages are unmapped and free once those are past, and
- * until then an access takes it back as it was. A freed allocation goes the same way as a whole.
- *
- * The host waits only when memory is needed at once, and then for the departure that was queued
- * first: the delayed synchronisation of Capuchin (ASPLOS 2020), section "delayed synchronisation".
+ * Mapped tensors that are not departing stand in one of three lists, least recently used first: empty
+ * (nothing in them worth keeping), clean (a valid host copy), dirty. Victims are taken from them in
+ * this order, never an operand of the op at hand. The host waits only when memory is needed at once,
+ * and then for the departure that was queued first (departure.h).
  *
  * Owned by the context's thread.
  */
@@ -16,34 +13,10 @@
 
 #include "runtime/tensors.h"
 
-/* Something that is leaving: a tensor's span, or a freed allocation. */
-struct departure {
-    struct departure_queue *queue;
-    struct departure *previous;
-    struct departure *next;
-    struct tensor *tensor; /* one of the two is set */
-    struct allocation *allocation;
-    size_t page_count;
-    uint64_t order;                /* counts departures: the oldest is waited for first */
-    struct lane_position after[3]; /* free once all are past */
-};
-
-/* First in, first out; departures that wait for a copy out queue apart from those that do not, so
-   that a quick one never stands behind a slow one. */
-struct departure_queue {
-    struct departure *head;
-    struct departure *tail;
-};
-
 struct pager {
     struct tensor_list empty;
     struct tensor_list clean;
     struct tensor_list dirty;
-    struct departure_queue copying;
-    struct departure_queue leaving;
-    struct departure *spare; /* departures for reuse */
-    size_t leaving_pages;    /* in both queues */
-    uint64_t order;
     bool has_waited; /* since the op at hand began: the host for room, or compute for a copy in */
 };
 
@@ -74,27 +47,5 @@ void pager_drop_host_copy(capu_context *context, struct tensor *tensor);
 /* Keeps an operand of the op at hand: takes it back as it was if it is leaving, and makes it the
    most recently used. */
 void pager_claim(capu_context *context, struct tensor *tensor);
-
-/* Makes sure that the next pager_bury can note its departure. NO_HOST_MEMORY. */
-capu_status pager_reserve_bury(capu_context *context);
-
-/* Starts the departure of a freed allocation: `used` is the position behind its last use. Pre:
-   pager_reserve_bury. */
-void pager_bury(capu_context *context, struct allocation *allocation, struct lane_position used);
-
-/* Takes a buried allocation back for a new one of the same address and size: its pages stay, its
-   tensor is undefined. */
-void pager_unbury(capu_context *context, struct allocation *allocation);
-
-/* Waits for a buried allocation's departure and ends it. */
-capu_status pager_wait_buried(capu_context *context, struct allocation *allocation);
-
-/* Frees what has left. Does not wait. */
-capu_status pager_reap(capu_context *context);
-
-/* For the context's end, when all work is past: waits for every departure; frees an allocation that
-   lives still, whatever the device says. */
-void pager_finish(capu_context *context);
-void pager_abandon(capu_context *context, struct allocation *allocation);
 
 #endif

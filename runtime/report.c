@@ -267,7 +267,7 @@ capu_status capu_memory_print(capu_context *context, FILE *file)
             "device memory: %zu of %zu pages of %" PRIu64 " bytes in use, %zu always "
             "resident, %zu on their way out; host memory: %" PRIu64 " bytes in use\n",
             pages_out(context->pages), pages_limit(context->pages), holders.page_bytes,
-            context_fixed_pages(context), context->pager.leaving_pages,
+            context_fixed_pages(context), context->departures.leaving_pages,
             host_arena_used_bytes(context->arena));
     print_holders(context, &holders, file);
     free(holders.list);

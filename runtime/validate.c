@@ -68,7 +68,7 @@ bool context_validate(capu_context *context, const char **what)
     }
     tensors_each(&context->tensors, check_tensor, &check);
     out = check.mapped_pages + context_fixed_pages(context) +
-          buried_pages(&context->pager.leaving) + buried_pages(&context->pager.copying);
+          buried_pages(&context->departures.leaving) + buried_pages(&context->departures.copying);
     expect(&check, out == pages_out(context->pages), "pages are lost or counted twice");
     expect(&check, pages_out(context->pages) <= pages_limit(context->pages), "over the budget");
     expect(&check, check.persistent_pages == context->persistent_pages, "persistent pages");

@@ -1,0 +1,300 @@
+/* Tensors and allocations on their way out, see departure.h. */
+#include "runtime/internal.h"
+
+#include <stdlib.h>
+
+struct departure *departure_take(struct departures *departures)
+{
+    struct departure *departure = departures->spare;
+
+    if (departure == NULL) {
+        return calloc(1, sizeof(*departure));
+    }
+    departures->spare = departure->next;
+    *departure = (struct departure){0};
+    return departure;
+}
+
+void departure_append(struct departures *departures, struct departure_queue *queue,
+                      struct departure *departure)
+{
+    departure->order = departures->order++;
+    departure->queue = queue;
+    departure->previous = queue->tail;
+    departure->next = NULL;
+    if (queue->tail != NULL) {
+        queue->tail->next = departure;
+    } else {
+        queue->head = departure;
+    }
+    queue->tail = departure;
+    departures->leaving_pages += departure->page_count;
+}
+
+void departure_recycle(struct departures *departures, struct departure *departure)
+{
+    if (departure->tensor != NULL) {
+        departure->tensor->departure = NULL;
+    }
+    if (departure->allocation != NULL) {
+        departure->allocation->departure = NULL;
+    }
+    departure->next = departures->spare;
+    departures->spare = departure;
+}
+
+/* Takes a departure out of its queue: it does not happen, or it has. */
+void departure_cancel(struct departures *departures, struct departure *departure)
+{
+    struct departure_queue *queue = departure->queue;
+
+    if (departure->previous != NULL) {
+        departure->previous->next = departure->next;
+    } else {
+        queue->head = departure->next;
+    }
+    if (departure->next != NULL) {
+        departure->next->previous = departure->previous;
+    } else {
+        queue->tail = departure->previous;
+    }
+    departures->leaving_pages -= departure->page_count;
+    departure_recycle(departures, departure);
+}
+
+static bool departure_is_past(const struct departure *departure)
+{
+    return lane_is_past(departure->after[0]) && lane_is_past(departure->after[1]) &&
+           lane_is_past(departure->after[2]);
+}
+
+/* Unmaps a span and gives its pages back. Pre: everything that touches it is past. */
+static capu_status release_span(capu_context *context, struct tensor *tensor)
+{
+    capu_status status;
+
+    if (!tensor->is_mapped) {
+        return CAPU_OK;
+    }
+    status = device_unmap(context->device, tensor->span, tensor->page_count);
+    if (status != CAPU_OK) {
+        return context_check(context, status, "unmapping memory");
+    }
+    TRACKER_ADD(context, unmap_count, 1);
+    pages_give(context->pages, tensor->pages, tensor->page_count);
+    tensor->is_mapped = false;
+    tensor->on_device = false;
+    return CAPU_OK;
+}
+
+static capu_status release_edges(capu_context *context, struct allocation *allocation)
+{
+    uint64_t page_bytes = pages_bytes_each(context->pages);
+
+    for (size_t i = 0; allocation->edge_pages != NULL && i < allocation->page_count; i++) {
+        unsigned char *address = (unsigned char *)allocation->address + i * page_bytes;
+
+        if (allocation->edge_pages[i] != DEVICE_NO_PAGE) {
+            capu_status status = device_unmap(context->device, address, 1);
+
+            if (status != CAPU_OK) {
+                return context_check(context, status, "unmapping memory");
+            }
+            TRACKER_ADD(context, unmap_count, 1);
+            pages_give(context->pages, &allocation->edge_pages[i], 1);
+            allocation->edge_pages[i] = DEVICE_NO_PAGE;
+            context->edge_page_count--;
+        }
+    }
+    return CAPU_OK;
+}
+
+/* Unmaps what a freed allocation still holds. After a failure it may be tried again. */
+static capu_status release_pages(capu_context *context, struct allocation *allocation)
+{
+    for (struct tensor *tensor = allocation->first; tensor != NULL; tensor = tensor->next) {
+        capu_status status = release_span(context, tensor);
+
+        if (status != CAPU_OK) {
+            return status;
+        }
+    }
+    return release_edges(context, allocation);
+}
+
+static capu_status departure_end(capu_context *context, struct departure *departure)
+{
+    struct allocation *allocation = departure->allocation;
+    capu_status status = departure->tensor != NULL ? release_span(context, departure->tensor)
+                                                   : release_pages(context, allocation);
+    bool rests;
+
+    if (status != CAPU_OK) {
+        return status;
+    }
+    departure_cancel(&context->departures, departure);
+    if (allocation != NULL) {
+        rests = context->in_iteration && allocation->freed_iteration == context->iteration;
+        ranges_give(context->ranges, allocation->address, allocation->page_count, rests);
+        allocation_destroy(context, allocation);
+    }
+    return CAPU_OK;
+}
+
+static capu_status reap_queue(capu_context *context, struct departure_queue *queue)
+{
+    while (queue->head != NULL && departure_is_past(queue->head)) {
+        capu_status status = departure_end(context, queue->head);
+
+        if (status != CAPU_OK) {
+            return status;
+        }
+    }
+    return CAPU_OK;
+}
+
+capu_status departures_reap(capu_context *context)
+{
+    capu_status status = reap_queue(context, &context->departures.leaving);
+
+    return status != CAPU_OK ? status : reap_queue(context, &context->departures.copying);
+}
+
+capu_status departure_wait(capu_context *context, struct departure *departure)
+{
+    uint64_t start = device_now_ns(context->device);
+
+    for (size_t i = 0; i < sizeof(departure->after) / sizeof(departure->after[0]); i++) {
+        capu_status status = lane_wait(departure->after[i]);
+
+        if (status != CAPU_OK) {
+            return context_check(context, status, "waiting for an eviction");
+        }
+    }
+    TRACKER_ADD(context, host_wait_ns, device_now_ns(context->device) - start);
+    context->pager.has_waited = true;
+    return departure_end(context, departure);
+}
+
+/* Waits for the departure that was queued first. Pre: there is one. */
+capu_status departures_wait_oldest(capu_context *context)
+{
+    const struct departure_queue *copying = &context->departures.copying;
+    const struct departure_queue *leaving = &context->departures.leaving;
+    const struct departure_queue *queue = leaving;
+
+    if (leaving->head == NULL ||
+        (copying->head != NULL && copying->head->order < leaving->head->order)) {
+        queue = copying;
+    }
+    return departure_wait(context, queue->head);
+}
+
+/* Departures under way that the op at hand has not claimed as operands. */
+bool departures_any(const capu_context *context)
+{
+    return context->departures.leaving.head != NULL || context->departures.copying.head != NULL;
+}
+
+capu_status departure_reserve(capu_context *context)
+{
+    struct departure *departure = departure_take(&context->departures);
+
+    if (departure == NULL) {
+        return context_fail(context, CAPU_NO_HOST_MEMORY, "no memory to note a freed allocation");
+    }
+    departure_recycle(&context->departures, departure);
+    return CAPU_OK;
+}
+
+/* Several tensors of an allocation may be on their way: the last of them counts. */
+static void keep_later(struct lane_position *latest, struct lane_position position)
+{
+    if (!lane_is_past(position) && position.sequence > latest->sequence) {
+        *latest = position;
+    }
+}
+
+void departure_bury(capu_context *context, struct allocation *allocation, struct lane_position used)
+{
+    struct departure *departure = departure_take(&context->departures);
+
+    departure->allocation = allocation;
+    departure->after[0] = used;
+    for (struct tensor *tensor = allocation->first; tensor != NULL; tensor = tensor->next) {
+        if (tensor->departure != NULL) {
+            departure_cancel(&context->departures, tensor->departure);
+        }
+        pager_drop_host_copy(context, tensor);
+        tensor_list_remove(tensor, RESIDENCY);
+        keep_later(&departure->after[1], tensor->left);
+        keep_later(&departure->after[2], tensor->ready);
+        departure->page_count += tensor->is_mapped ? tensor->page_count : 0;
+    }
+    allocation->departure = departure;
+    departure_append(&context->departures,
+                     departure->after[1].lane != NULL ? &context->departures.copying
+                                                      : &context->departures.leaving,
+                     departure);
+}
+
+void departure_unbury(capu_context *context, struct allocation *allocation)
+{
+    departure_cancel(&context->departures, allocation->departure);
+    pager_touch(context, allocation->first);
+}
+
+capu_status departure_wait_buried(capu_context *context, struct allocation *allocation)
+{
+    return departure_wait(context, allocation->departure);
+}
+
+/* Ends a departure whatever the device says: its structs are freed, its pages go with the device.
+ */
+static void departure_force(capu_context *context, struct departure *departure)
+{
+    struct allocation *allocation = departure->allocation;
+
+    for (size_t i = 0; i < sizeof(departure->after) / sizeof(departure->after[0]); i++) {
+        lane_wait(departure->after[i]);
+    }
+    if (departure_end(context, departure) != CAPU_OK) {
+        departure_cancel(&context->departures, departure);
+        if (allocation != NULL) {
+            allocation_destroy(context, allocation);
+        }
+    }
+}
+
+void departure_abandon(capu_context *context, struct allocation *allocation)
+{
+    for (struct tensor *tensor = allocation->first; tensor != NULL; tensor = tensor->next) {
+        if (tensor->departure != NULL) {
+            departure_cancel(&context->departures, tensor->departure);
+        }
+        pager_drop_host_copy(context, tensor);
+        tensor_list_remove(tensor, RESIDENCY);
+        tensor_list_remove(tensor, CONTENTS);
+        tensors_remove(&context->tensors, tensor);
+    }
+    release_pages(context, allocation);
+    allocation_destroy(context, allocation);
+}
+
+void departures_finish(capu_context *context)
+{
+    struct departures *departures = &context->departures;
+
+    while (departures->leaving.head != NULL) {
+        departure_force(context, departures->leaving.head);
+    }
+    while (departures->copying.head != NULL) {
+        departure_force(context, departures->copying.head);
+    }
+    while (departures->spare != NULL) {
+        struct departure *next = departures->spare->next;
+
+        free(departures->spare);
+        departures->spare = next;
+    }
+}
