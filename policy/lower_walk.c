@@ -51,30 +51,6 @@ static void put_span(struct lower *lower, struct spans *spans, struct clock_span
     spans->list[spans->count++] = (struct span){.start = span.start, .end = span.end};
 }
 
-uint32_t lower_next_use(const struct lower *lower, uint32_t tensor)
-{
-    uint32_t first = lower->uses->first[tensor];
-    uint32_t next = lower->gap[tensor] == USES_NONE ? first : lower->gap[tensor] + 1;
-
-    if (next < lower->uses->first[tensor + 1]) {
-        return lower->uses->op[next];
-    }
-    return lower->trace->tensors[tensor].persistent && next > first
-               ? lower->trace->op_count + lower->uses->op[first]
-               : NO_OP;
-}
-
-bool lower_next_needs(const struct lower *lower, uint32_t tensor)
-{
-    uint32_t next =
-        lower->gap[tensor] == USES_NONE ? lower->uses->first[tensor] : lower->gap[tensor] + 1;
-
-    if (next < lower->uses->first[tensor + 1]) {
-        return lower->uses->role[next] != USE_WRITE;
-    }
-    return lower->trace->tensors[tensor].persistent;
-}
-
 /* The last op that the tensor is expected to be held at if it stays until its next use. */
 static uint32_t stays_until(const struct lower *lower, uint32_t tensor)
 {
@@ -84,137 +60,6 @@ static uint32_t stays_until(const struct lower *lower, uint32_t tensor)
         return lower->wake[tensor];
     }
     return next == NO_OP || next > lower->trace->op_count ? lower->trace->op_count - 1 : next - 1;
-}
-
-static bool is_before(const struct lower *lower, struct victim a, struct victim b)
-{
-    uint64_t a_bytes = lower->uses->rounded[a.tensor];
-    uint64_t b_bytes = lower->uses->rounded[b.tensor];
-
-    if (a.key != b.key) {
-        return a.key > b.key;
-    }
-    return a_bytes != b_bytes ? a_bytes > b_bytes : a.tensor < b.tensor;
-}
-
-static void heap_push(struct lower *lower, struct victim victim)
-{
-    struct victim *heap;
-    uint32_t hole = lower->victim_count;
-
-    if (lower->victim_count == lower->victim_capacity) {
-        uint32_t capacity = lower->victim_capacity * 2 + 256;
-
-        heap = realloc(lower->victims, capacity * sizeof(*heap));
-        if (heap == NULL) {
-            lower_fail(lower, CAPU_NO_HOST_MEMORY);
-            return;
-        }
-        lower->victims = heap;
-        lower->victim_capacity = capacity;
-    }
-    heap = lower->victims;
-    lower->victim_count++;
-    while (hole > 0 && is_before(lower, victim, heap[(hole - 1) / 2])) {
-        heap[hole] = heap[(hole - 1) / 2];
-        hole = (hole - 1) / 2;
-    }
-    heap[hole] = victim;
-}
-
-static struct victim heap_pop(struct lower *lower)
-{
-    struct victim *heap = lower->victims;
-    struct victim top = heap[0];
-    struct victim moving = heap[--lower->victim_count];
-    uint32_t hole = 0;
-
-    for (;;) {
-        uint32_t child = hole * 2 + 1;
-
-        if (child + 1 < lower->victim_count && is_before(lower, heap[child + 1], heap[child])) {
-            child++;
-        }
-        if (child >= lower->victim_count || !is_before(lower, heap[child], moving)) {
-            break;
-        }
-        heap[hole] = heap[child];
-        hole = child;
-    }
-    if (lower->victim_count > 0) {
-        heap[hole] = moving;
-    }
-    return top;
-}
-
-void lower_push_victim(struct lower *lower, uint32_t tensor, uint32_t now)
-{
-    uint64_t key = lower->options.victims == VICTIM_LEAST_RECENT ? NO_OP - (uint64_t)now
-                                                                 : lower_next_use(lower, tensor);
-
-    if (lower->uses->rounded[tensor] == 0) {
-        return;
-    }
-    /* Keys start at 1, so that 0 says: nobody's victim. */
-    lower->key[tensor] = key + 1;
-    heap_push(lower, (struct victim){.key = key + 1, .tensor = tensor});
-}
-
-void lower_due_remove(struct lower *lower, uint32_t tensor, uint32_t op)
-{
-    uint32_t next = lower->due_next[tensor];
-    uint32_t before = lower->due_prev[tensor];
-
-    if (!lower->is_due[tensor]) {
-        return;
-    }
-    lower->is_due[tensor] = 0;
-    if (before == NO_OP) {
-        lower->due_head[op] = next;
-    } else {
-        lower->due_next[before] = next;
-    }
-    if (next != NO_OP) {
-        lower->due_prev[next] = before;
-    }
-    if (lower->due_head[op] == NO_OP) {
-        lower->due_bits[op / 64] &= ~((uint64_t)1 << (op % 64));
-    }
-}
-
-/* It must be back before that op, and its copy should start by `latest`. */
-static void due_add(struct lower *lower, uint32_t tensor, uint32_t op, int64_t latest)
-{
-    uint32_t head = lower->due_head[op];
-
-    lower->is_due[tensor] = 1;
-    lower->due_next[tensor] = head;
-    lower->due_prev[tensor] = NO_OP;
-    if (head != NO_OP) {
-        lower->due_prev[head] = tensor;
-    }
-    lower->due_head[op] = tensor;
-    lower->due_bits[op / 64] |= (uint64_t)1 << (op % 64);
-    lower->due_latest[tensor] = latest;
-}
-
-static uint32_t due_next_op(const struct lower *lower, uint32_t from)
-{
-    uint32_t ops = lower->trace->op_count;
-    uint64_t word;
-
-    if (from >= ops) {
-        return NO_OP;
-    }
-    word = lower->due_bits[from / 64] & (UINT64_MAX << (from % 64));
-    for (uint32_t i = from / 64;; word = lower->due_bits[i]) {
-        if (word != 0) {
-            return i * 64 + (uint32_t)__builtin_ctzll(word);
-        }
-        if (++i > (ops - 1) / 64) {
-            return NO_OP;
-        }
-    }
 }
 
 void lower_set_resident(struct lower *lower, uint32_t tensor)
@@ -300,7 +145,7 @@ void lower_due_again(struct lower *lower, uint32_t tensor)
     uint32_t next = lower_next_use(lower, tensor);
 
     if (next < lower->trace->op_count && lower_next_needs(lower, tensor)) {
-        due_add(lower, tensor, next, unplanned_latest(lower, tensor, next));
+        lower_due_add(lower, tensor, next, unplanned_latest(lower, tensor, next));
     }
 }
 
@@ -349,7 +194,7 @@ bool lower_make_room(struct lower *lower, uint32_t op, uint64_t bytes)
 
     while (lower->held + bytes > lower->options.limit_bytes && lower->victim_count > 0 &&
            !lower->options.is_soft) {
-        struct victim victim = heap_pop(lower);
+        struct victim victim = lower_heap_pop(lower);
 
         if (lower->key[victim.tensor] != victim.key || !lower->is_resident[victim.tensor]) {
             continue;
@@ -365,7 +210,7 @@ bool lower_make_room(struct lower *lower, uint32_t op, uint64_t bytes)
         struct victim victim = lower->stash[--stashed];
 
         lower->key[victim.tensor] = victim.key;
-        heap_push(lower, victim);
+        lower_heap_push(lower, victim);
     }
     return lower->options.is_soft || lower->held + bytes <= lower->options.limit_bytes;
 }
@@ -378,9 +223,9 @@ static void issue_due(struct lower *lower, uint32_t op, uint64_t needed)
     uint32_t passed_over = 0;
     uint32_t seen = 0;
 
-    for (uint32_t end = due_next_op(lower, op + 1);
+    for (uint32_t end = lower_due_next_op(lower, op + 1);
          end != NO_OP && passed_over < PASSED_OVER_MAX && seen < AHEAD_MAX;
-         end = due_next_op(lower, end + 1)) {
+         end = lower_due_next_op(lower, end + 1)) {
         uint32_t next;
 
         for (uint32_t t = lower->due_head[end]; t != NO_OP; t = next) {
@@ -588,7 +433,7 @@ static void settle(struct lower *lower, uint32_t tensor, uint32_t gap, uint32_t 
         (!wraps && decision == DECIDE_SWAP && end > k + 1 && fits_host(lower, tensor))) {
         evict(lower, tensor, k);
         if (!wraps) {
-            due_add(lower, tensor, end, lower->latest[gap]);
+            lower_due_add(lower, tensor, end, lower->latest[gap]);
         }
         return;
     }
@@ -769,7 +614,7 @@ static void begin_lists(struct lower *lower)
         uint32_t last = lower->uses->first[t + 1];
 
         if (lower->starts_on_host[t] && lower->uses->rounded[t] > 0) {
-            due_add(lower, t, lower->uses->op[first], lower->latest[last - 1]);
+            lower_due_add(lower, t, lower->uses->op[first], lower->latest[last - 1]);
         }
         if (lower->wake != NULL && last > first && lower->wake[t] > lower->uses->op[last - 1] &&
             !lower->trace->tensors[t].persistent) {

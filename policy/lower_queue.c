@@ -1,0 +1,162 @@
+/*
+ * The two queues of the lowering's walk: victims, by the order in which they are to leave, and what
+ * is on the host, by the op that it must be back for.
+ */
+#include "policy/lower_state.h"
+
+#include <stdlib.h>
+
+uint32_t lower_next_use(const struct lower *lower, uint32_t tensor)
+{
+    uint32_t first = lower->uses->first[tensor];
+    uint32_t next = lower->gap[tensor] == USES_NONE ? first : lower->gap[tensor] + 1;
+
+    if (next < lower->uses->first[tensor + 1]) {
+        return lower->uses->op[next];
+    }
+    return lower->trace->tensors[tensor].persistent && next > first
+               ? lower->trace->op_count + lower->uses->op[first]
+               : NO_OP;
+}
+
+bool lower_next_needs(const struct lower *lower, uint32_t tensor)
+{
+    uint32_t next =
+        lower->gap[tensor] == USES_NONE ? lower->uses->first[tensor] : lower->gap[tensor] + 1;
+
+    if (next < lower->uses->first[tensor + 1]) {
+        return lower->uses->role[next] != USE_WRITE;
+    }
+    return lower->trace->tensors[tensor].persistent;
+}
+
+static bool is_before(const struct lower *lower, struct victim a, struct victim b)
+{
+    uint64_t a_bytes = lower->uses->rounded[a.tensor];
+    uint64_t b_bytes = lower->uses->rounded[b.tensor];
+
+    if (a.key != b.key) {
+        return a.key > b.key;
+    }
+    return a_bytes != b_bytes ? a_bytes > b_bytes : a.tensor < b.tensor;
+}
+
+void lower_heap_push(struct lower *lower, struct victim victim)
+{
+    struct victim *heap;
+    uint32_t hole = lower->victim_count;
+
+    if (lower->victim_count == lower->victim_capacity) {
+        uint32_t capacity = lower->victim_capacity * 2 + 256;
+
+        heap = realloc(lower->victims, capacity * sizeof(*heap));
+        if (heap == NULL) {
+            lower_fail(lower, CAPU_NO_HOST_MEMORY);
+            return;
+        }
+        lower->victims = heap;
+        lower->victim_capacity = capacity;
+    }
+    heap = lower->victims;
+    lower->victim_count++;
+    while (hole > 0 && is_before(lower, victim, heap[(hole - 1) / 2])) {
+        heap[hole] = heap[(hole - 1) / 2];
+        hole = (hole - 1) / 2;
+    }
+    heap[hole] = victim;
+}
+
+struct victim lower_heap_pop(struct lower *lower)
+{
+    struct victim *heap = lower->victims;
+    struct victim top = heap[0];
+    struct victim moving = heap[--lower->victim_count];
+    uint32_t hole = 0;
+
+    for (;;) {
+        uint32_t child = hole * 2 + 1;
+
+        if (child + 1 < lower->victim_count && is_before(lower, heap[child + 1], heap[child])) {
+            child++;
+        }
+        if (child >= lower->victim_count || !is_before(lower, heap[child], moving)) {
+            break;
+        }
+        heap[hole] = heap[child];
+        hole = child;
+    }
+    if (lower->victim_count > 0) {
+        heap[hole] = moving;
+    }
+    return top;
+}
+
+void lower_push_victim(struct lower *lower, uint32_t tensor, uint32_t now)
+{
+    uint64_t key = lower->options.victims == VICTIM_LEAST_RECENT ? NO_OP - (uint64_t)now
+                                                                 : lower_next_use(lower, tensor);
+
+    if (lower->uses->rounded[tensor] == 0) {
+        return;
+    }
+    /* Keys start at 1, so that 0 says: nobody's victim. */
+    lower->key[tensor] = key + 1;
+    lower_heap_push(lower, (struct victim){.key = key + 1, .tensor = tensor});
+}
+
+void lower_due_remove(struct lower *lower, uint32_t tensor, uint32_t op)
+{
+    uint32_t next = lower->due_next[tensor];
+    uint32_t before = lower->due_prev[tensor];
+
+    if (!lower->is_due[tensor]) {
+        return;
+    }
+    lower->is_due[tensor] = 0;
+    if (before == NO_OP) {
+        lower->due_head[op] = next;
+    } else {
+        lower->due_next[before] = next;
+    }
+    if (next != NO_OP) {
+        lower->due_prev[next] = before;
+    }
+    if (lower->due_head[op] == NO_OP) {
+        lower->due_bits[op / 64] &= ~((uint64_t)1 << (op % 64));
+    }
+}
+
+/* It must be back before that op, and its copy should start by `latest`. */
+void lower_due_add(struct lower *lower, uint32_t tensor, uint32_t op, int64_t latest)
+{
+    uint32_t head = lower->due_head[op];
+
+    lower->is_due[tensor] = 1;
+    lower->due_next[tensor] = head;
+    lower->due_prev[tensor] = NO_OP;
+    if (head != NO_OP) {
+        lower->due_prev[head] = tensor;
+    }
+    lower->due_head[op] = tensor;
+    lower->due_bits[op / 64] |= (uint64_t)1 << (op % 64);
+    lower->due_latest[tensor] = latest;
+}
+
+uint32_t lower_due_next_op(const struct lower *lower, uint32_t from)
+{
+    uint32_t ops = lower->trace->op_count;
+    uint64_t word;
+
+    if (from >= ops) {
+        return NO_OP;
+    }
+    word = lower->due_bits[from / 64] & (UINT64_MAX << (from % 64));
+    for (uint32_t i = from / 64;; word = lower->due_bits[i]) {
+        if (word != 0) {
+            return i * 64 + (uint32_t)__builtin_ctzll(word);
+        }
+        if (++i > (ops - 1) / 64) {
+            return NO_OP;
+        }
+    }
+}
