@@ -9,9 +9,11 @@
 
 #include <stdlib.h>
 
-/* Addresses cost nothing, and a large reservation makes one space of many sizes; 2,047 of these fit
-   what a process can address on x86-64. Where a limit forbids it, less will do. */
+/* A large reservation makes one space of many sizes; 2,047 of these fit what a process can address
+   on x86-64. Where a limit forbids it, less will do. Addresses cost nothing, but devices keep a
+   word for each page of them: hence no more pages than that. */
 #define RESERVATION_BYTES (UINT64_C(64) << 30)
+#define RESERVATION_PAGES (UINT64_C(1) << 16)
 #define FIRST_RESTING ((size_t)64)
 
 struct ranges {
@@ -97,11 +99,14 @@ static bool bytes_for(const struct ranges *ranges, size_t page_count, uint64_t *
 /* Reserves addresses for a range of `bytes`, and as many more as is usual and possible. */
 static capu_status add_reservation(struct ranges *ranges, uint64_t bytes)
 {
-    uint64_t reserved = RESERVATION_BYTES > bytes ? RESERVATION_BYTES : bytes;
+    uint64_t usual = RESERVATION_PAGES * ranges->page_bytes;
+    uint64_t reserved;
     void *address;
     capu_status status;
 
-    reserved -= reserved % ranges->page_bytes;
+    usual = usual < RESERVATION_BYTES ? usual
+                                      : RESERVATION_BYTES - RESERVATION_BYTES % ranges->page_bytes;
+    reserved = usual > bytes ? usual : bytes;
     for (;;) {
         uint64_t half = reserved / 2 - reserved / 2 % ranges->page_bytes;
 

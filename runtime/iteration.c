@@ -62,6 +62,9 @@ capu_status capu_iteration_begin(capu_context *context, const char *label)
     if (status == CAPU_OK) {
         status = tracker_settle(context);
     }
+    if (status == CAPU_OK) {
+        status = departures_reap(context);
+    }
     if (status != CAPU_OK) {
         return status;
     }

@@ -128,6 +128,15 @@ static bool is_feasible(const struct run *run, const struct footprint *footprint
     if (run->budget_bytes >= footprint->floor_bytes) {
         return true;
     }
+    if (footprint->floor_op[0] == '\0') {
+        fprintf(stderr,
+                "%s: a budget of %s (%" PRIu64 " bytes) is below the %s (%" PRIu64
+                " bytes) that are always resident: smaller pages make that less\n",
+                program_invocation_short_name, run_size_text(run->budget_bytes, budget),
+                run->budget_bytes, run_size_text(footprint->floor_bytes, floor),
+                footprint->floor_bytes);
+        return false;
+    }
     fprintf(stderr,
             "%s: a budget of %s (%" PRIu64 " bytes) is below the floor of %s (%" PRIu64
             " bytes), set by the op %s; were it not for that op, the floor would be %s\n",

@@ -100,8 +100,9 @@ static void sweep(size_t index, bool is_lasting, bool is_strict)
 
     for (plan.call = 1; run_with(&plan, is_strict); plan.call = NEXT_CALL(plan.call)) {
     }
+    /* Nobody waits for, or follows, what is past already: those two depend on timing. */
     ck_assert_msg(plan.call > 1 || plan.slot == ADAPTOR_RANGE_RESERVE ||
-                      plan.slot == ADAPTOR_EVENT_WAIT,
+                      plan.slot == ADAPTOR_EVENT_WAIT || plan.slot == ADAPTOR_STREAM_FOLLOW,
                   "%s was never called", adaptor_slot_name(plan.slot));
 }
 

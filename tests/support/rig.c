@@ -1,7 +1,6 @@
 /* Contexts for tests, see rig.h. */
 #include "tests/support/rig.h"
 
-#include "device/adaptor.h"
 #include "device/adaptor_count.h"
 #include "device/adaptor_delay.h"
 #include "device/adaptor_fault.h"
@@ -11,21 +10,6 @@
 #include <string.h>
 
 enum { DEFAULT_BUDGET_PAGES = 1024, LONGEST_DELAY_NS = 200000 };
-
-/* Reservations of the usual size take a device tens of megabytes of books at pages this small,
-   which sanitizers make slow; tests create contexts by the hundred. */
-#define LARGEST_RESERVATION ((uint64_t)256 << 20)
-
-static capu_status refuse_large(void *state, struct device *inner, const struct adaptor_call *call)
-{
-    (void)state;
-    (void)inner;
-    return call->slot == ADAPTOR_RANGE_RESERVE && call->bytes > LARGEST_RESERVATION
-               ? CAPU_NO_ADDRESS_SPACE
-               : CAPU_OK;
-}
-
-static const struct adaptor_hooks small_reservations = {.before = refuse_large};
 
 static struct device *create_device(const struct rig_options *options, uint64_t budget)
 {
@@ -37,7 +21,6 @@ static struct device *create_device(const struct rig_options *options, uint64_t 
                              : host_device_create(&device, &created, text, sizeof(text));
 
     ck_assert_msg(status == CAPU_OK, "device: %s", text);
-    ck_assert_int_eq(adaptor_create(created, true, &small_reservations, NULL, &created), CAPU_OK);
     return created;
 }
 
