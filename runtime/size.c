@@ -1,36 +1,114 @@
 /* Sizes as people write them: see capu_parse_size in capuchin/context.h. */
 #include "capuchin/context.h"
 
-#include <stdlib.h>
+#include <stdbool.h>
 #include <string.h>
 
 struct unit {
     const char *name;
-    double factor;
+    long double factor;
 };
+
+/* mantissa * 10^exponent */
+struct decimal {
+    uint64_t mantissa;
+    int64_t exponent;
+};
+
+/* Keeps sums of exponents far from overflow, and is beyond what any size needs. */
+enum { EXPONENT_LIMIT = 1000000 };
 
 static const struct unit units[] = {
-    {"", 1},      {"B", 1},        {"KB", 1e3},     {"MB", 1e6},     {"GB", 1e9},
-    {"TB", 1e12}, {"KiB", 0x1p10}, {"MiB", 0x1p20}, {"GiB", 0x1p30}, {"TiB", 0x1p40},
+    {"", 1},       {"B", 1},         {"KB", 1e3L},     {"MB", 1e6L},     {"GB", 1e9L},
+    {"TB", 1e12L}, {"KiB", 0x1p10L}, {"MiB", 0x1p20L}, {"GiB", 0x1p30L}, {"TiB", 0x1p40L},
 };
 
+static bool is_digit(char c)
+{
+    return c >= '0' && c <= '9';
+}
+
+/* Appends a run of digits to the mantissa; what no longer fits is dropped. Returns their end. */
+static const char *read_digits(const char *text, bool is_fraction, struct decimal *number)
+{
+    for (; is_digit(*text); text++) {
+        uint64_t digit = (uint64_t)(*text - '0');
+
+        if (number->mantissa < UINT64_MAX / 10) {
+            number->mantissa = number->mantissa * 10 + digit;
+            number->exponent -= is_fraction;
+        } else {
+            number->exponent += !is_fraction;
+        }
+    }
+    return text;
+}
+
+/* Reads "e9", "E+9" or "e-9"; anything else is left for the unit. */
+static const char *read_exponent(const char *text, struct decimal *number)
+{
+    const char *digits = text + 1;
+    int64_t exponent = 0;
+    bool is_negative;
+
+    if (*text != 'e' && *text != 'E') {
+        return text;
+    }
+    is_negative = *digits == '-';
+    if (*digits == '-' || *digits == '+') {
+        digits++;
+    }
+    if (!is_digit(*digits)) {
+        return text;
+    }
+    for (; is_digit(*digits); digits++) {
+        if (exponent < EXPONENT_LIMIT) {
+            exponent = exponent * 10 + (*digits - '0');
+        }
+    }
+    number->exponent += is_negative ? -exponent : exponent;
+    return digits;
+}
+
+/* The decimal times the factor; infinite if that is too large. Products are exact as long as they
+   fit, and dividing comes last, so that "1.5GB" is exact too. */
+static long double scale(const struct decimal *number, long double factor)
+{
+    int64_t power = number->exponent < 0 ? -number->exponent : number->exponent;
+    long double tens = 1;
+
+    if (number->mantissa == 0) {
+        return 0;
+    }
+    for (int64_t i = 0; i < power && tens < 1e300L; i++) {
+        tens *= 10;
+    }
+    factor *= (long double)number->mantissa;
+    return number->exponent < 0 ? factor / tens : factor * tens;
+}
+
+/* Not strtod: its decimal point is the locale's, and a size must mean the same everywhere. */
 capu_status capu_parse_size(const char *text, uint64_t *bytes)
 {
-    double number;
-    char *end;
+    struct decimal number = {0};
+    const char *end;
 
-    if (text == NULL || bytes == NULL || text[0] < '0' || text[0] > '9' ||
-        (text[0] == '0' && (text[1] == 'x' || text[1] == 'X'))) {
+    if (text == NULL || bytes == NULL || !is_digit(text[0])) {
         return CAPU_INVALID;
     }
-    number = strtod(text, &end);
+    end = read_digits(text, false, &number);
+    if (*end == '.') {
+        end = read_digits(end + 1, true, &number);
+    }
+    end = read_exponent(end, &number);
     for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
         if (strcmp(end, units[i].name) == 0) {
-            number *= units[i].factor;
-            if (!(number < 0x1p63)) {
+            long double size = scale(&number, units[i].factor);
+
+            if (!(size < 0x1p63L)) {
                 return CAPU_TOO_LARGE;
             }
-            *bytes = (uint64_t)(number + 0.5);
+            *bytes = (uint64_t)(size + 0.5L);
             return CAPU_OK;
         }
     }

@@ -4,7 +4,9 @@
 #include "capuchin/context.h"
 #include "tests/support/suite.h"
 
+#include <locale.h>
 #include <stdint.h>
+#include <stdio.h>
 
 static const struct {
     const char *text;
@@ -24,7 +26,26 @@ static const struct {
     {"8388607TiB", CAPU_OK, UINT64_C(8388607) << 40},
     {"8388608TiB", CAPU_TOO_LARGE, 7},
     {"1e400", CAPU_TOO_LARGE, 7},
+    {"1.", CAPU_OK, 1},
+    {"1E+3", CAPU_OK, 1000},
+    {"1500e-3KB", CAPU_OK, 1500},
+    {"0.4", CAPU_OK, 0},
+    {"0.5", CAPU_OK, 1},
+    {"1e-400", CAPU_OK, 0},
+    {"0e400", CAPU_OK, 0},
+    {"1e-99999999999999999999", CAPU_OK, 0},
+    {"1e99999999999999999999", CAPU_TOO_LARGE, 7},
+    {"0.000000000000000000000000001e27", CAPU_OK, 1},
+    {"1000000000000000000000000000e-24", CAPU_OK, 1000},
+    {"1.00000000000000000000000000001KiB", CAPU_OK, 1024},
+    {"9007199254740992", CAPU_OK, UINT64_C(1) << 53},
+    {"18446744073709551616", CAPU_TOO_LARGE, 7},
     {"", CAPU_INVALID, 7},
+    {"1e", CAPU_INVALID, 7},
+    {"1e+", CAPU_INVALID, 7},
+    {"1,5GB", CAPU_INVALID, 7},
+    {"1.5.5", CAPU_INVALID, 7},
+    {".5", CAPU_INVALID, 7},
     {"-1", CAPU_INVALID, 7},
     {" 1", CAPU_INVALID, 7},
     {"1 GiB", CAPU_INVALID, 7},
@@ -42,6 +63,39 @@ START_TEST(parses)
 
     ck_assert_int_eq(capu_parse_size(sizes[_i].text, &bytes), sizes[_i].status);
     ck_assert_uint_eq(bytes, sizes[_i].bytes);
+}
+END_TEST
+
+/* Sizes mean the same where the decimal point is a comma. */
+START_TEST(does_not_follow_the_locale)
+{
+    static const char *const commas[] = {"de_DE.UTF-8", "de_DE.utf8",  "de_DE",      "fr_FR.UTF-8",
+                                         "fr_FR.utf8",  "nl_NL.UTF-8", "ru_RU.UTF-8"};
+    const char *set = NULL;
+    uint64_t bytes = 7;
+
+    for (size_t i = 0; i < sizeof(commas) / sizeof(commas[0]) && set == NULL; i++) {
+        set = setlocale(LC_NUMERIC, commas[i]);
+    }
+    if (set == NULL) {
+        printf("no locale with a decimal comma is installed: not tested\n");
+        return;
+    }
+    ck_assert_str_eq(localeconv()->decimal_point, ",");
+    ck_assert_int_eq(capu_parse_size("1.5GB", &bytes), CAPU_OK);
+    ck_assert_uint_eq(bytes, 1500000000);
+    ck_assert_int_eq(capu_parse_size("1,5GB", &bytes), CAPU_INVALID);
+    setlocale(LC_NUMERIC, "C");
+}
+END_TEST
+
+START_TEST(checks_its_arguments)
+{
+    uint64_t bytes = 7;
+
+    ck_assert_int_eq(capu_parse_size(NULL, &bytes), CAPU_INVALID);
+    ck_assert_int_eq(capu_parse_size("1", NULL), CAPU_INVALID);
+    ck_assert_uint_eq(bytes, 7);
 }
 END_TEST
 
@@ -84,6 +138,8 @@ int main(void)
     TCase *tcase = tcase_create("size");
 
     tcase_add_loop_test(tcase, parses, 0, sizeof(sizes) / sizeof(sizes[0]));
+    tcase_add_test(tcase, does_not_follow_the_locale);
+    tcase_add_test(tcase, checks_its_arguments);
     tcase_add_test(tcase, structs_of_other_versions);
     suite_add_tcase(suite, tcase);
     return suite_run(suite);
