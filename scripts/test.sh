@@ -57,9 +57,9 @@ run() {
     skipped=$((skipped + skip))
 }
 
-run debug 120
-run asan 60
-run tsan 30
+run debug 1000
+run asan 400
+run tsan 150
 
 echo "== clang"
 if command -v clang >/dev/null 2>&1; then

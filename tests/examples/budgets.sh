@@ -39,6 +39,7 @@ run strict "$@" --mode passive --budget 50% --strict
 floor=$(sed -n 's/.*floor of [^(]*(\([0-9]*\) bytes).*/\1/p' "$work/below.out")
 [ -n "$floor" ] || fail "a tiny budget was not refused with the floor: $(cat "$work/below.out")"
 run "at-the-floor" "$@" --mode passive --budget "$floor"
+run "at-the-floor-strict" "$@" --mode passive --budget "$floor" --strict
 
 "$@" --mode passive --budget $((floor - 1)) >"$work/below.out" 2>&1
 [ $? -eq 1 ] || fail "a budget below the floor was not refused"

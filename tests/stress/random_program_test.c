@@ -260,8 +260,10 @@ static void upload(struct program *program)
     uint64_t count = tensor->count - from;
     static unsigned char source[LARGEST_PAGES * RIG_PAGE];
 
-    for (uint64_t i = 0; i < count; i++) {
-        source[i] = (unsigned char)mixing_random(&program->state);
+    for (uint64_t at = 0; at < count; at += sizeof(uint64_t)) {
+        uint64_t word = mixing_random(&program->state);
+
+        memcpy(source + at, &word, count - at < sizeof(word) ? count - at : sizeof(word));
     }
     WORKS(program, capu_upload(program->rig.context, tensor->address + from, source, count));
     memcpy(tensor->bytes + from, source, count);
