@@ -1,0 +1,298 @@
+/* Configs: every variable, what wins over what, and texts that name what is wrong. */
+#include "runtime/config.h"
+
+#include "tests/support/suite.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+/* What a variable may hold, and what the field then is. */
+struct variable {
+    const char *name;
+    size_t offset;
+    const char *text;
+    uint64_t number;    /* what `text` means; not for texts */
+    uint64_t other;     /* another value, which the program sets */
+    uint64_t otherwise; /* the default */
+    enum { IS_TEXT, IS_32, IS_64 } kind;
+};
+
+#define AT(field) offsetof(capu_config, field)
+
+static const struct variable variables[] = {
+    {"CAPUCHIN_DEVICE", AT(device), "sim", 0, 0, 0, IS_TEXT},
+    {"CAPUCHIN_MODE", AT(mode), "off", CAPU_MODE_OFF, CAPU_MODE_PASSIVE, CAPU_MODE_PASSIVE, IS_32},
+    {"CAPUCHIN_STRICT", AT(strict), "1", 1, 1, 0, IS_32},
+    {"CAPUCHIN_CLEAR_FRESH", AT(clear_fresh), "1", 1, 1, 0, IS_32},
+    {"CAPUCHIN_BUDGET", AT(budget_bytes), "1.5GB", 1500000000, 77, 0, IS_64},
+    {"CAPUCHIN_HOST_BUDGET", AT(host_budget_bytes), "2GiB", UINT64_C(2) << 30, 77, 0, IS_64},
+    {"CAPUCHIN_PAGE", AT(page_bytes), "64KiB", 65536, 4096, 0, IS_64},
+    {"CAPUCHIN_SLAB_THRESHOLD", AT(slab_threshold_bytes), "512", 512, 77, 0, IS_64},
+    {"CAPUCHIN_D2H", AT(d2h_bytes_per_s), "12e9", UINT64_C(12000000000), 77, 0, IS_64},
+    {"CAPUCHIN_H2D", AT(h2d_bytes_per_s), "13GB", UINT64_C(13000000000), 77, 0, IS_64},
+    {"CAPUCHIN_COPY_LATENCY", AT(copy_latency_ns), "18446744073709551615", UINT64_MAX, 77, 0,
+     IS_64},
+    {"CAPUCHIN_REPORT", AT(report_path), "/tmp/report", 0, 0, 0, IS_TEXT},
+    {"CAPUCHIN_TRACE", AT(trace_path), "/tmp/trace", 0, 0, 0, IS_TEXT},
+    {"CAPUCHIN_TRACE_ITERATION", AT(trace_iteration), "5", 5, 77, 2, IS_64},
+};
+
+enum { VARIABLES = sizeof(variables) / sizeof(variables[0]) };
+
+/* Tests run forked, but CK_FORK=no must work as well. */
+static void clear_environment(void)
+{
+    for (size_t i = 0; i < VARIABLES; i++) {
+        unsetenv(variables[i].name);
+    }
+}
+
+static const char *text_of(const capu_config *config, const struct variable *variable)
+{
+    const char *text;
+
+    memcpy(&text, (const unsigned char *)config + variable->offset, sizeof(text));
+    return text;
+}
+
+static uint64_t number_of(const capu_config *config, const struct variable *variable)
+{
+    uint64_t wide = 0;
+    uint32_t narrow = 0;
+
+    if (variable->kind == IS_32) {
+        memcpy(&narrow, (const unsigned char *)config + variable->offset, sizeof(narrow));
+        return narrow;
+    }
+    memcpy(&wide, (const unsigned char *)config + variable->offset, sizeof(wide));
+    return wide;
+}
+
+/* Checks one field: set by the environment, or left at its default. */
+static void check_field(const capu_config *config, const struct variable *variable, bool is_set)
+{
+    if (variable->kind != IS_TEXT) {
+        ck_assert_msg(number_of(config, variable) ==
+                          (is_set ? variable->number : variable->otherwise),
+                      "%s", variable->name);
+    } else if (is_set) {
+        ck_assert_str_eq(text_of(config, variable), variable->text);
+    } else if (strcmp(variable->name, "CAPUCHIN_DEVICE") == 0) {
+        ck_assert_str_eq(text_of(config, variable), "auto");
+    } else {
+        ck_assert_ptr_null(text_of(config, variable));
+    }
+}
+
+START_TEST(defaults_are_complete)
+{
+    const capu_config from = CAPU_CONFIG_INIT;
+    char text[256] = "untouched";
+    capu_config config;
+
+    for (int given = 0; given < 2; given++) {
+        ck_assert_int_eq(config_resolve(given ? &from : NULL, &config, text, sizeof(text)),
+                         CAPU_OK);
+        for (size_t i = 0; i < VARIABLES; i++) {
+            check_field(&config, &variables[i], false);
+        }
+        ck_assert_uint_eq(config.size, sizeof(config));
+        ck_assert_str_eq(text, "untouched");
+        config_finish(&config);
+        ck_assert_ptr_null(config.device);
+        config_finish(&config);
+    }
+}
+END_TEST
+
+/* Each alone changes its own field and no other; an empty one counts as not set. */
+START_TEST(a_variable_sets_its_field)
+{
+    char text[256] = "";
+    capu_config config;
+
+    setenv(variables[_i].name, variables[_i].text, 1);
+    ck_assert_int_eq(config_resolve(NULL, &config, text, sizeof(text)), CAPU_OK);
+    for (size_t i = 0; i < VARIABLES; i++) {
+        check_field(&config, &variables[i], i == (size_t)_i);
+    }
+    config_finish(&config);
+    setenv(variables[_i].name, "", 1);
+    ck_assert_int_eq(config_resolve(NULL, &config, text, sizeof(text)), CAPU_OK);
+    check_field(&config, &variables[_i], false);
+    config_finish(&config);
+}
+END_TEST
+
+START_TEST(the_program_wins_over_the_environment)
+{
+    const struct variable *variable = &variables[_i];
+    static const char given[] = "host";
+    const char *pointer = given;
+    capu_config from = CAPU_CONFIG_INIT;
+    uint32_t narrow = (uint32_t)variable->other;
+    char text[256] = "";
+    capu_config config;
+
+    for (size_t i = 0; i < VARIABLES; i++) {
+        setenv(variables[i].name, variables[i].text, 1);
+    }
+    /* Nonsense is not looked at where the program decides. */
+    setenv(variable->name, "nonsense", 1);
+    memcpy((unsigned char *)&from + variable->offset,
+           variable->kind == IS_TEXT ? (const void *)&pointer
+           : variable->kind == IS_32 ? (const void *)&narrow
+                                     : (const void *)&variable->other,
+           variable->kind == IS_32 ? sizeof(narrow) : sizeof(uint64_t));
+    ck_assert_int_eq(config_resolve(&from, &config, text, sizeof(text)), CAPU_OK);
+    for (size_t i = 0; i < VARIABLES; i++) {
+        if (i != (size_t)_i) {
+            check_field(&config, &variables[i], true);
+        } else if (variable->kind == IS_TEXT) {
+            ck_assert_str_eq(text_of(&config, variable), "host");
+            ck_assert_ptr_ne(text_of(&config, variable), given); /* a copy */
+        } else {
+            ck_assert_uint_eq(number_of(&config, variable), variable->other);
+        }
+    }
+    config_finish(&config);
+}
+END_TEST
+
+static const struct {
+    const char *name;
+    const char *text;
+} wrong[] = {
+    {"CAPUCHIN_MODE", "fast"},
+    {"CAPUCHIN_MODE", "OFF"},
+    {"CAPUCHIN_MODE", "1"},
+    {"CAPUCHIN_STRICT", "2"},
+    {"CAPUCHIN_STRICT", "yes"},
+    {"CAPUCHIN_STRICT", "11"},
+    {"CAPUCHIN_CLEAR_FRESH", "true"},
+    {"CAPUCHIN_CLEAR_FRESH", " 1"},
+    {"CAPUCHIN_BUDGET", "4 GiB"},
+    {"CAPUCHIN_BUDGET", "-1"},
+    {"CAPUCHIN_BUDGET", "1e30"},
+    {"CAPUCHIN_HOST_BUDGET", "1gb"},
+    {"CAPUCHIN_PAGE", "big"},
+    {"CAPUCHIN_SLAB_THRESHOLD", "0x10"},
+    {"CAPUCHIN_D2H", "12GB/s"},
+    {"CAPUCHIN_H2D", "fast"},
+    {"CAPUCHIN_COPY_LATENCY", "10us"},
+    {"CAPUCHIN_COPY_LATENCY", "-1"},
+    {"CAPUCHIN_COPY_LATENCY", "18446744073709551616"},
+    {"CAPUCHIN_TRACE_ITERATION", "second"},
+    {"CAPUCHIN_TRACE_ITERATION", "+2"},
+    {"CAPUCHIN_TRACE_ITERATION", "2.0"},
+};
+
+START_TEST(a_wrong_variable_is_named)
+{
+    capu_config config = {.size = 1234};
+    char expected[128];
+    char text[256] = "";
+
+    setenv(wrong[_i].name, wrong[_i].text, 1);
+    ck_assert_int_eq(config_resolve(NULL, &config, text, sizeof(text)), CAPU_INVALID);
+    snprintf(expected, sizeof(expected), "%s='%s'", wrong[_i].name, wrong[_i].text);
+    ck_assert_msg(strncmp(text, expected, strlen(expected)) == 0, "%s", text);
+    ck_assert_uint_eq(config.size, 1234);
+}
+END_TEST
+
+/* What both can get wrong is refused wherever it came from, and the text says what it is. */
+START_TEST(fields_are_checked)
+{
+    static const struct {
+        capu_config config;
+        capu_status status;
+        const char *named;
+    } cases[] = {
+        {{.mode = 4}, CAPU_INVALID, "mode 4"},
+        {{.strict = 2}, CAPU_INVALID, "strict 2"},
+        {{.clear_fresh = 3}, CAPU_INVALID, "clear_fresh 3"},
+        {{.page_bytes = 65537}, CAPU_INVALID, "page_bytes 65537"},
+        {{.mode = CAPU_MODE_GUIDED}, CAPU_UNSUPPORTED, "guided"},
+    };
+    capu_config config = {.size = 1234};
+    char text[256] = "";
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        capu_config from = cases[i].config;
+
+        from.size = sizeof(from);
+        ck_assert_int_eq(config_resolve(&from, &config, text, sizeof(text)), cases[i].status);
+        ck_assert_msg(strstr(text, cases[i].named) != NULL, "%s", text);
+    }
+    setenv("CAPUCHIN_PAGE", "65537", 1);
+    ck_assert_int_eq(config_resolve(NULL, &config, text, sizeof(text)), CAPU_INVALID);
+    ck_assert_msg(strstr(text, "65537") != NULL, "%s", text);
+    setenv("CAPUCHIN_PAGE", "65536", 1);
+    setenv("CAPUCHIN_MODE", "guided", 1);
+    ck_assert_int_eq(config_resolve(NULL, &config, text, sizeof(text)), CAPU_UNSUPPORTED);
+    ck_assert_msg(strstr(text, "guided") != NULL, "%s", text);
+    ck_assert_uint_eq(config.size, 1234);
+}
+END_TEST
+
+/* A caller compiled against another header: fields it lacks are open, ones unknown here refused. */
+START_TEST(callers_of_other_versions)
+{
+    struct {
+        capu_config known;
+        uint64_t more;
+    } newer = {{.size = sizeof(newer), .trace_iteration = 9}, 0};
+    capu_config older = {.size = AT(trace_iteration), .trace_iteration = 9};
+    char text[256] = "";
+    char size[32];
+    capu_config config;
+
+    ck_assert_int_eq(config_resolve(&newer.known, &config, text, sizeof(text)), CAPU_OK);
+    ck_assert_uint_eq(config.trace_iteration, 9);
+    ck_assert_uint_eq(config.size, sizeof(config));
+    config_finish(&config);
+    ck_assert_int_eq(config_resolve(&older, &config, text, sizeof(text)), CAPU_OK);
+    ck_assert_uint_eq(config.trace_iteration, 2);
+    config_finish(&config);
+    newer.more = 1;
+    ck_assert_int_eq(config_resolve(&newer.known, &config, text, sizeof(text)), CAPU_WRONG_STRUCT);
+    snprintf(size, sizeof(size), "%zu bytes", sizeof(newer));
+    ck_assert_msg(strstr(text, size) != NULL, "%s", text);
+    older.size = 0;
+    ck_assert_int_eq(config_resolve(&older, &config, text, sizeof(text)), CAPU_WRONG_STRUCT);
+}
+END_TEST
+
+/* A text longer than its room is cut, and never written past. */
+START_TEST(texts_are_cut)
+{
+    capu_config config;
+    char text[16];
+
+    memset(text, 'x', sizeof(text));
+    setenv("CAPUCHIN_BUDGET", "much", 1);
+    ck_assert_int_eq(config_resolve(NULL, &config, text, 12), CAPU_INVALID);
+    ck_assert_str_eq(text, "CAPUCHIN_BU");
+    ck_assert_int_eq(text[12], 'x');
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("runtime config");
+    TCase *tcase = tcase_create("config");
+
+    tcase_add_checked_fixture(tcase, clear_environment, clear_environment);
+    tcase_add_test(tcase, defaults_are_complete);
+    tcase_add_loop_test(tcase, a_variable_sets_its_field, 0, VARIABLES);
+    tcase_add_loop_test(tcase, the_program_wins_over_the_environment, 0, VARIABLES);
+    tcase_add_loop_test(tcase, a_wrong_variable_is_named, 0, sizeof(wrong) / sizeof(wrong[0]));
+    tcase_add_test(tcase, fields_are_checked);
+    tcase_add_test(tcase, callers_of_other_versions);
+    tcase_add_test(tcase, texts_are_cut);
+    suite_add_tcase(suite, tcase);
+    return suite_run(suite);
+}
