@@ -1,0 +1,301 @@
+/*
+ * The agent's thread: lines in order, traces whole, files that cannot be written, host memory that
+ * grows, and an end with jobs pending.
+ */
+#include "runtime/agent.h"
+
+#include "tests/support/suite.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define MIB (UINT64_C(1) << 20)
+
+enum { LINES = 2000 };
+
+static struct device *device;
+static struct host_arena *arena;
+static char folder[64];
+static char report[128];
+static char trace[128];
+static char text[AGENT_TEXT_BYTES];
+
+static void begin(void)
+{
+    const struct device_options options = {.memory_bytes = MIB, .page_bytes = 65536};
+
+    ck_assert_int_eq(host_device_create(&options, &device, NULL, 0), CAPU_OK);
+    ck_assert_int_eq(host_arena_create(device, 64 * MIB, &arena), CAPU_OK);
+    snprintf(folder, sizeof(folder), "/tmp/capuchin-agent-XXXXXX");
+    ck_assert_ptr_nonnull(mkdtemp(folder));
+    snprintf(report, sizeof(report), "%s/report", folder);
+    snprintf(trace, sizeof(trace), "%s/trace", folder);
+    text[0] = '\0';
+}
+
+static void end(void)
+{
+    unlink(report);
+    unlink(trace);
+    rmdir(folder);
+    host_arena_destroy(arena);
+    device_destroy(device);
+}
+
+static struct agent *started(const char *report_path, const char *trace_path)
+{
+    struct agent *agent = NULL;
+
+    ck_assert_int_eq(agent_create(report_path, trace_path, arena, text, sizeof(text), &agent),
+                     CAPU_OK);
+    ck_assert_str_eq(text, "");
+    return agent;
+}
+
+/* What the agent takes: a string of malloc's. */
+static char *line_of(int number)
+{
+    char *line = malloc(32);
+
+    ck_assert_ptr_nonnull(line);
+    snprintf(line, 32, "{\"line\":%d}", number);
+    return line;
+}
+
+/* The report file holds exactly the first `count` lines, in order. */
+static void check_lines(int count)
+{
+    FILE *file = fopen(report, "r");
+    char line[64];
+    char expected[64];
+
+    ck_assert_ptr_nonnull(file);
+    for (int i = 0; i < count; i++) {
+        ck_assert_ptr_nonnull(fgets(line, sizeof(line), file));
+        snprintf(expected, sizeof(expected), "{\"line\":%d}\n", i);
+        ck_assert_str_eq(line, expected);
+    }
+    ck_assert_ptr_null(fgets(line, sizeof(line), file));
+    fclose(file);
+}
+
+START_TEST(lines_come_in_order)
+{
+    FILE *old = fopen(report, "w");
+    struct agent *agent;
+
+    fputs("of an earlier run\n", old);
+    fclose(old);
+    agent = started(report, NULL);
+    check_lines(0);
+    for (int i = 0; i < LINES; i++) {
+        ck_assert_int_eq(agent_report(agent, line_of(i)), CAPU_OK);
+        if (i % 500 == 0) {
+            ck_assert_int_eq(agent_flush(agent, text, sizeof(text)), CAPU_OK);
+            check_lines(i + 1); /* all that was due is there */
+        }
+    }
+    ck_assert_int_eq(agent_flush(agent, text, sizeof(text)), CAPU_OK);
+    check_lines(LINES);
+    agent_destroy(agent);
+    check_lines(LINES);
+}
+END_TEST
+
+/* Nobody flushed: the end does all that was posted. */
+START_TEST(the_end_does_what_is_pending)
+{
+    struct agent *agent = started(report, NULL);
+
+    for (int i = 0; i < LINES; i++) {
+        ck_assert_int_eq(agent_report(agent, line_of(i)), CAPU_OK);
+    }
+    agent_destroy(agent);
+    check_lines(LINES);
+}
+END_TEST
+
+START_TEST(an_end_with_nothing_to_do)
+{
+    struct agent *agent = started(NULL, NULL);
+
+    ck_assert_int_eq(agent_flush(agent, text, sizeof(text)), CAPU_OK);
+    agent_destroy(agent);
+    agent_destroy(NULL);
+}
+END_TEST
+
+/* A shorter trace leaves nothing of a longer one before it. */
+START_TEST(a_trace_is_written_whole)
+{
+    static const size_t sizes[] = {3 << 20, 100, 0};
+    struct agent *agent = started(NULL, trace);
+
+    for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+        char *data = malloc(sizes[i] + 1);
+        char *read = malloc(sizes[i] + 1);
+        FILE *file;
+
+        ck_assert(data != NULL && read != NULL);
+        for (size_t at = 0; at < sizes[i]; at++) {
+            data[at] = (char)(at * 31 / 7);
+        }
+        ck_assert_int_eq(agent_trace(agent, data, sizes[i]), CAPU_OK);
+        ck_assert_int_eq(agent_flush(agent, text, sizeof(text)), CAPU_OK);
+        file = fopen(trace, "r");
+        ck_assert_ptr_nonnull(file);
+        ck_assert_uint_eq(fread(read, 1, sizes[i] + 1, file), sizes[i]);
+        fclose(file);
+        for (size_t at = 0; at < sizes[i]; at++) {
+            if (read[at] != (char)(at * 31 / 7)) {
+                ck_abort_msg("byte %zu of %zu", at, sizes[i]);
+            }
+        }
+        free(read);
+    }
+    agent_destroy(agent);
+}
+END_TEST
+
+/* What cannot be opened fails creation, and the text names which file it is. */
+START_TEST(unwritable_paths_fail_at_once)
+{
+    struct agent *untouched = (struct agent *)(void *)&untouched;
+    struct agent *agent = untouched;
+    char missing[160];
+
+    snprintf(missing, sizeof(missing), "%s/no/file", folder);
+    ck_assert_int_eq(agent_create(missing, NULL, arena, text, sizeof(text), &agent),
+                     CAPU_FILE_FAILED);
+    ck_assert_msg(strstr(text, "report") != NULL && strstr(text, missing) != NULL, "%s", text);
+    ck_assert_int_eq(agent_create(report, missing, arena, text, sizeof(text), &agent),
+                     CAPU_FILE_FAILED);
+    ck_assert_msg(strstr(text, "trace") != NULL && strstr(text, missing) != NULL, "%s", text);
+    ck_assert_int_eq(agent_create(NULL, folder, arena, text, sizeof(text), &agent),
+                     CAPU_FILE_FAILED);
+    ck_assert_ptr_eq(agent, untouched);
+}
+END_TEST
+
+/* A full disk is told by every flush from then on, and stops nothing. */
+START_TEST(a_full_disk_is_told)
+{
+    struct agent *agent = started("/dev/full", trace);
+    struct stat found;
+
+    for (int round = 0; round < 3; round++) {
+        text[0] = '\0';
+        ck_assert_int_eq(agent_report(agent, line_of(round)), CAPU_OK);
+        ck_assert_int_eq(agent_flush(agent, text, sizeof(text)), CAPU_FILE_FAILED);
+        ck_assert_msg(strstr(text, "report file '/dev/full'") != NULL, "%s", text);
+    }
+    ck_assert_int_eq(agent_trace(agent, line_of(0), 5), CAPU_OK);
+    ck_assert_int_eq(agent_flush(agent, text, sizeof(text)), CAPU_FILE_FAILED);
+    ck_assert_int_eq(stat(trace, &found), 0);
+    ck_assert_int_eq(found.st_size, 5);
+    ck_assert_int_eq(agent_report(agent, line_of(0)), CAPU_OK);
+    agent_destroy(agent);
+}
+END_TEST
+
+START_TEST(a_full_disk_is_told_of_traces)
+{
+    struct agent *agent = started(report, "/dev/full");
+
+    ck_assert_int_eq(agent_trace(agent, line_of(0), 5), CAPU_OK);
+    ck_assert_int_eq(agent_report(agent, line_of(0)), CAPU_OK);
+    ck_assert_int_eq(agent_flush(agent, text, sizeof(text)), CAPU_FILE_FAILED);
+    ck_assert_msg(strstr(text, "trace file '/dev/full'") != NULL, "%s", text);
+    check_lines(1);
+    agent_destroy(agent);
+}
+END_TEST
+
+START_TEST(the_first_failure_is_kept)
+{
+    struct agent *agent = started(report, NULL);
+    char small[8];
+
+    agent_fail(agent, "the first");
+    agent_fail(agent, "the second");
+    ck_assert_int_eq(agent_flush(agent, text, sizeof(text)), CAPU_FILE_FAILED);
+    ck_assert_str_eq(text, "the first");
+    ck_assert_int_eq(agent_flush(agent, small, sizeof(small)), CAPU_FILE_FAILED);
+    ck_assert_str_eq(small, "the fir");
+    agent_destroy(agent);
+}
+END_TEST
+
+START_TEST(growth_is_waited_for)
+{
+    struct agent *agent = started(NULL, NULL);
+    struct host_block block = {0};
+
+    ck_assert_int_eq(host_arena_take(arena, 5 * MIB, &block), CAPU_NOT_READY);
+    ck_assert_int_eq(agent_grow(agent, 5 * MIB), CAPU_OK);
+    ck_assert_int_eq(host_arena_take(arena, 5 * MIB, &block), CAPU_OK);
+    ck_assert_int_eq(agent_grow(agent, 1000 * MIB), CAPU_HOST_OVER_BUDGET);
+    ck_assert_uint_le(host_arena_chunk_bytes(arena), 64 * MIB);
+    host_arena_give(arena, &block, (struct lane_position){NULL, 0});
+    agent_destroy(agent);
+}
+END_TEST
+
+/* A growth that nobody waits for comes all the same, and only where there is too little. */
+START_TEST(growth_ahead_of_need)
+{
+    struct agent *agent = started(NULL, NULL);
+    uint64_t chunks = 0;
+
+    agent_grow_ahead(agent, MIB);
+    for (int i = 0; i < 2000 && chunks == 0; i++) {
+        usleep(5000);
+        chunks = host_arena_chunk_bytes(arena);
+    }
+    ck_assert_uint_ge(chunks, MIB);
+    /* There is enough: nothing is started, or the end would have waited for it. */
+    agent_grow_ahead(agent, MIB);
+    agent_destroy(agent);
+    ck_assert_uint_eq(host_arena_chunk_bytes(arena), chunks);
+}
+END_TEST
+
+/* Growth asked for and not waited for, lines not yet written: all is done at the end. */
+START_TEST(the_end_waits_for_growth)
+{
+    struct agent *agent = started(report, NULL);
+
+    for (int i = 0; i < 100; i++) {
+        ck_assert_int_eq(agent_report(agent, line_of(i)), CAPU_OK);
+        if (i == 50) {
+            agent_grow_ahead(agent, 3 * MIB);
+        }
+    }
+    agent_destroy(agent);
+    check_lines(100);
+    ck_assert_uint_ge(host_arena_chunk_bytes(arena), 3 * MIB);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("runtime agent");
+    TCase *tcase = tcase_create("agent");
+
+    tcase_add_checked_fixture(tcase, begin, end);
+    tcase_add_test(tcase, lines_come_in_order);
+    tcase_add_test(tcase, the_end_does_what_is_pending);
+    tcase_add_test(tcase, an_end_with_nothing_to_do);
+    tcase_add_test(tcase, a_trace_is_written_whole);
+    tcase_add_test(tcase, unwritable_paths_fail_at_once);
+    tcase_add_test(tcase, a_full_disk_is_told);
+    tcase_add_test(tcase, a_full_disk_is_told_of_traces);
+    tcase_add_test(tcase, the_first_failure_is_kept);
+    tcase_add_test(tcase, growth_is_waited_for);
+    tcase_add_test(tcase, growth_ahead_of_need);
+    tcase_add_test(tcase, the_end_waits_for_growth);
+    suite_add_tcase(suite, tcase);
+    return suite_run(suite);
+}
