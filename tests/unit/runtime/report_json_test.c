@@ -1,0 +1,222 @@
+/* The JSON line of a report, read back with jansson: every field of the struct, and any name. */
+#include "runtime/names.h"
+#include "runtime/tracker.h"
+
+#include "tests/support/suite.h"
+
+#include <jansson.h>
+#include <stdint.h>
+#include <string.h>
+
+static json_t *parsed(const capu_report *report)
+{
+    char *line = report_json(report);
+    json_error_t error;
+    json_t *object;
+
+    ck_assert_ptr_nonnull(line);
+    for (const char *at = line; *at != '\0'; at++) {
+        /* One line, and fit for readers that know ASCII only. */
+        ck_assert_msg((unsigned char)*at >= ' ' && (unsigned char)*at < 0x80, "a byte %d", *at);
+    }
+    object = json_loads(line, JSON_REJECT_DUPLICATES, &error);
+    ck_assert_msg(object != NULL, "%s: %s", error.text, line);
+    free(line);
+    return object;
+}
+
+static const char *text_at(const json_t *object, const char *key)
+{
+    const char *text = json_string_value(json_object_get(object, key));
+
+    ck_assert_msg(text != NULL, "%s", key);
+    return text;
+}
+
+static uint64_t number_at(const json_t *object, const char *key)
+{
+    const json_t *number = json_object_get(object, key);
+
+    ck_assert_msg(json_is_integer(number), "%s", key);
+    return (uint64_t)json_integer_value(number);
+}
+
+/* An access number, or null where the struct has none. */
+static void check_access(const json_t *object, const char *key, uint64_t access)
+{
+    if (access == UINT64_MAX) {
+        ck_assert_msg(json_is_null(json_object_get(object, key)), "%s", key);
+    } else {
+        ck_assert_uint_eq(number_at(object, key), access);
+    }
+}
+
+static void check_eviction(const json_t *object, const capu_eviction *eviction)
+{
+    static const char *const methods[] = {"", "swap", "clean", "empty"};
+    const json_t *hidden = json_object_get(object, "hidden");
+
+    ck_assert_str_eq(text_at(object, "tensor"), eviction->tensor);
+    ck_assert_uint_eq(number_at(object, "bytes"), eviction->bytes);
+    ck_assert_str_eq(text_at(object, "method"), methods[eviction->method]);
+    check_access(object, "evicted_access", eviction->evicted_access);
+    ck_assert_str_eq(text_at(object, "evicted_op"), eviction->evicted_op);
+    check_access(object, "back_access", eviction->back_access);
+    ck_assert_str_eq(text_at(object, "back_op"), eviction->back_op);
+    check_access(object, "in_trigger", eviction->in_trigger);
+    ck_assert_uint_eq(number_at(object, "wait_ns"), eviction->wait_ns);
+    ck_assert(json_is_boolean(hidden));
+    ck_assert_int_eq(json_is_true(hidden), eviction->is_hidden != 0);
+    ck_assert_uint_eq(json_object_size(object), 10);
+}
+
+/* Every field of the struct is in the line, equal, and nothing else is. */
+static void check_report(const capu_report *report)
+{
+    static const char *const modes[] = {"", "off", "passive", "guided"};
+    json_t *object = parsed(report);
+    const json_t *evictions = json_object_get(object, "evictions");
+    size_t keys = 6;
+
+    ck_assert_str_eq(text_at(object, "type"), "report");
+    ck_assert_uint_eq(number_at(object, "version"), report->version);
+    ck_assert_str_eq(text_at(object, "mode"), modes[report->mode]);
+    ck_assert_str_eq(text_at(object, "label"), report->label);
+    ck_assert_str_eq(text_at(object, "floor_op"), report->floor_op);
+#define CHECK_COUNTER(name, unit, text)                        \
+    ck_assert_uint_eq(number_at(object, #name), report->name); \
+    keys++;
+    CAPU_REPORT_COUNTERS(CHECK_COUNTER)
+#undef CHECK_COUNTER
+    ck_assert(json_is_array(evictions));
+    ck_assert_uint_eq(json_array_size(evictions), report->eviction_count);
+    for (size_t i = 0; i < report->eviction_count; i++) {
+        check_eviction(json_array_get(evictions, i), &report->evictions[i]);
+    }
+    ck_assert_uint_eq(json_object_size(object), keys);
+    json_decref(object);
+}
+
+static const capu_eviction evictions[] = {
+    {"layer 1 out", 4096, CAPU_METHOD_SWAP, 1, 3, "forward", 9, "backward", 7, 0},
+    {"weights", UINT64_C(1) << 40, CAPU_METHOD_CLEAN, 0, UINT64_MAX, "", 0, "first", 0, 123456789},
+    {"scratch", 1, CAPU_METHOD_EMPTY, 0, 0, "gemm", UINT64_MAX, "", UINT64_MAX, 0},
+};
+
+/* A report in which every counter has a value of its own, from large to small. */
+static capu_report filled(void)
+{
+    capu_report report = CAPU_REPORT_INIT;
+    uint64_t next = INT64_MAX;
+
+    report.version = CAPU_REPORT_VERSION;
+    report.mode = CAPU_MODE_PASSIVE;
+    report.label = "train";
+    report.floor_op = "attention";
+    report.evictions = evictions;
+    report.eviction_count = sizeof(evictions) / sizeof(evictions[0]);
+#define FILL_COUNTER(name, unit, text) \
+    report.name = next;                \
+    next = next / 5 + 1;
+    CAPU_REPORT_COUNTERS(FILL_COUNTER)
+#undef FILL_COUNTER
+    return report;
+}
+
+START_TEST(the_line_equals_the_struct)
+{
+    capu_report report = filled();
+
+    check_report(&report);
+    for (report.mode = CAPU_MODE_OFF; report.mode <= CAPU_MODE_GUIDED; report.mode++) {
+        check_report(&report);
+    }
+    report = (capu_report){.size = sizeof(report),
+                           .version = CAPU_REPORT_VERSION,
+                           .mode = CAPU_MODE_OFF,
+                           .label = "",
+                           .floor_op = ""};
+    check_report(&report);
+}
+END_TEST
+
+static const char *const names[] = {
+    "\"quoted\"",
+    "back\\slash and / slash",
+    "\b\f\n\r\t\x01\x1f\x7f",
+    "%s %n {s:s}",
+    "\xc3\xa4\xe2\x82\xac\xf0\x9f\x90\x92", /* two, three and four bytes */
+    "\xe2\x80\xa8",                         /* a line separator */
+    "",
+};
+
+/* What the report carries comes back the same, whatever it is. */
+START_TEST(any_name_comes_back)
+{
+    capu_eviction eviction = evictions[0];
+    capu_report report = filled();
+
+    eviction.tensor = names[_i];
+    eviction.evicted_op = names[_i];
+    eviction.back_op = names[_i];
+    report.label = names[_i];
+    report.floor_op = names[_i];
+    report.evictions = &eviction;
+    report.eviction_count = 1;
+    check_report(&report);
+}
+END_TEST
+
+/* Names reach a report interned, and what is not UTF-8 has been replaced by then. */
+START_TEST(what_is_no_utf8_is_replaced_before)
+{
+    struct names interned = {0};
+    capu_eviction eviction = evictions[0];
+    capu_report report = filled();
+    json_t *object;
+
+    report.label = names_intern(&interned, "a\xff\"z\xc0\xaf");
+    report.floor_op = names_intern(&interned, "cut \xe2\x82");
+    eviction.tensor = names_intern(&interned, "\xed\xa0\x80");
+    report.evictions = &eviction;
+    report.eviction_count = 1;
+    check_report(&report);
+    object = parsed(&report);
+    ck_assert_str_eq(text_at(object, "label"), "a?\"z??");
+    ck_assert_str_eq(text_at(object, "floor_op"), "cut ??");
+    json_decref(object);
+    names_finish(&interned);
+}
+END_TEST
+
+/* One that was not interned makes no line, rather than a broken one. */
+START_TEST(no_line_is_better_than_a_broken_one)
+{
+    capu_eviction eviction = evictions[0];
+    capu_report report = filled();
+
+    report.label = "\xff";
+    ck_assert_ptr_null(report_json(&report));
+    report = filled();
+    report.floor_op = "\xff";
+    ck_assert_ptr_null(report_json(&report));
+    report = filled();
+    eviction.tensor = "\xff";
+    report.evictions = &eviction;
+    report.eviction_count = 1;
+    ck_assert_ptr_null(report_json(&report));
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("runtime report_json");
+    TCase *tcase = tcase_create("report_json");
+
+    tcase_add_test(tcase, the_line_equals_the_struct);
+    tcase_add_loop_test(tcase, any_name_comes_back, 0, sizeof(names) / sizeof(names[0]));
+    tcase_add_test(tcase, what_is_no_utf8_is_replaced_before);
+    tcase_add_test(tcase, no_line_is_better_than_a_broken_one);
+    suite_add_tcase(suite, tcase);
+    return suite_run(suite);
+}
