@@ -1,10 +1,10 @@
 /*
  * The pager: which tensors are resident, in passive mode.
  *
- * Mapped tensors that are not departing stand in one of three lists, least recently used first: empty
- * (nothing in them worth keeping), clean (a valid host copy), dirty. Victims are taken from them in
- * this order, never an operand of the op at hand. The host waits only when memory is needed at once,
- * and then for the departure that was queued first (departure.h).
+ * Mapped tensors that are not departing stand in one of three lists, least recently used first:
+ * empty (nothing in them worth keeping), clean (a valid host copy), dirty. Victims are taken from
+ * them in this order, never an operand of the op at hand. The host waits only when memory is needed
+ * at once, and then for the departure that was queued first (departure.h).
  *
  * Owned by the context's thread.
  */
