@@ -16,6 +16,7 @@ const struct planner planners[] = {
      lru_plan},
     {"swap", "copies only, chosen by price", swap_plan},
     {"recompute", "replays only, chosen by price", recompute_plan},
+    {"dtr", "dynamic rematerialisation: the least price for bytes and disuse is dropped", dtr_plan},
     {"manual", "the trace's own hints and segments, and nothing else", manual_plan},
     {NULL, NULL, NULL},
 };

@@ -1,0 +1,98 @@
+/* What the baselines decide on traces small enough to follow their rules by hand. */
+#include "tests/unit/policy/fixture.h"
+
+#include "policy/planner.h"
+
+static struct trace trace;
+static struct uses uses;
+static struct plan plan;
+
+static void teardown(void)
+{
+    plan_finish(&plan);
+    uses_finish(&uses);
+    trace_finish(&trace);
+}
+
+static void run(const char *name, const char *text, uint64_t budget)
+{
+    struct planner_request request = {
+        .uses = &uses, .budget_bytes = budget, .host_bytes = UINT64_MAX, .effort = EFFORT_DEFAULT};
+    struct error_text error = {""};
+
+    read_trace(&trace, text);
+    ck_assert_int_eq(uses_init(&uses, &trace, 1, NULL), CAPU_OK);
+    ck_assert_ptr_nonnull(planner_find(name));
+    ck_assert_msg(planner_run(planner_find(name), &request, &plan, &error) == CAPU_OK, "%s",
+                  error.text);
+}
+
+static void expect(uint32_t index, enum action_kind kind, uint32_t tensor, uint32_t point)
+{
+    ck_assert_uint_lt(index, plan.action_count);
+    ck_assert_int_eq(plan.actions[index].kind, kind);
+    ck_assert_uint_eq(plan.actions[index].point, point);
+    if (kind != ACTION_RECOMPUTE) {
+        ck_assert_uint_eq(plan.actions[index].tensor, tensor);
+    }
+}
+
+/* b is made of a; c, e and the idle outputs come of w alone; backward wants e, c, b, a. */
+#define DTR_TRACE(c_ns)                                                                            \
+    TRACE_LINE MACHINE_LINE TENSOR_LINE(0, "w", 10, "parameter")                                   \
+        TENSOR_LINE(1, "a", 100, "activation") TENSOR_LINE(2, "b", 100, "activation") TENSOR_LINE( \
+            3, "c", 100, "activation") TENSOR_LINE(4, "e", 100, "activation")                      \
+            TENSOR_LINE(5, "d", 10, "gradient") TENSOR_LINE(6, "s", 1, "activation") TENSOR_LINE(  \
+                7, "t", 1, "activation") OP_LINE("f1", 100, "[0]", "[1]", "[]", "true")            \
+                OP_LINE("f2", 100, "[1]", "[2]", "[]", "true")                                     \
+                    OP_LINE("n1", 1000, "[0]", "[6]", "[]", "true")                                \
+                        OP_LINE("f3", c_ns, "[0]", "[3]", "[]", "true")                            \
+                            OP_LINE("n2", 1000, "[0]", "[7]", "[]", "true")                        \
+                                OP_LINE("f4", 100, "[0]", "[4]", "[]", "true")                     \
+                                    OP_LINE("l", 100, "[4]", "[5]", "[]", "false")                 \
+                                        OP_LINE("gc", 100, "[3]", "[]", "[5]", "false")            \
+                                            OP_LINE("gb", 100, "[2]", "[]", "[5]", "false")        \
+                                                OP_LINE("ga", 100, "[1]", "[]", "[5]", "false")
+
+/*
+ * Room for two of the four. Before f3, at 1200: a cost 100 and was used at 100, b cost 100 and was
+ * used at 200: a goes, being unused for longer. Before f4: b alone would cost 100 for 2070 unused
+ * ns (0.048), but a would have to be replayed, too (0.097); c cost 70, unused for 1000 (0.07).
+ */
+START_TEST(dtr_counts_what_has_left_already)
+{
+    run("dtr", DTR_TRACE(70), 309);
+    ck_assert_uint_eq(plan.action_count, 4);
+    expect(0, ACTION_DROP, 1, 1);
+    expect(1, ACTION_DROP, 3, 3);
+    expect(2, ACTION_RECOMPUTE, 0, 7);
+    expect(3, ACTION_RECOMPUTE, 0, 9);
+    ck_assert_uint_eq(plan.replays[0].op, 3);
+    ck_assert_uint_eq(plan.replays[1].op, 0);
+}
+END_TEST
+
+/* The same with c at 110: 0.11 is dearer than b's 0.095, so b goes, and its replay takes a's. */
+START_TEST(dtr_weighs_time_by_disuse)
+{
+    run("dtr", DTR_TRACE(110), 309);
+    expect(0, ACTION_DROP, 1, 1);
+    expect(1, ACTION_DROP, 2, 1);
+    expect(2, ACTION_RECOMPUTE, 0, 8);
+    ck_assert_uint_ge(plan.replay_count, 2);
+    ck_assert_uint_eq(plan.replays[0].op, 0);
+    ck_assert_uint_eq(plan.replays[1].op, 1);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("policy/baselines");
+    TCase *tests = tcase_create("baselines");
+
+    tcase_add_checked_fixture(tests, NULL, teardown);
+    tcase_add_test(tests, dtr_counts_what_has_left_already);
+    tcase_add_test(tests, dtr_weighs_time_by_disuse);
+    suite_add_tcase(suite, tests);
+    return suite_run(suite);
+}
