@@ -17,6 +17,7 @@ const struct planner planners[] = {
     {"swap", "copies only, chosen by price", swap_plan},
     {"recompute", "replays only, chosen by price", recompute_plan},
     {"dtr", "dynamic rematerialisation: the least price for bytes and disuse is dropped", dtr_plan},
+    {"vdnn", "copies of what enters a layer, all layers or products only", vdnn_plan},
     {"manual", "the trace's own hints and segments, and nothing else", manual_plan},
     {NULL, NULL, NULL},
 };

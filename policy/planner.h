@@ -80,5 +80,6 @@ capu_status lru_plan(struct planning *planning);
 capu_status manual_plan(struct planning *planning);
 capu_status recompute_plan(struct planning *planning);
 capu_status swap_plan(struct planning *planning);
+capu_status vdnn_plan(struct planning *planning);
 
 #endif

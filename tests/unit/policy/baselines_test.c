@@ -85,6 +85,36 @@ START_TEST(dtr_weighs_time_by_disuse)
 }
 END_TEST
 
+/* Two convolutions with a relu between; backward needs u, z, x, and y where `y_ops` has an op. */
+#define LAYERS_TRACE(y_ops)                                                                 \
+    TRACE_LINE MACHINE_LINE TENSOR_LINE(0, "w", 100, "parameter")                           \
+        TENSOR_LINE(1, "v", 100, "parameter") TENSOR_LINE(2, "x", 1000, "activation")       \
+            TENSOR_LINE(3, "y", 900, "activation") TENSOR_LINE(4, "z", 1000, "activation")  \
+                TENSOR_LINE(5, "u", 1000, "activation") TENSOR_LINE(6, "g", 50, "gradient") \
+                    OP_LINE("load", 2000, "[]", "[2]", "[]",                                \
+                            "false") OP_LINE("conv1", 2000, "[0,2]", "[3]", "[]", "true")   \
+                        OP_LINE("relu", 2000, "[3]", "[4]", "[]", "true")                   \
+                            OP_LINE("conv2", 2000, "[1,4]", "[5]", "[]", "true")            \
+                                OP_LINE("l", 2000, "[5]", "[6]", "[]", "false")             \
+                                    OP_LINE("ub", 2000, "[5]", "[]", "[6]", "false")        \
+                                        OP_LINE("zb", 2000, "[4]", "[]", "[6]", "false")    \
+                                            y_ops OP_LINE("xb", 2000, "[2]", "[]", "[6]", "false")
+
+/* x and z enter layers and leave after them; y enters none. z is back for op 6, x for op 8. */
+START_TEST(vdnn_copies_what_enters_layers)
+{
+    run("vdnn", LAYERS_TRACE(OP_LINE("yb", 2000, "[3]", "[]", "[6]", "false")), 4149);
+    ck_assert_uint_eq(plan.action_count, 4);
+    expect(0, ACTION_EVICT, 2, 1);
+    expect(1, ACTION_EVICT, 4, 3);
+    ck_assert_uint_eq(plan.actions[2].kind, ACTION_PREFETCH);
+    ck_assert_uint_eq(plan.actions[2].tensor, 4);
+    ck_assert_uint_le(plan.actions[2].point, 6);
+    ck_assert_uint_eq(plan.actions[3].kind, ACTION_PREFETCH);
+    ck_assert_uint_eq(plan.actions[3].tensor, 2);
+    ck_assert_uint_le(plan.actions[3].point, 8);
+}
+END_TEST
 int main(void)
 {
     Suite *suite = suite_create("policy/baselines");
@@ -93,6 +123,7 @@ int main(void)
     tcase_add_checked_fixture(tests, NULL, teardown);
     tcase_add_test(tests, dtr_counts_what_has_left_already);
     tcase_add_test(tests, dtr_weighs_time_by_disuse);
+    tcase_add_test(tests, vdnn_copies_what_enters_layers);
     suite_add_tcase(suite, tests);
     return suite_run(suite);
 }

@@ -1,0 +1,29 @@
+/*
+ * Forward and backward, as far as a trace shows them: the peak of the iteration in which everything
+ * is kept is where forward ends. For the baselines that go by layers.
+ */
+#ifndef CAPU_POLICY_PASSES_H
+#define CAPU_POLICY_PASSES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "policy/uses.h"
+
+/* Made and used in forward, and needed in backward: the access in forward after which it is idle.
+   USES_NONE: persistent, not managed, or not of that kind. */
+uint32_t passes_idle_gap(const struct uses *uses, uint32_t tensor);
+
+/* Does the op read a parameter? */
+bool passes_has_weights(const struct trace *trace, uint32_t op);
+
+/*
+ * A convolution or a matrix product: by the last part of its name, or because it reads a parameter
+ * of no less than a sixteenth of the mean parameter, which those of norms and biases never are.
+ */
+bool passes_is_product(const struct trace *trace, uint32_t op, uint64_t mean_bytes);
+
+/* The mean bytes of a parameter; 0 without any. */
+uint64_t passes_mean_parameter(const struct trace *trace);
+
+#endif

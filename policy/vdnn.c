@@ -1,0 +1,60 @@
+/*
+ * vDNN (MICRO 2016): what enters a layer, an op of forward with weights, is copied out after its
+ * last use in forward and comes back for backward. All layers, or only convolutions and matrix
+ * products: the faster of the two, as its dynamic variant has it (its third knob, slower algorithms
+ * with less workspace, is not ours to turn).
+ *
+ * Where we differ: no barrier ends a layer until its copy has ended; the execution model lets
+ * compute wait only for memory it needs, so that this is vDNN at its best. What is not a layer's
+ * input is paged on demand.
+ */
+#include "policy/planner.h"
+
+#include "policy/passes.h"
+#include "policy/search.h"
+
+#include <string.h>
+
+static void decide(struct planning *planning, bool only_products)
+{
+    const struct uses *uses = planning->request->uses;
+    const struct trace *trace = uses->trace;
+    uint64_t mean_bytes = passes_mean_parameter(trace);
+
+    memset(planning->decisions, DECIDE_KEEP, trace->operand_count);
+    for (uint32_t k = 0; k <= uses->peak_op; k++) {
+        const struct trace_op *op = &trace->ops[k];
+
+        if (!passes_has_weights(trace, k) ||
+            (only_products && !passes_is_product(trace, k, mean_bytes))) {
+            continue;
+        }
+        for (uint32_t i = 0; i < op->read_count; i++) {
+            uint32_t gap = passes_idle_gap(uses, trace_reads(trace, op)[i]);
+
+            if (gap != USES_NONE) {
+                planning->decisions[gap] = DECIDE_SWAP;
+            }
+        }
+    }
+}
+
+capu_status vdnn_plan(struct planning *planning)
+{
+    struct lower_options options = planner_paging_options(planning);
+    struct search search;
+    uint64_t ns;
+    capu_status status = search_init(&search, planning);
+
+    options.with_prefetch = true;
+    options.lead = 2.0;
+    for (int only_products = 0; status == CAPU_OK && only_products < 2; only_products++) {
+        decide(planning, only_products == 1);
+        status = search_try(&search, planning->decisions, NULL, &options, &ns);
+    }
+    if (status == CAPU_OK) {
+        status = search_conclude(&search);
+    }
+    search_finish(&search);
+    return status;
+}
