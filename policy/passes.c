@@ -1,6 +1,7 @@
 /* Forward and backward, as far as a trace shows them. */
 #include "policy/passes.h"
 
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
@@ -74,4 +75,66 @@ uint64_t passes_mean_parameter(const struct trace *trace)
         }
     }
     return count > 0 ? bytes / count : 0;
+}
+
+/* Per op of forward: up to where replays of it are wanted. Backwards over the ops, since what a
+   replay reads was made by earlier ones. */
+static void wake_kept(const struct planning *planning, const uint8_t *is_kept, uint32_t *wanted,
+                      uint32_t *wake)
+{
+    const struct uses *uses = planning->request->uses;
+    const struct trace *trace = uses->trace;
+
+    for (uint32_t k = uses->peak_op + 1; k-- > 0;) {
+        const struct trace_op *op = &trace->ops[k];
+
+        for (uint32_t i = 0; wanted[k] > 0 && i < op->read_count; i++) {
+            uint32_t r = trace_reads(trace, op)[i];
+            uint32_t maker = uses->op[uses->first[r]];
+            uint32_t last = uses->op[uses->first[r + 1] - 1];
+            uint32_t gap = passes_idle_gap(uses, r);
+            bool is_dropped = gap != USES_NONE && planning->decisions[gap] == DECIDE_DROP;
+
+            if (uses->rounded[r] == 0 || trace->tensors[r].persistent) {
+                continue;
+            }
+            if (is_kept[r] && last < wanted[k] && wake[r] < wanted[k]) {
+                wake[r] = wanted[k];
+            } else if (!is_kept[r] && (is_dropped || last < wanted[k]) && maker < k &&
+                       wanted[maker] < wanted[k]) {
+                wanted[maker] = wanted[k];
+            }
+        }
+    }
+}
+
+capu_status passes_keep_only(struct planning *planning, const uint8_t *is_kept)
+{
+    const struct uses *uses = planning->request->uses;
+    struct lower_options options = planner_paging_options(planning);
+    uint32_t *wanted = calloc((size_t)uses->trace->op_count + 1, sizeof(*wanted));
+    uint32_t *wake = calloc((size_t)uses->trace->tensor_count + 1, sizeof(*wake));
+    capu_status status = CAPU_NO_HOST_MEMORY;
+
+    if (wanted != NULL && wake != NULL) {
+        for (uint32_t t = 0; t < uses->trace->tensor_count; t++) {
+            uint32_t gap = passes_idle_gap(uses, t);
+            uint32_t maker;
+
+            if (gap == USES_NONE || is_kept[t] || !lower_can_drop(planning->lower, gap)) {
+                continue;
+            }
+            planning->decisions[gap] = DECIDE_DROP;
+            maker = uses->op[uses->first[t]];
+            if (uses->op[gap + 1] > wanted[maker]) {
+                wanted[maker] = uses->op[gap + 1];
+            }
+        }
+        wake_kept(planning, is_kept, wanted, wake);
+        options.with_collective = true;
+        status = lower_run(planning->lower, planning->decisions, wake, &options, planning->plan);
+    }
+    free(wanted);
+    free(wake);
+    return status;
 }

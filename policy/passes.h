@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "policy/planner.h"
 #include "policy/uses.h"
 
 /* Made and used in forward, and needed in backward: the access in forward after which it is idle.
@@ -25,5 +26,12 @@ bool passes_is_product(const struct trace *trace, uint32_t op, uint64_t mean_byt
 
 /* The mean bytes of a parameter; 0 without any. */
 uint64_t passes_mean_parameter(const struct trace *trace);
+
+/*
+ * Drops everything that is idle between forward and backward and can be replayed, but what is_kept
+ * (one a tensor) names; that lives on where replays need it beyond its last access. Lowers to the
+ * planning's plan; what does not fit is paged on demand. Errors: as lower_run.
+ */
+capu_status passes_keep_only(struct planning *planning, const uint8_t *is_kept);
 
 #endif

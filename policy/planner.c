@@ -18,6 +18,8 @@ const struct planner planners[] = {
     {"recompute", "replays only, chosen by price", recompute_plan},
     {"dtr", "dynamic rematerialisation: the least price for bytes and disuse is dropped", dtr_plan},
     {"vdnn", "copies of what enters a layer, all layers or products only", vdnn_plan},
+    {"checkpoint", "replays of all but every sqrt(n)-th place where forward is one tensor",
+     checkpoint_plan},
     {"manual", "the trace's own hints and segments, and nothing else", manual_plan},
     {NULL, NULL, NULL},
 };

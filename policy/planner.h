@@ -74,6 +74,7 @@ struct lower_options planner_full_options(const struct planning *planning);
 
 /* Each planner's entry. */
 capu_status capuchin_plan(struct planning *planning);
+capu_status checkpoint_plan(struct planning *planning);
 capu_status dtr_plan(struct planning *planning);
 capu_status hybrid_plan(struct planning *planning);
 capu_status lru_plan(struct planning *planning);

@@ -89,7 +89,7 @@ END_TEST
 #define LAYERS_TRACE(y_ops)                                                                 \
     TRACE_LINE MACHINE_LINE TENSOR_LINE(0, "w", 100, "parameter")                           \
         TENSOR_LINE(1, "v", 100, "parameter") TENSOR_LINE(2, "x", 1000, "activation")       \
-            TENSOR_LINE(3, "y", 900, "activation") TENSOR_LINE(4, "z", 1000, "activation")  \
+            TENSOR_LINE(3, "y", 40, "activation") TENSOR_LINE(4, "z", 1000, "activation")   \
                 TENSOR_LINE(5, "u", 1000, "activation") TENSOR_LINE(6, "g", 50, "gradient") \
                     OP_LINE("load", 2000, "[]", "[2]", "[]",                                \
                             "false") OP_LINE("conv1", 2000, "[0,2]", "[3]", "[]", "true")   \
@@ -103,7 +103,7 @@ END_TEST
 /* x and z enter layers and leave after them; y enters none. z is back for op 6, x for op 8. */
 START_TEST(vdnn_copies_what_enters_layers)
 {
-    run("vdnn", LAYERS_TRACE(OP_LINE("yb", 2000, "[3]", "[]", "[6]", "false")), 4149);
+    run("vdnn", LAYERS_TRACE(OP_LINE("yb", 2000, "[3]", "[]", "[6]", "false")), 3289);
     ck_assert_uint_eq(plan.action_count, 4);
     expect(0, ACTION_EVICT, 2, 1);
     expect(1, ACTION_EVICT, 4, 3);
@@ -115,6 +115,33 @@ START_TEST(vdnn_copies_what_enters_layers)
     ck_assert_uint_le(plan.actions[3].point, 8);
 }
 END_TEST
+/* Four places, so every second is kept: b and d. Before gc, c is made of b; before ga, a of w. */
+START_TEST(checkpoint_keeps_every_second_of_four)
+{
+    run("checkpoint",
+        TRACE_LINE MACHINE_LINE TENSOR_LINE(0, "w", 10, "parameter") TENSOR_LINE(
+            1, "a", 100, "activation") TENSOR_LINE(2, "b", 100, "activation")
+            TENSOR_LINE(3, "c", 100, "activation") TENSOR_LINE(4, "d", 100, "activation")
+                TENSOR_LINE(5, "g", 10, "gradient") OP_LINE("f1", 50, "[0]", "[1]", "[]", "true")
+                    OP_LINE("f2", 50, "[1]", "[2]", "[]", "true")
+                        OP_LINE("f3", 50, "[2]", "[3]", "[]", "true")
+                            OP_LINE("f4", 50, "[3]", "[4]", "[]", "true")
+                                OP_LINE("l", 50, "[4]", "[5]", "[]", "false")
+                                    OP_LINE("gd", 50, "[4]", "[]", "[5]", "false")
+                                        OP_LINE("gc", 50, "[3]", "[]", "[5]", "false")
+                                            OP_LINE("gb", 50, "[2]", "[]", "[5]", "false")
+                                                OP_LINE("ga", 50, "[1]", "[]", "[5]", "false"),
+        419);
+    ck_assert_uint_eq(plan.action_count, 4);
+    expect(0, ACTION_DROP, 1, 1);
+    expect(1, ACTION_DROP, 3, 3);
+    expect(2, ACTION_RECOMPUTE, 0, 6);
+    expect(3, ACTION_RECOMPUTE, 0, 8);
+    ck_assert_uint_eq(plan.replays[0].op, 2);
+    ck_assert_uint_eq(plan.replays[1].op, 0);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("policy/baselines");
@@ -124,6 +151,7 @@ int main(void)
     tcase_add_test(tests, dtr_counts_what_has_left_already);
     tcase_add_test(tests, dtr_weighs_time_by_disuse);
     tcase_add_test(tests, vdnn_copies_what_enters_layers);
+    tcase_add_test(tests, checkpoint_keeps_every_second_of_four);
     suite_add_tcase(suite, tests);
     return suite_run(suite);
 }

@@ -1,0 +1,99 @@
+/*
+ * Checkpointing in segments (Chen et al., 2016): of the n places where a single tensor carries all
+ * that forward goes on with, every floor(sqrt(n))-th is kept. Everything else that forward makes
+ * and backward needs is replayed, a segment at a time. Whatever the budget; what then does not fit
+ * is paged on demand.
+ *
+ * Places are looked for in program order: between two ops of forward. Weights and inputs do not
+ * count as carried, nor what is not used any more in forward.
+ */
+#include "policy/planner.h"
+
+#include "policy/passes.h"
+
+#include <stdlib.h>
+
+/* The tensor that alone lives between an op and the next; USES_NONE: several or none. */
+static capu_status find_carriers(const struct uses *uses, uint32_t *carriers)
+{
+    const struct trace *trace = uses->trace;
+    /* Tensors that begin and end to be carried with each op: their count, and the sum of their
+       ids, which is the id where the count is 1. */
+    struct change {
+        int64_t count;
+        int64_t ids;
+    } *changes = calloc((size_t)uses->peak_op + 2, sizeof(*changes));
+    int64_t count = 0;
+    int64_t ids = 0;
+
+    if (changes == NULL) {
+        return CAPU_NO_HOST_MEMORY;
+    }
+    for (uint32_t t = 0; t < trace->tensor_count; t++) {
+        uint32_t first = uses->first[t];
+        uint32_t last = first;
+
+        if (trace->tensors[t].persistent || trace->tensors[t].kind == TENSOR_INPUT ||
+            first == uses->first[t + 1] || uses->op[first] > uses->peak_op) {
+            continue;
+        }
+        while (last + 1 < uses->first[t + 1] && uses->op[last + 1] <= uses->peak_op) {
+            last++;
+        }
+        changes[uses->op[first]].count++;
+        changes[uses->op[first]].ids += t;
+        changes[uses->op[last]].count--;
+        changes[uses->op[last]].ids -= t;
+    }
+    for (uint32_t k = 0; k <= uses->peak_op; k++) {
+        count += changes[k].count;
+        ids += changes[k].ids;
+        carriers[k] = count == 1 ? (uint32_t)ids : USES_NONE;
+    }
+    free(changes);
+    return CAPU_OK;
+}
+
+/* Tensors in is_kept; a carrier over several ops counts once. */
+static void choose_kept(const struct uses *uses, const uint32_t *carriers, uint8_t *is_kept)
+{
+    uint32_t places = 0;
+    uint32_t stride = 1;
+    uint32_t last = USES_NONE;
+
+    for (uint32_t k = 0; k <= uses->peak_op; k++) {
+        places += carriers[k] != USES_NONE && carriers[k] != last;
+        last = carriers[k] != USES_NONE ? carriers[k] : last;
+    }
+    while ((uint64_t)(stride + 1) * (stride + 1) <= places) {
+        stride++;
+    }
+    places = 0;
+    last = USES_NONE;
+    for (uint32_t k = 0; k <= uses->peak_op; k++) {
+        if (carriers[k] != USES_NONE && carriers[k] != last) {
+            last = carriers[k];
+            is_kept[last] = ++places % stride == 0;
+        }
+    }
+}
+
+capu_status checkpoint_plan(struct planning *planning)
+{
+    const struct uses *uses = planning->request->uses;
+    uint32_t tensors = uses->trace->tensor_count;
+    uint32_t *carriers = calloc((size_t)uses->peak_op + 1, sizeof(*carriers));
+    uint8_t *is_kept = calloc((size_t)tensors + 1, 1);
+    capu_status status = CAPU_NO_HOST_MEMORY;
+
+    if (carriers != NULL && is_kept != NULL) {
+        status = find_carriers(uses, carriers);
+    }
+    if (status == CAPU_OK) {
+        choose_kept(uses, carriers, is_kept);
+        status = passes_keep_only(planning, is_kept);
+    }
+    free(carriers);
+    free(is_kept);
+    return status;
+}
