@@ -20,6 +20,7 @@ const struct planner planners[] = {
     {"vdnn", "copies of what enters a layer, all layers or products only", vdnn_plan},
     {"checkpoint", "replays of all but every sqrt(n)-th place where forward is one tensor",
      checkpoint_plan},
+    {"speed", "replays of all but what convolutions and matrix products make", speed_plan},
     {"manual", "the trace's own hints and segments, and nothing else", manual_plan},
     {NULL, NULL, NULL},
 };

@@ -80,6 +80,7 @@ capu_status hybrid_plan(struct planning *planning);
 capu_status lru_plan(struct planning *planning);
 capu_status manual_plan(struct planning *planning);
 capu_status recompute_plan(struct planning *planning);
+capu_status speed_plan(struct planning *planning);
 capu_status swap_plan(struct planning *planning);
 capu_status vdnn_plan(struct planning *planning);
 

@@ -30,7 +30,7 @@ static const struct argp_option options[] = {
     {"budget", 'b', "SIZE|N%", 0, "Device bytes the plan may hold; percent of the peak without one",
      0},
     {"planner", 'p', "NAME", 0,
-     "hybrid (default), capuchin, lru, swap, recompute, dtr, vdnn, checkpoint or manual", 0},
+     "hybrid (default), capuchin, lru, swap, recompute, dtr, vdnn, checkpoint, speed or manual", 0},
     {"effort", KEY_EFFORT, "LEVEL", 0, "quick, default or best", 0},
     {"seconds", KEY_SECONDS, "N", 0, "Stop searching after that long", 0},
     {"machine", 'm', "NAME|FILE", 0, "Plan for this machine, not the trace's", 0},

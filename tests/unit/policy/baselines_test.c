@@ -115,6 +115,29 @@ START_TEST(vdnn_copies_what_enters_layers)
     ck_assert_uint_le(plan.actions[3].point, 8);
 }
 END_TEST
+/* Only z is neither a product's output nor past replaying: relu runs again before zb. */
+START_TEST(speed_keeps_what_products_make)
+{
+    run("speed", LAYERS_TRACE(OP_LINE("yb", 2000, "[3]", "[]", "[6]", "false")), 3289);
+    ck_assert_uint_eq(plan.action_count, 2);
+    expect(0, ACTION_DROP, 4, 3);
+    expect(1, ACTION_RECOMPUTE, 0, 6);
+    ck_assert_uint_eq(plan.replay_count, 1);
+    ck_assert_uint_eq(plan.replays[0].op, 2);
+}
+END_TEST
+
+/* Backward does not read y, but relu's replay does: it lives on, conv1 is not run again. */
+START_TEST(speed_keeps_products_alive_for_replays)
+{
+    run("speed", LAYERS_TRACE(""), 3249);
+    ck_assert_uint_eq(uses.peak_bytes, 3250);
+    expect(0, ACTION_DROP, 4, 3);
+    ck_assert_uint_eq(plan.replay_count, 1);
+    ck_assert_uint_eq(plan.replays[0].op, 2);
+}
+END_TEST
+
 /* Four places, so every second is kept: b and d. Before gc, c is made of b; before ga, a of w. */
 START_TEST(checkpoint_keeps_every_second_of_four)
 {
@@ -151,6 +174,8 @@ int main(void)
     tcase_add_test(tests, dtr_counts_what_has_left_already);
     tcase_add_test(tests, dtr_weighs_time_by_disuse);
     tcase_add_test(tests, vdnn_copies_what_enters_layers);
+    tcase_add_test(tests, speed_keeps_what_products_make);
+    tcase_add_test(tests, speed_keeps_products_alive_for_replays);
     tcase_add_test(tests, checkpoint_keeps_every_second_of_four);
     suite_add_tcase(suite, tests);
     return suite_run(suite);

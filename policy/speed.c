@@ -1,0 +1,33 @@
+/*
+ * Checkpointing for speed: the outputs of convolutions and matrix products are kept, everything
+ * else that forward makes and backward needs is replayed, which is cheap. Whatever the budget; what
+ * then does not fit is paged on demand.
+ */
+#include "policy/planner.h"
+
+#include "policy/passes.h"
+
+#include <stdlib.h>
+
+capu_status speed_plan(struct planning *planning)
+{
+    const struct uses *uses = planning->request->uses;
+    const struct trace *trace = uses->trace;
+    uint64_t mean_bytes = passes_mean_parameter(trace);
+    uint8_t *is_kept = calloc((size_t)trace->tensor_count + 1, 1);
+    capu_status status;
+
+    if (is_kept == NULL) {
+        return CAPU_NO_HOST_MEMORY;
+    }
+    for (uint32_t k = 0; k <= uses->peak_op; k++) {
+        const struct trace_op *op = &trace->ops[k];
+
+        for (uint32_t i = 0; passes_is_product(trace, k, mean_bytes) && i < op->write_count; i++) {
+            is_kept[trace_writes(trace, op)[i]] = 1;
+        }
+    }
+    status = passes_keep_only(planning, is_kept);
+    free(is_kept);
+    return status;
+}
