@@ -65,18 +65,6 @@ static void print_value(FILE *file, enum unit unit, uint64_t value)
     }
 }
 
-static const char *method_text(uint32_t method)
-{
-    switch (method) {
-    case CAPU_METHOD_SWAP:
-        return "swap";
-    case CAPU_METHOD_CLEAN:
-        return "clean";
-    default:
-        return "empty";
-    }
-}
-
 /* Those that were waited for longest first, then the largest. */
 static int by_cost(const void *left, const void *right)
 {
@@ -112,7 +100,7 @@ static capu_status print_evictions(const capu_report *report, FILE *file)
     for (size_t i = 0; i < count && i < PRINTED_EVICTIONS; i++) {
         fprintf(file, "  %-24.24s ", sorted[i].tensor);
         print_value(file, UNIT_bytes, sorted[i].bytes);
-        fprintf(file, "  %-6s %-24.24s %-24.24s ", method_text(sorted[i].method),
+        fprintf(file, "  %-6s %-24.24s %-24.24s ", report_method_name(sorted[i].method),
                 sorted[i].evicted_op[0] != '\0' ? sorted[i].evicted_op : "(before its first use)",
                 sorted[i].back_op[0] != '\0' ? sorted[i].back_op : "(not in this iteration)");
         if (sorted[i].is_hidden) {
@@ -139,10 +127,7 @@ capu_status capu_report_print(const capu_report *report, FILE *file)
     }
     fprintf(file, "iteration %" PRIu64 "%s%s, mode %s\n", own.iteration,
             own.label != NULL && own.label[0] != '\0' ? " " : "",
-            own.label != NULL ? own.label : "",
-            own.mode == CAPU_MODE_OFF       ? "off"
-            : own.mode == CAPU_MODE_PASSIVE ? "passive"
-                                            : "guided");
+            own.label != NULL ? own.label : "", report_mode_name(own.mode));
 #define PRINT_COUNTER(name, unit, text)       \
     fprintf(file, "  %-18s ", #name);         \
     print_value(file, UNIT_##unit, own.name); \

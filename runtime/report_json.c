@@ -3,7 +3,7 @@
 
 #include <jansson.h>
 
-static const char *method_name(uint32_t method)
+const char *report_method_name(uint32_t method)
 {
     switch (method) {
     case CAPU_METHOD_SWAP:
@@ -25,14 +25,14 @@ static json_t *eviction_json(const capu_eviction *eviction)
 {
     return json_pack("{s:s, s:I, s:s, s:o, s:s, s:o, s:s, s:o, s:I, s:b}", "tensor",
                      eviction->tensor, "bytes", (json_int_t)eviction->bytes, "method",
-                     method_name(eviction->method), "evicted_access",
+                     report_method_name(eviction->method), "evicted_access",
                      access_number(eviction->evicted_access), "evicted_op", eviction->evicted_op,
                      "back_access", access_number(eviction->back_access), "back_op",
                      eviction->back_op, "in_trigger", access_number(eviction->in_trigger),
                      "wait_ns", (json_int_t)eviction->wait_ns, "hidden", (int)eviction->is_hidden);
 }
 
-static const char *mode_name(uint32_t mode)
+const char *report_mode_name(uint32_t mode)
 {
     return mode == CAPU_MODE_OFF ? "off" : mode == CAPU_MODE_PASSIVE ? "passive" : "guided";
 }
@@ -41,7 +41,7 @@ char *report_json(const capu_report *report)
 {
     json_t *object =
         json_pack("{s:s, s:i, s:s, s:s}", "type", "report", "version", (int)report->version, "mode",
-                  mode_name(report->mode), "label", report->label);
+                  report_mode_name(report->mode), "label", report->label);
     json_t *evictions = json_array();
     char *line = NULL;
     int failed = object == NULL || evictions == NULL;

@@ -157,4 +157,8 @@ capu_status trace_record(capu_context *context, const struct record *record, cha
 /* report_json.c: the report as one line, malloc, the caller's. NULL: host memory is full. */
 char *report_json(const capu_report *report);
 
+/* The words that JSON and the printed table use for a capu_method and a capu_mode. Constants. */
+const char *report_method_name(uint32_t method);
+const char *report_mode_name(uint32_t mode);
+
 #endif
