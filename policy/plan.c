@@ -67,6 +67,11 @@ void plan_clear(struct plan *plan)
     plan->action_count = 0;
     plan->replay_count = 0;
     plan->drop_count = 0;
+    plan_clear_places(plan);
+}
+
+void plan_clear_places(struct plan *plan)
+{
     plan->place_count = 0;
     plan->run_count = 0;
 }

@@ -81,6 +81,8 @@ capu_status plan_init(struct plan *plan, const char *trace, uint64_t budget_byte
 void plan_finish(struct plan *plan);
 /* Forgets actions and places, keeps header and memory. */
 void plan_clear(struct plan *plan);
+/* Forgets the places alone. */
+void plan_clear_places(struct plan *plan);
 
 /* Each appends. plan_add_replay belongs to the recompute added last, plan_add_drop to the replay
    added last, plan_add_run to the place added last. Errors: TOO_LARGE, NO_HOST_MEMORY. */

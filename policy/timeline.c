@@ -140,7 +140,6 @@ static void prefetch(struct run *run, const struct item *item)
 
 static capu_status run_item(struct run *run, const struct item *item)
 {
-    static const struct clock_span no_span = {0};
     uint32_t tensor = item->subject;
     uint64_t usable;
 
@@ -173,7 +172,8 @@ static capu_status run_item(struct run *run, const struct item *item)
         usable = clock_usable(&run->clock, tensor);
         break;
     }
-    record(run, item, ENGINE_NONE, no_span);
+    record(run, item, ENGINE_NONE,
+           (struct clock_span){.start = usable, .end = usable, .idle_from = usable});
     return give_back(run, tensor, usable);
 }
 

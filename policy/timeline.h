@@ -15,7 +15,7 @@
 enum timeline_engine { ENGINE_NONE, ENGINE_COMPUTE, ENGINE_D2H, ENGINE_H2D };
 
 /* One item of the fourth iteration. Those that take no time (drops, clean evictions) have no
-   engine. */
+   engine; their span is the moment from which the memory is usable. */
 struct timeline_record {
     struct item item;
     enum timeline_engine engine;

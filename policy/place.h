@@ -1,0 +1,50 @@
+/*
+ * Makes a placed plan of a plan: gives every managed tensor the pages that it occupies in all its
+ * residencies of the iteration, so that a runtime maps it once.
+ *
+ * Two residencies share a page only if they are disjoint in issue order, over the iteration border
+ * too; among the pages that this allows, those are preferred that are free in simulated time as
+ * well, since a residency has to wait until its pages' last holder is through with them.
+ */
+#ifndef CAPU_POLICY_PLACE_H
+#define CAPU_POLICY_PLACE_H
+
+#include <stdint.h>
+
+#include "capuchin/status.h"
+#include "policy/error_text.h"
+#include "policy/plan.h"
+#include "policy/uses.h"
+
+struct place_result {
+    uint64_t unplaced_ns; /* an iteration without place lines */
+    uint64_t placed_ns;   /* an iteration with them; UINT64_MAX: the pages do not suffice */
+    uint64_t pages;       /* what there is: budget_bytes less fixed_bytes, in whole pages */
+    uint64_t needed;      /* what was used, or would have been */
+};
+
+/* Buffers for placing many plans of one trace. Owned by one thread. */
+struct placer;
+
+/* `machine` NULL: the trace's own. `uses` and `machine` are borrowed and outlive it. Errors:
+ * INVALID (no machine), TOO_LARGE (pages so small that there are too many of them), NO_HOST_MEMORY.
+ */
+capu_status placer_create(const struct uses *uses, const struct machine *machine,
+                          struct placer **out, struct error_text *error);
+void placer_destroy(struct placer *placer);
+
+/*
+ * The plan must be valid; place lines that it has are replaced. The same plan gives the same place
+ * lines to the byte. What gets a line: every managed tensor that has bytes and is ever resident.
+ *
+ * Errors: OVER_BUDGET (the pages do not suffice; the text says how many would have),
+ * NO_HOST_MEMORY. The plan then has no place lines.
+ */
+capu_status placer_run(struct placer *placer, struct plan *plan, struct place_result *result,
+                       struct error_text *error);
+
+/* All of it for one plan. */
+capu_status place_plan(const struct uses *uses, const struct machine *machine, struct plan *plan,
+                       struct place_result *result, struct error_text *error);
+
+#endif

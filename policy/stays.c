@@ -1,0 +1,148 @@
+/* Two walks over the records: one counts the stays of each tensor, one fills them in. */
+#include "policy/stays.h"
+
+#include <stdbool.h>
+#include <stdlib.h>
+
+struct walk {
+    struct stays *stays;
+    const struct uses *uses;
+    const struct timeline *timeline;
+    uint8_t *is_resident;
+    uint32_t *next;        /* per tensor: where its next stay goes */
+    struct stay *leftover; /* per tensor: the end of what was resident at the start; to UINT32_MAX:
+                              it has not ended yet */
+    bool is_counting;
+};
+
+static void arrive(struct walk *walk, uint32_t tensor, uint32_t at, uint64_t start)
+{
+    walk->is_resident[tensor] = 1;
+    if (walk->is_counting) {
+        walk->stays->first[tensor + 1]++;
+        return;
+    }
+    walk->stays->list[walk->next[tensor]] =
+        (struct stay){.from = at, .start = (int64_t)(start - walk->timeline->begin_ns)};
+}
+
+static void leave(struct walk *walk, uint32_t tensor, uint32_t at, uint64_t end)
+{
+    uint32_t slot = walk->next[tensor];
+    /* What nobody used since the iteration before is usable from before this one began. */
+    int64_t after = (int64_t)end - (int64_t)walk->timeline->begin_ns;
+
+    walk->is_resident[tensor] = 0;
+    if (walk->leftover[tensor].to == UINT32_MAX) {
+        walk->leftover[tensor] = (struct stay){.to = at, .end = after};
+        return;
+    }
+    if (!walk->is_counting) {
+        walk->stays->list[slot].to = at;
+        walk->stays->list[slot].end = after;
+        walk->next[tensor]++;
+    }
+}
+
+static void pass(struct walk *walk)
+{
+    const struct trace *trace = walk->uses->trace;
+
+    for (uint32_t t = 0; t < trace->tensor_count; t++) {
+        walk->is_resident[t] = trace->tensors[t].persistent;
+        walk->leftover[t].to = walk->is_resident[t] ? UINT32_MAX : 0;
+    }
+    for (uint32_t i = 0; i < walk->timeline->record_count; i++) {
+        const struct timeline_record *record = &walk->timeline->records[i];
+        const struct trace_op *op;
+
+        if (record->item.kind == ITEM_SAVE) {
+            continue;
+        }
+        if (record->item.kind == ITEM_PREFETCH) {
+            if (walk->leftover[record->item.subject].to == UINT32_MAX) {
+                /* Its first event: it started on the host. */
+                walk->leftover[record->item.subject].to = 0;
+            }
+            arrive(walk, record->item.subject, i, record->span.start);
+            continue;
+        }
+        if (record->item.kind != ITEM_OP && record->item.kind != ITEM_REPLAY) {
+            leave(walk, record->item.subject, i, record->span.end);
+            continue;
+        }
+        op = &trace->ops[record->item.subject];
+        for (uint32_t j = op->read_count; j < trace_operand_count(op); j++) {
+            if (!walk->is_resident[trace->operands[op->first + j]]) {
+                arrive(walk, trace->operands[op->first + j], i, record->span.start);
+            }
+        }
+    }
+}
+
+/* Who is resident at the end of the iteration is so at the start of the next. */
+static void close_round(struct walk *walk)
+{
+    struct stays *stays = walk->stays;
+
+    for (uint32_t t = 0; t < walk->uses->trace->tensor_count; t++) {
+        if (walk->leftover[t].to == UINT32_MAX) {
+            stays->is_always[t] = 1;
+        } else if (walk->is_resident[t]) {
+            struct stay *last = &stays->list[walk->next[t]];
+
+            last->to = walk->leftover[t].to + stays->turn;
+            last->end = walk->leftover[t].end + stays->turn_ns;
+        }
+    }
+}
+
+capu_status stays_init(struct stays *stays, const struct uses *uses,
+                       const struct timeline *timeline)
+{
+    size_t tensors = (size_t)uses->trace->tensor_count + 1;
+    struct walk walk = {.stays = stays, .uses = uses, .timeline = timeline, .is_counting = true};
+    capu_status status = CAPU_NO_HOST_MEMORY;
+
+    *stays =
+        (struct stays){.turn = timeline->record_count, .turn_ns = (int64_t)timeline->iteration_ns};
+    stays->first = calloc(tensors + 1, sizeof(*stays->first));
+    stays->is_always = calloc(tensors, sizeof(*stays->is_always));
+    walk.is_resident = malloc(tensors * sizeof(*walk.is_resident));
+    walk.next = malloc(tensors * sizeof(*walk.next));
+    walk.leftover = calloc(tensors, sizeof(*walk.leftover));
+    if (stays->first == NULL || stays->is_always == NULL || walk.is_resident == NULL ||
+        walk.next == NULL || walk.leftover == NULL) {
+        goto finish;
+    }
+    pass(&walk);
+    for (uint32_t t = 0; t + 1 < tensors; t++) {
+        stays->first[t + 1] += stays->first[t];
+        walk.next[t] = stays->first[t];
+    }
+    stays->list = calloc((size_t)stays->first[tensors - 1] + 1, sizeof(*stays->list));
+    if (stays->list == NULL) {
+        goto finish;
+    }
+    walk.is_counting = false;
+    pass(&walk);
+    close_round(&walk);
+    status = CAPU_OK;
+
+finish:
+    free(walk.is_resident);
+    free(walk.next);
+    free(walk.leftover);
+    if (status != CAPU_OK) {
+        stays_finish(stays);
+    }
+    return status;
+}
+
+void stays_finish(struct stays *stays)
+{
+    free(stays->first);
+    free(stays->list);
+    free(stays->is_always);
+    *stays = (struct stays){0};
+}

@@ -1,0 +1,219 @@
+/* Who shares pages with whom, on traces small enough to say so by hand. Pages of 500 bytes. */
+#include "tests/unit/policy/fixture.h"
+
+#include "policy/place.h"
+#include "policy/placement.h"
+#include "policy/timeline.h"
+#include "policy/validate.h"
+
+#define PAGE ",\"page_bytes\":500"
+
+static struct trace trace;
+static struct uses uses;
+static struct plan plan;
+static struct place_result result;
+static struct error_text error;
+
+static void teardown(void)
+{
+    plan_finish(&plan);
+    uses_finish(&uses);
+    trace_finish(&trace);
+}
+
+/* Places the plan; what comes out of it has to be valid. */
+static capu_status place(const char *trace_lines, const char *plan_lines)
+{
+    capu_status status;
+
+    read_trace(&trace, trace_lines);
+    read_plan(&plan, plan_lines);
+    ck_assert_int_eq(uses_init(&uses, &trace, plan.page_bytes, &error), CAPU_OK);
+    ck_assert_msg(validate_plan(&uses, &plan, &error) == CAPU_OK, "%s", error.text);
+    status = place_plan(&uses, NULL, &plan, &result, &error);
+    if (status == CAPU_OK) {
+        ck_assert_msg(validate_plan(&uses, &plan, &error) == CAPU_OK, "%s", error.text);
+    }
+    return status;
+}
+
+static bool share(uint32_t a, uint32_t b)
+{
+    struct placement placement;
+    bool found = false;
+
+    ck_assert_int_eq(placement_init(&placement, &uses, &plan, &error), CAPU_OK);
+    ck_assert_uint_gt(placement_count(&placement, a), 0);
+    ck_assert_uint_gt(placement_count(&placement, b), 0);
+    for (uint32_t i = 0; i < placement_count(&placement, a); i++) {
+        for (uint32_t j = 0; j < placement_count(&placement, b); j++) {
+            found |= placement_page(&placement, a, i) == placement_page(&placement, b, j);
+        }
+    }
+    placement_finish(&placement);
+    return found;
+}
+
+/* y dies at f2, g is made at b0: the only two of the chain that never meet. */
+START_TEST(those_that_never_meet_share)
+{
+    ck_assert_int_eq(place(CHAIN_TRACE, PLAN_LINE(3500, PAGE)), CAPU_OK);
+    ck_assert_uint_eq(result.pages, 7);
+    ck_assert_uint_eq(result.needed, 7);
+    ck_assert_uint_eq(result.placed_ns, 9000);
+    ck_assert(share(2, 4));
+    ck_assert(!share(1, 2) && !share(1, 3) && !share(2, 3) && !share(0, 1));
+}
+END_TEST
+
+START_TEST(too_few_pages_are_told)
+{
+    /* 3499 bytes are six pages; the plan is not valid there, so it has to be made so: fixed_bytes
+       of nobody take the seventh page. */
+    ck_assert_int_eq(place(CHAIN_TRACE, PLAN_LINE(3600, PAGE)), CAPU_OK);
+    plan.fixed_bytes = 101;
+    ck_assert_int_eq(place_plan(&uses, NULL, &plan, &result, &error), CAPU_OVER_BUDGET);
+    ck_assert_str_eq(error.text, "the plan needs 7 pages, there are 6");
+    ck_assert_uint_eq(result.needed, 7);
+    ck_assert_uint_eq(result.placed_ns, UINT64_MAX);
+    ck_assert_uint_eq(plan.place_count, 0);
+}
+END_TEST
+
+START_TEST(what_is_fixed_takes_pages_away)
+{
+    ck_assert_int_eq(place(CHAIN_TRACE, PLAN_LINE(4600, PAGE ",\"fixed_bytes\":600")), CAPU_OK);
+    ck_assert_uint_eq(result.pages, 8);
+}
+END_TEST
+
+/*
+ * x is swapped over f2. Where pages are scarce, z gets x's and waits for the copy; but then x
+ * cannot return to them: it is z that b0 reads. So z has to have others.
+ */
+START_TEST(all_residencies_of_a_tensor_count)
+{
+    ck_assert_int_eq(place(CHAIN_TRACE, PLAN_LINE(4000, PAGE) AFTER("evict", 1, 1) PREFETCH(1, 3)),
+                     CAPU_OK);
+    ck_assert(!share(1, 3));
+    ck_assert(!share(1, 2));
+    ck_assert_uint_eq(result.placed_ns, result.unplaced_ns);
+}
+END_TEST
+
+/* a, then b in the time in which c, issued before b's release, waits for the link behind d. */
+#define QUEUE_TRACE                                                                              \
+    TRACE_LINE MACHINE_LINE TENSOR_LINE(0, "c", 500, "parameter")                                \
+        TENSOR_LINE(1, "d", 5000, "parameter") TENSOR_LINE(2, "b", 500, "activation")            \
+            TENSOR_LINE(3, "e", 500, "activation") OP_LINE("f0", 100, "[]", "[2]", "[]", "true") \
+                OP_LINE("f1", 100, "[2]", "[]", "[]", "true")                                    \
+                    OP_LINE("f2", 6000, "[]", "[3]", "[]", "true")                               \
+                        OP_LINE("b0", 100, "[0,1,3]", "[]", "[]", "false")
+
+/* d's copy runs until 5110; c's, issued with it before f1, follows. b is gone at 200. In time c's
+   pages could be b's; but b's release is issued after c's prefetch. */
+START_TEST(issue_order_decides_where_time_would_not)
+{
+    ck_assert_int_eq(place(QUEUE_TRACE, PLAN_LINE(7000, PAGE) PREFETCH(1, 1) PREFETCH(0, 1)
+                                            AFTER("evict", 0, 3) AFTER("evict", 1, 3)),
+                     CAPU_OK);
+    ck_assert(!share(0, 2));
+    ck_assert(!share(1, 2));
+    /* b is through when e comes, and nobody else is. */
+    ck_assert(share(2, 3));
+}
+END_TEST
+
+/* w is resident over the border and away between its two uses; x lives in its pages then. */
+#define BORDER_TRACE                                                                  \
+    TRACE_LINE MACHINE_LINE TENSOR_LINE(0, "w", 500, "parameter")                     \
+        TENSOR_LINE(1, "x", 500, "activation") TENSOR_LINE(2, "y", 500, "activation") \
+            OP_LINE("a", 2000, "[0]", "[]", "[]", "true")                             \
+                OP_LINE("b", 2000, "[]", "[1]", "[]", "true")                         \
+                    OP_LINE("c", 2000, "[0]", "[2]", "[]", "true")
+
+START_TEST(a_residency_over_the_border_holds_its_pages)
+{
+    ck_assert_int_eq(place(BORDER_TRACE, PLAN_LINE(1000, PAGE) AFTER("evict", 0, 0) PREFETCH(0, 2)),
+                     CAPU_OK);
+    ck_assert(share(0, 1));
+    ck_assert(!share(0, 2));
+    ck_assert_uint_eq(result.needed, 2);
+}
+END_TEST
+
+/* The same with w at home on the host: between the iterations its pages are free, but in either
+   both y and x meet it. */
+START_TEST(a_tensor_at_home_on_the_host_returns_to_its_pages)
+{
+    ck_assert_int_eq(place(BORDER_TRACE, PLAN_LINE(1000, PAGE) PREFETCH(0, 0) AFTER("evict", 0, 0)
+                                             PREFETCH(0, 2) AFTER("evict", 0, 2)),
+                     CAPU_OK);
+    ck_assert(share(0, 1));
+    ck_assert(!share(0, 2));
+}
+END_TEST
+
+/* Resident from first to last, beside one that nobody names: neither shares with anybody. */
+START_TEST(what_never_leaves_shares_with_nobody)
+{
+    ck_assert_int_eq(place(TRACE_LINE MACHINE_LINE TENSOR_LINE(0, "w", 700, "parameter")
+                               TENSOR_LINE(1, "idle", 500, "parameter")
+                                   TENSOR_LINE(2, "x", 500, "activation")
+                                       OP_LINE("a", 10, "[0]", "[2]", "[]", "true"),
+                           PLAN_LINE(2000, PAGE)),
+                     CAPU_OK);
+    ck_assert_uint_eq(plan.place_count, 3);
+    ck_assert(!share(0, 1) && !share(0, 2) && !share(1, 2));
+}
+END_TEST
+
+/* Not managed: no line. Nothing in it: no line. */
+START_TEST(only_what_has_pages_gets_a_line)
+{
+    ck_assert_int_eq(
+        place(TRACE_LINE MACHINE_LINE
+              "{\"type\":\"tensor\",\"id\":0,\"name\":\"s\",\"bytes\":5,\"kind\":\"parameter\","
+              "\"managed\":false}\n" TENSOR_LINE(1, "x", 0, "activation") TENSOR_LINE(
+                  2, "y", 10, "activation") OP_LINE("a", 1, "[0]", "[1,2]", "[]", "true"),
+              PLAN_LINE(600, PAGE ",\"fixed_bytes\":5")),
+        CAPU_OK);
+    ck_assert_uint_eq(plan.place_count, 1);
+    ck_assert_uint_eq(plan.places[0].tensor, 2);
+}
+END_TEST
+
+START_TEST(placing_again_changes_nothing)
+{
+    struct text first = {0};
+    struct text second = {0};
+
+    ck_assert_int_eq(place(CHAIN_TRACE, PLAN_LINE(3600, PAGE)), CAPU_OK);
+    ck_assert_int_eq(plan_write(&plan, &first, &error), CAPU_OK);
+    ck_assert_int_eq(place_plan(&uses, NULL, &plan, &result, &error), CAPU_OK);
+    ck_assert_int_eq(plan_write(&plan, &second, &error), CAPU_OK);
+    ck_assert_str_eq(first.data, second.data);
+    text_finish(&first);
+    text_finish(&second);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("policy/place");
+    TCase *tests = tcase_create("place");
+
+    tcase_add_checked_fixture(tests, NULL, teardown);
+    tcase_add_test(tests, those_that_never_meet_share);
+    tcase_add_test(tests, too_few_pages_are_told);
+    tcase_add_test(tests, what_is_fixed_takes_pages_away);
+    tcase_add_test(tests, all_residencies_of_a_tensor_count);
+    tcase_add_test(tests, issue_order_decides_where_time_would_not);
+    tcase_add_test(tests, a_residency_over_the_border_holds_its_pages);
+    tcase_add_test(tests, a_tensor_at_home_on_the_host_returns_to_its_pages);
+    tcase_add_test(tests, what_never_leaves_shares_with_nobody);
+    tcase_add_test(tests, only_what_has_pages_gets_a_line);
+    tcase_add_test(tests, placing_again_changes_nothing);
+    suite_add_tcase(suite, tests);
+    return suite_run(suite);
+}
