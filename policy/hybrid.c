@@ -11,7 +11,8 @@
  * A larger budget never gives a slower plan: budgets are rounded down to the rungs of a fixed
  * ladder, and the answer is the best over all rungs up to the budget. Few rungs are searched in
  * depth, the others only scanned. Rungs whose lower bound is no better than the best found cannot
- * matter.
+ * matter. With place lines the time of a rung's plan is that of its placement in the rung's own
+ * pages, for the same reason.
  */
 #include "policy/planner.h"
 
@@ -27,6 +28,8 @@
 /* Ops from which default effort has to be sparing. */
 #define SOME_OPS 1600
 #define ABSORB_MAX 3
+/* Smaller limits that are tried for a better placement where there is one already. */
+#define PARTS_MAX 3
 
 struct effort {
     uint32_t rungs;       /* the ladder: so many parts of the unconstrained peak */
@@ -259,6 +262,7 @@ static capu_status scan(struct hybrid *hybrid)
                                      .rounds_max = hybrid->effort->rounds_max};
     capu_status status = CAPU_OK;
 
+    options.theta = thetas[0];
     hybrid->best_greedy = options;
     for (uint32_t i = 0; status == CAPU_OK && i < hybrid->effort->thetas; i++) {
         options.theta = thetas[i];
@@ -358,6 +362,28 @@ static capu_status improve(struct hybrid *hybrid)
     return status;
 }
 
+/* Where the pages do not suffice, or somebody would wait for them: again with less memory. Then
+   the limit is that of the best. */
+static capu_status scan_smaller(struct hybrid *hybrid)
+{
+    /* Parts of a thousand. */
+    static const uint64_t parts[] = {990, 975, 950, 920, 880, 800, 700, 600, 500};
+    uint64_t whole = hybrid->planning->limit_bytes;
+    capu_status status = CAPU_OK;
+
+    for (size_t i = 0; status == CAPU_OK && i < sizeof(parts) / sizeof(parts[0]); i++) {
+        if (search_is_placed_well(&hybrid->search) ||
+            (i >= PARTS_MAX && hybrid->search.best_ns != UINT64_MAX)) {
+            break;
+        }
+        hybrid->planning->limit_bytes = whole / 1000 * parts[i];
+        status = scan(hybrid);
+    }
+    hybrid->planning->limit_bytes =
+        hybrid->search.best_ns != UINT64_MAX ? hybrid->search.options.limit_bytes : whole;
+    return status;
+}
+
 static capu_status plan_rung(struct planning *planning, const struct effort *effort,
                              struct search *best)
 {
@@ -374,6 +400,9 @@ static capu_status plan_rung(struct planning *planning, const struct effort *eff
     }
     if (status == CAPU_OK) {
         status = scan(&hybrid);
+    }
+    if (status == CAPU_OK && planning->placer != NULL) {
+        status = scan_smaller(&hybrid);
     }
     if (status == CAPU_OK) {
         status = improve(&hybrid);
@@ -429,6 +458,12 @@ capu_status hybrid_plan(struct planning *planning)
     struct search best;
     capu_status status = search_init(&best, planning);
 
+    if (status == CAPU_OK && planning->placer != NULL) {
+        status = planner_plan_frugally(planning);
+        status = status == CAPU_OK               ? search_offer(&best, planning->plan)
+                 : status == CAPU_NO_HOST_MEMORY ? status
+                                                 : CAPU_OK;
+    }
     for (uint32_t rung = rungs + 1; status == CAPU_OK && rung-- > 0;) {
         uint64_t budget = rung_budget(uses, rung, rungs);
         bool is_deep = effort->depth_every > 0 && rung % effort->depth_every == 0;
@@ -440,6 +475,10 @@ capu_status hybrid_plan(struct planning *planning)
             (search_should_stop(&best) ||
              bound_cut(uses, planning->machine, budget) >= best.best_ns)) {
             break;
+        }
+        if (planning->placer != NULL) {
+            /* Pages and pool are the rung's, so that its plan is the same under any budget. */
+            planning->plan->budget_bytes = budget;
         }
         status = plan_rung(planning, is_deep ? effort : &scan_only, &best);
         if (status == CAPU_OK && is_deep) {

@@ -2,6 +2,7 @@
  */
 #include "policy/planner.h"
 
+#include "policy/search.h"
 #include "policy/validate.h"
 
 #include <inttypes.h>
@@ -9,20 +10,21 @@
 #include <string.h>
 
 const struct planner planners[] = {
-    {"hybrid", "swap or recompute each tensor and gap by price, then search", hybrid_plan},
+    {"hybrid", "swap or recompute each tensor and gap by price, then search", hybrid_plan, true},
     {"capuchin", "the paper's: by free time, swap or recompute one tensor after the other",
-     capuchin_plan},
-    {"lru", "demand paging: the least recently used tensor leaves, nothing returns early",
-     lru_plan},
-    {"swap", "copies only, chosen by price", swap_plan},
-    {"recompute", "replays only, chosen by price", recompute_plan},
-    {"dtr", "dynamic rematerialisation: the least price for bytes and disuse is dropped", dtr_plan},
-    {"vdnn", "copies of what enters a layer, all layers or products only", vdnn_plan},
+     capuchin_plan, false},
+    {"lru", "demand paging: the least recently used tensor leaves, nothing returns early", lru_plan,
+     false},
+    {"swap", "copies only, chosen by price", swap_plan, false},
+    {"recompute", "replays only, chosen by price", recompute_plan, false},
+    {"dtr", "dynamic rematerialisation: the least price for bytes and disuse is dropped", dtr_plan,
+     false},
+    {"vdnn", "copies of what enters a layer, all layers or products only", vdnn_plan, false},
     {"checkpoint", "replays of all but every sqrt(n)-th place where forward is one tensor",
-     checkpoint_plan},
-    {"speed", "replays of all but what convolutions and matrix products make", speed_plan},
-    {"manual", "the trace's own hints and segments, and nothing else", manual_plan},
-    {NULL, NULL, NULL},
+     checkpoint_plan, false},
+    {"speed", "replays of all but what convolutions and matrix products make", speed_plan, false},
+    {"manual", "the trace's own hints and segments, and nothing else", manual_plan, false},
+    {NULL, NULL, NULL, false},
 };
 
 const struct planner *planner_find(const char *name)
@@ -87,6 +89,71 @@ static capu_status check_floor(const struct planner_request *request, struct err
         uses->floor_bytes, uses->floor_op, trace_op_name(uses->trace, uses->floor_op));
 }
 
+capu_status planner_plan_frugally(struct planning *planning)
+{
+    const struct uses *uses = planning->request->uses;
+    uint64_t budget = uses->floor_bytes + uses->idle_bytes;
+    struct plan *plan = planning->plan;
+    struct lower_options options;
+    struct place_result result;
+    capu_status status;
+
+    if (budget > planning->request->budget_bytes || !planner_set_budget(planning, budget)) {
+        return CAPU_OVER_BUDGET;
+    }
+    memset(planning->decisions, DECIDE_SWAP, uses->trace->operand_count);
+    options = planner_paging_options(planning);
+    status = lower_run(planning->lower, planning->decisions, NULL, &options, plan);
+    if (status != CAPU_OK) {
+        return status;
+    }
+    /* Without any pages to begin with, how many it takes does not depend on the budget. */
+    plan->budget_bytes = plan->fixed_bytes;
+    status = placer_run(planning->placer, plan, &result, NULL);
+    if (status != CAPU_OK && status != CAPU_OVER_BUDGET) {
+        return status;
+    }
+    planning->placed_floor = plan->fixed_bytes + result.needed * uses->page_bytes;
+    plan->budget_bytes = planning->placed_floor;
+    return planning->placed_floor <= planning->request->budget_bytes ? CAPU_OK : CAPU_OVER_BUDGET;
+}
+
+/* A planner that knows nothing of places: at the budget, and at smaller ones until its plan can be
+   placed within the budget without waiting. */
+static capu_status plan_smaller(const struct planner *planner, struct planning *planning)
+{
+    /* Parts of a thousand. */
+    static const uint64_t parts[] = {1000, 990, 975, 955, 930, 900, 850, 800, 700, 600, 500};
+    uint64_t budget = planning->request->budget_bytes;
+    struct search best;
+    capu_status status = search_init(&best, planning);
+
+    for (size_t i = 0; status == CAPU_OK && i < sizeof(parts) / sizeof(parts[0]); i++) {
+        if (!planner_set_budget(planning, budget / 1000 * parts[i]) ||
+            search_is_placed_well(&best) ||
+            (best.best_ns != UINT64_MAX && search_should_stop(&best))) {
+            break;
+        }
+        planning->plan->budget_bytes = budget;
+        memset(planning->decisions, DECIDE_KEEP, planning->request->uses->trace->operand_count);
+        status = planner->plan(planning);
+        if (status == CAPU_OK) {
+            status = search_offer(&best, planning->plan);
+        } else if (status != CAPU_NO_HOST_MEMORY) {
+            status = CAPU_OK;
+        }
+    }
+    if (status == CAPU_OK && best.best_ns == UINT64_MAX) {
+        status = planner_plan_frugally(planning);
+        status = status == CAPU_OK ? search_offer(&best, planning->plan) : status;
+    }
+    if (status == CAPU_OK) {
+        status = search_conclude(&best);
+    }
+    search_finish(&best);
+    return status;
+}
+
 static capu_status make_plan(const struct planner *planner, struct planning *planning)
 {
     const struct planner_request *request = planning->request;
@@ -99,16 +166,28 @@ static capu_status make_plan(const struct planner *planner, struct planning *pla
     status = lower_create(request->uses, planning->machine, &planning->lower);
     if (status == CAPU_OK) {
         planner_set_budget(planning, request->budget_bytes);
-        status = planner->plan(planning);
+        status = planning->placer == NULL || planner->is_placing ? planner->plan(planning)
+                                                                 : plan_smaller(planner, planning);
     }
     lower_destroy(planning->lower);
     free(planning->decisions);
     return status;
 }
 
-static capu_status none_found(const struct planner *planner, const struct planner_request *request,
+static capu_status none_found(const struct planner *planner, const struct planning *planning,
                               struct error_text *error)
 {
+    const struct planner_request *request = planning->request;
+
+    if (planning->placed_floor > request->budget_bytes) {
+        return error_text_set(
+            error, CAPU_UNSUPPORTED,
+            "%s found no placement within %" PRIu64 " bytes; the smallest known takes %" PRIu64
+            " (%" PRIu64 " pages of %" PRIu64 " and what is fixed)",
+            planner->name, request->budget_bytes, planning->placed_floor,
+            (planning->placed_floor - planning->plan->fixed_bytes) / request->uses->page_bytes,
+            request->uses->page_bytes);
+    }
     return error_text_set(error, CAPU_UNSUPPORTED,
                           "%s found no plan within %" PRIu64
                           " bytes, though one may exist (largest op: %" PRIu64 " bytes%s)",
@@ -116,14 +195,36 @@ static capu_status none_found(const struct planner *planner, const struct planne
                           request->host_bytes != UINT64_MAX ? "; the host limit counts too" : "");
 }
 
-capu_status planner_run(const struct planner *planner, const struct planner_request *request,
-                        struct plan *plan, struct error_text *error)
+/* The plan where something has to leave, or the empty one; with place lines where they are wanted.
+ */
+static capu_status fill_plan(const struct planner *planner, struct planning *planning)
+{
+    const struct planner_request *request = planning->request;
+    const struct uses *uses = request->uses;
+    struct place_result result;
+    capu_status status = CAPU_OK;
+
+    if (request->place) {
+        status = placer_create(uses, planning->machine, &planning->placer, planning->error);
+    }
+    if (status == CAPU_OK && uses->peak_bytes > request->budget_bytes) {
+        /* Without an op there is nowhere an action could stand. */
+        status = uses->trace->op_count > 0 ? make_plan(planner, planning) : CAPU_OVER_BUDGET;
+        planning->plan->budget_bytes = request->budget_bytes;
+    } else if (status == CAPU_OK && request->place) {
+        status = placer_run(planning->placer, planning->plan, &result, planning->error);
+    }
+    placer_destroy(planning->placer);
+    return status;
+}
+
+static capu_status run_request(const struct planner *planner, const struct planner_request *request,
+                               struct plan *plan, struct error_text *error)
 {
     const struct uses *uses = request->uses;
     struct planning planning = {.request = request, .plan = plan, .error = error};
     capu_status status = check_floor(request, error);
 
-    *plan = (struct plan){0};
     if (status != CAPU_OK) {
         return status;
     }
@@ -138,17 +239,26 @@ capu_status planner_run(const struct planner *planner, const struct planner_requ
     }
     plan->fixed_bytes = uses->fixed_bytes;
     plan->host_bytes = request->host_bytes;
-    if (uses->peak_bytes > request->budget_bytes) {
-        /* Without an op there is nowhere an action could stand. */
-        status = uses->trace->op_count > 0 ? make_plan(planner, &planning) : CAPU_OVER_BUDGET;
-    }
+    status = fill_plan(planner, &planning);
     if (status == CAPU_OK) {
         status = validate_plan(uses, plan, error);
-    } else if (status != CAPU_NO_HOST_MEMORY) {
-        status = none_found(planner, request, error);
+    } else if (status != CAPU_NO_HOST_MEMORY && status != CAPU_TOO_LARGE) {
+        status = none_found(planner, &planning, error);
     }
     if (status != CAPU_OK) {
         plan_finish(plan);
     }
     return status;
+}
+
+capu_status planner_run(const struct planner *planner, const struct planner_request *request,
+                        struct plan *plan, struct error_text *error)
+{
+    struct uses uses = *request->uses;
+    struct planner_request raised = *request;
+
+    *plan = (struct plan){0};
+    raised.uses = &uses;
+    uses_raise_fixed(&uses, request->fixed_bytes);
+    return run_request(planner, &raised, plan, error);
 }

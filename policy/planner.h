@@ -11,6 +11,7 @@
 #include "capuchin/status.h"
 #include "policy/error_text.h"
 #include "policy/lower.h"
+#include "policy/place.h"
 #include "policy/plan.h"
 #include "policy/uses.h"
 
@@ -21,6 +22,10 @@ struct planner_request {
     const struct machine *machine; /* NULL: the trace's own */
     uint64_t budget_bytes;
     uint64_t host_bytes; /* UINT64_MAX: no limit */
+    /* Slabs, edge pages, reserve: at least so much of the budget is held all the time. What is not
+       managed counts in it; 0: just that. */
+    uint64_t fixed_bytes;
+    bool place; /* the plan is to have place lines, and its time counts with them */
     enum planner_effort effort;
     /* Asked now and then; true ends a search with what it has. The only thing that may make two
        equal requests give different plans. NULL: never. */
@@ -33,9 +38,11 @@ struct planning {
     const struct planner_request *request;
     const struct machine *machine;
     struct lower *lower;
-    uint8_t *decisions;   /* one a gap, all DECIDE_KEEP at first */
-    uint64_t limit_bytes; /* of the pool */
-    struct plan *plan;    /* with its header; the planner fills in the actions */
+    uint8_t *decisions;    /* one a gap, all DECIDE_KEEP at first */
+    uint64_t limit_bytes;  /* of the pool */
+    struct plan *plan;     /* with its header; the planner fills in the actions */
+    struct placer *placer; /* NULL: without place lines */
+    uint64_t placed_floor; /* bytes; 0: not known. The least that a placement was found for */
     struct error_text *error;
 };
 
@@ -44,6 +51,7 @@ struct planner {
     const char *summary;
     /* Errors: OVER_BUDGET (none found), HOST_OVER_BUDGET, NO_HOST_MEMORY. */
     capu_status (*plan)(struct planning *planning);
+    bool is_placing; /* sees to place lines itself */
 };
 
 /* The table, ended by a NULL name. The first is the default. */
@@ -53,10 +61,10 @@ extern const struct planner planners[];
 const struct planner *planner_find(const char *name);
 
 /*
- * Plans and validates. Where everything fits the plan is empty. On failure *plan is zeroed.
+ * Plans and validates. Where everything fits the plan has no actions. On failure *plan is zeroed.
  * Errors: OVER_BUDGET: no plan exists, since one op alone needs more (the text names it and the
- * floor). UNSUPPORTED: this planner found none, though one may exist. INVALID (no machine),
- * NO_HOST_MEMORY.
+ * floor). UNSUPPORTED: this planner found none, or no placement of one, though one may exist (the
+ * text says how many pages would do). INVALID (no machine), NO_HOST_MEMORY.
  */
 capu_status planner_run(const struct planner *planner, const struct planner_request *request,
                         struct plan *plan, struct error_text *error);
@@ -67,6 +75,14 @@ capu_status planner_run(const struct planner *planner, const struct planner_requ
  * frugal. False: the largest op does not fit.
  */
 bool planner_set_budget(struct planning *planning, uint64_t budget_bytes);
+
+/*
+ * For planners, where there is a placer: every tensor leaves after each access, which leaves the
+ * placement the most freedom. Sets placed_floor to what that takes, and the plan's budget to it.
+ * Any planner that places has to count this plan too wherever it fits, so that what can be placed
+ * at a budget can be at any larger one. Errors: as of a planner.
+ */
+capu_status planner_plan_frugally(struct planning *planning);
 
 /* For planners: the options of demand paging, and of everything switched on. */
 struct lower_options planner_paging_options(const struct planning *planning);

@@ -1,6 +1,7 @@
 /*
  * What a search over decisions keeps: the best plan so far, and how it was got. Every evaluation is
- * a hard lowering and an exact simulation.
+ * a hard lowering and an exact simulation; where the planning has a placer, what is better so far
+ * is placed within the header's budget, and its time with place lines counts.
  */
 #ifndef CAPU_POLICY_SEARCH_H
 #define CAPU_POLICY_SEARCH_H
@@ -13,6 +14,7 @@ struct search {
     struct plan scratch;
     struct plan best;
     uint64_t best_ns;             /* UINT64_MAX: nothing yet */
+    uint64_t unplaced_ns;         /* the best there was before it was placed, if it could be */
     uint8_t *decisions;           /* of the best, one a gap */
     uint32_t *wake;               /* of the best, one a tensor */
     struct lower_options options; /* of the best, its estimate included */
@@ -32,6 +34,9 @@ capu_status search_try(struct search *search, const uint8_t *decisions, const ui
                        const struct lower_options *options, uint64_t *ns);
 /* The same for a plan from elsewhere, which must be valid; its contents may be taken. */
 capu_status search_offer(struct search *search, struct plan *plan);
+
+/* Is the best plan about as fast as the best would be without place lines? */
+bool search_is_placed_well(const struct search *search);
 
 bool search_should_stop(const struct search *search);
 

@@ -189,6 +189,19 @@ finish:
     return status;
 }
 
+void uses_raise_fixed(struct uses *uses, uint64_t bytes)
+{
+    /* Beyond any budget already; keeps the sums inside 63 bits. */
+    uint64_t most = bytes < TRACE_BYTES_MAX ? bytes : TRACE_BYTES_MAX;
+
+    if (most > uses->fixed_bytes) {
+        uses->peak_bytes += most - uses->fixed_bytes;
+        uses->floor_bytes += most - uses->fixed_bytes;
+        uses->fixed_bytes = most;
+    }
+    uses->unmanaged_bytes = most > uses->unmanaged_bytes ? most : uses->unmanaged_bytes;
+}
+
 void uses_finish(struct uses *uses)
 {
     free(uses->first);

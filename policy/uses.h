@@ -45,4 +45,8 @@ capu_status uses_init(struct uses *uses, const struct trace *trace, uint64_t pag
                       struct error_text *error);
 void uses_finish(struct uses *uses);
 
+/* What is fixed takes at least that much, whatever is not managed adds up to: raises fixed_bytes
+   and unmanaged_bytes, and with them peak and floor. */
+void uses_raise_fixed(struct uses *uses, uint64_t bytes);
+
 #endif

@@ -3,6 +3,7 @@
 
 #include "policy/place.h"
 #include "policy/placement.h"
+#include "policy/planner.h"
 #include "policy/timeline.h"
 #include "policy/validate.h"
 
@@ -198,6 +199,46 @@ START_TEST(placing_again_changes_nothing)
 }
 END_TEST
 
+/* Every pair of three meets: 1000 bytes are enough for each op, but not for one set of pages each.
+ */
+#define TRIANGLE_TRACE                                                              \
+    TRACE_LINE MACHINE_LINE TENSOR_LINE(0, "u", 500, "parameter")                   \
+        TENSOR_LINE(1, "v", 500, "parameter") TENSOR_LINE(2, "w", 500, "parameter") \
+            OP_LINE("a", 10, "[0,1]", "[]", "[]", "true")                           \
+                OP_LINE("b", 10, "[1,2]", "[]", "[]", "true")                       \
+                    OP_LINE("c", 10, "[0,2]", "[]", "[]", "true")
+
+static capu_status run_planner(const char *name, uint64_t budget, uint64_t fixed)
+{
+    struct planner_request request = {.uses = &uses,
+                                      .budget_bytes = budget,
+                                      .fixed_bytes = fixed,
+                                      .host_bytes = UINT64_MAX,
+                                      .place = true};
+
+    plan_finish(&plan);
+    return planner_run(planner_find(name), &request, &plan, &error);
+}
+
+START_TEST(planners_name_the_pages_that_would_do)
+{
+    ck_assert_int_eq(place(TRIANGLE_TRACE, PLAN_LINE(1500, PAGE)), CAPU_OK);
+    for (const struct planner *planner = planners; planner->name != NULL; planner++) {
+        ck_assert_int_eq(run_planner(planner->name, 1500, 0), CAPU_OK);
+        ck_assert_uint_eq(plan.place_count, 3);
+        ck_assert_int_eq(run_planner(planner->name, 1499, 0), CAPU_UNSUPPORTED);
+        ck_assert_msg(strstr(error.text, "found no placement within 1499 bytes; the smallest known "
+                                         "takes 1500 (3 pages of 500 and what is fixed)") != NULL,
+                      "%s: %s", planner->name, error.text);
+        ck_assert_int_eq(run_planner(planner->name, 999, 0), CAPU_OVER_BUDGET);
+        ck_assert_int_eq(run_planner(planner->name, 1599, 100), CAPU_UNSUPPORTED);
+        ck_assert_int_eq(run_planner(planner->name, 1600, 100), CAPU_OK);
+        ck_assert_uint_eq(plan.fixed_bytes, 100);
+        ck_assert_uint_eq(plan.budget_bytes, 1600);
+    }
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("policy/place");
@@ -214,6 +255,7 @@ int main(void)
     tcase_add_test(tests, what_never_leaves_shares_with_nobody);
     tcase_add_test(tests, only_what_has_pages_gets_a_line);
     tcase_add_test(tests, placing_again_changes_nothing);
+    tcase_add_test(tests, planners_name_the_pages_that_would_do);
     suite_add_tcase(suite, tests);
     return suite_run(suite);
 }
