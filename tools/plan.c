@@ -21,10 +21,22 @@ struct settings {
     double seconds;
     uint64_t page_bytes;
     uint64_t host_bytes;
+    uint64_t fixed_bytes;
+    bool place;
     bool as_json;
 };
 
-enum option_key { KEY_EFFORT = 256, KEY_SECONDS, KEY_PAGE, KEY_HOST, KEY_JSON };
+#define PLACE_PAGE_BYTES ((uint64_t)2 << 20) /* CUDA's, where --place comes without --page */
+
+enum option_key {
+    KEY_EFFORT = 256,
+    KEY_SECONDS,
+    KEY_PAGE,
+    KEY_HOST,
+    KEY_FIXED,
+    KEY_PLACE,
+    KEY_JSON
+};
 
 static const struct argp_option options[] = {
     {"budget", 'b', "SIZE|N%", 0, "Device bytes the plan may hold; percent of the peak without one",
@@ -35,7 +47,9 @@ static const struct argp_option options[] = {
     {"seconds", KEY_SECONDS, "N", 0, "Stop searching after that long", 0},
     {"machine", 'm', "NAME|FILE", 0, "Plan for this machine, not the trace's", 0},
     {"page", KEY_PAGE, "BYTES", 0, "Round every tensor up to whole pages", 0},
+    {"place", KEY_PLACE, NULL, 0, "Give every tensor its pages, too (of 2 MiB without --page)", 0},
     {"host", KEY_HOST, "SIZE", 0, "Limit on host copies", 0},
+    {"fixed", KEY_FIXED, "SIZE", 0, "Of the budget, bytes that are not for the plan", 0},
     {"output", 'o', "FILE", 0, "Write the plan there (default: standard output)", 0},
     {"json", KEY_JSON, NULL, 0, "Say what the plan costs as JSON", 0},
     {0},
@@ -93,8 +107,17 @@ static error_t parse_option(int key, char *argument, struct argp_state *state)
         }
         return 0;
     case KEY_PAGE:
-        if (capu_parse_size(argument, &settings->page_bytes) != CAPU_OK) {
+        if (capu_parse_size(argument, &settings->page_bytes) != CAPU_OK ||
+            settings->page_bytes == 0) {
             argp_error(state, "--page %s: not a size", argument);
+        }
+        return 0;
+    case KEY_PLACE:
+        settings->place = true;
+        return 0;
+    case KEY_FIXED:
+        if (capu_parse_size(argument, &settings->fixed_bytes) != CAPU_OK) {
+            argp_error(state, "--fixed %s: not a size", argument);
         }
         return 0;
     case KEY_HOST:
@@ -111,6 +134,9 @@ static error_t parse_option(int key, char *argument, struct argp_state *state)
     case ARGP_KEY_END:
         if (settings->trace == NULL || settings->budget == NULL) {
             argp_usage(state);
+        }
+        if (settings->page_bytes == 0) {
+            settings->page_bytes = settings->place ? PLACE_PAGE_BYTES : 1;
         }
         return 0;
     default:
@@ -138,8 +164,37 @@ static bool should_stop(void *user)
     return watch->seconds > 0.0 && passed > watch->seconds;
 }
 
+/* What the place lines come to, and what the plan would cost without them. */
+static void report_places(FILE *file, const struct settings *settings,
+                          const struct subject *subject, const struct plan *plan)
+{
+    struct plan unplaced = *plan;
+    struct timeline timeline;
+    uint64_t runs = plan->run_count;
+
+    unplaced.place_count = 0;
+    unplaced.run_count = 0;
+    if (timeline_init(&timeline, &subject->uses, &unplaced, &subject->machine, false, NULL) !=
+        CAPU_OK) {
+        return;
+    }
+    if (settings->as_json) {
+        fprintf(file,
+                ",\"unplaced_ns\":%" PRIu64 ",\"placed_tensors\":%" PRIu32
+                ",\"page_runs\":%" PRIu64,
+                timeline.iteration_ns, plan->place_count, runs);
+    } else {
+        fprintf(file,
+                "placed: %" PRIu32 " tensors in %" PRIu64
+                " runs of pages; %.2f %% over the ideal without the places\n",
+                plan->place_count, runs, 100.0 * timeline_overhead(&timeline));
+    }
+    timeline_finish(&timeline);
+}
+
 static void report(const struct settings *settings, const struct subject *subject,
-                   const struct planner *planner, const struct timeline *timeline, double seconds)
+                   const struct planner *planner, const struct plan *plan,
+                   const struct timeline *timeline, double seconds)
 {
     uint64_t bound = bound_cut(&subject->uses, &subject->machine, timeline->budget_bytes);
     double ideal = timeline->ideal_ns > 0 ? (double)timeline->ideal_ns : 1.0;
@@ -152,14 +207,21 @@ static void report(const struct settings *settings, const struct subject *subjec
             file,
             "{\"planner\":\"%s\",\"iteration_ns\":%" PRIu64 ",\"ideal_ns\":%" PRIu64
             ",\"overhead\":%.6f,\"bound_ns\":%" PRIu64 ",\"distance\":%.6f,\"peak_bytes\":%" PRIu64
-            ",\"budget_bytes\":%" PRIu64 ",\"seconds\":%.3f}\n",
+            ",\"budget_bytes\":%" PRIu64 ",\"seconds\":%.3f",
             planner->name, timeline->iteration_ns, timeline->ideal_ns, timeline_overhead(timeline),
             bound, (double)(timeline->iteration_ns - bound) / ideal, timeline->peak_bytes,
             timeline->budget_bytes, seconds);
+        if (settings->place) {
+            report_places(file, settings, subject, plan);
+        }
+        fputs("}\n", file);
         return;
     }
     fprintf(file, "%s: %s an iteration, %.2f %% over the ideal\n", planner->name,
             show_ns(timeline->iteration_ns, first), 100.0 * timeline_overhead(timeline));
+    if (settings->place) {
+        report_places(file, settings, subject, plan);
+    }
     fprintf(file, "distance to the limit: at most %.2f points (no plan is below %.2f %%)\n",
             100.0 * (double)(timeline->iteration_ns - bound) / ideal,
             100.0 * ((double)bound / ideal - 1.0));
@@ -181,6 +243,8 @@ static int plan_and_write(const struct settings *settings, const struct subject 
                                       .machine = &subject->machine,
                                       .budget_bytes = budget,
                                       .host_bytes = settings->host_bytes,
+                                      .fixed_bytes = settings->fixed_bytes,
+                                      .place = settings->place,
                                       .effort = settings->effort,
                                       .should_stop = should_stop,
                                       .user = &watch};
@@ -203,7 +267,7 @@ static int plan_and_write(const struct settings *settings, const struct subject 
     code = exit_of_plan(status, &error);
     if (status == CAPU_OK) {
         code = write_output(settings->output, &text) ? EXIT_FINE : EXIT_USAGE;
-        report(settings, subject, planner, &timeline, now() - watch.begin);
+        report(settings, subject, planner, &plan, &timeline, now() - watch.begin);
     }
     text_finish(&text);
     timeline_finish(&timeline);
@@ -220,10 +284,8 @@ int plan_main(int argc, char **argv)
                                      NULL,
                                      NULL,
                                      NULL};
-    struct settings settings = {.planner = planners[0].name,
-                                .effort = EFFORT_DEFAULT,
-                                .page_bytes = 1,
-                                .host_bytes = UINT64_MAX};
+    struct settings settings = {
+        .planner = planners[0].name, .effort = EFFORT_DEFAULT, .host_bytes = UINT64_MAX};
     const struct planner *planner;
     struct subject subject;
     uint64_t budget;

@@ -74,6 +74,27 @@ START_TEST(plans_and_simulates)
 }
 END_TEST
 
+START_TEST(places)
+{
+    ck_assert_int_eq(run("plan t --budget 2600 --page 50 --place"), 4);
+    expect("the smallest known takes 3000 (60 pages of 50 and what is fixed)");
+    ck_assert_int_eq(run("plan t --budget 3000 --page 50 --place -o p"), 0);
+    expect("placed: 5 tensors in ");
+    expect(" % over the ideal without the places");
+    ck_assert_int_eq(run("check t p"), 0);
+    ck_assert_int_eq(run("simulate t p && cat p"), 0);
+    expect("{\"type\":\"place\",\"tensor\":0,\"pages\":[[");
+    ck_assert_int_eq(run("plan t --budget 3100 --page 50 --place --json -o p"), 0);
+    expect(",\"unplaced_ns\":9000,\"placed_tensors\":5,\"page_runs\":5}");
+    /* A page of 2 MiB each where nothing else is said. */
+    ck_assert_int_eq(run("plan t --budget 8MiB --place"), 0);
+    expect("\"page_bytes\":2097152");
+    ck_assert_int_eq(run("plan t --budget 6MiB --place"), 0);
+    ck_assert_int_eq(run("plan t --budget 6MiB --fixed 1 --place"), 3);
+    expect("no plan exists below 6291457 bytes");
+}
+END_TEST
+
 START_TEST(tells_that_no_plan_exists)
 {
     ck_assert_int_eq(run("plan t --budget 2049"), 3);
@@ -153,6 +174,7 @@ int main(void)
 
     tcase_add_checked_fixture(tests, setup, teardown);
     tcase_add_test(tests, plans_and_simulates);
+    tcase_add_test(tests, places);
     tcase_add_test(tests, tells_that_no_plan_exists);
     tcase_add_test(tests, tells_that_none_was_found);
     tcase_add_test(tests, refuses_bad_usage_and_files);
