@@ -28,8 +28,6 @@
 /* Ops from which default effort has to be sparing. */
 #define SOME_OPS 1600
 #define ABSORB_MAX 3
-/* Smaller limits that are tried for a better placement where there is one already. */
-#define PARTS_MAX 3
 
 struct effort {
     uint32_t rungs;       /* the ladder: so many parts of the unconstrained peak */
@@ -41,10 +39,16 @@ struct effort {
     uint64_t op_steps;    /* the same times ops, at most */
     uint32_t first_round; /* of the greedy: skips rounds that go for little */
     uint32_t rounds_max;
+    uint64_t least_part; /* of a thousand of the limit, for the sake of better placements */
 };
 
 static const struct effort efforts[EFFORT_COUNT] = {
-    [EFFORT_QUICK] = {.rungs = 10, .thetas = 2, .variants = 2, .first_round = 8, .rounds_max = 40},
+    [EFFORT_QUICK] = {.rungs = 10,
+                      .thetas = 2,
+                      .variants = 2,
+                      .first_round = 8,
+                      .rounds_max = 40,
+                      .least_part = 980},
     [EFFORT_DEFAULT] = {.rungs = 20,
                         .depth_every = 2,
                         .thetas = 4,
@@ -52,7 +56,8 @@ static const struct effort efforts[EFFORT_COUNT] = {
                         .variants = 6,
                         .steps_max = 120,
                         .op_steps = 90000,
-                        .rounds_max = 60},
+                        .rounds_max = 60,
+                        .least_part = 940},
     [EFFORT_BEST] = {.rungs = 40,
                      .depth_every = 2,
                      .thetas = 7,
@@ -60,7 +65,8 @@ static const struct effort efforts[EFFORT_COUNT] = {
                      .variants = 8,
                      .steps_max = 1000,
                      .op_steps = 2000000,
-                     .rounds_max = 60},
+                     .rounds_max = 60,
+                     .least_part = 940},
 };
 
 /* Default effort for more than SOME_OPS, within the same few seconds. */
@@ -72,11 +78,12 @@ static const struct effort default_large = {.rungs = 20,
                                             .steps_max = 60,
                                             .op_steps = 40000,
                                             .first_round = 4,
-                                            .rounds_max = 60};
+                                            .rounds_max = 60,
+                                            .least_part = 940};
 
 /* What a rung that is not searched in depth gets. */
 static const struct effort scan_only = {
-    .thetas = 1, .variants = 2, .first_round = 8, .rounds_max = 40};
+    .thetas = 1, .variants = 2, .first_round = 8, .rounds_max = 40, .least_part = 980};
 
 struct hybrid {
     struct planning *planning;
@@ -362,25 +369,36 @@ static capu_status improve(struct hybrid *hybrid)
     return status;
 }
 
-/* Where the pages do not suffice, or somebody would wait for them: again with less memory. Then
-   the limit is that of the best. */
-static capu_status scan_smaller(struct hybrid *hybrid)
+/*
+ * Where plans are placed: with a little less memory than there is, since tensors that share pages
+ * never fill them quite; where the pages still do not suffice, or somebody waits for them, with
+ * less and less, at the price that was the best. Afterwards the limit is that of the best.
+ */
+static capu_status scan_placing(struct hybrid *hybrid)
 {
-    /* Parts of a thousand. */
-    static const uint64_t parts[] = {990, 975, 950, 920, 880, 800, 700, 600, 500};
+    /* Parts of a thousand. The whole is only for where each page counts. */
+    static const uint64_t parts[] = {997, 1000, 980, 940, 850, 600};
+    const struct uses *uses = hybrid->planning->request->uses;
+    const struct search *search = &hybrid->search;
     uint64_t whole = hybrid->planning->limit_bytes;
+    uint64_t least = uses->floor_bytes - uses->fixed_bytes + uses->idle_bytes;
     capu_status status = CAPU_OK;
 
     for (size_t i = 0; status == CAPU_OK && i < sizeof(parts) / sizeof(parts[0]); i++) {
-        if (search_is_placed_well(&hybrid->search) ||
-            (i >= PARTS_MAX && hybrid->search.best_ns != UINT64_MAX)) {
+        uint64_t limit = whole / 1000 * parts[i] + whole % 1000 * parts[i] / 1000;
+
+        if (search_is_placed_well(search) ||
+            (search->best_ns != UINT64_MAX && parts[i] < hybrid->effort->least_part)) {
             break;
         }
-        hybrid->planning->limit_bytes = whole / 1000 * parts[i];
-        status = scan(hybrid);
+        if ((parts[i] == 1000 && search->best_ns != UINT64_MAX) || (i > 1 && limit < least)) {
+            continue;
+        }
+        hybrid->planning->limit_bytes = limit > least ? limit : whole;
+        status = i == 0 ? scan(hybrid) : scan_one(hybrid, &hybrid->best_greedy);
     }
     hybrid->planning->limit_bytes =
-        hybrid->search.best_ns != UINT64_MAX ? hybrid->search.options.limit_bytes : whole;
+        search->best_ns != UINT64_MAX ? search->options.limit_bytes : whole;
     return status;
 }
 
@@ -399,10 +417,7 @@ static capu_status plan_rung(struct planning *planning, const struct effort *eff
                      : CAPU_NO_HOST_MEMORY;
     }
     if (status == CAPU_OK) {
-        status = scan(&hybrid);
-    }
-    if (status == CAPU_OK && planning->placer != NULL) {
-        status = scan_smaller(&hybrid);
+        status = planning->placer != NULL ? scan_placing(&hybrid) : scan(&hybrid);
     }
     if (status == CAPU_OK) {
         status = improve(&hybrid);
@@ -436,6 +451,17 @@ static capu_status offer_others(struct planning *planning, struct search *best)
     return status == CAPU_NO_HOST_MEMORY ? status : CAPU_OK;
 }
 
+/* The plan that can be placed wherever any is known to. */
+static capu_status offer_frugal(struct planning *planning, struct search *best)
+{
+    capu_status status = planner_plan_frugally(planning, best->best_ns);
+
+    if (status == CAPU_OK) {
+        status = search_offer(best, planning->plan);
+    }
+    return status == CAPU_NO_HOST_MEMORY ? status : CAPU_OK;
+}
+
 /* The budget of a rung; rung 0 is the floor. */
 static uint64_t rung_budget(const struct uses *uses, uint32_t rung, uint32_t rungs)
 {
@@ -458,12 +484,6 @@ capu_status hybrid_plan(struct planning *planning)
     struct search best;
     capu_status status = search_init(&best, planning);
 
-    if (status == CAPU_OK && planning->placer != NULL) {
-        status = planner_plan_frugally(planning);
-        status = status == CAPU_OK               ? search_offer(&best, planning->plan)
-                 : status == CAPU_NO_HOST_MEMORY ? status
-                                                 : CAPU_OK;
-    }
     for (uint32_t rung = rungs + 1; status == CAPU_OK && rung-- > 0;) {
         uint64_t budget = rung_budget(uses, rung, rungs);
         bool is_deep = effort->depth_every > 0 && rung % effort->depth_every == 0;
@@ -484,6 +504,9 @@ capu_status hybrid_plan(struct planning *planning)
         if (status == CAPU_OK && is_deep) {
             status = offer_others(planning, &best);
         }
+    }
+    if (status == CAPU_OK && planning->placer != NULL) {
+        status = offer_frugal(planning, &best);
     }
     if (status == CAPU_OK) {
         status = search_conclude(&best);

@@ -1,12 +1,15 @@
 /*
  * Colouring by a sweep over the issue order. Pages with the same holders so far form a group. What
  * is resident at the iteration border holds pages of its own there. All other tensors are taken by
- * the first residency: each is offered the groups that nobody holds now or during its later
- * residencies, takes those that fit it best in time, and splits the last.
+ * the first residency: each looks for groups that nobody holds now or during its later residencies
+ * and for which nobody would have to wait, takes those that the next holder needs soonest, and
+ * splits the last. Pages that nobody has had yet come last; the less they suffice, the longer waits
+ * are put up with for others: the shortest tolerance with which they do is looked for.
  *
- * Busy groups wait in a heap for the release of their holder; a group that is free stays in a list
- * until a scan finds that the next of its holders has come. So each tensor looks at the free groups
- * alone, which are few where memory is short.
+ * Busy groups are in a heap until the release of their holder. Free ones are in one list for each
+ * record of the timeline at which a next holder comes (of the next iteration, where none comes in
+ * this one), and a bit set tells which lists are not empty. So a tensor finds the groups that fit
+ * it best first, and mostly no others.
  */
 #include "policy/place.h"
 
@@ -18,13 +21,18 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define NO_GROUP UINT32_MAX
+#define LEVELS 5 /* of the bit set: 2^30 lists, more than a trace can have records for */
+
 struct group {
     uint32_t first; /* page */
     uint32_t count;
     struct stay *stays; /* of its holders, by `from`; owned, kept from run to run */
     uint32_t stay_count;
     uint32_t stay_capacity;
-    uint32_t begun; /* how many of them have begun */
+    uint32_t begun;    /* how many of them have begun */
+    uint32_t next;     /* in the list of free groups, or NO_GROUP */
+    uint32_t previous; /* the same */
 };
 
 struct busy {
@@ -35,9 +43,8 @@ struct busy {
 /* A group that a tensor could have. */
 struct offer {
     int64_t late; /* ns that somebody would wait */
-    int64_t gap;  /* ns that it would lie idle before and after */
     uint32_t group;
-    uint32_t first; /* page: decides between equals */
+    uint32_t rank; /* in the order found: decides between equals */
 };
 
 struct turn_order {
@@ -51,8 +58,17 @@ struct placer {
     struct stays stays; /* of the plan at hand */
     struct plan *plan;
     uint64_t page_count; /* handed out, or in groups */
+    uint64_t limit;      /* of pages */
+    int64_t tolerance;   /* ns to wait rather than take pages that nobody has had yet */
+    bool must_fit;       /* gives up where the pages run out; else it adds some */
     struct turn_order *order;
     uint32_t order_count;
+
+    uint32_t *free;  /* per record of two iterations, and one more: the first group of its list */
+    uint64_t *words; /* which lists are not empty, one bit each; above it, which words are not 0 */
+    uint32_t level_first[LEVELS + 1]; /* where each level of them begins */
+    uint32_t list_count;
+    uint32_t list_capacity;
 
     struct group *groups;
     uint32_t group_count;
@@ -60,9 +76,7 @@ struct placer {
     uint32_t group_made;     /* slots that have been in use, with their `stays` */
     struct busy *busy;       /* a heap by `to` */
     uint32_t busy_count;
-    uint32_t *free;
-    uint32_t free_count;
-    struct offer *offers;  /* a heap once they are all there */
+    struct offer *offers;
     struct plan_run *runs; /* of the tensor at hand */
     uint32_t run_count;
 };
@@ -91,7 +105,6 @@ static capu_status new_group(struct placer *placer, uint32_t first, uint32_t cou
 
         if (!grow((void **)&placer->groups, capacity, sizeof(*placer->groups)) ||
             !grow((void **)&placer->busy, capacity, sizeof(*placer->busy)) ||
-            !grow((void **)&placer->free, capacity, sizeof(*placer->free)) ||
             !grow((void **)&placer->offers, capacity, sizeof(*placer->offers)) ||
             !grow((void **)&placer->runs, capacity, sizeof(*placer->runs))) {
             return CAPU_NO_HOST_MEMORY;
@@ -213,38 +226,131 @@ static uint32_t pop_busy(struct placer *placer)
     return group;
 }
 
-static bool is_better(const struct offer *a, const struct offer *b)
+/* The list for a group: where the next holder comes, in this iteration or the next; the last list
+   is for groups without any. */
+static uint32_t list_of(const struct placer *placer, const struct group *group)
 {
-    if (a->late != b->late) {
-        return a->late < b->late;
+    if (group->begun < group->stay_count) {
+        return group->stays[group->begun].from;
     }
-    return a->gap != b->gap ? a->gap < b->gap : a->first < b->first;
+    return group->stay_count > 0 ? placer->stays.turn + group->stays[0].from
+                                 : placer->list_count - 1;
 }
 
-static void sift_offer(struct offer *offers, uint32_t count, uint32_t hole)
+static void set_bit(struct placer *placer, uint32_t list)
 {
-    struct offer moving = offers[hole];
+    for (uint32_t level = 0; level < LEVELS; level++) {
+        uint64_t *word = &placer->words[placer->level_first[level] + list / 64];
+        bool was_empty = *word == 0;
 
+        *word |= (uint64_t)1 << (list % 64);
+        if (!was_empty) {
+            break;
+        }
+        list /= 64;
+    }
+}
+
+static void clear_bit(struct placer *placer, uint32_t list)
+{
+    for (uint32_t level = 0; level < LEVELS; level++) {
+        uint64_t *word = &placer->words[placer->level_first[level] + list / 64];
+
+        *word &= ~((uint64_t)1 << (list % 64));
+        if (*word != 0) {
+            break;
+        }
+        list /= 64;
+    }
+}
+
+/* The first list from this one on that is not empty; list_count if there is none. */
+static uint32_t find_list(const struct placer *placer, uint32_t list)
+{
+    uint32_t level = 0;
+    uint64_t rest = 0;
+
+    for (; level < LEVELS; level++) {
+        uint32_t word = list / 64;
+
+        if (word >= placer->level_first[level + 1] - placer->level_first[level]) {
+            return placer->list_count;
+        }
+        rest = placer->words[placer->level_first[level] + word] & (~(uint64_t)0 << (list % 64));
+        if (rest != 0) {
+            list = word * 64 + (uint32_t)__builtin_ctzll(rest);
+            break;
+        }
+        list = word + 1;
+    }
+    if (rest == 0) {
+        return placer->list_count;
+    }
+    while (level-- > 0) {
+        rest = placer->words[placer->level_first[level] + list];
+        list = list * 64 + (uint32_t)__builtin_ctzll(rest);
+    }
+    return list;
+}
+
+static void set_free(struct placer *placer, uint32_t index)
+{
+    struct group *group = &placer->groups[index];
+    uint32_t list = list_of(placer, group);
+
+    group->previous = NO_GROUP;
+    group->next = placer->free[list];
+    if (group->next != NO_GROUP) {
+        placer->groups[group->next].previous = index;
+    } else {
+        set_bit(placer, list);
+    }
+    placer->free[list] = index;
+}
+
+static void unset_free(struct placer *placer, uint32_t index)
+{
+    struct group *group = &placer->groups[index];
+    uint32_t list = list_of(placer, group);
+
+    if (group->next != NO_GROUP) {
+        placer->groups[group->next].previous = group->previous;
+    }
+    if (group->previous != NO_GROUP) {
+        placer->groups[group->previous].next = group->next;
+        return;
+    }
+    placer->free[list] = group->next;
+    if (group->next == NO_GROUP) {
+        clear_bit(placer, list);
+    }
+}
+
+/* Groups whose holder has left by now become free, those whose next holder has come busy. */
+static void advance(struct placer *placer, uint32_t now)
+{
     for (;;) {
-        uint32_t child = hole * 2 + 1;
+        uint32_t list = find_list(placer, 0);
 
-        if (child >= count) {
-            break;
+        if (list <= now) {
+            uint32_t index = placer->free[list];
+            struct group *group = &placer->groups[index];
+
+            unset_free(placer, index);
+            push_busy(placer, group->stays[group->begun].to, index);
+            group->begun++;
+        } else if (placer->busy_count > 0 && placer->busy[0].to < now) {
+            set_free(placer, pop_busy(placer));
+        } else {
+            return;
         }
-        child += child + 1 < count && is_better(&offers[child + 1], &offers[child]);
-        if (!is_better(&offers[child], &moving)) {
-            break;
-        }
-        offers[hole] = offers[child];
-        hole = child;
     }
-    offers[hole] = moving;
 }
 
-/* What one stay of a tensor would cost between those before and after it; false: it cannot be. The
-   stay before may be of the iteration before, hence signed. */
+/* Whether one stay of a tensor fits between those before and after it, and who would wait then. The
+   one before may be of the iteration before, hence signed. */
 static bool fits_between(const struct placer *placer, const struct group *group, uint32_t next,
-                         const struct stay *own, struct offer *offer)
+                         const struct stay *own, int64_t *late)
 {
     int64_t turn = placer->stays.turn;
     int64_t turn_ns = placer->stays.turn_ns;
@@ -259,26 +365,20 @@ static bool fits_between(const struct placer *placer, const struct group *group,
         (int64_t)own->to >= (int64_t)after->from + (wraps_after ? turn : 0)) {
         return false;
     }
-    offer->late -= (idle_before < 0 ? idle_before : 0) + (idle_after < 0 ? idle_after : 0);
-    offer->gap += idle_before + idle_after;
+    *late -= (idle_before < 0 ? idle_before : 0) + (idle_after < 0 ? idle_after : 0);
     return true;
 }
 
 /* Can the tensor have the group, which nobody holds at its first stay? */
 static bool fits(const struct placer *placer, const struct group *group, uint32_t tensor,
-                 struct offer *offer)
+                 int64_t *late)
 {
     const struct stay *own = placer->stays.list + placer->stays.first[tensor];
     uint32_t count = stays_count(&placer->stays, tensor);
     uint32_t next = group->begun;
 
-    offer->late = 0;
-    offer->gap = 0;
-    if (group->stay_count == 0) {
-        offer->gap = INT64_MAX;
-        return true;
-    }
-    for (uint32_t i = 0; i < count; i++) {
+    *late = 0;
+    for (uint32_t i = 0; group->stay_count > 0 && i < count; i++) {
         uint32_t high = group->stay_count;
 
         while (i > 0 && next < high) {
@@ -290,58 +390,101 @@ static bool fits(const struct placer *placer, const struct group *group, uint32_
                 next = middle + 1;
             }
         }
-        if (!fits_between(placer, group, next, &own[i], offer)) {
+        if (!fits_between(placer, group, next, &own[i], late)) {
             return false;
         }
     }
     return true;
 }
 
-/* Offers of all groups that are free now; those whose next holder has come move to the busy ones.
- */
-static uint32_t collect_offers(struct placer *placer, uint32_t tensor, uint32_t now)
+static int compare_offers(const void *a, const void *b)
 {
-    uint32_t kept = 0;
-    uint32_t count = 0;
+    const struct offer *x = a;
+    const struct offer *y = b;
 
-    while (placer->busy_count > 0 && placer->busy[0].to < now) {
-        placer->free[placer->free_count++] = pop_busy(placer);
+    if (x->late != y->late) {
+        return x->late < y->late ? -1 : 1;
     }
-    for (uint32_t i = 0; i < placer->free_count; i++) {
-        uint32_t index = placer->free[i];
-        struct group *group = &placer->groups[index];
-        struct offer *offer = &placer->offers[count];
+    return x->rank < y->rank ? -1 : x->rank > y->rank;
+}
 
-        while (group->begun < group->stay_count && group->stays[group->begun].from < now) {
-            group->begun++;
+/* Adds groups from the list of those that nobody has had. */
+static uint32_t choose_fresh(struct placer *placer, uint32_t chosen, uint32_t *need)
+{
+    for (uint32_t g = placer->free[placer->list_count - 1]; *need > 0 && g != NO_GROUP;
+         g = placer->groups[g].next) {
+        placer->offers[chosen++] = (struct offer){.group = g};
+        *need -= placer->groups[g].count < *need ? placer->groups[g].count : *need;
+    }
+    return chosen;
+}
+
+/*
+ * Groups for so many pages of the tensor: those without waiting first, as soon as they suffice no
+ * others. The number of groups; *need is what they fall short of.
+ */
+static uint32_t choose(struct placer *placer, uint32_t tensor, uint32_t *need)
+{
+    const struct stay *own = &placer->stays.list[placer->stays.first[tensor]];
+    struct offer *offers = placer->offers;
+    uint32_t chosen = 0;
+    uint32_t late = placer->group_count; /* the late ones, from the back */
+    bool has_fresh = true;
+
+    for (uint32_t list = find_list(placer, own->to + 1); *need > 0 && list < placer->list_count - 1;
+         list = find_list(placer, list + 1)) {
+        for (uint32_t g = placer->free[list]; *need > 0 && g != NO_GROUP;
+             g = placer->groups[g].next) {
+            struct offer offer = {.group = g, .rank = placer->group_count - late};
+
+            if (!fits(placer, &placer->groups[g], tensor, &offer.late)) {
+                continue;
+            }
+            if (offer.late > 0) {
+                offers[--late] = offer;
+                continue;
+            }
+            offers[chosen++] = offer;
+            *need -= placer->groups[g].count < *need ? placer->groups[g].count : *need;
         }
-        if (group->begun > 0 && group->stays[group->begun - 1].to >= now) {
-            push_busy(placer, group->stays[group->begun - 1].to, index);
+    }
+    if (*need > 0) {
+        qsort(offers + late, placer->group_count - late, sizeof(*offers), compare_offers);
+    }
+    while (*need > 0 && (has_fresh || late < placer->group_count)) {
+        uint32_t pages;
+
+        if (has_fresh && (late == placer->group_count || offers[late].late > placer->tolerance)) {
+            has_fresh = false;
+            chosen = choose_fresh(placer, chosen, need);
             continue;
         }
-        placer->free[kept++] = index;
-        offer->group = index;
-        offer->first = group->first;
-        count += fits(placer, group, tensor, offer);
+        pages = placer->groups[offers[late].group].count;
+        offers[chosen++] = offers[late++];
+        *need -= pages < *need ? pages : *need;
     }
-    placer->free_count = kept;
-    return count;
+    return chosen;
 }
 
 static capu_status take(struct placer *placer, uint32_t index, uint32_t tensor, uint32_t count)
 {
     capu_status status = CAPU_OK;
 
+    unset_free(placer, index);
     if (count < placer->groups[index].count) {
         status = split(placer, index, count);
         if (status != CAPU_OK) {
             return status;
         }
-        placer->free[placer->free_count++] = placer->group_count - 1;
+        set_free(placer, placer->group_count - 1);
     }
     placer->runs[placer->run_count++] = (struct plan_run){.first = placer->groups[index].first,
                                                           .count = placer->groups[index].count};
-    return hold(placer, &placer->groups[index], tensor);
+    status = hold(placer, &placer->groups[index], tensor);
+    if (status == CAPU_OK) {
+        set_free(placer, index);
+    }
+    return status;
 }
 
 static int compare_runs(const void *a, const void *b)
@@ -396,30 +539,29 @@ static capu_status place_at_border(struct placer *placer, uint32_t tensor)
 
 static capu_status place_tensor(struct placer *placer, uint32_t tensor, uint32_t now)
 {
-    uint32_t need = pages_of(placer, tensor);
-    uint32_t count = collect_offers(placer, tensor, now);
+    uint32_t pages = pages_of(placer, tensor);
+    uint32_t missing = pages;
+    uint32_t count;
     capu_status status = CAPU_OK;
 
-    for (uint32_t i = count / 2; i-- > 0;) {
-        sift_offer(placer->offers, count, i);
-    }
-    while (status == CAPU_OK && need > 0 && count > 0) {
-        uint32_t group = placer->offers[0].group;
-        uint32_t pages = placer->groups[group].count;
+    advance(placer, now);
+    count = choose(placer, tensor, &missing);
+    pages -= missing;
+    for (uint32_t i = 0; status == CAPU_OK && i < count; i++) {
+        uint32_t group = placer->offers[i].group;
+        uint32_t own = placer->groups[group].count;
 
-        placer->offers[0] = placer->offers[--count];
-        sift_offer(placer->offers, count > 0 ? count : 1, 0);
-        pages = pages < need ? pages : need;
-        status = take(placer, group, tensor, pages);
-        need -= pages;
+        own = own < pages ? own : pages;
+        status = take(placer, group, tensor, own);
+        pages -= own;
     }
-    if (status == CAPU_OK && need > 0) {
-        /* More than there are: how many it takes is still to be found out. */
-        status = new_group(placer, (uint32_t)placer->page_count, need);
-        placer->page_count += need;
+    if (status == CAPU_OK && missing > 0) {
+        /* More than there are. */
+        status = new_group(placer, (uint32_t)placer->page_count, missing);
+        placer->page_count += missing;
         if (status == CAPU_OK) {
-            placer->free[placer->free_count++] = placer->group_count - 1;
-            status = take(placer, placer->group_count - 1, tensor, need);
+            set_free(placer, placer->group_count - 1);
+            status = take(placer, placer->group_count - 1, tensor, missing);
         }
     }
     return status == CAPU_OK ? write_line(placer, tensor) : status;
@@ -436,6 +578,32 @@ static int compare_order(const void *a, const void *b)
     return x->tensor < y->tensor ? -1 : x->tensor > y->tensor;
 }
 
+/* Empty lists for the records of the plan at hand. */
+static capu_status clear_lists(struct placer *placer)
+{
+    uint32_t lists = placer->stays.turn * 2 + 1;
+    uint32_t words = 0;
+    uint32_t own = lists;
+
+    for (uint32_t level = 0; level < LEVELS; level++) {
+        placer->level_first[level] = words;
+        own = own / 64 + 1;
+        words += own;
+    }
+    placer->level_first[LEVELS] = words;
+    placer->list_count = lists;
+    if (lists > placer->list_capacity) {
+        if (!grow((void **)&placer->free, lists, sizeof(*placer->free)) ||
+            !grow((void **)&placer->words, words, sizeof(*placer->words))) {
+            return CAPU_NO_HOST_MEMORY;
+        }
+        placer->list_capacity = lists;
+    }
+    memset(placer->free, 0xFF, lists * sizeof(*placer->free));
+    memset(placer->words, 0, words * sizeof(*placer->words));
+    return CAPU_OK;
+}
+
 /* Whoever is resident at the border gets pages, the others get into the order of the sweep. */
 static capu_status begin(struct placer *placer)
 {
@@ -447,7 +615,6 @@ static capu_status begin(struct placer *placer)
     placer->order_count = 0;
     placer->group_count = 0;
     placer->busy_count = 0;
-    placer->free_count = 0;
     placer->run_count = 0;
     for (uint32_t t = 0; status == CAPU_OK && t < tensors; t++) {
         bool has_stays = stays_count(stays, t) > 0;
@@ -466,22 +633,30 @@ static capu_status begin(struct placer *placer)
     return status;
 }
 
-static capu_status colour(struct placer *placer, uint64_t limit)
+/* Places everything. Where it must fit and does not: OVER_BUDGET, half done. */
+static capu_status colour(struct placer *placer)
 {
-    capu_status status = begin(placer);
+    capu_status status = clear_lists(placer);
 
-    if (status == CAPU_OK && placer->page_count < limit) {
-        status =
-            new_group(placer, (uint32_t)placer->page_count, (uint32_t)(limit - placer->page_count));
+    plan_clear_places(placer->plan);
+    if (status == CAPU_OK) {
+        status = begin(placer);
+    }
+    if (status == CAPU_OK && placer->page_count < placer->limit) {
+        status = new_group(placer, (uint32_t)placer->page_count,
+                           (uint32_t)(placer->limit - placer->page_count));
         if (status == CAPU_OK) {
-            placer->free[placer->free_count++] = placer->group_count - 1;
-            placer->page_count = limit;
+            set_free(placer, placer->group_count - 1);
+            placer->page_count = placer->limit;
         }
     }
     for (uint32_t i = 0; status == CAPU_OK && i < placer->order_count; i++) {
+        if (placer->must_fit && placer->page_count > placer->limit) {
+            return CAPU_OVER_BUDGET;
+        }
         status = place_tensor(placer, placer->order[i].tensor, placer->order[i].from);
     }
-    return status;
+    return status == CAPU_OK && placer->page_count > placer->limit ? CAPU_OVER_BUDGET : status;
 }
 
 /* What was used of the pages that there are: the last group may be untouched. */
@@ -496,18 +671,49 @@ static uint64_t count_used(const struct placer *placer)
 }
 
 /*
- * With all pages there are from the start, so that nobody waits where it can be avoided; if they
- * run out, with pages added only where there is no other way.
+ * With the least tolerance for which the pages suffice. Without any, nobody waits; with all of it
+ * the pages are used most sparingly.
  */
-static capu_status colour_within(struct placer *placer, struct place_result *result)
+static capu_status colour_within(struct placer *placer, uint64_t limit, uint64_t *needed)
 {
-    capu_status status = colour(placer, result->pages);
+    /* As parts of an iteration: where plans were measured to begin to fit, and to begin to hurt. */
+    static const int64_t parts[] = {0, 200, 100, 50, 20, 5, 1};
+    size_t low = 1;
+    size_t high = sizeof(parts) / sizeof(parts[0]) - 1;
+    capu_status status;
 
-    result->needed = count_used(placer);
-    if (status == CAPU_OK && result->needed > result->pages) {
-        plan_clear_places(placer->plan);
-        status = colour(placer, 0);
-        result->needed = placer->page_count;
+    placer->limit = limit;
+    placer->tolerance = 0;
+    placer->must_fit = true;
+    status = colour(placer);
+    if (status == CAPU_OVER_BUDGET) {
+        placer->tolerance = INT64_MAX;
+        placer->must_fit = false;
+        status = colour(placer);
+    } else {
+        high = 0;
+    }
+    *needed = count_used(placer);
+    placer->must_fit = true;
+    while (low < high && (status == CAPU_OK || status == CAPU_OVER_BUDGET)) {
+        size_t middle = low + (high - low) / 2;
+
+        if (*needed > limit) {
+            return CAPU_OVER_BUDGET;
+        }
+        placer->tolerance = placer->stays.turn_ns / parts[middle];
+        status = colour(placer);
+        if (status == CAPU_OK) {
+            high = middle;
+            *needed = count_used(placer);
+        } else {
+            low = middle + 1;
+        }
+    }
+    if (status == CAPU_OVER_BUDGET && *needed <= limit) {
+        placer->tolerance = parts[high] > 1 ? placer->stays.turn_ns / parts[high] : INT64_MAX;
+        status = colour(placer);
+        *needed = count_used(placer);
     }
     return status;
 }
@@ -533,10 +739,10 @@ capu_status placer_run(struct placer *placer, struct plan *plan, struct place_re
         timeline_finish(&timeline);
     }
     if (status == CAPU_OK) {
-        status = colour_within(placer, result);
+        status = colour_within(placer, result->pages, &result->needed);
     }
     stays_finish(&placer->stays);
-    if (status == CAPU_OK && result->needed > result->pages) {
+    if (status == CAPU_OVER_BUDGET) {
         status = error_text_set(error, CAPU_OVER_BUDGET,
                                 "the plan needs %" PRIu64 " pages, there are %" PRIu64,
                                 result->needed, result->pages);
@@ -597,6 +803,7 @@ void placer_destroy(struct placer *placer)
     free(placer->groups);
     free(placer->busy);
     free(placer->free);
+    free(placer->words);
     free(placer->offers);
     free(placer->runs);
     free(placer->order);

@@ -3,6 +3,7 @@
 #include "policy/planner.h"
 
 #include "policy/search.h"
+#include "policy/timeline.h"
 #include "policy/validate.h"
 
 #include <inttypes.h>
@@ -89,13 +90,26 @@ static capu_status check_floor(const struct planner_request *request, struct err
         uses->floor_bytes, uses->floor_op, trace_op_name(uses->trace, uses->floor_op));
 }
 
-capu_status planner_plan_frugally(struct planning *planning)
+/* No iteration is shorter than what compute and either link have to do. */
+static uint64_t busiest_ns(const struct planning *planning, const struct timeline *timeline)
+{
+    const struct machine *machine = planning->machine;
+    uint64_t compute = timeline->ideal_ns + timeline->replay_ns;
+    uint64_t out = clock_copy_ns(timeline->evicted_bytes, machine->d2h_bytes_per_s, 0);
+    uint64_t in = clock_copy_ns(timeline->prefetched_bytes, machine->h2d_bytes_per_s, 0);
+
+    out = out > in ? out : in;
+    return out > compute ? out : compute;
+}
+
+capu_status planner_plan_frugally(struct planning *planning, uint64_t below_ns)
 {
     const struct uses *uses = planning->request->uses;
     uint64_t budget = uses->floor_bytes + uses->idle_bytes;
     struct plan *plan = planning->plan;
     struct lower_options options;
     struct place_result result;
+    struct timeline timeline;
     capu_status status;
 
     if (budget > planning->request->budget_bytes || !planner_set_budget(planning, budget)) {
@@ -104,8 +118,14 @@ capu_status planner_plan_frugally(struct planning *planning)
     memset(planning->decisions, DECIDE_SWAP, uses->trace->operand_count);
     options = planner_paging_options(planning);
     status = lower_run(planning->lower, planning->decisions, NULL, &options, plan);
+    if (status == CAPU_OK) {
+        status = timeline_init(&timeline, uses, plan, planning->machine, false, NULL);
+    }
     if (status != CAPU_OK) {
         return status;
+    }
+    if (busiest_ns(planning, &timeline) >= below_ns) {
+        return CAPU_OVER_BUDGET;
     }
     /* Without any pages to begin with, how many it takes does not depend on the budget. */
     plan->budget_bytes = plan->fixed_bytes;
@@ -144,7 +164,7 @@ static capu_status plan_smaller(const struct planner *planner, struct planning *
         }
     }
     if (status == CAPU_OK && best.best_ns == UINT64_MAX) {
-        status = planner_plan_frugally(planning);
+        status = planner_plan_frugally(planning, UINT64_MAX);
         status = status == CAPU_OK ? search_offer(&best, planning->plan) : status;
     }
     if (status == CAPU_OK) {

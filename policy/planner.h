@@ -80,9 +80,10 @@ bool planner_set_budget(struct planning *planning, uint64_t budget_bytes);
  * For planners, where there is a placer: every tensor leaves after each access, which leaves the
  * placement the most freedom. Sets placed_floor to what that takes, and the plan's budget to it.
  * Any planner that places has to count this plan too wherever it fits, so that what can be placed
- * at a budget can be at any larger one. Errors: as of a planner.
+ * at a budget can be at any larger one. OVER_BUDGET also
+ * where the plan cannot be faster than `below_ns`. Errors: as of a planner.
  */
-capu_status planner_plan_frugally(struct planning *planning);
+capu_status planner_plan_frugally(struct planning *planning, uint64_t below_ns);
 
 /* For planners: the options of demand paging, and of everything switched on. */
 struct lower_options planner_paging_options(const struct planning *planning);

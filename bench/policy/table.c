@@ -1,12 +1,15 @@
 /*
  * Overhead of every planner on every trace and budget, as a table in Markdown.
  *
- *     bench_policy_table [-p planner,...] [-b 80,70,...] [-e quick|default|best] TRACE...
+ *     bench_policy_table [-p planner,...] [-b 80,70,...] [-e quick|default|best] [-g PAGE] TRACE...
  *
  * A cell is percent over the ideal iteration; "-": no plan. In brackets the closed-form bound in
- * percent, and the seconds of CPU time that planning took.
+ * percent, and the seconds of CPU time that planning took. With -g every tensor is rounded up to
+ * pages of that many bytes, and a cell is the percent without and with place lines; in brackets the
+ * seconds of either, and the milliseconds that placing the plan alone took.
  */
 #include "policy/bound.h"
+#include "policy/place.h"
 #include "policy/planner.h"
 #include "policy/timeline.h"
 #include "policy/trace.h"
@@ -21,6 +24,7 @@ struct settings {
     const char *planners;
     const char *budgets;
     enum planner_effort effort;
+    uint64_t page_bytes; /* 0: without place lines */
 };
 
 static double now(void)
@@ -86,6 +90,68 @@ static bool print_cell(const struct planner *planner, const struct uses *uses, u
     return true;
 }
 
+/* Percent over the ideal; below 0: no plan. */
+static bool plan_once(const struct planner *planner, const struct planner_request *request,
+                      struct plan *plan, double *percent, double *seconds)
+{
+    struct timeline timeline;
+    struct error_text error = {""};
+    double begin = now();
+    capu_status status = planner_run(planner, request, plan, &error);
+
+    *seconds = now() - begin;
+    *percent = -1.0;
+    if (status == CAPU_OVER_BUDGET || status == CAPU_UNSUPPORTED) {
+        return true;
+    }
+    if (status == CAPU_OK) {
+        status = timeline_init(&timeline, request->uses, plan, NULL, false, &error);
+    }
+    if (status != CAPU_OK) {
+        fprintf(stderr, "%s: %s\n", planner->name, error.text);
+        return false;
+    }
+    *percent = 100.0 * timeline_overhead(&timeline);
+    timeline_finish(&timeline);
+    return true;
+}
+
+static bool print_placed_cell(const struct planner *planner, const struct uses *uses,
+                              unsigned percent, enum planner_effort effort)
+{
+    struct planner_request request = {.uses = uses,
+                                      .budget_bytes = uses->peak_bytes / 100 * percent +
+                                                      uses->peak_bytes % 100 * percent / 100,
+                                      .host_bytes = UINT64_MAX,
+                                      .effort = effort};
+    struct place_result result;
+    struct plan unplaced;
+    struct plan placed;
+    double overheads[2];
+    double seconds[2];
+    double begin;
+    bool is_fine = plan_once(planner, &request, &unplaced, &overheads[0], &seconds[0]);
+
+    plan_finish(&unplaced);
+    request.place = true;
+    is_fine &= plan_once(planner, &request, &placed, &overheads[1], &seconds[1]);
+    if (!is_fine || overheads[1] < 0.0) {
+        if (overheads[0] < 0.0) {
+            printf(" - |");
+        } else {
+            printf(" %.1f / - |", overheads[0]);
+        }
+        return is_fine;
+    }
+    begin = now();
+    is_fine = place_plan(uses, NULL, &placed, &result, NULL) == CAPU_OK;
+    printf(" %.1f / %.1f (%.2f / %.2f s; %.1f ms) |", overheads[0], overheads[1], seconds[0],
+           seconds[1], 1e3 * (now() - begin));
+    fflush(stdout);
+    plan_finish(&placed);
+    return is_fine;
+}
+
 static bool print_trace(const char *path, const struct settings *settings)
 {
     struct error_text error = {""};
@@ -94,7 +160,8 @@ static bool print_trace(const char *path, const struct settings *settings)
     bool is_fine = true;
 
     if (trace_load(&trace, path, &error) != CAPU_OK ||
-        uses_init(&uses, &trace, 1, &error) != CAPU_OK) {
+        uses_init(&uses, &trace, settings->page_bytes > 0 ? settings->page_bytes : 1, &error) !=
+            CAPU_OK) {
         fprintf(stderr, "%s\n", error.text);
         trace_finish(&trace);
         return false;
@@ -107,7 +174,9 @@ static bool print_trace(const char *path, const struct settings *settings)
         for (const char *at = settings->budgets; at != NULL;) {
             const char *comma = strchr(at, ',');
 
-            is_fine &= print_cell(planner, &uses, (unsigned)atoi(at), settings->effort);
+            is_fine &= settings->page_bytes > 0
+                           ? print_placed_cell(planner, &uses, (unsigned)atoi(at), settings->effort)
+                           : print_cell(planner, &uses, (unsigned)atoi(at), settings->effort);
             at = comma != NULL ? comma + 1 : NULL;
         }
         printf("\n");
@@ -123,7 +192,7 @@ int main(int argc, char **argv)
     bool is_fine = true;
     int option;
 
-    while ((option = getopt(argc, argv, "p:b:e:")) != -1) {
+    while ((option = getopt(argc, argv, "p:b:e:g:")) != -1) {
         switch (option) {
         case 'p':
             settings.planners = optarg;
@@ -136,8 +205,12 @@ int main(int argc, char **argv)
                               : strcmp(optarg, "best") == 0 ? EFFORT_BEST
                                                             : EFFORT_DEFAULT;
             break;
+        case 'g':
+            settings.page_bytes = strtoull(optarg, NULL, 10);
+            break;
         default:
-            fprintf(stderr, "usage: %s [-p planner,...] [-b 80,...] [-e effort] TRACE...\n",
+            fprintf(stderr,
+                    "usage: %s [-p planner,...] [-b 80,...] [-e effort] [-g page] TRACE...\n",
                     argv[0]);
             return 2;
         }

@@ -48,12 +48,17 @@ static void forget(void)
     trace_finish(&trace);
 }
 
+static bool is_placing;
+
 /* The time of a planner's plan; UINT64_MAX if it found none. `text` is the plan, if asked for. */
 static uint64_t run(const struct planner *planner, uint64_t seed, uint64_t budget, uint64_t host,
                     enum planner_effort effort, struct text *text)
 {
-    struct planner_request request = {
-        .uses = &uses, .budget_bytes = budget, .host_bytes = host, .effort = effort};
+    struct planner_request request = {.uses = &uses,
+                                      .budget_bytes = budget,
+                                      .host_bytes = host,
+                                      .effort = effort,
+                                      .place = is_placing};
     struct error_text error = {""};
     struct timeline timeline;
     struct plan plan;
@@ -170,6 +175,61 @@ START_TEST(the_same_request_gives_the_same_plan)
 }
 END_TEST
 
+/* Valid includes: no page twice, over the border neither, and as many as the budget has. */
+START_TEST(placed_plans_are_valid)
+{
+    is_placing = true;
+    for (uint64_t seed = first_seed(); seed < first_seed() + seeds(TRACES / 3); seed++) {
+        uint64_t state = seed;
+
+        make(seed);
+        for (const struct planner *planner = planners; planner->name != NULL; planner++) {
+            struct text text = {0};
+            uint64_t budget = some_budget(&state);
+            uint64_t ns = run(planner, seed, budget, UINT64_MAX, EFFORT_QUICK, &text);
+
+            ck_assert(ns == UINT64_MAX || strstr(text.data, "\"place\"") != NULL);
+            text_finish(&text);
+        }
+        /* Where everything fits, it does with places, too. */
+        ck_assert_uint_eq(run(&planners[0], seed, uses.peak_bytes, UINT64_MAX, EFFORT_QUICK, NULL),
+                          trace.total_ns);
+        forget();
+    }
+}
+END_TEST
+
+START_TEST(a_placed_hybrid_is_at_most_as_slow_with_more)
+{
+    is_placing = true;
+    for (uint64_t seed = first_seed(); seed < first_seed() + seeds(HYBRID_TRACES); seed++) {
+        uint64_t last = UINT64_MAX;
+        struct text first = {0};
+        struct text second = {0};
+        uint64_t budget;
+        uint64_t ns;
+
+        make(seed);
+        for (unsigned step = 0; step <= 9; step++) {
+            budget = uses.floor_bytes + (uses.peak_bytes - uses.floor_bytes) * step / 9;
+            ns = run(&planners[0], seed, budget, UINT64_MAX, EFFORT_QUICK, NULL);
+            ck_assert_msg(ns <= last, "seed %llu: slower at step %u", (unsigned long long)seed,
+                          step);
+            last = ns;
+        }
+        budget = uses.floor_bytes + (uses.peak_bytes - uses.floor_bytes) / 2;
+        if (seed % 4 == 1 &&
+            run(&planners[0], seed, budget, UINT64_MAX, EFFORT_DEFAULT, &first) != UINT64_MAX) {
+            run(&planners[0], seed, budget, UINT64_MAX, EFFORT_DEFAULT, &second);
+            ck_assert_str_eq(first.data, second.data);
+        }
+        text_finish(&first);
+        text_finish(&second);
+        forget();
+    }
+}
+END_TEST
+
 START_TEST(the_host_limit_is_kept)
 {
     for (uint64_t seed = first_seed(); seed < first_seed() + seeds(HYBRID_TRACES); seed++) {
@@ -194,6 +254,8 @@ int main(void)
     tcase_add_test(tests, hybrid_is_at_most_as_slow_with_more);
     tcase_add_test(tests, hybrid_is_at_most_as_slow_as_any_at_its_rungs);
     tcase_add_test(tests, the_same_request_gives_the_same_plan);
+    tcase_add_test(tests, placed_plans_are_valid);
+    tcase_add_test(tests, a_placed_hybrid_is_at_most_as_slow_with_more);
     tcase_add_test(tests, the_host_limit_is_kept);
     suite_add_tcase(suite, tests);
     return suite_run(suite);
