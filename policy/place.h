@@ -26,11 +26,18 @@ struct place_result {
 /* Buffers for placing many plans of one trace. Owned by one thread. */
 struct placer;
 
-/* `machine` NULL: the trace's own. `uses` and `machine` are borrowed and outlive it. Errors:
- * INVALID (no machine), TOO_LARGE (pages so small that there are too many of them), NO_HOST_MEMORY.
+/*
+ * `machine` NULL: the trace's own. `kept` has place lines (and need have nothing else) of another
+ * placed plan of a program with these tensors, by the ids of this trace; NULL: none. What is
+ * resident at the iteration border gets those pages again where they are there and are as many as
+ * it needs, so that a switch of plans leaves its contents where they are. `uses`, `machine` and
+ * `kept` are borrowed and outlive it.
+ *
+ * Errors: INVALID (no machine), TOO_LARGE (pages so small that there are too many of them),
+ * NO_HOST_MEMORY.
  */
 capu_status placer_create(const struct uses *uses, const struct machine *machine,
-                          struct placer **out, struct error_text *error);
+                          const struct plan *kept, struct placer **out, struct error_text *error);
 void placer_destroy(struct placer *placer);
 
 /*

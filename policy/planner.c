@@ -225,7 +225,8 @@ static capu_status fill_plan(const struct planner *planner, struct planning *pla
     capu_status status = CAPU_OK;
 
     if (request->place) {
-        status = placer_create(uses, planning->machine, &planning->placer, planning->error);
+        status = placer_create(uses, planning->machine, request->kept, &planning->placer,
+                               planning->error);
     }
     if (status == CAPU_OK && uses->peak_bytes > request->budget_bytes) {
         /* Without an op there is nowhere an action could stand. */

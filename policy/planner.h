@@ -26,6 +26,8 @@ struct planner_request {
        managed counts in it; 0: just that. */
     uint64_t fixed_bytes;
     bool place; /* the plan is to have place lines, and its time counts with them */
+    /* Place lines whose pages are kept where they can be (placer_create). NULL: none. */
+    const struct plan *kept;
     enum planner_effort effort;
     /* Asked now and then; true ends a search with what it has. The only thing that may make two
        equal requests give different plans. NULL: never. */

@@ -199,6 +199,69 @@ START_TEST(placing_again_changes_nothing)
 }
 END_TEST
 
+/* w's pages are kept, x's are not: it is not there at the border. Those of v lie beyond the pages
+   that there are, those of u are another number, and y's are w's. */
+START_TEST(pages_are_kept_over_the_border)
+{
+    static const char trace_lines[] = TRACE_LINE MACHINE_LINE TENSOR_LINE(0, "w", 1000, "parameter")
+        TENSOR_LINE(1, "x", 500, "activation") TENSOR_LINE(2, "v", 500, "parameter")
+            TENSOR_LINE(3, "u", 500, "parameter") TENSOR_LINE(4, "y", 500, "parameter")
+                OP_LINE("a", 10, "[0,2,3,4]", "[1]", "[]", "true");
+    static const uint32_t lines[][3] = {{0, 5, 1}, {0, 2, 1}, {1, 0, 1}, {2, 99, 1},
+                                        {3, 0, 2}, {4, 5, 1}, {9, 0, 1}};
+    struct placement placement;
+    struct placer *placer;
+    struct plan kept;
+
+    ck_assert_int_eq(place(trace_lines, PLAN_LINE(4000, PAGE)), CAPU_OK);
+    ck_assert_int_eq(plan_init(&kept, "kept", 0, 1), CAPU_OK);
+    for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++) {
+        if (i == 0 || lines[i][0] != lines[i - 1][0]) {
+            ck_assert_int_eq(plan_add_place(&kept, lines[i][0]), CAPU_OK);
+        }
+        ck_assert_int_eq(plan_add_run(&kept, lines[i][1], lines[i][2]), CAPU_OK);
+    }
+    ck_assert_int_eq(placer_create(&uses, NULL, &kept, &placer, &error), CAPU_OK);
+    ck_assert_int_eq(placer_run(placer, &plan, &result, &error), CAPU_OK);
+    ck_assert_msg(validate_plan(&uses, &plan, &error) == CAPU_OK, "%s", error.text);
+    ck_assert_uint_eq(plan.place_count, 5);
+    ck_assert_int_eq(placement_init(&placement, &uses, &plan, &error), CAPU_OK);
+    ck_assert_uint_eq(placement_page(&placement, 0, 0), 2);
+    ck_assert_uint_eq(placement_page(&placement, 0, 1), 5);
+    placement_finish(&placement);
+    placer_destroy(placer);
+    plan_finish(&kept);
+}
+END_TEST
+
+/* A second plan for less memory: what stays at the border stays in its pages. */
+START_TEST(planners_keep_pages)
+{
+    struct planner_request request = {
+        .budget_bytes = 1000, .host_bytes = UINT64_MAX, .place = true};
+    struct placement before;
+    struct placement after;
+    struct plan first;
+
+    ck_assert_int_eq(place(BORDER_TRACE, PLAN_LINE(1000, PAGE) AFTER("evict", 0, 0) PREFETCH(0, 2)),
+                     CAPU_OK);
+    ck_assert_int_eq(plan_init(&first, "first", 0, 1), CAPU_OK);
+    ck_assert_int_eq(plan_add_place(&first, 0), CAPU_OK);
+    ck_assert_int_eq(plan_add_run(&first, 1, 1), CAPU_OK);
+    ck_assert_int_eq(placement_init(&before, &uses, &plan, &error), CAPU_OK);
+    ck_assert_uint_eq(placement_page(&before, 0, 0), 0);
+    plan_finish(&plan);
+    request.uses = &uses;
+    request.kept = &first;
+    ck_assert_int_eq(planner_run(planner_find("hybrid"), &request, &plan, &error), CAPU_OK);
+    ck_assert_int_eq(placement_init(&after, &uses, &plan, &error), CAPU_OK);
+    ck_assert_uint_eq(placement_page(&after, 0, 0), 1);
+    placement_finish(&before);
+    placement_finish(&after);
+    plan_finish(&first);
+}
+END_TEST
+
 /* Every pair of three meets: 1000 bytes are enough for each op, but not for one set of pages each.
  */
 #define TRIANGLE_TRACE                                                              \
@@ -255,6 +318,8 @@ int main(void)
     tcase_add_test(tests, what_never_leaves_shares_with_nobody);
     tcase_add_test(tests, only_what_has_pages_gets_a_line);
     tcase_add_test(tests, placing_again_changes_nothing);
+    tcase_add_test(tests, pages_are_kept_over_the_border);
+    tcase_add_test(tests, planners_keep_pages);
     tcase_add_test(tests, planners_name_the_pages_that_would_do);
     suite_add_tcase(suite, tests);
     return suite_run(suite);

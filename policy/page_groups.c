@@ -1,0 +1,410 @@
+/* Groups of pages: the heap of the busy, the lists of the free, and what a tensor may have. */
+#include "policy/page_groups.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static bool grow(void **array, size_t count, size_t size)
+{
+    void *grown = realloc(*array, count * size);
+
+    if (grown != NULL) {
+        *array = grown;
+    }
+    return grown != NULL;
+}
+
+/* A group in no list. */
+static capu_status new_group(struct page_groups *groups, uint32_t first, uint32_t count)
+{
+    struct page_group *group;
+
+    if (groups->count == groups->capacity) {
+        size_t capacity = (size_t)groups->capacity * 2 + 64;
+
+        if (!grow((void **)&groups->list, capacity, sizeof(*groups->list)) ||
+            !grow((void **)&groups->busy, capacity, sizeof(*groups->busy))) {
+            return CAPU_NO_HOST_MEMORY;
+        }
+        groups->capacity = (uint32_t)capacity;
+    }
+    group = &groups->list[groups->count++];
+    if (groups->count > groups->made) {
+        groups->made++;
+        *group = (struct page_group){0};
+    }
+    group->first = first;
+    group->count = count;
+    group->stay_count = 0;
+    group->begun = 0;
+    return CAPU_OK;
+}
+
+static capu_status reserve(struct page_group *group, uint32_t count)
+{
+    uint32_t capacity = count * 2;
+
+    if (count <= group->stay_capacity) {
+        return CAPU_OK;
+    }
+    if (!grow((void **)&group->stays, capacity, sizeof(*group->stays))) {
+        return CAPU_NO_HOST_MEMORY;
+    }
+    group->stay_capacity = capacity;
+    return CAPU_OK;
+}
+
+/* The group keeps `count` pages; the rest becomes a group with the same holders. Of those that have
+   begun only the first, which the next iteration begins with, and the latest matter. */
+static capu_status split(struct page_groups *groups, uint32_t index, uint32_t count)
+{
+    const struct page_group *old = &groups->list[index];
+    capu_status status = new_group(groups, old->first + count, old->count - count);
+    struct page_group *rest;
+    uint32_t skipped;
+
+    if (status != CAPU_OK) {
+        return status;
+    }
+    old = &groups->list[index];
+    rest = &groups->list[groups->count - 1];
+    skipped = old->begun > 2 ? old->begun - 2 : 0;
+    status = reserve(rest, old->stay_count - skipped);
+    if (status != CAPU_OK) {
+        return status;
+    }
+    if (old->stay_count > 0) {
+        rest->stays[0] = old->stays[0];
+        memcpy(rest->stays + 1, old->stays + 1 + skipped,
+               (old->stay_count - skipped - 1) * sizeof(*rest->stays));
+    }
+    rest->stay_count = old->stay_count - skipped;
+    rest->begun = old->begun - skipped;
+    groups->list[index].count = count;
+    return CAPU_OK;
+}
+
+/* The tensor's stays into the group's, from the back. */
+static capu_status hold(struct page_groups *groups, struct page_group *group, uint32_t tensor)
+{
+    const struct stay *own = groups->stays->list + groups->stays->first[tensor];
+    uint32_t count = stays_count(groups->stays, tensor);
+    uint32_t old = group->stay_count;
+    capu_status status = reserve(group, old + count);
+
+    if (status != CAPU_OK) {
+        return status;
+    }
+    group->stay_count = old + count;
+    while (count > 0) {
+        if (old > 0 && group->stays[old - 1].from > own[count - 1].from) {
+            group->stays[old + count - 1] = group->stays[old - 1];
+            old--;
+        } else {
+            group->stays[old + count - 1] = own[count - 1];
+            count--;
+        }
+    }
+    return CAPU_OK;
+}
+
+static void push_busy(struct page_groups *groups, uint32_t to, uint32_t group)
+{
+    uint32_t hole = groups->busy_count++;
+
+    while (hole > 0 && groups->busy[(hole - 1) / 2].to > to) {
+        groups->busy[hole] = groups->busy[(hole - 1) / 2];
+        hole = (hole - 1) / 2;
+    }
+    groups->busy[hole] = (struct page_groups_busy){.to = to, .group = group};
+}
+
+static uint32_t pop_busy(struct page_groups *groups)
+{
+    uint32_t group = groups->busy[0].group;
+    struct page_groups_busy moving = groups->busy[--groups->busy_count];
+    uint32_t hole = 0;
+
+    for (;;) {
+        uint32_t child = hole * 2 + 1;
+
+        if (child >= groups->busy_count) {
+            break;
+        }
+        child +=
+            child + 1 < groups->busy_count && groups->busy[child + 1].to < groups->busy[child].to;
+        if (moving.to <= groups->busy[child].to) {
+            break;
+        }
+        groups->busy[hole] = groups->busy[child];
+        hole = child;
+    }
+    groups->busy[hole] = moving;
+    return group;
+}
+
+/* The list for a group: where the next holder comes, in this iteration or the next; the last list
+   is for groups without any. */
+static uint32_t list_of(const struct page_groups *groups, const struct page_group *group)
+{
+    if (group->begun < group->stay_count) {
+        return group->stays[group->begun].from;
+    }
+    return group->stay_count > 0 ? groups->stays->turn + group->stays[0].from
+                                 : groups->list_count - 1;
+}
+
+static void set_bit(struct page_groups *groups, uint32_t list)
+{
+    for (uint32_t level = 0; level < PAGE_GROUPS_LEVELS; level++) {
+        uint64_t *word = &groups->words[groups->level_first[level] + list / 64];
+        bool was_empty = *word == 0;
+
+        *word |= (uint64_t)1 << (list % 64);
+        if (!was_empty) {
+            break;
+        }
+        list /= 64;
+    }
+}
+
+static void clear_bit(struct page_groups *groups, uint32_t list)
+{
+    for (uint32_t level = 0; level < PAGE_GROUPS_LEVELS; level++) {
+        uint64_t *word = &groups->words[groups->level_first[level] + list / 64];
+
+        *word &= ~((uint64_t)1 << (list % 64));
+        if (*word != 0) {
+            break;
+        }
+        list /= 64;
+    }
+}
+
+/* The first list from this one on that is not empty; list_count if there is none. */
+uint32_t page_groups_find(const struct page_groups *groups, uint32_t list)
+{
+    uint32_t level = 0;
+    uint64_t rest = 0;
+
+    for (; level < PAGE_GROUPS_LEVELS; level++) {
+        uint32_t word = list / 64;
+
+        if (word >= groups->level_first[level + 1] - groups->level_first[level]) {
+            return groups->list_count;
+        }
+        rest = groups->words[groups->level_first[level] + word] & (~(uint64_t)0 << (list % 64));
+        if (rest != 0) {
+            list = word * 64 + (uint32_t)__builtin_ctzll(rest);
+            break;
+        }
+        list = word + 1;
+    }
+    if (rest == 0) {
+        return groups->list_count;
+    }
+    while (level-- > 0) {
+        rest = groups->words[groups->level_first[level] + list];
+        list = list * 64 + (uint32_t)__builtin_ctzll(rest);
+    }
+    return list;
+}
+
+static void set_free(struct page_groups *groups, uint32_t index)
+{
+    struct page_group *group = &groups->list[index];
+    uint32_t list = list_of(groups, group);
+
+    group->previous = NO_GROUP;
+    group->next = groups->free[list];
+    if (group->next != NO_GROUP) {
+        groups->list[group->next].previous = index;
+    } else {
+        set_bit(groups, list);
+    }
+    groups->free[list] = index;
+}
+
+static void unset_free(struct page_groups *groups, uint32_t index)
+{
+    struct page_group *group = &groups->list[index];
+    uint32_t list = list_of(groups, group);
+
+    if (group->next != NO_GROUP) {
+        groups->list[group->next].previous = group->previous;
+    }
+    if (group->previous != NO_GROUP) {
+        groups->list[group->previous].next = group->next;
+        return;
+    }
+    groups->free[list] = group->next;
+    if (group->next == NO_GROUP) {
+        clear_bit(groups, list);
+    }
+}
+
+void page_groups_advance(struct page_groups *groups, uint32_t now)
+{
+    for (;;) {
+        uint32_t list = page_groups_find(groups, 0);
+
+        if (list <= now) {
+            uint32_t index = groups->free[list];
+            struct page_group *group = &groups->list[index];
+
+            unset_free(groups, index);
+            push_busy(groups, group->stays[group->begun].to, index);
+            group->begun++;
+        } else if (groups->busy_count > 0 && groups->busy[0].to < now) {
+            set_free(groups, pop_busy(groups));
+        } else {
+            return;
+        }
+    }
+}
+
+/* Whether one stay of a tensor fits between those before and after it, and who would wait then. The
+   one before may be of the iteration before, hence signed. */
+static bool fits_between(const struct page_groups *groups, const struct page_group *group,
+                         uint32_t next, const struct stay *own, int64_t *late)
+{
+    int64_t turn = groups->stays->turn;
+    int64_t turn_ns = groups->stays->turn_ns;
+    bool wraps_before = next == 0;
+    bool wraps_after = next == group->stay_count;
+    const struct stay *before = &group->stays[wraps_before ? group->stay_count - 1 : next - 1];
+    const struct stay *after = &group->stays[wraps_after ? 0 : next];
+    int64_t idle_before = own->start - before->end + (wraps_before ? turn_ns : 0);
+    int64_t idle_after = after->start - own->end + (wraps_after ? turn_ns : 0);
+
+    if ((int64_t)before->to - (wraps_before ? turn : 0) >= (int64_t)own->from ||
+        (int64_t)own->to >= (int64_t)after->from + (wraps_after ? turn : 0)) {
+        return false;
+    }
+    *late -= (idle_before < 0 ? idle_before : 0) + (idle_after < 0 ? idle_after : 0);
+    return true;
+}
+
+bool page_groups_fit(const struct page_groups *groups, uint32_t index, uint32_t tensor,
+                     int64_t *late)
+{
+    const struct page_group *group = &groups->list[index];
+    const struct stay *own = groups->stays->list + groups->stays->first[tensor];
+    uint32_t count = stays_count(groups->stays, tensor);
+    uint32_t next = group->begun;
+
+    *late = 0;
+    for (uint32_t i = 0; group->stay_count > 0 && i < count; i++) {
+        uint32_t high = group->stay_count;
+
+        while (i > 0 && next < high) {
+            uint32_t middle = next + (high - next) / 2;
+
+            if (group->stays[middle].from > own[i].from) {
+                high = middle;
+            } else {
+                next = middle + 1;
+            }
+        }
+        if (!fits_between(groups, group, next, &own[i], late)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+capu_status page_groups_reset(struct page_groups *groups, const struct stays *stays)
+{
+    uint32_t lists = stays->turn * 2 + 1;
+    uint32_t words = 0;
+    uint32_t own = lists;
+
+    groups->stays = stays;
+    groups->count = 0;
+    groups->busy_count = 0;
+    for (uint32_t level = 0; level < PAGE_GROUPS_LEVELS; level++) {
+        groups->level_first[level] = words;
+        own = own / 64 + 1;
+        words += own;
+    }
+    groups->level_first[PAGE_GROUPS_LEVELS] = words;
+    groups->list_count = lists;
+    if (lists > groups->list_capacity) {
+        if (!grow((void **)&groups->free, lists, sizeof(*groups->free)) ||
+            !grow((void **)&groups->words, words, sizeof(*groups->words))) {
+            return CAPU_NO_HOST_MEMORY;
+        }
+        groups->list_capacity = lists;
+    }
+    memset(groups->free, 0xFF, lists * sizeof(*groups->free));
+    memset(groups->words, 0, words * sizeof(*groups->words));
+    return CAPU_OK;
+}
+
+void page_groups_finish(struct page_groups *groups)
+{
+    for (uint32_t g = 0; g < groups->made; g++) {
+        free(groups->list[g].stays);
+    }
+    free(groups->list);
+    free(groups->busy);
+    free(groups->free);
+    free(groups->words);
+    *groups = (struct page_groups){0};
+}
+
+capu_status page_groups_add(struct page_groups *groups, uint32_t first, uint32_t count)
+{
+    capu_status status = new_group(groups, first, count);
+
+    if (status == CAPU_OK) {
+        set_free(groups, groups->count - 1);
+    }
+    return status;
+}
+
+capu_status page_groups_add_held(struct page_groups *groups, uint32_t first, uint32_t count,
+                                 uint32_t tensor)
+{
+    const struct stay *last = &groups->stays->list[groups->stays->first[tensor + 1] - 1];
+    capu_status status = new_group(groups, first, count);
+
+    if (status == CAPU_OK) {
+        status = hold(groups, &groups->list[groups->count - 1], tensor);
+    }
+    if (status == CAPU_OK) {
+        push_busy(groups, last->to - groups->stays->turn, groups->count - 1);
+    }
+    return status;
+}
+
+capu_status page_groups_take(struct page_groups *groups, uint32_t index, uint32_t count,
+                             uint32_t tensor)
+{
+    capu_status status = CAPU_OK;
+
+    unset_free(groups, index);
+    if (count < groups->list[index].count) {
+        status = split(groups, index, count);
+        if (status != CAPU_OK) {
+            return status;
+        }
+        set_free(groups, groups->count - 1);
+    }
+    status = hold(groups, &groups->list[index], tensor);
+    if (status == CAPU_OK) {
+        /* Busy as soon as the sweep goes on. */
+        set_free(groups, index);
+    }
+    return status;
+}
+
+uint64_t page_groups_untouched(const struct page_groups *groups)
+{
+    uint64_t pages = 0;
+
+    for (uint32_t g = 0; g < groups->count; g++) {
+        pages += groups->list[g].stay_count == 0 ? groups->list[g].count : 0;
+    }
+    return pages;
+}

@@ -1,0 +1,86 @@
+/*
+ * Pages during a sweep over the issue order of an iteration. Pages with the same holders so far
+ * form a group; a group is split where a tensor takes only part of it.
+ *
+ * A busy group is in a heap until the release of its holder. A free one is in one list for each
+ * record of the timeline at which its next holder comes (of the next iteration, where none comes in
+ * this one), and a bit set tells which lists are not empty: so a tensor finds first the groups that
+ * are needed again soonest after it, and mostly looks at no others. The last list is for pages that
+ * nobody has had yet. Owned by one thread.
+ */
+#ifndef CAPU_POLICY_PAGE_GROUPS_H
+#define CAPU_POLICY_PAGE_GROUPS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "capuchin/status.h"
+#include "policy/stays.h"
+
+#define NO_GROUP UINT32_MAX
+#define PAGE_GROUPS_LEVELS \
+    5 /* of the bit set: 2^30 lists, more than an iteration has records for */
+
+struct page_group {
+    uint32_t first; /* page */
+    uint32_t count;
+    struct stay
+        *stays; /* of its holders, by `from`; those past and of no more use may be missing */
+    uint32_t stay_count;
+    uint32_t stay_capacity;
+    uint32_t begun;    /* how many of them have begun */
+    uint32_t next;     /* in the list of free groups, or NO_GROUP */
+    uint32_t previous; /* the same */
+};
+
+struct page_groups_busy {
+    uint32_t to;
+    uint32_t group;
+};
+
+struct page_groups {
+    const struct stays *stays; /* of the plan at hand: borrowed */
+    struct page_group *list;
+    uint32_t count;
+    uint32_t capacity; /* of the heap, too */
+    uint32_t made;     /* slots that have been in use: they keep their memory */
+    struct page_groups_busy *busy;
+    uint32_t busy_count;
+    uint32_t *free;  /* per list: its first group */
+    uint64_t *words; /* which lists are not empty, one bit each; above it, which words are not 0 */
+    uint32_t level_first[PAGE_GROUPS_LEVELS + 1]; /* where each level of them begins */
+    uint32_t list_count;
+    uint32_t list_capacity;
+};
+
+/* Zeroed is empty. `stays` stays until the next reset. Errors: NO_HOST_MEMORY. */
+capu_status page_groups_reset(struct page_groups *groups, const struct stays *stays);
+void page_groups_finish(struct page_groups *groups);
+
+/* Pages that nobody has had yet. Errors: NO_HOST_MEMORY. */
+capu_status page_groups_add(struct page_groups *groups, uint32_t first, uint32_t count);
+/* Pages of a tensor that is resident at the iteration border, but not all the time. */
+capu_status page_groups_add_held(struct page_groups *groups, uint32_t first, uint32_t count,
+                                 uint32_t tensor);
+
+/* The sweep comes to this record: whose holder has left by now is free, whose next has come busy.
+ */
+void page_groups_advance(struct page_groups *groups, uint32_t now);
+
+/* The first list from this one on that is not empty; list_count if there is none. */
+uint32_t page_groups_find(const struct page_groups *groups, uint32_t list);
+
+/* Can the tensor, whose first stay begins now, have that free group? *late: ns that it, or those
+   after it, would wait. */
+bool page_groups_fit(const struct page_groups *groups, uint32_t group, uint32_t tensor,
+                     int64_t *late);
+
+/* So many of the first pages of a free group are the tensor's from now on. Errors: NO_HOST_MEMORY.
+ */
+capu_status page_groups_take(struct page_groups *groups, uint32_t group, uint32_t count,
+                             uint32_t tensor);
+
+/* Pages in groups that nobody has had. */
+uint64_t page_groups_untouched(const struct page_groups *groups);
+
+#endif
