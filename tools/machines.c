@@ -1,108 +1,57 @@
-/* The machines the command knows: machines.jsonl, built into it. */
+/* capuchin machines, and --machine of the other subcommands. */
 #include "tools/common.h"
 
-#include "policy/lines.h"
+#include "tools/zoo/hardware.h"
 
 #include <inttypes.h>
 #include <stdio.h>
-#include <string.h>
-
-__asm__(".pushsection .rodata\n"
-        "machines_begin: .incbin \"" MACHINES_FILE "\"\n"
-        "machines_end:\n"
-        ".popsection\n");
-extern const char machines_begin[];
-extern const char machines_end[];
-
-/* Reads one machine line by giving it to the trace reader under a header of its own. */
-static bool read_machine(const char *file, const char *line, size_t length, struct machine *machine)
-{
-    struct error_text error = {""};
-    struct text text = {0};
-    struct trace trace;
-    bool is_fine = false;
-
-    if (text_format(&text, "{\"type\":\"trace\",\"version\":1}\n") == CAPU_OK &&
-        text_append(&text, line, length) == CAPU_OK &&
-        trace_read(&trace, file, text.data, text.length, &error) == CAPU_OK) {
-        is_fine = trace.has_machine;
-        *machine = trace.machine;
-        trace_finish(&trace);
-    }
-    if (!is_fine) {
-        say("%s", error.text[0] != '\0' ? error.text : "no machine line");
-    }
-    text_finish(&text);
-    return is_fine;
-}
-
-/* Calls `visit` with each built-in machine's line until it says true. */
-static bool each_line(bool (*visit)(const json_t *machine, const char *line, size_t length,
-                                    void *user),
-                      void *user)
-{
-    struct lines lines;
-    bool more = true;
-    bool found = false;
-    size_t from = 0;
-
-    lines_init(&lines, "machines", machines_begin, (size_t)(machines_end - machines_begin), NULL);
-    while (!found && lines_next(&lines, &more) == CAPU_OK && more) {
-        found = visit(lines.value, lines.data + from, lines.offset - from, user);
-        from = lines.offset;
-    }
-    lines_finish(&lines);
-    return found;
-}
-
-struct wanted {
-    const char *name;
-    struct machine *machine;
-};
-
-static bool is_wanted(const json_t *machine, const char *line, size_t length, void *user)
-{
-    struct wanted *wanted = user;
-    const char *name = json_string_value(json_object_get(machine, "name"));
-
-    return name != NULL && strcmp(name, wanted->name) == 0 &&
-           read_machine("machines", line, length, wanted->machine);
-}
 
 bool machine_load(const char *name, struct machine *machine)
 {
-    struct wanted wanted = {.name = name, .machine = machine};
+    struct hardware hardware;
     struct error_text error = {""};
-    struct text text = {0};
-    bool is_fine;
 
-    if (each_line(is_wanted, &wanted)) {
-        return true;
-    }
-    if (lines_load(name, &text, &error) != CAPU_OK || text.data == NULL) {
-        say("no machine \"%s\", and no such file (capuchin machines lists them)", name);
-        text_finish(&text);
+    if (hardware_load(&hardware, name, &error) != CAPU_OK) {
+        say("%s", error.text[0] != '\0' ? error.text : "out of memory");
         return false;
     }
-    is_fine = read_machine(name, text.data, text.length, machine);
-    text_finish(&text);
-    return is_fine;
+    *machine = hardware.machine;
+    return true;
 }
 
-static bool print_machine(const json_t *machine, const char *line, size_t length, void *user)
+static void print_json(const struct hardware *hardware)
 {
-    const bool *as_json = user;
+    const struct machine *machine = &hardware->machine;
 
-    if (*as_json) {
-        printf("%.*s", (int)length, line);
-        return false;
+    printf("{\"type\":\"machine\",\"name\":\"%s\",\"memory_bytes\":%" PRIu64
+           ",\"d2h_bytes_per_s\":%" PRIu64 ",\"h2d_bytes_per_s\":%" PRIu64
+           ",\"copy_latency_ns\":%" PRIu64,
+           machine->name, machine->memory_bytes, machine->d2h_bytes_per_s, machine->h2d_bytes_per_s,
+           machine->copy_latency_ns);
+    for (unsigned i = 0; i < DTYPE_COUNT; i++) {
+        if (hardware->flops_per_s[i] != 0) {
+            printf(",\"%s_flops_per_s\":%" PRIu64, dtype_name((enum dtype)i),
+                   hardware->flops_per_s[i]);
+        }
     }
-    printf("%-10s %s, %.0f GB/s out, %.0f GB/s in\n",
-           json_string_value(json_object_get(machine, "name")),
-           json_string_value(json_object_get(machine, "text")),
-           (double)json_integer_value(json_object_get(machine, "d2h_bytes_per_s")) / 1e9,
-           (double)json_integer_value(json_object_get(machine, "h2d_bytes_per_s")) / 1e9);
-    return false;
+    printf(",\"memory_bytes_per_s\":%" PRIu64 ",\"product_percent\":%" PRIu64
+           ",\"memory_percent\":%" PRIu64 ",\"launch_ns\":%" PRIu64 ",\"text\":\"%s\"}\n",
+           hardware->memory_bytes_per_s, hardware->product_percent, hardware->memory_percent,
+           hardware->launch_ns, hardware->text);
+}
+
+static void print_line(const struct hardware *hardware)
+{
+    printf("%-10s %-30s %3.0f GB/s out, %3.0f GB/s in, %4.0f GB/s memory; TFLOP/s:",
+           hardware->machine.name, hardware->text, (double)hardware->machine.d2h_bytes_per_s / 1e9,
+           (double)hardware->machine.h2d_bytes_per_s / 1e9,
+           (double)hardware->memory_bytes_per_s / 1e9);
+    for (unsigned i = 0; i < DTYPE_COUNT; i++) {
+        if (hardware->flops_per_s[i] != 0) {
+            printf(" %s %.1f", dtype_name((enum dtype)i), (double)hardware->flops_per_s[i] / 1e12);
+        }
+    }
+    printf("\n");
 }
 
 static error_t parse_option(int key, char *argument, struct argp_state *state)
@@ -122,10 +71,23 @@ int machines_main(int argc, char **argv)
     static const struct argp_option options[] = {
         {"json", 'j', NULL, 0, "Machine lines as a trace holds them", 0}, {0}};
     static const struct argp argp = {
-        options, parse_option, "", "Lists the machines known by name.", NULL, NULL, NULL};
+        options,
+        parse_option,
+        "",
+        "Lists the machines known by name: their link, and the peak rates of their data sheets.",
+        NULL,
+        NULL,
+        NULL};
+    struct hardware hardware;
     bool as_json = false;
 
     argp_parse(&argp, argc, argv, 0, NULL, &as_json);
-    each_line(print_machine, &as_json);
+    for (unsigned i = 0; hardware_builtin(&hardware, i); i++) {
+        if (as_json) {
+            print_json(&hardware);
+        } else {
+            print_line(&hardware);
+        }
+    }
     return EXIT_FINE;
 }
