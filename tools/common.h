@@ -50,6 +50,7 @@ int simulate_main(int argc, char **argv);
 int check_main(int argc, char **argv);
 int bound_main(int argc, char **argv);
 int sweep_main(int argc, char **argv);
+int model_main(int argc, char **argv);
 int machines_main(int argc, char **argv);
 
 #endif

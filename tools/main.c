@@ -14,6 +14,7 @@ static const struct {
     {"check", "say whether a trace, or a plan for it, is valid", check_main},
     {"bound", "a lower bound on the iteration time under a budget", bound_main},
     {"sweep", "overhead against budget, for several planners", sweep_main},
+    {"model", "the trace of a known network on a known machine", model_main},
     {"machines", "list the machines known by name", machines_main},
 };
 

@@ -1,0 +1,126 @@
+/* capuchin model: the trace of a known network, from the shapes of its layers. */
+#include "tools/zoo_options.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+struct settings {
+    struct zoo_settings zoo;
+    const char *output;
+    bool lists;
+};
+
+enum option_key { KEY_LIST = 256 };
+
+static error_t parse_option(int key, char *argument, struct argp_state *state)
+{
+    struct settings *settings = state->input;
+
+    switch (key) {
+    case ARGP_KEY_INIT:
+        state->child_inputs[0] = &settings->zoo;
+        return 0;
+    case 'b':
+        if (!parse_count(argument, ZOO_BATCH_MAX, &settings->zoo.options.batch)) {
+            argp_error(state, "--batch %s: not a number from 1 to %" PRIu64, argument,
+                       ZOO_BATCH_MAX);
+        }
+        return 0;
+    case 'o':
+        settings->output = argument;
+        return 0;
+    case KEY_LIST:
+        settings->lists = true;
+        return 0;
+    case ARGP_KEY_END:
+        if (!settings->lists && (settings->zoo.model == NULL || settings->zoo.options.batch == 0)) {
+            argp_usage(state);
+        }
+        return 0;
+    default:
+        return ARGP_ERR_UNKNOWN;
+    }
+}
+
+/* What has been made, for people. */
+static void report(const struct settings *settings, const struct trace *trace,
+                   const struct uses *uses, const struct zoo_summary *summary)
+{
+    FILE *file = settings->output != NULL ? stdout : stderr;
+    char bytes[32];
+    char time[32];
+
+    fprintf(file,
+            "%s: %" PRIu32 " ops, %" PRIu32
+            " tensors, %.3f M parameters, %.2f TFLOP an iteration\n",
+            trace_text(trace, trace->name), trace->op_count, trace->tensor_count,
+            (double)summary->parameter_count / 1e6, summary->flops / 1e12);
+    fprintf(file, "%s an iteration, peak %s", show_ns(trace->total_ns, time),
+            show_bytes(uses->peak_bytes, bytes));
+    fprintf(file, " of %s, largest op", show_bytes(trace->machine.memory_bytes, bytes));
+    fprintf(file, " %s\n", show_bytes(uses->floor_bytes, bytes));
+}
+
+static int build_and_write(const struct settings *settings, const struct zoo_model *model,
+                           const struct hardware *hardware)
+{
+    struct zoo_summary summary = {0};
+    struct error_text error = {""};
+    struct text text = {0};
+    struct uses uses = {0};
+    struct trace trace;
+    capu_status status =
+        zoo_build(model, &settings->zoo.options, hardware, &trace, &summary, &error);
+    bool is_fine = false;
+
+    if (status == CAPU_OK) {
+        status = uses_init(&uses, &trace, 1, &error);
+    }
+    if (status == CAPU_OK) {
+        status = trace_write(&trace, &text, &error);
+    }
+    if (status == CAPU_OK) {
+        is_fine = write_output(settings->output, &text);
+    } else {
+        say("%s: %s", model->name, error.text[0] != '\0' ? error.text : "out of memory");
+    }
+    if (is_fine) {
+        report(settings, &trace, &uses, &summary);
+    }
+    text_finish(&text);
+    uses_finish(&uses);
+    trace_finish(&trace);
+    return is_fine ? EXIT_FINE : EXIT_USAGE;
+}
+
+int model_main(int argc, char **argv)
+{
+    static const struct argp_option options[] = {
+        {"batch", 'b', "N", 0, "Samples an iteration", 0},
+        {"output", 'o', "FILE", 0, "Write the trace there (default: standard output)", 0},
+        {"list", KEY_LIST, NULL, 0, "List the models", 0},
+        {0}};
+    static const struct argp_child children[] = {{&zoo_argp, 0, NULL, 0}, {0}};
+    static const struct argp argp = {
+        options,
+        parse_option,
+        "MODEL --batch N --machine NAME",
+        "Writes the trace of a known network: one iteration from the shapes of its layers, each "
+        "op as long as the machine's rates let it be.",
+        children,
+        NULL,
+        NULL};
+    struct settings settings = {0};
+    const struct zoo_model *model;
+    struct hardware hardware;
+
+    argp_parse(&argp, argc, argv, 0, NULL, &settings);
+    if (settings.lists) {
+        zoo_print_list(stdout);
+        return EXIT_FINE;
+    }
+    if (!zoo_settings_find(&settings.zoo, &model, &hardware)) {
+        return EXIT_USAGE;
+    }
+    return build_and_write(&settings, model, &hardware);
+}

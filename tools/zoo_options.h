@@ -1,0 +1,37 @@
+/* What `capuchin model` and `capuchin maxbatch` have in common: which network, how, and on what. */
+#ifndef CAPU_TOOLS_ZOO_OPTIONS_H
+#define CAPU_TOOLS_ZOO_OPTIONS_H
+
+#include "tools/common.h"
+#include "tools/zoo/zoo.h"
+
+struct zoo_settings {
+    const char *model; /* NULL: not named yet */
+    const char *machine;
+    struct zoo_options options;
+};
+
+enum zoo_key {
+    ZOO_KEY_DTYPE = 512,
+    ZOO_KEY_UPDATE,
+    ZOO_KEY_GRANULARITY,
+    ZOO_KEY_ATTENTION,
+    ZOO_KEY_SEQUENCE,
+    ZOO_KEY_IMAGE
+};
+
+/* A child parser, whose input is a struct zoo_settings: the options and the argument MODEL. */
+extern const struct argp zoo_argp;
+
+/* Finds model and machine by their names. False: said why on standard error, with the names there
+   are. */
+bool zoo_settings_find(const struct zoo_settings *settings, const struct zoo_model **model,
+                       struct hardware *hardware);
+
+/* A number from 1 to `most`. False: it is not. */
+bool parse_count(const char *text, uint64_t most, uint64_t *count);
+
+/* One model a line. */
+void zoo_print_list(FILE *file);
+
+#endif
