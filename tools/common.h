@@ -51,6 +51,7 @@ int check_main(int argc, char **argv);
 int bound_main(int argc, char **argv);
 int sweep_main(int argc, char **argv);
 int model_main(int argc, char **argv);
+int maxbatch_main(int argc, char **argv);
 int machines_main(int argc, char **argv);
 
 #endif

@@ -15,6 +15,7 @@ static const struct {
     {"bound", "a lower bound on the iteration time under a budget", bound_main},
     {"sweep", "overhead against budget, for several planners", sweep_main},
     {"model", "the trace of a known network on a known machine", model_main},
+    {"maxbatch", "the largest batch of a known network under a planner", maxbatch_main},
     {"machines", "list the machines known by name", machines_main},
 };
 

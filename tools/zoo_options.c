@@ -54,6 +54,19 @@ bool parse_count(const char *text, uint64_t most, uint64_t *count)
     return true;
 }
 
+bool parse_effort_name(const char *text, enum planner_effort *effort)
+{
+    static const char *const names[EFFORT_COUNT] = {"quick", "default", "best"};
+
+    for (unsigned i = 0; i < EFFORT_COUNT; i++) {
+        if (strcmp(text, names[i]) == 0) {
+            *effort = (enum planner_effort)i;
+            return true;
+        }
+    }
+    return false;
+}
+
 static error_t parse_option(int key, char *argument, struct argp_state *state)
 {
     struct zoo_settings *settings = state->input;

@@ -31,6 +31,9 @@ bool zoo_settings_find(const struct zoo_settings *settings, const struct zoo_mod
 /* A number from 1 to `most`. False: it is not. */
 bool parse_count(const char *text, uint64_t most, uint64_t *count);
 
+/* quick, default or best. False: it is none of them. */
+bool parse_effort_name(const char *text, enum planner_effort *effort);
+
 /* One model a line. */
 void zoo_print_list(FILE *file);
 

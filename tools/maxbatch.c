@@ -1,0 +1,196 @@
+/* capuchin maxbatch: how large a batch may become under a planner. */
+#include "tools/zoo/largest.h"
+#include "tools/zoo_options.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+struct settings {
+    struct zoo_settings zoo;
+    const char *budget;
+    const char *planner;
+    enum planner_effort effort;
+    double overhead;
+    bool as_json;
+};
+
+enum option_key { KEY_OVERHEAD = 256, KEY_EFFORT, KEY_JSON };
+
+static double parse_overhead(const char *text, struct argp_state *state)
+{
+    char *end;
+    double percent = strtod(text, &end);
+
+    if (end == text || (*end != '\0' && strcmp(end, "%") != 0) || !(percent >= 0.0) ||
+        !(percent <= 1e6)) {
+        argp_error(state, "--overhead %s: not a percentage", text);
+    }
+    return percent / 100.0;
+}
+
+static error_t parse_option(int key, char *argument, struct argp_state *state)
+{
+    struct settings *settings = state->input;
+
+    switch (key) {
+    case ARGP_KEY_INIT:
+        state->child_inputs[0] = &settings->zoo;
+        return 0;
+    case 'b':
+        settings->budget = argument;
+        return 0;
+    case 'p':
+        settings->planner = argument;
+        return 0;
+    case KEY_OVERHEAD:
+        settings->overhead = parse_overhead(argument, state);
+        return 0;
+    case KEY_EFFORT:
+        if (!parse_effort_name(argument, &settings->effort)) {
+            argp_error(state, "--effort %s: not quick, default or best", argument);
+        }
+        return 0;
+    case KEY_JSON:
+        settings->as_json = true;
+        return 0;
+    case ARGP_KEY_END:
+        if (settings->zoo.model == NULL) {
+            argp_usage(state);
+        }
+        return 0;
+    default:
+        return ARGP_ERR_UNKNOWN;
+    }
+}
+
+static void show_try(uint64_t batch, double overhead, void *user)
+{
+    (void)user;
+    if (overhead < 0.0) {
+        fprintf(stderr, "\rbatch %" PRIu64 ": no plan        ", batch);
+    } else {
+        fprintf(stderr, "\rbatch %" PRIu64 ": %.2f %%        ", batch, 100.0 * overhead);
+    }
+}
+
+struct answer {
+    struct largest without;
+    struct largest with;
+    uint64_t possible;
+};
+
+static double samples_per_s(const struct largest *largest)
+{
+    return largest->iteration_ns > 0 ? (double)largest->batch * 1e9 / (double)largest->iteration_ns
+                                     : 0.0;
+}
+
+static void report(const struct settings *settings, const struct largest_request *request,
+                   const struct answer *answer)
+{
+    char text[32];
+
+    if (settings->as_json) {
+        printf("{\"model\":\"%s\",\"machine\":\"%s\",\"budget_bytes\":%" PRIu64
+               ",\"planner\":\"%s\",\"overhead_limit\":%.6f,\"batch\":%" PRIu64
+               ",\"overhead\":%.6f,\"iteration_ns\":%" PRIu64
+               ",\"samples_per_s\":%.3f,\"batch_without_plan\":%" PRIu64
+               ",\"batch_possible\":%" PRIu64 "}\n",
+               request->model->name, request->hardware->machine.name, request->budget_bytes,
+               request->planner->name, request->overhead, answer->with.batch, answer->with.overhead,
+               answer->with.iteration_ns, samples_per_s(&answer->with), answer->without.batch,
+               answer->possible);
+        return;
+    }
+    printf("%s on %s in %s\n", request->model->name, request->hardware->machine.name,
+           show_bytes(request->budget_bytes, text));
+    printf("without a plan: batch %" PRIu64 ", %.1f samples/s\n", answer->without.batch,
+           samples_per_s(&answer->without));
+    printf("%s, at most %.4g %% over the ideal: batch %" PRIu64, request->planner->name,
+           100.0 * request->overhead, answer->with.batch);
+    if (answer->without.batch > 0) {
+        printf(" (%.2f x)", (double)answer->with.batch / (double)answer->without.batch);
+    }
+    printf(", %.2f %% over, %.1f samples/s\n", 100.0 * answer->with.overhead,
+           samples_per_s(&answer->with));
+    printf("the largest op fits up to batch %" PRIu64 "\n", answer->possible);
+}
+
+static int search_and_report(const struct settings *settings, struct largest_request *request)
+{
+    struct largest_request plain = *request;
+    struct error_text error = {""};
+    struct answer answer;
+    bool has_terminal = isatty(STDERR_FILENO) == 1;
+    capu_status status;
+
+    plain.planner = NULL;
+    request->tried = has_terminal ? show_try : NULL;
+    status = largest_batch(&plain, &answer.without, &error);
+    if (status == CAPU_OK) {
+        status = largest_possible(request, &answer.possible, &error);
+    }
+    if (status == CAPU_OK) {
+        status = largest_batch(request, &answer.with, &error);
+    }
+    if (has_terminal) {
+        fprintf(stderr, "\r                              \r");
+    }
+    if (status != CAPU_OK) {
+        say("%s: %s", request->model->name, error.text[0] != '\0' ? error.text : "out of memory");
+        return EXIT_USAGE;
+    }
+    report(settings, request, &answer);
+    return answer.with.batch > 0  ? EXIT_FINE
+           : answer.possible == 0 ? EXIT_NO_PLAN
+                                  : EXIT_NONE_FOUND;
+}
+
+int maxbatch_main(int argc, char **argv)
+{
+    static const struct argp_option options[] = {
+        {"overhead", KEY_OVERHEAD, "N%", 0, "At most that much over the ideal (default: 5%)", 0},
+        {"budget", 'b', "SIZE|N%", 0, "Device bytes; percent of the machine's (default: all)", 0},
+        {"planner", 'p', "NAME", 0, "Whose plans (default: hybrid; capuchin plan lists them)", 0},
+        {"effort", KEY_EFFORT, "LEVEL", 0, "quick, default or best", 0},
+        {"json", KEY_JSON, NULL, 0, "Answer as JSON", 0},
+        {0}};
+    static const struct argp_child children[] = {{&zoo_argp, 0, NULL, 0}, {0}};
+    static const struct argp argp = {
+        options,
+        parse_option,
+        "MODEL --machine NAME",
+        "The largest batch that a planner can train in a machine's memory without losing more "
+        "time than allowed, beside the largest that needs no plan.",
+        children,
+        NULL,
+        NULL};
+    struct settings settings = {
+        .planner = planners[0].name, .effort = EFFORT_DEFAULT, .overhead = 0.05};
+    struct largest_request request;
+    struct hardware hardware;
+
+    argp_parse(&argp, argc, argv, 0, NULL, &settings);
+    request = (struct largest_request){.options = &settings.zoo.options,
+                                       .hardware = &hardware,
+                                       .planner = planner_find(settings.planner),
+                                       .effort = settings.effort,
+                                       .overhead = settings.overhead};
+    if (request.planner == NULL) {
+        say("no planner \"%s\" (capuchin plan lists them)", settings.planner);
+        return EXIT_USAGE;
+    }
+    if (!zoo_settings_find(&settings.zoo, &request.model, &hardware)) {
+        return EXIT_USAGE;
+    }
+    request.budget_bytes = hardware.machine.memory_bytes;
+    if (settings.budget != NULL &&
+        !parse_budget(settings.budget, &hardware.machine.memory_bytes, &request.budget_bytes)) {
+        say("--budget %s: neither a size nor a percentage", settings.budget);
+        return EXIT_USAGE;
+    }
+    return search_and_report(&settings, &request);
+}

@@ -1,0 +1,199 @@
+/* The largest batch: doubling, then bisection. */
+#include "tools/zoo/largest.h"
+
+#include "policy/timeline.h"
+
+/* What `fits` answers for a batch; NULL result: only whether. */
+typedef capu_status (*probe)(const struct largest_request *request, uint64_t batch, bool *fits,
+                             struct largest *result, struct error_text *error);
+
+static capu_status build(const struct largest_request *request, uint64_t batch, struct trace *trace,
+                         struct uses *uses, struct error_text *error)
+{
+    struct zoo_options options = *request->options;
+    capu_status status;
+
+    options.batch = batch;
+    *uses = (struct uses){0};
+    status = zoo_build(request->model, &options, request->hardware, trace, NULL, error);
+    if (status == CAPU_OK) {
+        status = uses_init(uses, trace, 1, error);
+    }
+    return status;
+}
+
+static capu_status plan_and_time(const struct largest_request *request, const struct uses *uses,
+                                 struct largest *result, struct error_text *error)
+{
+    const struct planner_request planner_request = {.uses = uses,
+                                                    .budget_bytes = request->budget_bytes,
+                                                    .host_bytes = UINT64_MAX,
+                                                    .effort = request->effort};
+    struct timeline timeline = {0};
+    struct plan plan;
+    capu_status status = planner_run(request->planner, &planner_request, &plan, error);
+
+    if (status == CAPU_OK) {
+        status = timeline_init(&timeline, uses, &plan, NULL, false, error);
+        plan_finish(&plan);
+    }
+    if (status == CAPU_OK) {
+        result->iteration_ns = timeline.iteration_ns;
+        result->overhead = timeline_overhead(&timeline);
+    }
+    timeline_finish(&timeline);
+    return status == CAPU_OVER_BUDGET || status == CAPU_UNSUPPORTED ? CAPU_OK : status;
+}
+
+capu_status largest_try(const struct largest_request *request, uint64_t batch,
+                        struct largest *result, struct error_text *error)
+{
+    struct trace trace;
+    struct uses uses;
+    capu_status status = build(request, batch, &trace, &uses, error);
+
+    *result = (struct largest){.batch = batch, .overhead = -1.0};
+    if (status == CAPU_TOO_LARGE) {
+        status = CAPU_OK;
+    } else if (status == CAPU_OK && uses.peak_bytes <= request->budget_bytes) {
+        result->iteration_ns = trace.total_ns;
+        result->overhead = 0.0;
+    } else if (status == CAPU_OK && request->planner != NULL) {
+        status = plan_and_time(request, &uses, result, error);
+    }
+    uses_finish(&uses);
+    trace_finish(&trace);
+    if (status == CAPU_OK && request->tried != NULL) {
+        request->tried(batch, result->overhead, request->user);
+    }
+    return status;
+}
+
+static capu_status probe_plan(const struct largest_request *request, uint64_t batch, bool *fits,
+                              struct largest *result, struct error_text *error)
+{
+    struct largest one;
+    capu_status status = largest_try(request, batch, &one, error);
+
+    *fits = status == CAPU_OK && one.overhead >= 0.0 && one.overhead <= request->overhead;
+    if (*fits) {
+        *result = one;
+    }
+    return status;
+}
+
+static capu_status probe_floor(const struct largest_request *request, uint64_t batch, bool *fits,
+                               struct largest *result, struct error_text *error)
+{
+    struct trace trace;
+    struct uses uses;
+    capu_status status = build(request, batch, &trace, &uses, error);
+
+    *fits = status == CAPU_OK && uses.floor_bytes <= request->budget_bytes;
+    if (*fits) {
+        result->batch = batch;
+    }
+    uses_finish(&uses);
+    trace_finish(&trace);
+    return status == CAPU_TOO_LARGE ? CAPU_OK : status;
+}
+
+/* Between a batch that fits and one that does not. */
+static capu_status bisect(const struct largest_request *request, probe fits_of, uint64_t below,
+                          uint64_t above, struct largest *result, struct error_text *error)
+{
+    capu_status status = CAPU_OK;
+    bool fits;
+
+    while (status == CAPU_OK && above - below > 1) {
+        uint64_t batch = below + (above - below) / 2;
+
+        status = fits_of(request, batch, &fits, result, error);
+        *(fits ? &below : &above) = batch;
+    }
+    return status;
+}
+
+static capu_status find(const struct largest_request *request, probe fits_of, uint64_t from,
+                        struct largest *result, struct error_text *error)
+{
+    uint64_t below = 0;
+    uint64_t above = from;
+    bool fits = true;
+    capu_status status = CAPU_OK;
+
+    *result = (struct largest){0};
+    while (status == CAPU_OK && fits && above <= ZOO_BATCH_MAX) {
+        status = fits_of(request, above, &fits, result, error);
+        if (fits) {
+            below = above;
+            above *= 2;
+        }
+    }
+    above = above <= ZOO_BATCH_MAX ? above : ZOO_BATCH_MAX + 1;
+    return status == CAPU_OK ? bisect(request, fits_of, below, above, result, error) : status;
+}
+
+/* Overhead is no monotone function of the batch, since planners have steps: looks further up, in
+   steps of an eighth, and bisects above the last that can be done. */
+static capu_status look_further(const struct largest_request *request, uint64_t possible,
+                                struct largest *result, struct error_text *error)
+{
+    uint64_t last = 0;
+    uint64_t next = 0;
+    bool fits;
+    capu_status status = CAPU_OK;
+
+    for (uint64_t batch = result->batch; status == CAPU_OK && batch < possible;) {
+        uint64_t step = batch / 8 > 0 ? batch / 8 : 1;
+
+        batch = possible - batch > step ? batch + step : possible;
+        status = probe_plan(request, batch, &fits, result, error);
+        if (fits) {
+            last = batch;
+            next = 0;
+        } else if (next == 0) {
+            next = batch;
+        }
+    }
+    if (status == CAPU_OK && last != 0 && next != 0) {
+        status = bisect(request, probe_plan, last, next, result, error);
+    }
+    return status;
+}
+
+capu_status largest_possible(const struct largest_request *request, uint64_t *batch,
+                             struct error_text *error)
+{
+    struct largest result;
+    capu_status status = find(request, probe_floor, 1, &result, error);
+
+    *batch = result.batch;
+    return status;
+}
+
+capu_status largest_batch(const struct largest_request *request, struct largest *result,
+                          struct error_text *error)
+{
+    struct largest_request plain = *request;
+    struct largest without;
+    uint64_t possible;
+    capu_status status;
+
+    /* What fits without a plan costs nothing to find, and nothing to run. */
+    plain.planner = NULL;
+    plain.tried = NULL;
+    status = find(&plain, probe_plan, 1, &without, error);
+    *result = without;
+    if (status != CAPU_OK || request->planner == NULL) {
+        return status;
+    }
+    status = largest_possible(request, &possible, error);
+    if (status == CAPU_OK) {
+        status = find(request, probe_plan, without.batch + 1, result, error);
+    }
+    if (without.batch > result->batch) {
+        *result = without;
+    }
+    return status == CAPU_OK ? look_further(request, possible, result, error) : status;
+}
