@@ -23,6 +23,8 @@ struct run {
     uint64_t held;
     struct timeline *timeline;
     bool is_last;
+    const uint8_t *layer_starts; /* per op; NULL: not coupled */
+    uint64_t copies_ns;          /* coupled: when copies issued before the layer at hand end */
 };
 
 static bool is_pooled(const struct run *run, uint32_t tensor)
@@ -80,6 +82,15 @@ static void record(struct run *run, const struct item *item, enum timeline_engin
     }
 }
 
+/* Coupled: a layer's start waits for the copies issued before the layer before it began. */
+static void start_layer(struct run *run)
+{
+    struct clock *clock = &run->clock;
+
+    clock->compute = clock->compute > run->copies_ns ? clock->compute : run->copies_ns;
+    run->copies_ns = clock->d2h > clock->h2d ? clock->d2h : clock->h2d;
+}
+
 static void run_op(struct run *run, const struct item *item)
 {
     const struct trace_op *op = &run->trace->ops[item->subject];
@@ -87,6 +98,9 @@ static void run_op(struct run *run, const struct item *item)
     const uint32_t *versions = run->uses->version + op->first;
     uint64_t alloc_ns = 0;
 
+    if (run->layer_starts != NULL && run->layer_starts[item->subject] != 0) {
+        start_layer(run);
+    }
     for (uint32_t i = op->read_count; i < trace_operand_count(op); i++) {
         uint32_t tensor = operands[i];
 
@@ -259,30 +273,52 @@ static capu_status run_iterations(struct run *run, struct error_text *error)
     return status;
 }
 
+static capu_status run_all(struct run *run, const struct machine *machine, bool with_records,
+                           struct error_text *error)
+{
+    struct timeline *timeline = run->timeline;
+    const struct trace *trace = run->trace;
+    capu_status status;
+
+    *timeline = (struct timeline){0};
+    if (machine == NULL && !trace->has_machine) {
+        return error_text_set(error, CAPU_INVALID, "the trace names no machine");
+    }
+    status = run_init(run, machine != NULL ? machine : &trace->machine);
+    if (status == CAPU_OK && with_records) {
+        timeline->records = malloc(((size_t)run->program.count + 1) * sizeof(*timeline->records));
+        status = timeline->records != NULL ? CAPU_OK : CAPU_NO_HOST_MEMORY;
+    }
+    if (status == CAPU_OK) {
+        status = run_iterations(run, error);
+    }
+    run_finish(run);
+    if (status != CAPU_OK) {
+        timeline_finish(timeline);
+    }
+    return status;
+}
+
 capu_status timeline_init(struct timeline *timeline, const struct uses *uses,
                           const struct plan *plan, const struct machine *machine, bool with_records,
                           struct error_text *error)
 {
     struct run run = {.uses = uses, .trace = uses->trace, .plan = plan, .timeline = timeline};
-    capu_status status;
 
-    *timeline = (struct timeline){0};
-    if (machine == NULL && !uses->trace->has_machine) {
-        return error_text_set(error, CAPU_INVALID, "the trace names no machine");
-    }
-    status = run_init(&run, machine != NULL ? machine : &uses->trace->machine);
-    if (status == CAPU_OK && with_records) {
-        timeline->records = malloc(((size_t)run.program.count + 1) * sizeof(*timeline->records));
-        status = timeline->records != NULL ? CAPU_OK : CAPU_NO_HOST_MEMORY;
-    }
-    if (status == CAPU_OK) {
-        status = run_iterations(&run, error);
-    }
-    run_finish(&run);
-    if (status != CAPU_OK) {
-        timeline_finish(timeline);
-    }
-    return status;
+    return run_all(&run, machine, with_records, error);
+}
+
+capu_status timeline_init_coupled(struct timeline *timeline, const struct uses *uses,
+                                  const struct plan *plan, const struct machine *machine,
+                                  const uint8_t *layer_starts, struct error_text *error)
+{
+    struct run run = {.uses = uses,
+                      .trace = uses->trace,
+                      .plan = plan,
+                      .timeline = timeline,
+                      .layer_starts = layer_starts};
+
+    return run_all(&run, machine, false, error);
 }
 
 void timeline_finish(struct timeline *timeline)

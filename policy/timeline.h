@@ -45,6 +45,16 @@ struct timeline {
 capu_status timeline_init(struct timeline *timeline, const struct uses *uses,
                           const struct plan *plan, const struct machine *machine, bool with_records,
                           struct error_text *error);
+
+/*
+ * The same where computation and copies are coupled, as in systems without delayed synchronisation:
+ * an op that starts a layer (`layer_starts`, one an op) waits for all copies that were issued up to
+ * the start of the layer before. Each copy can hide behind one layer at most. For comparisons; no
+ * part of the execution model.
+ */
+capu_status timeline_init_coupled(struct timeline *timeline, const struct uses *uses,
+                                  const struct plan *plan, const struct machine *machine,
+                                  const uint8_t *layer_starts, struct error_text *error);
 void timeline_finish(struct timeline *timeline);
 
 /* iteration / ideal - 1; 0 for an empty trace. */

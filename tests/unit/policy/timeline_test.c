@@ -72,6 +72,30 @@ START_TEST(a_save_makes_the_evict_free)
 }
 END_TEST
 
+/*
+ * Copies at 5 ns a byte. save x: 2000-7010, beside f1 and f2: 9000 in all. Coupled, f2 waits for
+ * what was issued when f1 began: 7010-10010, b0 10010-12010. Where f0 and b0 alone begin layers,
+ * the save was issued after f0 and may go on beside all of its layer.
+ */
+START_TEST(coupled_layers_wait_for_the_copies_before_the_last)
+{
+    const struct machine machine = {
+        .d2h_bytes_per_s = 200000000, .h2d_bytes_per_s = 200000000, .copy_latency_ns = 10};
+    const uint8_t every_op[] = {1, 1, 1, 1};
+    const uint8_t outer[] = {1, 0, 0, 1};
+    struct timeline other;
+
+    simulate(CHAIN_TRACE, PLAN_LINE(5000, "") AFTER("save", 1, 0));
+    ck_assert_int_eq(timeline_init(&other, &uses, &plan, &machine, false, NULL), CAPU_OK);
+    ck_assert_uint_eq(other.iteration_ns, 9000);
+    ck_assert_int_eq(timeline_init_coupled(&other, &uses, &plan, &machine, every_op, NULL),
+                     CAPU_OK);
+    ck_assert_uint_eq(other.iteration_ns, 12010);
+    ck_assert_int_eq(timeline_init_coupled(&other, &uses, &plan, &machine, outer, NULL), CAPU_OK);
+    ck_assert_uint_eq(other.iteration_ns, 9000);
+}
+END_TEST
+
 /* drop x: usable at 4000. f2 4000-7000, f0 again 7000-9000, b0 9000-11000. */
 START_TEST(a_replay_costs_its_op)
 {
@@ -149,6 +173,7 @@ int main(void)
     tcase_add_test(tests, an_empty_plan_takes_the_ideal_time);
     tcase_add_test(tests, a_swap_stalls_on_memory_and_on_the_copy);
     tcase_add_test(tests, a_save_makes_the_evict_free);
+    tcase_add_test(tests, coupled_layers_wait_for_the_copies_before_the_last);
     tcase_add_test(tests, a_replay_costs_its_op);
     tcase_add_test(tests, a_wrapping_swap_is_measured_in_steady_state);
     tcase_add_test(tests, a_clean_persistent_tensor_leaves_for_free);
