@@ -273,14 +273,52 @@ static void book_recompute(struct paper *paper, uint32_t target)
     }
 }
 
+/* The open candidate that saves most for the time that recomputing it takes. */
+static uint32_t best_by_time(const struct paper *paper)
+{
+    uint32_t best = UINT32_MAX;
+    double most = -1.0;
+
+    for (uint32_t i = 0; i < paper->count; i++) {
+        const struct candidate *candidate = &paper->candidates[i];
+        uint64_t ns = candidate->replay_ns + candidate->extra_ns;
+        double rate = (double)paper->uses->rounded[candidate->tensor] / (double)(ns > 0 ? ns : 1);
+
+        if (candidate->choice == OPEN && rate > most &&
+            lower_can_drop(paper->planning->lower, candidate->gap)) {
+            most = rate;
+            best = i;
+        }
+    }
+    return best;
+}
+
+/* Algorithm 2 alone. */
+static void choose_recompute(struct paper *paper)
+{
+    int64_t saving = (int64_t)(paper->uses->peak_bytes - paper->planning->request->budget_bytes);
+
+    while (saving > 0) {
+        uint32_t i = best_by_time(paper);
+
+        if (i == UINT32_MAX) {
+            return;
+        }
+        book_recompute(paper, i);
+        saving -= (int64_t)paper->uses->rounded[paper->candidates[i].tensor];
+        paper->planning->decisions[paper->candidates[i].gap] = DECIDE_DROP;
+    }
+}
+
 /* Algorithm 1. */
 static void choose(struct paper *paper)
 {
     int64_t saving = (int64_t)(paper->uses->peak_bytes - paper->planning->request->budget_bytes);
+    bool only_swaps = (paper->planning->request->without & WITHOUT_RECOMPUTE) != 0;
 
     for (uint32_t i = 0; i < paper->count && saving > 0; i++) {
         struct candidate *candidate = &paper->candidates[i];
-        bool can_replay = lower_can_drop(paper->planning->lower, candidate->gap);
+        bool can_replay = !only_swaps && lower_can_drop(paper->planning->lower, candidate->gap);
         uint64_t start;
         uint64_t overhead = swap_overhead(paper, candidate, &start);
 
@@ -301,13 +339,14 @@ static capu_status feed_back(struct paper *paper)
     struct planning *planning = paper->planning;
     struct lower_options options = planner_paging_options(planning);
     uint32_t ops = paper->trace->op_count;
+    uint32_t rounds = (planning->request->without & WITHOUT_FEEDBACK) == 0 ? FEEDBACK_ROUNDS : 1;
     struct search search;
     capu_status status = search_init(&search, planning);
 
     options.with_prefetch = true;
-    options.with_collective = true;
+    options.with_collective = (planning->request->without & WITHOUT_COLLECTIVE) == 0;
     options.estimate_ns = paper->start_ns;
-    for (uint32_t round = 0; status == CAPU_OK && round < FEEDBACK_ROUNDS; round++) {
+    for (uint32_t round = 0; status == CAPU_OK && round < rounds; round++) {
         uint64_t ns;
 
         options.safety = 1.0 + 0.05 * round;
@@ -357,7 +396,11 @@ capu_status capuchin_plan(struct planning *planning)
             paper.candidates[i].sources = pool + (size_t)i * paper.count;
             climb(&paper, i);
         }
-        choose(&paper);
+        if ((planning->request->without & WITHOUT_SWAP) != 0) {
+            choose_recompute(&paper);
+        } else {
+            choose(&paper);
+        }
         status = feed_back(&paper);
     }
     free(pool);

@@ -17,6 +17,14 @@
 
 enum planner_effort { EFFORT_QUICK, EFFORT_DEFAULT, EFFORT_BEST, EFFORT_COUNT };
 
+/* Mechanisms of the paper that planner `capuchin` can do without, to see what each gives. */
+enum planner_without {
+    WITHOUT_SWAP = 1,       /* recompute only, by memory saved for time (Algorithm 2) */
+    WITHOUT_RECOMPUTE = 2,  /* swap only */
+    WITHOUT_FEEDBACK = 4,   /* in-triggers stay where the measured iteration puts them */
+    WITHOUT_COLLECTIVE = 8, /* what a replay makes beside its target is given back at once */
+};
+
 struct planner_request {
     const struct uses *uses;       /* its page_bytes become the plan's */
     const struct machine *machine; /* NULL: the trace's own */
@@ -29,6 +37,7 @@ struct planner_request {
     /* Place lines whose pages are kept where they can be (placer_create). NULL: none. */
     const struct plan *kept;
     enum planner_effort effort;
+    unsigned without; /* of enum planner_without; other planners do not look */
     /* Asked now and then; true ends a search with what it has. The only thing that may make two
        equal requests give different plans. NULL: never. */
     bool (*should_stop)(void *user);

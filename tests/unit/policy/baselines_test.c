@@ -14,10 +14,13 @@ static void teardown(void)
     trace_finish(&trace);
 }
 
-static void run(const char *name, const char *text, uint64_t budget)
+static void run_without(const char *name, const char *text, uint64_t budget, unsigned without)
 {
-    struct planner_request request = {
-        .uses = &uses, .budget_bytes = budget, .host_bytes = UINT64_MAX, .effort = EFFORT_DEFAULT};
+    struct planner_request request = {.uses = &uses,
+                                      .budget_bytes = budget,
+                                      .host_bytes = UINT64_MAX,
+                                      .effort = EFFORT_DEFAULT,
+                                      .without = without};
     struct error_text error = {""};
 
     read_trace(&trace, text);
@@ -25,6 +28,11 @@ static void run(const char *name, const char *text, uint64_t budget)
     ck_assert_ptr_nonnull(planner_find(name));
     ck_assert_msg(planner_run(planner_find(name), &request, &plan, &error) == CAPU_OK, "%s",
                   error.text);
+}
+
+static void run(const char *name, const char *text, uint64_t budget)
+{
+    run_without(name, text, budget, 0);
 }
 
 static void expect(uint32_t index, enum action_kind kind, uint32_t tensor, uint32_t point)
@@ -82,6 +90,54 @@ START_TEST(dtr_weighs_time_by_disuse)
     ck_assert_uint_ge(plan.replay_count, 2);
     ck_assert_uint_eq(plan.replays[0].op, 0);
     ck_assert_uint_eq(plan.replays[1].op, 1);
+}
+END_TEST
+
+static unsigned count(enum action_kind kind)
+{
+    unsigned found = 0;
+
+    for (uint32_t i = 0; i < plan.action_count; i++) {
+        found += plan.actions[i].kind == kind;
+    }
+    return found;
+}
+
+/* b is made of a, e of w; backward wants e, b, a. */
+#define COLLECTIVE_TRACE                                                               \
+    TRACE_LINE MACHINE_LINE TENSOR_LINE(0, "w", 10, "parameter")                       \
+        TENSOR_LINE(1, "a", 100, "activation") TENSOR_LINE(2, "b", 100, "activation")  \
+            TENSOR_LINE(3, "e", 300, "activation") TENSOR_LINE(4, "d", 10, "gradient") \
+                OP_LINE("f1", 100, "[0]", "[1]", "[]", "true")                         \
+                    OP_LINE("f2", 100, "[1]", "[2]", "[]", "true")                     \
+                        OP_LINE("f3", 100, "[0]", "[3]", "[]", "true")                 \
+                            OP_LINE("l", 100, "[3]", "[4]", "[]", "false")             \
+                                OP_LINE("gb", 100, "[2]", "[]", "[4]", "false")        \
+                                    OP_LINE("ga", 100, "[1]", "[]", "[4]", "false")
+
+/* 101 bytes too many: a goes, then b. One pass of f1 and f2 gives both back, with room to keep a
+   until ga; without keeping, f1 runs once more for ga. */
+START_TEST(capuchin_keeps_targets_that_replays_pass)
+{
+    run_without("capuchin", COLLECTIVE_TRACE, 419, WITHOUT_SWAP);
+    ck_assert_uint_eq(count(ACTION_EVICT), 0);
+    expect(0, ACTION_DROP, 1, 1);
+    expect(1, ACTION_DROP, 2, 1);
+    ck_assert_uint_eq(plan.replay_count, 2);
+    teardown();
+    run_without("capuchin", COLLECTIVE_TRACE, 419, WITHOUT_SWAP | WITHOUT_COLLECTIVE);
+    ck_assert_uint_eq(count(ACTION_EVICT), 0);
+    ck_assert_uint_eq(plan.replay_count, 3);
+}
+END_TEST
+
+/* A copy takes 110 ns, a replay of f1 100: swapping alone never replays, whatever is cheaper. */
+START_TEST(capuchin_without_replays_copies)
+{
+    run_without("capuchin", DTR_TRACE(70), 309, WITHOUT_RECOMPUTE);
+    ck_assert_uint_eq(count(ACTION_RECOMPUTE), 0);
+    ck_assert_uint_eq(count(ACTION_DROP), 0);
+    ck_assert_uint_eq(count(ACTION_EVICT), 2);
 }
 END_TEST
 
@@ -172,6 +228,8 @@ int main(void)
 
     tcase_add_checked_fixture(tests, NULL, teardown);
     tcase_add_test(tests, dtr_counts_what_has_left_already);
+    tcase_add_test(tests, capuchin_keeps_targets_that_replays_pass);
+    tcase_add_test(tests, capuchin_without_replays_copies);
     tcase_add_test(tests, dtr_weighs_time_by_disuse);
     tcase_add_test(tests, vdnn_copies_what_enters_layers);
     tcase_add_test(tests, speed_keeps_what_products_make);
