@@ -1,4 +1,4 @@
-/* Inception v3 (Szegedy et al., 2015), without the auxiliary head. */
+/* Inception v3 (Szegedy et al., 2015) and v4 (2016), without the auxiliary head. */
 #include "tools/zoo/layers.h"
 #include "tools/zoo/zoo.h"
 
@@ -135,6 +135,135 @@ static uint32_t stem(struct inception *net, uint32_t x)
     return pooled(net, x, &max_halve);
 }
 
+/* v4's modules. At 35 x 35. */
+static uint32_t module4_a(struct inception *net, uint32_t x)
+{
+    uint32_t branches[4];
+
+    branches[0] = square(net, x, 96, 1);
+    branches[1] = square(net, square(net, x, 64, 1), 96, 3);
+    branches[2] = square(net, square(net, square(net, x, 64, 1), 96, 3), 96, 3);
+    branches[3] = square(net, pooled(net, x, &average), 96, 1);
+    return join(net, branches, 4);
+}
+
+static uint32_t reduce4_a(struct inception *net, uint32_t x)
+{
+    uint32_t branches[3];
+
+    branches[0] = unit(net, x, 384, 3, 3, 2, false);
+    branches[1] = unit(net, square(net, square(net, x, 192, 1), 224, 3), 256, 3, 3, 2, false);
+    branches[2] = pooled(net, x, &max_halve);
+    return join(net, branches, 3);
+}
+
+/* At 17 x 17. */
+static uint32_t module4_b(struct inception *net, uint32_t x)
+{
+    uint32_t branches[4];
+    uint32_t y;
+
+    branches[0] = square(net, x, 384, 1);
+    y = unit(net, square(net, x, 192, 1), 224, 1, 7, 1, true);
+    branches[1] = unit(net, y, 256, 7, 1, 1, true);
+    y = unit(net, square(net, x, 192, 1), 192, 7, 1, 1, true);
+    y = unit(net, y, 224, 1, 7, 1, true);
+    y = unit(net, y, 224, 7, 1, 1, true);
+    branches[2] = unit(net, y, 256, 1, 7, 1, true);
+    branches[3] = square(net, pooled(net, x, &average), 128, 1);
+    return join(net, branches, 4);
+}
+
+static uint32_t reduce4_b(struct inception *net, uint32_t x)
+{
+    uint32_t branches[3];
+    uint32_t y;
+
+    branches[0] = unit(net, square(net, x, 192, 1), 192, 3, 3, 2, false);
+    y = unit(net, square(net, x, 256, 1), 256, 1, 7, 1, true);
+    y = unit(net, y, 320, 7, 1, 1, true);
+    branches[1] = unit(net, y, 320, 3, 3, 2, false);
+    branches[2] = pooled(net, x, &max_halve);
+    return join(net, branches, 3);
+}
+
+/* At 8 x 8. */
+static uint32_t module4_c(struct inception *net, uint32_t x)
+{
+    uint32_t branches[6];
+    uint32_t y;
+
+    branches[0] = square(net, x, 256, 1);
+    y = square(net, x, 384, 1);
+    branches[1] = unit(net, y, 256, 1, 3, 1, true);
+    branches[2] = unit(net, y, 256, 3, 1, 1, true);
+    y = unit(net, square(net, x, 384, 1), 448, 3, 1, 1, true);
+    y = unit(net, y, 512, 1, 3, 1, true);
+    branches[3] = unit(net, y, 256, 1, 3, 1, true);
+    branches[4] = unit(net, y, 256, 3, 1, 1, true);
+    branches[5] = square(net, pooled(net, x, &average), 256, 1);
+    return join(net, branches, 6);
+}
+
+static uint32_t stem4(struct inception *net, uint32_t x)
+{
+    uint32_t sides[2];
+    uint32_t y;
+
+    tape_layer(net->tape, "stem");
+    x = unit(net, x, 32, 3, 3, 2, false);
+    x = unit(net, x, 32, 3, 3, 1, false);
+    x = square(net, x, 64, 3);
+    sides[0] = pooled(net, x, &max_halve);
+    sides[1] = unit(net, x, 96, 3, 3, 2, false);
+    x = join(net, sides, 2);
+    sides[0] = unit(net, square(net, x, 64, 1), 96, 3, 3, 1, false);
+    y = unit(net, square(net, x, 64, 1), 64, 1, 7, 1, true);
+    y = unit(net, y, 64, 7, 1, 1, true);
+    sides[1] = unit(net, y, 96, 3, 3, 1, false);
+    x = join(net, sides, 2);
+    sides[0] = unit(net, x, 192, 3, 3, 2, false);
+    sides[1] = pooled(net, x, &max_halve);
+    return join(net, sides, 2);
+}
+
+static void classify(struct tape *tape, uint32_t x)
+{
+    tape_layer(tape, "classifier");
+    x = layer_pool_to(tape, x, 1, 1, "pool");
+    x = layer_dropout(tape, x, "dropout");
+    x = layer_linear(tape, x, CLASSES, true, false, "linear");
+    layer_loss(tape, x, "loss");
+}
+
+void inception4_forward(struct tape *tape, const struct zoo_model *model,
+                        const struct zoo_options *options)
+{
+    struct inception net = {.tape = tape};
+    uint32_t x = tape_input(tape, options->batch, 3, options->image, options->image,
+                            tape_element_bytes(tape), "images");
+
+    (void)model;
+    x = stem4(&net, x);
+    for (uint32_t i = 0; i < 4; i++) {
+        tape_layer(tape, "module_a%u", i + 1);
+        x = module4_a(&net, x);
+    }
+    tape_layer(tape, "reduce_a");
+    x = reduce4_a(&net, x);
+    for (uint32_t i = 0; i < 7; i++) {
+        tape_layer(tape, "module_b%u", i + 1);
+        x = module4_b(&net, x);
+    }
+    tape_layer(tape, "reduce_b");
+    x = reduce4_b(&net, x);
+    for (uint32_t i = 0; i < 3; i++) {
+        tape_layer(tape, "module_c%u", i + 1);
+        x = module4_c(&net, x);
+    }
+    classify(tape, x);
+}
+
 void inception_forward(struct tape *tape, const struct zoo_model *model,
                        const struct zoo_options *options)
 {
@@ -162,9 +291,5 @@ void inception_forward(struct tape *tape, const struct zoo_model *model,
         tape_layer(tape, "module_e%u", i + 1);
         x = module_e(&net, x);
     }
-    tape_layer(tape, "classifier");
-    x = layer_pool_to(tape, x, 1, 1, "pool");
-    x = layer_dropout(tape, x, "dropout");
-    x = layer_linear(tape, x, CLASSES, true, false, "linear");
-    layer_loss(tape, x, "loss");
+    classify(tape, x);
 }

@@ -35,6 +35,7 @@ const struct zoo_model zoo_models[] = {
      resnet152_blocks},
     {"inceptionv3", "Inception v3 without auxiliary head", OPTIMIZER_MOMENTUM, 0, 299,
      inception_forward, NULL},
+    {"inceptionv4", "Inception v4", OPTIMIZER_MOMENTUM, 0, 299, inception4_forward, NULL},
     {"densenet121", "DenseNet-121, growth 32", OPTIMIZER_MOMENTUM, 0, 224, densenet_forward, NULL},
     {"unet", "U-Net, 64 to 1024 channels, padded", OPTIMIZER_MOMENTUM, 0, 512, unet_forward, NULL},
     {"lstm", "LSTM language model, 2 x 1500, 10,000 words", OPTIMIZER_MOMENTUM, 35, 0, lstm_forward,

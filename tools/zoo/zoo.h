@@ -60,6 +60,8 @@ void densenet_forward(struct tape *tape, const struct zoo_model *model,
                       const struct zoo_options *options);
 void inception_forward(struct tape *tape, const struct zoo_model *model,
                        const struct zoo_options *options);
+void inception4_forward(struct tape *tape, const struct zoo_model *model,
+                        const struct zoo_options *options);
 void unet_forward(struct tape *tape, const struct zoo_model *model,
                   const struct zoo_options *options);
 void lstm_forward(struct tape *tape, const struct zoo_model *model,
