@@ -109,13 +109,18 @@ static void report(const struct settings *settings, const struct largest_request
            show_bytes(request->budget_bytes, text));
     printf("without a plan: batch %" PRIu64 ", %.1f samples/s\n", answer->without.batch,
            samples_per_s(&answer->without));
-    printf("%s, at most %.4g %% over the ideal: batch %" PRIu64, request->planner->name,
-           100.0 * request->overhead, answer->with.batch);
-    if (answer->without.batch > 0) {
-        printf(" (%.2f x)", (double)answer->with.batch / (double)answer->without.batch);
+    printf("%s, at most %.4g %% over the ideal: ", request->planner->name,
+           100.0 * request->overhead);
+    if (answer->with.batch == 0) {
+        printf("not even one sample\n");
+    } else {
+        printf("batch %" PRIu64, answer->with.batch);
+        if (answer->without.batch > 0) {
+            printf(" (%.2f x)", (double)answer->with.batch / (double)answer->without.batch);
+        }
+        printf(", %.2f %% over, %.1f samples/s\n", 100.0 * answer->with.overhead,
+               samples_per_s(&answer->with));
     }
-    printf(", %.2f %% over, %.1f samples/s\n", 100.0 * answer->with.overhead,
-           samples_per_s(&answer->with));
     printf("the largest op fits up to batch %" PRIu64 "\n", answer->possible);
 }
 

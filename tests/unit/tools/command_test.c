@@ -152,10 +152,79 @@ START_TEST(sweeps)
 }
 END_TEST
 
+START_TEST(writes_traces_of_models)
+{
+    ck_assert_int_eq(run("model --list"), 0);
+    expect("resnet50 ");
+    expect("llama3-8b ");
+    ck_assert_int_eq(run("model vgg16 --batch 4 --machine p100 -o v"), 0);
+    expect("vgg16-b4-p100: ");
+    expect("138.358 M parameters");
+    ck_assert_int_eq(run("check v"), 0);
+    ck_assert_int_eq(
+        run("plan v --budget 80% --planner lru -o vp && " CAPUCHIN_COMMAND " check v vp"), 0);
+    ck_assert_int_eq(run("model gpt2-small --batch 1 --machine h100 --dtype bf16 --update asap "
+                         "--granularity layer --attention saved --sequence 64 -o g && head -n 1 g"),
+                     0);
+    expect("{\"type\":\"trace\",\"version\":1,\"name\":\"gpt2-small-b1-h100\",\"batch\":1}");
+    ck_assert_int_eq(run("model unet --batch 1 --image 64 --machine a100 2>g | tail -n 1"), 0);
+    expect("\"type\":\"op\"");
+}
+END_TEST
+
+START_TEST(refuses_models_it_cannot_make)
+{
+    ck_assert_int_eq(run("model vgg19 --batch 4 --machine p100"), 2);
+    expect("no model \"vgg19\". There are:");
+    expect("vgg16 ");
+    ck_assert_int_eq(run("model vgg16 --batch 4 --machine p101"), 2);
+    expect("no machine \"p101\"");
+    ck_assert_int_eq(run("model vgg16 --batch 4"), 2);
+    expect("on which machine?");
+    ck_assert_int_eq(run("model vgg16 --machine p100"), 2);
+    ck_assert_int_eq(run("model vgg16 --batch 0 --machine p100"), 2);
+    expect("--batch 0: not a number from 1 to");
+    ck_assert_int_eq(run("model vgg16 --batch 16000000 --machine p100"), 2);
+    expect("exceed");
+    ck_assert_int_eq(run("model vgg16 --batch 4 --machine p100 --dtype bf16"), 2);
+    expect("machine p100 has no bf16; it has fp32 fp16");
+    ck_assert_int_eq(run("model vgg16 --batch 4 --machine p100 --update never"), 2);
+    expect("--update never: not end or asap");
+    ck_assert_int_eq(run("model vgg16 --batch 4 --machine p100 -o nowhere/v"), 2);
+    write_file("m", MACHINE_LINE);
+    ck_assert_int_eq(run("model vgg16 --batch 4 --machine m"), 2);
+    expect("machine m has no rates");
+}
+END_TEST
+
+START_TEST(finds_the_largest_batch)
+{
+    ck_assert_int_eq(run("maxbatch vgg16 --machine p100 --planner lru --overhead 20% --json"), 0);
+    expect("{\"model\":\"vgg16\",\"machine\":\"p100\",\"budget_bytes\":17179869184,"
+           "\"planner\":\"lru\",\"overhead_limit\":0.200000,\"batch\":");
+    expect("\"batch_without_plan\":2");
+    ck_assert_int_eq(run("maxbatch vgg16 --machine p100 --planner lru --budget 50%"), 0);
+    expect("vgg16 on p100 in 8.00 GiB\nwithout a plan: batch 1");
+    expect("lru, at most 5 % over the ideal: batch 1");
+    expect("the largest op fits up to batch 2");
+    ck_assert_int_eq(run("maxbatch vgg16 --machine p100 --budget 1MiB"), 3);
+    expect("not even one sample");
+    ck_assert_int_eq(run("maxbatch vgg16 --machine p100 --budget 1300MiB --planner lru"), 4);
+    ck_assert_int_eq(run("maxbatch vgg16 --machine p100 --planner best"), 2);
+    expect("no planner \"best\"");
+    ck_assert_int_eq(run("maxbatch vgg19 --machine p100"), 2);
+    ck_assert_int_eq(run("maxbatch vgg16 --machine p100 --overhead much"), 2);
+    ck_assert_int_eq(run("maxbatch vgg16 --machine p100 --effort much"), 2);
+    ck_assert_int_eq(run("maxbatch vgg16 --machine p100 --budget much"), 2);
+    ck_assert_int_eq(run("maxbatch vgg16 --machine p100 --dtype tf32"), 2);
+    expect("vgg16: machine p100 has no tf32");
+}
+END_TEST
+
 START_TEST(helps_everywhere)
 {
-    static const char *const commands[] = {"plan",  "simulate", "check",
-                                           "bound", "sweep",    "machines"};
+    static const char *const commands[] = {"plan",  "simulate", "check",    "bound",
+                                           "sweep", "model",    "maxbatch", "machines"};
     char arguments[64];
 
     for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++) {
@@ -180,6 +249,9 @@ int main(void)
     tcase_add_test(tests, refuses_bad_usage_and_files);
     tcase_add_test(tests, knows_machines);
     tcase_add_test(tests, sweeps);
+    tcase_add_test(tests, writes_traces_of_models);
+    tcase_add_test(tests, refuses_models_it_cannot_make);
+    tcase_add_test(tests, finds_the_largest_batch);
     tcase_add_test(tests, helps_everywhere);
     suite_add_tcase(suite, tests);
     return suite_run(suite);
