@@ -1,7 +1,10 @@
 /*
  * Overhead of every planner on every trace and budget, as a table in Markdown.
  *
- *     bench_policy_table [-p planner,...] [-b 80,70,...] [-e quick|default|best] [-g PAGE] TRACE...
+ *     bench_policy_table [-p planner,...] [-b 80,70,...] [-e quick|default|best] [-g PAGE] [-z]
+ *                        [TRACE...]
+ *
+ * With -z, or without any trace, on a few models of the zoo, which need no files.
  *
  * A cell is percent over the ideal iteration; "-": no plan. In brackets the closed-form bound in
  * percent, and the seconds of CPU time that planning took. With -g every tensor is rounded up to
@@ -13,6 +16,7 @@
 #include "policy/planner.h"
 #include "policy/timeline.h"
 #include "policy/trace.h"
+#include "tools/zoo/zoo.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -152,25 +156,24 @@ static bool print_placed_cell(const struct planner *planner, const struct uses *
     return is_fine;
 }
 
-static bool print_trace(const char *path, const struct settings *settings)
+/* The trace is taken and finished. */
+static bool print_trace(struct trace *trace, const struct settings *settings)
 {
     struct error_text error = {""};
-    struct trace trace;
     struct uses uses = {0};
     bool is_fine = true;
 
-    if (trace_load(&trace, path, &error) != CAPU_OK ||
-        uses_init(&uses, &trace, settings->page_bytes > 0 ? settings->page_bytes : 1, &error) !=
-            CAPU_OK) {
+    if (uses_init(&uses, trace, settings->page_bytes > 0 ? settings->page_bytes : 1, &error) !=
+        CAPU_OK) {
         fprintf(stderr, "%s\n", error.text);
-        trace_finish(&trace);
+        trace_finish(trace);
         return false;
     }
     for (const struct planner *planner = planners; planner->name != NULL; planner++) {
         if (!is_listed(settings->planners, planner->name)) {
             continue;
         }
-        printf("| %s | %s |", trace_text(&trace, trace.name), planner->name);
+        printf("| `%s` | `%s` |", trace_text(trace, trace->name), planner->name);
         for (const char *at = settings->budgets; at != NULL;) {
             const char *comma = strchr(at, ',');
 
@@ -182,17 +185,64 @@ static bool print_trace(const char *path, const struct settings *settings)
         printf("\n");
     }
     uses_finish(&uses);
-    trace_finish(&trace);
+    trace_finish(trace);
+    return is_fine;
+}
+
+static bool print_file(const char *path, const struct settings *settings)
+{
+    struct error_text error = {""};
+    struct trace trace;
+
+    if (trace_load(&trace, path, &error) != CAPU_OK) {
+        fprintf(stderr, "%s\n", error.text);
+        return false;
+    }
+    return print_trace(&trace, settings);
+}
+
+/* One of each kind; the optimizer as soon as may be, where its state is much. */
+static bool print_zoo(const struct settings *settings)
+{
+    static const struct {
+        const char *model;
+        const char *machine;
+        struct zoo_options options;
+    } cases[] = {
+        {"resnet152", "a100", {.batch = 256, .dtype = DTYPE_TF32}},
+        {"unet", "v100", {.batch = 32}},
+        {"lstm", "rtx4090", {.batch = 1024, .dtype = DTYPE_TF32}},
+        {"gpt2-medium", "a100", {.batch = 32, .dtype = DTYPE_BF16, .updates_asap = true}},
+        {"llama3-1b",
+         "h100",
+         {.batch = 4, .dtype = DTYPE_BF16, .sequence = 4096, .updates_asap = true}},
+    };
+    struct error_text error = {""};
+    bool is_fine = true;
+
+    for (size_t i = 0; is_fine && i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct hardware hardware;
+        struct trace trace;
+
+        if (hardware_load(&hardware, cases[i].machine, &error) != CAPU_OK ||
+            zoo_build(zoo_find(cases[i].model), &cases[i].options, &hardware, &trace, NULL,
+                      &error) != CAPU_OK) {
+            fprintf(stderr, "%s: %s\n", cases[i].model, error.text);
+            return false;
+        }
+        is_fine = print_trace(&trace, settings);
+    }
     return is_fine;
 }
 
 int main(int argc, char **argv)
 {
     struct settings settings = {.budgets = "80,70,60,50,40,30", .effort = EFFORT_DEFAULT};
+    bool with_zoo = false;
     bool is_fine = true;
     int option;
 
-    while ((option = getopt(argc, argv, "p:b:e:g:")) != -1) {
+    while ((option = getopt(argc, argv, "p:b:e:g:z")) != -1) {
         switch (option) {
         case 'p':
             settings.planners = optarg;
@@ -208,15 +258,22 @@ int main(int argc, char **argv)
         case 'g':
             settings.page_bytes = strtoull(optarg, NULL, 10);
             break;
+        case 'z':
+            with_zoo = true;
+            break;
         default:
-            fprintf(stderr,
-                    "usage: %s [-p planner,...] [-b 80,...] [-e effort] [-g page] TRACE...\n",
-                    argv[0]);
+            fprintf(
+                stderr,
+                "usage: %s [-p planner,...] [-b 80,...] [-e effort] [-g page] [-z] [TRACE...]\n",
+                argv[0]);
             return 2;
         }
     }
     for (int i = optind; i < argc; i++) {
-        is_fine &= print_trace(argv[i], &settings);
+        is_fine &= print_file(argv[i], &settings);
+    }
+    if (with_zoo || optind == argc) {
+        is_fine &= print_zoo(&settings);
     }
     return is_fine ? 0 : 1;
 }

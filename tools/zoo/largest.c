@@ -105,7 +105,8 @@ static capu_status bisect(const struct largest_request *request, probe fits_of, 
     capu_status status = CAPU_OK;
     bool fits;
 
-    while (status == CAPU_OK && above - below > 1) {
+    while (status == CAPU_OK && above - below > 1 &&
+           (double)(above - below) > (double)below * request->slack) {
         uint64_t batch = below + (above - below) / 2;
 
         status = fits_of(request, batch, &fits, result, error);
@@ -165,8 +166,12 @@ static capu_status look_further(const struct largest_request *request, uint64_t 
 capu_status largest_possible(const struct largest_request *request, uint64_t *batch,
                              struct error_text *error)
 {
+    struct largest_request exact = *request;
     struct largest result;
-    capu_status status = find(request, probe_floor, 1, &result, error);
+    capu_status status;
+
+    exact.slack = 0.0;
+    status = find(&exact, probe_floor, 1, &result, error);
 
     *batch = result.batch;
     return status;
@@ -183,6 +188,7 @@ capu_status largest_batch(const struct largest_request *request, struct largest 
     /* What fits without a plan costs nothing to find, and nothing to run. */
     plain.planner = NULL;
     plain.tried = NULL;
+    plain.slack = 0.0;
     status = find(&plain, probe_plan, 1, &without, error);
     *result = without;
     if (status != CAPU_OK || request->planner == NULL) {

@@ -13,7 +13,8 @@ struct largest_request {
     uint64_t budget_bytes;
     const struct planner *planner; /* NULL: without a plan */
     enum planner_effort effort;
-    double overhead; /* at most, over the ideal; INFINITY: any plan will do */
+    double overhead; /* at most, over the ideal */
+    double slack;    /* the answer may fall short by that part of it; 0: by nothing */
     /* After each batch tried; `overhead` below 0: no plan. May be NULL. */
     void (*tried)(uint64_t batch, double overhead, void *user);
     void *user;
