@@ -70,4 +70,10 @@ uint32_t layer_gather(struct tape *tape, uint32_t x, uint64_t rows, const char *
 /* Softmax and cross entropy against labels: where backward begins. */
 void layer_loss(struct tape *tape, uint32_t logits, const char *name);
 
+/* For the layers' own files. The gradient of the step's output, behind the ReLU that is folded into
+   it: an op of its own. */
+uint32_t layer_gradient_before_relu(struct tape *tape, const struct step *step, bool has_relu);
+/* Scratch of a product whose long dimension is split, such as the gradient of a weight. */
+uint32_t layer_split_workspace(struct tape *tape, uint32_t weight, const char *name);
+
 #endif
