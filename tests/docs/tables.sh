@@ -1,7 +1,8 @@
 #!/bin/bash
 # tables.sh ROOT: docs/errors.md has exactly the codes of capuchin/status.h, docs/configuration.md the
 # fields of capu_config and the variables that runtime/config.c reads, docs/report.md the counters of
-# capuchin/report.h. Prints what differs; fails on any difference.
+# capuchin/report.h, docs/models.md the machines of tools/machines.jsonl. Prints what differs; fails
+# on any difference.
 set -u
 cd "$1" || exit 2
 status=0
@@ -36,4 +37,11 @@ same "report.md" \
     "$(sed -nE 's/^\| `([a-z0-9_]+)` \| (count|ns|bytes) \|.*/\1 \2/p' docs/report.md)" \
     "$(grep -oE '^ *X\([a-z0-9_]+, (count|ns|bytes)' include/capuchin/report.h |
         sed -E 's/^ *X\(([a-z0-9_]+), /\1 /')"
+
+# Rates in units of 10^11 operations and 10^9 bytes a second, as far as a machine has them.
+same "models.md" \
+    "$(sed -nE 's/^\| ([a-z0-9]+) \| (PCIe|SXM) \| ([0-9.-]+) \| ([0-9.-]+) \| ([0-9.-]+) \| ([0-9.-]+) \| ([0-9]+) \| ([0-9]+) \| ([0-9]+) \|$/\1 \3 \4 \5 \6 \7 \8 \9/p' \
+        docs/models.md | sed -E 's/ -//g; s/\.//g')" \
+    "$(sed -E 's/.*"name":"([a-z0-9]+)"(.*)/\1 \2/; s/"(memory_bytes|d2h_bytes_per_s|h2d_bytes_per_s|copy_latency_ns|launch_ns)":[0-9]+,?//g; s/"text":.*//; s/"[a-z0-9]+_flops_per_s":([0-9]+)00000000000/\1/g; s/"memory_bytes_per_s":([0-9]+)000000000/\1/; s/"[a-z_]+"://g; s/,/ /g; s/ +/ /g; s/ $//' \
+        tools/machines.jsonl)"
 exit $status
