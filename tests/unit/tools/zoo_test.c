@@ -8,6 +8,8 @@
 
 #include <string.h>
 
+#define MODELS 16
+
 static struct trace trace;
 static struct uses uses;
 static struct zoo_summary summary;
@@ -87,17 +89,14 @@ START_TEST(parameters_are_as_many_as_published)
         {"gpt2-large", 774030080}, {"gpt2-xl", 1557611200},   {"llama3-1b", 1235814400},
         {"llama3-8b", 8030261248},
     };
-    size_t models = 0;
 
     for (size_t i = 0; i < sizeof(published) / sizeof(published[0]); i++) {
         build(published[i].name, &(struct zoo_options){.batch = 1});
         ck_assert_msg(summary.parameter_count == published[i].count, "%s: %llu", published[i].name,
                       (unsigned long long)summary.parameter_count);
     }
-    while (zoo_models[models].name != NULL) {
-        models++;
-    }
-    ck_assert_uint_eq(models, sizeof(published) / sizeof(published[0]));
+    ck_assert_uint_eq(MODELS, sizeof(published) / sizeof(published[0]));
+    ck_assert_ptr_null(zoo_models[MODELS].name);
 }
 END_TEST
 
@@ -437,6 +436,29 @@ START_TEST(the_largest_batch_is_the_largest)
 }
 END_TEST
 
+/* Every planner on every model, merged to layers, halfway from the floor to the peak. */
+START_TEST(planners_plan_for_every_model)
+{
+    const struct zoo_model *model = &zoo_models[_i];
+    const struct zoo_options options = {.batch = 4, .by_layer = true};
+    struct planner_request request = {
+        .uses = &uses, .host_bytes = UINT64_MAX, .effort = EFFORT_QUICK};
+
+    build(model->name, &options);
+    request.budget_bytes = uses.floor_bytes + (uses.peak_bytes - uses.floor_bytes) / 2;
+    for (const struct planner *planner = planners; planner->name != NULL; planner++) {
+        struct error_text error = {""};
+        struct plan plan;
+
+        /* It validates what it answers. */
+        ck_assert_msg(planner_run(planner, &request, &plan, &error) == CAPU_OK, "%s: %s",
+                      model->name, error.text);
+        ck_assert_uint_gt(plan.action_count, 0);
+        plan_finish(&plan);
+    }
+}
+END_TEST
+
 START_TEST(every_machine_has_rates)
 {
     struct hardware hardware;
@@ -472,6 +494,7 @@ int main(void)
     tcase_add_test(tests, a_convolution_takes_its_products_time);
     tcase_add_test(tests, says_what_cannot_be_built);
     tcase_add_test(tests, the_largest_batch_is_the_largest);
+    tcase_add_loop_test(tests, planners_plan_for_every_model, 0, MODELS);
     tcase_add_test(tests, every_machine_has_rates);
     suite_add_tcase(suite, tests);
     return suite_run(suite);
