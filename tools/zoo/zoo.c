@@ -128,8 +128,9 @@ capu_status zoo_build(const struct zoo_model *model, const struct zoo_options *o
         status = hardware_check(hardware, options->dtype, error);
     }
     if (status == CAPU_OK) {
-        snprintf(name, sizeof(name), "%s-b%" PRIu64 "-%.64s", model->name, options->batch,
-                 hardware->machine.name);
+        snprintf(name, sizeof(name), "%s-b%" PRIu64 "-%.64s%s%s%s", model->name, options->batch,
+                 hardware->machine.name, options->updates_asap ? "-asap" : "",
+                 options->saves_matrix ? "-saved" : "", options->by_layer ? "-layer" : "");
         status = trace_init(trace, name, error);
     }
     if (status == CAPU_OK) {

@@ -166,7 +166,8 @@ START_TEST(writes_traces_of_models)
     ck_assert_int_eq(run("model gpt2-small --batch 1 --machine h100 --dtype bf16 --update asap "
                          "--granularity layer --attention saved --sequence 64 -o g && head -n 1 g"),
                      0);
-    expect("{\"type\":\"trace\",\"version\":1,\"name\":\"gpt2-small-b1-h100\",\"batch\":1}");
+    expect("{\"type\":\"trace\",\"version\":1,\"name\":\"gpt2-small-b1-h100-asap-saved-layer\","
+           "\"batch\":1}");
     ck_assert_int_eq(run("model unet --batch 1 --image 64 --machine a100 2>g | tail -n 1"), 0);
     expect("\"type\":\"op\"");
 }
