@@ -365,6 +365,42 @@ START_TEST(a_convolution_takes_its_products_time)
 }
 END_TEST
 
+/* Milliseconds that a P100 was busy in the profiles of the paper's authors, and TensorFlow's
+   largest batches on 16 GB: a roofline is no measurement, but must not be far from one. */
+START_TEST(a_p100_is_about_as_fast_and_as_large_as_recorded)
+{
+    static const struct {
+        const char *name;
+        uint64_t batch;
+        double ms;
+        double largest;
+    } recorded[] = {
+        {"vgg16", 228, 2288.0, 228.0},     {"resnet50", 190, 746.0, 190.0},
+        {"resnet152", 86, 881.0, 86.0},    {"inceptionv3", 160, 1061.0, 160.0},
+        {"inceptionv4", 88, 1208.0, 88.0},
+    };
+    struct hardware hardware;
+
+    ck_assert_int_eq(hardware_load(&hardware, "p100", NULL), CAPU_OK);
+    for (size_t i = 0; i < sizeof(recorded) / sizeof(recorded[0]); i++) {
+        const struct zoo_options options = {.batch = recorded[i].batch};
+        const struct largest_request request = {.model = zoo_find(recorded[i].name),
+                                                .options = &options,
+                                                .hardware = &hardware,
+                                                .budget_bytes = hardware.machine.memory_bytes};
+        struct largest largest;
+
+        teardown();
+        ck_assert_int_eq(try_build(recorded[i].name, "p100", &options, NULL), CAPU_OK);
+        ck_assert_double_gt((double)trace.total_ns / 1e6, 0.8 * recorded[i].ms);
+        ck_assert_double_lt((double)trace.total_ns / 1e6, 1.2 * recorded[i].ms);
+        ck_assert_int_eq(largest_batch(&request, &largest, NULL), CAPU_OK);
+        ck_assert_double_gt((double)largest.batch, recorded[i].largest);
+        ck_assert_double_lt((double)largest.batch, 1.15 * recorded[i].largest);
+    }
+}
+END_TEST
+
 static void expect_failure(const char *model, const char *machine, struct zoo_options options,
                            capu_status expected, const char *text)
 {
@@ -492,6 +528,7 @@ int main(void)
     tcase_add_test(tests, a_layer_has_its_scratch_and_its_draws_apart);
     tcase_add_test(tests, the_slower_of_product_and_memory_counts);
     tcase_add_test(tests, a_convolution_takes_its_products_time);
+    tcase_add_test(tests, a_p100_is_about_as_fast_and_as_large_as_recorded);
     tcase_add_test(tests, says_what_cannot_be_built);
     tcase_add_test(tests, the_largest_batch_is_the_largest);
     tcase_add_loop_test(tests, planners_plan_for_every_model, 0, MODELS);
