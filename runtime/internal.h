@@ -15,6 +15,7 @@
 #include "capuchin/capuchin.h"
 #include "device/lane.h"
 #include "runtime/agent.h"
+#include "runtime/call.h"
 #include "runtime/departure.h"
 #include "runtime/names.h"
 #include "runtime/pager.h"
@@ -52,8 +53,8 @@ struct operands {
     size_t piece_capacity;
     uint64_t stamp; /* counts ops; tensor.operand_stamp equals it for operands of this op */
 
-    const char *name; /* of the op at hand */
-    bool is_replayable;
+    struct call call; /* the op at hand; its operand list is the caller's */
+    const char *name; /* its name */
     struct lane_position start;
 };
 
@@ -138,8 +139,7 @@ void contents_forget(capu_context *context, struct tensor *tensor);
  * work itself could not be enqueued, operands_abort takes the end's place: it waits for what was,
  * and what may have been cleared or partly written (`has_written`) before it is undefined.
  */
-capu_status operands_begin(capu_context *context, const char *name, const capu_operand *list,
-                           size_t count, bool is_replayable);
+capu_status operands_begin(capu_context *context, const struct call *call);
 capu_status operands_end(capu_context *context);
 void operands_abort(capu_context *context, bool has_written);
 void operands_finish(struct operands *operands);

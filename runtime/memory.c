@@ -129,6 +129,7 @@ static capu_status clear_fresh(capu_context *context, struct tensor *tensor)
         return CAPU_OK;
     }
     tensor->is_zero = tensor_is_managed(tensor) && context->is_paging;
+    tensor->zeroed = context->in_iteration ? context->iteration : 0;
     if (!tensor->is_zero) {
         status = device_fill(context->device, context->compute.stream, tensor->address, 0,
                              tensor->bytes);

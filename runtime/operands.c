@@ -298,8 +298,7 @@ static capu_status follow_copies(capu_context *context)
     return context_check(context, status, "ordering an op behind a copy");
 }
 
-capu_status operands_begin(capu_context *context, const char *name, const capu_operand *list,
-                           size_t count, bool is_replayable)
+capu_status operands_begin(capu_context *context, const struct call *call)
 {
     struct operands *operands = &context->operands;
     capu_status status = CAPU_OK;
@@ -307,18 +306,19 @@ capu_status operands_begin(capu_context *context, const char *name, const capu_o
     operands->stamp++;
     operands->access_count = 0;
     operands->piece_count = 0;
-    operands->name = name;
-    operands->is_replayable = is_replayable;
+    operands->call = *call;
+    operands->name = call->name;
     context->pager.has_waited = false;
-    for (size_t i = 0; i < count && status == CAPU_OK; i++) {
-        status = resolve(context, &list[i]);
+    for (size_t i = 0; i < call->operand_count && status == CAPU_OK; i++) {
+        status = resolve(context, &call->operands[i]);
     }
     if (status == CAPU_OK) {
         status = check_defined(context);
     }
-    if (status == CAPU_OK && tracker_reserve(context, operands->access_count) != CAPU_OK) {
-        status =
-            context_fail(context, CAPU_NO_HOST_MEMORY, "op '%s': no memory to record it", name);
+    if (status == CAPU_OK &&
+        tracker_reserve(context, operands->access_count, call->operand_count) != CAPU_OK) {
+        status = context_fail(context, CAPU_NO_HOST_MEMORY, "op '%s': no memory to record it",
+                              call->name);
     }
     if (status == CAPU_OK) {
         status = make_resident(context);
@@ -415,7 +415,7 @@ capu_status operands_end(capu_context *context)
     for (size_t i = 0; i < operands->access_count; i++) {
         has_update = has_update || recorded_role(&operands->accesses[i]) == CAPU_UPDATE;
     }
-    op = tracker_op(context, operands->name, operands->is_replayable && !has_update);
+    op = tracker_op(context, &operands->call, operands->call.is_replayable && !has_update);
     for (size_t i = 0; i < operands->access_count; i++) {
         struct access *access = &operands->accesses[i];
         uint32_t role = recorded_role(access);

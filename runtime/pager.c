@@ -279,6 +279,13 @@ static capu_status fill_span(capu_context *context, struct tensor *tensor, unsig
 /* Makes a tensor that is known to be zero hold its zeros: an op of its own in the record. */
 static capu_status materialise_zeros(capu_context *context, struct tensor *tensor)
 {
+    capu_operand operand = capu_operand_of(tensor->span, tensor->span_bytes, CAPU_WRITE);
+    struct call call = {.kind = CALL_FILL,
+                        .name = "capu_zero",
+                        .is_once = tensor->zeroed != context->iteration,
+                        .is_replayable = true,
+                        .operands = &operand,
+                        .operand_count = 1};
     struct lane_position start;
     capu_status status = lane_mark(&context->compute, &start);
     size_t op;
@@ -290,7 +297,7 @@ static capu_status materialise_zeros(capu_context *context, struct tensor *tenso
     if (status != CAPU_OK) {
         return status;
     }
-    op = tracker_op(context, "capu_zero", true);
+    op = tracker_op(context, &call, true);
     tracker_access(context, tensor, CAPU_WRITE);
     tracker_marks(context, op, start, tensor->used);
     tensor->is_zero = false;

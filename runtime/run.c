@@ -34,6 +34,20 @@ static capu_status read_op(capu_context *context, const capu_op *from, bool need
     return CAPU_OK;
 }
 
+static struct call call_of(const capu_op *op, enum call_kind kind)
+{
+    return (struct call){
+        .kind = kind,
+        .name = op->name,
+        .run = op->run,
+        .replay = op->replay,
+        .key = op->key,
+        .is_replayable = kind == CALL_RUN && (op->flags & CAPU_OP_NOT_REPLAYABLE) == 0,
+        .operands = op->operands,
+        .operand_count = op->operand_count,
+    };
+}
+
 /* Mode off without records: nothing but the clearing that write-cleared asks for. */
 static capu_status clear_untracked(capu_context *context, const capu_op *op)
 {
@@ -95,8 +109,9 @@ capu_status capu_run(capu_context *context, const capu_op *op)
         return status;
     }
     if (context->is_tracking) {
-        status = operands_begin(context, copy.name, copy.operands, copy.operand_count,
-                                (copy.flags & CAPU_OP_NOT_REPLAYABLE) == 0);
+        struct call call = call_of(&copy, CALL_RUN);
+
+        status = operands_begin(context, &call);
     } else {
         status = clear_untracked(context, &copy);
     }
@@ -126,7 +141,9 @@ capu_status capu_access_begin(capu_context *context, const capu_op *op)
         return status;
     }
     if (context->is_tracking) {
-        status = operands_begin(context, copy.name, copy.operands, copy.operand_count, false);
+        struct call call = call_of(&copy, CALL_ACCESS);
+
+        status = operands_begin(context, &call);
     } else {
         status = clear_untracked(context, &copy);
     }

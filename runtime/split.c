@@ -255,6 +255,7 @@ static void inherit(struct split *split)
             part->is_persistent = old->is_persistent;
         }
         part->is_zero = old->is_zero && tensor_is_managed(part);
+        part->zeroed = old->zeroed;
         part->is_mapped = old->is_mapped && tensor_is_managed(part);
         part->on_device = old->on_device && tensor_is_managed(part);
         part->version = old->version;

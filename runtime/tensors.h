@@ -73,6 +73,7 @@ struct tensor {
     bool on_host;
     struct host_block host;
     uint64_t version; /* counts writes */
+    uint64_t zeroed;  /* iteration in which it was made known zeros; 0: outside */
 
     struct lane_position used;  /* its last use on the compute lane */
     struct lane_position ready; /* when its last copy in has arrived */

@@ -32,6 +32,7 @@ void tracker_finish(struct tracker *tracker)
 
         free(record->ops);
         free(record->accesses);
+        free(record->operands);
         free(record->tensors);
         free(record->untouched);
         free(record->evictions);
@@ -68,6 +69,8 @@ struct record *tracker_open(capu_context *context, const char *label)
     record->label = label;
     record->op_count = 0;
     record->access_count = 0;
+    record->operand_count = 0;
+    record->signature = 0;
     record->tensor_count = 0;
     record->eviction_count = 0;
     record->touched_pages = 0;
@@ -137,7 +140,7 @@ void tracker_close(capu_context *context, struct lane_position end)
     context->tracker.open = NULL;
 }
 
-capu_status tracker_reserve(capu_context *context, size_t access_count)
+capu_status tracker_reserve(capu_context *context, size_t access_count, size_t operand_count)
 {
     struct record *record = context->tracker.open;
     size_t more = 2 * access_count + 1; /* every operand may first be filled with zeros */
@@ -156,10 +159,37 @@ capu_status tracker_reserve(capu_context *context, size_t access_count)
         status = reserve(&record->tensors, &record->tensor_capacity,
                          record->tensor_count + access_count, sizeof(*record->tensors));
     }
+    if (status == CAPU_OK) {
+        status = reserve(&record->operands, &record->operand_capacity,
+                         record->operand_count + access_count + operand_count,
+                         sizeof(*record->operands));
+    }
     return status;
 }
 
-size_t tracker_op(capu_context *context, const char *name, bool is_replayable)
+/* Mixes a word into a signature: multiply and fold, as FNV-1a does byte by byte. */
+static uint64_t mix(uint64_t signature, uint64_t word)
+{
+    signature = (signature ^ word) * UINT64_C(0x9e3779b97f4a7c15);
+    return signature ^ (signature >> 29);
+}
+
+static uint64_t sign(uint64_t signature, const struct call *call)
+{
+    signature = mix(signature, (uintptr_t)call->name);
+    signature = mix(signature, (uintptr_t)call->run);
+    signature = mix(signature, (uintptr_t)call->replay);
+    signature = mix(signature, call->key);
+    signature = mix(signature, (uint64_t)call->kind << 1 | call->is_replayable);
+    for (size_t i = 0; i < call->operand_count; i++) {
+        signature = mix(signature, (uintptr_t)call->operands[i].address);
+        signature = mix(signature, call->operands[i].bytes);
+        signature = mix(signature, call->operands[i].role);
+    }
+    return signature;
+}
+
+size_t tracker_op(capu_context *context, const struct call *call, bool is_replayable)
 {
     struct record *record = context->tracker.open;
 
@@ -167,12 +197,21 @@ size_t tracker_op(capu_context *context, const char *name, bool is_replayable)
         return SIZE_MAX;
     }
     record->ops[record->op_count] = (struct record_op){
-        .name = name,
+        .call = *call,
+        .name = call->name,
         .segment = context->tracker.segment,
         .first_access = record->access_count,
+        .first_operand = record->operand_count,
+        .operand_count = call->operand_count,
         .is_replayable = is_replayable,
         .has_waited = context->pager.has_waited,
     };
+    for (size_t i = 0; i < call->operand_count; i++) {
+        record->operands[record->operand_count++] = call->operands[i];
+    }
+    if (!call->is_once) {
+        record->signature = sign(record->signature, call);
+    }
     return record->op_count++;
 }
 

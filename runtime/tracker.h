@@ -13,15 +13,19 @@
 
 #include "capuchin/op.h"
 #include "capuchin/report.h"
+#include "runtime/call.h"
 #include "runtime/tensors.h"
 
 enum { RECORD_COUNT = 3 };
 
 struct record_op {
+    struct call call; /* its operand list is first_operand up */
     const char *name;
     const char *segment; /* outermost, NULL: none */
     size_t first_access;
     size_t access_count;
+    size_t first_operand;
+    size_t operand_count;
     bool is_replayable;
     bool has_waited;   /* the host or the compute lane waited for memory before it */
     size_t page_count; /* its operands' pages */
@@ -65,6 +69,7 @@ struct record {
     enum record_state state;
     uint64_t stamp; /* the iteration's number; tensor.record_stamp equals it for tensors in it */
     const char *label;
+    uint64_t signature; /* of all its ops, those that happen once left out */
     struct lane_position begin;
     struct lane_position end;
 
@@ -74,6 +79,9 @@ struct record {
     struct record_access *accesses;
     size_t access_count;
     size_t access_capacity;
+    capu_operand *operands; /* as the caller gave them */
+    size_t operand_count;
+    size_t operand_capacity;
     struct record_tensor *tensors;
     size_t tensor_count;
     size_t tensor_capacity;
@@ -120,12 +128,13 @@ void tracker_close(capu_context *context, struct lane_position end);
  */
 capu_status tracker_settle(capu_context *context);
 
-/* Makes room for one op with these accesses, so that recording it cannot fail. NO_HOST_MEMORY. */
-capu_status tracker_reserve(capu_context *context, size_t access_count);
+/* Makes room for one op with these accesses and operands, so that recording it cannot fail.
+   NO_HOST_MEMORY. */
+capu_status tracker_reserve(capu_context *context, size_t access_count, size_t operand_count);
 
 /* An op begins: opens its entry and returns its number; SIZE_MAX outside iterations. The op's
    accesses follow, then its marks. Pre: tracker_reserve. */
-size_t tracker_op(capu_context *context, const char *name, bool is_replayable);
+size_t tracker_op(capu_context *context, const struct call *call, bool is_replayable);
 void tracker_access(capu_context *context, struct tensor *tensor, uint32_t role);
 void tracker_marks(capu_context *context, size_t op, struct lane_position start,
                    struct lane_position end);

@@ -70,13 +70,17 @@ static capu_status for_each_part(capu_context *context, const char *call, const 
 }
 
 /* Begins an op of the library's own on one part. */
-static capu_status begin(capu_context *context, const char *name, const struct part *part,
-                         capu_role role, bool is_replayable)
+static capu_status begin(capu_context *context, enum call_kind kind, const char *name,
+                         const struct part *part, capu_role role)
 {
     capu_operand operand = capu_operand_of(part->address, part->bytes, role);
+    struct call call = {.kind = kind,
+                        .name = name,
+                        .is_replayable = kind == CALL_ZERO,
+                        .operands = &operand,
+                        .operand_count = 1};
 
-    return context->is_tracking ? operands_begin(context, name, &operand, 1, is_replayable)
-                                : CAPU_OK;
+    return context->is_tracking ? operands_begin(context, &call) : CAPU_OK;
 }
 
 /* Ends it, with how its work went. */
@@ -123,6 +127,7 @@ static capu_status make_known_zero(capu_context *context, struct tensor *tensor)
     tensor->version++;
     tensor->on_device = false;
     tensor->is_zero = true;
+    tensor->zeroed = context->in_iteration ? context->iteration : 0;
     contents_define(context, tensor);
     pager_touch(context, tensor);
     return CAPU_OK;
@@ -137,7 +142,7 @@ static capu_status zero_part(capu_context *context, const struct part *part, voi
         part->bytes == part->tensor->bytes) {
         return make_known_zero(context, part->tensor);
     }
-    status = begin(context, "capu_zero", part, CAPU_WRITE, true);
+    status = begin(context, CALL_ZERO, "capu_zero", part, CAPU_WRITE);
     if (status != CAPU_OK) {
         return status;
     }
@@ -178,7 +183,7 @@ static capu_status send(capu_context *context, unsigned char *to, const unsigned
 
 static capu_status upload_part(capu_context *context, const struct part *part, void *data)
 {
-    capu_status status = begin(context, "capu_upload", part, CAPU_WRITE, false);
+    capu_status status = begin(context, CALL_UPLOAD, "capu_upload", part, CAPU_WRITE);
 
     if (status != CAPU_OK) {
         return status;
@@ -244,8 +249,12 @@ static capu_status read_on_host(capu_context *context, const struct part *part, 
 {
     struct lane_position now;
     capu_status status = lane_wait(part->tensor->left);
+    struct call call = {.kind = CALL_DOWNLOAD, .name = "capu_download"};
+    capu_operand operand = capu_operand_of(part->address, part->bytes, CAPU_READ);
     size_t op;
 
+    call.operands = &operand;
+    call.operand_count = 1;
     if (status == CAPU_OK && part->tensor->is_zero) {
         memset(to, 0, part->bytes); /* not even an access: nothing was ever written */
         return CAPU_OK;
@@ -253,7 +262,7 @@ static capu_status read_on_host(capu_context *context, const struct part *part, 
     if (status == CAPU_OK) {
         status = lane_mark(&context->compute, &now);
     }
-    if (status == CAPU_OK && tracker_reserve(context, 1) != CAPU_OK) {
+    if (status == CAPU_OK && tracker_reserve(context, 1, 1) != CAPU_OK) {
         status = CAPU_NO_HOST_MEMORY;
     }
     if (status != CAPU_OK) {
@@ -261,7 +270,7 @@ static capu_status read_on_host(capu_context *context, const struct part *part, 
     }
     read_extents(part, to);
     context->pager.has_waited = false;
-    op = tracker_op(context, "capu_download", false);
+    op = tracker_op(context, &call, false);
     tracker_access(context, part->tensor, CAPU_READ);
     tracker_marks(context, op, now, now);
     return context_count_unrecorded(context);
@@ -275,7 +284,7 @@ static capu_status download_part(capu_context *context, const struct part *part,
     if (is_readable_on_host(part->tensor)) {
         return read_on_host(context, part, to);
     }
-    status = begin(context, "capu_download", part, CAPU_READ, false);
+    status = begin(context, CALL_DOWNLOAD, "capu_download", part, CAPU_READ);
     if (status != CAPU_OK) {
         return status;
     }
@@ -306,6 +315,11 @@ capu_status capu_copy(capu_context *context, void *to, const void *from, size_t 
 {
     capu_operand list[2] = {capu_operand_of(from, bytes, CAPU_READ),
                             capu_operand_of(to, bytes, CAPU_WRITE)};
+    struct call call = {.kind = CALL_COPY,
+                        .name = "capu_copy",
+                        .is_replayable = true,
+                        .operands = list,
+                        .operand_count = 2};
     capu_status status = check_transfer(context, "capu_copy", to, from, bytes);
     uint64_t length = bytes;
     struct tensor *tensor;
@@ -323,7 +337,7 @@ capu_status capu_copy(capu_context *context, void *to, const void *from, size_t 
         return context_fail(context, CAPU_INVALID, "capu_copy: the ranges overlap");
     }
     if (context->is_tracking) {
-        status = operands_begin(context, "capu_copy", list, 2, true);
+        status = operands_begin(context, &call);
     }
     if (status != CAPU_OK) {
         return status;

@@ -1,0 +1,35 @@
+/*
+ * A call: one piece of device work as the runtime sees it, whether the user's op or one of the
+ * library's own. What tells two calls apart is their signature; argument bytes are no part of it,
+ * since the learning rate changes every step.
+ */
+#ifndef CAPU_RUNTIME_CALL_H
+#define CAPU_RUNTIME_CALL_H
+
+#include "capuchin/op.h"
+
+#include <stdbool.h>
+
+enum call_kind {
+    CALL_RUN,      /* capu_run */
+    CALL_ACCESS,   /* capu_access_begin to capu_access_end */
+    CALL_ZERO,     /* capu_zero that fills its operand at once */
+    CALL_FILL,     /* zeros known since an earlier capu_zero are filled into a tensor's span */
+    CALL_UPLOAD,   /* capu_upload */
+    CALL_DOWNLOAD, /* capu_download */
+    CALL_COPY      /* capu_copy: from the first operand to the second */
+};
+
+struct call {
+    enum call_kind kind;
+    const char *name; /* interned */
+    capu_run_function run;
+    capu_run_function replay; /* NULL: `run` */
+    uint64_t key;
+    bool is_once;       /* fills zeros from before the iteration: no part of the next one */
+    bool is_replayable; /* as far as the caller says: updates come on top */
+    const capu_operand *operands;
+    size_t operand_count;
+};
+
+#endif
