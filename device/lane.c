@@ -36,6 +36,14 @@ static capu_status grow(struct lane *lane)
     free(lane->events);
     lane->events = events;
     lane->capacity = capacity;
+    /* All at once, so that a steady iteration creates none; what fails here is tried again when the
+       slot is needed. */
+    for (size_t i = 0; i < capacity; i++) {
+        if (events[i] == NULL &&
+            device_event_create(lane->device, lane->with_timing, &events[i]) != CAPU_OK) {
+            break;
+        }
+    }
     return CAPU_OK;
 }
 
