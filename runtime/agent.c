@@ -14,7 +14,18 @@ struct job {
     struct job *next;
     char *data;
     size_t bytes;
-    bool is_trace; /* else a report line */
+    const char *path; /* a file to write whole; NULL: a line for the report */
+    const char *what;
+};
+
+/* Work that takes long. */
+struct agent_task {
+    struct agent_task *next;
+    struct agent *agent;
+    uv_work_t work;
+    void (*run)(void *data);
+    void *data;
+    bool is_done; /* guarded by the agent's lock */
 };
 
 struct agent {
@@ -25,12 +36,14 @@ struct agent {
     struct host_arena *arena;
     char *trace_path;
     char *report_path;
+    char *plan_path;
     uv_file report; /* -1: none */
 
     uv_mutex_t lock; /* guards everything below */
     uv_cond_t changed;
     struct job *first;
     struct job *last;
+    struct agent_task *tasks; /* to be started */
     uint64_t posted;
     uint64_t done;
     bool is_ending;
@@ -97,9 +110,10 @@ static int close_file(uv_file file)
     return result;
 }
 
-static void write_trace(struct agent *agent, const struct job *job)
+static void write_file(struct agent *agent, const struct job *job)
 {
-    int file = open_new(agent->trace_path);
+    char what[64];
+    int file = open_new(job->path);
     int result = file;
 
     if (file >= 0) {
@@ -109,14 +123,15 @@ static void write_trace(struct agent *agent, const struct job *job)
         }
     }
     if (result < 0) {
-        note_error(agent, "writing the trace file", agent->trace_path, result);
+        snprintf(what, sizeof(what), "writing the %s file", job->what);
+        note_error(agent, what, job->path, result);
     }
 }
 
 static void do_job(struct agent *agent, struct job *job)
 {
-    if (job->is_trace) {
-        write_trace(agent, job);
+    if (job->path != NULL) {
+        write_file(agent, job);
     } else {
         int result = write_all(agent->report, job->data, job->bytes);
 
@@ -155,10 +170,44 @@ static void start_growth(struct agent *agent)
     }
 }
 
+static void run_task(uv_work_t *work)
+{
+    struct agent_task *task = work->data;
+
+    task->run(task->data);
+}
+
+static void task_done(uv_work_t *work, int status)
+{
+    struct agent_task *task = work->data;
+    struct agent *agent = task->agent;
+
+    (void)status;
+    uv_mutex_lock(&agent->lock);
+    task->is_done = true;
+    uv_cond_broadcast(&agent->changed);
+    uv_mutex_unlock(&agent->lock);
+}
+
+/* Where the queue takes nothing the task runs right here: later, not never. */
+static void start_tasks(struct agent *agent, struct agent_task *task)
+{
+    while (task != NULL) {
+        struct agent_task *next = task->next;
+
+        if (uv_queue_work(&agent->loop, &task->work, run_task, task_done) != 0) {
+            run_task(&task->work);
+            task_done(&task->work, 0);
+        }
+        task = next;
+    }
+}
+
 /* Takes what was posted and does it; on the agent's thread. */
 static void wake_up(uv_async_t *wake)
 {
     struct agent *agent = wake->data;
+    struct agent_task *tasks;
     bool is_ending;
     bool grows;
 
@@ -179,7 +228,10 @@ static void wake_up(uv_async_t *wake)
     is_ending = agent->is_ending;
     grows = agent->wants_growth;
     agent->wants_growth = false;
+    tasks = agent->tasks;
+    agent->tasks = NULL;
     uv_mutex_unlock(&agent->lock);
+    start_tasks(agent, tasks);
     if (grows) {
         start_growth(agent);
     }
@@ -195,35 +247,51 @@ static void run_loop(void *data)
     uv_run(&agent->loop, UV_RUN_DEFAULT);
 }
 
-/* The files are opened at once, so that a path that cannot be written is an error of creation. */
-static capu_status open_files(struct agent *agent, const char *report_path, const char *trace_path,
-                              char *error, size_t error_bytes)
+/* A file that is written whole is created at once, so that a path that cannot be written is an
+   error of creation. */
+static capu_status try_file(const char *path, const char *what, char *error, size_t error_bytes)
 {
-    agent->report_path = report_path != NULL ? strdup(report_path) : NULL;
-    agent->trace_path = trace_path != NULL ? strdup(trace_path) : NULL;
-    if ((report_path != NULL && agent->report_path == NULL) ||
-        (trace_path != NULL && agent->trace_path == NULL)) {
+    int file = path != NULL ? open_new(path) : 0;
+
+    if (file < 0) {
+        snprintf(error, error_bytes, "opening the %s file '%s': %s", what, path, uv_strerror(file));
+        return CAPU_FILE_FAILED;
+    }
+    if (path != NULL) {
+        close_file(file);
+    }
+    return CAPU_OK;
+}
+
+static bool copy_path(const char *path, char **copy)
+{
+    *copy = path != NULL ? strdup(path) : NULL;
+    return path == NULL || *copy != NULL;
+}
+
+static capu_status open_files(struct agent *agent, const struct agent_paths *paths, char *error,
+                              size_t error_bytes)
+{
+    capu_status status;
+
+    if (!copy_path(paths->report, &agent->report_path) ||
+        !copy_path(paths->trace, &agent->trace_path) ||
+        !copy_path(paths->plan, &agent->plan_path)) {
         return CAPU_NO_HOST_MEMORY;
     }
-    if (report_path != NULL) {
-        agent->report = open_new(report_path);
+    status = try_file(paths->trace, "trace", error, error_bytes);
+    if (status == CAPU_OK) {
+        status = try_file(paths->plan, "plan", error, error_bytes);
+    }
+    if (status == CAPU_OK && paths->report != NULL) {
+        agent->report = open_new(paths->report);
         if (agent->report < 0) {
-            snprintf(error, error_bytes, "opening the report file '%s': %s", report_path,
+            snprintf(error, error_bytes, "opening the report file '%s': %s", paths->report,
                      uv_strerror(agent->report));
             return CAPU_FILE_FAILED;
         }
     }
-    if (trace_path != NULL) {
-        int file = open_new(trace_path);
-
-        if (file < 0) {
-            snprintf(error, error_bytes, "opening the trace file '%s': %s", trace_path,
-                     uv_strerror(file));
-            return CAPU_FILE_FAILED;
-        }
-        close_file(file);
-    }
-    return CAPU_OK;
+    return status;
 }
 
 static void free_agent(struct agent *agent)
@@ -233,11 +301,12 @@ static void free_agent(struct agent *agent)
     }
     free(agent->report_path);
     free(agent->trace_path);
+    free(agent->plan_path);
     free(agent);
 }
 
-capu_status agent_create(const char *report_path, const char *trace_path, struct host_arena *arena,
-                         char *error, size_t error_bytes, struct agent **out)
+capu_status agent_create(const struct agent_paths *paths, struct host_arena *arena, char *error,
+                         size_t error_bytes, struct agent **out)
 {
     struct agent *agent = calloc(1, sizeof(*agent));
     capu_status status;
@@ -249,7 +318,7 @@ capu_status agent_create(const char *report_path, const char *trace_path, struct
     agent->report = -1;
     agent->wake.data = agent;
     agent->growth.data = agent;
-    status = open_files(agent, report_path, trace_path, error, error_bytes);
+    status = open_files(agent, paths, error, error_bytes);
     if (status != CAPU_OK) {
         goto free_agent;
     }
@@ -301,7 +370,8 @@ void agent_destroy(struct agent *agent)
     free_agent(agent);
 }
 
-static capu_status post(struct agent *agent, char *data, size_t bytes, bool is_trace)
+static capu_status post(struct agent *agent, char *data, size_t bytes, const char *path,
+                        const char *what)
 {
     struct job *job = calloc(1, sizeof(*job));
 
@@ -311,7 +381,8 @@ static capu_status post(struct agent *agent, char *data, size_t bytes, bool is_t
     }
     job->data = data;
     job->bytes = bytes;
-    job->is_trace = is_trace;
+    job->path = path;
+    job->what = what;
     uv_mutex_lock(&agent->lock);
     if (agent->last != NULL) {
         agent->last->next = job;
@@ -331,12 +402,62 @@ capu_status agent_report(struct agent *agent, char *line)
 
     /* The terminating zero makes room for the line's end. */
     line[length] = '\n';
-    return post(agent, line, length + 1, false);
+    return post(agent, line, length + 1, NULL, NULL);
 }
 
 capu_status agent_trace(struct agent *agent, char *text, size_t bytes)
 {
-    return post(agent, text, bytes, true);
+    return post(agent, text, bytes, agent->trace_path, "trace");
+}
+
+capu_status agent_plan(struct agent *agent, char *text, size_t bytes)
+{
+    return post(agent, text, bytes, agent->plan_path, "plan");
+}
+
+capu_status agent_start(struct agent *agent, void (*run)(void *data), void *data,
+                        struct agent_task **out)
+{
+    struct agent_task *task = calloc(1, sizeof(*task));
+
+    if (task == NULL) {
+        return CAPU_NO_HOST_MEMORY;
+    }
+    task->agent = agent;
+    task->work.data = task;
+    task->run = run;
+    task->data = data;
+    uv_mutex_lock(&agent->lock);
+    task->next = agent->tasks;
+    agent->tasks = task;
+    uv_mutex_unlock(&agent->lock);
+    uv_async_send(&agent->wake);
+    *out = task;
+    return CAPU_OK;
+}
+
+bool agent_is_done(struct agent *agent, const struct agent_task *task)
+{
+    bool is_done;
+
+    uv_mutex_lock(&agent->lock);
+    is_done = task->is_done;
+    uv_mutex_unlock(&agent->lock);
+    return is_done;
+}
+
+void agent_wait(struct agent *agent, const struct agent_task *task)
+{
+    uv_mutex_lock(&agent->lock);
+    while (!task->is_done) {
+        uv_cond_wait(&agent->changed, &agent->lock);
+    }
+    uv_mutex_unlock(&agent->lock);
+}
+
+void agent_forget(struct agent_task *task)
+{
+    free(task);
 }
 
 /* Asks for a growth. Pre: the lock is held and none is under way. */

@@ -1,6 +1,7 @@
 /* Reading configs, see config.h. The table below is what capuchin/context.h documents. */
 #include "runtime/config.h"
 
+#include "policy/planner.h"
 #include "runtime/structs.h"
 
 #include <errno.h>
@@ -8,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum field_kind { FIELD_TEXT, FIELD_MODE, FIELD_SWITCH, FIELD_SIZE, FIELD_COUNT };
+enum field_kind { FIELD_TEXT, FIELD_MODE, FIELD_EFFORT, FIELD_SWITCH, FIELD_SIZE, FIELD_COUNT };
 
 struct field {
     const char *name;
@@ -37,6 +38,10 @@ static const struct field fields[] = {
     FIELD(report_path, "CAPUCHIN_REPORT", FIELD_TEXT),
     FIELD(trace_path, "CAPUCHIN_TRACE", FIELD_TEXT),
     FIELD(trace_iteration, "CAPUCHIN_TRACE_ITERATION", FIELD_COUNT),
+    FIELD(planner, "CAPUCHIN_PLANNER", FIELD_TEXT),
+    FIELD(effort, "CAPUCHIN_EFFORT", FIELD_EFFORT),
+    FIELD(wait_for_plan, "CAPUCHIN_WAIT_FOR_PLAN", FIELD_SWITCH),
+    FIELD(plan_path, "CAPUCHIN_PLAN", FIELD_TEXT),
 };
 
 enum { FIELDS = sizeof(fields) / sizeof(fields[0]) };
@@ -46,13 +51,12 @@ static void *field_of(capu_config *config, const struct field *field)
     return (unsigned char *)config + field->offset;
 }
 
-static bool read_mode(const char *text, uint32_t *mode)
+/* One of three names, counted from 1. */
+static bool read_name(const char *const names[3], const char *text, uint32_t *value)
 {
-    static const char *const names[] = {"", "off", "passive", "guided"};
-
-    for (uint32_t i = 1; i < sizeof(names) / sizeof(names[0]); i++) {
+    for (uint32_t i = 0; i < 3; i++) {
         if (strcmp(text, names[i]) == 0) {
-            *mode = i;
+            *value = i + 1;
             return true;
         }
     }
@@ -87,9 +91,14 @@ static bool read_number(capu_config *config, const struct field *field, const ch
 {
     void *value = field_of(config, field);
 
+    static const char *const modes[3] = {"off", "passive", "guided"};
+    static const char *const efforts[3] = {"quick", "default", "best"};
+
     switch (field->kind) {
     case FIELD_MODE:
-        return read_mode(text, value);
+        return read_name(modes, text, value);
+    case FIELD_EFFORT:
+        return read_name(efforts, text, value);
     case FIELD_SWITCH:
         return read_switch(text, value);
     case FIELD_SIZE:
@@ -105,6 +114,7 @@ static bool is_unset(capu_config *config, const struct field *field)
     case FIELD_TEXT:
         return *(const char **)field_of(config, field) == NULL;
     case FIELD_MODE:
+    case FIELD_EFFORT:
     case FIELD_SWITCH:
         return *(uint32_t *)field_of(config, field) == 0;
     default:
@@ -140,9 +150,14 @@ static capu_status check(const capu_config *config, char *text, size_t text_byte
                  config->mode, config->strict, config->clear_fresh);
         return CAPU_INVALID;
     }
-    if (config->mode == CAPU_MODE_GUIDED) {
-        snprintf(text, text_bytes, "mode guided is not there yet in this version: use passive");
-        return CAPU_UNSUPPORTED;
+    if (config->effort > CAPU_EFFORT_BEST || config->wait_for_plan > 1) {
+        snprintf(text, text_bytes, "config: effort %u or wait_for_plan %u is out of range",
+                 config->effort, config->wait_for_plan);
+        return CAPU_INVALID;
+    }
+    if (config->planner != NULL && planner_find(config->planner) == NULL) {
+        snprintf(text, text_bytes, "config: no planner is called '%s'", config->planner);
+        return CAPU_INVALID;
     }
     if (config->page_bytes != 0 && (config->page_bytes & (config->page_bytes - 1)) != 0) {
         snprintf(text, text_bytes, "config: page_bytes %llu is not a power of two",
@@ -155,7 +170,8 @@ static capu_status check(const capu_config *config, char *text, size_t text_byte
 /* Replaces the strings by copies of the context's own. */
 static capu_status copy_strings(capu_config *config)
 {
-    const char **strings[] = {&config->device, &config->report_path, &config->trace_path};
+    const char **strings[] = {&config->device, &config->report_path, &config->trace_path,
+                              &config->planner, &config->plan_path};
     enum { STRINGS = sizeof(strings) / sizeof(strings[0]) };
     bool failed = false;
 
@@ -195,6 +211,12 @@ capu_status config_resolve(const capu_config *from, capu_config *config, char *t
     if (own.mode == CAPU_MODE_DEFAULT) {
         own.mode = CAPU_MODE_PASSIVE;
     }
+    if (own.planner == NULL) {
+        own.planner = planners[0].name;
+    }
+    if (own.effort == CAPU_EFFORT_UNSET) {
+        own.effort = CAPU_EFFORT_DEFAULT;
+    }
     if (own.device == NULL) {
         own.device = "auto";
     }
@@ -217,5 +239,7 @@ void config_finish(capu_config *config)
     free((char *)(uintptr_t)config->device);
     free((char *)(uintptr_t)config->report_path);
     free((char *)(uintptr_t)config->trace_path);
+    free((char *)(uintptr_t)config->planner);
+    free((char *)(uintptr_t)config->plan_path);
     *config = (capu_config){0};
 }

@@ -2,6 +2,8 @@
 #include "runtime/internal.h"
 
 #include "runtime/config.h"
+#include "runtime/install.h"
+#include "runtime/planning.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -107,7 +109,9 @@ capu_status context_stage(capu_context *context, uint64_t bytes, void **memory)
 {
     capu_status status = CAPU_OK;
 
-    if (staging_is_full(&context->staging, bytes)) {
+    /* Replays read this iteration's arguments again, so nothing of them may be reused. */
+    if (context->guide == NULL && context->recovery.guide == NULL &&
+        staging_is_full(&context->staging, bytes)) {
         status = lane_synchronize(&context->compute);
         if (status == CAPU_OK) {
             staging_restart(&context->staging);
@@ -267,6 +271,7 @@ static capu_status create_memory(capu_context *context)
 /* Ends every part that was made; zeroed parts are fine. Not the device, not the config. */
 static void destroy_parts(capu_context *context)
 {
+    planning_destroy(context->planning);
     agent_destroy(context->agent);
     lane_finish(&context->h2d);
     lane_finish(&context->d2h);
@@ -303,13 +308,24 @@ capu_status context_create_on(struct device *device, const capu_config *config, 
         status = create_memory(context);
     }
     if (status == CAPU_OK) {
-        status = agent_create(config->report_path, config->trace_path, context->arena, text,
-                              text_bytes, &context->agent);
+        struct agent_paths paths = {
+            .report = config->report_path, .trace = config->trace_path, .plan = config->plan_path};
+
+        status = agent_create(&paths, context->arena, text, text_bytes, &context->agent);
     }
     if (status != CAPU_OK) {
         destroy_parts(context);
         free(context);
         return status;
+    }
+    if (context->config.mode == CAPU_MODE_GUIDED) {
+        status = planning_create(context, &context->planning);
+        if (status != CAPU_OK) {
+            snprintf(text, text_bytes, "%s", context->error);
+            destroy_parts(context);
+            free(context);
+            return status;
+        }
     }
     context->is_paging = context->config.mode != CAPU_MODE_OFF;
     context->is_tracking = context->is_paging || context->config.strict != 0 ||
@@ -327,6 +343,12 @@ static void release_allocations(capu_context *context)
     context_quiesce(context, &context->compute);
     context_quiesce(context, &context->d2h);
     context_quiesce(context, &context->h2d);
+    context->in_iteration = false;
+    context->recovery.guide = NULL;
+    if (context->guide != NULL) {
+        guide_uninstall(context);
+    }
+    guide_clear_parked(context);
     while ((tensor = tensors_any(&context->tensors)) != NULL) {
         departure_abandon(context, tensor->allocation);
     }

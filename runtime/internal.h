@@ -17,8 +17,11 @@
 #include "runtime/agent.h"
 #include "runtime/call.h"
 #include "runtime/departure.h"
+#include "runtime/guide.h"
+#include "runtime/links.h"
 #include "runtime/names.h"
 #include "runtime/pager.h"
+#include "runtime/recovery.h"
 #include "runtime/sequence.h"
 #include "runtime/staging.h"
 #include "runtime/structs.h"
@@ -53,8 +56,11 @@ struct operands {
     size_t piece_capacity;
     uint64_t stamp; /* counts ops; tensor.operand_stamp equals it for operands of this op */
 
-    struct call call; /* the op at hand; its operand list is the caller's */
+    struct call call; /* the op at hand, with its operands in `list` */
+    capu_operand *list;
+    size_t list_capacity;
     const char *name; /* its name */
+    bool is_planned;  /* the guide in force is carried out around it */
     struct lane_position start;
 };
 
@@ -92,6 +98,13 @@ struct capu_context {
     uint64_t iteration; /* counts capu_iteration_begin */
     bool in_iteration;
     bool in_access;
+    struct plan_keeper *planning; /* NULL: not mode guided */
+    struct links links;           /* mode guided: what plans are made for */
+    struct guide *guide;          /* in force; NULL: none */
+    struct allocation *parked;    /* freed allocations that the guide keeps */
+    struct recovery recovery;
+    uint64_t install_ns; /* spent since the last iteration began */
+
     uint64_t unrecorded_ops; /* since the compute lane was last retired outside iterations */
 
     capu_status lost; /* OK, or why the context is of no more use */
@@ -144,6 +157,23 @@ capu_status operands_end(capu_context *context);
 void operands_abort(capu_context *context, bool has_written);
 void operands_finish(struct operands *operands);
 
+/* Makes the accesses at hand resident, and compute wait for copies that read what they write: the
+   passive part of operands_begin. */
+capu_status operands_make_ready(capu_context *context);
+
+/* Adds an access by hand: for replays. NO_HOST_MEMORY. */
+capu_status operands_add(capu_context *context, struct tensor *tensor, uint32_t role);
+
+/* A transient tensor is read outside iterations. */
+capu_status operands_note_visit(capu_context *context, struct tensor *tensor);
+
+/* Whether an access needs what the tensor holds now. */
+bool operands_needs_contents(const struct access *access);
+
+/* The role of an access in the record: scratch is a write nobody reads, and a partial write of
+   nothing is whole. */
+uint32_t operands_role(const struct access *access);
+
 /* The tensor at an address, or the error that fits: UNKNOWN_ADDRESS, ALREADY_FREED. */
 capu_status operands_find(capu_context *context, const void *address, const char *what,
                           struct tensor **tensor);
@@ -166,6 +196,14 @@ const char *context_tensor_name(capu_context *context, struct tensor *tensor);
    as before. allocation_destroy frees the structs of one that has departed. */
 capu_status allocation_release(capu_context *context, struct allocation *allocation);
 void allocation_destroy(capu_context *context, struct allocation *allocation);
+
+/* memory.c: an allocation nobody has asked for yet, at an address of an earlier one: unmapped, not
+   to be found, parked. NOT_READY: the addresses are taken; NO_HOST_MEMORY. */
+capu_status allocation_create_parked(capu_context *context, const void *address, uint64_t bytes,
+                                     size_t page_count, struct allocation **out);
+
+/* memory.c: starts the departure of a freed allocation that was parked. Pre: departure_reserve. */
+void allocation_depart(capu_context *context, struct allocation *allocation);
 
 /* context.c: waits for all work of all lanes, completes reports, and lets everything that waited
    for it go. */

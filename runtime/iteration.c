@@ -1,5 +1,7 @@
 /* Where iterations begin and end: see capuchin/iteration.h. */
+#include "runtime/executor.h"
 #include "runtime/internal.h"
+#include "runtime/planning.h"
 
 /* Transient tensors become undefined: what they hold, here or on the host, is given up. */
 static void forget_transients(capu_context *context)
@@ -68,6 +70,13 @@ capu_status capu_iteration_begin(capu_context *context, const char *label)
     if (status != CAPU_OK) {
         return status;
     }
+    if (context->planning != NULL) {
+        forget_transients(context);
+        status = planning_begin(context, interned);
+        if (status != CAPU_OK) {
+            return status;
+        }
+    }
     retire_copies(&context->d2h);
     retire_copies(&context->h2d);
     context->iteration++;
@@ -104,9 +113,19 @@ capu_status capu_iteration_end(capu_context *context)
                             "capu_iteration_end while segment '%s' is open",
                             context->tracker.segment);
     }
+    status = executor_finish(context);
+    if (status == CAPU_OK) {
+        status = recovery_finish(context);
+    }
+    if (status != CAPU_OK) {
+        return status;
+    }
     status = lane_mark(&context->compute, &end);
     if (status != CAPU_OK) {
         return context_check(context, status, "marking the compute stream");
+    }
+    if (context->planning != NULL) {
+        planning_end(context, context->tracker.open->label, context->tracker.open->signature);
     }
     tracker_close(context, end);
     sequence_end(&context->sequence);

@@ -1,4 +1,6 @@
 /* Allocations and tensors: see capuchin/memory.h. */
+#include "runtime/executor.h"
+#include "runtime/install.h"
 #include "runtime/internal.h"
 
 #include <stdio.h>
@@ -120,6 +122,37 @@ static capu_status allocation_create(capu_context *context, void *address, uint6
     return CAPU_OK;
 }
 
+capu_status allocation_create_parked(capu_context *context, const void *address, uint64_t bytes,
+                                     size_t page_count, struct allocation **out)
+{
+    void *at = (void *)(uintptr_t)address;
+    capu_status status = ranges_take_at(context->ranges, at, page_count);
+
+    if (status != CAPU_OK) {
+        return context_fail(context, CAPU_NOT_READY, "the addresses at %p are in use", address);
+    }
+    status = allocation_create(context, at, bytes, page_count, out);
+    if (status != CAPU_OK) {
+        ranges_give(context->ranges, at, page_count, false);
+        return context_fail(context, status, "no memory to note an allocation");
+    }
+    tensors_remove(&context->tensors, (*out)->first);
+    (*out)->is_freed = true;
+    guide_park(context, *out);
+    return CAPU_OK;
+}
+
+void allocation_depart(capu_context *context, struct allocation *allocation)
+{
+    struct lane_position used = {0};
+
+    for (struct tensor *tensor = allocation->first; tensor != NULL; tensor = tensor->next) {
+        contents_forget(context, tensor);
+        used = tensor->used.sequence > used.sequence ? tensor->used : used;
+    }
+    departure_bury(context, allocation, used);
+}
+
 /* Fresh memory reads as zeros, if the user wants that. */
 static capu_status clear_fresh(capu_context *context, struct tensor *tensor)
 {
@@ -129,7 +162,7 @@ static capu_status clear_fresh(capu_context *context, struct tensor *tensor)
         return CAPU_OK;
     }
     tensor->is_zero = tensor_is_managed(tensor) && context->is_paging;
-    tensor->zeroed = context->in_iteration ? context->iteration : 0;
+    tensor->zeroed = context->iteration;
     if (!tensor->is_zero) {
         status = device_fill(context->device, context->compute.stream, tensor->address, 0,
                              tensor->bytes);
@@ -163,24 +196,11 @@ static capu_status take_slot(capu_context *context, size_t bytes, void **address
                          "taking memory for a small tensor");
 }
 
-/* The allocation that had this address when the last iteration allocated it, still mapped. NULL if
-   there is none; then the address may be free all the same. */
-static capu_status take_back(capu_context *context, void *address, uint64_t bytes,
-                             struct allocation **out)
+/* Gives a freed allocation of one tensor to the user again, undescribed. */
+static capu_status revive(capu_context *context, struct allocation *allocation)
 {
-    struct tensor *tensor = tensors_find_freed(&context->tensors, address);
-    struct allocation *allocation;
+    struct tensor *tensor = allocation->first;
 
-    *out = NULL;
-    if (tensor == NULL || tensor->allocation->departure == NULL ||
-        tensor->allocation->freed_iteration >= context->iteration) {
-        return CAPU_OK;
-    }
-    allocation = tensor->allocation;
-    if (allocation->bytes != bytes || allocation->edge_pages != NULL ||
-        allocation->first->next != NULL) {
-        return departure_wait_buried(context, allocation);
-    }
     if (tensors_add(&context->tensors, tensor) != CAPU_OK) {
         return context_fail(context, CAPU_NO_HOST_MEMORY, "no memory to note an allocation");
     }
@@ -190,9 +210,52 @@ static capu_status take_back(capu_context *context, void *address, uint64_t byte
     tensor->hint = CAPU_HINT_NONE;
     tensor->is_persistent = true;
     tensor->record_stamp = 0;
-    departure_unbury(context, allocation);
-    *out = allocation;
     return CAPU_OK;
+}
+
+static capu_status unpark(capu_context *context, struct allocation *allocation,
+                          struct allocation **out)
+{
+    capu_status status = revive(context, allocation);
+
+    if (status == CAPU_OK) {
+        contents_forget(context, allocation->first);
+        guide_unpark(context, allocation);
+        *out = allocation;
+    }
+    return status;
+}
+
+/* The allocation that had this address when the last iteration allocated it, still mapped. NULL if
+   there is none; then the address may be free all the same. */
+static capu_status take_back(capu_context *context, void *address, uint64_t bytes,
+                             struct allocation **out)
+{
+    struct tensor *tensor = tensors_find_freed(&context->tensors, address);
+    struct allocation *allocation;
+    capu_status status;
+
+    *out = NULL;
+    if (tensor == NULL ||
+        (tensor->allocation->departure == NULL && !tensor->allocation->is_parked) ||
+        tensor->allocation->freed_iteration >= context->iteration) {
+        return CAPU_OK;
+    }
+    allocation = tensor->allocation;
+    if (allocation->is_parked) {
+        /* Parked ones are whole, and a sequence proposes only what has the size. */
+        return unpark(context, allocation, out);
+    }
+    if (allocation->bytes != bytes || allocation->edge_pages != NULL ||
+        allocation->first->next != NULL) {
+        return departure_wait_buried(context, allocation);
+    }
+    status = revive(context, allocation);
+    if (status == CAPU_OK) {
+        departure_unbury(context, allocation);
+        *out = allocation;
+    }
+    return status;
 }
 
 static capu_status take_range(capu_context *context, uint64_t bytes, size_t page_count,
@@ -296,7 +359,8 @@ static capu_status last_use(capu_context *context, const struct allocation *allo
 {
     *used = (struct lane_position){0};
     if (!context->is_tracking || allocation->edge_pages != NULL) {
-        return lane_mark(&context->compute, used);
+        return context_check(context, lane_mark(&context->compute, used),
+                             "marking the compute stream");
     }
     for (const struct tensor *tensor = allocation->first; tensor != NULL; tensor = tensor->next) {
         if (tensor->used.sequence > used->sequence) {
@@ -306,13 +370,33 @@ static capu_status last_use(capu_context *context, const struct allocation *allo
     return CAPU_OK;
 }
 
+/* Whether the guide in force keeps the allocation when it is freed: a whole one, freed where its
+   iteration frees it. Any other that it knows ends the guide's force. */
+static capu_status leave_guide(capu_context *context, struct allocation *allocation, bool *is_kept)
+{
+    bool is_placed = false;
+
+    for (struct tensor *tensor = allocation->first; tensor != NULL; tensor = tensor->next) {
+        is_placed = is_placed || tensor->is_placed;
+    }
+    *is_kept = is_placed && context->in_iteration && allocation->first->next == NULL;
+    if (is_placed && !*is_kept) {
+        return executor_leave(context);
+    }
+    return CAPU_OK;
+}
+
 capu_status allocation_release(capu_context *context, struct allocation *allocation)
 {
     struct lane_position used;
-    capu_status status = last_use(context, allocation, &used);
+    bool is_kept;
+    capu_status status = leave_guide(context, allocation, &is_kept);
 
+    if (status == CAPU_OK) {
+        status = last_use(context, allocation, &used);
+    }
     if (status != CAPU_OK) {
-        return context_check(context, status, "marking the compute stream");
+        return status;
     }
     status = allocation->page_count > 0 ? departure_reserve(context) : CAPU_OK;
     if (status != CAPU_OK) {
@@ -320,11 +404,17 @@ capu_status allocation_release(capu_context *context, struct allocation *allocat
     }
     for (struct tensor *tensor = allocation->first; tensor != NULL; tensor = tensor->next) {
         tracker_gone(context, tensor);
-        contents_forget(context, tensor);
         tensors_remove(&context->tensors, tensor);
     }
     allocation->is_freed = true;
     allocation->freed_iteration = context->iteration;
+    if (is_kept || is_in_recovery(context, allocation)) {
+        guide_park(context, allocation); /* replays may still need what is in it */
+        return CAPU_OK;
+    }
+    for (struct tensor *tensor = allocation->first; tensor != NULL; tensor = tensor->next) {
+        contents_forget(context, tensor);
+    }
     if (allocation->page_count > 0) {
         departure_bury(context, allocation, used);
         return CAPU_OK;

@@ -3,7 +3,9 @@
  * the book-keeping behind it. capu_run, capu_access_begin, uploads, downloads and copies all pass
  * here.
  */
+#include "runtime/executor.h"
 #include "runtime/internal.h"
+#include "runtime/planning.h"
 
 #include <stdlib.h>
 
@@ -13,6 +15,7 @@ void operands_finish(struct operands *operands)
 {
     free(operands->accesses);
     free(operands->pieces);
+    free(operands->list);
     *operands = (struct operands){0};
 }
 
@@ -65,6 +68,18 @@ static struct access *access_of(struct operands *operands, struct tensor *tensor
     access = &operands->accesses[operands->access_count++];
     *access = (struct access){.tensor = tensor};
     return access;
+}
+
+capu_status operands_add(capu_context *context, struct tensor *tensor, uint32_t role)
+{
+    struct access *access = access_of(&context->operands, tensor);
+
+    if (access == NULL) {
+        return CAPU_NO_HOST_MEMORY;
+    }
+    access->role = role;
+    access->is_read = role == CAPU_READ;
+    return CAPU_OK;
 }
 
 /* Adds what one operand does to one tensor. Read and read is a read, scratch and scratch is
@@ -141,8 +156,7 @@ static capu_status resolve(capu_context *context, const capu_operand *operand)
     return CAPU_OK;
 }
 
-/* Whether the access needs what the tensor holds now. */
-static bool needs_contents(const struct access *access)
+bool operands_needs_contents(const struct access *access)
 {
     return access->is_read || (access->is_partial && access->tensor->is_defined);
 }
@@ -218,10 +232,10 @@ static capu_status make_resident(capu_context *context)
     for (size_t pass = 0; pass < 2; pass++) {
         for (size_t i = 0; i < operands->access_count && status == CAPU_OK; i++) {
             struct access *access = &operands->accesses[i];
-            bool is_zeros = needs_contents(access) && access->tensor->is_zero;
+            bool is_zeros = operands_needs_contents(access) && access->tensor->is_zero;
 
             if (tensor_is_managed(access->tensor) && is_zeros == (pass == 0)) {
-                status = pager_bring(context, access->tensor, needs_contents(access));
+                status = pager_bring(context, access->tensor, operands_needs_contents(access));
             }
         }
     }
@@ -241,6 +255,10 @@ void operands_abort(capu_context *context, bool has_written)
             (has_written || context->config.strict != 0 || piece->role == CAPU_WRITE_CLEARED)) {
             contents_forget(context, access->tensor);
         }
+    }
+    if (operands->is_planned) {
+        executor_leave(
+            context); /* what comes next is not as planned; a lost context tells itself */
     }
 }
 
@@ -298,7 +316,22 @@ static capu_status follow_copies(capu_context *context)
     return context_check(context, status, "ordering an op behind a copy");
 }
 
-capu_status operands_begin(capu_context *context, const struct call *call)
+/* Keeps the call with its operands: the caller's list is gone by the time the op ends. */
+static capu_status keep_call(struct operands *operands, const struct call *call)
+{
+    for (size_t i = 0; i < call->operand_count; i++) {
+        if (!make_room(&operands->list, &operands->list_capacity, i, sizeof(*operands->list))) {
+            return CAPU_NO_HOST_MEMORY;
+        }
+        operands->list[i] = call->operands[i];
+    }
+    operands->call = *call;
+    operands->call.operands = operands->list;
+    operands->name = call->name;
+    return CAPU_OK;
+}
+
+static capu_status resolve_all(capu_context *context)
 {
     struct operands *operands = &context->operands;
     capu_status status = CAPU_OK;
@@ -306,25 +339,106 @@ capu_status operands_begin(capu_context *context, const struct call *call)
     operands->stamp++;
     operands->access_count = 0;
     operands->piece_count = 0;
-    operands->call = *call;
-    operands->name = call->name;
-    context->pager.has_waited = false;
-    for (size_t i = 0; i < call->operand_count && status == CAPU_OK; i++) {
-        status = resolve(context, &call->operands[i]);
+    for (size_t i = 0; i < operands->call.operand_count && status == CAPU_OK; i++) {
+        status = resolve(context, &operands->list[i]);
     }
+    return status;
+}
+
+capu_status operands_make_ready(capu_context *context)
+{
+    capu_status status = make_resident(context);
+
+    return status != CAPU_OK ? status : follow_copies(context);
+}
+
+/* An op outside iterations uses what the guide in force has resident; anything else ends it. */
+static capu_status visit_guide(capu_context *context)
+{
+    const struct operands *operands = &context->operands;
+    bool is_served = true;
+
+    for (size_t i = 0; i < operands->access_count; i++) {
+        const struct tensor *tensor = operands->accesses[i].tensor;
+
+        is_served = is_served && (!tensor->is_placed || tensor->is_mapped);
+    }
+    return is_served ? CAPU_OK : executor_leave(context);
+}
+
+/* Without a plan: what is lost is recomputed first, then everything is made resident. */
+static capu_status begin_unplanned(capu_context *context)
+{
+    bool has_run = true;
+    capu_status status = CAPU_OK;
+
+    while (has_run && status == CAPU_OK) {
+        status = recovery_prepare(context, &has_run);
+        if (status == CAPU_OK && has_run) {
+            status = resolve_all(context);
+        }
+    }
+    return status != CAPU_OK ? status : operands_make_ready(context);
+}
+
+/* Outside iterations a transient tensor is read: no plan may give it up before its iteration ends.
+ */
+capu_status operands_note_visit(capu_context *context, struct tensor *tensor)
+{
+    if (tensor->is_persistent || tensor->is_read_after) {
+        return CAPU_OK;
+    }
+    tensor->is_read_after = true;
+    return planning_forget(context, tensor->address);
+}
+
+/* Makes everything ready for the op, as the guide in force has it or without. */
+static capu_status make_ready(capu_context *context)
+{
+    struct operands *operands = &context->operands;
+    capu_status status = CAPU_OK;
+
+    for (size_t i = 0; !context->in_iteration && i < operands->access_count; i++) {
+        const struct access *access = &operands->accesses[i];
+
+        if (access->is_read && status == CAPU_OK) {
+            status = operands_note_visit(context, access->tensor);
+        }
+    }
+    if (status != CAPU_OK) {
+        return status;
+    }
+    if (context->guide != NULL) {
+        status = context->in_iteration ? executor_begin(context, &operands->is_planned)
+                                       : visit_guide(context);
+    }
+    if (status == CAPU_OK && !operands->is_planned) {
+        status = begin_unplanned(context);
+    }
+    return status;
+}
+
+capu_status operands_begin(capu_context *context, const struct call *call)
+{
+    struct operands *operands = &context->operands;
+    capu_status status = keep_call(operands, call);
+
+    if (status != CAPU_OK) {
+        return context_fail(context, status, "op '%s': no memory for its operands", call->name);
+    }
+    operands->is_planned = false;
+    context->pager.has_waited = false;
+    status = resolve_all(context);
     if (status == CAPU_OK) {
         status = check_defined(context);
     }
-    if (status == CAPU_OK &&
-        tracker_reserve(context, operands->access_count, call->operand_count) != CAPU_OK) {
+    if (status == CAPU_OK && tracker_reserve(context, operands->access_count, call->operand_count,
+                                             operands->piece_count) != CAPU_OK) {
         status = context_fail(context, CAPU_NO_HOST_MEMORY, "op '%s': no memory to record it",
                               call->name);
     }
     if (status == CAPU_OK) {
-        status = make_resident(context);
-    }
-    if (status == CAPU_OK) {
-        status = follow_copies(context);
+        status = make_ready(context);
     }
     if (status == CAPU_OK) {
         status = context_check(context, lane_mark(&context->compute, &operands->start),
@@ -350,6 +464,8 @@ static void settle_access(capu_context *context, const struct access *access,
     if (access->role == CAPU_READ) {
         return;
     }
+    tensor->written = end;
+    tensor->is_owed = false;
     pager_drop_host_copy(context, tensor);
     tensor->version++;
     tensor->is_zero = false;
@@ -366,7 +482,7 @@ static void settle_access(capu_context *context, const struct access *access,
 
 /* The role in the record: scratch is a write nobody reads, and a partial write of nothing is whole.
  */
-static uint32_t recorded_role(const struct access *access)
+uint32_t operands_role(const struct access *access)
 {
     if (access->role == CAPU_SCRATCH) {
         return CAPU_WRITE;
@@ -413,16 +529,21 @@ capu_status operands_end(capu_context *context)
         end = operands->start;
     }
     for (size_t i = 0; i < operands->access_count; i++) {
-        has_update = has_update || recorded_role(&operands->accesses[i]) == CAPU_UPDATE;
+        has_update = has_update || operands_role(&operands->accesses[i]) == CAPU_UPDATE;
     }
     op = tracker_op(context, &operands->call, operands->call.is_replayable && !has_update);
     for (size_t i = 0; i < operands->access_count; i++) {
         struct access *access = &operands->accesses[i];
-        uint32_t role = recorded_role(access);
+        uint32_t role = operands_role(access);
 
         settle_access(context, access, end);
         tracker_access(context, access->tensor, role);
     }
+    for (size_t i = 0; i < operands->piece_count; i++) {
+        if (operands->pieces[i].role == CAPU_WRITE_CLEARED) {
+            tracker_cleared(context, operands->pieces[i].address, operands->pieces[i].bytes);
+        }
+    }
     tracker_marks(context, op, operands->start, end);
-    return CAPU_OK;
+    return operands->is_planned ? executor_end(context) : CAPU_OK;
 }

@@ -1,4 +1,5 @@
 /* Demand paging of tensors, see pager.h. */
+#include "runtime/executor.h"
 #include "runtime/internal.h"
 
 #include <stdlib.h>
@@ -34,7 +35,7 @@ static bool drop_clean_copy(capu_context *context)
 
 /* Host memory for a tensor's span: from the arena as it is, or grown, or from the host copies of
    tensors that are resident anyway, or once a copy is past. */
-static capu_status take_host_block(capu_context *context, struct tensor *tensor)
+capu_status pager_take_block(capu_context *context, struct tensor *tensor)
 {
     struct lane_position oldest;
     capu_status status;
@@ -97,15 +98,14 @@ static capu_status copy_span(capu_context *context, struct tensor *tensor, struc
     return lane_mark(lane, position);
 }
 
-/* Starts the copy to the host. On failure the tensor is as before. */
-static capu_status copy_out(capu_context *context, struct tensor *tensor)
+capu_status pager_copy_out(capu_context *context, struct tensor *tensor, bool behind_reads)
 {
-    capu_status status = take_host_block(context, tensor);
+    capu_status status = tensor->keeps_block ? CAPU_OK : pager_take_block(context, tensor);
 
     if (status != CAPU_OK) {
         return status;
     }
-    status = lane_follow(&context->d2h, tensor->used);
+    status = lane_follow(&context->d2h, behind_reads ? tensor->used : tensor->written);
     if (status == CAPU_OK) {
         status = lane_follow(&context->d2h, tensor->ready);
     }
@@ -115,7 +115,9 @@ static capu_status copy_out(capu_context *context, struct tensor *tensor)
     if (status != CAPU_OK) {
         /* A part may be under way: the block rests until the lane has passed it. */
         context_quiesce(context, &context->d2h);
-        host_arena_give(context->arena, &tensor->host, (struct lane_position){0});
+        if (!tensor->keeps_block) {
+            host_arena_give(context->arena, &tensor->host, (struct lane_position){0});
+        }
         return context_check(context, status, "copying a tensor to host memory");
     }
     tensor->on_host = true;
@@ -123,9 +125,10 @@ static capu_status copy_out(capu_context *context, struct tensor *tensor)
     return CAPU_OK;
 }
 
+/* Nothing in it that a copy could keep. */
 static bool is_empty(const struct tensor *tensor)
 {
-    return !tensor->is_defined || tensor->is_zero;
+    return !tensor->is_defined || tensor->is_zero || tensor_is_lost(tensor);
 }
 
 capu_status pager_evict(capu_context *context, struct tensor *tensor)
@@ -141,7 +144,7 @@ capu_status pager_evict(capu_context *context, struct tensor *tensor)
         return context_fail(context, CAPU_NO_HOST_MEMORY, "no memory to note an eviction");
     }
     if (method == CAPU_METHOD_SWAP) {
-        status = copy_out(context, tensor);
+        status = pager_copy_out(context, tensor, true);
         if (status != CAPU_OK) {
             departure_recycle(&context->departures, departure);
             return status;
@@ -208,6 +211,10 @@ capu_status pager_make_room(capu_context *context, size_t page_count)
 {
     capu_status status = CAPU_OK;
 
+    /* A guide in force has its pages for good: who needs more than it leaves ends it. */
+    if (context->guide != NULL && pages_available(context->pages) < page_count) {
+        status = executor_leave(context);
+    }
     while (status == CAPU_OK && pages_available(context->pages) < page_count) {
         struct tensor *victim = NULL;
 
@@ -270,6 +277,7 @@ static capu_status fill_span(capu_context *context, struct tensor *tensor, unsig
     if (status == CAPU_OK) {
         status = lane_mark(&context->compute, &tensor->used);
     }
+    tensor->written = tensor->used;
     if (status != CAPU_OK) {
         context_quiesce(context, &context->compute); /* no position says when the fill is past */
     }
@@ -282,7 +290,7 @@ static capu_status materialise_zeros(capu_context *context, struct tensor *tenso
     capu_operand operand = capu_operand_of(tensor->span, tensor->span_bytes, CAPU_WRITE);
     struct call call = {.kind = CALL_FILL,
                         .name = "capu_zero",
-                        .is_once = tensor->zeroed != context->iteration,
+                        .is_once = tensor->zeroed == 0 || tensor->zeroed + 1 < context->iteration,
                         .is_replayable = true,
                         .operands = &operand,
                         .operand_count = 1};
@@ -305,26 +313,38 @@ static capu_status materialise_zeros(capu_context *context, struct tensor *tenso
     return CAPU_OK;
 }
 
-/* Contents for a span that was just mapped. */
-static capu_status fetch(capu_context *context, struct tensor *tensor)
+capu_status pager_copy_in(capu_context *context, struct tensor *tensor)
 {
-    capu_status status = lane_follow(&context->h2d, tensor->used);
+    capu_status status = copy_span(context, tensor, &context->h2d, false, &tensor->ready);
 
-    if (status == CAPU_OK) {
-        status = copy_span(context, tensor, &context->h2d, false, &tensor->ready);
-    }
-    if (status == CAPU_OK) {
-        status = lane_follow(&context->compute, tensor->ready);
-    }
     if (status != CAPU_OK) {
         context_quiesce(context, &context->h2d); /* a part may be under way */
         return context_check(context, status, "copying a tensor back");
     }
     tensor->on_device = true;
-    context->pager.has_waited = true;
     TRACKER_ADD(context, prefetch_count, 1);
     TRACKER_ADD(context, prefetched_bytes, tensor->span_bytes);
     return CAPU_OK;
+}
+
+/* Contents for a span that was just mapped. */
+static capu_status fetch(capu_context *context, struct tensor *tensor)
+{
+    capu_status status =
+        context_check(context, lane_follow(&context->h2d, tensor->used), "ordering a copy");
+
+    if (status == CAPU_OK) {
+        status = pager_copy_in(context, tensor);
+    }
+    if (status == CAPU_OK) {
+        status = context_check(context, lane_follow(&context->compute, tensor->ready),
+                               "ordering an op behind a copy");
+        if (status != CAPU_OK) {
+            context_quiesce(context, &context->h2d);
+        }
+    }
+    context->pager.has_waited = context->pager.has_waited || status == CAPU_OK;
+    return status;
 }
 
 capu_status pager_bring(capu_context *context, struct tensor *tensor, bool needs_contents)
@@ -353,7 +373,7 @@ void pager_touch(capu_context *context, struct tensor *tensor)
                                : tensor->on_host ? &pager->clean
                                                  : &pager->dirty;
 
-    if (!tensor->is_mapped || tensor->departure != NULL) {
+    if (!tensor->is_mapped || tensor->is_placed || tensor->departure != NULL) {
         return;
     }
     tensor_list_remove(tensor, RESIDENCY);
@@ -367,10 +387,13 @@ void pager_drop_host_copy(capu_context *context, struct tensor *tensor)
     if (!tensor->on_host) {
         return;
     }
+    tensor->on_host = false;
+    if (tensor->keeps_block) {
+        return;
+    }
     /* A copy back is only ever issued after the copy out is past, so one of the two is last. */
     if (!lane_is_past(tensor->left)) {
         last = tensor->left;
     }
     host_arena_give(context->arena, &tensor->host, last);
-    tensor->on_host = false;
 }

@@ -8,6 +8,8 @@ const char *report_method_name(uint32_t method)
     switch (method) {
     case CAPU_METHOD_SWAP:
         return "swap";
+    case CAPU_METHOD_RECOMPUTE:
+        return "recompute";
     case CAPU_METHOD_CLEAN:
         return "clean";
     default:

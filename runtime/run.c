@@ -1,4 +1,5 @@
 /* capu_run, accesses of the caller's own launches, and segments: see capuchin/op.h. */
+#include "runtime/executor.h"
 #include "runtime/internal.h"
 
 #include <string.h>
@@ -89,6 +90,9 @@ static capu_status enqueue(capu_context *context, const capu_op *op)
         memcpy(arguments, op->arguments, op->argument_bytes);
     }
     work.arguments = arguments;
+    if (context->is_tracking && context->operands.is_planned) {
+        executor_note_run(context, arguments, op->duration_ns);
+    }
     status = device_run(context->device, context->compute.stream, &work);
     if (status == CAPU_OP_FAILED && device_failure(context->device, NULL, 0) == CAPU_OK) {
         /* It failed while it was enqueued and the device goes on: the op has not run. */

@@ -2,6 +2,7 @@
  * Splitting: one tensor becomes up to three, each with the whole pages that are its alone. A page
  * that two of them share becomes an edge page: always resident, owned by the allocation.
  */
+#include "runtime/executor.h"
 #include "runtime/internal.h"
 
 #include <stdlib.h>
@@ -260,6 +261,7 @@ static void inherit(struct split *split)
         part->on_device = old->on_device && tensor_is_managed(part);
         part->version = old->version;
         part->used = old->used;
+        part->written = old->written;
         part->ready = old->ready;
         part->left = old->left;
     }
@@ -438,6 +440,15 @@ capu_status capu_split(capu_context *context, void *address, size_t bytes)
     }
     if (address == split.old->address && bytes == split.old->bytes) {
         return CAPU_OK;
+    }
+    if (split.old->is_placed) {
+        status = executor_leave(context);
+    }
+    if (status == CAPU_OK) {
+        status = recovery_end_early(context, split.old);
+    }
+    if (status != CAPU_OK) {
+        return status;
     }
     split.allocation = split.old->allocation;
     split.page_bytes = pages_bytes_each(context->pages);

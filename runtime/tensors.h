@@ -6,9 +6,9 @@
  * own and is what comes and goes.
  *
  * Contents: a tensor without contents is undefined. With contents it is known to be zero, or its
- * span is valid on the device, on the host, or on both. Invariant: is_defined and not is_zero and
- * span_bytes > 0 imply on_device or on_host; on_device implies is_mapped; on_host implies a host
- * block of span_bytes.
+ * span is valid on the device, on the host, or on both; or it is lost: a plan gave it up, to be
+ * recomputed or not at all. Invariant: on_device implies is_mapped; on_host implies a host block of
+ * span_bytes; tensors are only lost in an iteration that follows or followed a guide.
  *
  * Owned by the context's thread.
  */
@@ -46,6 +46,8 @@ struct allocation {
     bool is_freed;               /* waits for its last use to pass */
     uint64_t freed_iteration;    /* iteration in or after which it was freed */
     struct departure *departure; /* while it waits */
+    bool is_parked; /* freed, but its range stays mapped for the guide, see install.h */
+    struct allocation *next_parked;
 };
 
 struct tensor {
@@ -64,20 +66,26 @@ struct tensor {
     uint32_t kind;
     uint32_t hint;
     bool is_persistent;
+    bool is_read_after; /* transient, and read outside iterations: plans keep it to their end */
 
     bool is_defined;
     bool is_zero;
-    bool is_mapped;
+    bool is_mapped; /* holds its pages */
+    bool is_placed; /* a guide is installed that has pages for it, whether it holds them or not */
+    bool is_owed;   /* the plan dropped it and would recompute it later */
+    uint32_t guide_index;        /* in that guide, also after the iteration has left it */
     struct departure *departure; /* given up, still mapped until its last users are past; or NULL */
     bool on_device;
     bool on_host;
     struct host_block host;
+    bool keeps_block; /* the host block stays also without a copy in it: a guide has it planned */
     uint64_t version; /* counts writes */
-    uint64_t zeroed;  /* iteration in which it was made known zeros; 0: outside */
+    uint64_t zeroed;  /* iterations begun when it was made known zeros */
 
-    struct lane_position used;  /* its last use on the compute lane */
-    struct lane_position ready; /* when its last copy in has arrived */
-    struct lane_position left;  /* when its last copy out has finished */
+    struct lane_position used;    /* its last use on the compute lane */
+    struct lane_position written; /* its last write there */
+    struct lane_position ready;   /* when its last copy in has arrived */
+    struct lane_position left;    /* when its last copy out has finished */
 
     struct tensor_link residency; /* in the pager's lists while mapped */
     struct tensor_link contents;  /* in a list of tensors with contents */
@@ -134,6 +142,13 @@ bool tensors_was_freed(const struct tensors *tensors, const void *address);
 static inline bool tensor_is_managed(const struct tensor *tensor)
 {
     return tensor->page_count > 0;
+}
+
+/* With contents that are nowhere. */
+static inline bool tensor_is_lost(const struct tensor *tensor)
+{
+    return tensor->is_defined && !tensor->is_zero && tensor->page_count > 0 && !tensor->on_device &&
+           !tensor->on_host;
 }
 
 static inline unsigned char *tensor_end(const struct tensor *tensor)

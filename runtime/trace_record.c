@@ -49,16 +49,18 @@ static enum tensor_hint hint_of(uint32_t hint)
 
 /* A parameter that is not carried over cannot be told in a trace, so it stands as an activation.
    What is always resident is there all the time, whatever its contents are. */
-static capu_status add_tensor(struct trace *trace, const struct record_tensor *tensor,
-                              struct error_text *error)
+static capu_status add_tensor(capu_context *context, struct trace *trace,
+                              const struct record_tensor *tensor, struct error_text *error)
 {
+    const struct tensor *live = tensors_find(&context->tensors, tensor->address);
+    bool is_read_after = live != NULL && live->address == tensor->address && live->is_read_after;
     char address[32];
     struct tensor_description description = {
         .name = tensor->name != NULL ? tensor->name : address,
         .bytes = tensor->bytes,
         .kind = kind_of(tensor->kind),
         .hint = hint_of(tensor->hint),
-        .persistent = tensor->is_persistent || tensor->page_count == 0,
+        .persistent = tensor->is_persistent || tensor->page_count == 0 || is_read_after,
         .unmanaged = tensor->page_count == 0,
     };
 
@@ -122,6 +124,11 @@ static capu_status add_op(const struct record *record, const struct record_op *o
         size_t stretch = stretch_of(access->role);
 
         operands->ids[stretch * operands->room + operands->counts[stretch]++] = access->tensor;
+        /* capu_zero is no op, so a plan would not know that what it read is gone by then. */
+        if (access->role == CAPU_READ &&
+            record->tensors[access->tensor].zeroed_op > (size_t)(op - record->ops)) {
+            description.replayable = false;
+        }
     }
     description.reads = operands->ids;
     description.writes = operands->ids + operands->room;
@@ -132,7 +139,7 @@ static capu_status add_op(const struct record *record, const struct record_op *o
     return trace_add_op(trace, &description, error);
 }
 
-static capu_status add_ops(const struct record *record, struct trace *trace,
+static capu_status add_ops(const struct record *record, bool for_plan, struct trace *trace,
                            struct error_text *error)
 {
     struct op_operands operands = {0};
@@ -148,7 +155,9 @@ static capu_status add_ops(const struct record *record, struct trace *trace,
         return CAPU_NO_HOST_MEMORY;
     }
     for (size_t i = 0; i < record->op_count && status == CAPU_OK; i++) {
-        status = add_op(record, &record->ops[i], &operands, trace, error);
+        if (!for_plan || !record->ops[i].call.is_once) {
+            status = add_op(record, &record->ops[i], &operands, trace, error);
+        }
     }
     free(operands.ids);
     return status;
@@ -157,19 +166,47 @@ static capu_status add_ops(const struct record *record, struct trace *trace,
 static capu_status set_machine(capu_context *context, struct trace *trace, struct error_text *error)
 {
     const struct device_capabilities *from = &context->device->capabilities;
+    bool is_known = from->d2h_bytes_per_s != 0 && from->h2d_bytes_per_s != 0;
     struct machine machine = {
         .memory_bytes = context->config.budget_bytes,
-        .d2h_bytes_per_s = from->d2h_bytes_per_s,
-        .h2d_bytes_per_s = from->h2d_bytes_per_s,
-        .copy_latency_ns = from->copy_latency_ns,
+        .d2h_bytes_per_s = is_known ? from->d2h_bytes_per_s : context->links.d2h_bytes_per_s,
+        .h2d_bytes_per_s = is_known ? from->h2d_bytes_per_s : context->links.h2d_bytes_per_s,
+        .copy_latency_ns = is_known ? from->copy_latency_ns : context->links.latency_ns,
     };
 
     /* A device that does not know its link leaves the line to the command line of the reader. */
-    if (from->d2h_bytes_per_s == 0 || from->h2d_bytes_per_s == 0) {
+    if (machine.d2h_bytes_per_s == 0 || machine.h2d_bytes_per_s == 0) {
         return CAPU_OK;
     }
     strncpy(machine.name, from->name, sizeof(machine.name) - 1);
     return trace_set_machine(trace, &machine, error);
+}
+
+capu_status trace_build(capu_context *context, const struct record *record, bool for_plan,
+                        struct trace *trace, struct error_text *error)
+{
+    capu_status status =
+        trace_init(trace, record->label[0] != '\0' ? record->label : "iteration", error);
+
+    if (status == CAPU_OK) {
+        status = set_machine(context, trace, error);
+    }
+    for (size_t i = 0; i < record->tensor_count && status == CAPU_OK; i++) {
+        status = add_tensor(context, trace, &record->tensors[i], error);
+    }
+    for (size_t i = 0; !for_plan && i < record->untouched_count && status == CAPU_OK; i++) {
+        status = add_tensor(context, trace, &record->untouched[i], error);
+    }
+    if (status == CAPU_OK) {
+        status = add_fixed(record, trace, error);
+    }
+    if (status == CAPU_OK) {
+        status = add_ops(record, for_plan, trace, error);
+    }
+    if (status != CAPU_OK) {
+        trace_finish(trace);
+    }
+    return status;
 }
 
 capu_status trace_record(capu_context *context, const struct record *record, char **out,
@@ -178,24 +215,8 @@ capu_status trace_record(capu_context *context, const struct record *record, cha
     struct error_text error = {0};
     struct trace trace = {0};
     struct text text = {0};
-    capu_status status =
-        trace_init(&trace, record->label[0] != '\0' ? record->label : "iteration", &error);
+    capu_status status = trace_build(context, record, false, &trace, &error);
 
-    if (status == CAPU_OK) {
-        status = set_machine(context, &trace, &error);
-    }
-    for (size_t i = 0; i < record->tensor_count && status == CAPU_OK; i++) {
-        status = add_tensor(&trace, &record->tensors[i], &error);
-    }
-    for (size_t i = 0; i < record->untouched_count && status == CAPU_OK; i++) {
-        status = add_tensor(&trace, &record->untouched[i], &error);
-    }
-    if (status == CAPU_OK) {
-        status = add_fixed(record, &trace, &error);
-    }
-    if (status == CAPU_OK) {
-        status = add_ops(record, &trace, &error);
-    }
     if (status == CAPU_OK) {
         status = trace_write(&trace, &text, &error);
     }

@@ -1,5 +1,6 @@
 /* Recording iterations and completing their reports, see tracker.h. */
 #include "runtime/internal.h"
+#include "runtime/planning.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -33,9 +34,11 @@ void tracker_finish(struct tracker *tracker)
         free(record->ops);
         free(record->accesses);
         free(record->operands);
+        free(record->cleared);
         free(record->tensors);
         free(record->untouched);
         free(record->evictions);
+        free(record->replays);
         free(record->report_evictions);
         free(record->profile);
     }
@@ -70,21 +73,28 @@ struct record *tracker_open(capu_context *context, const char *label)
     record->op_count = 0;
     record->access_count = 0;
     record->operand_count = 0;
+    record->cleared_count = 0;
     record->signature = 0;
     record->tensor_count = 0;
     record->eviction_count = 0;
+    record->replay_count = 0;
     record->touched_pages = 0;
     record->untouched_count = 0;
     record->report = (capu_report){
         .size = sizeof(capu_report),
         .version = CAPU_REPORT_VERSION,
-        .mode = context->config.mode,
+        .mode = context->guide != NULL                     ? CAPU_MODE_GUIDED
+                : context->config.mode == CAPU_MODE_GUIDED ? CAPU_MODE_PASSIVE
+                                                           : context->config.mode,
+        .predicted_ns = context->guide != NULL ? context->guide->predicted_ns : 0,
+        .install_ns = context->install_ns,
         .label = label,
         .floor_op = "",
         .iteration = context->iteration,
         .host_bytes = host_arena_used_bytes(context->arena),
     };
     context->tracker.open = record;
+    context->install_ns = 0;
     return record;
 }
 
@@ -100,7 +110,9 @@ static struct record_tensor describe(const struct tensor *tensor)
         .name = tensor->name,
         .address = tensor->address,
         .bytes = tensor_is_managed(tensor) ? tensor->span_bytes : tensor->bytes,
+        .tensor_bytes = tensor->bytes,
         .page_count = tensor->page_count,
+        .is_split = tensor->allocation->first->next != NULL,
         .kind = tensor->kind,
         .hint = tensor->hint,
         .is_persistent = tensor->is_persistent,
@@ -140,7 +152,8 @@ void tracker_close(capu_context *context, struct lane_position end)
     context->tracker.open = NULL;
 }
 
-capu_status tracker_reserve(capu_context *context, size_t access_count, size_t operand_count)
+capu_status tracker_reserve(capu_context *context, size_t access_count, size_t operand_count,
+                            size_t piece_count)
 {
     struct record *record = context->tracker.open;
     size_t more = 2 * access_count + 1; /* every operand may first be filled with zeros */
@@ -163,6 +176,10 @@ capu_status tracker_reserve(capu_context *context, size_t access_count, size_t o
         status = reserve(&record->operands, &record->operand_capacity,
                          record->operand_count + access_count + operand_count,
                          sizeof(*record->operands));
+    }
+    if (status == CAPU_OK) {
+        status = reserve(&record->cleared, &record->cleared_capacity,
+                         record->cleared_count + piece_count, sizeof(*record->cleared));
     }
     return status;
 }
@@ -203,6 +220,7 @@ size_t tracker_op(capu_context *context, const struct call *call, bool is_replay
         .first_access = record->access_count,
         .first_operand = record->operand_count,
         .operand_count = call->operand_count,
+        .first_cleared = record->cleared_count,
         .is_replayable = is_replayable,
         .has_waited = context->pager.has_waited,
     };
@@ -265,8 +283,21 @@ void tracker_access(capu_context *context, struct tensor *tensor, uint32_t role)
         .role = role,
         .version = tensor->version,
     };
+    if (!op->call.is_once) {
+        record->signature = mix(mix(record->signature, (uintptr_t)tensor->address), role);
+    }
     op->access_count++;
     op->page_count += tensor->page_count;
+}
+
+void tracker_cleared(capu_context *context, void *address, uint64_t bytes)
+{
+    struct record *record = context->tracker.open;
+
+    if (record != NULL) {
+        record->cleared[record->cleared_count++] = (struct record_range){address, bytes};
+        record->ops[record->op_count - 1].cleared_count++;
+    }
 }
 
 void tracker_marks(capu_context *context, size_t op, struct lane_position start,
@@ -306,7 +337,43 @@ void tracker_evicted(capu_context *context, struct tensor *tensor, uint32_t meth
         .method = method,
         .evicted_op = is_known ? record->tensors[tensor->record_index].last_op : SIZE_MAX,
         .back_op = SIZE_MAX,
+        .trigger_op = SIZE_MAX,
     };
+}
+
+void tracker_triggered(capu_context *context, const struct tensor *tensor)
+{
+    struct record *record = context->tracker.open;
+
+    if (record != NULL && tensor->eviction_stamp == record->stamp &&
+        tensor->eviction_index != SIZE_MAX) {
+        record->evictions[tensor->eviction_index].trigger_op = record->op_count;
+    }
+}
+
+void tracker_replay(capu_context *context, struct lane_position start, struct lane_position end)
+{
+    struct record *record = context->tracker.open;
+
+    if (record == NULL) {
+        return;
+    }
+    record->report.replay_count++;
+    /* As with evictions: what cannot be listed is missing from the report's times, no more. */
+    if (reserve(&record->replays, &record->replay_capacity, record->replay_count + 1,
+                sizeof(*record->replays)) == CAPU_OK) {
+        record->replays[record->replay_count++] = (struct record_replay){
+            .before = record->op_count, .start = start.sequence, .end = end.sequence};
+    }
+}
+
+void tracker_zeroed(capu_context *context, const struct tensor *tensor)
+{
+    struct record *record = context->tracker.open;
+
+    if (record != NULL && tensor->record_stamp == record->stamp) {
+        record->tensors[tensor->record_index].zeroed_op = record->op_count;
+    }
 }
 
 void tracker_gone(capu_context *context, const struct tensor *tensor)
@@ -331,21 +398,51 @@ void tracker_persistent(capu_context *context, const struct tensor *tensor, int 
     }
 }
 
+/* Times of the replays before an op; *before moves behind the last. */
+static capu_status read_replays(capu_context *context, struct record *record, size_t op,
+                                size_t *next, struct lane_position *before)
+{
+    while (*next < record->replay_count && record->replays[*next].before <= op) {
+        const struct record_replay *replay = &record->replays[(*next)++];
+        struct lane_position start = {.lane = &context->compute, .sequence = replay->start};
+        struct lane_position end = {.lane = &context->compute, .sequence = replay->end};
+        uint64_t ns;
+        uint64_t wait_ns;
+        capu_status status = lane_elapsed_ns(start, end, &ns);
+
+        if (status == CAPU_OK) {
+            status = lane_elapsed_ns(*before, start, &wait_ns);
+        }
+        if (status != CAPU_OK) {
+            return status;
+        }
+        record->report.recompute_ns += ns;
+        record->report.stall_ns += wait_ns;
+        *before = end;
+    }
+    return CAPU_OK;
+}
+
 /* Times of ops, from the compute lane's marks. */
 static capu_status read_times(capu_context *context, struct record *record)
 {
     struct lane_position before = record->begin;
     capu_report *report = &record->report;
+    size_t next_replay = 0;
     capu_status status;
 
     report->compute_ns = 0;
     report->stall_ns = 0;
+    report->recompute_ns = 0;
     for (size_t i = 0; i < record->op_count; i++) {
         struct record_op *op = &record->ops[i];
         struct lane_position start = {.lane = &context->compute, .sequence = op->start};
         struct lane_position end = {.lane = &context->compute, .sequence = op->end};
 
-        status = lane_elapsed_ns(start, end, &op->ns);
+        status = read_replays(context, record, i, &next_replay, &before);
+        if (status == CAPU_OK) {
+            status = lane_elapsed_ns(start, end, &op->ns);
+        }
         if (status == CAPU_OK && op->has_waited) {
             status = lane_elapsed_ns(before, start, &op->wait_ns);
         }
@@ -438,7 +535,9 @@ static capu_status list_evictions(struct record *record)
             .evicted_op = left != NULL ? left->name : "",
             .back_access = back != NULL ? from->back_op : UINT64_MAX,
             .back_op = back != NULL ? back->name : "",
-            .in_trigger = back != NULL ? from->back_op : UINT64_MAX,
+            .in_trigger = back == NULL                   ? UINT64_MAX
+                          : from->trigger_op != SIZE_MAX ? from->trigger_op
+                                                         : from->back_op,
             .wait_ns = wait_ns,
         };
     }
@@ -522,6 +621,13 @@ capu_status tracker_settle(capu_context *context)
         context->tracker.newest = record;
         lane_retire(record->end);
         publish(context, record);
+        if (context->planning != NULL) {
+            if (record->report.mode == CAPU_MODE_GUIDED && record->report.diverged == 0) {
+                planning_feedback(context, record);
+            } else {
+                planning_consider(context, record);
+            }
+        }
         record = oldest_running(&context->tracker);
     }
     return CAPU_OK;

@@ -26,6 +26,8 @@ struct record_op {
     size_t access_count;
     size_t first_operand;
     size_t operand_count;
+    size_t first_cleared;
+    size_t cleared_count;
     bool is_replayable;
     bool has_waited;   /* the host or the compute lane waited for memory before it */
     size_t page_count; /* its operands' pages */
@@ -33,6 +35,12 @@ struct record_op {
     uint64_t end;
     uint64_t ns;
     uint64_t wait_ns; /* compute stood still before it, if has_waited */
+};
+
+/* A range that the library clears before an op. */
+struct record_range {
+    void *address;
+    uint64_t bytes;
 };
 
 struct record_access {
@@ -44,14 +52,17 @@ struct record_access {
 struct record_tensor {
     const char *name; /* NULL: it goes by its address */
     const void *address;
-    uint64_t bytes;    /* of its span; of the whole tensor if it has none */
-    size_t page_count; /* 0: always resident */
+    uint64_t bytes;        /* of its span; of the whole tensor if it has none */
+    uint64_t tensor_bytes; /* of the whole tensor */
+    size_t page_count;     /* 0: always resident */
+    bool is_split;         /* one of several in its allocation */
     uint32_t kind;
     uint32_t hint;
     bool is_carried;    /* its first access read what was there before the iteration */
     bool is_persistent; /* contents are carried into the iteration or out of it */
     size_t first_op;
     size_t last_op;
+    size_t zeroed_op; /* capu_zero ended its contents before this op; 0: it did not */
 };
 
 struct record_eviction {
@@ -59,7 +70,15 @@ struct record_eviction {
     uint64_t bytes;
     uint32_t method;
     size_t evicted_op; /* SIZE_MAX: before its first access */
+    size_t trigger_op; /* before which bringing back began; SIZE_MAX: at its back-access */
     size_t back_op;    /* SIZE_MAX: not in this iteration */
+};
+
+/* An op that was run again, between two marks, before the op `before`. */
+struct record_replay {
+    size_t before;
+    uint64_t start;
+    uint64_t end;
 };
 
 /* Open: being written. Running: ended, its work is not known to be finished. Finished: complete. */
@@ -82,12 +101,19 @@ struct record {
     capu_operand *operands; /* as the caller gave them */
     size_t operand_count;
     size_t operand_capacity;
+    struct record_range *cleared;
+    size_t cleared_count;
+    size_t cleared_capacity;
     struct record_tensor *tensors;
     size_t tensor_count;
     size_t tensor_capacity;
     struct record_eviction *evictions;
     size_t eviction_count;
     size_t eviction_capacity;
+
+    struct record_replay *replays;
+    size_t replay_count;
+    size_t replay_capacity;
 
     uint64_t touched_pages;   /* of persistent tensors with contents that are in `tensors` */
     size_t fixed_pages;       /* when the iteration ended */
@@ -128,14 +154,16 @@ void tracker_close(capu_context *context, struct lane_position end);
  */
 capu_status tracker_settle(capu_context *context);
 
-/* Makes room for one op with these accesses and operands, so that recording it cannot fail.
-   NO_HOST_MEMORY. */
-capu_status tracker_reserve(capu_context *context, size_t access_count, size_t operand_count);
+/* Makes room for one op with these accesses and operands, whose operands lie in so many pieces, so
+   that recording it cannot fail. NO_HOST_MEMORY. */
+capu_status tracker_reserve(capu_context *context, size_t access_count, size_t operand_count,
+                            size_t piece_count);
 
 /* An op begins: opens its entry and returns its number; SIZE_MAX outside iterations. The op's
    accesses follow, then its marks. Pre: tracker_reserve. */
 size_t tracker_op(capu_context *context, const struct call *call, bool is_replayable);
 void tracker_access(capu_context *context, struct tensor *tensor, uint32_t role);
+void tracker_cleared(capu_context *context, void *address, uint64_t bytes);
 void tracker_marks(capu_context *context, size_t op, struct lane_position start,
                    struct lane_position end);
 
@@ -143,6 +171,15 @@ void tracker_marks(capu_context *context, size_t op, struct lane_position start,
  * recorded.
  */
 void tracker_evicted(capu_context *context, struct tensor *tensor, uint32_t method);
+
+/* A tensor starts to come back ahead of its access. */
+void tracker_triggered(capu_context *context, const struct tensor *tensor);
+
+/* An op was run again between two marks of the compute lane. */
+void tracker_replay(capu_context *context, struct lane_position start, struct lane_position end);
+
+/* capu_zero ends a tensor's contents without an op. */
+void tracker_zeroed(capu_context *context, const struct tensor *tensor);
 
 /* A tensor is about to be gone: nothing of it is carried out of the iteration. */
 void tracker_gone(capu_context *context, const struct tensor *tensor);
@@ -157,6 +194,15 @@ void tracker_persistent(capu_context *context, const struct tensor *tensor, int 
             (context_)->tracker.open->report.counter_ += (amount_); \
         }                                                           \
     } while (0)
+
+struct trace;
+struct error_text;
+
+/* trace_record.c: a finished record as a trace; tensor ids are indices of the record's. `for_plan`:
+   without the ops that happen once and without the tensors that no op touches, which a plan leaves
+   where they are. On failure *trace is zeroed. */
+capu_status trace_build(capu_context *context, const struct record *record, bool for_plan,
+                        struct trace *trace, struct error_text *error);
 
 /* trace_record.c: the record as a trace, JSON lines in *text (malloc, the caller's). On failure
  *why tells. */

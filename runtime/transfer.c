@@ -123,11 +123,17 @@ static capu_status make_known_zero(capu_context *context, struct tensor *tensor)
     if (status != CAPU_OK) {
         return status;
     }
+    status = recovery_before_write(context, tensor);
+    if (status != CAPU_OK) {
+        return status;
+    }
+    tracker_zeroed(context, tensor);
     pager_drop_host_copy(context, tensor);
     tensor->version++;
+    tensor->is_owed = false;
     tensor->on_device = false;
     tensor->is_zero = true;
-    tensor->zeroed = context->in_iteration ? context->iteration : 0;
+    tensor->zeroed = context->iteration;
     contents_define(context, tensor);
     pager_touch(context, tensor);
     return CAPU_OK;
@@ -255,6 +261,9 @@ static capu_status read_on_host(capu_context *context, const struct part *part, 
 
     call.operands = &operand;
     call.operand_count = 1;
+    if (status == CAPU_OK && !context->in_iteration) {
+        status = operands_note_visit(context, part->tensor);
+    }
     if (status == CAPU_OK && part->tensor->is_zero) {
         memset(to, 0, part->bytes); /* not even an access: nothing was ever written */
         return CAPU_OK;
@@ -262,7 +271,7 @@ static capu_status read_on_host(capu_context *context, const struct part *part, 
     if (status == CAPU_OK) {
         status = lane_mark(&context->compute, &now);
     }
-    if (status == CAPU_OK && tracker_reserve(context, 1, 1) != CAPU_OK) {
+    if (status == CAPU_OK && tracker_reserve(context, 1, 1, 0) != CAPU_OK) {
         status = CAPU_NO_HOST_MEMORY;
     }
     if (status != CAPU_OK) {
@@ -279,9 +288,11 @@ static capu_status read_on_host(capu_context *context, const struct part *part, 
 static capu_status download_part(capu_context *context, const struct part *part, void *data)
 {
     unsigned char *to = (unsigned char *)data + part->offset;
+    bool is_guided = context->guide != NULL && context->in_iteration;
     capu_status status;
 
-    if (is_readable_on_host(part->tensor)) {
+    /* A planned download is an op like any other: the guide has its tensor resident by then. */
+    if (!is_guided && is_readable_on_host(part->tensor)) {
         return read_on_host(context, part, to);
     }
     status = begin(context, CALL_DOWNLOAD, "capu_download", part, CAPU_READ);

@@ -20,27 +20,34 @@ static void check_tensor(struct tensor *tensor, void *data)
     struct check *check = data;
     const struct pager *pager = &check->context->pager;
     const struct tensor_list *list = tensor->residency.list;
-    bool is_managed = tensor_is_managed(tensor);
     bool has_bytes = tensor->is_defined && !tensor->is_zero;
 
-    expect(check, !tensor->allocation->is_freed, "a freed tensor can be found");
-    expect(check, tensor->on_host == (tensor->host.extent_count > 0), "a host block without copy");
+    const capu_context *context = check->context;
+    bool may_be_lost = context->planning != NULL;
+
+    expect(check, tensor->allocation->is_freed == tensor->allocation->is_parked,
+           "a freed tensor can be found");
+    expect(check, (tensor->on_host || tensor->keeps_block) == (tensor->host.extent_count > 0),
+           "a host block without copy");
+    expect(check, !tensor->is_placed || context->guide != NULL, "placed without a guide");
     expect(check, !tensor->on_host || has_bytes, "a host copy of nothing");
     expect(check, !tensor->on_device || tensor->is_mapped, "contents on pages it does not have");
     expect(check, tensor->departure == NULL || tensor->is_mapped, "leaving without pages");
     expect(check, (tensor->contents.list != NULL) == tensor->is_defined, "contents without list");
     if (check->context->is_paging) {
-        expect(check, !has_bytes || !is_managed || tensor->on_device || tensor->on_host,
-               "contents are lost");
-        expect(check, (list != NULL) == (tensor->is_mapped && tensor->departure == NULL),
+        expect(check, may_be_lost || !tensor_is_lost(tensor), "contents are lost");
+        expect(check,
+               (list != NULL) ==
+                   (tensor->is_mapped && !tensor->is_placed && tensor->departure == NULL),
                "a resident tensor is in no list, or another is in one");
         expect(check, list != &pager->clean || (has_bytes && tensor->on_host),
                "a tensor in the clean list has no host copy");
-        expect(check, list != &pager->empty || !has_bytes, "the empty list has contents");
+        expect(check, list != &pager->empty || !has_bytes || tensor_is_lost(tensor),
+               "the empty list has contents");
         expect(check, list != &pager->dirty || (has_bytes && !tensor->on_host),
                "a tensor in the dirty list is clean");
     }
-    check->mapped_pages += tensor->is_mapped ? tensor->page_count : 0;
+    check->mapped_pages += tensor->is_mapped && !tensor->is_placed ? tensor->page_count : 0;
     if (tensor->is_defined && tensor->is_persistent) {
         check->persistent_pages += tensor->page_count;
     }
@@ -67,8 +74,14 @@ bool context_validate(capu_context *context, const char **what)
         return false;
     }
     tensors_each(&context->tensors, check_tensor, &check);
-    out = check.mapped_pages + context_fixed_pages(context) +
-          buried_pages(&context->departures.leaving) + buried_pages(&context->departures.copying);
+    for (struct allocation *at = context->parked; at != NULL; at = at->next_parked) {
+        for (struct tensor *tensor = at->first; tensor != NULL; tensor = tensor->next) {
+            check_tensor(tensor, &check);
+        }
+    }
+    out = (context->guide != NULL ? context->guide->page_count : 0) + check.mapped_pages +
+          context_fixed_pages(context) + buried_pages(&context->departures.leaving) +
+          buried_pages(&context->departures.copying);
     expect(&check, out == pages_out(context->pages), "pages are lost or counted twice");
     expect(&check, pages_out(context->pages) <= pages_limit(context->pages), "over the budget");
     expect(&check, check.persistent_pages == context->persistent_pages, "persistent pages");

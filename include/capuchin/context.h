@@ -25,8 +25,16 @@ typedef enum capu_mode {
     CAPU_MODE_DEFAULT = 0, /* passive */
     CAPU_MODE_OFF = 1,     /* an allocator: nothing is evicted, ops run as they come */
     CAPU_MODE_PASSIVE = 2, /* evict when memory runs out, bring back at the next access */
-    CAPU_MODE_GUIDED = 3   /* measure, plan, carry out the plan: not there yet, UNSUPPORTED */
+    CAPU_MODE_GUIDED = 3   /* measure, plan, carry out the plan; passive where there is none yet */
 } capu_mode;
+
+/* How long a planner may search: see docs/policy.md. */
+typedef enum capu_effort {
+    CAPU_EFFORT_UNSET = 0, /* default */
+    CAPU_EFFORT_QUICK = 1,
+    CAPU_EFFORT_DEFAULT = 2,
+    CAPU_EFFORT_BEST = 3
+} capu_effort;
 
 /*
  * What a context is made with. Zero means "default" in every field. A field left at zero is taken
@@ -85,6 +93,19 @@ typedef struct capu_config {
        Owned by the caller. Default: nowhere. No environment variable. */
     char *error;
     size_t error_bytes;
+
+    /* CAPUCHIN_PLANNER: who makes the plans of mode guided, see docs/policy.md. Default: "hybrid"
+     */
+    const char *planner;
+    /* CAPUCHIN_EFFORT: "quick", "default", "best"; here a capu_effort */
+    uint32_t effort;
+    /* CAPUCHIN_WAIT_FOR_PLAN: 1 makes capu_iteration_begin wait for the plan of the iteration
+       before, so that the second iteration is guided already; else training goes on meanwhile */
+    uint32_t wait_for_plan;
+    /* CAPUCHIN_PLAN: a file that receives each plan when it is made; the newest stays. Default:
+     * none
+     */
+    const char *plan_path;
 } capu_config;
 
 #define CAPU_CONFIG_INIT            \
@@ -97,10 +118,10 @@ typedef struct capu_config {
  * *context is untouched and nothing is held.
  *
  * Owner: the caller, until capu_context_destroy. Any thread.
- * Errors: INVALID (a field or an environment variable, named in the text), WRONG_STRUCT,
- * UNSUPPORTED (mode guided), OVER_BUDGET (budget below one page, or above the device),
- * NO_ADDRESS_SPACE (the budget needs more pages than the machine has mappings), NO_HOST_MEMORY,
- * NO_DEVICE, DEVICE_FAILED, FILE_FAILED (report or trace cannot be created).
+ * Errors: INVALID (a field, a planner's name or an environment variable, named in the text),
+ * WRONG_STRUCT, OVER_BUDGET (budget below one page, or above the device), NO_ADDRESS_SPACE (the
+ * budget needs more pages than the machine has mappings), NO_HOST_MEMORY, NO_DEVICE, DEVICE_FAILED,
+ * FILE_FAILED (report, trace or plan cannot be created).
  */
 CAPU_API capu_status capu_context_create(const capu_config *config, capu_context **context);
 

@@ -48,13 +48,19 @@ extern "C" {
     X(prefetch_count, count, "tensors brought back")                                               \
     X(recompute_ns, ns, "replays")                                                                 \
     X(map_count, count, "calls that mapped memory")                                                \
-    X(unmap_count, count, "calls that unmapped memory")
+    X(unmap_count, count, "calls that unmapped memory")                                            \
+    X(replay_count, count, "ops run again to recompute what was dropped")                          \
+    X(predicted_ns, ns, "how long the plan in force says the iteration takes; 0: no plan")         \
+    X(install_ns, ns, "of the host: waits and mapping to put a plan in force before it")           \
+    X(diverged, count, "1: the iteration left its plan, and went on without")                      \
+    X(diverged_at, count, "the op that was not the planned one")
 
 /* How a tensor left. */
 typedef enum capu_method {
-    CAPU_METHOD_SWAP = 1,  /* copied out */
-    CAPU_METHOD_CLEAN = 2, /* a valid host copy was there already */
-    CAPU_METHOD_EMPTY = 3  /* nothing in it worth keeping */
+    CAPU_METHOD_SWAP = 1,     /* copied out */
+    CAPU_METHOD_CLEAN = 2,    /* a valid host copy was there already */
+    CAPU_METHOD_EMPTY = 3,    /* nothing in it worth keeping */
+    CAPU_METHOD_RECOMPUTE = 4 /* given up, and recomputed by running earlier ops again */
 } capu_method;
 
 /* One tensor leaving the device, and its return if that was in the same iteration. */

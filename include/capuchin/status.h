@@ -33,6 +33,7 @@ extern "C" {
     X(WRONG_ORDER, -8, "called out of order")                                          \
     X(UNDEFINED_READ, -9, "read before it was written")                                \
     X(UNSUPPORTED, -10, "not supported")                                               \
+    X(CONTENTS_LOST, -11, "given up by a plan that is no longer followed")             \
     /* Memory is short now: free something or raise the limit, then retry. */          \
     X(OVER_BUDGET, -20, "does not fit the budget")                                     \
     X(NO_HOST_MEMORY, -21, "host memory is full")                                      \

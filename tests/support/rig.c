@@ -13,7 +13,10 @@ enum { DEFAULT_BUDGET_PAGES = 1024, LONGEST_DELAY_NS = 200000 };
 
 static struct device *create_device(const struct rig_options *options, uint64_t budget)
 {
-    struct device_options device = {.memory_bytes = budget, .page_bytes = RIG_PAGE};
+    struct device_options device = {.memory_bytes = budget,
+                                    .page_bytes = RIG_PAGE,
+                                    .d2h_bytes_per_s = options->link_bytes_per_s,
+                                    .h2d_bytes_per_s = options->link_bytes_per_s};
     struct device *created = NULL;
     char text[256] = "";
     capu_status status = options->is_sim
@@ -54,6 +57,10 @@ void rig_init(struct rig *rig, const struct rig_options *options)
     config.report_path = options->report_path;
     config.trace_path = options->trace_path;
     config.trace_iteration = options->trace_iteration;
+    config.planner = options->planner;
+    config.wait_for_plan = options->wait_for_plan;
+    config.plan_path = options->plan_path;
+    config.effort = CAPU_EFFORT_QUICK;
     status = config_resolve(&config, &complete, text, sizeof(text));
     ck_assert_msg(status == CAPU_OK, "config: %s", text);
     status = context_create_on(device, &complete, &rig->context, text, sizeof(text));
@@ -77,7 +84,9 @@ void rig_check(const struct rig *rig)
     ck_assert_msg(context_validate(rig->context, &what), "the books are wrong: %s", what);
     adaptor_count_read(rig->count, &counts);
     ck_assert_uint_le(counts.pages_peak * RIG_PAGE, config->budget_bytes);
-    ck_assert_uint_le(counts.mapped_bytes_peak, config->budget_bytes);
+    if (config->mode != CAPU_MODE_GUIDED) { /* a placed plan maps pages more than once */
+        ck_assert_uint_le(counts.mapped_bytes_peak, config->budget_bytes);
+    }
 }
 
 void rig_finish(struct rig *rig)

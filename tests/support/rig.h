@@ -22,8 +22,12 @@ struct rig_options {
     const char *report_path;
     const char *trace_path;
     uint64_t trace_iteration;
-    uint64_t delay_seed; /* not 0: random delays in the streams */
-    bool has_faults;     /* a fault adaptor is put around everything, quiet at first */
+    uint64_t delay_seed;       /* not 0: random delays in the streams */
+    uint64_t link_bytes_per_s; /* of both links; 0: no throttle */
+    const char *planner;       /* mode guided; NULL: the default */
+    bool wait_for_plan;
+    const char *plan_path;
+    bool has_faults; /* a fault adaptor is put around everything, quiet at first */
 };
 
 struct rig {

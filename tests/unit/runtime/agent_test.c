@@ -48,7 +48,8 @@ static struct agent *started(const char *report_path, const char *trace_path)
 {
     struct agent *agent = NULL;
 
-    ck_assert_int_eq(agent_create(report_path, trace_path, arena, text, sizeof(text), &agent),
+    ck_assert_int_eq(agent_create(&(struct agent_paths){.report = report_path, .trace = trace_path},
+                                  arena, text, sizeof(text), &agent),
                      CAPU_OK);
     ck_assert_str_eq(text, "");
     return agent;
@@ -167,14 +168,17 @@ START_TEST(unwritable_paths_fail_at_once)
     char missing[160];
 
     snprintf(missing, sizeof(missing), "%s/no/file", folder);
-    ck_assert_int_eq(agent_create(missing, NULL, arena, text, sizeof(text), &agent),
-                     CAPU_FILE_FAILED);
+    ck_assert_int_eq(
+        agent_create(&(struct agent_paths){.report = missing}, arena, text, sizeof(text), &agent),
+        CAPU_FILE_FAILED);
     ck_assert_msg(strstr(text, "report") != NULL && strstr(text, missing) != NULL, "%s", text);
-    ck_assert_int_eq(agent_create(report, missing, arena, text, sizeof(text), &agent),
+    ck_assert_int_eq(agent_create(&(struct agent_paths){.report = report, .trace = missing}, arena,
+                                  text, sizeof(text), &agent),
                      CAPU_FILE_FAILED);
     ck_assert_msg(strstr(text, "trace") != NULL && strstr(text, missing) != NULL, "%s", text);
-    ck_assert_int_eq(agent_create(NULL, folder, arena, text, sizeof(text), &agent),
-                     CAPU_FILE_FAILED);
+    ck_assert_int_eq(
+        agent_create(&(struct agent_paths){.trace = folder}, arena, text, sizeof(text), &agent),
+        CAPU_FILE_FAILED);
     ck_assert_ptr_eq(agent, untouched);
 }
 END_TEST

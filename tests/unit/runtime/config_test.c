@@ -215,7 +215,9 @@ START_TEST(fields_are_checked)
         {{.strict = 2}, CAPU_INVALID, "strict 2"},
         {{.clear_fresh = 3}, CAPU_INVALID, "clear_fresh 3"},
         {{.page_bytes = 65537}, CAPU_INVALID, "page_bytes 65537"},
-        {{.mode = CAPU_MODE_GUIDED}, CAPU_UNSUPPORTED, "guided"},
+        {{.effort = 4}, CAPU_INVALID, "effort 4"},
+        {{.wait_for_plan = 2}, CAPU_INVALID, "wait_for_plan 2"},
+        {{.planner = "oracle"}, CAPU_INVALID, "oracle"},
     };
     capu_config config = {.size = 1234};
     char text[256] = "";
@@ -231,9 +233,9 @@ START_TEST(fields_are_checked)
     ck_assert_int_eq(config_resolve(NULL, &config, text, sizeof(text)), CAPU_INVALID);
     ck_assert_msg(strstr(text, "65537") != NULL, "%s", text);
     setenv("CAPUCHIN_PAGE", "65536", 1);
-    setenv("CAPUCHIN_MODE", "guided", 1);
-    ck_assert_int_eq(config_resolve(NULL, &config, text, sizeof(text)), CAPU_UNSUPPORTED);
-    ck_assert_msg(strstr(text, "guided") != NULL, "%s", text);
+    setenv("CAPUCHIN_EFFORT", "endless", 1);
+    ck_assert_int_eq(config_resolve(NULL, &config, text, sizeof(text)), CAPU_INVALID);
+    ck_assert_msg(strstr(text, "endless") != NULL, "%s", text);
     ck_assert_uint_eq(config.size, 1234);
 }
 END_TEST

@@ -1,0 +1,552 @@
+/* Carrying out plans, see executor.h. */
+#include "runtime/executor.h"
+
+#include "runtime/install.h"
+#include "runtime/internal.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A NaN in every floating-point format. */
+enum { POISON = 0xff };
+
+static struct tensor *tensor_at(const struct guide *guide, uint32_t index)
+{
+    return guide->tensors[index].tensor;
+}
+
+/* A lane follows all work that touches a tensor's pages, wherever it runs. */
+static capu_status follow_all(struct lane *lane, const struct tensor *tensor)
+{
+    capu_status status = lane_follow(lane, tensor->used);
+
+    if (status == CAPU_OK) {
+        status = lane_follow(lane, tensor->left);
+    }
+    return status != CAPU_OK ? status : lane_follow(lane, tensor->ready);
+}
+
+static capu_status follow_previous(capu_context *context, const struct guide *guide,
+                                   struct guide_part previous, struct lane *lane)
+{
+    capu_status status = CAPU_OK;
+
+    for (uint32_t i = 0; i < previous.count && status == CAPU_OK; i++) {
+        status = follow_all(lane, tensor_at(guide, guide->previous[previous.first + i]));
+    }
+    return context_check(context, status, "ordering work behind a page's last use");
+}
+
+/* A tensor takes its pages. In strict mode only now are they mapped, and poisoned. */
+static capu_status take_pages(capu_context *context, struct tensor *tensor)
+{
+    capu_status status = CAPU_OK;
+
+    if (context->config.strict != 0) {
+        status = device_map(context->device, tensor->span, tensor->pages, tensor->page_count);
+        if (status == CAPU_OK) {
+            TRACKER_ADD(context, map_count, 1);
+            tensor->is_mapped = true;
+            status = device_fill(context->device, context->compute.stream, tensor->span, POISON,
+                                 tensor->span_bytes);
+        }
+        if (status == CAPU_OK) {
+            status = lane_synchronize(&context->compute);
+        }
+    }
+    tensor->is_mapped = tensor->is_mapped || status == CAPU_OK;
+    return context_check(context, status, "handing pages over in strict mode");
+}
+
+/* A tensor gives its pages up. In strict mode it is waited for, and unmapped. */
+static capu_status give_pages(capu_context *context, struct tensor *tensor)
+{
+    capu_status status = CAPU_OK;
+
+    if (context->config.strict != 0) {
+        status = lane_wait(tensor->used);
+        status = status == CAPU_OK ? lane_wait(tensor->left) : status;
+        status = status == CAPU_OK ? lane_wait(tensor->ready) : status;
+        if (status == CAPU_OK) {
+            status = device_unmap(context->device, tensor->span, tensor->page_count);
+            TRACKER_ADD(context, unmap_count, 1);
+        }
+    }
+    if (status == CAPU_OK) {
+        tensor->is_mapped = false;
+        tensor->on_device = false;
+    }
+    return context_check(context, status, "unmapping in strict mode");
+}
+
+static capu_status evict(capu_context *context, struct tensor *tensor)
+{
+    bool has_bytes = tensor->is_defined && !tensor->is_zero && tensor->on_device;
+    uint32_t method = !has_bytes        ? CAPU_METHOD_EMPTY
+                      : tensor->on_host ? CAPU_METHOD_CLEAN
+                                        : CAPU_METHOD_SWAP;
+    capu_status status = CAPU_OK;
+
+    if (!tensor->is_mapped) {
+        return CAPU_OK;
+    }
+    if (method == CAPU_METHOD_SWAP) {
+        status = pager_copy_out(context, tensor, true);
+    } else {
+        TRACKER_ADD(context, dropped_bytes, tensor->span_bytes);
+    }
+    if (status != CAPU_OK) {
+        return status;
+    }
+    tracker_evicted(context, tensor, method);
+    return give_pages(context, tensor);
+}
+
+static capu_status save(capu_context *context, struct tensor *tensor)
+{
+    if (!tensor->is_defined || tensor->is_zero || !tensor->on_device || tensor->on_host) {
+        return CAPU_OK;
+    }
+    return pager_copy_out(context, tensor, false);
+}
+
+static capu_status drop(capu_context *context, struct tensor *tensor, bool is_owed)
+{
+    bool has_bytes = tensor->is_defined && !tensor->is_zero && tensor->on_device;
+
+    if (!tensor->is_mapped) {
+        return CAPU_OK;
+    }
+    TRACKER_ADD(context, dropped_bytes, tensor->span_bytes);
+    tracker_evicted(context, tensor,
+                    has_bytes && tensor->on_host ? CAPU_METHOD_CLEAN
+                    : has_bytes && is_owed       ? CAPU_METHOD_RECOMPUTE
+                                                 : CAPU_METHOD_EMPTY);
+    tensor->is_owed = has_bytes && !tensor->on_host && is_owed;
+    return give_pages(context, tensor);
+}
+
+/* NOT_READY: the tensor has nothing to bring back, against the plan. */
+static capu_status prefetch(capu_context *context, const struct guide *guide,
+                            const struct guide_item *item)
+{
+    struct tensor *tensor = tensor_at(guide, item->subject);
+    struct lane_position newest = {.lane = &context->compute, .sequence = context->compute.marked};
+    bool has_bytes = tensor->is_defined && !tensor->is_zero;
+    capu_status status;
+
+    if (tensor->is_mapped) {
+        return CAPU_NOT_READY;
+    }
+    if (!has_bytes) {
+        status = follow_previous(context, guide, item->previous, &context->compute);
+        return status != CAPU_OK ? status : take_pages(context, tensor);
+    }
+    if (!tensor->on_host) {
+        return CAPU_NOT_READY;
+    }
+    status = follow_previous(context, guide, item->previous, &context->h2d);
+    if (status == CAPU_OK) {
+        status = context_check(context, follow_all(&context->h2d, tensor), "ordering a copy");
+    }
+    if (status == CAPU_OK && newest.sequence > 0) {
+        status = context_check(context, lane_follow(&context->h2d, newest), "ordering a copy");
+    }
+    if (status == CAPU_OK) {
+        status = take_pages(context, tensor);
+    }
+    if (status == CAPU_OK) {
+        tracker_triggered(context, tensor);
+        status = pager_copy_in(context, tensor);
+    }
+    return status;
+}
+
+/* Compute waits for what an access needs: a copy in, and before a write the copies out. */
+static capu_status follow_copies(capu_context *context, struct tensor *tensor, uint32_t role)
+{
+    capu_status status = CAPU_OK;
+
+    if (tensor->ready.lane != NULL) {
+        context->pager.has_waited = context->pager.has_waited || !lane_is_past(tensor->ready);
+        status = lane_follow(&context->compute, tensor->ready);
+        tensor->ready = (struct lane_position){0}; /* whoever follows `used` follows it, too */
+    }
+    if (status == CAPU_OK && role != CAPU_READ) {
+        status = lane_follow(&context->compute, tensor->left);
+    }
+    return context_check(context, status, "ordering an op behind a copy");
+}
+
+/* What an op or a replay needs of its managed tensors. NOT_READY: it is not as planned. */
+static capu_status make_ready(capu_context *context, struct guide *guide, const struct guide_op *op,
+                              struct guide_part previous, bool is_replay)
+{
+    bool takes = false;
+    capu_status status = CAPU_OK;
+
+    for (uint32_t i = 0; i < op->accesses.count; i++) {
+        const struct guide_access *access = &guide->accesses[op->accesses.first + i];
+        const struct tensor *tensor = tensor_at(guide, access->tensor);
+
+        if (tensor == NULL) {
+            continue;
+        }
+        if (access->needs_contents &&
+            (!tensor->on_device || (is_replay && tensor->version != access->version))) {
+            return CAPU_NOT_READY;
+        }
+        takes = takes || !tensor->is_mapped;
+    }
+    if (takes && previous.count > 0) {
+        context->pager.has_waited = true;
+        status = follow_previous(context, guide, previous, &context->compute);
+    }
+    for (uint32_t i = 0; i < op->accesses.count && status == CAPU_OK; i++) {
+        const struct guide_access *access = &guide->accesses[op->accesses.first + i];
+        struct tensor *tensor = tensor_at(guide, access->tensor);
+
+        if (tensor != NULL && !tensor->is_mapped) {
+            status = take_pages(context, tensor);
+        }
+        if (tensor != NULL && status == CAPU_OK) {
+            status = follow_copies(context, tensor, access->role);
+        }
+    }
+    return status;
+}
+
+static capu_status clear_ranges(capu_context *context, const struct guide *guide,
+                                const struct guide_op *op)
+{
+    capu_status status = CAPU_OK;
+
+    bool poisons = context->config.strict != 0 && op->call.kind != CALL_FILL;
+
+    for (uint32_t i = 0; i < op->accesses.count && poisons; i++) {
+        const struct guide_access *access = &guide->accesses[op->accesses.first + i];
+        const struct tensor *tensor = tensor_at(guide, access->tensor);
+
+        if (status == CAPU_OK && access->role == CAPU_WRITE && tensor != NULL) {
+            status = device_fill(context->device, context->compute.stream, tensor->address, POISON,
+                                 tensor->bytes);
+        }
+    }
+    for (uint32_t i = 0; i < op->cleared.count && status == CAPU_OK; i++) {
+        const struct record_range *range = &guide->cleared[op->cleared.first + i];
+
+        status =
+            device_fill(context->device, context->compute.stream, range->address, 0, range->bytes);
+    }
+    return status;
+}
+
+capu_status executor_enqueue(capu_context *context, const struct guide *guide,
+                             const struct guide_op *op)
+{
+    capu_stream stream = context->compute.stream;
+    const capu_operand *operands = op->call.operands;
+    struct device_work work = {
+        .name = op->call.name,
+        .run = op->call.replay != NULL ? op->call.replay : op->call.run,
+        .arguments = op->arguments,
+        .duration_ns = op->duration_ns,
+    };
+    capu_status status = clear_ranges(context, guide, op);
+
+    if (status == CAPU_OK) {
+        switch (op->call.kind) {
+        case CALL_ZERO:
+        case CALL_FILL:
+            status = device_fill(context->device, stream, (void *)(uintptr_t)operands[0].address, 0,
+                                 operands[0].bytes);
+            break;
+        case CALL_COPY:
+            status =
+                device_copy_within(context->device, stream, (void *)(uintptr_t)operands[1].address,
+                                   operands[0].address, operands[0].bytes);
+            break;
+        default:
+            status = device_run(context->device, stream, &work);
+            break;
+        }
+    }
+    if (status == CAPU_OP_FAILED && device_failure(context->device, NULL, 0) == CAPU_OK) {
+        return context_fail(context, CAPU_DEVICE_FAILED, "op '%s' could not be enqueued again",
+                            op->call.name);
+    }
+    return context_check(context, status, op->call.name);
+}
+
+void executor_forget_outputs(capu_context *context, const struct guide *guide,
+                             const struct guide_op *op)
+{
+    for (uint32_t i = 0; i < op->accesses.count; i++) {
+        const struct guide_access *access = &guide->accesses[op->accesses.first + i];
+        struct tensor *tensor = tensor_at(guide, access->tensor);
+
+        if (access->role != CAPU_READ && tensor != NULL) {
+            tensor->on_device = false;
+            pager_touch(context, tensor);
+        }
+    }
+}
+
+void executor_settle_replay(capu_context *context, const struct guide *guide,
+                            const struct guide_op *op, struct lane_position start,
+                            struct lane_position end)
+{
+    for (uint32_t i = 0; i < op->accesses.count; i++) {
+        const struct guide_access *access = &guide->accesses[op->accesses.first + i];
+        struct tensor *tensor = tensor_at(guide, access->tensor);
+
+        if (tensor == NULL) {
+            continue;
+        }
+        tensor->used = end;
+        if (access->role != CAPU_READ) {
+            /* Where it has been overwritten since, what the replay made is no contents. */
+            tensor->written = end;
+            tensor->on_device = tensor->is_defined && !tensor->is_zero &&
+                                tensor->version == access->version && tensor->is_mapped;
+            tensor->is_owed = tensor->is_owed && !tensor->on_device;
+            pager_touch(context, tensor);
+        }
+    }
+    tracker_replay(context, start, end);
+}
+
+static capu_status replay(capu_context *context, struct guide *guide, const struct guide_item *item)
+{
+    const struct guide_op *op = &guide->ops[item->subject];
+    struct lane_position start;
+    struct lane_position end;
+    capu_status status = make_ready(context, guide, op, item->previous, true);
+
+    if (status == CAPU_OK) {
+        status = context_check(context, lane_mark(&context->compute, &start), "marking a replay");
+    }
+    if (status == CAPU_OK) {
+        status = executor_enqueue(context, guide, op);
+    }
+    if (status == CAPU_OK) {
+        status = context_check(context, lane_mark(&context->compute, &end), "marking a replay");
+    }
+    if (status != CAPU_OK) {
+        context_quiesce(context, &context->compute);
+        executor_forget_outputs(context, guide, op);
+        return status;
+    }
+    executor_settle_replay(context, guide, op, start, end);
+    return CAPU_OK;
+}
+
+static capu_status carry_out(capu_context *context, struct guide *guide, struct guide_part part)
+{
+    capu_status status = CAPU_OK;
+
+    for (uint32_t i = 0; i < part.count && status == CAPU_OK; i++) {
+        const struct guide_item *item = &guide->items[part.first + i];
+
+        switch (item->action) {
+        case GUIDE_PREFETCH:
+            status = prefetch(context, guide, item);
+            break;
+        case GUIDE_REPLAY:
+            status = replay(context, guide, item);
+            break;
+        case GUIDE_EVICT:
+            status = evict(context, tensor_at(guide, item->subject));
+            break;
+        case GUIDE_SAVE:
+            status = save(context, tensor_at(guide, item->subject));
+            break;
+        case GUIDE_DROP:
+            status = drop(context, tensor_at(guide, item->subject), item->is_owed);
+            break;
+        default:
+            status = give_pages(context, tensor_at(guide, item->subject));
+            break;
+        }
+    }
+    return status;
+}
+
+static bool is_same_call(const struct call *planned, const struct call *call)
+{
+    return planned->kind == call->kind && planned->name == call->name &&
+           planned->run == call->run && planned->replay == call->replay &&
+           planned->key == call->key && planned->is_replayable == call->is_replayable &&
+           planned->operand_count == call->operand_count &&
+           (call->operand_count == 0 || memcmp(planned->operands, call->operands,
+                                               call->operand_count * sizeof(*call->operands)) == 0);
+}
+
+/* Whether the op at hand does to the same tensors what the planned one does. */
+static bool is_planned_op(const capu_context *context, const struct guide *guide)
+{
+    const struct operands *operands = &context->operands;
+    const struct guide_op *op = &guide->ops[guide->next];
+
+    if (guide->next >= guide->op_count || !is_same_call(&op->call, &operands->call) ||
+        op->accesses.count != operands->access_count) {
+        return false;
+    }
+    for (uint32_t i = 0; i < op->accesses.count; i++) {
+        const struct guide_access *planned = &guide->accesses[op->accesses.first + i];
+        const struct guide_tensor *tensor = &guide->tensors[planned->tensor];
+        const struct access *access = &operands->accesses[i];
+
+        if (tensor->page_count > 0 ? tensor->tensor != access->tensor
+                                   : tensor->address != access->tensor->address) {
+            return false;
+        }
+        if (planned->role != operands_role(access) ||
+            (access->tensor->is_zero && operands_needs_contents(access))) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* The op's operand that must be filled with zeros first, as an op of its own; NULL: none. */
+static struct tensor *tensor_to_fill(const capu_context *context)
+{
+    const struct operands *operands = &context->operands;
+
+    for (size_t i = 0; i < operands->access_count; i++) {
+        const struct access *access = &operands->accesses[i];
+
+        if (tensor_is_managed(access->tensor) && access->tensor->is_zero &&
+            operands_needs_contents(access)) {
+            return access->tensor;
+        }
+    }
+    return NULL;
+}
+
+static void note_versions(struct guide *guide, const struct guide_op *op,
+                          const struct operands *operands)
+{
+    for (uint32_t i = 0; i < op->accesses.count; i++) {
+        guide->accesses[op->accesses.first + i].version = operands->accesses[i].tensor->version;
+    }
+}
+
+/* Fills known zeros in as planned. NOT_READY: the plan has something else next. */
+static capu_status fill_zeros(capu_context *context, struct guide *guide, struct tensor *tensor)
+{
+    const struct guide_op *op = &guide->ops[guide->next];
+    const struct guide_access *access;
+    capu_status status;
+
+    if (guide->next >= guide->op_count || op->call.kind != CALL_FILL ||
+        tensor_at(guide, guide->accesses[op->accesses.first].tensor) != tensor) {
+        return CAPU_NOT_READY;
+    }
+    access = &guide->accesses[op->accesses.first];
+    status = carry_out(context, guide, op->before);
+    if (status == CAPU_OK) {
+        status = make_ready(context, guide, op, op->previous, false);
+    }
+    if (status == CAPU_OK) {
+        status = pager_bring(context, tensor, true);
+    }
+    if (status != CAPU_OK) {
+        return status;
+    }
+    guide->accesses[access - guide->accesses].version = tensor->version;
+    guide->next++;
+    return carry_out(context, guide, op->after);
+}
+
+capu_status executor_leave(capu_context *context)
+{
+    struct guide *guide = context->guide;
+    uint32_t executed;
+    capu_status status;
+
+    if (guide == NULL) {
+        return CAPU_OK;
+    }
+    executed = guide->next;
+    status = guide_uninstall(context);
+    if (status == CAPU_OK && context->in_iteration) {
+        if (context->tracker.open != NULL) {
+            context->tracker.open->report.diverged = 1;
+            context->tracker.open->report.diverged_at = executed;
+        }
+        recovery_start(context, guide, executed);
+    }
+    return status;
+}
+
+/* Everything up to the op itself. */
+static capu_status carry_out_before(capu_context *context, struct guide *guide)
+{
+    struct tensor *zeros = tensor_to_fill(context);
+    capu_status status = CAPU_OK;
+
+    while (zeros != NULL && status == CAPU_OK) {
+        status = fill_zeros(context, guide, zeros);
+        zeros = tensor_to_fill(context);
+    }
+    if (status == CAPU_OK && !is_planned_op(context, guide)) {
+        status = CAPU_NOT_READY;
+    }
+    if (status == CAPU_OK) {
+        status = carry_out(context, guide, guide->ops[guide->next].before);
+    }
+    if (status == CAPU_OK) {
+        const struct guide_op *op = &guide->ops[guide->next];
+
+        status = make_ready(context, guide, op, op->previous, false);
+    }
+    return status;
+}
+
+capu_status executor_begin(capu_context *context, bool *is_planned)
+{
+    capu_status status = carry_out_before(context, context->guide);
+
+    *is_planned = status == CAPU_OK;
+    if (status == CAPU_OK) {
+        return CAPU_OK;
+    }
+    return context->lost != CAPU_OK ? context->lost : executor_leave(context);
+}
+
+void executor_note_run(capu_context *context, const void *arguments, uint64_t duration_ns)
+{
+    struct guide_op *op = &context->guide->ops[context->guide->next];
+
+    op->arguments = arguments;
+    op->duration_ns = duration_ns;
+}
+
+capu_status executor_end(capu_context *context)
+{
+    struct guide *guide = context->guide;
+    const struct guide_op *op = &guide->ops[guide->next];
+    capu_status status;
+
+    note_versions(guide, op, &context->operands);
+    guide->next++;
+    status = carry_out(context, guide, op->after);
+    if (status == CAPU_OK) {
+        return CAPU_OK;
+    }
+    /* The op is done: what could not be carried out after it costs the plan, not the op. */
+    return context->lost != CAPU_OK ? context->lost : executor_leave(context);
+}
+
+capu_status executor_finish(capu_context *context)
+{
+    struct guide *guide = context->guide;
+
+    if (guide == NULL || guide->next == guide->op_count) {
+        return CAPU_OK;
+    }
+    return executor_leave(context);
+}

@@ -1,0 +1,429 @@
+/*
+ * Compiling plans, see guide.h. The program is walked twice: the second walk, which starts where a
+ * steady iteration does, says for every allocation whose pages it takes.
+ */
+#include "runtime/guide.h"
+
+#include "policy/program.h"
+
+#include <stdlib.h>
+
+void guide_destroy(struct guide *guide)
+{
+    if (guide == NULL) {
+        return;
+    }
+    free(guide->tensors);
+    free(guide->ops);
+    free(guide->accesses);
+    free(guide->operands);
+    free(guide->cleared);
+    free(guide->items);
+    free(guide->previous);
+    free(guide->runs);
+    free(guide->pages);
+    free(guide->stack);
+    free(guide);
+}
+
+/* calloc that gives a pointer for nothing, too. */
+static void *array(size_t count, size_t bytes)
+{
+    return calloc(count > 0 ? count : 1, bytes);
+}
+
+static void copy_tensors(struct guide *guide, const struct record *record)
+{
+    for (uint32_t i = 0; i < guide->tensor_count; i++) {
+        const struct record_tensor *from = &record->tensors[i];
+
+        guide->tensors[i] = (struct guide_tensor){
+            .address = from->address,
+            .bytes = from->tensor_bytes,
+            .page_count = from->page_count,
+            .name = from->name,
+            .is_split = from->is_split,
+            .is_persistent = from->is_persistent,
+        };
+    }
+}
+
+static void copy_op(struct guide *guide, const struct record *record, const struct record_op *from,
+                    struct guide_op *op, uint32_t *counts)
+{
+    op->call = from->call;
+    op->call.operands = guide->operands + counts[0];
+    op->call.operand_count = from->operand_count;
+    op->is_replayable = from->is_replayable;
+    op->ns = from->ns;
+    op->accesses = (struct guide_part){.first = counts[1], .count = (uint32_t)from->access_count};
+    op->cleared.first = counts[2];
+    for (size_t i = 0; i < from->operand_count; i++) {
+        guide->operands[counts[0]++] = record->operands[from->first_operand + i];
+    }
+    for (size_t i = 0; i < from->access_count; i++) {
+        const struct record_access *access = &record->accesses[from->first_access + i];
+
+        guide->accesses[counts[1]++] = (struct guide_access){
+            .tensor = access->tensor,
+            .role = access->role,
+            .needs_contents = access->role != CAPU_WRITE,
+        };
+    }
+    for (size_t i = 0; i < from->cleared_count; i++) {
+        guide->cleared[counts[2]++] = record->cleared[from->first_cleared + i];
+    }
+    op->cleared.count = (uint32_t)from->cleared_count;
+}
+
+capu_status guide_create(const struct record *record, struct guide **out)
+{
+    struct guide *guide = calloc(1, sizeof(*guide));
+    uint32_t counts[3] = {0};
+
+    if (guide == NULL) {
+        return CAPU_NO_HOST_MEMORY;
+    }
+    if (record->tensor_count >= TRACE_TENSORS_MAX || record->op_count >= TRACE_OPS_MAX) {
+        guide_destroy(guide);
+        return CAPU_TOO_LARGE;
+    }
+    guide->label = record->label;
+    guide->signature = record->signature;
+    guide->tensor_count = (uint32_t)record->tensor_count;
+    guide->tensors = array(record->tensor_count, sizeof(*guide->tensors));
+    guide->ops = array(record->op_count, sizeof(*guide->ops));
+    guide->accesses = array(record->access_count, sizeof(*guide->accesses));
+    guide->operands = array(record->operand_count, sizeof(*guide->operands));
+    guide->cleared = array(record->cleared_count, sizeof(*guide->cleared));
+    if (guide->tensors == NULL || guide->ops == NULL || guide->accesses == NULL ||
+        guide->operands == NULL || guide->cleared == NULL) {
+        guide_destroy(guide);
+        return CAPU_NO_HOST_MEMORY;
+    }
+    copy_tensors(guide, record);
+    for (size_t i = 0; i < record->op_count; i++) {
+        if (!record->ops[i].call.is_once) {
+            copy_op(guide, record, &record->ops[i], &guide->ops[guide->op_count++], counts);
+        }
+    }
+    *out = guide;
+    return CAPU_OK;
+}
+
+enum { COPIED_IN = 1, COPIED_OUT = 2 };
+
+struct compiler {
+    struct guide *guide;
+    const struct program *program;
+    const struct trace *trace;
+    uint32_t *holder;    /* per page: the tensor that had it last, plus one */
+    bool *is_resident;   /* per tensor */
+    uint8_t *copies;     /* per tensor: copies of its residency that compute did not follow */
+    uint32_t *stamp;     /* per tensor: the allocation that named it last, plus one */
+    uint32_t allocation; /* counts them */
+    uint32_t previous_count;
+    uint32_t previous_capacity;
+    bool is_recording;
+    bool *is_remade; /* per item of the program: a drop of what a replay makes again */
+};
+
+static capu_status add_previous(struct compiler *compiler, uint32_t tensor)
+{
+    struct guide *guide = compiler->guide;
+
+    if (compiler->previous_count == compiler->previous_capacity) {
+        uint32_t capacity =
+            compiler->previous_capacity == 0 ? 256 : compiler->previous_capacity * 2;
+        uint32_t *larger;
+
+        if (compiler->previous_capacity > UINT32_MAX / 4) {
+            return CAPU_TOO_LARGE;
+        }
+        larger = realloc(guide->previous, capacity * sizeof(*larger));
+        if (larger == NULL) {
+            return CAPU_NO_HOST_MEMORY;
+        }
+        guide->previous = larger;
+        compiler->previous_capacity = capacity;
+    }
+    guide->previous[compiler->previous_count++] = tensor;
+    return CAPU_OK;
+}
+
+/* A tensor takes its pages. Work on the compute stream need not follow who had them before unless a
+   copy may still touch them; a copy follows them all. */
+static capu_status take_pages(struct compiler *compiler, uint32_t tensor, bool by_copy)
+{
+    struct guide *guide = compiler->guide;
+    struct guide_part runs = guide->tensors[tensor].runs;
+    capu_status status = CAPU_OK;
+
+    for (uint32_t r = 0; r < runs.count; r++) {
+        const struct plan_run *run = &guide->runs[runs.first + r];
+
+        for (uint32_t page = run->first; page < run->first + run->count; page++) {
+            uint32_t last = compiler->holder[page];
+
+            compiler->holder[page] = tensor + 1;
+            if (last == 0 || !compiler->is_recording ||
+                compiler->stamp[last - 1] == compiler->allocation ||
+                !(by_copy || compiler->copies[last - 1] != 0)) {
+                continue;
+            }
+            compiler->stamp[last - 1] = compiler->allocation;
+            status = add_previous(compiler, last - 1);
+            if (status != CAPU_OK) {
+                return status;
+            }
+        }
+    }
+    compiler->is_resident[tensor] = true;
+    compiler->copies[tensor] = 0;
+    return CAPU_OK;
+}
+
+/* An op or a replay takes pages for what it writes and finds not resident. */
+static capu_status take_for_op(struct compiler *compiler, uint32_t number,
+                               struct guide_part *previous)
+{
+    struct guide *guide = compiler->guide;
+    struct guide_part accesses = guide->ops[number].accesses;
+    capu_status status = CAPU_OK;
+
+    compiler->allocation++;
+    previous->first = compiler->previous_count;
+    for (uint32_t i = 0; i < accesses.count && status == CAPU_OK; i++) {
+        const struct guide_access *access = &guide->accesses[accesses.first + i];
+
+        if (guide->tensors[access->tensor].page_count == 0) {
+            continue;
+        }
+        if (!compiler->is_resident[access->tensor]) {
+            status = take_pages(compiler, access->tensor, false);
+        }
+        compiler->copies[access->tensor] &= access->role == CAPU_READ ? COPIED_OUT : 0;
+    }
+    previous->count = compiler->previous_count - previous->first;
+    return status;
+}
+
+static capu_status compile_item(struct compiler *compiler, const struct item *from,
+                                struct guide_item *item)
+{
+    static const enum guide_action actions[] = {
+        [ITEM_REPLAY] = GUIDE_REPLAY,     [ITEM_EVICT] = GUIDE_EVICT,
+        [ITEM_SAVE] = GUIDE_SAVE,         [ITEM_DROP] = GUIDE_DROP,
+        [ITEM_PREFETCH] = GUIDE_PREFETCH, [ITEM_RELEASE] = GUIDE_RELEASE,
+    };
+    struct guide_tensor *tensors = compiler->guide->tensors;
+    capu_status status = CAPU_OK;
+
+    *item = (struct guide_item){
+        .action = actions[from->kind],
+        .subject = from->subject,
+        .is_owed = compiler->is_remade[from - compiler->program->items],
+    };
+    switch (from->kind) {
+    case ITEM_REPLAY:
+        return take_for_op(compiler, from->subject, &item->previous);
+    case ITEM_PREFETCH:
+        compiler->allocation++;
+        item->previous.first = compiler->previous_count;
+        status = take_pages(compiler, from->subject, true);
+        item->previous.count = compiler->previous_count - item->previous.first;
+        compiler->copies[from->subject] = COPIED_IN;
+        tensors[from->subject].is_copied = true;
+        return status;
+    case ITEM_EVICT:
+    case ITEM_SAVE:
+        compiler->copies[from->subject] |= COPIED_OUT;
+        tensors[from->subject].is_copied = true;
+        compiler->is_resident[from->subject] = from->kind == ITEM_SAVE;
+        return CAPU_OK;
+    default:
+        compiler->is_resident[from->subject] = false;
+        return CAPU_OK;
+    }
+}
+
+/* Always-resident tensors, and the release of what the plan has released already. */
+static bool is_nothing(const struct compiler *compiler, const struct item *item)
+{
+    return item->kind != ITEM_REPLAY &&
+           (compiler->guide->tensors[item->subject].page_count == 0 ||
+            (item->kind == ITEM_RELEASE && !compiler->is_resident[item->subject]));
+}
+
+/* One pass over the program. Items stand in its order, so each op's are neighbours. */
+static capu_status walk(struct compiler *compiler)
+{
+    struct guide *guide = compiler->guide;
+    uint32_t count = 0;
+    uint32_t next = 0; /* the op whose turn has not come */
+    capu_status status = CAPU_OK;
+
+    for (uint32_t i = 0; i < compiler->program->count && status == CAPU_OK; i++) {
+        const struct item *from = &compiler->program->items[i];
+
+        if (from->kind == ITEM_OP) {
+            next = from->subject + 1;
+            guide->ops[from->subject].after.first = count;
+            if (guide->ops[from->subject].before.count == 0) {
+                guide->ops[from->subject].before.first = count;
+            }
+            status = take_for_op(compiler, from->subject, &guide->ops[from->subject].previous);
+            continue;
+        }
+        if (is_nothing(compiler, from)) {
+            continue;
+        }
+        if (from->point >= next) {
+            struct guide_op *op = &guide->ops[from->point];
+
+            op->before.first = op->before.count == 0 ? count : op->before.first;
+            op->before.count++;
+        } else {
+            guide->ops[from->point].after.count++;
+        }
+        status = compile_item(compiler, from, &guide->items[count]);
+        count++;
+    }
+    return status;
+}
+
+/* Which drops are of tensors that a replay makes next; what an op overwrites next was dead. */
+static capu_status find_remade(struct compiler *compiler)
+{
+    const struct guide *guide = compiler->guide;
+    const struct program *program = compiler->program;
+    bool *by_replay = array(guide->tensor_count, sizeof(*by_replay));
+
+    if (by_replay == NULL) {
+        return CAPU_NO_HOST_MEMORY;
+    }
+    for (uint32_t i = program->count; i-- > 0;) {
+        const struct item *item = &program->items[i];
+
+        if (item->kind == ITEM_OP || item->kind == ITEM_REPLAY) {
+            struct guide_part accesses = guide->ops[item->subject].accesses;
+
+            for (uint32_t j = 0; j < accesses.count; j++) {
+                by_replay[guide->accesses[accesses.first + j].tensor] = item->kind == ITEM_REPLAY;
+            }
+        } else {
+            compiler->is_remade[i] = item->kind == ITEM_DROP && by_replay[item->subject];
+        }
+    }
+    free(by_replay);
+    return CAPU_OK;
+}
+
+static void forget_counts(struct guide *guide)
+{
+    for (uint32_t k = 0; k < guide->op_count; k++) {
+        guide->ops[k].before = (struct guide_part){0};
+        guide->ops[k].after = (struct guide_part){0};
+    }
+}
+
+/* Which pages each tensor has. */
+static capu_status copy_places(struct guide *guide, const struct plan *plan,
+                               struct error_text *error)
+{
+    guide->runs = array(plan->run_count, sizeof(*guide->runs));
+    if (guide->runs == NULL) {
+        return CAPU_NO_HOST_MEMORY;
+    }
+    for (uint32_t i = 0; i < plan->run_count; i++) {
+        uint32_t end = plan->runs[i].first + plan->runs[i].count;
+
+        guide->runs[i] = plan->runs[i];
+        guide->page_count = end > guide->page_count ? end : guide->page_count;
+    }
+    for (uint32_t i = 0; i < plan->place_count; i++) {
+        const struct plan_place *place = &plan->places[i];
+
+        if (place->tensor < guide->tensor_count) {
+            guide->tensors[place->tensor].runs =
+                (struct guide_part){.first = place->first, .count = place->count};
+        }
+    }
+    for (uint32_t t = 0; t < guide->tensor_count; t++) {
+        const struct guide_tensor *tensor = &guide->tensors[t];
+        size_t pages = 0;
+
+        for (uint32_t r = 0; r < tensor->runs.count; r++) {
+            pages += guide->runs[tensor->runs.first + r].count;
+        }
+        if (pages != tensor->page_count) {
+            return error_text_set(error, CAPU_INVALID,
+                                  "tensor %u has %zu pages and the plan places %zu", t,
+                                  tensor->page_count, pages);
+        }
+    }
+    return CAPU_OK;
+}
+
+static capu_status walk_twice(struct compiler *compiler)
+{
+    struct guide *guide = compiler->guide;
+    capu_status status = find_remade(compiler);
+
+    for (uint32_t t = 0; t < guide->tensor_count && status == CAPU_OK; t++) {
+        struct guide_tensor *tensor = &guide->tensors[t];
+
+        tensor->starts_resident = tensor->page_count > 0 &&
+                                  compiler->trace->tensors[t].persistent &&
+                                  !compiler->program->starts_on_host[t];
+        if (tensor->starts_resident) {
+            status = take_pages(compiler, t, false);
+        }
+    }
+    for (int pass = 0; pass < 2 && status == CAPU_OK; pass++) {
+        forget_counts(guide);
+        compiler->is_recording = pass == 1;
+        status = walk(compiler);
+    }
+    return status;
+}
+
+capu_status guide_compile(struct guide *guide, const struct uses *uses, const struct plan *plan,
+                          struct error_text *error)
+{
+    struct compiler compiler = {.guide = guide, .trace = uses->trace};
+    struct program program = {0};
+    capu_status status = program_init(&program, uses, plan, error);
+
+    if (status != CAPU_OK) {
+        return status;
+    }
+    status = copy_places(guide, plan, error);
+    if (status != CAPU_OK) {
+        goto finish;
+    }
+    compiler.program = &program;
+    guide->items = array(program.count, sizeof(*guide->items));
+    guide->pages = array(guide->page_count, sizeof(*guide->pages));
+    guide->stack = array((size_t)guide->tensor_count + 1, sizeof(*guide->stack));
+    compiler.holder = array(guide->page_count, sizeof(*compiler.holder));
+    compiler.is_resident = array(guide->tensor_count, sizeof(*compiler.is_resident));
+    compiler.copies = array(guide->tensor_count, sizeof(*compiler.copies));
+    compiler.stamp = array(guide->tensor_count, sizeof(*compiler.stamp));
+    compiler.is_remade = array(program.count, sizeof(*compiler.is_remade));
+    status = CAPU_NO_HOST_MEMORY;
+    if (compiler.is_remade != NULL && guide->items != NULL && guide->pages != NULL &&
+        guide->stack != NULL && compiler.holder != NULL && compiler.is_resident != NULL &&
+        compiler.copies != NULL && compiler.stamp != NULL) {
+        status = walk_twice(&compiler);
+    }
+    guide->fixed_bytes = plan->fixed_bytes;
+    free(compiler.is_remade);
+    free(compiler.stamp);
+    free(compiler.copies);
+    free(compiler.is_resident);
+    free(compiler.holder);
+finish:
+    program_finish(&program);
+    return status;
+}

@@ -1,0 +1,129 @@
+/*
+ * A guide: a plan compiled for carrying out, in flat arrays indexed by op.
+ *
+ * It holds what the recorded iteration's ops were, so that the next iteration can be compared op by
+ * op, and what the plan does before and after each. Pages are numbers here; installing binds them
+ * to pages of the device (install.c). Nothing in it points to a tensor of the context unless it is
+ * installed: a kept guide outlives what is freed.
+ *
+ * Made on the context's thread (guide_create), completed on any (guide_compile), then the context
+ * thread's again.
+ */
+#ifndef CAPU_RUNTIME_GUIDE_H
+#define CAPU_RUNTIME_GUIDE_H
+
+#include "policy/plan.h"
+#include "policy/uses.h"
+#include "runtime/tracker.h"
+
+enum guide_action {
+    GUIDE_PREFETCH,
+    GUIDE_REPLAY,
+    GUIDE_EVICT,
+    GUIDE_SAVE,
+    GUIDE_DROP,
+    GUIDE_RELEASE
+};
+
+/* A stretch of one of the guide's arrays. */
+struct guide_part {
+    uint32_t first;
+    uint32_t count;
+};
+
+struct guide_item {
+    uint32_t action;            /* enum guide_action */
+    uint32_t subject;           /* tensor; of a replay, op */
+    bool is_owed;               /* a drop: a replay of the plan makes it again */
+    struct guide_part previous; /* tensors that had the pages it takes before */
+};
+
+struct guide_access {
+    uint32_t tensor;
+    uint32_t role;       /* as recorded: CAPU_READ, CAPU_WRITE or CAPU_UPDATE */
+    bool needs_contents; /* an update of nothing does not */
+    uint64_t version;    /* that it read or made in this iteration */
+};
+
+struct guide_op {
+    struct call call; /* its operand list lies in operands */
+    bool is_replayable;
+    struct guide_part accesses;
+    struct guide_part cleared; /* ranges cleared before it, also when it is replayed */
+    struct guide_part before;  /* items */
+    struct guide_part after;
+    struct guide_part previous; /* tensors that had the pages its writes take before */
+    uint64_t ns;                /* as planned with */
+    uint64_t seen_ns;           /* sum over the iterations sampled */
+
+    const void *arguments; /* of this iteration's run */
+    uint64_t duration_ns;
+};
+
+struct guide_tensor {
+    const void *address;
+    uint64_t bytes;    /* of the whole tensor */
+    size_t page_count; /* 0: always resident */
+    const char *name;  /* interned, or NULL */
+    bool is_split;
+    bool is_persistent;
+    bool starts_resident;
+    bool is_copied; /* needs a host block */
+    struct guide_part runs;
+
+    struct tensor *tensor; /* while installed, and while its iteration goes on without the plan;
+                              NULL: always resident, or gone */
+    uint64_t version;      /* for recovery: that the plan's ops made last */
+    uint32_t maker;        /* for recovery: the op that made its newest version, plus one */
+    bool is_source;        /* for recovery: a replay still to come may read it */
+};
+
+struct guide {
+    const char *label; /* interned */
+    uint64_t signature;
+    uint64_t used;     /* iteration of last use */
+    uint32_t failures; /* installs that failed, or trouble while it was carried out */
+
+    struct guide_tensor *tensors;
+    uint32_t tensor_count;
+    struct guide_op *ops;
+    uint32_t op_count;
+    struct guide_access *accesses;
+    capu_operand *operands;
+    struct record_range *cleared;
+
+    struct guide_item *items;
+    uint32_t *previous; /* tensors */
+    struct plan_run *runs;
+    uint32_t page_count; /* pages it needs */
+    device_page *pages;  /* while installed: the page behind each number */
+    uint32_t *stack;     /* for recovery: room for every tensor */
+
+    uint64_t fixed_bytes; /* planned with */
+    uint64_t predicted_ns;
+    uint64_t ideal_ns;
+    uint64_t replay_ns;
+    uint64_t measured_ns; /* an iteration, over the last window; 0: none yet */
+    uint64_t planning_ns;
+
+    /* Feedback: what the iterations of the present window took. */
+    uint32_t sampled;
+    uint32_t window;
+    uint32_t round; /* how many plans this one improved on */
+    uint64_t seen_ns;
+    uint64_t seen_stall_ns;
+    uint32_t link_percent; /* of the measured link rates, as planned with */
+
+    uint32_t next; /* op to come, in an iteration under way */
+};
+
+/* What the record's iteration did, without a plan yet. NO_HOST_MEMORY. */
+capu_status guide_create(const struct record *record, struct guide **out);
+void guide_destroy(struct guide *guide);
+
+/* Fills in what the plan does. `uses` are those of the trace that was built of the same record, for
+   a plan. Errors: INVALID (not a placed plan of it), NO_HOST_MEMORY. */
+capu_status guide_compile(struct guide *guide, const struct uses *uses, const struct plan *plan,
+                          struct error_text *error);
+
+#endif

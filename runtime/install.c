@@ -1,0 +1,348 @@
+/* From the tensors' own pages to the guide's and back, see install.h. */
+#include "runtime/install.h"
+
+#include "runtime/internal.h"
+
+#include <stdlib.h>
+
+static capu_status drain(capu_context *context)
+{
+    struct lane *lanes[] = {&context->compute, &context->d2h, &context->h2d};
+    capu_status status = CAPU_OK;
+
+    for (size_t i = 0; i < sizeof(lanes) / sizeof(lanes[0]) && status == CAPU_OK; i++) {
+        status = context_check(context, lane_synchronize(lanes[i]), "waiting to change plans");
+    }
+    while (status == CAPU_OK && departures_any(context)) {
+        status = departures_wait_oldest(context);
+    }
+    return status;
+}
+
+void guide_park(capu_context *context, struct allocation *allocation)
+{
+    allocation->is_parked = true;
+    allocation->next_parked = context->parked;
+    context->parked = allocation;
+}
+
+void guide_unpark(capu_context *context, struct allocation *allocation)
+{
+    struct allocation **at = &context->parked;
+
+    while (*at != allocation) {
+        at = &(*at)->next_parked;
+    }
+    *at = allocation->next_parked;
+    allocation->is_parked = false;
+}
+
+void guide_clear_parked(capu_context *context)
+{
+    struct allocation *next;
+
+    for (struct allocation *allocation = context->parked; allocation != NULL; allocation = next) {
+        bool is_in_use = context->in_iteration && allocation->freed_iteration == context->iteration;
+
+        next = allocation->next_parked;
+        /* One that cannot be noted as departing stays parked: the next call tries again. */
+        if (!allocation->first->is_placed && !is_in_use && departure_reserve(context) == CAPU_OK) {
+            guide_unpark(context, allocation);
+            allocation_depart(context, allocation);
+        }
+    }
+}
+
+/* The tensor as it was recorded, live or parked; NULL: there is none. */
+static struct tensor *find_tensor(capu_context *context, const struct guide_tensor *planned)
+{
+    struct tensor *tensor = tensors_find(&context->tensors, planned->address);
+
+    if (tensor == NULL) {
+        tensor = tensors_find_freed(&context->tensors, planned->address);
+        if (tensor != NULL && !tensor->allocation->is_parked) {
+            tensor = NULL;
+        }
+    }
+    if (tensor == NULL || tensor->address != planned->address || tensor->bytes != planned->bytes ||
+        tensor->page_count != planned->page_count) {
+        return NULL;
+    }
+    return tensor;
+}
+
+/* A guide that is not in force knows no tensors and no pages. */
+static void forget_bindings(struct guide *guide)
+{
+    for (uint32_t i = 0; i < guide->tensor_count; i++) {
+        guide->tensors[i].tensor = NULL;
+    }
+    for (uint32_t page = 0; page < guide->page_count; page++) {
+        guide->pages[page] = DEVICE_NO_PAGE;
+    }
+}
+
+/* Every planned tensor, and a parked allocation for each that only lives inside iterations. */
+static capu_status find_tensors(capu_context *context, struct guide *guide)
+{
+    for (uint32_t i = 0; i < guide->tensor_count; i++) {
+        struct guide_tensor *planned = &guide->tensors[i];
+        struct allocation *allocation;
+        capu_status status;
+
+        if (planned->page_count == 0) {
+            continue;
+        }
+        planned->tensor = find_tensor(context, planned);
+        if (planned->tensor == NULL && !planned->is_split) {
+            status = allocation_create_parked(context, planned->address, planned->bytes,
+                                              planned->page_count, &allocation);
+            if (status == CAPU_OK) {
+                planned->tensor = allocation->first;
+            }
+        }
+        if (planned->tensor == NULL) {
+            return context_fail(context, CAPU_NOT_READY, "the plan's tensor '%s' is gone",
+                                planned->name != NULL ? planned->name : "");
+        }
+        planned->tensor->guide_index = i;
+        planned->tensor->is_owed = false;
+    }
+    return CAPU_OK;
+}
+
+static capu_status take_blocks(capu_context *context, struct guide *guide)
+{
+    capu_status status = CAPU_OK;
+
+    for (uint32_t i = 0; i < guide->tensor_count && status == CAPU_OK; i++) {
+        struct tensor *tensor = guide->tensors[i].tensor;
+
+        if (tensor == NULL || !guide->tensors[i].is_copied) {
+            continue;
+        }
+        if (tensor->host.extent_count == 0) {
+            status = pager_take_block(context, tensor);
+        }
+        tensor->keeps_block = status == CAPU_OK;
+    }
+    return status;
+}
+
+/* Blocks that hold a copy stay with it. */
+static void give_blocks(capu_context *context, struct guide *guide)
+{
+    for (uint32_t i = 0; i < guide->tensor_count; i++) {
+        struct tensor *tensor = guide->tensors[i].tensor;
+
+        if (tensor == NULL || !tensor->keeps_block) {
+            continue;
+        }
+        tensor->keeps_block = false;
+        if (!tensor->on_host) {
+            host_arena_give(context->arena, &tensor->host, (struct lane_position){0});
+        }
+    }
+}
+
+/* What the plan starts without, or on the host, leaves its pages; what it starts with is out of the
+   pager's reach. */
+static capu_status clear_stage(capu_context *context, struct guide *guide)
+{
+    capu_status status = CAPU_OK;
+
+    for (uint32_t i = 0; i < guide->tensor_count && status == CAPU_OK; i++) {
+        struct tensor *tensor = guide->tensors[i].tensor;
+
+        if (tensor == NULL || !tensor->is_mapped) {
+            continue;
+        }
+        if (guide->tensors[i].starts_resident) {
+            tensor_list_remove(tensor, RESIDENCY);
+        } else {
+            status = pager_evict(context, tensor);
+        }
+    }
+    while (status == CAPU_OK && departures_any(context)) {
+        status = departures_wait_oldest(context);
+    }
+    return status;
+}
+
+/* Walks a tensor's page numbers in order. */
+struct page_walk {
+    const struct guide *guide;
+    struct guide_part runs;
+    uint32_t run;
+    uint32_t offset;
+};
+
+static struct page_walk walk_pages(const struct guide *guide, uint32_t tensor)
+{
+    return (struct page_walk){.guide = guide, .runs = guide->tensors[tensor].runs};
+}
+
+static uint32_t next_page(struct page_walk *walk)
+{
+    const struct plan_run *run = &walk->guide->runs[walk->runs.first + walk->run];
+    uint32_t page = run->first + walk->offset++;
+
+    if (walk->offset == run->count) {
+        walk->offset = 0;
+        walk->run++;
+    }
+    return page;
+}
+
+/* Numbers of tensors that are where they should be get those pages, the others fresh ones. */
+static capu_status bind_pages(capu_context *context, struct guide *guide)
+{
+    size_t missing = guide->page_count;
+    device_page *fresh;
+    size_t next = 0;
+    capu_status status;
+
+    for (uint32_t i = 0; i < guide->tensor_count; i++) {
+        struct tensor *tensor = guide->tensors[i].tensor;
+        struct page_walk walk = walk_pages(guide, i);
+
+        for (size_t p = 0; tensor != NULL && tensor->is_mapped && p < tensor->page_count; p++) {
+            guide->pages[next_page(&walk)] = tensor->pages[p];
+            missing--;
+        }
+    }
+    fresh = malloc((missing + 1) * sizeof(*fresh));
+    if (fresh == NULL) {
+        return context_fail(context, CAPU_NO_HOST_MEMORY, "no memory to place a plan");
+    }
+    context->operands.stamp++;
+    status = pager_make_room(context, missing);
+    if (status == CAPU_OK) {
+        status = context_check(context, pages_take(context->pages, missing, fresh),
+                               "taking the plan's pages");
+    }
+    for (uint32_t page = 0; page < guide->page_count && status == CAPU_OK; page++) {
+        if (guide->pages[page] == DEVICE_NO_PAGE) {
+            guide->pages[page] = fresh[next++];
+        }
+    }
+    free(fresh);
+    return status;
+}
+
+static capu_status map_tensor(capu_context *context, struct guide *guide, uint32_t index)
+{
+    struct guide_tensor *planned = &guide->tensors[index];
+    struct tensor *tensor = planned->tensor;
+    bool holds = tensor->is_mapped;
+    capu_status status = CAPU_OK;
+
+    if (!holds) {
+        struct page_walk walk = walk_pages(guide, index);
+
+        for (size_t p = 0; p < tensor->page_count; p++) {
+            tensor->pages[p] = guide->pages[next_page(&walk)];
+        }
+        if (planned->starts_resident || context->config.strict == 0) {
+            status = device_map(context->device, tensor->span, tensor->pages, tensor->page_count);
+        }
+    }
+    if (status != CAPU_OK) {
+        return context_check(context, status, "mapping a plan's tensor");
+    }
+    tensor->is_placed = true;
+    tensor->is_mapped = planned->starts_resident;
+    if (!holds && tensor->is_mapped && tensor->is_defined && tensor->on_host) {
+        status = pager_copy_in(context, tensor);
+    }
+    return status;
+}
+
+capu_status guide_install(capu_context *context, struct guide *guide)
+{
+    uint64_t start = device_now_ns(context->device);
+    capu_status status = drain(context);
+
+    forget_bindings(guide);
+    if (status == CAPU_OK) {
+        guide_clear_parked(context);
+        status = drain(context);
+    }
+    if (status == CAPU_OK) {
+        status = find_tensors(context, guide);
+    }
+    if (status == CAPU_OK) {
+        status = take_blocks(context, guide);
+    }
+    if (status == CAPU_OK) {
+        status = clear_stage(context, guide);
+    }
+    if (status == CAPU_OK) {
+        status = bind_pages(context, guide);
+    }
+    context->guide = guide;
+    for (uint32_t i = 0; i < guide->tensor_count && status == CAPU_OK; i++) {
+        if (guide->tensors[i].tensor != NULL) {
+            status = map_tensor(context, guide, i);
+        }
+    }
+    if (status != CAPU_OK) {
+        guide_uninstall(context);
+        return status;
+    }
+    guide->next = 0;
+    context->install_ns += device_now_ns(context->device) - start;
+    return CAPU_OK;
+}
+
+/* Unmaps what does not hold its pages, and notes whose pages are taken. */
+static void release_tensor(capu_context *context, struct guide *guide, uint32_t index,
+                           capu_status *status)
+{
+    struct tensor *tensor = guide->tensors[index].tensor;
+    struct page_walk walk = walk_pages(guide, index);
+
+    if (tensor->is_placed && !tensor->is_mapped && context->config.strict == 0) {
+        capu_status now = device_unmap(context->device, tensor->span, tensor->page_count);
+
+        /* Once more: a range that stays mapped to pages of others is the end of the context. */
+        if (now != CAPU_OK) {
+            now = device_unmap(context->device, tensor->span, tensor->page_count);
+        }
+        *status = *status != CAPU_OK ? *status : now;
+        TRACKER_ADD(context, unmap_count, 1);
+    }
+    tensor->is_placed = false;
+    for (size_t p = 0; tensor->is_mapped && p < tensor->page_count; p++) {
+        guide->pages[next_page(&walk)] = DEVICE_NO_PAGE;
+    }
+    pager_touch(context, tensor);
+}
+
+capu_status guide_uninstall(capu_context *context)
+{
+    struct guide *guide = context->guide;
+    capu_status status = CAPU_OK;
+
+    context_quiesce(context, &context->compute);
+    context_quiesce(context, &context->d2h);
+    context_quiesce(context, &context->h2d);
+    context->guide = NULL;
+    for (uint32_t i = 0; i < guide->tensor_count; i++) {
+        if (guide->tensors[i].tensor != NULL) {
+            release_tensor(context, guide, i, &status);
+        }
+    }
+    for (uint32_t page = 0; page < guide->page_count; page++) {
+        if (guide->pages[page] != DEVICE_NO_PAGE) {
+            pages_give(context->pages, &guide->pages[page], 1);
+        }
+    }
+    give_blocks(context, guide);
+    guide_clear_parked(context);
+    status = context_check(context, status, "unmapping a plan's tensor");
+    if (status != CAPU_OK && context->lost == CAPU_OK) {
+        context->lost = CAPU_DEVICE_LOST;
+    }
+    return context->lost;
+}

@@ -1,0 +1,39 @@
+/*
+ * Putting a guide in force, and taking it out of force.
+ *
+ * Installed means: every tensor of the guide has its range mapped once, onto pages that several
+ * tensors share at times that do not overlap (DESIGN: the placed state). The guide's page numbers
+ * are bound to pages so that what is resident stays where it is; what else must be resident is
+ * copied in. Tensors that the guide knows nothing of keep their pages as far as there are any.
+ *
+ * In strict mode only what holds its pages is mapped, so that wrong accesses fault.
+ *
+ * A planned allocation that the user frees is parked: its range stays, for replays and for the next
+ * iteration's allocation of it.
+ *
+ * Both calls wait for all work. Owned by the context's thread.
+ */
+#ifndef CAPU_RUNTIME_INSTALL_H
+#define CAPU_RUNTIME_INSTALL_H
+
+#include "runtime/guide.h"
+
+/*
+ * Between iterations, with no guide in force. On failure none is, and nothing is lost. NOT_READY: a
+ * planned tensor is not there any more, or its addresses are taken; OVER_BUDGET, HOST_OVER_BUDGET,
+ * NO_HOST_MEMORY, NO_ADDRESS_SPACE, DEVICE_FAILED.
+ */
+capu_status guide_install(capu_context *context, struct guide *guide);
+
+/* Takes the guide in force out of force: tensors that hold their pages keep them as their own.
+   Whatever the device says, no guide is in force afterwards. */
+capu_status guide_uninstall(capu_context *context);
+
+/* Parks an allocation of the guide in force that the user freed; takes it back for the user.  */
+void guide_park(capu_context *context, struct allocation *allocation);
+void guide_unpark(capu_context *context, struct allocation *allocation);
+
+/* Ends parked allocations that no guide in force has. */
+void guide_clear_parked(capu_context *context);
+
+#endif

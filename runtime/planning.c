@@ -1,0 +1,801 @@
+/* Plans from records, and which one comes next; see planning.h. */
+#include "runtime/planning.h"
+
+#include "policy/planner.h"
+#include "policy/timeline.h"
+#include "runtime/executor.h"
+#include "runtime/install.h"
+#include "runtime/internal.h"
+
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum { KEPT = 8, LABELS = 16, HISTORY = 32, REFUSED = 16, FAILURES = 3, HOST_ROUNDS = 4, JOBS = 3 };
+
+/* One plan in the making; the worker's from agent_start until it is done. */
+struct job {
+    struct trace trace;
+    struct guide *guide;
+    const struct planner *planner;
+    enum planner_effort effort;
+    uint64_t budget_bytes;
+    uint64_t host_bytes;
+    uint64_t page_bytes;
+    bool wants_text; /* the plan as a file */
+    atomic_bool stop;
+    struct agent_task *task;
+
+    capu_status status;
+    struct error_text error;
+    struct text text;
+};
+
+/* When a plan is remade: ops that moved by more than this much of all their time, or compute that
+   stood still for this much more of the iteration than planned. */
+enum { DRIFT_PERCENT = 10, STALL_PERCENT = 5, LINK_STEP_PERCENT = 85, LINK_LEAST_PERCENT = 30 };
+enum { FIRST_WINDOW = 4, MOST_ROUNDS = 6 };
+
+struct history {
+    const char *label; /* interned; NULL: unused */
+    uint64_t used;     /* iteration of last use */
+    uint64_t signatures[HISTORY];
+    size_t count;
+};
+
+/* An iteration for which no plan was found. */
+struct refusal {
+    const char *label;
+    uint64_t signature;
+    char text[ERROR_TEXT_BYTES / 2];
+};
+
+struct plan_keeper {
+    struct guide *kept[KEPT];
+    struct history histories[LABELS];
+    struct refusal refused[REFUSED];
+    size_t refused_count;   /* ever; the oldest makes way */
+    struct job *jobs[JOBS]; /* fewer than libuv's threads: pinning must not wait for plans */
+    struct agent *agent;
+};
+
+static uint64_t now_ns(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
+}
+
+static bool should_stop(void *user)
+{
+    struct job *job = user;
+
+    return atomic_load(&job->stop);
+}
+
+/* Bytes of host memory if every tensor that is ever copied out keeps its block. */
+static uint64_t block_bytes(const struct job *job, const struct plan *plan, bool *is_copied)
+{
+    uint64_t bytes = 0;
+
+    for (uint32_t i = 0; i < plan->action_count; i++) {
+        const struct plan_action *action = &plan->actions[i];
+        bool copies = action->kind == ACTION_EVICT || action->kind == ACTION_SAVE ||
+                      action->kind == ACTION_PREFETCH;
+
+        if (copies && !is_copied[action->tensor]) {
+            is_copied[action->tensor] = true;
+            bytes += job->trace.tensors[action->tensor].bytes;
+        }
+    }
+    return bytes;
+}
+
+/* A plan whose blocks, which are kept for good, fit the host budget. Plans share host memory over
+   time and the runtime does not, so where that is too much it asks for less. */
+static capu_status find_plan(struct job *job, const struct uses *uses, struct plan *plan)
+{
+    struct planner_request request = {
+        .uses = uses,
+        .budget_bytes = job->budget_bytes,
+        .host_bytes = job->host_bytes,
+        .effort = job->effort,
+        .place = true,
+        .should_stop = should_stop,
+        .user = job,
+    };
+    bool *is_copied = calloc((size_t)job->trace.tensor_count + 1, sizeof(*is_copied));
+    capu_status status = is_copied != NULL ? CAPU_OK : CAPU_NO_HOST_MEMORY;
+
+    for (int round = 0; round < HOST_ROUNDS && status == CAPU_OK; round++) {
+        uint64_t bytes;
+
+        status = planner_run(job->planner, &request, plan, &job->error);
+        if (status != CAPU_OK) {
+            break;
+        }
+        memset(is_copied, 0, job->trace.tensor_count);
+        bytes = block_bytes(job, plan, is_copied);
+        if (bytes <= job->host_bytes) {
+            free(is_copied);
+            return CAPU_OK;
+        }
+        plan_finish(plan);
+        request.host_bytes =
+            (uint64_t)((double)request.host_bytes * (double)job->host_bytes / (double)bytes);
+    }
+    free(is_copied);
+    return status != CAPU_OK ? status
+                             : error_text_set(&job->error, CAPU_HOST_OVER_BUDGET,
+                                              "no plan whose host copies fit the host budget");
+}
+
+static capu_status make_guide(struct job *job, const struct uses *uses)
+{
+    struct plan plan = {0};
+    struct timeline timeline = {0};
+    capu_status status = find_plan(job, uses, &plan);
+
+    if (status != CAPU_OK) {
+        return status;
+    }
+    status = timeline_init(&timeline, uses, &plan, NULL, false, &job->error);
+    if (status == CAPU_OK) {
+        status = guide_compile(job->guide, uses, &plan, &job->error);
+    }
+    if (status == CAPU_OK && job->wants_text) {
+        status = plan_write(&plan, &job->text, &job->error);
+    }
+    job->guide->predicted_ns = timeline.iteration_ns;
+    job->guide->ideal_ns = timeline.ideal_ns;
+    job->guide->replay_ns = timeline.replay_ns;
+    timeline_finish(&timeline);
+    plan_finish(&plan);
+    return status;
+}
+
+/* On libuv's work queue. */
+static void run_job(void *data)
+{
+    struct job *job = data;
+    uint64_t start = now_ns();
+    struct uses uses = {0};
+
+    job->status = uses_init(&uses, &job->trace, job->page_bytes, &job->error);
+    if (job->status == CAPU_OK) {
+        job->status = make_guide(job, &uses);
+    }
+    uses_finish(&uses);
+    job->guide->planning_ns = now_ns() - start;
+}
+
+static void job_destroy(struct job *job)
+{
+    if (job == NULL) {
+        return;
+    }
+    agent_forget(job->task);
+    guide_destroy(job->guide);
+    trace_finish(&job->trace);
+    text_finish(&job->text);
+    free(job);
+}
+
+capu_status planning_create(capu_context *context, struct plan_keeper **out)
+{
+    struct plan_keeper *planning = calloc(1, sizeof(*planning));
+    capu_status status;
+
+    if (planning == NULL) {
+        return context_fail(context, CAPU_NO_HOST_MEMORY, "no memory for planning");
+    }
+    status = links_measure(context, &context->links);
+    if (status != CAPU_OK) {
+        free(planning);
+        return status;
+    }
+    planning->agent = context->agent;
+    *out = planning;
+    return CAPU_OK;
+}
+
+void planning_destroy(struct plan_keeper *planning)
+{
+    if (planning == NULL) {
+        return;
+    }
+    for (size_t i = 0; i < JOBS; i++) {
+        if (planning->jobs[i] != NULL) {
+            atomic_store(&planning->jobs[i]->stop, true);
+        }
+    }
+    for (size_t i = 0; i < JOBS; i++) {
+        if (planning->jobs[i] != NULL) {
+            agent_wait(planning->agent, planning->jobs[i]->task);
+            job_destroy(planning->jobs[i]);
+        }
+    }
+    for (size_t i = 0; i < KEPT; i++) {
+        guide_destroy(planning->kept[i]);
+    }
+    free(planning);
+}
+
+static struct guide *find_guide(const struct plan_keeper *planning, const char *label,
+                                uint64_t signature)
+{
+    for (size_t i = 0; i < KEPT; i++) {
+        struct guide *guide = planning->kept[i];
+
+        if (guide != NULL && guide->label == label && guide->signature == signature) {
+            return guide;
+        }
+    }
+    return NULL;
+}
+
+static struct refusal *find_refusal(struct plan_keeper *planning, const char *label,
+                                    uint64_t signature)
+{
+    for (size_t i = 0; i < REFUSED; i++) {
+        struct refusal *refusal = &planning->refused[i];
+
+        if (refusal->label == label && refusal->signature == signature) {
+            return refusal;
+        }
+    }
+    return NULL;
+}
+
+static void refuse(struct plan_keeper *planning, const struct guide *guide, const char *text)
+{
+    struct refusal *refusal = &planning->refused[planning->refused_count++ % REFUSED];
+
+    refusal->label = guide->label;
+    refusal->signature = guide->signature;
+    snprintf(refusal->text, sizeof(refusal->text), "%s", text);
+}
+
+/* The place for one more guide: an empty one, or that of the guide least recently used. */
+static struct guide **place_for_guide(capu_context *context)
+{
+    struct plan_keeper *planning = context->planning;
+    struct guide **oldest = NULL;
+
+    for (size_t i = 0; i < KEPT; i++) {
+        struct guide **at = &planning->kept[i];
+
+        if (*at == NULL) {
+            return at;
+        }
+        if (*at != context->guide && (oldest == NULL || (*at)->used < (*oldest)->used)) {
+            oldest = at;
+        }
+    }
+    guide_destroy(*oldest);
+    *oldest = NULL;
+    return oldest;
+}
+
+static void discard(struct plan_keeper *planning, struct guide *guide)
+{
+    for (size_t i = 0; i < KEPT; i++) {
+        if (planning->kept[i] == guide) {
+            planning->kept[i] = NULL;
+        }
+    }
+    guide_destroy(guide);
+}
+
+/* Keeps a new guide, in place of an old one for the same ops if it is better than what that one
+   took. False: it is not kept. Between iterations. */
+static bool keep_guide(capu_context *context, struct guide *guide)
+{
+    struct plan_keeper *planning = context->planning;
+    struct guide *old = find_guide(planning, guide->label, guide->signature);
+
+    if (old != NULL) {
+        if (guide->predicted_ns >= old->measured_ns) {
+            return false;
+        }
+        if (old == context->guide && executor_leave(context) != CAPU_OK) {
+            return false;
+        }
+        discard(planning, old);
+    }
+    guide->used = context->iteration;
+    *place_for_guide(context) = guide;
+    return true;
+}
+
+/* Takes up what a worker has made. */
+static void take_job(capu_context *context, struct job *job)
+{
+    struct plan_keeper *planning = context->planning;
+
+    if (job->status == CAPU_OK && keep_guide(context, job->guide)) {
+        job->guide = NULL;
+        if (job->wants_text &&
+            agent_plan(planning->agent, job->text.data, job->text.length) == CAPU_OK) {
+            job->text = (struct text){0};
+        }
+    } else if (job->status != CAPU_OK && job->guide->round == 0 && !atomic_load(&job->stop)) {
+        refuse(planning, job->guide,
+               job->error.text[0] != '\0' ? job->error.text : capu_status_text(job->status));
+    }
+    job_destroy(job);
+}
+
+static void take_jobs(capu_context *context)
+{
+    struct plan_keeper *planning = context->planning;
+
+    for (size_t i = 0; i < JOBS; i++) {
+        struct job *job = planning->jobs[i];
+
+        if (job != NULL && agent_is_done(planning->agent, job->task)) {
+            planning->jobs[i] = NULL;
+            take_job(context, job);
+        }
+    }
+}
+
+/* The job that makes this plan, NULL: none does. */
+static struct job **find_job(struct plan_keeper *planning, const char *label, uint64_t signature)
+{
+    for (size_t i = 0; i < JOBS; i++) {
+        struct job *job = planning->jobs[i];
+
+        if (job != NULL && job->guide->label == label && job->guide->signature == signature) {
+            return &planning->jobs[i];
+        }
+    }
+    return NULL;
+}
+
+static struct job **find_place(struct plan_keeper *planning)
+{
+    for (size_t i = 0; i < JOBS; i++) {
+        if (planning->jobs[i] == NULL) {
+            return &planning->jobs[i];
+        }
+    }
+    return NULL;
+}
+
+/* A slower link than measured, for plans after one that came too late. */
+static void slow_links(struct trace *trace, uint32_t percent)
+{
+    struct machine *machine = &trace->machine;
+
+    machine->d2h_bytes_per_s = machine->d2h_bytes_per_s / 100 * percent + 1;
+    machine->h2d_bytes_per_s = machine->h2d_bytes_per_s / 100 * percent + 1;
+}
+
+static capu_status fill_job(capu_context *context, const struct record *record, struct job *job)
+{
+    static const enum planner_effort efforts[] = {
+        [CAPU_EFFORT_QUICK] = EFFORT_QUICK,
+        [CAPU_EFFORT_DEFAULT] = EFFORT_DEFAULT,
+        [CAPU_EFFORT_BEST] = EFFORT_BEST,
+    };
+    capu_status status = guide_create(record, &job->guide);
+
+    if (status == CAPU_OK) {
+        status = trace_build(context, record, true, &job->trace, &job->error);
+    }
+    job->planner = planner_find(context->config.planner);
+    job->effort = efforts[context->config.effort];
+    job->budget_bytes = context->config.budget_bytes;
+    job->host_bytes = context->config.host_budget_bytes;
+    job->page_bytes = pages_bytes_each(context->pages);
+    job->wants_text = context->config.plan_path != NULL;
+    if (status == CAPU_OK) {
+        job->guide->window = FIRST_WINDOW;
+        job->guide->link_percent = 100;
+    }
+    return status;
+}
+
+/* A new plan is made with the times that the old one's iterations had. */
+static void take_seen_times(struct job *job, const struct guide *old, uint32_t link_percent)
+{
+    uint64_t total = 0;
+
+    for (uint32_t k = 0; k < old->op_count; k++) {
+        uint64_t ns = old->ops[k].seen_ns / old->sampled;
+
+        job->trace.ops[k].ns = ns;
+        job->guide->ops[k].ns = ns;
+        total += ns;
+    }
+    job->trace.total_ns = total;
+    job->guide->round = old->round + 1;
+    job->guide->window = old->window * 2;
+    job->guide->link_percent = link_percent;
+    slow_links(&job->trace, link_percent);
+}
+
+/* Makes a plan of a record; `old`: the guide it is to improve on, NULL: none. */
+static void start_job(capu_context *context, const struct record *record, const struct guide *old,
+                      uint32_t link_percent)
+{
+    struct plan_keeper *planning = context->planning;
+    struct job **place = find_place(planning);
+    struct job *job = place != NULL ? calloc(1, sizeof(*job)) : NULL;
+    capu_status status;
+
+    if (job == NULL) {
+        return; /* the next record is another chance */
+    }
+    status = fill_job(context, record, job);
+    if (status == CAPU_OK && old != NULL) {
+        take_seen_times(job, old, link_percent);
+    }
+    if (status == CAPU_OK) {
+        status = agent_start(planning->agent, run_job, job, &job->task);
+    }
+    if (status == CAPU_OK) {
+        *place = job;
+        return;
+    }
+    if (job->guide != NULL && old == NULL) {
+        refuse(planning, job->guide,
+               job->error.text[0] != '\0' ? job->error.text : capu_status_text(status));
+    }
+    job_destroy(job);
+}
+
+void planning_consider(capu_context *context, const struct record *record)
+{
+    struct plan_keeper *planning = context->planning;
+
+    if (record->op_count > 0 && find_job(planning, record->label, record->signature) == NULL &&
+        find_guide(planning, record->label, record->signature) == NULL &&
+        find_refusal(planning, record->label, record->signature) == NULL) {
+        start_job(context, record, NULL, 100);
+    }
+}
+
+/* How far the ops' times are from those planned with, in percent of all their time. */
+static uint64_t drift_percent(const struct guide *guide)
+{
+    uint64_t moved = 0;
+    uint64_t all = 1;
+
+    for (uint32_t k = 0; k < guide->op_count; k++) {
+        uint64_t seen = guide->ops[k].seen_ns / guide->sampled;
+        uint64_t planned = guide->ops[k].ns;
+
+        moved += seen > planned ? seen - planned : planned - seen;
+        all += planned;
+    }
+    return moved >= UINT64_MAX / 100 ? UINT64_MAX : moved * 100 / all;
+}
+
+/* Whether compute stood still longer than planned by more than a few percent of the iteration. */
+static bool is_late(const struct guide *guide)
+{
+    uint64_t seen = guide->seen_stall_ns / guide->sampled;
+    uint64_t planned = guide->predicted_ns > guide->ideal_ns + guide->replay_ns
+                           ? guide->predicted_ns - guide->ideal_ns - guide->replay_ns
+                           : 0;
+
+    return seen > planned && seen - planned > guide->predicted_ns / 100 * STALL_PERCENT;
+}
+
+static void start_window(struct guide *guide)
+{
+    guide->sampled = 0;
+    guide->seen_ns = 0;
+    guide->seen_stall_ns = 0;
+    for (uint32_t k = 0; k < guide->op_count; k++) {
+        guide->ops[k].seen_ns = 0;
+    }
+}
+
+static void review(capu_context *context, const struct record *record, struct guide *guide)
+{
+    bool has_moved = drift_percent(guide) > DRIFT_PERCENT;
+    bool late = is_late(guide);
+    uint32_t percent = guide->link_percent;
+
+    if (late && !has_moved) {
+        percent = percent * LINK_STEP_PERCENT / 100;
+    }
+    if ((has_moved || late) && percent >= LINK_LEAST_PERCENT && guide->round < MOST_ROUNDS) {
+        start_job(context, record, guide, percent);
+        guide->round++; /* each review costs a plan: they become fewer */
+        guide->window *= 2;
+    }
+}
+
+void planning_feedback(capu_context *context, const struct record *record)
+{
+    struct plan_keeper *planning = context->planning;
+    struct guide *guide = find_guide(planning, record->label, record->signature);
+
+    if (guide == NULL || guide->op_count != record->op_count ||
+        find_job(planning, record->label, record->signature) != NULL) {
+        return;
+    }
+    for (uint32_t k = 0; k < guide->op_count; k++) {
+        guide->ops[k].seen_ns += record->ops[k].ns;
+    }
+    guide->seen_ns += record->report.time_ns;
+    guide->seen_stall_ns += record->report.stall_ns;
+    guide->sampled++;
+    if (guide->sampled >= guide->window) {
+        guide->measured_ns = guide->seen_ns / guide->sampled;
+        review(context, record, guide);
+        start_window(guide);
+    }
+}
+
+static struct history *find_history(struct plan_keeper *planning, const char *label, bool create)
+{
+    struct history *oldest = &planning->histories[0];
+
+    for (size_t i = 0; i < LABELS; i++) {
+        struct history *history = &planning->histories[i];
+
+        if (history->label == label) {
+            return history;
+        }
+        oldest = history->used < oldest->used ? history : oldest;
+    }
+    if (!create) {
+        return NULL;
+    }
+    *oldest = (struct history){.label = label};
+    return oldest;
+}
+
+void planning_end(capu_context *context, const char *label, uint64_t signature)
+{
+    struct history *history = find_history(context->planning, label, true);
+
+    history->used = context->iteration;
+    if (history->count == HISTORY) {
+        memmove(history->signatures, history->signatures + 1,
+                (HISTORY - 1) * sizeof(history->signatures[0]));
+        history->count--;
+    }
+    history->signatures[history->count++] = signature;
+}
+
+/* How much of the history before `end` is like its newest part. */
+static size_t common_length(const struct history *history, size_t end)
+{
+    size_t length = 0;
+
+    while (length < end && history->signatures[end - 1 - length] ==
+                               history->signatures[history->count - 1 - length]) {
+        length++;
+    }
+    return length;
+}
+
+/* The signature that came most often, the latest of several. */
+static uint64_t most_frequent(const struct history *history)
+{
+    uint64_t best = 0;
+    size_t best_count = 0;
+
+    for (size_t i = 0; i < history->count; i++) {
+        size_t count = 0;
+
+        for (size_t j = 0; j < history->count; j++) {
+            count += history->signatures[j] == history->signatures[i];
+        }
+        if (count >= best_count) {
+            best_count = count;
+            best = history->signatures[i];
+        }
+    }
+    return best;
+}
+
+/* What comes next: what followed the longest stretch that ends like the present, the latest of
+   several. After something new, the usual if there is a guide for it, else the same again. False:
+   there is no history. */
+static bool predict(const struct plan_keeper *planning, const struct history *history,
+                    uint64_t *signature)
+{
+    size_t best_length = 0;
+
+    if (history == NULL || history->count == 0) {
+        return false;
+    }
+    *signature = most_frequent(history);
+    if (find_guide(planning, history->label, *signature) == NULL) {
+        *signature = history->signatures[history->count - 1];
+    }
+    for (size_t end = 1; end < history->count; end++) {
+        size_t length = common_length(history, end);
+
+        if (length > 0 && length >= best_length) {
+            best_length = length;
+            *signature = history->signatures[end];
+        }
+    }
+    return true;
+}
+
+/* Finished records get another chance: all jobs may have been taken, or the plan discarded. The
+   newest first, since a stale one may have the same ops. */
+static void consider_again(capu_context *context)
+{
+    struct tracker *tracker = &context->tracker;
+    uint64_t before = UINT64_MAX;
+
+    for (size_t round = 0; round < RECORD_COUNT; round++) {
+        const struct record *newest = NULL;
+
+        for (size_t i = 0; i < RECORD_COUNT; i++) {
+            const struct record *record = &tracker->records[i];
+
+            if (record->state == RECORD_FINISHED && record->stamp < before &&
+                (newest == NULL || record->stamp > newest->stamp)) {
+                newest = record;
+            }
+        }
+        if (newest == NULL) {
+            return;
+        }
+        before = newest->stamp;
+        planning_consider(context, newest);
+    }
+}
+
+/* Waits for the plan of the iteration that is expected, if there is a record of one to plan for. */
+static capu_status wait_for_plan(capu_context *context, const char *label, uint64_t signature)
+{
+    struct plan_keeper *planning = context->planning;
+    struct job **job = find_job(planning, label, signature);
+    capu_status status = CAPU_OK;
+
+    if (job == NULL) {
+        status = context_check(context, lane_synchronize(&context->compute),
+                               "waiting for an iteration to plan for");
+        if (status == CAPU_OK) {
+            status = tracker_settle(context);
+        }
+        consider_again(context);
+        job = find_job(planning, label, signature);
+    }
+    if (status == CAPU_OK && job != NULL) {
+        agent_wait(planning->agent, (*job)->task);
+        take_jobs(context);
+    }
+    return status;
+}
+
+static capu_status choose(capu_context *context, const char *label, struct guide **guide)
+{
+    struct plan_keeper *planning = context->planning;
+    uint64_t signature;
+    capu_status status = CAPU_OK;
+
+    *guide = NULL;
+    if (!predict(planning, find_history(planning, label, false), &signature)) {
+        return CAPU_OK;
+    }
+    *guide = find_guide(planning, label, signature);
+    if (*guide == NULL && context->config.wait_for_plan != 0 &&
+        find_refusal(planning, label, signature) == NULL) {
+        status = wait_for_plan(context, label, signature);
+        *guide = find_guide(planning, label, signature);
+    }
+    return status;
+}
+
+static bool has_tensor(const struct guide *guide, const void *address)
+{
+    for (uint32_t i = 0; i < guide->tensor_count; i++) {
+        if (guide->tensors[i].address == address) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static capu_status install(capu_context *context, struct guide *guide)
+{
+    capu_status status = guide_install(context, guide);
+
+    if (status == CAPU_OK || context->lost != CAPU_OK) {
+        return context->lost;
+    }
+    if (status == CAPU_NOT_READY) {
+        /* Its tensors are not what they were: the next record will tell. */
+        discard(context->planning, guide);
+        return CAPU_OK;
+    }
+    guide->failures++;
+    if (guide->failures >= FAILURES) {
+        refuse(context->planning, guide, context->error);
+        discard(context->planning, guide);
+    }
+    return CAPU_OK;
+}
+
+capu_status planning_begin(capu_context *context, const char *label)
+{
+    struct guide *guide;
+    capu_status status;
+
+    take_jobs(context);
+    consider_again(context);
+    status = choose(context, label, &guide);
+    if (status == CAPU_OK && context->guide != NULL && context->guide != guide) {
+        status = executor_leave(context);
+    }
+    if (status != CAPU_OK) {
+        return status;
+    }
+    if (context->guide == NULL) {
+        guide_clear_parked(context);
+    }
+    if (guide == NULL) {
+        return CAPU_OK;
+    }
+    guide->used = context->iteration + 1;
+    if (context->guide == guide) {
+        guide->next = 0;
+        return CAPU_OK;
+    }
+    return install(context, guide);
+}
+
+capu_status planning_forget(capu_context *context, const void *address)
+{
+    struct plan_keeper *planning = context->planning;
+    capu_status status = CAPU_OK;
+
+    if (planning == NULL) {
+        return CAPU_OK;
+    }
+    for (size_t i = 0; i < JOBS; i++) {
+        if (planning->jobs[i] != NULL && has_tensor(planning->jobs[i]->guide, address)) {
+            atomic_store(&planning->jobs[i]->stop, true);
+            agent_wait(planning->agent, planning->jobs[i]->task);
+            job_destroy(planning->jobs[i]);
+            planning->jobs[i] = NULL;
+        }
+    }
+    for (size_t i = 0; i < KEPT && status == CAPU_OK; i++) {
+        struct guide *guide = planning->kept[i];
+
+        if (guide == NULL || !has_tensor(guide, address)) {
+            continue;
+        }
+        if (guide == context->guide) {
+            status = executor_leave(context);
+        }
+        if (status == CAPU_OK) {
+            discard(planning, guide);
+        }
+    }
+    return status;
+}
+
+const char *planning_error(capu_context *context, const char *label)
+{
+    struct plan_keeper *planning = context->planning;
+    const struct history *history;
+    const struct refusal *refusal = NULL;
+
+    label = names_intern(&context->names, label);
+    if (planning == NULL || label == NULL) {
+        return "";
+    }
+    history = find_history(planning, label, false);
+    if (history != NULL && history->count > 0) {
+        refusal = find_refusal(planning, label, history->signatures[history->count - 1]);
+    }
+    return refusal != NULL ? refusal->text : "";
+}

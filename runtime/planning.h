@@ -1,0 +1,51 @@
+/*
+ * Planning: from recorded iterations to guides, off the training thread, and which guide an
+ * iteration begins with.
+ *
+ * A plan in force is reviewed as it is carried out, see planning_feedback.
+ *
+ * Guides are kept by label and signature, a bounded number. What an iteration will be is predicted
+ * from what iterations of its label were before: the longest stretch of history that ends like the
+ * present one says what comes next, so two sequence lengths in turn each find their plan.
+ *
+ * Owned by the context's thread; a job under way is the agent's.
+ */
+#ifndef CAPU_RUNTIME_PLANNING_H
+#define CAPU_RUNTIME_PLANNING_H
+
+#include "runtime/guide.h"
+
+struct plan_keeper;
+
+/* Errors: NO_HOST_MEMORY, and what measuring the links gives. */
+capu_status planning_create(capu_context *context, struct plan_keeper **out);
+
+/* Ends a job under way early. Pre: no guide is in force. NULL is fine. */
+void planning_destroy(struct plan_keeper *planning);
+
+/* An iteration begins: takes up finished plans, and puts the guide that fits in force, or none.
+   What keeps a guide from being installed costs the plan, not the iteration; only a lost context
+   fails. */
+capu_status planning_begin(capu_context *context, const char *label);
+
+/* An iteration with these ops has ended. */
+void planning_end(capu_context *context, const char *label, uint64_t signature);
+
+/* A record is finished: plans for its iteration if there is no guide for it yet. */
+void planning_consider(capu_context *context, const struct record *record);
+
+/*
+ * A record of an iteration that was guided to its end is finished. After a window of them the plan
+ * is reviewed: where the ops' own times moved, or compute stood still longer than planned, a new
+ * plan is made with what was seen; if compute waited though the ops ran as planned, for slower
+ * links. It comes into force if it is predicted to be better than what the old one takes.
+ */
+void planning_feedback(capu_context *context, const struct record *record);
+
+/* Plans with a tensor that begins there are wrong and are given up, between iterations. */
+capu_status planning_forget(capu_context *context, const void *address);
+
+/* Why there is no plan for the label's newest iteration; "" if there is one or none was tried. */
+const char *planning_error(capu_context *context, const char *label);
+
+#endif

@@ -1,0 +1,353 @@
+/* Recomputing what a plan that is no longer in force gave up, see recovery.h. */
+#include "runtime/recovery.h"
+
+#include "runtime/executor.h"
+#include "runtime/internal.h"
+
+/* The guide's entry of a tensor, NULL: it knows none at this address. */
+static struct guide_tensor *planned_of(const capu_context *context, const struct tensor *tensor)
+{
+    const struct guide *guide = context->recovery.guide;
+    struct guide_tensor *planned;
+
+    if (guide == NULL || tensor->guide_index >= guide->tensor_count) {
+        return NULL;
+    }
+    planned = &guide->tensors[tensor->guide_index];
+    return planned->address == tensor->address && planned->bytes == tensor->bytes ? planned : NULL;
+}
+
+bool is_in_recovery(const capu_context *context, const struct allocation *allocation)
+{
+    for (const struct tensor *tensor = allocation->first; tensor != NULL; tensor = tensor->next) {
+        const struct guide_tensor *planned = planned_of(context, tensor);
+
+        if (planned != NULL && planned->tensor == tensor) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool is_lost(const struct guide_tensor *planned)
+{
+    return planned->tensor != NULL && tensor_is_lost(planned->tensor);
+}
+
+/* The tensor behind an entry: always-resident ones come and go, so they are looked up. */
+static struct tensor *tensor_of(capu_context *context, const struct guide_tensor *planned)
+{
+    struct tensor *tensor = planned->tensor;
+
+    if (planned->page_count == 0) {
+        tensor = tensors_find(&context->tensors, planned->address);
+        if (tensor != NULL && tensor->address != planned->address) {
+            tensor = NULL;
+        }
+    }
+    return tensor;
+}
+
+/* Which op made each tensor's newest version, and the versions of what may be freed. */
+static void note_makers(capu_context *context, struct guide *guide, uint32_t executed)
+{
+    for (uint32_t i = 0; i < guide->tensor_count; i++) {
+        struct tensor *tensor = tensor_of(context, &guide->tensors[i]);
+
+        guide->tensors[i].maker = 0;
+        guide->tensors[i].is_source = false;
+        if (tensor != NULL) {
+            tensor->guide_index = i;
+        }
+    }
+    for (uint32_t k = 0; k < executed; k++) {
+        struct guide_part accesses = guide->ops[k].accesses;
+
+        for (uint32_t i = 0; i < accesses.count; i++) {
+            const struct guide_access *access = &guide->accesses[accesses.first + i];
+
+            if (access->role != CAPU_READ) {
+                guide->tensors[access->tensor].maker = k + 1;
+                guide->tensors[access->tensor].version = access->version;
+            }
+        }
+    }
+}
+
+/* Marks what replays of a lost tensor would read. */
+static void mark_sources(struct guide *guide, uint32_t root)
+{
+    uint32_t depth = 0;
+
+    guide->stack[depth++] = root;
+    while (depth > 0) {
+        uint32_t maker = guide->tensors[guide->stack[--depth]].maker;
+        struct guide_part accesses = {0};
+
+        if (maker > 0) {
+            accesses = guide->ops[maker - 1].accesses;
+        }
+        for (uint32_t i = 0; i < accesses.count; i++) {
+            const struct guide_access *access = &guide->accesses[accesses.first + i];
+            struct guide_tensor *read = &guide->tensors[access->tensor];
+
+            if (access->role == CAPU_READ && !read->is_source) {
+                read->is_source = true;
+                if (is_lost(read)) {
+                    guide->stack[depth++] = access->tensor;
+                }
+            }
+        }
+    }
+}
+
+void recovery_start(capu_context *context, struct guide *guide, uint32_t executed)
+{
+    context->recovery = (struct recovery){.guide = guide, .executed = executed};
+    note_makers(context, guide, executed);
+    for (uint32_t i = 0; i < guide->tensor_count; i++) {
+        if (is_lost(&guide->tensors[i]) && guide->tensors[i].tensor->is_owed) {
+            mark_sources(guide, i);
+        }
+    }
+}
+
+static capu_status fail_lost(capu_context *context, struct tensor *tensor, const char *why)
+{
+    return context_fail(context, CAPU_CONTENTS_LOST,
+                        "'%s' was given up by the plan that this iteration left, and it cannot be "
+                        "recomputed: %s",
+                        context_tensor_name(context, tensor), why);
+}
+
+/* Whether some of it lies in always-resident memory, which cannot be sheltered from a replay. */
+static bool has_fixed_part(const struct tensor *tensor)
+{
+    return tensor != NULL && tensor->is_defined && tensor->span_bytes != tensor->bytes;
+}
+
+/* Whether an op can be run again for a tensor: what it read is there as it was, or lost as it was.
+ *missing: an input that must be recomputed first, or SIZE_MAX. */
+static capu_status check_replay(capu_context *context, uint32_t wanted, uint32_t *missing)
+{
+    struct guide *guide = context->recovery.guide;
+    struct guide_tensor *planned = &guide->tensors[wanted];
+    const struct guide_op *op;
+
+    *missing = UINT32_MAX;
+    if (planned->maker == 0 || planned->version != planned->tensor->version) {
+        return fail_lost(context, planned->tensor, "no op of this iteration made it");
+    }
+    op = &guide->ops[planned->maker - 1];
+    if (!op->is_replayable) {
+        return fail_lost(context, planned->tensor, "the op that made it is not replayable");
+    }
+    for (uint32_t i = 0; i < op->accesses.count; i++) {
+        const struct guide_access *access = &guide->accesses[op->accesses.first + i];
+        const struct guide_tensor *other = &guide->tensors[access->tensor];
+        struct tensor *tensor = tensor_of(context, other);
+        uint64_t version = tensor != NULL ? tensor->version : other->version;
+
+        if (access->role == CAPU_READ && version != access->version) {
+            return fail_lost(context, planned->tensor,
+                             "what it was made from has been overwritten");
+        }
+        if (access->role == CAPU_READ && is_lost(other)) {
+            *missing = access->tensor;
+        }
+        if (access->role != CAPU_READ && version != access->version && has_fixed_part(tensor)) {
+            return fail_lost(context, planned->tensor,
+                             "the op that made it would overwrite a newer small tensor");
+        }
+    }
+    return CAPU_OK;
+}
+
+/* What a replay overwrites with older contents is kept on the host. */
+static capu_status shelter(capu_context *context, struct tensor *tensor)
+{
+    if (!tensor->is_defined || tensor->is_zero || tensor->on_host || !tensor->on_device) {
+        return CAPU_OK;
+    }
+    return pager_copy_out(context, tensor, true);
+}
+
+static capu_status gather(capu_context *context, const struct guide_op *op)
+{
+    const struct guide *guide = context->recovery.guide;
+    capu_status status = CAPU_OK;
+
+    context->operands.stamp++;
+    context->operands.access_count = 0;
+    context->operands.piece_count = 0;
+    for (uint32_t i = 0; i < op->accesses.count && status == CAPU_OK; i++) {
+        const struct guide_access *access = &guide->accesses[op->accesses.first + i];
+        struct tensor *tensor = tensor_of(context, &guide->tensors[access->tensor]);
+
+        if (tensor == NULL) {
+            continue; /* a freed small one: its memory rests until the iteration ends */
+        }
+        if (access->role != CAPU_READ && tensor->version != access->version) {
+            status = shelter(context, tensor);
+        }
+        if (status == CAPU_OK && operands_add(context, tensor, access->role) != CAPU_OK) {
+            status = context_fail(context, CAPU_NO_HOST_MEMORY, "no memory for a replay");
+        }
+    }
+    return status;
+}
+
+/* Runs an op again in passive mode. */
+static capu_status run_again(capu_context *context, const struct guide_op *op)
+{
+    struct guide *guide = context->recovery.guide;
+    struct lane_position start;
+    struct lane_position end;
+    capu_status status = gather(context, op);
+
+    if (status == CAPU_OK) {
+        status = operands_make_ready(context);
+    }
+    if (status == CAPU_OK) {
+        status = context_check(context, lane_mark(&context->compute, &start), "marking a replay");
+    }
+    if (status == CAPU_OK) {
+        status = executor_enqueue(context, guide, op);
+    }
+    if (status == CAPU_OK) {
+        status = context_check(context, lane_mark(&context->compute, &end), "marking a replay");
+    }
+    if (status != CAPU_OK) {
+        context_quiesce(context, &context->compute);
+        executor_forget_outputs(context, guide, op);
+        return status;
+    }
+    executor_settle_replay(context, guide, op, start, end);
+    return CAPU_OK;
+}
+
+/* Recomputes one tensor, and what that takes: inputs first. Each input is older than what it is
+   for, so the stack never holds a tensor twice. */
+static capu_status recover(capu_context *context, uint32_t wanted)
+{
+    struct guide *guide = context->recovery.guide;
+    uint32_t depth = 0;
+
+    guide->stack[depth++] = wanted;
+    while (depth > 0) {
+        uint32_t top = guide->stack[depth - 1];
+        uint32_t missing;
+        capu_status status;
+
+        if (!is_lost(&guide->tensors[top])) {
+            depth--;
+            continue;
+        }
+        status = check_replay(context, top, &missing);
+        if (status != CAPU_OK) {
+            return status;
+        }
+        if (missing != UINT32_MAX) {
+            guide->stack[depth++] = missing;
+            continue;
+        }
+        status = run_again(context, &guide->ops[guide->tensors[top].maker - 1]);
+        if (status != CAPU_OK) {
+            return status;
+        }
+    }
+    return CAPU_OK;
+}
+
+/* Everything that the plan would have recomputed. */
+static capu_status recover_owed(capu_context *context)
+{
+    struct guide *guide = context->recovery.guide;
+
+    for (uint32_t i = 0; i < guide->tensor_count; i++) {
+        if (is_lost(&guide->tensors[i]) && guide->tensors[i].tensor->is_owed) {
+            capu_status status = recover(context, i);
+
+            if (status != CAPU_OK) {
+                return status;
+            }
+        }
+    }
+    for (uint32_t i = 0; i < guide->tensor_count; i++) {
+        guide->tensors[i].is_source = false;
+    }
+    return CAPU_OK;
+}
+
+capu_status recovery_before_write(capu_context *context, struct tensor *tensor)
+{
+    const struct guide_tensor *planned = planned_of(context, tensor);
+
+    return planned != NULL && planned->is_source ? recover_owed(context) : CAPU_OK;
+}
+
+capu_status recovery_prepare(capu_context *context, bool *has_run)
+{
+    struct operands *operands = &context->operands;
+    bool overwrites = false;
+
+    *has_run = false;
+    for (size_t i = 0; i < operands->access_count; i++) {
+        const struct access *access = &operands->accesses[i];
+        const struct guide_tensor *planned = planned_of(context, access->tensor);
+
+        overwrites =
+            overwrites || (access->role != CAPU_READ && planned != NULL && planned->is_source);
+    }
+    if (overwrites) {
+        *has_run = true;
+        return recover_owed(context);
+    }
+    for (size_t i = 0; i < operands->access_count; i++) {
+        const struct access *access = &operands->accesses[i];
+
+        if (operands_needs_contents(access) && tensor_is_lost(access->tensor)) {
+            *has_run = true;
+            if (planned_of(context, access->tensor) == NULL) {
+                return fail_lost(context, access->tensor, "it is not of this iteration any more");
+            }
+            return recover(context, access->tensor->guide_index);
+        }
+    }
+    return CAPU_OK;
+}
+
+capu_status recovery_end_early(capu_context *context, struct tensor *tensor)
+{
+    capu_status status = CAPU_OK;
+
+    if (planned_of(context, tensor) == NULL) {
+        return CAPU_OK;
+    }
+    status = recover_owed(context);
+    if (status == CAPU_OK && tensor_is_lost(tensor)) {
+        status = recover(context, tensor->guide_index);
+    }
+    if (status == CAPU_OK) {
+        context->recovery.guide = NULL;
+    }
+    return status;
+}
+
+capu_status recovery_finish(capu_context *context)
+{
+    struct guide *guide = context->recovery.guide;
+    capu_status status = CAPU_OK;
+
+    for (uint32_t i = 0; guide != NULL && i < guide->tensor_count && status == CAPU_OK; i++) {
+        if (is_lost(&guide->tensors[i]) && guide->tensors[i].tensor->is_persistent &&
+            !guide->tensors[i].tensor->allocation->is_freed) {
+            status = recover(context, i);
+            if (status == CAPU_CONTENTS_LOST) {
+                status = CAPU_OK; /* the plan had an op overwrite it: who reads it now is told */
+            }
+        }
+    }
+    context->recovery.guide = NULL;
+    return status;
+}
