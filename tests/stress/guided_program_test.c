@@ -1,0 +1,188 @@
+/*
+ * Random programs as training loops in mode guided: the same steps each iteration with other
+ * numbers in them, most of them measured once and guided from then on; some iterations leave their
+ * plan anywhere, end early, or are another pass altogether. Every byte is compared with the same
+ * program on plain memory.
+ *
+ * CAPUCHIN_SEED and CAPUCHIN_PROGRAMS choose where it starts and how many programs run; a failure
+ * prints the program's seed.
+ */
+#include "tests/stress/random_program.h"
+
+#include "tests/support/suite.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+/* Slow enough that recomputing is the better choice now and then. */
+#define SLOW_LINK UINT64_C(300000000)
+
+enum { ITERATIONS = 9, MOST_STEPS = 40 };
+
+struct totals {
+    uint64_t guided;
+    uint64_t diverged;
+    uint64_t replays;
+    uint64_t swaps;
+};
+
+/* Where an iteration leaves the usual steps, if it does. */
+struct detour {
+    uint64_t at; /* step */
+    uint64_t turn;
+    bool ends;
+};
+
+static struct detour draw_detour(uint64_t *state, uint64_t steps)
+{
+    struct program random = {.state = *state};
+    struct detour detour = {.at = UINT64_MAX};
+
+    if (random_draw(&random, 4) == 0) {
+        detour.at = random_draw(&random, steps);
+        detour.turn = 1 + random_draw(&random, UINT32_MAX);
+        detour.ends = random_draw(&random, 3) == 0;
+    }
+    *state = random.state;
+    return detour;
+}
+
+/* Allocations inside the iteration, freed again at its end: the same addresses each time. */
+static void run_iteration(struct program *program, uint64_t steps, uint64_t temporaries,
+                          const struct detour *detour)
+{
+    size_t first = program->blob_count;
+
+    for (uint64_t i = 0; i < temporaries; i++) {
+        random_allocate(program);
+    }
+    for (uint64_t i = 0; i < steps; i++) {
+        if (i == detour->at && detour->ends) {
+            break;
+        }
+        program->state ^= i == detour->at ? detour->turn : 0;
+        random_work(program);
+        rig_check(&program->rig);
+    }
+    while (program->blob_count > first) {
+        random_free(program, program->blob_count);
+        program->blob_count--;
+    }
+}
+
+static void add_report(struct program *program, struct totals *totals)
+{
+    capu_report report = CAPU_REPORT_INIT;
+
+    PROGRAM_WORKS(program, capu_synchronize(program->rig.context));
+    PROGRAM_WORKS(program, capu_report_get(program->rig.context, &report));
+    PROGRAM_HOLDS(program, report.peak_bytes <= report.budget_bytes);
+    totals->guided += report.mode == CAPU_MODE_GUIDED && report.diverged == 0;
+    totals->diverged += report.diverged;
+    totals->replays += report.replay_count;
+    totals->swaps += report.prefetch_count;
+}
+
+static void run_program(uint64_t seed, struct rig_options options, struct totals *totals)
+{
+    static const char *const planners[] = {"hybrid",   "hybrid",     "recompute", "swap",
+                                           "capuchin", "checkpoint", "lru",       "dtr"};
+    struct program program = {.state = seed};
+    uint64_t detours = seed;
+    uint64_t body;
+    uint64_t steps;
+    uint64_t temporaries;
+
+    options.mode = CAPU_MODE_GUIDED;
+    options.planner = planners[random_draw(&program, 8)];
+    options.wait_for_plan = options.wait_for_plan || random_draw(&program, 4) > 0;
+    options.link_bytes_per_s = random_draw(&program, 3) == 0 ? SLOW_LINK : 0;
+    options.budget_pages = PROGRAM_LARGEST_PAGES * 2 + random_draw(&program, 30);
+    rig_init(&program.rig, &options);
+    steps = 4 + random_draw(&program, MOST_STEPS);
+    temporaries = random_draw(&program, 3) == 0 ? random_draw(&program, 4) : 0;
+    for (uint64_t i = 0; i < 14; i++) {
+        random_allocate(&program);
+    }
+    for (uint64_t i = 0; i < 10; i++) {
+        random_work(&program);
+    }
+    body = program.state;
+    for (uint64_t i = 0; i < ITERATIONS; i++) {
+        struct detour detour = draw_detour(&detours, steps);
+
+        snprintf(program.where, sizeof(program.where), "seed %llu, iteration %llu",
+                 (unsigned long long)seed, (unsigned long long)i + 1);
+        program.state = body;
+        program.salt = (i + 1) * UINT64_C(0x9e3779b97f4a7c15);
+        random_turn(&program, "train");
+        run_iteration(&program, steps, temporaries, &detour);
+        random_turn(&program, NULL);
+        rig_check(&program.rig);
+        add_report(&program, totals);
+        if (random_draw(&program, 8) == 0) {
+            random_work(&program);
+        }
+    }
+    random_finish(&program);
+}
+
+static void run_programs(const struct rig_options *options, uint64_t share)
+{
+    uint64_t first = random_setting("CAPUCHIN_SEED", 1);
+    uint64_t count = random_setting("CAPUCHIN_PROGRAMS", 1000) / share;
+    struct totals totals = {0};
+
+    for (uint64_t seed = first; seed <= first + count; seed++) {
+        struct rig_options own = *options;
+
+        own.delay_seed = own.delay_seed != 0 ? seed : 0;
+        run_program(seed, own, &totals);
+    }
+    printf("guided programs: seeds %llu to %llu: %llu guided iterations, %llu that left their "
+           "plan, %llu replays, %llu tensors brought back\n",
+           (unsigned long long)first, (unsigned long long)(first + count),
+           (unsigned long long)totals.guided, (unsigned long long)totals.diverged,
+           (unsigned long long)totals.replays, (unsigned long long)totals.swaps);
+    ck_assert_uint_gt(totals.guided, 0);
+    ck_assert_uint_gt(totals.swaps, 0);
+}
+
+START_TEST(plain)
+{
+    run_programs(&(struct rig_options){0}, 1);
+}
+END_TEST
+
+START_TEST(strict)
+{
+    run_programs(&(struct rig_options){.strict = true}, 2);
+}
+END_TEST
+
+START_TEST(late_streams)
+{
+    run_programs(&(struct rig_options){.delay_seed = 1}, 4);
+}
+END_TEST
+
+START_TEST(little_host_memory)
+{
+    run_programs(&(struct rig_options){.host_budget_bytes = 220 * RIG_PAGE, .wait_for_plan = true},
+                 8);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("guided programs");
+    TCase *programs = tcase_create("programs");
+
+    tcase_set_timeout(programs, 600);
+    tcase_add_test(programs, plain);
+    tcase_add_test(programs, strict);
+    tcase_add_test(programs, late_streams);
+    tcase_add_test(programs, little_host_memory);
+    suite_add_tcase(suite, programs);
+    return suite_run(suite);
+}

@@ -1,0 +1,72 @@
+/*
+ * Random programs: every byte compared with the same program on plain memory.
+ *
+ * A program allocates, splits, describes, frees, runs ops on whole tensors, parts and ranges over
+ * several, uploads, downloads, copies, zeroes and touches memory itself, in iterations and between
+ * them. A shadow keeps what plain memory would hold and which bytes are defined. Each step checks
+ * that an op is refused exactly when it reads what was not written.
+ */
+#ifndef CAPU_TESTS_STRESS_RANDOM_PROGRAM_H
+#define CAPU_TESTS_STRESS_RANDOM_PROGRAM_H
+
+#include "tests/support/rig.h"
+
+#include <check.h>
+
+enum { PROGRAM_TENSORS = 24, PROGRAM_LARGEST_PAGES = 14, PROGRAM_TEXT = 256 };
+
+/* A tensor, with what it would hold on plain memory. */
+struct shadow {
+    unsigned char *address;
+    unsigned char *bytes;
+    uint64_t count;
+    size_t blob; /* tensors split from one allocation share it */
+    bool is_live;
+    bool is_transient;
+    bool is_defined;
+    bool is_overwritten; /* at some time wholly, without having been read by that op */
+};
+
+struct program {
+    struct rig rig;
+    uint64_t state; /* of the random numbers */
+    uint64_t salt;  /* changes what ops compute and uploads bring, not what they are */
+    struct shadow tensors[PROGRAM_TENSORS];
+    size_t tensor_count;
+    size_t blob_count;
+    bool in_iteration;
+    uint64_t ops;
+    uint64_t given_up; /* calls that a plan's end made impossible */
+    char where[PROGRAM_TEXT];
+};
+
+#define PROGRAM_HOLDS(program_, condition_)                                  \
+    ck_assert_msg(condition_, "%s: %s (%s)", (program_)->where, #condition_, \
+                  capu_last_error((program_)->rig.context))
+#define PROGRAM_WORKS(program_, call_) PROGRAM_HOLDS(program_, (call_) == CAPU_OK)
+
+/* A number below `below`, the next of the program's sequence. */
+uint64_t random_draw(struct program *program, uint64_t below);
+
+/* Allocates a tensor, or a blob that is split at odd places. */
+void random_allocate(struct program *program);
+
+/* Frees the allocation whose tensors have this number. */
+void random_free(struct program *program, size_t blob);
+
+/* Begins an iteration, or ends the one that is open. */
+void random_turn(struct program *program, const char *label);
+
+/* Does something to the tensors there are. */
+void random_work(struct program *program);
+
+/* Does anything. */
+void random_step(struct program *program);
+
+/* Compares every defined byte, and destroys the context and the shadows. */
+void random_finish(struct program *program);
+
+/* A number from the environment. */
+uint64_t random_setting(const char *name, uint64_t otherwise);
+
+#endif
