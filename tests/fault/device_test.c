@@ -6,6 +6,7 @@
 #include "tests/fault/program.h"
 
 #include "device/adaptor_fault.h"
+#include "runtime/planning.h"
 #include "tests/support/suite.h"
 
 #include <stdio.h>
@@ -41,20 +42,30 @@ START_TEST(the_program_is_right_when_nothing_fails)
 }
 END_TEST
 
-/* One run with one call failing. False: the program had fewer such calls. */
-static bool run_with(const struct adaptor_fault_plan *plan, bool is_strict)
+static struct rig_options options_of(bool is_strict, bool is_guided)
 {
+    return (struct rig_options){
+        .budget_pages = PROGRAM_BUDGET_PAGES + (is_guided ? 2 : 0), /* a placement takes more */
+        .has_faults = true,
+        .strict = is_strict,
+        .mode = is_guided ? CAPU_MODE_GUIDED : 0,
+        .wait_for_plan = is_guided,
+    };
+}
+
+/* One run with one call failing. False: the program had fewer such calls. */
+static bool run_with(const struct adaptor_fault_plan *plan, bool is_strict, bool is_guided)
+{
+    struct rig_options options = options_of(is_strict, is_guided);
     struct rig rig;
     struct program program = {.retries = plan->is_lasting ? 0 : 1};
     bool hit;
     char what[128];
 
-    snprintf(what, sizeof(what), "%s call %llu, %s%s", adaptor_slot_name(plan->slot),
+    snprintf(what, sizeof(what), "%s call %llu, %s%s%s", adaptor_slot_name(plan->slot),
              (unsigned long long)plan->call, plan->is_lasting ? "lasting" : "once",
-             is_strict ? ", strict" : "");
-    rig_init(&rig, &(struct rig_options){.budget_pages = PROGRAM_BUDGET_PAGES,
-                                         .has_faults = true,
-                                         .strict = is_strict});
+             is_strict ? ", strict" : "", is_guided ? ", guided" : "");
+    rig_init(&rig, &options);
     program.context = rig.context;
     adaptor_fault_arm(rig.faults, plan);
     program_run(&program);
@@ -93,44 +104,86 @@ static const struct {
 
 enum { SLOTS = sizeof(slots) / sizeof(slots[0]) };
 
-static void sweep(size_t index, bool is_lasting, bool is_strict)
+static void sweep(size_t index, bool is_lasting, bool is_strict, bool is_guided)
 {
     struct adaptor_fault_plan plan = {
         .slot = slots[index].slot, .status = slots[index].status, .is_lasting = is_lasting};
+    bool is_never;
 
-    for (plan.call = 1; run_with(&plan, is_strict); plan.call = NEXT_CALL(plan.call)) {
+    for (plan.call = 1; run_with(&plan, is_strict, is_guided); plan.call = NEXT_CALL(plan.call)) {
     }
+    /* The links are measured before faults begin, with most of the pages that there are. */
+    is_never = is_guided && plan.slot == ADAPTOR_PAGE_CREATE;
     /* Nobody waits for, or follows, what is past already: those two depend on timing. */
-    ck_assert_msg(plan.call > 1 || plan.slot == ADAPTOR_RANGE_RESERVE ||
+    ck_assert_msg(plan.call > 1 || is_never || plan.slot == ADAPTOR_RANGE_RESERVE ||
                       plan.slot == ADAPTOR_EVENT_WAIT || plan.slot == ADAPTOR_STREAM_FOLLOW,
                   "%s was never called", adaptor_slot_name(plan.slot));
 }
 
 START_TEST(a_call_fails_once)
 {
-    sweep((size_t)_i, false, false);
+    sweep((size_t)_i, false, false, false);
 }
 END_TEST
 
 START_TEST(a_call_fails_for_ever)
 {
-    sweep((size_t)_i, true, false);
+    sweep((size_t)_i, true, false, false);
 }
 END_TEST
 
 START_TEST(a_call_fails_once_in_strict_mode)
 {
-    sweep((size_t)_i, false, true);
+    sweep((size_t)_i, false, true, false);
+}
+END_TEST
+
+START_TEST(a_call_fails_once_in_guided_mode)
+{
+    sweep((size_t)_i, false, false, true);
+}
+END_TEST
+
+START_TEST(a_call_fails_for_ever_in_guided_mode)
+{
+    sweep((size_t)_i, true, false, true);
+}
+END_TEST
+
+START_TEST(a_call_fails_once_in_strict_guided_mode)
+{
+    sweep((size_t)_i, false, true, true);
+}
+END_TEST
+
+/* The sweeps above test what they say: the program's last iteration is guided to its end. */
+START_TEST(the_program_is_guided)
+{
+    struct rig rig;
+    struct rig_options options = options_of(false, true);
+    struct program program = {0};
+    capu_report report = CAPU_REPORT_INIT;
+
+    rig_init(&rig, &options);
+    program.context = rig.context;
+    program_run(&program);
+    expect_sums(&program, "no fault");
+    RIG_OK(&rig, capu_report_get(rig.context, &report));
+    ck_assert_msg(report.mode == CAPU_MODE_GUIDED, "%s", planning_error(rig.context, "train"));
+    ck_assert_uint_eq(report.diverged, 0);
+    ck_assert_uint_gt(report.prefetch_count, 0);
+    rig_finish(&rig);
 }
 END_TEST
 
 /* Work fails when the stream gets there: the context is of no more use and says why. */
-START_TEST(work_fails_in_flight)
+static void fail_in_flight(size_t index, bool is_guided)
 {
     static const enum adaptor_slot works[] = {ADAPTOR_RUN, ADAPTOR_FILL, ADAPTOR_COPY_OUT,
                                               ADAPTOR_COPY_IN};
     struct adaptor_fault_plan plan = {
-        .slot = works[_i], .status = CAPU_DEVICE_LOST, .in_flight = true};
+        .slot = works[index], .status = CAPU_DEVICE_LOST, .in_flight = true};
+    struct rig_options options = options_of(false, is_guided);
     bool hit = true;
 
     for (plan.call = 1; hit; plan.call = NEXT_CALL(plan.call)) {
@@ -138,8 +191,7 @@ START_TEST(work_fails_in_flight)
         struct program program = {0};
         void *address;
 
-        rig_init(&rig,
-                 &(struct rig_options){.budget_pages = PROGRAM_BUDGET_PAGES, .has_faults = true});
+        rig_init(&rig, &options);
         program.context = rig.context;
         adaptor_fault_arm(rig.faults, &plan);
         program_run(&program);
@@ -162,6 +214,17 @@ START_TEST(work_fails_in_flight)
         capu_context_destroy(rig.context);
     }
 }
+
+START_TEST(work_fails_in_flight)
+{
+    fail_in_flight((size_t)_i, false);
+}
+END_TEST
+
+START_TEST(work_fails_in_flight_in_guided_mode)
+{
+    fail_in_flight((size_t)_i, true);
+}
 END_TEST
 
 int main(void)
@@ -175,6 +238,11 @@ int main(void)
     tcase_add_loop_test(cases, a_call_fails_for_ever, 0, SLOTS);
     tcase_add_loop_test(cases, a_call_fails_once_in_strict_mode, 0, SLOTS);
     tcase_add_loop_test(cases, work_fails_in_flight, 0, 4);
+    tcase_add_test(cases, the_program_is_guided);
+    tcase_add_loop_test(cases, a_call_fails_once_in_guided_mode, 0, SLOTS);
+    tcase_add_loop_test(cases, a_call_fails_for_ever_in_guided_mode, 0, SLOTS);
+    tcase_add_loop_test(cases, a_call_fails_once_in_strict_guided_mode, 0, SLOTS);
+    tcase_add_loop_test(cases, work_fails_in_flight_in_guided_mode, 0, 4);
     suite_add_tcase(suite, cases);
     return suite_run(suite);
 }

@@ -61,13 +61,17 @@ char *__wrap_strdup(const char *text)
 }
 
 /* One program with the n-th allocation failing; false: it had fewer. */
-static bool run_with(long n, bool lasting)
+static bool run_with(long n, bool lasting, bool is_guided)
 {
     struct rig rig;
     struct program program = {.retries = lasting ? 0 : 1};
     bool hit;
 
-    rig_init(&rig, &(struct rig_options){.budget_pages = PROGRAM_BUDGET_PAGES});
+    rig_init(&rig, &(struct rig_options){
+                       .budget_pages = PROGRAM_BUDGET_PAGES + (is_guided ? 2 : 0),
+                       .mode = is_guided ? CAPU_MODE_GUIDED : 0,
+                       .wait_for_plan = is_guided,
+                   });
     program.context = rig.context;
     atomic_store(&hits, 0);
     atomic_store(&is_lasting, lasting);
@@ -96,7 +100,7 @@ START_TEST(an_allocation_fails_once)
 {
     long n = 1;
 
-    while (run_with(n, false)) {
+    while (run_with(n, false, _i == 1)) {
         n++;
     }
     ck_assert_int_gt(n, 50);
@@ -107,7 +111,7 @@ START_TEST(allocations_fail_for_ever)
 {
     long n = 1;
 
-    while (run_with(n, true)) {
+    while (run_with(n, true, _i == 1)) {
         n++;
     }
     ck_assert_int_gt(n, 50);
@@ -148,8 +152,8 @@ int main(void)
     TCase *cases = tcase_create("memory");
 
     tcase_set_timeout(cases, 200);
-    tcase_add_test(cases, an_allocation_fails_once);
-    tcase_add_test(cases, allocations_fail_for_ever);
+    tcase_add_loop_test(cases, an_allocation_fails_once, 0, 2); /* 1: guided */
+    tcase_add_loop_test(cases, allocations_fail_for_ever, 0, 2);
     tcase_add_test(cases, creation_fails_at_every_allocation);
     suite_add_tcase(suite, cases);
     return suite_run(suite);
