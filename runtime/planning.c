@@ -290,7 +290,17 @@ static void discard(struct plan_keeper *planning, struct guide *guide)
     guide_destroy(guide);
 }
 
-/* Keeps a new guide, in place of an old one for the same ops if it is better than what that one
+/* A guide that is still the best is expected to take what it took, with ops as they are now. */
+static void expect_measured(struct guide *guide, const struct guide *newer)
+{
+    guide->predicted_ns = guide->measured_ns;
+    guide->ideal_ns = newer->ideal_ns;
+    for (uint32_t k = 0; k < guide->op_count; k++) {
+        guide->ops[k].ns = newer->ops[k].ns;
+    }
+}
+
+/* Keeps a new guide, in place of an old one for the same ops if it is no worse than what that one
    took. False: it is not kept. Between iterations. */
 static bool keep_guide(capu_context *context, struct guide *guide)
 {
@@ -298,7 +308,8 @@ static bool keep_guide(capu_context *context, struct guide *guide)
     struct guide *old = find_guide(planning, guide->label, guide->signature);
 
     if (old != NULL) {
-        if (guide->predicted_ns >= old->measured_ns) {
+        if (guide->predicted_ns > old->measured_ns) {
+            expect_measured(old, guide);
             return false;
         }
         if (old == context->guide && executor_leave(context) != CAPU_OK) {

@@ -135,6 +135,9 @@ capu_status capu_report_print(const capu_report *report, FILE *file)
     CAPU_REPORT_COUNTERS(PRINT_COUNTER)
 #undef PRINT_COUNTER
     fprintf(file, "  %-18s %14s  %s\n", "floor_op", "", own.floor_op != NULL ? own.floor_op : "");
+    if (own.plan_error != NULL && own.plan_error[0] != '\0') {
+        fprintf(file, "  %-18s %14s  %s\n", "plan_error", "", own.plan_error);
+    }
     status = print_evictions(&own, file);
     if (status != CAPU_OK) {
         return status;

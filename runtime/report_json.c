@@ -53,6 +53,9 @@ char *report_json(const capu_report *report)
     CAPU_REPORT_COUNTERS(SET_COUNTER)
 #undef SET_COUNTER
     failed = failed || json_object_set_new(object, "floor_op", json_string(report->floor_op));
+    failed = failed ||
+             json_object_set_new(object, "plan_error",
+                                 json_string(report->plan_error != NULL ? report->plan_error : ""));
     for (size_t i = 0; i < report->eviction_count && !failed; i++) {
         failed = json_array_append_new(evictions, eviction_json(&report->evictions[i]));
     }

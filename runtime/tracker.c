@@ -88,6 +88,7 @@ struct record *tracker_open(capu_context *context, const char *label)
                                                            : context->config.mode,
         .predicted_ns = context->guide != NULL ? context->guide->predicted_ns : 0,
         .install_ns = context->install_ns,
+        .plan_error = context->guide == NULL ? planning_error(context, label) : "",
         .label = label,
         .floor_op = "",
         .iteration = context->iteration,

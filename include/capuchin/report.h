@@ -87,6 +87,7 @@ typedef struct capu_report {
     const capu_eviction *evictions;
     size_t eviction_count;
     CAPU_REPORT_COUNTERS(CAPU_REPORT_FIELD)
+    const char *plan_error; /* mode guided: why no plan was found for iterations like this; or "" */
 } capu_report;
 #undef CAPU_REPORT_FIELD
 

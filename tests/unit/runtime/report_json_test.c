@@ -76,13 +76,15 @@ static void check_report(const capu_report *report)
     static const char *const modes[] = {"", "off", "passive", "guided"};
     json_t *object = parsed(report);
     const json_t *evictions = json_object_get(object, "evictions");
-    size_t keys = 6;
+    size_t keys = 7;
 
     ck_assert_str_eq(text_at(object, "type"), "report");
     ck_assert_uint_eq(number_at(object, "version"), report->version);
     ck_assert_str_eq(text_at(object, "mode"), modes[report->mode]);
     ck_assert_str_eq(text_at(object, "label"), report->label);
     ck_assert_str_eq(text_at(object, "floor_op"), report->floor_op);
+    ck_assert_str_eq(text_at(object, "plan_error"),
+                     report->plan_error != NULL ? report->plan_error : "");
 #define CHECK_COUNTER(name, unit, text)                        \
     ck_assert_uint_eq(number_at(object, #name), report->name); \
     keys++;
@@ -113,6 +115,7 @@ static capu_report filled(void)
     report.mode = CAPU_MODE_PASSIVE;
     report.label = "train";
     report.floor_op = "attention";
+    report.plan_error = "no plan fits";
     report.evictions = evictions;
     report.eviction_count = sizeof(evictions) / sizeof(evictions[0]);
 #define FILL_COUNTER(name, unit, text) \
