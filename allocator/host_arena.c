@@ -347,7 +347,7 @@ undo:
 }
 
 static capu_status take_locked(struct host_arena *arena, uint64_t bytes, uint64_t rounded,
-                               struct host_block *block)
+                               bool in_pieces, struct host_block *block)
 {
     uint64_t start;
     capu_status status;
@@ -362,7 +362,7 @@ static capu_status take_locked(struct host_arena *arena, uint64_t bytes, uint64_
     status = extents_take(&arena->extents, rounded, &start);
     if (status == CAPU_OK) {
         *block = (struct host_block){.first = {(void *)(uintptr_t)start, bytes}, .extent_count = 1};
-    } else if (status == CAPU_NOT_READY) {
+    } else if (status == CAPU_NOT_READY && in_pieces) {
         status = scatter(arena, bytes, block);
     }
     if (status == CAPU_OK) {
@@ -371,7 +371,8 @@ static capu_status take_locked(struct host_arena *arena, uint64_t bytes, uint64_
     return status;
 }
 
-capu_status host_arena_take(struct host_arena *arena, uint64_t bytes, struct host_block *block)
+static capu_status take(struct host_arena *arena, uint64_t bytes, bool in_pieces,
+                        struct host_block *block)
 {
     uint64_t rounded;
     capu_status status;
@@ -383,9 +384,20 @@ capu_status host_arena_take(struct host_arena *arena, uint64_t bytes, struct hos
         return CAPU_NOT_READY;
     }
     lock(arena);
-    status = take_locked(arena, bytes, rounded, block);
+    status = take_locked(arena, bytes, rounded, in_pieces, block);
     unlock(arena);
     return status;
+}
+
+capu_status host_arena_take(struct host_arena *arena, uint64_t bytes, struct host_block *block)
+{
+    return take(arena, bytes, true, block);
+}
+
+capu_status host_arena_take_whole(struct host_arena *arena, uint64_t bytes,
+                                  struct host_block *block)
+{
+    return take(arena, bytes, false, block);
 }
 
 void host_arena_give(struct host_arena *arena, struct host_block *block, struct lane_position after)

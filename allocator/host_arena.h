@@ -41,6 +41,10 @@ void host_arena_destroy(struct host_arena *arena);
  */
 capu_status host_arena_take(struct host_arena *arena, uint64_t bytes, struct host_block *block);
 
+/* The same in one extent only: a copy then costs its latency once. */
+capu_status host_arena_take_whole(struct host_arena *arena, uint64_t bytes,
+                                  struct host_block *block);
+
 /* Gives a block back; its memory may be reused once `after` is past. Zeroes *block. */
 void host_arena_give(struct host_arena *arena, struct host_block *block,
                      struct lane_position after);

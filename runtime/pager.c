@@ -34,19 +34,29 @@ static bool drop_clean_copy(capu_context *context)
 }
 
 /* Host memory for a tensor's span: from the arena as it is, or grown, or from the host copies of
-   tensors that are resident anyway, or once a copy is past. */
+   tensors that are resident anyway, or once a copy is past. Plans count a copy's latency once, and
+   keep their blocks, so where there are plans the arena grows before a block is cut in pieces. */
 capu_status pager_take_block(capu_context *context, struct tensor *tensor)
 {
+    bool is_whole = context->planning != NULL;
     struct lane_position oldest;
     capu_status status;
 
     for (;;) {
-        status = host_arena_take(context->arena, tensor->span_bytes, &tensor->host);
+        status = is_whole ? host_arena_take_whole(context->arena, tensor->span_bytes, &tensor->host)
+                          : host_arena_take(context->arena, tensor->span_bytes, &tensor->host);
         if (status != CAPU_NOT_READY) {
             break;
         }
         status = agent_grow(context->agent, tensor->span_bytes);
-        if (status == CAPU_OK || drop_clean_copy(context)) {
+        if (status == CAPU_OK) {
+            continue;
+        }
+        if (is_whole) {
+            is_whole = false;
+            continue;
+        }
+        if (drop_clean_copy(context)) {
             continue;
         }
         if (!host_arena_oldest(context->arena, &oldest)) {

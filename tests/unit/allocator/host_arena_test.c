@@ -99,6 +99,10 @@ START_TEST(test_scattered_bytes_are_used)
             host_arena_give(arena, &blocks[i], past);
         }
         ck_assert_int_eq(host_arena_take(arena, MIB / 2 + 1, &large), CAPU_NOT_READY);
+        ck_assert_int_eq(host_arena_take_whole(arena, 1025, &large), CAPU_NOT_READY);
+        ck_assert_int_eq(host_arena_take_whole(arena, 1024, &large), CAPU_OK);
+        ck_assert_uint_eq(large.extent_count, 1);
+        host_arena_give(arena, &large, past);
         /* From the second round on, nothing is allocated for it. */
         malloc_faults_arm(round == 0 ? UINT64_MAX : 1, true);
         status = host_arena_take(arena, MIB / 2 - 3, &large);
