@@ -1,0 +1,446 @@
+/* A trace as a training loop, see driver.h. */
+#include "tools/driver.h"
+
+#include "capuchin/capuchin.h"
+#include "policy/lines.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct driver {
+    const struct uses *uses;
+    struct driver_options options;
+    capu_context *context;
+    char *paths[3];         /* copies of the options' */
+    void **addresses;       /* per tensor; NULL: no op names it */
+    uint32_t *order;        /* tensors by first access: the runtime's ids */
+    uint32_t order_count;   /* tensors that ops name */
+    capu_operand *operands; /* of one op */
+    uint64_t aside_bytes;   /* of the budget, not the context's */
+};
+
+/* The sim device does not call it. */
+static capu_status run_nothing(capu_stream stream, const void *arguments)
+{
+    (void)stream;
+    (void)arguments;
+    return CAPU_OK;
+}
+
+/* A call of the library: its own text is the message. */
+static capu_status check(struct driver *driver, capu_status status, struct error_text *error)
+{
+    const char *text;
+
+    if (status == CAPU_OK) {
+        return CAPU_OK;
+    }
+    text = capu_last_error(driver->context);
+    return error_text_set(error, status, "%s", text[0] != '\0' ? text : capu_status_text(status));
+}
+
+/* The runtime numbers tensors as an iteration touches them: operands in the order given. */
+static void find_order(struct driver *driver, uint8_t *is_seen)
+{
+    const struct trace *trace = driver->uses->trace;
+
+    for (uint32_t k = 0; k < trace->op_count; k++) {
+        const struct trace_op *op = &trace->ops[k];
+
+        for (uint32_t i = 0; i < trace_operand_count(op); i++) {
+            uint32_t tensor = trace->operands[op->first + i];
+
+            if (!is_seen[tensor]) {
+                is_seen[tensor] = 1;
+                driver->order[driver->order_count++] = tensor;
+            }
+        }
+    }
+}
+
+static capu_status allocate(struct driver *driver, struct error_text *error)
+{
+    static const uint32_t kinds[TENSOR_KIND_COUNT] = {
+        [TENSOR_PARAMETER] = CAPU_PARAMETER, [TENSOR_OPTIMIZER] = CAPU_OPTIMIZER,
+        [TENSOR_GRADIENT] = CAPU_GRADIENT,   [TENSOR_ACTIVATION] = CAPU_ACTIVATION,
+        [TENSOR_WORKSPACE] = CAPU_WORKSPACE, [TENSOR_INPUT] = CAPU_INPUT,
+    };
+    static const uint32_t hints[HINT_COUNT] = {
+        [HINT_NONE] = CAPU_HINT_NONE,
+        [HINT_KEEP] = CAPU_HINT_KEEP,
+        [HINT_SWAP] = CAPU_HINT_SWAP,
+        [HINT_RECOMPUTE] = CAPU_HINT_RECOMPUTE,
+    };
+    const struct trace *trace = driver->uses->trace;
+    capu_status status = CAPU_OK;
+
+    for (uint32_t i = 0; i < driver->order_count && status == CAPU_OK; i++) {
+        uint32_t id = driver->order[i];
+        const struct trace_tensor *tensor = &trace->tensors[id];
+        capu_tensor_info info = {
+            .size = sizeof(info),
+            .name = trace_tensor_name(trace, id),
+            .kind = kinds[tensor->kind],
+            .lifetime = tensor->persistent ? CAPU_PERSISTENT : CAPU_TRANSIENT,
+            .hint = hints[tensor->hint],
+        };
+        uint64_t bytes = tensor->managed && tensor->bytes > 0 ? tensor->bytes : 1;
+
+        status = check(driver, capu_malloc(driver->context, bytes, &driver->addresses[id]), error);
+        if (status == CAPU_OK) {
+            status = check(
+                driver, capu_tensor_describe(driver->context, driver->addresses[id], &info), error);
+        }
+    }
+    return status;
+}
+
+/* Contents for what carries them into the first iteration. */
+static capu_status fill(struct driver *driver, struct error_text *error)
+{
+    const struct trace *trace = driver->uses->trace;
+    capu_status status = CAPU_OK;
+
+    for (uint32_t i = 0; i < driver->order_count && status == CAPU_OK; i++) {
+        uint32_t id = driver->order[i];
+        capu_operand operand = capu_writes(driver->addresses[id]);
+        capu_op op = {
+            .size = sizeof(op),
+            .name = "initialise",
+            .run = run_nothing,
+            .operands = &operand,
+            .operand_count = 1,
+        };
+
+        if (trace->tensors[id].persistent) {
+            status = check(driver, capu_run(driver->context, &op), error);
+        }
+    }
+    return status;
+}
+
+/* What the context does not get of the budget: see driver.h. */
+static uint64_t bytes_aside(const struct uses *uses)
+{
+    const struct trace *trace = uses->trace;
+    uint64_t bytes = uses->unmanaged_bytes;
+
+    for (uint32_t t = 0; t < trace->tensor_count; t++) {
+        bool is_idle = uses->first[t] == uses->first[t + 1];
+
+        if (is_idle && trace->tensors[t].persistent && trace->tensors[t].managed) {
+            bytes += trace->tensors[t].bytes;
+        }
+    }
+    return bytes;
+}
+
+static capu_status create_context(struct driver *driver, struct error_text *error)
+{
+    const struct driver_options *options = &driver->options;
+    const struct machine *machine = options->machine;
+    char text[sizeof(error->text)] = "";
+    capu_config config = {
+        .size = sizeof(config),
+        .device = "sim",
+        .mode = options->mode,
+        .budget_bytes = options->budget_bytes - driver->aside_bytes,
+        .host_budget_bytes = options->host_bytes,
+        .page_bytes = driver->uses->page_bytes,
+        .slab_threshold_bytes = options->slab_bytes,
+        .d2h_bytes_per_s = machine->d2h_bytes_per_s,
+        .h2d_bytes_per_s = machine->h2d_bytes_per_s,
+        .copy_latency_ns = machine->copy_latency_ns,
+        .report_path = driver->paths[0],
+        .trace_path = driver->paths[2],
+        .error = text,
+        .error_bytes = sizeof(text),
+        .planner = options->planner,
+        .effort = options->effort,
+        .wait_for_plan = options->mode == CAPU_MODE_GUIDED,
+        .plan_path = options->mode == CAPU_MODE_GUIDED ? driver->paths[1] : NULL,
+    };
+    capu_status status = capu_context_create(&config, &driver->context);
+
+    return status == CAPU_OK ? CAPU_OK
+                             : error_text_set(error, status, "%s",
+                                              text[0] != '\0' ? text : capu_status_text(status));
+}
+
+static capu_status check_options(const struct driver *driver, struct error_text *error)
+{
+    const struct driver_options *options = &driver->options;
+
+    if (options->machine->d2h_bytes_per_s == 0) {
+        return error_text_set(error, CAPU_INVALID, "the trace names no machine");
+    }
+    if (options->machine->copy_latency_ns == 0) {
+        return error_text_set(error, CAPU_INVALID, "the sim device has no copies without latency");
+    }
+    if (options->budget_bytes < driver->aside_bytes ||
+        options->budget_bytes - driver->aside_bytes < driver->uses->page_bytes) {
+        return error_text_set(error, CAPU_OVER_BUDGET,
+                              "a budget of %" PRIu64 " bytes leaves no page beside %" PRIu64
+                              " bytes that are not managed",
+                              options->budget_bytes, driver->aside_bytes);
+    }
+    return CAPU_OK;
+}
+
+static capu_status copy_paths(struct driver *driver)
+{
+    const char *from[] = {driver->options.report_path, driver->options.plan_path,
+                          driver->options.trace_path};
+
+    for (size_t i = 0; i < sizeof(from) / sizeof(from[0]); i++) {
+        if (from[i] != NULL) {
+            driver->paths[i] = strdup(from[i]);
+            if (driver->paths[i] == NULL) {
+                return CAPU_NO_HOST_MEMORY;
+            }
+        }
+    }
+    return CAPU_OK;
+}
+
+static capu_status driver_init(struct driver *driver, struct error_text *error)
+{
+    const struct trace *trace = driver->uses->trace;
+    size_t tensors = (size_t)trace->tensor_count + 1;
+    uint8_t *is_seen = calloc(tensors, sizeof(*is_seen));
+    uint32_t operands = 1;
+    capu_status status = copy_paths(driver);
+
+    for (uint32_t k = 0; k < trace->op_count; k++) {
+        uint32_t count = trace_operand_count(&trace->ops[k]);
+
+        operands = count > operands ? count : operands;
+    }
+    driver->addresses = calloc(tensors, sizeof(*driver->addresses));
+    driver->order = calloc(tensors, sizeof(*driver->order));
+    driver->operands = calloc(operands, sizeof(*driver->operands));
+    if (status != CAPU_OK || is_seen == NULL || driver->addresses == NULL ||
+        driver->order == NULL || driver->operands == NULL) {
+        free(is_seen);
+        return error_text_set(error, CAPU_NO_HOST_MEMORY, "out of memory");
+    }
+    find_order(driver, is_seen);
+    free(is_seen);
+    status = check_options(driver, error);
+    if (status == CAPU_OK) {
+        status = create_context(driver, error);
+    }
+    if (status == CAPU_OK) {
+        status = allocate(driver, error);
+    }
+    return status == CAPU_OK ? fill(driver, error) : status;
+}
+
+capu_status driver_create(const struct uses *uses, const struct driver_options *options,
+                          struct driver **out, struct error_text *error)
+{
+    struct driver *driver = calloc(1, sizeof(*driver));
+    capu_status status;
+
+    if (driver == NULL) {
+        return error_text_set(error, CAPU_NO_HOST_MEMORY, "out of memory");
+    }
+    driver->uses = uses;
+    driver->options = *options;
+    if (driver->options.machine == NULL) {
+        driver->options.machine = &uses->trace->machine;
+    }
+    driver->aside_bytes = bytes_aside(uses);
+    status = driver_init(driver, error);
+    if (status != CAPU_OK) {
+        driver_destroy(driver);
+        return status;
+    }
+    *out = driver;
+    return CAPU_OK;
+}
+
+void driver_destroy(struct driver *driver)
+{
+    if (driver == NULL) {
+        return;
+    }
+    capu_context_destroy(driver->context);
+    for (size_t i = 0; i < sizeof(driver->paths) / sizeof(driver->paths[0]); i++) {
+        free(driver->paths[i]);
+    }
+    free(driver->operands);
+    free(driver->order);
+    free(driver->addresses);
+    free(driver);
+}
+
+static capu_status run_op(struct driver *driver, uint32_t number, struct error_text *error)
+{
+    const struct trace *trace = driver->uses->trace;
+    const struct trace_op *from = &trace->ops[number];
+    const char *name = trace_op_name(trace, number);
+    capu_op op = {
+        .size = sizeof(op),
+        .name = name[0] != '\0' ? name : "op",
+        .run = run_nothing,
+        .operands = driver->operands,
+        .operand_count = trace_operand_count(from),
+        .flags = from->replayable ? 0 : CAPU_OP_NOT_REPLAYABLE,
+        .duration_ns = from->ns,
+    };
+
+    for (uint32_t i = 0; i < op.operand_count; i++) {
+        capu_role role = i < from->read_count                       ? CAPU_READ
+                         : i < from->read_count + from->write_count ? CAPU_WRITE
+                                                                    : CAPU_UPDATE;
+
+        driver->operands[i] =
+            capu_operand_of(driver->addresses[trace->operands[from->first + i]], 0, role);
+    }
+    return check(driver, capu_run(driver->context, &op), error);
+}
+
+/* Between two ops, or before the first or after the last: ends and begins segments. */
+static capu_status turn_segment(struct driver *driver, const char *last, const char *next,
+                                struct error_text *error)
+{
+    capu_status status = CAPU_OK;
+
+    if (strcmp(last, next) == 0) {
+        return CAPU_OK;
+    }
+    if (last[0] != '\0') {
+        status = check(driver, capu_segment_end(driver->context), error);
+    }
+    if (status == CAPU_OK && next[0] != '\0') {
+        status = check(driver, capu_segment_begin(driver->context, next), error);
+    }
+    return status;
+}
+
+capu_status driver_iterate(struct driver *driver, struct error_text *error)
+{
+    const struct trace *trace = driver->uses->trace;
+    const char *segment = "";
+    capu_status status = check(driver, capu_iteration_begin(driver->context, NULL), error);
+
+    for (uint32_t k = 0; k < trace->op_count && status == CAPU_OK; k++) {
+        const char *next = trace_text(trace, trace->ops[k].segment);
+
+        status = turn_segment(driver, segment, next, error);
+        segment = next;
+        if (status == CAPU_OK) {
+            status = run_op(driver, k, error);
+        }
+    }
+    if (status == CAPU_OK) {
+        status = turn_segment(driver, segment, "", error);
+    }
+    return status != CAPU_OK ? status : check(driver, capu_iteration_end(driver->context), error);
+}
+
+capu_status driver_settle(struct driver *driver, struct error_text *error)
+{
+    capu_status status = check(driver, capu_synchronize(driver->context), error);
+
+    return status != CAPU_OK ? status : check(driver, capu_flush(driver->context), error);
+}
+
+static capu_status read_report(struct lines *lines, capu_report *report)
+{
+    const char *mode = "";
+    capu_status status = lines_string(lines, lines->value, "mode", true, &mode);
+
+    *report = (capu_report){.size = sizeof(*report), .version = CAPU_REPORT_VERSION};
+    report->mode = strcmp(mode, "guided") == 0 ? CAPU_MODE_GUIDED : CAPU_MODE_PASSIVE;
+    report->label = "";
+    report->floor_op = "";
+#define READ_COUNTER(name, unit, text)                                                           \
+    if (status == CAPU_OK) {                                                                     \
+        status = lines_number(lines, lines->value, #name, true, UINT64_MAX >> 1, &report->name); \
+    }
+    CAPU_REPORT_COUNTERS(READ_COUNTER)
+#undef READ_COUNTER
+    return status;
+}
+
+capu_status driver_reports(struct driver *driver, capu_report *reports, size_t count,
+                           struct error_text *error)
+{
+    struct text text = {0};
+    struct lines lines;
+    size_t found = 0;
+    bool more = true;
+    capu_status status = lines_load(driver->paths[0], &text, error);
+
+    if (status != CAPU_OK) {
+        return status;
+    }
+    lines_init(&lines, driver->paths[0], text.data, text.length, error);
+    while (status == CAPU_OK && more && found < count) {
+        status = lines_next(&lines, &more);
+        if (status == CAPU_OK && more) {
+            status = read_report(&lines, &reports[found++]);
+        }
+    }
+    lines_finish(&lines);
+    text_finish(&text);
+    return status != CAPU_OK || found == count
+               ? status
+               : error_text_set(error, CAPU_BAD_FILE, "%s: %zu reports of %zu", driver->paths[0],
+                                found, count);
+}
+
+static bool translate(const struct driver *driver, uint32_t *tensor)
+{
+    bool is_known = *tensor < driver->order_count;
+
+    *tensor = is_known ? driver->order[*tensor] : 0;
+    return is_known;
+}
+
+capu_status driver_plan(struct driver *driver, struct plan *plan, struct error_text *error)
+{
+    const struct trace *trace = driver->uses->trace;
+    struct text text = {0};
+    char *name = strdup(trace_text(trace, trace->name));
+    bool is_fine = true;
+    capu_status status = name == NULL || driver->paths[1] == NULL
+                             ? CAPU_NOT_READY
+                             : lines_load(driver->paths[1], &text, error);
+
+    if (status == CAPU_OK) {
+        status = text.length == 0
+                     ? CAPU_NOT_READY
+                     : plan_read(plan, driver->paths[1], text.data, text.length, error);
+    }
+    text_finish(&text);
+    if (status != CAPU_OK) {
+        free(name);
+        return status;
+    }
+    for (uint32_t i = 0; i < plan->action_count; i++) {
+        struct plan_action *action = &plan->actions[i];
+
+        is_fine =
+            is_fine && (action->kind == ACTION_RECOMPUTE || translate(driver, &action->tensor));
+    }
+    for (uint32_t i = 0; i < plan->drop_count; i++) {
+        is_fine = is_fine && translate(driver, &plan->drops[i]);
+    }
+    for (uint32_t i = 0; i < plan->place_count; i++) {
+        is_fine = is_fine && translate(driver, &plan->places[i].tensor);
+    }
+    free(plan->trace);
+    plan->trace = name;
+    plan->budget_bytes = driver->options.budget_bytes;
+    plan->fixed_bytes += driver->aside_bytes;
+    if (!is_fine) {
+        plan_finish(plan);
+        return error_text_set(error, CAPU_INVALID, "the runtime's plan is not of this trace");
+    }
+    return CAPU_OK;
+}
