@@ -52,6 +52,7 @@ int bound_main(int argc, char **argv);
 int sweep_main(int argc, char **argv);
 int model_main(int argc, char **argv);
 int maxbatch_main(int argc, char **argv);
+int replay_main(int argc, char **argv);
 int machines_main(int argc, char **argv);
 
 #endif

@@ -16,6 +16,7 @@ static const struct {
     {"sweep", "overhead against budget, for several planners", sweep_main},
     {"model", "the trace of a known network on a known machine", model_main},
     {"maxbatch", "the largest batch of a known network under a planner", maxbatch_main},
+    {"replay", "run a trace through the runtime on a simulated device", replay_main},
     {"machines", "list the machines known by name", machines_main},
 };
 

@@ -1,0 +1,432 @@
+/* capuchin replay: a trace through the runtime itself, on a simulated device. */
+#include "tools/common.h"
+
+#include "capuchin/capuchin.h"
+#include "policy/validate.h"
+#include "tools/driver.h"
+
+#include <jansson.h>
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define PAGE_BYTES ((uint64_t)2 << 20) /* the sim device's own */
+#define ITERATIONS 8
+#define ITERATIONS_MAX 10000
+#define STEADY_AFTER 3 /* guided iterations: the model measures the fourth */
+
+struct settings {
+    const char *trace;
+    const char *budget;
+    const char *machine;
+    const char *save_plan;
+    const char *save_trace;
+    const char *report;
+    struct driver_options driver;
+    uint64_t page_bytes;
+    unsigned iterations;
+    bool as_json;
+};
+
+struct result {
+    capu_report *reports;
+    size_t count;
+    size_t guided;             /* how many iterations were */
+    const capu_report *steady; /* the newest guided one, if it was in steady state; NULL */
+    struct plan plan;
+    bool has_plan;
+    uint64_t simulated_ns;
+};
+
+enum option_key {
+    KEY_EFFORT = 256,
+    KEY_PAGE,
+    KEY_SLAB,
+    KEY_HOST,
+    KEY_MODE,
+    KEY_SAVE_PLAN,
+    KEY_SAVE_TRACE,
+    KEY_REPORT,
+    KEY_JSON
+};
+
+static const struct argp_option options[] = {
+    {"budget", 'b', "SIZE|N%", 0, "Device bytes; percent of the peak without a plan", 0},
+    {"planner", 'p', "NAME", 0, "As of capuchin plan (default: hybrid)", 0},
+    {"effort", KEY_EFFORT, "LEVEL", 0, "quick, default or best", 0},
+    {"machine", 'm', "NAME|FILE", 0, "Run on this machine, not the trace's", 0},
+    {"page", KEY_PAGE, "BYTES", 0, "The device's page, a power of two (default: 2 MiB)", 0},
+    {"slab", KEY_SLAB, "BYTES", 0,
+     "Smaller tensors are always resident (default and most: half a page; least: 2)", 0},
+    {"host", KEY_HOST, "SIZE", 0, "Limit on host copies", 0},
+    {"iterations", 'n', "N", 0, "How many (default: 8)", 0},
+    {"mode", KEY_MODE, "MODE", 0, "passive or guided (default)", 0},
+    {"save-plan", KEY_SAVE_PLAN, "FILE", 0, "Write the runtime's plan, in terms of the trace", 0},
+    {"save-trace", KEY_SAVE_TRACE, "FILE", 0, "Write the second iteration as it was recorded", 0},
+    {"report", KEY_REPORT, "FILE", 0, "Write a report an iteration, as JSON lines", 0},
+    {"json", KEY_JSON, NULL, 0, "For programs", 0},
+    {0},
+};
+
+static uint64_t parse_bytes(const char *option, const char *text, struct argp_state *state)
+{
+    uint64_t bytes = 0;
+
+    if (capu_parse_size(text, &bytes) != CAPU_OK || bytes == 0) {
+        argp_error(state, "--%s %s: not a size", option, text);
+    }
+    return bytes;
+}
+
+/* The number of a word in a list, from 1. */
+static uint32_t parse_word(const char *option, const char *text, const char *const *words,
+                           struct argp_state *state)
+{
+    for (uint32_t i = 0; words[i] != NULL; i++) {
+        if (strcmp(text, words[i]) == 0) {
+            return i + 1;
+        }
+    }
+    argp_error(state, "--%s %s: not one of its words", option, text);
+    return 0;
+}
+
+static unsigned parse_iterations(const char *text, struct argp_state *state)
+{
+    char *end;
+    unsigned long value = strtoul(text, &end, 10);
+
+    if (text[0] < '0' || text[0] > '9' || *end != '\0' || value == 0 || value > ITERATIONS_MAX) {
+        argp_error(state, "--iterations %s: not a number from 1 to %d", text, ITERATIONS_MAX);
+    }
+    return (unsigned)value;
+}
+
+static error_t parse_argument(struct settings *settings, char *argument, struct argp_state *state)
+{
+    if (settings->trace != NULL) {
+        argp_usage(state);
+    }
+    settings->trace = argument;
+    return 0;
+}
+
+/* What tells the runtime how to run. */
+static error_t parse_driver_option(int key, char *argument, struct argp_state *state)
+{
+    static const char *const efforts[] = {"quick", "default", "best", NULL};
+    static const char *const modes[] = {"off", "passive", "guided", NULL};
+    struct settings *settings = state->input;
+
+    switch (key) {
+    case 'p':
+        settings->driver.planner = argument;
+        return 0;
+    case KEY_EFFORT:
+        settings->driver.effort = parse_word("effort", argument, efforts, state);
+        return 0;
+    case KEY_MODE:
+        settings->driver.mode = parse_word("mode", argument, modes, state);
+        if (settings->driver.mode == CAPU_MODE_OFF) {
+            argp_error(state, "--mode off: nothing would keep to the budget");
+        }
+        return 0;
+    case KEY_PAGE:
+        settings->page_bytes = parse_bytes("page", argument, state);
+        return 0;
+    case KEY_SLAB:
+        settings->driver.slab_bytes = parse_bytes("slab", argument, state);
+        if (settings->driver.slab_bytes < 2) {
+            argp_error(state, "--slab %s: at least 2, since nothing needs a byte", argument);
+        }
+        return 0;
+    case KEY_HOST:
+        settings->driver.host_bytes = parse_bytes("host", argument, state);
+        return 0;
+    default:
+        return ARGP_ERR_UNKNOWN;
+    }
+}
+
+static error_t parse_option(int key, char *argument, struct argp_state *state)
+{
+    struct settings *settings = state->input;
+
+    switch (key) {
+    case 'b':
+        settings->budget = argument;
+        return 0;
+    case 'm':
+        settings->machine = argument;
+        return 0;
+    case 'n':
+        settings->iterations = parse_iterations(argument, state);
+        return 0;
+    case KEY_SAVE_PLAN:
+        settings->save_plan = argument;
+        return 0;
+    case KEY_SAVE_TRACE:
+        settings->save_trace = argument;
+        return 0;
+    case KEY_REPORT:
+        settings->report = argument;
+        return 0;
+    case KEY_JSON:
+        settings->as_json = true;
+        return 0;
+    case ARGP_KEY_ARG:
+        return parse_argument(settings, argument, state);
+    case ARGP_KEY_END:
+        if (settings->trace == NULL || settings->budget == NULL) {
+            argp_usage(state);
+        }
+        return 0;
+    default:
+        return parse_driver_option(key, argument, state);
+    }
+}
+
+/* What the model says of the plan in the trace's own terms. */
+static capu_status simulate(const struct subject *subject, struct result *result,
+                            struct error_text *error)
+{
+    struct timeline timeline = {0};
+    capu_status status = validate_plan(&subject->uses, &result->plan, error);
+
+    if (status == CAPU_OK) {
+        status = timeline_init(&timeline, &subject->uses, &result->plan, &subject->machine, false,
+                               error);
+    }
+    result->simulated_ns = timeline.iteration_ns;
+    timeline_finish(&timeline);
+    return status;
+}
+
+/* Runs the iterations and gathers what they left behind. */
+static capu_status run(const struct settings *settings, const struct subject *subject,
+                       struct driver *driver, struct result *result, struct error_text *error)
+{
+    capu_status status = CAPU_OK;
+
+    for (unsigned i = 0; i < settings->iterations && status == CAPU_OK; i++) {
+        status = driver_iterate(driver, error);
+    }
+    if (status == CAPU_OK) {
+        status = driver_settle(driver, error);
+    }
+    if (status == CAPU_OK) {
+        status = driver_reports(driver, result->reports, settings->iterations, error);
+    }
+    if (status != CAPU_OK) {
+        return status;
+    }
+    result->count = settings->iterations;
+    for (size_t i = 0; i < result->count; i++) {
+        result->guided += result->reports[i].mode == CAPU_MODE_GUIDED;
+        result->steady =
+            result->reports[i].mode == CAPU_MODE_GUIDED && result->guided > STEADY_AFTER
+                ? &result->reports[i]
+                : NULL;
+    }
+    status = driver_plan(driver, &result->plan, error);
+    result->has_plan = status == CAPU_OK;
+    return status == CAPU_OK          ? simulate(subject, result, error)
+           : status == CAPU_NOT_READY ? CAPU_OK
+                                      : status;
+}
+
+static double over(uint64_t ns, uint64_t ideal_ns)
+{
+    return ideal_ns > 0 ? 100.0 * ((double)ns / (double)ideal_ns - 1.0) : 0.0;
+}
+
+static const char *mode_name(const capu_report *report)
+{
+    return report->mode != CAPU_MODE_GUIDED ? "passive"
+           : report->diverged != 0          ? "diverged"
+                                            : "guided";
+}
+
+static void print_text(const struct subject *subject, const struct result *result)
+{
+    uint64_t ideal = subject->trace.total_ns;
+    char buffer[32];
+
+    printf("iteration  mode               time  over ideal           out            in\n");
+    for (size_t i = 0; i < result->count; i++) {
+        const capu_report *report = &result->reports[i];
+
+        printf("%9" PRIu64 "  %-8s %14s", report->iteration, mode_name(report),
+               show_ns(report->time_ns, buffer));
+        printf("  %8.2f %%  %12s", over(report->time_ns, ideal),
+               show_bytes(report->evicted_bytes, buffer));
+        printf("  %12s\n", show_bytes(report->prefetched_bytes, buffer));
+    }
+    if (!result->has_plan) {
+        return;
+    }
+    printf("the runtime's plan says  %s",
+           show_ns(result->reports[result->count - 1].predicted_ns, buffer));
+    printf("; simulate says %s, %.2f %% over the ideal\n", show_ns(result->simulated_ns, buffer),
+           over(result->simulated_ns, ideal));
+    if (result->steady == NULL) {
+        printf("no steady state: that is the fourth guided iteration\n");
+    } else if (result->steady->time_ns == result->simulated_ns) {
+        printf("the steady iteration takes that time, to the nanosecond\n");
+    } else {
+        printf("the steady iteration takes %" PRId64 " ns more\n",
+               (int64_t)(result->steady->time_ns - result->simulated_ns));
+    }
+}
+
+static bool print_json(const struct subject *subject, const struct result *result)
+{
+    json_t *iterations = json_array();
+    json_t *whole;
+    bool is_fine;
+
+    for (size_t i = 0; i < result->count; i++) {
+        const capu_report *report = &result->reports[i];
+
+        json_array_append_new(iterations,
+                              json_pack("{s:I,s:s,s:I,s:I,s:I,s:I}", "iteration",
+                                        (json_int_t)report->iteration, "mode", mode_name(report),
+                                        "time_ns", (json_int_t)report->time_ns, "evicted_bytes",
+                                        (json_int_t)report->evicted_bytes, "prefetched_bytes",
+                                        (json_int_t)report->prefetched_bytes, "recompute_ns",
+                                        (json_int_t)report->recompute_ns));
+    }
+    whole = json_pack("{s:s,s:I,s:o}", "trace", trace_text(&subject->trace, subject->trace.name),
+                      "ideal_ns", (json_int_t)subject->trace.total_ns, "iterations", iterations);
+    if (result->has_plan) {
+        json_object_set_new(
+            whole, "predicted_ns",
+            json_integer((json_int_t)result->reports[result->count - 1].predicted_ns));
+        json_object_set_new(whole, "simulated_ns", json_integer((json_int_t)result->simulated_ns));
+    }
+    if (result->steady != NULL) {
+        json_object_set_new(whole, "steady_ns", json_integer((json_int_t)result->steady->time_ns));
+        json_object_set_new(
+            whole, "overhead",
+            json_real(over(result->steady->time_ns, subject->trace.total_ns) / 100.0));
+        json_object_set_new(whole, "is_equal",
+                            json_boolean(result->steady->time_ns == result->simulated_ns));
+    }
+    is_fine = whole != NULL && json_dumpf(whole, stdout, JSON_COMPACT) == 0;
+    json_decref(whole);
+    putchar('\n');
+    return is_fine;
+}
+
+static bool save_plan(const struct settings *settings, const struct result *result)
+{
+    struct error_text error = {""};
+    struct text text = {0};
+    bool is_fine = plan_write(&result->plan, &text, &error) == CAPU_OK &&
+                   write_output(settings->save_plan, &text);
+
+    text_finish(&text);
+    return is_fine;
+}
+
+static int report(const struct settings *settings, const struct subject *subject,
+                  const struct result *result)
+{
+    if (settings->as_json) {
+        print_json(subject, result);
+    } else {
+        print_text(subject, result);
+    }
+    if (settings->driver.mode == CAPU_MODE_GUIDED && !result->has_plan && result->count > 1) {
+        say("no plan was found for this budget");
+        return EXIT_NONE_FOUND;
+    }
+    if (settings->save_plan != NULL && result->has_plan && !save_plan(settings, result)) {
+        return EXIT_USAGE;
+    }
+    return EXIT_FINE;
+}
+
+/* With files of its own for what the runtime only writes to files. */
+static int replay(struct settings *settings, const struct subject *subject, const char *folder)
+{
+    struct result result = {0};
+    struct error_text error = {""};
+    struct driver *driver = NULL;
+    char report_path[128];
+    char plan_path[128];
+    capu_status status;
+    int code;
+
+    snprintf(report_path, sizeof(report_path), "%s/report", folder);
+    snprintf(plan_path, sizeof(plan_path), "%s/plan", folder);
+    settings->driver.machine = &subject->machine;
+    settings->driver.report_path = settings->report != NULL ? settings->report : report_path;
+    settings->driver.plan_path = plan_path;
+    settings->driver.trace_path = settings->save_trace;
+    result.reports = calloc(settings->iterations, sizeof(*result.reports));
+    status = result.reports == NULL
+                 ? CAPU_NO_HOST_MEMORY
+                 : driver_create(&subject->uses, &settings->driver, &driver, &error);
+    if (status == CAPU_OK) {
+        status = run(settings, subject, driver, &result, &error);
+    }
+    code = status == CAPU_OK ? report(settings, subject, &result) : exit_of_plan(status, &error);
+    driver_destroy(driver);
+    plan_finish(&result.plan);
+    free(result.reports);
+    (void)unlink(report_path);
+    (void)unlink(plan_path);
+    return code;
+}
+
+static int replay_in_folder(struct settings *settings, struct subject *subject)
+{
+    char folder[] = "/tmp/capuchin-replay-XXXXXX";
+    int code;
+
+    if (!parse_budget(settings->budget, &subject->uses.peak_bytes,
+                      &settings->driver.budget_bytes)) {
+        say("--budget %s: neither a size nor a percentage", settings->budget);
+        return EXIT_USAGE;
+    }
+    if (mkdtemp(folder) == NULL) {
+        say("%s: cannot be made", folder);
+        return EXIT_USAGE;
+    }
+    code = replay(settings, subject, folder);
+    (void)rmdir(folder);
+    return code;
+}
+
+int replay_main(int argc, char **argv)
+{
+    static const struct argp argp = {
+        options,
+        parse_option,
+        "TRACE --budget SIZE|N%",
+        "Runs a trace through the runtime on a simulated device, in mode guided unless told "
+        "otherwise, and compares what iterations take with what was predicted.",
+        NULL,
+        NULL,
+        NULL};
+    struct settings settings = {
+        .driver = {.mode = CAPU_MODE_GUIDED}, .page_bytes = PAGE_BYTES, .iterations = ITERATIONS};
+    struct subject subject;
+    int code;
+
+    argp_parse(&argp, argc, argv, 0, NULL, &settings);
+    if (settings.driver.planner != NULL && planner_find(settings.driver.planner) == NULL) {
+        say("no planner \"%s\"", settings.driver.planner);
+        return EXIT_USAGE;
+    }
+    if (!subject_load(&subject, settings.trace, settings.machine, settings.page_bytes)) {
+        return EXIT_USAGE;
+    }
+    code = replay_in_folder(&settings, &subject);
+    subject_finish(&subject);
+    return code;
+}
