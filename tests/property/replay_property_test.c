@@ -1,0 +1,263 @@
+/*
+ * The runtime does what the model says: random traces, and real ones where they are there, through
+ * the runtime on the sim device. In steady state a guided iteration takes the time that the
+ * timeline gives its plan, to the nanosecond, and the plan is valid for the trace it was made of.
+ * A failure names the seed, and CAPUCHIN_SEED=n runs that one alone. CAPUCHIN_TRACES names the
+ * folder of the real ones (default: ../shared/traces beside the source).
+ */
+#include "policy/planner.h"
+#include "policy/timeline.h"
+#include "policy/validate.h"
+#include "tools/driver.h"
+
+#include "tests/support/random_trace.h"
+#include "tests/support/suite.h"
+
+#include <glob.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { SEEDS = 400, ITERATIONS = 9, STEADY = 4 /* guided iteration */ };
+
+/* The generator's tensors have up to 1000 bytes; sim has no pages below the machine's. */
+enum { SCALE = 16, PAGE = 4096 };
+
+#define DEVICE_PAGE ((uint64_t)2 << 20) /* what sim has by default */
+
+static glob_t found;
+
+/* How many were compared, so that a test in which nothing happens fails. */
+struct tally {
+    unsigned compared;
+    unsigned with_copies;
+    unsigned with_replays;
+    unsigned slower; /* than the ideal */
+};
+
+struct instance {
+    struct trace trace;
+    struct uses uses;
+    char what[160]; /* for messages */
+};
+
+static uint64_t measure(const struct instance *instance, const struct plan *plan,
+                        struct tally *tally)
+{
+    struct error_text error = {""};
+    struct timeline timeline;
+    uint64_t ns;
+
+    ck_assert_msg(validate_plan(&instance->uses, plan, &error) == CAPU_OK, "%s: %s", instance->what,
+                  error.text);
+    ck_assert_int_eq(timeline_init(&timeline, &instance->uses, plan, NULL, false, &error), CAPU_OK);
+    ns = timeline.iteration_ns;
+    tally->compared++;
+    tally->with_copies += timeline.evicted_bytes + timeline.prefetched_bytes > 0;
+    tally->with_replays += plan->replay_count > 0;
+    tally->slower += ns > timeline.ideal_ns;
+    timeline_finish(&timeline);
+    return ns;
+}
+
+static void compare(const struct instance *instance, struct driver *driver, struct tally *tally)
+{
+    struct error_text error = {""};
+    capu_report reports[ITERATIONS];
+    struct plan plan;
+    uint64_t model_ns;
+    unsigned guided = 0;
+
+    ck_assert_int_eq(driver_plan(driver, &plan, &error), CAPU_OK);
+    model_ns = measure(instance, &plan, tally);
+    plan_finish(&plan);
+    ck_assert_int_eq(driver_reports(driver, reports, ITERATIONS, &error), CAPU_OK);
+    for (unsigned i = 0; i < ITERATIONS; i++) {
+        const capu_report *report = &reports[i];
+
+        ck_assert_msg(report->diverged == 0, "%s: iteration %u diverged at op %llu", instance->what,
+                      i + 1, (unsigned long long)report->diverged_at);
+        ck_assert_msg(i == 0 || report->mode == CAPU_MODE_GUIDED, "%s: iteration %u has no plan",
+                      instance->what, i + 1);
+        guided += report->mode == CAPU_MODE_GUIDED;
+        if (guided >= STEADY) {
+            ck_assert_msg(report->time_ns == model_ns && report->predicted_ns == model_ns,
+                          "%s: iteration %u took %llu ns, predicted %llu, the model says %llu",
+                          instance->what, i + 1, (unsigned long long)report->time_ns,
+                          (unsigned long long)report->predicted_ns, (unsigned long long)model_ns);
+        }
+    }
+}
+
+/* Runs one instance. Nothing to compare: the runtime found no plan, or the budget is below what it
+   can run in. */
+static void replay(const struct instance *instance, struct driver_options *options,
+                   struct tally *tally)
+{
+    char report_path[] = "/tmp/capuchin-report-XXXXXX";
+    char plan_path[] = "/tmp/capuchin-plan-XXXXXX";
+    struct error_text error = {""};
+    struct driver *driver = NULL;
+    struct plan plan;
+    bool has_plan = false;
+    capu_status status;
+
+    ck_assert_int_ge(close(mkstemp(report_path)), 0);
+    ck_assert_int_ge(close(mkstemp(plan_path)), 0);
+    options->report_path = report_path;
+    options->plan_path = plan_path;
+    options->mode = CAPU_MODE_GUIDED;
+    options->effort = CAPU_EFFORT_QUICK;
+    status = driver_create(&instance->uses, options, &driver, &error);
+    for (unsigned i = 0; i < ITERATIONS && status == CAPU_OK; i++) {
+        status = driver_iterate(driver, &error);
+    }
+    ck_assert_msg(status == CAPU_OK || status == CAPU_OVER_BUDGET, "%s: %s", instance->what,
+                  error.text);
+    if (status == CAPU_OK) {
+        ck_assert_int_eq(driver_settle(driver, &error), CAPU_OK);
+        has_plan = driver_plan(driver, &plan, &error) == CAPU_OK;
+    }
+    if (has_plan) {
+        plan_finish(&plan);
+        compare(instance, driver, tally);
+    }
+    driver_destroy(driver);
+    ck_assert_int_eq(unlink(report_path), 0);
+    ck_assert_int_eq(unlink(plan_path), 0);
+}
+
+static void make_random(struct instance *instance, uint64_t seed, uint64_t *state)
+{
+    struct error_text error = {""};
+    struct trace *trace = &instance->trace;
+
+    random_trace(trace, seed, 4 + (uint32_t)random_below(state, 60));
+    for (uint32_t t = 0; t < trace->tensor_count; t++) {
+        trace->tensors[t].bytes *= SCALE;
+    }
+    trace->total_bytes *= SCALE;
+    trace->machine.d2h_bytes_per_s *= SCALE;
+    trace->machine.h2d_bytes_per_s *= SCALE;
+    trace->machine.copy_latency_ns += 1;
+    ck_assert_msg(uses_init(&instance->uses, trace, PAGE, &error) == CAPU_OK, "%s", error.text);
+}
+
+static void forget(struct instance *instance)
+{
+    uses_finish(&instance->uses);
+    trace_finish(&instance->trace);
+}
+
+static size_t planner_count(void)
+{
+    size_t count = 0;
+
+    while (planners[count].name != NULL) {
+        count++;
+    }
+    return count;
+}
+
+START_TEST(random_traces_take_the_models_time)
+{
+    const char *given = getenv("CAPUCHIN_SEED");
+    uint64_t first = given != NULL ? strtoull(given, NULL, 10) : 1;
+    uint64_t count = given != NULL ? 1 : SEEDS;
+    struct tally tally = {0};
+
+    for (uint64_t seed = first; seed < first + count; seed++) {
+        uint64_t state = seed + 77;
+        struct instance instance = {0};
+        struct driver_options options = {0};
+
+        make_random(&instance, seed, &state);
+        options.planner = planners[random_below(&state, planner_count())].name;
+        options.slab_bytes = random_below(&state, 2) == 0 ? 2 : PAGE / 2;
+        options.budget_bytes =
+            instance.uses.floor_bytes +
+            random_below(&state, instance.uses.peak_bytes - instance.uses.floor_bytes + 8 * PAGE);
+        snprintf(instance.what, sizeof(instance.what), "seed %llu, %s at %llu of %llu",
+                 (unsigned long long)seed, options.planner,
+                 (unsigned long long)options.budget_bytes,
+                 (unsigned long long)instance.uses.peak_bytes);
+        replay(&instance, &options, &tally);
+        forget(&instance);
+    }
+    printf("%u of %llu random traces compared: %u with copies, %u with replays, %u above ideal\n",
+           tally.compared, (unsigned long long)count, tally.with_copies, tally.with_replays,
+           tally.slower);
+    ck_assert(given != NULL || (tally.compared >= SEEDS / 2 && tally.with_copies >= SEEDS / 4 &&
+                                tally.with_replays >= SEEDS / 20 && tally.slower >= SEEDS / 4));
+}
+END_TEST
+
+/* One real trace, its budget a percentage of the peak. */
+static void replay_shared(const char *path, const char *planner, unsigned percent,
+                          struct tally *tally)
+{
+    struct instance instance = {0};
+    struct driver_options options = {.planner = planner};
+    struct error_text error = {""};
+
+    ck_assert_msg(trace_load(&instance.trace, path, &error) == CAPU_OK, "%s", error.text);
+    ck_assert_msg(uses_init(&instance.uses, &instance.trace, DEVICE_PAGE, &error) == CAPU_OK, "%s",
+                  error.text);
+    options.budget_bytes = instance.uses.peak_bytes / 100 * percent;
+    snprintf(instance.what, sizeof(instance.what), "%.100s, %s at %u %%", strrchr(path, '/') + 1,
+             planner, percent);
+    replay(&instance, &options, tally);
+    forget(&instance);
+}
+
+START_TEST(real_traces_take_the_models_time)
+{
+    const char *path = found.gl_pathv[_i];
+    struct tally tally = {0};
+
+    replay_shared(path, "lru", 70, &tally);
+    replay_shared(path, "lru", 50, &tally);
+    replay_shared(path, "capuchin", 70, &tally);
+    replay_shared(path, "capuchin", 50, &tally);
+    replay_shared(path, "hybrid", 70, &tally);
+    printf("%s: %u compared, %u with copies, %u with replays, %u above ideal\n",
+           strrchr(path, '/') + 1, tally.compared, tally.with_copies, tally.with_replays,
+           tally.slower);
+    ck_assert_uint_ge(tally.compared, 3);
+}
+END_TEST
+
+/* False: there are none. */
+static bool find_traces(void)
+{
+    const char *folder = getenv("CAPUCHIN_TRACES");
+    char pattern[1024];
+
+    snprintf(pattern, sizeof(pattern), "%s/*.jsonl",
+             folder != NULL ? folder : CAPUCHIN_SOURCE "/../shared/traces");
+    if (glob(pattern, 0, NULL, &found) == 0) {
+        return true;
+    }
+    printf("no traces in %s: skipped\n", pattern);
+    return false;
+}
+
+/* Random traces; with the argument "shared", real ones. */
+int main(int argc, char **argv)
+{
+    bool is_shared = argc > 1 && strcmp(argv[1], "shared") == 0;
+    Suite *suite = suite_create("replays");
+    TCase *tests = tcase_create("replays");
+
+    if (is_shared && !find_traces()) {
+        return 77;
+    }
+    tcase_set_timeout(tests, 250);
+    if (is_shared) {
+        tcase_add_loop_test(tests, real_traces_take_the_models_time, 0, (int)found.gl_pathc);
+    } else {
+        tcase_add_test(tests, random_traces_take_the_models_time);
+    }
+    suite_add_tcase(suite, tests);
+    return suite_run(suite);
+}
