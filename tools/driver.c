@@ -160,7 +160,7 @@ static capu_status create_context(struct driver *driver, struct error_text *erro
         .planner = options->planner,
         .effort = options->effort,
         .wait_for_plan = options->mode == CAPU_MODE_GUIDED,
-        .plan_path = options->mode == CAPU_MODE_GUIDED ? driver->paths[1] : NULL,
+        .plan_path = driver->paths[1],
     };
     capu_status status = capu_context_create(&config, &driver->context);
 
@@ -191,8 +191,10 @@ static capu_status check_options(const struct driver *driver, struct error_text 
 
 static capu_status copy_paths(struct driver *driver)
 {
-    const char *from[] = {driver->options.report_path, driver->options.plan_path,
-                          driver->options.trace_path};
+    const struct driver_options *options = &driver->options;
+    bool is_guided = options->mode == CAPU_MODE_GUIDED;
+    const char *from[] = {options->report_path, is_guided ? options->plan_path : NULL,
+                          options->trace_path};
 
     for (size_t i = 0; i < sizeof(from) / sizeof(from[0]); i++) {
         if (from[i] != NULL) {

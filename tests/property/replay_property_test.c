@@ -38,7 +38,8 @@ struct tally {
 struct instance {
     struct trace trace;
     struct uses uses;
-    char what[160]; /* for messages */
+    struct text expected; /* the plan, if any is */
+    char what[160];       /* for messages */
 };
 
 static uint64_t measure(const struct instance *instance, const struct plan *plan,
@@ -60,6 +61,16 @@ static uint64_t measure(const struct instance *instance, const struct plan *plan
     return ns;
 }
 
+static void expect_plan(const struct instance *instance, const struct plan *plan)
+{
+    struct text text = {0};
+
+    ck_assert_int_eq(plan_write(plan, &text, NULL), CAPU_OK);
+    ck_assert_msg(strcmp(text.data, instance->expected.data) == 0, "%s: made\n%s\nnot\n%s",
+                  instance->what, text.data, instance->expected.data);
+    text_finish(&text);
+}
+
 static void compare(const struct instance *instance, struct driver *driver, struct tally *tally)
 {
     struct error_text error = {""};
@@ -70,6 +81,9 @@ static void compare(const struct instance *instance, struct driver *driver, stru
 
     ck_assert_int_eq(driver_plan(driver, &plan, &error), CAPU_OK);
     model_ns = measure(instance, &plan, tally);
+    if (instance->expected.data != NULL) {
+        expect_plan(instance, &plan);
+    }
     plan_finish(&plan);
     ck_assert_int_eq(driver_reports(driver, reports, ITERATIONS, &error), CAPU_OK);
     for (unsigned i = 0; i < ITERATIONS; i++) {
@@ -192,6 +206,100 @@ START_TEST(random_traces_take_the_models_time)
 }
 END_TEST
 
+/* The same trace with the ids that the runtime gives: tensors as ops name them, and no others. All
+   are managed, so that the runtime has nothing else to hold. */
+static void renumber(const struct trace *from, struct trace *to, uint32_t *ids)
+{
+    ck_assert_int_eq(trace_init(to, "renumbered", NULL), CAPU_OK);
+    ck_assert_int_eq(trace_set_machine(to, &from->machine, NULL), CAPU_OK);
+    memset(ids, 0xff, from->tensor_count * sizeof(*ids));
+    for (uint32_t i = 0; i < from->operand_count; i++) {
+        uint32_t id = from->operands[i];
+        const struct trace_tensor *tensor = &from->tensors[id];
+        struct tensor_description description = {.name = trace_tensor_name(from, id),
+                                                 .bytes = tensor->bytes,
+                                                 .kind = (enum tensor_kind)tensor->kind,
+                                                 .hint = (enum tensor_hint)tensor->hint,
+                                                 .persistent = tensor->persistent};
+
+        if (ids[id] == UINT32_MAX) {
+            ck_assert_int_eq(trace_add_tensor(to, &description, &ids[id], NULL), CAPU_OK);
+        }
+    }
+    for (uint32_t k = 0; k < from->op_count; k++) {
+        const struct trace_op *op = &from->ops[k];
+        uint32_t operands[16];
+        struct op_description description = {.name = trace_op_name(from, k),
+                                             .segment = trace_text(from, op->segment),
+                                             .ns = op->ns,
+                                             .reads = operands,
+                                             .writes = operands + op->read_count,
+                                             .updates = operands + op->read_count + op->write_count,
+                                             .read_count = op->read_count,
+                                             .write_count = op->write_count,
+                                             .update_count = op->update_count,
+                                             .replayable = op->replayable};
+
+        ck_assert_uint_le(trace_operand_count(op), 16);
+        for (uint32_t i = 0; i < trace_operand_count(op); i++) {
+            operands[i] = ids[from->operands[op->first + i]];
+        }
+        ck_assert_int_eq(trace_add_op(to, &description, NULL), CAPU_OK);
+    }
+}
+
+/* The plan that a planner makes of the trace itself; "" if there is none. */
+static void plan_directly(const struct instance *instance, const struct driver_options *options,
+                          struct text *text)
+{
+    struct planner_request request = {.uses = &instance->uses,
+                                      .budget_bytes = options->budget_bytes,
+                                      .host_bytes = UINT64_MAX,
+                                      .place = true};
+    struct plan plan;
+
+    if (planner_run(planner_find(options->planner), &request, &plan, NULL) == CAPU_OK) {
+        ck_assert_int_eq(plan_write(&plan, text, NULL), CAPU_OK);
+        plan_finish(&plan);
+    }
+}
+
+START_TEST(the_runtimes_plan_is_the_planners)
+{
+    const char *given = getenv("CAPUCHIN_SEED");
+    uint64_t first = given != NULL ? strtoull(given, NULL, 10) : 1;
+    uint64_t count = given != NULL ? 1 : SEEDS / 2;
+    struct tally tally = {0};
+
+    for (uint64_t seed = first; seed < first + count; seed++) {
+        uint64_t state = seed + 78;
+        struct instance random = {0};
+        struct instance instance = {0};
+        struct driver_options options = {.slab_bytes = 2};
+        uint32_t ids[1024];
+
+        make_random(&random, seed, &state);
+        ck_assert_uint_lt(random.trace.tensor_count, 1024);
+        renumber(&random.trace, &instance.trace, ids);
+        forget(&random);
+        ck_assert_int_eq(uses_init(&instance.uses, &instance.trace, PAGE, NULL), CAPU_OK);
+        options.planner = planners[random_below(&state, planner_count())].name;
+        options.budget_bytes =
+            instance.uses.floor_bytes +
+            random_below(&state, instance.uses.peak_bytes - instance.uses.floor_bytes + PAGE);
+        snprintf(instance.what, sizeof(instance.what), "seed %llu, %s at %llu",
+                 (unsigned long long)seed, options.planner,
+                 (unsigned long long)options.budget_bytes);
+        plan_directly(&instance, &options, &instance.expected);
+        replay(&instance, &options, &tally);
+        text_finish(&instance.expected);
+        forget(&instance);
+    }
+    printf("%u of %llu plans compared\n", tally.compared, (unsigned long long)count);
+    ck_assert(given != NULL || tally.compared >= SEEDS / 4);
+}
+END_TEST
+
 /* One real trace, its budget a percentage of the peak. */
 static void replay_shared(const char *path, const char *planner, unsigned percent,
                           struct tally *tally)
@@ -257,6 +365,7 @@ int main(int argc, char **argv)
         tcase_add_loop_test(tests, real_traces_take_the_models_time, 0, (int)found.gl_pathc);
     } else {
         tcase_add_test(tests, random_traces_take_the_models_time);
+        tcase_add_test(tests, the_runtimes_plan_is_the_planners);
     }
     suite_add_tcase(suite, tests);
     return suite_run(suite);
