@@ -3,6 +3,7 @@
 
 #include "capuchin/capuchin.h"
 #include "policy/lines.h"
+#include "policy/validate.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -440,9 +441,36 @@ capu_status driver_plan(struct driver *driver, struct plan *plan, struct error_t
     plan->trace = name;
     plan->budget_bytes = driver->options.budget_bytes;
     plan->fixed_bytes += driver->aside_bytes;
+    if (plan->place_count == 0) {
+        /* Everything lies in slabs. A plan without place lines is one without pages, in which
+           tensors count by themselves. */
+        plan->page_bytes = 1;
+        plan->fixed_bytes = driver->uses->unmanaged_bytes;
+    }
     if (!is_fine) {
         plan_finish(plan);
         return error_text_set(error, CAPU_INVALID, "the runtime's plan is not of this trace");
     }
     return CAPU_OK;
+}
+
+capu_status driver_simulate(const struct driver *driver, const struct plan *plan,
+                            struct timeline *timeline, struct error_text *error)
+{
+    const struct uses *uses = driver->uses;
+    struct uses own = {0};
+    capu_status status = CAPU_OK;
+
+    if (plan->page_bytes != uses->page_bytes) {
+        status = uses_init(&own, uses->trace, plan->page_bytes, error);
+        uses = &own;
+    }
+    if (status == CAPU_OK) {
+        status = validate_plan(uses, plan, error);
+    }
+    if (status == CAPU_OK) {
+        status = timeline_init(timeline, uses, plan, driver->options.machine, false, error);
+    }
+    uses_finish(&own);
+    return status;
 }

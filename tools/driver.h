@@ -17,6 +17,7 @@
 #include "capuchin/report.h"
 #include "policy/error_text.h"
 #include "policy/plan.h"
+#include "policy/timeline.h"
 #include "policy/uses.h"
 
 struct driver_options {
@@ -60,5 +61,10 @@ capu_status driver_reports(struct driver *driver, capu_report *reports, size_t c
 /* After driver_settle: the newest plan in the trace's own terms, to be finished by the caller.
    Errors: NOT_READY (there is none), those of reading the file, INVALID (not of this trace). */
 capu_status driver_plan(struct driver *driver, struct plan *plan, struct error_text *error);
+
+/* Validates and times such a plan; the timeline is to be finished by the caller. Errors: those of
+   validate_plan and timeline_init. */
+capu_status driver_simulate(const struct driver *driver, const struct plan *plan,
+                            struct timeline *timeline, struct error_text *error);
 
 #endif

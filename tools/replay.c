@@ -2,7 +2,6 @@
 #include "tools/common.h"
 
 #include "capuchin/capuchin.h"
-#include "policy/validate.h"
 #include "tools/driver.h"
 
 #include <jansson.h>
@@ -189,26 +188,11 @@ static error_t parse_option(int key, char *argument, struct argp_state *state)
     }
 }
 
-/* What the model says of the plan in the trace's own terms. */
-static capu_status simulate(const struct subject *subject, struct result *result,
-                            struct error_text *error)
+/* Runs the iterations and gathers what they left behind. */
+static capu_status run(const struct settings *settings, struct driver *driver,
+                       struct result *result, struct error_text *error)
 {
     struct timeline timeline = {0};
-    capu_status status = validate_plan(&subject->uses, &result->plan, error);
-
-    if (status == CAPU_OK) {
-        status = timeline_init(&timeline, &subject->uses, &result->plan, &subject->machine, false,
-                               error);
-    }
-    result->simulated_ns = timeline.iteration_ns;
-    timeline_finish(&timeline);
-    return status;
-}
-
-/* Runs the iterations and gathers what they left behind. */
-static capu_status run(const struct settings *settings, const struct subject *subject,
-                       struct driver *driver, struct result *result, struct error_text *error)
-{
     capu_status status = CAPU_OK;
 
     for (unsigned i = 0; i < settings->iterations && status == CAPU_OK; i++) {
@@ -232,10 +216,14 @@ static capu_status run(const struct settings *settings, const struct subject *su
                 : NULL;
     }
     status = driver_plan(driver, &result->plan, error);
-    result->has_plan = status == CAPU_OK;
-    return status == CAPU_OK          ? simulate(subject, result, error)
-           : status == CAPU_NOT_READY ? CAPU_OK
-                                      : status;
+    if (status != CAPU_OK) {
+        return status == CAPU_NOT_READY ? CAPU_OK : status;
+    }
+    result->has_plan = true;
+    status = driver_simulate(driver, &result->plan, &timeline, error);
+    result->simulated_ns = timeline.iteration_ns;
+    timeline_finish(&timeline);
+    return status;
 }
 
 static double over(uint64_t ns, uint64_t ideal_ns)
@@ -372,7 +360,7 @@ static int replay(struct settings *settings, const struct subject *subject, cons
                  ? CAPU_NO_HOST_MEMORY
                  : driver_create(&subject->uses, &settings->driver, &driver, &error);
     if (status == CAPU_OK) {
-        status = run(settings, subject, driver, &result, &error);
+        status = run(settings, driver, &result, &error);
     }
     code = status == CAPU_OK ? report(settings, subject, &result) : exit_of_plan(status, &error);
     driver_destroy(driver);

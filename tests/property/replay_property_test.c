@@ -6,8 +6,6 @@
  * folder of the real ones (default: ../shared/traces beside the source).
  */
 #include "policy/planner.h"
-#include "policy/timeline.h"
-#include "policy/validate.h"
 #include "tools/driver.h"
 
 #include "tests/support/random_trace.h"
@@ -42,16 +40,15 @@ struct instance {
     char what[160];       /* for messages */
 };
 
-static uint64_t measure(const struct instance *instance, const struct plan *plan,
-                        struct tally *tally)
+static uint64_t measure(const struct instance *instance, const struct driver *driver,
+                        const struct plan *plan, struct tally *tally)
 {
     struct error_text error = {""};
     struct timeline timeline;
     uint64_t ns;
 
-    ck_assert_msg(validate_plan(&instance->uses, plan, &error) == CAPU_OK, "%s: %s", instance->what,
-                  error.text);
-    ck_assert_int_eq(timeline_init(&timeline, &instance->uses, plan, NULL, false, &error), CAPU_OK);
+    ck_assert_msg(driver_simulate(driver, plan, &timeline, &error) == CAPU_OK, "%s: %s",
+                  instance->what, error.text);
     ns = timeline.iteration_ns;
     tally->compared++;
     tally->with_copies += timeline.evicted_bytes + timeline.prefetched_bytes > 0;
@@ -80,7 +77,7 @@ static void compare(const struct instance *instance, struct driver *driver, stru
     unsigned guided = 0;
 
     ck_assert_int_eq(driver_plan(driver, &plan, &error), CAPU_OK);
-    model_ns = measure(instance, &plan, tally);
+    model_ns = measure(instance, driver, &plan, tally);
     if (instance->expected.data != NULL) {
         expect_plan(instance, &plan);
     }
