@@ -1,57 +1,11 @@
 /* The capuchin command: answers and exit codes, on a trace small enough to know them. */
 #include "tests/unit/policy/fixture.h"
-
-#include <stdio.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
-static char folder[] = "/tmp/capuchin-command-XXXXXX";
-static char output[8192];
-
-static void write_file(const char *name, const char *text)
-{
-    char path[128];
-    FILE *file;
-
-    snprintf(path, sizeof(path), "%s/%s", folder, name);
-    file = fopen(path, "w");
-    ck_assert_ptr_nonnull(file);
-    ck_assert_int_ge(fputs(text, file), 0);
-    ck_assert_int_eq(fclose(file), 0);
-}
-
-/* Runs it in the folder; its exit code, and both its outputs in `output`. */
-static int run(const char *arguments)
-{
-    char command[512];
-    FILE *pipe;
-    size_t length;
-
-    snprintf(command, sizeof(command), "cd %s && %s %s 2>&1", folder, CAPUCHIN_COMMAND, arguments);
-    pipe = popen(command, "r");
-    ck_assert_ptr_nonnull(pipe);
-    length = fread(output, 1, sizeof(output) - 1, pipe);
-    output[length] = '\0';
-    return WEXITSTATUS(pclose(pipe));
-}
-
-static void expect(const char *text)
-{
-    ck_assert_msg(strstr(output, text) != NULL, "\"%s\" is not in \"%s\"", text, output);
-}
+#include "tests/unit/tools/fixture.h"
 
 static void setup(void)
 {
-    ck_assert_ptr_nonnull(mkdtemp(folder));
+    make_folder();
     write_file("t", CHAIN_TRACE);
-}
-
-static void teardown(void)
-{
-    char command[128];
-
-    snprintf(command, sizeof(command), "rm -r %s", folder);
-    ck_assert_int_eq(system(command), 0);
 }
 
 START_TEST(plans_and_simulates)
@@ -224,8 +178,8 @@ END_TEST
 
 START_TEST(helps_everywhere)
 {
-    static const char *const commands[] = {"plan",  "simulate", "check",    "bound",
-                                           "sweep", "model",    "maxbatch", "machines"};
+    static const char *const commands[] = {"plan",  "simulate", "check",  "bound",   "sweep",
+                                           "model", "maxbatch", "replay", "machines"};
     char arguments[64];
 
     for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++) {
@@ -242,7 +196,7 @@ int main(void)
     Suite *suite = suite_create("tools/command");
     TCase *tests = tcase_create("command");
 
-    tcase_add_checked_fixture(tests, setup, teardown);
+    tcase_add_checked_fixture(tests, setup, remove_folder);
     tcase_add_test(tests, plans_and_simulates);
     tcase_add_test(tests, places);
     tcase_add_test(tests, tells_that_no_plan_exists);

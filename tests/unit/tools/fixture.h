@@ -1,0 +1,60 @@
+/* Runs the capuchin command in a folder of its own, for this folder's tests. */
+#ifndef CAPU_TESTS_UNIT_TOOLS_FIXTURE_H
+#define CAPU_TESTS_UNIT_TOOLS_FIXTURE_H
+
+#include "tests/support/suite.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static char folder[] = "/tmp/capuchin-command-XXXXXX";
+static char output[8192];
+
+static inline void write_file(const char *name, const char *text)
+{
+    char path[128];
+    FILE *file;
+
+    snprintf(path, sizeof(path), "%s/%s", folder, name);
+    file = fopen(path, "w");
+    ck_assert_ptr_nonnull(file);
+    ck_assert_int_ge(fputs(text, file), 0);
+    ck_assert_int_eq(fclose(file), 0);
+}
+
+/* Runs it in the folder; its exit code, and both its outputs in `output`. */
+static inline int run(const char *arguments)
+{
+    char command[512];
+    FILE *pipe;
+    size_t length;
+
+    snprintf(command, sizeof(command), "cd %s && %s %s 2>&1", folder, CAPUCHIN_COMMAND, arguments);
+    pipe = popen(command, "r");
+    ck_assert_ptr_nonnull(pipe);
+    length = fread(output, 1, sizeof(output) - 1, pipe);
+    output[length] = '\0';
+    return WEXITSTATUS(pclose(pipe));
+}
+
+static inline void expect(const char *text)
+{
+    ck_assert_msg(strstr(output, text) != NULL, "\"%s\" is not in \"%s\"", text, output);
+}
+
+static inline void make_folder(void)
+{
+    ck_assert_ptr_nonnull(mkdtemp(folder));
+}
+
+static inline void remove_folder(void)
+{
+    char command[128];
+
+    snprintf(command, sizeof(command), "rm -r %s", folder);
+    ck_assert_int_eq(system(command), 0);
+}
+
+#endif

@@ -1,0 +1,158 @@
+/* capuchin replay: a trace through the runtime, on one small enough to know what it must do. */
+#include "tests/unit/tools/fixture.h"
+
+/* A chain through a, b, c, p and q and back, with a wish for each: p is made inside a segment and
+   used outside. 16 KiB a tensor, 50 us an op, a byte a nanosecond. */
+static const char trace[] =
+    "{\"type\":\"trace\",\"version\":1,\"name\":\"wishes\"}\n"
+    "{\"type\":\"machine\",\"name\":\"m\",\"memory_bytes\":100000000,\"d2h_bytes_per_s\":"
+    "1000000000,\"h2d_bytes_per_s\":1000000000,\"copy_latency_ns\":10}\n"
+    "{\"type\":\"tensor\",\"id\":0,\"name\":\"w\",\"bytes\":16384,\"kind\":\"parameter\"}\n"
+    "{\"type\":\"tensor\",\"id\":1,\"name\":\"a\",\"bytes\":16384,\"kind\":\"activation\",\"hint\":"
+    "\"swap\"}\n"
+    "{\"type\":\"tensor\",\"id\":2,\"name\":\"b\",\"bytes\":16384,\"kind\":\"activation\",\"hint\":"
+    "\"recompute\"}\n"
+    "{\"type\":\"tensor\",\"id\":3,\"name\":\"c\",\"bytes\":16384,\"kind\":\"activation\",\"hint\":"
+    "\"keep\"}\n"
+    "{\"type\":\"tensor\",\"id\":4,\"name\":\"p\",\"bytes\":16384,\"kind\":\"activation\"}\n"
+    "{\"type\":\"tensor\",\"id\":5,\"name\":\"q\",\"bytes\":16384,\"kind\":\"activation\"}\n"
+    "{\"type\":\"tensor\",\"id\":6,\"name\":\"g\",\"bytes\":16384,\"kind\":\"gradient\"}\n"
+    "{\"type\":\"op\",\"name\":\"fa\",\"ns\":50000,\"reads\":[0],\"writes\":[1],\"updates\":[],"
+    "\"replayable\":true}\n"
+    "{\"type\":\"op\",\"name\":\"fb\",\"ns\":50000,\"reads\":[1],\"writes\":[2],\"updates\":[],"
+    "\"replayable\":true}\n"
+    "{\"type\":\"op\",\"name\":\"fc\",\"ns\":50000,\"reads\":[2],\"writes\":[3],\"updates\":[],"
+    "\"replayable\":true}\n"
+    "{\"type\":\"op\",\"name\":\"fp\",\"ns\":50000,\"reads\":[3],\"writes\":[4],\"updates\":[],"
+    "\"replayable\":true,\"segment\":\"s\"}\n"
+    "{\"type\":\"op\",\"name\":\"fq\",\"ns\":50000,\"reads\":[4],\"writes\":[5],\"updates\":[],"
+    "\"replayable\":true,\"segment\":\"s\"}\n"
+    "{\"type\":\"op\",\"name\":\"bq\",\"ns\":50000,\"reads\":[5],\"writes\":[6],\"updates\":[],"
+    "\"replayable\":false}\n"
+    "{\"type\":\"op\",\"name\":\"bp\",\"ns\":50000,\"reads\":[4],\"writes\":[],\"updates\":[6]}\n"
+    "{\"type\":\"op\",\"name\":\"bc\",\"ns\":50000,\"reads\":[3],\"writes\":[],\"updates\":[6]}\n"
+    "{\"type\":\"op\",\"name\":\"bb\",\"ns\":50000,\"reads\":[2],\"writes\":[],\"updates\":[6]}\n"
+    "{\"type\":\"op\",\"name\":\"ba\",\"ns\":50000,\"reads\":[1],\"writes\":[],\"updates\":[6]}\n"
+    "{\"type\":\"op\",\"name\":\"uw\",\"ns\":50000,\"reads\":[6],\"writes\":[],\"updates\":[0]}\n";
+
+static void setup(void)
+{
+    make_folder();
+    write_file("t", trace);
+}
+
+/* The number behind `key` in the output. */
+static unsigned long long number(const char *key)
+{
+    const char *at = strstr(output, key);
+
+    ck_assert_msg(at != NULL, "\"%s\" is not in \"%s\"", key, output);
+    return strtoull(at + strlen(key), NULL, 10);
+}
+
+/* Wishes and segments reach the planner through the runtime, and its plan comes back in terms of
+   the trace. */
+START_TEST(carries_out_what_the_user_wishes)
+{
+    unsigned long long ns;
+
+    ck_assert_int_eq(run("replay t --budget 80% --page 4096 --planner manual --save-plan p"), 0);
+    expect("        1  passive ");
+    expect("        2  guided ");
+    expect("        8  guided ");
+    expect("the steady iteration takes that time, to the nanosecond");
+    ck_assert_int_eq(run("check t p && cat p"), 0);
+    expect("valid: 11 ops, 7 tensors, 6 actions");
+    ck_assert_int_eq(run("plan t --budget 80% --page 4096 --place --planner manual -o q && "
+                         "cmp p q && cat p"),
+                     0);
+    expect("{\"type\":\"evict\",\"tensor\":1,\"after\":1}");
+    expect("{\"type\":\"drop\",\"tensor\":2,\"after\":2}");
+    expect("{\"type\":\"drop\",\"tensor\":4,\"after\":4}");
+    expect("{\"type\":\"recompute\",\"before\":6,\"replays\":[{\"op\":3,\"drop\":[]}]}");
+    expect("{\"type\":\"prefetch\",\"tensor\":1,\"before\":8}");
+    expect("{\"type\":\"recompute\",\"before\":8,\"replays\":[{\"op\":1,\"drop\":[]}]}");
+    ck_assert_int_eq(run("simulate t p --json"), 0);
+    ns = number("\"iteration_ns\":");
+    ck_assert_int_eq(run("replay t --budget 80% --page 4096 --planner manual --json"), 0);
+    ck_assert_uint_eq(number("\"steady_ns\":"), ns);
+    ck_assert_uint_eq(number("\"predicted_ns\":"), ns);
+    ck_assert_uint_eq(number("\"simulated_ns\":"), ns);
+    expect("\"is_equal\":true");
+}
+END_TEST
+
+START_TEST(saves_trace_and_reports)
+{
+    ck_assert_int_eq(run("replay t --budget 80% --page 4096 --save-trace s --report r -n 5"), 0);
+    ck_assert_int_eq(run("check s"), 0);
+    expect("valid: 11 ops, 7 tensors");
+    ck_assert_int_eq(run("check s && cat s"), 0);
+    expect("\"name\":\"b\",\"bytes\":16384,\"kind\":\"activation\",\"hint\":\"recompute\"}");
+    expect("\"segment\":\"s\"}");
+    ck_assert_int_eq(run("check s && wc -l <r"), 0);
+    expect("\n5\n");
+}
+END_TEST
+
+START_TEST(runs_without_a_plan)
+{
+    ck_assert_int_eq(run("replay t --budget 80% --page 4096 --mode passive -n 3"), 0);
+    expect("        3  passive ");
+    ck_assert(strstr(output, "simulate") == NULL);
+    ck_assert_int_eq(run("replay t --budget 80% --page 4096 -n 3"), 0);
+    expect("no steady state");
+}
+END_TEST
+
+/* All tensors in slabs: the plan has no pages, and still is one of the trace. */
+START_TEST(leaves_small_tensors_alone)
+{
+    ck_assert_int_eq(run("replay t --budget 80% --save-plan p"), 0);
+    expect("the steady iteration takes that time, to the nanosecond");
+    ck_assert_int_eq(run("simulate t p --json"), 0);
+    expect("\"iteration_ns\":550000,");
+    /* By default a page is 2 MiB; with a threshold of 2 every tensor has one. */
+    ck_assert_int_eq(run("replay t --budget 10MiB --slab 2 --save-plan p && cat p"), 0);
+    expect("{\"type\":\"place\",\"tensor\":0,\"pages\":[[0,1]]}");
+}
+END_TEST
+
+START_TEST(tells_what_cannot_be)
+{
+    ck_assert_int_eq(run("replay t --budget 30000 --page 4096"), 3);
+    expect("needs 32768 bytes of device memory at once");
+    ck_assert_int_eq(run("replay t --budget 4000 --page 4096"), 3);
+    expect("leaves no page");
+    ck_assert_int_eq(run("replay t"), 2);
+    ck_assert_int_eq(run("replay t --budget much"), 2);
+    ck_assert_int_eq(run("replay t --budget 80% --page 5000"), 2);
+    expect("not a power of two");
+    ck_assert_int_eq(run("replay t --budget 80% --slab 1"), 2);
+    ck_assert_int_eq(run("replay t --budget 80% --mode off"), 2);
+    ck_assert_int_eq(run("replay t --budget 80% --effort least"), 2);
+    ck_assert_int_eq(run("replay t --budget 80% --planner best"), 2);
+    ck_assert_int_eq(run("replay t --budget 80% -n 0"), 2);
+    ck_assert_int_eq(run("replay t --budget 80% --report nowhere/r"), 2);
+    write_file("m", "{\"type\":\"machine\",\"name\":\"m\",\"memory_bytes\":1,"
+                    "\"d2h_bytes_per_s\":1000000000,\"h2d_bytes_per_s\":1000000000,"
+                    "\"copy_latency_ns\":0}\n");
+    ck_assert_int_eq(run("replay t --budget 80% --machine m"), 2);
+    expect("no copies without latency");
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("tools/replay");
+    TCase *tests = tcase_create("replay");
+
+    tcase_add_checked_fixture(tests, setup, remove_folder);
+    tcase_add_test(tests, carries_out_what_the_user_wishes);
+    tcase_add_test(tests, saves_trace_and_reports);
+    tcase_add_test(tests, runs_without_a_plan);
+    tcase_add_test(tests, leaves_small_tensors_alone);
+    tcase_add_test(tests, tells_what_cannot_be);
+    suite_add_tcase(suite, tests);
+    return suite_run(suite);
+}
