@@ -118,14 +118,16 @@ capu_status links_measure(capu_context *context, struct links *links)
     const struct device_capabilities *known = &context->device->capabilities;
     struct probe probe = {.bytes = PROBE_BYTES};
     uint64_t page_bytes = pages_bytes_each(context->pages);
+    uint64_t room; /* whole pages of the budget */
     capu_status status;
 
     *links = (struct links){known->d2h_bytes_per_s, known->h2d_bytes_per_s, known->copy_latency_ns};
     if (known->d2h_bytes_per_s != 0 && known->h2d_bytes_per_s != 0) {
         return CAPU_OK;
     }
-    if (probe.bytes > context->config.budget_bytes / 2) {
-        probe.bytes = context->config.budget_bytes / 2;
+    room = context->config.budget_bytes - context->config.budget_bytes % page_bytes;
+    if (probe.bytes > room / 2) {
+        probe.bytes = room / 2;
     }
     probe.bytes -= probe.bytes % 64;
     probe.page_count = (size_t)((2 * probe.bytes + page_bytes - 1) / page_bytes);
