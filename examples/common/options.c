@@ -9,13 +9,18 @@ enum key {
     KEY_DEVICE = 0x1000,
     KEY_BUDGET,
     KEY_MODE,
+    KEY_PLANNER,
+    KEY_EFFORT,
+    KEY_WAIT_FOR_PLAN,
     KEY_BATCH,
     KEY_STEPS,
+    KEY_VALIDATE,
     KEY_SEED,
     KEY_LOSS_LOG,
     KEY_SAVE,
     KEY_REPORT,
     KEY_TRACE,
+    KEY_PLAN,
     KEY_STRICT
 };
 
@@ -23,6 +28,7 @@ static const struct argp_option option_table[] = {
     {NULL, 0, NULL, 0, "Training:", 10},
     {"batch", KEY_BATCH, "N", 0, "Samples in a step", 10},
     {"steps", KEY_STEPS, "N", 0, "Steps to train", 10},
+    {"validate", KEY_VALIDATE, "N", 0, "Validate before training and every N steps", 10},
     {"seed", KEY_SEED, "N", 0, "Seed of weights, order and dropout (default 1)", 10},
     {NULL, 0, NULL, 0, "Memory:", 11},
     {"device", KEY_DEVICE, "NAME", 0, "auto, host, sim or cuda (default auto)", 11},
@@ -32,6 +38,13 @@ static const struct argp_option option_table[] = {
      "(default none)",
      11},
     {"mode", KEY_MODE, "NAME", 0, "off, passive or guided (default passive)", 11},
+    {"planner", KEY_PLANNER, "NAME", 0,
+     "Who plans in mode guided: hybrid, capuchin, swap, recompute, vdnn, checkpoint, speed, dtr, "
+     "lru or manual (default hybrid)",
+     11},
+    {"effort", KEY_EFFORT, "NAME", 0, "How long it searches: quick, default or best", 11},
+    {"wait-for-plan", KEY_WAIT_FOR_PLAN, NULL, 0,
+     "Wait for a plan instead of training on without one while it is made", 11},
     {"strict", KEY_STRICT, NULL, 0, "Make wrong declarations show; slow", 11},
     {NULL, 0, NULL, 0, "Files:", 12},
     {"loss-log", KEY_LOSS_LOG, "FILE", 0,
@@ -39,6 +52,7 @@ static const struct argp_option option_table[] = {
     {"save", KEY_SAVE, "FILE", 0, "Write the weights at the end", 12},
     {"report", KEY_REPORT, "FILE", 0, "Write a JSON line an iteration", 12},
     {"trace", KEY_TRACE, "FILE", 0, "Write what one iteration does", 12},
+    {"plan", KEY_PLAN, "FILE", 0, "Write each plan when it is made; the newest stays", 12},
     {NULL, 0, NULL, 0, NULL, 0},
 };
 
@@ -98,6 +112,23 @@ static void parse_mode(struct options *options, const char *text, struct argp_st
     argp_error(state, "--mode %s: not off, passive or guided", text);
 }
 
+static void parse_effort(struct options *options, const char *text, struct argp_state *state)
+{
+    static const struct {
+        const char *name;
+        capu_effort effort;
+    } efforts[] = {
+        {"quick", CAPU_EFFORT_QUICK}, {"default", CAPU_EFFORT_DEFAULT}, {"best", CAPU_EFFORT_BEST}};
+
+    for (size_t i = 0; i < sizeof(efforts) / sizeof(efforts[0]); i++) {
+        if (strcmp(text, efforts[i].name) == 0) {
+            options->effort = efforts[i].effort;
+            return;
+        }
+    }
+    argp_error(state, "--effort %s: not quick, default or best", text);
+}
+
 static void parse_device(struct options *options, const char *text, struct argp_state *state)
 {
     static const char *const names[] = {"auto", "host", "sim", "cuda"};
@@ -109,6 +140,41 @@ static void parse_device(struct options *options, const char *text, struct argp_
         }
     }
     argp_error(state, "--device %s: not auto, host, sim or cuda", text);
+}
+
+/* Options of the files and of plans, apart so that no function grows too long. */
+static error_t parse_rest(int key, char *argument, struct argp_state *state)
+{
+    struct options *options = state->input;
+
+    switch (key) {
+    case KEY_PLANNER:
+        options->planner = argument; /* the library knows the names */
+        return 0;
+    case KEY_EFFORT:
+        parse_effort(options, argument, state);
+        return 0;
+    case KEY_WAIT_FOR_PLAN:
+        options->waits_for_plan = true;
+        return 0;
+    case KEY_LOSS_LOG:
+        options->loss_log = argument;
+        return 0;
+    case KEY_SAVE:
+        options->save = argument;
+        return 0;
+    case KEY_REPORT:
+        options->report = argument;
+        return 0;
+    case KEY_TRACE:
+        options->trace = argument;
+        return 0;
+    case KEY_PLAN:
+        options->plan = argument;
+        return 0;
+    default:
+        return ARGP_ERR_UNKNOWN;
+    }
 }
 
 static error_t parse(int key, char *argument, struct argp_state *state)
@@ -131,26 +197,18 @@ static error_t parse(int key, char *argument, struct argp_state *state)
     case KEY_STEPS:
         options->steps = (uint32_t)options_number(state, "steps", argument, 1, 1000000000);
         return 0;
+    case KEY_VALIDATE:
+        options->validate_every =
+            (uint32_t)options_number(state, "validate", argument, 1, 1000000000);
+        return 0;
     case KEY_SEED:
         options->seed = options_number(state, "seed", argument, 0, UINT64_MAX);
-        return 0;
-    case KEY_LOSS_LOG:
-        options->loss_log = argument;
-        return 0;
-    case KEY_SAVE:
-        options->save = argument;
-        return 0;
-    case KEY_REPORT:
-        options->report = argument;
-        return 0;
-    case KEY_TRACE:
-        options->trace = argument;
         return 0;
     case KEY_STRICT:
         options->is_strict = true;
         return 0;
     default:
-        return ARGP_ERR_UNKNOWN;
+        return parse_rest(key, argument, state);
     }
 }
 

@@ -23,13 +23,18 @@ struct options {
     uint64_t budget_bytes;   /* BUDGET_BYTES */
     unsigned budget_percent; /* BUDGET_PERCENT: of the run's own unconstrained peak */
     capu_mode mode;
+    const char *planner; /* NULL: not given */
+    capu_effort effort;
+    bool waits_for_plan;
     uint32_t batch;
     uint32_t steps;
+    uint32_t validate_every; /* 0: not given */
     uint64_t seed;
     const char *loss_log;
     const char *save;
     const char *report;
     const char *trace;
+    const char *plan;
     bool is_strict;
 };
 

@@ -182,6 +182,10 @@ bool run_open(struct run *run, const struct options *options, run_dry_function d
     config.budget_bytes = run->budget_bytes;
     config.report_path = options->report;
     config.trace_path = options->trace;
+    config.planner = options->planner;
+    config.effort = options->effort;
+    config.wait_for_plan = options->waits_for_plan;
+    config.plan_path = options->plan;
     if (create(&config, &run->context) != CAPU_OK) {
         return false;
     }

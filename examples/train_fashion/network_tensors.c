@@ -231,6 +231,8 @@ capu_status network_resize(struct network *network, uint32_t batch)
     }
     if (network->batch > 0) {
         TRY(free_batch(network));
+        /* Freed memory can go when the work on it has ended: wait, or two batches are held. */
+        TRY(capu_synchronize(network->context));
     }
     network->batch = batch;
     TRY(make_ends(network));

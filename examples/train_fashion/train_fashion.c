@@ -33,7 +33,8 @@ struct settings {
     struct options options;
     const char *data;
     float rate;
-    size_t test_images; /* to validate with, at most; 0: all */
+    size_t train_images; /* to train with, at most; 0: all */
+    size_t test_images;  /* to validate with, at most; 0: all */
 };
 
 /* What a run works with. The batch buffers are those of the host. */
@@ -49,7 +50,7 @@ struct training {
     int32_t *labels;
 };
 
-enum { KEY_DATA = 1, KEY_RATE, KEY_TEST_IMAGES };
+enum { KEY_DATA = 1, KEY_RATE, KEY_TRAIN_IMAGES, KEY_TEST_IMAGES };
 
 static error_t parse(int key, char *argument, struct argp_state *state)
 {
@@ -69,11 +70,11 @@ static error_t parse(int key, char *argument, struct argp_state *state)
             argp_error(state, "--rate %s: not a number between 0 and 10", argument);
         }
         return 0;
+    case KEY_TRAIN_IMAGES:
+        settings->train_images = options_number(state, "train-images", argument, 1, UINT32_MAX);
+        return 0;
     case KEY_TEST_IMAGES:
-        settings->test_images = strtoul(argument, &end, 10);
-        if (end == argument || *end != '\0' || argument[0] == '-' || settings->test_images == 0) {
-            argp_error(state, "--test-images %s: not a number above 0", argument);
-        }
+        settings->test_images = options_number(state, "test-images", argument, 1, UINT32_MAX);
         return 0;
     default:
         return ARGP_ERR_UNKNOWN;
@@ -84,6 +85,8 @@ static const struct argp_option option_table[] = {
     {"data", KEY_DATA, "DIR", 0, "Folder of the data (default /usr/share/datasets/fashion-mnist)",
      1},
     {"rate", KEY_RATE, "X", 0, "Learning rate at its highest (default 0.05)", 1},
+    {"train-images", KEY_TRAIN_IMAGES, "N", 0,
+     "Images of an epoch, whose last batch is a smaller one (default all)", 1},
     {"test-images", KEY_TEST_IMAGES, "N", 0, "Test images to validate with (default all)", 1},
     {NULL, 0, NULL, 0, NULL, 0},
 };
@@ -97,11 +100,18 @@ static const struct argp argp = {
     .children = children,
 };
 
+static size_t train_count(const struct training *training)
+{
+    size_t wanted = training->settings->train_images;
+
+    return wanted > 0 && wanted < training->train.count ? wanted : training->train.count;
+}
+
 /* A new order each epoch, drawn from the seed: Fisher and Yates. */
 static void shuffle(struct training *training, uint64_t epoch)
 {
     uint64_t seed = training->settings->options.seed;
-    size_t count = training->train.count;
+    size_t count = train_count(training);
 
     for (size_t i = 0; i < count; i++) {
         training->order[i] = (uint32_t)i;
@@ -127,38 +137,18 @@ static float rate_at(const struct settings *settings, uint32_t step)
     return settings->rate * (float)(steps - step) / (float)steps;
 }
 
-static capu_status train(struct training *training)
+static size_t test_count(const struct training *training)
 {
-    const struct options *options = &training->settings->options;
-    uint32_t batches = (uint32_t)(training->train.count / options->batch);
-    struct progress progress;
+    size_t wanted = training->settings->test_images;
 
-    progress_begin(&progress, options->steps, "images");
-    for (uint32_t step = 0; step < options->steps; step++) {
-        struct network_rates rates = {rate_at(training->settings, step), MOMENTUM, DECAY};
-        float loss = 0.0f;
-
-        if (step % batches == 0) {
-            shuffle(training, step / batches);
-        }
-        fashion_set_batch(&training->train,
-                          training->order + (size_t)(step % batches) * options->batch,
-                          options->batch, training->pixels, training->labels);
-        TRY(network_train(&training->network, training->pixels, training->labels, step, &rates,
-                          &loss));
-        TRY(loss_log_write(&training->log, step + 1, loss));
-        progress_step(&progress, step + 1, loss, options->batch);
-    }
-    progress_end(&progress);
-    return CAPU_OK;
+    return wanted > 0 && wanted < training->test.count ? wanted : training->test.count;
 }
 
 /* Test images in order; the last batch is a smaller one. */
 static capu_status validate(struct training *training)
 {
     const struct fashion_set *test = &training->test;
-    size_t wanted = training->settings->test_images;
-    size_t total = wanted > 0 && wanted < test->count ? wanted : test->count;
+    size_t total = test_count(training);
     size_t right = 0;
     uint32_t count;
 
@@ -184,6 +174,49 @@ static capu_status validate(struct training *training)
     return CAPU_OK;
 }
 
+/* One step on the `count` images of the epoch from `first`. */
+static capu_status train_step(struct training *training, uint32_t step, size_t first,
+                              uint32_t count, float *loss)
+{
+    struct network_rates rates = {rate_at(training->settings, step), MOMENTUM, DECAY};
+
+    fashion_set_batch(&training->train, training->order + first, count, training->pixels,
+                      training->labels);
+    TRY(network_resize(&training->network, count));
+    return network_train(&training->network, training->pixels, training->labels, step, &rates,
+                         loss);
+}
+
+static capu_status train(struct training *training)
+{
+    const struct options *options = &training->settings->options;
+    size_t images = train_count(training);
+    size_t done = 0; /* images of this epoch */
+    uint64_t epoch = 0;
+    struct progress progress;
+
+    progress_begin(&progress, options->steps, "images");
+    for (uint32_t step = 0; step < options->steps; step++) {
+        uint32_t count =
+            images - done < options->batch ? (uint32_t)(images - done) : options->batch;
+        float loss = 0.0f;
+
+        if (options->validate_every != 0 && step % options->validate_every == 0) {
+            progress_break(&progress);
+            TRY(validate(training));
+        }
+        if (done == 0) {
+            shuffle(training, epoch++);
+        }
+        TRY(train_step(training, step, done, count, &loss));
+        done = done + count < images ? done + count : 0;
+        TRY(loss_log_write(&training->log, step + 1, loss));
+        progress_step(&progress, step + 1, loss, count);
+    }
+    progress_end(&progress);
+    return CAPU_OK;
+}
+
 static capu_status save(struct training *training, capu_context *context)
 {
     const char *path = training->settings->options.save;
@@ -193,6 +226,29 @@ static capu_status save(struct training *training, capu_context *context)
         return CAPU_OK;
     }
     return weights_save(context, path, weights, network_weights(&training->network, weights));
+}
+
+/*
+ * Takes the shapes that come before a training iteration: small tensors of other sizes leave other
+ * pages always resident.
+ */
+static capu_status resize_like_the_loop(struct training *training)
+{
+    const struct settings *settings = training->settings;
+    uint32_t batch = settings->options.batch;
+    size_t images = train_count(training);
+    size_t tests = test_count(training);
+
+    TRY(network_resize(&training->network, batch));
+    if (images > batch && images % batch != 0) {
+        TRY(network_resize(&training->network, (uint32_t)(images % batch)));
+    }
+    if (settings->options.validate_every != 0) {
+        TRY(network_resize(&training->network, tests < batch ? (uint32_t)tests : batch));
+        TRY(network_resize(&training->network,
+                           tests % batch != 0 ? (uint32_t)(tests % batch) : batch));
+    }
+    return network_resize(&training->network, batch);
 }
 
 static capu_status run_all(struct training *training, struct run *run)
@@ -216,7 +272,7 @@ static capu_status dry(capu_context *context, void *argument)
     float loss;
 
     TRY(network_init(&training->network, context, 0));
-    TRY(network_resize(&training->network, training->settings->options.batch));
+    TRY(resize_like_the_loop(training));
     return network_train(&training->network, training->pixels, training->labels, 0, &rates, &loss);
 }
 
@@ -230,9 +286,9 @@ static bool prepare(struct training *training)
         !fashion_set_read(&training->test, settings->data, "t10k")) {
         return false;
     }
-    if (batch > training->train.count) {
+    if (batch > train_count(training)) {
         fprintf(stderr, "%s: --batch %zu: there are only %zu images\n",
-                program_invocation_short_name, batch, training->train.count);
+                program_invocation_short_name, batch, train_count(training));
         return false;
     }
     training->order = calloc(training->train.count, sizeof(*training->order));

@@ -14,6 +14,8 @@
 #include "kernels/residual.h"
 #include "kernels/softmax_cross_entropy.h"
 
+#include <stdio.h>
+
 static uint32_t rows_of(const struct gpt *gpt)
 {
     return gpt->batch * gpt->length;
@@ -284,6 +286,26 @@ static capu_status layer_forward(struct gpt *gpt, uint32_t index)
     return add_branch(gpt, layer->residual1, layer->residual2);
 }
 
+/* Where segments are wanted, each of so many layers is one. */
+static capu_status layers_forward(struct gpt *gpt)
+{
+    uint32_t each = gpt->segment_layers;
+
+    for (uint32_t i = 0; i < gpt->shape.layers; i++) {
+        if (each != 0 && i % each == 0) {
+            char name[32];
+
+            snprintf(name, sizeof(name), "layers.%u", i);
+            TRY(capu_segment_begin(gpt->context, name));
+        }
+        TRY(layer_forward(gpt, i));
+        if (each != 0 && ((i + 1) % each == 0 || i + 1 == gpt->shape.layers)) {
+            TRY(capu_segment_end(gpt->context));
+        }
+    }
+    return CAPU_OK;
+}
+
 capu_status gpt_forward(struct gpt *gpt, bool with_loss)
 {
     struct embedding embedding = embedding_of(gpt);
@@ -292,9 +314,7 @@ capu_status gpt_forward(struct gpt *gpt, bool with_loss)
     struct softmax_cross_entropy loss = loss_of(gpt, 1);
 
     TRY(embedding_forward(gpt->context, &embedding));
-    for (uint32_t i = 0; i < gpt->shape.layers; i++) {
-        TRY(layer_forward(gpt, i));
-    }
+    TRY(layers_forward(gpt));
     TRY(layer_norm_forward(gpt->context, &last));
     TRY(dense_forward(gpt, &logits, gpt->shared.last, gpt->shared.logits));
     return with_loss ? softmax_cross_entropy_forward(gpt->context, &loss) : CAPU_OK;

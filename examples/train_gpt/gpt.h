@@ -98,7 +98,8 @@ struct gpt {
     float *blob[GPT_BLOBS];
     int32_t *tokens;
     int32_t *targets;
-    uint32_t batch; /* 0: nothing allocated for a batch */
+    uint32_t segment_layers; /* of a checkpointed segment; 0: none. The caller's to set */
+    uint32_t batch;          /* 0: nothing allocated for a batch */
     uint32_t length;
     float *activations;
     struct gpt_layer *layers;

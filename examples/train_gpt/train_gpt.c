@@ -39,7 +39,8 @@ struct settings {
     const char *data;
     float rate;
     uint32_t accumulate;
-    uint32_t validate_every; /* 0: never */
+    uint32_t other_length;   /* of the sequences of every second step; 0: all are alike */
+    uint32_t segment_layers; /* 0: no segments */
     uint32_t sample_bytes;
     bool is_asap;
 };
@@ -61,7 +62,8 @@ enum {
     KEY_MODEL,
     KEY_UPDATE,
     KEY_ACCUMULATE,
-    KEY_VAL_EVERY,
+    KEY_OTHER_SEQ,
+    KEY_CHECKPOINT,
     KEY_SAMPLE,
     KEY_DATA,
     KEY_RATE
@@ -78,7 +80,10 @@ static const struct argp_option option_table[] = {
      "(default end)",
      1},
     {"accumulate", KEY_ACCUMULATE, "N", 0, "Batches in a step (default 1)", 1},
-    {"val-every", KEY_VAL_EVERY, "N", 0, "Validate before training and every N steps", 1},
+    {"other-seq", KEY_OTHER_SEQ, "N", 0, "Length of the sequences of every second step", 1},
+    {"checkpoint", KEY_CHECKPOINT, "N", 0,
+     "Mark every N layers as a segment, which --planner manual recomputes (default: no segments)",
+     1},
     {"sample", KEY_SAMPLE, "N", 0, "Write N bytes of text after each validation and at the end", 1},
     {"data", KEY_DATA, "FILE", 0, "Text to learn (default the King James Bible)", 1},
     {"rate", KEY_RATE, "X", 0, "Learning rate at its highest (default 0.001)", 1},
@@ -121,6 +126,10 @@ static void check_settings(const struct settings *settings, struct argp_state *s
     if (shape->channels % shape->heads != 0) {
         argp_error(state, "--channels %u: not a multiple of --heads %u", shape->channels,
                    shape->heads);
+    }
+    if (settings->other_length > shape->length) {
+        argp_error(state, "--other-seq %u: longer than --seq %u", settings->other_length,
+                   shape->length);
     }
     if ((uint64_t)settings->options.batch * shape->length > INT32_MAX / 4) {
         argp_error(state, "--batch %u --seq %u: more rows than a matrix may have",
@@ -167,8 +176,11 @@ static error_t parse(int key, char *argument, struct argp_state *state)
     case KEY_ACCUMULATE:
         settings->accumulate = number(state, "accumulate", argument, 1, 1024);
         return 0;
-    case KEY_VAL_EVERY:
-        settings->validate_every = number(state, "val-every", argument, 1, 1000000000);
+    case KEY_OTHER_SEQ:
+        settings->other_length = number(state, "other-seq", argument, 2, 65536);
+        return 0;
+    case KEY_CHECKPOINT:
+        settings->segment_layers = number(state, "checkpoint", argument, 1, 1000);
         return 0;
     case KEY_SAMPLE:
         settings->sample_bytes = number(state, "sample", argument, 0, 1000000);
@@ -196,11 +208,17 @@ static const struct argp argp = {
     .children = children,
 };
 
+static uint32_t length_of(const struct settings *settings, uint32_t step)
+{
+    return settings->other_length != 0 && step % 2 == 0 ? settings->other_length
+                                                        : settings->shape.length;
+}
+
 /* The windows of one step, each drawn anew. */
 static void draw_windows(struct training *training, uint32_t step)
 {
     const struct settings *settings = training->settings;
-    size_t length = settings->shape.length;
+    size_t length = length_of(settings, step);
     size_t windows = (size_t)settings->accumulate * settings->options.batch;
     uint64_t starts = training->text.train_count - length;
 
@@ -309,7 +327,9 @@ static capu_status sample(struct training *training, uint32_t step)
 
 static bool is_validation_due(const struct settings *settings, uint32_t step)
 {
-    return settings->validate_every != 0 && step % settings->validate_every == 0;
+    uint32_t every = settings->options.validate_every;
+
+    return every != 0 && step % every == 0;
 }
 
 static capu_status train(struct training *training)
@@ -317,11 +337,12 @@ static capu_status train(struct training *training)
     const struct settings *settings = training->settings;
     const struct options *options = &settings->options;
     struct gpt_step step = {.accumulate = settings->accumulate, .is_asap = settings->is_asap};
-    uint64_t step_bytes = (uint64_t)settings->accumulate * options->batch * settings->shape.length;
+    uint64_t windows = (uint64_t)settings->accumulate * options->batch;
     struct progress progress;
 
     progress_begin(&progress, options->steps, "bytes");
     for (step.step = 1; step.step <= options->steps; step.step++) {
+        uint32_t length = length_of(settings, step.step);
         float loss = 0.0f;
 
         if (is_validation_due(settings, step.step - 1)) {
@@ -334,10 +355,10 @@ static capu_status train(struct training *training)
             step.rate = settings->rate * (float)step.step / (float)WARM_UP;
         }
         draw_windows(training, step.step);
-        TRY(gpt_resize(&training->gpt, options->batch, settings->shape.length));
+        TRY(gpt_resize(&training->gpt, options->batch, length));
         TRY(gpt_train(&training->gpt, training->tokens, training->targets, &step, &loss));
         TRY(loss_log_write(&training->log, step.step, loss));
-        progress_step(&progress, step.step, loss, step_bytes);
+        progress_step(&progress, step.step, loss, windows * length);
     }
     progress_end(&progress);
     return CAPU_OK;
@@ -371,10 +392,11 @@ static capu_status run_all(struct training *training, struct run *run)
     printf("%u layers, %u channels, %u heads, sequences of %u bytes: %zu parameters\n",
            settings->shape.layers, settings->shape.channels, settings->shape.heads,
            settings->shape.length, training->gpt.layout.end - training->gpt.layout.begin);
+    training->gpt.segment_layers = settings->segment_layers;
     TRY(train(training));
     TRY(run_print_report(run));
     TRY(save(training));
-    if (settings->validate_every != 0) {
+    if (settings->options.validate_every != 0) {
         TRY(validate(training));
     }
     return sample(training, settings->options.steps);
@@ -390,7 +412,10 @@ static capu_status resize_like_the_loop(struct training *training)
     uint32_t batch = settings->options.batch;
     size_t windows = validation_windows(training);
 
-    if (settings->validate_every != 0) {
+    if (settings->other_length != 0) {
+        TRY(gpt_resize(&training->gpt, batch, settings->other_length));
+    }
+    if (settings->options.validate_every != 0) {
         TRY(gpt_resize(&training->gpt, windows < batch ? (uint32_t)windows : batch,
                        settings->shape.length));
         if (windows > batch && windows % batch != 0) {
