@@ -29,11 +29,15 @@ expect 2 'not a whole number' "$program" --seed -1
 expect 2 '--budget lots' "$program" --budget lots
 expect 2 'not a whole number' "$program" --budget %%
 expect 2 '--mode fast' "$program" --mode fast
+expect 2 '--effort most' "$program" --effort most
+expect 2 'not a whole number' "$program" --validate 0
 expect 2 '--device tpu' "$program" --device tpu
 expect 2 'unrecognized option' "$program" --nonsense
 expect 1 '/nowhere/losses' "$@" --loss-log /nowhere/losses
 expect 1 '/nowhere/weights' "$@" --save /nowhere/weights
 expect 1 '/nowhere/data' "$@" --data /nowhere/data
+expect 1 'planner' "$@" --planner nobody
+expect 1 'plan' "$@" --mode guided --plan /nowhere/plan
 expect 1 'report' "$@" --report /nowhere/report
 expect 1 'floor of' "$@" --budget 64KiB
 if [ -w /dev/full ]; then
