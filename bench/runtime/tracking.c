@@ -1,9 +1,9 @@
 /*
- * What tracking costs when nothing is evicted: the same iterations in mode off and in passive mode,
- * in turns in one process, so that both see the same machine. Three kinds of op: of 50 us, a
- * realistic iteration, where the ratio counts; and empty ones on host and on sim, where the
- * difference is the cost of an op and of an access. After each run the last tensor's bytes are
- * compared.
+ * What the library costs when nothing is evicted: the same iterations in mode off, in passive mode
+ * and under a plan with nothing to do, in turns in one process, so that all see the same machine.
+ * Three kinds of op: of 50 us, a realistic iteration, where the ratio counts; and empty ones on
+ * host and on sim, where the difference is the cost of an op and of an access. After each run the
+ * last tensor's bytes are compared.
  */
 #include "bench/runtime/bench.h"
 
@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { OPS = 500, TENSORS = 64, OPERANDS = 4, RUNS = 15, BYTES = 1 << 17, WARM_UP = 2 };
+enum { OPS = 500, TENSORS = 64, OPERANDS = 4, RUNS = 15, BYTES = 1 << 17, WARM_UP = 3 };
 
 struct arguments {
     double seconds;
@@ -47,6 +47,7 @@ static void start(struct loop *loop, const char *device, capu_mode mode, double 
     config.mode = (uint32_t)mode;
     config.budget_bytes = (uint64_t)64 << 20;
     config.page_bytes = 1 << 16;
+    config.wait_for_plan = 1;
     config.error = text;
     config.error_bytes = sizeof(text);
     loop->seconds = seconds;
@@ -96,70 +97,100 @@ static double iterate(struct loop *loop, unsigned char value)
     return end - begin;
 }
 
+/* Modes in the order of a result's numbers. */
+static const capu_mode modes[] = {CAPU_MODE_OFF, CAPU_MODE_PASSIVE, CAPU_MODE_GUIDED};
+
+enum { MODES = sizeof(modes) / sizeof(modes[0]) };
+
 struct result {
     const char *name;
-    struct bench_numbers off;
-    struct bench_numbers passive;
-    struct bench_numbers ratio; /* of pairs */
+    struct bench_numbers seconds[MODES];
+    struct bench_numbers ratio[MODES]; /* to mode off, of runs that followed each other */
 };
+
+static void expect_guided(const struct loop *loop)
+{
+    capu_report report = CAPU_REPORT_INIT;
+
+    BENCH_OK(loop->context, capu_report_get(loop->context, &report));
+    bench_expect(report.mode == CAPU_MODE_GUIDED && report.diverged == 0 && report.evict_count == 0,
+                 "an iteration was not under a plan with nothing to do");
+}
 
 static struct result measure(const char *name, const char *device, double seconds)
 {
     struct result result = {.name = name};
-    double off[RUNS];
-    double passive[RUNS];
-    double ratio[RUNS];
-    struct loop loops[2];
+    double taken[MODES][RUNS];
+    double ratio[MODES][RUNS];
+    struct loop loops[MODES];
 
-    start(&loops[0], device, CAPU_MODE_OFF, seconds);
-    start(&loops[1], device, CAPU_MODE_PASSIVE, seconds);
+    for (size_t mode = 0; mode < MODES; mode++) {
+        start(&loops[mode], device, modes[mode], seconds);
+    }
     for (unsigned i = 0; i < RUNS + WARM_UP; i++) {
         size_t at = i < WARM_UP ? 0 : i - WARM_UP;
 
-        off[at] = iterate(&loops[0], (unsigned char)i);
-        passive[at] = iterate(&loops[1], (unsigned char)i);
-        ratio[at] = passive[at] / off[at];
+        for (size_t mode = 0; mode < MODES; mode++) {
+            taken[mode][at] = iterate(&loops[mode], (unsigned char)i);
+            ratio[mode][at] = taken[mode][at] / taken[0][at];
+        }
+        if (i >= WARM_UP) {
+            expect_guided(&loops[2]);
+        }
     }
-    result.off = bench_summary(off, RUNS);
-    result.passive = bench_summary(passive, RUNS);
-    result.ratio = bench_summary(ratio, RUNS);
-    capu_context_destroy(loops[0].context);
-    capu_context_destroy(loops[1].context);
+    for (size_t mode = 0; mode < MODES; mode++) {
+        result.seconds[mode] = bench_summary(taken[mode], RUNS);
+        result.ratio[mode] = bench_summary(ratio[mode], RUNS);
+        capu_context_destroy(loops[mode].context);
+    }
     return result;
+}
+
+/* What an op costs more than in mode off, by the fastest runs. */
+static double more_ns(const struct result *result, size_t mode)
+{
+    return (result->seconds[mode].minimum - result->seconds[0].minimum) / OPS * 1e9;
 }
 
 static void print_table(const struct result *results, size_t count)
 {
-    printf("%d ops of %d operands an iteration, %d pairs of runs\n", OPS, OPERANDS, RUNS);
-    printf("%-18s %12s %12s %10s %14s %14s\n", "ops", "off ms", "passive ms", "overhead",
-           "ns an op more", "ns an access");
+    printf("%d ops of %d operands an iteration, %d runs in turns\n", OPS, OPERANDS, RUNS);
+    printf("%-12s %9s | %10s %9s %11s %11s | %10s %9s %11s\n", "ops", "off ms", "passive ms",
+           "overhead", "ns op more", "ns access", "guided ms", "overhead", "ns op more");
     for (size_t i = 0; i < count; i++) {
-        double more = (results[i].passive.minimum - results[i].off.minimum) / OPS * 1e9;
+        const struct result *result = &results[i];
 
-        printf("%-18s %12.3f %12.3f %9.2f%% %14.0f %14.0f\n", results[i].name,
-               results[i].off.median * 1e3, results[i].passive.median * 1e3,
-               (results[i].ratio.median - 1) * 100, more, more / OPERANDS);
+        printf("%-12s %9.3f | %10.3f %8.2f%% %11.0f %11.0f | %10.3f %8.2f%% %11.0f\n", result->name,
+               result->seconds[0].median * 1e3, result->seconds[1].median * 1e3,
+               (result->ratio[1].median - 1) * 100, more_ns(result, 1),
+               more_ns(result, 1) / OPERANDS, result->seconds[2].median * 1e3,
+               (result->ratio[2].median - 1) * 100, more_ns(result, 2));
     }
 }
 
 static void print_json(const struct result *results, size_t count)
 {
+    static const char *const names[MODES] = {"off", "passive", "guided"};
+
     for (size_t i = 0; i < count; i++) {
         printf("{\"bench\":\"tracking\",\"ops\":\"%s\",\"runs\":%d,\"op_count\":%d,"
-               "\"operands\":%d,\"off_median_s\":%.9f,\"off_minimum_s\":%.9f,"
-               "\"passive_median_s\":%.9f,\"passive_minimum_s\":%.9f,\"ratio_median\":%.6f,"
-               "\"ratio_minimum\":%.6f}\n",
-               results[i].name, RUNS, OPS, OPERANDS, results[i].off.median, results[i].off.minimum,
-               results[i].passive.median, results[i].passive.minimum, results[i].ratio.median,
-               results[i].ratio.minimum);
+               "\"operands\":%d",
+               results[i].name, RUNS, OPS, OPERANDS);
+        for (size_t mode = 0; mode < MODES; mode++) {
+            printf(",\"%s_median_s\":%.9f,\"%s_minimum_s\":%.9f,\"%s_ratio_median\":%.6f",
+                   names[mode], results[i].seconds[mode].median, names[mode],
+                   results[i].seconds[mode].minimum, names[mode], results[i].ratio[mode].median);
+        }
+        printf("}\n");
     }
 }
 
 int main(int count, char **arguments)
 {
-    bool wants_json = bench_wants_json(
-        count, arguments,
-        "bench_tracking [--json]: iterations in mode off against passive, nothing evicted\n");
+    bool wants_json =
+        bench_wants_json(count, arguments,
+                         "bench_tracking [--json]: iterations in mode off against passive and "
+                         "guided ones, nothing evicted\n");
     struct result results[] = {
         measure("host, 50 us", "host", 50e-6),
         measure("host, empty", "host", 0),
