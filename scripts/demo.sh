@@ -1,6 +1,7 @@
 #!/bin/bash
-# scripts/demo.sh BIN gpt|fashion: trains an example without a limit and in half the memory, and shows
-# that the losses and weights are the same to the bit. STEPS overrides how long.
+# scripts/demo.sh BIN gpt|fashion: trains an example without a limit and, by a plan, in half the memory.
+# Shows that the losses and weights are the same to the bit, and what the plan said it would take.
+# STEPS overrides how long.
 set -u
 bin=$(cd "$1" && pwd) || exit 1
 case $2 in
@@ -40,6 +41,18 @@ largest() {
     sed -n "s/.*\"$2\": *\([0-9]*\).*/\1/p" "$1.report" | sort -n | tail -n 1
 }
 
+# The median time in ms of a run's training iterations that are in a mode.
+median_ms() {
+    grep '"label":"train' "$1.report" | grep "\"mode\":\"$2\"" |
+        sed -n 's/.*"time_ns": *\([0-9]*\).*/\1/p' | sort -n |
+        awk '{ v[NR] = $1 } END { if (NR > 0) printf "%.1f", v[int((NR + 1) / 2)] / 1e6 }'
+}
+
+# How many training iterations of a run are in a mode.
+count() {
+    grep '"label":"train' "$1.report" | grep -c "\"mode\":\"$2\""
+}
+
 mib() {
     echo $((($1 + 1048575) / 1048576))
 }
@@ -47,8 +60,8 @@ mib() {
 echo "== 1. without a limit"
 train free --budget none --mode off
 echo
-echo "== 2. in half the memory, mode passive"
-train half --budget 50% --mode passive
+echo "== 2. in half the memory, mode guided"
+train half --budget 50% --mode guided
 echo
 echo "== 3. the same?"
 same log "losses of $(wc -l <free.log) steps"
@@ -61,3 +74,14 @@ if [ "${peak:-0}" -eq 0 ] || [ "$peak" -gt "$budget" ]; then
     echo "demo: the budget was exceeded" >&2
     exit 1
 fi
+guided=$(count half guided)
+[ "$guided" -gt 0 ] || {
+    echo "demo: no iteration was guided" >&2
+    exit 1
+}
+# Training goes on while a plan is made; how many iterations that takes differs from run to run.
+echo "$(count half passive) iterations without a plan, then $guided with one"
+predicted=$(largest half predicted_ns)
+awk -v predicted="$predicted" -v guided="$(median_ms half guided)" -v free="$(median_ms free off)" 'BEGIN {
+    printf "an iteration: %.1f ms predicted, %.1f ms measured (median); %.1f ms without a limit\n",
+        predicted / 1e6, guided, free }'
