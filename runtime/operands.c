@@ -509,12 +509,20 @@ static void poison_scratch(capu_context *context)
     }
 }
 
+/* An update cannot be done twice. A function made for replays leaves it alone, and then all that
+   matters is that nothing is brought back for it: what is always resident is there anyway. */
+static bool allows_replay(const struct operands *operands, const struct access *access)
+{
+    return operands_role(access) != CAPU_UPDATE ||
+           (operands->call.replay != NULL && !tensor_is_managed(access->tensor));
+}
+
 capu_status operands_end(capu_context *context)
 {
     struct operands *operands = &context->operands;
     struct lane_position end;
     capu_status status;
-    bool has_update = false;
+    bool is_replayable = operands->call.is_replayable;
     size_t op;
 
     poison_scratch(context);
@@ -529,9 +537,9 @@ capu_status operands_end(capu_context *context)
         end = operands->start;
     }
     for (size_t i = 0; i < operands->access_count; i++) {
-        has_update = has_update || operands_role(&operands->accesses[i]) == CAPU_UPDATE;
+        is_replayable = is_replayable && allows_replay(operands, &operands->accesses[i]);
     }
-    op = tracker_op(context, &operands->call, operands->call.is_replayable && !has_update);
+    op = tracker_op(context, &operands->call, is_replayable);
     for (size_t i = 0; i < operands->access_count; i++) {
         struct access *access = &operands->accesses[i];
         uint32_t role = operands_role(access);

@@ -100,11 +100,34 @@ struct op_operands {
     uint32_t *ids; /* three stretches of `room` each */
     size_t room;
     size_t counts[3];
+    bool *is_spared; /* per tensor: an op updates it, and replays of that op leave it alone */
 };
 
 static size_t stretch_of(uint32_t role)
 {
     return role == CAPU_READ ? 0 : role == CAPU_WRITE ? 1 : 2;
+}
+
+/* An update by a replayable op: its replays leave it alone, which a trace has no word for. The
+   tensor is always resident, so a plan need not know of it. */
+static bool is_spared_by(const struct record_op *op, const struct record_access *access)
+{
+    return op->is_replayable && access->role == CAPU_UPDATE;
+}
+
+static void find_spared(const struct record *record, struct op_operands *operands)
+{
+    for (size_t i = 0; i < record->op_count; i++) {
+        const struct record_op *op = &record->ops[i];
+
+        for (size_t k = 0; k < op->access_count; k++) {
+            const struct record_access *access = &record->accesses[op->first_access + k];
+
+            if (is_spared_by(op, access)) {
+                operands->is_spared[access->tensor] = true;
+            }
+        }
+    }
 }
 
 static capu_status add_op(const struct record *record, const struct record_op *op,
@@ -123,6 +146,13 @@ static capu_status add_op(const struct record *record, const struct record_op *o
         const struct record_access *access = &record->accesses[op->first_access + i];
         size_t stretch = stretch_of(access->role);
 
+        if (is_spared_by(op, access)) {
+            continue;
+        }
+        /* The plan does not know when it changes. */
+        if (operands->is_spared[access->tensor]) {
+            description.replayable = false;
+        }
         operands->ids[stretch * operands->room + operands->counts[stretch]++] = access->tensor;
         /* capu_zero is no op, so a plan would not know that what it read is gone by then. */
         if (access->role == CAPU_READ &&
@@ -151,15 +181,20 @@ static capu_status add_ops(const struct record *record, bool for_plan, struct tr
         }
     }
     operands.ids = calloc(3 * operands.room + 1, sizeof(*operands.ids));
-    if (operands.ids == NULL) {
+    operands.is_spared = calloc(record->tensor_count + 1, sizeof(*operands.is_spared));
+    if (operands.ids == NULL || operands.is_spared == NULL) {
+        free(operands.ids);
+        free(operands.is_spared);
         return CAPU_NO_HOST_MEMORY;
     }
+    find_spared(record, &operands);
     for (size_t i = 0; i < record->op_count && status == CAPU_OK; i++) {
         if (!for_plan || !record->ops[i].call.is_once) {
             status = add_op(record, &record->ops[i], &operands, trace, error);
         }
     }
     free(operands.ids);
+    free(operands.is_spared);
     return status;
 }
 

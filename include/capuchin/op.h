@@ -62,7 +62,8 @@ typedef struct capu_op {
     size_t size;      /* sizeof(capu_op), as the caller was compiled */
     const char *name; /* for reports, traces and errors; part of the signature */
     capu_run_function run;
-    capu_run_function replay; /* used instead of `run` for replays; NULL: `run` */
+    capu_run_function replay; /* used instead of `run` for replays: makes the same outputs and
+                                 leaves the operands that are updated alone; NULL: `run` */
     const void *arguments;    /* argument_bytes of them; NULL if 0 */
     size_t argument_bytes;
     const capu_operand *operands;
@@ -76,7 +77,11 @@ typedef struct capu_op {
 /*
  * Runs an op now, after all earlier work of this context; returns when it is enqueued.
  *
- * An op with an update, or with CAPU_OP_NOT_REPLAYABLE, is never replayed.
+ * An op with CAPU_OP_NOT_REPLAYABLE is never replayed, nor one with an update, but for this: if it
+ * gives a function for replays and all it updates is small enough to be always resident, that
+ * function runs. Batch normalisation keeps its running statistics so: its replay makes the output
+ * again and does not touch them. An op in which something large is updated besides is better made
+ * two.
  * Stream order: compute stream. Thread: the context's calling thread.
  * Errors: INVALID, WRONG_STRUCT, UNKNOWN_ADDRESS, ALREADY_FREED, OUT_OF_RANGE, UNDEFINED_READ (a
  * tensor without contents is read or updated), WRONG_ORDER (between capu_access_begin and
