@@ -84,10 +84,12 @@ typedef struct capu_op {
  * two.
  * Stream order: compute stream. Thread: the context's calling thread.
  * Errors: INVALID, WRONG_STRUCT, UNKNOWN_ADDRESS, ALREADY_FREED, OUT_OF_RANGE, UNDEFINED_READ (a
- * tensor without contents is read or updated), WRONG_ORDER (between capu_access_begin and
- * capu_access_end), OVER_BUDGET (its operands alone exceed the budget; the text tells what they
- * need), HOST_OVER_BUDGET or NO_HOST_MEMORY (nowhere to evict to), NO_ADDRESS_SPACE, DEVICE_FAILED:
- * the op was not run and nothing is lost. OP_FAILED, DEVICE_LOST: the context is of no more use.
+ * tensor without contents is read or updated), CONTENTS_LOST (mode guided, outside the plan: what
+ * it reads was given up by the plan and cannot be recomputed), WRONG_ORDER (between
+ * capu_access_begin and capu_access_end), OVER_BUDGET (its operands alone exceed the budget; the
+ * text tells what they need), HOST_OVER_BUDGET or NO_HOST_MEMORY (nowhere to evict to),
+ * NO_ADDRESS_SPACE, DEVICE_FAILED: the op was not run and nothing is lost. OP_FAILED, DEVICE_LOST:
+ * the context is of no more use.
  */
 CAPU_API capu_status capu_run(capu_context *context, const capu_op *op);
 
@@ -107,7 +109,7 @@ CAPU_API capu_status capu_access_end(capu_context *context);
  * Segments: the ops between begin and end form one checkpointed module. A planner that obeys hints
  * keeps what enters the module and recomputes what is made inside when backward needs it. Nestable;
  * the outermost decides. Passive mode records segments in the trace and does nothing else with
- * them.
+ * them; in mode guided they reach the planner.
  *
  * Errors: INVALID (no name), WRONG_ORDER (end without begin, or no iteration open).
  */
