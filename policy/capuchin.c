@@ -313,8 +313,11 @@ static void choose_recompute(struct paper *paper)
 /* Algorithm 1. */
 static void choose(struct paper *paper)
 {
-    int64_t saving = (int64_t)(paper->uses->peak_bytes - paper->planning->request->budget_bytes);
-    bool only_swaps = (paper->planning->request->without & WITHOUT_RECOMPUTE) != 0;
+    const struct planning *planning = paper->planning;
+    /* Of the limit at hand, which may be a rung's. */
+    int64_t saving =
+        (int64_t)(paper->uses->peak_bytes - planning->plan->fixed_bytes - planning->limit_bytes);
+    bool only_swaps = (planning->request->without & WITHOUT_RECOMPUTE) != 0;
 
     for (uint32_t i = 0; i < paper->count && saving > 0; i++) {
         struct candidate *candidate = &paper->candidates[i];

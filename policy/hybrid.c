@@ -93,6 +93,7 @@ struct hybrid {
     uint8_t *decisions;
     uint32_t *wake;
     struct greedy_options best_greedy;
+    struct greedy_options unplaced_greedy; /* of the best there was before it was placed */
     uint64_t seed;
 };
 
@@ -169,6 +170,7 @@ static capu_status try_variants(struct hybrid *hybrid, const struct greedy_optio
 static capu_status scan_one(struct hybrid *hybrid, const struct greedy_options *options)
 {
     uint64_t before = hybrid->search.best_ns;
+    uint64_t unplaced_before = hybrid->search.unplaced_ns;
     uint64_t ns;
     capu_status status;
 
@@ -183,6 +185,9 @@ static capu_status scan_one(struct hybrid *hybrid, const struct greedy_options *
     }
     if (hybrid->search.best_ns < before) {
         hybrid->best_greedy = *options;
+    }
+    if (hybrid->search.unplaced_ns < unplaced_before) {
+        hybrid->unplaced_greedy = *options;
     }
     return status;
 }
@@ -271,6 +276,7 @@ static capu_status scan(struct hybrid *hybrid)
 
     options.theta = thetas[0];
     hybrid->best_greedy = options;
+    hybrid->unplaced_greedy = options;
     for (uint32_t i = 0; status == CAPU_OK && i < hybrid->effort->thetas; i++) {
         options.theta = thetas[i];
         status = scan_one(hybrid, &options);
@@ -372,12 +378,13 @@ static capu_status improve(struct hybrid *hybrid)
 /*
  * Where plans are placed: with a little less memory than there is, since tensors that share pages
  * never fill them quite; where the pages still do not suffice, or somebody waits for them, with
- * less and less, at the price that was the best. Afterwards the limit is that of the best.
+ * less and less, at the price of the best plan before it was placed. Afterwards the limit is that
+ * of the best.
  */
 static capu_status scan_placing(struct hybrid *hybrid)
 {
     /* Parts of a thousand. The whole is only for where each page counts. */
-    static const uint64_t parts[] = {997, 1000, 980, 940, 850, 600};
+    static const uint64_t parts[] = {1000, 997, 990, 980, 940, 850, 600};
     const struct uses *uses = hybrid->planning->request->uses;
     const struct search *search = &hybrid->search;
     uint64_t whole = hybrid->planning->limit_bytes;
@@ -391,11 +398,11 @@ static capu_status scan_placing(struct hybrid *hybrid)
             (search->best_ns != UINT64_MAX && parts[i] < hybrid->effort->least_part)) {
             break;
         }
-        if ((parts[i] == 1000 && search->best_ns != UINT64_MAX) || (i > 1 && limit < least)) {
+        if (i > 0 && limit < least) {
             continue;
         }
         hybrid->planning->limit_bytes = limit > least ? limit : whole;
-        status = i == 0 ? scan(hybrid) : scan_one(hybrid, &hybrid->best_greedy);
+        status = i == 0 ? scan(hybrid) : scan_one(hybrid, &hybrid->unplaced_greedy);
     }
     hybrid->planning->limit_bytes =
         search->best_ns != UINT64_MAX ? search->options.limit_bytes : whole;
@@ -403,7 +410,7 @@ static capu_status scan_placing(struct hybrid *hybrid)
 }
 
 static capu_status plan_rung(struct planning *planning, const struct effort *effort,
-                             struct search *best)
+                             struct search *best, bool *has_any)
 {
     const struct trace *trace = planning->request->uses->trace;
     struct hybrid hybrid = {.planning = planning, .effort = effort, .seed = 0x9E3779B97F4A7C15u};
@@ -422,7 +429,8 @@ static capu_status plan_rung(struct planning *planning, const struct effort *eff
     if (status == CAPU_OK) {
         status = improve(&hybrid);
     }
-    if (status == CAPU_OK && hybrid.search.best_ns < UINT64_MAX) {
+    *has_any = hybrid.search.best_ns < UINT64_MAX;
+    if (status == CAPU_OK && *has_any) {
         status = search_offer(best, &hybrid.search.best);
     }
     greedy_destroy(hybrid.greedy);
@@ -487,6 +495,7 @@ capu_status hybrid_plan(struct planning *planning)
     for (uint32_t rung = rungs + 1; status == CAPU_OK && rung-- > 0;) {
         uint64_t budget = rung_budget(uses, rung, rungs);
         bool is_deep = effort->depth_every > 0 && rung % effort->depth_every == 0;
+        bool has_any;
 
         if (budget > planning->request->budget_bytes || !planner_set_budget(planning, budget)) {
             continue;
@@ -500,8 +509,9 @@ capu_status hybrid_plan(struct planning *planning)
             /* Pages and pool are the rung's, so that its plan is the same under any budget. */
             planning->plan->budget_bytes = budget;
         }
-        status = plan_rung(planning, is_deep ? effort : &scan_only, &best);
-        if (status == CAPU_OK && is_deep) {
+        status = plan_rung(planning, is_deep ? effort : &scan_only, &best, &has_any);
+        if (status == CAPU_OK && (is_deep || (planning->placer != NULL && !has_any))) {
+            planner_set_budget(planning, budget);
             status = offer_others(planning, &best);
         }
     }

@@ -2,8 +2,12 @@
  * Planning time against the number of ops, on networks of equal layers: three forward ops a layer
  * (one dear, two cheap), four backward, one update. Budget: half of the peak.
  *
- *     bench_policy_growth [quick|default] [OPS_MAX]
+ *     bench_policy_growth [quick|default] [OPS_MAX] [PAGE]
+ *
+ * With PAGE: plans with place lines in pages of that many bytes, and how long placing the plan
+ * takes.
  */
+#include "policy/place.h"
 #include "policy/planner.h"
 #include "policy/timeline.h"
 
@@ -97,7 +101,17 @@ static bool build(struct trace *trace, uint32_t layers)
     return true;
 }
 
-static bool measure(uint32_t ops, enum planner_effort effort)
+static capu_status measure_placing(const struct uses *uses, struct plan *plan, double *ms)
+{
+    struct place_result result;
+    double begin = cpu_seconds();
+    capu_status status = place_plan(uses, NULL, plan, &result, NULL);
+
+    *ms = 1e3 * (cpu_seconds() - begin);
+    return status;
+}
+
+static bool measure(uint32_t ops, enum planner_effort effort, uint64_t page_bytes)
 {
     struct planner_request request = {.host_bytes = UINT64_MAX, .effort = effort};
     struct timeline timeline = {0};
@@ -108,14 +122,16 @@ static bool measure(uint32_t ops, enum planner_effort effort)
     struct plan plan = {0};
     double begin = cpu_seconds();
     double seconds = 0.0;
+    double placing_ms = 0.0;
     capu_status status = CAPU_NO_HOST_MEMORY;
 
     if (build(&trace, ops / OPS_PER_LAYER)) {
-        status = uses_init(&uses, &trace, 1, &error);
+        status = uses_init(&uses, &trace, page_bytes > 0 ? page_bytes : 1, &error);
     }
     if (status == CAPU_OK) {
         request.uses = &uses;
         request.budget_bytes = uses.peak_bytes / 2;
+        request.place = page_bytes > 0;
         begin = cpu_seconds();
         status = planner_run(&planners[0], &request, &plan, &error);
         seconds = cpu_seconds() - begin;
@@ -123,11 +139,18 @@ static bool measure(uint32_t ops, enum planner_effort effort)
     if (status == CAPU_OK) {
         status = timeline_init(&timeline, &uses, &plan, NULL, false, &error);
     }
+    if (status == CAPU_OK && page_bytes > 0) {
+        status = measure_placing(&uses, &plan, &placing_ms);
+    }
     getrusage(RUSAGE_SELF, &usage);
     if (status == CAPU_OK) {
-        printf("| %u | %.3f | %.1f | %.1f | %ld |\n", trace.op_count, seconds,
+        printf("| %u | %.3f | %.1f | %.1f | %ld |", trace.op_count, seconds,
                1e6 * seconds / trace.op_count, 100.0 * timeline_overhead(&timeline),
                usage.ru_maxrss * 1024 / (long)(trace.op_count + trace.tensor_count));
+        if (page_bytes > 0) {
+            printf(" %.1f |", placing_ms);
+        }
+        printf("\n");
         fflush(stdout);
     } else {
         fprintf(stderr, "%u ops: %s\n", ops, error.text);
@@ -144,12 +167,14 @@ int main(int argc, char **argv)
     enum planner_effort effort =
         argc > 1 && strcmp(argv[1], "default") == 0 ? EFFORT_DEFAULT : EFFORT_QUICK;
     uint32_t most = argc > 2 ? (uint32_t)strtoul(argv[2], NULL, 10) : 100000;
+    uint64_t page_bytes = argc > 3 ? strtoull(argv[3], NULL, 10) : 0;
     bool is_fine = true;
 
-    printf("| ops | seconds | us an op | overhead %% | bytes of memory an op and tensor |\n");
-    printf("| --- | --- | --- | --- | --- |\n");
+    printf("| ops | seconds | us an op | overhead %% | bytes of memory an op and tensor |%s\n",
+           page_bytes > 0 ? " placing alone, ms |" : "");
+    printf("| --- | --- | --- | --- | --- |%s\n", page_bytes > 0 ? " --- |" : "");
     for (uint32_t ops = 100; is_fine && ops <= most; ops = ops * 10 / 3) {
-        is_fine = measure(ops, effort);
+        is_fine = measure(ops, effort, page_bytes);
     }
     return is_fine ? 0 : 1;
 }
