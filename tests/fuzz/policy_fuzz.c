@@ -17,12 +17,13 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static void plan_trace(const struct trace *trace, const struct uses *uses)
+static void plan_trace(const struct trace *trace, const struct uses *uses, bool place)
 {
     struct planner_request request = {.uses = uses,
                                       .budget_bytes = uses->floor_bytes +
                                                       (uses->peak_bytes - uses->floor_bytes) / 3,
                                       .host_bytes = UINT64_MAX,
+                                      .place = place,
                                       .effort = EFFORT_QUICK};
 
     for (const struct planner *planner = planners; planner->name != NULL; planner++) {
@@ -49,7 +50,12 @@ static void read_as_trace(const char *text, size_t size)
         return;
     }
     if (trace.op_count <= OPS_MAX && uses_init(&uses, &trace, 1, &error) == CAPU_OK) {
-        plan_trace(&trace, &uses);
+        plan_trace(&trace, &uses, false);
+        uses_finish(&uses);
+    }
+    /* Large pages, so that there are few. */
+    if (trace.op_count <= OPS_MAX && uses_init(&uses, &trace, USES_PAGE_MAX, &error) == CAPU_OK) {
+        plan_trace(&trace, &uses, true);
         uses_finish(&uses);
     }
     trace_finish(&trace);
