@@ -61,6 +61,20 @@ static void find_order(struct driver *driver, uint8_t *is_seen)
     }
 }
 
+static uint64_t slab_threshold(const struct driver *driver)
+{
+    return driver->options.slab_bytes != 0 ? driver->options.slab_bytes
+                                           : driver->uses->page_bytes / 2;
+}
+
+/* What is allocated for a tensor: as much as it has, but for what is not managed and would be. */
+static uint64_t bytes_of(const struct driver *driver, const struct trace_tensor *tensor)
+{
+    bool is_too_large = !tensor->managed && tensor->bytes >= slab_threshold(driver);
+
+    return is_too_large || tensor->bytes == 0 ? 1 : tensor->bytes;
+}
+
 static capu_status allocate(struct driver *driver, struct error_text *error)
 {
     static const uint32_t kinds[TENSOR_KIND_COUNT] = {
@@ -87,9 +101,10 @@ static capu_status allocate(struct driver *driver, struct error_text *error)
             .lifetime = tensor->persistent ? CAPU_PERSISTENT : CAPU_TRANSIENT,
             .hint = hints[tensor->hint],
         };
-        uint64_t bytes = tensor->managed && tensor->bytes > 0 ? tensor->bytes : 1;
 
-        status = check(driver, capu_malloc(driver->context, bytes, &driver->addresses[id]), error);
+        status = check(
+            driver, capu_malloc(driver->context, bytes_of(driver, tensor), &driver->addresses[id]),
+            error);
         if (status == CAPU_OK) {
             status = check(
                 driver, capu_tensor_describe(driver->context, driver->addresses[id], &info), error);
@@ -122,23 +137,8 @@ static capu_status fill(struct driver *driver, struct error_text *error)
     return status;
 }
 
-/* What the context does not get of the budget: see driver.h. */
-static uint64_t bytes_aside(const struct uses *uses)
-{
-    const struct trace *trace = uses->trace;
-    uint64_t bytes = uses->unmanaged_bytes;
-
-    for (uint32_t t = 0; t < trace->tensor_count; t++) {
-        bool is_idle = uses->first[t] == uses->first[t + 1];
-
-        if (is_idle && trace->tensors[t].persistent && trace->tensors[t].managed) {
-            bytes += trace->tensors[t].bytes;
-        }
-    }
-    return bytes;
-}
-
-static capu_status create_context(struct driver *driver, struct error_text *error)
+static capu_status create_context(struct driver *driver, uint32_t mode, uint64_t budget_bytes,
+                                  struct error_text *error)
 {
     const struct driver_options *options = &driver->options;
     const struct machine *machine = options->machine;
@@ -146,8 +146,8 @@ static capu_status create_context(struct driver *driver, struct error_text *erro
     capu_config config = {
         .size = sizeof(config),
         .device = "sim",
-        .mode = options->mode,
-        .budget_bytes = options->budget_bytes - driver->aside_bytes,
+        .mode = mode,
+        .budget_bytes = budget_bytes,
         .host_budget_bytes = options->host_bytes,
         .page_bytes = driver->uses->page_bytes,
         .slab_threshold_bytes = options->slab_bytes,
@@ -160,7 +160,7 @@ static capu_status create_context(struct driver *driver, struct error_text *erro
         .error_bytes = sizeof(text),
         .planner = options->planner,
         .effort = options->effort,
-        .wait_for_plan = options->mode == CAPU_MODE_GUIDED,
+        .wait_for_plan = mode == CAPU_MODE_GUIDED,
         .plan_path = driver->paths[1],
     };
     capu_status status = capu_context_create(&config, &driver->context);
@@ -168,6 +168,57 @@ static capu_status create_context(struct driver *driver, struct error_text *erro
     return status == CAPU_OK ? CAPU_OK
                              : error_text_set(error, status, "%s",
                                               text[0] != '\0' ? text : capu_status_text(status));
+}
+
+/* Learns what the slabs take, from a context in which everything fits. */
+static capu_status measure_slabs(struct driver *driver, uint64_t *bytes, struct error_text *error)
+{
+    const struct trace *trace = driver->uses->trace;
+    uint64_t page_bytes = driver->uses->page_bytes;
+    uint64_t plenty = trace->total_bytes + ((uint64_t)trace->tensor_count + 1) * page_bytes;
+    capu_status status = create_context(driver, CAPU_MODE_PASSIVE, plenty, error);
+
+    if (status != CAPU_OK) {
+        return status;
+    }
+    status = allocate(driver, error);
+    capu_memory_usage(driver->context, bytes, NULL, NULL);
+    capu_context_destroy(driver->context);
+    driver->context = NULL;
+    return status;
+}
+
+/* What the context does not get of the budget: see driver.h. */
+static capu_status set_aside(struct driver *driver, struct error_text *error)
+{
+    const struct trace *trace = driver->uses->trace;
+    uint64_t named = driver->uses->unmanaged_bytes;
+    uint64_t idle = 0;
+    uint64_t slabs;
+    capu_status status = measure_slabs(driver, &slabs, error);
+
+    if (status != CAPU_OK) {
+        return status;
+    }
+    for (uint32_t t = 0; t < trace->tensor_count; t++) {
+        const struct trace_tensor *tensor = &trace->tensors[t];
+        bool is_idle = driver->uses->first[t] == driver->uses->first[t + 1];
+
+        if (tensor->managed && !is_idle && tensor->bytes < slab_threshold(driver)) {
+            named += tensor->bytes;
+        } else if (tensor->managed && is_idle && tensor->persistent) {
+            idle += tensor->bytes;
+        }
+    }
+    driver->aside_bytes = idle + (named > slabs ? named - slabs : 0);
+    if (driver->options.budget_bytes < driver->aside_bytes ||
+        driver->options.budget_bytes - driver->aside_bytes < driver->uses->page_bytes) {
+        return error_text_set(error, CAPU_OVER_BUDGET,
+                              "a budget of %" PRIu64 " bytes leaves no page beside %" PRIu64
+                              " bytes that are not managed",
+                              driver->options.budget_bytes, driver->aside_bytes);
+    }
+    return CAPU_OK;
 }
 
 static capu_status check_options(const struct driver *driver, struct error_text *error)
@@ -180,12 +231,8 @@ static capu_status check_options(const struct driver *driver, struct error_text 
     if (options->machine->copy_latency_ns == 0) {
         return error_text_set(error, CAPU_INVALID, "the sim device has no copies without latency");
     }
-    if (options->budget_bytes < driver->aside_bytes ||
-        options->budget_bytes - driver->aside_bytes < driver->uses->page_bytes) {
-        return error_text_set(error, CAPU_OVER_BUDGET,
-                              "a budget of %" PRIu64 " bytes leaves no page beside %" PRIu64
-                              " bytes that are not managed",
-                              options->budget_bytes, driver->aside_bytes);
+    if (driver->uses->trace->op_count == 0) {
+        return error_text_set(error, CAPU_INVALID, "the trace has no ops");
     }
     return CAPU_OK;
 }
@@ -233,7 +280,11 @@ static capu_status driver_init(struct driver *driver, struct error_text *error)
     free(is_seen);
     status = check_options(driver, error);
     if (status == CAPU_OK) {
-        status = create_context(driver, error);
+        status = set_aside(driver, error);
+    }
+    if (status == CAPU_OK) {
+        status = create_context(driver, driver->options.mode,
+                                driver->options.budget_bytes - driver->aside_bytes, error);
     }
     if (status == CAPU_OK) {
         status = allocate(driver, error);
@@ -255,7 +306,6 @@ capu_status driver_create(const struct uses *uses, const struct driver_options *
     if (driver->options.machine == NULL) {
         driver->options.machine = &uses->trace->machine;
     }
-    driver->aside_bytes = bytes_aside(uses);
     status = driver_init(driver, error);
     if (status != CAPU_OK) {
         driver_destroy(driver);

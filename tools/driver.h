@@ -2,9 +2,10 @@
  * Drives the library with a trace: the runtime as programs use it, on the sim device, whose clock
  * is the execution model's. Every tensor is an allocation, every op a capu_run that takes its time.
  *
- * What the context is given is the budget less what it does not manage: tensors of the trace that
- * are not managed are one byte in a slab, so that ops still name them, and persistent tensors that
- * no op names are left out; a plan holds both all the time, so both are set aside.
+ * The context gets the budget less what it does not hold. Tensors of the trace that are not managed
+ * lie in slabs if they are small enough; of larger ones there is one byte, so that ops may name it.
+ * Persistent tensors that no op names are left out. A plan holds all of them all the time: what of
+ * it is not in the context's slabs is set aside.
  *
  * Owned by one thread.
  */
