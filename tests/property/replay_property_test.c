@@ -31,6 +31,7 @@ struct tally {
     unsigned with_copies;
     unsigned with_replays;
     unsigned slower; /* than the ideal */
+    uint64_t last_ns;
 };
 
 struct instance {
@@ -50,6 +51,7 @@ static uint64_t measure(const struct instance *instance, const struct driver *dr
     ck_assert_msg(driver_simulate(driver, plan, &timeline, &error) == CAPU_OK, "%s: %s",
                   instance->what, error.text);
     ns = timeline.iteration_ns;
+    tally->last_ns = ns;
     tally->compared++;
     tally->with_copies += timeline.evicted_bytes + timeline.prefetched_bytes > 0;
     tally->with_replays += plan->replay_count > 0;
@@ -138,6 +140,18 @@ static void replay(const struct instance *instance, struct driver_options *optio
     ck_assert_int_eq(unlink(plan_path), 0);
 }
 
+static uint64_t first_seed(void)
+{
+    const char *given = getenv("CAPUCHIN_SEED");
+
+    return given != NULL ? strtoull(given, NULL, 10) : 1;
+}
+
+static uint64_t seeds(uint64_t many)
+{
+    return getenv("CAPUCHIN_SEED") != NULL ? 1 : many;
+}
+
 static void make_random(struct instance *instance, uint64_t seed, uint64_t *state)
 {
     struct error_text error = {""};
@@ -172,12 +186,9 @@ static size_t planner_count(void)
 
 START_TEST(random_traces_take_the_models_time)
 {
-    const char *given = getenv("CAPUCHIN_SEED");
-    uint64_t first = given != NULL ? strtoull(given, NULL, 10) : 1;
-    uint64_t count = given != NULL ? 1 : SEEDS;
     struct tally tally = {0};
 
-    for (uint64_t seed = first; seed < first + count; seed++) {
+    for (uint64_t seed = first_seed(); seed < first_seed() + seeds(SEEDS); seed++) {
         uint64_t state = seed + 77;
         struct instance instance = {0};
         struct driver_options options = {0};
@@ -195,10 +206,9 @@ START_TEST(random_traces_take_the_models_time)
         replay(&instance, &options, &tally);
         forget(&instance);
     }
-    printf("%u of %llu random traces compared: %u with copies, %u with replays, %u above ideal\n",
-           tally.compared, (unsigned long long)count, tally.with_copies, tally.with_replays,
-           tally.slower);
-    ck_assert(given != NULL || (tally.compared >= SEEDS / 2 && tally.with_copies >= SEEDS / 4 &&
+    printf("%u random traces compared: %u with copies, %u with replays, %u above ideal\n",
+           tally.compared, tally.with_copies, tally.with_replays, tally.slower);
+    ck_assert(seeds(2) == 1 || (tally.compared >= SEEDS / 2 && tally.with_copies >= SEEDS / 4 &&
                                 tally.with_replays >= SEEDS / 20 && tally.slower >= SEEDS / 4));
 }
 END_TEST
@@ -261,39 +271,79 @@ static void plan_directly(const struct instance *instance, const struct driver_o
     }
 }
 
+/* A random trace as the runtime would number it, with a planner and a budget for it. */
+static void make_renumbered(struct instance *instance, uint64_t seed,
+                            struct driver_options *options)
+{
+    uint64_t state = seed + 78;
+    struct instance random = {0};
+    uint32_t ids[1024];
+
+    make_random(&random, seed, &state);
+    ck_assert_uint_lt(random.trace.tensor_count, 1024);
+    renumber(&random.trace, &instance->trace, ids);
+    forget(&random);
+    ck_assert_int_eq(uses_init(&instance->uses, &instance->trace, PAGE, NULL), CAPU_OK);
+    options->planner = planners[random_below(&state, planner_count())].name;
+    options->budget_bytes =
+        instance->uses.floor_bytes +
+        random_below(&state, instance->uses.peak_bytes - instance->uses.floor_bytes + PAGE);
+    snprintf(instance->what, sizeof(instance->what), "seed %llu, %s at %llu",
+             (unsigned long long)seed, options->planner, (unsigned long long)options->budget_bytes);
+}
+
 START_TEST(the_runtimes_plan_is_the_planners)
 {
-    const char *given = getenv("CAPUCHIN_SEED");
-    uint64_t first = given != NULL ? strtoull(given, NULL, 10) : 1;
-    uint64_t count = given != NULL ? 1 : SEEDS / 2;
     struct tally tally = {0};
 
-    for (uint64_t seed = first; seed < first + count; seed++) {
-        uint64_t state = seed + 78;
-        struct instance random = {0};
+    for (uint64_t seed = first_seed(); seed < first_seed() + seeds(SEEDS / 2); seed++) {
         struct instance instance = {0};
         struct driver_options options = {.slab_bytes = 2};
-        uint32_t ids[1024];
 
-        make_random(&random, seed, &state);
-        ck_assert_uint_lt(random.trace.tensor_count, 1024);
-        renumber(&random.trace, &instance.trace, ids);
-        forget(&random);
-        ck_assert_int_eq(uses_init(&instance.uses, &instance.trace, PAGE, NULL), CAPU_OK);
-        options.planner = planners[random_below(&state, planner_count())].name;
-        options.budget_bytes =
-            instance.uses.floor_bytes +
-            random_below(&state, instance.uses.peak_bytes - instance.uses.floor_bytes + PAGE);
-        snprintf(instance.what, sizeof(instance.what), "seed %llu, %s at %llu",
-                 (unsigned long long)seed, options.planner,
-                 (unsigned long long)options.budget_bytes);
+        make_renumbered(&instance, seed, &options);
         plan_directly(&instance, &options, &instance.expected);
         replay(&instance, &options, &tally);
         text_finish(&instance.expected);
         forget(&instance);
     }
-    printf("%u of %llu plans compared\n", tally.compared, (unsigned long long)count);
-    ck_assert(given != NULL || tally.compared >= SEEDS / 4);
+    printf("%u plans compared\n", tally.compared);
+    ck_assert(seeds(2) == 1 || tally.compared >= SEEDS / 4);
+}
+END_TEST
+
+/* What the runtime records, slabs and all, replays as what it was recorded from. */
+START_TEST(recorded_traces_replay_the_same)
+{
+    struct tally tally = {0};
+    char path[] = "/tmp/capuchin-trace-XXXXXX";
+
+    ck_assert_int_ge(close(mkstemp(path)), 0);
+    for (uint64_t seed = first_seed(); seed < first_seed() + seeds(SEEDS / 4); seed++) {
+        struct instance instance = {0};
+        struct instance recorded = {0};
+        struct driver_options options = {.trace_path = path};
+        unsigned compared = tally.compared;
+        uint64_t ns;
+
+        make_renumbered(&instance, seed, &options);
+        replay(&instance, &options, &tally);
+        ns = tally.last_ns;
+        if (tally.compared > compared) {
+            options.trace_path = NULL;
+            snprintf(recorded.what, sizeof(recorded.what), "%.100s, recorded", instance.what);
+            ck_assert_int_eq(trace_load(&recorded.trace, path, NULL), CAPU_OK);
+            ck_assert_int_eq(uses_init(&recorded.uses, &recorded.trace, PAGE, NULL), CAPU_OK);
+            replay(&recorded, &options, &tally);
+            ck_assert_msg(tally.compared == compared + 2, "%s: no plan", recorded.what);
+            ck_assert_msg(tally.last_ns == ns, "%s: %llu ns, not %llu", recorded.what,
+                          (unsigned long long)tally.last_ns, (unsigned long long)ns);
+            forget(&recorded);
+        }
+        forget(&instance);
+    }
+    ck_assert_int_eq(unlink(path), 0);
+    printf("%u recorded traces compared\n", tally.compared / 2);
+    ck_assert(seeds(2) == 1 || tally.compared >= SEEDS / 4);
 }
 END_TEST
 
@@ -324,7 +374,9 @@ START_TEST(real_traces_take_the_models_time)
     replay_shared(path, "lru", 50, &tally);
     replay_shared(path, "capuchin", 70, &tally);
     replay_shared(path, "capuchin", 50, &tally);
+#ifndef CAPUCHIN_IS_SANITIZED /* its search takes minutes then */
     replay_shared(path, "hybrid", 70, &tally);
+#endif
     printf("%s: %u compared, %u with copies, %u with replays, %u above ideal\n",
            strrchr(path, '/') + 1, tally.compared, tally.with_copies, tally.with_replays,
            tally.slower);
@@ -363,6 +415,7 @@ int main(int argc, char **argv)
     } else {
         tcase_add_test(tests, random_traces_take_the_models_time);
         tcase_add_test(tests, the_runtimes_plan_is_the_planners);
+        tcase_add_test(tests, recorded_traces_replay_the_same);
     }
     suite_add_tcase(suite, tests);
     return suite_run(suite);
