@@ -238,11 +238,15 @@ static const char *mode_name(const capu_report *report)
                                             : "guided";
 }
 
-static void print_text(const struct subject *subject, const struct result *result)
+static void print_text(const struct settings *settings, const struct subject *subject,
+                       const struct result *result)
 {
     uint64_t ideal = subject->trace.total_ns;
     char buffer[32];
 
+    printf("%s on %s: ", trace_text(&subject->trace, subject->trace.name), subject->machine.name);
+    printf("%s", show_bytes(settings->driver.budget_bytes, buffer));
+    printf(" in pages of %s\n", show_bytes(subject->uses.page_bytes, buffer));
     printf("iteration  mode               time  over ideal           out            in\n");
     for (size_t i = 0; i < result->count; i++) {
         const capu_report *report = &result->reports[i];
@@ -326,7 +330,7 @@ static int report(const struct settings *settings, const struct subject *subject
     if (settings->as_json) {
         print_json(subject, result);
     } else {
-        print_text(subject, result);
+        print_text(settings, subject, result);
     }
     if (settings->driver.mode == CAPU_MODE_GUIDED && !result->has_plan && result->count > 1) {
         say("no plan was found for this budget");

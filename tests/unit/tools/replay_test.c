@@ -57,6 +57,7 @@ START_TEST(carries_out_what_the_user_wishes)
     unsigned long long ns;
 
     ck_assert_int_eq(run("replay t --budget 80% --page 4096 --planner manual --save-plan p"), 0);
+    expect("wishes on m: 89.60 KiB in pages of 4.00 KiB\n");
     expect("        1  passive ");
     expect("        2  guided ");
     expect("        8  guided ");
