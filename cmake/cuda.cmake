@@ -1,0 +1,37 @@
+# What there is of CUDA. Everything builds and passes its tests without any of it.
+#
+# CAPUCHIN_HAVE_CUDA: the toolkit's headers and its runtime library (CUDA::cudart_static) are there;
+# the cuda device needs no more. CAPUCHIN_HAVE_NVCC: .cu files can be compiled as well.
+set(CAPUCHIN_HAVE_CUDA OFF)
+set(CAPUCHIN_HAVE_NVCC OFF)
+if(NOT CAPUCHIN_CUDA MATCHES "^(AUTO|ON|OFF)$")
+    message(FATAL_ERROR "CAPUCHIN_CUDA is AUTO, ON or OFF, not ${CAPUCHIN_CUDA}")
+endif()
+if(CAPUCHIN_CUDA STREQUAL "OFF")
+    return()
+endif()
+
+# cudaGetDriverEntryPointByVersion came with 12.5.
+find_package(CUDAToolkit 12.5 QUIET)
+if(TARGET CUDA::cudart_static)
+    set(CAPUCHIN_HAVE_CUDA ON)
+elseif(CAPUCHIN_CUDA STREQUAL "ON")
+    message(FATAL_ERROR "CAPUCHIN_CUDA is ON, but no CUDA toolkit of version 12.5 or later was found")
+endif()
+
+# Only for those who work on the library: the library itself has no .cu file.
+if(CAPUCHIN_HAVE_CUDA AND PROJECT_IS_TOP_LEVEL)
+    include(CheckLanguage)
+    check_language(CUDA)
+    if(CMAKE_CUDA_COMPILER)
+        if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES)
+            set(CMAKE_CUDA_ARCHITECTURES 80 90) # A100; H100 and H200
+        endif()
+        set(CMAKE_CUDA_STANDARD 17)
+        enable_language(CUDA)
+        set(CAPUCHIN_HAVE_NVCC ON)
+    elseif(CAPUCHIN_CUDA STREQUAL "ON")
+        message(FATAL_ERROR "CAPUCHIN_CUDA is ON, but nvcc was not found")
+    endif()
+endif()
+message(STATUS "CUDA: toolkit ${CAPUCHIN_HAVE_CUDA}, nvcc ${CAPUCHIN_HAVE_NVCC}")
