@@ -1,0 +1,11 @@
+/* Types of pointers to the driver's calls: see fake_cuda_calls.h. */
+#ifndef CAPU_TESTS_FAKE_CUDA_TYPEDEFS_H
+#define CAPU_TESTS_FAKE_CUDA_TYPEDEFS_H
+
+#include "cuda.h"
+
+#define FAKE_DRIVER_POINTER(name, parameters) typedef CUresult(*PFN_##name##_v10020) parameters;
+FAKE_DRIVER_CALLS(FAKE_DRIVER_POINTER)
+#undef FAKE_DRIVER_POINTER
+
+#endif
