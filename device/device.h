@@ -48,6 +48,8 @@ struct device_capabilities {
     uint64_t memory_bytes;    /* device memory there is: pages cannot hold more than this */
     uint64_t d2h_bytes_per_s; /* link rates; 0: not known */
     uint64_t h2d_bytes_per_s;
+    uint64_t d2h_duplex_bytes_per_s; /* rates while copies go both ways at once; 0: not known */
+    uint64_t h2d_duplex_bytes_per_s;
     uint64_t copy_latency_ns;
     bool is_simulated;   /* no memory behind the addresses */
     bool runs_on_stream; /* `run` is called on the stream's thread and computes (host) */
@@ -60,6 +62,7 @@ struct device_options {
     uint64_t d2h_bytes_per_s;
     uint64_t h2d_bytes_per_s;
     uint64_t copy_latency_ns;
+    uint32_t ordinal; /* which of several devices (cuda) */
 };
 
 struct device_table {
@@ -164,6 +167,11 @@ capu_status host_device_create(const struct device_options *options, struct devi
                                char *text, size_t text_bytes);
 capu_status sim_device_create(const struct device_options *options, struct device **device,
                               char *text, size_t text_bytes);
+/* NO_DEVICE also where the library was built without a CUDA toolkit. Rates that are given are taken
+   as they are; else the link is measured, which takes a moment. The calling thread's current device
+   is this one from then on. */
+capu_status cuda_device_create(const struct device_options *options, struct device **device,
+                               char *text, size_t text_bytes);
 
 /* Argument checks, then the slot of the same name. Misuse is INVALID; enders accept NULL. */
 void device_destroy(struct device *device);

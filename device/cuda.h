@@ -1,0 +1,142 @@
+/*
+ * The inside of the cuda device, shared by its files: cuda.c (table, creation, errors),
+ * cuda_memory.c (pages, ranges, mappings), cuda_host.c (pinned memory), cuda_stream.c (streams,
+ * events, work) and cuda_link.c (how fast the link is).
+ *
+ * These files see CUDA's headers, or those of tests/fake_cudart, which declare the same.
+ */
+#ifndef CAPU_DEVICE_CUDA_H
+#define CAPU_DEVICE_CUDA_H
+
+#include "device/books.h"
+#include "device/device.h"
+
+#include <cudaTypedefs.h>
+#include <cuda_runtime_api.h>
+#include <pthread.h>
+#include <stdatomic.h>
+
+/* The driver's virtual memory calls, each at the version whose type is compiled here. All of them
+   came with CUDA 10.2. */
+#define CUDA_DRIVER_CALLS(X)         \
+    X(cuMemGetAllocationGranularity) \
+    X(cuMemCreate)                   \
+    X(cuMemRelease)                  \
+    X(cuMemMap)                      \
+    X(cuMemUnmap)                    \
+    X(cuMemSetAccess)                \
+    X(cuMemAddressReserve)           \
+    X(cuMemAddressFree)
+#define CUDA_DRIVER_VERSION 10020
+
+struct cuda_driver {
+#define CUDA_DRIVER_FIELD(call) PFN_##call##_v10020 call;
+    CUDA_DRIVER_CALLS(CUDA_DRIVER_FIELD)
+#undef CUDA_DRIVER_FIELD
+};
+
+struct cuda_device {
+    struct device head;
+
+    /* Constant. */
+    struct cuda_driver driver;
+    int ordinal;
+    int host_node;     /* the NUMA node nearest to the device; -1: not known */
+    bool has_siblings; /* there are other devices, and one of them may be current */
+
+    /* Owned by the calling thread. */
+    struct page_numbers pages;
+    CUmemGenericAllocationHandle *handles; /* of page n at n */
+    size_t handle_capacity;
+    struct reservations reservations;
+
+    struct chunks chunks; /* pinned memory; has its own lock */
+
+    atomic_int failure; /* capu_status; set once, after failure_text is written */
+    pthread_mutex_t failure_lock;
+    char failure_text[256]; /* guarded by failure_lock */
+};
+
+static inline struct cuda_device *cuda_of(struct device *device)
+{
+    return (struct cuda_device *)device;
+}
+
+static inline capu_status cuda_failure_of(struct cuda_device *cuda)
+{
+    return (capu_status)atomic_load_explicit(&cuda->failure, memory_order_acquire);
+}
+
+/*
+ * cuda.c: what a CUDA call answered, as a status; every call goes through here. The runtime's and
+ * the driver's numbers mean the same. Memory that is short becomes `shortage`. An error that the
+ * device does not survive is DEVICE_LOST, and the device's failure: its first one, with the name of
+ * the call that told. Anything else is DEVICE_FAILED.
+ */
+capu_status cuda_translate(struct cuda_device *cuda, int error, capu_status shortage,
+                           const char *call);
+#define CUDA_CALL(cuda_, shortage_, call_) cuda_translate(cuda_, (int)(call_), shortage_, #call_)
+
+/* cuda.c: the failure of the device, for where its own state can no longer be told. */
+void cuda_fail(struct cuda_device *cuda, const char *text);
+
+/* cuda.c: makes the device current on this thread, where a call goes by that. */
+capu_status cuda_activate(struct cuda_device *cuda);
+/* The same for calls that are made all the time: nothing to do where there is one device. */
+static inline capu_status cuda_activate_quickly(struct cuda_device *cuda)
+{
+    return cuda->has_siblings ? cuda_activate(cuda) : CAPU_OK;
+}
+
+/* cuda.c: the properties of a page. */
+CUmemAllocationProp cuda_page_properties(const struct cuda_device *cuda);
+
+/* cuda_memory.c */
+capu_status cuda_page_create(struct device *device, device_page *page);
+void cuda_page_destroy(struct device *device, device_page page);
+capu_status cuda_range_reserve(struct device *device, uint64_t bytes, void **address);
+void cuda_range_release(struct device *device, void *address, uint64_t bytes);
+capu_status cuda_map(struct device *device, void *address, const device_page *pages, size_t count);
+capu_status cuda_unmap(struct device *device, void *address, size_t count);
+/* Unmaps, unreserves and releases all that is left. */
+void cuda_memory_finish(struct cuda_device *cuda);
+
+/* cuda_host.c */
+capu_status cuda_host_alloc(struct device *device, uint64_t bytes, void **address);
+void cuda_host_free(struct device *device, void *address, uint64_t bytes);
+/* Unpins and frees all that is left. */
+void cuda_host_finish(struct cuda_device *cuda);
+
+/* cuda_stream.c */
+capu_status cuda_stream_create(struct device *device, enum device_engine engine,
+                               capu_stream *stream);
+void cuda_stream_destroy(struct device *device, capu_stream stream);
+capu_status cuda_stream_synchronize(struct device *device, capu_stream stream);
+capu_status cuda_event_create(struct device *device, bool with_timing, struct device_event **event);
+void cuda_event_destroy(struct device *device, struct device_event *event);
+capu_status cuda_event_record(struct device *device, struct device_event *event,
+                              capu_stream stream);
+capu_status cuda_event_query(struct device *device, struct device_event *event);
+capu_status cuda_event_wait(struct device *device, struct device_event *event);
+capu_status cuda_stream_follow(struct device *device, capu_stream stream,
+                               struct device_event *event);
+capu_status cuda_event_elapsed(struct device *device, struct device_event *from,
+                               struct device_event *to, uint64_t *ns);
+capu_status cuda_copy_out(struct device *device, capu_stream stream, void *to, const void *from,
+                          uint64_t bytes);
+capu_status cuda_copy_in(struct device *device, capu_stream stream, void *to, const void *from,
+                         uint64_t bytes);
+capu_status cuda_copy_within(struct device *device, capu_stream stream, void *to, const void *from,
+                             uint64_t bytes);
+capu_status cuda_fill(struct device *device, capu_stream stream, void *to, unsigned char byte,
+                      uint64_t bytes);
+capu_status cuda_run(struct device *device, capu_stream stream, const struct device_work *work);
+
+/*
+ * cuda_link.c: measures the link and writes what it found to the capabilities: each way alone, both
+ * at once, and what a small copy takes. Through the device's own table, with pages and pinned
+ * memory that are given back. On failure the capabilities are as before.
+ */
+capu_status cuda_link_measure(struct cuda_device *cuda);
+
+#endif

@@ -1,0 +1,147 @@
+/*
+ * The cuda device's host memory: pinned, so that copies run beside everything else.
+ *
+ * Memory is mapped, touched by several threads at once and then registered, since cudaHostAlloc
+ * clears and pins page by page on one thread (others report five times its time). It lies on
+ * the NUMA node nearest to the device where there is one and it has room, and has the size asked
+ * for: the runtime would round large sizes up. Never write-combined: the host reads it, too.
+ *
+ * Any thread: the chunks have a lock, the rest is constant.
+ */
+#define _GNU_SOURCE
+#include "device/cuda.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+enum { TOUCH_THREADS = 4 };
+#define TOUCH_BYTES_MIN ((uint64_t)64 << 20) /* below this, starting threads costs more */
+#define POLICY_PREFERRED 1 /* MPOL_PREFERRED of <numaif.h>, a package of its own */
+
+struct part {
+    char *address;
+    uint64_t bytes;
+    capu_status status;
+};
+
+/* Memory of the node if it has some, else any; where the kernel will not, any. */
+static void prefer_node(void *address, uint64_t bytes, int node)
+{
+    const unsigned long bits = 8 * sizeof(unsigned long);
+    unsigned long mask[16] = {0};
+
+    if (node >= 0 && (unsigned long)node < bits * (sizeof(mask) / sizeof(mask[0]))) {
+        mask[(unsigned long)node / bits] |= 1ul << ((unsigned long)node % bits);
+        (void)syscall(SYS_mbind, address, bytes, POLICY_PREFERRED, mask, 8 * sizeof(mask), 0);
+    }
+}
+
+/* Brings the memory in: a full machine is a status here, and no copy faults later. */
+static void *touch(void *argument)
+{
+    struct part *part = argument;
+
+    part->status = CAPU_OK;
+#ifdef MADV_POPULATE_WRITE
+    while (madvise(part->address, part->bytes, MADV_POPULATE_WRITE) != 0) {
+        if (errno == EINTR || errno == EAGAIN) {
+            continue;
+        }
+        /* Before Linux 5.14 there is no such advice, and registering brings the memory in. */
+        part->status = errno == EINVAL ? CAPU_OK : CAPU_NO_HOST_MEMORY;
+        break;
+    }
+#endif
+    return NULL;
+}
+
+static capu_status touch_all(char *address, uint64_t bytes)
+{
+    const uint64_t machine_page = (uint64_t)sysconf(_SC_PAGESIZE);
+    size_t count = bytes < TOUCH_BYTES_MIN ? 1 : TOUCH_THREADS;
+    uint64_t step = (bytes / count + machine_page - 1) & ~(machine_page - 1);
+    struct part parts[TOUCH_THREADS];
+    pthread_t threads[TOUCH_THREADS];
+    bool is_running[TOUCH_THREADS] = {false};
+    capu_status status = CAPU_OK;
+    sigset_t all;
+    sigset_t before;
+
+    /* Signals are the program's: none is taken on a thread of ours. */
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    for (size_t i = 0; i < count; i++) {
+        parts[i].address = address + i * step;
+        parts[i].bytes = i + 1 < count ? step : bytes - i * step;
+        /* The last part is this thread's, and any other that finds no thread. */
+        is_running[i] = i + 1 < count && pthread_create(&threads[i], NULL, touch, &parts[i]) == 0;
+        if (!is_running[i]) {
+            touch(&parts[i]);
+        }
+    }
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    for (size_t i = 0; i < count; i++) {
+        if (is_running[i]) {
+            pthread_join(threads[i], NULL);
+        }
+        if (parts[i].status != CAPU_OK) {
+            status = parts[i].status;
+        }
+    }
+    return status;
+}
+
+capu_status cuda_host_alloc(struct device *device, uint64_t bytes, void **address)
+{
+    struct cuda_device *cuda = cuda_of(device);
+    void *memory = NULL;
+    capu_status status = cuda_failure_of(cuda);
+
+    if (status == CAPU_OK) {
+        status = cuda_activate(cuda);
+    }
+    if (status == CAPU_OK) {
+        status = chunks_alloc(&cuda->chunks, bytes, true, &memory);
+    }
+    if (status != CAPU_OK) {
+        return status;
+    }
+    prefer_node(memory, bytes, cuda->host_node);
+    status = touch_all(memory, bytes);
+    if (status == CAPU_OK) {
+        status = CUDA_CALL(cuda, CAPU_NO_HOST_MEMORY,
+                           cudaHostRegister(memory, (size_t)bytes, cudaHostRegisterPortable));
+    }
+    if (status != CAPU_OK) {
+        chunks_free(&cuda->chunks, memory, bytes);
+        return status;
+    }
+    *address = memory;
+    return CAPU_OK;
+}
+
+void cuda_host_free(struct device *device, void *address, uint64_t bytes)
+{
+    struct cuda_device *cuda = cuda_of(device);
+
+    if (chunks_hold(&cuda->chunks, address, bytes)) {
+        capu_status status = CUDA_CALL(cuda, CAPU_DEVICE_FAILED, cudaHostUnregister(address));
+
+        /* What the driver still knows as pinned must not become other memory. */
+        if (status == CAPU_OK || status == CAPU_DEVICE_LOST) {
+            chunks_free(&cuda->chunks, address, bytes);
+        }
+    }
+}
+
+void cuda_host_finish(struct cuda_device *cuda)
+{
+    for (size_t index = 0; index < cuda->chunks.count; index++) {
+        (void)CUDA_CALL(cuda, CAPU_DEVICE_FAILED,
+                        cudaHostUnregister(cuda->chunks.sorted[index].address));
+    }
+    chunks_finish(&cuda->chunks);
+}

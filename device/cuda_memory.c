@@ -1,0 +1,271 @@
+/*
+ * The cuda device's memory: pages are handles of the driver, mapped whole into reserved addresses.
+ *
+ * The driver takes a handle only as a whole and at offset 0, so a page is a handle. Mapping is two
+ * steps: each page is mapped by a call of its own, then one call gives access to all of them. A
+ * page without access faults like one that is not mapped, so both steps are done here or neither.
+ * Unmapping takes whole mappings, several neighbours in one call.
+ *
+ * The driver does not wait for work that still uses what is unmapped: the contract of unmap has its
+ * caller wait. The books answer misuse before the driver sees it.
+ *
+ * Owned by the device's calling thread.
+ */
+#include "device/cuda.h"
+
+#include <stdlib.h>
+
+/* Setting access may answer "not ready" while other threads have work in flight. */
+enum { ACCESS_ATTEMPTS = 4 };
+
+static CUdeviceptr device_address(const void *address)
+{
+    return (CUdeviceptr)(uintptr_t)address;
+}
+
+static uint64_t page_bytes_of(const struct cuda_device *cuda)
+{
+    return cuda->head.capabilities.page_bytes;
+}
+
+/* Makes sure that `handles` has a place for the page. */
+static bool reserve_handle(struct cuda_device *cuda, uint64_t number)
+{
+    size_t capacity = cuda->handle_capacity == 0 ? 64 : cuda->handle_capacity;
+    CUmemGenericAllocationHandle *handles;
+
+    if (number < cuda->handle_capacity) {
+        return true;
+    }
+    while (capacity <= number) {
+        capacity *= 2;
+    }
+    handles = realloc(cuda->handles, capacity * sizeof(*handles));
+    if (handles == NULL) {
+        return false;
+    }
+    cuda->handles = handles;
+    cuda->handle_capacity = capacity;
+    return true;
+}
+
+capu_status cuda_page_create(struct device *device, device_page *page)
+{
+    struct cuda_device *cuda = cuda_of(device);
+    const CUmemAllocationProp properties = cuda_page_properties(cuda);
+    capu_status status = cuda_activate(cuda);
+    uint64_t number;
+
+    if (status != CAPU_OK) {
+        return status;
+    }
+    status = page_numbers_take(&cuda->pages, &number);
+    if (status != CAPU_OK) {
+        return status;
+    }
+    status = reserve_handle(cuda, number)
+                 ? CUDA_CALL(cuda, CAPU_OVER_BUDGET,
+                             cuda->driver.cuMemCreate(&cuda->handles[number], page_bytes_of(cuda),
+                                                      &properties, 0))
+                 : CAPU_NO_HOST_MEMORY;
+    if (status != CAPU_OK) {
+        page_numbers_give(&cuda->pages, number);
+        return status;
+    }
+    *page = number;
+    return CAPU_OK;
+}
+
+void cuda_page_destroy(struct device *device, device_page page)
+{
+    struct cuda_device *cuda = cuda_of(device);
+
+    if (page_numbers_has(&cuda->pages, page)) {
+        (void)CUDA_CALL(cuda, CAPU_DEVICE_FAILED, cuda->driver.cuMemRelease(cuda->handles[page]));
+        page_numbers_give(&cuda->pages, page);
+    }
+}
+
+capu_status cuda_range_reserve(struct device *device, uint64_t bytes, void **address)
+{
+    struct cuda_device *cuda = cuda_of(device);
+    CUdeviceptr reserved = 0;
+    capu_status status = cuda_activate(cuda);
+
+    if (status != CAPU_OK) {
+        return status;
+    }
+    status = CUDA_CALL(cuda, CAPU_NO_ADDRESS_SPACE,
+                       cuda->driver.cuMemAddressReserve(&reserved, (size_t)bytes,
+                                                        (size_t)page_bytes_of(cuda), 0, 0));
+    if (status == CAPU_DEVICE_FAILED) {
+        /* The driver has more than one answer to sizes that it cannot give. */
+        return CAPU_NO_ADDRESS_SPACE;
+    }
+    if (status != CAPU_OK) {
+        return status;
+    }
+    status = reservations_add(&cuda->reservations, (void *)(uintptr_t)reserved, bytes);
+    if (status != CAPU_OK) {
+        (void)CUDA_CALL(cuda, CAPU_DEVICE_FAILED,
+                        cuda->driver.cuMemAddressFree(reserved, (size_t)bytes));
+        return status;
+    }
+    *address = (void *)(uintptr_t)reserved;
+    return CAPU_OK;
+}
+
+void cuda_range_release(struct device *device, void *address, uint64_t bytes)
+{
+    struct cuda_device *cuda = cuda_of(device);
+    struct reservation *range = reservations_find_empty(&cuda->reservations, address, bytes);
+
+    if (range != NULL) {
+        (void)CUDA_CALL(cuda, CAPU_DEVICE_FAILED,
+                        cuda->driver.cuMemAddressFree(device_address(address), (size_t)bytes));
+        reservations_remove(&cuda->reservations, range);
+    }
+}
+
+static capu_status give_access(struct cuda_device *cuda, const void *address, uint64_t bytes)
+{
+    const CUmemAccessDesc access = {
+        .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = cuda->ordinal},
+        .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE,
+    };
+    capu_status status = CAPU_NOT_READY;
+
+    for (int attempt = 0; attempt < ACCESS_ATTEMPTS && status == CAPU_NOT_READY; attempt++) {
+        if (attempt > 0) {
+            status = CUDA_CALL(cuda, CAPU_DEVICE_FAILED, cudaDeviceSynchronize());
+            if (status != CAPU_OK) {
+                return status;
+            }
+        }
+        status = CUDA_CALL(
+            cuda, CAPU_NO_ADDRESS_SPACE,
+            cuda->driver.cuMemSetAccess(device_address(address), (size_t)bytes, &access, 1));
+    }
+    return status == CAPU_NOT_READY ? CAPU_DEVICE_FAILED : status;
+}
+
+/* Takes back the first pages of a mapping that did not come to be, one by one: what a call over
+   pieces that have no access yet would do is not documented. */
+static void roll_back(struct cuda_device *cuda, const char *address, size_t count)
+{
+    uint64_t page_bytes = page_bytes_of(cuda);
+
+    for (size_t index = 0; index < count; index++) {
+        capu_status status =
+            CUDA_CALL(cuda, CAPU_DEVICE_FAILED,
+                      cuda->driver.cuMemUnmap(device_address(address + index * page_bytes),
+                                              (size_t)page_bytes));
+
+        if (status != CAPU_OK) {
+            cuda_fail(cuda, "a mapping failed half way and could not be taken back");
+        }
+    }
+}
+
+static bool all_exist(const struct cuda_device *cuda, const device_page *pages, size_t count)
+{
+    for (size_t index = 0; index < count; index++) {
+        if (!page_numbers_has(&cuda->pages, pages[index])) {
+            return false;
+        }
+    }
+    return true;
+}
+
+capu_status cuda_map(struct device *device, void *address, const device_page *pages, size_t count)
+{
+    struct cuda_device *cuda = cuda_of(device);
+    struct reservation *range = reservations_find(&cuda->reservations, address, count);
+    uint64_t page_bytes = page_bytes_of(cuda);
+    capu_status status;
+    size_t mapped;
+
+    if (range == NULL || !reservation_is_unmapped(&cuda->reservations, range, address, count) ||
+        !all_exist(cuda, pages, count)) {
+        return CAPU_INVALID;
+    }
+    status = cuda_activate(cuda);
+    for (mapped = 0; mapped < count && status == CAPU_OK; mapped++) {
+        status = CUDA_CALL(
+            cuda, CAPU_NO_ADDRESS_SPACE,
+            cuda->driver.cuMemMap(device_address((char *)address + mapped * page_bytes),
+                                  (size_t)page_bytes, 0, cuda->handles[pages[mapped]], 0));
+    }
+    if (status != CAPU_OK) {
+        roll_back(cuda, address, mapped > 0 ? mapped - 1 : 0);
+        return status;
+    }
+    status = give_access(cuda, address, count * page_bytes);
+    if (status != CAPU_OK) {
+        roll_back(cuda, address, count);
+        return status;
+    }
+    reservation_map(&cuda->reservations, range, address, pages, count);
+    return CAPU_OK;
+}
+
+capu_status cuda_unmap(struct device *device, void *address, size_t count)
+{
+    struct cuda_device *cuda = cuda_of(device);
+    struct reservation *range = reservations_find(&cuda->reservations, address, count);
+    capu_status status;
+
+    if (range == NULL || !reservation_is_whole(&cuda->reservations, range, address, count)) {
+        return CAPU_INVALID;
+    }
+    status = CUDA_CALL(
+        cuda, CAPU_DEVICE_FAILED,
+        cuda->driver.cuMemUnmap(device_address(address), (size_t)(count * page_bytes_of(cuda))));
+    /* What a lost device had mapped is gone with it. */
+    if (status != CAPU_OK && status != CAPU_DEVICE_LOST) {
+        return status;
+    }
+    reservation_unmap(&cuda->reservations, range, address, count);
+    return CAPU_OK;
+}
+
+/* Unmaps whatever runs of pages are mapped in a range. */
+static void unmap_left(struct cuda_device *cuda, const struct reservation *range)
+{
+    uint64_t page_bytes = page_bytes_of(cuda);
+    size_t first = 0;
+
+    while (first < range->page_count) {
+        size_t end = first;
+
+        while (end < range->page_count && range->slots[end] != RESERVATION_HOLE) {
+            end++;
+        }
+        if (end > first) {
+            (void)CUDA_CALL(
+                cuda, CAPU_DEVICE_FAILED,
+                cuda->driver.cuMemUnmap(device_address(range->address + first * page_bytes),
+                                        (size_t)((end - first) * page_bytes)));
+        }
+        first = end + 1;
+    }
+}
+
+void cuda_memory_finish(struct cuda_device *cuda)
+{
+    for (size_t index = 0; index < cuda->reservations.count; index++) {
+        const struct reservation *range = cuda->reservations.sorted[index];
+
+        unmap_left(cuda, range);
+        (void)CUDA_CALL(
+            cuda, CAPU_DEVICE_FAILED,
+            cuda->driver.cuMemAddressFree(device_address(range->address),
+                                          range->page_count * (size_t)page_bytes_of(cuda)));
+    }
+    reservations_finish(&cuda->reservations);
+    for (uint64_t number = 0; number < cuda->handle_capacity; number++) {
+        cuda_page_destroy(&cuda->head, number);
+    }
+    page_numbers_finish(&cuda->pages);
+    free(cuda->handles);
+}

@@ -1,0 +1,221 @@
+/*
+ * The cuda device's streams, events and work: CUDA's own, with the contract's checks around them.
+ *
+ * A capu_stream is a cudaStream_t, so that the program's own stream serves as well. Events that
+ * nobody takes times from are made without timing: recording those costs a tenth.
+ *
+ * After a failure nothing is enqueued any more, and waits answer at once: what the driver would
+ * say about a lost device is the same for every call, and is told once.
+ */
+#include "device/cuda.h"
+
+#include <stdlib.h>
+
+struct device_event {
+    cudaEvent_t event;
+    bool with_timing;
+    bool is_recorded;
+};
+
+/* OK if work can be enqueued. */
+static capu_status ready(struct cuda_device *cuda)
+{
+    capu_status status = cuda_failure_of(cuda);
+
+    return status == CAPU_OK ? cuda_activate_quickly(cuda) : status;
+}
+
+capu_status cuda_stream_create(struct device *device, enum device_engine engine,
+                               capu_stream *stream)
+{
+    struct cuda_device *cuda = cuda_of(device);
+    cudaStream_t made = NULL;
+    capu_status status = cuda_failure_of(cuda);
+
+    (void)engine; /* the driver gives a copy its engine by its direction */
+    if (status == CAPU_OK) {
+        status = cuda_activate(cuda);
+    }
+    if (status == CAPU_OK) {
+        /* Never behind the NULL stream, which the program may use for what it likes. */
+        status = CUDA_CALL(cuda, CAPU_NO_HOST_MEMORY,
+                           cudaStreamCreateWithFlags(&made, cudaStreamNonBlocking));
+    }
+    if (status == CAPU_OK) {
+        *stream = made;
+    }
+    return status;
+}
+
+capu_status cuda_stream_synchronize(struct device *device, capu_stream stream)
+{
+    struct cuda_device *cuda = cuda_of(device);
+    capu_status status = cuda_failure_of(cuda);
+
+    return status != CAPU_OK ? status
+                             : CUDA_CALL(cuda, CAPU_DEVICE_FAILED, cudaStreamSynchronize(stream));
+}
+
+void cuda_stream_destroy(struct device *device, capu_stream stream)
+{
+    struct cuda_device *cuda = cuda_of(device);
+
+    /* CUDA would let the work go on behind the stream's back. */
+    (void)cuda_stream_synchronize(device, stream);
+    (void)CUDA_CALL(cuda, CAPU_DEVICE_FAILED, cudaStreamDestroy(stream));
+}
+
+capu_status cuda_event_create(struct device *device, bool with_timing, struct device_event **event)
+{
+    struct cuda_device *cuda = cuda_of(device);
+    struct device_event *made;
+    capu_status status = cuda_failure_of(cuda);
+
+    if (status == CAPU_OK) {
+        status = cuda_activate(cuda);
+    }
+    if (status != CAPU_OK) {
+        return status;
+    }
+    made = calloc(1, sizeof(*made));
+    if (made == NULL) {
+        return CAPU_NO_HOST_MEMORY;
+    }
+    status = CUDA_CALL(cuda, CAPU_NO_HOST_MEMORY,
+                       cudaEventCreateWithFlags(
+                           &made->event, with_timing ? cudaEventDefault : cudaEventDisableTiming));
+    if (status != CAPU_OK) {
+        free(made);
+        return status;
+    }
+    made->with_timing = with_timing;
+    *event = made;
+    return CAPU_OK;
+}
+
+void cuda_event_destroy(struct device *device, struct device_event *event)
+{
+    (void)CUDA_CALL(cuda_of(device), CAPU_DEVICE_FAILED, cudaEventDestroy(event->event));
+    free(event);
+}
+
+capu_status cuda_event_record(struct device *device, struct device_event *event, capu_stream stream)
+{
+    struct cuda_device *cuda = cuda_of(device);
+    capu_status status = ready(cuda);
+
+    if (status == CAPU_OK) {
+        status = CUDA_CALL(cuda, CAPU_DEVICE_FAILED, cudaEventRecord(event->event, stream));
+    }
+    if (status == CAPU_OK) {
+        event->is_recorded = true;
+    }
+    return status;
+}
+
+capu_status cuda_event_query(struct device *device, struct device_event *event)
+{
+    struct cuda_device *cuda = cuda_of(device);
+    capu_status status = cuda_failure_of(cuda);
+
+    if (status == CAPU_OK) {
+        status = CUDA_CALL(cuda, CAPU_DEVICE_FAILED, cudaEventQuery(event->event));
+    }
+    /* A query that failed says nothing, and memory is reused behind what is reached. */
+    return status == CAPU_DEVICE_FAILED ? CAPU_NOT_READY : status;
+}
+
+capu_status cuda_event_wait(struct device *device, struct device_event *event)
+{
+    struct cuda_device *cuda = cuda_of(device);
+    capu_status status = cuda_failure_of(cuda);
+
+    return status != CAPU_OK
+               ? status
+               : CUDA_CALL(cuda, CAPU_DEVICE_FAILED, cudaEventSynchronize(event->event));
+}
+
+capu_status cuda_stream_follow(struct device *device, capu_stream stream,
+                               struct device_event *event)
+{
+    struct cuda_device *cuda = cuda_of(device);
+    capu_status status = ready(cuda);
+
+    return status != CAPU_OK
+               ? status
+               : CUDA_CALL(cuda, CAPU_DEVICE_FAILED, cudaStreamWaitEvent(stream, event->event, 0));
+}
+
+capu_status cuda_event_elapsed(struct device *device, struct device_event *from,
+                               struct device_event *to, uint64_t *ns)
+{
+    struct cuda_device *cuda = cuda_of(device);
+    float ms = 0;
+    capu_status status;
+
+    if (!from->with_timing || !to->with_timing || !from->is_recorded || !to->is_recorded) {
+        return CAPU_INVALID;
+    }
+    status = cuda_failure_of(cuda);
+    if (status == CAPU_OK) {
+        status =
+            CUDA_CALL(cuda, CAPU_DEVICE_FAILED, cudaEventElapsedTime(&ms, from->event, to->event));
+    }
+    if (status == CAPU_OK) {
+        *ns = ms > 0 ? (uint64_t)((double)ms * 1e6) : 0;
+    }
+    return status;
+}
+
+static capu_status copy(struct device *device, capu_stream stream, void *to, const void *from,
+                        uint64_t bytes, enum cudaMemcpyKind kind)
+{
+    struct cuda_device *cuda = cuda_of(device);
+    capu_status status = ready(cuda);
+
+    return status != CAPU_OK ? status
+                             : CUDA_CALL(cuda, CAPU_DEVICE_FAILED,
+                                         cudaMemcpyAsync(to, from, (size_t)bytes, kind, stream));
+}
+
+capu_status cuda_copy_out(struct device *device, capu_stream stream, void *to, const void *from,
+                          uint64_t bytes)
+{
+    return copy(device, stream, to, from, bytes, cudaMemcpyDeviceToHost);
+}
+
+capu_status cuda_copy_in(struct device *device, capu_stream stream, void *to, const void *from,
+                         uint64_t bytes)
+{
+    return copy(device, stream, to, from, bytes, cudaMemcpyHostToDevice);
+}
+
+capu_status cuda_copy_within(struct device *device, capu_stream stream, void *to, const void *from,
+                             uint64_t bytes)
+{
+    return copy(device, stream, to, from, bytes, cudaMemcpyDeviceToDevice);
+}
+
+capu_status cuda_fill(struct device *device, capu_stream stream, void *to, unsigned char byte,
+                      uint64_t bytes)
+{
+    struct cuda_device *cuda = cuda_of(device);
+    capu_status status = ready(cuda);
+
+    return status != CAPU_OK ? status
+                             : CUDA_CALL(cuda, CAPU_DEVICE_FAILED,
+                                         cudaMemsetAsync(to, byte, (size_t)bytes, stream));
+}
+
+capu_status cuda_run(struct device *device, capu_stream stream, const struct device_work *work)
+{
+    struct cuda_device *cuda = cuda_of(device);
+    capu_status status = ready(cuda);
+
+    if (status != CAPU_OK || work->run(stream, work->arguments) == CAPU_OK) {
+        return status;
+    }
+    /* The op may have been told of a lost device before anyone else: the stream knows. */
+    status = CUDA_CALL(cuda, CAPU_DEVICE_FAILED, cudaStreamQuery(stream));
+    return status == CAPU_DEVICE_LOST ? status : CAPU_OP_FAILED;
+}
