@@ -1,8 +1,11 @@
 # What there is of CUDA. Everything builds and passes its tests without any of it.
 #
-# CAPUCHIN_HAVE_CUDA: the toolkit's headers and its runtime library (CUDA::cudart_static) are there;
-# the cuda device needs no more. CAPUCHIN_HAVE_NVCC: .cu files can be compiled as well.
+# CAPUCHIN_HAVE_CUDA: the toolkit's headers and its static runtime library are there; the cuda device
+# needs no more. CAPUCHIN_HAVE_NVCC: .cu files can be compiled as well. CAPUCHIN_CUDART: what to link.
+# The static runtime, so that the library loads where no toolkit is; by its path, so that projects
+# which take this one in need not look for the toolkit as well.
 set(CAPUCHIN_HAVE_CUDA OFF)
+set(CAPUCHIN_CUDART)
 set(CAPUCHIN_HAVE_NVCC OFF)
 if(NOT CAPUCHIN_CUDA MATCHES "^(AUTO|ON|OFF)$")
     message(FATAL_ERROR "CAPUCHIN_CUDA is AUTO, ON or OFF, not ${CAPUCHIN_CUDA}")
@@ -15,6 +18,7 @@ endif()
 find_package(CUDAToolkit 12.5 QUIET)
 if(TARGET CUDA::cudart_static)
     set(CAPUCHIN_HAVE_CUDA ON)
+    set(CAPUCHIN_CUDART ${CUDA_cudart_static_LIBRARY} dl rt)
 elseif(CAPUCHIN_CUDA STREQUAL "ON")
     message(FATAL_ERROR "CAPUCHIN_CUDA is ON, but no CUDA toolkit of version 12.5 or later was found")
 endif()

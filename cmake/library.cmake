@@ -14,7 +14,8 @@ add_library(capuchin SHARED ${room_objects})
 add_library(capuchin::capuchin ALIAS capuchin)
 target_include_directories(capuchin PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>
                                            $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
-target_link_libraries(capuchin PRIVATE PkgConfig::UV PkgConfig::JANSSON Threads::Threads m)
+target_link_libraries(capuchin PRIVATE PkgConfig::UV PkgConfig::JANSSON Threads::Threads m
+                                       ${CAPUCHIN_CUDART})
 target_link_options(capuchin PRIVATE -Wl,--version-script=${PROJECT_SOURCE_DIR}/capuchin.map)
 set_target_properties(capuchin PROPERTIES
     VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR} LINKER_LANGUAGE C
@@ -36,7 +37,7 @@ add_library(capuchin_static INTERFACE)
 add_dependencies(capuchin_static capuchin_archive)
 target_include_directories(capuchin_static INTERFACE ${PROJECT_SOURCE_DIR}/include)
 target_link_libraries(capuchin_static INTERFACE ${archive} PkgConfig::UV PkgConfig::JANSSON m
-                                                Threads::Threads)
+                                                Threads::Threads ${CAPUCHIN_CUDART})
 add_library(capuchin::capuchin_static ALIAS capuchin_static)
 
 # A project that takes this one in with add_subdirectory installs it only if it says so.
@@ -49,6 +50,14 @@ endif()
 set(package_folder ${CMAKE_INSTALL_LIBDIR}/cmake/capuchin)
 file(RELATIVE_PATH prefix_from_pc ${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig ${CMAKE_INSTALL_PREFIX})
 string(REGEX REPLACE "/$" "" prefix_from_pc ${prefix_from_pc})
+set(cudart_flags)
+foreach(library IN LISTS CAPUCHIN_CUDART)
+    if(IS_ABSOLUTE ${library})
+        string(APPEND cudart_flags " ${library}")
+    else()
+        string(APPEND cudart_flags " -l${library}")
+    endif()
+endforeach()
 configure_file(capuchin.pc.in capuchin.pc @ONLY)
 configure_package_config_file(cmake/capuchinConfig.cmake.in capuchinConfig.cmake
     INSTALL_DESTINATION ${package_folder}

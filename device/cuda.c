@@ -1,0 +1,384 @@
+/*
+ * The cuda device: streams, events and copies of the CUDA runtime, memory by the driver's virtual
+ * memory calls.
+ *
+ * The runtime is linked, the driver is not: its calls are looked up when a device is made. So a
+ * library that knows CUDA loads where there is no driver, and says that there is no device.
+ *
+ * Calls that CUDA makes for the current device first make this device current on the calling
+ * thread, and leave it so. Nothing is done at exit: a device that is not destroyed is left to the
+ * operating system.
+ *
+ * Page size. The larger of 2 MiB and what the driver asks for, unless that makes more pages than
+ * PAGES_MAX; then the smallest power of two that does not. Each page costs a driver call whenever
+ * it is mapped.
+ */
+#include "device/cuda.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define DEFAULT_PAGE_BYTES ((uint64_t)2 << 20)
+#define PAGES_MAX 65536
+/* Left to the program where the config names no budget: its kernels, cuBLAS' workspaces. */
+#define HEADROOM_MAX ((uint64_t)512 << 20)
+#define HEADROOM_SHARE 16
+
+__attribute__((format(printf, 4, 5))) static capu_status
+refuse(capu_status status, char *text, size_t text_bytes, const char *format, ...)
+{
+    if (text != NULL && text_bytes > 0) {
+        va_list arguments;
+
+        va_start(arguments, format);
+        vsnprintf(text, text_bytes, format, arguments);
+        va_end(arguments);
+    }
+    return status;
+}
+
+/* Errors after which every call answers the same: the device is lost to this process. */
+static bool is_lasting(int error)
+{
+    switch (error) {
+    case cudaErrorCudartUnloading: /* the process is ending */
+    case cudaErrorECCUncorrectable:
+    case cudaErrorNvlinkUncorrectable:
+    case 226: /* cudaErrorContained, and below cudaErrorTensorMemoryLeak: newer than 12.5 */
+    case cudaErrorIllegalAddress:
+    case cudaErrorLaunchTimeout:
+    case cudaErrorContextIsDestroyed:
+    case cudaErrorAssert:
+    case cudaErrorHardwareStackError:
+    case cudaErrorIllegalInstruction:
+    case cudaErrorMisalignedAddress:
+    case cudaErrorInvalidAddressSpace:
+    case cudaErrorInvalidPc:
+    case cudaErrorLaunchFailure:
+    case 721:
+    case cudaErrorMpsClientTerminated:
+    case cudaErrorExternalDevice:
+    case cudaErrorUnknown:
+        return true;
+    default:
+        return false;
+    }
+}
+
+void cuda_fail(struct cuda_device *cuda, const char *text)
+{
+    pthread_mutex_lock(&cuda->failure_lock);
+    if (cuda_failure_of(cuda) == CAPU_OK) {
+        snprintf(cuda->failure_text, sizeof(cuda->failure_text), "%s", text);
+        atomic_store_explicit(&cuda->failure, CAPU_DEVICE_LOST, memory_order_release);
+    }
+    pthread_mutex_unlock(&cuda->failure_lock);
+}
+
+/* "cudaFoo" of "cudaFoo(bar)" and of "cuda->driver.cudaFoo(bar)". */
+static void call_name(const char *call, char *name, size_t name_bytes)
+{
+    const char *end = strchr(call, '(');
+    const char *start = end;
+
+    while (start > call && start[-1] != '.') {
+        start--;
+    }
+    snprintf(name, name_bytes, "%.*s", (int)(end - start), start);
+}
+
+capu_status cuda_translate(struct cuda_device *cuda, int error, capu_status shortage,
+                           const char *call)
+{
+    char text[sizeof(cuda->failure_text)];
+    char name[64];
+
+    if (error == cudaSuccess) {
+        return CAPU_OK;
+    }
+    if (is_lasting(error)) {
+        call_name(call, name, sizeof(name));
+        snprintf(text, sizeof(text), "the device is lost, as %s told: %s, %s", name,
+                 cudaGetErrorName((cudaError_t)error), cudaGetErrorString((cudaError_t)error));
+        cuda_fail(cuda, text);
+        return CAPU_DEVICE_LOST;
+    }
+    /* It was ours, and is answered here: the program's own next look finds nothing. */
+    if ((int)cudaPeekAtLastError() == error) {
+        (void)cudaGetLastError();
+    }
+    if (error == cudaErrorNotReady) {
+        return CAPU_NOT_READY;
+    }
+    return error == cudaErrorMemoryAllocation ? shortage : CAPU_DEVICE_FAILED;
+}
+
+capu_status cuda_activate(struct cuda_device *cuda)
+{
+    return CUDA_CALL(cuda, CAPU_DEVICE_FAILED, cudaSetDevice(cuda->ordinal));
+}
+
+CUmemAllocationProp cuda_page_properties(const struct cuda_device *cuda)
+{
+    const CUmemAllocationProp properties = {
+        .type = CU_MEM_ALLOCATION_TYPE_PINNED,
+        .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = cuda->ordinal},
+    };
+
+    return properties;
+}
+
+static uint64_t cuda_now_ns(struct device *device)
+{
+    struct timespec now;
+
+    (void)device;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+static capu_status cuda_failure(struct device *device, char *text, size_t text_bytes)
+{
+    struct cuda_device *cuda = cuda_of(device);
+    capu_status status = cuda_failure_of(cuda);
+
+    if (text != NULL && text_bytes > 0) {
+        pthread_mutex_lock(&cuda->failure_lock);
+        snprintf(text, text_bytes, "%s", status == CAPU_OK ? "" : cuda->failure_text);
+        pthread_mutex_unlock(&cuda->failure_lock);
+    }
+    return status;
+}
+
+static void cuda_destroy(struct device *device)
+{
+    struct cuda_device *cuda = cuda_of(device);
+
+    (void)cuda_activate(cuda);
+    cuda_memory_finish(cuda);
+    cuda_host_finish(cuda);
+    pthread_mutex_destroy(&cuda->failure_lock);
+    free(cuda);
+}
+
+static const struct device_table cuda_table = {
+    .destroy = cuda_destroy,
+    .page_create = cuda_page_create,
+    .page_destroy = cuda_page_destroy,
+    .range_reserve = cuda_range_reserve,
+    .range_release = cuda_range_release,
+    .map = cuda_map,
+    .unmap = cuda_unmap,
+    .host_alloc = cuda_host_alloc,
+    .host_free = cuda_host_free,
+    .stream_create = cuda_stream_create,
+    .stream_destroy = cuda_stream_destroy,
+    .stream_synchronize = cuda_stream_synchronize,
+    .event_create = cuda_event_create,
+    .event_destroy = cuda_event_destroy,
+    .event_record = cuda_event_record,
+    .event_query = cuda_event_query,
+    .event_wait = cuda_event_wait,
+    .stream_follow = cuda_stream_follow,
+    .event_elapsed = cuda_event_elapsed,
+    .copy_out = cuda_copy_out,
+    .copy_in = cuda_copy_in,
+    .copy_within = cuda_copy_within,
+    .fill = cuda_fill,
+    .run = cuda_run,
+    .now_ns = cuda_now_ns,
+    .failure = cuda_failure,
+};
+
+/* What a CUDA call answered while the device is being made, for people. */
+static capu_status refuse_error(capu_status status, const struct cuda_device *cuda,
+                                const char *attempt, int error, char *text, size_t text_bytes)
+{
+    return refuse(status, text, text_bytes, "cuda:%d: %s: %s, %s", cuda->ordinal, attempt,
+                  cudaGetErrorName((cudaError_t)error), cudaGetErrorString((cudaError_t)error));
+}
+
+/* Finds the device and makes it current. There being none, in whatever way, is NO_DEVICE. */
+static capu_status find(struct cuda_device *cuda, char *text, size_t text_bytes)
+{
+    int count = 0;
+    int error = (int)cudaGetDeviceCount(&count);
+
+    if (error != cudaSuccess) {
+        return refuse_error(CAPU_NO_DEVICE, cuda, "there is no CUDA device", error, text,
+                            text_bytes);
+    }
+    if (cuda->ordinal >= count) {
+        return refuse(CAPU_NO_DEVICE, text, text_bytes,
+                      "cuda:%d: there are %d CUDA devices, counted from 0", cuda->ordinal, count);
+    }
+    cuda->has_siblings = count > 1;
+    error = (int)cudaSetDevice(cuda->ordinal);
+    if (error != cudaSuccess) {
+        return refuse_error(CAPU_NO_DEVICE, cuda, "the device cannot be used", error, text,
+                            text_bytes);
+    }
+    return CAPU_OK;
+}
+
+/* Looks the driver's calls up. The table is of use only when all are there. */
+static capu_status look_up(struct cuda_driver *driver, char *text, size_t text_bytes)
+{
+    void *entry;
+    int error;
+
+    /* POSIX lets an object pointer hold a function; the entry is untouched on some failures. */
+#define LOOK_UP(call)                                                                            \
+    entry = NULL;                                                                                \
+    error = (int)cudaGetDriverEntryPointByVersion(#call, &entry, CUDA_DRIVER_VERSION,            \
+                                                  cudaEnableDefault, NULL);                      \
+    if (error != cudaSuccess || entry == NULL) {                                                 \
+        return refuse(CAPU_NO_DEVICE, text, text_bytes, "the CUDA driver does not have " #call); \
+    }                                                                                            \
+    memcpy(&driver->call, &entry, sizeof(entry));
+    CUDA_DRIVER_CALLS(LOOK_UP)
+#undef LOOK_UP
+    return CAPU_OK;
+}
+
+static uint64_t choose_page_bytes(uint64_t granularity, uint64_t memory_bytes)
+{
+    uint64_t page_bytes = DEFAULT_PAGE_BYTES > granularity ? DEFAULT_PAGE_BYTES : granularity;
+
+    while (memory_bytes / page_bytes > PAGES_MAX) {
+        page_bytes *= 2;
+    }
+    return page_bytes;
+}
+
+/* Fills in memory and page size, and checks them. */
+static capu_status complete_options(struct cuda_device *cuda, struct device_options *options,
+                                    char *text, size_t text_bytes)
+{
+    const CUmemAllocationProp properties = cuda_page_properties(cuda);
+    size_t granularity = 0;
+    size_t free_bytes = 0;
+    size_t total_bytes = 0;
+    int error = (int)cuda->driver.cuMemGetAllocationGranularity(&granularity, &properties,
+                                                                CU_MEM_ALLOC_GRANULARITY_MINIMUM);
+
+    if (error != cudaSuccess || granularity == 0) {
+        return refuse_error(CAPU_NO_DEVICE, cuda, "the device has no virtual memory management",
+                            error, text, text_bytes);
+    }
+    error = (int)cudaMemGetInfo(&free_bytes, &total_bytes);
+    if (error != cudaSuccess) {
+        return refuse_error(CAPU_DEVICE_FAILED, cuda, "asking for the device's memory", error, text,
+                            text_bytes);
+    }
+    if (options->memory_bytes == 0) {
+        uint64_t share = free_bytes / HEADROOM_SHARE;
+
+        options->memory_bytes = free_bytes - (share < HEADROOM_MAX ? share : HEADROOM_MAX);
+    }
+    if (options->memory_bytes > free_bytes) {
+        return refuse(CAPU_OVER_BUDGET, text, text_bytes,
+                      "%" PRIu64 " bytes of device memory are more than the %zu that are free on "
+                      "the device, of %zu",
+                      options->memory_bytes, free_bytes, total_bytes);
+    }
+    if (options->page_bytes == 0) {
+        options->page_bytes = choose_page_bytes(granularity, options->memory_bytes);
+    }
+    if ((options->page_bytes & (options->page_bytes - 1)) != 0 ||
+        options->page_bytes % granularity != 0) {
+        return refuse(CAPU_INVALID, text, text_bytes,
+                      "a page of %" PRIu64 " bytes is not a power of two and a multiple of %zu, "
+                      "which the device asks for",
+                      options->page_bytes, granularity);
+    }
+    if (options->memory_bytes < options->page_bytes) {
+        return refuse(CAPU_OVER_BUDGET, text, text_bytes,
+                      "%" PRIu64 " bytes of device memory are less than one page of %" PRIu64,
+                      options->memory_bytes, options->page_bytes);
+    }
+    options->memory_bytes &= ~(options->page_bytes - 1);
+    return CAPU_OK;
+}
+
+static void init(struct cuda_device *cuda, const struct device_options *options)
+{
+    const struct device_capabilities capabilities = {
+        .name = "cuda",
+        .page_bytes = options->page_bytes,
+        .memory_bytes = options->memory_bytes,
+        .d2h_bytes_per_s = options->d2h_bytes_per_s,
+        .h2d_bytes_per_s = options->h2d_bytes_per_s,
+        .copy_latency_ns = options->copy_latency_ns,
+    };
+
+    cuda->head.table = &cuda_table;
+    cuda->head.capabilities = capabilities;
+    page_numbers_init(&cuda->pages, options->memory_bytes / options->page_bytes);
+    reservations_init(&cuda->reservations, options->page_bytes);
+    chunks_init(&cuda->chunks);
+    pthread_mutex_init(&cuda->failure_lock, NULL);
+    /* Where it cannot be told, memory comes from anywhere. */
+    if (cudaDeviceGetAttribute(&cuda->host_node, cudaDevAttrHostNumaId, cuda->ordinal) !=
+        cudaSuccess) {
+        (void)cudaGetLastError();
+        cuda->host_node = -1;
+    }
+}
+
+static capu_status measure(struct cuda_device *cuda, char *text, size_t text_bytes)
+{
+    const struct device_capabilities *capabilities = &cuda->head.capabilities;
+    char failure[sizeof(cuda->failure_text)];
+    capu_status status;
+
+    if (capabilities->d2h_bytes_per_s != 0 && capabilities->h2d_bytes_per_s != 0) {
+        return CAPU_OK;
+    }
+    status = cuda_link_measure(cuda);
+    if (status != CAPU_OK) {
+        (void)cuda_failure(&cuda->head, failure, sizeof(failure));
+        refuse(status, text, text_bytes, "measuring the link%s%s", failure[0] != '\0' ? ": " : "",
+               failure);
+    }
+    return status;
+}
+
+capu_status cuda_device_create(const struct device_options *options, struct device **device,
+                               char *text, size_t text_bytes)
+{
+    struct device_options complete = {0};
+    struct cuda_device *cuda = calloc(1, sizeof(*cuda));
+    capu_status status;
+
+    if (cuda == NULL) {
+        return refuse(CAPU_NO_HOST_MEMORY, text, text_bytes, "no memory for the cuda device");
+    }
+    if (options != NULL) {
+        complete = *options;
+    }
+    cuda->ordinal = complete.ordinal <= INT32_MAX ? (int)complete.ordinal : INT32_MAX;
+    status = find(cuda, text, text_bytes);
+    if (status == CAPU_OK) {
+        status = look_up(&cuda->driver, text, text_bytes);
+    }
+    if (status == CAPU_OK) {
+        status = complete_options(cuda, &complete, text, text_bytes);
+    }
+    if (status != CAPU_OK) {
+        free(cuda);
+        return status;
+    }
+    init(cuda, &complete);
+    status = measure(cuda, text, text_bytes);
+    if (status != CAPU_OK) {
+        cuda_destroy(&cuda->head);
+        return status;
+    }
+    *device = &cuda->head;
+    return CAPU_OK;
+}
