@@ -1,0 +1,107 @@
+/* The inside of the fake: fake_cudart.c (state, faults, devices, host memory), fake_memory.c (the
+   driver's calls) and fake_stream.c (streams, events, work). */
+#ifndef CAPU_TESTS_FAKE_CUDART_FAKE_H
+#define CAPU_TESTS_FAKE_CUDART_FAKE_H
+
+#include "tests/fake_cudart/fake_cudart.h"
+
+#include "device/device.h"
+
+#include <cuda_runtime_api.h>
+#include <pthread.h>
+
+struct fake_handle {
+    struct fake_handle *next;
+    device_page *pages; /* of the host device, of the granularity's size */
+    size_t page_count;
+    size_t mapping_count;
+    bool is_released;
+};
+
+struct fake_mapping {
+    char *address;
+    uint64_t bytes;
+    struct fake_handle *handle;
+    bool has_access;
+};
+
+struct fake_range {
+    struct fake_range *next;
+    char *address;
+    uint64_t bytes;
+    void *reserved; /* of the host device: larger, where it had to be aligned */
+    uint64_t reserved_bytes;
+};
+
+struct fake_registered {
+    struct fake_registered *next;
+    char *address;
+    uint64_t bytes;
+};
+
+struct fake {
+    pthread_mutex_t lock; /* guards the rest */
+    struct fake_cudart_machine machine;
+    struct device *host; /* NULL: not made yet */
+
+    struct fake_handle *handles;
+    struct fake_range *ranges;
+    struct fake_mapping *mappings; /* by address */
+    size_t mapping_count;
+    size_t mapping_capacity;
+    struct fake_registered *registered;
+    uint64_t used_bytes;
+
+    struct CUstream_st *streams;
+    struct CUevent_st *events;
+    unsigned event_flags;
+
+    int sticky; /* the error of a lost device */
+    bool is_armed;
+    struct fake_cudart_fault fault;
+    uint64_t random;
+    uint64_t calls;
+    uint64_t hits;
+    uint64_t calls_of[FAKE_CUDART_CALL_COUNT];
+};
+
+extern struct fake fake;
+
+/* What every call begins with: 0, or what it is to answer. */
+int fake_enter(enum fake_cudart_call call);
+/* From now on every call answers this error; the first one counts. */
+void fake_lose(int error);
+/* Waits for all work there is. */
+void fake_drain(void);
+/* What every call of the runtime ends with: keeps the last error. */
+cudaError_t fake_leave(int error);
+int fake_current(void);
+
+#define FAKE_RUNTIME_ENTER(name)                \
+    do {                                        \
+        int entered_ = fake_enter(FAKE_##name); \
+        if (entered_ != 0) {                    \
+            return fake_leave(entered_);        \
+        }                                       \
+    } while (0)
+
+#define FAKE_DRIVER_ENTER(name)                 \
+    do {                                        \
+        int entered_ = fake_enter(FAKE_##name); \
+        if (entered_ != 0) {                    \
+            return (CUresult)entered_;          \
+        }                                       \
+    } while (0)
+
+void fake_lock(void);
+void fake_unlock(void);
+
+/* Whether [address, address + bytes) has access, and whether any of it is reserved. The lock is
+   held. */
+bool fake_has_access(const void *address, uint64_t bytes);
+bool fake_is_device_memory(const void *address, uint64_t bytes);
+/* Ends everything of its file. */
+void fake_memory_finish(void);
+void fake_streams_finish(void);
+
+#endif

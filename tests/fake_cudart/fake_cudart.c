@@ -1,0 +1,371 @@
+/* The fake's state, its faults, and the calls about devices and host memory. */
+#include "tests/fake_cudart/fake.h"
+
+#include "device/adaptor_delay.h"
+#include "device/random.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define DEFAULT_MEMORY_BYTES ((uint64_t)256 << 20)
+#define DEFAULT_GRANULARITY_BYTES ((uint64_t)64 << 10)
+
+struct fake fake = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static _Thread_local int last_error;
+static _Thread_local int current_device;
+
+void fake_lock(void)
+{
+    pthread_mutex_lock(&fake.lock);
+}
+
+void fake_unlock(void)
+{
+    pthread_mutex_unlock(&fake.lock);
+}
+
+int fake_current(void)
+{
+    return current_device;
+}
+
+int fake_cudart_current(void)
+{
+    return current_device;
+}
+
+static void complete_machine(void)
+{
+    if (fake.machine.memory_bytes == 0) {
+        fake.machine.memory_bytes = DEFAULT_MEMORY_BYTES;
+    }
+    if (fake.machine.granularity_bytes == 0) {
+        fake.machine.granularity_bytes = DEFAULT_GRANULARITY_BYTES;
+    }
+    if (fake.machine.device_count == 0) {
+        fake.machine.device_count = 1;
+    }
+}
+
+/* Makes the host device behind the fake: in the process that uses it, since threads do not survive
+   a fork. The lock is held. */
+static bool make_host(void)
+{
+    struct device_options options = {0};
+
+    complete_machine();
+    options.memory_bytes = fake.machine.memory_bytes;
+    options.page_bytes = fake.machine.granularity_bytes;
+    if (host_device_create(&options, &fake.host, NULL, 0) != CAPU_OK) {
+        return false;
+    }
+    if (fake.machine.delay_seed != 0) {
+        struct adaptor_delay_plan plan = {
+            .seed = fake.machine.delay_seed, .longest_ns = 200000, .one_in = 8};
+
+        return adaptor_delay_create(fake.host, &plan, &fake.host) == CAPU_OK;
+    }
+    return true;
+}
+
+/* Whether this call is to fail. The lock is held. */
+static bool is_hit(enum fake_cudart_call call)
+{
+    const struct fake_cudart_fault *fault = &fake.fault;
+    bool is_due;
+
+    if (!fake.is_armed || (fault->call != FAKE_CUDART_ANY_CALL && fault->call != call)) {
+        return false;
+    }
+    fake.calls++;
+    if (fault->is_lasting && fake.hits > 0) {
+        is_due = true;
+    } else if (fault->number > 0) {
+        is_due = fake.calls == fault->number;
+    } else {
+        is_due = fault->one_in > 0 && random_next(&fake.random) % fault->one_in == 0;
+    }
+    fake.hits += is_due ? 1 : 0;
+    return is_due;
+}
+
+int fake_enter(enum fake_cudart_call call)
+{
+    bool is_lost = false;
+    int error = 0;
+
+    fake_lock();
+    fake.calls_of[call]++;
+    if (fake.machine.has_no_driver) {
+        error = cudaErrorInsufficientDriver;
+    } else if (fake.host == NULL && !make_host()) {
+        error = cudaErrorMemoryAllocation;
+    } else if (fake.sticky != 0) {
+        error = fake.sticky;
+    } else if (is_hit(call)) {
+        error = fake.fault.error;
+        is_lost = fake.fault.is_sticky;
+    }
+    fake_unlock();
+    if (is_lost) {
+        /* Nothing runs on a lost device, and memory that work used may go at once. */
+        fake_drain();
+        fake_lose(error);
+    }
+    return error;
+}
+
+void fake_lose(int error)
+{
+    fake_lock();
+    if (fake.sticky == 0) {
+        fake.sticky = error;
+    }
+    fake_unlock();
+}
+
+cudaError_t fake_leave(int error)
+{
+    if (error != 0) {
+        last_error = error;
+    }
+    return (cudaError_t)error;
+}
+
+const char *fake_cudart_name(enum fake_cudart_call call)
+{
+#define CALL_NAME(name) #name,
+    static const char *const names[] = {FAKE_CUDART_CALLS(CALL_NAME)};
+#undef CALL_NAME
+
+    return (unsigned)call < FAKE_CUDART_CALL_COUNT ? names[call] : "any";
+}
+
+void fake_cudart_reset(const struct fake_cudart_machine *machine)
+{
+    fake_streams_finish();
+    fake_memory_finish();
+    while (fake.registered != NULL) {
+        struct fake_registered *next = fake.registered->next;
+
+        free(fake.registered);
+        fake.registered = next;
+    }
+    device_destroy(fake.host);
+    fake = (struct fake){.lock = PTHREAD_MUTEX_INITIALIZER};
+    if (machine != NULL) {
+        fake.machine = *machine;
+    }
+    last_error = 0;
+    current_device = 0;
+}
+
+void fake_cudart_arm(const struct fake_cudart_fault *fault)
+{
+    fake_lock();
+    fake.is_armed = fault != NULL;
+    if (fault != NULL) {
+        fake.fault = *fault;
+        fake.random = fault->seed;
+        fake.calls = 0;
+        fake.hits = 0;
+    }
+    fake_unlock();
+}
+
+/* Reads a counter. */
+static uint64_t read_count(const uint64_t *count)
+{
+    uint64_t read;
+
+    fake_lock();
+    read = *count;
+    fake_unlock();
+    return read;
+}
+
+bool fake_cudart_is_lost(void)
+{
+    bool is_lost;
+
+    fake_lock();
+    is_lost = fake.sticky != 0;
+    fake_unlock();
+    return is_lost;
+}
+
+uint64_t fake_cudart_calls(void)
+{
+    return read_count(&fake.calls);
+}
+
+uint64_t fake_cudart_hits(void)
+{
+    return read_count(&fake.hits);
+}
+
+uint64_t fake_cudart_calls_of(enum fake_cudart_call call)
+{
+    return read_count(&fake.calls_of[call]);
+}
+
+unsigned fake_cudart_event_flags(void)
+{
+    return fake.event_flags;
+}
+
+cudaError_t cudaGetDeviceCount(int *count)
+{
+    FAKE_RUNTIME_ENTER(cudaGetDeviceCount);
+    if (fake.machine.has_no_devices) {
+        return fake_leave(cudaErrorNoDevice);
+    }
+    *count = fake.machine.device_count;
+    return cudaSuccess;
+}
+
+cudaError_t cudaSetDevice(int ordinal)
+{
+    FAKE_RUNTIME_ENTER(cudaSetDevice);
+    if (ordinal < 0 || ordinal >= fake.machine.device_count) {
+        return fake_leave(cudaErrorInvalidDevice);
+    }
+    current_device = ordinal;
+    return cudaSuccess;
+}
+
+cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attribute, int ordinal)
+{
+    FAKE_RUNTIME_ENTER(cudaDeviceGetAttribute);
+    if (ordinal < 0 || ordinal >= fake.machine.device_count) {
+        return fake_leave(cudaErrorInvalidDevice);
+    }
+    if (attribute != cudaDevAttrHostNumaId) {
+        return fake_leave(cudaErrorInvalidValue);
+    }
+    *value = fake.machine.host_node;
+    return cudaSuccess;
+}
+
+cudaError_t cudaMemGetInfo(size_t *free_bytes, size_t *total_bytes)
+{
+    FAKE_RUNTIME_ENTER(cudaMemGetInfo);
+    fake_lock();
+    *total_bytes = (size_t)fake.machine.memory_bytes;
+    *free_bytes = (size_t)(fake.machine.memory_bytes - fake.used_bytes);
+    fake_unlock();
+    return cudaSuccess;
+}
+
+/* Fails without touching the entry, as CUDA does where there is no driver. */
+cudaError_t cudaGetDriverEntryPointByVersion(const char *symbol, void **entry, unsigned int version,
+                                             unsigned long long flags,
+                                             enum cudaDriverEntryPointQueryResult *result)
+{
+    FAKE_RUNTIME_ENTER(cudaGetDriverEntryPointByVersion);
+    if (flags != cudaEnableDefault) {
+        return fake_leave(cudaErrorInvalidValue);
+    }
+    if (fake.machine.missing == NULL || strcmp(symbol, fake.machine.missing) != 0) {
+#define FIND(name, parameters)                            \
+    if (strcmp(symbol, #name) == 0 && version >= 10020) { \
+        CUresult(*found) parameters = name;               \
+        memcpy(entry, &found, sizeof(found));             \
+        if (result != NULL) {                             \
+            *result = cudaDriverEntryPointSuccess;        \
+        }                                                 \
+        return cudaSuccess;                               \
+    }
+        FAKE_DRIVER_CALLS(FIND)
+#undef FIND
+    }
+    /* Not found is no error of the call: only the result and the entry tell. */
+    *entry = NULL;
+    if (result != NULL) {
+        *result = cudaDriverEntryPointSymbolNotFound;
+    }
+    return cudaSuccess;
+}
+
+cudaError_t cudaHostRegister(void *address, size_t bytes, unsigned int flags)
+{
+    struct fake_registered *made;
+
+    FAKE_RUNTIME_ENTER(cudaHostRegister);
+    if (address == NULL || bytes == 0 || (flags & ~(unsigned)cudaHostRegisterPortable) != 0) {
+        return fake_leave(cudaErrorInvalidValue);
+    }
+    made = calloc(1, sizeof(*made));
+    if (made == NULL) {
+        return fake_leave(cudaErrorMemoryAllocation);
+    }
+    made->address = address;
+    made->bytes = bytes;
+    fake_lock();
+    for (const struct fake_registered *other = fake.registered; other != NULL;
+         other = other->next) {
+        if (other->address < made->address + bytes &&
+            made->address < other->address + other->bytes) {
+            fake_unlock();
+            free(made);
+            return fake_leave(cudaErrorHostMemoryAlreadyRegistered);
+        }
+    }
+    made->next = fake.registered;
+    fake.registered = made;
+    fake_unlock();
+    return cudaSuccess;
+}
+
+cudaError_t cudaHostUnregister(void *address)
+{
+    struct fake_registered **link = &fake.registered;
+    struct fake_registered *found;
+
+    FAKE_RUNTIME_ENTER(cudaHostUnregister);
+    fake_lock();
+    while (*link != NULL && (*link)->address != address) {
+        link = &(*link)->next;
+    }
+    found = *link;
+    if (found != NULL) {
+        *link = found->next;
+    }
+    fake_unlock();
+    free(found);
+    return fake_leave(found != NULL ? cudaSuccess : cudaErrorHostMemoryNotRegistered);
+}
+
+cudaError_t cudaGetLastError(void)
+{
+    int error = last_error;
+
+    last_error = fake.sticky;
+    return (cudaError_t)error;
+}
+
+cudaError_t cudaPeekAtLastError(void)
+{
+    return (cudaError_t)last_error;
+}
+
+const char *cudaGetErrorName(cudaError_t error)
+{
+#define ERROR_NAME(name, value) \
+    case value:                 \
+        return #name;
+
+    switch ((int)error) {
+        FAKE_CUDA_ERRORS(ERROR_NAME)
+    default:
+        return "unrecognized error code";
+    }
+#undef ERROR_NAME
+}
+
+const char *cudaGetErrorString(cudaError_t error)
+{
+    return error == cudaErrorInsufficientDriver ? "the driver is older than the runtime"
+                                                : "an error that the fake runtime made";
+}

@@ -1,0 +1,413 @@
+/*
+ * Streams, events and work, over the host device's.
+ *
+ * Everything that runs is an item of its stream, which looks at the memory when its turn has come:
+ * an item that meets memory without access loses the device then, as a kernel or a copy would. The
+ * error is what every call answers from then on.
+ */
+#include "tests/fake_cudart/fake.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { STREAMS_MAX = 64 }; /* more than any test makes at once */
+enum item_kind { ITEM_COPY, ITEM_SET, ITEM_KERNEL };
+
+struct item {
+    struct item *next; /* in its stream, oldest first */
+    struct CUstream_st *stream;
+    enum item_kind kind;
+    void *to;
+    const void *from;
+    size_t bytes;
+    enum cudaMemcpyKind direction;
+    int byte;
+    capu_run_function kernel;
+    const void *arguments;
+    atomic_bool is_done;
+};
+
+struct CUstream_st {
+    struct CUstream_st *next;
+    capu_stream host;
+    int device; /* that was current */
+    struct item *first;
+    struct item *last;
+};
+
+struct CUevent_st {
+    struct CUevent_st *next;
+    struct device_event *host;
+    int device;
+    bool with_timing;
+    bool is_recorded;
+};
+
+void fake_drain(void)
+{
+    capu_stream streams[STREAMS_MAX];
+    size_t count = 0;
+
+    fake_lock();
+    for (const struct CUstream_st *at = fake.streams; at != NULL && count < STREAMS_MAX;
+         at = at->next) {
+        streams[count++] = at->host;
+    }
+    fake_unlock();
+    for (size_t index = 0; index < count; index++) {
+        (void)device_stream_synchronize(fake.host, streams[index]);
+    }
+}
+
+/* Both ends where the direction says, and accessible. */
+static bool can_touch(const struct item *item)
+{
+    bool can = true;
+
+    fake_lock();
+    if (item->kind == ITEM_SET || item->direction != cudaMemcpyDeviceToHost) {
+        can = fake_has_access(item->to, item->bytes);
+    }
+    if (item->kind == ITEM_COPY && item->direction != cudaMemcpyHostToDevice) {
+        can = can && fake_has_access(item->from, item->bytes);
+    }
+    fake_unlock();
+    return can;
+}
+
+/* On the stream's thread. */
+static capu_status execute(capu_stream stream, const void *arguments)
+{
+    struct item *item = (struct item *)(uintptr_t)arguments;
+    capu_status status = CAPU_OK;
+
+    (void)stream;
+    if (item->kind == ITEM_KERNEL) {
+        status = item->kernel(item->stream, item->arguments);
+    } else if (!can_touch(item)) {
+        status = CAPU_DEVICE_LOST;
+    } else if (item->kind == ITEM_COPY) {
+        memmove(item->to, item->from, item->bytes);
+    } else {
+        memset(item->to, item->byte, item->bytes);
+    }
+    if (status != CAPU_OK) {
+        fake_lose(item->kind == ITEM_KERNEL ? cudaErrorLaunchFailure : cudaErrorIllegalAddress);
+    }
+    atomic_store(&item->is_done, true);
+    return status;
+}
+
+/* What a status of the host device is in CUDA: its failure is the one that was kept. */
+static int error_of(capu_status status)
+{
+    int error = 0;
+
+    switch (status) {
+    case CAPU_OK:
+        break;
+    case CAPU_NOT_READY:
+        error = cudaErrorNotReady;
+        break;
+    case CAPU_NO_HOST_MEMORY:
+        error = cudaErrorMemoryAllocation;
+        break;
+    default:
+        fake_lock();
+        error = fake.sticky != 0 ? fake.sticky : cudaErrorUnknown;
+        fake_unlock();
+        break;
+    }
+    return error;
+}
+
+/* Frees the items that have run. */
+static void reap(struct CUstream_st *stream)
+{
+    while (stream->first != NULL && atomic_load(&stream->first->is_done)) {
+        struct item *next = stream->first->next;
+
+        free(stream->first);
+        stream->first = next;
+    }
+}
+
+static int issue(cudaStream_t stream, const struct item *wanted)
+{
+    struct device_work work = {.name = "fake", .run = execute};
+    struct item *item = malloc(sizeof(*item));
+    capu_status status;
+
+    if (item == NULL) {
+        return cudaErrorMemoryAllocation;
+    }
+    memcpy(item, wanted, sizeof(*item));
+    item->stream = stream;
+    work.arguments = item;
+    status = device_run(fake.host, stream->host, &work);
+    if (status != CAPU_OK) {
+        free(item);
+        return error_of(status);
+    }
+    reap(stream);
+    if (stream->first == NULL) {
+        stream->first = item;
+    } else {
+        stream->last->next = item;
+    }
+    stream->last = item;
+    return 0;
+}
+
+capu_status fake_cudart_launch(capu_stream stream, capu_run_function kernel, const void *arguments)
+{
+    const struct item item = {.kind = ITEM_KERNEL, .kernel = kernel, .arguments = arguments};
+
+    return issue(stream, &item) == 0 ? CAPU_OK : CAPU_DEVICE_FAILED;
+}
+
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned int flags)
+{
+    struct CUstream_st *made;
+    capu_status status;
+
+    FAKE_RUNTIME_ENTER(cudaStreamCreateWithFlags);
+    if ((flags & ~(unsigned)cudaStreamNonBlocking) != 0) {
+        return fake_leave(cudaErrorInvalidValue);
+    }
+    made = calloc(1, sizeof(*made));
+    if (made == NULL) {
+        return fake_leave(cudaErrorMemoryAllocation);
+    }
+    status = device_stream_create(fake.host, DEVICE_COMPUTE, &made->host);
+    if (status != CAPU_OK) {
+        free(made);
+        return fake_leave(cudaErrorMemoryAllocation);
+    }
+    made->device = fake_current();
+    fake_lock();
+    made->next = fake.streams;
+    fake.streams = made;
+    fake_unlock();
+    *stream = made;
+    return cudaSuccess;
+}
+
+static void free_stream(struct CUstream_st *stream)
+{
+    struct CUstream_st **link = &fake.streams;
+
+    fake_lock();
+    while (*link != stream) {
+        link = &(*link)->next;
+    }
+    *link = stream->next;
+    fake_unlock();
+    device_stream_destroy(fake.host, stream->host);
+    /* On a lost device some have not run, and will not. */
+    while (stream->first != NULL) {
+        struct item *next = stream->first->next;
+
+        free(stream->first);
+        stream->first = next;
+    }
+    free(stream);
+}
+
+cudaError_t cudaStreamDestroy(cudaStream_t stream)
+{
+    FAKE_RUNTIME_ENTER(cudaStreamDestroy);
+    free_stream(stream);
+    return cudaSuccess;
+}
+
+cudaError_t cudaStreamSynchronize(cudaStream_t stream)
+{
+    FAKE_RUNTIME_ENTER(cudaStreamSynchronize);
+    return fake_leave(error_of(device_stream_synchronize(fake.host, stream->host)));
+}
+
+/* Not ready as long as something was issued that has not run; that is all a caller may rely on. */
+cudaError_t cudaStreamQuery(cudaStream_t stream)
+{
+    FAKE_RUNTIME_ENTER(cudaStreamQuery);
+    reap(stream);
+    return fake_leave(stream->first == NULL ? cudaSuccess : cudaErrorNotReady);
+}
+
+cudaError_t cudaDeviceSynchronize(void)
+{
+    capu_status status = CAPU_OK;
+
+    FAKE_RUNTIME_ENTER(cudaDeviceSynchronize);
+    for (struct CUstream_st *stream = fake.streams; stream != NULL && status == CAPU_OK;
+         stream = stream->next) {
+        status = device_stream_synchronize(fake.host, stream->host);
+    }
+    return fake_leave(error_of(status));
+}
+
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned int flags)
+{
+    bool with_timing = (flags & cudaEventDisableTiming) == 0;
+    struct CUevent_st *made;
+
+    FAKE_RUNTIME_ENTER(cudaEventCreateWithFlags);
+    if ((flags & ~(unsigned)cudaEventDisableTiming) != 0) {
+        return fake_leave(cudaErrorInvalidValue);
+    }
+    made = calloc(1, sizeof(*made));
+    if (made == NULL) {
+        return fake_leave(cudaErrorMemoryAllocation);
+    }
+    if (device_event_create(fake.host, with_timing, &made->host) != CAPU_OK) {
+        free(made);
+        return fake_leave(cudaErrorMemoryAllocation);
+    }
+    made->with_timing = with_timing;
+    made->device = fake_current();
+    made->next = fake.events;
+    fake.events = made;
+    fake.event_flags = flags;
+    *event = made;
+    return cudaSuccess;
+}
+
+static void free_event(struct CUevent_st *event)
+{
+    struct CUevent_st **link = &fake.events;
+
+    while (*link != event) {
+        link = &(*link)->next;
+    }
+    *link = event->next;
+    device_event_destroy(fake.host, event->host);
+    free(event);
+}
+
+cudaError_t cudaEventDestroy(cudaEvent_t event)
+{
+    FAKE_RUNTIME_ENTER(cudaEventDestroy);
+    free_event(event);
+    return cudaSuccess;
+}
+
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
+{
+    capu_status status;
+
+    FAKE_RUNTIME_ENTER(cudaEventRecord);
+    if (event->device != stream->device || stream->device != fake_current()) {
+        return fake_leave(cudaErrorInvalidResourceHandle);
+    }
+    status = device_event_record(fake.host, event->host, stream->host);
+    if (status == CAPU_OK) {
+        event->is_recorded = true;
+    }
+    return fake_leave(error_of(status));
+}
+
+cudaError_t cudaEventQuery(cudaEvent_t event)
+{
+    FAKE_RUNTIME_ENTER(cudaEventQuery);
+    return fake_leave(error_of(device_event_query(fake.host, event->host)));
+}
+
+cudaError_t cudaEventSynchronize(cudaEvent_t event)
+{
+    FAKE_RUNTIME_ENTER(cudaEventSynchronize);
+    return fake_leave(error_of(device_event_wait(fake.host, event->host)));
+}
+
+cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned int flags)
+{
+    FAKE_RUNTIME_ENTER(cudaStreamWaitEvent);
+    if (flags != 0) {
+        return fake_leave(cudaErrorInvalidValue);
+    }
+    return fake_leave(error_of(device_stream_follow(fake.host, stream->host, event->host)));
+}
+
+cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t from, cudaEvent_t to)
+{
+    uint64_t forth = 0;
+    uint64_t back = 0;
+    capu_status status;
+
+    FAKE_RUNTIME_ENTER(cudaEventElapsedTime);
+    if (!from->with_timing || !to->with_timing || !from->is_recorded || !to->is_recorded) {
+        return fake_leave(cudaErrorInvalidResourceHandle);
+    }
+    status = device_event_elapsed(fake.host, from->host, to->host, &forth);
+    if (status == CAPU_OK) {
+        status = device_event_elapsed(fake.host, to->host, from->host, &back);
+    }
+    if (status == CAPU_OK) {
+        *ms = (float)((double)forth * 1e-6 - (double)back * 1e-6);
+    }
+    return fake_leave(error_of(status));
+}
+
+cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind,
+                            cudaStream_t stream)
+{
+    const struct item item = {
+        .kind = ITEM_COPY, .to = to, .from = from, .bytes = bytes, .direction = kind};
+    bool is_to_device;
+    bool is_from_device;
+
+    FAKE_RUNTIME_ENTER(cudaMemcpyAsync);
+    fake_lock();
+    is_to_device = fake_is_device_memory(to, bytes);
+    is_from_device = fake_is_device_memory(from, bytes);
+    fake_unlock();
+    if (is_to_device != (kind != cudaMemcpyDeviceToHost) ||
+        is_from_device != (kind != cudaMemcpyHostToDevice)) {
+        return fake_leave(cudaErrorInvalidValue);
+    }
+    return fake_leave(issue(stream, &item));
+}
+
+cudaError_t cudaMemsetAsync(void *to, int byte, size_t bytes, cudaStream_t stream)
+{
+    const struct item item = {.kind = ITEM_SET, .to = to, .bytes = bytes, .byte = byte};
+
+    FAKE_RUNTIME_ENTER(cudaMemsetAsync);
+    if (stream->device != fake_current()) {
+        return fake_leave(cudaErrorInvalidResourceHandle);
+    }
+    return fake_leave(issue(stream, &item));
+}
+
+void fake_streams_finish(void)
+{
+    while (fake.streams != NULL) {
+        free_stream(fake.streams);
+    }
+    while (fake.events != NULL) {
+        free_event(fake.events);
+    }
+}
+
+struct fake_cudart_left fake_cudart_left(void)
+{
+    struct fake_cudart_left left = {.mappings = fake.mapping_count};
+
+    for (const struct fake_handle *at = fake.handles; at != NULL; at = at->next) {
+        left.handles++;
+    }
+    for (const struct fake_range *at = fake.ranges; at != NULL; at = at->next) {
+        left.ranges++;
+    }
+    for (const struct fake_registered *at = fake.registered; at != NULL; at = at->next) {
+        left.registered++;
+    }
+    for (const struct CUstream_st *at = fake.streams; at != NULL; at = at->next) {
+        left.streams++;
+    }
+    for (const struct CUevent_st *at = fake.events; at != NULL; at = at->next) {
+        left.events++;
+    }
+    return left;
+}
