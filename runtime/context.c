@@ -142,8 +142,29 @@ capu_status capu_flush(capu_context *context)
     return status == CAPU_OK ? CAPU_OK : context_fail(context, status, "%s", text);
 }
 
-/* The device the config names. "auto" takes the host, there being no cuda device in this version.
- */
+/* Whether `name` is "cuda" or "cuda:" and the number of a device. */
+static bool read_cuda(const char *name, uint32_t *ordinal)
+{
+    const char *digit = name + strlen("cuda");
+
+    *ordinal = 0;
+    if (strncmp(name, "cuda", strlen("cuda")) != 0) {
+        return false;
+    }
+    if (*digit == '\0') {
+        return true;
+    }
+    if (*digit != ':' || digit[1] == '\0' || strlen(digit) > 4) { /* three digits are plenty */
+        return false;
+    }
+    for (digit++; *digit >= '0' && *digit <= '9'; digit++) {
+        *ordinal = *ordinal * 10 + (uint32_t)(*digit - '0');
+    }
+    return *digit == '\0';
+}
+
+/* The device the config names. "auto" takes the first cuda device, and the host where there is none
+   at all: one that is there and fails, or does not fit the config, is told. */
 static capu_status choose_device(const capu_config *config, struct device **device, char *text,
                                  size_t text_bytes)
 {
@@ -154,18 +175,24 @@ static capu_status choose_device(const capu_config *config, struct device **devi
         .h2d_bytes_per_s = config->h2d_bytes_per_s,
         .copy_latency_ns = config->copy_latency_ns,
     };
+    capu_status status;
 
-    if (strcmp(config->device, "auto") == 0 || strcmp(config->device, "host") == 0) {
+    if (strcmp(config->device, "auto") == 0) {
+        status = cuda_device_create(&options, device, text, text_bytes);
+        return status != CAPU_NO_DEVICE ? status
+                                        : host_device_create(&options, device, text, text_bytes);
+    }
+    if (strcmp(config->device, "host") == 0) {
         return host_device_create(&options, device, text, text_bytes);
     }
     if (strcmp(config->device, "sim") == 0) {
         return sim_device_create(&options, device, text, text_bytes);
     }
-    if (strcmp(config->device, "cuda") == 0) {
-        snprintf(text, text_bytes, "this version has no cuda device: use host or sim");
-        return CAPU_NO_DEVICE;
+    if (read_cuda(config->device, &options.ordinal)) {
+        return cuda_device_create(&options, device, text, text_bytes);
     }
-    snprintf(text, text_bytes, "no device is called '%s': auto, host, sim or cuda", config->device);
+    snprintf(text, text_bytes, "no device is called '%s': auto, host, sim, cuda or cuda:N",
+             config->device);
     return CAPU_INVALID;
 }
 

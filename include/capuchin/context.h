@@ -46,8 +46,8 @@ typedef enum capu_effort {
 typedef struct capu_config {
     size_t size; /* sizeof(capu_config), as the caller was compiled */
 
-    /* CAPUCHIN_DEVICE: "auto" (default: cuda where there is one, else host), "host", "sim", "cuda"
-     */
+    /* CAPUCHIN_DEVICE: "auto" (default: cuda where there is one, else host), "host", "sim", "cuda",
+       "cuda:1" (the second of several). A program whose ops compute on the host says "host". */
     const char *device;
     /* CAPUCHIN_MODE: "off", "passive" (default), "guided"; here a capu_mode */
     uint32_t mode;
@@ -59,7 +59,8 @@ typedef struct capu_config {
     uint32_t reserved; /* 0 */
 
     /* CAPUCHIN_BUDGET: device bytes the library may hold, a hard limit. Default: all of the device
-       (host device: as much as the machine has) */
+       (host: as much as the machine has; cuda: what is free, less a sixteenth or 512 MiB for the
+       program's own needs) */
     uint64_t budget_bytes;
     /* CAPUCHIN_HOST_BUDGET: bytes of host memory for evicted tensors, a hard limit. Default: none
      */
@@ -72,10 +73,12 @@ typedef struct capu_config {
     uint64_t slab_threshold_bytes;
 
     /* CAPUCHIN_D2H, CAPUCHIN_H2D: link rates in bytes per second. On host a throttle (default:
-       none), on sim the machine (default: 12 GB/s); ignored on cuda */
+       none), on sim the machine (default: 12 GB/s), on cuda what to plan with (default: measured
+       when the context is created) */
     uint64_t d2h_bytes_per_s;
     uint64_t h2d_bytes_per_s;
-    /* CAPUCHIN_COPY_LATENCY: fixed nanoseconds a copy. sim only. Default: 10000 */
+    /* CAPUCHIN_COPY_LATENCY: fixed nanoseconds a copy. sim and cuda. Default: sim 10000, cuda
+       measured with the rates */
     uint64_t copy_latency_ns;
 
     /* CAPUCHIN_REPORT: a file that receives a JSON line an iteration. Default: none */
@@ -121,7 +124,7 @@ typedef struct capu_config {
  * Errors: INVALID (a field, a planner's name or an environment variable, named in the text),
  * WRONG_STRUCT, OVER_BUDGET (budget below one page, or above the device), NO_ADDRESS_SPACE (the
  * budget needs more pages than the machine has mappings), NO_HOST_MEMORY, NO_DEVICE, DEVICE_FAILED,
- * FILE_FAILED (report, trace or plan cannot be created).
+ * DEVICE_LOST, FILE_FAILED (report, trace or plan cannot be created).
  */
 CAPU_API capu_status capu_context_create(const capu_config *config, capu_context **context);
 
@@ -132,7 +135,7 @@ CAPU_API capu_status capu_context_create(const capu_config *config, capu_context
  */
 CAPU_API void capu_context_destroy(capu_context *context);
 
-/* "host", "sim" or "cuda". A constant. */
+/* "host", "sim" or "cuda", whichever of several it is. A constant. */
 CAPU_API const char *capu_context_device(const capu_context *context);
 
 /* The compute stream, for launches between capu_access_begin and capu_access_end. Owned by the

@@ -91,7 +91,11 @@ static const struct {
     capu_status status;
 } wrong[] = {
     {"CAPUCHIN_DEVICE", "tpu", CAPU_INVALID},
-    {"CAPUCHIN_DEVICE", "cuda", CAPU_NO_DEVICE},
+    {"CAPUCHIN_DEVICE", "cuda:999", CAPU_NO_DEVICE},
+    {"CAPUCHIN_DEVICE", "cuda:", CAPU_INVALID},
+    {"CAPUCHIN_DEVICE", "cuda:1x", CAPU_INVALID},
+    {"CAPUCHIN_DEVICE", "cuda:1000", CAPU_INVALID},
+    {"CAPUCHIN_DEVICE", "cudas", CAPU_INVALID},
     {"CAPUCHIN_MODE", "fast", CAPU_INVALID},
     {"CAPUCHIN_PLANNER", "oracle", CAPU_INVALID},
     {"CAPUCHIN_EFFORT", "endless", CAPU_INVALID},
