@@ -67,6 +67,9 @@ capu_status pager_take_block(capu_context *context, struct tensor *tensor)
             return context_check(context, status, "waiting for host memory");
         }
     }
+    if (status != CAPU_OK && device_failure(context->device, NULL, 0) != CAPU_OK) {
+        return context_check(context, status, "taking host memory");
+    }
     if (status != CAPU_OK) {
         return context_fail(
             context, status, "no host memory to evict '%s' (%llu bytes) to: %llu bytes are in use",
