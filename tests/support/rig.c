@@ -19,9 +19,8 @@ static struct device *create_device(const struct rig_options *options, uint64_t 
                                     .h2d_bytes_per_s = options->link_bytes_per_s};
     struct device *created = NULL;
     char text[256] = "";
-    capu_status status = options->is_sim
-                             ? sim_device_create(&device, &created, text, sizeof(text))
-                             : host_device_create(&device, &created, text, sizeof(text));
+    capu_status status = options->is_sim ? sim_device_create(&device, &created, text, sizeof(text))
+                                         : rig_device_create(&device, &created, text, sizeof(text));
 
     ck_assert_msg(status == CAPU_OK, "device: %s", text);
     return created;

@@ -1,6 +1,7 @@
 /*
- * A context on a host device behind adaptors, as most tests of the runtime want it: small pages, a
- * small budget, and the budget checked at the device table by counting pages there.
+ * A context on a host device, or on cuda over the fake runtime, behind adaptors, as most tests of
+ * the runtime want it: small pages, a small budget, and the budget checked at the device table by
+ * counting pages there.
  */
 #ifndef CAPU_TESTS_SUPPORT_RIG_H
 #define CAPU_TESTS_SUPPORT_RIG_H
@@ -35,6 +36,18 @@ struct rig {
     struct device *count; /* adaptors, outermost last; NULL: not there */
     struct device *faults;
 };
+
+/* The device under test: host in tests_rig; in tests_rig_cuda the cuda device over the fake
+   runtime, where an op's function is launched as a kernel. */
+capu_status rig_device_create(const struct device_options *options, struct device **device,
+                              char *text, size_t text_bytes);
+
+/* What a context says after an op "bomb" failed while it ran: on host which op it was, on cuda only
+   that the device is lost, as a kernel that faults leaves it. */
+extern const struct rig_failure {
+    capu_status status;
+    const char *text;
+} rig_failure;
 
 /* Creates the context, or fails the running test. */
 void rig_init(struct rig *rig, const struct rig_options *options);
