@@ -1,0 +1,169 @@
+/*
+ * Every CUDA call fails in turn, once, from then on, or with the device, under a whole training
+ * program over the fake runtime, from the context's creation to its end: a sensible status, books
+ * that are right, a program that goes on to the right bytes if the failure was a single one and was
+ * survived, and nothing leaked but what a failing ender left behind.
+ */
+#include "tests/fault/program.h"
+
+#include "runtime/config.h"
+#include "tests/fake_cudart/fake_cudart.h"
+#include "tests/support/suite.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* CUDA's numbers: its headers are not for tests. */
+enum { INVALID_VALUE = 1, OUT_OF_MEMORY = 2, ILLEGAL_ADDRESS = 700 };
+
+/* Sanitized runs take longer: there later calls are only sampled, and by a step that meets every
+   place in the program's loops in the end. */
+#if defined(__SANITIZE_THREAD__)
+enum { STEP = 29 };
+#elif defined(__SANITIZE_ADDRESS__)
+enum { STEP = 7 };
+#else
+enum { STEP = 1 };
+#endif
+
+static const struct {
+    const char *name;
+    int error;
+    bool is_lasting;
+    bool is_sticky;
+} kinds[] = {
+    {"once", INVALID_VALUE, false, false},
+    {"short of memory once", OUT_OF_MEMORY, false, false},
+    {"for ever", INVALID_VALUE, true, false},
+    {"device lost", ILLEGAL_ADDRESS, false, true},
+};
+
+enum { KINDS = sizeof(kinds) / sizeof(kinds[0]) };
+
+/* A context as the rig makes it, though it may fail, and without adaptors. */
+static capu_status create(capu_context **context)
+{
+    const struct device_options options = {.memory_bytes = PROGRAM_BUDGET_PAGES * RIG_PAGE,
+                                           .page_bytes = RIG_PAGE};
+    capu_config config = CAPU_CONFIG_INIT;
+    struct device *device = NULL;
+    capu_config complete;
+    char text[512] = "";
+    capu_status status;
+
+    config.budget_bytes = options.memory_bytes;
+    ck_assert_int_eq(config_resolve(&config, &complete, text, sizeof(text)), CAPU_OK);
+    status = rig_device_create(&options, &device, text, sizeof(text));
+    if (status == CAPU_OK) {
+        status = context_create_on(device, &complete, context, text, sizeof(text));
+    }
+    if (status != CAPU_OK) {
+        device_destroy(device);
+        config_finish(&complete);
+    }
+    return status;
+}
+
+static bool is_told(capu_status status)
+{
+    return status == CAPU_DEVICE_FAILED || status == CAPU_DEVICE_LOST ||
+           status == CAPU_NO_HOST_MEMORY || status == CAPU_NO_ADDRESS_SPACE ||
+           status == CAPU_OVER_BUDGET || status == CAPU_NO_DEVICE || status == CAPU_OP_FAILED;
+}
+
+/* An ender that fails leaves one thing; on a device that is lost nothing can be given back. */
+static void expect_little_left(const char *what, size_t most)
+{
+    struct fake_cudart_left left = fake_cudart_left();
+
+    ck_assert_msg(left.handles <= most && left.mappings <= most && left.ranges <= most &&
+                      left.registered <= most && left.streams <= most && left.events <= most,
+                  "%s: left %zu handles, %zu mappings, %zu ranges, %zu registered, %zu streams, "
+                  "%zu events",
+                  what, left.handles, left.mappings, left.ranges, left.registered, left.streams,
+                  left.events);
+}
+
+/* One run with one call failing. False: the program makes fewer calls. Counts those that went on to
+   the end. */
+static bool run_with(const struct fake_cudart_fault *fault, const char *kind, unsigned *survived)
+{
+    struct program program = {.retries = fault->is_lasting || fault->is_sticky ? 0 : 1};
+    capu_context *context = NULL;
+    char what[128];
+    bool is_hit;
+
+    snprintf(what, sizeof(what), "call %llu, %s", (unsigned long long)fault->number, kind);
+    fake_cudart_arm(fault);
+    program.status = create(&context);
+    program.context = context;
+    if (context != NULL) {
+        program_run(&program);
+    }
+    is_hit = fake_cudart_hits() > 0;
+    ck_assert_msg(!program.is_wrong, "%s: %s", what, program.what);
+    ck_assert_msg(program.status == CAPU_OK || is_told(program.status), "%s: %s", what,
+                  capu_status_name(program.status));
+    if (program.status == CAPU_OK) {
+        *survived += is_hit ? 1 : 0;
+        ck_assert_msg(memcmp(program.sums, program_sums, sizeof(program_sums)) == 0,
+                      "%s: sums %u %u %u", what, program.sums[0], program.sums[1], program.sums[2]);
+    }
+    if (program.status == CAPU_DEVICE_LOST && context != NULL) {
+        void *address;
+
+        ck_assert_msg(capu_malloc(context, 1, &address) == CAPU_DEVICE_LOST, "%s", what);
+        ck_assert_str_ne(capu_last_error(context), "");
+    }
+    if (fault->is_lasting) {
+        fake_cudart_arm(NULL); /* what could not be ended so far can be now */
+    }
+    capu_context_destroy(context);
+    fake_cudart_arm(NULL);
+    is_hit = fake_cudart_hits() > 0; /* also in what the end took */
+    if (!fake_cudart_is_lost() && !fault->is_lasting) {
+        expect_little_left(what, is_hit ? 1 : 0);
+    }
+    return is_hit;
+}
+
+START_TEST(every_call_fails)
+{
+    const struct fake_cudart_machine machine = {.memory_bytes = 1024 * RIG_PAGE,
+                                                .granularity_bytes = RIG_PAGE};
+    struct fake_cudart_fault fault = {
+        .call = FAKE_CUDART_ANY_CALL,
+        .error = kinds[_i].error,
+        .is_lasting = kinds[_i].is_lasting,
+        .is_sticky = kinds[_i].is_sticky,
+    };
+    bool is_hit = true;
+    unsigned survived = 0;
+    unsigned runs = 0;
+
+    /* The rig makes its machine with the first device. */
+    ck_assert(!run_with(&(struct fake_cudart_fault){0}, "no fault", &survived));
+    for (fault.number = 1; is_hit; fault.number += fault.number < 60 ? 1 : STEP) {
+        fake_cudart_reset(&machine);
+        is_hit = run_with(&fault, kinds[_i].name, &survived);
+        runs++;
+    }
+    ck_assert_uint_gt(fault.number, 300);
+    /* A single failure is one call of the program's, which it makes again. */
+    if (!fault.is_lasting && !fault.is_sticky) {
+        ck_assert_uint_gt(survived, runs / 2);
+    }
+    printf("%s: %u runs, %u survived\n", kinds[_i].name, runs, survived);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("fault cuda");
+    TCase *cases = tcase_create("cuda");
+
+    tcase_set_timeout(cases, 300);
+    tcase_add_loop_test(cases, every_call_fails, 0, KINDS);
+    suite_add_tcase(suite, cases);
+    return suite_run(suite);
+}
