@@ -6,7 +6,7 @@ PREFIX ?= /usr/local
 JOBS ?= $(shell nproc)
 
 .DEFAULT_GOAL := release
-.PHONY: release demo demo-fashion test bench fuzz install clean help packages-build packages-test packages-demo
+.PHONY: release demo demo-fashion test bench fuzz coverage install clean help packages-build packages-test packages-demo
 
 release: packages-build ## the library and all programs, optimised, into build/ and build/bin/
 	@cmake --preset release >build/configure.log 2>&1 || { cat build/configure.log; exit 1; }
@@ -26,6 +26,9 @@ bench: release ## the benches, one after the other
 
 fuzz: packages-test ## random programs for a long time (PROGRAMS=20000, SEED=1)
 	@scripts/fuzz.sh "$(PROGRAMS)" "$(SEED)"
+
+coverage: packages-test ## which lines of the cuda device its tests execute
+	@scripts/coverage.sh
 
 install: release ## install under PREFIX (default /usr/local); DESTDIR is obeyed
 	@cmake --install build --prefix "$(PREFIX)"
