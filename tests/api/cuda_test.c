@@ -1,0 +1,267 @@
+/* Contexts on the cuda device, over the fake runtime, as a program makes and uses them. */
+#include "capuchin/capuchin.h"
+#include "tests/fake_cudart/fake_cudart.h"
+#include "tests/support/suite.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { BYTES = 200000 }; /* four pages of the fake's */
+
+#define WORKS(context_, call_)                                                             \
+    do {                                                                                   \
+        capu_status status_ = (call_);                                                     \
+        ck_assert_msg(status_ == CAPU_OK, "%s: %s: %s", #call_, capu_status_name(status_), \
+                      capu_last_error(context_));                                          \
+    } while (0)
+
+static capu_config config_of(const char *device)
+{
+    capu_config config = CAPU_CONFIG_INIT;
+
+    config.device = device;
+    config.mode = CAPU_MODE_PASSIVE;
+    config.budget_bytes = 10 * 65536;
+    config.page_bytes = 65536;
+    config.d2h_bytes_per_s = 1000000000;
+    config.h2d_bytes_per_s = 1000000000;
+    return config;
+}
+
+static capu_context *create(const capu_config *config)
+{
+    capu_context *context = NULL;
+
+    ck_assert_int_eq(capu_context_create(config, &context), CAPU_OK);
+    return context;
+}
+
+START_TEST(auto_takes_cuda_where_there_is_one)
+{
+    capu_config config = config_of("auto");
+    capu_context *context = NULL;
+    char text[300] = "";
+
+    fake_cudart_reset(NULL);
+    context = create(&config);
+    ck_assert_str_eq(capu_context_device(context), "cuda");
+    capu_context_destroy(context);
+
+    /* It is there and does not fit: that is told, and not hidden behind another device. */
+    config.page_bytes = 4096;
+    config.error = text;
+    config.error_bytes = sizeof(text);
+    ck_assert_int_eq(capu_context_create(&config, &context), CAPU_INVALID);
+    ck_assert_ptr_nonnull(strstr(text, "65536"));
+
+    fake_cudart_reset(&(struct fake_cudart_machine){.has_no_driver = true});
+    config.page_bytes = 65536;
+    context = create(&config);
+    ck_assert_str_eq(capu_context_device(context), "host");
+    capu_context_destroy(context);
+    config.device = "cuda";
+    ck_assert_int_eq(capu_context_create(&config, &context), CAPU_NO_DEVICE);
+    ck_assert_ptr_nonnull(strstr(text, "cudaErrorInsufficientDriver"));
+}
+END_TEST
+
+START_TEST(a_device_is_named_by_its_number)
+{
+    capu_config config = config_of("cuda:1");
+    capu_context *context = NULL;
+
+    fake_cudart_reset(&(struct fake_cudart_machine){.device_count = 2});
+    context = create(&config);
+    ck_assert_str_eq(capu_context_device(context), "cuda");
+    ck_assert_int_eq(fake_cudart_current(), 1);
+    capu_context_destroy(context);
+    config.device = "cuda:2";
+    ck_assert_int_eq(capu_context_create(&config, &context), CAPU_NO_DEVICE);
+}
+END_TEST
+
+/* What a kernel gets; it must live until the kernel has run, as the op's own arguments do not. */
+struct bump {
+    unsigned char *to;
+    const unsigned char *from; /* NULL: zeros */
+};
+
+static struct bump launched[64];
+static size_t launched_count;
+static capu_stream launched_on;
+
+static capu_status bump_kernel(capu_stream stream, const void *arguments)
+{
+    const struct bump *bump = arguments;
+
+    (void)stream;
+    for (size_t i = 0; i < BYTES; i++) {
+        bump->to[i] = (unsigned char)((bump->from != NULL ? bump->from[i] : 0) + 1);
+    }
+    return CAPU_OK;
+}
+
+/* As on a GPU: called now, and only launches. */
+static capu_status bump(capu_stream stream, const void *arguments)
+{
+    struct bump *kept = &launched[launched_count++];
+
+    *kept = *(const struct bump *)arguments;
+    launched_on = stream;
+    return fake_cudart_launch(stream, bump_kernel, kept);
+}
+
+static void run_bump(capu_context *context, void *to, const void *from)
+{
+    const struct bump arguments = {.to = to, .from = from};
+
+    if (from == NULL) {
+        WORKS(context, CAPU_RUN(context, bump, &arguments, capu_writes(to)));
+    } else {
+        WORKS(context, CAPU_RUN(context, bump, &arguments, capu_reads(from), capu_writes(to)));
+    }
+}
+
+/* More tensors than the budget holds, each one more than the one before it. */
+static void train(capu_context *context)
+{
+    static unsigned char bytes[BYTES];
+    void *chain[8];
+
+    launched_count = 0;
+    for (size_t i = 0; i < 8; i++) {
+        WORKS(context, capu_malloc(context, BYTES, &chain[i]));
+        run_bump(context, chain[i], i == 0 ? NULL : chain[i - 1]);
+    }
+    for (size_t i = 0; i < 8; i++) {
+        WORKS(context, capu_download(context, bytes, chain[i], BYTES));
+        for (size_t at = 0; at < BYTES; at++) {
+            if (bytes[at] != i + 1) {
+                ck_abort_msg("tensor %zu, byte %zu: %u", i, at, bytes[at]);
+            }
+        }
+        WORKS(context, capu_free(context, chain[i]));
+    }
+}
+
+START_TEST(a_program_trains_past_its_budget)
+{
+    const struct fake_cudart_machine machine = {.delay_seed = (uint64_t)_i};
+    capu_config config = config_of("cuda");
+    capu_context *context;
+
+    fake_cudart_reset(&machine);
+    context = create(&config);
+    train(context);
+    ck_assert_ptr_eq(launched_on, capu_context_stream(context));
+    capu_context_destroy(context);
+    ck_assert_uint_eq(fake_cudart_left().handles, 0);
+    ck_assert_uint_eq(fake_cudart_left().streams, 0);
+    ck_assert_uint_eq(fake_cudart_left().events, 0);
+    ck_assert_uint_eq(fake_cudart_left().registered, 0);
+}
+END_TEST
+
+/* The program's stream: here one of another context's. */
+START_TEST(a_program_brings_its_own_stream)
+{
+    capu_config config = config_of("cuda");
+    capu_context *owner;
+    capu_context *context;
+
+    fake_cudart_reset(NULL);
+    owner = create(&config);
+    config.stream = capu_context_stream(owner);
+    context = create(&config);
+    ck_assert_ptr_eq(capu_context_stream(context), config.stream);
+    train(context);
+    ck_assert_ptr_eq(launched_on, config.stream);
+    capu_context_destroy(context);
+    /* It is still there. */
+    train(owner);
+    capu_context_destroy(owner);
+}
+END_TEST
+
+START_TEST(launches_of_the_programs_own_are_accesses)
+{
+    static unsigned char bytes[BYTES];
+    static struct bump own;
+    capu_config config = config_of("cuda");
+    capu_operand operand;
+    capu_op op = {.size = sizeof(op), .name = "own", .operands = &operand, .operand_count = 1};
+    capu_context *context;
+    void *tensor;
+
+    fake_cudart_reset(NULL);
+    launched_count = 0;
+    context = create(&config);
+    WORKS(context, capu_malloc(context, BYTES, &tensor));
+    run_bump(context, tensor, NULL);
+    operand = capu_updates(tensor);
+    own = (struct bump){.to = tensor, .from = tensor};
+    WORKS(context, capu_access_begin(context, &op));
+    WORKS(context, fake_cudart_launch(capu_context_stream(context), bump_kernel, &own));
+    WORKS(context, capu_access_end(context));
+    WORKS(context, capu_download(context, bytes, tensor, BYTES));
+    ck_assert_uint_eq(bytes[0], 2);
+    ck_assert_uint_eq(bytes[BYTES - 1], 2);
+    capu_context_destroy(context);
+}
+END_TEST
+
+START_TEST(a_trace_has_the_links_rates)
+{
+    char path[] = "/tmp/capuchin-trace-XXXXXX";
+    char line[4096] = "";
+    capu_config config = config_of("cuda");
+    capu_context *context;
+    bool has_machine = false;
+    FILE *file;
+    void *tensor;
+
+    close(mkstemp(path));
+    fake_cudart_reset(NULL);
+    launched_count = 0;
+    config.d2h_bytes_per_s = 0; /* measured */
+    config.h2d_bytes_per_s = 2000000000;
+    config.trace_path = path;
+    config.trace_iteration = 1;
+    context = create(&config);
+    WORKS(context, capu_malloc(context, BYTES, &tensor));
+    WORKS(context, capu_iteration_begin(context, NULL));
+    run_bump(context, tensor, NULL);
+    WORKS(context, capu_iteration_end(context));
+    WORKS(context, capu_synchronize(context));
+    WORKS(context, capu_flush(context));
+    capu_context_destroy(context);
+    file = fopen(path, "r");
+    ck_assert_ptr_nonnull(file);
+    while (fgets(line, sizeof(line), file) != NULL) {
+        if (strstr(line, "\"machine\"") != NULL) {
+            has_machine = true;
+            ck_assert_ptr_nonnull(strstr(line, "\"cuda\""));
+            ck_assert_ptr_nonnull(strstr(line, "2000000000"));
+        }
+    }
+    ck_assert(has_machine);
+    fclose(file);
+    unlink(path);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("api cuda");
+    TCase *cases = tcase_create("cuda");
+
+    tcase_add_test(cases, auto_takes_cuda_where_there_is_one);
+    tcase_add_test(cases, a_device_is_named_by_its_number);
+    tcase_add_loop_test(cases, a_program_trains_past_its_budget, 0, 4);
+    tcase_add_test(cases, a_program_brings_its_own_stream);
+    tcase_add_test(cases, launches_of_the_programs_own_are_accesses);
+    tcase_add_test(cases, a_trace_has_the_links_rates);
+    suite_add_tcase(suite, cases);
+    return suite_run(suite);
+}
