@@ -4,7 +4,9 @@
 # needs no more. CAPUCHIN_HAVE_NVCC: .cu files can be compiled as well. CAPUCHIN_CUDART: what to link.
 # The static runtime, so that the library loads where no toolkit is; by its path, so that projects
 # which take this one in need not look for the toolkit as well.
+# CAPUCHIN_HAVE_NVTX: marks for profilers can be compiled, with the headers in CAPUCHIN_NVTX_INCLUDE.
 set(CAPUCHIN_HAVE_CUDA OFF)
+set(CAPUCHIN_HAVE_NVTX OFF)
 set(CAPUCHIN_CUDART)
 set(CAPUCHIN_HAVE_NVCC OFF)
 if(NOT CAPUCHIN_CUDA MATCHES "^(AUTO|ON|OFF)$")
@@ -23,6 +25,12 @@ elseif(CAPUCHIN_CUDA STREQUAL "ON")
     message(FATAL_ERROR "CAPUCHIN_CUDA is ON, but no CUDA toolkit of version 12.5 or later was found")
 endif()
 
+find_path(CAPUCHIN_NVTX_INCLUDE nvtx3/nvToolsExt.h HINTS ${CUDAToolkit_INCLUDE_DIRS})
+mark_as_advanced(CAPUCHIN_NVTX_INCLUDE)
+if(CAPUCHIN_HAVE_CUDA AND CAPUCHIN_NVTX_INCLUDE)
+    set(CAPUCHIN_HAVE_NVTX ON)
+endif()
+
 # Only for those who work on the library: the library itself has no .cu file.
 if(CAPUCHIN_HAVE_CUDA AND PROJECT_IS_TOP_LEVEL)
     include(CheckLanguage)
@@ -38,4 +46,4 @@ if(CAPUCHIN_HAVE_CUDA AND PROJECT_IS_TOP_LEVEL)
         message(FATAL_ERROR "CAPUCHIN_CUDA is ON, but nvcc was not found")
     endif()
 endif()
-message(STATUS "CUDA: toolkit ${CAPUCHIN_HAVE_CUDA}, nvcc ${CAPUCHIN_HAVE_NVCC}")
+message(STATUS "CUDA: toolkit ${CAPUCHIN_HAVE_CUDA}, nvcc ${CAPUCHIN_HAVE_NVCC}, NVTX ${CAPUCHIN_HAVE_NVTX}")

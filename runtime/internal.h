@@ -14,6 +14,7 @@
 #include "allocator/slabs.h"
 #include "capuchin/capuchin.h"
 #include "device/lane.h"
+#include "device/marks.h"
 #include "runtime/agent.h"
 #include "runtime/call.h"
 #include "runtime/departure.h"
@@ -97,6 +98,7 @@ struct capu_context {
 
     uint64_t iteration; /* counts capu_iteration_begin */
     bool in_iteration;
+    uint64_t iteration_mark; /* for profilers: device/marks.h */
     bool in_access;
     struct plan_keeper *planning; /* NULL: not mode guided */
     struct links links;           /* mode guided: what plans are made for */

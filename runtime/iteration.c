@@ -92,6 +92,7 @@ capu_status capu_iteration_begin(capu_context *context, const char *label)
     sequence_begin(&context->sequence, interned, context->iteration);
     forget_transients(context);
     context->in_iteration = true;
+    context->iteration_mark = marks_open(MARK_ITERATION, label, context->iteration);
     context->unrecorded_ops = 0;
     return CAPU_OK;
 }
@@ -132,5 +133,6 @@ capu_status capu_iteration_end(capu_context *context)
     ranges_settle(context->ranges);
     slabs_settle(context->slabs);
     context->in_iteration = false;
+    marks_close(context->iteration_mark);
     return CAPU_OK;
 }

@@ -91,9 +91,10 @@ static capu_status copy_span(capu_context *context, struct tensor *tensor, struc
                              bool is_out, struct lane_position *position)
 {
     unsigned char *at = tensor->span;
-    capu_status status;
+    capu_status status = CAPU_OK;
 
-    for (size_t i = 0; i < tensor->host.extent_count; i++) {
+    marks_begin(is_out ? MARK_SWAP_OUT : MARK_SWAP_IN, tensor->name, tensor->span_bytes);
+    for (size_t i = 0; i < tensor->host.extent_count && status == CAPU_OK; i++) {
         struct host_extent *extent = extent_at(&tensor->host, i);
 
         if (is_out) {
@@ -103,12 +104,10 @@ static capu_status copy_span(capu_context *context, struct tensor *tensor, struc
             status =
                 device_copy_in(context->device, lane->stream, at, extent->address, extent->bytes);
         }
-        if (status != CAPU_OK) {
-            return status;
-        }
         at += extent->bytes;
     }
-    return lane_mark(lane, position);
+    marks_end();
+    return status == CAPU_OK ? lane_mark(lane, position) : status;
 }
 
 capu_status pager_copy_out(capu_context *context, struct tensor *tensor, bool behind_reads)

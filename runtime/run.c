@@ -93,7 +93,9 @@ static capu_status enqueue(capu_context *context, const capu_op *op)
     if (context->is_tracking && context->operands.is_planned) {
         executor_note_run(context, arguments, op->duration_ns);
     }
+    marks_begin(MARK_OP, op->name, 0);
     status = device_run(context->device, context->compute.stream, &work);
+    marks_end();
     if (status == CAPU_OP_FAILED && device_failure(context->device, NULL, 0) == CAPU_OK) {
         /* It failed while it was enqueued and the device goes on: the op has not run. */
         return context_fail(context, CAPU_DEVICE_FAILED, "op '%s' could not be enqueued", op->name);
