@@ -1,0 +1,215 @@
+/* That the fake is as strict as CUDA is: what it must refuse, and what it must lose the device for.
+ */
+#include "tests/fake_cudart/fake_cudart.h"
+#include "tests/support/suite.h"
+
+#include <cuda_runtime_api.h>
+#include <signal.h>
+
+#define PAGE ((size_t)64 << 10)
+
+static const CUmemAllocationProp properties = {
+    .type = CU_MEM_ALLOCATION_TYPE_PINNED,
+    .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE},
+};
+static const CUmemAccessDesc access_of_device = {
+    .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE},
+    .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE,
+};
+
+#define IS(call_, expected_) ck_assert_int_eq((int)(call_), (int)(expected_))
+
+/* A range of four pages, and two handles of one page each. */
+static CUdeviceptr range;
+static CUmemGenericAllocationHandle handles[2];
+
+static void set_up(void)
+{
+    fake_cudart_reset(NULL);
+    IS(cuMemAddressReserve(&range, 4 * PAGE, 0, 0, 0), CUDA_SUCCESS);
+    IS(cuMemCreate(&handles[0], PAGE, &properties, 0), CUDA_SUCCESS);
+    IS(cuMemCreate(&handles[1], PAGE, &properties, 0), CUDA_SUCCESS);
+}
+
+START_TEST(handles_are_mapped_whole)
+{
+    CUmemGenericAllocationHandle large;
+
+    set_up();
+    IS(cuMemCreate(&large, 2 * PAGE, &properties, 0), CUDA_SUCCESS);
+    IS(cuMemMap(range, PAGE, PAGE, large, 0), CUDA_ERROR_NOT_SUPPORTED);
+    IS(cuMemMap(range, PAGE, 0, large, 0), CUDA_ERROR_INVALID_VALUE);
+    IS(cuMemMap(range + 3 * PAGE, 2 * PAGE, 0, large, 0), CUDA_ERROR_INVALID_VALUE);
+    IS(cuMemMap(range + 1, 2 * PAGE, 0, large, 0), CUDA_ERROR_INVALID_VALUE);
+    IS(cuMemMap(range, 2 * PAGE, 0, 12345, 0), CUDA_ERROR_INVALID_VALUE);
+    IS(cuMemMap(range, 2 * PAGE, 0, large, 0), CUDA_SUCCESS);
+    IS(cuMemMap(range + PAGE, PAGE, 0, handles[0], 0), CUDA_ERROR_ALREADY_MAPPED);
+    IS(cuMemUnmap(range, PAGE), CUDA_ERROR_INVALID_VALUE);
+    IS(cuMemUnmap(range + PAGE, PAGE), CUDA_ERROR_INVALID_VALUE);
+    IS(cuMemUnmap(range, 2 * PAGE), CUDA_SUCCESS);
+    IS(cuMemCreate(&large, PAGE / 2, &properties, 0), CUDA_ERROR_INVALID_VALUE);
+}
+END_TEST
+
+START_TEST(access_covers_whole_mappings_without_holes)
+{
+    CUmemAccessDesc wrong = access_of_device;
+
+    set_up();
+    IS(cuMemMap(range, PAGE, 0, handles[0], 0), CUDA_SUCCESS);
+    IS(cuMemMap(range + 2 * PAGE, PAGE, 0, handles[1], 0), CUDA_SUCCESS);
+    IS(cuMemSetAccess(range, 3 * PAGE, &access_of_device, 1), CUDA_ERROR_INVALID_VALUE);
+    IS(cuMemUnmap(range, 3 * PAGE), CUDA_ERROR_INVALID_VALUE);
+    wrong.location.id = 1; /* there is none */
+    IS(cuMemSetAccess(range, PAGE, &wrong, 1), CUDA_ERROR_INVALID_VALUE);
+    IS(cuMemSetAccess(range, PAGE, &access_of_device, 1), CUDA_SUCCESS);
+    *(volatile char *)(uintptr_t)range = 1;
+    IS(cuMemAddressFree(range, 4 * PAGE), CUDA_ERROR_INVALID_VALUE);
+    IS(cuMemUnmap(range, PAGE), CUDA_SUCCESS);
+    IS(cuMemUnmap(range + 2 * PAGE, PAGE), CUDA_SUCCESS);
+    IS(cuMemAddressFree(range, 3 * PAGE), CUDA_ERROR_INVALID_VALUE);
+    IS(cuMemAddressFree(range, 4 * PAGE), CUDA_SUCCESS);
+}
+END_TEST
+
+START_TEST(what_is_only_mapped_faults)
+{
+    set_up();
+    IS(cuMemMap(range, PAGE, 0, handles[0], 0), CUDA_SUCCESS);
+    signal(SIGSEGV, SIG_DFL);
+    *(volatile char *)(uintptr_t)range = 1;
+}
+END_TEST
+
+START_TEST(a_released_handle_lives_as_long_as_its_mappings)
+{
+    set_up();
+    IS(cuMemMap(range, PAGE, 0, handles[0], 0), CUDA_SUCCESS);
+    IS(cuMemSetAccess(range, PAGE, &access_of_device, 1), CUDA_SUCCESS);
+    IS(cuMemRelease(handles[0]), CUDA_SUCCESS);
+    *(volatile char *)(uintptr_t)range = 1;
+    ck_assert_uint_eq(fake_cudart_left().handles, 2);
+    IS(cuMemMap(range + PAGE, PAGE, 0, handles[0], 0), CUDA_ERROR_INVALID_VALUE);
+    IS(cuMemRelease(handles[0]), CUDA_ERROR_INVALID_VALUE);
+    IS(cuMemUnmap(range, PAGE), CUDA_SUCCESS);
+    ck_assert_uint_eq(fake_cudart_left().handles, 1);
+}
+END_TEST
+
+START_TEST(a_copy_without_access_loses_the_device_when_its_turn_comes)
+{
+    cudaStream_t stream;
+    char bytes[16] = "";
+
+    set_up();
+    IS(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), cudaSuccess);
+    IS(cuMemMap(range, PAGE, 0, handles[0], 0), CUDA_SUCCESS);
+    IS(cudaMemcpyAsync((void *)(uintptr_t)range, bytes, 16, cudaMemcpyDeviceToHost, stream),
+       cudaErrorInvalidValue);
+    ck_assert(!fake_cudart_is_lost());
+    IS(cudaMemcpyAsync((void *)(uintptr_t)range, bytes, 16, cudaMemcpyHostToDevice, stream),
+       cudaSuccess);
+    IS(cudaStreamSynchronize(stream), cudaErrorIllegalAddress);
+    IS(cudaSetDevice(0), cudaErrorIllegalAddress);
+    IS(cuMemUnmap(range, PAGE), CUDA_ERROR_ILLEGAL_ADDRESS);
+    IS(cudaPeekAtLastError(), cudaErrorIllegalAddress);
+    IS(cudaGetLastError(), cudaErrorIllegalAddress);
+    IS(cudaGetLastError(), cudaErrorIllegalAddress);
+    fake_cudart_reset(NULL);
+}
+END_TEST
+
+START_TEST(without_a_driver_the_entry_is_left_alone)
+{
+    void *entry = &range;
+    size_t free_bytes;
+
+    fake_cudart_reset(&(struct fake_cudart_machine){.has_no_driver = true});
+    IS(cudaGetDriverEntryPointByVersion("cuMemMap", &entry, 10020, cudaEnableDefault, NULL),
+       cudaErrorInsufficientDriver);
+    ck_assert_ptr_eq(entry, &range);
+    IS(cudaMemGetInfo(&free_bytes, &free_bytes), cudaErrorInsufficientDriver);
+    IS(cudaGetLastError(), cudaErrorInsufficientDriver);
+    IS(cudaGetLastError(), cudaSuccess);
+}
+END_TEST
+
+START_TEST(streams_and_events_belong_to_a_device)
+{
+    cudaStream_t stream;
+    cudaEvent_t event;
+    float ms;
+
+    fake_cudart_reset(&(struct fake_cudart_machine){.device_count = 2});
+    IS(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), cudaSuccess);
+    IS(cudaSetDevice(1), cudaSuccess);
+    IS(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), cudaSuccess);
+    IS(cudaEventRecord(event, stream), cudaErrorInvalidResourceHandle);
+    IS(cudaSetDevice(2), cudaErrorInvalidDevice);
+    IS(cudaEventElapsedTime(&ms, event, event), cudaErrorInvalidResourceHandle);
+    IS(cudaEventDestroy(event), cudaSuccess);
+    IS(cudaStreamDestroy(stream), cudaSuccess);
+}
+END_TEST
+
+START_TEST(host_memory_is_registered_once)
+{
+    static char memory[4096];
+
+    fake_cudart_reset(NULL);
+    IS(cudaHostRegister(memory, sizeof(memory), cudaHostRegisterPortable), cudaSuccess);
+    IS(cudaHostRegister(memory + 100, 10, 0), cudaErrorHostMemoryAlreadyRegistered);
+    IS(cudaHostUnregister(memory + 100), cudaErrorHostMemoryNotRegistered);
+    IS(cudaHostUnregister(memory), cudaSuccess);
+}
+END_TEST
+
+START_TEST(faults_come_as_they_were_asked_for)
+{
+    struct fake_cudart_fault fault = {
+        .call = FAKE_cudaSetDevice, .number = 2, .error = cudaErrorUnknown};
+    unsigned failed = 0;
+    int count;
+
+    fake_cudart_reset(NULL);
+    fake_cudart_arm(&fault);
+    IS(cudaSetDevice(0), cudaSuccess);
+    IS(cudaGetDeviceCount(&count), cudaSuccess);
+    IS(cudaSetDevice(0), cudaErrorUnknown);
+    IS(cudaSetDevice(0), cudaSuccess);
+    ck_assert_uint_eq(fake_cudart_calls(), 3);
+    ck_assert_uint_eq(fake_cudart_hits(), 1);
+    fault.is_lasting = true;
+    fake_cudart_arm(&fault);
+    IS(cudaSetDevice(0), cudaSuccess);
+    IS(cudaSetDevice(0), cudaErrorUnknown);
+    IS(cudaSetDevice(0), cudaErrorUnknown);
+    fault = (struct fake_cudart_fault){
+        .call = FAKE_CUDART_ANY_CALL, .one_in = 4, .seed = 1, .error = cudaErrorUnknown};
+    fake_cudart_arm(&fault);
+    for (int i = 0; i < 400; i++) {
+        failed += cudaSetDevice(0) != cudaSuccess ? 1 : 0;
+    }
+    ck_assert_uint_gt(failed, 50);
+    ck_assert_uint_lt(failed, 150);
+    ck_assert_str_eq(fake_cudart_name(FAKE_cuMemMap), "cuMemMap");
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("fake cudart");
+    TCase *cases = tcase_create("fake");
+
+    tcase_add_test(cases, handles_are_mapped_whole);
+    tcase_add_test(cases, access_covers_whole_mappings_without_holes);
+    tcase_add_test_raise_signal(cases, what_is_only_mapped_faults, SIGSEGV);
+    tcase_add_test(cases, a_released_handle_lives_as_long_as_its_mappings);
+    tcase_add_test(cases, a_copy_without_access_loses_the_device_when_its_turn_comes);
+    tcase_add_test(cases, without_a_driver_the_entry_is_left_alone);
+    tcase_add_test(cases, streams_and_events_belong_to_a_device);
+    tcase_add_test(cases, host_memory_is_registered_once);
+    tcase_add_test(cases, faults_come_as_they_were_asked_for);
+    suite_add_tcase(suite, cases);
+    return suite_run(suite);
+}
