@@ -328,7 +328,9 @@ static capu_status replay(capu_context *context, struct guide *guide, const stru
         status = context_check(context, lane_mark(&context->compute, &start), "marking a replay");
     }
     if (status == CAPU_OK) {
+        marks_begin(MARK_REPLAY, op->call.name, 0);
         status = executor_enqueue(context, guide, op);
+        marks_end();
     }
     if (status == CAPU_OK) {
         status = context_check(context, lane_mark(&context->compute, &end), "marking a replay");
