@@ -7,6 +7,10 @@
 
 #include "capuchin/op.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 struct adamw {
     float *parameter;
     float *first_moment;  /* zeros before the first step */
@@ -26,5 +30,11 @@ struct adamw {
 capu_status adamw_update(capu_context *context, const struct adamw *adamw);
 
 capu_status adamw_update_host(capu_stream stream, const void *arguments);
+
+capu_status adamw_update_cuda(capu_stream stream, const void *arguments);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -14,6 +14,10 @@
 
 #include "capuchin/op.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 struct attention {
     const float *qkv; /* batch x length x 3 x heads x head_channels */
     float *parts;     /* 3 x batch x heads x length x head_channels */
@@ -73,5 +77,22 @@ capu_status attention_softmax_backward_host(capu_stream stream, const void *argu
 capu_status attention_scores_backward_query_host(capu_stream stream, const void *arguments);
 capu_status attention_scores_backward_key_host(capu_stream stream, const void *arguments);
 capu_status attention_split_backward_host(capu_stream stream, const void *arguments);
+
+capu_status attention_split_forward_cuda(capu_stream stream, const void *arguments);
+capu_status attention_scores_forward_cuda(capu_stream stream, const void *arguments);
+capu_status attention_softmax_forward_cuda(capu_stream stream, const void *arguments);
+capu_status attention_mix_forward_cuda(capu_stream stream, const void *arguments);
+capu_status attention_merge_forward_cuda(capu_stream stream, const void *arguments);
+capu_status attention_merge_backward_cuda(capu_stream stream, const void *arguments);
+capu_status attention_mix_backward_weights_cuda(capu_stream stream, const void *arguments);
+capu_status attention_mix_backward_value_cuda(capu_stream stream, const void *arguments);
+capu_status attention_softmax_backward_cuda(capu_stream stream, const void *arguments);
+capu_status attention_scores_backward_query_cuda(capu_stream stream, const void *arguments);
+capu_status attention_scores_backward_key_cuda(capu_stream stream, const void *arguments);
+capu_status attention_split_backward_cuda(capu_stream stream, const void *arguments);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

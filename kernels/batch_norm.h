@@ -8,6 +8,10 @@
 
 #include "capuchin/op.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 struct batch_norm {
     const float *input;
     float *output;
@@ -45,8 +49,13 @@ capu_status batch_norm_replay_host(capu_stream stream, const void *arguments);
 capu_status batch_norm_infer_host(capu_stream stream, const void *arguments);
 capu_status batch_norm_backward_host(capu_stream stream, const void *arguments);
 
-#ifdef KERNELS_CUDA
+capu_status batch_norm_forward_cuda(capu_stream stream, const void *arguments);
 capu_status batch_norm_replay_cuda(capu_stream stream, const void *arguments);
+capu_status batch_norm_infer_cuda(capu_stream stream, const void *arguments);
+capu_status batch_norm_backward_cuda(capu_stream stream, const void *arguments);
+
+#ifdef __cplusplus
+}
 #endif
 
 #endif

@@ -9,6 +9,10 @@
 
 #include "capuchin/op.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 struct conv2d {
     const float *input;
     const float *weight; /* output_channels x input_channels x kernel x kernel */
@@ -52,5 +56,13 @@ capu_status conv2d_backward_weight(capu_context *context, const struct conv2d *c
 capu_status conv2d_forward_host(capu_stream stream, const void *arguments);
 capu_status conv2d_backward_input_host(capu_stream stream, const void *arguments);
 capu_status conv2d_backward_weight_host(capu_stream stream, const void *arguments);
+
+capu_status conv2d_forward_cuda(capu_stream stream, const void *arguments);
+capu_status conv2d_backward_input_cuda(capu_stream stream, const void *arguments);
+capu_status conv2d_backward_weight_cuda(capu_stream stream, const void *arguments);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -7,6 +7,10 @@
 
 #include "capuchin/op.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 struct dropout {
     const float *input;
     float *output;
@@ -24,5 +28,12 @@ capu_status dropout_backward(capu_context *context, const struct dropout *dropou
 
 capu_status dropout_forward_host(capu_stream stream, const void *arguments);
 capu_status dropout_backward_host(capu_stream stream, const void *arguments);
+
+capu_status dropout_forward_cuda(capu_stream stream, const void *arguments);
+capu_status dropout_backward_cuda(capu_stream stream, const void *arguments);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -6,6 +6,10 @@
 
 #include "capuchin/op.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 struct embedding {
     const int32_t *tokens;        /* batch x length, 0 <= token < vocabulary */
     const float *token_weight;    /* vocabulary x channels */
@@ -20,12 +24,22 @@ struct embedding {
     uint32_t vocabulary;
 };
 
-/* Reads tokens, token_weight, position_weight; writes output. The op fails for an unknown token. */
+/*
+ * Reads tokens, token_weight, position_weight; writes output. The op fails for an unknown token; on
+ * cuda, where nobody waits for the tokens, that row becomes NaN, and backward skips it.
+ */
 capu_status embedding_forward(capu_context *context, const struct embedding *embedding);
 /* Reads tokens, output_gradient; updates token_gradient, position_gradient. */
 capu_status embedding_backward(capu_context *context, const struct embedding *embedding);
 
 capu_status embedding_forward_host(capu_stream stream, const void *arguments);
 capu_status embedding_backward_host(capu_stream stream, const void *arguments);
+
+capu_status embedding_forward_cuda(capu_stream stream, const void *arguments);
+capu_status embedding_backward_cuda(capu_stream stream, const void *arguments);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

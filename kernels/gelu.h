@@ -4,6 +4,10 @@
 
 #include "capuchin/op.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 struct gelu {
     const float *input;
     float *output;
@@ -18,5 +22,12 @@ capu_status gelu_backward(capu_context *context, const struct gelu *gelu);
 
 capu_status gelu_forward_host(capu_stream stream, const void *arguments);
 capu_status gelu_backward_host(capu_stream stream, const void *arguments);
+
+capu_status gelu_forward_cuda(capu_stream stream, const void *arguments);
+capu_status gelu_backward_cuda(capu_stream stream, const void *arguments);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -4,6 +4,10 @@
 
 #include "capuchin/op.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 struct gradient_norm {
     const float *gradient;
     size_t count;
@@ -14,5 +18,11 @@ struct gradient_norm {
 capu_status gradient_norm(capu_context *context, const struct gradient_norm *arguments);
 
 capu_status gradient_norm_host(capu_stream stream, const void *arguments);
+
+capu_status gradient_norm_cuda(capu_stream stream, const void *arguments);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -7,6 +7,10 @@
 
 #include "capuchin/op.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 enum initialise_kind {
     INITIALISE_CONSTANT, /* all are `a` */
     INITIALISE_UNIFORM,  /* evenly in [a, b) */
@@ -27,5 +31,11 @@ struct initialise {
 capu_status initialise(capu_context *context, const struct initialise *arguments);
 
 capu_status initialise_host(capu_stream stream, const void *arguments);
+
+capu_status initialise_cuda(capu_stream stream, const void *arguments);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -4,6 +4,10 @@
 
 #include "capuchin/op.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 struct layer_norm {
     const float *input; /* rows x channels */
     const float *scale; /* channels */
@@ -29,5 +33,12 @@ capu_status layer_norm_backward(capu_context *context, const struct layer_norm *
 
 capu_status layer_norm_forward_host(capu_stream stream, const void *arguments);
 capu_status layer_norm_backward_host(capu_stream stream, const void *arguments);
+
+capu_status layer_norm_forward_cuda(capu_stream stream, const void *arguments);
+capu_status layer_norm_backward_cuda(capu_stream stream, const void *arguments);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

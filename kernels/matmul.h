@@ -6,6 +6,10 @@
 
 #include "capuchin/op.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 struct matmul {
     const float *input;  /* rows x inputs */
     const float *weight; /* outputs x inputs */
@@ -31,5 +35,13 @@ capu_status matmul_backward_weight(capu_context *context, const struct matmul *m
 capu_status matmul_forward_host(capu_stream stream, const void *arguments);
 capu_status matmul_backward_input_host(capu_stream stream, const void *arguments);
 capu_status matmul_backward_weight_host(capu_stream stream, const void *arguments);
+
+capu_status matmul_forward_cuda(capu_stream stream, const void *arguments);
+capu_status matmul_backward_input_cuda(capu_stream stream, const void *arguments);
+capu_status matmul_backward_weight_cuda(capu_stream stream, const void *arguments);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -7,6 +7,10 @@
 
 #include "capuchin/op.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 struct max_pool {
     const float *input; /* planes x height x width */
     float *output;      /* planes x (height / window) x (width / window) */
@@ -27,5 +31,12 @@ capu_status max_pool_backward(capu_context *context, const struct max_pool *pool
 
 capu_status max_pool_forward_host(capu_stream stream, const void *arguments);
 capu_status max_pool_backward_host(capu_stream stream, const void *arguments);
+
+capu_status max_pool_forward_cuda(capu_stream stream, const void *arguments);
+capu_status max_pool_backward_cuda(capu_stream stream, const void *arguments);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

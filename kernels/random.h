@@ -8,11 +8,18 @@
 
 #include <stdint.h>
 
+/* Kernels draw the same numbers as the host. */
+#ifdef __CUDACC__
+#define RANDOM_INLINE static inline __host__ __device__
+#else
+#define RANDOM_INLINE static inline
+#endif
+
 struct random_block {
     uint32_t word[4];
 };
 
-static inline struct random_block random_draw(uint64_t seed, uint64_t stream, uint64_t counter)
+RANDOM_INLINE struct random_block random_draw(uint64_t seed, uint64_t stream, uint64_t counter)
 {
     struct random_block block = {
         {(uint32_t)counter, (uint32_t)(counter >> 32), (uint32_t)stream, (uint32_t)(stream >> 32)}};
@@ -34,7 +41,7 @@ static inline struct random_block random_draw(uint64_t seed, uint64_t stream, ui
 }
 
 /* Evenly in [0, 1), 24 bits. */
-static inline float random_unit(uint32_t word)
+RANDOM_INLINE float random_unit(uint32_t word)
 {
     return (float)(word >> 8) * 0x1p-24f;
 }

@@ -4,6 +4,10 @@
 
 #include "capuchin/op.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 struct relu {
     const float *input;
     float *output;
@@ -18,5 +22,12 @@ capu_status relu_backward(capu_context *context, const struct relu *relu);
 
 capu_status relu_forward_host(capu_stream stream, const void *arguments);
 capu_status relu_backward_host(capu_stream stream, const void *arguments);
+
+capu_status relu_forward_cuda(capu_stream stream, const void *arguments);
+capu_status relu_backward_cuda(capu_stream stream, const void *arguments);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

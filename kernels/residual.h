@@ -7,6 +7,10 @@
 
 #include "capuchin/op.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 struct residual {
     const float *input;
     const float *branch;
@@ -24,5 +28,12 @@ capu_status residual_backward(capu_context *context, const struct residual *resi
 
 capu_status residual_forward_host(capu_stream stream, const void *arguments);
 capu_status residual_backward_host(capu_stream stream, const void *arguments);
+
+capu_status residual_forward_cuda(capu_stream stream, const void *arguments);
+capu_status residual_backward_cuda(capu_stream stream, const void *arguments);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -5,6 +5,10 @@
 
 #include "capuchin/op.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 struct sgd {
     float *parameter;
     float *velocity; /* zeros before the first step */
@@ -19,5 +23,11 @@ struct sgd {
 capu_status sgd_update(capu_context *context, const struct sgd *sgd);
 
 capu_status sgd_update_host(capu_stream stream, const void *arguments);
+
+capu_status sgd_update_cuda(capu_stream stream, const void *arguments);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -6,6 +6,10 @@
 
 #include "capuchin/op.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 struct softmax_cross_entropy {
     const float *logits;   /* rows x classes */
     const int32_t *labels; /* rows, 0 <= label < classes */
@@ -20,7 +24,7 @@ struct softmax_cross_entropy {
 
 /*
  * Reads logits, labels; writes probabilities, losses, mean. Fails (the op does) for a label that is
- * no class.
+ * no class; on cuda, where nobody waits for the labels, that row's loss and gradient are NaN.
  */
 capu_status softmax_cross_entropy_forward(capu_context *context,
                                           const struct softmax_cross_entropy *arguments);
@@ -30,5 +34,12 @@ capu_status softmax_cross_entropy_backward(capu_context *context,
 
 capu_status softmax_cross_entropy_forward_host(capu_stream stream, const void *arguments);
 capu_status softmax_cross_entropy_backward_host(capu_stream stream, const void *arguments);
+
+capu_status softmax_cross_entropy_forward_cuda(capu_stream stream, const void *arguments);
+capu_status softmax_cross_entropy_backward_cuda(capu_stream stream, const void *arguments);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif
