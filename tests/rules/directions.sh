@@ -1,8 +1,8 @@
 #!/bin/bash
 # directions.sh ROOT: who may include whom. Prints each violation as FILE:LINE: reason; fails on any.
 #
-# Also: CUDA headers only in device/cuda* and kernels/*.cu, no clock and no threads in policy, and
-# capu_ only on names that the public headers declare.
+# Also: CUDA headers only in device/cuda*, kernels/*.cu and *.cuh, and an example's *.cu; no clock and
+# no threads in policy; capu_ only on names that the public headers declare.
 set -u
 cd "$1" || exit 2
 
@@ -14,7 +14,7 @@ grep -rhoE '\bcapu_[a-z0-9_]+' include | sort -u >"$public"
 list() {
     local folder
     for folder in include device allocator policy runtime kernels examples tools tests/unit; do
-        [ -d "$folder" ] && find "$folder" -name '*.[ch]' -o -name '*.cu' -path "$folder/*"
+        [ -d "$folder" ] && find "$folder" -name '*.[ch]' -o -name '*.cu' -o -name '*.cuh'
     done | sort
 }
 
@@ -46,8 +46,8 @@ list | xargs grep -nHE '^[[:space:]]*#[[:space:]]*include' /dev/null |
         name = substr($3, 2, length($3) - 2)
         is_cuda = name ~ /^(cuda|cublas|cudnn|curand|nvml|nvtx|nvToolsExt|nvrtc)/
         if (is_cuda) {
-            if ($1 !~ /^device\/cuda/ && $1 !~ /^kernels\/[^\/]*\.cu$/)
-                bad("CUDA header " name " outside device/cuda* and kernels/*.cu")
+            if ($1 !~ /^device\/cuda/ && $1 !~ /^kernels\/[^\/]*\.cuh?$/ && $1 !~ /^examples\/.*\.cu$/)
+                bad("CUDA header " name " outside device/cuda*, kernels/*.cu and examples/*.cu")
             next
         }
         if (substr($3, 1, 1) == "<") {
