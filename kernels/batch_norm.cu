@@ -1,0 +1,165 @@
+/*
+ * batch_norm on cuda: a block a channel. A thread sums floats, and the threads' sums are added in
+ * double, in a fixed order.
+ */
+#include "kernels/batch_norm.h"
+
+#include "kernels/grid.cuh"
+
+#define THREADS 512u
+
+/* Where item `i` of a channel lies; its items are counted over all images. */
+static __device__ size_t place(const struct batch_norm &norm, uint32_t i)
+{
+    uint32_t image = i / norm.plane;
+
+    return ((size_t)image * norm.channels + blockIdx.x) * norm.plane + (i - image * norm.plane);
+}
+
+/* output = factor input + offset over the whole channel. */
+static __device__ void scale_channel(const struct batch_norm &norm, float factor, float offset)
+{
+    uint32_t count = norm.batch * norm.plane;
+
+    for (uint32_t i = threadIdx.x; i < count; i += THREADS) {
+        size_t at = place(norm, i);
+
+        norm.output[at] = norm.input[at] * factor + offset;
+    }
+}
+
+static __global__ void forward(const struct batch_norm norm, bool is_replay)
+{
+    uint32_t channel = blockIdx.x;
+    uint32_t count = norm.batch * norm.plane;
+    float sum = 0.0f;
+    float squares = 0.0f;
+    double mean;
+    double variance;
+    double rstd;
+    double factor;
+
+    for (uint32_t i = threadIdx.x; i < count; i += THREADS) {
+        sum += norm.input[place(norm, i)];
+    }
+    mean = grid_block_sum(sum) / count;
+    for (uint32_t i = threadIdx.x; i < count; i += THREADS) {
+        float distance = norm.input[place(norm, i)] - (float)mean;
+
+        squares += distance * distance;
+    }
+    variance = grid_block_sum(squares) / count;
+    rstd = 1.0 / sqrt(variance + norm.epsilon);
+    factor = norm.scale[channel] * rstd;
+    scale_channel(norm, (float)factor, (float)(norm.shift[channel] - mean * factor));
+    if (threadIdx.x != 0) {
+        return;
+    }
+    norm.saved_mean[channel] = (float)mean;
+    norm.saved_rstd[channel] = (float)rstd;
+    if (!is_replay) {
+        norm.running_mean[channel] += norm.momentum * ((float)mean - norm.running_mean[channel]);
+        norm.running_variance[channel] +=
+            norm.momentum * ((float)variance - norm.running_variance[channel]);
+    }
+}
+
+static __global__ void infer(const struct batch_norm norm)
+{
+    uint32_t channel = blockIdx.x;
+    double rstd = 1.0 / sqrt((double)norm.running_variance[channel] + norm.epsilon);
+    double factor = norm.scale[channel] * rstd;
+
+    scale_channel(norm, (float)factor,
+                  (float)(norm.shift[channel] - norm.running_mean[channel] * factor));
+}
+
+static __global__ void backward(const struct batch_norm norm)
+{
+    uint32_t channel = blockIdx.x;
+    uint32_t count = norm.batch * norm.plane;
+    float mean = norm.saved_mean[channel];
+    float rstd = norm.saved_rstd[channel];
+    float factor = norm.scale[channel] * rstd;
+    float sum = 0.0f;
+    float product = 0.0f;
+    float slope;
+    float offset;
+
+    for (uint32_t i = threadIdx.x; i < count; i += THREADS) {
+        size_t at = place(norm, i);
+
+        sum += norm.gradient[at];
+        product += norm.gradient[at] * (norm.input[at] - mean);
+    }
+    sum = (float)grid_block_sum(sum);
+    product = (float)grid_block_sum(product);
+    /* factor (gradient - mean gradient - normalised input * mean product) */
+    slope = product * rstd * rstd / (float)count;
+    offset = sum / (float)count;
+    for (uint32_t i = threadIdx.x; i < count; i += THREADS) {
+        size_t at = place(norm, i);
+
+        norm.gradient[at] = factor * (norm.gradient[at] - offset - (norm.input[at] - mean) * slope);
+    }
+    if (threadIdx.x == 0) {
+        norm.shift_gradient[channel] = sum;
+        norm.scale_gradient[channel] = product * rstd;
+    }
+}
+
+/* Items of a channel are counted in 32 bits, a stride past the end included. */
+static capu_status check(const struct batch_norm *norm)
+{
+    uint64_t count = (uint64_t)norm->batch * norm->plane;
+
+    return count <= UINT32_MAX - THREADS ? CAPU_OK : CAPU_TOO_LARGE;
+}
+
+capu_status batch_norm_forward_cuda(capu_stream stream, const void *arguments)
+{
+    const struct batch_norm *norm = (const struct batch_norm *)arguments;
+    capu_status status = check(norm);
+
+    if (status != CAPU_OK) {
+        return status;
+    }
+    GRID_LAUNCH(forward, norm->channels, THREADS, stream, *norm, false);
+    return grid_status();
+}
+
+capu_status batch_norm_replay_cuda(capu_stream stream, const void *arguments)
+{
+    const struct batch_norm *norm = (const struct batch_norm *)arguments;
+    capu_status status = check(norm);
+
+    if (status != CAPU_OK) {
+        return status;
+    }
+    GRID_LAUNCH(forward, norm->channels, THREADS, stream, *norm, true);
+    return grid_status();
+}
+
+capu_status batch_norm_infer_cuda(capu_stream stream, const void *arguments)
+{
+    const struct batch_norm *norm = (const struct batch_norm *)arguments;
+    capu_status status = check(norm);
+
+    if (status != CAPU_OK) {
+        return status;
+    }
+    GRID_LAUNCH(infer, norm->channels, THREADS, stream, *norm);
+    return grid_status();
+}
+
+capu_status batch_norm_backward_cuda(capu_stream stream, const void *arguments)
+{
+    const struct batch_norm *norm = (const struct batch_norm *)arguments;
+    capu_status status = check(norm);
+
+    if (status != CAPU_OK) {
+        return status;
+    }
+    GRID_LAUNCH(backward, norm->channels, THREADS, stream, *norm);
+    return grid_status();
+}

@@ -1,0 +1,95 @@
+/*
+ * max_pool on cuda. Backward a thread has an input item and looks whether its window chose it, so
+ * that each is written once and nothing has to be cleared before.
+ */
+#include "kernels/max_pool.h"
+
+#include "kernels/grid.cuh"
+
+#define WINDOW_LIMIT 16u
+
+static __global__ void forward(const struct max_pool pool)
+{
+    size_t rows = pool.height / pool.window;
+    size_t columns = pool.width / pool.window;
+    size_t count = pool.planes * rows * columns;
+
+    for (size_t i = grid_first(); i < count; i += grid_stride()) {
+        size_t x = i % columns;
+        size_t y = i / columns % rows;
+        size_t plane = i / columns / rows;
+        const float *corner =
+            pool.input + (plane * pool.height + y * pool.window) * pool.width + x * pool.window;
+        float most = corner[0];
+        unsigned place = 0;
+
+        /* The first of the largest, or the last NaN. */
+        for (unsigned k = 0; k < pool.window * pool.window; k++) {
+            float value = corner[(size_t)(k / pool.window) * pool.width + k % pool.window];
+
+            if (value > most || value != value) {
+                most = value;
+                place = k;
+            }
+        }
+        pool.output[i] = most;
+        pool.places[i] = (uint8_t)place;
+    }
+}
+
+static __global__ void backward(const struct max_pool pool)
+{
+    size_t rows = pool.height / pool.window;
+    size_t columns = pool.width / pool.window;
+    size_t count = pool.planes * pool.height * pool.width;
+
+    for (size_t i = grid_first(); i < count; i += grid_stride()) {
+        size_t x = i % pool.width;
+        size_t y = i / pool.width % pool.height;
+        size_t plane = i / pool.width / pool.height;
+        float gradient = 0.0f;
+
+        if (x / pool.window < columns && y / pool.window < rows) {
+            size_t from = (plane * rows + y / pool.window) * columns + x / pool.window;
+            /* As on the host: poison is taken for some place inside the window. */
+            unsigned place = pool.places[from] % (pool.window * pool.window);
+
+            if (place == y % pool.window * pool.window + x % pool.window) {
+                gradient = pool.output_gradient[from];
+            }
+        }
+        pool.input_gradient[i] = gradient;
+    }
+}
+
+static capu_status check(const struct max_pool *pool)
+{
+    return pool->window == 0 || pool->window > WINDOW_LIMIT ? CAPU_INVALID : CAPU_OK;
+}
+
+capu_status max_pool_forward_cuda(capu_stream stream, const void *arguments)
+{
+    const struct max_pool *pool = (const struct max_pool *)arguments;
+    capu_status status = check(pool);
+    size_t count;
+
+    if (status != CAPU_OK) {
+        return status;
+    }
+    count = pool->planes * (pool->height / pool->window) * (pool->width / pool->window);
+    GRID_LAUNCH(forward, grid_blocks(count, GRID_THREADS), GRID_THREADS, stream, *pool);
+    return grid_status();
+}
+
+capu_status max_pool_backward_cuda(capu_stream stream, const void *arguments)
+{
+    const struct max_pool *pool = (const struct max_pool *)arguments;
+    capu_status status = check(pool);
+    size_t count = pool->planes * pool->height * pool->width;
+
+    if (status != CAPU_OK) {
+        return status;
+    }
+    GRID_LAUNCH(backward, grid_blocks(count, GRID_THREADS), GRID_THREADS, stream, *pool);
+    return grid_status();
+}

@@ -1,0 +1,98 @@
+/*
+ * softmax_cross_entropy on cuda: a warp a row; the mean in a launch of its own, in a fixed order.
+ *
+ * The host finds a label that is no class before it computes. Here nobody waits for the labels, so
+ * the row's loss and gradient become NaN.
+ */
+#include "kernels/softmax_cross_entropy.h"
+
+#include "kernels/grid.cuh"
+
+#include <math.h>
+
+static __global__ void forward(const struct softmax_cross_entropy arguments)
+{
+    size_t classes = arguments.classes;
+
+    for (size_t row = grid_first_row(); row < arguments.rows; row += grid_row_stride()) {
+        const float *logits = arguments.logits + row * classes;
+        float *probabilities = arguments.probabilities + row * classes;
+        float most = logits[0];
+        float sum = 0.0f;
+        float factor;
+
+        for (size_t i = grid_lane(); i < classes; i += GRID_WARP) {
+            most = fmaxf(most, logits[i]);
+        }
+        most = grid_warp_largest(most);
+        for (size_t i = grid_lane(); i < classes; i += GRID_WARP) {
+            float power = expf(logits[i] - most);
+
+            probabilities[i] = power;
+            sum += power;
+        }
+        sum = grid_warp_sum(sum);
+        factor = 1.0f / sum;
+        for (size_t i = grid_lane(); i < classes; i += GRID_WARP) {
+            probabilities[i] *= factor;
+        }
+        if (grid_lane() == 0) {
+            uint32_t label = (uint32_t)arguments.labels[row];
+
+            /* From the logits, not the probability: that may have become 0. */
+            arguments.losses[row] = label < classes ? logf(sum) - (logits[label] - most) : nanf("");
+        }
+    }
+}
+
+static __global__ void average(const struct softmax_cross_entropy arguments)
+{
+    double sum = 0.0;
+
+    for (size_t row = threadIdx.x; row < arguments.rows; row += blockDim.x) {
+        sum += arguments.losses[row];
+    }
+    sum = grid_block_sum(sum);
+    if (threadIdx.x == 0) {
+        *arguments.mean = (float)(sum / arguments.rows);
+    }
+}
+
+static __global__ void backward(const struct softmax_cross_entropy arguments)
+{
+    size_t classes = arguments.classes;
+    size_t count = arguments.rows * classes;
+
+    for (size_t i = grid_first(); i < count; i += grid_stride()) {
+        uint32_t label = (uint32_t)arguments.labels[i / classes];
+        float gradient = arguments.probabilities[i] * arguments.scale;
+
+        if (label >= classes) {
+            gradient = nanf("");
+        } else if (label == i % classes) {
+            gradient -= arguments.scale;
+        }
+        arguments.gradient[i] = gradient;
+    }
+}
+
+capu_status softmax_cross_entropy_forward_cuda(capu_stream stream, const void *argument_block)
+{
+    const struct softmax_cross_entropy *arguments =
+        (const struct softmax_cross_entropy *)argument_block;
+
+    GRID_LAUNCH(forward, grid_blocks(arguments->rows, GRID_WARPS), GRID_THREADS, stream,
+                *arguments);
+    GRID_LAUNCH(average, 1, GRID_THREADS, stream, *arguments);
+    return grid_status();
+}
+
+capu_status softmax_cross_entropy_backward_cuda(capu_stream stream, const void *argument_block)
+{
+    const struct softmax_cross_entropy *arguments =
+        (const struct softmax_cross_entropy *)argument_block;
+    size_t count = (size_t)arguments->rows * arguments->classes;
+
+    GRID_LAUNCH(backward, grid_blocks(count, GRID_THREADS), GRID_THREADS, stream, *arguments);
+    return grid_status();
+}
