@@ -1,0 +1,269 @@
+/*
+ * attention on cuda: products over all heads in one call, softmax with a warp a row, splitting and
+ * merging with a thread an item.
+ */
+#include "kernels/attention.h"
+
+#include "kernels/blas.cuh"
+#include "kernels/grid.cuh"
+
+#include <math.h>
+
+enum { QUERY = 0, KEY = 1, VALUE = 2, PARTS = 3 };
+
+static size_t heads_of(const struct attention *attention)
+{
+    return (size_t)attention->batch * attention->heads;
+}
+
+/* Of one head, in floats. */
+static size_t head_items(const struct attention *attention)
+{
+    return (size_t)attention->length * attention->head_channels;
+}
+
+static size_t square_items(const struct attention *attention)
+{
+    return (size_t)attention->length * attention->length;
+}
+
+static float *part_of(const struct attention *attention, float *parts, size_t part)
+{
+    return parts + part * heads_of(attention) * head_items(attention);
+}
+
+/*
+ * Copies between a buffer by heads, `parts` x batch x heads x length x head_channels, and one by
+ * rows, batch x length x `parts` x heads x head_channels.
+ */
+static __global__ void regroup(const struct attention attention, size_t parts, float *by_heads,
+                               float *by_rows, bool is_to_heads)
+{
+    size_t channels = attention.head_channels;
+    size_t count = parts * attention.batch * attention.heads * attention.length * channels;
+
+    for (size_t i = grid_first(); i < count; i += grid_stride()) {
+        size_t channel = i % channels;
+        size_t t = i / channels % attention.length;
+        size_t tile = i / channels / attention.length;
+        size_t head = tile % attention.heads;
+        size_t b = tile / attention.heads % attention.batch;
+        size_t part = tile / attention.heads / attention.batch;
+        size_t row = b * attention.length + t;
+        size_t other = ((row * parts + part) * attention.heads + head) * channels + channel;
+
+        if (is_to_heads) {
+            by_heads[i] = by_rows[other];
+        } else {
+            by_rows[other] = by_heads[i];
+        }
+    }
+}
+
+static capu_status launch_regroup(capu_stream stream, const struct attention *attention,
+                                  size_t parts, float *by_heads, float *by_rows, bool is_to_heads)
+{
+    size_t count = parts * heads_of(attention) * head_items(attention);
+
+    GRID_LAUNCH(regroup, grid_blocks(count, GRID_THREADS), GRID_THREADS, stream, *attention, parts,
+                by_heads, by_rows, is_to_heads);
+    return grid_status();
+}
+
+/* Row t has t + 1 weights; what is above the diagonal was cleared and stays. */
+static __global__ void softmax_forward(const struct attention attention, float scale)
+{
+    size_t rows = (size_t)attention.batch * attention.heads * attention.length;
+
+    for (size_t row = grid_first_row(); row < rows; row += grid_row_stride()) {
+        const float *scores = attention.scores + row * attention.length;
+        float *weights = attention.weights + row * attention.length;
+        size_t count = row % attention.length + 1;
+        float most = scores[0];
+        float sum = 0.0f;
+        float factor;
+
+        for (size_t i = grid_lane(); i < count; i += GRID_WARP) {
+            most = fmaxf(most, scores[i]);
+        }
+        most = grid_warp_largest(most);
+        for (size_t i = grid_lane(); i < count; i += GRID_WARP) {
+            float power = expf((scores[i] - most) * scale);
+
+            weights[i] = power;
+            sum += power;
+        }
+        factor = 1.0f / grid_warp_sum(sum);
+        for (size_t i = grid_lane(); i < count; i += GRID_WARP) {
+            weights[i] *= factor;
+        }
+    }
+}
+
+static __global__ void softmax_backward(const struct attention attention, float scale)
+{
+    size_t rows = (size_t)attention.batch * attention.heads * attention.length;
+
+    for (size_t row = grid_first_row(); row < rows; row += grid_row_stride()) {
+        const float *weights = attention.weights + row * attention.length;
+        const float *gradient = attention.weights_gradient + row * attention.length;
+        float *to = attention.scores_gradient + row * attention.length;
+        size_t count = row % attention.length + 1;
+        float mean = 0.0f;
+
+        for (size_t i = grid_lane(); i < count; i += GRID_WARP) {
+            mean += weights[i] * gradient[i];
+        }
+        mean = grid_warp_sum(mean);
+        for (size_t i = grid_lane(); i < count; i += GRID_WARP) {
+            to[i] = weights[i] * (gradient[i] - mean) * scale;
+        }
+    }
+}
+
+/* square = rows a x rows b, transposed, for every head. */
+static capu_status multiply_to_square(capu_stream stream, const struct attention *attention,
+                                      const float *a, const float *b, float *square)
+{
+    struct gemm gemm = {};
+    struct blas_batch batch = {heads_of(attention), head_items(attention), head_items(attention),
+                               square_items(attention)};
+
+    gemm.rows = attention->length;
+    gemm.columns = attention->length;
+    gemm.depth = attention->head_channels;
+    gemm.a = a;
+    gemm.a_stride = attention->head_channels;
+    gemm.b = b;
+    gemm.b_stride = attention->head_channels;
+    gemm.b_transposed = true;
+    gemm.c = square;
+    gemm.c_stride = attention->length;
+    return blas_gemm(stream, &gemm, &batch);
+}
+
+/* to = square x rows, for every head. */
+static capu_status multiply_square(capu_stream stream, const struct attention *attention,
+                                   const float *square, bool is_transposed, const float *rows,
+                                   float *to)
+{
+    struct gemm gemm = {};
+    struct blas_batch batch = {heads_of(attention), square_items(attention), head_items(attention),
+                               head_items(attention)};
+
+    gemm.rows = attention->length;
+    gemm.columns = attention->head_channels;
+    gemm.depth = attention->length;
+    gemm.a = square;
+    gemm.a_stride = attention->length;
+    gemm.a_transposed = is_transposed;
+    gemm.b = rows;
+    gemm.b_stride = attention->head_channels;
+    gemm.c = to;
+    gemm.c_stride = attention->head_channels;
+    return blas_gemm(stream, &gemm, &batch);
+}
+
+capu_status attention_split_forward_cuda(capu_stream stream, const void *arguments)
+{
+    const struct attention *attention = (const struct attention *)arguments;
+
+    return launch_regroup(stream, attention, PARTS, attention->parts, (float *)attention->qkv,
+                          true);
+}
+
+capu_status attention_scores_forward_cuda(capu_stream stream, const void *arguments)
+{
+    const struct attention *attention = (const struct attention *)arguments;
+
+    return multiply_to_square(stream, attention, part_of(attention, attention->parts, QUERY),
+                              part_of(attention, attention->parts, KEY), attention->scores);
+}
+
+capu_status attention_softmax_forward_cuda(capu_stream stream, const void *arguments)
+{
+    const struct attention *attention = (const struct attention *)arguments;
+    size_t rows = heads_of(attention) * attention->length;
+    float scale = 1.0f / sqrtf((float)attention->head_channels);
+
+    GRID_LAUNCH(softmax_forward, grid_blocks(rows, GRID_WARPS), GRID_THREADS, stream, *attention,
+                scale);
+    return grid_status();
+}
+
+capu_status attention_mix_forward_cuda(capu_stream stream, const void *arguments)
+{
+    const struct attention *attention = (const struct attention *)arguments;
+
+    return multiply_square(stream, attention, attention->weights, false,
+                           part_of(attention, attention->parts, VALUE), attention->mixed);
+}
+
+capu_status attention_merge_forward_cuda(capu_stream stream, const void *arguments)
+{
+    const struct attention *attention = (const struct attention *)arguments;
+
+    return launch_regroup(stream, attention, 1, attention->mixed, attention->output, false);
+}
+
+capu_status attention_merge_backward_cuda(capu_stream stream, const void *arguments)
+{
+    const struct attention *attention = (const struct attention *)arguments;
+
+    return launch_regroup(stream, attention, 1, attention->mixed_gradient,
+                          (float *)attention->output_gradient, true);
+}
+
+capu_status attention_mix_backward_weights_cuda(capu_stream stream, const void *arguments)
+{
+    const struct attention *attention = (const struct attention *)arguments;
+
+    return multiply_to_square(stream, attention, attention->mixed_gradient,
+                              part_of(attention, attention->parts, VALUE),
+                              attention->weights_gradient);
+}
+
+capu_status attention_mix_backward_value_cuda(capu_stream stream, const void *arguments)
+{
+    const struct attention *attention = (const struct attention *)arguments;
+
+    return multiply_square(stream, attention, attention->weights, true, attention->mixed_gradient,
+                           part_of(attention, attention->parts_gradient, VALUE));
+}
+
+capu_status attention_softmax_backward_cuda(capu_stream stream, const void *arguments)
+{
+    const struct attention *attention = (const struct attention *)arguments;
+    size_t rows = heads_of(attention) * attention->length;
+    float scale = 1.0f / sqrtf((float)attention->head_channels);
+
+    GRID_LAUNCH(softmax_backward, grid_blocks(rows, GRID_WARPS), GRID_THREADS, stream, *attention,
+                scale);
+    return grid_status();
+}
+
+capu_status attention_scores_backward_query_cuda(capu_stream stream, const void *arguments)
+{
+    const struct attention *attention = (const struct attention *)arguments;
+
+    return multiply_square(stream, attention, attention->scores_gradient, false,
+                           part_of(attention, attention->parts, KEY),
+                           part_of(attention, attention->parts_gradient, QUERY));
+}
+
+capu_status attention_scores_backward_key_cuda(capu_stream stream, const void *arguments)
+{
+    const struct attention *attention = (const struct attention *)arguments;
+
+    return multiply_square(stream, attention, attention->scores_gradient, true,
+                           part_of(attention, attention->parts, QUERY),
+                           part_of(attention, attention->parts_gradient, KEY));
+}
+
+capu_status attention_split_backward_cuda(capu_stream stream, const void *arguments)
+{
+    const struct attention *attention = (const struct attention *)arguments;
+
+    return launch_regroup(stream, attention, PARTS, attention->parts_gradient,
+                          attention->qkv_gradient, false);
+}

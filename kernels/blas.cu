@@ -1,0 +1,223 @@
+/* cuBLAS: loading it, a handle for each stream, products row by row in memory. */
+#include "kernels/blas.cuh"
+
+#include "kernels/grid.cuh"
+
+#include <cublas_v2.h>
+
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* All functions used: what they are called here, and in the library. */
+#define FUNCTIONS(X)                        \
+    X(create, cublasCreate_v2)              \
+    X(destroy, cublasDestroy_v2)            \
+    X(set_stream, cublasSetStream_v2)       \
+    X(set_workspace, cublasSetWorkspace_v2) \
+    X(set_atomics, cublasSetAtomicsMode)    \
+    X(multiply, cublasGemmEx_64)            \
+    X(multiply_many, cublasGemmStridedBatchedEx_64)
+
+struct functions {
+#define FUNCTION(field, name) decltype(&name) field;
+    FUNCTIONS(FUNCTION)
+#undef FUNCTION
+};
+
+struct entry {
+    struct entry *next;
+    capu_stream stream;
+    cublasHandle_t handle;
+    void *scratch;
+};
+
+/* Guarded by the lock; an entry, once in the list, does not change and does not go. */
+static struct {
+    pthread_mutex_t lock;
+    bool is_loaded;
+    struct functions functions;
+    cublasComputeType_t arithmetic;
+    struct entry *entries;
+} blas = {PTHREAD_MUTEX_INITIALIZER, false, {}, CUBLAS_COMPUTE_32F, NULL};
+
+static capu_status read_arithmetic(cublasComputeType_t *arithmetic)
+{
+    const char *text = getenv("CAPUCHIN_MATMUL");
+
+    if (text == NULL || *text == '\0' || strcmp(text, "fp32") == 0) {
+        *arithmetic = CUBLAS_COMPUTE_32F;
+    } else if (strcmp(text, "tf32") == 0) {
+        *arithmetic = CUBLAS_COMPUTE_32F_FAST_TF32;
+    } else if (strcmp(text, "bf16") == 0) {
+        *arithmetic = CUBLAS_COMPUTE_32F_FAST_16BF;
+    } else {
+        return CAPU_INVALID;
+    }
+    return CAPU_OK;
+}
+
+#define TEXT_OF(number) #number
+#define LIBRARY_OF(version) "libcublas.so." TEXT_OF(version)
+
+/* Published only when complete. */
+static capu_status load(void)
+{
+    const char *path = getenv("CAPUCHIN_CUBLAS");
+    struct functions functions;
+    void *library;
+    capu_status status;
+
+    if (blas.is_loaded) {
+        return CAPU_OK;
+    }
+    status = read_arithmetic(&blas.arithmetic);
+    if (status != CAPU_OK) {
+        return status;
+    }
+    if (path == NULL || *path == '\0') {
+        path = LIBRARY_OF(CUBLAS_VER_MAJOR);
+    }
+    library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    if (library == NULL) {
+        return CAPU_UNSUPPORTED;
+    }
+#define FUNCTION(field, name)                                           \
+    functions.field = (decltype(functions.field))dlsym(library, #name); \
+    if (functions.field == NULL) {                                      \
+        dlclose(library);                                               \
+        return CAPU_UNSUPPORTED;                                        \
+    }
+    FUNCTIONS(FUNCTION)
+#undef FUNCTION
+    blas.functions = functions;
+    blas.is_loaded = true;
+    return CAPU_OK;
+}
+
+static struct entry *find(capu_stream stream)
+{
+    struct entry *entry = blas.entries;
+
+    while (entry != NULL && entry->stream != stream) {
+        entry = entry->next;
+    }
+    return entry;
+}
+
+/* Setting the stream resets the workspace, so the workspace comes after it. */
+static bool configure(const struct entry *entry)
+{
+    return blas.functions.set_stream(entry->handle, (cudaStream_t)entry->stream) ==
+               CUBLAS_STATUS_SUCCESS &&
+           blas.functions.set_workspace(entry->handle, entry->scratch, BLAS_SCRATCH_BYTES) ==
+               CUBLAS_STATUS_SUCCESS &&
+           blas.functions.set_atomics(entry->handle, CUBLAS_ATOMICS_NOT_ALLOWED) ==
+               CUBLAS_STATUS_SUCCESS;
+}
+
+static capu_status make(capu_stream stream, struct entry **out)
+{
+    struct entry *entry;
+    capu_status status = load();
+
+    if (status != CAPU_OK) {
+        return status;
+    }
+    entry = (struct entry *)calloc(1, sizeof(*entry));
+    if (entry == NULL) {
+        return CAPU_NO_HOST_MEMORY;
+    }
+    entry->stream = stream;
+    if (cudaMalloc(&entry->scratch, BLAS_SCRATCH_BYTES) != cudaSuccess) {
+        goto free_entry;
+    }
+    if (blas.functions.create(&entry->handle) != CUBLAS_STATUS_SUCCESS) {
+        goto free_scratch;
+    }
+    if (!configure(entry)) {
+        goto destroy_handle;
+    }
+    entry->next = blas.entries;
+    blas.entries = entry;
+    *out = entry;
+    return CAPU_OK;
+
+destroy_handle:
+    blas.functions.destroy(entry->handle);
+free_scratch:
+    cudaFree(entry->scratch);
+free_entry:
+    cudaGetLastError(); /* the next launch must not be blamed for it */
+    free(entry);
+    return CAPU_DEVICE_FAILED;
+}
+
+static capu_status entry_of(capu_stream stream, struct entry **entry)
+{
+    capu_status status = CAPU_OK;
+
+    pthread_mutex_lock(&blas.lock);
+    *entry = find(stream);
+    if (*entry == NULL) {
+        status = make(stream, entry);
+    }
+    pthread_mutex_unlock(&blas.lock);
+    return status;
+}
+
+capu_status blas_prepare(capu_stream stream)
+{
+    struct entry *entry;
+
+    return entry_of(stream, &entry);
+}
+
+capu_status blas_scratch(capu_stream stream, void **scratch)
+{
+    struct entry *entry;
+    capu_status status = entry_of(stream, &entry);
+
+    if (status == CAPU_OK) {
+        *scratch = entry->scratch;
+    }
+    return status;
+}
+
+/*
+ * cuBLAS counts column by column. Read so, a matrix stored row by row is its own transpose: the
+ * product wanted is the transpose of b's times the transpose of a's, with the factors swapped.
+ */
+capu_status blas_gemm(capu_stream stream, const struct gemm *gemm, const struct blas_batch *batch)
+{
+    const float alpha = 1.0f;
+    cublasOperation_t a_operation = gemm->a_transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
+    cublasOperation_t b_operation = gemm->b_transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
+    int64_t rows = (int64_t)gemm->rows;
+    int64_t columns = (int64_t)gemm->columns;
+    int64_t depth = (int64_t)gemm->depth;
+    int64_t a_stride = (int64_t)gemm->a_stride;
+    int64_t b_stride = (int64_t)gemm->b_stride;
+    int64_t c_stride = (int64_t)gemm->c_stride;
+    struct entry *entry;
+    cublasStatus_t result;
+    capu_status status = entry_of(stream, &entry);
+
+    if (status != CAPU_OK) {
+        return status;
+    }
+    if (batch == NULL) {
+        result = blas.functions.multiply(entry->handle, b_operation, a_operation, columns, rows,
+                                         depth, &alpha, gemm->b, CUDA_R_32F, b_stride, gemm->a,
+                                         CUDA_R_32F, a_stride, &gemm->beta, gemm->c, CUDA_R_32F,
+                                         c_stride, blas.arithmetic, CUBLAS_GEMM_DEFAULT);
+    } else {
+        result = blas.functions.multiply_many(
+            entry->handle, b_operation, a_operation, columns, rows, depth, &alpha, gemm->b,
+            CUDA_R_32F, b_stride, (long long)batch->b_step, gemm->a, CUDA_R_32F, a_stride,
+            (long long)batch->a_step, &gemm->beta, gemm->c, CUDA_R_32F, c_stride,
+            (long long)batch->c_step, (int64_t)batch->count, blas.arithmetic, CUBLAS_GEMM_DEFAULT);
+    }
+    return result == CUBLAS_STATUS_SUCCESS ? CAPU_OK : CAPU_DEVICE_FAILED;
+}
