@@ -1,6 +1,8 @@
 /* The one place that knows which device an operation runs on. */
 #include "kernels/launch.h"
 
+#include "kernels/blas.h"
+
 #include <string.h>
 
 /*
@@ -36,9 +38,21 @@ static uint64_t traffic(const struct launch *launch)
     return bytes;
 }
 
+/* Outside of any op: handles and memory are made before the first one, not inside it. */
+static capu_status prepare(capu_context *context)
+{
+#ifdef KERNELS_CUDA
+    return blas_prepare(capu_context_stream(context));
+#else
+    (void)context;
+    return CAPU_UNSUPPORTED;
+#endif
+}
+
 capu_status launch_run(capu_context *context, const struct launch *launch)
 {
     int is_cuda = strcmp(capu_context_device(context), "cuda") == 0;
+    capu_status status = is_cuda ? prepare(context) : CAPU_OK;
     capu_op op = {
         .size = sizeof(op),
         .name = launch->name,
@@ -53,8 +67,8 @@ capu_status launch_run(capu_context *context, const struct launch *launch)
         .duration_ns = launch_duration_ns(launch->flops, traffic(launch)),
     };
 
-    if (op.run == NULL) {
-        return CAPU_UNSUPPORTED;
+    if (status != CAPU_OK || op.run == NULL) {
+        return status != CAPU_OK ? status : CAPU_UNSUPPORTED;
     }
     return capu_run(context, &op);
 }
