@@ -1,0 +1,264 @@
+/* Fibers for a block's threads, and what they wait for. */
+#include <cstdio>
+#include <cstdlib>
+
+#include <ucontext.h>
+
+#if defined(__SANITIZE_ADDRESS__)
+#include <sanitizer/common_interface_defs.h>
+#endif
+
+#define THREADS_LIMIT 1024u
+#define WARP 32u
+#define STACK_BYTES ((size_t)64 << 10)
+
+dim3 gridDim;
+dim3 blockDim;
+dim3 blockIdx;
+dim3 threadIdx;
+
+enum state { STATE_RUNS, STATE_AT_BARRIER, STATE_AT_EXCHANGE, STATE_DONE };
+
+struct fiber {
+    ucontext_t context;
+    enum state state;
+    unsigned exchanges;
+    unsigned char *stack;
+    void *fake_stack; /* ASan's */
+};
+
+/* Exchanges use two sets in turn: a lane is at most one exchange ahead of another. */
+static struct {
+    struct fiber fiber[THREADS_LIMIT];
+    uint64_t values[2][THREADS_LIMIT];
+    ucontext_t scheduler;
+    const void *scheduler_stack;
+    size_t scheduler_stack_bytes;
+    void *scheduler_fake_stack;
+    unsigned current;
+    const std::function<void()> *thread;
+} block;
+
+static void fail(const char *what)
+{
+    fprintf(stderr, "emulation: %s\n", what);
+    abort();
+}
+
+/* ASan wants to know which stack is in use. */
+static void enter_stack(void **fake_stack, const void *stack, size_t bytes)
+{
+#if defined(__SANITIZE_ADDRESS__)
+    __sanitizer_start_switch_fiber(fake_stack, stack, bytes);
+#else
+    (void)fake_stack;
+    (void)stack;
+    (void)bytes;
+#endif
+}
+
+static void entered_stack(void *fake_stack)
+{
+#if defined(__SANITIZE_ADDRESS__)
+    __sanitizer_finish_switch_fiber(fake_stack, &block.scheduler_stack,
+                                    &block.scheduler_stack_bytes);
+#else
+    (void)fake_stack;
+#endif
+}
+
+/* Back to the scheduler, until it comes round again. */
+static void wait_as(enum state state)
+{
+    struct fiber *fiber = &block.fiber[block.current];
+
+    fiber->state = state;
+    enter_stack(&fiber->fake_stack, block.scheduler_stack, block.scheduler_stack_bytes);
+    swapcontext(&fiber->context, &block.scheduler);
+    entered_stack(fiber->fake_stack);
+}
+
+static void run_thread(void)
+{
+    struct fiber *fiber = &block.fiber[block.current];
+
+    entered_stack(NULL);
+    (*block.thread)();
+    fiber->state = STATE_DONE;
+    enter_stack(NULL, block.scheduler_stack, block.scheduler_stack_bytes);
+    swapcontext(&fiber->context, &block.scheduler);
+}
+
+static void start(unsigned index)
+{
+    struct fiber *fiber = &block.fiber[index];
+
+    if (fiber->stack == NULL) {
+        fiber->stack = (unsigned char *)malloc(STACK_BYTES);
+        if (fiber->stack == NULL) {
+            fail("no memory for stacks");
+        }
+    }
+    getcontext(&fiber->context);
+    fiber->context.uc_stack.ss_sp = fiber->stack;
+    fiber->context.uc_stack.ss_size = STACK_BYTES;
+    fiber->context.uc_link = NULL;
+    makecontext(&fiber->context, run_thread, 0);
+    fiber->state = STATE_RUNS;
+    fiber->exchanges = 0;
+}
+
+static void resume(unsigned index)
+{
+    struct fiber *fiber = &block.fiber[index];
+
+    block.current = index;
+    threadIdx = dim3(index);
+    enter_stack(&block.scheduler_fake_stack, fiber->stack, STACK_BYTES);
+    swapcontext(&block.scheduler, &fiber->context);
+#if defined(__SANITIZE_ADDRESS__)
+    __sanitizer_finish_switch_fiber(block.scheduler_fake_stack, NULL, NULL);
+#endif
+}
+
+static unsigned count_in(enum state state, unsigned first, unsigned end)
+{
+    unsigned count = 0;
+
+    for (unsigned i = first; i < end; i++) {
+        count += block.fiber[i].state == state;
+    }
+    return count;
+}
+
+static void release(unsigned first, unsigned end)
+{
+    for (unsigned i = first; i < end; i++) {
+        block.fiber[i].state = STATE_RUNS;
+    }
+}
+
+/* After all have run as far as they can: lets go those that have met. */
+static void meet(unsigned threads)
+{
+    bool is_released = false;
+
+    if (count_in(STATE_AT_BARRIER, 0, threads) == threads) {
+        release(0, threads);
+        return;
+    }
+    for (unsigned first = 0; first < threads; first += WARP) {
+        unsigned waiting = count_in(STATE_AT_EXCHANGE, first, first + WARP);
+
+        if (waiting == WARP) {
+            release(first, first + WARP);
+            is_released = true;
+        } else if (waiting != 0) {
+            fail("some lanes of a warp shuffle, others do not");
+        }
+    }
+    if (!is_released) {
+        fail("not all threads of a block reach a barrier");
+    }
+}
+
+static void run_block(unsigned threads)
+{
+    for (unsigned i = 0; i < threads; i++) {
+        start(i);
+    }
+    for (;;) {
+        for (unsigned i = 0; i < threads; i++) {
+            if (block.fiber[i].state == STATE_RUNS) {
+                resume(i);
+            }
+        }
+        if (count_in(STATE_DONE, 0, threads) == threads) {
+            return;
+        }
+        meet(threads);
+    }
+}
+
+void emulation_launch(dim3 blocks, dim3 threads, const std::function<void()> &thread)
+{
+    if (blocks.x == 0 || blocks.y == 0 || blocks.z == 0 || blocks.y > 65535 || blocks.z > 65535 ||
+        threads.x == 0 || threads.x > THREADS_LIMIT || threads.x % WARP != 0) {
+        fail("a launch of no valid shape");
+    }
+    gridDim = blocks;
+    blockDim = threads;
+    block.thread = &thread;
+    for (unsigned z = 0; z < blocks.z; z++) {
+        for (unsigned y = 0; y < blocks.y; y++) {
+            for (unsigned x = 0; x < blocks.x; x++) {
+                blockIdx = dim3(x, y, z);
+                run_block(threads.x);
+            }
+        }
+    }
+}
+
+void __syncthreads(void)
+{
+    wait_as(STATE_AT_BARRIER);
+}
+
+const uint64_t *emulation_exchange(uint64_t value)
+{
+    unsigned index = block.current;
+    unsigned set = block.fiber[index].exchanges++ % 2;
+
+    block.values[set][index] = value;
+    wait_as(STATE_AT_EXCHANGE);
+    return &block.values[set][index - index % WARP];
+}
+
+unsigned __ballot_sync(unsigned, bool value)
+{
+    const uint64_t *values = emulation_exchange(value);
+    unsigned ballot = 0;
+
+    for (unsigned lane = 0; lane < WARP; lane++) {
+        ballot |= (unsigned)(values[lane] != 0) << lane;
+    }
+    return ballot;
+}
+
+cudaError_t cudaMalloc(void **address, size_t bytes)
+{
+    return posix_memalign(address, 256, bytes) == 0 ? cudaSuccess : cudaErrorMemoryAllocation;
+}
+
+cudaError_t cudaFree(void *address)
+{
+    free(address);
+    return cudaSuccess;
+}
+
+cudaError_t cudaMemcpy(void *to, const void *from, size_t bytes, cudaMemcpyKind)
+{
+    memcpy(to, from, bytes);
+    return cudaSuccess;
+}
+
+cudaError_t cudaGetLastError(void)
+{
+    return cudaSuccess;
+}
+
+cudaError_t cudaDeviceSynchronize(void)
+{
+    return cudaSuccess;
+}
+
+cudaError_t cudaGetDeviceCount(int *count)
+{
+    *count = 1;
+    return cudaSuccess;
+}
+
+const char *cudaGetErrorString(cudaError_t)
+{
+    return "emulated";
+}

@@ -1,0 +1,121 @@
+/*
+ * CUDA's execution model on the host, as far as the kernels use it, so that their arithmetic,
+ * indexing and barriers are tested where there is no GPU and no toolkit. Included before every file
+ * that is compiled for it.
+ *
+ * A launch runs its blocks one after the other and returns when they are done. A block's threads
+ * are fibers: each runs until it ends or comes to a barrier, a shuffle or a ballot, where it waits
+ * for those it must meet. Shared memory is static, since one block runs at a time. A barrier that
+ * not all reach, or a shuffle that a lane misses, ends the program with a text: on a GPU either is
+ * undefined. Warps run in lockstep here or there by chance: what depends on it is not found.
+ *
+ * Device memory is host memory; streams are ignored. One thread only.
+ */
+#ifndef CAPU_TESTS_GPU_EMULATION_H
+#define CAPU_TESTS_GPU_EMULATION_H
+
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <functional>
+
+#define __global__
+#define __device__
+#define __host__
+#define __shared__ static
+#define __launch_bounds__(...)
+#define __align__(bytes) __attribute__((aligned(bytes)))
+
+struct dim3 {
+    unsigned x;
+    unsigned y;
+    unsigned z;
+
+    dim3(unsigned width = 1, unsigned height = 1, unsigned depth = 1)
+        : x(width), y(height), z(depth)
+    {
+    }
+};
+
+struct __attribute__((may_alias, aligned(16))) float4 {
+    float x;
+    float y;
+    float z;
+    float w;
+};
+
+extern dim3 gridDim;
+extern dim3 blockDim;
+extern dim3 blockIdx;
+extern dim3 threadIdx;
+
+void emulation_launch(dim3 blocks, dim3 threads, const std::function<void()> &thread);
+
+#define GRID_LAUNCH(kernel, blocks, threads, stream, ...) \
+    ((void)(stream), emulation_launch(dim3(blocks), dim3(threads), [&] { kernel(__VA_ARGS__); }))
+
+void __syncthreads(void);
+
+/* Gives every lane of the warp's values, by lane, when all lanes have come with theirs. */
+const uint64_t *emulation_exchange(uint64_t value);
+
+template <typename Number> Number __shfl_xor_sync(unsigned, Number value, unsigned mask)
+{
+    uint64_t bits = 0;
+    Number other;
+
+    static_assert(sizeof(value) <= sizeof(bits), "a shuffle moves at most eight bytes");
+    memcpy(&bits, &value, sizeof(value));
+    bits = emulation_exchange(bits)[(threadIdx.x % 32) ^ mask];
+    memcpy(&other, &bits, sizeof(other));
+    return other;
+}
+
+unsigned __ballot_sync(unsigned, bool value);
+
+static inline int __ffs(int value)
+{
+    return __builtin_ffs(value);
+}
+
+/* Single operations, rounded to nearest: what the host does anyway, without contraction. */
+static inline float __fadd_rn(float a, float b)
+{
+    return a + b;
+}
+
+static inline float __fsub_rn(float a, float b)
+{
+    return a - b;
+}
+
+static inline float __fmul_rn(float a, float b)
+{
+    return a * b;
+}
+
+static inline double __dadd_rn(double a, double b)
+{
+    return a + b;
+}
+
+static inline double __dmul_rn(double a, double b)
+{
+    return a * b;
+}
+
+/* The part of the runtime that the kernels and their test call. */
+typedef struct emulation_stream *cudaStream_t;
+typedef enum cudaError { cudaSuccess = 0, cudaErrorMemoryAllocation = 2 } cudaError_t;
+typedef enum cudaMemcpyKind { cudaMemcpyHostToDevice = 1, cudaMemcpyDeviceToHost } cudaMemcpyKind;
+
+cudaError_t cudaMalloc(void **address, size_t bytes);
+cudaError_t cudaFree(void *address);
+cudaError_t cudaMemcpy(void *to, const void *from, size_t bytes, cudaMemcpyKind kind);
+cudaError_t cudaGetLastError(void);
+cudaError_t cudaDeviceSynchronize(void);
+cudaError_t cudaGetDeviceCount(int *count);
+const char *cudaGetErrorString(cudaError_t error);
+
+#endif
