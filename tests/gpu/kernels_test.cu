@@ -1,0 +1,551 @@
+/*
+ * Every operation's CUDA kernels against its host implementation, and against themselves: two runs
+ * give the same bits. Shapes are odd, buffers lie at odd addresses.
+ *
+ * Built twice: by nvcc for a GPU (skipped without one), and by the C++ compiler over the emulation,
+ * which runs the same kernels on the host. The large shapes are for the GPU alone.
+ */
+#include "tests/gpu/pairs.h"
+
+#include "kernels/adamw.h"
+#include "kernels/attention.h"
+#include "kernels/batch_norm.h"
+#include "kernels/conv2d.h"
+#include "kernels/dropout.h"
+#include "kernels/embedding.h"
+#include "kernels/gelu.h"
+#include "kernels/gradient_norm.h"
+#include "kernels/initialise.h"
+#include "kernels/layer_norm.h"
+#include "kernels/matmul.h"
+#include "kernels/max_pool.h"
+#include "kernels/relu.h"
+#include "kernels/residual.h"
+#include "kernels/sgd.h"
+#include "kernels/softmax_cross_entropy.h"
+
+#include <check.h>
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Float sums in other orders, over some hundreds of terms. */
+#define NEAR 2e-5
+/* Single operations, with and without contraction. */
+#define CLOSE 1e-6
+
+#ifdef KERNELS_EMULATED
+#define LARGE 0
+#else
+#define LARGE 1
+#endif
+
+/* Buffers at a 256-byte border, and one float off. */
+static const size_t shifts[] = {0, sizeof(float)};
+#define SHIFT_COUNT (sizeof(shifts) / sizeof(shifts[0]))
+
+static const size_t counts[] = {1, 1000, 4099, LARGE ? 20000003 : 7};
+#define COUNT_COUNT (sizeof(counts) / sizeof(counts[0]))
+
+/* What a test loops over: a shift, and a count or shape. */
+static struct pairs pairs_of(int i)
+{
+    struct pairs pairs = {};
+
+    pairs.shift = shifts[(size_t)i % SHIFT_COUNT];
+    return pairs;
+}
+
+static size_t shape_of(int i)
+{
+    return (size_t)i / SHIFT_COUNT;
+}
+
+START_TEST(elementwise)
+{
+    struct pairs pairs = pairs_of(_i);
+    size_t count = counts[shape_of(_i)];
+    float *input = pairs_floats(&pairs, count, -4.0f, 4.0f);
+    float *output = pairs_output(&pairs, count);
+    float *gradient = pairs_floats(&pairs, count, -1.0f, 1.0f);
+    float *other = pairs_floats(&pairs, count, -1.0f, 1.0f);
+    struct relu relu = {input, output, gradient, count};
+    struct gelu gelu = {input, output, gradient, count};
+    struct residual residual = {input, other, output, other, gradient, NULL, count};
+
+    input[count / 2] = NAN;
+    input[0] = -0.0f;
+    PAIRS_RUN(&pairs, relu_forward, &relu, 0.0);
+    PAIRS_RUN(&pairs, relu_backward, &relu, 0.0);
+    PAIRS_RUN(&pairs, gelu_forward, &gelu, CLOSE);
+    PAIRS_RUN(&pairs, gelu_backward, &gelu, CLOSE);
+    PAIRS_RUN(&pairs, residual_forward, &residual, 0.0);
+    PAIRS_RUN(&pairs, residual_backward, &residual, 0.0);
+    residual.branch_gradient = output;
+    PAIRS_RUN(&pairs, residual_backward, &residual, 0.0);
+    pairs_finish(&pairs);
+}
+END_TEST
+
+START_TEST(optimizers)
+{
+    struct pairs pairs = pairs_of(_i);
+    size_t count = counts[shape_of(_i)];
+    float *parameter = pairs_floats(&pairs, count, -1.0f, 1.0f);
+    float *first = pairs_floats(&pairs, count, -1.0f, 1.0f);
+    float *second = pairs_floats(&pairs, count, 0.0f, 1.0f);
+    float *gradient = pairs_floats(&pairs, count, -1.0f, 1.0f);
+    struct sgd sgd = {parameter, first, gradient, count, 0.1f, 0.9f, 1e-3f};
+    struct adamw adamw = {parameter, first, second, gradient, count, 1e-3f,
+                          0.9f,      0.95f, 1e-8f,  0.1f,     0.5f,  3};
+
+    PAIRS_RUN(&pairs, sgd_update, &sgd, CLOSE);
+    PAIRS_RUN(&pairs, adamw_update, &adamw, CLOSE);
+    pairs_finish(&pairs);
+}
+END_TEST
+
+START_TEST(norm_of_gradients)
+{
+    struct pairs pairs = pairs_of(_i);
+    size_t count = counts[shape_of(_i)];
+    float *gradient = pairs_floats(&pairs, count, -1.0f, 1.0f);
+    struct gradient_norm norm = {gradient, count, pairs_output(&pairs, 1)};
+
+    PAIRS_RUN(&pairs, gradient_norm, &norm, NEAR);
+    pairs_finish(&pairs);
+}
+END_TEST
+
+/* The same items are zeroed, to the bit, and the same numbers drawn. */
+START_TEST(random_numbers)
+{
+    static const float rates[] = {0.0f, 0.1f, 0.9f};
+    struct pairs pairs = pairs_of(_i);
+    size_t count = counts[shape_of(_i)];
+    float *input = pairs_floats(&pairs, count, 0.5f, 1.0f);
+    float *output = pairs_output(&pairs, count);
+    float *gradient = pairs_floats(&pairs, count, 0.5f, 1.0f);
+    struct dropout dropout = {input, output, gradient, count, 1, 2, 0.0f};
+    struct initialise initial = {output, count, UINT64_C(0x123456789abcdef), 7, 0, 0.25f, 3.0f};
+
+    for (size_t i = 0; i < sizeof(rates) / sizeof(rates[0]); i++) {
+        dropout.rate = rates[i];
+        dropout.counter = (UINT64_C(1) << 40) + i;
+        PAIRS_RUN(&pairs, dropout_forward, &dropout, 0.0);
+        PAIRS_RUN(&pairs, dropout_backward, &dropout, 0.0);
+    }
+    initial.kind = INITIALISE_CONSTANT;
+    PAIRS_RUN(&pairs, initialise, &initial, 0.0);
+    initial.kind = INITIALISE_UNIFORM;
+    PAIRS_RUN(&pairs, initialise, &initial, 0.0);
+    initial.kind = INITIALISE_NORMAL;
+    PAIRS_RUN(&pairs, initialise, &initial, 1e-7); /* a bit in the last place, at most */
+    pairs_finish(&pairs);
+}
+END_TEST
+
+static const struct max_pool pools[] = {
+    {NULL, NULL, NULL, NULL, NULL, 1, 2, 2, 2, 0},
+    {NULL, NULL, NULL, NULL, NULL, 7, 7, 9, 2, 0},
+    {NULL, NULL, NULL, NULL, NULL, 3, 33, 16, 3, 0},
+    {NULL, NULL, NULL, NULL, NULL, LARGE ? 4096 : 1, 28, 28, 2, 0},
+};
+
+START_TEST(max_pooling)
+{
+    struct pairs pairs = pairs_of(_i);
+    struct max_pool pool = pools[shape_of(_i)];
+    size_t input = pool.planes * pool.height * pool.width;
+    size_t output = pool.planes * (pool.height / pool.window) * (pool.width / pool.window);
+    float *values = pairs_floats(&pairs, input, -1.0f, 1.0f);
+
+    values[0] = values[1]; /* equals: the first one is chosen */
+    values[input - 1] = NAN;
+    pool.input = values;
+    pool.output = pairs_output(&pairs, output);
+    pool.places = pairs_bytes(&pairs, output);
+    pool.output_gradient = pairs_floats(&pairs, output, -1.0f, 1.0f);
+    pool.input_gradient = pairs_output(&pairs, input);
+    PAIRS_RUN(&pairs, max_pool_forward, &pool, 0.0);
+    PAIRS_RUN(&pairs, max_pool_backward, &pool, 0.0);
+    pool.window = 17;
+    ck_assert_int_eq(max_pool_forward_cuda(NULL, &pool), CAPU_INVALID);
+    ck_assert_int_eq(max_pool_backward_cuda(NULL, &pool), CAPU_INVALID);
+    pairs_finish(&pairs);
+}
+END_TEST
+
+static const struct {
+    uint32_t rows;
+    uint32_t classes;
+} losses[] = {{1, 1}, {9, 10}, {5, 257}, {300, 33}, {LARGE ? 4096 : 2, LARGE ? 50257 : 70}};
+
+START_TEST(softmax_and_loss)
+{
+    struct pairs pairs = pairs_of(_i);
+    uint32_t rows = losses[shape_of(_i)].rows;
+    uint32_t classes = losses[shape_of(_i)].classes;
+    size_t count = (size_t)rows * classes;
+    struct softmax_cross_entropy loss = {};
+
+    loss.rows = rows;
+    loss.classes = classes;
+    loss.scale = 1.0f / (float)rows;
+    loss.logits = pairs_floats(&pairs, count, -30.0f, 30.0f);
+    loss.labels = pairs_numbers(&pairs, rows, classes);
+    loss.probabilities = pairs_output(&pairs, count);
+    loss.losses = pairs_output(&pairs, rows);
+    loss.mean = pairs_output(&pairs, 1);
+    loss.gradient = pairs_output(&pairs, count);
+    PAIRS_RUN(&pairs, softmax_cross_entropy_forward, &loss, NEAR);
+    PAIRS_RUN(&pairs, softmax_cross_entropy_backward, &loss, NEAR);
+    pairs_finish(&pairs);
+}
+END_TEST
+
+static const struct embedding embeddings[] = {
+    {NULL, NULL, NULL, NULL, NULL, NULL, NULL, 1, 1, 1, 1},
+    {NULL, NULL, NULL, NULL, NULL, NULL, NULL, 3, 7, 5, 4},
+    {NULL, NULL, NULL, NULL, NULL, NULL, NULL, 2, 300, 261, 9},
+    {NULL, NULL, NULL, NULL, NULL, NULL, NULL, 4, LARGE ? 1024 : 2, LARGE ? 768 : 3, 256},
+};
+
+/* Backward adds in the host's order: the same bits. */
+START_TEST(embedding_of_tokens)
+{
+    struct pairs pairs = pairs_of(_i);
+    struct embedding embedding = embeddings[shape_of(_i)];
+    size_t rows = (size_t)embedding.batch * embedding.length;
+    size_t channels = embedding.channels;
+
+    embedding.tokens = pairs_numbers(&pairs, rows, embedding.vocabulary);
+    embedding.token_weight = pairs_floats(&pairs, embedding.vocabulary * channels, -1.0f, 1.0f);
+    embedding.position_weight = pairs_floats(&pairs, embedding.length * channels, -1.0f, 1.0f);
+    embedding.output = pairs_output(&pairs, rows * channels);
+    embedding.output_gradient = pairs_floats(&pairs, rows * channels, -1.0f, 1.0f);
+    embedding.token_gradient = pairs_floats(&pairs, embedding.vocabulary * channels, -1.0f, 1.0f);
+    embedding.position_gradient = pairs_floats(&pairs, embedding.length * channels, -1.0f, 1.0f);
+    PAIRS_RUN(&pairs, embedding_forward, &embedding, 0.0);
+    PAIRS_RUN(&pairs, embedding_backward, &embedding, 0.0);
+    pairs_finish(&pairs);
+}
+END_TEST
+
+static const struct {
+    uint32_t rows;
+    uint32_t channels;
+} norms[] = {{1, 1}, {3, 5}, {40, 33}, {70, 768}, {LARGE ? 8192 : 9, LARGE ? 1600 : 64}};
+
+START_TEST(layer_norms)
+{
+    struct pairs pairs = pairs_of(_i);
+    struct layer_norm norm = {};
+    size_t count = (size_t)norms[shape_of(_i)].rows * norms[shape_of(_i)].channels;
+
+    norm.rows = norms[shape_of(_i)].rows;
+    norm.channels = norms[shape_of(_i)].channels;
+    norm.input = pairs_floats(&pairs, count, -1.0f, 3.0f);
+    norm.scale = pairs_floats(&pairs, norm.channels, 0.5f, 1.5f);
+    norm.shift = pairs_floats(&pairs, norm.channels, -1.0f, 1.0f);
+    norm.output = pairs_output(&pairs, count);
+    norm.mean = pairs_output(&pairs, norm.rows);
+    norm.rstd = pairs_output(&pairs, norm.rows);
+    norm.output_gradient = pairs_floats(&pairs, count, -1.0f, 1.0f);
+    norm.input_gradient = pairs_floats(&pairs, count, -1.0f, 1.0f);
+    norm.scale_gradient = pairs_floats(&pairs, norm.channels, -1.0f, 1.0f);
+    norm.shift_gradient = pairs_floats(&pairs, norm.channels, -1.0f, 1.0f);
+    PAIRS_RUN(&pairs, layer_norm_forward, &norm, NEAR);
+    PAIRS_RUN(&pairs, layer_norm_backward, &norm, norm.rows > 1000 ? 5e-4 : NEAR);
+    pairs_finish(&pairs);
+}
+END_TEST
+
+static const struct {
+    uint32_t batch;
+    uint32_t channels;
+    uint32_t plane;
+} planes[] = {
+    {2, 1, 1}, {3, 4, 9}, {5, 3, 49}, {4, 2, 784}, {LARGE ? 64 : 2, LARGE ? 64 : 2, 3136}};
+
+START_TEST(batch_norms)
+{
+    struct pairs pairs = pairs_of(_i);
+    struct batch_norm norm = {};
+    size_t count;
+
+    norm.batch = planes[shape_of(_i)].batch;
+    norm.channels = planes[shape_of(_i)].channels;
+    norm.plane = planes[shape_of(_i)].plane;
+    norm.momentum = 0.1f;
+    norm.epsilon = 1e-5f;
+    count = (size_t)norm.batch * norm.channels * norm.plane;
+    norm.input = pairs_floats(&pairs, count, -1.0f, 3.0f);
+    norm.output = pairs_output(&pairs, count);
+    norm.scale = pairs_floats(&pairs, norm.channels, 0.5f, 1.5f);
+    norm.shift = pairs_floats(&pairs, norm.channels, -1.0f, 1.0f);
+    norm.running_mean = pairs_floats(&pairs, norm.channels, -1.0f, 1.0f);
+    norm.running_variance = pairs_floats(&pairs, norm.channels, 0.5f, 1.5f);
+    norm.saved_mean = pairs_output(&pairs, norm.channels);
+    norm.saved_rstd = pairs_output(&pairs, norm.channels);
+    norm.gradient = pairs_floats(&pairs, count, -1.0f, 1.0f);
+    norm.scale_gradient = pairs_output(&pairs, norm.channels);
+    norm.shift_gradient = pairs_output(&pairs, norm.channels);
+    PAIRS_RUN(&pairs, batch_norm_forward, &norm, NEAR);
+    PAIRS_RUN(&pairs, batch_norm_replay, &norm, NEAR);
+    PAIRS_RUN(&pairs, batch_norm_infer, &norm, NEAR);
+    PAIRS_RUN(&pairs, batch_norm_backward, &norm, count > 1000000 ? 1e-3 : NEAR);
+    pairs_finish(&pairs);
+}
+END_TEST
+
+/* batch, channels in and out, height, width, kernel, padding */
+static const uint32_t convolutions[][7] = {
+    {1, 1, 1, 3, 3, 3, 0},
+    {2, 3, 2, 5, 7, 3, 1},
+    {9, 2, 5, 12, 11, 5, 2},
+    {3, 4, 3, 2, 2, 4, 3},
+    {10, 8, 6, 6, 4, 1, 0},
+    {3, 17, 70, 9, 8, 3, 1},
+    {70, 2, 3, 3, 3, 2, 1},
+    {LARGE ? 16 : 1, LARGE ? 64 : 1, LARGE ? 128 : 1, LARGE ? 56 : 4, LARGE ? 56 : 4, 3, 1},
+    {LARGE ? 16 : 1, LARGE ? 256 : 1, LARGE ? 64 : 1, LARGE ? 28 : 4, LARGE ? 28 : 4, 1, 0},
+};
+
+START_TEST(convolution)
+{
+    struct pairs pairs = pairs_of(_i);
+    const uint32_t *shape = convolutions[shape_of(_i)];
+    struct conv2d conv = {};
+    size_t input;
+    size_t weight;
+    size_t output;
+
+    conv.batch = shape[0];
+    conv.input_channels = shape[1];
+    conv.output_channels = shape[2];
+    conv.height = shape[3];
+    conv.width = shape[4];
+    conv.kernel = shape[5];
+    conv.padding = shape[6];
+    input = (size_t)conv.batch * conv.input_channels * conv.height * conv.width;
+    weight = (size_t)conv.output_channels * conv.input_channels * conv.kernel * conv.kernel;
+    output = (size_t)conv.batch * conv.output_channels * conv2d_output_height(&conv) *
+             conv2d_output_width(&conv);
+    conv.input = pairs_floats(&pairs, input, -1.0f, 1.0f);
+    conv.weight = pairs_floats(&pairs, weight, -1.0f, 1.0f);
+    conv.bias = pairs_floats(&pairs, conv.output_channels, -1.0f, 1.0f);
+    conv.output = pairs_output(&pairs, output);
+    conv.output_gradient = pairs_floats(&pairs, output, -1.0f, 1.0f);
+    conv.input_gradient = pairs_output(&pairs, input);
+    conv.weight_gradient = pairs_output(&pairs, weight);
+    conv.bias_gradient = pairs_output(&pairs, conv.output_channels);
+    conv.workspace = pairs_scratch(&pairs, conv2d_workspace_bytes(&conv));
+    PAIRS_RUN(&pairs, conv2d_forward, &conv, NEAR);
+    PAIRS_RUN(&pairs, conv2d_backward_input, &conv, NEAR);
+    PAIRS_RUN(&pairs, conv2d_backward_weight, &conv, output > 1000000 ? 1e-3 : NEAR);
+    conv.bias = NULL;
+    conv.bias_gradient = NULL;
+    PAIRS_RUN(&pairs, conv2d_forward, &conv, NEAR);
+    PAIRS_RUN(&pairs, conv2d_backward_weight, &conv, output > 1000000 ? 1e-3 : NEAR);
+    pairs_finish(&pairs);
+}
+END_TEST
+
+/* Of products whose factors are rounded first (CAPUCHIN_MATMUL), over `depth` terms. */
+static double product_tolerance(size_t depth)
+{
+    const char *arithmetic = getenv("CAPUCHIN_MATMUL");
+    double rounding = 2e-6; /* fp32, sums in another order */
+
+    if (arithmetic != NULL && strcmp(arithmetic, "tf32") == 0) {
+        rounding = 1e-3;
+    } else if (arithmetic != NULL && strcmp(arithmetic, "bf16") == 0) {
+        rounding = 8e-3;
+    }
+    return rounding * (1.0 + sqrt((double)depth));
+}
+
+static const struct {
+    uint32_t rows;
+    uint32_t inputs;
+    uint32_t outputs;
+} products[] = {
+    {1, 1, 1}, {7, 5, 3}, {33, 17, 40}, {LARGE ? 1024 : 2, LARGE ? 768 : 3, LARGE ? 3072 : 5}};
+
+START_TEST(products_and_biases)
+{
+    struct pairs pairs = pairs_of(_i);
+    struct matmul matmul = {};
+    size_t input;
+    size_t weight;
+    size_t output;
+
+    matmul.rows = products[shape_of(_i)].rows;
+    matmul.inputs = products[shape_of(_i)].inputs;
+    matmul.outputs = products[shape_of(_i)].outputs;
+    input = (size_t)matmul.rows * matmul.inputs;
+    weight = (size_t)matmul.outputs * matmul.inputs;
+    output = (size_t)matmul.rows * matmul.outputs;
+    matmul.input = pairs_floats(&pairs, input, -1.0f, 1.0f);
+    matmul.weight = pairs_floats(&pairs, weight, -1.0f, 1.0f);
+    matmul.output = pairs_output(&pairs, output);
+    matmul.output_gradient = pairs_floats(&pairs, output, -1.0f, 1.0f);
+    matmul.input_gradient = pairs_output(&pairs, input);
+    matmul.weight_gradient = pairs_output(&pairs, weight);
+    PAIRS_RUN(&pairs, matmul_forward, &matmul, product_tolerance(matmul.inputs));
+    PAIRS_RUN(&pairs, matmul_backward_input, &matmul, product_tolerance(matmul.outputs));
+    PAIRS_RUN(&pairs, matmul_backward_weight, &matmul, product_tolerance(matmul.rows));
+    matmul.bias = pairs_floats(&pairs, matmul.outputs, -1.0f, 1.0f);
+    matmul.bias_gradient = pairs_output(&pairs, matmul.outputs);
+    PAIRS_RUN(&pairs, matmul_forward, &matmul, product_tolerance(matmul.inputs));
+    PAIRS_RUN(&pairs, matmul_backward_weight, &matmul, product_tolerance(matmul.rows));
+    matmul.accumulate = 1;
+    PAIRS_RUN(&pairs, matmul_backward_weight, &matmul, product_tolerance(matmul.rows));
+    pairs_finish(&pairs);
+}
+END_TEST
+
+/* batch, length, heads, channels of a head */
+static const uint32_t attentions[][4] = {{1, 1, 1, 1},
+                                         {2, 5, 3, 4},
+                                         {1, 40, 2, 8},
+                                         {2, LARGE ? 1024 : 3, LARGE ? 12 : 2, LARGE ? 64 : 5}};
+
+START_TEST(attention_step_by_step)
+{
+    struct pairs pairs = pairs_of(_i);
+    const uint32_t *shape = attentions[shape_of(_i)];
+    struct attention attention = {};
+    double tolerance;
+    size_t part;
+    size_t square;
+
+    attention.batch = shape[0];
+    attention.length = shape[1];
+    attention.heads = shape[2];
+    attention.head_channels = shape[3];
+    part = (size_t)shape[0] * shape[1] * shape[2] * shape[3];
+    square = (size_t)shape[0] * shape[1] * shape[2] * shape[1];
+    tolerance = product_tolerance(shape[1] > shape[3] ? shape[1] : shape[3]);
+    attention.qkv = pairs_floats(&pairs, 3 * part, -1.0f, 1.0f);
+    attention.parts = pairs_output(&pairs, 3 * part);
+    attention.scores = pairs_output(&pairs, square);
+    attention.weights = pairs_zeros(&pairs, square);
+    attention.mixed = pairs_output(&pairs, part);
+    attention.output = pairs_output(&pairs, part);
+    attention.qkv_gradient = pairs_output(&pairs, 3 * part);
+    attention.parts_gradient = pairs_output(&pairs, 3 * part);
+    attention.scores_gradient = pairs_zeros(&pairs, square);
+    attention.weights_gradient = pairs_output(&pairs, square);
+    attention.mixed_gradient = pairs_output(&pairs, part);
+    attention.output_gradient = pairs_floats(&pairs, part, -1.0f, 1.0f);
+    PAIRS_RUN(&pairs, attention_split_forward, &attention, 0.0);
+    PAIRS_RUN(&pairs, attention_scores_forward, &attention, tolerance);
+    PAIRS_RUN(&pairs, attention_softmax_forward, &attention, NEAR);
+    PAIRS_RUN(&pairs, attention_mix_forward, &attention, tolerance);
+    PAIRS_RUN(&pairs, attention_merge_forward, &attention, 0.0);
+    PAIRS_RUN(&pairs, attention_merge_backward, &attention, 0.0);
+    PAIRS_RUN(&pairs, attention_mix_backward_weights, &attention, tolerance);
+    PAIRS_RUN(&pairs, attention_mix_backward_value, &attention, tolerance);
+    PAIRS_RUN(&pairs, attention_softmax_backward, &attention, NEAR);
+    PAIRS_RUN(&pairs, attention_scores_backward_query, &attention, tolerance);
+    PAIRS_RUN(&pairs, attention_scores_backward_key, &attention, tolerance);
+    PAIRS_RUN(&pairs, attention_split_backward, &attention, 0.0);
+    pairs_finish(&pairs);
+}
+END_TEST
+
+/* The host refuses what is no class or token; here such a row becomes NaN and nothing else does. */
+START_TEST(unknown_labels_and_tokens)
+{
+    struct pairs pairs = {};
+    struct softmax_cross_entropy loss = {};
+    struct embedding embedding = {};
+    int32_t *numbers = pairs_numbers(&pairs, 3, 4);
+
+    numbers[1] = -1;
+    numbers[2] = 4;
+    loss.rows = 3;
+    loss.classes = 4;
+    loss.labels = numbers;
+    loss.logits = pairs_floats(&pairs, 12, -1.0f, 1.0f);
+    loss.probabilities = pairs_output(&pairs, 12);
+    loss.losses = pairs_zeros(&pairs, 3);
+    loss.mean = pairs_output(&pairs, 1);
+    loss.gradient = pairs_zeros(&pairs, 12);
+    embedding.batch = 1;
+    embedding.length = 3;
+    embedding.channels = 4;
+    embedding.vocabulary = 4;
+    embedding.tokens = numbers;
+    embedding.token_weight = pairs_floats(&pairs, 16, -1.0f, 1.0f);
+    embedding.position_weight = pairs_floats(&pairs, 12, -1.0f, 1.0f);
+    embedding.output = pairs_zeros(&pairs, 12);
+    embedding.output_gradient = pairs_floats(&pairs, 12, -1.0f, 1.0f);
+    embedding.token_gradient = pairs_zeros(&pairs, 16);
+    embedding.position_gradient = pairs_zeros(&pairs, 12);
+    pairs_run_cuda(&pairs, softmax_cross_entropy_forward_cuda, &loss, sizeof(loss));
+    pairs_run_cuda(&pairs, softmax_cross_entropy_backward_cuda, &loss, sizeof(loss));
+    pairs_run_cuda(&pairs, embedding_forward_cuda, &embedding, sizeof(embedding));
+    pairs_run_cuda(&pairs, embedding_backward_cuda, &embedding, sizeof(embedding));
+    for (size_t i = 0; i < 12; i++) {
+        ck_assert_int_eq(isnan(loss.gradient[i]) != 0, i >= 4);
+        ck_assert_int_eq(isnan(embedding.output[i]) != 0, i >= 4);
+        ck_assert_int_eq(isnan(loss.losses[i / 4]) != 0, i >= 4);
+    }
+    ck_assert(isnan(*loss.mean));
+    for (size_t i = 0; i < 16; i++) {
+        ck_assert(!isnan(embedding.token_gradient[i]));
+        ck_assert_int_eq(embedding.token_gradient[i] != 0.0f, (int32_t)(i / 4) == numbers[0]);
+    }
+    pairs_finish(&pairs);
+}
+END_TEST
+
+static Suite *kernels_suite(void)
+{
+    Suite *suite = suite_create("kernels");
+    TCase *tests = tcase_create("kernels");
+
+#define LOOP(test, items) \
+    tcase_add_loop_test(tests, test, 0, (int)(SHIFT_COUNT * sizeof(items) / sizeof((items)[0])))
+    LOOP(elementwise, counts);
+    LOOP(optimizers, counts);
+    LOOP(norm_of_gradients, counts);
+    LOOP(random_numbers, counts);
+    LOOP(max_pooling, pools);
+    LOOP(softmax_and_loss, losses);
+    LOOP(embedding_of_tokens, embeddings);
+    LOOP(layer_norms, norms);
+    LOOP(batch_norms, planes);
+    LOOP(convolution, convolutions);
+    LOOP(products_and_biases, products);
+    LOOP(attention_step_by_step, attentions);
+    tcase_add_test(tests, unknown_labels_and_tokens);
+    suite_add_tcase(suite, tests);
+    return suite;
+}
+
+int main(void)
+{
+    SRunner *runner;
+    int count = 0;
+    int failed;
+    cudaError_t error = cudaGetDeviceCount(&count);
+
+    if (error != cudaSuccess || count == 0) {
+        printf("skipped: no GPU: %s\n", cudaGetErrorString(error));
+        return 77;
+    }
+    runner = srunner_create(kernels_suite());
+#ifndef KERNELS_EMULATED
+    srunner_set_fork_status(runner, CK_NOFORK); /* CUDA does not survive a fork */
+#endif
+    srunner_run_all(runner, CK_NORMAL);
+    failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
