@@ -1,7 +1,7 @@
 #!/bin/bash
 # directions.sh ROOT: who may include whom. Prints each violation as FILE:LINE: reason; fails on any.
 #
-# Also: CUDA headers only in device/cuda*, kernels/*.cu and *.cuh, and an example's *.cu; no clock and
+# Also: CUDA headers only in device/cuda*, kernels/*.cu[h] and examples/*.cu[h]; no clock and
 # no threads in policy; capu_ only on names that the public headers declare.
 set -u
 cd "$1" || exit 2
@@ -46,8 +46,8 @@ list | xargs grep -nHE '^[[:space:]]*#[[:space:]]*include' /dev/null |
         name = substr($3, 2, length($3) - 2)
         is_cuda = name ~ /^(cuda|cublas|cudnn|curand|nvml|nvtx|nvToolsExt|nvrtc)/
         if (is_cuda) {
-            if ($1 !~ /^device\/cuda/ && $1 !~ /^kernels\/[^\/]*\.cuh?$/ && $1 !~ /^examples\/.*\.cu$/)
-                bad("CUDA header " name " outside device/cuda*, kernels/*.cu and examples/*.cu")
+            if ($1 !~ /^device\/cuda/ && $1 !~ /^kernels\/[^\/]*\.cuh?$/ && $1 !~ /^examples\/.*\.cuh?$/)
+                bad("CUDA header " name " outside device/cuda*, kernels/*.cu[h] and examples/*.cu[h]")
             next
         }
         if (substr($3, 1, 1) == "<") {
