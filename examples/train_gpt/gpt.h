@@ -20,6 +20,7 @@ struct gpt_shape {
     uint32_t channels;
     uint32_t heads;
     uint32_t length; /* of a sequence, at most */
+    uint32_t align;  /* floats at whose multiples tensors begin; 0 or 1: anywhere */
 };
 
 enum gpt_parameter {
@@ -123,6 +124,12 @@ void gpt_finish(struct gpt *gpt);
 
 /* Makes room for batches of this shape, outside iterations: the old blob goes, a new one comes. */
 capu_status gpt_resize(struct gpt *gpt, uint32_t batch, uint32_t length);
+
+/* The next multiple of `align` floats; 0 and 1 leave `count` as it is. */
+static inline size_t gpt_align(size_t count, uint32_t align)
+{
+    return align > 1 ? (count + align - 1) / align * align : count;
+}
 
 /* The address of layer `layer`'s part of a parameter, in one of the blobs. */
 float *gpt_parameter_at(const struct gpt *gpt, enum gpt_blob blob, enum gpt_parameter parameter,

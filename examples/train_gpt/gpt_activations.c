@@ -28,6 +28,7 @@ static void carve(struct carver *carver, float **to, size_t count, const char *n
     if (carver->status != CAPU_OK) {
         return;
     }
+    carver->used = gpt_align(carver->used, carver->gpt->shape.align);
     if (carver->blob != NULL) {
         *to = carver->blob + carver->used;
         snprintf(full, sizeof(full), "%s%s", name, layer);

@@ -89,7 +89,7 @@ static size_t unit(const struct gpt_shape *shape, enum size_kind size)
 static capu_status lay_out(struct gpt *gpt)
 {
     struct gpt_layout *layout = &gpt->layout;
-    size_t end = ODD_FLOATS;
+    size_t end = gpt_align(ODD_FLOATS, gpt->shape.align);
     size_t bytes;
 
     layout->begin = end;
@@ -99,6 +99,7 @@ static capu_status lay_out(struct gpt *gpt)
         if (__builtin_add_overflow(end, layout->count[i] * layers_of(gpt, i), &end)) {
             return CAPU_TOO_LARGE;
         }
+        end = gpt_align(end, gpt->shape.align);
     }
     layout->end = end;
     return __builtin_mul_overflow(end, sizeof(float), &bytes) ? CAPU_TOO_LARGE : CAPU_OK;

@@ -59,6 +59,7 @@ enum {
     KEY_CHANNELS,
     KEY_HEADS,
     KEY_SEQ,
+    KEY_ALIGN,
     KEY_MODEL,
     KEY_UPDATE,
     KEY_ACCUMULATE,
@@ -75,6 +76,10 @@ static const struct argp_option option_table[] = {
     {"channels", KEY_CHANNELS, "N", 0, "Channels (default 128)", 1},
     {"heads", KEY_HEADS, "N", 0, "Heads of attention (default 4)", 1},
     {"seq", KEY_SEQ, "N", 0, "Length of a sequence (default 128)", 1},
+    {"align", KEY_ALIGN, "N", 0,
+     "Begin tensors at multiples of N floats (default 1: without gaps, as in a blob read from a "
+     "file; 64 is what a GPU likes)",
+     1},
     {"update", KEY_UPDATE, "end|asap", 0,
      "Update all parameters at the end in one op, or each as soon as its gradient is complete "
      "(default end)",
@@ -96,15 +101,18 @@ static void parse_model(struct settings *settings, const char *name, struct argp
         const char *name;
         struct gpt_shape shape;
     } models[] = {
-        {"d12", {12, 768, 12, 1024}},
-        {"d24", {24, 1024, 16, 1024}},
-        {"d36", {36, 1280, 20, 1024}},
-        {"d48", {48, 1600, 25, 1024}},
+        {"d12", {12, 768, 12, 1024, 0}},
+        {"d24", {24, 1024, 16, 1024, 0}},
+        {"d36", {36, 1280, 20, 1024, 0}},
+        {"d48", {48, 1600, 25, 1024, 0}},
     };
 
     for (size_t i = 0; i < sizeof(models) / sizeof(models[0]); i++) {
         if (strcmp(name, models[i].name) == 0) {
+            uint32_t align = settings->shape.align;
+
             settings->shape = models[i].shape;
+            settings->shape.align = align;
             return;
         }
     }
@@ -169,6 +177,9 @@ static error_t parse(int key, char *argument, struct argp_state *state)
         return 0;
     case KEY_SEQ:
         settings->shape.length = number(state, "seq", argument, 2, 65536);
+        return 0;
+    case KEY_ALIGN:
+        settings->shape.align = number(state, "align", argument, 1, 1024);
         return 0;
     case KEY_UPDATE:
         parse_update(settings, argument, state);
@@ -479,7 +490,7 @@ int main(int argc, char **argv)
 {
     struct settings settings = {
         .options = {.mode = CAPU_MODE_PASSIVE, .batch = 8, .steps = 100, .seed = 1},
-        .shape = {4, 128, 4, 128},
+        .shape = {.layers = 4, .channels = 128, .heads = 4, .length = 128},
         .rate = 1e-3f,
         .accumulate = 1,
     };
