@@ -1,0 +1,323 @@
+/*
+ * Measures what the cuda device's design rests on, on the machine at hand: the list "measure first"
+ * of what CUDA allows and costs. Prints a line a result, JSON lines with --json; --quick takes
+ * smaller sizes; numbers choose measurements; --probe only tells the GPU. Exit code 77: no GPU.
+ */
+#include "bench/gpu/facts.cuh"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define THREADS 256
+#define BLOCKS 1056 /* eight a multiprocessor on the largest part */
+#define NO_GPU 77
+
+static bool wants_json;
+
+static __global__ void copy_words(float4 *to, const float4 *from, size_t count)
+{
+    for (size_t i = (size_t)blockIdx.x * THREADS + threadIdx.x; i < count;
+         i += (size_t)gridDim.x * THREADS) {
+        to[i] = from[i];
+    }
+}
+
+static __global__ void compute_items(float *data, size_t count, int rounds)
+{
+    for (size_t i = (size_t)blockIdx.x * THREADS + threadIdx.x; i < count;
+         i += (size_t)gridDim.x * THREADS) {
+        float value = data[i];
+
+        for (int round = 0; round < rounds; round++) {
+            value = value * 0.999f + 0.001f;
+        }
+        data[i] = value;
+    }
+}
+
+static __global__ void spin_for(uint64_t ns)
+{
+    uint64_t begin;
+    uint64_t now;
+
+    asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(begin));
+    do {
+        asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
+    } while (now - begin < ns);
+}
+
+/* Whole numbers add up to the same in any order. */
+static __global__ void sum_words(const uint32_t *words, size_t count, unsigned long long *sum)
+{
+    unsigned long long own = 0;
+
+    for (size_t i = (size_t)blockIdx.x * THREADS + threadIdx.x; i < count;
+         i += (size_t)gridDim.x * THREADS) {
+        own += words[i] * (unsigned long long)(i % 1009 + 1);
+    }
+    atomicAdd(sum, own);
+}
+
+void facts_copy(cudaStream_t stream, void *to, const void *from, size_t bytes)
+{
+    copy_words<<<BLOCKS, THREADS, 0, stream>>>((float4 *)to, (const float4 *)from,
+                                               bytes / sizeof(float4));
+}
+
+void facts_compute(cudaStream_t stream, float *data, size_t count, int rounds)
+{
+    compute_items<<<BLOCKS, THREADS, 0, stream>>>(data, count, rounds);
+}
+
+void facts_spin(cudaStream_t stream, uint64_t ns)
+{
+    spin_for<<<1, 1, 0, stream>>>(ns);
+}
+
+uint64_t facts_checksum(cudaStream_t stream, const void *data, size_t bytes)
+{
+    unsigned long long *sum = NULL;
+    unsigned long long result = 0;
+
+    if (cudaMalloc((void **)&sum, sizeof(*sum)) != cudaSuccess) {
+        return 0;
+    }
+    cudaMemsetAsync(sum, 0, sizeof(*sum), stream);
+    sum_words<<<BLOCKS, THREADS, 0, stream>>>((const uint32_t *)data, bytes / 4, sum);
+    cudaMemcpyAsync(&result, sum, sizeof(result), cudaMemcpyDeviceToHost, stream);
+    cudaStreamSynchronize(stream);
+    cudaFree(sum);
+    return result;
+}
+
+double facts_now_s(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
+}
+
+struct facts_timer facts_timer_begin(cudaStream_t stream)
+{
+    struct facts_timer timer = {};
+
+    timer.stream = stream;
+    cudaEventCreate(&timer.begin);
+    cudaEventCreate(&timer.end);
+    cudaEventRecord(timer.begin, stream);
+    return timer;
+}
+
+double facts_timer_end_ms(struct facts_timer *timer)
+{
+    float ms = 0.0f;
+
+    cudaEventRecord(timer->end, timer->stream);
+    cudaEventSynchronize(timer->end);
+    cudaEventElapsedTime(&ms, timer->begin, timer->end);
+    cudaEventDestroy(timer->begin);
+    cudaEventDestroy(timer->end);
+    return (double)ms;
+}
+
+const char *facts_error(const struct facts *facts, CUresult result)
+{
+    const char *name = NULL;
+
+    if (result == CUDA_SUCCESS) {
+        return "works";
+    }
+    facts->driver.call_cuGetErrorName(result, &name);
+    return name != NULL ? name : "an unknown error";
+}
+
+void facts_value(const struct facts *facts, const char *what, double value, const char *unit)
+{
+    if (wants_json) {
+        printf("{\"fact\":%d,\"what\":\"%s\",\"value\":%.6g,\"unit\":\"%s\"}\n", facts->number,
+               what, value, unit);
+    } else {
+        printf("%4d  %-62s %12.4g %s\n", facts->number, what, value, unit);
+    }
+    fflush(stdout);
+}
+
+void facts_text(const struct facts *facts, const char *what, const char *text)
+{
+    if (wants_json) {
+        printf("{\"fact\":%d,\"what\":\"%s\",\"text\":\"%s\"}\n", facts->number, what, text);
+    } else {
+        printf("%4d  %-62s %s\n", facts->number, what, text);
+    }
+    fflush(stdout);
+}
+
+CUresult facts_range_make(const struct facts *facts, size_t bytes, size_t handle_bytes,
+                          struct facts_range *range)
+{
+    const struct facts_driver *driver = &facts->driver;
+    CUresult result;
+
+    *range = (struct facts_range){0, bytes, handle_bytes, 0, NULL};
+    range->handles =
+        (CUmemGenericAllocationHandle *)calloc(bytes / handle_bytes, sizeof(*range->handles));
+    if (range->handles == NULL) {
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    result = driver->call_cuMemAddressReserve(&range->address, bytes, 0, 0, 0);
+    while (result == CUDA_SUCCESS && range->count < bytes / handle_bytes) {
+        CUmemGenericAllocationHandle *handle = &range->handles[range->count];
+
+        result = driver->call_cuMemCreate(handle, handle_bytes, &facts->property, 0);
+        if (result == CUDA_SUCCESS) {
+            result = driver->call_cuMemMap(range->address + range->count * handle_bytes,
+                                           handle_bytes, 0, *handle, 0);
+            if (result != CUDA_SUCCESS) {
+                driver->call_cuMemRelease(*handle);
+                break;
+            }
+            range->count++;
+        }
+    }
+    if (result == CUDA_SUCCESS) {
+        result = driver->call_cuMemSetAccess(range->address, bytes, &facts->access, 1);
+    }
+    if (result != CUDA_SUCCESS) {
+        facts_range_drop(facts, range);
+    }
+    return result;
+}
+
+void facts_range_drop(const struct facts *facts, struct facts_range *range)
+{
+    cudaDeviceSynchronize();
+    for (size_t i = 0; i < range->count; i++) {
+        facts->driver.call_cuMemUnmap(range->address + i * range->handle_bytes,
+                                      range->handle_bytes);
+        facts->driver.call_cuMemRelease(range->handles[i]);
+    }
+    if (range->address != 0) {
+        facts->driver.call_cuMemAddressFree(range->address, range->bytes);
+    }
+    free(range->handles);
+    *range = (struct facts_range){};
+}
+
+static bool find_calls(struct facts_driver *driver)
+{
+    cudaDriverEntryPointQueryResult answer;
+    void *address;
+
+#define FACTS_CALL(name)                                                                        \
+    address = NULL;                                                                             \
+    if (cudaGetDriverEntryPointByVersion(#name, &address, 12000, cudaEnableDefault, &answer) != \
+            cudaSuccess ||                                                                      \
+        address == NULL) {                                                                      \
+        printf("skipped: the driver has no " #name "\n");                                       \
+        return false;                                                                           \
+    }                                                                                           \
+    driver->call_##name = (decltype(driver->call_##name))address;
+    FACTS_CALLS(FACTS_CALL)
+#undef FACTS_CALL
+    return true;
+}
+
+static bool open_facts(struct facts *facts)
+{
+    cudaDeviceProp properties;
+    size_t total = 0;
+    int driver = 0;
+    int count = 0;
+    cudaError_t error = cudaGetDeviceCount(&count);
+    char text[384];
+
+    if (error != cudaSuccess || count == 0) {
+        printf("skipped: no GPU: %s\n", cudaGetErrorString(error));
+        return false;
+    }
+    if (cudaGetDeviceProperties(&properties, 0) != cudaSuccess || cudaSetDevice(0) != cudaSuccess ||
+        cudaFree(NULL) != cudaSuccess ||
+        cudaMemGetInfo(&facts->free_bytes, &total) != cudaSuccess ||
+        cudaStreamCreateWithFlags(&facts->stream, cudaStreamNonBlocking) != cudaSuccess ||
+        cudaStreamCreateWithFlags(&facts->other, cudaStreamNonBlocking) != cudaSuccess) {
+        printf("skipped: the GPU does not open: %s\n", cudaGetErrorString(cudaGetLastError()));
+        return false;
+    }
+    if (!find_calls(&facts->driver)) {
+        return false;
+    }
+    facts->property.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+    facts->property.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+    facts->access.location = facts->property.location;
+    facts->access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+    facts->driver.call_cuMemGetAllocationGranularity(&facts->granularity, &facts->property,
+                                                     CU_MEM_ALLOC_GRANULARITY_MINIMUM);
+    cudaDriverGetVersion(&driver);
+    snprintf(text, sizeof(text), "%s, sm_%d%d, %zu MiB, %d multiprocessors, driver %d",
+             properties.name, properties.major, properties.minor, total / MIB,
+             properties.multiProcessorCount, driver);
+    facts_text(facts, "machine", text);
+    facts_value(facts, "granularity", (double)facts->granularity / MIB, "MiB");
+    return true;
+}
+
+/* In the order in which they leave the machine least disturbed for the next. */
+static const struct {
+    int number;
+    void (*measure)(struct facts *facts);
+} measurements[] = {
+    {1, facts_parts_of_handles},
+    {4, facts_maps_under_capture},
+    {5, facts_link},
+    {6, facts_interference},
+    {7, facts_events},
+    {8, facts_pinned},
+    {2, facts_aliases},
+    {3, facts_call_costs},
+    {9, facts_captured_iteration},
+    {10, facts_fresh_handles},
+    {12, facts_limits},
+};
+
+int main(int argc, char **argv)
+{
+    struct facts facts = {};
+    uint32_t wanted = 0;
+
+    for (int i = 1; i < argc; i++) {
+        if (strcmp(argv[i], "--json") == 0) {
+            wants_json = true;
+        } else if (strcmp(argv[i], "--quick") == 0) {
+            facts.is_quick = true;
+        } else if (strcmp(argv[i], "--probe") == 0) {
+            wanted |= 1;
+        } else if (atoi(argv[i]) >= 1 && atoi(argv[i]) <= 12) {
+            wanted |= UINT32_C(1) << atoi(argv[i]);
+        } else {
+            fprintf(stderr, "usage: %s [--json] [--quick] [--probe] [1..12]...\n", argv[0]);
+            return 2;
+        }
+    }
+    if (!open_facts(&facts)) {
+        return NO_GPU;
+    }
+    for (size_t i = 0; i < sizeof(measurements) / sizeof(measurements[0]); i++) {
+        cudaError_t error;
+
+        facts.number = measurements[i].number;
+        if (wanted != 0 && (wanted >> facts.number & 1) == 0) {
+            continue;
+        }
+        measurements[i].measure(&facts);
+        cudaGetLastError(); /* told where it was met */
+        error = cudaDeviceSynchronize();
+        if (error != cudaSuccess) {
+            facts_text(&facts, "the device failed", cudaGetErrorString(error));
+            return 1;
+        }
+    }
+    return 0;
+}

@@ -1,0 +1,99 @@
+/*
+ * What the parts of bench_gpu_facts share: the driver's calls, the kernels, clocks, and how a
+ * measurement is told. A measurement that a machine refuses is told as such, and the next one goes
+ * on.
+ */
+#ifndef CAPU_BENCH_GPU_FACTS_CUH
+#define CAPU_BENCH_GPU_FACTS_CUH
+
+#include <cuda.h>
+#include <cuda_runtime.h>
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define MIB ((size_t)1 << 20)
+#define GIB ((size_t)1 << 30)
+
+/* The driver's calls, found at run time: the program starts where no driver is. */
+#define FACTS_CALLS(X)               \
+    X(cuMemAddressReserve)           \
+    X(cuMemAddressFree)              \
+    X(cuMemCreate)                   \
+    X(cuMemRelease)                  \
+    X(cuMemMap)                      \
+    X(cuMemUnmap)                    \
+    X(cuMemSetAccess)                \
+    X(cuMemGetAllocationGranularity) \
+    X(cuGetErrorName)                \
+    X(cuThreadExchangeStreamCaptureMode)
+
+struct facts_driver {
+#define FACTS_CALL(name) decltype(&name) call_##name;
+    FACTS_CALLS(FACTS_CALL)
+#undef FACTS_CALL
+};
+
+/* What all measurements work with. */
+struct facts {
+    struct facts_driver driver;
+    CUmemAllocationProp property;
+    CUmemAccessDesc access;
+    size_t granularity;
+    size_t free_bytes; /* of the device, at the start */
+    cudaStream_t stream;
+    cudaStream_t other;
+    bool is_quick;
+    int number; /* of the measurement at hand */
+};
+
+/* One line a result: the measurement's number, what, how much. */
+void facts_value(const struct facts *facts, const char *what, double value, const char *unit);
+void facts_text(const struct facts *facts, const char *what, const char *text);
+/* The error's name; "works" for none. */
+const char *facts_error(const struct facts *facts, CUresult result);
+
+double facts_now_s(void);
+
+/* Events around what comes between; the end waits and gives milliseconds. */
+struct facts_timer {
+    cudaEvent_t begin;
+    cudaEvent_t end;
+    cudaStream_t stream;
+};
+struct facts_timer facts_timer_begin(cudaStream_t stream);
+double facts_timer_end_ms(struct facts_timer *timer);
+
+/* Kernels: one that copies, one that computes, one that takes its time. */
+void facts_copy(cudaStream_t stream, void *to, const void *from, size_t bytes);
+void facts_compute(cudaStream_t stream, float *data, size_t count, int rounds);
+void facts_spin(cudaStream_t stream, uint64_t ns);
+/* A sum over all words, in order; waits. */
+uint64_t facts_checksum(cudaStream_t stream, const void *data, size_t bytes);
+
+/* A range of `bytes` over handles of `handle_bytes`; all or nothing. */
+struct facts_range {
+    CUdeviceptr address;
+    size_t bytes;
+    size_t handle_bytes;
+    size_t count;
+    CUmemGenericAllocationHandle *handles;
+};
+CUresult facts_range_make(const struct facts *facts, size_t bytes, size_t handle_bytes,
+                          struct facts_range *range);
+void facts_range_drop(const struct facts *facts, struct facts_range *range);
+
+/* The measurements, by their numbers. */
+void facts_parts_of_handles(struct facts *facts);
+void facts_aliases(struct facts *facts);
+void facts_call_costs(struct facts *facts);
+void facts_fresh_handles(struct facts *facts);
+void facts_limits(struct facts *facts);
+void facts_maps_under_capture(struct facts *facts);
+void facts_link(struct facts *facts);
+void facts_interference(struct facts *facts);
+void facts_events(struct facts *facts);
+void facts_pinned(struct facts *facts);
+void facts_captured_iteration(struct facts *facts);
+
+#endif
