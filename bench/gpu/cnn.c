@@ -1,0 +1,305 @@
+/* The network's forward, backward and update. */
+#include "bench/gpu/cnn.h"
+
+#include "examples/common/try.h"
+
+#include "kernels/batch_norm.h"
+#include "kernels/conv2d.h"
+#include "kernels/matmul.h"
+#include "kernels/max_pool.h"
+#include "kernels/relu.h"
+#include "kernels/residual.h"
+#include "kernels/sgd.h"
+#include "kernels/softmax_cross_entropy.h"
+
+static size_t items(const struct cnn *cnn, uint32_t channels, uint32_t side)
+{
+    return (size_t)cnn->shape.batch * channels * side * side;
+}
+
+static struct conv2d conv_of(const struct cnn *cnn, const struct cnn_unit *unit, const float *input)
+{
+    return (struct conv2d){
+        .input = input,
+        .weight = unit->weight.value,
+        .output = unit->convolved,
+        .output_gradient = unit->gradient,
+        .weight_gradient = unit->weight.gradient,
+        .workspace = cnn->workspace,
+        .batch = cnn->shape.batch,
+        .input_channels = unit->inputs,
+        .output_channels = unit->outputs,
+        .height = unit->side,
+        .width = unit->side,
+        .kernel = unit->kernel,
+        .padding = unit->kernel / 2,
+    };
+}
+
+static struct batch_norm norm_of(const struct cnn *cnn, const struct cnn_unit *unit)
+{
+    return (struct batch_norm){
+        .input = unit->convolved,
+        .output = unit->normed,
+        .scale = unit->scale.value,
+        .shift = unit->shift.value,
+        .running_mean = unit->running_mean,
+        .running_variance = unit->running_variance,
+        .saved_mean = unit->saved_mean,
+        .saved_rstd = unit->saved_rstd,
+        .gradient = unit->gradient,
+        .scale_gradient = unit->scale.gradient,
+        .shift_gradient = unit->shift.gradient,
+        .batch = cnn->shape.batch,
+        .channels = unit->outputs,
+        .plane = unit->side * unit->side,
+        .momentum = 0.1f,
+        .epsilon = 1e-5f,
+    };
+}
+
+static capu_status forward_unit(struct cnn *cnn, struct cnn_unit *unit, const float *input)
+{
+    struct conv2d conv = conv_of(cnn, unit, input);
+    struct batch_norm norm = norm_of(cnn, unit);
+    struct relu relu = {unit->normed, unit->output, NULL, items(cnn, unit->outputs, unit->side)};
+
+    TRY(conv2d_forward(cnn->context, &conv));
+    TRY(batch_norm_forward(cnn->context, &norm));
+    return unit->output != NULL ? relu_forward(cnn->context, &relu) : CAPU_OK;
+}
+
+/* unit->gradient holds that of the output; what enters gets its own, NULL: nobody wants it. */
+static capu_status backward_unit(struct cnn *cnn, struct cnn_unit *unit, const float *input,
+                                 float *input_gradient)
+{
+    struct conv2d conv = conv_of(cnn, unit, input);
+    struct batch_norm norm = norm_of(cnn, unit);
+    struct relu relu = {NULL, unit->output, unit->gradient, items(cnn, unit->outputs, unit->side)};
+
+    conv.input_gradient = input_gradient;
+    if (unit->output != NULL) {
+        TRY(relu_backward(cnn->context, &relu));
+    }
+    TRY(batch_norm_backward(cnn->context, &norm));
+    TRY(conv2d_backward_weight(cnn->context, &conv));
+    return input_gradient != NULL ? conv2d_backward_input(cnn->context, &conv) : CAPU_OK;
+}
+
+static struct max_pool pool_of(const struct cnn *cnn, uint32_t channels, uint32_t side,
+                               uint32_t window)
+{
+    return (struct max_pool){
+        .planes = (size_t)cnn->shape.batch * channels,
+        .height = side,
+        .width = side,
+        .window = window,
+    };
+}
+
+/* What enters a block: the output of the one before, or of the pooled stem. */
+static float *entering(struct cnn *cnn, size_t index)
+{
+    return index > 0 ? cnn->blocks[index - 1].output : cnn->stem_pooled;
+}
+
+static uint32_t entering_channels(const struct cnn *cnn, size_t index)
+{
+    return index > 0 ? cnn->blocks[index - 1].channels : cnn->shape.width;
+}
+
+static capu_status forward_block(struct cnn *cnn, size_t index)
+{
+    struct cnn_block *block = &cnn->blocks[index];
+    float *input = entering(cnn, index);
+    size_t count = items(cnn, block->channels, block->side);
+    struct residual residual = {.branch = block->expand->normed, .output = block->sum};
+    struct relu relu = {block->sum, block->output, NULL, count};
+
+    if (block->is_pooled) {
+        struct max_pool pool = pool_of(cnn, entering_channels(cnn, index), 2 * block->side, 2);
+
+        pool.input = input;
+        pool.output = block->pooled;
+        pool.places = block->places;
+        TRY(max_pool_forward(cnn->context, &pool));
+        input = block->pooled;
+    }
+    TRY(forward_unit(cnn, block->reduce, input));
+    TRY(forward_unit(cnn, block->middle, block->reduce->output));
+    TRY(forward_unit(cnn, block->expand, block->middle->output));
+    if (block->project != NULL) {
+        TRY(forward_unit(cnn, block->project, input));
+    }
+    residual.input = block->project != NULL ? block->project->normed : input;
+    residual.count = count;
+    TRY(residual_forward(cnn->context, &residual));
+    return relu_forward(cnn->context, &relu);
+}
+
+/* block->gradient holds that of the output; `input_gradient` gets that of what entered. */
+static capu_status backward_block(struct cnn *cnn, size_t index, float *input_gradient)
+{
+    struct cnn_block *block = &cnn->blocks[index];
+    float *input = block->is_pooled ? block->pooled : entering(cnn, index);
+    float *to = block->is_pooled ? block->pooled_gradient : input_gradient;
+    size_t count = items(cnn, block->channels, block->side);
+    struct relu relu = {NULL, block->output, block->gradient, count};
+
+    TRY(relu_backward(cnn->context, &relu));
+    /* The sum's gradient is that of both that were added. */
+    TRY(capu_copy(cnn->context, block->expand->gradient, block->gradient, count * sizeof(float)));
+    if (block->project != NULL) {
+        TRY(capu_copy(cnn->context, block->project->gradient, block->gradient,
+                      count * sizeof(float)));
+        TRY(backward_unit(cnn, block->project, input, to));
+    } else {
+        TRY(capu_copy(cnn->context, to, block->gradient, count * sizeof(float)));
+    }
+    TRY(backward_unit(cnn, block->expand, block->middle->output, block->middle->gradient));
+    TRY(backward_unit(cnn, block->middle, block->reduce->output, block->reduce->gradient));
+    TRY(backward_unit(cnn, block->reduce, input, block->spare));
+    TRY(residual_backward(
+        cnn->context, &(struct residual){.output_gradient = block->spare,
+                                         .input_gradient = to,
+                                         .count = items(cnn, block->reduce->inputs, block->side)}));
+    if (block->is_pooled) {
+        struct max_pool pool = pool_of(cnn, entering_channels(cnn, index), 2 * block->side, 2);
+
+        pool.output_gradient = to;
+        pool.places = block->places;
+        pool.input_gradient = input_gradient;
+        return max_pool_backward(cnn->context, &pool);
+    }
+    return CAPU_OK;
+}
+
+static struct matmul dense_of(const struct cnn *cnn)
+{
+    return (struct matmul){
+        .input = cnn->last_pooled,
+        .weight = cnn->dense.value,
+        .bias = cnn->dense_bias.value,
+        .output = cnn->logits,
+        .output_gradient = cnn->logits_gradient,
+        .input_gradient = cnn->last_gradient,
+        .weight_gradient = cnn->dense.gradient,
+        .bias_gradient = cnn->dense_bias.gradient,
+        .rows = cnn->shape.batch,
+        .inputs = cnn->blocks[CNN_BLOCKS - 1].channels,
+        .outputs = CNN_CLASSES,
+    };
+}
+
+static struct softmax_cross_entropy loss_of(const struct cnn *cnn)
+{
+    return (struct softmax_cross_entropy){
+        .logits = cnn->logits,
+        .labels = cnn->labels,
+        .probabilities = cnn->probabilities,
+        .losses = cnn->losses,
+        .mean = cnn->mean_loss,
+        .gradient = cnn->logits_gradient,
+        .rows = cnn->shape.batch,
+        .classes = CNN_CLASSES,
+        .scale = 1.0f / (float)cnn->shape.batch,
+    };
+}
+
+static struct max_pool stem_pool_of(const struct cnn *cnn)
+{
+    struct max_pool pool = pool_of(cnn, cnn->shape.width, cnn->shape.side, 2);
+
+    pool.input = cnn->units[0].output;
+    pool.output = cnn->stem_pooled;
+    pool.places = cnn->stem_places;
+    pool.output_gradient = cnn->stem_gradient;
+    pool.input_gradient = cnn->units[0].gradient;
+    return pool;
+}
+
+/* Over the whole plane that is left. */
+static struct max_pool last_pool_of(const struct cnn *cnn)
+{
+    const struct cnn_block *block = &cnn->blocks[CNN_BLOCKS - 1];
+    struct max_pool pool = pool_of(cnn, block->channels, block->side, block->side);
+
+    pool.input = block->output;
+    pool.output = cnn->last_pooled;
+    pool.places = cnn->last_places;
+    pool.output_gradient = cnn->last_gradient;
+    pool.input_gradient = block->gradient;
+    return pool;
+}
+
+static capu_status forward(struct cnn *cnn)
+{
+    struct max_pool stem = stem_pool_of(cnn);
+    struct max_pool last = last_pool_of(cnn);
+    struct matmul dense = dense_of(cnn);
+    struct softmax_cross_entropy loss = loss_of(cnn);
+
+    TRY(forward_unit(cnn, &cnn->units[0], cnn->images));
+    TRY(max_pool_forward(cnn->context, &stem));
+    for (size_t i = 0; i < CNN_BLOCKS; i++) {
+        TRY(forward_block(cnn, i));
+    }
+    TRY(max_pool_forward(cnn->context, &last));
+    TRY(matmul_forward(cnn->context, &dense));
+    return softmax_cross_entropy_forward(cnn->context, &loss);
+}
+
+static capu_status backward(struct cnn *cnn)
+{
+    struct max_pool stem = stem_pool_of(cnn);
+    struct max_pool last = last_pool_of(cnn);
+    struct matmul dense = dense_of(cnn);
+    struct softmax_cross_entropy loss = loss_of(cnn);
+
+    TRY(softmax_cross_entropy_backward(cnn->context, &loss));
+    TRY(matmul_backward_weight(cnn->context, &dense));
+    TRY(matmul_backward_input(cnn->context, &dense));
+    TRY(max_pool_backward(cnn->context, &last));
+    for (size_t i = CNN_BLOCKS; i-- > 0;) {
+        TRY(backward_block(cnn, i, i > 0 ? cnn->blocks[i - 1].gradient : cnn->stem_gradient));
+    }
+    TRY(max_pool_backward(cnn->context, &stem));
+    return backward_unit(cnn, &cnn->units[0], cnn->images, NULL);
+}
+
+static capu_status update(struct cnn *cnn, const struct cnn_parameter *parameter)
+{
+    return sgd_update(cnn->context, &(struct sgd){
+                                        .parameter = parameter->value,
+                                        .velocity = parameter->velocity,
+                                        .gradient = parameter->gradient,
+                                        .count = parameter->count,
+                                        .rate = 0.01f,
+                                        .momentum = 0.9f,
+                                        .decay = 1e-4f,
+                                    });
+}
+
+static capu_status update_all(struct cnn *cnn)
+{
+    for (size_t i = 0; i < cnn->unit_count; i++) {
+        TRY(update(cnn, &cnn->units[i].weight));
+        TRY(update(cnn, &cnn->units[i].scale));
+        TRY(update(cnn, &cnn->units[i].shift));
+    }
+    TRY(update(cnn, &cnn->dense));
+    return update(cnn, &cnn->dense_bias);
+}
+
+capu_status cnn_train(struct cnn *cnn, const float *images, const int32_t *labels, float *loss)
+{
+    TRY(capu_iteration_begin(cnn->context, "train"));
+    TRY(capu_upload(cnn->context, cnn->images, images,
+                    items(cnn, 3, cnn->shape.side) * sizeof(float)));
+    TRY(capu_upload(cnn->context, cnn->labels, labels, cnn->shape.batch * sizeof(int32_t)));
+    TRY(forward(cnn));
+    TRY(backward(cnn));
+    TRY(update_all(cnn));
+    TRY(capu_download(cnn->context, loss, cnn->mean_loss, sizeof(*loss)));
+    return capu_iteration_end(cnn->context);
+}

@@ -1,0 +1,101 @@
+/*
+ * A deep convolutional network in the shape of ResNet-50, over random images: a stem, sixteen
+ * bottleneck blocks in four stages, a dense layer. Where ResNet-50 takes every second position,
+ * this one pools, so its images are of half the side: from the first pooling on, all shapes are the
+ * same.
+ */
+#ifndef CAPU_BENCH_GPU_CNN_H
+#define CAPU_BENCH_GPU_CNN_H
+
+#include "capuchin/capuchin.h"
+
+#include <stdbool.h>
+
+#define CNN_STAGES 4
+#define CNN_BLOCKS 16
+#define CNN_UNITS (1 + 4 * CNN_BLOCKS)
+#define CNN_CLASSES 1000u
+
+struct cnn_shape {
+    uint32_t batch;
+    uint32_t side;  /* of an image: a multiple of 16 */
+    uint32_t width; /* channels after the stem; ResNet-50 has 64 */
+};
+
+/* A parameter with its gradient and velocity. */
+struct cnn_parameter {
+    float *value;
+    float *gradient;
+    float *velocity;
+    size_t count;
+};
+
+/* A convolution with its norm, and a relu where there is one. */
+struct cnn_unit {
+    uint32_t inputs;
+    uint32_t outputs;
+    uint32_t side;
+    uint32_t kernel;
+    struct cnn_parameter weight;
+    struct cnn_parameter scale;
+    struct cnn_parameter shift;
+    float *running_mean;
+    float *running_variance;
+    float *saved_mean;
+    float *saved_rstd;
+    float *convolved;
+    float *normed;
+    float *output;   /* after the relu; NULL: there is none */
+    float *gradient; /* of `normed`, and in place of `convolved` */
+};
+
+struct cnn_block {
+    struct cnn_unit *reduce;
+    struct cnn_unit *middle;
+    struct cnn_unit *expand;
+    struct cnn_unit *project; /* NULL: what enters is added as it is */
+    uint32_t channels;        /* of what leaves */
+    uint32_t side;
+    bool is_pooled; /* what enters is pooled first */
+    float *pooled;
+    uint8_t *places;
+    float *pooled_gradient;
+    float *sum;
+    float *output;
+    float *gradient; /* of the output, and in place of the sum */
+    float *spare;    /* a gradient on its way to what entered */
+};
+
+struct cnn {
+    capu_context *context;
+    struct cnn_shape shape;
+    struct cnn_unit units[CNN_UNITS];
+    size_t unit_count;
+    struct cnn_block blocks[CNN_BLOCKS];
+    float *images;
+    int32_t *labels;
+    float *workspace;
+    float *stem_pooled;
+    uint8_t *stem_places;
+    float *stem_gradient; /* of stem_pooled */
+    float *last_pooled;
+    uint8_t *last_places;
+    float *last_gradient;
+    struct cnn_parameter dense;
+    struct cnn_parameter dense_bias;
+    float *logits;
+    float *logits_gradient;
+    float *probabilities;
+    float *losses;
+    float *mean_loss;
+};
+
+/* Everything belongs to the context and goes with it. INVALID: a shape that does not pool evenly.
+ */
+capu_status cnn_init(struct cnn *cnn, capu_context *context, const struct cnn_shape *shape,
+                     uint64_t seed);
+
+/* One iteration on a batch from the host. Waits for the mean loss. */
+capu_status cnn_train(struct cnn *cnn, const float *images, const int32_t *labels, float *loss);
+
+#endif
