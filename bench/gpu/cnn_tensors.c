@@ -1,0 +1,236 @@
+/* The network's tensors. */
+#include "bench/gpu/cnn.h"
+
+#include "examples/common/try.h"
+
+#include "kernels/conv2d.h"
+#include "kernels/initialise.h"
+
+#include <math.h>
+#include <stdio.h>
+
+static const uint32_t stage_blocks[CNN_STAGES] = {3, 4, 6, 3};
+
+static capu_status make_bytes(struct cnn *cnn, const char *name, size_t bytes, capu_kind kind,
+                              capu_lifetime lifetime, void **address)
+{
+    TRY(capu_malloc(cnn->context, bytes, address));
+    return CAPU_DESCRIBE(cnn->context, *address, .name = name, .kind = kind, .lifetime = lifetime);
+}
+
+static capu_status make(struct cnn *cnn, const char *name, const char *what, size_t count,
+                        capu_kind kind, float **address)
+{
+    void *memory = NULL;
+    char full[64];
+
+    snprintf(full, sizeof(full), "%s.%s", name, what);
+    TRY(make_bytes(cnn, full, count * sizeof(float), kind, CAPU_LIFETIME_DEFAULT, &memory));
+    *address = memory;
+    return CAPU_OK;
+}
+
+static capu_status make_places(struct cnn *cnn, const char *name, size_t count, uint8_t **address)
+{
+    void *memory = NULL;
+
+    TRY(make_bytes(cnn, name, count, CAPU_ACTIVATION, CAPU_LIFETIME_DEFAULT, &memory));
+    *address = memory;
+    return CAPU_OK;
+}
+
+/* Normal with the deviation `size`, or, if `value` is given, all the same. */
+static capu_status make_parameter(struct cnn *cnn, const char *name, const char *what, size_t count,
+                                  const struct initialise *start, struct cnn_parameter *parameter)
+{
+    struct initialise arguments = *start;
+    char gradient[32];
+    char velocity[32];
+
+    snprintf(gradient, sizeof(gradient), "%s.gradient", what);
+    snprintf(velocity, sizeof(velocity), "%s.velocity", what);
+    parameter->count = count;
+    TRY(make(cnn, name, what, count, CAPU_PARAMETER, &parameter->value));
+    TRY(make(cnn, name, gradient, count, CAPU_GRADIENT, &parameter->gradient));
+    TRY(make(cnn, name, velocity, count, CAPU_OPTIMIZER, &parameter->velocity));
+    arguments.output = parameter->value;
+    arguments.count = count;
+    TRY(initialise(cnn->context, &arguments));
+    return capu_zero(cnn->context, parameter->velocity, 0);
+}
+
+static capu_status make_statistic(struct cnn *cnn, const char *name, const char *what,
+                                  uint32_t count, float value, float **address)
+{
+    TRY(make(cnn, name, what, count, CAPU_PARAMETER, address));
+    return initialise(cnn->context, &(struct initialise){.output = *address,
+                                                         .count = count,
+                                                         .kind = INITIALISE_CONSTANT,
+                                                         .a = value});
+}
+
+static capu_status make_unit(struct cnn *cnn, const char *name, const struct cnn_unit *shape,
+                             bool has_relu, uint64_t seed, struct cnn_unit **out)
+{
+    struct cnn_unit *unit = &cnn->units[cnn->unit_count];
+    size_t inputs = (size_t)shape->inputs * shape->kernel * shape->kernel;
+    size_t count = (size_t)cnn->shape.batch * shape->outputs * shape->side * shape->side;
+    struct initialise weight = {.seed = seed,
+                                .counter = cnn->unit_count,
+                                .kind = INITIALISE_NORMAL,
+                                .b = sqrtf(2.0f / (float)inputs)};
+    struct initialise one = {.kind = INITIALISE_CONSTANT, .a = 1.0f};
+    struct initialise zero = {.kind = INITIALISE_CONSTANT};
+
+    cnn->unit_count++;
+    *unit = *shape;
+    TRY(make_parameter(cnn, name, "weight", inputs * unit->outputs, &weight, &unit->weight));
+    TRY(make_parameter(cnn, name, "scale", unit->outputs, &one, &unit->scale));
+    TRY(make_parameter(cnn, name, "shift", unit->outputs, &zero, &unit->shift));
+    TRY(make_statistic(cnn, name, "running_mean", unit->outputs, 0.0f, &unit->running_mean));
+    TRY(make_statistic(cnn, name, "running_variance", unit->outputs, 1.0f,
+                       &unit->running_variance));
+    TRY(make(cnn, name, "saved_mean", unit->outputs, CAPU_ACTIVATION, &unit->saved_mean));
+    TRY(make(cnn, name, "saved_rstd", unit->outputs, CAPU_ACTIVATION, &unit->saved_rstd));
+    TRY(make(cnn, name, "convolved", count, CAPU_ACTIVATION, &unit->convolved));
+    TRY(make(cnn, name, "normed", count, CAPU_ACTIVATION, &unit->normed));
+    TRY(make(cnn, name, "gradient", count, CAPU_GRADIENT, &unit->gradient));
+    *out = unit;
+    return has_relu ? make(cnn, name, "output", count, CAPU_ACTIVATION, &unit->output) : CAPU_OK;
+}
+
+static capu_status make_block(struct cnn *cnn, size_t index, uint32_t inputs, uint32_t width,
+                              uint32_t side, bool is_pooled, uint64_t seed)
+{
+    struct cnn_block *block = &cnn->blocks[index];
+    size_t plane = (size_t)cnn->shape.batch * side * side;
+    char name[32];
+    char part[48];
+
+    *block = (struct cnn_block){.channels = 4 * width, .side = side, .is_pooled = is_pooled};
+    snprintf(name, sizeof(name), "block%zu", index);
+    if (is_pooled) {
+        TRY(make(cnn, name, "pooled", plane * inputs, CAPU_ACTIVATION, &block->pooled));
+        TRY(make(cnn, name, "pooled.gradient", plane * inputs, CAPU_GRADIENT,
+                 &block->pooled_gradient));
+        snprintf(part, sizeof(part), "%s.places", name);
+        TRY(make_places(cnn, part, plane * inputs, &block->places));
+    }
+    snprintf(part, sizeof(part), "%s.reduce", name);
+    TRY(make_unit(cnn, part,
+                  &(struct cnn_unit){.inputs = inputs, .outputs = width, .side = side, .kernel = 1},
+                  true, seed, &block->reduce));
+    snprintf(part, sizeof(part), "%s.middle", name);
+    TRY(make_unit(cnn, part,
+                  &(struct cnn_unit){.inputs = width, .outputs = width, .side = side, .kernel = 3},
+                  true, seed, &block->middle));
+    snprintf(part, sizeof(part), "%s.expand", name);
+    TRY(make_unit(
+        cnn, part,
+        &(struct cnn_unit){.inputs = width, .outputs = 4 * width, .side = side, .kernel = 1}, false,
+        seed, &block->expand));
+    if (inputs != 4 * width) {
+        snprintf(part, sizeof(part), "%s.project", name);
+        TRY(make_unit(
+            cnn, part,
+            &(struct cnn_unit){.inputs = inputs, .outputs = 4 * width, .side = side, .kernel = 1},
+            false, seed, &block->project));
+    }
+    TRY(make(cnn, name, "sum", plane * block->channels, CAPU_ACTIVATION, &block->sum));
+    TRY(make(cnn, name, "output", plane * block->channels, CAPU_ACTIVATION, &block->output));
+    TRY(make(cnn, name, "gradient", plane * block->channels, CAPU_GRADIENT, &block->gradient));
+    return make(cnn, name, "spare", plane * inputs, CAPU_GRADIENT, &block->spare);
+}
+
+static capu_status make_blocks(struct cnn *cnn, uint64_t seed, uint32_t *side, uint32_t *channels)
+{
+    size_t index = 0;
+    uint32_t width = cnn->shape.width;
+
+    for (size_t stage = 0; stage < CNN_STAGES; stage++, width *= 2) {
+        for (uint32_t i = 0; i < stage_blocks[stage]; i++, index++) {
+            bool is_pooled = stage > 0 && i == 0;
+
+            *side = is_pooled ? *side / 2 : *side;
+            TRY(make_block(cnn, index, *channels, width, *side, is_pooled, seed));
+            *channels = 4 * width;
+        }
+    }
+    return CAPU_OK;
+}
+
+/* The largest workspace that a convolution wants: all of them share one tensor. */
+static size_t workspace_floats(const struct cnn *cnn)
+{
+    size_t largest = 0;
+
+    for (size_t i = 0; i < cnn->unit_count; i++) {
+        const struct cnn_unit *unit = &cnn->units[i];
+        struct conv2d conv = {
+            .batch = cnn->shape.batch,
+            .input_channels = unit->inputs,
+            .output_channels = unit->outputs,
+            .height = unit->side,
+            .width = unit->side,
+            .kernel = unit->kernel,
+            .padding = unit->kernel / 2,
+        };
+        size_t bytes = conv2d_workspace_bytes(&conv);
+
+        largest = bytes > largest ? bytes : largest;
+    }
+    return largest / sizeof(float);
+}
+
+static capu_status make_ends(struct cnn *cnn, uint32_t channels, uint64_t seed)
+{
+    size_t batch = cnn->shape.batch;
+    size_t logits = batch * CNN_CLASSES;
+    void *labels = NULL;
+    struct initialise weight = {.seed = seed,
+                                .counter = CNN_UNITS,
+                                .kind = INITIALISE_NORMAL,
+                                .b = sqrtf(1.0f / (float)channels)};
+    struct initialise zero = {.kind = INITIALISE_CONSTANT};
+
+    TRY(make(cnn, "last", "pooled", batch * channels, CAPU_ACTIVATION, &cnn->last_pooled));
+    TRY(make_places(cnn, "last.places", batch * channels, &cnn->last_places));
+    TRY(make(cnn, "last", "gradient", batch * channels, CAPU_GRADIENT, &cnn->last_gradient));
+    TRY(make_parameter(cnn, "dense", "weight", (size_t)channels * CNN_CLASSES, &weight,
+                       &cnn->dense));
+    TRY(make_parameter(cnn, "dense", "bias", CNN_CLASSES, &zero, &cnn->dense_bias));
+    TRY(make(cnn, "loss", "logits", logits, CAPU_ACTIVATION, &cnn->logits));
+    TRY(make(cnn, "loss", "logits.gradient", logits, CAPU_GRADIENT, &cnn->logits_gradient));
+    TRY(make(cnn, "loss", "probabilities", logits, CAPU_ACTIVATION, &cnn->probabilities));
+    TRY(make(cnn, "loss", "losses", batch, CAPU_ACTIVATION, &cnn->losses));
+    TRY(make(cnn, "loss", "mean", 1, CAPU_ACTIVATION, &cnn->mean_loss));
+    TRY(make_bytes(cnn, "labels", batch * sizeof(int32_t), CAPU_INPUT, CAPU_LIFETIME_DEFAULT,
+                   &labels));
+    cnn->labels = labels;
+    return make(cnn, "conv", "workspace", workspace_floats(cnn), CAPU_WORKSPACE, &cnn->workspace);
+}
+
+capu_status cnn_init(struct cnn *cnn, capu_context *context, const struct cnn_shape *shape,
+                     uint64_t seed)
+{
+    uint32_t side = shape->side;
+    uint32_t channels = shape->width;
+    size_t pooled = (size_t)shape->batch * channels * (side / 2) * (side / 2);
+    struct cnn_unit *stem = NULL;
+
+    if (side < 16 || side % 16 != 0 || side > 256) {
+        return CAPU_INVALID;
+    }
+    *cnn = (struct cnn){.context = context, .shape = *shape};
+    TRY(make(cnn, "input", "images", (size_t)shape->batch * 3 * side * side, CAPU_INPUT,
+             &cnn->images));
+    TRY(make_unit(cnn, "stem",
+                  &(struct cnn_unit){.inputs = 3, .outputs = channels, .side = side, .kernel = 7},
+                  true, seed, &stem));
+    TRY(make(cnn, "stem", "pooled", pooled, CAPU_ACTIVATION, &cnn->stem_pooled));
+    TRY(make_places(cnn, "stem.places", pooled, &cnn->stem_places));
+    TRY(make(cnn, "stem", "pooled.gradient", pooled, CAPU_GRADIENT, &cnn->stem_gradient));
+    side /= 2;
+    TRY(make_blocks(cnn, seed, &side, &channels));
+    return make_ends(cnn, channels, seed);
+}

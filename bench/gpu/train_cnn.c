@@ -1,0 +1,146 @@
+/* Trains the network of cnn.h on random images, within a memory budget. */
+#include "bench/gpu/cnn.h"
+
+#include "examples/common/files.h"
+#include "examples/common/options.h"
+#include "examples/common/progress.h"
+#include "examples/common/run.h"
+#include "examples/common/try.h"
+
+#include "kernels/random.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#define IMAGE_STREAM UINT64_C(0x696d61676573)
+
+struct settings {
+    struct options options;
+    struct cnn_shape shape;
+};
+
+struct training {
+    const struct settings *settings;
+    struct cnn_shape shape;
+    struct cnn cnn;
+    struct loss_log log;
+    float *images;
+    int32_t *labels;
+};
+
+enum { KEY_SIDE = 1, KEY_WIDTH };
+
+static const struct argp_option option_table[] = {
+    {"side", KEY_SIDE, "N", 0, "Side of an image, a multiple of 16 (default 112)", 1},
+    {"width", KEY_WIDTH, "N", 0, "Channels after the first layer (default 64)", 1},
+    {NULL, 0, NULL, 0, NULL, 0},
+};
+
+static error_t parse(int key, char *argument, struct argp_state *state)
+{
+    struct settings *settings = state->input;
+
+    switch (key) {
+    case ARGP_KEY_INIT:
+        state->child_inputs[0] = &settings->options;
+        return 0;
+    case KEY_SIDE:
+        settings->shape.side = (uint32_t)options_number(state, "side", argument, 16, 256);
+        if (settings->shape.side % 16 != 0) {
+            argp_error(state, "--side %s: not a multiple of 16", argument);
+        }
+        return 0;
+    case KEY_WIDTH:
+        settings->shape.width = (uint32_t)options_number(state, "width", argument, 1, 1024);
+        return 0;
+    default:
+        return ARGP_ERR_UNKNOWN;
+    }
+}
+
+static const struct argp_child children[] = {{&options_argp, 0, NULL, 0}, {NULL, 0, NULL, 0}};
+
+static const struct argp argp = {
+    .options = option_table,
+    .parser = parse,
+    .doc = "Train a network in the shape of ResNet-50 on random images within a memory budget.",
+    .children = children,
+};
+
+static size_t image_items(const struct training *training)
+{
+    return (size_t)3 * training->shape.batch * training->shape.side * training->shape.side;
+}
+
+/* The same few images all along: what is measured does not depend on them. */
+static bool prepare(struct training *training)
+{
+    const struct settings *settings = training->settings;
+    uint64_t seed = settings->options.seed;
+
+    training->shape = settings->shape;
+    training->shape.batch = settings->options.batch;
+    training->images = calloc(image_items(training), sizeof(float));
+    training->labels = calloc(training->shape.batch, sizeof(int32_t));
+    if (training->images == NULL || training->labels == NULL) {
+        perror("train_cnn");
+        return false;
+    }
+    for (size_t i = 0; i < image_items(training); i++) {
+        training->images[i] = random_unit(random_draw(seed, IMAGE_STREAM, i).word[0]) - 0.5f;
+    }
+    for (uint32_t i = 0; i < training->shape.batch; i++) {
+        training->labels[i] =
+            (int32_t)(random_draw(seed, IMAGE_STREAM + 1, i).word[0] % CNN_CLASSES);
+    }
+    return loss_log_open(&training->log, settings->options.loss_log) == CAPU_OK;
+}
+
+static capu_status run_all(struct training *training, struct run *run)
+{
+    const struct options *options = &training->settings->options;
+    struct progress progress;
+
+    TRY(cnn_init(&training->cnn, run->context, &training->shape, options->seed));
+    progress_begin(&progress, options->steps, "images");
+    for (uint32_t step = 1; step <= options->steps; step++) {
+        float loss = 0.0f;
+
+        TRY(cnn_train(&training->cnn, training->images, training->labels, &loss));
+        TRY(loss_log_write(&training->log, step, loss));
+        progress_step(&progress, step, loss, options->batch);
+    }
+    progress_end(&progress);
+    return run_print_report(run);
+}
+
+static capu_status dry(capu_context *context, void *argument)
+{
+    struct training *training = argument;
+    float loss;
+
+    TRY(cnn_init(&training->cnn, context, &training->shape, 0));
+    return cnn_train(&training->cnn, training->images, training->labels, &loss);
+}
+
+int main(int argc, char **argv)
+{
+    struct settings settings = {
+        .options = {.mode = CAPU_MODE_PASSIVE, .batch = 32, .steps = 10, .seed = 1},
+        .shape = {.side = 112, .width = 64},
+    };
+    static struct training training;
+    struct run run;
+    capu_status closed;
+    int exit_code = OPTIONS_EXIT_FAILED;
+
+    options_parse(&argp, argc, argv, &settings);
+    training.settings = &settings;
+    if (prepare(&training) && run_open(&run, &settings.options, dry, &training)) {
+        exit_code = run_close(&run, run_all(&training, &run));
+    }
+    closed = loss_log_close(&training.log);
+    free(training.images);
+    free(training.labels);
+    return closed == CAPU_OK ? exit_code : OPTIONS_EXIT_FAILED;
+}
