@@ -6,7 +6,7 @@ PREFIX ?= /usr/local
 JOBS ?= $(shell nproc)
 
 .DEFAULT_GOAL := release
-.PHONY: release demo demo-fashion test bench fuzz coverage install clean help packages-build packages-test packages-demo
+.PHONY: release demo demo-fashion test bench fuzz coverage gpu-check gpu-bundle install clean help packages-build packages-test packages-demo
 
 release: packages-build ## the library and all programs, optimised, into build/ and build/bin/
 	@cmake --preset release >build/configure.log 2>&1 || { cat build/configure.log; exit 1; }
@@ -29,6 +29,12 @@ fuzz: packages-test ## random programs for a long time (PROGRAMS=20000, SEED=1)
 
 coverage: packages-test ## which lines of the cuda device its tests execute
 	@scripts/coverage.sh
+
+gpu-check: packages-test release ## tests, measurements and benches on this machine's GPU (OPTIONS="--quick")
+	@scripts/gpu_check.sh $(OPTIONS)
+
+gpu-bundle: packages-test release ## what gpu-check needs on another machine, in build/gpu-bundle
+	@scripts/gpu_bundle.sh build build/gpu-bundle
 
 install: release ## install under PREFIX (default /usr/local); DESTDIR is obeyed
 	@cmake --install build --prefix "$(PREFIX)"

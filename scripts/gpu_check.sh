@@ -1,0 +1,271 @@
+#!/bin/bash
+# scripts/gpu_check.sh [OPTION...]: everything that needs a GPU, one part after the other: tests, runs
+# of the examples that must agree to the bit, measurements of the machine, benches. Prints a table and
+# writes the same, with all numbers, as JSON lines.
+#
+#   --quick        small sizes: within ten minutes
+#   --bin DIR      programs from a folder that `make gpu-bundle` made; nothing is built
+#   --only A,B     these parts only (--list names them)
+#   --out DIR      where logs and results go (default gpu-results, emptied first)
+#   --list         names the parts
+#
+# Exit codes: 0 all passed, 1 something failed, 2 bad usage, 77 there is no GPU or no program for one.
+set -u
+root=$(cd "$(dirname "$0")/.." && pwd) || exit 1
+parts="tests examples strict sanitizer facts budgets batches pytorch"
+only=$parts
+quick=
+bin=
+out=gpu-results
+
+usage() {
+    sed -n '2,/^set -u/{/^#/s/^# \{0,1\}//p}' "$0"
+}
+
+while [ $# -gt 0 ]; do
+    case $1 in
+    --quick) quick=--quick ;;
+    --bin) bin=$(cd "${2:-}" 2>/dev/null && pwd) || { echo "--bin $2: no such folder" >&2; exit 2; }; shift ;;
+    --only) only=${2//,/ }; shift ;;
+    --out) out=$2; shift ;;
+    --list) echo "$parts"; exit 0 ;;
+    --help) usage; exit 0 ;;
+    *) usage >&2; exit 2 ;;
+    esac
+    shift
+done
+for part in $only; do
+    case " $parts " in
+    *" $part "*) ;;
+    *) echo "--only $part: the parts are $parts" >&2; exit 2 ;;
+    esac
+done
+
+if [ -z "$bin" ]; then
+    programs=$root/build/bin
+    tests=$root/build/tests
+    helpers=$root/bench/gpu
+    data=$root/build/data
+    fashion=/usr/share/datasets/fashion-mnist
+else
+    programs=$bin
+    tests=$bin
+    helpers=$bin
+    data=$bin/data
+    fashion=$bin/data/fashion
+    unpacked=$(mktemp -d) || exit 1
+    trap 'rm -rf "$unpacked"' EXIT
+    cp "$bin"/lib/* "$unpacked/" && gunzip -q "$unpacked"/*.gz 2>/dev/null
+    export LD_LIBRARY_PATH=$unpacked${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
+fi
+
+# cuBLAS: where the loader finds it, or the toolkit, or a Python package has it.
+find_cublas() {
+    local folder
+
+    for folder in /usr/local/cuda/lib64 /usr/local/cuda/lib \
+        $(python3 -c 'import glob, sys
+for path in sys.path:
+    print(*glob.glob(path + "/nvidia/*/lib"))' 2>/dev/null); do
+        if ls "$folder"/libcublas.so.* >/dev/null 2>&1; then
+            LD_LIBRARY_PATH=${LD_LIBRARY_PATH:+$LD_LIBRARY_PATH:}$folder
+        fi
+    done
+    export LD_LIBRARY_PATH=${LD_LIBRARY_PATH:-}
+}
+find_cublas
+
+if [ ! -x "$programs/gpu_facts" ]; then
+    echo "skipped: $programs has no gpu_facts: it is built only where nvcc is"
+    exit 77
+fi
+machine=$("$programs/gpu_facts" --probe 2>&1) || { echo "$machine"; exit 77; }
+echo "$machine"
+
+rm -rf "$out" && mkdir -p "$out" && out=$(cd "$out" && pwd) || exit 1
+json=$out/gpu_check.jsonl
+failed=0
+passed=0
+skipped=0
+
+text_of() {
+    tr -d '\\"' <<<"$1" | tr '\n\t' '  '
+}
+
+# tell PART NAME RESULT SECONDS DETAIL: a line of the table, and one of the file.
+tell() {
+    printf '%-10s %-44s %-8s %6s s  %s\n' "$1" "$2" "$3" "$4" "$5"
+    printf '{"part":"%s","name":"%s","result":"%s","seconds":%s,"detail":"%s"}\n' \
+        "$1" "$(text_of "$2")" "$3" "$4" "$(text_of "$5")" >>"$json"
+    case $3 in
+    ok) passed=$((passed + 1)) ;;
+    skipped) skipped=$((skipped + 1)) ;;
+    *) failed=$((failed + 1)) ;;
+    esac
+}
+
+# check PART NAME COMMAND...: runs it with its output in a log, and tells.
+check() {
+    local part=$1 name=$2 log=$out/$1-${2//[^A-Za-z0-9]/-}.log
+    local begin=$SECONDS code
+    shift 2
+
+    "$@" >"$log" 2>&1
+    code=$?
+    case $code in
+    0) tell "$part" "$name" ok $((SECONDS - begin)) "$(tail -n 1 "$log")" ;;
+    77) tell "$part" "$name" skipped $((SECONDS - begin)) "$(tail -n 1 "$log")" ;;
+    *) tell "$part" "$name" FAILED $((SECONDS - begin)) "exit code $code, see ${log##*/}" ;;
+    esac
+    return $code
+}
+
+part_tests() {
+    local test found=
+
+    for test in "$tests"/*_gpu_test; do
+        [ -x "$test" ] || continue
+        found=1
+        CK_FORK=no CK_DEFAULT_TIMEOUT=0 check tests "${test##*/}" timeout 300 "$test"
+    done
+    [ -n "$found" ] || tell tests all FAILED 0 "no test in $tests"
+    for arithmetic in tf32 bf16; do
+        CAPUCHIN_MATMUL=$arithmetic CK_DEFAULT_TIMEOUT=0 CK_RUN_CASE=kernels \
+            check tests "kernels_gpu_test, $arithmetic products" timeout 300 "$tests/kernels_gpu_test"
+    done
+}
+
+# One run of an example; what it does not support yet is a skip.
+train() {
+    "$@" >train.out 2>&1 && return 0
+    grep -q 'not supported' train.out && { tail -n 1 train.out; return 77; }
+    cat train.out
+    return 1
+}
+
+# agree WORK MODE BUDGET COMMAND...: losses and weights against the run without a limit,
+# which is made when it is not there yet.
+agree() {
+    local work=$1 mode=$2 budget=$3
+    shift 3
+
+    mkdir -p "$work" && cd "$work" || return 1
+    if [ ! -e off.weights ]; then
+        train "$@" --device cuda --mode off --loss-log off.log --save off.weights || return
+        train "$@" --device cuda --mode off --loss-log again.log || return
+        cmp off.log again.log || { echo "two runs without a limit differ"; return 1; }
+    fi
+    train "$@" --device cuda --mode "$mode" --budget "$budget" --loss-log limited.log \
+        --save limited.weights --report limited.report || return
+    cmp off.log limited.log && cmp off.weights limited.weights || return 1
+    grep -q '"evict_count":[1-9]' limited.report || { echo "nothing was evicted"; return 1; }
+    grep '^peak' train.out
+}
+
+gpt=("$programs/train_gpt" --data "$data/bible-kjv.txt" --layers 6 --channels 512 --heads 8 --seq 256
+    --batch 8 --steps 8)
+cnn=("$programs/train_fashion" --data "$fashion" --steps 30 --batch 256 --test-images 512)
+
+part_examples() {
+    local budget mode
+
+    for mode in passive guided; do
+        for budget in 75% 55%; do
+            check examples "train_gpt, $mode, $budget" agree "$out/gpt" $mode $budget "${gpt[@]}"
+        done
+        check examples "train_gpt asap, accumulate, $mode, 45%" agree "$out/gpt-asap" $mode 45% \
+            "${gpt[@]}" --update asap --accumulate 2
+        [ -e "$fashion" ] || { tell examples "train_fashion, $mode" skipped 0 "no $fashion"; continue; }
+        check examples "train_fashion, $mode, 60%" agree "$out/fashion" $mode 60% \
+            "${cnn[@]}"
+    done
+    check examples "drop_in_cuda, 160 MiB" drop_in
+}
+
+drop_in() {
+    cd "$out" || return 1
+    [ -x "$programs/drop_in_cuda_plain" ] || { echo "not built: no cuBLAS to link"; return 77; }
+    "$programs/drop_in_cuda_plain" >plain.out || return 1
+    CAPUCHIN_BUDGET=160MiB "$programs/drop_in_cuda_drop_in" >drop_in.out || return 1
+    cmp plain.out drop_in.out && tail -n 1 drop_in.out
+}
+
+part_strict() {
+    local mode
+
+    for mode in passive guided; do
+        check strict "train_gpt, $mode, 60%, strict" agree "$out/gpt" $mode 60% "${gpt[@]}" --strict
+    done
+}
+
+part_sanitizer() {
+    local tool=compute-sanitizer
+
+    command -v $tool >/dev/null 2>&1 || tool=/usr/local/cuda/bin/compute-sanitizer
+    if [ ! -x "$(command -v $tool)" ]; then
+        tell sanitizer compute-sanitizer skipped 0 "it is not installed"
+        return
+    fi
+    # The small shapes: a checked kernel is a hundred times slower.
+    for check in memcheck racecheck synccheck; do
+        KERNELS_SMALL=1 CK_DEFAULT_TIMEOUT=0 check sanitizer "kernels, $check" timeout 240 "$tool" \
+            --tool $check --error-exitcode 1 "$tests/kernels_gpu_test"
+    done
+    check sanitizer "train_gpt, passive, memcheck" timeout 240 "$tool" --error-exitcode 1 \
+        "${gpt[@]}" --device cuda --mode passive --budget 60% --steps 1
+}
+
+part_facts() {
+    local begin=$SECONDS
+
+    # shellcheck disable=SC2086 # nothing, or an option
+    "$programs/gpu_facts" --json $quick >"$out/facts.jsonl" 2>"$out/facts.log"
+    local code=$?
+    # A table of them, and the lines themselves.
+    sed -n 's/{"fact":\([0-9]*\),"what":"\([^"]*\)","value":\([^,]*\),"unit":"\([^"]*\)"}/\1|\2|\3 \4/p
+            s/{"fact":\([0-9]*\),"what":"\([^"]*\)","text":"\([^"]*\)"}/\1|\2|\3/p' "$out/facts.jsonl" |
+        awk -F'|' '{ printf "%4d  %-64s %s\n", $1, $2, $3 }'
+    cat "$out/facts.jsonl" >>"$json"
+    if [ $code -eq 0 ]; then
+        tell facts measurements ok $((SECONDS - begin)) "$(wc -l <"$out/facts.jsonl") lines"
+    else
+        tell facts measurements FAILED $((SECONDS - begin)) "exit code $code, see facts.log"
+    fi
+}
+
+# bench PART SCRIPT...: a script that prints a table and appends JSON lines to the file it is given.
+bench() {
+    local part=$1 begin=$SECONDS code
+    shift
+
+    "$@" "$out/$part.jsonl" $quick 2>"$out/$part.log"
+    code=$?
+    [ -e "$out/$part.jsonl" ] && cat "$out/$part.jsonl" >>"$json"
+    case $code in
+    0) tell "$part" all ok $((SECONDS - begin)) "" ;;
+    77) tell "$part" all skipped $((SECONDS - begin)) "$(tail -n 1 "$out/$part.log")" ;;
+    *) tell "$part" all FAILED $((SECONDS - begin)) "exit code $code, see $part.log" ;;
+    esac
+}
+
+part_budgets() {
+    bench budgets "$helpers/budgets.sh" "$programs" "$data/bible-kjv.txt"
+}
+
+part_batches() {
+    bench batches "$helpers/batches.sh" "$programs" "$data/bible-kjv.txt"
+}
+
+part_pytorch() {
+    if ! python3 -c 'import torch; assert torch.cuda.is_available()' >/dev/null 2>&1; then
+        tell pytorch all skipped 0 "python3 has no torch that sees the GPU"
+        return
+    fi
+    bench pytorch python3 "$helpers/pytorch_gpt.py"
+}
+
+for part in $only; do
+    "part_$part"
+done
+echo "$passed passed, $failed failed, $skipped skipped; results in $json"
+[ "$failed" -eq 0 ]
