@@ -311,8 +311,8 @@ void facts_fresh_handles(struct facts *facts)
     void *data = NULL;
     size_t made = 0;
     double begin;
-    double alone_ms;
-    double beside_ms;
+    double alone_ms = 0.0;
+    double beside_ms = 0.0;
 
     if (cudaMalloc(&data, 512 * MIB) != cudaSuccess) {
         facts_text(facts, "memory", "none for the kernel");

@@ -1,0 +1,92 @@
+#!/bin/bash
+# batches.sh PROGRAMS TEXT RESULTS [--quick]: the largest batch that trains within a budget.
+#
+# GPT-2 d12 over TEXT and the network in the shape of ResNet-50, in 8 GiB (BUDGET): in mode off, where
+# all must fit, in passive and in guided mode. Whether a batch is possible is found on the sim device,
+# which knows what the examples need; the largest is then trained for some steps. Prints a table and
+# appends JSON lines to RESULTS.
+set -u
+programs=$1
+text=$2
+results=$3
+quick=${4:-}
+work=$(mktemp -d) || exit 1
+trap 'rm -rf "$work"' EXIT
+budget=${BUDGET:-8GiB}
+device=${DEVICE:-cuda}
+models=${MODELS:-gpt-d12 cnn}
+steps=5
+[ -n "$quick" ] && steps=4
+
+choose() {
+    case $1 in
+    gpt-d12)
+        command=("$programs/train_gpt" --data "$text" --model d12 --align 64 --update asap)
+        units=1024 unit=tokens
+        ;;
+    gpt-small) # for trying this script
+        command=("$programs/train_gpt" --data "$text" --layers 2)
+        units=128 unit=bytes
+        ;;
+    cnn)
+        command=("$programs/train_cnn")
+        units=1 unit=images
+        ;;
+    *)
+        echo "batches.sh: no model is called $1" >&2
+        exit 2
+        ;;
+    esac
+}
+
+# fits MODE BATCH. The sim device takes guided as passive: the floor is the same.
+fits() {
+    local mode=$1
+
+    [ "$mode" = guided ] && mode=passive
+    CAPUCHIN_PAGE=${CAPUCHIN_PAGE:-2MiB} "${command[@]}" --device sim --mode "$mode" \
+        --budget "$budget" --batch "$2" --steps 1 >/dev/null 2>&1
+}
+
+largest() {
+    local mode=$1 low=0 high=1
+
+    while [ $high -le 4096 ] && fits "$mode" $high; do
+        low=$high
+        high=$((2 * high))
+    done
+    while [ $((high - low)) -gt $((low / 16 + 1)) ]; do
+        if fits "$mode" $(((low + high) / 2)); then
+            low=$(((low + high) / 2))
+        else
+            high=$(((low + high) / 2))
+        fi
+    done
+    echo $low
+}
+
+failed=0
+for model in $models; do
+    choose "$model"
+    for mode in off passive guided; do
+        batch=$(largest $mode)
+        if [ "$batch" -eq 0 ]; then
+            printf '%-9s %-8s in %s: not even one\n' "$model" $mode "$budget"
+            continue
+        fi
+        if ! timeout 120 "${command[@]}" --device "$device" --mode $mode --budget "$budget" \
+            --batch "$batch" --steps $steps --report "$work/report" >"$work/out" 2>&1; then
+            printf '%-9s %-8s in %s: batch %d: %s\n' "$model" $mode "$budget" "$batch" \
+                "$(tail -n 1 "$work/out")"
+            grep -q 'not supported' "$work/out" || failed=1
+            continue
+        fi
+        ns=$(sed -n '$s/.*"time_ns":\([0-9]*\).*/\1/p' "$work/report")
+        rate=$(awk -v n=$((batch * units)) -v t="$ns" 'BEGIN { printf "%.0f", n / t * 1e9 }')
+        printf '%-9s %-8s in %s: batch %5d  %9s %s/s\n' "$model" $mode "$budget" "$batch" "$rate" \
+            "$unit"
+        printf '{"bench":"batches","model":"%s","mode":"%s","budget":"%s","batch":%s,"%s_per_s":%s}\n' \
+            "$model" $mode "$budget" "$batch" "$unit" "$rate" >>"$results"
+    done
+done
+exit $failed

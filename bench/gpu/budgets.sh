@@ -1,0 +1,115 @@
+#!/bin/bash
+# budgets.sh PROGRAMS TEXT RESULTS [--quick]: how fast training is in less memory than it wants.
+#
+# GPT-2 d12 and d24 over TEXT and a network in the shape of ResNet-50: without a limit, and at 70, 50,
+# 40 and 30 % of what they need, in each mode; tokens or images a second, peak bytes, and beside the
+# measured time of an iteration what the planners say it would be. Prints a table and appends JSON
+# lines to RESULTS. Numbers are medians over the iterations after the third.
+set -u
+programs=$1
+text=$2
+results=$3
+quick=${4:-}
+work=$(mktemp -d) || exit 1
+trap 'rm -rf "$work"' EXIT
+steps=10
+device=${DEVICE:-cuda}
+models="gpt-d12 gpt-d24 cnn"
+budgets="100 70 50 40 30"
+if [ -n "$quick" ]; then
+    steps=7
+    models="gpt-d12 cnn"
+    budgets="100 50 30"
+fi
+models=${MODELS:-$models}
+
+# The command of a model, and how many tokens or images a step has.
+choose() {
+    case $1 in
+    gpt-d12 | gpt-d24)
+        command=("$programs/train_gpt" --data "$text" --model "${1#gpt-}" --align 64 --batch 8)
+        units=$((8 * 1024)) unit=tokens
+        ;;
+    gpt-small) # for trying this script
+        command=("$programs/train_gpt" --data "$text" --layers 2)
+        units=$((8 * 128)) unit=bytes
+        ;;
+    cnn)
+        command=("$programs/train_cnn" --batch 64)
+        units=64 unit=images
+        ;;
+    *)
+        echo "budgets.sh: no model is called $1" >&2
+        exit 2
+        ;;
+    esac
+}
+
+# median FILE KEY: over the training iterations after the third.
+median() {
+    grep '"label":"train"' "$1" | sed -n "4,\$s/.*\"$2\":\([0-9]*\).*/\1/p" | sort -n |
+        awk '{ value[NR] = $1 } END { if (NR) print value[int((NR + 1) / 2)]; else print 0 }'
+}
+
+# predict PLANNER BYTES: an iteration's nanoseconds under that planner's plan for the recorded trace.
+predict() {
+    timeout 60 "$programs/capuchin" plan "$work/trace" --budget "$2" --planner "$1" --page 2097152 \
+        --effort quick --json -o "$work/plan" 2>/dev/null |
+        sed -n 's/.*"iteration_ns":\([0-9]*\).*/\1/p'
+}
+
+# row MODEL MODE PERCENT PREDICTED: from the report of the run that has just ended.
+row() {
+    local ns peak budget rate
+
+    ns=$(median "$work/report" time_ns)
+    peak=$(median "$work/report" peak_bytes)
+    budget=$(median "$work/report" budget_bytes)
+    rate=$(awk -v n="$units" -v t="$ns" 'BEGIN { printf "%.0f", (t > 0 ? n / t * 1e9 : 0) }')
+    printf '%-9s %-8s %4s %%  %9s %s/s  peak %8.1f MiB  %9.2f ms  predicted %s ms\n' "$1" "$2" "$3" \
+        "$rate" "$unit" "$(awk -v b="$peak" 'BEGIN { print b / 1048576 }')" \
+        "$(awk -v t="$ns" 'BEGIN { print t / 1e6 }')" \
+        "$(awk -v t="${4:-0}" 'BEGIN { if (t > 0) printf "%.2f", t / 1e6; else printf "-" }')"
+    printf '{"bench":"budgets","model":"%s","mode":"%s","percent":%s,"budget_bytes":%s,"peak_bytes":%s,"iteration_ns":%s,"predicted_ns":%s,"%s_per_s":%s,"stall_ns":%s,"evicted_bytes":%s,"recompute_ns":%s}\n' \
+        "$1" "$2" "$3" "$budget" "$peak" "$ns" "${4:-null}" "$unit" "$rate" \
+        "$(median "$work/report" stall_ns)" "$(median "$work/report" evicted_bytes)" \
+        "$(median "$work/report" recompute_ns)" >>"$results"
+}
+
+failed=0
+for model in $models; do
+    choose "$model"
+    rm -f "$work/trace"
+    # Without a limit, recorded: what the percents are of, and what the planners see.
+    if ! "${command[@]}" --device "$device" --mode off --steps "$steps" --report "$work/report" \
+        --trace "$work/trace" >"$work/out" 2>&1; then
+        cat "$work/out" >&2
+        failed=1
+        continue
+    fi
+    row "$model" off 100 ""
+    live=$(median "$work/report" live_peak_bytes)
+    for percent in $budgets; do
+        bytes=$((live * percent / 100))
+        for mode in passive guided; do
+            planner=lru
+            [ $mode = guided ] && planner=hybrid
+            # Guided measures, plans and refines first: more iterations before it is steady.
+            count=$steps
+            [ $mode = guided ] && count=$((2 * steps))
+            if "${command[@]}" --device "$device" --mode $mode --budget $bytes --steps $count \
+                --report "$work/report" >"$work/out" 2>&1; then
+                if [ $mode = guided ]; then # the newest iterations only
+                    tail -n "$steps" "$work/report" >"$work/newest" && mv "$work/newest" "$work/report"
+                fi
+                row "$model" $mode "$percent" "$(predict $planner $bytes)"
+            elif grep -q -e 'not supported' -e 'below the floor' "$work/out"; then
+                printf '%-9s %-8s %4s %%  %s\n' "$model" $mode "$percent" "$(tail -n 1 "$work/out")"
+            else
+                cat "$work/out" >&2
+                failed=1
+            fi
+        done
+    done
+done
+exit $failed
