@@ -75,7 +75,7 @@ bool text_read(struct text *text, const char *path, size_t length)
     return true;
 }
 
-void text_finish(struct text *text)
+void text_close(struct text *text)
 {
     free(text->bytes);
     *text = (struct text){0};

@@ -14,10 +14,10 @@ struct text {
 
 /*
  * Reads a file; NULL: the default one, and says which that is. Each of the two parts has more than
- * `length` bytes. On failure says why on stderr and holds nothing. Finish it in either case.
+ * `length` bytes. On failure says why on stderr and holds nothing. Close it in either case.
  */
 bool text_read(struct text *text, const char *path, size_t length);
-void text_finish(struct text *text);
+void text_close(struct text *text);
 
 /* A window: `length` bytes from `start`, and as targets those that follow each. */
 void text_window(const struct text *text, size_t start, size_t length, int32_t *tokens,

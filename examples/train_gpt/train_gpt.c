@@ -481,7 +481,7 @@ static bool prepare(struct training *training)
 static void finish(struct training *training)
 {
     gpt_finish(&training->gpt);
-    text_finish(&training->text);
+    text_close(&training->text);
     free(training->tokens);
     free(training->targets);
 }
