@@ -4,6 +4,12 @@
 
 #include <ucontext.h>
 
+#ifdef EMULATION_ON_FAKE
+extern "C" {
+#include "tests/fake_cudart/fake_cudart.h"
+}
+#endif
+
 #if defined(__SANITIZE_ADDRESS__)
 #include <sanitizer/common_interface_defs.h>
 #endif
@@ -36,6 +42,8 @@ static struct {
     size_t scheduler_stack_bytes;
     void *scheduler_fake_stack;
     unsigned current;
+    bool has_fibers; /* else threads run one after the other, and may not wait */
+    bool has_waited; /* a thread of the block has */
     const std::function<void()> *thread;
 } block;
 
@@ -72,6 +80,10 @@ static void wait_as(enum state state)
 {
     struct fiber *fiber = &block.fiber[block.current];
 
+    if (!block.has_fibers) {
+        fail("a block waits where the first one did not");
+    }
+    block.has_waited = true;
     fiber->state = state;
     enter_stack(&fiber->fake_stack, block.scheduler_stack, block.scheduler_stack_bytes);
     swapcontext(&fiber->context, &block.scheduler);
@@ -162,8 +174,16 @@ static void meet(unsigned threads)
     }
 }
 
+/* Most kernels never wait: after the first block that did not, fibers are spared. */
 static void run_block(unsigned threads)
 {
+    if (!block.has_fibers) {
+        for (unsigned i = 0; i < threads; i++) {
+            threadIdx = dim3(i);
+            (*block.thread)();
+        }
+        return;
+    }
     for (unsigned i = 0; i < threads; i++) {
         start(i);
     }
@@ -180,24 +200,58 @@ static void run_block(unsigned threads)
     }
 }
 
-void emulation_launch(dim3 blocks, dim3 threads, const std::function<void()> &thread)
+static void run_grid(dim3 blocks, dim3 threads, const std::function<void()> &thread)
 {
-    if (blocks.x == 0 || blocks.y == 0 || blocks.z == 0 || blocks.y > 65535 || blocks.z > 65535 ||
-        threads.x == 0 || threads.x > THREADS_LIMIT || threads.x % WARP != 0) {
-        fail("a launch of no valid shape");
-    }
     gridDim = blocks;
     blockDim = threads;
     block.thread = &thread;
+    block.has_fibers = true;
+    block.has_waited = false;
     for (unsigned z = 0; z < blocks.z; z++) {
         for (unsigned y = 0; y < blocks.y; y++) {
             for (unsigned x = 0; x < blocks.x; x++) {
                 blockIdx = dim3(x, y, z);
                 run_block(threads.x);
+                block.has_fibers = block.has_waited;
             }
         }
     }
 }
+
+void emulation_launch(cudaStream_t stream, dim3 blocks, dim3 threads,
+                      const std::function<void()> &thread)
+{
+    if (blocks.x == 0 || blocks.y == 0 || blocks.z == 0 || blocks.y > 65535 || blocks.z > 65535 ||
+        threads.x == 0 || threads.x > THREADS_LIMIT || threads.x % WARP != 0) {
+        fail("a launch of no valid shape");
+    }
+    emulation_enqueue(stream, [=] { run_grid(blocks, threads, thread); });
+}
+
+#ifdef EMULATION_ON_FAKE
+static capu_status run_work(capu_stream, const void *arguments)
+{
+    const std::function<void()> *work = (const std::function<void()> *)arguments;
+
+    (*work)();
+    delete work;
+    return CAPU_OK;
+}
+
+void emulation_enqueue(cudaStream_t stream, const std::function<void()> &work)
+{
+    std::function<void()> *kept = new std::function<void()>(work);
+
+    if (fake_cudart_launch((capu_stream)stream, run_work, kept) != CAPU_OK) {
+        delete kept;
+    }
+}
+#else
+void emulation_enqueue(cudaStream_t, const std::function<void()> &work)
+{
+    work();
+}
+#endif
 
 void __syncthreads(void)
 {

@@ -3,13 +3,14 @@
  * indexing and barriers are tested where there is no GPU and no toolkit. Included before every file
  * that is compiled for it.
  *
- * A launch runs its blocks one after the other and returns when they are done. A block's threads
- * are fibers: each runs until it ends or comes to a barrier, a shuffle or a ballot, where it waits
- * for those it must meet. Shared memory is static, since one block runs at a time. A barrier that
- * not all reach, or a shuffle that a lane misses, ends the program with a text: on a GPU either is
- * undefined. Warps run in lockstep here or there by chance: what depends on it is not found.
+ * A launch runs its blocks one after the other: at once, or, with EMULATION_ON_FAKE, on the stream
+ * of the fake CUDA runtime (tests/fake_cudart), so that whole programs run on the cuda device. A
+ * block's threads are fibers: each runs until it ends or comes to a barrier, a shuffle or a ballot,
+ * where it waits for those it must meet. Shared memory is static, since one block runs at a time. A
+ * barrier that not all reach, or a shuffle that a lane misses, ends the program with a text: on a
+ * GPU either is undefined. Fibers take turns in one order: what depends on another is not found.
  *
- * Device memory is host memory; streams are ignored. One thread only.
+ * Device memory is host memory. One stream at a time has launches.
  */
 #ifndef CAPU_TESTS_GPU_EMULATION_H
 #define CAPU_TESTS_GPU_EMULATION_H
@@ -19,6 +20,7 @@
 #include <cstdint>
 #include <cstring>
 #include <functional>
+#include <tuple>
 
 #define __global__
 #define __device__
@@ -50,10 +52,19 @@ extern dim3 blockDim;
 extern dim3 blockIdx;
 extern dim3 threadIdx;
 
-void emulation_launch(dim3 blocks, dim3 threads, const std::function<void()> &thread);
+/* Runs `work` in the stream's order: at once, or when the fake runtime's stream comes to it. */
+typedef struct emulation_stream *cudaStream_t;
+void emulation_enqueue(cudaStream_t stream, const std::function<void()> &work);
 
-#define GRID_LAUNCH(kernel, blocks, threads, stream, ...) \
-    ((void)(stream), emulation_launch(dim3(blocks), dim3(threads), [&] { kernel(__VA_ARGS__); }))
+void emulation_launch(cudaStream_t stream, dim3 blocks, dim3 threads,
+                      const std::function<void()> &thread);
+
+/* The arguments are copied when it is launched, as CUDA does it. */
+#define GRID_LAUNCH(kernel, blocks, threads, stream, ...)                                       \
+    emulation_launch((cudaStream_t)(stream), dim3(blocks), dim3(threads),                       \
+                     [arguments_ = std::make_tuple(__VA_ARGS__)] {                              \
+                         std::apply([](auto... argument) { kernel(argument...); }, arguments_); \
+                     })
 
 void __syncthreads(void);
 
@@ -106,7 +117,6 @@ static inline double __dmul_rn(double a, double b)
 }
 
 /* The part of the runtime that the kernels and their test call. */
-typedef struct emulation_stream *cudaStream_t;
 typedef enum cudaError { cudaSuccess = 0, cudaErrorMemoryAllocation = 2 } cudaError_t;
 typedef enum cudaMemcpyKind { cudaMemcpyHostToDevice = 1, cudaMemcpyDeviceToHost } cudaMemcpyKind;
 
