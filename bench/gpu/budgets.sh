@@ -103,7 +103,7 @@ for model in $models; do
                     tail -n "$steps" "$work/report" >"$work/newest" && mv "$work/newest" "$work/report"
                 fi
                 row "$model" $mode "$percent" "$(predict $planner $bytes)"
-            elif grep -q -e 'not supported' -e 'below the floor' "$work/out"; then
+            elif grep -q -e 'not supported: mode guided' -e 'below the floor' "$work/out"; then
                 printf '%-9s %-8s %4s %%  %s\n' "$model" $mode "$percent" "$(tail -n 1 "$work/out")"
             else
                 cat "$work/out" >&2
