@@ -1,6 +1,6 @@
 /*
- * attention on cuda: products over all heads in one call, softmax with a warp a row, splitting and
- * merging with a thread an item.
+ * attention on cuda: products over all heads in one call, softmax, splitting and merging with a
+ * warp a row.
  */
 #include "kernels/attention.h"
 
@@ -34,28 +34,30 @@ static float *part_of(const struct attention *attention, float *parts, size_t pa
 
 /*
  * Copies between a buffer by heads, `parts` x batch x heads x length x head_channels, and one by
- * rows, batch x length x `parts` x heads x head_channels.
+ * rows, batch x length x `parts` x heads x head_channels; a warp a run of head_channels.
  */
 static __global__ void regroup(const struct attention attention, size_t parts, float *by_heads,
                                float *by_rows, bool is_to_heads)
 {
     size_t channels = attention.head_channels;
-    size_t count = parts * attention.batch * attention.heads * attention.length * channels;
+    size_t runs = parts * attention.batch * attention.heads * attention.length;
 
-    for (size_t i = grid_first(); i < count; i += grid_stride()) {
-        size_t channel = i % channels;
-        size_t t = i / channels % attention.length;
-        size_t tile = i / channels / attention.length;
+    for (size_t run = grid_first_row(); run < runs; run += grid_row_stride()) {
+        size_t t = run % attention.length;
+        size_t tile = run / attention.length;
         size_t head = tile % attention.heads;
         size_t b = tile / attention.heads % attention.batch;
         size_t part = tile / attention.heads / attention.batch;
         size_t row = b * attention.length + t;
-        size_t other = ((row * parts + part) * attention.heads + head) * channels + channel;
+        float *in_heads = by_heads + run * channels;
+        float *in_rows = by_rows + ((row * parts + part) * attention.heads + head) * channels;
 
-        if (is_to_heads) {
-            by_heads[i] = by_rows[other];
-        } else {
-            by_rows[other] = by_heads[i];
+        for (size_t i = grid_lane(); i < channels; i += GRID_WARP) {
+            if (is_to_heads) {
+                in_heads[i] = in_rows[i];
+            } else {
+                in_rows[i] = in_heads[i];
+            }
         }
     }
 }
@@ -63,9 +65,9 @@ static __global__ void regroup(const struct attention attention, size_t parts, f
 static capu_status launch_regroup(capu_stream stream, const struct attention *attention,
                                   size_t parts, float *by_heads, float *by_rows, bool is_to_heads)
 {
-    size_t count = parts * heads_of(attention) * head_items(attention);
+    size_t runs = parts * heads_of(attention) * attention->length;
 
-    GRID_LAUNCH(regroup, grid_blocks(count, GRID_THREADS), GRID_THREADS, stream, *attention, parts,
+    GRID_LAUNCH(regroup, grid_blocks(runs, GRID_WARPS), GRID_THREADS, stream, *attention, parts,
                 by_heads, by_rows, is_to_heads);
     return grid_status();
 }

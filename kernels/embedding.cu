@@ -1,7 +1,8 @@
 /*
- * embedding on cuda. Backward a block has one entry of the vocabulary and some channels: it looks
- * through all tokens, a block's width at a time, and adds the rows that are its own in their order.
- * So two rows with the same token are added in order, without atomics, as on the host.
+ * embedding on cuda. Forward a warp has a row. Backward a block has one entry of the vocabulary and
+ * some channels: it looks through all tokens, a block's width at a time, and adds the rows that are
+ * its own in their order. So two rows with the same token are added in order, without atomics, as
+ * on the host.
  *
  * The host finds a token that is not in the vocabulary before it computes. Here its row becomes
  * NaN, and backward skips it.
@@ -13,18 +14,20 @@
 static __global__ void forward(const struct embedding embedding)
 {
     size_t channels = embedding.channels;
-    size_t count = (size_t)embedding.batch * embedding.length * channels;
+    size_t rows = (size_t)embedding.batch * embedding.length;
 
-    for (size_t i = grid_first(); i < count; i += grid_stride()) {
-        size_t row = i / channels;
-        size_t channel = i % channels;
+    for (size_t row = grid_first_row(); row < rows; row += grid_row_stride()) {
         uint32_t token = (uint32_t)embedding.tokens[row];
-        float weight = token < embedding.vocabulary
-                           ? embedding.token_weight[token * channels + channel]
-                           : nanf("");
+        const float *position = embedding.position_weight + row % embedding.length * channels;
+        float *output = embedding.output + row * channels;
 
-        embedding.output[i] =
-            weight + embedding.position_weight[row % embedding.length * channels + channel];
+        for (size_t i = grid_lane(); i < channels; i += GRID_WARP) {
+            float weight = token < embedding.vocabulary
+                               ? embedding.token_weight[token * channels + i]
+                               : nanf("");
+
+            output[i] = weight + position[i];
+        }
     }
 }
 
@@ -80,9 +83,9 @@ static __global__ void backward_positions(const struct embedding embedding)
 capu_status embedding_forward_cuda(capu_stream stream, const void *arguments)
 {
     const struct embedding *embedding = (const struct embedding *)arguments;
-    size_t count = (size_t)embedding->batch * embedding->length * embedding->channels;
+    size_t rows = (size_t)embedding->batch * embedding->length;
 
-    GRID_LAUNCH(forward, grid_blocks(count, GRID_THREADS), GRID_THREADS, stream, *embedding);
+    GRID_LAUNCH(forward, grid_blocks(rows, GRID_WARPS), GRID_THREADS, stream, *embedding);
     return grid_status();
 }
 

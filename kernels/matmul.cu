@@ -11,10 +11,12 @@
 /* The bias goes in first, and the product is added to it. */
 static __global__ void spread_bias(const struct matmul matmul)
 {
-    size_t count = (size_t)matmul.rows * matmul.outputs;
+    for (size_t row = grid_first_row(); row < matmul.rows; row += grid_row_stride()) {
+        float *output = matmul.output + row * matmul.outputs;
 
-    for (size_t i = grid_first(); i < count; i += grid_stride()) {
-        matmul.output[i] = matmul.bias[i % matmul.outputs];
+        for (size_t i = grid_lane(); i < matmul.outputs; i += GRID_WARP) {
+            output[i] = matmul.bias[i];
+        }
     }
 }
 
@@ -44,12 +46,12 @@ static __global__ void sum_bias_gradient(const struct matmul matmul)
 capu_status matmul_forward_cuda(capu_stream stream, const void *arguments)
 {
     const struct matmul *matmul = (const struct matmul *)arguments;
-    size_t count = (size_t)matmul->rows * matmul->outputs;
     struct gemm gemm = {};
     capu_status status = CAPU_OK;
 
     if (matmul->bias != NULL) {
-        GRID_LAUNCH(spread_bias, grid_blocks(count, GRID_THREADS), GRID_THREADS, stream, *matmul);
+        GRID_LAUNCH(spread_bias, grid_blocks(matmul->rows, GRID_WARPS), GRID_THREADS, stream,
+                    *matmul);
         status = grid_status();
     }
     gemm.rows = matmul->rows;

@@ -10,14 +10,14 @@
 
 static __global__ void forward(const struct max_pool pool)
 {
-    size_t rows = pool.height / pool.window;
-    size_t columns = pool.width / pool.window;
+    uint32_t rows = pool.height / pool.window;
+    uint32_t columns = pool.width / pool.window;
     size_t count = pool.planes * rows * columns;
 
     for (size_t i = grid_first(); i < count; i += grid_stride()) {
-        size_t x = i % columns;
-        size_t y = i / columns % rows;
-        size_t plane = i / columns / rows;
+        uint32_t x = (uint32_t)i % columns;
+        uint32_t y = (uint32_t)i / columns % rows;
+        size_t plane = (uint32_t)i / columns / rows;
         const float *corner =
             pool.input + (plane * pool.height + y * pool.window) * pool.width + x * pool.window;
         float most = corner[0];
@@ -39,14 +39,14 @@ static __global__ void forward(const struct max_pool pool)
 
 static __global__ void backward(const struct max_pool pool)
 {
-    size_t rows = pool.height / pool.window;
-    size_t columns = pool.width / pool.window;
+    uint32_t rows = pool.height / pool.window;
+    uint32_t columns = pool.width / pool.window;
     size_t count = pool.planes * pool.height * pool.width;
 
     for (size_t i = grid_first(); i < count; i += grid_stride()) {
-        size_t x = i % pool.width;
-        size_t y = i / pool.width % pool.height;
-        size_t plane = i / pool.width / pool.height;
+        uint32_t x = (uint32_t)i % pool.width;
+        uint32_t y = (uint32_t)i / pool.width % pool.height;
+        size_t plane = (uint32_t)i / pool.width / pool.height;
         float gradient = 0.0f;
 
         if (x / pool.window < columns && y / pool.window < rows) {
@@ -62,9 +62,15 @@ static __global__ void backward(const struct max_pool pool)
     }
 }
 
+/* Items are found by divisions, which are cheap in 32 bits. */
 static capu_status check(const struct max_pool *pool)
 {
-    return pool->window == 0 || pool->window > WINDOW_LIMIT ? CAPU_INVALID : CAPU_OK;
+    uint64_t plane = (uint64_t)pool->height * pool->width;
+
+    if (plane == 0 || pool->window == 0 || pool->window > WINDOW_LIMIT) {
+        return CAPU_INVALID;
+    }
+    return pool->planes <= UINT32_MAX / plane ? CAPU_OK : CAPU_TOO_LARGE;
 }
 
 capu_status max_pool_forward_cuda(capu_stream stream, const void *arguments)

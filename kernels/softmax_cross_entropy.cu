@@ -61,18 +61,22 @@ static __global__ void average(const struct softmax_cross_entropy arguments)
 static __global__ void backward(const struct softmax_cross_entropy arguments)
 {
     size_t classes = arguments.classes;
-    size_t count = arguments.rows * classes;
 
-    for (size_t i = grid_first(); i < count; i += grid_stride()) {
-        uint32_t label = (uint32_t)arguments.labels[i / classes];
-        float gradient = arguments.probabilities[i] * arguments.scale;
+    for (size_t row = grid_first_row(); row < arguments.rows; row += grid_row_stride()) {
+        const float *probabilities = arguments.probabilities + row * classes;
+        float *to = arguments.gradient + row * classes;
+        uint32_t label = (uint32_t)arguments.labels[row];
 
-        if (label >= classes) {
-            gradient = nanf("");
-        } else if (label == i % classes) {
-            gradient -= arguments.scale;
+        for (size_t i = grid_lane(); i < classes; i += GRID_WARP) {
+            float gradient = probabilities[i] * arguments.scale;
+
+            if (label >= classes) {
+                gradient = nanf("");
+            } else if (label == i) {
+                gradient -= arguments.scale;
+            }
+            to[i] = gradient;
         }
-        arguments.gradient[i] = gradient;
     }
 }
 
@@ -91,8 +95,8 @@ capu_status softmax_cross_entropy_backward_cuda(capu_stream stream, const void *
 {
     const struct softmax_cross_entropy *arguments =
         (const struct softmax_cross_entropy *)argument_block;
-    size_t count = (size_t)arguments->rows * arguments->classes;
 
-    GRID_LAUNCH(backward, grid_blocks(count, GRID_THREADS), GRID_THREADS, stream, *arguments);
+    GRID_LAUNCH(backward, grid_blocks(arguments->rows, GRID_WARPS), GRID_THREADS, stream,
+                *arguments);
     return grid_status();
 }

@@ -504,25 +504,27 @@ static Suite *kernels_suite(void)
 {
     Suite *suite = suite_create("kernels");
     TCase *tests = tcase_create("kernels");
+    TCase *product_tests = tcase_create("products"); /* what CAPUCHIN_MATMUL matters for */
 
-#define LOOP(test, items, large)                                                  \
+#define LOOP(tests, test, items, large)                                           \
     tcase_add_loop_test(tests, test, 0,                                           \
                         (int)(SHIFT_COUNT * (sizeof(items) / sizeof((items)[0]) - \
                                              (wants_large() ? 0u : (unsigned)(large)))))
-    LOOP(elementwise, counts, 1);
-    LOOP(optimizers, counts, 1);
-    LOOP(norm_of_gradients, counts, 1);
-    LOOP(random_numbers, counts, 1);
-    LOOP(max_pooling, pools, 1);
-    LOOP(softmax_and_loss, losses, 1);
-    LOOP(embedding_of_tokens, embeddings, 1);
-    LOOP(layer_norms, norms, 1);
-    LOOP(batch_norms, planes, 1);
-    LOOP(convolution, convolutions, 2);
-    LOOP(products_and_biases, products, 1);
-    LOOP(attention_step_by_step, attentions, 1);
+    LOOP(tests, elementwise, counts, 1);
+    LOOP(tests, optimizers, counts, 1);
+    LOOP(tests, norm_of_gradients, counts, 1);
+    LOOP(tests, random_numbers, counts, 1);
+    LOOP(tests, max_pooling, pools, 1);
+    LOOP(tests, softmax_and_loss, losses, 1);
+    LOOP(tests, embedding_of_tokens, embeddings, 1);
+    LOOP(tests, layer_norms, norms, 1);
+    LOOP(tests, batch_norms, planes, 1);
+    LOOP(tests, convolution, convolutions, 2);
+    LOOP(product_tests, products_and_biases, products, 1);
+    LOOP(product_tests, attention_step_by_step, attentions, 1);
     tcase_add_test(tests, unknown_labels_and_tokens);
     suite_add_tcase(suite, tests);
+    suite_add_tcase(suite, product_tests);
     return suite;
 }
 
