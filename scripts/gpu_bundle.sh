@@ -1,6 +1,6 @@
 #!/bin/bash
 # scripts/gpu_bundle.sh BUILD FOLDER: puts into FOLDER what `gpu_check.sh --bin FOLDER` needs on a
-# machine with a GPU and nothing else: programs, the libraries they link but for the C library and
+# machine with a GPU and nothing else: programs, the libraries they link but for the compiler's and
 # CUDA's, data, scripts. Fails above 64 MiB. Exit code 77: this build has nothing for a GPU.
 set -u
 root=$(cd "$(dirname "$0")/.." && pwd) || exit 1
@@ -21,7 +21,7 @@ for program in "$build"/bin/{gpu_facts,capuchin,train_gpt,train_fashion,train_cn
     [ -x "$program" ] || continue
     cp "$program" "$folder/" && strip "$folder/${program##*/}" || exit 1
     ldd "$program" | awk '$2 == "=>" && $3 ~ /^\// { print $3 }'
-done | sort -u | grep -vE '/(libc|libm|libdl|librt|libpthread|libcuda|libcudart|libcublas|libcublasLt)\.so' |
+done | sort -u | grep -vE '/(libc|libm|libdl|librt|libpthread|libgcc_s|libstdc\+\+|libcuda|libcudart|libcublas|libcublasLt)\.so' |
     while read -r library; do
         cp -L "$library" "$folder/lib/" || exit 1
     done || exit 1

@@ -6,7 +6,7 @@
 #   --quick        small sizes: within ten minutes
 #   --bin DIR      programs from a folder that `make gpu-bundle` made; nothing is built
 #   --only A,B     these parts only (--list names them)
-#   --out DIR      where logs and results go (default gpu-results, emptied first)
+#   --out DIR      where gpu_check.jsonl and gpu_check.log go (default gpu-results)
 #   --list         names the parts
 #
 # Exit codes: 0 all passed, 1 something failed, 2 bad usage, 77 there is no GPU or no program for one.
@@ -41,6 +41,9 @@ for part in $only; do
     esac
 done
 
+original_path=${LD_LIBRARY_PATH:-}
+work=$(mktemp -d) || exit 1
+trap 'rm -rf "$work"' EXIT
 if [ -z "$bin" ]; then
     programs=$root/build/bin
     tests=$root/build/tests
@@ -53,10 +56,9 @@ else
     helpers=$bin
     data=$bin/data
     fashion=$bin/data/fashion
-    unpacked=$(mktemp -d) || exit 1
-    trap 'rm -rf "$unpacked"' EXIT
-    cp "$bin"/lib/* "$unpacked/" && gunzip -q "$unpacked"/*.gz 2>/dev/null
-    export LD_LIBRARY_PATH=$unpacked${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
+    mkdir "$work/lib"
+    cp "$bin"/lib/* "$work/lib/" && gunzip -q "$work"/lib/*.gz 2>/dev/null
+    export LD_LIBRARY_PATH=$work/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
 fi
 
 # cuBLAS: where the loader finds it, or the toolkit, or a Python package has it.
@@ -64,7 +66,7 @@ find_cublas() {
     local folder
 
     for folder in /usr/local/cuda/lib64 /usr/local/cuda/lib \
-        $(python3 -c 'import glob, sys
+        $(LD_LIBRARY_PATH=$original_path python3 -c 'import glob, sys
 for path in sys.path:
     print(*glob.glob(path + "/nvidia/*/lib"))' 2>/dev/null); do
         if ls "$folder"/libcublas.so.* >/dev/null 2>&1; then
@@ -82,8 +84,10 @@ fi
 machine=$("$programs/gpu_facts" --probe 2>&1) || { echo "$machine"; exit 77; }
 echo "$machine"
 
-rm -rf "$out" && mkdir -p "$out" && out=$(cd "$out" && pwd) || exit 1
+mkdir -p "$out" && out=$(cd "$out" && pwd) || exit 1
 json=$out/gpu_check.jsonl
+logs=$out/gpu_check.log
+: >"$json" && echo "$machine" >"$logs" || exit 1
 failed=0
 passed=0
 skipped=0
@@ -104,24 +108,25 @@ tell() {
     esac
 }
 
-# check PART NAME COMMAND...: runs it with its output in a log, and tells.
+# check PART NAME COMMAND...: runs it with its output in the log, and tells.
 check() {
-    local part=$1 name=$2 log=$out/$1-${2//[^A-Za-z0-9]/-}.log
+    local part=$1 name=$2 log=$work/log
     local begin=$SECONDS code
     shift 2
 
     "$@" >"$log" 2>&1
     code=$?
+    { echo "== $part: $name: exit code $code"; cat "$log"; } >>"$logs"
     case $code in
     0) tell "$part" "$name" ok $((SECONDS - begin)) "$(tail -n 1 "$log")" ;;
     77) tell "$part" "$name" skipped $((SECONDS - begin)) "$(tail -n 1 "$log")" ;;
-    *) tell "$part" "$name" FAILED $((SECONDS - begin)) "exit code $code, see ${log##*/}" ;;
+    *) tell "$part" "$name" FAILED $((SECONDS - begin)) "exit code $code: $(tail -n 1 "$log" | cut -c 1-120)" ;;
     esac
     return $code
 }
 
 part_tests() {
-    local test found=
+    local test found='' arithmetic
 
     for test in "$tests"/*_gpu_test; do
         [ -x "$test" ] || continue
@@ -130,7 +135,7 @@ part_tests() {
     done
     [ -n "$found" ] || tell tests all FAILED 0 "no test in $tests"
     for arithmetic in tf32 bf16; do
-        CAPUCHIN_MATMUL=$arithmetic CK_DEFAULT_TIMEOUT=0 CK_RUN_CASE=kernels \
+        CAPUCHIN_MATMUL=$arithmetic CK_DEFAULT_TIMEOUT=0 CK_RUN_CASE=products \
             check tests "kernels_gpu_test, $arithmetic products" timeout 300 "$tests/kernels_gpu_test"
     done
 }
@@ -143,13 +148,13 @@ train() {
     return 1
 }
 
-# agree WORK MODE BUDGET COMMAND...: losses and weights against the run without a limit,
+# agree FOLDER MODE BUDGET COMMAND...: losses and weights against the run without a limit,
 # which is made when it is not there yet.
 agree() {
-    local work=$1 mode=$2 budget=$3
+    local folder=$1 mode=$2 budget=$3
     shift 3
 
-    mkdir -p "$work" && cd "$work" || return 1
+    mkdir -p "$folder" && cd "$folder" || return 1
     if [ ! -e off.weights ]; then
         train "$@" --device cuda --mode off --loss-log off.log --save off.weights || return
         train "$@" --device cuda --mode off --loss-log again.log || return
@@ -171,19 +176,19 @@ part_examples() {
 
     for mode in passive guided; do
         for budget in 75% 55%; do
-            check examples "train_gpt, $mode, $budget" agree "$out/gpt" $mode $budget "${gpt[@]}"
+            check examples "train_gpt, $mode, $budget" agree "$work/gpt" $mode $budget "${gpt[@]}"
         done
-        check examples "train_gpt asap, accumulate, $mode, 45%" agree "$out/gpt-asap" $mode 45% \
+        check examples "train_gpt asap, accumulate, $mode, 45%" agree "$work/gpt-asap" $mode 45% \
             "${gpt[@]}" --update asap --accumulate 2
         [ -e "$fashion" ] || { tell examples "train_fashion, $mode" skipped 0 "no $fashion"; continue; }
-        check examples "train_fashion, $mode, 60%" agree "$out/fashion" $mode 60% \
+        check examples "train_fashion, $mode, 60%" agree "$work/fashion" $mode 60% \
             "${cnn[@]}"
     done
     check examples "drop_in_cuda, 160 MiB" drop_in
 }
 
 drop_in() {
-    cd "$out" || return 1
+    cd "$work" || return 1
     [ -x "$programs/drop_in_cuda_plain" ] || { echo "not built: no cuBLAS to link"; return 77; }
     "$programs/drop_in_cuda_plain" >plain.out || return 1
     CAPUCHIN_BUDGET=160MiB "$programs/drop_in_cuda_drop_in" >drop_in.out || return 1
@@ -194,12 +199,12 @@ part_strict() {
     local mode
 
     for mode in passive guided; do
-        check strict "train_gpt, $mode, 60%, strict" agree "$out/gpt" $mode 60% "${gpt[@]}" --strict
+        check strict "train_gpt, $mode, 60%, strict" agree "$work/gpt" $mode 60% "${gpt[@]}" --strict
     done
 }
 
 part_sanitizer() {
-    local tool=compute-sanitizer
+    local tool=compute-sanitizer kind
 
     command -v $tool >/dev/null 2>&1 || tool=/usr/local/cuda/bin/compute-sanitizer
     if [ ! -x "$(command -v $tool)" ]; then
@@ -207,29 +212,29 @@ part_sanitizer() {
         return
     fi
     # The small shapes: a checked kernel is a hundred times slower.
-    for check in memcheck racecheck synccheck; do
-        KERNELS_SMALL=1 CK_DEFAULT_TIMEOUT=0 check sanitizer "kernels, $check" timeout 240 "$tool" \
-            --tool $check --error-exitcode 1 "$tests/kernels_gpu_test"
+    for kind in memcheck $([ -n "$quick" ] || echo racecheck synccheck); do
+        KERNELS_SMALL=1 CK_DEFAULT_TIMEOUT=0 check sanitizer "kernels, $kind" timeout 120 "$tool" \
+            --tool "$kind" --error-exitcode 1 "$tests/kernels_gpu_test"
     done
-    check sanitizer "train_gpt, passive, memcheck" timeout 240 "$tool" --error-exitcode 1 \
+    check sanitizer "train_gpt, passive, memcheck" timeout 120 "$tool" --error-exitcode 1 \
         "${gpt[@]}" --device cuda --mode passive --budget 60% --steps 1
 }
 
 part_facts() {
-    local begin=$SECONDS
+    local begin=$SECONDS code
 
     # shellcheck disable=SC2086 # nothing, or an option
-    "$programs/gpu_facts" --json $quick >"$out/facts.jsonl" 2>"$out/facts.log"
-    local code=$?
+    "$programs/gpu_facts" --json $quick >"$work/facts.jsonl" 2>>"$logs"
+    code=$?
     # A table of them, and the lines themselves.
     sed -n 's/{"fact":\([0-9]*\),"what":"\([^"]*\)","value":\([^,]*\),"unit":"\([^"]*\)"}/\1|\2|\3 \4/p
-            s/{"fact":\([0-9]*\),"what":"\([^"]*\)","text":"\([^"]*\)"}/\1|\2|\3/p' "$out/facts.jsonl" |
-        awk -F'|' '{ printf "%4d  %-64s %s\n", $1, $2, $3 }'
-    cat "$out/facts.jsonl" >>"$json"
+            s/{"fact":\([0-9]*\),"what":"\([^"]*\)","text":"\([^"]*\)"}/\1|\2|\3/p' "$work/facts.jsonl" |
+        awk -F'|' '{ printf "%4d  %-64s %s\n", $1, $2, $3 }' | tee -a "$logs"
+    cat "$work/facts.jsonl" >>"$json"
     if [ $code -eq 0 ]; then
-        tell facts measurements ok $((SECONDS - begin)) "$(wc -l <"$out/facts.jsonl") lines"
+        tell facts measurements ok $((SECONDS - begin)) "$(wc -l <"$work/facts.jsonl") lines"
     else
-        tell facts measurements FAILED $((SECONDS - begin)) "exit code $code, see facts.log"
+        tell facts measurements FAILED $((SECONDS - begin)) "exit code $code"
     fi
 }
 
@@ -238,13 +243,15 @@ bench() {
     local part=$1 begin=$SECONDS code
     shift
 
-    "$@" "$out/$part.jsonl" $quick 2>"$out/$part.log"
-    code=$?
-    [ -e "$out/$part.jsonl" ] && cat "$out/$part.jsonl" >>"$json"
+    echo "== $part" >>"$logs"
+    # shellcheck disable=SC2086 # nothing, or an option
+    "$@" "$json" $quick 2>"$work/log" | tee -a "$logs"
+    code=${PIPESTATUS[0]}
+    cat "$work/log" >>"$logs"
     case $code in
     0) tell "$part" all ok $((SECONDS - begin)) "" ;;
-    77) tell "$part" all skipped $((SECONDS - begin)) "$(tail -n 1 "$out/$part.log")" ;;
-    *) tell "$part" all FAILED $((SECONDS - begin)) "exit code $code, see $part.log" ;;
+    77) tell "$part" all skipped $((SECONDS - begin)) "$(tail -n 1 "$work/log")" ;;
+    *) tell "$part" all FAILED $((SECONDS - begin)) "exit code $code: $(tail -n 1 "$work/log")" ;;
     esac
 }
 
@@ -257,15 +264,16 @@ part_batches() {
 }
 
 part_pytorch() {
-    if ! python3 -c 'import torch; assert torch.cuda.is_available()' >/dev/null 2>&1; then
+    if ! LD_LIBRARY_PATH=$original_path python3 -c 'import torch; assert torch.cuda.is_available()' >/dev/null 2>&1; then
         tell pytorch all skipped 0 "python3 has no torch that sees the GPU"
         return
     fi
-    bench pytorch python3 "$helpers/pytorch_gpt.py"
+    bench pytorch env LD_LIBRARY_PATH="$original_path" python3 "$helpers/pytorch_gpt.py"
 }
 
 for part in $only; do
     "part_$part"
 done
-echo "$passed passed, $failed failed, $skipped skipped; results in $json"
+echo "$passed passed, $failed failed, $skipped skipped"
+echo "$SECONDS s; numbers in $json, output in $logs"
 [ "$failed" -eq 0 ]

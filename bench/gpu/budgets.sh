@@ -13,11 +13,13 @@ quick=${4:-}
 work=$(mktemp -d) || exit 1
 trap 'rm -rf "$work"' EXIT
 steps=10
+patience=90 # seconds for a planner
 device=${DEVICE:-cuda}
 models="gpt-d12 gpt-d24 cnn"
 budgets="100 70 50 40 30"
 if [ -n "$quick" ]; then
     steps=7
+    patience=15
     models="gpt-d12 cnn"
     budgets="100 50 30"
 fi
@@ -53,7 +55,7 @@ median() {
 
 # predict PLANNER BYTES: an iteration's nanoseconds under that planner's plan for the recorded trace.
 predict() {
-    timeout 60 "$programs/capuchin" plan "$work/trace" --budget "$2" --planner "$1" --page 2097152 \
+    timeout "$patience" "$programs/capuchin" plan "$work/trace" --budget "$2" --planner "$1" --page 2097152 \
         --effort quick --json -o "$work/plan" 2>/dev/null |
         sed -n 's/.*"iteration_ns":\([0-9]*\).*/\1/p'
 }
