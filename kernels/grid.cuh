@@ -38,7 +38,7 @@ static inline unsigned grid_blocks(size_t items, size_t items_a_block)
     return blocks < GRID_BLOCKS_LIMIT ? (unsigned)blocks : GRID_BLOCKS_LIMIT;
 }
 
-/* for (size_t i = grid_first(); i < count; i += grid_stride()): a thread an element. */
+/* for (size_t i = grid_first(); i < count; i += grid_stride()): a thread an element at a time. */
 static __device__ inline size_t grid_first(void)
 {
     return (size_t)blockIdx.x * blockDim.x + threadIdx.x;
@@ -49,7 +49,38 @@ static __device__ inline size_t grid_stride(void)
     return (size_t)gridDim.x * blockDim.x;
 }
 
-/* The same for a warp a row. */
+/*
+ * Elements one by one, four at a time a thread: the four are loaded before the first is stored, or
+ * a device's memory would wait for its threads. load(i) gives what store(i, value) takes. For
+ * launches of grid_blocks(count, GRID_EACH) blocks.
+ */
+#define GRID_BATCH 4u
+#define GRID_EACH ((size_t)GRID_BATCH * GRID_THREADS)
+
+template <typename Load, typename Store>
+static __device__ inline void grid_each(size_t count, Load load, Store store)
+{
+    size_t stride = grid_stride();
+
+    for (size_t i = grid_first(); i < count; i += GRID_BATCH * stride) {
+        decltype(load(i)) values[GRID_BATCH] = {};
+
+#pragma unroll
+        for (unsigned k = 0; k < GRID_BATCH; k++) {
+            if (i + k * stride < count) {
+                values[k] = load(i + k * stride);
+            }
+        }
+#pragma unroll
+        for (unsigned k = 0; k < GRID_BATCH; k++) {
+            if (i + k * stride < count) {
+                store(i + k * stride, values[k]);
+            }
+        }
+    }
+}
+
+/* for (size_t row = grid_first_row(); ...; row += grid_row_stride()): a warp a row at a time. */
 static __device__ inline size_t grid_first_row(void)
 {
     return grid_first() / GRID_WARP;

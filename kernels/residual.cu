@@ -5,20 +5,22 @@
 
 static __global__ void forward(const struct residual residual)
 {
-    for (size_t i = grid_first(); i < residual.count; i += grid_stride()) {
-        residual.output[i] = residual.input[i] + residual.branch[i];
-    }
+    grid_each(
+        residual.count, [&](size_t i) { return residual.input[i] + residual.branch[i]; },
+        [&](size_t i, float sum) { residual.output[i] = sum; });
 }
 
 static __global__ void backward(const struct residual residual)
 {
-    for (size_t i = grid_first(); i < residual.count; i += grid_stride()) {
-        float gradient = residual.output_gradient[i];
-
-        residual.input_gradient[i] += gradient;
-        if (residual.branch_gradient != NULL) {
-            residual.branch_gradient[i] += gradient;
-        }
+    grid_each(
+        residual.count,
+        [&](size_t i) { return residual.input_gradient[i] + residual.output_gradient[i]; },
+        [&](size_t i, float sum) { residual.input_gradient[i] = sum; });
+    if (residual.branch_gradient != NULL) {
+        grid_each(
+            residual.count,
+            [&](size_t i) { return residual.branch_gradient[i] + residual.output_gradient[i]; },
+            [&](size_t i, float sum) { residual.branch_gradient[i] = sum; });
     }
 }
 
@@ -26,8 +28,7 @@ capu_status residual_forward_cuda(capu_stream stream, const void *arguments)
 {
     const struct residual *residual = (const struct residual *)arguments;
 
-    GRID_LAUNCH(forward, grid_blocks(residual->count, GRID_THREADS), GRID_THREADS, stream,
-                *residual);
+    GRID_LAUNCH(forward, grid_blocks(residual->count, GRID_EACH), GRID_THREADS, stream, *residual);
     return grid_status();
 }
 
@@ -35,7 +36,6 @@ capu_status residual_backward_cuda(capu_stream stream, const void *arguments)
 {
     const struct residual *residual = (const struct residual *)arguments;
 
-    GRID_LAUNCH(backward, grid_blocks(residual->count, GRID_THREADS), GRID_THREADS, stream,
-                *residual);
+    GRID_LAUNCH(backward, grid_blocks(residual->count, GRID_EACH), GRID_THREADS, stream, *residual);
     return grid_status();
 }
