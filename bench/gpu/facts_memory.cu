@@ -3,6 +3,7 @@
 
 #include "kernels/blas.cuh"
 
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -263,6 +264,63 @@ static void tell_costs(const struct facts *facts, const struct costs *costs, siz
     }
 }
 
+/* One thread's share of calls at once with others. */
+struct share {
+    const struct facts *facts;
+    size_t count;
+    pthread_t thread;
+    bool works;
+};
+
+static void *make_share(void *argument)
+{
+    struct share *share = (struct share *)argument;
+    struct facts_range range;
+
+    cudaSetDevice(0);
+    share->works = facts_range_make(share->facts, share->count * share->facts->granularity,
+                                    share->facts->granularity, &range) == CUDA_SUCCESS;
+    if (share->works) {
+        facts_range_drop(share->facts, &range);
+    }
+    return NULL;
+}
+
+/* The same number of pages made, mapped and dropped by one thread and by eight. */
+static void measure_threads(const struct facts *facts)
+{
+    static const size_t counts[] = {1, 8};
+    const size_t pages = 1024;
+
+    for (size_t c = 0; c < sizeof(counts) / sizeof(counts[0]); c++) {
+        struct share shares[8];
+        double begin = facts_now_s();
+        bool works = true;
+        char what[96];
+
+        for (size_t i = 0; i < counts[c]; i++) {
+            shares[i].facts = facts;
+            shares[i].count = pages / counts[c];
+            shares[i].works = false;
+            if (pthread_create(&shares[i].thread, NULL, make_share, &shares[i]) != 0) {
+                facts_text(facts, "threads", "none could be started");
+                exit(1);
+            }
+        }
+        for (size_t i = 0; i < counts[c]; i++) {
+            pthread_join(shares[i].thread, NULL);
+            works = works && shares[i].works;
+        }
+        snprintf(what, sizeof(what), "create, map, access, unmap, release by %zu threads",
+                 counts[c]);
+        if (works) {
+            facts_value(facts, what, (facts_now_s() - begin) / (double)pages * 1e6, "us a page");
+        } else {
+            facts_text(facts, what, "failed");
+        }
+    }
+}
+
 /* 3 and 11: what the calls cost, with the GPU idle and while kernels that do not care run. */
 void facts_call_costs(struct facts *facts)
 {
@@ -299,6 +357,7 @@ void facts_call_costs(struct facts *facts)
         }
     }
     cudaFree(data);
+    measure_threads(facts);
 }
 
 /* 10: fresh handles are cleared, on the GPU: what that costs, and what it does to a kernel. */
