@@ -1,7 +1,8 @@
 /*
  * The runtime does what the model says: random traces, and real ones where they are there, through
  * the runtime on the sim device. In steady state a guided iteration takes the time that the
- * timeline gives its plan, to the nanosecond, and the plan is valid for the trace it was made of.
+ * timeline gives its plan, to the nanosecond, maps nothing and does not wait on the host; the plan
+ * is valid for the trace it was made of.
  * A failure names the seed, and CAPUCHIN_SEED=n runs that one alone. CAPUCHIN_TRACES names the
  * folder of the real ones (default: ../shared/traces beside the source).
  */
@@ -92,7 +93,12 @@ static void compare(const struct instance *instance, struct driver *driver, stru
                       i + 1, (unsigned long long)report->diverged_at);
         ck_assert_msg(i == 0 || report->mode == CAPU_MODE_GUIDED, "%s: iteration %u has no plan",
                       instance->what, i + 1);
+        ck_assert_msg(report->peak_bytes <= report->budget_bytes, "%s: over budget",
+                      instance->what);
         guided += report->mode == CAPU_MODE_GUIDED;
+        ck_assert_msg(guided < 2 || (report->map_count == 0 && report->unmap_count == 0 &&
+                                     report->host_wait_ns == 0),
+                      "%s: iteration %u maps or waits", instance->what, i + 1);
         if (guided >= STEADY) {
             ck_assert_msg(report->time_ns == model_ns && report->predicted_ns == model_ns,
                           "%s: iteration %u took %llu ns, predicted %llu, the model says %llu",
