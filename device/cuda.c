@@ -119,7 +119,10 @@ capu_status cuda_translate(struct cuda_device *cuda, int error, capu_status shor
 
 capu_status cuda_activate(struct cuda_device *cuda)
 {
-    return CUDA_CALL(cuda, CAPU_DEVICE_FAILED, cudaSetDevice(cuda->ordinal));
+    capu_status status = cuda_failure_of(cuda);
+
+    return status != CAPU_OK ? status
+                             : CUDA_CALL(cuda, CAPU_DEVICE_FAILED, cudaSetDevice(cuda->ordinal));
 }
 
 CUmemAllocationProp cuda_page_properties(const struct cuda_device *cuda)

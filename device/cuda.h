@@ -80,12 +80,13 @@ capu_status cuda_translate(struct cuda_device *cuda, int error, capu_status shor
 /* cuda.c: the failure of the device, for where its own state can no longer be told. */
 void cuda_fail(struct cuda_device *cuda, const char *text);
 
-/* cuda.c: makes the device current on this thread, where a call goes by that. */
+/* cuda.c: makes the device current on this thread, where a call goes by that. Its failure, if it
+   has failed. */
 capu_status cuda_activate(struct cuda_device *cuda);
 /* The same for calls that are made all the time: nothing to do where there is one device. */
 static inline capu_status cuda_activate_quickly(struct cuda_device *cuda)
 {
-    return cuda->has_siblings ? cuda_activate(cuda) : CAPU_OK;
+    return cuda->has_siblings ? cuda_activate(cuda) : cuda_failure_of(cuda);
 }
 
 /* cuda.c: the properties of a page. */

@@ -98,11 +98,8 @@ capu_status cuda_host_alloc(struct device *device, uint64_t bytes, void **addres
 {
     struct cuda_device *cuda = cuda_of(device);
     void *memory = NULL;
-    capu_status status = cuda_failure_of(cuda);
+    capu_status status = cuda_activate(cuda);
 
-    if (status == CAPU_OK) {
-        status = cuda_activate(cuda);
-    }
     if (status == CAPU_OK) {
         status = chunks_alloc(&cuda->chunks, bytes, true, &memory);
     }

@@ -17,25 +17,14 @@ struct device_event {
     bool is_recorded;
 };
 
-/* OK if work can be enqueued. */
-static capu_status ready(struct cuda_device *cuda)
-{
-    capu_status status = cuda_failure_of(cuda);
-
-    return status == CAPU_OK ? cuda_activate_quickly(cuda) : status;
-}
-
 capu_status cuda_stream_create(struct device *device, enum device_engine engine,
                                capu_stream *stream)
 {
     struct cuda_device *cuda = cuda_of(device);
     cudaStream_t made = NULL;
-    capu_status status = cuda_failure_of(cuda);
+    capu_status status = cuda_activate(cuda);
 
     (void)engine; /* the driver gives a copy its engine by its direction */
-    if (status == CAPU_OK) {
-        status = cuda_activate(cuda);
-    }
     if (status == CAPU_OK) {
         /* Never behind the NULL stream, which the program may use for what it likes. */
         status = CUDA_CALL(cuda, CAPU_NO_HOST_MEMORY,
@@ -69,11 +58,8 @@ capu_status cuda_event_create(struct device *device, bool with_timing, struct de
 {
     struct cuda_device *cuda = cuda_of(device);
     struct device_event *made;
-    capu_status status = cuda_failure_of(cuda);
+    capu_status status = cuda_activate(cuda);
 
-    if (status == CAPU_OK) {
-        status = cuda_activate(cuda);
-    }
     if (status != CAPU_OK) {
         return status;
     }
@@ -102,7 +88,7 @@ void cuda_event_destroy(struct device *device, struct device_event *event)
 capu_status cuda_event_record(struct device *device, struct device_event *event, capu_stream stream)
 {
     struct cuda_device *cuda = cuda_of(device);
-    capu_status status = ready(cuda);
+    capu_status status = cuda_activate_quickly(cuda);
 
     if (status == CAPU_OK) {
         status = CUDA_CALL(cuda, CAPU_DEVICE_FAILED, cudaEventRecord(event->event, stream));
@@ -139,7 +125,7 @@ capu_status cuda_stream_follow(struct device *device, capu_stream stream,
                                struct device_event *event)
 {
     struct cuda_device *cuda = cuda_of(device);
-    capu_status status = ready(cuda);
+    capu_status status = cuda_activate_quickly(cuda);
 
     return status != CAPU_OK
                ? status
@@ -171,7 +157,7 @@ static capu_status copy(struct device *device, capu_stream stream, void *to, con
                         uint64_t bytes, enum cudaMemcpyKind kind)
 {
     struct cuda_device *cuda = cuda_of(device);
-    capu_status status = ready(cuda);
+    capu_status status = cuda_activate_quickly(cuda);
 
     return status != CAPU_OK ? status
                              : CUDA_CALL(cuda, CAPU_DEVICE_FAILED,
@@ -200,7 +186,7 @@ capu_status cuda_fill(struct device *device, capu_stream stream, void *to, unsig
                       uint64_t bytes)
 {
     struct cuda_device *cuda = cuda_of(device);
-    capu_status status = ready(cuda);
+    capu_status status = cuda_activate_quickly(cuda);
 
     return status != CAPU_OK ? status
                              : CUDA_CALL(cuda, CAPU_DEVICE_FAILED,
@@ -210,7 +196,7 @@ capu_status cuda_fill(struct device *device, capu_stream stream, void *to, unsig
 capu_status cuda_run(struct device *device, capu_stream stream, const struct device_work *work)
 {
     struct cuda_device *cuda = cuda_of(device);
-    capu_status status = ready(cuda);
+    capu_status status = cuda_activate_quickly(cuda);
 
     if (status != CAPU_OK || work->run(stream, work->arguments) == CAPU_OK) {
         return status;
