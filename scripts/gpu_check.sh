@@ -56,6 +56,7 @@ else
     helpers=$bin
     data=$bin/data
     fashion=$bin/data/fashion
+    chmod +x "$bin"/* 2>/dev/null # some ways of copying forget it
     mkdir "$work/lib"
     cp "$bin"/lib/* "$work/lib/" && gunzip -q "$work"/lib/*.gz 2>/dev/null
     export LD_LIBRARY_PATH=$work/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}

@@ -155,6 +155,20 @@ void facts_text(const struct facts *facts, const char *what, const char *text)
     fflush(stdout);
 }
 
+static void undo(const struct facts *facts, struct facts_range *range)
+{
+    for (size_t i = 0; i < range->count; i++) {
+        facts->driver.call_cuMemUnmap(range->address + i * range->handle_bytes,
+                                      range->handle_bytes);
+        facts->driver.call_cuMemRelease(range->handles[i]);
+    }
+    if (range->address != 0) {
+        facts->driver.call_cuMemAddressFree(range->address, range->bytes);
+    }
+    free(range->handles);
+    *range = (struct facts_range){};
+}
+
 CUresult facts_range_make(const struct facts *facts, size_t bytes, size_t handle_bytes,
                           struct facts_range *range)
 {
@@ -186,7 +200,7 @@ CUresult facts_range_make(const struct facts *facts, size_t bytes, size_t handle
         result = driver->call_cuMemSetAccess(range->address, bytes, &facts->access, 1);
     }
     if (result != CUDA_SUCCESS) {
-        facts_range_drop(facts, range);
+        undo(facts, range);
     }
     return result;
 }
@@ -194,16 +208,7 @@ CUresult facts_range_make(const struct facts *facts, size_t bytes, size_t handle
 void facts_range_drop(const struct facts *facts, struct facts_range *range)
 {
     cudaDeviceSynchronize();
-    for (size_t i = 0; i < range->count; i++) {
-        facts->driver.call_cuMemUnmap(range->address + i * range->handle_bytes,
-                                      range->handle_bytes);
-        facts->driver.call_cuMemRelease(range->handles[i]);
-    }
-    if (range->address != 0) {
-        facts->driver.call_cuMemAddressFree(range->address, range->bytes);
-    }
-    free(range->handles);
-    *range = (struct facts_range){};
+    undo(facts, range);
 }
 
 static bool find_calls(struct facts_driver *driver)

@@ -25,8 +25,7 @@
     X(cuMemUnmap)                    \
     X(cuMemSetAccess)                \
     X(cuMemGetAllocationGranularity) \
-    X(cuGetErrorName)                \
-    X(cuThreadExchangeStreamCaptureMode)
+    X(cuGetErrorName)
 
 struct facts_driver {
 #define FACTS_CALL(name) decltype(&name) call_##name;
@@ -71,7 +70,8 @@ void facts_spin(cudaStream_t stream, uint64_t ns);
 /* A sum over all words, in order; waits. */
 uint64_t facts_checksum(cudaStream_t stream, const void *data, size_t bytes);
 
-/* A range of `bytes` over handles of `handle_bytes`; all or nothing. */
+/* A range of `bytes` over handles of `handle_bytes`; all or nothing. Dropping it waits for the
+   device; making it, also in vain, does not: it is tried under capture. */
 struct facts_range {
     CUdeviceptr address;
     size_t bytes;

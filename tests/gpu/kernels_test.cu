@@ -11,6 +11,7 @@
 #include "kernels/adamw.h"
 #include "kernels/attention.h"
 #include "kernels/batch_norm.h"
+#include "kernels/blas.h"
 #include "kernels/conv2d.h"
 #include "kernels/dropout.h"
 #include "kernels/embedding.h"
@@ -175,7 +176,7 @@ END_TEST
 static const struct {
     uint32_t rows;
     uint32_t classes;
-} losses[] = {{1, 1}, {9, 10}, {5, 257}, {300, 33}, {4096, 50257}};
+} losses[] = {{1, 1}, {9, 10}, {5, 257}, {300, 33}, {512, 50257}};
 
 START_TEST(softmax_and_loss)
 {
@@ -489,6 +490,29 @@ START_TEST(unknown_labels_and_tokens)
 }
 END_TEST
 
+#ifdef KERNELS_EMULATED
+/* What the environment asks for is found before the first op. In a process of its own each time. */
+START_TEST(settings_of_products)
+{
+    setenv("CAPUCHIN_MATMUL", "fp8", 1);
+    ck_assert_int_eq(blas_prepare(NULL), CAPU_INVALID);
+    setenv("CAPUCHIN_MATMUL", "bf16", 1);
+    ck_assert_int_eq(blas_prepare(NULL), CAPU_OK);
+}
+END_TEST
+
+START_TEST(without_cublas)
+{
+    struct matmul matmul = {};
+
+    setenv("CAPUCHIN_CUBLAS", "/nowhere/libcublas.so", 1);
+    ck_assert_int_eq(blas_prepare(NULL), CAPU_UNSUPPORTED);
+    matmul.rows = 1;
+    ck_assert_int_eq(matmul_backward_input_cuda(NULL, &matmul), CAPU_UNSUPPORTED);
+}
+END_TEST
+#endif
+
 /* The last shapes of a table are large: too much for the emulation, and for checking tools.
  */
 static bool wants_large(void)
@@ -523,6 +547,10 @@ static Suite *kernels_suite(void)
     LOOP(product_tests, products_and_biases, products, 1);
     LOOP(product_tests, attention_step_by_step, attentions, 1);
     tcase_add_test(tests, unknown_labels_and_tokens);
+#ifdef KERNELS_EMULATED
+    tcase_add_test(product_tests, settings_of_products);
+    tcase_add_test(product_tests, without_cublas);
+#endif
     suite_add_tcase(suite, tests);
     suite_add_tcase(suite, product_tests);
     return suite;
