@@ -15,6 +15,7 @@
 #define CNN_BLOCKS 16
 #define CNN_UNITS (1 + 4 * CNN_BLOCKS)
 #define CNN_CLASSES 1000u
+#define CNN_SHARED 96
 
 struct cnn_shape {
     uint32_t batch;
@@ -66,9 +67,18 @@ struct cnn_block {
     float *spare;    /* a gradient on its way to what entered */
 };
 
+/* A buffer that layers of one shape take in turn, for what nobody reads later. */
+struct cnn_shared {
+    const char *slot;
+    size_t count;
+    float *address;
+};
+
 struct cnn {
     capu_context *context;
     struct cnn_shape shape;
+    struct cnn_shared shared[CNN_SHARED];
+    size_t shared_count;
     struct cnn_unit units[CNN_UNITS];
     size_t unit_count;
     struct cnn_block blocks[CNN_BLOCKS];

@@ -8,6 +8,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 static const uint32_t stage_blocks[CNN_STAGES] = {3, 4, 6, 3};
 
@@ -27,6 +28,35 @@ static capu_status make(struct cnn *cnn, const char *name, const char *what, siz
     snprintf(full, sizeof(full), "%s.%s", name, what);
     TRY(make_bytes(cnn, full, count * sizeof(float), kind, CAPU_LIFETIME_DEFAULT, &memory));
     *address = memory;
+    return CAPU_OK;
+}
+
+/*
+ * The buffer of this slot and size: what two layers of one shape need at different times has one
+ * slot, as in programs that know their own memory. Every use overwrites all of it.
+ */
+static capu_status share(struct cnn *cnn, const char *slot, size_t count, capu_kind kind,
+                         float **address)
+{
+    struct cnn_shared *shared;
+    char what[32];
+
+    for (size_t i = 0; i < cnn->shared_count; i++) {
+        shared = &cnn->shared[i];
+        if (shared->count == count && strcmp(shared->slot, slot) == 0) {
+            *address = shared->address;
+            return CAPU_OK;
+        }
+    }
+    if (cnn->shared_count == CNN_SHARED) {
+        return CAPU_TOO_LARGE;
+    }
+    shared = &cnn->shared[cnn->shared_count++];
+    shared->slot = slot;
+    shared->count = count;
+    snprintf(what, sizeof(what), "%zu", count);
+    TRY(make(cnn, slot, what, count, kind, &shared->address));
+    *address = shared->address;
     return CAPU_OK;
 }
 
@@ -69,8 +99,21 @@ static capu_status make_statistic(struct cnn *cnn, const char *name, const char 
                                                          .a = value});
 }
 
+/* What of a unit is shared by those that have the same part in a block. */
+struct slots {
+    const char *normed;
+    const char *gradient;
+    bool has_relu;
+};
+
+static const struct slots stem_slots = {"stem.normed", "stem.gradient", true};
+static const struct slots reduce_slots = {"normed", "reduce.gradient", true};
+static const struct slots middle_slots = {"normed", "middle.gradient", true};
+static const struct slots expand_slots = {"expand.normed", "expand.gradient", false};
+static const struct slots project_slots = {"project.normed", "project.gradient", false};
+
 static capu_status make_unit(struct cnn *cnn, const char *name, const struct cnn_unit *shape,
-                             bool has_relu, uint64_t seed, struct cnn_unit **out)
+                             const struct slots *slots, uint64_t seed, struct cnn_unit **out)
 {
     struct cnn_unit *unit = &cnn->units[cnn->unit_count];
     size_t inputs = (size_t)shape->inputs * shape->kernel * shape->kernel;
@@ -93,10 +136,11 @@ static capu_status make_unit(struct cnn *cnn, const char *name, const struct cnn
     TRY(make(cnn, name, "saved_mean", unit->outputs, CAPU_ACTIVATION, &unit->saved_mean));
     TRY(make(cnn, name, "saved_rstd", unit->outputs, CAPU_ACTIVATION, &unit->saved_rstd));
     TRY(make(cnn, name, "convolved", count, CAPU_ACTIVATION, &unit->convolved));
-    TRY(make(cnn, name, "normed", count, CAPU_ACTIVATION, &unit->normed));
-    TRY(make(cnn, name, "gradient", count, CAPU_GRADIENT, &unit->gradient));
+    TRY(share(cnn, slots->normed, count, CAPU_ACTIVATION, &unit->normed));
+    TRY(share(cnn, slots->gradient, count, CAPU_GRADIENT, &unit->gradient));
     *out = unit;
-    return has_relu ? make(cnn, name, "output", count, CAPU_ACTIVATION, &unit->output) : CAPU_OK;
+    return slots->has_relu ? make(cnn, name, "output", count, CAPU_ACTIVATION, &unit->output)
+                           : CAPU_OK;
 }
 
 static capu_status make_block(struct cnn *cnn, size_t index, uint32_t inputs, uint32_t width,
@@ -111,35 +155,36 @@ static capu_status make_block(struct cnn *cnn, size_t index, uint32_t inputs, ui
     snprintf(name, sizeof(name), "block%zu", index);
     if (is_pooled) {
         TRY(make(cnn, name, "pooled", plane * inputs, CAPU_ACTIVATION, &block->pooled));
-        TRY(make(cnn, name, "pooled.gradient", plane * inputs, CAPU_GRADIENT,
-                 &block->pooled_gradient));
+        TRY(share(cnn, "pooled.gradient", plane * inputs, CAPU_GRADIENT, &block->pooled_gradient));
         snprintf(part, sizeof(part), "%s.places", name);
         TRY(make_places(cnn, part, plane * inputs, &block->places));
     }
     snprintf(part, sizeof(part), "%s.reduce", name);
     TRY(make_unit(cnn, part,
                   &(struct cnn_unit){.inputs = inputs, .outputs = width, .side = side, .kernel = 1},
-                  true, seed, &block->reduce));
+                  &reduce_slots, seed, &block->reduce));
     snprintf(part, sizeof(part), "%s.middle", name);
     TRY(make_unit(cnn, part,
                   &(struct cnn_unit){.inputs = width, .outputs = width, .side = side, .kernel = 3},
-                  true, seed, &block->middle));
+                  &middle_slots, seed, &block->middle));
     snprintf(part, sizeof(part), "%s.expand", name);
     TRY(make_unit(
         cnn, part,
-        &(struct cnn_unit){.inputs = width, .outputs = 4 * width, .side = side, .kernel = 1}, false,
-        seed, &block->expand));
+        &(struct cnn_unit){.inputs = width, .outputs = 4 * width, .side = side, .kernel = 1},
+        &expand_slots, seed, &block->expand));
     if (inputs != 4 * width) {
         snprintf(part, sizeof(part), "%s.project", name);
         TRY(make_unit(
             cnn, part,
             &(struct cnn_unit){.inputs = inputs, .outputs = 4 * width, .side = side, .kernel = 1},
-            false, seed, &block->project));
+            &project_slots, seed, &block->project));
     }
-    TRY(make(cnn, name, "sum", plane * block->channels, CAPU_ACTIVATION, &block->sum));
+    TRY(share(cnn, "sum", plane * block->channels, CAPU_ACTIVATION, &block->sum));
     TRY(make(cnn, name, "output", plane * block->channels, CAPU_ACTIVATION, &block->output));
-    TRY(make(cnn, name, "gradient", plane * block->channels, CAPU_GRADIENT, &block->gradient));
-    return make(cnn, name, "spare", plane * inputs, CAPU_GRADIENT, &block->spare);
+    /* A block's gradient and that of the one before are there at once. */
+    TRY(share(cnn, index % 2 == 0 ? "even.gradient" : "odd.gradient", plane * block->channels,
+              CAPU_GRADIENT, &block->gradient));
+    return share(cnn, "spare", plane * inputs, CAPU_GRADIENT, &block->spare);
 }
 
 static capu_status make_blocks(struct cnn *cnn, uint64_t seed, uint32_t *side, uint32_t *channels)
@@ -226,7 +271,7 @@ capu_status cnn_init(struct cnn *cnn, capu_context *context, const struct cnn_sh
              &cnn->images));
     TRY(make_unit(cnn, "stem",
                   &(struct cnn_unit){.inputs = 3, .outputs = channels, .side = side, .kernel = 7},
-                  true, seed, &stem));
+                  &stem_slots, seed, &stem));
     TRY(make(cnn, "stem", "pooled", pooled, CAPU_ACTIVATION, &cnn->stem_pooled));
     TRY(make_places(cnn, "stem.places", pooled, &cnn->stem_places));
     TRY(make(cnn, "stem", "pooled.gradient", pooled, CAPU_GRADIENT, &cnn->stem_gradient));
