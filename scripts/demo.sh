@@ -41,9 +41,9 @@ largest() {
     sed -n "s/.*\"$2\": *\([0-9]*\).*/\1/p" "$1.report" | sort -n | tail -n 1
 }
 
-# The median time in ms of a run's training iterations that are in a mode.
+# The median time in ms of a run's training iterations in whose line stands a text.
 median_ms() {
-    grep '"label":"train' "$1.report" | grep "\"mode\":\"$2\"" |
+    grep '"label":"train' "$1.report" | grep -F "$2" |
         sed -n 's/.*"time_ns": *\([0-9]*\).*/\1/p' | sort -n |
         awk '{ v[NR] = $1 } END { if (NR > 0) printf "%.1f", v[int((NR + 1) / 2)] / 1e6 }'
 }
@@ -81,7 +81,9 @@ guided=$(count half guided)
 }
 # Training goes on while a plan is made; how many iterations that takes differs from run to run.
 echo "$(count half passive) iterations without a plan, then $guided with one"
-predicted=$(largest half predicted_ns)
-awk -v predicted="$predicted" -v guided="$(median_ms half guided)" -v free="$(median_ms free off)" 'BEGIN {
+# A plan is remade when what it was made from changed: the newest one counts, where it was in force.
+predicted=$(sed -n 's/.*"predicted_ns": *\([1-9][0-9]*\).*/\1/p' half.report | tail -n 1)
+awk -v predicted="$predicted" -v guided="$(median_ms half "\"predicted_ns\":$predicted,")" \
+    -v free="$(median_ms free '"mode":"off"')" 'BEGIN {
     printf "an iteration: %.1f ms predicted, %.1f ms measured (median); %.1f ms without a limit\n",
         predicted / 1e6, guided, free }'
