@@ -143,7 +143,7 @@ part_tests() {
 
 # One run of an example; what it does not support yet is a skip.
 train() {
-    "$@" >train.out 2>&1 && return 0
+    timeout 120 "$@" >train.out 2>&1 && return 0
     grep -q 'not supported: mode guided' train.out && { tail -n 1 train.out; return 77; }
     cat train.out
     return 1
@@ -225,7 +225,7 @@ part_facts() {
     local begin=$SECONDS code
 
     # shellcheck disable=SC2086 # nothing, or an option
-    "$programs/gpu_facts" --json $quick >"$work/facts.jsonl" 2>>"$logs"
+    timeout 300 "$programs/gpu_facts" --json $quick >"$work/facts.jsonl" 2>>"$logs"
     code=$?
     # A table of them, and the lines themselves.
     sed -n 's/{"fact":\([0-9]*\),"what":"\([^"]*\)","value":\([^,]*\),"unit":"\([^"]*\)"}/\1|\2|\3 \4/p

@@ -83,7 +83,7 @@ for model in $models; do
     choose "$model"
     rm -f "$work/trace"
     # Without a limit, recorded: what the percents are of, and what the planners see.
-    if ! "${command[@]}" --device "$device" --mode off --steps "$steps" --report "$work/report" \
+    if ! timeout 150 "${command[@]}" --device "$device" --mode off --steps "$steps" --report "$work/report" \
         --trace "$work/trace" >"$work/out" 2>&1; then
         cat "$work/out" >&2
         failed=1
@@ -99,7 +99,7 @@ for model in $models; do
             # Guided measures, plans and refines first: more iterations before it is steady.
             count=$steps
             [ $mode = guided ] && count=$((2 * steps))
-            if "${command[@]}" --device "$device" --mode $mode --budget $bytes --steps $count \
+            if timeout 150 "${command[@]}" --device "$device" --mode $mode --budget $bytes --steps $count \
                 --report "$work/report" >"$work/out" 2>&1; then
                 if [ $mode = guided ]; then # the newest iterations only
                     tail -n "$steps" "$work/report" >"$work/newest" && mv "$work/newest" "$work/report"
