@@ -82,7 +82,7 @@ guided=$(count half guided)
 # Training goes on while a plan is made; how many iterations that takes differs from run to run.
 echo "$(count half passive) iterations without a plan, then $guided with one"
 # A plan is remade when what it was made from changed: the newest one counts, where it was in force.
-predicted=$(sed -n 's/.*"predicted_ns": *\([1-9][0-9]*\).*/\1/p' half.report | tail -n 1)
+predicted=$(sed -n '/"label":"train/s/.*"predicted_ns": *\([1-9][0-9]*\).*/\1/p' half.report | tail -n 1)
 awk -v predicted="$predicted" -v guided="$(median_ms half "\"predicted_ns\":$predicted,")" \
     -v free="$(median_ms free '"mode":"off"')" 'BEGIN {
     printf "an iteration: %.1f ms predicted, %.1f ms measured (median); %.1f ms without a limit\n",
