@@ -49,7 +49,7 @@ struct history {
 struct refusal {
     const char *label;
     uint64_t signature;
-    char text[ERROR_TEXT_BYTES / 2];
+    char text[ERROR_TEXT_BYTES];
 };
 
 struct plan_keeper {
