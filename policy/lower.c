@@ -38,6 +38,7 @@ static void allocate_index(struct lower *lower)
     lower->stack = block(lower, operands + lower->trace->tensor_count, sizeof(*lower->stack));
     lower->op_stamp = block(lower, ops, sizeof(*lower->op_stamp));
     lower->chain = block(lower, ops, sizeof(*lower->chain));
+    lower->chain_bytes = block(lower, ops, sizeof(*lower->chain_bytes));
     lower->base = block(lower, ops + 1, sizeof(*lower->base));
     lower->due_head = block(lower, ops, sizeof(*lower->due_head));
     lower->due_bits = block(lower, ops / 64 + 1, sizeof(*lower->due_bits));

@@ -156,7 +156,7 @@ static void find_last_uses(struct lower *lower, uint32_t op)
     }
 }
 
-/* Bytes over what is held before: at most, and at the end. */
+/* Bytes over what is held before: per replay, at most, and at the end. */
 static void run_dry(const struct lower *lower, uint64_t *peak, uint64_t *after)
 {
     uint64_t bytes = 0;
@@ -174,6 +174,7 @@ static void run_dry(const struct lower *lower, uint64_t *peak, uint64_t *after)
                          ? lower->uses->rounded[operands[j]]
                          : 0;
         }
+        lower->chain_bytes[i] = bytes;
         *peak = bytes > *peak ? bytes : *peak;
         for (uint32_t j = 0; j < trace_operand_count(replay); j++) {
             uint8_t state = lower->chain_state[operands[j]];
@@ -186,10 +187,9 @@ static void run_dry(const struct lower *lower, uint64_t *peak, uint64_t *after)
     *after = bytes;
 }
 
-/* What somebody needs later is kept, nearest use first, where it fits all the way. */
-static void choose_kept(struct lower *lower, uint32_t op, uint64_t peak)
+/* The tensors that somebody needs later, nearest use first, into the stash. How many. */
+static uint32_t list_wanted(struct lower *lower)
 {
-    uint64_t kept = 0;
     uint32_t count = 0;
 
     for (uint32_t i = 0; i < lower->chain_tensor_count; i++) {
@@ -212,30 +212,59 @@ static void choose_kept(struct lower *lower, uint32_t op, uint64_t peak)
         }
         lower->stash[j] = moving;
     }
+    return count;
+}
+
+/*
+ * Keeping a tensor adds its bytes to the replays after its last use in the chain, and to the op:
+ * until then they count anyway. Does that fit beside `others`? `after` then grows.
+ */
+static bool fits_beside(struct lower *lower, uint32_t tensor, uint64_t others, uint64_t *after)
+{
+    uint64_t bytes = lower->uses->rounded[tensor];
+    uint64_t most = *after;
+
+    for (uint32_t i = lower->chain_last[tensor] + 1; i < lower->chain_count; i++) {
+        most = lower->chain_bytes[i] > most ? lower->chain_bytes[i] : most;
+    }
+    if (!lower->options.is_soft && others + most + bytes > lower->options.limit_bytes) {
+        return false;
+    }
+    for (uint32_t i = lower->chain_last[tensor] + 1; i < lower->chain_count; i++) {
+        lower->chain_bytes[i] += bytes;
+    }
+    *after += bytes;
+    return true;
+}
+
+/* What somebody needs later is kept, nearest use first, where it fits all the way. */
+static void choose_kept(struct lower *lower, uint32_t op, uint64_t others, uint64_t after)
+{
+    uint32_t count = list_wanted(lower);
+
     for (uint32_t i = 0; i < count; i++) {
         uint32_t t = lower->stash[i].tensor;
         uint32_t last = (uint32_t)lower->stash[i].key - 1;
-        uint64_t bytes = lower->uses->rounded[t];
+        int64_t bytes = (int64_t)lower->uses->rounded[t];
 
-        if (profile_tree_most(&lower->tree, op, last) + (int64_t)bytes >
+        if (profile_tree_most(&lower->tree, op, last) + bytes >
                 (int64_t)lower->options.limit_bytes ||
-            (!lower->options.is_soft &&
-             lower->held + peak + kept + bytes > lower->options.limit_bytes)) {
+            !fits_beside(lower, t, others, &after)) {
             continue;
         }
-        kept += bytes;
         lower->chain_state[t] |= CHAIN_KEPT;
-        profile_tree_add(&lower->tree, op, last, (int64_t)bytes);
+        profile_tree_add(&lower->tree, op, last, bytes);
         lower_due_remove(lower, t, (uint32_t)lower->stash[i].key);
     }
 }
 
-void lower_chain_measure(struct lower *lower, uint32_t op, uint64_t *peak, uint64_t *after)
+void lower_chain_measure(struct lower *lower, uint32_t op, uint64_t fetched, uint64_t *peak,
+                         uint64_t *after)
 {
     find_last_uses(lower, op);
     run_dry(lower, peak, after);
     if (lower->options.with_collective) {
-        choose_kept(lower, op, *peak);
+        choose_kept(lower, op, lower->held + fetched, *after);
         run_dry(lower, peak, after);
     }
 }

@@ -96,7 +96,7 @@ void lower_push_victim(struct lower *lower, uint32_t tensor, uint32_t now)
     uint64_t key = lower->options.victims == VICTIM_LEAST_RECENT ? NO_OP - (uint64_t)now
                                                                  : lower_next_use(lower, tensor);
 
-    if (lower->uses->rounded[tensor] == 0) {
+    if (lower->uses->rounded[tensor] == 0 || lower->options.is_soft) {
         return;
     }
     /* Keys start at 1, so that 0 says: nobody's victim. */

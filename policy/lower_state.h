@@ -83,6 +83,7 @@ struct lower {
     uint32_t *wake_next;
     uint32_t *chain; /* ops to replay, in order */
     uint32_t chain_count;
+    uint64_t *chain_bytes; /* per replay of the chain: bytes over what is held before it */
     uint32_t *chain_fetch;
     uint32_t chain_fetch_count;
     uint32_t *chain_last;    /* per tensor: index of its last use in the chain */
@@ -132,8 +133,10 @@ bool lower_next_needs(const struct lower *lower, uint32_t tensor);
 /* lower_chain.c: what op `op` needs and must be replayed. False: it cannot be, and the walk has
    given up. */
 bool lower_chain_build(struct lower *lower, uint32_t op);
-/* Bytes over what is held now while the chain runs, and after it. Decides what to keep. */
-void lower_chain_measure(struct lower *lower, uint32_t op, uint64_t *peak, uint64_t *after);
+/* Bytes over what is held now while the chain runs, and after it, beside what is fetched for the op
+   itself. Decides what to keep. */
+void lower_chain_measure(struct lower *lower, uint32_t op, uint64_t fetched, uint64_t *peak,
+                         uint64_t *after);
 void lower_chain_issue(struct lower *lower, uint32_t op);
 /* Forbids dropping what made this chain necessary; the walk has to be done again. */
 void lower_chain_give_up(struct lower *lower, uint32_t op);

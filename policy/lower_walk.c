@@ -70,7 +70,10 @@ void lower_set_resident(struct lower *lower, uint32_t tensor)
 
 void lower_release(struct lower *lower, uint32_t tensor, uint64_t usable_ns)
 {
-    capu_status status = clock_give(&lower->clock, lower->uses->rounded[tensor], usable_ns);
+    /* A soft pool never runs short, so what returns to it is of no interest. */
+    capu_status status = lower->options.is_soft
+                             ? CAPU_OK
+                             : clock_give(&lower->clock, lower->uses->rounded[tensor], usable_ns);
 
     if (status != CAPU_OK) {
         lower_fail(lower, status);
@@ -320,7 +323,7 @@ static void prepare(struct lower *lower, uint32_t k)
     }
     has_chain = lower->chain_count > 0;
     if (has_chain) {
-        lower_chain_measure(lower, k, &peak, &after);
+        lower_chain_measure(lower, k, fetched, &peak, &after);
     }
     for (uint32_t i = op->read_count; i < op->read_count + op->write_count; i++) {
         uint32_t tensor = lower->trace->operands[op->first + i];
