@@ -20,10 +20,7 @@ capu_status clock_init(struct clock *clock, const struct trace *trace,
     clock->tensors = calloc(tensors, sizeof(*clock->tensors));
     clock->out_ns = malloc(tensors * sizeof(*clock->out_ns));
     clock->in_ns = malloc(tensors * sizeof(*clock->in_ns));
-    clock->heap_capacity = trace->tensor_count + 16;
-    clock->heap = malloc(clock->heap_capacity * sizeof(*clock->heap));
-    if (clock->tensors == NULL || clock->out_ns == NULL || clock->in_ns == NULL ||
-        clock->heap == NULL) {
+    if (clock->tensors == NULL || clock->out_ns == NULL || clock->in_ns == NULL) {
         clock_finish(clock);
         return CAPU_NO_HOST_MEMORY;
     }
@@ -42,6 +39,9 @@ void clock_finish(struct clock *clock)
     free(clock->out_ns);
     free(clock->in_ns);
     free(clock->heap);
+    for (size_t i = 0; i < CLOCK_LANES; i++) {
+        free(clock->lanes[i].chunks);
+    }
     *clock = (struct clock){0};
 }
 
@@ -50,8 +50,11 @@ void clock_reset(struct clock *clock, uint64_t free_bytes)
     clock->compute = 0;
     clock->d2h = 0;
     clock->h2d = 0;
-    clock->heap[0] = (struct clock_chunk){.usable_ns = 0, .bytes = free_bytes};
-    clock->heap_count = free_bytes > 0;
+    clock->untouched_bytes = free_bytes;
+    clock->heap_count = 0;
+    for (size_t i = 0; i < CLOCK_LANES; i++) {
+        clock->lanes[i].count = 0;
+    }
     memset(clock->tensors, 0, clock->tensor_count * sizeof(*clock->tensors));
 }
 
@@ -79,48 +82,150 @@ static void sift_down(struct clock *clock)
     clock->heap[hole] = moving;
 }
 
+static struct clock_chunk *front_of(const struct clock_lane *lane)
+{
+    return &lane->chunks[lane->first];
+}
+
+/* The lane whose front is usable earliest; CLOCK_LANES: the heap's is. -1: there is nothing. */
+static int earliest_lane(const struct clock *clock)
+{
+    int earliest = clock->heap_count > 0 ? CLOCK_LANES : -1;
+    uint64_t usable_ns = clock->heap_count > 0 ? clock->heap[0].usable_ns : UINT64_MAX;
+
+    for (int i = 0; i < CLOCK_LANES; i++) {
+        const struct clock_lane *lane = &clock->lanes[i];
+
+        if (lane->count > 0 && (earliest < 0 || front_of(lane)->usable_ns < usable_ns)) {
+            earliest = i;
+            usable_ns = front_of(lane)->usable_ns;
+        }
+    }
+    return earliest;
+}
+
 uint64_t clock_take(struct clock *clock, uint64_t bytes)
 {
+    uint64_t untouched = bytes < clock->untouched_bytes ? bytes : clock->untouched_bytes;
     uint64_t latest = 0;
 
-    while (bytes > 0 && clock->heap_count > 0) {
-        struct clock_chunk *earliest = &clock->heap[0];
+    clock->untouched_bytes -= untouched;
+    bytes -= untouched;
+    while (bytes > 0) {
+        int earliest = earliest_lane(clock);
+        struct clock_chunk *chunk;
 
-        latest = earliest->usable_ns;
-        if (earliest->bytes > bytes) {
-            earliest->bytes -= bytes;
-            return latest;
+        if (earliest < 0) {
+            break;
         }
-        bytes -= earliest->bytes;
-        *earliest = clock->heap[--clock->heap_count];
-        sift_down(clock);
+        chunk = earliest < CLOCK_LANES ? front_of(&clock->lanes[earliest]) : &clock->heap[0];
+        latest = chunk->usable_ns;
+        if (chunk->bytes > bytes) {
+            chunk->bytes -= bytes;
+            break;
+        }
+        bytes -= chunk->bytes;
+        if (earliest < CLOCK_LANES) {
+            struct clock_lane *lane = &clock->lanes[earliest];
+
+            lane->first = (lane->first + 1) & (lane->capacity - 1);
+            lane->count--;
+        } else {
+            clock->heap[0] = clock->heap[--clock->heap_count];
+            sift_down(clock);
+        }
     }
     return latest;
 }
 
-capu_status clock_give(struct clock *clock, uint64_t bytes, uint64_t usable_ns)
+static bool lane_grow(struct clock_lane *lane)
+{
+    uint32_t capacity = lane->capacity > 0 ? lane->capacity * 2 : 64;
+    struct clock_chunk *grown = malloc(capacity * sizeof(*grown));
+
+    if (grown == NULL) {
+        return false;
+    }
+    for (uint32_t i = 0; i < lane->count; i++) {
+        grown[i] = lane->chunks[(lane->first + i) & (lane->capacity - 1)];
+    }
+    free(lane->chunks);
+    lane->chunks = grown;
+    lane->capacity = capacity;
+    lane->first = 0;
+    return true;
+}
+
+/* The lane that the time comes after with the least gap, so that the lanes stay apart; an empty one
+   else; NULL: the time is before the end of all. */
+static struct clock_lane *lane_for(struct clock *clock, uint64_t usable_ns)
+{
+    struct clock_lane *best = NULL;
+    uint64_t best_ns = 0;
+
+    for (size_t i = 0; i < CLOCK_LANES; i++) {
+        struct clock_lane *lane = &clock->lanes[i];
+        uint64_t end_ns = 0;
+
+        if (lane->count > 0) {
+            end_ns = lane->chunks[(lane->first + lane->count - 1) & (lane->capacity - 1)].usable_ns;
+        }
+        if (end_ns <= usable_ns && (best == NULL || end_ns > best_ns)) {
+            best = lane;
+            best_ns = end_ns;
+        }
+    }
+    return best;
+}
+
+static capu_status give_to_heap(struct clock *clock, struct clock_chunk chunk)
 {
     uint32_t hole = clock->heap_count;
 
-    if (bytes == 0) {
-        return CAPU_OK;
-    }
     if (clock->heap_count == clock->heap_capacity) {
-        struct clock_chunk *grown =
-            realloc(clock->heap, 2 * (size_t)clock->heap_capacity * sizeof(*grown));
+        uint32_t capacity = clock->heap_capacity > 0 ? clock->heap_capacity * 2 : 64;
+        struct clock_chunk *grown = realloc(clock->heap, capacity * sizeof(*grown));
 
         if (grown == NULL) {
             return CAPU_NO_HOST_MEMORY;
         }
         clock->heap = grown;
-        clock->heap_capacity *= 2;
+        clock->heap_capacity = capacity;
     }
     clock->heap_count++;
-    while (hole > 0 && clock->heap[(hole - 1) / 2].usable_ns > usable_ns) {
+    while (hole > 0 && clock->heap[(hole - 1) / 2].usable_ns > chunk.usable_ns) {
         clock->heap[hole] = clock->heap[(hole - 1) / 2];
         hole = (hole - 1) / 2;
     }
-    clock->heap[hole] = (struct clock_chunk){.usable_ns = usable_ns, .bytes = bytes};
+    clock->heap[hole] = chunk;
+    return CAPU_OK;
+}
+
+capu_status clock_give(struct clock *clock, uint64_t bytes, uint64_t usable_ns)
+{
+    struct clock_chunk chunk = {.usable_ns = usable_ns, .bytes = bytes};
+    struct clock_lane *lane;
+
+    if (bytes == 0) {
+        return CAPU_OK;
+    }
+    lane = lane_for(clock, usable_ns);
+    if (lane == NULL) {
+        return give_to_heap(clock, chunk);
+    }
+    if (lane->count > 0) {
+        struct clock_chunk *last =
+            &lane->chunks[(lane->first + lane->count - 1) & (lane->capacity - 1)];
+
+        if (last->usable_ns == usable_ns) {
+            last->bytes += bytes;
+            return CAPU_OK;
+        }
+    }
+    if (lane->count == lane->capacity && !lane_grow(lane)) {
+        return CAPU_NO_HOST_MEMORY;
+    }
+    lane->chunks[(lane->first + lane->count++) & (lane->capacity - 1)] = chunk;
     return CAPU_OK;
 }
 

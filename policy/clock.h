@@ -28,6 +28,17 @@ struct clock_chunk {
     uint64_t bytes;
 };
 
+/* Free bytes in a ring, in the order of their times. */
+struct clock_lane {
+    struct clock_chunk *chunks;
+    uint32_t first;
+    uint32_t count;
+    uint32_t capacity; /* a power of two */
+};
+
+/* What is given back comes in few rising sequences: as ops end, and as copies end. */
+#define CLOCK_LANES 4
+
 /* Why an item started later than its engine fell idle. */
 enum clock_wait { WAIT_NOTHING, WAIT_TENSOR, WAIT_MEMORY, WAIT_SAVE, WAIT_COMPUTE, WAIT_HOST_COPY };
 
@@ -43,7 +54,9 @@ struct clock {
     uint64_t d2h;
     uint64_t h2d;
     struct clock_tensor *tensors;
-    struct clock_chunk *heap; /* free bytes, earliest usable first */
+    uint64_t untouched_bytes;             /* free from the beginning */
+    struct clock_lane lanes[CLOCK_LANES]; /* other free bytes */
+    struct clock_chunk *heap; /* those that fit into no lane's order, earliest usable first */
     uint32_t heap_count;
     uint32_t heap_capacity;
     uint64_t *out_ns; /* per tensor: how long its copies take */
