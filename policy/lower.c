@@ -33,6 +33,7 @@ static void allocate_index(struct lower *lower)
     lower->droppable = block(lower, operands, 1);
     lower->forced = block(lower, operands, 1);
     lower->no_drop = block(lower, operands, 1);
+    lower->means = block(lower, operands, 1);
     lower->latest = block(lower, operands, sizeof(*lower->latest));
     lower->saves = block(lower, operands, 1);
     lower->stack = block(lower, operands + lower->trace->tensor_count, sizeof(*lower->stack));
@@ -320,6 +321,13 @@ uint64_t lower_drop_cost(struct lower *lower, const uint8_t *decisions, uint32_t
     uint64_t cost;
 
     return lower_can_drop(lower, gap) && follow(lower, decisions, gap, &cost) ? cost : UINT64_MAX;
+}
+
+uint64_t lower_replay_ns(const struct lower *lower, uint32_t gap)
+{
+    uint32_t maker = lower->gap_maker[gap];
+
+    return maker != NO_OP ? lower->trace->ops[maker].ns : 0;
 }
 
 /* Drops of dead tensors stand in the plan with the top bit set: needed only where a replay touches

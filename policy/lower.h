@@ -31,10 +31,13 @@ struct lower_options {
     enum victim_order victims;
     bool is_soft;         /* nobody is forced out: shows by how much decisions fall short */
     bool with_collective; /* keep what a replay makes and somebody needs later */
+    bool is_cautious;     /* of that, only what leaves its own size free besides */
     bool with_save;       /* copy out ahead, where the link is idle */
     bool with_prefetch;   /* bring back ahead of the access */
     double safety;        /* copies are expected to take this many times as long */
     double lead;          /* a prefetch may be this many times its copy earlier than it must be */
+    /* Not 0: a walk that is sure to take this long or longer is given up. */
+    uint64_t cutoff_ns;
     /* When each op is expected to start, one more at the end; NULL: as if nothing cost time. */
     const uint64_t *estimate_ns;
 };
@@ -65,8 +68,8 @@ void lower_destroy(struct lower *lower);
  * caller's. A swap or drop that cannot be is lowered as a keep. `wake` is, per tensor, the op up to
  * which a transient is kept beyond its last access for the sake of replays (0: not; may be NULL).
  *
- * Errors: OVER_BUDGET (an op does not fit alone), HOST_OVER_BUDGET (nothing more may leave),
- * NO_HOST_MEMORY.
+ * Errors: OVER_BUDGET (an op does not fit alone, or the cutoff was reached), HOST_OVER_BUDGET
+ * (nothing more may leave), NO_HOST_MEMORY.
  */
 capu_status lower_run(struct lower *lower, const uint8_t *decisions, const uint32_t *wake,
                       const struct lower_options *options, struct plan *plan);
@@ -89,5 +92,7 @@ uint32_t lower_gap_tensor(const struct lower *lower, uint32_t gap);
  * replayed and are not yet (by the last lowering). UINT64_MAX: it cannot be.
  */
 uint64_t lower_drop_cost(struct lower *lower, const uint8_t *decisions, uint32_t gap);
+/* What one replay of the op that made what the gap holds costs; 0: no one op did. */
+uint64_t lower_replay_ns(const struct lower *lower, uint32_t gap);
 
 #endif

@@ -222,12 +222,13 @@ static uint32_t list_wanted(struct lower *lower)
 static bool fits_beside(struct lower *lower, uint32_t tensor, uint64_t others, uint64_t *after)
 {
     uint64_t bytes = lower->uses->rounded[tensor];
+    uint64_t spare = lower->options.is_cautious ? bytes : 0;
     uint64_t most = *after;
 
     for (uint32_t i = lower->chain_last[tensor] + 1; i < lower->chain_count; i++) {
         most = lower->chain_bytes[i] > most ? lower->chain_bytes[i] : most;
     }
-    if (!lower->options.is_soft && others + most + bytes > lower->options.limit_bytes) {
+    if (!lower->options.is_soft && others + most + bytes + spare > lower->options.limit_bytes) {
         return false;
     }
     for (uint32_t i = lower->chain_last[tensor] + 1; i < lower->chain_count; i++) {

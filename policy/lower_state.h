@@ -62,6 +62,7 @@ struct lower {
     uint8_t *starts_on_host; /* grows over the walks of one lowering */
     uint8_t *forced;         /* per gap: evicted for want of room */
     uint8_t *no_drop;        /* per gap: a chain did not fit; the same */
+    uint8_t *means;          /* per gap: the decision as far as it can be, in this walk */
     uint32_t *gap;           /* per tensor: the access last passed, or UINT32_MAX */
     uint8_t *is_due;         /* per tensor: stands in a due list */
     uint32_t *last_replay;  /* per tensor: the last op before which a replay touched it, plus one */

@@ -308,17 +308,18 @@ static void prepare(struct lower *lower, uint32_t k)
     uint64_t peak = 0;
     uint64_t after = 0;
     uint64_t needed;
-    bool has_chain;
+    bool has_chain = false;
 
     for (uint32_t i = 0; i < trace_operand_count(op); i++) {
         uint32_t tensor = lower->trace->operands[op->first + i];
 
         lower->guard[tensor] = k + 1;
-        if (is_wanted(lower, op, i) && lower->has_host[tensor]) {
-            fetched += lower->uses->rounded[tensor];
+        if (is_wanted(lower, op, i)) {
+            fetched += lower->has_host[tensor] ? lower->uses->rounded[tensor] : 0;
+            has_chain |= !lower->has_host[tensor];
         }
     }
-    if (!lower_chain_build(lower, k)) {
+    if (has_chain && !lower_chain_build(lower, k)) {
         return;
     }
     has_chain = lower->chain_count > 0;
@@ -367,6 +368,11 @@ static void run_op(struct lower *lower, uint32_t k)
     }
     span = clock_op(&lower->clock, lower->trace, k, alloc_ns);
     lower->result.start_ns[k] = span.start;
+    /* Whatever was lost so far stays lost. */
+    if (lower->options.cutoff_ns > 0 &&
+        span.end + (lower->trace->total_ns - lower->ideal_ns[k + 1]) >= lower->options.cutoff_ns) {
+        lower_fail(lower, CAPU_OVER_BUDGET);
+    }
     while (lower->draining_first < lower->draining.count &&
            lower->draining.list[lower->draining_first].end <= span.start) {
         lower->draining_bytes -= lower->draining.list[lower->draining_first++].start;
@@ -389,15 +395,6 @@ static void save_ahead(struct lower *lower, uint32_t tensor, uint32_t gap, uint3
     lower->host_held += lower->trace->tensors[tensor].bytes;
 }
 
-static enum decision decision_of(struct lower *lower, uint32_t gap)
-{
-    enum decision decision = (enum decision)lower->decisions[gap];
-
-    return decision == DECIDE_DROP && (lower->no_drop[gap] || !lower_can_drop(lower, gap))
-               ? DECIDE_KEEP
-               : decision;
-}
-
 static void end_of_life(struct lower *lower, uint32_t tensor, uint32_t k)
 {
     if (lower->is_resident[tensor]) {
@@ -414,7 +411,7 @@ static void settle(struct lower *lower, uint32_t tensor, uint32_t gap, uint32_t 
     uint32_t end = lower->gap_end[gap];
     bool is_last = gap + 1 == lower->uses->first[tensor + 1];
     bool wraps = is_last && entry->persistent;
-    enum decision decision = decision_of(lower, gap);
+    enum decision decision = (enum decision)lower->means[gap];
 
     if (is_last && !wraps) {
         if (lower->wake == NULL || lower->wake[tensor] <= k) {
@@ -472,6 +469,18 @@ static void finish_op(struct lower *lower, uint32_t k)
     }
 }
 
+static void find_means(struct lower *lower)
+{
+    for (uint32_t gap = 0; gap < lower->trace->operand_count; gap++) {
+        uint8_t decision = lower->decisions[gap];
+
+        if (decision == DECIDE_DROP && (lower->no_drop[gap] || !lower_can_drop(lower, gap))) {
+            decision = DECIDE_KEEP;
+        }
+        lower->means[gap] = decision;
+    }
+}
+
 /* What each op is expected to see held: every access, and every gap that is kept. */
 static void fill_tree(struct lower *lower)
 {
@@ -493,9 +502,9 @@ static void fill_tree(struct lower *lower)
         for (uint32_t slot = first; slot < end && bytes > 0; slot++) {
             bool is_last = slot + 1 == end;
             uint32_t to = is_last ? (is_persistent ? ops : uses->op[slot] + 1) : uses->op[slot + 1];
-            bool stays = is_last ? !lower->starts_on_host[t]
-                                 : lower->gap_end[slot] != USES_NONE &&
-                                       decision_of(lower, slot) == DECIDE_KEEP;
+            bool stays =
+                is_last ? !lower->starts_on_host[t]
+                        : lower->gap_end[slot] != USES_NONE && lower->means[slot] == DECIDE_KEEP;
 
             if (is_last && !is_persistent && lower->wake != NULL &&
                 lower->wake[t] > uses->op[slot]) {
@@ -530,9 +539,9 @@ static void plan_latest(struct lower *lower)
             uint32_t t = trace->operands[op->first + i];
             uint32_t slot = lower->slot_of[op->first + i];
             bool is_first = slot == uses->first[t];
-            bool returns = is_first ? lower->starts_on_host[t]
-                                    : lower->gap_end[slot - 1] == k &&
-                                          decision_of(lower, slot - 1) == DECIDE_SWAP;
+            bool returns =
+                is_first ? lower->starts_on_host[t]
+                         : lower->gap_end[slot - 1] == k && lower->means[slot - 1] == DECIDE_SWAP;
 
             if (returns) {
                 uint32_t gap = is_first ? uses->first[t + 1] - 1 : slot - 1;
@@ -554,9 +563,9 @@ static void plan_saves(struct lower *lower)
 
         for (uint32_t slot = uses->first[t + 1]; slot-- > uses->first[t];) {
             bool is_last = slot + 1 == uses->first[t + 1];
-            bool leaves = is_last ? lower->starts_on_host[t]
-                                  : lower->gap_end[slot] != USES_NONE &&
-                                        decision_of(lower, slot) == DECIDE_SWAP;
+            bool leaves =
+                is_last ? lower->starts_on_host[t]
+                        : lower->gap_end[slot] != USES_NONE && lower->means[slot] == DECIDE_SWAP;
 
             if (!is_last && uses->role[slot + 1] != USE_READ) {
                 later = 0;
@@ -642,6 +651,7 @@ static void begin(struct lower *lower)
     lower->draining_first = 0;
     lower->draining.count = 0;
     lower->draining_bytes = 0;
+    find_means(lower);
     begin_tensors(lower);
     fill_tree(lower);
     plan_latest(lower);

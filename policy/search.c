@@ -61,13 +61,13 @@ static capu_status place_scratch(struct search *search, uint64_t *ns)
     return status == CAPU_OVER_BUDGET ? CAPU_OK : status;
 }
 
-/* Times the scratch plan; UINT64_MAX if it is not valid. The lowering's plans are, except that it
-   does not know how long replays prolong the life of host copies. Placed if it is faster than that
-   without. */
-static capu_status time_scratch(struct search *search, uint64_t place_below_ns, uint64_t *ns)
+/* Times the scratch plan; UINT64_MAX if it is not valid, or slower than the cutoff. The lowering's
+   plans are valid, except that it does not know how long replays prolong the life of host copies.
+   Placed if it is faster than `place_below_ns` without; the cutoff is for the time without. */
+static capu_status time_scratch(struct search *search, uint64_t cutoff_ns, uint64_t place_below_ns,
+                                uint64_t *ns)
 {
     const struct planner_request *request = search->planning->request;
-    struct timeline timeline;
     capu_status status;
 
     *ns = UINT64_MAX;
@@ -77,17 +77,23 @@ static capu_status time_scratch(struct search *search, uint64_t place_below_ns, 
             return status == CAPU_NO_HOST_MEMORY ? status : CAPU_OK;
         }
     }
-    status = timeline_init(&timeline, request->uses, &search->scratch, search->planning->machine,
-                           false, NULL);
-    if (status == CAPU_OK) {
-        *ns = timeline.iteration_ns;
-    }
-    timeline_finish(&timeline);
+    status =
+        timeline_time(request->uses, &search->scratch, search->planning->machine, cutoff_ns, ns);
     if (status != CAPU_OK || search->planning->placer == NULL || search->scratch.place_count > 0) {
         return status == CAPU_NO_HOST_MEMORY ? status : CAPU_OK;
     }
     search->unplaced_ns = *ns < search->unplaced_ns ? *ns : search->unplaced_ns;
     return *ns < place_below_ns ? place_scratch(search, ns) : CAPU_OK;
+}
+
+/* By the lowering's own clock, which saw the first iteration: the later ones are no faster, but for
+   copies that begin in the one before. */
+static bool is_too_slow(const struct search *search, const struct lower_options *options)
+{
+    uint32_t ops = search->planning->request->uses->trace->op_count;
+    uint64_t first_ns = lower_result_of(search->planning->lower)->start_ns[ops];
+
+    return options->cutoff_ns > 0 && first_ns - first_ns / 512 >= options->cutoff_ns;
 }
 
 capu_status search_try(struct search *search, const uint8_t *decisions, const uint32_t *wake,
@@ -97,10 +103,9 @@ capu_status search_try(struct search *search, const uint8_t *decisions, const ui
     capu_status status =
         lower_run(search->planning->lower, decisions, wake, options, &search->scratch);
 
-    search->evaluations++;
     *ns = UINT64_MAX;
-    if (status == CAPU_OK) {
-        status = time_scratch(search, search->best_ns, ns);
+    if (status == CAPU_OK && !is_too_slow(search, options)) {
+        status = time_scratch(search, options->cutoff_ns, search->best_ns, ns);
     }
     if (status != CAPU_OK) {
         return status == CAPU_NO_HOST_MEMORY ? status : CAPU_OK;
@@ -133,7 +138,7 @@ capu_status search_offer(struct search *search, struct plan *plan)
 
     swap_plans(&search->scratch, plan);
     /* A placed plan may even be faster: whatever else was offered, the answer is the same. */
-    status = time_scratch(search, UINT64_MAX, &ns);
+    status = time_scratch(search, 0, UINT64_MAX, &ns);
     if (status == CAPU_OK && ns < search->best_ns) {
         search->best_ns = ns;
         swap_plans(&search->best, &search->scratch);

@@ -19,7 +19,6 @@ struct search {
     uint32_t *wake;               /* of the best, one a tensor */
     struct lower_options options; /* of the best, its estimate included */
     uint64_t *estimate_ns;
-    uint32_t evaluations;
 };
 
 /* Errors: NO_HOST_MEMORY. search_finish also after a failure. */

@@ -57,6 +57,14 @@ capu_status timeline_init_coupled(struct timeline *timeline, const struct uses *
                                   const uint8_t *layer_starts, struct error_text *error);
 void timeline_finish(struct timeline *timeline);
 
+/*
+ * Only the iteration time, and that only where it matters: *ns is UINT64_MAX where the second
+ * iteration shows that it will be `cutoff_ns` or more (0: no cutoff). For searches. Errors: as
+ * above.
+ */
+capu_status timeline_time(const struct uses *uses, const struct plan *plan,
+                          const struct machine *machine, uint64_t cutoff_ns, uint64_t *ns);
+
 /* iteration / ideal - 1; 0 for an empty trace. */
 double timeline_overhead(const struct timeline *timeline);
 
