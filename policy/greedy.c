@@ -28,6 +28,8 @@ struct greedy {
     uint32_t *crowded; /* prefix counts of ops with an excess, from index 1 */
     uint64_t *estimate_ns;
     struct candidate *candidates;
+    uint32_t *open; /* gaps that could be given up at all */
+    uint32_t open_count;
     uint64_t *out_ns; /* per tensor */
     uint64_t *in_ns;
     struct profile_tree tree;
@@ -238,17 +240,19 @@ static struct candidate judge(struct greedy *greedy, uint32_t gap)
     double bytes = (double)greedy->uses->rounded[tensor];
     enum tensor_hint hint = (enum tensor_hint)greedy->trace->tensors[tensor].hint;
     struct candidate best = {.gap = gap, .decision = DECIDE_KEEP};
-    struct away away;
+    struct away away = whole_away(greedy, gap);
+    double whole = bytes * weight_of(greedy, &away);
 
+    if (whole <= 0.0) {
+        return best;
+    }
     if (greedy->options->with_swap && hint != HINT_RECOMPUTE && swap_away(greedy, gap, &away)) {
         best.score = bytes * weight_of(greedy, &away) / swap_price(greedy, tensor);
         best.decision = DECIDE_SWAP;
     }
     if (greedy->options->with_swap && greedy->options->with_stalled && hint != HINT_RECOMPUTE) {
-        double score;
+        double score = whole / stalled_price(greedy, tensor);
 
-        away = whole_away(greedy, gap);
-        score = bytes * weight_of(greedy, &away) / stalled_price(greedy, tensor);
         if (score > best.score) {
             best.score = score;
             best.decision = DECIDE_SWAP;
@@ -256,19 +260,13 @@ static struct candidate judge(struct greedy *greedy, uint32_t gap)
         }
     }
     if (greedy->options->with_drop && hint != HINT_SWAP && lower_can_drop(lower, gap)) {
-        double weight;
+        uint64_t cost = lower_drop_cost(lower, greedy->decisions, gap);
+        double score = cost == UINT64_MAX ? 0.0 : whole / (1.0 + (double)cost);
 
-        away = whole_away(greedy, gap);
-        weight = weight_of(greedy, &away);
-        if (weight > 0.0) {
-            uint64_t cost = lower_drop_cost(lower, greedy->decisions, gap);
-            double score = cost == UINT64_MAX ? 0.0 : bytes * weight / (1.0 + (double)cost);
-
-            if (score > best.score) {
-                best.score = score;
-                best.decision = DECIDE_DROP;
-                best.is_stalled = false;
-            }
+        if (score > best.score) {
+            best.score = score;
+            best.decision = DECIDE_DROP;
+            best.is_stalled = false;
         }
     }
     return best;
@@ -285,52 +283,15 @@ static int compare_candidates(const void *a, const void *b)
     return (left->gap > right->gap) - (left->gap < right->gap);
 }
 
-static bool is_open(const struct greedy *greedy, const uint8_t *decisions, uint32_t gap)
+/* What no decision changes about a gap. */
+static bool is_open(const struct greedy *greedy, uint32_t gap)
 {
     const struct lower *lower = greedy->planning->lower;
     uint32_t tensor = lower_gap_tensor(lower, gap);
     uint32_t end = lower_gap_end(lower, gap);
 
-    return decisions[gap] == DECIDE_KEEP && end != USES_NONE && end > greedy->uses->op[gap] + 1 &&
+    return end != USES_NONE && end > greedy->uses->op[gap] + 1 &&
            greedy->uses->rounded[tensor] > 0 && greedy->trace->tensors[tensor].hint != HINT_KEEP;
-}
-
-/* Takes the best until `target` (bytes times crowded ops) is relieved. How many were taken. */
-static uint32_t take_best(struct greedy *greedy, uint8_t *decisions, uint32_t count, double target)
-{
-    struct lower *lower = greedy->planning->lower;
-    double relieved = 0.0;
-    uint32_t taken = 0;
-
-    for (uint32_t i = 0; i < count && relieved < target; i++) {
-        uint32_t gap = greedy->candidates[i].gap;
-        uint32_t tensor = lower_gap_tensor(lower, gap);
-        double bytes = (double)greedy->uses->rounded[tensor];
-        struct away away;
-
-        if (greedy->candidates[i].decision == DECIDE_SWAP && !greedy->candidates[i].is_stalled) {
-            uint32_t end = lower_gap_end(lower, gap);
-            double score;
-
-            if (!swap_away(greedy, gap, &away)) {
-                continue;
-            }
-            score = bytes * weight_of(greedy, &away) / swap_price(greedy, tensor);
-            if (score < 0.5 * greedy->candidates[i].score) {
-                continue;
-            }
-            consume_forward(&greedy->out, out_from(greedy, gap), out_time(greedy, tensor));
-            consume_backward(&greedy->in,
-                             end >= greedy->trace->op_count ? end - greedy->trace->op_count : end,
-                             in_time(greedy, tensor));
-        } else {
-            away = whole_away(greedy, gap);
-        }
-        relieved += bytes * crowded_of(greedy, &away);
-        decisions[gap] = greedy->candidates[i].decision;
-        taken++;
-    }
-    return taken;
 }
 
 /* The profile's excess into prefix sums; its total. */
@@ -367,21 +328,84 @@ static capu_status look(struct greedy *greedy, const uint32_t *wake, const uint8
     return status;
 }
 
+static void sift_down(struct candidate *heap, uint32_t count, uint32_t hole)
+{
+    struct candidate moving = heap[hole];
+
+    for (;;) {
+        uint32_t child = hole * 2 + 1;
+
+        if (child + 1 < count && compare_candidates(&heap[child + 1], &heap[child]) < 0) {
+            child++;
+        }
+        if (child >= count || compare_candidates(&heap[child], &moving) >= 0) {
+            break;
+        }
+        heap[hole] = heap[child];
+        hole = child;
+    }
+    heap[hole] = moving;
+}
+
+/* A heap, the best on top: few of many are taken. */
 static uint32_t list_candidates(struct greedy *greedy, const uint8_t *decisions)
 {
     uint32_t count = 0;
 
-    for (uint32_t gap = 0; gap < greedy->trace->operand_count; gap++) {
-        if (is_open(greedy, decisions, gap)) {
-            struct candidate candidate = judge(greedy, gap);
+    for (uint32_t i = 0; i < greedy->open_count; i++) {
+        if (decisions[greedy->open[i]] == DECIDE_KEEP) {
+            struct candidate candidate = judge(greedy, greedy->open[i]);
 
             if (candidate.score > 0.0) {
                 greedy->candidates[count++] = candidate;
             }
         }
     }
-    qsort(greedy->candidates, count, sizeof(*greedy->candidates), compare_candidates);
+    for (uint32_t i = count / 2; i-- > 0;) {
+        sift_down(greedy->candidates, count, i);
+    }
     return count;
+}
+
+/* Takes the best until `target` (bytes times crowded ops) is relieved. How many were taken. */
+static uint32_t take_best(struct greedy *greedy, uint8_t *decisions, uint32_t count, double target)
+{
+    struct lower *lower = greedy->planning->lower;
+    double relieved = 0.0;
+    uint32_t taken = 0;
+
+    while (count > 0 && relieved < target) {
+        struct candidate best = greedy->candidates[0];
+        uint32_t gap = best.gap;
+        uint32_t tensor = lower_gap_tensor(lower, gap);
+        double bytes = (double)greedy->uses->rounded[tensor];
+        struct away away;
+
+        greedy->candidates[0] = greedy->candidates[--count];
+        sift_down(greedy->candidates, count, 0);
+        if (best.decision == DECIDE_SWAP && !best.is_stalled) {
+            uint32_t end = lower_gap_end(lower, gap);
+            double score;
+
+            if (!swap_away(greedy, gap, &away)) {
+                continue;
+            }
+            score = bytes * weight_of(greedy, &away) / swap_price(greedy, tensor);
+            if (score < 0.5 * best.score) {
+                continue;
+            }
+            consume_forward(&greedy->out, out_from(greedy, gap), out_time(greedy, tensor));
+            consume_backward(&greedy->in,
+                             end >= greedy->trace->op_count ? end - greedy->trace->op_count : end,
+                             in_time(greedy, tensor));
+        } else {
+            away = whole_away(greedy, gap);
+        }
+        relieved += bytes * crowded_of(greedy, &away);
+        decisions[gap] = best.decision;
+        taken++;
+    }
+    return taken;
 }
 
 /* Dearest first, whatever the profile has room for is kept after all. */
@@ -401,7 +425,7 @@ static void give_back(struct greedy *greedy, uint8_t *decisions)
             double price = swap_price(greedy, tensor);
 
             if (decisions[gap] == DECIDE_DROP) {
-                price = (double)lower_drop_cost(lower, decisions, gap) + 1.0;
+                price = (double)lower_replay_ns(lower, gap) + 1.0;
             }
             greedy->candidates[count++] =
                 (struct candidate){.score = price, .gap = gap, .decision = decisions[gap]};
@@ -486,12 +510,13 @@ static capu_status allocate(struct greedy *greedy)
     greedy->estimate_ns = calloc(ops, sizeof(*greedy->estimate_ns));
     greedy->candidates =
         calloc((size_t)greedy->trace->operand_count + 1, sizeof(*greedy->candidates));
+    greedy->open = calloc((size_t)greedy->trace->operand_count + 1, sizeof(*greedy->open));
     greedy->out_ns = calloc(tensors, sizeof(*greedy->out_ns));
     greedy->in_ns = calloc(tensors, sizeof(*greedy->in_ns));
     return greedy->out.left != NULL && greedy->out.sums != NULL && greedy->in.left != NULL &&
                    greedy->in.sums != NULL && greedy->weight != NULL && greedy->crowded != NULL &&
                    greedy->estimate_ns != NULL && greedy->candidates != NULL &&
-                   greedy->out_ns != NULL && greedy->in_ns != NULL
+                   greedy->open != NULL && greedy->out_ns != NULL && greedy->in_ns != NULL
                ? profile_tree_init(&greedy->tree, greedy->trace->op_count + 1)
                : CAPU_NO_HOST_MEMORY;
 }
@@ -518,6 +543,11 @@ capu_status greedy_create(struct planning *planning, struct greedy **out)
             clock_copy_ns(bytes, machine->d2h_bytes_per_s, machine->copy_latency_ns);
         greedy->in_ns[t] = clock_copy_ns(bytes, machine->h2d_bytes_per_s, machine->copy_latency_ns);
     }
+    for (uint32_t gap = 0; gap < greedy->trace->operand_count; gap++) {
+        if (is_open(greedy, gap)) {
+            greedy->open[greedy->open_count++] = gap;
+        }
+    }
     *out = greedy;
     return CAPU_OK;
 }
@@ -535,6 +565,7 @@ void greedy_destroy(struct greedy *greedy)
     free(greedy->crowded);
     free(greedy->estimate_ns);
     free(greedy->candidates);
+    free(greedy->open);
     free(greedy->out_ns);
     free(greedy->in_ns);
     profile_tree_finish(&greedy->tree);
