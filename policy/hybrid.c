@@ -2,41 +2,59 @@
  * Ours, the default. Each tensor and gap is kept, swapped or dropped by price (greedy.c), lowered,
  * simulated exactly, and improved:
  *
- * 1. Scan: the greedy for several prices of the link, safety factors and margins; each result with
- *    several leads of its prefetches, with and without saves.
- * 2. Wake: tensors dead in backward but read by many replays live on (DenseNet's features).
- * 3. Ruin and rebuild: give part of the best decisions up, let the greedy complete them at other
- *    prices, keep what is better. Seeded by the trace alone, so equal requests give equal plans.
+ * 1. Scan: the greedy for several prices of the link; each result with several leads of its
+ *    prefetches, with and without saves. One more start where tensors that are dead in backward but
+ *    read by many replays live on (DenseNet's features).
+ * 2. Every start is improved for a while, since prices lead to different valleys; then the best one
+ *    for the rest of the effort. By turns: ruin and rebuild (part of the decisions is given up, and
+ *    the greedy completes them at other prices), and polish (polish.h). Seeded by the trace alone,
+ *    so equal requests give equal plans.
  *
  * A larger budget never gives a slower plan: budgets are rounded down to the rungs of a fixed
  * ladder, and the answer is the best over all rungs up to the budget. Few rungs are searched in
- * depth, the others only scanned. Rungs whose lower bound is no better than the best found cannot
- * matter. With place lines the time of a rung's plan is that of its placement in the rung's own
- * pages, for the same reason.
+ * depth, the others only scanned. Two things keep lower rungs cheap: none matters from where the
+ * lower bound is no better than the best found; and on all but small traces, what a phase may gain
+ * over the one before it is limited, so that a rung that is far worse than the best found need not
+ * be searched further.
+ *
+ * With place lines the times that count are those of placed plans, each placed in its rung's own
+ * pages; only what is better without is placed at all.
  */
 #include "policy/planner.h"
 
 #include "policy/bound.h"
 #include "policy/greedy.h"
+#include "policy/polish.h"
 #include "policy/search.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* Ops from which even a scan is dear: the ladder of quick effort then has few rungs. */
+/* Ops from which even a scan is dear: the ladder then has few rungs. */
 #define MANY_OPS 8000
-/* Ops from which default effort has to be sparing. */
-#define SOME_OPS 1600
+/* Ops from which default effort may take a few seconds. */
+#define SOME_OPS 2500
 #define ABSORB_MAX 3
+#define STARTS_MAX 4
+/* What is left of the overhead of a scan when every start was improved, and of that in the end: no
+   less than these shares, from so many ops on. */
+#define LEFT_BY_STARTS 0.4
+#define LEFT_BY_DEPTH 0.75
+#define LEFT_OPS 300
+/* Ruins and rebuilds, and steps of polish, in one turn. */
+#define REBUILDS 8
+#define POLISH_STEPS 60
+/* Turns at most, and turns without gain that end a search. */
+#define TURNS_MAX 40
+#define IDLE_TURNS 5
 
 struct effort {
     uint32_t rungs;       /* the ladder: so many parts of the unconstrained peak */
     uint32_t depth_every; /* each so many rungs one is searched in depth; 0: none */
-    uint32_t thetas;      /* how many of the list are scanned */
-    uint32_t refinements; /* of safety and margin */
-    uint32_t variants;    /* of lead and save */
-    uint32_t steps_max;   /* ruin and rebuild */
-    uint64_t op_steps;    /* the same times ops, at most */
+    uint32_t starts;      /* prices that are scanned */
+    uint32_t variants;    /* of lead, save and caution */
+    uint64_t start_work;  /* for each start, and in the end: ops walked over */
+    uint64_t work;
     uint32_t first_round; /* of the greedy: skips rounds that go for little */
     uint32_t rounds_max;
     uint64_t least_part; /* of a thousand of the limit, for the sake of better placements */
@@ -44,56 +62,68 @@ struct effort {
 
 static const struct effort efforts[EFFORT_COUNT] = {
     [EFFORT_QUICK] = {.rungs = 10,
-                      .thetas = 2,
+                      .starts = 2,
                       .variants = 2,
                       .first_round = 8,
                       .rounds_max = 40,
                       .least_part = 980},
     [EFFORT_DEFAULT] = {.rungs = 20,
                         .depth_every = 2,
-                        .thetas = 4,
-                        .refinements = 4,
-                        .variants = 6,
-                        .steps_max = 120,
-                        .op_steps = 90000,
-                        .rounds_max = 60,
+                        .starts = 3,
+                        .variants = 4,
+                        .start_work = 300000,
+                        .work = 1500000,
+                        .first_round = 8,
+                        .rounds_max = 40,
                         .least_part = 940},
     [EFFORT_BEST] = {.rungs = 40,
                      .depth_every = 2,
-                     .thetas = 7,
-                     .refinements = 7,
+                     .starts = 4,
                      .variants = 8,
-                     .steps_max = 1000,
-                     .op_steps = 2000000,
+                     .start_work = 2000000,
+                     .work = 20000000,
                      .rounds_max = 60,
                      .least_part = 940},
 };
 
-/* Default effort for more than SOME_OPS, within the same few seconds. */
-static const struct effort default_large = {.rungs = 20,
-                                            .depth_every = 2,
-                                            .thetas = 2,
-                                            .refinements = 2,
-                                            .variants = 4,
-                                            .steps_max = 60,
-                                            .op_steps = 40000,
-                                            .first_round = 4,
-                                            .rounds_max = 60,
+/* From MANY_OPS on. */
+static const struct effort quick_large = {
+    .rungs = 4, .starts = 2, .variants = 2, .first_round = 8, .rounds_max = 40, .least_part = 980};
+static const struct effort default_large = {.rungs = 10,
+                                            .depth_every = 1,
+                                            .starts = 2,
+                                            .variants = 2,
+                                            .start_work = 100000,
+                                            .work = 1000000,
+                                            .first_round = 8,
+                                            .rounds_max = 40,
                                             .least_part = 940};
+
+/* From SOME_OPS on. */
+static const struct effort default_medium = {.rungs = 20,
+                                             .depth_every = 2,
+                                             .starts = 3,
+                                             .variants = 4,
+                                             .start_work = 600000,
+                                             .work = 3000000,
+                                             .first_round = 8,
+                                             .rounds_max = 40,
+                                             .least_part = 940};
 
 /* What a rung that is not searched in depth gets. */
 static const struct effort scan_only = {
-    .thetas = 1, .variants = 2, .first_round = 8, .rounds_max = 40, .least_part = 980};
+    .starts = 1, .variants = 2, .first_round = 8, .rounds_max = 40, .least_part = 980};
 
 struct hybrid {
     struct planning *planning;
     const struct effort *effort;
-    struct search search;
+    struct search *search; /* of the start at hand */
+    struct search starts[STARTS_MAX + 1];
+    double thetas[STARTS_MAX + 1]; /* of the starts, before they are sorted */
+    uint32_t start_count;
     struct greedy *greedy;
     uint8_t *decisions;
     uint32_t *wake;
-    struct greedy_options best_greedy;
-    struct greedy_options unplaced_greedy; /* of the best there was before it was placed */
     uint64_t seed;
 };
 
@@ -126,7 +156,7 @@ static capu_status absorb(struct hybrid *hybrid, const struct lower_options *opt
         if (!has_changed) {
             break;
         }
-        status = search_try(&hybrid->search, hybrid->decisions, hybrid->wake, options, ns);
+        status = search_try(hybrid->search, hybrid->decisions, hybrid->wake, options, ns);
         if (*ns >= best) {
             break;
         }
@@ -143,8 +173,10 @@ static capu_status try_variants(struct hybrid *hybrid, const struct greedy_optio
     static const struct {
         double lead;
         bool with_save;
-    } variants[] = {{1000.0, true},  {2.0, true},  {8.0, false}, {0.0, true},
-                    {1000.0, false}, {2.0, false}, {8.0, true},  {0.0, false}};
+        bool is_cautious;
+    } variants[] = {{1000.0, true, false}, {2.0, true, false},    {1000.0, true, true},
+                    {0.0, true, false},    {1000.0, false, true}, {2.0, false, false},
+                    {8.0, true, false},    {0.0, false, true}};
     size_t count = hybrid->effort->variants;
     struct lower_options options = planner_full_options(hybrid->planning);
     capu_status status = CAPU_OK;
@@ -157,7 +189,8 @@ static capu_status try_variants(struct hybrid *hybrid, const struct greedy_optio
 
         options.lead = variants[i].lead;
         options.with_save = variants[i].with_save;
-        status = search_try(&hybrid->search, hybrid->decisions, hybrid->wake, &options, &ns);
+        options.is_cautious = variants[i].is_cautious;
+        status = search_try(hybrid->search, hybrid->decisions, hybrid->wake, &options, &ns);
         if (status == CAPU_OK && i == 0) {
             status = absorb(hybrid, &options, &ns);
         }
@@ -166,30 +199,23 @@ static capu_status try_variants(struct hybrid *hybrid, const struct greedy_optio
     return status;
 }
 
-/* A greedy run from nothing, and its variants; keeps the options where the result is the best. */
-static capu_status scan_one(struct hybrid *hybrid, const struct greedy_options *options)
+/* A greedy run from nothing, and its variants. */
+static capu_status scan_one(struct hybrid *hybrid, double theta)
 {
-    uint64_t before = hybrid->search.best_ns;
-    uint64_t unplaced_before = hybrid->search.unplaced_ns;
+    struct greedy_options options = {.theta = theta,
+                                     .safety = 1.0,
+                                     .margin = 1.0,
+                                     .with_swap = true,
+                                     .with_drop = true,
+                                     .first_round = hybrid->effort->first_round,
+                                     .rounds_max = hybrid->effort->rounds_max};
     uint64_t ns;
     capu_status status;
 
-    if (search_should_stop(&hybrid->search) && before != UINT64_MAX) {
-        return CAPU_OK;
-    }
     memset(hybrid->decisions, DECIDE_KEEP, hybrid->planning->request->uses->trace->operand_count);
-    status = greedy_run(hybrid->greedy, options, hybrid->wake, hybrid->decisions,
-                        &hybrid->search.scratch);
-    if (status == CAPU_OK) {
-        status = try_variants(hybrid, options, &ns);
-    }
-    if (hybrid->search.best_ns < before) {
-        hybrid->best_greedy = *options;
-    }
-    if (hybrid->search.unplaced_ns < unplaced_before) {
-        hybrid->unplaced_greedy = *options;
-    }
-    return status;
+    status = greedy_run(hybrid->greedy, &options, hybrid->wake, hybrid->decisions,
+                        &hybrid->search->scratch);
+    return status == CAPU_OK ? try_variants(hybrid, &options, &ns) : status;
 }
 
 /*
@@ -240,58 +266,93 @@ static bool choose_wake(struct hybrid *hybrid)
     return has_any;
 }
 
-static capu_status scan_wake(struct hybrid *hybrid)
+static capu_status scan_start(struct hybrid *hybrid, double theta)
 {
-    uint64_t before = hybrid->search.best_ns;
-    struct greedy_options options = hybrid->best_greedy;
-    capu_status status = CAPU_OK;
+    capu_status status;
 
-    if (hybrid->effort->refinements == 0 || !choose_wake(hybrid)) {
-        return CAPU_OK;
+    hybrid->thetas[hybrid->start_count] = theta;
+    hybrid->search = &hybrid->starts[hybrid->start_count++];
+    status = search_init(hybrid->search, hybrid->planning);
+    return status == CAPU_OK ? scan_one(hybrid, theta) : status;
+}
+
+/* The best of the starts into the first place; ideal at best. */
+static void sort_starts(struct hybrid *hybrid)
+{
+    for (uint32_t i = 1; i < hybrid->start_count; i++) {
+        if (hybrid->starts[i].best_ns < hybrid->starts[0].best_ns) {
+            search_swap(&hybrid->starts[0], &hybrid->starts[i]);
+        }
     }
-    status = scan_one(hybrid, &options);
-    if (hybrid->search.best_ns == before) {
-        memset(hybrid->wake, 0,
-               hybrid->planning->request->uses->trace->tensor_count * sizeof(*hybrid->wake));
-    }
-    return status;
 }
 
 static capu_status scan(struct hybrid *hybrid)
 {
-    static const double thetas[] = {0.02, 0.3, 0.1, 0.05, 0.6, 0.2, 0.005};
-    static const struct {
-        double safety;
-        double margin;
-        bool with_save;
-    } refinements[] = {{1.0, 1.0, true},  {1.3, 1.0, false},  {1.0, 0.96, false}, {1.3, 1.0, true},
-                       {1.0, 0.92, true}, {1.3, 0.96, false}, {1.6, 1.0, true}};
-    struct greedy_options options = {.safety = 1.0,
-                                     .margin = 1.0,
-                                     .with_swap = true,
-                                     .with_drop = true,
-                                     .first_round = hybrid->effort->first_round,
-                                     .rounds_max = hybrid->effort->rounds_max};
+    static const double thetas[STARTS_MAX] = {0.1, 0.05, 0.02, 0.3};
+    uint64_t ideal = hybrid->planning->request->uses->trace->total_ns;
     capu_status status = CAPU_OK;
 
-    options.theta = thetas[0];
-    hybrid->best_greedy = options;
-    hybrid->unplaced_greedy = options;
-    for (uint32_t i = 0; status == CAPU_OK && i < hybrid->effort->thetas; i++) {
-        options.theta = thetas[i];
-        status = scan_one(hybrid, &options);
+    for (uint32_t i = 0; status == CAPU_OK && i < hybrid->effort->starts; i++) {
+        if (i > 0 && (hybrid->search->best_ns <= ideal || search_should_stop(hybrid->search))) {
+            break;
+        }
+        status = scan_start(hybrid, thetas[i]);
     }
-    if (status == CAPU_OK) {
-        status = scan_wake(hybrid);
+    if (status == CAPU_OK && hybrid->effort->starts > 1 && choose_wake(hybrid)) {
+        status = scan_start(hybrid, thetas[1]);
     }
-    for (uint32_t i = 0; status == CAPU_OK && i < hybrid->effort->refinements; i++) {
-        options = hybrid->best_greedy;
-        options.safety = refinements[i].safety;
-        options.margin = refinements[i].margin;
-        options.with_save = refinements[i].with_save;
-        options.with_stalled = i % 4 == 3;
-        status = scan_one(hybrid, &options);
+    return status;
+}
+
+/* Is no start better without place lines than the best is with them? */
+static bool are_placed_well(const struct hybrid *hybrid, uint64_t unplaced_ns)
+{
+    bool result = false;
+
+    for (uint32_t i = 0; i < hybrid->start_count; i++) {
+        uint64_t ns = hybrid->starts[i].best_ns;
+
+        result |= ns != UINT64_MAX && ns - ns / 512 <= unplaced_ns;
     }
+    return result;
+}
+
+/*
+ * Where plans are placed: with a little less memory than there is, since tensors that share pages
+ * never fill them quite; where the pages still do not suffice, or somebody waits for them, with
+ * less and less, at the price of what was best before it was placed.
+ */
+static capu_status scan_smaller(struct hybrid *hybrid)
+{
+    /* Parts of a thousand. The whole, which was scanned, is only for where each page counts. */
+    static const uint64_t parts[] = {997, 990, 980, 940, 850, 600};
+    const struct uses *uses = hybrid->planning->request->uses;
+    uint64_t whole = hybrid->planning->limit_bytes;
+    uint64_t least = uses->floor_bytes - uses->fixed_bytes + uses->idle_bytes;
+    uint32_t chosen = 0;
+    capu_status status = CAPU_OK;
+
+    for (uint32_t i = 1; i < hybrid->start_count; i++) {
+        chosen = hybrid->starts[i].unplaced_ns < hybrid->starts[chosen].unplaced_ns ? i : chosen;
+    }
+    hybrid->search = &hybrid->starts[chosen];
+    if (chosen + 1 < hybrid->start_count) {
+        /* Only the last start may let tensors live on. */
+        memset(hybrid->wake, 0, uses->trace->tensor_count * sizeof(*hybrid->wake));
+    }
+    for (size_t i = 0; status == CAPU_OK && i < sizeof(parts) / sizeof(parts[0]); i++) {
+        uint64_t limit = whole / 1000 * parts[i] + whole % 1000 * parts[i] / 1000;
+        bool has_any = hybrid->search->best_ns != UINT64_MAX;
+
+        if (limit < least || are_placed_well(hybrid, hybrid->search->unplaced_ns) ||
+            (has_any &&
+             (parts[i] < hybrid->effort->least_part || search_should_stop(hybrid->search)))) {
+            break;
+        }
+        hybrid->planning->limit_bytes = limit;
+        status = scan_one(hybrid, hybrid->thetas[chosen]);
+    }
+    hybrid->planning->limit_bytes = whole;
     return status;
 }
 
@@ -306,8 +367,8 @@ static void ruin(struct hybrid *hybrid)
     uint32_t width = 1 + ops / (uint32_t)(4 + draw(hybrid, 44));
     uint32_t from = (uint32_t)draw(hybrid, ops);
 
-    memcpy(hybrid->decisions, hybrid->search.decisions, gaps);
-    memcpy(hybrid->wake, hybrid->search.wake, uses->trace->tensor_count * sizeof(*hybrid->wake));
+    memcpy(hybrid->decisions, hybrid->search->decisions, gaps);
+    memcpy(hybrid->wake, hybrid->search->wake, uses->trace->tensor_count * sizeof(*hybrid->wake));
     for (uint32_t gap = 0; gap < gaps; gap++) {
         uint32_t end = lower_gap_end(hybrid->planning->lower, gap);
         uint32_t at = kind == 1 ? end : uses->op[gap];
@@ -325,7 +386,7 @@ static capu_status rebuild(struct hybrid *hybrid)
     static const double safeties[] = {1.0, 1.0, 1.15, 1.3};
     static const double margins[] = {1.0, 1.0, 0.99, 0.97, 0.94};
     static const double leads[] = {0.0, 1.0, 2.0, 4.0, 8.0, 1000.0};
-    struct lower_options options = hybrid->search.options;
+    struct lower_options options = hybrid->search->options;
     struct greedy_options greedy = {.theta = thetas[draw(hybrid, 8)],
                                     .safety = safeties[draw(hybrid, 4)],
                                     .margin = margins[draw(hybrid, 5)],
@@ -337,106 +398,61 @@ static capu_status rebuild(struct hybrid *hybrid)
                                     .first_round = 20};
     uint64_t ns;
     capu_status status = greedy_run(hybrid->greedy, &greedy, hybrid->wake, hybrid->decisions,
-                                    &hybrid->search.scratch);
+                                    &hybrid->search->scratch);
 
     if (status != CAPU_OK) {
         return status;
     }
     options.estimate_ns = greedy_estimate(hybrid->greedy);
+    options.is_cautious ^= draw(hybrid, 8) == 0;
     if (draw(hybrid, 4) == 0) {
         options.lead = leads[draw(hybrid, 6)];
         options.with_save = draw(hybrid, 2) == 0;
         options.safety = safeties[draw(hybrid, 4)];
     }
-    status = search_try(&hybrid->search, hybrid->decisions, hybrid->wake, &options, &ns);
+    status = search_try(hybrid->search, hybrid->decisions, hybrid->wake, &options, &ns);
     /* Worth another look only where it is close. */
-    if (status == CAPU_OK && ns != UINT64_MAX && ns / 256 < hybrid->search.best_ns / 250) {
+    if (status == CAPU_OK && ns != UINT64_MAX && ns / 256 < hybrid->search->best_ns / 250) {
         status = absorb(hybrid, &options, &ns);
     }
     return status;
 }
 
-static capu_status improve(struct hybrid *hybrid)
+/* Ruin and rebuild, and polish, by turns, until the effort is spent. */
+static capu_status improve(struct hybrid *hybrid, uint64_t work)
 {
-    uint32_t ops = hybrid->planning->request->uses->trace->op_count;
-    uint64_t steps = hybrid->effort->op_steps / (ops + 1);
+    struct search *search = hybrid->search;
     uint64_t ideal = hybrid->planning->request->uses->trace->total_ns;
+    uint64_t begin = search_work(search);
+    uint64_t end = begin + work;
+    uint32_t idle = 0;
+    struct polish *polish = NULL;
     capu_status status = CAPU_OK;
 
-    steps = steps > hybrid->effort->steps_max ? hybrid->effort->steps_max : steps;
-    for (uint64_t i = 0; status == CAPU_OK && i < steps; i++) {
-        if (search_should_stop(&hybrid->search) || hybrid->search.best_ns == UINT64_MAX ||
-            hybrid->search.best_ns <= ideal) {
+    if (hybrid->planning->placer != NULL) {
+        hybrid->planning->limit_bytes = search->options.limit_bytes;
+    }
+    /* Decisions of another planner's plan are not known. */
+    if (search->best_ns != UINT64_MAX && search->options.limit_bytes > 0) {
+        status = polish_create(search, hybrid->seed, &polish);
+    }
+    for (uint32_t turn = 0; status == CAPU_OK && polish != NULL && turn < TURNS_MAX; turn++) {
+        uint64_t before = search->best_ns;
+        uint64_t now = search_work(search);
+
+        if (now >= end || idle == IDLE_TURNS || before <= ideal || search_should_stop(search)) {
             break;
         }
-        ruin(hybrid);
-        status = rebuild(hybrid);
-    }
-    return status;
-}
-
-/*
- * Where plans are placed: with a little less memory than there is, since tensors that share pages
- * never fill them quite; where the pages still do not suffice, or somebody waits for them, with
- * less and less, at the price of the best plan before it was placed. Afterwards the limit is that
- * of the best.
- */
-static capu_status scan_placing(struct hybrid *hybrid)
-{
-    /* Parts of a thousand. The whole is only for where each page counts. */
-    static const uint64_t parts[] = {1000, 997, 990, 980, 940, 850, 600};
-    const struct uses *uses = hybrid->planning->request->uses;
-    const struct search *search = &hybrid->search;
-    uint64_t whole = hybrid->planning->limit_bytes;
-    uint64_t least = uses->floor_bytes - uses->fixed_bytes + uses->idle_bytes;
-    capu_status status = CAPU_OK;
-
-    for (size_t i = 0; status == CAPU_OK && i < sizeof(parts) / sizeof(parts[0]); i++) {
-        uint64_t limit = whole / 1000 * parts[i] + whole % 1000 * parts[i] / 1000;
-
-        if (search_is_placed_well(search) ||
-            (search->best_ns != UINT64_MAX && parts[i] < hybrid->effort->least_part)) {
-            break;
+        for (uint32_t i = 0; status == CAPU_OK && i < REBUILDS && search_work(search) < end; i++) {
+            ruin(hybrid);
+            status = rebuild(hybrid);
         }
-        if (i > 0 && limit < least) {
-            continue;
+        if (status == CAPU_OK) {
+            status = polish_run(polish, POLISH_STEPS, end, (double)(end - now) / (double)work);
         }
-        hybrid->planning->limit_bytes = limit > least ? limit : whole;
-        status = i == 0 ? scan(hybrid) : scan_one(hybrid, &hybrid->unplaced_greedy);
+        idle = search->best_ns < before ? 0 : idle + 1;
     }
-    hybrid->planning->limit_bytes =
-        search->best_ns != UINT64_MAX ? search->options.limit_bytes : whole;
-    return status;
-}
-
-static capu_status plan_rung(struct planning *planning, const struct effort *effort,
-                             struct search *best, bool *has_any)
-{
-    const struct trace *trace = planning->request->uses->trace;
-    struct hybrid hybrid = {.planning = planning, .effort = effort, .seed = 0x9E3779B97F4A7C15u};
-    capu_status status = search_init(&hybrid.search, planning);
-
-    hybrid.decisions = calloc((size_t)trace->operand_count + 1, 1);
-    hybrid.wake = calloc((size_t)trace->tensor_count + 1, sizeof(*hybrid.wake));
-    if (status == CAPU_OK) {
-        status = hybrid.decisions != NULL && hybrid.wake != NULL
-                     ? greedy_create(planning, &hybrid.greedy)
-                     : CAPU_NO_HOST_MEMORY;
-    }
-    if (status == CAPU_OK) {
-        status = planning->placer != NULL ? scan_placing(&hybrid) : scan(&hybrid);
-    }
-    if (status == CAPU_OK) {
-        status = improve(&hybrid);
-    }
-    *has_any = hybrid.search.best_ns < UINT64_MAX;
-    if (status == CAPU_OK && *has_any) {
-        status = search_offer(best, &hybrid.search.best);
-    }
-    greedy_destroy(hybrid.greedy);
-    free(hybrid.decisions);
-    free(hybrid.wake);
-    search_finish(&hybrid.search);
+    polish_destroy(polish);
     return status;
 }
 
@@ -459,6 +475,99 @@ static capu_status offer_others(struct planning *planning, struct search *best)
     return status == CAPU_NO_HOST_MEMORY ? status : CAPU_OK;
 }
 
+/* Sets how fast the starts may become; false: that is no better than the best found elsewhere. */
+static bool may_gain(struct hybrid *hybrid, const struct search *best, double left)
+{
+    const struct trace *trace = hybrid->planning->request->uses->trace;
+    uint64_t ideal = trace->total_ns;
+    uint64_t best_ns = hybrid->starts[0].best_ns;
+    uint64_t floor_ns = 0;
+
+    for (uint32_t i = 0; hybrid->planning->placer != NULL && i < hybrid->start_count; i++) {
+        /* What placement cost may be gained besides. */
+        uint64_t ns = hybrid->starts[i].unplaced_ns;
+
+        best_ns = ns < best_ns ? ns : best_ns;
+    }
+
+    if (best_ns != UINT64_MAX && trace->op_count >= LEFT_OPS) {
+        floor_ns = ideal + (uint64_t)(left * (double)(best_ns - ideal));
+    }
+    for (uint32_t i = 0; i < hybrid->start_count; i++) {
+        hybrid->starts[i].floor_ns = floor_ns;
+    }
+    return floor_ns < best->best_ns;
+}
+
+/* Every start for a while, then the best. */
+static capu_status search_in_depth(struct hybrid *hybrid, const struct search *best)
+{
+    capu_status status = CAPU_OK;
+
+    if (!may_gain(hybrid, best, LEFT_BY_STARTS)) {
+        return CAPU_OK;
+    }
+    for (uint32_t i = 0; status == CAPU_OK && i < hybrid->start_count; i++) {
+        hybrid->search = &hybrid->starts[i];
+        status = improve(hybrid, hybrid->effort->start_work);
+    }
+    sort_starts(hybrid);
+    planner_set_budget(hybrid->planning, hybrid->planning->plan->budget_bytes);
+    /* Not all of the others are quick where there are many ops. */
+    if (status == CAPU_OK && hybrid->planning->request->uses->trace->op_count <= MANY_OPS) {
+        status = offer_others(hybrid->planning, &hybrid->starts[0]);
+    }
+    hybrid->search = &hybrid->starts[0];
+    return status == CAPU_OK && may_gain(hybrid, best, LEFT_BY_DEPTH)
+               ? improve(hybrid, hybrid->effort->work)
+               : status;
+}
+
+static capu_status plan_rung(struct hybrid *hybrid, struct search *best)
+{
+    bool is_placing = hybrid->planning->placer != NULL;
+    capu_status status = scan(hybrid);
+
+    if (status == CAPU_OK && is_placing) {
+        status = scan_smaller(hybrid);
+    }
+    sort_starts(hybrid);
+    if (status == CAPU_OK && is_placing && hybrid->starts[0].best_ns == UINT64_MAX) {
+        status = offer_others(hybrid->planning, &hybrid->starts[0]);
+    }
+    if (status == CAPU_OK && hybrid->effort->work > 0) {
+        status = search_in_depth(hybrid, best);
+    }
+    if (status == CAPU_OK && hybrid->starts[0].best_ns < UINT64_MAX) {
+        status = search_offer(best, &hybrid->starts[0].best);
+    }
+    return status;
+}
+
+static capu_status plan_budget(struct planning *planning, const struct effort *effort,
+                               struct search *best)
+{
+    const struct trace *trace = planning->request->uses->trace;
+    struct hybrid hybrid = {.planning = planning, .effort = effort, .seed = 0x9E3779B97F4A7C15u};
+    capu_status status = CAPU_NO_HOST_MEMORY;
+
+    hybrid.decisions = calloc((size_t)trace->operand_count + 1, 1);
+    hybrid.wake = calloc((size_t)trace->tensor_count + 1, sizeof(*hybrid.wake));
+    if (hybrid.decisions != NULL && hybrid.wake != NULL) {
+        status = greedy_create(planning, &hybrid.greedy);
+    }
+    if (status == CAPU_OK) {
+        status = plan_rung(&hybrid, best);
+    }
+    greedy_destroy(hybrid.greedy);
+    free(hybrid.decisions);
+    free(hybrid.wake);
+    for (uint32_t i = 0; i < hybrid.start_count; i++) {
+        search_finish(&hybrid.starts[i]);
+    }
+    return status;
+}
+
 /* The plan that can be placed wherever any is known to. */
 static capu_status offer_frugal(struct planning *planning, struct search *best)
 {
@@ -479,23 +588,24 @@ static uint64_t rung_budget(const struct uses *uses, uint32_t rung, uint32_t run
 
 static const struct effort *effort_for(enum planner_effort effort, uint32_t ops)
 {
-    return effort == EFFORT_DEFAULT && ops > SOME_OPS ? &default_large : &efforts[effort];
+    if (ops > MANY_OPS && effort != EFFORT_BEST) {
+        return effort == EFFORT_QUICK ? &quick_large : &default_large;
+    }
+    return effort == EFFORT_DEFAULT && ops > SOME_OPS ? &default_medium : &efforts[effort];
 }
 
 capu_status hybrid_plan(struct planning *planning)
 {
     const struct uses *uses = planning->request->uses;
     const struct effort *effort = effort_for(planning->request->effort, uses->trace->op_count);
-    uint32_t rungs = planning->request->effort == EFFORT_QUICK && uses->trace->op_count > MANY_OPS
-                         ? 4
-                         : effort->rungs;
+    uint32_t rungs = effort->rungs;
+    uint64_t asked_bytes = planning->plan->budget_bytes;
     struct search best;
     capu_status status = search_init(&best, planning);
 
     for (uint32_t rung = rungs + 1; status == CAPU_OK && rung-- > 0;) {
         uint64_t budget = rung_budget(uses, rung, rungs);
         bool is_deep = effort->depth_every > 0 && rung % effort->depth_every == 0;
-        bool has_any;
 
         if (budget > planning->request->budget_bytes || !planner_set_budget(planning, budget)) {
             continue;
@@ -505,15 +615,11 @@ capu_status hybrid_plan(struct planning *planning)
              bound_cut(uses, planning->machine, budget) >= best.best_ns)) {
             break;
         }
-        if (planning->placer != NULL) {
-            /* Pages and pool are the rung's, so that its plan is the same under any budget. */
-            planning->plan->budget_bytes = budget;
-        }
-        status = plan_rung(planning, is_deep ? effort : &scan_only, &best, &has_any);
-        if (status == CAPU_OK && (is_deep || (planning->placer != NULL && !has_any))) {
-            planner_set_budget(planning, budget);
-            status = offer_others(planning, &best);
-        }
+        /* A rung is searched as if the budget were no more: whatever is asked for, it gives the
+           same. */
+        planning->plan->budget_bytes = budget;
+        status = plan_budget(planning, is_deep ? effort : &scan_only, &best);
+        planning->plan->budget_bytes = asked_bytes;
     }
     if (status == CAPU_OK && planning->placer != NULL) {
         status = offer_frugal(planning, &best);

@@ -211,6 +211,11 @@ const struct lower_result *lower_result_of(const struct lower *lower)
     return &lower->result;
 }
 
+uint64_t lower_work(const struct lower *lower)
+{
+    return lower->work;
+}
+
 const uint8_t *lower_forced(const struct lower *lower)
 {
     return lower->forced;

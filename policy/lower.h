@@ -76,6 +76,9 @@ capu_status lower_run(struct lower *lower, const uint8_t *decisions, const uint3
 
 const struct lower_result *lower_result_of(const struct lower *lower);
 
+/* Ops that lowerings walked over so far: a measure of effort that is the same everywhere. */
+uint64_t lower_work(const struct lower *lower);
+
 /* Per gap: 1 where the last lowering had to evict for want of room, though the gap was to be kept.
  */
 const uint8_t *lower_forced(const struct lower *lower);

@@ -98,6 +98,7 @@ struct lower {
     uint64_t draining_bytes;
     uint64_t held;
     uint64_t host_held;
+    uint64_t work;      /* ops walked over, ever */
     bool must_restart;  /* more starts on the host than this walk began with, or: */
     bool has_given_up;  /* a chain could not be; the walk ended there */
     capu_status status; /* of the walk: the first failure */

@@ -700,6 +700,7 @@ capu_status lower_walk(struct lower *lower)
 {
     begin(lower);
     for (uint32_t k = 0; k < lower->trace->op_count; k++) {
+        lower->work++;
         lower->chain_count = 0;
         lower->chain_fetch_count = 0;
         prepare(lower, k);

@@ -7,6 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* A placement is so many times as dear as a simulation. */
+#define PLACE_WORK 4
+
 capu_status search_init(struct search *search, struct planning *planning)
 {
     const struct trace *trace = planning->request->uses->trace;
@@ -43,6 +46,14 @@ void search_finish(struct search *search)
     *search = (struct search){0};
 }
 
+void search_swap(struct search *a, struct search *b)
+{
+    struct search kept = *a;
+
+    *a = *b;
+    *b = kept;
+}
+
 static void swap_plans(struct plan *a, struct plan *b)
 {
     struct plan kept = *a;
@@ -57,6 +68,7 @@ static capu_status place_scratch(struct search *search, uint64_t *ns)
     struct place_result result;
     capu_status status = placer_run(search->planning->placer, &search->scratch, &result, NULL);
 
+    search->timed_ops += PLACE_WORK * (uint64_t)search->planning->request->uses->trace->op_count;
     *ns = status == CAPU_OK ? result.placed_ns : UINT64_MAX;
     return status == CAPU_OVER_BUDGET ? CAPU_OK : status;
 }
@@ -70,6 +82,7 @@ static capu_status time_scratch(struct search *search, uint64_t cutoff_ns, uint6
     const struct planner_request *request = search->planning->request;
     capu_status status;
 
+    search->timed_ops += request->uses->trace->op_count;
     *ns = UINT64_MAX;
     if (request->host_bytes != UINT64_MAX) {
         status = validate_plan(request->uses, &search->scratch, NULL);
@@ -110,6 +123,9 @@ capu_status search_try(struct search *search, const uint8_t *decisions, const ui
     if (status != CAPU_OK) {
         return status == CAPU_NO_HOST_MEMORY ? status : CAPU_OK;
     }
+    if (*ns < search->floor_ns) {
+        *ns = UINT64_MAX;
+    }
     if (*ns < search->best_ns) {
         search->best_ns = *ns;
         swap_plans(&search->best, &search->scratch);
@@ -131,21 +147,22 @@ capu_status search_try(struct search *search, const uint8_t *decisions, const ui
 
 capu_status search_offer(struct search *search, struct plan *plan)
 {
-    uint64_t fixed_bytes = plan->fixed_bytes;
-    uint64_t budget_bytes = plan->budget_bytes;
+    struct plan other = *plan;
     uint64_t ns;
     capu_status status;
 
+    /* The actions change places, the header stays: but what is fixed goes with the actions. */
     swap_plans(&search->scratch, plan);
+    search->scratch.budget_bytes = plan->budget_bytes;
     /* A placed plan may even be faster: whatever else was offered, the answer is the same. */
     status = time_scratch(search, 0, UINT64_MAX, &ns);
-    if (status == CAPU_OK && ns < search->best_ns) {
+    if (status == CAPU_OK && ns < search->best_ns && ns >= search->floor_ns) {
         search->best_ns = ns;
         swap_plans(&search->best, &search->scratch);
     }
     swap_plans(&search->scratch, plan);
-    plan->fixed_bytes = fixed_bytes;
-    plan->budget_bytes = budget_bytes;
+    plan->fixed_bytes = other.fixed_bytes;
+    plan->budget_bytes = other.budget_bytes;
     return status;
 }
 
@@ -153,6 +170,11 @@ bool search_is_placed_well(const struct search *search)
 {
     return search->best_ns != UINT64_MAX &&
            search->best_ns - search->best_ns / 512 <= search->unplaced_ns;
+}
+
+uint64_t search_work(const struct search *search)
+{
+    return lower_work(search->planning->lower) + search->timed_ops;
 }
 
 bool search_should_stop(const struct search *search)
