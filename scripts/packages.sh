@@ -1,5 +1,6 @@
 #!/bin/bash
-# scripts/packages.sh PURPOSE...: makes sure that what a purpose (build, test, demo) needs is there.
+# scripts/packages.sh PURPOSE...: makes sure that what a purpose (build, test, bench, demo) needs is
+# there. Only the linear-programming bound is a bench that needs more than the build does.
 #
 # Looks for the thing itself, not for the package, so that tools from elsewhere count. Silent when
 # nothing is missing. Else installs the Debian packages if it may (root, or sudo without a password);
@@ -21,6 +22,7 @@ build library openblas libopenblas-dev
 build library zlib zlib1g-dev
 test command c++ g++
 build library check check
+bench file /usr/include/glpk.h libglpk-dev
 demo command bible bible-kjv
 demo file /usr/lib/bible.data bible-kjv-text
 test command bible bible-kjv

@@ -1,0 +1,136 @@
+/*
+ * How far from the possible plans are: per trace and budget the closed-form bound, the bound by
+ * linear programming, and the overhead of every planner's best and of `hybrid`, in percent over the
+ * ideal iteration. Fails if any plan is faster than a bound.
+ *
+ *     bench_policy_lp [-c CUTS] [-t SECONDS] [-b 80,70,...] TRACE...
+ *
+ * A star: the program was not solved to the end in time; the bound holds all the same.
+ */
+#include "bench/policy/lp_bound.h"
+
+#include "policy/bound.h"
+#include "policy/planner.h"
+#include "policy/timeline.h"
+#include "policy/trace.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+struct settings {
+    const char *budgets;
+    int cuts;
+    int seconds;
+};
+
+static double percent_over(const struct trace *trace, uint64_t ns)
+{
+    return 100.0 * ((double)ns / (double)trace->total_ns - 1.0);
+}
+
+/* UINT64_MAX: no plan. */
+static uint64_t plan_ns(const struct planner *planner, const struct uses *uses, uint64_t budget)
+{
+    struct planner_request request = {
+        .uses = uses, .budget_bytes = budget, .host_bytes = UINT64_MAX, .effort = EFFORT_DEFAULT};
+    struct timeline timeline;
+    struct plan plan;
+    uint64_t ns = UINT64_MAX;
+
+    if (planner_run(planner, &request, &plan, NULL) == CAPU_OK) {
+        if (timeline_init(&timeline, uses, &plan, NULL, false, NULL) == CAPU_OK) {
+            ns = timeline.iteration_ns;
+            timeline_finish(&timeline);
+        }
+        plan_finish(&plan);
+    }
+    return ns;
+}
+
+static bool print_budget(const struct uses *uses, unsigned percent, const struct settings *settings)
+{
+    const struct trace *trace = uses->trace;
+    uint64_t budget = (uint64_t)((double)uses->peak_bytes * percent / 100.0);
+    uint64_t cut_ns = bound_cut(uses, &trace->machine, budget);
+    uint64_t hybrid_ns;
+    struct lp_result lp;
+    bool is_fine = true;
+
+    if (budget < uses->floor_bytes) {
+        return true;
+    }
+    if (!lp_bound(uses, &trace->machine, budget, settings->cuts, settings->seconds, &lp)) {
+        return false;
+    }
+    hybrid_ns = plan_ns(&planners[0], uses, budget);
+    printf("| %s | %u | %.2f | %.2f%s | %.2f | %d x %d |\n", trace_text(trace, trace->name),
+           percent, percent_over(trace, cut_ns), percent_over(trace, lp.ns),
+           lp.is_optimal ? "" : "*", percent_over(trace, hybrid_ns), lp.rows, lp.columns);
+    fflush(stdout);
+    for (const struct planner *planner = planners; planner->name != NULL; planner++) {
+        uint64_t ns = planner == planners ? hybrid_ns : plan_ns(planner, uses, budget);
+
+        if (ns < cut_ns || ns < lp.ns) {
+            fprintf(stderr, "%s: %s at %u %% is faster than the bound\n",
+                    trace_text(trace, trace->name), planner->name, percent);
+            is_fine = false;
+        }
+    }
+    return is_fine;
+}
+
+static bool print_trace(const char *path, const struct settings *settings)
+{
+    struct error_text error = {""};
+    struct trace trace;
+    struct uses uses = {0};
+    bool is_fine = true;
+
+    if (trace_load(&trace, path, &error) != CAPU_OK ||
+        uses_init(&uses, &trace, 1, &error) != CAPU_OK) {
+        fprintf(stderr, "%s\n", error.text);
+        trace_finish(&trace);
+        return false;
+    }
+    for (const char *at = settings->budgets; at != NULL;) {
+        const char *comma = strchr(at, ',');
+
+        is_fine &= print_budget(&uses, (unsigned)atoi(at), settings);
+        at = comma != NULL ? comma + 1 : NULL;
+    }
+    uses_finish(&uses);
+    trace_finish(&trace);
+    return is_fine;
+}
+
+int main(int argc, char **argv)
+{
+    struct settings settings = {.budgets = "80,70,60,50,40,30", .cuts = 16, .seconds = 60};
+    bool is_fine = true;
+    int option;
+
+    while ((option = getopt(argc, argv, "c:t:b:")) != -1) {
+        switch (option) {
+        case 'c':
+            settings.cuts = atoi(optarg);
+            break;
+        case 't':
+            settings.seconds = atoi(optarg);
+            break;
+        case 'b':
+            settings.budgets = optarg;
+            break;
+        default:
+            fprintf(stderr, "usage: %s [-c cuts] [-t seconds] [-b 80,...] TRACE...\n", argv[0]);
+            return 2;
+        }
+    }
+    printf("| trace | budget %% | closed form | linear program | `hybrid` | rows x columns |\n");
+    printf("| --- | --- | --- | --- | --- | --- |\n");
+    for (int i = optind; i < argc; i++) {
+        is_fine &= print_trace(argv[i], &settings);
+    }
+    return is_fine ? 0 : 1;
+}
