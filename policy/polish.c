@@ -123,7 +123,7 @@ static capu_status list_open(struct polish *polish)
 static uint32_t draw_gap(struct polish *polish)
 {
     uint64_t total = polish->bytes[polish->open_count];
-    uint64_t at = draw(polish, (1u << 31)) * (total >> 16) / ((uint64_t)1 << 15);
+    uint64_t at = (uint64_t)(((unsigned __int128)draw(polish, (uint64_t)1 << 31) * total) >> 31);
     uint32_t low = 0;
     uint32_t high = polish->open_count - 1;
 
