@@ -44,9 +44,8 @@
 /* Ruins and rebuilds, and steps of polish, in one turn. */
 #define REBUILDS 8
 #define POLISH_STEPS 60
-/* Turns at most, and turns without gain that end a search. */
-#define TURNS_MAX 40
-#define IDLE_TURNS 5
+/* Turns without gain that end a search. */
+#define IDLE_TURNS 4
 
 struct effort {
     uint32_t rungs;       /* the ladder: so many parts of the unconstrained peak */
@@ -55,71 +54,60 @@ struct effort {
     uint32_t variants;    /* of lead, save and caution */
     uint64_t start_work;  /* for each start, and in the end: ops walked over */
     uint64_t work;
-    uint32_t first_round; /* of the greedy: skips rounds that go for little */
-    uint32_t rounds_max;
-    uint64_t least_part; /* of a thousand of the limit, for the sake of better placements */
+    uint32_t turns;      /* the same in turns: small traces are done before the work is */
+    uint32_t rounds_max; /* of the greedy */
 };
 
 static const struct effort efforts[EFFORT_COUNT] = {
-    [EFFORT_QUICK] = {.rungs = 10,
-                      .starts = 2,
-                      .variants = 2,
-                      .first_round = 8,
-                      .rounds_max = 40,
-                      .least_part = 980},
+    [EFFORT_QUICK] = {.rungs = 10, .starts = 4, .variants = 2, .rounds_max = 40},
     [EFFORT_DEFAULT] = {.rungs = 20,
                         .depth_every = 2,
-                        .starts = 3,
+                        .starts = 4,
                         .variants = 4,
-                        .start_work = 300000,
-                        .work = 1500000,
-                        .first_round = 8,
-                        .rounds_max = 40,
-                        .least_part = 940},
+                        .start_work = 200000,
+                        .work = 1200000,
+                        .turns = 12,
+                        .rounds_max = 40},
     [EFFORT_BEST] = {.rungs = 40,
                      .depth_every = 2,
                      .starts = 4,
                      .variants = 8,
                      .start_work = 2000000,
                      .work = 20000000,
-                     .rounds_max = 60,
-                     .least_part = 940},
+                     .turns = 200,
+                     .rounds_max = 60},
 };
 
 /* From MANY_OPS on. */
-static const struct effort quick_large = {
-    .rungs = 4, .starts = 2, .variants = 2, .first_round = 8, .rounds_max = 40, .least_part = 980};
+static const struct effort quick_large = {.rungs = 4, .starts = 2, .variants = 2, .rounds_max = 40};
 static const struct effort default_large = {.rungs = 10,
                                             .depth_every = 1,
                                             .starts = 2,
                                             .variants = 2,
                                             .start_work = 100000,
                                             .work = 1000000,
-                                            .first_round = 8,
-                                            .rounds_max = 40,
-                                            .least_part = 940};
+                                            .turns = 12,
+                                            .rounds_max = 40};
 
 /* From SOME_OPS on. */
 static const struct effort default_medium = {.rungs = 20,
                                              .depth_every = 2,
-                                             .starts = 3,
+                                             .starts = 4,
                                              .variants = 4,
-                                             .start_work = 600000,
-                                             .work = 3000000,
-                                             .first_round = 8,
-                                             .rounds_max = 40,
-                                             .least_part = 940};
+                                             .start_work = 400000,
+                                             .work = 2500000,
+                                             .turns = 12,
+                                             .rounds_max = 40};
 
 /* What a rung that is not searched in depth gets. */
-static const struct effort scan_only = {
-    .starts = 1, .variants = 2, .first_round = 8, .rounds_max = 40, .least_part = 980};
+static const struct effort scan_only = {.starts = 2, .variants = 1, .rounds_max = 40};
 
 struct hybrid {
     struct planning *planning;
     const struct effort *effort;
     struct search *search; /* of the start at hand */
     struct search starts[STARTS_MAX + 1];
-    double thetas[STARTS_MAX + 1]; /* of the starts, before they are sorted */
+    uint32_t kinds[STARTS_MAX + 1]; /* of greedy: of the starts, before they are sorted */
     uint32_t start_count;
     struct greedy *greedy;
     uint8_t *decisions;
@@ -200,14 +188,18 @@ static capu_status try_variants(struct hybrid *hybrid, const struct greedy_optio
 }
 
 /* A greedy run from nothing, and its variants. */
-static capu_status scan_one(struct hybrid *hybrid, double theta)
+static capu_status scan_one(struct hybrid *hybrid, uint32_t start)
 {
-    struct greedy_options options = {.theta = theta,
+    static const struct {
+        double theta;
+        uint32_t first_round;
+    } starts[STARTS_MAX] = {{0.02, 8}, {0.1, 16}, {0.05, 16}, {0.3, 24}};
+    struct greedy_options options = {.theta = starts[start].theta,
                                      .safety = 1.0,
                                      .margin = 1.0,
                                      .with_swap = true,
                                      .with_drop = true,
-                                     .first_round = hybrid->effort->first_round,
+                                     .first_round = starts[start].first_round,
                                      .rounds_max = hybrid->effort->rounds_max};
     uint64_t ns;
     capu_status status;
@@ -266,14 +258,14 @@ static bool choose_wake(struct hybrid *hybrid)
     return has_any;
 }
 
-static capu_status scan_start(struct hybrid *hybrid, double theta)
+static capu_status scan_start(struct hybrid *hybrid, uint32_t kind)
 {
     capu_status status;
 
-    hybrid->thetas[hybrid->start_count] = theta;
+    hybrid->kinds[hybrid->start_count] = kind;
     hybrid->search = &hybrid->starts[hybrid->start_count++];
     status = search_init(hybrid->search, hybrid->planning);
-    return status == CAPU_OK ? scan_one(hybrid, theta) : status;
+    return status == CAPU_OK ? scan_one(hybrid, kind) : status;
 }
 
 /* The best of the starts into the first place; ideal at best. */
@@ -288,7 +280,6 @@ static void sort_starts(struct hybrid *hybrid)
 
 static capu_status scan(struct hybrid *hybrid)
 {
-    static const double thetas[STARTS_MAX] = {0.1, 0.05, 0.02, 0.3};
     uint64_t ideal = hybrid->planning->request->uses->trace->total_ns;
     capu_status status = CAPU_OK;
 
@@ -296,10 +287,10 @@ static capu_status scan(struct hybrid *hybrid)
         if (i > 0 && (hybrid->search->best_ns <= ideal || search_should_stop(hybrid->search))) {
             break;
         }
-        status = scan_start(hybrid, thetas[i]);
+        status = scan_start(hybrid, i);
     }
-    if (status == CAPU_OK && hybrid->effort->starts > 1 && choose_wake(hybrid)) {
-        status = scan_start(hybrid, thetas[1]);
+    if (status == CAPU_OK && hybrid->effort->starts > 2 && choose_wake(hybrid)) {
+        status = scan_start(hybrid, 2);
     }
     return status;
 }
@@ -329,6 +320,7 @@ static capu_status scan_smaller(struct hybrid *hybrid)
     const struct uses *uses = hybrid->planning->request->uses;
     uint64_t whole = hybrid->planning->limit_bytes;
     uint64_t least = uses->floor_bytes - uses->fixed_bytes + uses->idle_bytes;
+    uint64_t least_part = hybrid->effort->work > 0 ? 940 : 980; /* where there is any already */
     uint32_t chosen = 0;
     capu_status status = CAPU_OK;
 
@@ -345,12 +337,11 @@ static capu_status scan_smaller(struct hybrid *hybrid)
         bool has_any = hybrid->search->best_ns != UINT64_MAX;
 
         if (limit < least || are_placed_well(hybrid, hybrid->search->unplaced_ns) ||
-            (has_any &&
-             (parts[i] < hybrid->effort->least_part || search_should_stop(hybrid->search)))) {
+            (has_any && (parts[i] < least_part || search_should_stop(hybrid->search)))) {
             break;
         }
         hybrid->planning->limit_bytes = limit;
-        status = scan_one(hybrid, hybrid->thetas[chosen]);
+        status = scan_one(hybrid, hybrid->kinds[chosen]);
     }
     hybrid->planning->limit_bytes = whole;
     return status;
@@ -419,7 +410,7 @@ static capu_status rebuild(struct hybrid *hybrid)
 }
 
 /* Ruin and rebuild, and polish, by turns, until the effort is spent. */
-static capu_status improve(struct hybrid *hybrid, uint64_t work)
+static capu_status improve(struct hybrid *hybrid, uint64_t work, uint32_t turns)
 {
     struct search *search = hybrid->search;
     uint64_t ideal = hybrid->planning->request->uses->trace->total_ns;
@@ -436,7 +427,7 @@ static capu_status improve(struct hybrid *hybrid, uint64_t work)
     if (search->best_ns != UINT64_MAX && search->options.limit_bytes > 0) {
         status = polish_create(search, hybrid->seed, &polish);
     }
-    for (uint32_t turn = 0; status == CAPU_OK && polish != NULL && turn < TURNS_MAX; turn++) {
+    for (uint32_t turn = 0; status == CAPU_OK && polish != NULL && turn < turns; turn++) {
         uint64_t before = search->best_ns;
         uint64_t now = search_work(search);
 
@@ -509,7 +500,7 @@ static capu_status search_in_depth(struct hybrid *hybrid, const struct search *b
     }
     for (uint32_t i = 0; status == CAPU_OK && i < hybrid->start_count; i++) {
         hybrid->search = &hybrid->starts[i];
-        status = improve(hybrid, hybrid->effort->start_work);
+        status = improve(hybrid, hybrid->effort->start_work, hybrid->effort->turns / 4);
     }
     sort_starts(hybrid);
     planner_set_budget(hybrid->planning, hybrid->planning->plan->budget_bytes);
@@ -519,7 +510,7 @@ static capu_status search_in_depth(struct hybrid *hybrid, const struct search *b
     }
     hybrid->search = &hybrid->starts[0];
     return status == CAPU_OK && may_gain(hybrid, best, LEFT_BY_DEPTH)
-               ? improve(hybrid, hybrid->effort->work)
+               ? improve(hybrid, hybrid->effort->work, hybrid->effort->turns)
                : status;
 }
 
