@@ -65,9 +65,12 @@ static bool print_budget(const struct uses *uses, unsigned percent, const struct
         return false;
     }
     hybrid_ns = plan_ns(&planners[0], uses, budget);
-    printf("| %s | %u | %.2f | %.2f%s | %.2f | %d x %d |\n", trace_text(trace, trace->name),
-           percent, percent_over(trace, cut_ns), percent_over(trace, lp.ns),
-           lp.is_optimal ? "" : "*", percent_over(trace, hybrid_ns), lp.rows, lp.columns);
+    if (lp.is_optimal) {
+        snprintf(solved, sizeof(solved), "%.2f", percent_over(trace, lp.ns));
+    }
+    printf("| %s | %u | %.2f | %s | %.2f | %d x %d |\n", trace_text(trace, trace->name), percent,
+           percent_over(trace, cut_ns), solved, percent_over(trace, hybrid_ns), lp.rows,
+           lp.columns);
     fflush(stdout);
     for (const struct planner *planner = planners; planner->name != NULL; planner++) {
         uint64_t ns = planner == planners ? hybrid_ns : plan_ns(planner, uses, budget);
