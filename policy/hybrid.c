@@ -26,6 +26,7 @@
 #include "policy/greedy.h"
 #include "policy/polish.h"
 #include "policy/search.h"
+#include "policy/wake.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -210,54 +211,6 @@ static capu_status scan_one(struct hybrid *hybrid, uint32_t start)
     return status == CAPU_OK ? try_variants(hybrid, &options, &ns) : status;
 }
 
-/*
- * Tensors that are dead in backward but read by several replayable ops whose outputs are larger and
- * wanted there live on until the last of those outputs is: then each replay is one op, not a chain.
- * False: there are none.
- */
-static bool choose_wake(struct hybrid *hybrid)
-{
-    const struct uses *uses = hybrid->planning->request->uses;
-    const struct trace *trace = uses->trace;
-    struct lower *lower = hybrid->planning->lower;
-    bool has_any = false;
-
-    for (uint32_t t = 0; t < trace->tensor_count; t++) {
-        uint32_t last = uses->first[t + 1];
-        uint64_t bytes = 0;
-        uint32_t readers = 0;
-        uint32_t until = 0;
-
-        hybrid->wake[t] = 0;
-        if (trace->tensors[t].persistent || uses->rounded[t] == 0) {
-            continue;
-        }
-        for (uint32_t slot = uses->first[t]; slot < last; slot++) {
-            const struct trace_op *op = &trace->ops[uses->op[slot]];
-            uint64_t own = 0;
-
-            for (uint32_t i = 0; uses->role[slot] == USE_READ && i < op->write_count; i++) {
-                uint32_t w = trace_writes(trace, op)[i];
-                uint32_t end_slot = uses->first[w + 1] - 1;
-
-                if (op->replayable && uses->op[end_slot] > uses->op[last - 1] &&
-                    uses->op[end_slot] > uses->op[slot] + 1 && end_slot > uses->first[w] &&
-                    lower_can_drop(lower, end_slot - 1)) {
-                    own += uses->rounded[w];
-                    until = uses->op[end_slot] > until ? uses->op[end_slot] : until;
-                }
-            }
-            readers += own > 0;
-            bytes += own;
-        }
-        if (readers >= 2 && bytes > 2 * uses->rounded[t] && until > uses->op[last - 1]) {
-            hybrid->wake[t] = until;
-            has_any = true;
-        }
-    }
-    return has_any;
-}
-
 static capu_status scan_start(struct hybrid *hybrid, uint32_t kind)
 {
     capu_status status;
@@ -289,7 +242,8 @@ static capu_status scan(struct hybrid *hybrid)
         }
         status = scan_start(hybrid, i);
     }
-    if (status == CAPU_OK && hybrid->effort->starts > 2 && choose_wake(hybrid)) {
+    if (status == CAPU_OK && hybrid->effort->starts > 2 &&
+        wake_choose(hybrid->planning->request->uses, hybrid->planning->lower, hybrid->wake)) {
         status = scan_start(hybrid, 2);
     }
     return status;

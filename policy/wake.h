@@ -1,0 +1,19 @@
+/* Tensors that are kept beyond their last access, for the sake of replays that read them. */
+#ifndef CAPU_POLICY_WAKE_H
+#define CAPU_POLICY_WAKE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "policy/lower.h"
+#include "policy/uses.h"
+
+/*
+ * Tensors that are dead in backward but read by several replayable ops whose outputs are larger and
+ * wanted there live on until the last of those outputs is: then each replay is one op, not a chain.
+ * `wake` gets, per tensor, the op up to which it lives on, or 0: as lower_run takes it. False:
+ * there are none.
+ */
+bool wake_choose(const struct uses *uses, struct lower *lower, uint32_t *wake);
+
+#endif
