@@ -5,7 +5,7 @@
  *
  *     bench_policy_lp [-c CUTS] [-t SECONDS] [-b 80,70,...] TRACE...
  *
- * A star: the program was not solved to the end in time; the bound holds all the same.
+ * "-": the program was not solved in time; fewer cuts may help.
  */
 #include "bench/policy/lp_bound.h"
 
@@ -56,6 +56,7 @@ static bool print_budget(const struct uses *uses, unsigned percent, const struct
     uint64_t cut_ns = bound_cut(uses, &trace->machine, budget);
     uint64_t hybrid_ns;
     struct lp_result lp;
+    char solved[32] = "-";
     bool is_fine = true;
 
     if (budget < uses->floor_bytes) {
