@@ -153,7 +153,9 @@ capu_status search_offer(struct search *search, struct plan *plan)
 
     /* The actions change places, the header stays: but what is fixed goes with the actions. */
     swap_plans(&search->scratch, plan);
-    search->scratch.budget_bytes = plan->budget_bytes;
+    if (search->planning->placer == NULL) {
+        search->scratch.budget_bytes = plan->budget_bytes;
+    }
     /* A placed plan may even be faster: whatever else was offered, the answer is the same. */
     status = time_scratch(search, 0, UINT64_MAX, &ns);
     if (status == CAPU_OK && ns < search->best_ns && ns >= search->floor_ns) {
