@@ -107,6 +107,7 @@ struct guide {
     uint64_t planning_ns;
 
     /* Feedback: what the iterations of the present window took. */
+    uint32_t settling; /* iterations to come before times are those of a steady one */
     uint32_t sampled;
     uint32_t window;
     uint32_t round; /* how many plans this one improved on */

@@ -533,6 +533,10 @@ void planning_feedback(capu_context *context, const struct record *record)
         find_job(planning, record->label, record->signature) != NULL) {
         return;
     }
+    if (guide->settling > 0) {
+        guide->settling--;
+        return;
+    }
     for (uint32_t k = 0; k < guide->op_count; k++) {
         guide->ops[k].seen_ns += record->ops[k].ns;
     }

@@ -11,6 +11,7 @@
 
 #include "tests/support/random_trace.h"
 #include "tests/support/suite.h"
+#include "tools/zoo/zoo.h"
 
 #include <glob.h>
 #include <stdio.h>
@@ -390,6 +391,45 @@ START_TEST(real_traces_take_the_models_time)
 }
 END_TEST
 
+/* Every network of the zoo, its layers as single ops, and every other by op. */
+START_TEST(networks_take_the_models_time)
+{
+    static const unsigned percents[] = {80, 60};
+    const struct zoo_model *model = &zoo_models[_i];
+    struct zoo_options zoo = {.batch = 16, .by_layer = _i % 2 == 0, .updates_asap = _i % 4 < 2};
+    struct hardware hardware;
+    struct tally tally = {0};
+
+    ck_assert_int_eq(hardware_load(&hardware, "a100", NULL), CAPU_OK);
+    for (size_t i = 0; i < sizeof(percents) / sizeof(percents[0]); i++) {
+        struct instance instance = {0};
+        struct driver_options options = {.planner = i == 0 ? "hybrid" : "capuchin"};
+        struct error_text error = {""};
+
+        ck_assert_msg(zoo_build(model, &zoo, &hardware, &instance.trace, NULL, &error) == CAPU_OK,
+                      "%s: %s", model->name, error.text);
+        ck_assert_int_eq(uses_init(&instance.uses, &instance.trace, DEVICE_PAGE, NULL), CAPU_OK);
+        options.budget_bytes = instance.uses.peak_bytes / 100 * percents[i];
+        snprintf(instance.what, sizeof(instance.what), "%s, %s at %u %%", model->name,
+                 options.planner, percents[i]);
+        replay(&instance, &options, &tally);
+        forget(&instance);
+    }
+    printf("%s: %u compared, %u with copies, %u with replays, %u above ideal\n", model->name,
+           tally.compared, tally.with_copies, tally.with_replays, tally.slower);
+}
+END_TEST
+
+static int count_models(void)
+{
+    int count = 0;
+
+    while (zoo_models[count].name != NULL) {
+        count++;
+    }
+    return count;
+}
+
 /* False: there are none. */
 static bool find_traces(void)
 {
@@ -405,7 +445,7 @@ static bool find_traces(void)
     return false;
 }
 
-/* Random traces; with the argument "shared", real ones. */
+/* Random traces and the zoo; with the argument "shared", real ones. */
 int main(int argc, char **argv)
 {
     bool is_shared = argc > 1 && strcmp(argv[1], "shared") == 0;
@@ -422,6 +462,7 @@ int main(int argc, char **argv)
         tcase_add_test(tests, random_traces_take_the_models_time);
         tcase_add_test(tests, the_runtimes_plan_is_the_planners);
         tcase_add_test(tests, recorded_traces_replay_the_same);
+        tcase_add_loop_test(tests, networks_take_the_models_time, 0, count_models());
     }
     suite_add_tcase(suite, tests);
     return suite_run(suite);
