@@ -242,8 +242,9 @@ static capu_status clear_ranges(capu_context *context, const struct guide *guide
     return status;
 }
 
-capu_status executor_enqueue(capu_context *context, const struct guide *guide,
-                             const struct guide_op *op)
+/* The op's work once more, cleared ranges first. */
+static capu_status enqueue(capu_context *context, const struct guide *guide,
+                           const struct guide_op *op)
 {
     capu_stream stream = context->compute.stream;
     const capu_operand *operands = op->call.operands;
@@ -279,8 +280,9 @@ capu_status executor_enqueue(capu_context *context, const struct guide *guide,
     return context_check(context, status, op->call.name);
 }
 
-void executor_forget_outputs(capu_context *context, const struct guide *guide,
-                             const struct guide_op *op)
+/* After a replay that failed: what it would have made is not there. */
+static void forget_outputs(capu_context *context, const struct guide *guide,
+                           const struct guide_op *op)
 {
     for (uint32_t i = 0; i < op->accesses.count; i++) {
         const struct guide_access *access = &guide->accesses[op->accesses.first + i];
@@ -293,9 +295,10 @@ void executor_forget_outputs(capu_context *context, const struct guide *guide,
     }
 }
 
-void executor_settle_replay(capu_context *context, const struct guide *guide,
-                            const struct guide_op *op, struct lane_position start,
-                            struct lane_position end)
+/* What a replay between these marks leaves behind. */
+static void settle_replay(capu_context *context, const struct guide *guide,
+                          const struct guide_op *op, struct lane_position start,
+                          struct lane_position end)
 {
     for (uint32_t i = 0; i < op->accesses.count; i++) {
         const struct guide_access *access = &guide->accesses[op->accesses.first + i];
@@ -317,19 +320,17 @@ void executor_settle_replay(capu_context *context, const struct guide *guide,
     tracker_replay(context, start, end);
 }
 
-static capu_status replay(capu_context *context, struct guide *guide, const struct guide_item *item)
+capu_status executor_run_again(capu_context *context, const struct guide *guide,
+                               const struct guide_op *op)
 {
-    const struct guide_op *op = &guide->ops[item->subject];
     struct lane_position start;
     struct lane_position end;
-    capu_status status = make_ready(context, guide, op, item->previous, true);
+    capu_status status =
+        context_check(context, lane_mark(&context->compute, &start), "marking a replay");
 
     if (status == CAPU_OK) {
-        status = context_check(context, lane_mark(&context->compute, &start), "marking a replay");
-    }
-    if (status == CAPU_OK) {
         marks_begin(MARK_REPLAY, op->call.name, 0);
-        status = executor_enqueue(context, guide, op);
+        status = enqueue(context, guide, op);
         marks_end();
     }
     if (status == CAPU_OK) {
@@ -337,11 +338,19 @@ static capu_status replay(capu_context *context, struct guide *guide, const stru
     }
     if (status != CAPU_OK) {
         context_quiesce(context, &context->compute);
-        executor_forget_outputs(context, guide, op);
+        forget_outputs(context, guide, op);
         return status;
     }
-    executor_settle_replay(context, guide, op, start, end);
+    settle_replay(context, guide, op, start, end);
     return CAPU_OK;
+}
+
+static capu_status replay(capu_context *context, struct guide *guide, const struct guide_item *item)
+{
+    const struct guide_op *op = &guide->ops[item->subject];
+    capu_status status = make_ready(context, guide, op, item->previous, true);
+
+    return status != CAPU_OK ? status : executor_run_again(context, guide, op);
 }
 
 static capu_status carry_out(capu_context *context, struct guide *guide, struct guide_part part)

@@ -36,15 +36,10 @@ capu_status executor_finish(capu_context *context);
 /* Ends the guide's force; inside an iteration recovery begins. Waits for all work. */
 capu_status executor_leave(capu_context *context);
 
-/* For replays, here and in recovery. Enqueues the op's work again, cleared ranges first. */
-capu_status executor_enqueue(capu_context *context, const struct guide *guide,
-                             const struct guide_op *op);
-/* What a replay between these marks leaves behind. */
-void executor_settle_replay(capu_context *context, const struct guide *guide,
-                            const struct guide_op *op, struct lane_position start,
-                            struct lane_position end);
-/* After one that failed: what it would have made is not there. */
-void executor_forget_outputs(capu_context *context, const struct guide *guide,
-                             const struct guide_op *op);
+/* Runs an op again with this iteration's arguments, here and in recovery; what it needs is resident
+   and followed. What it made and has not been overwritten since is there again. On failure it is
+   not. */
+capu_status executor_run_again(capu_context *context, const struct guide *guide,
+                               const struct guide_op *op);
 
 #endif

@@ -200,30 +200,12 @@ static capu_status gather(capu_context *context, const struct guide_op *op)
 /* Runs an op again in passive mode. */
 static capu_status run_again(capu_context *context, const struct guide_op *op)
 {
-    struct guide *guide = context->recovery.guide;
-    struct lane_position start;
-    struct lane_position end;
     capu_status status = gather(context, op);
 
     if (status == CAPU_OK) {
         status = operands_make_ready(context);
     }
-    if (status == CAPU_OK) {
-        status = context_check(context, lane_mark(&context->compute, &start), "marking a replay");
-    }
-    if (status == CAPU_OK) {
-        status = executor_enqueue(context, guide, op);
-    }
-    if (status == CAPU_OK) {
-        status = context_check(context, lane_mark(&context->compute, &end), "marking a replay");
-    }
-    if (status != CAPU_OK) {
-        context_quiesce(context, &context->compute);
-        executor_forget_outputs(context, guide, op);
-        return status;
-    }
-    executor_settle_replay(context, guide, op, start, end);
-    return CAPU_OK;
+    return status != CAPU_OK ? status : executor_run_again(context, context->recovery.guide, op);
 }
 
 /* Recomputes one tensor, and what that takes: inputs first. Each input is older than what it is
