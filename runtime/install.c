@@ -41,16 +41,21 @@ void guide_unpark(capu_context *context, struct allocation *allocation)
     allocation->is_parked = false;
 }
 
+/* Whether the iteration under way may still need an allocation that the user has freed. */
+static bool is_in_use(const capu_context *context, const struct allocation *allocation)
+{
+    return context->in_iteration && allocation->freed_iteration == context->iteration;
+}
+
 void guide_clear_parked(capu_context *context)
 {
     struct allocation *next;
 
     for (struct allocation *allocation = context->parked; allocation != NULL; allocation = next) {
-        bool is_in_use = context->in_iteration && allocation->freed_iteration == context->iteration;
-
         next = allocation->next_parked;
         /* One that cannot be noted as departing stays parked: the next call tries again. */
-        if (!allocation->first->is_placed && !is_in_use && departure_reserve(context) == CAPU_OK) {
+        if (!allocation->first->is_placed && !is_in_use(context, allocation) &&
+            departure_reserve(context) == CAPU_OK) {
             guide_unpark(context, allocation);
             allocation_depart(context, allocation);
         }
@@ -324,6 +329,20 @@ static void release_tensor(capu_context *context, struct guide *guide, uint32_t 
     pager_touch(context, tensor);
 }
 
+/* Parked allocations that this iteration has not asked for go now: recovery must not look for them.
+ */
+static void forget_parked(const capu_context *context, struct guide *guide)
+{
+    for (uint32_t i = 0; i < guide->tensor_count; i++) {
+        const struct tensor *tensor = guide->tensors[i].tensor;
+
+        if (tensor != NULL && tensor->allocation->is_parked &&
+            !is_in_use(context, tensor->allocation)) {
+            guide->tensors[i].tensor = NULL;
+        }
+    }
+}
+
 capu_status guide_uninstall(capu_context *context)
 {
     struct guide *guide = context->guide;
@@ -344,6 +363,7 @@ capu_status guide_uninstall(capu_context *context)
         }
     }
     give_blocks(context, guide);
+    forget_parked(context, guide);
     guide_clear_parked(context);
     status = context_check(context, status, "unmapping a plan's tensor");
     if (status != CAPU_OK && context->lost == CAPU_OK) {

@@ -376,6 +376,7 @@ START_TEST(real_traces_take_the_models_time)
 {
     const char *path = found.gl_pathv[_i];
     struct tally tally = {0};
+    unsigned least = 2;
 
     replay_shared(path, "lru", 70, &tally);
     replay_shared(path, "lru", 50, &tally);
@@ -383,11 +384,12 @@ START_TEST(real_traces_take_the_models_time)
     replay_shared(path, "capuchin", 50, &tally);
 #ifndef CAPUCHIN_IS_SANITIZED /* its search takes minutes then */
     replay_shared(path, "hybrid", 70, &tally);
+    least++;
 #endif
     printf("%s: %u compared, %u with copies, %u with replays, %u above ideal\n",
            strrchr(path, '/') + 1, tally.compared, tally.with_copies, tally.with_replays,
            tally.slower);
-    ck_assert_uint_ge(tally.compared, 3);
+    ck_assert_uint_ge(tally.compared, least);
 }
 END_TEST
 
