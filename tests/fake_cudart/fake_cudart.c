@@ -341,7 +341,9 @@ cudaError_t cudaGetLastError(void)
 {
     int error = last_error;
 
+    fake_lock();
     last_error = fake.sticky;
+    fake_unlock();
     return (cudaError_t)error;
 }
 
