@@ -95,6 +95,13 @@ void context_quiesce(capu_context *context, struct lane *lane)
     }
 }
 
+void context_quiesce_all(capu_context *context)
+{
+    context_quiesce(context, &context->compute);
+    context_quiesce(context, &context->d2h);
+    context_quiesce(context, &context->h2d);
+}
+
 capu_status context_count_unrecorded(capu_context *context)
 {
     if (context->in_iteration || ++context->unrecorded_ops < UNRECORDED_LIMIT) {
@@ -367,9 +374,7 @@ static void release_allocations(capu_context *context)
     struct tensor *tensor;
 
     /* One by one and whatever they answer: nothing may run any more when memory is unmapped. */
-    context_quiesce(context, &context->compute);
-    context_quiesce(context, &context->d2h);
-    context_quiesce(context, &context->h2d);
+    context_quiesce_all(context);
     context->in_iteration = false;
     context->recovery.guide = NULL;
     if (context->guide != NULL) {

@@ -43,7 +43,6 @@ static void copy_tensors(struct guide *guide, const struct record *record)
             .page_count = from->page_count,
             .name = from->name,
             .is_split = from->is_split,
-            .is_persistent = from->is_persistent,
         };
     }
 }
@@ -417,7 +416,6 @@ capu_status guide_compile(struct guide *guide, const struct uses *uses, const st
         compiler.copies != NULL && compiler.stamp != NULL) {
         status = walk_twice(&compiler);
     }
-    guide->fixed_bytes = plan->fixed_bytes;
     free(compiler.is_remade);
     free(compiler.stamp);
     free(compiler.copies);

@@ -66,7 +66,6 @@ struct guide_tensor {
     size_t page_count; /* 0: always resident */
     const char *name;  /* interned, or NULL */
     bool is_split;
-    bool is_persistent;
     bool starts_resident;
     bool is_copied; /* needs a host block */
     struct guide_part runs;
@@ -99,12 +98,10 @@ struct guide {
     device_page *pages;  /* while installed: the page behind each number */
     uint32_t *stack;     /* for recovery: room for every tensor */
 
-    uint64_t fixed_bytes; /* planned with */
     uint64_t predicted_ns;
     uint64_t ideal_ns;
     uint64_t replay_ns;
     uint64_t measured_ns; /* an iteration, over the last window; 0: none yet */
-    uint64_t planning_ns;
 
     /* Feedback: what the iterations of the present window took. */
     uint32_t settling; /* iterations to come before times are those of a steady one */

@@ -348,9 +348,7 @@ capu_status guide_uninstall(capu_context *context)
     struct guide *guide = context->guide;
     capu_status status = CAPU_OK;
 
-    context_quiesce(context, &context->compute);
-    context_quiesce(context, &context->d2h);
-    context_quiesce(context, &context->h2d);
+    context_quiesce_all(context);
     context->guide = NULL;
     for (uint32_t i = 0; i < guide->tensor_count; i++) {
         if (guide->tensors[i].tensor != NULL) {

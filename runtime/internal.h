@@ -183,6 +183,7 @@ capu_status operands_find(capu_context *context, const void *address, const char
 /* Waits for a lane by any means there are: for ways out of failures, where memory that the lane's
    work touches is about to go. */
 void context_quiesce(capu_context *context, struct lane *lane);
+void context_quiesce_all(capu_context *context);
 
 /* Keeps the lanes' rings bounded for programs that mark no iterations: called by what marks them.
  */

@@ -11,7 +11,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 enum { KEPT = 8, LABELS = 16, HISTORY = 32, REFUSED = 16, FAILURES = 3, HOST_ROUNDS = 4, JOBS = 3 };
 
@@ -60,14 +59,6 @@ struct plan_keeper {
     struct job *jobs[JOBS]; /* fewer than libuv's threads: pinning must not wait for plans */
     struct agent *agent;
 };
-
-static uint64_t now_ns(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
-}
 
 static bool should_stop(void *user)
 {
@@ -161,7 +152,6 @@ static capu_status make_guide(struct job *job, const struct uses *uses)
 static void run_job(void *data)
 {
     struct job *job = data;
-    uint64_t start = now_ns();
     struct uses uses = {0};
 
     job->status = uses_init(&uses, &job->trace, job->page_bytes, &job->error);
@@ -169,7 +159,6 @@ static void run_job(void *data)
         job->status = make_guide(job, &uses);
     }
     uses_finish(&uses);
-    job->guide->planning_ns = now_ns() - start;
 }
 
 static void job_destroy(struct job *job)
