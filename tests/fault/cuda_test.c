@@ -52,6 +52,7 @@ static capu_status create(capu_context **context)
     capu_status status;
 
     config.budget_bytes = options.memory_bytes;
+    config.host_budget_bytes = PROGRAM_HOST_PAGES * RIG_PAGE;
     ck_assert_int_eq(config_resolve(&config, &complete, text, sizeof(text)), CAPU_OK);
     status = rig_device_create(&options, &device, text, sizeof(text));
     if (status == CAPU_OK) {

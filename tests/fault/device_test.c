@@ -34,7 +34,8 @@ START_TEST(the_program_is_right_when_nothing_fails)
     struct rig rig;
     struct program program = {0};
 
-    rig_init(&rig, &(struct rig_options){.budget_pages = PROGRAM_BUDGET_PAGES});
+    rig_init(&rig, &(struct rig_options){.budget_pages = PROGRAM_BUDGET_PAGES,
+                                         .host_budget_bytes = PROGRAM_HOST_PAGES * RIG_PAGE});
     program.context = rig.context;
     program_run(&program);
     expect_sums(&program, "no fault");
@@ -46,6 +47,7 @@ static struct rig_options options_of(bool is_strict, bool is_guided)
 {
     return (struct rig_options){
         .budget_pages = PROGRAM_BUDGET_PAGES + (is_guided ? 2 : 0), /* a placement takes more */
+        .host_budget_bytes = PROGRAM_HOST_PAGES * RIG_PAGE,
         .has_faults = true,
         .strict = is_strict,
         .mode = is_guided ? CAPU_MODE_GUIDED : 0,

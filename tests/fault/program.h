@@ -21,7 +21,9 @@ struct program {
 /* Runs it to its end, or to the first call that fails for good. */
 void program_run(struct program *program);
 
-enum { PROGRAM_BUDGET_PAGES = 10 };
+/* Host copies of it all, and more. Without a limit each of thousands of contexts pins 16 MiB, and
+   the sweeps do little else. */
+enum { PROGRAM_BUDGET_PAGES = 10, PROGRAM_HOST_PAGES = 64 };
 
 /* The sums of a run where nothing fails. */
 extern const unsigned char program_sums[3];
