@@ -9,7 +9,8 @@ tests="device_cuda_test device_contract_cuda_test fault_cuda_test traps_cuda_tes
 mkdir -p "$folder"
 
 # shellcheck disable=SC2086 # words on purpose
-if ! cmake --preset debug -B "$folder" -DCMAKE_C_FLAGS=--coverage -DCAPUCHIN_CUDA=OFF \
+if ! cmake --preset debug -B "$folder" -DCMAKE_C_FLAGS=--coverage -DCMAKE_C_FLAGS_DEBUG=-g \
+    -DCAPUCHIN_CUDA=OFF \
     >"$folder/build.log" 2>&1 ||
     ! cmake --build "$folder" --parallel "${JOBS:-$(nproc)}" --target $tests >>"$folder/build.log" 2>&1; then
     tail -n 40 "$folder/build.log"

@@ -63,7 +63,8 @@ run tsan 150
 
 echo "== clang"
 if command -v clang >/dev/null 2>&1; then
-    build clang --preset debug -DCMAKE_C_COMPILER=clang && {
+    # Only to be warned: quickly, and without what nvcc compiles anyhow.
+    build clang --preset debug -DCMAKE_C_COMPILER=clang -DCMAKE_C_FLAGS_DEBUG= -DCAPUCHIN_CUDA=OFF && {
         echo "clang: no warnings"
         passed=$((passed + 1))
     }
