@@ -18,7 +18,7 @@ demo: packages-demo release ## train a GPT without a limit and in half the memor
 demo-fashion: packages-demo release ## the same with an image classifier
 	@scripts/demo.sh build/bin fashion
 
-test: packages-test ## all tests: plain, under ASan and UBSan, under TSan; and a build with clang
+test: packages-test ## all tests plain, most under ASan and UBSan, TSan where threads are; a build with clang
 	@scripts/test.sh
 
 bench: release ## the benches, one after the other
