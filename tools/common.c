@@ -1,12 +1,9 @@
 /* What the subcommands share. */
 #include "tools/common.h"
 
-#include "capuchin/context.h"
-
-#include <inttypes.h>
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 void say(const char *format, ...)
@@ -18,6 +15,11 @@ void say(const char *format, ...)
     vfprintf(stderr, format, arguments);
     va_end(arguments);
     fputc('\n', stderr);
+}
+
+void say_unwritten(const char *path)
+{
+    say("%s: cannot be written: %s", path, strerror(errno));
 }
 
 bool subject_load(struct subject *subject, const char *path, const char *machine_name,
@@ -51,41 +53,22 @@ void subject_finish(struct subject *subject)
     trace_finish(&subject->trace);
 }
 
-bool parse_budget(const char *text, const uint64_t *whole, uint64_t *bytes)
-{
-    size_t length = strlen(text);
-    char *end;
-    double percent;
-
-    if (length == 0 || text[length - 1] != '%') {
-        return capu_parse_size(text, bytes) == CAPU_OK;
-    }
-    percent = strtod(text, &end);
-    if (whole == NULL || end != text + length - 1 || !(percent > 0.0 && percent <= 1000.0)) {
-        return false;
-    }
-    if (percent == (double)(uint64_t)percent) {
-        /* Whole percents exactly: they are rungs of the planner's ladder. */
-        *bytes = *whole / 100 * (uint64_t)percent + *whole % 100 * (uint64_t)percent / 100;
-    } else {
-        *bytes = (uint64_t)((double)*whole * percent / 100.0);
-    }
-    return true;
-}
-
 bool write_output(const char *path, const struct text *text)
 {
-    FILE *file = path != NULL ? fopen(path, "wb") : stdout;
+    FILE *file;
     bool is_fine;
 
-    if (file == NULL) {
-        say("%s: cannot be written", path);
-        return false;
+    if (path == NULL) {
+        (void)fwrite(text->data, 1, text->length, stdout); /* main looks how that ended */
+        return true;
     }
-    is_fine = fwrite(text->data, 1, text->length, file) == text->length;
-    is_fine &= path != NULL ? fclose(file) == 0 : fflush(file) == 0;
+    file = fopen(path, "wb");
+    is_fine = file != NULL && fwrite(text->data, 1, text->length, file) == text->length;
+    if (file != NULL && fclose(file) != 0) {
+        is_fine = false;
+    }
     if (!is_fine) {
-        say("%s: cannot be written", path != NULL ? path : "standard output");
+        say_unwritten(path);
     }
     return is_fine;
 }

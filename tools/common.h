@@ -1,4 +1,4 @@
-/* What the subcommands share: exit codes, loading, sizes and budgets, machines. */
+/* What the subcommands share: exit codes, loading, output, machines. */
 #ifndef CAPU_TOOLS_COMMON_H
 #define CAPU_TOOLS_COMMON_H
 
@@ -26,9 +26,6 @@ bool subject_load(struct subject *subject, const char *path, const char *machine
                   uint64_t page_bytes);
 void subject_finish(struct subject *subject);
 
-/* SIZE or N% (of `whole`; NULL where a percentage makes no sense). */
-bool parse_budget(const char *text, const uint64_t *whole, uint64_t *bytes);
-
 /* Writes to the file, or to standard output for NULL. */
 bool write_output(const char *path, const struct text *text);
 
@@ -39,6 +36,9 @@ bool machine_load(const char *name, struct machine *machine);
 int exit_of_plan(capu_status status, const struct error_text *error);
 
 void say(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* Says that a file could not be written, and why by errno. */
+void say_unwritten(const char *path);
 
 /* 12.34 GiB, 567.8 ms: for people. `buffer` has 32 bytes. */
 const char *show_bytes(uint64_t bytes, char *buffer);

@@ -1,8 +1,12 @@
 /* capuchin: plans and simulates training iterations. Dispatch to the subcommands. */
 #include "tools/common.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static const struct {
     const char *name;
@@ -31,10 +35,41 @@ static void print_help(FILE *file)
           file);
 }
 
+/* Without this, a file that is opened would take the place of an output that is closed. What writes
+   there fails, as it would have. */
+static void fill_closed_outputs(void)
+{
+    while (fcntl(STDERR_FILENO, F_GETFD) < 0 || fcntl(STDOUT_FILENO, F_GETFD) < 0 ||
+           fcntl(STDIN_FILENO, F_GETFD) < 0) {
+        if (open("/dev/null", O_RDONLY) < 0) {
+            return;
+        }
+    }
+}
+
+/* The last of all, also behind argp's --help: an answer that did not arrive is a failure. */
+static void finish_output(void)
+{
+    bool had_failed = ferror(stdout) != 0;
+
+    errno = 0;
+    if (fclose(stdout) == 0 && !had_failed) {
+        return;
+    }
+    if (errno != 0) {
+        say_unwritten("standard output");
+    } else {
+        say("standard output: cannot be written");
+    }
+    _exit(EXIT_USAGE);
+}
+
 int main(int argc, char **argv)
 {
     static char name[64];
 
+    fill_closed_outputs();
+    (void)atexit(finish_output);
     /* argp leaves with this code on bad usage. */
     argp_err_exit_status = EXIT_USAGE;
     if (argc < 2) {

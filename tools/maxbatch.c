@@ -10,26 +10,11 @@
 
 struct settings {
     struct zoo_settings zoo;
-    const char *budget;
-    const char *planner;
-    enum planner_effort effort;
+    struct arguments arguments;
     double overhead;
-    bool as_json;
 };
 
-enum option_key { KEY_OVERHEAD = 256, KEY_EFFORT, KEY_JSON };
-
-static double parse_overhead(const char *text, struct argp_state *state)
-{
-    char *end;
-    double percent = strtod(text, &end);
-
-    if (end == text || (*end != '\0' && strcmp(end, "%") != 0) || !(percent >= 0.0) ||
-        !(percent <= 1e6)) {
-        argp_error(state, "--overhead %s: not a percentage", text);
-    }
-    return percent / 100.0;
-}
+enum option_key { KEY_OVERHEAD = KEY_OWN };
 
 static error_t parse_option(int key, char *argument, struct argp_state *state)
 {
@@ -39,30 +24,16 @@ static error_t parse_option(int key, char *argument, struct argp_state *state)
     case ARGP_KEY_INIT:
         state->child_inputs[0] = &settings->zoo;
         return 0;
-    case 'b':
-        settings->budget = argument;
-        return 0;
-    case 'p':
-        settings->planner = argument;
-        return 0;
     case KEY_OVERHEAD:
-        settings->overhead = parse_overhead(argument, state);
-        return 0;
-    case KEY_EFFORT:
-        if (!parse_effort_name(argument, &settings->effort)) {
-            argp_error(state, "--effort %s: not quick, default or best", argument);
-        }
-        return 0;
-    case KEY_JSON:
-        settings->as_json = true;
+        settings->overhead = arguments_percent("overhead", argument, 0.0, 1e6, state) / 100.0;
         return 0;
     case ARGP_KEY_END:
         if (settings->zoo.model == NULL) {
-            argp_usage(state);
+            argp_error(state, "no MODEL is given");
         }
         return 0;
     default:
-        return ARGP_ERR_UNKNOWN;
+        return arguments_parse(key, argument, &settings->arguments, state);
     }
 }
 
@@ -93,7 +64,7 @@ static void report(const struct settings *settings, const struct largest_request
 {
     char text[32];
 
-    if (settings->as_json) {
+    if (settings->arguments.as_json) {
         printf("{\"model\":\"%s\",\"machine\":\"%s\",\"budget_bytes\":%" PRIu64
                ",\"planner\":\"%s\",\"overhead_limit\":%.6f,\"batch\":%" PRIu64
                ",\"overhead\":%.6f,\"iteration_ns\":%" PRIu64
@@ -149,17 +120,21 @@ static int search_and_report(const struct settings *settings, struct largest_req
         return EXIT_USAGE;
     }
     report(settings, request, &answer);
-    return answer.with.batch > 0  ? EXIT_FINE
-           : answer.possible == 0 ? EXIT_NO_PLAN
-                                  : EXIT_NONE_FOUND;
+    if (answer.with.batch > 0) {
+        return EXIT_FINE;
+    }
+    say("%s found no batch of %s for this budget", request->planner->name, request->model->name);
+    return answer.possible == 0 ? EXIT_NO_PLAN : EXIT_NONE_FOUND;
 }
 
 int maxbatch_main(int argc, char **argv)
 {
     static const struct argp_option options[] = {
         {"overhead", KEY_OVERHEAD, "N%", 0, "At most that much over the ideal (default: 5%)", 0},
-        {"budget", 'b', "SIZE|N%", 0, "Device bytes; percent of the machine's (default: all)", 0},
-        {"planner", 'p', "NAME", 0, "Whose plans (default: hybrid; capuchin plan lists them)", 0},
+        {"budget", KEY_BUDGET, "SIZE|N%", 0,
+         "Device bytes; percent of the machine's (default: all)", 0},
+        {"planner", KEY_PLANNER, "NAME", 0,
+         "Whose plans (default: hybrid; capuchin plan lists them)", 0},
         {"effort", KEY_EFFORT, "LEVEL", 0, "quick, default or best", 0},
         {"json", KEY_JSON, NULL, 0, "Answer as JSON", 0},
         {0}};
@@ -173,28 +148,24 @@ int maxbatch_main(int argc, char **argv)
         children,
         NULL,
         NULL};
-    struct settings settings = {
-        .planner = planners[0].name, .effort = EFFORT_DEFAULT, .overhead = 0.05};
+    struct settings settings = {.arguments = ARGUMENTS_INIT, .overhead = 0.05};
     struct largest_request request;
     struct hardware hardware;
+    uint64_t whole;
 
     argp_parse(&argp, argc, argv, 0, NULL, &settings);
     request = (struct largest_request){.options = &settings.zoo.options,
                                        .hardware = &hardware,
-                                       .planner = planner_find(settings.planner),
-                                       .effort = settings.effort,
+                                       .planner = settings.arguments.planner,
+                                       .effort = settings.arguments.effort,
                                        .overhead = settings.overhead};
-    if (request.planner == NULL) {
-        say("no planner \"%s\" (capuchin plan lists them)", settings.planner);
-        return EXIT_USAGE;
-    }
     if (!zoo_settings_find(&settings.zoo, &request.model, &hardware)) {
         return EXIT_USAGE;
     }
-    request.budget_bytes = hardware.machine.memory_bytes;
-    if (settings.budget != NULL &&
-        !parse_budget(settings.budget, &hardware.machine.memory_bytes, &request.budget_bytes)) {
-        say("--budget %s: neither a size nor a percentage", settings.budget);
+    whole = hardware.machine.memory_bytes;
+    request.budget_bytes = whole;
+    if (settings.arguments.budget != NULL &&
+        !arguments_budget(&settings.arguments, whole, &request.budget_bytes)) {
         return EXIT_USAGE;
     }
     return search_and_report(&settings, &request);

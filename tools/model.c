@@ -10,7 +10,7 @@ struct settings {
     bool lists;
 };
 
-enum option_key { KEY_LIST = 256 };
+enum option_key { KEY_LIST = KEY_OWN };
 
 static error_t parse_option(int key, char *argument, struct argp_state *state)
 {
@@ -21,20 +21,20 @@ static error_t parse_option(int key, char *argument, struct argp_state *state)
         state->child_inputs[0] = &settings->zoo;
         return 0;
     case 'b':
-        if (!parse_count(argument, ZOO_BATCH_MAX, &settings->zoo.options.batch)) {
-            argp_error(state, "--batch %s: not a number from 1 to %" PRIu64, argument,
-                       ZOO_BATCH_MAX);
-        }
+        settings->zoo.options.batch = arguments_count("batch", argument, ZOO_BATCH_MAX, state);
         return 0;
-    case 'o':
+    case KEY_OUTPUT:
         settings->output = argument;
         return 0;
     case KEY_LIST:
         settings->lists = true;
         return 0;
     case ARGP_KEY_END:
-        if (!settings->lists && (settings->zoo.model == NULL || settings->zoo.options.batch == 0)) {
-            argp_usage(state);
+        if (!settings->lists && settings->zoo.model == NULL) {
+            argp_error(state, "no MODEL is given");
+        }
+        if (!settings->lists && settings->zoo.options.batch == 0) {
+            argp_error(state, "no --batch is given");
         }
         return 0;
     default:
@@ -97,7 +97,7 @@ int model_main(int argc, char **argv)
 {
     static const struct argp_option options[] = {
         {"batch", 'b', "N", 0, "Samples an iteration", 0},
-        {"output", 'o', "FILE", 0, "Write the trace there (default: standard output)", 0},
+        {"output", KEY_OUTPUT, "FILE", 0, "Write the trace there (default: standard output)", 0},
         {"list", KEY_LIST, NULL, 0, "List the models", 0},
         {0}};
     static const struct argp_child children[] = {{&zoo_argp, 0, NULL, 0}, {0}};

@@ -1,56 +1,37 @@
 /* capuchin plan: a plan for a trace under a budget. */
-#include "tools/common.h"
+#include "tools/arguments.h"
 
-#include "capuchin/context.h"
 #include "policy/bound.h"
 
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
 struct settings {
-    const char *trace;
-    const char *budget;
-    const char *planner;
-    const char *machine;
-    const char *output;
-    enum planner_effort effort;
+    struct arguments arguments;
     double seconds;
-    uint64_t page_bytes;
-    uint64_t host_bytes;
     uint64_t fixed_bytes;
     bool place;
-    bool as_json;
 };
 
 #define PLACE_PAGE_BYTES ((uint64_t)2 << 20) /* CUDA's, where --place comes without --page */
 
-enum option_key {
-    KEY_EFFORT = 256,
-    KEY_SECONDS,
-    KEY_PAGE,
-    KEY_HOST,
-    KEY_FIXED,
-    KEY_PLACE,
-    KEY_JSON
-};
+enum option_key { KEY_SECONDS = KEY_OWN, KEY_FIXED, KEY_PLACE };
 
 static const struct argp_option options[] = {
-    {"budget", 'b', "SIZE|N%", 0, "Device bytes the plan may hold; percent of the peak without one",
-     0},
-    {"planner", 'p', "NAME", 0,
+    {"budget", KEY_BUDGET, "SIZE|N%", 0,
+     "Device bytes the plan may hold; percent of the peak without one", 0},
+    {"planner", KEY_PLANNER, "NAME", 0,
      "hybrid (default), capuchin, lru, swap, recompute, dtr, vdnn, checkpoint, speed or manual", 0},
     {"effort", KEY_EFFORT, "LEVEL", 0, "quick, default or best", 0},
     {"seconds", KEY_SECONDS, "N", 0, "Stop searching after that long", 0},
-    {"machine", 'm', "NAME|FILE", 0, "Plan for this machine, not the trace's", 0},
+    {"machine", KEY_MACHINE, "NAME|FILE", 0, "Plan for this machine, not the trace's", 0},
     {"page", KEY_PAGE, "BYTES", 0, "Round every tensor up to whole pages", 0},
     {"place", KEY_PLACE, NULL, 0, "Give every tensor its pages, too (of 2 MiB without --page)", 0},
     {"host", KEY_HOST, "SIZE", 0, "Limit on host copies", 0},
     {"fixed", KEY_FIXED, "SIZE", 0, "Of the budget, bytes that are not for the plan", 0},
-    {"output", 'o', "FILE", 0, "Write the plan there (default: standard output)", 0},
+    {"output", KEY_OUTPUT, "FILE", 0, "Write the plan there (default: standard output)", 0},
     {"json", KEY_JSON, NULL, 0, "Say what the plan costs as JSON", 0},
     {0},
 };
@@ -63,84 +44,22 @@ static double now(void)
     return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
 }
 
-static void parse_effort(struct settings *settings, const char *text, struct argp_state *state)
-{
-    static const char *const names[EFFORT_COUNT] = {"quick", "default", "best"};
-
-    for (unsigned i = 0; i < EFFORT_COUNT; i++) {
-        if (strcmp(text, names[i]) == 0) {
-            settings->effort = (enum planner_effort)i;
-            return;
-        }
-    }
-    argp_error(state, "--effort %s: not quick, default or best", text);
-}
-
 static error_t parse_option(int key, char *argument, struct argp_state *state)
 {
     struct settings *settings = state->input;
-    char *end;
 
     switch (key) {
-    case 'b':
-        settings->budget = argument;
-        return 0;
-    case 'p':
-        settings->planner = argument;
-        return 0;
-    case 'm':
-        settings->machine = argument;
-        return 0;
-    case 'o':
-        settings->output = argument;
-        return 0;
-    case KEY_JSON:
-        settings->as_json = true;
-        return 0;
-    case KEY_EFFORT:
-        parse_effort(settings, argument, state);
-        return 0;
     case KEY_SECONDS:
-        settings->seconds = strtod(argument, &end);
-        if (end == argument || *end != '\0' || !(settings->seconds > 0.0)) {
-            argp_error(state, "--seconds %s: not a time", argument);
-        }
-        return 0;
-    case KEY_PAGE:
-        if (capu_parse_size(argument, &settings->page_bytes) != CAPU_OK ||
-            settings->page_bytes == 0) {
-            argp_error(state, "--page %s: not a size", argument);
-        }
+        settings->seconds = arguments_seconds("seconds", argument, state);
         return 0;
     case KEY_PLACE:
         settings->place = true;
         return 0;
     case KEY_FIXED:
-        if (capu_parse_size(argument, &settings->fixed_bytes) != CAPU_OK) {
-            argp_error(state, "--fixed %s: not a size", argument);
-        }
-        return 0;
-    case KEY_HOST:
-        if (capu_parse_size(argument, &settings->host_bytes) != CAPU_OK) {
-            argp_error(state, "--host %s: not a size", argument);
-        }
-        return 0;
-    case ARGP_KEY_ARG:
-        if (settings->trace != NULL) {
-            argp_usage(state);
-        }
-        settings->trace = argument;
-        return 0;
-    case ARGP_KEY_END:
-        if (settings->trace == NULL || settings->budget == NULL) {
-            argp_usage(state);
-        }
-        if (settings->page_bytes == 0) {
-            settings->page_bytes = settings->place ? PLACE_PAGE_BYTES : 1;
-        }
+        settings->fixed_bytes = arguments_bytes("fixed", argument, 0, state);
         return 0;
     default:
-        return ARGP_ERR_UNKNOWN;
+        return arguments_parse(key, argument, &settings->arguments, state);
     }
 }
 
@@ -178,7 +97,7 @@ static void report_places(FILE *file, const struct settings *settings,
         CAPU_OK) {
         return;
     }
-    if (settings->as_json) {
+    if (settings->arguments.as_json) {
         fprintf(file,
                 ",\"unplaced_ns\":%" PRIu64 ",\"placed_tensors\":%" PRIu32
                 ",\"page_runs\":%" PRIu64,
@@ -193,32 +112,32 @@ static void report_places(FILE *file, const struct settings *settings,
 }
 
 static void report(const struct settings *settings, const struct subject *subject,
-                   const struct planner *planner, const struct plan *plan,
-                   const struct timeline *timeline, double seconds)
+                   const struct plan *plan, const struct timeline *timeline, double seconds)
 {
     uint64_t bound = bound_cut(&subject->uses, &subject->machine, timeline->budget_bytes);
     double ideal = timeline->ideal_ns > 0 ? (double)timeline->ideal_ns : 1.0;
-    FILE *file = settings->output != NULL ? stdout : stderr;
+    FILE *file = settings->arguments.output != NULL ? stdout : stderr;
     char first[32];
     char second[32];
 
-    if (settings->as_json) {
+    if (settings->arguments.as_json) {
         fprintf(
             file,
             "{\"planner\":\"%s\",\"iteration_ns\":%" PRIu64 ",\"ideal_ns\":%" PRIu64
             ",\"overhead\":%.6f,\"bound_ns\":%" PRIu64 ",\"distance\":%.6f,\"peak_bytes\":%" PRIu64
             ",\"budget_bytes\":%" PRIu64 ",\"seconds\":%.3f",
-            planner->name, timeline->iteration_ns, timeline->ideal_ns, timeline_overhead(timeline),
-            bound, (double)(timeline->iteration_ns - bound) / ideal, timeline->peak_bytes,
-            timeline->budget_bytes, seconds);
+            settings->arguments.planner->name, timeline->iteration_ns, timeline->ideal_ns,
+            timeline_overhead(timeline), bound, (double)(timeline->iteration_ns - bound) / ideal,
+            timeline->peak_bytes, timeline->budget_bytes, seconds);
         if (settings->place) {
             report_places(file, settings, subject, plan);
         }
         fputs("}\n", file);
         return;
     }
-    fprintf(file, "%s: %s an iteration, %.2f %% over the ideal\n", planner->name,
-            show_ns(timeline->iteration_ns, first), 100.0 * timeline_overhead(timeline));
+    fprintf(file, "%s: %s an iteration, %.2f %% over the ideal\n",
+            settings->arguments.planner->name, show_ns(timeline->iteration_ns, first),
+            100.0 * timeline_overhead(timeline));
     if (settings->place) {
         report_places(file, settings, subject, plan);
     }
@@ -235,24 +154,24 @@ static void report(const struct settings *settings, const struct subject *subjec
 
 /* Plans, times, writes. */
 static int plan_and_write(const struct settings *settings, const struct subject *subject,
-                          const struct planner *planner, uint64_t budget)
+                          uint64_t budget)
 {
     struct watch watch = {
         .begin = now(), .seconds = settings->seconds, .has_terminal = isatty(STDERR_FILENO) == 1};
     struct planner_request request = {.uses = &subject->uses,
                                       .machine = &subject->machine,
                                       .budget_bytes = budget,
-                                      .host_bytes = settings->host_bytes,
+                                      .host_bytes = settings->arguments.host_bytes,
                                       .fixed_bytes = settings->fixed_bytes,
                                       .place = settings->place,
-                                      .effort = settings->effort,
+                                      .effort = settings->arguments.effort,
                                       .should_stop = should_stop,
                                       .user = &watch};
     struct error_text error = {""};
     struct timeline timeline = {0};
     struct text text = {0};
     struct plan plan;
-    capu_status status = planner_run(planner, &request, &plan, &error);
+    capu_status status = planner_run(settings->arguments.planner, &request, &plan, &error);
     int code;
 
     if (watch.shown > 0.0) {
@@ -266,8 +185,10 @@ static int plan_and_write(const struct settings *settings, const struct subject 
     }
     code = exit_of_plan(status, &error);
     if (status == CAPU_OK) {
-        code = write_output(settings->output, &text) ? EXIT_FINE : EXIT_USAGE;
-        report(settings, subject, planner, &plan, &timeline, now() - watch.begin);
+        code = write_output(settings->arguments.output, &text) ? EXIT_FINE : EXIT_USAGE;
+    }
+    if (code == EXIT_FINE) {
+        report(settings, subject, &plan, &timeline, now() - watch.begin);
     }
     text_finish(&text);
     timeline_finish(&timeline);
@@ -284,30 +205,23 @@ int plan_main(int argc, char **argv)
                                      NULL,
                                      NULL,
                                      NULL};
-    struct settings settings = {
-        .planner = planners[0].name, .effort = EFFORT_DEFAULT, .host_bytes = UINT64_MAX};
-    const struct planner *planner;
+    struct settings settings = {.arguments = ARGUMENTS_INIT};
+    struct arguments *arguments = &settings.arguments;
     struct subject subject;
     uint64_t budget;
-    int code;
+    int code = EXIT_USAGE;
 
+    arguments->takes_trace = true;
+    arguments->needs_budget = true;
     argp_parse(&argp, argc, argv, 0, NULL, &settings);
-    planner = planner_find(settings.planner);
-    if (planner == NULL) {
-        say("no planner \"%s\". There are:", settings.planner);
-        for (planner = planners; planner->name != NULL; planner++) {
-            fprintf(stderr, "  %-10s %s\n", planner->name, planner->summary);
-        }
+    if (arguments->page_bytes == 0) {
+        arguments->page_bytes = settings.place ? PLACE_PAGE_BYTES : 1;
+    }
+    if (!subject_load(&subject, arguments->trace, arguments->machine, arguments->page_bytes)) {
         return EXIT_USAGE;
     }
-    if (!subject_load(&subject, settings.trace, settings.machine, settings.page_bytes)) {
-        return EXIT_USAGE;
-    }
-    if (parse_budget(settings.budget, &subject.uses.peak_bytes, &budget)) {
-        code = plan_and_write(&settings, &subject, planner, budget);
-    } else {
-        say("--budget %s: neither a size nor a percentage", settings.budget);
-        code = EXIT_USAGE;
+    if (arguments_budget(arguments, subject.uses.peak_bytes, &budget)) {
+        code = plan_and_write(&settings, &subject, budget);
     }
     subject_finish(&subject);
     return code;

@@ -1,11 +1,12 @@
 /* capuchin replay: a trace through the runtime itself, on a simulated device. */
-#include "tools/common.h"
+#include "tools/arguments.h"
 
 #include "capuchin/capuchin.h"
 #include "tools/driver.h"
 
 #include <jansson.h>
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,16 +19,12 @@
 #define STEADY_AFTER 3 /* guided iterations: the model measures the fourth */
 
 struct settings {
-    const char *trace;
-    const char *budget;
-    const char *machine;
+    struct arguments arguments;
     const char *save_plan;
     const char *save_trace;
     const char *report;
     struct driver_options driver;
-    uint64_t page_bytes;
     unsigned iterations;
-    bool as_json;
 };
 
 struct result {
@@ -40,23 +37,13 @@ struct result {
     uint64_t simulated_ns;
 };
 
-enum option_key {
-    KEY_EFFORT = 256,
-    KEY_PAGE,
-    KEY_SLAB,
-    KEY_HOST,
-    KEY_MODE,
-    KEY_SAVE_PLAN,
-    KEY_SAVE_TRACE,
-    KEY_REPORT,
-    KEY_JSON
-};
+enum option_key { KEY_SLAB = KEY_OWN, KEY_MODE, KEY_SAVE_PLAN, KEY_SAVE_TRACE, KEY_REPORT };
 
 static const struct argp_option options[] = {
-    {"budget", 'b', "SIZE|N%", 0, "Device bytes; percent of the peak without a plan", 0},
-    {"planner", 'p', "NAME", 0, "As of capuchin plan (default: hybrid)", 0},
+    {"budget", KEY_BUDGET, "SIZE|N%", 0, "Device bytes; percent of the peak without a plan", 0},
+    {"planner", KEY_PLANNER, "NAME", 0, "As of capuchin plan (default: hybrid)", 0},
     {"effort", KEY_EFFORT, "LEVEL", 0, "quick, default or best", 0},
-    {"machine", 'm', "NAME|FILE", 0, "Run on this machine, not the trace's", 0},
+    {"machine", KEY_MACHINE, "NAME|FILE", 0, "Run on this machine, not the trace's", 0},
     {"page", KEY_PAGE, "BYTES", 0, "The device's page, a power of two (default: 2 MiB)", 0},
     {"slab", KEY_SLAB, "BYTES", 0,
      "Smaller tensors are always resident (default and most: half a page; least: 2)", 0},
@@ -70,84 +57,15 @@ static const struct argp_option options[] = {
     {0},
 };
 
-static uint64_t parse_bytes(const char *option, const char *text, struct argp_state *state)
+static uint32_t parse_mode(const char *text, struct argp_state *state)
 {
-    uint64_t bytes = 0;
-
-    if (capu_parse_size(text, &bytes) != CAPU_OK || bytes == 0) {
-        argp_error(state, "--%s %s: not a size", option, text);
-    }
-    return bytes;
-}
-
-/* The number of a word in a list, from 1. */
-static uint32_t parse_word(const char *option, const char *text, const char *const *words,
-                           struct argp_state *state)
-{
-    for (uint32_t i = 0; words[i] != NULL; i++) {
-        if (strcmp(text, words[i]) == 0) {
-            return i + 1;
-        }
-    }
-    argp_error(state, "--%s %s: not one of its words", option, text);
-    return 0;
-}
-
-static unsigned parse_iterations(const char *text, struct argp_state *state)
-{
-    char *end;
-    unsigned long value = strtoul(text, &end, 10);
-
-    if (text[0] < '0' || text[0] > '9' || *end != '\0' || value == 0 || value > ITERATIONS_MAX) {
-        argp_error(state, "--iterations %s: not a number from 1 to %d", text, ITERATIONS_MAX);
-    }
-    return (unsigned)value;
-}
-
-static error_t parse_argument(struct settings *settings, char *argument, struct argp_state *state)
-{
-    if (settings->trace != NULL) {
-        argp_usage(state);
-    }
-    settings->trace = argument;
-    return 0;
-}
-
-/* What tells the runtime how to run. */
-static error_t parse_driver_option(int key, char *argument, struct argp_state *state)
-{
-    static const char *const efforts[] = {"quick", "default", "best", NULL};
     static const char *const modes[] = {"off", "passive", "guided", NULL};
-    struct settings *settings = state->input;
+    uint32_t mode = CAPU_MODE_OFF + arguments_word("mode", text, modes, state);
 
-    switch (key) {
-    case 'p':
-        settings->driver.planner = argument;
-        return 0;
-    case KEY_EFFORT:
-        settings->driver.effort = parse_word("effort", argument, efforts, state);
-        return 0;
-    case KEY_MODE:
-        settings->driver.mode = parse_word("mode", argument, modes, state);
-        if (settings->driver.mode == CAPU_MODE_OFF) {
-            argp_error(state, "--mode off: nothing would keep to the budget");
-        }
-        return 0;
-    case KEY_PAGE:
-        settings->page_bytes = parse_bytes("page", argument, state);
-        return 0;
-    case KEY_SLAB:
-        settings->driver.slab_bytes = parse_bytes("slab", argument, state);
-        if (settings->driver.slab_bytes < 2) {
-            argp_error(state, "--slab %s: at least 2, since nothing needs a byte", argument);
-        }
-        return 0;
-    case KEY_HOST:
-        settings->driver.host_bytes = parse_bytes("host", argument, state);
-        return 0;
-    default:
-        return ARGP_ERR_UNKNOWN;
+    if (mode == CAPU_MODE_OFF) {
+        argp_error(state, "--mode off: nothing would keep to the budget");
     }
+    return mode;
 }
 
 static error_t parse_option(int key, char *argument, struct argp_state *state)
@@ -155,14 +73,18 @@ static error_t parse_option(int key, char *argument, struct argp_state *state)
     struct settings *settings = state->input;
 
     switch (key) {
-    case 'b':
-        settings->budget = argument;
-        return 0;
-    case 'm':
-        settings->machine = argument;
-        return 0;
     case 'n':
-        settings->iterations = parse_iterations(argument, state);
+        settings->iterations =
+            (unsigned)arguments_count("iterations", argument, ITERATIONS_MAX, state);
+        return 0;
+    case KEY_HOST: /* 0 would be no limit to the runtime */
+        settings->arguments.host_bytes = arguments_bytes("host", argument, 1, state);
+        return 0;
+    case KEY_MODE:
+        settings->driver.mode = parse_mode(argument, state);
+        return 0;
+    case KEY_SLAB: /* nothing needs a byte, and 0 would be the default */
+        settings->driver.slab_bytes = arguments_bytes("slab", argument, 2, state);
         return 0;
     case KEY_SAVE_PLAN:
         settings->save_plan = argument;
@@ -173,18 +95,8 @@ static error_t parse_option(int key, char *argument, struct argp_state *state)
     case KEY_REPORT:
         settings->report = argument;
         return 0;
-    case KEY_JSON:
-        settings->as_json = true;
-        return 0;
-    case ARGP_KEY_ARG:
-        return parse_argument(settings, argument, state);
-    case ARGP_KEY_END:
-        if (settings->trace == NULL || settings->budget == NULL) {
-            argp_usage(state);
-        }
-        return 0;
     default:
-        return parse_driver_option(key, argument, state);
+        return arguments_parse(key, argument, &settings->arguments, state);
     }
 }
 
@@ -327,7 +239,7 @@ static bool save_plan(const struct settings *settings, const struct result *resu
 static int report(const struct settings *settings, const struct subject *subject,
                   const struct result *result)
 {
-    if (settings->as_json) {
+    if (settings->arguments.as_json) {
         print_json(subject, result);
     } else {
         print_text(settings, subject, result);
@@ -380,13 +292,12 @@ static int replay_in_folder(struct settings *settings, struct subject *subject)
     char folder[] = "/tmp/capuchin-replay-XXXXXX";
     int code;
 
-    if (!parse_budget(settings->budget, &subject->uses.peak_bytes,
-                      &settings->driver.budget_bytes)) {
-        say("--budget %s: neither a size nor a percentage", settings->budget);
+    if (!arguments_budget(&settings->arguments, subject->uses.peak_bytes,
+                          &settings->driver.budget_bytes)) {
         return EXIT_USAGE;
     }
     if (mkdtemp(folder) == NULL) {
-        say("%s: cannot be made", folder);
+        say("%s: cannot be made: %s", folder, strerror(errno));
         return EXIT_USAGE;
     }
     code = replay(settings, subject, folder);
@@ -405,17 +316,21 @@ int replay_main(int argc, char **argv)
         NULL,
         NULL,
         NULL};
-    struct settings settings = {
-        .driver = {.mode = CAPU_MODE_GUIDED}, .page_bytes = PAGE_BYTES, .iterations = ITERATIONS};
+    struct settings settings = {.arguments = ARGUMENTS_INIT,
+                                .driver = {.mode = CAPU_MODE_GUIDED},
+                                .iterations = ITERATIONS};
+    struct arguments *arguments = &settings.arguments;
     struct subject subject;
     int code;
 
+    arguments->takes_trace = true;
+    arguments->needs_budget = true;
+    arguments->page_bytes = PAGE_BYTES;
     argp_parse(&argp, argc, argv, 0, NULL, &settings);
-    if (settings.driver.planner != NULL && planner_find(settings.driver.planner) == NULL) {
-        say("no planner \"%s\"", settings.driver.planner);
-        return EXIT_USAGE;
-    }
-    if (!subject_load(&subject, settings.trace, settings.machine, settings.page_bytes)) {
+    settings.driver.planner = arguments->planner->name;
+    settings.driver.effort = CAPU_EFFORT_QUICK + arguments->effort;
+    settings.driver.host_bytes = arguments->host_bytes;
+    if (!subject_load(&subject, arguments->trace, arguments->machine, arguments->page_bytes)) {
         return EXIT_USAGE;
     }
     code = replay_in_folder(&settings, &subject);

@@ -1,5 +1,5 @@
 /* capuchin simulate, check and bound: what needs a trace, a plan perhaps, and no search. */
-#include "tools/common.h"
+#include "tools/arguments.h"
 
 #include "policy/bound.h"
 #include "policy/validate.h"
@@ -8,54 +8,25 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 struct settings {
-    const char *trace;
-    const char *plan;
-    const char *machine;
+    struct arguments arguments;
     const char *timeline;
-    const char *budget;
-    bool as_json;
-    bool wants_plan; /* a second argument is allowed */
 };
 
-enum option_key { KEY_TIMELINE = 256, KEY_JSON };
+enum option_key { KEY_TIMELINE = KEY_OWN };
 
 static error_t parse_option(int key, char *argument, struct argp_state *state)
 {
     struct settings *settings = state->input;
 
-    switch (key) {
-    case 'm':
-        settings->machine = argument;
-        return 0;
-    case 'b':
-        settings->budget = argument;
-        return 0;
-    case KEY_TIMELINE:
+    if (key == KEY_TIMELINE) {
         settings->timeline = argument;
         return 0;
-    case KEY_JSON:
-        settings->as_json = true;
-        return 0;
-    case ARGP_KEY_ARG:
-        if (settings->trace == NULL) {
-            settings->trace = argument;
-        } else if (settings->plan == NULL && settings->wants_plan) {
-            settings->plan = argument;
-        } else {
-            argp_usage(state);
-        }
-        return 0;
-    case ARGP_KEY_END:
-        if (settings->trace == NULL) {
-            argp_usage(state);
-        }
-        return 0;
-    default:
-        return ARGP_ERR_UNKNOWN;
     }
+    return arguments_parse(key, argument, &settings->arguments, state);
 }
 
 /* The plan of the file, or the empty one under which everything fits. */
@@ -64,12 +35,12 @@ static bool load_plan(const struct settings *settings, struct subject *subject, 
     struct error_text error = {""};
     capu_status status;
 
-    if (settings->plan == NULL) {
+    if (settings->arguments.plan == NULL) {
         status = plan_init(plan, trace_text(&subject->trace, subject->trace.name),
                            subject->uses.peak_bytes, 1);
         plan->fixed_bytes = subject->uses.fixed_bytes;
     } else {
-        status = plan_load(plan, settings->plan, &error);
+        status = plan_load(plan, settings->arguments.plan, &error);
     }
     if (status == CAPU_OK && plan->page_bytes != subject->uses.page_bytes) {
         uses_finish(&subject->uses);
@@ -112,6 +83,7 @@ static bool write_timeline(const struct settings *settings, const struct subject
     static const char *const engines[] = {"", "compute", "device to host", "host to device"};
     json_t *events = json_array();
     json_t *whole;
+    struct text text = {0};
     bool is_fine;
 
     for (int engine = ENGINE_COMPUTE; engine <= ENGINE_H2D; engine++) {
@@ -125,11 +97,15 @@ static bool write_timeline(const struct settings *settings, const struct subject
         }
     }
     whole = json_pack("{s:o,s:s}", "traceEvents", events, "displayTimeUnit", "ms");
-    is_fine = whole != NULL && json_dump_file(whole, settings->timeline, JSON_COMPACT) == 0;
+    text.data = json_dumps(whole, JSON_COMPACT);
     json_decref(whole);
-    if (!is_fine) {
-        say("%s: cannot be written", settings->timeline);
+    if (text.data == NULL) {
+        say("out of memory");
+        return false;
     }
+    text.length = strlen(text.data);
+    is_fine = write_output(settings->timeline, &text);
+    free(text.data);
     return is_fine;
 }
 
@@ -138,7 +114,7 @@ static void print_times(const struct settings *settings, const struct timeline *
     char first[32];
     char second[32];
 
-    if (settings->as_json) {
+    if (settings->arguments.as_json) {
         printf("{\"valid\":true,\"iteration_ns\":%" PRIu64 ",\"ideal_ns\":%" PRIu64
                ",\"overhead\":%.9f,\"peak_bytes\":%" PRIu64 ",\"budget_bytes\":%" PRIu64
                ",\"evicted_bytes\":%" PRIu64 ",\"prefetched_bytes\":%" PRIu64
@@ -167,7 +143,7 @@ static int simulate(const struct settings *settings, struct subject *subject,
     int code = EXIT_FINE;
 
     if (validate_plan(&subject->uses, plan, &error) != CAPU_OK) {
-        if (settings->as_json) {
+        if (settings->arguments.as_json) {
             json_t *answer = json_pack("{s:b,s:s}", "valid", 0, "error", error.text);
 
             json_dumpf(answer, stdout, JSON_COMPACT);
@@ -193,7 +169,7 @@ static int simulate(const struct settings *settings, struct subject *subject,
 int simulate_main(int argc, char **argv)
 {
     static const struct argp_option options[] = {
-        {"machine", 'm', "NAME|FILE", 0, "Run on this machine, not the trace's", 0},
+        {"machine", KEY_MACHINE, "NAME|FILE", 0, "Run on this machine, not the trace's", 0},
         {"timeline", KEY_TIMELINE, "FILE", 0, "Write the iteration as Chrome-trace JSON", 0},
         {"json", KEY_JSON, NULL, 0, "For programs", 0},
         {0}};
@@ -205,13 +181,13 @@ int simulate_main(int argc, char **argv)
         NULL,
         NULL,
         NULL};
-    struct settings settings = {.wants_plan = true};
+    struct settings settings = {.arguments = {.takes_trace = true, .takes_plan = true}};
     struct subject subject;
     struct plan plan;
     int code = EXIT_USAGE;
 
     argp_parse(&argp, argc, argv, 0, NULL, &settings);
-    if (!subject_load(&subject, settings.trace, settings.machine, 1)) {
+    if (!subject_load(&subject, settings.arguments.trace, settings.arguments.machine, 1)) {
         return EXIT_USAGE;
     }
     if (load_plan(&settings, &subject, &plan)) {
@@ -232,14 +208,14 @@ int check_main(int argc, char **argv)
         NULL,
         NULL,
         NULL};
-    struct settings settings = {.wants_plan = true};
+    struct settings settings = {.arguments = {.takes_trace = true, .takes_plan = true}};
     struct error_text error = {""};
     struct subject subject = {0};
     struct plan plan = {0};
     capu_status status;
 
     argp_parse(&argp, argc, argv, 0, NULL, &settings);
-    status = trace_load(&subject.trace, settings.trace, &error);
+    status = trace_load(&subject.trace, settings.arguments.trace, &error);
     if (status == CAPU_OK) {
         status = uses_init(&subject.uses, &subject.trace, 1, &error);
     }
@@ -268,8 +244,7 @@ static int print_bound(const struct settings *settings, const struct subject *su
     uint64_t budget;
     uint64_t bound;
 
-    if (settings->budget == NULL || !parse_budget(settings->budget, &uses->peak_bytes, &budget)) {
-        say("--budget SIZE or N%% is needed");
+    if (!arguments_budget(&settings->arguments, uses->peak_bytes, &budget)) {
         return EXIT_USAGE;
     }
     if (budget < uses->floor_bytes) {
@@ -278,7 +253,7 @@ static int print_bound(const struct settings *settings, const struct subject *su
         return EXIT_NO_PLAN;
     }
     bound = bound_cut(uses, &subject->machine, budget);
-    if (settings->as_json) {
+    if (settings->arguments.as_json) {
         printf("{\"bound_ns\":%" PRIu64 ",\"ideal_ns\":%" PRIu64 ",\"budget_bytes\":%" PRIu64
                ",\"peak_bytes\":%" PRIu64 ",\"floor_bytes\":%" PRIu64 "}\n",
                bound, subject->trace.total_ns, budget, uses->peak_bytes, uses->floor_bytes);
@@ -297,8 +272,8 @@ static int print_bound(const struct settings *settings, const struct subject *su
 int bound_main(int argc, char **argv)
 {
     static const struct argp_option options[] = {
-        {"budget", 'b', "SIZE|N%", 0, "Device bytes a plan may hold", 0},
-        {"machine", 'm', "NAME|FILE", 0, "On this machine, not the trace's", 0},
+        {"budget", KEY_BUDGET, "SIZE|N%", 0, "Device bytes a plan may hold", 0},
+        {"machine", KEY_MACHINE, "NAME|FILE", 0, "On this machine, not the trace's", 0},
         {"json", KEY_JSON, NULL, 0, "For programs", 0},
         {0}};
     static const struct argp argp = {
@@ -309,12 +284,12 @@ int bound_main(int argc, char **argv)
         NULL,
         NULL,
         NULL};
-    struct settings settings = {0};
+    struct settings settings = {.arguments = {.takes_trace = true, .needs_budget = true}};
     struct subject subject;
     int code;
 
     argp_parse(&argp, argc, argv, 0, NULL, &settings);
-    if (!subject_load(&subject, settings.trace, settings.machine, 1)) {
+    if (!subject_load(&subject, settings.arguments.trace, settings.arguments.machine, 1)) {
         return EXIT_USAGE;
     }
     code = print_bound(&settings, &subject);

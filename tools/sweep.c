@@ -1,5 +1,5 @@
 /* capuchin sweep: overhead against budget, one curve a planner, the bound beneath. */
-#include "tools/common.h"
+#include "tools/arguments.h"
 
 #include "policy/bound.h"
 
@@ -15,19 +15,16 @@
 #define CURVES_MAX 24
 
 struct settings {
-    const char *trace;
-    const char *machine;
-    const char *planners; /* comma-separated; NULL: all */
-    const char *output;
+    struct arguments arguments;
     unsigned from;
     unsigned to;
     unsigned step;
-    enum planner_effort effort;
+    struct picture *picture; /* its curves' planners */
 };
 
 /* Percent over the ideal, by budget; below 0: no plan. */
 struct curve {
-    const char *name;
+    const struct planner *planner; /* NULL: the bound */
     double overhead[STEPS_MAX];
 };
 
@@ -38,17 +35,46 @@ struct picture {
     unsigned count;
 };
 
-enum option_key { KEY_PLANNERS = 256, KEY_FROM, KEY_TO, KEY_STEP, KEY_QUICK };
+enum option_key { KEY_PLANNERS = KEY_OWN, KEY_FROM, KEY_TO, KEY_STEP, KEY_QUICK };
 
-static unsigned parse_percent(const char *text, struct argp_state *state)
+static const char *name_of(const struct curve *curve)
 {
-    char *end;
-    unsigned long value = strtoul(text, &end, 10);
+    return curve->planner != NULL ? curve->planner->name : "bound";
+}
 
-    if (end == text || (*end != '\0' && strcmp(end, "%") != 0) || value < 1 || value > 100) {
-        argp_error(state, "%s: not a percentage from 1 to 100", text);
+static bool ends_with(const char *text, const char *end)
+{
+    size_t length = strlen(text);
+
+    return length >= strlen(end) && strcmp(text + length - strlen(end), end) == 0;
+}
+
+static unsigned parse_percent(const char *option, const char *text, struct argp_state *state)
+{
+    double percent = arguments_percent(option, text, 1.0, 100.0, state);
+
+    if (percent != (double)(unsigned)percent) {
+        argp_error(state, "--%s %s: not a whole percentage", option, text);
     }
-    return (unsigned)value;
+    return (unsigned)percent;
+}
+
+/* A curve for each planner of the list. */
+static void parse_planners(const char *list, struct picture *picture, struct argp_state *state)
+{
+    picture->curve_count = 0;
+    for (const char *at = list; at != NULL;) {
+        size_t length = strcspn(at, ",");
+        const struct planner *planner = arguments_planner("planners", at, length, state);
+
+        for (unsigned i = 0; i < picture->curve_count; i++) {
+            if (picture->curves[i].planner == planner) {
+                argp_error(state, "--planners %s: %s twice", list, planner->name);
+            }
+        }
+        picture->curves[picture->curve_count++].planner = planner;
+        at = at[length] == ',' ? at + length + 1 : NULL;
+    }
 }
 
 static error_t parse_option(int key, char *argument, struct argp_state *state)
@@ -56,68 +82,39 @@ static error_t parse_option(int key, char *argument, struct argp_state *state)
     struct settings *settings = state->input;
 
     switch (key) {
-    case 'm':
-        settings->machine = argument;
-        return 0;
-    case 'o':
-        settings->output = argument;
+    case KEY_OUTPUT:
+        if (!ends_with(argument, ".svg") && !ends_with(argument, ".json")) {
+            argp_error(state, "--output %s: neither .svg nor .json", argument);
+        }
+        settings->arguments.output = argument;
         return 0;
     case KEY_PLANNERS:
-        settings->planners = argument;
+        parse_planners(argument, settings->picture, state);
         return 0;
     case KEY_FROM:
-        settings->from = parse_percent(argument, state);
+        settings->from = parse_percent("from", argument, state);
         return 0;
     case KEY_TO:
-        settings->to = parse_percent(argument, state);
+        settings->to = parse_percent("to", argument, state);
         return 0;
     case KEY_STEP:
-        settings->step = parse_percent(argument, state);
+        settings->step = parse_percent("step", argument, state);
         return 0;
     case KEY_QUICK:
-        settings->effort = EFFORT_QUICK;
-        return 0;
-    case ARGP_KEY_ARG:
-        if (settings->trace != NULL) {
-            argp_usage(state);
-        }
-        settings->trace = argument;
+        settings->arguments.effort = EFFORT_QUICK;
         return 0;
     case ARGP_KEY_END:
-        if (settings->trace == NULL || settings->from > settings->to) {
-            argp_usage(state);
+        if (settings->from > settings->to) {
+            argp_error(state, "--from %u%%: above --to %u%%", settings->from, settings->to);
         }
-        return 0;
+        return arguments_parse(key, argument, &settings->arguments, state);
     default:
-        return ARGP_ERR_UNKNOWN;
+        return arguments_parse(key, argument, &settings->arguments, state);
     }
 }
 
-/* Fills the list of planners; false: one is unknown. */
-static bool list_curves(const char *list, struct picture *picture)
-{
-    for (const char *at = list; at != NULL && picture->curve_count < CURVES_MAX - 1;) {
-        const char *comma = strchr(at, ',');
-        char name[32];
-        int length = comma != NULL ? (int)(comma - at) : (int)strlen(at);
-
-        snprintf(name, sizeof(name), "%.*s", length, at);
-        if (planner_find(name) == NULL) {
-            say("no planner \"%s\"", name);
-            return false;
-        }
-        picture->curves[picture->curve_count++].name = planner_find(name)->name;
-        at = comma != NULL ? comma + 1 : NULL;
-    }
-    for (const struct planner *planner = planners; list == NULL && planner->name != NULL;
-         planner++) {
-        picture->curves[picture->curve_count++].name = planner->name;
-    }
-    return true;
-}
-
-static double overhead_of(const struct subject *subject, const char *name, uint64_t budget,
-                          enum planner_effort effort)
+static double overhead_of(const struct subject *subject, const struct planner *planner,
+                          uint64_t budget, enum planner_effort effort)
 {
     struct planner_request request = {.uses = &subject->uses,
                                       .machine = &subject->machine,
@@ -128,7 +125,7 @@ static double overhead_of(const struct subject *subject, const char *name, uint6
     struct plan plan;
     double overhead = -1.0;
 
-    if (planner_run(planner_find(name), &request, &plan, NULL) == CAPU_OK) {
+    if (planner_run(planner, &request, &plan, NULL) == CAPU_OK) {
         if (timeline_init(&timeline, &subject->uses, &plan, &subject->machine, false, NULL) ==
             CAPU_OK) {
             overhead = 100.0 * timeline_overhead(&timeline);
@@ -146,7 +143,7 @@ static void measure(const struct settings *settings, const struct subject *subje
     bool has_terminal = isatty(STDERR_FILENO) == 1;
     struct curve *bound = &picture->curves[picture->curve_count];
 
-    bound->name = "bound";
+    bound->planner = NULL;
     for (unsigned percent = settings->from; percent <= settings->to; percent += settings->step) {
         uint64_t budget = uses->peak_bytes / 100 * percent + uses->peak_bytes % 100 * percent / 100;
         unsigned at = picture->count++;
@@ -156,8 +153,8 @@ static void measure(const struct settings *settings, const struct subject *subje
         }
         picture->percent[at] = percent;
         for (unsigned i = 0; i < picture->curve_count; i++) {
-            picture->curves[i].overhead[at] =
-                overhead_of(subject, picture->curves[i].name, budget, settings->effort);
+            picture->curves[i].overhead[at] = overhead_of(subject, picture->curves[i].planner,
+                                                          budget, settings->arguments.effort);
         }
         bound->overhead[at] = budget < uses->floor_bytes || subject->trace.total_ns == 0
                                   ? -1.0
@@ -179,7 +176,7 @@ static capu_status put_table(const struct picture *picture, struct text *text)
         status = text_format(text, " %6u%%", picture->percent[at]);
     }
     for (unsigned i = 0; status == CAPU_OK && i < picture->curve_count; i++) {
-        status = text_format(text, "\n%-10s", picture->curves[i].name);
+        status = text_format(text, "\n%-10s", name_of(&picture->curves[i]));
         for (unsigned at = 0; status == CAPU_OK && at < picture->count; at++) {
             double overhead = picture->curves[i].overhead[at];
 
@@ -209,7 +206,7 @@ static capu_status put_json(const struct picture *picture, struct text *text)
 
             json_array_append_new(list, overhead < 0.0 ? json_null() : json_real(overhead));
         }
-        json_object_set_new(lists, picture->curves[i].name, list);
+        json_object_set_new(lists, name_of(&picture->curves[i]), list);
     }
     whole = json_pack("{s:o,s:o}", "budget_percent", percents, "overhead_percent", lists);
     dump = json_dumps(whole, JSON_INDENT(1));
@@ -276,7 +273,7 @@ static capu_status put_svg(const struct picture *picture, struct text *text)
             "<text x=\"%g\" y=\"%g\" fill=\"%s\">%s</text>\n<polyline fill=\"none\" stroke=\"%s\" "
             "stroke-width=\"2\"%s points=\"",
             WIDTH + MARGIN + 15, MARGIN + 16.0 * (i + 1), is_bound ? "#000" : colour,
-            picture->curves[i].name, is_bound ? "#000" : colour,
+            name_of(&picture->curves[i]), is_bound ? "#000" : colour,
             is_bound ? " stroke-dasharray=\"4 3\"" : "");
         for (unsigned at = 0; status == CAPU_OK && at < picture->count; at++) {
             if (picture->curves[i].overhead[at] >= 0.0) {
@@ -291,13 +288,6 @@ static capu_status put_svg(const struct picture *picture, struct text *text)
     return status == CAPU_OK ? text_format(text, "</svg>\n") : status;
 }
 
-static bool ends_with(const char *text, const char *end)
-{
-    size_t length = strlen(text);
-
-    return length >= strlen(end) && strcmp(text + length - strlen(end), end) == 0;
-}
-
 int sweep_main(int argc, char **argv)
 {
     static const struct argp_option options[] = {
@@ -306,8 +296,8 @@ int sweep_main(int argc, char **argv)
         {"to", KEY_TO, "N%", 0, "Largest budget (default: 100%)", 0},
         {"step", KEY_STEP, "N%", 0, "Between them (default: 10%)", 0},
         {"quick", KEY_QUICK, NULL, 0, "Quick effort", 0},
-        {"machine", 'm', "NAME|FILE", 0, "On this machine, not the trace's", 0},
-        {"output", 'o', "FILE.svg|.json", 0, "A picture, or numbers (default: a table)", 0},
+        {"machine", KEY_MACHINE, "NAME|FILE", 0, "On this machine, not the trace's", 0},
+        {"output", KEY_OUTPUT, "FILE.svg|.json", 0, "A picture, or numbers (default: a table)", 0},
         {0}};
     static const struct argp argp = {
         options, parse_option,
@@ -315,22 +305,31 @@ int sweep_main(int argc, char **argv)
         NULL,    NULL,
         NULL};
     static struct picture picture;
-    struct settings settings = {.from = 20, .to = 100, .step = 10, .effort = EFFORT_DEFAULT};
+    struct settings settings = {
+        .arguments = ARGUMENTS_INIT, .from = 20, .to = 100, .step = 10, .picture = &picture};
+    const char *output;
     struct subject subject;
     struct text text = {0};
     capu_status status;
     bool is_fine;
 
+    settings.arguments.takes_trace = true;
+    for (const struct planner *planner = planners; planner->name != NULL; planner++) {
+        picture.curves[picture.curve_count++].planner = planner;
+    }
     argp_parse(&argp, argc, argv, 0, NULL, &settings);
-    if (!list_curves(settings.planners, &picture) ||
-        !subject_load(&subject, settings.trace, settings.machine, 1)) {
+    output = settings.arguments.output;
+    if (!subject_load(&subject, settings.arguments.trace, settings.arguments.machine, 1)) {
         return EXIT_USAGE;
     }
     measure(&settings, &subject, &picture);
-    status = settings.output == NULL              ? put_table(&picture, &text)
-             : ends_with(settings.output, ".svg") ? put_svg(&picture, &text)
-                                                  : put_json(&picture, &text);
-    is_fine = status == CAPU_OK && write_output(settings.output, &text);
+    status = output == NULL              ? put_table(&picture, &text)
+             : ends_with(output, ".svg") ? put_svg(&picture, &text)
+                                         : put_json(&picture, &text);
+    if (status != CAPU_OK) {
+        say("out of memory");
+    }
+    is_fine = status == CAPU_OK && write_output(output, &text);
     text_finish(&text);
     subject_finish(&subject);
     return is_fine ? EXIT_FINE : EXIT_USAGE;

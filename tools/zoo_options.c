@@ -1,14 +1,12 @@
 /* Which network, how, and on what: options. */
 #include "tools/zoo_options.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 static const struct argp_option options[] = {
-    {"machine", 'm', "NAME|FILE", 0, "On this machine (capuchin machines lists them)", 0},
+    {"machine", KEY_MACHINE, "NAME|FILE", 0, "On this machine (capuchin machines lists them)", 0},
     {"dtype", ZOO_KEY_DTYPE, "TYPE", 0, "fp32 (default), tf32, fp16 or bf16", 0},
     {"update", ZOO_KEY_UPDATE, "WHEN", 0,
      "Parameters are updated at the end (default), or asap: each once its gradient is complete", 0},
@@ -19,52 +17,23 @@ static const struct argp_option options[] = {
     {"image", ZOO_KEY_IMAGE, "N", 0, "Pixels of an edge, where it takes images", 0},
     {0}};
 
-/* Which of the two words it is; leaves with an error for any other. */
-static bool is_second(const char *text, const char *first, const char *second, const char *option,
+/* Whether it is the second of two words. */
+static bool is_second(const char *option, const char *text, const char *first, const char *second,
                       struct argp_state *state)
 {
-    if (strcmp(text, first) != 0 && strcmp(text, second) != 0) {
-        argp_error(state, "--%s %s: not %s or %s", option, text, first, second);
-    }
-    return strcmp(text, second) == 0;
+    const char *const words[] = {first, second, NULL};
+
+    return arguments_word(option, text, words, state) == 1;
 }
 
 static enum dtype parse_dtype(const char *text, struct argp_state *state)
 {
+    const char *names[DTYPE_COUNT + 1] = {NULL};
+
     for (unsigned i = 0; i < DTYPE_COUNT; i++) {
-        if (strcmp(text, dtype_name((enum dtype)i)) == 0) {
-            return (enum dtype)i;
-        }
+        names[i] = dtype_name((enum dtype)i);
     }
-    argp_error(state, "--dtype %s: not fp32, tf32, fp16 or bf16", text);
-    return DTYPE_FP32;
-}
-
-bool parse_count(const char *text, uint64_t most, uint64_t *count)
-{
-    char *end;
-    unsigned long long value;
-
-    errno = 0;
-    value = strtoull(text, &end, 10);
-    if (text[0] < '0' || text[0] > '9' || *end != '\0' || errno != 0 || value < 1 || value > most) {
-        return false;
-    }
-    *count = value;
-    return true;
-}
-
-bool parse_effort_name(const char *text, enum planner_effort *effort)
-{
-    static const char *const names[EFFORT_COUNT] = {"quick", "default", "best"};
-
-    for (unsigned i = 0; i < EFFORT_COUNT; i++) {
-        if (strcmp(text, names[i]) == 0) {
-            *effort = (enum planner_effort)i;
-            return true;
-        }
-    }
-    return false;
+    return (enum dtype)arguments_word("dtype", text, names, state);
 }
 
 static error_t parse_option(int key, char *argument, struct argp_state *state)
@@ -73,36 +42,30 @@ static error_t parse_option(int key, char *argument, struct argp_state *state)
     struct zoo_options *own = &settings->options;
 
     switch (key) {
-    case 'm':
+    case KEY_MACHINE:
         settings->machine = argument;
         return 0;
     case ZOO_KEY_DTYPE:
         own->dtype = parse_dtype(argument, state);
         return 0;
     case ZOO_KEY_UPDATE:
-        own->updates_asap = is_second(argument, "end", "asap", "update", state);
+        own->updates_asap = is_second("update", argument, "end", "asap", state);
         return 0;
     case ZOO_KEY_GRANULARITY:
-        own->by_layer = is_second(argument, "op", "layer", "granularity", state);
+        own->by_layer = is_second("granularity", argument, "op", "layer", state);
         return 0;
     case ZOO_KEY_ATTENTION:
-        own->saves_matrix = is_second(argument, "fused", "saved", "attention", state);
+        own->saves_matrix = is_second("attention", argument, "fused", "saved", state);
         return 0;
     case ZOO_KEY_SEQUENCE:
-        if (!parse_count(argument, ZOO_BATCH_MAX, &own->sequence)) {
-            argp_error(state, "--sequence %s: not a number from 1 to %" PRIu64, argument,
-                       ZOO_BATCH_MAX);
-        }
+        own->sequence = arguments_count("sequence", argument, ZOO_BATCH_MAX, state);
         return 0;
     case ZOO_KEY_IMAGE:
-        if (!parse_count(argument, ZOO_BATCH_MAX, &own->image)) {
-            argp_error(state, "--image %s: not a number from 1 to %" PRIu64, argument,
-                       ZOO_BATCH_MAX);
-        }
+        own->image = arguments_count("image", argument, ZOO_BATCH_MAX, state);
         return 0;
     case ARGP_KEY_ARG:
         if (settings->model != NULL) {
-            return ARGP_ERR_UNKNOWN;
+            argp_error(state, "%s: one argument too many", argument);
         }
         settings->model = argument;
         return 0;

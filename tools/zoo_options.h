@@ -2,7 +2,7 @@
 #ifndef CAPU_TOOLS_ZOO_OPTIONS_H
 #define CAPU_TOOLS_ZOO_OPTIONS_H
 
-#include "tools/common.h"
+#include "tools/arguments.h"
 #include "tools/zoo/zoo.h"
 
 struct zoo_settings {
@@ -27,12 +27,6 @@ extern const struct argp zoo_argp;
    are. */
 bool zoo_settings_find(const struct zoo_settings *settings, const struct zoo_model **model,
                        struct hardware *hardware);
-
-/* A number from 1 to `most`. False: it is not. */
-bool parse_count(const char *text, uint64_t most, uint64_t *count);
-
-/* quick, default or best. False: it is none of them. */
-bool parse_effort_name(const char *text, enum planner_effort *effort);
 
 /* One model a line. */
 void zoo_print_list(FILE *file);

@@ -5,6 +5,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 __asm__(".pushsection .rodata\n"
         "machines_begin: .incbin \"" MACHINES_FILE "\"\n"
@@ -130,13 +131,15 @@ capu_status hardware_load(struct hardware *hardware, const char *name, struct er
             return CAPU_OK;
         }
     }
-    if (lines_load(name, &text, NULL) != CAPU_OK || text.data == NULL) {
-        text_finish(&text);
+    status = lines_load(name, &text, error);
+    if (status != CAPU_OK && access(name, F_OK) != 0) {
         return error_text_set(error, CAPU_INVALID,
                               "no machine \"%s\", and no such file (capuchin machines lists them)",
                               name);
     }
-    status = read_numbered(name, text.data, text.length, 0, hardware, &found, error);
+    if (status == CAPU_OK && text.length > 0) {
+        status = read_numbered(name, text.data, text.length, 0, hardware, &found, error);
+    }
     if (status == CAPU_OK && !found) {
         status = error_text_set(error, CAPU_BAD_FILE, "%s: no machine line", name);
     }

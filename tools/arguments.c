@@ -1,0 +1,218 @@
+/* What several subcommands take, see arguments.h. */
+#include "tools/arguments.h"
+
+#include "capuchin/context.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { LIST_BYTES = 256 };
+
+/* A decimal number without sign, exponent, blanks or other names of numbers; `end` is behind it. */
+static bool read_number(const char *text, double *number, const char **end)
+{
+    size_t length = strspn(text, "0123456789.");
+    char *stop;
+
+    *number = strtod(text, &stop);
+    *end = text + length;
+    return length > 0 && stop == *end;
+}
+
+static bool read_percent(const char *text, double *percent)
+{
+    const char *end;
+
+    return read_number(text, percent, &end) && (*end == '\0' || strcmp(end, "%") == 0);
+}
+
+/* "a", "a or b", "a, b or c". */
+static void list_words(const char *const *words, char list[static LIST_BYTES])
+{
+    size_t length = 0;
+
+    list[0] = '\0';
+    for (size_t i = 0; words[i] != NULL && length < LIST_BYTES; i++) {
+        const char *between = i == 0 ? "" : words[i + 1] == NULL ? " or " : ", ";
+
+        length += (size_t)snprintf(list + length, LIST_BYTES - length, "%s%s", between, words[i]);
+    }
+}
+
+uint64_t arguments_bytes(const char *option, const char *text, uint64_t least,
+                         struct argp_state *state)
+{
+    uint64_t bytes = 0;
+
+    if (capu_parse_size(text, &bytes) != CAPU_OK) {
+        argp_error(state, "--%s %s: not a size", option, text);
+    }
+    if (bytes < least) {
+        argp_error(state, "--%s %s: at least %" PRIu64, option, text, least);
+    }
+    return bytes;
+}
+
+uint64_t arguments_count(const char *option, const char *text, uint64_t most,
+                         struct argp_state *state)
+{
+    char *end;
+    unsigned long long count;
+
+    errno = 0;
+    count = strtoull(text, &end, 10);
+    if (text[0] < '0' || text[0] > '9' || *end != '\0' || errno != 0 || count < 1 || count > most) {
+        argp_error(state, "--%s %s: not a number from 1 to %" PRIu64, option, text, most);
+    }
+    return count;
+}
+
+double arguments_percent(const char *option, const char *text, double least, double most,
+                         struct argp_state *state)
+{
+    double percent = 0.0;
+
+    if (!read_percent(text, &percent) || percent < least || percent > most) {
+        argp_error(state, "--%s %s: not a percentage from %.0f to %.0f", option, text, least, most);
+    }
+    return percent;
+}
+
+double arguments_seconds(const char *option, const char *text, struct argp_state *state)
+{
+    const char *end;
+    double seconds = 0.0;
+
+    if (!read_number(text, &seconds, &end) || *end != '\0' || seconds <= 0.0) {
+        argp_error(state, "--%s %s: not a number of seconds above 0", option, text);
+    }
+    return seconds;
+}
+
+unsigned arguments_word(const char *option, const char *text, const char *const *words,
+                        struct argp_state *state)
+{
+    char list[LIST_BYTES];
+
+    for (unsigned i = 0; words[i] != NULL; i++) {
+        if (strcmp(text, words[i]) == 0) {
+            return i;
+        }
+    }
+    list_words(words, list);
+    argp_error(state, "--%s %s: not %s", option, text, list);
+    return 0;
+}
+
+const struct planner *arguments_planner(const char *option, const char *name, size_t length,
+                                        struct argp_state *state)
+{
+    const char *names[32] = {NULL};
+    char list[LIST_BYTES];
+
+    for (size_t i = 0; planners[i].name != NULL; i++) {
+        if (strlen(planners[i].name) == length && memcmp(planners[i].name, name, length) == 0) {
+            return &planners[i];
+        }
+        if (i + 1 < sizeof(names) / sizeof(names[0])) {
+            names[i] = planners[i].name;
+        }
+    }
+    list_words(names, list);
+    argp_error(state, "--%s %.*s: not %s", option, (int)length, name, list);
+    return NULL;
+}
+
+/* The trace, and the plan where one may follow. */
+static error_t take_file(char *path, struct arguments *arguments, struct argp_state *state)
+{
+    if (!arguments->takes_trace) {
+        return ARGP_ERR_UNKNOWN;
+    }
+    if (arguments->trace == NULL) {
+        arguments->trace = path;
+    } else if (arguments->takes_plan && arguments->plan == NULL) {
+        arguments->plan = path;
+    } else {
+        argp_error(state, "%s: one argument too many", path);
+    }
+    return 0;
+}
+
+error_t arguments_parse(int key, char *argument, struct arguments *arguments,
+                        struct argp_state *state)
+{
+    static const char *const efforts[] = {"quick", "default", "best", NULL};
+
+    switch (key) {
+    case KEY_BUDGET:
+        arguments->budget = argument;
+        return 0;
+    case KEY_MACHINE:
+        arguments->machine = argument;
+        return 0;
+    case KEY_OUTPUT:
+        arguments->output = argument;
+        return 0;
+    case KEY_PLANNER:
+        arguments->planner = arguments_planner("planner", argument, strlen(argument), state);
+        return 0;
+    case KEY_EFFORT:
+        arguments->effort = (enum planner_effort)arguments_word("effort", argument, efforts, state);
+        return 0;
+    case KEY_HOST:
+        arguments->host_bytes = arguments_bytes("host", argument, 0, state);
+        return 0;
+    case KEY_PAGE:
+        arguments->page_bytes = arguments_bytes("page", argument, 1, state);
+        return 0;
+    case KEY_JSON:
+        arguments->as_json = true;
+        return 0;
+    case ARGP_KEY_ARG:
+        return take_file(argument, arguments, state);
+    case ARGP_KEY_END:
+        if (arguments->takes_trace && arguments->trace == NULL) {
+            argp_error(state, "no TRACE is given");
+        }
+        if (arguments->needs_budget && arguments->budget == NULL) {
+            argp_error(state, "no --budget is given");
+        }
+        return 0;
+    default:
+        return ARGP_ERR_UNKNOWN;
+    }
+}
+
+/* Whole percents exactly: they are rungs of the planner's ladder. False: none, or past what fits.
+ */
+static bool share_of(uint64_t whole, double percent, uint64_t *bytes)
+{
+    if (percent <= 0.0 || percent > 1000.0 || whole > UINT64_MAX / 10) {
+        return false;
+    }
+    if (percent == (double)(uint64_t)percent) {
+        *bytes = whole / 100 * (uint64_t)percent + whole % 100 * (uint64_t)percent / 100;
+    } else {
+        *bytes = (uint64_t)((double)whole * percent / 100.0);
+    }
+    return true;
+}
+
+bool arguments_budget(const struct arguments *arguments, uint64_t whole, uint64_t *bytes)
+{
+    const char *text = arguments->budget;
+    size_t length = strlen(text);
+    double percent;
+
+    if (length > 0 && text[length - 1] == '%'
+            ? read_percent(text, &percent) && share_of(whole, percent, bytes)
+            : capu_parse_size(text, bytes) == CAPU_OK) {
+        return true;
+    }
+    say("--budget %s: neither a size nor a percentage up to 1000", text);
+    return false;
+}

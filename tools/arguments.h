@@ -1,0 +1,70 @@
+/*
+ * What several subcommands take: the trace and the options that mean the same in each. A subcommand
+ * lists those it takes among its own argp options, with these keys, and hands every key that is not
+ * its own to arguments_parse. A bad value ends the program with EXIT_USAGE and an error that names
+ * the option and the value.
+ */
+#ifndef CAPU_TOOLS_ARGUMENTS_H
+#define CAPU_TOOLS_ARGUMENTS_H
+
+#include "tools/common.h"
+
+enum arguments_key {
+    KEY_BUDGET = 'b',
+    KEY_MACHINE = 'm',
+    KEY_OUTPUT = 'o',
+    KEY_PLANNER = 'p',
+    KEY_EFFORT = 256,
+    KEY_HOST,
+    KEY_JSON,
+    KEY_PAGE,
+    KEY_OWN = 384 /* a subcommand's further keys start here */
+};
+
+struct arguments {
+    const char *trace;
+    const char *plan;
+    const char *budget; /* as given: a percentage needs to know of what */
+    const char *machine;
+    const char *output;
+    const struct planner *planner;
+    enum planner_effort effort;
+    uint64_t host_bytes;
+    uint64_t page_bytes;
+    bool as_json;
+    bool takes_trace; /* which has to be given then */
+    bool takes_plan;  /* which may be, behind the trace */
+    bool needs_budget;
+};
+
+/* With the defaults of most subcommands: the first planner, usual effort, no limit on host copies.
+ */
+#define ARGUMENTS_INIT                                                              \
+    {                                                                               \
+        .planner = &planners[0], .effort = EFFORT_DEFAULT, .host_bytes = UINT64_MAX \
+    }
+
+/* An option or argument of the list above; ARGP_ERR_UNKNOWN for others. */
+error_t arguments_parse(int key, char *argument, struct arguments *arguments,
+                        struct argp_state *state);
+
+/* The budget in bytes, a percentage being of `whole`. False: it is neither, which it said. */
+bool arguments_budget(const struct arguments *arguments, uint64_t whole, uint64_t *bytes);
+
+/* One value, for options that only one subcommand has. A number has digits and a point, nothing
+   else; a percentage may end in "%". `words` ends with NULL; the answer is an index. */
+uint64_t arguments_bytes(const char *option, const char *text, uint64_t least,
+                         struct argp_state *state);
+uint64_t arguments_count(const char *option, const char *text, uint64_t most,
+                         struct argp_state *state);
+double arguments_percent(const char *option, const char *text, double least, double most,
+                         struct argp_state *state);
+double arguments_seconds(const char *option, const char *text, struct argp_state *state);
+unsigned arguments_word(const char *option, const char *text, const char *const *words,
+                        struct argp_state *state);
+
+/* The planner named by the `length` characters. */
+const struct planner *arguments_planner(const char *option, const char *name, size_t length,
+                                        struct argp_state *state);
+
+#endif
