@@ -31,7 +31,7 @@ static inline int run(const char *arguments)
     FILE *pipe;
     size_t length;
 
-    snprintf(command, sizeof(command), "cd %s && %s %s 2>&1", folder, CAPUCHIN_COMMAND, arguments);
+    snprintf(command, sizeof(command), "cd %s && %s 2>&1 %s", folder, CAPUCHIN_COMMAND, arguments);
     pipe = popen(command, "r");
     ck_assert_ptr_nonnull(pipe);
     length = fread(output, 1, sizeof(output) - 1, pipe);

@@ -1,0 +1,174 @@
+/* Options, files and outputs that are not as they should be: each subcommand answers alike, names
+   what is wrong, and says so by its exit code. */
+#include "tests/unit/policy/fixture.h"
+#include "tests/unit/tools/fixture.h"
+
+static void setup(void)
+{
+    make_folder();
+    write_file("t", CHAIN_TRACE);
+    write_file("empty", "");
+    ck_assert_int_eq(run("model vgg16 --batch 1 --machine p100 -o v"), 0);
+}
+
+static const struct {
+    const char *arguments;
+    const char *error;
+} refused[] = {
+    {"plan -b 80%", "no TRACE is given"},
+    {"bound -b 80%", "no TRACE is given"},
+    {"sweep", "no TRACE is given"},
+    {"simulate", "no TRACE is given"},
+    {"check", "no TRACE is given"},
+    {"replay -b 80%", "no TRACE is given"},
+    {"plan t", "no --budget is given"},
+    {"bound t", "no --budget is given"},
+    {"replay t", "no --budget is given"},
+    {"model --batch 1 --machine p100", "no MODEL is given"},
+    {"maxbatch --machine p100", "no MODEL is given"},
+    {"model vgg16 --machine p100", "no --batch is given"},
+    {"plan t x -b 80%", "x: one argument too many"},
+    {"simulate t t x", "x: one argument too many"},
+    {"model vgg16 x --batch 1 --machine p100", "x: one argument too many"},
+    {"maxbatch vgg16 x --machine p100", "x: one argument too many"},
+    {"machines x", "Too many arguments"},
+    {"plan t -b nan", "--budget nan: neither a size nor a percentage"},
+    {"plan t -b nan%", "--budget nan%: neither"},
+    {"plan t -b 0%", "--budget 0%: neither"},
+    {"plan t -b -1", "--budget -1: neither"},
+    {"plan t -b 0x50%", "--budget 0x50%: neither"},
+    {"plan t -b ' 50%'", "--budget  50%: neither"},
+    {"plan t -b 1001%", "--budget 1001%: neither"},
+    {"bound t -b 1e99", "--budget 1e99: neither"},
+    {"replay t -b 16EiB", "--budget 16EiB: neither"},
+    {"maxbatch vgg16 --machine p100 -b 99999999999999999999", "--budget 99999999999999999999: nei"},
+    {"plan t -b 80% --planner best", "--planner best: not hybrid, capuchin, lru, "},
+    {"replay t -b 80% --planner best", "--planner best: not hybrid, capuchin, lru, "},
+    {"maxbatch vgg16 --machine p100 -p best", "--planner best: not hybrid, capuchin, lru, "},
+    {"sweep t --planners lru,best", "--planners best: not hybrid, capuchin, lru, "},
+    {"sweep t --planners lru,lru", "--planners lru,lru: lru twice"},
+    {"sweep t --planners ''", "--planners : not hybrid"},
+    {"plan t -b 80% --effort most", "--effort most: not quick, default or best"},
+    {"replay t -b 80% --effort most", "--effort most: not quick, default or best"},
+    {"maxbatch vgg16 --machine p100 --effort most", "--effort most: not quick, default or best"},
+    {"plan t -b 80% --page 0", "--page 0: at least 1"},
+    {"replay t -b 80% --page x", "--page x: not a size"},
+    {"plan t -b 80% --host -1", "--host -1: not a size"},
+    {"replay t -b 80% --host 0", "--host 0: at least 1"},
+    {"plan t -b 80% --fixed 16EiB", "--fixed 16EiB: not a size"},
+    {"plan t -b 80% --seconds nan", "--seconds nan: not a number of seconds above 0"},
+    {"plan t -b 80% --seconds 0", "--seconds 0: not a number of seconds above 0"},
+    {"replay t -b 80% --mode fast", "--mode fast: not off, passive or guided"},
+    {"replay t -b 80% --mode off", "--mode off: nothing would keep to the budget"},
+    {"replay t -b 80% --slab 1", "--slab 1: at least 2"},
+    {"replay t -b 80% -n 1e3", "--iterations 1e3: not a number from 1 to 10000"},
+    {"sweep t --from 0", "--from 0: not a percentage from 1 to 100"},
+    {"sweep t --step 1.5", "--step 1.5: not a whole percentage"},
+    {"sweep t --from 90 --to 80", "--from 90%: above --to 80%"},
+    {"sweep t -o t.png", "--output t.png: neither .svg nor .json"},
+    {"model vgg16 --batch -1 --machine p100", "--batch -1: not a number from 1 to"},
+    {"model vgg16 --batch 1 --machine p100 --dtype int",
+     "--dtype int: not fp32, tf32, fp16 or bf16"},
+    {"model vgg16 --batch 1 --machine p100 --image 0", "--image 0: not a number from 1 to"},
+    {"maxbatch vgg16 --machine p100 --overhead inf", "--overhead inf: not a percentage from 0"},
+    {"plan t -b 80% --nonsense", "unrecognized option '--nonsense'"},
+    {"plan t -b", "option requires an argument -- 'b'"},
+    {"check nowhere", "nowhere: No such file"},
+    {"check .", ".: Is a directory"},
+    {"check empty", "empty: empty"},
+    {"check t empty", "empty: empty"},
+    {"plan t -b 80% --machine nowhere", "no machine \"nowhere\", and no such file"},
+    {"plan t -b 80% --machine .", ".: Is a directory"},
+    {"plan t -b 80% --machine empty", "empty: no machine line"},
+    {"plan t -b 80% -o nowhere/p", "nowhere/p: cannot be written: No such file"},
+    {"plan t -b 80% -o .", ".: cannot be written: Is a directory"},
+    {"sweep t -o nowhere/s.svg", "nowhere/s.svg: cannot be written: No such file"},
+    {"simulate t --timeline nowhere/c", "nowhere/c: cannot be written: No such file"},
+    {"model vgg16 --batch 1 --machine p100 -o nowhere/v", "nowhere/v: cannot be written: No such"},
+    {"replay v -b 90% -p lru --save-plan nowhere/p", "nowhere/p: cannot be written: No such file"},
+    {"replay v -b 90% -p lru --save-trace nowhere/t", "'nowhere/t': no such file"},
+};
+
+START_TEST(names_what_is_wrong)
+{
+    char arguments[256];
+
+    /* On standard error: the other output is for answers. */
+    snprintf(arguments, sizeof(arguments), "%s 2>&1 >/dev/null", refused[_i].arguments);
+    ck_assert_msg(run(arguments) == 2, "%s: %s", refused[_i].arguments, output);
+    expect("capuchin");
+    expect(refused[_i].error);
+}
+END_TEST
+
+static const char *const answers[] = {
+    "plan t -b 80%",
+    "plan t -b 80% -o p",
+    "plan t -b 80% --json -o p",
+    "simulate t",
+    "simulate t --json",
+    "check t",
+    "bound t -b 80%",
+    "bound t -b 80% --json",
+    "sweep t --planners lru",
+    "model vgg16 --batch 1 --machine p100",
+    "model vgg16 --batch 1 --machine p100 -o w",
+    "model --list",
+    "maxbatch vgg16 --machine p100 -p lru",
+    "replay v -b 90% -p lru",
+    "replay v -b 90% -p lru --json",
+    "machines",
+    "machines --json",
+    "--help",
+    "plan --help",
+    "replay --usage",
+};
+
+/* An answer that does not arrive is a failure, whoever wrote it. */
+START_TEST(notices_lost_output)
+{
+    char arguments[256];
+
+    snprintf(arguments, sizeof(arguments), "%s 2>&1 >&-", answers[_i]);
+    ck_assert_msg(run(arguments) == 2, "%s: %s", answers[_i], output);
+    expect("standard output: cannot be written");
+    if (access("/dev/full", W_OK) == 0) {
+        snprintf(arguments, sizeof(arguments), "%s 2>&1 >/dev/full", answers[_i]);
+        ck_assert_msg(run(arguments) == 2, "%s: %s", answers[_i], output);
+        expect("standard output: cannot be written");
+    }
+}
+END_TEST
+
+/* A file must not get what was meant for an output that is closed. */
+START_TEST(keeps_files_from_closed_outputs)
+{
+    ck_assert_int_eq(run("replay v -b 90% -p lru --report r --save-plan nowhere/p 2>&-"), 2);
+    ck_assert_int_eq(run("--help && cat r"), 0);
+    expect("\"iteration\":");
+    ck_assert_ptr_null(strstr(output, "cannot be written"));
+}
+END_TEST
+
+START_TEST(says_when_no_batch_is_found)
+{
+    ck_assert_int_eq(run("maxbatch vgg16 --machine p100 -p lru -b 1 2>&1 >/dev/null"), 3);
+    expect("lru found no batch of vgg16 for this budget");
+    ck_assert_int_eq(run("maxbatch vgg16 --machine p100 -p lru -b 1300MiB 2>&1 >/dev/null"), 4);
+    expect("lru found no batch of vgg16 for this budget");
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("tools/options");
+    TCase *tests = tcase_create("options");
+
+    tcase_add_checked_fixture(tests, setup, remove_folder);
+    tcase_add_loop_test(tests, names_what_is_wrong, 0, sizeof(refused) / sizeof(refused[0]));
+    tcase_add_loop_test(tests, notices_lost_output, 0, sizeof(answers) / sizeof(answers[0]));
+    tcase_add_test(tests, keeps_files_from_closed_outputs);
+    tcase_add_test(tests, says_when_no_batch_is_found);
+    suite_add_tcase(suite, tests);
+    return suite_run(suite);
+}
