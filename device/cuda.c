@@ -15,8 +15,9 @@
  */
 #include "device/cuda.h"
 
+#include "device/options.h"
+
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,19 +28,6 @@
 /* Left to the program where the config names no budget: its kernels, cuBLAS' workspaces. */
 #define HEADROOM_MAX ((uint64_t)512 << 20)
 #define HEADROOM_SHARE 16
-
-__attribute__((format(printf, 4, 5))) static capu_status
-refuse(capu_status status, char *text, size_t text_bytes, const char *format, ...)
-{
-    if (text != NULL && text_bytes > 0) {
-        va_list arguments;
-
-        va_start(arguments, format);
-        vsnprintf(text, text_bytes, format, arguments);
-        va_end(arguments);
-    }
-    return status;
-}
 
 /* Errors after which every call answers the same: the device is lost to this process. */
 static bool is_lasting(int error)
@@ -201,8 +189,9 @@ static const struct device_table cuda_table = {
 static capu_status refuse_error(capu_status status, const struct cuda_device *cuda,
                                 const char *attempt, int error, char *text, size_t text_bytes)
 {
-    return refuse(status, text, text_bytes, "cuda:%d: %s: %s, %s", cuda->ordinal, attempt,
-                  cudaGetErrorName((cudaError_t)error), cudaGetErrorString((cudaError_t)error));
+    return options_refuse(status, text, text_bytes, "cuda:%d: %s: %s, %s", cuda->ordinal, attempt,
+                          cudaGetErrorName((cudaError_t)error),
+                          cudaGetErrorString((cudaError_t)error));
 }
 
 /* Finds the device and makes it current. There being none, in whatever way, is NO_DEVICE. */
@@ -216,8 +205,9 @@ static capu_status find(struct cuda_device *cuda, char *text, size_t text_bytes)
                             text_bytes);
     }
     if (cuda->ordinal >= count) {
-        return refuse(CAPU_NO_DEVICE, text, text_bytes,
-                      "cuda:%d: there are %d CUDA devices, counted from 0", cuda->ordinal, count);
+        return options_refuse(CAPU_NO_DEVICE, text, text_bytes,
+                              "cuda:%d: there are %d CUDA devices, counted from 0", cuda->ordinal,
+                              count);
     }
     cuda->has_siblings = count > 1;
     error = (int)cudaSetDevice(cuda->ordinal);
@@ -235,13 +225,14 @@ static capu_status look_up(struct cuda_driver *driver, char *text, size_t text_b
     int error;
 
     /* POSIX lets an object pointer hold a function; the entry is untouched on some failures. */
-#define LOOK_UP(call)                                                                            \
-    entry = NULL;                                                                                \
-    error = (int)cudaGetDriverEntryPointByVersion(#call, &entry, CUDA_DRIVER_VERSION,            \
-                                                  cudaEnableDefault, NULL);                      \
-    if (error != cudaSuccess || entry == NULL) {                                                 \
-        return refuse(CAPU_NO_DEVICE, text, text_bytes, "the CUDA driver does not have " #call); \
-    }                                                                                            \
+#define LOOK_UP(call)                                                                 \
+    entry = NULL;                                                                     \
+    error = (int)cudaGetDriverEntryPointByVersion(#call, &entry, CUDA_DRIVER_VERSION, \
+                                                  cudaEnableDefault, NULL);           \
+    if (error != cudaSuccess || entry == NULL) {                                      \
+        return options_refuse(CAPU_NO_DEVICE, text, text_bytes,                       \
+                              "the CUDA driver does not have " #call);                \
+    }                                                                                 \
     memcpy(&driver->call, &entry, sizeof(entry));
     CUDA_DRIVER_CALLS(LOOK_UP)
 #undef LOOK_UP
@@ -284,28 +275,24 @@ static capu_status complete_options(struct cuda_device *cuda, struct device_opti
         options->memory_bytes = free_bytes - (share < HEADROOM_MAX ? share : HEADROOM_MAX);
     }
     if (options->memory_bytes > free_bytes) {
-        return refuse(CAPU_OVER_BUDGET, text, text_bytes,
-                      "%" PRIu64 " bytes of device memory are more than the %zu that are free on "
-                      "the device, of %zu",
-                      options->memory_bytes, free_bytes, total_bytes);
+        return options_refuse(CAPU_OVER_BUDGET, text, text_bytes,
+                              "%" PRIu64
+                              " bytes of device memory are more than the %zu that are free on "
+                              "the device, of %zu",
+                              options->memory_bytes, free_bytes, total_bytes);
     }
     if (options->page_bytes == 0) {
         options->page_bytes = choose_page_bytes(granularity, options->memory_bytes);
     }
     if ((options->page_bytes & (options->page_bytes - 1)) != 0 ||
         options->page_bytes % granularity != 0) {
-        return refuse(CAPU_INVALID, text, text_bytes,
-                      "a page of %" PRIu64 " bytes is not a power of two and a multiple of %zu, "
-                      "which the device asks for",
-                      options->page_bytes, granularity);
+        return options_refuse(CAPU_INVALID, text, text_bytes,
+                              "a page of %" PRIu64
+                              " bytes is not a power of two and a multiple of %zu, "
+                              "which the device asks for",
+                              options->page_bytes, granularity);
     }
-    if (options->memory_bytes < options->page_bytes) {
-        return refuse(CAPU_OVER_BUDGET, text, text_bytes,
-                      "%" PRIu64 " bytes of device memory are less than one page of %" PRIu64,
-                      options->memory_bytes, options->page_bytes);
-    }
-    options->memory_bytes &= ~(options->page_bytes - 1);
-    return CAPU_OK;
+    return options_round_memory(options, text, text_bytes);
 }
 
 static void init(struct cuda_device *cuda, const struct device_options *options)
@@ -345,8 +332,8 @@ static capu_status measure(struct cuda_device *cuda, char *text, size_t text_byt
     status = cuda_link_measure(cuda);
     if (status != CAPU_OK) {
         (void)cuda_failure(&cuda->head, failure, sizeof(failure));
-        refuse(status, text, text_bytes, "measuring the link%s%s", failure[0] != '\0' ? ": " : "",
-               failure);
+        options_refuse(status, text, text_bytes, "measuring the link%s%s",
+                       failure[0] != '\0' ? ": " : "", failure);
     }
     return status;
 }
@@ -359,7 +346,8 @@ capu_status cuda_device_create(const struct device_options *options, struct devi
     capu_status status;
 
     if (cuda == NULL) {
-        return refuse(CAPU_NO_HOST_MEMORY, text, text_bytes, "no memory for the cuda device");
+        return options_refuse(CAPU_NO_HOST_MEMORY, text, text_bytes,
+                              "no memory for the cuda device");
     }
     if (options != NULL) {
         complete = *options;

@@ -8,8 +8,9 @@
 #define _GNU_SOURCE
 #include "device/host.h"
 
+#include "device/options.h"
+
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -21,19 +22,6 @@
    thousand. */
 #define PROGRAM_MAPPINGS 4096
 #define USUAL_MAX_MAP_COUNT 65530
-
-__attribute__((format(printf, 4, 5))) static capu_status
-refuse(capu_status status, char *text, size_t text_bytes, const char *format, ...)
-{
-    if (text != NULL && text_bytes > 0) {
-        va_list arguments;
-
-        va_start(arguments, format);
-        vsnprintf(text, text_bytes, format, arguments);
-        va_end(arguments);
-    }
-    return status;
-}
 
 size_t host_mapping_limit(const struct host_machine *machine)
 {
@@ -62,35 +50,32 @@ capu_status host_options_complete(const struct host_machine *machine,
     uint64_t page_bytes = options->page_bytes;
 
     if (memory_bytes > machine->memory_bytes) {
-        return refuse(CAPU_OVER_BUDGET, text, text_bytes,
-                      "%" PRIu64 " bytes of device memory are more than the machine's %" PRIu64,
-                      memory_bytes, machine->memory_bytes);
+        return options_refuse(CAPU_OVER_BUDGET, text, text_bytes,
+                              "%" PRIu64
+                              " bytes of device memory are more than the machine's %" PRIu64,
+                              memory_bytes, machine->memory_bytes);
     }
     if (page_bytes == 0) {
         page_bytes = choose_page_bytes(machine, memory_bytes);
     }
     if ((page_bytes & (page_bytes - 1)) != 0 || page_bytes < machine->page_bytes) {
-        return refuse(CAPU_INVALID, text, text_bytes,
-                      "a page of %" PRIu64 " bytes is not a power of two of at least the machine's "
-                      "page, %" PRIu64,
-                      page_bytes, machine->page_bytes);
-    }
-    if (memory_bytes < page_bytes) {
-        return refuse(CAPU_OVER_BUDGET, text, text_bytes,
-                      "%" PRIu64 " bytes of device memory are less than one page of %" PRIu64,
-                      memory_bytes, page_bytes);
+        return options_refuse(CAPU_INVALID, text, text_bytes,
+                              "a page of %" PRIu64
+                              " bytes is not a power of two of at least the machine's "
+                              "page, %" PRIu64,
+                              page_bytes, machine->page_bytes);
     }
     if (memory_bytes / page_bytes > limit) {
-        return refuse(CAPU_NO_ADDRESS_SPACE, text, text_bytes,
-                      "a budget of %" PRIu64 " bytes in pages of %" PRIu64 " may need %" PRIu64
-                      " mappings, and of vm.max_map_count = %zu the device may "
-                      "use %zu: choose larger pages",
-                      memory_bytes, page_bytes, memory_bytes / page_bytes, machine->mapping_count,
-                      limit);
+        return options_refuse(
+            CAPU_NO_ADDRESS_SPACE, text, text_bytes,
+            "a budget of %" PRIu64 " bytes in pages of %" PRIu64 " may need %" PRIu64
+            " mappings, and of vm.max_map_count = %zu the device may "
+            "use %zu: choose larger pages",
+            memory_bytes, page_bytes, memory_bytes / page_bytes, machine->mapping_count, limit);
     }
-    options->memory_bytes = memory_bytes & ~(page_bytes - 1);
+    options->memory_bytes = memory_bytes;
     options->page_bytes = page_bytes;
-    return CAPU_OK;
+    return options_round_memory(options, text, text_bytes);
 }
 
 static size_t read_max_map_count(void)
@@ -232,17 +217,19 @@ capu_status host_device_create(const struct device_options *options, struct devi
     }
     host = calloc(1, sizeof(*host));
     if (host == NULL) {
-        return refuse(CAPU_NO_HOST_MEMORY, text, text_bytes, "no memory for the host device");
+        return options_refuse(CAPU_NO_HOST_MEMORY, text, text_bytes,
+                              "no memory for the host device");
     }
     memory_file = memfd_create("capuchin-device", MFD_CLOEXEC);
     if (memory_file < 0) {
-        status = refuse(CAPU_NO_HOST_MEMORY, text, text_bytes, "memfd_create failed");
+        status = options_refuse(CAPU_NO_HOST_MEMORY, text, text_bytes, "memfd_create failed");
         goto free_host;
     }
     /* Sparse: a page takes memory when it is created. */
     if (ftruncate(memory_file, (off_t)complete.memory_bytes) != 0) {
-        status = refuse(CAPU_NO_HOST_MEMORY, text, text_bytes,
-                        "a memory file of %" PRIu64 " bytes was refused", complete.memory_bytes);
+        status =
+            options_refuse(CAPU_NO_HOST_MEMORY, text, text_bytes,
+                           "a memory file of %" PRIu64 " bytes was refused", complete.memory_bytes);
         goto close_file;
     }
     init(host, &complete, memory_file, host_mapping_limit(&machine));
