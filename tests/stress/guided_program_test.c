@@ -83,10 +83,11 @@ static void add_report(struct program *program, struct totals *totals)
     totals->swaps += report.prefetch_count;
 }
 
-static void run_program(uint64_t seed, struct rig_options options, struct totals *totals)
+static void run_program(uint64_t seed, struct rig_options options, void *user)
 {
     static const char *const planners[] = {"hybrid",   "hybrid",     "recompute", "swap",
                                            "capuchin", "checkpoint", "lru",       "dtr"};
+    struct totals *totals = user;
     struct program program = {.state = seed};
     uint64_t detours = seed;
     uint64_t body;
@@ -129,19 +130,11 @@ static void run_program(uint64_t seed, struct rig_options options, struct totals
 
 static void run_programs(const struct rig_options *options, uint64_t share)
 {
-    uint64_t first = random_setting("CAPUCHIN_SEED", 1);
-    uint64_t count = random_setting("CAPUCHIN_PROGRAMS", 1000) / share;
     struct totals totals = {0};
 
-    for (uint64_t seed = first; seed <= first + count; seed++) {
-        struct rig_options own = *options;
-
-        own.delay_seed = own.delay_seed != 0 ? seed : 0;
-        run_program(seed, own, &totals);
-    }
-    printf("guided programs: seeds %llu to %llu: %llu guided iterations, %llu that left their "
-           "plan, %llu replays, %llu tensors brought back\n",
-           (unsigned long long)first, (unsigned long long)(first + count),
+    random_programs(options, share, run_program, &totals);
+    printf("%llu guided iterations, %llu that left their plan, %llu replays, %llu tensors brought "
+           "back\n",
            (unsigned long long)totals.guided, (unsigned long long)totals.diverged,
            (unsigned long long)totals.replays, (unsigned long long)totals.swaps);
     ck_assert_uint_gt(totals.guided, 0);

@@ -4,6 +4,7 @@
 #include "tests/support/mixing.h"
 #include "tests/support/suite.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -382,9 +383,25 @@ void random_finish(struct program *program)
     rig_finish(&program->rig);
 }
 
-uint64_t random_setting(const char *name, uint64_t otherwise)
+/* A number from the environment. */
+static uint64_t setting(const char *name, uint64_t otherwise)
 {
     const char *text = getenv(name);
 
     return text != NULL ? strtoull(text, NULL, 10) : otherwise;
+}
+
+void random_programs(const struct rig_options *options, uint64_t share,
+                     void (*run)(uint64_t seed, struct rig_options options, void *user), void *user)
+{
+    uint64_t first = setting("CAPUCHIN_SEED", 1);
+    uint64_t last = first + setting("CAPUCHIN_PROGRAMS", 1000) / share;
+
+    printf("seeds %" PRIu64 " to %" PRIu64 "\n", first, last);
+    for (uint64_t seed = first; seed <= last; seed++) {
+        struct rig_options own = *options;
+
+        own.delay_seed = own.delay_seed != 0 ? seed : 0;
+        run(seed, own, user);
+    }
 }

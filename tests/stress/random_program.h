@@ -66,7 +66,10 @@ void random_step(struct program *program);
 /* Compares every defined byte, and destroys the context and the shadows. */
 void random_finish(struct program *program);
 
-/* A number from the environment. */
-uint64_t random_setting(const char *name, uint64_t otherwise);
+/* Runs one program with each seed from CAPUCHIN_SEED on, of CAPUCHIN_PROGRAMS one in `share`. Where
+   streams are delayed, each seed delays them otherwise. */
+void random_programs(const struct rig_options *options, uint64_t share,
+                     void (*run)(uint64_t seed, struct rig_options options, void *user),
+                     void *user);
 
 #endif

@@ -10,10 +10,11 @@
 
 enum { STEPS = 160 };
 
-static void run_program(uint64_t seed, struct rig_options options)
+static void run_program(uint64_t seed, struct rig_options options, void *user)
 {
     struct program program = {.state = seed};
 
+    (void)user;
     options.budget_pages = PROGRAM_LARGEST_PAGES * 2 + random_draw(&program, 80);
     if (options.mode == CAPU_MODE_OFF) {
         options.budget_pages = 2048;
@@ -31,19 +32,7 @@ static void run_program(uint64_t seed, struct rig_options options)
 
 static void run_programs(const struct rig_options *options, uint64_t share)
 {
-    uint64_t first = random_setting("CAPUCHIN_SEED", 1);
-    uint64_t count = random_setting("CAPUCHIN_PROGRAMS", 1000) / share;
-
-    printf("random programs: seeds %llu to %llu\n", (unsigned long long)first,
-           (unsigned long long)(first + count));
-    for (uint64_t seed = first; seed <= first + count; seed++) {
-        struct rig_options own = *options;
-
-        if (own.delay_seed != 0) {
-            own.delay_seed = seed;
-        }
-        run_program(seed, own);
-    }
+    random_programs(options, share, run_program, NULL);
 }
 
 START_TEST(passive)
