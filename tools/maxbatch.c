@@ -134,7 +134,7 @@ int maxbatch_main(int argc, char **argv)
         {"budget", KEY_BUDGET, "SIZE|N%", 0,
          "Device bytes; percent of the machine's (default: all)", 0},
         {"planner", KEY_PLANNER, "NAME", 0,
-         "Whose plans (default: hybrid; capuchin plan lists them)", 0},
+         "Whose plans (default: hybrid; capuchin plan --help lists them)", 0},
         {"effort", KEY_EFFORT, "LEVEL", 0, "quick, default or best", 0},
         {"json", KEY_JSON, NULL, 0, "Answer as JSON", 0},
         {0}};

@@ -22,8 +22,7 @@ enum option_key { KEY_SECONDS = KEY_OWN, KEY_FIXED, KEY_PLACE };
 static const struct argp_option options[] = {
     {"budget", KEY_BUDGET, "SIZE|N%", 0,
      "Device bytes the plan may hold; percent of the peak without one", 0},
-    {"planner", KEY_PLANNER, "NAME", 0,
-     "hybrid (default), capuchin, lru, swap, recompute, dtr, vdnn, checkpoint, speed or manual", 0},
+    {"planner", KEY_PLANNER, "NAME", 0, "Who plans (default: hybrid); they are listed below", 0},
     {"effort", KEY_EFFORT, "LEVEL", 0, "quick, default or best", 0},
     {"seconds", KEY_SECONDS, "N", 0, "Stop searching after that long", 0},
     {"machine", KEY_MACHINE, "NAME|FILE", 0, "Plan for this machine, not the trace's", 0},
@@ -196,14 +195,29 @@ static int plan_and_write(const struct settings *settings, const struct subject 
     return code;
 }
 
+/* Puts the planners below the options of --help. */
+static char *list_planners(int key, const char *text, void *input)
+{
+    struct text list = {0};
+
+    (void)input;
+    if (key != ARGP_KEY_HELP_POST_DOC || text_format(&list, "%s", text) != CAPU_OK) {
+        return (char *)text;
+    }
+    for (const struct planner *planner = planners; planner->name != NULL; planner++) {
+        (void)text_format(&list, "\n  %-11s%s", planner->name, planner->summary);
+    }
+    return list.data; /* which argp frees */
+}
+
 int plan_main(int argc, char **argv)
 {
     static const struct argp argp = {options,
                                      parse_option,
                                      "TRACE --budget SIZE|N%",
-                                     "Makes a plan for a trace under a budget.",
+                                     "Makes a plan for a trace under a budget.\vPlanners:",
                                      NULL,
-                                     NULL,
+                                     list_planners,
                                      NULL};
     struct settings settings = {.arguments = ARGUMENTS_INIT};
     struct arguments *arguments = &settings.arguments;

@@ -255,8 +255,10 @@ static int report(const struct settings *settings, const struct subject *subject
 }
 
 /* With files of its own for what the runtime only writes to files. */
-static int replay(struct settings *settings, const struct subject *subject, const char *folder)
+static int replay(const struct settings *settings, const struct subject *subject,
+                  const char *folder)
 {
+    struct driver_options own = settings->driver;
     struct result result = {0};
     struct error_text error = {""};
     struct driver *driver = NULL;
@@ -267,14 +269,13 @@ static int replay(struct settings *settings, const struct subject *subject, cons
 
     snprintf(report_path, sizeof(report_path), "%s/report", folder);
     snprintf(plan_path, sizeof(plan_path), "%s/plan", folder);
-    settings->driver.machine = &subject->machine;
-    settings->driver.report_path = settings->report != NULL ? settings->report : report_path;
-    settings->driver.plan_path = plan_path;
-    settings->driver.trace_path = settings->save_trace;
+    own.machine = &subject->machine;
+    own.report_path = settings->report != NULL ? settings->report : report_path;
+    own.plan_path = plan_path;
+    own.trace_path = settings->save_trace;
     result.reports = calloc(settings->iterations, sizeof(*result.reports));
-    status = result.reports == NULL
-                 ? CAPU_NO_HOST_MEMORY
-                 : driver_create(&subject->uses, &settings->driver, &driver, &error);
+    status = result.reports == NULL ? CAPU_NO_HOST_MEMORY
+                                    : driver_create(&subject->uses, &own, &driver, &error);
     if (status == CAPU_OK) {
         status = run(settings, driver, &result, &error);
     }

@@ -144,7 +144,7 @@ static uint32_t advance_all(struct tape *tape, struct cell *cells, uint32_t *tab
         snprintf(name, sizeof(name), "lstm%u.%u", layer, (unsigned)at);
         x = advance(tape, &cells[layer], x, name);
     }
-    snprintf(name, sizeof(name), "dropout%u.%u", LAYERS, (unsigned)at);
+    snprintf(name, sizeof(name), "dropout%d.%u", LAYERS, (unsigned)at);
     return layer_dropout(tape, x, name);
 }
 

@@ -187,6 +187,8 @@ START_TEST(helps_everywhere)
         ck_assert_int_eq(run(arguments), 0);
         expect("Usage: capuchin");
     }
+    ck_assert_int_eq(run("plan --help"), 0);
+    expect("\n  lru ");
     ck_assert_int_eq(run("--help"), 0);
 }
 END_TEST
