@@ -1,6 +1,7 @@
 /* adamw on cuda. */
 #include "kernels/adamw.h"
 
+#include "kernels/element.h"
 #include "kernels/grid.cuh"
 
 #include <math.h>
@@ -15,10 +16,12 @@ static __global__ void update(const struct adamw adamw, float first_factor, floa
 
         adamw.first_moment[i] = m;
         adamw.second_moment[i] = v;
-        adamw.parameter[i] =
-            parameter -
-            adamw.rate * (m * first_factor / (sqrtf(v * second_factor) + adamw.epsilon) +
-                          adamw.decay * parameter);
+        parameter -= adamw.rate * (m * first_factor / (sqrtf(v * second_factor) + adamw.epsilon) +
+                                   adamw.decay * parameter);
+        adamw.parameter[i] = parameter;
+        if (adamw.working != NULL) {
+            adamw.working[i] = element_round(parameter);
+        }
     }
 }
 

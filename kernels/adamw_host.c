@@ -1,6 +1,7 @@
 /* adamw on the host. */
 #include "kernels/adamw.h"
 
+#include "kernels/element.h"
 #include "kernels/parallel.h"
 
 #include <math.h>
@@ -34,6 +35,9 @@ static void update_tile(const void *arguments, size_t tile)
         parameter[i] -=
             adamw.rate * (m * first_factor / (sqrtf(v * second_factor) + adamw.epsilon) +
                           adamw.decay * parameter[i]);
+    }
+    for (size_t i = items.first; adamw.working != NULL && i < items.end; i++) {
+        adamw.working[i] = element_round(parameter[i]);
     }
 }
 

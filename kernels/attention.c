@@ -6,22 +6,25 @@
 struct sizes {
     size_t part;
     size_t square; /* scores and the like */
+    uint64_t square_items;
     uint64_t flops;
 };
 
 static struct sizes sizes_of(const struct attention *attention)
 {
     size_t rows = (size_t)attention->batch * attention->heads * attention->length;
+    size_t item = element_bytes(attention->element);
 
     return (struct sizes){
-        .part = rows * attention->head_channels * sizeof(float),
-        .square = rows * attention->length * sizeof(float),
+        .part = rows * attention->head_channels * item,
+        .square = rows * attention->length * item,
+        .square_items = (uint64_t)rows * attention->length,
         .flops = UINT64_C(2) * rows * attention->length * attention->head_channels,
     };
 }
 
 /* Query, key and value are the parts 0, 1 and 2. */
-static char *part_of(float *parts, const struct sizes *sizes, size_t index)
+static char *part_of(void *parts, const struct sizes *sizes, size_t index)
 {
     return (char *)parts + index * sizes->part;
 }
@@ -49,7 +52,7 @@ capu_status attention_softmax_forward(capu_context *context, const struct attent
 {
     struct sizes sizes = sizes_of(attention);
 
-    return LAUNCH(context, attention_softmax_forward, attention, 2 * sizes.square,
+    return LAUNCH(context, attention_softmax_forward, attention, 8 * sizes.square_items,
                   LAUNCH_READ(attention->scores, sizes.square),
                   LAUNCH_WRITE_CLEARED(attention->weights, sizes.square));
 }
@@ -106,7 +109,7 @@ capu_status attention_softmax_backward(capu_context *context, const struct atten
 {
     struct sizes sizes = sizes_of(attention);
 
-    return LAUNCH(context, attention_softmax_backward, attention, sizes.square,
+    return LAUNCH(context, attention_softmax_backward, attention, 4 * sizes.square_items,
                   LAUNCH_READ(attention->weights, sizes.square),
                   LAUNCH_READ(attention->weights_gradient, sizes.square),
                   LAUNCH_WRITE_CLEARED(attention->scores_gradient, sizes.square));

@@ -1,6 +1,7 @@
 /*
  * attention on cuda: products over all heads in one call, softmax, splitting and merging with a
- * warp a row.
+ * warp a row. Softmax computes its exponentials twice rather than keep them between: what is stored
+ * is rounded once.
  */
 #include "kernels/attention.h"
 
@@ -11,12 +12,17 @@
 
 enum { QUERY = 0, KEY = 1, VALUE = 2, PARTS = 3 };
 
+static enum element element_of(const struct attention *attention)
+{
+    return attention->element == ELEMENT_BF16 ? ELEMENT_BF16 : ELEMENT_FP32;
+}
+
 static size_t heads_of(const struct attention *attention)
 {
     return (size_t)attention->batch * attention->heads;
 }
 
-/* Of one head, in floats. */
+/* Of one head. */
 static size_t head_items(const struct attention *attention)
 {
     return (size_t)attention->length * attention->head_channels;
@@ -27,17 +33,19 @@ static size_t square_items(const struct attention *attention)
     return (size_t)attention->length * attention->length;
 }
 
-static float *part_of(const struct attention *attention, float *parts, size_t part)
+static void *part_of(const struct attention *attention, void *parts, size_t part)
 {
-    return parts + part * heads_of(attention) * head_items(attention);
+    return (char *)parts +
+           part * heads_of(attention) * head_items(attention) * element_bytes(attention->element);
 }
 
 /*
  * Copies between a buffer by heads, `parts` x batch x heads x length x head_channels, and one by
  * rows, batch x length x `parts` x heads x head_channels; a warp a run of head_channels.
  */
-static __global__ void regroup(const struct attention attention, size_t parts, float *by_heads,
-                               float *by_rows, bool is_to_heads)
+template <typename Element>
+static __global__ void regroup(const struct attention attention, size_t parts, void *by_heads,
+                               void *by_rows, bool is_to_heads)
 {
     size_t channels = attention.head_channels;
     size_t runs = parts * attention.batch * attention.heads * attention.length;
@@ -49,8 +57,9 @@ static __global__ void regroup(const struct attention attention, size_t parts, f
         size_t b = tile / attention.heads % attention.batch;
         size_t part = tile / attention.heads / attention.batch;
         size_t row = b * attention.length + t;
-        float *in_heads = by_heads + run * channels;
-        float *in_rows = by_rows + ((row * parts + part) * attention.heads + head) * channels;
+        Element *in_heads = (Element *)by_heads + run * channels;
+        Element *in_rows =
+            (Element *)by_rows + ((row * parts + part) * attention.heads + head) * channels;
 
         for (size_t i = grid_lane(); i < channels; i += GRID_WARP) {
             if (is_to_heads) {
@@ -63,23 +72,24 @@ static __global__ void regroup(const struct attention attention, size_t parts, f
 }
 
 static capu_status launch_regroup(capu_stream stream, const struct attention *attention,
-                                  size_t parts, float *by_heads, float *by_rows, bool is_to_heads)
+                                  size_t parts, void *by_heads, void *by_rows, bool is_to_heads)
 {
     size_t runs = parts * heads_of(attention) * attention->length;
 
-    GRID_LAUNCH(regroup, grid_blocks(runs, GRID_WARPS), GRID_THREADS, stream, *attention, parts,
-                by_heads, by_rows, is_to_heads);
+    GRID_LAUNCH_FOR(attention->element, regroup, grid_blocks(runs, GRID_WARPS), GRID_THREADS,
+                    stream, *attention, parts, by_heads, by_rows, is_to_heads);
     return grid_status();
 }
 
 /* Row t has t + 1 weights; what is above the diagonal was cleared and stays. */
+template <typename Element>
 static __global__ void softmax_forward(const struct attention attention, float scale)
 {
     size_t rows = (size_t)attention.batch * attention.heads * attention.length;
 
     for (size_t row = grid_first_row(); row < rows; row += grid_row_stride()) {
-        const float *scores = attention.scores + row * attention.length;
-        float *weights = attention.weights + row * attention.length;
+        const Element *scores = (const Element *)attention.scores + row * attention.length;
+        Element *weights = (Element *)attention.weights + row * attention.length;
         size_t count = row % attention.length + 1;
         float most = scores[0];
         float sum = 0.0f;
@@ -90,26 +100,25 @@ static __global__ void softmax_forward(const struct attention attention, float s
         }
         most = grid_warp_largest(most);
         for (size_t i = grid_lane(); i < count; i += GRID_WARP) {
-            float power = expf((scores[i] - most) * scale);
-
-            weights[i] = power;
-            sum += power;
+            sum += expf((scores[i] - most) * scale);
         }
         factor = 1.0f / grid_warp_sum(sum);
         for (size_t i = grid_lane(); i < count; i += GRID_WARP) {
-            weights[i] *= factor;
+            weights[i] = expf((scores[i] - most) * scale) * factor;
         }
     }
 }
 
+template <typename Element>
 static __global__ void softmax_backward(const struct attention attention, float scale)
 {
     size_t rows = (size_t)attention.batch * attention.heads * attention.length;
 
     for (size_t row = grid_first_row(); row < rows; row += grid_row_stride()) {
-        const float *weights = attention.weights + row * attention.length;
-        const float *gradient = attention.weights_gradient + row * attention.length;
-        float *to = attention.scores_gradient + row * attention.length;
+        const Element *weights = (const Element *)attention.weights + row * attention.length;
+        const Element *gradient =
+            (const Element *)attention.weights_gradient + row * attention.length;
+        Element *to = (Element *)attention.scores_gradient + row * attention.length;
         size_t count = row % attention.length + 1;
         float mean = 0.0f;
 
@@ -125,12 +134,14 @@ static __global__ void softmax_backward(const struct attention attention, float 
 
 /* square = rows a x rows b, transposed, for every head. */
 static capu_status multiply_to_square(capu_stream stream, const struct attention *attention,
-                                      const float *a, const float *b, float *square)
+                                      const void *a, const void *b, void *square)
 {
     struct gemm gemm = {};
     struct blas_batch batch = {heads_of(attention), head_items(attention), head_items(attention),
                                square_items(attention)};
 
+    gemm.element = element_of(attention);
+    gemm.result = element_of(attention);
     gemm.rows = attention->length;
     gemm.columns = attention->length;
     gemm.depth = attention->head_channels;
@@ -146,13 +157,15 @@ static capu_status multiply_to_square(capu_stream stream, const struct attention
 
 /* to = square x rows, for every head. */
 static capu_status multiply_square(capu_stream stream, const struct attention *attention,
-                                   const float *square, bool is_transposed, const float *rows,
-                                   float *to)
+                                   const void *square, bool is_transposed, const void *rows,
+                                   void *to)
 {
     struct gemm gemm = {};
     struct blas_batch batch = {heads_of(attention), square_items(attention), head_items(attention),
                                head_items(attention)};
 
+    gemm.element = element_of(attention);
+    gemm.result = element_of(attention);
     gemm.rows = attention->length;
     gemm.columns = attention->head_channels;
     gemm.depth = attention->length;
@@ -170,8 +183,7 @@ capu_status attention_split_forward_cuda(capu_stream stream, const void *argumen
 {
     const struct attention *attention = (const struct attention *)arguments;
 
-    return launch_regroup(stream, attention, PARTS, attention->parts, (float *)attention->qkv,
-                          true);
+    return launch_regroup(stream, attention, PARTS, attention->parts, (void *)attention->qkv, true);
 }
 
 capu_status attention_scores_forward_cuda(capu_stream stream, const void *arguments)
@@ -188,8 +200,8 @@ capu_status attention_softmax_forward_cuda(capu_stream stream, const void *argum
     size_t rows = heads_of(attention) * attention->length;
     float scale = 1.0f / sqrtf((float)attention->head_channels);
 
-    GRID_LAUNCH(softmax_forward, grid_blocks(rows, GRID_WARPS), GRID_THREADS, stream, *attention,
-                scale);
+    GRID_LAUNCH_FOR(attention->element, softmax_forward, grid_blocks(rows, GRID_WARPS),
+                    GRID_THREADS, stream, *attention, scale);
     return grid_status();
 }
 
@@ -213,7 +225,7 @@ capu_status attention_merge_backward_cuda(capu_stream stream, const void *argume
     const struct attention *attention = (const struct attention *)arguments;
 
     return launch_regroup(stream, attention, 1, attention->mixed_gradient,
-                          (float *)attention->output_gradient, true);
+                          (void *)attention->output_gradient, true);
 }
 
 capu_status attention_mix_backward_weights_cuda(capu_stream stream, const void *arguments)
@@ -239,8 +251,8 @@ capu_status attention_softmax_backward_cuda(capu_stream stream, const void *argu
     size_t rows = heads_of(attention) * attention->length;
     float scale = 1.0f / sqrtf((float)attention->head_channels);
 
-    GRID_LAUNCH(softmax_backward, grid_blocks(rows, GRID_WARPS), GRID_THREADS, stream, *attention,
-                scale);
+    GRID_LAUNCH_FOR(attention->element, softmax_backward, grid_blocks(rows, GRID_WARPS),
+                    GRID_THREADS, stream, *attention, scale);
     return grid_status();
 }
 

@@ -14,27 +14,30 @@
 
 #include "capuchin/op.h"
 
+#include "kernels/element.h"
+
 #ifdef __cplusplus
 extern "C" {
 #endif
 
 struct attention {
-    const float *qkv; /* batch x length x 3 x heads x head_channels */
-    float *parts;     /* 3 x batch x heads x length x head_channels */
-    float *scores;    /* batch x heads x length x length, not yet scaled */
-    float *weights;   /* like scores; each row sums to 1, zero above the diagonal */
-    float *mixed;     /* batch x heads x length x head_channels */
-    float *output;    /* batch x length x heads x head_channels */
-    float *qkv_gradient;
-    float *parts_gradient;
-    float *scores_gradient;
-    float *weights_gradient;
-    float *mixed_gradient;
-    const float *output_gradient;
+    const void *qkv; /* batch x length x 3 x heads x head_channels */
+    void *parts;     /* 3 x batch x heads x length x head_channels */
+    void *scores;    /* batch x heads x length x length, not yet scaled */
+    void *weights;   /* like scores; each row sums to 1, zero above the diagonal */
+    void *mixed;     /* batch x heads x length x head_channels */
+    void *output;    /* batch x length x heads x head_channels */
+    void *qkv_gradient;
+    void *parts_gradient;
+    void *scores_gradient;
+    void *weights_gradient;
+    void *mixed_gradient;
+    const void *output_gradient;
     uint32_t batch;
     uint32_t length;
     uint32_t heads;
     uint32_t head_channels;
+    uint32_t element; /* enum element, of all buffers */
 };
 
 /* Reads qkv, writes parts. */

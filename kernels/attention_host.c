@@ -4,6 +4,7 @@
  */
 #include "kernels/attention.h"
 
+#include "kernels/copies.h"
 #include "kernels/exponential.h"
 #include "kernels/gemm.h"
 #include "kernels/parallel.h"
@@ -11,9 +12,16 @@
 
 #include <math.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <string.h>
 
-enum { QUERY = 0, KEY = 1, VALUE = 2 };
+enum { QUERY = 0, KEY = 1, VALUE = 2, PARTS = 3 };
+
+/* A buffer, or its copy: either is fp32 by the time a tile sees it. */
+static float *floats(const void *buffer)
+{
+    return (float *)buffer;
+}
 
 static size_t part_items(const struct attention *attention)
 {
@@ -53,11 +61,12 @@ static void split_forward_tile(const void *arguments, size_t tile)
     const struct attention *attention = arguments;
 
     for (size_t part = QUERY; part <= VALUE; part++) {
-        float *to = attention->parts + head_start(attention, part, tile);
+        float *to = floats(attention->parts) + head_start(attention, part, tile);
 
         for (size_t t = 0; t < attention->length; t++) {
             memcpy(to + t * attention->head_channels,
-                   attention->qkv + row_start(attention, tile, t, 3, part), row_bytes(attention));
+                   floats(attention->qkv) + row_start(attention, tile, t, 3, part),
+                   row_bytes(attention));
         }
     }
 }
@@ -67,10 +76,10 @@ static void split_backward_tile(const void *arguments, size_t tile)
     const struct attention *attention = arguments;
 
     for (size_t part = QUERY; part <= VALUE; part++) {
-        const float *from = attention->parts_gradient + head_start(attention, part, tile);
+        const float *from = floats(attention->parts_gradient) + head_start(attention, part, tile);
 
         for (size_t t = 0; t < attention->length; t++) {
-            memcpy(attention->qkv_gradient + row_start(attention, tile, t, 3, part),
+            memcpy(floats(attention->qkv_gradient) + row_start(attention, tile, t, 3, part),
                    from + t * attention->head_channels, row_bytes(attention));
         }
     }
@@ -79,10 +88,10 @@ static void split_backward_tile(const void *arguments, size_t tile)
 static void merge_forward_tile(const void *arguments, size_t tile)
 {
     const struct attention *attention = arguments;
-    const float *from = attention->mixed + head_start(attention, 0, tile);
+    const float *from = floats(attention->mixed) + head_start(attention, 0, tile);
 
     for (size_t t = 0; t < attention->length; t++) {
-        memcpy(attention->output + row_start(attention, tile, t, 1, 0),
+        memcpy(floats(attention->output) + row_start(attention, tile, t, 1, 0),
                from + t * attention->head_channels, row_bytes(attention));
     }
 }
@@ -90,11 +99,11 @@ static void merge_forward_tile(const void *arguments, size_t tile)
 static void merge_backward_tile(const void *arguments, size_t tile)
 {
     const struct attention *attention = arguments;
-    float *to = attention->mixed_gradient + head_start(attention, 0, tile);
+    float *to = floats(attention->mixed_gradient) + head_start(attention, 0, tile);
 
     for (size_t t = 0; t < attention->length; t++) {
         memcpy(to + t * attention->head_channels,
-               attention->output_gradient + row_start(attention, tile, t, 1, 0),
+               floats(attention->output_gradient) + row_start(attention, tile, t, 1, 0),
                row_bytes(attention));
     }
 }
@@ -139,9 +148,9 @@ static void scores_forward_tile(const void *arguments, size_t tile)
 {
     const struct attention *attention = arguments;
 
-    multiply_to_square(attention, attention->parts + head_start(attention, QUERY, tile),
-                       attention->parts + head_start(attention, KEY, tile),
-                       attention->scores + square_start(attention, tile));
+    multiply_to_square(attention, floats(attention->parts) + head_start(attention, QUERY, tile),
+                       floats(attention->parts) + head_start(attention, KEY, tile),
+                       floats(attention->scores) + square_start(attention, tile));
 }
 
 static void softmax_row(const float *restrict scores, float *restrict weights, size_t count,
@@ -170,7 +179,8 @@ static void softmax_forward_tile(const void *arguments, size_t tile)
 
     for (size_t t = 0; t < attention->length; t++) {
         size_t row = start + t * attention->length;
-        softmax_row(attention->scores + row, attention->weights + row, t + 1, scale);
+        softmax_row(floats(attention->scores) + row, floats(attention->weights) + row, t + 1,
+                    scale);
     }
 }
 
@@ -182,9 +192,9 @@ static void softmax_backward_tile(const void *arguments, size_t tile)
 
     for (size_t t = 0; t < attention->length; t++) {
         size_t row = start + t * attention->length;
-        const float *restrict weights = attention->weights + row;
-        const float *restrict gradient = attention->weights_gradient + row;
-        float *restrict to = attention->scores_gradient + row;
+        const float *restrict weights = floats(attention->weights) + row;
+        const float *restrict gradient = floats(attention->weights_gradient) + row;
+        float *restrict to = floats(attention->scores_gradient) + row;
         float mean = reduce_product(weights, 0.0f, gradient, 0.0f, t + 1);
 
         for (size_t i = 0; i <= t; i++) {
@@ -197,121 +207,199 @@ static void mix_forward_tile(const void *arguments, size_t tile)
 {
     const struct attention *attention = arguments;
 
-    multiply_square(attention, attention->weights + square_start(attention, tile), false,
-                    attention->parts + head_start(attention, VALUE, tile),
-                    attention->mixed + head_start(attention, 0, tile));
+    multiply_square(attention, floats(attention->weights) + square_start(attention, tile), false,
+                    floats(attention->parts) + head_start(attention, VALUE, tile),
+                    floats(attention->mixed) + head_start(attention, 0, tile));
 }
 
 static void mix_backward_weights_tile(const void *arguments, size_t tile)
 {
     const struct attention *attention = arguments;
 
-    multiply_to_square(attention, attention->mixed_gradient + head_start(attention, 0, tile),
-                       attention->parts + head_start(attention, VALUE, tile),
-                       attention->weights_gradient + square_start(attention, tile));
+    multiply_to_square(attention,
+                       floats(attention->mixed_gradient) + head_start(attention, 0, tile),
+                       floats(attention->parts) + head_start(attention, VALUE, tile),
+                       floats(attention->weights_gradient) + square_start(attention, tile));
 }
 
 static void mix_backward_value_tile(const void *arguments, size_t tile)
 {
     const struct attention *attention = arguments;
 
-    multiply_square(attention, attention->weights + square_start(attention, tile), true,
-                    attention->mixed_gradient + head_start(attention, 0, tile),
-                    attention->parts_gradient + head_start(attention, VALUE, tile));
+    multiply_square(attention, floats(attention->weights) + square_start(attention, tile), true,
+                    floats(attention->mixed_gradient) + head_start(attention, 0, tile),
+                    floats(attention->parts_gradient) + head_start(attention, VALUE, tile));
 }
 
 static void scores_backward_query_tile(const void *arguments, size_t tile)
 {
     const struct attention *attention = arguments;
 
-    multiply_square(attention, attention->scores_gradient + square_start(attention, tile), false,
-                    attention->parts + head_start(attention, KEY, tile),
-                    attention->parts_gradient + head_start(attention, QUERY, tile));
+    multiply_square(attention, floats(attention->scores_gradient) + square_start(attention, tile),
+                    false, floats(attention->parts) + head_start(attention, KEY, tile),
+                    floats(attention->parts_gradient) + head_start(attention, QUERY, tile));
 }
 
 static void scores_backward_key_tile(const void *arguments, size_t tile)
 {
     const struct attention *attention = arguments;
 
-    multiply_square(attention, attention->scores_gradient + square_start(attention, tile), true,
-                    attention->parts + head_start(attention, QUERY, tile),
-                    attention->parts_gradient + head_start(attention, KEY, tile));
+    multiply_square(attention, floats(attention->scores_gradient) + square_start(attention, tile),
+                    true, floats(attention->parts) + head_start(attention, QUERY, tile),
+                    floats(attention->parts_gradient) + head_start(attention, KEY, tile));
 }
 
-static capu_status run_heads(const struct attention *attention, parallel_function function)
+/* The buffers of an operation: which of them it reads, writes, or writes in part. */
+struct use {
+    size_t offset; /* of the pointer in struct attention */
+    enum { USE_READ, USE_WRITE, USE_UPDATE } kind;
+    enum { ITEMS_PART, ITEMS_PARTS, ITEMS_SQUARE } items;
+};
+
+#define USE(field_, kind_, items_)                        \
+    {                                                     \
+        offsetof(struct attention, field_), kind_, items_ \
+    }
+
+static size_t items_of(const struct attention *attention, const struct use *use)
 {
-    parallel_run((size_t)attention->batch * attention->heads, function, attention);
-    return CAPU_OK;
+    switch (use->items) {
+    case ITEMS_PART:
+        return part_items(attention);
+    case ITEMS_PARTS:
+        return PARTS * part_items(attention);
+    case ITEMS_SQUARE:
+        break;
+    }
+    return square_start(attention, (size_t)attention->batch * attention->heads);
 }
+
+/* A pointer to a buffer becomes one to its copy. What is written in part is copied whole. */
+static void use_copy(struct attention *attention, const struct use *use, struct copies *copies)
+{
+    char *field = (char *)attention + use->offset;
+    size_t items = items_of(attention, use);
+    void *buffer;
+
+    memcpy(&buffer, field, sizeof(buffer));
+    switch (use->kind) {
+    case USE_READ:
+        buffer = (float *)copies_read(copies, buffer, items);
+        break;
+    case USE_WRITE:
+        buffer = copies_write(copies, buffer, items);
+        break;
+    case USE_UPDATE:
+        buffer = copies_update(copies, buffer, items);
+        break;
+    }
+    memcpy(field, &buffer, sizeof(buffer));
+}
+
+static capu_status run_heads(const void *arguments, parallel_function function,
+                             const struct use *uses, size_t use_count)
+{
+    struct attention attention = *(const struct attention *)arguments;
+    struct copies copies = {.element = attention.element};
+
+    for (size_t i = 0; i < use_count; i++) {
+        use_copy(&attention, &uses[i], &copies);
+    }
+    if (copies.status == CAPU_OK) {
+        parallel_run((size_t)attention.batch * attention.heads, function, &attention);
+    }
+    return copies_finish(&copies);
+}
+
+#define RUN_HEADS(arguments_, function_, ...)                               \
+    run_heads((arguments_), (function_), (const struct use[]){__VA_ARGS__}, \
+              sizeof((const struct use[]){__VA_ARGS__}) / sizeof(struct use))
 
 capu_status attention_split_forward_host(capu_stream stream, const void *arguments)
 {
     (void)stream;
-    return run_heads(arguments, split_forward_tile);
+    return RUN_HEADS(arguments, split_forward_tile, USE(qkv, USE_READ, ITEMS_PARTS),
+                     USE(parts, USE_WRITE, ITEMS_PARTS));
 }
 
 capu_status attention_scores_forward_host(capu_stream stream, const void *arguments)
 {
     (void)stream;
-    return run_heads(arguments, scores_forward_tile);
+    return RUN_HEADS(arguments, scores_forward_tile, USE(parts, USE_READ, ITEMS_PARTS),
+                     USE(scores, USE_WRITE, ITEMS_SQUARE));
 }
 
 capu_status attention_softmax_forward_host(capu_stream stream, const void *arguments)
 {
     (void)stream;
-    return run_heads(arguments, softmax_forward_tile);
+    return RUN_HEADS(arguments, softmax_forward_tile, USE(scores, USE_READ, ITEMS_SQUARE),
+                     USE(weights, USE_UPDATE, ITEMS_SQUARE));
 }
 
 capu_status attention_mix_forward_host(capu_stream stream, const void *arguments)
 {
     (void)stream;
-    return run_heads(arguments, mix_forward_tile);
+    return RUN_HEADS(arguments, mix_forward_tile, USE(weights, USE_READ, ITEMS_SQUARE),
+                     USE(parts, USE_READ, ITEMS_PARTS), USE(mixed, USE_WRITE, ITEMS_PART));
 }
 
 capu_status attention_merge_forward_host(capu_stream stream, const void *arguments)
 {
     (void)stream;
-    return run_heads(arguments, merge_forward_tile);
+    return RUN_HEADS(arguments, merge_forward_tile, USE(mixed, USE_READ, ITEMS_PART),
+                     USE(output, USE_WRITE, ITEMS_PART));
 }
 
 capu_status attention_merge_backward_host(capu_stream stream, const void *arguments)
 {
     (void)stream;
-    return run_heads(arguments, merge_backward_tile);
+    return RUN_HEADS(arguments, merge_backward_tile, USE(output_gradient, USE_READ, ITEMS_PART),
+                     USE(mixed_gradient, USE_WRITE, ITEMS_PART));
 }
 
 capu_status attention_mix_backward_weights_host(capu_stream stream, const void *arguments)
 {
     (void)stream;
-    return run_heads(arguments, mix_backward_weights_tile);
+    return RUN_HEADS(arguments, mix_backward_weights_tile,
+                     USE(mixed_gradient, USE_READ, ITEMS_PART), USE(parts, USE_READ, ITEMS_PARTS),
+                     USE(weights_gradient, USE_WRITE, ITEMS_SQUARE));
 }
 
 capu_status attention_mix_backward_value_host(capu_stream stream, const void *arguments)
 {
     (void)stream;
-    return run_heads(arguments, mix_backward_value_tile);
+    return RUN_HEADS(arguments, mix_backward_value_tile, USE(weights, USE_READ, ITEMS_SQUARE),
+                     USE(mixed_gradient, USE_READ, ITEMS_PART),
+                     USE(parts_gradient, USE_UPDATE, ITEMS_PARTS));
 }
 
 capu_status attention_softmax_backward_host(capu_stream stream, const void *arguments)
 {
     (void)stream;
-    return run_heads(arguments, softmax_backward_tile);
+    return RUN_HEADS(arguments, softmax_backward_tile, USE(weights, USE_READ, ITEMS_SQUARE),
+                     USE(weights_gradient, USE_READ, ITEMS_SQUARE),
+                     USE(scores_gradient, USE_UPDATE, ITEMS_SQUARE));
 }
 
 capu_status attention_scores_backward_query_host(capu_stream stream, const void *arguments)
 {
     (void)stream;
-    return run_heads(arguments, scores_backward_query_tile);
+    return RUN_HEADS(
+        arguments, scores_backward_query_tile, USE(scores_gradient, USE_READ, ITEMS_SQUARE),
+        USE(parts, USE_READ, ITEMS_PARTS), USE(parts_gradient, USE_UPDATE, ITEMS_PARTS));
 }
 
 capu_status attention_scores_backward_key_host(capu_stream stream, const void *arguments)
 {
     (void)stream;
-    return run_heads(arguments, scores_backward_key_tile);
+    return RUN_HEADS(
+        arguments, scores_backward_key_tile, USE(scores_gradient, USE_READ, ITEMS_SQUARE),
+        USE(parts, USE_READ, ITEMS_PARTS), USE(parts_gradient, USE_UPDATE, ITEMS_PARTS));
 }
 
 capu_status attention_split_backward_host(capu_stream stream, const void *arguments)
 {
     (void)stream;
-    return run_heads(arguments, split_backward_tile);
+    return RUN_HEADS(arguments, split_backward_tile, USE(parts_gradient, USE_READ, ITEMS_PARTS),
+                     USE(qkv_gradient, USE_WRITE, ITEMS_PARTS));
 }

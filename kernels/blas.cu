@@ -17,6 +17,7 @@
     X(set_stream, cublasSetStream_v2)       \
     X(set_workspace, cublasSetWorkspace_v2) \
     X(set_atomics, cublasSetAtomicsMode)    \
+    X(set_math, cublasSetMathMode)          \
     X(multiply, cublasGemmEx_64)            \
     X(multiply_many, cublasGemmStridedBatchedEx_64)
 
@@ -106,7 +107,10 @@ static struct entry *find(capu_stream stream)
     return entry;
 }
 
-/* Setting the stream resets the workspace, so the workspace comes after it. */
+/*
+ * Setting the stream resets the workspace, so the workspace comes after it. Where a product is
+ * split along its depth, its parts would by default be added in the type of the result: not here.
+ */
 static bool configure(const struct entry *entry)
 {
     return blas.functions.set_stream(entry->handle, (cudaStream_t)entry->stream) ==
@@ -114,6 +118,9 @@ static bool configure(const struct entry *entry)
            blas.functions.set_workspace(entry->handle, entry->scratch, BLAS_SCRATCH_BYTES) ==
                CUBLAS_STATUS_SUCCESS &&
            blas.functions.set_atomics(entry->handle, CUBLAS_ATOMICS_NOT_ALLOWED) ==
+               CUBLAS_STATUS_SUCCESS &&
+           blas.functions.set_math(entry->handle,
+                                   CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION) ==
                CUBLAS_STATUS_SUCCESS;
 }
 
@@ -185,6 +192,11 @@ capu_status blas_scratch(capu_stream stream, void **scratch)
     return status;
 }
 
+static cudaDataType type_of(enum element element)
+{
+    return element == ELEMENT_BF16 ? CUDA_R_16BF : CUDA_R_32F;
+}
+
 /*
  * cuBLAS counts column by column. Read so, a matrix stored row by row is its own transpose: the
  * product wanted is the transpose of b's times the transpose of a's, with the factors swapped.
@@ -200,6 +212,9 @@ capu_status blas_gemm(capu_stream stream, const struct gemm *gemm, const struct 
     int64_t a_stride = (int64_t)gemm->a_stride;
     int64_t b_stride = (int64_t)gemm->b_stride;
     int64_t c_stride = (int64_t)gemm->c_stride;
+    cudaDataType type = type_of(gemm->element);
+    cudaDataType c_type = type_of(gemm->result);
+    cublasComputeType_t arithmetic;
     struct entry *entry;
     cublasStatus_t result;
     capu_status status = entry_of(stream, &entry);
@@ -207,17 +222,18 @@ capu_status blas_gemm(capu_stream stream, const struct gemm *gemm, const struct 
     if (status != CAPU_OK) {
         return status;
     }
+    arithmetic = type == CUDA_R_32F ? blas.arithmetic : CUBLAS_COMPUTE_32F;
     if (batch == NULL) {
         result = blas.functions.multiply(entry->handle, b_operation, a_operation, columns, rows,
-                                         depth, &alpha, gemm->b, CUDA_R_32F, b_stride, gemm->a,
-                                         CUDA_R_32F, a_stride, &gemm->beta, gemm->c, CUDA_R_32F,
-                                         c_stride, blas.arithmetic, CUBLAS_GEMM_DEFAULT);
+                                         depth, &alpha, gemm->b, type, b_stride, gemm->a, type,
+                                         a_stride, &gemm->beta, gemm->c, c_type, c_stride,
+                                         arithmetic, CUBLAS_GEMM_DEFAULT);
     } else {
         result = blas.functions.multiply_many(
-            entry->handle, b_operation, a_operation, columns, rows, depth, &alpha, gemm->b,
-            CUDA_R_32F, b_stride, (long long)batch->b_step, gemm->a, CUDA_R_32F, a_stride,
-            (long long)batch->a_step, &gemm->beta, gemm->c, CUDA_R_32F, c_stride,
-            (long long)batch->c_step, (int64_t)batch->count, blas.arithmetic, CUBLAS_GEMM_DEFAULT);
+            entry->handle, b_operation, a_operation, columns, rows, depth, &alpha, gemm->b, type,
+            b_stride, (long long)batch->b_step, gemm->a, type, a_stride, (long long)batch->a_step,
+            &gemm->beta, gemm->c, c_type, c_stride, (long long)batch->c_step, (int64_t)batch->count,
+            arithmetic, CUBLAS_GEMM_DEFAULT);
     }
     return result == CUBLAS_STATUS_SUCCESS ? CAPU_OK : CAPU_DEVICE_FAILED;
 }

@@ -5,8 +5,9 @@
  * cuBLAS is loaded when the first stream is prepared, so that programs start where it is absent:
  * the library named by CAPUCHIN_CUBLAS, or libcublas.so of the toolkit's version.
  *
- * CAPUCHIN_MATMUL chooses the arithmetic of products: "fp32" (default), "tf32" or "bf16". Numbers
- * are stored in fp32 and summed in fp32 in any case; tf32 and bf16 round the factors first.
+ * Sums are fp32 in any case. CAPUCHIN_MATMUL chooses how factors that are stored in fp32 enter
+ * them: as they are ("fp32", default), or rounded first ("tf32", "bf16"). Factors stored in bf16
+ * enter as they are.
  */
 #ifndef CAPU_KERNELS_BLAS_CUH
 #define CAPU_KERNELS_BLAS_CUH
@@ -17,7 +18,7 @@
 /* What cuBLAS wants for a workspace on Hopper; elsewhere it would do with less. */
 #define BLAS_SCRATCH_BYTES ((size_t)32 << 20)
 
-/* Many products at once, each so many floats behind the one before. */
+/* Many products at once, each so many items behind the one before. */
 struct blas_batch {
     size_t count;
     size_t a_step;
@@ -26,7 +27,8 @@ struct blas_batch {
 };
 
 /*
- * Enqueues a product (gemm.h; here the pointers are of the device). `batch` NULL: a single one.
+ * Enqueues a product (gemm.h; here the pointers are of the device). `batch` NULL: a single one. Of
+ * bf16 factors the result may be bf16, rounded once, or fp32; of fp32 ones it is fp32.
  * Errors: as blas_prepare, if that was not called; DEVICE_FAILED.
  */
 capu_status blas_gemm(capu_stream stream, const struct gemm *gemm, const struct blas_batch *batch);

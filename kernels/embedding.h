@@ -1,27 +1,31 @@
 /*
  * Token and position embedding: output[b][t] = token_weight[tokens[b][t]] + position_weight[t].
+ * The parameters' gradients are fp32, whatever the rest is.
  */
 #ifndef CAPU_KERNELS_EMBEDDING_H
 #define CAPU_KERNELS_EMBEDDING_H
 
 #include "capuchin/op.h"
 
+#include "kernels/element.h"
+
 #ifdef __cplusplus
 extern "C" {
 #endif
 
 struct embedding {
-    const int32_t *tokens;        /* batch x length, 0 <= token < vocabulary */
-    const float *token_weight;    /* vocabulary x channels */
-    const float *position_weight; /* at least length x channels */
-    float *output;                /* batch x length x channels */
-    const float *output_gradient;
+    const int32_t *tokens;       /* batch x length, 0 <= token < vocabulary */
+    const void *token_weight;    /* vocabulary x channels */
+    const void *position_weight; /* at least length x channels */
+    void *output;                /* batch x length x channels */
+    const void *output_gradient;
     float *token_gradient;    /* added to */
     float *position_gradient; /* added to */
     uint32_t batch;
     uint32_t length;
     uint32_t channels;
     uint32_t vocabulary;
+    uint32_t element; /* enum element, of what is void */
 };
 
 /*

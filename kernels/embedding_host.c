@@ -4,6 +4,7 @@
  */
 #include "kernels/embedding.h"
 
+#include "kernels/copies.h"
 #include "kernels/parallel.h"
 
 #define TILE_ROWS ((size_t)64)
@@ -17,9 +18,11 @@ static void forward_tile(const void *arguments, size_t tile)
         parallel_items(tile, TILE_ROWS, (size_t)embedding->batch * embedding->length);
 
     for (size_t row = rows.first; row < rows.end; row++) {
-        const float *token = embedding->token_weight + (size_t)embedding->tokens[row] * channels;
-        const float *position = embedding->position_weight + row % embedding->length * channels;
-        float *restrict output = embedding->output + row * channels;
+        size_t first = (size_t)embedding->tokens[row] * channels;
+        const float *token = (const float *)embedding->token_weight + first;
+        const float *position =
+            (const float *)embedding->position_weight + row % embedding->length * channels;
+        float *restrict output = (float *)embedding->output + row * channels;
 
         for (size_t i = 0; i < channels; i++) {
             output[i] = token[i] + position[i];
@@ -35,7 +38,7 @@ static void backward_tile(const void *arguments, size_t tile)
     struct parallel_range range = parallel_items(tile, TILE_CHANNELS, channels);
 
     for (size_t row = 0; row < row_count; row++) {
-        const float *gradient = embedding->output_gradient + row * channels;
+        const float *gradient = (const float *)embedding->output_gradient + row * channels;
         float *token = embedding->token_gradient + (size_t)embedding->tokens[row] * channels;
         float *position = embedding->position_gradient + row % embedding->length * channels;
 
@@ -59,25 +62,34 @@ static capu_status check_tokens(const struct embedding *embedding)
 
 capu_status embedding_forward_host(capu_stream stream, const void *arguments)
 {
-    const struct embedding *embedding = arguments;
-    capu_status status = check_tokens(embedding);
+    struct embedding embedding = *(const struct embedding *)arguments;
+    struct copies copies = {.element = embedding.element, .status = check_tokens(&embedding)};
+    size_t rows = (size_t)embedding.batch * embedding.length;
+    size_t channels = embedding.channels;
 
     (void)stream;
-    if (status == CAPU_OK) {
-        parallel_run(parallel_tiles((size_t)embedding->batch * embedding->length, TILE_ROWS),
-                     forward_tile, embedding);
+    embedding.token_weight =
+        copies_read(&copies, embedding.token_weight, embedding.vocabulary * channels);
+    embedding.position_weight =
+        copies_read(&copies, embedding.position_weight, embedding.length * channels);
+    embedding.output = copies_write(&copies, embedding.output, rows * channels);
+    if (copies.status == CAPU_OK) {
+        parallel_run(parallel_tiles(rows, TILE_ROWS), forward_tile, &embedding);
     }
-    return status;
+    return copies_finish(&copies);
 }
 
 capu_status embedding_backward_host(capu_stream stream, const void *arguments)
 {
-    const struct embedding *embedding = arguments;
-    capu_status status = check_tokens(embedding);
+    struct embedding embedding = *(const struct embedding *)arguments;
+    struct copies copies = {.element = embedding.element, .status = check_tokens(&embedding)};
+    size_t rows = (size_t)embedding.batch * embedding.length;
 
     (void)stream;
-    if (status == CAPU_OK) {
-        parallel_run(parallel_tiles(embedding->channels, TILE_CHANNELS), backward_tile, embedding);
+    embedding.output_gradient =
+        copies_read(&copies, embedding.output_gradient, rows * embedding.channels);
+    if (copies.status == CAPU_OK) {
+        parallel_run(parallel_tiles(embedding.channels, TILE_CHANNELS), backward_tile, &embedding);
     }
-    return status;
+    return copies_finish(&copies);
 }

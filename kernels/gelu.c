@@ -8,7 +8,7 @@
 
 capu_status gelu_forward(capu_context *context, const struct gelu *gelu)
 {
-    size_t bytes = gelu->count * sizeof(float);
+    size_t bytes = gelu->count * element_bytes(gelu->element);
 
     return LAUNCH(context, gelu_forward, gelu, gelu->count * FLOPS_PER_ITEM,
                   LAUNCH_READ(gelu->input, bytes), LAUNCH_WRITE(gelu->output, bytes));
@@ -16,7 +16,7 @@ capu_status gelu_forward(capu_context *context, const struct gelu *gelu)
 
 capu_status gelu_backward(capu_context *context, const struct gelu *gelu)
 {
-    size_t bytes = gelu->count * sizeof(float);
+    size_t bytes = gelu->count * element_bytes(gelu->element);
 
     return LAUNCH(context, gelu_backward, gelu, gelu->count * FLOPS_PER_ITEM,
                   LAUNCH_READ(gelu->input, bytes), LAUNCH_UPDATE(gelu->gradient, bytes));

@@ -12,28 +12,34 @@ struct two {
     float gradient;
 };
 
-static __global__ void forward(const struct gelu gelu)
+template <typename Element> static __global__ void forward(const struct gelu gelu)
 {
+    const Element *input = (const Element *)gelu.input;
+    Element *output = (Element *)gelu.output;
+
     grid_each(
-        gelu.count, [&](size_t i) { return gelu.input[i]; },
+        gelu.count, [&](size_t i) -> float { return input[i]; },
         [&](size_t i, float x) {
-            gelu.output[i] = 0.5f * x * (1.0f + tanhf(ROOT * (x + CUBIC * x * x * x)));
+            output[i] = 0.5f * x * (1.0f + tanhf(ROOT * (x + CUBIC * x * x * x)));
         });
 }
 
-static __global__ void backward(const struct gelu gelu)
+template <typename Element> static __global__ void backward(const struct gelu gelu)
 {
+    const Element *input = (const Element *)gelu.input;
+    Element *gradient = (Element *)gelu.gradient;
+
     grid_each(
         gelu.count,
         [&](size_t i) {
-            return two{gelu.input[i], gelu.gradient[i]};
+            return two{input[i], gradient[i]};
         },
         [&](size_t i, const struct two &value) {
             float x = value.input;
             float tangent = tanhf(ROOT * (x + CUBIC * x * x * x));
             float slope = (1.0f - tangent * tangent) * ROOT * (1.0f + 3.0f * CUBIC * x * x);
 
-            gelu.gradient[i] = value.gradient * (0.5f * (1.0f + tangent) + 0.5f * x * slope);
+            gradient[i] = value.gradient * (0.5f * (1.0f + tangent) + 0.5f * x * slope);
         });
 }
 
@@ -41,7 +47,8 @@ capu_status gelu_forward_cuda(capu_stream stream, const void *arguments)
 {
     const struct gelu *gelu = (const struct gelu *)arguments;
 
-    GRID_LAUNCH(forward, grid_blocks(gelu->count, GRID_EACH), GRID_THREADS, stream, *gelu);
+    GRID_LAUNCH_FOR(gelu->element, forward, grid_blocks(gelu->count, GRID_EACH), GRID_THREADS,
+                    stream, *gelu);
     return grid_status();
 }
 
@@ -49,6 +56,7 @@ capu_status gelu_backward_cuda(capu_stream stream, const void *arguments)
 {
     const struct gelu *gelu = (const struct gelu *)arguments;
 
-    GRID_LAUNCH(backward, grid_blocks(gelu->count, GRID_EACH), GRID_THREADS, stream, *gelu);
+    GRID_LAUNCH_FOR(gelu->element, backward, grid_blocks(gelu->count, GRID_EACH), GRID_THREADS,
+                    stream, *gelu);
     return grid_status();
 }

@@ -1,6 +1,7 @@
 /* gelu on the host. */
 #include "kernels/gelu.h"
 
+#include "kernels/copies.h"
 #include "kernels/exponential.h"
 #include "kernels/parallel.h"
 
@@ -40,18 +41,28 @@ static void backward_tile(const void *arguments, size_t tile)
 
 capu_status gelu_forward_host(capu_stream stream, const void *arguments)
 {
-    const struct gelu *gelu = arguments;
+    struct gelu gelu = *(const struct gelu *)arguments;
+    struct copies copies = {.element = gelu.element};
 
     (void)stream;
-    parallel_run(parallel_tiles(gelu->count, PARALLEL_TILE_ITEMS), forward_tile, gelu);
-    return CAPU_OK;
+    gelu.input = copies_read(&copies, gelu.input, gelu.count);
+    gelu.output = copies_write(&copies, gelu.output, gelu.count);
+    if (copies.status == CAPU_OK) {
+        parallel_run(parallel_tiles(gelu.count, PARALLEL_TILE_ITEMS), forward_tile, &gelu);
+    }
+    return copies_finish(&copies);
 }
 
 capu_status gelu_backward_host(capu_stream stream, const void *arguments)
 {
-    const struct gelu *gelu = arguments;
+    struct gelu gelu = *(const struct gelu *)arguments;
+    struct copies copies = {.element = gelu.element};
 
     (void)stream;
-    parallel_run(parallel_tiles(gelu->count, PARALLEL_TILE_ITEMS), backward_tile, gelu);
-    return CAPU_OK;
+    gelu.input = copies_read(&copies, gelu.input, gelu.count);
+    gelu.gradient = copies_update(&copies, gelu.gradient, gelu.count);
+    if (copies.status == CAPU_OK) {
+        parallel_run(parallel_tiles(gelu.count, PARALLEL_TILE_ITEMS), backward_tile, &gelu);
+    }
+    return copies_finish(&copies);
 }

@@ -38,9 +38,9 @@ static void run_block(const void *arguments, size_t tile)
     struct parallel_range rows = parallel_items(tile % row_tiles, BLOCK_ROWS, block.rows);
     struct parallel_range columns = parallel_items(tile / row_tiles, BLOCK_COLUMNS, block.columns);
 
-    block.a += rows.first * (block.a_transposed ? 1 : block.a_stride);
-    block.b += columns.first * (block.b_transposed ? block.b_stride : 1);
-    block.c += rows.first * block.c_stride + columns.first;
+    block.a = (const float *)block.a + rows.first * (block.a_transposed ? 1 : block.a_stride);
+    block.b = (const float *)block.b + columns.first * (block.b_transposed ? block.b_stride : 1);
+    block.c = (float *)block.c + rows.first * block.c_stride + columns.first;
     block.rows = rows.end - rows.first;
     block.columns = columns.end - columns.first;
     gemm_block(&block);

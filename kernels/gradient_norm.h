@@ -1,4 +1,7 @@
-/* The Euclidean norm of a range of gradients, which may be many tensors of one blob. */
+/*
+ * The Euclidean norm of a range of gradients, which may be many tensors of one blob. The gradients
+ * of parameters are fp32, also where the parameters are bf16.
+ */
 #ifndef CAPU_KERNELS_GRADIENT_NORM_H
 #define CAPU_KERNELS_GRADIENT_NORM_H
 

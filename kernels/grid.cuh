@@ -9,6 +9,8 @@
 
 #include "capuchin/op.h"
 
+#include "kernels/element.h"
+
 /* A warp works on a row, eight rows a block, in what goes row by row. */
 #define GRID_WARP 32u
 #define GRID_THREADS 256u
@@ -23,6 +25,32 @@
 #define GRID_LAUNCH(kernel, blocks, threads, stream, ...) \
     kernel<<<(blocks), (threads), 0, (cudaStream_t)(stream)>>>(__VA_ARGS__)
 #endif
+
+/* bf16 in memory. It is read and written as what is computed with, fp32: kernels are templates. */
+struct grid_bf16 {
+    uint16_t bits;
+
+    __device__ operator float() const
+    {
+        return element_widen(bits);
+    }
+
+    __device__ grid_bf16 &operator=(float value)
+    {
+        bits = element_round(value);
+        return *this;
+    }
+};
+
+/* The kernel template for an element type (enum element). */
+#define GRID_LAUNCH_FOR(element, kernel, blocks, threads, stream, ...)                  \
+    do {                                                                                \
+        if ((element) == ELEMENT_BF16) {                                                \
+            GRID_LAUNCH(kernel<grid_bf16>, (blocks), (threads), (stream), __VA_ARGS__); \
+        } else {                                                                        \
+            GRID_LAUNCH(kernel<float>, (blocks), (threads), (stream), __VA_ARGS__);     \
+        }                                                                               \
+    } while (0)
 
 /* What became of the launches since the last call. Nothing waits. */
 static inline capu_status grid_status(void)

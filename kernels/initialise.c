@@ -5,6 +5,7 @@
 
 capu_status initialise(capu_context *context, const struct initialise *arguments)
 {
-    return LAUNCH(context, initialise, arguments, arguments->count * 16,
-                  LAUNCH_WRITE(arguments->output, arguments->count * sizeof(float)));
+    return LAUNCH(
+        context, initialise, arguments, arguments->count * 16,
+        LAUNCH_WRITE(arguments->output, arguments->count * element_bytes(arguments->element)));
 }

@@ -40,8 +40,9 @@ static __device__ void draw(const struct initialise &arguments, uint64_t index, 
     }
 }
 
-static __global__ void fill(const struct initialise arguments)
+template <typename Element> static __global__ void fill(const struct initialise arguments)
 {
+    Element *output = (Element *)arguments.output;
     size_t draws = (arguments.count + ITEMS - 1) / ITEMS;
 
     for (size_t index = grid_first(); index < draws; index += grid_stride()) {
@@ -52,7 +53,7 @@ static __global__ void fill(const struct initialise arguments)
         }
         for (unsigned i = 0; i < ITEMS; i++) {
             if (index * ITEMS + i < arguments.count) {
-                arguments.output[index * ITEMS + i] = value[i];
+                output[index * ITEMS + i] = value[i];
             }
         }
     }
@@ -62,7 +63,8 @@ capu_status initialise_cuda(capu_stream stream, const void *arguments)
 {
     const struct initialise *fill_arguments = (const struct initialise *)arguments;
 
-    GRID_LAUNCH(fill, grid_blocks(fill_arguments->count, ITEMS * GRID_THREADS), GRID_THREADS,
-                stream, *fill_arguments);
+    GRID_LAUNCH_FOR(fill_arguments->element, fill,
+                    grid_blocks(fill_arguments->count, ITEMS * GRID_THREADS), GRID_THREADS, stream,
+                    *fill_arguments);
     return grid_status();
 }

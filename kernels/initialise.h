@@ -1,11 +1,14 @@
 /*
  * First contents of a tensor: a constant, or random numbers that follow from seed and counter, so
- * that they are the same on every device and for every split.
+ * that they are the same on every device and for every split. Those of bf16 are those of fp32,
+ * rounded.
  */
 #ifndef CAPU_KERNELS_INITIALISE_H
 #define CAPU_KERNELS_INITIALISE_H
 
 #include "capuchin/op.h"
+
+#include "kernels/element.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -18,13 +21,14 @@ enum initialise_kind {
 };
 
 struct initialise {
-    float *output;
+    void *output;
     size_t count;
     uint64_t seed;
     uint64_t counter; /* another one each tensor */
     uint32_t kind;    /* enum initialise_kind */
     float a;
     float b;
+    uint32_t element; /* enum element */
 };
 
 /* Writes output. */

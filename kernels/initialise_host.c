@@ -1,6 +1,7 @@
 /* initialise on the host. */
 #include "kernels/initialise.h"
 
+#include "kernels/copies.h"
 #include "kernels/parallel.h"
 #include "kernels/random.h"
 
@@ -41,21 +42,26 @@ static void fill_tile(const void *argument_block, size_t tile)
 {
     const struct initialise *arguments = argument_block;
     struct parallel_range items = parallel_items(tile, PARALLEL_TILE_ITEMS, arguments->count);
+    float *output = arguments->output;
     float value[4] = {arguments->a, arguments->a, arguments->a, arguments->a};
 
     for (size_t i = items.first; i < items.end; i++) {
         if (i % 4 == 0 && arguments->kind != INITIALISE_CONSTANT) {
             draw(arguments, i / 4, value);
         }
-        arguments->output[i] = value[i % 4];
+        output[i] = value[i % 4];
     }
 }
 
 capu_status initialise_host(capu_stream stream, const void *arguments)
 {
-    const struct initialise *fill = arguments;
+    struct initialise fill = *(const struct initialise *)arguments;
+    struct copies copies = {.element = fill.element};
 
     (void)stream;
-    parallel_run(parallel_tiles(fill->count, PARALLEL_TILE_ITEMS), fill_tile, fill);
-    return CAPU_OK;
+    fill.output = copies_write(&copies, fill.output, fill.count);
+    if (copies.status == CAPU_OK) {
+        parallel_run(parallel_tiles(fill.count, PARALLEL_TILE_ITEMS), fill_tile, &fill);
+    }
+    return copies_finish(&copies);
 }

@@ -13,13 +13,15 @@
 #define CHANNELS 16u
 #define LINES 32u
 
-static __global__ void forward(const struct layer_norm norm)
+template <typename Element> static __global__ void forward(const struct layer_norm norm)
 {
+    const Element *scale = (const Element *)norm.scale;
+    const Element *shift = (const Element *)norm.shift;
     size_t channels = norm.channels;
 
     for (size_t row = grid_first_row(); row < norm.rows; row += grid_row_stride()) {
-        const float *input = norm.input + row * channels;
-        float *output = norm.output + row * channels;
+        const Element *input = (const Element *)norm.input + row * channels;
+        Element *output = (Element *)norm.output + row * channels;
         float sum = 0.0f;
         float squares = 0.0f;
         float mean;
@@ -34,7 +36,7 @@ static __global__ void forward(const struct layer_norm norm)
         }
         rstd = 1.0f / sqrtf(grid_warp_sum(squares) / (float)channels + EPSILON);
         for (size_t i = grid_lane(); i < channels; i += GRID_WARP) {
-            output[i] = (input[i] - mean) * rstd * norm.scale[i] + norm.shift[i];
+            output[i] = (input[i] - mean) * rstd * scale[i] + shift[i];
         }
         if (grid_lane() == 0) {
             norm.mean[row] = mean;
@@ -43,21 +45,22 @@ static __global__ void forward(const struct layer_norm norm)
     }
 }
 
-static __global__ void backward_input(const struct layer_norm norm)
+template <typename Element> static __global__ void backward_input(const struct layer_norm norm)
 {
+    const Element *scale = (const Element *)norm.scale;
     size_t channels = norm.channels;
 
     for (size_t row = grid_first_row(); row < norm.rows; row += grid_row_stride()) {
-        const float *gradient = norm.output_gradient + row * channels;
-        const float *input = norm.input + row * channels;
-        float *to = norm.input_gradient + row * channels;
+        const Element *gradient = (const Element *)norm.output_gradient + row * channels;
+        const Element *input = (const Element *)norm.input + row * channels;
+        Element *to = (Element *)norm.input_gradient + row * channels;
         float mean = norm.mean[row];
         float rstd = norm.rstd[row];
         float sum = 0.0f;
         float product = 0.0f;
 
         for (size_t i = grid_lane(); i < channels; i += GRID_WARP) {
-            float scaled = gradient[i] * norm.scale[i];
+            float scaled = gradient[i] * scale[i];
 
             sum += scaled;
             product += scaled * ((input[i] - mean) * rstd);
@@ -67,15 +70,17 @@ static __global__ void backward_input(const struct layer_norm norm)
         for (size_t i = grid_lane(); i < channels; i += GRID_WARP) {
             float normal = (input[i] - mean) * rstd;
 
-            to[i] += (gradient[i] * norm.scale[i] - sum - normal * product) * rstd;
+            to[i] = to[i] + (gradient[i] * scale[i] - sum - normal * product) * rstd;
         }
     }
 }
 
-static __global__ void backward_parameters(const struct layer_norm norm)
+template <typename Element> static __global__ void backward_parameters(const struct layer_norm norm)
 {
     __shared__ float scales[LINES][CHANNELS];
     __shared__ float shifts[LINES][CHANNELS];
+    const Element *gradients = (const Element *)norm.output_gradient;
+    const Element *inputs = (const Element *)norm.input;
     unsigned column = threadIdx.x % CHANNELS;
     unsigned line = threadIdx.x / CHANNELS;
     size_t channel = (size_t)blockIdx.x * CHANNELS + column;
@@ -83,8 +88,8 @@ static __global__ void backward_parameters(const struct layer_norm norm)
     float shift = 0.0f;
 
     for (size_t row = line; row < norm.rows && channel < norm.channels; row += LINES) {
-        float gradient = norm.output_gradient[row * norm.channels + channel];
-        float input = norm.input[row * norm.channels + channel];
+        float gradient = gradients[row * norm.channels + channel];
+        float input = inputs[row * norm.channels + channel];
 
         scale += gradient * ((input - norm.mean[row]) * norm.rstd[row]);
         shift += gradient;
@@ -107,7 +112,8 @@ capu_status layer_norm_forward_cuda(capu_stream stream, const void *arguments)
 {
     const struct layer_norm *norm = (const struct layer_norm *)arguments;
 
-    GRID_LAUNCH(forward, grid_blocks(norm->rows, GRID_WARPS), GRID_THREADS, stream, *norm);
+    GRID_LAUNCH_FOR(norm->element, forward, grid_blocks(norm->rows, GRID_WARPS), GRID_THREADS,
+                    stream, *norm);
     return grid_status();
 }
 
@@ -115,8 +121,9 @@ capu_status layer_norm_backward_cuda(capu_stream stream, const void *arguments)
 {
     const struct layer_norm *norm = (const struct layer_norm *)arguments;
 
-    GRID_LAUNCH(backward_input, grid_blocks(norm->rows, GRID_WARPS), GRID_THREADS, stream, *norm);
-    GRID_LAUNCH(backward_parameters, grid_blocks(norm->channels, CHANNELS), LINES * CHANNELS,
-                stream, *norm);
+    GRID_LAUNCH_FOR(norm->element, backward_input, grid_blocks(norm->rows, GRID_WARPS),
+                    GRID_THREADS, stream, *norm);
+    GRID_LAUNCH_FOR(norm->element, backward_parameters, grid_blocks(norm->channels, CHANNELS),
+                    LINES * CHANNELS, stream, *norm);
     return grid_status();
 }

@@ -1,26 +1,32 @@
-/* Layer normalisation: each row to mean 0 and variance 1, then scaled and shifted. */
+/*
+ * Layer normalisation: each row to mean 0 and variance 1, then scaled and shifted. Statistics and
+ * the parameters' gradients are fp32, whatever the rest is.
+ */
 #ifndef CAPU_KERNELS_LAYER_NORM_H
 #define CAPU_KERNELS_LAYER_NORM_H
 
 #include "capuchin/op.h"
+
+#include "kernels/element.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
 struct layer_norm {
-    const float *input; /* rows x channels */
-    const float *scale; /* channels */
-    const float *shift; /* channels */
-    float *output;
+    const void *input; /* rows x channels */
+    const void *scale; /* channels */
+    const void *shift; /* channels */
+    void *output;
     float *mean; /* rows, for backward */
     float *rstd; /* rows, 1 / sqrt(variance + 1e-5), for backward */
-    const float *output_gradient;
-    float *input_gradient; /* added to: the input goes on past the norm too */
+    const void *output_gradient;
+    void *input_gradient;  /* added to: the input goes on past the norm too */
     float *scale_gradient; /* added to */
     float *shift_gradient; /* added to */
     uint32_t rows;
     uint32_t channels;
+    uint32_t element; /* enum element, of what is void */
 };
 
 /* Reads input, scale, shift; writes output, mean, rstd. */

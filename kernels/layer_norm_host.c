@@ -1,6 +1,7 @@
 /* layer_norm on the host: a tile is some rows, or for the parameters' gradients some channels. */
 #include "kernels/layer_norm.h"
 
+#include "kernels/copies.h"
 #include "kernels/parallel.h"
 #include "kernels/reduce.h"
 
@@ -14,17 +15,19 @@ static void forward_tile(const void *arguments, size_t tile)
 {
     const struct layer_norm *norm = arguments;
     struct parallel_range rows = parallel_items(tile, TILE_ROWS, norm->rows);
+    const float *scale = norm->scale;
+    const float *shift = norm->shift;
     size_t channels = norm->channels;
 
     for (size_t row = rows.first; row < rows.end; row++) {
-        const float *restrict input = norm->input + row * channels;
-        float *restrict output = norm->output + row * channels;
+        const float *restrict input = (const float *)norm->input + row * channels;
+        float *restrict output = (float *)norm->output + row * channels;
         float mean = reduce_sum(input, channels) / (float)channels;
         float variance = reduce_product(input, mean, input, mean, channels) / (float)channels;
         float rstd = 1.0f / sqrtf(variance + EPSILON);
 
         for (size_t i = 0; i < channels; i++) {
-            output[i] = (input[i] - mean) * rstd * norm->scale[i] + norm->shift[i];
+            output[i] = (input[i] - mean) * rstd * scale[i] + shift[i];
         }
         norm->mean[row] = mean;
         norm->rstd[row] = rstd;
@@ -34,9 +37,9 @@ static void forward_tile(const void *arguments, size_t tile)
 static void input_gradient_row(const struct layer_norm *norm, size_t row)
 {
     size_t channels = norm->channels;
-    const float *gradient = norm->output_gradient + row * channels;
-    const float *input = norm->input + row * channels;
-    float *restrict to = norm->input_gradient + row * channels;
+    const float *gradient = (const float *)norm->output_gradient + row * channels;
+    const float *input = (const float *)norm->input + row * channels;
+    float *restrict to = (float *)norm->input_gradient + row * channels;
     const float *scale = norm->scale;
     float mean = norm->mean[row];
     float rstd = norm->rstd[row];
@@ -79,8 +82,9 @@ static void parameter_gradient_tile(const void *arguments, size_t tile)
     float shifts[TILE_CHANNELS] = {0};
 
     for (size_t row = 0; row < norm->rows; row++) {
-        const float *gradient = norm->output_gradient + row * norm->channels + range.first;
-        const float *input = norm->input + row * norm->channels + range.first;
+        size_t first = row * norm->channels + range.first;
+        const float *gradient = (const float *)norm->output_gradient + first;
+        const float *input = (const float *)norm->input + first;
         float mean = norm->mean[row];
         float rstd = norm->rstd[row];
 
@@ -97,19 +101,35 @@ static void parameter_gradient_tile(const void *arguments, size_t tile)
 
 capu_status layer_norm_forward_host(capu_stream stream, const void *arguments)
 {
-    const struct layer_norm *norm = arguments;
+    struct layer_norm norm = *(const struct layer_norm *)arguments;
+    struct copies copies = {.element = norm.element};
+    size_t items = (size_t)norm.rows * norm.channels;
 
     (void)stream;
-    parallel_run(parallel_tiles(norm->rows, TILE_ROWS), forward_tile, norm);
-    return CAPU_OK;
+    norm.input = copies_read(&copies, norm.input, items);
+    norm.scale = copies_read(&copies, norm.scale, norm.channels);
+    norm.shift = copies_read(&copies, norm.shift, norm.channels);
+    norm.output = copies_write(&copies, norm.output, items);
+    if (copies.status == CAPU_OK) {
+        parallel_run(parallel_tiles(norm.rows, TILE_ROWS), forward_tile, &norm);
+    }
+    return copies_finish(&copies);
 }
 
 capu_status layer_norm_backward_host(capu_stream stream, const void *arguments)
 {
-    const struct layer_norm *norm = arguments;
+    struct layer_norm norm = *(const struct layer_norm *)arguments;
+    struct copies copies = {.element = norm.element};
+    size_t items = (size_t)norm.rows * norm.channels;
 
     (void)stream;
-    parallel_run(parallel_tiles(norm->rows, TILE_ROWS), input_gradient_tile, norm);
-    parallel_run(parallel_tiles(norm->channels, TILE_CHANNELS), parameter_gradient_tile, norm);
-    return CAPU_OK;
+    norm.output_gradient = copies_read(&copies, norm.output_gradient, items);
+    norm.input = copies_read(&copies, norm.input, items);
+    norm.scale = copies_read(&copies, norm.scale, norm.channels);
+    norm.input_gradient = copies_update(&copies, norm.input_gradient, items);
+    if (copies.status == CAPU_OK) {
+        parallel_run(parallel_tiles(norm.rows, TILE_ROWS), input_gradient_tile, &norm);
+        parallel_run(parallel_tiles(norm.channels, TILE_CHANNELS), parameter_gradient_tile, &norm);
+    }
+    return copies_finish(&copies);
 }

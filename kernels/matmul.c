@@ -8,18 +8,22 @@ struct sizes {
     size_t input;
     size_t weight;
     size_t bias;
+    size_t weight_gradient;
+    size_t bias_gradient;
     size_t output;
     uint64_t flops;
 };
 
 static struct sizes sizes_of(const struct matmul *matmul)
 {
-    size_t item = sizeof(float);
+    size_t item = element_bytes(matmul->element);
 
     return (struct sizes){
         .input = item * matmul->rows * matmul->inputs,
         .weight = item * matmul->outputs * matmul->inputs,
         .bias = item * matmul->outputs,
+        .weight_gradient = sizeof(float) * matmul->outputs * matmul->inputs,
+        .bias_gradient = sizeof(float) * matmul->outputs,
         .output = item * matmul->rows * matmul->outputs,
         .flops = UINT64_C(2) * matmul->rows * matmul->inputs * matmul->outputs,
     };
@@ -59,11 +63,11 @@ capu_status matmul_backward_weight(capu_context *context, const struct matmul *m
         return LAUNCH(context, matmul_backward_weight, matmul, sizes.flops,
                       LAUNCH_READ(matmul->output_gradient, sizes.output),
                       LAUNCH_READ(matmul->input, sizes.input),
-                      capu_operand_of(matmul->weight_gradient, sizes.weight, role));
+                      capu_operand_of(matmul->weight_gradient, sizes.weight_gradient, role));
     }
     return LAUNCH(context, matmul_backward_weight, matmul, sizes.flops,
                   LAUNCH_READ(matmul->output_gradient, sizes.output),
                   LAUNCH_READ(matmul->input, sizes.input),
-                  capu_operand_of(matmul->weight_gradient, sizes.weight, role),
-                  capu_operand_of(matmul->bias_gradient, sizes.bias, role));
+                  capu_operand_of(matmul->weight_gradient, sizes.weight_gradient, role),
+                  capu_operand_of(matmul->bias_gradient, sizes.bias_gradient, role));
 }

@@ -8,28 +8,31 @@
 #define COLUMNS 16u
 #define LINES 32u
 
-/* The bias goes in first, and the product is added to it. */
-static __global__ void spread_bias(const struct matmul matmul)
+/* The bias goes in first, and the product is added to it, before the sum is rounded. */
+template <typename Element> static __global__ void spread_bias(const struct matmul matmul)
 {
+    const Element *bias = (const Element *)matmul.bias;
+
     for (size_t row = grid_first_row(); row < matmul.rows; row += grid_row_stride()) {
-        float *output = matmul.output + row * matmul.outputs;
+        Element *output = (Element *)matmul.output + row * matmul.outputs;
 
         for (size_t i = grid_lane(); i < matmul.outputs; i += GRID_WARP) {
-            output[i] = matmul.bias[i];
+            output[i] = bias[i];
         }
     }
 }
 
 /* Each line of threads sums every so-manieth row, and the lines are added in order. */
-static __global__ void sum_bias_gradient(const struct matmul matmul)
+template <typename Element> static __global__ void sum_bias_gradient(const struct matmul matmul)
 {
     __shared__ float sums[LINES][COLUMNS];
+    const Element *gradients = (const Element *)matmul.output_gradient;
     unsigned line = threadIdx.x / COLUMNS;
     size_t column = (size_t)blockIdx.x * COLUMNS + threadIdx.x % COLUMNS;
     float sum = 0.0f;
 
     for (size_t row = line; row < matmul.rows && column < matmul.outputs; row += LINES) {
-        sum += matmul.output_gradient[row * matmul.outputs + column];
+        sum += gradients[row * matmul.outputs + column];
     }
     sums[line][threadIdx.x % COLUMNS] = sum;
     __syncthreads();
@@ -43,6 +46,11 @@ static __global__ void sum_bias_gradient(const struct matmul matmul)
         matmul.accumulate != 0 ? matmul.bias_gradient[column] + sum : sum;
 }
 
+static enum element element_of(const struct matmul *matmul)
+{
+    return matmul->element == ELEMENT_BF16 ? ELEMENT_BF16 : ELEMENT_FP32;
+}
+
 capu_status matmul_forward_cuda(capu_stream stream, const void *arguments)
 {
     const struct matmul *matmul = (const struct matmul *)arguments;
@@ -50,10 +58,12 @@ capu_status matmul_forward_cuda(capu_stream stream, const void *arguments)
     capu_status status = CAPU_OK;
 
     if (matmul->bias != NULL) {
-        GRID_LAUNCH(spread_bias, grid_blocks(matmul->rows, GRID_WARPS), GRID_THREADS, stream,
-                    *matmul);
+        GRID_LAUNCH_FOR(matmul->element, spread_bias, grid_blocks(matmul->rows, GRID_WARPS),
+                        GRID_THREADS, stream, *matmul);
         status = grid_status();
     }
+    gemm.element = element_of(matmul);
+    gemm.result = element_of(matmul);
     gemm.rows = matmul->rows;
     gemm.columns = matmul->outputs;
     gemm.depth = matmul->inputs;
@@ -73,6 +83,8 @@ capu_status matmul_backward_input_cuda(capu_stream stream, const void *arguments
     const struct matmul *matmul = (const struct matmul *)arguments;
     struct gemm gemm = {};
 
+    gemm.element = element_of(matmul);
+    gemm.result = element_of(matmul);
     gemm.rows = matmul->rows;
     gemm.columns = matmul->inputs;
     gemm.depth = matmul->outputs;
@@ -91,6 +103,8 @@ capu_status matmul_backward_weight_cuda(capu_stream stream, const void *argument
     struct gemm gemm = {};
     capu_status status;
 
+    gemm.element = element_of(matmul);
+    gemm.result = ELEMENT_FP32;
     gemm.rows = matmul->outputs;
     gemm.columns = matmul->inputs;
     gemm.depth = matmul->rows;
@@ -104,8 +118,8 @@ capu_status matmul_backward_weight_cuda(capu_stream stream, const void *argument
     gemm.beta = matmul->accumulate != 0 ? 1.0f : 0.0f;
     status = blas_gemm(stream, &gemm, NULL);
     if (status == CAPU_OK && matmul->bias_gradient != NULL) {
-        GRID_LAUNCH(sum_bias_gradient, grid_blocks(matmul->outputs, COLUMNS), LINES * COLUMNS,
-                    stream, *matmul);
+        GRID_LAUNCH_FOR(matmul->element, sum_bias_gradient, grid_blocks(matmul->outputs, COLUMNS),
+                        LINES * COLUMNS, stream, *matmul);
         status = grid_status();
     }
     return status;

@@ -1,28 +1,32 @@
 /*
  * A dense layer: output = input weight^T + bias, over `rows` rows. The weight is outputs x inputs.
+ * The parameters' gradients are fp32, whatever the rest is.
  */
 #ifndef CAPU_KERNELS_MATMUL_H
 #define CAPU_KERNELS_MATMUL_H
 
 #include "capuchin/op.h"
 
+#include "kernels/element.h"
+
 #ifdef __cplusplus
 extern "C" {
 #endif
 
 struct matmul {
-    const float *input;  /* rows x inputs */
-    const float *weight; /* outputs x inputs */
-    const float *bias;   /* outputs; NULL: none */
-    float *output;       /* rows x outputs */
-    const float *output_gradient;
-    float *input_gradient;
+    const void *input;  /* rows x inputs */
+    const void *weight; /* outputs x inputs */
+    const void *bias;   /* outputs; NULL: none */
+    void *output;       /* rows x outputs */
+    const void *output_gradient;
+    void *input_gradient;
     float *weight_gradient;
     float *bias_gradient; /* NULL: none */
     uint32_t rows;
     uint32_t inputs;
     uint32_t outputs;
     uint32_t accumulate; /* backward_weight: 1 adds to the gradients, 0 overwrites them */
+    uint32_t element;    /* enum element, of what is void */
 };
 
 /* Reads input, weight, bias; writes output. */

@@ -1,6 +1,7 @@
 /* matmul on the host: three matrix products, and the bias. */
 #include "kernels/matmul.h"
 
+#include "kernels/copies.h"
 #include "kernels/gemm.h"
 #include "kernels/parallel.h"
 
@@ -16,7 +17,7 @@ static void bias_tile(const void *arguments, size_t tile)
     const float *restrict bias = matmul->bias;
 
     for (size_t row = rows.first; row < rows.end; row++) {
-        float *restrict output = matmul->output + row * matmul->outputs;
+        float *restrict output = (float *)matmul->output + row * matmul->outputs;
 
         for (size_t i = 0; i < matmul->outputs; i++) {
             output[i] = bias[i];
@@ -33,7 +34,8 @@ static void bias_gradient_tile(const void *arguments, size_t tile)
     float sums[BIAS_COLUMNS] = {0};
 
     for (size_t row = 0; row < matmul->rows; row++) {
-        const float *gradient = matmul->output_gradient + row * matmul->outputs + columns.first;
+        const float *gradient =
+            (const float *)matmul->output_gradient + row * matmul->outputs + columns.first;
 
         for (size_t i = 0; i < count; i++) {
             sums[i] += gradient[i];
@@ -45,11 +47,8 @@ static void bias_gradient_tile(const void *arguments, size_t tile)
     }
 }
 
-capu_status matmul_forward_host(capu_stream stream, const void *arguments)
+static void forward(const struct matmul *matmul)
 {
-    const struct matmul *matmul = arguments;
-
-    (void)stream;
     if (matmul->bias != NULL) {
         parallel_run(parallel_tiles(matmul->rows, BIAS_ROWS), bias_tile, matmul);
     }
@@ -66,14 +65,10 @@ capu_status matmul_forward_host(capu_stream stream, const void *arguments)
         .c_stride = matmul->outputs,
         .beta = matmul->bias != NULL ? 1.0f : 0.0f,
     });
-    return CAPU_OK;
 }
 
-capu_status matmul_backward_input_host(capu_stream stream, const void *arguments)
+static void backward_input(const struct matmul *matmul)
 {
-    const struct matmul *matmul = arguments;
-
-    (void)stream;
     gemm_run(&(struct gemm){
         .rows = matmul->rows,
         .columns = matmul->inputs,
@@ -85,14 +80,10 @@ capu_status matmul_backward_input_host(capu_stream stream, const void *arguments
         .c = matmul->input_gradient,
         .c_stride = matmul->inputs,
     });
-    return CAPU_OK;
 }
 
-capu_status matmul_backward_weight_host(capu_stream stream, const void *arguments)
+static void backward_weight(const struct matmul *matmul)
 {
-    const struct matmul *matmul = arguments;
-
-    (void)stream;
     gemm_run(&(struct gemm){
         .rows = matmul->outputs,
         .columns = matmul->inputs,
@@ -109,5 +100,52 @@ capu_status matmul_backward_weight_host(capu_stream stream, const void *argument
     if (matmul->bias_gradient != NULL) {
         parallel_run(parallel_tiles(matmul->outputs, BIAS_COLUMNS), bias_gradient_tile, matmul);
     }
-    return CAPU_OK;
+}
+
+capu_status matmul_forward_host(capu_stream stream, const void *arguments)
+{
+    struct matmul matmul = *(const struct matmul *)arguments;
+    struct copies copies = {.element = matmul.element};
+
+    (void)stream;
+    matmul.input = copies_read(&copies, matmul.input, (size_t)matmul.rows * matmul.inputs);
+    matmul.weight = copies_read(&copies, matmul.weight, (size_t)matmul.outputs * matmul.inputs);
+    matmul.bias = copies_read(&copies, matmul.bias, matmul.outputs);
+    matmul.output = copies_write(&copies, matmul.output, (size_t)matmul.rows * matmul.outputs);
+    if (copies.status == CAPU_OK) {
+        forward(&matmul);
+    }
+    return copies_finish(&copies);
+}
+
+capu_status matmul_backward_input_host(capu_stream stream, const void *arguments)
+{
+    struct matmul matmul = *(const struct matmul *)arguments;
+    struct copies copies = {.element = matmul.element};
+    size_t input = (size_t)matmul.rows * matmul.inputs;
+    size_t output = (size_t)matmul.rows * matmul.outputs;
+
+    (void)stream;
+    matmul.output_gradient = copies_read(&copies, matmul.output_gradient, output);
+    matmul.weight = copies_read(&copies, matmul.weight, (size_t)matmul.outputs * matmul.inputs);
+    matmul.input_gradient = copies_write(&copies, matmul.input_gradient, input);
+    if (copies.status == CAPU_OK) {
+        backward_input(&matmul);
+    }
+    return copies_finish(&copies);
+}
+
+capu_status matmul_backward_weight_host(capu_stream stream, const void *arguments)
+{
+    struct matmul matmul = *(const struct matmul *)arguments;
+    struct copies copies = {.element = matmul.element};
+    size_t output = (size_t)matmul.rows * matmul.outputs;
+
+    (void)stream;
+    matmul.output_gradient = copies_read(&copies, matmul.output_gradient, output);
+    matmul.input = copies_read(&copies, matmul.input, (size_t)matmul.rows * matmul.inputs);
+    if (copies.status == CAPU_OK) {
+        backward_weight(&matmul);
+    }
+    return copies_finish(&copies);
 }

@@ -5,7 +5,7 @@
 
 capu_status residual_forward(capu_context *context, const struct residual *residual)
 {
-    size_t bytes = residual->count * sizeof(float);
+    size_t bytes = residual->count * element_bytes(residual->element);
 
     return LAUNCH(context, residual_forward, residual, residual->count,
                   LAUNCH_READ(residual->input, bytes), LAUNCH_READ(residual->branch, bytes),
@@ -14,7 +14,7 @@ capu_status residual_forward(capu_context *context, const struct residual *resid
 
 capu_status residual_backward(capu_context *context, const struct residual *residual)
 {
-    size_t bytes = residual->count * sizeof(float);
+    size_t bytes = residual->count * element_bytes(residual->element);
 
     if (residual->branch_gradient == NULL) {
         return LAUNCH(context, residual_backward, residual, residual->count,

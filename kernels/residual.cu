@@ -9,8 +9,13 @@ struct two {
     float b;
 };
 
-static __device__ void add(float *to, const float *a, const float *b, size_t count)
+template <typename Element>
+static __device__ void add(void *sums, const void *first, const void *second, size_t count)
 {
+    Element *to = (Element *)sums;
+    const Element *a = (const Element *)first;
+    const Element *b = (const Element *)second;
+
     grid_each(
         count,
         [&](size_t i) {
@@ -19,17 +24,18 @@ static __device__ void add(float *to, const float *a, const float *b, size_t cou
         [&](size_t i, const struct two &value) { to[i] = value.a + value.b; });
 }
 
-static __global__ void forward(const struct residual residual)
+template <typename Element> static __global__ void forward(const struct residual residual)
 {
-    add(residual.output, residual.input, residual.branch, residual.count);
+    add<Element>(residual.output, residual.input, residual.branch, residual.count);
 }
 
-static __global__ void backward(const struct residual residual)
+template <typename Element> static __global__ void backward(const struct residual residual)
 {
-    add(residual.input_gradient, residual.input_gradient, residual.output_gradient, residual.count);
+    add<Element>(residual.input_gradient, residual.input_gradient, residual.output_gradient,
+                 residual.count);
     if (residual.branch_gradient != NULL) {
-        add(residual.branch_gradient, residual.branch_gradient, residual.output_gradient,
-            residual.count);
+        add<Element>(residual.branch_gradient, residual.branch_gradient, residual.output_gradient,
+                     residual.count);
     }
 }
 
@@ -37,7 +43,8 @@ capu_status residual_forward_cuda(capu_stream stream, const void *arguments)
 {
     const struct residual *residual = (const struct residual *)arguments;
 
-    GRID_LAUNCH(forward, grid_blocks(residual->count, GRID_EACH), GRID_THREADS, stream, *residual);
+    GRID_LAUNCH_FOR(residual->element, forward, grid_blocks(residual->count, GRID_EACH),
+                    GRID_THREADS, stream, *residual);
     return grid_status();
 }
 
@@ -45,6 +52,7 @@ capu_status residual_backward_cuda(capu_stream stream, const void *arguments)
 {
     const struct residual *residual = (const struct residual *)arguments;
 
-    GRID_LAUNCH(backward, grid_blocks(residual->count, GRID_EACH), GRID_THREADS, stream, *residual);
+    GRID_LAUNCH_FOR(residual->element, backward, grid_blocks(residual->count, GRID_EACH),
+                    GRID_THREADS, stream, *residual);
     return grid_status();
 }

@@ -7,18 +7,21 @@
 
 #include "capuchin/op.h"
 
+#include "kernels/element.h"
+
 #ifdef __cplusplus
 extern "C" {
 #endif
 
 struct residual {
-    const float *input;
-    const float *branch;
-    float *output;
-    const float *output_gradient;
-    float *input_gradient;  /* added to */
-    float *branch_gradient; /* added to; NULL: who wants it reads output_gradient */
+    const void *input;
+    const void *branch;
+    void *output;
+    const void *output_gradient;
+    void *input_gradient;  /* added to */
+    void *branch_gradient; /* added to; NULL: who wants it reads output_gradient */
     size_t count;
+    uint32_t element; /* enum element, of all six */
 };
 
 /* Reads input, branch; writes output. */

@@ -7,7 +7,7 @@ capu_status softmax_cross_entropy_forward(capu_context *context,
                                           const struct softmax_cross_entropy *arguments)
 {
     size_t row_bytes = arguments->rows * sizeof(float);
-    size_t bytes = row_bytes * arguments->classes;
+    size_t bytes = (size_t)arguments->rows * arguments->classes * element_bytes(arguments->element);
 
     return LAUNCH(
         context, softmax_cross_entropy_forward, arguments,
@@ -20,7 +20,7 @@ capu_status softmax_cross_entropy_forward(capu_context *context,
 capu_status softmax_cross_entropy_backward(capu_context *context,
                                            const struct softmax_cross_entropy *arguments)
 {
-    size_t bytes = (size_t)arguments->rows * arguments->classes * sizeof(float);
+    size_t bytes = (size_t)arguments->rows * arguments->classes * element_bytes(arguments->element);
 
     return LAUNCH(context, softmax_cross_entropy_backward, arguments,
                   UINT64_C(2) * arguments->rows * arguments->classes,

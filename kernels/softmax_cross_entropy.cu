@@ -1,5 +1,6 @@
 /*
  * softmax_cross_entropy on cuda: a warp a row; the mean in a launch of its own, in a fixed order.
+ * Exponentials are computed twice rather than kept between: what is stored is rounded once.
  *
  * The host finds a label that is no class before it computes. Here nobody waits for the labels, so
  * the row's loss and gradient become NaN.
@@ -10,13 +11,14 @@
 
 #include <math.h>
 
+template <typename Element>
 static __global__ void forward(const struct softmax_cross_entropy arguments)
 {
     size_t classes = arguments.classes;
 
     for (size_t row = grid_first_row(); row < arguments.rows; row += grid_row_stride()) {
-        const float *logits = arguments.logits + row * classes;
-        float *probabilities = arguments.probabilities + row * classes;
+        const Element *logits = (const Element *)arguments.logits + row * classes;
+        Element *probabilities = (Element *)arguments.probabilities + row * classes;
         float most = logits[0];
         float sum = 0.0f;
         float factor;
@@ -26,15 +28,12 @@ static __global__ void forward(const struct softmax_cross_entropy arguments)
         }
         most = grid_warp_largest(most);
         for (size_t i = grid_lane(); i < classes; i += GRID_WARP) {
-            float power = expf(logits[i] - most);
-
-            probabilities[i] = power;
-            sum += power;
+            sum += expf(logits[i] - most);
         }
         sum = grid_warp_sum(sum);
         factor = 1.0f / sum;
         for (size_t i = grid_lane(); i < classes; i += GRID_WARP) {
-            probabilities[i] *= factor;
+            probabilities[i] = expf(logits[i] - most) * factor;
         }
         if (grid_lane() == 0) {
             uint32_t label = (uint32_t)arguments.labels[row];
@@ -58,13 +57,14 @@ static __global__ void average(const struct softmax_cross_entropy arguments)
     }
 }
 
+template <typename Element>
 static __global__ void backward(const struct softmax_cross_entropy arguments)
 {
     size_t classes = arguments.classes;
 
     for (size_t row = grid_first_row(); row < arguments.rows; row += grid_row_stride()) {
-        const float *probabilities = arguments.probabilities + row * classes;
-        float *to = arguments.gradient + row * classes;
+        const Element *probabilities = (const Element *)arguments.probabilities + row * classes;
+        Element *to = (Element *)arguments.gradient + row * classes;
         uint32_t label = (uint32_t)arguments.labels[row];
 
         for (size_t i = grid_lane(); i < classes; i += GRID_WARP) {
@@ -85,8 +85,8 @@ capu_status softmax_cross_entropy_forward_cuda(capu_stream stream, const void *a
     const struct softmax_cross_entropy *arguments =
         (const struct softmax_cross_entropy *)argument_block;
 
-    GRID_LAUNCH(forward, grid_blocks(arguments->rows, GRID_WARPS), GRID_THREADS, stream,
-                *arguments);
+    GRID_LAUNCH_FOR(arguments->element, forward, grid_blocks(arguments->rows, GRID_WARPS),
+                    GRID_THREADS, stream, *arguments);
     GRID_LAUNCH(average, 1, GRID_THREADS, stream, *arguments);
     return grid_status();
 }
@@ -96,7 +96,7 @@ capu_status softmax_cross_entropy_backward_cuda(capu_stream stream, const void *
     const struct softmax_cross_entropy *arguments =
         (const struct softmax_cross_entropy *)argument_block;
 
-    GRID_LAUNCH(backward, grid_blocks(arguments->rows, GRID_WARPS), GRID_THREADS, stream,
-                *arguments);
+    GRID_LAUNCH_FOR(arguments->element, backward, grid_blocks(arguments->rows, GRID_WARPS),
+                    GRID_THREADS, stream, *arguments);
     return grid_status();
 }

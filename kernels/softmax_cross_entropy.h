@@ -1,25 +1,29 @@
 /*
- * Softmax and cross-entropy: a loss for each row of logits and the mean of all.
+ * Softmax and cross-entropy: a loss for each row of logits and the mean of all. Losses are fp32,
+ * whatever the rest is.
  */
 #ifndef CAPU_KERNELS_SOFTMAX_CROSS_ENTROPY_H
 #define CAPU_KERNELS_SOFTMAX_CROSS_ENTROPY_H
 
 #include "capuchin/op.h"
 
+#include "kernels/element.h"
+
 #ifdef __cplusplus
 extern "C" {
 #endif
 
 struct softmax_cross_entropy {
-    const float *logits;   /* rows x classes */
+    const void *logits;    /* rows x classes */
     const int32_t *labels; /* rows, 0 <= label < classes */
-    float *probabilities;  /* rows x classes */
+    void *probabilities;   /* rows x classes */
     float *losses;         /* rows */
     float *mean;           /* one */
-    float *gradient;       /* backward: of the logits, rows x classes */
+    void *gradient;        /* backward: of the logits, rows x classes */
     uint32_t rows;
     uint32_t classes;
-    float scale; /* of the gradient of each row's loss: 1 / rows for that of the mean */
+    float scale;      /* of the gradient of each row's loss: 1 / rows for that of the mean */
+    uint32_t element; /* enum element, of what is void */
 };
 
 /*

@@ -1,6 +1,7 @@
 /* softmax_cross_entropy on the host. */
 #include "kernels/softmax_cross_entropy.h"
 
+#include "kernels/copies.h"
 #include "kernels/exponential.h"
 #include "kernels/parallel.h"
 #include "kernels/reduce.h"
@@ -26,8 +27,8 @@ static void forward_tile(const void *argument_block, size_t tile)
     size_t classes = arguments->classes;
 
     for (size_t row = rows.first; row < rows.end; row++) {
-        const float *restrict logits = arguments->logits + row * classes;
-        float *restrict probabilities = arguments->probabilities + row * classes;
+        const float *restrict logits = (const float *)arguments->logits + row * classes;
+        float *restrict probabilities = (float *)arguments->probabilities + row * classes;
         float most = largest(logits, classes);
         float sum;
         float factor;
@@ -52,8 +53,9 @@ static void backward_tile(const void *argument_block, size_t tile)
     size_t classes = arguments->classes;
 
     for (size_t row = rows.first; row < rows.end; row++) {
-        const float *restrict probabilities = arguments->probabilities + row * classes;
-        float *restrict gradient = arguments->gradient + row * classes;
+        const float *restrict probabilities =
+            (const float *)arguments->probabilities + row * classes;
+        float *restrict gradient = (float *)arguments->gradient + row * classes;
 
         for (size_t i = 0; i < classes; i++) {
             gradient[i] = probabilities[i] * arguments->scale;
@@ -72,33 +74,43 @@ static capu_status check_labels(const struct softmax_cross_entropy *arguments)
     return CAPU_OK;
 }
 
-capu_status softmax_cross_entropy_forward_host(capu_stream stream, const void *argument_block)
+static void forward(const struct softmax_cross_entropy *arguments)
 {
-    const struct softmax_cross_entropy *arguments = argument_block;
-    capu_status status = check_labels(arguments);
     double sum = 0.0;
 
-    (void)stream;
-    if (status != CAPU_OK) {
-        return status;
-    }
     parallel_run(parallel_tiles(arguments->rows, TILE_ROWS), forward_tile, arguments);
     for (size_t row = 0; row < arguments->rows; row++) {
         sum += arguments->losses[row];
     }
     *arguments->mean = (float)(sum / arguments->rows);
-    return CAPU_OK;
+}
+
+capu_status softmax_cross_entropy_forward_host(capu_stream stream, const void *argument_block)
+{
+    struct softmax_cross_entropy arguments = *(const struct softmax_cross_entropy *)argument_block;
+    struct copies copies = {.element = arguments.element, .status = check_labels(&arguments)};
+    size_t items = (size_t)arguments.rows * arguments.classes;
+
+    (void)stream;
+    arguments.logits = copies_read(&copies, arguments.logits, items);
+    arguments.probabilities = copies_write(&copies, arguments.probabilities, items);
+    if (copies.status == CAPU_OK) {
+        forward(&arguments);
+    }
+    return copies_finish(&copies);
 }
 
 capu_status softmax_cross_entropy_backward_host(capu_stream stream, const void *argument_block)
 {
-    const struct softmax_cross_entropy *arguments = argument_block;
-    capu_status status = check_labels(arguments);
+    struct softmax_cross_entropy arguments = *(const struct softmax_cross_entropy *)argument_block;
+    struct copies copies = {.element = arguments.element, .status = check_labels(&arguments)};
+    size_t items = (size_t)arguments.rows * arguments.classes;
 
     (void)stream;
-    if (status != CAPU_OK) {
-        return status;
+    arguments.probabilities = (float *)copies_read(&copies, arguments.probabilities, items);
+    arguments.gradient = copies_write(&copies, arguments.gradient, items);
+    if (copies.status == CAPU_OK) {
+        parallel_run(parallel_tiles(arguments.rows, TILE_ROWS), backward_tile, &arguments);
     }
-    parallel_run(parallel_tiles(arguments->rows, TILE_ROWS), backward_tile, arguments);
-    return CAPU_OK;
+    return copies_finish(&copies);
 }

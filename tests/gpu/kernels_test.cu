@@ -33,6 +33,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Operations that store fp32 or bf16 are tested with both. */
+static const enum element elements[] = {ELEMENT_FP32, ELEMENT_BF16};
+#define ELEMENT_COUNT (sizeof(elements) / sizeof(elements[0]))
+
 /* Float sums in other orders, over some hundreds of terms. */
 #define NEAR 2e-5
 /* Single operations, with and without contraction. */
@@ -58,22 +62,50 @@ static size_t shape_of(int i)
     return (size_t)i / SHIFT_COUNT;
 }
 
-START_TEST(elementwise)
+/* And a test that loops over element types too. */
+static struct pairs pairs_in(int i)
+{
+    struct pairs pairs = pairs_of(i);
+
+    pairs.element = elements[(size_t)i / SHIFT_COUNT % ELEMENT_COUNT];
+    return pairs;
+}
+
+static size_t shape_in(int i)
+{
+    return shape_of(i) / ELEMENT_COUNT;
+}
+
+START_TEST(rectifiers)
 {
     struct pairs pairs = pairs_of(_i);
     size_t count = counts[shape_of(_i)];
     float *input = pairs_floats(&pairs, count, -4.0f, 4.0f);
-    float *output = pairs_output(&pairs, count);
     float *gradient = pairs_floats(&pairs, count, -1.0f, 1.0f);
-    float *other = pairs_floats(&pairs, count, -1.0f, 1.0f);
-    struct relu relu = {input, output, gradient, count};
-    struct gelu gelu = {input, output, gradient, count};
-    struct residual residual = {input, other, output, other, gradient, NULL, count};
+    struct relu relu = {input, pairs_output(&pairs, count), gradient, count};
 
     input[count / 2] = NAN;
     input[0] = -0.0f;
     PAIRS_RUN(&pairs, relu_forward, &relu, 0.0);
     PAIRS_RUN(&pairs, relu_backward, &relu, 0.0);
+    pairs_finish(&pairs);
+}
+END_TEST
+
+START_TEST(elementwise)
+{
+    struct pairs pairs = pairs_in(_i);
+    size_t count = counts[shape_in(_i)];
+    uint32_t element = pairs.element;
+    void *input = pairs_items(&pairs, count, -4.0f, 4.0f);
+    void *output = pairs_blank(&pairs, count);
+    void *gradient = pairs_items(&pairs, count, -1.0f, 1.0f);
+    void *other = pairs_items(&pairs, count, -1.0f, 1.0f);
+    struct gelu gelu = {input, output, gradient, count, element};
+    struct residual residual = {input, other, output, other, gradient, NULL, count, element};
+
+    pairs_set(&pairs, input, count / 2, NAN);
+    pairs_set(&pairs, input, 0, -0.0f);
     PAIRS_RUN(&pairs, gelu_forward, &gelu, 4 * CLOSE);
     PAIRS_RUN(&pairs, gelu_backward, &gelu, 4 * CLOSE);
     PAIRS_RUN(&pairs, residual_forward, &residual, 0.0);
@@ -93,10 +125,13 @@ START_TEST(optimizers)
     float *second = pairs_floats(&pairs, count, 0.0f, 1.0f);
     float *gradient = pairs_floats(&pairs, count, -1.0f, 1.0f);
     struct sgd sgd = {parameter, first, gradient, count, 0.1f, 0.9f, 1e-3f};
-    struct adamw adamw = {parameter, first, second, gradient, count, 1e-3f,
-                          0.9f,      0.95f, 1e-8f,  0.1f,     0.5f,  3};
+    struct adamw adamw = {parameter, first, second, gradient, count, 1e-3f, 0.9f,
+                          0.95f,     1e-8f, 0.1f,   0.5f,     3,     NULL};
 
     PAIRS_RUN(&pairs, sgd_update, &sgd, CLOSE);
+    PAIRS_RUN(&pairs, adamw_update, &adamw, CLOSE);
+    pairs.element = ELEMENT_BF16;
+    adamw.working = (uint16_t *)pairs_blank(&pairs, count);
     PAIRS_RUN(&pairs, adamw_update, &adamw, CLOSE);
     pairs_finish(&pairs);
 }
@@ -124,7 +159,8 @@ START_TEST(random_numbers)
     float *output = pairs_output(&pairs, count);
     float *gradient = pairs_floats(&pairs, count, 0.5f, 1.0f);
     struct dropout dropout = {input, output, gradient, count, 1, 2, 0.0f};
-    struct initialise initial = {output, count, UINT64_C(0x123456789abcdef), 7, 0, 0.25f, 3.0f};
+    struct initialise initial = {output, count,       UINT64_C(0x123456789abcdef), 7, 0, 0.25f,
+                                 3.0f,   ELEMENT_FP32};
 
     for (size_t i = 0; i < sizeof(rates) / sizeof(rates[0]); i++) {
         dropout.rate = rates[i];
@@ -138,6 +174,10 @@ START_TEST(random_numbers)
     PAIRS_RUN(&pairs, initialise, &initial, 0.0);
     initial.kind = INITIALISE_NORMAL;
     PAIRS_RUN(&pairs, initialise, &initial, 1e-7); /* a bit in the last place, at most */
+    pairs.element = ELEMENT_BF16;
+    initial.element = ELEMENT_BF16;
+    initial.output = pairs_blank(&pairs, count);
+    PAIRS_RUN(&pairs, initialise, &initial, 1e-7);
     pairs_finish(&pairs);
 }
 END_TEST
@@ -180,21 +220,22 @@ static const struct {
 
 START_TEST(softmax_and_loss)
 {
-    struct pairs pairs = pairs_of(_i);
-    uint32_t rows = losses[shape_of(_i)].rows;
-    uint32_t classes = losses[shape_of(_i)].classes;
+    struct pairs pairs = pairs_in(_i);
+    uint32_t rows = losses[shape_in(_i)].rows;
+    uint32_t classes = losses[shape_in(_i)].classes;
     size_t count = (size_t)rows * classes;
     struct softmax_cross_entropy loss = {};
 
+    loss.element = pairs.element;
     loss.rows = rows;
     loss.classes = classes;
     loss.scale = 1.0f / (float)rows;
-    loss.logits = pairs_floats(&pairs, count, -30.0f, 30.0f);
+    loss.logits = pairs_items(&pairs, count, -30.0f, 30.0f);
     loss.labels = pairs_numbers(&pairs, rows, classes);
-    loss.probabilities = pairs_output(&pairs, count);
+    loss.probabilities = pairs_blank(&pairs, count);
     loss.losses = pairs_output(&pairs, rows);
     loss.mean = pairs_output(&pairs, 1);
-    loss.gradient = pairs_output(&pairs, count);
+    loss.gradient = pairs_blank(&pairs, count);
     PAIRS_RUN(&pairs, softmax_cross_entropy_forward, &loss, NEAR);
     PAIRS_RUN(&pairs, softmax_cross_entropy_backward, &loss, NEAR);
     pairs_finish(&pairs);
@@ -202,25 +243,26 @@ START_TEST(softmax_and_loss)
 END_TEST
 
 static const struct embedding embeddings[] = {
-    {NULL, NULL, NULL, NULL, NULL, NULL, NULL, 1, 1, 1, 1},
-    {NULL, NULL, NULL, NULL, NULL, NULL, NULL, 3, 7, 5, 4},
-    {NULL, NULL, NULL, NULL, NULL, NULL, NULL, 2, 300, 261, 9},
-    {NULL, NULL, NULL, NULL, NULL, NULL, NULL, 4, 1024, 768, 256},
+    {NULL, NULL, NULL, NULL, NULL, NULL, NULL, 1, 1, 1, 1, 0},
+    {NULL, NULL, NULL, NULL, NULL, NULL, NULL, 3, 7, 5, 4, 0},
+    {NULL, NULL, NULL, NULL, NULL, NULL, NULL, 2, 300, 261, 9, 0},
+    {NULL, NULL, NULL, NULL, NULL, NULL, NULL, 4, 1024, 768, 256, 0},
 };
 
 /* Backward adds in the host's order: the same bits. */
 START_TEST(embedding_of_tokens)
 {
-    struct pairs pairs = pairs_of(_i);
-    struct embedding embedding = embeddings[shape_of(_i)];
+    struct pairs pairs = pairs_in(_i);
+    struct embedding embedding = embeddings[shape_in(_i)];
     size_t rows = (size_t)embedding.batch * embedding.length;
     size_t channels = embedding.channels;
 
+    embedding.element = pairs.element;
     embedding.tokens = pairs_numbers(&pairs, rows, embedding.vocabulary);
-    embedding.token_weight = pairs_floats(&pairs, embedding.vocabulary * channels, -1.0f, 1.0f);
-    embedding.position_weight = pairs_floats(&pairs, embedding.length * channels, -1.0f, 1.0f);
-    embedding.output = pairs_output(&pairs, rows * channels);
-    embedding.output_gradient = pairs_floats(&pairs, rows * channels, -1.0f, 1.0f);
+    embedding.token_weight = pairs_items(&pairs, embedding.vocabulary * channels, -1.0f, 1.0f);
+    embedding.position_weight = pairs_items(&pairs, embedding.length * channels, -1.0f, 1.0f);
+    embedding.output = pairs_blank(&pairs, rows * channels);
+    embedding.output_gradient = pairs_items(&pairs, rows * channels, -1.0f, 1.0f);
     embedding.token_gradient = pairs_floats(&pairs, embedding.vocabulary * channels, -1.0f, 1.0f);
     embedding.position_gradient = pairs_floats(&pairs, embedding.length * channels, -1.0f, 1.0f);
     PAIRS_RUN(&pairs, embedding_forward, &embedding, 0.0);
@@ -236,20 +278,21 @@ static const struct {
 
 START_TEST(layer_norms)
 {
-    struct pairs pairs = pairs_of(_i);
+    struct pairs pairs = pairs_in(_i);
     struct layer_norm norm = {};
-    size_t count = (size_t)norms[shape_of(_i)].rows * norms[shape_of(_i)].channels;
+    size_t count = (size_t)norms[shape_in(_i)].rows * norms[shape_in(_i)].channels;
 
-    norm.rows = norms[shape_of(_i)].rows;
-    norm.channels = norms[shape_of(_i)].channels;
-    norm.input = pairs_floats(&pairs, count, -1.0f, 3.0f);
-    norm.scale = pairs_floats(&pairs, norm.channels, 0.5f, 1.5f);
-    norm.shift = pairs_floats(&pairs, norm.channels, -1.0f, 1.0f);
-    norm.output = pairs_output(&pairs, count);
+    norm.element = pairs.element;
+    norm.rows = norms[shape_in(_i)].rows;
+    norm.channels = norms[shape_in(_i)].channels;
+    norm.input = pairs_items(&pairs, count, -1.0f, 3.0f);
+    norm.scale = pairs_items(&pairs, norm.channels, 0.5f, 1.5f);
+    norm.shift = pairs_items(&pairs, norm.channels, -1.0f, 1.0f);
+    norm.output = pairs_blank(&pairs, count);
     norm.mean = pairs_output(&pairs, norm.rows);
     norm.rstd = pairs_output(&pairs, norm.rows);
-    norm.output_gradient = pairs_floats(&pairs, count, -1.0f, 1.0f);
-    norm.input_gradient = pairs_floats(&pairs, count, -1.0f, 1.0f);
+    norm.output_gradient = pairs_items(&pairs, count, -1.0f, 1.0f);
+    norm.input_gradient = pairs_items(&pairs, count, -1.0f, 1.0f);
     norm.scale_gradient = pairs_floats(&pairs, norm.channels, -1.0f, 1.0f);
     norm.shift_gradient = pairs_floats(&pairs, norm.channels, -1.0f, 1.0f);
     PAIRS_RUN(&pairs, layer_norm_forward, &norm, NEAR);
@@ -345,8 +388,8 @@ END_TEST
 /* Of products whose factors are rounded first (CAPUCHIN_MATMUL), over `depth` terms. */
 static double product_tolerance(size_t depth)
 {
-    const char *arithmetic = getenv("CAPUCHIN_MATMUL");
-    double rounding = 2e-6; /* fp32, sums in another order */
+    const char *arithmetic = getenv("CAPUCHIN_MATMUL"); /* for factors stored in fp32 */
+    double rounding = 2e-6;                             /* fp32, sums in another order */
 
     if (arithmetic != NULL && strcmp(arithmetic, "tf32") == 0) {
         rounding = 1e-3;
@@ -364,28 +407,29 @@ static const struct {
 
 START_TEST(products_and_biases)
 {
-    struct pairs pairs = pairs_of(_i);
+    struct pairs pairs = pairs_in(_i);
     struct matmul matmul = {};
     size_t input;
     size_t weight;
     size_t output;
 
-    matmul.rows = products[shape_of(_i)].rows;
-    matmul.inputs = products[shape_of(_i)].inputs;
-    matmul.outputs = products[shape_of(_i)].outputs;
+    matmul.element = pairs.element;
+    matmul.rows = products[shape_in(_i)].rows;
+    matmul.inputs = products[shape_in(_i)].inputs;
+    matmul.outputs = products[shape_in(_i)].outputs;
     input = (size_t)matmul.rows * matmul.inputs;
     weight = (size_t)matmul.outputs * matmul.inputs;
     output = (size_t)matmul.rows * matmul.outputs;
-    matmul.input = pairs_floats(&pairs, input, -1.0f, 1.0f);
-    matmul.weight = pairs_floats(&pairs, weight, -1.0f, 1.0f);
-    matmul.output = pairs_output(&pairs, output);
-    matmul.output_gradient = pairs_floats(&pairs, output, -1.0f, 1.0f);
-    matmul.input_gradient = pairs_output(&pairs, input);
+    matmul.input = pairs_items(&pairs, input, -1.0f, 1.0f);
+    matmul.weight = pairs_items(&pairs, weight, -1.0f, 1.0f);
+    matmul.output = pairs_blank(&pairs, output);
+    matmul.output_gradient = pairs_items(&pairs, output, -1.0f, 1.0f);
+    matmul.input_gradient = pairs_blank(&pairs, input);
     matmul.weight_gradient = pairs_output(&pairs, weight);
     PAIRS_RUN(&pairs, matmul_forward, &matmul, product_tolerance(matmul.inputs));
     PAIRS_RUN(&pairs, matmul_backward_input, &matmul, product_tolerance(matmul.outputs));
     PAIRS_RUN(&pairs, matmul_backward_weight, &matmul, product_tolerance(matmul.rows));
-    matmul.bias = pairs_floats(&pairs, matmul.outputs, -1.0f, 1.0f);
+    matmul.bias = pairs_items(&pairs, matmul.outputs, -1.0f, 1.0f);
     matmul.bias_gradient = pairs_output(&pairs, matmul.outputs);
     PAIRS_RUN(&pairs, matmul_forward, &matmul, product_tolerance(matmul.inputs));
     PAIRS_RUN(&pairs, matmul_backward_weight, &matmul, product_tolerance(matmul.rows));
@@ -401,13 +445,14 @@ static const uint32_t attentions[][4] = {
 
 START_TEST(attention_step_by_step)
 {
-    struct pairs pairs = pairs_of(_i);
-    const uint32_t *shape = attentions[shape_of(_i)];
+    struct pairs pairs = pairs_in(_i);
+    const uint32_t *shape = attentions[shape_in(_i)];
     struct attention attention = {};
     double tolerance;
     size_t part;
     size_t square;
 
+    attention.element = pairs.element;
     attention.batch = shape[0];
     attention.length = shape[1];
     attention.heads = shape[2];
@@ -415,18 +460,18 @@ START_TEST(attention_step_by_step)
     part = (size_t)shape[0] * shape[1] * shape[2] * shape[3];
     square = (size_t)shape[0] * shape[1] * shape[2] * shape[1];
     tolerance = product_tolerance(shape[1] > shape[3] ? shape[1] : shape[3]);
-    attention.qkv = pairs_floats(&pairs, 3 * part, -1.0f, 1.0f);
-    attention.parts = pairs_output(&pairs, 3 * part);
-    attention.scores = pairs_output(&pairs, square);
-    attention.weights = pairs_zeros(&pairs, square);
-    attention.mixed = pairs_output(&pairs, part);
-    attention.output = pairs_output(&pairs, part);
-    attention.qkv_gradient = pairs_output(&pairs, 3 * part);
-    attention.parts_gradient = pairs_output(&pairs, 3 * part);
-    attention.scores_gradient = pairs_zeros(&pairs, square);
-    attention.weights_gradient = pairs_output(&pairs, square);
-    attention.mixed_gradient = pairs_output(&pairs, part);
-    attention.output_gradient = pairs_floats(&pairs, part, -1.0f, 1.0f);
+    attention.qkv = pairs_items(&pairs, 3 * part, -1.0f, 1.0f);
+    attention.parts = pairs_blank(&pairs, 3 * part);
+    attention.scores = pairs_blank(&pairs, square);
+    attention.weights = pairs_clear(&pairs, square);
+    attention.mixed = pairs_blank(&pairs, part);
+    attention.output = pairs_blank(&pairs, part);
+    attention.qkv_gradient = pairs_blank(&pairs, 3 * part);
+    attention.parts_gradient = pairs_blank(&pairs, 3 * part);
+    attention.scores_gradient = pairs_clear(&pairs, square);
+    attention.weights_gradient = pairs_blank(&pairs, square);
+    attention.mixed_gradient = pairs_blank(&pairs, part);
+    attention.output_gradient = pairs_items(&pairs, part, -1.0f, 1.0f);
     PAIRS_RUN(&pairs, attention_split_forward, &attention, 0.0);
     PAIRS_RUN(&pairs, attention_scores_forward, &attention, tolerance);
     PAIRS_RUN(&pairs, attention_softmax_forward, &attention, NEAR);
@@ -446,30 +491,32 @@ END_TEST
 /* The host refuses what is no class or token; here such a row becomes NaN and nothing else does. */
 START_TEST(unknown_labels_and_tokens)
 {
-    struct pairs pairs = {};
+    struct pairs pairs = pairs_in(_i);
     struct softmax_cross_entropy loss = {};
     struct embedding embedding = {};
     int32_t *numbers = pairs_numbers(&pairs, 3, 4);
 
     numbers[1] = -1;
     numbers[2] = 4;
+    loss.element = pairs.element;
+    embedding.element = pairs.element;
     loss.rows = 3;
     loss.classes = 4;
     loss.labels = numbers;
-    loss.logits = pairs_floats(&pairs, 12, -1.0f, 1.0f);
-    loss.probabilities = pairs_output(&pairs, 12);
+    loss.logits = pairs_items(&pairs, 12, -1.0f, 1.0f);
+    loss.probabilities = pairs_blank(&pairs, 12);
     loss.losses = pairs_zeros(&pairs, 3);
     loss.mean = pairs_output(&pairs, 1);
-    loss.gradient = pairs_zeros(&pairs, 12);
+    loss.gradient = pairs_clear(&pairs, 12);
     embedding.batch = 1;
     embedding.length = 3;
     embedding.channels = 4;
     embedding.vocabulary = 4;
     embedding.tokens = numbers;
-    embedding.token_weight = pairs_floats(&pairs, 16, -1.0f, 1.0f);
-    embedding.position_weight = pairs_floats(&pairs, 12, -1.0f, 1.0f);
-    embedding.output = pairs_zeros(&pairs, 12);
-    embedding.output_gradient = pairs_floats(&pairs, 12, -1.0f, 1.0f);
+    embedding.token_weight = pairs_items(&pairs, 16, -1.0f, 1.0f);
+    embedding.position_weight = pairs_items(&pairs, 12, -1.0f, 1.0f);
+    embedding.output = pairs_clear(&pairs, 12);
+    embedding.output_gradient = pairs_items(&pairs, 12, -1.0f, 1.0f);
     embedding.token_gradient = pairs_zeros(&pairs, 16);
     embedding.position_gradient = pairs_zeros(&pairs, 12);
     pairs_run_cuda(&pairs, softmax_cross_entropy_forward_cuda, &loss, sizeof(loss));
@@ -477,8 +524,8 @@ START_TEST(unknown_labels_and_tokens)
     pairs_run_cuda(&pairs, embedding_forward_cuda, &embedding, sizeof(embedding));
     pairs_run_cuda(&pairs, embedding_backward_cuda, &embedding, sizeof(embedding));
     for (size_t i = 0; i < 12; i++) {
-        ck_assert_int_eq(isnan(loss.gradient[i]) != 0, i >= 4);
-        ck_assert_int_eq(isnan(embedding.output[i]) != 0, i >= 4);
+        ck_assert_int_eq(isnan(pairs_get(&pairs, loss.gradient, i)) != 0, i >= 4);
+        ck_assert_int_eq(isnan(pairs_get(&pairs, embedding.output, i)) != 0, i >= 4);
         ck_assert_int_eq(isnan(loss.losses[i / 4]) != 0, i >= 4);
     }
     ck_assert(isnan(*loss.mean));
@@ -530,23 +577,27 @@ static Suite *kernels_suite(void)
     TCase *tests = tcase_create("kernels");
     TCase *product_tests = tcase_create("products"); /* what CAPUCHIN_MATMUL matters for */
 
-#define LOOP(tests, test, items, large)                                           \
-    tcase_add_loop_test(tests, test, 0,                                           \
-                        (int)(SHIFT_COUNT * (sizeof(items) / sizeof((items)[0]) - \
-                                             (wants_large() ? 0u : (unsigned)(large)))))
-    LOOP(tests, elementwise, counts, 1);
+#define TIMES(times, tests, test, items, large)                               \
+    tcase_add_loop_test(tests, test, 0,                                       \
+                        (int)((times) * (sizeof(items) / sizeof((items)[0]) - \
+                                         (wants_large() ? 0u : (unsigned)(large)))))
+#define LOOP(tests, test, items, large) TIMES(SHIFT_COUNT, tests, test, items, large)
+#define LOOP_IN(tests, test, items, large) \
+    TIMES(SHIFT_COUNT *ELEMENT_COUNT, tests, test, items, large)
+    LOOP(tests, rectifiers, counts, 1);
+    LOOP_IN(tests, elementwise, counts, 1);
     LOOP(tests, optimizers, counts, 1);
     LOOP(tests, norm_of_gradients, counts, 1);
     LOOP(tests, random_numbers, counts, 1);
     LOOP(tests, max_pooling, pools, 1);
-    LOOP(tests, softmax_and_loss, losses, 1);
-    LOOP(tests, embedding_of_tokens, embeddings, 1);
-    LOOP(tests, layer_norms, norms, 1);
+    LOOP_IN(tests, softmax_and_loss, losses, 1);
+    LOOP_IN(tests, embedding_of_tokens, embeddings, 1);
+    LOOP_IN(tests, layer_norms, norms, 1);
     LOOP(tests, batch_norms, planes, 1);
     LOOP(tests, convolution, convolutions, 2);
-    LOOP(product_tests, products_and_biases, products, 1);
-    LOOP(product_tests, attention_step_by_step, attentions, 1);
-    tcase_add_test(tests, unknown_labels_and_tokens);
+    LOOP_IN(product_tests, products_and_biases, products, 1);
+    LOOP_IN(product_tests, attention_step_by_step, attentions, 1);
+    tcase_add_loop_test(tests, unknown_labels_and_tokens, 0, (int)(SHIFT_COUNT * ELEMENT_COUNT));
 #ifdef KERNELS_EMULATED
     tcase_add_test(product_tests, settings_of_products);
     tcase_add_test(product_tests, without_cublas);

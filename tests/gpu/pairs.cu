@@ -29,6 +29,7 @@ static unsigned char *allocate(size_t bytes)
 static struct pair *make(struct pairs *pairs, size_t bytes, enum pair_kind kind)
 {
     struct pair *pair = &pairs->pair[pairs->count++];
+    size_t shift;
 
     ck_assert_uint_le(pairs->count, PAIRS_LIMIT);
     pair->kind = kind;
@@ -38,8 +39,9 @@ static struct pair *make(struct pairs *pairs, size_t bytes, enum pair_kind kind)
     pair->first = allocate(bytes);
     pair->second = allocate(bytes);
     memset(pair->host, 0xff, bytes);
-    CUDA_OK(cudaMalloc(&pair->device_start, bytes + pairs->shift));
-    pair->device = (unsigned char *)pair->device_start + pairs->shift;
+    shift = kind == PAIR_BF16 ? pairs->shift / 2 : pairs->shift;
+    CUDA_OK(cudaMalloc(&pair->device_start, bytes + shift));
+    pair->device = (unsigned char *)pair->device_start + shift;
     return pair;
 }
 
@@ -69,6 +71,43 @@ float *pairs_zeros(struct pairs *pairs, size_t count)
 
     memset(pair->host, 0, pair->bytes);
     return (float *)pair->host;
+}
+
+void *pairs_blank(struct pairs *pairs, size_t count)
+{
+    enum pair_kind kind = pairs->element == ELEMENT_BF16 ? PAIR_BF16 : PAIR_FLOATS;
+
+    return make(pairs, count * element_bytes(pairs->element), kind)->host;
+}
+
+void *pairs_clear(struct pairs *pairs, size_t count)
+{
+    return memset(pairs_blank(pairs, count), 0, count * element_bytes(pairs->element));
+}
+
+void *pairs_items(struct pairs *pairs, size_t count, float low, float high)
+{
+    void *items = pairs_blank(pairs, count);
+
+    for (size_t i = 0; i < count; i++) {
+        pairs_set(pairs, items, i, low + (high - low) * random_unit(draw(pairs)));
+    }
+    return items;
+}
+
+void pairs_set(const struct pairs *pairs, void *items, size_t index, float value)
+{
+    if (pairs->element == ELEMENT_BF16) {
+        ((uint16_t *)items)[index] = element_round(value);
+    } else {
+        ((float *)items)[index] = value;
+    }
+}
+
+float pairs_get(const struct pairs *pairs, const void *items, size_t index)
+{
+    return pairs->element == ELEMENT_BF16 ? element_widen(((const uint16_t *)items)[index])
+                                          : ((const float *)items)[index];
 }
 
 int32_t *pairs_numbers(struct pairs *pairs, size_t count, uint32_t limit)
@@ -129,20 +168,31 @@ static void run_on_device(struct pairs *pairs, const char *name, capu_run_functi
     }
 }
 
-static void compare_floats(const char *name, size_t index, const struct pair *pair,
-                           double tolerance)
+/* From one number of 8 bits to the next is a 2^-7 of it, at most. */
+static bool is_near(double got, double expected, enum pair_kind kind, double tolerance)
 {
-    const float *expected = (const float *)pair->host;
-    const float *got = (const float *)pair->first;
+    double limit = tolerance * (1.0 + fabs(expected));
 
-    for (size_t i = 0; i < pair->bytes / sizeof(float); i++) {
-        double limit = tolerance * (1.0 + fabs((double)expected[i]));
-        bool is_near = isnan(expected[i]) ? isnan(got[i])
-                                          : fabs((double)got[i] - (double)expected[i]) <= limit;
+    if (kind == PAIR_BF16 && tolerance > 0.0) {
+        limit += 0x1p-7 * fabs(expected);
+    }
+    return isnan(expected) ? isnan(got) : got == expected || fabs(got - expected) <= limit;
+}
 
-        if (!is_near) {
-            ck_abort_msg("%s: buffer %zu, item %zu is %.9g, not %.9g", name, index, i,
-                         (double)got[i], (double)expected[i]);
+static void compare_items(const char *name, size_t index, const struct pair *pair, double tolerance)
+{
+    struct pairs as = {};
+    size_t count;
+
+    as.element = pair->kind == PAIR_BF16 ? ELEMENT_BF16 : ELEMENT_FP32;
+    count = pair->bytes / element_bytes(as.element);
+    for (size_t i = 0; i < count; i++) {
+        double expected = pairs_get(&as, pair->host, i);
+        double got = pairs_get(&as, pair->first, i);
+
+        if (!is_near(got, expected, pair->kind, tolerance)) {
+            ck_abort_msg("%s: buffer %zu, item %zu is %.9g, not %.9g", name, index, i, got,
+                         expected);
         }
     }
 }
@@ -189,8 +239,8 @@ void pairs_run(struct pairs *pairs, const char *name, capu_run_function host,
         }
         ck_assert_msg(memcmp(pair->first, pair->second, pair->bytes) == 0,
                       "%s: buffer %zu differs from run to run", name, i);
-        if (pair->kind == PAIR_FLOATS) {
-            compare_floats(name, i, pair, tolerance);
+        if (pair->kind != PAIR_BYTES) {
+            compare_items(name, i, pair, tolerance);
         } else {
             ck_assert_msg(memcmp(pair->first, pair->host, pair->bytes) == 0,
                           "%s: buffer %zu differs from the host's", name, i);

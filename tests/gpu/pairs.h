@@ -9,6 +9,8 @@
 
 #include "capuchin/op.h"
 
+#include "kernels/element.h"
+
 #include <stddef.h>
 #include <stdint.h>
 
@@ -16,6 +18,7 @@
 
 enum pair_kind {
     PAIR_FLOATS,
+    PAIR_BF16,
     PAIR_BYTES,  /* compared to the bit */
     PAIR_SCRATCH /* not compared */
 };
@@ -32,7 +35,8 @@ struct pair {
 };
 
 struct pairs {
-    size_t shift; /* bytes by which device buffers are off a 256-byte border */
+    size_t shift; /* bytes by which device buffers are off a 256-byte border; half of it for bf16 */
+    enum element element; /* of what an operation stores in either type */
     size_t count;
     uint64_t drawn;
     struct pair pair[PAIRS_LIMIT];
@@ -44,6 +48,12 @@ float *pairs_floats(struct pairs *pairs, size_t count, float low, float high);
 float *pairs_output(struct pairs *pairs, size_t count);
 /* Zeros, for what an operation adds to or writes in part. */
 float *pairs_zeros(struct pairs *pairs, size_t count);
+/* The same three in the pairs' element type, and an item of it. */
+void *pairs_items(struct pairs *pairs, size_t count, float low, float high);
+void *pairs_blank(struct pairs *pairs, size_t count);
+void *pairs_clear(struct pairs *pairs, size_t count);
+void pairs_set(const struct pairs *pairs, void *items, size_t index, float value);
+float pairs_get(const struct pairs *pairs, const void *items, size_t index);
 /* Whole numbers drawn from [0, limit). */
 int32_t *pairs_numbers(struct pairs *pairs, size_t count, uint32_t limit);
 uint8_t *pairs_bytes(struct pairs *pairs, size_t count);
@@ -52,8 +62,9 @@ float *pairs_scratch(struct pairs *pairs, size_t bytes);
 /*
  * Runs the operation twice on the device and once on the host, from the same contents. Fails unless
  * the device gives the same bits twice, and every float of all buffers is within `tolerance`
- * (1 + |expected|) of the host's, a NaN only where the host has one. The host's results stay in the
- * buffers, for an operation that comes next.
+ * (1 + |expected|) of the host's, a NaN only where the host has one. A bf16 item may also be one
+ * unit in the last place off, unless the tolerance is 0. The host's results stay in the buffers,
+ * for an operation that comes next.
  */
 void pairs_run(struct pairs *pairs, const char *name, capu_run_function host,
                capu_run_function cuda, const void *arguments, size_t argument_bytes,

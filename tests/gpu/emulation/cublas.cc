@@ -1,14 +1,18 @@
 /*
  * cuBLAS's products by its own rules: column by column, leading dimensions checked. A handle that
  * was not given a workspace since its stream was set, or that allows atomics, refuses to work: its
- * results would not be repeatable. A product is done when its stream comes to it.
+ * results would not be repeatable. So does one that may add bf16 sums, and a call whose types do
+ * not go together. A product is done when its stream comes to it.
  */
 #include <cublas_v2.h>
+
+#include "kernels/element.h"
 
 struct cublasContext {
     cudaStream_t stream;
     bool has_workspace;
     bool has_atomics;
+    bool has_reduced_sums;
 };
 
 /* What is left of a call when it has been checked; column by column. */
@@ -19,39 +23,67 @@ struct product {
     int64_t n;
     int64_t k;
     float alpha;
-    const float *a;
+    const void *a;
     int64_t lda;
-    const float *b;
+    const void *b;
     int64_t ldb;
     float beta;
-    float *c;
+    void *c;
     int64_t ldc;
+    cudaDataType type; /* of a and b */
+    cudaDataType c_type;
 };
+
+static float item(const void *items, cudaDataType type, int64_t index)
+{
+    return type == CUDA_R_16BF ? element_widen(((const uint16_t *)items)[index])
+                               : ((const float *)items)[index];
+}
+
+static void store(void *items, cudaDataType type, int64_t index, float value)
+{
+    if (type == CUDA_R_16BF) {
+        ((uint16_t *)items)[index] = element_round(value);
+    } else {
+        ((float *)items)[index] = value;
+    }
+}
+
+static const void *step(const void *items, cudaDataType type, int64_t by)
+{
+    return (const char *)items +
+           by * (int64_t)(type == CUDA_R_16BF ? sizeof(uint16_t) : sizeof(float));
+}
 
 static void multiply(const struct product &product)
 {
     for (int64_t j = 0; j < product.n; j++) {
         for (int64_t i = 0; i < product.m; i++) {
-            float *to = &product.c[j * product.ldc + i];
+            int64_t to = j * product.ldc + i;
             double sum = 0.0;
 
             for (int64_t l = 0; l < product.k; l++) {
-                double x = product.a_is_transposed ? product.a[i * product.lda + l]
-                                                   : product.a[l * product.lda + i];
-                double y = product.b_is_transposed ? product.b[l * product.ldb + j]
-                                                   : product.b[j * product.ldb + l];
+                double x =
+                    item(product.a, product.type,
+                         product.a_is_transposed ? i * product.lda + l : l * product.lda + i);
+                double y =
+                    item(product.b, product.type,
+                         product.b_is_transposed ? l * product.ldb + j : j * product.ldb + l);
 
                 sum += x * y;
             }
             sum *= product.alpha;
-            *to = (float)(product.beta == 0.0f ? sum : sum + product.beta * *to);
+            if (product.beta != 0.0f) {
+                sum += product.beta * item(product.c, product.c_type, to);
+            }
+            store(product.c, product.c_type, to, (float)sum);
         }
     }
 }
 
 cublasStatus_t cublasCreate_v2(cublasHandle_t *handle)
 {
-    *handle = new cublasContext{NULL, false, true};
+    *handle = new cublasContext{NULL, false, true, true};
     return CUBLAS_STATUS_SUCCESS;
 }
 
@@ -80,11 +112,25 @@ cublasStatus_t cublasSetAtomicsMode(cublasHandle_t handle, cublasAtomicsMode_t m
     return CUBLAS_STATUS_SUCCESS;
 }
 
+cublasStatus_t cublasSetMathMode(cublasHandle_t handle, cublasMath_t mode)
+{
+    handle->has_reduced_sums = mode != CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION;
+    return CUBLAS_STATUS_SUCCESS;
+}
+
+/* Of all that cuBLAS allows, what the kernels use; rounding factors first is for fp32 alone. */
+static bool go_together(cudaDataType a, cudaDataType b, cudaDataType c,
+                        cublasComputeType_t arithmetic)
+{
+    return a == b && (a == CUDA_R_32F ? c == CUDA_R_32F : arithmetic == CUBLAS_COMPUTE_32F);
+}
+
 cublasStatus_t cublasGemmEx_64(cublasHandle_t handle, cublasOperation_t a_operation,
                                cublasOperation_t b_operation, int64_t m, int64_t n, int64_t k,
-                               const void *alpha, const void *a, cudaDataType, int64_t lda,
-                               const void *b, cudaDataType, int64_t ldb, const void *beta, void *c,
-                               cudaDataType, int64_t ldc, cublasComputeType_t, cublasGemmAlgo_t)
+                               const void *alpha, const void *a, cudaDataType a_type, int64_t lda,
+                               const void *b, cudaDataType b_type, int64_t ldb, const void *beta,
+                               void *c, cudaDataType c_type, int64_t ldc,
+                               cublasComputeType_t arithmetic, cublasGemmAlgo_t)
 {
     struct product product = {a_operation == CUBLAS_OP_T,
                               b_operation == CUBLAS_OP_T,
@@ -92,15 +138,18 @@ cublasStatus_t cublasGemmEx_64(cublasHandle_t handle, cublasOperation_t a_operat
                               n,
                               k,
                               *(const float *)alpha,
-                              (const float *)a,
+                              a,
                               lda,
-                              (const float *)b,
+                              b,
                               ldb,
                               *(const float *)beta,
-                              (float *)c,
-                              ldc};
+                              c,
+                              ldc,
+                              a_type,
+                              c_type};
 
-    if (!handle->has_workspace || handle->has_atomics || ldc < m ||
+    if (!handle->has_workspace || handle->has_atomics || handle->has_reduced_sums ||
+        !go_together(a_type, b_type, c_type, arithmetic) || ldc < m ||
         lda < (product.a_is_transposed ? k : m) || ldb < (product.b_is_transposed ? n : k)) {
         return CUBLAS_STATUS_INVALID_VALUE;
     }
@@ -118,10 +167,10 @@ cublasStatus_t cublasGemmStridedBatchedEx_64(
     cublasStatus_t status = CUBLAS_STATUS_SUCCESS;
 
     for (int64_t i = 0; i < count && status == CUBLAS_STATUS_SUCCESS; i++) {
-        status = cublasGemmEx_64(handle, a_operation, b_operation, m, n, k, alpha,
-                                 (const float *)a + i * a_step, a_type, lda,
-                                 (const float *)b + i * b_step, b_type, ldb, beta,
-                                 (float *)c + i * c_step, c_type, ldc, arithmetic, algorithm);
+        status = cublasGemmEx_64(
+            handle, a_operation, b_operation, m, n, k, alpha, step(a, a_type, i * a_step), a_type,
+            lda, step(b, b_type, i * b_step), b_type, ldb, beta,
+            (void *)step(c, c_type, i * c_step), c_type, ldc, arithmetic, algorithm);
     }
     return status;
 }

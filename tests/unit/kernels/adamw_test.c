@@ -86,6 +86,48 @@ START_TEST(is_the_same_by_parts)
 }
 END_TEST
 
+/*
+ * Working weights are the masters rounded, after every step; and a master collects steps that are
+ * too small for bf16, which has nothing between 1 and 1.0078.
+ */
+START_TEST(rounds_working_weights_from_masters)
+{
+    enum { COUNT = 20011 };
+    struct support support = {.seed = 5};
+    struct adamw adamw = make(&support, COUNT);
+    struct adamw alone = make(&support, COUNT);
+    uint16_t *working = support_buffer(&support, COUNT * sizeof(*working));
+    float one = 1.0f;
+    float first = 0.0f;
+    float second = 0.0f;
+    float gradient = 1.0f;
+    uint16_t rounded = 0;
+    struct adamw small = {&one,  &first, &second, &gradient, 1, 1e-4f,   0.9f,
+                          0.95f, 1e-8f,  0.0f,    1.0f,      1, &rounded};
+
+    memcpy(alone.parameter, adamw.parameter, COUNT * sizeof(float));
+    alone.gradient = adamw.gradient;
+    adamw.working = working;
+    for (uint32_t step = 1; step <= 3; step++) {
+        adamw.step = alone.step = step;
+        ck_assert_int_eq(adamw_update_host(NULL, &adamw), CAPU_OK);
+        ck_assert_int_eq(adamw_update_host(NULL, &alone), CAPU_OK);
+        for (size_t i = 0; i < COUNT; i++) {
+            ck_assert_uint_eq(working[i], element_round(adamw.parameter[i]));
+        }
+    }
+    ck_assert_mem_eq(adamw.parameter, alone.parameter, COUNT * sizeof(float));
+    for (small.step = 1; small.step <= 100; small.step++) {
+        ck_assert_int_eq(adamw_update_host(NULL, &small), CAPU_OK);
+    }
+    support_near("master", 0, one, 0.99, 1e-5);
+    ck_assert_uint_eq(rounded, element_round(0.99f));
+    while (support.buffer_count > 0) {
+        free(support.buffers[--support.buffer_count]);
+    }
+}
+END_TEST
+
 START_TEST(matches_reference)
 {
     support_sweep(run_case, &counts[_i]);
@@ -99,6 +141,7 @@ int main(void)
 
     tcase_add_loop_test(tests, matches_reference, 0, sizeof(counts) / sizeof(counts[0]));
     tcase_add_test(tests, is_the_same_by_parts);
+    tcase_add_test(tests, rounds_working_weights_from_masters);
     suite_add_tcase(suite, tests);
     return suite_run(suite);
 }

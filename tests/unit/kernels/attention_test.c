@@ -68,29 +68,59 @@ static void reference(const struct attention *attention, const double *qkv, doub
     }
 }
 
-static double objective(const struct attention *attention, const double *qkv, double *scratch,
-                        size_t items)
+static double objective(const struct support *support, const struct attention *attention,
+                        const double *qkv, double *scratch, size_t items)
 {
     double sum = 0.0;
 
     reference(attention, qkv, scratch);
     for (size_t i = 0; i < items; i++) {
-        sum += scratch[i] * attention->output_gradient[i];
+        sum += scratch[i] * support_item(support, attention->output_gradient, i);
     }
     return sum;
 }
 
-static void check(const struct attention *attention, size_t items)
+/*
+ * What a chain of ops gives in bf16 has been rounded at each of them: not item by item, but over
+ * all of them it is near.
+ */
+struct distance {
+    double error;
+    double expected;
+};
+
+static void measure(const struct support *support, const char *what, struct distance *distance,
+                    size_t index, double got, double expected, double tolerance)
 {
+    distance->error += (got - expected) * (got - expected);
+    distance->expected += expected * expected;
+    if (support->element == ELEMENT_FP32) {
+        support_near(what, index, got, expected, tolerance);
+    }
+}
+
+/* A rounding is off by 2^-8 at most, either way; a chain of them by little more over many items. */
+static void is_near(const char *what, const struct distance *distance)
+{
+    double relative = sqrt(distance->error / (distance->expected + 1e-30));
+
+    ck_assert_msg(relative <= 0x1p-7, "%s is off by %.3g of its length", what, relative);
+}
+
+static void check(const struct support *support, const struct attention *attention, size_t items)
+{
+    struct distance outputs = {0};
+    struct distance gradients = {0};
     double *qkv = calloc(3 * items, sizeof(double));
     double *output = calloc(items, sizeof(double));
 
     for (size_t i = 0; i < 3 * items; i++) {
-        qkv[i] = attention->qkv[i];
+        qkv[i] = support_item(support, attention->qkv, i);
     }
     reference(attention, qkv, output);
     for (size_t i = 0; i < items; i++) {
-        support_near("output", i, attention->output[i], output[i], 5e-6);
+        measure(support, "output", &outputs, i, support_item(support, attention->output, i),
+                output[i], 5e-6);
     }
     for (size_t k = 0; k < DIFFERENCES; k++) {
         size_t i = k * 7919 % (3 * items);
@@ -99,23 +129,29 @@ static void check(const struct attention *attention, size_t items)
         double down;
 
         qkv[i] = kept + STEP;
-        up = objective(attention, qkv, output, items);
+        up = objective(support, attention, qkv, output, items);
         qkv[i] = kept - STEP;
-        down = objective(attention, qkv, output, items);
+        down = objective(support, attention, qkv, output, items);
         qkv[i] = kept;
-        support_near("qkv_gradient", i, attention->qkv_gradient[i], (up - down) / (2 * STEP), 1e-4);
+        measure(support, "qkv_gradient", &gradients, i,
+                support_item(support, attention->qkv_gradient, i), (up - down) / (2 * STEP), 1e-4);
+    }
+    if (support->element == ELEMENT_BF16) {
+        is_near("output", &outputs);
+        is_near("qkv_gradient", &gradients);
     }
     free(qkv);
     free(output);
 }
 
-static void run_backward(const struct attention *attention, size_t square)
+static void run_backward(const struct support *support, const struct attention *attention,
+                         size_t square)
 {
     ck_assert_int_eq(attention_merge_backward_host(NULL, attention), CAPU_OK);
     ck_assert_int_eq(attention_mix_backward_weights_host(NULL, attention), CAPU_OK);
     ck_assert_int_eq(attention_mix_backward_value_host(NULL, attention), CAPU_OK);
     /* write-cleared */
-    memset(attention->scores_gradient, 0, square * sizeof(float));
+    memset(attention->scores_gradient, 0, support_bytes(support, square));
     ck_assert_int_eq(attention_softmax_backward_host(NULL, attention), CAPU_OK);
     ck_assert_int_eq(attention_scores_backward_query_host(NULL, attention), CAPU_OK);
     ck_assert_int_eq(attention_scores_backward_key_host(NULL, attention), CAPU_OK);
@@ -129,31 +165,32 @@ static void run_case(struct support *support, const void *shape)
         (size_t)attention.batch * attention.length * attention.heads * attention.head_channels;
     size_t square = (size_t)attention.batch * attention.heads * attention.length * attention.length;
 
-    attention.qkv = support_floats(support, 3 * items, -1.0f, 1.0f);
-    attention.parts = support_output(support, 3 * items);
-    attention.scores = support_output(support, square);
-    attention.weights = support_output(support, square);
-    attention.mixed = support_output(support, items);
-    attention.output = support_output(support, items);
-    attention.qkv_gradient = support_output(support, 3 * items);
-    attention.parts_gradient = support_output(support, 3 * items);
-    attention.scores_gradient = support_output(support, square);
-    attention.weights_gradient = support_output(support, square);
-    attention.mixed_gradient = support_output(support, items);
-    attention.output_gradient = support_floats(support, items, -1.0f, 1.0f);
+    attention.element = support->element;
+    attention.qkv = support_items(support, 3 * items, -1.0f, 1.0f);
+    attention.parts = support_blank(support, 3 * items);
+    attention.scores = support_blank(support, square);
+    attention.weights = support_blank(support, square);
+    attention.mixed = support_blank(support, items);
+    attention.output = support_blank(support, items);
+    attention.qkv_gradient = support_blank(support, 3 * items);
+    attention.parts_gradient = support_blank(support, 3 * items);
+    attention.scores_gradient = support_blank(support, square);
+    attention.weights_gradient = support_blank(support, square);
+    attention.mixed_gradient = support_blank(support, items);
+    attention.output_gradient = support_items(support, items, -1.0f, 1.0f);
     ck_assert_int_eq(attention_split_forward_host(NULL, &attention), CAPU_OK);
     ck_assert_int_eq(attention_scores_forward_host(NULL, &attention), CAPU_OK);
-    memset(attention.weights, 0, square * sizeof(float)); /* write-cleared */
+    memset(attention.weights, 0, support_bytes(support, square)); /* write-cleared */
     ck_assert_int_eq(attention_softmax_forward_host(NULL, &attention), CAPU_OK);
     ck_assert_int_eq(attention_mix_forward_host(NULL, &attention), CAPU_OK);
     ck_assert_int_eq(attention_merge_forward_host(NULL, &attention), CAPU_OK);
-    run_backward(&attention, square);
+    run_backward(support, &attention, square);
     if (support->is_reference_due) {
-        check(&attention, items);
+        check(support, &attention, items);
     }
-    support_keep(support, attention.weights, square * sizeof(float));
-    support_keep(support, attention.output, items * sizeof(float));
-    support_keep(support, attention.qkv_gradient, 3 * items * sizeof(float));
+    support_keep(support, attention.weights, support_bytes(support, square));
+    support_keep(support, attention.output, support_bytes(support, items));
+    support_keep(support, attention.qkv_gradient, support_bytes(support, 3 * items));
 }
 
 /* That it leaves the upper triangle alone is why it must be declared write-cleared. */
@@ -188,6 +225,12 @@ START_TEST(matches_reference)
 }
 END_TEST
 
+START_TEST(matches_reference_in_bf16)
+{
+    support_sweep_in(ELEMENT_BF16, run_case, &shapes[_i]);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("attention");
@@ -195,6 +238,7 @@ int main(void)
 
     tcase_add_loop_test(tests, matches_reference, 0, sizeof(shapes) / sizeof(shapes[0]));
     tcase_add_test(tests, softmax_writes_the_lower_triangle_only);
+    tcase_add_loop_test(tests, matches_reference_in_bf16, 0, sizeof(shapes) / sizeof(shapes[0]));
     suite_add_tcase(suite, tests);
     return suite_run(suite);
 }

@@ -13,8 +13,8 @@ static const struct embedding shapes[] = {
     {.batch = 4, .length = 50, .channels = 64, .vocabulary = 256},
 };
 
-static void check_backward(const struct embedding *embedding, const float *token_before,
-                           const float *position_before)
+static void check_backward(const struct support *support, const struct embedding *embedding,
+                           const float *token_before, const float *position_before)
 {
     size_t channels = embedding->channels;
     double *token = calloc(embedding->vocabulary * channels, sizeof(double));
@@ -24,9 +24,9 @@ static void check_backward(const struct embedding *embedding, const float *token
         size_t row = i / channels;
 
         token[(size_t)embedding->tokens[row] * channels + i % channels] +=
-            embedding->output_gradient[i];
+            support_item(support, embedding->output_gradient, i);
         position[row % embedding->length * channels + i % channels] +=
-            embedding->output_gradient[i];
+            support_item(support, embedding->output_gradient, i);
     }
     for (size_t i = 0; i < embedding->vocabulary * channels; i++) {
         support_near("token_gradient", i, embedding->token_gradient[i], token_before[i] + token[i],
@@ -54,11 +54,12 @@ static void run_case(struct support *support, const void *shape)
     for (size_t row = 0; row < rows; row++) {
         tokens[row] = (int32_t)support_draw(support, 0.0f, (float)embedding.vocabulary);
     }
+    embedding.element = support->element;
     embedding.tokens = tokens;
-    embedding.token_weight = support_floats(support, token_items, -1.0f, 1.0f);
-    embedding.position_weight = support_floats(support, position_items, -1.0f, 1.0f);
-    embedding.output = support_output(support, items);
-    embedding.output_gradient = support_floats(support, items, -1.0f, 1.0f);
+    embedding.token_weight = support_items(support, token_items, -1.0f, 1.0f);
+    embedding.position_weight = support_items(support, position_items, -1.0f, 1.0f);
+    embedding.output = support_blank(support, items);
+    embedding.output_gradient = support_items(support, items, -1.0f, 1.0f);
     embedding.token_gradient = support_output(support, token_items);
     embedding.position_gradient = support_output(support, position_items);
     memcpy(embedding.token_gradient, token_before, token_items * sizeof(float));
@@ -71,14 +72,15 @@ static void run_case(struct support *support, const void *shape)
         size_t token = (size_t)tokens[row] * embedding.channels + channel;
         size_t position = row % embedding.length * embedding.channels + channel;
 
-        support_near("output", i, embedding.output[i],
-                     (double)embedding.token_weight[token] + embedding.position_weight[position],
-                     1e-7);
+        support_stored(support, "output", i, support_item(support, embedding.output, i),
+                       support_item(support, embedding.token_weight, token) +
+                           support_item(support, embedding.position_weight, position),
+                       1e-7);
     }
     if (support->is_reference_due) {
-        check_backward(&embedding, token_before, position_before);
+        check_backward(support, &embedding, token_before, position_before);
     }
-    support_keep(support, embedding.output, items * sizeof(float));
+    support_keep(support, embedding.output, support_bytes(support, items));
     support_keep(support, embedding.token_gradient, token_items * sizeof(float));
     support_keep(support, embedding.position_gradient, position_items * sizeof(float));
 }
@@ -112,6 +114,12 @@ START_TEST(matches_reference)
 }
 END_TEST
 
+START_TEST(matches_reference_in_bf16)
+{
+    support_sweep_in(ELEMENT_BF16, run_case, &shapes[_i]);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("embedding");
@@ -119,6 +127,7 @@ int main(void)
 
     tcase_add_loop_test(tests, matches_reference, 0, sizeof(shapes) / sizeof(shapes[0]));
     tcase_add_test(tests, refuses_unknown_tokens);
+    tcase_add_loop_test(tests, matches_reference_in_bf16, 0, sizeof(shapes) / sizeof(shapes[0]));
     suite_add_tcase(suite, tests);
     return suite_run(suite);
 }

@@ -5,6 +5,7 @@
 #include "tests/unit/kernels/support.h"
 
 #include <math.h>
+#include <string.h>
 
 static const size_t counts[] = {1, 21, 40001};
 
@@ -16,32 +17,39 @@ static double reference(double x)
 static void run_case(struct support *support, const void *shape)
 {
     size_t count = *(const size_t *)shape;
-    float *input = support_floats(support, count, -6.0f, 6.0f);
-    float *gradient = support_floats(support, count, -1.0f, 1.0f);
-    float *before = support_output(support, count);
-    struct gelu gelu = {.input = input,
-                        .output = support_output(support, count),
+    void *gradient = support_items(support, count, -1.0f, 1.0f);
+    void *before = support_blank(support, count);
+    struct gelu gelu = {.input = support_items(support, count, -6.0f, 6.0f),
+                        .output = support_blank(support, count),
                         .gradient = gradient,
-                        .count = count};
+                        .count = count,
+                        .element = support->element};
 
-    for (size_t i = 0; i < count; i++) {
-        before[i] = gradient[i];
-    }
+    memcpy(before, gradient, support_bytes(support, count));
     ck_assert_int_eq(gelu_forward_host(NULL, &gelu), CAPU_OK);
     ck_assert_int_eq(gelu_backward_host(NULL, &gelu), CAPU_OK);
     for (size_t i = 0; support->is_reference_due && i < count; i++) {
-        double slope = (reference(input[i] + 1e-5) - reference(input[i] - 1e-5)) / 2e-5;
+        double x = support_item(support, gelu.input, i);
+        double slope = (reference(x + 1e-5) - reference(x - 1e-5)) / 2e-5;
 
-        support_near("output", i, gelu.output[i], reference(input[i]), 1e-6);
-        support_near("gradient", i, gradient[i], before[i] * slope, 3e-6);
+        support_stored(support, "output", i, support_item(support, gelu.output, i), reference(x),
+                       1e-6);
+        support_stored(support, "gradient", i, support_item(support, gradient, i),
+                       support_item(support, before, i) * slope, 3e-6);
     }
-    support_keep(support, gelu.output, count * sizeof(float));
-    support_keep(support, gradient, count * sizeof(float));
+    support_keep(support, gelu.output, support_bytes(support, count));
+    support_keep(support, gradient, support_bytes(support, count));
 }
 
 START_TEST(matches_reference)
 {
     support_sweep(run_case, &counts[_i]);
+}
+END_TEST
+
+START_TEST(matches_reference_in_bf16)
+{
+    support_sweep_in(ELEMENT_BF16, run_case, &counts[_i]);
 }
 END_TEST
 
@@ -51,6 +59,7 @@ int main(void)
     TCase *tests = tcase_create("gelu");
 
     tcase_add_loop_test(tests, matches_reference, 0, sizeof(counts) / sizeof(counts[0]));
+    tcase_add_loop_test(tests, matches_reference_in_bf16, 0, sizeof(counts) / sizeof(counts[0]));
     suite_add_tcase(suite, tests);
     return suite_run(suite);
 }

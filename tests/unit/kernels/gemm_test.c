@@ -32,7 +32,7 @@ static void check(const struct gemm *gemm, const float *before)
                 sum += item(gemm->a, gemm->a_stride, gemm->a_transposed, row, k) *
                        item(gemm->b, gemm->b_stride, gemm->b_transposed, k, column);
             }
-            support_near("c", at, gemm->c[at], sum, 1e-5);
+            support_near("c", at, ((const float *)gemm->c)[at], sum, 1e-5);
         }
     }
 }

@@ -59,6 +59,29 @@ START_TEST(has_the_right_moments)
 }
 END_TEST
 
+/* What a master and its working weights begin with: the same numbers, these rounded. */
+START_TEST(is_rounded_to_bf16)
+{
+    struct support support = {.seed = 1};
+    struct initialise fill = fills[_i];
+    float *whole = support_output(&support, COUNT);
+    uint16_t *rounded = support_buffer(&support, COUNT * sizeof(*rounded));
+
+    fill.count = COUNT;
+    fill.output = whole;
+    ck_assert_int_eq(initialise_host(NULL, &fill), CAPU_OK);
+    fill.output = rounded;
+    fill.element = ELEMENT_BF16;
+    ck_assert_int_eq(initialise_host(NULL, &fill), CAPU_OK);
+    for (size_t i = 0; i < COUNT; i++) {
+        ck_assert_uint_eq(rounded[i], element_round(whole[i]));
+    }
+    while (support.buffer_count > 0) {
+        free(support.buffers[--support.buffer_count]);
+    }
+}
+END_TEST
+
 /* The known answers published with the generator. */
 START_TEST(draws_known_answers)
 {
@@ -83,6 +106,7 @@ int main(void)
 
     tcase_add_loop_test(tests, has_the_right_moments, 0, sizeof(fills) / sizeof(fills[0]));
     tcase_add_test(tests, draws_known_answers);
+    tcase_add_loop_test(tests, is_rounded_to_bf16, 0, sizeof(fills) / sizeof(fills[0]));
     suite_add_tcase(suite, tests);
     return suite_run(suite);
 }

@@ -18,14 +18,15 @@ static const struct layer_norm shapes[] = {
 #define CHANNELS_LIMIT 130
 
 /* One row, normalised, in double; `changed` is an item that is moved by `by`. */
-static void normalise(const struct layer_norm *norm, size_t row, size_t changed, double by,
-                      double *normal, double *mean, double *rstd)
+static void normalise(const struct support *support, const struct layer_norm *norm, size_t row,
+                      size_t changed, double by, double *normal, double *mean, double *rstd)
 {
     double sum = 0.0;
     double squares = 0.0;
 
     for (size_t i = 0; i < norm->channels; i++) {
-        normal[i] = norm->input[row * norm->channels + i] + (i == changed ? by : 0.0);
+        normal[i] = support_item(support, norm->input, row * norm->channels + i) +
+                    (i == changed ? by : 0.0);
         sum += normal[i];
     }
     *mean = sum / norm->channels;
@@ -39,22 +40,24 @@ static void normalise(const struct layer_norm *norm, size_t row, size_t changed,
 }
 
 /* The sum of output * output_gradient over the row. */
-static double objective(const struct layer_norm *norm, size_t row, size_t changed, double by)
+static double objective(const struct support *support, const struct layer_norm *norm, size_t row,
+                        size_t changed, double by)
 {
     double normal[CHANNELS_LIMIT];
     double mean;
     double rstd;
     double sum = 0.0;
 
-    normalise(norm, row, changed, by, normal, &mean, &rstd);
+    normalise(support, norm, row, changed, by, normal, &mean, &rstd);
     for (size_t i = 0; i < norm->channels; i++) {
-        sum += (normal[i] * norm->scale[i] + norm->shift[i]) *
-               norm->output_gradient[row * norm->channels + i];
+        sum += (normal[i] * support_item(support, norm->scale, i) +
+                support_item(support, norm->shift, i)) *
+               support_item(support, norm->output_gradient, row * norm->channels + i);
     }
     return sum;
 }
 
-static void check(const struct layer_norm *norm, const float *before)
+static void check(const struct support *support, const struct layer_norm *norm, const void *before)
 {
     double scales[CHANNELS_LIMIT] = {0};
     double shifts[CHANNELS_LIMIT] = {0};
@@ -65,19 +68,24 @@ static void check(const struct layer_norm *norm, const float *before)
         double mean;
         double rstd;
 
-        normalise(norm, row, channels, 0.0, normal, &mean, &rstd);
+        normalise(support, norm, row, channels, 0.0, normal, &mean, &rstd);
         support_near("mean", row, norm->mean[row], mean, 1e-6);
         support_near("rstd", row, norm->rstd[row], rstd, 1e-5);
         for (size_t i = 0; i < channels; i++) {
             size_t at = row * channels + i;
             double slope =
-                (objective(norm, row, i, STEP) - objective(norm, row, i, -STEP)) / (2 * STEP);
+                (objective(support, norm, row, i, STEP) - objective(support, norm, row, i, -STEP)) /
+                (2 * STEP);
 
-            support_near("output", at, norm->output[at],
-                         normal[i] * norm->scale[i] + norm->shift[i], 5e-6);
-            support_near("input_gradient", at, norm->input_gradient[at], before[at] + slope, 1e-4);
-            scales[i] += normal[i] * norm->output_gradient[at];
-            shifts[i] += norm->output_gradient[at];
+            support_stored(support, "output", at, support_item(support, norm->output, at),
+                           normal[i] * support_item(support, norm->scale, i) +
+                               support_item(support, norm->shift, i),
+                           5e-6);
+            support_stored(support, "input_gradient", at,
+                           support_item(support, norm->input_gradient, at),
+                           support_item(support, before, at) + slope, 1e-4);
+            scales[i] += normal[i] * support_item(support, norm->output_gradient, at);
+            shifts[i] += support_item(support, norm->output_gradient, at);
         }
     }
     for (size_t i = 0; i < channels; i++) {
@@ -90,26 +98,27 @@ static void run_case(struct support *support, const void *shape)
 {
     struct layer_norm norm = *(const struct layer_norm *)shape;
     size_t items = (size_t)norm.rows * norm.channels;
-    float *before = support_floats(support, items, -1.0f, 1.0f);
+    void *before = support_items(support, items, -1.0f, 1.0f);
 
-    norm.input = support_floats(support, items, -1.0f, 3.0f);
-    norm.scale = support_floats(support, norm.channels, 0.5f, 1.5f);
-    norm.shift = support_floats(support, norm.channels, -1.0f, 1.0f);
-    norm.output = support_output(support, items);
+    norm.element = support->element;
+    norm.input = support_items(support, items, -1.0f, 3.0f);
+    norm.scale = support_items(support, norm.channels, 0.5f, 1.5f);
+    norm.shift = support_items(support, norm.channels, -1.0f, 1.0f);
+    norm.output = support_blank(support, items);
     norm.mean = support_output(support, norm.rows);
     norm.rstd = support_output(support, norm.rows);
-    norm.output_gradient = support_floats(support, items, -1.0f, 1.0f);
-    norm.input_gradient = support_output(support, items);
+    norm.output_gradient = support_items(support, items, -1.0f, 1.0f);
+    norm.input_gradient = support_blank(support, items);
     norm.scale_gradient = support_floats(support, norm.channels, 1.0f, 1.0f);
     norm.shift_gradient = support_floats(support, norm.channels, 2.0f, 2.0f);
-    memcpy(norm.input_gradient, before, items * sizeof(float));
+    memcpy(norm.input_gradient, before, support_bytes(support, items));
     ck_assert_int_eq(layer_norm_forward_host(NULL, &norm), CAPU_OK);
     ck_assert_int_eq(layer_norm_backward_host(NULL, &norm), CAPU_OK);
     if (support->is_reference_due) {
-        check(&norm, before);
+        check(support, &norm, before);
     }
-    support_keep(support, norm.output, items * sizeof(float));
-    support_keep(support, norm.input_gradient, items * sizeof(float));
+    support_keep(support, norm.output, support_bytes(support, items));
+    support_keep(support, norm.input_gradient, support_bytes(support, items));
     support_keep(support, norm.scale_gradient, norm.channels * sizeof(float));
     support_keep(support, norm.shift_gradient, norm.channels * sizeof(float));
 }
@@ -120,12 +129,19 @@ START_TEST(matches_reference)
 }
 END_TEST
 
+START_TEST(matches_reference_in_bf16)
+{
+    support_sweep_in(ELEMENT_BF16, run_case, &shapes[_i]);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("layer_norm");
     TCase *tests = tcase_create("layer_norm");
 
     tcase_add_loop_test(tests, matches_reference, 0, sizeof(shapes) / sizeof(shapes[0]));
+    tcase_add_loop_test(tests, matches_reference_in_bf16, 0, sizeof(shapes) / sizeof(shapes[0]));
     suite_add_tcase(suite, tests);
     return suite_run(suite);
 }

@@ -19,35 +19,40 @@ static const struct shape shapes[] = {
     {64, 96, 10, 1, 0}, {300, 40, 270, 1, 1}, {128, 300, 10, 0, 1},
 };
 
-static void check_forward(const struct matmul *matmul)
+static void check_forward(const struct support *support, const struct matmul *matmul)
 {
     for (size_t i = 0; i < (size_t)matmul->rows * matmul->outputs; i++) {
-        const float *input = matmul->input + i / matmul->outputs * matmul->inputs;
-        const float *weight = matmul->weight + i % matmul->outputs * matmul->inputs;
-        double sum = matmul->bias != NULL ? matmul->bias[i % matmul->outputs] : 0.0;
+        size_t input = i / matmul->outputs * matmul->inputs;
+        size_t weight = i % matmul->outputs * matmul->inputs;
+        double sum =
+            matmul->bias != NULL ? support_item(support, matmul->bias, i % matmul->outputs) : 0.0;
 
         for (size_t k = 0; k < matmul->inputs; k++) {
-            sum += (double)input[k] * weight[k];
+            sum += support_item(support, matmul->input, input + k) *
+                   support_item(support, matmul->weight, weight + k);
         }
-        support_near("output", i, matmul->output[i], sum, 1e-5);
+        support_stored(support, "output", i, support_item(support, matmul->output, i), sum, 1e-5);
     }
 }
 
-static void check_input_gradient(const struct matmul *matmul)
+static void check_input_gradient(const struct support *support, const struct matmul *matmul)
 {
     for (size_t i = 0; i < (size_t)matmul->rows * matmul->inputs; i++) {
-        const float *gradient = matmul->output_gradient + i / matmul->inputs * matmul->outputs;
+        size_t gradient = i / matmul->inputs * matmul->outputs;
         double sum = 0.0;
 
         for (size_t k = 0; k < matmul->outputs; k++) {
-            sum += (double)gradient[k] * matmul->weight[k * matmul->inputs + i % matmul->inputs];
+            sum += support_item(support, matmul->output_gradient, gradient + k) *
+                   support_item(support, matmul->weight, k * matmul->inputs + i % matmul->inputs);
         }
-        support_near("input_gradient", i, matmul->input_gradient[i], sum, 1e-5);
+        support_stored(support, "input_gradient", i,
+                       support_item(support, matmul->input_gradient, i), sum, 1e-5);
     }
 }
 
-static void check_weight_gradient(const struct matmul *matmul, const float *weight_before,
-                                  const float *bias_before)
+/* The parameters' gradients are fp32, and as near in either type. */
+static void check_weight_gradient(const struct support *support, const struct matmul *matmul,
+                                  const float *weight_before, const float *bias_before)
 {
     for (size_t out = 0; out < matmul->outputs; out++) {
         double bias = matmul->accumulate ? bias_before[out] : 0.0;
@@ -57,13 +62,13 @@ static void check_weight_gradient(const struct matmul *matmul, const float *weig
             double sum = matmul->accumulate ? weight_before[at] : 0.0;
 
             for (size_t row = 0; row < matmul->rows; row++) {
-                sum += (double)matmul->output_gradient[row * matmul->outputs + out] *
-                       matmul->input[row * matmul->inputs + in];
+                sum += support_item(support, matmul->output_gradient, row * matmul->outputs + out) *
+                       support_item(support, matmul->input, row * matmul->inputs + in);
             }
             support_near("weight_gradient", at, matmul->weight_gradient[at], sum, 2e-5);
         }
         for (size_t row = 0; row < matmul->rows; row++) {
-            bias += matmul->output_gradient[row * matmul->outputs + out];
+            bias += support_item(support, matmul->output_gradient, row * matmul->outputs + out);
         }
         if (matmul->bias_gradient != NULL) {
             support_near("bias_gradient", out, matmul->bias_gradient[out], bias, 2e-5);
@@ -90,33 +95,34 @@ static void run_case(struct support *support, const void *argument)
     size_t weight_items = (size_t)shape->inputs * shape->outputs;
     float *weight_before = support_output(support, weight_items);
     float *bias_before = support_output(support, shape->outputs);
-    float *bias = support_floats(support, shape->outputs, -1.0f, 1.0f);
+    void *bias = support_items(support, shape->outputs, -1.0f, 1.0f);
     float *bias_gradient = make_gradient(support, shape, shape->outputs, bias_before);
     struct matmul matmul = {
-        .input = support_floats(support, input_items, -1.0f, 1.0f),
-        .weight = support_floats(support, weight_items, -1.0f, 1.0f),
+        .input = support_items(support, input_items, -1.0f, 1.0f),
+        .weight = support_items(support, weight_items, -1.0f, 1.0f),
         .bias = shape->has_bias ? bias : NULL,
-        .output = support_output(support, output_items),
-        .output_gradient = support_floats(support, output_items, -1.0f, 1.0f),
-        .input_gradient = support_output(support, input_items),
+        .output = support_blank(support, output_items),
+        .output_gradient = support_items(support, output_items, -1.0f, 1.0f),
+        .input_gradient = support_blank(support, input_items),
         .weight_gradient = make_gradient(support, shape, weight_items, weight_before),
         .bias_gradient = shape->has_bias ? bias_gradient : NULL,
         .rows = shape->rows,
         .inputs = shape->inputs,
         .outputs = shape->outputs,
         .accumulate = shape->accumulate,
+        .element = support->element,
     };
 
     ck_assert_int_eq(matmul_forward_host(NULL, &matmul), CAPU_OK);
     ck_assert_int_eq(matmul_backward_input_host(NULL, &matmul), CAPU_OK);
     ck_assert_int_eq(matmul_backward_weight_host(NULL, &matmul), CAPU_OK);
     if (support->is_reference_due) {
-        check_forward(&matmul);
-        check_input_gradient(&matmul);
-        check_weight_gradient(&matmul, weight_before, bias_before);
+        check_forward(support, &matmul);
+        check_input_gradient(support, &matmul);
+        check_weight_gradient(support, &matmul, weight_before, bias_before);
     }
-    support_keep(support, matmul.output, output_items * sizeof(float));
-    support_keep(support, matmul.input_gradient, input_items * sizeof(float));
+    support_keep(support, matmul.output, support_bytes(support, output_items));
+    support_keep(support, matmul.input_gradient, support_bytes(support, input_items));
     support_keep(support, matmul.weight_gradient, weight_items * sizeof(float));
     support_keep(support, bias_gradient, shape->outputs * sizeof(float));
 }
@@ -127,12 +133,19 @@ START_TEST(matches_reference)
 }
 END_TEST
 
+START_TEST(matches_reference_in_bf16)
+{
+    support_sweep_in(ELEMENT_BF16, run_case, &shapes[_i]);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("matmul");
     TCase *tests = tcase_create("matmul");
 
     tcase_add_loop_test(tests, matches_reference, 0, sizeof(shapes) / sizeof(shapes[0]));
+    tcase_add_loop_test(tests, matches_reference_in_bf16, 0, sizeof(shapes) / sizeof(shapes[0]));
     suite_add_tcase(suite, tests);
     return suite_run(suite);
 }

@@ -8,40 +8,80 @@
 
 static const size_t counts[] = {1, 21, 40001};
 
+static void check(const struct support *support, const struct residual *residual,
+                  const void *input_before, const void *branch_before)
+{
+    for (size_t i = 0; i < residual->count; i++) {
+        double gradient = support_item(support, residual->output_gradient, i);
+
+        support_stored(support, "output", i, support_item(support, residual->output, i),
+                       support_item(support, residual->input, i) +
+                           support_item(support, residual->branch, i),
+                       1e-7);
+        support_stored(support, "input_gradient", i,
+                       support_item(support, residual->input_gradient, i),
+                       support_item(support, input_before, i) + gradient, 1e-7);
+        support_stored(support, "branch_gradient", i,
+                       support_item(support, residual->branch_gradient, i),
+                       support_item(support, branch_before, i) + gradient, 1e-7);
+    }
+}
+
 static void run_case(struct support *support, const void *shape)
 {
     size_t count = *(const size_t *)shape;
-    const float *input = support_floats(support, count, -1.0f, 1.0f);
-    const float *branch = support_floats(support, count, -1.0f, 1.0f);
-    const float *gradient = support_floats(support, count, -1.0f, 1.0f);
-    float *before = support_floats(support, 2 * count, -1.0f, 1.0f);
-    float *after = support_output(support, 2 * count);
-    struct residual residual = {.input = input,
-                                .branch = branch,
-                                .output = support_output(support, count),
+    void *gradient = support_items(support, count, -1.0f, 1.0f);
+    void *input_before = support_items(support, count, -1.0f, 1.0f);
+    void *branch_before = support_items(support, count, -1.0f, 1.0f);
+    struct residual residual = {.input = support_items(support, count, -1.0f, 1.0f),
+                                .branch = support_items(support, count, -1.0f, 1.0f),
+                                .output = support_blank(support, count),
                                 .output_gradient = gradient,
-                                .input_gradient = after,
-                                .branch_gradient = after + count,
-                                .count = count};
+                                .input_gradient = support_blank(support, count),
+                                .branch_gradient = support_blank(support, count),
+                                .count = count,
+                                .element = support->element};
+    void *branch_gradient = residual.branch_gradient;
 
-    memcpy(after, before, 2 * count * sizeof(float));
+    memcpy(residual.input_gradient, input_before, support_bytes(support, count));
+    memcpy(branch_gradient, branch_before, support_bytes(support, count));
     ck_assert_int_eq(residual_forward_host(NULL, &residual), CAPU_OK);
     ck_assert_int_eq(residual_backward_host(NULL, &residual), CAPU_OK);
+    if (support->is_reference_due) {
+        check(support, &residual, input_before, branch_before);
+    }
+    support_keep(support, residual.output, support_bytes(support, count));
+    support_keep(support, residual.input_gradient, support_bytes(support, count));
+    support_keep(support, branch_gradient, support_bytes(support, count));
     residual.branch_gradient = NULL;
     ck_assert_int_eq(residual_backward_host(NULL, &residual), CAPU_OK);
-    for (size_t i = 0; support->is_reference_due && i < count; i++) {
-        support_near("output", i, residual.output[i], (double)input[i] + branch[i], 1e-7);
-        support_near("input_gradient", i, after[i], before[i] + 2.0 * gradient[i], 3e-7);
-        support_near("branch_gradient", i, after[count + i],
-                     (double)before[count + i] + gradient[i], 1e-7);
-    }
-    support_keep(support, residual.output, count * sizeof(float));
-    support_keep(support, after, 2 * count * sizeof(float));
+    support_keep(support, residual.input_gradient, support_bytes(support, count));
+    support_keep(support, branch_gradient, support_bytes(support, count));
 }
+
+/* Without a branch's gradient only the input's is added to. */
+START_TEST(adds_to_one_side)
+{
+    float gradient[] = {0.5f, -2.0f};
+    float input_gradient[] = {1.0f, 1.0f};
+    struct residual residual = {
+        .output_gradient = gradient, .input_gradient = input_gradient, .count = 2};
+
+    ck_assert_int_eq(residual_backward_host(NULL, &residual), CAPU_OK);
+    ck_assert_float_eq(input_gradient[0], 1.5f);
+    ck_assert_float_eq(input_gradient[1], -1.0f);
+}
+END_TEST
 
 START_TEST(matches_reference)
 {
     support_sweep(run_case, &counts[_i]);
+}
+END_TEST
+
+START_TEST(matches_reference_in_bf16)
+{
+    support_sweep_in(ELEMENT_BF16, run_case, &counts[_i]);
 }
 END_TEST
 
@@ -51,6 +91,8 @@ int main(void)
     TCase *tests = tcase_create("residual");
 
     tcase_add_loop_test(tests, matches_reference, 0, sizeof(counts) / sizeof(counts[0]));
+    tcase_add_test(tests, adds_to_one_side);
+    tcase_add_loop_test(tests, matches_reference_in_bf16, 0, sizeof(counts) / sizeof(counts[0]));
     suite_add_tcase(suite, tests);
     return suite_run(suite);
 }

@@ -15,33 +15,37 @@ struct shape {
 static const struct shape shapes[] = {
     {1, 1, 1.0f}, {3, 10, 5.0f}, {130, 10, 60.0f}, {65, 256, 10.0f}};
 
-static void check(const struct softmax_cross_entropy *arguments)
+static void check(const struct support *support, const struct softmax_cross_entropy *arguments)
 {
     double total = 0.0;
 
     for (size_t row = 0; row < arguments->rows; row++) {
-        const float *logits = arguments->logits + row * arguments->classes;
-        double most = logits[0];
+        size_t first = row * arguments->classes;
+        double most = support_item(support, arguments->logits, first);
         double sum = 0.0;
         double loss;
 
         for (size_t i = 0; i < arguments->classes; i++) {
-            most = fmax(most, logits[i]);
+            most = fmax(most, support_item(support, arguments->logits, first + i));
         }
         for (size_t i = 0; i < arguments->classes; i++) {
-            sum += exp(logits[i] - most);
+            sum += exp(support_item(support, arguments->logits, first + i) - most);
         }
-        loss = log(sum) + most - logits[arguments->labels[row]];
+        loss = log(sum) + most -
+               support_item(support, arguments->logits, first + (size_t)arguments->labels[row]);
         total += loss;
         support_near("loss", row, arguments->losses[row], loss, 2e-6);
         for (size_t i = 0; i < arguments->classes; i++) {
-            size_t at = row * arguments->classes + i;
-            double probability = exp(logits[i] - most) / sum;
+            double probability =
+                exp(support_item(support, arguments->logits, first + i) - most) / sum;
+            double kept = support_item(support, arguments->probabilities, first + i);
             double target = i == (size_t)arguments->labels[row];
 
-            support_near("probability", at, arguments->probabilities[at], probability, 1e-6);
-            support_near("gradient", at, arguments->gradient[at],
-                         (probability - target) * arguments->scale, 1e-6);
+            support_stored(support, "probability", first + i, kept, probability, 1e-6);
+            /* Of the probability as it is stored. */
+            support_stored(support, "gradient", first + i,
+                           support_item(support, arguments->gradient, first + i),
+                           (kept - target) * arguments->scale, 1e-6);
         }
     }
     support_near("mean", 0, *arguments->mean, total / arguments->rows, 2e-6);
@@ -53,15 +57,16 @@ static void run_case(struct support *support, const void *argument)
     size_t items = (size_t)shape->rows * shape->classes;
     int32_t *labels = support_buffer(support, shape->rows * sizeof(*labels));
     struct softmax_cross_entropy arguments = {
-        .logits = support_floats(support, items, -shape->spread, shape->spread),
+        .logits = support_items(support, items, -shape->spread, shape->spread),
         .labels = labels,
-        .probabilities = support_output(support, items),
+        .probabilities = support_blank(support, items),
         .losses = support_output(support, shape->rows),
         .mean = support_output(support, 1),
-        .gradient = support_output(support, items),
+        .gradient = support_blank(support, items),
         .rows = shape->rows,
         .classes = shape->classes,
         .scale = 1.0f / (float)shape->rows,
+        .element = support->element,
     };
 
     for (size_t row = 0; row < shape->rows; row++) {
@@ -70,11 +75,11 @@ static void run_case(struct support *support, const void *argument)
     ck_assert_int_eq(softmax_cross_entropy_forward_host(NULL, &arguments), CAPU_OK);
     ck_assert_int_eq(softmax_cross_entropy_backward_host(NULL, &arguments), CAPU_OK);
     if (support->is_reference_due) {
-        check(&arguments);
+        check(support, &arguments);
     }
-    support_keep(support, arguments.probabilities, items * sizeof(float));
+    support_keep(support, arguments.probabilities, support_bytes(support, items));
     support_keep(support, arguments.mean, sizeof(float));
-    support_keep(support, arguments.gradient, items * sizeof(float));
+    support_keep(support, arguments.gradient, support_bytes(support, items));
 }
 
 START_TEST(matches_reference)
@@ -106,6 +111,12 @@ START_TEST(refuses_labels_that_are_no_class)
 }
 END_TEST
 
+START_TEST(matches_reference_in_bf16)
+{
+    support_sweep_in(ELEMENT_BF16, run_case, &shapes[_i]);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("softmax_cross_entropy");
@@ -113,6 +124,7 @@ int main(void)
 
     tcase_add_loop_test(tests, matches_reference, 0, sizeof(shapes) / sizeof(shapes[0]));
     tcase_add_test(tests, refuses_labels_that_are_no_class);
+    tcase_add_loop_test(tests, matches_reference_in_bf16, 0, sizeof(shapes) / sizeof(shapes[0]));
     suite_add_tcase(suite, tests);
     return suite_run(suite);
 }

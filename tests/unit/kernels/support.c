@@ -26,16 +26,56 @@ float support_draw(struct support *support, float low, float high)
     return low + (high - low) * random_unit(block.word[0]);
 }
 
-void *support_buffer(struct support *support, size_t bytes)
+static void *place(struct support *support, size_t bytes, size_t shift)
 {
     unsigned char *memory = NULL;
 
     ck_assert_uint_lt(support->buffer_count, SUPPORT_BUFFERS);
     /* Not rounded up behind the buffer: a write past its end is then seen by ASan. */
-    ck_assert_int_eq(posix_memalign((void **)&memory, 64, bytes + support->shift), 0);
-    memset(memory, 0xff, bytes + support->shift);
+    ck_assert_int_eq(posix_memalign((void **)&memory, 64, bytes + shift), 0);
+    memset(memory, 0xff, bytes + shift);
     support->buffers[support->buffer_count++] = memory;
-    return memory + support->shift;
+    return memory + shift;
+}
+
+void *support_buffer(struct support *support, size_t bytes)
+{
+    return place(support, bytes, support->shift);
+}
+
+size_t support_bytes(const struct support *support, size_t count)
+{
+    return count * element_bytes(support->element);
+}
+
+/* bf16 comes to lie at half the shift: between floats. */
+void *support_blank(struct support *support, size_t count)
+{
+    size_t shift = support->element == ELEMENT_BF16 ? support->shift / 2 : support->shift;
+
+    return place(support, support_bytes(support, count), shift);
+}
+
+void *support_items(struct support *support, size_t count, float low, float high)
+{
+    void *items = support_blank(support, count);
+
+    for (size_t i = 0; i < count; i++) {
+        float value = support_draw(support, low, high);
+
+        if (support->element == ELEMENT_BF16) {
+            ((uint16_t *)items)[i] = element_round(value);
+        } else {
+            ((float *)items)[i] = value;
+        }
+    }
+    return items;
+}
+
+double support_item(const struct support *support, const void *items, size_t index)
+{
+    return support->element == ELEMENT_BF16 ? element_widen(((const uint16_t *)items)[index])
+                                            : ((const float *)items)[index];
 }
 
 float *support_output(struct support *support, size_t count)
@@ -69,10 +109,21 @@ void support_near(const char *what, size_t index, double got, double expected, d
     }
 }
 
-static struct support run_once(support_case run, const void *shape, uint64_t seed, unsigned threads,
-                               size_t shift)
+void support_stored(const struct support *support, const char *what, size_t index, double got,
+                    double expected, double tolerance)
 {
-    struct support support = {.seed = seed, .shift = shift};
+    /* 8 bits: half a unit in the last place is at most a 2^-8 of the value. */
+    double rounding = support->element == ELEMENT_BF16 ? 0x1p-8 * fabs(expected) : 0.0;
+
+    if (!(fabs(got - expected) <= tolerance * (1.0 + fabs(expected)) + rounding)) {
+        ck_abort_msg("%s[%zu] is %.9g, not %.9g", what, index, got, expected);
+    }
+}
+
+static struct support run_once(support_case run, const void *shape, uint64_t seed,
+                               enum element element, unsigned threads, size_t shift)
+{
+    struct support support = {.seed = seed, .shift = shift, .element = element};
 
     support.is_reference_due = threads == 1 && shift == 0;
     parallel_set_threads(threads);
@@ -85,14 +136,19 @@ static struct support run_once(support_case run, const void *shape, uint64_t see
 
 void support_sweep(support_case run, const void *shape)
 {
+    support_sweep_in(ELEMENT_FP32, run, shape);
+}
+
+void support_sweep_in(enum element element, support_case run, const void *shape)
+{
     static const size_t shifts[] = {0, 4, 20, 60};
     uint64_t seed = support_seed();
-    struct support first = run_once(run, shape, seed, 1, 0);
+    struct support first = run_once(run, shape, seed, element, 1, 0);
 
     ck_assert_uint_gt(first.result_bytes, 0);
     for (unsigned threads = 1; threads <= 3; threads++) {
         for (size_t i = 0; i < sizeof(shifts) / sizeof(shifts[0]); i++) {
-            struct support other = run_once(run, shape, seed, threads, shifts[i]);
+            struct support other = run_once(run, shape, seed, element, threads, shifts[i]);
 
             ck_assert_uint_eq(other.result_bytes, first.result_bytes);
             ck_assert_msg(memcmp(other.result, first.result, first.result_bytes) == 0,
