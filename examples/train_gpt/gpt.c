@@ -21,7 +21,13 @@ static uint32_t rows_of(const struct gpt *gpt)
     return gpt->batch * gpt->length;
 }
 
-static float *value(const struct gpt *gpt, enum gpt_parameter parameter, uint32_t layer)
+/* Of the stream, or whatever has a row of channels a token. */
+static size_t stream_bytes(const struct gpt *gpt)
+{
+    return (size_t)rows_of(gpt) * gpt->shape.channels * element_bytes(gpt->shape.element);
+}
+
+static void *value(const struct gpt *gpt, enum gpt_parameter parameter, uint32_t layer)
 {
     return gpt_parameter_at(gpt, GPT_VALUE, parameter, layer);
 }
@@ -32,7 +38,7 @@ static float *gradient(const struct gpt *gpt, enum gpt_parameter parameter, uint
 }
 
 /* What enters layer `layer`: what the one before gave, or the embedding. */
-static float *entering(const struct gpt *gpt, uint32_t layer)
+static void *entering(const struct gpt *gpt, uint32_t layer)
 {
     return layer > 0 ? gpt->layers[layer - 1].residual2 : gpt->shared.embedded;
 }
@@ -55,6 +61,7 @@ static struct matmul dense_of(const struct gpt *gpt, const struct dense *dense)
         .inputs = dense->inputs,
         .outputs = dense->outputs,
         .accumulate = 1,
+        .element = gpt->shape.element,
     };
 
     if (dense->bias != GPT_PARAMETERS) {
@@ -64,8 +71,8 @@ static struct matmul dense_of(const struct gpt *gpt, const struct dense *dense)
     return matmul;
 }
 
-static capu_status dense_forward(struct gpt *gpt, const struct dense *dense, const float *input,
-                                 float *output)
+static capu_status dense_forward(struct gpt *gpt, const struct dense *dense, const void *input,
+                                 void *output)
 {
     struct matmul matmul = dense_of(gpt, dense);
 
@@ -74,8 +81,8 @@ static capu_status dense_forward(struct gpt *gpt, const struct dense *dense, con
     return matmul_forward(gpt->context, &matmul);
 }
 
-static capu_status dense_backward(struct gpt *gpt, const struct dense *dense, const float *input,
-                                  const float *output_gradient, float *input_gradient)
+static capu_status dense_backward(struct gpt *gpt, const struct dense *dense, const void *input,
+                                  const void *output_gradient, void *input_gradient)
 {
     struct matmul matmul = dense_of(gpt, dense);
 
@@ -113,7 +120,8 @@ static struct dense out_dense(const struct gpt *gpt, uint32_t layer)
 /* The token embedding once more. */
 static struct dense logits_dense(const struct gpt *gpt)
 {
-    return (struct dense){GPT_TOKENS, GPT_PARAMETERS, 0, gpt->shape.channels, GPT_VOCABULARY};
+    return (struct dense){GPT_TOKENS, GPT_PARAMETERS, 0, gpt->shape.channels,
+                          gpt->shape.vocabulary};
 }
 
 static struct layer_norm norm1_of(const struct gpt *gpt, uint32_t index)
@@ -133,6 +141,7 @@ static struct layer_norm norm1_of(const struct gpt *gpt, uint32_t index)
         .shift_gradient = gradient(gpt, GPT_NORM1_SHIFT, index),
         .rows = rows_of(gpt),
         .channels = gpt->shape.channels,
+        .element = gpt->shape.element,
     };
 }
 
@@ -153,6 +162,7 @@ static struct layer_norm norm2_of(const struct gpt *gpt, uint32_t index)
         .shift_gradient = gradient(gpt, GPT_NORM2_SHIFT, index),
         .rows = rows_of(gpt),
         .channels = gpt->shape.channels,
+        .element = gpt->shape.element,
     };
 }
 
@@ -171,6 +181,7 @@ static struct layer_norm last_norm_of(const struct gpt *gpt)
         .shift_gradient = gradient(gpt, GPT_LAST_SHIFT, 0),
         .rows = rows_of(gpt),
         .channels = gpt->shape.channels,
+        .element = gpt->shape.element,
     };
 }
 
@@ -197,6 +208,7 @@ static struct attention attention_of(const struct gpt *gpt, uint32_t index)
         .length = gpt->length,
         .heads = gpt->shape.heads,
         .head_channels = gpt->shape.channels / gpt->shape.heads,
+        .element = gpt->shape.element,
     };
 }
 
@@ -207,6 +219,7 @@ static struct gelu gelu_of(const struct gpt *gpt, uint32_t index)
         .output = gpt->layers[index].activated,
         .gradient = gpt->shared.hidden_gradient,
         .count = (size_t)rows_of(gpt) * 4 * gpt->shape.channels,
+        .element = gpt->shape.element,
     };
 }
 
@@ -223,7 +236,8 @@ static struct embedding embedding_of(const struct gpt *gpt)
         .batch = gpt->batch,
         .length = gpt->length,
         .channels = gpt->shape.channels,
-        .vocabulary = GPT_VOCABULARY,
+        .vocabulary = gpt->shape.vocabulary,
+        .element = gpt->shape.element,
     };
 }
 
@@ -237,18 +251,20 @@ static struct softmax_cross_entropy loss_of(const struct gpt *gpt, uint32_t accu
         .mean = gpt->shared.mean_loss,
         .gradient = gpt->shared.logits,
         .rows = rows_of(gpt),
-        .classes = GPT_VOCABULARY,
+        .classes = gpt->shape.vocabulary,
         .scale = 1.0f / ((float)rows_of(gpt) * (float)accumulate),
+        .element = gpt->shape.element,
     };
 }
 
-static capu_status add_branch(struct gpt *gpt, const float *input, float *output)
+static capu_status add_branch(struct gpt *gpt, const void *input, void *output)
 {
     return residual_forward(gpt->context, &(struct residual){
                                               .input = input,
                                               .branch = gpt->shared.branch,
                                               .output = output,
                                               .count = (size_t)rows_of(gpt) * gpt->shape.channels,
+                                              .element = gpt->shape.element,
                                           });
 }
 
@@ -325,7 +341,7 @@ static capu_status attention_backward(struct gpt *gpt, uint32_t index)
 {
     capu_context *context = gpt->context;
     struct attention attention = attention_of(gpt, index);
-    size_t parts_bytes = (size_t)3 * rows_of(gpt) * gpt->shape.channels * sizeof(float);
+    size_t parts_bytes = 3 * stream_bytes(gpt);
 
     TRY(attention_merge_backward(context, &attention));
     TRY(attention_mix_backward_weights(context, &attention));
@@ -388,8 +404,7 @@ capu_status gpt_backward(struct gpt *gpt, uint32_t accumulate, const struct gpt_
 
     TRY(softmax_cross_entropy_backward(gpt->context, &loss));
     TRY(dense_backward(gpt, &logits, shared->last, shared->logits, shared->branch));
-    TRY(capu_zero(gpt->context, shared->stream_gradient,
-                  (size_t)rows_of(gpt) * gpt->shape.channels * sizeof(float)));
+    TRY(capu_zero(gpt->context, shared->stream_gradient, stream_bytes(gpt)));
     TRY(layer_norm_backward(gpt->context, &last));
     if (asap != NULL) {
         TRY(gpt_update_one(gpt, asap, GPT_LAST_SCALE, 0));
@@ -425,7 +440,7 @@ capu_status gpt_train(struct gpt *gpt, const int32_t *tokens, const int32_t *tar
 
     *loss = 0.0f;
     TRY(capu_iteration_begin(gpt->context, "train"));
-    TRY(capu_zero(gpt->context, gpt->blob[GPT_GRADIENT] + layout->begin,
+    TRY(capu_zero(gpt->context, (float *)gpt->blob[GPT_GRADIENT] + layout->begin,
                   (layout->end - layout->begin) * sizeof(float)));
     for (uint32_t micro = 0; micro < step->accumulate; micro++) {
         bool is_last = micro + 1 == step->accumulate;
@@ -453,13 +468,22 @@ capu_status gpt_validate(struct gpt *gpt, const int32_t *tokens, const int32_t *
     return capu_iteration_end(gpt->context);
 }
 
+/* Rows of the vocabulary beyond the bytes stand behind them and are not asked for. */
 capu_status gpt_logits(struct gpt *gpt, const int32_t *tokens, uint32_t position,
-                       float logits[GPT_VOCABULARY])
+                       float logits[GPT_BYTES])
 {
+    size_t item = element_bytes(gpt->shape.element);
+    const char *from =
+        (const char *)gpt->shared.logits + (size_t)position * gpt->shape.vocabulary * item;
+    uint16_t rounded[GPT_BYTES];
+    bool is_rounded = gpt->shape.element == ELEMENT_BF16;
+
     TRY(capu_iteration_begin(gpt->context, "sample"));
     TRY(upload(gpt, tokens, NULL));
     TRY(gpt_forward(gpt, false));
-    TRY(capu_download(gpt->context, logits, gpt->shared.logits + (size_t)position * GPT_VOCABULARY,
-                      GPT_VOCABULARY * sizeof(float)));
+    TRY(capu_download(gpt->context, is_rounded ? (void *)rounded : logits, from, GPT_BYTES * item));
+    for (size_t i = 0; is_rounded && i < GPT_BYTES; i++) {
+        logits[i] = element_widen(rounded[i]);
+    }
     return capu_iteration_end(gpt->context);
 }

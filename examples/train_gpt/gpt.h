@@ -1,8 +1,12 @@
 /*
- * A GPT over bytes, written the way real C programs are: all parameters in one blob, gradients and
- * moments in blobs of the same layout, all activations in another, tensors at whatever offsets they
- * come to lie, query, key and value as parts of one buffer, buffers used for one thing forward and
- * another backward, and the token embedding used again as the last layer.
+ * A GPT over bytes, in fp32 or bf16, written the way real C programs are: all parameters in one
+ * blob, gradients and moments in blobs of the same layout, all activations in another, tensors at
+ * whatever offsets they come to lie, query, key and value as parts of one buffer, buffers used for
+ * one thing forward and another backward, and the token embedding used again as the last layer.
+ *
+ * In bf16 activations, their gradients and the weights that are worked with are stored in bf16.
+ * Gradients of parameters and moments are fp32, and so is the master of every weight, which the
+ * optimizer changes and rounds the working weight from.
  */
 #ifndef CAPU_EXAMPLES_TRAIN_GPT_GPT_H
 #define CAPU_EXAMPLES_TRAIN_GPT_GPT_H
@@ -11,16 +15,22 @@
 
 #include "examples/common/files.h"
 
+#include "kernels/element.h"
+
 #include <stdbool.h>
 
-#define GPT_VOCABULARY 256u
+/* Tokens that the text has: its bytes. A vocabulary may have more, whose rows are trained all the
+   same: every loss is over all of them. */
+#define GPT_BYTES 256u
 
 struct gpt_shape {
     uint32_t layers;
     uint32_t channels;
     uint32_t heads;
-    uint32_t length; /* of a sequence, at most */
-    uint32_t align;  /* floats at whose multiples tensors begin; 0 or 1: anywhere */
+    uint32_t length;     /* of a sequence, at most */
+    uint32_t align;      /* items at whose multiples tensors begin; 0 or 1: anywhere */
+    uint32_t vocabulary; /* GPT_BYTES or more */
+    enum element element;
 };
 
 enum gpt_parameter {
@@ -43,10 +53,17 @@ enum gpt_parameter {
     GPT_PARAMETERS
 };
 
-/* Blobs of one layout. */
-enum gpt_blob { GPT_VALUE, GPT_GRADIENT, GPT_FIRST_MOMENT, GPT_SECOND_MOMENT, GPT_BLOBS };
+/* Blobs of one layout. Values are of the shape's element type, all else is fp32. */
+enum gpt_blob {
+    GPT_VALUE,
+    GPT_GRADIENT,
+    GPT_FIRST_MOMENT,
+    GPT_SECOND_MOMENT,
+    GPT_MASTER, /* with bf16 values only */
+    GPT_BLOBS
+};
 
-/* Where the parameters lie in a blob, in floats. */
+/* Where the parameters lie in a blob, in items. */
 struct gpt_layout {
     size_t offset[GPT_PARAMETERS];
     size_t count[GPT_PARAMETERS]; /* of one layer's */
@@ -56,53 +73,53 @@ struct gpt_layout {
 
 /* What a layer keeps for its backward pass. */
 struct gpt_layer {
-    float *norm1;
+    void *norm1;
     float *norm1_mean;
     float *norm1_rstd;
-    float *parts; /* query, key, value */
-    float *weights;
-    float *attended;
-    float *residual1;
-    float *norm2;
+    void *parts; /* query, key, value */
+    void *weights;
+    void *attended;
+    void *residual1;
+    void *norm2;
     float *norm2_mean;
     float *norm2_rstd;
-    float *hidden;
-    float *activated;
-    float *residual2;
+    void *hidden;
+    void *activated;
+    void *residual2;
 };
 
 /* What all layers share. Some serve forward and backward, with nothing in common. */
 struct gpt_shared {
-    float *embedded;
-    float *qkv;    /* backward: its gradient */
-    float *scores; /* backward: their gradient */
-    float *mixed;  /* backward: its gradient */
-    float *branch; /* what a branch adds to the stream; backward: gradients on the way */
-    float *last;
+    void *embedded;
+    void *qkv;    /* backward: its gradient */
+    void *scores; /* backward: their gradient */
+    void *mixed;  /* backward: its gradient */
+    void *branch; /* what a branch adds to the stream; backward: gradients on the way */
+    void *last;
     float *last_mean;
     float *last_rstd;
-    float *logits; /* backward: their gradient */
-    float *probabilities;
+    void *logits; /* backward: their gradient */
+    void *probabilities;
     float *losses;
     float *mean_loss;
     float *norm; /* of all gradients */
-    float *stream_gradient;
-    float *parts_gradient;
-    float *weights_gradient;
-    float *hidden_gradient;
+    void *stream_gradient;
+    void *parts_gradient;
+    void *weights_gradient;
+    void *hidden_gradient;
 };
 
 struct gpt {
     capu_context *context;
     struct gpt_shape shape;
     struct gpt_layout layout;
-    float *blob[GPT_BLOBS];
+    void *blob[GPT_BLOBS];
     int32_t *tokens;
     int32_t *targets;
     uint32_t segment_layers; /* of a checkpointed segment; 0: none. The caller's to set */
     uint32_t batch;          /* 0: nothing allocated for a batch */
     uint32_t length;
-    float *activations;
+    void *activations;
     struct gpt_layer *layers;
     struct gpt_shared shared;
 };
@@ -125,15 +142,15 @@ void gpt_finish(struct gpt *gpt);
 /* Makes room for batches of this shape, outside iterations: the old blob goes, a new one comes. */
 capu_status gpt_resize(struct gpt *gpt, uint32_t batch, uint32_t length);
 
-/* The next multiple of `align` floats; 0 and 1 leave `count` as it is. */
+/* The next multiple of `align` items; 0 and 1 leave `count` as it is. */
 static inline size_t gpt_align(size_t count, uint32_t align)
 {
     return align > 1 ? (count + align - 1) / align * align : count;
 }
 
 /* The address of layer `layer`'s part of a parameter, in one of the blobs. */
-float *gpt_parameter_at(const struct gpt *gpt, enum gpt_blob blob, enum gpt_parameter parameter,
-                        uint32_t layer);
+void *gpt_parameter_at(const struct gpt *gpt, enum gpt_blob blob, enum gpt_parameter parameter,
+                       uint32_t layer);
 
 /* Pieces of a training iteration; the batch has been uploaded. */
 capu_status gpt_forward(struct gpt *gpt, bool with_loss);
@@ -151,11 +168,14 @@ capu_status gpt_train(struct gpt *gpt, const int32_t *tokens, const int32_t *tar
 /* The mean loss of one batch. Waits. */
 capu_status gpt_validate(struct gpt *gpt, const int32_t *tokens, const int32_t *targets,
                          float *loss);
-/* The logits that follow position `position` of one sequence. Waits. */
+/* The logits of all bytes that follow position `position` of one sequence. Waits. */
 capu_status gpt_logits(struct gpt *gpt, const int32_t *tokens, uint32_t position,
-                       float logits[GPT_VOCABULARY]);
+                       float logits[GPT_BYTES]);
 
-/* All parameters, to save. Gives their number; `weights` NULL: only that. */
+/* How many numbers are learnt. */
+size_t gpt_parameter_count(const struct gpt *gpt);
+
+/* All parameters, to save, in fp32. Gives their number; `weights` NULL: only that. */
 size_t gpt_weights(const struct gpt *gpt, struct weight *weights);
 
 #endif

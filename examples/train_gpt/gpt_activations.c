@@ -10,37 +10,66 @@
 #include <stdlib.h>
 
 /* The first buffer begins here, and the others without gaps: nothing is aligned. */
-#define ODD_FLOATS ((size_t)3)
+#define ODD_ITEMS ((size_t)3)
 
 struct carver {
     struct gpt *gpt;
-    float *blob; /* NULL: only measure */
-    size_t used; /* floats */
+    char *blob;  /* NULL: only measure */
+    size_t used; /* bytes */
     capu_status status;
 };
 
-static void carve(struct carver *carver, float **to, size_t count, const char *name,
-                  const char *layer, capu_kind kind)
+static struct carver begin(struct gpt *gpt, void *blob)
+{
+    return (struct carver){
+        .gpt = gpt, .blob = blob, .used = ODD_ITEMS * element_bytes(gpt->shape.element)};
+}
+
+/* `count` items at the next place that is aligned as they must be. NULL where only measuring. */
+static void *carve(struct carver *carver, size_t count, size_t item_bytes, const char *name,
+                   const char *layer, capu_kind kind)
 {
     capu_context *context = carver->gpt->context;
+    size_t at = gpt_align((carver->used + item_bytes - 1) / item_bytes, carver->gpt->shape.align);
+    void *address = NULL;
+    size_t bytes;
     char full[64];
 
     if (carver->status != CAPU_OK) {
-        return;
+        return NULL;
     }
-    carver->used = gpt_align(carver->used, carver->gpt->shape.align);
+    if (__builtin_mul_overflow(count, item_bytes, &bytes) ||
+        __builtin_add_overflow(at * item_bytes, bytes, &carver->used)) {
+        carver->status = CAPU_TOO_LARGE;
+        return NULL;
+    }
     if (carver->blob != NULL) {
-        *to = carver->blob + carver->used;
+        address = carver->blob + at * item_bytes;
         snprintf(full, sizeof(full), "%s%s", name, layer);
-        carver->status = capu_split(context, *to, count * sizeof(float));
+        carver->status = capu_split(context, address, bytes);
         if (carver->status == CAPU_OK) {
-            carver->status = CAPU_DESCRIBE(context, *to, .name = full, .kind = kind);
+            carver->status = CAPU_DESCRIBE(context, address, .name = full, .kind = kind);
         }
     }
-    if (__builtin_add_overflow(carver->used, count, &carver->used) ||
-        carver->used > SIZE_MAX / sizeof(float)) {
-        carver->status = CAPU_TOO_LARGE;
-    }
+    return address;
+}
+
+/* Of the model's element type. */
+static void *items(struct carver *carver, size_t count, const char *name, const char *layer)
+{
+    return carve(carver, count, element_bytes(carver->gpt->shape.element), name, layer,
+                 CAPU_ACTIVATION);
+}
+
+static void *gradients(struct carver *carver, size_t count, const char *name)
+{
+    return carve(carver, count, element_bytes(carver->gpt->shape.element), name, "", CAPU_GRADIENT);
+}
+
+/* Statistics and losses. */
+static float *floats(struct carver *carver, size_t count, const char *name, const char *layer)
+{
+    return carve(carver, count, sizeof(float), name, layer, CAPU_ACTIVATION);
 }
 
 static void carve_layer(struct carver *carver, uint32_t index)
@@ -48,24 +77,24 @@ static void carve_layer(struct carver *carver, uint32_t index)
     const struct gpt *gpt = carver->gpt;
     struct gpt_layer *layer = &gpt->layers[index];
     size_t rows = (size_t)gpt->batch * gpt->length;
-    size_t items = rows * gpt->shape.channels;
+    size_t stream = rows * gpt->shape.channels;
     size_t square = rows * gpt->shape.heads * gpt->length;
     char suffix[16];
 
     snprintf(suffix, sizeof(suffix), ".%u", index);
-    carve(carver, &layer->norm1, items, "norm1", suffix, CAPU_ACTIVATION);
-    carve(carver, &layer->norm1_mean, rows, "norm1.mean", suffix, CAPU_ACTIVATION);
-    carve(carver, &layer->norm1_rstd, rows, "norm1.rstd", suffix, CAPU_ACTIVATION);
-    carve(carver, &layer->parts, 3 * items, "parts", suffix, CAPU_ACTIVATION);
-    carve(carver, &layer->weights, square, "weights", suffix, CAPU_ACTIVATION);
-    carve(carver, &layer->attended, items, "attended", suffix, CAPU_ACTIVATION);
-    carve(carver, &layer->residual1, items, "residual1", suffix, CAPU_ACTIVATION);
-    carve(carver, &layer->norm2, items, "norm2", suffix, CAPU_ACTIVATION);
-    carve(carver, &layer->norm2_mean, rows, "norm2.mean", suffix, CAPU_ACTIVATION);
-    carve(carver, &layer->norm2_rstd, rows, "norm2.rstd", suffix, CAPU_ACTIVATION);
-    carve(carver, &layer->hidden, 4 * items, "hidden", suffix, CAPU_ACTIVATION);
-    carve(carver, &layer->activated, 4 * items, "activated", suffix, CAPU_ACTIVATION);
-    carve(carver, &layer->residual2, items, "residual2", suffix, CAPU_ACTIVATION);
+    layer->norm1 = items(carver, stream, "norm1", suffix);
+    layer->norm1_mean = floats(carver, rows, "norm1.mean", suffix);
+    layer->norm1_rstd = floats(carver, rows, "norm1.rstd", suffix);
+    layer->parts = items(carver, 3 * stream, "parts", suffix);
+    layer->weights = items(carver, square, "weights", suffix);
+    layer->attended = items(carver, stream, "attended", suffix);
+    layer->residual1 = items(carver, stream, "residual1", suffix);
+    layer->norm2 = items(carver, stream, "norm2", suffix);
+    layer->norm2_mean = floats(carver, rows, "norm2.mean", suffix);
+    layer->norm2_rstd = floats(carver, rows, "norm2.rstd", suffix);
+    layer->hidden = items(carver, 4 * stream, "hidden", suffix);
+    layer->activated = items(carver, 4 * stream, "activated", suffix);
+    layer->residual2 = items(carver, stream, "residual2", suffix);
 }
 
 static void carve_shared(struct carver *carver)
@@ -73,27 +102,27 @@ static void carve_shared(struct carver *carver)
     const struct gpt *gpt = carver->gpt;
     struct gpt_shared *shared = &carver->gpt->shared;
     size_t rows = (size_t)gpt->batch * gpt->length;
-    size_t items = rows * gpt->shape.channels;
+    size_t stream = rows * gpt->shape.channels;
     size_t square = rows * gpt->shape.heads * gpt->length;
-    size_t logits = rows * GPT_VOCABULARY;
+    size_t logits = rows * gpt->shape.vocabulary;
 
-    carve(carver, &shared->embedded, items, "embedded", "", CAPU_ACTIVATION);
-    carve(carver, &shared->qkv, 3 * items, "qkv", "", CAPU_ACTIVATION);
-    carve(carver, &shared->scores, square, "scores", "", CAPU_ACTIVATION);
-    carve(carver, &shared->mixed, items, "mixed", "", CAPU_ACTIVATION);
-    carve(carver, &shared->branch, items, "branch", "", CAPU_ACTIVATION);
-    carve(carver, &shared->last, items, "last", "", CAPU_ACTIVATION);
-    carve(carver, &shared->last_mean, rows, "last.mean", "", CAPU_ACTIVATION);
-    carve(carver, &shared->last_rstd, rows, "last.rstd", "", CAPU_ACTIVATION);
-    carve(carver, &shared->logits, logits, "logits", "", CAPU_ACTIVATION);
-    carve(carver, &shared->probabilities, logits, "probabilities", "", CAPU_ACTIVATION);
-    carve(carver, &shared->losses, rows, "losses", "", CAPU_ACTIVATION);
-    carve(carver, &shared->mean_loss, 1, "mean_loss", "", CAPU_ACTIVATION);
-    carve(carver, &shared->norm, 1, "norm", "", CAPU_ACTIVATION);
-    carve(carver, &shared->stream_gradient, items, "stream.gradient", "", CAPU_GRADIENT);
-    carve(carver, &shared->parts_gradient, 3 * items, "parts.gradient", "", CAPU_GRADIENT);
-    carve(carver, &shared->weights_gradient, square, "weights.gradient", "", CAPU_GRADIENT);
-    carve(carver, &shared->hidden_gradient, 4 * items, "hidden.gradient", "", CAPU_GRADIENT);
+    shared->embedded = items(carver, stream, "embedded", "");
+    shared->qkv = items(carver, 3 * stream, "qkv", "");
+    shared->scores = items(carver, square, "scores", "");
+    shared->mixed = items(carver, stream, "mixed", "");
+    shared->branch = items(carver, stream, "branch", "");
+    shared->last = items(carver, stream, "last", "");
+    shared->last_mean = floats(carver, rows, "last.mean", "");
+    shared->last_rstd = floats(carver, rows, "last.rstd", "");
+    shared->logits = items(carver, logits, "logits", "");
+    shared->probabilities = items(carver, logits, "probabilities", "");
+    shared->losses = floats(carver, rows, "losses", "");
+    shared->mean_loss = floats(carver, 1, "mean_loss", "");
+    shared->norm = floats(carver, 1, "norm", "");
+    shared->stream_gradient = gradients(carver, stream, "stream.gradient");
+    shared->parts_gradient = gradients(carver, 3 * stream, "parts.gradient");
+    shared->weights_gradient = gradients(carver, square, "weights.gradient");
+    shared->hidden_gradient = gradients(carver, 4 * stream, "hidden.gradient");
 }
 
 static capu_status carve_all(struct carver *carver)
@@ -123,7 +152,7 @@ static capu_status make_inputs(struct gpt *gpt)
 
 capu_status gpt_resize(struct gpt *gpt, uint32_t batch, uint32_t length)
 {
-    struct carver carver = {.gpt = gpt, .used = ODD_FLOATS};
+    struct carver carver = begin(gpt, NULL);
     void *blob = NULL;
 
     if (batch == gpt->batch && length == gpt->length) {
@@ -145,10 +174,10 @@ capu_status gpt_resize(struct gpt *gpt, uint32_t batch, uint32_t length)
     gpt->length = length;
     TRY(make_inputs(gpt));
     TRY(carve_all(&carver));
-    TRY(capu_malloc(gpt->context, carver.used * sizeof(float), &blob));
+    TRY(capu_malloc(gpt->context, carver.used, &blob));
     gpt->activations = blob;
     TRY(CAPU_DESCRIBE(gpt->context, blob, .name = "header", .kind = CAPU_ACTIVATION));
-    carver = (struct carver){.gpt = gpt, .blob = blob, .used = ODD_FLOATS};
+    carver = begin(gpt, blob);
     return carve_all(&carver);
 }
 

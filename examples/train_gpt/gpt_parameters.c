@@ -1,7 +1,7 @@
 /*
- * Parameters: one blob for each of values, gradients and moments, all of the same layout, which
- * begins at an odd offset and goes on without gaps. Small ones stand together and are one tensor
- * for all layers; of large ones each layer's is a tensor.
+ * Parameters: one blob for each of values, gradients and moments, and of masters where the values
+ * are bf16; all of the same layout, which begins at an odd offset and goes on without gaps. Small
+ * ones stand together and are one tensor for all layers; of large ones each layer's is a tensor.
  */
 #include "examples/train_gpt/gpt.h"
 
@@ -16,7 +16,7 @@
 #include <string.h>
 
 /* Nothing is aligned, as in a blob that is read from a file with a header of its own. */
-#define ODD_FLOATS ((size_t)7)
+#define ODD_ITEMS ((size_t)7)
 
 #define BETA1 0.9f
 #define BETA2 0.95f
@@ -61,6 +61,7 @@ static const struct {
     [GPT_GRADIENT] = {".gradient", CAPU_GRADIENT},
     [GPT_FIRST_MOMENT] = {".moment1", CAPU_OPTIMIZER},
     [GPT_SECOND_MOMENT] = {".moment2", CAPU_OPTIMIZER},
+    [GPT_MASTER] = {".master", CAPU_OPTIMIZER},
 };
 
 static uint32_t layers_of(const struct gpt *gpt, size_t parameter)
@@ -78,7 +79,7 @@ static size_t unit(const struct gpt_shape *shape, enum size_kind size)
     case SIZE_SQUARE:
         return channels * channels;
     case SIZE_TOKENS:
-        return GPT_VOCABULARY * channels;
+        return shape->vocabulary * channels;
     case SIZE_POSITIONS:
         return shape->length * channels;
     }
@@ -89,7 +90,7 @@ static size_t unit(const struct gpt_shape *shape, enum size_kind size)
 static capu_status lay_out(struct gpt *gpt)
 {
     struct gpt_layout *layout = &gpt->layout;
-    size_t end = gpt_align(ODD_FLOATS, gpt->shape.align);
+    size_t end = gpt_align(ODD_ITEMS, gpt->shape.align);
     size_t bytes;
 
     layout->begin = end;
@@ -105,15 +106,46 @@ static capu_status lay_out(struct gpt *gpt)
     return __builtin_mul_overflow(end, sizeof(float), &bytes) ? CAPU_TOO_LARGE : CAPU_OK;
 }
 
-float *gpt_parameter_at(const struct gpt *gpt, enum gpt_blob blob, enum gpt_parameter parameter,
-                        uint32_t layer)
+static bool has_masters(const struct gpt *gpt)
 {
-    return gpt->blob[blob] + gpt->layout.offset[parameter] + layer * gpt->layout.count[parameter];
+    return gpt->shape.element == ELEMENT_BF16;
+}
+
+/* What the optimizer changes. */
+static enum gpt_blob learnt(const struct gpt *gpt)
+{
+    return has_masters(gpt) ? GPT_MASTER : GPT_VALUE;
+}
+
+static size_t item_bytes(const struct gpt *gpt, enum gpt_blob blob)
+{
+    return blob == GPT_VALUE ? element_bytes(gpt->shape.element) : sizeof(float);
+}
+
+static void *item_at(const struct gpt *gpt, enum gpt_blob blob, size_t index)
+{
+    return (char *)gpt->blob[blob] + index * item_bytes(gpt, blob);
+}
+
+void *gpt_parameter_at(const struct gpt *gpt, enum gpt_blob blob, enum gpt_parameter parameter,
+                       uint32_t layer)
+{
+    return item_at(gpt, blob, gpt->layout.offset[parameter] + layer * gpt->layout.count[parameter]);
+}
+
+size_t gpt_parameter_count(const struct gpt *gpt)
+{
+    size_t count = 0;
+
+    for (size_t i = 0; i < GPT_PARAMETERS; i++) {
+        count += gpt->layout.count[i] * layers_of(gpt, i);
+    }
+    return count;
 }
 
 static capu_status split(struct gpt *gpt, enum gpt_blob blob, size_t parameter, uint32_t layer)
 {
-    float *address = gpt_parameter_at(gpt, blob, (enum gpt_parameter)parameter, layer);
+    void *address = gpt_parameter_at(gpt, blob, (enum gpt_parameter)parameter, layer);
     size_t count = gpt->layout.count[parameter];
     char name[64];
 
@@ -124,7 +156,7 @@ static capu_status split(struct gpt *gpt, enum gpt_blob blob, size_t parameter, 
         count *= layers_of(gpt, parameter);
         snprintf(name, sizeof(name), "%s%s", parameters[parameter].name, blobs[blob].suffix);
     }
-    TRY(capu_split(gpt->context, address, count * sizeof(float)));
+    TRY(capu_split(gpt->context, address, count * item_bytes(gpt, blob)));
     return CAPU_DESCRIBE(gpt->context, address, .name = name, .kind = blobs[blob].kind);
 }
 
@@ -132,7 +164,7 @@ static capu_status make_blob(struct gpt *gpt, enum gpt_blob blob)
 {
     void *address = NULL;
 
-    TRY(capu_malloc(gpt->context, gpt->layout.end * sizeof(float), &address));
+    TRY(capu_malloc(gpt->context, gpt->layout.end * item_bytes(gpt, blob), &address));
     gpt->blob[blob] = address;
     TRY(CAPU_DESCRIBE(gpt->context, address, .name = "header", .kind = blobs[blob].kind));
     for (size_t i = 0; i < GPT_PARAMETERS; i++) {
@@ -145,7 +177,10 @@ static capu_status make_blob(struct gpt *gpt, enum gpt_blob blob)
     return CAPU_OK;
 }
 
-/* As GPT-2: branches that add to the stream begin the narrower the more of them there are. */
+/*
+ * As GPT-2: branches that add to the stream begin the narrower the more of them there are. A master
+ * and its working weight begin with the same numbers, these rounded.
+ */
 static capu_status start(struct gpt *gpt, size_t parameter, uint32_t layer, uint64_t seed)
 {
     struct initialise arguments = {
@@ -153,6 +188,7 @@ static capu_status start(struct gpt *gpt, size_t parameter, uint32_t layer, uint
         .count = gpt->layout.count[parameter],
         .seed = seed,
         .counter = (uint64_t)layer * GPT_PARAMETERS + parameter,
+        .element = gpt->shape.element,
     };
 
     switch (parameters[parameter].start) {
@@ -172,7 +208,19 @@ static capu_status start(struct gpt *gpt, size_t parameter, uint32_t layer, uint
         arguments.b = 0.02f / sqrtf(2.0f * (float)gpt->shape.layers);
         break;
     }
-    return initialise(gpt->context, &arguments);
+    TRY(initialise(gpt->context, &arguments));
+    if (has_masters(gpt)) {
+        arguments.element = ELEMENT_FP32;
+        arguments.output = gpt_parameter_at(gpt, GPT_MASTER, (enum gpt_parameter)parameter, layer);
+        TRY(initialise(gpt->context, &arguments));
+    }
+    return CAPU_OK;
+}
+
+static capu_status clear(struct gpt *gpt, enum gpt_blob blob)
+{
+    return capu_zero(gpt->context, item_at(gpt, blob, gpt->layout.begin),
+                     (gpt->layout.end - gpt->layout.begin) * item_bytes(gpt, blob));
 }
 
 /*
@@ -181,11 +229,12 @@ static capu_status start(struct gpt *gpt, size_t parameter, uint32_t layer, uint
  */
 static capu_status start_all(struct gpt *gpt, uint64_t seed)
 {
-    size_t bytes = (gpt->layout.end - gpt->layout.begin) * sizeof(float);
-
-    TRY(capu_zero(gpt->context, gpt->blob[GPT_VALUE] + gpt->layout.begin, bytes));
-    TRY(capu_zero(gpt->context, gpt->blob[GPT_FIRST_MOMENT] + gpt->layout.begin, bytes));
-    TRY(capu_zero(gpt->context, gpt->blob[GPT_SECOND_MOMENT] + gpt->layout.begin, bytes));
+    TRY(clear(gpt, GPT_VALUE));
+    TRY(clear(gpt, GPT_FIRST_MOMENT));
+    TRY(clear(gpt, GPT_SECOND_MOMENT));
+    if (has_masters(gpt)) {
+        TRY(clear(gpt, GPT_MASTER));
+    }
     for (size_t i = 0; i < GPT_PARAMETERS; i++) {
         for (uint32_t layer = 0; layer < layers_of(gpt, i); layer++) {
             TRY(start(gpt, i, layer, seed));
@@ -200,7 +249,9 @@ capu_status gpt_init(struct gpt *gpt, capu_context *context, const struct gpt_sh
     *gpt = (struct gpt){.context = context, .shape = *shape};
     TRY(lay_out(gpt));
     for (size_t blob = 0; blob < GPT_BLOBS; blob++) {
-        TRY(make_blob(gpt, (enum gpt_blob)blob));
+        if (blob != GPT_MASTER || has_masters(gpt)) {
+            TRY(make_blob(gpt, (enum gpt_blob)blob));
+        }
     }
     return start_all(gpt, seed);
 }
@@ -208,20 +259,22 @@ capu_status gpt_init(struct gpt *gpt, capu_context *context, const struct gpt_sh
 static capu_status update(struct gpt *gpt, const struct gpt_step *step, size_t offset, size_t count,
                           float gradient_scale)
 {
-    return adamw_update(gpt->context, &(struct adamw){
-                                          .parameter = gpt->blob[GPT_VALUE] + offset,
-                                          .first_moment = gpt->blob[GPT_FIRST_MOMENT] + offset,
-                                          .second_moment = gpt->blob[GPT_SECOND_MOMENT] + offset,
-                                          .gradient = gpt->blob[GPT_GRADIENT] + offset,
-                                          .count = count,
-                                          .rate = step->rate,
-                                          .beta1 = BETA1,
-                                          .beta2 = BETA2,
-                                          .epsilon = EPSILON,
-                                          .decay = DECAY,
-                                          .gradient_scale = gradient_scale,
-                                          .step = step->step,
-                                      });
+    return adamw_update(gpt->context,
+                        &(struct adamw){
+                            .parameter = item_at(gpt, learnt(gpt), offset),
+                            .first_moment = item_at(gpt, GPT_FIRST_MOMENT, offset),
+                            .second_moment = item_at(gpt, GPT_SECOND_MOMENT, offset),
+                            .gradient = item_at(gpt, GPT_GRADIENT, offset),
+                            .count = count,
+                            .rate = step->rate,
+                            .beta1 = BETA1,
+                            .beta2 = BETA2,
+                            .epsilon = EPSILON,
+                            .decay = DECAY,
+                            .gradient_scale = gradient_scale,
+                            .step = step->step,
+                            .working = has_masters(gpt) ? item_at(gpt, GPT_VALUE, offset) : NULL,
+                        });
 }
 
 capu_status gpt_update(struct gpt *gpt, const struct gpt_step *step)
@@ -230,7 +283,7 @@ capu_status gpt_update(struct gpt *gpt, const struct gpt_step *step)
     float norm = 0.0f;
 
     TRY(gradient_norm(gpt->context, &(struct gradient_norm){
-                                        .gradient = gpt->blob[GPT_GRADIENT] + gpt->layout.begin,
+                                        .gradient = item_at(gpt, GPT_GRADIENT, gpt->layout.begin),
                                         .count = count,
                                         .norm = gpt->shared.norm,
                                     }));
@@ -256,7 +309,7 @@ size_t gpt_weights(const struct gpt *gpt, struct weight *weights)
             if (weights != NULL) {
                 weights[count].name = parameters[i].name;
                 weights[count].address =
-                    gpt_parameter_at(gpt, GPT_VALUE, (enum gpt_parameter)i, layer);
+                    gpt_parameter_at(gpt, learnt(gpt), (enum gpt_parameter)i, layer);
                 weights[count].bytes = gpt->layout.count[i] * sizeof(float);
             }
         }

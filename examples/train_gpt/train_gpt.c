@@ -4,7 +4,8 @@
  * Introduces: everything that real training programs do to a memory manager. Blobs split at odd
  * offsets, parts of buffers, partial writes, buffers used twice, gradients cleared all at once and
  * accumulated, tied weights, one op over all parameters, validation before training, batches of
- * other shapes, sampling in between. The losses under any budget are those without one.
+ * other shapes, sampling in between, fp32 or bf16 with masters. The losses under any budget are
+ * those without one.
  */
 #include "examples/train_gpt/gpt.h"
 #include "examples/train_gpt/text.h"
@@ -26,6 +27,9 @@
 /* Steps over which the rate rises to its full size. */
 #define WARM_UP 10u
 
+/* GPT-2's 50,257 tokens, up to the next multiple of 128: what the last product likes. */
+#define MODEL_VOCABULARY 50304u
+
 /* Batches of a validation pass; the last is half of one. */
 #define VALIDATION_BATCHES 3u
 
@@ -38,6 +42,7 @@ struct settings {
     struct gpt_shape shape;
     const char *data;
     float rate;
+    uint32_t default_vocabulary; /* if none is asked for */
     uint32_t accumulate;
     uint32_t other_length;   /* of the sequences of every second step; 0: all are alike */
     uint32_t segment_layers; /* 0: no segments */
@@ -61,6 +66,8 @@ enum {
     KEY_SEQ,
     KEY_ALIGN,
     KEY_MODEL,
+    KEY_VOCAB,
+    KEY_DTYPE,
     KEY_UPDATE,
     KEY_ACCUMULATE,
     KEY_OTHER_SEQ,
@@ -72,12 +79,22 @@ enum {
 
 static const struct argp_option option_table[] = {
     {"model", KEY_MODEL, "NAME", 0, "d12, d24, d36 or d48: the sizes of GPT-2", 1},
+    {"vocab", KEY_VOCAB, "N", 0,
+     "Tokens, of which a text of bytes uses the first 256 (default 256; with --model 50304: "
+     "GPT-2's "
+     "50257, padded)",
+     1},
+    {"dtype", KEY_DTYPE, "TYPE", 0,
+     "fp32, or bf16: activations and working weights in bf16; sums, parameter gradients, moments "
+     "and "
+     "master weights in fp32 (default fp32)",
+     1},
     {"layers", KEY_LAYERS, "N", 0, "Layers (default 4)", 1},
     {"channels", KEY_CHANNELS, "N", 0, "Channels (default 128)", 1},
     {"heads", KEY_HEADS, "N", 0, "Heads of attention (default 4)", 1},
     {"seq", KEY_SEQ, "N", 0, "Length of a sequence (default 128)", 1},
     {"align", KEY_ALIGN, "N", 0,
-     "Begin tensors at multiples of N floats (default 1: without gaps, as in a blob read from a "
+     "Begin tensors at multiples of N items (default 1: without gaps, as in a blob read from a "
      "file; 64 is what a GPU likes)",
      1},
     {"update", KEY_UPDATE, "end|asap", 0,
@@ -101,22 +118,31 @@ static void parse_model(struct settings *settings, const char *name, struct argp
         const char *name;
         struct gpt_shape shape;
     } models[] = {
-        {"d12", {12, 768, 12, 1024, 0}},
-        {"d24", {24, 1024, 16, 1024, 0}},
-        {"d36", {36, 1280, 20, 1024, 0}},
-        {"d48", {48, 1600, 25, 1024, 0}},
+        {"d12", {.layers = 12, .channels = 768, .heads = 12}},
+        {"d24", {.layers = 24, .channels = 1024, .heads = 16}},
+        {"d36", {.layers = 36, .channels = 1280, .heads = 20}},
+        {"d48", {.layers = 48, .channels = 1600, .heads = 25}},
     };
 
     for (size_t i = 0; i < sizeof(models) / sizeof(models[0]); i++) {
         if (strcmp(name, models[i].name) == 0) {
-            uint32_t align = settings->shape.align;
-
-            settings->shape = models[i].shape;
-            settings->shape.align = align;
+            settings->shape.layers = models[i].shape.layers;
+            settings->shape.channels = models[i].shape.channels;
+            settings->shape.heads = models[i].shape.heads;
+            settings->shape.length = 1024;
+            settings->default_vocabulary = MODEL_VOCABULARY;
             return;
         }
     }
     argp_error(state, "--model %s: not d12, d24, d36 or d48", name);
+}
+
+static void parse_dtype(struct settings *settings, const char *text, struct argp_state *state)
+{
+    settings->shape.element = strcmp(text, "bf16") == 0 ? ELEMENT_BF16 : ELEMENT_FP32;
+    if (settings->shape.element == ELEMENT_FP32 && strcmp(text, "fp32") != 0) {
+        argp_error(state, "--dtype %s: not fp32 or bf16", text);
+    }
 }
 
 static void parse_update(struct settings *settings, const char *text, struct argp_state *state)
@@ -161,10 +187,19 @@ static error_t parse(int key, char *argument, struct argp_state *state)
         state->child_inputs[0] = &settings->options;
         return 0;
     case ARGP_KEY_SUCCESS:
+        if (settings->shape.vocabulary == 0) {
+            settings->shape.vocabulary = settings->default_vocabulary;
+        }
         check_settings(settings, state);
         return 0;
     case KEY_MODEL:
         parse_model(settings, argument, state);
+        return 0;
+    case KEY_VOCAB:
+        settings->shape.vocabulary = number(state, "vocab", argument, GPT_BYTES, 1 << 20);
+        return 0;
+    case KEY_DTYPE:
+        parse_dtype(settings, argument, state);
         return 0;
     case KEY_LAYERS:
         settings->shape.layers = number(state, "layers", argument, 1, 1000);
@@ -281,19 +316,19 @@ static capu_status validate(struct training *training)
 }
 
 /* Draws a byte by the probabilities that the logits stand for. */
-static uint8_t pick(const float logits[GPT_VOCABULARY], float even)
+static uint8_t pick(const float logits[GPT_BYTES], float even)
 {
     double most = logits[0];
     double sum = 0.0;
     double reached = 0.0;
 
-    for (size_t i = 1; i < GPT_VOCABULARY; i++) {
+    for (size_t i = 1; i < GPT_BYTES; i++) {
         most = logits[i] > most ? logits[i] : most;
     }
-    for (size_t i = 0; i < GPT_VOCABULARY; i++) {
+    for (size_t i = 0; i < GPT_BYTES; i++) {
         sum += exp(logits[i] - most);
     }
-    for (size_t i = 0; i < GPT_VOCABULARY; i++) {
+    for (size_t i = 0; i < GPT_BYTES; i++) {
         reached += exp(logits[i] - most);
         if (reached > even * sum) {
             return (uint8_t)i;
@@ -319,7 +354,7 @@ static capu_status sample(struct training *training, uint32_t step)
     fputs("sample: ", stdout);
     for (uint32_t i = 0; i < settings->sample_bytes; i++) {
         struct random_block block = random_draw(settings->options.seed, SAMPLE_STREAM + step, i);
-        float logits[GPT_VOCABULARY] = {0};
+        float logits[GPT_BYTES] = {0};
         uint8_t byte;
 
         TRY(gpt_logits(&training->gpt, window, position, logits));
@@ -400,9 +435,12 @@ static capu_status run_all(struct training *training, struct run *run)
     const struct settings *settings = training->settings;
 
     TRY(gpt_init(&training->gpt, run->context, &settings->shape, settings->options.seed));
-    printf("%u layers, %u channels, %u heads, sequences of %u bytes: %zu parameters\n",
+    printf("%u layers, %u channels, %u heads, sequences of %u bytes, a vocabulary of %u, %s: %zu "
+           "parameters\n",
            settings->shape.layers, settings->shape.channels, settings->shape.heads,
-           settings->shape.length, training->gpt.layout.end - training->gpt.layout.begin);
+           settings->shape.length, settings->shape.vocabulary,
+           settings->shape.element == ELEMENT_BF16 ? "bf16" : "fp32",
+           gpt_parameter_count(&training->gpt));
     training->gpt.segment_layers = settings->segment_layers;
     TRY(train(training));
     TRY(run_print_report(run));
@@ -492,6 +530,7 @@ int main(int argc, char **argv)
         .options = {.mode = CAPU_MODE_PASSIVE, .batch = 8, .steps = 100, .seed = 1},
         .shape = {.layers = 4, .channels = 128, .heads = 4, .length = 128},
         .rate = 1e-3f,
+        .default_vocabulary = GPT_BYTES,
         .accumulate = 1,
     };
     static struct training training;
