@@ -1,0 +1,36 @@
+#!/bin/sh
+# The library's law at one budget, where more would take too long: losses and weights of a passive and
+# of a guided run are those of a run without a limit, to the bit.
+#
+# usage: agrees.sh WORK-FOLDER BUDGET PROGRAM [OPTION...]
+set -u
+work=$1
+budget=$2
+shift 2
+rm -rf "$work" && mkdir -p "$work" || exit 1
+
+fail() {
+    echo "agrees.sh: $*"
+    exit 1
+}
+
+# run NAME OPTION...: the program, with its losses and weights kept.
+run() {
+    name=$1
+    shift
+    "$@" --loss-log "$work/$name.log" --save "$work/$name.weights" --report "$work/$name.report" \
+        >"$work/$name.out" 2>&1 || fail "$name failed: $(cat "$work/$name.out")"
+}
+
+run off "$@" --mode off
+for mode in passive guided; do
+    wait=
+    [ $mode = guided ] && wait=--wait-for-plan
+    run $mode "$@" --mode $mode --budget "$budget" $wait
+    cmp "$work/off.log" "$work/$mode.log" || fail "$mode: other losses"
+    cmp "$work/off.weights" "$work/$mode.weights" || fail "$mode: other weights"
+    grep -q '"evict_count":[1-9]' "$work/$mode.report" || fail "$mode: nothing was evicted"
+done
+grep -q '"label":"train".*"mode":"guided"\|"mode":"guided".*"label":"train"' "$work/guided.report" ||
+    fail "no training iteration was guided"
+echo "the same losses and weights at $budget, passive and guided"
