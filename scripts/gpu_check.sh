@@ -181,6 +181,8 @@ part_examples() {
         done
         check examples "train_gpt asap, accumulate, $mode, 45%" agree "$work/gpt-asap" $mode 45% \
             "${gpt[@]}" --update asap --accumulate 2
+        check examples "train_gpt bf16, asap, $mode, 75%" agree "$work/gpt-bf16" $mode 75% \
+            "${gpt[@]}" --update asap --dtype bf16
         [ -e "$fashion" ] || { tell examples "train_fashion, $mode" skipped 0 "no $fashion"; continue; }
         check examples "train_fashion, $mode, 60%" agree "$work/fashion" $mode 60% \
             "${cnn[@]}"

@@ -1,10 +1,10 @@
 #!/bin/bash
 # batches.sh PROGRAMS TEXT RESULTS [--quick]: the largest batch that trains within a budget.
 #
-# GPT-2 d12 over TEXT and the network in the shape of ResNet-50, in 8 GiB (BUDGET): in mode off, where
-# all must fit, in passive and in guided mode. Whether a batch is possible is found on the sim device,
-# which knows what the examples need; the largest is then trained for some steps. Prints a table and
-# appends JSON lines to RESULTS.
+# GPT-2 d12 over TEXT, in fp32 and bf16 (--quick: bf16 alone), and the network in the shape of
+# ResNet-50, in 8 GiB (BUDGET): in mode off, where all must fit, in passive and in guided mode. Whether
+# a batch is possible is found on the sim device, which knows what the examples need; the largest is
+# then trained for some steps. Prints a table and appends JSON lines to RESULTS.
 set -u
 programs=$1
 text=$2
@@ -14,18 +14,24 @@ work=$(mktemp -d) || exit 1
 trap 'rm -rf "$work"' EXIT
 budget=${BUDGET:-8GiB}
 device=${DEVICE:-cuda}
-models=${MODELS:-gpt-d12 cnn}
+models="gpt-d12 gpt-d12-bf16 cnn"
 steps=5
-[ -n "$quick" ] && steps=4
+if [ -n "$quick" ]; then
+    models="gpt-d12-bf16 cnn"
+    steps=4
+fi
+models=${MODELS:-$models}
 
 choose() {
     case $1 in
-    gpt-d12)
+    gpt-d12 | gpt-d12-bf16)
         command=("$programs/train_gpt" --data "$text" --model d12 --align 64 --update asap)
+        [ "$1" = gpt-d12 ] || command+=(--dtype bf16)
         units=1024 unit=tokens
         ;;
-    gpt-small) # for trying this script
+    gpt-small | gpt-small-bf16) # for trying this script
         command=("$programs/train_gpt" --data "$text" --layers 2)
+        [ "$1" = gpt-small ] || command+=(--dtype bf16)
         units=128 unit=bytes
         ;;
     cnn)
@@ -71,19 +77,19 @@ for model in $models; do
     for mode in off passive guided; do
         batch=$(largest $mode)
         if [ "$batch" -eq 0 ]; then
-            printf '%-9s %-8s in %s: not even one\n' "$model" $mode "$budget"
+            printf '%-12s %-8s in %s: not even one\n' "$model" $mode "$budget"
             continue
         fi
         if ! timeout 120 "${command[@]}" --device "$device" --mode $mode --budget "$budget" \
             --batch "$batch" --steps $steps --report "$work/report" >"$work/out" 2>&1; then
-            printf '%-9s %-8s in %s: batch %d: %s\n' "$model" $mode "$budget" "$batch" \
+            printf '%-12s %-8s in %s: batch %d: %s\n' "$model" $mode "$budget" "$batch" \
                 "$(tail -n 1 "$work/out")"
             failed=1
             continue
         fi
         ns=$(sed -n '$s/.*"time_ns":\([0-9]*\).*/\1/p' "$work/report")
         rate=$(awk -v n=$((batch * units)) -v t="$ns" 'BEGIN { printf "%.0f", n / t * 1e9 }')
-        printf '%-9s %-8s in %s: batch %5d  %9s %s/s\n' "$model" $mode "$budget" "$batch" "$rate" \
+        printf '%-12s %-8s in %s: batch %5d  %9s %s/s\n' "$model" $mode "$budget" "$batch" "$rate" \
             "$unit"
         printf '{"bench":"batches","model":"%s","mode":"%s","budget":"%s","batch":%s,"%s_per_s":%s}\n' \
             "$model" $mode "$budget" "$batch" "$unit" "$rate" >>"$results"

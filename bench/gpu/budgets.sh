@@ -1,10 +1,11 @@
 #!/bin/bash
 # budgets.sh PROGRAMS TEXT RESULTS [--quick]: how fast training is in less memory than it wants.
 #
-# GPT-2 d12 and d24 over TEXT and a network in the shape of ResNet-50: without a limit, and at 70, 50,
-# 40 and 30 % of what they need, in each mode; tokens or images a second, peak bytes, and beside the
-# measured time of an iteration what the planners say it would be. Prints a table and appends JSON
-# lines to RESULTS. Numbers are medians over the iterations after the third.
+# GPT-2 d12 and d24 over TEXT, in fp32 and bf16, and a network in the shape of ResNet-50: without a
+# limit, and at 100, 70, 50, 40 and 30 % of what they need, in each mode (--quick: d12 and the network,
+# at 50 and 30 %); tokens or images a second, peak bytes, and beside the measured time of an iteration
+# what the planners say it would be. Prints a table and appends JSON lines to RESULTS. Numbers are
+# medians over the iterations after the third.
 set -u
 programs=$1
 text=$2
@@ -15,25 +16,28 @@ trap 'rm -rf "$work"' EXIT
 steps=10
 patience=90 # seconds for a planner
 device=${DEVICE:-cuda}
-models="gpt-d12 gpt-d24 cnn"
+models="gpt-d12 gpt-d12-bf16 gpt-d24 gpt-d24-bf16 cnn"
 budgets="100 70 50 40 30"
 if [ -n "$quick" ]; then
     steps=7
     patience=15
-    models="gpt-d12 cnn"
-    budgets="100 50 30"
+    models="gpt-d12 gpt-d12-bf16 cnn"
+    budgets="50 30"
 fi
 models=${MODELS:-$models}
 
 # The command of a model, and how many tokens or images a step has.
 choose() {
     case $1 in
-    gpt-d12 | gpt-d24)
-        command=("$programs/train_gpt" --data "$text" --model "${1#gpt-}" --align 64 --batch 8)
+    gpt-d12 | gpt-d24 | gpt-d12-bf16 | gpt-d24-bf16)
+        local size=${1#gpt-}
+        command=("$programs/train_gpt" --data "$text" --model "${size%-bf16}" --align 64 --batch 8)
+        [ "$size" = "${size%-bf16}" ] || command+=(--dtype bf16)
         units=$((8 * 1024)) unit=tokens
         ;;
-    gpt-small) # for trying this script
+    gpt-small | gpt-small-bf16) # for trying this script
         command=("$programs/train_gpt" --data "$text" --layers 2)
+        [ "$1" = gpt-small ] || command+=(--dtype bf16)
         units=$((8 * 128)) unit=bytes
         ;;
     cnn)
@@ -68,7 +72,7 @@ row() {
     peak=$(median "$work/report" peak_bytes)
     budget=$(median "$work/report" budget_bytes)
     rate=$(awk -v n="$units" -v t="$ns" 'BEGIN { printf "%.0f", (t > 0 ? n / t * 1e9 : 0) }')
-    printf '%-9s %-8s %4s %%  %9s %s/s  peak %8.1f MiB  %9.2f ms  predicted %s ms\n' "$1" "$2" "$3" \
+    printf '%-12s %-8s %4s %%  %9s %s/s  peak %8.1f MiB  %9.2f ms  predicted %s ms\n' "$1" "$2" "$3" \
         "$rate" "$unit" "$(awk -v b="$peak" 'BEGIN { print b / 1048576 }')" \
         "$(awk -v t="$ns" 'BEGIN { print t / 1e6 }')" \
         "$(awk -v t="${4:-0}" 'BEGIN { if (t > 0) printf "%.2f", t / 1e6; else printf "-" }')"
@@ -108,7 +112,7 @@ for model in $models; do
                 fi
                 row "$model" $mode "$percent" "$(predict $planner $bytes)"
             elif grep -q 'below the floor' "$work/out"; then
-                printf '%-9s %-8s %4s %%  %s\n' "$model" $mode "$percent" "$(tail -n 1 "$work/out")"
+                printf '%-12s %-8s %4s %%  %s\n' "$model" $mode "$percent" "$(tail -n 1 "$work/out")"
             else
                 cat "$work/out" >&2
                 failed=1
