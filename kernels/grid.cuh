@@ -66,6 +66,12 @@ static inline unsigned grid_blocks(size_t items, size_t items_a_block)
     return blocks < GRID_BLOCKS_LIMIT ? (unsigned)blocks : GRID_BLOCKS_LIMIT;
 }
 
+/* Blocks for kernels whose blocks do not come round again: all that there are. Pre: below 2^31. */
+static inline unsigned grid_blocks_all(size_t items, size_t items_a_block)
+{
+    return (unsigned)((items + items_a_block - 1) / items_a_block);
+}
+
 /* for (size_t i = grid_first(); i < count; i += grid_stride()): a thread an element at a time. */
 static __device__ inline size_t grid_first(void)
 {

@@ -123,7 +123,7 @@ capu_status layer_norm_backward_cuda(capu_stream stream, const void *arguments)
 
     GRID_LAUNCH_FOR(norm->element, backward_input, grid_blocks(norm->rows, GRID_WARPS),
                     GRID_THREADS, stream, *norm);
-    GRID_LAUNCH_FOR(norm->element, backward_parameters, grid_blocks(norm->channels, CHANNELS),
+    GRID_LAUNCH_FOR(norm->element, backward_parameters, grid_blocks_all(norm->channels, CHANNELS),
                     LINES * CHANNELS, stream, *norm);
     return grid_status();
 }

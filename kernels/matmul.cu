@@ -118,8 +118,9 @@ capu_status matmul_backward_weight_cuda(capu_stream stream, const void *argument
     gemm.beta = matmul->accumulate != 0 ? 1.0f : 0.0f;
     status = blas_gemm(stream, &gemm, NULL);
     if (status == CAPU_OK && matmul->bias_gradient != NULL) {
-        GRID_LAUNCH_FOR(matmul->element, sum_bias_gradient, grid_blocks(matmul->outputs, COLUMNS),
-                        LINES * COLUMNS, stream, *matmul);
+        GRID_LAUNCH_FOR(matmul->element, sum_bias_gradient,
+                        grid_blocks_all(matmul->outputs, COLUMNS), LINES * COLUMNS, stream,
+                        *matmul);
         status = grid_status();
     }
     return status;
