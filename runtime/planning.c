@@ -4,15 +4,16 @@
 #include "policy/planner.h"
 #include "policy/timeline.h"
 #include "runtime/executor.h"
+#include "runtime/history.h"
 #include "runtime/install.h"
 #include "runtime/internal.h"
+#include "runtime/kept.h"
 
 #include <stdatomic.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { KEPT = 8, LABELS = 16, HISTORY = 32, REFUSED = 16, FAILURES = 3, HOST_ROUNDS = 4, JOBS = 3 };
+enum { FAILURES = 3, HOST_ROUNDS = 4, JOBS = 3 };
 
 /* One plan in the making; the worker's from agent_start until it is done. */
 struct job {
@@ -37,25 +38,9 @@ struct job {
 enum { DRIFT_PERCENT = 10, STALL_PERCENT = 5, LINK_STEP_PERCENT = 85, LINK_LEAST_PERCENT = 30 };
 enum { FIRST_WINDOW = 4, MOST_ROUNDS = 6 };
 
-struct history {
-    const char *label; /* interned; NULL: unused */
-    uint64_t used;     /* iteration of last use */
-    uint64_t signatures[HISTORY];
-    size_t count;
-};
-
-/* An iteration for which no plan was found. */
-struct refusal {
-    const char *label;
-    uint64_t signature;
-    char text[ERROR_TEXT_BYTES];
-};
-
 struct plan_keeper {
-    struct guide *kept[KEPT];
-    struct history histories[LABELS];
-    struct refusal refused[REFUSED];
-    size_t refused_count;   /* ever; the oldest makes way */
+    struct kept kept;
+    struct histories histories;
     struct job *jobs[JOBS]; /* fewer than libuv's threads: pinning must not wait for plans */
     struct agent *agent;
 };
@@ -207,76 +192,8 @@ void planning_destroy(struct plan_keeper *planning)
             job_destroy(planning->jobs[i]);
         }
     }
-    for (size_t i = 0; i < KEPT; i++) {
-        guide_destroy(planning->kept[i]);
-    }
+    kept_finish(&planning->kept);
     free(planning);
-}
-
-static struct guide *find_guide(const struct plan_keeper *planning, const char *label,
-                                uint64_t signature)
-{
-    for (size_t i = 0; i < KEPT; i++) {
-        struct guide *guide = planning->kept[i];
-
-        if (guide != NULL && guide->label == label && guide->signature == signature) {
-            return guide;
-        }
-    }
-    return NULL;
-}
-
-static struct refusal *find_refusal(struct plan_keeper *planning, const char *label,
-                                    uint64_t signature)
-{
-    for (size_t i = 0; i < REFUSED; i++) {
-        struct refusal *refusal = &planning->refused[i];
-
-        if (refusal->label == label && refusal->signature == signature) {
-            return refusal;
-        }
-    }
-    return NULL;
-}
-
-static void refuse(struct plan_keeper *planning, const struct guide *guide, const char *text)
-{
-    struct refusal *refusal = &planning->refused[planning->refused_count++ % REFUSED];
-
-    refusal->label = guide->label;
-    refusal->signature = guide->signature;
-    snprintf(refusal->text, sizeof(refusal->text), "%s", text);
-}
-
-/* The place for one more guide: an empty one, or that of the guide least recently used. */
-static struct guide **place_for_guide(capu_context *context)
-{
-    struct plan_keeper *planning = context->planning;
-    struct guide **oldest = NULL;
-
-    for (size_t i = 0; i < KEPT; i++) {
-        struct guide **at = &planning->kept[i];
-
-        if (*at == NULL) {
-            return at;
-        }
-        if (*at != context->guide && (oldest == NULL || (*at)->used < (*oldest)->used)) {
-            oldest = at;
-        }
-    }
-    guide_destroy(*oldest);
-    *oldest = NULL;
-    return oldest;
-}
-
-static void discard(struct plan_keeper *planning, struct guide *guide)
-{
-    for (size_t i = 0; i < KEPT; i++) {
-        if (planning->kept[i] == guide) {
-            planning->kept[i] = NULL;
-        }
-    }
-    guide_destroy(guide);
 }
 
 /* A guide that is still the best is expected to take what it took, with ops as they are now. */
@@ -294,7 +211,7 @@ static void expect_measured(struct guide *guide, const struct guide *newer)
 static bool keep_guide(capu_context *context, struct guide *guide)
 {
     struct plan_keeper *planning = context->planning;
-    struct guide *old = find_guide(planning, guide->label, guide->signature);
+    struct guide *old = kept_find(&planning->kept, guide->label, guide->signature);
 
     if (old != NULL) {
         if (guide->predicted_ns > old->measured_ns) {
@@ -304,11 +221,17 @@ static bool keep_guide(capu_context *context, struct guide *guide)
         if (old == context->guide && executor_leave(context) != CAPU_OK) {
             return false;
         }
-        discard(planning, old);
+        kept_discard(&planning->kept, old);
     }
     guide->used = context->iteration;
-    *place_for_guide(context) = guide;
+    kept_add(&planning->kept, guide, context->guide);
     return true;
+}
+
+static void refuse(struct plan_keeper *planning, const struct job *job, capu_status status)
+{
+    kept_refuse(&planning->kept, job->guide->label, job->guide->signature,
+                job->error.text[0] != '\0' ? job->error.text : capu_status_text(status));
 }
 
 /* Takes up what a worker has made. */
@@ -323,8 +246,7 @@ static void take_job(capu_context *context, struct job *job)
             job->text = (struct text){0};
         }
     } else if (job->status != CAPU_OK && job->guide->round == 0 && !atomic_load(&job->stop)) {
-        refuse(planning, job->guide,
-               job->error.text[0] != '\0' ? job->error.text : capu_status_text(job->status));
+        refuse(planning, job, job->status);
     }
     job_destroy(job);
 }
@@ -443,8 +365,7 @@ static void start_job(capu_context *context, const struct record *record, const 
         return;
     }
     if (job->guide != NULL && old == NULL) {
-        refuse(planning, job->guide,
-               job->error.text[0] != '\0' ? job->error.text : capu_status_text(status));
+        refuse(planning, job, status);
     }
     job_destroy(job);
 }
@@ -454,8 +375,8 @@ void planning_consider(capu_context *context, const struct record *record)
     struct plan_keeper *planning = context->planning;
 
     if (record->op_count > 0 && find_job(planning, record->label, record->signature) == NULL &&
-        find_guide(planning, record->label, record->signature) == NULL &&
-        find_refusal(planning, record->label, record->signature) == NULL) {
+        kept_find(&planning->kept, record->label, record->signature) == NULL &&
+        kept_refusal(&planning->kept, record->label, record->signature) == NULL) {
         start_job(context, record, NULL, 100);
     }
 }
@@ -516,7 +437,7 @@ static void review(capu_context *context, const struct record *record, struct gu
 void planning_feedback(capu_context *context, const struct record *record)
 {
     struct plan_keeper *planning = context->planning;
-    struct guide *guide = find_guide(planning, record->label, record->signature);
+    struct guide *guide = kept_find(&planning->kept, record->label, record->signature);
 
     if (guide == NULL || guide->op_count != record->op_count ||
         find_job(planning, record->label, record->signature) != NULL) {
@@ -539,94 +460,9 @@ void planning_feedback(capu_context *context, const struct record *record)
     }
 }
 
-static struct history *find_history(struct plan_keeper *planning, const char *label, bool create)
-{
-    struct history *oldest = &planning->histories[0];
-
-    for (size_t i = 0; i < LABELS; i++) {
-        struct history *history = &planning->histories[i];
-
-        if (history->label == label) {
-            return history;
-        }
-        oldest = history->used < oldest->used ? history : oldest;
-    }
-    if (!create) {
-        return NULL;
-    }
-    *oldest = (struct history){.label = label};
-    return oldest;
-}
-
 void planning_end(capu_context *context, const char *label, uint64_t signature)
 {
-    struct history *history = find_history(context->planning, label, true);
-
-    history->used = context->iteration;
-    if (history->count == HISTORY) {
-        memmove(history->signatures, history->signatures + 1,
-                (HISTORY - 1) * sizeof(history->signatures[0]));
-        history->count--;
-    }
-    history->signatures[history->count++] = signature;
-}
-
-/* How much of the history before `end` is like its newest part. */
-static size_t common_length(const struct history *history, size_t end)
-{
-    size_t length = 0;
-
-    while (length < end && history->signatures[end - 1 - length] ==
-                               history->signatures[history->count - 1 - length]) {
-        length++;
-    }
-    return length;
-}
-
-/* The signature that came most often, the latest of several. */
-static uint64_t most_frequent(const struct history *history)
-{
-    uint64_t best = 0;
-    size_t best_count = 0;
-
-    for (size_t i = 0; i < history->count; i++) {
-        size_t count = 0;
-
-        for (size_t j = 0; j < history->count; j++) {
-            count += history->signatures[j] == history->signatures[i];
-        }
-        if (count >= best_count) {
-            best_count = count;
-            best = history->signatures[i];
-        }
-    }
-    return best;
-}
-
-/* What comes next: what followed the longest stretch that ends like the present, the latest of
-   several. After something new, the usual if there is a guide for it, else the same again. False:
-   there is no history. */
-static bool predict(const struct plan_keeper *planning, const struct history *history,
-                    uint64_t *signature)
-{
-    size_t best_length = 0;
-
-    if (history == NULL || history->count == 0) {
-        return false;
-    }
-    *signature = most_frequent(history);
-    if (find_guide(planning, history->label, *signature) == NULL) {
-        *signature = history->signatures[history->count - 1];
-    }
-    for (size_t end = 1; end < history->count; end++) {
-        size_t length = common_length(history, end);
-
-        if (length > 0 && length >= best_length) {
-            best_length = length;
-            *signature = history->signatures[end];
-        }
-    }
-    return true;
+    history_add(&context->planning->histories, label, context->iteration, signature);
 }
 
 /* Finished records get another chance: all jobs may have been taken, or the plan discarded. The
@@ -678,21 +514,36 @@ static capu_status wait_for_plan(capu_context *context, const char *label, uint6
     return status;
 }
 
+/* What comes next; after something new, which may be here to stay, the usual only if there is a
+   guide for it. */
+static uint64_t expect(const struct plan_keeper *planning, const struct history *history)
+{
+    uint64_t signature;
+
+    if (history_predict(history, &signature) == 0 &&
+        kept_find(&planning->kept, history->label, signature) == NULL) {
+        signature = history_newest(history);
+    }
+    return signature;
+}
+
 static capu_status choose(capu_context *context, const char *label, struct guide **guide)
 {
     struct plan_keeper *planning = context->planning;
+    const struct history *history = history_find(&planning->histories, label);
     uint64_t signature;
     capu_status status = CAPU_OK;
 
     *guide = NULL;
-    if (!predict(planning, find_history(planning, label, false), &signature)) {
+    if (history == NULL) {
         return CAPU_OK;
     }
-    *guide = find_guide(planning, label, signature);
+    signature = expect(planning, history);
+    *guide = kept_find(&planning->kept, label, signature);
     if (*guide == NULL && context->config.wait_for_plan != 0 &&
-        find_refusal(planning, label, signature) == NULL) {
+        kept_refusal(&planning->kept, label, signature) == NULL) {
         status = wait_for_plan(context, label, signature);
-        *guide = find_guide(planning, label, signature);
+        *guide = kept_find(&planning->kept, label, signature);
     }
     return status;
 }
@@ -709,6 +560,7 @@ static bool has_tensor(const struct guide *guide, const void *address)
 
 static capu_status install(capu_context *context, struct guide *guide)
 {
+    struct kept *kept = &context->planning->kept;
     capu_status status = guide_install(context, guide);
 
     if (status == CAPU_OK || context->lost != CAPU_OK) {
@@ -716,13 +568,13 @@ static capu_status install(capu_context *context, struct guide *guide)
     }
     if (status == CAPU_NOT_READY) {
         /* Its tensors are not what they were: the next record will tell. */
-        discard(context->planning, guide);
+        kept_discard(kept, guide);
         return CAPU_OK;
     }
     guide->failures++;
     if (guide->failures >= FAILURES) {
-        refuse(context->planning, guide, context->error);
-        discard(context->planning, guide);
+        kept_refuse(kept, guide->label, guide->signature, context->error);
+        kept_discard(kept, guide);
     }
     return CAPU_OK;
 }
@@ -771,8 +623,8 @@ capu_status planning_forget(capu_context *context, const void *address)
             planning->jobs[i] = NULL;
         }
     }
-    for (size_t i = 0; i < KEPT && status == CAPU_OK; i++) {
-        struct guide *guide = planning->kept[i];
+    for (size_t i = 0; i < KEPT_GUIDES && status == CAPU_OK; i++) {
+        struct guide *guide = planning->kept.guides[i];
 
         if (guide == NULL || !has_tensor(guide, address)) {
             continue;
@@ -781,7 +633,7 @@ capu_status planning_forget(capu_context *context, const void *address)
             status = executor_leave(context);
         }
         if (status == CAPU_OK) {
-            discard(planning, guide);
+            kept_discard(&planning->kept, guide);
         }
     }
     return status;
@@ -791,15 +643,15 @@ const char *planning_error(capu_context *context, const char *label)
 {
     struct plan_keeper *planning = context->planning;
     const struct history *history;
-    const struct refusal *refusal = NULL;
+    const char *text = NULL;
 
     label = names_intern(&context->names, label);
     if (planning == NULL || label == NULL) {
         return "";
     }
-    history = find_history(planning, label, false);
-    if (history != NULL && history->count > 0) {
-        refusal = find_refusal(planning, label, history->signatures[history->count - 1]);
+    history = history_find(&planning->histories, label);
+    if (history != NULL) {
+        text = kept_refusal(&planning->kept, label, history_newest(history));
     }
-    return refusal != NULL ? refusal->text : "";
+    return text != NULL ? text : "";
 }
