@@ -7,9 +7,17 @@
 /* Two iterations of a small program; larger ones double it a few times in their first iteration. */
 #define FIRST_CAPACITY 64
 
-static struct device_event **slot_of(const struct lane *lane, uint64_t sequence)
+static struct lane_slot *slot_of(const struct lane *lane, uint64_t sequence)
 {
-    return &lane->events[sequence % lane->capacity];
+    return &lane->slots[sequence % lane->capacity];
+}
+
+/* The event of a mark that was made. */
+static struct device_event *event_of(struct lane_position position)
+{
+    const struct lane_slot *slot = slot_of(position.lane, position.sequence);
+
+    return slot->events[slot->has_time];
 }
 
 /* Remembers that the marks up to `sequence` are reached: streams run in order. */
@@ -20,29 +28,38 @@ static void advance_done(struct lane *lane, uint64_t sequence)
     }
 }
 
+/* Makes one kind of event for all slots, so that a steady iteration makes none. What fails here is
+   tried again when the slot is needed. */
+static void make_events(struct lane *lane, bool with_timing)
+{
+    for (size_t i = 0; i < lane->capacity; i++) {
+        struct device_event **event = &lane->slots[i].events[with_timing];
+
+        if (*event == NULL && device_event_create(lane->device, with_timing, event) != CAPU_OK) {
+            return;
+        }
+    }
+}
+
 /* Moves the live marks into a ring of twice the size. On failure nothing has changed. */
 static capu_status grow(struct lane *lane)
 {
     size_t capacity = lane->capacity == 0 ? FIRST_CAPACITY : lane->capacity * 2;
-    struct device_event **events = calloc(capacity, sizeof(struct device_event *));
+    struct lane_slot *slots = calloc(capacity, sizeof(*slots));
 
-    if (events == NULL) {
+    if (slots == NULL) {
         return CAPU_NO_HOST_MEMORY;
     }
-    /* The ring is full, so its live marks name every old event once. */
+    /* The ring is full, so its live marks name every old slot once. */
     for (uint64_t sequence = lane->retired + 1; sequence <= lane->marked; sequence++) {
-        events[sequence % capacity] = *slot_of(lane, sequence);
+        slots[sequence % capacity] = *slot_of(lane, sequence);
     }
-    free(lane->events);
-    lane->events = events;
+    free(lane->slots);
+    lane->slots = slots;
     lane->capacity = capacity;
-    /* All at once, so that a steady iteration creates none; what fails here is tried again when the
-       slot is needed. */
-    for (size_t i = 0; i < capacity; i++) {
-        if (events[i] == NULL &&
-            device_event_create(lane->device, lane->with_timing, &events[i]) != CAPU_OK) {
-            break;
-        }
+    make_events(lane, lane->with_timing);
+    if (lane->mixes) {
+        make_events(lane, false);
     }
     return CAPU_OK;
 }
@@ -94,38 +111,70 @@ void lane_finish(struct lane *lane)
     }
     (void)device_stream_synchronize(lane->device, lane->stream);
     for (size_t index = 0; index < lane->capacity; index++) {
-        device_event_destroy(lane->device, lane->events[index]);
+        device_event_destroy(lane->device, lane->slots[index].events[false]);
+        device_event_destroy(lane->device, lane->slots[index].events[true]);
     }
-    free(lane->events);
+    free(lane->slots);
     if (lane->owns_stream) {
         device_stream_destroy(lane->device, lane->stream);
     }
     memset(lane, 0, sizeof(*lane));
 }
 
-capu_status lane_mark(struct lane *lane, struct lane_position *position)
+static capu_status mark(struct lane *lane, bool with_timing, struct lane_position *position)
 {
-    struct device_event **slot;
+    struct device_event **event;
+    struct lane_slot *slot;
     capu_status status = make_room(lane);
 
     if (status != CAPU_OK) {
         return status;
     }
     slot = slot_of(lane, lane->marked + 1);
-    if (*slot == NULL) {
-        status = device_event_create(lane->device, lane->with_timing, slot);
+    event = &slot->events[with_timing];
+    if (*event == NULL) {
+        status = device_event_create(lane->device, with_timing, event);
         if (status != CAPU_OK) {
             return status;
         }
     }
-    status = device_event_record(lane->device, *slot, lane->stream);
+    status = device_event_record(lane->device, *event, lane->stream);
     if (status != CAPU_OK) {
         return status;
     }
+    slot->has_time = with_timing;
     lane->marked++;
     position->lane = lane;
     position->sequence = lane->marked;
     return CAPU_OK;
+}
+
+capu_status lane_mark(struct lane *lane, struct lane_position *position)
+{
+    return mark(lane, lane->with_timing, position);
+}
+
+capu_status lane_mark_untimed(struct lane *lane, struct lane_position *position)
+{
+    if (lane->with_timing && !lane->mixes) {
+        lane->mixes = true;
+        make_events(lane, false);
+    }
+    return mark(lane, false, position);
+}
+
+struct lane_position lane_promise(struct lane *lane)
+{
+    return (struct lane_position){.lane = lane, .sequence = lane->marked + 1};
+}
+
+/* Makes the mark of a position that was promised and never marked. */
+static capu_status keep_promise(struct lane_position position)
+{
+    struct lane_position kept;
+
+    return position.sequence <= position.lane->marked ? CAPU_OK
+                                                      : lane_mark_untimed(position.lane, &kept);
 }
 
 bool lane_is_past(struct lane_position position)
@@ -136,7 +185,10 @@ bool lane_is_past(struct lane_position position)
     if (lane == NULL || position.sequence <= lane->done) {
         return true;
     }
-    status = device_event_query(lane->device, *slot_of(lane, position.sequence));
+    if (position.sequence > lane->marked) {
+        return device_failure(lane->device, NULL, 0) != CAPU_OK;
+    }
+    status = device_event_query(lane->device, event_of(position));
     if (status == CAPU_OK) {
         advance_done(lane, position.sequence);
     }
@@ -154,7 +206,10 @@ capu_status lane_wait(struct lane_position position)
     if (position.sequence <= lane->done) {
         return device_failure(lane->device, NULL, 0);
     }
-    status = device_event_wait(lane->device, *slot_of(lane, position.sequence));
+    status = keep_promise(position);
+    if (status == CAPU_OK) {
+        status = device_event_wait(lane->device, event_of(position));
+    }
     if (status == CAPU_OK) {
         advance_done(lane, position.sequence);
     }
@@ -163,11 +218,14 @@ capu_status lane_wait(struct lane_position position)
 
 capu_status lane_follow(struct lane *lane, struct lane_position position)
 {
+    capu_status status;
+
     if (position.lane == lane || lane_is_past(position)) {
         return CAPU_OK;
     }
-    return device_stream_follow(lane->device, lane->stream,
-                                *slot_of(position.lane, position.sequence));
+    status = keep_promise(position);
+    return status != CAPU_OK ? status
+                             : device_stream_follow(lane->device, lane->stream, event_of(position));
 }
 
 /* Whether the position's event is still there, reached, and knows its time. */
@@ -175,8 +233,8 @@ static bool has_time(struct lane_position position)
 {
     const struct lane *lane = position.lane;
 
-    return lane != NULL && lane->with_timing && position.sequence > lane->retired &&
-           position.sequence <= lane->marked;
+    return lane != NULL && position.sequence > lane->retired && position.sequence <= lane->marked &&
+           slot_of(lane, position.sequence)->has_time;
 }
 
 capu_status lane_elapsed_ns(struct lane_position from, struct lane_position to, uint64_t *ns)
@@ -184,8 +242,7 @@ capu_status lane_elapsed_ns(struct lane_position from, struct lane_position to, 
     if (!has_time(from) || !has_time(to) || from.lane->device != to.lane->device) {
         return CAPU_INVALID;
     }
-    return device_event_elapsed(from.lane->device, *slot_of(from.lane, from.sequence),
-                                *slot_of(to.lane, to.sequence), ns);
+    return device_event_elapsed(from.lane->device, event_of(from), event_of(to), ns);
 }
 
 capu_status lane_synchronize(struct lane *lane)

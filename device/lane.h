@@ -6,6 +6,10 @@
  * takes the time between two. Behind it is a ring of events, grown when needed and reused once
  * retired, so that a steady iteration creates none.
  *
+ * Events with timing cost about ten times as much as those without, so a lane with timing can mark
+ * without it, too; and a position that perhaps nobody will ask for can be promised instead of
+ * marked.
+ *
  * Owned by the context's thread.
  */
 #ifndef CAPU_DEVICE_LANE_H
@@ -13,14 +17,20 @@
 
 #include "device/device.h"
 
+struct lane_slot {
+    struct device_event *events[2]; /* without timing, with timing; NULL: not made */
+    bool has_time;                  /* which of them the newest mark recorded */
+};
+
 struct lane {
     struct device *device;
     capu_stream stream;
     bool owns_stream;
     bool with_timing;
-    struct device_event **events; /* ring: the mark with sequence s uses events[s % capacity] */
+    bool mixes;              /* with timing, and some marks are without */
+    struct lane_slot *slots; /* ring: the mark with sequence s uses slots[s % capacity] */
     size_t capacity;
-    uint64_t marked;  /* sequence of the newest mark; the first is 1 */
+    uint64_t marked;  /* sequence of the newest mark; the first is 1. The next may be promised */
     uint64_t done;    /* marks up to here are known to be reached */
     uint64_t retired; /* marks up to here are reached and their events may be reused */
 };
@@ -45,6 +55,16 @@ void lane_finish(struct lane *lane);
 /* Marks the point behind everything enqueued so far. May create events when the ring is full. */
 capu_status lane_mark(struct lane *lane, struct lane_position *position);
 
+/* As lane_mark, on a lane with timing too: a mark whose time nobody may ask for. */
+capu_status lane_mark_untimed(struct lane *lane, struct lane_position *position);
+
+/*
+ * The position behind everything enqueued so far, without a mark: it is made when the host or
+ * another lane is to wait for the position, untimed, or by the lane's next mark. It may so come to
+ * stand behind work that was enqueued later, and its time means nothing.
+ */
+struct lane_position lane_promise(struct lane *lane);
+
 /* Whether the position is past. Does not wait. A failed device counts as past: nothing will come.
  */
 bool lane_is_past(struct lane_position position);
@@ -55,8 +75,7 @@ capu_status lane_wait(struct lane_position position);
 /* Later work of `lane` waits for the position. Nothing to do if it is past or on the same lane. */
 capu_status lane_follow(struct lane *lane, struct lane_position position);
 
-/* Device time between two marks of lanes with timing, both past and not retired; 0 if `to` came
-   first. */
+/* Device time between two marks with timing, both past and not retired; 0 if `to` came first. */
 capu_status lane_elapsed_ns(struct lane_position from, struct lane_position to, uint64_t *ns);
 
 /* Waits until everything enqueued so far has finished. */

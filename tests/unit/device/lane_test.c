@@ -139,6 +139,89 @@ START_TEST(the_callers_stream_stays)
 }
 END_TEST
 
+/* A ring that holds both kinds, grown while it does, and after that steady. */
+START_TEST(marks_without_timing_stand_between_those_with)
+{
+    struct lane_position marks[300];
+    uint64_t before;
+    uint64_t ns;
+
+    for (uint64_t index = 0; index < 300; index++) {
+        const struct device_work work = {.name = "op", .duration_ns = 10};
+
+        CHECK_OK(device_run(device, timed.stream, &work));
+        CHECK_OK((index % 3 == 0 ? lane_mark : lane_mark_untimed)(&timed, &marks[index]));
+        ck_assert_uint_eq(marks[index].sequence, index + 1);
+    }
+    CHECK_OK(lane_wait(marks[100]));
+    ck_assert(lane_is_past(marks[99]));
+    ck_assert(!lane_is_past(marks[101]));
+    CHECK_OK(lane_follow(&plain, marks[298]));
+    run_and_mark(&plain, 1);
+    CHECK_OK(lane_synchronize(&plain));
+    ck_assert_uint_eq(device_now_ns(device), 2991);
+    CHECK_OK(lane_synchronize(&timed));
+    CHECK_OK(lane_elapsed_ns(marks[3], marks[297], &ns));
+    ck_assert_uint_eq(ns, 2940);
+    ck_assert_int_eq(lane_elapsed_ns(marks[3], marks[298], &ns), CAPU_INVALID);
+    ck_assert_int_eq(lane_elapsed_ns(marks[4], marks[297], &ns), CAPU_INVALID);
+    before = events_created();
+    for (uint64_t index = 0; index < 2000; index++) {
+        CHECK_OK((index % 2 == 0 ? lane_mark : lane_mark_untimed)(&timed, &marks[0]));
+        lane_retire((struct lane_position){&timed, marks[0].sequence - 1});
+    }
+    ck_assert_uint_eq(events_created(), before);
+}
+END_TEST
+
+static uint64_t events_recorded(void)
+{
+    struct adaptor_counts counts;
+
+    adaptor_count_read(device, &counts);
+    return counts.slots[ADAPTOR_EVENT_RECORD].calls;
+}
+
+/* A promise costs nothing until somebody waits, and is one mark for all who were given it. */
+START_TEST(promises_are_kept_when_asked_for)
+{
+    const struct device_work work = {.name = "op", .duration_ns = 10};
+    struct lane_position first;
+    struct lane_position second;
+    struct lane_position mark;
+    uint64_t ns;
+
+    CHECK_OK(device_run(device, timed.stream, &work));
+    first = lane_promise(&timed);
+    CHECK_OK(device_run(device, timed.stream, &work));
+    second = lane_promise(&timed);
+    ck_assert(!lane_is_past(first));
+    CHECK_OK(lane_follow(&timed, first)); /* its own lane: nothing to do */
+    ck_assert_uint_eq(events_recorded(), 0);
+    CHECK_OK(lane_follow(&plain, second));
+    CHECK_OK(lane_follow(&plain, first));
+    ck_assert_uint_eq(events_recorded(), 1);
+    run_and_mark(&plain, 5);
+    CHECK_OK(lane_synchronize(&plain));
+    ck_assert_uint_eq(device_now_ns(device), 25);
+    ck_assert(lane_is_past(first) && lane_is_past(second));
+
+    /* The next mark keeps it. */
+    CHECK_OK(device_run(device, timed.stream, &work));
+    first = lane_promise(&timed);
+    CHECK_OK(lane_mark(&timed, &mark));
+    ck_assert_uint_eq(mark.sequence, first.sequence);
+    CHECK_OK(lane_wait(first));
+
+    /* So does the host, which waits for it. */
+    CHECK_OK(device_run(device, timed.stream, &work));
+    first = lane_promise(&timed);
+    CHECK_OK(lane_wait(first));
+    ck_assert(lane_is_past(first));
+    ck_assert_int_eq(lane_elapsed_ns(mark, first, &ns), CAPU_INVALID);
+}
+END_TEST
+
 START_TEST(a_failed_device_counts_as_past)
 {
     struct lane_position mark = run_and_mark(&timed, 1000);
@@ -147,7 +230,9 @@ START_TEST(a_failed_device_counts_as_past)
     ck_assert(!lane_is_past(mark));
     ck_assert(sim_device_fail(sim, "op"));
     ck_assert(lane_is_past(mark));
+    ck_assert(lane_is_past(lane_promise(&timed)));
     ck_assert_int_eq(lane_wait(mark), CAPU_OP_FAILED);
+    ck_assert_int_eq(lane_wait(lane_promise(&timed)), CAPU_OP_FAILED);
     ck_assert_int_eq(lane_mark(&timed, &untouched), CAPU_OP_FAILED);
     ck_assert_ptr_null(untouched.lane);
     ck_assert_int_eq(lane_synchronize(&timed), CAPU_OP_FAILED);
@@ -164,6 +249,8 @@ int main(void)
     tcase_add_test(tcase, a_steady_lane_creates_no_events);
     tcase_add_test(tcase, lanes_follow_positions);
     tcase_add_test(tcase, the_callers_stream_stays);
+    tcase_add_test(tcase, marks_without_timing_stand_between_those_with);
+    tcase_add_test(tcase, promises_are_kept_when_asked_for);
     tcase_add_test(tcase, a_failed_device_counts_as_past);
     suite_add_tcase(suite, tcase);
     return suite_run(suite);
