@@ -165,7 +165,16 @@ capu_status lane_mark_untimed(struct lane *lane, struct lane_position *position)
 
 struct lane_position lane_promise(struct lane *lane)
 {
-    return (struct lane_position){.lane = lane, .sequence = lane->marked + 1};
+    lane->promised = lane->marked + 1;
+    return (struct lane_position){.lane = lane, .sequence = lane->promised};
+}
+
+struct lane_position lane_newest(struct lane *lane)
+{
+    uint64_t newest = lane->promised > lane->marked ? lane->promised : lane->marked;
+
+    return newest > 0 ? (struct lane_position){.lane = lane, .sequence = newest}
+                      : (struct lane_position){0};
 }
 
 /* Makes the mark of a position that was promised and never marked. */

@@ -30,9 +30,10 @@ struct lane {
     bool mixes;              /* with timing, and some marks are without */
     struct lane_slot *slots; /* ring: the mark with sequence s uses slots[s % capacity] */
     size_t capacity;
-    uint64_t marked;  /* sequence of the newest mark; the first is 1. The next may be promised */
-    uint64_t done;    /* marks up to here are known to be reached */
-    uint64_t retired; /* marks up to here are reached and their events may be reused */
+    uint64_t marked;   /* sequence of the newest mark; the first is 1 */
+    uint64_t promised; /* of the newest promise: the next mark, or an earlier one */
+    uint64_t done;     /* marks up to here are known to be reached */
+    uint64_t retired;  /* marks up to here are reached and their events may be reused */
 };
 
 /* A moment on a lane. The zero position (no lane) is always past. Positions of one lane are ordered
@@ -64,6 +65,9 @@ capu_status lane_mark_untimed(struct lane *lane, struct lane_position *position)
  * stand behind work that was enqueued later, and its time means nothing.
  */
 struct lane_position lane_promise(struct lane *lane);
+
+/* The newest position, marked or promised; the zero position if there was none. */
+struct lane_position lane_newest(struct lane *lane);
 
 /* Whether the position is past. Does not wait. A failed device counts as past: nothing will come.
  */

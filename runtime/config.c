@@ -42,6 +42,7 @@ static const struct field fields[] = {
     FIELD(effort, "CAPUCHIN_EFFORT", FIELD_EFFORT),
     FIELD(wait_for_plan, "CAPUCHIN_WAIT_FOR_PLAN", FIELD_SWITCH),
     FIELD(plan_path, "CAPUCHIN_PLAN", FIELD_TEXT),
+    FIELD(sample_every, "CAPUCHIN_SAMPLE_EVERY", FIELD_COUNT),
 };
 
 enum { FIELDS = sizeof(fields) / sizeof(fields[0]) };
@@ -222,6 +223,9 @@ capu_status config_resolve(const capu_config *from, capu_config *config, char *t
     }
     if (own.trace_iteration == 0) {
         own.trace_iteration = 2;
+    }
+    if (own.sample_every == 0) {
+        own.sample_every = 64;
     }
     own.error = NULL;
     own.error_bytes = 0;

@@ -132,7 +132,7 @@ static capu_status prefetch(capu_context *context, const struct guide *guide,
                             const struct guide_item *item)
 {
     struct tensor *tensor = tensor_at(guide, item->subject);
-    struct lane_position newest = {.lane = &context->compute, .sequence = context->compute.marked};
+    struct lane_position newest = lane_newest(&context->compute);
     bool has_bytes = tensor->is_defined && !tensor->is_zero;
     capu_status status;
 
@@ -150,7 +150,7 @@ static capu_status prefetch(capu_context *context, const struct guide *guide,
     if (status == CAPU_OK) {
         status = context_check(context, follow_all(&context->h2d, tensor), "ordering a copy");
     }
-    if (status == CAPU_OK && newest.sequence > 0) {
+    if (status == CAPU_OK) {
         status = context_check(context, lane_follow(&context->h2d, newest), "ordering a copy");
     }
     if (status == CAPU_OK) {
@@ -169,7 +169,8 @@ static capu_status follow_copies(capu_context *context, struct tensor *tensor, u
     capu_status status = CAPU_OK;
 
     if (tensor->ready.lane != NULL) {
-        context->pager.has_waited = context->pager.has_waited || !lane_is_past(tensor->ready);
+        context->pager.has_waited = context->pager.has_waited ||
+                                    (tracker_is_timing(context) && !lane_is_past(tensor->ready));
         status = lane_follow(&context->compute, tensor->ready);
         tensor->ready = (struct lane_position){0}; /* whoever follows `used` follows it, too */
     }
@@ -326,7 +327,7 @@ capu_status executor_run_again(capu_context *context, const struct guide *guide,
     struct lane_position start;
     struct lane_position end;
     capu_status status =
-        context_check(context, lane_mark(&context->compute, &start), "marking a replay");
+        context_check(context, tracker_mark_begin(context, &start), "marking a replay");
 
     if (status == CAPU_OK) {
         marks_begin(MARK_REPLAY, op->call.name, 0);
@@ -334,7 +335,7 @@ capu_status executor_run_again(capu_context *context, const struct guide *guide,
         marks_end();
     }
     if (status == CAPU_OK) {
-        status = context_check(context, lane_mark(&context->compute, &end), "marking a replay");
+        status = context_check(context, tracker_mark_end(context, &end), "marking a replay");
     }
     if (status != CAPU_OK) {
         context_quiesce(context, &context->compute);
@@ -526,6 +527,11 @@ capu_status executor_begin(capu_context *context, bool *is_planned)
         return CAPU_OK;
     }
     return context->lost != CAPU_OK ? context->lost : executor_leave(context);
+}
+
+bool executor_is_followed(const capu_context *context)
+{
+    return context->guide->ops[context->guide->next].is_followed;
 }
 
 void executor_note_run(capu_context *context, const void *arguments, uint64_t duration_ns)

@@ -27,6 +27,9 @@ capu_status executor_begin(capu_context *context, bool *is_planned);
    until the next iteration ends. */
 capu_status executor_end(capu_context *context);
 
+/* Whether a copy out of the plan starts behind the op at hand. */
+bool executor_is_followed(const capu_context *context);
+
 /* Notes what a replay of the op at hand will be called with. */
 void executor_note_run(capu_context *context, const void *arguments, uint64_t duration_ns);
 

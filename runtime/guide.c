@@ -112,15 +112,22 @@ capu_status guide_create(const struct record *record, struct guide **out)
 
 enum { COPIED_IN = 1, COPIED_OUT = 2 };
 
+/* Which ops touched and made a tensor last, plus one; 0: a replay, or none. */
+struct guide_use {
+    uint32_t user;
+    uint32_t maker;
+};
+
 struct compiler {
     struct guide *guide;
     const struct program *program;
     const struct trace *trace;
-    uint32_t *holder;    /* per page: the tensor that had it last, plus one */
-    bool *is_resident;   /* per tensor */
-    uint8_t *copies;     /* per tensor: copies of its residency that compute did not follow */
-    uint32_t *stamp;     /* per tensor: the allocation that named it last, plus one */
-    uint32_t allocation; /* counts them */
+    uint32_t *holder;       /* per page: the tensor that had it last, plus one */
+    bool *is_resident;      /* per tensor */
+    uint8_t *copies;        /* per tensor: copies of its residency that compute did not follow */
+    struct guide_use *uses; /* per tensor */
+    uint32_t *stamp;        /* per tensor: the allocation that named it last, plus one */
+    uint32_t allocation;    /* counts them */
     uint32_t previous_count;
     uint32_t previous_capacity;
     bool is_recording;
@@ -207,6 +214,28 @@ static capu_status take_for_op(struct compiler *compiler, uint32_t number,
     return status;
 }
 
+static void note_uses(struct compiler *compiler, uint32_t number, bool is_replay)
+{
+    struct guide_part accesses = compiler->guide->ops[number].accesses;
+    uint32_t user = is_replay ? 0 : number + 1;
+
+    for (uint32_t i = 0; i < accesses.count; i++) {
+        const struct guide_access *access = &compiler->guide->accesses[accesses.first + i];
+        struct guide_use *use = &compiler->uses[access->tensor];
+
+        use->user = user;
+        use->maker = access->role == CAPU_READ ? use->maker : user;
+    }
+}
+
+/* A copy out starts behind an op: its end must be marked there and then. */
+static void note_followed(struct compiler *compiler, uint32_t op)
+{
+    if (op > 0) {
+        compiler->guide->ops[op - 1].is_followed = true;
+    }
+}
+
 static capu_status compile_item(struct compiler *compiler, const struct item *from,
                                 struct guide_item *item)
 {
@@ -225,6 +254,7 @@ static capu_status compile_item(struct compiler *compiler, const struct item *fr
     };
     switch (from->kind) {
     case ITEM_REPLAY:
+        note_uses(compiler, from->subject, true);
         return take_for_op(compiler, from->subject, &item->previous);
     case ITEM_PREFETCH:
         compiler->allocation++;
@@ -236,6 +266,8 @@ static capu_status compile_item(struct compiler *compiler, const struct item *fr
         return status;
     case ITEM_EVICT:
     case ITEM_SAVE:
+        note_followed(compiler, from->kind == ITEM_EVICT ? compiler->uses[from->subject].user
+                                                         : compiler->uses[from->subject].maker);
         compiler->copies[from->subject] |= COPIED_OUT;
         tensors[from->subject].is_copied = true;
         compiler->is_resident[from->subject] = from->kind == ITEM_SAVE;
@@ -271,6 +303,7 @@ static capu_status walk(struct compiler *compiler)
             if (guide->ops[from->subject].before.count == 0) {
                 guide->ops[from->subject].before.first = count;
             }
+            note_uses(compiler, from->subject, false);
             status = take_for_op(compiler, from->subject, &guide->ops[from->subject].previous);
             continue;
         }
@@ -408,16 +441,18 @@ capu_status guide_compile(struct guide *guide, const struct uses *uses, const st
     compiler.holder = array(guide->page_count, sizeof(*compiler.holder));
     compiler.is_resident = array(guide->tensor_count, sizeof(*compiler.is_resident));
     compiler.copies = array(guide->tensor_count, sizeof(*compiler.copies));
+    compiler.uses = array(guide->tensor_count, sizeof(*compiler.uses));
     compiler.stamp = array(guide->tensor_count, sizeof(*compiler.stamp));
     compiler.is_remade = array(program.count, sizeof(*compiler.is_remade));
     status = CAPU_NO_HOST_MEMORY;
     if (compiler.is_remade != NULL && guide->items != NULL && guide->pages != NULL &&
         guide->stack != NULL && compiler.holder != NULL && compiler.is_resident != NULL &&
-        compiler.copies != NULL && compiler.stamp != NULL) {
+        compiler.copies != NULL && compiler.uses != NULL && compiler.stamp != NULL) {
         status = walk_twice(&compiler);
     }
     free(compiler.is_remade);
     free(compiler.stamp);
+    free(compiler.uses);
     free(compiler.copies);
     free(compiler.is_resident);
     free(compiler.holder);

@@ -53,6 +53,7 @@ struct guide_op {
     struct guide_part before;  /* items */
     struct guide_part after;
     struct guide_part previous; /* tensors that had the pages its writes take before */
+    bool is_followed;           /* a copy out starts behind it */
     uint64_t ns;                /* as planned with */
     uint64_t seen_ns;           /* sum over the iterations sampled */
 
@@ -104,7 +105,10 @@ struct guide {
     uint64_t measured_ns; /* an iteration, over the last window; 0: none yet */
 
     /* Feedback: what the iterations of the present window took. */
-    uint32_t settling; /* iterations to come before times are those of a steady one */
+    uint32_t settling;    /* iterations to come before times are those of a steady one */
+    uint32_t to_time;     /* iterations to come whose ops are timed */
+    uint64_t since_timed; /* iterations begun since the last one whose ops are timed */
+    uint32_t strays;      /* iterations in a row that took another time than measured_ns */
     uint32_t sampled;
     uint32_t window;
     uint32_t round; /* how many plans this one improved on */

@@ -1,13 +1,10 @@
 /* From the tensors' own pages to the guide's and back, see install.h. */
 #include "runtime/install.h"
 
+#include "runtime/feedback.h"
 #include "runtime/internal.h"
 
 #include <stdlib.h>
-
-/* The model's steady state is the fourth iteration: until then copies that begin in one iteration
-   for the next are missing. */
-enum { SETTLING = 3 };
 
 static capu_status drain(capu_context *context)
 {
@@ -300,7 +297,7 @@ capu_status guide_install(capu_context *context, struct guide *guide)
         return status;
     }
     guide->next = 0;
-    guide->settling = SETTLING;
+    feedback_start(guide);
     context->install_ns += device_now_ns(context->device) - start;
     return CAPU_OK;
 }

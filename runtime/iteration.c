@@ -48,6 +48,7 @@ capu_status capu_iteration_begin(capu_context *context, const char *label)
     capu_status status = context_ready(context, "capu_iteration_begin");
     const char *interned;
     struct record *record;
+    bool is_timed;
 
     if (status != CAPU_OK) {
         return status;
@@ -77,10 +78,11 @@ capu_status capu_iteration_begin(capu_context *context, const char *label)
             return status;
         }
     }
+    is_timed = context->planning == NULL || planning_wants_times(context);
     retire_copies(&context->d2h);
     retire_copies(&context->h2d);
     context->iteration++;
-    record = tracker_open(context, interned);
+    record = tracker_open(context, interned, is_timed);
     status = lane_mark(&context->compute, &record->begin);
     if (status != CAPU_OK) {
         tracker_cancel(context);

@@ -169,7 +169,7 @@ static capu_status clear_fresh(capu_context *context, struct tensor *tensor)
         tensor->on_device = tensor_is_managed(tensor);
     }
     if (status == CAPU_OK) {
-        status = lane_mark(&context->compute, &tensor->used);
+        status = tracker_mark_end(context, &tensor->used);
     }
     contents_define(context, tensor);
     return context_check(context, status, "clearing fresh memory");
@@ -359,7 +359,7 @@ static capu_status last_use(capu_context *context, const struct allocation *allo
 {
     *used = (struct lane_position){0};
     if (!context->is_tracking || allocation->edge_pages != NULL) {
-        return context_check(context, lane_mark(&context->compute, used),
+        return context_check(context, tracker_mark_end(context, used),
                              "marking the compute stream");
     }
     for (const struct tensor *tensor = allocation->first; tensor != NULL; tensor = tensor->next) {

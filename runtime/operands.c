@@ -441,7 +441,7 @@ capu_status operands_begin(capu_context *context, const struct call *call)
         status = make_ready(context);
     }
     if (status == CAPU_OK) {
-        status = context_check(context, lane_mark(&context->compute, &operands->start),
+        status = context_check(context, tracker_mark_begin(context, &operands->start),
                                "marking the compute stream");
     }
     if (status != CAPU_OK) {
@@ -517,6 +517,18 @@ static bool allows_replay(const struct operands *operands, const struct access *
            (operands->call.replay != NULL && !tensor_is_managed(access->tensor));
 }
 
+/* Under a plan only a copy out needs to know exactly where an op ends that is not timed; others can
+   do with a later mark. */
+static capu_status mark_end(capu_context *context, struct lane_position *end)
+{
+    if (context->operands.is_planned && !tracker_is_timing(context) &&
+        !executor_is_followed(context)) {
+        *end = lane_promise(&context->compute);
+        return CAPU_OK;
+    }
+    return tracker_mark_end(context, end);
+}
+
 capu_status operands_end(capu_context *context)
 {
     struct operands *operands = &context->operands;
@@ -526,7 +538,7 @@ capu_status operands_end(capu_context *context)
     size_t op;
 
     poison_scratch(context);
-    if (lane_mark(&context->compute, &end) != CAPU_OK) {
+    if (mark_end(context, &end) != CAPU_OK) {
         /* The op runs and cannot be taken back: once it is past, its start will do for its end. */
         status = lane_synchronize(&context->compute);
         if (status != CAPU_OK) {

@@ -287,7 +287,7 @@ static capu_status fill_span(capu_context *context, struct tensor *tensor, unsig
                              tensor->span_bytes);
     }
     if (status == CAPU_OK) {
-        status = lane_mark(&context->compute, &tensor->used);
+        status = tracker_mark_end(context, &tensor->used);
     }
     tensor->written = tensor->used;
     if (status != CAPU_OK) {
@@ -307,7 +307,7 @@ static capu_status materialise_zeros(capu_context *context, struct tensor *tenso
                         .operands = &operand,
                         .operand_count = 1};
     struct lane_position start;
-    capu_status status = lane_mark(&context->compute, &start);
+    capu_status status = tracker_mark_begin(context, &start);
     size_t op;
 
     if (status != CAPU_OK) {

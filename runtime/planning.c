@@ -4,6 +4,7 @@
 #include "policy/planner.h"
 #include "policy/timeline.h"
 #include "runtime/executor.h"
+#include "runtime/feedback.h"
 #include "runtime/history.h"
 #include "runtime/install.h"
 #include "runtime/internal.h"
@@ -32,11 +33,6 @@ struct job {
     struct error_text error;
     struct text text;
 };
-
-/* When a plan is remade: ops that moved by more than this much of all their time, or compute that
-   stood still for this much more of the iteration than planned. */
-enum { DRIFT_PERCENT = 10, STALL_PERCENT = 5, LINK_STEP_PERCENT = 85, LINK_LEAST_PERCENT = 30 };
-enum { FIRST_WINDOW = 4, MOST_ROUNDS = 6 };
 
 struct plan_keeper {
     struct kept kept;
@@ -204,6 +200,7 @@ static void expect_measured(struct guide *guide, const struct guide *newer)
     for (uint32_t k = 0; k < guide->op_count; k++) {
         guide->ops[k].ns = newer->ops[k].ns;
     }
+    feedback_again(guide);
 }
 
 /* Keeps a new guide, in place of an old one for the same ops if it is no worse than what that one
@@ -316,8 +313,7 @@ static capu_status fill_job(capu_context *context, const struct record *record, 
     job->page_bytes = pages_bytes_each(context->pages);
     job->wants_text = context->config.plan_path != NULL;
     if (status == CAPU_OK) {
-        job->guide->window = FIRST_WINDOW;
-        job->guide->link_percent = 100;
+        feedback_init(job->guide);
     }
     return status;
 }
@@ -328,15 +324,14 @@ static void take_seen_times(struct job *job, const struct guide *old, uint32_t l
     uint64_t total = 0;
 
     for (uint32_t k = 0; k < old->op_count; k++) {
-        uint64_t ns = old->ops[k].seen_ns / old->sampled;
+        uint64_t ns = feedback_op_ns(old, k);
 
         job->trace.ops[k].ns = ns;
         job->guide->ops[k].ns = ns;
         total += ns;
     }
     job->trace.total_ns = total;
-    job->guide->round = old->round + 1;
-    job->guide->window = old->window * 2;
+    feedback_inherit(job->guide, old);
     job->guide->link_percent = link_percent;
     slow_links(&job->trace, link_percent);
 }
@@ -381,83 +376,29 @@ void planning_consider(capu_context *context, const struct record *record)
     }
 }
 
-/* How far the ops' times are from those planned with, in percent of all their time. */
-static uint64_t drift_percent(const struct guide *guide)
-{
-    uint64_t moved = 0;
-    uint64_t all = 1;
-
-    for (uint32_t k = 0; k < guide->op_count; k++) {
-        uint64_t seen = guide->ops[k].seen_ns / guide->sampled;
-        uint64_t planned = guide->ops[k].ns;
-
-        moved += seen > planned ? seen - planned : planned - seen;
-        all += planned;
-    }
-    return moved >= UINT64_MAX / 100 ? UINT64_MAX : moved * 100 / all;
-}
-
-/* Whether compute stood still longer than planned by more than a few percent of the iteration. */
-static bool is_late(const struct guide *guide)
-{
-    uint64_t seen = guide->seen_stall_ns / guide->sampled;
-    uint64_t planned = guide->predicted_ns > guide->ideal_ns + guide->replay_ns
-                           ? guide->predicted_ns - guide->ideal_ns - guide->replay_ns
-                           : 0;
-
-    return seen > planned && seen - planned > guide->predicted_ns / 100 * STALL_PERCENT;
-}
-
-static void start_window(struct guide *guide)
-{
-    guide->sampled = 0;
-    guide->seen_ns = 0;
-    guide->seen_stall_ns = 0;
-    for (uint32_t k = 0; k < guide->op_count; k++) {
-        guide->ops[k].seen_ns = 0;
-    }
-}
-
-static void review(capu_context *context, const struct record *record, struct guide *guide)
-{
-    bool has_moved = drift_percent(guide) > DRIFT_PERCENT;
-    bool late = is_late(guide);
-    uint32_t percent = guide->link_percent;
-
-    if (late && !has_moved) {
-        percent = percent * LINK_STEP_PERCENT / 100;
-    }
-    if ((has_moved || late) && percent >= LINK_LEAST_PERCENT && guide->round < MOST_ROUNDS) {
-        start_job(context, record, guide, percent);
-        guide->round++; /* each review costs a plan: they become fewer */
-        guide->window *= 2;
-    }
-}
-
 void planning_feedback(capu_context *context, const struct record *record)
 {
     struct plan_keeper *planning = context->planning;
     struct guide *guide = kept_find(&planning->kept, record->label, record->signature);
+    uint32_t link_percent;
 
-    if (guide == NULL || guide->op_count != record->op_count ||
-        find_job(planning, record->label, record->signature) != NULL) {
+    if (guide == NULL || find_job(planning, record->label, record->signature) != NULL ||
+        !feedback_take(guide, record, &link_percent)) {
         return;
     }
-    if (guide->settling > 0) {
-        guide->settling--;
-        return;
-    }
-    for (uint32_t k = 0; k < guide->op_count; k++) {
-        guide->ops[k].seen_ns += record->ops[k].ns;
-    }
-    guide->seen_ns += record->report.time_ns;
-    guide->seen_stall_ns += record->report.stall_ns;
-    guide->sampled++;
-    if (guide->sampled >= guide->window) {
-        guide->measured_ns = guide->seen_ns / guide->sampled;
-        review(context, record, guide);
-        start_window(guide);
-    }
+    start_job(context, record, guide, link_percent);
+    guide->round++; /* each review costs a plan: they become fewer */
+    guide->window *= 2;
+    feedback_restart(guide);
+}
+
+bool planning_wants_times(capu_context *context)
+{
+    bool is_traced = context->config.trace_path != NULL &&
+                     context->iteration + 1 == context->config.trace_iteration;
+
+    return context->guide == NULL ||
+           feedback_wants_times(context->guide, context->config.sample_every) || is_traced;
 }
 
 void planning_end(capu_context *context, const char *label, uint64_t signature)

@@ -33,13 +33,12 @@ void planning_end(capu_context *context, const char *label, uint64_t signature);
 /* A record is finished: plans for its iteration if there is no guide for it yet. */
 void planning_consider(capu_context *context, const struct record *record);
 
-/*
- * A record of an iteration that was guided to its end is finished. After a window of them the plan
- * is reviewed: where the ops' own times moved, or compute stood still longer than planned, a new
- * plan is made with what was seen; if compute waited though the ops ran as planned, for slower
- * links. It comes into force if it is predicted to be better than what the old one takes.
- */
+/* A record of an iteration that was guided to its end is finished: where feedback.h says so, a new
+   plan is made. It comes into force if it is predicted to be better than what the old one takes. */
 void planning_feedback(capu_context *context, const struct record *record);
+
+/* An iteration begins, with a guide in force or none: whether its ops are to be timed. */
+bool planning_wants_times(capu_context *context);
 
 /* Plans with a tensor that begins there are wrong and are given up, between iterations. */
 capu_status planning_forget(capu_context *context, const void *address);

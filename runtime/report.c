@@ -48,7 +48,9 @@ static void print_value(FILE *file, enum unit unit, uint64_t value)
     double number = (double)value;
     size_t step = 0;
 
-    if (unit == UNIT_bytes) {
+    if (unit == UNIT_ns && value == CAPU_NOT_TIMED) {
+        fprintf(file, "%14s", "not timed");
+    } else if (unit == UNIT_bytes) {
         while (number >= 1024 && step + 1 < sizeof(sizes) / sizeof(sizes[0])) {
             number /= 1024;
             step++;

@@ -23,15 +23,24 @@ static json_t *access_number(uint64_t access)
     return access == UINT64_MAX ? json_null() : json_integer((json_int_t)access);
 }
 
+/* Null where it was not timed. */
+static json_t *number(uint64_t value)
+{
+    return value == CAPU_NOT_TIMED ? json_null() : json_integer((json_int_t)value);
+}
+
 static json_t *eviction_json(const capu_eviction *eviction)
 {
-    return json_pack("{s:s, s:I, s:s, s:o, s:s, s:o, s:s, s:o, s:I, s:b}", "tensor",
+    bool is_timed = eviction->wait_ns != CAPU_NOT_TIMED;
+
+    return json_pack("{s:s, s:I, s:s, s:o, s:s, s:o, s:s, s:o, s:o, s:o}", "tensor",
                      eviction->tensor, "bytes", (json_int_t)eviction->bytes, "method",
                      report_method_name(eviction->method), "evicted_access",
                      access_number(eviction->evicted_access), "evicted_op", eviction->evicted_op,
                      "back_access", access_number(eviction->back_access), "back_op",
                      eviction->back_op, "in_trigger", access_number(eviction->in_trigger),
-                     "wait_ns", (json_int_t)eviction->wait_ns, "hidden", (int)eviction->is_hidden);
+                     "wait_ns", number(eviction->wait_ns), "hidden",
+                     is_timed ? json_boolean(eviction->is_hidden) : json_null());
 }
 
 const char *report_mode_name(uint32_t mode)
@@ -49,7 +58,7 @@ char *report_json(const capu_report *report)
     int failed = object == NULL || evictions == NULL;
 
 #define SET_COUNTER(name, unit, text) \
-    failed = failed || json_object_set_new(object, #name, json_integer((json_int_t)report->name));
+    failed = failed || json_object_set_new(object, #name, number(report->name));
     CAPU_REPORT_COUNTERS(SET_COUNTER)
 #undef SET_COUNTER
     failed = failed || json_object_set_new(object, "floor_op", json_string(report->floor_op));

@@ -63,13 +63,36 @@ static struct record *unused_record(struct tracker *tracker)
     return oldest;
 }
 
-struct record *tracker_open(capu_context *context, const char *label)
+bool tracker_is_timing(const capu_context *context)
+{
+    const struct record *record = context->tracker.open;
+
+    return record == NULL || record->is_timed || context->guide == NULL;
+}
+
+capu_status tracker_mark_begin(capu_context *context, struct lane_position *begin)
+{
+    if (tracker_is_timing(context)) {
+        return lane_mark(&context->compute, begin);
+    }
+    *begin = (struct lane_position){0};
+    return CAPU_OK;
+}
+
+capu_status tracker_mark_end(capu_context *context, struct lane_position *end)
+{
+    return tracker_is_timing(context) ? lane_mark(&context->compute, end)
+                                      : lane_mark_untimed(&context->compute, end);
+}
+
+struct record *tracker_open(capu_context *context, const char *label, bool is_timed)
 {
     struct record *record = unused_record(&context->tracker);
 
     record->state = RECORD_OPEN;
     record->stamp = context->iteration;
     record->label = label;
+    record->is_timed = is_timed;
     record->op_count = 0;
     record->access_count = 0;
     record->operand_count = 0;
@@ -92,6 +115,7 @@ struct record *tracker_open(capu_context *context, const char *label)
         .label = label,
         .floor_op = "",
         .iteration = context->iteration,
+        .timed = is_timed,
         .host_bytes = host_arena_used_bytes(context->arena),
     };
     context->tracker.open = record;
@@ -207,6 +231,15 @@ static uint64_t sign(uint64_t signature, const struct call *call)
     return signature;
 }
 
+/* What the plan in force takes the op at hand for, where it is not timed. */
+static uint64_t planned_ns(const capu_context *context)
+{
+    const struct guide *guide = context->guide;
+
+    return !tracker_is_timing(context) && guide->next < guide->op_count ? guide->ops[guide->next].ns
+                                                                        : 0;
+}
+
 size_t tracker_op(capu_context *context, const struct call *call, bool is_replayable)
 {
     struct record *record = context->tracker.open;
@@ -224,6 +257,7 @@ size_t tracker_op(capu_context *context, const struct call *call, bool is_replay
         .first_cleared = record->cleared_count,
         .is_replayable = is_replayable,
         .has_waited = context->pager.has_waited,
+        .ns = planned_ns(context),
     };
     for (size_t i = 0; i < call->operand_count; i++) {
         record->operands[record->operand_count++] = call->operands[i];
@@ -424,8 +458,29 @@ static capu_status read_replays(capu_context *context, struct record *record, si
     return CAPU_OK;
 }
 
+/* An iteration whose ops were not timed; but if it left its plan, those from there on were. */
+static capu_status read_last_times(capu_context *context, struct record *record)
+{
+    capu_report *report = &record->report;
+    capu_status status = CAPU_OK;
+
+    report->compute_ns = CAPU_NOT_TIMED;
+    report->stall_ns = CAPU_NOT_TIMED;
+    report->recompute_ns = CAPU_NOT_TIMED;
+    for (size_t i = 0; i < record->op_count && status == CAPU_OK; i++) {
+        struct record_op *op = &record->ops[i];
+        struct lane_position start = {.lane = &context->compute, .sequence = op->start};
+        struct lane_position end = {.lane = &context->compute, .sequence = op->end};
+
+        if (op->start != 0) {
+            status = lane_elapsed_ns(start, end, &op->ns);
+        }
+    }
+    return status;
+}
+
 /* Times of ops, from the compute lane's marks. */
-static capu_status read_times(capu_context *context, struct record *record)
+static capu_status read_op_times(capu_context *context, struct record *record)
 {
     struct lane_position before = record->begin;
     capu_report *report = &record->report;
@@ -454,7 +509,16 @@ static capu_status read_times(capu_context *context, struct record *record)
         report->stall_ns += op->wait_ns;
         before = end;
     }
-    return lane_elapsed_ns(record->begin, record->end, &report->time_ns);
+    return CAPU_OK;
+}
+
+static capu_status read_times(capu_context *context, struct record *record)
+{
+    capu_status status =
+        record->is_timed ? read_op_times(context, record) : read_last_times(context, record);
+
+    return status != CAPU_OK ? status
+                             : lane_elapsed_ns(record->begin, record->end, &record->report.time_ns);
 }
 
 /* Most pages of managed tensors alive at once: persistent ones all the time, others from their
@@ -525,7 +589,8 @@ static capu_status list_evictions(struct record *record)
         const struct record_op *back =
             from->back_op < record->op_count ? &record->ops[from->back_op] : NULL;
         /* Where nothing had to be copied back, what the op waited for was something else. */
-        uint64_t wait_ns = back != NULL && from->method != CAPU_METHOD_EMPTY ? back->wait_ns : 0;
+        bool may_wait = back != NULL && from->method != CAPU_METHOD_EMPTY;
+        uint64_t wait_ns = !may_wait ? 0 : record->is_timed ? back->wait_ns : CAPU_NOT_TIMED;
 
         record->report_evictions[i] = (capu_eviction){
             .tensor = from->name,

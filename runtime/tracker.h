@@ -4,7 +4,9 @@
  * A record holds every op and access of one iteration, with versions, and every eviction. Three
  * records go round: one open, one whose work is still running, one finished that reports are read
  * from. Times are read from the compute lane's marks when an iteration has finished, so recording
- * never waits. Arrays keep their capacity: a steady iteration allocates nothing.
+ * never waits. Under a
+ * steady plan most iterations are recorded without their ops' times. Arrays keep their capacity: a
+ * steady iteration allocates nothing.
  *
  * Owned by the context's thread.
  */
@@ -31,9 +33,9 @@ struct record_op {
     bool is_replayable;
     bool has_waited;   /* the host or the compute lane waited for memory before it */
     size_t page_count; /* its operands' pages */
-    uint64_t start;    /* sequences of the compute lane's marks */
+    uint64_t start;    /* sequences of the compute lane's marks; 0: it was not timed */
     uint64_t end;
-    uint64_t ns;
+    uint64_t ns;      /* if it was not timed, what the plan was made with */
     uint64_t wait_ns; /* compute stood still before it, if has_waited */
 };
 
@@ -89,6 +91,7 @@ struct record {
     uint64_t stamp; /* the iteration's number; tensor.record_stamp equals it for tensors in it */
     const char *label;
     uint64_t signature; /* of all its ops, those that happen once left out */
+    bool is_timed;      /* each op was */
     struct lane_position begin;
     struct lane_position end;
 
@@ -141,7 +144,17 @@ struct tracker {
 void tracker_finish(struct tracker *tracker);
 
 /* Opens a record. Pre: at most one is running. NO_HOST_MEMORY never. */
-struct record *tracker_open(capu_context *context, const char *label);
+struct record *tracker_open(capu_context *context, const char *label, bool is_timed);
+
+/* Whether ops are timed now: always, but under a plan in an iteration that is not. */
+bool tracker_is_timing(const capu_context *context);
+
+/* Marks the compute lane where work begins; the zero position, which is past, where it is not
+   timed: nothing waits for a beginning. */
+capu_status tracker_mark_begin(capu_context *context, struct lane_position *begin);
+
+/* Marks the compute lane behind work; with a time only if it is timed. */
+capu_status tracker_mark_end(capu_context *context, struct lane_position *end);
 
 /* Takes an open record back: the iteration did not begin. */
 void tracker_cancel(capu_context *context);

@@ -117,7 +117,7 @@ static capu_status make_known_zero(capu_context *context, struct tensor *tensor)
         status = fill(context, span_end, tensor_end(tensor));
     }
     if (status == CAPU_OK && tensor->span_bytes != tensor->bytes &&
-        lane_mark(&context->compute, &tensor->used) != CAPU_OK) {
+        tracker_mark_end(context, &tensor->used) != CAPU_OK) {
         status = context_check(context, lane_synchronize(&context->compute), "waiting for zeros");
     }
     if (status != CAPU_OK) {

@@ -402,6 +402,16 @@ capu_status driver_settle(struct driver *driver, struct error_text *error)
     return status != CAPU_OK ? status : check(driver, capu_flush(driver->context), error);
 }
 
+/* A counter of a report, null where it was not timed. */
+static capu_status read_counter(struct lines *lines, const char *name, uint64_t *value)
+{
+    if (json_is_null(json_object_get(lines->value, name))) {
+        *value = CAPU_NOT_TIMED;
+        return CAPU_OK;
+    }
+    return lines_number(lines, lines->value, name, true, UINT64_MAX >> 1, value);
+}
+
 static capu_status read_report(struct lines *lines, capu_report *report)
 {
     const char *mode = "";
@@ -411,10 +421,8 @@ static capu_status read_report(struct lines *lines, capu_report *report)
     report->mode = strcmp(mode, "guided") == 0 ? CAPU_MODE_GUIDED : CAPU_MODE_PASSIVE;
     report->label = "";
     report->floor_op = "";
-#define READ_COUNTER(name, unit, text)                                                           \
-    if (status == CAPU_OK) {                                                                     \
-        status = lines_number(lines, lines->value, #name, true, UINT64_MAX >> 1, &report->name); \
-    }
+#define READ_COUNTER(name, unit, text) \
+    status = status == CAPU_OK ? read_counter(lines, #name, &report->name) : status;
     CAPU_REPORT_COUNTERS(READ_COUNTER)
 #undef READ_COUNTER
     return status;

@@ -196,12 +196,14 @@ static bool print_json(const struct subject *subject, const struct result *resul
         const capu_report *report = &result->reports[i];
 
         json_array_append_new(iterations,
-                              json_pack("{s:I,s:s,s:I,s:I,s:I,s:I}", "iteration",
+                              json_pack("{s:I,s:s,s:I,s:I,s:I,s:o}", "iteration",
                                         (json_int_t)report->iteration, "mode", mode_name(report),
                                         "time_ns", (json_int_t)report->time_ns, "evicted_bytes",
                                         (json_int_t)report->evicted_bytes, "prefetched_bytes",
                                         (json_int_t)report->prefetched_bytes, "recompute_ns",
-                                        (json_int_t)report->recompute_ns));
+                                        report->recompute_ns != CAPU_NOT_TIMED
+                                            ? json_integer((json_int_t)report->recompute_ns)
+                                            : json_null()));
     }
     whole = json_pack("{s:s,s:I,s:o}", "trace", trace_text(&subject->trace, subject->trace.name),
                       "ideal_ns", (json_int_t)subject->trace.total_ns, "iterations", iterations);

@@ -51,9 +51,9 @@ choose() {
     esac
 }
 
-# median FILE KEY: over the training iterations after the third.
+# median FILE KEY: over the training iterations after the third that have a number there.
 median() {
-    grep '"label":"train"' "$1" | sed -n "4,\$s/.*\"$2\":\([0-9]*\).*/\1/p" | sort -n |
+    grep '"label":"train"' "$1" | sed -n "4,\$s/.*\"$2\":\([0-9][0-9]*\).*/\1/p" | sort -n |
         awk '{ value[NR] = $1 } END { if (NR) print value[int((NR + 1) / 2)]; else print 0 }'
 }
 

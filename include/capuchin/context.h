@@ -109,6 +109,9 @@ typedef struct capu_config {
      * none
      */
     const char *plan_path;
+    /* CAPUCHIN_SAMPLE_EVERY: mode guided: in how many iterations of a steady plan one has its ops
+       timed, and its report their times; 1: all. Default: 64 */
+    uint64_t sample_every;
 } capu_config;
 
 #define CAPU_CONFIG_INIT            \

@@ -1,8 +1,10 @@
 /*
  * Reports: what an iteration did with memory, and why it was slow.
  *
- * A report describes a finished iteration. The same counters appear in the struct, in the JSON line
- * of the report file and in the printed table.
+ * A report describes a finished iteration. Under a steady plan of mode guided most iterations do
+ * not have their ops timed (capu_config.sample_every): then `timed` is 0, and compute_ns, stall_ns,
+ * recompute_ns and what was waited for are CAPU_NOT_TIMED. The same counters appear in the struct,
+ * in the JSON line of the report file and in the printed table.
  */
 #ifndef CAPU_INCLUDE_REPORT_H
 #define CAPU_INCLUDE_REPORT_H
@@ -53,7 +55,11 @@ extern "C" {
     X(predicted_ns, ns, "how long the plan in force says the iteration takes; 0: no plan")         \
     X(install_ns, ns, "of the host: waits and mapping to put a plan in force before it")           \
     X(diverged, count, "1: the iteration left its plan, and went on without")                      \
-    X(diverged_at, count, "the op that was not the planned one")
+    X(diverged_at, count, "the op that was not the planned one")                                   \
+    X(timed, count, "1: each op was timed; 0: compute_ns, stall_ns and recompute_ns are not known")
+
+/* In place of a time in the report of an iteration whose ops were not timed. JSON: null. */
+#define CAPU_NOT_TIMED UINT64_MAX
 
 /* How a tensor left. */
 typedef enum capu_method {
@@ -68,13 +74,13 @@ typedef struct capu_eviction {
     const char *tensor; /* name */
     uint64_t bytes;
     uint32_t method;         /* capu_method */
-    uint32_t is_hidden;      /* it came back in time: nothing waited for it */
+    uint32_t is_hidden;      /* it came back in time: nothing waited for it, as far as is known */
     uint64_t evicted_access; /* op after which it left, from 0; UINT64_MAX: before the first */
     const char *evicted_op;  /* that op's name, or "" */
     uint64_t back_access;    /* op that touched it next; UINT64_MAX: not in this iteration */
     const char *back_op;     /* that op's name, or "" */
     uint64_t in_trigger;     /* op before which bringing back began; UINT64_MAX: none */
-    uint64_t wait_ns;        /* how long the back-access stood still for it and others */
+    uint64_t wait_ns; /* how long the back-access stood still for it and others, or NOT_TIMED */
 } capu_eviction;
 
 #define CAPU_REPORT_FIELD(name, unit, text) uint64_t name;

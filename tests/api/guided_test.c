@@ -8,6 +8,7 @@
 #include "runtime/planning.h"
 
 #include <time.h>
+#include <unistd.h>
 
 enum { LAYERS = 8, LAYER_PAGES = 4 };
 
@@ -114,7 +115,10 @@ START_TEST(the_second_iteration_is_guided)
 }
 END_TEST
 
-/* What DESIGN demands of a steady iteration: launches, copies, event records and waits; one wait of
+/* The first TIMED iterations have their ops timed; after WARM all is steady. */
+enum { TIMED = 8, WARM = 10, STEADY = 5 };
+
+/* What is promised of a steady iteration: launches, copies, event records and waits; one wait of
    the host, for the iteration before the last. On sim, where times do not move, so that no plan is
    remade meanwhile. */
 START_TEST(a_steady_iteration_makes_no_other_calls)
@@ -135,10 +139,10 @@ START_TEST(a_steady_iteration_makes_no_other_calls)
         ADAPTOR_EVENT_DESTROY,
     };
     static const char *const planners[] = {"hybrid", "swap", "recompute"};
-    enum { WARM = 6, STEADY = 5 };
     struct adaptor_counts counts;
     capu_report report = CAPU_REPORT_INIT;
     struct net net;
+    uint64_t marks;
 
     net_init(&net, (struct rig_options){.planner = planners[_i], .is_sim = true});
     for (size_t i = 0; i < WARM + STEADY; i++) {
@@ -161,6 +165,9 @@ START_TEST(a_steady_iteration_makes_no_other_calls)
     RIG_OK(&net.rig, capu_report_get(net.rig.context, &report));
     expect_guided(&net, &report, "train");
     ck_assert_uint_gt(report.prefetch_count + report.replay_count, 0);
+    /* Both ends, each copy, what it starts behind, and each replay. */
+    marks = 2 + 2 * (report.evict_count + report.prefetch_count) + report.replay_count;
+    ck_assert_uint_le(calls(&counts, ADAPTOR_EVENT_RECORD), STEADY * marks);
     rig_finish(&net.rig);
 }
 END_TEST
@@ -450,12 +457,12 @@ static capu_status nothing(capu_stream stream, const void *arguments)
     return CAPU_OK;
 }
 
-/* One iteration of layers on sim, each op of so many nanoseconds. */
-static capu_report simulate(struct net *net, uint64_t duration_ns)
+/* One iteration of layers on sim, each op of so many nanoseconds, and then so many more. */
+static capu_report simulate(struct net *net, uint64_t duration_ns, size_t more)
 {
     begin(net, "train");
-    for (size_t i = 0; i <= 2 * LAYERS; i++) {
-        size_t to = i <= LAYERS ? i : 2 * LAYERS - i;
+    for (size_t i = 0; i <= 2 * LAYERS + more; i++) {
+        size_t to = i <= LAYERS ? i : i <= 2 * LAYERS ? 2 * LAYERS - i : 0;
         capu_operand operands[] = {capu_writes(net->activations[to]), capu_reads(net->weights)};
         capu_op op = {.size = sizeof(op),
                       .name = "layer",
@@ -472,6 +479,48 @@ static capu_report simulate(struct net *net, uint64_t duration_ns)
     return end(net);
 }
 
+/* With nothing to evict an iteration marks where it begins and ends, whatever the number of ops;
+   every 64th, and any that is traced, knows its ops' times, and the others say that they do not. */
+START_TEST(few_iterations_time_their_ops)
+{
+    enum { EVERY = 64, TRACED = WARM + 5, LAST = WARM + EVERY + 2 };
+    char path[] = "/tmp/capuchin-trace-XXXXXX";
+    struct net net;
+    unsigned timed = 0;
+
+    ck_assert_int_ge(close(mkstemp(path)), 0);
+    net_init(&net, (struct rig_options){.budget_pages = 400,
+                                        .is_sim = true,
+                                        .trace_path = path,
+                                        .trace_iteration = TRACED});
+    for (unsigned i = 1; i <= LAST; i++) {
+        struct adaptor_counts counts;
+        capu_report report;
+
+        adaptor_count_reset(net.rig.count);
+        report = simulate(&net, 1000, 0);
+        adaptor_count_read(net.rig.count, &counts);
+        ck_assert_uint_eq(report.evict_count, 0);
+        ck_assert_uint_gt(report.time_ns, 0);
+        if (report.timed == 0) {
+            ck_assert_uint_eq(calls(&counts, ADAPTOR_EVENT_RECORD), 2);
+            ck_assert(report.compute_ns == CAPU_NOT_TIMED && report.stall_ns == CAPU_NOT_TIMED &&
+                      report.recompute_ns == CAPU_NOT_TIMED);
+        } else {
+            ck_assert_uint_ge(calls(&counts, ADAPTOR_EVENT_RECORD), 2 + 2 * report.op_count);
+            ck_assert_uint_eq(report.compute_ns, report.time_ns);
+            ck_assert_uint_eq(report.stall_ns + report.recompute_ns, 0);
+        }
+        ck_assert(report.timed == 1 || i > TIMED);
+        ck_assert(report.timed == 1 || i != TRACED);
+        timed += (unsigned)report.timed;
+    }
+    ck_assert_uint_eq(timed, TIMED + 2);
+    ck_assert_int_eq(unlink(path), 0);
+    rig_finish(&net.rig);
+}
+END_TEST
+
 /* Ops become slower: after a while a new plan is in force that knows it. */
 START_TEST(plans_follow_the_times_of_ops)
 {
@@ -480,10 +529,11 @@ START_TEST(plans_follow_the_times_of_ops)
     uint64_t first;
 
     net_init(&net, (struct rig_options){.is_sim = true});
-    for (size_t i = 0; i < 6; i++) {
-        report = simulate(&net, 1000);
+    for (size_t i = 0; i < (_i == 0 ? 6 : WARM); i++) {
+        report = simulate(&net, 1000, 0);
     }
     expect_guided(&net, &report, "train");
+    ck_assert_uint_eq(report.timed, _i == 0);
     ck_assert_uint_eq(report.time_ns, report.predicted_ns);
     first = report.predicted_ns;
     /* Simulated iterations take no time, making a plan does. */
@@ -491,11 +541,37 @@ START_TEST(plans_follow_the_times_of_ops)
         struct timespec pause = {.tv_nsec = 1000000};
 
         nanosleep(&pause, NULL);
-        report = simulate(&net, 400000);
+        report = simulate(&net, 400000, 0);
     } while (report.iteration < 5000 &&
              (report.predicted_ns <= first || report.time_ns != report.predicted_ns));
     expect_guided(&net, &report, "train");
     ck_assert_uint_gt(report.predicted_ns, first);
+    ck_assert_uint_eq(report.time_ns, report.predicted_ns);
+    rig_finish(&net.rig);
+}
+END_TEST
+
+/* An iteration that was not timed and leaves its plan: what ran as planned is known to take what it
+   took, what came after was timed, and so there is a good plan for the next one. */
+START_TEST(plans_are_made_of_iterations_that_were_not_timed)
+{
+    struct net net;
+    capu_report report;
+
+    net_init(&net, (struct rig_options){.is_sim = true});
+    for (size_t i = 0; i < WARM; i++) {
+        report = simulate(&net, 1000, 0);
+    }
+    ck_assert_uint_eq(report.timed, 0);
+    report = simulate(&net, 1000, 30);
+    ck_assert_uint_eq(report.diverged, 1);
+    ck_assert_uint_eq(report.timed, 0);
+    ck_assert_uint_eq(report.stall_ns, CAPU_NOT_TIMED);
+    simulate(&net, 1000, 30); /* taken for a usual one, since there is a plan for those */
+    for (size_t i = 0; i < 4; i++) {
+        report = simulate(&net, 1000, 30);
+        expect_guided(&net, &report, "train");
+    }
     ck_assert_uint_eq(report.time_ns, report.predicted_ns);
     rig_finish(&net.rig);
 }
@@ -508,6 +584,7 @@ int main(void)
 
     tcase_add_loop_test(cases, the_second_iteration_is_guided, 0, 2);
     tcase_add_loop_test(cases, a_steady_iteration_makes_no_other_calls, 0, 3);
+    tcase_add_test(cases, few_iterations_time_their_ops);
     tcase_add_test(cases, each_label_has_its_plan);
     tcase_add_loop_test(cases, patterns_without_labels_are_learnt, 2, 4);
     tcase_add_test(cases, allocations_inside_iterations_are_planned);
@@ -518,7 +595,8 @@ int main(void)
     tcase_add_test(cases, memory_may_change_between_iterations);
     tcase_add_test(cases, first_zeros_are_no_part_of_the_plan);
     tcase_add_test(cases, without_a_plan_training_goes_on);
-    tcase_add_test(cases, plans_follow_the_times_of_ops);
+    tcase_add_loop_test(cases, plans_follow_the_times_of_ops, 0, 2);
+    tcase_add_test(cases, plans_are_made_of_iterations_that_were_not_timed);
     suite_add_tcase(suite, cases);
     return suite_run(suite);
 }

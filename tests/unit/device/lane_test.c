@@ -191,11 +191,13 @@ START_TEST(promises_are_kept_when_asked_for)
     struct lane_position mark;
     uint64_t ns;
 
+    ck_assert_ptr_null(lane_newest(&timed).lane);
     CHECK_OK(device_run(device, timed.stream, &work));
     first = lane_promise(&timed);
     CHECK_OK(device_run(device, timed.stream, &work));
     second = lane_promise(&timed);
     ck_assert(!lane_is_past(first));
+    ck_assert_uint_eq(lane_newest(&timed).sequence, second.sequence);
     CHECK_OK(lane_follow(&timed, first)); /* its own lane: nothing to do */
     ck_assert_uint_eq(events_recorded(), 0);
     CHECK_OK(lane_follow(&plain, second));
@@ -211,6 +213,7 @@ START_TEST(promises_are_kept_when_asked_for)
     first = lane_promise(&timed);
     CHECK_OK(lane_mark(&timed, &mark));
     ck_assert_uint_eq(mark.sequence, first.sequence);
+    ck_assert_uint_eq(lane_newest(&timed).sequence, first.sequence);
     CHECK_OK(lane_wait(first));
 
     /* So does the host, which waits for it. */
