@@ -251,6 +251,64 @@ START_TEST(a_trace_has_the_links_rates)
 }
 END_TEST
 
+/* One iteration of a network whose activations do not fit; its report. */
+static capu_report iterate(capu_context *context, void *const *chain, size_t count, void *output)
+{
+    capu_report report = CAPU_REPORT_INIT;
+
+    launched_count = 0;
+    WORKS(context, capu_iteration_begin(context, "train"));
+    for (size_t i = 0; i < count; i++) {
+        run_bump(context, chain[i], i == 0 ? NULL : chain[i - 1]);
+    }
+    for (size_t i = count; i-- > 0;) {
+        run_bump(context, output, chain[i]);
+    }
+    WORKS(context, capu_iteration_end(context));
+    WORKS(context, capu_synchronize(context));
+    WORKS(context, capu_report_get(context, &report));
+    return report;
+}
+
+/* Under a steady plan the only events with timing are where an iteration begins and ends. */
+START_TEST(steady_iterations_record_two_events_with_timing)
+{
+    enum { CHAIN = 8, SEEN = 3, MOST = 2000 };
+    capu_config config = config_of("cuda");
+    capu_context *context;
+    void *chain[CHAIN];
+    void *output;
+    unsigned seen = 0;
+
+    fake_cudart_reset(NULL);
+    config.mode = CAPU_MODE_GUIDED;
+    config.budget_bytes = 24 * 65536;
+    config.wait_for_plan = 1;
+    context = create(&config);
+    WORKS(context, capu_malloc(context, BYTES, &output));
+    for (size_t i = 0; i < CHAIN; i++) {
+        WORKS(context, capu_malloc(context, BYTES, &chain[i]));
+        WORKS(context, CAPU_DESCRIBE(context, chain[i], .kind = CAPU_ACTIVATION));
+    }
+    for (unsigned i = 0; i < MOST && seen < SEEN; i++) {
+        uint64_t before = fake_cudart_timed_records();
+        capu_report report = iterate(context, chain, CHAIN, output);
+        uint64_t records = fake_cudart_timed_records() - before;
+
+        if (report.timed == 0) {
+            ck_assert_uint_eq(report.mode, CAPU_MODE_GUIDED);
+            ck_assert_uint_gt(report.prefetch_count + report.replay_count, 0);
+            ck_assert_uint_eq(records, 2);
+            seen++;
+        } else {
+            ck_assert_uint_ge(records, 2 + 2 * report.op_count);
+        }
+    }
+    ck_assert_uint_eq(seen, SEEN);
+    capu_context_destroy(context);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("api cuda");
@@ -261,6 +319,7 @@ int main(void)
     tcase_add_loop_test(cases, a_program_trains_past_its_budget, 0, 4);
     tcase_add_test(cases, a_program_brings_its_own_stream);
     tcase_add_test(cases, launches_of_the_programs_own_are_accesses);
+    tcase_add_test(cases, steady_iterations_record_two_events_with_timing);
     tcase_add_test(cases, a_trace_has_the_links_rates);
     suite_add_tcase(suite, cases);
     return suite_run(suite);

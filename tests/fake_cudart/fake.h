@@ -55,6 +55,7 @@ struct fake {
     struct CUstream_st *streams;
     struct CUevent_st *events;
     unsigned event_flags;
+    uint64_t timed_records;
 
     int sticky; /* the error of a lost device */
     bool is_armed;

@@ -215,6 +215,11 @@ unsigned fake_cudart_event_flags(void)
     return fake.event_flags;
 }
 
+uint64_t fake_cudart_timed_records(void)
+{
+    return fake.timed_records;
+}
+
 cudaError_t cudaGetDeviceCount(int *count)
 {
     FAKE_RUNTIME_ENTER(cudaGetDeviceCount);

@@ -112,6 +112,9 @@ bool fake_cudart_is_lost(void);
 /* The flags that the newest event was made with. */
 unsigned fake_cudart_event_flags(void);
 
+/* Records of events with timing since the last reset. */
+uint64_t fake_cudart_timed_records(void);
+
 /*
  * A kernel launch: `kernel` runs on the stream's thread. `arguments` must stay valid until it has
  * run. Its failure loses the device. OK, or DEVICE_FAILED if it cannot be launched.

@@ -304,6 +304,7 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
     status = device_event_record(fake.host, event->host, stream->host);
     if (status == CAPU_OK) {
         event->is_recorded = true;
+        fake.timed_records += event->with_timing;
     }
     return fake_leave(error_of(status));
 }
