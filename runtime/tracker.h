@@ -208,6 +208,12 @@ void tracker_persistent(capu_context *context, const struct tensor *tensor, int 
         }                                                           \
     } while (0)
 
+/* tracker_complete.c: completes the report of a record whose work is past. NO_HOST_MEMORY. */
+capu_status tracker_complete(capu_context *context, struct record *record);
+
+/* Grows an array of `*capacity` elements to hold `needed`. NO_HOST_MEMORY. */
+capu_status tracker_grow(void *array, size_t *capacity, size_t needed, size_t element_bytes);
+
 struct trace;
 struct error_text;
 

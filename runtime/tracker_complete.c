@@ -1,0 +1,231 @@
+/*
+ * What a finished iteration's record says: times, the live peak, the floor and the evictions, as
+ * the report has them.
+ */
+#include "runtime/internal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+capu_status tracker_grow(void *array, size_t *capacity, size_t needed, size_t element_bytes)
+{
+    size_t larger = *capacity == 0 ? 64 : *capacity;
+    void *moved;
+
+    if (needed <= *capacity) {
+        return CAPU_OK;
+    }
+    while (larger < needed) {
+        larger *= 2;
+    }
+    moved = realloc(*(void **)array, larger * element_bytes);
+    if (moved == NULL) {
+        return CAPU_NO_HOST_MEMORY;
+    }
+    *(void **)array = moved;
+    *capacity = larger;
+    return CAPU_OK;
+}
+
+/* Times of the replays before an op; *before moves behind the last. */
+static capu_status read_replays(capu_context *context, struct record *record, size_t op,
+                                size_t *next, struct lane_position *before)
+{
+    while (*next < record->replay_count && record->replays[*next].before <= op) {
+        const struct record_replay *replay = &record->replays[(*next)++];
+        struct lane_position start = {.lane = &context->compute, .sequence = replay->start};
+        struct lane_position end = {.lane = &context->compute, .sequence = replay->end};
+        uint64_t ns;
+        uint64_t wait_ns;
+        capu_status status = lane_elapsed_ns(start, end, &ns);
+
+        if (status == CAPU_OK) {
+            status = lane_elapsed_ns(*before, start, &wait_ns);
+        }
+        if (status != CAPU_OK) {
+            return status;
+        }
+        record->report.recompute_ns += ns;
+        record->report.stall_ns += wait_ns;
+        *before = end;
+    }
+    return CAPU_OK;
+}
+
+/* An iteration whose ops were not timed; but if it left its plan, those from there on were. */
+static capu_status read_last_times(capu_context *context, struct record *record)
+{
+    capu_report *report = &record->report;
+    capu_status status = CAPU_OK;
+
+    report->compute_ns = CAPU_NOT_TIMED;
+    report->stall_ns = CAPU_NOT_TIMED;
+    report->recompute_ns = CAPU_NOT_TIMED;
+    for (size_t i = 0; i < record->op_count && status == CAPU_OK; i++) {
+        struct record_op *op = &record->ops[i];
+        struct lane_position start = {.lane = &context->compute, .sequence = op->start};
+        struct lane_position end = {.lane = &context->compute, .sequence = op->end};
+
+        if (op->start != 0) {
+            status = lane_elapsed_ns(start, end, &op->ns);
+        }
+    }
+    return status;
+}
+
+/* Times of ops, from the compute lane's marks. */
+static capu_status read_op_times(capu_context *context, struct record *record)
+{
+    struct lane_position before = record->begin;
+    capu_report *report = &record->report;
+    size_t next_replay = 0;
+    capu_status status;
+
+    report->compute_ns = 0;
+    report->stall_ns = 0;
+    report->recompute_ns = 0;
+    for (size_t i = 0; i < record->op_count; i++) {
+        struct record_op *op = &record->ops[i];
+        struct lane_position start = {.lane = &context->compute, .sequence = op->start};
+        struct lane_position end = {.lane = &context->compute, .sequence = op->end};
+
+        status = read_replays(context, record, i, &next_replay, &before);
+        if (status == CAPU_OK) {
+            status = lane_elapsed_ns(start, end, &op->ns);
+        }
+        if (status == CAPU_OK && op->has_waited) {
+            status = lane_elapsed_ns(before, start, &op->wait_ns);
+        }
+        if (status != CAPU_OK) {
+            return status;
+        }
+        report->compute_ns += op->ns;
+        report->stall_ns += op->wait_ns;
+        before = end;
+    }
+    return CAPU_OK;
+}
+
+static capu_status read_times(capu_context *context, struct record *record)
+{
+    capu_status status =
+        record->is_timed ? read_op_times(context, record) : read_last_times(context, record);
+
+    return status != CAPU_OK ? status
+                             : lane_elapsed_ns(record->begin, record->end, &record->report.time_ns);
+}
+
+/* Most pages of managed tensors alive at once: persistent ones all the time, others from their
+   first access to their last. */
+static capu_status live_peak(struct record *record, uint64_t *pages)
+{
+    uint64_t persistent = record->untouched_pages;
+    int64_t live = 0;
+    int64_t most = 0;
+    capu_status status = tracker_grow(&record->profile, &record->profile_capacity,
+                                      record->op_count + 1, sizeof(*record->profile));
+
+    if (status != CAPU_OK) {
+        return status;
+    }
+    memset(record->profile, 0, (record->op_count + 1) * sizeof(*record->profile));
+    for (size_t i = 0; i < record->tensor_count; i++) {
+        const struct record_tensor *tensor = &record->tensors[i];
+
+        if (tensor->is_persistent) {
+            persistent += tensor->page_count;
+        } else {
+            record->profile[tensor->first_op] += (int64_t)tensor->page_count;
+            record->profile[tensor->last_op + 1] -= (int64_t)tensor->page_count;
+        }
+    }
+    for (size_t i = 0; i < record->op_count; i++) {
+        live += record->profile[i];
+        most = live > most ? live : most;
+    }
+    *pages = persistent + (uint64_t)most;
+    return CAPU_OK;
+}
+
+/* The op that needs most pages sets the floor; the runner-up tells what splitting it can give. */
+static void find_floor(struct record *record)
+{
+    size_t most = 0;
+    size_t second = 0;
+
+    for (size_t i = 0; i < record->op_count; i++) {
+        const struct record_op *op = &record->ops[i];
+
+        if (op->page_count > most) {
+            second = most;
+            most = op->page_count;
+            record->report.floor_op = op->name;
+        } else if (op->page_count > second) {
+            second = op->page_count;
+        }
+    }
+    record->report.floor_bytes = (record->fixed_pages + most) * record->page_bytes;
+    record->report.next_floor_bytes = (record->fixed_pages + second) * record->page_bytes;
+}
+
+static capu_status list_evictions(struct record *record)
+{
+    capu_status status = tracker_grow(&record->report_evictions, &record->report_eviction_capacity,
+                                      record->eviction_count, sizeof(*record->report_evictions));
+
+    if (status != CAPU_OK) {
+        return status;
+    }
+    for (size_t i = 0; i < record->eviction_count; i++) {
+        const struct record_eviction *from = &record->evictions[i];
+        const struct record_op *left =
+            from->evicted_op < record->op_count ? &record->ops[from->evicted_op] : NULL;
+        const struct record_op *back =
+            from->back_op < record->op_count ? &record->ops[from->back_op] : NULL;
+        /* Where nothing had to be copied back, what the op waited for was something else. */
+        bool may_wait = back != NULL && from->method != CAPU_METHOD_EMPTY;
+        uint64_t wait_ns = !may_wait ? 0 : record->is_timed ? back->wait_ns : CAPU_NOT_TIMED;
+
+        record->report_evictions[i] = (capu_eviction){
+            .tensor = from->name,
+            .bytes = from->bytes,
+            .method = from->method,
+            .is_hidden = back != NULL && wait_ns == 0,
+            .evicted_access = left != NULL ? from->evicted_op : UINT64_MAX,
+            .evicted_op = left != NULL ? left->name : "",
+            .back_access = back != NULL ? from->back_op : UINT64_MAX,
+            .back_op = back != NULL ? back->name : "",
+            .in_trigger = back == NULL                   ? UINT64_MAX
+                          : from->trigger_op != SIZE_MAX ? from->trigger_op
+                                                         : from->back_op,
+            .wait_ns = wait_ns,
+        };
+    }
+    return CAPU_OK;
+}
+
+capu_status tracker_complete(capu_context *context, struct record *record)
+{
+    capu_report *report = &record->report;
+    uint64_t live_pages;
+    capu_status status = read_times(context, record);
+
+    if (status == CAPU_OK) {
+        status = live_peak(record, &live_pages);
+    }
+    if (status == CAPU_OK) {
+        status = list_evictions(record);
+    }
+    if (status != CAPU_OK) {
+        return status;
+    }
+    find_floor(record);
+    report->op_count = record->op_count;
+    report->access_count = record->access_count;
+    report->fixed_bytes = record->fixed_pages * record->page_bytes;
+    report->live_peak_bytes = (record->fixed_pages + live_pages) * record->page_bytes;
+    report->evictions = record->report_evictions;
+    report->eviction_count = record->eviction_count;
+    record->state = RECORD_FINISHED;
+    return CAPU_OK;
+}
