@@ -5,11 +5,11 @@
 #include <string.h>
 
 /* Two iterations of a small program; larger ones double it a few times in their first iteration. */
-#define FIRST_CAPACITY 64
+#define FIRST_CAPACITY 64 /* capacities are powers of two */
 
 static struct lane_slot *slot_of(const struct lane *lane, uint64_t sequence)
 {
-    return &lane->slots[sequence % lane->capacity];
+    return &lane->slots[sequence & (lane->capacity - 1)];
 }
 
 /* The event of a mark that was made. */
@@ -52,7 +52,7 @@ static capu_status grow(struct lane *lane)
     }
     /* The ring is full, so its live marks name every old slot once. */
     for (uint64_t sequence = lane->retired + 1; sequence <= lane->marked; sequence++) {
-        slots[sequence % capacity] = *slot_of(lane, sequence);
+        slots[sequence & (capacity - 1)] = *slot_of(lane, sequence);
     }
     free(lane->slots);
     lane->slots = slots;
