@@ -1,0 +1,248 @@
+/*
+ * What moving the in-triggers of a plan is worth where copies come late: plans are made for links
+ * that are faster than those they meet, as when a machine is busy, and timed on the model. Against
+ * the same plan with every prefetch begun as early as the pages it takes allow, in the same order,
+ * so that none can come later for it, and against a plan made for the links as they are. On
+ * networks of the zoo, which need no files; times in percent over the ops' own.
+ */
+#include "bench/runtime/bench.h"
+
+#include "policy/placement.h"
+#include "policy/planner.h"
+#include "policy/program.h"
+#include "policy/timeline.h"
+#include "policy/validate.h"
+#include "tools/zoo/zoo.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define PAGE_BYTES ((uint64_t)2 << 20)
+
+/* Links are this much slower than the plan was made for. */
+enum { SLOWER_PERCENT = 25 };
+
+struct result {
+    unsigned prefetches;
+    unsigned movable; /* at least over one op */
+    double as_made;   /* percent over the ideal */
+    double moved;
+    double remade;
+};
+
+/* For each prefetch of the program, in its order, the first op before which its pages are free. */
+static void find_earliest(const struct program *program, const struct placement *placement,
+                          uint32_t *earliest)
+{
+    uint32_t *free_at = calloc((size_t)placement->page_count + 1, sizeof(*free_at));
+    uint32_t next = 0; /* the op whose turn has not come */
+    uint32_t found = 0;
+
+    bench_expect(free_at != NULL, "no memory");
+    for (uint32_t i = 0; i < program->count; i++) {
+        const struct item *item = &program->items[i];
+
+        if (item->kind == ITEM_OP) {
+            next = item->subject + 1;
+        } else if (item->kind == ITEM_PREFETCH) {
+            earliest[found] = 0;
+            for (uint32_t p = 0; p < placement_count(placement, item->subject); p++) {
+                uint32_t at = free_at[placement_page(placement, item->subject, p)];
+
+                earliest[found] = at > earliest[found] ? at : earliest[found];
+            }
+            found++;
+        } else if (item->kind == ITEM_EVICT || item->kind == ITEM_DROP ||
+                   item->kind == ITEM_RELEASE) {
+            for (uint32_t p = 0; p < placement_count(placement, item->subject); p++) {
+                free_at[placement_page(placement, item->subject, p)] = next;
+            }
+        }
+    }
+    free(free_at);
+}
+
+static void copy_action(const struct plan *from, const struct plan_action *action, struct plan *to)
+{
+    if (action->kind != ACTION_RECOMPUTE) {
+        bench_expect(plan_add(to, action->kind, action->tensor, action->point) == CAPU_OK, "copy");
+        return;
+    }
+    bench_expect(plan_add_recompute(to, action->point) == CAPU_OK, "copy");
+    for (uint32_t r = action->first; r < action->first + action->count; r++) {
+        const struct plan_replay *replay = &from->replays[r];
+
+        bench_expect(plan_add_replay(to, replay->op) == CAPU_OK, "copy");
+        for (uint32_t d = 0; d < replay->drop_count; d++) {
+            bench_expect(plan_add_drop(to, from->drops[replay->first_drop + d]) == CAPU_OK, "copy");
+        }
+    }
+}
+
+/* The plan with its prefetches moved; those that move come last at their new points. Prefetches are
+   found in the program's order, which is that of their points. */
+static void move_prefetches(const struct plan *from, const struct program *program,
+                            const uint32_t *earliest, struct plan *to, struct result *result)
+{
+    bool *is_moved = calloc((size_t)from->action_count + 1, sizeof(*is_moved));
+    uint32_t *points = calloc((size_t)from->action_count + 1, sizeof(*points));
+    uint32_t last = 0; /* no prefetch overtakes the one before it */
+    uint32_t found = 0;
+
+    bench_expect(is_moved != NULL && points != NULL, "no memory");
+    for (uint32_t op = 0; op < program->uses->trace->op_count; op++) {
+        for (uint32_t i = 0; i < from->action_count; i++) {
+            const struct plan_action *action = &from->actions[i];
+
+            if (action->kind != ACTION_PREFETCH || action->point != op) {
+                continue;
+            }
+            last = earliest[found] > last ? earliest[found] : last;
+            last = last > op ? op : last;
+            is_moved[i] = last < op;
+            points[i] = last;
+            result->movable += is_moved[i];
+            found++;
+        }
+    }
+    result->prefetches = found;
+    for (uint32_t i = 0; i < from->action_count; i++) {
+        if (!is_moved[i]) {
+            copy_action(from, &from->actions[i], to);
+        }
+    }
+    for (uint32_t op = 0; op < program->uses->trace->op_count; op++) {
+        for (uint32_t i = 0; i < from->action_count; i++) {
+            if (is_moved[i] && from->actions[i].point == op) {
+                struct plan_action action = from->actions[i];
+
+                action.point = points[i];
+                copy_action(from, &action, to);
+            }
+        }
+    }
+    for (uint32_t i = 0; i < from->place_count; i++) {
+        const struct plan_place *place = &from->places[i];
+
+        bench_expect(plan_add_place(to, place->tensor) == CAPU_OK, "copy");
+        for (uint32_t r = place->first; r < place->first + place->count; r++) {
+            bench_expect(plan_add_run(to, from->runs[r].first, from->runs[r].count) == CAPU_OK,
+                         "copy");
+        }
+    }
+    free(points);
+    free(is_moved);
+}
+
+/* Percent over the ops' own time, on the trace's machine. */
+static double over(const struct uses *uses, const struct plan *plan)
+{
+    struct error_text error = {""};
+    uint64_t ns;
+
+    if (validate_plan(uses, plan, &error) != CAPU_OK) {
+        fprintf(stderr, "%s\n", error.text);
+        exit(EXIT_FAILURE);
+    }
+    bench_expect(timeline_time(uses, plan, &uses->trace->machine, 0, &ns) == CAPU_OK,
+                 "timing a plan");
+    return ((double)ns / (double)uses->trace->total_ns - 1) * 100;
+}
+
+/* False: no plan at this budget. */
+static bool measure(const struct uses *uses, unsigned percent, struct result *result)
+{
+    struct machine promised = uses->trace->machine;
+    struct planner_request request = {.uses = uses,
+                                      .machine = &promised,
+                                      .budget_bytes = uses->peak_bytes / 100 * percent,
+                                      .host_bytes = UINT64_MAX,
+                                      .effort = EFFORT_QUICK,
+                                      .place = true};
+    struct plan plan = {0};
+    struct plan moved = {0};
+    struct plan remade = {0};
+    struct program program;
+    struct placement placement;
+    uint32_t *earliest;
+
+    promised.d2h_bytes_per_s += promised.d2h_bytes_per_s / 100 * SLOWER_PERCENT;
+    promised.h2d_bytes_per_s += promised.h2d_bytes_per_s / 100 * SLOWER_PERCENT;
+    *result = (struct result){0};
+    if (planner_run(&planners[0], &request, &plan, NULL) != CAPU_OK) {
+        return false;
+    }
+    request.machine = NULL;
+    bench_expect(planner_run(&planners[0], &request, &remade, NULL) == CAPU_OK, "a second plan");
+    bench_expect(program_init(&program, uses, &plan, NULL) == CAPU_OK, "the plan's program");
+    bench_expect(placement_init(&placement, uses, &plan, NULL) == CAPU_OK, "the plan's places");
+    earliest = calloc((size_t)program.count + 1, sizeof(*earliest));
+    bench_expect(earliest != NULL, "no memory");
+    find_earliest(&program, &placement, earliest);
+    bench_expect(plan_init(&moved, plan.trace, plan.budget_bytes, plan.page_bytes) == CAPU_OK,
+                 "no memory");
+    moved.fixed_bytes = plan.fixed_bytes;
+    moved.host_bytes = plan.host_bytes;
+    move_prefetches(&plan, &program, earliest, &moved, result);
+    result->as_made = over(uses, &plan);
+    result->moved = over(uses, &moved);
+    result->remade = over(uses, &remade);
+    free(earliest);
+    placement_finish(&placement);
+    program_finish(&program);
+    plan_finish(&moved);
+    plan_finish(&remade);
+    plan_finish(&plan);
+    return true;
+}
+
+static void print(const char *name, unsigned percent, const struct result *result, bool wants_json)
+{
+    if (wants_json) {
+        printf("{\"bench\":\"triggers\",\"model\":\"%s\",\"budget_percent\":%u,\"slower_percent\":"
+               "%d,\"prefetches\":%u,\"movable\":%u,\"as_made_percent\":%.2f,\"moved_percent\":"
+               "%.2f,\"remade_percent\":%.2f}\n",
+               name, percent, SLOWER_PERCENT, result->prefetches, result->movable, result->as_made,
+               result->moved, result->remade);
+    } else {
+        printf("%-12s %4u %% %10u %8u %9.1f %% %7.1f %% %7.1f %%\n", name, percent,
+               result->prefetches, result->movable, result->as_made, result->moved, result->remade);
+    }
+}
+
+int main(int count, char **arguments)
+{
+    static const unsigned percents[] = {80, 60, 50};
+    bool wants_json = bench_wants_json(
+        count, arguments, "bench_triggers [--json]: moving late prefetches against new plans\n");
+    struct hardware hardware;
+
+    bench_expect(hardware_load(&hardware, "p100", NULL) == CAPU_OK, "the machine");
+    if (!wants_json) {
+        printf("links %d %% slower than planned for; over the ops' own time\n%-12s %6s %10s %8s "
+               "%11s %9s %9s\n",
+               SLOWER_PERCENT, "model", "budget", "prefetches", "movable", "as made", "moved",
+               "remade");
+    }
+    for (const struct zoo_model *model = zoo_models; model->name != NULL; model++) {
+        struct zoo_options options = {.batch = 32};
+        struct error_text error = {""};
+        struct trace trace;
+        struct uses uses;
+
+        bench_expect(zoo_build(model, &options, &hardware, &trace, NULL, &error) == CAPU_OK,
+                     model->name);
+        bench_expect(uses_init(&uses, &trace, PAGE_BYTES, &error) == CAPU_OK, model->name);
+        for (size_t k = 0; k < sizeof(percents) / sizeof(percents[0]); k++) {
+            struct result result;
+
+            if (measure(&uses, percents[k], &result) && result.prefetches > 0) {
+                print(model->name, percents[k], &result, wants_json);
+            }
+        }
+        uses_finish(&uses);
+        trace_finish(&trace);
+    }
+    return EXIT_SUCCESS;
+}
