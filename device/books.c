@@ -348,10 +348,17 @@ void chunks_init(struct chunks *chunks)
     pthread_mutex_init(&chunks->lock, NULL);
 }
 
+static void drop_chunk(const struct chunk *chunk)
+{
+    if (!chunk->is_borrowed) {
+        munmap(chunk->address, chunk->bytes);
+    }
+}
+
 void chunks_finish(struct chunks *chunks)
 {
     for (size_t index = 0; index < chunks->count; index++) {
-        munmap(chunks->sorted[index].address, chunks->sorted[index].bytes);
+        drop_chunk(&chunks->sorted[index]);
     }
     free(chunks->sorted);
     pthread_mutex_destroy(&chunks->lock);
@@ -375,7 +382,7 @@ static size_t chunk_above(const struct chunks *chunks, const void *address)
     return low;
 }
 
-static capu_status add_chunk(struct chunks *chunks, char *address, uint64_t bytes)
+static capu_status add_chunk(struct chunks *chunks, char *address, uint64_t bytes, bool is_borrowed)
 {
     size_t index;
 
@@ -392,8 +399,7 @@ static capu_status add_chunk(struct chunks *chunks, char *address, uint64_t byte
     index = chunk_above(chunks, address);
     memmove(chunks->sorted + index + 1, chunks->sorted + index,
             (chunks->count - index) * sizeof(*chunks->sorted));
-    chunks->sorted[index].address = address;
-    chunks->sorted[index].bytes = bytes;
+    chunks->sorted[index] = (struct chunk){address, bytes, is_borrowed};
     chunks->count++;
     return CAPU_OK;
 }
@@ -432,7 +438,7 @@ capu_status chunks_alloc(struct chunks *chunks, uint64_t bytes, bool is_lazy, vo
     }
     if (status == CAPU_OK) {
         pthread_mutex_lock(&chunks->lock);
-        status = add_chunk(chunks, memory, bytes);
+        status = add_chunk(chunks, memory, bytes, false);
         pthread_mutex_unlock(&chunks->lock);
     }
     if (status != CAPU_OK) {
@@ -443,6 +449,28 @@ capu_status chunks_alloc(struct chunks *chunks, uint64_t bytes, bool is_lazy, vo
     return CAPU_OK;
 }
 
+capu_status chunks_borrow(struct chunks *chunks, void *address, uint64_t bytes)
+{
+    capu_status status;
+
+    pthread_mutex_lock(&chunks->lock);
+    status = add_chunk(chunks, address, bytes, true);
+    pthread_mutex_unlock(&chunks->lock);
+    return status;
+}
+
+bool chunks_is_borrowed(struct chunks *chunks, const void *address)
+{
+    bool is_borrowed;
+    size_t index;
+
+    pthread_mutex_lock(&chunks->lock);
+    index = chunk_above(chunks, address);
+    is_borrowed = index > 0 && chunks->sorted[index - 1].is_borrowed;
+    pthread_mutex_unlock(&chunks->lock);
+    return is_borrowed;
+}
+
 void chunks_free(struct chunks *chunks, void *address, uint64_t bytes)
 {
     size_t index;
@@ -451,7 +479,7 @@ void chunks_free(struct chunks *chunks, void *address, uint64_t bytes)
     index = chunk_above(chunks, address);
     if (index > 0 && chunks->sorted[index - 1].address == address &&
         chunks->sorted[index - 1].bytes == bytes) {
-        munmap(address, bytes);
+        drop_chunk(&chunks->sorted[index - 1]);
         memmove(chunks->sorted + index - 1, chunks->sorted + index,
                 (chunks->count - index) * sizeof(*chunks->sorted));
         chunks->count--;

@@ -90,6 +90,7 @@ void addresses_release(void *address, uint64_t bytes);
 struct chunk {
     char *address;
     uint64_t bytes;
+    bool is_borrowed; /* somebody else unmaps it */
 };
 
 struct chunks {
@@ -104,6 +105,10 @@ void chunks_init(struct chunks *chunks);
 void chunks_finish(struct chunks *chunks);
 /* Lazy, zeroed memory, or memory that is there before the call returns. NO_HOST_MEMORY. */
 capu_status chunks_alloc(struct chunks *chunks, uint64_t bytes, bool is_lazy, void **address);
+/* Enters memory that was mapped elsewhere, and is unmapped there when it has left the books.
+   NO_HOST_MEMORY. */
+capu_status chunks_borrow(struct chunks *chunks, void *address, uint64_t bytes);
+bool chunks_is_borrowed(struct chunks *chunks, const void *address);
 void chunks_free(struct chunks *chunks, void *address, uint64_t bytes);
 /* Whether all of [address, address + bytes) is in one chunk. */
 bool chunks_hold(struct chunks *chunks, const void *address, uint64_t bytes);

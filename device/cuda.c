@@ -79,6 +79,27 @@ static void call_name(const char *call, char *name, size_t name_bytes)
     snprintf(name, name_bytes, "%.*s", (int)(end - start), start);
 }
 
+static bool is_driver_call(const char *call)
+{
+    static const char prefix[] = "cuda->driver.";
+
+    return strncmp(call, prefix, sizeof(prefix) - 1) == 0;
+}
+
+/* For whoever has to tell people why something could not be done. */
+static void note_refusal(struct cuda_device *cuda, int error, const char *call)
+{
+    char name[64];
+
+    call_name(call, name, sizeof(name));
+    pthread_mutex_lock(&cuda->failure_lock);
+    if (cuda_failure_of(cuda) == CAPU_OK) {
+        snprintf(cuda->failure_text, sizeof(cuda->failure_text), "%s answered %s", name,
+                 cudaGetErrorName((cudaError_t)error));
+    }
+    pthread_mutex_unlock(&cuda->failure_lock);
+}
+
 capu_status cuda_translate(struct cuda_device *cuda, int error, capu_status shortage,
                            const char *call)
 {
@@ -95,13 +116,15 @@ capu_status cuda_translate(struct cuda_device *cuda, int error, capu_status shor
         cuda_fail(cuda, text);
         return CAPU_DEVICE_LOST;
     }
-    /* It was ours, and is answered here: the program's own next look finds nothing. */
-    if ((int)cudaPeekAtLastError() == error) {
+    /* It was ours, and is answered here: the program's own next look finds nothing. The driver's
+       calls leave no error behind: what is there then is the program's. */
+    if (!is_driver_call(call) && (int)cudaPeekAtLastError() == error) {
         (void)cudaGetLastError();
     }
     if (error == cudaErrorNotReady) {
         return CAPU_NOT_READY;
     }
+    note_refusal(cuda, error, call);
     return error == cudaErrorMemoryAllocation ? shortage : CAPU_DEVICE_FAILED;
 }
 
@@ -139,7 +162,7 @@ static capu_status cuda_failure(struct device *device, char *text, size_t text_b
 
     if (text != NULL && text_bytes > 0) {
         pthread_mutex_lock(&cuda->failure_lock);
-        snprintf(text, text_bytes, "%s", status == CAPU_OK ? "" : cuda->failure_text);
+        snprintf(text, text_bytes, "%s", cuda->failure_text);
         pthread_mutex_unlock(&cuda->failure_lock);
     }
     return status;

@@ -49,12 +49,15 @@ struct cuda_device {
     CUmemGenericAllocationHandle *handles; /* of page n at n */
     size_t handle_capacity;
     struct reservations reservations;
+    bool unmaps_singly; /* the driver takes one mapping a call */
 
-    struct chunks chunks; /* pinned memory; has its own lock */
+    struct chunks chunks;           /* pinned memory; has its own lock */
+    atomic_bool has_no_registering; /* the driver pins memory of its own only */
 
     atomic_int failure; /* capu_status; set once, after failure_text is written */
     pthread_mutex_t failure_lock;
-    char failure_text[256]; /* guarded by failure_lock */
+    char failure_text[256]; /* of the failure; before it, of the newest refusal. Guarded by the lock
+                             */
 };
 
 static inline struct cuda_device *cuda_of(struct device *device)
@@ -71,7 +74,7 @@ static inline capu_status cuda_failure_of(struct cuda_device *cuda)
  * cuda.c: what a CUDA call answered, as a status; every call goes through here. The runtime's and
  * the driver's numbers mean the same. Memory that is short becomes `shortage`. An error that the
  * device does not survive is DEVICE_LOST, and the device's failure: its first one, with the name of
- * the call that told. Anything else is DEVICE_FAILED.
+ * the call that told. Anything else is DEVICE_FAILED. The text of the newest refusal is kept.
  */
 capu_status cuda_translate(struct cuda_device *cuda, int error, capu_status shortage,
                            const char *call);

@@ -6,7 +6,9 @@
  * the NUMA node nearest to the device where there is one and it has room, and has the size asked
  * for: the runtime would round large sizes up. Never write-combined: the host reads it, too.
  *
- * Any thread: the chunks have a lock, the rest is constant.
+ * Where the driver does not register memory of ours, as in some sandboxes, its own is taken.
+ *
+ * Any thread: the chunks have a lock, one flag is atomic, the rest is constant.
  */
 #define _GNU_SOURCE
 #include "device/cuda.h"
@@ -94,15 +96,11 @@ static capu_status touch_all(char *address, uint64_t bytes)
     return status;
 }
 
-capu_status cuda_host_alloc(struct device *device, uint64_t bytes, void **address)
+static capu_status alloc_registered(struct cuda_device *cuda, uint64_t bytes, void **address)
 {
-    struct cuda_device *cuda = cuda_of(device);
     void *memory = NULL;
-    capu_status status = cuda_activate(cuda);
+    capu_status status = chunks_alloc(&cuda->chunks, bytes, true, &memory);
 
-    if (status == CAPU_OK) {
-        status = chunks_alloc(&cuda->chunks, bytes, true, &memory);
-    }
     if (status != CAPU_OK) {
         return status;
     }
@@ -120,12 +118,59 @@ capu_status cuda_host_alloc(struct device *device, uint64_t bytes, void **addres
     return CAPU_OK;
 }
 
+static capu_status alloc_by_driver(struct cuda_device *cuda, uint64_t bytes, void **address)
+{
+    void *memory = NULL;
+    capu_status status = CUDA_CALL(cuda, CAPU_NO_HOST_MEMORY,
+                                   cudaHostAlloc(&memory, (size_t)bytes, cudaHostAllocPortable));
+
+    if (status == CAPU_OK) {
+        status = chunks_borrow(&cuda->chunks, memory, bytes);
+        if (status != CAPU_OK) {
+            (void)CUDA_CALL(cuda, CAPU_DEVICE_FAILED, cudaFreeHost(memory));
+        }
+    }
+    if (status == CAPU_OK) {
+        *address = memory;
+    }
+    return status;
+}
+
+capu_status cuda_host_alloc(struct device *device, uint64_t bytes, void **address)
+{
+    struct cuda_device *cuda = cuda_of(device);
+    capu_status status = cuda_activate(cuda);
+
+    if (status != CAPU_OK) {
+        return status;
+    }
+    if (!atomic_load_explicit(&cuda->has_no_registering, memory_order_relaxed)) {
+        status = alloc_registered(cuda, bytes, address);
+        if (status != CAPU_DEVICE_FAILED) {
+            return status;
+        }
+    }
+    status = alloc_by_driver(cuda, bytes, address);
+    if (status == CAPU_OK) {
+        /* Refused once and then done without: it is not asked for again. */
+        atomic_store_explicit(&cuda->has_no_registering, true, memory_order_relaxed);
+    }
+    return status;
+}
+
+static capu_status unpin(struct cuda_device *cuda, void *address)
+{
+    return chunks_is_borrowed(&cuda->chunks, address)
+               ? CUDA_CALL(cuda, CAPU_DEVICE_FAILED, cudaFreeHost(address))
+               : CUDA_CALL(cuda, CAPU_DEVICE_FAILED, cudaHostUnregister(address));
+}
+
 void cuda_host_free(struct device *device, void *address, uint64_t bytes)
 {
     struct cuda_device *cuda = cuda_of(device);
 
     if (chunks_hold(&cuda->chunks, address, bytes)) {
-        capu_status status = CUDA_CALL(cuda, CAPU_DEVICE_FAILED, cudaHostUnregister(address));
+        capu_status status = unpin(cuda, address);
 
         /* What the driver still knows as pinned must not become other memory. */
         if (status == CAPU_OK || status == CAPU_DEVICE_LOST) {
@@ -137,8 +182,7 @@ void cuda_host_free(struct device *device, void *address, uint64_t bytes)
 void cuda_host_finish(struct cuda_device *cuda)
 {
     for (size_t index = 0; index < cuda->chunks.count; index++) {
-        (void)CUDA_CALL(cuda, CAPU_DEVICE_FAILED,
-                        cudaHostUnregister(cuda->chunks.sorted[index].address));
+        (void)unpin(cuda, cuda->chunks.sorted[index].address);
     }
     chunks_finish(&cuda->chunks);
 }

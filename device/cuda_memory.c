@@ -4,7 +4,8 @@
  * The driver takes a handle only as a whole and at offset 0, so a page is a handle. Mapping is two
  * steps: each page is mapped by a call of its own, then one call gives access to all of them. A
  * page without access faults like one that is not mapped, so both steps are done here or neither.
- * Unmapping takes whole mappings, several neighbours in one call.
+ * Unmapping takes whole mappings, several neighbours in one call; that is not promised anywhere, so
+ * a driver that refuses it gets them one by one.
  *
  * The driver does not wait for work that still uses what is unmapped: the contract of unmap has its
  * caller wait. The books answer misuse before the driver sees it.
@@ -105,7 +106,10 @@ capu_status cuda_range_reserve(struct device *device, uint64_t bytes, void **add
     if (status != CAPU_OK) {
         return status;
     }
-    status = reservations_add(&cuda->reservations, (void *)(uintptr_t)reserved, bytes);
+    /* Pages are found by their alignment, and a driver may have its own idea of it. */
+    status = (reserved & (page_bytes_of(cuda) - 1)) != 0
+                 ? CAPU_NO_ADDRESS_SPACE
+                 : reservations_add(&cuda->reservations, (void *)(uintptr_t)reserved, bytes);
     if (status != CAPU_OK) {
         (void)CUDA_CALL(cuda, CAPU_DEVICE_FAILED,
                         cuda->driver.cuMemAddressFree(reserved, (size_t)bytes));
@@ -209,6 +213,45 @@ capu_status cuda_map(struct device *device, void *address, const device_page *pa
     return CAPU_OK;
 }
 
+static capu_status unmap_one_by_one(struct cuda_device *cuda, const char *address, size_t count)
+{
+    uint64_t page_bytes = page_bytes_of(cuda);
+
+    for (size_t index = 0; index < count; index++) {
+        capu_status status =
+            CUDA_CALL(cuda, CAPU_DEVICE_FAILED,
+                      cuda->driver.cuMemUnmap(device_address(address + index * page_bytes),
+                                              (size_t)page_bytes));
+
+        if (status != CAPU_OK && index > 0) {
+            cuda_fail(cuda, "pages were unmapped half way, and not further");
+            return CAPU_DEVICE_LOST;
+        }
+        if (status != CAPU_OK) {
+            return status;
+        }
+    }
+    return CAPU_OK;
+}
+
+/* Pre: whole mappings, without a hole. */
+static capu_status unmap_pages(struct cuda_device *cuda, const char *address, size_t count)
+{
+    capu_status status = CAPU_DEVICE_FAILED;
+
+    if (!cuda->unmaps_singly) {
+        status = CUDA_CALL(cuda, CAPU_DEVICE_FAILED,
+                           cuda->driver.cuMemUnmap(device_address(address),
+                                                   (size_t)(count * page_bytes_of(cuda))));
+    }
+    if (status != CAPU_DEVICE_FAILED || (count == 1 && !cuda->unmaps_singly)) {
+        return status;
+    }
+    status = unmap_one_by_one(cuda, address, count);
+    cuda->unmaps_singly = cuda->unmaps_singly || status == CAPU_OK;
+    return status;
+}
+
 capu_status cuda_unmap(struct device *device, void *address, size_t count)
 {
     struct cuda_device *cuda = cuda_of(device);
@@ -218,9 +261,10 @@ capu_status cuda_unmap(struct device *device, void *address, size_t count)
     if (range == NULL || !reservation_is_whole(&cuda->reservations, range, address, count)) {
         return CAPU_INVALID;
     }
-    status = CUDA_CALL(
-        cuda, CAPU_DEVICE_FAILED,
-        cuda->driver.cuMemUnmap(device_address(address), (size_t)(count * page_bytes_of(cuda))));
+    status = cuda_activate(cuda);
+    if (status == CAPU_OK) {
+        status = unmap_pages(cuda, address, count);
+    }
     /* What a lost device had mapped is gone with it. */
     if (status != CAPU_OK && status != CAPU_DEVICE_LOST) {
         return status;
@@ -242,10 +286,7 @@ static void unmap_left(struct cuda_device *cuda, const struct reservation *range
             end++;
         }
         if (end > first) {
-            (void)CUDA_CALL(
-                cuda, CAPU_DEVICE_FAILED,
-                cuda->driver.cuMemUnmap(device_address(range->address + first * page_bytes),
-                                        (size_t)((end - first) * page_bytes)));
+            (void)unmap_pages(cuda, range->address + first * page_bytes, end - first);
         }
         first = end + 1;
     }

@@ -147,8 +147,9 @@ struct device_table {
     /* The device's clock as the host sees it: monotonic on host and cuda, virtual on sim. */
     uint64_t (*now_ns)(struct device *device);
 
-    /* OK while the device works; else the status of its failure, with a text naming the work. Any
-       thread. `text` may be NULL. */
+    /* OK while the device works; `text` is then what the driver last refused, if it refused
+       anything. Else the status of its failure, with a text naming the work. Any thread. `text` may
+       be NULL. */
     capu_status (*failure)(struct device *device, char *text, size_t text_bytes);
 };
 

@@ -34,6 +34,9 @@ capu_status context_check(capu_context *context, capu_status status, const char 
         context->lost = device_failure(context->device, NULL, 0);
         return context_fail(context, context->lost, "%s", text);
     }
+    if (status == CAPU_DEVICE_FAILED && text[0] != '\0') {
+        return context_fail(context, status, "%s: %s: %s", attempt, capu_status_text(status), text);
+    }
     return context_fail(context, status, "%s: %s", attempt, capu_status_text(status));
 }
 

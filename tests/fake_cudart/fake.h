@@ -37,6 +37,7 @@ struct fake_registered {
     struct fake_registered *next;
     char *address;
     uint64_t bytes;
+    bool is_own; /* allocated here, not registered */
 };
 
 struct fake {
@@ -101,6 +102,8 @@ void fake_unlock(void);
    held. */
 bool fake_has_access(const void *address, uint64_t bytes);
 bool fake_is_device_memory(const void *address, uint64_t bytes);
+/* Whether some of the memory is pinned, but it is not all in one piece. The lock is held. */
+bool fake_is_half_pinned(const void *address, uint64_t bytes);
 /* Ends everything of its file. */
 void fake_memory_finish(void);
 void fake_streams_finish(void);

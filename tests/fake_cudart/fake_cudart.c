@@ -149,6 +149,9 @@ void fake_cudart_reset(const struct fake_cudart_machine *machine)
     while (fake.registered != NULL) {
         struct fake_registered *next = fake.registered->next;
 
+        if (fake.registered->is_own) {
+            free(fake.registered->address);
+        }
         free(fake.registered);
         fake.registered = next;
     }
@@ -293,44 +296,42 @@ cudaError_t cudaGetDriverEntryPointByVersion(const char *symbol, void **entry, u
     return cudaSuccess;
 }
 
-cudaError_t cudaHostRegister(void *address, size_t bytes, unsigned int flags)
+/* Enters host memory that copies can use. */
+static int enter_pinned(char *address, size_t bytes, bool is_own)
 {
-    struct fake_registered *made;
+    struct fake_registered *made = calloc(1, sizeof(*made));
+    int error = 0;
 
-    FAKE_RUNTIME_ENTER(cudaHostRegister);
-    if (address == NULL || bytes == 0 || (flags & ~(unsigned)cudaHostRegisterPortable) != 0) {
-        return fake_leave(cudaErrorInvalidValue);
-    }
-    made = calloc(1, sizeof(*made));
     if (made == NULL) {
-        return fake_leave(cudaErrorMemoryAllocation);
+        return cudaErrorMemoryAllocation;
     }
-    made->address = address;
-    made->bytes = bytes;
+    *made = (struct fake_registered){NULL, address, bytes, is_own};
     fake_lock();
-    for (const struct fake_registered *other = fake.registered; other != NULL;
+    for (const struct fake_registered *other = fake.registered; other != NULL && error == 0;
          other = other->next) {
-        if (other->address < made->address + bytes &&
-            made->address < other->address + other->bytes) {
-            fake_unlock();
-            free(made);
-            return fake_leave(cudaErrorHostMemoryAlreadyRegistered);
+        if (other->address < address + bytes && address < other->address + other->bytes) {
+            error = cudaErrorHostMemoryAlreadyRegistered;
         }
     }
-    made->next = fake.registered;
-    fake.registered = made;
+    if (error == 0) {
+        made->next = fake.registered;
+        fake.registered = made;
+    }
     fake_unlock();
-    return cudaSuccess;
+    if (error != 0) {
+        free(made);
+    }
+    return error;
 }
 
-cudaError_t cudaHostUnregister(void *address)
+/* Takes it out again; false if there is no such memory. */
+static bool leave_pinned(void *address, bool is_own)
 {
     struct fake_registered **link = &fake.registered;
     struct fake_registered *found;
 
-    FAKE_RUNTIME_ENTER(cudaHostUnregister);
     fake_lock();
-    while (*link != NULL && (*link)->address != address) {
+    while (*link != NULL && ((*link)->address != address || (*link)->is_own != is_own)) {
         link = &(*link)->next;
     }
     found = *link;
@@ -339,7 +340,67 @@ cudaError_t cudaHostUnregister(void *address)
     }
     fake_unlock();
     free(found);
-    return fake_leave(found != NULL ? cudaSuccess : cudaErrorHostMemoryNotRegistered);
+    return found != NULL;
+}
+
+bool fake_is_half_pinned(const void *address, uint64_t bytes)
+{
+    const char *at = address;
+
+    for (const struct fake_registered *one = fake.registered; one != NULL; one = one->next) {
+        if (one->address < at + bytes && at < one->address + one->bytes) {
+            return at < one->address || at + bytes > one->address + one->bytes;
+        }
+    }
+    return false;
+}
+
+cudaError_t cudaHostRegister(void *address, size_t bytes, unsigned int flags)
+{
+    FAKE_RUNTIME_ENTER(cudaHostRegister);
+    if (address == NULL || bytes == 0 || (flags & ~(unsigned)cudaHostRegisterPortable) != 0) {
+        return fake_leave(cudaErrorInvalidValue);
+    }
+    return fake_leave(enter_pinned(address, bytes, false));
+}
+
+cudaError_t cudaHostUnregister(void *address)
+{
+    FAKE_RUNTIME_ENTER(cudaHostUnregister);
+    return fake_leave(leave_pinned(address, false) ? cudaSuccess
+                                                   : cudaErrorHostMemoryNotRegistered);
+}
+
+cudaError_t cudaHostAlloc(void **address, size_t bytes, unsigned int flags)
+{
+    char *made;
+    int error;
+
+    FAKE_RUNTIME_ENTER(cudaHostAlloc);
+    if (bytes == 0 || (flags & ~(unsigned)cudaHostAllocPortable) != 0) {
+        return fake_leave(cudaErrorInvalidValue);
+    }
+    made = malloc(bytes);
+    if (made == NULL) {
+        return fake_leave(cudaErrorMemoryAllocation);
+    }
+    error = enter_pinned(made, bytes, true);
+    if (error != 0) {
+        free(made);
+        return fake_leave(error);
+    }
+    *address = made;
+    return cudaSuccess;
+}
+
+cudaError_t cudaFreeHost(void *address)
+{
+    FAKE_RUNTIME_ENTER(cudaFreeHost);
+    if (!leave_pinned(address, true)) {
+        return fake_leave(cudaErrorInvalidValue);
+    }
+    free(address);
+    return cudaSuccess;
 }
 
 cudaError_t cudaGetLastError(void)

@@ -5,8 +5,9 @@
  *
  * It is as strict as CUDA is, and where CUDA would go on and be wrong, stricter: handles are mapped
  * whole and at offset 0, mappings are unmapped whole, a mapping has no access at first, a copy that
- * meets memory without access loses the device when the stream gets there, streams and events
- * belong to the device that was current. Every call can be made to fail.
+ * meets memory without access loses the device when the stream gets there, one whose host memory is
+ * pinned in part is refused, streams and events belong to the device that was current. Every call
+ * can be made to fail.
  *
  * State is made at the first call and is one for the process. The calls of the device's contract
  * may come from two threads; the functions below from the testing thread only.
@@ -30,6 +31,8 @@
     X(cudaGetDriverEntryPointByVersion) \
     X(cudaHostRegister)                 \
     X(cudaHostUnregister)               \
+    X(cudaHostAlloc)                    \
+    X(cudaFreeHost)                     \
     X(cudaStreamCreateWithFlags)        \
     X(cudaStreamDestroy)                \
     X(cudaStreamSynchronize)            \
@@ -66,7 +69,9 @@ struct fake_cudart_machine {
     uint64_t delay_seed;        /* not 0: work comes late, by chance */
     bool has_no_driver;
     bool has_no_devices;
-    const char *missing; /* a driver call that is not found */
+    bool unmaps_singly;     /* one mapping a call */
+    bool has_own_alignment; /* reserved addresses are aligned to the granularity and no more */
+    const char *missing;    /* a driver call that is not found */
 };
 
 /* Which call fails. */

@@ -239,6 +239,10 @@ CUresult cuMemAddressReserve(CUdeviceptr *address, size_t bytes, size_t alignmen
     if (slack > 0) {
         made->address += (slack - (uintptr_t)made->reserved % slack) % slack;
     }
+    if (slack > 0 && fake.machine.has_own_alignment) {
+        made->address =
+            (char *)made->reserved + ((uintptr_t)made->reserved % slack == 0 ? granularity() : 0);
+    }
     made->next = fake.ranges;
     fake.ranges = made;
     *address = (CUdeviceptr)(uintptr_t)made->address;
@@ -362,6 +366,9 @@ CUresult cuMemUnmap(CUdeviceptr address, size_t bytes)
     }
     fake_lock();
     count = whole_mappings(pointer(address), bytes, &first);
+    if (fake.machine.unmaps_singly && count > 1) {
+        count = 0;
+    }
     if (count > 0) {
         unmap(first, count);
     }

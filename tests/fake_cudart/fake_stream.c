@@ -357,13 +357,15 @@ cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaM
         .kind = ITEM_COPY, .to = to, .from = from, .bytes = bytes, .direction = kind};
     bool is_to_device;
     bool is_from_device;
+    bool is_half_pinned;
 
     FAKE_RUNTIME_ENTER(cudaMemcpyAsync);
     fake_lock();
     is_to_device = fake_is_device_memory(to, bytes);
     is_from_device = fake_is_device_memory(from, bytes);
+    is_half_pinned = fake_is_half_pinned(to, bytes) || fake_is_half_pinned(from, bytes);
     fake_unlock();
-    if (is_to_device != (kind != cudaMemcpyDeviceToHost) ||
+    if (is_half_pinned || is_to_device != (kind != cudaMemcpyDeviceToHost) ||
         is_from_device != (kind != cudaMemcpyHostToDevice)) {
         return fake_leave(cudaErrorInvalidValue);
     }

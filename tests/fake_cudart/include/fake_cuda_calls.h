@@ -55,6 +55,7 @@
 
 /* These are macros in NVIDIA's headers. */
 #define FAKE_CUDA_FLAGS(X)         \
+    X(cudaHostAllocPortable, 1)    \
     X(cudaHostRegisterPortable, 1) \
     X(cudaStreamNonBlocking, 1)    \
     X(cudaEventDefault, 0)         \
@@ -110,6 +111,8 @@
        enum cudaDriverEntryPointQueryResult *result))                                            \
     X(cudaHostRegister, (void *address, size_t bytes, unsigned int flags))                       \
     X(cudaHostUnregister, (void *address))                                                       \
+    X(cudaHostAlloc, (void **address, size_t bytes, unsigned int flags))                         \
+    X(cudaFreeHost, (void *address))                                                             \
     X(cudaStreamCreateWithFlags, (cudaStream_t * stream, unsigned int flags))                    \
     X(cudaStreamDestroy, (cudaStream_t stream))                                                  \
     X(cudaStreamSynchronize, (cudaStream_t stream))                                              \

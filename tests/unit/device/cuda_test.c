@@ -16,6 +16,7 @@ enum {
     OUT_OF_MEMORY = 2,
     DEVICES_UNAVAILABLE = 46,
     NOT_READY = 600,
+    NOT_SUPPORTED = 801,
     ILLEGAL_ADDRESS = 700
 };
 
@@ -600,6 +601,104 @@ START_TEST(the_device_is_current_where_it_is_called)
 }
 END_TEST
 
+/* Some machines do not let the driver pin memory that is not its own. */
+START_TEST(host_memory_is_the_drivers_where_it_registers_none)
+{
+    struct device *device = make(NULL);
+    struct fake_cudart_fault fault = {
+        .call = FAKE_cudaHostRegister, .number = 1, .error = NOT_SUPPORTED, .is_lasting = true};
+    char *memory[2] = {NULL, NULL};
+
+    fake_cudart_arm(&fault);
+    OK(device_host_alloc(device, 1000, (void **)&memory[0]));
+    OK(device_host_alloc(device, 2000, (void **)&memory[1]));
+    ck_assert_uint_eq(fake_cudart_calls_of(FAKE_cudaHostRegister), 1);
+    ck_assert_uint_eq(fake_cudart_calls_of(FAKE_cudaHostAlloc), 2);
+    memory[0][999] = 1;
+    device_host_free(device, memory[0], 1000);
+    ck_assert_uint_eq(fake_cudart_left().registered, 1);
+    memory[1][1999] = 1;
+    device_destroy(device);
+    nothing_is_left();
+
+    /* Where neither works, nothing is decided. */
+    device = make(NULL);
+    fault.call = FAKE_CUDART_ANY_CALL;
+    fault.number = 2; /* after the one that makes the device current */
+    fake_cudart_arm(&fault);
+    ck_assert_int_eq(device_host_alloc(device, 1000, (void **)&memory[0]), CAPU_DEVICE_FAILED);
+    fake_cudart_arm(NULL);
+    OK(device_host_alloc(device, 1000, (void **)&memory[0]));
+    ck_assert_uint_eq(fake_cudart_calls_of(FAKE_cudaHostRegister), 2);
+    device_destroy(device);
+    nothing_is_left();
+}
+END_TEST
+
+START_TEST(pages_are_unmapped_one_by_one_where_they_must_be)
+{
+    struct device *device = make(&(struct fake_cudart_machine){.unmaps_singly = true});
+    device_page pages[PAGES];
+    void *range = reserve(device, PAGES);
+
+    create_pages(device, pages, PAGES);
+    OK(device_map(device, range, pages, PAGES));
+    OK(device_unmap(device, range, PAGES));
+    ck_assert_uint_eq(fake_cudart_calls_of(FAKE_cuMemUnmap), 1 + PAGES);
+    ck_assert_uint_eq(fake_cudart_left().mappings, 0);
+    OK(device_map(device, range, pages, PAGES));
+    OK(device_unmap(device, range, PAGES));
+    ck_assert_uint_eq(fake_cudart_calls_of(FAKE_cuMemUnmap), 1 + 2 * PAGES);
+    /* One that fails at once has changed nothing; one that fails half way is past repair. */
+    OK(device_map(device, range, pages, PAGES));
+    fail_call(FAKE_cuMemUnmap, 1, INVALID_VALUE);
+    ck_assert_int_eq(device_unmap(device, range, PAGES), CAPU_DEVICE_FAILED);
+    ck_assert_uint_eq(fake_cudart_left().mappings, PAGES);
+    fail_call(FAKE_cuMemUnmap, 3, INVALID_VALUE);
+    OK(device_unmap(device, range, PAGES));
+    ck_assert_int_eq(device_failure(device, NULL, 0), CAPU_DEVICE_LOST);
+    fake_cudart_arm(NULL);
+    device_destroy(device);
+}
+END_TEST
+
+START_TEST(addresses_that_are_not_aligned_are_not_taken)
+{
+    const struct device_options options = {.memory_bytes = PAGES * PAGE,
+                                           .page_bytes = 4 * PAGE,
+                                           .d2h_bytes_per_s = RATE,
+                                           .h2d_bytes_per_s = RATE};
+    struct device *device = NULL;
+    void *range = NULL;
+
+    fake_cudart_reset(&(struct fake_cudart_machine){.has_own_alignment = true});
+    OK(cuda_device_create(&options, &device, NULL, 0));
+    ck_assert_int_eq(device_range_reserve(device, 4 * PAGE, &range), CAPU_NO_ADDRESS_SPACE);
+    ck_assert_ptr_null(range);
+    device_destroy(device);
+    nothing_is_left();
+}
+END_TEST
+
+START_TEST(what_the_driver_refused_is_told)
+{
+    struct device *device = make(NULL);
+    device_page page;
+    char text[100] = "?";
+    void *range = reserve(device, 1);
+
+    ck_assert_int_eq(device_failure(device, text, sizeof(text)), CAPU_OK);
+    ck_assert_str_eq(text, "");
+    create_pages(device, &page, 1);
+    fail_call(FAKE_cuMemMap, 1, NOT_SUPPORTED);
+    ck_assert_int_eq(device_map(device, range, &page, 1), CAPU_DEVICE_FAILED);
+    ck_assert_int_eq(device_failure(device, text, sizeof(text)), CAPU_OK);
+    ck_assert_str_eq(text, "cuMemMap answered cudaErrorNotSupported");
+    device_destroy(device);
+    nothing_is_left();
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("cuda device");
@@ -624,6 +723,10 @@ int main(void)
     tcase_add_test(cases, an_op_that_fails_stops_nothing_unless_the_device_is_lost);
     tcase_add_loop_test(cases, host_memory_is_registered_whole, -1, 2);
     tcase_add_test(cases, the_device_is_current_where_it_is_called);
+    tcase_add_test(cases, host_memory_is_the_drivers_where_it_registers_none);
+    tcase_add_test(cases, pages_are_unmapped_one_by_one_where_they_must_be);
+    tcase_add_test(cases, addresses_that_are_not_aligned_are_not_taken);
+    tcase_add_test(cases, what_the_driver_refused_is_told);
     suite_add_tcase(suite, cases);
     return suite_run(suite);
 }
