@@ -1,0 +1,559 @@
+/*
+ * gpu_claims: what the library claims of a GPU, each with a number: device memory stays within the
+ * budget as the driver sees it, steady iterations call no memory function, copies run beside
+ * kernels, guided mode costs nothing where nothing is evicted, and what it costs elsewhere is what
+ * the plan says. One GPT, in the shape of GPT-2's smallest, trained under several budgets.
+ *
+ * Prints a line a claim, JSON lines with --json. Exit code 1: a claim does not hold; 77: no GPU.
+ */
+#include "examples/common/try.h"
+#include "examples/train_gpt/gpt.h"
+
+#include <cuda_runtime_api.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#define NO_GPU 77
+#define MIB ((double)(1 << 20))
+#define STEPS_MAX 200
+/* What the driver may take beside the budget: page tables, events, streams, pinned rings. Modules
+   and cuBLAS are there before anything is counted. */
+#define BESIDE_BYTES ((int64_t)64 << 20)
+#define OVERHEAD_LIMIT 1.0   /* percent, with nothing evicted */
+#define PREDICTION_LIMIT 5.0 /* points */
+#define HIDDEN_LIMIT 50.0    /* percent of the copies' time */
+#define SAMPLE_US 300
+
+struct settings {
+    struct gpt_shape shape;
+    unsigned batch;
+    unsigned steps; /* that are counted; as many before them are not */
+    unsigned percent;
+    bool wants_json;
+    bool is_untimed; /* times are told and not judged */
+    cudaStream_t stream;
+    int32_t *tokens; /* and the targets behind them */
+};
+
+/* One training run. */
+struct run {
+    uint32_t mode;
+    const char *planner;
+    uint64_t budget_bytes; /* 0: none */
+    const char *trace_path;
+    bool is_recorded; /* there are reports */
+    bool is_sampled;  /* somebody watches the memory all along */
+};
+
+/* Medians over the counted iterations; sums where it says so. */
+struct outcome {
+    double wall_ns;
+    double time_ns;
+    double compute_ns;
+    double stall_ns;
+    double predicted_ns;
+    double evicted_bytes;
+    double prefetched_bytes;
+    uint64_t live_peak_bytes;
+    uint64_t map_count;   /* sum, of mapping and unmapping */
+    uint64_t evict_count; /* sum */
+    unsigned planned;     /* iterations that had a plan and kept to it */
+    int64_t grown_bytes;  /* of device memory, from the first counted iteration to the last */
+    int64_t used_bytes;   /* at the most; if sampled */
+};
+
+/* The least free memory that was seen. */
+struct sampler {
+    pthread_t thread;
+    atomic_bool is_ending;
+    size_t before;
+    size_t least;
+    uint64_t samples;
+};
+
+static bool all_hold = true;
+
+static size_t free_memory(void)
+{
+    size_t available = 0;
+    size_t total = 0;
+
+    return cudaMemGetInfo(&available, &total) == cudaSuccess ? available : 0;
+}
+
+static void *sample(void *argument)
+{
+    struct sampler *sampler = argument;
+
+    (void)cudaSetDevice(0);
+    while (!atomic_load(&sampler->is_ending)) {
+        size_t available = free_memory();
+
+        if (available < sampler->least) {
+            sampler->least = available;
+        }
+        sampler->samples++;
+        usleep(SAMPLE_US);
+    }
+    return NULL;
+}
+
+static double now_ns(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec * 1e9 + (double)now.tv_nsec;
+}
+
+static int compare(const void *a, const void *b)
+{
+    double left = *(const double *)a;
+    double right = *(const double *)b;
+
+    return (left > right) - (left < right);
+}
+
+static double median(double *values, size_t count)
+{
+    qsort(values, count, sizeof(*values), compare);
+    return count == 0 ? 0.0 : values[count / 2];
+}
+
+/* What the counted iterations were like, one value each. */
+struct series {
+    double wall[STEPS_MAX];
+    double time[STEPS_MAX];
+    double compute[STEPS_MAX];
+    double stall[STEPS_MAX];
+    double predicted[STEPS_MAX];
+    double evicted[STEPS_MAX];
+    double prefetched[STEPS_MAX];
+    size_t count;
+};
+
+static capu_status note(capu_context *context, struct series *series, struct outcome *outcome)
+{
+    capu_report report = CAPU_REPORT_INIT;
+    size_t at = series->count;
+
+    TRY(capu_report_get(context, &report));
+    series->time[at] = (double)report.time_ns;
+    series->compute[at] = (double)report.compute_ns;
+    series->stall[at] = (double)report.stall_ns;
+    series->predicted[at] = (double)report.predicted_ns;
+    series->evicted[at] = (double)report.evicted_bytes;
+    series->prefetched[at] = (double)report.prefetched_bytes;
+    outcome->live_peak_bytes = report.live_peak_bytes;
+    outcome->map_count += report.map_count + report.unmap_count;
+    outcome->evict_count += report.evict_count;
+    outcome->planned += report.predicted_ns > 0 && report.diverged == 0;
+    return CAPU_OK;
+}
+
+static capu_status train(struct gpt *gpt, capu_context *context, const struct settings *settings,
+                         const struct run *run, struct series *series, struct outcome *outcome)
+{
+    struct gpt_step gpt_step = {.accumulate = 1, .is_asap = true, .rate = 1e-4f};
+    size_t count = (size_t)settings->batch * settings->shape.length;
+    size_t before = 0;
+
+    TRY(gpt_init(gpt, context, &settings->shape, 1));
+    TRY(gpt_resize(gpt, settings->batch, settings->shape.length));
+    for (unsigned step = 0; step < 2 * settings->steps; step++) {
+        double begin = now_ns();
+        float loss;
+
+        gpt_step.step = step + 1;
+        TRY(gpt_train(gpt, settings->tokens, settings->tokens + count, &gpt_step, &loss));
+        if (step + 1 == settings->steps) {
+            before = free_memory();
+        }
+        if (step < settings->steps) {
+            continue;
+        }
+        series->wall[series->count] = now_ns() - begin;
+        if (run->is_recorded) {
+            TRY(note(context, series, outcome));
+        }
+        series->count++;
+    }
+    outcome->grown_bytes = (int64_t)before - (int64_t)free_memory();
+    return CAPU_OK;
+}
+
+static void summarise(struct series *series, struct outcome *outcome)
+{
+    outcome->wall_ns = median(series->wall, series->count);
+    outcome->time_ns = median(series->time, series->count);
+    outcome->compute_ns = median(series->compute, series->count);
+    outcome->stall_ns = median(series->stall, series->count);
+    outcome->predicted_ns = median(series->predicted, series->count);
+    outcome->evicted_bytes = median(series->evicted, series->count);
+    outcome->prefetched_bytes = median(series->prefetched, series->count);
+}
+
+/* False, said on stderr, if it could not be carried through. */
+static bool carry_out(const struct settings *settings, const struct run *run,
+                      struct outcome *outcome)
+{
+    static struct series series;
+    char error[512] = "";
+    struct sampler sampler = {.before = free_memory()};
+    capu_config config = CAPU_CONFIG_INIT;
+    capu_context *context = NULL;
+    struct gpt gpt = {0};
+    capu_status status;
+
+    memset(&series, 0, sizeof(series));
+    *outcome = (struct outcome){0};
+    config.device = "cuda";
+    config.mode = run->mode;
+    config.planner = run->planner;
+    config.effort = CAPU_EFFORT_QUICK;
+    config.wait_for_plan = 1;
+    config.budget_bytes = run->budget_bytes;
+    config.trace_path = run->trace_path;
+    config.report_path = run->is_recorded ? "/dev/null" : NULL;
+    config.stream = settings->stream;
+    config.error = error;
+    config.error_bytes = sizeof(error);
+    sampler.least = sampler.before;
+    if (run->is_sampled && pthread_create(&sampler.thread, NULL, sample, &sampler) != 0) {
+        fprintf(stderr, "gpu_claims: no thread to watch the memory\n");
+        return false;
+    }
+    status = capu_context_create(&config, &context);
+    if (status == CAPU_OK) {
+        status = train(&gpt, context, settings, run, &series, outcome);
+        gpt_finish(&gpt);
+        summarise(&series, outcome);
+    }
+    if (run->is_sampled) {
+        atomic_store(&sampler.is_ending, true);
+        pthread_join(sampler.thread, NULL);
+        outcome->used_bytes = (int64_t)sampler.before - (int64_t)sampler.least;
+    }
+    if (status != CAPU_OK) {
+        fprintf(stderr, "gpu_claims: mode %" PRIu32 ", planner %s, budget %" PRIu64 ": %s: %s\n",
+                run->mode, run->planner, run->budget_bytes, capu_status_text(status),
+                context != NULL ? capu_last_error(context) : error);
+    }
+    capu_context_destroy(context);
+    return status == CAPU_OK;
+}
+
+/* One line. `value` is to be at most (or, if `wants_more`, at least) `limit`. */
+struct claim {
+    const char *name;
+    double value;
+    double limit;
+    const char *unit;
+    bool wants_more;
+    bool is_of_time;
+};
+
+static void tell(const struct settings *settings, const struct claim *claim, const char *detail)
+{
+    bool is_judged = !claim->is_of_time || !settings->is_untimed;
+    bool holds = claim->wants_more ? claim->value >= claim->limit : claim->value <= claim->limit;
+    const char *verdict = !is_judged ? "not judged" : holds ? "holds" : "BROKEN";
+
+    if (settings->wants_json) {
+        printf("{\"claim\":\"%s\",\"value\":%.6g,\"limit\":%.6g,\"unit\":\"%s\",\"verdict\":\"%s\","
+               "\"detail\":\"%s\"}\n",
+               claim->name, claim->value, claim->limit, claim->unit, verdict, detail);
+    } else {
+        printf("%-52s %10.4g %s (at %s %.4g): %s; %s\n", claim->name, claim->value, claim->unit,
+               claim->wants_more ? "least" : "most", claim->limit, verdict, detail);
+    }
+    fflush(stdout);
+    all_hold = all_hold && (holds || !is_judged);
+}
+
+/* The rates of the link that the library measured, from the trace it has recorded. */
+static bool read_rates(const char *path, double *d2h, double *h2d)
+{
+    FILE *file = fopen(path, "r");
+    char line[4096];
+    bool is_found = false;
+
+    while (file != NULL && !is_found && fgets(line, sizeof(line), file) != NULL) {
+        const char *out = strstr(line, "\"d2h_bytes_per_s\":");
+        const char *in = strstr(line, "\"h2d_bytes_per_s\":");
+
+        if (out != NULL && in != NULL) {
+            *d2h = strtod(strchr(out, ':') + 1, NULL);
+            *h2d = strtod(strchr(in, ':') + 1, NULL);
+            is_found = *d2h > 0.0 && *h2d > 0.0;
+        }
+    }
+    if (file != NULL) {
+        fclose(file);
+    }
+    return is_found;
+}
+
+static double percent_more(double value, double than)
+{
+    return than > 0.0 ? (value / than - 1.0) * 100.0 : 0.0;
+}
+
+static void claim_no_overhead(const struct settings *settings, const struct outcome off[2],
+                              const struct outcome *roomy)
+{
+    double base = (off[0].wall_ns + off[1].wall_ns) / 2.0;
+    char detail[160];
+
+    snprintf(detail, sizeof(detail),
+             "%.3f ms an iteration guided with %" PRIu64
+             " evictions, %.3f and %.3f ms off before and after",
+             roomy->wall_ns / 1e6, roomy->evict_count, off[0].wall_ns / 1e6, off[1].wall_ns / 1e6);
+    tell(settings,
+         &(struct claim){.name = "guided with nothing evicted, against off",
+                         .value = percent_more(roomy->wall_ns, base),
+                         .limit = OVERHEAD_LIMIT,
+                         .unit = "% slower",
+                         .is_of_time = true},
+         detail);
+}
+
+static void claim_memory(const struct settings *settings, uint64_t budget,
+                         const struct outcome *sampled)
+{
+    char detail[160];
+
+    snprintf(detail, sizeof(detail),
+             "budget %.1f MiB, at most %.1f MiB less free than before the context", budget / MIB,
+             (double)sampled->used_bytes / MIB);
+    tell(settings,
+         &(struct claim){.name = "memory seen by cudaMemGetInfo above the budget",
+                         .value = ((double)sampled->used_bytes - (double)budget) / MIB,
+                         .limit = (double)BESIDE_BYTES / MIB,
+                         .unit = "MiB"},
+         detail);
+}
+
+static void claim_steady(const struct settings *settings, const struct outcome *planned)
+{
+    char detail[160];
+
+    snprintf(detail, sizeof(detail), "%u of %u iterations kept to a plan, %" PRIu64 " evictions",
+             planned->planned, settings->steps, planned->evict_count);
+    tell(settings,
+         &(struct claim){.name = "map and unmap calls in steady iterations",
+                         .value = (double)planned->map_count,
+                         .limit = 0.0,
+                         .unit = "calls"},
+         detail);
+    tell(settings,
+         &(struct claim){.name = "device memory taken in steady iterations",
+                         .value = (double)planned->grown_bytes / MIB,
+                         .limit = 0.0,
+                         .unit = "MiB"},
+         detail);
+    tell(settings,
+         &(struct claim){.name = "steady iterations that kept to a plan",
+                         .value = (double)planned->planned,
+                         .limit = (double)settings->steps,
+                         .unit = "iterations",
+                         .wants_more = true},
+         detail);
+}
+
+/* Copies that run alone would make an iteration longer than one without a limit by their time. */
+static void claim_overlap(const struct settings *settings, const struct outcome *off,
+                          const struct outcome *swapped, double d2h, double h2d)
+{
+    double copies_ns = swapped->evicted_bytes / d2h * 1e9 + swapped->prefetched_bytes / h2d * 1e9;
+    double beyond_ns = swapped->time_ns - off->time_ns;
+    char detail[200];
+
+    snprintf(
+        detail, sizeof(detail),
+        "%.1f ms without copies; with %.1f ms of them (%.0f MiB out, %.0f in) %.1f ms, of which "
+        "%.1f stalls",
+        off->time_ns / 1e6, copies_ns / 1e6, swapped->evicted_bytes / MIB,
+        swapped->prefetched_bytes / MIB, swapped->time_ns / 1e6, swapped->stall_ns / 1e6);
+    tell(settings,
+         &(struct claim){.name = "copies' time hidden behind kernels, planner swap",
+                         .value = copies_ns > 0.0 ? (1.0 - beyond_ns / copies_ns) * 100.0 : 0.0,
+                         .limit = HIDDEN_LIMIT,
+                         .unit = "%",
+                         .wants_more = true,
+                         .is_of_time = true},
+         detail);
+}
+
+static void claim_prediction(const struct settings *settings, const char *name,
+                             const struct outcome *off, const struct outcome *planned)
+{
+    double measured = percent_more(planned->time_ns, off->time_ns);
+    double predicted = percent_more(planned->predicted_ns, off->time_ns);
+    char detail[160];
+
+    snprintf(detail, sizeof(detail),
+             "measured %+.1f %% (%.2f ms), predicted %+.1f %% (%.2f ms), off %.2f ms", measured,
+             planned->time_ns / 1e6, predicted, planned->predicted_ns / 1e6, off->time_ns / 1e6);
+    tell(
+        settings,
+        &(struct claim){.name = name,
+                        .value = measured > predicted ? measured - predicted : predicted - measured,
+                        .limit = PREDICTION_LIMIT,
+                        .unit = "points",
+                        .is_of_time = true},
+        detail);
+}
+
+static bool check_all(const struct settings *settings, const char *trace)
+{
+    struct outcome recorded;
+    struct outcome off[2];
+    struct outcome roomy;
+    struct outcome sampled;
+    struct outcome swapped;
+    struct outcome hybrid;
+    uint64_t budget;
+    double d2h = 0.0;
+    double h2d = 0.0;
+
+    if (!carry_out(settings,
+                   &(struct run){.mode = CAPU_MODE_OFF, .is_recorded = true, .trace_path = trace},
+                   &recorded)) {
+        return false;
+    }
+    budget = recorded.live_peak_bytes / 100 * settings->percent;
+    /* The memory first: it needs no quiet machine, and a run that fails tells most. */
+    if (!carry_out(settings,
+                   &(struct run){.mode = CAPU_MODE_GUIDED,
+                                 .budget_bytes = budget,
+                                 .is_recorded = true,
+                                 .is_sampled = true},
+                   &sampled)) {
+        return false;
+    }
+    claim_memory(settings, budget, &sampled);
+    claim_steady(settings, &sampled);
+    if (!carry_out(settings, &(struct run){.mode = CAPU_MODE_OFF}, &off[0]) ||
+        !carry_out(settings, &(struct run){.mode = CAPU_MODE_GUIDED, .is_recorded = true},
+                   &roomy) ||
+        !carry_out(settings, &(struct run){.mode = CAPU_MODE_OFF}, &off[1])) {
+        return false;
+    }
+    claim_no_overhead(settings, off, &roomy);
+    if (!carry_out(
+            settings,
+            &(struct run){.mode = CAPU_MODE_GUIDED, .budget_bytes = budget, .is_recorded = true},
+            &hybrid)) {
+        return false;
+    }
+    claim_prediction(settings, "overhead beside its prediction, planner hybrid", &recorded,
+                     &hybrid);
+    if (!carry_out(settings,
+                   &(struct run){.mode = CAPU_MODE_GUIDED,
+                                 .planner = "swap",
+                                 .budget_bytes = budget,
+                                 .is_recorded = true},
+                   &swapped) ||
+        !read_rates(trace, &d2h, &h2d)) {
+        return false;
+    }
+    claim_overlap(settings, &recorded, &swapped, d2h, h2d);
+    claim_prediction(settings, "overhead beside its prediction, planner swap", &recorded, &swapped);
+    return true;
+}
+
+static bool make_tokens(struct settings *settings)
+{
+    size_t count = 2 * (size_t)settings->batch * settings->shape.length;
+    uint32_t random = 1;
+
+    settings->tokens = calloc(count, sizeof(*settings->tokens));
+    for (size_t i = 0; settings->tokens != NULL && i < count; i++) {
+        random = random * 1664525u + 1013904223u;
+        settings->tokens[i] = (int32_t)(random >> 24);
+    }
+    return settings->tokens != NULL;
+}
+
+static bool read_arguments(int argc, char **argv, struct settings *settings)
+{
+    for (int i = 1; i < argc; i++) {
+        const struct {
+            const char *name;
+            unsigned *number;
+            unsigned most;
+        } numbers[] = {{"--batch", &settings->batch, 4096},
+                       {"--layers", &settings->shape.layers, 256},
+                       {"--channels", &settings->shape.channels, 4096},
+                       {"--heads", &settings->shape.heads, 256},
+                       {"--seq", &settings->shape.length, 4096},
+                       {"--steps", &settings->steps, STEPS_MAX},
+                       {"--percent", &settings->percent, 100}};
+        bool is_known = true;
+
+        if (strcmp(argv[i], "--json") == 0) {
+            settings->wants_json = true;
+        } else if (strcmp(argv[i], "--untimed") == 0) {
+            settings->is_untimed = true;
+        } else {
+            is_known = false;
+            for (size_t n = 0; n < sizeof(numbers) / sizeof(numbers[0]); n++) {
+                if (strcmp(argv[i], numbers[n].name) == 0 && i + 1 < argc) {
+                    long number = strtol(argv[++i], NULL, 10);
+
+                    *numbers[n].number = (unsigned)number;
+                    is_known = number > 0 && number <= (long)numbers[n].most;
+                    break;
+                }
+            }
+        }
+        if (!is_known) {
+            fprintf(stderr,
+                    "usage: %s [--json] [--untimed] [--layers N] [--channels N] [--heads N] "
+                    "[--seq N] [--batch N] [--steps N] [--percent N]\n",
+                    argv[0]);
+            return false;
+        }
+    }
+    return true;
+}
+
+int main(int argc, char **argv)
+{
+    struct settings settings = {
+        .shape = {.layers = 12, .channels = 768, .heads = 12, .length = 1024, .align = 64},
+        .batch = 8,
+        .steps = 20,
+        .percent = 60};
+    char trace[] = "/tmp/gpu_claims.XXXXXX";
+    int count = 0;
+    int file;
+    bool is_through;
+
+    if (!read_arguments(argc, argv, &settings)) {
+        return 2;
+    }
+    if (cudaGetDeviceCount(&count) != cudaSuccess || count == 0) {
+        printf("skipped: there is no GPU\n");
+        return NO_GPU;
+    }
+    file = mkstemp(trace);
+    if (file < 0 || !make_tokens(&settings) || cudaSetDevice(0) != cudaSuccess ||
+        cudaStreamCreateWithFlags(&settings.stream, cudaStreamNonBlocking) != cudaSuccess) {
+        fprintf(stderr, "gpu_claims: no file, no memory or no stream\n");
+        return 1;
+    }
+    is_through = check_all(&settings, trace);
+    close(file);
+    unlink(trace);
+    (void)cudaStreamDestroy(settings.stream);
+    free(settings.tokens);
+    return is_through && all_hold ? 0 : 1;
+}
