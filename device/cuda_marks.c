@@ -1,11 +1,26 @@
 /* Marks: see marks.h. NVTX is headers only; it looks for a profiler at its first call. */
 #include "device/marks.h"
 
+#include "capuchin/op.h"
+
+uint64_t marks_traffic(uint32_t role, uint64_t bytes)
+{
+    switch (role) {
+    case CAPU_READ:
+    case CAPU_WRITE:
+    case CAPU_WRITE_CLEARED:
+        return bytes;
+    case CAPU_UPDATE:
+        return 2 * bytes;
+    default:
+        return 0;
+    }
+}
+
 #ifdef CAPUCHIN_HAVE_NVTX
 
 #include <nvtx3/nvToolsExt.h>
 #include <pthread.h>
-#include <stdbool.h>
 #include <stdio.h>
 
 #define MARK_TEXT(name, text) text,
@@ -23,7 +38,7 @@ static void make_domain(void)
     }
 }
 
-static bool is_on(void)
+bool marks_are_on(void)
 {
     pthread_once(&once, make_domain);
     return domain != NULL;
@@ -55,7 +70,7 @@ void marks_begin(enum mark_kind kind, const char *name, uint64_t number)
 {
     struct mark mark;
 
-    if (is_on()) {
+    if (marks_are_on()) {
         fill(&mark, kind, name, number);
         nvtxDomainRangePushEx(domain, &mark.attributes);
     }
@@ -63,7 +78,7 @@ void marks_begin(enum mark_kind kind, const char *name, uint64_t number)
 
 void marks_end(void)
 {
-    if (is_on()) {
+    if (marks_are_on()) {
         nvtxDomainRangePop(domain);
     }
 }
@@ -72,7 +87,7 @@ uint64_t marks_open(enum mark_kind kind, const char *name, uint64_t number)
 {
     struct mark mark;
 
-    if (!is_on()) {
+    if (!marks_are_on()) {
         return 0;
     }
     fill(&mark, kind, name, number);
@@ -81,12 +96,17 @@ uint64_t marks_open(enum mark_kind kind, const char *name, uint64_t number)
 
 void marks_close(uint64_t range)
 {
-    if (is_on()) {
+    if (marks_are_on()) {
         nvtxDomainRangeEnd(domain, range);
     }
 }
 
 #else
+
+bool marks_are_on(void)
+{
+    return false;
+}
 
 void marks_begin(enum mark_kind kind, const char *name, uint64_t number)
 {

@@ -8,6 +8,7 @@
 #ifndef CAPU_DEVICE_MARKS_H
 #define CAPU_DEVICE_MARKS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /* X(NAME, text): kinds, which are NVTX's categories. */
@@ -21,6 +22,12 @@
 #define MARK_ENUMERATOR(name, text) MARK_##name,
 enum mark_kind { MARK_KINDS(MARK_ENUMERATOR) MARK_KIND_COUNT };
 #undef MARK_ENUMERATOR
+
+/* Whether a profiler listens: what a payload takes to compute is only worth it then. */
+bool marks_are_on(void);
+
+/* The bytes of an operand in an op's payload: those it reads and those it writes. */
+uint64_t marks_traffic(uint32_t role, uint64_t bytes);
 
 /* Begins a range on this thread: "swap-out w1", or only "swap-out" if `name` is NULL. An op is just
    its name. `number` is its payload: bytes, or an iteration's number. */

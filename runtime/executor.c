@@ -321,6 +321,19 @@ static void settle_replay(capu_context *context, const struct guide *guide,
     tracker_replay(context, start, end);
 }
 
+/* What a replay reads and writes, for profilers. */
+static uint64_t moved_bytes(const struct guide *guide, const struct guide_op *op)
+{
+    uint64_t bytes = 0;
+
+    for (uint32_t i = 0; i < op->accesses.count; i++) {
+        const struct guide_access *access = &guide->accesses[op->accesses.first + i];
+
+        bytes += marks_traffic(access->role, guide->tensors[access->tensor].bytes);
+    }
+    return bytes;
+}
+
 capu_status executor_run_again(capu_context *context, const struct guide *guide,
                                const struct guide_op *op)
 {
@@ -330,7 +343,7 @@ capu_status executor_run_again(capu_context *context, const struct guide *guide,
         context_check(context, tracker_mark_begin(context, &start), "marking a replay");
 
     if (status == CAPU_OK) {
-        marks_begin(MARK_REPLAY, op->call.name, 0);
+        marks_begin(MARK_REPLAY, op->call.name, marks_are_on() ? moved_bytes(guide, op) : 0);
         status = enqueue(context, guide, op);
         marks_end();
     }

@@ -76,6 +76,21 @@ static capu_status clear_untracked(capu_context *context, const capu_op *op)
     return context_check(context, status, "clearing an operand");
 }
 
+/* What the op reads and writes, for profilers. Without tracking, as far as its operands say. */
+static uint64_t moved_bytes(const capu_context *context, const capu_op *op)
+{
+    const struct operands *operands = &context->operands;
+    uint64_t bytes = 0;
+
+    for (size_t i = 0; context->is_tracking && i < operands->piece_count; i++) {
+        bytes += marks_traffic(operands->pieces[i].role, operands->pieces[i].bytes);
+    }
+    for (size_t i = 0; !context->is_tracking && i < op->operand_count; i++) {
+        bytes += marks_traffic(op->operands[i].role, op->operands[i].bytes);
+    }
+    return bytes;
+}
+
 static capu_status enqueue(capu_context *context, const capu_op *op)
 {
     struct device_work work = {.name = op->name, .run = op->run, .duration_ns = op->duration_ns};
@@ -93,7 +108,7 @@ static capu_status enqueue(capu_context *context, const capu_op *op)
     if (context->is_tracking && context->operands.is_planned) {
         executor_note_run(context, arguments, op->duration_ns);
     }
-    marks_begin(MARK_OP, op->name, 0);
+    marks_begin(MARK_OP, op->name, marks_are_on() ? moved_bytes(context, op) : 0);
     status = device_run(context->device, context->compute.stream, &work);
     marks_end();
     if (status == CAPU_OP_FAILED && device_failure(context->device, NULL, 0) == CAPU_OK) {

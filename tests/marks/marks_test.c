@@ -6,7 +6,7 @@
 #include <nvtx3/nvToolsExt.h>
 #include <string.h>
 
-enum { HEARD = 256, TEXT = 64 };
+enum { HEARD = 512, TEXT = 64 };
 
 static struct heard {
     char text[TEXT];
@@ -98,12 +98,12 @@ static capu_status nothing(capu_stream stream, const void *arguments)
     return CAPU_OK;
 }
 
-static void *tensor(struct rig *rig, const char *name)
+static void *tensor(struct rig *rig, const char *name, capu_kind kind)
 {
     void *address = NULL;
 
     RIG_OK(rig, capu_malloc(rig->context, 3 * RIG_PAGE, &address));
-    RIG_OK(rig, CAPU_DESCRIBE(rig->context, address, .name = name, .kind = CAPU_PARAMETER));
+    RIG_OK(rig, CAPU_DESCRIBE(rig->context, address, .name = name, .kind = kind));
     return address;
 }
 
@@ -127,8 +127,8 @@ START_TEST(a_profiler_hears_what_the_library_does)
     void *second;
 
     rig_init(&rig, &(struct rig_options){.budget_pages = 5});
-    first = tensor(&rig, "w1");
-    second = tensor(&rig, "w2");
+    first = tensor(&rig, "w1", CAPU_PARAMETER);
+    second = tensor(&rig, "w2", CAPU_PARAMETER);
     op.operands = &operand;
     RIG_OK(&rig, capu_iteration_begin(rig.context, "train"));
     operand = capu_writes(first);
@@ -136,6 +136,9 @@ START_TEST(a_profiler_hears_what_the_library_does)
     operand = capu_writes(second);
     RIG_OK(&rig, capu_run(rig.context, &op));
     operand = capu_reads(first);
+    RIG_OK(&rig, capu_run(rig.context, &op));
+    op.name = "update";
+    operand = capu_updates(first);
     RIG_OK(&rig, capu_run(rig.context, &op));
     ck_assert(!find("iteration train")->has_ended);
     RIG_OK(&rig, capu_iteration_end(rig.context));
@@ -145,6 +148,8 @@ START_TEST(a_profiler_hears_what_the_library_does)
     ck_assert(find("iteration train")->is_open && find("iteration train")->has_ended);
     ck_assert_uint_eq(find("iteration train")->number, 1);
     ck_assert(!find("layer")->is_open);
+    ck_assert_uint_eq(find("layer")->number, 3 * RIG_PAGE);
+    ck_assert_uint_eq(find("update")->number, 6 * RIG_PAGE);
     ck_assert_uint_eq(find("swap-out w1")->number, 3 * RIG_PAGE);
     ck_assert_uint_eq(find("swap-out w2")->number, 3 * RIG_PAGE);
     ck_assert_uint_eq(find("swap-in w1")->number, 3 * RIG_PAGE);
@@ -155,12 +160,56 @@ START_TEST(a_profiler_hears_what_the_library_does)
 }
 END_TEST
 
+static void touch(struct rig *rig, const char *name, capu_operand from, capu_operand to)
+{
+    capu_operand operands[] = {from, to};
+    capu_op op = {
+        .size = sizeof(op), .name = name, .run = nothing, .operands = operands, .operand_count = 2};
+
+    RIG_OK(rig, capu_run(rig->context, &op));
+}
+
+START_TEST(replays_carry_their_bytes)
+{
+    enum { LAYERS = 6 };
+    struct rig rig;
+    void *activations[LAYERS];
+    void *gradient;
+
+    rig_init(&rig, &(struct rig_options){.budget_pages = 14,
+                                         .mode = CAPU_MODE_GUIDED,
+                                         .planner = "recompute",
+                                         .wait_for_plan = true});
+    for (size_t i = 0; i < LAYERS; i++) {
+        activations[i] = tensor(&rig, "activation", CAPU_ACTIVATION);
+    }
+    gradient = tensor(&rig, "gradient", CAPU_GRADIENT);
+    for (int iteration = 0; iteration < 3; iteration++) {
+        RIG_OK(&rig, capu_iteration_begin(rig.context, "train"));
+        RIG_OK(&rig, capu_zero(rig.context, gradient, 3 * RIG_PAGE));
+        RIG_OK(&rig, capu_zero(rig.context, activations[0], 3 * RIG_PAGE));
+        for (size_t i = 1; i < LAYERS; i++) {
+            touch(&rig, "forward", capu_reads(activations[i - 1]), capu_writes(activations[i]));
+        }
+        for (size_t i = LAYERS; i-- > 0;) {
+            touch(&rig, "backward", capu_reads(activations[i]), capu_updates(gradient));
+        }
+        RIG_OK(&rig, capu_iteration_end(rig.context));
+    }
+    rig_finish(&rig);
+    ck_assert_uint_eq(find("forward")->number, 6 * RIG_PAGE);
+    ck_assert_uint_eq(find("backward")->number, 9 * RIG_PAGE);
+    ck_assert_uint_eq(find("replay forward")->number, 6 * RIG_PAGE);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("marks");
     TCase *cases = tcase_create("marks");
 
     tcase_add_test(cases, a_profiler_hears_what_the_library_does);
+    tcase_add_test(cases, replays_carry_their_bytes);
     suite_add_tcase(suite, cases);
     return suite_run(suite);
 }
