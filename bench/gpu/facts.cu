@@ -37,6 +37,18 @@ static __global__ void compute_items(float *data, size_t count, int rounds)
     }
 }
 
+static __global__ void fill_words(float *data, size_t count)
+{
+    for (size_t i = (size_t)blockIdx.x * THREADS + threadIdx.x; i < count;
+         i += (size_t)gridDim.x * THREADS) {
+        uint32_t bits = (uint32_t)i * 2654435761u;
+
+        bits = (bits ^ (bits >> 15)) * 2246822519u;
+        bits = (bits ^ (bits >> 13)) * 3266489917u;
+        data[i] = (float)(bits >> 8) / 16777216.0f - 0.5f;
+    }
+}
+
 static __global__ void spin_for(uint64_t ns)
 {
     uint64_t begin;
@@ -69,6 +81,11 @@ void facts_copy(cudaStream_t stream, void *to, const void *from, size_t bytes)
 void facts_compute(cudaStream_t stream, float *data, size_t count, int rounds)
 {
     compute_items<<<BLOCKS, THREADS, 0, stream>>>(data, count, rounds);
+}
+
+void facts_fill(cudaStream_t stream, void *data, size_t bytes)
+{
+    fill_words<<<BLOCKS, THREADS, 0, stream>>>((float *)data, bytes / sizeof(float));
 }
 
 void facts_spin(cudaStream_t stream, uint64_t ns)
@@ -153,6 +170,31 @@ void facts_text(const struct facts *facts, const char *what, const char *text)
         printf("%4d  %-62s %s\n", facts->number, what, text);
     }
     fflush(stdout);
+}
+
+void facts_interference_line(const struct facts *facts, const char *kernel, const char *copies,
+                             double slower_percent, double in_gb_per_s, double out_gb_per_s)
+{
+    if (wants_json) {
+        printf("{\"fact\":%d,\"table\":\"interference\",\"kernel\":\"%s\",\"copies\":\"%s\","
+               "\"kernel_slower_percent\":%.4g,\"in_gb_per_s\":%.4g,\"out_gb_per_s\":%.4g}\n",
+               facts->number, kernel, copies, slower_percent, in_gb_per_s, out_gb_per_s);
+        fflush(stdout);
+    }
+}
+
+static int compare(const void *a, const void *b)
+{
+    double left = *(const double *)a;
+    double right = *(const double *)b;
+
+    return (left > right) - (left < right);
+}
+
+double facts_median(double *values, size_t count)
+{
+    qsort(values, count, sizeof(*values), compare);
+    return values[count / 2];
 }
 
 static void undo(const struct facts *facts, struct facts_range *range)

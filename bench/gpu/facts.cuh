@@ -63,6 +63,16 @@ struct facts_timer {
 struct facts_timer facts_timer_begin(cudaStream_t stream);
 double facts_timer_end_ms(struct facts_timer *timer);
 
+/* One line of a table that a planner can read: what kernels of a kind and copies do to each other.
+   Only with --json; the same numbers are told one by one as well. */
+void facts_interference_line(const struct facts *facts, const char *kernel, const char *copies,
+                             double slower_percent, double in_gb_per_s, double out_gb_per_s);
+
+/* The middle one of some values, which it sorts. */
+double facts_median(double *values, size_t count);
+
+/* Numbers from -0.5 to 0.5 in no order: what is copied or multiplied is never all the same. */
+void facts_fill(cudaStream_t stream, void *data, size_t bytes);
 /* Kernels: one that copies, one that computes, one that takes its time. */
 void facts_copy(cudaStream_t stream, void *to, const void *from, size_t bytes);
 void facts_compute(cudaStream_t stream, float *data, size_t count, int rounds);

@@ -39,15 +39,18 @@ static double copy_gb_per_s(const struct facts *facts, CUdeviceptr to, CUdevicep
                             size_t bytes)
 {
     struct facts_timer timer;
-    double ms;
+    double ms[5];
 
+    facts_fill(facts->stream, (void *)from, bytes);
     facts_copy(facts->stream, (void *)to, (const void *)from, bytes);
-    timer = facts_timer_begin(facts->stream);
-    for (int i = 0; i < 10; i++) {
-        facts_copy(facts->stream, (void *)to, (const void *)from, bytes);
+    for (int round = 0; round < 5; round++) {
+        timer = facts_timer_begin(facts->stream);
+        for (int i = 0; i < 10; i++) {
+            facts_copy(facts->stream, (void *)to, (const void *)from, bytes);
+        }
+        ms[round] = facts_timer_end_ms(&timer);
     }
-    ms = facts_timer_end_ms(&timer);
-    return 10.0 * 2.0 * (double)bytes / ms * 1e-6;
+    return 10.0 * 2.0 * (double)bytes / facts_median(ms, 5) * 1e-6;
 }
 
 static double product_tflops(const struct facts *facts, CUdeviceptr at, size_t side)
@@ -55,6 +58,7 @@ static double product_tflops(const struct facts *facts, CUdeviceptr at, size_t s
     struct gemm gemm = {};
     struct facts_timer timer;
     float *matrices = (float *)at;
+    double ms[5];
 
     gemm.rows = side;
     gemm.columns = side;
@@ -65,16 +69,18 @@ static double product_tflops(const struct facts *facts, CUdeviceptr at, size_t s
     gemm.b_stride = side;
     gemm.c = matrices + 2 * side * side;
     gemm.c_stride = side;
-    facts_compute(facts->stream, matrices, 2 * side * side, 1);
+    facts_fill(facts->stream, matrices, 2 * side * side * sizeof(*matrices));
     if (blas_gemm(facts->stream, &gemm, NULL) != CAPU_OK) {
         return 0.0;
     }
-    timer = facts_timer_begin(facts->stream);
-    for (int i = 0; i < 5; i++) {
-        blas_gemm(facts->stream, &gemm, NULL);
+    for (int round = 0; round < 5; round++) {
+        timer = facts_timer_begin(facts->stream);
+        for (int i = 0; i < 5; i++) {
+            blas_gemm(facts->stream, &gemm, NULL);
+        }
+        ms[round] = facts_timer_end_ms(&timer);
     }
-    return 5.0 * 2.0 * (double)side * (double)side * (double)side / facts_timer_end_ms(&timer) *
-           1e-9;
+    return 5.0 * 2.0 * (double)side * (double)side * (double)side / facts_median(ms, 5) * 1e-9;
 }
 
 /* The same handles behind a second range, in reverse order: as placement shares pages. */
@@ -321,6 +327,22 @@ static void measure_threads(const struct facts *facts)
     }
 }
 
+/* Kernels for a while: enqueued behind the timer, or, without one, timed to their end. Few long
+   ones: a long queue of short ones would block the host. */
+static double busy_ms(const struct facts *facts, float *data, struct facts_timer *timer)
+{
+    struct facts_timer own = facts_timer_begin(facts->stream);
+
+    for (int k = 0; k < (facts->is_quick ? 150 : 400); k++) {
+        facts_compute(facts->stream, data, 64 * MIB, 2000);
+    }
+    if (timer == NULL) {
+        return facts_timer_end_ms(&own);
+    }
+    *timer = own;
+    return 0.0;
+}
+
 /* 3 and 11: what the calls cost, with the GPU idle and while kernels that do not care run. */
 void facts_call_costs(struct facts *facts)
 {
@@ -329,21 +351,24 @@ void facts_call_costs(struct facts *facts)
         size_t count;
     } rounds[] = {{2 * MIB, 1024}, {32 * MIB, 64}, {256 * MIB, 8}};
     CUmemGenericAllocationHandle handles[1024];
+    double alone_ms;
     void *data = NULL;
 
     if (cudaMalloc(&data, 256 * MIB) != cudaSuccess) {
         facts_text(facts, "memory", "none for the busy kernels");
         return;
     }
+    facts_fill(facts->stream, data, 256 * MIB);
+    alone_ms = busy_ms(facts, (float *)data, NULL); /* the first loads the kernel */
+    alone_ms = busy_ms(facts, (float *)data, NULL);
+    facts_value(facts, "kernels alone", alone_ms, "ms");
     for (int is_busy = 0; is_busy < 2; is_busy++) {
         for (size_t i = 0; i < sizeof(rounds) / sizeof(rounds[0]); i++) {
+            struct facts_timer timer;
             struct costs costs;
 
             if (is_busy) {
-                /* Few long kernels: a long queue of short ones would block the host. */
-                for (int k = 0; k < (facts->is_quick ? 150 : 400); k++) {
-                    facts_compute(facts->stream, (float *)data, 64 * MIB, 2000);
-                }
+                busy_ms(facts, (float *)data, &timer);
             }
             if (measure_calls(facts, rounds[i].bytes, rounds[i].count, handles, &costs)) {
                 tell_costs(facts, &costs, rounds[i].bytes, rounds[i].count,
@@ -352,6 +377,10 @@ void facts_call_costs(struct facts *facts)
                     facts_text(facts, "kernels still running at the end",
                                cudaStreamQuery(facts->stream) == cudaErrorNotReady ? "yes" : "no");
                 }
+            }
+            if (is_busy) {
+                facts_value(facts, "kernels beside these calls",
+                            (facts_timer_end_ms(&timer) / alone_ms - 1.0) * 100.0, "% slower");
             }
             cudaStreamSynchronize(facts->stream);
         }
@@ -377,6 +406,8 @@ void facts_fresh_handles(struct facts *facts)
         facts_text(facts, "memory", "none for the kernel");
         return;
     }
+    facts_fill(facts->stream, data, 512 * MIB);
+    facts_copy(facts->stream, data, (char *)data + 256 * MIB, 256 * MIB);
     for (int is_beside = 0; is_beside < 2; is_beside++) {
         timer = facts_timer_begin(facts->stream);
         for (int i = 0; i < 800; i++) {

@@ -1,10 +1,13 @@
 /* Measurements of streams, copies, events, pinned memory and captures: 4, 5, 6, 7, 8, 9. */
 #include "bench/gpu/facts.cuh"
 
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #ifndef MADV_POPULATE_WRITE
 #define MADV_POPULATE_WRITE 23
@@ -44,140 +47,294 @@ void facts_maps_under_capture(struct facts *facts)
     }
 }
 
-static double one_way_gb_per_s(cudaStream_t stream, void *device, void *host, size_t bytes,
-                               cudaMemcpyKind kind, int rounds)
+/* Memory on both sides for copies, full of numbers. */
+struct ends {
+    char *device;
+    char *host;
+};
+
+static bool open_ends(struct facts *facts, struct ends *ends, size_t device_bytes,
+                      size_t host_bytes)
 {
-    struct facts_timer timer = facts_timer_begin(stream);
+    *ends = (struct ends){};
+    if (cudaMalloc((void **)&ends->device, device_bytes) != cudaSuccess ||
+        cudaHostAlloc((void **)&ends->host, host_bytes, cudaHostAllocDefault) != cudaSuccess) {
+        facts_text(facts, "memory", "none for copies");
+        cudaFree(ends->device);
+        return false;
+    }
+    facts_fill(facts->stream, ends->device, device_bytes);
+    cudaMemcpyAsync(ends->host, ends->device, host_bytes < device_bytes ? host_bytes : device_bytes,
+                    cudaMemcpyDeviceToHost, facts->stream);
+    cudaStreamSynchronize(facts->stream);
+    return true;
+}
+
+static void close_ends(struct ends *ends)
+{
+    cudaFreeHost(ends->host);
+    cudaFree(ends->device);
+}
+
+/* The rate of copies in one direction, the median of five rounds, the first not counted. */
+static double one_way_gb_per_s(cudaStream_t stream, void *device, void *host, size_t bytes,
+                               cudaMemcpyKind kind, int copies)
+{
     void *to = kind == cudaMemcpyHostToDevice ? device : host;
     void *from = kind == cudaMemcpyHostToDevice ? host : device;
+    double ms[6];
 
-    for (int i = 0; i < rounds; i++) {
-        cudaMemcpyAsync(to, from, bytes, kind, stream);
+    for (int round = 0; round < 6; round++) {
+        struct facts_timer timer = facts_timer_begin(stream);
+
+        for (int i = 0; i < copies; i++) {
+            cudaMemcpyAsync(to, from, bytes, kind, stream);
+        }
+        ms[round] = facts_timer_end_ms(&timer);
     }
-    return rounds * (double)bytes / facts_timer_end_ms(&timer) * 1e-6;
+    return copies * (double)bytes / facts_median(ms + 1, 5) * 1e-6;
 }
 
-/* Both directions at once, until both are through; what each moved over the time of both. */
-static double both_ways_gb_per_s(struct facts *facts, char *device, char *host, size_t bytes,
-                                 int rounds)
+/* The rate of copies in one direction while the other direction has more to do than they: by events
+   around them, the other way's copies enqueued before and lasting longer. */
+static double beside_other_gb_per_s(struct facts *facts, const struct ends *ends, size_t bytes,
+                                    cudaMemcpyKind kind, int copies)
 {
-    double begin;
+    bool is_in = kind == cudaMemcpyHostToDevice;
+    double ms[3];
 
-    cudaDeviceSynchronize();
-    begin = facts_now_s();
-    for (int i = 0; i < rounds; i++) {
-        cudaMemcpyAsync(device, host, bytes, cudaMemcpyHostToDevice, facts->stream);
-        cudaMemcpyAsync(host + bytes, device + bytes, bytes, cudaMemcpyDeviceToHost, facts->other);
-    }
-    cudaDeviceSynchronize();
-    return rounds * (double)bytes / (facts_now_s() - begin) * 1e-9;
-}
-
-/* 5: the link, one way and both, and what a copy costs by itself. */
-void facts_link(struct facts *facts)
-{
-    static const size_t sizes[] = {64 << 10, MIB, 16 * MIB, 256 * MIB};
-    char *device = NULL;
-    char *host = NULL;
-    double begin;
-    char what[64];
-
-    if (cudaMalloc((void **)&device, 512 * MIB) != cudaSuccess ||
-        cudaHostAlloc((void **)&host, 512 * MIB, cudaHostAllocDefault) != cudaSuccess) {
-        facts_text(facts, "memory", "none for copies");
-        cudaFree(device);
-        return;
-    }
-    for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
-        int rounds = sizes[i] < 16 * MIB ? 200 : 10;
-
-        one_way_gb_per_s(facts->stream, device, host, sizes[i], cudaMemcpyHostToDevice, 2);
-        snprintf(what, sizeof(what), "host to device, %zu KiB", sizes[i] >> 10);
-        facts_value(
-            facts, what,
-            one_way_gb_per_s(facts->stream, device, host, sizes[i], cudaMemcpyHostToDevice, rounds),
-            "GB/s");
-        snprintf(what, sizeof(what), "device to host, %zu KiB", sizes[i] >> 10);
-        facts_value(
-            facts, what,
-            one_way_gb_per_s(facts->stream, device, host, sizes[i], cudaMemcpyDeviceToHost, rounds),
-            "GB/s");
-        snprintf(what, sizeof(what), "both at once, each way, %zu KiB", sizes[i] >> 10);
-        facts_value(facts, what, both_ways_gb_per_s(facts, device, host, sizes[i], rounds), "GB/s");
-    }
-    begin = facts_now_s();
-    for (int i = 0; i < 200; i++) {
-        cudaMemcpyAsync(device, host, 4096, cudaMemcpyHostToDevice, facts->stream);
-        cudaStreamSynchronize(facts->stream);
-    }
-    facts_value(facts, "a copy of 4 KiB and a wait", (facts_now_s() - begin) / 200 * 1e6, "us");
-    cudaFreeHost(host);
-    cudaFree(device);
-}
-
-/* How much longer kernels take while copies run in one direction or both. */
-static double slowdown(struct facts *facts, bool computes, bool in, bool out, char *device,
-                       char *host)
-{
-    size_t bytes = 256 * MIB;
-    struct facts_timer timer;
-    double ms[2];
-
-    for (int is_beside = 0; is_beside < 2; is_beside++) {
-        cudaStream_t second = NULL;
+    for (int round = 0; round < 3; round++) {
+        struct facts_timer timer;
 
         cudaDeviceSynchronize();
-        cudaStreamCreateWithFlags(&second, cudaStreamNonBlocking);
-        for (int i = 0; is_beside && i < 40; i++) {
-            if (in) {
-                cudaMemcpyAsync(device, host, bytes, cudaMemcpyHostToDevice, facts->other);
-            }
-            if (out) {
-                cudaMemcpyAsync(host + bytes, device + bytes, bytes, cudaMemcpyDeviceToHost,
-                                second);
+        for (int i = 0; i < 3 * copies; i++) {
+            if (is_in) {
+                cudaMemcpyAsync(ends->host + bytes, ends->device + bytes, bytes,
+                                cudaMemcpyDeviceToHost, facts->other);
+            } else {
+                cudaMemcpyAsync(ends->device + bytes, ends->host + bytes, bytes,
+                                cudaMemcpyHostToDevice, facts->other);
             }
         }
         timer = facts_timer_begin(facts->stream);
-        for (int i = 0; i < 40; i++) {
-            if (computes) {
-                facts_compute(facts->stream, (float *)(device + 2 * bytes), 32 * MIB, 1000);
-            } else {
-                facts_copy(facts->stream, device + 2 * bytes, device + 3 * bytes, bytes);
-            }
+        for (int i = 0; i < copies; i++) {
+            cudaMemcpyAsync(is_in ? ends->device : ends->host, is_in ? ends->host : ends->device,
+                            bytes, kind, facts->stream);
         }
-        ms[is_beside] = facts_timer_end_ms(&timer);
-        cudaDeviceSynchronize();
-        cudaStreamDestroy(second);
+        ms[round] = facts_timer_end_ms(&timer);
     }
-    return (ms[1] / ms[0] - 1.0) * 100.0;
+    cudaDeviceSynchronize();
+    return copies * (double)bytes / facts_median(ms, 3) * 1e-6;
 }
 
-/* 6: what copies do to kernels. */
-void facts_interference(struct facts *facts)
+/* Pinned memory of each NUMA node: the kernel's preference, so that a full node is no failure. */
+static void measure_nodes(struct facts *facts, char *device)
 {
-    char *device = NULL;
-    char *host = NULL;
+    const size_t bytes = 256 * MIB;
 
-    if (cudaMalloc((void **)&device, GIB) != cudaSuccess ||
-        cudaHostAlloc((void **)&host, 512 * MIB, cudaHostAllocDefault) != cudaSuccess) {
-        facts_text(facts, "memory", "none for copies");
-        cudaFree(device);
+    for (int node = 0; node < 64; node++) {
+        unsigned long mask = 1ul << node;
+        char path[64];
+        char what[64];
+        void *memory;
+
+        snprintf(path, sizeof(path), "/sys/devices/system/node/node%d", node);
+        if (access(path, F_OK) != 0) {
+            continue;
+        }
+        memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        if (memory == MAP_FAILED) {
+            return;
+        }
+        syscall(SYS_mbind, memory, bytes, 1 /* MPOL_PREFERRED */, &mask, 64, 0);
+        memset(memory, 1, bytes);
+        if (cudaHostRegister(memory, bytes, cudaHostRegisterDefault) == cudaSuccess) {
+            cudaMemcpy(memory, device, bytes, cudaMemcpyDeviceToHost);
+            snprintf(what, sizeof(what), "host to device, from node %d", node);
+            facts_value(
+                facts, what,
+                one_way_gb_per_s(facts->stream, device, memory, bytes, cudaMemcpyHostToDevice, 4),
+                "GB/s");
+            snprintf(what, sizeof(what), "device to host, to node %d", node);
+            facts_value(
+                facts, what,
+                one_way_gb_per_s(facts->stream, device, memory, bytes, cudaMemcpyDeviceToHost, 4),
+                "GB/s");
+            cudaHostUnregister(memory);
+        } else {
+            facts_text(facts, path, "memory of it is not registered");
+        }
+        munmap(memory, bytes);
+    }
+}
+
+/* 5: the link, one way and beside the other, and what a copy costs by itself. */
+void facts_link(struct facts *facts)
+{
+    static const size_t sizes[] = {64 << 10, MIB, 16 * MIB, 256 * MIB, GIB};
+    const size_t count = sizeof(sizes) / sizeof(sizes[0]) - (facts->is_quick ? 1 : 0);
+    struct ends ends;
+    double begin;
+    char what[64];
+
+    if (!open_ends(facts, &ends, 2 * sizes[count - 1], 2 * sizes[count - 1])) {
         return;
     }
-    for (int computes = 0; computes < 2; computes++) {
-        const char *names[2][3] = {
-            {"copy kernel, copies in", "copy kernel, copies out", "copy kernel, copies both ways"},
-            {"arithmetic, copies in", "arithmetic, copies out", "arithmetic, copies both ways"}};
+    for (size_t i = 0; i < count; i++) {
+        int copies = sizes[i] < 16 * MIB ? 100 : sizes[i] < GIB ? 8 : 2;
 
-        facts_value(facts, names[computes][0], slowdown(facts, computes, true, false, device, host),
-                    "% slower");
-        facts_value(facts, names[computes][1], slowdown(facts, computes, false, true, device, host),
-                    "% slower");
-        facts_value(facts, names[computes][2], slowdown(facts, computes, true, true, device, host),
-                    "% slower");
+        for (int is_in = 0; is_in < 2; is_in++) {
+            cudaMemcpyKind kind = is_in ? cudaMemcpyHostToDevice : cudaMemcpyDeviceToHost;
+            const char *name = is_in ? "host to device" : "device to host";
+            double alone =
+                one_way_gb_per_s(facts->stream, ends.device, ends.host, sizes[i], kind, copies);
+            double beside = beside_other_gb_per_s(facts, &ends, sizes[i], kind, copies);
+
+            snprintf(what, sizeof(what), "%s, %zu KiB", name, sizes[i] >> 10);
+            facts_value(facts, what, alone, "GB/s");
+            snprintf(what, sizeof(what), "%s beside the other way, %zu KiB", name, sizes[i] >> 10);
+            facts_value(facts, what, beside, "GB/s");
+        }
     }
-    cudaFreeHost(host);
-    cudaFree(device);
+    begin = facts_now_s();
+    for (int i = 0; i < 200; i++) {
+        cudaMemcpyAsync(ends.device, ends.host, 4096, cudaMemcpyHostToDevice, facts->stream);
+        cudaStreamSynchronize(facts->stream);
+    }
+    facts_value(facts, "a copy of 4 KiB and a wait", (facts_now_s() - begin) / 200 * 1e6, "us");
+    measure_nodes(facts, ends.device);
+    close_ends(&ends);
+}
+
+enum kernel_kind { KERNEL_NONE, KERNEL_COPIES, KERNEL_COMPUTES, KERNEL_KINDS };
+enum { BESIDE_COPIES = 16, BESIDE_KERNELS = 20, BESIDE_ROUNDS = 3 };
+#define BESIDE_BYTES (256 * MIB)
+
+/* Kernels for a while. Data behind the first two buffers, which are the copies'. */
+static void enqueue_kernels(struct facts *facts, enum kernel_kind kind, char *device, int count)
+{
+    for (int i = 0; i < count; i++) {
+        if (kind == KERNEL_COMPUTES) {
+            facts_compute(facts->stream, (float *)(device + 2 * BESIDE_BYTES), 32 * MIB, 1000);
+        } else if (kind == KERNEL_COPIES) {
+            facts_copy(facts->stream, device + 2 * BESIDE_BYTES, device + 3 * BESIDE_BYTES,
+                       BESIDE_BYTES);
+        }
+    }
+}
+
+static void enqueue_copies(cudaStream_t stream, const struct ends *ends, bool is_in)
+{
+    for (int i = 0; i < BESIDE_COPIES; i++) {
+        if (is_in) {
+            cudaMemcpyAsync(ends->device, ends->host, BESIDE_BYTES, cudaMemcpyHostToDevice, stream);
+        } else {
+            cudaMemcpyAsync(ends->host + BESIDE_BYTES, ends->device + BESIDE_BYTES, BESIDE_BYTES,
+                            cudaMemcpyDeviceToHost, stream);
+        }
+    }
+}
+
+/* What one round found. */
+struct beside {
+    double kernel_ms;
+    double gb_per_s[2]; /* out, in */
+};
+
+/* Never more kernels than a stream's queue takes: the host would wait before it starts the copies.
+   `wants_kernel_time`: the kernels are few and the copies outlast them; else kernels outlast the
+   copies, whose rates are taken. */
+static struct beside run_beside(struct facts *facts, const struct ends *ends,
+                                cudaStream_t streams[2], enum kernel_kind kind, unsigned copies,
+                                bool wants_kernel_time)
+{
+    double moved = BESIDE_COPIES * (double)BESIDE_BYTES;
+    int kernels =
+        wants_kernel_time ? BESIDE_KERNELS : (kind == KERNEL_COPIES ? 45 : 8) * BESIDE_KERNELS;
+    struct beside found = {};
+    struct facts_timer timers[2];
+    struct facts_timer timer;
+
+    cudaDeviceSynchronize();
+    if (!wants_kernel_time) {
+        enqueue_kernels(facts, kind, ends->device, kernels);
+    }
+    for (int is_in = 0; is_in < 2; is_in++) {
+        if (copies >> is_in & 1) {
+            timers[is_in] = facts_timer_begin(streams[is_in]);
+            enqueue_copies(streams[is_in], ends, is_in);
+        }
+    }
+    if (wants_kernel_time) {
+        timer = facts_timer_begin(facts->stream);
+        enqueue_kernels(facts, kind, ends->device, kernels);
+        found.kernel_ms = facts_timer_end_ms(&timer);
+    }
+    for (int is_in = 0; is_in < 2; is_in++) {
+        if (copies >> is_in & 1) {
+            found.gb_per_s[is_in] = moved / facts_timer_end_ms(&timers[is_in]) * 1e-6;
+        }
+    }
+    cudaDeviceSynchronize();
+    return found;
+}
+
+static void measure_beside(struct facts *facts, const struct ends *ends, cudaStream_t streams[2],
+                           enum kernel_kind kind, unsigned copies)
+{
+    static const char *const kernels[KERNEL_KINDS] = {"none", "memory-bound", "compute-bound"};
+    static const char *const ways[] = {"none", "out", "in", "both"};
+    double alone[BESIDE_ROUNDS];
+    double beside[BESIDE_ROUNDS];
+    double rates[2][BESIDE_ROUNDS];
+    double slower = 0.0;
+    char what[96];
+
+    for (int round = 0; round < BESIDE_ROUNDS; round++) {
+        struct beside found = run_beside(facts, ends, streams, kind, copies, false);
+
+        rates[0][round] = found.gb_per_s[0];
+        rates[1][round] = found.gb_per_s[1];
+        alone[round] = run_beside(facts, ends, streams, kind, 0, true).kernel_ms;
+        beside[round] = run_beside(facts, ends, streams, kind, copies, true).kernel_ms;
+    }
+    if (kind != KERNEL_NONE) {
+        slower = (facts_median(beside, BESIDE_ROUNDS) / facts_median(alone, BESIDE_ROUNDS) - 1.0) *
+                 100.0;
+        snprintf(what, sizeof(what), "%s kernel, copies %s", kernels[kind], ways[copies]);
+        facts_value(facts, what, slower, "% slower");
+    }
+    for (int is_in = 0; is_in < 2; is_in++) {
+        rates[is_in][0] = facts_median(rates[is_in], BESIDE_ROUNDS);
+        if (copies >> is_in & 1) {
+            snprintf(what, sizeof(what), "copies %s%s, kernel: %s", is_in ? "in" : "out",
+                     copies == 3 ? " (of both)" : "", kernels[kind]);
+            facts_value(facts, what, rates[is_in][0], "GB/s");
+        }
+    }
+    facts_interference_line(facts, kernels[kind], ways[copies], slower, rates[1][0], rates[0][0]);
+}
+
+/* 6: what copies and kernels do to each other. */
+void facts_interference(struct facts *facts)
+{
+    cudaStream_t streams[2] = {NULL, facts->other};
+    struct ends ends;
+
+    if (!open_ends(facts, &ends, 4 * BESIDE_BYTES, 2 * BESIDE_BYTES)) {
+        return;
+    }
+    if (cudaStreamCreateWithFlags(&streams[0], cudaStreamNonBlocking) == cudaSuccess) {
+        enqueue_kernels(facts, KERNEL_COPIES, ends.device, 2); /* loads them */
+        enqueue_kernels(facts, KERNEL_COMPUTES, ends.device, 2);
+        for (int kind = 0; kind < KERNEL_KINDS; kind++) {
+            for (unsigned copies = 1; copies <= 3; copies++) {
+                measure_beside(facts, &ends, streams, (enum kernel_kind)kind, copies);
+            }
+        }
+        cudaStreamDestroy(streams[0]);
+    }
+    close_ends(&ends);
 }
 
 static void CUDART_CB do_nothing(void *unused)
@@ -245,7 +402,45 @@ void facts_events(struct facts *facts)
     cudaEventDestroy(plain);
 }
 
-enum pinning { PIN_ALLOC, PIN_REGISTER, PIN_POPULATED, PIN_HUGE, PINNINGS };
+enum pinning { PIN_ALLOC, PIN_REGISTER, PIN_POPULATED, PIN_THREADS, PIN_HUGE, PINNINGS };
+enum { TOUCHERS = 4 };
+
+struct part {
+    char *memory;
+    size_t bytes;
+};
+
+static void *touch(void *argument)
+{
+    struct part *part = (struct part *)argument;
+
+    if (madvise(part->memory, part->bytes, MADV_POPULATE_WRITE) != 0) {
+        memset(part->memory, 1, part->bytes);
+    }
+    return NULL;
+}
+
+/* By so many threads, or by this one where none can be had. */
+static void touch_all(char *memory, size_t bytes, int count)
+{
+    struct part parts[TOUCHERS];
+    pthread_t threads[TOUCHERS];
+    bool runs[TOUCHERS];
+
+    for (int i = 0; i < count; i++) {
+        parts[i].memory = memory + bytes / (size_t)count * (size_t)i;
+        parts[i].bytes = bytes / (size_t)count;
+        runs[i] = pthread_create(&threads[i], NULL, touch, &parts[i]) == 0;
+        if (!runs[i]) {
+            touch(&parts[i]);
+        }
+    }
+    for (int i = 0; i < count; i++) {
+        if (runs[i]) {
+            pthread_join(threads[i], NULL);
+        }
+    }
+}
 
 static double pin_s(enum pinning way, size_t bytes)
 {
@@ -268,8 +463,8 @@ static double pin_s(enum pinning way, size_t bytes)
     if (way == PIN_HUGE) {
         madvise(memory, bytes, MADV_HUGEPAGE);
     }
-    if (way != PIN_REGISTER && madvise(memory, bytes, MADV_POPULATE_WRITE) != 0) {
-        memset(memory, 1, bytes);
+    if (way != PIN_REGISTER) {
+        touch_all((char *)memory, bytes, way == PIN_THREADS ? TOUCHERS : 1);
     }
     if (cudaHostRegister(memory, bytes, cudaHostRegisterDefault) != cudaSuccess) {
         munmap(memory, bytes);
@@ -281,10 +476,11 @@ static double pin_s(enum pinning way, size_t bytes)
     return end - begin;
 }
 
-/* 8: four ways to pinned memory, by one thread. */
+/* 8: ways to pinned memory. */
 void facts_pinned(struct facts *facts)
 {
     static const char *const names[PINNINGS] = {"cudaHostAlloc", "register", "populate, register",
+                                                "populate by four threads, register",
                                                 "huge pages, populate, register"};
     size_t bytes = facts->is_quick ? GIB : 4 * GIB;
 
@@ -332,8 +528,8 @@ static void capture_iteration(struct facts *facts, struct small_iteration *it)
 
 static void start_iterations(struct facts *facts, struct small_iteration *it)
 {
-    cudaMemsetAsync(it->first, 0x3e, it->bytes, facts->stream);
-    cudaMemsetAsync(it->result, 0x3f, it->bytes, facts->stream);
+    facts_fill(facts->stream, it->first, it->bytes);
+    facts_fill(facts->stream, it->result, it->bytes);
     cudaStreamSynchronize(facts->stream);
 }
 
