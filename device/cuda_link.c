@@ -1,6 +1,7 @@
 /*
  * How fast the link is: copies from and to pinned memory, each way alone and both at once, timed by
- * events on the device, the first ones not counted.
+ * events on the device, the first ones not counted, the fastest of a few rounds: a device that has
+ * slept needs a moment to come to its clocks.
  *
  * Both ways at once is not twice one way on every machine, so it is measured and not computed. The
  * way that ends first leaves the other alone for the rest: that rest is taken to have gone at the
@@ -12,7 +13,7 @@
 
 #define COPY_BYTES_MAX ((uint64_t)32 << 20) /* large enough that starting a copy does not count */
 #define SMALL_BYTES ((uint64_t)4 << 10)
-enum { WARM_COPIES = 2, COPIES = 4, SMALL_COPIES = 32, WAYS = 2 };
+enum { WARM_COPIES = 2, COPIES = 4, SMALL_COPIES = 32, ROUNDS = 3, WAYS = 2 };
 
 /* One way: its stream, memory at both ends, and the events around what is timed. */
 struct way {
@@ -158,11 +159,17 @@ static capu_status time_alone(const struct bench *bench, const struct way *way, 
                               unsigned count, uint64_t *ns)
 {
     capu_status status = copy(bench, way, bytes, WARM_COPIES);
+    uint64_t least = UINT64_MAX;
 
-    if (status == CAPU_OK) {
+    for (int round = 0; round < ROUNDS && status == CAPU_OK; round++) {
         status = enqueue(bench, way, bytes, count);
+        if (status == CAPU_OK) {
+            status = time_of(bench, way, ns);
+        }
+        least = status == CAPU_OK && *ns < least ? *ns : least;
     }
-    return status == CAPU_OK ? time_of(bench, way, ns) : status;
+    *ns = least;
+    return status;
 }
 
 /* Both ways from the same moment on: the second stream waits for what the first starts behind. */

@@ -380,7 +380,8 @@ cudaError_t cudaHostAlloc(void **address, size_t bytes, unsigned int flags)
     if (bytes == 0 || (flags & ~(unsigned)cudaHostAllocPortable) != 0) {
         return fake_leave(cudaErrorInvalidValue);
     }
-    made = malloc(bytes);
+    /* Whole pages of the machine, as CUDA's are. */
+    made = aligned_alloc(4096, (bytes + 4095) / 4096 * 4096);
     if (made == NULL) {
         return fake_leave(cudaErrorMemoryAllocation);
     }

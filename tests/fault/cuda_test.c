@@ -103,8 +103,8 @@ static bool run_with(const struct fake_cudart_fault *fault, const char *kind, un
     }
     is_hit = fake_cudart_hits() > 0;
     ck_assert_msg(!program.is_wrong, "%s: %s", what, program.what);
-    ck_assert_msg(program.status == CAPU_OK || is_told(program.status), "%s: %s", what,
-                  capu_status_name(program.status));
+    ck_assert_msg(program.status == CAPU_OK || is_told(program.status), "%s: %s: %s", what,
+                  capu_status_name(program.status), capu_last_error(context));
     if (program.status == CAPU_OK) {
         *survived += is_hit ? 1 : 0;
         ck_assert_msg(memcmp(program.sums, program_sums, sizeof(program_sums)) == 0,
