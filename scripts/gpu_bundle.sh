@@ -16,7 +16,7 @@ fi
 rm -rf "$folder" && mkdir -p "$folder/lib" "$folder/data/fashion" || exit 1
 folder=$(cd "$folder" && pwd) || exit 1
 
-for program in "$build"/bin/{gpu_facts,capuchin,train_gpt,train_fashion,train_cnn} \
+for program in "$build"/bin/{gpu_facts,gpu_claims,capuchin,train_gpt,train_fashion,train_cnn} \
     "$build"/bin/drop_in_cuda_* "$build"/tests/*_gpu_test; do
     [ -x "$program" ] || continue
     cp "$program" "$folder/" && strip "$folder/${program##*/}" || exit 1

@@ -3,18 +3,25 @@
 # of the examples that must agree to the bit, measurements of the machine, benches. Prints a table and
 # writes the same, with all numbers, as JSON lines.
 #
-#   --quick        small sizes: within ten minutes
+#   --quick        small sizes
+#   --minutes N    begins no step after N minutes, and ends the one that still runs
+#   --tiny         sizes for trying this script where a fake stands in for the GPU; no time is judged
 #   --bin DIR      programs from a folder that `make gpu-bundle` made; nothing is built
 #   --only A,B     these parts only (--list names them)
 #   --out DIR      where gpu_check.jsonl and gpu_check.log go (default gpu-results)
 #   --list         names the parts
 #
+# Every step has a limit of its own, and its line is in the file before the next begins: whatever stops
+# the script, what it found until then stays.
+#
 # Exit codes: 0 all passed, 1 something failed, 2 bad usage, 77 there is no GPU or no program for one.
 set -u
 root=$(cd "$(dirname "$0")/.." && pwd) || exit 1
-parts="tests examples strict sanitizer facts budgets batches pytorch"
+parts="tests claims examples facts strict budgets batches pytorch sanitizer" # what tells most first
 only=$parts
 quick=
+tiny=
+minutes=0
 bin=
 out=gpu-results
 
@@ -25,6 +32,8 @@ usage() {
 while [ $# -gt 0 ]; do
     case $1 in
     --quick) quick=--quick ;;
+    --tiny) quick=--quick tiny=1 ;;
+    --minutes) minutes=$2; shift ;;
     --bin) bin=$(cd "${2:-}" 2>/dev/null && pwd) || { echo "--bin $2: no such folder" >&2; exit 2; }; shift ;;
     --only) only=${2//,/ }; shift ;;
     --out) out=$2; shift ;;
@@ -34,6 +43,9 @@ while [ $# -gt 0 ]; do
     esac
     shift
 done
+case $minutes in
+'' | *[!0-9]*) echo "--minutes $minutes: not a number" >&2; exit 2 ;;
+esac
 for part in $only; do
     case " $parts " in
     *" $part "*) ;;
@@ -58,7 +70,13 @@ else
     fashion=$bin/data/fashion
     chmod +x "$bin"/* 2>/dev/null # some ways of copying forget it
     mkdir "$work/lib"
-    cp "$bin"/lib/* "$work/lib/" && gunzip -q "$work"/lib/*.gz 2>/dev/null
+    for library in "$bin"/lib/*; do
+        [ -e "$library" ] || continue
+        name=${library##*/}
+        # The machine's own, if it has it: other programs that run here need that one.
+        ldconfig -p 2>/dev/null | grep -q "[[:space:]]${name%.gz} " || cp "$library" "$work/lib/"
+    done
+    gunzip -q "$work"/lib/*.gz 2>/dev/null
     export LD_LIBRARY_PATH=$work/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
 fi
 
@@ -82,16 +100,26 @@ if [ ! -x "$programs/gpu_facts" ]; then
     echo "skipped: $programs has no gpu_facts: it is built only where nvcc is"
     exit 77
 fi
-machine=$("$programs/gpu_facts" --probe 2>&1) || { echo "$machine"; exit 77; }
+machine=$(timeout -k 5 120 "$programs/gpu_facts" --probe 2>&1)
+code=$?
 echo "$machine"
+case $code in
+0) ;;
+77) exit 77 ;;
+*) echo "FAILED: gpu_facts --probe: exit code $code"; exit 1 ;;
+esac
+data=$(ls "$data"/*.txt 2>/dev/null | head -n 1)
 
 mkdir -p "$out" && out=$(cd "$out" && pwd) || exit 1
 json=$out/gpu_check.jsonl
 logs=$out/gpu_check.log
 : >"$json" && echo "$machine" >"$logs" || exit 1
+printf '{"machine":"%s","bundle":%s}\n' "$(tr -d '\\"' <<<"$machine" | tr '\n\t' '  ')" \
+    "$([ -n "$bin" ] && echo true || echo false)" >>"$json"
 failed=0
 passed=0
 skipped=0
+failures=
 
 text_of() {
     tr -d '\\"' <<<"$1" | tr '\n\t' '  '
@@ -105,8 +133,37 @@ tell() {
     case $3 in
     ok) passed=$((passed + 1)) ;;
     skipped) skipped=$((skipped + 1)) ;;
-    *) failed=$((failed + 1)) ;;
+    *)
+        failed=$((failed + 1))
+        failures="$failures
+  $1: $2: $5"
+        ;;
     esac
+}
+
+# limit SECONDS: these, or what is left of the time if that is less.
+limit() {
+    local left=$((minutes * 60 - SECONDS))
+
+    if [ "$minutes" -eq 0 ] || [ $left -gt "$1" ]; then
+        echo "$1"
+    else
+        echo $((left > 1 ? left : 1))
+    fi
+}
+
+# bounded SECONDS COMMAND...: no program runs longer, not even one that hangs in the driver.
+bounded() {
+    local seconds=$1
+    shift
+
+    timeout -k 5 "$(limit "$seconds")" "$@"
+}
+
+# is_late PART NAME: tells so if the time is up.
+is_late() {
+    [ "$minutes" -gt 0 ] && [ $SECONDS -ge $((minutes * 60)) ] || return 1
+    tell "$1" "$2" skipped 0 "the time is up"
 }
 
 # check PART NAME COMMAND...: runs it with its output in the log, and tells.
@@ -115,6 +172,7 @@ check() {
     local begin=$SECONDS code
     shift 2
 
+    is_late "$part" "$name" && return
     "$@" >"$log" 2>&1
     code=$?
     { echo "== $part: $name: exit code $code"; cat "$log"; } >>"$logs"
@@ -132,20 +190,49 @@ part_tests() {
     for test in "$tests"/*_gpu_test; do
         [ -x "$test" ] || continue
         found=1
-        CK_FORK=no CK_DEFAULT_TIMEOUT=0 check tests "${test##*/}" timeout 300 "$test"
+        CK_DEFAULT_TIMEOUT=0 check tests "${test##*/}" bounded 200 "$test"
     done
     [ -n "$found" ] || tell tests all FAILED 0 "no test in $tests"
     for arithmetic in tf32 bf16; do
         CAPUCHIN_MATMUL=$arithmetic CK_DEFAULT_TIMEOUT=0 CK_RUN_CASE=products \
-            check tests "kernels_gpu_test, $arithmetic products" timeout 300 "$tests/kernels_gpu_test"
+            check tests "kernels_gpu_test, $arithmetic products" bounded 120 "$tests/kernels_gpu_test"
     done
 }
 
 # One run of an example.
 train() {
-    timeout 120 "$@" >train.out 2>&1 && return 0
+    bounded 120 "$@" >train.out 2>&1 && return 0
     cat train.out
     return 1
+}
+
+# What the library claims, a line each.
+part_claims() {
+    local begin=$SECONDS code name verdict detail
+    local options=()
+
+    is_late claims all && return
+    [ -n "$quick" ] && options=(--steps 10)
+    [ -n "$tiny" ] && options=(--layers 2 --channels 64 --heads 2 --seq 32 --batch 2 --steps 2
+        --percent 75 --untimed)
+    bounded 240 "$programs/gpu_claims" --json "${options[@]}" >"$work/claims.jsonl" 2>"$work/log"
+    code=$?
+    cat "$work/log" "$work/claims.jsonl" >>"$logs"
+    cat "$work/claims.jsonl" >>"$json"
+    sed -n 's/{"claim":"\([^"]*\)","value":\([^,]*\),"limit":\([^,]*\),"unit":"\([^"]*\)","verdict":"\([^"]*\)","detail":"\(.*\)"}/\1|\5|\2 \4 (limit \3); \6/p' \
+        "$work/claims.jsonl" >"$work/claims"
+    while IFS='|' read -r name verdict detail; do
+        case $verdict in
+        holds) tell claims "$name" ok 0 "$detail" ;;
+        BROKEN) tell claims "$name" FAILED 0 "$detail" ;;
+        *) tell claims "$name" skipped 0 "$verdict: $detail" ;;
+        esac
+    done <"$work/claims"
+    if [ $code -gt 1 ] || [ -s "$work/log" ] || [ ! -s "$work/claims" ]; then
+        tell claims gpu_claims FAILED $((SECONDS - begin)) "exit code $code: $(tail -n 1 "$work/log")"
+    else
+        tell claims gpu_claims ok $((SECONDS - begin)) "$(wc -l <"$work/claims") claims looked at"
+    fi
 }
 
 # agree FOLDER MODE BUDGET COMMAND...: losses and weights against the run without a limit,
@@ -168,19 +255,28 @@ agree() {
     grep '^peak' train.out
 }
 
-gpt=("$programs/train_gpt" --data "$data/bible-kjv.txt" --layers 6 --channels 512 --heads 8 --seq 256
+gpt=("$programs/train_gpt" --data "$data" --layers 6 --channels 512 --heads 8 --seq 256
     --batch 8 --steps 8)
 cnn=("$programs/train_fashion" --data "$fashion" --steps 30 --batch 256 --test-images 512)
+budgets="75% 55%"
+smallest=45%
+if [ -n "$tiny" ]; then
+    gpt=("$programs/train_gpt" --data "$data" --layers 2 --channels 64 --heads 2 --seq 32 --batch 2
+        --update asap --steps 3)
+    cnn=("$programs/train_fashion" --data "$fashion" --steps 1 --batch 8 --test-images 8)
+    budgets=75%
+    smallest=70%
+fi
 
 part_examples() {
     local budget mode
 
     for mode in passive guided; do
-        for budget in 75% 55%; do
+        for budget in $budgets; do
             check examples "train_gpt, $mode, $budget" agree "$work/gpt" $mode $budget "${gpt[@]}"
         done
-        check examples "train_gpt asap, accumulate, $mode, 45%" agree "$work/gpt-asap" $mode 45% \
-            "${gpt[@]}" --update asap --accumulate 2
+        check examples "train_gpt asap, accumulate, $mode, $smallest" agree "$work/gpt-asap" $mode \
+            $smallest "${gpt[@]}" --update asap --accumulate 2
         check examples "train_gpt bf16, asap, $mode, 75%" agree "$work/gpt-bf16" $mode 75% \
             "${gpt[@]}" --update asap --dtype bf16
         [ -e "$fashion" ] || { tell examples "train_fashion, $mode" skipped 0 "no $fashion"; continue; }
@@ -193,16 +289,18 @@ part_examples() {
 drop_in() {
     cd "$work" || return 1
     [ -x "$programs/drop_in_cuda_plain" ] || { echo "not built: no cuBLAS to link"; return 77; }
-    "$programs/drop_in_cuda_plain" >plain.out || return 1
-    CAPUCHIN_BUDGET=160MiB "$programs/drop_in_cuda_drop_in" >drop_in.out || return 1
+    bounded 60 "$programs/drop_in_cuda_plain" >plain.out || return 1
+    CAPUCHIN_BUDGET=160MiB bounded 60 "$programs/drop_in_cuda_drop_in" >drop_in.out || return 1
     cmp plain.out drop_in.out && tail -n 1 drop_in.out
 }
 
 part_strict() {
-    local mode
+    local mode budget=60%
 
+    [ -n "$tiny" ] && budget=$budgets
     for mode in passive guided; do
-        check strict "train_gpt, $mode, 60%, strict" agree "$work/gpt" $mode 60% "${gpt[@]}" --strict
+        check strict "train_gpt, $mode, $budget, strict" agree "$work/gpt" $mode $budget \
+            "${gpt[@]}" --strict
     done
 }
 
@@ -216,29 +314,35 @@ part_sanitizer() {
     fi
     # The small shapes: a checked kernel is a hundred times slower.
     for kind in memcheck $([ -n "$quick" ] || echo racecheck synccheck); do
-        KERNELS_SMALL=1 CK_DEFAULT_TIMEOUT=0 check sanitizer "kernels, $kind" timeout 120 "$tool" \
+        KERNELS_SMALL=1 CK_DEFAULT_TIMEOUT=0 check sanitizer "kernels, $kind" bounded 120 "$tool" \
             --tool "$kind" --error-exitcode 1 "$tests/kernels_gpu_test"
     done
-    check sanitizer "train_gpt, passive, memcheck" timeout 120 "$tool" --error-exitcode 1 \
+    check sanitizer "train_gpt, passive, memcheck" bounded 120 "$tool" --error-exitcode 1 \
         "${gpt[@]}" --device cuda --mode passive --budget 60% --steps 1
 }
 
+# A process a measurement: one that hangs or breaks the device costs only itself.
 part_facts() {
-    local begin=$SECONDS code
+    local number begin code lines
 
-    # shellcheck disable=SC2086 # nothing, or an option
-    timeout 300 "$programs/gpu_facts" --json $quick >"$work/facts.jsonl" 2>>"$logs"
-    code=$?
-    # A table of them, and the lines themselves.
-    sed -n 's/{"fact":\([0-9]*\),"what":"\([^"]*\)","value":\([^,]*\),"unit":"\([^"]*\)"}/\1|\2|\3 \4/p
-            s/{"fact":\([0-9]*\),"what":"\([^"]*\)","text":"\([^"]*\)"}/\1|\2|\3/p' "$work/facts.jsonl" |
-        awk -F'|' '{ printf "%4d  %-64s %s\n", $1, $2, $3 }' | tee -a "$logs"
-    cat "$work/facts.jsonl" >>"$json"
-    if [ $code -eq 0 ]; then
-        tell facts measurements ok $((SECONDS - begin)) "$(wc -l <"$work/facts.jsonl") lines"
-    else
-        tell facts measurements FAILED $((SECONDS - begin)) "exit code $code"
-    fi
+    for number in 1 5 6 7 8 2 4 9 3 10 12; do
+        is_late facts "measurement $number" && continue
+        begin=$SECONDS
+        # shellcheck disable=SC2086 # nothing, or an option
+        bounded 90 "$programs/gpu_facts" --json $quick $number >"$work/facts.jsonl" 2>>"$logs"
+        code=$?
+        # A table of them, and the lines themselves.
+        sed -n 's/{"fact":\([0-9]*\),"what":"\([^"]*\)","value":\([^,]*\),"unit":"\([^"]*\)"}/\1|\2|\3 \4/p
+                s/{"fact":\([0-9]*\),"what":"\([^"]*\)","text":"\([^"]*\)"}/\1|\2|\3/p' "$work/facts.jsonl" |
+            awk -F'|' '$1 > 0 { printf "%4d  %-64s %s\n", $1, $2, $3 }' | tee -a "$logs"
+        grep -v '"fact":0,' "$work/facts.jsonl" >>"$json"
+        lines=$(grep -c . "$work/facts.jsonl")
+        if [ $code -eq 0 ]; then
+            tell facts "measurement $number" ok $((SECONDS - begin)) "$lines lines"
+        else
+            tell facts "measurement $number" FAILED $((SECONDS - begin)) "exit code $code"
+        fi
+    done
 }
 
 # bench PART SCRIPT...: a script that prints a table and appends JSON lines to the file it is given.
@@ -246,9 +350,10 @@ bench() {
     local part=$1 begin=$SECONDS code
     shift
 
+    is_late "$part" all && return
     echo "== $part" >>"$logs"
     # shellcheck disable=SC2086 # nothing, or an option
-    "$@" "$json" $quick 2>"$work/log" | tee -a "$logs"
+    bounded 1800 "$@" "$json" $quick 2>"$work/log" | tee -a "$logs"
     code=${PIPESTATUS[0]}
     cat "$work/log" >>"$logs"
     case $code in
@@ -259,15 +364,17 @@ bench() {
 }
 
 part_budgets() {
-    bench budgets "$helpers/budgets.sh" "$programs" "$data/bible-kjv.txt"
+    [ -n "$tiny" ] && export MODELS=gpt-tiny
+    bench budgets "$helpers/budgets.sh" "$programs" "$data"
 }
 
 part_batches() {
-    bench batches "$helpers/batches.sh" "$programs" "$data/bible-kjv.txt"
+    [ -n "$tiny" ] && export MODELS=gpt-tiny BUDGET=2MiB
+    bench batches "$helpers/batches.sh" "$programs" "$data"
 }
 
 part_pytorch() {
-    if ! LD_LIBRARY_PATH=$original_path python3 -c 'import torch; assert torch.cuda.is_available()' >/dev/null 2>&1; then
+    if ! LD_LIBRARY_PATH=$original_path timeout 120 python3 -c 'import torch; assert torch.cuda.is_available()' >/dev/null 2>&1; then
         tell pytorch all skipped 0 "python3 has no torch that sees the GPU"
         return
     fi
@@ -277,6 +384,7 @@ part_pytorch() {
 for part in $only; do
     "part_$part"
 done
+[ -n "$failures" ] && echo "FAILED:$failures"
 echo "$passed passed, $failed failed, $skipped skipped"
 echo "$SECONDS s; numbers in $json, output in $logs"
 [ "$failed" -eq 0 ]

@@ -34,6 +34,11 @@ choose() {
         [ "$1" = gpt-small ] || command+=(--dtype bf16)
         units=128 unit=bytes
         ;;
+    gpt-tiny)
+        command=("$programs/train_gpt" --data "$text" --layers 2 --channels 64 --heads 2 --seq 32
+            --update asap)
+        units=32 unit=bytes
+        ;;
     cnn)
         command=("$programs/train_cnn")
         units=1 unit=images
@@ -80,7 +85,7 @@ for model in $models; do
             printf '%-12s %-8s in %s: not even one\n' "$model" $mode "$budget"
             continue
         fi
-        if ! timeout 120 "${command[@]}" --device "$device" --mode $mode --budget "$budget" \
+        if ! timeout -k 5 120 "${command[@]}" --device "$device" --mode $mode --budget "$budget" \
             --batch "$batch" --steps $steps --report "$work/report" >"$work/out" 2>&1; then
             printf '%-12s %-8s in %s: batch %d: %s\n' "$model" $mode "$budget" "$batch" \
                 "$(tail -n 1 "$work/out")"

@@ -40,6 +40,12 @@ choose() {
         [ "$1" = gpt-small ] || command+=(--dtype bf16)
         units=$((8 * 128)) unit=bytes
         ;;
+    gpt-tiny)
+        command=("$programs/train_gpt" --data "$text" --layers 2 --channels 64 --heads 2 --seq 32
+            --batch 2 --update asap)
+        units=$((2 * 32)) unit=bytes
+        steps=4 budgets="100 75"
+        ;;
     cnn)
         command=("$programs/train_cnn" --batch 64)
         units=64 unit=images
@@ -59,7 +65,7 @@ median() {
 
 # predict PLANNER BYTES: an iteration's nanoseconds under that planner's plan for the recorded trace.
 predict() {
-    timeout "$patience" "$programs/capuchin" plan "$work/trace" --budget "$2" --planner "$1" --page 2097152 \
+    timeout -k 5 "$patience" "$programs/capuchin" plan "$work/trace" --budget "$2" --planner "$1" --page 2097152 \
         --effort quick --json -o "$work/plan" 2>/dev/null |
         sed -n 's/.*"iteration_ns":\([0-9]*\).*/\1/p'
 }
@@ -87,7 +93,7 @@ for model in $models; do
     choose "$model"
     rm -f "$work/trace"
     # Without a limit, recorded: what the percents are of, and what the planners see.
-    if ! timeout 150 "${command[@]}" --device "$device" --mode off --steps "$steps" --report "$work/report" \
+    if ! timeout -k 5 150 "${command[@]}" --device "$device" --mode off --steps "$steps" --report "$work/report" \
         --trace "$work/trace" >"$work/out" 2>&1; then
         cat "$work/out" >&2
         failed=1
@@ -105,7 +111,7 @@ for model in $models; do
             [ $mode = guided ] && count=$((2 * steps))
             wait=
             [ $mode = guided ] && wait=--wait-for-plan
-            if timeout 150 "${command[@]}" $wait --device "$device" --mode $mode --budget $bytes --steps $count \
+            if timeout -k 5 150 "${command[@]}" $wait --device "$device" --mode $mode --budget $bytes --steps $count \
                 --report "$work/report" >"$work/out" 2>&1; then
                 if [ $mode = guided ]; then # the newest iterations only
                     tail -n "$steps" "$work/report" >"$work/newest" && mv "$work/newest" "$work/report"

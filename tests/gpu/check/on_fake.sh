@@ -1,0 +1,76 @@
+#!/bin/bash
+# on_fake.sh ROOT PROGRAMS WORK: runs gpu_check.sh from end to end over the fake GPU, from a folder
+# like that of gpu_bundle.sh, and looks at what it leaves: each part has come to its end, each line of
+# the results is JSON, and what fails is told as such.
+set -u
+root=$1
+programs=$2
+work=$3
+bin=$work/bin
+out=$work/out
+fashion=/usr/share/datasets/fashion-mnist
+
+fail() {
+    echo "on_fake.sh: $*"
+    exit 1
+}
+
+rm -rf "$work" && mkdir -p "$bin/lib" "$bin/data" || exit 1
+for program in train_gpt train_fashion train_cnn gpu_claims; do
+    ln -s "$programs/tests/${program}_on_fake" "$bin/$program" || exit 1
+done
+ln -s "$root/tests/gpu/check/gpu_facts.sh" "$bin/gpu_facts"
+ln -s "$programs/bin/capuchin" "$bin/capuchin"
+ln -s "$programs/tests/kernels_emulated_test" "$bin/kernels_gpu_test"
+ln -s "$programs/tests/device_contract_cuda_test" "$bin/device_contract_gpu_test"
+ln -s "$root"/bench/gpu/*.sh "$root"/bench/gpu/*.py "$bin/"
+ln -s "$programs"/data/*.txt "$bin/data/"
+[ -e "$fashion" ] && ln -s "$fashion" "$bin/data/fashion"
+
+check() {
+    "$root/scripts/gpu_check.sh" --bin "$bin" --out "$out" --tiny "$@" >"$work/log" 2>&1
+}
+
+# told PATTERN: some line of the table is like that.
+told() {
+    grep -qE "$1" "$work/log" || fail "no line '$1' in: $(cat "$work/log")"
+}
+
+check --only tests,claims,examples,facts,strict,budgets,batches,pytorch || fail "it failed: $(cat "$work/log")"
+for part in tests claims examples facts strict budgets batches; do
+    told "^$part .* ok "
+    grep -q "\"part\":\"$part\",\"name\":\"[^\"]*\",\"result\":\"ok\"" "$out/gpu_check.jsonl" ||
+        fail "$part is not among the results"
+done
+grep -q '"fact":5' "$out/gpu_check.jsonl" || fail "no fact among the results"
+grep -q '"bench":"budgets".*"mode":"guided"' "$out/gpu_check.jsonl" || fail "no budget among the results"
+told '^[0-9]+ passed, 0 failed, [0-9]+ skipped'
+if command -v python3 >/dev/null; then
+    while read -r line; do
+        python3 -m json.tool <<<"$line" >/dev/null || fail "not JSON: $line"
+    done <"$out/gpu_check.jsonl"
+fi
+
+# What fails is told, at the end once more, and nothing after it is left out.
+ln -sf "$(type -P false)" "$bin/kernels_gpu_test"
+check --only tests,strict && fail "it passed with a test that fails"
+told '^tests +kernels_gpu_test .*FAILED.*exit code 1'
+told '^strict .* ok '
+told '^FAILED:'
+told '^  tests: kernels_gpu_test: exit code 1'
+
+# No GPU is no failure, a program that does not start is one.
+cat >"$work/none" <<'END'
+#!/bin/sh
+echo "skipped: no GPU: the reason"
+exit 77
+END
+chmod +x "$work/none"
+ln -sf "$work/none" "$bin/gpu_facts"
+check
+[ $? -eq 77 ] || fail "no GPU is not 77"
+told 'no GPU: the reason'
+ln -sf "$(type -P false)" "$bin/gpu_facts"
+check
+[ $? -eq 1 ] || fail "a program that does not start is not 1"
+echo "all parts came to their ends"
