@@ -10,8 +10,15 @@
 #include <string.h>
 #include <time.h>
 
+#ifdef FACTS_ON_FAKE
+#define THREADS 1
+#define BLOCKS 1
+#define ROUNDS(rounds) ((rounds) > 0)
+#else
+#define ROUNDS(rounds) (rounds)
 #define THREADS 256
 #define BLOCKS 1056 /* eight a multiprocessor on the largest part */
+#endif
 #define NO_GPU 77
 
 static bool wants_json;
@@ -49,15 +56,24 @@ static __global__ void fill_words(float *data, size_t count)
     }
 }
 
-static __global__ void spin_for(uint64_t ns)
+static __device__ uint64_t device_ns(void)
 {
-    uint64_t begin;
     uint64_t now;
 
-    asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(begin));
-    do {
-        asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
-    } while (now - begin < ns);
+#ifdef FACTS_ON_FAKE
+    now = facts_fake_ns();
+#else
+    asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
+#endif
+    return now;
+}
+
+static __global__ void spin_for(uint64_t ns)
+{
+    uint64_t begin = device_ns();
+
+    while (device_ns() - begin < ns) {
+    }
 }
 
 /* Whole numbers add up to the same in any order. */
@@ -74,23 +90,23 @@ static __global__ void sum_words(const uint32_t *words, size_t count, unsigned l
 
 void facts_copy(cudaStream_t stream, void *to, const void *from, size_t bytes)
 {
-    copy_words<<<BLOCKS, THREADS, 0, stream>>>((float4 *)to, (const float4 *)from,
-                                               bytes / sizeof(float4));
+    FACTS_LAUNCH(copy_words, BLOCKS, THREADS, stream, (float4 *)to, (const float4 *)from,
+                 bytes / sizeof(float4));
 }
 
 void facts_compute(cudaStream_t stream, float *data, size_t count, int rounds)
 {
-    compute_items<<<BLOCKS, THREADS, 0, stream>>>(data, count, rounds);
+    FACTS_LAUNCH(compute_items, BLOCKS, THREADS, stream, data, count, ROUNDS(rounds));
 }
 
 void facts_fill(cudaStream_t stream, void *data, size_t bytes)
 {
-    fill_words<<<BLOCKS, THREADS, 0, stream>>>((float *)data, bytes / sizeof(float));
+    FACTS_LAUNCH(fill_words, BLOCKS, THREADS, stream, (float *)data, bytes / sizeof(float));
 }
 
 void facts_spin(cudaStream_t stream, uint64_t ns)
 {
-    spin_for<<<1, 1, 0, stream>>>(ns);
+    FACTS_LAUNCH(spin_for, 1, 1, stream, ns);
 }
 
 uint64_t facts_checksum(cudaStream_t stream, const void *data, size_t bytes)
@@ -102,7 +118,7 @@ uint64_t facts_checksum(cudaStream_t stream, const void *data, size_t bytes)
         return 0;
     }
     cudaMemsetAsync(sum, 0, sizeof(*sum), stream);
-    sum_words<<<BLOCKS, THREADS, 0, stream>>>((const uint32_t *)data, bytes / 4, sum);
+    FACTS_LAUNCH(sum_words, BLOCKS, THREADS, stream, (const uint32_t *)data, bytes / 4, sum);
     cudaMemcpyAsync(&result, sum, sizeof(result), cudaMemcpyDeviceToHost, stream);
     cudaStreamSynchronize(stream);
     cudaFree(sum);

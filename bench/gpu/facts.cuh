@@ -12,8 +12,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* Tests run this over a fake, with a unit of their own. */
+#ifndef MIB
 #define MIB ((size_t)1 << 20)
-#define GIB ((size_t)1 << 30)
+#define PRODUCT_SIDE ((size_t)4096)
+#define FACTS_LAUNCH(kernel, blocks, threads, stream, ...) \
+    kernel<<<(blocks), (threads), 0, (stream)>>>(__VA_ARGS__)
+#endif
+#define GIB (1024 * MIB)
 
 /* The driver's calls, found at run time: the program starts where no driver is. */
 #define FACTS_CALLS(X)               \

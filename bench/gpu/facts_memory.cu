@@ -113,7 +113,7 @@ static void measure_range(struct facts *facts, size_t bytes, size_t handle_bytes
     facts_value(facts, what,
                 copy_gb_per_s(facts, range.address, range.address + bytes / 2, bytes / 2), "GB/s");
     snprintf(what, sizeof(what), "fp32 product, handles of %zu MiB", handle_bytes / MIB);
-    facts_value(facts, what, product_tflops(facts, range.address, 4096), "TFLOP/s");
+    facts_value(facts, what, product_tflops(facts, range.address, PRODUCT_SIDE), "TFLOP/s");
     if (range.count > 1 && map_reversed(facts, &range, &reversed) == CUDA_SUCCESS) {
         snprintf(what, sizeof(what), "copy kernel, aliased in reverse, %zu MiB",
                  handle_bytes / MIB);
@@ -121,7 +121,7 @@ static void measure_range(struct facts *facts, size_t bytes, size_t handle_bytes
                     "GB/s");
         snprintf(what, sizeof(what), "fp32 product, aliased in reverse, %zu MiB",
                  handle_bytes / MIB);
-        facts_value(facts, what, product_tflops(facts, reversed, 4096), "TFLOP/s");
+        facts_value(facts, what, product_tflops(facts, reversed, PRODUCT_SIDE), "TFLOP/s");
         cudaDeviceSynchronize();
         for (size_t i = 0; i < range.count; i++) {
             facts->driver.call_cuMemUnmap(reversed + i * handle_bytes, handle_bytes);

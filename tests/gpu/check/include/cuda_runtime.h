@@ -1,0 +1,85 @@
+/*
+ * What gpu_facts needs of CUDA, over the fake runtime: memory of the fake's handles, launches that
+ * run a kernel's one thread on the stream's thread, no captures and no graphs. A mebibyte is made
+ * small, so that what takes gigabytes on a GPU takes megabytes here.
+ */
+#ifndef CAPU_TESTS_GPU_CHECK_CUDA_RUNTIME_H
+#define CAPU_TESTS_GPU_CHECK_CUDA_RUNTIME_H
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <tuple>
+
+extern "C" {
+#include <cuda_runtime_api.h>
+}
+
+#define FACTS_ON_FAKE
+#define MIB ((size_t)1 << 12)
+#define PRODUCT_SIDE ((size_t)64)
+#define __global__
+#define __device__
+#define CUDART_CB
+
+struct dim3 {
+    unsigned x;
+};
+static const dim3 blockIdx = {0};
+static const dim3 threadIdx = {0};
+static const dim3 gridDim = {1};
+
+struct __attribute__((aligned(16))) float4 {
+    float x, y, z, w;
+};
+
+static inline void atomicAdd(unsigned long long *sum, unsigned long long value)
+{
+    *sum += value;
+}
+
+/* Runs the work when the stream comes to it. */
+void facts_fake_launch(cudaStream_t stream, const std::function<void()> &work);
+uint64_t facts_fake_ns(void);
+
+#define FACTS_LAUNCH(kernel, blocks, threads, stream, ...)                     \
+    facts_fake_launch(stream, [arguments_ = std::make_tuple(__VA_ARGS__)] {    \
+        std::apply([](auto... argument) { kernel(argument...); }, arguments_); \
+    })
+
+struct cudaDeviceProp {
+    const char *name;
+    int major;
+    int minor;
+    int multiProcessorCount;
+};
+enum cudaStreamCaptureMode { cudaStreamCaptureModeGlobal, cudaStreamCaptureModeRelaxed = 2 };
+typedef struct CUgraph_st *cudaGraph_t;
+typedef struct CUgraphExec_st *cudaGraphExec_t;
+typedef void (*cudaHostFn_t)(void *argument);
+#define cudaHostAllocDefault 0
+#define cudaHostRegisterDefault 0
+
+/* C's names: the emulation has some of its own. */
+extern "C" {
+cudaError_t cudaMalloc(void **address, size_t bytes);
+cudaError_t cudaFree(void *address);
+cudaError_t cudaMemcpy(void *to, const void *from, size_t bytes, cudaMemcpyKind kind);
+cudaError_t cudaEventCreate(cudaEvent_t *event);
+cudaError_t cudaGetDeviceProperties(cudaDeviceProp *properties, int ordinal);
+cudaError_t cudaDriverGetVersion(int *version);
+cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void *argument);
+cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode mode);
+cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *graph);
+cudaError_t cudaGraphDestroy(cudaGraph_t graph);
+cudaError_t cudaGraphInstantiate(cudaGraphExec_t *executable, cudaGraph_t graph,
+                                 unsigned long long flags);
+cudaError_t cudaGraphLaunch(cudaGraphExec_t executable, cudaStream_t stream);
+cudaError_t cudaGraphExecDestroy(cudaGraphExec_t executable);
+CUresult cuGetErrorName(CUresult error, const char **name);
+cudaError_t facts_fake_entry(const char *symbol, void **entry, unsigned version,
+                             unsigned long long flags, cudaDriverEntryPointQueryResult *answer);
+}
+#define cudaGetDriverEntryPointByVersion facts_fake_entry
+
+#endif
