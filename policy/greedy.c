@@ -209,10 +209,15 @@ static uint32_t crowded_of(const struct greedy *greedy, const struct away *away)
     return sum;
 }
 
-static double swap_price(const struct greedy *greedy, uint32_t tensor)
+static double swap_price(const struct greedy *greedy, uint32_t gap)
 {
-    return 1.0 +
-           greedy->options->theta * (double)(out_time(greedy, tensor) + in_time(greedy, tensor));
+    uint32_t tensor = lower_gap_tensor(greedy->planning->lower, gap);
+    double in_ns = (double)in_time(greedy, tensor);
+    double price = 1.0 + greedy->options->theta * ((double)out_time(greedy, tensor) + in_ns);
+
+    return greedy->options->is_wary
+               ? price + in_ns * (double)lower_chain_reads(greedy->planning->lower, gap)
+               : price;
 }
 
 /* The whole gap, from the op after the access to the op before the next. */
@@ -247,7 +252,7 @@ static struct candidate judge(struct greedy *greedy, uint32_t gap)
         return best;
     }
     if (greedy->options->with_swap && hint != HINT_RECOMPUTE && swap_away(greedy, gap, &away)) {
-        best.score = bytes * weight_of(greedy, &away) / swap_price(greedy, tensor);
+        best.score = bytes * weight_of(greedy, &away) / swap_price(greedy, gap);
         best.decision = DECIDE_SWAP;
     }
     if (greedy->options->with_swap && greedy->options->with_stalled && hint != HINT_RECOMPUTE) {
@@ -260,7 +265,7 @@ static struct candidate judge(struct greedy *greedy, uint32_t gap)
         }
     }
     if (greedy->options->with_drop && hint != HINT_SWAP && lower_can_drop(lower, gap)) {
-        uint64_t cost = lower_drop_cost(lower, greedy->decisions, gap);
+        uint64_t cost = lower_drop_cost(lower, greedy->decisions, gap, greedy->options->is_wary);
         double score = cost == UINT64_MAX ? 0.0 : whole / (1.0 + (double)cost);
 
         if (score > best.score) {
@@ -367,42 +372,63 @@ static uint32_t list_candidates(struct greedy *greedy, const uint8_t *decisions)
     return count;
 }
 
+/* Books the link's time for a swap. False: others of this round took most of what made it good. */
+static bool take_swap(struct greedy *greedy, const struct candidate *best, struct away *away)
+{
+    uint32_t ops = greedy->trace->op_count;
+    uint32_t gap = best->gap;
+    uint32_t tensor = lower_gap_tensor(greedy->planning->lower, gap);
+    uint32_t end = lower_gap_end(greedy->planning->lower, gap);
+    double bytes = (double)greedy->uses->rounded[tensor];
+
+    if (!swap_away(greedy, gap, away) ||
+        bytes * weight_of(greedy, away) / swap_price(greedy, gap) < 0.5 * best->score) {
+        return false;
+    }
+    consume_forward(&greedy->out, out_from(greedy, gap), out_time(greedy, tensor));
+    consume_backward(&greedy->in, end >= ops ? end - ops : end, in_time(greedy, tensor));
+    return true;
+}
+
+/* The same for a drop: what it would replay may have left in this round. */
+static bool take_drop(struct greedy *greedy, const struct candidate *best, const struct away *away)
+{
+    struct lower *lower = greedy->planning->lower;
+    double bytes = (double)greedy->uses->rounded[lower_gap_tensor(lower, best->gap)];
+    uint64_t cost;
+
+    if (!greedy->options->is_wary) {
+        return true;
+    }
+    cost = lower_drop_cost(lower, greedy->decisions, best->gap, true);
+    if (cost == UINT64_MAX ||
+        bytes * weight_of(greedy, away) / (1.0 + (double)cost) < 0.5 * best->score) {
+        return false;
+    }
+    lower_note_drop(lower, greedy->decisions, best->gap);
+    return true;
+}
+
 /* Takes the best until `target` (bytes times crowded ops) is relieved. How many were taken. */
 static uint32_t take_best(struct greedy *greedy, uint8_t *decisions, uint32_t count, double target)
 {
-    struct lower *lower = greedy->planning->lower;
     double relieved = 0.0;
     uint32_t taken = 0;
 
     while (count > 0 && relieved < target) {
         struct candidate best = greedy->candidates[0];
-        uint32_t gap = best.gap;
-        uint32_t tensor = lower_gap_tensor(lower, gap);
-        double bytes = (double)greedy->uses->rounded[tensor];
-        struct away away;
+        uint32_t tensor = lower_gap_tensor(greedy->planning->lower, best.gap);
+        struct away away = whole_away(greedy, best.gap);
 
         greedy->candidates[0] = greedy->candidates[--count];
         sift_down(greedy->candidates, count, 0);
-        if (best.decision == DECIDE_SWAP && !best.is_stalled) {
-            uint32_t end = lower_gap_end(lower, gap);
-            double score;
-
-            if (!swap_away(greedy, gap, &away)) {
-                continue;
-            }
-            score = bytes * weight_of(greedy, &away) / swap_price(greedy, tensor);
-            if (score < 0.5 * best.score) {
-                continue;
-            }
-            consume_forward(&greedy->out, out_from(greedy, gap), out_time(greedy, tensor));
-            consume_backward(&greedy->in,
-                             end >= greedy->trace->op_count ? end - greedy->trace->op_count : end,
-                             in_time(greedy, tensor));
-        } else {
-            away = whole_away(greedy, gap);
+        if ((best.decision == DECIDE_SWAP && !best.is_stalled &&
+             !take_swap(greedy, &best, &away)) ||
+            (best.decision == DECIDE_DROP && !take_drop(greedy, &best, &away))) {
+            continue;
         }
-        relieved += bytes * crowded_of(greedy, &away);
-        decisions[gap] = best.decision;
+        relieved += (double)greedy->uses->rounded[tensor] * crowded_of(greedy, &away);
+        decisions[best.gap] = best.decision;
         taken++;
     }
     return taken;
@@ -422,7 +448,7 @@ static void give_back(struct greedy *greedy, uint8_t *decisions)
         enum tensor_hint hint = (enum tensor_hint)greedy->trace->tensors[tensor].hint;
 
         if (decisions[gap] != DECIDE_KEEP && hint == HINT_NONE) {
-            double price = swap_price(greedy, tensor);
+            double price = swap_price(greedy, gap);
 
             if (decisions[gap] == DECIDE_DROP) {
                 price = (double)lower_replay_ns(lower, gap) + 1.0;

@@ -19,6 +19,7 @@ struct greedy_options {
     bool with_drop;
     bool with_stalled; /* swaps that compute has to wait for, too */
     bool with_save;    /* copies out may begin at the last write, ahead of the last access */
+    bool is_wary;      /* swaps and drops are priced with what replays have to fetch for them */
     uint32_t rounds_max;
     uint32_t first_round; /* later rounds go for larger shares of the excess */
 };

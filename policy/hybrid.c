@@ -3,8 +3,8 @@
  * simulated exactly, and improved:
  *
  * 1. Scan: the greedy for several prices of the link; each result with several leads of its
- *    prefetches, with and without saves. One more start where tensors that are dead in backward but
- *    read by many replays live on (DenseNet's features).
+ *    prefetches, with and without saves. Two more starts where tensors that are dead in backward
+ *    but read by many replays live on (DenseNet's features).
  * 2. Every start is improved for a while, since prices lead to different valleys; then the best one
  *    for the rest of the effort. By turns: ruin and rebuild (part of the decisions is given up, and
  *    the greedy completes them at other prices), and polish (polish.h). Seeded by the trace alone,
@@ -37,6 +37,7 @@
 #define SOME_OPS 2500
 #define ABSORB_MAX 3
 #define STARTS_MAX 4
+#define WAKE_STARTS 2
 /* What is left of the overhead of a scan when every start was improved, and of that in the end: no
    less than these shares, from so many ops on. */
 #define LEFT_BY_STARTS 0.4
@@ -107,8 +108,8 @@ struct hybrid {
     struct planning *planning;
     const struct effort *effort;
     struct search *search; /* of the start at hand */
-    struct search starts[STARTS_MAX + 1];
-    uint32_t kinds[STARTS_MAX + 1]; /* of greedy: of the starts, before they are sorted */
+    struct search starts[STARTS_MAX + WAKE_STARTS];
+    uint32_t kinds[STARTS_MAX + WAKE_STARTS]; /* of the starts: which greedy */
     uint32_t start_count;
     struct greedy *greedy;
     uint8_t *decisions;
@@ -188,19 +189,25 @@ static capu_status try_variants(struct hybrid *hybrid, const struct greedy_optio
     return status;
 }
 
+/* The greedy's ways to start. Where tensors live on for replays, chains are long and read much: the
+   last ones, which count that, are for there. */
+static const struct {
+    double theta;
+    uint32_t first_round;
+    bool is_wary;
+} kinds[STARTS_MAX + WAKE_STARTS] = {{0.02, 8, false}, {0.1, 16, false}, {0.05, 16, false},
+                                     {0.3, 24, false}, {0.05, 16, true}, {0.1, 16, true}};
+
 /* A greedy run from nothing, and its variants. */
-static capu_status scan_one(struct hybrid *hybrid, uint32_t start)
+static capu_status scan_one(struct hybrid *hybrid, uint32_t kind)
 {
-    static const struct {
-        double theta;
-        uint32_t first_round;
-    } starts[STARTS_MAX] = {{0.02, 8}, {0.1, 16}, {0.05, 16}, {0.3, 24}};
-    struct greedy_options options = {.theta = starts[start].theta,
+    struct greedy_options options = {.theta = kinds[kind].theta,
                                      .safety = 1.0,
                                      .margin = 1.0,
                                      .with_swap = true,
                                      .with_drop = true,
-                                     .first_round = starts[start].first_round,
+                                     .is_wary = kinds[kind].is_wary,
+                                     .first_round = kinds[kind].first_round,
                                      .rounds_max = hybrid->effort->rounds_max};
     uint64_t ns;
     capu_status status;
@@ -226,6 +233,10 @@ static void sort_starts(struct hybrid *hybrid)
 {
     for (uint32_t i = 1; i < hybrid->start_count; i++) {
         if (hybrid->starts[i].best_ns < hybrid->starts[0].best_ns) {
+            uint32_t kind = hybrid->kinds[i];
+
+            hybrid->kinds[i] = hybrid->kinds[0];
+            hybrid->kinds[0] = kind;
             search_swap(&hybrid->starts[0], &hybrid->starts[i]);
         }
     }
@@ -244,7 +255,9 @@ static capu_status scan(struct hybrid *hybrid)
     }
     if (status == CAPU_OK && hybrid->effort->starts > 2 &&
         wake_choose(hybrid->planning->request->uses, hybrid->planning->lower, hybrid->wake)) {
-        status = scan_start(hybrid, 2);
+        for (uint32_t i = 0; status == CAPU_OK && i < WAKE_STARTS; i++) {
+            status = scan_start(hybrid, STARTS_MAX + i);
+        }
     }
     return status;
 }
@@ -282,8 +295,8 @@ static capu_status scan_smaller(struct hybrid *hybrid)
         chosen = hybrid->starts[i].unplaced_ns < hybrid->starts[chosen].unplaced_ns ? i : chosen;
     }
     hybrid->search = &hybrid->starts[chosen];
-    if (chosen + 1 < hybrid->start_count) {
-        /* Only the last start may let tensors live on. */
+    if (hybrid->kinds[chosen] < STARTS_MAX) {
+        /* Only the last starts may let tensors live on. */
         memset(hybrid->wake, 0, uses->trace->tensor_count * sizeof(*hybrid->wake));
     }
     for (size_t i = 0; status == CAPU_OK && i < sizeof(parts) / sizeof(parts[0]); i++) {

@@ -92,9 +92,15 @@ uint32_t lower_gap_tensor(const struct lower *lower, uint32_t gap);
 
 /*
  * What bridging the gap by replays costs under these decisions: ns of the ops that would have to be
- * replayed and are not yet (by the last lowering). UINT64_MAX: it cannot be.
+ * replayed and are not yet (by the last lowering). Who is wary counts two things more: copies of
+ * inputs that are on the host then, and the replay of what was made again once before, but for
+ * another gap. UINT64_MAX: it cannot be.
  */
-uint64_t lower_drop_cost(struct lower *lower, const uint8_t *decisions, uint32_t gap);
+uint64_t lower_drop_cost(struct lower *lower, const uint8_t *decisions, uint32_t gap, bool is_wary);
+/* How many chains of replays read what the gap holds, by the last lowering and by the drops noted
+   since then: if it were swapped, each would have to fetch it. */
+uint32_t lower_chain_reads(const struct lower *lower, uint32_t gap);
+void lower_note_drop(struct lower *lower, const uint8_t *decisions, uint32_t gap);
 /* What one replay of the op that made what the gap holds costs; 0: no one op did. */
 uint64_t lower_replay_ns(const struct lower *lower, uint32_t gap);
 

@@ -77,6 +77,11 @@ static uint32_t add_op(struct lower *lower, uint32_t maker, uint32_t op, uint32_
         }
         if (lower->is_resident[t]) {
             lower->guard[t] = op + 1;
+            if (i < entry->read_count && lower->tensor_stamp[t] != lower->stamp &&
+                lower->gap[t] != USES_NONE && lower_next_use(lower, t) > op) {
+                lower->tensor_stamp[t] = lower->stamp;
+                lower->chain_reads[lower->gap[t]]++;
+            }
         } else if (i >= entry->read_count) {
             note(lower, t, CHAIN_MADE);
         } else if (lower->has_host[t]) {

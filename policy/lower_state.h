@@ -84,6 +84,7 @@ struct lower {
     uint32_t *wake_next;
     uint32_t *chain; /* ops to replay, in order */
     uint32_t chain_count;
+    uint32_t *chain_reads; /* per gap: see lower_chain_reads */
     uint64_t *chain_bytes; /* per replay of the chain: bytes over what is held before it */
     uint32_t *chain_fetch;
     uint32_t chain_fetch_count;

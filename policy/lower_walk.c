@@ -641,6 +641,7 @@ static void begin(struct lower *lower)
     uint64_t limit = lower->options.is_soft ? SOFT_POOL : lower->options.limit_bytes;
 
     memset(lower->forced, 0, lower->trace->operand_count);
+    memset(lower->chain_reads, 0, lower->trace->operand_count * sizeof(*lower->chain_reads));
     lower->status = CAPU_OK;
     lower->has_given_up = false;
     lower->held = 0;

@@ -77,8 +77,8 @@ START_TEST(gaps_are_named_by_the_access_before)
     ck_assert(lower_can_drop(lower, GAP_X));
     ck_assert(!lower_can_drop(lower, GAP_W));
     ck_assert_int_eq(run(), CAPU_OK);
-    ck_assert_uint_eq(lower_drop_cost(lower, decisions, GAP_X), 2000);
-    ck_assert_uint_eq(lower_drop_cost(lower, decisions, GAP_W), UINT64_MAX);
+    ck_assert_uint_eq(lower_drop_cost(lower, decisions, GAP_X, false), 2000);
+    ck_assert_uint_eq(lower_drop_cost(lower, decisions, GAP_W, false), UINT64_MAX);
 }
 END_TEST
 
@@ -230,6 +230,53 @@ START_TEST(caution_leaves_as_much_free_again)
 }
 END_TEST
 
+/* y is made of x by op 1, and read by ops 2, 4 and 6; x is needed again by the last op. */
+#define AGAIN_TRACE                                                                           \
+    TRACE_LINE MACHINE_LINE TENSOR_LINE(0, "w", 10, "parameter")                              \
+        TENSOR_LINE(1, "x", 1000, "activation") TENSOR_LINE(2, "y", 100, "activation")        \
+            TENSOR_LINE(3, "z", 10, "activation") TENSOR_LINE(4, "u", 10, "activation")       \
+                TENSOR_LINE(5, "v", 10, "gradient") TENSOR_LINE(6, "s", 10, "gradient")       \
+                    TENSOR_LINE(7, "t", 10, "gradient") TENSOR_LINE(8, "o", 10, "gradient")   \
+                        OP_LINE("f0", 100, "[0]", "[1]", "[]",                                \
+                                "true") OP_LINE("f1", 200, "[1]", "[2]", "[]", "true")        \
+                            OP_LINE("f2", 100, "[2]", "[3]", "[]", "true")                    \
+                                OP_LINE("f3", 100, "[3]", "[4]", "[]", "true")                \
+                                    OP_LINE("b0", 100, "[2,4]", "[5]", "[]", "false")         \
+                                        OP_LINE("b1", 100, "[5]", "[6]", "[]", "false")       \
+                                            OP_LINE("b2", 100, "[2,6]", "[7]", "[]", "false") \
+                                                OP_LINE("b3", 100, "[1,7]", "[8]", "[]", "false")
+enum { GAP_AGAIN_X = 2, GAP_AGAIN_Y0 = 5, GAP_AGAIN_Y1 = 6 };
+
+START_TEST(who_is_wary_counts_what_a_replay_fetches)
+{
+    load(AGAIN_TRACE, 3000);
+    decisions[GAP_AGAIN_X] = DECIDE_SWAP;
+    ck_assert_int_eq(run(), CAPU_OK);
+    ck_assert_uint_eq(lower_drop_cost(lower, decisions, GAP_AGAIN_Y0, false), 200);
+    ck_assert_uint_eq(lower_drop_cost(lower, decisions, GAP_AGAIN_Y0, true), 200 + 1010);
+    /* Nothing is kept that a replay could read. */
+    lower_note_drop(lower, decisions, GAP_AGAIN_Y0);
+    ck_assert_uint_eq(lower_chain_reads(lower, GAP_AGAIN_X), 0);
+}
+END_TEST
+
+START_TEST(who_is_wary_pays_for_each_gap)
+{
+    load(AGAIN_TRACE, 3000);
+    decisions[GAP_AGAIN_Y0] = DECIDE_DROP;
+    ck_assert_int_eq(run(), CAPU_OK);
+    ck_assert_uint_eq(lower_chain_reads(lower, GAP_AGAIN_X), 1);
+    ck_assert_uint_eq(lower_drop_cost(lower, decisions, GAP_AGAIN_Y1, false), 0);
+    ck_assert_uint_eq(lower_drop_cost(lower, decisions, GAP_AGAIN_Y1, true), 200);
+    ck_assert_uint_eq(lower_chain_reads(lower, GAP_AGAIN_X), 1);
+    lower_note_drop(lower, decisions, GAP_AGAIN_Y1);
+    ck_assert_uint_eq(lower_chain_reads(lower, GAP_AGAIN_X), 2);
+    /* The next lowering counts anew. */
+    ck_assert_int_eq(run(), CAPU_OK);
+    ck_assert_uint_eq(lower_chain_reads(lower, GAP_AGAIN_X), 1);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("policy/lower");
@@ -248,6 +295,8 @@ int main(void)
     tcase_add_test(tests, a_replay_keeps_what_is_needed_later_where_it_fits);
     tcase_add_test(tests, without_room_for_it_it_is_replayed_twice);
     tcase_add_test(tests, caution_leaves_as_much_free_again);
+    tcase_add_test(tests, who_is_wary_counts_what_a_replay_fetches);
+    tcase_add_test(tests, who_is_wary_pays_for_each_gap);
     suite_add_tcase(suite, tests);
     return suite_run(suite);
 }
