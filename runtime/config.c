@@ -87,6 +87,23 @@ static bool read_count(const char *text, uint64_t *value)
     return true;
 }
 
+/* What a field's text may be, for the error that refuses another. */
+static const char *wanted(enum field_kind kind)
+{
+    switch (kind) {
+    case FIELD_MODE:
+        return "off, passive or guided";
+    case FIELD_EFFORT:
+        return "quick, default or best";
+    case FIELD_SWITCH:
+        return "0 or 1";
+    case FIELD_SIZE:
+        return "a size, as 512MiB, 1.5GB or 4e9";
+    default:
+        return "a whole number";
+    }
+}
+
 /* Sets one numeric field from its variable; false if the text is not of its kind. */
 static bool read_number(capu_config *config, const struct field *field, const char *text)
 {
@@ -137,16 +154,32 @@ static capu_status read_environment(capu_config *config, const struct field *fie
         return CAPU_OK;
     }
     if (!read_number(config, field, value)) {
-        snprintf(text, text_bytes, "%s='%s' is not a valid value", field->variable, value);
+        snprintf(text, text_bytes, "%s='%s' is not %s", field->variable, value,
+                 wanted(field->kind));
         return CAPU_INVALID;
     }
     return CAPU_OK;
 }
 
+/* Says which planners there are. */
+static void list_planners(const char *wrong, char *text, size_t text_bytes)
+{
+    size_t used =
+        (size_t)snprintf(text, text_bytes, "config: no planner is called '%.40s':", wrong);
+
+    for (const struct planner *planner = planners; planner->name != NULL && used < text_bytes;
+         planner++) {
+        used += (size_t)snprintf(text + used, text_bytes - used, " %s", planner->name);
+    }
+}
+
 static capu_status check(const capu_config *config, char *text, size_t text_bytes)
 {
-    if (config->mode > CAPU_MODE_GUIDED || config->strict > 1 || config->clear_fresh > 1 ||
-        config->reserved != 0) {
+    if (config->reserved != 0) {
+        snprintf(text, text_bytes, "config: reserved is %u, not 0", config->reserved);
+        return CAPU_INVALID;
+    }
+    if (config->mode > CAPU_MODE_GUIDED || config->strict > 1 || config->clear_fresh > 1) {
         snprintf(text, text_bytes, "config: mode %u, strict %u or clear_fresh %u is out of range",
                  config->mode, config->strict, config->clear_fresh);
         return CAPU_INVALID;
@@ -157,7 +190,7 @@ static capu_status check(const capu_config *config, char *text, size_t text_byte
         return CAPU_INVALID;
     }
     if (config->planner != NULL && planner_find(config->planner) == NULL) {
-        snprintf(text, text_bytes, "config: no planner is called '%s'", config->planner);
+        list_planners(config->planner, text, text_bytes);
         return CAPU_INVALID;
     }
     if (config->page_bytes != 0 && (config->page_bytes & (config->page_bytes - 1)) != 0) {

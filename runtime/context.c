@@ -224,6 +224,13 @@ capu_status capu_context_create(const capu_config *config, capu_context **contex
     if (status != CAPU_OK) {
         goto finish_config;
     }
+    /* A handle of another kind of device would be called through. */
+    if (complete.stream != NULL && strcmp(device->capabilities.name, "cuda") != 0) {
+        snprintf(text, sizeof(text), "config: a stream of the caller's is for cuda, this is %s",
+                 device->capabilities.name);
+        status = CAPU_INVALID;
+        goto destroy_device;
+    }
     status = context_create_on(device, &complete, context, text, sizeof(text));
     if (status != CAPU_OK) {
         goto destroy_device;

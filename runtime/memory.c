@@ -462,8 +462,12 @@ static capu_status read_info(capu_context *context, const capu_tensor_info *from
     }
     if (info->kind > CAPU_INPUT || info->lifetime > CAPU_TRANSIENT ||
         info->hint > CAPU_HINT_RECOMPUTE || info->reserved != 0) {
-        return context_fail(context, CAPU_INVALID, "'%s': no such kind, lifetime or hint",
-                            info->name != NULL ? info->name : "");
+        return context_fail(
+            context, CAPU_INVALID,
+            "capu_tensor_describe as '%s': kind %u, lifetime %u, hint %u or reserved %u "
+            "is out of range",
+            info->name != NULL ? info->name : "", info->kind, info->lifetime, info->hint,
+            info->reserved);
     }
     return CAPU_OK;
 }

@@ -33,6 +33,24 @@ static bool drop_clean_copy(capu_context *context)
     return true;
 }
 
+/* Says what is short, the machine's memory or the budget, and how much there is of it. */
+static capu_status no_host_room(capu_context *context, struct tensor *tensor, capu_status status)
+{
+    unsigned long long used = host_arena_used_bytes(context->arena);
+    unsigned long long bytes = tensor->span_bytes;
+
+    if (status == CAPU_HOST_OVER_BUDGET) {
+        return context_fail(context, status,
+                            "no host memory to evict '%s' (%llu bytes) to: %llu bytes of a host "
+                            "budget of %llu are in use; raise it, or the device budget",
+                            context_tensor_name(context, tensor), bytes, used,
+                            (unsigned long long)context->config.host_budget_bytes);
+    }
+    return context_fail(context, status,
+                        "no host memory to evict '%s' (%llu bytes) to: %llu bytes are in use",
+                        context_tensor_name(context, tensor), bytes, used);
+}
+
 /* Host memory for a tensor's span: from the arena as it is, or grown, or from the host copies of
    tensors that are resident anyway, or once a copy is past. Plans count a copy's latency once, and
    keep their blocks, so where there are plans the arena grows before a block is cut in pieces. */
@@ -71,10 +89,7 @@ capu_status pager_take_block(capu_context *context, struct tensor *tensor)
         return context_check(context, status, "taking host memory");
     }
     if (status != CAPU_OK) {
-        return context_fail(
-            context, status, "no host memory to evict '%s' (%llu bytes) to: %llu bytes are in use",
-            context_tensor_name(context, tensor), (unsigned long long)tensor->span_bytes,
-            (unsigned long long)host_arena_used_bytes(context->arena));
+        return no_host_room(context, tensor, status);
     }
     agent_grow_ahead(context->agent, tensor->span_bytes);
     note_host_bytes(context);

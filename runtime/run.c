@@ -26,7 +26,9 @@ static capu_status read_op(capu_context *context, const capu_op *from, bool need
         return context_fail(context, CAPU_INVALID, "op '%s' has a count but no array", op->name);
     }
     if ((op->flags & ~(uint32_t)CAPU_OP_NOT_REPLAYABLE) != 0 || op->reserved != 0) {
-        return context_fail(context, CAPU_INVALID, "op '%s' has unknown flags", op->name);
+        return context_fail(context, CAPU_INVALID,
+                            "op '%s' has unknown flags 0x%x, or reserved %u is not 0", op->name,
+                            op->flags, op->reserved);
     }
     op->name = names_intern(&context->names, op->name);
     if (op->name == NULL) {

@@ -89,31 +89,32 @@ static const struct {
     const char *variable;
     const char *value;
     capu_status status;
+    const char *hint; /* in the text */
 } wrong[] = {
-    {"CAPUCHIN_DEVICE", "tpu", CAPU_INVALID},
-    {"CAPUCHIN_DEVICE", "cuda:999", CAPU_NO_DEVICE},
-    {"CAPUCHIN_DEVICE", "cuda:", CAPU_INVALID},
-    {"CAPUCHIN_DEVICE", "cuda:1x", CAPU_INVALID},
-    {"CAPUCHIN_DEVICE", "cuda:1000", CAPU_INVALID},
-    {"CAPUCHIN_DEVICE", "cudas", CAPU_INVALID},
-    {"CAPUCHIN_MODE", "fast", CAPU_INVALID},
-    {"CAPUCHIN_PLANNER", "oracle", CAPU_INVALID},
-    {"CAPUCHIN_EFFORT", "endless", CAPU_INVALID},
-    {"CAPUCHIN_WAIT_FOR_PLAN", "yes", CAPU_INVALID},
-    {"CAPUCHIN_PLAN", "/no/such/folder/plan", CAPU_FILE_FAILED},
-    {"CAPUCHIN_STRICT", "yes", CAPU_INVALID},
-    {"CAPUCHIN_CLEAR_FRESH", "10", CAPU_INVALID},
-    {"CAPUCHIN_BUDGET", "4 GiB", CAPU_INVALID},
-    {"CAPUCHIN_BUDGET", "1KiB", CAPU_OVER_BUDGET},
-    {"CAPUCHIN_HOST_BUDGET", "-1", CAPU_INVALID},
-    {"CAPUCHIN_PAGE", "65537", CAPU_INVALID},
-    {"CAPUCHIN_SLAB_THRESHOLD", "1GiB", CAPU_INVALID},
-    {"CAPUCHIN_D2H", "fast", CAPU_INVALID},
-    {"CAPUCHIN_H2D", "1e400", CAPU_INVALID},
-    {"CAPUCHIN_COPY_LATENCY", " -5", CAPU_INVALID},
-    {"CAPUCHIN_TRACE_ITERATION", "2.5", CAPU_INVALID},
-    {"CAPUCHIN_REPORT", "/no/such/folder/report", CAPU_FILE_FAILED},
-    {"CAPUCHIN_TRACE", "/no/such/folder/trace", CAPU_FILE_FAILED},
+    {"CAPUCHIN_DEVICE", "tpu", CAPU_INVALID, ""},
+    {"CAPUCHIN_DEVICE", "cuda:999", CAPU_NO_DEVICE, ""},
+    {"CAPUCHIN_DEVICE", "cuda:", CAPU_INVALID, ""},
+    {"CAPUCHIN_DEVICE", "cuda:1x", CAPU_INVALID, ""},
+    {"CAPUCHIN_DEVICE", "cuda:1000", CAPU_INVALID, ""},
+    {"CAPUCHIN_DEVICE", "cudas", CAPU_INVALID, ""},
+    {"CAPUCHIN_MODE", "fast", CAPU_INVALID, "off, passive or guided"},
+    {"CAPUCHIN_PLANNER", "oracle", CAPU_INVALID, ": hybrid "},
+    {"CAPUCHIN_EFFORT", "endless", CAPU_INVALID, "quick, default or best"},
+    {"CAPUCHIN_WAIT_FOR_PLAN", "yes", CAPU_INVALID, "0 or 1"},
+    {"CAPUCHIN_PLAN", "/no/such/folder/plan", CAPU_FILE_FAILED, ""},
+    {"CAPUCHIN_STRICT", "yes", CAPU_INVALID, ""},
+    {"CAPUCHIN_CLEAR_FRESH", "10", CAPU_INVALID, ""},
+    {"CAPUCHIN_BUDGET", "4 GiB", CAPU_INVALID, "a size, as 512MiB"},
+    {"CAPUCHIN_BUDGET", "1KiB", CAPU_OVER_BUDGET, ""},
+    {"CAPUCHIN_HOST_BUDGET", "-1", CAPU_INVALID, ""},
+    {"CAPUCHIN_PAGE", "65537", CAPU_INVALID, ""},
+    {"CAPUCHIN_SLAB_THRESHOLD", "1GiB", CAPU_INVALID, ""},
+    {"CAPUCHIN_D2H", "fast", CAPU_INVALID, ""},
+    {"CAPUCHIN_H2D", "1e400", CAPU_INVALID, ""},
+    {"CAPUCHIN_COPY_LATENCY", " -5", CAPU_INVALID, ""},
+    {"CAPUCHIN_TRACE_ITERATION", "2.5", CAPU_INVALID, "a whole number"},
+    {"CAPUCHIN_REPORT", "/no/such/folder/report", CAPU_FILE_FAILED, ""},
+    {"CAPUCHIN_TRACE", "/no/such/folder/trace", CAPU_FILE_FAILED, ""},
 };
 
 START_TEST(wrong_values_are_named)
@@ -134,6 +135,8 @@ START_TEST(wrong_values_are_named)
     ck_assert_msg(strstr(text, wrong[_i].variable) != NULL || strstr(text, value) != NULL ||
                       strstr(text, "1024") != NULL || strstr(text, "1073741824") != NULL,
                   "'%s' does not name '%s'", text, value);
+    ck_assert_msg(strstr(text, wrong[_i].hint) != NULL, "'%s' does not say '%s'", text,
+                  wrong[_i].hint);
 }
 END_TEST
 
@@ -151,6 +154,31 @@ START_TEST(wrong_structs_are_refused)
     config.error_bytes = sizeof(text);
     ck_assert_int_eq(capu_context_create(&config, &context), CAPU_INVALID);
     ck_assert_uint_eq(strlen(text), 3);
+}
+END_TEST
+
+START_TEST(a_foreign_stream_and_reserved_fields_are_refused)
+{
+    capu_config config = CAPU_CONFIG_INIT;
+    capu_context *context = NULL;
+    char text[200] = "";
+    const char *devices[] = {"host", "sim"};
+
+    clear_environment();
+    config.error = text;
+    config.error_bytes = sizeof(text);
+    config.stream = text;
+    for (size_t i = 0; i < 2; i++) {
+        config.device = devices[i];
+        ck_assert_int_eq(capu_context_create(&config, &context), CAPU_INVALID);
+        ck_assert_ptr_nonnull(strstr(text, "stream"));
+        ck_assert_ptr_nonnull(strstr(text, devices[i]));
+    }
+    config.stream = NULL;
+    config.reserved = 3;
+    ck_assert_int_eq(capu_context_create(&config, &context), CAPU_INVALID);
+    ck_assert_str_eq(text, "config: reserved is 3, not 0");
+    ck_assert_ptr_null(context);
 }
 END_TEST
 
@@ -196,6 +224,7 @@ int main(void)
     tcase_add_test(cases, the_program_wins_over_the_environment);
     tcase_add_loop_test(cases, wrong_values_are_named, 0, sizeof(wrong) / sizeof(wrong[0]));
     tcase_add_test(cases, wrong_structs_are_refused);
+    tcase_add_test(cases, a_foreign_stream_and_reserved_fields_are_refused);
     tcase_add_test(cases, drop_in_calls_use_the_current_context);
     suite_add_tcase(suite, cases);
     return suite_run(suite);

@@ -231,8 +231,9 @@ START_TEST(a_full_host_budget_loses_nothing)
         step_set(&rig, tensors[i], PAGES(2), (unsigned char)(i + 1));
     }
     /* Four pages on the device and four of five on the host are taken. */
-    STEP_FAILS(&rig, step_try_set(&rig, step_malloc(&rig, PAGES(2)), PAGES(2), 9),
-               CAPU_HOST_OVER_BUDGET, "no host memory to evict 'third' (8192 bytes) to");
+    STEP_FAILS(
+        &rig, step_try_set(&rig, step_malloc(&rig, PAGES(2)), PAGES(2), 9), CAPU_HOST_OVER_BUDGET,
+        "no host memory to evict 'third' (8192 bytes) to: 16384 bytes of a host budget of 20480");
     rig_check(&rig);
     for (size_t i = 0; i < 4; i++) {
         /* Read directly where it lies, since bringing it back needs room as well. */
