@@ -1,0 +1,154 @@
+/* Taking an iteration apart, see account.h. */
+#include "tools/account.h"
+
+#include "tools/common.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static const char *text_of(const json_t *object, const char *key)
+{
+    const char *text = json_string_value(json_object_get(object, key));
+
+    return text != NULL ? text : "";
+}
+
+static uint64_t number_of(const json_t *object, const char *key)
+{
+    json_int_t value = json_integer_value(json_object_get(object, key));
+
+    return value > 0 ? (uint64_t)value : 0;
+}
+
+static struct wait *find_wait(struct account *account, uint64_t access)
+{
+    struct wait *wait;
+
+    for (size_t i = account->wait_count; i-- > 0;) {
+        if (account->waits[i].access == access) {
+            return &account->waits[i];
+        }
+    }
+    wait = &account->waits[account->wait_count++];
+    *wait = (struct wait){.access = access};
+    return wait;
+}
+
+static struct mover *find_mover(struct account *account, const char *name, uint64_t bytes)
+{
+    struct mover *mover;
+
+    for (size_t i = 0; i < account->mover_count; i++) {
+        if (account->movers[i].bytes == bytes && strcmp(account->movers[i].name, name) == 0) {
+            return &account->movers[i];
+        }
+    }
+    mover = &account->movers[account->mover_count++];
+    *mover = (struct mover){.name = name, .bytes = bytes};
+    return mover;
+}
+
+static void take_eviction(struct account *account, const json_t *eviction)
+{
+    const char *method = text_of(eviction, "method");
+    const char *name = text_of(eviction, "tensor");
+    uint64_t bytes = number_of(eviction, "bytes");
+    uint64_t ns = number_of(eviction, "wait_ns");
+    uint64_t access = number_of(eviction, "back_access");
+    bool is_back = json_is_integer(json_object_get(eviction, "back_access"));
+    bool is_copied = strcmp(method, "swap") == 0 || strcmp(method, "clean") == 0;
+    struct mover *mover = find_mover(account, name, bytes);
+    struct wait *wait;
+
+    mover->out_bytes += strcmp(method, "swap") == 0 ? bytes : 0;
+    mover->recomputed += strcmp(method, "recompute") == 0;
+    if (!is_back) {
+        return;
+    }
+    mover->in_bytes += is_copied ? bytes : 0;
+    mover->ns += ns;
+    if (ns == 0) {
+        return;
+    }
+    wait = find_wait(account, access);
+    wait->op = text_of(eviction, "back_op");
+    wait->ns = ns;
+    wait->bytes += is_copied ? bytes : 0;
+    wait->count++;
+    wait->ahead += number_of(eviction, "in_trigger") < access;
+    if (bytes > wait->largest) {
+        wait->largest = bytes;
+        wait->name = name;
+    }
+}
+
+static int by_wait(const void *left, const void *right)
+{
+    const struct wait *a = left;
+    const struct wait *b = right;
+
+    return a->ns != b->ns ? (a->ns > b->ns ? -1 : 1) : a->access < b->access ? -1 : 1;
+}
+
+static int by_moved(const void *left, const void *right)
+{
+    const struct mover *a = left;
+    const struct mover *b = right;
+    uint64_t moved_a = a->out_bytes + a->in_bytes;
+    uint64_t moved_b = b->out_bytes + b->in_bytes;
+
+    return moved_a != moved_b ? (moved_a > moved_b ? -1 : 1) : strcmp(a->name, b->name);
+}
+
+void account_finish(struct account *account)
+{
+    free(account->waits);
+    free(account->movers);
+    json_decref(account->line);
+    *account = (struct account){0};
+}
+
+bool account_init(struct account *account, const struct report_file *file,
+                  const struct reported *iteration)
+{
+    const json_t *evictions;
+    size_t count;
+
+    *account = (struct account){.counters = *iteration, .kind = &file->kinds[iteration->kind]};
+    account->line = report_file_line(file, iteration);
+    if (account->line == NULL) {
+        return false;
+    }
+    evictions = json_object_get(account->line, "evictions");
+    count = json_array_size(evictions);
+    account->waits = malloc((count + 1) * sizeof(*account->waits));
+    account->movers = malloc((count + 1) * sizeof(*account->movers));
+    if (account->waits == NULL || account->movers == NULL) {
+        say("no memory for %zu evictions", count);
+        account_finish(account);
+        return false;
+    }
+    for (size_t i = 0; i < count; i++) {
+        take_eviction(account, json_array_get(evictions, i));
+    }
+    for (size_t i = 0; i < account->wait_count; i++) {
+        account->back_ns += account->waits[i].ns;
+        account->ahead += account->waits[i].ahead;
+    }
+    qsort(account->waits, account->wait_count, sizeof(*account->waits), by_wait);
+    qsort(account->movers, account->mover_count, sizeof(*account->movers), by_moved);
+    return true;
+}
+
+const char *account_text(const struct account *account, const char *key)
+{
+    return text_of(account->line, key);
+}
+
+uint64_t account_idle_ns(const struct account *account)
+{
+    const struct reported *counters = &account->counters;
+    uint64_t known_ns = counters->compute_ns + counters->stall_ns + counters->recompute_ns;
+
+    return counters->time_ns > known_ns ? counters->time_ns - known_ns : 0;
+}

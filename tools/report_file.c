@@ -1,0 +1,197 @@
+/* Reading report files, see report_file.h. */
+#include "tools/report_file.h"
+
+#include "tools/common.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Room for one more; false: no memory. */
+static bool grow(void **list, size_t count, size_t item_bytes)
+{
+    void *grown;
+
+    if (count != 0 && (count < 16 || (count & (count - 1)) != 0)) {
+        return true;
+    }
+    grown = realloc(*list, (count < 16 ? 16 : 2 * count) * item_bytes);
+    if (grown == NULL) {
+        return false;
+    }
+    *list = grown;
+    return true;
+}
+
+static bool find_kind(struct report_file *file, const char *label, const char *mode, size_t *kind)
+{
+    struct report_kind *made;
+
+    for (size_t i = 0; i < file->kind_count; i++) {
+        if (strncmp(file->kinds[i].label, label, sizeof(made->label) - 1) == 0 &&
+            strcmp(file->kinds[i].mode, mode) == 0) {
+            *kind = i;
+            return true;
+        }
+    }
+    if (!grow((void **)&file->kinds, file->kind_count, sizeof(*file->kinds))) {
+        return false;
+    }
+    made = &file->kinds[file->kind_count];
+    *made = (struct report_kind){0};
+    snprintf(made->label, sizeof(made->label), "%s", label);
+    snprintf(made->mode, sizeof(made->mode), "%s", mode);
+    *kind = file->kind_count++;
+    return true;
+}
+
+static uint64_t counter(const json_t *line, const char *name)
+{
+    json_int_t value = json_integer_value(json_object_get(line, name));
+
+    return value > 0 ? (uint64_t)value : 0;
+}
+
+static bool is_report(const json_t *line)
+{
+    const char *type = json_string_value(json_object_get(line, "type"));
+
+    return type != NULL && strcmp(type, "report") == 0 &&
+           json_is_string(json_object_get(line, "mode")) &&
+           json_is_string(json_object_get(line, "label")) &&
+           json_is_integer(json_object_get(line, "iteration")) &&
+           json_is_integer(json_object_get(line, "time_ns"));
+}
+
+static bool add(struct report_file *file, const json_t *line, long offset)
+{
+    struct reported iteration = {.offset = offset};
+
+    if (!grow((void **)&file->iterations, file->count, sizeof(*file->iterations)) ||
+        !find_kind(file, json_string_value(json_object_get(line, "label")),
+                   json_string_value(json_object_get(line, "mode")), &iteration.kind)) {
+        say("no memory for the reports of %s", file->path);
+        return false;
+    }
+#define READ_COUNTER(name, unit, text) iteration.name = counter(line, #name);
+    CAPU_REPORT_COUNTERS(READ_COUNTER)
+#undef READ_COUNTER
+    file->iterations[file->count++] = iteration;
+    return true;
+}
+
+static bool read_lines(struct report_file *file, FILE *stream)
+{
+    char *text = NULL;
+    size_t room = 0;
+    long offset = 0;
+    bool is_fine = true;
+    ssize_t length;
+
+    for (size_t number = 1; is_fine && (length = getline(&text, &room, stream)) > 0; number++) {
+        json_t *line = json_loadb(text, (size_t)length, 0, NULL);
+
+        if (line == NULL && text[length - 1] != '\n') {
+            say("%s:%zu: cut off, and left out", file->path, number);
+        } else if (!is_report(line)) {
+            say("%s:%zu: not a report, as CAPUCHIN_REPORT=FILE writes it", file->path, number);
+            is_fine = false;
+        } else {
+            is_fine = add(file, line, offset);
+        }
+        json_decref(line);
+        offset += length;
+    }
+    free(text);
+    return is_fine;
+}
+
+static int by_value(const void *left, const void *right)
+{
+    uint64_t a = *(const uint64_t *)left;
+    uint64_t b = *(const uint64_t *)right;
+
+    return a < b ? -1 : a > b;
+}
+
+/* Medians and the slowest of every kind. */
+static bool sum_up(struct report_file *file)
+{
+    uint64_t *times = malloc(2 * file->count * sizeof(*times));
+    uint64_t *computes = times + file->count;
+
+    if (times == NULL) {
+        say("no memory for the reports of %s", file->path);
+        return false;
+    }
+    for (size_t k = 0; k < file->kind_count; k++) {
+        struct report_kind *kind = &file->kinds[k];
+
+        for (size_t i = 0; i < file->count; i++) {
+            const struct reported *iteration = &file->iterations[i];
+
+            if (iteration->kind != k) {
+                continue;
+            }
+            if (kind->count == 0 || iteration->time_ns > file->iterations[kind->slowest].time_ns) {
+                kind->slowest = i;
+            }
+            times[kind->count] = iteration->time_ns;
+            computes[kind->count++] = iteration->compute_ns;
+        }
+        qsort(times, kind->count, sizeof(*times), by_value);
+        qsort(computes, kind->count, sizeof(*computes), by_value);
+        kind->median_ns = times[kind->count / 2];
+        kind->median_compute_ns = computes[kind->count / 2];
+    }
+    free(times);
+    return true;
+}
+
+bool report_file_read(struct report_file *file, const char *path)
+{
+    FILE *stream = fopen(path, "rb");
+    bool is_fine;
+
+    *file = (struct report_file){.path = path};
+    if (stream == NULL) {
+        say("%s: %s", path, strerror(errno));
+        return false;
+    }
+    is_fine = read_lines(file, stream);
+    if (is_fine && file->count == 0) {
+        say("%s: no iteration has been reported", path);
+        is_fine = false;
+    }
+    is_fine = is_fine && sum_up(file);
+    fclose(stream);
+    if (!is_fine) {
+        report_file_finish(file);
+    }
+    return is_fine;
+}
+
+void report_file_finish(struct report_file *file)
+{
+    free(file->iterations);
+    free(file->kinds);
+    *file = (struct report_file){0};
+}
+
+json_t *report_file_line(const struct report_file *file, const struct reported *iteration)
+{
+    FILE *stream = fopen(file->path, "rb");
+    json_t *line = NULL;
+
+    if (stream != NULL && fseek(stream, iteration->offset, SEEK_SET) == 0) {
+        line = json_loadf(stream, JSON_DISABLE_EOF_CHECK, NULL);
+    }
+    if (stream != NULL) {
+        fclose(stream);
+    }
+    if (line == NULL) {
+        say("%s: cannot be read a second time", file->path);
+    }
+    return line;
+}

@@ -1,0 +1,47 @@
+/* Report files: JSON lines that the library wrote with CAPUCHIN_REPORT, read back. */
+#ifndef CAPU_TOOLS_REPORT_FILE_H
+#define CAPU_TOOLS_REPORT_FILE_H
+
+#include <jansson.h>
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "capuchin/report.h"
+
+/* What a line says of its iteration. Its evictions are read again when they are asked for. */
+struct reported {
+#define REPORTED_FIELD(name, unit, text) uint64_t name;
+    CAPU_REPORT_COUNTERS(REPORTED_FIELD)
+#undef REPORTED_FIELD
+    size_t kind; /* of file.kinds */
+    long offset; /* of the line in the file */
+};
+
+/* Iterations that should take the same time: those of a label in one mode. */
+struct report_kind {
+    char label[64];
+    char mode[16];
+    size_t count;
+    uint64_t median_ns;
+    uint64_t median_compute_ns;
+    size_t slowest; /* of file.iterations */
+};
+
+struct report_file {
+    const char *path;
+    struct reported *iterations;
+    size_t count;
+    struct report_kind *kinds;
+    size_t kind_count;
+};
+
+/* Reads the file; false: said why on standard error. A last line that was cut off is left out. */
+bool report_file_read(struct report_file *file, const char *path);
+void report_file_finish(struct report_file *file);
+
+/* The whole line of an iteration; NULL: said why. Owner: the caller. */
+json_t *report_file_line(const struct report_file *file, const struct reported *iteration);
+
+#endif
