@@ -53,6 +53,7 @@ int sweep_main(int argc, char **argv);
 int model_main(int argc, char **argv);
 int maxbatch_main(int argc, char **argv);
 int replay_main(int argc, char **argv);
+int explain_main(int argc, char **argv);
 int machines_main(int argc, char **argv);
 
 #endif

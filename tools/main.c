@@ -21,6 +21,7 @@ static const struct {
     {"model", "the trace of a known network on a known machine", model_main},
     {"maxbatch", "the largest batch of a known network under a planner", maxbatch_main},
     {"replay", "run a trace through the runtime on a simulated device", replay_main},
+    {"explain", "why an iteration was slow, from a report file", explain_main},
     {"machines", "list the machines known by name", machines_main},
 };
 

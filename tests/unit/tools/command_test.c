@@ -178,8 +178,8 @@ END_TEST
 
 START_TEST(helps_everywhere)
 {
-    static const char *const commands[] = {"plan",  "simulate", "check",  "bound",   "sweep",
-                                           "model", "maxbatch", "replay", "machines"};
+    static const char *const commands[] = {"plan",  "simulate", "check",  "bound",    "sweep",
+                                           "model", "maxbatch", "replay", "machines", "explain"};
     char arguments[64];
 
     for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++) {

@@ -1,0 +1,172 @@
+/* capuchin explain: what it makes of reports, and of files that are none. */
+#include "tests/unit/policy/fixture.h"
+#include "tests/unit/tools/fixture.h"
+
+/* A line as the library writes it; what is not said is missing, and read as 0. */
+#define LINE(iteration, mode, label, rest)                                              \
+    "{\"type\":\"report\",\"version\":1,\"mode\":\"" mode "\",\"label\":\"" label "\"," \
+    "\"iteration\":" #iteration "," rest "}\n"
+
+/* Two ops waited: 3 for x and y together, 7 for z, which was asked for at 5. */
+#define EVICTIONS                                                                       \
+    "\"evictions\":["                                                                   \
+    "{\"tensor\":\"x\",\"bytes\":1048576,\"method\":\"swap\",\"evicted_access\":1,"     \
+    "\"evicted_op\":\"f\",\"back_access\":3,\"back_op\":\"g\",\"in_trigger\":3,"        \
+    "\"wait_ns\":2000000,\"hidden\":false},"                                            \
+    "{\"tensor\":\"y\",\"bytes\":2097152,\"method\":\"clean\",\"evicted_access\":null," \
+    "\"evicted_op\":\"\",\"back_access\":3,\"back_op\":\"g\",\"in_trigger\":3,"         \
+    "\"wait_ns\":2000000,\"hidden\":false},"                                            \
+    "{\"tensor\":\"z\",\"bytes\":4194304,\"method\":\"swap\",\"evicted_access\":2,"     \
+    "\"evicted_op\":\"f\",\"back_access\":7,\"back_op\":\"h\",\"in_trigger\":5,"        \
+    "\"wait_ns\":5000000,\"hidden\":false},"                                            \
+    "{\"tensor\":\"w\",\"bytes\":4096,\"method\":\"recompute\",\"evicted_access\":2,"   \
+    "\"evicted_op\":\"f\",\"back_access\":9,\"back_op\":\"h\",\"in_trigger\":9,"        \
+    "\"wait_ns\":0,\"hidden\":true},"                                                   \
+    "{\"tensor\":\"u\",\"bytes\":4096,\"method\":\"empty\",\"evicted_access\":4,"       \
+    "\"evicted_op\":\"g\",\"back_access\":null,\"back_op\":\"\",\"in_trigger\":null,"   \
+    "\"wait_ns\":0,\"hidden\":false}]"
+#define MEMORY                                                                       \
+    "\"budget_bytes\":8388608,\"live_peak_bytes\":16777216,\"floor_bytes\":8388608," \
+    "\"next_floor_bytes\":4194304,\"floor_op\":\"huge\",\"evicted_bytes\":5242880,"  \
+    "\"prefetched_bytes\":7340032"
+
+static void setup(void)
+{
+    make_folder();
+    write_file("t", CHAIN_TRACE);
+}
+
+static void expect_not(const char *text)
+{
+    ck_assert_msg(strstr(output, text) == NULL, "\"%s\" is in \"%s\"", text, output);
+}
+
+START_TEST(takes_the_slowest_but_the_first)
+{
+    write_file("r",
+               LINE(1, "passive", "a", "\"time_ns\":90000000,\"compute_ns\":90000000")
+                   LINE(2, "passive", "a", "\"time_ns\":10000000,\"compute_ns\":10000000")
+                       LINE(3, "passive", "b", "\"time_ns\":30000000,\"compute_ns\":30000000")
+                           LINE(4, "passive", "a", "\"time_ns\":20000000,\"compute_ns\":20000000"));
+    ck_assert_int_eq(run("explain r"), 0);
+    expect("4 iterations");
+    expect("\niteration 3 b, mode passive: 30.000 ms\n");
+    expect("Nothing: memory cost less than 2 % of it.");
+    ck_assert_int_eq(run("explain r -i 1"), 0);
+    expect("\niteration 1 a, mode passive: 90.000 ms\nthe median of its kind is 20.000 ms\n");
+    expect("The ops themselves took 350 % longer than in the median iteration like it");
+    ck_assert_int_eq(run("explain r -i 5"), 2);
+    expect("r: no iteration 5");
+}
+END_TEST
+
+START_TEST(finds_who_waited_for_what)
+{
+    write_file("r", LINE(1, "passive", "",
+                         "\"time_ns\":20000000,\"compute_ns\":10000000,\"stall_ns\":8000000,"
+                         "\"recompute_ns\":500000," MEMORY "," EVICTIONS));
+    ck_assert_int_eq(run("explain r"), 0);
+    /* What x and y waited for together counts once. */
+    expect("waiting for tensors to come back                   7.000 ms   35.0 %");
+    expect("waiting for room, or before replays                1.000 ms    5.0 %");
+    expect("idle: ops were not issued in time                  1.500 ms    7.5 %");
+    expect("(2 in all)");
+    expect("h                                 7       5.000 ms       4.00 MiB  z, asked for ahead");
+    expect("g                                 3       2.000 ms       3.00 MiB  y and 1 more\n");
+    expect("budget 8.00 MiB, 50 % of the 16.00 MiB an unlimited run needs");
+    expect("tensors moved most (5 left the device)");
+    expect(
+        "z                                  4.00 MiB       4.00 MiB       4.00 MiB       5.000 ms");
+    expect(
+        "y                                  2.00 MiB            0 B       2.00 MiB       2.000 ms");
+    expect("0.000 ms  recomputed\n");
+    expect("CAPUCHIN_MODE=guided");
+    expect("The budget costs up to 8.500 ms, 42.5 % of this iteration. With 16.00 MiB nothing");
+    expect("huge alone needs 8.00 MiB of the budget. Split it.");
+    expect("the calling thread was late");
+}
+END_TEST
+
+START_TEST(tells_what_other_budgets_give)
+{
+    write_file("r", LINE(1, "passive", "",
+                         "\"time_ns\":9000,\"compute_ns\":5000,\"stall_ns\":4000,"
+                         "\"budget_bytes\":2500,\"live_peak_bytes\":3100,"
+                         "\"evicted_bytes\":1000,\"prefetched_bytes\":500"));
+    ck_assert_int_eq(run("explain r --trace t"), 0);
+    expect("the link needs ");
+    expect("no plan\n");
+    expect("2.42 KiB");
+    expect("  <- the budget is here");
+    expect(" 3.03 KiB       0.009 ms      0.0 %\n");
+    ck_assert_int_eq(run("explain r --trace nowhere"), 2);
+    ck_assert_int_eq(run("explain r --trace t --machine nobody"), 2);
+}
+END_TEST
+
+START_TEST(tells_what_became_of_plans)
+{
+#define GUIDED(number, rest) LINE(number, "guided", "train", rest)
+    write_file(
+        "r",
+        GUIDED(1, "\"time_ns\":20000000,\"compute_ns\":10000000,\"stall_ns\":8000000,"
+                  "\"predicted_ns\":20000000," EVICTIONS)
+            GUIDED(2, "\"time_ns\":20000000,\"compute_ns\":10000000,\"stall_ns\":8000000,"
+                      "\"predicted_ns\":15000000," EVICTIONS)
+                GUIDED(3, "\"time_ns\":20000000,\"diverged\":1,\"diverged_at\":17,"
+                          "\"install_ns\":3000000")
+                    LINE(4, "passive", "train",
+                         "\"time_ns\":20000000,\"stall_ns\":9000000,"
+                         "\"plan_error\":\"hybrid found none\"")
+                        LINE(5, "passive", "eval", "\"time_ns\":20000000,\"stall_ns\":9000000"));
+    ck_assert_int_eq(run("explain r -i 1"), 0);
+    expect("its plan says 20.000 ms");
+    expect("The plan knows of these waits");
+    expect_not("asked for ahead: the link");
+    ck_assert_int_eq(run("explain r -i 2"), 0);
+    expect("It took 5.000 ms longer than its plan says, and 1 tensors came late though asked for");
+    ck_assert_int_eq(run("explain r -i 3"), 0);
+    expect("Op 17 was not the planned one");
+    expect("Putting a plan in force took 3.000 ms before it");
+    ck_assert_int_eq(run("explain r -i 4"), 0);
+    expect("No plan was found: hybrid found none.");
+    expect_not("wait_for_plan");
+    ck_assert_int_eq(run("explain r -i 5"), 0);
+    expect("There was no plan for it yet.");
+#undef GUIDED
+}
+END_TEST
+
+START_TEST(refuses_what_is_no_report)
+{
+    ck_assert_int_eq(run("explain"), 2);
+    ck_assert_int_eq(run("explain nowhere"), 2);
+    expect("nowhere: No such file or directory");
+    ck_assert_int_eq(run("explain t"), 2);
+    expect("t:1: not a report, as CAPUCHIN_REPORT=FILE writes it");
+    write_file("empty", "");
+    ck_assert_int_eq(run("explain empty"), 2);
+    expect("empty: no iteration has been reported");
+    ck_assert_int_eq(run("explain empty -i none"), 2);
+    /* A program that was killed leaves half a line. */
+    write_file("cut", LINE(1, "passive", "a", "\"time_ns\":7000000") "{\"type\":\"report\",\"ver");
+    ck_assert_int_eq(run("explain cut"), 0);
+    expect("cut:2: cut off, and left out");
+    expect("1 iterations");
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("capuchin explain");
+    TCase *cases = tcase_create("explain");
+
+    tcase_add_checked_fixture(cases, setup, remove_folder);
+    tcase_add_test(cases, takes_the_slowest_but_the_first);
+    tcase_add_test(cases, finds_who_waited_for_what);
+    tcase_add_test(cases, tells_what_other_budgets_give);
+    tcase_add_test(cases, tells_what_became_of_plans);
+    tcase_add_test(cases, refuses_what_is_no_report);
+    suite_add_tcase(suite, cases);
+    return suite_run(suite);
+}
