@@ -22,7 +22,7 @@ outside_builds() {
 if [ "$4" = subproject ]; then
     outside_builds -DCAPUCHIN_SOURCE="$source"
     cmake --install "$work/build" --prefix "$work/prefix"
-    [ ! -e "$work/prefix/include/capuchin" ] || { echo "installs unasked"; exit 1; }
+    [ ! -e "$work/prefix/include/capuchin" ] && [ ! -e "$work/prefix/bin" ] || { echo "installs unasked"; exit 1; }
     exit 0
 fi
 
@@ -39,6 +39,8 @@ if diff -r "$source/include/capuchin" "$prefix/include/capuchin"; then :; else
     exit 1
 fi
 [ "$(find "$prefix/include" -type f | wc -l)" = "$(ls "$source/include/capuchin" | wc -l)" ]
+
+"$prefix/bin/capuchin" machines >/dev/null
 
 outside_builds -DCMAKE_PREFIX_PATH="$prefix"
 cd "$work"
