@@ -199,26 +199,34 @@ static void print_movers(const struct account *account)
     }
 }
 
-/* Waits of a guided iteration: those its plan knows of, or others. */
+/* How much longer the ops themselves took than they do in the median iteration like it. */
+static uint64_t slower_ns(const struct account *account)
+{
+    return less(account->counters.compute_ns, account->kind->median_compute_ns);
+}
+
+/* Waits of a guided iteration: those its plan knows of, or others. Ops that took longer are told
+   elsewhere. */
 static unsigned advise_on_waits(const struct account *account)
 {
     const struct reported *counters = &account->counters;
+    uint64_t over_ns = less(counters->time_ns, counters->predicted_ns + slower_ns(account));
     char buffer[32];
 
     if (part(counters->stall_ns, counters->time_ns) < WORTH_TELLING) {
         return 0;
     }
-    if (less(counters->time_ns, counters->predicted_ns) < counters->predicted_ns / 20) {
+    if (over_ns < counters->predicted_ns / 20) {
         printf("  - The plan knows of these waits: within this budget the link cannot bring more "
                "in time.\n");
         return 1;
     }
-    printf(
-        "  - It took %s longer than its plan says, and %zu tensors came late though asked for "
-        "ahead: the link\n    was slower than planned for, or ops faster. Plans are remade where "
-        "that lasts; if it does not\n    pass, set d2h_bytes_per_s and h2d_bytes_per_s to what "
-        "the link gives.\n",
-        show_ns(less(counters->time_ns, counters->predicted_ns), buffer), account->ahead);
+    over_ns = over_ns < counters->stall_ns ? over_ns : counters->stall_ns;
+    printf("  - Waits are up to %s longer than planned: of what was asked for ahead, %zu came "
+           "late. The link\n    was slower than planned for, or ops faster. Plans are remade where "
+           "that lasts; if it does not\n    pass, set d2h_bytes_per_s and h2d_bytes_per_s to what "
+           "the link gives.\n",
+           show_ns(over_ns, buffer), account->ahead);
     return 1;
 }
 
@@ -248,7 +256,7 @@ static unsigned advise_on_plan(const struct account *account, bool has_guided)
                "and the same\n    addresses in each iteration, keep them.\n",
                show_ns(counters->install_ns, buffer));
     }
-    if (is_guided && account->ahead > 0) {
+    if (is_guided && account->ahead > 0 && counters->diverged == 0) {
         said += advise_on_waits(account);
     }
     if (!is_guided && plan_error[0] == '\0' && counters->diverged == 0 &&
@@ -315,18 +323,17 @@ static void print_advice(const struct account *account, const struct report_file
 {
     const struct reported *counters = &account->counters;
     uint64_t usual_ns = account->kind->median_compute_ns;
-    unsigned said;
+    unsigned said = 0;
 
     printf("\nwhat to do\n");
-    said = advise_on_plan(account, has_guided(file));
-    said += advise_on_budget(account, trace);
-    if (counters->compute_ns > usual_ns &&
-        part(counters->compute_ns - usual_ns, counters->time_ns) >= 0.05) {
+    if (part(slower_ns(account), counters->time_ns) >= 0.05) {
         said++;
         printf("  - The ops themselves took %.0f %% longer than in the median iteration like it: "
                "not memory, but\n    the machine (clocks, other work) or the program.\n",
-               100.0 * part(counters->compute_ns - usual_ns, usual_ns));
+               100.0 * part(slower_ns(account), usual_ns));
     }
+    said += advise_on_plan(account, has_guided(file));
+    said += advise_on_budget(account, trace);
     if (part(account_idle_ns(account), counters->time_ns) >= 0.05) {
         said++;
         printf("  - The device had nothing to do: the calling thread was late. Look at what it "

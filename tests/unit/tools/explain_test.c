@@ -124,7 +124,7 @@ START_TEST(tells_what_became_of_plans)
     expect("The plan knows of these waits");
     expect_not("asked for ahead: the link");
     ck_assert_int_eq(run("explain r -i 2"), 0);
-    expect("It took 5.000 ms longer than its plan says, and 1 tensors came late though asked for");
+    expect("Waits are up to 5.000 ms longer than planned: of what was asked for ahead, 1 came");
     ck_assert_int_eq(run("explain r -i 3"), 0);
     expect("Op 17 was not the planned one");
     expect("Putting a plan in force took 3.000 ms before it");
