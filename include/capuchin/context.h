@@ -2,6 +2,7 @@
  * The context: one training loop's device, budget, streams and records.
  *
  * One thread calls into a context at a time; several contexts live side by side in one process.
+ * Where a status is given back, NULL for a context is INVALID.
  * Nothing here is done at exit: destroy a context yourself, or leave it to the operating system.
  */
 #ifndef CAPU_INCLUDE_CONTEXT_H
@@ -44,7 +45,8 @@ typedef enum capu_effort {
  * Sizes in the environment are written as capu_parse_size reads them, switches as 0 or 1.
  */
 typedef struct capu_config {
-    size_t size; /* sizeof(capu_config), as the caller was compiled */
+    size_t size; /* sizeof(capu_config), as the caller was compiled. Too small to hold `error`:
+                    WRONG_STRUCT without a text */
 
     /* CAPUCHIN_DEVICE: "auto" (default: cuda where there is one, else host), "host", "sim", "cuda",
        "cuda:1" (the second of several). A program whose ops compute on the host says "host". */
@@ -88,8 +90,8 @@ typedef struct capu_config {
     /* CAPUCHIN_TRACE_ITERATION: which one, counted from 1. Default: 2, the first without warm-up */
     uint64_t trace_iteration;
 
-    /* The caller's own compute stream (cuda: a cudaStream_t), which must outlive the context.
-       Default: one of the library's. No environment variable. */
+    /* The caller's own compute stream on cuda, a cudaStream_t, which must outlive the context;
+       INVALID on host and sim. Default: one of the library's. No environment variable. */
     capu_stream stream;
 
     /* Where creating a context writes what went wrong, as text: there is no context to ask then.

@@ -11,9 +11,12 @@ extern "C" {
 
 /*
  * Begins an iteration. Transient tensors become undefined. Waits for the end of the iteration
- * before the last one, so that the host never runs further ahead than that.
+ * before the last one, so that the host never runs further ahead than that. In mode guided it puts
+ * a new plan in force, which waits for all work and maps memory, and with wait_for_plan also waits
+ * for the plan of the iteration before.
  *
  * `label` tells iterations of different shape apart ("train", "validate"); copied; NULL: not told.
+ * Thread: the context's, as for every call that takes a context and does not say otherwise.
  * Stream order: compute stream. Errors: WRONG_ORDER (one is open), NO_HOST_MEMORY, OP_FAILED,
  * DEVICE_LOST.
  */

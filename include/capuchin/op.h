@@ -60,7 +60,8 @@ typedef enum capu_op_flag {
  */
 typedef struct capu_op {
     size_t size;      /* sizeof(capu_op), as the caller was compiled */
-    const char *name; /* for reports, traces and errors; part of the signature */
+    const char *name; /* for reports, traces and errors; part of the signature, by which mode guided
+                         knows an op again */
     capu_run_function run;
     capu_run_function replay; /* used instead of `run` for replays: makes the same outputs and
                                  leaves the operands that are updated alone; NULL: `run` */
