@@ -67,8 +67,9 @@ struct host_stream {
     _Atomic uint64_t done;    /* written under the lock, read anywhere */
     struct item *items;       /* ring: item n lies at n % capacity */
     size_t capacity;
-    uint64_t taken; /* number of the newest item that the thread has taken */
-    bool is_idle;   /* the thread waits for items */
+    uint64_t taken;  /* number of the newest item that the thread has taken */
+    uint64_t let_go; /* of the newest that it has let go of, executed or not */
+    bool is_idle;    /* the thread waits for items */
     bool is_ending;
     uint64_t awaited; /* the first number that somebody in has_done waits for; 0: nobody does */
 };
@@ -271,6 +272,10 @@ static void *serve(void *argument)
         has_finished = execute(stream, &item);
 
         pthread_mutex_lock(&stream->lock);
+        stream->let_go = stream->taken;
+        if (failure_of(stream->host) != CAPU_OK) {
+            pthread_cond_broadcast(&stream->has_done);
+        }
         if (has_finished) {
             atomic_store_explicit(&stream->done, stream->taken, memory_order_release);
         }
@@ -437,12 +442,30 @@ void host_streams_finish(struct host_device *host)
     }
 }
 
+/* Once the device has failed, what a thread takes up does nothing. What it had taken up before may
+   still use memory, which is unmapped when nothing runs any more. */
+static void wait_for_taken(struct host_stream *stream)
+{
+    uint64_t number;
+
+    pthread_mutex_lock(&stream->lock);
+    number = stream->taken;
+    while (stream->let_go < number) {
+        pthread_cond_wait(&stream->has_done, &stream->lock);
+    }
+    pthread_mutex_unlock(&stream->lock);
+}
+
 capu_status host_stream_synchronize(struct device *device, capu_stream stream)
 {
     struct host_stream *awaited = stream;
+    capu_status status = wait_for(awaited, awaited->enqueued);
 
     (void)device;
-    return wait_for(awaited, awaited->enqueued);
+    if (status != CAPU_OK) {
+        wait_for_taken(awaited);
+    }
+    return status;
 }
 
 capu_status host_event_create(struct device *device, bool with_timing, struct device_event **event)

@@ -104,13 +104,16 @@ static unsigned char read_sum(struct program *program, const void *from, size_t 
     }
     memset(copy, 0, bytes);
     TRY(program, capu_download(program->context, copy, from, bytes));
-    for (size_t i = 1; i < bytes && program->status == CAPU_OK; i++) {
+    if (program->status != CAPU_OK) {
+        return 0;
+    }
+    for (size_t i = 1; i < bytes; i++) {
         if (copy[i] != copy[0]) {
             program->is_wrong = true;
             program->what = "bytes of one tensor differ";
         }
     }
-    return program->status == CAPU_OK ? copy[0] : 0;
+    return copy[0];
 }
 
 static void step(struct program *program, unsigned char *weights, unsigned char *gradients,

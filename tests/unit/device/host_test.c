@@ -3,6 +3,7 @@
 #include "tests/support/suite.h"
 
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -238,6 +239,57 @@ START_TEST(the_link_has_its_rate)
 }
 END_TEST
 
+static atomic_bool has_begun;
+static atomic_bool may_end;
+static atomic_bool has_ended;
+
+static capu_status take_long(capu_stream stream, const void *arguments)
+{
+    (void)stream;
+    (void)arguments;
+    atomic_store(&has_begun, true);
+    while (!atomic_load(&may_end)) {
+        usleep(1000);
+    }
+    usleep(50000); /* long enough for somebody who does not wait */
+    atomic_store(&has_ended, true);
+    return CAPU_OK;
+}
+
+static capu_status fail_at_once(capu_stream stream, const void *arguments)
+{
+    (void)stream;
+    (void)arguments;
+    return CAPU_OP_FAILED;
+}
+
+/* Its memory may be unmapped then. */
+START_TEST(what_runs_when_the_device_fails_is_waited_for)
+{
+    const struct device_options options = {.memory_bytes = MIB};
+    const struct device_work works[] = {{.name = "long", .run = take_long},
+                                        {.name = "bad", .run = fail_at_once}};
+    capu_stream streams[2];
+    struct device *device;
+
+    CHECK_OK(host_device_create(&options, &device, NULL, 0));
+    for (size_t i = 0; i < 2; i++) {
+        CHECK_OK(device_stream_create(device, DEVICE_COMPUTE, &streams[i]));
+    }
+    CHECK_OK(device_run(device, streams[0], &works[0]));
+    while (!atomic_load(&has_begun)) {
+        usleep(1000);
+    }
+    CHECK_OK(device_run(device, streams[1], &works[1]));
+    ck_assert_int_eq(device_stream_synchronize(device, streams[1]), CAPU_OP_FAILED);
+    ck_assert(!atomic_load(&has_ended));
+    atomic_store(&may_end, true);
+    ck_assert_int_eq(device_stream_synchronize(device, streams[0]), CAPU_OP_FAILED);
+    ck_assert(atomic_load(&has_ended));
+    device_destroy(device);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("host");
@@ -249,6 +301,7 @@ int main(void)
     tcase_add_test(tcase, mappings_are_refused_below_the_limit);
     tcase_add_test(tcase, children_have_no_device_memory);
     tcase_add_test(tcase, the_link_has_its_rate);
+    tcase_add_test(tcase, what_runs_when_the_device_fails_is_waited_for);
     suite_add_tcase(suite, tcase);
     return suite_run(suite);
 }
