@@ -234,7 +234,7 @@ int main(void)
     Suite *suite = suite_create("fault device");
     TCase *cases = tcase_create("device");
 
-    tcase_set_timeout(cases, 200);
+    tcase_set_timeout(cases, 300);
     tcase_add_test(cases, the_program_is_right_when_nothing_fails);
     tcase_add_loop_test(cases, a_call_fails_once, 0, SLOTS);
     tcase_add_loop_test(cases, a_call_fails_for_ever, 0, SLOTS);

@@ -159,7 +159,7 @@ int main(void)
     Suite *suite = suite_create("fault memory");
     TCase *cases = tcase_create("memory");
 
-    tcase_set_timeout(cases, 200);
+    tcase_set_timeout(cases, 300);
     tcase_add_loop_test(cases, an_allocation_fails_once, 0, 2); /* 1: guided */
     tcase_add_loop_test(cases, allocations_fail_for_ever, 0, 2);
     tcase_add_test(cases, creation_fails_at_every_allocation);
