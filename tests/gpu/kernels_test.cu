@@ -65,15 +65,16 @@ static size_t shape_of(int i)
 /* And a test that loops over element types too. */
 static struct pairs pairs_in(int i)
 {
-    struct pairs pairs = pairs_of(i);
+    struct pairs pairs = {};
 
-    pairs.element = elements[(size_t)i / SHIFT_COUNT % ELEMENT_COUNT];
+    pairs.element = elements[(size_t)i % ELEMENT_COUNT];
+    pairs.shift = shifts[(size_t)i / ELEMENT_COUNT % SHIFT_COUNT];
     return pairs;
 }
 
 static size_t shape_in(int i)
 {
-    return shape_of(i) / ELEMENT_COUNT;
+    return (size_t)i / ELEMENT_COUNT / SHIFT_COUNT;
 }
 
 START_TEST(rectifiers)
@@ -245,7 +246,7 @@ END_TEST
 static const struct embedding embeddings[] = {
     {NULL, NULL, NULL, NULL, NULL, NULL, NULL, 1, 1, 1, 1, 0},
     {NULL, NULL, NULL, NULL, NULL, NULL, NULL, 3, 7, 5, 4, 0},
-    {NULL, NULL, NULL, NULL, NULL, NULL, NULL, 2, 300, 261, 9, 0},
+    {NULL, NULL, NULL, NULL, NULL, NULL, NULL, 2, 150, 261, 9, 0},
     {NULL, NULL, NULL, NULL, NULL, NULL, NULL, 4, 1024, 768, 256, 0},
 };
 
@@ -577,26 +578,29 @@ static Suite *kernels_suite(void)
     TCase *tests = tcase_create("kernels");
     TCase *product_tests = tcase_create("products"); /* what CAPUCHIN_MATMUL matters for */
 
-#define TIMES(times, tests, test, items, large)                               \
-    tcase_add_loop_test(tests, test, 0,                                       \
-                        (int)((times) * (sizeof(items) / sizeof((items)[0]) - \
-                                         (wants_large() ? 0u : (unsigned)(large)))))
-#define LOOP(tests, test, items, large) TIMES(SHIFT_COUNT, tests, test, items, large)
-#define LOOP_IN(tests, test, items, large) \
-    TIMES(SHIFT_COUNT *ELEMENT_COUNT, tests, test, items, large)
+#define LOOP(tests, test, items, large)                                           \
+    tcase_add_loop_test(tests, test, 0,                                           \
+                        (int)(SHIFT_COUNT * (sizeof(items) / sizeof((items)[0]) - \
+                                             (wants_large() ? 0u : (unsigned)(large)))))
+/* Of these the last shape is large, and only aligned: its host side takes long enough. */
+#define LOOP_IN(tests, test, items)                                                    \
+    tcase_add_loop_test(                                                               \
+        tests, test, 0,                                                                \
+        (int)(SHIFT_COUNT * ELEMENT_COUNT * (sizeof(items) / sizeof((items)[0]) - 1) + \
+              (wants_large() ? ELEMENT_COUNT : 0)))
     LOOP(tests, rectifiers, counts, 1);
-    LOOP_IN(tests, elementwise, counts, 1);
+    LOOP_IN(tests, elementwise, counts);
     LOOP(tests, optimizers, counts, 1);
     LOOP(tests, norm_of_gradients, counts, 1);
     LOOP(tests, random_numbers, counts, 1);
     LOOP(tests, max_pooling, pools, 1);
-    LOOP_IN(tests, softmax_and_loss, losses, 1);
-    LOOP_IN(tests, embedding_of_tokens, embeddings, 1);
-    LOOP_IN(tests, layer_norms, norms, 1);
+    LOOP_IN(tests, softmax_and_loss, losses);
+    LOOP_IN(tests, embedding_of_tokens, embeddings);
+    LOOP_IN(tests, layer_norms, norms);
     LOOP(tests, batch_norms, planes, 1);
     LOOP(tests, convolution, convolutions, 2);
-    LOOP_IN(product_tests, products_and_biases, products, 1);
-    LOOP_IN(product_tests, attention_step_by_step, attentions, 1);
+    LOOP_IN(product_tests, products_and_biases, products);
+    LOOP_IN(product_tests, attention_step_by_step, attentions);
     tcase_add_loop_test(tests, unknown_labels_and_tokens, 0, (int)(SHIFT_COUNT * ELEMENT_COUNT));
 #ifdef KERNELS_EMULATED
     tcase_add_test(product_tests, settings_of_products);
