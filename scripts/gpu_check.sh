@@ -365,12 +365,12 @@ bench() {
 }
 
 part_budgets() {
-    [ -n "$tiny" ] && export MODELS=gpt-tiny
+    [ -n "$tiny" ] && export MODELS=gpt-tiny PATIENCE=1000
     bench budgets "$helpers/budgets.sh" "$programs" "$data"
 }
 
 part_batches() {
-    [ -n "$tiny" ] && export MODELS=gpt-tiny BUDGET=2MiB
+    [ -n "$tiny" ] && export MODELS=gpt-tiny BUDGET=1500KiB PATIENCE=1000
     bench batches "$helpers/batches.sh" "$programs" "$data"
 }
 

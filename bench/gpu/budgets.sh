@@ -93,7 +93,7 @@ for model in $models; do
     choose "$model"
     rm -f "$work/trace"
     # Without a limit, recorded: what the percents are of, and what the planners see.
-    if ! timeout -k 5 150 "${command[@]}" --device "$device" --mode off --steps "$steps" --report "$work/report" \
+    if ! timeout -k 5 "${PATIENCE:-150}" "${command[@]}" --device "$device" --mode off --steps "$steps" --report "$work/report" \
         --trace "$work/trace" >"$work/out" 2>&1; then
         cat "$work/out" >&2
         failed=1
@@ -111,7 +111,7 @@ for model in $models; do
             [ $mode = guided ] && count=$((2 * steps))
             wait=
             [ $mode = guided ] && wait=--wait-for-plan
-            if timeout -k 5 150 "${command[@]}" $wait --device "$device" --mode $mode --budget $bytes --steps $count \
+            if timeout -k 5 "${PATIENCE:-150}" "${command[@]}" $wait --device "$device" --mode $mode --budget $bytes --steps $count \
                 --report "$work/report" >"$work/out" 2>&1; then
                 if [ $mode = guided ]; then # the newest iterations only
                     tail -n "$steps" "$work/report" >"$work/newest" && mv "$work/newest" "$work/report"
