@@ -43,6 +43,9 @@
 #define LEFT_BY_STARTS 0.4
 #define LEFT_BY_DEPTH 0.75
 #define LEFT_OPS 300
+/* Where there are many starts, those whose overhead is more than this many times the best one's,
+   and 2 points, are not improved. */
+#define WITHIN 1.6
 /* Ruins and rebuilds, and steps of polish, in one turn. */
 #define REBUILDS 8
 #define POLISH_STEPS 60
@@ -457,9 +460,21 @@ static bool may_gain(struct hybrid *hybrid, const struct search *best, double le
     return floor_ns < best->best_ns;
 }
 
+/* What a start may take at most to be worth improving. */
+static uint64_t worth_improving(const struct hybrid *hybrid)
+{
+    uint64_t ideal = hybrid->planning->request->uses->trace->total_ns;
+    uint64_t best_ns = hybrid->starts[0].best_ns;
+
+    return hybrid->start_count <= STARTS_MAX || best_ns == UINT64_MAX
+               ? UINT64_MAX
+               : ideal + ideal / 50 + (uint64_t)(WITHIN * (double)(best_ns - ideal));
+}
+
 /* Every start for a while, then the best. */
 static capu_status search_in_depth(struct hybrid *hybrid, const struct search *best)
 {
+    uint64_t most = worth_improving(hybrid);
     capu_status status = CAPU_OK;
 
     if (!may_gain(hybrid, best, LEFT_BY_STARTS)) {
@@ -467,7 +482,9 @@ static capu_status search_in_depth(struct hybrid *hybrid, const struct search *b
     }
     for (uint32_t i = 0; status == CAPU_OK && i < hybrid->start_count; i++) {
         hybrid->search = &hybrid->starts[i];
-        status = improve(hybrid, hybrid->effort->start_work, hybrid->effort->turns / 4);
+        if (hybrid->search->best_ns <= most) {
+            status = improve(hybrid, hybrid->effort->start_work, hybrid->effort->turns / 4);
+        }
     }
     sort_starts(hybrid);
     planner_set_budget(hybrid->planning, hybrid->planning->plan->budget_bytes);
