@@ -43,6 +43,8 @@
 #define LEFT_BY_STARTS 0.4
 #define LEFT_BY_DEPTH 0.75
 #define LEFT_OPS 300
+/* Besides, such a part of the ideal may always be gained: where little is lost, all of it. */
+#define NEAR_IDEAL 500
 /* Where there are many starts, those whose overhead is more than this many times the best one's,
    and 2 points, are not improved. */
 #define WITHIN 1.6
@@ -452,7 +454,10 @@ static bool may_gain(struct hybrid *hybrid, const struct search *best, double le
     }
 
     if (best_ns != UINT64_MAX && trace->op_count >= LEFT_OPS) {
+        uint64_t gain = ideal / NEAR_IDEAL;
+
         floor_ns = ideal + (uint64_t)(left * (double)(best_ns - ideal));
+        floor_ns = floor_ns > gain ? floor_ns - gain : 0;
     }
     for (uint32_t i = 0; i < hybrid->start_count; i++) {
         hybrid->starts[i].floor_ns = floor_ns;
