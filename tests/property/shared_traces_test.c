@@ -82,6 +82,35 @@ START_TEST(resnet_is_as_good_as_the_prototype)
 }
 END_TEST
 
+/* Where the paper's planner loses nothing, neither may this one. */
+START_TEST(bert_is_as_good_as_the_papers_planner)
+{
+    for (size_t i = 0; i < found.gl_pathc; i++) {
+        if (strstr(found.gl_pathv[i], "bert-b66") != NULL) {
+            load(found.gl_pathv[i]);
+            ck_assert_double_le(overhead("hybrid", 80, EFFORT_DEFAULT),
+                                overhead("capuchin", 80, EFFORT_DEFAULT));
+            forget();
+        }
+    }
+}
+END_TEST
+
+/* Small tensors in whole pages, and features that live on for replays. */
+START_TEST(densenet_in_pages_is_not_far_from_densenet)
+{
+    for (size_t i = 0; i < found.gl_pathc; i++) {
+        if (strstr(found.gl_pathv[i], "densenet121") != NULL) {
+            load(found.gl_pathv[i]);
+            uses_finish(&uses);
+            ck_assert_int_eq(uses_init(&uses, &trace, 2097152, NULL), CAPU_OK);
+            ck_assert_double_le(overhead("hybrid", 30, EFFORT_DEFAULT), 13.0);
+            forget();
+        }
+    }
+}
+END_TEST
+
 int main(void)
 {
     const char *folder = getenv("CAPUCHIN_TRACES");
@@ -101,6 +130,8 @@ int main(void)
     tcase_set_timeout(tests, 200);
     tcase_add_test(tests, every_planner_plans_every_trace);
     tcase_add_test(tests, resnet_is_as_good_as_the_prototype);
+    tcase_add_test(tests, bert_is_as_good_as_the_papers_planner);
+    tcase_add_test(tests, densenet_in_pages_is_not_far_from_densenet);
     suite_add_tcase(suite, tests);
     code = suite_run(suite);
     globfree(&found);
