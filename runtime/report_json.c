@@ -43,6 +43,12 @@ static json_t *eviction_json(const capu_eviction *eviction)
                      is_timed ? json_boolean(eviction->is_hidden) : json_null());
 }
 
+static json_t *stall_json(const capu_stall *stall)
+{
+    return json_pack("{s:I, s:s, s:I}", "access", (json_int_t)stall->access, "op", stall->op,
+                     "wait_ns", (json_int_t)stall->wait_ns);
+}
+
 const char *report_mode_name(uint32_t mode)
 {
     return mode == CAPU_MODE_OFF ? "off" : mode == CAPU_MODE_PASSIVE ? "passive" : "guided";
@@ -54,8 +60,9 @@ char *report_json(const capu_report *report)
         json_pack("{s:s, s:i, s:s, s:s}", "type", "report", "version", (int)report->version, "mode",
                   report_mode_name(report->mode), "label", report->label);
     json_t *evictions = json_array();
+    json_t *stalls = json_array();
     char *line = NULL;
-    int failed = object == NULL || evictions == NULL;
+    int failed = object == NULL || evictions == NULL || stalls == NULL;
 
 #define SET_COUNTER(name, unit, text) \
     failed = failed || json_object_set_new(object, #name, number(report->name));
@@ -68,10 +75,15 @@ char *report_json(const capu_report *report)
     for (size_t i = 0; i < report->eviction_count && !failed; i++) {
         failed = json_array_append_new(evictions, eviction_json(&report->evictions[i]));
     }
-    failed = failed || json_object_set(object, "evictions", evictions);
+    for (size_t i = 0; i < report->stall_count && !failed; i++) {
+        failed = json_array_append_new(stalls, stall_json(&report->stalls[i]));
+    }
+    failed = failed || json_object_set(object, "evictions", evictions) ||
+             json_object_set(object, "stalls", stalls);
     if (!failed) {
         line = json_dumps(object, JSON_COMPACT | JSON_ENSURE_ASCII);
     }
+    json_decref(stalls);
     json_decref(evictions);
     json_decref(object);
     return line;

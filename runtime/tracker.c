@@ -19,6 +19,7 @@ void tracker_finish(struct tracker *tracker)
         free(record->evictions);
         free(record->replays);
         free(record->report_evictions);
+        free(record->report_stalls);
         free(record->profile);
     }
     *tracker = (struct tracker){0};

@@ -129,6 +129,8 @@ struct record {
     capu_report report; /* counters while it runs, complete when finished */
     capu_eviction *report_evictions;
     size_t report_eviction_capacity;
+    capu_stall *report_stalls;
+    size_t report_stall_capacity;
     int64_t *profile; /* of the live peak, op_count + 1 */
     size_t profile_capacity;
 };

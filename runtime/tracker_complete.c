@@ -204,6 +204,27 @@ static capu_status list_evictions(struct record *record)
     return CAPU_OK;
 }
 
+/* The ops that waited; of an iteration whose ops were not timed, none is known. */
+static capu_status list_stalls(struct record *record)
+{
+    capu_status status = tracker_grow(&record->report_stalls, &record->report_stall_capacity,
+                                      record->op_count, sizeof(*record->report_stalls));
+
+    if (status != CAPU_OK) {
+        return status;
+    }
+    record->report.stall_count = 0;
+    for (size_t i = 0; i < record->op_count && record->is_timed; i++) {
+        const struct record_op *op = &record->ops[i];
+
+        if (op->wait_ns > 0) {
+            record->report_stalls[record->report.stall_count++] =
+                (capu_stall){.access = i, .op = op->name, .wait_ns = op->wait_ns};
+        }
+    }
+    return CAPU_OK;
+}
+
 capu_status tracker_complete(capu_context *context, struct record *record)
 {
     capu_report *report = &record->report;
@@ -216,6 +237,9 @@ capu_status tracker_complete(capu_context *context, struct record *record)
     if (status == CAPU_OK) {
         status = list_evictions(record);
     }
+    if (status == CAPU_OK) {
+        status = list_stalls(record);
+    }
     if (status != CAPU_OK) {
         return status;
     }
@@ -225,6 +249,7 @@ capu_status tracker_complete(capu_context *context, struct record *record)
     report->fixed_bytes = record->fixed_pages * record->page_bytes;
     report->live_peak_bytes = (record->fixed_pages + live_pages) * record->page_bytes;
     report->evictions = record->report_evictions;
+    report->stalls = record->report_stalls;
     report->eviction_count = record->eviction_count;
     record->state = RECORD_FINISHED;
     return CAPU_OK;

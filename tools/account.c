@@ -82,6 +82,15 @@ static void take_eviction(struct account *account, const json_t *eviction)
     }
 }
 
+/* Ops that no tensor came back for waited for room. */
+static void take_stall(struct account *account, const json_t *stall)
+{
+    struct wait *wait = find_wait(account, number_of(stall, "access"));
+
+    wait->op = text_of(stall, "op");
+    wait->ns = number_of(stall, "wait_ns");
+}
+
 static int by_wait(const void *left, const void *right)
 {
     const struct wait *a = left;
@@ -112,6 +121,8 @@ bool account_init(struct account *account, const struct report_file *file,
                   const struct reported *iteration)
 {
     const json_t *evictions;
+    const json_t *stalls;
+    size_t stall_count;
     size_t count;
 
     *account = (struct account){.counters = *iteration, .kind = &file->kinds[iteration->kind]};
@@ -121,7 +132,9 @@ bool account_init(struct account *account, const struct report_file *file,
     }
     evictions = json_object_get(account->line, "evictions");
     count = json_array_size(evictions);
-    account->waits = malloc((count + 1) * sizeof(*account->waits));
+    stalls = json_object_get(account->line, "stalls");
+    stall_count = json_array_size(stalls);
+    account->waits = malloc((count + stall_count + 1) * sizeof(*account->waits));
     account->movers = malloc((count + 1) * sizeof(*account->movers));
     if (account->waits == NULL || account->movers == NULL) {
         say("no memory for %zu evictions", count);
@@ -131,8 +144,11 @@ bool account_init(struct account *account, const struct report_file *file,
     for (size_t i = 0; i < count; i++) {
         take_eviction(account, json_array_get(evictions, i));
     }
+    for (size_t i = 0; i < stall_count; i++) {
+        take_stall(account, json_array_get(stalls, i));
+    }
     for (size_t i = 0; i < account->wait_count; i++) {
-        account->back_ns += account->waits[i].ns;
+        account->back_ns += account->waits[i].count > 0 ? account->waits[i].ns : 0;
         account->ahead += account->waits[i].ahead;
     }
     qsort(account->waits, account->wait_count, sizeof(*account->waits), by_wait);

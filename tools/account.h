@@ -4,13 +4,13 @@
 
 #include "tools/report_file.h"
 
-/* An op that tensors came back for. Those of one op are waited for together. */
+/* An op that waited for tensors to come back, all of them together, or for room. */
 struct wait {
     const char *op;
     uint64_t access;
     uint64_t ns;
     uint64_t bytes;   /* brought back */
-    size_t count;     /* tensors */
+    size_t count;     /* tensors; 0: room */
     size_t ahead;     /* of them: asked for before the op */
     const char *name; /* of the largest */
     uint64_t largest;

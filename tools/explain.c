@@ -162,7 +162,7 @@ static void print_waits(const struct account *account)
     if (account->wait_count == 0) {
         return;
     }
-    printf("\nops that waited longest for tensors to come back (%zu in all)\n"
+    printf("\nops that waited longest (%zu in all)\n"
            "  %-28s %6s %14s %14s  %s\n",
            account->wait_count, "op", "number", "waited", "brought back", "for");
     for (size_t i = 0; i < account->wait_count && i < LISTED; i++) {
@@ -170,7 +170,7 @@ static void print_waits(const struct account *account)
 
         printf("  %-28.28s %6" PRIu64 " %14s %14s  %s", wait->op, wait->access,
                show_ns(wait->ns, time), show_bytes(wait->bytes, size),
-               wait->name != NULL ? wait->name : "");
+               wait->name != NULL ? wait->name : "room");
         if (wait->count > 1) {
             printf(" and %zu more", wait->count - 1);
         }

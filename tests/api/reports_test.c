@@ -120,6 +120,14 @@ START_TEST(counters_are_what_was_worked_out)
     ck_assert_str_eq(report.evictions[2].tensor, "a");
     ck_assert_uint_eq(report.evictions[2].back_access, UINT64_MAX);
     ck_assert_str_eq(report.evictions[2].back_op, "");
+    /* b waited until w was copied out, w for room and its contents; together that is all. */
+    ck_assert_uint_eq(report.stall_count, 2);
+    ck_assert_uint_eq(report.stalls[0].access, 1);
+    ck_assert_str_eq(report.stalls[0].op, "forward 2");
+    ck_assert_uint_eq(report.stalls[1].access, 2);
+    ck_assert_str_eq(report.stalls[1].op, "backward");
+    ck_assert_uint_eq(report.stalls[1].wait_ns, report.evictions[1].wait_ns);
+    ck_assert_uint_eq(report.stalls[0].wait_ns + report.stalls[1].wait_ns, report.stall_ns);
     rig_finish(&rig);
 }
 END_TEST
@@ -161,6 +169,11 @@ START_TEST(the_json_line_is_the_struct)
     ck_assert_str_eq(json_string_value(json_object_get(line, "mode")), "passive");
     ck_assert_str_eq(json_string_value(json_object_get(line, "floor_op")), "forward 1");
     ck_assert_uint_eq(json_array_size(json_object_get(line, "evictions")), report.eviction_count);
+    ck_assert_uint_eq(json_array_size(json_object_get(line, "stalls")), report.stall_count);
+    ck_assert_uint_gt(report.stall_count, 0);
+    ck_assert_int_eq(json_integer_value(json_object_get(
+                         json_array_get(json_object_get(line, "stalls"), 0), "wait_ns")),
+                     (json_int_t)report.stalls[0].wait_ns);
     ck_assert_str_eq(json_string_value(json_object_get(
                          json_array_get(json_object_get(line, "evictions"), 2), "tensor")),
                      "odd ? name");
