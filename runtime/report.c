@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Evictions printed at the most, dearest first. */
-enum { PRINTED_EVICTIONS = 20 };
+/* Evictions and stalls printed at the most, dearest first. */
+enum { PRINTED_EVICTIONS = 20, PRINTED_STALLS = 8 };
 
 enum unit { UNIT_count, UNIT_ns, UNIT_bytes };
 
@@ -116,6 +116,42 @@ static capu_status print_evictions(const capu_report *report, FILE *file)
     return CAPU_OK;
 }
 
+static int by_stall(const void *left, const void *right)
+{
+    const capu_stall *a = left;
+    const capu_stall *b = right;
+
+    if (a->wait_ns != b->wait_ns) {
+        return a->wait_ns > b->wait_ns ? -1 : 1;
+    }
+    return a->access < b->access ? -1 : a->access > b->access;
+}
+
+static capu_status print_stalls(const capu_report *report, FILE *file)
+{
+    capu_stall *sorted;
+    size_t count = report->stall_count;
+
+    if (count == 0) {
+        return CAPU_OK;
+    }
+    sorted = malloc(count * sizeof(*sorted));
+    if (sorted == NULL) {
+        return CAPU_NO_HOST_MEMORY;
+    }
+    memcpy(sorted, report->stalls, count * sizeof(*sorted));
+    qsort(sorted, count, sizeof(*sorted), by_stall);
+    fprintf(file, "  ops that waited, for tensors or for room, longest first (%zu in all)\n",
+            count);
+    for (size_t i = 0; i < count && i < PRINTED_STALLS; i++) {
+        fprintf(file, "  %-24.24s op %-8" PRIu64 " ", sorted[i].op, sorted[i].access);
+        print_value(file, UNIT_ns, sorted[i].wait_ns);
+        fprintf(file, "\n");
+    }
+    free(sorted);
+    return CAPU_OK;
+}
+
 capu_status capu_report_print(const capu_report *report, FILE *file)
 {
     capu_report own;
@@ -140,7 +176,10 @@ capu_status capu_report_print(const capu_report *report, FILE *file)
     if (own.plan_error != NULL && own.plan_error[0] != '\0') {
         fprintf(file, "  %-18s %14s  %s\n", "plan_error", "", own.plan_error);
     }
-    status = print_evictions(&own, file);
+    status = print_stalls(&own, file);
+    if (status == CAPU_OK) {
+        status = print_evictions(&own, file);
+    }
     if (status != CAPU_OK) {
         return status;
     }

@@ -121,8 +121,9 @@ typedef struct capu_report {
 CAPU_API capu_status capu_report_get(capu_context *context, capu_report *report);
 
 /*
- * Prints a report as a table for people: the counters, then the evictions that cost most.
- * Errors: INVALID, WRONG_STRUCT, FILE_FAILED.
+ * Prints a report as a table for people: the counters, then the ops that waited longest and the
+ * evictions that cost most.
+ * Errors: INVALID, WRONG_STRUCT, NO_HOST_MEMORY, FILE_FAILED.
  */
 CAPU_API capu_status capu_report_print(const capu_report *report, FILE *file);
 

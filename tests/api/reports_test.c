@@ -208,6 +208,10 @@ START_TEST(the_table_names_every_counter)
     CAPU_REPORT_COUNTERS(NAMED)
 #undef NAMED
     ck_assert_ptr_nonnull(strstr(text, "28.00 KiB"));
+    ck_assert_uint_gt(report.stall_count, 0);
+    ck_assert_ptr_nonnull(
+        strstr(text, "ops that waited, for tensors or for room, longest first ("));
+    ck_assert_ptr_nonnull(strstr(text, "backward                 op 3 "));
     ck_assert_ptr_nonnull(strstr(text, "7.00 us"));
     free(text);
     rig_finish(&rig);
