@@ -44,6 +44,7 @@ static void allocate_index(struct lower *lower)
     lower->base = block(lower, ops + 1, sizeof(*lower->base));
     lower->due_head = block(lower, ops, sizeof(*lower->due_head));
     lower->due_bits = block(lower, ops / 64 + 1, sizeof(*lower->due_bits));
+    lower->due_words = block(lower, ops / 4096 + 1, sizeof(*lower->due_words));
     lower->wake_head = block(lower, ops, sizeof(*lower->wake_head));
     lower->ideal_ns = block(lower, ops + 1, sizeof(*lower->ideal_ns));
     lower->result.start_ns = block(lower, ops + 1, sizeof(*lower->result.start_ns));

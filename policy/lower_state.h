@@ -78,7 +78,8 @@ struct lower {
     uint32_t *due_head; /* per op: tensors that must be back before it */
     uint32_t *due_next; /* per tensor, in that list */
     uint32_t *due_prev;
-    uint64_t *due_bits; /* per op: is the list not empty? */
+    uint64_t *due_bits;  /* per op: is the list not empty? */
+    uint64_t *due_words; /* per word of due_bits: is any of its bits set? */
     int64_t *due_latest;
     uint32_t *wake_head; /* per op: tensors kept until it */
     uint32_t *wake_next;
