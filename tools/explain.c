@@ -1,6 +1,6 @@
 /* capuchin explain: from a report file, why an iteration was slow and what to do about it. */
 #include "tools/account.h"
-#include "tools/common.h"
+#include "tools/arguments.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -12,67 +12,65 @@ enum { LISTED = 8 };
 #define WORTH_TELLING 0.02
 
 struct settings {
+    struct arguments arguments; /* `trace` is an option here */
     const char *report;
-    const char *trace;
-    const char *machine;
     uint64_t iteration; /* 0: the slowest */
 };
 
-enum option_key { KEY_TRACE = 256 };
+enum option_key { KEY_ITERATION = 'i', KEY_TRACE = KEY_OWN };
 
 static error_t parse_option(int key, char *argument, struct argp_state *state)
 {
     struct settings *settings = state->input;
-    char *end;
 
     switch (key) {
-    case 'i':
-        settings->iteration = strtoull(argument, &end, 10);
-        if (*end != '\0' || settings->iteration == 0) {
-            argp_error(state, "%s: not the number of an iteration", argument);
-        }
-        return 0;
-    case 'm':
-        settings->machine = argument;
+    case KEY_ITERATION:
+        settings->iteration = arguments_count("iteration", argument, UINT64_MAX, state);
         return 0;
     case KEY_TRACE:
-        settings->trace = argument;
+        settings->arguments.trace = argument;
         return 0;
     case ARGP_KEY_ARG:
         if (settings->report != NULL) {
-            argp_usage(state);
+            argp_error(state, "%s: one argument too many", argument);
         }
         settings->report = argument;
         return 0;
     case ARGP_KEY_END:
         if (settings->report == NULL) {
-            argp_usage(state);
+            argp_error(state, "no REPORT is given");
         }
         return 0;
     default:
-        return ARGP_ERR_UNKNOWN;
+        return arguments_parse(key, argument, &settings->arguments, state);
     }
 }
 
+static bool is_slower(const struct reported *iteration, const struct reported *than)
+{
+    return than == NULL || iteration->time_ns > than->time_ns;
+}
+
 /* The iteration asked for, or the slowest: not the first one, if there are others, since it is slow
-   for reasons of its own. */
+   for reasons of its own, and one whose ops were timed, if there is any, since others tell less. */
 static const struct reported *choose(const struct report_file *file, uint64_t number)
 {
-    const struct reported *chosen = NULL;
+    const struct reported *timed = NULL;
+    const struct reported *any = NULL;
 
     for (size_t i = 0; i < file->count; i++) {
         const struct reported *iteration = &file->iterations[i];
 
-        if (number != 0 ? iteration->iteration == number
-                        : (i > 0 || file->count == 1) &&
-                              (chosen == NULL || iteration->time_ns > chosen->time_ns)) {
-            chosen = iteration;
+        if (number != 0 ? iteration->iteration != number : i == 0 && file->count > 1) {
+            continue;
         }
+        any = is_slower(iteration, any) ? iteration : any;
+        timed = iteration->is_timed && is_slower(iteration, timed) ? iteration : timed;
     }
-    if (chosen == NULL) {
+    if (any == NULL) {
         say("%s: no iteration %" PRIu64, file->path, number);
     }
-    return chosen;
+    return timed != NULL ? timed : any;
 }
 
 static void print_kinds(const struct report_file *file)
@@ -126,6 +124,11 @@ static void print_where(const struct account *account)
         printf("the median of its kind is %s\n", show_ns(account->kind->median_ns, buffer));
     }
     printf("\nwhere the time went\n");
+    if (!counters->is_timed) {
+        printf("  not known: its ops were not timed, as most under a steady plan "
+               "(CAPUCHIN_SAMPLE_EVERY=1 times all)\n");
+        return;
+    }
     print_time("ops", counters->compute_ns, counters->time_ns);
     print_time("waiting for tensors to come back", account->back_ns, counters->time_ns);
     print_time("waiting for room, or before replays", less(counters->stall_ns, account->back_ns),
@@ -195,7 +198,8 @@ static void print_movers(const struct account *account)
 
         printf("  %-28.28s %14s %14s %14s %14s%s\n", mover->name, show_bytes(mover->bytes, size),
                show_bytes(mover->out_bytes, out), show_bytes(mover->in_bytes, in),
-               show_ns(mover->ns, time), mover->recomputed > 0 ? "  recomputed" : "");
+               account->counters.is_timed ? show_ns(mover->ns, time) : "not timed",
+               mover->recomputed > 0 ? "  recomputed" : "");
     }
 }
 
@@ -334,12 +338,15 @@ static void print_advice(const struct account *account, const struct report_file
     }
     said += advise_on_plan(account, has_guided(file));
     said += advise_on_budget(account, trace);
-    if (part(account_idle_ns(account), counters->time_ns) >= 0.05) {
+    if (counters->is_timed && part(account_idle_ns(account), counters->time_ns) >= 0.05) {
         said++;
         printf("  - The device had nothing to do: the calling thread was late. Look at what it "
                "does between ops;\n    waits for evictions on it are host_wait_ns.\n");
     }
-    if (said == 0) {
+    if (!counters->is_timed) {
+        printf("  - Look at an iteration whose ops were timed: without -i, the slowest of them is "
+               "shown.\n");
+    } else if (said == 0) {
         printf("  Nothing: memory cost less than %.0f %% of it.\n", 100.0 * WORTH_TELLING);
     }
 }
@@ -386,14 +393,14 @@ static bool print_budgets(const struct settings *settings, const struct account 
     const struct reported *counters = &account->counters;
     struct subject subject;
 
-    if (!subject_load(&subject, settings->trace, settings->machine, 1)) {
+    if (!subject_load(&subject, settings->arguments.trace, settings->arguments.machine, 1)) {
         return false;
     }
     printf("\nthe link needs %.3f ms for what was copied out, %.3f ms for what was copied back\n",
            1e3 * seconds_of_copies(counters->evicted_bytes, subject.machine.d2h_bytes_per_s),
            1e3 * seconds_of_copies(counters->prefetched_bytes, subject.machine.h2d_bytes_per_s));
-    printf("\nby plans for %s\n  %14s %14s %10s\n", settings->trace, "budget", "iteration",
-           "overhead");
+    printf("\nby plans for %s\n  %14s %14s %10s\n", settings->arguments.trace, "budget",
+           "iteration", "overhead");
     for (unsigned percent = 30; percent <= 100; percent += 10) {
         print_budget(&subject, percent, counters->budget_bytes);
     }
@@ -404,16 +411,17 @@ static bool print_budgets(const struct settings *settings, const struct account 
 int explain_main(int argc, char **argv)
 {
     static const struct argp_option options[] = {
-        {"iteration", 'i', "N", 0, "This one (default: the slowest but the first)", 0},
+        {"iteration", KEY_ITERATION, "N", 0,
+         "This one (default: the slowest of those whose ops were timed, but for the first)", 0},
         {"trace", KEY_TRACE, "FILE", 0, "A trace of the program: what other budgets would give", 0},
-        {"machine", 'm', "NAME|FILE", 0, "On this machine, not the trace's", 0},
+        {"machine", KEY_MACHINE, "NAME|FILE", 0, "On this machine, not the trace's", 0},
         {0}};
     static const struct argp argp = {
         options,  parse_option,
         "REPORT", "Why an iteration was slow, from what CAPUCHIN_REPORT=REPORT wrote.",
         NULL,     NULL,
         NULL};
-    struct settings settings = {0};
+    struct settings settings = {.arguments = ARGUMENTS_INIT};
     const struct reported *iteration;
     struct report_file file;
     struct account account;
@@ -433,8 +441,8 @@ int explain_main(int argc, char **argv)
     print_memory(&account);
     print_waits(&account);
     print_movers(&account);
-    print_advice(&account, &file, settings.trace);
-    if (settings.trace != NULL) {
+    print_advice(&account, &file, settings.arguments.trace);
+    if (settings.arguments.trace != NULL) {
         is_fine = print_budgets(&settings, &account);
     }
     account_finish(&account);

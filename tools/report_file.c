@@ -66,7 +66,8 @@ static bool is_report(const json_t *line)
 
 static bool add(struct report_file *file, const json_t *line, long offset)
 {
-    struct reported iteration = {.offset = offset};
+    struct reported iteration = {.is_timed = !json_is_null(json_object_get(line, "compute_ns")),
+                                 .offset = offset};
 
     if (!grow((void **)&file->iterations, file->count, sizeof(*file->iterations)) ||
         !find_kind(file, json_string_value(json_object_get(line, "label")),
@@ -127,6 +128,7 @@ static bool sum_up(struct report_file *file)
     }
     for (size_t k = 0; k < file->kind_count; k++) {
         struct report_kind *kind = &file->kinds[k];
+        size_t timed = 0;
 
         for (size_t i = 0; i < file->count; i++) {
             const struct reported *iteration = &file->iterations[i];
@@ -137,13 +139,15 @@ static bool sum_up(struct report_file *file)
             if (kind->count == 0 || iteration->time_ns > file->iterations[kind->slowest].time_ns) {
                 kind->slowest = i;
             }
-            times[kind->count] = iteration->time_ns;
-            computes[kind->count++] = iteration->compute_ns;
+            times[kind->count++] = iteration->time_ns;
+            if (iteration->is_timed) {
+                computes[timed++] = iteration->compute_ns;
+            }
         }
         qsort(times, kind->count, sizeof(*times), by_value);
-        qsort(computes, kind->count, sizeof(*computes), by_value);
+        qsort(computes, timed, sizeof(*computes), by_value);
         kind->median_ns = times[kind->count / 2];
-        kind->median_compute_ns = computes[kind->count / 2];
+        kind->median_compute_ns = timed > 0 ? computes[timed / 2] : 0;
     }
     free(times);
     return true;

@@ -15,8 +15,9 @@ struct reported {
 #define REPORTED_FIELD(name, unit, text) uint64_t name;
     CAPU_REPORT_COUNTERS(REPORTED_FIELD)
 #undef REPORTED_FIELD
-    size_t kind; /* of file.kinds */
-    long offset; /* of the line in the file */
+    bool is_timed; /* if not, the times of its ops, waits and replays are 0 and not known */
+    size_t kind;   /* of file.kinds */
+    long offset;   /* of the line in the file */
 };
 
 /* Iterations that should take the same time: those of a label in one mode. */
@@ -25,8 +26,8 @@ struct report_kind {
     char mode[16];
     size_t count;
     uint64_t median_ns;
-    uint64_t median_compute_ns;
-    size_t slowest; /* of file.iterations */
+    uint64_t median_compute_ns; /* of those whose ops were timed */
+    size_t slowest;             /* of file.iterations */
 };
 
 struct report_file {

@@ -65,6 +65,30 @@ START_TEST(takes_the_slowest_but_the_first)
 }
 END_TEST
 
+/* Most iterations of a steady plan say less than those whose ops were timed. */
+START_TEST(takes_one_whose_ops_were_timed)
+{
+    write_file("r", LINE(1, "guided", "", "\"time_ns\":10000000,\"compute_ns\":10000000")
+                        LINE(2, "guided", "", "\"time_ns\":20000000,\"compute_ns\":20000000")
+                            LINE(3, "guided", "",
+                                 "\"time_ns\":30000000,\"compute_ns\":null,\"stall_ns\":null,"
+                                 "\"recompute_ns\":null," MEMORY ","
+                                 "\"evictions\":[{\"tensor\":\"x\",\"bytes\":4096,"
+                                 "\"method\":\"swap\",\"evicted_access\":1,"
+                                 "\"evicted_op\":\"f\",\"back_access\":3,\"back_op\":\"g\","
+                                 "\"in_trigger\":2,\"wait_ns\":null,\"hidden\":null}]"));
+    ck_assert_int_eq(run("explain r"), 0);
+    expect("\niteration 2, mode guided: 20.000 ms\n");
+    ck_assert_int_eq(run("explain r -i 3"), 0);
+    expect("\niteration 3, mode guided: 30.000 ms\n");
+    expect("not known: its ops were not timed");
+    expect("not timed\n");
+    expect_not("idle");
+    expect_not("memory cost less");
+    expect_not("longer than in the median");
+}
+END_TEST
+
 START_TEST(finds_who_waited_for_what)
 {
     write_file("r", LINE(1, "passive", "",
@@ -169,6 +193,7 @@ int main(void)
 
     tcase_add_checked_fixture(cases, setup, remove_folder);
     tcase_add_test(cases, takes_the_slowest_but_the_first);
+    tcase_add_test(cases, takes_one_whose_ops_were_timed);
     tcase_add_test(cases, finds_who_waited_for_what);
     tcase_add_test(cases, tells_what_other_budgets_give);
     tcase_add_test(cases, tells_what_became_of_plans);
