@@ -197,9 +197,17 @@ capu_status cuda_run(struct device *device, capu_stream stream, const struct dev
 {
     struct cuda_device *cuda = cuda_of(device);
     capu_status status = cuda_activate_quickly(cuda);
+    capu_status answer;
 
-    if (status != CAPU_OK || work->run(stream, work->arguments) == CAPU_OK) {
+    if (status != CAPU_OK) {
         return status;
+    }
+    answer = work->run(stream, work->arguments);
+    if (work->answer != NULL) {
+        *work->answer = answer;
+    }
+    if (answer == CAPU_OK) {
+        return CAPU_OK;
     }
     /* The op may have been told of a lost device before anyone else: the stream knows. */
     status = CUDA_CALL(cuda, CAPU_DEVICE_FAILED, cudaStreamQuery(stream));

@@ -40,6 +40,7 @@ struct device_work {
     capu_run_function run;
     const void *arguments;
     uint64_t duration_ns; /* what it takes on sim */
+    capu_status *answer;  /* cuda only: receives what `run` returned; NULL: nobody asks */
 };
 
 struct device_capabilities {

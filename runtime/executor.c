@@ -249,11 +249,13 @@ static capu_status enqueue(capu_context *context, const struct guide *guide,
 {
     capu_stream stream = context->compute.stream;
     const capu_operand *operands = op->call.operands;
+    capu_status answer = CAPU_OK;
     struct device_work work = {
         .name = op->call.name,
         .run = op->call.replay != NULL ? op->call.replay : op->call.run,
         .arguments = op->arguments,
         .duration_ns = op->duration_ns,
+        .answer = &answer,
     };
     capu_status status = clear_ranges(context, guide, op);
 
@@ -275,8 +277,9 @@ static capu_status enqueue(capu_context *context, const struct guide *guide,
         }
     }
     if (status == CAPU_OP_FAILED && device_failure(context->device, NULL, 0) == CAPU_OK) {
-        return context_fail(context, CAPU_DEVICE_FAILED, "op '%s' could not be enqueued again",
-                            op->call.name);
+        return context_fail(context, CAPU_DEVICE_FAILED,
+                            "op '%s' could not be enqueued again: its run function returned %s",
+                            op->call.name, capu_status_name(answer));
     }
     return context_check(context, status, op->call.name);
 }

@@ -95,7 +95,9 @@ static uint64_t moved_bytes(const capu_context *context, const capu_op *op)
 
 static capu_status enqueue(capu_context *context, const capu_op *op)
 {
-    struct device_work work = {.name = op->name, .run = op->run, .duration_ns = op->duration_ns};
+    capu_status answer = CAPU_OK;
+    struct device_work work = {
+        .name = op->name, .run = op->run, .duration_ns = op->duration_ns, .answer = &answer};
     capu_status status;
     void *arguments = NULL;
 
@@ -115,7 +117,9 @@ static capu_status enqueue(capu_context *context, const capu_op *op)
     marks_end();
     if (status == CAPU_OP_FAILED && device_failure(context->device, NULL, 0) == CAPU_OK) {
         /* It failed while it was enqueued and the device goes on: the op has not run. */
-        return context_fail(context, CAPU_DEVICE_FAILED, "op '%s' could not be enqueued", op->name);
+        return context_fail(context, CAPU_DEVICE_FAILED,
+                            "op '%s' could not be enqueued: its run function returned %s", op->name,
+                            capu_status_name(answer));
     }
     return context_check(context, status, op->name);
 }

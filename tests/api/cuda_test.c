@@ -184,6 +184,39 @@ START_TEST(a_program_brings_its_own_stream)
 }
 END_TEST
 
+static capu_status refuse(capu_stream stream, const void *arguments)
+{
+    (void)stream;
+    (void)arguments;
+    return CAPU_UNSUPPORTED;
+}
+
+START_TEST(an_op_that_cannot_be_enqueued_says_why)
+{
+    capu_config config = config_of("cuda");
+    capu_operand operand;
+    capu_op op = {.size = sizeof(op),
+                  .name = "the bad op",
+                  .run = refuse,
+                  .operands = &operand,
+                  .operand_count = 1};
+    capu_context *context;
+    void *tensor;
+
+    fake_cudart_reset(NULL);
+    launched_count = 0;
+    context = create(&config);
+    WORKS(context, capu_malloc(context, BYTES, &tensor));
+    operand = capu_writes(tensor);
+    ck_assert_int_eq(capu_run(context, &op), CAPU_DEVICE_FAILED);
+    ck_assert_ptr_nonnull(strstr(capu_last_error(context), "'the bad op'"));
+    ck_assert_ptr_nonnull(strstr(capu_last_error(context), "returned CAPU_UNSUPPORTED"));
+    run_bump(context, tensor, NULL);
+    WORKS(context, capu_synchronize(context));
+    capu_context_destroy(context);
+}
+END_TEST
+
 START_TEST(launches_of_the_programs_own_are_accesses)
 {
     static unsigned char bytes[BYTES];
@@ -318,6 +351,7 @@ int main(void)
     tcase_add_test(cases, a_device_is_named_by_its_number);
     tcase_add_loop_test(cases, a_program_trains_past_its_budget, 0, 4);
     tcase_add_test(cases, a_program_brings_its_own_stream);
+    tcase_add_test(cases, an_op_that_cannot_be_enqueued_says_why);
     tcase_add_test(cases, launches_of_the_programs_own_are_accesses);
     tcase_add_test(cases, steady_iterations_record_two_events_with_timing);
     tcase_add_test(cases, a_trace_has_the_links_rates);

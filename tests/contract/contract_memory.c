@@ -246,7 +246,8 @@ END_TEST
 START_TEST(arguments_are_checked)
 {
     struct device *device = contract_make(_i);
-    const struct device_work nameless = {NULL, contract_subjects[_i].slow, NULL, 0};
+    const struct device_work nameless = {
+        .name = NULL, .run = contract_subjects[_i].slow, .arguments = NULL, .duration_ns = 0};
     device_page page = DEVICE_NO_PAGE;
     device_page pages[1];
     capu_stream stream = NULL;

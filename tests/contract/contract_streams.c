@@ -43,7 +43,10 @@ static void tear_down(struct setting *setting)
 
 static void run_slowly(const struct setting *setting, capu_stream stream, int index)
 {
-    const struct device_work work = {"slow", contract_subjects[index].slow, &slow_ns, slow_ns};
+    const struct device_work work = {.name = "slow",
+                                     .run = contract_subjects[index].slow,
+                                     .arguments = &slow_ns,
+                                     .duration_ns = slow_ns};
 
     CHECK_OK(device_run(setting->device, stream, &work));
 }
@@ -348,8 +351,10 @@ START_TEST(streams_run_beside_each_other)
     struct setting setting;
     atomic_uint counter = 0;
     atomic_uint *pointer = &counter;
-    const struct device_work waits = {"waits", wait_for_count, &pointer, 1};
-    const struct device_work counts = {"counts", count_up, &pointer, 1};
+    const struct device_work waits = {
+        .name = "waits", .run = wait_for_count, .arguments = &pointer, .duration_ns = 1};
+    const struct device_work counts = {
+        .name = "counts", .run = count_up, .arguments = &pointer, .duration_ns = 1};
 
     if (!set_up(&setting, _i)) {
         return;
@@ -367,7 +372,8 @@ START_TEST(much_work_may_wait)
     struct setting setting;
     atomic_uint counter = 0;
     atomic_uint *pointer = &counter;
-    const struct device_work counts = {"counts", count_up, &pointer, 1};
+    const struct device_work counts = {
+        .name = "counts", .run = count_up, .arguments = &pointer, .duration_ns = 1};
 
     if (!set_up(&setting, _i)) {
         return;
@@ -389,8 +395,10 @@ START_TEST(a_failure_in_flight_stops_what_comes_after)
     struct setting setting;
     atomic_uint counter = 0;
     atomic_uint *pointer = &counter;
-    const struct device_work fails = {"the bad op", refuse, NULL, 1};
-    const struct device_work counts = {"counts", count_up, &pointer, 1};
+    const struct device_work fails = {
+        .name = "the bad op", .run = refuse, .arguments = NULL, .duration_ns = 1};
+    const struct device_work counts = {
+        .name = "counts", .run = count_up, .arguments = &pointer, .duration_ns = 1};
     struct device_event *event;
     char text[200] = "";
 

@@ -144,7 +144,8 @@ static capu_status wait_at_gate(capu_stream stream, const void *arguments)
 /* A mark on the lane behind a gate that is closed. */
 static struct lane_position mark_behind(struct lane *lane, atomic_bool *const *gate)
 {
-    const struct device_work work = {"gate", wait_at_gate, gate, 0};
+    const struct device_work work = {
+        .name = "gate", .run = wait_at_gate, .arguments = gate, .duration_ns = 0};
     struct lane_position position;
 
     ck_assert_int_eq(device_run(lane->device, lane->stream, &work), CAPU_OK);
