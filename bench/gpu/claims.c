@@ -494,6 +494,7 @@ static bool read_arguments(int argc, char **argv, struct settings *settings)
                        {"--channels", &settings->shape.channels, 4096},
                        {"--heads", &settings->shape.heads, 256},
                        {"--seq", &settings->shape.length, 4096},
+                       {"--vocab", &settings->shape.vocabulary, 1 << 20},
                        {"--steps", &settings->steps, STEPS_MAX},
                        {"--percent", &settings->percent, 100}};
         bool is_known = true;
@@ -517,7 +518,7 @@ static bool read_arguments(int argc, char **argv, struct settings *settings)
         if (!is_known) {
             fprintf(stderr,
                     "usage: %s [--json] [--untimed] [--layers N] [--channels N] [--heads N] "
-                    "[--seq N] [--batch N] [--steps N] [--percent N]\n",
+                    "[--seq N] [--vocab N] [--batch N] [--steps N] [--percent N]\n",
                     argv[0]);
             return false;
         }
@@ -527,11 +528,15 @@ static bool read_arguments(int argc, char **argv, struct settings *settings)
 
 int main(int argc, char **argv)
 {
-    struct settings settings = {
-        .shape = {.layers = 12, .channels = 768, .heads = 12, .length = 1024, .align = 64},
-        .batch = 8,
-        .steps = 20,
-        .percent = 60};
+    struct settings settings = {.shape = {.layers = 12,
+                                          .channels = 768,
+                                          .heads = 12,
+                                          .length = 1024,
+                                          .align = 64,
+                                          .vocabulary = 50304},
+                                .batch = 8,
+                                .steps = 20,
+                                .percent = 60};
     char trace[] = "/tmp/gpu_claims.XXXXXX";
     int count = 0;
     int file;

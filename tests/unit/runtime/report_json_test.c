@@ -80,13 +80,22 @@ static void check_eviction(const json_t *object, const capu_eviction *eviction)
     ck_assert_uint_eq(json_object_size(object), 10);
 }
 
+static void check_stall(const json_t *object, const capu_stall *stall)
+{
+    ck_assert_uint_eq(number_at(object, "access"), stall->access);
+    ck_assert_str_eq(text_at(object, "op"), stall->op);
+    ck_assert_uint_eq(number_at(object, "wait_ns"), stall->wait_ns);
+    ck_assert_uint_eq(json_object_size(object), 3);
+}
+
 /* Every field of the struct is in the line, equal, and nothing else is. */
 static void check_report(const capu_report *report)
 {
     static const char *const modes[] = {"", "off", "passive", "guided"};
     json_t *object = parsed(report);
     const json_t *evictions = json_object_get(object, "evictions");
-    size_t keys = 7;
+    const json_t *stalls = json_object_get(object, "stalls");
+    size_t keys = 8;
 
     ck_assert_str_eq(text_at(object, "type"), "report");
     ck_assert_uint_eq(number_at(object, "version"), report->version);
@@ -105,6 +114,11 @@ static void check_report(const capu_report *report)
     for (size_t i = 0; i < report->eviction_count; i++) {
         check_eviction(json_array_get(evictions, i), &report->evictions[i]);
     }
+    ck_assert(json_is_array(stalls));
+    ck_assert_uint_eq(json_array_size(stalls), report->stall_count);
+    for (size_t i = 0; i < report->stall_count; i++) {
+        check_stall(json_array_get(stalls, i), &report->stalls[i]);
+    }
     ck_assert_uint_eq(json_object_size(object), keys);
     json_decref(object);
 }
@@ -114,6 +128,8 @@ static const capu_eviction evictions[] = {
     {"weights", UINT64_C(1) << 40, CAPU_METHOD_CLEAN, 0, UINT64_MAX, "", 0, "first", 0, 123456789},
     {"scratch", 1, CAPU_METHOD_EMPTY, 0, 0, "gemm", UINT64_MAX, "", UINT64_MAX, 0},
 };
+
+static const capu_stall stalls[] = {{9, "backward", 7}, {12, "gemm \"2\"", UINT64_C(1) << 40}};
 
 /* A report in which every counter has a value of its own, from large to small. */
 static capu_report filled(void)
@@ -128,6 +144,8 @@ static capu_report filled(void)
     report.plan_error = "no plan fits";
     report.evictions = evictions;
     report.eviction_count = sizeof(evictions) / sizeof(evictions[0]);
+    report.stalls = stalls;
+    report.stall_count = sizeof(stalls) / sizeof(stalls[0]);
 #define FILL_COUNTER(name, unit, text) \
     report.name = next;                \
     next = next / 5 + 1;
@@ -150,6 +168,8 @@ START_TEST(what_was_not_timed_is_null)
     eviction.is_hidden = 0;
     report.evictions = &eviction;
     report.eviction_count = 1;
+    report.stalls = NULL;
+    report.stall_count = 0;
     check_report(&report);
 }
 END_TEST
@@ -194,6 +214,8 @@ START_TEST(any_name_comes_back)
     report.floor_op = names[_i];
     report.evictions = &eviction;
     report.eviction_count = 1;
+    report.stalls = NULL;
+    report.stall_count = 0;
     check_report(&report);
 }
 END_TEST
@@ -211,6 +233,8 @@ START_TEST(what_is_no_utf8_is_replaced_before)
     eviction.tensor = names_intern(&interned, "\xed\xa0\x80");
     report.evictions = &eviction;
     report.eviction_count = 1;
+    report.stalls = NULL;
+    report.stall_count = 0;
     check_report(&report);
     object = parsed(&report);
     ck_assert_str_eq(text_at(object, "label"), "a?\"z??");
@@ -235,6 +259,8 @@ START_TEST(no_line_is_better_than_a_broken_one)
     eviction.tensor = "\xff";
     report.evictions = &eviction;
     report.eviction_count = 1;
+    report.stalls = NULL;
+    report.stall_count = 0;
     ck_assert_ptr_null(report_json(&report));
 }
 END_TEST
