@@ -15,6 +15,11 @@ static size_t output_items(const struct max_pool *pool)
 
 capu_status max_pool_forward(capu_context *context, const struct max_pool *pool)
 {
+    capu_status status = max_pool_check(pool);
+
+    if (status != CAPU_OK) {
+        return status;
+    }
     return LAUNCH(context, max_pool_forward, pool, input_items(pool),
                   LAUNCH_READ(pool->input, input_items(pool) * sizeof(float)),
                   LAUNCH_WRITE(pool->output, output_items(pool) * sizeof(float)),
@@ -23,6 +28,11 @@ capu_status max_pool_forward(capu_context *context, const struct max_pool *pool)
 
 capu_status max_pool_backward(capu_context *context, const struct max_pool *pool)
 {
+    capu_status status = max_pool_check(pool);
+
+    if (status != CAPU_OK) {
+        return status;
+    }
     return LAUNCH(context, max_pool_backward, pool, input_items(pool),
                   LAUNCH_READ(pool->output_gradient, output_items(pool) * sizeof(float)),
                   LAUNCH_READ(pool->places, output_items(pool)),

@@ -1,12 +1,11 @@
 /*
  * max_pool on cuda. Backward a thread has an input item and looks whether its window chose it, so
- * that each is written once and nothing has to be cleared before.
+ * that each is written once and nothing has to be cleared before. Items are found by divisions,
+ * which are cheap in 32 bits.
  */
 #include "kernels/max_pool.h"
 
 #include "kernels/grid.cuh"
-
-#define WINDOW_LIMIT 16u
 
 static __global__ void forward(const struct max_pool pool)
 {
@@ -62,21 +61,10 @@ static __global__ void backward(const struct max_pool pool)
     }
 }
 
-/* Items are found by divisions, which are cheap in 32 bits. */
-static capu_status check(const struct max_pool *pool)
-{
-    uint64_t plane = (uint64_t)pool->height * pool->width;
-
-    if (plane == 0 || pool->window == 0 || pool->window > WINDOW_LIMIT) {
-        return CAPU_INVALID;
-    }
-    return pool->planes <= UINT32_MAX / plane ? CAPU_OK : CAPU_TOO_LARGE;
-}
-
 capu_status max_pool_forward_cuda(capu_stream stream, const void *arguments)
 {
     const struct max_pool *pool = (const struct max_pool *)arguments;
-    capu_status status = check(pool);
+    capu_status status = max_pool_check(pool);
     size_t count;
 
     if (status != CAPU_OK) {
@@ -90,7 +78,7 @@ capu_status max_pool_forward_cuda(capu_stream stream, const void *arguments)
 capu_status max_pool_backward_cuda(capu_stream stream, const void *arguments)
 {
     const struct max_pool *pool = (const struct max_pool *)arguments;
-    capu_status status = check(pool);
+    capu_status status = max_pool_check(pool);
     size_t count = pool->planes * pool->height * pool->width;
 
     if (status != CAPU_OK) {

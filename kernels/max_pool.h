@@ -24,6 +24,12 @@ struct max_pool {
     uint32_t reserved;
 };
 
+/*
+ * What all of the functions below ask first. INVALID: no image, no window, one of more than 16, or
+ * an image smaller than it; TOO_LARGE: more than 2^32 - 1 items.
+ */
+capu_status max_pool_check(const struct max_pool *pool);
+
 /* Reads input; writes output, places. */
 capu_status max_pool_forward(capu_context *context, const struct max_pool *pool);
 /* Reads output_gradient, places; writes input_gradient. */

@@ -8,6 +8,20 @@
 
 #define TILE_PLANES ((size_t)16)
 
+/* What a place, a byte, can tell apart. */
+#define WINDOW_LIMIT 16u
+
+capu_status max_pool_check(const struct max_pool *pool)
+{
+    uint64_t plane = (uint64_t)pool->height * pool->width;
+
+    if (pool->planes == 0 || pool->window == 0 || pool->window > WINDOW_LIMIT ||
+        pool->height < pool->window || pool->width < pool->window) {
+        return CAPU_INVALID;
+    }
+    return pool->planes <= UINT32_MAX / plane ? CAPU_OK : CAPU_TOO_LARGE;
+}
+
 /* The first of the largest, or the last NaN. */
 static uint8_t find_largest(const float *corner, size_t stride, uint32_t window, float *largest)
 {
@@ -107,10 +121,11 @@ static void backward_tile(const void *arguments, size_t tile)
 capu_status max_pool_forward_host(capu_stream stream, const void *arguments)
 {
     const struct max_pool *pool = arguments;
+    capu_status status = max_pool_check(pool);
 
     (void)stream;
-    if (pool->window == 0 || pool->window > 16) {
-        return CAPU_INVALID;
+    if (status != CAPU_OK) {
+        return status;
     }
     parallel_run(parallel_tiles(pool->planes, TILE_PLANES), forward_tile, pool);
     return CAPU_OK;
@@ -119,10 +134,11 @@ capu_status max_pool_forward_host(capu_stream stream, const void *arguments)
 capu_status max_pool_backward_host(capu_stream stream, const void *arguments)
 {
     const struct max_pool *pool = arguments;
+    capu_status status = max_pool_check(pool);
 
     (void)stream;
-    if (pool->window == 0 || pool->window > 16) {
-        return CAPU_INVALID;
+    if (status != CAPU_OK) {
+        return status;
     }
     parallel_run(parallel_tiles(pool->planes, TILE_PLANES), backward_tile, pool);
     return CAPU_OK;

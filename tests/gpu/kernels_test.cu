@@ -207,10 +207,21 @@ START_TEST(max_pooling)
     pool.input_gradient = pairs_output(&pairs, input);
     PAIRS_RUN(&pairs, max_pool_forward, &pool, 0.0);
     PAIRS_RUN(&pairs, max_pool_backward, &pool, 0.0);
+    pairs_finish(&pairs);
+}
+END_TEST
+
+/* Without a launch, which would have no blocks; the host's test has all of them. */
+START_TEST(bad_pools)
+{
+    struct max_pool pool = pools[1];
+
     pool.window = 17;
     ck_assert_int_eq(max_pool_forward_cuda(NULL, &pool), CAPU_INVALID);
     ck_assert_int_eq(max_pool_backward_cuda(NULL, &pool), CAPU_INVALID);
-    pairs_finish(&pairs);
+    pool.window = pool.height + 1;
+    ck_assert_int_eq(max_pool_forward_cuda(NULL, &pool), CAPU_INVALID);
+    ck_assert_int_eq(max_pool_backward_cuda(NULL, &pool), CAPU_INVALID);
 }
 END_TEST
 
@@ -594,6 +605,7 @@ static Suite *kernels_suite(void)
     LOOP(tests, norm_of_gradients, counts, 1);
     LOOP(tests, random_numbers, counts, 1);
     LOOP(tests, max_pooling, pools, 1);
+    tcase_add_test(tests, bad_pools);
     LOOP_IN(tests, softmax_and_loss, losses);
     LOOP_IN(tests, embedding_of_tokens, embeddings);
     LOOP_IN(tests, layer_norms, norms);

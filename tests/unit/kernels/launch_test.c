@@ -2,6 +2,7 @@
 #include "kernels/launch.h"
 
 #include "kernels/matmul.h"
+#include "kernels/max_pool.h"
 #include "kernels/relu.h"
 
 #include "capuchin/capuchin.h"
@@ -102,6 +103,22 @@ START_TEST(refuses_an_operation_without_a_function)
 }
 END_TEST
 
+/* Before there is an op, whose operands would make no sense: so on every device. */
+START_TEST(refuses_bad_shapes)
+{
+    static const char *const devices[] = {"host", "sim"};
+
+    for (size_t i = 0; i < sizeof(devices) / sizeof(devices[0]); i++) {
+        capu_context *context = make_context(devices[i]);
+        struct max_pool pool = {.planes = 1, .height = 2, .width = 9, .window = 3};
+
+        ck_assert_int_eq(max_pool_forward(context, &pool), CAPU_INVALID);
+        ck_assert_int_eq(max_pool_backward(context, &pool), CAPU_INVALID);
+        capu_context_destroy(context);
+    }
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("launch");
@@ -111,6 +128,7 @@ int main(void)
     tcase_add_test(tests, computes_on_host);
     tcase_add_test(tests, takes_its_time_on_sim);
     tcase_add_test(tests, refuses_an_operation_without_a_function);
+    tcase_add_test(tests, refuses_bad_shapes);
     suite_add_tcase(suite, tests);
     return suite_run(suite);
 }

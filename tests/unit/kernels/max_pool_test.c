@@ -89,12 +89,26 @@ START_TEST(lets_nan_through)
 }
 END_TEST
 
-START_TEST(refuses_a_window_of_too_many_places)
-{
-    struct max_pool pool = {.planes = 1, .height = 17, .width = 17, .window = 17};
+static const struct {
+    struct max_pool pool;
+    capu_status status;
+} refused[] = {
+    {{.planes = 1, .height = 17, .width = 17, .window = 17}, CAPU_INVALID},
+    {{.planes = 1, .height = 4, .width = 4, .window = 0}, CAPU_INVALID},
+    {{.planes = 1, .height = 2, .width = 4, .window = 3}, CAPU_INVALID},
+    {{.planes = 1, .height = 4, .width = 2, .window = 3}, CAPU_INVALID},
+    {{.planes = 1, .height = 0, .width = 4, .window = 2}, CAPU_INVALID},
+    {{.planes = 0, .height = 4, .width = 4, .window = 2}, CAPU_INVALID},
+    {{.planes = SIZE_MAX / 16, .height = 4, .width = 4, .window = 2}, CAPU_TOO_LARGE},
+    {{.planes = 2, .height = 65536, .width = 65536, .window = 2}, CAPU_TOO_LARGE},
+};
 
-    ck_assert_int_eq(max_pool_forward_host(NULL, &pool), CAPU_INVALID);
-    ck_assert_int_eq(max_pool_backward_host(NULL, &pool), CAPU_INVALID);
+START_TEST(refuses_bad_shapes)
+{
+    const struct max_pool *pool = &refused[_i].pool;
+
+    ck_assert_int_eq(max_pool_forward_host(NULL, pool), refused[_i].status);
+    ck_assert_int_eq(max_pool_backward_host(NULL, pool), refused[_i].status);
 }
 END_TEST
 
@@ -105,7 +119,7 @@ int main(void)
 
     tcase_add_loop_test(tests, matches_reference, 0, sizeof(shapes) / sizeof(shapes[0]));
     tcase_add_test(tests, lets_nan_through);
-    tcase_add_test(tests, refuses_a_window_of_too_many_places);
+    tcase_add_loop_test(tests, refuses_bad_shapes, 0, sizeof(refused) / sizeof(refused[0]));
     suite_add_tcase(suite, tests);
     return suite_run(suite);
 }
