@@ -30,6 +30,7 @@ struct functions {
 struct entry {
     struct entry *next;
     capu_stream stream;
+    int device; /* the stream's: its address may come back on another one */
     cublasHandle_t handle;
     void *scratch;
 };
@@ -97,14 +98,34 @@ static capu_status load(void)
     return CAPU_OK;
 }
 
-static struct entry *find(capu_stream stream)
+static struct entry *find(capu_stream stream, int device)
 {
     struct entry *entry = blas.entries;
 
-    while (entry != NULL && entry->stream != stream) {
+    while (entry != NULL && (entry->stream != stream || entry->device != device)) {
         entry = entry->next;
     }
     return entry;
+}
+
+/*
+ * The stream's device, which need not be the thread's current one: a program may train on two.
+ * Toolkits and drivers before 12.8 cannot tell; there it is taken for the current one.
+ */
+static capu_status find_device(capu_stream stream, int *current, int *device)
+{
+    if (cudaGetDevice(current) != cudaSuccess) {
+        cudaGetLastError();
+        return CAPU_DEVICE_FAILED;
+    }
+    *device = *current;
+#if CUDART_VERSION >= 12080
+    if (stream != NULL && cudaStreamGetDevice((cudaStream_t)stream, device) != cudaSuccess) {
+        cudaGetLastError();
+        *device = *current;
+    }
+#endif
+    return CAPU_OK;
 }
 
 /*
@@ -124,7 +145,8 @@ static bool configure(const struct entry *entry)
                CUBLAS_STATUS_SUCCESS;
 }
 
-static capu_status make(capu_stream stream, struct entry **out)
+/* A handle and memory are those of the device that is current when they are made. */
+static capu_status make(capu_stream stream, int device, struct entry **out)
 {
     struct entry *entry;
     capu_status status = load();
@@ -137,6 +159,7 @@ static capu_status make(capu_stream stream, struct entry **out)
         return CAPU_NO_HOST_MEMORY;
     }
     entry->stream = stream;
+    entry->device = device;
     if (cudaMalloc(&entry->scratch, BLAS_SCRATCH_BYTES) != cudaSuccess) {
         goto free_entry;
     }
@@ -161,14 +184,35 @@ free_entry:
     return CAPU_DEVICE_FAILED;
 }
 
+/* Leaves the device current that was. */
+static capu_status make_there(capu_stream stream, int current, int device, struct entry **out)
+{
+    capu_status status;
+
+    if (device == current) {
+        return make(stream, device, out);
+    }
+    if (cudaSetDevice(device) != cudaSuccess) {
+        cudaGetLastError();
+        return CAPU_DEVICE_FAILED;
+    }
+    status = make(stream, device, out);
+    return cudaSetDevice(current) == cudaSuccess ? status : CAPU_DEVICE_FAILED;
+}
+
 static capu_status entry_of(capu_stream stream, struct entry **entry)
 {
-    capu_status status = CAPU_OK;
+    int current = 0;
+    int device = 0;
+    capu_status status = find_device(stream, &current, &device);
 
+    if (status != CAPU_OK) {
+        return status;
+    }
     pthread_mutex_lock(&blas.lock);
-    *entry = find(stream);
+    *entry = find(stream, device);
     if (*entry == NULL) {
-        status = make(stream, entry);
+        status = make_there(stream, current, device, entry);
     }
     pthread_mutex_unlock(&blas.lock);
     return status;

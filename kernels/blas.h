@@ -9,8 +9,9 @@ extern "C" {
 #endif
 
 /*
- * Makes a cuBLAS handle and scratch memory for `stream` unless it has them already; a call that
- * finds them costs a look-up. They live until the process ends: nothing runs at exit. Any thread.
+ * Makes a cuBLAS handle and scratch memory for `stream`, on its device, unless it has them already;
+ * a call that finds them costs a look-up. They live until the process ends: nothing runs at exit.
+ * Any thread, whatever device is current there.
  *
  * The scratch memory (BLAS_SCRATCH_BYTES of blas.cuh) is taken from the device directly: no budget
  * counts it. Errors: UNSUPPORTED (no cuBLAS is found), INVALID (CAPUCHIN_MATMUL), DEVICE_FAILED,

@@ -35,6 +35,11 @@ int fake_cudart_current(void)
     return current_device;
 }
 
+void fake_cudart_make_current(int ordinal)
+{
+    current_device = ordinal;
+}
+
 static void complete_machine(void)
 {
     if (fake.machine.memory_bytes == 0) {

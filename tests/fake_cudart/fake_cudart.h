@@ -126,7 +126,11 @@ uint64_t fake_cudart_timed_records(void);
  */
 capu_status fake_cudart_launch(capu_stream stream, capu_run_function kernel, const void *arguments);
 
-/* The device that is current on this thread. */
+/* The device that is current on this thread; it is made so without counting a call. */
 int fake_cudart_current(void);
+void fake_cudart_make_current(int ordinal);
+
+/* The device that a stream is of. */
+int fake_cudart_device_of(capu_stream stream);
 
 #endif

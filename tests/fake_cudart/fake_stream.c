@@ -383,6 +383,13 @@ cudaError_t cudaMemsetAsync(void *to, int byte, size_t bytes, cudaStream_t strea
     return fake_leave(issue(stream, &item));
 }
 
+int fake_cudart_device_of(capu_stream stream)
+{
+    const struct CUstream_st *at = stream;
+
+    return at != NULL ? at->device : fake_current();
+}
+
 void fake_streams_finish(void)
 {
     while (fake.streams != NULL) {

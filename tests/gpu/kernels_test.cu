@@ -11,7 +11,7 @@
 #include "kernels/adamw.h"
 #include "kernels/attention.h"
 #include "kernels/batch_norm.h"
-#include "kernels/blas.h"
+#include "kernels/blas.cuh"
 #include "kernels/conv2d.h"
 #include "kernels/dropout.h"
 #include "kernels/embedding.h"
@@ -560,6 +560,27 @@ START_TEST(settings_of_products)
 }
 END_TEST
 
+/* A handle is made on the stream's device, and the device that was current stays so. */
+START_TEST(streams_of_two_devices)
+{
+    struct emulation_stream streams[2] = {{0}, {1}};
+    int current = -1;
+    void *scratch = NULL;
+    void *other = NULL;
+
+    for (size_t i = 0; i < 2; i++) {
+        ck_assert_int_eq(blas_prepare(&streams[i]), CAPU_OK);
+        ck_assert_int_eq(cudaGetDevice(&current), cudaSuccess);
+        ck_assert_int_eq(current, 0);
+    }
+    ck_assert_int_eq(blas_scratch(&streams[1], &scratch), CAPU_OK);
+    /* Another stream at the same address. */
+    streams[1].device = 2;
+    ck_assert_int_eq(blas_scratch(&streams[1], &other), CAPU_OK);
+    ck_assert_ptr_ne(scratch, other);
+}
+END_TEST
+
 START_TEST(without_cublas)
 {
     struct matmul matmul = {};
@@ -617,6 +638,7 @@ static Suite *kernels_suite(void)
 #ifdef KERNELS_EMULATED
     tcase_add_test(product_tests, settings_of_products);
     tcase_add_test(product_tests, without_cublas);
+    tcase_add_test(product_tests, streams_of_two_devices);
 #endif
     suite_add_tcase(suite, tests);
     suite_add_tcase(suite, product_tests);

@@ -2,13 +2,15 @@
  * cuBLAS's products by its own rules: column by column, leading dimensions checked. A handle that
  * was not given a workspace since its stream was set, or that allows atomics, refuses to work: its
  * results would not be repeatable. So does one that may add bf16 sums, and a call whose types do
- * not go together. A product is done when its stream comes to it.
+ * not go together. A handle belongs to the device that was current when it was made, and refuses
+ * the stream of another. A product is done when its stream comes to it.
  */
 #include <cublas_v2.h>
 
 #include "kernels/element.h"
 
 struct cublasContext {
+    int device;
     cudaStream_t stream;
     bool has_workspace;
     bool has_atomics;
@@ -83,7 +85,10 @@ static void multiply(const struct product &product)
 
 cublasStatus_t cublasCreate_v2(cublasHandle_t *handle)
 {
-    *handle = new cublasContext{NULL, false, true, true};
+    int device = 0;
+
+    cudaGetDevice(&device);
+    *handle = new cublasContext{device, NULL, false, true, true};
     return CUBLAS_STATUS_SUCCESS;
 }
 
@@ -95,6 +100,12 @@ cublasStatus_t cublasDestroy_v2(cublasHandle_t handle)
 
 cublasStatus_t cublasSetStream_v2(cublasHandle_t handle, cudaStream_t stream)
 {
+    int device = 0;
+
+    cudaStreamGetDevice(stream, &device);
+    if (device != handle->device) {
+        return CUBLAS_STATUS_INVALID_VALUE;
+    }
     handle->stream = stream;
     handle->has_workspace = false;
     return CUBLAS_STATUS_SUCCESS;

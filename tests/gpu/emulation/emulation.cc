@@ -246,10 +246,49 @@ void emulation_enqueue(cudaStream_t stream, const std::function<void()> &work)
         delete kept;
     }
 }
+
+/* The fake's names are the same, without C++'s types. */
+cudaError_t cudaGetDevice(int *device)
+{
+    *device = fake_cudart_current();
+    return cudaSuccess;
+}
+
+cudaError_t cudaSetDevice(int device)
+{
+    fake_cudart_make_current(device);
+    return cudaSuccess;
+}
+
+cudaError_t cudaStreamGetDevice(cudaStream_t stream, int *device)
+{
+    *device = fake_cudart_device_of((capu_stream)stream);
+    return cudaSuccess;
+}
 #else
+static int current_device;
+
 void emulation_enqueue(cudaStream_t, const std::function<void()> &work)
 {
     work();
+}
+
+cudaError_t cudaGetDevice(int *device)
+{
+    *device = current_device;
+    return cudaSuccess;
+}
+
+cudaError_t cudaSetDevice(int device)
+{
+    current_device = device;
+    return cudaSuccess;
+}
+
+cudaError_t cudaStreamGetDevice(cudaStream_t stream, int *device)
+{
+    *device = stream != NULL ? stream->device : current_device;
+    return cudaSuccess;
 }
 #endif
 

@@ -10,7 +10,8 @@
  * barrier that not all reach, or a shuffle that a lane misses, ends the program with a text: on a
  * GPU either is undefined. Fibers take turns in one order: what depends on another is not found.
  *
- * Device memory is host memory. One stream at a time has launches.
+ * Device memory is host memory. One stream at a time has launches. There may be several devices, of
+ * which a stream has one; what they do is the same.
  */
 #ifndef CAPU_TESTS_GPU_EMULATION_H
 #define CAPU_TESTS_GPU_EMULATION_H
@@ -54,6 +55,11 @@ extern dim3 threadIdx;
 
 /* Runs `work` in the stream's order: at once, or when the fake runtime's stream comes to it. */
 typedef struct emulation_stream *cudaStream_t;
+#ifndef EMULATION_ON_FAKE
+struct emulation_stream {
+    int device;
+};
+#endif
 void emulation_enqueue(cudaStream_t stream, const std::function<void()> &work);
 
 void emulation_launch(cudaStream_t stream, dim3 blocks, dim3 threads,
@@ -117,6 +123,7 @@ static inline double __dmul_rn(double a, double b)
 }
 
 /* The part of the runtime that the kernels and their test call. */
+#define CUDART_VERSION 12080
 typedef enum cudaError { cudaSuccess = 0, cudaErrorMemoryAllocation = 2 } cudaError_t;
 typedef enum cudaMemcpyKind { cudaMemcpyHostToDevice = 1, cudaMemcpyDeviceToHost } cudaMemcpyKind;
 
@@ -126,6 +133,9 @@ cudaError_t cudaMemcpy(void *to, const void *from, size_t bytes, cudaMemcpyKind 
 cudaError_t cudaGetLastError(void);
 cudaError_t cudaDeviceSynchronize(void);
 cudaError_t cudaGetDeviceCount(int *count);
+cudaError_t cudaGetDevice(int *device);
+cudaError_t cudaSetDevice(int device);
+cudaError_t cudaStreamGetDevice(cudaStream_t stream, int *device);
 const char *cudaGetErrorString(cudaError_t error);
 
 #endif
