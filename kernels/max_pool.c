@@ -10,7 +10,13 @@ static size_t input_items(const struct max_pool *pool)
 
 static size_t output_items(const struct max_pool *pool)
 {
-    return pool->planes * (pool->height / pool->window) * (pool->width / pool->window);
+    return pool->planes * max_pool_output_height(pool) * max_pool_output_width(pool);
+}
+
+/* Every item of every window is looked at; backward it is the same to within a few. */
+static uint64_t flops(const struct max_pool *pool)
+{
+    return (uint64_t)output_items(pool) * pool->window * pool->window;
 }
 
 capu_status max_pool_forward(capu_context *context, const struct max_pool *pool)
@@ -20,7 +26,7 @@ capu_status max_pool_forward(capu_context *context, const struct max_pool *pool)
     if (status != CAPU_OK) {
         return status;
     }
-    return LAUNCH(context, max_pool_forward, pool, input_items(pool),
+    return LAUNCH(context, max_pool_forward, pool, flops(pool),
                   LAUNCH_READ(pool->input, input_items(pool) * sizeof(float)),
                   LAUNCH_WRITE(pool->output, output_items(pool) * sizeof(float)),
                   LAUNCH_WRITE(pool->places, output_items(pool)));
@@ -33,7 +39,7 @@ capu_status max_pool_backward(capu_context *context, const struct max_pool *pool
     if (status != CAPU_OK) {
         return status;
     }
-    return LAUNCH(context, max_pool_backward, pool, input_items(pool),
+    return LAUNCH(context, max_pool_backward, pool, flops(pool),
                   LAUNCH_READ(pool->output_gradient, output_items(pool) * sizeof(float)),
                   LAUNCH_READ(pool->places, output_items(pool)),
                   LAUNCH_WRITE(pool->input_gradient, input_items(pool) * sizeof(float)));

@@ -1,34 +1,39 @@
 /*
- * max_pool on cuda. Backward a thread has an input item and looks whether its window chose it, so
- * that each is written once and nothing has to be cleared before. Items are found by divisions,
- * which are cheap in 32 bits.
+ * max_pool on cuda. Backward a thread has an input item and looks which windows chose it, in the
+ * host's order, so that each is written once and nothing has to be cleared before. Items are found
+ * by divisions, which are cheap in 32 bits; a place in the padding is, unsigned, past the image's
+ * end.
  */
 #include "kernels/max_pool.h"
 
 #include "kernels/grid.cuh"
 
-static __global__ void forward(const struct max_pool pool)
+/* No place of a window. */
+#define NOWHERE 256u
+
+static __global__ void forward(const struct max_pool pool, uint32_t rows, uint32_t columns)
 {
-    uint32_t rows = pool.height / pool.window;
-    uint32_t columns = pool.width / pool.window;
     size_t count = pool.planes * rows * columns;
 
     for (size_t i = grid_first(); i < count; i += grid_stride()) {
-        uint32_t x = (uint32_t)i % columns;
-        uint32_t y = (uint32_t)i / columns % rows;
+        uint32_t left = (uint32_t)i % columns * pool.stride - pool.padding;
+        uint32_t top = (uint32_t)i / columns % rows * pool.stride - pool.padding;
         size_t plane = (uint32_t)i / columns / rows;
-        const float *corner =
-            pool.input + (plane * pool.height + y * pool.window) * pool.width + x * pool.window;
-        float most = corner[0];
-        unsigned place = 0;
+        float most = 0.0f;
+        unsigned place = NOWHERE;
 
         /* The first of the largest, or the last NaN. */
         for (unsigned k = 0; k < pool.window * pool.window; k++) {
-            float value = corner[(size_t)(k / pool.window) * pool.width + k % pool.window];
+            uint32_t y = top + k / pool.window;
+            uint32_t x = left + k % pool.window;
 
-            if (value > most || value != value) {
-                most = value;
-                place = k;
+            if (y < pool.height && x < pool.width) {
+                float value = pool.input[(plane * pool.height + y) * pool.width + x];
+
+                if (place == NOWHERE || value > most || value != value) {
+                    most = value;
+                    place = k;
+                }
             }
         }
         pool.output[i] = most;
@@ -36,42 +41,61 @@ static __global__ void forward(const struct max_pool pool)
     }
 }
 
-static __global__ void backward(const struct max_pool pool)
+/* The first window that has item `at`, counted with the padding before it. */
+static __device__ inline uint32_t first_with(uint32_t at, const struct max_pool &pool)
 {
-    uint32_t rows = pool.height / pool.window;
-    uint32_t columns = pool.width / pool.window;
+    return at < pool.window ? 0 : (at - pool.window) / pool.stride + 1;
+}
+
+static __global__ void backward(const struct max_pool pool, uint32_t rows, uint32_t columns)
+{
     size_t count = pool.planes * pool.height * pool.width;
 
     for (size_t i = grid_first(); i < count; i += grid_stride()) {
-        uint32_t x = (uint32_t)i % pool.width;
-        uint32_t y = (uint32_t)i / pool.width % pool.height;
+        uint32_t x = (uint32_t)i % pool.width + pool.padding;
+        uint32_t y = (uint32_t)i / pool.width % pool.height + pool.padding;
         size_t plane = (uint32_t)i / pool.width / pool.height;
         float gradient = 0.0f;
 
-        if (x / pool.window < columns && y / pool.window < rows) {
-            size_t from = (plane * rows + y / pool.window) * columns + x / pool.window;
-            /* As on the host: poison is taken for some place inside the window. */
-            unsigned place = pool.places[from] % (pool.window * pool.window);
+        for (uint32_t row = first_with(y, pool); row < rows && row * pool.stride <= y; row++) {
+            for (uint32_t column = first_with(x, pool);
+                 column < columns && column * pool.stride <= x; column++) {
+                size_t from = (plane * rows + row) * columns + column;
+                /* As on the host: poison is taken for some place inside the window. */
+                unsigned place = pool.places[from] % (pool.window * pool.window);
 
-            if (place == y % pool.window * pool.window + x % pool.window) {
-                gradient = pool.output_gradient[from];
+                if (place == (y - row * pool.stride) * pool.window + (x - column * pool.stride)) {
+                    gradient += pool.output_gradient[from];
+                }
             }
         }
         pool.input_gradient[i] = gradient;
     }
 }
 
+/* The kernels take the stride as it is, and the output's sides. */
+#define LAUNCH(kernel, pool, count, stream)                                         \
+    GRID_LAUNCH(kernel, grid_blocks((count), GRID_THREADS), GRID_THREADS, (stream), \
+                with_stride(pool), max_pool_output_height(pool), max_pool_output_width(pool))
+
+static struct max_pool with_stride(const struct max_pool *pool)
+{
+    struct max_pool with = *pool;
+
+    with.stride = max_pool_stride(pool);
+    return with;
+}
+
 capu_status max_pool_forward_cuda(capu_stream stream, const void *arguments)
 {
     const struct max_pool *pool = (const struct max_pool *)arguments;
     capu_status status = max_pool_check(pool);
-    size_t count;
 
     if (status != CAPU_OK) {
         return status;
     }
-    count = pool->planes * (pool->height / pool->window) * (pool->width / pool->window);
-    GRID_LAUNCH(forward, grid_blocks(count, GRID_THREADS), GRID_THREADS, stream, *pool);
+    LAUNCH(forward, pool, pool->planes * max_pool_output_height(pool) * max_pool_output_width(pool),
+           stream);
     return grid_status();
 }
 
@@ -79,11 +103,10 @@ capu_status max_pool_backward_cuda(capu_stream stream, const void *arguments)
 {
     const struct max_pool *pool = (const struct max_pool *)arguments;
     capu_status status = max_pool_check(pool);
-    size_t count = pool->planes * pool->height * pool->width;
 
     if (status != CAPU_OK) {
         return status;
     }
-    GRID_LAUNCH(backward, grid_blocks(count, GRID_THREADS), GRID_THREADS, stream, *pool);
+    LAUNCH(backward, pool, pool->planes * pool->height * pool->width, stream);
     return grid_status();
 }

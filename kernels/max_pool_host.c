@@ -1,4 +1,5 @@
-/* max_pool on the host: a tile is some whole planes. */
+/* max_pool on the host: a tile is some whole planes. What windows have in common is added in order.
+ */
 #include "kernels/max_pool.h"
 
 #include "kernels/parallel.h"
@@ -13,28 +14,52 @@
 
 capu_status max_pool_check(const struct max_pool *pool)
 {
-    uint64_t plane = (uint64_t)pool->height * pool->width;
+    uint64_t height = (uint64_t)pool->height + 2 * (uint64_t)pool->padding;
+    uint64_t width = (uint64_t)pool->width + 2 * (uint64_t)pool->padding;
 
-    if (pool->planes == 0 || pool->window == 0 || pool->window > WINDOW_LIMIT ||
-        pool->height < pool->window || pool->width < pool->window) {
+    if (pool->planes == 0 || pool->height == 0 || pool->width == 0 || pool->window == 0 ||
+        pool->window > WINDOW_LIMIT || pool->padding >= pool->window || height < pool->window ||
+        width < pool->window) {
         return CAPU_INVALID;
     }
-    return pool->planes <= UINT32_MAX / plane ? CAPU_OK : CAPU_TOO_LARGE;
+    /* With its padding, so that the output's items are counted too. */
+    if (height > UINT32_MAX || width > UINT32_MAX || pool->planes > UINT32_MAX / height / width) {
+        return CAPU_TOO_LARGE;
+    }
+    return CAPU_OK;
+}
+
+/* The part of a window that lies on the image, in one direction; counted from the window's first.
+ */
+static struct parallel_range part_of(size_t index, uint32_t side, const struct max_pool *pool)
+{
+    size_t start = index * max_pool_stride(pool);
+    size_t rest = side + pool->padding - start;
+
+    return (struct parallel_range){
+        .first = start < pool->padding ? pool->padding - start : 0,
+        .end = rest < pool->window ? rest : pool->window,
+    };
 }
 
 /* The first of the largest, or the last NaN. */
-static uint8_t find_largest(const float *corner, size_t stride, uint32_t window, float *largest)
+static uint8_t find_largest(const struct max_pool *pool, const float *plane, size_t row,
+                            size_t column, float *largest)
 {
-    float most = corner[0];
-    uint32_t place = 0;
+    struct parallel_range down = part_of(row, pool->height, pool);
+    struct parallel_range across = part_of(column, pool->width, pool);
+    size_t top = row * max_pool_stride(pool) - pool->padding;
+    size_t left = column * max_pool_stride(pool) - pool->padding;
+    float most = plane[(top + down.first) * pool->width + left + across.first];
+    size_t place = down.first * pool->window + across.first;
 
-    for (uint32_t y = 0; y < window; y++) {
-        for (uint32_t x = 0; x < window; x++) {
-            float value = corner[y * stride + x];
+    for (size_t y = down.first; y < down.end; y++) {
+        for (size_t x = across.first; x < across.end; x++) {
+            float value = plane[(top + y) * pool->width + left + x];
 
             if (value > most || value != value) {
                 most = value;
-                place = y * window + x;
+                place = y * pool->window + x;
             }
         }
     }
@@ -42,8 +67,8 @@ static uint8_t find_largest(const float *corner, size_t stride, uint32_t window,
     return (uint8_t)place;
 }
 
-/* A row of windows of 2 x 2, the usual case, without a branch: a mispredicted one costs more than
-   all the rest. The same choices as find_largest. */
+/* A row of windows of 2 x 2, side by side, the usual case, without a branch: a mispredicted one
+   costs more than all the rest. The same choices as find_largest. */
 static void forward_row_of_two(const float *top, size_t stride, size_t columns, float *output,
                                uint8_t *places)
 {
@@ -67,24 +92,23 @@ static void forward_tile(const void *arguments, size_t tile)
 {
     const struct max_pool *pool = arguments;
     struct parallel_range planes = parallel_items(tile, TILE_PLANES, pool->planes);
-    size_t rows = pool->height / pool->window;
-    size_t columns = pool->width / pool->window;
+    size_t rows = max_pool_output_height(pool);
+    size_t columns = max_pool_output_width(pool);
+    bool is_usual = pool->window == 2 && max_pool_stride(pool) == 2 && pool->padding == 0;
 
     for (size_t plane = planes.first; plane < planes.end; plane++) {
         const float *input = pool->input + plane * pool->height * pool->width;
         size_t to = plane * rows * columns;
 
         for (size_t y = 0; y < rows; y++) {
-            const float *row = input + y * pool->window * pool->width;
-
-            if (pool->window == 2) {
-                forward_row_of_two(row, pool->width, columns, pool->output + to, pool->places + to);
+            if (is_usual) {
+                forward_row_of_two(input + y * 2 * pool->width, pool->width, columns,
+                                   pool->output + to, pool->places + to);
                 to += columns;
                 continue;
             }
             for (size_t x = 0; x < columns; x++, to++) {
-                pool->places[to] = find_largest(row + x * pool->window, pool->width, pool->window,
-                                                &pool->output[to]);
+                pool->places[to] = find_largest(pool, input, y, x, &pool->output[to]);
             }
         }
     }
@@ -95,24 +119,26 @@ static void backward_tile(const void *arguments, size_t tile)
     const struct max_pool *pool = arguments;
     struct parallel_range planes = parallel_items(tile, TILE_PLANES, pool->planes);
     size_t plane_items = (size_t)pool->height * pool->width;
-    size_t rows = pool->height / pool->window;
-    size_t columns = pool->width / pool->window;
+    size_t stride = max_pool_stride(pool);
+    size_t rows = max_pool_output_height(pool);
+    size_t columns = max_pool_output_width(pool);
 
     for (size_t plane = planes.first; plane < planes.end; plane++) {
         float *gradient = pool->input_gradient + plane * plane_items;
         size_t from = plane * rows * columns;
 
         memset(gradient, 0, plane_items * sizeof(float));
-        for (size_t y = 0; y < rows; y++) {
-            float *row = gradient + y * pool->window * pool->width;
-
-            for (size_t x = 0; x < columns; x++, from++) {
-                /* Strict mode may hand over poison as a place: stay inside the window. */
+        for (size_t row = 0; row < rows; row++) {
+            for (size_t column = 0; column < columns; column++, from++) {
+                /* Strict mode may hand over poison as a place: stay inside the window, and the
+                   image, outside of which an unsigned place is past the end. */
                 uint32_t place = pool->places[from] % (pool->window * pool->window);
-                float *corner = row + x * pool->window;
+                size_t y = row * stride + place / pool->window - pool->padding;
+                size_t x = column * stride + place % pool->window - pool->padding;
 
-                corner[place / pool->window * pool->width + place % pool->window] =
-                    pool->output_gradient[from];
+                if (y < pool->height && x < pool->width) {
+                    gradient[y * pool->width + x] += pool->output_gradient[from];
+                }
             }
         }
     }

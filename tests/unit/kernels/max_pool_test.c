@@ -1,10 +1,12 @@
-/* max_pool: values, places and gradients, for sides that the window does not divide too. */
+/* max_pool: values, places and gradients, for sides that the window does not divide too, and for
+   windows that overlap, that leave gaps, and that look over the border. */
 #include "kernels/max_pool.h"
 
 #include "tests/support/suite.h"
 #include "tests/unit/kernels/support.h"
 
 #include <math.h>
+#include <stdbool.h>
 #include <stdlib.h>
 
 static const struct max_pool shapes[] = {
@@ -12,32 +14,43 @@ static const struct max_pool shapes[] = {
     {.planes = 37, .height = 7, .width = 9, .window = 2},
     {.planes = 5, .height = 10, .width = 11, .window = 3},
     {.planes = 200, .height = 14, .width = 14, .window = 2},
+    {.planes = 3, .height = 9, .width = 12, .window = 3, .stride = 2, .padding = 1},
+    {.planes = 20, .height = 1, .width = 2, .window = 3, .stride = 2, .padding = 1},
+    {.planes = 2, .height = 11, .width = 8, .window = 5, .stride = 1, .padding = 4},
+    {.planes = 17, .height = 10, .width = 13, .window = 2, .stride = 3},
+    {.planes = 2, .height = 6, .width = 7, .window = 2, .stride = 2, .padding = 1},
 };
 
 static void check(const struct max_pool *pool)
 {
-    size_t rows = pool->height / pool->window;
-    size_t columns = pool->width / pool->window;
+    size_t rows = max_pool_output_height(pool);
+    size_t columns = max_pool_output_width(pool);
+    ptrdiff_t stride = max_pool_stride(pool);
+    ptrdiff_t window = pool->window;
     size_t items = pool->planes * pool->height * pool->width;
     double *expected = calloc(items, sizeof(*expected));
 
     for (size_t at = 0; at < pool->planes * rows * columns; at++) {
         size_t plane = at / (rows * columns);
-        size_t top = at / columns % rows * pool->window;
-        size_t left = at % columns * pool->window;
+        ptrdiff_t top = (ptrdiff_t)(at / columns % rows) * stride - pool->padding;
+        ptrdiff_t left = (ptrdiff_t)(at % columns) * stride - pool->padding;
         size_t best = SIZE_MAX;
 
-        for (size_t y = top; y < top + pool->window; y++) {
-            for (size_t x = left; x < left + pool->window; x++) {
-                size_t from = (plane * pool->height + y) * pool->width + x;
+        for (ptrdiff_t y = top; y < top + window; y++) {
+            for (ptrdiff_t x = left; x < left + window; x++) {
+                size_t from = (plane * pool->height + (size_t)y) * pool->width + (size_t)x;
+
+                if (y < 0 || x < 0 || y >= (ptrdiff_t)pool->height || x >= (ptrdiff_t)pool->width) {
+                    continue;
+                }
                 best = best == SIZE_MAX || pool->input[from] > pool->input[best] ? from : best;
             }
         }
         ck_assert_float_eq(pool->output[at], pool->input[best]);
-        expected[best] = pool->output_gradient[at];
+        expected[best] += pool->output_gradient[at];
     }
     for (size_t i = 0; i < items; i++) {
-        support_near("input_gradient", i, pool->input_gradient[i], expected[i], 0.0);
+        support_near("input_gradient", i, pool->input_gradient[i], expected[i], 1e-6);
     }
     free(expected);
 }
@@ -46,7 +59,7 @@ static void run_case(struct support *support, const void *shape)
 {
     struct max_pool pool = *(const struct max_pool *)shape;
     size_t items = pool.planes * pool.height * pool.width;
-    size_t outputs = pool.planes * (pool.height / pool.window) * (pool.width / pool.window);
+    size_t outputs = pool.planes * max_pool_output_height(&pool) * max_pool_output_width(&pool);
 
     pool.input = support_floats(support, items, -1.0f, 1.0f);
     pool.output = support_output(support, outputs);
@@ -65,6 +78,35 @@ static void run_case(struct support *support, const void *shape)
 START_TEST(matches_reference)
 {
     support_sweep(run_case, &shapes[_i]);
+}
+END_TEST
+
+/* Whatever a place is, nothing is written outside of the image. */
+START_TEST(survives_poisoned_places)
+{
+    float gradient[4];
+    float output_gradient = 1.0f;
+
+    for (unsigned place = 0; place <= UINT8_MAX; place++) {
+        uint8_t chosen = (uint8_t)place;
+        unsigned y = place % 9 / 3;
+        unsigned x = place % 3;
+        struct max_pool pool = {.places = &chosen,
+                                .output_gradient = &output_gradient,
+                                .input_gradient = gradient,
+                                .planes = 1,
+                                .height = 2,
+                                .width = 2,
+                                .window = 3,
+                                .stride = 2,
+                                .padding = 1};
+
+        ck_assert_int_eq(max_pool_backward_host(NULL, &pool), CAPU_OK);
+        for (unsigned i = 0; i < 4; i++) {
+            bool is_chosen = y > 0 && x > 0 && i == (y - 1) * 2 + (x - 1);
+            ck_assert_float_eq(gradient[i], is_chosen ? 1.0f : 0.0f);
+        }
+    }
 }
 END_TEST
 
@@ -99,6 +141,10 @@ static const struct {
     {{.planes = 1, .height = 4, .width = 2, .window = 3}, CAPU_INVALID},
     {{.planes = 1, .height = 0, .width = 4, .window = 2}, CAPU_INVALID},
     {{.planes = 0, .height = 4, .width = 4, .window = 2}, CAPU_INVALID},
+    {{.planes = 1, .height = 4, .width = 4, .window = 2, .padding = 2}, CAPU_INVALID},
+    {{.planes = 1, .height = 9, .width = 0, .window = 2, .padding = 1}, CAPU_INVALID},
+    {{.planes = 1, .height = 1, .width = 9, .window = 4, .padding = 1}, CAPU_INVALID},
+    {{.planes = 1, .height = 1, .width = UINT32_MAX, .window = 3, .padding = 1}, CAPU_TOO_LARGE},
     {{.planes = SIZE_MAX / 16, .height = 4, .width = 4, .window = 2}, CAPU_TOO_LARGE},
     {{.planes = 2, .height = 65536, .width = 65536, .window = 2}, CAPU_TOO_LARGE},
 };
@@ -118,6 +164,7 @@ int main(void)
     TCase *tests = tcase_create("max_pool");
 
     tcase_add_loop_test(tests, matches_reference, 0, sizeof(shapes) / sizeof(shapes[0]));
+    tcase_add_test(tests, survives_poisoned_places);
     tcase_add_test(tests, lets_nan_through);
     tcase_add_loop_test(tests, refuses_bad_shapes, 0, sizeof(refused) / sizeof(refused[0]));
     suite_add_tcase(suite, tests);
