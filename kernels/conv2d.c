@@ -27,8 +27,13 @@ static struct sizes sizes_of(const struct conv2d *conv)
 
 capu_status conv2d_forward(capu_context *context, const struct conv2d *conv)
 {
-    struct sizes sizes = sizes_of(conv);
+    struct sizes sizes;
+    capu_status status = conv2d_check(conv);
 
+    if (status != CAPU_OK) {
+        return status;
+    }
+    sizes = sizes_of(conv);
     if (conv->bias == NULL) {
         return LAUNCH(context, conv2d_forward, conv, sizes.flops,
                       LAUNCH_READ(conv->input, sizes.input),
@@ -42,8 +47,13 @@ capu_status conv2d_forward(capu_context *context, const struct conv2d *conv)
 
 capu_status conv2d_backward_input(capu_context *context, const struct conv2d *conv)
 {
-    struct sizes sizes = sizes_of(conv);
+    struct sizes sizes;
+    capu_status status = conv2d_check(conv);
 
+    if (status != CAPU_OK) {
+        return status;
+    }
+    sizes = sizes_of(conv);
     return LAUNCH(context, conv2d_backward_input, conv, sizes.flops,
                   LAUNCH_READ(conv->output_gradient, sizes.output),
                   LAUNCH_READ(conv->weight, sizes.weight),
@@ -52,8 +62,13 @@ capu_status conv2d_backward_input(capu_context *context, const struct conv2d *co
 
 capu_status conv2d_backward_weight(capu_context *context, const struct conv2d *conv)
 {
-    struct sizes sizes = sizes_of(conv);
+    struct sizes sizes;
+    capu_status status = conv2d_check(conv);
 
+    if (status != CAPU_OK) {
+        return status;
+    }
+    sizes = sizes_of(conv);
     if (conv->bias_gradient == NULL) {
         return LAUNCH(
             context, conv2d_backward_weight, conv, sizes.flops,

@@ -2,13 +2,15 @@
  * conv2d on cuda: each of the three is one matrix product, one factor of which is gathered from the
  * images while it is multiplied. Nothing is unfolded in memory, nothing is added by atomics.
  *
- *     forward          output[channel][position]  = weight[channel][tap] input[tap][position]
- *     backward_input   gradient[channel][pixel]   = weight[channel][out, tap]   gradient[out,
- * tap][pixel] backward_weight  gradient[channel][tap]     = gradient[channel][position]
+ *     forward          output[channel][position] = weight[channel][tap]      input[tap][position]
+ *     backward_input   gradient[channel][pixel]  = weight[channel][out, tap] gradient[out,
+ * tap][pixel] backward_weight  gradient[channel][tap]    = gradient[channel][position]
  * input[position][tap]
  *
- * The last one sums over all positions of all images: it is cut into parts by images, which lie in
- * the workspace and are added in order.
+ * backward_input does the pixels of each remainder of the stride apart: those of one have the same
+ * taps, and lie side by side as with stride 1. backward_weight sums over all positions of all
+ * images: it is cut into parts by images, which lie in the workspace and are added in order. Either
+ * is a part of the grid's depth.
  */
 #include "kernels/conv2d.h"
 
@@ -50,14 +52,14 @@ static __device__ inline float gather(const float *images, uint32_t height, uint
     return images[one.offset + other.offset];
 }
 
-/* Position `i`, counted over images, of images whose planes are width wide. */
-static __device__ inline struct place place_of(uint32_t image, uint32_t y, uint32_t x, int shift,
-                                               size_t image_items, uint32_t width, bool is_there)
+/* Row y and column x, of images whose planes are width wide. */
+static __device__ inline struct place place_of(uint32_t image, int y, int x, size_t image_items,
+                                               uint32_t width, bool is_there)
 {
     struct place place;
 
-    place.y = (int)y + shift;
-    place.x = (int)x + shift;
+    place.y = y;
+    place.x = x;
     place.offset =
         (ptrdiff_t)(image * image_items) + (ptrdiff_t)place.y * (ptrdiff_t)width + place.x;
     place.is_there = is_there;
@@ -66,7 +68,8 @@ static __device__ inline struct place place_of(uint32_t image, uint32_t y, uint3
 
 /* KERNEL is the kernel's side where it is known when this is compiled, else 0. */
 template <unsigned KERNEL> struct sides {
-    struct conv2d conv;
+    typedef uint32_t part;
+    struct conv2d conv; /* its stride is not 0 */
     uint32_t out_height;
     uint32_t out_width;
     uint32_t rows;    /* of the product */
@@ -82,20 +85,32 @@ template <unsigned KERNEL> struct sides {
         return kernel() * kernel();
     }
 
-    /* The tap `i`, counted over channels; sign -1 looks backwards. */
-    __device__ struct place tap(uint32_t i, int sign, uint32_t height, uint32_t width,
-                                bool is_there) const
+    __device__ uint32_t part_of(uint32_t index) const
     {
-        uint32_t channel = i / window();
-        uint32_t rest = i % window();
-        struct place place;
+        return index;
+    }
 
-        place.y = sign * (int)(rest / kernel());
-        place.x = sign * (int)(rest % kernel());
-        place.offset =
-            (ptrdiff_t)channel * height * width + (ptrdiff_t)place.y * (ptrdiff_t)width + place.x;
-        place.is_there = is_there;
-        return place;
+    __device__ uint32_t columns_in(uint32_t) const
+    {
+        return columns;
+    }
+
+    /* The input's item under the kernel's first one, at an output position. */
+    __device__ struct place corner(uint32_t image, uint32_t position, bool is_there) const
+    {
+        return place_of(image, (int)(position / out_width * conv.stride) - (int)conv.padding,
+                        (int)(position % out_width * conv.stride) - (int)conv.padding,
+                        (size_t)conv.input_channels * conv.height * conv.width, conv.width,
+                        is_there);
+    }
+
+    /* The input's item under tap `i`, counted over channels, from that under the first one. */
+    __device__ struct place tap(uint32_t i, bool is_there) const
+    {
+        uint32_t rest = i % window();
+
+        return place_of(i / window(), (int)(rest / kernel()), (int)(rest % kernel()),
+                        (size_t)conv.height * conv.width, conv.width, is_there);
     }
 };
 
@@ -114,18 +129,14 @@ template <unsigned KERNEL> struct forward_product : sides<KERNEL> {
 
     __device__ struct place along(uint32_t k, uint32_t, bool is_there) const
     {
-        return this->tap(k, 1, this->conv.height, this->conv.width, is_there);
+        return this->tap(k, is_there);
     }
 
-    __device__ struct place across(uint32_t column, bool is_there) const
+    __device__ struct place across(uint32_t column, uint32_t, bool is_there) const
     {
         uint32_t positions = this->out_height * this->out_width;
-        uint32_t position = column % positions;
 
-        return place_of(column / positions, position / this->out_width, position % this->out_width,
-                        -(int)this->conv.padding,
-                        (size_t)this->conv.input_channels * this->conv.height * this->conv.width,
-                        this->conv.width, is_there);
+        return this->corner(column / positions, column % positions, is_there);
     }
 
     __device__ float b(const struct place &along, const struct place &across) const
@@ -145,34 +156,108 @@ template <unsigned KERNEL> struct forward_product : sides<KERNEL> {
     }
 };
 
+/* In one direction: the pixels of one remainder of the stride, and the taps that look at them. */
+struct side_phase {
+    uint32_t taps; /* every stride-th; may be none */
+    uint32_t first_pixel;
+    uint32_t pixels; /* may be none */
+    int output;      /* the position that has the first tap on the first pixel */
+};
+
+static __device__ inline struct side_phase side_phase_of(uint32_t first_tap, uint32_t side,
+                                                         const struct conv2d &conv)
+{
+    uint32_t stride = conv.stride;
+    struct side_phase phase;
+
+    phase.taps = (conv.kernel + stride - 1 - first_tap) / stride;
+    phase.first_pixel = (first_tap + stride - conv.padding % stride) % stride;
+    phase.pixels = (side + stride - 1 - phase.first_pixel) / stride;
+    phase.output = (int)((phase.first_pixel + conv.padding - first_tap) / stride);
+    return phase;
+}
+
+/* Where KERNEL is known the stride is 1, and so there is one phase, of all pixels and taps. */
 template <unsigned KERNEL> struct backward_input_product : sides<KERNEL> {
     static const bool IS_BY_DEPTH = false;
 
-    __device__ uint32_t depth(uint32_t) const
+    struct part {
+        uint32_t first_tap;
+        struct side_phase y;
+        struct side_phase x;
+    };
+
+    __device__ struct part part_of(uint32_t index) const
     {
-        return this->conv.output_channels * this->window();
+        uint32_t y = index / this->conv.stride;
+        uint32_t x = index % this->conv.stride;
+        struct part part;
+
+        part.first_tap = y * this->kernel() + x;
+        part.y = side_phase_of(y, this->conv.height, this->conv);
+        part.x = side_phase_of(x, this->conv.width, this->conv);
+        return part;
     }
 
-    __device__ float a(uint32_t row, uint32_t k, uint32_t) const
+    __device__ uint32_t columns_in(const struct part &part) const
     {
-        uint32_t out = k / this->window();
-
-        return this->conv.weight[((size_t)out * this->conv.input_channels + row) * this->window() +
-                                 k % this->window()];
+        return this->conv.batch * part.y.pixels * part.x.pixels;
     }
 
-    __device__ struct place along(uint32_t k, uint32_t, bool is_there) const
+    __device__ uint32_t taps_across(const struct part &part) const
     {
-        return this->tap(k, -1, this->out_height, this->out_width, is_there);
+        return KERNEL != 0 ? KERNEL : part.x.taps;
     }
 
-    __device__ struct place across(uint32_t column, bool is_there) const
+    __device__ uint32_t taps_of(const struct part &part) const
     {
-        uint32_t pixels = this->conv.height * this->conv.width;
-        uint32_t pixel = column % pixels;
+        return KERNEL != 0 ? KERNEL * KERNEL : part.y.taps * part.x.taps;
+    }
 
-        return place_of(column / pixels, pixel / this->conv.width, pixel % this->conv.width,
-                        (int)this->conv.padding,
+    __device__ uint32_t depth(const struct part &part) const
+    {
+        return this->conv.output_channels * taps_of(part);
+    }
+
+    __device__ float a(uint32_t row, uint32_t k, const struct part &part) const
+    {
+        uint32_t out = k / taps_of(part);
+        uint32_t rest = k % taps_of(part);
+        uint32_t tap = rest;
+
+        if (KERNEL == 0) {
+            tap = part.first_tap +
+                  (rest / part.x.taps * this->kernel() + rest % part.x.taps) * this->conv.stride;
+        }
+        return this->conv
+            .weight[((size_t)out * this->conv.input_channels + row) * this->window() + tap];
+    }
+
+    __device__ struct place along(uint32_t k, const struct part &part, bool is_there) const
+    {
+        uint32_t rest;
+
+        if (!is_there) {
+            return {}; /* there may be no taps to divide by, nor pixels below */
+        }
+        rest = k % taps_of(part);
+        return place_of(k / taps_of(part), -(int)(rest / taps_across(part)),
+                        -(int)(rest % taps_across(part)),
+                        (size_t)this->out_height * this->out_width, this->out_width, is_there);
+    }
+
+    /* Image, row and column among the pixels of the part. */
+    __device__ struct place across(uint32_t column, const struct part &part, bool is_there) const
+    {
+        uint32_t pixels = part.y.pixels * part.x.pixels;
+        uint32_t pixel;
+
+        if (!is_there) {
+            return {};
+        }
+        pixel = column % pixels;
+        return place_of(column / pixels, part.y.output + (int)(pixel / part.x.pixels),
+                        part.x.output + (int)(pixel % part.x.pixels),
                         (size_t)this->conv.output_channels * this->out_height * this->out_width,
                         this->out_width, is_there);
     }
@@ -182,14 +267,15 @@ template <unsigned KERNEL> struct backward_input_product : sides<KERNEL> {
         return gather(this->conv.output_gradient, this->out_height, this->out_width, along, across);
     }
 
-    __device__ void store(uint32_t row, uint32_t column, uint32_t, float value) const
+    __device__ void store(uint32_t row, uint32_t column, const struct part &part, float value) const
     {
-        size_t pixels = (size_t)this->conv.height * this->conv.width;
-        size_t image = column / pixels;
+        uint32_t pixels = part.y.pixels * part.x.pixels;
+        uint32_t pixel = column % pixels;
+        uint32_t y = part.y.first_pixel + pixel / part.x.pixels * this->conv.stride;
+        uint32_t x = part.x.first_pixel + pixel % part.x.pixels * this->conv.stride;
+        size_t plane = (size_t)(column / pixels) * this->conv.input_channels + row;
 
-        this->conv
-            .input_gradient[(image * this->conv.input_channels + row) * pixels + column % pixels] =
-            value;
+        this->conv.input_gradient[(plane * this->conv.height + y) * this->conv.width + x] = value;
     }
 };
 
@@ -220,17 +306,12 @@ template <unsigned KERNEL> struct backward_weight_product : sides<KERNEL> {
 
     __device__ struct place along(uint32_t k, uint32_t part, bool is_there) const
     {
-        uint32_t position = k % (this->out_height * this->out_width);
-
-        return place_of(image(k, part), position / this->out_width, position % this->out_width,
-                        -(int)this->conv.padding,
-                        (size_t)this->conv.input_channels * this->conv.height * this->conv.width,
-                        this->conv.width, is_there);
+        return this->corner(image(k, part), k % (this->out_height * this->out_width), is_there);
     }
 
-    __device__ struct place across(uint32_t column, bool is_there) const
+    __device__ struct place across(uint32_t column, uint32_t, bool is_there) const
     {
-        return this->tap(column, 1, this->conv.height, this->conv.width, is_there);
+        return this->tap(column, is_there);
     }
 
     __device__ float b(const struct place &along, const struct place &across) const
@@ -252,8 +333,9 @@ template <unsigned KERNEL> struct backward_weight_product : sides<KERNEL> {
 template <typename Product> struct loader {
     uint32_t first_row;
     uint32_t first_column;
-    uint32_t part;
+    uint32_t columns;
     uint32_t depth;
+    typename Product::part part;
     struct place fixed[LOADS]; /* the columns: one of them, or all */
 
     __device__ static uint32_t row_in_tile(unsigned i)
@@ -276,12 +358,13 @@ template <typename Product> struct loader {
     {
         first_row = blockIdx.y * TILE;
         first_column = blockIdx.x * TILE;
-        part = blockIdx.z;
+        part = product.part_of(blockIdx.z);
+        columns = product.columns_in(part);
         depth = product.depth(part);
         for (unsigned i = 0; i < LOADS; i++) {
             uint32_t column = first_column + b_column(i);
 
-            fixed[i] = product.across(column, column < product.columns);
+            fixed[i] = product.across(column, part, column < columns);
         }
     }
 
@@ -340,7 +423,7 @@ static __global__ void __launch_bounds__(THREADS) multiply(const Product product
         uint32_t row = loader.first_row + down + i / SQUARE;
         uint32_t column = loader.first_column + across + i % SQUARE;
 
-        if (row < product.rows && column < product.columns) {
+        if (row < product.rows && column < loader.columns) {
             product.store(row, column, loader.part, sums[i / SQUARE][i % SQUARE]);
         }
     }
@@ -377,16 +460,6 @@ static __global__ void sum_bias_gradient(const struct conv2d conv, uint32_t posi
     }
 }
 
-/* Columns and depths are counted in 32 bits, a tile past the end included. */
-static capu_status check(const struct conv2d *conv)
-{
-    uint64_t pixels = (uint64_t)conv->height * conv->width;
-    uint64_t positions = (uint64_t)conv2d_output_height(conv) * conv2d_output_width(conv);
-    uint64_t largest = pixels > positions ? pixels : positions;
-
-    return conv->batch <= (UINT32_MAX - GRID_THREADS) / largest ? CAPU_OK : CAPU_TOO_LARGE;
-}
-
 template <typename Product>
 static capu_status launch(capu_stream stream, const struct conv2d *conv, Product product,
                           uint32_t rows, uint32_t columns, uint32_t parts)
@@ -394,6 +467,7 @@ static capu_status launch(capu_stream stream, const struct conv2d *conv, Product
     dim3 blocks((columns + TILE - 1) / TILE, (rows + TILE - 1) / TILE, parts);
 
     product.conv = *conv;
+    product.conv.stride = conv2d_stride(conv);
     product.out_height = conv2d_output_height(conv);
     product.out_width = conv2d_output_width(conv);
     product.rows = rows;
@@ -405,12 +479,13 @@ static capu_status launch(capu_stream stream, const struct conv2d *conv, Product
 capu_status conv2d_forward_cuda(capu_stream stream, const void *arguments)
 {
     const struct conv2d *conv = (const struct conv2d *)arguments;
-    uint32_t columns = conv->batch * conv2d_output_height(conv) * conv2d_output_width(conv);
-    capu_status status = check(conv);
+    capu_status status = conv2d_check(conv);
+    uint32_t columns;
 
     if (status != CAPU_OK) {
         return status;
     }
+    columns = conv->batch * conv2d_output_height(conv) * conv2d_output_width(conv);
     switch (conv->kernel) {
     case 1:
         return launch(stream, conv, forward_product<1>(), conv->output_channels, columns, 1);
@@ -424,19 +499,23 @@ capu_status conv2d_forward_cuda(capu_stream stream, const void *arguments)
 capu_status conv2d_backward_input_cuda(capu_stream stream, const void *arguments)
 {
     const struct conv2d *conv = (const struct conv2d *)arguments;
-    uint32_t columns = conv->batch * conv->height * conv->width;
-    capu_status status = check(conv);
+    uint32_t stride = conv2d_stride(conv);
+    capu_status status = conv2d_check(conv);
+    uint32_t columns;
 
     if (status != CAPU_OK) {
         return status;
     }
-    switch (conv->kernel) {
+    /* Of the first remainder of the stride; others have as many, or less. */
+    columns = conv->batch * ((conv->height - 1) / stride + 1) * ((conv->width - 1) / stride + 1);
+    switch (stride == 1 ? conv->kernel : 0) {
     case 1:
         return launch(stream, conv, backward_input_product<1>(), conv->input_channels, columns, 1);
     case 3:
         return launch(stream, conv, backward_input_product<3>(), conv->input_channels, columns, 1);
     default:
-        return launch(stream, conv, backward_input_product<0>(), conv->input_channels, columns, 1);
+        return launch(stream, conv, backward_input_product<0>(), conv->input_channels, columns,
+                      stride * stride);
     }
 }
 
@@ -464,12 +543,13 @@ capu_status conv2d_backward_weight_cuda(capu_stream stream, const void *argument
     const struct conv2d *conv = (const struct conv2d *)arguments;
     uint32_t taps = conv->input_channels * conv->kernel * conv->kernel;
     size_t weights = (size_t)conv->output_channels * taps;
-    uint32_t parts = parts_of(conv, weights);
-    capu_status status = check(conv);
+    uint32_t parts;
+    capu_status status = conv2d_check(conv);
 
     if (status != CAPU_OK) {
         return status;
     }
+    parts = parts_of(conv, weights);
     switch (conv->kernel) {
     case 1:
         status = launch_backward_weight<1>(stream, conv, taps, parts);

@@ -1,5 +1,7 @@
 /*
- * Convolution in two dimensions, stride 1: images are batch x channels x height x width.
+ * Convolution in two dimensions: images are batch x channels x height x width. The kernel is laid
+ * on every `stride`th row and column of the image with `padding` zeros around it, as far as it
+ * fits.
  *
  * Each image is unfolded (im2col) and multiplied. The workspace holds the unfolded piece at hand of
  * each of a fixed number of groups of images, whatever the number of threads.
@@ -29,21 +31,33 @@ struct conv2d {
     uint32_t height;
     uint32_t width;
     uint32_t kernel;
-    uint32_t padding;
-    uint32_t reserved;
+    uint32_t padding; /* rows and columns on every side */
+    uint32_t stride;  /* rows and columns, at most 255; 0: 1 */
 };
+
+static inline uint32_t conv2d_stride(const struct conv2d *conv)
+{
+    return conv->stride != 0 ? conv->stride : 1;
+}
 
 static inline uint32_t conv2d_output_height(const struct conv2d *conv)
 {
-    return conv->height + 2 * conv->padding - conv->kernel + 1;
+    return (conv->height + 2 * conv->padding - conv->kernel) / conv2d_stride(conv) + 1;
 }
 
 static inline uint32_t conv2d_output_width(const struct conv2d *conv)
 {
-    return conv->width + 2 * conv->padding - conv->kernel + 1;
+    return (conv->width + 2 * conv->padding - conv->kernel) / conv2d_stride(conv) + 1;
 }
 
-/* What the workspace must hold at least, the same for all three operations. */
+/*
+ * What the operations ask first. INVALID: no image, channel or kernel, an image that is smaller
+ * than the kernel with its padding, a stride above 255; TOO_LARGE: the batch's pixels or all
+ * channels' taps are more than 32 bits count, or there is more to multiply than any machine would.
+ */
+capu_status conv2d_check(const struct conv2d *conv);
+
+/* What the workspace must hold at least, the same for all three operations; 0: a bad shape. */
 size_t conv2d_workspace_bytes(const struct conv2d *conv);
 
 /* Reads input, weight, bias; writes output; workspace is scratch, as in the two that follow. */

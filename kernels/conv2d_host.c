@@ -17,9 +17,45 @@
 /* Output positions unfolded at once: 9 rows of 28, or an image of 14 x 14. */
 #define PIECE_POSITIONS ((size_t)256)
 
+/* What cuda does apart for each remainder of the stride goes into one grid. */
+#define STRIDE_LIMIT 255u
+
+/* Of what is counted in 32 bits, a block past the end included. */
+#define COUNT_LIMIT (UINT32_MAX - 1024u)
+
+/* Products of taps, positions and channels: below it no size, in bytes, comes near 64 bits. */
+#define PRODUCT_LIMIT (UINT64_MAX / 128)
+
+capu_status conv2d_check(const struct conv2d *conv)
+{
+    uint64_t height = (uint64_t)conv->height + 2 * (uint64_t)conv->padding;
+    uint64_t width = (uint64_t)conv->width + 2 * (uint64_t)conv->padding;
+    uint64_t kernel = conv->kernel;
+    uint64_t channels =
+        conv->input_channels > conv->output_channels ? conv->input_channels : conv->output_channels;
+    uint64_t pixels = 0;
+    uint64_t taps = 0;
+    uint64_t products = 0;
+
+    if (conv->batch == 0 || conv->input_channels == 0 || conv->output_channels == 0 ||
+        conv->height == 0 || conv->width == 0 || kernel == 0 || height < kernel || width < kernel ||
+        conv->stride > STRIDE_LIMIT) {
+        return CAPU_INVALID;
+    }
+    /* There are as many pixels as output positions, or more, if the padding counts. */
+    if (height > INT32_MAX || width > INT32_MAX ||
+        __builtin_mul_overflow(height * width, conv->batch, &pixels) || pixels > COUNT_LIMIT ||
+        __builtin_mul_overflow(kernel * kernel, channels, &taps) || taps > COUNT_LIMIT ||
+        __builtin_mul_overflow(pixels * taps, channels, &products) || products > PRODUCT_LIMIT) {
+        return CAPU_TOO_LARGE;
+    }
+    return CAPU_OK;
+}
+
 struct shape {
     size_t groups;
     size_t taps; /* rows of the unfolded matrix: input channels x kernel x kernel */
+    size_t stride;
     size_t height;
     size_t width;      /* of the output */
     size_t positions;  /* height x width */
@@ -34,6 +70,7 @@ static struct shape shape_of(const struct conv2d *conv)
 
     shape.groups = conv->batch < GROUPS ? conv->batch : GROUPS;
     shape.taps = (size_t)conv->input_channels * conv->kernel * conv->kernel;
+    shape.stride = conv2d_stride(conv);
     shape.height = conv2d_output_height(conv);
     shape.width = conv2d_output_width(conv);
     shape.positions = shape.height * shape.width;
@@ -57,7 +94,12 @@ static size_t group_floats(const struct conv2d *conv, const struct shape *shape)
 
 size_t conv2d_workspace_bytes(const struct conv2d *conv)
 {
-    struct shape shape = shape_of(conv);
+    struct shape shape;
+
+    if (conv2d_check(conv) != CAPU_OK) {
+        return 0;
+    }
+    shape = shape_of(conv);
     return shape.groups * group_floats(conv, &shape) * sizeof(float);
 }
 
@@ -67,8 +109,14 @@ struct tap {
     size_t y;     /* of the input; meaningful if the row exists */
     size_t skip;  /* positions at the left that look at padding */
     size_t count; /* positions that look at the input; 0: the row is padding */
-    size_t x;     /* of the input, for the first of those */
+    size_t x;     /* of the input, for the first of those; a stride further for each other one */
 };
+
+/* The first position that is `distance` or more from position 0. */
+static size_t strides_to(const struct shape *shape, size_t distance)
+{
+    return (distance + shape->stride - 1) / shape->stride;
+}
 
 static struct tap tap_of(const struct conv2d *conv, const struct shape *shape, size_t index,
                          size_t row)
@@ -76,25 +124,51 @@ static struct tap tap_of(const struct conv2d *conv, const struct shape *shape, s
     size_t kernel_x = index % conv->kernel;
     size_t kernel_y = index / conv->kernel % conv->kernel;
     struct tap tap = {.channel = index / conv->kernel / conv->kernel};
+    size_t y = row * shape->stride + kernel_y;
     size_t end;
 
-    if (row + kernel_y < conv->padding || row + kernel_y - conv->padding >= conv->height ||
+    if (y < conv->padding || y - conv->padding >= conv->height ||
         kernel_x >= (size_t)conv->width + conv->padding) {
         tap.skip = shape->width;
         return tap;
     }
-    tap.y = row + kernel_y - conv->padding;
-    tap.skip = kernel_x < conv->padding ? conv->padding - kernel_x : 0;
+    tap.y = y - conv->padding;
+    tap.skip = kernel_x < conv->padding ? strides_to(shape, conv->padding - kernel_x) : 0;
     if (tap.skip > shape->width) {
         tap.skip = shape->width;
     }
-    end = conv->width + conv->padding - kernel_x;
+    end = strides_to(shape, conv->width + conv->padding - kernel_x);
     if (end > shape->width) {
         end = shape->width;
     }
     tap.count = end > tap.skip ? end - tap.skip : 0;
-    tap.x = tap.skip + kernel_x - conv->padding;
+    tap.x = tap.skip * shape->stride + kernel_x - conv->padding;
     return tap;
+}
+
+/* Loops with a stride known to be 1 are vectors. */
+static void gather(const float *from, size_t stride, size_t count, float *restrict to)
+{
+    if (stride == 1) {
+        memcpy(to, from, count * sizeof(float));
+        return;
+    }
+    for (size_t i = 0; i < count; i++) {
+        to[i] = from[i * stride];
+    }
+}
+
+static void scatter(const float *restrict from, size_t count, float *restrict to, size_t stride)
+{
+    if (stride == 1) {
+        for (size_t i = 0; i < count; i++) {
+            to[i] += from[i];
+        }
+        return;
+    }
+    for (size_t i = 0; i < count; i++) {
+        to[i * stride] += from[i];
+    }
 }
 
 /* Unfolds the output rows [first, first + rows) of one image: a row of the piece for each tap. */
@@ -107,9 +181,8 @@ static void unfold(const struct conv2d *conv, const struct shape *shape, const f
 
             memset(piece, 0, tap.skip * sizeof(float));
             if (tap.count > 0) {
-                memcpy(piece + tap.skip,
-                       image + (tap.channel * conv->height + tap.y) * conv->width + tap.x,
-                       tap.count * sizeof(float));
+                gather(image + (tap.channel * conv->height + tap.y) * conv->width + tap.x,
+                       shape->stride, tap.count, piece + tap.skip);
             }
             memset(piece + tap.skip + tap.count, 0,
                    (shape->width - tap.skip - tap.count) * sizeof(float));
@@ -125,11 +198,11 @@ static void fold(const struct conv2d *conv, const struct shape *shape, const flo
     for (size_t index = 0; index < shape->taps; index++) {
         for (size_t row = first; row < first + rows; row++) {
             struct tap tap = tap_of(conv, shape, index, row);
-            const float *restrict from = piece + tap.skip;
-            float *restrict to = image + (tap.channel * conv->height + tap.y) * conv->width + tap.x;
 
-            for (size_t i = 0; i < tap.count; i++) {
-                to[i] += from[i];
+            if (tap.count > 0) {
+                scatter(piece + tap.skip, tap.count,
+                        image + (tap.channel * conv->height + tap.y) * conv->width + tap.x,
+                        shape->stride);
             }
             piece += shape->width;
         }
@@ -266,12 +339,12 @@ static void backward_weight_group(const void *arguments, size_t group)
     }
 }
 
-/* to = the sum over the groups, which lie `stride` apart. */
-static void sum_groups(const float *from, size_t stride, size_t groups, float *to, size_t count)
+/* to = the sum over the groups, which lie `step` apart. */
+static void sum_groups(const float *from, size_t step, size_t groups, float *to, size_t count)
 {
     memcpy(to, from, count * sizeof(float));
     for (size_t group = 1; group < groups; group++) {
-        const float *restrict part = from + group * stride;
+        const float *restrict part = from + group * step;
         float *restrict sum = to;
 
         for (size_t i = 0; i < count; i++) {
@@ -283,8 +356,12 @@ static void sum_groups(const float *from, size_t stride, size_t groups, float *t
 capu_status conv2d_forward_host(capu_stream stream, const void *arguments)
 {
     const struct conv2d *conv = arguments;
+    capu_status status = conv2d_check(conv);
 
     (void)stream;
+    if (status != CAPU_OK) {
+        return status;
+    }
     parallel_run(shape_of(conv).groups, forward_group, conv);
     return CAPU_OK;
 }
@@ -292,8 +369,12 @@ capu_status conv2d_forward_host(capu_stream stream, const void *arguments)
 capu_status conv2d_backward_input_host(capu_stream stream, const void *arguments)
 {
     const struct conv2d *conv = arguments;
+    capu_status status = conv2d_check(conv);
 
     (void)stream;
+    if (status != CAPU_OK) {
+        return status;
+    }
     parallel_run(shape_of(conv).groups, backward_input_group, conv);
     return CAPU_OK;
 }
@@ -301,15 +382,21 @@ capu_status conv2d_backward_input_host(capu_stream stream, const void *arguments
 capu_status conv2d_backward_weight_host(capu_stream stream, const void *arguments)
 {
     const struct conv2d *conv = arguments;
-    struct shape shape = shape_of(conv);
-    size_t stride = group_floats(conv, &shape);
+    struct shape shape;
+    size_t step;
+    capu_status status = conv2d_check(conv);
 
     (void)stream;
+    if (status != CAPU_OK) {
+        return status;
+    }
+    shape = shape_of(conv);
+    step = group_floats(conv, &shape);
     parallel_run(shape.groups, backward_weight_group, conv);
-    sum_groups(conv->workspace + shape.piece, stride, shape.groups, conv->weight_gradient,
+    sum_groups(conv->workspace + shape.piece, step, shape.groups, conv->weight_gradient,
                shape.weights);
     if (conv->bias_gradient != NULL) {
-        sum_groups(conv->workspace + shape.piece + shape.weights, stride, shape.groups,
+        sum_groups(conv->workspace + shape.piece + shape.weights, step, shape.groups,
                    conv->bias_gradient, conv->output_channels);
     }
     return CAPU_OK;

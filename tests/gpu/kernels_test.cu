@@ -355,11 +355,17 @@ START_TEST(batch_norms)
 }
 END_TEST
 
-/* batch, channels in and out, height, width, kernel, padding */
-static const uint32_t convolutions[][7] = {
-    {1, 1, 1, 3, 3, 3, 0},  {2, 3, 2, 5, 7, 3, 1},       {9, 2, 5, 12, 11, 5, 2},
-    {3, 4, 3, 2, 2, 4, 3},  {10, 8, 6, 6, 4, 1, 0},      {3, 17, 70, 9, 8, 3, 1},
-    {70, 2, 3, 3, 3, 2, 1}, {16, 64, 128, 56, 56, 3, 1}, {16, 256, 64, 28, 28, 1, 0},
+/* batch, channels in and out, height, width, kernel, padding, stride */
+static const uint32_t convolutions[][8] = {
+    {1, 1, 1, 3, 3, 3, 0, 0},        {2, 3, 2, 5, 7, 3, 1, 1},
+    {9, 2, 5, 12, 11, 5, 2, 0},      {3, 4, 3, 2, 2, 4, 3, 1},
+    {10, 8, 6, 6, 4, 1, 0, 1},       {3, 17, 70, 9, 8, 3, 1, 1},
+    {70, 2, 3, 3, 3, 2, 1, 1},       {3, 17, 70, 9, 8, 3, 1, 2},
+    {2, 3, 5, 17, 14, 7, 3, 2},      {3, 8, 6, 7, 4, 1, 0, 2},
+    {2, 2, 3, 10, 11, 2, 2, 3},      {1, 2, 2, 1, 5, 3, 1, 4}, /* no pixel of some remainders */
+    {16, 64, 128, 56, 56, 3, 1, 1},  {16, 256, 64, 28, 28, 1, 0, 1},
+    {16, 128, 128, 56, 56, 3, 1, 2}, {16, 256, 512, 56, 56, 1, 0, 2},
+    {16, 3, 64, 224, 224, 7, 3, 2},
 };
 
 START_TEST(convolution)
@@ -378,6 +384,7 @@ START_TEST(convolution)
     conv.width = shape[4];
     conv.kernel = shape[5];
     conv.padding = shape[6];
+    conv.stride = shape[7];
     input = (size_t)conv.batch * conv.input_channels * conv.height * conv.width;
     weight = (size_t)conv.output_channels * conv.input_channels * conv.kernel * conv.kernel;
     output = (size_t)conv.batch * conv.output_channels * conv2d_output_height(&conv) *
@@ -399,6 +406,22 @@ START_TEST(convolution)
     PAIRS_RUN(&pairs, conv2d_forward, &conv, NEAR);
     PAIRS_RUN(&pairs, conv2d_backward_weight, &conv, output > 1000000 ? 1e-3 : NEAR);
     pairs_finish(&pairs);
+}
+END_TEST
+
+START_TEST(bad_convolutions)
+{
+    struct conv2d conv = {};
+
+    conv.batch = 1;
+    conv.input_channels = 1;
+    conv.output_channels = 1;
+    conv.height = 2;
+    conv.width = 5;
+    conv.kernel = 3;
+    ck_assert_int_eq(conv2d_forward_cuda(NULL, &conv), CAPU_INVALID);
+    ck_assert_int_eq(conv2d_backward_input_cuda(NULL, &conv), CAPU_INVALID);
+    ck_assert_int_eq(conv2d_backward_weight_cuda(NULL, &conv), CAPU_INVALID);
 }
 END_TEST
 
@@ -636,7 +659,8 @@ static Suite *kernels_suite(void)
     LOOP_IN(tests, embedding_of_tokens, embeddings);
     LOOP_IN(tests, layer_norms, norms);
     LOOP(tests, batch_norms, planes, 1);
-    LOOP(tests, convolution, convolutions, 2);
+    LOOP(tests, convolution, convolutions, 5);
+    tcase_add_test(tests, bad_convolutions);
     LOOP_IN(product_tests, products_and_biases, products);
     LOOP_IN(product_tests, attention_step_by_step, attentions);
     tcase_add_loop_test(tests, unknown_labels_and_tokens, 0, (int)(SHIFT_COUNT * ELEMENT_COUNT));

@@ -4,7 +4,9 @@
 #include "tests/support/suite.h"
 #include "tests/unit/kernels/support.h"
 
+#include <stddef.h>
 #include <stdlib.h>
+#include <string.h>
 
 static const struct conv2d shapes[] = {
     {.batch = 1, .input_channels = 1, .output_channels = 1, .height = 3, .width = 3, .kernel = 3},
@@ -30,6 +32,45 @@ static const struct conv2d shapes[] = {
      .kernel = 4,
      .padding = 3},
     {.batch = 10, .input_channels = 8, .output_channels = 6, .height = 6, .width = 4, .kernel = 1},
+    {.batch = 9,
+     .input_channels = 3,
+     .output_channels = 4,
+     .height = 9,
+     .width = 12,
+     .kernel = 3,
+     .padding = 1,
+     .stride = 2},
+    {.batch = 2,
+     .input_channels = 3,
+     .output_channels = 5,
+     .height = 33,
+     .width = 30,
+     .kernel = 7,
+     .padding = 3,
+     .stride = 2},
+    {.batch = 3,
+     .input_channels = 5,
+     .output_channels = 2,
+     .height = 8,
+     .width = 7,
+     .kernel = 1,
+     .stride = 2},
+    {.batch = 2,
+     .input_channels = 2,
+     .output_channels = 3,
+     .height = 10,
+     .width = 11,
+     .kernel = 2,
+     .padding = 2,
+     .stride = 3},
+    {.batch = 1,
+     .input_channels = 2,
+     .output_channels = 2,
+     .height = 1,
+     .width = 5,
+     .kernel = 3,
+     .padding = 1,
+     .stride = 4},
 };
 
 struct sizes {
@@ -60,8 +101,9 @@ static void visit(const struct conv2d *conv, struct reference *reference, size_t
 {
     size_t height = conv2d_output_height(conv);
     size_t width = conv2d_output_width(conv);
-    size_t x = out % width + tap % conv->kernel;
-    size_t y = out / width % height + tap / conv->kernel % conv->kernel;
+    size_t stride = conv2d_stride(conv);
+    size_t x = out % width * stride + tap % conv->kernel;
+    size_t y = out / width % height * stride + tap / conv->kernel % conv->kernel;
     size_t in_channel = tap / conv->kernel / conv->kernel;
     size_t out_channel = out / width / height % conv->output_channels;
     size_t image = out / width / height / conv->output_channels;
@@ -151,12 +193,72 @@ START_TEST(matches_reference)
 }
 END_TEST
 
+START_TEST(has_as_many_positions_as_fit)
+{
+    struct conv2d conv = {.height = 224, .width = 225, .kernel = 7, .padding = 3, .stride = 2};
+
+    ck_assert_uint_eq(conv2d_output_height(&conv), 112);
+    ck_assert_uint_eq(conv2d_output_width(&conv), 113);
+    conv = (struct conv2d){.height = 56, .width = 7, .kernel = 1, .stride = 2};
+    ck_assert_uint_eq(conv2d_output_height(&conv), 28);
+    ck_assert_uint_eq(conv2d_output_width(&conv), 4);
+    conv.stride = 0;
+    ck_assert_uint_eq(conv2d_output_width(&conv), 7);
+}
+END_TEST
+
+/* A good shape with one thing changed. */
+static const struct {
+    size_t field;
+    uint32_t value;
+    capu_status status;
+} refused[] = {
+    {offsetof(struct conv2d, batch), 0, CAPU_INVALID},
+    {offsetof(struct conv2d, input_channels), 0, CAPU_INVALID},
+    {offsetof(struct conv2d, output_channels), 0, CAPU_INVALID},
+    {offsetof(struct conv2d, height), 0, CAPU_INVALID},
+    {offsetof(struct conv2d, width), 0, CAPU_INVALID},
+    {offsetof(struct conv2d, kernel), 0, CAPU_INVALID},
+    {offsetof(struct conv2d, kernel), 9, CAPU_INVALID},
+    {offsetof(struct conv2d, stride), 256, CAPU_INVALID},
+    {offsetof(struct conv2d, batch), UINT32_MAX / 64, CAPU_TOO_LARGE},
+    {offsetof(struct conv2d, height), UINT32_MAX, CAPU_TOO_LARGE},
+    {offsetof(struct conv2d, width), UINT32_MAX / 2, CAPU_TOO_LARGE},
+    {offsetof(struct conv2d, padding), UINT32_MAX, CAPU_TOO_LARGE},
+    {offsetof(struct conv2d, input_channels), UINT32_MAX / 4, CAPU_TOO_LARGE},
+    {offsetof(struct conv2d, output_channels), UINT32_MAX / 4, CAPU_TOO_LARGE},
+    {offsetof(struct conv2d, input_channels), UINT32_MAX / 16, CAPU_TOO_LARGE},
+};
+
+START_TEST(refuses_bad_shapes)
+{
+    struct conv2d conv = {.batch = 1,
+                          .input_channels = 2,
+                          .output_channels = 2,
+                          .height = 6,
+                          .width = 7,
+                          .kernel = 3,
+                          .padding = 1,
+                          .stride = 2};
+
+    ck_assert_int_eq(conv2d_check(&conv), CAPU_OK);
+    ck_assert_uint_gt(conv2d_workspace_bytes(&conv), 0);
+    memcpy((char *)&conv + refused[_i].field, &refused[_i].value, sizeof(uint32_t));
+    ck_assert_uint_eq(conv2d_workspace_bytes(&conv), 0);
+    ck_assert_int_eq(conv2d_forward_host(NULL, &conv), refused[_i].status);
+    ck_assert_int_eq(conv2d_backward_input_host(NULL, &conv), refused[_i].status);
+    ck_assert_int_eq(conv2d_backward_weight_host(NULL, &conv), refused[_i].status);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("conv2d");
     TCase *tests = tcase_create("conv2d");
 
     tcase_add_loop_test(tests, matches_reference, 0, sizeof(shapes) / sizeof(shapes[0]));
+    tcase_add_test(tests, has_as_many_positions_as_fit);
+    tcase_add_loop_test(tests, refuses_bad_shapes, 0, sizeof(refused) / sizeof(refused[0]));
     suite_add_tcase(suite, tests);
     return suite_run(suite);
 }

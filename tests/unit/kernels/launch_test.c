@@ -1,6 +1,7 @@
 /* launch: which function runs on which device, and how long an operation takes where none runs. */
 #include "kernels/launch.h"
 
+#include "kernels/conv2d.h"
 #include "kernels/matmul.h"
 #include "kernels/max_pool.h"
 #include "kernels/relu.h"
@@ -111,7 +112,16 @@ START_TEST(refuses_bad_shapes)
     for (size_t i = 0; i < sizeof(devices) / sizeof(devices[0]); i++) {
         capu_context *context = make_context(devices[i]);
         struct max_pool pool = {.planes = 1, .height = 2, .width = 9, .window = 3};
+        struct conv2d conv = {.batch = 1,
+                              .input_channels = 1,
+                              .output_channels = 1,
+                              .height = 2,
+                              .width = 9,
+                              .kernel = 3};
 
+        ck_assert_int_eq(conv2d_forward(context, &conv), CAPU_INVALID);
+        ck_assert_int_eq(conv2d_backward_input(context, &conv), CAPU_INVALID);
+        ck_assert_int_eq(conv2d_backward_weight(context, &conv), CAPU_INVALID);
         ck_assert_int_eq(max_pool_forward(context, &pool), CAPU_INVALID);
         ck_assert_int_eq(max_pool_backward(context, &pool), CAPU_INVALID);
         capu_context_destroy(context);
