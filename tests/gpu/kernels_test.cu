@@ -10,6 +10,7 @@
 
 #include "kernels/adamw.h"
 #include "kernels/attention.h"
+#include "kernels/average_pool.h"
 #include "kernels/batch_norm.h"
 #include "kernels/blas.cuh"
 #include "kernels/conv2d.h"
@@ -227,6 +228,33 @@ START_TEST(bad_pools)
     pool.window = pool.height + 1;
     ck_assert_int_eq(max_pool_forward_cuda(NULL, &pool), CAPU_INVALID);
     ck_assert_int_eq(max_pool_backward_cuda(NULL, &pool), CAPU_INVALID);
+}
+END_TEST
+
+static const struct {
+    size_t planes;
+    uint32_t plane;
+} averages[] = {{1, 1}, {9, 49}, {300, 5}, {3, 1000}, {64 * 2048, 49}};
+
+START_TEST(average_pooling)
+{
+    struct pairs pairs = pairs_of(_i);
+    struct average_pool pool = {};
+    size_t count;
+
+    pool.planes = averages[shape_of(_i)].planes;
+    pool.plane = averages[shape_of(_i)].plane;
+    count = pool.planes * pool.plane;
+    pool.input = pairs_floats(&pairs, count, -1.0f, 3.0f);
+    pool.output = pairs_output(&pairs, pool.planes);
+    pool.output_gradient = pairs_floats(&pairs, pool.planes, -1.0f, 1.0f);
+    pool.input_gradient = pairs_output(&pairs, count);
+    PAIRS_RUN(&pairs, average_pool_forward, &pool, CLOSE);
+    PAIRS_RUN(&pairs, average_pool_backward, &pool, CLOSE);
+    pool.plane = 0;
+    ck_assert_int_eq(average_pool_forward_cuda(NULL, &pool), CAPU_INVALID);
+    ck_assert_int_eq(average_pool_backward_cuda(NULL, &pool), CAPU_INVALID);
+    pairs_finish(&pairs);
 }
 END_TEST
 
@@ -655,6 +683,7 @@ static Suite *kernels_suite(void)
     LOOP(tests, random_numbers, counts, 1);
     LOOP(tests, max_pooling, pools, 2);
     tcase_add_test(tests, bad_pools);
+    LOOP(tests, average_pooling, averages, 1);
     LOOP_IN(tests, softmax_and_loss, losses);
     LOOP_IN(tests, embedding_of_tokens, embeddings);
     LOOP_IN(tests, layer_norms, norms);

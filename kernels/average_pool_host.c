@@ -1,0 +1,67 @@
+/* average_pool on the host: a tile is some whole planes. */
+#include "kernels/average_pool.h"
+
+#include "kernels/parallel.h"
+#include "kernels/reduce.h"
+
+#define TILE_PLANES ((size_t)64)
+
+capu_status average_pool_check(const struct average_pool *pool)
+{
+    if (pool->planes == 0 || pool->plane == 0) {
+        return CAPU_INVALID;
+    }
+    return pool->planes <= UINT32_MAX / pool->plane ? CAPU_OK : CAPU_TOO_LARGE;
+}
+
+static void forward_tile(const void *arguments, size_t tile)
+{
+    const struct average_pool *pool = arguments;
+    struct parallel_range planes = parallel_items(tile, TILE_PLANES, pool->planes);
+
+    for (size_t i = planes.first; i < planes.end; i++) {
+        pool->output[i] =
+            reduce_sum(pool->input + i * pool->plane, pool->plane) / (float)pool->plane;
+    }
+}
+
+static void backward_tile(const void *arguments, size_t tile)
+{
+    const struct average_pool *pool = arguments;
+    struct parallel_range planes = parallel_items(tile, TILE_PLANES, pool->planes);
+
+    for (size_t i = planes.first; i < planes.end; i++) {
+        float *gradient = pool->input_gradient + i * pool->plane;
+        float share = pool->output_gradient[i] / (float)pool->plane;
+
+        for (size_t k = 0; k < pool->plane; k++) {
+            gradient[k] = share;
+        }
+    }
+}
+
+capu_status average_pool_forward_host(capu_stream stream, const void *arguments)
+{
+    const struct average_pool *pool = arguments;
+    capu_status status = average_pool_check(pool);
+
+    (void)stream;
+    if (status != CAPU_OK) {
+        return status;
+    }
+    parallel_run(parallel_tiles(pool->planes, TILE_PLANES), forward_tile, pool);
+    return CAPU_OK;
+}
+
+capu_status average_pool_backward_host(capu_stream stream, const void *arguments)
+{
+    const struct average_pool *pool = arguments;
+    capu_status status = average_pool_check(pool);
+
+    (void)stream;
+    if (status != CAPU_OK) {
+        return status;
+    }
+    parallel_run(parallel_tiles(pool->planes, TILE_PLANES), backward_tile, pool);
+    return CAPU_OK;
+}

@@ -1,0 +1,80 @@
+/* average_pool: averages and their gradients, for planes of any size. */
+#include "kernels/average_pool.h"
+
+#include "tests/support/suite.h"
+#include "tests/unit/kernels/support.h"
+
+static const struct average_pool shapes[] = {
+    {.planes = 1, .plane = 1},
+    {.planes = 7, .plane = 49},
+    {.planes = 300, .plane = 5},
+    {.planes = 3, .plane = 10000},
+};
+
+static void check(const struct average_pool *pool)
+{
+    for (size_t i = 0; i < pool->planes; i++) {
+        double sum = 0.0;
+
+        for (size_t k = 0; k < pool->plane; k++) {
+            size_t at = i * pool->plane + k;
+
+            sum += pool->input[at];
+            support_near("input_gradient", at, pool->input_gradient[at],
+                         (double)pool->output_gradient[i] / pool->plane, 1e-7);
+        }
+        support_near("output", i, pool->output[i], sum / pool->plane, 1e-6);
+    }
+}
+
+static void run_case(struct support *support, const void *shape)
+{
+    struct average_pool pool = *(const struct average_pool *)shape;
+    size_t items = pool.planes * pool.plane;
+
+    pool.input = support_floats(support, items, -1.0f, 3.0f);
+    pool.output = support_output(support, pool.planes);
+    pool.output_gradient = support_floats(support, pool.planes, -1.0f, 1.0f);
+    pool.input_gradient = support_output(support, items);
+    ck_assert_int_eq(average_pool_forward_host(NULL, &pool), CAPU_OK);
+    ck_assert_int_eq(average_pool_backward_host(NULL, &pool), CAPU_OK);
+    if (support->is_reference_due) {
+        check(&pool);
+    }
+    support_keep(support, pool.output, pool.planes * sizeof(float));
+    support_keep(support, pool.input_gradient, items * sizeof(float));
+}
+
+START_TEST(matches_reference)
+{
+    support_sweep(run_case, &shapes[_i]);
+}
+END_TEST
+
+static const struct {
+    struct average_pool pool;
+    capu_status status;
+} refused[] = {
+    {{.planes = 0, .plane = 4}, CAPU_INVALID},
+    {{.planes = 4, .plane = 0}, CAPU_INVALID},
+    {{.planes = UINT32_MAX, .plane = 2}, CAPU_TOO_LARGE},
+    {{.planes = SIZE_MAX, .plane = 1}, CAPU_TOO_LARGE},
+};
+
+START_TEST(refuses_bad_shapes)
+{
+    ck_assert_int_eq(average_pool_forward_host(NULL, &refused[_i].pool), refused[_i].status);
+    ck_assert_int_eq(average_pool_backward_host(NULL, &refused[_i].pool), refused[_i].status);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("average_pool");
+    TCase *tests = tcase_create("average_pool");
+
+    tcase_add_loop_test(tests, matches_reference, 0, sizeof(shapes) / sizeof(shapes[0]));
+    tcase_add_loop_test(tests, refuses_bad_shapes, 0, sizeof(refused) / sizeof(refused[0]));
+    suite_add_tcase(suite, tests);
+    return suite_run(suite);
+}
