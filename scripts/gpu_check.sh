@@ -365,7 +365,7 @@ bench() {
 }
 
 part_budgets() {
-    [ -n "$tiny" ] && export MODELS=gpt-tiny PATIENCE=1000
+    [ -n "$tiny" ] && export MODELS="gpt-tiny cnn-tiny" PATIENCE=1000
     bench budgets "$helpers/budgets.sh" "$programs" "$data"
 }
 

@@ -1,8 +1,8 @@
 #!/bin/bash
 # batches.sh PROGRAMS TEXT RESULTS [--quick]: the largest batch that trains within a budget.
 #
-# GPT-2 d12 over TEXT, in fp32 and bf16 (--quick: bf16 alone), and the network in the shape of
-# ResNet-50, in 8 GiB (BUDGET): in mode off, where all must fit, in passive and in guided mode. Whether
+# GPT-2 d12 over TEXT, in fp32 and bf16 (--quick: bf16 alone), and ResNet-50 on images of 224 x 224
+# (cnn), in 8 GiB (BUDGET): in mode off, where all must fit, in passive and in guided mode. Whether
 # a batch is possible is found on the sim device, which knows what the examples need; the largest is
 # then trained for some steps. Prints a table and appends JSON lines to RESULTS.
 set -u

@@ -1,7 +1,7 @@
 #!/bin/bash
 # budgets.sh PROGRAMS TEXT RESULTS [--quick]: how fast training is in less memory than it wants.
 #
-# GPT-2 d12 and d24 over TEXT, in fp32 and bf16, and a network in the shape of ResNet-50: without a
+# GPT-2 d12 and d24 over TEXT, in fp32 and bf16, and ResNet-50 on images of 224 x 224 (cnn): without a
 # limit, and at 100, 70, 50, 40 and 30 % of what they need, in each mode (--quick: d12 and the network,
 # at 50 and 30 %); tokens or images a second, peak bytes, and beside the measured time of an iteration
 # what the planners say it would be. Prints a table and appends JSON lines to RESULTS. Numbers are
@@ -49,6 +49,11 @@ choose() {
     cnn)
         command=("$programs/train_cnn" --batch 64)
         units=64 unit=images
+        ;;
+    cnn-tiny)
+        command=("$programs/train_cnn" --side 16 --width 1 --batch 2)
+        units=2 unit=images
+        steps=4 budgets=100
         ;;
     *)
         echo "budgets.sh: no model is called $1" >&2

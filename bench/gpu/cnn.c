@@ -3,8 +3,8 @@
 
 #include "examples/common/try.h"
 
+#include "kernels/average_pool.h"
 #include "kernels/batch_norm.h"
-#include "kernels/conv2d.h"
 #include "kernels/matmul.h"
 #include "kernels/max_pool.h"
 #include "kernels/relu.h"
@@ -19,21 +19,15 @@ static size_t items(const struct cnn *cnn, uint32_t channels, uint32_t side)
 
 static struct conv2d conv_of(const struct cnn *cnn, const struct cnn_unit *unit, const float *input)
 {
-    return (struct conv2d){
-        .input = input,
-        .weight = unit->weight.value,
-        .output = unit->convolved,
-        .output_gradient = unit->gradient,
-        .weight_gradient = unit->weight.gradient,
-        .workspace = cnn->workspace,
-        .batch = cnn->shape.batch,
-        .input_channels = unit->inputs,
-        .output_channels = unit->outputs,
-        .height = unit->side,
-        .width = unit->side,
-        .kernel = unit->kernel,
-        .padding = unit->kernel / 2,
-    };
+    struct conv2d conv = cnn_conv(cnn, unit);
+
+    conv.input = input;
+    conv.weight = unit->weight.value;
+    conv.output = unit->convolved;
+    conv.output_gradient = unit->gradient;
+    conv.weight_gradient = unit->weight.gradient;
+    conv.workspace = cnn->workspace;
+    return conv;
 }
 
 static struct batch_norm norm_of(const struct cnn *cnn, const struct cnn_unit *unit)
@@ -86,26 +80,10 @@ static capu_status backward_unit(struct cnn *cnn, struct cnn_unit *unit, const f
     return input_gradient != NULL ? conv2d_backward_input(cnn->context, &conv) : CAPU_OK;
 }
 
-static struct max_pool pool_of(const struct cnn *cnn, uint32_t channels, uint32_t side,
-                               uint32_t window)
-{
-    return (struct max_pool){
-        .planes = (size_t)cnn->shape.batch * channels,
-        .height = side,
-        .width = side,
-        .window = window,
-    };
-}
-
 /* What enters a block: the output of the one before, or of the pooled stem. */
 static float *entering(struct cnn *cnn, size_t index)
 {
     return index > 0 ? cnn->blocks[index - 1].output : cnn->stem_pooled;
-}
-
-static uint32_t entering_channels(const struct cnn *cnn, size_t index)
-{
-    return index > 0 ? cnn->blocks[index - 1].channels : cnn->shape.width;
 }
 
 static capu_status forward_block(struct cnn *cnn, size_t index)
@@ -116,15 +94,6 @@ static capu_status forward_block(struct cnn *cnn, size_t index)
     struct residual residual = {.branch = block->expand->normed, .output = block->sum};
     struct relu relu = {block->sum, block->output, NULL, count};
 
-    if (block->is_pooled) {
-        struct max_pool pool = pool_of(cnn, entering_channels(cnn, index), 2 * block->side, 2);
-
-        pool.input = input;
-        pool.output = block->pooled;
-        pool.places = block->places;
-        TRY(max_pool_forward(cnn->context, &pool));
-        input = block->pooled;
-    }
     TRY(forward_unit(cnn, block->reduce, input));
     TRY(forward_unit(cnn, block->middle, block->reduce->output));
     TRY(forward_unit(cnn, block->expand, block->middle->output));
@@ -141,8 +110,7 @@ static capu_status forward_block(struct cnn *cnn, size_t index)
 static capu_status backward_block(struct cnn *cnn, size_t index, float *input_gradient)
 {
     struct cnn_block *block = &cnn->blocks[index];
-    float *input = block->is_pooled ? block->pooled : entering(cnn, index);
-    float *to = block->is_pooled ? block->pooled_gradient : input_gradient;
+    float *input = entering(cnn, index);
     size_t count = items(cnn, block->channels, block->side);
     struct relu relu = {NULL, block->output, block->gradient, count};
 
@@ -152,26 +120,18 @@ static capu_status backward_block(struct cnn *cnn, size_t index, float *input_gr
     if (block->project != NULL) {
         TRY(capu_copy(cnn->context, block->project->gradient, block->gradient,
                       count * sizeof(float)));
-        TRY(backward_unit(cnn, block->project, input, to));
+        TRY(backward_unit(cnn, block->project, input, input_gradient));
     } else {
-        TRY(capu_copy(cnn->context, to, block->gradient, count * sizeof(float)));
+        TRY(capu_copy(cnn->context, input_gradient, block->gradient, count * sizeof(float)));
     }
     TRY(backward_unit(cnn, block->expand, block->middle->output, block->middle->gradient));
     TRY(backward_unit(cnn, block->middle, block->reduce->output, block->reduce->gradient));
     TRY(backward_unit(cnn, block->reduce, input, block->spare));
-    TRY(residual_backward(
-        cnn->context, &(struct residual){.output_gradient = block->spare,
-                                         .input_gradient = to,
-                                         .count = items(cnn, block->reduce->inputs, block->side)}));
-    if (block->is_pooled) {
-        struct max_pool pool = pool_of(cnn, entering_channels(cnn, index), 2 * block->side, 2);
-
-        pool.output_gradient = to;
-        pool.places = block->places;
-        pool.input_gradient = input_gradient;
-        return max_pool_backward(cnn->context, &pool);
-    }
-    return CAPU_OK;
+    return residual_backward(cnn->context,
+                             &(struct residual){.output_gradient = block->spare,
+                                                .input_gradient = input_gradient,
+                                                .count = items(cnn, block->reduce->inputs,
+                                                               block->reduce->entering_side)});
 }
 
 static struct matmul dense_of(const struct cnn *cnn)
@@ -208,34 +168,42 @@ static struct softmax_cross_entropy loss_of(const struct cnn *cnn)
 
 static struct max_pool stem_pool_of(const struct cnn *cnn)
 {
-    struct max_pool pool = pool_of(cnn, cnn->shape.width, cnn->shape.side, 2);
+    const struct cnn_unit *stem = &cnn->units[0];
 
-    pool.input = cnn->units[0].output;
-    pool.output = cnn->stem_pooled;
-    pool.places = cnn->stem_places;
-    pool.output_gradient = cnn->stem_gradient;
-    pool.input_gradient = cnn->units[0].gradient;
-    return pool;
+    return (struct max_pool){
+        .input = stem->output,
+        .output = cnn->stem_pooled,
+        .places = cnn->stem_places,
+        .output_gradient = cnn->stem_gradient,
+        .input_gradient = stem->gradient,
+        .planes = (size_t)cnn->shape.batch * stem->outputs,
+        .height = stem->side,
+        .width = stem->side,
+        .window = 3,
+        .stride = 2,
+        .padding = 1,
+    };
 }
 
 /* Over the whole plane that is left. */
-static struct max_pool last_pool_of(const struct cnn *cnn)
+static struct average_pool last_pool_of(const struct cnn *cnn)
 {
     const struct cnn_block *block = &cnn->blocks[CNN_BLOCKS - 1];
-    struct max_pool pool = pool_of(cnn, block->channels, block->side, block->side);
 
-    pool.input = block->output;
-    pool.output = cnn->last_pooled;
-    pool.places = cnn->last_places;
-    pool.output_gradient = cnn->last_gradient;
-    pool.input_gradient = block->gradient;
-    return pool;
+    return (struct average_pool){
+        .input = block->output,
+        .output = cnn->last_pooled,
+        .output_gradient = cnn->last_gradient,
+        .input_gradient = block->gradient,
+        .planes = (size_t)cnn->shape.batch * block->channels,
+        .plane = block->side * block->side,
+    };
 }
 
 static capu_status forward(struct cnn *cnn)
 {
     struct max_pool stem = stem_pool_of(cnn);
-    struct max_pool last = last_pool_of(cnn);
+    struct average_pool last = last_pool_of(cnn);
     struct matmul dense = dense_of(cnn);
     struct softmax_cross_entropy loss = loss_of(cnn);
 
@@ -244,7 +212,7 @@ static capu_status forward(struct cnn *cnn)
     for (size_t i = 0; i < CNN_BLOCKS; i++) {
         TRY(forward_block(cnn, i));
     }
-    TRY(max_pool_forward(cnn->context, &last));
+    TRY(average_pool_forward(cnn->context, &last));
     TRY(matmul_forward(cnn->context, &dense));
     return softmax_cross_entropy_forward(cnn->context, &loss);
 }
@@ -252,14 +220,14 @@ static capu_status forward(struct cnn *cnn)
 static capu_status backward(struct cnn *cnn)
 {
     struct max_pool stem = stem_pool_of(cnn);
-    struct max_pool last = last_pool_of(cnn);
+    struct average_pool last = last_pool_of(cnn);
     struct matmul dense = dense_of(cnn);
     struct softmax_cross_entropy loss = loss_of(cnn);
 
     TRY(softmax_cross_entropy_backward(cnn->context, &loss));
     TRY(matmul_backward_weight(cnn->context, &dense));
     TRY(matmul_backward_input(cnn->context, &dense));
-    TRY(max_pool_backward(cnn->context, &last));
+    TRY(average_pool_backward(cnn->context, &last));
     for (size_t i = CNN_BLOCKS; i-- > 0;) {
         TRY(backward_block(cnn, i, i > 0 ? cnn->blocks[i - 1].gradient : cnn->stem_gradient));
     }

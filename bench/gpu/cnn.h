@@ -1,25 +1,26 @@
 /*
- * A deep convolutional network in the shape of ResNet-50, over random images: a stem, sixteen
- * bottleneck blocks in four stages, a dense layer. Where ResNet-50 takes every second position,
- * this one pools, so its images are of half the side: from the first pooling on, all shapes are the
- * same.
+ * ResNet-50, over random images: a stem, sixteen bottleneck blocks in four stages, the average over
+ * the planes, a dense layer. It is the variant (1.5) that takes every second position in a stage's
+ * first convolution of 3 x 3, and in the projection beside it.
  */
 #ifndef CAPU_BENCH_GPU_CNN_H
 #define CAPU_BENCH_GPU_CNN_H
 
-#include "capuchin/capuchin.h"
+#include "kernels/conv2d.h"
 
-#include <stdbool.h>
+#include "capuchin/capuchin.h"
 
 #define CNN_STAGES 4
 #define CNN_BLOCKS 16
 #define CNN_UNITS (1 + 4 * CNN_BLOCKS)
 #define CNN_CLASSES 1000u
 #define CNN_SHARED 96
+#define CNN_SIDE_LIMIT 1024u
+#define CNN_WIDTH_LIMIT 1024u
 
 struct cnn_shape {
     uint32_t batch;
-    uint32_t side;  /* of an image: a multiple of 16 */
+    uint32_t side;  /* of an image; ResNet-50 has 224 */
     uint32_t width; /* channels after the stem; ResNet-50 has 64 */
 };
 
@@ -35,8 +36,10 @@ struct cnn_parameter {
 struct cnn_unit {
     uint32_t inputs;
     uint32_t outputs;
-    uint32_t side;
+    uint32_t entering_side;
+    uint32_t side; /* of what leaves */
     uint32_t kernel;
+    uint32_t stride;
     struct cnn_parameter weight;
     struct cnn_parameter scale;
     struct cnn_parameter shift;
@@ -57,10 +60,6 @@ struct cnn_block {
     struct cnn_unit *project; /* NULL: what enters is added as it is */
     uint32_t channels;        /* of what leaves */
     uint32_t side;
-    bool is_pooled; /* what enters is pooled first */
-    float *pooled;
-    uint8_t *places;
-    float *pooled_gradient;
     float *sum;
     float *output;
     float *gradient; /* of the output, and in place of the sum */
@@ -89,7 +88,6 @@ struct cnn {
     uint8_t *stem_places;
     float *stem_gradient; /* of stem_pooled */
     float *last_pooled;
-    uint8_t *last_places;
     float *last_gradient;
     struct cnn_parameter dense;
     struct cnn_parameter dense_bias;
@@ -100,7 +98,10 @@ struct cnn {
     float *mean_loss;
 };
 
-/* Everything belongs to the context and goes with it. INVALID: a shape that does not pool evenly.
+/* The convolution of a unit, without tensors. */
+struct conv2d cnn_conv(const struct cnn *cnn, const struct cnn_unit *unit);
+
+/* Everything belongs to the context and goes with it. INVALID: a shape of no size, or a huge one.
  */
 capu_status cnn_init(struct cnn *cnn, capu_context *context, const struct cnn_shape *shape,
                      uint64_t seed);

@@ -3,10 +3,10 @@
 
 #include "examples/common/try.h"
 
-#include "kernels/conv2d.h"
 #include "kernels/initialise.h"
 
 #include <math.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -57,15 +57,6 @@ static capu_status share(struct cnn *cnn, const char *slot, size_t count, capu_k
     snprintf(what, sizeof(what), "%zu", count);
     TRY(make(cnn, slot, what, count, kind, &shared->address));
     *address = shared->address;
-    return CAPU_OK;
-}
-
-static capu_status make_places(struct cnn *cnn, const char *name, size_t count, uint8_t **address)
-{
-    void *memory = NULL;
-
-    TRY(make_bytes(cnn, name, count, CAPU_ACTIVATION, CAPU_LIFETIME_DEFAULT, &memory));
-    *address = memory;
     return CAPU_OK;
 }
 
@@ -143,65 +134,104 @@ static capu_status make_unit(struct cnn *cnn, const char *name, const struct cnn
                            : CAPU_OK;
 }
 
-static capu_status make_block(struct cnn *cnn, size_t index, uint32_t inputs, uint32_t width,
-                              uint32_t side, bool is_pooled, uint64_t seed)
+/* What is left of a side of which every second position is taken. */
+static uint32_t half(uint32_t side)
 {
-    struct cnn_block *block = &cnn->blocks[index];
-    size_t plane = (size_t)cnn->shape.batch * side * side;
-    char name[32];
-    char part[48];
-
-    *block = (struct cnn_block){.channels = 4 * width, .side = side, .is_pooled = is_pooled};
-    snprintf(name, sizeof(name), "block%zu", index);
-    if (is_pooled) {
-        TRY(make(cnn, name, "pooled", plane * inputs, CAPU_ACTIVATION, &block->pooled));
-        TRY(share(cnn, "pooled.gradient", plane * inputs, CAPU_GRADIENT, &block->pooled_gradient));
-        snprintf(part, sizeof(part), "%s.places", name);
-        TRY(make_places(cnn, part, plane * inputs, &block->places));
-    }
-    snprintf(part, sizeof(part), "%s.reduce", name);
-    TRY(make_unit(cnn, part,
-                  &(struct cnn_unit){.inputs = inputs, .outputs = width, .side = side, .kernel = 1},
-                  &reduce_slots, seed, &block->reduce));
-    snprintf(part, sizeof(part), "%s.middle", name);
-    TRY(make_unit(cnn, part,
-                  &(struct cnn_unit){.inputs = width, .outputs = width, .side = side, .kernel = 3},
-                  &middle_slots, seed, &block->middle));
-    snprintf(part, sizeof(part), "%s.expand", name);
-    TRY(make_unit(
-        cnn, part,
-        &(struct cnn_unit){.inputs = width, .outputs = 4 * width, .side = side, .kernel = 1},
-        &expand_slots, seed, &block->expand));
-    if (inputs != 4 * width) {
-        snprintf(part, sizeof(part), "%s.project", name);
-        TRY(make_unit(
-            cnn, part,
-            &(struct cnn_unit){.inputs = inputs, .outputs = 4 * width, .side = side, .kernel = 1},
-            &project_slots, seed, &block->project));
-    }
-    TRY(share(cnn, "sum", plane * block->channels, CAPU_ACTIVATION, &block->sum));
-    TRY(make(cnn, name, "output", plane * block->channels, CAPU_ACTIVATION, &block->output));
-    /* A block's gradient and that of the one before are there at once. */
-    TRY(share(cnn, index % 2 == 0 ? "even.gradient" : "odd.gradient", plane * block->channels,
-              CAPU_GRADIENT, &block->gradient));
-    return share(cnn, "spare", plane * inputs, CAPU_GRADIENT, &block->spare);
+    return (side + 1) / 2;
 }
 
-static capu_status make_blocks(struct cnn *cnn, uint64_t seed, uint32_t *side, uint32_t *channels)
+static capu_status make_block_units(struct cnn *cnn, size_t index, uint32_t inputs, uint32_t width,
+                                    uint32_t side, uint32_t stride, uint64_t seed)
+{
+    struct cnn_block *block = &cnn->blocks[index];
+    uint32_t left = stride == 2 ? half(side) : side;
+    struct cnn_unit reduce = {.inputs = inputs,
+                              .outputs = width,
+                              .entering_side = side,
+                              .side = side,
+                              .kernel = 1,
+                              .stride = 1};
+    struct cnn_unit middle = {.inputs = width,
+                              .outputs = width,
+                              .entering_side = side,
+                              .side = left,
+                              .kernel = 3,
+                              .stride = stride};
+    struct cnn_unit expand = {.inputs = width,
+                              .outputs = 4 * width,
+                              .entering_side = left,
+                              .side = left,
+                              .kernel = 1,
+                              .stride = 1};
+    struct cnn_unit project = {.inputs = inputs,
+                               .outputs = 4 * width,
+                               .entering_side = side,
+                               .side = left,
+                               .kernel = 1,
+                               .stride = stride};
+    char name[48];
+
+    snprintf(name, sizeof(name), "block%zu.reduce", index);
+    TRY(make_unit(cnn, name, &reduce, &reduce_slots, seed, &block->reduce));
+    snprintf(name, sizeof(name), "block%zu.middle", index);
+    TRY(make_unit(cnn, name, &middle, &middle_slots, seed, &block->middle));
+    snprintf(name, sizeof(name), "block%zu.expand", index);
+    TRY(make_unit(cnn, name, &expand, &expand_slots, seed, &block->expand));
+    if (inputs == 4 * width && stride == 1) {
+        return CAPU_OK;
+    }
+    snprintf(name, sizeof(name), "block%zu.project", index);
+    return make_unit(cnn, name, &project, &project_slots, seed, &block->project);
+}
+
+static capu_status make_block(struct cnn *cnn, size_t index, uint32_t inputs, uint32_t width,
+                              uint32_t side, uint32_t stride, uint64_t seed)
+{
+    struct cnn_block *block = &cnn->blocks[index];
+    size_t entering = (size_t)cnn->shape.batch * inputs * side * side;
+    size_t leaving;
+    char name[32];
+
+    *block = (struct cnn_block){.channels = 4 * width};
+    TRY(make_block_units(cnn, index, inputs, width, side, stride, seed));
+    block->side = block->expand->side;
+    leaving = (size_t)cnn->shape.batch * block->channels * block->side * block->side;
+    snprintf(name, sizeof(name), "block%zu", index);
+    TRY(share(cnn, "sum", leaving, CAPU_ACTIVATION, &block->sum));
+    TRY(make(cnn, name, "output", leaving, CAPU_ACTIVATION, &block->output));
+    /* A block's gradient and that of the one before are there at once. */
+    TRY(share(cnn, index % 2 == 0 ? "even.gradient" : "odd.gradient", leaving, CAPU_GRADIENT,
+              &block->gradient));
+    return share(cnn, "spare", entering, CAPU_GRADIENT, &block->spare);
+}
+
+static capu_status make_blocks(struct cnn *cnn, uint64_t seed, uint32_t side, uint32_t *channels)
 {
     size_t index = 0;
     uint32_t width = cnn->shape.width;
 
     for (size_t stage = 0; stage < CNN_STAGES; stage++, width *= 2) {
         for (uint32_t i = 0; i < stage_blocks[stage]; i++, index++) {
-            bool is_pooled = stage > 0 && i == 0;
-
-            *side = is_pooled ? *side / 2 : *side;
-            TRY(make_block(cnn, index, *channels, width, *side, is_pooled, seed));
-            *channels = 4 * width;
+            TRY(make_block(cnn, index, *channels, width, side, stage > 0 && i == 0 ? 2 : 1, seed));
+            side = cnn->blocks[index].side;
+            *channels = cnn->blocks[index].channels;
         }
     }
     return CAPU_OK;
+}
+
+struct conv2d cnn_conv(const struct cnn *cnn, const struct cnn_unit *unit)
+{
+    return (struct conv2d){
+        .batch = cnn->shape.batch,
+        .input_channels = unit->inputs,
+        .output_channels = unit->outputs,
+        .height = unit->entering_side,
+        .width = unit->entering_side,
+        .kernel = unit->kernel,
+        .padding = unit->kernel / 2,
+        .stride = unit->stride,
+    };
 }
 
 /* The largest workspace that a convolution wants: all of them share one tensor. */
@@ -210,16 +240,7 @@ static size_t workspace_floats(const struct cnn *cnn)
     size_t largest = 0;
 
     for (size_t i = 0; i < cnn->unit_count; i++) {
-        const struct cnn_unit *unit = &cnn->units[i];
-        struct conv2d conv = {
-            .batch = cnn->shape.batch,
-            .input_channels = unit->inputs,
-            .output_channels = unit->outputs,
-            .height = unit->side,
-            .width = unit->side,
-            .kernel = unit->kernel,
-            .padding = unit->kernel / 2,
-        };
+        struct conv2d conv = cnn_conv(cnn, &cnn->units[i]);
         size_t bytes = conv2d_workspace_bytes(&conv);
 
         largest = bytes > largest ? bytes : largest;
@@ -239,7 +260,6 @@ static capu_status make_ends(struct cnn *cnn, uint32_t channels, uint64_t seed)
     struct initialise zero = {.kind = INITIALISE_CONSTANT};
 
     TRY(make(cnn, "last", "pooled", batch * channels, CAPU_ACTIVATION, &cnn->last_pooled));
-    TRY(make_places(cnn, "last.places", batch * channels, &cnn->last_places));
     TRY(make(cnn, "last", "gradient", batch * channels, CAPU_GRADIENT, &cnn->last_gradient));
     TRY(make_parameter(cnn, "dense", "weight", (size_t)channels * CNN_CLASSES, &weight,
                        &cnn->dense));
@@ -255,27 +275,39 @@ static capu_status make_ends(struct cnn *cnn, uint32_t channels, uint64_t seed)
     return make(cnn, "conv", "workspace", workspace_floats(cnn), CAPU_WORKSPACE, &cnn->workspace);
 }
 
+static capu_status make_stem(struct cnn *cnn, uint64_t seed)
+{
+    uint32_t side = half(cnn->shape.side);
+    size_t pooled = (size_t)cnn->shape.batch * cnn->shape.width * half(side) * half(side);
+    struct cnn_unit shape = {.inputs = 3,
+                             .outputs = cnn->shape.width,
+                             .entering_side = cnn->shape.side,
+                             .side = side,
+                             .kernel = 7,
+                             .stride = 2};
+    struct cnn_unit *stem = NULL;
+    void *places = NULL;
+
+    TRY(make_unit(cnn, "stem", &shape, &stem_slots, seed, &stem));
+    TRY(make(cnn, "stem", "pooled", pooled, CAPU_ACTIVATION, &cnn->stem_pooled));
+    TRY(make_bytes(cnn, "stem.places", pooled, CAPU_ACTIVATION, CAPU_LIFETIME_DEFAULT, &places));
+    cnn->stem_places = places;
+    return make(cnn, "stem", "pooled.gradient", pooled, CAPU_GRADIENT, &cnn->stem_gradient);
+}
+
 capu_status cnn_init(struct cnn *cnn, capu_context *context, const struct cnn_shape *shape,
                      uint64_t seed)
 {
-    uint32_t side = shape->side;
     uint32_t channels = shape->width;
-    size_t pooled = (size_t)shape->batch * channels * (side / 2) * (side / 2);
-    struct cnn_unit *stem = NULL;
 
-    if (side < 16 || side % 16 != 0 || side > 256) {
+    if (shape->batch == 0 || shape->side == 0 || shape->side > CNN_SIDE_LIMIT ||
+        shape->width == 0 || shape->width > CNN_WIDTH_LIMIT) {
         return CAPU_INVALID;
     }
     *cnn = (struct cnn){.context = context, .shape = *shape};
-    TRY(make(cnn, "input", "images", (size_t)shape->batch * 3 * side * side, CAPU_INPUT,
-             &cnn->images));
-    TRY(make_unit(cnn, "stem",
-                  &(struct cnn_unit){.inputs = 3, .outputs = channels, .side = side, .kernel = 7},
-                  &stem_slots, seed, &stem));
-    TRY(make(cnn, "stem", "pooled", pooled, CAPU_ACTIVATION, &cnn->stem_pooled));
-    TRY(make_places(cnn, "stem.places", pooled, &cnn->stem_places));
-    TRY(make(cnn, "stem", "pooled.gradient", pooled, CAPU_GRADIENT, &cnn->stem_gradient));
-    side /= 2;
-    TRY(make_blocks(cnn, seed, &side, &channels));
+    TRY(make(cnn, "input", "images", (size_t)shape->batch * 3 * shape->side * shape->side,
+             CAPU_INPUT, &cnn->images));
+    TRY(make_stem(cnn, seed));
+    TRY(make_blocks(cnn, seed, half(half(shape->side)), &channels));
     return make_ends(cnn, channels, seed);
 }

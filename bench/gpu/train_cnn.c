@@ -1,4 +1,4 @@
-/* Trains the network of cnn.h on random images, within a memory budget. */
+/* Trains ResNet-50 (cnn.h) on random images, within a memory budget. */
 #include "bench/gpu/cnn.h"
 
 #include "examples/common/files.h"
@@ -31,8 +31,9 @@ struct training {
 enum { KEY_SIDE = 1, KEY_WIDTH };
 
 static const struct argp_option option_table[] = {
-    {"side", KEY_SIDE, "N", 0, "Side of an image, a multiple of 16 (default 112)", 1},
-    {"width", KEY_WIDTH, "N", 0, "Channels after the first layer (default 64)", 1},
+    {"side", KEY_SIDE, "N", 0, "Side of an image (default 224)", 1},
+    {"width", KEY_WIDTH, "N", 0, "Channels after the first layer (default 64, as ResNet-50 has)",
+     1},
     {NULL, 0, NULL, 0, NULL, 0},
 };
 
@@ -45,13 +46,11 @@ static error_t parse(int key, char *argument, struct argp_state *state)
         state->child_inputs[0] = &settings->options;
         return 0;
     case KEY_SIDE:
-        settings->shape.side = (uint32_t)options_number(state, "side", argument, 16, 256);
-        if (settings->shape.side % 16 != 0) {
-            argp_error(state, "--side %s: not a multiple of 16", argument);
-        }
+        settings->shape.side = (uint32_t)options_number(state, "side", argument, 1, CNN_SIDE_LIMIT);
         return 0;
     case KEY_WIDTH:
-        settings->shape.width = (uint32_t)options_number(state, "width", argument, 1, 1024);
+        settings->shape.width =
+            (uint32_t)options_number(state, "width", argument, 1, CNN_WIDTH_LIMIT);
         return 0;
     default:
         return ARGP_ERR_UNKNOWN;
@@ -63,7 +62,7 @@ static const struct argp_child children[] = {{&options_argp, 0, NULL, 0}, {NULL,
 static const struct argp argp = {
     .options = option_table,
     .parser = parse,
-    .doc = "Train a network in the shape of ResNet-50 on random images within a memory budget.",
+    .doc = "Train ResNet-50 on random images within a memory budget.",
     .children = children,
 };
 
@@ -127,7 +126,7 @@ int main(int argc, char **argv)
 {
     struct settings settings = {
         .options = {.mode = CAPU_MODE_PASSIVE, .batch = 32, .steps = 10, .seed = 1},
-        .shape = {.side = 112, .width = 64},
+        .shape = {.side = 224, .width = 64},
     };
     static struct training training;
     struct run run;
