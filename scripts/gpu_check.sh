@@ -346,40 +346,44 @@ part_facts() {
     done
 }
 
-# bench PART SCRIPT...: a script that prints a table and appends JSON lines to the file it is given.
+# bench PART NAME SCRIPT...: a script that prints a table and appends JSON lines to the file it is given.
 bench() {
-    local part=$1 begin=$SECONDS code
-    shift
+    local part=$1 name=$2 begin=$SECONDS code
+    shift 2
 
-    is_late "$part" all && return
-    echo "== $part" >>"$logs"
+    is_late "$part" "$name" && return
+    echo "== $part: $name" >>"$logs"
     # shellcheck disable=SC2086 # nothing, or an option
     bounded 1800 "$@" "$json" $quick 2>"$work/log" | tee -a "$logs"
     code=${PIPESTATUS[0]}
     cat "$work/log" >>"$logs"
     case $code in
-    0) tell "$part" all ok $((SECONDS - begin)) "" ;;
-    77) tell "$part" all skipped $((SECONDS - begin)) "$(tail -n 1 "$work/log")" ;;
-    *) tell "$part" all FAILED $((SECONDS - begin)) "exit code $code: $(tail -n 1 "$work/log")" ;;
+    0) tell "$part" "$name" ok $((SECONDS - begin)) "" ;;
+    77) tell "$part" "$name" skipped $((SECONDS - begin)) "$(tail -n 1 "$work/log")" ;;
+    *) tell "$part" "$name" FAILED $((SECONDS - begin)) "exit code $code: $(tail -n 1 "$work/log")" ;;
     esac
 }
 
 part_budgets() {
     [ -n "$tiny" ] && export MODELS="gpt-tiny cnn-tiny" PATIENCE=1000
-    bench budgets "$helpers/budgets.sh" "$programs" "$data"
+    bench budgets all "$helpers/budgets.sh" "$programs" "$data"
 }
 
 part_batches() {
     [ -n "$tiny" ] && export MODELS=gpt-tiny BUDGET=1500KiB PATIENCE=1000
-    bench batches "$helpers/batches.sh" "$programs" "$data"
+    bench batches all "$helpers/batches.sh" "$programs" "$data"
 }
 
 part_pytorch() {
+    local model
+
     if ! LD_LIBRARY_PATH=$original_path timeout 120 python3 -c 'import torch; assert torch.cuda.is_available()' >/dev/null 2>&1; then
         tell pytorch all skipped 0 "python3 has no torch that sees the GPU"
         return
     fi
-    bench pytorch env LD_LIBRARY_PATH="$original_path" python3 "$helpers/pytorch_gpt.py"
+    for model in gpt cnn; do
+        bench pytorch $model env LD_LIBRARY_PATH="$original_path" python3 -B "$helpers/pytorch_$model.py"
+    done
 }
 
 for part in $only; do

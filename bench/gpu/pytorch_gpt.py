@@ -15,19 +15,14 @@ the mean loss is a bf16 number. Autocast is not used: it keeps the residual stre
 Prints tokens a second and peak bytes, and appends JSON lines to RESULTS. Medians over the steps
 after the third. Exit code 77: no torch, or no GPU.
 """
-import json
 import math
-import statistics
 import sys
 
-try:
-    import torch
-    import torch.nn.functional as functional
-    from torch import nn
-    from torch.utils.checkpoint import checkpoint
-except ImportError as error:
-    print(f"skipped: {error}", file=sys.stderr)
-    sys.exit(77)
+import pytorch_common as common
+import torch
+import torch.nn.functional as functional
+from torch import nn
+from torch.utils.checkpoint import checkpoint
 
 VOCABULARY = 50304
 BYTES = 256
@@ -40,7 +35,6 @@ MODELS = {
     "gpt-d24-bf16": (torch.bfloat16, (24, 1024, 16)),
 }
 QUICK = ("gpt-d12", "gpt-d12-bf16")
-WAYS = ("plain", "checkpoint", "offload")
 
 
 class Layer(nn.Module):
@@ -117,59 +111,18 @@ class Optimizer:
                 master.grad = None
 
 
-def measure(model, way, steps):
-    """Milliseconds of each step, and the peak bytes over all."""
+def build(model):
     dtype, shape = MODELS[model]
-    torch.manual_seed(1)
-    network = Gpt(*shape).cuda()
+    network = Gpt(*shape).to(common.DEVICE)
     optimizer = Optimizer(network, dtype)
-    tokens = torch.randint(BYTES, (BATCH, LENGTH + 1), device="cuda")
-    times = []
-    torch.cuda.reset_peak_memory_stats()
-    for _ in range(steps):
-        begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-        begin.record()
-        optimizer.clear()
-        if way == "offload":
-            with torch.autograd.graph.save_on_cpu(pin_memory=True):
-                loss = network(tokens[:, :-1], tokens[:, 1:].contiguous(), False)
-        else:
-            loss = network(tokens[:, :-1], tokens[:, 1:].contiguous(), way == "checkpoint")
-        loss.backward()
-        optimizer.step()
-        loss.item()
-        end.record()
-        end.synchronize()
-        times.append(begin.elapsed_time(end))
-    return times, torch.cuda.max_memory_allocated()
+    tokens = torch.randint(BYTES, (BATCH, LENGTH + 1), device=common.DEVICE)
+    targets = tokens[:, 1:].contiguous()
 
+    def forward(is_checkpointed):
+        return network(tokens[:, :-1], targets, is_checkpointed)
 
-def main():
-    if len(sys.argv) < 2:
-        print(__doc__, file=sys.stderr)
-        return 2
-    if not torch.cuda.is_available():
-        print("skipped: torch sees no GPU", file=sys.stderr)
-        return 77
-    is_quick = "--quick" in sys.argv[2:]
-    torch.backends.cuda.matmul.allow_tf32 = False
-    torch.backends.cudnn.allow_tf32 = False
-    torch.backends.cuda.matmul.allow_bf16_reduced_precision_reduction = False
-    with open(sys.argv[1], "a", encoding="utf-8") as results:
-        for model in QUICK if is_quick else MODELS:
-            for way in WAYS:
-                times, peak = measure(model, way, 7 if is_quick else 10)
-                torch.cuda.empty_cache()
-                ms = statistics.median(times[3:])
-                rate = BATCH * LENGTH / ms * 1e3
-                print(f"{model:12} torch {way:10} {rate:9.0f} tokens/s  peak {peak / 2**20:8.1f} MiB"
-                      f"  {ms:9.2f} ms")
-                results.write(json.dumps({
-                    "bench": "pytorch", "model": model, "way": way, "torch": torch.__version__,
-                    "peak_bytes": peak, "iteration_ns": round(ms * 1e6), "tokens_per_s": round(rate),
-                }) + "\n")
-    return 0
+    return forward, optimizer
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(common.run(__doc__, tuple(MODELS), QUICK, build, "tokens", BATCH * LENGTH))

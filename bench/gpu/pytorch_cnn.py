@@ -1,0 +1,103 @@
+#!/usr/bin/env python3
+"""pytorch_cnn.py RESULTS [--quick]: the network of train_cnn in PyTorch, for comparison.
+
+ResNet-50 (1.5) on random images of 224 x 224, the same in every step: the same layers, batch, start and
+SGD with momentum, three ways: plain, with activation checkpointing of every block, and with saved
+tensors offloaded to pinned host memory. fp32 throughout, as train_cnn is: no TF32. Convolutions are
+cuDNN's, by the algorithms that torch takes when it is not told to try them; relus and sums are done in
+place, as is usual there. Under checkpointing a block's running statistics are updated twice a step.
+
+Prints images a second and peak bytes, and appends JSON lines to RESULTS. Medians over the steps after
+the third. Exit code 77: no torch, or no GPU.
+"""
+import sys
+
+import pytorch_common as common
+import torch
+import torch.nn.functional as functional
+from torch import nn
+from torch.utils.checkpoint import checkpoint
+
+BATCH = 64
+SIDE = 224
+WIDTH = 64
+CLASSES = 1000
+STAGES = (3, 4, 6, 3)
+
+
+class Unit(nn.Module):
+    """A convolution with its norm."""
+
+    def __init__(self, inputs, outputs, kernel, stride=1):
+        super().__init__()
+        self.conv = nn.Conv2d(inputs, outputs, kernel, stride, kernel // 2, bias=False)
+        self.norm = nn.BatchNorm2d(outputs)
+        nn.init.kaiming_normal_(self.conv.weight)
+
+    def forward(self, x):
+        return self.norm(self.conv(x))
+
+
+class Block(nn.Module):
+    def __init__(self, inputs, width, stride):
+        super().__init__()
+        self.reduce = Unit(inputs, width, 1)
+        self.middle = Unit(width, width, 3, stride)
+        self.expand = Unit(width, 4 * width, 1)
+        self.project = None
+        if inputs != 4 * width or stride != 1:
+            self.project = Unit(inputs, 4 * width, 1, stride)
+
+    def forward(self, x):
+        branch = functional.relu_(self.reduce(x))
+        branch = functional.relu_(self.middle(branch))
+        branch = self.expand(branch)
+        branch += x if self.project is None else self.project(x)
+        return functional.relu_(branch)
+
+
+class Cnn(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.stem = Unit(3, width, 7, 2)
+        self.blocks = nn.ModuleList()
+        inputs = width
+        for stage, count in enumerate(STAGES):
+            for i in range(count):
+                self.blocks.append(Block(inputs, width << stage, 2 if stage > 0 and i == 0 else 1))
+                inputs = 4 * (width << stage)
+        self.dense = nn.Linear(inputs, CLASSES)
+        nn.init.normal_(self.dense.weight, std=inputs ** -0.5)
+        nn.init.zeros_(self.dense.bias)
+
+    def forward(self, images, labels, is_checkpointed):
+        x = functional.max_pool2d(functional.relu_(self.stem(images)), 3, 2, 1)
+        for block in self.blocks:
+            x = checkpoint(block, x, use_reentrant=False) if is_checkpointed else block(x)
+        return functional.cross_entropy(self.dense(x.mean((2, 3))), labels)
+
+
+class Optimizer:
+    def __init__(self, network):
+        self.sgd = torch.optim.SGD(network.parameters(), lr=0.01, momentum=0.9, weight_decay=1e-4)
+
+    def clear(self):
+        self.sgd.zero_grad(set_to_none=True)
+
+    def step(self):
+        self.sgd.step()
+
+
+def build(_):
+    network = Cnn(WIDTH).to(common.DEVICE)
+    images = torch.rand(BATCH, 3, SIDE, SIDE, device=common.DEVICE) - 0.5
+    labels = torch.randint(CLASSES, (BATCH,), device=common.DEVICE)
+
+    def forward(is_checkpointed):
+        return network(images, labels, is_checkpointed)
+
+    return forward, Optimizer(network)
+
+
+if __name__ == "__main__":
+    sys.exit(common.run(__doc__, ("cnn",), ("cnn",), build, "images", BATCH))
