@@ -6,6 +6,8 @@
 #ifndef CAPU_BENCH_GPU_CNN_H
 #define CAPU_BENCH_GPU_CNN_H
 
+#include "examples/common/files.h"
+
 #include "kernels/conv2d.h"
 
 #include "capuchin/capuchin.h"
@@ -15,6 +17,7 @@
 #define CNN_UNITS (1 + 4 * CNN_BLOCKS)
 #define CNN_CLASSES 1000u
 #define CNN_SHARED 96
+#define CNN_WEIGHTS (5 * CNN_UNITS + 2)
 #define CNN_SIDE_LIMIT 1024u
 #define CNN_WIDTH_LIMIT 1024u
 
@@ -105,6 +108,9 @@ struct conv2d cnn_conv(const struct cnn *cnn, const struct cnn_unit *unit);
  */
 capu_status cnn_init(struct cnn *cnn, capu_context *context, const struct cnn_shape *shape,
                      uint64_t seed);
+
+/* All parameters and running statistics, unit by unit, at most CNN_WEIGHTS. Gives how many. */
+size_t cnn_weights(const struct cnn *cnn, struct weight *weights);
 
 /* One iteration on a batch from the host. Waits for the mean loss. */
 capu_status cnn_train(struct cnn *cnn, const float *images, const int32_t *labels, float *loss);

@@ -311,3 +311,26 @@ capu_status cnn_init(struct cnn *cnn, capu_context *context, const struct cnn_sh
     TRY(make_blocks(cnn, seed, half(half(shape->side)), &channels));
     return make_ends(cnn, channels, seed);
 }
+
+static struct weight weight_of(const char *name, const float *address, size_t count)
+{
+    return (struct weight){.name = name, .address = address, .bytes = count * sizeof(float)};
+}
+
+size_t cnn_weights(const struct cnn *cnn, struct weight *weights)
+{
+    size_t count = 0;
+
+    for (size_t i = 0; i < cnn->unit_count; i++) {
+        const struct cnn_unit *unit = &cnn->units[i];
+
+        weights[count++] = weight_of("weight", unit->weight.value, unit->weight.count);
+        weights[count++] = weight_of("scale", unit->scale.value, unit->scale.count);
+        weights[count++] = weight_of("shift", unit->shift.value, unit->shift.count);
+        weights[count++] = weight_of("running_mean", unit->running_mean, unit->outputs);
+        weights[count++] = weight_of("running_variance", unit->running_variance, unit->outputs);
+    }
+    weights[count++] = weight_of("dense.weight", cnn->dense.value, cnn->dense.count);
+    weights[count++] = weight_of("dense.bias", cnn->dense_bias.value, cnn->dense_bias.count);
+    return count;
+}

@@ -95,6 +95,16 @@ static bool prepare(struct training *training)
     return loss_log_open(&training->log, settings->options.loss_log) == CAPU_OK;
 }
 
+static capu_status save(const struct training *training, capu_context *context)
+{
+    const char *path = training->settings->options.save;
+    struct weight weights[CNN_WEIGHTS];
+
+    return path == NULL
+               ? CAPU_OK
+               : weights_save(context, path, weights, cnn_weights(&training->cnn, weights));
+}
+
 static capu_status run_all(struct training *training, struct run *run)
 {
     const struct options *options = &training->settings->options;
@@ -110,6 +120,7 @@ static capu_status run_all(struct training *training, struct run *run)
         progress_step(&progress, step, loss, options->batch);
     }
     progress_end(&progress);
+    TRY(save(training, run->context));
     return run_print_report(run);
 }
 
