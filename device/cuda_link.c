@@ -10,6 +10,7 @@
 #include "device/cuda.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #define COPY_BYTES_MAX ((uint64_t)32 << 20) /* large enough that starting a copy does not count */
 #define SMALL_BYTES ((uint64_t)4 << 10)
@@ -173,7 +174,7 @@ static capu_status time_alone(const struct bench *bench, const struct way *way, 
 }
 
 /* Both ways from the same moment on: the second stream waits for what the first starts behind. */
-static capu_status time_both(const struct bench *bench, uint64_t ns[WAYS])
+static capu_status time_both_once(const struct bench *bench, uint64_t ns[WAYS])
 {
     const struct way *ways = bench->ways;
     capu_status status = copy(bench, &ways[0], bench->bytes, WARM_COPIES);
@@ -189,6 +190,22 @@ static capu_status time_both(const struct bench *bench, uint64_t ns[WAYS])
     }
     for (size_t i = 0; i < WAYS && status == CAPU_OK; i++) {
         status = time_of(bench, &ways[i], &ns[i]);
+    }
+    return status;
+}
+
+/* The round that was the shortest for both together: its two times belong to each other. */
+static capu_status time_both(const struct bench *bench, uint64_t ns[WAYS])
+{
+    capu_status status = CAPU_OK;
+
+    for (int round = 0; round < ROUNDS && status == CAPU_OK; round++) {
+        uint64_t now[WAYS] = {0};
+
+        status = time_both_once(bench, now);
+        if (status == CAPU_OK && (round == 0 || now[0] + now[1] < ns[0] + ns[1])) {
+            memcpy(ns, now, sizeof(now));
+        }
     }
     return status;
 }

@@ -158,6 +158,8 @@ START_TEST(the_link_is_measured_unless_it_is_given)
     ck_assert_uint_gt(found->d2h_duplex_bytes_per_s, 1000);
     ck_assert_uint_gt(found->h2d_duplex_bytes_per_s, 1000);
     ck_assert_uint_gt(found->copy_latency_ns, 0);
+    /* Both ways at once are timed as often as each alone. */
+    ck_assert_uint_eq(fake_cudart_calls_of(FAKE_cudaStreamWaitEvent), 3);
     device_destroy(device);
     nothing_is_left();
 
