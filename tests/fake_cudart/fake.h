@@ -15,6 +15,7 @@ struct fake_handle {
     device_page *pages; /* of the host device, of the granularity's size */
     size_t page_count;
     size_t mapping_count;
+    int device; /* that the memory is of */
     bool is_released;
 };
 
@@ -104,6 +105,8 @@ bool fake_has_access(const void *address, uint64_t bytes);
 bool fake_is_device_memory(const void *address, uint64_t bytes);
 /* Whether some of the memory is pinned, but it is not all in one piece. The lock is held. */
 bool fake_is_half_pinned(const void *address, uint64_t bytes);
+/* Whether it is all pinned, in one piece. The lock is held. */
+bool fake_is_pinned(const void *address, uint64_t bytes);
 /* Ends everything of its file. */
 void fake_memory_finish(void);
 void fake_streams_finish(void);

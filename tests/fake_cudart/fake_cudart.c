@@ -6,9 +6,12 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #define DEFAULT_MEMORY_BYTES ((uint64_t)256 << 20)
 #define DEFAULT_GRANULARITY_BYTES ((uint64_t)64 << 10)
+#define MACHINE_PAGE ((uintptr_t)4096)
+#define DRIVER_VERSION 12050 /* the oldest that the build takes: newer calls are not found */
 
 struct fake fake = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
@@ -277,7 +280,7 @@ cudaError_t cudaGetDriverEntryPointByVersion(const char *symbol, void **entry, u
                                              enum cudaDriverEntryPointQueryResult *result)
 {
     FAKE_RUNTIME_ENTER(cudaGetDriverEntryPointByVersion);
-    if (flags != cudaEnableDefault) {
+    if (flags != cudaEnableDefault || version > DRIVER_VERSION) {
         return fake_leave(cudaErrorInvalidValue);
     }
     if (fake.machine.missing == NULL || strcmp(symbol, fake.machine.missing) != 0) {
@@ -360,6 +363,32 @@ bool fake_is_half_pinned(const void *address, uint64_t bytes)
     return false;
 }
 
+bool fake_is_pinned(const void *address, uint64_t bytes)
+{
+    const char *at = address;
+
+    for (const struct fake_registered *one = fake.registered; one != NULL; one = one->next) {
+        if (at >= one->address && at + bytes <= one->address + one->bytes) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Whether registered memory is still there. */
+static bool is_there(char *address)
+{
+    uint64_t bytes = 0;
+    char *start = (char *)((uintptr_t)address & ~(MACHINE_PAGE - 1));
+
+    fake_lock();
+    for (const struct fake_registered *one = fake.registered; one != NULL; one = one->next) {
+        bytes = one->address == address ? one->bytes : bytes;
+    }
+    fake_unlock();
+    return msync(start, (size_t)(address - start) + bytes, MS_ASYNC) == 0;
+}
+
 cudaError_t cudaHostRegister(void *address, size_t bytes, unsigned int flags)
 {
     FAKE_RUNTIME_ENTER(cudaHostRegister);
@@ -372,6 +401,9 @@ cudaError_t cudaHostRegister(void *address, size_t bytes, unsigned int flags)
 cudaError_t cudaHostUnregister(void *address)
 {
     FAKE_RUNTIME_ENTER(cudaHostUnregister);
+    if (!is_there(address)) { /* CUDA would go on, with pages that are no longer the program's */
+        return fake_leave(cudaErrorInvalidValue);
+    }
     return fake_leave(leave_pinned(address, false) ? cudaSuccess
                                                    : cudaErrorHostMemoryNotRegistered);
 }

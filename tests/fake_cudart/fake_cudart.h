@@ -6,8 +6,9 @@
  * It is as strict as CUDA is, and where CUDA would go on and be wrong, stricter: handles are mapped
  * whole and at offset 0, mappings are unmapped whole, a mapping has no access at first, a copy that
  * meets memory without access loses the device when the stream gets there, one whose host memory is
- * pinned in part is refused, streams and events belong to the device that was current. Every call
- * can be made to fail.
+ * pinned in part is refused, one whose host memory is unpinned before its turn loses the device,
+ * streams and events belong to the device that was current, memory to the one it was made on. Every
+ * call can be made to fail.
  *
  * State is made at the first call and is one for the process. The calls of the device's contract
  * may come from two threads; the functions below from the testing thread only.

@@ -5,6 +5,8 @@
 
 #include <cuda_runtime_api.h>
 #include <signal.h>
+#include <stdatomic.h>
+#include <sys/mman.h>
 
 #define PAGE ((size_t)64 << 10)
 
@@ -152,6 +154,80 @@ START_TEST(streams_and_events_belong_to_a_device)
 }
 END_TEST
 
+START_TEST(memory_belongs_to_a_device)
+{
+    CUmemAllocationProp second = properties;
+
+    fake_cudart_reset(&(struct fake_cudart_machine){.device_count = 2});
+    second.location.id = 1;
+    IS(cuMemAddressReserve(&range, 2 * PAGE, 0, 0, 0), CUDA_SUCCESS);
+    IS(cuMemCreate(&handles[0], PAGE, &properties, 0), CUDA_SUCCESS);
+    IS(cuMemCreate(&handles[1], PAGE, &second, 0), CUDA_SUCCESS);
+    IS(cuMemMap(range, PAGE, 0, handles[0], 0), CUDA_SUCCESS);
+    IS(cuMemMap(range + PAGE, PAGE, 0, handles[1], 0), CUDA_SUCCESS);
+    IS(cuMemSetAccess(range, 2 * PAGE, &access_of_device, 1), CUDA_ERROR_INVALID_DEVICE);
+    IS(cuMemSetAccess(range, PAGE, &access_of_device, 1), CUDA_SUCCESS);
+}
+END_TEST
+
+static capu_status wait_for_gate(capu_stream stream, const void *gate)
+{
+    (void)stream;
+    while (!atomic_load((atomic_bool *)(uintptr_t)gate)) {
+    }
+    return CAPU_OK;
+}
+
+START_TEST(a_copy_needs_its_pinned_memory_until_it_has_run)
+{
+    static char memory[4096];
+    static atomic_bool gate;
+    void *device;
+    cudaStream_t stream;
+
+    set_up();
+    device = (void *)(uintptr_t)range;
+    IS(cuMemMap(range, PAGE, 0, handles[0], 0), CUDA_SUCCESS);
+    IS(cuMemSetAccess(range, PAGE, &access_of_device, 1), CUDA_SUCCESS);
+    IS(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), cudaSuccess);
+    IS(cudaHostRegister(memory, sizeof(memory), 0), cudaSuccess);
+    IS(cudaMemcpyAsync(device, memory, 16, cudaMemcpyHostToDevice, stream), cudaSuccess);
+    IS(cudaStreamSynchronize(stream), cudaSuccess);
+    IS(fake_cudart_launch(stream, wait_for_gate, &gate), CAPU_OK);
+    IS(cudaMemcpyAsync(device, memory, 16, cudaMemcpyHostToDevice, stream), cudaSuccess);
+    IS(cudaHostUnregister(memory), cudaSuccess);
+    atomic_store(&gate, true);
+    IS(cudaStreamSynchronize(stream), cudaErrorIllegalAddress);
+    fake_cudart_reset(NULL);
+}
+END_TEST
+
+START_TEST(registered_memory_is_unmapped_last)
+{
+    char *memory = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+    ck_assert(memory != MAP_FAILED);
+    fake_cudart_reset(NULL);
+    IS(cudaHostRegister(memory, 4096, cudaHostRegisterPortable), cudaSuccess);
+    munmap(memory, 4096);
+    IS(cudaHostUnregister(memory), cudaErrorInvalidValue);
+}
+END_TEST
+
+START_TEST(calls_newer_than_the_driver_are_not_asked_for)
+{
+    void *entry = NULL;
+
+    fake_cudart_reset(NULL);
+    IS(cudaGetDriverEntryPointByVersion("cuMemMap", &entry, 13000, cudaEnableDefault, NULL),
+       cudaErrorInvalidValue);
+    ck_assert_ptr_null(entry);
+    IS(cudaGetDriverEntryPointByVersion("cuMemMap", &entry, 12050, cudaEnableDefault, NULL),
+       cudaSuccess);
+    ck_assert_ptr_nonnull(entry);
+}
+END_TEST
+
 START_TEST(host_memory_is_registered_once)
 {
     static char memory[4096];
@@ -208,6 +284,10 @@ int main(void)
     tcase_add_test(cases, a_copy_without_access_loses_the_device_when_its_turn_comes);
     tcase_add_test(cases, without_a_driver_the_entry_is_left_alone);
     tcase_add_test(cases, streams_and_events_belong_to_a_device);
+    tcase_add_test(cases, memory_belongs_to_a_device);
+    tcase_add_test(cases, a_copy_needs_its_pinned_memory_until_it_has_run);
+    tcase_add_test(cases, registered_memory_is_unmapped_last);
+    tcase_add_test(cases, calls_newer_than_the_driver_are_not_asked_for);
     tcase_add_test(cases, host_memory_is_registered_once);
     tcase_add_test(cases, faults_come_as_they_were_asked_for);
     suite_add_tcase(suite, cases);

@@ -165,6 +165,9 @@ CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t bytes,
     page_count = bytes / granularity();
     fake_lock();
     made = new_handle(page_count);
+    if (made != NULL) {
+        made->device = properties->location.id;
+    }
     while (made != NULL && made->page_count < page_count) {
         if (device_page_create(fake.host, &made->pages[made->page_count]) != CAPU_OK) {
             free_handle(made);
@@ -376,8 +379,14 @@ CUresult cuMemUnmap(CUdeviceptr address, size_t bytes)
     return count > 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-static CUresult give_access(size_t first, size_t count)
+/* The devices are no peers of each other. */
+static CUresult give_access(size_t first, size_t count, int device)
 {
+    for (size_t index = first; index < first + count; index++) {
+        if (fake.mappings[index].handle->device != device) {
+            return CUDA_ERROR_INVALID_DEVICE;
+        }
+    }
     for (size_t index = first; index < first + count; index++) {
         struct fake_mapping *mapping = &fake.mappings[index];
 
@@ -405,7 +414,7 @@ CUresult cuMemSetAccess(CUdeviceptr address, size_t bytes, const CUmemAccessDesc
     fake_lock();
     mapped = whole_mappings(pointer(address), bytes, &first);
     if (mapped > 0) {
-        result = give_access(first, mapped);
+        result = give_access(first, mapped, access->location.id);
     }
     fake_unlock();
     return result;

@@ -20,6 +20,7 @@ struct item {
     enum item_kind kind;
     void *to;
     const void *from;
+    const void *pinned; /* the end that was, when it was issued; or NULL */
     size_t bytes;
     enum cudaMemcpyKind direction;
     int byte;
@@ -60,7 +61,7 @@ void fake_drain(void)
     }
 }
 
-/* Both ends where the direction says, and accessible. */
+/* Both ends where the direction says, and accessible; what was pinned still is. */
 static bool can_touch(const struct item *item)
 {
     bool can = true;
@@ -72,6 +73,7 @@ static bool can_touch(const struct item *item)
     if (item->kind == ITEM_COPY && item->direction != cudaMemcpyHostToDevice) {
         can = can && fake_has_access(item->from, item->bytes);
     }
+    can = can && (item->pinned == NULL || fake_is_pinned(item->pinned, item->bytes));
     fake_unlock();
     return can;
 }
@@ -353,8 +355,9 @@ cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t from, cudaEvent_t to)
 cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind,
                             cudaStream_t stream)
 {
-    const struct item item = {
+    struct item item = {
         .kind = ITEM_COPY, .to = to, .from = from, .bytes = bytes, .direction = kind};
+    const void *host = kind == cudaMemcpyDeviceToHost ? to : from;
     bool is_to_device;
     bool is_from_device;
     bool is_half_pinned;
@@ -364,6 +367,7 @@ cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaM
     is_to_device = fake_is_device_memory(to, bytes);
     is_from_device = fake_is_device_memory(from, bytes);
     is_half_pinned = fake_is_half_pinned(to, bytes) || fake_is_half_pinned(from, bytes);
+    item.pinned = fake_is_pinned(host, bytes) ? host : NULL;
     fake_unlock();
     if (is_half_pinned || is_to_device != (kind != cudaMemcpyDeviceToHost) ||
         is_from_device != (kind != cudaMemcpyHostToDevice)) {
