@@ -50,11 +50,21 @@ static bool is_lasting(int error)
     case 721:
     case cudaErrorMpsClientTerminated:
     case cudaErrorExternalDevice:
-    case cudaErrorUnknown:
         return true;
     default:
         return false;
     }
+}
+
+/* CUDA says "unknown" of what it does not survive, and of what it merely could not do: pinning
+   memory in some virtual machines, for one. A device that still answers is not lost. */
+static bool is_lost(int error)
+{
+    size_t free_bytes;
+    size_t total_bytes;
+
+    return is_lasting(error) ||
+           (error == cudaErrorUnknown && cudaMemGetInfo(&free_bytes, &total_bytes) != cudaSuccess);
 }
 
 void cuda_fail(struct cuda_device *cuda, const char *text)
@@ -109,7 +119,7 @@ capu_status cuda_translate(struct cuda_device *cuda, int error, capu_status shor
     if (error == cudaSuccess) {
         return CAPU_OK;
     }
-    if (is_lasting(error)) {
+    if (is_lost(error)) {
         call_name(call, name, sizeof(name));
         snprintf(text, sizeof(text), "the device is lost, as %s told: %s, %s", name,
                  cudaGetErrorName((cudaError_t)error), cudaGetErrorString((cudaError_t)error));

@@ -17,7 +17,8 @@ enum {
     DEVICES_UNAVAILABLE = 46,
     NOT_READY = 600,
     NOT_SUPPORTED = 801,
-    ILLEGAL_ADDRESS = 700
+    ILLEGAL_ADDRESS = 700,
+    UNKNOWN = 999
 };
 
 #define OK(call_) ck_assert_int_eq((call_), CAPU_OK)
@@ -499,6 +500,29 @@ START_TEST(the_first_to_be_told_is_named)
 }
 END_TEST
 
+/* "Unknown" is the device's end only if it is all that CUDA answers from then on. */
+START_TEST(an_unknown_error_is_lasting_if_it_lasts)
+{
+    struct fake_cudart_fault fault = {.call = FAKE_cudaHostRegister, .number = 1, .error = UNKNOWN};
+    struct setting setting;
+    void *memory = NULL;
+
+    set_up(&setting);
+    fake_cudart_arm(&fault);
+    OK(device_host_alloc(setting.device, 1000, &memory));
+    ck_assert_uint_eq(fake_cudart_calls_of(FAKE_cudaHostAlloc), 1);
+    OK(device_failure(setting.device, NULL, 0));
+    OK(device_event_record(setting.device, setting.event, setting.stream));
+    fault.call = FAKE_cudaMemsetAsync;
+    fault.is_sticky = true;
+    fake_cudart_arm(&fault);
+    ck_assert_int_eq(device_fill(setting.device, setting.stream, setting.address, 1, PAGE),
+                     CAPU_DEVICE_LOST);
+    all_is_lost(&setting, "lost, as cudaMemsetAsync told: cudaErrorUnknown");
+    tear_down(&setting);
+}
+END_TEST
+
 static capu_status launch_fault(capu_stream stream, const void *arguments)
 {
     (void)arguments;
@@ -722,6 +746,7 @@ int main(void)
     tcase_add_test(cases, a_kernel_that_faults_loses_the_device);
     tcase_add_test(cases, a_copy_that_meets_no_memory_loses_the_device);
     tcase_add_test(cases, the_first_to_be_told_is_named);
+    tcase_add_test(cases, an_unknown_error_is_lasting_if_it_lasts);
     tcase_add_test(cases, an_op_that_fails_stops_nothing_unless_the_device_is_lost);
     tcase_add_loop_test(cases, host_memory_is_registered_whole, -1, 2);
     tcase_add_test(cases, the_device_is_current_where_it_is_called);
