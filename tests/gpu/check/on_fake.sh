@@ -19,6 +19,10 @@ rm -rf "$work" && mkdir -p "$bin/lib" "$bin/data" || exit 1
 for program in train_gpt train_fashion train_cnn gpu_claims gpu_facts; do
     ln -s "$programs/tests/${program}_on_fake" "$bin/$program" || exit 1
 done
+# A library that complains is no failure.
+rm "$bin/gpu_claims"
+printf '#!/bin/sh\necho "a library: a warning" >&2\nexec "%s" "$@"\n' "$programs/tests/gpu_claims_on_fake" \
+    >"$bin/gpu_claims" && chmod +x "$bin/gpu_claims"
 ln -s "$programs/bin/capuchin" "$bin/capuchin"
 ln -s "$programs/tests/kernels_emulated_test" "$bin/kernels_gpu_test"
 ln -s "$programs/tests/device_contract_cuda_test" "$bin/device_contract_gpu_test"
@@ -62,6 +66,14 @@ told '^tests +kernels_gpu_test .*FAILED.*exit code 1'
 told '^strict .* ok '
 told '^FAILED:'
 told '^  tests: kernels_gpu_test: exit code 1'
+
+# What still runs when the time is up has not failed, nor has what does not begin.
+printf '#!/bin/sh\nexec sleep 100\n' >"$work/long" && chmod +x "$work/long"
+ln -sf "$work/long" "$bin/device_contract_gpu_test"
+check --only tests,strict --seconds 3 || fail "it failed when the time was up: $(cat "$work/log")"
+told '^tests +device_contract_gpu_test .*skipped .*not at its end when the time was up'
+told '^strict .*skipped .*the time is up'
+grep -q '"host":"Linux .* cores' "$out/gpu_check.jsonl" || fail "no machine among the results"
 
 # No GPU is no failure, a program that does not start is one.
 cat >"$work/none" <<'END'
