@@ -216,7 +216,7 @@ void facts_link(struct facts *facts)
 }
 
 enum kernel_kind { KERNEL_NONE, KERNEL_COPIES, KERNEL_COMPUTES, KERNEL_KINDS };
-enum { BESIDE_COPIES = 16, BESIDE_KERNELS = 20, BESIDE_ROUNDS = 3 };
+enum { BESIDE_COPIES = 8, BESIDE_KERNELS = 20, BESIDE_ROUNDS = 3 };
 #define BESIDE_BYTES (256 * MIB)
 
 /* Kernels for a while. Data behind the first two buffers, which are the copies'. */
@@ -232,9 +232,9 @@ static void enqueue_kernels(struct facts *facts, enum kernel_kind kind, char *de
     }
 }
 
-static void enqueue_copies(cudaStream_t stream, const struct ends *ends, bool is_in)
+static void enqueue_copies(cudaStream_t stream, const struct ends *ends, bool is_in, int count)
 {
-    for (int i = 0; i < BESIDE_COPIES; i++) {
+    for (int i = 0; i < count; i++) {
         if (is_in) {
             cudaMemcpyAsync(ends->device, ends->host, BESIDE_BYTES, cudaMemcpyHostToDevice, stream);
         } else {
@@ -244,48 +244,45 @@ static void enqueue_copies(cudaStream_t stream, const struct ends *ends, bool is
     }
 }
 
-/* What one round found. */
-struct beside {
-    double kernel_ms;
-    double gb_per_s[2]; /* out, in */
-};
-
-/* Never more kernels than a stream's queue takes: the host would wait before it starts the copies.
-   `wants_kernel_time`: the kernels are few and the copies outlast them; else kernels outlast the
-   copies, whose rates are taken. */
-static struct beside run_beside(struct facts *facts, const struct ends *ends,
-                                cudaStream_t streams[2], enum kernel_kind kind, unsigned copies,
-                                bool wants_kernel_time)
+/* Milliseconds of kernels beside copies that outlast them. */
+static double kernels_ms(struct facts *facts, const struct ends *ends, cudaStream_t streams[2],
+                         enum kernel_kind kind, unsigned copies)
 {
-    double moved = BESIDE_COPIES * (double)BESIDE_BYTES;
-    int kernels =
-        wants_kernel_time ? BESIDE_KERNELS : (kind == KERNEL_COPIES ? 45 : 8) * BESIDE_KERNELS;
-    struct beside found = {};
-    struct facts_timer timers[2];
     struct facts_timer timer;
+    double ms;
 
     cudaDeviceSynchronize();
-    if (!wants_kernel_time) {
-        enqueue_kernels(facts, kind, ends->device, kernels);
-    }
     for (int is_in = 0; is_in < 2; is_in++) {
         if (copies >> is_in & 1) {
-            timers[is_in] = facts_timer_begin(streams[is_in]);
-            enqueue_copies(streams[is_in], ends, is_in);
+            enqueue_copies(streams[is_in], ends, is_in, BESIDE_COPIES);
         }
     }
-    if (wants_kernel_time) {
-        timer = facts_timer_begin(facts->stream);
-        enqueue_kernels(facts, kind, ends->device, kernels);
-        found.kernel_ms = facts_timer_end_ms(&timer);
-    }
-    for (int is_in = 0; is_in < 2; is_in++) {
-        if (copies >> is_in & 1) {
-            found.gb_per_s[is_in] = moved / facts_timer_end_ms(&timers[is_in]) * 1e-6;
-        }
-    }
+    timer = facts_timer_begin(facts->stream);
+    enqueue_kernels(facts, kind, ends->device, BESIDE_KERNELS);
+    ms = facts_timer_end_ms(&timer);
     cudaDeviceSynchronize();
-    return found;
+    return ms;
+}
+
+/* The rate of one way's copies beside kernels and, where `copies` has both, the other way's, which
+   all outlast them. Never more kernels than a stream's queue takes: the host would wait before it
+   starts the copies. */
+static double copies_gb_per_s(struct facts *facts, const struct ends *ends, cudaStream_t streams[2],
+                              enum kernel_kind kind, unsigned copies, bool is_in)
+{
+    struct facts_timer timer;
+    double ms;
+
+    cudaDeviceSynchronize();
+    enqueue_kernels(facts, kind, ends->device, (kind == KERNEL_COPIES ? 45 : 8) * BESIDE_KERNELS);
+    if (copies >> !is_in & 1) {
+        enqueue_copies(streams[!is_in], ends, !is_in, 3 * BESIDE_COPIES);
+    }
+    timer = facts_timer_begin(streams[is_in]);
+    enqueue_copies(streams[is_in], ends, is_in, BESIDE_COPIES);
+    ms = facts_timer_end_ms(&timer);
+    cudaDeviceSynchronize();
+    return BESIDE_COPIES * (double)BESIDE_BYTES / ms * 1e-6;
 }
 
 static void measure_beside(struct facts *facts, const struct ends *ends, cudaStream_t streams[2],
@@ -295,33 +292,34 @@ static void measure_beside(struct facts *facts, const struct ends *ends, cudaStr
     static const char *const ways[] = {"none", "out", "in", "both"};
     double alone[BESIDE_ROUNDS];
     double beside[BESIDE_ROUNDS];
-    double rates[2][BESIDE_ROUNDS];
+    double rates[2] = {0.0, 0.0};
     double slower = 0.0;
     char what[96];
 
-    for (int round = 0; round < BESIDE_ROUNDS; round++) {
-        struct beside found = run_beside(facts, ends, streams, kind, copies, false);
-
-        rates[0][round] = found.gb_per_s[0];
-        rates[1][round] = found.gb_per_s[1];
-        alone[round] = run_beside(facts, ends, streams, kind, 0, true).kernel_ms;
-        beside[round] = run_beside(facts, ends, streams, kind, copies, true).kernel_ms;
-    }
     if (kind != KERNEL_NONE) {
+        for (int round = 0; round < BESIDE_ROUNDS; round++) {
+            alone[round] = kernels_ms(facts, ends, streams, kind, 0);
+            beside[round] = kernels_ms(facts, ends, streams, kind, copies);
+        }
         slower = (facts_median(beside, BESIDE_ROUNDS) / facts_median(alone, BESIDE_ROUNDS) - 1.0) *
                  100.0;
         snprintf(what, sizeof(what), "%s kernel, copies %s", kernels[kind], ways[copies]);
         facts_value(facts, what, slower, "% slower");
     }
     for (int is_in = 0; is_in < 2; is_in++) {
-        rates[is_in][0] = facts_median(rates[is_in], BESIDE_ROUNDS);
         if (copies >> is_in & 1) {
+            double rounds[BESIDE_ROUNDS];
+
+            for (int round = 0; round < BESIDE_ROUNDS; round++) {
+                rounds[round] = copies_gb_per_s(facts, ends, streams, kind, copies, is_in);
+            }
+            rates[is_in] = facts_median(rounds, BESIDE_ROUNDS);
             snprintf(what, sizeof(what), "copies %s%s, kernel: %s", is_in ? "in" : "out",
                      copies == 3 ? " (of both)" : "", kernels[kind]);
-            facts_value(facts, what, rates[is_in][0], "GB/s");
+            facts_value(facts, what, rates[is_in], "GB/s");
         }
     }
-    facts_interference_line(facts, kernels[kind], ways[copies], slower, rates[1][0], rates[0][0]);
+    facts_interference_line(facts, kernels[kind], ways[copies], slower, rates[1], rates[0]);
 }
 
 /* 6: what copies and kernels do to each other. */
