@@ -112,6 +112,39 @@ START_TEST(copies_go_both_ways_at_any_alignment)
 }
 END_TEST
 
+/* As the library's copies do; memory that is not the device's, as elsewhere here, may make them
+   wait. */
+START_TEST(copies_with_the_devices_host_memory_do_not_wait)
+{
+    struct setting setting;
+    struct device_event *event;
+    void *memory = NULL;
+    char *ends[2];
+
+    if (!set_up(&setting, _i)) {
+        return;
+    }
+    CHECK_OK(device_host_alloc(setting.device, 2 * setting.bytes, &memory));
+    ends[0] = memory;
+    ends[1] = ends[0] + setting.bytes;
+    memset(ends[0], 77, setting.bytes);
+    memset(ends[1], 1, setting.bytes);
+    event = make_event(&setting, false);
+    run_slowly(&setting, setting.one, _i);
+    CHECK_OK(device_copy_in(setting.device, setting.one, setting.address, ends[0], setting.bytes));
+    CHECK_OK(device_copy_out(setting.device, setting.one, ends[1], setting.address, setting.bytes));
+    CHECK_OK(device_event_record(setting.device, event, setting.one));
+    ck_assert_int_eq(device_event_query(setting.device, event), CAPU_NOT_READY);
+    CHECK_OK(device_event_wait(setting.device, event));
+    if (!setting.device->capabilities.is_simulated) {
+        ck_assert(contract_reads_as(setting.device, ends[1], setting.bytes, 77));
+    }
+    device_event_destroy(setting.device, event);
+    device_host_free(setting.device, memory, 2 * setting.bytes);
+    tear_down(&setting);
+}
+END_TEST
+
 START_TEST(a_stream_that_follows_sees_what_was_written)
 {
     struct setting setting;
@@ -437,6 +470,7 @@ void contract_add_streams(TCase *tcase, const struct contract_subject *subject, 
 {
     tcase_add_loop_test(tcase, a_stream_runs_in_order, index, index + 1);
     tcase_add_loop_test(tcase, copies_go_both_ways_at_any_alignment, index, index + 1);
+    tcase_add_loop_test(tcase, copies_with_the_devices_host_memory_do_not_wait, index, index + 1);
     tcase_add_loop_test(tcase, a_stream_that_follows_sees_what_was_written, index, index + 1);
     tcase_add_loop_test(tcase, an_event_never_recorded_is_reached, index, index + 1);
     tcase_add_loop_test(tcase, an_event_is_reached_when_the_work_before_it_is_done, index,
