@@ -321,7 +321,7 @@ static void settle_replay(capu_context *context, const struct guide *guide,
             pager_touch(context, tensor);
         }
     }
-    tracker_replay(context, start, end);
+    tracker_replay(context, op->call.name, start, end);
 }
 
 /* What a replay reads and writes, for profilers. */

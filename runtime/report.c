@@ -124,7 +124,7 @@ static int by_stall(const void *left, const void *right)
     if (a->wait_ns != b->wait_ns) {
         return a->wait_ns > b->wait_ns ? -1 : 1;
     }
-    return a->access < b->access ? -1 : a->access > b->access;
+    return a->access != b->access ? (a->access < b->access ? -1 : 1) : strcmp(a->replay, b->replay);
 }
 
 static capu_status print_stalls(const capu_report *report, FILE *file)
@@ -144,9 +144,16 @@ static capu_status print_stalls(const capu_report *report, FILE *file)
     fprintf(file, "  ops that waited, for tensors or for room, longest first (%zu in all)\n",
             count);
     for (size_t i = 0; i < count && i < PRINTED_STALLS; i++) {
-        fprintf(file, "  %-24.24s op %-8" PRIu64 " ", sorted[i].op, sorted[i].access);
-        print_value(file, UNIT_ns, sorted[i].wait_ns);
-        fprintf(file, "\n");
+        const capu_stall *stall = &sorted[i];
+
+        if (stall->access == UINT64_MAX) {
+            fprintf(file, "  %-36s ", "(behind the last op)");
+        } else {
+            fprintf(file, "  %-24.24s op %-8" PRIu64 " ", stall->op, stall->access);
+        }
+        print_value(file, UNIT_ns, stall->wait_ns);
+        fprintf(file, stall->replay[0] != '\0' ? " before a replay of %s\n" : "%s\n",
+                stall->replay);
     }
     free(sorted);
     return CAPU_OK;

@@ -45,8 +45,8 @@ static json_t *eviction_json(const capu_eviction *eviction)
 
 static json_t *stall_json(const capu_stall *stall)
 {
-    return json_pack("{s:I, s:s, s:I}", "access", (json_int_t)stall->access, "op", stall->op,
-                     "wait_ns", (json_int_t)stall->wait_ns);
+    return json_pack("{s:o, s:s, s:I, s:s}", "access", access_number(stall->access), "op",
+                     stall->op, "wait_ns", (json_int_t)stall->wait_ns, "replay", stall->replay);
 }
 
 const char *report_mode_name(uint32_t mode)

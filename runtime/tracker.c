@@ -366,7 +366,8 @@ void tracker_triggered(capu_context *context, const struct tensor *tensor)
     }
 }
 
-void tracker_replay(capu_context *context, struct lane_position start, struct lane_position end)
+void tracker_replay(capu_context *context, const char *name, struct lane_position start,
+                    struct lane_position end)
 {
     struct record *record = context->tracker.open;
 
@@ -377,8 +378,12 @@ void tracker_replay(capu_context *context, struct lane_position start, struct la
     /* As with evictions: what cannot be listed is missing from the report's times, no more. */
     if (tracker_grow(&record->replays, &record->replay_capacity, record->replay_count + 1,
                      sizeof(*record->replays)) == CAPU_OK) {
-        record->replays[record->replay_count++] = (struct record_replay){
-            .before = record->op_count, .start = start.sequence, .end = end.sequence};
+        record->replays[record->replay_count++] =
+            (struct record_replay){.before = record->op_count,
+                                   .name = name,
+                                   .has_waited = context->pager.has_waited,
+                                   .start = start.sequence,
+                                   .end = end.sequence};
     }
 }
 

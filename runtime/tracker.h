@@ -78,9 +78,12 @@ struct record_eviction {
 
 /* An op that was run again, between two marks, before the op `before`. */
 struct record_replay {
-    size_t before;
+    size_t before; /* op_count of the finished record: behind all of them */
+    const char *name;
+    bool has_waited; /* as of an op; what earlier replays for the same op waited for included */
     uint64_t start;
     uint64_t end;
+    uint64_t wait_ns;
 };
 
 /* Open: being written. Running: ended, its work is not known to be finished. Finished: complete. */
@@ -190,8 +193,9 @@ void tracker_evicted(capu_context *context, struct tensor *tensor, uint32_t meth
 /* A tensor starts to come back ahead of its access. */
 void tracker_triggered(capu_context *context, const struct tensor *tensor);
 
-/* An op was run again between two marks of the compute lane. */
-void tracker_replay(capu_context *context, struct lane_position start, struct lane_position end);
+/* The op of this name was run again between two marks of the compute lane. */
+void tracker_replay(capu_context *context, const char *name, struct lane_position start,
+                    struct lane_position end);
 
 /* capu_zero ends a tensor's contents without an op. */
 void tracker_zeroed(capu_context *context, const struct tensor *tensor);

@@ -32,21 +32,21 @@ static capu_status read_replays(capu_context *context, struct record *record, si
                                 size_t *next, struct lane_position *before)
 {
     while (*next < record->replay_count && record->replays[*next].before <= op) {
-        const struct record_replay *replay = &record->replays[(*next)++];
+        struct record_replay *replay = &record->replays[(*next)++];
         struct lane_position start = {.lane = &context->compute, .sequence = replay->start};
         struct lane_position end = {.lane = &context->compute, .sequence = replay->end};
         uint64_t ns;
-        uint64_t wait_ns;
         capu_status status = lane_elapsed_ns(start, end, &ns);
 
-        if (status == CAPU_OK) {
-            status = lane_elapsed_ns(*before, start, &wait_ns);
+        replay->wait_ns = 0;
+        if (status == CAPU_OK && replay->has_waited) {
+            status = lane_elapsed_ns(*before, start, &replay->wait_ns);
         }
         if (status != CAPU_OK) {
             return status;
         }
         record->report.recompute_ns += ns;
-        record->report.stall_ns += wait_ns;
+        record->report.stall_ns += replay->wait_ns;
         *before = end;
     }
     return CAPU_OK;
@@ -103,7 +103,7 @@ static capu_status read_op_times(capu_context *context, struct record *record)
         report->stall_ns += op->wait_ns;
         before = end;
     }
-    return CAPU_OK;
+    return read_replays(context, record, record->op_count, &next_replay, &before);
 }
 
 static capu_status read_times(capu_context *context, struct record *record)
@@ -204,22 +204,38 @@ static capu_status list_evictions(struct record *record)
     return CAPU_OK;
 }
 
-/* The ops that waited; of an iteration whose ops were not timed, none is known. */
+static void add_stall(struct record *record, size_t op, const char *replay, uint64_t wait_ns)
+{
+    bool is_op = op < record->op_count;
+
+    if (wait_ns > 0) {
+        record->report_stalls[record->report.stall_count++] =
+            (capu_stall){.access = is_op ? op : UINT64_MAX,
+                         .op = is_op ? record->ops[op].name : "",
+                         .wait_ns = wait_ns,
+                         .replay = replay};
+    }
+}
+
+/* What waited, each op behind the replays for it; of an iteration whose ops were not timed, none is
+   known. */
 static capu_status list_stalls(struct record *record)
 {
-    capu_status status = tracker_grow(&record->report_stalls, &record->report_stall_capacity,
-                                      record->op_count, sizeof(*record->report_stalls));
+    size_t next = 0;
+    capu_status status =
+        tracker_grow(&record->report_stalls, &record->report_stall_capacity,
+                     record->op_count + record->replay_count, sizeof(*record->report_stalls));
 
     if (status != CAPU_OK) {
         return status;
     }
     record->report.stall_count = 0;
-    for (size_t i = 0; i < record->op_count && record->is_timed; i++) {
-        const struct record_op *op = &record->ops[i];
-
-        if (op->wait_ns > 0) {
-            record->report_stalls[record->report.stall_count++] =
-                (capu_stall){.access = i, .op = op->name, .wait_ns = op->wait_ns};
+    for (size_t i = 0; i <= record->op_count && record->is_timed; i++) {
+        for (; next < record->replay_count && record->replays[next].before <= i; next++) {
+            add_stall(record, i, record->replays[next].name, record->replays[next].wait_ns);
+        }
+        if (i < record->op_count) {
+            add_stall(record, i, "", record->ops[i].wait_ns);
         }
     }
     return CAPU_OK;

@@ -25,12 +25,12 @@ static struct wait *find_wait(struct account *account, uint64_t access)
     struct wait *wait;
 
     for (size_t i = account->wait_count; i-- > 0;) {
-        if (account->waits[i].access == access) {
+        if (account->waits[i].access == access && account->waits[i].replay[0] == '\0') {
             return &account->waits[i];
         }
     }
     wait = &account->waits[account->wait_count++];
-    *wait = (struct wait){.access = access};
+    *wait = (struct wait){.access = access, .replay = ""};
     return wait;
 }
 
@@ -82,13 +82,24 @@ static void take_eviction(struct account *account, const json_t *eviction)
     }
 }
 
-/* Ops that no tensor came back for waited for room. */
+/* Ops that no tensor came back for waited for room. What replays waited for is not told. */
 static void take_stall(struct account *account, const json_t *stall)
 {
-    struct wait *wait = find_wait(account, number_of(stall, "access"));
+    const char *replay = text_of(stall, "replay");
+    bool is_behind = json_is_null(json_object_get(stall, "access"));
+    uint64_t access = is_behind ? account->counters.op_count : number_of(stall, "access");
+    uint64_t ns = number_of(stall, "wait_ns");
+    struct wait *wait;
 
-    wait->op = text_of(stall, "op");
-    wait->ns = number_of(stall, "wait_ns");
+    if (replay[0] == '\0') {
+        wait = find_wait(account, access);
+    } else {
+        wait = &account->waits[account->wait_count++];
+        *wait = (struct wait){.access = access, .replay = replay};
+        account->replay_ns += ns;
+    }
+    wait->op = is_behind ? "(behind the last op)" : text_of(stall, "op");
+    wait->ns = ns;
 }
 
 static int by_wait(const void *left, const void *right)
@@ -96,7 +107,10 @@ static int by_wait(const void *left, const void *right)
     const struct wait *a = left;
     const struct wait *b = right;
 
-    return a->ns != b->ns ? (a->ns > b->ns ? -1 : 1) : a->access < b->access ? -1 : 1;
+    if (a->ns != b->ns) {
+        return a->ns > b->ns ? -1 : 1;
+    }
+    return a->access != b->access ? (a->access < b->access ? -1 : 1) : strcmp(a->replay, b->replay);
 }
 
 static int by_moved(const void *left, const void *right)

@@ -4,13 +4,15 @@
 
 #include "tools/report_file.h"
 
-/* An op that waited for tensors to come back, all of them together, or for room. */
+/* An op that waited for tensors to come back, all of them together, or for room; or an op that did
+   when it was run again for this one. */
 struct wait {
     const char *op;
+    const char *replay; /* the latter's name, or "" */
     uint64_t access;
     uint64_t ns;
     uint64_t bytes;   /* brought back */
-    size_t count;     /* tensors; 0: room */
+    size_t count;     /* tensors; 0: room, or a replay */
     size_t ahead;     /* of them: asked for before the op */
     const char *name; /* of the largest */
     uint64_t largest;
@@ -35,8 +37,9 @@ struct account {
     size_t wait_count;
     struct mover *movers;
     size_t mover_count;
-    uint64_t back_ns; /* waited for tensors to come back */
-    size_t ahead;     /* tensors waited for though asked for ahead */
+    uint64_t back_ns;   /* ops waited for tensors to come back */
+    uint64_t replay_ns; /* replays waited */
+    size_t ahead;       /* tensors waited for though asked for ahead */
 };
 
 /* False: said why on standard error. `file` must outlive it. */

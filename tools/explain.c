@@ -131,8 +131,9 @@ static void print_where(const struct account *account)
     }
     print_time("ops", counters->compute_ns, counters->time_ns);
     print_time("waiting for tensors to come back", account->back_ns, counters->time_ns);
-    print_time("waiting for room, or before replays", less(counters->stall_ns, account->back_ns),
+    print_time("waiting for room", less(counters->stall_ns, account->back_ns + account->replay_ns),
                counters->time_ns);
+    print_time("waiting before recomputing", account->replay_ns, counters->time_ns);
     print_time("recomputing", counters->recompute_ns, counters->time_ns);
     print_time("idle: ops were not issued in time", account_idle_ns(account), counters->time_ns);
 }
@@ -171,9 +172,12 @@ static void print_waits(const struct account *account)
     for (size_t i = 0; i < account->wait_count && i < LISTED; i++) {
         const struct wait *wait = &account->waits[i];
 
-        printf("  %-28.28s %6" PRIu64 " %14s %14s  %s", wait->op, wait->access,
+        printf("  %-28.28s %6" PRIu64 " %14s %14s  %s%s", wait->op, wait->access,
                show_ns(wait->ns, time), show_bytes(wait->bytes, size),
-               wait->name != NULL ? wait->name : "room");
+               wait->replay[0] != '\0' ? "a replay of " : "",
+               wait->replay[0] != '\0' ? wait->replay
+               : wait->name != NULL    ? wait->name
+                                       : "room");
         if (wait->count > 1) {
             printf(" and %zu more", wait->count - 1);
         }

@@ -83,11 +83,13 @@ typedef struct capu_eviction {
     uint64_t wait_ns; /* how long the back-access stood still for it and others, or NOT_TIMED */
 } capu_eviction;
 
-/* One op before which compute stood still: for tensors to come back, or for room to be made. */
+/* A place where compute stood still: for tensors to come back, or for room to be made. Before an
+   op, or before an earlier op that was run again for it. */
 typedef struct capu_stall {
-    uint64_t access; /* op, from 0 */
-    const char *op;  /* its name */
+    uint64_t access; /* op, from 0; UINT64_MAX: behind the last one */
+    const char *op;  /* its name, or "" */
     uint64_t wait_ns;
+    const char *replay; /* the op whose replay waited, by name; "": the op itself did */
 } capu_stall;
 
 #define CAPU_REPORT_FIELD(name, unit, text) uint64_t name;
@@ -101,7 +103,7 @@ typedef struct capu_report {
     size_t eviction_count;
     CAPU_REPORT_COUNTERS(CAPU_REPORT_FIELD)
     const char *plan_error; /* mode guided: why no plan was found for iterations like this; or "" */
-    const capu_stall *stalls; /* in the order of the ops; what replays waited for is not in it */
+    const capu_stall *stalls; /* in their order; stall_ns is their sum */
     size_t stall_count;
 } capu_report;
 #undef CAPU_REPORT_FIELD

@@ -1,8 +1,8 @@
 #!/bin/bash
 # tables.sh ROOT: docs/errors.md has exactly the codes of capuchin/status.h, docs/configuration.md the
 # fields of capu_config and the variables that runtime/config.c reads, docs/report.md the counters of
-# capuchin/report.h, docs/models.md the machines of tools/machines.jsonl. Prints what differs; fails
-# on any difference.
+# capuchin/report.h and the fields of capu_stall, docs/models.md the machines of tools/machines.jsonl.
+# Prints what differs; fails on any difference.
 set -u
 cd "$1" || exit 2
 status=0
@@ -37,6 +37,11 @@ same "report.md" \
     "$(sed -nE 's/^\| `([a-z0-9_]+)` \| (count|ns|bytes) \|.*/\1 \2/p' docs/report.md)" \
     "$(grep -oE '^ *X\([a-z0-9_]+, (count|ns|bytes)' include/capuchin/report.h |
         sed -E 's/^ *X\(([a-z0-9_]+), /\1 /')"
+
+same "report.md, stalls" \
+    "$(sed -nE '/^\| key of a stall/,/^$/s/^\| `([a-z_]+)` .*/\1/p' docs/report.md)" \
+    "$(sed -n '/^typedef struct capu_stall {/,/^} capu_stall;/p' include/capuchin/report.h |
+        sed -nE 's/^    [a-z][^;]*[ *]([a-z_]+);.*/\1/p')"
 
 # Rates in units of 10^11 operations and 10^9 bytes a second, as far as a machine has them.
 same "models.md" \

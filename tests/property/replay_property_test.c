@@ -2,7 +2,8 @@
  * The runtime does what the model says: random traces, and real ones where they are there, through
  * the runtime on the sim device. In steady state a guided iteration takes the time that the
  * timeline gives its plan, to the nanosecond, maps nothing and does not wait on the host; the plan
- * is valid for the trace it was made of.
+ * is valid for the trace it was made of. Of a timed one ops, replays and the listed stalls make up
+ * the whole time.
  * A failure names the seed, and CAPUCHIN_SEED=n runs that one alone. CAPUCHIN_TRACES names the
  * folder of the real ones (default: ../shared/traces beside the source).
  */
@@ -14,6 +15,7 @@
 #include "tools/zoo/zoo.h"
 
 #include <glob.h>
+#include <jansson.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -40,7 +42,9 @@ struct tally {
     unsigned compared;
     unsigned with_copies;
     unsigned with_replays;
-    unsigned slower; /* than the ideal */
+    unsigned slower;         /* than the ideal */
+    unsigned stalled;        /* iterations with stalls */
+    unsigned stalled_replay; /* iterations in which replays stood still */
     uint64_t last_ns;
 };
 
@@ -119,6 +123,41 @@ static void compare(const struct instance *instance, struct driver *driver, stru
     }
 }
 
+/* The lines of the report file, of all iterations that were timed. */
+static void check_stalls(const struct instance *instance, const char *path, struct tally *tally)
+{
+    FILE *file = fopen(path, "r");
+    json_t *line;
+
+    ck_assert_ptr_nonnull(file);
+    while ((line = json_loadf(file, JSON_DISABLE_EOF_CHECK, NULL)) != NULL) {
+        json_int_t stall_ns = json_integer_value(json_object_get(line, "stall_ns"));
+        json_int_t known_ns = stall_ns + json_integer_value(json_object_get(line, "compute_ns")) +
+                              json_integer_value(json_object_get(line, "recompute_ns"));
+        json_int_t time_ns = json_integer_value(json_object_get(line, "time_ns"));
+        json_int_t sum_ns = 0;
+        const json_t *stalls = json_object_get(line, "stalls");
+        bool has_replay = false;
+
+        for (size_t i = 0; i < json_array_size(stalls); i++) {
+            const json_t *stall = json_array_get(stalls, i);
+
+            sum_ns += json_integer_value(json_object_get(stall, "wait_ns"));
+            has_replay = has_replay || json_string_length(json_object_get(stall, "replay")) > 0;
+        }
+        if (json_integer_value(json_object_get(line, "timed")) != 0) {
+            ck_assert_msg(sum_ns == stall_ns, "%s: stalls of %lld ns, and %lld are listed",
+                          instance->what, (long long)stall_ns, (long long)sum_ns);
+            ck_assert_msg(known_ns == time_ns, "%s: %lld ns, of which %lld are accounted for",
+                          instance->what, (long long)time_ns, (long long)known_ns);
+        }
+        tally->stalled += stall_ns > 0;
+        tally->stalled_replay += has_replay;
+        json_decref(line);
+    }
+    fclose(file);
+}
+
 /* Runs one instance. Nothing to compare: the runtime found no plan, or the budget is below what it
    can run in. */
 static void replay(const struct instance *instance, struct driver_options *options,
@@ -151,6 +190,7 @@ static void replay(const struct instance *instance, struct driver_options *optio
     if (has_plan) {
         plan_finish(&plan);
         compare(instance, driver, tally);
+        check_stalls(instance, report_path, tally);
     }
     driver_destroy(driver);
     ck_assert_int_eq(unlink(report_path), 0);
@@ -223,8 +263,11 @@ START_TEST(random_traces_take_the_models_time)
         replay(&instance, &options, &tally);
         forget(&instance);
     }
-    printf("%u random traces compared: %u with copies, %u with replays, %u above ideal\n",
-           tally.compared, tally.with_copies, tally.with_replays, tally.slower);
+    printf("%u random traces compared: %u with copies, %u with replays, %u above ideal; %u stalled "
+           "iterations, %u in replays\n",
+           tally.compared, tally.with_copies, tally.with_replays, tally.slower, tally.stalled,
+           tally.stalled_replay);
+    ck_assert(seeds(2) == 1 || (tally.stalled > SEEDS && tally.stalled_replay > 0));
     ck_assert(seeds(2) == 1 || (tally.compared >= SEEDS / 2 && tally.with_copies >= SEEDS / 4 &&
                                 tally.with_replays >= SEEDS / 20 && tally.slower >= SEEDS / 4));
 }

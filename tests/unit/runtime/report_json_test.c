@@ -82,10 +82,11 @@ static void check_eviction(const json_t *object, const capu_eviction *eviction)
 
 static void check_stall(const json_t *object, const capu_stall *stall)
 {
-    ck_assert_uint_eq(number_at(object, "access"), stall->access);
+    check_access(object, "access", stall->access);
     ck_assert_str_eq(text_at(object, "op"), stall->op);
     ck_assert_uint_eq(number_at(object, "wait_ns"), stall->wait_ns);
-    ck_assert_uint_eq(json_object_size(object), 3);
+    ck_assert_str_eq(text_at(object, "replay"), stall->replay);
+    ck_assert_uint_eq(json_object_size(object), 4);
 }
 
 /* Every field of the struct is in the line, equal, and nothing else is. */
@@ -129,7 +130,9 @@ static const capu_eviction evictions[] = {
     {"scratch", 1, CAPU_METHOD_EMPTY, 0, 0, "gemm", UINT64_MAX, "", UINT64_MAX, 0},
 };
 
-static const capu_stall stalls[] = {{9, "backward", 7}, {12, "gemm \"2\"", UINT64_C(1) << 40}};
+static const capu_stall stalls[] = {{9, "backward", 7, "forward"},
+                                    {12, "gemm \"2\"", UINT64_C(1) << 40, ""},
+                                    {UINT64_MAX, "", 3, "gemm \"1\""}};
 
 /* A report in which every counter has a value of its own, from large to small. */
 static capu_report filled(void)

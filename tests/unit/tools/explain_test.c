@@ -25,11 +25,13 @@
     "{\"tensor\":\"u\",\"bytes\":4096,\"method\":\"empty\",\"evicted_access\":4,"       \
     "\"evicted_op\":\"g\",\"back_access\":null,\"back_op\":\"\",\"in_trigger\":null,"   \
     "\"wait_ns\":0,\"hidden\":false}]"
-/* Op 5 waited for room. */
-#define STALLS                                                     \
-    "\"stalls\":[{\"access\":3,\"op\":\"g\",\"wait_ns\":2000000}," \
-    "{\"access\":5,\"op\":\"k\",\"wait_ns\":900000},"              \
-    "{\"access\":7,\"op\":\"h\",\"wait_ns\":5000000}]"
+/* Op 5 waited for room, and so did two replays, of e for op 7 and of f for the next iteration. */
+#define STALLS                                                                     \
+    "\"stalls\":[{\"access\":3,\"op\":\"g\",\"wait_ns\":2000000,\"replay\":\"\"}," \
+    "{\"access\":5,\"op\":\"k\",\"wait_ns\":900000,\"replay\":\"\"},"              \
+    "{\"access\":7,\"op\":\"h\",\"wait_ns\":70000,\"replay\":\"e\"},"              \
+    "{\"access\":7,\"op\":\"h\",\"wait_ns\":5000000,\"replay\":\"\"},"             \
+    "{\"access\":null,\"op\":\"\",\"wait_ns\":30000,\"replay\":\"f\"}]"
 #define MEMORY                                                                       \
     "\"budget_bytes\":8388608,\"live_peak_bytes\":16777216,\"floor_bytes\":8388608," \
     "\"next_floor_bytes\":4194304,\"floor_op\":\"huge\",\"evicted_bytes\":5242880,"  \
@@ -91,15 +93,19 @@ END_TEST
 
 START_TEST(finds_who_waited_for_what)
 {
-    write_file("r", LINE(1, "passive", "",
-                         "\"time_ns\":20000000,\"compute_ns\":10000000,\"stall_ns\":8000000,"
-                         "\"recompute_ns\":500000," MEMORY "," EVICTIONS "," STALLS));
+    write_file("r",
+               LINE(1, "passive", "",
+                    "\"time_ns\":20000000,\"compute_ns\":10000000,\"stall_ns\":8000000,"
+                    "\"op_count\":9,\"recompute_ns\":500000," MEMORY "," EVICTIONS "," STALLS));
     ck_assert_int_eq(run("explain r"), 0);
     /* What x and y waited for together counts once. */
     expect("waiting for tensors to come back                   7.000 ms   35.0 %");
-    expect("waiting for room, or before replays                1.000 ms    5.0 %");
+    expect("waiting for room                                   0.900 ms    4.5 %");
+    expect("waiting before recomputing                         0.100 ms    0.5 %");
     expect("idle: ops were not issued in time                  1.500 ms    7.5 %");
-    expect("ops that waited longest (3 in all)");
+    expect("ops that waited longest (5 in all)");
+    expect("h                                 7       0.070 ms            0 B  a replay of e\n");
+    expect("(behind the last op)              9       0.030 ms            0 B  a replay of f\n");
     expect("k                                 5       0.900 ms            0 B  room\n");
     expect("h                                 7       5.000 ms       4.00 MiB  z, asked for ahead");
     expect("g                                 3       2.000 ms       3.00 MiB  y and 1 more\n");

@@ -1,0 +1,222 @@
+/*
+ * What reports list of the places where compute stood still, on sim: their times sum to stall_ns,
+ * in passive mode, under plans with replays, and where an iteration leaves its plan and recomputes
+ * without it.
+ */
+#include "tests/api/steps.h"
+
+enum { LAYERS = 8, LAYER_PAGES = 4, OP_NS = 1000 };
+
+/* Slower than an op makes a layer, so that compute waits wherever it can. */
+#define LINK (PAGES(LAYER_PAGES) * UINT64_C(1000000000) / (4 * OP_NS))
+
+/* A chain of activations. The first is not made by an op that can run again. */
+struct net {
+    struct rig rig;
+    void *outputs[LAYERS + 1];
+    void *gradient;
+    void *beside;
+    void *weights;
+};
+
+static void net_init(struct net *net, const char *planner, uint64_t budget_pages)
+{
+    struct rig_options options = {.is_sim = true,
+                                  .mode = planner != NULL ? CAPU_MODE_GUIDED : CAPU_MODE_PASSIVE,
+                                  .planner = planner,
+                                  .wait_for_plan = true,
+                                  .budget_pages = budget_pages,
+                                  .link_bytes_per_s = LINK};
+
+    rig_init(&net->rig, &options);
+    for (size_t i = 0; i <= LAYERS; i++) {
+        net->outputs[i] = step_tensor(&net->rig, "output", CAPU_ACTIVATION, LAYER_PAGES);
+    }
+    net->gradient = step_tensor(&net->rig, "gradient", CAPU_GRADIENT, LAYER_PAGES);
+    net->beside = step_tensor(&net->rig, "beside", CAPU_ACTIVATION, LAYER_PAGES);
+    net->weights = step_tensor(&net->rig, "weights", CAPU_PARAMETER, LAYER_PAGES);
+    RIG_OK(&net->rig, capu_zero(net->rig.context, net->weights, 0));
+}
+
+static void run(struct net *net, const char *name, uint32_t flags, const capu_operand *operands,
+                size_t count)
+{
+    capu_op op = {.size = sizeof(op),
+                  .name = name,
+                  .run = (capu_run_function)(uintptr_t)1, /* the sim device calls nothing */
+                  .operands = operands,
+                  .operand_count = count,
+                  .flags = flags,
+                  .duration_ns = OP_NS};
+
+    RIG_OK(&net->rig, capu_run(net->rig.context, &op));
+}
+
+static void forward(struct net *net)
+{
+    RIG_OK(&net->rig, capu_iteration_begin(net->rig.context, "train"));
+    run(net, "input", CAPU_OP_NOT_REPLAYABLE, (capu_operand[]){capu_writes(net->outputs[0])}, 1);
+    for (size_t i = 0; i < LAYERS; i++) {
+        run(net, "forward", 0,
+            (capu_operand[]){capu_reads(net->outputs[i]), capu_writes(net->outputs[i + 1])}, 2);
+    }
+}
+
+static void backward(struct net *net)
+{
+    for (size_t i = LAYERS + 1; i-- > 0;) {
+        run(net, "backward", 0,
+            (capu_operand[]){capu_reads(net->outputs[i]), capu_writes(net->gradient)}, 2);
+    }
+    run(net, "update", 0, (capu_operand[]){capu_updates(net->weights)}, 1);
+}
+
+/* Ends an iteration; its report, whose stalls are in order and sum up. */
+static capu_report end(struct net *net)
+{
+    capu_report report = CAPU_REPORT_INIT;
+    uint64_t sum_ns = 0;
+    uint64_t at = 0;
+
+    RIG_OK(&net->rig, capu_iteration_end(net->rig.context));
+    RIG_OK(&net->rig, capu_synchronize(net->rig.context));
+    RIG_OK(&net->rig, capu_report_get(net->rig.context, &report));
+    rig_check(&net->rig);
+    ck_assert_uint_eq(report.timed, 1);
+    for (size_t i = 0; i < report.stall_count; i++) {
+        const capu_stall *stall = &report.stalls[i];
+
+        ck_assert_uint_gt(stall->wait_ns, 0);
+        ck_assert_uint_ge(stall->access, at);
+        ck_assert(stall->access < report.op_count || stall->access == UINT64_MAX);
+        ck_assert_int_eq(stall->access == UINT64_MAX, stall->op[0] == '\0');
+        ck_assert(stall->replay[0] == '\0' || strcmp(stall->replay, "forward") == 0);
+        sum_ns += stall->wait_ns;
+        at = stall->access;
+    }
+    ck_assert_uint_eq(sum_ns, report.stall_ns);
+    /* On sim the calling thread is never late: all else is ops and replays. */
+    ck_assert_uint_eq(report.compute_ns + report.stall_ns + report.recompute_ns, report.time_ns);
+    return report;
+}
+
+/* How many of them are of replays, behind the last op or before others. */
+static size_t stalled_replays(const capu_report *report, bool behind)
+{
+    size_t count = 0;
+
+    for (size_t i = 0; i < report->stall_count; i++) {
+        count += report->stalls[i].replay[0] != '\0' &&
+                 (report->stalls[i].access == UINT64_MAX) == behind;
+    }
+    return count;
+}
+
+START_TEST(passive_stalls_sum_up)
+{
+    struct net net;
+    capu_report report;
+
+    net_init(&net, NULL, (uint64_t)_i * LAYER_PAGES);
+    for (size_t i = 0; i < 4; i++) {
+        forward(&net);
+        backward(&net);
+        report = end(&net);
+        ck_assert_uint_gt(report.stall_ns, 0);
+    }
+    rig_finish(&net.rig);
+}
+END_TEST
+
+/* Under a plan, with replays, without them, and with both. */
+START_TEST(guided_stalls_sum_up)
+{
+    static const char *const planners[] = {"recompute", "swap", "hybrid", "capuchin"};
+    const char *planner = planners[_i % 4];
+    struct net net;
+    capu_report report;
+
+    net_init(&net, planner, (uint64_t)(6 + _i / 4) * LAYER_PAGES);
+    for (size_t i = 0; i < 5; i++) {
+        forward(&net);
+        backward(&net);
+        report = end(&net);
+        ck_assert_msg(
+            report.mode == (i == 0 ? CAPU_MODE_PASSIVE : CAPU_MODE_GUIDED) && report.diverged == 0,
+            "%s: iteration %zu has mode %u: %s", planner, i, report.mode, report.plan_error);
+    }
+    if (strcmp(planner, "recompute") == 0) {
+        ck_assert_uint_gt(report.replay_count, 0);
+    }
+    rig_finish(&net.rig);
+}
+END_TEST
+
+/* One step in passive mode and one under a plan that recomputes; then forward once more. */
+static void drop_outputs(struct net *net)
+{
+    capu_report report;
+
+    net_init(net, "recompute", 8 * LAYER_PAGES);
+    for (size_t i = 0; i < 2; i++) {
+        forward(net);
+        backward(net);
+        report = end(net);
+    }
+    ck_assert_uint_eq(report.mode, CAPU_MODE_GUIDED);
+    ck_assert_uint_gt(report.replay_count, 0);
+    forward(net);
+}
+
+/* An op that no plan knows reads what was dropped: from there on it is recomputed in passive mode,
+   where replays wait for room and for what they read. */
+START_TEST(replays_without_a_plan_are_named)
+{
+    struct net net;
+    capu_report report;
+
+    drop_outputs(&net);
+    run(&net, "detour", 0, (capu_operand[]){capu_reads(net.outputs[2]), capu_writes(net.beside)},
+        2);
+    backward(&net);
+    report = end(&net);
+    ck_assert_uint_eq(report.diverged, 1);
+    ck_assert_uint_gt(report.replay_count, 0);
+    ck_assert_uint_gt(stalled_replays(&report, false), 0);
+    ck_assert_uint_eq(stalled_replays(&report, true), 0);
+    rig_finish(&net.rig);
+}
+END_TEST
+
+/* What was dropped is to be kept all at once, and the iteration ends: it is recomputed behind the
+   last op. */
+START_TEST(replays_behind_the_last_op_are_named)
+{
+    struct net net;
+    capu_report report;
+
+    drop_outputs(&net);
+    for (size_t i = 1; i <= LAYERS; i++) {
+        RIG_OK(&net.rig, CAPU_DESCRIBE(net.rig.context, net.outputs[i], .kind = CAPU_PARAMETER));
+    }
+    report = end(&net);
+    ck_assert_uint_eq(report.diverged, 1);
+    ck_assert_uint_gt(report.replay_count, 0);
+    ck_assert_uint_gt(report.recompute_ns, 0);
+    ck_assert_uint_gt(stalled_replays(&report, true), 0);
+    rig_finish(&net.rig);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("api stalls");
+    TCase *cases = tcase_create("stalls");
+
+    tcase_add_loop_test(cases, passive_stalls_sum_up, 3, 8);
+    tcase_add_loop_test(cases, guided_stalls_sum_up, 0, 12);
+    tcase_add_test(cases, replays_without_a_plan_are_named);
+    tcase_add_test(cases, replays_behind_the_last_op_are_named);
+    suite_add_tcase(suite, cases);
+    return suite_run(suite);
+}
