@@ -1,6 +1,6 @@
 /*
- * The inside of the host device, shared by its three files: host.c (table, creation), host_memory.c
- * (pages, ranges, mappings) and host_stream.c (streams, events).
+ * The inside of the host device, shared by its four files: host.c (table, creation), host_memory.c
+ * (pages, ranges, mappings), host_stream.c (streams and their work) and host_event.c (events).
  */
 #ifndef CAPU_DEVICE_HOST_H
 #define CAPU_DEVICE_HOST_H
@@ -47,6 +47,12 @@ static inline struct host_device *host_of(struct device *device)
     return (struct host_device *)device;
 }
 
+/* OK, or how the device has failed. */
+static inline capu_status host_failure_of(const struct host_device *host)
+{
+    return (capu_status)atomic_load_explicit(&host->failure, memory_order_acquire);
+}
+
 /* host.c: what the machine allows. Constant over the process's life, as far as we care. */
 struct host_machine {
     uint64_t memory_bytes; /* physical */
@@ -74,16 +80,6 @@ capu_status host_stream_create(struct device *device, enum device_engine engine,
                                capu_stream *stream);
 void host_stream_destroy(struct device *device, capu_stream stream);
 capu_status host_stream_synchronize(struct device *device, capu_stream stream);
-capu_status host_event_create(struct device *device, bool with_timing, struct device_event **event);
-void host_event_destroy(struct device *device, struct device_event *event);
-capu_status host_event_record(struct device *device, struct device_event *event,
-                              capu_stream stream);
-capu_status host_event_query(struct device *device, struct device_event *event);
-capu_status host_event_wait(struct device *device, struct device_event *event);
-capu_status host_stream_follow(struct device *device, capu_stream stream,
-                               struct device_event *event);
-capu_status host_event_elapsed(struct device *device, struct device_event *from,
-                               struct device_event *to, uint64_t *ns);
 capu_status host_copy_out(struct device *device, capu_stream stream, void *to, const void *from,
                           uint64_t bytes);
 capu_status host_copy_in(struct device *device, capu_stream stream, void *to, const void *from,
@@ -97,5 +93,31 @@ uint64_t host_now_ns(struct device *device);
 capu_status host_failure(struct device *device, char *text, size_t text_bytes);
 /* Ends every stream's thread, work that is left included. */
 void host_streams_finish(struct host_device *host);
+/* The number of the newest item, and whether an item has finished. */
+uint64_t host_stream_newest(const struct host_stream *stream);
+bool host_stream_is_done(struct host_stream *stream, uint64_t number);
+/* Waits until the item has finished or the device has failed; the failure, if it has. */
+capu_status host_stream_wait(struct host_stream *stream, uint64_t number);
+/* Items that read the clock for an event, which has a reference for it, and that wait for another
+   stream's item. NO_HOST_MEMORY, or the device's failure. */
+capu_status host_stream_push_time(struct host_stream *stream, struct device_event *event,
+                                  uint64_t recording);
+capu_status host_stream_push_follow(struct host_stream *stream, struct host_stream *other,
+                                    uint64_t number);
+
+/* host_event.c */
+capu_status host_event_create(struct device *device, bool with_timing, struct device_event **event);
+void host_event_destroy(struct device *device, struct device_event *event);
+capu_status host_event_record(struct device *device, struct device_event *event,
+                              capu_stream stream);
+capu_status host_event_query(struct device *device, struct device_event *event);
+capu_status host_event_wait(struct device *device, struct device_event *event);
+capu_status host_stream_follow(struct device *device, capu_stream stream,
+                               struct device_event *event);
+capu_status host_event_elapsed(struct device *device, struct device_event *from,
+                               struct device_event *to, uint64_t *ns);
+/* On a stream's thread: the clock, for a recording; and gives up the item's reference. */
+void host_event_take_time(struct device_event *event, uint64_t recording);
+void host_event_release(struct device_event *event);
 
 #endif

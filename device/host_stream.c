@@ -1,17 +1,16 @@
 /*
- * The host device's streams and events.
+ * The host device's streams.
  *
  * A stream is a thread with a ring of items. Each item has a number, counted from 1; `done` is the
- * number of the last one that has finished. A recording of an event is no item: it is a stream and
- * the number of its newest item, reached when `done` gets there. Only an event with timing needs an
- * item as well, which reads the clock. To follow is an item that waits for another stream's `done`.
+ * number of the last one that has finished. To follow is an item that waits for another stream's
+ * `done`; what an event is to a stream is said in host_event.c.
  *
  * Streams that were destroyed keep their struct, and the numbers go on when it is used again, so
  * that marks in them stay reached. They are freed with the device.
  *
- * Locks: the device's streams_lock before a stream's lock; an event's lock is taken alone. No lock
- * is held while work runs. `done` and `failure` are atomic, written with release order, so that a
- * query takes no lock and still sees what the work has written.
+ * Locks: the device's streams_lock before a stream's lock. No lock is held while work runs. `done`
+ * and `failure` are atomic, written with release order, so that a query takes no lock and still
+ * sees what the work has written.
  *
  * After a failure nothing is executed and `done` stands still: whoever waits for it looks at
  * `failure` too.
@@ -74,23 +73,6 @@ struct host_stream {
     uint64_t awaited; /* the first number that somebody in has_done waits for; 0: nobody does */
 };
 
-struct device_event {
-    struct host_stream *stream; /* of the newest recording; NULL before */
-    uint64_t number;            /* its item */
-    uint64_t recording;         /* counts recordings with timing */
-    bool with_timing;
-
-    pthread_mutex_t lock;     /* guards the rest */
-    unsigned reference_count; /* one of the caller's, one of each time item */
-    uint64_t timed;           /* the recording that `ns` is of: an older one comes too late */
-    uint64_t ns;
-};
-
-static capu_status failure_of(const struct host_device *host)
-{
-    return (capu_status)atomic_load_explicit(&host->failure, memory_order_acquire);
-}
-
 /* Stops the device: the first failure counts. Wakes all who wait for what will not come. */
 static void fail(struct host_device *host, const char *name, capu_status cause)
 {
@@ -105,7 +87,7 @@ static void fail(struct host_device *host, const char *name, capu_status cause)
     }
 #undef CAUSE_TEXT
     pthread_mutex_lock(&host->failure_lock);
-    if (failure_of(host) == CAPU_OK) {
+    if (host_failure_of(host) == CAPU_OK) {
         snprintf(host->failure_text, sizeof(host->failure_text), "%s failed while running: %s",
                  name, what);
         atomic_store_explicit(&host->failure, CAPU_OP_FAILED, memory_order_release);
@@ -121,17 +103,16 @@ static void fail(struct host_device *host, const char *name, capu_status cause)
     pthread_mutex_unlock(&host->streams_lock);
 }
 
-static bool is_done(struct host_stream *stream, uint64_t number)
+bool host_stream_is_done(struct host_stream *stream, uint64_t number)
 {
     return atomic_load_explicit(&stream->done, memory_order_acquire) >= number;
 }
 
-/* Waits until the item has finished or the device has failed; the failure, if it has. */
-static capu_status wait_for(struct host_stream *stream, uint64_t number)
+capu_status host_stream_wait(struct host_stream *stream, uint64_t number)
 {
-    if (!is_done(stream, number)) {
+    if (!host_stream_is_done(stream, number)) {
         pthread_mutex_lock(&stream->lock);
-        while (!is_done(stream, number) && failure_of(stream->host) == CAPU_OK) {
+        while (!host_stream_is_done(stream, number) && host_failure_of(stream->host) == CAPU_OK) {
             if (stream->awaited == 0 || number < stream->awaited) {
                 stream->awaited = number;
             }
@@ -139,32 +120,7 @@ static capu_status wait_for(struct host_stream *stream, uint64_t number)
         }
         pthread_mutex_unlock(&stream->lock);
     }
-    return failure_of(stream->host);
-}
-
-static void release_event(struct device_event *event)
-{
-    bool is_last;
-
-    pthread_mutex_lock(&event->lock);
-    is_last = --event->reference_count == 0;
-    pthread_mutex_unlock(&event->lock);
-    if (is_last) {
-        pthread_mutex_destroy(&event->lock);
-        free(event);
-    }
-}
-
-static void take_time(struct device_event *event, uint64_t recording)
-{
-    uint64_t now = host_now_ns(NULL);
-
-    pthread_mutex_lock(&event->lock);
-    if (event->timed < recording) {
-        event->timed = recording;
-        event->ns = now;
-    }
-    pthread_mutex_unlock(&event->lock);
+    return host_failure_of(stream->host);
 }
 
 /* When a copy that starts now will have passed the link. Copies of one direction queue up, from
@@ -209,7 +165,7 @@ static void copy(const struct item *item)
 static bool execute(struct host_stream *stream, const struct item *item)
 {
     struct host_device *host = stream->host;
-    bool is_working = failure_of(host) == CAPU_OK;
+    bool is_working = host_failure_of(host) == CAPU_OK;
     capu_status status;
 
     switch (item->kind) {
@@ -233,14 +189,14 @@ static bool execute(struct host_stream *stream, const struct item *item)
         }
         break;
     case ITEM_TIME:
-        take_time(item->of.time.event, item->of.time.recording);
-        release_event(item->of.time.event);
+        host_event_take_time(item->of.time.event, item->of.time.recording);
+        host_event_release(item->of.time.event);
         break;
     case ITEM_FOLLOW:
         if (is_working) {
             /* An item that came before the failure counts, also if it has failed since. */
-            (void)wait_for(item->of.follow.stream, item->of.follow.number);
-            is_working = is_done(item->of.follow.stream, item->of.follow.number);
+            (void)host_stream_wait(item->of.follow.stream, item->of.follow.number);
+            is_working = host_stream_is_done(item->of.follow.stream, item->of.follow.number);
         }
         break;
     }
@@ -273,14 +229,14 @@ static void *serve(void *argument)
 
         pthread_mutex_lock(&stream->lock);
         stream->let_go = stream->taken;
-        if (failure_of(stream->host) != CAPU_OK) {
+        if (host_failure_of(stream->host) != CAPU_OK) {
             pthread_cond_broadcast(&stream->has_done);
         }
         if (has_finished) {
             atomic_store_explicit(&stream->done, stream->taken, memory_order_release);
         }
         /* Waking somebody for every item would cost more than most items do. */
-        if (stream->awaited != 0 && is_done(stream, stream->awaited)) {
+        if (stream->awaited != 0 && host_stream_is_done(stream, stream->awaited)) {
             stream->awaited = 0;
             pthread_cond_broadcast(&stream->has_done);
         }
@@ -309,7 +265,7 @@ static bool grow(struct host_stream *stream)
 
 static capu_status push(struct host_stream *stream, const struct item *item)
 {
-    capu_status status = failure_of(stream->host);
+    capu_status status = host_failure_of(stream->host);
     bool must_wake;
 
     if (status != CAPU_OK) {
@@ -459,131 +415,13 @@ static void wait_for_taken(struct host_stream *stream)
 capu_status host_stream_synchronize(struct device *device, capu_stream stream)
 {
     struct host_stream *awaited = stream;
-    capu_status status = wait_for(awaited, awaited->enqueued);
+    capu_status status = host_stream_wait(awaited, awaited->enqueued);
 
     (void)device;
     if (status != CAPU_OK) {
         wait_for_taken(awaited);
     }
     return status;
-}
-
-capu_status host_event_create(struct device *device, bool with_timing, struct device_event **event)
-{
-    struct device_event *made = calloc(1, sizeof(*made));
-
-    (void)device;
-    if (made == NULL) {
-        return CAPU_NO_HOST_MEMORY;
-    }
-    pthread_mutex_init(&made->lock, NULL);
-    made->with_timing = with_timing;
-    made->reference_count = 1;
-    *event = made;
-    return CAPU_OK;
-}
-
-void host_event_destroy(struct device *device, struct device_event *event)
-{
-    (void)device;
-    release_event(event);
-}
-
-/* Enqueues the reading of the clock. */
-static capu_status record_time(struct device_event *event, struct host_stream *stream)
-{
-    struct item item = {.kind = ITEM_TIME};
-    capu_status status;
-
-    item.of.time.event = event;
-    item.of.time.recording = event->recording + 1;
-    pthread_mutex_lock(&event->lock);
-    event->reference_count++;
-    pthread_mutex_unlock(&event->lock);
-
-    status = push(stream, &item);
-    if (status != CAPU_OK) {
-        release_event(event);
-        return status;
-    }
-    event->recording++;
-    return CAPU_OK;
-}
-
-capu_status host_event_record(struct device *device, struct device_event *event, capu_stream stream)
-{
-    struct host_stream *recorded = stream;
-    capu_status status;
-
-    status = event->with_timing ? record_time(event, recorded) : failure_of(host_of(device));
-    if (status != CAPU_OK) {
-        return status;
-    }
-    event->stream = recorded;
-    event->number = recorded->enqueued;
-    return CAPU_OK;
-}
-
-capu_status host_event_query(struct device *device, struct device_event *event)
-{
-    capu_status status = failure_of(host_of(device));
-
-    if (status != CAPU_OK) {
-        return status;
-    }
-    return event->stream == NULL || is_done(event->stream, event->number) ? CAPU_OK
-                                                                          : CAPU_NOT_READY;
-}
-
-capu_status host_event_wait(struct device *device, struct device_event *event)
-{
-    return event->stream == NULL ? failure_of(host_of(device))
-                                 : wait_for(event->stream, event->number);
-}
-
-capu_status host_stream_follow(struct device *device, capu_stream stream,
-                               struct device_event *event)
-{
-    struct item item = {.kind = ITEM_FOLLOW};
-
-    if (event->stream == NULL || event->stream == stream || is_done(event->stream, event->number)) {
-        return failure_of(host_of(device));
-    }
-    item.of.follow.stream = event->stream;
-    item.of.follow.number = event->number;
-    return push(stream, &item);
-}
-
-static uint64_t time_of(struct device_event *event)
-{
-    uint64_t ns;
-
-    pthread_mutex_lock(&event->lock);
-    ns = event->ns;
-    pthread_mutex_unlock(&event->lock);
-    return ns;
-}
-
-capu_status host_event_elapsed(struct device *device, struct device_event *from,
-                               struct device_event *to, uint64_t *ns)
-{
-    capu_status status = failure_of(host_of(device));
-    uint64_t start;
-    uint64_t end;
-
-    if (!from->with_timing || !to->with_timing || from->stream == NULL || to->stream == NULL) {
-        return CAPU_INVALID;
-    }
-    if (status != CAPU_OK) {
-        return status;
-    }
-    if (!is_done(from->stream, from->number) || !is_done(to->stream, to->number)) {
-        return CAPU_NOT_READY;
-    }
-    start = time_of(from);
-    end = time_of(to);
-    *ns = end > start ? end - start : 0;
-    return CAPU_OK;
 }
 
 static capu_status push_copy(struct host_link *link, capu_stream stream, void *to, const void *from,
@@ -635,5 +473,32 @@ capu_status host_run(struct device *device, capu_stream stream, const struct dev
     const struct item item = {.kind = ITEM_RUN, .of.run = *work};
 
     (void)device;
+    return push(stream, &item);
+}
+
+uint64_t host_stream_newest(const struct host_stream *stream)
+{
+    return stream->enqueued;
+}
+
+capu_status host_stream_push_time(struct host_stream *stream, struct device_event *event,
+                                  uint64_t recording)
+{
+    const struct item item = {
+        .kind = ITEM_TIME,
+        .of.time = {.event = event, .recording = recording},
+    };
+
+    return push(stream, &item);
+}
+
+capu_status host_stream_push_follow(struct host_stream *stream, struct host_stream *other,
+                                    uint64_t number)
+{
+    const struct item item = {
+        .kind = ITEM_FOLLOW,
+        .of.follow = {.stream = other, .number = number},
+    };
+
     return push(stream, &item);
 }
