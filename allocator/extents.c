@@ -2,31 +2,14 @@
  * Extents: see extents.h.
  *
  * A node is linked to its neighbours by address inside its region and, if free, into the list of
- * its size's bin. Links are indices, since the array of nodes moves when it grows.
+ * its size's bin (bins.c). Links are indices, since the array of nodes moves when it grows.
  */
-#include "allocator/extents.h"
+#include "allocator/bins.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#define NO_NODE UINT32_MAX
 #define FIRST_NODES ((size_t)64)
-/* How many members of a bin are compared. Enough for a close fit, few enough to cost nothing. */
-#define LOOK_AT 8
-#define STEP_BITS 5 /* 32 bins to each power of two: a bin's sizes differ by 3 % */
-#define STEPS (1u << STEP_BITS)
-
-struct extents_node {
-    uint64_t start;
-    uint64_t bytes;
-    struct extents_region *region;
-    uint32_t before; /* neighbours by address */
-    uint32_t after;
-    uint32_t bin_before; /* in the bin's list if free; bin_after also links unused nodes */
-    uint32_t bin_after;
-    bool is_taken;
-    bool is_used;
-};
 
 struct extents_region {
     uint64_t start;
@@ -34,19 +17,6 @@ struct extents_region {
     uint32_t first;     /* node of the region's first extent: a merge keeps the lower node */
     struct bits starts; /* with takes_at: the units at which extents start */
 };
-
-/* Sizes below 32 units have a bin each; above, the five bits below the highest choose the step. */
-static size_t bin_of(const struct extents *extents, uint64_t bytes)
-{
-    uint64_t units = bytes / extents->unit_bytes;
-    unsigned top;
-
-    if (units < STEPS) {
-        return (size_t)units;
-    }
-    top = 63 - (unsigned)__builtin_clzll(units);
-    return (size_t)(top - STEP_BITS + 1) * STEPS + (units >> (top - STEP_BITS)) % STEPS;
-}
 
 static bool is_size(const struct extents *extents, uint64_t bytes)
 {
@@ -136,40 +106,6 @@ static void node_forget(struct extents *extents, uint32_t index)
     extents->unused_count++;
 }
 
-static void bin_insert(struct extents *extents, uint32_t index)
-{
-    struct extents_node *node = &extents->nodes[index];
-    size_t bin = bin_of(extents, node->bytes);
-    uint32_t head = extents->bins[bin];
-
-    node->bin_before = NO_NODE;
-    node->bin_after = head;
-    if (head != NO_NODE) {
-        extents->nodes[head].bin_before = index;
-    } else {
-        bits_add(&extents->bins_in_use, bin);
-    }
-    extents->bins[bin] = index;
-}
-
-static void bin_remove(struct extents *extents, uint32_t index)
-{
-    struct extents_node *node = &extents->nodes[index];
-    size_t bin = bin_of(extents, node->bytes);
-
-    if (node->bin_after != NO_NODE) {
-        extents->nodes[node->bin_after].bin_before = node->bin_before;
-    }
-    if (node->bin_before != NO_NODE) {
-        extents->nodes[node->bin_before].bin_after = node->bin_after;
-        return;
-    }
-    extents->bins[bin] = node->bin_after;
-    if (node->bin_after == NO_NODE) {
-        bits_remove(&extents->bins_in_use, bin);
-    }
-}
-
 /* Cuts an extent that stands in no bin: what lies behind `bytes` becomes a new one behind it. Pre:
    a node is reserved. */
 static uint32_t cut(struct extents *extents, uint32_t index, uint64_t bytes)
@@ -205,69 +141,14 @@ static void merge(struct extents *extents, uint32_t index)
 /* Takes the lower `bytes` of a free extent. Pre: it is large enough, and a node is reserved. */
 static void take_node(struct extents *extents, uint32_t index, uint64_t bytes)
 {
-    bin_remove(extents, index);
+    bins_remove(extents, index);
     if (extents->nodes[index].bytes > bytes) {
-        bin_insert(extents, cut(extents, index, bytes));
+        bins_insert(extents, cut(extents, index, bytes));
     }
     extents->nodes[index].is_taken = true;
     extents->taken_count++;
     extents->taken_bytes += bytes;
     extents->free_bytes -= bytes;
-}
-
-/* The smallest extent that holds `bytes` among the first `limit` of a bin's list. */
-static uint32_t smallest_fit(const struct extents *extents, size_t bin, uint64_t bytes,
-                             size_t limit)
-{
-    uint32_t best = NO_NODE;
-
-    for (uint32_t i = extents->bins[bin]; i != NO_NODE && limit > 0; limit--) {
-        const struct extents_node *node = &extents->nodes[i];
-
-        if (node->bytes >= bytes && (best == NO_NODE || node->bytes < extents->nodes[best].bytes)) {
-            best = i;
-            if (node->bytes == bytes) {
-                break;
-            }
-        }
-        i = node->bin_after;
-    }
-    return best;
-}
-
-static uint32_t find_fit(const struct extents *extents, uint64_t bytes)
-{
-    size_t bin = bin_of(extents, bytes);
-    uint32_t found = smallest_fit(extents, bin, bytes, LOOK_AT);
-    size_t larger;
-
-    if (found != NO_NODE) {
-        return found;
-    }
-    larger = bits_next(&extents->bins_in_use, bin + 1);
-    if (larger != BITS_NONE) {
-        return smallest_fit(extents, larger, bytes, LOOK_AT);
-    }
-    /* Better slow than to say there is none. */
-    return smallest_fit(extents, bin, bytes, SIZE_MAX);
-}
-
-static uint32_t find_largest(const struct extents *extents)
-{
-    size_t bin = bits_previous(&extents->bins_in_use, EXTENTS_BIN_COUNT - 1);
-    uint32_t best = NO_NODE;
-    size_t limit = LOOK_AT;
-
-    if (bin == BITS_NONE) {
-        return NO_NODE;
-    }
-    for (uint32_t i = extents->bins[bin]; i != NO_NODE && limit > 0; limit--) {
-        if (best == NO_NODE || extents->nodes[i].bytes > extents->nodes[best].bytes) {
-            best = i;
-        }
-        i = extents->nodes[i].bin_after;
-    }
-    return best;
 }
 
 /* How many regions start at or below the address. */
@@ -375,7 +256,7 @@ capu_status extents_add(struct extents *extents, uint64_t start, uint64_t bytes)
     region->start = start;
     region->bytes = bytes;
     region->first = node_new(extents, region, start, bytes);
-    bin_insert(extents, region->first);
+    bins_insert(extents, region->first);
     extents->free_bytes += bytes;
 
     at = regions_up_to(extents, start);
@@ -393,7 +274,7 @@ capu_status extents_take(struct extents *extents, uint64_t bytes, uint64_t *star
     if (!is_size(extents, bytes)) {
         return CAPU_INVALID;
     }
-    found = find_fit(extents, bytes);
+    found = bins_find(extents, bytes);
     if (found == NO_NODE) {
         return CAPU_NOT_READY;
     }
@@ -412,7 +293,7 @@ capu_status extents_take_some(struct extents *extents, uint64_t bytes, struct ex
     if (!is_size(extents, bytes)) {
         return CAPU_INVALID;
     }
-    found = find_largest(extents);
+    found = bins_find_largest(extents);
     if (found == NO_NODE) {
         return CAPU_NOT_READY;
     }
@@ -456,10 +337,10 @@ capu_status extents_take_at(struct extents *extents, uint64_t start, uint64_t by
     if (node->start < start) {
         uint32_t lower = (uint32_t)found;
 
-        bin_remove(extents, lower);
+        bins_remove(extents, lower);
         found = cut(extents, lower, start - node->start);
-        bin_insert(extents, lower);
-        bin_insert(extents, (uint32_t)found);
+        bins_insert(extents, lower);
+        bins_insert(extents, (uint32_t)found);
     }
     take_node(extents, (uint32_t)found, bytes);
     return CAPU_OK;
@@ -483,15 +364,15 @@ uint64_t extents_give(struct extents *extents, uint64_t start)
     extents->taken_bytes -= bytes;
     extents->free_bytes += bytes;
     if (node->after != NO_NODE && !extents->nodes[node->after].is_taken) {
-        bin_remove(extents, node->after);
+        bins_remove(extents, node->after);
         merge(extents, index);
     }
     if (node->before != NO_NODE && !extents->nodes[node->before].is_taken) {
         index = node->before;
-        bin_remove(extents, index);
+        bins_remove(extents, index);
         merge(extents, index);
     }
-    bin_insert(extents, index);
+    bins_insert(extents, index);
     return bytes;
 }
 
@@ -566,32 +447,6 @@ static const char *check_region(const struct extents *extents, const struct exte
                                                                 : NULL;
 }
 
-static const char *check_bins(const struct extents *extents, size_t free_count)
-{
-    size_t binned = 0;
-
-    for (size_t bin = 0; bin < EXTENTS_BIN_COUNT; bin++) {
-        uint32_t before = NO_NODE;
-
-        if (bits_has(&extents->bins_in_use, bin) != (extents->bins[bin] != NO_NODE)) {
-            return "a bin's bit is wrong";
-        }
-        for (uint32_t i = extents->bins[bin]; i != NO_NODE; i = extents->nodes[i].bin_after) {
-            const struct extents_node *node = &extents->nodes[i];
-
-            if (!node->is_used || node->is_taken || node->bin_before != before ||
-                bin_of(extents, node->bytes) != bin) {
-                return "an extent stands in the wrong bin";
-            }
-            before = i;
-            if (++binned > free_count) {
-                return "a bin holds too much";
-            }
-        }
-    }
-    return binned == free_count ? NULL : "a free extent stands in no bin";
-}
-
 bool extents_validate(const struct extents *extents, const char **what)
 {
     struct tally tally = {0};
@@ -608,7 +463,7 @@ bool extents_validate(const struct extents *extents, const char **what)
         breach = check_region(extents, region, &tally);
     }
     if (breach == NULL) {
-        breach = check_bins(extents, tally.free_count);
+        breach = bins_check(extents, tally.free_count);
     }
     if (breach == NULL &&
         (tally.taken_count != extents->taken_count || tally.taken_bytes != extents->taken_bytes ||
