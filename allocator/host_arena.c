@@ -1,10 +1,8 @@
 /*
  * Host arena: see host_arena.h.
  *
- * A block given back stays taken in the extents below until its position is past: its extents wait,
- * one entry each, in a queue for each lane, since positions of one lane become past in their order
- * and those of two lanes in any. Entries and the lists of further extents are recycled, so that a
- * steady iteration allocates nothing.
+ * A block given back stays taken in the extents below until its position is past (waiting.h). The
+ * lists of further extents are recycled, so that a steady iteration allocates nothing.
  *
  * The lock guards everything but `device`, `budget_bytes` and the lanes, which only the context's
  * thread looks at. host_alloc runs outside of it; what is being pinned counts in `pledged_bytes`.
@@ -12,6 +10,7 @@
 #include "allocator/host_arena.h"
 
 #include "allocator/extents.h"
+#include "allocator/waiting.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -21,22 +20,7 @@
    takes about half a second to pin, long enough to wait for. */
 #define CHUNK_MIN (UINT64_C(16) << 20)
 #define CHUNK_MAX (UINT64_C(1) << 30)
-#define QUEUES 8 /* a context has three lanes; more than this share the last queue */
-#define NO_ENTRY SIZE_MAX
 #define LIST_CLASSES 48
-
-struct waiting {
-    uint64_t start; /* of the extent, taken until `after` is past */
-    struct lane_position after;
-    uint64_t number; /* counts gives: which of two is older */
-    size_t next;     /* in its queue, or of the unused */
-};
-
-struct queue {
-    struct lane *lane;
-    size_t first;
-    size_t last;
-};
 
 struct chunk {
     struct chunk *next;
@@ -61,13 +45,7 @@ struct host_arena {
     uint64_t pledged_bytes; /* chunk_bytes and what is being added: never above the budget */
     struct extents extents;
     uint64_t used_bytes; /* taken and not waiting */
-    struct waiting *waiting;
-    size_t waiting_capacity; /* at least as many as extents are taken */
-    size_t waiting_count;
-    size_t unused_entry;
-    uint64_t give_count;
-    struct queue queues[QUEUES];
-    size_t queue_count;
+    struct waiting waiting;
     struct extent_list *lists_made;
     struct extent_list *lists_unused[LIST_CLASSES];
 };
@@ -101,11 +79,11 @@ capu_status host_arena_create(struct device *device, uint64_t budget_bytes, stru
     }
     arena->device = device;
     arena->budget_bytes = budget_bytes;
-    arena->unused_entry = NO_ENTRY;
     if (pthread_mutex_init(&arena->lock, NULL) != 0) {
         status = CAPU_NO_HOST_MEMORY;
         goto free_arena;
     }
+    waiting_init(&arena->waiting);
     status = extents_init(&arena->extents, ALIGNMENT, false);
     if (status != CAPU_OK) {
         goto destroy_lock;
@@ -138,90 +116,10 @@ void host_arena_destroy(struct host_arena *arena)
         device_host_free(arena->device, chunk->address, chunk->bytes);
         free(chunk);
     }
-    free(arena->waiting);
+    waiting_finish(&arena->waiting);
     extents_finish(&arena->extents);
     pthread_mutex_destroy(&arena->lock);
     free(arena);
-}
-
-/* Makes sure that `count` more extents find an entry when they come back. */
-static bool reserve_waiting(struct host_arena *arena, size_t count)
-{
-    size_t needed = arena->extents.taken_count + count;
-    size_t capacity = arena->waiting_capacity > 0 ? arena->waiting_capacity : 64;
-    struct waiting *waiting;
-
-    if (needed <= arena->waiting_capacity) {
-        return true;
-    }
-    while (capacity < needed) {
-        capacity *= 2;
-    }
-    waiting = realloc(arena->waiting, capacity * sizeof(*waiting));
-    if (waiting == NULL) {
-        return false;
-    }
-    for (size_t i = arena->waiting_capacity; i < capacity; i++) {
-        waiting[i].next = arena->unused_entry;
-        arena->unused_entry = i;
-    }
-    arena->waiting = waiting;
-    arena->waiting_capacity = capacity;
-    return true;
-}
-
-static struct queue *queue_of(struct host_arena *arena, struct lane *lane)
-{
-    for (size_t i = 0; i < arena->queue_count; i++) {
-        if (arena->queues[i].lane == lane) {
-            return &arena->queues[i];
-        }
-    }
-    if (arena->queue_count < QUEUES) {
-        struct queue *queue = &arena->queues[arena->queue_count++];
-
-        *queue = (struct queue){.lane = lane, .first = NO_ENTRY, .last = NO_ENTRY};
-        return queue;
-    }
-    return &arena->queues[QUEUES - 1];
-}
-
-static void wait_in_queue(struct host_arena *arena, uint64_t start, struct lane_position after)
-{
-    struct queue *queue = queue_of(arena, after.lane);
-    size_t entry = arena->unused_entry;
-
-    arena->unused_entry = arena->waiting[entry].next;
-    arena->waiting[entry] = (struct waiting){
-        .start = start, .after = after, .number = arena->give_count, .next = NO_ENTRY};
-    if (queue->last != NO_ENTRY) {
-        arena->waiting[queue->last].next = entry;
-    } else {
-        queue->first = entry;
-    }
-    queue->last = entry;
-    arena->waiting_count++;
-}
-
-/* Frees everything whose position is past. */
-static void collect(struct host_arena *arena)
-{
-    for (size_t i = 0; i < arena->queue_count && arena->waiting_count > 0; i++) {
-        struct queue *queue = &arena->queues[i];
-
-        while (queue->first != NO_ENTRY && lane_is_past(arena->waiting[queue->first].after)) {
-            size_t entry = queue->first;
-
-            queue->first = arena->waiting[entry].next;
-            if (queue->first == NO_ENTRY) {
-                queue->last = NO_ENTRY;
-            }
-            extents_give(&arena->extents, arena->waiting[entry].start);
-            arena->waiting[entry].next = arena->unused_entry;
-            arena->unused_entry = entry;
-            arena->waiting_count--;
-        }
-    }
 }
 
 static struct extent_list *list_of(struct host_extent *extents)
@@ -323,7 +221,7 @@ static capu_status scatter(struct host_arena *arena, uint64_t bytes, struct host
         struct extent taken;
         uint64_t used;
 
-        status = reserve_waiting(arena, 1)
+        status = waiting_reserve(&arena->waiting, &arena->extents, 1)
                      ? extents_take_some(&arena->extents,
                                          (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT, &taken)
                      : CAPU_NO_HOST_MEMORY;
@@ -352,8 +250,8 @@ static capu_status take_locked(struct host_arena *arena, uint64_t bytes, uint64_
     uint64_t start;
     capu_status status;
 
-    collect(arena);
-    if (!reserve_waiting(arena, 1)) {
+    waiting_collect(&arena->waiting, &arena->extents);
+    if (!waiting_reserve(&arena->waiting, &arena->extents, 1)) {
         return CAPU_NO_HOST_MEMORY;
     }
     if (rounded > arena->extents.free_bytes) {
@@ -412,10 +310,10 @@ void host_arena_give(struct host_arena *arena, struct host_block *block, struct 
         if (is_past) {
             extents_give(&arena->extents, start);
         } else {
-            wait_in_queue(arena, start, after);
+            waiting_add(&arena->waiting, start, after);
         }
     }
-    arena->give_count++;
+    waiting_turn(&arena->waiting);
     if (block->more != NULL) {
         list_give(arena, block->more);
     }
@@ -425,23 +323,13 @@ void host_arena_give(struct host_arena *arena, struct host_block *block, struct 
 
 bool host_arena_oldest(struct host_arena *arena, struct lane_position *position)
 {
-    const struct waiting *oldest = NULL;
+    bool is_any;
 
     lock(arena);
-    collect(arena);
-    for (size_t i = 0; i < arena->queue_count; i++) {
-        const struct queue *queue = &arena->queues[i];
-
-        if (queue->first != NO_ENTRY &&
-            (oldest == NULL || arena->waiting[queue->first].number < oldest->number)) {
-            oldest = &arena->waiting[queue->first];
-        }
-    }
-    if (oldest != NULL) {
-        *position = oldest->after;
-    }
+    waiting_collect(&arena->waiting, &arena->extents);
+    is_any = waiting_oldest(&arena->waiting, position);
     unlock(arena);
-    return oldest != NULL;
+    return is_any;
 }
 
 /* Sets `pledged` bytes aside in the budget: the usual chunk, or less, but at least `bytes`. */
@@ -544,49 +432,17 @@ uint64_t host_arena_used_bytes(struct host_arena *arena)
     return bytes;
 }
 
-static const char *check_waiting(const struct host_arena *arena)
-{
-    uint64_t waiting_bytes = 0;
-    size_t count = 0;
-    size_t unused = 0;
-
-    for (size_t i = 0; i < arena->queue_count; i++) {
-        size_t last = NO_ENTRY;
-
-        for (size_t at = arena->queues[i].first; at != NO_ENTRY; at = arena->waiting[at].next) {
-            uint64_t bytes = extents_taken_at(&arena->extents, arena->waiting[at].start);
-
-            if (bytes == 0 || ++count > arena->waiting_count) {
-                return "something waits that is not taken";
-            }
-            waiting_bytes += bytes;
-            last = at;
-        }
-        if (last != arena->queues[i].last) {
-            return "a queue ends wrongly";
-        }
-    }
-    for (size_t at = arena->unused_entry; at != NO_ENTRY && unused <= arena->waiting_capacity;
-         at = arena->waiting[at].next) {
-        unused++;
-    }
-    if (count != arena->waiting_count || count + unused != arena->waiting_capacity) {
-        return "entries are lost";
-    }
-    if (arena->extents.taken_count > arena->waiting_capacity) {
-        return "a block would find no entry to wait in";
-    }
-    return arena->used_bytes + waiting_bytes == arena->extents.taken_bytes ? NULL : "used is wrong";
-}
-
 bool host_arena_validate(struct host_arena *arena, const char **what)
 {
     const char *breach = NULL;
     uint64_t chunk_bytes = 0;
+    uint64_t waiting_bytes;
 
     lock(arena);
-    if (extents_validate(&arena->extents, &breach)) {
-        breach = check_waiting(arena);
+    if (extents_validate(&arena->extents, &breach) &&
+        waiting_validate(&arena->waiting, &arena->extents, &waiting_bytes, &breach) &&
+        arena->used_bytes + waiting_bytes != arena->extents.taken_bytes) {
+        breach = "used is wrong";
     }
     for (const struct chunk *chunk = arena->chunks; chunk != NULL; chunk = chunk->next) {
         chunk_bytes += chunk->bytes;
