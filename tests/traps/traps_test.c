@@ -7,13 +7,14 @@
  */
 #include "tests/support/rig.h"
 #include "tests/support/suite.h"
+#include "tests/traps/floats.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
-/* Floats in a tensor of some pages, and how many pages the budget holds in passive mode. */
-enum { FLOATS = 4096, PAGES = FLOATS * 4 / 4096, BUDGET_PAGES = 3 * PAGES + 2 };
+/* Pages of a tensor, and how many the budget holds in passive mode. */
+enum { PAGES = FLOATS * 4 / 4096, BUDGET_PAGES = 3 * PAGES + 2 };
 
 static const struct rig_options settings[] = {
     {.mode = CAPU_MODE_OFF, .budget_pages = 512},
@@ -21,86 +22,6 @@ static const struct rig_options settings[] = {
     {.mode = CAPU_MODE_PASSIVE, .budget_pages = BUDGET_PAGES, .strict = true},
 };
 enum { SETTINGS = sizeof(settings) / sizeof(settings[0]), STRICT = SETTINGS - 1 };
-
-/* to[i] = scale * from[i] + offset for `count` floats, added to what is there if `adds`. */
-struct scaling {
-    float *to;
-    const float *from; /* NULL: only the offset */
-    size_t count;
-    float scale;
-    float offset;
-    bool adds;
-};
-
-static capu_status run_scaling(capu_stream stream, const void *arguments)
-{
-    const struct scaling *scaling = arguments;
-
-    (void)stream;
-    for (size_t i = 0; i < scaling->count; i++) {
-        float value = scaling->offset;
-
-        value += scaling->from != NULL ? scaling->scale * scaling->from[i] : 0.0f;
-        scaling->to[i] = scaling->adds ? scaling->to[i] + value : value;
-    }
-    return CAPU_OK;
-}
-
-static float *make(struct rig *rig, const char *name, capu_kind kind, size_t floats)
-{
-    void *address = NULL;
-
-    RIG_OK(rig, capu_malloc(rig->context, floats * sizeof(float), &address));
-    RIG_OK(rig, CAPU_DESCRIBE(rig->context, address, .name = name, .kind = kind));
-    return address;
-}
-
-/* Writes `value` all over a tensor. */
-static void set(struct rig *rig, float *tensor, size_t floats, float value)
-{
-    struct scaling set = {.to = tensor, .count = floats, .offset = value};
-
-    RIG_OK(rig, CAPU_RUN(rig->context, run_scaling, &set, capu_writes(tensor)));
-}
-
-/* Touches more than the budget holds, so that everything else has to leave. */
-static void press(struct rig *rig, float *const *others, size_t count)
-{
-    if (rig->context->config.mode == CAPU_MODE_OFF) {
-        return;
-    }
-    for (size_t i = 0; i < count; i++) {
-        set(rig, others[i], FLOATS, (float)i);
-    }
-}
-
-enum { OTHERS = 4 };
-
-static void make_others(struct rig *rig, float **others)
-{
-    for (size_t i = 0; i < OTHERS; i++) {
-        others[i] = make(rig, "other", CAPU_WORKSPACE, FLOATS);
-    }
-}
-
-static void expect(struct rig *rig, const float *tensor, size_t floats, float value)
-{
-    static float bytes[4 * FLOATS];
-
-    RIG_OK(rig, capu_download(rig->context, bytes, tensor, floats * sizeof(float)));
-    for (size_t i = 0; i < floats; i++) {
-        ck_assert_msg(bytes[i] == value, "float %zu is %g, not %g", i, (double)bytes[i],
-                      (double)value);
-    }
-}
-
-static float first_float(struct rig *rig, const float *tensor)
-{
-    float value = 0.0f;
-
-    RIG_OK(rig, capu_download(rig->context, &value, tensor, sizeof(value)));
-    return value;
-}
 
 /* The report of the last iteration; zeros in mode off, which keeps none. */
 static capu_report read_report(struct rig *rig)
@@ -141,16 +62,16 @@ START_TEST(a_blob_is_split)
     float *blob;
 
     rig_init(&rig, &settings[_i]);
-    blob = make(&rig, "blob", CAPU_PARAMETER, PARTS * PART);
+    blob = floats_make(&rig, "blob", CAPU_PARAMETER, PARTS * PART);
     for (size_t i = 0; i < PARTS; i++) {
         RIG_OK(&rig, capu_split(rig.context, blob + i * PART, PART * sizeof(float)));
     }
     for (size_t i = 0; i < PARTS; i++) {
-        set(&rig, blob + i * PART, PART, (float)i);
+        floats_set(&rig, blob + i * PART, PART, (float)i);
         rig_check(&rig);
     }
     for (size_t i = 0; i < PARTS; i++) {
-        expect(&rig, blob + i * PART, PART, (float)i);
+        floats_expect(&rig, blob + i * PART, PART, (float)i);
     }
     rig_finish(&rig);
 }
@@ -158,15 +79,15 @@ END_TEST
 
 START_TEST(a_blob_that_is_not_split_does_not_fit)
 {
-    struct scaling one = {.count = 1};
+    struct floats_scaling one = {.count = 1};
     struct rig rig;
 
     rig_init(&rig, &settings[STRICT]);
-    one.to = make(&rig, "blob", CAPU_PARAMETER, 6 * FLOATS);
+    one.to = floats_make(&rig, "blob", CAPU_PARAMETER, 6 * FLOATS);
     expect_error(&rig,
-                 CAPU_RUN(rig.context, run_scaling, &one,
+                 CAPU_RUN(rig.context, floats_scale, &one,
                           capu_operand_of(one.to, sizeof(float), CAPU_WRITE)),
-                 CAPU_OVER_BUDGET, "run_scaling");
+                 CAPU_OVER_BUDGET, "floats_scale");
     rig_finish(&rig);
 }
 END_TEST
@@ -175,27 +96,27 @@ END_TEST
 static void use_parts(struct rig *rig, bool declares_whole)
 {
     enum { THIRD = FLOATS / 3 };
-    float *others[OTHERS];
-    float *qkv = make(rig, "qkv", CAPU_ACTIVATION, FLOATS);
-    struct scaling scale = {.to = qkv + THIRD, .from = qkv, .count = THIRD, .scale = 2.0f};
+    float *others[FLOATS_OTHERS];
+    float *qkv = floats_make(rig, "qkv", CAPU_ACTIVATION, FLOATS);
+    struct floats_scaling scale = {.to = qkv + THIRD, .from = qkv, .count = THIRD, .scale = 2.0f};
 
-    make_others(rig, others);
+    floats_make_others(rig, others);
     begin(rig);
-    set(rig, qkv, FLOATS, 1.0f);
-    press(rig, others, OTHERS);
+    floats_set(rig, qkv, FLOATS, 1.0f);
+    floats_press(rig, others, FLOATS_OTHERS);
     RIG_OK(rig,
            CAPU_RUN(
-               rig->context, run_scaling, &scale,
+               rig->context, floats_scale, &scale,
                capu_operand_of(declares_whole ? others[0] : qkv, THIRD * sizeof(float), CAPU_READ),
                declares_whole ? capu_writes(qkv)
                               : capu_operand_of(qkv + THIRD, THIRD * sizeof(float), CAPU_WRITE)));
-    press(rig, others, OTHERS);
+    floats_press(rig, others, FLOATS_OTHERS);
     if (declares_whole) {
-        ck_assert(isnan(first_float(rig, qkv)));
+        ck_assert(isnan(floats_first(rig, qkv)));
     } else {
-        expect(rig, qkv, THIRD, 1.0f);
-        expect(rig, qkv + THIRD, THIRD, 2.0f);
-        expect(rig, qkv + 2 * THIRD, THIRD, 1.0f);
+        floats_expect(rig, qkv, THIRD, 1.0f);
+        floats_expect(rig, qkv + THIRD, THIRD, 2.0f);
+        floats_expect(rig, qkv + 2 * THIRD, THIRD, 1.0f);
     }
     end(rig);
 }
@@ -223,16 +144,16 @@ END_TEST
 /* 3. A causal softmax writes the lower triangle, and the next op reads all of it. */
 static float sum_of_half_written(struct rig *rig, capu_role role)
 {
-    float *half = make(rig, "half", CAPU_ACTIVATION, FLOATS);
-    float *copy = make(rig, "copy", CAPU_ACTIVATION, FLOATS);
-    struct scaling write = {.to = half, .count = FLOATS / 2, .offset = 1.0f};
-    struct scaling read = {.to = copy, .from = half, .count = FLOATS, .scale = 1.0f};
+    float *half = floats_make(rig, "half", CAPU_ACTIVATION, FLOATS);
+    float *copy = floats_make(rig, "copy", CAPU_ACTIVATION, FLOATS);
+    struct floats_scaling write = {.to = half, .count = FLOATS / 2, .offset = 1.0f};
+    struct floats_scaling read = {.to = copy, .from = half, .count = FLOATS, .scale = 1.0f};
     static float bytes[FLOATS];
     float sum = 0.0f;
 
     begin(rig);
-    RIG_OK(rig, CAPU_RUN(rig->context, run_scaling, &write, capu_operand_of(half, 0, role)));
-    RIG_OK(rig, CAPU_RUN(rig->context, run_scaling, &read, capu_reads(half), capu_writes(copy)));
+    RIG_OK(rig, CAPU_RUN(rig->context, floats_scale, &write, capu_operand_of(half, 0, role)));
+    RIG_OK(rig, CAPU_RUN(rig->context, floats_scale, &read, capu_reads(half), capu_writes(copy)));
     RIG_OK(rig, capu_download(rig->context, bytes, copy, sizeof(bytes)));
     end(rig);
     for (size_t i = 0; i < FLOATS; i++) {
@@ -265,21 +186,21 @@ END_TEST
 START_TEST(scratch_is_shared)
 {
     struct rig rig;
-    float *others[OTHERS];
+    float *others[FLOATS_OTHERS];
     float *scratch;
-    struct scaling work = {.count = FLOATS, .offset = 3.0f};
+    struct floats_scaling work = {.count = FLOATS, .offset = 3.0f};
     capu_report report;
 
     rig_init(&rig, &settings[_i]);
-    scratch = make(&rig, "scratch", CAPU_WORKSPACE, FLOATS);
-    make_others(&rig, others);
+    scratch = floats_make(&rig, "scratch", CAPU_WORKSPACE, FLOATS);
+    floats_make_others(&rig, others);
     work.to = scratch;
     begin(&rig);
     for (size_t i = 0; i < 3; i++) {
-        RIG_OK(&rig, CAPU_RUN(rig.context, run_scaling, &work, capu_scratch(scratch)));
+        RIG_OK(&rig, CAPU_RUN(rig.context, floats_scale, &work, capu_scratch(scratch)));
     }
-    press(&rig, others, OTHERS);
-    RIG_OK(&rig, CAPU_RUN(rig.context, run_scaling, &work, capu_scratch(scratch)));
+    floats_press(&rig, others, FLOATS_OTHERS);
+    RIG_OK(&rig, CAPU_RUN(rig.context, floats_scale, &work, capu_scratch(scratch)));
     end(&rig);
     report = read_report(&rig);
     ck_assert_uint_eq(report.prefetched_bytes, 0);
@@ -292,24 +213,24 @@ START_TEST(what_scratch_held_cannot_be_read)
     struct rig rig;
     float *scratch;
     float *copy;
-    struct scaling work = {.count = FLOATS, .offset = 3.0f};
-    struct scaling read = {.count = FLOATS, .scale = 1.0f};
+    struct floats_scaling work = {.count = FLOATS, .offset = 3.0f};
+    struct floats_scaling read = {.count = FLOATS, .scale = 1.0f};
 
     rig_init(&rig, &settings[STRICT]);
-    scratch = make(&rig, "scratch", CAPU_WORKSPACE, FLOATS);
-    copy = make(&rig, "copy", CAPU_ACTIVATION, FLOATS);
+    scratch = floats_make(&rig, "scratch", CAPU_WORKSPACE, FLOATS);
+    copy = floats_make(&rig, "copy", CAPU_ACTIVATION, FLOATS);
     work.to = scratch;
     read.to = copy;
     read.from = scratch;
     begin(&rig);
-    RIG_OK(&rig, CAPU_RUN(rig.context, run_scaling, &work, capu_scratch(scratch)));
+    RIG_OK(&rig, CAPU_RUN(rig.context, floats_scale, &work, capu_scratch(scratch)));
     expect_error(&rig,
-                 CAPU_RUN(rig.context, run_scaling, &read, capu_reads(scratch), capu_writes(copy)),
+                 CAPU_RUN(rig.context, floats_scale, &read, capu_reads(scratch), capu_writes(copy)),
                  CAPU_UNDEFINED_READ, "scratch");
     /* An op that hides its read behind the role sees the poison. */
     RIG_OK(&rig,
-           CAPU_RUN(rig.context, run_scaling, &read, capu_scratch(scratch), capu_writes(copy)));
-    ck_assert(isnan(first_float(&rig, copy)));
+           CAPU_RUN(rig.context, floats_scale, &read, capu_scratch(scratch), capu_writes(copy)));
+    ck_assert(isnan(floats_first(&rig, copy)));
     end(&rig);
     rig_finish(&rig);
 }
@@ -319,19 +240,19 @@ END_TEST
 START_TEST(a_saved_tensor_becomes_scratch)
 {
     struct rig rig;
-    float *others[OTHERS];
+    float *others[FLOATS_OTHERS];
     float *saved;
-    struct scaling work = {.count = FLOATS, .offset = 3.0f};
+    struct floats_scaling work = {.count = FLOATS, .offset = 3.0f};
     capu_report report;
 
     rig_init(&rig, &settings[_i]);
-    saved = make(&rig, "saved", CAPU_ACTIVATION, FLOATS);
-    make_others(&rig, others);
+    saved = floats_make(&rig, "saved", CAPU_ACTIVATION, FLOATS);
+    floats_make_others(&rig, others);
     work.to = saved;
     begin(&rig);
-    set(&rig, saved, FLOATS, 1.0f);
-    press(&rig, others, OTHERS);
-    RIG_OK(&rig, CAPU_RUN(rig.context, run_scaling, &work, capu_scratch(saved)));
+    floats_set(&rig, saved, FLOATS, 1.0f);
+    floats_press(&rig, others, FLOATS_OTHERS);
+    RIG_OK(&rig, CAPU_RUN(rig.context, floats_scale, &work, capu_scratch(saved)));
     expect_error(&rig, capu_download(rig.context, &work, saved, sizeof(work)),
                  rig.context->is_tracking ? CAPU_UNDEFINED_READ : CAPU_OK,
                  rig.context->is_tracking ? "saved" : "");
@@ -348,10 +269,10 @@ START_TEST(gradients_are_cleared_at_once)
     enum { GRADIENTS = 8 };
     struct rig rig;
     float *gradients;
-    struct scaling add = {.count = FLOATS, .offset = 1.0f, .adds = true};
+    struct floats_scaling add = {.count = FLOATS, .offset = 1.0f, .adds = true};
 
     rig_init(&rig, &settings[_i]);
-    gradients = make(&rig, "gradients", CAPU_GRADIENT, GRADIENTS * FLOATS);
+    gradients = floats_make(&rig, "gradients", CAPU_GRADIENT, GRADIENTS * FLOATS);
     for (size_t i = 0; i < GRADIENTS; i++) {
         RIG_OK(&rig, capu_split(rig.context, gradients + i * FLOATS, FLOATS * sizeof(float)));
         RIG_OK(&rig, CAPU_DESCRIBE(rig.context, gradients + i * FLOATS, .name = "gradient",
@@ -372,9 +293,9 @@ START_TEST(gradients_are_cleared_at_once)
         }
         for (size_t i = 0; i < 2 * GRADIENTS; i++) {
             add.to = gradients + (i % GRADIENTS) * FLOATS;
-            RIG_OK(&rig, CAPU_RUN(rig.context, run_scaling, &add, capu_updates(add.to)));
+            RIG_OK(&rig, CAPU_RUN(rig.context, floats_scale, &add, capu_updates(add.to)));
         }
-        expect(&rig, gradients + FLOATS, FLOATS, 2.0f);
+        floats_expect(&rig, gradients + FLOATS, FLOATS, 2.0f);
         end(&rig);
     }
     rig_finish(&rig);
@@ -384,16 +305,16 @@ END_TEST
 START_TEST(a_gradient_that_was_not_cleared_is_undefined)
 {
     struct rig rig;
-    struct scaling add = {.count = FLOATS, .offset = 1.0f, .adds = true};
+    struct floats_scaling add = {.count = FLOATS, .offset = 1.0f, .adds = true};
 
     rig_init(&rig, &settings[STRICT]);
-    add.to = make(&rig, "gradient", CAPU_GRADIENT, FLOATS);
+    add.to = floats_make(&rig, "gradient", CAPU_GRADIENT, FLOATS);
     begin(&rig);
     RIG_OK(&rig, capu_zero(rig.context, add.to, 0));
-    RIG_OK(&rig, CAPU_RUN(rig.context, run_scaling, &add, capu_updates(add.to)));
+    RIG_OK(&rig, CAPU_RUN(rig.context, floats_scale, &add, capu_updates(add.to)));
     end(&rig);
     begin(&rig);
-    expect_error(&rig, CAPU_RUN(rig.context, run_scaling, &add, capu_updates(add.to)),
+    expect_error(&rig, CAPU_RUN(rig.context, floats_scale, &add, capu_updates(add.to)),
                  CAPU_UNDEFINED_READ, "gradient");
     end(&rig);
     rig_finish(&rig);
@@ -403,22 +324,22 @@ END_TEST
 /* 7. Accumulation in place, over several iterations. */
 static void accumulate(struct rig *rig, capu_role role, float expected)
 {
-    float *others[OTHERS];
-    float *total = make(rig, "total", CAPU_OPTIMIZER, FLOATS);
-    struct scaling add = {.to = total, .count = FLOATS, .offset = 1.0f, .adds = true};
+    float *others[FLOATS_OTHERS];
+    float *total = floats_make(rig, "total", CAPU_OPTIMIZER, FLOATS);
+    struct floats_scaling add = {.to = total, .count = FLOATS, .offset = 1.0f, .adds = true};
 
-    make_others(rig, others);
+    floats_make_others(rig, others);
     RIG_OK(rig, capu_zero(rig->context, total, 0));
     for (size_t step = 0; step < 4; step++) {
         begin(rig);
-        RIG_OK(rig, CAPU_RUN(rig->context, run_scaling, &add, capu_operand_of(total, 0, role)));
-        press(rig, others, OTHERS);
+        RIG_OK(rig, CAPU_RUN(rig->context, floats_scale, &add, capu_operand_of(total, 0, role)));
+        floats_press(rig, others, FLOATS_OTHERS);
         end(rig);
     }
     if (isnan(expected)) {
-        ck_assert(isnan(first_float(rig, total)));
+        ck_assert(isnan(floats_first(rig, total)));
     } else {
-        expect(rig, total, FLOATS, expected);
+        floats_expect(rig, total, FLOATS, expected);
     }
 }
 
@@ -446,16 +367,16 @@ END_TEST
 START_TEST(uploads_copy_their_source)
 {
     struct rig rig;
-    float *others[OTHERS];
+    float *others[FLOATS_OTHERS];
     float *input;
     float *statistics;
     static float batch[FLOATS];
-    struct scaling move = {.count = FLOATS, .scale = 0.5f, .adds = true};
+    struct floats_scaling move = {.count = FLOATS, .scale = 0.5f, .adds = true};
 
     rig_init(&rig, &settings[_i]);
-    input = make(&rig, "input", CAPU_INPUT, FLOATS);
-    statistics = make(&rig, "statistics", CAPU_OPTIMIZER, FLOATS);
-    make_others(&rig, others);
+    input = floats_make(&rig, "input", CAPU_INPUT, FLOATS);
+    statistics = floats_make(&rig, "statistics", CAPU_OPTIMIZER, FLOATS);
+    floats_make_others(&rig, others);
     move.to = statistics;
     move.from = input;
     RIG_OK(&rig, capu_zero(rig.context, statistics, 0));
@@ -466,12 +387,12 @@ START_TEST(uploads_copy_their_source)
         }
         RIG_OK(&rig, capu_upload(rig.context, input, batch, sizeof(batch)));
         memset(batch, 0xff, sizeof(batch));
-        RIG_OK(&rig, CAPU_RUN(rig.context, run_scaling, &move, capu_reads(input),
+        RIG_OK(&rig, CAPU_RUN(rig.context, floats_scale, &move, capu_reads(input),
                               capu_updates(statistics)));
-        press(&rig, others, OTHERS);
+        floats_press(&rig, others, FLOATS_OTHERS);
         end(&rig);
     }
-    expect(&rig, statistics, FLOATS, 3.0f);
+    floats_expect(&rig, statistics, FLOATS, 3.0f);
     rig_finish(&rig);
 }
 END_TEST
@@ -479,13 +400,13 @@ END_TEST
 START_TEST(transient_statistics_are_lost_and_named)
 {
     struct rig rig;
-    struct scaling move = {.count = FLOATS, .offset = 1.0f, .adds = true};
+    struct floats_scaling move = {.count = FLOATS, .offset = 1.0f, .adds = true};
 
     rig_init(&rig, &settings[STRICT]);
-    move.to = make(&rig, "statistics", CAPU_ACTIVATION, FLOATS);
+    move.to = floats_make(&rig, "statistics", CAPU_ACTIVATION, FLOATS);
     RIG_OK(&rig, capu_zero(rig.context, move.to, 0));
     begin(&rig);
-    expect_error(&rig, CAPU_RUN(rig.context, run_scaling, &move, capu_updates(move.to)),
+    expect_error(&rig, CAPU_RUN(rig.context, floats_scale, &move, capu_updates(move.to)),
                  CAPU_UNDEFINED_READ, "statistics");
     end(&rig);
     rig_finish(&rig);
@@ -499,8 +420,8 @@ START_TEST(an_op_over_everything_is_named)
     struct rig rig;
     float *parameters[PARAMETERS];
     capu_operand operands[PARAMETERS];
-    struct scaling none = {.count = 0};
-    capu_op adam = {.size = sizeof(adam), .name = "adam_everything", .run = run_scaling};
+    struct floats_scaling none = {.count = 0};
+    capu_op adam = {.size = sizeof(adam), .name = "adam_everything", .run = floats_scale};
     capu_report report;
 
     adam.arguments = &none;
@@ -509,8 +430,8 @@ START_TEST(an_op_over_everything_is_named)
     adam.operand_count = PARAMETERS;
     rig_init(&rig, &settings[_i]);
     for (size_t i = 0; i < PARAMETERS; i++) {
-        parameters[i] = make(&rig, "parameter", CAPU_PARAMETER, FLOATS);
-        set(&rig, parameters[i], FLOATS, (float)i);
+        parameters[i] = floats_make(&rig, "parameter", CAPU_PARAMETER, FLOATS);
+        floats_set(&rig, parameters[i], FLOATS, (float)i);
         operands[i] = capu_updates(parameters[i]);
     }
     begin(&rig);
@@ -538,18 +459,18 @@ END_TEST
 START_TEST(the_host_reads_what_is_out)
 {
     struct rig rig;
-    float *others[OTHERS];
+    float *others[FLOATS_OTHERS];
     float *parameter;
 
     rig_init(&rig, &settings[_i]);
-    parameter = make(&rig, "parameter", CAPU_PARAMETER, FLOATS);
-    make_others(&rig, others);
+    parameter = floats_make(&rig, "parameter", CAPU_PARAMETER, FLOATS);
+    floats_make_others(&rig, others);
     begin(&rig);
-    set(&rig, parameter, FLOATS, 7.0f);
-    press(&rig, others, OTHERS);
-    press(&rig, others, OTHERS);
+    floats_set(&rig, parameter, FLOATS, 7.0f);
+    floats_press(&rig, others, FLOATS_OTHERS);
+    floats_press(&rig, others, FLOATS_OTHERS);
     end(&rig);
-    expect(&rig, parameter, FLOATS, 7.0f);
+    floats_expect(&rig, parameter, FLOATS, 7.0f);
     if (rig.context->is_paging) {
         capu_tensor_state state = {.size = sizeof(state)};
 
@@ -568,11 +489,11 @@ START_TEST(what_an_earlier_iteration_held_cannot_be_read)
     float value;
 
     rig_init(&rig, &settings[STRICT]);
-    loss = make(&rig, "loss", CAPU_ACTIVATION, FLOATS);
+    loss = floats_make(&rig, "loss", CAPU_ACTIVATION, FLOATS);
     begin(&rig);
-    set(&rig, loss, FLOATS, 1.0f);
+    floats_set(&rig, loss, FLOATS, 1.0f);
     end(&rig);
-    ck_assert(first_float(&rig, loss) == 1.0f);
+    ck_assert(floats_first(&rig, loss) == 1.0f);
     begin(&rig);
     expect_error(&rig, capu_download(rig.context, &value, loss, sizeof(value)), CAPU_UNDEFINED_READ,
                  "loss");
@@ -586,28 +507,28 @@ START_TEST(passes_of_many_shapes)
 {
     struct rig rig;
     float *parameter;
-    struct scaling forward = {.scale = 1.0f};
+    struct floats_scaling forward = {.scale = 1.0f};
     static const char *const labels[] = {"validate", "train", "sample", "train", "validate"};
 
     rig_init(&rig, &settings[_i]);
-    parameter = make(&rig, "parameter", CAPU_PARAMETER, FLOATS);
-    set(&rig, parameter, FLOATS, 2.0f);
+    parameter = floats_make(&rig, "parameter", CAPU_PARAMETER, FLOATS);
+    floats_set(&rig, parameter, FLOATS, 2.0f);
     for (size_t pass = 0; pass < sizeof(labels) / sizeof(labels[0]); pass++) {
-        float *hidden[OTHERS];
+        float *hidden[FLOATS_OTHERS];
         size_t floats = pass == 4 ? FLOATS / 2 : FLOATS;
 
         RIG_OK(&rig, capu_iteration_begin(rig.context, labels[pass]));
         forward.count = floats;
         forward.from = parameter;
-        for (size_t i = 0; i < OTHERS; i++) {
-            hidden[i] = make(&rig, "hidden", CAPU_ACTIVATION, floats);
+        for (size_t i = 0; i < FLOATS_OTHERS; i++) {
+            hidden[i] = floats_make(&rig, "hidden", CAPU_ACTIVATION, floats);
             forward.to = hidden[i];
-            RIG_OK(&rig, CAPU_RUN(rig.context, run_scaling, &forward, capu_reads(forward.from),
+            RIG_OK(&rig, CAPU_RUN(rig.context, floats_scale, &forward, capu_reads(forward.from),
                                   capu_writes(hidden[i])));
             forward.from = hidden[i];
         }
-        expect(&rig, hidden[0], floats, 2.0f);
-        for (size_t i = 0; i < OTHERS; i++) {
+        floats_expect(&rig, hidden[0], floats, 2.0f);
+        for (size_t i = 0; i < FLOATS_OTHERS; i++) {
             RIG_OK(&rig, capu_free(rig.context, hidden[i]));
         }
         end(&rig);
@@ -619,13 +540,13 @@ END_TEST
 START_TEST(a_freed_tensor_cannot_be_used)
 {
     struct rig rig;
-    struct scaling work = {.count = FLOATS};
+    struct floats_scaling work = {.count = FLOATS};
 
     rig_init(&rig, &settings[STRICT]);
-    work.to = make(&rig, "hidden", CAPU_ACTIVATION, FLOATS);
+    work.to = floats_make(&rig, "hidden", CAPU_ACTIVATION, FLOATS);
     RIG_OK(&rig, capu_free(rig.context, work.to));
-    expect_error(&rig, CAPU_RUN(rig.context, run_scaling, &work, capu_writes(work.to)),
-                 CAPU_ALREADY_FREED, "run_scaling");
+    expect_error(&rig, CAPU_RUN(rig.context, floats_scale, &work, capu_writes(work.to)),
+                 CAPU_ALREADY_FREED, "floats_scale");
     rig_finish(&rig);
 }
 END_TEST
