@@ -1,0 +1,146 @@
+/*
+ * Mode guided and the times of ops, on sim: which iterations time them, and what plans make of it.
+ */
+#include "tests/api/net.h"
+
+#include <time.h>
+#include <unistd.h>
+
+static capu_status nothing(capu_stream stream, const void *arguments)
+{
+    (void)stream;
+    (void)arguments;
+    return CAPU_OK;
+}
+
+/* One iteration of layers on sim, each op of so many nanoseconds, and then so many more. */
+static capu_report simulate(struct net *net, uint64_t duration_ns, size_t more)
+{
+    net_begin(net, "train");
+    for (size_t i = 0; i <= 2 * NET_LAYERS + more; i++) {
+        size_t to = i <= NET_LAYERS ? i : i <= 2 * NET_LAYERS ? 2 * NET_LAYERS - i : 0;
+        capu_operand operands[] = {capu_writes(net->activations[to]), capu_reads(net->weights)};
+        capu_op op = {.size = sizeof(op),
+                      .name = "layer",
+                      .run = nothing,
+                      .operands = operands,
+                      .operand_count = 2,
+                      .duration_ns = duration_ns};
+
+        if (i > NET_LAYERS) {
+            operands[0] = capu_reads(net->activations[to]);
+        }
+        RIG_OK(&net->rig, capu_run(net->rig.context, &op));
+    }
+    return net_end(net);
+}
+
+/* With nothing to evict an iteration marks where it begins and ends, whatever the number of ops;
+   every 64th, and any that is traced, knows its ops' times, and the others say that they do not. */
+START_TEST(few_iterations_time_their_ops)
+{
+    enum { EVERY = 64, TRACED = NET_WARM + 5, LAST = NET_WARM + EVERY + 2 };
+    char path[] = "/tmp/capuchin-trace-XXXXXX";
+    struct net net;
+    unsigned timed = 0;
+
+    ck_assert_int_ge(close(mkstemp(path)), 0);
+    net_init(&net, (struct rig_options){.budget_pages = 400,
+                                        .is_sim = true,
+                                        .trace_path = path,
+                                        .trace_iteration = TRACED});
+    for (unsigned i = 1; i <= LAST; i++) {
+        struct adaptor_counts counts;
+        capu_report report;
+
+        adaptor_count_reset(net.rig.count);
+        report = simulate(&net, 1000, 0);
+        adaptor_count_read(net.rig.count, &counts);
+        ck_assert_uint_eq(report.evict_count, 0);
+        ck_assert_uint_gt(report.time_ns, 0);
+        if (report.timed == 0) {
+            ck_assert_uint_eq(net_calls(&counts, ADAPTOR_EVENT_RECORD), 2);
+            ck_assert(report.compute_ns == CAPU_NOT_TIMED && report.stall_ns == CAPU_NOT_TIMED &&
+                      report.recompute_ns == CAPU_NOT_TIMED);
+        } else {
+            ck_assert_uint_ge(net_calls(&counts, ADAPTOR_EVENT_RECORD), 2 + 2 * report.op_count);
+            ck_assert_uint_eq(report.compute_ns, report.time_ns);
+            ck_assert_uint_eq(report.stall_ns + report.recompute_ns, 0);
+        }
+        ck_assert(report.timed == 1 || i > NET_TIMED);
+        ck_assert(report.timed == 1 || i != TRACED);
+        timed += (unsigned)report.timed;
+    }
+    ck_assert_uint_eq(timed, NET_TIMED + 2);
+    ck_assert_int_eq(unlink(path), 0);
+    rig_finish(&net.rig);
+}
+END_TEST
+
+/* Ops become slower: after a while a new plan is in force that knows it. */
+START_TEST(plans_follow_the_times_of_ops)
+{
+    struct net net;
+    capu_report report;
+    uint64_t first;
+
+    net_init(&net, (struct rig_options){.is_sim = true});
+    for (size_t i = 0; i < (_i == 0 ? 6 : NET_WARM); i++) {
+        report = simulate(&net, 1000, 0);
+    }
+    net_expect_guided(&net, &report, "train");
+    ck_assert_uint_eq(report.timed, _i == 0);
+    ck_assert_uint_eq(report.time_ns, report.predicted_ns);
+    first = report.predicted_ns;
+    /* Simulated iterations take no time, making a plan does. */
+    do {
+        struct timespec pause = {.tv_nsec = 1000000};
+
+        nanosleep(&pause, NULL);
+        report = simulate(&net, 400000, 0);
+    } while (report.iteration < 5000 &&
+             (report.predicted_ns <= first || report.time_ns != report.predicted_ns));
+    net_expect_guided(&net, &report, "train");
+    ck_assert_uint_gt(report.predicted_ns, first);
+    ck_assert_uint_eq(report.time_ns, report.predicted_ns);
+    rig_finish(&net.rig);
+}
+END_TEST
+
+/* An iteration that was not timed and leaves its plan: what ran as planned is known to take what it
+   took, what came after was timed, and so there is a good plan for the next one. */
+START_TEST(plans_are_made_of_iterations_that_were_not_timed)
+{
+    struct net net;
+    capu_report report;
+
+    net_init(&net, (struct rig_options){.is_sim = true});
+    for (size_t i = 0; i < NET_WARM; i++) {
+        report = simulate(&net, 1000, 0);
+    }
+    ck_assert_uint_eq(report.timed, 0);
+    report = simulate(&net, 1000, 30);
+    ck_assert_uint_eq(report.diverged, 1);
+    ck_assert_uint_eq(report.timed, 0);
+    ck_assert_uint_eq(report.stall_ns, CAPU_NOT_TIMED);
+    simulate(&net, 1000, 30); /* taken for a usual one, since there is a plan for those */
+    for (size_t i = 0; i < 4; i++) {
+        report = simulate(&net, 1000, 30);
+        net_expect_guided(&net, &report, "train");
+    }
+    ck_assert_uint_eq(report.time_ns, report.predicted_ns);
+    rig_finish(&net.rig);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("timing");
+    TCase *cases = tcase_create("timing");
+
+    tcase_add_test(cases, few_iterations_time_their_ops);
+    tcase_add_loop_test(cases, plans_follow_the_times_of_ops, 0, 2);
+    tcase_add_test(cases, plans_are_made_of_iterations_that_were_not_timed);
+    suite_add_tcase(suite, cases);
+    return suite_run(suite);
+}
