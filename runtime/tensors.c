@@ -121,23 +121,26 @@ struct tensor *tensors_find_freed(const struct tensors *tensors, const void *add
     return slot->is_removed ? slot->tensor : NULL;
 }
 
+/* The tensor around an address that no tensor starts at. Apart, so that the usual way through
+   tensors_find does not clear the key. */
+static __attribute__((noinline)) struct tensor *find_around(const struct tensors *tensors,
+                                                            const void *address)
+{
+    const struct tensor key = {.address = (void *)(uintptr_t)address, .bytes = 1};
+    struct tensor *const *found = tfind(&key, &tensors->tree, compare);
+
+    return found != NULL ? *found : NULL;
+}
+
 struct tensor *tensors_find(const struct tensors *tensors, const void *address)
 {
     const struct tensor_slot *slot;
-    struct tensor key = {0};
-    struct tensor *const *found;
 
     if (address == NULL || tensors->capacity == 0) {
         return NULL;
     }
     slot = &tensors->slots[slot_of(tensors, address)];
-    if (slot->tensor != NULL && !slot->is_removed) {
-        return slot->tensor;
-    }
-    key.address = (void *)(uintptr_t)address;
-    key.bytes = 1;
-    found = tfind(&key, &tensors->tree, compare);
-    return found != NULL ? *found : NULL;
+    return slot->tensor != NULL && !slot->is_removed ? slot->tensor : find_around(tensors, address);
 }
 
 struct visit {
