@@ -45,8 +45,9 @@ static size_t slot_of(const struct names *names, uint64_t hash, const char *text
 
 static int grow(struct names *names)
 {
-    struct names larger = {0};
+    struct names larger = *names;
 
+    larger.count = 0;
     larger.capacity = names->capacity == 0 ? FIRST_CAPACITY : names->capacity * 2;
     larger.entries = calloc(larger.capacity, sizeof(struct name_entry *));
     if (larger.entries == NULL) {
@@ -161,21 +162,40 @@ static char *writable_copy(const char *text)
     return copy;
 }
 
+static const char *intern_copy(struct names *names, const char *text)
+{
+    char *copy = writable_copy(text);
+    const char *interned = copy != NULL ? intern(names, copy) : NULL;
+
+    free(copy);
+    return interned;
+}
+
+static struct recent_name *recent_of(struct names *names, const char *text)
+{
+    uint64_t hash = (uint64_t)(uintptr_t)text * UINT64_C(11400714819323198485);
+
+    return &names->recent[hash >> 32 & (NAMES_RECENT - 1)];
+}
+
 const char *names_intern(struct names *names, const char *text)
 {
-    const char *interned;
-    char *copy;
+    struct recent_name *recent;
 
     if (text == NULL) {
         return "";
     }
-    if (is_writable(text)) {
-        return intern(names, text);
+    recent = recent_of(names, text);
+    /* What is at an address may change: it counts only if it is the same text still. */
+    if (recent->text != text || strcmp(recent->interned, text) != 0) {
+        const char *interned = is_writable(text) ? intern(names, text) : intern_copy(names, text);
+
+        if (interned == NULL) {
+            return NULL;
+        }
+        *recent = (struct recent_name){.text = text, .interned = interned};
     }
-    copy = writable_copy(text);
-    interned = copy != NULL ? intern(names, copy) : NULL;
-    free(copy);
-    return interned;
+    return recent->interned;
 }
 
 void names_finish(struct names *names)

@@ -10,12 +10,21 @@
 #include <stddef.h>
 #include <stdint.h>
 
+enum { NAMES_RECENT = 64 };
+
 struct name_entry;
+
+/* A text that was asked for, by its address, and what it was then. */
+struct recent_name {
+    const char *text;
+    const char *interned;
+};
 
 struct names {
     struct name_entry **entries; /* open addressing; NULL is empty */
     size_t capacity;             /* a power of two */
     size_t count;
+    struct recent_name recent[NAMES_RECENT]; /* by hashed address: ops repeat their names */
 };
 
 /* The one copy of `text` ("" for NULL), made fit for reports and traces: bytes that are no UTF-8

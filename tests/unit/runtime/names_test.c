@@ -28,6 +28,30 @@ START_TEST(equal_texts_are_one_name)
 }
 END_TEST
 
+/* A text that is asked for again at its address is found there, unless it has become another. */
+START_TEST(a_text_may_change_where_it_lies)
+{
+    static const char *const texts[] = {"forward", "forward", "forwarn", "forward 2",
+                                        "f",       "a\xff",   ""};
+    struct names names = {0};
+    char text[32];
+
+    for (size_t i = 0; i < 3 * sizeof(texts) / sizeof(texts[0]); i++) {
+        const char *wanted = texts[i % (sizeof(texts) / sizeof(texts[0]))];
+        const char *name;
+
+        strcpy(text, wanted);
+        name = names_intern(&names, text);
+        ck_assert_ptr_eq(names_intern(&names, text), name);
+        ck_assert_ptr_eq(names_intern(&names, wanted), name);
+        ck_assert_str_eq(name, strcmp(wanted, "a\xff") == 0 ? "a?" : wanted);
+        ck_assert_ptr_ne(name, text);
+    }
+    ck_assert_uint_eq(names.count, 6);
+    names_finish(&names);
+}
+END_TEST
+
 static const struct {
     const char *text;
     const char *name;
@@ -75,6 +99,7 @@ int main(void)
     TCase *tcase = tcase_create("names");
 
     tcase_add_test(tcase, equal_texts_are_one_name);
+    tcase_add_test(tcase, a_text_may_change_where_it_lies);
     tcase_add_loop_test(tcase, what_is_no_utf8_is_replaced, 0, sizeof(cases) / sizeof(cases[0]));
     tcase_add_test(tcase, long_names_are_cut_between_characters);
     suite_add_tcase(suite, tcase);
