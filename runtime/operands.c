@@ -214,6 +214,7 @@ static capu_status make_resident(capu_context *context)
     struct operands *operands = &context->operands;
     size_t operand_pages = 0;
     size_t missing = 0;
+    bool is_complete = context->is_paging;
     capu_status status;
 
     for (size_t i = 0; i < operands->access_count; i++) {
@@ -223,9 +224,13 @@ static capu_status make_resident(capu_context *context)
         if (context->is_paging && tensor->page_count > 0) {
             pager_claim(context, tensor);
             missing += tensor->is_mapped ? 0 : tensor->page_count;
+            is_complete = is_complete && tensor->is_mapped && tensor->on_device && !tensor->is_zero;
         }
     }
     status = check_budget(context, operand_pages);
+    if (is_complete) {
+        return status; /* all as it has to be, and claimed in order */
+    }
     if (status == CAPU_OK && missing > 0) {
         status = pager_make_room(context, missing);
     }

@@ -403,8 +403,10 @@ void pager_touch(capu_context *context, struct tensor *tensor)
     if (!tensor->is_mapped || tensor->is_placed || tensor->departure != NULL) {
         return;
     }
-    tensor_list_remove(tensor, RESIDENCY);
-    tensor_list_append(list, tensor, RESIDENCY);
+    if (list->tail != tensor) {
+        tensor_list_remove(tensor, RESIDENCY);
+        tensor_list_append(list, tensor, RESIDENCY);
+    }
 }
 
 void pager_drop_host_copy(capu_context *context, struct tensor *tensor)

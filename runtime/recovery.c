@@ -274,6 +274,9 @@ capu_status recovery_prepare(capu_context *context, bool *has_run)
     bool overwrites = false;
 
     *has_run = false;
+    if (context->planning == NULL) {
+        return CAPU_OK; /* nothing is ever given up */
+    }
     for (size_t i = 0; i < operands->access_count; i++) {
         const struct access *access = &operands->accesses[i];
         const struct guide_tensor *planned = planned_of(context, access->tensor);

@@ -218,7 +218,12 @@ void tracker_persistent(capu_context *context, const struct tensor *tensor, int 
 capu_status tracker_complete(capu_context *context, struct record *record);
 
 /* Grows an array of `*capacity` elements to hold `needed`. NO_HOST_MEMORY. */
-capu_status tracker_grow(void *array, size_t *capacity, size_t needed, size_t element_bytes);
+capu_status tracker_grow_to(void *array, size_t *capacity, size_t needed, size_t element_bytes);
+static inline capu_status tracker_grow(void *array, size_t *capacity, size_t needed,
+                                       size_t element_bytes)
+{
+    return needed <= *capacity ? CAPU_OK : tracker_grow_to(array, capacity, needed, element_bytes);
+}
 
 struct trace;
 struct error_text;

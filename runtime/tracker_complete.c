@@ -7,14 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-capu_status tracker_grow(void *array, size_t *capacity, size_t needed, size_t element_bytes)
+capu_status tracker_grow_to(void *array, size_t *capacity, size_t needed, size_t element_bytes)
 {
     size_t larger = *capacity == 0 ? 64 : *capacity;
     void *moved;
 
-    if (needed <= *capacity) {
-        return CAPU_OK;
-    }
     while (larger < needed) {
         larger *= 2;
     }
