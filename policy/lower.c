@@ -27,6 +27,7 @@ static void allocate_index(struct lower *lower)
 
     lower->gap_end = block(lower, operands, sizeof(*lower->gap_end));
     lower->gap_tensor = block(lower, operands, sizeof(*lower->gap_tensor));
+    lower->slot_flags = block(lower, operands, 1);
     lower->gap_maker = block(lower, operands, sizeof(*lower->gap_maker));
     lower->slot_of = block(lower, operands, sizeof(*lower->slot_of));
     lower->until = block(lower, ops, sizeof(*lower->until));
@@ -59,18 +60,8 @@ static void allocate_state(struct lower *lower)
     size_t tensors = lower->trace->tensor_count;
 
     lower->tensor_stamp = block(lower, tensors, sizeof(*lower->tensor_stamp));
-    lower->is_resident = block(lower, tensors, 1);
-    lower->has_host = block(lower, tensors, 1);
-    lower->starts_on_host = block(lower, tensors, 1);
-    lower->gap = block(lower, tensors, sizeof(*lower->gap));
-    lower->is_due = block(lower, tensors, 1);
-    lower->last_replay = block(lower, tensors, sizeof(*lower->last_replay));
-    lower->guard = block(lower, tensors, sizeof(*lower->guard));
-    lower->key = block(lower, tensors, sizeof(*lower->key));
+    lower->tensors = block(lower, tensors, sizeof(*lower->tensors));
     lower->stash = block(lower, tensors, sizeof(*lower->stash));
-    lower->due_next = block(lower, tensors, sizeof(*lower->due_next));
-    lower->due_prev = block(lower, tensors, sizeof(*lower->due_prev));
-    lower->due_latest = block(lower, tensors, sizeof(*lower->due_latest));
     lower->wake_next = block(lower, tensors, sizeof(*lower->wake_next));
     lower->chain_fetch = block(lower, tensors, sizeof(*lower->chain_fetch));
     lower->chain_last = block(lower, tensors, sizeof(*lower->chain_last));
@@ -93,7 +84,12 @@ static void index_gaps(struct lower *lower)
         uint32_t first = first_or_none(uses, t);
         uint32_t end = uses->first[t + 1];
         uint32_t maker = NO_OP;
+        bool is_persistent = lower->trace->tensors[t].persistent;
 
+        lower->tensors[t].rounded = uses->rounded[t];
+        lower->tensors[t].first = uses->first[t];
+        lower->tensors[t].end = end;
+        lower->tensors[t].is_persistent = is_persistent;
         for (uint32_t slot = uses->first[t]; slot < end; slot++) {
             bool is_last = slot + 1 == end;
 
@@ -103,8 +99,10 @@ static void index_gaps(struct lower *lower)
             lower->gap_tensor[slot] = t;
             lower->gap_maker[slot] = maker;
             lower->gap_end[slot] = !is_last ? uses->op[slot + 1] : ops + uses->op[first];
-            if ((is_last && !lower->trace->tensors[t].persistent) ||
-                (!is_last && uses->role[slot + 1] == USE_WRITE)) {
+            lower->slot_flags[slot] =
+                (uint8_t)((slot == first ? SLOT_FIRST : 0) | (is_last ? SLOT_LAST : 0) |
+                          (is_last && is_persistent ? SLOT_WRAPS : 0));
+            if ((is_last && !is_persistent) || (!is_last && uses->role[slot + 1] == USE_WRITE)) {
                 lower->gap_end[slot] = USES_NONE;
             }
         }
@@ -117,7 +115,7 @@ static void index_legality(struct lower *lower)
     const struct uses *uses = lower->uses;
     const struct trace *trace = lower->trace;
     uint32_t *cursor = lower->chain_last; /* free outside a walk */
-    uint32_t *changed = lower->due_next;  /* the same: per tensor, the op of its next change */
+    uint32_t *changed = lower->wake_next; /* the same: per tensor, the op of its next change */
 
     for (uint32_t t = 0; t < trace->tensor_count; t++) {
         cursor[t] = uses->first[t + 1];
@@ -413,7 +411,7 @@ static void settle_drops(struct lower *lower)
             action.tensor &= INT32_MAX;
             /* last_replay is the op after the replay, plus one: later than `point` means the
                replay stands before an op beyond it. */
-            if (lower->last_replay[action.tensor] <= action.point + 1) {
+            if (lower->tensors[action.tensor].last_replay <= action.point + 1) {
                 continue;
             }
         }
@@ -434,16 +432,18 @@ capu_status lower_run(struct lower *lower, const uint8_t *decisions, const uint3
         lower->options.estimate_ns = lower->ideal_ns;
     }
     lower->plan = plan;
-    memset(lower->starts_on_host, 0, lower->trace->tensor_count);
+    for (uint32_t t = 0; t < lower->trace->tensor_count; t++) {
+        lower->tensors[t].starts_on_host = false;
+    }
     memset(lower->no_drop, 0, lower->trace->operand_count);
     for (uint32_t walk = 0; walk < WALKS_MAX; walk++) {
         if (walk >= WALKS_WITH_DROPS) {
             memset(lower->no_drop, 1, lower->trace->operand_count);
         }
         for (uint32_t t = 0; walk >= WALKS_WITH_RESIDENTS && t < lower->trace->tensor_count; t++) {
-            lower->starts_on_host[t] |= lower->trace->tensors[t].persistent &&
-                                        lower->trace->tensors[t].managed &&
-                                        first_or_none(lower->uses, t) != USES_NONE;
+            lower->tensors[t].starts_on_host |= lower->trace->tensors[t].persistent &&
+                                                lower->trace->tensors[t].managed &&
+                                                first_or_none(lower->uses, t) != USES_NONE;
         }
         lower->must_restart = false;
         plan_clear(plan);

@@ -22,7 +22,7 @@ void lower_chain_give_up(struct lower *lower, uint32_t op)
     bool has_changed = false;
 
     for (uint32_t i = 0; i < trace_operand_count(entry); i++) {
-        uint32_t gap = lower->gap[lower->trace->operands[entry->first + i]];
+        uint32_t gap = lower->tensors[lower->trace->operands[entry->first + i]].gap;
 
         if (gap != USES_NONE && lower->decisions[gap] == DECIDE_DROP && !lower->no_drop[gap]) {
             lower->no_drop[gap] = 1;
@@ -30,7 +30,7 @@ void lower_chain_give_up(struct lower *lower, uint32_t op)
         }
     }
     for (uint32_t i = 0; i < lower->chain_tensor_count; i++) {
-        uint32_t gap = lower->gap[lower->chain_tensors[i]];
+        uint32_t gap = lower->tensors[lower->chain_tensors[i]].gap;
 
         if (gap != USES_NONE && lower->decisions[gap] == DECIDE_DROP && !lower->no_drop[gap]) {
             lower->no_drop[gap] = 1;
@@ -55,7 +55,7 @@ static void note(struct lower *lower, uint32_t tensor, uint8_t state)
 /* The producer of a tensor's present contents, if it may be replayed before `op`. */
 static uint32_t producer(const struct lower *lower, uint32_t tensor, uint32_t op)
 {
-    uint32_t gap = lower->gap[tensor];
+    uint32_t gap = lower->tensors[tensor].gap;
     uint32_t maker = gap == USES_NONE ? NO_OP : lower->gap_maker[gap];
 
     return maker != NO_OP && lower->trace->ops[maker].replayable && lower->until[maker] >= op
@@ -72,19 +72,19 @@ static uint32_t add_op(struct lower *lower, uint32_t maker, uint32_t op, uint32_
     for (uint32_t i = 0; i < entry->read_count + entry->write_count; i++) {
         uint32_t t = lower->trace->operands[entry->first + i];
 
-        if (lower->uses->rounded[t] == 0) {
+        if (lower->tensors[t].rounded == 0) {
             continue;
         }
-        if (lower->is_resident[t]) {
-            lower->guard[t] = op + 1;
+        if (lower->tensors[t].is_resident) {
+            lower->tensors[t].guard = op + 1;
             if (i < entry->read_count && lower->tensor_stamp[t] != lower->stamp &&
-                lower->gap[t] != USES_NONE && lower_next_use(lower, t) > op) {
+                lower->tensors[t].gap != USES_NONE && lower_next_use(lower, t) > op) {
                 lower->tensor_stamp[t] = lower->stamp;
-                lower->chain_reads[lower->gap[t]]++;
+                lower->chain_reads[lower->tensors[t].gap]++;
             }
         } else if (i >= entry->read_count) {
             note(lower, t, CHAIN_MADE);
-        } else if (lower->has_host[t]) {
+        } else if (lower->tensors[t].has_host) {
             if ((lower->chain_state[t] & CHAIN_FETCHED) == 0 &&
                 lower->tensor_stamp[t] != lower->stamp) {
                 lower->chain_fetch[lower->chain_fetch_count++] = t;
@@ -112,13 +112,13 @@ bool lower_chain_build(struct lower *lower, uint32_t op)
         uint32_t t = lower->trace->operands[entry->first + i];
         bool is_write = i >= entry->read_count && i < entry->read_count + entry->write_count;
 
-        if (lower->uses->rounded[t] == 0 || lower->is_resident[t]) {
+        if (lower->tensors[t].rounded == 0 || lower->tensors[t].is_resident) {
             continue;
         }
-        if (!lower->has_host[t]) {
+        if (!lower->tensors[t].has_host) {
             lower->stack[depth] = t;
             depth += !is_write;
-        } else if (!is_write || lower->gap[t] == USES_NONE) {
+        } else if (!is_write || lower->tensors[t].gap == USES_NONE) {
             /* The walk fetches it for the op itself. */
             lower->tensor_stamp[t] = stamp;
         }
@@ -167,7 +167,7 @@ static void run_dry(const struct lower *lower, uint64_t *peak, uint64_t *after)
     uint64_t bytes = 0;
 
     for (uint32_t i = 0; i < lower->chain_fetch_count; i++) {
-        bytes += lower->uses->rounded[lower->chain_fetch[i]];
+        bytes += lower->tensors[lower->chain_fetch[i]].rounded;
     }
     *peak = bytes;
     for (uint32_t i = 0; i < lower->chain_count; i++) {
@@ -176,7 +176,7 @@ static void run_dry(const struct lower *lower, uint64_t *peak, uint64_t *after)
 
         for (uint32_t j = replay->read_count; j < trace_operand_count(replay); j++) {
             bytes += (lower->chain_state[operands[j]] & CHAIN_MADE) != 0
-                         ? lower->uses->rounded[operands[j]]
+                         ? lower->tensors[operands[j]].rounded
                          : 0;
         }
         lower->chain_bytes[i] = bytes;
@@ -185,7 +185,7 @@ static void run_dry(const struct lower *lower, uint64_t *peak, uint64_t *after)
             uint8_t state = lower->chain_state[operands[j]];
 
             if (state != 0 && state < CHAIN_STAYS && lower->chain_last[operands[j]] == i) {
-                bytes -= lower->uses->rounded[operands[j]];
+                bytes -= lower->tensors[operands[j]].rounded;
             }
         }
     }
@@ -226,7 +226,7 @@ static uint32_t list_wanted(struct lower *lower)
  */
 static bool fits_beside(struct lower *lower, uint32_t tensor, uint64_t others, uint64_t *after)
 {
-    uint64_t bytes = lower->uses->rounded[tensor];
+    uint64_t bytes = lower->tensors[tensor].rounded;
     uint64_t spare = lower->options.is_cautious ? bytes : 0;
     uint64_t most = *after;
 
@@ -251,7 +251,7 @@ static void choose_kept(struct lower *lower, uint32_t op, uint64_t others, uint6
     for (uint32_t i = 0; i < count; i++) {
         uint32_t t = lower->stash[i].tensor;
         uint32_t last = (uint32_t)lower->stash[i].key - 1;
-        int64_t bytes = (int64_t)lower->uses->rounded[t];
+        int64_t bytes = (int64_t)lower->tensors[t].rounded;
 
         if (profile_tree_most(&lower->tree, op, last) + bytes >
                 (int64_t)lower->options.limit_bytes ||
@@ -306,9 +306,10 @@ static void issue_op(struct lower *lower, uint32_t number, uint32_t op)
     for (uint32_t j = 0; j < trace_operand_count(replay); j++) {
         uint32_t t = lower->trace->operands[replay->first + j];
 
-        lower->last_replay[t] = op + 1;
-        if (j >= replay->read_count && lower->uses->rounded[t] > 0 && !lower->is_resident[t]) {
-            uint64_t usable = clock_take(&lower->clock, lower->uses->rounded[t]);
+        lower->tensors[t].last_replay = op + 1;
+        if (j >= replay->read_count && lower->tensors[t].rounded > 0 &&
+            !lower->tensors[t].is_resident) {
+            uint64_t usable = clock_take(&lower->clock, lower->tensors[t].rounded);
 
             alloc_ns = usable > alloc_ns ? usable : alloc_ns;
             lower->clock.tensors[t].is_fresh = true;

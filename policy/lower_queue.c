@@ -8,36 +8,38 @@
 
 uint32_t lower_next_use(const struct lower *lower, uint32_t tensor)
 {
-    uint32_t first = lower->uses->first[tensor];
-    uint32_t next = lower->gap[tensor] == USES_NONE ? first : lower->gap[tensor] + 1;
+    const struct lower_tensor *state = &lower->tensors[tensor];
+    uint32_t next = state->gap == USES_NONE ? state->first : state->gap + 1;
 
-    if (next < lower->uses->first[tensor + 1]) {
+    if (next < state->end) {
         return lower->uses->op[next];
     }
-    return lower->trace->tensors[tensor].persistent && next > first
-               ? lower->trace->op_count + lower->uses->op[first]
+    return state->is_persistent && next > state->first
+               ? lower->trace->op_count + lower->uses->op[state->first]
                : NO_OP;
 }
 
 bool lower_next_needs(const struct lower *lower, uint32_t tensor)
 {
-    uint32_t next =
-        lower->gap[tensor] == USES_NONE ? lower->uses->first[tensor] : lower->gap[tensor] + 1;
+    const struct lower_tensor *state = &lower->tensors[tensor];
+    uint32_t next = state->gap == USES_NONE ? state->first : state->gap + 1;
 
-    if (next < lower->uses->first[tensor + 1]) {
+    if (next < state->end) {
         return lower->uses->role[next] != USE_WRITE;
     }
-    return lower->trace->tensors[tensor].persistent;
+    return state->is_persistent;
 }
 
 static bool is_before(const struct lower *lower, struct victim a, struct victim b)
 {
-    uint64_t a_bytes = lower->uses->rounded[a.tensor];
-    uint64_t b_bytes = lower->uses->rounded[b.tensor];
+    uint64_t a_bytes;
+    uint64_t b_bytes;
 
     if (a.key != b.key) {
         return a.key > b.key;
     }
+    a_bytes = lower->tensors[a.tensor].rounded;
+    b_bytes = lower->tensors[b.tensor].rounded;
     return a_bytes != b_bytes ? a_bytes > b_bytes : a.tensor < b.tensor;
 }
 
@@ -93,33 +95,34 @@ struct victim lower_heap_pop(struct lower *lower)
 
 void lower_push_victim(struct lower *lower, uint32_t tensor, uint32_t now)
 {
-    uint64_t key = lower->options.victims == VICTIM_LEAST_RECENT ? NO_OP - (uint64_t)now
-                                                                 : lower_next_use(lower, tensor);
+    uint64_t key;
 
-    if (lower->uses->rounded[tensor] == 0 || lower->options.is_soft) {
+    if (lower->tensors[tensor].rounded == 0 || lower->options.is_soft) {
         return;
     }
+    key = lower->options.victims == VICTIM_LEAST_RECENT ? NO_OP - (uint64_t)now
+                                                        : lower_next_use(lower, tensor);
     /* Keys start at 1, so that 0 says: nobody's victim. */
-    lower->key[tensor] = key + 1;
+    lower->tensors[tensor].key = key + 1;
     lower_heap_push(lower, (struct victim){.key = key + 1, .tensor = tensor});
 }
 
 void lower_due_remove(struct lower *lower, uint32_t tensor, uint32_t op)
 {
-    uint32_t next = lower->due_next[tensor];
-    uint32_t before = lower->due_prev[tensor];
+    uint32_t next = lower->tensors[tensor].due_next;
+    uint32_t before = lower->tensors[tensor].due_prev;
 
-    if (!lower->is_due[tensor]) {
+    if (!lower->tensors[tensor].is_due) {
         return;
     }
-    lower->is_due[tensor] = 0;
+    lower->tensors[tensor].is_due = false;
     if (before == NO_OP) {
         lower->due_head[op] = next;
     } else {
-        lower->due_next[before] = next;
+        lower->tensors[before].due_next = next;
     }
     if (next != NO_OP) {
-        lower->due_prev[next] = before;
+        lower->tensors[next].due_prev = before;
     }
     if (lower->due_head[op] == NO_OP) {
         lower->due_bits[op / 64] &= ~((uint64_t)1 << (op % 64));
@@ -134,16 +137,16 @@ void lower_due_add(struct lower *lower, uint32_t tensor, uint32_t op, int64_t la
 {
     uint32_t head = lower->due_head[op];
 
-    lower->is_due[tensor] = 1;
-    lower->due_next[tensor] = head;
-    lower->due_prev[tensor] = NO_OP;
+    lower->tensors[tensor].is_due = true;
+    lower->tensors[tensor].due_next = head;
+    lower->tensors[tensor].due_prev = NO_OP;
     if (head != NO_OP) {
-        lower->due_prev[head] = tensor;
+        lower->tensors[head].due_prev = tensor;
     }
     lower->due_head[op] = tensor;
     lower->due_bits[op / 64] |= (uint64_t)1 << (op % 64);
     lower->due_words[op / 4096] |= (uint64_t)1 << (op / 64 % 64);
-    lower->due_latest[tensor] = latest;
+    lower->tensors[tensor].due_latest = latest;
 }
 
 uint32_t lower_due_next_op(const struct lower *lower, uint32_t from)

@@ -25,6 +25,32 @@ struct victim {
     uint32_t tensor;
 };
 
+/* Of an access, or the gap after it. */
+enum slot_flag {
+    SLOT_FIRST = 1,
+    SLOT_LAST = 2,
+    SLOT_WRAPS = 4, /* the last, of a persistent tensor */
+};
+
+/* What is looked at together is in one cache line. Up to `is_persistent` it is as in the trace. */
+struct lower_tensor {
+    uint64_t rounded; /* as in uses; 0: not of the pool */
+    uint32_t first;   /* its accesses are slots from here */
+    uint32_t end;     /* up to here */
+    bool is_persistent;
+    bool is_resident;
+    bool has_host;        /* a current copy is on the host */
+    bool starts_on_host;  /* grows over the walks of one lowering */
+    bool is_due;          /* stands in a due list, whose neighbours and time are: */
+    uint32_t due_next;    /* or NO_OP */
+    uint32_t due_prev;    /* the same */
+    int64_t due_latest;   /* when its copy should start */
+    uint32_t gap;         /* the access last passed, or USES_NONE */
+    uint32_t guard;       /* number of the op that forbids its eviction, plus one */
+    uint32_t last_replay; /* the last op before which a replay touched it, plus one */
+    uint64_t key;         /* its present key among the victims; 0: nobody's victim */
+};
+
 struct lower {
     const struct uses *uses;
     const struct trace *trace;
@@ -40,6 +66,7 @@ struct lower {
     /* What the trace says. */
     uint32_t *gap_end;
     uint32_t *gap_tensor;
+    uint8_t *slot_flags; /* of enum slot_flag */
     uint32_t *gap_maker; /* op that made the contents in the gap; NO_OP: none alone */
     uint32_t *slot_of;   /* per operand: its access */
     uint32_t *until;     /* per op: its replay is legal before ops up to this one */
@@ -57,30 +84,20 @@ struct lower {
     struct lower_options options; /* with an estimate, whatever the caller gave */
     uint64_t *ideal_ns;           /* the estimate of a caller without one */
     struct plan *plan;
-    uint8_t *is_resident;
-    uint8_t *has_host;       /* a current copy is on the host */
-    uint8_t *starts_on_host; /* grows over the walks of one lowering */
-    uint8_t *forced;         /* per gap: evicted for want of room */
-    uint8_t *no_drop;        /* per gap: a chain did not fit; the same */
-    uint8_t *means;          /* per gap: the decision as far as it can be, in this walk */
-    uint32_t *gap;           /* per tensor: the access last passed, or UINT32_MAX */
-    uint8_t *is_due;         /* per tensor: stands in a due list */
-    uint32_t *last_replay;  /* per tensor: the last op before which a replay touched it, plus one */
-    uint32_t *guard;        /* per tensor: number of the op that forbids its eviction, plus one */
-    uint64_t *key;          /* per tensor: its present key among the victims */
+    struct lower_tensor *tensors;
+    uint8_t *forced;        /* per gap: evicted for want of room */
+    uint8_t *no_drop;       /* per gap: a chain did not fit; the same */
+    uint8_t *means;         /* per gap: the decision as far as it can be, in this walk */
     struct victim *victims; /* a heap; entries whose key is not the tensor's are stale */
     uint32_t victim_count;
     uint32_t victim_capacity;
     struct victim *stash;
-    int64_t *base;      /* what the tree is filled with */
-    int64_t *latest;    /* per gap: when its prefetch must start at the latest */
-    uint8_t *saves;     /* per gap: a later gap of the same contents is swapped */
-    uint32_t *due_head; /* per op: tensors that must be back before it */
-    uint32_t *due_next; /* per tensor, in that list */
-    uint32_t *due_prev;
+    int64_t *base;       /* what the tree is filled with */
+    int64_t *latest;     /* per gap: when its prefetch must start at the latest */
+    uint8_t *saves;      /* per gap: a later gap of the same contents is swapped */
+    uint32_t *due_head;  /* per op: tensors that must be back before it */
     uint64_t *due_bits;  /* per op: is the list not empty? */
     uint64_t *due_words; /* per word of due_bits: is any of its bits set? */
-    int64_t *due_latest;
     uint32_t *wake_head; /* per op: tensors kept until it */
     uint32_t *wake_next;
     uint32_t *chain; /* ops to replay, in order */

@@ -64,8 +64,8 @@ static uint32_t stays_until(const struct lower *lower, uint32_t tensor)
 
 void lower_set_resident(struct lower *lower, uint32_t tensor)
 {
-    lower->is_resident[tensor] = 1;
-    lower->held += lower->uses->rounded[tensor];
+    lower->tensors[tensor].is_resident = true;
+    lower->held += lower->tensors[tensor].rounded;
 }
 
 void lower_release(struct lower *lower, uint32_t tensor, uint64_t usable_ns)
@@ -73,20 +73,20 @@ void lower_release(struct lower *lower, uint32_t tensor, uint64_t usable_ns)
     /* A soft pool never runs short, so what returns to it is of no interest. */
     capu_status status = lower->options.is_soft
                              ? CAPU_OK
-                             : clock_give(&lower->clock, lower->uses->rounded[tensor], usable_ns);
+                             : clock_give(&lower->clock, lower->tensors[tensor].rounded, usable_ns);
 
     if (status != CAPU_OK) {
         lower_fail(lower, status);
     }
-    lower->is_resident[tensor] = 0;
-    lower->held -= lower->uses->rounded[tensor];
-    lower->key[tensor] = 0;
+    lower->tensors[tensor].is_resident = false;
+    lower->held -= lower->tensors[tensor].rounded;
+    lower->tensors[tensor].key = 0;
 }
 
 static void forget_host(struct lower *lower, uint32_t tensor)
 {
-    if (lower->has_host[tensor]) {
-        lower->has_host[tensor] = 0;
+    if (lower->tensors[tensor].has_host) {
+        lower->tensors[tensor].has_host = false;
         lower->host_held -= lower->trace->tensors[tensor].bytes;
     }
 }
@@ -94,7 +94,7 @@ static void forget_host(struct lower *lower, uint32_t tensor)
 /* Room on the host for a copy of it? */
 static bool fits_host(const struct lower *lower, uint32_t tensor)
 {
-    return lower->has_host[tensor] ||
+    return lower->tensors[tensor].has_host ||
            (lower->host_held <= lower->options.host_bytes &&
             lower->trace->tensors[tensor].bytes <= lower->options.host_bytes - lower->host_held);
 }
@@ -112,14 +112,14 @@ static void evict(struct lower *lower, uint32_t tensor, uint32_t after)
     uint64_t usable = clock_usable(&lower->clock, tensor);
 
     act(lower, ACTION_EVICT, tensor, after);
-    if (!lower->has_host[tensor]) {
-        lower->has_host[tensor] = 1;
+    if (!lower->tensors[tensor].has_host) {
+        lower->tensors[tensor].has_host = true;
         lower->host_held += lower->trace->tensors[tensor].bytes;
         if (lower->uses->final_version[tensor] > 0) {
             struct clock_span span = clock_evict(&lower->clock, tensor);
 
             put_span(lower, &lower->out_spans, span);
-            drain(lower, lower->uses->rounded[tensor], span.end);
+            drain(lower, lower->tensors[tensor].rounded, span.end);
             usable = span.end;
         }
     }
@@ -128,7 +128,7 @@ static void evict(struct lower *lower, uint32_t tensor, uint32_t after)
 
 void lower_fetch(struct lower *lower, uint32_t tensor, uint32_t before)
 {
-    uint64_t alloc_ns = clock_take(&lower->clock, lower->uses->rounded[tensor]);
+    uint64_t alloc_ns = clock_take(&lower->clock, lower->tensors[tensor].rounded);
 
     act(lower, ACTION_PREFETCH, tensor, before);
     put_span(lower, &lower->in_spans, clock_prefetch(&lower->clock, tensor, alloc_ns));
@@ -156,14 +156,14 @@ static void force_out(struct lower *lower, uint32_t tensor, uint32_t op)
 {
     uint32_t next = lower_next_use(lower, tensor);
     uint32_t ops = lower->trace->op_count;
-    uint32_t gap =
-        lower->gap[tensor] == USES_NONE ? lower->uses->first[tensor + 1] - 1 : lower->gap[tensor];
+    uint32_t gap = lower->tensors[tensor].gap == USES_NONE ? lower->uses->first[tensor + 1] - 1
+                                                           : lower->tensors[tensor].gap;
 
     lower->forced[gap] = 1;
     if (op == 0) {
         /* Nothing comes before the first op: it starts on the host instead. */
-        lower->starts_on_host[tensor] = 1;
-        lower->has_host[tensor] = 1;
+        lower->tensors[tensor].starts_on_host = true;
+        lower->tensors[tensor].has_host = true;
         lower->host_held += lower->trace->tensors[tensor].bytes;
         lower_release(lower, tensor, 0);
     } else if (next == NO_OP) {
@@ -174,18 +174,19 @@ static void force_out(struct lower *lower, uint32_t tensor, uint32_t op)
         evict(lower, tensor, op - 1);
     }
     if (next != NO_OP && next >= ops) {
-        lower->must_restart |= !lower->starts_on_host[tensor];
-        lower->starts_on_host[tensor] = 1;
+        lower->must_restart |= !lower->tensors[tensor].starts_on_host;
+        lower->tensors[tensor].starts_on_host = true;
     } else if (next != NO_OP) {
         lower_due_again(lower, tensor);
     }
     profile_tree_add(&lower->tree, op, stays_until(lower, tensor),
-                     -(int64_t)lower->uses->rounded[tensor]);
+                     -(int64_t)lower->tensors[tensor].rounded);
 }
 
 static bool may_leave(const struct lower *lower, uint32_t tensor, uint32_t op)
 {
-    if (lower->guard[tensor] == op + 1 || (op == 0 && !lower->trace->tensors[tensor].persistent)) {
+    if (lower->tensors[tensor].guard == op + 1 ||
+        (op == 0 && !lower->trace->tensors[tensor].persistent)) {
         return false;
     }
     return lower_next_use(lower, tensor) == NO_OP || fits_host(lower, tensor);
@@ -199,20 +200,21 @@ bool lower_make_room(struct lower *lower, uint32_t op, uint64_t bytes)
            !lower->options.is_soft) {
         struct victim victim = lower_heap_pop(lower);
 
-        if (lower->key[victim.tensor] != victim.key || !lower->is_resident[victim.tensor]) {
+        if (lower->tensors[victim.tensor].key != victim.key ||
+            !lower->tensors[victim.tensor].is_resident) {
             continue;
         }
         if (may_leave(lower, victim.tensor, op)) {
             force_out(lower, victim.tensor, op);
         } else {
             lower->stash[stashed++] = victim;
-            lower->key[victim.tensor] = 0;
+            lower->tensors[victim.tensor].key = 0;
         }
     }
     while (stashed > 0) {
         struct victim victim = lower->stash[--stashed];
 
-        lower->key[victim.tensor] = victim.key;
+        lower->tensors[victim.tensor].key = victim.key;
         lower_heap_push(lower, victim);
     }
     return lower->options.is_soft || lower->held + bytes <= lower->options.limit_bytes;
@@ -232,23 +234,22 @@ static void issue_due(struct lower *lower, uint32_t op, uint64_t needed)
         uint32_t next;
 
         for (uint32_t t = lower->due_head[end]; t != NO_OP; t = next) {
-            int64_t bytes = (int64_t)lower->uses->rounded[t];
+            int64_t bytes = (int64_t)lower->tensors[t].rounded;
             int64_t early = (int64_t)(options->lead * (double)lower->clock.in_ns[t]);
-            bool is_due = lower->due_latest[t] < now;
+            bool is_due = lower->tensors[t].due_latest < now;
 
-            next = lower->due_next[t];
+            next = lower->tensors[t].due_next;
             seen++;
-            if (!is_due && (options->is_soft || lower->due_latest[t] - early >= now ||
+            if (!is_due && (options->is_soft || lower->tensors[t].due_latest - early >= now ||
                             lower->clock.h2d > lower->clock.compute + lower->trace->ops[op].ns)) {
                 return;
             }
-            if (profile_tree_most(&lower->tree, op, end - 1) + bytes >
-                    (int64_t)options->limit_bytes ||
-                lower->held + needed + (uint64_t)bytes > options->limit_bytes) {
-                if (!options->is_soft) {
-                    passed_over++;
-                    continue;
-                }
+            if (!options->is_soft &&
+                (lower->held + needed + (uint64_t)bytes > options->limit_bytes ||
+                 profile_tree_most(&lower->tree, op, end - 1) + bytes >
+                     (int64_t)options->limit_bytes)) {
+                passed_over++;
+                continue;
             }
             lower_due_remove(lower, t, end);
             profile_tree_add(&lower->tree, op, end - 1, bytes);
@@ -262,12 +263,13 @@ static bool is_wanted(const struct lower *lower, const struct trace_op *op, uint
     uint32_t tensor = lower->trace->operands[op->first + i];
     bool is_write = i >= op->read_count && i < op->read_count + op->write_count;
 
-    if (lower->uses->rounded[tensor] == 0 || lower->is_resident[tensor]) {
+    if (lower->tensors[tensor].rounded == 0 || lower->tensors[tensor].is_resident) {
         return false;
     }
     /* What starts on the host has to come back even to be overwritten: else it would start
        resident. */
-    return !is_write || (lower->gap[tensor] == USES_NONE && lower->starts_on_host[tensor]);
+    return !is_write ||
+           (lower->tensors[tensor].gap == USES_NONE && lower->tensors[tensor].starts_on_host);
 }
 
 /* Brings what is wanted and on the host; issues what may come early; then replays. */
@@ -278,7 +280,7 @@ static void bring_back(struct lower *lower, uint32_t k, uint64_t fetched, uint64
     for (uint32_t i = 0; fetched > 0 && i < trace_operand_count(op); i++) {
         uint32_t tensor = lower->trace->operands[op->first + i];
 
-        if (is_wanted(lower, op, i) && lower->has_host[tensor]) {
+        if (is_wanted(lower, op, i) && lower->tensors[tensor].has_host) {
             lower_due_remove(lower, tensor, k);
             lower_fetch(lower, tensor, k);
         }
@@ -313,10 +315,10 @@ static void prepare(struct lower *lower, uint32_t k)
     for (uint32_t i = 0; i < trace_operand_count(op); i++) {
         uint32_t tensor = lower->trace->operands[op->first + i];
 
-        lower->guard[tensor] = k + 1;
+        lower->tensors[tensor].guard = k + 1;
         if (is_wanted(lower, op, i)) {
-            fetched += lower->has_host[tensor] ? lower->uses->rounded[tensor] : 0;
-            has_chain |= !lower->has_host[tensor];
+            fetched += lower->tensors[tensor].has_host ? lower->tensors[tensor].rounded : 0;
+            has_chain |= !lower->tensors[tensor].has_host;
         }
     }
     if (has_chain && !lower_chain_build(lower, k)) {
@@ -329,8 +331,8 @@ static void prepare(struct lower *lower, uint32_t k)
     for (uint32_t i = op->read_count; i < op->read_count + op->write_count; i++) {
         uint32_t tensor = lower->trace->operands[op->first + i];
 
-        if (!lower->is_resident[tensor] && !is_wanted(lower, op, i)) {
-            after += lower->uses->rounded[tensor];
+        if (!lower->tensors[tensor].is_resident && !is_wanted(lower, op, i)) {
+            after += lower->tensors[tensor].rounded;
         }
     }
     needed = fetched + (peak > after ? peak : after);
@@ -358,8 +360,8 @@ static void run_op(struct lower *lower, uint32_t k)
     for (uint32_t i = op->read_count; i < op->read_count + op->write_count; i++) {
         uint32_t tensor = lower->trace->operands[op->first + i];
 
-        if (lower->uses->rounded[tensor] > 0 && !lower->is_resident[tensor]) {
-            uint64_t usable = clock_take(&lower->clock, lower->uses->rounded[tensor]);
+        if (lower->tensors[tensor].rounded > 0 && !lower->tensors[tensor].is_resident) {
+            uint64_t usable = clock_take(&lower->clock, lower->tensors[tensor].rounded);
 
             alloc_ns = usable > alloc_ns ? usable : alloc_ns;
             lower->clock.tensors[tensor].is_fresh = true;
@@ -385,19 +387,19 @@ static void run_op(struct lower *lower, uint32_t k)
 /* A copy ahead of the pressure, where the link has nothing better to do. */
 static void save_ahead(struct lower *lower, uint32_t tensor, uint32_t gap, uint32_t k)
 {
-    if (lower->has_host[tensor] || !lower->saves[gap] || lower->clock.d2h > lower->clock.compute ||
-        !fits_host(lower, tensor)) {
+    if (lower->tensors[tensor].has_host || !lower->saves[gap] ||
+        lower->clock.d2h > lower->clock.compute || !fits_host(lower, tensor)) {
         return;
     }
     act(lower, ACTION_SAVE, tensor, k);
     put_span(lower, &lower->out_spans, clock_save(&lower->clock, tensor));
-    lower->has_host[tensor] = 1;
+    lower->tensors[tensor].has_host = true;
     lower->host_held += lower->trace->tensors[tensor].bytes;
 }
 
 static void end_of_life(struct lower *lower, uint32_t tensor, uint32_t k)
 {
-    if (lower->is_resident[tensor]) {
+    if (lower->tensors[tensor].is_resident) {
         act(lower, ACTION_DROP, tensor | IMPLICIT_DROP, k);
         lower_release(lower, tensor, clock_usable(&lower->clock, tensor));
     }
@@ -407,10 +409,9 @@ static void end_of_life(struct lower *lower, uint32_t tensor, uint32_t k)
 /* An operand after its op: it leaves, or it stays until its next use. */
 static void settle(struct lower *lower, uint32_t tensor, uint32_t gap, uint32_t k)
 {
-    const struct trace_tensor *entry = &lower->trace->tensors[tensor];
     uint32_t end = lower->gap_end[gap];
-    bool is_last = gap + 1 == lower->uses->first[tensor + 1];
-    bool wraps = is_last && entry->persistent;
+    bool is_last = (lower->slot_flags[gap] & SLOT_LAST) != 0;
+    bool wraps = (lower->slot_flags[gap] & SLOT_WRAPS) != 0;
     enum decision decision = (enum decision)lower->means[gap];
 
     if (is_last && !wraps) {
@@ -429,7 +430,7 @@ static void settle(struct lower *lower, uint32_t tensor, uint32_t gap, uint32_t 
         }
         return;
     }
-    if ((wraps && lower->starts_on_host[tensor]) ||
+    if ((wraps && lower->tensors[tensor].starts_on_host) ||
         (!wraps && decision == DECIDE_SWAP && end > k + 1 && fits_host(lower, tensor))) {
         evict(lower, tensor, k);
         if (!wraps) {
@@ -456,11 +457,11 @@ static void finish_op(struct lower *lower, uint32_t k)
         uint32_t tensor = lower->trace->operands[op->first + i];
         uint32_t gap = lower->slot_of[op->first + i];
 
-        lower->gap[tensor] = gap;
+        lower->tensors[tensor].gap = gap;
         if (i >= op->read_count) {
             forget_host(lower, tensor);
         }
-        if (lower->uses->rounded[tensor] > 0) {
+        if (lower->tensors[tensor].rounded > 0) {
             settle(lower, tensor, gap, k);
         }
     }
@@ -490,28 +491,24 @@ static void fill_tree(struct lower *lower)
 
     memset(base, 0, (ops + 1) * sizeof(*base));
     for (uint32_t t = 0; t < lower->trace->tensor_count; t++) {
-        int64_t bytes = (int64_t)uses->rounded[t];
-        uint32_t first = uses->first[t];
-        uint32_t end = uses->first[t + 1];
-        bool is_persistent = lower->trace->tensors[t].persistent;
+        const struct lower_tensor *state = &lower->tensors[t];
+        int64_t bytes = (int64_t)state->rounded;
+        bool is_always = state->is_persistent && !state->starts_on_host;
+        bool is_held = is_always;
 
-        if (is_persistent && !lower->starts_on_host[t]) {
-            base[0] += bytes;
-            base[first < end ? uses->op[first] : ops] -= bytes;
-        }
-        for (uint32_t slot = first; slot < end && bytes > 0; slot++) {
-            bool is_last = slot + 1 == end;
-            uint32_t to = is_last ? (is_persistent ? ops : uses->op[slot] + 1) : uses->op[slot + 1];
-            bool stays =
-                is_last ? !lower->starts_on_host[t]
-                        : lower->gap_end[slot] != USES_NONE && lower->means[slot] == DECIDE_KEEP;
+        base[0] += is_held ? bytes : 0;
+        for (uint32_t slot = state->first; slot < state->end && bytes > 0; slot++) {
+            bool is_last = (lower->slot_flags[slot] & SLOT_LAST) != 0;
+            uint32_t to = uses->op[slot] + 1;
 
-            if (is_last && !is_persistent && lower->wake != NULL &&
-                lower->wake[t] > uses->op[slot]) {
+            base[uses->op[slot]] += is_held ? 0 : bytes;
+            is_held = is_last
+                          ? is_always
+                          : lower->gap_end[slot] != USES_NONE && lower->means[slot] == DECIDE_KEEP;
+            if (is_last && !state->is_persistent && lower->wake != NULL && lower->wake[t] >= to) {
                 to = lower->wake[t] + 1;
             }
-            base[uses->op[slot]] += bytes;
-            base[stays ? to : uses->op[slot] + 1] -= bytes;
+            base[to] -= is_held ? 0 : bytes;
         }
     }
     for (uint32_t k = 1; k < ops; k++) {
@@ -520,15 +517,11 @@ static void fill_tree(struct lower *lower)
     profile_tree_fill(&lower->tree, base, ops);
 }
 
-/*
- * When each planned copy back must start, from the last deadline to the first: by its own deadline,
- * and by the start of the next one on the same link. base[] is free by now and holds the deadlines'
- * order: a bucket an op, threaded through due lists that the walk has not begun to use.
- */
+/* When each planned copy back must start, from the last deadline to the first: by its own deadline,
+   and by the start of the next one on the same link. */
 static void plan_latest(struct lower *lower)
 {
     const struct trace *trace = lower->trace;
-    const struct uses *uses = lower->uses;
     int64_t lane = INT64_MAX;
 
     for (uint32_t k = trace->op_count; k-- > 0;) {
@@ -538,13 +531,13 @@ static void plan_latest(struct lower *lower)
         for (uint32_t i = 0; i < trace_operand_count(op); i++) {
             uint32_t t = trace->operands[op->first + i];
             uint32_t slot = lower->slot_of[op->first + i];
-            bool is_first = slot == uses->first[t];
+            bool is_first = (lower->slot_flags[slot] & SLOT_FIRST) != 0;
             bool returns =
-                is_first ? lower->starts_on_host[t]
-                         : lower->gap_end[slot - 1] == k && lower->means[slot - 1] == DECIDE_SWAP;
+                is_first ? lower->tensors[t].starts_on_host
+                         : lower->means[slot - 1] == DECIDE_SWAP && lower->gap_end[slot - 1] == k;
 
             if (returns) {
-                uint32_t gap = is_first ? uses->first[t + 1] - 1 : slot - 1;
+                uint32_t gap = is_first ? lower->tensors[t].end - 1 : slot - 1;
 
                 lane = lane < deadline ? lane : deadline;
                 lane -= (int64_t)(lower->options.safety * (double)lower->clock.in_ns[t]);
@@ -564,7 +557,7 @@ static void plan_saves(struct lower *lower)
         for (uint32_t slot = uses->first[t + 1]; slot-- > uses->first[t];) {
             bool is_last = slot + 1 == uses->first[t + 1];
             bool leaves =
-                is_last ? lower->starts_on_host[t]
+                is_last ? lower->tensors[t].starts_on_host
                         : lower->gap_end[slot] != USES_NONE && lower->means[slot] == DECIDE_SWAP;
 
             if (!is_last && uses->role[slot + 1] != USE_READ) {
@@ -578,28 +571,25 @@ static void plan_saves(struct lower *lower)
 
 static void begin_tensors(struct lower *lower)
 {
-    const struct uses *uses = lower->uses;
-
     for (uint32_t t = 0; t < lower->trace->tensor_count; t++) {
-        bool is_pooled = uses->rounded[t] > 0;
-        bool has_uses = uses->first[t] < uses->first[t + 1];
+        struct lower_tensor *state = &lower->tensors[t];
+        bool has_uses = state->first < state->end;
 
-        lower->is_resident[t] = 0;
-        lower->has_host[t] = 0;
-        lower->gap[t] = USES_NONE;
-        lower->is_due[t] = 0;
-        lower->last_replay[t] = 0;
-        lower->guard[t] = 0;
-        lower->key[t] = 0;
-        if (!lower->trace->tensors[t].persistent || !is_pooled) {
+        state->is_resident = false;
+        state->has_host = false;
+        state->gap = USES_NONE;
+        state->is_due = false;
+        state->last_replay = 0;
+        state->guard = 0;
+        state->key = 0;
+        if (!state->is_persistent || state->rounded == 0) {
             continue;
         }
-        if (has_uses && lower->decisions[uses->first[t + 1] - 1] == DECIDE_SWAP &&
-            fits_host(lower, t)) {
-            lower->starts_on_host[t] = 1;
+        if (has_uses && lower->decisions[state->end - 1] == DECIDE_SWAP && fits_host(lower, t)) {
+            state->starts_on_host = true;
         }
-        if (lower->starts_on_host[t]) {
-            lower->has_host[t] = 1;
+        if (state->starts_on_host) {
+            state->has_host = true;
             lower->host_held += lower->trace->tensors[t].bytes;
             continue;
         }
@@ -623,14 +613,13 @@ static void begin_lists(struct lower *lower)
         lower->result.replays[k] = 0;
     }
     for (uint32_t t = 0; t < lower->trace->tensor_count; t++) {
-        uint32_t first = lower->uses->first[t];
-        uint32_t last = lower->uses->first[t + 1];
+        const struct lower_tensor *state = &lower->tensors[t];
 
-        if (lower->starts_on_host[t] && lower->uses->rounded[t] > 0) {
-            lower_due_add(lower, t, lower->uses->op[first], lower->latest[last - 1]);
+        if (state->starts_on_host && state->rounded > 0) {
+            lower_due_add(lower, t, lower->uses->op[state->first], lower->latest[state->end - 1]);
         }
-        if (lower->wake != NULL && last > first && lower->wake[t] > lower->uses->op[last - 1] &&
-            !lower->trace->tensors[t].persistent) {
+        if (lower->wake != NULL && lower->wake[t] > 0 && state->first < state->end &&
+            lower->wake[t] > lower->uses->op[state->end - 1] && !state->is_persistent) {
             lower->wake_next[t] = lower->wake_head[lower->wake[t]];
             lower->wake_head[lower->wake[t]] = t;
         }
@@ -657,7 +646,9 @@ static void begin(struct lower *lower)
     begin_tensors(lower);
     fill_tree(lower);
     plan_latest(lower);
-    plan_saves(lower);
+    if (lower->options.with_save) {
+        plan_saves(lower);
+    }
     begin_lists(lower);
     clock_reset(&lower->clock, limit > lower->held ? limit - lower->held : 0);
 }
