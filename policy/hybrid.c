@@ -33,16 +33,25 @@
 
 /* Ops from which even a scan is dear: the ladder then has few rungs. */
 #define MANY_OPS 8000
+/* Ops from which improving what a scan found is too dear: what the effort for it would still pay
+   for gained nothing. */
+#define HUGE_OPS 100000
 /* Ops from which default effort may take a few seconds. */
 #define SOME_OPS 2500
 #define ABSORB_MAX 3
 #define STARTS_MAX 4
 #define WAKE_STARTS 2
-/* What is left of the overhead of a scan when every start was improved, and of that in the end: no
-   less than these shares, from so many ops on. */
+#define FIRST_STARTS 2
+/* What is left of the overhead of the first starts in the end, of that of a scan when every start
+   was improved, and of that when the best one was: no less than these shares, from so many ops on.
+ */
+#define LEFT_BY_SCAN 0.2
 #define LEFT_BY_STARTS 0.4
 #define LEFT_BY_DEPTH 0.75
 #define LEFT_OPS 300
+/* Overheads of more than such a part of the ideal are not brought below LEFT_BY_STARTS later,
+   either. */
+#define FAR_FROM_IDEAL 2
 /* Besides, such a part of the ideal may always be gained: where little is lost, all of it. */
 #define NEAR_IDEAL 500
 /* Where there are many starts, those whose overhead is more than this many times the best one's,
@@ -96,6 +105,10 @@ static const struct effort default_large = {.rungs = 10,
                                             .turns = 12,
                                             .rounds_max = 40};
 
+/* From HUGE_OPS on. */
+static const struct effort default_huge = {
+    .rungs = 10, .depth_every = 1, .starts = 2, .variants = 2, .rounds_max = 40};
+
 /* From SOME_OPS on. */
 static const struct effort default_medium = {.rungs = 20,
                                              .depth_every = 2,
@@ -116,6 +129,7 @@ struct hybrid {
     struct search starts[STARTS_MAX + WAKE_STARTS];
     uint32_t kinds[STARTS_MAX + WAKE_STARTS]; /* of the starts: which greedy */
     uint32_t start_count;
+    uint64_t floor_ns; /* by the first starts: what is faster is passed over in the whole rung */
     struct greedy *greedy;
     uint8_t *decisions;
     uint32_t *wake;
@@ -230,6 +244,7 @@ static capu_status scan_start(struct hybrid *hybrid, uint32_t kind)
     hybrid->kinds[hybrid->start_count] = kind;
     hybrid->search = &hybrid->starts[hybrid->start_count++];
     status = search_init(hybrid->search, hybrid->planning);
+    hybrid->search->floor_ns = hybrid->floor_ns;
     return status == CAPU_OK ? scan_one(hybrid, kind) : status;
 }
 
@@ -247,7 +262,51 @@ static void sort_starts(struct hybrid *hybrid)
     }
 }
 
-static capu_status scan(struct hybrid *hybrid)
+/* The least that a phase may leave of a time. */
+static uint64_t least_left(const struct hybrid *hybrid, uint64_t ns, double share)
+{
+    const struct trace *trace = hybrid->planning->request->uses->trace;
+    uint64_t ideal = trace->total_ns;
+    uint64_t gain = ideal / NEAR_IDEAL;
+    uint64_t floor_ns = ideal;
+
+    if (ns == UINT64_MAX || trace->op_count < LEFT_OPS) {
+        return 0;
+    }
+    if (ns > ideal) {
+        floor_ns += (uint64_t)(share * (double)(ns - ideal));
+    }
+    return floor_ns > gain ? floor_ns - gain : 0;
+}
+
+/* The best of all starts. Where plans are placed: without, as what placement cost may be gained. */
+static uint64_t best_of_starts(const struct hybrid *hybrid)
+{
+    uint64_t best_ns = UINT64_MAX;
+
+    for (uint32_t i = 0; i < hybrid->start_count; i++) {
+        const struct search *start = &hybrid->starts[i];
+        uint64_t ns = start->best_ns;
+
+        if (hybrid->planning->placer != NULL && start->unplaced_ns < ns) {
+            ns = start->unplaced_ns;
+        }
+        best_ns = ns < best_ns ? ns : best_ns;
+    }
+    return best_ns;
+}
+
+/* From here on the starts may become this fast. */
+static void set_floor(struct hybrid *hybrid, uint64_t floor_ns)
+{
+    for (uint32_t i = 0; i < hybrid->start_count; i++) {
+        hybrid->starts[i].floor_ns = floor_ns > hybrid->floor_ns ? floor_ns : hybrid->floor_ns;
+    }
+}
+
+/* Every start; only the first ones where they show that none will be better than the best found
+   elsewhere. */
+static capu_status scan(struct hybrid *hybrid, const struct search *best)
 {
     uint64_t ideal = hybrid->planning->request->uses->trace->total_ns;
     capu_status status = CAPU_OK;
@@ -255,6 +314,13 @@ static capu_status scan(struct hybrid *hybrid)
     for (uint32_t i = 0; status == CAPU_OK && i < hybrid->effort->starts; i++) {
         if (i > 0 && (hybrid->search->best_ns <= ideal || search_should_stop(hybrid->search))) {
             break;
+        }
+        if (i == FIRST_STARTS) {
+            hybrid->floor_ns = least_left(hybrid, best_of_starts(hybrid), LEFT_BY_SCAN);
+            set_floor(hybrid, 0);
+            if (hybrid->floor_ns >= best->best_ns) {
+                return CAPU_OK;
+            }
         }
         status = scan_start(hybrid, i);
     }
@@ -438,33 +504,6 @@ static capu_status offer_others(struct planning *planning, struct search *best)
     return status == CAPU_NO_HOST_MEMORY ? status : CAPU_OK;
 }
 
-/* Sets how fast the starts may become; false: that is no better than the best found elsewhere. */
-static bool may_gain(struct hybrid *hybrid, const struct search *best, double left)
-{
-    const struct trace *trace = hybrid->planning->request->uses->trace;
-    uint64_t ideal = trace->total_ns;
-    uint64_t best_ns = hybrid->starts[0].best_ns;
-    uint64_t floor_ns = 0;
-
-    for (uint32_t i = 0; hybrid->planning->placer != NULL && i < hybrid->start_count; i++) {
-        /* What placement cost may be gained besides. */
-        uint64_t ns = hybrid->starts[i].unplaced_ns;
-
-        best_ns = ns < best_ns ? ns : best_ns;
-    }
-
-    if (best_ns != UINT64_MAX && trace->op_count >= LEFT_OPS) {
-        uint64_t gain = ideal / NEAR_IDEAL;
-
-        floor_ns = ideal + (uint64_t)(left * (double)(best_ns - ideal));
-        floor_ns = floor_ns > gain ? floor_ns - gain : 0;
-    }
-    for (uint32_t i = 0; i < hybrid->start_count; i++) {
-        hybrid->starts[i].floor_ns = floor_ns;
-    }
-    return floor_ns < best->best_ns;
-}
-
 /* What a start may take at most to be worth improving. */
 static uint64_t worth_improving(const struct hybrid *hybrid)
 {
@@ -480,11 +519,19 @@ static uint64_t worth_improving(const struct hybrid *hybrid)
 static capu_status search_in_depth(struct hybrid *hybrid, const struct search *best)
 {
     uint64_t most = worth_improving(hybrid);
+    uint64_t ideal = hybrid->planning->request->uses->trace->total_ns;
+    uint64_t start_ns = best_of_starts(hybrid);
+    uint64_t floor_ns = least_left(hybrid, start_ns, LEFT_BY_STARTS);
     capu_status status = CAPU_OK;
 
-    if (!may_gain(hybrid, best, LEFT_BY_STARTS)) {
+    if (start_ns > ideal + ideal / FAR_FROM_IDEAL && floor_ns > hybrid->floor_ns) {
+        hybrid->floor_ns = floor_ns;
+    }
+    if (hybrid->floor_ns >= best->best_ns ||
+        least_left(hybrid, floor_ns, LEFT_BY_DEPTH) >= best->best_ns) {
         return CAPU_OK;
     }
+    set_floor(hybrid, floor_ns);
     for (uint32_t i = 0; status == CAPU_OK && i < hybrid->start_count; i++) {
         hybrid->search = &hybrid->starts[i];
         if (hybrid->search->best_ns <= most) {
@@ -498,7 +545,9 @@ static capu_status search_in_depth(struct hybrid *hybrid, const struct search *b
         status = offer_others(hybrid->planning, &hybrid->starts[0]);
     }
     hybrid->search = &hybrid->starts[0];
-    return status == CAPU_OK && may_gain(hybrid, best, LEFT_BY_DEPTH)
+    floor_ns = least_left(hybrid, best_of_starts(hybrid), LEFT_BY_DEPTH);
+    set_floor(hybrid, floor_ns);
+    return status == CAPU_OK && floor_ns < best->best_ns
                ? improve(hybrid, hybrid->effort->work, hybrid->effort->turns)
                : status;
 }
@@ -506,8 +555,11 @@ static capu_status search_in_depth(struct hybrid *hybrid, const struct search *b
 static capu_status plan_rung(struct hybrid *hybrid, struct search *best)
 {
     bool is_placing = hybrid->planning->placer != NULL;
-    capu_status status = scan(hybrid);
+    capu_status status = scan(hybrid, best);
 
+    if (hybrid->floor_ns >= best->best_ns) {
+        return status;
+    }
     if (status == CAPU_OK && is_placing) {
         status = scan_smaller(hybrid);
     }
@@ -569,7 +621,9 @@ static uint64_t rung_budget(const struct uses *uses, uint32_t rung, uint32_t run
 static const struct effort *effort_for(enum planner_effort effort, uint32_t ops)
 {
     if (ops > MANY_OPS && effort != EFFORT_BEST) {
-        return effort == EFFORT_QUICK ? &quick_large : &default_large;
+        return effort == EFFORT_QUICK ? &quick_large
+               : ops > HUGE_OPS       ? &default_huge
+                                      : &default_large;
     }
     return effort == EFFORT_DEFAULT && ops > SOME_OPS ? &default_medium : &efforts[effort];
 }
