@@ -5,6 +5,7 @@
  */
 #include "bench/gpu/facts.cuh"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -167,11 +168,20 @@ const char *facts_error(const struct facts *facts, CUresult result)
     return name != NULL ? name : "an unknown error";
 }
 
+/* JSON has no number for what a measurement that failed may give. */
+static const char *json_number(double value, char text[32])
+{
+    snprintf(text, 32, "%.6g", value);
+    return isfinite(value) ? text : "null";
+}
+
 void facts_value(const struct facts *facts, const char *what, double value, const char *unit)
 {
+    char text[32];
+
     if (wants_json) {
-        printf("{\"fact\":%d,\"what\":\"%s\",\"value\":%.6g,\"unit\":\"%s\"}\n", facts->number,
-               what, value, unit);
+        printf("{\"fact\":%d,\"what\":\"%s\",\"value\":%s,\"unit\":\"%s\"}\n", facts->number, what,
+               json_number(value, text), unit);
     } else {
         printf("%4d  %-62s %12.4g %s\n", facts->number, what, value, unit);
     }
@@ -191,10 +201,13 @@ void facts_text(const struct facts *facts, const char *what, const char *text)
 void facts_interference_line(const struct facts *facts, const char *kernel, const char *copies,
                              double slower_percent, double in_gb_per_s, double out_gb_per_s)
 {
+    char texts[3][32];
+
     if (wants_json) {
         printf("{\"fact\":%d,\"table\":\"interference\",\"kernel\":\"%s\",\"copies\":\"%s\","
-               "\"kernel_slower_percent\":%.4g,\"in_gb_per_s\":%.4g,\"out_gb_per_s\":%.4g}\n",
-               facts->number, kernel, copies, slower_percent, in_gb_per_s, out_gb_per_s);
+               "\"kernel_slower_percent\":%s,\"in_gb_per_s\":%s,\"out_gb_per_s\":%s}\n",
+               facts->number, kernel, copies, json_number(slower_percent, texts[0]),
+               json_number(in_gb_per_s, texts[1]), json_number(out_gb_per_s, texts[2]));
         fflush(stdout);
     }
 }
