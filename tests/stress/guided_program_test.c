@@ -1,8 +1,9 @@
 /*
  * Random programs as training loops in mode guided: the same steps each iteration with other
  * numbers in them, most of them measured once and guided from then on; some iterations leave their
- * plan anywhere, end early, or are another pass altogether. Every byte is compared with the same
- * program on plain memory.
+ * plan anywhere, end early, or are another pass altogether. In every third program two kinds of
+ * iteration change, each under a label of its own and with a plan of its own over the same tensors.
+ * Every byte is compared with the same program on plain memory.
  *
  * CAPUCHIN_SEED and CAPUCHIN_PROGRAMS choose where it starts and how many programs run; a failure
  * prints the program's seed.
@@ -21,6 +22,7 @@ enum { ITERATIONS = 9, MOST_STEPS = 40 };
 
 struct totals {
     uint64_t guided;
+    uint64_t changes; /* guided iterations that follow one of the other kind */
     uint64_t diverged;
     uint64_t replays;
     uint64_t swaps;
@@ -70,7 +72,7 @@ static void run_iteration(struct program *program, uint64_t steps, uint64_t temp
     }
 }
 
-static void add_report(struct program *program, struct totals *totals)
+static void add_report(struct program *program, bool has_changed, struct totals *totals)
 {
     capu_report report = CAPU_REPORT_INIT;
 
@@ -78,6 +80,7 @@ static void add_report(struct program *program, struct totals *totals)
     PROGRAM_WORKS(program, capu_report_get(program->rig.context, &report));
     PROGRAM_HOLDS(program, report.peak_bytes <= report.budget_bytes);
     totals->guided += report.mode == CAPU_MODE_GUIDED && report.diverged == 0;
+    totals->changes += report.mode == CAPU_MODE_GUIDED && report.diverged == 0 && has_changed;
     totals->diverged += report.diverged;
     totals->replays += report.replay_count;
     totals->swaps += report.prefetch_count;
@@ -90,7 +93,7 @@ static void run_program(uint64_t seed, struct rig_options options, void *user)
     struct totals *totals = user;
     struct program program = {.state = seed};
     uint64_t detours = seed;
-    uint64_t body;
+    uint64_t bodies[2];
     uint64_t steps;
     uint64_t temporaries;
 
@@ -108,19 +111,21 @@ static void run_program(uint64_t seed, struct rig_options options, void *user)
     for (uint64_t i = 0; i < 10; i++) {
         random_work(&program);
     }
-    body = program.state;
+    bodies[0] = program.state;
+    bodies[1] = seed % 3 == 0 ? ~program.state : program.state;
     for (uint64_t i = 0; i < ITERATIONS; i++) {
         struct detour detour = draw_detour(&detours, steps);
+        bool is_second = bodies[1] != bodies[0] && i % 2 == 1;
 
         snprintf(program.where, sizeof(program.where), "seed %llu, iteration %llu",
                  (unsigned long long)seed, (unsigned long long)i + 1);
-        program.state = body;
+        program.state = bodies[is_second];
         program.salt = (i + 1) * UINT64_C(0x9e3779b97f4a7c15);
-        random_turn(&program, "train");
+        random_turn(&program, is_second ? "validate" : "train");
         run_iteration(&program, steps, temporaries, &detour);
         random_turn(&program, NULL);
         rig_check(&program.rig);
-        add_report(&program, totals);
+        add_report(&program, bodies[1] != bodies[0], totals);
         if (random_draw(&program, 8) == 0) {
             random_work(&program);
         }
@@ -133,11 +138,14 @@ static void run_programs(const struct rig_options *options, uint64_t share)
     struct totals totals = {0};
 
     random_programs(options, share, run_program, &totals);
-    printf("%llu guided iterations, %llu that left their plan, %llu replays, %llu tensors brought "
-           "back\n",
-           (unsigned long long)totals.guided, (unsigned long long)totals.diverged,
-           (unsigned long long)totals.replays, (unsigned long long)totals.swaps);
+    printf(
+        "%llu guided iterations, %llu of them behind another kind, %llu that left their plan, %llu "
+        "replays, %llu tensors brought back\n",
+        (unsigned long long)totals.guided, (unsigned long long)totals.changes,
+        (unsigned long long)totals.diverged, (unsigned long long)totals.replays,
+        (unsigned long long)totals.swaps);
     ck_assert_uint_gt(totals.guided, 0);
+    ck_assert_uint_gt(totals.changes, 0);
     ck_assert_uint_gt(totals.swaps, 0);
 }
 
