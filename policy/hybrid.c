@@ -42,15 +42,15 @@
 #define STARTS_MAX 4
 #define WAKE_STARTS 2
 #define FIRST_STARTS 2
-/* What is left of the overhead of the first starts in the end, of that of a scan when every start
-   was improved, and of that when the best one was: no less than these shares, from so many ops on.
- */
+/* What is left of the overhead of the first starts in the end, if it is large, of that of a scan
+   when every start was improved, and of that when the best one was: no less than these shares, from
+   so many ops on. */
 #define LEFT_BY_SCAN 0.2
 #define LEFT_BY_STARTS 0.4
 #define LEFT_BY_DEPTH 0.75
 #define LEFT_OPS 300
-/* Overheads of more than such a part of the ideal are not brought below LEFT_BY_STARTS later,
-   either. */
+/* Overheads of more than such a part of the ideal are large. They are not brought below
+   LEFT_BY_STARTS in the end, either. */
 #define FAR_FROM_IDEAL 2
 /* Besides, such a part of the ideal may always be gained: where little is lost, all of it. */
 #define NEAR_IDEAL 500
@@ -134,6 +134,7 @@ struct hybrid {
     uint8_t *decisions;
     uint32_t *wake;
     uint64_t seed;
+    bool is_placing; /* the starts are placed */
 };
 
 /* A small generator (xorshift64*), so that searches are the same everywhere. */
@@ -245,6 +246,7 @@ static capu_status scan_start(struct hybrid *hybrid, uint32_t kind)
     hybrid->search = &hybrid->starts[hybrid->start_count++];
     status = search_init(hybrid->search, hybrid->planning);
     hybrid->search->floor_ns = hybrid->floor_ns;
+    hybrid->search->is_unplaced = !hybrid->is_placing;
     return status == CAPU_OK ? scan_one(hybrid, kind) : status;
 }
 
@@ -288,7 +290,7 @@ static uint64_t best_of_starts(const struct hybrid *hybrid)
         const struct search *start = &hybrid->starts[i];
         uint64_t ns = start->best_ns;
 
-        if (hybrid->planning->placer != NULL && start->unplaced_ns < ns) {
+        if (hybrid->is_placing && start->unplaced_ns < ns) {
             ns = start->unplaced_ns;
         }
         best_ns = ns < best_ns ? ns : best_ns;
@@ -304,6 +306,22 @@ static void set_floor(struct hybrid *hybrid, uint64_t floor_ns)
     }
 }
 
+/* By the first starts: is all that this rung may become no better than the best found elsewhere?
+   Sets its floor. */
+static bool is_hopeless(struct hybrid *hybrid, const struct search *best)
+{
+    uint64_t ideal = hybrid->planning->request->uses->trace->total_ns;
+    uint64_t start_ns = best_of_starts(hybrid);
+
+    if (start_ns > ideal + ideal / FAR_FROM_IDEAL) {
+        uint64_t floor_ns = least_left(hybrid, start_ns, LEFT_BY_SCAN);
+
+        hybrid->floor_ns = floor_ns > hybrid->floor_ns ? floor_ns : hybrid->floor_ns;
+        set_floor(hybrid, 0);
+    }
+    return hybrid->floor_ns >= best->best_ns;
+}
+
 /* Every start; only the first ones where they show that none will be better than the best found
    elsewhere. */
 static capu_status scan(struct hybrid *hybrid, const struct search *best)
@@ -315,14 +333,13 @@ static capu_status scan(struct hybrid *hybrid, const struct search *best)
         if (i > 0 && (hybrid->search->best_ns <= ideal || search_should_stop(hybrid->search))) {
             break;
         }
-        if (i == FIRST_STARTS) {
-            hybrid->floor_ns = least_left(hybrid, best_of_starts(hybrid), LEFT_BY_SCAN);
-            set_floor(hybrid, 0);
-            if (hybrid->floor_ns >= best->best_ns) {
-                return CAPU_OK;
-            }
+        if (i == FIRST_STARTS && is_hopeless(hybrid, best)) {
+            return CAPU_OK;
         }
         status = scan_start(hybrid, i);
+    }
+    if (hybrid->effort->starts <= FIRST_STARTS) {
+        is_hopeless(hybrid, best);
     }
     if (status == CAPU_OK && hybrid->effort->starts > 2 &&
         wake_choose(hybrid->planning->request->uses, hybrid->planning->lower, hybrid->wake)) {
@@ -458,7 +475,7 @@ static capu_status improve(struct hybrid *hybrid, uint64_t work, uint32_t turns)
     struct polish *polish = NULL;
     capu_status status = CAPU_OK;
 
-    if (hybrid->planning->placer != NULL) {
+    if (hybrid->is_placing) {
         hybrid->planning->limit_bytes = search->options.limit_bytes;
     }
     /* Decisions of another planner's plan are not known. */
@@ -552,9 +569,48 @@ static capu_status search_in_depth(struct hybrid *hybrid, const struct search *b
                : status;
 }
 
+/* Places what was found without: as it is, and lowered again with less and less memory, since
+   tensors that share pages never fill them quite. The best of that is improved with its places. */
+static capu_status place_start(struct hybrid *hybrid, struct search *best)
+{
+    static const uint64_t parts[] = {1000, 997, 994, 990, 985, 980, 970, 960, 940};
+    struct planning *planning = hybrid->planning;
+    struct search *found = &hybrid->starts[0];
+    uint64_t whole = planning->limit_bytes;
+    struct search placed;
+    capu_status status = search_init(&placed, planning);
+
+    placed.floor_ns = found->floor_ns;
+    if (status == CAPU_OK && found->options.limit_bytes == 0) {
+        status = search_offer(&placed, &found->best);
+    }
+    for (size_t i = 0; status == CAPU_OK && found->options.limit_bytes > 0 &&
+                       i < sizeof(parts) / sizeof(parts[0]) && !search_is_placed_well(&placed);
+         i++) {
+        struct lower_options options = found->options;
+        uint64_t ns;
+
+        options.limit_bytes = whole / 1000 * parts[i] + whole % 1000 * parts[i] / 1000;
+        options.cutoff_ns = 0;
+        status = search_try(&placed, found->decisions, found->wake, &options, &ns);
+    }
+    if (status == CAPU_OK && placed.best_ns != UINT64_MAX &&
+        !(placed.best_ns - placed.best_ns / 512 <= found->best_ns)) {
+        hybrid->search = &placed;
+        hybrid->is_placing = true;
+        status = improve(hybrid, hybrid->effort->start_work * 2, hybrid->effort->turns / 2);
+    }
+    planning->limit_bytes = whole;
+    if (status == CAPU_OK && placed.best_ns < UINT64_MAX) {
+        status = search_offer(best, &placed.best);
+    }
+    search_finish(&placed);
+    return status;
+}
+
 static capu_status plan_rung(struct hybrid *hybrid, struct search *best)
 {
-    bool is_placing = hybrid->planning->placer != NULL;
+    bool is_placing = hybrid->is_placing;
     capu_status status = scan(hybrid, best);
 
     if (hybrid->floor_ns >= best->best_ns) {
@@ -570,17 +626,25 @@ static capu_status plan_rung(struct hybrid *hybrid, struct search *best)
     if (status == CAPU_OK && hybrid->effort->work > 0) {
         status = search_in_depth(hybrid, best);
     }
+    if (status == CAPU_OK && hybrid->starts[0].best_ns < UINT64_MAX &&
+        hybrid->planning->placer != NULL && !is_placing) {
+        return place_start(hybrid, best);
+    }
     if (status == CAPU_OK && hybrid->starts[0].best_ns < UINT64_MAX) {
         status = search_offer(best, &hybrid->starts[0].best);
     }
     return status;
 }
 
-static capu_status plan_budget(struct planning *planning, const struct effort *effort,
-                               struct search *best)
+static capu_status plan_in_one_way(struct planning *planning, const struct effort *effort,
+                                   bool is_placing, uint64_t *floor_ns, struct search *best)
 {
     const struct trace *trace = planning->request->uses->trace;
-    struct hybrid hybrid = {.planning = planning, .effort = effort, .seed = 0x9E3779B97F4A7C15u};
+    struct hybrid hybrid = {.planning = planning,
+                            .effort = effort,
+                            .seed = 0x9E3779B97F4A7C15u,
+                            .is_placing = is_placing,
+                            .floor_ns = *floor_ns};
     capu_status status = CAPU_NO_HOST_MEMORY;
 
     hybrid.decisions = calloc((size_t)trace->operand_count + 1, 1);
@@ -591,6 +655,7 @@ static capu_status plan_budget(struct planning *planning, const struct effort *e
     if (status == CAPU_OK) {
         status = plan_rung(&hybrid, best);
     }
+    *floor_ns = hybrid.floor_ns;
     greedy_destroy(hybrid.greedy);
     free(hybrid.decisions);
     free(hybrid.wake);
@@ -598,6 +663,26 @@ static capu_status plan_budget(struct planning *planning, const struct effort *e
         search_finish(&hybrid.starts[i]);
     }
     return status;
+}
+
+/* With place lines: places what the whole search found without, and searches among what can be
+   placed. Neither is always the better one. */
+static capu_status plan_budget(struct planning *planning, const struct effort *effort,
+                               struct search *best)
+{
+    uint64_t floor_ns = 0;
+    capu_status status = CAPU_OK;
+
+    if (planning->placer != NULL && effort->work > 0) {
+        status = plan_in_one_way(planning, effort, false, &floor_ns, best);
+        planner_set_budget(planning, planning->plan->budget_bytes);
+        if (floor_ns >= best->best_ns) {
+            return status;
+        }
+    }
+    return status == CAPU_OK
+               ? plan_in_one_way(planning, effort, planning->placer != NULL, &floor_ns, best)
+               : status;
 }
 
 /* The plan that can be placed wherever any is known to. */

@@ -92,7 +92,8 @@ static capu_status time_scratch(struct search *search, uint64_t cutoff_ns, uint6
     }
     status =
         timeline_time(request->uses, &search->scratch, search->planning->machine, cutoff_ns, ns);
-    if (status != CAPU_OK || search->planning->placer == NULL || search->scratch.place_count > 0) {
+    if (status != CAPU_OK || search->planning->placer == NULL || search->is_unplaced ||
+        search->scratch.place_count > 0) {
         return status == CAPU_NO_HOST_MEMORY ? status : CAPU_OK;
     }
     search->unplaced_ns = *ns < search->unplaced_ns ? *ns : search->unplaced_ns;

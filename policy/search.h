@@ -11,6 +11,7 @@
 
 struct search {
     struct planning *planning;
+    bool is_unplaced; /* nothing is placed, whatever the planning has */
     struct plan scratch;
     struct plan best;
     uint64_t best_ns;             /* UINT64_MAX: nothing yet */
