@@ -1,5 +1,5 @@
-/* Inside of the lowering: shared by lower.c (what a trace says once) and lower_walk.c (one pass).
- */
+/* Inside of the lowering: shared by lower.c (what a trace says once), lower_begin.c and
+   lower_walk.c (one pass), and what these ask. */
 #ifndef CAPU_POLICY_LOWER_STATE_H
 #define CAPU_POLICY_LOWER_STATE_H
 
@@ -126,6 +126,9 @@ struct lower {
 /* lower.c */
 uint32_t lower_next_stamp(struct lower *lower);
 
+/* lower_begin.c: everything of the walk is as before the first op. */
+void lower_begin(struct lower *lower);
+
 /* lower_walk.c */
 capu_status lower_walk(struct lower *lower);
 bool lower_make_room(struct lower *lower, uint32_t op, uint64_t bytes);
@@ -133,6 +136,8 @@ void lower_fetch(struct lower *lower, uint32_t tensor, uint32_t before);
 void lower_set_resident(struct lower *lower, uint32_t tensor);
 /* It is on the host after all: its next use has to bring it back. */
 void lower_due_again(struct lower *lower, uint32_t tensor);
+/* Room on the host for a copy of it? */
+bool lower_fits_host(const struct lower *lower, uint32_t tensor);
 void lower_fail(struct lower *lower, capu_status status);
 void lower_release(struct lower *lower, uint32_t tensor, uint64_t usable_ns);
 
