@@ -1,0 +1,121 @@
+/* The search of planner hybrid from a start on: large changes and small ones, by turns. */
+#include "policy/hybrid_state.h"
+
+#include "policy/polish.h"
+
+#include <string.h>
+
+/* Ruins and rebuilds, and steps of polish, in one turn. */
+#define REBUILDS 8
+#define POLISH_STEPS 60
+/* Turns without gain that end a search. */
+#define IDLE_TURNS 4
+
+/* A small generator (xorshift64*), so that searches are the same everywhere. */
+static uint64_t draw(struct hybrid *hybrid, uint64_t below)
+{
+    hybrid->seed ^= hybrid->seed >> 12;
+    hybrid->seed ^= hybrid->seed << 25;
+    hybrid->seed ^= hybrid->seed >> 27;
+    return ((hybrid->seed * 0x2545F4914F6CDD1Du) >> 33) % below;
+}
+
+/* Part of the best decisions, given up: some at random, or all gaps that end in a window of ops. */
+static void ruin(struct hybrid *hybrid)
+{
+    const struct uses *uses = hybrid->planning->request->uses;
+    uint32_t gaps = uses->trace->operand_count;
+    uint32_t ops = uses->trace->op_count;
+    uint64_t kind = draw(hybrid, 3);
+    uint64_t share = 3 + draw(hybrid, 20);
+    uint32_t width = 1 + ops / (uint32_t)(4 + draw(hybrid, 44));
+    uint32_t from = (uint32_t)draw(hybrid, ops);
+
+    memcpy(hybrid->decisions, hybrid->search->decisions, gaps);
+    memcpy(hybrid->wake, hybrid->search->wake, uses->trace->tensor_count * sizeof(*hybrid->wake));
+    for (uint32_t gap = 0; gap < gaps; gap++) {
+        uint32_t end = lower_gap_end(hybrid->planning->lower, gap);
+        uint32_t at = kind == 1 ? end : uses->op[gap];
+        bool goes = kind == 0 ? draw(hybrid, 100) < share : at >= from && at - from < width;
+
+        if (hybrid->decisions[gap] != DECIDE_KEEP && goes) {
+            hybrid->decisions[gap] = DECIDE_KEEP;
+        }
+    }
+}
+
+static capu_status rebuild(struct hybrid *hybrid)
+{
+    static const double thetas[] = {0.005, 0.02, 0.05, 0.1, 0.2, 0.3, 0.6, 1.0};
+    static const double safeties[] = {1.0, 1.0, 1.15, 1.3};
+    static const double margins[] = {1.0, 1.0, 0.99, 0.97, 0.94};
+    static const double leads[] = {0.0, 1.0, 2.0, 4.0, 8.0, 1000.0};
+    struct lower_options options = hybrid->search->options;
+    struct greedy_options greedy = {.theta = thetas[draw(hybrid, 8)],
+                                    .safety = safeties[draw(hybrid, 4)],
+                                    .margin = margins[draw(hybrid, 5)],
+                                    .with_swap = true,
+                                    .with_drop = true,
+                                    .with_save = draw(hybrid, 2) == 0,
+                                    .with_stalled = draw(hybrid, 2) == 0,
+                                    .rounds_max = 10,
+                                    .first_round = 20};
+    uint64_t ns;
+    capu_status status = greedy_run(hybrid->greedy, &greedy, hybrid->wake, hybrid->decisions,
+                                    &hybrid->search->scratch);
+
+    if (status != CAPU_OK) {
+        return status;
+    }
+    options.estimate_ns = greedy_estimate(hybrid->greedy);
+    options.is_cautious ^= draw(hybrid, 8) == 0;
+    if (draw(hybrid, 4) == 0) {
+        options.lead = leads[draw(hybrid, 6)];
+        options.with_save = draw(hybrid, 2) == 0;
+        options.safety = safeties[draw(hybrid, 4)];
+    }
+    status = search_try(hybrid->search, hybrid->decisions, hybrid->wake, &options, &ns);
+    /* Worth another look only where it is close. */
+    if (status == CAPU_OK && ns != UINT64_MAX && ns / 256 < hybrid->search->best_ns / 250) {
+        status = hybrid_absorb(hybrid, &options, &ns);
+    }
+    return status;
+}
+
+/* Ruin and rebuild, and polish, by turns, until the effort is spent. */
+capu_status hybrid_improve(struct hybrid *hybrid, uint64_t work, uint32_t turns)
+{
+    struct search *search = hybrid->search;
+    uint64_t ideal = hybrid->planning->request->uses->trace->total_ns;
+    uint64_t begin = search_work(search);
+    uint64_t end = begin + work;
+    uint32_t idle = 0;
+    struct polish *polish = NULL;
+    capu_status status = CAPU_OK;
+
+    if (hybrid->is_placing) {
+        hybrid->planning->limit_bytes = search->options.limit_bytes;
+    }
+    /* Decisions of another planner's plan are not known. */
+    if (search->best_ns != UINT64_MAX && search->options.limit_bytes > 0) {
+        status = polish_create(search, hybrid->seed, &polish);
+    }
+    for (uint32_t turn = 0; status == CAPU_OK && polish != NULL && turn < turns; turn++) {
+        uint64_t before = search->best_ns;
+        uint64_t now = search_work(search);
+
+        if (now >= end || idle == IDLE_TURNS || before <= ideal || search_should_stop(search)) {
+            break;
+        }
+        for (uint32_t i = 0; status == CAPU_OK && i < REBUILDS && search_work(search) < end; i++) {
+            ruin(hybrid);
+            status = rebuild(hybrid);
+        }
+        if (status == CAPU_OK) {
+            status = polish_run(polish, POLISH_STEPS, end, (double)(end - now) / (double)work);
+        }
+        idle = search->best_ns < before ? 0 : idle + 1;
+    }
+    polish_destroy(polish);
+    return status;
+}

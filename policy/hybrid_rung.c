@@ -1,0 +1,326 @@
+/*
+ * One rung of the ladder: its starts are scanned, then improved, then the best of them is. Between
+ * the phases it is seen whether the rung may still give the plan: what a phase may gain over the
+ * one before is limited, by passing over what is faster.
+ */
+#include "policy/hybrid_state.h"
+
+#include "policy/wake.h"
+
+#include <string.h>
+
+/* After so many starts a rung may be left. */
+#define FIRST_STARTS 2
+/* What is left of the overhead of the first starts in the end, if it is large, of that of a scan
+   when every start was improved, and of that when the best one was: no less than these shares, from
+   so many ops on. */
+#define LEFT_BY_SCAN 0.2
+#define LEFT_BY_STARTS 0.4
+#define LEFT_BY_DEPTH 0.75
+#define LEFT_OPS 300
+/* Overheads of more than such a part of the ideal are large. They are not brought below
+   LEFT_BY_STARTS in the end, either. */
+#define FAR_FROM_IDEAL 2
+/* Besides, such a part of the ideal may always be gained: where little is lost, all of it. */
+#define NEAR_IDEAL 500
+/* Where there are many starts, those whose overhead is more than this many times the best one's,
+   and 2 points, are not improved. */
+#define WITHIN 1.6
+
+static capu_status scan_start(struct hybrid *hybrid, uint32_t kind)
+{
+    capu_status status;
+
+    hybrid->kinds[hybrid->start_count] = kind;
+    hybrid->search = &hybrid->starts[hybrid->start_count++];
+    status = search_init(hybrid->search, hybrid->planning);
+    hybrid->search->floor_ns = hybrid->floor_ns;
+    hybrid->search->is_unplaced = !hybrid->is_placing;
+    return status == CAPU_OK ? hybrid_scan_one(hybrid, kind) : status;
+}
+
+/* The best of the starts into the first place; ideal at best. */
+static void sort_starts(struct hybrid *hybrid)
+{
+    for (uint32_t i = 1; i < hybrid->start_count; i++) {
+        if (hybrid->starts[i].best_ns < hybrid->starts[0].best_ns) {
+            uint32_t kind = hybrid->kinds[i];
+
+            hybrid->kinds[i] = hybrid->kinds[0];
+            hybrid->kinds[0] = kind;
+            search_swap(&hybrid->starts[0], &hybrid->starts[i]);
+        }
+    }
+}
+
+/* The least that a phase may leave of a time. */
+static uint64_t least_left(const struct hybrid *hybrid, uint64_t ns, double share)
+{
+    const struct trace *trace = hybrid->planning->request->uses->trace;
+    uint64_t ideal = trace->total_ns;
+    uint64_t gain = ideal / NEAR_IDEAL;
+    uint64_t floor_ns = ideal;
+
+    if (ns == UINT64_MAX || trace->op_count < LEFT_OPS) {
+        return 0;
+    }
+    if (ns > ideal) {
+        floor_ns += (uint64_t)(share * (double)(ns - ideal));
+    }
+    return floor_ns > gain ? floor_ns - gain : 0;
+}
+
+/* The best of all starts. Where plans are placed: without, as what placement cost may be gained. */
+static uint64_t best_of_starts(const struct hybrid *hybrid)
+{
+    uint64_t best_ns = UINT64_MAX;
+
+    for (uint32_t i = 0; i < hybrid->start_count; i++) {
+        const struct search *start = &hybrid->starts[i];
+        uint64_t ns = start->best_ns;
+
+        if (hybrid->is_placing && start->unplaced_ns < ns) {
+            ns = start->unplaced_ns;
+        }
+        best_ns = ns < best_ns ? ns : best_ns;
+    }
+    return best_ns;
+}
+
+/* From here on the starts may become this fast. */
+static void set_floor(struct hybrid *hybrid, uint64_t floor_ns)
+{
+    for (uint32_t i = 0; i < hybrid->start_count; i++) {
+        hybrid->starts[i].floor_ns = floor_ns > hybrid->floor_ns ? floor_ns : hybrid->floor_ns;
+    }
+}
+
+/* By the first starts: is all that this rung may become no better than the best found elsewhere?
+   Sets its floor. */
+static bool is_hopeless(struct hybrid *hybrid, const struct search *best)
+{
+    uint64_t ideal = hybrid->planning->request->uses->trace->total_ns;
+    uint64_t start_ns = best_of_starts(hybrid);
+
+    if (start_ns > ideal + ideal / FAR_FROM_IDEAL) {
+        uint64_t floor_ns = least_left(hybrid, start_ns, LEFT_BY_SCAN);
+
+        hybrid->floor_ns = floor_ns > hybrid->floor_ns ? floor_ns : hybrid->floor_ns;
+        set_floor(hybrid, 0);
+    }
+    return hybrid->floor_ns >= best->best_ns;
+}
+
+/* Every start; only the first ones where they show that none will be better than the best found
+   elsewhere. */
+static capu_status scan(struct hybrid *hybrid, const struct search *best)
+{
+    uint64_t ideal = hybrid->planning->request->uses->trace->total_ns;
+    capu_status status = CAPU_OK;
+
+    for (uint32_t i = 0; status == CAPU_OK && i < hybrid->effort->starts; i++) {
+        if (i > 0 && (hybrid->search->best_ns <= ideal || search_should_stop(hybrid->search))) {
+            break;
+        }
+        if (i == FIRST_STARTS && is_hopeless(hybrid, best)) {
+            return CAPU_OK;
+        }
+        status = scan_start(hybrid, i);
+    }
+    if (hybrid->effort->starts <= FIRST_STARTS) {
+        is_hopeless(hybrid, best);
+    }
+    if (status == CAPU_OK && hybrid->effort->starts > 2 &&
+        wake_choose(hybrid->planning->request->uses, hybrid->planning->lower, hybrid->wake)) {
+        for (uint32_t i = 0; status == CAPU_OK && i < WAKE_STARTS; i++) {
+            status = scan_start(hybrid, STARTS_MAX + i);
+        }
+    }
+    return status;
+}
+
+/* Is no start better without place lines than the best is with them? */
+static bool are_placed_well(const struct hybrid *hybrid, uint64_t unplaced_ns)
+{
+    bool result = false;
+
+    for (uint32_t i = 0; i < hybrid->start_count; i++) {
+        uint64_t ns = hybrid->starts[i].best_ns;
+
+        result |= ns != UINT64_MAX && ns - ns / 512 <= unplaced_ns;
+    }
+    return result;
+}
+
+/*
+ * Where plans are placed: with a little less memory than there is, since tensors that share pages
+ * never fill them quite; where the pages still do not suffice, or somebody waits for them, with
+ * less and less, at the price of what was best before it was placed.
+ */
+static capu_status scan_smaller(struct hybrid *hybrid)
+{
+    /* Parts of a thousand. The whole, which was scanned, is only for where each page counts. */
+    static const uint64_t parts[] = {997, 990, 980, 940, 850, 600};
+    const struct uses *uses = hybrid->planning->request->uses;
+    uint64_t whole = hybrid->planning->limit_bytes;
+    uint64_t least = uses->floor_bytes - uses->fixed_bytes + uses->idle_bytes;
+    uint64_t least_part = hybrid->effort->work > 0 ? 940 : 980; /* where there is any already */
+    uint32_t chosen = 0;
+    capu_status status = CAPU_OK;
+
+    for (uint32_t i = 1; i < hybrid->start_count; i++) {
+        chosen = hybrid->starts[i].unplaced_ns < hybrid->starts[chosen].unplaced_ns ? i : chosen;
+    }
+    hybrid->search = &hybrid->starts[chosen];
+    if (hybrid->kinds[chosen] < STARTS_MAX) {
+        /* Only the last starts may let tensors live on. */
+        memset(hybrid->wake, 0, uses->trace->tensor_count * sizeof(*hybrid->wake));
+    }
+    for (size_t i = 0; status == CAPU_OK && i < sizeof(parts) / sizeof(parts[0]); i++) {
+        uint64_t limit = whole / 1000 * parts[i] + whole % 1000 * parts[i] / 1000;
+        bool has_any = hybrid->search->best_ns != UINT64_MAX;
+
+        if (limit < least || are_placed_well(hybrid, hybrid->search->unplaced_ns) ||
+            (has_any && (parts[i] < least_part || search_should_stop(hybrid->search)))) {
+            break;
+        }
+        hybrid->planning->limit_bytes = limit;
+        status = hybrid_scan_one(hybrid, hybrid->kinds[chosen]);
+    }
+    hybrid->planning->limit_bytes = whole;
+    return status;
+}
+
+/* What the others would do, so that none of them is better where it counts. */
+static capu_status offer_others(struct planning *planning, struct search *best)
+{
+    uint32_t gaps = planning->request->uses->trace->operand_count;
+    capu_status status = CAPU_OK;
+
+    for (const struct planner *planner = planners; planner->name != NULL; planner++) {
+        if (planner->plan == hybrid_plan || status == CAPU_NO_HOST_MEMORY) {
+            continue;
+        }
+        memset(planning->decisions, DECIDE_KEEP, gaps);
+        status = planner->plan(planning);
+        if (status == CAPU_OK) {
+            status = search_offer(best, planning->plan);
+        }
+    }
+    return status == CAPU_NO_HOST_MEMORY ? status : CAPU_OK;
+}
+
+/* What a start may take at most to be worth improving. */
+static uint64_t worth_improving(const struct hybrid *hybrid)
+{
+    uint64_t ideal = hybrid->planning->request->uses->trace->total_ns;
+    uint64_t best_ns = hybrid->starts[0].best_ns;
+
+    return hybrid->start_count <= STARTS_MAX || best_ns == UINT64_MAX
+               ? UINT64_MAX
+               : ideal + ideal / 50 + (uint64_t)(WITHIN * (double)(best_ns - ideal));
+}
+
+/* Every start for a while, then the best. */
+static capu_status search_in_depth(struct hybrid *hybrid, const struct search *best)
+{
+    uint64_t most = worth_improving(hybrid);
+    uint64_t ideal = hybrid->planning->request->uses->trace->total_ns;
+    uint64_t start_ns = best_of_starts(hybrid);
+    uint64_t floor_ns = least_left(hybrid, start_ns, LEFT_BY_STARTS);
+    capu_status status = CAPU_OK;
+
+    if (start_ns > ideal + ideal / FAR_FROM_IDEAL && floor_ns > hybrid->floor_ns) {
+        hybrid->floor_ns = floor_ns;
+    }
+    if (hybrid->floor_ns >= best->best_ns ||
+        least_left(hybrid, floor_ns, LEFT_BY_DEPTH) >= best->best_ns) {
+        return CAPU_OK;
+    }
+    set_floor(hybrid, floor_ns);
+    for (uint32_t i = 0; status == CAPU_OK && i < hybrid->start_count; i++) {
+        hybrid->search = &hybrid->starts[i];
+        if (hybrid->search->best_ns <= most) {
+            status = hybrid_improve(hybrid, hybrid->effort->start_work, hybrid->effort->turns / 4);
+        }
+    }
+    sort_starts(hybrid);
+    planner_set_budget(hybrid->planning, hybrid->planning->plan->budget_bytes);
+    /* Not all of the others are quick where there are many ops. */
+    if (status == CAPU_OK && hybrid->planning->request->uses->trace->op_count <= MANY_OPS) {
+        status = offer_others(hybrid->planning, &hybrid->starts[0]);
+    }
+    hybrid->search = &hybrid->starts[0];
+    floor_ns = least_left(hybrid, best_of_starts(hybrid), LEFT_BY_DEPTH);
+    set_floor(hybrid, floor_ns);
+    return status == CAPU_OK && floor_ns < best->best_ns
+               ? hybrid_improve(hybrid, hybrid->effort->work, hybrid->effort->turns)
+               : status;
+}
+
+/* Places what was found without: as it is, and lowered again with less and less memory, since
+   tensors that share pages never fill them quite. The best of that is improved with its places. */
+static capu_status place_start(struct hybrid *hybrid, struct search *best)
+{
+    static const uint64_t parts[] = {1000, 997, 994, 990, 985, 980, 970, 960, 940};
+    struct planning *planning = hybrid->planning;
+    struct search *found = &hybrid->starts[0];
+    uint64_t whole = planning->limit_bytes;
+    struct search placed;
+    capu_status status = search_init(&placed, planning);
+
+    placed.floor_ns = found->floor_ns;
+    if (status == CAPU_OK && found->options.limit_bytes == 0) {
+        status = search_offer(&placed, &found->best);
+    }
+    for (size_t i = 0; status == CAPU_OK && found->options.limit_bytes > 0 &&
+                       i < sizeof(parts) / sizeof(parts[0]) && !search_is_placed_well(&placed);
+         i++) {
+        struct lower_options options = found->options;
+        uint64_t ns;
+
+        options.limit_bytes = whole / 1000 * parts[i] + whole % 1000 * parts[i] / 1000;
+        options.cutoff_ns = 0;
+        status = search_try(&placed, found->decisions, found->wake, &options, &ns);
+    }
+    if (status == CAPU_OK && placed.best_ns != UINT64_MAX &&
+        !(placed.best_ns - placed.best_ns / 512 <= found->best_ns)) {
+        hybrid->search = &placed;
+        hybrid->is_placing = true;
+        status = hybrid_improve(hybrid, hybrid->effort->start_work * 2, hybrid->effort->turns / 2);
+    }
+    planning->limit_bytes = whole;
+    if (status == CAPU_OK && placed.best_ns < UINT64_MAX) {
+        status = search_offer(best, &placed.best);
+    }
+    search_finish(&placed);
+    return status;
+}
+
+capu_status hybrid_rung_plan(struct hybrid *hybrid, struct search *best)
+{
+    bool is_placing = hybrid->is_placing;
+    capu_status status = scan(hybrid, best);
+
+    if (hybrid->floor_ns >= best->best_ns) {
+        return status;
+    }
+    if (status == CAPU_OK && is_placing) {
+        status = scan_smaller(hybrid);
+    }
+    sort_starts(hybrid);
+    if (status == CAPU_OK && is_placing && hybrid->starts[0].best_ns == UINT64_MAX) {
+        status = offer_others(hybrid->planning, &hybrid->starts[0]);
+    }
+    if (status == CAPU_OK && hybrid->effort->work > 0) {
+        status = search_in_depth(hybrid, best);
+    }
+    if (status == CAPU_OK && hybrid->starts[0].best_ns < UINT64_MAX &&
+        hybrid->planning->placer != NULL && !is_placing) {
+        return place_start(hybrid, best);
+    }
+    if (status == CAPU_OK && hybrid->starts[0].best_ns < UINT64_MAX) {
+        status = search_offer(best, &hybrid->starts[0].best);
+    }
+    return status;
+}

@@ -1,0 +1,98 @@
+/* The scan of planner hybrid: what the greedy makes of a price, lowered in several ways. */
+#include "policy/hybrid_state.h"
+
+#include <string.h>
+
+#define ABSORB_MAX 3
+
+/* Evictions that the lowering was forced to are planned the next time, with their prefetch. */
+capu_status hybrid_absorb(struct hybrid *hybrid, const struct lower_options *options, uint64_t *ns)
+{
+    uint32_t gaps = hybrid->planning->request->uses->trace->operand_count;
+    uint64_t best = *ns;
+    capu_status status = CAPU_OK;
+
+    for (uint32_t i = 0; status == CAPU_OK && i < ABSORB_MAX; i++) {
+        const uint8_t *forced = lower_forced(hybrid->planning->lower);
+        bool has_changed = false;
+
+        for (uint32_t gap = 0; gap < gaps; gap++) {
+            if (forced[gap] && hybrid->decisions[gap] == DECIDE_KEEP) {
+                hybrid->decisions[gap] = DECIDE_SWAP;
+                has_changed = true;
+            }
+        }
+        if (!has_changed) {
+            break;
+        }
+        status = search_try(hybrid->search, hybrid->decisions, hybrid->wake, options, ns);
+        if (*ns >= best) {
+            break;
+        }
+        best = *ns;
+    }
+    *ns = best;
+    return status;
+}
+
+/* The decisions at hand, with several leads, with and without saves. The best of their times. */
+static capu_status try_variants(struct hybrid *hybrid, const struct greedy_options *greedy,
+                                uint64_t *best)
+{
+    static const struct {
+        double lead;
+        bool with_save;
+        bool is_cautious;
+    } variants[] = {{1000.0, true, false}, {2.0, true, false},    {1000.0, true, true},
+                    {0.0, true, false},    {1000.0, false, true}, {2.0, false, false},
+                    {8.0, true, false},    {0.0, false, true}};
+    size_t count = hybrid->effort->variants;
+    struct lower_options options = planner_full_options(hybrid->planning);
+    capu_status status = CAPU_OK;
+
+    *best = UINT64_MAX;
+    options.estimate_ns = greedy_estimate(hybrid->greedy);
+    options.safety = greedy->safety;
+    for (size_t i = 0; status == CAPU_OK && i < count; i++) {
+        uint64_t ns;
+
+        options.lead = variants[i].lead;
+        options.with_save = variants[i].with_save;
+        options.is_cautious = variants[i].is_cautious;
+        status = search_try(hybrid->search, hybrid->decisions, hybrid->wake, &options, &ns);
+        if (status == CAPU_OK && i == 0) {
+            status = hybrid_absorb(hybrid, &options, &ns);
+        }
+        *best = ns < *best ? ns : *best;
+    }
+    return status;
+}
+
+/* The greedy's ways to start. Where tensors live on for replays, chains are long and read much: the
+   last ones, which count that, are for there. */
+static const struct {
+    double theta;
+    uint32_t first_round;
+    bool is_wary;
+} kinds[STARTS_MAX + WAKE_STARTS] = {{0.02, 8, false}, {0.1, 16, false}, {0.05, 16, false},
+                                     {0.3, 24, false}, {0.05, 16, true}, {0.1, 16, true}};
+
+/* A greedy run from nothing, and its variants. */
+capu_status hybrid_scan_one(struct hybrid *hybrid, uint32_t kind)
+{
+    struct greedy_options options = {.theta = kinds[kind].theta,
+                                     .safety = 1.0,
+                                     .margin = 1.0,
+                                     .with_swap = true,
+                                     .with_drop = true,
+                                     .is_wary = kinds[kind].is_wary,
+                                     .first_round = kinds[kind].first_round,
+                                     .rounds_max = hybrid->effort->rounds_max};
+    uint64_t ns;
+    capu_status status;
+
+    memset(hybrid->decisions, DECIDE_KEEP, hybrid->planning->request->uses->trace->operand_count);
+    status = greedy_run(hybrid->greedy, &options, hybrid->wake, hybrid->decisions,
+                        &hybrid->search->scratch);
+    return status == CAPU_OK ? try_variants(hybrid, &options, &ns) : status;
+}

@@ -1,0 +1,57 @@
+/* Inside of planner hybrid: shared by hybrid.c (the ladder of budgets), hybrid_rung.c (one of
+   them), hybrid_scan.c and hybrid_improve.c (its phases). */
+#ifndef CAPU_POLICY_HYBRID_STATE_H
+#define CAPU_POLICY_HYBRID_STATE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "capuchin/status.h"
+#include "policy/greedy.h"
+#include "policy/planner.h"
+#include "policy/search.h"
+
+#define STARTS_MAX 4
+/* Those that let tensors live on for replays come after the others. */
+#define WAKE_STARTS 2
+/* Ops from which there are fewer rungs and starts, and the other planners are not asked. */
+#define MANY_OPS 8000
+
+struct effort {
+    uint32_t rungs;       /* the ladder: so many parts of the unconstrained peak */
+    uint32_t depth_every; /* each so many rungs one is searched in depth; 0: none */
+    uint32_t starts;      /* prices that are scanned */
+    uint32_t variants;    /* of lead, save and caution */
+    uint64_t start_work;  /* for each start, and in the end: ops walked over */
+    uint64_t work;
+    uint32_t turns;      /* the same in turns: small traces are done before the work is */
+    uint32_t rounds_max; /* of the greedy */
+};
+
+struct hybrid {
+    struct planning *planning;
+    const struct effort *effort;
+    struct search *search; /* of the start at hand */
+    struct search starts[STARTS_MAX + WAKE_STARTS];
+    uint32_t kinds[STARTS_MAX + WAKE_STARTS]; /* of the starts: which greedy */
+    uint32_t start_count;
+    uint64_t floor_ns; /* by the first starts: what is faster is passed over in the whole rung */
+    struct greedy *greedy;
+    uint8_t *decisions;
+    uint32_t *wake;
+    uint64_t seed;
+    bool is_placing; /* the starts are placed */
+};
+
+/* hybrid_rung.c: the best for the planning's limit, offered to `best`. */
+capu_status hybrid_rung_plan(struct hybrid *hybrid, struct search *best);
+
+/* hybrid_scan.c: a greedy run from nothing, into the search at hand, and its variants. */
+capu_status hybrid_scan_one(struct hybrid *hybrid, uint32_t kind);
+/* Evictions that the lowering was forced to are planned the next time, with their prefetch. */
+capu_status hybrid_absorb(struct hybrid *hybrid, const struct lower_options *options, uint64_t *ns);
+
+/* hybrid_improve.c: ruin and rebuild, and polish, by turns, until the effort is spent. */
+capu_status hybrid_improve(struct hybrid *hybrid, uint64_t work, uint32_t turns);
+
+#endif
