@@ -18,10 +18,10 @@ struct batch_norm {
     const float *scale; /* channels, like all that follow but the gradient */
     const float *shift;
     float *running_mean;
-    float *running_variance;
-    float *saved_mean; /* of the batch, for backward */
-    float *saved_rstd; /* 1 / sqrt(variance + epsilon) of the batch, for backward */
-    float *gradient;   /* backward, in place: of the output before, of the input after */
+    float *running_variance; /* squares are divided by the count, not by one less */
+    float *saved_mean;       /* of the batch, for backward */
+    float *saved_rstd;       /* 1 / sqrt(variance + epsilon) of the batch, for backward */
+    float *gradient;         /* backward, in place: of the output before, of the input after */
     float *scale_gradient;
     float *shift_gradient;
     uint32_t batch;
