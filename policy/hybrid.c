@@ -86,16 +86,23 @@ static const struct effort default_medium = {.rungs = 20,
 /* What a rung that is not searched in depth gets. */
 static const struct effort scan_only = {.starts = 2, .variants = 1, .rounds_max = 40};
 
-/* One search of a rung. *floor_ns: no result may be faster; the search may raise it. */
+/* One search of a rung. */
+struct way {
+    bool is_placing;    /* all the time, not just in the end */
+    uint64_t floor_ns;  /* no result may be faster; the search may raise it */
+    uint64_t result_ns; /* out, where not all was placed: with place lines. UINT64_MAX: none */
+};
+
 static capu_status plan_in_one_way(struct planning *planning, const struct effort *effort,
-                                   bool is_placing, uint64_t *floor_ns, struct search *best)
+                                   struct way *way, struct search *best)
 {
     const struct trace *trace = planning->request->uses->trace;
     struct hybrid hybrid = {.planning = planning,
                             .effort = effort,
                             .seed = 0x9E3779B97F4A7C15u,
-                            .is_placing = is_placing,
-                            .floor_ns = *floor_ns};
+                            .is_placing = way->is_placing,
+                            .floor_ns = way->floor_ns,
+                            .result_ns = UINT64_MAX};
     capu_status status = CAPU_NO_HOST_MEMORY;
 
     hybrid.decisions = calloc((size_t)trace->operand_count + 1, 1);
@@ -106,7 +113,8 @@ static capu_status plan_in_one_way(struct planning *planning, const struct effor
     if (status == CAPU_OK) {
         status = hybrid_rung_plan(&hybrid, best);
     }
-    *floor_ns = hybrid.floor_ns;
+    way->floor_ns = hybrid.floor_ns;
+    way->result_ns = hybrid.result_ns;
     greedy_destroy(hybrid.greedy);
     free(hybrid.decisions);
     free(hybrid.wake);
@@ -117,23 +125,24 @@ static capu_status plan_in_one_way(struct planning *planning, const struct effor
 }
 
 /* With place lines: places what the whole search found without, and searches among what can be
-   placed. Neither is always the better one. */
+   placed. Neither is always the better one; but from so near the ideal not much is to be gained. */
 static capu_status plan_budget(struct planning *planning, const struct effort *effort,
                                struct search *best)
 {
-    uint64_t floor_ns = 0;
+    uint64_t ideal = planning->request->uses->trace->total_ns;
+    struct way way = {.is_placing = false};
     capu_status status = CAPU_OK;
 
     if (planning->placer != NULL && effort->work > 0) {
-        status = plan_in_one_way(planning, effort, false, &floor_ns, best);
+        status = plan_in_one_way(planning, effort, &way, best);
         planner_set_budget(planning, planning->plan->budget_bytes);
-        if (floor_ns >= best->best_ns) {
+        if (status != CAPU_OK || way.floor_ns >= best->best_ns ||
+            way.result_ns <= ideal + ideal / NEAR_IDEAL) {
             return status;
         }
     }
-    return status == CAPU_OK
-               ? plan_in_one_way(planning, effort, planning->placer != NULL, &floor_ns, best)
-               : status;
+    way.is_placing = planning->placer != NULL;
+    return plan_in_one_way(planning, effort, &way, best);
 }
 
 /* The plan that can be placed wherever any is known to. */

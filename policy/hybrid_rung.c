@@ -21,8 +21,6 @@
 /* Overheads of more than such a part of the ideal are large. They are not brought below
    LEFT_BY_STARTS in the end, either. */
 #define FAR_FROM_IDEAL 2
-/* Besides, such a part of the ideal may always be gained: where little is lost, all of it. */
-#define NEAR_IDEAL 500
 /* Where there are many starts, those whose overhead is more than this many times the best one's,
    and 2 points, are not improved. */
 #define WITHIN 1.6
@@ -290,6 +288,7 @@ static capu_status place_start(struct hybrid *hybrid, struct search *best)
         status = hybrid_improve(hybrid, hybrid->effort->start_work * 2, hybrid->effort->turns / 2);
     }
     planning->limit_bytes = whole;
+    hybrid->result_ns = placed.best_ns;
     if (status == CAPU_OK && placed.best_ns < UINT64_MAX) {
         status = search_offer(best, &placed.best);
     }

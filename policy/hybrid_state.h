@@ -16,6 +16,8 @@
 #define WAKE_STARTS 2
 /* Ops from which there are fewer rungs and starts, and the other planners are not asked. */
 #define MANY_OPS 8000
+/* Such a part of the ideal may be gained in any phase: where little is lost, all of it. */
+#define NEAR_IDEAL 500
 
 struct effort {
     uint32_t rungs;       /* the ladder: so many parts of the unconstrained peak */
@@ -40,7 +42,8 @@ struct hybrid {
     uint8_t *decisions;
     uint32_t *wake;
     uint64_t seed;
-    bool is_placing; /* the starts are placed */
+    bool is_placing;    /* the starts are placed */
+    uint64_t result_ns; /* where they are not: of the best when it was placed */
 };
 
 /* hybrid_rung.c: the best for the planning's limit, offered to `best`. */
