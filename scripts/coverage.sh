@@ -5,7 +5,7 @@
 set -u
 cd "$(dirname "$0")/.." || exit 1
 folder=build/coverage
-tests="device_cuda_test device_contract_cuda_test fault_cuda_test traps_cuda_test"
+tests="device_cuda_test device_cuda_loss_test device_contract_cuda_test fault_cuda_test traps_cuda_test"
 mkdir -p "$folder"
 
 # shellcheck disable=SC2086 # words on purpose

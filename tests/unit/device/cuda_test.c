@@ -1,58 +1,10 @@
 /* The cuda device over the fake runtime: what it asks of CUDA, and what it makes of the answers. */
 #include "device/device.h"
-#include "tests/fake_cudart/fake_cudart.h"
 #include "tests/support/suite.h"
+#include "tests/unit/device/on_fake.h"
 
 #include <pthread.h>
 #include <string.h>
-
-#define PAGE ((uint64_t)64 << 10)
-#define PAGES 8
-#define RATE 1000000000 /* given, so that nothing is measured */
-
-/* CUDA's numbers: its headers are not for tests. */
-enum {
-    INVALID_VALUE = 1,
-    OUT_OF_MEMORY = 2,
-    DEVICES_UNAVAILABLE = 46,
-    NOT_READY = 600,
-    NOT_SUPPORTED = 801,
-    ILLEGAL_ADDRESS = 700,
-    UNKNOWN = 999
-};
-
-#define OK(call_) ck_assert_int_eq((call_), CAPU_OK)
-
-static struct device *make(const struct fake_cudart_machine *machine)
-{
-    const struct device_options options = {.memory_bytes = PAGES * PAGE,
-                                           .page_bytes = PAGE,
-                                           .d2h_bytes_per_s = RATE,
-                                           .h2d_bytes_per_s = RATE};
-    struct device *device = NULL;
-
-    fake_cudart_reset(machine);
-    OK(cuda_device_create(&options, &device, NULL, 0));
-    return device;
-}
-
-/* Fails the n-th call of a kind from now on, once. */
-static void fail_call(enum fake_cudart_call call, uint64_t number, int error)
-{
-    fake_cudart_arm(&(struct fake_cudart_fault){.call = call, .number = number, .error = error});
-}
-
-static void nothing_is_left(void)
-{
-    struct fake_cudart_left left = fake_cudart_left();
-
-    ck_assert_uint_eq(left.handles, 0);
-    ck_assert_uint_eq(left.mappings, 0);
-    ck_assert_uint_eq(left.ranges, 0);
-    ck_assert_uint_eq(left.registered, 0);
-    ck_assert_uint_eq(left.streams, 0);
-    ck_assert_uint_eq(left.events, 0);
-}
 
 /* Creation is refused with this status and a text that holds `word`. */
 static void refuses(const struct fake_cudart_machine *machine, const struct device_options *options,
@@ -66,7 +18,7 @@ static void refuses(const struct fake_cudart_machine *machine, const struct devi
     ck_assert_ptr_null(device);
     ck_assert_msg(strstr(text, word) != NULL, "'%s' does not say '%s'", text, word);
     ck_assert_int_eq(cuda_device_create(options, &device, NULL, 0), status);
-    nothing_is_left();
+    on_fake_nothing_is_left();
 }
 
 START_TEST(machines_without_a_device_say_so)
@@ -99,10 +51,10 @@ START_TEST(devices_that_cannot_be_used_say_so)
     char text[300] = "";
 
     fake_cudart_reset(NULL);
-    fail_call(cases[_i].call, 1, DEVICES_UNAVAILABLE);
+    on_fake_fail(cases[_i].call, 1, DEVICES_UNAVAILABLE);
     ck_assert_int_eq(cuda_device_create(NULL, &device, text, sizeof(text)), cases[_i].status);
     ck_assert_ptr_nonnull(strstr(text, cases[_i].word));
-    nothing_is_left();
+    on_fake_nothing_is_left();
 }
 END_TEST
 
@@ -141,7 +93,7 @@ START_TEST(defaults_follow_the_device)
     OK(cuda_device_create(&options, &device, NULL, 0));
     ck_assert_uint_eq(device->capabilities.page_bytes, (uint64_t)4 << 20);
     device_destroy(device);
-    nothing_is_left();
+    on_fake_nothing_is_left();
 }
 END_TEST
 
@@ -162,7 +114,7 @@ START_TEST(the_link_is_measured_unless_it_is_given)
     /* Both ways at once are timed as often as each alone. */
     ck_assert_uint_eq(fake_cudart_calls_of(FAKE_cudaStreamWaitEvent), 3);
     device_destroy(device);
-    nothing_is_left();
+    on_fake_nothing_is_left();
 
     /* One of the two: the other is still wanted. On a device of one page. */
     options.memory_bytes = PAGE;
@@ -181,7 +133,7 @@ START_TEST(the_link_is_measured_unless_it_is_given)
     ck_assert_uint_eq(fake_cudart_calls_of(FAKE_cudaMemcpyAsync), 0);
     ck_assert_uint_eq(device->capabilities.d2h_duplex_bytes_per_s, 0);
     device_destroy(device);
-    nothing_is_left();
+    on_fake_nothing_is_left();
 }
 END_TEST
 
@@ -221,28 +173,13 @@ START_TEST(creation_fails_at_every_call)
 }
 END_TEST
 
-static void *reserve(struct device *device, size_t count)
-{
-    void *address = NULL;
-
-    OK(device_range_reserve(device, count * PAGE, &address));
-    return address;
-}
-
-static void create_pages(struct device *device, device_page *pages, size_t count)
-{
-    for (size_t i = 0; i < count; i++) {
-        OK(device_page_create(device, &pages[i]));
-    }
-}
-
 START_TEST(a_range_takes_one_call_for_its_access)
 {
-    struct device *device = make(NULL);
+    struct device *device = on_fake_make(NULL);
     device_page pages[PAGES];
-    void *range = reserve(device, PAGES);
+    void *range = on_fake_reserve(device, PAGES);
 
-    create_pages(device, pages, PAGES);
+    on_fake_pages(device, pages, PAGES);
     OK(device_map(device, range, pages, PAGES));
     ck_assert_uint_eq(fake_cudart_calls_of(FAKE_cuMemCreate), PAGES);
     ck_assert_uint_eq(fake_cudart_calls_of(FAKE_cuMemMap), PAGES);
@@ -253,7 +190,7 @@ START_TEST(a_range_takes_one_call_for_its_access)
     OK(device_map(device, range, pages, PAGES));
     ck_assert_uint_eq(fake_cudart_calls_of(FAKE_cuMemCreate), PAGES);
     device_destroy(device);
-    nothing_is_left();
+    on_fake_nothing_is_left();
 }
 END_TEST
 
@@ -271,31 +208,31 @@ START_TEST(a_map_that_fails_half_way_is_taken_back)
         {FAKE_cuMemSetAccess, 1, INVALID_VALUE, CAPU_DEVICE_FAILED},
         {FAKE_cudaSetDevice, 1, INVALID_VALUE, CAPU_DEVICE_FAILED},
     };
-    struct device *device = make(NULL);
+    struct device *device = on_fake_make(NULL);
     device_page pages[PAGES];
-    void *range = reserve(device, PAGES);
+    void *range = on_fake_reserve(device, PAGES);
 
-    create_pages(device, pages, PAGES);
-    fail_call(cases[_i].call, cases[_i].number, cases[_i].error);
+    on_fake_pages(device, pages, PAGES);
+    on_fake_fail(cases[_i].call, cases[_i].number, cases[_i].error);
     ck_assert_int_eq(device_map(device, range, pages, PAGES), cases[_i].status);
     ck_assert_uint_eq(fake_cudart_left().mappings, 0);
     OK(device_failure(device, NULL, 0));
     OK(device_map(device, range, pages, PAGES));
     device_destroy(device);
-    nothing_is_left();
+    on_fake_nothing_is_left();
 }
 END_TEST
 
 START_TEST(what_cannot_be_taken_back_loses_the_device)
 {
-    struct device *device = make(NULL);
+    struct device *device = on_fake_make(NULL);
     struct fake_cudart_fault fault = {
         .call = FAKE_CUDART_ANY_CALL, .number = 4, .error = INVALID_VALUE, .is_lasting = true};
     device_page pages[PAGES];
-    void *range = reserve(device, PAGES);
+    void *range = on_fake_reserve(device, PAGES);
     char text[300] = "";
 
-    create_pages(device, pages, PAGES);
+    on_fake_pages(device, pages, PAGES);
     fake_cudart_arm(&fault); /* the third page, after cudaSetDevice, and all that comes */
     ck_assert_int_eq(device_map(device, range, pages, PAGES), CAPU_DEVICE_FAILED);
     ck_assert_int_eq(device_failure(device, text, sizeof(text)), CAPU_DEVICE_LOST);
@@ -307,14 +244,14 @@ END_TEST
 
 START_TEST(access_that_is_not_ready_is_asked_for_again)
 {
-    struct device *device = make(NULL);
+    struct device *device = on_fake_make(NULL);
     struct fake_cudart_fault fault = {
         .call = FAKE_cuMemSetAccess, .number = 1, .error = NOT_READY, .is_lasting = true};
     device_page page;
-    void *range = reserve(device, 1);
+    void *range = on_fake_reserve(device, 1);
 
-    create_pages(device, &page, 1);
-    fail_call(FAKE_cuMemSetAccess, 1, NOT_READY);
+    on_fake_pages(device, &page, 1);
+    on_fake_fail(FAKE_cuMemSetAccess, 1, NOT_READY);
     OK(device_map(device, range, &page, 1));
     ck_assert_uint_eq(fake_cudart_calls_of(FAKE_cudaDeviceSynchronize), 1);
     OK(device_unmap(device, range, 1));
@@ -330,18 +267,18 @@ START_TEST(access_that_is_not_ready_is_asked_for_again)
     OK(device_map(device, range, &page, 1));
     fake_cudart_arm(NULL);
     device_destroy(device);
-    nothing_is_left();
+    on_fake_nothing_is_left();
 }
 END_TEST
 
 START_TEST(a_range_the_driver_refuses_is_no_address_space)
 {
-    struct device *device = make(NULL);
+    struct device *device = on_fake_make(NULL);
     void *range = NULL;
 
-    fail_call(FAKE_cuMemAddressReserve, 1, INVALID_VALUE);
+    on_fake_fail(FAKE_cuMemAddressReserve, 1, INVALID_VALUE);
     ck_assert_int_eq(device_range_reserve(device, PAGE, &range), CAPU_NO_ADDRESS_SPACE);
-    fail_call(FAKE_cuMemAddressReserve, 1, OUT_OF_MEMORY);
+    on_fake_fail(FAKE_cuMemAddressReserve, 1, OUT_OF_MEMORY);
     ck_assert_int_eq(device_range_reserve(device, PAGE, &range), CAPU_NO_ADDRESS_SPACE);
     ck_assert_ptr_null(range);
     device_destroy(device);
@@ -350,7 +287,7 @@ END_TEST
 
 START_TEST(only_events_for_times_are_made_with_timing)
 {
-    struct device *device = make(NULL);
+    struct device *device = on_fake_make(NULL);
     struct device_event *timed = NULL;
     struct device_event *plain = NULL;
 
@@ -361,17 +298,17 @@ START_TEST(only_events_for_times_are_made_with_timing)
     device_event_destroy(device, timed);
     device_event_destroy(device, plain);
     device_destroy(device);
-    nothing_is_left();
+    on_fake_nothing_is_left();
 }
 END_TEST
 
 START_TEST(a_query_that_fails_is_not_a_yes)
 {
-    struct device *device = make(NULL);
+    struct device *device = on_fake_make(NULL);
     struct device_event *event = NULL;
 
     OK(device_event_create(device, false, &event));
-    fail_call(FAKE_cudaEventQuery, 1, INVALID_VALUE);
+    on_fake_fail(FAKE_cudaEventQuery, 1, INVALID_VALUE);
     ck_assert_int_eq(device_event_query(device, event), CAPU_NOT_READY);
     OK(device_event_query(device, event));
     device_event_destroy(device, event);
@@ -379,180 +316,9 @@ START_TEST(a_query_that_fails_is_not_a_yes)
 }
 END_TEST
 
-/* A device with a stream, an event, and a mapped page. */
-struct setting {
-    struct device *device;
-    capu_stream stream;
-    struct device_event *event;
-    device_page page;
-    char *address;
-};
-
-static void set_up(struct setting *setting)
-{
-    setting->device = make(NULL);
-    OK(device_stream_create(setting->device, DEVICE_COMPUTE, &setting->stream));
-    OK(device_event_create(setting->device, true, &setting->event));
-    create_pages(setting->device, &setting->page, 1);
-    setting->address = reserve(setting->device, 1);
-    OK(device_map(setting->device, setting->address, &setting->page, 1));
-}
-
-static void tear_down(struct setting *setting)
-{
-    device_event_destroy(setting->device, setting->event);
-    device_stream_destroy(setting->device, setting->stream);
-    device_destroy(setting->device);
-}
-
-static capu_status nothing(capu_stream stream, const void *arguments)
-{
-    (void)stream;
-    (void)arguments;
-    return CAPU_OK;
-}
-
-static capu_status fault_kernel(capu_stream stream, const void *arguments)
-{
-    (void)stream;
-    (void)arguments;
-    return CAPU_INVALID;
-}
-
-/* Everything answers that the device is lost; memory can still be given back. */
-static void all_is_lost(struct setting *setting, const char *word)
-{
-    const struct device_work work = {.name = "work", .run = nothing};
-    struct device *device = setting->device;
-    struct device_event *event = NULL;
-    capu_stream stream = NULL;
-    void *host = NULL;
-    char text[300] = "";
-    uint64_t ns;
-
-    ck_assert_int_eq(device_failure(device, text, sizeof(text)), CAPU_DEVICE_LOST);
-    ck_assert_msg(strstr(text, word) != NULL, "'%s' does not say '%s'", text, word);
-    ck_assert_int_eq(device_run(device, setting->stream, &work), CAPU_DEVICE_LOST);
-    ck_assert_int_eq(device_stream_synchronize(device, setting->stream), CAPU_DEVICE_LOST);
-    ck_assert_int_eq(device_event_record(device, setting->event, setting->stream),
-                     CAPU_DEVICE_LOST);
-    ck_assert_int_eq(device_event_query(device, setting->event), CAPU_DEVICE_LOST);
-    ck_assert_int_eq(device_event_wait(device, setting->event), CAPU_DEVICE_LOST);
-    ck_assert_int_eq(device_stream_follow(device, setting->stream, setting->event),
-                     CAPU_DEVICE_LOST);
-    ck_assert_int_eq(device_event_elapsed(device, setting->event, setting->event, &ns),
-                     CAPU_DEVICE_LOST);
-    ck_assert_int_eq(device_fill(device, setting->stream, setting->address, 0, 8),
-                     CAPU_DEVICE_LOST);
-    ck_assert_int_eq(device_copy_in(device, setting->stream, setting->address, text, 8),
-                     CAPU_DEVICE_LOST);
-    ck_assert_int_eq(device_event_create(device, false, &event), CAPU_DEVICE_LOST);
-    ck_assert_int_eq(device_stream_create(device, DEVICE_D2H, &stream), CAPU_DEVICE_LOST);
-    ck_assert_int_eq(device_host_alloc(device, 100, &host), CAPU_DEVICE_LOST);
-    OK(device_unmap(device, setting->address, 1));
-}
-
-START_TEST(a_kernel_that_faults_loses_the_device)
-{
-    struct setting setting;
-
-    set_up(&setting);
-    OK(device_event_record(setting.device, setting.event, setting.stream));
-    OK(fake_cudart_launch(setting.stream, fault_kernel, NULL));
-    ck_assert_int_eq(device_stream_synchronize(setting.device, setting.stream), CAPU_DEVICE_LOST);
-    all_is_lost(&setting, "cudaStreamSynchronize told: cudaErrorLaunchFailure");
-    tear_down(&setting);
-}
-END_TEST
-
-START_TEST(a_copy_that_meets_no_memory_loses_the_device)
-{
-    struct setting setting;
-    char bytes[8];
-
-    set_up(&setting);
-    OK(device_event_record(setting.device, setting.event, setting.stream));
-    OK(device_event_wait(setting.device, setting.event));
-    OK(device_unmap(setting.device, setting.address, 1));
-    OK(device_copy_out(setting.device, setting.stream, bytes, setting.address, sizeof(bytes)));
-    ck_assert_int_eq(device_stream_synchronize(setting.device, setting.stream), CAPU_DEVICE_LOST);
-    ck_assert_int_eq(device_map(setting.device, setting.address, &setting.page, 1),
-                     CAPU_DEVICE_LOST);
-    tear_down(&setting);
-}
-END_TEST
-
-/* Whoever is told first of a lost device, it is told once and by that name. */
-START_TEST(the_first_to_be_told_is_named)
-{
-    struct fake_cudart_fault fault = {.number = 1, .error = ILLEGAL_ADDRESS, .is_sticky = true};
-    struct setting setting;
-    device_page page;
-
-    set_up(&setting);
-    OK(device_event_record(setting.device, setting.event, setting.stream));
-    fault.call = FAKE_cuMemCreate;
-    fake_cudart_arm(&fault);
-    ck_assert_int_eq(device_page_create(setting.device, &page), CAPU_DEVICE_LOST);
-    all_is_lost(&setting, "lost, as cuMemCreate told: cudaErrorIllegalAddress");
-    ck_assert_int_eq(device_page_create(setting.device, &page), CAPU_DEVICE_LOST);
-    tear_down(&setting);
-}
-END_TEST
-
-/* "Unknown" is the device's end only if it is all that CUDA answers from then on. */
-START_TEST(an_unknown_error_is_lasting_if_it_lasts)
-{
-    struct fake_cudart_fault fault = {.call = FAKE_cudaHostRegister, .number = 1, .error = UNKNOWN};
-    struct setting setting;
-    void *memory = NULL;
-
-    set_up(&setting);
-    fake_cudart_arm(&fault);
-    OK(device_host_alloc(setting.device, 1000, &memory));
-    ck_assert_uint_eq(fake_cudart_calls_of(FAKE_cudaHostAlloc), 1);
-    OK(device_failure(setting.device, NULL, 0));
-    OK(device_event_record(setting.device, setting.event, setting.stream));
-    fault.call = FAKE_cudaMemsetAsync;
-    fault.is_sticky = true;
-    fake_cudart_arm(&fault);
-    ck_assert_int_eq(device_fill(setting.device, setting.stream, setting.address, 1, PAGE),
-                     CAPU_DEVICE_LOST);
-    all_is_lost(&setting, "lost, as cudaMemsetAsync told: cudaErrorUnknown");
-    tear_down(&setting);
-}
-END_TEST
-
-static capu_status launch_fault(capu_stream stream, const void *arguments)
-{
-    (void)arguments;
-    (void)fake_cudart_launch(stream, fault_kernel, NULL);
-    /* Until the stream has got there. */
-    while (fake_cudart_launch(stream, nothing, NULL) == CAPU_OK) {
-    }
-    return CAPU_DEVICE_FAILED;
-}
-
-START_TEST(an_op_that_fails_stops_nothing_unless_the_device_is_lost)
-{
-    const struct device_work fails = {.name = "fails", .run = fault_kernel};
-    const struct device_work loses = {.name = "loses", .run = launch_fault};
-    struct setting setting;
-
-    set_up(&setting);
-    ck_assert_int_eq(device_run(setting.device, setting.stream, &fails), CAPU_OP_FAILED);
-    OK(device_failure(setting.device, NULL, 0));
-    OK(device_fill(setting.device, setting.stream, setting.address, 1, PAGE));
-    OK(device_stream_synchronize(setting.device, setting.stream));
-    ck_assert_int_eq(device_run(setting.device, setting.stream, &loses), CAPU_DEVICE_LOST);
-    ck_assert_int_eq(device_failure(setting.device, NULL, 0), CAPU_DEVICE_LOST);
-    tear_down(&setting);
-}
-END_TEST
-
 START_TEST(host_memory_is_registered_whole)
 {
-    struct device *device = make(&(struct fake_cudart_machine){.host_node = _i});
+    struct device *device = on_fake_make(&(struct fake_cudart_machine){.host_node = _i});
     const uint64_t large = ((uint64_t)65 << 20) + 123; /* enough for several threads */
     char *memory = NULL;
     void *other = NULL;
@@ -561,11 +327,11 @@ START_TEST(host_memory_is_registered_whole)
     ck_assert_uint_eq(fake_cudart_left().registered, 1);
     memory[0] = 1;
     memory[large - 1] = 2;
-    fail_call(FAKE_cudaHostRegister, 1, OUT_OF_MEMORY);
+    on_fake_fail(FAKE_cudaHostRegister, 1, OUT_OF_MEMORY);
     ck_assert_int_eq(device_host_alloc(device, 100, &other), CAPU_NO_HOST_MEMORY);
     ck_assert_ptr_null(other);
     /* What stays registered stays mapped, and goes with the device. */
-    fail_call(FAKE_cudaHostUnregister, 1, INVALID_VALUE);
+    on_fake_fail(FAKE_cudaHostUnregister, 1, INVALID_VALUE);
     device_host_free(device, memory, large);
     ck_assert_uint_eq(fake_cudart_left().registered, 1);
     memory[large - 1] = 3;
@@ -574,7 +340,7 @@ START_TEST(host_memory_is_registered_whole)
     device_host_free(device, other, 100);
     ck_assert_uint_eq(fake_cudart_left().registered, 1);
     device_destroy(device);
-    nothing_is_left();
+    on_fake_nothing_is_left();
 }
 END_TEST
 
@@ -605,15 +371,15 @@ START_TEST(the_device_is_current_where_it_is_called)
     device_page page;
     void *range;
 
-    other = make(&(struct fake_cudart_machine){.device_count = 2});
+    other = on_fake_make(&(struct fake_cudart_machine){.device_count = 2});
     OK(cuda_device_create(&options, &device, NULL, 0));
     ck_assert_int_eq(fake_cudart_current(), 1);
     OK(device_stream_create(device, DEVICE_COMPUTE, &stream));
-    create_pages(device, &page, 1);
-    range = reserve(device, 1);
+    on_fake_pages(device, &page, 1);
+    range = on_fake_reserve(device, 1);
     OK(device_map(device, range, &page, 1));
     /* The other device's calls make that one current; these then make this one so again. */
-    create_pages(other, &page, 1);
+    on_fake_pages(other, &page, 1);
     ck_assert_int_eq(fake_cudart_current(), 0);
     OK(device_fill(device, stream, range, 7, PAGE));
     ck_assert_int_eq(fake_cudart_current(), 1);
@@ -623,14 +389,14 @@ START_TEST(the_device_is_current_where_it_is_called)
     device_stream_destroy(device, stream);
     device_destroy(device);
     device_destroy(other);
-    nothing_is_left();
+    on_fake_nothing_is_left();
 }
 END_TEST
 
 /* Some machines do not let the driver pin memory that is not its own. */
 START_TEST(host_memory_is_the_drivers_where_it_registers_none)
 {
-    struct device *device = make(NULL);
+    struct device *device = on_fake_make(NULL);
     struct fake_cudart_fault fault = {
         .call = FAKE_cudaHostRegister, .number = 1, .error = NOT_SUPPORTED, .is_lasting = true};
     char *memory[2] = {NULL, NULL};
@@ -645,10 +411,10 @@ START_TEST(host_memory_is_the_drivers_where_it_registers_none)
     ck_assert_uint_eq(fake_cudart_left().registered, 1);
     memory[1][1999] = 1;
     device_destroy(device);
-    nothing_is_left();
+    on_fake_nothing_is_left();
 
     /* Where neither works, nothing is decided. */
-    device = make(NULL);
+    device = on_fake_make(NULL);
     fault.call = FAKE_CUDART_ANY_CALL;
     fault.number = 2; /* after the one that makes the device current */
     fake_cudart_arm(&fault);
@@ -657,17 +423,17 @@ START_TEST(host_memory_is_the_drivers_where_it_registers_none)
     OK(device_host_alloc(device, 1000, (void **)&memory[0]));
     ck_assert_uint_eq(fake_cudart_calls_of(FAKE_cudaHostRegister), 2);
     device_destroy(device);
-    nothing_is_left();
+    on_fake_nothing_is_left();
 }
 END_TEST
 
 START_TEST(pages_are_unmapped_one_by_one_where_they_must_be)
 {
-    struct device *device = make(&(struct fake_cudart_machine){.unmaps_singly = true});
+    struct device *device = on_fake_make(&(struct fake_cudart_machine){.unmaps_singly = true});
     device_page pages[PAGES];
-    void *range = reserve(device, PAGES);
+    void *range = on_fake_reserve(device, PAGES);
 
-    create_pages(device, pages, PAGES);
+    on_fake_pages(device, pages, PAGES);
     OK(device_map(device, range, pages, PAGES));
     OK(device_unmap(device, range, PAGES));
     ck_assert_uint_eq(fake_cudart_calls_of(FAKE_cuMemUnmap), 1 + PAGES);
@@ -677,10 +443,10 @@ START_TEST(pages_are_unmapped_one_by_one_where_they_must_be)
     ck_assert_uint_eq(fake_cudart_calls_of(FAKE_cuMemUnmap), 1 + 2 * PAGES);
     /* One that fails at once has changed nothing; one that fails half way is past repair. */
     OK(device_map(device, range, pages, PAGES));
-    fail_call(FAKE_cuMemUnmap, 1, INVALID_VALUE);
+    on_fake_fail(FAKE_cuMemUnmap, 1, INVALID_VALUE);
     ck_assert_int_eq(device_unmap(device, range, PAGES), CAPU_DEVICE_FAILED);
     ck_assert_uint_eq(fake_cudart_left().mappings, PAGES);
-    fail_call(FAKE_cuMemUnmap, 3, INVALID_VALUE);
+    on_fake_fail(FAKE_cuMemUnmap, 3, INVALID_VALUE);
     OK(device_unmap(device, range, PAGES));
     ck_assert_int_eq(device_failure(device, NULL, 0), CAPU_DEVICE_LOST);
     fake_cudart_arm(NULL);
@@ -702,26 +468,26 @@ START_TEST(addresses_that_are_not_aligned_are_not_taken)
     ck_assert_int_eq(device_range_reserve(device, 4 * PAGE, &range), CAPU_NO_ADDRESS_SPACE);
     ck_assert_ptr_null(range);
     device_destroy(device);
-    nothing_is_left();
+    on_fake_nothing_is_left();
 }
 END_TEST
 
 START_TEST(what_the_driver_refused_is_told)
 {
-    struct device *device = make(NULL);
+    struct device *device = on_fake_make(NULL);
     device_page page;
     char text[100] = "?";
-    void *range = reserve(device, 1);
+    void *range = on_fake_reserve(device, 1);
 
     ck_assert_int_eq(device_failure(device, text, sizeof(text)), CAPU_OK);
     ck_assert_str_eq(text, "");
-    create_pages(device, &page, 1);
-    fail_call(FAKE_cuMemMap, 1, NOT_SUPPORTED);
+    on_fake_pages(device, &page, 1);
+    on_fake_fail(FAKE_cuMemMap, 1, NOT_SUPPORTED);
     ck_assert_int_eq(device_map(device, range, &page, 1), CAPU_DEVICE_FAILED);
     ck_assert_int_eq(device_failure(device, text, sizeof(text)), CAPU_OK);
     ck_assert_str_eq(text, "cuMemMap answered cudaErrorNotSupported");
     device_destroy(device);
-    nothing_is_left();
+    on_fake_nothing_is_left();
 }
 END_TEST
 
@@ -743,11 +509,6 @@ int main(void)
     tcase_add_test(cases, a_range_the_driver_refuses_is_no_address_space);
     tcase_add_test(cases, only_events_for_times_are_made_with_timing);
     tcase_add_test(cases, a_query_that_fails_is_not_a_yes);
-    tcase_add_test(cases, a_kernel_that_faults_loses_the_device);
-    tcase_add_test(cases, a_copy_that_meets_no_memory_loses_the_device);
-    tcase_add_test(cases, the_first_to_be_told_is_named);
-    tcase_add_test(cases, an_unknown_error_is_lasting_if_it_lasts);
-    tcase_add_test(cases, an_op_that_fails_stops_nothing_unless_the_device_is_lost);
     tcase_add_loop_test(cases, host_memory_is_registered_whole, -1, 2);
     tcase_add_test(cases, the_device_is_current_where_it_is_called);
     tcase_add_test(cases, host_memory_is_the_drivers_where_it_registers_none);
