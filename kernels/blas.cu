@@ -46,7 +46,7 @@ static struct {
 
 static capu_status read_arithmetic(cublasComputeType_t *arithmetic)
 {
-    const char *text = getenv("CAPUCHIN_MATMUL");
+    const char *text = getenv("KERNELS_MATMUL");
 
     if (text == NULL || *text == '\0' || strcmp(text, "fp32") == 0) {
         *arithmetic = CUBLAS_COMPUTE_32F;
@@ -66,7 +66,7 @@ static capu_status read_arithmetic(cublasComputeType_t *arithmetic)
 /* Published only when complete. */
 static capu_status load(void)
 {
-    const char *path = getenv("CAPUCHIN_CUBLAS");
+    const char *path = getenv("KERNELS_CUBLAS");
     struct functions functions;
     void *library;
     capu_status status;

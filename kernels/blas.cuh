@@ -3,9 +3,9 @@
  * of its own for each stream, no atomics, the same algorithm for the same shape and alignment.
  *
  * cuBLAS is loaded when the first stream is prepared, so that programs start where it is absent:
- * the library named by CAPUCHIN_CUBLAS, or libcublas.so of the toolkit's version.
+ * the library named by KERNELS_CUBLAS, or libcublas.so of the toolkit's version.
  *
- * Sums are fp32 in any case. CAPUCHIN_MATMUL chooses how factors that are stored in fp32 enter
+ * Sums are fp32 in any case. KERNELS_MATMUL chooses how factors that are stored in fp32 enter
  * them: as they are ("fp32", default), or rounded first ("tf32", "bf16"). Factors stored in bf16
  * enter as they are.
  */

@@ -14,7 +14,7 @@ extern "C" {
  * Any thread, whatever device is current there.
  *
  * The scratch memory (BLAS_SCRATCH_BYTES of blas.cuh) is taken from the device directly: no budget
- * counts it. Errors: UNSUPPORTED (no cuBLAS is found), INVALID (CAPUCHIN_MATMUL), DEVICE_FAILED,
+ * counts it. Errors: UNSUPPORTED (no cuBLAS is found), INVALID (KERNELS_MATMUL), DEVICE_FAILED,
  * NO_HOST_MEMORY.
  */
 capu_status blas_prepare(capu_stream stream);

@@ -45,7 +45,7 @@ static unsigned limit_threads(long count)
 
 static unsigned default_threads(void)
 {
-    const char *text = getenv("CAPUCHIN_THREADS");
+    const char *text = getenv("KERNELS_THREADS");
 
     if (text != NULL && *text != '\0') {
         return limit_threads(strtol(text, NULL, 10));

@@ -26,7 +26,7 @@ struct parallel_range {
 void parallel_run(size_t tile_count, parallel_function function, const void *arguments);
 
 /*
- * How many threads work on tiles, the caller's included: CAPUCHIN_THREADS, or the number of cores.
+ * How many threads work on tiles, the caller's included: KERNELS_THREADS, or the number of cores.
  * `parallel_set_threads` changes it for work that begins later, up to an inner limit.
  */
 unsigned parallel_threads(void);

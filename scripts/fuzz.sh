@@ -3,7 +3,7 @@
 # prints its seed, which gives the same program again.
 set -u
 cd "$(dirname "$0")/.." || exit 1
-export CAPUCHIN_PROGRAMS=${1:-20000} CAPUCHIN_SEED=${2:-1} CK_TIMEOUT_MULTIPLIER=1000
+export TEST_PROGRAMS=${1:-20000} TEST_SEED=${2:-1} CK_TIMEOUT_MULTIPLIER=1000
 for preset in asan tsan; do
     cmake --preset "$preset" >/dev/null &&
         cmake --build "build/$preset" --parallel --target random_program_test >/dev/null &&

@@ -213,7 +213,7 @@ part_tests() {
     done
     [ -n "$found" ] || tell tests all FAILED 0 "no test in $tests"
     for arithmetic in tf32 bf16; do
-        CAPUCHIN_MATMUL=$arithmetic CK_DEFAULT_TIMEOUT=0 CK_RUN_CASE=products \
+        KERNELS_MATMUL=$arithmetic CK_DEFAULT_TIMEOUT=0 CK_RUN_CASE=products \
             check tests "kernels_gpu_test, $arithmetic products" bounded 120 "$tests/kernels_gpu_test"
     done
 }

@@ -2,7 +2,7 @@
 # Builds and runs all tests: plain, under ASan and UBSan, under TSan; builds once with clang. Prints a
 # summary a kind and, last, one line over all. Fails if anything failed.
 #
-# CAPUCHIN_PROGRAMS and CAPUCHIN_SEED reach the random programs (tests/stress).
+# TEST_PROGRAMS and TEST_SEED reach the random programs (tests/stress).
 set -u
 cd "$(dirname "$0")/.." || exit 1
 jobs=${JOBS:-$(nproc)}
@@ -40,7 +40,7 @@ run() {
     echo "== $preset"
     build "$preset" --preset "$preset" || return
     rm -f "$results"
-    CAPUCHIN_PROGRAMS=${CAPUCHIN_PROGRAMS:-$2} ctest --test-dir "build/$preset" \
+    TEST_PROGRAMS=${TEST_PROGRAMS:-$2} ctest --test-dir "build/$preset" \
         --parallel "$jobs" --output-on-failure --output-junit "$results" 2>&1 |
         grep -Ev '^ *(Start +[0-9]+:|[0-9]+/[0-9]+ Test +#[0-9]+: .* Passed )'
     all=$(attribute tests "$results")

@@ -383,11 +383,11 @@ START_TEST(batch_norms)
 }
 END_TEST
 
-/* Of products whose factors are rounded first (CAPUCHIN_MATMUL), over `depth` terms. */
+/* Of products whose factors are rounded first (KERNELS_MATMUL), over `depth` terms. */
 static double product_tolerance(size_t depth)
 {
-    const char *arithmetic = getenv("CAPUCHIN_MATMUL"); /* for factors stored in fp32 */
-    double rounding = 2e-6;                             /* fp32, sums in another order */
+    const char *arithmetic = getenv("KERNELS_MATMUL"); /* for factors stored in fp32 */
+    double rounding = 2e-6;                            /* fp32, sums in another order */
 
     if (arithmetic != NULL && strcmp(arithmetic, "tf32") == 0) {
         rounding = 1e-3;
@@ -615,9 +615,9 @@ END_TEST
 /* What the environment asks for is found before the first op. In a process of its own each time. */
 START_TEST(settings_of_products)
 {
-    setenv("CAPUCHIN_MATMUL", "fp8", 1);
+    setenv("KERNELS_MATMUL", "fp8", 1);
     ck_assert_int_eq(blas_prepare(NULL), CAPU_INVALID);
-    setenv("CAPUCHIN_MATMUL", "bf16", 1);
+    setenv("KERNELS_MATMUL", "bf16", 1);
     ck_assert_int_eq(blas_prepare(NULL), CAPU_OK);
 }
 END_TEST
@@ -647,7 +647,7 @@ START_TEST(without_cublas)
 {
     struct matmul matmul = {};
 
-    setenv("CAPUCHIN_CUBLAS", "/nowhere/libcublas.so", 1);
+    setenv("KERNELS_CUBLAS", "/nowhere/libcublas.so", 1);
     ck_assert_int_eq(blas_prepare(NULL), CAPU_UNSUPPORTED);
     matmul.rows = 1;
     ck_assert_int_eq(matmul_backward_input_cuda(NULL, &matmul), CAPU_UNSUPPORTED);
@@ -670,7 +670,7 @@ static Suite *kernels_suite(void)
 {
     Suite *suite = suite_create("kernels");
     TCase *tests = tcase_create("kernels");
-    TCase *product_tests = tcase_create("products"); /* what CAPUCHIN_MATMUL matters for */
+    TCase *product_tests = tcase_create("products"); /* what KERNELS_MATMUL matters for */
 
 #define LOOP(tests, test, items, large)                                           \
     tcase_add_loop_test(tests, test, 0,                                           \

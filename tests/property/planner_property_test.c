@@ -1,7 +1,7 @@
 /*
  * What every planner keeps, over generated traces: the plan is valid, within the budget, not faster
  * than the bound, the same the second time; for hybrid, a larger budget is never slower. One loop a
- * property; a failure names the seed, and CAPUCHIN_SEED=n runs that one alone.
+ * property; a failure names the seed, and TEST_SEED=n runs that one alone.
  */
 #include "policy/bound.h"
 #include "policy/planner.h"
@@ -21,7 +21,7 @@ static struct uses uses;
 
 static uint64_t first_seed(void)
 {
-    const char *given = getenv("CAPUCHIN_SEED");
+    const char *given = getenv("TEST_SEED");
 
     return given != NULL ? strtoull(given, NULL, 10) : 1;
 }
@@ -32,7 +32,7 @@ static uint64_t seeds(uint64_t many)
 #if defined(CAPUCHIN_IS_SANITIZED)
     many /= 10;
 #endif
-    return getenv("CAPUCHIN_SEED") != NULL ? 1 : many;
+    return getenv("TEST_SEED") != NULL ? 1 : many;
 }
 
 static void make(uint64_t seed)

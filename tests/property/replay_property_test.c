@@ -4,7 +4,7 @@
  * timeline gives its plan, to the nanosecond, maps nothing and does not wait on the host; the plan
  * is valid for the trace it was made of. Of a timed one ops, replays and the listed stalls make up
  * the whole time.
- * A failure names the seed, and CAPUCHIN_SEED=n runs that one alone. CAPUCHIN_TRACES names the
+ * A failure names the seed, and TEST_SEED=n runs that one alone. TEST_TRACES names the
  * folder of the real ones (default: ../shared/traces beside the source).
  */
 #include "policy/planner.h"
@@ -199,14 +199,14 @@ static void replay(const struct instance *instance, struct driver_options *optio
 
 static uint64_t first_seed(void)
 {
-    const char *given = getenv("CAPUCHIN_SEED");
+    const char *given = getenv("TEST_SEED");
 
     return given != NULL ? strtoull(given, NULL, 10) : 1;
 }
 
 static uint64_t seeds(uint64_t many)
 {
-    return getenv("CAPUCHIN_SEED") != NULL ? 1 : many;
+    return getenv("TEST_SEED") != NULL ? 1 : many;
 }
 
 static void make_random(struct instance *instance, uint64_t seed, uint64_t *state)
@@ -499,7 +499,7 @@ static int count_models(void)
 /* False: there are none. */
 static bool find_traces(void)
 {
-    const char *folder = getenv("CAPUCHIN_TRACES");
+    const char *folder = getenv("TEST_TRACES");
     char pattern[1024];
 
     snprintf(pattern, sizeof(pattern), "%s/*.jsonl",

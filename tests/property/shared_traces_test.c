@@ -1,5 +1,5 @@
 /*
- * Real training iterations, where they are there: CAPUCHIN_TRACES names their folder (default:
+ * Real training iterations, where they are there: TEST_TRACES names their folder (default:
  * ../shared/traces beside the source). Skipped without them.
  */
 #include "policy/bound.h"
@@ -138,7 +138,7 @@ END_TEST
 
 int main(void)
 {
-    const char *folder = getenv("CAPUCHIN_TRACES");
+    const char *folder = getenv("TEST_TRACES");
     char pattern[1024];
     Suite *suite;
     TCase *tests;

@@ -5,7 +5,7 @@
  * iteration change, each under a label of its own and with a plan of its own over the same tensors.
  * Every byte is compared with the same program on plain memory.
  *
- * CAPUCHIN_SEED and CAPUCHIN_PROGRAMS choose where it starts and how many programs run; a failure
+ * TEST_SEED and TEST_PROGRAMS choose where it starts and how many programs run; a failure
  * prints the program's seed.
  */
 #include "tests/stress/random_program.h"

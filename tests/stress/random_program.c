@@ -394,8 +394,8 @@ static uint64_t setting(const char *name, uint64_t otherwise)
 void random_programs(const struct rig_options *options, uint64_t share,
                      void (*run)(uint64_t seed, struct rig_options options, void *user), void *user)
 {
-    uint64_t first = setting("CAPUCHIN_SEED", 1);
-    uint64_t last = first + setting("CAPUCHIN_PROGRAMS", 1000) / share;
+    uint64_t first = setting("TEST_SEED", 1);
+    uint64_t last = first + setting("TEST_PROGRAMS", 1000) / share;
 
     printf("seeds %" PRIu64 " to %" PRIu64 "\n", first, last);
     for (uint64_t seed = first; seed <= last; seed++) {

@@ -66,7 +66,7 @@ void random_step(struct program *program);
 /* Compares every defined byte, and destroys the context and the shadows. */
 void random_finish(struct program *program);
 
-/* Runs one program with each seed from CAPUCHIN_SEED on, of CAPUCHIN_PROGRAMS one in `share`. Where
+/* Runs one program with each seed from TEST_SEED on, of TEST_PROGRAMS one in `share`. Where
    streams are delayed, each seed delays them otherwise. */
 void random_programs(const struct rig_options *options, uint64_t share,
                      void (*run)(uint64_t seed, struct rig_options options, void *user),

@@ -1,5 +1,5 @@
 /*
- * Random programs in every mode without plans. CAPUCHIN_SEED and CAPUCHIN_PROGRAMS choose where it
+ * Random programs in every mode without plans. TEST_SEED and TEST_PROGRAMS choose where it
  * starts and how many programs run; a failure prints the program's seed.
  */
 #include "tests/stress/random_program.h"

@@ -1,4 +1,4 @@
-/* Seeds of random tests: taken from CAPUCHIN_SEED, else from the clock; printed, so that a failure
+/* Seeds of random tests: taken from TEST_SEED, else from the clock; printed, so that a failure
    can be repeated. */
 #ifndef CAPU_TESTS_SUPPORT_SEED_H
 #define CAPU_TESTS_SUPPORT_SEED_H
@@ -10,7 +10,7 @@
 
 static inline uint64_t seed_start(const char *test)
 {
-    const char *given = getenv("CAPUCHIN_SEED");
+    const char *given = getenv("TEST_SEED");
     struct timespec now;
     uint64_t seed;
 
@@ -20,7 +20,7 @@ static inline uint64_t seed_start(const char *test)
         clock_gettime(CLOCK_REALTIME, &now);
         seed = (uint64_t)now.tv_sec * 1000000007u + (uint64_t)now.tv_nsec;
     }
-    printf("%s: CAPUCHIN_SEED=%llu\n", test, (unsigned long long)seed);
+    printf("%s: TEST_SEED=%llu\n", test, (unsigned long long)seed);
     fflush(stdout);
     return seed;
 }

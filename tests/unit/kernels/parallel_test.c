@@ -67,7 +67,7 @@ END_TEST
 
 START_TEST(takes_thread_count_from_environment)
 {
-    setenv("CAPUCHIN_THREADS", "5", 1);
+    setenv("KERNELS_THREADS", "5", 1);
     ck_assert_uint_eq(parallel_threads(), 5);
     parallel_set_threads(0);
     ck_assert_uint_eq(parallel_threads(), 1);

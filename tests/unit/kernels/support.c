@@ -13,10 +13,10 @@
 
 uint64_t support_seed(void)
 {
-    const char *text = getenv("CAPUCHIN_TEST_SEED");
+    const char *text = getenv("TEST_SEED");
     uint64_t seed = text != NULL ? strtoull(text, NULL, 0) : 20240607u;
 
-    printf("seed %llu (CAPUCHIN_TEST_SEED)\n", (unsigned long long)seed);
+    printf("seed %llu (TEST_SEED)\n", (unsigned long long)seed);
     return seed;
 }
 

@@ -27,7 +27,7 @@ struct support {
 
 typedef void (*support_case)(struct support *support, const void *shape);
 
-/* CAPUCHIN_TEST_SEED, or a fixed one; printed. */
+/* TEST_SEED, or a fixed one; printed. */
 uint64_t support_seed(void);
 
 /* Evenly in [low, high). */
