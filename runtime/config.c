@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+extern char **environ; /* which POSIX has the program declare */
+
 enum field_kind { FIELD_TEXT, FIELD_MODE, FIELD_EFFORT, FIELD_SWITCH, FIELD_SIZE, FIELD_COUNT };
 
 struct field {
@@ -161,6 +163,35 @@ static capu_status read_environment(capu_config *config, const struct field *fie
     return CAPU_OK;
 }
 
+/*
+ * Refuses a variable in the library's name that no field has: ignored, CAPUCHIN_BUGET=4GiB would be
+ * a run without a budget, which fails somewhere else, later.
+ */
+static capu_status check_variables(char *text, size_t text_bytes)
+{
+    static const char prefix[] = "CAPUCHIN_";
+
+    for (char **entry = environ; entry != NULL && *entry != NULL; entry++) {
+        size_t length = strcspn(*entry, "=");
+        size_t i = 0;
+
+        if (strncmp(*entry, prefix, sizeof(prefix) - 1) != 0 || (*entry)[length] == '\0' ||
+            (*entry)[length + 1] == '\0') {
+            continue;
+        }
+        while (i < FIELDS && (strlen(fields[i].variable) != length ||
+                              strncmp(fields[i].variable, *entry, length) != 0)) {
+            i++;
+        }
+        if (i == FIELDS) {
+            snprintf(text, text_bytes, "%.*s: the library has no variable of this name",
+                     length < 100 ? (int)length : 100, *entry);
+            return CAPU_INVALID;
+        }
+    }
+    return CAPU_OK;
+}
+
 /* Says which planners there are. */
 static void list_planners(const char *wrong, char *text, size_t text_bytes)
 {
@@ -233,6 +264,7 @@ capu_status config_resolve(const capu_config *from, capu_config *config, char *t
                  sizeof(own));
         return CAPU_WRONG_STRUCT;
     }
+    status = check_variables(text, text_bytes);
     for (size_t i = 0; i < FIELDS && status == CAPU_OK; i++) {
         status = read_environment(&own, &fields[i], text, text_bytes);
     }

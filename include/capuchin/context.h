@@ -40,7 +40,8 @@ typedef enum capu_effort {
 /*
  * What a context is made with. Zero means "default" in every field. A field left at zero is taken
  * from its environment variable if that is set, else from the default given here; a field set by
- * the program wins over the environment. Strings are copied.
+ * the program wins over the environment. Strings are copied. A variable whose name begins with
+ * CAPUCHIN_ and that no field has is refused, unless it is empty.
  *
  * Sizes in the environment are written as capu_parse_size reads them, switches as 0 or 1.
  */

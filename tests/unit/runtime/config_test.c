@@ -204,6 +204,34 @@ START_TEST(a_wrong_variable_is_named)
 }
 END_TEST
 
+/* A name of the library's own that it does not know; others are nobody's business here. */
+START_TEST(a_misspelt_variable_is_named)
+{
+    static const char *const names[] = {"CAPUCHIN_BUGET", "CAPUCHIN_BUDGET_BYTES", "CAPUCHIN_BUDGE",
+                                        "CAPUCHIN_", "CAPUCHIN_budget"};
+    static const char *const strangers[] = {"CAPUCHIN", "CAPUCHINO_BUDGET", "capuchin_budget",
+                                            "MY_CAPUCHIN_BUDGET"};
+    capu_config config = {.size = 1234};
+    char text[256] = "";
+
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        setenv(names[i], "4GiB", 1);
+        ck_assert_int_eq(config_resolve(NULL, &config, text, sizeof(text)), CAPU_INVALID);
+        ck_assert_msg(strncmp(text, names[i], strlen(names[i])) == 0 &&
+                          text[strlen(names[i])] == ':',
+                      "%s: %s", names[i], text);
+        ck_assert_uint_eq(config.size, 1234);
+        setenv(names[i], "", 1);
+    }
+    for (size_t i = 0; i < sizeof(strangers) / sizeof(strangers[0]); i++) {
+        setenv(strangers[i], "4GiB", 1);
+    }
+    ck_assert_int_eq(config_resolve(NULL, &config, text, sizeof(text)), CAPU_OK);
+    ck_assert_uint_eq(config.budget_bytes, 0);
+    config_finish(&config);
+}
+END_TEST
+
 /* What both can get wrong is refused wherever it came from, and the text says what it is. */
 START_TEST(fields_are_checked)
 {
@@ -294,6 +322,7 @@ int main(void)
     tcase_add_loop_test(tcase, the_program_wins_over_the_environment, 0, VARIABLES);
     tcase_add_loop_test(tcase, a_wrong_variable_is_named, 0, sizeof(wrong) / sizeof(wrong[0]));
     tcase_add_test(tcase, fields_are_checked);
+    tcase_add_test(tcase, a_misspelt_variable_is_named);
     tcase_add_test(tcase, callers_of_other_versions);
     tcase_add_test(tcase, texts_are_cut);
     suite_add_tcase(suite, tcase);
