@@ -8,204 +8,17 @@
  */
 #include "policy/place.h"
 
-#include "policy/page_groups.h"
-#include "policy/stays.h"
+#include "policy/place_state.h"
 #include "policy/timeline.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* A group that a tensor could have. */
-struct offer {
-    int64_t late; /* ns that somebody would wait */
-    uint32_t group;
-    uint32_t rank; /* in the order found: decides between equals */
-};
-
-struct turn_order {
-    uint32_t from;
-    uint32_t tensor;
-};
-
-struct placer {
-    const struct uses *uses;
-    const struct machine *machine;
-    struct stays stays; /* of the plan at hand */
-    struct plan *plan;
-    const struct plan *kept; /* place lines to keep; NULL: none */
-    uint8_t *is_kept;        /* per page below the limit; not without `kept` */
-    uint64_t kept_capacity;
-    uint8_t *has_kept;   /* per tensor: it has the pages of `kept` */
-    uint64_t page_count; /* handed out, or in groups; more than the limit: did not suffice */
-    uint64_t limit;      /* of pages */
-    int64_t tolerance;   /* ns to wait rather than take pages that nobody has had yet */
-    bool must_fit;       /* gives up where the pages run out; else it adds some */
-    struct turn_order *order;
-    uint32_t order_count;
-
-    struct page_groups groups;
-    uint32_t offer_capacity; /* of all that follow */
-    struct offer *late;      /* of the tensor at hand, as all that follow */
-    uint32_t late_count;
-    uint32_t *chosen;
-    uint32_t chosen_count;
-    struct plan_run *runs;
-    uint32_t run_count;
-};
-
-static bool grow(void **array, size_t count, size_t size)
-{
-    void *grown = realloc(*array, count * size);
-
-    if (grown != NULL) {
-        *array = grown;
-    }
-    return grown != NULL;
-}
-
-static uint32_t pages_of(const struct placer *placer, uint32_t tensor)
-{
-    return (uint32_t)(placer->uses->rounded[tensor] / placer->uses->page_bytes);
-}
-
-static bool is_sooner(const struct offer *a, const struct offer *b)
-{
-    return a->late != b->late ? a->late < b->late : a->rank < b->rank;
-}
-
-/* Late offers are a heap, the soonest first: mostly few of many are taken. */
-static void sift_offer(struct offer *offers, uint32_t count, uint32_t hole)
-{
-    struct offer moving = offers[hole];
-
-    for (;;) {
-        uint32_t child = hole * 2 + 1;
-
-        if (child >= count) {
-            break;
-        }
-        child += child + 1 < count && is_sooner(&offers[child + 1], &offers[child]);
-        if (!is_sooner(&offers[child], &moving)) {
-            break;
-        }
-        offers[hole] = offers[child];
-        hole = child;
-    }
-    offers[hole] = moving;
-}
-
-static void choose(struct placer *placer, uint32_t group, uint32_t *need)
-{
-    uint32_t pages = placer->groups.list[group].count;
-
-    placer->chosen[placer->chosen_count++] = group;
-    *need -= pages < *need ? pages : *need;
-}
-
-/* Offers of the groups that somebody has had: those without waiting into `chosen`, until they
-   suffice, the others into `late`. */
-static void collect(struct placer *placer, uint32_t tensor, uint32_t *need)
-{
-    const struct page_groups *groups = &placer->groups;
-    const struct stay *own = &placer->stays.list[placer->stays.first[tensor]];
-
-    for (uint32_t list = page_groups_find(groups, own->to + 1);
-         *need > 0 && list < groups->list_count - 1; list = page_groups_find(groups, list + 1)) {
-        for (uint32_t g = groups->free[list]; *need > 0 && g != NO_GROUP;
-             g = groups->list[g].next) {
-            struct offer offer = {.group = g, .rank = placer->late_count};
-
-            if (!page_groups_fit(groups, g, tensor, &offer.late)) {
-                continue;
-            }
-            if (offer.late > 0) {
-                placer->late[placer->late_count++] = offer;
-            } else {
-                choose(placer, g, need);
-            }
-        }
-    }
-}
-
-/* Groups for so many pages of the tensor; *need becomes what they fall short of. */
-static void choose_all(struct placer *placer, uint32_t tensor, uint32_t *need)
-{
-    const struct page_groups *groups = &placer->groups;
-    struct offer *late = placer->late;
-    bool has_fresh = true;
-
-    placer->chosen_count = 0;
-    placer->late_count = 0;
-    collect(placer, tensor, need);
-    for (uint32_t i = *need > 0 ? placer->late_count / 2 : 0; i-- > 0;) {
-        sift_offer(late, placer->late_count, i);
-    }
-    while (*need > 0 && (has_fresh || placer->late_count > 0)) {
-        if (has_fresh && (placer->late_count == 0 || late[0].late > placer->tolerance)) {
-            has_fresh = false;
-            for (uint32_t g = groups->free[groups->list_count - 1]; *need > 0 && g != NO_GROUP;
-                 g = groups->list[g].next) {
-                choose(placer, g, need);
-            }
-            continue;
-        }
-        choose(placer, late[0].group, need);
-        late[0] = late[--placer->late_count];
-        if (placer->late_count > 0) {
-            sift_offer(late, placer->late_count, 0);
-        }
-    }
-}
-
-static int compare_runs(const void *a, const void *b)
-{
-    uint32_t x = ((const struct plan_run *)a)->first;
-    uint32_t y = ((const struct plan_run *)b)->first;
-
-    return x < y ? -1 : x > y;
-}
-
-/* The runs at hand, neighbours joined, as the tensor's place line. */
-static capu_status write_line(struct placer *placer, uint32_t tensor)
-{
-    struct plan_run *runs = placer->runs;
-    capu_status status = plan_add_place(placer->plan, tensor);
-
-    qsort(runs, placer->run_count, sizeof(*runs), compare_runs);
-    for (uint32_t i = 0; status == CAPU_OK && i < placer->run_count;) {
-        struct plan_run run = runs[i++];
-
-        while (i < placer->run_count && runs[i].first == run.first + run.count) {
-            run.count += runs[i++].count;
-        }
-        status = plan_add_run(placer->plan, run.first, run.count);
-    }
-    placer->run_count = 0;
-    return status;
-}
-
-/* Room for an offer, a choice and a run for every group that there is and one more. */
-static capu_status reserve_offers(struct placer *placer)
-{
-    uint32_t capacity = placer->groups.count * 2 + 64;
-
-    if (placer->groups.count < placer->offer_capacity) {
-        return CAPU_OK;
-    }
-    if (!grow((void **)&placer->late, capacity, sizeof(*placer->late)) ||
-        !grow((void **)&placer->chosen, capacity, sizeof(*placer->chosen)) ||
-        !grow((void **)&placer->runs, capacity, sizeof(*placer->runs))) {
-        return CAPU_NO_HOST_MEMORY;
-    }
-    placer->offer_capacity = capacity;
-    return CAPU_OK;
-}
-
 /* The pages of a run for a tensor that is resident at the border. */
 static capu_status hold_at_border(struct placer *placer, uint32_t tensor, struct plan_run run)
 {
-    capu_status status = reserve_offers(placer);
+    capu_status status = place_offers_reserve(placer);
 
     if (status == CAPU_OK) {
         placer->runs[placer->run_count++] = run;
@@ -241,7 +54,7 @@ static struct plan_run next_run(struct placer *placer, uint64_t most)
 
 static capu_status place_at_border(struct placer *placer, uint32_t tensor)
 {
-    uint64_t need = pages_of(placer, tensor);
+    uint64_t need = place_pages_of(placer, tensor);
     capu_status status = CAPU_OK;
 
     while (status == CAPU_OK && need > 0) {
@@ -250,21 +63,21 @@ static capu_status place_at_border(struct placer *placer, uint32_t tensor)
         need -= run.count;
         status = hold_at_border(placer, tensor, run);
     }
-    return status == CAPU_OK ? write_line(placer, tensor) : status;
+    return status == CAPU_OK ? place_offers_write(placer, tensor) : status;
 }
 
 static capu_status place_tensor(struct placer *placer, uint32_t tensor, uint32_t now)
 {
     struct page_groups *groups = &placer->groups;
-    uint32_t pages = pages_of(placer, tensor);
+    uint32_t pages = place_pages_of(placer, tensor);
     uint32_t missing = pages;
-    capu_status status = reserve_offers(placer);
+    capu_status status = place_offers_reserve(placer);
 
     if (status != CAPU_OK) {
         return status;
     }
     page_groups_advance(groups, now);
-    choose_all(placer, tensor, &missing);
+    place_offers_choose(placer, tensor, &missing);
     pages -= missing;
     if (missing > 0) {
         /* More than there are. */
@@ -282,7 +95,7 @@ static capu_status place_tensor(struct placer *placer, uint32_t tensor, uint32_t
         status = page_groups_take(groups, placer->chosen[i], count, tensor);
         pages -= count;
     }
-    return status == CAPU_OK ? write_line(placer, tensor) : status;
+    return status == CAPU_OK ? place_offers_write(placer, tensor) : status;
 }
 
 static int compare_order(const void *a, const void *b)
@@ -309,8 +122,8 @@ static bool can_keep(const struct placer *placer, const struct plan_place *place
     uint64_t pages = 0;
 
     if (place->tensor >= placer->uses->trace->tensor_count ||
-        pages_of(placer, place->tensor) == 0 || !is_at_border(&placer->stays, place->tensor) ||
-        placer->has_kept[place->tensor]) {
+        place_pages_of(placer, place->tensor) == 0 ||
+        !is_at_border(&placer->stays, place->tensor) || placer->has_kept[place->tensor]) {
         return false;
     }
     for (uint32_t r = 0; r < place->count; r++) {
@@ -326,7 +139,7 @@ static bool can_keep(const struct placer *placer, const struct plan_place *place
             }
         }
     }
-    return pages == pages_of(placer, place->tensor);
+    return pages == place_pages_of(placer, place->tensor);
 }
 
 /* The kept pages to those who are resident at the border: of the others nothing is in them. */
@@ -335,9 +148,12 @@ static capu_status keep_pages(struct placer *placer)
     capu_status status = CAPU_OK;
 
     if (placer->limit > placer->kept_capacity) {
-        if (!grow((void **)&placer->is_kept, placer->limit, 1)) {
+        uint8_t *grown = realloc(placer->is_kept, placer->limit);
+
+        if (grown == NULL) {
             return CAPU_NO_HOST_MEMORY;
         }
+        placer->is_kept = grown;
         placer->kept_capacity = placer->limit;
     }
     memset(placer->is_kept, 0, placer->kept_capacity);
@@ -356,7 +172,7 @@ static capu_status keep_pages(struct placer *placer)
         }
         placer->has_kept[place->tensor] = 1;
         if (status == CAPU_OK) {
-            status = write_line(placer, place->tensor);
+            status = place_offers_write(placer, place->tensor);
         }
     }
     return status;
@@ -378,7 +194,7 @@ static capu_status begin(struct placer *placer)
         status = keep_pages(placer);
     }
     for (uint32_t t = 0; status == CAPU_OK && t < tensors; t++) {
-        if (pages_of(placer, t) == 0 || (placer->kept != NULL && placer->has_kept[t])) {
+        if (place_pages_of(placer, t) == 0 || (placer->kept != NULL && placer->has_kept[t])) {
             continue;
         }
         if (is_at_border(stays, t)) {

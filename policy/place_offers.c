@@ -1,0 +1,144 @@
+/* Which pages a tensor gets, of those that it could have. */
+#include "policy/place_state.h"
+
+#include <stdlib.h>
+
+static bool grow(void **array, size_t count, size_t size)
+{
+    void *grown = realloc(*array, count * size);
+
+    if (grown != NULL) {
+        *array = grown;
+    }
+    return grown != NULL;
+}
+
+static bool is_sooner(const struct offer *a, const struct offer *b)
+{
+    return a->late != b->late ? a->late < b->late : a->rank < b->rank;
+}
+
+/* Late offers are a heap, the soonest first: mostly few of many are taken. */
+static void sift_offer(struct offer *offers, uint32_t count, uint32_t hole)
+{
+    struct offer moving = offers[hole];
+
+    for (;;) {
+        uint32_t child = hole * 2 + 1;
+
+        if (child >= count) {
+            break;
+        }
+        child += child + 1 < count && is_sooner(&offers[child + 1], &offers[child]);
+        if (!is_sooner(&offers[child], &moving)) {
+            break;
+        }
+        offers[hole] = offers[child];
+        hole = child;
+    }
+    offers[hole] = moving;
+}
+
+static void choose(struct placer *placer, uint32_t group, uint32_t *need)
+{
+    uint32_t pages = placer->groups.list[group].count;
+
+    placer->chosen[placer->chosen_count++] = group;
+    *need -= pages < *need ? pages : *need;
+}
+
+/* Offers of the groups that somebody has had: those without waiting into `chosen`, until they
+   suffice, the others into `late`. */
+static void collect(struct placer *placer, uint32_t tensor, uint32_t *need)
+{
+    const struct page_groups *groups = &placer->groups;
+    const struct stay *own = &placer->stays.list[placer->stays.first[tensor]];
+
+    for (uint32_t list = page_groups_find(groups, own->to + 1);
+         *need > 0 && list < groups->list_count - 1; list = page_groups_find(groups, list + 1)) {
+        for (uint32_t g = groups->free[list]; *need > 0 && g != NO_GROUP;
+             g = groups->list[g].next) {
+            struct offer offer = {.group = g, .rank = placer->late_count};
+
+            if (!page_groups_fit(groups, g, tensor, &offer.late)) {
+                continue;
+            }
+            if (offer.late > 0) {
+                placer->late[placer->late_count++] = offer;
+            } else {
+                choose(placer, g, need);
+            }
+        }
+    }
+}
+
+void place_offers_choose(struct placer *placer, uint32_t tensor, uint32_t *need)
+{
+    const struct page_groups *groups = &placer->groups;
+    struct offer *late = placer->late;
+    bool has_fresh = true;
+
+    placer->chosen_count = 0;
+    placer->late_count = 0;
+    collect(placer, tensor, need);
+    for (uint32_t i = *need > 0 ? placer->late_count / 2 : 0; i-- > 0;) {
+        sift_offer(late, placer->late_count, i);
+    }
+    while (*need > 0 && (has_fresh || placer->late_count > 0)) {
+        if (has_fresh && (placer->late_count == 0 || late[0].late > placer->tolerance)) {
+            has_fresh = false;
+            for (uint32_t g = groups->free[groups->list_count - 1]; *need > 0 && g != NO_GROUP;
+                 g = groups->list[g].next) {
+                choose(placer, g, need);
+            }
+            continue;
+        }
+        choose(placer, late[0].group, need);
+        late[0] = late[--placer->late_count];
+        if (placer->late_count > 0) {
+            sift_offer(late, placer->late_count, 0);
+        }
+    }
+}
+
+static int compare_runs(const void *a, const void *b)
+{
+    uint32_t x = ((const struct plan_run *)a)->first;
+    uint32_t y = ((const struct plan_run *)b)->first;
+
+    return x < y ? -1 : x > y;
+}
+
+capu_status place_offers_write(struct placer *placer, uint32_t tensor)
+{
+    struct plan_run *runs = placer->runs;
+    capu_status status = plan_add_place(placer->plan, tensor);
+
+    qsort(runs, placer->run_count, sizeof(*runs), compare_runs);
+    for (uint32_t i = 0; status == CAPU_OK && i < placer->run_count;) {
+        struct plan_run run = runs[i++];
+
+        while (i < placer->run_count && runs[i].first == run.first + run.count) {
+            run.count += runs[i++].count;
+        }
+        status = plan_add_run(placer->plan, run.first, run.count);
+    }
+    placer->run_count = 0;
+    return status;
+}
+
+capu_status place_offers_reserve(struct placer *placer)
+{
+    uint32_t capacity = placer->groups.count * 2 + 64;
+
+    if (placer->groups.count < placer->offer_capacity) {
+        return CAPU_OK;
+    }
+    if (!grow((void **)&placer->late, capacity, sizeof(*placer->late)) ||
+        !grow((void **)&placer->chosen, capacity, sizeof(*placer->chosen)) ||
+        !grow((void **)&placer->runs, capacity, sizeof(*placer->runs))) {
+        return CAPU_NO_HOST_MEMORY;
+    }
+    placer->offer_capacity = capacity;
+    return CAPU_OK;
+}

@@ -1,0 +1,67 @@
+/* Inside of placing: shared by place.c (who comes when) and place_offers.c (which pages it gets).
+ */
+#ifndef CAPU_POLICY_PLACE_STATE_H
+#define CAPU_POLICY_PLACE_STATE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "capuchin/status.h"
+#include "policy/page_groups.h"
+#include "policy/plan.h"
+#include "policy/stays.h"
+#include "policy/uses.h"
+
+/* A group that a tensor could have. */
+struct offer {
+    int64_t late; /* ns that somebody would wait */
+    uint32_t group;
+    uint32_t rank; /* in the order found: decides between equals */
+};
+
+struct turn_order {
+    uint32_t from;
+    uint32_t tensor;
+};
+
+struct placer {
+    const struct uses *uses;
+    const struct machine *machine;
+    struct stays stays; /* of the plan at hand */
+    struct plan *plan;
+    const struct plan *kept; /* place lines to keep; NULL: none */
+    uint8_t *is_kept;        /* per page below the limit; not without `kept` */
+    uint64_t kept_capacity;
+    uint8_t *has_kept;   /* per tensor: it has the pages of `kept` */
+    uint64_t page_count; /* handed out, or in groups; more than the limit: did not suffice */
+    uint64_t limit;      /* of pages */
+    int64_t tolerance;   /* ns to wait rather than take pages that nobody has had yet */
+    bool must_fit;       /* gives up where the pages run out; else it adds some */
+    struct turn_order *order;
+    uint32_t order_count;
+
+    struct page_groups groups;
+    uint32_t offer_capacity; /* of all that follow */
+    struct offer *late;      /* of the tensor at hand, as all that follow */
+    uint32_t late_count;
+    uint32_t *chosen;
+    uint32_t chosen_count;
+    struct plan_run *runs;
+    uint32_t run_count;
+};
+
+static inline uint32_t place_pages_of(const struct placer *placer, uint32_t tensor)
+{
+    return (uint32_t)(placer->uses->rounded[tensor] / placer->uses->page_bytes);
+}
+
+/* place_offers.c: groups for so many pages of the tensor, into `chosen`; *need becomes what they
+   fall short of. */
+void place_offers_choose(struct placer *placer, uint32_t tensor, uint32_t *need);
+/* Room for an offer, a choice and a run for every group that there is and one more. Errors:
+   NO_HOST_MEMORY. */
+capu_status place_offers_reserve(struct placer *placer);
+/* The runs at hand, neighbours joined, as the tensor's place line. Errors: NO_HOST_MEMORY. */
+capu_status place_offers_write(struct placer *placer, uint32_t tensor);
+
+#endif
