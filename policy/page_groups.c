@@ -243,6 +243,20 @@ static void unset_free(struct page_groups *groups, uint32_t index)
     }
 }
 
+void page_groups_begin_sweep(struct page_groups *groups)
+{
+    groups->is_sweeping = true;
+    for (uint32_t g = 0; g < groups->count; g++) {
+        const struct page_group *group = &groups->list[g];
+        uint32_t to = group->stay_count > 0 ? group->stays[group->stay_count - 1].to : 0;
+
+        if (group->stay_count > 0 && to >= groups->stays->turn) {
+            unset_free(groups, g);
+            push_busy(groups, to - groups->stays->turn, g);
+        }
+    }
+}
+
 void page_groups_advance(struct page_groups *groups, uint32_t now)
 {
     for (;;) {
@@ -286,7 +300,7 @@ static bool fits_between(const struct page_groups *groups, const struct page_gro
 }
 
 bool page_groups_fit(const struct page_groups *groups, uint32_t index, uint32_t tensor,
-                     int64_t *late)
+                     int64_t *late, uint32_t *gap)
 {
     const struct page_group *group = &groups->list[index];
     const struct stay *own = groups->stays->list + groups->stays->first[tensor];
@@ -294,10 +308,11 @@ bool page_groups_fit(const struct page_groups *groups, uint32_t index, uint32_t 
     uint32_t next = group->begun;
 
     *late = 0;
+    *gap = UINT32_MAX;
     for (uint32_t i = 0; group->stay_count > 0 && i < count; i++) {
         uint32_t high = group->stay_count;
 
-        while (i > 0 && next < high) {
+        while ((i > 0 || !groups->is_sweeping) && next < high) {
             uint32_t middle = next + (high - next) / 2;
 
             if (group->stays[middle].from > own[i].from) {
@@ -308,6 +323,11 @@ bool page_groups_fit(const struct page_groups *groups, uint32_t index, uint32_t 
         }
         if (!fits_between(groups, group, next, &own[i], late)) {
             return false;
+        }
+        if (i == 0) {
+            *gap = next < group->stay_count ? group->stays[next].from
+                                            : groups->stays->turn + group->stays[0].from;
+            *gap -= own->to;
         }
     }
     return true;
@@ -322,6 +342,7 @@ capu_status page_groups_reset(struct page_groups *groups, const struct stays *st
     groups->stays = stays;
     groups->count = 0;
     groups->busy_count = 0;
+    groups->is_sweeping = false;
     for (uint32_t level = 0; level < PAGE_GROUPS_LEVELS; level++) {
         groups->level_first[level] = words;
         own = own / 64 + 1;
@@ -366,14 +387,13 @@ capu_status page_groups_add(struct page_groups *groups, uint32_t first, uint32_t
 capu_status page_groups_add_held(struct page_groups *groups, uint32_t first, uint32_t count,
                                  uint32_t tensor)
 {
-    const struct stay *last = &groups->stays->list[groups->stays->first[tensor + 1] - 1];
     capu_status status = new_group(groups, first, count);
 
     if (status == CAPU_OK) {
         status = hold(groups, &groups->list[groups->count - 1], tensor);
     }
     if (status == CAPU_OK) {
-        push_busy(groups, last->to - groups->stays->turn, groups->count - 1);
+        set_free(groups, groups->count - 1);
     }
     return status;
 }

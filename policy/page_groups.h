@@ -1,6 +1,7 @@
 /*
  * Pages during a sweep over the issue order of an iteration. Pages with the same holders so far
- * form a group; a group is split where a tensor takes only part of it.
+ * form a group; a group is split where a tensor takes only part of it. Before the sweep begins any
+ * tensor may take any group.
  *
  * A busy group is in a heap until the release of its holder. A free one is in one list for each
  * record of the timeline at which its next holder comes (of the next iteration, where none comes in
@@ -51,6 +52,7 @@ struct page_groups {
     uint32_t level_first[PAGE_GROUPS_LEVELS + 1]; /* where each level of them begins */
     uint32_t list_count;
     uint32_t list_capacity;
+    bool is_sweeping;
 };
 
 /* Zeroed is empty. `stays` stays until the next reset. Errors: NO_HOST_MEMORY. */
@@ -63,6 +65,9 @@ capu_status page_groups_add(struct page_groups *groups, uint32_t first, uint32_t
 capu_status page_groups_add_held(struct page_groups *groups, uint32_t first, uint32_t count,
                                  uint32_t tensor);
 
+/* The sweep begins, at the iteration border: who is resident there is busy. */
+void page_groups_begin_sweep(struct page_groups *groups);
+
 /* The sweep comes to this record: whose holder has left by now is free, whose next has come busy.
  */
 void page_groups_advance(struct page_groups *groups, uint32_t now);
@@ -70,10 +75,11 @@ void page_groups_advance(struct page_groups *groups, uint32_t now);
 /* The first list from this one on that is not empty; list_count if there is none. */
 uint32_t page_groups_find(const struct page_groups *groups, uint32_t list);
 
-/* Can the tensor, whose first stay begins now, have that free group? *late: ns that it, or those
-   after it, would wait. */
+/* Can the tensor, whose first stay begins now if there is a sweep, have that free group? *late: ns
+   that it, or those after it, would wait. *gap: records from the end of its first stay to the next
+   holder. */
 bool page_groups_fit(const struct page_groups *groups, uint32_t group, uint32_t tensor,
-                     int64_t *late);
+                     int64_t *late, uint32_t *gap);
 
 /* So many of the first pages of a free group are the tensor's from now on. Errors: NO_HOST_MEMORY.
  */

@@ -5,6 +5,9 @@
  * first that their next holder needs soonest. Pages that nobody has had yet come last; the less
  * they suffice, the longer waits are put up with for others: the shortest tolerance with which they
  * do is looked for.
+ *
+ * Where somebody has to wait, it is also tried with long tensors taken before the sweep, the
+ * longest first: it finds what comes in between best when it knows them, but not always.
  */
 #include "policy/place.h"
 
@@ -66,7 +69,7 @@ static capu_status place_at_border(struct placer *placer, uint32_t tensor)
     return status == CAPU_OK ? place_offers_write(placer, tensor) : status;
 }
 
-static capu_status place_tensor(struct placer *placer, uint32_t tensor, uint32_t now)
+static capu_status place_tensor(struct placer *placer, uint32_t tensor)
 {
     struct page_groups *groups = &placer->groups;
     uint32_t pages = place_pages_of(placer, tensor);
@@ -76,7 +79,9 @@ static capu_status place_tensor(struct placer *placer, uint32_t tensor, uint32_t
     if (status != CAPU_OK) {
         return status;
     }
-    page_groups_advance(groups, now);
+    if (groups->is_sweeping) {
+        page_groups_advance(groups, placer->stays.list[placer->stays.first[tensor]].from);
+    }
     place_offers_choose(placer, tensor, &missing);
     pages -= missing;
     if (missing > 0) {
@@ -103,8 +108,8 @@ static int compare_order(const void *a, const void *b)
     const struct turn_order *x = a;
     const struct turn_order *y = b;
 
-    if (x->from != y->from) {
-        return x->from < y->from ? -1 : 1;
+    if (x->rank != y->rank) {
+        return x->rank < y->rank ? -1 : 1;
     }
     return x->tensor < y->tensor ? -1 : x->tensor > y->tensor;
 }
@@ -178,6 +183,42 @@ static capu_status keep_pages(struct placer *placer)
     return status;
 }
 
+/* Those that are resident for half of the iteration are long. */
+static void put_in_order(struct placer *placer)
+{
+    const struct stays *stays = &placer->stays;
+    uint32_t tensors = placer->uses->trace->tensor_count;
+
+    placer->long_count = 0;
+    placer->order_count = 0;
+    for (int is_second = !placer->is_long_first; is_second < 2; is_second++) {
+        struct turn_order *order = placer->order + placer->order_count;
+        uint32_t count = 0;
+
+        for (uint32_t t = 0; t < tensors; t++) {
+            uint32_t held = 0;
+            bool is_long;
+
+            if (place_pages_of(placer, t) == 0 || stays_count(stays, t) == 0 ||
+                is_at_border(stays, t)) {
+                continue;
+            }
+            for (uint32_t i = stays->first[t]; i < stays->first[t + 1]; i++) {
+                held += stays->list[i].to - stays->list[i].from;
+            }
+            is_long = placer->is_long_first && held >= stays->turn / 2;
+            if (is_long != (is_second != 0)) {
+                order[count++] = (struct turn_order){
+                    .rank = is_long ? UINT32_MAX - held : stays->list[stays->first[t]].from,
+                    .tensor = t};
+            }
+        }
+        qsort(order, count, sizeof(*order), compare_order);
+        placer->order_count += count;
+        placer->long_count += is_second == 0 ? count : 0;
+    }
+}
+
 /* Whoever is resident at the border gets pages, the others get into the order of the sweep, what is
    left of the pages into groups. */
 static capu_status begin(struct placer *placer)
@@ -188,7 +229,7 @@ static capu_status begin(struct placer *placer)
 
     plan_clear_places(placer->plan);
     placer->page_count = 0;
-    placer->order_count = 0;
+    placer->late_ns = 0;
     placer->run_count = 0;
     if (status == CAPU_OK && placer->kept != NULL) {
         status = keep_pages(placer);
@@ -199,9 +240,6 @@ static capu_status begin(struct placer *placer)
         }
         if (is_at_border(stays, t)) {
             status = place_at_border(placer, t);
-        } else if (stays_count(stays, t) > 0) {
-            placer->order[placer->order_count++] =
-                (struct turn_order){.from = stays->list[stays->first[t]].from, .tensor = t};
         }
     }
     skip_kept(placer);
@@ -211,7 +249,7 @@ static capu_status begin(struct placer *placer)
         status = page_groups_add(&placer->groups, run.first, run.count);
         skip_kept(placer);
     }
-    qsort(placer->order, placer->order_count, sizeof(*placer->order), compare_order);
+    put_in_order(placer);
     return status;
 }
 
@@ -224,56 +262,95 @@ static capu_status colour(struct placer *placer)
         if (placer->must_fit && placer->page_count > placer->limit) {
             return CAPU_OVER_BUDGET;
         }
-        status = place_tensor(placer, placer->order[i].tensor, placer->order[i].from);
+        if (i == placer->long_count) {
+            page_groups_begin_sweep(&placer->groups);
+        }
+        status = place_tensor(placer, placer->order[i].tensor);
     }
     return status == CAPU_OK && placer->page_count > placer->limit ? CAPU_OVER_BUDGET : status;
+}
+
+/* Within the limit, and nobody waits if that can be without putting up with it. */
+static capu_status colour_strictly(struct placer *placer, bool is_long_first)
+{
+    placer->tolerance = 0;
+    placer->must_fit = true;
+    placer->is_long_first = is_long_first;
+    return colour(placer);
+}
+
+static uint64_t pages_used(const struct placer *placer)
+{
+    return placer->page_count - page_groups_untouched(&placer->groups);
 }
 
 /*
  * With the least tolerance for which the pages suffice. Without any, nobody waits; with all of it
  * the pages are used most sparingly.
  */
-static capu_status colour_within(struct placer *placer, uint64_t limit, uint64_t *needed)
+static capu_status colour_sparingly(struct placer *placer, uint64_t *needed)
 {
     /* As parts of an iteration: where plans were measured to begin to fit, and to begin to hurt. */
-    static const int64_t parts[] = {0, 200, 100, 50, 20, 5, 1};
-    size_t low = 1;
+    static const int64_t parts[] = {10000, 3000, 1000, 400, 200, 100, 50, 20, 5, 1};
+    size_t low = 0;
     size_t high = sizeof(parts) / sizeof(parts[0]) - 1;
     capu_status status;
 
-    placer->limit = limit;
-    placer->tolerance = 0;
-    placer->must_fit = true;
+    placer->tolerance = INT64_MAX;
+    placer->must_fit = false;
+    placer->is_long_first = false;
     status = colour(placer);
-    if (status == CAPU_OVER_BUDGET) {
-        placer->tolerance = INT64_MAX;
-        placer->must_fit = false;
-        status = colour(placer);
-    } else {
-        high = 0;
-    }
-    *needed = placer->page_count - page_groups_untouched(&placer->groups);
+    *needed = pages_used(placer);
     placer->must_fit = true;
     while (low < high && (status == CAPU_OK || status == CAPU_OVER_BUDGET)) {
         size_t middle = low + (high - low) / 2;
 
-        if (*needed > limit) {
+        if (*needed > placer->limit) {
             return CAPU_OVER_BUDGET;
         }
         placer->tolerance = placer->stays.turn_ns / parts[middle];
         status = colour(placer);
         if (status == CAPU_OK) {
             high = middle;
-            *needed = placer->page_count - page_groups_untouched(&placer->groups);
+            *needed = pages_used(placer);
         } else {
             low = middle + 1;
         }
     }
-    if (status == CAPU_OVER_BUDGET && *needed <= limit) {
+    if (status == CAPU_OVER_BUDGET && *needed <= placer->limit) {
         placer->tolerance = parts[high] > 1 ? placer->stays.turn_ns / parts[high] : INT64_MAX;
         status = colour(placer);
-        *needed = placer->page_count - page_groups_untouched(&placer->groups);
+        *needed = pages_used(placer);
     }
+    return status;
+}
+
+/* Without waits if that can be; else with those that are the shortest together. */
+static capu_status colour_within(struct placer *placer, uint64_t limit, uint64_t *needed)
+{
+    int64_t late_ns[2];
+    capu_status status = CAPU_OVER_BUDGET;
+
+    placer->limit = limit;
+    for (int i = 0; i < 2; i++) {
+        status = colour_strictly(placer, i > 0);
+        *needed = pages_used(placer);
+        late_ns[i] = status == CAPU_OK ? placer->late_ns : INT64_MAX;
+        if (late_ns[i] == 0 || (status != CAPU_OK && status != CAPU_OVER_BUDGET)) {
+            return status;
+        }
+    }
+    if (late_ns[0] == INT64_MAX) {
+        status = colour_sparingly(placer, needed);
+        late_ns[0] = status == CAPU_OK ? placer->late_ns : INT64_MAX;
+        if (late_ns[0] <= late_ns[1] || (status != CAPU_OK && status != CAPU_OVER_BUDGET)) {
+            return status;
+        }
+    } else if (late_ns[0] > late_ns[1]) {
+        return status;
+    }
+    status = colour_strictly(placer, late_ns[1] < late_ns[0]);
+    *needed = pages_used(placer);
     return status;
 }
 

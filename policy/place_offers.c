@@ -58,16 +58,32 @@ static void collect(struct placer *placer, uint32_t tensor, uint32_t *need)
          *need > 0 && list < groups->list_count - 1; list = page_groups_find(groups, list + 1)) {
         for (uint32_t g = groups->free[list]; *need > 0 && g != NO_GROUP;
              g = groups->list[g].next) {
-            struct offer offer = {.group = g, .rank = placer->late_count};
+            struct offer offer = {.group = g};
 
-            if (!page_groups_fit(groups, g, tensor, &offer.late)) {
+            if (!page_groups_fit(groups, g, tensor, &offer.late, &offer.rank)) {
                 continue;
             }
+            offer.rank = placer->late_count;
             if (offer.late > 0) {
                 placer->late[placer->late_count++] = offer;
             } else {
                 choose(placer, g, need);
             }
+        }
+    }
+}
+
+/* The same before the sweep: all of them into `late`, the closest fit first of those without. */
+static void collect_unordered(struct placer *placer, uint32_t tensor)
+{
+    const struct page_groups *groups = &placer->groups;
+
+    for (uint32_t g = 0; g < groups->count; g++) {
+        struct offer offer = {.group = g};
+
+        if (groups->list[g].stay_count > 0 &&
+            page_groups_fit(groups, g, tensor, &offer.late, &offer.rank)) {
+            placer->late[placer->late_count++] = offer;
         }
     }
 }
@@ -80,7 +96,11 @@ void place_offers_choose(struct placer *placer, uint32_t tensor, uint32_t *need)
 
     placer->chosen_count = 0;
     placer->late_count = 0;
-    collect(placer, tensor, need);
+    if (groups->is_sweeping) {
+        collect(placer, tensor, need);
+    } else {
+        collect_unordered(placer, tensor);
+    }
     for (uint32_t i = *need > 0 ? placer->late_count / 2 : 0; i-- > 0;) {
         sift_offer(late, placer->late_count, i);
     }
@@ -93,6 +113,7 @@ void place_offers_choose(struct placer *placer, uint32_t tensor, uint32_t *need)
             }
             continue;
         }
+        placer->late_ns += late[0].late;
         choose(placer, late[0].group, need);
         late[0] = late[--placer->late_count];
         if (placer->late_count > 0) {

@@ -16,11 +16,11 @@
 struct offer {
     int64_t late; /* ns that somebody would wait */
     uint32_t group;
-    uint32_t rank; /* in the order found: decides between equals */
+    uint32_t rank; /* in the order found, or by how well it fits: decides between equals */
 };
 
 struct turn_order {
-    uint32_t from;
+    uint32_t rank; /* record at which it comes, or how much shorter than all it is */
     uint32_t tensor;
 };
 
@@ -37,7 +37,10 @@ struct placer {
     uint64_t limit;      /* of pages */
     int64_t tolerance;   /* ns to wait rather than take pages that nobody has had yet */
     bool must_fit;       /* gives up where the pages run out; else it adds some */
-    struct turn_order *order;
+    bool is_long_first;
+    int64_t late_ns;          /* all waits together */
+    struct turn_order *order; /* long tensors, if they come first, and the others */
+    uint32_t long_count;
     uint32_t order_count;
 
     struct page_groups groups;

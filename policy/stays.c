@@ -1,4 +1,8 @@
-/* Two walks over the records: one counts the stays of each tensor, one fills them in. */
+/*
+ * Two walks over the records: one counts the stays of each tensor, one fills them in. Before them
+ * one goes backward, for how late prefetches may start: what is fetched long before it is needed
+ * does no harm by waiting for its pages.
+ */
 #include "policy/stays.h"
 
 #include <stdbool.h>
@@ -12,18 +16,60 @@ struct walk {
     uint32_t *next;        /* per tensor: where its next stay goes */
     struct stay *leftover; /* per tensor: the end of what was resident at the start; to UINT32_MAX:
                               it has not ended yet */
+    int64_t *start;        /* per record of a prefetch: when it is counted from */
     bool is_counting;
 };
 
-static void arrive(struct walk *walk, uint32_t tensor, uint32_t at, uint64_t start)
+/*
+ * No op starts later if no prefetch ends after the next op that accesses its tensor starts, or
+ * after the next prefetch has to start. Of that time only half is used: nothing measured is exact.
+ * Twice round, since what is fetched for the next iteration is needed in that.
+ */
+static void find_starts(const struct walk *walk, int64_t *needed)
+{
+    const struct timeline *timeline = walk->timeline;
+    const struct trace *trace = walk->uses->trace;
+    uint32_t count = timeline->record_count;
+    int64_t link = INT64_MAX; /* when the next prefetch has to start */
+
+    for (uint32_t t = 0; t < trace->tensor_count; t++) {
+        needed[t] = INT64_MAX;
+    }
+    for (uint32_t i = count * 2; i-- > 0;) {
+        const struct timeline_record *record = &timeline->records[i % count];
+        int64_t start = (int64_t)record->span.start - (int64_t)timeline->begin_ns +
+                        (i >= count ? walk->stays->turn_ns : 0);
+
+        if (record->item.kind == ITEM_PREFETCH) {
+            int64_t end = needed[record->item.subject];
+            int64_t latest = start;
+
+            end = end < link ? end : link;
+            if (end != INT64_MAX) {
+                latest = end - (int64_t)(record->span.end - record->span.start);
+            }
+            link = latest > start ? latest : start;
+            walk->start[i % count] = start + (link - start) / 2;
+        } else if (record->item.kind == ITEM_OP || record->item.kind == ITEM_REPLAY) {
+            const struct trace_op *op = &trace->ops[record->item.subject];
+
+            for (uint32_t j = 0; j < trace_operand_count(op); j++) {
+                needed[trace->operands[op->first + j]] = start;
+            }
+        } else if (record->engine == ENGINE_D2H) {
+            needed[record->item.subject] = start;
+        }
+    }
+}
+
+static void arrive(struct walk *walk, uint32_t tensor, uint32_t at, int64_t start)
 {
     walk->is_resident[tensor] = 1;
     if (walk->is_counting) {
         walk->stays->first[tensor + 1]++;
         return;
     }
-    walk->stays->list[walk->next[tensor]] =
-        (struct stay){.from = at, .start = (int64_t)(start - walk->timeline->begin_ns)};
+    walk->stays->list[walk->next[tensor]] = (struct stay){.from = at, .start = start};
 }
 
 static void leave(struct walk *walk, uint32_t tensor, uint32_t at, uint64_t end)
@@ -64,7 +110,7 @@ static void pass(struct walk *walk)
                 /* Its first event: it started on the host. */
                 walk->leftover[record->item.subject].to = 0;
             }
-            arrive(walk, record->item.subject, i, record->span.start);
+            arrive(walk, record->item.subject, i, walk->start[i]);
             continue;
         }
         if (record->item.kind != ITEM_OP && record->item.kind != ITEM_REPLAY) {
@@ -74,7 +120,8 @@ static void pass(struct walk *walk)
         op = &trace->ops[record->item.subject];
         for (uint32_t j = op->read_count; j < trace_operand_count(op); j++) {
             if (!walk->is_resident[trace->operands[op->first + j]]) {
-                arrive(walk, trace->operands[op->first + j], i, record->span.start);
+                arrive(walk, trace->operands[op->first + j], i,
+                       (int64_t)(record->span.start - walk->timeline->begin_ns));
             }
         }
     }
@@ -102,6 +149,7 @@ capu_status stays_init(struct stays *stays, const struct uses *uses,
 {
     size_t tensors = (size_t)uses->trace->tensor_count + 1;
     struct walk walk = {.stays = stays, .uses = uses, .timeline = timeline, .is_counting = true};
+    int64_t *needed = malloc(tensors * sizeof(*needed));
     capu_status status = CAPU_NO_HOST_MEMORY;
 
     *stays =
@@ -111,10 +159,12 @@ capu_status stays_init(struct stays *stays, const struct uses *uses,
     walk.is_resident = malloc(tensors * sizeof(*walk.is_resident));
     walk.next = malloc(tensors * sizeof(*walk.next));
     walk.leftover = calloc(tensors, sizeof(*walk.leftover));
-    if (stays->first == NULL || stays->is_always == NULL || walk.is_resident == NULL ||
-        walk.next == NULL || walk.leftover == NULL) {
+    walk.start = malloc(((size_t)timeline->record_count + 1) * sizeof(*walk.start));
+    if (needed == NULL || walk.start == NULL || stays->first == NULL || stays->is_always == NULL ||
+        walk.is_resident == NULL || walk.next == NULL || walk.leftover == NULL) {
         goto finish;
     }
+    find_starts(&walk, needed);
     pass(&walk);
     for (uint32_t t = 0; t + 1 < tensors; t++) {
         stays->first[t + 1] += stays->first[t];
@@ -130,6 +180,8 @@ capu_status stays_init(struct stays *stays, const struct uses *uses,
     status = CAPU_OK;
 
 finish:
+    free(needed);
+    free(walk.start);
     free(walk.is_resident);
     free(walk.next);
     free(walk.leftover);

@@ -18,7 +18,7 @@
 struct stay {
     uint32_t from; /* issued: what brings it in */
     uint32_t to;   /* issued: its release */
-    int64_t start; /* when what brings it in starts */
+    int64_t start; /* when what brings it in starts; where that may be later, half as late */
     int64_t end;   /* when its memory is usable again */
 };
 

@@ -125,6 +125,56 @@ START_TEST(issue_order_decides_where_time_would_not)
 }
 END_TEST
 
+/* y's copy out takes until long after x's copy in could begin; but nobody needs x for long. */
+START_TEST(a_prefetch_that_can_wait_takes_pages_that_are_free_later)
+{
+    ck_assert_int_eq(place(TRACE_LINE MACHINE_LINE TENSOR_LINE(0, "y", 500, "parameter")
+                               TENSOR_LINE(1, "x", 500, "parameter")
+                                   OP_LINE("a", 100, "[]", "[]", "[0]", "false")
+                                       OP_LINE("b", 6000, "[]", "[]", "[]", "true")
+                                           OP_LINE("c", 100, "[1]", "[]", "[]", "true"),
+                           PLAN_LINE(2000, PAGE) PREFETCH(0, 0) AFTER("evict", 0, 0) PREFETCH(1, 1)
+                               AFTER("evict", 1, 2)),
+                     CAPU_OK);
+    ck_assert(share(0, 1));
+    ck_assert_uint_eq(result.placed_ns, result.unplaced_ns);
+}
+END_TEST
+
+#define FILL_LINE OP_LINE("fill", 1000, "[]", "[]", "[]", "true")
+
+/*
+ * A and B are used together, so in two pages; T comes next, and B's return is sooner than A's. But
+ * L, there from op 2 to 14 and again beside A, can only have B's page, if T does not: the sweep
+ * alone would need a third one.
+ */
+START_TEST(long_tensors_come_first_where_the_sweep_falls_short)
+{
+    static const char trace_lines[] = TRACE_LINE MACHINE_LINE TENSOR_LINE(0, "A", 500, "parameter")
+        TENSOR_LINE(1, "B", 500, "parameter") TENSOR_LINE(2, "T", 500, "parameter")
+            TENSOR_LINE(3, "L", 500, "parameter") OP_LINE("0", 1000, "[0,1]", "[]", "[]", "true")
+                OP_LINE("1", 1000, "[2]", "[]", "[]", "true")
+                    OP_LINE("2", 1000, "[3]", "[]", "[]", "true")
+                        OP_LINE("3", 1000, "[2]", "[]", "[]", "true")
+                            FILL_LINE FILL_LINE FILL_LINE FILL_LINE FILL_LINE FILL_LINE FILL_LINE
+                                FILL_LINE FILL_LINE FILL_LINE OP_LINE("14", 1000, "[3]", "[]", "[]",
+                                                                      "true")
+                                    OP_LINE("15", 1000, "[1]", "[]", "[]", "true")
+                                        OP_LINE("16", 1000, "[0,3]", "[]", "[]", "true");
+
+    ck_assert_int_eq(place(trace_lines,
+                           PLAN_LINE(1000, PAGE) PREFETCH(0, 0) PREFETCH(1, 0) AFTER("evict", 0, 0)
+                               AFTER("evict", 1, 0) PREFETCH(2, 1) AFTER("evict", 2, 1) PREFETCH(
+                                   3, 2) PREFETCH(2, 3) AFTER("evict", 2, 3) AFTER("evict", 3, 14)
+                                   PREFETCH(1, 15) AFTER("evict", 1, 15) PREFETCH(0, 16)
+                                       PREFETCH(3, 16) AFTER("evict", 0, 16) AFTER("evict", 3, 16)),
+                     CAPU_OK);
+    ck_assert_uint_eq(result.needed, 2);
+    ck_assert(share(1, 3));
+    ck_assert(share(0, 2));
+}
+END_TEST
+
 /* w is resident over the border and away between its two uses; x lives in its pages then. */
 #define BORDER_TRACE                                                                  \
     TRACE_LINE MACHINE_LINE TENSOR_LINE(0, "w", 500, "parameter")                     \
@@ -313,6 +363,8 @@ int main(void)
     tcase_add_test(tests, what_is_fixed_takes_pages_away);
     tcase_add_test(tests, all_residencies_of_a_tensor_count);
     tcase_add_test(tests, issue_order_decides_where_time_would_not);
+    tcase_add_test(tests, a_prefetch_that_can_wait_takes_pages_that_are_free_later);
+    tcase_add_test(tests, long_tensors_come_first_where_the_sweep_falls_short);
     tcase_add_test(tests, a_residency_over_the_border_holds_its_pages);
     tcase_add_test(tests, a_tensor_at_home_on_the_host_returns_to_its_pages);
     tcase_add_test(tests, what_never_leaves_shares_with_nobody);
