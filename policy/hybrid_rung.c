@@ -93,6 +93,12 @@ static void set_floor(struct hybrid *hybrid, uint64_t floor_ns)
     }
 }
 
+/* Whatever comes of this rung is passed over where it is faster. */
+static void raise_floor(struct hybrid *hybrid, uint64_t floor_ns)
+{
+    hybrid->floor_ns = floor_ns > hybrid->floor_ns ? floor_ns : hybrid->floor_ns;
+}
+
 /* By the first starts: is all that this rung may become no better than the best found elsewhere?
    Sets its floor. */
 static bool is_hopeless(struct hybrid *hybrid, const struct search *best)
@@ -101,9 +107,7 @@ static bool is_hopeless(struct hybrid *hybrid, const struct search *best)
     uint64_t start_ns = best_of_starts(hybrid);
 
     if (start_ns > ideal + ideal / FAR_FROM_IDEAL) {
-        uint64_t floor_ns = least_left(hybrid, start_ns, LEFT_BY_SCAN);
-
-        hybrid->floor_ns = floor_ns > hybrid->floor_ns ? floor_ns : hybrid->floor_ns;
+        raise_floor(hybrid, least_left(hybrid, start_ns, LEFT_BY_SCAN));
         set_floor(hybrid, 0);
     }
     return hybrid->floor_ns >= best->best_ns;
@@ -226,13 +230,15 @@ static capu_status search_in_depth(struct hybrid *hybrid, const struct search *b
     uint64_t ideal = hybrid->planning->request->uses->trace->total_ns;
     uint64_t start_ns = best_of_starts(hybrid);
     uint64_t floor_ns = least_left(hybrid, start_ns, LEFT_BY_STARTS);
+    uint64_t least_ns;
     capu_status status = CAPU_OK;
 
-    if (start_ns > ideal + ideal / FAR_FROM_IDEAL && floor_ns > hybrid->floor_ns) {
-        hybrid->floor_ns = floor_ns;
+    if (start_ns > ideal + ideal / FAR_FROM_IDEAL) {
+        raise_floor(hybrid, floor_ns);
     }
-    if (hybrid->floor_ns >= best->best_ns ||
-        least_left(hybrid, floor_ns, LEFT_BY_DEPTH) >= best->best_ns) {
+    least_ns = least_left(hybrid, floor_ns, LEFT_BY_DEPTH);
+    if (hybrid->floor_ns >= best->best_ns || least_ns >= best->best_ns) {
+        raise_floor(hybrid, least_ns);
         return CAPU_OK;
     }
     set_floor(hybrid, floor_ns);
@@ -249,9 +255,9 @@ static capu_status search_in_depth(struct hybrid *hybrid, const struct search *b
         status = offer_others(hybrid->planning, &hybrid->starts[0]);
     }
     hybrid->search = &hybrid->starts[0];
-    floor_ns = least_left(hybrid, best_of_starts(hybrid), LEFT_BY_DEPTH);
-    set_floor(hybrid, floor_ns);
-    return status == CAPU_OK && floor_ns < best->best_ns
+    raise_floor(hybrid, least_left(hybrid, best_of_starts(hybrid), LEFT_BY_DEPTH));
+    set_floor(hybrid, 0);
+    return status == CAPU_OK && hybrid->floor_ns < best->best_ns
                ? hybrid_improve(hybrid, hybrid->effort->work, hybrid->effort->turns)
                : status;
 }
@@ -314,12 +320,12 @@ capu_status hybrid_rung_plan(struct hybrid *hybrid, struct search *best)
     if (status == CAPU_OK && hybrid->effort->work > 0) {
         status = search_in_depth(hybrid, best);
     }
-    if (status == CAPU_OK && hybrid->starts[0].best_ns < UINT64_MAX &&
-        hybrid->planning->placer != NULL && !is_placing) {
+    if (status != CAPU_OK || hybrid->starts[0].best_ns == UINT64_MAX ||
+        hybrid->floor_ns >= best->best_ns) {
+        return status;
+    }
+    if (hybrid->planning->placer != NULL && !is_placing) {
         return place_start(hybrid, best);
     }
-    if (status == CAPU_OK && hybrid->starts[0].best_ns < UINT64_MAX) {
-        status = search_offer(best, &hybrid->starts[0].best);
-    }
-    return status;
+    return search_offer(best, &hybrid->starts[0].best);
 }
