@@ -19,8 +19,8 @@
  *
  * With place lines the times that count are those of placed plans, each placed in its rung's own
  * pages; only what is better without is placed at all. A rung that is searched in depth is then
- * searched twice: without places, where the best found is placed in the end, and among what can be
- * placed.
+ * searched twice: without places, where what was found is placed in the end, and improved where
+ * that cost time; and among what can be placed.
  *
  * Here is the ladder; a rung is hybrid_rung.c, its phases are hybrid_scan.c and hybrid_improve.c.
  */
@@ -125,11 +125,12 @@ static capu_status plan_in_one_way(struct planning *planning, const struct effor
 }
 
 /* With place lines: places what the whole search found without, and searches among what can be
-   placed. Neither is always the better one; but from so near the ideal not much is to be gained. */
+   placed. Neither is always the better one; but from so near the bound not much is to be gained. */
 static capu_status plan_budget(struct planning *planning, const struct effort *effort,
                                struct search *best)
 {
-    uint64_t ideal = planning->request->uses->trace->total_ns;
+    const struct uses *uses = planning->request->uses;
+    uint64_t least_ns = bound_cut(uses, planning->machine, planning->plan->budget_bytes);
     struct way way = {.is_placing = false};
     capu_status status = CAPU_OK;
 
@@ -137,7 +138,7 @@ static capu_status plan_budget(struct planning *planning, const struct effort *e
         status = plan_in_one_way(planning, effort, &way, best);
         planner_set_budget(planning, planning->plan->budget_bytes);
         if (status != CAPU_OK || way.floor_ns >= best->best_ns ||
-            way.result_ns <= ideal + ideal / NEAR_IDEAL) {
+            way.result_ns <= least_ns + uses->trace->total_ns / NEAR_IDEAL) {
             return status;
         }
     }

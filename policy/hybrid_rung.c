@@ -250,8 +250,10 @@ static capu_status search_in_depth(struct hybrid *hybrid, const struct search *b
     }
     sort_starts(hybrid);
     planner_set_budget(hybrid->planning, hybrid->planning->plan->budget_bytes);
-    /* Not all of the others are quick where there are many ops. */
-    if (status == CAPU_OK && hybrid->planning->request->uses->trace->op_count <= MANY_OPS) {
+    /* Not all of the others are quick where there are many ops. The search without places had
+       them. */
+    if (status == CAPU_OK && !hybrid->is_placing &&
+        hybrid->planning->request->uses->trace->op_count <= MANY_OPS) {
         status = offer_others(hybrid->planning, &hybrid->starts[0]);
     }
     hybrid->search = &hybrid->starts[0];
@@ -262,38 +264,115 @@ static capu_status search_in_depth(struct hybrid *hybrid, const struct search *b
                : status;
 }
 
-/* Places what was found without: as it is, and lowered again with less and less memory, since
-   tensors that share pages never fill them quite. The best of that is improved with its places. */
-static capu_status place_start(struct hybrid *hybrid, struct search *best)
+/* About as fast as a time without place lines? */
+static bool is_as_good(const struct search *placed, uint64_t unplaced_ns)
+{
+    return placed->best_ns != UINT64_MAX && placed->best_ns - placed->best_ns / 4096 <= unplaced_ns;
+}
+
+/* What was found without places, lowered within a limit and placed: as it is, or first completed
+   for it by the greedy, which gives up less than a lowering that runs out of room. */
+static capu_status place_within(struct hybrid *hybrid, const struct search *found, uint64_t limit,
+                                bool is_completed)
+{
+    static const struct greedy_options greedy = {.theta = 0.05,
+                                                 .safety = 1.0,
+                                                 .margin = 1.0,
+                                                 .with_swap = true,
+                                                 .with_drop = true,
+                                                 .with_save = true,
+                                                 .rounds_max = 10,
+                                                 .first_round = 20};
+    const struct trace *trace = hybrid->planning->request->uses->trace;
+    struct lower_options options = found->options;
+    uint64_t ns;
+    capu_status status = CAPU_OK;
+
+    options.limit_bytes = limit;
+    options.cutoff_ns = 0;
+    memcpy(hybrid->decisions, found->decisions, trace->operand_count);
+    memcpy(hybrid->wake, found->wake, trace->tensor_count * sizeof(*hybrid->wake));
+    if (is_completed) {
+        hybrid->planning->limit_bytes = limit;
+        status = greedy_run(hybrid->greedy, &greedy, hybrid->wake, hybrid->decisions,
+                            &hybrid->search->scratch);
+        options.estimate_ns = greedy_estimate(hybrid->greedy);
+    }
+    if (status == CAPU_OK) {
+        status = search_try(hybrid->search, hybrid->decisions, hybrid->wake, &options, &ns);
+    }
+    if (status == CAPU_OK && is_completed) {
+        status = hybrid_absorb(hybrid, &options, &ns);
+    }
+    return status;
+}
+
+/* A start as it is, and lowered again with less and less memory, since tensors that share pages
+   never fill them quite. */
+static capu_status place_start(struct hybrid *hybrid, struct search *found, bool is_completed)
 {
     static const uint64_t parts[] = {1000, 997, 994, 990, 985, 980, 970, 960, 940};
-    struct planning *planning = hybrid->planning;
-    struct search *found = &hybrid->starts[0];
-    uint64_t whole = planning->limit_bytes;
-    struct search placed;
-    capu_status status = search_init(&placed, planning);
+    uint64_t whole = hybrid->planning->limit_bytes;
+    capu_status status = CAPU_OK;
 
-    placed.floor_ns = found->floor_ns;
-    if (status == CAPU_OK && found->options.limit_bytes == 0) {
-        status = search_offer(&placed, &found->best);
+    if (found->options.limit_bytes == 0) {
+        return search_offer(hybrid->search, &found->best);
     }
-    for (size_t i = 0; status == CAPU_OK && found->options.limit_bytes > 0 &&
-                       i < sizeof(parts) / sizeof(parts[0]) && !search_is_placed_well(&placed);
-         i++) {
-        struct lower_options options = found->options;
-        uint64_t ns;
+    for (size_t i = is_completed; status == CAPU_OK && i < sizeof(parts) / sizeof(parts[0]); i++) {
+        uint64_t limit = whole / 1000 * parts[i] + whole % 1000 * parts[i] / 1000;
 
-        options.limit_bytes = whole / 1000 * parts[i] + whole % 1000 * parts[i] / 1000;
-        options.cutoff_ns = 0;
-        status = search_try(&placed, found->decisions, found->wake, &options, &ns);
+        status = place_within(hybrid, found, limit, is_completed);
+        if (is_as_good(hybrid->search, found->best_ns)) {
+            break;
+        }
     }
-    if (status == CAPU_OK && placed.best_ns != UINT64_MAX &&
-        !(placed.best_ns - placed.best_ns / 512 <= found->best_ns)) {
-        hybrid->search = &placed;
-        hybrid->is_placing = true;
+    return status;
+}
+
+/* Places a start, and improves it for a while if that costs time; into `placed` if it is better. */
+static capu_status try_start(struct hybrid *hybrid, struct search *found, bool is_completed,
+                             struct search *placed)
+{
+    uint64_t whole = hybrid->planning->limit_bytes;
+    struct search own;
+    capu_status status = search_init(&own, hybrid->planning);
+
+    own.floor_ns = found->floor_ns;
+    hybrid->search = &own;
+    if (status == CAPU_OK) {
+        status = place_start(hybrid, found, is_completed);
+    }
+    if (status == CAPU_OK && !is_as_good(&own, found->best_ns)) {
         status = hybrid_improve(hybrid, hybrid->effort->start_work * 2, hybrid->effort->turns / 2);
     }
-    planning->limit_bytes = whole;
+    hybrid->planning->limit_bytes = whole;
+    if (own.best_ns < placed->best_ns) {
+        search_swap(&own, placed);
+    }
+    search_finish(&own);
+    return status;
+}
+
+/* Places what was found without, and improves the best of it with its places. */
+static capu_status place_starts(struct hybrid *hybrid, struct search *best)
+{
+    uint64_t whole = hybrid->planning->limit_bytes;
+    struct search placed;
+    capu_status status = search_init(&placed, hybrid->planning);
+
+    hybrid->is_placing = true;
+    for (uint32_t i = 0; status == CAPU_OK && i < hybrid->start_count * 2; i++) {
+        struct search *found = &hybrid->starts[i / 2];
+
+        if (found->best_ns < placed.best_ns && !is_as_good(&placed, found->best_ns)) {
+            status = try_start(hybrid, found, i % 2 != 0, &placed);
+        }
+    }
+    hybrid->search = &placed;
+    if (status == CAPU_OK && !is_as_good(&placed, hybrid->starts[0].best_ns)) {
+        status = hybrid_improve(hybrid, hybrid->effort->work, hybrid->effort->turns);
+    }
+    hybrid->planning->limit_bytes = whole;
     hybrid->result_ns = placed.best_ns;
     if (status == CAPU_OK && placed.best_ns < UINT64_MAX) {
         status = search_offer(best, &placed.best);
@@ -325,7 +404,7 @@ capu_status hybrid_rung_plan(struct hybrid *hybrid, struct search *best)
         return status;
     }
     if (hybrid->planning->placer != NULL && !is_placing) {
-        return place_start(hybrid, best);
+        return place_starts(hybrid, best);
     }
     return search_offer(best, &hybrid->starts[0].best);
 }

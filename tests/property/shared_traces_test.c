@@ -120,16 +120,24 @@ START_TEST(densenet_in_pages_is_not_far_from_densenet)
 END_TEST
 
 /* Tensors that share pages need a little more memory than the plan has; a search that may only pass
-   through what can be placed loses more than that. */
-START_TEST(places_cost_resnet_little)
+   through what can be placed, or a placement that lets many wait, loses more than that. */
+START_TEST(places_cost_little)
 {
-    for (size_t i = 0; i < found.gl_pathc; i++) {
-        if (strstr(found.gl_pathv[i], "resnet50-b190") != NULL) {
-            load(found.gl_pathv[i]);
+    static const struct {
+        const char *trace;
+        unsigned percent;
+    } cases[] = {{"resnet50-b190", 40}, {"densenet121", 70}};
+
+    for (size_t i = 0; i < found.gl_pathc * 2; i++) {
+        const char *path = found.gl_pathv[i / 2];
+        unsigned percent = cases[i % 2].percent;
+
+        if (strstr(path, cases[i % 2].trace) != NULL) {
+            load(path);
             uses_finish(&uses);
             ck_assert_int_eq(uses_init(&uses, &trace, 2097152, NULL), CAPU_OK);
-            ck_assert_double_le(overhead_of("hybrid", 40, EFFORT_DEFAULT, true),
-                                overhead("hybrid", 40, EFFORT_DEFAULT) + 1.0);
+            ck_assert_double_le(overhead_of("hybrid", percent, EFFORT_DEFAULT, true),
+                                overhead("hybrid", percent, EFFORT_DEFAULT) + 0.25);
             forget();
         }
     }
@@ -157,7 +165,7 @@ int main(void)
     tcase_add_test(tests, resnet_is_as_good_as_the_prototype);
     tcase_add_test(tests, bert_is_as_good_as_the_papers_planner);
     tcase_add_test(tests, densenet_in_pages_is_not_far_from_densenet);
-    tcase_add_test(tests, places_cost_resnet_little);
+    tcase_add_test(tests, places_cost_little);
     suite_add_tcase(suite, tests);
     code = suite_run(suite);
     globfree(&found);
