@@ -6,14 +6,11 @@
  * which runs the same kernels on the host. The large shapes are for the GPU alone; with
  * KERNELS_SMALL set, not for it either.
  */
-#include "tests/gpu/pairs.h"
+#include "tests/gpu/kernels_test.h"
 
 #include "kernels/adamw.h"
 #include "kernels/attention.h"
-#include "kernels/average_pool.h"
-#include "kernels/batch_norm.h"
 #include "kernels/blas.cuh"
-#include "kernels/conv2d.h"
 #include "kernels/dropout.h"
 #include "kernels/embedding.h"
 #include "kernels/gelu.h"
@@ -21,78 +18,13 @@
 #include "kernels/initialise.h"
 #include "kernels/layer_norm.h"
 #include "kernels/matmul.h"
-#include "kernels/max_pool.h"
-#include "kernels/relu.h"
 #include "kernels/residual.h"
 #include "kernels/sgd.h"
 #include "kernels/softmax_cross_entropy.h"
 
-#include <check.h>
-
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-
-/* Operations that store fp32 or bf16 are tested with both. */
-static const enum element elements[] = {ELEMENT_FP32, ELEMENT_BF16};
-#define ELEMENT_COUNT (sizeof(elements) / sizeof(elements[0]))
-
-/* Float sums in other orders, over some hundreds of terms. */
-#define NEAR 2e-5
-/* Single operations, with and without contraction. */
-#define CLOSE 1e-6
-
-/* Buffers at a 256-byte border, and one float off. */
-static const size_t shifts[] = {0, sizeof(float)};
-#define SHIFT_COUNT (sizeof(shifts) / sizeof(shifts[0]))
-
-static const size_t counts[] = {1, 1000, 4099, 20000003};
-
-/* What a test loops over: a shift, and a count or shape. */
-static struct pairs pairs_of(int i)
-{
-    struct pairs pairs = {};
-
-    pairs.shift = shifts[(size_t)i % SHIFT_COUNT];
-    return pairs;
-}
-
-static size_t shape_of(int i)
-{
-    return (size_t)i / SHIFT_COUNT;
-}
-
-/* And a test that loops over element types too. */
-static struct pairs pairs_in(int i)
-{
-    struct pairs pairs = {};
-
-    pairs.element = elements[(size_t)i % ELEMENT_COUNT];
-    pairs.shift = shifts[(size_t)i / ELEMENT_COUNT % SHIFT_COUNT];
-    return pairs;
-}
-
-static size_t shape_in(int i)
-{
-    return (size_t)i / ELEMENT_COUNT / SHIFT_COUNT;
-}
-
-START_TEST(rectifiers)
-{
-    struct pairs pairs = pairs_of(_i);
-    size_t count = counts[shape_of(_i)];
-    float *input = pairs_floats(&pairs, count, -4.0f, 4.0f);
-    float *gradient = pairs_floats(&pairs, count, -1.0f, 1.0f);
-    struct relu relu = {input, pairs_output(&pairs, count), gradient, count};
-
-    input[count / 2] = NAN;
-    input[0] = -0.0f;
-    PAIRS_RUN(&pairs, relu_forward, &relu, 0.0);
-    PAIRS_RUN(&pairs, relu_backward, &relu, 0.0);
-    pairs_finish(&pairs);
-}
-END_TEST
 
 START_TEST(elementwise)
 {
@@ -184,80 +116,6 @@ START_TEST(random_numbers)
 }
 END_TEST
 
-static const struct max_pool pools[] = {
-    {NULL, NULL, NULL, NULL, NULL, 1, 2, 2, 2, 0, 0, 0},
-    {NULL, NULL, NULL, NULL, NULL, 7, 7, 9, 2, 0, 0, 0},
-    {NULL, NULL, NULL, NULL, NULL, 3, 33, 16, 3, 0, 0, 0},
-    {NULL, NULL, NULL, NULL, NULL, 5, 9, 12, 3, 2, 1, 0},
-    {NULL, NULL, NULL, NULL, NULL, 2, 1, 2, 3, 2, 1, 0},
-    {NULL, NULL, NULL, NULL, NULL, 2, 11, 8, 5, 1, 4, 0},
-    {NULL, NULL, NULL, NULL, NULL, 3, 10, 13, 2, 3, 1, 0},
-    {NULL, NULL, NULL, NULL, NULL, 4096, 28, 28, 2, 0, 0, 0},
-    {NULL, NULL, NULL, NULL, NULL, 4096, 112, 112, 3, 2, 1, 0},
-};
-
-START_TEST(max_pooling)
-{
-    struct pairs pairs = pairs_of(_i);
-    struct max_pool pool = pools[shape_of(_i)];
-    size_t input = pool.planes * pool.height * pool.width;
-    size_t output = pool.planes * max_pool_output_height(&pool) * max_pool_output_width(&pool);
-    float *values = pairs_floats(&pairs, input, -1.0f, 1.0f);
-
-    values[0] = values[1]; /* equals: the first one is chosen */
-    values[input - 1] = NAN;
-    pool.input = values;
-    pool.output = pairs_output(&pairs, output);
-    pool.places = pairs_bytes(&pairs, output);
-    pool.output_gradient = pairs_floats(&pairs, output, -1.0f, 1.0f);
-    pool.input_gradient = pairs_output(&pairs, input);
-    PAIRS_RUN(&pairs, max_pool_forward, &pool, 0.0);
-    PAIRS_RUN(&pairs, max_pool_backward, &pool, 0.0);
-    pairs_finish(&pairs);
-}
-END_TEST
-
-/* Without a launch, which would have no blocks; the host's test has all of them. */
-START_TEST(bad_pools)
-{
-    struct max_pool pool = pools[1];
-
-    pool.window = 17;
-    ck_assert_int_eq(max_pool_forward_cuda(NULL, &pool), CAPU_INVALID);
-    ck_assert_int_eq(max_pool_backward_cuda(NULL, &pool), CAPU_INVALID);
-    pool.window = pool.height + 1;
-    ck_assert_int_eq(max_pool_forward_cuda(NULL, &pool), CAPU_INVALID);
-    ck_assert_int_eq(max_pool_backward_cuda(NULL, &pool), CAPU_INVALID);
-}
-END_TEST
-
-static const struct {
-    size_t planes;
-    uint32_t plane;
-} averages[] = {{1, 1}, {9, 49}, {300, 5}, {3, 1000}, {64 * 2048, 49}};
-
-START_TEST(average_pooling)
-{
-    struct pairs pairs = pairs_of(_i);
-    struct average_pool pool = {};
-    size_t count;
-
-    pool.planes = averages[shape_of(_i)].planes;
-    pool.plane = averages[shape_of(_i)].plane;
-    count = pool.planes * pool.plane;
-    pool.input = pairs_floats(&pairs, count, -1.0f, 3.0f);
-    pool.output = pairs_output(&pairs, pool.planes);
-    pool.output_gradient = pairs_floats(&pairs, pool.planes, -1.0f, 1.0f);
-    pool.input_gradient = pairs_output(&pairs, count);
-    PAIRS_RUN(&pairs, average_pool_forward, &pool, CLOSE);
-    PAIRS_RUN(&pairs, average_pool_backward, &pool, CLOSE);
-    pool.plane = 0;
-    ck_assert_int_eq(average_pool_forward_cuda(NULL, &pool), CAPU_INVALID);
-    ck_assert_int_eq(average_pool_backward_cuda(NULL, &pool), CAPU_INVALID);
-    pairs_finish(&pairs);
-}
-END_TEST
-
 static const struct {
     uint32_t rows;
     uint32_t classes;
@@ -343,133 +201,6 @@ START_TEST(layer_norms)
     PAIRS_RUN(&pairs, layer_norm_forward, &norm, NEAR);
     PAIRS_RUN(&pairs, layer_norm_backward, &norm, norm.rows > 1000 ? 5e-4 : NEAR);
     pairs_finish(&pairs);
-}
-END_TEST
-
-static const struct {
-    uint32_t batch;
-    uint32_t channels;
-    uint32_t plane;
-} planes[] = {{2, 1, 1}, {3, 4, 9}, {5, 3, 49}, {4, 2, 784}, {64, 64, 3136}};
-
-START_TEST(batch_norms)
-{
-    struct pairs pairs = pairs_of(_i);
-    struct batch_norm norm = {};
-    size_t count;
-
-    norm.batch = planes[shape_of(_i)].batch;
-    norm.channels = planes[shape_of(_i)].channels;
-    norm.plane = planes[shape_of(_i)].plane;
-    norm.momentum = 0.1f;
-    norm.epsilon = 1e-5f;
-    count = (size_t)norm.batch * norm.channels * norm.plane;
-    norm.input = pairs_floats(&pairs, count, -1.0f, 3.0f);
-    norm.output = pairs_output(&pairs, count);
-    norm.scale = pairs_floats(&pairs, norm.channels, 0.5f, 1.5f);
-    norm.shift = pairs_floats(&pairs, norm.channels, -1.0f, 1.0f);
-    norm.running_mean = pairs_floats(&pairs, norm.channels, -1.0f, 1.0f);
-    norm.running_variance = pairs_floats(&pairs, norm.channels, 0.5f, 1.5f);
-    norm.saved_mean = pairs_output(&pairs, norm.channels);
-    norm.saved_rstd = pairs_output(&pairs, norm.channels);
-    norm.gradient = pairs_floats(&pairs, count, -1.0f, 1.0f);
-    norm.scale_gradient = pairs_output(&pairs, norm.channels);
-    norm.shift_gradient = pairs_output(&pairs, norm.channels);
-    PAIRS_RUN(&pairs, batch_norm_forward, &norm, NEAR);
-    PAIRS_RUN(&pairs, batch_norm_replay, &norm, NEAR);
-    PAIRS_RUN(&pairs, batch_norm_infer, &norm, NEAR);
-    PAIRS_RUN(&pairs, batch_norm_backward, &norm, count > 1000000 ? 1e-3 : NEAR);
-    pairs_finish(&pairs);
-}
-END_TEST
-
-/* Of products whose factors are rounded first (KERNELS_MATMUL), over `depth` terms. */
-static double product_tolerance(size_t depth)
-{
-    const char *arithmetic = getenv("KERNELS_MATMUL"); /* for factors stored in fp32 */
-    double rounding = 2e-6;                            /* fp32, sums in another order */
-
-    if (arithmetic != NULL && strcmp(arithmetic, "tf32") == 0) {
-        rounding = 1e-3;
-    } else if (arithmetic != NULL && strcmp(arithmetic, "bf16") == 0) {
-        rounding = 8e-3;
-    }
-    return rounding * (1.0 + sqrt((double)depth));
-}
-
-/* batch, channels in and out, height, width, kernel, padding, stride */
-static const uint32_t convolutions[][8] = {
-    {1, 1, 1, 3, 3, 3, 0, 0},        {2, 3, 2, 5, 7, 3, 1, 1},
-    {9, 2, 5, 12, 11, 5, 2, 0},      {3, 4, 3, 2, 2, 4, 3, 1},
-    {10, 8, 6, 6, 4, 1, 0, 1},       {3, 17, 70, 9, 8, 3, 1, 1},
-    {70, 2, 3, 3, 3, 2, 1, 1},       {3, 17, 70, 9, 8, 3, 1, 2},
-    {2, 3, 5, 17, 14, 7, 3, 2},      {3, 8, 6, 7, 4, 1, 0, 2},
-    {2, 2, 3, 10, 11, 2, 2, 3},      {1, 2, 2, 1, 5, 3, 1, 4}, /* no pixel of some remainders */
-    {16, 64, 128, 56, 56, 3, 1, 1},  {16, 256, 64, 28, 28, 1, 0, 1},
-    {16, 128, 128, 56, 56, 3, 1, 2}, {16, 256, 512, 56, 56, 1, 0, 2},
-    {16, 3, 64, 224, 224, 7, 3, 2},
-};
-
-START_TEST(convolution)
-{
-    struct pairs pairs = pairs_of(_i);
-    const uint32_t *shape = convolutions[shape_of(_i)];
-    struct conv2d conv = {};
-    size_t input;
-    size_t weight;
-    size_t output;
-    double forth; /* tolerances: sums over a window, over images and places, over a window again */
-    double weights;
-    double back;
-
-    conv.batch = shape[0];
-    conv.input_channels = shape[1];
-    conv.output_channels = shape[2];
-    conv.height = shape[3];
-    conv.width = shape[4];
-    conv.kernel = shape[5];
-    conv.padding = shape[6];
-    conv.stride = shape[7];
-    input = (size_t)conv.batch * conv.input_channels * conv.height * conv.width;
-    weight = (size_t)conv.output_channels * conv.input_channels * conv.kernel * conv.kernel;
-    output = (size_t)conv.batch * conv.output_channels * conv2d_output_height(&conv) *
-             conv2d_output_width(&conv);
-    conv.input = pairs_floats(&pairs, input, -1.0f, 1.0f);
-    conv.weight = pairs_floats(&pairs, weight, -1.0f, 1.0f);
-    conv.bias = pairs_floats(&pairs, conv.output_channels, -1.0f, 1.0f);
-    conv.output = pairs_output(&pairs, output);
-    conv.output_gradient = pairs_floats(&pairs, output, -1.0f, 1.0f);
-    conv.input_gradient = pairs_output(&pairs, input);
-    conv.weight_gradient = pairs_output(&pairs, weight);
-    conv.bias_gradient = pairs_output(&pairs, conv.output_channels);
-    conv.workspace = pairs_scratch(&pairs, conv2d_workspace_bytes(&conv));
-    forth = fmax(NEAR, product_tolerance(weight / conv.output_channels));
-    weights = fmax(NEAR, product_tolerance(output / conv.output_channels));
-    back = fmax(NEAR, product_tolerance(weight / conv.input_channels));
-    PAIRS_RUN(&pairs, conv2d_forward, &conv, forth);
-    PAIRS_RUN(&pairs, conv2d_backward_input, &conv, back);
-    PAIRS_RUN(&pairs, conv2d_backward_weight, &conv, weights);
-    conv.bias = NULL;
-    conv.bias_gradient = NULL;
-    PAIRS_RUN(&pairs, conv2d_forward, &conv, forth);
-    PAIRS_RUN(&pairs, conv2d_backward_weight, &conv, weights);
-    pairs_finish(&pairs);
-}
-END_TEST
-
-START_TEST(bad_convolutions)
-{
-    struct conv2d conv = {};
-
-    conv.batch = 1;
-    conv.input_channels = 1;
-    conv.output_channels = 1;
-    conv.height = 2;
-    conv.width = 5;
-    conv.kernel = 3;
-    ck_assert_int_eq(conv2d_forward_cuda(NULL, &conv), CAPU_INVALID);
-    ck_assert_int_eq(conv2d_backward_input_cuda(NULL, &conv), CAPU_INVALID);
-    ck_assert_int_eq(conv2d_backward_weight_cuda(NULL, &conv), CAPU_INVALID);
 }
 END_TEST
 
@@ -655,49 +386,22 @@ START_TEST(without_cublas)
 END_TEST
 #endif
 
-/* The last shapes of a table are large: too much for the emulation, and for checking tools.
- */
-static bool wants_large(void)
-{
-#ifdef KERNELS_EMULATED
-    return false;
-#else
-    return getenv("KERNELS_SMALL") == NULL;
-#endif
-}
-
 static Suite *kernels_suite(void)
 {
     Suite *suite = suite_create("kernels");
     TCase *tests = tcase_create("kernels");
     TCase *product_tests = tcase_create("products"); /* what KERNELS_MATMUL matters for */
 
-#define LOOP(tests, test, items, large)                                           \
-    tcase_add_loop_test(tests, test, 0,                                           \
-                        (int)(SHIFT_COUNT * (sizeof(items) / sizeof((items)[0]) - \
-                                             (wants_large() ? 0u : (unsigned)(large)))))
-/* Of these the last shape is large, and only aligned: its host side takes long enough. */
-#define LOOP_IN(tests, test, items)                                                    \
-    tcase_add_loop_test(                                                               \
-        tests, test, 0,                                                                \
-        (int)(SHIFT_COUNT * ELEMENT_COUNT * (sizeof(items) / sizeof((items)[0]) - 1) + \
-              (wants_large() ? ELEMENT_COUNT : 0)))
-    LOOP(tests, rectifiers, counts, 1);
-    LOOP_IN(tests, elementwise, counts);
+    LOOP_IN(tests, elementwise, counts, 1);
     LOOP(tests, optimizers, counts, 1);
     LOOP(tests, norm_of_gradients, counts, 1);
     LOOP(tests, random_numbers, counts, 1);
-    LOOP(tests, max_pooling, pools, 2);
-    tcase_add_test(tests, bad_pools);
-    LOOP(tests, average_pooling, averages, 1);
-    LOOP_IN(tests, softmax_and_loss, losses);
-    LOOP_IN(tests, embedding_of_tokens, embeddings);
-    LOOP_IN(tests, layer_norms, norms);
-    LOOP(tests, batch_norms, planes, 1);
-    LOOP(tests, convolution, convolutions, 5);
-    tcase_add_test(tests, bad_convolutions);
-    LOOP_IN(product_tests, products_and_biases, products);
-    LOOP_IN(product_tests, attention_step_by_step, attentions);
+    LOOP_IN(tests, softmax_and_loss, losses, 1);
+    LOOP_IN(tests, embedding_of_tokens, embeddings, 1);
+    LOOP_IN(tests, layer_norms, norms, 1);
+    kernels_images_add(tests);
+    LOOP_IN(product_tests, products_and_biases, products, 1);
+    LOOP_IN(product_tests, attention_step_by_step, attentions, 1);
     tcase_add_loop_test(tests, unknown_labels_and_tokens, 0, (int)(SHIFT_COUNT * ELEMENT_COUNT));
 #ifdef KERNELS_EMULATED
     tcase_add_test(product_tests, settings_of_products);
