@@ -4,18 +4,20 @@
 
 #include "capuchin/op.h"
 
+#include "kernels/element.h"
+
 #ifdef __cplusplus
 extern "C" {
 #endif
 
 struct average_pool {
-    const float *input; /* planes x plane */
-    float *output;      /* planes */
-    const float *output_gradient;
-    float *input_gradient;
+    const void *input; /* planes x plane */
+    void *output;      /* planes */
+    const void *output_gradient;
+    void *input_gradient;
     size_t planes;
-    uint32_t plane; /* items of an image */
-    uint32_t reserved;
+    uint32_t plane;   /* items of an image */
+    uint32_t element; /* enum element, of what is void */
 };
 
 /* What all of the functions below ask first. INVALID: no image; TOO_LARGE: more than 2^32 - 1

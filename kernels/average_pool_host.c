@@ -1,6 +1,7 @@
 /* average_pool on the host: a tile is some whole planes. */
 #include "kernels/average_pool.h"
 
+#include "kernels/copies.h"
 #include "kernels/parallel.h"
 #include "kernels/reduce.h"
 
@@ -18,10 +19,11 @@ static void forward_tile(const void *arguments, size_t tile)
 {
     const struct average_pool *pool = arguments;
     struct parallel_range planes = parallel_items(tile, TILE_PLANES, pool->planes);
+    const float *input = pool->input;
+    float *output = pool->output;
 
     for (size_t i = planes.first; i < planes.end; i++) {
-        pool->output[i] =
-            reduce_sum(pool->input + i * pool->plane, pool->plane) / (float)pool->plane;
+        output[i] = reduce_sum(input + i * pool->plane, pool->plane) / (float)pool->plane;
     }
 }
 
@@ -29,10 +31,11 @@ static void backward_tile(const void *arguments, size_t tile)
 {
     const struct average_pool *pool = arguments;
     struct parallel_range planes = parallel_items(tile, TILE_PLANES, pool->planes);
+    const float *output_gradient = pool->output_gradient;
 
     for (size_t i = planes.first; i < planes.end; i++) {
-        float *gradient = pool->input_gradient + i * pool->plane;
-        float share = pool->output_gradient[i] / (float)pool->plane;
+        float *gradient = (float *)pool->input_gradient + i * pool->plane;
+        float share = output_gradient[i] / (float)pool->plane;
 
         for (size_t k = 0; k < pool->plane; k++) {
             gradient[k] = share;
@@ -42,26 +45,36 @@ static void backward_tile(const void *arguments, size_t tile)
 
 capu_status average_pool_forward_host(capu_stream stream, const void *arguments)
 {
-    const struct average_pool *pool = arguments;
-    capu_status status = average_pool_check(pool);
+    struct average_pool pool = *(const struct average_pool *)arguments;
+    struct copies copies = {.element = pool.element};
+    capu_status status = average_pool_check(&pool);
 
     (void)stream;
     if (status != CAPU_OK) {
         return status;
     }
-    parallel_run(parallel_tiles(pool->planes, TILE_PLANES), forward_tile, pool);
-    return CAPU_OK;
+    pool.input = copies_read(&copies, pool.input, pool.planes * pool.plane);
+    pool.output = copies_write(&copies, pool.output, pool.planes);
+    if (copies.status == CAPU_OK) {
+        parallel_run(parallel_tiles(pool.planes, TILE_PLANES), forward_tile, &pool);
+    }
+    return copies_finish(&copies);
 }
 
 capu_status average_pool_backward_host(capu_stream stream, const void *arguments)
 {
-    const struct average_pool *pool = arguments;
-    capu_status status = average_pool_check(pool);
+    struct average_pool pool = *(const struct average_pool *)arguments;
+    struct copies copies = {.element = pool.element};
+    capu_status status = average_pool_check(&pool);
 
     (void)stream;
     if (status != CAPU_OK) {
         return status;
     }
-    parallel_run(parallel_tiles(pool->planes, TILE_PLANES), backward_tile, pool);
-    return CAPU_OK;
+    pool.output_gradient = copies_read(&copies, pool.output_gradient, pool.planes);
+    pool.input_gradient = copies_write(&copies, pool.input_gradient, pool.planes * pool.plane);
+    if (copies.status == CAPU_OK) {
+        parallel_run(parallel_tiles(pool.planes, TILE_PLANES), backward_tile, &pool);
+    }
+    return copies_finish(&copies);
 }

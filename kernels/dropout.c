@@ -8,7 +8,7 @@
 
 capu_status dropout_forward(capu_context *context, const struct dropout *dropout)
 {
-    size_t bytes = dropout->count * sizeof(float);
+    size_t bytes = dropout->count * element_bytes(dropout->element);
 
     return LAUNCH(context, dropout_forward, dropout, dropout->count * FLOPS_PER_ITEM,
                   LAUNCH_READ(dropout->input, bytes), LAUNCH_WRITE(dropout->output, bytes));
@@ -16,7 +16,7 @@ capu_status dropout_forward(capu_context *context, const struct dropout *dropout
 
 capu_status dropout_backward(capu_context *context, const struct dropout *dropout)
 {
-    size_t bytes = dropout->count * sizeof(float);
+    size_t bytes = dropout->count * element_bytes(dropout->element);
 
     return LAUNCH(context, dropout_backward, dropout, dropout->count * FLOPS_PER_ITEM,
                   LAUNCH_UPDATE(dropout->gradient, bytes));

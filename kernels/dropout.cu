@@ -7,9 +7,12 @@
 
 #define ITEMS 4u
 
-/* `from` and `to` may be the same. */
-static __global__ void apply(const struct dropout dropout, const float *from, float *to)
+/* `inputs` and `outputs` may be the same. */
+template <typename Element>
+static __global__ void apply(const struct dropout dropout, const void *inputs, void *outputs)
 {
+    const Element *from = (const Element *)inputs;
+    Element *to = (Element *)outputs;
     float scale = 1.0f / (1.0f - dropout.rate);
     size_t draws = (dropout.count + ITEMS - 1) / ITEMS;
 
@@ -31,8 +34,8 @@ capu_status dropout_forward_cuda(capu_stream stream, const void *arguments)
 {
     const struct dropout *dropout = (const struct dropout *)arguments;
 
-    GRID_LAUNCH(apply, grid_blocks(dropout->count, ITEMS * GRID_THREADS), GRID_THREADS, stream,
-                *dropout, dropout->input, dropout->output);
+    GRID_LAUNCH_FOR(dropout->element, apply, grid_blocks(dropout->count, ITEMS * GRID_THREADS),
+                    GRID_THREADS, stream, *dropout, dropout->input, dropout->output);
     return grid_status();
 }
 
@@ -40,7 +43,7 @@ capu_status dropout_backward_cuda(capu_stream stream, const void *arguments)
 {
     const struct dropout *dropout = (const struct dropout *)arguments;
 
-    GRID_LAUNCH(apply, grid_blocks(dropout->count, ITEMS * GRID_THREADS), GRID_THREADS, stream,
-                *dropout, dropout->gradient, dropout->gradient);
+    GRID_LAUNCH_FOR(dropout->element, apply, grid_blocks(dropout->count, ITEMS * GRID_THREADS),
+                    GRID_THREADS, stream, *dropout, dropout->gradient, dropout->gradient);
     return grid_status();
 }

@@ -7,18 +7,21 @@
 
 #include "capuchin/op.h"
 
+#include "kernels/element.h"
+
 #ifdef __cplusplus
 extern "C" {
 #endif
 
 struct dropout {
-    const float *input;
-    float *output;
-    float *gradient; /* backward, in place: of the output before, of the input after */
+    const void *input;
+    void *output;
+    void *gradient; /* backward, in place: of the output before, of the input after */
     size_t count;
     uint64_t seed;
     uint64_t counter; /* another one each step and layer */
     float rate;       /* 0 <= rate < 1 */
+    uint32_t element; /* enum element, of what is void */
 };
 
 /* Reads input, writes output. */

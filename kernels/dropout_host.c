@@ -1,6 +1,7 @@
 /* dropout on the host: four items a draw, the draw numbered by the items' place. */
 #include "kernels/dropout.h"
 
+#include "kernels/copies.h"
 #include "kernels/parallel.h"
 #include "kernels/random.h"
 
@@ -33,18 +34,27 @@ static void backward_tile(const void *arguments, size_t tile)
 
 capu_status dropout_forward_host(capu_stream stream, const void *arguments)
 {
-    const struct dropout *dropout = arguments;
+    struct dropout dropout = *(const struct dropout *)arguments;
+    struct copies copies = {.element = dropout.element};
 
     (void)stream;
-    parallel_run(parallel_tiles(dropout->count, PARALLEL_TILE_ITEMS), forward_tile, dropout);
-    return CAPU_OK;
+    dropout.input = copies_read(&copies, dropout.input, dropout.count);
+    dropout.output = copies_write(&copies, dropout.output, dropout.count);
+    if (copies.status == CAPU_OK) {
+        parallel_run(parallel_tiles(dropout.count, PARALLEL_TILE_ITEMS), forward_tile, &dropout);
+    }
+    return copies_finish(&copies);
 }
 
 capu_status dropout_backward_host(capu_stream stream, const void *arguments)
 {
-    const struct dropout *dropout = arguments;
+    struct dropout dropout = *(const struct dropout *)arguments;
+    struct copies copies = {.element = dropout.element};
 
     (void)stream;
-    parallel_run(parallel_tiles(dropout->count, PARALLEL_TILE_ITEMS), backward_tile, dropout);
-    return CAPU_OK;
+    dropout.gradient = copies_update(&copies, dropout.gradient, dropout.count);
+    if (copies.status == CAPU_OK) {
+        parallel_run(parallel_tiles(dropout.count, PARALLEL_TILE_ITEMS), backward_tile, &dropout);
+    }
+    return copies_finish(&copies);
 }

@@ -27,8 +27,8 @@ capu_status max_pool_forward(capu_context *context, const struct max_pool *pool)
         return status;
     }
     return LAUNCH(context, max_pool_forward, pool, flops(pool),
-                  LAUNCH_READ(pool->input, input_items(pool) * sizeof(float)),
-                  LAUNCH_WRITE(pool->output, output_items(pool) * sizeof(float)),
+                  LAUNCH_READ(pool->input, input_items(pool) * element_bytes(pool->element)),
+                  LAUNCH_WRITE(pool->output, output_items(pool) * element_bytes(pool->element)),
                   LAUNCH_WRITE(pool->places, output_items(pool)));
 }
 
@@ -39,8 +39,9 @@ capu_status max_pool_backward(capu_context *context, const struct max_pool *pool
     if (status != CAPU_OK) {
         return status;
     }
-    return LAUNCH(context, max_pool_backward, pool, flops(pool),
-                  LAUNCH_READ(pool->output_gradient, output_items(pool) * sizeof(float)),
-                  LAUNCH_READ(pool->places, output_items(pool)),
-                  LAUNCH_WRITE(pool->input_gradient, input_items(pool) * sizeof(float)));
+    return LAUNCH(
+        context, max_pool_backward, pool, flops(pool),
+        LAUNCH_READ(pool->output_gradient, output_items(pool) * element_bytes(pool->element)),
+        LAUNCH_READ(pool->places, output_items(pool)),
+        LAUNCH_WRITE(pool->input_gradient, input_items(pool) * element_bytes(pool->element)));
 }

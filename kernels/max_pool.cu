@@ -11,8 +11,11 @@
 /* No place of a window. */
 #define NOWHERE 256u
 
+template <typename Element>
 static __global__ void forward(const struct max_pool pool, uint32_t rows, uint32_t columns)
 {
+    const Element *input = (const Element *)pool.input;
+    Element *output = (Element *)pool.output;
     size_t count = pool.planes * rows * columns;
 
     for (size_t i = grid_first(); i < count; i += grid_stride()) {
@@ -28,7 +31,7 @@ static __global__ void forward(const struct max_pool pool, uint32_t rows, uint32
             uint32_t x = left + k % pool.window;
 
             if (y < pool.height && x < pool.width) {
-                float value = pool.input[(plane * pool.height + y) * pool.width + x];
+                float value = input[(plane * pool.height + y) * pool.width + x];
 
                 if (place == NOWHERE || value > most || value != value) {
                     most = value;
@@ -36,7 +39,7 @@ static __global__ void forward(const struct max_pool pool, uint32_t rows, uint32
                 }
             }
         }
-        pool.output[i] = most;
+        output[i] = most;
         pool.places[i] = (uint8_t)place;
     }
 }
@@ -47,8 +50,11 @@ static __device__ inline uint32_t first_with(uint32_t at, const struct max_pool 
     return at < pool.window ? 0 : (at - pool.window) / pool.stride + 1;
 }
 
+template <typename Element>
 static __global__ void backward(const struct max_pool pool, uint32_t rows, uint32_t columns)
 {
+    const Element *output_gradient = (const Element *)pool.output_gradient;
+    Element *input_gradient = (Element *)pool.input_gradient;
     size_t count = pool.planes * pool.height * pool.width;
 
     for (size_t i = grid_first(); i < count; i += grid_stride()) {
@@ -65,18 +71,19 @@ static __global__ void backward(const struct max_pool pool, uint32_t rows, uint3
                 unsigned place = pool.places[from] % (pool.window * pool.window);
 
                 if (place == (y - row * pool.stride) * pool.window + (x - column * pool.stride)) {
-                    gradient += pool.output_gradient[from];
+                    gradient += output_gradient[from];
                 }
             }
         }
-        pool.input_gradient[i] = gradient;
+        input_gradient[i] = gradient;
     }
 }
 
 /* The kernels take the stride as it is, and the output's sides. */
-#define LAUNCH(kernel, pool, count, stream)                                         \
-    GRID_LAUNCH(kernel, grid_blocks((count), GRID_THREADS), GRID_THREADS, (stream), \
-                with_stride(pool), max_pool_output_height(pool), max_pool_output_width(pool))
+#define LAUNCH(kernel, pool, count, stream)                                                    \
+    GRID_LAUNCH_FOR((pool)->element, kernel, grid_blocks((count), GRID_THREADS), GRID_THREADS, \
+                    (stream), with_stride(pool), max_pool_output_height(pool),                 \
+                    max_pool_output_width(pool))
 
 static struct max_pool with_stride(const struct max_pool *pool)
 {

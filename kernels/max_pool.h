@@ -8,23 +8,25 @@
 
 #include "capuchin/op.h"
 
+#include "kernels/element.h"
+
 #ifdef __cplusplus
 extern "C" {
 #endif
 
 struct max_pool {
-    const float *input; /* planes x height x width */
-    float *output;      /* planes x max_pool_output_height x max_pool_output_width */
-    uint8_t *places;    /* of the output's shape: which item of the window was the largest */
-    const float *output_gradient;
-    float *input_gradient;
+    const void *input; /* planes x height x width */
+    void *output;      /* planes x max_pool_output_height x max_pool_output_width */
+    uint8_t *places;   /* of the output's shape: which item of the window was the largest */
+    const void *output_gradient;
+    void *input_gradient;
     size_t planes;
     uint32_t height;
     uint32_t width;
     uint32_t window;  /* at most 16 */
     uint32_t stride;  /* 0: the window, so that they lie side by side */
     uint32_t padding; /* less than the window: each has an item of the image */
-    uint32_t reserved;
+    uint32_t element; /* enum element, of what is void */
 };
 
 static inline uint32_t max_pool_stride(const struct max_pool *pool)

@@ -2,6 +2,7 @@
  */
 #include "kernels/max_pool.h"
 
+#include "kernels/copies.h"
 #include "kernels/parallel.h"
 
 #include <stdbool.h>
@@ -92,23 +93,25 @@ static void forward_tile(const void *arguments, size_t tile)
 {
     const struct max_pool *pool = arguments;
     struct parallel_range planes = parallel_items(tile, TILE_PLANES, pool->planes);
+    size_t plane_items = (size_t)pool->height * pool->width;
     size_t rows = max_pool_output_height(pool);
     size_t columns = max_pool_output_width(pool);
+    float *output = pool->output;
     bool is_usual = pool->window == 2 && max_pool_stride(pool) == 2 && pool->padding == 0;
 
     for (size_t plane = planes.first; plane < planes.end; plane++) {
-        const float *input = pool->input + plane * pool->height * pool->width;
+        const float *input = (const float *)pool->input + plane * plane_items;
         size_t to = plane * rows * columns;
 
         for (size_t y = 0; y < rows; y++) {
             if (is_usual) {
-                forward_row_of_two(input + y * 2 * pool->width, pool->width, columns,
-                                   pool->output + to, pool->places + to);
+                forward_row_of_two(input + y * 2 * pool->width, pool->width, columns, output + to,
+                                   pool->places + to);
                 to += columns;
                 continue;
             }
             for (size_t x = 0; x < columns; x++, to++) {
-                pool->places[to] = find_largest(pool, input, y, x, &pool->output[to]);
+                pool->places[to] = find_largest(pool, input, y, x, &output[to]);
             }
         }
     }
@@ -122,9 +125,10 @@ static void backward_tile(const void *arguments, size_t tile)
     size_t stride = max_pool_stride(pool);
     size_t rows = max_pool_output_height(pool);
     size_t columns = max_pool_output_width(pool);
+    const float *output_gradient = pool->output_gradient;
 
     for (size_t plane = planes.first; plane < planes.end; plane++) {
-        float *gradient = pool->input_gradient + plane * plane_items;
+        float *gradient = (float *)pool->input_gradient + plane * plane_items;
         size_t from = plane * rows * columns;
 
         memset(gradient, 0, plane_items * sizeof(float));
@@ -137,35 +141,55 @@ static void backward_tile(const void *arguments, size_t tile)
                 size_t x = column * stride + place % pool->window - pool->padding;
 
                 if (y < pool->height && x < pool->width) {
-                    gradient[y * pool->width + x] += pool->output_gradient[from];
+                    gradient[y * pool->width + x] += output_gradient[from];
                 }
             }
         }
     }
 }
 
+static size_t input_items(const struct max_pool *pool)
+{
+    return pool->planes * pool->height * pool->width;
+}
+
+static size_t output_items(const struct max_pool *pool)
+{
+    return pool->planes * max_pool_output_height(pool) * max_pool_output_width(pool);
+}
+
 capu_status max_pool_forward_host(capu_stream stream, const void *arguments)
 {
-    const struct max_pool *pool = arguments;
-    capu_status status = max_pool_check(pool);
+    struct max_pool pool = *(const struct max_pool *)arguments;
+    struct copies copies = {.element = pool.element};
+    capu_status status = max_pool_check(&pool);
 
     (void)stream;
     if (status != CAPU_OK) {
         return status;
     }
-    parallel_run(parallel_tiles(pool->planes, TILE_PLANES), forward_tile, pool);
-    return CAPU_OK;
+    pool.input = copies_read(&copies, pool.input, input_items(&pool));
+    pool.output = copies_write(&copies, pool.output, output_items(&pool));
+    if (copies.status == CAPU_OK) {
+        parallel_run(parallel_tiles(pool.planes, TILE_PLANES), forward_tile, &pool);
+    }
+    return copies_finish(&copies);
 }
 
 capu_status max_pool_backward_host(capu_stream stream, const void *arguments)
 {
-    const struct max_pool *pool = arguments;
-    capu_status status = max_pool_check(pool);
+    struct max_pool pool = *(const struct max_pool *)arguments;
+    struct copies copies = {.element = pool.element};
+    capu_status status = max_pool_check(&pool);
 
     (void)stream;
     if (status != CAPU_OK) {
         return status;
     }
-    parallel_run(parallel_tiles(pool->planes, TILE_PLANES), backward_tile, pool);
-    return CAPU_OK;
+    pool.output_gradient = copies_read(&copies, pool.output_gradient, output_items(&pool));
+    pool.input_gradient = copies_write(&copies, pool.input_gradient, input_items(&pool));
+    if (copies.status == CAPU_OK) {
+        parallel_run(parallel_tiles(pool.planes, TILE_PLANES), backward_tile, &pool);
+    }
+    return copies_finish(&copies);
 }

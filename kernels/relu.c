@@ -5,7 +5,7 @@
 
 capu_status relu_forward(capu_context *context, const struct relu *relu)
 {
-    size_t bytes = relu->count * sizeof(float);
+    size_t bytes = relu->count * element_bytes(relu->element);
 
     return LAUNCH(context, relu_forward, relu, relu->count, LAUNCH_READ(relu->input, bytes),
                   LAUNCH_WRITE(relu->output, bytes));
@@ -13,7 +13,7 @@ capu_status relu_forward(capu_context *context, const struct relu *relu)
 
 capu_status relu_backward(capu_context *context, const struct relu *relu)
 {
-    size_t bytes = relu->count * sizeof(float);
+    size_t bytes = relu->count * element_bytes(relu->element);
 
     return LAUNCH(context, relu_backward, relu, relu->count, LAUNCH_READ(relu->output, bytes),
                   LAUNCH_UPDATE(relu->gradient, bytes));

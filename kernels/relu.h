@@ -4,15 +4,18 @@
 
 #include "capuchin/op.h"
 
+#include "kernels/element.h"
+
 #ifdef __cplusplus
 extern "C" {
 #endif
 
 struct relu {
-    const float *input;
-    float *output;
-    float *gradient; /* backward, in place: of the output before, of the input after */
+    const void *input;
+    void *output;
+    void *gradient; /* backward, in place: of the output before, of the input after */
     size_t count;
+    uint32_t element; /* enum element, of all three */
 };
 
 /* Reads input, writes output. */

@@ -4,6 +4,7 @@
  */
 #include "kernels/relu.h"
 
+#include "kernels/copies.h"
 #include "kernels/parallel.h"
 
 static void forward_tile(const void *arguments, size_t tile)
@@ -35,18 +36,28 @@ static void backward_tile(const void *arguments, size_t tile)
 
 capu_status relu_forward_host(capu_stream stream, const void *arguments)
 {
-    const struct relu *relu = arguments;
+    struct relu relu = *(const struct relu *)arguments;
+    struct copies copies = {.element = relu.element};
 
     (void)stream;
-    parallel_run(parallel_tiles(relu->count, PARALLEL_TILE_ITEMS), forward_tile, relu);
-    return CAPU_OK;
+    relu.input = copies_read(&copies, relu.input, relu.count);
+    relu.output = copies_write(&copies, relu.output, relu.count);
+    if (copies.status == CAPU_OK) {
+        parallel_run(parallel_tiles(relu.count, PARALLEL_TILE_ITEMS), forward_tile, &relu);
+    }
+    return copies_finish(&copies);
 }
 
 capu_status relu_backward_host(capu_stream stream, const void *arguments)
 {
-    const struct relu *relu = arguments;
+    struct relu relu = *(const struct relu *)arguments;
+    struct copies copies = {.element = relu.element};
 
     (void)stream;
-    parallel_run(parallel_tiles(relu->count, PARALLEL_TILE_ITEMS), backward_tile, relu);
-    return CAPU_OK;
+    relu.output = (float *)copies_read(&copies, relu.output, relu.count);
+    relu.gradient = copies_update(&copies, relu.gradient, relu.count);
+    if (copies.status == CAPU_OK) {
+        parallel_run(parallel_tiles(relu.count, PARALLEL_TILE_ITEMS), backward_tile, &relu);
+    }
+    return copies_finish(&copies);
 }

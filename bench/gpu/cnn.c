@@ -52,11 +52,21 @@ static struct batch_norm norm_of(const struct cnn *cnn, const struct cnn_unit *u
     };
 }
 
+static struct relu relu_of(const struct cnn *cnn, const struct cnn_unit *unit)
+{
+    return (struct relu){
+        .input = unit->normed,
+        .output = unit->output,
+        .gradient = unit->gradient,
+        .count = items(cnn, unit->outputs, unit->side),
+    };
+}
+
 static capu_status forward_unit(struct cnn *cnn, struct cnn_unit *unit, const float *input)
 {
     struct conv2d conv = conv_of(cnn, unit, input);
     struct batch_norm norm = norm_of(cnn, unit);
-    struct relu relu = {unit->normed, unit->output, NULL, items(cnn, unit->outputs, unit->side)};
+    struct relu relu = relu_of(cnn, unit);
 
     TRY(conv2d_forward(cnn->context, &conv));
     TRY(batch_norm_forward(cnn->context, &norm));
@@ -69,7 +79,7 @@ static capu_status backward_unit(struct cnn *cnn, struct cnn_unit *unit, const f
 {
     struct conv2d conv = conv_of(cnn, unit, input);
     struct batch_norm norm = norm_of(cnn, unit);
-    struct relu relu = {NULL, unit->output, unit->gradient, items(cnn, unit->outputs, unit->side)};
+    struct relu relu = relu_of(cnn, unit);
 
     conv.input_gradient = input_gradient;
     if (unit->output != NULL) {
@@ -92,7 +102,7 @@ static capu_status forward_block(struct cnn *cnn, size_t index)
     float *input = entering(cnn, index);
     size_t count = items(cnn, block->channels, block->side);
     struct residual residual = {.branch = block->expand->normed, .output = block->sum};
-    struct relu relu = {block->sum, block->output, NULL, count};
+    struct relu relu = {.input = block->sum, .output = block->output, .count = count};
 
     TRY(forward_unit(cnn, block->reduce, input));
     TRY(forward_unit(cnn, block->middle, block->reduce->output));
@@ -112,7 +122,7 @@ static capu_status backward_block(struct cnn *cnn, size_t index, float *input_gr
     struct cnn_block *block = &cnn->blocks[index];
     float *input = entering(cnn, index);
     size_t count = items(cnn, block->channels, block->side);
-    struct relu relu = {NULL, block->output, block->gradient, count};
+    struct relu relu = {.output = block->output, .gradient = block->gradient, .count = count};
 
     TRY(relu_backward(cnn->context, &relu));
     /* The sum's gradient is that of both that were added. */

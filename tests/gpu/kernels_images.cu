@@ -4,6 +4,7 @@
 #include "kernels/average_pool.h"
 #include "kernels/batch_norm.h"
 #include "kernels/conv2d.h"
+#include "kernels/dropout.h"
 #include "kernels/max_pool.h"
 #include "kernels/relu.h"
 
@@ -11,16 +12,38 @@
 
 START_TEST(rectifiers)
 {
-    struct pairs pairs = pairs_of(_i);
-    size_t count = counts[shape_of(_i)];
-    float *input = pairs_floats(&pairs, count, -4.0f, 4.0f);
-    float *gradient = pairs_floats(&pairs, count, -1.0f, 1.0f);
-    struct relu relu = {input, pairs_output(&pairs, count), gradient, count};
+    struct pairs pairs = pairs_in(_i);
+    size_t count = counts[shape_in(_i)];
+    void *input = pairs_items(&pairs, count, -4.0f, 4.0f);
+    void *gradient = pairs_items(&pairs, count, -1.0f, 1.0f);
+    struct relu relu = {input, pairs_blank(&pairs, count), gradient, count,
+                        (uint32_t)pairs.element};
 
-    input[count / 2] = NAN;
-    input[0] = -0.0f;
+    pairs_set(&pairs, input, count / 2, NAN);
+    pairs_set(&pairs, input, 0, -0.0f);
     PAIRS_RUN(&pairs, relu_forward, &relu, 0.0);
     PAIRS_RUN(&pairs, relu_backward, &relu, 0.0);
+    pairs_finish(&pairs);
+}
+END_TEST
+
+/* The same items are zeroed, to the bit. */
+START_TEST(dropouts)
+{
+    static const float rates[] = {0.0f, 0.1f, 0.9f};
+    struct pairs pairs = pairs_in(_i);
+    size_t count = counts[shape_in(_i)];
+    void *input = pairs_items(&pairs, count, 0.5f, 1.0f);
+    void *output = pairs_blank(&pairs, count);
+    void *gradient = pairs_items(&pairs, count, 0.5f, 1.0f);
+    struct dropout dropout = {input, output, gradient, count, 1, 2, 0.0f, (uint32_t)pairs.element};
+
+    for (size_t i = 0; i < sizeof(rates) / sizeof(rates[0]); i++) {
+        dropout.rate = rates[i];
+        dropout.counter = (UINT64_C(1) << 40) + i;
+        PAIRS_RUN(&pairs, dropout_forward, &dropout, 0.0);
+        PAIRS_RUN(&pairs, dropout_backward, &dropout, 0.0);
+    }
     pairs_finish(&pairs);
 }
 END_TEST
@@ -39,19 +62,21 @@ static const struct max_pool pools[] = {
 
 START_TEST(max_pooling)
 {
-    struct pairs pairs = pairs_of(_i);
-    struct max_pool pool = pools[shape_of(_i)];
+    struct pairs pairs = pairs_in(_i);
+    struct max_pool pool = pools[shape_in(_i)];
     size_t input = pool.planes * pool.height * pool.width;
     size_t output = pool.planes * max_pool_output_height(&pool) * max_pool_output_width(&pool);
-    float *values = pairs_floats(&pairs, input, -1.0f, 1.0f);
+    void *values = pairs_items(&pairs, input, -1.0f, 1.0f);
 
-    values[0] = values[1]; /* equals: the first one is chosen */
-    values[input - 1] = NAN;
+    /* Equals: the first one is chosen. In bf16 there are more of them. */
+    pairs_set(&pairs, values, 0, pairs_get(&pairs, values, 1));
+    pairs_set(&pairs, values, input - 1, NAN);
+    pool.element = pairs.element;
     pool.input = values;
-    pool.output = pairs_output(&pairs, output);
+    pool.output = pairs_blank(&pairs, output);
     pool.places = pairs_bytes(&pairs, output);
-    pool.output_gradient = pairs_floats(&pairs, output, -1.0f, 1.0f);
-    pool.input_gradient = pairs_output(&pairs, input);
+    pool.output_gradient = pairs_items(&pairs, output, -1.0f, 1.0f);
+    pool.input_gradient = pairs_blank(&pairs, input);
     PAIRS_RUN(&pairs, max_pool_forward, &pool, 0.0);
     PAIRS_RUN(&pairs, max_pool_backward, &pool, 0.0);
     pairs_finish(&pairs);
@@ -79,17 +104,18 @@ static const struct {
 
 START_TEST(average_pooling)
 {
-    struct pairs pairs = pairs_of(_i);
+    struct pairs pairs = pairs_in(_i);
     struct average_pool pool = {};
     size_t count;
 
-    pool.planes = averages[shape_of(_i)].planes;
-    pool.plane = averages[shape_of(_i)].plane;
+    pool.element = pairs.element;
+    pool.planes = averages[shape_in(_i)].planes;
+    pool.plane = averages[shape_in(_i)].plane;
     count = pool.planes * pool.plane;
-    pool.input = pairs_floats(&pairs, count, -1.0f, 3.0f);
-    pool.output = pairs_output(&pairs, pool.planes);
-    pool.output_gradient = pairs_floats(&pairs, pool.planes, -1.0f, 1.0f);
-    pool.input_gradient = pairs_output(&pairs, count);
+    pool.input = pairs_items(&pairs, count, -1.0f, 3.0f);
+    pool.output = pairs_blank(&pairs, pool.planes);
+    pool.output_gradient = pairs_items(&pairs, pool.planes, -1.0f, 1.0f);
+    pool.input_gradient = pairs_blank(&pairs, count);
     PAIRS_RUN(&pairs, average_pool_forward, &pool, CLOSE);
     PAIRS_RUN(&pairs, average_pool_backward, &pool, CLOSE);
     pool.plane = 0;
@@ -214,10 +240,11 @@ END_TEST
 
 void kernels_images_add(TCase *tests)
 {
-    LOOP(tests, rectifiers, counts, 1);
-    LOOP(tests, max_pooling, pools, 2);
+    LOOP_IN(tests, rectifiers, counts, 1);
+    LOOP_IN(tests, dropouts, counts, 1);
+    LOOP_IN(tests, max_pooling, pools, 2);
     tcase_add_test(tests, bad_pools);
-    LOOP(tests, average_pooling, averages, 1);
+    LOOP_IN(tests, average_pooling, averages, 1);
     LOOP(tests, batch_norms, planes, 1);
     LOOP(tests, convolution, convolutions, 5);
     tcase_add_test(tests, bad_convolutions);

@@ -11,7 +11,7 @@ static const struct average_pool shapes[] = {
     {.planes = 3, .plane = 10000},
 };
 
-static void check(const struct average_pool *pool)
+static void check(const struct support *support, const struct average_pool *pool)
 {
     for (size_t i = 0; i < pool->planes; i++) {
         double sum = 0.0;
@@ -19,11 +19,13 @@ static void check(const struct average_pool *pool)
         for (size_t k = 0; k < pool->plane; k++) {
             size_t at = i * pool->plane + k;
 
-            sum += pool->input[at];
-            support_near("input_gradient", at, pool->input_gradient[at],
-                         (double)pool->output_gradient[i] / pool->plane, 1e-7);
+            sum += support_item(support, pool->input, at);
+            support_stored(support, "input_gradient", at,
+                           support_item(support, pool->input_gradient, at),
+                           support_item(support, pool->output_gradient, i) / pool->plane, 1e-7);
         }
-        support_near("output", i, pool->output[i], sum / pool->plane, 1e-6);
+        support_stored(support, "output", i, support_item(support, pool->output, i),
+                       sum / pool->plane, 1e-6);
     }
 }
 
@@ -32,22 +34,29 @@ static void run_case(struct support *support, const void *shape)
     struct average_pool pool = *(const struct average_pool *)shape;
     size_t items = pool.planes * pool.plane;
 
-    pool.input = support_floats(support, items, -1.0f, 3.0f);
-    pool.output = support_output(support, pool.planes);
-    pool.output_gradient = support_floats(support, pool.planes, -1.0f, 1.0f);
-    pool.input_gradient = support_output(support, items);
+    pool.element = support->element;
+    pool.input = support_items(support, items, -1.0f, 3.0f);
+    pool.output = support_blank(support, pool.planes);
+    pool.output_gradient = support_items(support, pool.planes, -1.0f, 1.0f);
+    pool.input_gradient = support_blank(support, items);
     ck_assert_int_eq(average_pool_forward_host(NULL, &pool), CAPU_OK);
     ck_assert_int_eq(average_pool_backward_host(NULL, &pool), CAPU_OK);
     if (support->is_reference_due) {
-        check(&pool);
+        check(support, &pool);
     }
-    support_keep(support, pool.output, pool.planes * sizeof(float));
-    support_keep(support, pool.input_gradient, items * sizeof(float));
+    support_keep(support, pool.output, support_bytes(support, pool.planes));
+    support_keep(support, pool.input_gradient, support_bytes(support, items));
 }
 
 START_TEST(matches_reference)
 {
     support_sweep(run_case, &shapes[_i]);
+}
+END_TEST
+
+START_TEST(matches_reference_in_bf16)
+{
+    support_sweep_in(ELEMENT_BF16, run_case, &shapes[_i]);
 }
 END_TEST
 
@@ -74,6 +83,7 @@ int main(void)
     TCase *tests = tcase_create("average_pool");
 
     tcase_add_loop_test(tests, matches_reference, 0, sizeof(shapes) / sizeof(shapes[0]));
+    tcase_add_loop_test(tests, matches_reference_in_bf16, 0, sizeof(shapes) / sizeof(shapes[0]));
     tcase_add_loop_test(tests, refuses_bad_shapes, 0, sizeof(refused) / sizeof(refused[0]));
     suite_add_tcase(suite, tests);
     return suite_run(suite);

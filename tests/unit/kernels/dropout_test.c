@@ -10,16 +10,16 @@
 
 static void run_case(struct support *support, const void *shape)
 {
-    float *input = support_floats(support, COUNT, 1.0f, 2.0f);
-    float *gradient = support_floats(support, COUNT, 1.0f, 1.0f);
+    void *gradient = support_items(support, COUNT, 1.0f, 1.0f);
     struct dropout dropout = {
-        .input = input,
-        .output = support_output(support, COUNT),
+        .input = support_items(support, COUNT, 1.0f, 2.0f),
+        .output = support_blank(support, COUNT),
         .gradient = gradient,
         .count = COUNT,
         .seed = 5,
         .counter = 9,
         .rate = *(const float *)shape,
+        .element = support->element,
     };
     double scale = 1.0 / (1.0 - dropout.rate);
     size_t kept = 0;
@@ -28,18 +28,19 @@ static void run_case(struct support *support, const void *shape)
     ck_assert_int_eq(dropout_forward_host(NULL, &dropout), CAPU_OK);
     ck_assert_int_eq(dropout_backward_host(NULL, &dropout), CAPU_OK);
     for (size_t i = 0; i < COUNT; i++) {
-        if (dropout.output[i] == 0.0f) {
-            ck_assert_float_eq(gradient[i], 0.0f);
+        if (support_item(support, dropout.output, i) == 0.0) {
+            ck_assert_double_eq(support_item(support, gradient, i), 0.0);
             continue;
         }
         kept++;
-        support_near("output", i, dropout.output[i], input[i] * scale, 1e-6);
-        support_near("gradient", i, gradient[i], scale, 1e-6);
+        support_stored(support, "output", i, support_item(support, dropout.output, i),
+                       support_item(support, dropout.input, i) * scale, 1e-6);
+        support_stored(support, "gradient", i, support_item(support, gradient, i), scale, 1e-6);
     }
     /* Five standard deviations of a binomial draw; the seed is fixed. */
     ck_assert_double_le(fabs((double)kept - expected), 5.0 * sqrt(expected * dropout.rate));
-    support_keep(support, dropout.output, COUNT * sizeof(float));
-    support_keep(support, gradient, COUNT * sizeof(float));
+    support_keep(support, dropout.output, support_bytes(support, COUNT));
+    support_keep(support, gradient, support_bytes(support, COUNT));
 }
 
 static const float rates[] = {0.0f, 0.1f, 0.5f, 0.9f};
@@ -47,6 +48,12 @@ static const float rates[] = {0.0f, 0.1f, 0.5f, 0.9f};
 START_TEST(keeps_the_right_share)
 {
     support_sweep(run_case, &rates[_i]);
+}
+END_TEST
+
+START_TEST(keeps_the_right_share_in_bf16)
+{
+    support_sweep_in(ELEMENT_BF16, run_case, &rates[_i]);
 }
 END_TEST
 
@@ -87,6 +94,7 @@ int main(void)
     TCase *tests = tcase_create("dropout");
 
     tcase_add_loop_test(tests, keeps_the_right_share, 0, sizeof(rates) / sizeof(rates[0]));
+    tcase_add_loop_test(tests, keeps_the_right_share_in_bf16, 0, sizeof(rates) / sizeof(rates[0]));
     tcase_add_test(tests, draws_by_seed_and_counter);
     suite_add_tcase(suite, tests);
     return suite_run(suite);

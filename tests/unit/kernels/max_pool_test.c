@@ -21,7 +21,7 @@ static const struct max_pool shapes[] = {
     {.planes = 2, .height = 6, .width = 7, .window = 2, .stride = 2, .padding = 1},
 };
 
-static void check(const struct max_pool *pool)
+static void check(const struct support *support, const struct max_pool *pool)
 {
     size_t rows = max_pool_output_height(pool);
     size_t columns = max_pool_output_width(pool);
@@ -43,14 +43,19 @@ static void check(const struct max_pool *pool)
                 if (y < 0 || x < 0 || y >= (ptrdiff_t)pool->height || x >= (ptrdiff_t)pool->width) {
                     continue;
                 }
-                best = best == SIZE_MAX || pool->input[from] > pool->input[best] ? from : best;
+                best = best == SIZE_MAX || support_item(support, pool->input, from) >
+                                               support_item(support, pool->input, best)
+                           ? from
+                           : best;
             }
         }
-        ck_assert_float_eq(pool->output[at], pool->input[best]);
-        expected[best] += pool->output_gradient[at];
+        ck_assert_double_eq(support_item(support, pool->output, at),
+                            support_item(support, pool->input, best));
+        expected[best] += support_item(support, pool->output_gradient, at);
     }
     for (size_t i = 0; i < items; i++) {
-        support_near("input_gradient", i, pool->input_gradient[i], expected[i], 1e-6);
+        support_stored(support, "input_gradient", i, support_item(support, pool->input_gradient, i),
+                       expected[i], 1e-6);
     }
     free(expected);
 }
@@ -61,23 +66,30 @@ static void run_case(struct support *support, const void *shape)
     size_t items = pool.planes * pool.height * pool.width;
     size_t outputs = pool.planes * max_pool_output_height(&pool) * max_pool_output_width(&pool);
 
-    pool.input = support_floats(support, items, -1.0f, 1.0f);
-    pool.output = support_output(support, outputs);
+    pool.element = support->element;
+    pool.input = support_items(support, items, -1.0f, 1.0f);
+    pool.output = support_blank(support, outputs);
     pool.places = support_buffer(support, outputs);
-    pool.output_gradient = support_floats(support, outputs, -1.0f, 1.0f);
-    pool.input_gradient = support_output(support, items);
+    pool.output_gradient = support_items(support, outputs, -1.0f, 1.0f);
+    pool.input_gradient = support_blank(support, items);
     ck_assert_int_eq(max_pool_forward_host(NULL, &pool), CAPU_OK);
     ck_assert_int_eq(max_pool_backward_host(NULL, &pool), CAPU_OK);
     if (support->is_reference_due) {
-        check(&pool);
+        check(support, &pool);
     }
-    support_keep(support, pool.output, outputs * sizeof(float));
-    support_keep(support, pool.input_gradient, items * sizeof(float));
+    support_keep(support, pool.output, support_bytes(support, outputs));
+    support_keep(support, pool.input_gradient, support_bytes(support, items));
 }
 
 START_TEST(matches_reference)
 {
     support_sweep(run_case, &shapes[_i]);
+}
+END_TEST
+
+START_TEST(matches_reference_in_bf16)
+{
+    support_sweep_in(ELEMENT_BF16, run_case, &shapes[_i]);
 }
 END_TEST
 
@@ -164,6 +176,7 @@ int main(void)
     TCase *tests = tcase_create("max_pool");
 
     tcase_add_loop_test(tests, matches_reference, 0, sizeof(shapes) / sizeof(shapes[0]));
+    tcase_add_loop_test(tests, matches_reference_in_bf16, 0, sizeof(shapes) / sizeof(shapes[0]));
     tcase_add_test(tests, survives_poisoned_places);
     tcase_add_test(tests, lets_nan_through);
     tcase_add_loop_test(tests, refuses_bad_shapes, 0, sizeof(refused) / sizeof(refused[0]));

@@ -9,29 +9,43 @@
 
 static const size_t counts[] = {1, 3, 17, 16384, 50001};
 
+/* Nothing is computed but zeros: exact in either type. */
 static void run_case(struct support *support, const void *shape)
 {
     size_t count = *(const size_t *)shape;
-    float *input = support_floats(support, count, -1.0f, 1.0f);
-    float *gradient = support_floats(support, count, -1.0f, 1.0f);
-    float *output = support_output(support, count);
-    float *before = support_output(support, count);
-    struct relu relu = {.input = input, .output = output, .gradient = gradient, .count = count};
+    size_t bytes = support_bytes(support, count);
+    void *gradient = support_items(support, count, -1.0f, 1.0f);
+    void *before = support_blank(support, count);
+    struct relu relu = {.input = support_items(support, count, -1.0f, 1.0f),
+                        .output = support_blank(support, count),
+                        .gradient = gradient,
+                        .count = count,
+                        .element = support->element};
 
-    memcpy(before, gradient, count * sizeof(float));
+    memcpy(before, gradient, bytes);
     ck_assert_int_eq(relu_forward_host(NULL, &relu), CAPU_OK);
     ck_assert_int_eq(relu_backward_host(NULL, &relu), CAPU_OK);
     for (size_t i = 0; support->is_reference_due && i < count; i++) {
-        support_near("output", i, output[i], input[i] > 0.0f ? input[i] : 0.0, 0.0);
-        support_near("gradient", i, gradient[i], input[i] > 0.0f ? before[i] : 0.0, 0.0);
+        double input = support_item(support, relu.input, i);
+
+        support_near("output", i, support_item(support, relu.output, i), input > 0.0 ? input : 0.0,
+                     0.0);
+        support_near("gradient", i, support_item(support, gradient, i),
+                     input > 0.0 ? support_item(support, before, i) : 0.0, 0.0);
     }
-    support_keep(support, output, count * sizeof(float));
-    support_keep(support, gradient, count * sizeof(float));
+    support_keep(support, relu.output, bytes);
+    support_keep(support, gradient, bytes);
 }
 
 START_TEST(matches_reference)
 {
     support_sweep(run_case, &counts[_i]);
+}
+END_TEST
+
+START_TEST(matches_reference_in_bf16)
+{
+    support_sweep_in(ELEMENT_BF16, run_case, &counts[_i]);
 }
 END_TEST
 
@@ -55,13 +69,31 @@ START_TEST(lets_nan_through)
 }
 END_TEST
 
+START_TEST(lets_nan_through_in_bf16)
+{
+    uint16_t input[2] = {element_round(NAN), element_round(-2.0f)};
+    uint16_t output[2] = {0};
+    uint16_t gradient[2] = {element_round(1.0f), element_round(1.0f)};
+    struct relu relu = {input, output, gradient, 2, ELEMENT_BF16};
+
+    ck_assert_int_eq(relu_forward_host(NULL, &relu), CAPU_OK);
+    ck_assert_int_eq(relu_backward_host(NULL, &relu), CAPU_OK);
+    ck_assert_float_nan(element_widen(output[0]));
+    ck_assert_float_nan(element_widen(gradient[0]));
+    ck_assert_float_eq(element_widen(output[1]), 0.0f);
+    ck_assert_float_eq(element_widen(gradient[1]), 0.0f);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("relu");
     TCase *tests = tcase_create("relu");
 
     tcase_add_loop_test(tests, matches_reference, 0, sizeof(counts) / sizeof(counts[0]));
+    tcase_add_loop_test(tests, matches_reference_in_bf16, 0, sizeof(counts) / sizeof(counts[0]));
     tcase_add_test(tests, lets_nan_through);
+    tcase_add_test(tests, lets_nan_through_in_bf16);
     suite_add_tcase(suite, tests);
     return suite_run(suite);
 }
