@@ -10,12 +10,14 @@ static size_t items(const struct batch_norm *norm)
 
 capu_status batch_norm_forward(capu_context *context, const struct batch_norm *norm)
 {
-    size_t bytes = items(norm) * sizeof(float);
+    size_t item_bytes = element_bytes(norm->element);
+    size_t bytes = items(norm) * item_bytes;
+    size_t parameter_bytes = norm->channels * item_bytes;
     size_t channel_bytes = norm->channels * sizeof(float);
     const capu_operand operands[] = {
         LAUNCH_READ(norm->input, bytes),
-        LAUNCH_READ(norm->scale, channel_bytes),
-        LAUNCH_READ(norm->shift, channel_bytes),
+        LAUNCH_READ(norm->scale, parameter_bytes),
+        LAUNCH_READ(norm->shift, parameter_bytes),
         LAUNCH_WRITE(norm->output, bytes),
         LAUNCH_WRITE(norm->saved_mean, channel_bytes),
         LAUNCH_WRITE(norm->saved_rstd, channel_bytes),
@@ -39,24 +41,28 @@ capu_status batch_norm_forward(capu_context *context, const struct batch_norm *n
 
 capu_status batch_norm_infer(capu_context *context, const struct batch_norm *norm)
 {
-    size_t bytes = items(norm) * sizeof(float);
+    size_t item_bytes = element_bytes(norm->element);
+    size_t bytes = items(norm) * item_bytes;
+    size_t parameter_bytes = norm->channels * item_bytes;
     size_t channel_bytes = norm->channels * sizeof(float);
 
-    return LAUNCH(context, batch_norm_infer, norm, items(norm) * 2, LAUNCH_READ(norm->input, bytes),
-                  LAUNCH_READ(norm->scale, channel_bytes), LAUNCH_READ(norm->shift, channel_bytes),
-                  LAUNCH_READ(norm->running_mean, channel_bytes),
-                  LAUNCH_READ(norm->running_variance, channel_bytes),
-                  LAUNCH_WRITE(norm->output, bytes));
+    return LAUNCH(
+        context, batch_norm_infer, norm, items(norm) * 2, LAUNCH_READ(norm->input, bytes),
+        LAUNCH_READ(norm->scale, parameter_bytes), LAUNCH_READ(norm->shift, parameter_bytes),
+        LAUNCH_READ(norm->running_mean, channel_bytes),
+        LAUNCH_READ(norm->running_variance, channel_bytes), LAUNCH_WRITE(norm->output, bytes));
 }
 
 capu_status batch_norm_backward(capu_context *context, const struct batch_norm *norm)
 {
-    size_t bytes = items(norm) * sizeof(float);
+    size_t item_bytes = element_bytes(norm->element);
+    size_t bytes = items(norm) * item_bytes;
+    size_t parameter_bytes = norm->channels * item_bytes;
     size_t channel_bytes = norm->channels * sizeof(float);
 
     return LAUNCH(
         context, batch_norm_backward, norm, items(norm) * 10, LAUNCH_READ(norm->input, bytes),
-        LAUNCH_READ(norm->scale, channel_bytes), LAUNCH_READ(norm->saved_mean, channel_bytes),
+        LAUNCH_READ(norm->scale, parameter_bytes), LAUNCH_READ(norm->saved_mean, channel_bytes),
         LAUNCH_READ(norm->saved_rstd, channel_bytes), LAUNCH_UPDATE(norm->gradient, bytes),
         LAUNCH_WRITE(norm->scale_gradient, channel_bytes),
         LAUNCH_WRITE(norm->shift_gradient, channel_bytes));

@@ -17,20 +17,27 @@ static __device__ size_t place(const struct batch_norm &norm, uint32_t i)
 }
 
 /* output = factor input + offset over the whole channel. */
+template <typename Element>
 static __device__ void scale_channel(const struct batch_norm &norm, float factor, float offset)
 {
+    const Element *input = (const Element *)norm.input;
+    Element *output = (Element *)norm.output;
     uint32_t count = norm.batch * norm.plane;
 
     for (uint32_t i = threadIdx.x; i < count; i += THREADS) {
         size_t at = place(norm, i);
 
-        norm.output[at] = norm.input[at] * factor + offset;
+        output[at] = input[at] * factor + offset;
     }
 }
 
+template <typename Element>
 static __global__ void forward(const struct batch_norm norm, bool is_replay)
 {
+    const Element *input = (const Element *)norm.input;
     uint32_t channel = blockIdx.x;
+    float scale = ((const Element *)norm.scale)[channel];
+    float shift = ((const Element *)norm.shift)[channel];
     uint32_t count = norm.batch * norm.plane;
     float sum = 0.0f;
     float squares = 0.0f;
@@ -40,18 +47,18 @@ static __global__ void forward(const struct batch_norm norm, bool is_replay)
     double factor;
 
     for (uint32_t i = threadIdx.x; i < count; i += THREADS) {
-        sum += norm.input[place(norm, i)];
+        sum += input[place(norm, i)];
     }
     mean = grid_block_sum(sum) / count;
     for (uint32_t i = threadIdx.x; i < count; i += THREADS) {
-        float distance = norm.input[place(norm, i)] - (float)mean;
+        float distance = input[place(norm, i)] - (float)mean;
 
         squares += distance * distance;
     }
     variance = grid_block_sum(squares) / count;
     rstd = 1.0 / sqrt(variance + norm.epsilon);
-    factor = norm.scale[channel] * rstd;
-    scale_channel(norm, (float)factor, (float)(norm.shift[channel] - mean * factor));
+    factor = scale * rstd;
+    scale_channel<Element>(norm, (float)factor, (float)(shift - mean * factor));
     if (threadIdx.x != 0) {
         return;
     }
@@ -64,23 +71,27 @@ static __global__ void forward(const struct batch_norm norm, bool is_replay)
     }
 }
 
-static __global__ void infer(const struct batch_norm norm)
+template <typename Element> static __global__ void infer(const struct batch_norm norm)
 {
     uint32_t channel = blockIdx.x;
+    float scale = ((const Element *)norm.scale)[channel];
+    float shift = ((const Element *)norm.shift)[channel];
     double rstd = 1.0 / sqrt((double)norm.running_variance[channel] + norm.epsilon);
-    double factor = norm.scale[channel] * rstd;
+    double factor = scale * rstd;
 
-    scale_channel(norm, (float)factor,
-                  (float)(norm.shift[channel] - norm.running_mean[channel] * factor));
+    scale_channel<Element>(norm, (float)factor,
+                           (float)(shift - norm.running_mean[channel] * factor));
 }
 
-static __global__ void backward(const struct batch_norm norm)
+template <typename Element> static __global__ void backward(const struct batch_norm norm)
 {
+    const Element *input = (const Element *)norm.input;
+    Element *gradient = (Element *)norm.gradient;
     uint32_t channel = blockIdx.x;
     uint32_t count = norm.batch * norm.plane;
     float mean = norm.saved_mean[channel];
     float rstd = norm.saved_rstd[channel];
-    float factor = norm.scale[channel] * rstd;
+    float factor = ((const Element *)norm.scale)[channel] * rstd;
     float sum = 0.0f;
     float product = 0.0f;
     float slope;
@@ -89,8 +100,8 @@ static __global__ void backward(const struct batch_norm norm)
     for (uint32_t i = threadIdx.x; i < count; i += THREADS) {
         size_t at = place(norm, i);
 
-        sum += norm.gradient[at];
-        product += norm.gradient[at] * (norm.input[at] - mean);
+        sum += gradient[at];
+        product += gradient[at] * (input[at] - mean);
     }
     sum = (float)grid_block_sum(sum);
     product = (float)grid_block_sum(product);
@@ -100,7 +111,7 @@ static __global__ void backward(const struct batch_norm norm)
     for (uint32_t i = threadIdx.x; i < count; i += THREADS) {
         size_t at = place(norm, i);
 
-        norm.gradient[at] = factor * (norm.gradient[at] - offset - (norm.input[at] - mean) * slope);
+        gradient[at] = factor * (gradient[at] - offset - (input[at] - mean) * slope);
     }
     if (threadIdx.x == 0) {
         norm.shift_gradient[channel] = sum;
@@ -124,7 +135,7 @@ capu_status batch_norm_forward_cuda(capu_stream stream, const void *arguments)
     if (status != CAPU_OK) {
         return status;
     }
-    GRID_LAUNCH(forward, norm->channels, THREADS, stream, *norm, false);
+    GRID_LAUNCH_FOR(norm->element, forward, norm->channels, THREADS, stream, *norm, false);
     return grid_status();
 }
 
@@ -136,7 +147,7 @@ capu_status batch_norm_replay_cuda(capu_stream stream, const void *arguments)
     if (status != CAPU_OK) {
         return status;
     }
-    GRID_LAUNCH(forward, norm->channels, THREADS, stream, *norm, true);
+    GRID_LAUNCH_FOR(norm->element, forward, norm->channels, THREADS, stream, *norm, true);
     return grid_status();
 }
 
@@ -148,7 +159,7 @@ capu_status batch_norm_infer_cuda(capu_stream stream, const void *arguments)
     if (status != CAPU_OK) {
         return status;
     }
-    GRID_LAUNCH(infer, norm->channels, THREADS, stream, *norm);
+    GRID_LAUNCH_FOR(norm->element, infer, norm->channels, THREADS, stream, *norm);
     return grid_status();
 }
 
@@ -160,6 +171,6 @@ capu_status batch_norm_backward_cuda(capu_stream stream, const void *arguments)
     if (status != CAPU_OK) {
         return status;
     }
-    GRID_LAUNCH(backward, norm->channels, THREADS, stream, *norm);
+    GRID_LAUNCH_FOR(norm->element, backward, norm->channels, THREADS, stream, *norm);
     return grid_status();
 }

@@ -1,27 +1,29 @@
 /*
  * Batch normalisation of batch x channels x plane: each channel to mean 0 and variance 1, then
  * scaled and shifted. Training uses the batch's own statistics and keeps running ones for
- * inference.
+ * inference. Statistics and the parameters' gradients are fp32, whatever the rest is.
  */
 #ifndef CAPU_KERNELS_BATCH_NORM_H
 #define CAPU_KERNELS_BATCH_NORM_H
 
 #include "capuchin/op.h"
 
+#include "kernels/element.h"
+
 #ifdef __cplusplus
 extern "C" {
 #endif
 
 struct batch_norm {
-    const float *input;
-    float *output;
-    const float *scale; /* channels, like all that follow but the gradient */
-    const float *shift;
+    const void *input;
+    void *output;
+    const void *scale; /* channels, like all that follow but the gradient */
+    const void *shift;
     float *running_mean;
     float *running_variance; /* squares are divided by the count, not by one less */
     float *saved_mean;       /* of the batch, for backward */
     float *saved_rstd;       /* 1 / sqrt(variance + epsilon) of the batch, for backward */
-    float *gradient;         /* backward, in place: of the output before, of the input after */
+    void *gradient;          /* backward, in place: of the output before, of the input after */
     float *scale_gradient;
     float *shift_gradient;
     uint32_t batch;
@@ -29,6 +31,7 @@ struct batch_norm {
     uint32_t plane; /* height x width */
     float momentum; /* weight of the batch in the running statistics */
     float epsilon;
+    uint32_t element; /* enum element, of what is void */
 };
 
 /*

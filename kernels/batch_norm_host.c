@@ -4,6 +4,7 @@
  */
 #include "kernels/batch_norm.h"
 
+#include "kernels/copies.h"
 #include "kernels/parallel.h"
 #include "kernels/reduce.h"
 
@@ -14,13 +15,18 @@ static size_t plane_start(const struct batch_norm *norm, size_t image, size_t ch
     return (image * norm->channels + channel) * norm->plane;
 }
 
+static const float *input_plane(const struct batch_norm *norm, size_t image, size_t channel)
+{
+    return (const float *)norm->input + plane_start(norm, image, channel);
+}
+
 /* output = factor input + offset over the whole channel. */
 static void scale_channel(const struct batch_norm *norm, size_t channel, float factor, float offset)
 {
     for (size_t image = 0; image < norm->batch; image++) {
         size_t start = plane_start(norm, image, channel);
-        const float *restrict input = norm->input + start;
-        float *restrict output = norm->output + start;
+        const float *restrict input = (const float *)norm->input + start;
+        float *restrict output = (float *)norm->output + start;
 
         for (size_t i = 0; i < norm->plane; i++) {
             output[i] = input[i] * factor + offset;
@@ -31,8 +37,10 @@ static void scale_channel(const struct batch_norm *norm, size_t channel, float f
 static void normalise_channel(const struct batch_norm *norm, size_t channel, double mean,
                               double rstd)
 {
-    double factor = norm->scale[channel] * rstd;
-    scale_channel(norm, channel, (float)factor, (float)(norm->shift[channel] - mean * factor));
+    double factor = ((const float *)norm->scale)[channel] * rstd;
+    float shift = ((const float *)norm->shift)[channel];
+
+    scale_channel(norm, channel, (float)factor, (float)(shift - mean * factor));
 }
 
 /* Gives the batch's variance; its mean and rstd are saved. */
@@ -45,11 +53,12 @@ static double train_channel(const struct batch_norm *norm, size_t channel)
     double rstd;
 
     for (size_t image = 0; image < norm->batch; image++) {
-        sum += reduce_sum(norm->input + plane_start(norm, image, channel), norm->plane);
+        sum += reduce_sum(input_plane(norm, image, channel), norm->plane);
     }
     mean = sum / count;
     for (size_t image = 0; image < norm->batch; image++) {
-        const float *plane = norm->input + plane_start(norm, image, channel);
+        const float *plane = input_plane(norm, image, channel);
+
         squares += reduce_product(plane, (float)mean, plane, (float)mean, norm->plane);
     }
     rstd = 1.0 / sqrt(squares / count + norm->epsilon);
@@ -91,16 +100,16 @@ static void backward_tile(const void *arguments, size_t channel)
     float count = (float)norm->batch * (float)norm->plane;
     double sum = 0.0;
     double product = 0.0;
-    float factor = norm->scale[channel] * rstd;
+    float factor = ((const float *)norm->scale)[channel] * rstd;
     float slope;
     float offset;
 
     for (size_t image = 0; image < norm->batch; image++) {
-        size_t start = plane_start(norm, image, channel);
+        const float *input = input_plane(norm, image, channel);
+        const float *gradient = (const float *)norm->gradient + plane_start(norm, image, channel);
 
-        sum += reduce_sum(norm->gradient + start, norm->plane);
-        product +=
-            reduce_product(norm->gradient + start, 0.0f, norm->input + start, mean, norm->plane);
+        sum += reduce_sum(gradient, norm->plane);
+        product += reduce_product(gradient, 0.0f, input, mean, norm->plane);
     }
     norm->shift_gradient[channel] = (float)sum;
     norm->scale_gradient[channel] = (float)product * rstd;
@@ -109,8 +118,8 @@ static void backward_tile(const void *arguments, size_t channel)
     offset = (float)sum / count;
     for (size_t image = 0; image < norm->batch; image++) {
         size_t start = plane_start(norm, image, channel);
-        const float *restrict input = norm->input + start;
-        float *restrict gradient = norm->gradient + start;
+        const float *restrict input = (const float *)norm->input + start;
+        float *restrict gradient = (float *)norm->gradient + start;
 
         for (size_t i = 0; i < norm->plane; i++) {
             gradient[i] = factor * (gradient[i] - offset - (input[i] - mean) * slope);
@@ -118,38 +127,56 @@ static void backward_tile(const void *arguments, size_t channel)
     }
 }
 
+static size_t items(const struct batch_norm *norm)
+{
+    return (size_t)norm->batch * norm->channels * norm->plane;
+}
+
+/* What writes the output: a tile a channel. */
+static capu_status run_forward(const void *arguments, parallel_function tile)
+{
+    struct batch_norm norm = *(const struct batch_norm *)arguments;
+    struct copies copies = {.element = norm.element};
+
+    norm.input = copies_read(&copies, norm.input, items(&norm));
+    norm.scale = copies_read(&copies, norm.scale, norm.channels);
+    norm.shift = copies_read(&copies, norm.shift, norm.channels);
+    norm.output = copies_write(&copies, norm.output, items(&norm));
+    if (copies.status == CAPU_OK) {
+        parallel_run(norm.channels, tile, &norm);
+    }
+    return copies_finish(&copies);
+}
+
 capu_status batch_norm_forward_host(capu_stream stream, const void *arguments)
 {
-    const struct batch_norm *norm = arguments;
-
     (void)stream;
-    parallel_run(norm->channels, forward_tile, norm);
-    return CAPU_OK;
+    return run_forward(arguments, forward_tile);
 }
 
 capu_status batch_norm_replay_host(capu_stream stream, const void *arguments)
 {
-    const struct batch_norm *norm = arguments;
-
     (void)stream;
-    parallel_run(norm->channels, replay_tile, norm);
-    return CAPU_OK;
+    return run_forward(arguments, replay_tile);
 }
 
 capu_status batch_norm_infer_host(capu_stream stream, const void *arguments)
 {
-    const struct batch_norm *norm = arguments;
-
     (void)stream;
-    parallel_run(norm->channels, infer_tile, norm);
-    return CAPU_OK;
+    return run_forward(arguments, infer_tile);
 }
 
 capu_status batch_norm_backward_host(capu_stream stream, const void *arguments)
 {
-    const struct batch_norm *norm = arguments;
+    struct batch_norm norm = *(const struct batch_norm *)arguments;
+    struct copies copies = {.element = norm.element};
 
     (void)stream;
-    parallel_run(norm->channels, backward_tile, norm);
-    return CAPU_OK;
+    norm.input = copies_read(&copies, norm.input, items(&norm));
+    norm.scale = copies_read(&copies, norm.scale, norm.channels);
+    norm.gradient = copies_update(&copies, norm.gradient, items(&norm));
+    if (copies.status == CAPU_OK) {
+        parallel_run(norm.channels, backward_tile, &norm);
+    }
+    return copies_finish(&copies);
 }

@@ -133,25 +133,26 @@ static const struct {
 
 START_TEST(batch_norms)
 {
-    struct pairs pairs = pairs_of(_i);
+    struct pairs pairs = pairs_in(_i);
     struct batch_norm norm = {};
     size_t count;
 
-    norm.batch = planes[shape_of(_i)].batch;
-    norm.channels = planes[shape_of(_i)].channels;
-    norm.plane = planes[shape_of(_i)].plane;
+    norm.element = pairs.element;
+    norm.batch = planes[shape_in(_i)].batch;
+    norm.channels = planes[shape_in(_i)].channels;
+    norm.plane = planes[shape_in(_i)].plane;
     norm.momentum = 0.1f;
     norm.epsilon = 1e-5f;
     count = (size_t)norm.batch * norm.channels * norm.plane;
-    norm.input = pairs_floats(&pairs, count, -1.0f, 3.0f);
-    norm.output = pairs_output(&pairs, count);
-    norm.scale = pairs_floats(&pairs, norm.channels, 0.5f, 1.5f);
-    norm.shift = pairs_floats(&pairs, norm.channels, -1.0f, 1.0f);
+    norm.input = pairs_items(&pairs, count, -1.0f, 3.0f);
+    norm.output = pairs_blank(&pairs, count);
+    norm.scale = pairs_items(&pairs, norm.channels, 0.5f, 1.5f);
+    norm.shift = pairs_items(&pairs, norm.channels, -1.0f, 1.0f);
     norm.running_mean = pairs_floats(&pairs, norm.channels, -1.0f, 1.0f);
     norm.running_variance = pairs_floats(&pairs, norm.channels, 0.5f, 1.5f);
     norm.saved_mean = pairs_output(&pairs, norm.channels);
     norm.saved_rstd = pairs_output(&pairs, norm.channels);
-    norm.gradient = pairs_floats(&pairs, count, -1.0f, 1.0f);
+    norm.gradient = pairs_items(&pairs, count, -1.0f, 1.0f);
     norm.scale_gradient = pairs_output(&pairs, norm.channels);
     norm.shift_gradient = pairs_output(&pairs, norm.channels);
     PAIRS_RUN(&pairs, batch_norm_forward, &norm, NEAR);
@@ -245,7 +246,7 @@ void kernels_images_add(TCase *tests)
     LOOP_IN(tests, max_pooling, pools, 2);
     tcase_add_test(tests, bad_pools);
     LOOP_IN(tests, average_pooling, averages, 1);
-    LOOP(tests, batch_norms, planes, 1);
+    LOOP_IN(tests, batch_norms, planes, 1);
     LOOP(tests, convolution, convolutions, 5);
     tcase_add_test(tests, bad_convolutions);
 }

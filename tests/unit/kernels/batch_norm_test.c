@@ -47,7 +47,7 @@ static void statistics(const struct batch_norm *norm, const double *input, size_
 
 /* The sum of output * weight over one channel, in double. */
 static double objective(const struct batch_norm *norm, const double *input, double scale,
-                        double shift, const float *weight, size_t channel)
+                        double shift, const double *weight, size_t channel)
 {
     double mean;
     double variance;
@@ -62,7 +62,16 @@ static double objective(const struct batch_norm *norm, const double *input, doub
     return sum;
 }
 
-static void check_forward(const struct batch_norm *norm, const double *input)
+/* What the output is of an item that has been normalised. */
+static double scaled(const struct support *support, const struct batch_norm *norm, size_t channel,
+                     double normal)
+{
+    return support_item(support, norm->scale, channel) * normal +
+           support_item(support, norm->shift, channel);
+}
+
+static void check_forward(const struct support *support, const struct batch_norm *norm,
+                          const double *input)
 {
     for (size_t channel = 0; channel < norm->channels; channel++) {
         double mean;
@@ -76,13 +85,14 @@ static void check_forward(const struct batch_norm *norm, const double *input)
             size_t i = at(norm, k / norm->plane, channel, k % norm->plane);
             double normal = (input[i] - mean) / sqrt(variance + norm->epsilon);
 
-            support_near("output", i, norm->output[i],
-                         norm->scale[channel] * normal + norm->shift[channel], 5e-6);
+            support_stored(support, "output", i, support_item(support, norm->output, i),
+                           scaled(support, norm, channel, normal), 5e-6);
         }
     }
 }
 
-static void check_backward(const struct batch_norm *norm, double *input, const float *weight)
+static void check_backward(const struct support *support, const struct batch_norm *norm,
+                           double *input, const double *weight)
 {
     const double step = 1e-5;
     size_t items = (size_t)norm->batch * norm->channels * norm->plane;
@@ -90,8 +100,8 @@ static void check_backward(const struct batch_norm *norm, double *input, const f
     for (size_t k = 0; k < DIFFERENCES; k++) {
         size_t i = k * 7919 % items;
         size_t channel = i / norm->plane % norm->channels;
-        double scale = norm->scale[channel];
-        double shift = norm->shift[channel];
+        double scale = support_item(support, norm->scale, channel);
+        double shift = support_item(support, norm->shift, channel);
         double kept = input[i];
         double up;
         double down;
@@ -101,7 +111,8 @@ static void check_backward(const struct batch_norm *norm, double *input, const f
         input[i] = kept - step;
         down = objective(norm, input, scale, shift, weight, channel);
         input[i] = kept;
-        support_near("gradient", i, norm->gradient[i], (up - down) / (2 * step), 1e-4);
+        support_stored(support, "gradient", i, support_item(support, norm->gradient, i),
+                       (up - down) / (2 * step), 1e-4);
         up = objective(norm, input, scale + step, shift, weight, channel);
         down = objective(norm, input, scale - step, shift, weight, channel);
         support_near("scale_gradient", channel, norm->scale_gradient[channel],
@@ -118,15 +129,15 @@ static struct batch_norm make(struct support *support, const struct shape *shape
     size_t items = (size_t)shape->batch * shape->channels * shape->plane;
 
     return (struct batch_norm){
-        .input = support_floats(support, items, -1.0f, 3.0f),
-        .output = support_output(support, items),
-        .scale = support_floats(support, shape->channels, 0.5f, 1.5f),
-        .shift = support_floats(support, shape->channels, -1.0f, 1.0f),
+        .input = support_items(support, items, -1.0f, 3.0f),
+        .output = support_blank(support, items),
+        .scale = support_items(support, shape->channels, 0.5f, 1.5f),
+        .shift = support_items(support, shape->channels, -1.0f, 1.0f),
         .running_mean = support_floats(support, shape->channels, 0.0f, 0.0f),
         .running_variance = support_floats(support, shape->channels, 1.0f, 1.0f),
         .saved_mean = support_output(support, shape->channels),
         .saved_rstd = support_output(support, shape->channels),
-        .gradient = support_floats(support, items, -1.0f, 1.0f),
+        .gradient = support_items(support, items, -1.0f, 1.0f),
         .scale_gradient = support_output(support, shape->channels),
         .shift_gradient = support_output(support, shape->channels),
         .batch = shape->batch,
@@ -134,6 +145,7 @@ static struct batch_norm make(struct support *support, const struct shape *shape
         .plane = shape->plane,
         .momentum = 0.1f,
         .epsilon = 1e-5f,
+        .element = support->element,
     };
 }
 
@@ -142,37 +154,44 @@ static void run_case(struct support *support, const void *argument)
     const struct shape *shape = argument;
     struct batch_norm norm = make(support, shape);
     size_t items = (size_t)shape->batch * shape->channels * shape->plane;
-    float *weight = support_output(support, items);
+    double *weight = support_buffer(support, items * sizeof(double) + 64);
     double *input = support_buffer(support, items * sizeof(double) + 64);
 
     /* The reference runs at shift 0 only, where doubles are aligned. */
     for (size_t i = 0; support->is_reference_due && i < items; i++) {
-        input[i] = norm.input[i];
+        input[i] = support_item(support, norm.input, i);
+        weight[i] = support_item(support, norm.gradient, i);
     }
-    memcpy(weight, norm.gradient, items * sizeof(float));
     ck_assert_int_eq(batch_norm_forward_host(NULL, &norm), CAPU_OK);
     ck_assert_int_eq(batch_norm_backward_host(NULL, &norm), CAPU_OK);
     if (support->is_reference_due) {
-        check_forward(&norm, input);
-        check_backward(&norm, input, weight);
+        check_forward(support, &norm, input);
+        check_backward(support, &norm, input, weight);
     }
-    support_keep(support, norm.output, items * sizeof(float));
-    support_keep(support, norm.gradient, items * sizeof(float));
+    support_keep(support, norm.output, support_bytes(support, items));
+    support_keep(support, norm.gradient, support_bytes(support, items));
     support_keep(support, norm.running_variance, shape->channels * sizeof(float));
     ck_assert_int_eq(batch_norm_infer_host(NULL, &norm), CAPU_OK);
     for (size_t i = 0; support->is_reference_due && i < items; i++) {
         size_t channel = i / shape->plane % shape->channels;
         double normal =
             (input[i] - norm.running_mean[channel]) / sqrt(norm.running_variance[channel] + 1e-5);
-        support_near("inferred", i, norm.output[i],
-                     norm.scale[channel] * normal + norm.shift[channel], 5e-6);
+
+        support_stored(support, "inferred", i, support_item(support, norm.output, i),
+                       scaled(support, &norm, channel, normal), 5e-6);
     }
-    support_keep(support, norm.output, items * sizeof(float));
+    support_keep(support, norm.output, support_bytes(support, items));
 }
 
 START_TEST(matches_reference)
 {
     support_sweep(run_case, &shapes[_i]);
+}
+END_TEST
+
+START_TEST(matches_reference_in_bf16)
+{
+    support_sweep_in(ELEMENT_BF16, run_case, &shapes[_i]);
 }
 END_TEST
 
@@ -207,6 +226,7 @@ int main(void)
     TCase *tests = tcase_create("batch_norm");
 
     tcase_add_loop_test(tests, matches_reference, 0, sizeof(shapes) / sizeof(shapes[0]));
+    tcase_add_loop_test(tests, matches_reference_in_bf16, 0, sizeof(shapes) / sizeof(shapes[0]));
     tcase_add_test(tests, replays_without_a_second_update);
     suite_add_tcase(suite, tests);
     return suite_run(suite);
