@@ -1,0 +1,324 @@
+/*
+ * The three matrix products that conv2d on cuda is, as its multiplication sees them: how many rows,
+ * columns and summands there are, what the items of both factors are, and where a sum goes.
+ *
+ *     forward          output[channel][position] =
+ *                          weight[channel][tap] input[tap][position]
+ *     backward_input   input_gradient[channel][pixel] =
+ *                          weight[channel][out, tap] gradient[out, tap][pixel]
+ *     backward_weight  weight_gradient[channel][tap] =
+ *                          gradient[channel][position] input[position][tap]
+ *
+ * The first factor lies in memory as it is, the second one is gathered from images.
+ *
+ * backward_input does the pixels of each remainder of the stride apart: those of one have the same
+ * taps, and lie side by side as with stride 1. backward_weight sums over all positions of all
+ * images: it is cut into parts by images, which lie in the workspace and are added in order. Either
+ * is a part of the grid's depth.
+ */
+#ifndef CAPU_KERNELS_CONV2D_PRODUCTS_CUH
+#define CAPU_KERNELS_CONV2D_PRODUCTS_CUH
+
+#include "kernels/conv2d.h"
+
+/*
+ * One index of the gathered factor. An item is found by two of them, whose coordinates and offsets
+ * add up: those of a position and those of a tap.
+ */
+struct conv2d_place {
+    ptrdiff_t offset;
+    int y;
+    int x;
+    bool is_there; /* not past the end */
+};
+
+static __device__ inline float conv2d_gather(const float *images, uint32_t height, uint32_t width,
+                                             const struct conv2d_place &one,
+                                             const struct conv2d_place &other)
+{
+    int y = one.y + other.y;
+    int x = one.x + other.x;
+
+    if (!one.is_there || !other.is_there || y < 0 || x < 0 || y >= (int)height || x >= (int)width) {
+        return 0.0f;
+    }
+    return images[one.offset + other.offset];
+}
+
+/* Row y and column x, of images whose planes are width wide. */
+static __device__ inline struct conv2d_place
+conv2d_place_of(uint32_t image, int y, int x, size_t image_items, uint32_t width, bool is_there)
+{
+    struct conv2d_place place;
+
+    place.y = y;
+    place.x = x;
+    place.offset =
+        (ptrdiff_t)(image * image_items) + (ptrdiff_t)place.y * (ptrdiff_t)width + place.x;
+    place.is_there = is_there;
+    return place;
+}
+
+/* KERNEL is the kernel's side where it is known when this is compiled, else 0. */
+template <unsigned KERNEL> struct conv2d_sides {
+    typedef uint32_t part;
+    struct conv2d conv; /* its stride is not 0 */
+    uint32_t out_height;
+    uint32_t out_width;
+    uint32_t rows;    /* of the product */
+    uint32_t columns; /* of the product */
+
+    __device__ uint32_t kernel() const
+    {
+        return KERNEL != 0 ? KERNEL : conv.kernel;
+    }
+
+    __device__ uint32_t window() const
+    {
+        return kernel() * kernel();
+    }
+
+    __device__ uint32_t part_of(uint32_t index) const
+    {
+        return index;
+    }
+
+    __device__ uint32_t columns_in(uint32_t) const
+    {
+        return columns;
+    }
+
+    /* The input's item under the kernel's first one, at an output position. */
+    __device__ struct conv2d_place corner(uint32_t image, uint32_t position, bool is_there) const
+    {
+        return conv2d_place_of(image, (int)(position / out_width * conv.stride) - (int)conv.padding,
+                               (int)(position % out_width * conv.stride) - (int)conv.padding,
+                               (size_t)conv.input_channels * conv.height * conv.width, conv.width,
+                               is_there);
+    }
+
+    /* The input's item under tap `i`, counted over channels, from that under the first one. */
+    __device__ struct conv2d_place tap(uint32_t i, bool is_there) const
+    {
+        uint32_t rest = i % window();
+
+        return conv2d_place_of(i / window(), (int)(rest / kernel()), (int)(rest % kernel()),
+                               (size_t)conv.height * conv.width, conv.width, is_there);
+    }
+};
+
+template <unsigned KERNEL> struct conv2d_forward_product : conv2d_sides<KERNEL> {
+    static const bool IS_BY_DEPTH = false;
+
+    __device__ uint32_t depth(uint32_t) const
+    {
+        return this->conv.input_channels * this->window();
+    }
+
+    __device__ float a(uint32_t row, uint32_t k, uint32_t) const
+    {
+        return this->conv.weight[(size_t)row * this->conv.input_channels * this->window() + k];
+    }
+
+    __device__ struct conv2d_place along(uint32_t k, uint32_t, bool is_there) const
+    {
+        return this->tap(k, is_there);
+    }
+
+    __device__ struct conv2d_place across(uint32_t column, uint32_t, bool is_there) const
+    {
+        uint32_t positions = this->out_height * this->out_width;
+
+        return this->corner(column / positions, column % positions, is_there);
+    }
+
+    __device__ float b(const struct conv2d_place &along, const struct conv2d_place &across) const
+    {
+        return conv2d_gather(this->conv.input, this->conv.height, this->conv.width, along, across);
+    }
+
+    __device__ void store(uint32_t row, uint32_t column, uint32_t, float value) const
+    {
+        size_t positions = (size_t)this->out_height * this->out_width;
+        size_t image = column / positions;
+        float bias = this->conv.bias != NULL ? this->conv.bias[row] : 0.0f;
+
+        this->conv
+            .output[(image * this->conv.output_channels + row) * positions + column % positions] =
+            value + bias;
+    }
+};
+
+/* In one direction: the pixels of one remainder of the stride, and the taps that look at them. */
+struct conv2d_phase {
+    uint32_t taps; /* every stride-th; may be none */
+    uint32_t first_pixel;
+    uint32_t pixels; /* may be none */
+    int output;      /* the position that has the first tap on the first pixel */
+};
+
+static __device__ inline struct conv2d_phase conv2d_phase_of(uint32_t first_tap, uint32_t side,
+                                                             const struct conv2d &conv)
+{
+    uint32_t stride = conv.stride;
+    struct conv2d_phase phase;
+
+    phase.taps = (conv.kernel + stride - 1 - first_tap) / stride;
+    phase.first_pixel = (first_tap + stride - conv.padding % stride) % stride;
+    phase.pixels = (side + stride - 1 - phase.first_pixel) / stride;
+    phase.output = (int)((phase.first_pixel + conv.padding - first_tap) / stride);
+    return phase;
+}
+
+/* Where KERNEL is known the stride is 1, and so there is one phase, of all pixels and taps. */
+template <unsigned KERNEL> struct conv2d_backward_input_product : conv2d_sides<KERNEL> {
+    static const bool IS_BY_DEPTH = false;
+
+    struct part {
+        uint32_t first_tap;
+        struct conv2d_phase y;
+        struct conv2d_phase x;
+    };
+
+    __device__ struct part part_of(uint32_t index) const
+    {
+        uint32_t y = index / this->conv.stride;
+        uint32_t x = index % this->conv.stride;
+        struct part part;
+
+        part.first_tap = y * this->kernel() + x;
+        part.y = conv2d_phase_of(y, this->conv.height, this->conv);
+        part.x = conv2d_phase_of(x, this->conv.width, this->conv);
+        return part;
+    }
+
+    __device__ uint32_t columns_in(const struct part &part) const
+    {
+        return this->conv.batch * part.y.pixels * part.x.pixels;
+    }
+
+    __device__ uint32_t taps_across(const struct part &part) const
+    {
+        return KERNEL != 0 ? KERNEL : part.x.taps;
+    }
+
+    __device__ uint32_t taps_of(const struct part &part) const
+    {
+        return KERNEL != 0 ? KERNEL * KERNEL : part.y.taps * part.x.taps;
+    }
+
+    __device__ uint32_t depth(const struct part &part) const
+    {
+        return this->conv.output_channels * taps_of(part);
+    }
+
+    __device__ float a(uint32_t row, uint32_t k, const struct part &part) const
+    {
+        uint32_t out = k / taps_of(part);
+        uint32_t rest = k % taps_of(part);
+        uint32_t tap = rest;
+
+        if (KERNEL == 0) {
+            tap = part.first_tap +
+                  (rest / part.x.taps * this->kernel() + rest % part.x.taps) * this->conv.stride;
+        }
+        return this->conv
+            .weight[((size_t)out * this->conv.input_channels + row) * this->window() + tap];
+    }
+
+    __device__ struct conv2d_place along(uint32_t k, const struct part &part, bool is_there) const
+    {
+        uint32_t rest;
+
+        if (!is_there) {
+            return {}; /* there may be no taps to divide by, nor pixels below */
+        }
+        rest = k % taps_of(part);
+        return conv2d_place_of(
+            k / taps_of(part), -(int)(rest / taps_across(part)), -(int)(rest % taps_across(part)),
+            (size_t)this->out_height * this->out_width, this->out_width, is_there);
+    }
+
+    /* Image, row and column among the pixels of the part. */
+    __device__ struct conv2d_place across(uint32_t column, const struct part &part,
+                                          bool is_there) const
+    {
+        uint32_t pixels = part.y.pixels * part.x.pixels;
+        uint32_t pixel;
+
+        if (!is_there) {
+            return {};
+        }
+        pixel = column % pixels;
+        return conv2d_place_of(column / pixels, part.y.output + (int)(pixel / part.x.pixels),
+                               part.x.output + (int)(pixel % part.x.pixels),
+                               (size_t)this->conv.output_channels * this->out_height *
+                                   this->out_width,
+                               this->out_width, is_there);
+    }
+
+    __device__ float b(const struct conv2d_place &along, const struct conv2d_place &across) const
+    {
+        return conv2d_gather(this->conv.output_gradient, this->out_height, this->out_width, along,
+                             across);
+    }
+
+    __device__ void store(uint32_t row, uint32_t column, const struct part &part, float value) const
+    {
+        uint32_t pixels = part.y.pixels * part.x.pixels;
+        uint32_t pixel = column % pixels;
+        uint32_t y = part.y.first_pixel + pixel / part.x.pixels * this->conv.stride;
+        uint32_t x = part.x.first_pixel + pixel % part.x.pixels * this->conv.stride;
+        size_t plane = (size_t)(column / pixels) * this->conv.input_channels + row;
+
+        this->conv.input_gradient[(plane * this->conv.height + y) * this->conv.width + x] = value;
+    }
+};
+
+/* Part p has the images p, p + parts, ... */
+template <unsigned KERNEL> struct conv2d_backward_weight_product : conv2d_sides<KERNEL> {
+    static const bool IS_BY_DEPTH = true;
+    uint32_t parts;
+
+    __device__ uint32_t image(uint32_t k, uint32_t part) const
+    {
+        return part + k / (this->out_height * this->out_width) * parts;
+    }
+
+    __device__ uint32_t depth(uint32_t part) const
+    {
+        return (this->conv.batch - part + parts - 1) / parts * this->out_height * this->out_width;
+    }
+
+    __device__ float a(uint32_t row, uint32_t k, uint32_t part) const
+    {
+        uint32_t positions = this->out_height * this->out_width;
+
+        return this->conv
+            .output_gradient[((size_t)image(k, part) * this->conv.output_channels + row) *
+                                 positions +
+                             k % positions];
+    }
+
+    __device__ struct conv2d_place along(uint32_t k, uint32_t part, bool is_there) const
+    {
+        return this->corner(image(k, part), k % (this->out_height * this->out_width), is_there);
+    }
+
+    __device__ struct conv2d_place across(uint32_t column, uint32_t, bool is_there) const
+    {
+        return this->tap(column, is_there);
+    }
+
+    __device__ float b(const struct conv2d_place &along, const struct conv2d_place &across) const
+    {
+        return conv2d_gather(this->conv.input, this->conv.height, this->conv.width, along, across);
+    }
+
+    __device__ void store(uint32_t row, uint32_t column, uint32_t part, float value) const
+    {
+        this->conv.workspace[((size_t)part * this->rows + row) * this->columns + column] = value;
+    }
+};
+
+#endif
