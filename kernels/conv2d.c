@@ -3,10 +3,13 @@
 
 #include "kernels/launch.h"
 
+/* In bytes. */
 struct sizes {
     size_t input;
     size_t weight;
+    size_t weight_gradient;
     size_t bias;
+    size_t bias_gradient;
     size_t output;
     uint64_t flops;
 };
@@ -15,12 +18,15 @@ static struct sizes sizes_of(const struct conv2d *conv)
 {
     size_t image = (size_t)conv2d_output_height(conv) * conv2d_output_width(conv);
     size_t taps = (size_t)conv->input_channels * conv->kernel * conv->kernel;
+    size_t item = element_bytes(conv->element);
 
     return (struct sizes){
-        .input = sizeof(float) * conv->batch * conv->input_channels * conv->height * conv->width,
-        .weight = sizeof(float) * conv->output_channels * taps,
-        .bias = sizeof(float) * conv->output_channels,
-        .output = sizeof(float) * conv->batch * conv->output_channels * image,
+        .input = item * conv->batch * conv->input_channels * conv->height * conv->width,
+        .weight = item * conv->output_channels * taps,
+        .weight_gradient = sizeof(float) * conv->output_channels * taps,
+        .bias = item * conv->output_channels,
+        .bias_gradient = sizeof(float) * conv->output_channels,
+        .output = item * conv->batch * conv->output_channels * image,
         .flops = UINT64_C(2) * conv->batch * conv->output_channels * taps * image,
     };
 }
@@ -70,14 +76,15 @@ capu_status conv2d_backward_weight(capu_context *context, const struct conv2d *c
     }
     sizes = sizes_of(conv);
     if (conv->bias_gradient == NULL) {
-        return LAUNCH(
-            context, conv2d_backward_weight, conv, sizes.flops,
-            LAUNCH_READ(conv->output_gradient, sizes.output), LAUNCH_READ(conv->input, sizes.input),
-            LAUNCH_WRITE(conv->weight_gradient, sizes.weight), capu_scratch(conv->workspace));
+        return LAUNCH(context, conv2d_backward_weight, conv, sizes.flops,
+                      LAUNCH_READ(conv->output_gradient, sizes.output),
+                      LAUNCH_READ(conv->input, sizes.input),
+                      LAUNCH_WRITE(conv->weight_gradient, sizes.weight_gradient),
+                      capu_scratch(conv->workspace));
     }
-    return LAUNCH(context, conv2d_backward_weight, conv, sizes.flops,
-                  LAUNCH_READ(conv->output_gradient, sizes.output),
-                  LAUNCH_READ(conv->input, sizes.input),
-                  LAUNCH_WRITE(conv->weight_gradient, sizes.weight),
-                  LAUNCH_WRITE(conv->bias_gradient, sizes.bias), capu_scratch(conv->workspace));
+    return LAUNCH(
+        context, conv2d_backward_weight, conv, sizes.flops,
+        LAUNCH_READ(conv->output_gradient, sizes.output), LAUNCH_READ(conv->input, sizes.input),
+        LAUNCH_WRITE(conv->weight_gradient, sizes.weight_gradient),
+        LAUNCH_WRITE(conv->bias_gradient, sizes.bias_gradient), capu_scratch(conv->workspace));
 }

@@ -138,17 +138,18 @@ static __global__ void add_parts(const float *parts, uint32_t part_count, float 
 }
 
 /* A block a channel. */
+template <typename Element>
 static __global__ void sum_bias_gradient(const struct conv2d conv, uint32_t positions)
 {
+    const Element *gradient = (const Element *)conv.output_gradient;
     float sum = 0.0f;
     double total;
 
     for (uint32_t i = threadIdx.x; i < conv.batch * positions; i += blockDim.x) {
         uint32_t image = i / positions;
 
-        sum +=
-            conv.output_gradient[((size_t)image * conv.output_channels + blockIdx.x) * positions +
-                                 (i - image * positions)];
+        sum += gradient[((size_t)image * conv.output_channels + blockIdx.x) * positions +
+                        (i - image * positions)];
     }
     total = grid_block_sum(sum);
     if (threadIdx.x == 0) {
@@ -172,49 +173,64 @@ static capu_status launch(capu_stream stream, const struct conv2d *conv, Product
     return grid_status();
 }
 
+template <typename Element>
+static capu_status forward(capu_stream stream, const struct conv2d *conv)
+{
+    uint32_t rows = conv->output_channels;
+    uint32_t columns = conv->batch * conv2d_output_height(conv) * conv2d_output_width(conv);
+
+    switch (conv->kernel) {
+    case 1:
+        return launch(stream, conv, conv2d_forward_product<1, Element>(), rows, columns, 1);
+    case 3:
+        return launch(stream, conv, conv2d_forward_product<3, Element>(), rows, columns, 1);
+    default:
+        return launch(stream, conv, conv2d_forward_product<0, Element>(), rows, columns, 1);
+    }
+}
+
 capu_status conv2d_forward_cuda(capu_stream stream, const void *arguments)
 {
     const struct conv2d *conv = (const struct conv2d *)arguments;
     capu_status status = conv2d_check(conv);
-    uint32_t columns;
 
     if (status != CAPU_OK) {
         return status;
     }
-    columns = conv->batch * conv2d_output_height(conv) * conv2d_output_width(conv);
-    switch (conv->kernel) {
+    return conv->element == ELEMENT_BF16 ? forward<grid_bf16>(stream, conv)
+                                         : forward<float>(stream, conv);
+}
+
+template <typename Element>
+static capu_status backward_input(capu_stream stream, const struct conv2d *conv)
+{
+    uint32_t stride = conv2d_stride(conv);
+    uint32_t rows = conv->input_channels;
+    /* Of the first remainder of the stride; others have as many, or less. */
+    uint32_t columns =
+        conv->batch * ((conv->height - 1) / stride + 1) * ((conv->width - 1) / stride + 1);
+
+    switch (stride == 1 ? conv->kernel : 0) {
     case 1:
-        return launch(stream, conv, conv2d_forward_product<1>(), conv->output_channels, columns, 1);
+        return launch(stream, conv, conv2d_backward_input_product<1, Element>(), rows, columns, 1);
     case 3:
-        return launch(stream, conv, conv2d_forward_product<3>(), conv->output_channels, columns, 1);
+        return launch(stream, conv, conv2d_backward_input_product<3, Element>(), rows, columns, 1);
     default:
-        return launch(stream, conv, conv2d_forward_product<0>(), conv->output_channels, columns, 1);
+        return launch(stream, conv, conv2d_backward_input_product<0, Element>(), rows, columns,
+                      stride * stride);
     }
 }
 
 capu_status conv2d_backward_input_cuda(capu_stream stream, const void *arguments)
 {
     const struct conv2d *conv = (const struct conv2d *)arguments;
-    uint32_t stride = conv2d_stride(conv);
     capu_status status = conv2d_check(conv);
-    uint32_t columns;
 
     if (status != CAPU_OK) {
         return status;
     }
-    /* Of the first remainder of the stride; others have as many, or less. */
-    columns = conv->batch * ((conv->height - 1) / stride + 1) * ((conv->width - 1) / stride + 1);
-    switch (stride == 1 ? conv->kernel : 0) {
-    case 1:
-        return launch(stream, conv, conv2d_backward_input_product<1>(), conv->input_channels,
-                      columns, 1);
-    case 3:
-        return launch(stream, conv, conv2d_backward_input_product<3>(), conv->input_channels,
-                      columns, 1);
-    default:
-        return launch(stream, conv, conv2d_backward_input_product<0>(), conv->input_channels,
-                      columns, stride * stride);
-    }
+    return conv->element == ELEMENT_BF16 ? backward_input<grid_bf16>(stream, conv)
+                                         : backward_input<float>(stream, conv);
 }
 
 /* As many parts as the workspace has room for, and images to give each at least one. */
@@ -226,14 +242,28 @@ static uint32_t parts_of(const struct conv2d *conv, size_t weights)
     return parts < PARTS_LIMIT ? (uint32_t)parts : PARTS_LIMIT;
 }
 
-template <unsigned KERNEL>
-static capu_status launch_backward_weight(capu_stream stream, const struct conv2d *conv,
-                                          uint32_t taps, uint32_t parts)
+template <unsigned KERNEL, typename Element>
+static capu_status multiply_parts(capu_stream stream, const struct conv2d *conv, uint32_t taps,
+                                  uint32_t parts)
 {
-    conv2d_backward_weight_product<KERNEL> product;
+    conv2d_backward_weight_product<KERNEL, Element> product;
 
     product.parts = parts;
     return launch(stream, conv, product, conv->output_channels, taps, parts);
+}
+
+template <typename Element>
+static capu_status backward_weight(capu_stream stream, const struct conv2d *conv, uint32_t taps,
+                                   uint32_t parts)
+{
+    switch (conv->kernel) {
+    case 1:
+        return multiply_parts<1, Element>(stream, conv, taps, parts);
+    case 3:
+        return multiply_parts<3, Element>(stream, conv, taps, parts);
+    default:
+        return multiply_parts<0, Element>(stream, conv, taps, parts);
+    }
 }
 
 capu_status conv2d_backward_weight_cuda(capu_stream stream, const void *arguments)
@@ -248,25 +278,16 @@ capu_status conv2d_backward_weight_cuda(capu_stream stream, const void *argument
         return status;
     }
     parts = parts_of(conv, weights);
-    switch (conv->kernel) {
-    case 1:
-        status = launch_backward_weight<1>(stream, conv, taps, parts);
-        break;
-    case 3:
-        status = launch_backward_weight<3>(stream, conv, taps, parts);
-        break;
-    default:
-        status = launch_backward_weight<0>(stream, conv, taps, parts);
-        break;
-    }
+    status = conv->element == ELEMENT_BF16 ? backward_weight<grid_bf16>(stream, conv, taps, parts)
+                                           : backward_weight<float>(stream, conv, taps, parts);
     if (status != CAPU_OK) {
         return status;
     }
     GRID_LAUNCH(add_parts, grid_blocks(weights, GRID_THREADS), GRID_THREADS, stream,
                 conv->workspace, parts, conv->weight_gradient, weights);
     if (conv->bias_gradient != NULL) {
-        GRID_LAUNCH(sum_bias_gradient, conv->output_channels, GRID_THREADS, stream, *conv,
-                    conv2d_output_height(conv) * conv2d_output_width(conv));
+        GRID_LAUNCH_FOR(conv->element, sum_bias_gradient, conv->output_channels, GRID_THREADS,
+                        stream, *conv, conv2d_output_height(conv) * conv2d_output_width(conv));
     }
     return grid_status();
 }

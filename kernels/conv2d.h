@@ -4,24 +4,27 @@
  * fits.
  *
  * Each image is unfolded (im2col) and multiplied. The workspace holds the unfolded piece at hand of
- * each of a fixed number of groups of images, whatever the number of threads.
+ * each of a fixed number of groups of images, whatever the number of threads. It is fp32, like the
+ * gradients of weight and bias, whatever the rest is.
  */
 #ifndef CAPU_KERNELS_CONV2D_H
 #define CAPU_KERNELS_CONV2D_H
 
 #include "capuchin/op.h"
 
+#include "kernels/element.h"
+
 #ifdef __cplusplus
 extern "C" {
 #endif
 
 struct conv2d {
-    const float *input;
-    const float *weight; /* output_channels x input_channels x kernel x kernel */
-    const float *bias;   /* output_channels; NULL: none */
-    float *output;
-    const float *output_gradient;
-    float *input_gradient;
+    const void *input;
+    const void *weight; /* output_channels x input_channels x kernel x kernel */
+    const void *bias;   /* output_channels; NULL: none */
+    void *output;
+    const void *output_gradient;
+    void *input_gradient;
     float *weight_gradient;
     float *bias_gradient; /* NULL: none */
     float *workspace;     /* a tensor of at least conv2d_workspace_bytes */
@@ -33,6 +36,7 @@ struct conv2d {
     uint32_t kernel;
     uint32_t padding; /* rows and columns on every side */
     uint32_t stride;  /* rows and columns, at most 255; 0: 1 */
+    uint32_t element; /* enum element, of what is void */
 };
 
 static inline uint32_t conv2d_stride(const struct conv2d *conv)

@@ -5,6 +5,7 @@
  */
 #include "kernels/conv2d.h"
 
+#include "kernels/copies.h"
 #include "kernels/gemm.h"
 #include "kernels/parallel.h"
 #include "kernels/reduce.h"
@@ -62,6 +63,8 @@ struct shape {
     size_t piece_rows; /* output rows unfolded at once */
     size_t piece;      /* floats of an unfolded piece */
     size_t weights;
+    size_t input_items;  /* of an image */
+    size_t output_items; /* of an image */
 };
 
 static struct shape shape_of(const struct conv2d *conv)
@@ -83,6 +86,8 @@ static struct shape shape_of(const struct conv2d *conv)
     }
     shape.piece = shape.taps * shape.piece_rows * shape.width;
     shape.weights = shape.taps * conv->output_channels;
+    shape.input_items = (size_t)conv->input_channels * conv->height * conv->width;
+    shape.output_items = conv->output_channels * shape.positions;
     return shape;
 }
 
@@ -217,8 +222,9 @@ static size_t rows_at(const struct shape *shape, size_t first)
 static void forward_image(const struct conv2d *conv, const struct shape *shape, size_t image,
                           float *piece)
 {
-    const float *input = conv->input + image * conv->input_channels * conv->height * conv->width;
-    float *output = conv->output + image * conv->output_channels * shape->positions;
+    const float *input = (const float *)conv->input + image * shape->input_items;
+    const float *bias = conv->bias;
+    float *output = (float *)conv->output + image * shape->output_items;
 
     for (size_t first = 0; first < shape->height; first += shape->piece_rows) {
         size_t rows = rows_at(shape, first);
@@ -236,11 +242,11 @@ static void forward_image(const struct conv2d *conv, const struct shape *shape, 
             .c_stride = shape->positions,
         });
     }
-    for (size_t channel = 0; conv->bias != NULL && channel < conv->output_channels; channel++) {
+    for (size_t channel = 0; bias != NULL && channel < conv->output_channels; channel++) {
         float *plane = output + channel * shape->positions;
 
         for (size_t i = 0; i < shape->positions; i++) {
-            plane[i] += conv->bias[channel];
+            plane[i] += bias[channel];
         }
     }
 }
@@ -248,12 +254,10 @@ static void forward_image(const struct conv2d *conv, const struct shape *shape, 
 static void backward_input_image(const struct conv2d *conv, const struct shape *shape, size_t image,
                                  float *piece)
 {
-    size_t input_items = (size_t)conv->input_channels * conv->height * conv->width;
-    float *input_gradient = conv->input_gradient + image * input_items;
-    const float *gradient =
-        conv->output_gradient + image * conv->output_channels * shape->positions;
+    float *input_gradient = (float *)conv->input_gradient + image * shape->input_items;
+    const float *gradient = (const float *)conv->output_gradient + image * shape->output_items;
 
-    memset(input_gradient, 0, input_items * sizeof(float));
+    memset(input_gradient, 0, shape->input_items * sizeof(float));
     for (size_t first = 0; first < shape->height; first += shape->piece_rows) {
         size_t rows = rows_at(shape, first);
 
@@ -276,9 +280,8 @@ static void backward_input_image(const struct conv2d *conv, const struct shape *
 static void backward_weight_image(const struct conv2d *conv, const struct shape *shape,
                                   size_t image, float *piece, bool is_first)
 {
-    const float *input = conv->input + image * conv->input_channels * conv->height * conv->width;
-    const float *gradient =
-        conv->output_gradient + image * conv->output_channels * shape->positions;
+    const float *input = (const float *)conv->input + image * shape->input_items;
+    const float *gradient = (const float *)conv->output_gradient + image * shape->output_items;
     float *weight_gradient = piece + shape->piece;
     float *bias_gradient = weight_gradient + shape->weights;
 
@@ -355,49 +358,79 @@ static void sum_groups(const float *from, size_t step, size_t groups, float *to,
 
 capu_status conv2d_forward_host(capu_stream stream, const void *arguments)
 {
-    const struct conv2d *conv = arguments;
-    capu_status status = conv2d_check(conv);
+    struct conv2d conv = *(const struct conv2d *)arguments;
+    struct copies copies = {.element = conv.element};
+    struct shape shape;
+    capu_status status = conv2d_check(&conv);
 
     (void)stream;
     if (status != CAPU_OK) {
         return status;
     }
-    parallel_run(shape_of(conv).groups, forward_group, conv);
-    return CAPU_OK;
+    shape = shape_of(&conv);
+    conv.input = copies_read(&copies, conv.input, conv.batch * shape.input_items);
+    conv.weight = copies_read(&copies, conv.weight, shape.weights);
+    conv.bias = copies_read(&copies, conv.bias, conv.output_channels);
+    conv.output = copies_write(&copies, conv.output, conv.batch * shape.output_items);
+    if (copies.status == CAPU_OK) {
+        parallel_run(shape.groups, forward_group, &conv);
+    }
+    return copies_finish(&copies);
 }
 
 capu_status conv2d_backward_input_host(capu_stream stream, const void *arguments)
 {
-    const struct conv2d *conv = arguments;
-    capu_status status = conv2d_check(conv);
+    struct conv2d conv = *(const struct conv2d *)arguments;
+    struct copies copies = {.element = conv.element};
+    struct shape shape;
+    capu_status status = conv2d_check(&conv);
 
     (void)stream;
     if (status != CAPU_OK) {
         return status;
     }
-    parallel_run(shape_of(conv).groups, backward_input_group, conv);
-    return CAPU_OK;
+    shape = shape_of(&conv);
+    conv.output_gradient =
+        copies_read(&copies, conv.output_gradient, conv.batch * shape.output_items);
+    conv.weight = copies_read(&copies, conv.weight, shape.weights);
+    conv.input_gradient =
+        copies_write(&copies, conv.input_gradient, conv.batch * shape.input_items);
+    if (copies.status == CAPU_OK) {
+        parallel_run(shape.groups, backward_input_group, &conv);
+    }
+    return copies_finish(&copies);
+}
+
+static void add_groups(const struct conv2d *conv, const struct shape *shape)
+{
+    size_t step = group_floats(conv, shape);
+    const float *first = conv->workspace + shape->piece;
+
+    sum_groups(first, step, shape->groups, conv->weight_gradient, shape->weights);
+    if (conv->bias_gradient != NULL) {
+        sum_groups(first + shape->weights, step, shape->groups, conv->bias_gradient,
+                   conv->output_channels);
+    }
 }
 
 capu_status conv2d_backward_weight_host(capu_stream stream, const void *arguments)
 {
-    const struct conv2d *conv = arguments;
+    struct conv2d conv = *(const struct conv2d *)arguments;
+    struct copies copies = {.element = conv.element};
     struct shape shape;
-    size_t step;
-    capu_status status = conv2d_check(conv);
+    capu_status status = conv2d_check(&conv);
 
     (void)stream;
     if (status != CAPU_OK) {
         return status;
     }
-    shape = shape_of(conv);
-    step = group_floats(conv, &shape);
-    parallel_run(shape.groups, backward_weight_group, conv);
-    sum_groups(conv->workspace + shape.piece, step, shape.groups, conv->weight_gradient,
-               shape.weights);
-    if (conv->bias_gradient != NULL) {
-        sum_groups(conv->workspace + shape.piece + shape.weights, step, shape.groups,
-                   conv->bias_gradient, conv->output_channels);
+    shape = shape_of(&conv);
+    conv.output_gradient =
+        copies_read(&copies, conv.output_gradient, conv.batch * shape.output_items);
+    conv.input = copies_read(&copies, conv.input, conv.batch * shape.input_items);
+    if (copies.status == CAPU_OK) {
+        parallel_run(shape.groups, backward_weight_group, &conv);
+        add_groups(&conv, &shape);
     }
-    return CAPU_OK;
+    return copies_finish(&copies);
 }

@@ -32,7 +32,8 @@ struct conv2d_place {
     bool is_there; /* not past the end */
 };
 
-static __device__ inline float conv2d_gather(const float *images, uint32_t height, uint32_t width,
+template <typename Element>
+static __device__ inline float conv2d_gather(const Element *images, uint32_t height, uint32_t width,
                                              const struct conv2d_place &one,
                                              const struct conv2d_place &other)
 {
@@ -59,14 +60,32 @@ conv2d_place_of(uint32_t image, int y, int x, size_t image_items, uint32_t width
     return place;
 }
 
-/* KERNEL is the kernel's side where it is known when this is compiled, else 0. */
-template <unsigned KERNEL> struct conv2d_sides {
+/*
+ * KERNEL is the kernel's side where it is known when this is compiled, else 0. Items of either
+ * element type are widened when they are loaded, and what is stored as one is rounded.
+ */
+template <unsigned KERNEL, typename Element> struct conv2d_sides {
     typedef uint32_t part;
     struct conv2d conv; /* its stride is not 0 */
     uint32_t out_height;
     uint32_t out_width;
     uint32_t rows;    /* of the product */
     uint32_t columns; /* of the product */
+
+    __device__ const Element *input() const
+    {
+        return (const Element *)conv.input;
+    }
+
+    __device__ const Element *weight() const
+    {
+        return (const Element *)conv.weight;
+    }
+
+    __device__ const Element *output_gradient() const
+    {
+        return (const Element *)conv.output_gradient;
+    }
 
     __device__ uint32_t kernel() const
     {
@@ -107,7 +126,8 @@ template <unsigned KERNEL> struct conv2d_sides {
     }
 };
 
-template <unsigned KERNEL> struct conv2d_forward_product : conv2d_sides<KERNEL> {
+template <unsigned KERNEL, typename Element>
+struct conv2d_forward_product : conv2d_sides<KERNEL, Element> {
     static const bool IS_BY_DEPTH = false;
 
     __device__ uint32_t depth(uint32_t) const
@@ -117,7 +137,7 @@ template <unsigned KERNEL> struct conv2d_forward_product : conv2d_sides<KERNEL> 
 
     __device__ float a(uint32_t row, uint32_t k, uint32_t) const
     {
-        return this->conv.weight[(size_t)row * this->conv.input_channels * this->window() + k];
+        return this->weight()[(size_t)row * this->conv.input_channels * this->window() + k];
     }
 
     __device__ struct conv2d_place along(uint32_t k, uint32_t, bool is_there) const
@@ -134,18 +154,18 @@ template <unsigned KERNEL> struct conv2d_forward_product : conv2d_sides<KERNEL> 
 
     __device__ float b(const struct conv2d_place &along, const struct conv2d_place &across) const
     {
-        return conv2d_gather(this->conv.input, this->conv.height, this->conv.width, along, across);
+        return conv2d_gather(this->input(), this->conv.height, this->conv.width, along, across);
     }
 
     __device__ void store(uint32_t row, uint32_t column, uint32_t, float value) const
     {
         size_t positions = (size_t)this->out_height * this->out_width;
         size_t image = column / positions;
-        float bias = this->conv.bias != NULL ? this->conv.bias[row] : 0.0f;
+        const Element *bias = (const Element *)this->conv.bias;
+        Element *output = (Element *)this->conv.output;
 
-        this->conv
-            .output[(image * this->conv.output_channels + row) * positions + column % positions] =
-            value + bias;
+        output[(image * this->conv.output_channels + row) * positions + column % positions] =
+            value + (bias != NULL ? (float)bias[row] : 0.0f);
     }
 };
 
@@ -171,7 +191,8 @@ static __device__ inline struct conv2d_phase conv2d_phase_of(uint32_t first_tap,
 }
 
 /* Where KERNEL is known the stride is 1, and so there is one phase, of all pixels and taps. */
-template <unsigned KERNEL> struct conv2d_backward_input_product : conv2d_sides<KERNEL> {
+template <unsigned KERNEL, typename Element>
+struct conv2d_backward_input_product : conv2d_sides<KERNEL, Element> {
     static const bool IS_BY_DEPTH = false;
 
     struct part {
@@ -217,13 +238,14 @@ template <unsigned KERNEL> struct conv2d_backward_input_product : conv2d_sides<K
         uint32_t out = k / taps_of(part);
         uint32_t rest = k % taps_of(part);
         uint32_t tap = rest;
+        size_t out_row;
 
         if (KERNEL == 0) {
             tap = part.first_tap +
                   (rest / part.x.taps * this->kernel() + rest % part.x.taps) * this->conv.stride;
         }
-        return this->conv
-            .weight[((size_t)out * this->conv.input_channels + row) * this->window() + tap];
+        out_row = (size_t)out * this->conv.input_channels + row;
+        return this->weight()[out_row * this->window() + tap];
     }
 
     __device__ struct conv2d_place along(uint32_t k, const struct part &part, bool is_there) const
@@ -259,7 +281,7 @@ template <unsigned KERNEL> struct conv2d_backward_input_product : conv2d_sides<K
 
     __device__ float b(const struct conv2d_place &along, const struct conv2d_place &across) const
     {
-        return conv2d_gather(this->conv.output_gradient, this->out_height, this->out_width, along,
+        return conv2d_gather(this->output_gradient(), this->out_height, this->out_width, along,
                              across);
     }
 
@@ -270,13 +292,15 @@ template <unsigned KERNEL> struct conv2d_backward_input_product : conv2d_sides<K
         uint32_t y = part.y.first_pixel + pixel / part.x.pixels * this->conv.stride;
         uint32_t x = part.x.first_pixel + pixel % part.x.pixels * this->conv.stride;
         size_t plane = (size_t)(column / pixels) * this->conv.input_channels + row;
+        Element *input_gradient = (Element *)this->conv.input_gradient;
 
-        this->conv.input_gradient[(plane * this->conv.height + y) * this->conv.width + x] = value;
+        input_gradient[(plane * this->conv.height + y) * this->conv.width + x] = value;
     }
 };
 
 /* Part p has the images p, p + parts, ... */
-template <unsigned KERNEL> struct conv2d_backward_weight_product : conv2d_sides<KERNEL> {
+template <unsigned KERNEL, typename Element>
+struct conv2d_backward_weight_product : conv2d_sides<KERNEL, Element> {
     static const bool IS_BY_DEPTH = true;
     uint32_t parts;
 
@@ -293,11 +317,9 @@ template <unsigned KERNEL> struct conv2d_backward_weight_product : conv2d_sides<
     __device__ float a(uint32_t row, uint32_t k, uint32_t part) const
     {
         uint32_t positions = this->out_height * this->out_width;
+        size_t plane = (size_t)image(k, part) * this->conv.output_channels + row;
 
-        return this->conv
-            .output_gradient[((size_t)image(k, part) * this->conv.output_channels + row) *
-                                 positions +
-                             k % positions];
+        return this->output_gradient()[plane * positions + k % positions];
     }
 
     __device__ struct conv2d_place along(uint32_t k, uint32_t part, bool is_there) const
@@ -312,7 +334,7 @@ template <unsigned KERNEL> struct conv2d_backward_weight_product : conv2d_sides<
 
     __device__ float b(const struct conv2d_place &along, const struct conv2d_place &across) const
     {
-        return conv2d_gather(this->conv.input, this->conv.height, this->conv.width, along, across);
+        return conv2d_gather(this->input(), this->conv.height, this->conv.width, along, across);
     }
 
     __device__ void store(uint32_t row, uint32_t column, uint32_t part, float value) const

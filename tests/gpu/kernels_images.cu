@@ -178,8 +178,8 @@ static const uint32_t convolutions[][8] = {
 
 START_TEST(convolution)
 {
-    struct pairs pairs = pairs_of(_i);
-    const uint32_t *shape = convolutions[shape_of(_i)];
+    struct pairs pairs = pairs_in(_i);
+    const uint32_t *shape = convolutions[shape_in(_i)];
     struct conv2d conv = {};
     size_t input;
     size_t weight;
@@ -188,6 +188,7 @@ START_TEST(convolution)
     double weights;
     double back;
 
+    conv.element = pairs.element;
     conv.batch = shape[0];
     conv.input_channels = shape[1];
     conv.output_channels = shape[2];
@@ -200,12 +201,12 @@ START_TEST(convolution)
     weight = (size_t)conv.output_channels * conv.input_channels * conv.kernel * conv.kernel;
     output = (size_t)conv.batch * conv.output_channels * conv2d_output_height(&conv) *
              conv2d_output_width(&conv);
-    conv.input = pairs_floats(&pairs, input, -1.0f, 1.0f);
-    conv.weight = pairs_floats(&pairs, weight, -1.0f, 1.0f);
-    conv.bias = pairs_floats(&pairs, conv.output_channels, -1.0f, 1.0f);
-    conv.output = pairs_output(&pairs, output);
-    conv.output_gradient = pairs_floats(&pairs, output, -1.0f, 1.0f);
-    conv.input_gradient = pairs_output(&pairs, input);
+    conv.input = pairs_items(&pairs, input, -1.0f, 1.0f);
+    conv.weight = pairs_items(&pairs, weight, -1.0f, 1.0f);
+    conv.bias = pairs_items(&pairs, conv.output_channels, -1.0f, 1.0f);
+    conv.output = pairs_blank(&pairs, output);
+    conv.output_gradient = pairs_items(&pairs, output, -1.0f, 1.0f);
+    conv.input_gradient = pairs_blank(&pairs, input);
     conv.weight_gradient = pairs_output(&pairs, weight);
     conv.bias_gradient = pairs_output(&pairs, conv.output_channels);
     conv.workspace = pairs_scratch(&pairs, conv2d_workspace_bytes(&conv));
@@ -247,6 +248,6 @@ void kernels_images_add(TCase *tests)
     tcase_add_test(tests, bad_pools);
     LOOP_IN(tests, average_pooling, averages, 1);
     LOOP_IN(tests, batch_norms, planes, 1);
-    LOOP(tests, convolution, convolutions, 5);
+    LOOP_IN(tests, convolution, convolutions, 5);
     tcase_add_test(tests, bad_convolutions);
 }

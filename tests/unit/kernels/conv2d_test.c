@@ -97,7 +97,8 @@ struct reference {
 };
 
 /* Visits every product of the convolution once: what it adds to all three results. */
-static void visit(const struct conv2d *conv, struct reference *reference, size_t out, size_t tap)
+static void visit(const struct support *support, const struct conv2d *conv,
+                  struct reference *reference, size_t out, size_t tap)
 {
     size_t height = conv2d_output_height(conv);
     size_t width = conv2d_output_width(conv);
@@ -118,12 +119,16 @@ static void visit(const struct conv2d *conv, struct reference *reference, size_t
     in = ((image * conv->input_channels + in_channel) * conv->height + y - conv->padding) *
              conv->width +
          x - conv->padding;
-    reference->output[out] += (double)conv->input[in] * conv->weight[weight];
-    reference->input_gradient[in] += (double)conv->output_gradient[out] * conv->weight[weight];
-    reference->weight_gradient[weight] += (double)conv->output_gradient[out] * conv->input[in];
+    reference->output[out] +=
+        support_item(support, conv->input, in) * support_item(support, conv->weight, weight);
+    reference->input_gradient[in] += support_item(support, conv->output_gradient, out) *
+                                     support_item(support, conv->weight, weight);
+    reference->weight_gradient[weight] +=
+        support_item(support, conv->output_gradient, out) * support_item(support, conv->input, in);
 }
 
-static void check(const struct conv2d *conv)
+/* The parameters' gradients are fp32, and as near in either type. */
+static void check(const struct support *support, const struct conv2d *conv)
 {
     struct sizes sizes = sizes_of(conv);
     struct reference reference = {
@@ -138,15 +143,15 @@ static void check(const struct conv2d *conv)
         size_t channel = out / positions % conv->output_channels;
 
         for (size_t tap = 0; tap < sizes.weight / conv->output_channels; tap++) {
-            visit(conv, &reference, out, tap);
+            visit(support, conv, &reference, out, tap);
         }
-        support_near("output", out, conv->output[out], reference.output[out] + conv->bias[channel],
-                     1e-5);
-        bias_gradient[channel] += conv->output_gradient[out];
+        support_stored(support, "output", out, support_item(support, conv->output, out),
+                       reference.output[out] + support_item(support, conv->bias, channel), 1e-5);
+        bias_gradient[channel] += support_item(support, conv->output_gradient, out);
     }
     for (size_t i = 0; i < sizes.input; i++) {
-        support_near("input_gradient", i, conv->input_gradient[i], reference.input_gradient[i],
-                     1e-5);
+        support_stored(support, "input_gradient", i, support_item(support, conv->input_gradient, i),
+                       reference.input_gradient[i], 1e-5);
     }
     for (size_t i = 0; i < sizes.weight; i++) {
         support_near("weight_gradient", i, conv->weight_gradient[i], reference.weight_gradient[i],
@@ -166,12 +171,13 @@ static void run_case(struct support *support, const void *shape)
     struct conv2d conv = *(const struct conv2d *)shape;
     struct sizes sizes = sizes_of(&conv);
 
-    conv.input = support_floats(support, sizes.input, -1.0f, 1.0f);
-    conv.weight = support_floats(support, sizes.weight, -1.0f, 1.0f);
-    conv.bias = support_floats(support, conv.output_channels, -1.0f, 1.0f);
-    conv.output = support_output(support, sizes.output);
-    conv.output_gradient = support_floats(support, sizes.output, -1.0f, 1.0f);
-    conv.input_gradient = support_output(support, sizes.input);
+    conv.element = support->element;
+    conv.input = support_items(support, sizes.input, -1.0f, 1.0f);
+    conv.weight = support_items(support, sizes.weight, -1.0f, 1.0f);
+    conv.bias = support_items(support, conv.output_channels, -1.0f, 1.0f);
+    conv.output = support_blank(support, sizes.output);
+    conv.output_gradient = support_items(support, sizes.output, -1.0f, 1.0f);
+    conv.input_gradient = support_blank(support, sizes.input);
     conv.weight_gradient = support_output(support, sizes.weight);
     conv.bias_gradient = support_output(support, conv.output_channels);
     conv.workspace = support_buffer(support, conv2d_workspace_bytes(&conv));
@@ -179,10 +185,10 @@ static void run_case(struct support *support, const void *shape)
     ck_assert_int_eq(conv2d_backward_input_host(NULL, &conv), CAPU_OK);
     ck_assert_int_eq(conv2d_backward_weight_host(NULL, &conv), CAPU_OK);
     if (support->is_reference_due) {
-        check(&conv);
+        check(support, &conv);
     }
-    support_keep(support, conv.output, sizes.output * sizeof(float));
-    support_keep(support, conv.input_gradient, sizes.input * sizeof(float));
+    support_keep(support, conv.output, support_bytes(support, sizes.output));
+    support_keep(support, conv.input_gradient, support_bytes(support, sizes.input));
     support_keep(support, conv.weight_gradient, sizes.weight * sizeof(float));
     support_keep(support, conv.bias_gradient, conv.output_channels * sizeof(float));
 }
@@ -190,6 +196,12 @@ static void run_case(struct support *support, const void *shape)
 START_TEST(matches_reference)
 {
     support_sweep(run_case, &shapes[_i]);
+}
+END_TEST
+
+START_TEST(matches_reference_in_bf16)
+{
+    support_sweep_in(ELEMENT_BF16, run_case, &shapes[_i]);
 }
 END_TEST
 
@@ -257,6 +269,7 @@ int main(void)
     TCase *tests = tcase_create("conv2d");
 
     tcase_add_loop_test(tests, matches_reference, 0, sizeof(shapes) / sizeof(shapes[0]));
+    tcase_add_loop_test(tests, matches_reference_in_bf16, 0, sizeof(shapes) / sizeof(shapes[0]));
     tcase_add_test(tests, has_as_many_positions_as_fit);
     tcase_add_loop_test(tests, refuses_bad_shapes, 0, sizeof(refused) / sizeof(refused[0]));
     suite_add_tcase(suite, tests);
