@@ -19,9 +19,13 @@ static __global__ void update(const struct sgd sgd)
         [&](size_t i, const struct item &item) {
             float velocity =
                 sgd.momentum * item.velocity + item.gradient + sgd.decay * item.parameter;
+            float parameter = item.parameter - sgd.rate * velocity;
 
             sgd.velocity[i] = velocity;
-            sgd.parameter[i] = item.parameter - sgd.rate * velocity;
+            sgd.parameter[i] = parameter;
+            if (sgd.working != NULL) {
+                sgd.working[i] = element_round(parameter);
+            }
         });
 }
 

@@ -1,5 +1,9 @@
-/* Stochastic gradient descent: velocity = momentum velocity + gradient + decay parameter, and
-   parameter -= rate velocity. */
+/*
+ * Stochastic gradient descent: velocity = momentum velocity + gradient + decay parameter, and
+ * parameter -= rate velocity.
+ *
+ * Where the network works with bf16 weights, the parameter is their fp32 master, as in adamw.h.
+ */
 #ifndef CAPU_KERNELS_SGD_H
 #define CAPU_KERNELS_SGD_H
 
@@ -10,16 +14,17 @@ extern "C" {
 #endif
 
 struct sgd {
-    float *parameter;
-    float *velocity; /* zeros before the first step */
+    float *parameter; /* or the master */
+    float *velocity;  /* zeros before the first step */
     const float *gradient;
     size_t count;
     float rate;
     float momentum;
     float decay;
+    uint16_t *working; /* bf16, the parameter rounded; NULL: none */
 };
 
-/* Reads gradient, updates parameter and velocity. */
+/* Reads gradient; updates parameter and velocity; writes working. */
 capu_status sgd_update(capu_context *context, const struct sgd *sgd);
 
 capu_status sgd_update_host(capu_stream stream, const void *arguments);

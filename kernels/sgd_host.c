@@ -1,6 +1,7 @@
 /* sgd on the host. */
 #include "kernels/sgd.h"
 
+#include "kernels/element.h"
 #include "kernels/parallel.h"
 
 static void update_tile(const void *arguments, size_t tile)
@@ -17,6 +18,9 @@ static void update_tile(const void *arguments, size_t tile)
     for (size_t i = items.first; i < items.end; i++) {
         velocity[i] = momentum * velocity[i] + gradient[i] + decay * parameter[i];
         parameter[i] -= rate * velocity[i];
+    }
+    for (size_t i = items.first; sgd->working != NULL && i < items.end; i++) {
+        sgd->working[i] = element_round(parameter[i]);
     }
 }
 

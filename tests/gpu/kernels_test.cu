@@ -57,7 +57,7 @@ START_TEST(optimizers)
     float *first = pairs_floats(&pairs, count, -1.0f, 1.0f);
     float *second = pairs_floats(&pairs, count, 0.0f, 1.0f);
     float *gradient = pairs_floats(&pairs, count, -1.0f, 1.0f);
-    struct sgd sgd = {parameter, first, gradient, count, 0.1f, 0.9f, 1e-3f};
+    struct sgd sgd = {parameter, first, gradient, count, 0.1f, 0.9f, 1e-3f, NULL};
     struct adamw adamw = {parameter, first, second, gradient, count, 1e-3f, 0.9f,
                           0.95f,     1e-8f, 0.1f,   0.5f,     3,     NULL};
 
@@ -65,7 +65,9 @@ START_TEST(optimizers)
     PAIRS_RUN(&pairs, adamw_update, &adamw, CLOSE);
     pairs.element = ELEMENT_BF16;
     adamw.working = (uint16_t *)pairs_blank(&pairs, count);
+    sgd.working = adamw.working;
     PAIRS_RUN(&pairs, adamw_update, &adamw, CLOSE);
+    PAIRS_RUN(&pairs, sgd_update, &sgd, CLOSE);
     pairs_finish(&pairs);
 }
 END_TEST
