@@ -177,10 +177,9 @@ struct conv2d_phase {
     int output;      /* the position that has the first tap on the first pixel */
 };
 
-static __device__ inline struct conv2d_phase conv2d_phase_of(uint32_t first_tap, uint32_t side,
-                                                             const struct conv2d &conv)
+static __device__ inline struct conv2d_phase
+conv2d_phase_of(uint32_t first_tap, uint32_t side, uint32_t stride, const struct conv2d &conv)
 {
-    uint32_t stride = conv.stride;
     struct conv2d_phase phase;
 
     phase.taps = (conv.kernel + stride - 1 - first_tap) / stride;
@@ -201,15 +200,20 @@ struct conv2d_backward_input_product : conv2d_sides<KERNEL, Element> {
         struct conv2d_phase x;
     };
 
+    __device__ uint32_t stride() const
+    {
+        return KERNEL != 0 ? 1 : this->conv.stride;
+    }
+
     __device__ struct part part_of(uint32_t index) const
     {
-        uint32_t y = index / this->conv.stride;
-        uint32_t x = index % this->conv.stride;
+        uint32_t y = KERNEL != 0 ? 0 : index / stride();
+        uint32_t x = KERNEL != 0 ? 0 : index % stride();
         struct part part;
 
         part.first_tap = y * this->kernel() + x;
-        part.y = conv2d_phase_of(y, this->conv.height, this->conv);
-        part.x = conv2d_phase_of(x, this->conv.width, this->conv);
+        part.y = conv2d_phase_of(y, this->conv.height, stride(), this->conv);
+        part.x = conv2d_phase_of(x, this->conv.width, stride(), this->conv);
         return part;
     }
 
@@ -242,7 +246,7 @@ struct conv2d_backward_input_product : conv2d_sides<KERNEL, Element> {
 
         if (KERNEL == 0) {
             tap = part.first_tap +
-                  (rest / part.x.taps * this->kernel() + rest % part.x.taps) * this->conv.stride;
+                  (rest / part.x.taps * this->kernel() + rest % part.x.taps) * stride();
         }
         out_row = (size_t)out * this->conv.input_channels + row;
         return this->weight()[out_row * this->window() + tap];
@@ -289,8 +293,8 @@ struct conv2d_backward_input_product : conv2d_sides<KERNEL, Element> {
     {
         uint32_t pixels = part.y.pixels * part.x.pixels;
         uint32_t pixel = column % pixels;
-        uint32_t y = part.y.first_pixel + pixel / part.x.pixels * this->conv.stride;
-        uint32_t x = part.x.first_pixel + pixel % part.x.pixels * this->conv.stride;
+        uint32_t y = part.y.first_pixel + pixel / part.x.pixels * stride();
+        uint32_t x = part.x.first_pixel + pixel % part.x.pixels * stride();
         size_t plane = (size_t)(column / pixels) * this->conv.input_channels + row;
         Element *input_gradient = (Element *)this->conv.input_gradient;
 
