@@ -25,6 +25,11 @@ static inline size_t element_bytes(uint32_t element)
     return element == ELEMENT_BF16 ? sizeof(uint16_t) : sizeof(float);
 }
 
+static inline const char *element_name(uint32_t element)
+{
+    return element == ELEMENT_BF16 ? "bf16" : "fp32";
+}
+
 ELEMENT_INLINE float element_widen(uint16_t bf16)
 {
     uint32_t bits = (uint32_t)bf16 << 16;

@@ -212,6 +212,16 @@ static error_t parse(int key, char *argument, struct argp_state *state)
     }
 }
 
+enum element options_dtype(struct argp_state *state, const char *text)
+{
+    enum element element = strcmp(text, "bf16") == 0 ? ELEMENT_BF16 : ELEMENT_FP32;
+
+    if (element == ELEMENT_FP32 && strcmp(text, "fp32") != 0) {
+        argp_error(state, "--dtype %s: not fp32 or bf16", text);
+    }
+    return element;
+}
+
 const struct argp options_argp = {.options = option_table, .parser = parse};
 
 void options_parse(const struct argp *argp, int argc, char **argv, void *input)

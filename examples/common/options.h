@@ -7,6 +7,8 @@
 
 #include "capuchin/context.h"
 
+#include "kernels/element.h"
+
 #include <argp.h>
 
 #include <stdbool.h>
@@ -49,5 +51,8 @@ void options_parse(const struct argp *argp, int argc, char **argv, void *input);
 /* Reads a whole number between `low` and `high`, or ends the program as argp_error does. */
 uint64_t options_number(struct argp_state *state, const char *name, const char *text, uint64_t low,
                         uint64_t high);
+
+/* Reads "fp32" or "bf16", or ends the program so. */
+enum element options_dtype(struct argp_state *state, const char *text);
 
 #endif

@@ -137,14 +137,6 @@ static void parse_model(struct settings *settings, const char *name, struct argp
     argp_error(state, "--model %s: not d12, d24, d36 or d48", name);
 }
 
-static void parse_dtype(struct settings *settings, const char *text, struct argp_state *state)
-{
-    settings->shape.element = strcmp(text, "bf16") == 0 ? ELEMENT_BF16 : ELEMENT_FP32;
-    if (settings->shape.element == ELEMENT_FP32 && strcmp(text, "fp32") != 0) {
-        argp_error(state, "--dtype %s: not fp32 or bf16", text);
-    }
-}
-
 static void parse_update(struct settings *settings, const char *text, struct argp_state *state)
 {
     settings->is_asap = strcmp(text, "asap") == 0;
@@ -199,7 +191,7 @@ static error_t parse(int key, char *argument, struct argp_state *state)
         settings->shape.vocabulary = number(state, "vocab", argument, GPT_BYTES, 1 << 20);
         return 0;
     case KEY_DTYPE:
-        parse_dtype(settings, argument, state);
+        settings->shape.element = options_dtype(state, argument);
         return 0;
     case KEY_LAYERS:
         settings->shape.layers = number(state, "layers", argument, 1, 1000);
@@ -439,8 +431,7 @@ static capu_status run_all(struct training *training, struct run *run)
            "parameters\n",
            settings->shape.layers, settings->shape.channels, settings->shape.heads,
            settings->shape.length, settings->shape.vocabulary,
-           settings->shape.element == ELEMENT_BF16 ? "bf16" : "fp32",
-           gpt_parameter_count(&training->gpt));
+           element_name(settings->shape.element), gpt_parameter_count(&training->gpt));
     training->gpt.segment_layers = settings->segment_layers;
     TRY(train(training));
     TRY(run_print_report(run));
