@@ -138,16 +138,25 @@ void fashion_set_finish(struct fashion_set *set)
     *set = (struct fashion_set){0};
 }
 
+static void put_image(const uint8_t *from, enum element element, void *pixels, size_t first)
+{
+    for (size_t i = 0; i < FASHION_PIXELS; i++) {
+        float value = ((float)from[i] / 255.0f - PIXEL_MEAN) / PIXEL_DEVIATION;
+
+        if (element == ELEMENT_BF16) {
+            ((uint16_t *)pixels)[first + i] = element_round(value);
+        } else {
+            ((float *)pixels)[first + i] = value;
+        }
+    }
+}
+
 void fashion_set_batch(const struct fashion_set *set, const uint32_t *order, size_t count,
-                       float *pixels, int32_t *labels)
+                       enum element element, void *pixels, int32_t *labels)
 {
     for (size_t image = 0; image < count; image++) {
-        const uint8_t *from = set->images + (size_t)order[image] * FASHION_PIXELS;
-        float *to = pixels + image * FASHION_PIXELS;
-
-        for (size_t i = 0; i < FASHION_PIXELS; i++) {
-            to[i] = ((float)from[i] / 255.0f - PIXEL_MEAN) / PIXEL_DEVIATION;
-        }
+        put_image(set->images + (size_t)order[image] * FASHION_PIXELS, element, pixels,
+                  image * FASHION_PIXELS);
         labels[image] = set->labels[order[image]];
     }
 }

@@ -2,6 +2,8 @@
 #ifndef CAPU_EXAMPLES_TRAIN_FASHION_FASHION_DATA_H
 #define CAPU_EXAMPLES_TRAIN_FASHION_FASHION_DATA_H
 
+#include "kernels/element.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -23,8 +25,9 @@ struct fashion_set {
 bool fashion_set_read(struct fashion_set *set, const char *folder, const char *name);
 void fashion_set_finish(struct fashion_set *set);
 
-/* Pixels and labels of the images `order[0..count)` as the network takes them. */
+/* Pixels, of the element type, and labels of the images `order[0..count)`, as a network takes them.
+ */
 void fashion_set_batch(const struct fashion_set *set, const uint32_t *order, size_t count,
-                       float *pixels, int32_t *labels);
+                       enum element element, void *pixels, int32_t *labels);
 
 #endif

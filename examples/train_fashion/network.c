@@ -20,8 +20,8 @@
 
 /* The output of the layer before, or the pixels. */
 struct input {
-    float *values;
-    float *gradient; /* NULL: nobody wants it */
+    void *values;
+    void *gradient; /* NULL: nobody wants it */
     uint32_t channels;
     uint32_t side;
 };
@@ -57,6 +57,7 @@ static struct conv2d conv_of(const struct network *network, size_t index)
         .width = state->side,
         .kernel = 3,
         .padding = 1,
+        .element = network->element,
     };
 }
 
@@ -81,6 +82,7 @@ static struct batch_norm norm_of(const struct network *network, size_t index)
         .plane = state->side * state->side,
         .momentum = 0.1f,
         .epsilon = 1e-5f,
+        .element = network->element,
     };
 }
 
@@ -98,6 +100,7 @@ static struct relu relu_of(const struct network *network, size_t index)
         .output = state->output,
         .gradient = state->gradient,
         .count = items_of(network, state),
+        .element = network->element,
     };
 }
 
@@ -116,6 +119,7 @@ static struct max_pool pool_of(const struct network *network, size_t index)
         .height = input.side,
         .width = input.side,
         .window = layers[index].size,
+        .element = network->element,
     };
 }
 
@@ -132,6 +136,7 @@ static struct dropout dropout_of(const struct network *network, size_t index, ui
         /* Above the counters of the weights, and one for each layer and step. */
         .counter = (step + 1) * NETWORK_LAYERS_LIMIT + index,
         .rate = (float)layers[index].size / 100.0f,
+        .element = network->element,
     };
 }
 
@@ -152,6 +157,7 @@ static struct matmul dense_of(const struct network *network, size_t index)
         .rows = network->batch,
         .inputs = input.channels * input.side * input.side,
         .outputs = state->channels,
+        .element = network->element,
     };
 }
 
@@ -169,6 +175,7 @@ static struct softmax_cross_entropy loss_of(const struct network *network)
         .rows = network->batch,
         .classes = last->channels,
         .scale = 1.0f / (float)network->batch,
+        .element = network->element,
     };
 }
 
@@ -257,25 +264,29 @@ static capu_status backward_layer(struct network *network, size_t index, uint64_
 static capu_status update(struct network *network, const struct network_parameter *parameter,
                           const struct network_rates *rates)
 {
+    bool has_masters = network->element == ELEMENT_BF16;
+
     if (parameter->value == NULL) {
         return CAPU_OK;
     }
-    return sgd_update(network->context, &(struct sgd){.parameter = parameter->value,
-                                                      .velocity = parameter->velocity,
-                                                      .gradient = parameter->gradient,
-                                                      .count = parameter->count,
-                                                      .rate = rates->rate,
-                                                      .momentum = rates->momentum,
-                                                      .decay = rates->decay});
+    return sgd_update(network->context,
+                      &(struct sgd){.parameter = has_masters ? parameter->master : parameter->value,
+                                    .velocity = parameter->velocity,
+                                    .gradient = parameter->gradient,
+                                    .count = parameter->count,
+                                    .rate = rates->rate,
+                                    .momentum = rates->momentum,
+                                    .decay = rates->decay,
+                                    .working = has_masters ? parameter->value : NULL});
 }
 
-static capu_status forward(struct network *network, const float *pixels, const int32_t *labels,
+static capu_status forward(struct network *network, const void *pixels, const int32_t *labels,
                            uint64_t step, bool is_training)
 {
     struct softmax_cross_entropy loss = loss_of(network);
 
     TRY(capu_upload(network->context, network->pixels, pixels,
-                    (size_t)network->batch * FASHION_PIXELS * sizeof(float)));
+                    (size_t)network->batch * FASHION_PIXELS * element_bytes(network->element)));
     TRY(capu_upload(network->context, network->labels, labels,
                     (size_t)network->batch * sizeof(int32_t)));
     for (size_t i = 0; i < layer_count; i++) {
@@ -284,7 +295,7 @@ static capu_status forward(struct network *network, const float *pixels, const i
     return softmax_cross_entropy_forward(network->context, &loss);
 }
 
-capu_status network_train(struct network *network, const float *pixels, const int32_t *labels,
+capu_status network_train(struct network *network, const void *pixels, const int32_t *labels,
                           uint64_t step, const struct network_rates *rates, float *loss)
 {
     capu_context *context = network->context;
@@ -304,19 +315,30 @@ capu_status network_train(struct network *network, const float *pixels, const in
     return capu_iteration_end(context);
 }
 
-/* The class of the highest probability, the first of equals. */
-static uint32_t best_class(const float *probabilities)
+static float probability_at(const struct network *network, const void *probabilities, size_t index)
 {
+    return network->element == ELEMENT_BF16
+               ? element_widen(((const uint16_t *)probabilities)[index])
+               : ((const float *)probabilities)[index];
+}
+
+/* The class of the highest probability, the first of equals. */
+static uint32_t best_class(const struct network *network, const void *probabilities, size_t image)
+{
+    size_t first = image * FASHION_CLASSES;
     uint32_t best = 0;
 
     for (uint32_t i = 1; i < FASHION_CLASSES; i++) {
-        best = probabilities[i] > probabilities[best] ? i : best;
+        if (probability_at(network, probabilities, first + i) >
+            probability_at(network, probabilities, first + best)) {
+            best = i;
+        }
     }
     return best;
 }
 
-capu_status network_validate(struct network *network, const float *pixels, const int32_t *labels,
-                             float *probabilities, uint32_t *right)
+capu_status network_validate(struct network *network, const void *pixels, const int32_t *labels,
+                             void *probabilities, uint32_t *right)
 {
     capu_context *context = network->context;
 
@@ -324,9 +346,9 @@ capu_status network_validate(struct network *network, const float *pixels, const
     TRY(capu_iteration_begin(context, "validate"));
     TRY(forward(network, pixels, labels, 0, false));
     TRY(capu_download(context, probabilities, network->probabilities,
-                      (size_t)network->batch * FASHION_CLASSES * sizeof(*probabilities)));
+                      (size_t)network->batch * FASHION_CLASSES * element_bytes(network->element)));
     for (size_t image = 0; image < network->batch; image++) {
-        *right += best_class(probabilities + image * FASHION_CLASSES) == (uint32_t)labels[image];
+        *right += best_class(network, probabilities, image) == (uint32_t)labels[image];
     }
     return capu_iteration_end(context);
 }

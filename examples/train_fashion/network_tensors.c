@@ -37,27 +37,59 @@ static capu_status make_floats(struct network *network, const char *layer, const
     return CAPU_OK;
 }
 
-static capu_status fill(struct network *network, float *values, size_t count, float value)
+/* In the network's element type. */
+static capu_status make_items(struct network *network, const char *layer, const char *what,
+                              size_t count, capu_kind kind, void **address)
 {
-    return initialise(network->context, &(struct initialise){.output = values,
-                                                             .count = count,
-                                                             .kind = INITIALISE_CONSTANT,
-                                                             .a = value});
+    return make(network, layer, what, count * element_bytes(network->element),
+                &(capu_tensor_info){.kind = kind}, address);
 }
 
+/*
+ * The numbers a parameter begins with: drawn by `start`, which lacks only where they go. A master
+ * and its working weight begin with the same numbers, these rounded.
+ */
+static capu_status start_parameter(struct network *network,
+                                   const struct network_parameter *parameter,
+                                   const struct initialise *start)
+{
+    struct initialise arguments = *start;
+
+    arguments.output = parameter->value;
+    arguments.count = parameter->count;
+    arguments.element = network->element;
+    TRY(initialise(network->context, &arguments));
+    if (parameter->master == NULL) {
+        return CAPU_OK;
+    }
+    arguments.output = parameter->master;
+    arguments.element = ELEMENT_FP32;
+    return initialise(network->context, &arguments);
+}
+
+static const struct initialise zero = {.kind = INITIALISE_CONSTANT};
+static const struct initialise one = {.kind = INITIALISE_CONSTANT, .a = 1.0f};
+
 static capu_status make_parameter(struct network *network, struct network_parameter *parameter,
-                                  const char *layer, const char *what, size_t count)
+                                  const char *layer, const char *what, size_t count,
+                                  const struct initialise *start)
 {
     char velocity[32];
     char gradient[32];
+    char master[32];
 
     snprintf(parameter->name, sizeof(parameter->name), "%s.%s", layer, what);
     snprintf(velocity, sizeof(velocity), "%s.velocity", what);
     snprintf(gradient, sizeof(gradient), "%s.gradient", what);
+    snprintf(master, sizeof(master), "%s.master", what);
     parameter->count = count;
-    TRY(make_floats(network, layer, what, count, CAPU_PARAMETER, &parameter->value));
+    TRY(make_items(network, layer, what, count, CAPU_PARAMETER, &parameter->value));
     TRY(make_floats(network, layer, velocity, count, CAPU_OPTIMIZER, &parameter->velocity));
     TRY(make_floats(network, layer, gradient, count, CAPU_GRADIENT, &parameter->gradient));
+    if (network->element == ELEMENT_BF16) {
+        TRY(make_floats(network, layer, master, count, CAPU_OPTIMIZER, &parameter->master));
+    }
+    TRY(start_parameter(network, parameter, start));
     return capu_zero(network->context, parameter->velocity, 0);
 }
 
@@ -68,27 +100,27 @@ static capu_status make_weights(struct network *network, size_t index, size_t in
     struct network_layer *state = &network->layers[index];
     const char *name = layers[index].name;
 
-    TRY(make_parameter(network, &state->weight, name, "weight", inputs * outputs));
-    TRY(initialise(network->context, &(struct initialise){.output = state->weight.value,
-                                                          .count = state->weight.count,
-                                                          .seed = network->seed,
-                                                          .counter = index,
-                                                          .kind = INITIALISE_NORMAL,
-                                                          .b = sqrtf(2.0f / (float)inputs)}));
-    TRY(make_parameter(network, &state->bias, name, "bias", outputs));
-    return fill(network, state->bias.value, outputs, 0.0f);
+    TRY(make_parameter(network, &state->weight, name, "weight", inputs * outputs,
+                       &(struct initialise){.seed = network->seed,
+                                            .counter = index,
+                                            .kind = INITIALISE_NORMAL,
+                                            .b = sqrtf(2.0f / (float)inputs)}));
+    return make_parameter(network, &state->bias, name, "bias", outputs, &zero);
 }
 
 /* Running statistics are nobody's gradient, but carry over: persistent. */
 static capu_status make_statistic(struct network *network, const char *layer, const char *what,
-                                  size_t count, float value, float **address)
+                                  size_t count, const struct initialise *start, float **address)
 {
+    struct initialise arguments = *start;
     void *memory = NULL;
 
     TRY(make(network, layer, what, count * sizeof(float),
              &(capu_tensor_info){.kind = CAPU_PARAMETER, .lifetime = CAPU_PERSISTENT}, &memory));
     *address = memory;
-    return fill(network, *address, count, value);
+    arguments.output = memory;
+    arguments.count = count;
+    return initialise(network->context, &arguments);
 }
 
 static capu_status make_norm(struct network *network, size_t index, size_t channels)
@@ -96,26 +128,26 @@ static capu_status make_norm(struct network *network, size_t index, size_t chann
     struct network_layer *state = &network->layers[index];
     const char *name = layers[index].name;
 
-    TRY(make_parameter(network, &state->weight, name, "scale", channels));
-    TRY(fill(network, state->weight.value, channels, 1.0f));
-    TRY(make_parameter(network, &state->bias, name, "shift", channels));
-    TRY(fill(network, state->bias.value, channels, 0.0f));
+    TRY(make_parameter(network, &state->weight, name, "scale", channels, &one));
+    TRY(make_parameter(network, &state->bias, name, "shift", channels, &zero));
     snprintf(state->mean_name, sizeof(state->mean_name), "%s.running_mean", name);
     snprintf(state->variance_name, sizeof(state->variance_name), "%s.running_variance", name);
-    TRY(make_statistic(network, name, "running_mean", channels, 0.0f, &state->running_mean));
-    TRY(make_statistic(network, name, "running_variance", channels, 1.0f,
+    TRY(make_statistic(network, name, "running_mean", channels, &zero, &state->running_mean));
+    TRY(make_statistic(network, name, "running_variance", channels, &one,
                        &state->running_variance));
     TRY(make_floats(network, name, "saved_mean", channels, CAPU_ACTIVATION, &state->saved_mean));
     return make_floats(network, name, "saved_rstd", channels, CAPU_ACTIVATION, &state->saved_rstd);
 }
 
-capu_status network_init(struct network *network, capu_context *context, uint64_t seed)
+capu_status network_init(struct network *network, capu_context *context, enum element element,
+                         uint64_t seed)
 {
     uint32_t channels = 1;
     uint32_t side = FASHION_SIDE;
 
     memset(network, 0, sizeof(*network));
     network->context = context;
+    network->element = element;
     network->seed = seed;
     for (size_t i = 0; i < layer_count; i++) {
         struct network_layer *state = &network->layers[i];
@@ -204,12 +236,12 @@ static capu_status make_ends(struct network *network)
     TRY(make(network, "input", "labels", batch * sizeof(int32_t),
              &(capu_tensor_info){.kind = CAPU_INPUT}, &memory));
     network->labels = memory;
-    TRY(make_floats(network, "input", "pixels", batch * FASHION_PIXELS, CAPU_INPUT,
-                    &network->pixels));
+    TRY(make_items(network, "input", "pixels", batch * FASHION_PIXELS, CAPU_INPUT,
+                   &network->pixels));
     TRY(make_floats(network, "conv", "workspace", workspace_bytes(network) / sizeof(float),
                     CAPU_WORKSPACE, &network->workspace));
-    TRY(make_floats(network, "loss", "probabilities", batch * FASHION_CLASSES, CAPU_ACTIVATION,
-                    &network->probabilities));
+    TRY(make_items(network, "loss", "probabilities", batch * FASHION_CLASSES, CAPU_ACTIVATION,
+                   &network->probabilities));
     TRY(make_floats(network, "loss", "losses", batch, CAPU_ACTIVATION, &network->losses));
     return make_floats(network, "loss", "mean", 1, CAPU_ACTIVATION, &network->mean_loss);
 }
@@ -239,8 +271,8 @@ capu_status network_resize(struct network *network, uint32_t batch)
     for (size_t i = 0; i < layer_count; i++) {
         struct network_layer *state = &network->layers[i];
 
-        TRY(make_floats(network, layers[i].name, "output", output_items(network, i),
-                        CAPU_ACTIVATION, &state->output));
+        TRY(make_items(network, layers[i].name, "output", output_items(network, i), CAPU_ACTIVATION,
+                       &state->output));
         if (layers[i].kind == LAYER_POOL) {
             TRY(make_places(network, i));
         }
@@ -252,8 +284,8 @@ capu_status network_resize(struct network *network, uint32_t batch)
             state->gradient = network->layers[i + 1].gradient;
             continue;
         }
-        TRY(make_floats(network, layers[i].name, "gradient", output_items(network, i),
-                        CAPU_GRADIENT, &state->gradient));
+        TRY(make_items(network, layers[i].name, "gradient", output_items(network, i), CAPU_GRADIENT,
+                       &state->gradient));
     }
     return CAPU_OK;
 }
@@ -268,6 +300,14 @@ static size_t add_weight(struct weight *weights, size_t count, const char *name,
     return count + 1;
 }
 
+static size_t add_parameter(const struct network *network, struct weight *weights, size_t count,
+                            const struct network_parameter *parameter)
+{
+    return add_weight(weights, count, parameter->name,
+                      network->element == ELEMENT_BF16 ? parameter->master : parameter->value,
+                      parameter->count);
+}
+
 size_t network_weights(const struct network *network, struct weight *weights)
 {
     size_t count = 0;
@@ -275,9 +315,8 @@ size_t network_weights(const struct network *network, struct weight *weights)
     for (size_t i = 0; i < layer_count; i++) {
         const struct network_layer *state = &network->layers[i];
 
-        count = add_weight(weights, count, state->weight.name, state->weight.value,
-                           state->weight.count);
-        count = add_weight(weights, count, state->bias.name, state->bias.value, state->bias.count);
+        count = add_parameter(network, weights, count, &state->weight);
+        count = add_parameter(network, weights, count, &state->bias);
         count = add_weight(weights, count, state->mean_name, state->running_mean, state->channels);
         count = add_weight(weights, count, state->variance_name, state->running_variance,
                            state->channels);
@@ -298,5 +337,5 @@ void network_print(const struct network *network)
         printf("%-8s %4ux%2ux%2u %12zu\n", layers[i].name, state->channels, state->side,
                state->side, count);
     }
-    printf("%zu parameters\n", parameters);
+    printf("%s: %zu parameters\n", element_name(network->element), parameters);
 }

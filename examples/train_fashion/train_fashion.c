@@ -2,7 +2,8 @@
  * Trains a convolutional network on Fashion-MNIST within a memory budget.
  *
  * Introduces: the whole loop. A context with a budget, tensors with names and kinds, inputs that
- * are uploaded inside the iteration, training and validation iterations under labels of their own.
+ * are uploaded inside the iteration, training and validation iterations under labels of their own,
+ * fp32 or bf16 with masters.
  * With --budget 50% its losses and weights are those of a run without a limit, to the bit.
  */
 #include "examples/train_fashion/fashion_data.h"
@@ -32,6 +33,7 @@
 struct settings {
     struct options options;
     const char *data;
+    enum element element;
     float rate;
     size_t train_images; /* to train with, at most; 0: all */
     size_t test_images;  /* to validate with, at most; 0: all */
@@ -45,12 +47,12 @@ struct training {
     struct fashion_set test;
     struct loss_log log;
     uint32_t *order; /* of the training images in this epoch */
-    float *pixels;
-    float *probabilities;
+    void *pixels;    /* of the element type, like the probabilities */
+    void *probabilities;
     int32_t *labels;
 };
 
-enum { KEY_DATA = 1, KEY_RATE, KEY_TRAIN_IMAGES, KEY_TEST_IMAGES };
+enum { KEY_DATA = 1, KEY_DTYPE, KEY_RATE, KEY_TRAIN_IMAGES, KEY_TEST_IMAGES };
 
 static error_t parse(int key, char *argument, struct argp_state *state)
 {
@@ -63,6 +65,9 @@ static error_t parse(int key, char *argument, struct argp_state *state)
         return 0;
     case KEY_DATA:
         settings->data = argument;
+        return 0;
+    case KEY_DTYPE:
+        settings->element = options_dtype(state, argument);
         return 0;
     case KEY_RATE:
         settings->rate = strtof(argument, &end);
@@ -83,6 +88,10 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 
 static const struct argp_option option_table[] = {
     {"data", KEY_DATA, "DIR", 0, "Folder of the data (default /usr/share/datasets/fashion-mnist)",
+     1},
+    {"dtype", KEY_DTYPE, "TYPE", 0,
+     "fp32, or bf16: pixels, activations and working weights in bf16; sums, statistics, parameter "
+     "gradients, velocities and master weights in fp32 (default fp32)",
      1},
     {"rate", KEY_RATE, "X", 0, "Learning rate at its highest (default 0.05)", 1},
     {"train-images", KEY_TRAIN_IMAGES, "N", 0,
@@ -163,7 +172,8 @@ static capu_status validate(struct training *training)
         for (uint32_t k = 0; k < count; k++) {
             order[k] = (uint32_t)(i + k);
         }
-        fashion_set_batch(test, order, count, training->pixels, training->labels);
+        fashion_set_batch(test, order, count, training->settings->element, training->pixels,
+                          training->labels);
         TRY(network_resize(&training->network, count));
         TRY(network_validate(&training->network, training->pixels, training->labels,
                              training->probabilities, &right_here));
@@ -180,8 +190,8 @@ static capu_status train_step(struct training *training, uint32_t step, size_t f
 {
     struct network_rates rates = {rate_at(training->settings, step), MOMENTUM, DECAY};
 
-    fashion_set_batch(&training->train, training->order + first, count, training->pixels,
-                      training->labels);
+    fashion_set_batch(&training->train, training->order + first, count, training->settings->element,
+                      training->pixels, training->labels);
     TRY(network_resize(&training->network, count));
     return network_train(&training->network, training->pixels, training->labels, step, &rates,
                          loss);
@@ -255,7 +265,7 @@ static capu_status run_all(struct training *training, struct run *run)
 {
     const struct options *options = &training->settings->options;
 
-    TRY(network_init(&training->network, run->context, options->seed));
+    TRY(network_init(&training->network, run->context, training->settings->element, options->seed));
     TRY(network_resize(&training->network, options->batch));
     network_print(&training->network);
     TRY(train(training));
@@ -271,7 +281,7 @@ static capu_status dry(capu_context *context, void *argument)
     struct network_rates rates = {0.0f, 0.0f, 0.0f};
     float loss;
 
-    TRY(network_init(&training->network, context, 0));
+    TRY(network_init(&training->network, context, training->settings->element, 0));
     TRY(resize_like_the_loop(training));
     return network_train(&training->network, training->pixels, training->labels, 0, &rates, &loss);
 }
@@ -281,6 +291,7 @@ static bool prepare(struct training *training)
 {
     const struct settings *settings = training->settings;
     size_t batch = settings->options.batch;
+    size_t item = element_bytes(settings->element);
 
     if (!fashion_set_read(&training->train, settings->data, "train") ||
         !fashion_set_read(&training->test, settings->data, "t10k")) {
@@ -292,8 +303,8 @@ static bool prepare(struct training *training)
         return false;
     }
     training->order = calloc(training->train.count, sizeof(*training->order));
-    training->pixels = calloc(batch * FASHION_PIXELS, sizeof(*training->pixels));
-    training->probabilities = calloc(batch * FASHION_CLASSES, sizeof(*training->probabilities));
+    training->pixels = calloc(batch * FASHION_PIXELS, item);
+    training->probabilities = calloc(batch * FASHION_CLASSES, item);
     training->labels = calloc(batch, sizeof(*training->labels));
     if (training->order == NULL || training->pixels == NULL || training->probabilities == NULL ||
         training->labels == NULL) {

@@ -32,6 +32,7 @@ expect 2 '--mode fast' "$program" --mode fast
 expect 2 '--effort most' "$program" --effort most
 expect 2 'not a whole number' "$program" --validate 0
 expect 2 '--device tpu' "$program" --device tpu
+expect 2 '--dtype fp16' "$program" --dtype fp16
 expect 2 'unrecognized option' "$program" --nonsense
 expect 1 '/nowhere/losses' "$@" --loss-log /nowhere/losses
 expect 1 '/nowhere/weights' "$@" --save /nowhere/weights
