@@ -12,12 +12,19 @@
 #include "kernels/sgd.h"
 #include "kernels/softmax_cross_entropy.h"
 
+#include <stdbool.h>
+
 static size_t items(const struct cnn *cnn, uint32_t channels, uint32_t side)
 {
     return (size_t)cnn->shape.batch * channels * side * side;
 }
 
-static struct conv2d conv_of(const struct cnn *cnn, const struct cnn_unit *unit, const float *input)
+static size_t bytes_of(const struct cnn *cnn, size_t count)
+{
+    return count * element_bytes(cnn->shape.element);
+}
+
+static struct conv2d conv_of(const struct cnn *cnn, const struct cnn_unit *unit, const void *input)
 {
     struct conv2d conv = cnn_conv(cnn, unit);
 
@@ -49,6 +56,7 @@ static struct batch_norm norm_of(const struct cnn *cnn, const struct cnn_unit *u
         .plane = unit->side * unit->side,
         .momentum = 0.1f,
         .epsilon = 1e-5f,
+        .element = cnn->shape.element,
     };
 }
 
@@ -59,10 +67,11 @@ static struct relu relu_of(const struct cnn *cnn, const struct cnn_unit *unit)
         .output = unit->output,
         .gradient = unit->gradient,
         .count = items(cnn, unit->outputs, unit->side),
+        .element = cnn->shape.element,
     };
 }
 
-static capu_status forward_unit(struct cnn *cnn, struct cnn_unit *unit, const float *input)
+static capu_status forward_unit(struct cnn *cnn, struct cnn_unit *unit, const void *input)
 {
     struct conv2d conv = conv_of(cnn, unit, input);
     struct batch_norm norm = norm_of(cnn, unit);
@@ -74,8 +83,8 @@ static capu_status forward_unit(struct cnn *cnn, struct cnn_unit *unit, const fl
 }
 
 /* unit->gradient holds that of the output; what enters gets its own, NULL: nobody wants it. */
-static capu_status backward_unit(struct cnn *cnn, struct cnn_unit *unit, const float *input,
-                                 float *input_gradient)
+static capu_status backward_unit(struct cnn *cnn, struct cnn_unit *unit, const void *input,
+                                 void *input_gradient)
 {
     struct conv2d conv = conv_of(cnn, unit, input);
     struct batch_norm norm = norm_of(cnn, unit);
@@ -91,18 +100,33 @@ static capu_status backward_unit(struct cnn *cnn, struct cnn_unit *unit, const f
 }
 
 /* What enters a block: the output of the one before, or of the pooled stem. */
-static float *entering(struct cnn *cnn, size_t index)
+static void *entering(struct cnn *cnn, size_t index)
 {
     return index > 0 ? cnn->blocks[index - 1].output : cnn->stem_pooled;
+}
+
+static struct relu relu_of_block(const struct cnn *cnn, const struct cnn_block *block)
+{
+    return (struct relu){
+        .input = block->sum,
+        .output = block->output,
+        .gradient = block->gradient,
+        .count = items(cnn, block->channels, block->side),
+        .element = cnn->shape.element,
+    };
 }
 
 static capu_status forward_block(struct cnn *cnn, size_t index)
 {
     struct cnn_block *block = &cnn->blocks[index];
-    float *input = entering(cnn, index);
-    size_t count = items(cnn, block->channels, block->side);
-    struct residual residual = {.branch = block->expand->normed, .output = block->sum};
-    struct relu relu = {.input = block->sum, .output = block->output, .count = count};
+    void *input = entering(cnn, index);
+    struct residual residual = {
+        .branch = block->expand->normed,
+        .output = block->sum,
+        .count = items(cnn, block->channels, block->side),
+        .element = cnn->shape.element,
+    };
+    struct relu relu = relu_of_block(cnn, block);
 
     TRY(forward_unit(cnn, block->reduce, input));
     TRY(forward_unit(cnn, block->middle, block->reduce->output));
@@ -111,37 +135,36 @@ static capu_status forward_block(struct cnn *cnn, size_t index)
         TRY(forward_unit(cnn, block->project, input));
     }
     residual.input = block->project != NULL ? block->project->normed : input;
-    residual.count = count;
     TRY(residual_forward(cnn->context, &residual));
     return relu_forward(cnn->context, &relu);
 }
 
 /* block->gradient holds that of the output; `input_gradient` gets that of what entered. */
-static capu_status backward_block(struct cnn *cnn, size_t index, float *input_gradient)
+static capu_status backward_block(struct cnn *cnn, size_t index, void *input_gradient)
 {
     struct cnn_block *block = &cnn->blocks[index];
-    float *input = entering(cnn, index);
-    size_t count = items(cnn, block->channels, block->side);
-    struct relu relu = {.output = block->output, .gradient = block->gradient, .count = count};
+    void *input = entering(cnn, index);
+    size_t bytes = bytes_of(cnn, items(cnn, block->channels, block->side));
+    struct relu relu = relu_of_block(cnn, block);
 
     TRY(relu_backward(cnn->context, &relu));
     /* The sum's gradient is that of both that were added. */
-    TRY(capu_copy(cnn->context, block->expand->gradient, block->gradient, count * sizeof(float)));
+    TRY(capu_copy(cnn->context, block->expand->gradient, block->gradient, bytes));
     if (block->project != NULL) {
-        TRY(capu_copy(cnn->context, block->project->gradient, block->gradient,
-                      count * sizeof(float)));
+        TRY(capu_copy(cnn->context, block->project->gradient, block->gradient, bytes));
         TRY(backward_unit(cnn, block->project, input, input_gradient));
     } else {
-        TRY(capu_copy(cnn->context, input_gradient, block->gradient, count * sizeof(float)));
+        TRY(capu_copy(cnn->context, input_gradient, block->gradient, bytes));
     }
     TRY(backward_unit(cnn, block->expand, block->middle->output, block->middle->gradient));
     TRY(backward_unit(cnn, block->middle, block->reduce->output, block->reduce->gradient));
     TRY(backward_unit(cnn, block->reduce, input, block->spare));
-    return residual_backward(cnn->context,
-                             &(struct residual){.output_gradient = block->spare,
-                                                .input_gradient = input_gradient,
-                                                .count = items(cnn, block->reduce->inputs,
-                                                               block->reduce->entering_side)});
+    return residual_backward(
+        cnn->context,
+        &(struct residual){.output_gradient = block->spare,
+                           .input_gradient = input_gradient,
+                           .count = items(cnn, block->reduce->inputs, block->reduce->entering_side),
+                           .element = cnn->shape.element});
 }
 
 static struct matmul dense_of(const struct cnn *cnn)
@@ -158,6 +181,7 @@ static struct matmul dense_of(const struct cnn *cnn)
         .rows = cnn->shape.batch,
         .inputs = cnn->blocks[CNN_BLOCKS - 1].channels,
         .outputs = CNN_CLASSES,
+        .element = cnn->shape.element,
     };
 }
 
@@ -173,6 +197,7 @@ static struct softmax_cross_entropy loss_of(const struct cnn *cnn)
         .rows = cnn->shape.batch,
         .classes = CNN_CLASSES,
         .scale = 1.0f / (float)cnn->shape.batch,
+        .element = cnn->shape.element,
     };
 }
 
@@ -192,6 +217,7 @@ static struct max_pool stem_pool_of(const struct cnn *cnn)
         .window = 3,
         .stride = 2,
         .padding = 1,
+        .element = cnn->shape.element,
     };
 }
 
@@ -207,6 +233,7 @@ static struct average_pool last_pool_of(const struct cnn *cnn)
         .input_gradient = block->gradient,
         .planes = (size_t)cnn->shape.batch * block->channels,
         .plane = block->side * block->side,
+        .element = cnn->shape.element,
     };
 }
 
@@ -247,15 +274,19 @@ static capu_status backward(struct cnn *cnn)
 
 static capu_status update(struct cnn *cnn, const struct cnn_parameter *parameter)
 {
-    return sgd_update(cnn->context, &(struct sgd){
-                                        .parameter = parameter->value,
-                                        .velocity = parameter->velocity,
-                                        .gradient = parameter->gradient,
-                                        .count = parameter->count,
-                                        .rate = 0.01f,
-                                        .momentum = 0.9f,
-                                        .decay = 1e-4f,
-                                    });
+    bool has_masters = cnn->shape.element == ELEMENT_BF16;
+
+    return sgd_update(cnn->context,
+                      &(struct sgd){
+                          .parameter = has_masters ? parameter->master : parameter->value,
+                          .velocity = parameter->velocity,
+                          .gradient = parameter->gradient,
+                          .count = parameter->count,
+                          .rate = 0.01f,
+                          .momentum = 0.9f,
+                          .decay = 1e-4f,
+                          .working = has_masters ? parameter->value : NULL,
+                      });
 }
 
 static capu_status update_all(struct cnn *cnn)
@@ -269,11 +300,11 @@ static capu_status update_all(struct cnn *cnn)
     return update(cnn, &cnn->dense_bias);
 }
 
-capu_status cnn_train(struct cnn *cnn, const float *images, const int32_t *labels, float *loss)
+capu_status cnn_train(struct cnn *cnn, const void *images, const int32_t *labels, float *loss)
 {
     TRY(capu_iteration_begin(cnn->context, "train"));
     TRY(capu_upload(cnn->context, cnn->images, images,
-                    items(cnn, 3, cnn->shape.side) * sizeof(float)));
+                    bytes_of(cnn, items(cnn, 3, cnn->shape.side))));
     TRY(capu_upload(cnn->context, cnn->labels, labels, cnn->shape.batch * sizeof(int32_t)));
     TRY(forward(cnn));
     TRY(backward(cnn));

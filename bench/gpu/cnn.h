@@ -2,6 +2,10 @@
  * ResNet-50, over random images: a stem, sixteen bottleneck blocks in four stages, the average over
  * the planes, a dense layer. It is the variant (1.5) that takes every second position in a stage's
  * first convolution of 3 x 3, and in the projection beside it.
+ *
+ * In bf16 images, activations, their gradients and the weights that are worked with are stored in
+ * bf16. Statistics, gradients of parameters and velocities are fp32, and so is the master of every
+ * weight, which the optimizer changes and rounds the working weight from.
  */
 #ifndef CAPU_BENCH_GPU_CNN_H
 #define CAPU_BENCH_GPU_CNN_H
@@ -25,13 +29,15 @@ struct cnn_shape {
     uint32_t batch;
     uint32_t side;  /* of an image; ResNet-50 has 224 */
     uint32_t width; /* channels after the stem; ResNet-50 has 64 */
+    enum element element;
 };
 
-/* A parameter with its gradient and velocity. */
+/* A parameter with what belongs to it. What is void, here and below, is of the element type. */
 struct cnn_parameter {
-    float *value;
+    void *value;
     float *gradient;
     float *velocity;
+    float *master; /* with bf16 values only */
     size_t count;
 };
 
@@ -50,10 +56,10 @@ struct cnn_unit {
     float *running_variance;
     float *saved_mean;
     float *saved_rstd;
-    float *convolved;
-    float *normed;
-    float *output;   /* after the relu; NULL: there is none */
-    float *gradient; /* of `normed`, and in place of `convolved` */
+    void *convolved;
+    void *normed;
+    void *output;   /* after the relu; NULL: there is none */
+    void *gradient; /* of `normed`, and in place of `convolved` */
 };
 
 struct cnn_block {
@@ -63,17 +69,17 @@ struct cnn_block {
     struct cnn_unit *project; /* NULL: what enters is added as it is */
     uint32_t channels;        /* of what leaves */
     uint32_t side;
-    float *sum;
-    float *output;
-    float *gradient; /* of the output, and in place of the sum */
-    float *spare;    /* a gradient on its way to what entered */
+    void *sum;
+    void *output;
+    void *gradient; /* of the output, and in place of the sum */
+    void *spare;    /* a gradient on its way to what entered */
 };
 
 /* A buffer that layers of one shape take in turn, for what nobody reads later. */
 struct cnn_shared {
     const char *slot;
     size_t count;
-    float *address;
+    void *address;
 };
 
 struct cnn {
@@ -84,19 +90,19 @@ struct cnn {
     struct cnn_unit units[CNN_UNITS];
     size_t unit_count;
     struct cnn_block blocks[CNN_BLOCKS];
-    float *images;
+    void *images;
     int32_t *labels;
     float *workspace;
-    float *stem_pooled;
+    void *stem_pooled;
     uint8_t *stem_places;
-    float *stem_gradient; /* of stem_pooled */
-    float *last_pooled;
-    float *last_gradient;
+    void *stem_gradient; /* of stem_pooled */
+    void *last_pooled;
+    void *last_gradient;
     struct cnn_parameter dense;
     struct cnn_parameter dense_bias;
-    float *logits;
-    float *logits_gradient;
-    float *probabilities;
+    void *logits;
+    void *logits_gradient;
+    void *probabilities;
     float *losses;
     float *mean_loss;
 };
@@ -109,10 +115,11 @@ struct conv2d cnn_conv(const struct cnn *cnn, const struct cnn_unit *unit);
 capu_status cnn_init(struct cnn *cnn, capu_context *context, const struct cnn_shape *shape,
                      uint64_t seed);
 
-/* All parameters and running statistics, unit by unit, at most CNN_WEIGHTS. Gives how many. */
+/* All parameters, in fp32, and running statistics, unit by unit, at most CNN_WEIGHTS. Gives how
+ * many. */
 size_t cnn_weights(const struct cnn *cnn, struct weight *weights);
 
-/* One iteration on a batch from the host. Waits for the mean loss. */
-capu_status cnn_train(struct cnn *cnn, const float *images, const int32_t *labels, float *loss);
+/* One iteration on a batch from the host, images of the element type. Waits for the mean loss. */
+capu_status cnn_train(struct cnn *cnn, const void *images, const int32_t *labels, float *loss);
 
 #endif

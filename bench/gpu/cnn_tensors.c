@@ -19,14 +19,28 @@ static capu_status make_bytes(struct cnn *cnn, const char *name, size_t bytes, c
     return CAPU_DESCRIBE(cnn->context, *address, .name = name, .kind = kind, .lifetime = lifetime);
 }
 
-static capu_status make(struct cnn *cnn, const char *name, const char *what, size_t count,
-                        capu_kind kind, float **address)
+static capu_status make_tensor(struct cnn *cnn, const char *name, const char *what, size_t bytes,
+                               capu_kind kind, void **address)
 {
-    void *memory = NULL;
     char full[64];
 
     snprintf(full, sizeof(full), "%s.%s", name, what);
-    TRY(make_bytes(cnn, full, count * sizeof(float), kind, CAPU_LIFETIME_DEFAULT, &memory));
+    return make_bytes(cnn, full, bytes, kind, CAPU_LIFETIME_DEFAULT, address);
+}
+
+/* In the element type. */
+static capu_status make(struct cnn *cnn, const char *name, const char *what, size_t count,
+                        capu_kind kind, void **address)
+{
+    return make_tensor(cnn, name, what, count * element_bytes(cnn->shape.element), kind, address);
+}
+
+static capu_status make_floats(struct cnn *cnn, const char *name, const char *what, size_t count,
+                               capu_kind kind, float **address)
+{
+    void *memory = NULL;
+
+    TRY(make_tensor(cnn, name, what, count * sizeof(float), kind, &memory));
     *address = memory;
     return CAPU_OK;
 }
@@ -36,7 +50,7 @@ static capu_status make(struct cnn *cnn, const char *name, const char *what, siz
  * slot, as in programs that know their own memory. Every use overwrites all of it.
  */
 static capu_status share(struct cnn *cnn, const char *slot, size_t count, capu_kind kind,
-                         float **address)
+                         void **address)
 {
     struct cnn_shared *shared;
     char what[32];
@@ -60,30 +74,39 @@ static capu_status share(struct cnn *cnn, const char *slot, size_t count, capu_k
     return CAPU_OK;
 }
 
-/* Normal with the deviation `size`, or, if `value` is given, all the same. */
+/* A master and its working weight begin with the same numbers, these rounded. */
 static capu_status make_parameter(struct cnn *cnn, const char *name, const char *what, size_t count,
                                   const struct initialise *start, struct cnn_parameter *parameter)
 {
     struct initialise arguments = *start;
     char gradient[32];
     char velocity[32];
+    char master[32];
 
     snprintf(gradient, sizeof(gradient), "%s.gradient", what);
     snprintf(velocity, sizeof(velocity), "%s.velocity", what);
+    snprintf(master, sizeof(master), "%s.master", what);
     parameter->count = count;
     TRY(make(cnn, name, what, count, CAPU_PARAMETER, &parameter->value));
-    TRY(make(cnn, name, gradient, count, CAPU_GRADIENT, &parameter->gradient));
-    TRY(make(cnn, name, velocity, count, CAPU_OPTIMIZER, &parameter->velocity));
+    TRY(make_floats(cnn, name, gradient, count, CAPU_GRADIENT, &parameter->gradient));
+    TRY(make_floats(cnn, name, velocity, count, CAPU_OPTIMIZER, &parameter->velocity));
     arguments.output = parameter->value;
     arguments.count = count;
+    arguments.element = cnn->shape.element;
     TRY(initialise(cnn->context, &arguments));
+    if (cnn->shape.element == ELEMENT_BF16) {
+        TRY(make_floats(cnn, name, master, count, CAPU_OPTIMIZER, &parameter->master));
+        arguments.output = parameter->master;
+        arguments.element = ELEMENT_FP32;
+        TRY(initialise(cnn->context, &arguments));
+    }
     return capu_zero(cnn->context, parameter->velocity, 0);
 }
 
 static capu_status make_statistic(struct cnn *cnn, const char *name, const char *what,
                                   uint32_t count, float value, float **address)
 {
-    TRY(make(cnn, name, what, count, CAPU_PARAMETER, address));
+    TRY(make_floats(cnn, name, what, count, CAPU_PARAMETER, address));
     return initialise(cnn->context, &(struct initialise){.output = *address,
                                                          .count = count,
                                                          .kind = INITIALISE_CONSTANT,
@@ -124,8 +147,8 @@ static capu_status make_unit(struct cnn *cnn, const char *name, const struct cnn
     TRY(make_statistic(cnn, name, "running_mean", unit->outputs, 0.0f, &unit->running_mean));
     TRY(make_statistic(cnn, name, "running_variance", unit->outputs, 1.0f,
                        &unit->running_variance));
-    TRY(make(cnn, name, "saved_mean", unit->outputs, CAPU_ACTIVATION, &unit->saved_mean));
-    TRY(make(cnn, name, "saved_rstd", unit->outputs, CAPU_ACTIVATION, &unit->saved_rstd));
+    TRY(make_floats(cnn, name, "saved_mean", unit->outputs, CAPU_ACTIVATION, &unit->saved_mean));
+    TRY(make_floats(cnn, name, "saved_rstd", unit->outputs, CAPU_ACTIVATION, &unit->saved_rstd));
     TRY(make(cnn, name, "convolved", count, CAPU_ACTIVATION, &unit->convolved));
     TRY(share(cnn, slots->normed, count, CAPU_ACTIVATION, &unit->normed));
     TRY(share(cnn, slots->gradient, count, CAPU_GRADIENT, &unit->gradient));
@@ -231,6 +254,7 @@ struct conv2d cnn_conv(const struct cnn *cnn, const struct cnn_unit *unit)
         .kernel = unit->kernel,
         .padding = unit->kernel / 2,
         .stride = unit->stride,
+        .element = cnn->shape.element,
     };
 }
 
@@ -267,12 +291,13 @@ static capu_status make_ends(struct cnn *cnn, uint32_t channels, uint64_t seed)
     TRY(make(cnn, "loss", "logits", logits, CAPU_ACTIVATION, &cnn->logits));
     TRY(make(cnn, "loss", "logits.gradient", logits, CAPU_GRADIENT, &cnn->logits_gradient));
     TRY(make(cnn, "loss", "probabilities", logits, CAPU_ACTIVATION, &cnn->probabilities));
-    TRY(make(cnn, "loss", "losses", batch, CAPU_ACTIVATION, &cnn->losses));
-    TRY(make(cnn, "loss", "mean", 1, CAPU_ACTIVATION, &cnn->mean_loss));
+    TRY(make_floats(cnn, "loss", "losses", batch, CAPU_ACTIVATION, &cnn->losses));
+    TRY(make_floats(cnn, "loss", "mean", 1, CAPU_ACTIVATION, &cnn->mean_loss));
     TRY(make_bytes(cnn, "labels", batch * sizeof(int32_t), CAPU_INPUT, CAPU_LIFETIME_DEFAULT,
                    &labels));
     cnn->labels = labels;
-    return make(cnn, "conv", "workspace", workspace_floats(cnn), CAPU_WORKSPACE, &cnn->workspace);
+    return make_floats(cnn, "conv", "workspace", workspace_floats(cnn), CAPU_WORKSPACE,
+                       &cnn->workspace);
 }
 
 static capu_status make_stem(struct cnn *cnn, uint64_t seed)
@@ -317,6 +342,12 @@ static struct weight weight_of(const char *name, const float *address, size_t co
     return (struct weight){.name = name, .address = address, .bytes = count * sizeof(float)};
 }
 
+static struct weight weight_of_parameter(const char *name, const struct cnn_parameter *parameter)
+{
+    return weight_of(name, parameter->master != NULL ? parameter->master : parameter->value,
+                     parameter->count);
+}
+
 size_t cnn_weights(const struct cnn *cnn, struct weight *weights)
 {
     size_t count = 0;
@@ -324,13 +355,13 @@ size_t cnn_weights(const struct cnn *cnn, struct weight *weights)
     for (size_t i = 0; i < cnn->unit_count; i++) {
         const struct cnn_unit *unit = &cnn->units[i];
 
-        weights[count++] = weight_of("weight", unit->weight.value, unit->weight.count);
-        weights[count++] = weight_of("scale", unit->scale.value, unit->scale.count);
-        weights[count++] = weight_of("shift", unit->shift.value, unit->shift.count);
+        weights[count++] = weight_of_parameter("weight", &unit->weight);
+        weights[count++] = weight_of_parameter("scale", &unit->scale);
+        weights[count++] = weight_of_parameter("shift", &unit->shift);
         weights[count++] = weight_of("running_mean", unit->running_mean, unit->outputs);
         weights[count++] = weight_of("running_variance", unit->running_variance, unit->outputs);
     }
-    weights[count++] = weight_of("dense.weight", cnn->dense.value, cnn->dense.count);
-    weights[count++] = weight_of("dense.bias", cnn->dense_bias.value, cnn->dense_bias.count);
+    weights[count++] = weight_of_parameter("dense.weight", &cnn->dense);
+    weights[count++] = weight_of_parameter("dense.bias", &cnn->dense_bias);
     return count;
 }

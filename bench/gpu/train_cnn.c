@@ -24,13 +24,17 @@ struct training {
     struct cnn_shape shape;
     struct cnn cnn;
     struct loss_log log;
-    float *images;
+    void *images; /* of the element type */
     int32_t *labels;
 };
 
-enum { KEY_SIDE = 1, KEY_WIDTH };
+enum { KEY_DTYPE = 1, KEY_SIDE, KEY_WIDTH };
 
 static const struct argp_option option_table[] = {
+    {"dtype", KEY_DTYPE, "TYPE", 0,
+     "fp32, or bf16: images, activations and working weights in bf16; sums, statistics, parameter "
+     "gradients, velocities and master weights in fp32 (default fp32)",
+     1},
     {"side", KEY_SIDE, "N", 0, "Side of an image (default 224)", 1},
     {"width", KEY_WIDTH, "N", 0, "Channels after the first layer (default 64, as ResNet-50 has)",
      1},
@@ -44,6 +48,9 @@ static error_t parse(int key, char *argument, struct argp_state *state)
     switch (key) {
     case ARGP_KEY_INIT:
         state->child_inputs[0] = &settings->options;
+        return 0;
+    case KEY_DTYPE:
+        settings->shape.element = options_dtype(state, argument);
         return 0;
     case KEY_SIDE:
         settings->shape.side = (uint32_t)options_number(state, "side", argument, 1, CNN_SIDE_LIMIT);
@@ -71,6 +78,15 @@ static size_t image_items(const struct training *training)
     return (size_t)3 * training->shape.batch * training->shape.side * training->shape.side;
 }
 
+static void put_pixel(const struct training *training, size_t index, float value)
+{
+    if (training->shape.element == ELEMENT_BF16) {
+        ((uint16_t *)training->images)[index] = element_round(value);
+    } else {
+        ((float *)training->images)[index] = value;
+    }
+}
+
 /* The same few images all along: what is measured does not depend on them. */
 static bool prepare(struct training *training)
 {
@@ -79,14 +95,14 @@ static bool prepare(struct training *training)
 
     training->shape = settings->shape;
     training->shape.batch = settings->options.batch;
-    training->images = calloc(image_items(training), sizeof(float));
+    training->images = calloc(image_items(training), element_bytes(training->shape.element));
     training->labels = calloc(training->shape.batch, sizeof(int32_t));
     if (training->images == NULL || training->labels == NULL) {
         perror("train_cnn");
         return false;
     }
     for (size_t i = 0; i < image_items(training); i++) {
-        training->images[i] = random_unit(random_draw(seed, IMAGE_STREAM, i).word[0]) - 0.5f;
+        put_pixel(training, i, random_unit(random_draw(seed, IMAGE_STREAM, i).word[0]) - 0.5f);
     }
     for (uint32_t i = 0; i < training->shape.batch; i++) {
         training->labels[i] =
