@@ -306,6 +306,9 @@ part_examples() {
         [ -e "$fashion" ] || { tell examples "train_fashion, $mode" skipped 0 "no $fashion"; continue; }
         check examples "train_fashion, $mode, 60%" agree "$work/fashion" $mode 60% \
             "${cnn[@]}"
+        # A quick run has it in the kernels' tests alone.
+        [ -n "$quick" ] || check examples "train_fashion bf16, $mode, 60%" agree \
+            "$work/fashion-bf16" $mode 60% "${cnn[@]}" --dtype bf16
     done
     check examples "drop_in_cuda, 160 MiB" drop_in
 }
@@ -378,7 +381,7 @@ bench() {
     is_late "$part" "$name" && return
     echo "== $part: $name" >>"$logs"
     # shellcheck disable=SC2086 # nothing, or an option
-    bounded 1800 "$@" "$json" $quick 2>"$work/log" | tee -a "$logs"
+    bounded 2400 "$@" "$json" $quick 2>"$work/log" | tee -a "$logs"
     code=${PIPESTATUS[0]}
     cat "$work/log" >>"$logs"
     was_ended "$part" all $((SECONDS - begin)) "$code" && return

@@ -1,10 +1,10 @@
 #!/bin/bash
 # batches.sh PROGRAMS TEXT RESULTS [--quick]: the largest batch that trains within a budget.
 #
-# GPT-2 d12 over TEXT, in fp32 and bf16 (--quick: bf16 alone), and ResNet-50 on images of 224 x 224
-# (cnn), in 8 GiB (BUDGET): in mode off, where all must fit, in passive and in guided mode. Whether
-# a batch is possible is found on the sim device, which knows what the examples need; the largest is
-# then trained for some steps. Prints a table and appends JSON lines to RESULTS.
+# GPT-2 d12 over TEXT and ResNet-50 on images of 224 x 224 (cnn), in fp32 and bf16 (--quick: d12 in bf16
+# and the network in fp32), in 8 GiB (BUDGET): in mode off, where all must fit, in passive and in guided
+# mode. Whether a batch is possible is found on the sim device, which knows what the examples need; the
+# largest is then trained for some steps. Prints a table and appends JSON lines to RESULTS.
 set -u
 programs=$1
 text=$2
@@ -14,7 +14,7 @@ work=$(mktemp -d) || exit 1
 trap 'rm -rf "$work"' EXIT
 budget=${BUDGET:-8GiB}
 device=${DEVICE:-cuda}
-models="gpt-d12 gpt-d12-bf16 cnn"
+models="gpt-d12 gpt-d12-bf16 cnn cnn-bf16"
 steps=5
 if [ -n "$quick" ]; then
     models="gpt-d12-bf16 cnn"
@@ -39,8 +39,9 @@ choose() {
             --update asap)
         units=32 unit=bytes
         ;;
-    cnn)
+    cnn | cnn-bf16)
         command=("$programs/train_cnn")
+        [ "$1" = cnn ] || command+=(--dtype bf16)
         units=1 unit=images
         ;;
     *)

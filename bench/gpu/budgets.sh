@@ -1,11 +1,11 @@
 #!/bin/bash
 # budgets.sh PROGRAMS TEXT RESULTS [--quick]: how fast training is in less memory than it wants.
 #
-# GPT-2 d12 and d24 over TEXT, in fp32 and bf16, and ResNet-50 on images of 224 x 224 (cnn): without a
-# limit, and at 100, 70, 50, 40 and 30 % of what they need, in each mode (--quick: d12 and the network,
-# at 50 and 30 %); tokens or images a second, peak bytes, and beside the measured time of an iteration
-# what the planners say it would be. Prints a table and appends JSON lines to RESULTS. Numbers are
-# medians over the iterations after the third.
+# GPT-2 d12 and d24 over TEXT and ResNet-50 on images of 224 x 224 (cnn), in fp32 and bf16: without a
+# limit, and at 100, 70, 50, 40 and 30 % of what they need, in each mode (--quick: d12, and the network
+# in fp32, at 50 and 30 %); tokens or images a second, peak bytes, and beside the measured time of an
+# iteration what the planners say it would be. Prints a table and appends JSON lines to RESULTS. Numbers
+# are medians over the iterations after the third.
 set -u
 programs=$1
 text=$2
@@ -16,7 +16,7 @@ trap 'rm -rf "$work"' EXIT
 steps=10
 patience=90 # seconds for a planner
 device=${DEVICE:-cuda}
-models="gpt-d12 gpt-d12-bf16 gpt-d24 gpt-d24-bf16 cnn"
+models="gpt-d12 gpt-d12-bf16 gpt-d24 gpt-d24-bf16 cnn cnn-bf16"
 budgets="100 70 50 40 30"
 if [ -n "$quick" ]; then
     steps=7
@@ -46,12 +46,14 @@ choose() {
         units=$((2 * 32)) unit=bytes
         steps=4 budgets="100 75"
         ;;
-    cnn)
+    cnn | cnn-bf16)
         command=("$programs/train_cnn" --batch 64)
+        [ "$1" = cnn ] || command+=(--dtype bf16)
         units=64 unit=images
         ;;
-    cnn-tiny)
+    cnn-tiny | cnn-tiny-bf16)
         command=("$programs/train_cnn" --side 16 --width 1 --batch 2)
+        [ "$1" = cnn-tiny ] || command+=(--dtype bf16)
         units=2 unit=images
         steps=4 budgets= # emulated norms are slow
         ;;

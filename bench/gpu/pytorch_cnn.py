@@ -3,9 +3,16 @@
 
 ResNet-50 (1.5) on random images of 224 x 224, the same in every step: the same layers, batch, start and
 SGD with momentum, three ways: plain, with activation checkpointing of every block, and with saved
-tensors offloaded to pinned host memory. fp32 throughout, as train_cnn is: no TF32. Convolutions are
-cuDNN's, by the algorithms that torch takes when it is not told to try them; relus and sums are done in
-place, as is usual there. Under checkpointing a block's running statistics are updated twice a step.
+tensors offloaded to pinned host memory. Convolutions are cuDNN's, by the algorithms that torch takes
+when it is not told to try them; relus and sums are done in place, as is usual there. Under checkpointing
+a block's running statistics are updated twice a step.
+
+fp32 is fp32 throughout: no TF32. bf16 is what `train_cnn --dtype bf16` does: images, activations and the
+weights that are worked with are bf16, and SGD works on fp32 masters and velocities, from which the
+weights are rounded after each step. It differs in this: torch's gradients of bf16 weights are bf16, and
+widened for the optimizer, where train_cnn's are fp32 from the start; scale and shift of the norms stay
+fp32, where train_cnn's are bf16 with masters; products may be tensor cores', where train_cnn's are fp32
+ones; and the mean loss is a bf16 number.
 
 Prints images a second and peak bytes, and appends JSON lines to RESULTS. Medians over the steps after
 the third. Exit code 77: no torch, or no GPU.
@@ -23,6 +30,8 @@ SIDE = 224
 WIDTH = 64
 CLASSES = 1000
 STAGES = (3, 4, 6, 3)
+MODELS = {"cnn": torch.float32, "cnn-bf16": torch.bfloat16}
+QUICK = ("cnn",)
 
 
 class Unit(nn.Module):
@@ -78,26 +87,50 @@ class Cnn(nn.Module):
 
 
 class Optimizer:
-    def __init__(self, network):
-        self.sgd = torch.optim.SGD(network.parameters(), lr=0.01, momentum=0.9, weight_decay=1e-4)
+    """SGD over the parameters; of those that are bf16, over their fp32 masters."""
+
+    def __init__(self, network, dtype):
+        self.parameters = list(network.parameters())
+        starts = [parameter.detach().clone() for parameter in self.parameters]
+        for module in network.modules():
+            if isinstance(module, (nn.Conv2d, nn.Linear)):
+                module.to(dtype)
+        pairs = list(zip(self.parameters, starts))
+        self.working = [parameter for parameter, _ in pairs if parameter.dtype == torch.bfloat16]
+        self.masters = [start for parameter, start in pairs if parameter.dtype == torch.bfloat16]
+        others = [parameter for parameter, _ in pairs if parameter.dtype == torch.float32]
+        self.sgd = torch.optim.SGD(
+            self.masters + others, lr=0.01, momentum=0.9, weight_decay=1e-4
+        )
 
     def clear(self):
-        self.sgd.zero_grad(set_to_none=True)
+        for parameter in self.parameters:
+            parameter.grad = None
 
+    @torch.no_grad()
     def step(self):
+        for master, parameter in zip(self.masters, self.working):
+            master.grad = parameter.grad.float()
+            parameter.grad = None
         self.sgd.step()
+        if self.masters:
+            torch._foreach_copy_(self.working, self.masters)
+            for master in self.masters:
+                master.grad = None
 
 
-def build(_):
+def build(model):
+    dtype = MODELS[model]
     network = Cnn(WIDTH).to(common.DEVICE)
-    images = torch.rand(BATCH, 3, SIDE, SIDE, device=common.DEVICE) - 0.5
+    optimizer = Optimizer(network, dtype)
+    images = (torch.rand(BATCH, 3, SIDE, SIDE, device=common.DEVICE) - 0.5).to(dtype)
     labels = torch.randint(CLASSES, (BATCH,), device=common.DEVICE)
 
     def forward(is_checkpointed):
         return network(images, labels, is_checkpointed)
 
-    return forward, Optimizer(network)
+    return forward, optimizer
 
 
 if __name__ == "__main__":
-    sys.exit(common.run(__doc__, ("cnn",), ("cnn",), build, "images", BATCH))
+    sys.exit(common.run(__doc__, tuple(MODELS), QUICK, build, "images", BATCH))
