@@ -1,10 +1,14 @@
 /* launch: which function runs on which device, and how long an operation takes where none runs. */
 #include "kernels/launch.h"
 
+#include "kernels/average_pool.h"
+#include "kernels/batch_norm.h"
 #include "kernels/conv2d.h"
+#include "kernels/dropout.h"
 #include "kernels/matmul.h"
 #include "kernels/max_pool.h"
 #include "kernels/relu.h"
+#include "kernels/sgd.h"
 
 #include "capuchin/capuchin.h"
 
@@ -94,6 +98,126 @@ START_TEST(takes_its_time_on_sim)
 }
 END_TEST
 
+/* Runs one operation in an iteration of its own: it takes what moving `bytes` takes. */
+#define TAKES(context_, bytes_, call_)                                          \
+    do {                                                                        \
+        capu_report report_ = CAPU_REPORT_INIT;                                 \
+                                                                                \
+        ck_assert_int_eq(capu_iteration_begin((context_), NULL), CAPU_OK);      \
+        ck_assert_int_eq((call_), CAPU_OK);                                     \
+        ck_assert_int_eq(capu_iteration_end(context_), CAPU_OK);                \
+        ck_assert_int_eq(capu_synchronize(context_), CAPU_OK);                  \
+        ck_assert_int_eq(capu_report_get((context_), &report_), CAPU_OK);       \
+        ck_assert_uint_eq(report_.compute_ns, launch_duration_ns(0, (bytes_))); \
+    } while (0)
+
+enum { BUFFERS = 12, BUFFER_ITEMS = 1000000 };
+
+/* Tensors with contents, for any operand; transient ones would lose them between iterations. */
+static void make_buffers(capu_context *context, float *buffers[BUFFERS])
+{
+    for (size_t i = 0; i < BUFFERS; i++) {
+        buffers[i] = make(context, BUFFER_ITEMS);
+        ck_assert_int_eq(
+            CAPU_DESCRIBE(context, buffers[i], .kind = CAPU_PARAMETER, .lifetime = CAPU_PERSISTENT),
+            CAPU_OK);
+        ck_assert_int_eq(capu_zero(context, buffers[i], 0), CAPU_OK);
+    }
+}
+
+static void check_items(capu_context *context, float *const *at, uint32_t element)
+{
+    size_t item = element_bytes(element);
+    size_t count = BUFFER_ITEMS;
+    struct relu relu = {at[0], at[1], at[2], count, element};
+    struct dropout dropout = {at[0], at[1], at[2], count, 1, 2, 0.5f, element};
+    struct sgd sgd = {at[0], at[1], at[2], count, 0.1f, 0.9f, 0.0f, NULL};
+
+    TAKES(context, 2 * count * item, relu_forward(context, &relu));
+    TAKES(context, 3 * count * item, relu_backward(context, &relu));
+    TAKES(context, 2 * count * item, dropout_forward(context, &dropout));
+    TAKES(context, 2 * count * item, dropout_backward(context, &dropout));
+    TAKES(context, 5 * count * sizeof(float), sgd_update(context, &sgd));
+    sgd.working = (uint16_t *)at[3];
+    TAKES(context, 5 * count * sizeof(float) + count * sizeof(uint16_t), sgd_update(context, &sgd));
+}
+
+static void check_planes(capu_context *context, float *const *at, uint32_t element)
+{
+    size_t item = element_bytes(element);
+    size_t count = BUFFER_ITEMS;
+    size_t channels = 1000;
+    struct average_pool average = {at[0], at[1], at[2], at[3], count / 1000, 1000, element};
+    struct max_pool largest = {.input = at[0],
+                               .output = at[1],
+                               .places = (uint8_t *)at[2],
+                               .output_gradient = at[3],
+                               .input_gradient = at[4],
+                               .planes = count / 100,
+                               .height = 10,
+                               .width = 10,
+                               .window = 2,
+                               .element = element};
+    struct batch_norm norm = {at[0], at[1],  at[2], at[3], at[4], at[5], at[6], at[7],  at[8],
+                              at[9], at[10], 10,    1000,  100,   0.1f,  1e-5f, element};
+
+    TAKES(context, (count + count / 1000) * item, average_pool_forward(context, &average));
+    TAKES(context, (count + count / 1000) * item, average_pool_backward(context, &average));
+    TAKES(context, (count + count / 4) * item + count / 4, max_pool_forward(context, &largest));
+    TAKES(context, (count + count / 4) * item + count / 4, max_pool_backward(context, &largest));
+    TAKES(context, 2 * (count + channels) * item + 6 * channels * sizeof(float),
+          batch_norm_forward(context, &norm));
+    TAKES(context, 2 * (count + channels) * item + 2 * channels * sizeof(float),
+          batch_norm_infer(context, &norm));
+    TAKES(context, (3 * count + channels) * item + 4 * channels * sizeof(float),
+          batch_norm_backward(context, &norm));
+}
+
+/* One pixel and many channels: mostly weights. */
+static void check_weights(capu_context *context, float *const *at, uint32_t element)
+{
+    size_t item = element_bytes(element);
+    size_t weights = 1000 * 500;
+    struct conv2d conv = {.input = at[0],
+                          .weight = at[1],
+                          .bias = at[2],
+                          .output = at[3],
+                          .output_gradient = at[4],
+                          .input_gradient = at[5],
+                          .weight_gradient = at[6],
+                          .bias_gradient = at[7],
+                          .workspace = at[11], /* has no contents afterwards */
+                          .batch = 1,
+                          .input_channels = 1000,
+                          .output_channels = 500,
+                          .height = 1,
+                          .width = 1,
+                          .kernel = 1,
+                          .element = element};
+
+    TAKES(context, (1000 + weights + 500 + 500) * item, conv2d_forward(context, &conv));
+    TAKES(context, (500 + weights + 1000) * item, conv2d_backward_input(context, &conv));
+    TAKES(context, (500 + 1000) * item + (weights + 500) * sizeof(float),
+          conv2d_backward_weight(context, &conv));
+}
+
+/* What an operation says to touch is as large as what it stores. */
+START_TEST(declares_the_bytes_of_either_type)
+{
+    static const uint32_t elements[] = {ELEMENT_FP32, ELEMENT_BF16};
+    capu_context *context = make_context("sim");
+    float *buffers[BUFFERS];
+
+    make_buffers(context, buffers);
+    for (size_t i = 0; i < sizeof(elements) / sizeof(elements[0]); i++) {
+        check_items(context, buffers, elements[i]);
+        check_planes(context, buffers, elements[i]);
+        check_weights(context, buffers, elements[i]);
+    }
+    capu_context_destroy(context);
+}
+END_TEST
+
 START_TEST(refuses_an_operation_without_a_function)
 {
     capu_context *context = make_context("host");
@@ -137,6 +261,7 @@ int main(void)
     tcase_add_test(tests, takes_the_longer_of_arithmetic_and_traffic);
     tcase_add_test(tests, computes_on_host);
     tcase_add_test(tests, takes_its_time_on_sim);
+    tcase_add_test(tests, declares_the_bytes_of_either_type);
     tcase_add_test(tests, refuses_an_operation_without_a_function);
     tcase_add_test(tests, refuses_bad_shapes);
     suite_add_tcase(suite, tests);
