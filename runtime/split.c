@@ -378,7 +378,10 @@ static capu_status recall(capu_context *context, struct tensor *tensor)
         status = pager_bring(context, tensor, true);
     }
     if (status == CAPU_OK && tensor->is_mapped && tensor->is_zero) {
-        status = pager_bring(context, tensor, true);
+        /* Filling in zeros is an op of its own in the record. */
+        status = tracker_reserve(context, 1, 0, 0);
+        status = status == CAPU_OK ? pager_bring(context, tensor, true)
+                                   : context_fail(context, status, "no memory to record a split");
     }
     return status;
 }

@@ -246,6 +246,34 @@ START_TEST(freeing_waits_for_every_piece_that_is_leaving)
 }
 END_TEST
 
+/* Zeros that are resident are filled in before the cut: an op in the record, which has room for it
+   even where it is the iteration's first. */
+START_TEST(resident_zeros_are_split_inside_an_iteration)
+{
+    enum { TENSORS = 100 };
+    static unsigned char *tensors[TENSORS];
+    capu_report report = CAPU_REPORT_INIT;
+    struct rig rig;
+
+    rig_init(&rig, &(struct rig_options){0});
+    for (size_t i = 0; i < TENSORS; i++) {
+        tensors[i] = step_tensor(&rig, "parameter", CAPU_PARAMETER, 3);
+        step_set(&rig, tensors[i], PAGES(3), 9);
+    }
+    RIG_OK(&rig, capu_iteration_begin(rig.context, NULL));
+    for (size_t i = 0; i < TENSORS; i++) {
+        RIG_OK(&rig, capu_zero(rig.context, tensors[i], 0));
+        RIG_OK(&rig, capu_split(rig.context, tensors[i], PAGES(1) + 100));
+    }
+    RIG_OK(&rig, capu_iteration_end(rig.context));
+    RIG_OK(&rig, capu_synchronize(rig.context));
+    RIG_OK(&rig, capu_report_get(rig.context, &report));
+    ck_assert_uint_eq(report.op_count, TENSORS);
+    step_expect(&rig, tensors[TENSORS - 1], PAGES(3), 0);
+    rig_finish(&rig);
+}
+END_TEST
+
 START_TEST(small_tensors_split_too)
 {
     struct rig rig;
@@ -276,6 +304,7 @@ int main(void)
     tcase_add_test(cases, over_budget_leaves_everything_as_it_was);
     tcase_add_test(cases, a_tensor_that_cannot_come_back_is_not_lost);
     tcase_add_test(cases, freeing_waits_for_every_piece_that_is_leaving);
+    tcase_add_test(cases, resident_zeros_are_split_inside_an_iteration);
     tcase_add_test(cases, small_tensors_split_too);
     suite_add_tcase(suite, cases);
     return suite_run(suite);
