@@ -233,6 +233,7 @@ static capu_status take_back(capu_context *context, void *address, uint64_t byte
 {
     struct tensor *tensor = tensors_find_freed(&context->tensors, address);
     struct allocation *allocation;
+    bool is_alike;
     capu_status status;
 
     *out = NULL;
@@ -242,12 +243,13 @@ static capu_status take_back(capu_context *context, void *address, uint64_t byte
         return CAPU_OK;
     }
     allocation = tensor->allocation;
+    is_alike = allocation->bytes == bytes && allocation->edge_pages == NULL &&
+               allocation->first->next == NULL;
     if (allocation->is_parked) {
-        /* Parked ones are whole, and a sequence proposes only what has the size. */
-        return unpark(context, allocation, out);
+        /* The guide needs the addresses of any other as they are. */
+        return is_alike ? unpark(context, allocation, out) : CAPU_OK;
     }
-    if (allocation->bytes != bytes || allocation->edge_pages != NULL ||
-        allocation->first->next != NULL) {
+    if (!is_alike) {
         return departure_wait_buried(context, allocation);
     }
     status = revive(context, allocation);

@@ -171,6 +171,54 @@ START_TEST(allocations_inside_iterations_are_planned)
 }
 END_TEST
 
+/* An iteration that allocates so many pages, and writes, reads and frees them. */
+static capu_report allocate_in_turn(struct net *net, const size_t *page_counts, size_t count)
+{
+    unsigned char *tensors[3] = {0};
+
+    net_begin(net, "train");
+    net_forward(net, NET_LAYERS);
+    for (size_t i = 0; i < count; i++) {
+        tensors[i] = step_tensor(&net->rig, "own", CAPU_ACTIVATION, page_counts[i]);
+        ck_assert_uint_eq(step_query(&net->rig, tensors[i]).bytes, PAGES(page_counts[i]));
+        ck_assert_uint_eq(step_query(&net->rig, tensors[i]).bytes, PAGES(page_counts[i]));
+    }
+    for (size_t i = 0; i < count; i++) {
+        step_set(&net->rig, tensors[i], PAGES(page_counts[i]), (unsigned char)i);
+        step_expect(&net->rig, tensors[i], PAGES(page_counts[i]), (unsigned char)i);
+        RIG_OK(&net->rig, capu_free(net->rig.context, tensors[i]));
+    }
+    return net_end(net);
+}
+
+/* What a plan keeps of a freed allocation is not given to one of another size, which an earlier
+   iteration once had at the same address. */
+START_TEST(a_kept_allocation_is_for_its_size_only)
+{
+    static const size_t first[] = {4, 2, 8}; /* the third begins where the second of 6 will */
+    void *tensors[3];
+    struct net net;
+    capu_report report;
+
+    net_init(&net, (struct rig_options){.budget_pages = 30});
+    net_begin(&net, "train"); /* nothing to plan for */
+    for (size_t i = 0; i < 3; i++) {
+        tensors[i] = step_malloc(&net.rig, PAGES(first[i]));
+    }
+    for (size_t i = 0; i < 3; i++) {
+        RIG_OK(&net.rig, capu_free(net.rig.context, tensors[i]));
+    }
+    net_end(&net);
+    for (size_t i = 0; i < 3; i++) {
+        report = allocate_in_turn(&net, (size_t[]){6, 6}, 2);
+    }
+    net_expect_guided(&net, &report, "train");
+    report = allocate_in_turn(&net, (size_t[]){6, 3, 8}, 3);
+    ck_assert_uint_eq(report.diverged, 1);
+    rig_finish(&net.rig);
+}
+END_TEST
+
 /* Shorter, longer, another op, an extra read, an allocation that was not there: right bytes, and
    the plan is back in the next iteration. */
 START_TEST(an_iteration_may_leave_its_plan)
@@ -373,6 +421,7 @@ int main(void)
     tcase_add_test(cases, each_label_has_its_plan);
     tcase_add_loop_test(cases, patterns_without_labels_are_learnt, 2, 4);
     tcase_add_test(cases, allocations_inside_iterations_are_planned);
+    tcase_add_test(cases, a_kept_allocation_is_for_its_size_only);
     tcase_add_loop_test(cases, an_iteration_may_leave_its_plan, 0, 4);
     tcase_add_loop_test(cases, sources_are_not_overwritten_before_their_replays, 0, 2);
     tcase_add_test(cases, what_is_gone_is_told_by_name);
