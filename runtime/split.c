@@ -303,6 +303,7 @@ static void replace(capu_context *context, struct split *split)
 {
     struct tensor *old = split->old;
     struct tensor *last = old->previous;
+    bool is_lost = tensor_is_lost(old);
 
     for (size_t i = 0; i < PARTS; i++) {
         struct tensor *part = split->parts[i];
@@ -317,7 +318,8 @@ static void replace(capu_context *context, struct split *split)
             split->allocation->first = part;
         }
         last = part;
-        if (old->is_defined) {
+        /* What is lost stays so, and its reader is told; always-resident parts cannot be lost. */
+        if (old->is_defined && (tensor_is_managed(part) || !is_lost)) {
             contents_define(context, part);
         }
         if (context->is_paging) {
@@ -359,7 +361,7 @@ static capu_status prepare_edges(struct allocation *allocation)
    they are there. */
 static capu_status recall(capu_context *context, struct tensor *tensor)
 {
-    bool has_bytes = tensor->is_defined && !tensor->is_zero;
+    bool has_bytes = tensor->is_defined && !tensor->is_zero && !tensor_is_lost(tensor);
     capu_status status = CAPU_OK;
 
     if (!tensor_is_managed(tensor)) {

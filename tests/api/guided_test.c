@@ -316,6 +316,46 @@ START_TEST(what_is_gone_is_told_by_name)
 }
 END_TEST
 
+/* A parameter that each iteration reads and later overwrites has no contents in between: who ends
+   an iteration there has lost them, and a split does not make them up. */
+START_TEST(lost_contents_are_not_split)
+{
+    unsigned char *middle;
+    unsigned char byte;
+    void *list[1];
+    struct net net;
+
+    net_init(&net, (struct rig_options){.planner = "recompute"}); /* no host copies */
+    list[0] = step_tensor(&net.rig, "table", CAPU_PARAMETER, NET_LAYER_PAGES);
+    step_set(&net.rig, list[0], PAGES(NET_LAYER_PAGES), 1);
+    for (size_t i = 0; i < 4; i++) {
+        net_begin(&net, "train");
+        RIG_OK(&net.rig, step_touch(&net.rig, "look up", CAPU_READ, 1, list));
+        net_forward(&net, NET_LAYERS);
+        if (i == 3) {
+            break;
+        }
+        step_set(&net.rig, list[0], PAGES(NET_LAYER_PAGES), net.step);
+        net_backward(&net, NET_LAYERS);
+        net_end(&net);
+    }
+    net_end(&net);
+    STEP_FAILS(&net.rig, capu_download(net.rig.context, &byte, list[0], 1), CAPU_CONTENTS_LOST,
+               "table");
+    middle = (unsigned char *)list[0] + PAGES(2);
+    RIG_OK(&net.rig, capu_split(net.rig.context, middle - 10, 20));
+    rig_check(&net.rig);
+    STEP_FAILS(&net.rig, capu_download(net.rig.context, &byte, list[0], 1), CAPU_CONTENTS_LOST,
+               "table");
+    STEP_FAILS(&net.rig, capu_download(net.rig.context, &byte, middle, 1), CAPU_UNDEFINED_READ, "");
+    STEP_FAILS(&net.rig, capu_download(net.rig.context, &byte, middle + 10, 1), CAPU_CONTENTS_LOST,
+               "table");
+    step_set(&net.rig, list[0], PAGES(NET_LAYER_PAGES), 7);
+    step_expect(&net.rig, list[0], PAGES(NET_LAYER_PAGES), 7);
+    rig_finish(&net.rig);
+}
+END_TEST
+
 /* Reading a transient tensor between iterations makes later plans keep it. */
 START_TEST(tensors_read_between_iterations_are_kept)
 {
@@ -425,6 +465,7 @@ int main(void)
     tcase_add_loop_test(cases, an_iteration_may_leave_its_plan, 0, 4);
     tcase_add_loop_test(cases, sources_are_not_overwritten_before_their_replays, 0, 2);
     tcase_add_test(cases, what_is_gone_is_told_by_name);
+    tcase_add_test(cases, lost_contents_are_not_split);
     tcase_add_test(cases, tensors_read_between_iterations_are_kept);
     tcase_add_test(cases, memory_may_change_between_iterations);
     tcase_add_test(cases, first_zeros_are_no_part_of_the_plan);
