@@ -83,6 +83,7 @@ struct guide {
     uint64_t signature;
     uint64_t used;     /* iteration of last use */
     uint32_t failures; /* installs that failed, or trouble while it was carried out */
+    bool is_wrong;     /* given up: discarded before the next iteration */
 
     struct guide_tensor *tensors;
     uint32_t tensor_count;

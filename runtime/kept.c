@@ -52,6 +52,15 @@ void kept_discard(struct kept *kept, struct guide *guide)
     guide_destroy(guide);
 }
 
+void kept_discard_wrong(struct kept *kept)
+{
+    for (size_t i = 0; i < KEPT_GUIDES; i++) {
+        if (kept->guides[i] != NULL && kept->guides[i]->is_wrong) {
+            kept_discard(kept, kept->guides[i]);
+        }
+    }
+}
+
 const char *kept_refusal(const struct kept *kept, const char *label, uint64_t signature)
 {
     for (size_t i = 0; i < KEPT_REFUSALS; i++) {

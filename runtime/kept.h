@@ -35,6 +35,9 @@ void kept_add(struct kept *kept, struct guide *guide, const struct guide *in_for
 /* Destroys a kept guide. */
 void kept_discard(struct kept *kept, struct guide *guide);
 
+/* Destroys those that were given up while an iteration could still need them. */
+void kept_discard_wrong(struct kept *kept);
+
 /* Why there is no plan for such iterations; NULL: none was refused, as far as is remembered. */
 const char *kept_refusal(const struct kept *kept, const char *label, uint64_t signature);
 void kept_refuse(struct kept *kept, const char *label, uint64_t signature, const char *text);

@@ -2,6 +2,7 @@
 #include "runtime/executor.h"
 #include "runtime/install.h"
 #include "runtime/internal.h"
+#include "runtime/planning.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -474,6 +475,14 @@ static capu_status read_info(capu_context *context, const capu_tensor_info *from
     return CAPU_OK;
 }
 
+static bool is_persistent(const capu_tensor_info *info)
+{
+    return info->lifetime == CAPU_PERSISTENT ||
+           (info->lifetime == CAPU_LIFETIME_DEFAULT &&
+            (info->kind == CAPU_KIND_UNKNOWN || info->kind == CAPU_PARAMETER ||
+             info->kind == CAPU_OPTIMIZER));
+}
+
 capu_status capu_tensor_describe(capu_context *context, const void *address,
                                  const capu_tensor_info *info)
 {
@@ -481,6 +490,7 @@ capu_status capu_tensor_describe(capu_context *context, const void *address,
     struct tensor *tensor;
     capu_tensor_info copy;
     const char *name = NULL;
+    bool becomes_persistent;
 
     if (status == CAPU_OK) {
         status = read_info(context, info, &copy);
@@ -500,12 +510,15 @@ capu_status capu_tensor_describe(capu_context *context, const void *address,
     }
     tensor->kind = copy.kind;
     tensor->hint = copy.hint;
-    tensor->is_persistent = copy.lifetime == CAPU_PERSISTENT ||
-                            (copy.lifetime == CAPU_LIFETIME_DEFAULT &&
-                             (copy.kind == CAPU_KIND_UNKNOWN || copy.kind == CAPU_PARAMETER ||
-                              copy.kind == CAPU_OPTIMIZER));
+    becomes_persistent = !tensor->is_persistent && is_persistent(&copy);
+    tensor->is_persistent = is_persistent(&copy);
     if (tensor->is_defined) {
         contents_define(context, tensor);
+    }
+    if (becomes_persistent && !tensor->is_read_after) {
+        /* Plans, and records to plan for, take it for dead behind its last access. */
+        tensor->is_read_after = true;
+        return planning_forget(context, tensor->address);
     }
     return CAPU_OK;
 }

@@ -525,6 +525,7 @@ capu_status planning_begin(capu_context *context, const char *label)
     struct guide *guide;
     capu_status status;
 
+    kept_discard_wrong(&context->planning->kept);
     take_jobs(context);
     consider_again(context);
     status = choose(context, label, &guide);
@@ -573,7 +574,8 @@ capu_status planning_forget(capu_context *context, const void *address)
         if (guide == context->guide) {
             status = executor_leave(context);
         }
-        if (status == CAPU_OK) {
+        guide->is_wrong = true; /* recovery may need it until the iteration ends */
+        if (status == CAPU_OK && guide != context->recovery.guide) {
             kept_discard(&planning->kept, guide);
         }
     }

@@ -40,7 +40,8 @@ void planning_feedback(capu_context *context, const struct record *record);
 /* An iteration begins, with a guide in force or none: whether its ops are to be timed. */
 bool planning_wants_times(capu_context *context);
 
-/* Plans with a tensor that begins there are wrong and are given up, between iterations. */
+/* Plans with a tensor that begins there are wrong and are given up. Inside an iteration, the one in
+   force serves recovery until it ends. */
 capu_status planning_forget(capu_context *context, const void *address);
 
 /* Why there is no plan for the label's newest iteration; "" if there is one or none was tried. */

@@ -66,7 +66,8 @@ struct tensor {
     uint32_t kind;
     uint32_t hint;
     bool is_persistent;
-    bool is_read_after; /* transient, and read outside iterations: plans keep it to their end */
+    bool is_read_after; /* read outside iterations, or made persistent late: plans keep it to their
+                           end */
 
     bool is_defined;
     bool is_zero;

@@ -107,8 +107,10 @@ CAPU_API capu_status capu_split(capu_context *context, void *address, size_t byt
 
 /*
  * Describes the tensor at `address` (an interior address is fine): name, kind, lifetime, hint.
- * Describe before first use; a later change holds from the next access on.
- * Errors: INVALID, WRONG_STRUCT, UNKNOWN_ADDRESS, ALREADY_FREED, NO_HOST_MEMORY.
+ * Describe before first use; a later change holds from the next access on. In mode guided, making a
+ * transient tensor persistent gives up the plans that have it: others are made.
+ * Errors: INVALID, WRONG_STRUCT, UNKNOWN_ADDRESS, ALREADY_FREED, NO_HOST_MEMORY, WRONG_ORDER,
+ * DEVICE_LOST.
  */
 CAPU_API capu_status capu_tensor_describe(capu_context *context, const void *address,
                                           const capu_tensor_info *info);

@@ -374,6 +374,39 @@ START_TEST(tensors_read_between_iterations_are_kept)
 }
 END_TEST
 
+/* Described as persistent when a plan has it dropped behind its last access already. */
+START_TEST(a_later_description_holds_for_plans)
+{
+    struct net net;
+    capu_report report;
+
+    net_init(&net, (struct rig_options){0});
+    for (size_t i = 0; i < 3; i++) {
+        report = net_train(&net, "train");
+    }
+    net_expect_guided(&net, &report, "train");
+    if (_i == 1) {
+        net_begin(&net, "train");
+        net_forward(&net, NET_LAYERS);
+    }
+    RIG_OK(&net.rig, CAPU_DESCRIBE(net.rig.context, net.activations[NET_LAYERS], .name = "kept",
+                                   .kind = CAPU_ACTIVATION, .lifetime = CAPU_PERSISTENT));
+    if (_i == 1) {
+        net_backward(&net, NET_LAYERS);
+        net_end(&net);
+        step_expect(&net.rig, net.activations[NET_LAYERS], PAGES(NET_LAYER_PAGES),
+                    (unsigned char)(net.step + NET_LAYERS));
+    }
+    for (size_t i = 0; i < 3; i++) {
+        report = net_train(&net, "train");
+        step_expect(&net.rig, net.activations[NET_LAYERS], PAGES(NET_LAYER_PAGES),
+                    (unsigned char)(net.step + NET_LAYERS));
+    }
+    net_expect_guided(&net, &report, "train");
+    rig_finish(&net.rig);
+}
+END_TEST
+
 /* Parameters are read and set, split and freed between guided iterations. */
 START_TEST(memory_may_change_between_iterations)
 {
@@ -467,6 +500,7 @@ int main(void)
     tcase_add_test(cases, what_is_gone_is_told_by_name);
     tcase_add_test(cases, lost_contents_are_not_split);
     tcase_add_test(cases, tensors_read_between_iterations_are_kept);
+    tcase_add_loop_test(cases, a_later_description_holds_for_plans, 0, 2);
     tcase_add_test(cases, memory_may_change_between_iterations);
     tcase_add_test(cases, first_zeros_are_no_part_of_the_plan);
     tcase_add_test(cases, without_a_plan_training_goes_on);
