@@ -111,8 +111,12 @@ static capu_status fill(capu_context *context, const void *from, const void *to)
 static capu_status make_known_zero(capu_context *context, struct tensor *tensor)
 {
     unsigned char *span_end = (unsigned char *)tensor->span + tensor->span_bytes;
-    capu_status status = fill(context, tensor->address, tensor->span);
+    /* First of all: replays read also what lies in the always-resident ends. */
+    capu_status status = recovery_before_write(context, tensor);
 
+    if (status == CAPU_OK) {
+        status = fill(context, tensor->address, tensor->span);
+    }
     if (status == CAPU_OK) {
         status = fill(context, span_end, tensor_end(tensor));
     }
@@ -120,10 +124,6 @@ static capu_status make_known_zero(capu_context *context, struct tensor *tensor)
         tracker_mark_end(context, &tensor->used) != CAPU_OK) {
         status = context_check(context, lane_synchronize(&context->compute), "waiting for zeros");
     }
-    if (status != CAPU_OK) {
-        return status;
-    }
-    status = recovery_before_write(context, tensor);
     if (status != CAPU_OK) {
         return status;
     }
