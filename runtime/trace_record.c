@@ -130,6 +130,18 @@ static void find_spared(const struct record *record, struct op_operands *operand
     }
 }
 
+/* capu_zero is no op, so a plan would not know that what the op read is gone by then, or that
+   making it again would overwrite the zeros in always-resident pages. */
+static bool is_zeroed_after(const struct record *record, const struct record_op *op,
+                            const struct record_access *access)
+{
+    const struct record_tensor *tensor = &record->tensors[access->tensor];
+    bool has_fixed_part = tensor->page_count > 0 && tensor->bytes != tensor->tensor_bytes;
+
+    return tensor->zeroed_op > (size_t)(op - record->ops) &&
+           (access->role == CAPU_READ || has_fixed_part);
+}
+
 static capu_status add_op(const struct record *record, const struct record_op *op,
                           struct op_operands *operands, struct trace *trace,
                           struct error_text *error)
@@ -154,9 +166,7 @@ static capu_status add_op(const struct record *record, const struct record_op *o
             description.replayable = false;
         }
         operands->ids[stretch * operands->room + operands->counts[stretch]++] = access->tensor;
-        /* capu_zero is no op, so a plan would not know that what it read is gone by then. */
-        if (access->role == CAPU_READ &&
-            record->tensors[access->tensor].zeroed_op > (size_t)(op - record->ops)) {
+        if (is_zeroed_after(record, op, access)) {
             description.replayable = false;
         }
     }

@@ -51,12 +51,63 @@ START_TEST(sources_are_not_zeroed_before_their_replays)
 }
 END_TEST
 
+struct twins {
+    const unsigned char *from;
+    unsigned char *to[2];
+};
+
+static capu_status make_twins(capu_stream stream, const void *arguments)
+{
+    const struct twins *twins = arguments;
+
+    (void)stream;
+    memcpy(twins->to[0], twins->from, PAGES(NET_LAYER_PAGES));
+    memcpy(twins->to[1], twins->from, PAGES(NET_LAYER_PAGES));
+    return CAPU_OK;
+}
+
+/* One op makes two tensors. The first is zeroed before the second is recomputed, which makes the
+   first again. */
+START_TEST(zeros_outlive_a_replay_of_what_made_the_tensor)
+{
+    uint64_t replays = 0;
+    struct net net;
+
+    pieces_init(&net, (struct rig_options){.planner = _i < 2 ? "recompute" : "checkpoint",
+                                           .strict = _i % 2 == 1});
+    for (size_t round = 0; round < 4; round++) {
+        unsigned char **pieces = net.activations;
+        struct twins twins = {.from = pieces[0], .to = {pieces[1], pieces[2]}};
+        capu_report report;
+
+        net_begin(&net, "train");
+        step_set(&net.rig, pieces[0], PAGES(NET_LAYER_PAGES), net.step);
+        RIG_OK(&net.rig, CAPU_RUN(net.rig.context, make_twins, &twins, capu_reads(pieces[0]),
+                                  capu_writes(pieces[1]), capu_writes(pieces[2])));
+        for (size_t i = 2; i < NET_LAYERS; i++) {
+            step_next(&net.rig, "forward", pieces[i + 1], pieces[i], PAGES(NET_LAYER_PAGES));
+        }
+        RIG_OK(&net.rig, capu_zero(net.rig.context, pieces[1], 0));
+        for (size_t i = NET_LAYERS; i-- > 2;) {
+            step_next(&net.rig, "backward", net.gradients, pieces[i], PAGES(NET_LAYER_PAGES));
+        }
+        step_bump(&net.rig, "add", pieces[1], PAGES(NET_LAYER_PAGES));
+        step_expect(&net.rig, pieces[1], PAGES(NET_LAYER_PAGES), 1);
+        report = net_end(&net);
+        replays += report.replay_count;
+    }
+    ck_assert_uint_gt(replays, 0);
+    rig_finish(&net.rig);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("api pieces");
     TCase *cases = tcase_create("pieces");
 
     tcase_add_loop_test(cases, sources_are_not_zeroed_before_their_replays, 0, 2);
+    tcase_add_loop_test(cases, zeros_outlive_a_replay_of_what_made_the_tensor, 0, 4);
     suite_add_tcase(suite, cases);
     return suite_run(suite);
 }
