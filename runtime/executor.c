@@ -545,6 +545,21 @@ capu_status executor_begin(capu_context *context, bool *is_planned)
     return context->lost != CAPU_OK ? context->lost : executor_leave(context);
 }
 
+capu_status executor_before_zero(capu_context *context, const struct tensor *tensor)
+{
+    const struct guide *guide = context->guide;
+    const struct record *record = context->tracker.open;
+
+    /* What it held before the iteration no replay reads; and what was read before a zero that the
+       plan knows of is not replayable. */
+    if (guide == NULL || record == NULL || !tensor->is_placed ||
+        tensor->record_stamp != record->stamp ||
+        guide->next <= guide->tensors[tensor->guide_index].zeroed_op) {
+        return CAPU_OK;
+    }
+    return executor_leave(context);
+}
+
 bool executor_is_followed(const capu_context *context)
 {
     return context->guide->ops[context->guide->next].is_followed;

@@ -27,6 +27,10 @@ capu_status executor_begin(capu_context *context, bool *is_planned);
    until the next iteration ends. */
 capu_status executor_end(capu_context *context);
 
+/* capu_zero is about to end a tensor's contents, which is no op: where the plan may have replays to
+   come that read them, it goes out of force. Fails where the context is lost. */
+capu_status executor_before_zero(capu_context *context, const struct tensor *tensor);
+
 /* Whether a copy out of the plan starts behind the op at hand. */
 bool executor_is_followed(const capu_context *context);
 

@@ -75,10 +75,32 @@ static void copy_op(struct guide *guide, const struct record *record, const stru
     op->cleared.count = (uint32_t)from->cleared_count;
 }
 
+/* Copies the ops but for those that happen once, and tells where in them tensors were zeroed. */
+static capu_status copy_ops(struct guide *guide, const struct record *record)
+{
+    uint32_t *number = array(record->op_count + 1, sizeof(*number));
+    uint32_t counts[3] = {0};
+
+    if (number == NULL) {
+        return CAPU_NO_HOST_MEMORY;
+    }
+    for (size_t i = 0; i < record->op_count; i++) {
+        number[i] = guide->op_count;
+        if (!record->ops[i].call.is_once) {
+            copy_op(guide, record, &record->ops[i], &guide->ops[guide->op_count++], counts);
+        }
+    }
+    number[record->op_count] = guide->op_count;
+    for (uint32_t i = 0; i < guide->tensor_count; i++) {
+        guide->tensors[i].zeroed_op = number[record->tensors[i].zeroed_op];
+    }
+    free(number);
+    return CAPU_OK;
+}
+
 capu_status guide_create(const struct record *record, struct guide **out)
 {
     struct guide *guide = calloc(1, sizeof(*guide));
-    uint32_t counts[3] = {0};
 
     if (guide == NULL) {
         return CAPU_NO_HOST_MEMORY;
@@ -101,10 +123,9 @@ capu_status guide_create(const struct record *record, struct guide **out)
         return CAPU_NO_HOST_MEMORY;
     }
     copy_tensors(guide, record);
-    for (size_t i = 0; i < record->op_count; i++) {
-        if (!record->ops[i].call.is_once) {
-            copy_op(guide, record, &record->ops[i], &guide->ops[guide->op_count++], counts);
-        }
+    if (copy_ops(guide, record) != CAPU_OK) {
+        guide_destroy(guide);
+        return CAPU_NO_HOST_MEMORY;
     }
     *out = guide;
     return CAPU_OK;

@@ -69,6 +69,8 @@ struct guide_tensor {
     bool is_split;
     bool starts_resident;
     bool is_copied; /* needs a host block */
+    uint32_t
+        zeroed_op; /* capu_zero ended its contents before this op at the latest; 0: it did not */
     struct guide_part runs;
 
     struct tensor *tensor; /* while installed, and while its iteration goes on without the plan;

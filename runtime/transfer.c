@@ -4,6 +4,7 @@
  * A range that covers several tensors is worked off tensor by tensor, so that filling or reading a
  * blob never needs more room than its largest tensor.
  */
+#include "runtime/executor.h"
 #include "runtime/internal.h"
 
 #include <string.h>
@@ -112,8 +113,11 @@ static capu_status make_known_zero(capu_context *context, struct tensor *tensor)
 {
     unsigned char *span_end = (unsigned char *)tensor->span + tensor->span_bytes;
     /* First of all: replays read also what lies in the always-resident ends. */
-    capu_status status = recovery_before_write(context, tensor);
+    capu_status status = executor_before_zero(context, tensor);
 
+    if (status == CAPU_OK) {
+        status = recovery_before_write(context, tensor);
+    }
     if (status == CAPU_OK) {
         status = fill(context, tensor->address, tensor->span);
     }

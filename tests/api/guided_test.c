@@ -290,6 +290,37 @@ START_TEST(sources_are_not_overwritten_before_their_replays)
 }
 END_TEST
 
+/* The same of zeros, which are no op: no planned op has changed when they come. */
+START_TEST(sources_are_not_zeroed_before_their_replays)
+{
+    struct net net;
+    uint64_t replays = 0;
+
+    net_init(&net, (struct rig_options){.planner = "recompute", .strict = _i == 1});
+    net_train(&net, "train");
+    for (size_t round = 0; round < 4; round++) {
+        capu_report report = net_train(&net, "train");
+
+        net_expect_guided(&net, &report, "train");
+        net_begin(&net, "train");
+        net_forward(&net, NET_LAYERS);
+        RIG_OK(&net.rig, capu_zero(net.rig.context, net.activations[round], 0));
+        for (size_t i = NET_LAYERS; i-- > round + 1;) {
+            step_next(&net.rig, "backward", net.gradients, net.activations[i],
+                      PAGES(NET_LAYER_PAGES));
+            step_expect(&net.rig, net.gradients, PAGES(NET_LAYER_PAGES),
+                        (unsigned char)(net.step + i + 1));
+        }
+        step_expect(&net.rig, net.activations[round], PAGES(NET_LAYER_PAGES), 0);
+        report = net_end(&net);
+        ck_assert_uint_eq(report.diverged, 1);
+        replays += report.replay_count;
+    }
+    ck_assert_uint_gt(replays, 0);
+    rig_finish(&net.rig);
+}
+END_TEST
+
 /* A tensor that the plan took for dead and that cannot be made again. */
 START_TEST(what_is_gone_is_told_by_name)
 {
@@ -497,6 +528,7 @@ int main(void)
     tcase_add_test(cases, a_kept_allocation_is_for_its_size_only);
     tcase_add_loop_test(cases, an_iteration_may_leave_its_plan, 0, 4);
     tcase_add_loop_test(cases, sources_are_not_overwritten_before_their_replays, 0, 2);
+    tcase_add_loop_test(cases, sources_are_not_zeroed_before_their_replays, 0, 2);
     tcase_add_test(cases, what_is_gone_is_told_by_name);
     tcase_add_test(cases, lost_contents_are_not_split);
     tcase_add_test(cases, tensors_read_between_iterations_are_kept);
