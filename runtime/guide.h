@@ -77,7 +77,7 @@ struct guide_tensor {
                               NULL: always resident, or gone */
     uint64_t version;      /* for recovery: that the plan's ops made last */
     uint32_t maker;        /* for recovery: the op that made its newest version, plus one */
-    bool is_source;        /* for recovery: a replay still to come may read it */
+    bool is_source;        /* for recovery: to be overwritten only behind replays still to come */
 };
 
 struct guide {

@@ -74,14 +74,22 @@ static void note_makers(capu_context *context, struct guide *guide, uint32_t exe
     }
 }
 
-/* Marks what replays of a lost tensor would read. */
+/* Whether a replay would overwrite contents of a planned tensor that it cannot shelter. */
+static bool has_planned_fixed_part(const struct guide_tensor *planned)
+{
+    return planned->page_count == 0 ||
+           (planned->tensor != NULL && planned->tensor->span_bytes != planned->tensor->bytes);
+}
+
+/* Marks what replays of a lost tensor would read, and what they would spoil once it is newer. */
 static void mark_sources(struct guide *guide, uint32_t root)
 {
     uint32_t depth = 0;
 
     guide->stack[depth++] = root;
     while (depth > 0) {
-        uint32_t maker = guide->tensors[guide->stack[--depth]].maker;
+        uint32_t lost = guide->stack[--depth];
+        uint32_t maker = guide->tensors[lost].maker;
         struct guide_part accesses = {0};
 
         if (maker > 0) {
@@ -89,11 +97,13 @@ static void mark_sources(struct guide *guide, uint32_t root)
         }
         for (uint32_t i = 0; i < accesses.count; i++) {
             const struct guide_access *access = &guide->accesses[accesses.first + i];
-            struct guide_tensor *read = &guide->tensors[access->tensor];
+            struct guide_tensor *touched = &guide->tensors[access->tensor];
+            bool counts = access->role == CAPU_READ ||
+                          (access->tensor != lost && has_planned_fixed_part(touched));
 
-            if (access->role == CAPU_READ && !read->is_source) {
-                read->is_source = true;
-                if (is_lost(read)) {
+            if (counts && !touched->is_source) {
+                touched->is_source = true;
+                if (is_lost(touched)) {
                     guide->stack[depth++] = access->tensor;
                 }
             }

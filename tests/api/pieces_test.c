@@ -17,8 +17,8 @@ static void pieces_init(struct net *net, struct rig_options options)
 
         RIG_OK(&net->rig, capu_free(net->rig.context, net->activations[i]));
         RIG_OK(&net->rig, capu_split(net->rig.context, piece, PAGES(NET_LAYER_PAGES)));
-        RIG_OK(&net->rig,
-               CAPU_DESCRIBE(net->rig.context, piece, .name = "piece", .kind = CAPU_ACTIVATION));
+        RIG_OK(&net->rig, CAPU_DESCRIBE(net->rig.context, piece, .name = "piece",
+                                        .kind = CAPU_ACTIVATION, .hint = CAPU_HINT_RECOMPUTE));
         net->activations[i] = piece;
     }
 }
@@ -101,6 +101,40 @@ START_TEST(zeros_outlive_a_replay_of_what_made_the_tensor)
 }
 END_TEST
 
+/* The iteration leaves its plan and overwrites what a replay for the other twin would make again,
+   shared pages included: that twin is recomputed first. */
+START_TEST(a_twin_is_recomputed_before_the_other_changes)
+{
+    uint64_t replays = 0;
+    struct net net;
+
+    pieces_init(&net, (struct rig_options){.planner = "manual", .strict = _i == 1});
+    for (size_t round = 0; round < 4; round++) {
+        unsigned char **pieces = net.activations;
+        struct twins twins = {.from = pieces[0], .to = {pieces[1], pieces[2]}};
+
+        net_begin(&net, "train");
+        step_set(&net.rig, pieces[0], PAGES(NET_LAYER_PAGES), net.step);
+        RIG_OK(&net.rig, CAPU_RUN(net.rig.context, make_twins, &twins, capu_reads(pieces[0]),
+                                  capu_writes(pieces[1]), capu_writes(pieces[2])));
+        for (size_t i = 2; i < NET_LAYERS; i++) {
+            step_next(&net.rig, "forward", pieces[i + 1], pieces[i], PAGES(NET_LAYER_PAGES));
+        }
+        if (round == 3) {
+            step_set(&net.rig, pieces[1], PAGES(NET_LAYER_PAGES), 200);
+        }
+        for (size_t i = NET_LAYERS; i-- > 2;) {
+            step_next(&net.rig, "backward", net.gradients, pieces[i], PAGES(NET_LAYER_PAGES));
+        }
+        step_expect(&net.rig, net.gradients, PAGES(NET_LAYER_PAGES), (unsigned char)(net.step + 1));
+        step_expect(&net.rig, pieces[1], PAGES(NET_LAYER_PAGES), round == 3 ? 200 : net.step);
+        replays += net_end(&net).replay_count;
+    }
+    ck_assert_uint_gt(replays, 0);
+    rig_finish(&net.rig);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("api pieces");
@@ -108,6 +142,7 @@ int main(void)
 
     tcase_add_loop_test(cases, sources_are_not_zeroed_before_their_replays, 0, 2);
     tcase_add_loop_test(cases, zeros_outlive_a_replay_of_what_made_the_tensor, 0, 4);
+    tcase_add_loop_test(cases, a_twin_is_recomputed_before_the_other_changes, 0, 2);
     suite_add_tcase(suite, cases);
     return suite_run(suite);
 }
