@@ -117,11 +117,12 @@ capu_status context_count_unrecorded(capu_context *context)
 
 capu_status context_stage(capu_context *context, uint64_t bytes, void **memory)
 {
+    /* Replays read this iteration's arguments again, so nothing of them may be reused. */
+    bool is_kept =
+        context->in_iteration && (context->guide != NULL || context->recovery.guide != NULL);
     capu_status status = CAPU_OK;
 
-    /* Replays read this iteration's arguments again, so nothing of them may be reused. */
-    if (context->guide == NULL && context->recovery.guide == NULL &&
-        staging_is_full(&context->staging, bytes)) {
+    if (!is_kept && staging_is_full(&context->staging, bytes)) {
         status = lane_synchronize(&context->compute);
         if (status == CAPU_OK) {
             staging_restart(&context->staging);

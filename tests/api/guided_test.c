@@ -467,6 +467,42 @@ START_TEST(memory_may_change_between_iterations)
 }
 END_TEST
 
+/* What is uploaded between iterations is staged in bounded memory, whether a plan is in force or
+   not. On sim, where the copies take no time. */
+START_TEST(uploads_between_iterations_are_bounded)
+{
+    enum { BYTES = PAGES(512), UPLOADS = 40 };
+    static unsigned char source[BYTES];
+    struct adaptor_counts before;
+    struct adaptor_counts after;
+    unsigned char *table;
+    capu_report report;
+    struct net net;
+
+    net_init(&net, (struct rig_options){.budget_pages = 100 + 512, .is_sim = true});
+    table = step_malloc(&net.rig, BYTES);
+    for (size_t i = 0; i < 5; i++) {
+        if (i == 4) {
+            adaptor_count_read(net.rig.count, &before);
+            for (size_t k = 0; k < UPLOADS; k++) {
+                RIG_OK(&net.rig, capu_upload(net.rig.context, table, source, sizeof(source)));
+            }
+            adaptor_count_read(net.rig.count, &after);
+        }
+        net_begin(&net, "train");
+        net_forward(&net, NET_LAYERS);
+        net_backward(&net, NET_LAYERS);
+        report = net_end(&net);
+        if (i >= 3) {
+            net_expect_guided(&net, &report, "train");
+        }
+    }
+    ck_assert_uint_gt(UPLOADS * (uint64_t)BYTES, STAGING_LIMIT + (UINT64_C(8) << 20));
+    ck_assert_uint_le(after.host_bytes, before.host_bytes + STAGING_LIMIT);
+    rig_finish(&net.rig);
+}
+END_TEST
+
 /* Parameters that are zeros at first are filled in once: no reason to wait for a third iteration.
  */
 START_TEST(first_zeros_are_no_part_of_the_plan)
@@ -534,6 +570,7 @@ int main(void)
     tcase_add_test(cases, tensors_read_between_iterations_are_kept);
     tcase_add_loop_test(cases, a_later_description_holds_for_plans, 0, 2);
     tcase_add_test(cases, memory_may_change_between_iterations);
+    tcase_add_test(cases, uploads_between_iterations_are_bounded);
     tcase_add_test(cases, first_zeros_are_no_part_of_the_plan);
     tcase_add_test(cases, without_a_plan_training_goes_on);
     suite_add_tcase(suite, cases);
