@@ -343,6 +343,8 @@ capu_status recovery_finish(capu_context *context)
             }
         }
     }
-    context->recovery.guide = NULL;
+    if (status == CAPU_OK) {
+        context->recovery.guide = NULL;
+    }
     return status;
 }

@@ -38,7 +38,8 @@ bool is_in_recovery(const capu_context *context, const struct allocation *alloca
    owed the guide is let go. */
 capu_status recovery_end_early(capu_context *context, struct tensor *tensor);
 
-/* The iteration ends: recomputes what outlives it. The guide is let go in any case. */
+/* The iteration ends: recomputes what outlives it, and lets the guide go. After a failure it may be
+   tried again. */
 capu_status recovery_finish(capu_context *context);
 
 #endif

@@ -24,7 +24,9 @@ CAPU_API capu_status capu_iteration_begin(capu_context *context, const char *lab
 
 /*
  * Ends the iteration; does not wait for it. Contents stay readable until the next one begins.
- * Errors: WRONG_ORDER (none is open, or a segment or access is), NO_HOST_MEMORY, DEVICE_LOST.
+ * Errors: WRONG_ORDER (none is open, or a segment or access is), NO_HOST_MEMORY, DEVICE_LOST. In
+ * mode guided an iteration that left its plan may have to recompute what outlives it: then as
+ * capu_run. After a failure the iteration is open still and may be ended again.
  */
 CAPU_API capu_status capu_iteration_end(capu_context *context);
 
