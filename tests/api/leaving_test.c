@@ -1,4 +1,4 @@
-/* Iterations that leave their plan while the device refuses calls. */
+/* Iterations that leave their plan while memory changes, or the device refuses calls. */
 #include "tests/api/net.h"
 
 #include "device/adaptor_fault.h"
@@ -33,12 +33,41 @@ START_TEST(an_early_end_that_fails_can_be_tried_again)
 }
 END_TEST
 
+/* A tensor that the plan took for dead cannot be made again when the iteration has left the plan
+   and splits it: the pieces are there all the same, and who reads one is told. */
+START_TEST(dead_tensors_are_split)
+{
+    unsigned char byte;
+    unsigned char *sample;
+    struct net net;
+
+    net_init(&net, (struct rig_options){.strict = _i == 1});
+    sample = step_tensor(&net.rig, "sample", CAPU_ACTIVATION, NET_LAYER_PAGES);
+    for (size_t i = 0; i < 3; i++) {
+        net_begin(&net, "train");
+        step_set(&net.rig, sample, PAGES(NET_LAYER_PAGES), 5);
+        step_bump(&net.rig, "bump", sample, PAGES(NET_LAYER_PAGES)); /* an update: no replay */
+        net_forward(&net, NET_LAYERS);
+        if (i == 2) {
+            RIG_OK(&net.rig, capu_split(net.rig.context, sample, PAGES(2)));
+            STEP_FAILS(&net.rig, capu_download(net.rig.context, &byte, sample + PAGES(2), 1),
+                       CAPU_CONTENTS_LOST, "sample");
+        }
+        net_backward(&net, NET_LAYERS);
+        step_expect(&net.rig, net.gradients, PAGES(NET_LAYER_PAGES), (unsigned char)(net.step + 1));
+        net_end(&net);
+    }
+    rig_finish(&net.rig);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("api leaving");
     TCase *cases = tcase_create("leaving");
 
     tcase_add_test(cases, an_early_end_that_fails_can_be_tried_again);
+    tcase_add_loop_test(cases, dead_tensors_are_split, 0, 2);
     suite_add_tcase(suite, cases);
     return suite_run(suite);
 }
