@@ -26,6 +26,8 @@ struct totals {
     uint64_t diverged;
     uint64_t replays;
     uint64_t swaps;
+    uint64_t refused; /* calls made again behind a fault */
+    uint64_t lost;    /* programs that a fault ended */
 };
 
 /* Where an iteration leaves the usual steps, if it does. */
@@ -33,6 +35,7 @@ struct detour {
     uint64_t at; /* step */
     uint64_t turn;
     bool ends;
+    bool is_wild; /* memory changes, too */
 };
 
 static struct detour draw_detour(uint64_t *state, uint64_t steps)
@@ -44,9 +47,32 @@ static struct detour draw_detour(uint64_t *state, uint64_t steps)
         detour.at = random_draw(&random, steps);
         detour.turn = 1 + random_draw(&random, UINT32_MAX);
         detour.ends = random_draw(&random, 3) == 0;
+        detour.is_wild = random_draw(&random, 6) == 0;
     }
     *state = random.state;
     return detour;
+}
+
+/* Allocates, splits, describes and frees, between steps of the usual kind. */
+static void change_memory(struct program *program)
+{
+    for (uint64_t i = 1 + random_draw(program, 4); i > 0; i--) {
+        uint64_t choice = random_draw(program, 8);
+
+        if (choice == 0 && program->tensor_count > 4) {
+            random_free(program,
+                        program->tensors[random_draw(program, program->tensor_count)].blob);
+        } else if (choice == 1) {
+            random_allocate(program);
+        } else if (choice < 4) {
+            random_split(program);
+        } else if (choice < 6) {
+            random_describe(program);
+        } else {
+            random_work(program);
+        }
+        random_check(program);
+    }
 }
 
 /* Allocations inside the iteration, freed again at its end: the same addresses each time. */
@@ -63,8 +89,11 @@ static void run_iteration(struct program *program, uint64_t steps, uint64_t temp
             break;
         }
         program->state ^= i == detour->at ? detour->turn : 0;
+        if (i == detour->at && detour->is_wild) {
+            change_memory(program);
+        }
         random_work(program);
-        rig_check(&program->rig);
+        random_check(program);
     }
     while (program->blob_count > first) {
         random_free(program, program->blob_count);
@@ -98,7 +127,9 @@ static void run_program(uint64_t seed, struct rig_options options, void *user)
     uint64_t temporaries;
 
     options.mode = CAPU_MODE_GUIDED;
-    options.planner = planners[random_draw(&program, 8)];
+    program.is_pure = options.planner != NULL || random_draw(&program, 3) == 0;
+    options.planner =
+        options.planner != NULL ? options.planner : planners[random_draw(&program, 8)];
     options.wait_for_plan = options.wait_for_plan || random_draw(&program, 4) > 0;
     options.link_bytes_per_s = random_draw(&program, 3) == 0 ? SLOW_LINK : 0;
     options.budget_pages = PROGRAM_LARGEST_PAGES * 2 + random_draw(&program, 30);
@@ -113,7 +144,10 @@ static void run_program(uint64_t seed, struct rig_options options, void *user)
     }
     bodies[0] = program.state;
     bodies[1] = seed % 3 == 0 ? ~program.state : program.state;
-    for (uint64_t i = 0; i < ITERATIONS; i++) {
+    if (options.has_faults) {
+        random_faults(&program, seed);
+    }
+    for (uint64_t i = 0; i < ITERATIONS && !program.is_lost; i++) {
         struct detour detour = draw_detour(&detours, steps);
         bool is_second = bodies[1] != bodies[0] && i % 2 == 1;
 
@@ -124,12 +158,14 @@ static void run_program(uint64_t seed, struct rig_options options, void *user)
         random_turn(&program, is_second ? "validate" : "train");
         run_iteration(&program, steps, temporaries, &detour);
         random_turn(&program, NULL);
-        rig_check(&program.rig);
+        random_check(&program);
         add_report(&program, bodies[1] != bodies[0], totals);
         if (random_draw(&program, 8) == 0) {
             random_work(&program);
         }
     }
+    totals->refused += program.refused;
+    totals->lost += program.is_lost;
     random_finish(&program);
 }
 
@@ -140,10 +176,11 @@ static void run_programs(const struct rig_options *options, uint64_t share)
     random_programs(options, share, run_program, &totals);
     printf(
         "%llu guided iterations, %llu of them behind another kind, %llu that left their plan, %llu "
-        "replays, %llu tensors brought back\n",
+        "replays, %llu tensors brought back, %llu calls refused, %llu contexts lost\n",
         (unsigned long long)totals.guided, (unsigned long long)totals.changes,
         (unsigned long long)totals.diverged, (unsigned long long)totals.replays,
-        (unsigned long long)totals.swaps);
+        (unsigned long long)totals.swaps, (unsigned long long)totals.refused,
+        (unsigned long long)totals.lost);
     ck_assert_uint_gt(totals.guided, 0);
     ck_assert_uint_gt(totals.changes, 0);
     ck_assert_uint_gt(totals.swaps, 0);
@@ -158,6 +195,20 @@ END_TEST
 START_TEST(strict)
 {
     run_programs(&(struct rig_options){.strict = true}, 2);
+}
+END_TEST
+
+/* Programs that can be replayed, under a planner that has them replayed. */
+START_TEST(replays)
+{
+    run_programs(&(struct rig_options){.planner = "recompute", .strict = _i == 1}, 8);
+}
+END_TEST
+
+/* Device calls fail now and then: what was refused is done again, and nothing is lost. */
+START_TEST(faults)
+{
+    run_programs(&(struct rig_options){.has_faults = true, .strict = _i == 1}, 8);
 }
 END_TEST
 
@@ -182,6 +233,8 @@ int main(void)
     tcase_set_timeout(programs, 600);
     tcase_add_test(programs, plain);
     tcase_add_test(programs, strict);
+    tcase_add_loop_test(programs, replays, 0, 2);
+    tcase_add_loop_test(programs, faults, 0, 2);
     tcase_add_test(programs, late_streams);
     tcase_add_test(programs, little_host_memory);
     suite_add_tcase(suite, programs);

@@ -1,6 +1,7 @@
 /* The steps of random programs, see random_program.h. */
 #include "tests/stress/random_program.h"
 
+#include "device/adaptor_fault.h"
 #include "tests/support/mixing.h"
 #include "tests/support/suite.h"
 
@@ -17,6 +18,46 @@ uint64_t random_draw(struct program *program, uint64_t below)
 
 #define HOLDS PROGRAM_HOLDS
 #define WORKS PROGRAM_WORKS
+#define TRIES PROGRAM_TRIES
+
+/* Calls that may fail at the call. A query that fails says that it is not reached. */
+static const struct {
+    enum adaptor_slot slot;
+    uint32_t one_in;
+} faults[] = {
+    {ADAPTOR_PAGE_CREATE, 4},   {ADAPTOR_RANGE_RESERVE, 2}, {ADAPTOR_MAP, 20},
+    {ADAPTOR_HOST_ALLOC, 2},    {ADAPTOR_EVENT_CREATE, 4},  {ADAPTOR_STREAM_SYNCHRONIZE, 20},
+    {ADAPTOR_EVENT_RECORD, 60}, {ADAPTOR_EVENT_WAIT, 10},   {ADAPTOR_STREAM_FOLLOW, 20},
+    {ADAPTOR_COPY_OUT, 20},     {ADAPTOR_COPY_IN, 20},      {ADAPTOR_FILL, 20},
+    {ADAPTOR_RUN, 20},          {ADAPTOR_UNMAP, 200}};
+
+void random_faults(struct program *program, uint64_t number)
+{
+    size_t kind = number % (sizeof(faults) / sizeof(faults[0]));
+    struct adaptor_fault_plan plan = {.slot = faults[kind].slot,
+                                      .one_in = faults[kind].one_in,
+                                      .seed = number,
+                                      .status = CAPU_DEVICE_FAILED};
+
+    adaptor_fault_arm(program->rig.faults, &plan);
+}
+
+bool random_is_refused(struct program *program, capu_status status)
+{
+    bool is_faulty = program->rig.faults != NULL && adaptor_fault_hits(program->rig.faults) > 0;
+    const char *what = "";
+
+    if (is_faulty && status == CAPU_DEVICE_LOST) {
+        program->is_lost = true;
+    }
+    if (!is_faulty || status != CAPU_DEVICE_FAILED) {
+        return false;
+    }
+    ck_assert_msg(context_validate(program->rig.context, &what), "%s: after %s: %s", program->where,
+                  capu_last_error(program->rig.context), what);
+    program->refused++;
+    return true;
+}
 
 static struct shadow *pick(struct program *program)
 {
@@ -60,6 +101,9 @@ void random_allocate(struct program *program)
         count = 1 + random_draw(program, RIG_PAGE);
     }
     WORKS(program, capu_malloc(program->rig.context, count, &address));
+    if (program->is_lost) {
+        return;
+    }
     program->blob_count++;
     for (size_t pieces = random_draw(program, 3); pieces > 0 && count - offset > 1; pieces--) {
         uint64_t here = 1 + random_draw(program, count - offset - 1);
@@ -83,8 +127,8 @@ static bool is_given_up(struct program *program, const struct shadow *const *ten
         is_transient = is_transient || tensors[i]->is_transient || tensors[i]->is_overwritten;
     }
     program->given_up += status == CAPU_CONTENTS_LOST;
-    return status == CAPU_CONTENTS_LOST && is_transient &&
-           program->rig.context->config.mode == CAPU_MODE_GUIDED;
+    return program->is_lost || (status == CAPU_CONTENTS_LOST && is_transient &&
+                                program->rig.context->config.mode == CAPU_MODE_GUIDED);
 }
 
 static void check_bytes(struct program *program, const struct shadow *tensor, uint64_t from,
@@ -92,8 +136,10 @@ static void check_bytes(struct program *program, const struct shadow *tensor, ui
 {
     static unsigned char bytes[LARGEST_PAGES * RIG_PAGE];
 
-    capu_status status = capu_download(program->rig.context, bytes, tensor->address + from, count);
+    capu_status status;
 
+    TRIES(program, status,
+          capu_download(program->rig.context, bytes, tensor->address + from, count));
     if (is_given_up(program, &tensor, 1, status)) {
         return;
     }
@@ -141,7 +187,10 @@ static struct shadow *add_operand(struct program *program, struct mixing *plain,
         }
     }
     to->role = roles[random_draw(program, sizeof(roles) / sizeof(roles[0]))];
-    if (random_draw(program, 4) == 0 && count > 1) {
+    if (program->is_pure && random_draw(program, 16) > 0) {
+        to->role = tensor->is_defined ? CAPU_READ : CAPU_WRITE;
+    }
+    if (!program->is_pure && random_draw(program, 4) == 0 && count > 1) {
         from = random_draw(program, count - 1);
         count = 1 + random_draw(program, count - from);
     }
@@ -222,13 +271,16 @@ static void run_op(struct program *program)
     op.operands = operands;
     op.operand_count = plain.count;
     if (random_draw(program, 10) == 0) {
-        status = capu_access_begin(program->rig.context, &op);
+        TRIES(program, status, capu_access_begin(program->rig.context, &op));
         if (status == CAPU_OK) {
             mixing_run(NULL, &device);
             WORKS(program, capu_access_end(program->rig.context));
         }
     } else {
-        status = capu_run(program->rig.context, &op);
+        TRIES(program, status, capu_run(program->rig.context, &op));
+    }
+    if (program->is_lost) {
+        return;
     }
     if (reads_undefined) {
         HOLDS(program, status == CAPU_UNDEFINED_READ);
@@ -262,7 +314,8 @@ static void upload(struct program *program)
 
         memcpy(source + at, &word, count - at < sizeof(word) ? count - at : sizeof(word));
     }
-    status = capu_upload(program->rig.context, tensor->address + from, source, count);
+    TRIES(program, status,
+          capu_upload(program->rig.context, tensor->address + from, source, count));
     if (is_given_up(program, (const struct shadow *const *)&tensor, 1, status)) {
         return;
     }
@@ -307,7 +360,7 @@ static void copy(struct program *program)
         pages_of(program, both, 2) > pages_limit(program->rig.context->pages)) {
         return;
     }
-    status = capu_copy(program->rig.context, to->address, from->address, count);
+    TRIES(program, status, capu_copy(program->rig.context, to->address, from->address, count));
     if (is_given_up(program, (const struct shadow *const *)both, 2, status)) {
         return;
     }
@@ -317,9 +370,65 @@ static void copy(struct program *program)
     to->is_overwritten = true;
 }
 
+/* Up to three pieces take the tensor's place; the cut one is described anew. What a plan gave up
+   stays lost, but in always-resident parts, which become undefined. */
+void random_split(struct program *program)
+{
+    struct shadow old = *pick(program);
+    struct shadow *place = program->tensors;
+    uint64_t from = random_draw(program, 2) == 0 ? 0 : random_draw(program, old.count);
+    uint64_t ends[] = {from, from + 1 + random_draw(program, old.count - from), old.count};
+    uint64_t at = 0;
+    bool was_lost;
+
+    while (place->address != old.address) {
+        place++;
+    }
+    if (program->tensor_count + 2 > TENSORS || ends[1] - from == old.count) {
+        return;
+    }
+    WORKS(program, capu_split(program->rig.context, old.address + from, ends[1] - from));
+    was_lost =
+        tensor_is_lost(tensors_find(&program->rig.context->tensors, old.address)) ||
+        tensor_is_lost(tensors_find(&program->rig.context->tensors, old.address + from)) ||
+        tensor_is_lost(tensors_find(&program->rig.context->tensors, old.address + old.count - 1));
+    *place = program->tensors[--program->tensor_count];
+    for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++) {
+        struct shadow *piece = &program->tensors[program->tensor_count];
+
+        if (ends[i] == at) {
+            continue;
+        }
+        *piece = old;
+        piece->address = old.address + at;
+        piece->count = ends[i] - at;
+        piece->bytes = malloc(piece->count);
+        HOLDS(program, piece->bytes != NULL);
+        memcpy(piece->bytes, old.bytes + at, piece->count);
+        piece->is_transient = i != 1 && old.is_transient;
+        piece->is_defined =
+            old.is_defined &&
+            (!was_lost || tensors_find(&program->rig.context->tensors, piece->address)->is_defined);
+        program->tensor_count++;
+        at = ends[i];
+    }
+    free(old.bytes);
+}
+
+void random_describe(struct program *program)
+{
+    describe(program, pick(program));
+}
+
+void random_check(struct program *program)
+{
+    if (!program->is_lost) {
+        rig_check(&program->rig);
+    }
+}
+
 void random_turn(struct program *program, const char *label)
 {
-
     if (program->in_iteration) {
         WORKS(program, capu_iteration_end(program->rig.context));
     } else {
@@ -335,6 +444,9 @@ void random_work(struct program *program)
 {
     uint64_t choice = random_draw(program, 100);
 
+    if (program->is_pure && choice < 34 && random_draw(program, 4) > 0) {
+        choice = choice < 8 ? 21 : 99; /* zeros, which are no op, or an op */
+    }
     if (choice < 15) {
         upload(program);
     } else if (choice < 21) {
@@ -361,6 +473,10 @@ void random_step(struct program *program)
         random_turn(program, labels[random_draw(program, 3)]);
     } else if (choice < 15) {
         WORKS(program, capu_synchronize(program->rig.context));
+    } else if (choice < 17) {
+        random_split(program);
+    } else if (choice < 19) {
+        random_describe(program);
     } else {
         random_work(program);
     }
@@ -371,12 +487,16 @@ void random_finish(struct program *program)
     capu_report report = CAPU_REPORT_INIT;
 
     for (size_t i = 0; i < program->tensor_count; i++) {
-        if (program->tensors[i].is_defined) {
+        if (program->tensors[i].is_defined && !program->is_lost) {
             check_bytes(program, &program->tensors[i], 0, program->tensors[i].count);
         }
         free(program->tensors[i].bytes);
     }
     WORKS(program, capu_synchronize(program->rig.context));
+    if (program->is_lost) {
+        capu_context_destroy(program->rig.context);
+        return;
+    }
     if (capu_report_get(program->rig.context, &report) == CAPU_OK) {
         HOLDS(program, report.peak_bytes <= report.budget_bytes);
     }

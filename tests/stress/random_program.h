@@ -35,15 +35,37 @@ struct program {
     size_t tensor_count;
     size_t blob_count;
     bool in_iteration;
+    bool is_pure; /* ops read and write whole tensors and update none, so that they can be replayed
+                   */
     uint64_t ops;
     uint64_t given_up; /* calls that a plan's end made impossible */
+    uint64_t refused;  /* calls that failed with the device's, and were made again */
+    bool is_lost;      /* what failed was the end of the context */
     char where[PROGRAM_TEXT];
 };
 
 #define PROGRAM_HOLDS(program_, condition_)                                  \
     ck_assert_msg(condition_, "%s: %s (%s)", (program_)->where, #condition_, \
                   capu_last_error((program_)->rig.context))
-#define PROGRAM_WORKS(program_, call_) PROGRAM_HOLDS(program_, (call_) == CAPU_OK)
+#define PROGRAM_WORKS(program_, call_)                                      \
+    do {                                                                    \
+        capu_status answer_;                                                \
+                                                                            \
+        PROGRAM_TRIES(program_, answer_, call_);                            \
+        PROGRAM_HOLDS(program_, answer_ == CAPU_OK || (program_)->is_lost); \
+    } while (0)
+
+/* Makes a call until no fault of the device is in its way. */
+#define PROGRAM_TRIES(program_, status_, call_) \
+    do {                                        \
+        (status_) = (call_);                    \
+    } while (random_is_refused(program_, status_))
+
+/* Whether a call failed because of a fault that was injected, and is to be made again. */
+bool random_is_refused(struct program *program, capu_status status);
+
+/* From now on some calls of one kind, which the program's number chooses, fail at the device. */
+void random_faults(struct program *program, uint64_t number);
 
 /* A number below `below`, the next of the program's sequence. */
 uint64_t random_draw(struct program *program, uint64_t below);
@@ -54,11 +76,18 @@ void random_allocate(struct program *program);
 /* Frees the allocation whose tensors have this number. */
 void random_free(struct program *program, size_t blob);
 
+/* Checks the context's books. */
+void random_check(struct program *program);
+
 /* Begins an iteration, or ends the one that is open. */
 void random_turn(struct program *program, const char *label);
 
-/* Does something to the tensors there are. */
+/* Does something to the tensors that there are. */
 void random_work(struct program *program);
+
+/* Cuts a piece out of a tensor, or describes one otherwise. */
+void random_split(struct program *program);
+void random_describe(struct program *program);
 
 /* Does anything. */
 void random_step(struct program *program);

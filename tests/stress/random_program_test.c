@@ -21,11 +21,14 @@ static void run_program(uint64_t seed, struct rig_options options, void *user)
     }
     options.clear_fresh = random_draw(&program, 4) == 0;
     rig_init(&program.rig, &options);
-    for (size_t i = 0; i < STEPS; i++) {
+    if (options.has_faults) {
+        random_faults(&program, seed);
+    }
+    for (size_t i = 0; i < STEPS && !program.is_lost; i++) {
         snprintf(program.where, sizeof(program.where), "seed %llu, step %zu",
                  (unsigned long long)seed, i);
         random_step(&program);
-        rig_check(&program.rig);
+        random_check(&program);
     }
     random_finish(&program);
 }
@@ -53,6 +56,13 @@ START_TEST(late_streams)
 }
 END_TEST
 
+/* Device calls fail now and then: what was refused is done again, and nothing is lost. */
+START_TEST(faults)
+{
+    run_programs(&(struct rig_options){.has_faults = true, .strict = _i == 1}, 8);
+}
+END_TEST
+
 START_TEST(little_host_memory)
 {
     run_programs(&(struct rig_options){.host_budget_bytes =
@@ -76,6 +86,7 @@ int main(void)
     tcase_add_test(programs, passive);
     tcase_add_test(programs, strict);
     tcase_add_test(programs, late_streams);
+    tcase_add_loop_test(programs, faults, 0, 2);
     tcase_add_test(programs, little_host_memory);
     tcase_add_test(programs, off);
     suite_add_tcase(suite, programs);
