@@ -180,10 +180,11 @@ static struct recent_name *recent_of(struct names *names, const char *text)
 
 const char *names_intern(struct names *names, const char *text)
 {
+    static const char none[] = "";
     struct recent_name *recent;
 
-    if (text == NULL) {
-        return "";
+    if (text == NULL || text[0] == '\0') {
+        return none;
     }
     recent = recent_of(names, text);
     /* What is at an address may change: it counts only if it is the same text still. */

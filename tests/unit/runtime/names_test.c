@@ -29,6 +29,19 @@ START_TEST(equal_texts_are_one_name)
 END_TEST
 
 /* A text that is asked for again at its address is found there, unless it has become another. */
+/* Whoever asks again with what it was given must get the same. */
+START_TEST(no_text_is_the_empty_one)
+{
+    struct names names = {0};
+    const char *name = names_intern(&names, NULL);
+
+    ck_assert_str_eq(name, "");
+    ck_assert_ptr_eq(names_intern(&names, name), name);
+    ck_assert_ptr_eq(names_intern(&names, ""), name);
+    names_finish(&names);
+}
+END_TEST
+
 START_TEST(a_text_may_change_where_it_lies)
 {
     static const char *const texts[] = {"forward", "forward", "forwarn", "forward 2",
@@ -47,7 +60,7 @@ START_TEST(a_text_may_change_where_it_lies)
         ck_assert_str_eq(name, strcmp(wanted, "a\xff") == 0 ? "a?" : wanted);
         ck_assert_ptr_ne(name, text);
     }
-    ck_assert_uint_eq(names.count, 6);
+    ck_assert_uint_eq(names.count, 5);
     names_finish(&names);
 }
 END_TEST
@@ -99,6 +112,7 @@ int main(void)
     TCase *tcase = tcase_create("names");
 
     tcase_add_test(tcase, equal_texts_are_one_name);
+    tcase_add_test(tcase, no_text_is_the_empty_one);
     tcase_add_test(tcase, a_text_may_change_where_it_lies);
     tcase_add_loop_test(tcase, what_is_no_utf8_is_replaced, 0, sizeof(cases) / sizeof(cases[0]));
     tcase_add_test(tcase, long_names_are_cut_between_characters);
