@@ -1,6 +1,8 @@
 /* Guides and refusals by label and signature, see kept.h. */
 #include "runtime/kept.h"
 
+#include "runtime/names.h"
+
 #include <stdio.h>
 
 void kept_finish(struct kept *kept)
@@ -80,4 +82,5 @@ void kept_refuse(struct kept *kept, const char *label, uint64_t signature, const
     refusal->label = label;
     refusal->signature = signature;
     snprintf(refusal->text, sizeof(refusal->text), "%s", text);
+    names_mend(refusal->text); /* it goes into reports */
 }

@@ -199,6 +199,16 @@ const char *names_intern(struct names *names, const char *text)
     return recent->interned;
 }
 
+void names_mend(char *text)
+{
+    while (*text != '\0') {
+        size_t length = sequence_length((const unsigned char *)text);
+
+        *text = length > 0 ? *text : '?';
+        text += length > 0 ? length : 1;
+    }
+}
+
 void names_finish(struct names *names)
 {
     for (size_t i = 0; i < names->capacity; i++) {

@@ -31,6 +31,9 @@ struct names {
    are replaced, and what is longer than a trace allows is cut. NULL if host memory is full. */
 const char *names_intern(struct names *names, const char *text);
 
+/* Replaces bytes of a text that are no UTF-8: where formatting cut a name, for one. */
+void names_mend(char *text);
+
 /* Frees every name. A zeroed table is fine. */
 void names_finish(struct names *names);
 

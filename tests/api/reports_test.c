@@ -371,6 +371,44 @@ START_TEST(a_full_disk_does_not_stop_training)
 }
 END_TEST
 
+/* The reason why there is no plan names an op, whose name is cut where it is too long: between two
+   characters, or no line could be written. */
+START_TEST(a_cut_name_is_still_text)
+{
+    char path[64];
+    char name[200] = "a";
+    capu_report report = CAPU_REPORT_INIT;
+    unsigned char *large;
+    struct rig rig;
+
+    while (strlen(name) + 2 < sizeof(name)) {
+        strcat(name, "\xc3\xa9");
+    }
+    make_path(path);
+    rig_init(&rig, &(struct rig_options){.budget_pages = 8,
+                                         .mode = CAPU_MODE_GUIDED,
+                                         .wait_for_plan = true,
+                                         .report_path = path});
+    large = step_malloc(&rig, PAGES(8));
+    for (size_t i = 0; i < 2; i++) {
+        RIG_OK(&rig, capu_iteration_begin(rig.context, NULL));
+        if (i == 0) {
+            void *list[1] = {large};
+
+            RIG_OK(&rig, step_touch(&rig, name, CAPU_WRITE, 1, list));
+            step_malloc(&rig, 100); /* now nothing is left for such an op */
+        }
+        RIG_OK(&rig, capu_iteration_end(rig.context));
+    }
+    RIG_OK(&rig, capu_synchronize(rig.context));
+    RIG_OK(&rig, capu_report_get(rig.context, &report));
+    ck_assert_ptr_nonnull(strstr(report.plan_error, "needs them all at once"));
+    RIG_OK(&rig, capu_flush(rig.context));
+    rig_finish(&rig);
+    unlink(path);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("api reports");
@@ -383,6 +421,7 @@ int main(void)
     tcase_add_test(cases, the_trace_is_valid_and_has_the_same_peak);
     tcase_add_test(cases, the_trace_of_an_untidy_program_is_valid_too);
     tcase_add_test(cases, what_is_freed_inside_a_step_lives_from_first_use_to_last);
+    tcase_add_test(cases, a_cut_name_is_still_text);
     tcase_add_loop_test(cases, a_full_disk_does_not_stop_training, 0, 2);
     suite_add_tcase(suite, cases);
     return suite_run(suite);
