@@ -15,7 +15,8 @@ extern "C" {
  * a new plan in force, which waits for all work and maps memory, and with wait_for_plan also waits
  * for the plan of the iteration before.
  *
- * `label` tells iterations of different shape apart ("train", "validate"); copied; NULL: not told.
+ * `label` tells iterations of different shape apart ("train", "validate"); copied, and kept as long
+ * as the context, as all names are: a few labels for all iterations. NULL: not told.
  * Thread: the context's, as for every call that takes a context and does not say otherwise.
  * Stream order: compute stream. Errors: WRONG_ORDER (one is open), NO_HOST_MEMORY, OP_FAILED,
  * DEVICE_LOST.
