@@ -33,6 +33,11 @@ capu_status capu_drop_in_synchronize(void)
 
 capu_status capu_drop_in_memcpy(void *to, const void *from, size_t bytes, capu_memcpy_kind kind)
 {
+    bool is_kind = kind >= CAPU_HOST_TO_DEVICE && kind <= CAPU_DEVICE_TO_DEVICE;
+
+    if (bytes == 0 && is_kind) {
+        return context_usable(current); /* to cudaMemcpy that is no mistake */
+    }
     switch (kind) {
     case CAPU_HOST_TO_DEVICE:
         return capu_upload(current, to, from, bytes);

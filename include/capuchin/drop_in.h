@@ -33,7 +33,7 @@ CAPU_API capu_status capu_drop_in_free(void *address);
 CAPU_API capu_status capu_drop_in_synchronize(void);
 
 /* As cudaMemcpy. Host to device returns before the copy is done, but the source may be overwritten;
-   device to host waits. */
+   device to host waits. No bytes are none to copy. */
 CAPU_API capu_status capu_drop_in_memcpy(void *to, const void *from, size_t bytes,
                                          capu_memcpy_kind kind);
 

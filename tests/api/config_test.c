@@ -191,6 +191,7 @@ START_TEST(drop_in_calls_use_the_current_context)
 
     ck_assert_int_eq(capu_drop_in_malloc(&first, 100), CAPU_INVALID);
     ck_assert_int_eq(capu_drop_in_memset(first, 0, 1), CAPU_INVALID);
+    ck_assert_int_eq(capu_drop_in_memcpy(first, bytes, 0, CAPU_HOST_TO_DEVICE), CAPU_INVALID);
     rig_init(&rig, &(struct rig_options){.budget_pages = 8});
     capu_context_make_current(rig.context);
     ck_assert_ptr_eq(capu_context_current(), rig.context);
@@ -199,6 +200,7 @@ START_TEST(drop_in_calls_use_the_current_context)
     memset(bytes, 5, sizeof(bytes));
     RIG_OK(&rig, capu_drop_in_memcpy(first, bytes, 100, CAPU_HOST_TO_DEVICE));
     RIG_OK(&rig, capu_drop_in_memset(first, 0, 0)); /* nothing, as cudaMemset */
+    RIG_OK(&rig, capu_drop_in_memcpy(first, bytes, 0, CAPU_HOST_TO_DEVICE)); /* and cudaMemcpy */
     RIG_OK(&rig, capu_drop_in_memcpy(second, first, 100, CAPU_DEVICE_TO_DEVICE));
     RIG_OK(&rig, capu_drop_in_memset(second, 0, 50));
     RIG_OK(&rig, capu_drop_in_memcpy(bytes, second, 100, CAPU_DEVICE_TO_HOST));
@@ -206,6 +208,7 @@ START_TEST(drop_in_calls_use_the_current_context)
     ck_assert_uint_eq(bytes[50], 5);
     STEP_FAILS(&rig, capu_drop_in_memset(second, 1, 50), CAPU_UNSUPPORTED, "memset to 1");
     STEP_FAILS(&rig, capu_drop_in_memcpy(second, bytes, 1, (capu_memcpy_kind)9), CAPU_INVALID, "9");
+    STEP_FAILS(&rig, capu_drop_in_memcpy(second, bytes, 0, (capu_memcpy_kind)9), CAPU_INVALID, "9");
     STEP_FAILS(&rig, capu_drop_in_run(NULL), CAPU_INVALID, "no op");
     RIG_OK(&rig, capu_drop_in_synchronize());
     RIG_OK(&rig, capu_drop_in_free(first));
