@@ -75,7 +75,7 @@ struct guide_tensor {
 
     struct tensor *tensor; /* while installed, and while its iteration goes on without the plan;
                               NULL: always resident, or gone */
-    uint64_t version;      /* for recovery: that the plan's ops made last */
+    uint64_t version;      /* for recovery: that the plan's ops made or read last */
     uint32_t maker;        /* for recovery: the op that made its newest version, plus one */
     bool is_source;        /* for recovery: to be overwritten only behind replays still to come */
 };

@@ -66,9 +66,9 @@ static void note_makers(capu_context *context, struct guide *guide, uint32_t exe
         for (uint32_t i = 0; i < accesses.count; i++) {
             const struct guide_access *access = &guide->accesses[accesses.first + i];
 
+            guide->tensors[access->tensor].version = access->version;
             if (access->role != CAPU_READ) {
                 guide->tensors[access->tensor].maker = k + 1;
-                guide->tensors[access->tensor].version = access->version;
             }
         }
     }

@@ -61,12 +61,69 @@ START_TEST(dead_tensors_are_split)
 }
 END_TEST
 
+struct shift {
+    unsigned char *to;
+    const unsigned char *from;
+    const unsigned char *by;
+};
+
+static capu_status shift(capu_stream stream, const void *arguments)
+{
+    const struct shift *it = arguments;
+
+    (void)stream;
+    for (size_t i = 0; i < PAGES(NET_LAYER_PAGES); i++) {
+        it->to[i] = (unsigned char)(it->from[i] + it->by[0]);
+    }
+    return CAPU_OK;
+}
+
+/* A small tensor that the iteration only reads is freed before the replays that read it: its bytes
+   rest until the iteration ends. */
+START_TEST(replays_read_small_tensors_that_were_freed)
+{
+    unsigned char *by;
+    unsigned char byte;
+    capu_report report;
+    struct net net;
+
+    net_init(&net, (struct rig_options){.planner = "recompute", .strict = _i == 1});
+    by = step_malloc(&net.rig, 100);
+    step_set(&net.rig, by, 100, 1);
+    for (size_t round = 0; round < 4; round++) {
+        net_begin(&net, "train");
+        step_set(&net.rig, net.activations[0], PAGES(NET_LAYER_PAGES), net.step);
+        for (size_t i = 0; i < NET_LAYERS; i++) {
+            struct shift it = {net.activations[i + 1], net.activations[i], by};
+
+            RIG_OK(&net.rig, CAPU_RUN(net.rig.context, shift, &it, capu_reads(net.activations[i]),
+                                      capu_reads(by), capu_writes(net.activations[i + 1])));
+        }
+        if (round < 3) {
+            net_backward(&net, NET_LAYERS);
+            net_end(&net);
+        }
+    }
+    RIG_OK(&net.rig, capu_free(net.rig.context, by));
+    RIG_OK(&net.rig, capu_download(net.rig.context, &byte, net.weights, 1)); /* not as planned */
+    for (size_t i = 0; i < NET_LAYERS; i++) {
+        step_expect(&net.rig, net.activations[i], PAGES(NET_LAYER_PAGES),
+                    (unsigned char)(net.step + i));
+    }
+    report = net_end(&net);
+    ck_assert_uint_eq(report.diverged, 1);
+    ck_assert_uint_gt(report.replay_count, 0);
+    rig_finish(&net.rig);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("api leaving");
     TCase *cases = tcase_create("leaving");
 
     tcase_add_test(cases, an_early_end_that_fails_can_be_tried_again);
+    tcase_add_loop_test(cases, replays_read_small_tensors_that_were_freed, 0, 2);
     tcase_add_loop_test(cases, dead_tensors_are_split, 0, 2);
     suite_add_tcase(suite, cases);
     return suite_run(suite);
