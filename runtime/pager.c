@@ -400,7 +400,9 @@ void pager_touch(capu_context *context, struct tensor *tensor)
                                : tensor->on_host ? &pager->clean
                                                  : &pager->dirty;
 
-    if (!tensor->is_mapped || tensor->is_placed || tensor->departure != NULL) {
+    /* Who is in no list is never evicted: in mode off that is everybody. */
+    if (!context->is_paging || !tensor->is_mapped || tensor->is_placed ||
+        tensor->departure != NULL) {
         return;
     }
     if (list->tail != tensor) {

@@ -46,6 +46,8 @@ static void check_tensor(struct tensor *tensor, void *data)
                "the empty list has contents");
         expect(check, list != &pager->dirty || (has_bytes && !tensor->on_host),
                "a tensor in the dirty list is clean");
+    } else {
+        expect(check, list == NULL, "mode off has something to evict");
     }
     check->mapped_pages += tensor->is_mapped && !tensor->is_placed ? tensor->page_count : 0;
     if (tensor->is_defined && tensor->is_persistent) {

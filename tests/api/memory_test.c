@@ -127,6 +127,29 @@ START_TEST(off_has_a_hard_budget_at_malloc)
 }
 END_TEST
 
+/* What ops have used is not evicted for the next allocation either. */
+START_TEST(off_evicts_nothing)
+{
+    struct rig rig;
+    unsigned char *first;
+    unsigned char *second;
+    void *address = &rig;
+
+    rig_init(&rig, &(struct rig_options){.mode = CAPU_MODE_OFF, .budget_pages = 8});
+    first = step_malloc(&rig, PAGES(3));
+    second = step_malloc(&rig, PAGES(3));
+    step_set(&rig, first, PAGES(3), 5);
+    RIG_OK(&rig, capu_zero(rig.context, second, 0));
+    STEP_FAILS(&rig, capu_malloc(rig.context, PAGES(4), &address), CAPU_OVER_BUDGET, "6 of 8");
+    ck_assert_uint_eq(step_query(&rig, first).is_resident, 1);
+    ck_assert_uint_eq(step_query(&rig, second).is_resident, 1);
+    step_expect(&rig, first, PAGES(3), 5);
+    step_expect(&rig, second, PAGES(3), 0);
+    rig_check(&rig);
+    rig_finish(&rig);
+}
+END_TEST
+
 /* The pages of small tensors that are gone must not stand in the way of a large one, and must not
    be unmapped under an op that still runs. */
 START_TEST(pages_of_freed_small_tensors_come_back)
@@ -234,6 +257,7 @@ int main(void)
     tcase_add_test(cases, which_kinds_are_persistent);
     tcase_add_test(cases, a_shorter_state_is_filled_as_far_as_it_reaches);
     tcase_add_test(cases, off_has_a_hard_budget_at_malloc);
+    tcase_add_test(cases, off_evicts_nothing);
     tcase_add_test(cases, pages_of_freed_small_tensors_come_back);
     tcase_add_test(cases, usage_counts_pages_and_host_bytes);
     tcase_add_test(cases, who_holds_what_is_printed_largest_first);
