@@ -7,7 +7,9 @@
 #include "runtime/internal.h"
 #include "runtime/planning.h"
 
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum { POISON = 0xff };
 
@@ -19,6 +21,19 @@ void operands_finish(struct operands *operands)
     *operands = (struct operands){0};
 }
 
+static capu_status fail_freed(capu_context *context, const void *address, const char *what)
+{
+    const char *name = tensors_freed_name(&context->tensors, address);
+    char text[32];
+
+    snprintf(text, sizeof(text), "%p", address); /* which is the name of a tensor without one */
+    if (name == NULL || strcmp(name, text) == 0) {
+        return context_fail(context, CAPU_ALREADY_FREED, "%s: %s has been freed", what, text);
+    }
+    return context_fail(context, CAPU_ALREADY_FREED, "%s: '%s' at %s has been freed", what, name,
+                        text);
+}
+
 capu_status operands_find(capu_context *context, const void *address, const char *what,
                           struct tensor **tensor)
 {
@@ -27,7 +42,10 @@ capu_status operands_find(capu_context *context, const void *address, const char
         return CAPU_OK;
     }
     if (tensors_was_freed(&context->tensors, address)) {
-        return context_fail(context, CAPU_ALREADY_FREED, "%s: %p has been freed", what, address);
+        return fail_freed(context, address, what);
+    }
+    if (address == NULL) {
+        return context_fail(context, CAPU_UNKNOWN_ADDRESS, "%s: the address is NULL", what);
     }
     return context_fail(context, CAPU_UNKNOWN_ADDRESS, "%s: %p is in no tensor of this context",
                         what, address);
@@ -116,21 +134,34 @@ static capu_status add_piece(struct operands *operands, struct tensor *tensor, v
     return CAPU_OK;
 }
 
+/* Which operand it is, for errors: the op's name and a number, counted from 1. */
+static const char *describe_operand(const struct operands *operands, const capu_operand *operand,
+                                    char *text, size_t text_bytes)
+{
+    snprintf(text, text_bytes, "op '%s', operand %zu of %zu", operands->name,
+             (size_t)(operand - operands->list) + 1, operands->call.operand_count);
+    return text;
+}
+
 /* One operand: a piece for every tensor its range meets. */
 static capu_status resolve(capu_context *context, const capu_operand *operand)
 {
-    const char *name = context->operands.name;
+    const struct operands *operands = &context->operands;
+    char what[160];
     unsigned char *at = (unsigned char *)(uintptr_t)operand->address;
     uint64_t left = operand->bytes;
-    struct tensor *tensor;
+    struct tensor *tensor = tensors_find(&context->tensors, at);
+    struct tensor *first = tensor;
     capu_status status;
 
     if (operand->role < CAPU_READ || operand->role > CAPU_SCRATCH || operand->reserved != 0) {
-        return context_fail(context, CAPU_INVALID, "op '%s': an operand has no valid role", name);
+        return context_fail(context, CAPU_INVALID, "%s: %u is no role, or reserved %u is not 0",
+                            describe_operand(operands, operand, what, sizeof(what)), operand->role,
+                            operand->reserved);
     }
-    status = operands_find(context, at, name, &tensor);
-    if (status != CAPU_OK) {
-        return status;
+    if (tensor == NULL) {
+        return operands_find(context, at, describe_operand(operands, operand, what, sizeof(what)),
+                             &tensor);
     }
     left = left != 0 ? left : (uint64_t)(tensor_end(tensor) - at);
     while (left > 0) {
@@ -138,16 +169,18 @@ static capu_status resolve(capu_context *context, const capu_operand *operand)
 
         if (tensor == NULL) {
             return context_fail(context, CAPU_OUT_OF_RANGE,
-                                "op '%s': an operand of %llu bytes at %p reaches %llu bytes past "
-                                "the end of its allocation",
-                                name, (unsigned long long)operand->bytes, operand->address,
-                                (unsigned long long)left);
+                                "%s: %llu bytes at %p, in '%s', reach %llu bytes past the end of "
+                                "the allocation",
+                                describe_operand(operands, operand, what, sizeof(what)),
+                                (unsigned long long)operand->bytes, operand->address,
+                                context_tensor_name(context, first), (unsigned long long)left);
         }
         here = (uint64_t)(tensor_end(tensor) - at);
         here = here < left ? here : left;
         status = add_piece(&context->operands, tensor, at, here, operand->role);
         if (status != CAPU_OK) {
-            return context_fail(context, status, "op '%s': no memory for its operands", name);
+            return context_fail(context, status, "op '%s': no memory for its operands",
+                                operands->name);
         }
         at += here;
         left -= here;

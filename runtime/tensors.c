@@ -14,6 +14,7 @@ enum { FIRST_CAPACITY = 256 };
 struct tensor_slot {
     const void *address; /* NULL: empty */
     struct tensor *tensor;
+    const char *removed_name; /* of the tensor that was removed, as long as the context; or NULL */
     bool is_removed;
 };
 
@@ -88,7 +89,10 @@ capu_status tensors_add(struct tensors *tensors, struct tensor *tensor)
 
 void tensors_remove(struct tensors *tensors, struct tensor *tensor)
 {
-    tensors->slots[slot_of(tensors, tensor->address)].is_removed = true;
+    struct tensor_slot *slot = &tensors->slots[slot_of(tensors, tensor->address)];
+
+    slot->is_removed = true;
+    slot->removed_name = tensor->name;
     tdelete(tensor, &tensors->tree, compare);
     tensors->live_count--;
 }
@@ -180,6 +184,13 @@ bool tensors_was_freed(const struct tensors *tensors, const void *address)
     }
     slot = &tensors->slots[slot_of(tensors, address)];
     return slot->is_removed;
+}
+
+const char *tensors_freed_name(const struct tensors *tensors, const void *address)
+{
+    return tensors_was_freed(tensors, address)
+               ? tensors->slots[slot_of(tensors, address)].removed_name
+               : NULL;
 }
 
 static void keep(void *node)

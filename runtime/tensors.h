@@ -140,6 +140,9 @@ struct tensor *tensors_any(const struct tensors *tensors);
 /* Whether a tensor that began exactly there has been removed since. */
 bool tensors_was_freed(const struct tensors *tensors, const void *address);
 
+/* The name that tensor had, NULL if it had none or was not removed. */
+const char *tensors_freed_name(const struct tensors *tensors, const void *address);
+
 static inline bool tensor_is_managed(const struct tensor *tensor)
 {
     return tensor->page_count > 0;

@@ -41,8 +41,10 @@ static capu_status check_range(capu_context *context, const char *call, const vo
            (uint64_t)((const unsigned char *)address - (unsigned char *)allocation->address);
     if (*bytes > left) {
         return context_fail(context, CAPU_OUT_OF_RANGE,
-                            "%s: %llu bytes at %p reach %llu bytes past the end of the allocation",
+                            "%s: %llu bytes at %p, in '%s', reach %llu bytes past the end of the "
+                            "allocation",
                             call, (unsigned long long)*bytes, address,
+                            context_tensor_name(context, *first),
                             (unsigned long long)(*bytes - left));
     }
     return CAPU_OK;

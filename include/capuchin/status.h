@@ -26,7 +26,7 @@ extern "C" {
     X(INVALID, -1, "invalid argument")                                                 \
     X(WRONG_STRUCT, -2, "a struct of another size, or newer than the library")         \
     X(UNKNOWN_ADDRESS, -3, "not an address of this context")                           \
-    X(ALREADY_FREED, -4, "freed twice")                                                \
+    X(ALREADY_FREED, -4, "freed already")                                              \
     X(OUT_OF_RANGE, -5, "reaches past the end of an allocation")                       \
     X(ZERO_BYTES, -6, "zero bytes")                                                    \
     X(TOO_LARGE, -7, "a size that cannot be represented")                              \

@@ -43,6 +43,48 @@ START_TEST(freeing)
 }
 END_TEST
 
+static capu_status nothing(capu_stream stream, const void *arguments)
+{
+    (void)stream;
+    (void)arguments;
+    return CAPU_OK;
+}
+
+/* Which of several operands is wrong, and which tensor it is, stands in the text. */
+START_TEST(a_wrong_operand_is_named)
+{
+    struct rig rig;
+    unsigned char *x;
+    unsigned char *y;
+    int none = 0;
+    char text[64];
+
+    start(&rig);
+    x = step_tensor(&rig, "x", CAPU_PARAMETER, 2);
+    y = step_tensor(&rig, "y", CAPU_PARAMETER, 2);
+    step_set(&rig, x, PAGES(2), 1);
+    STEP_FAILS(&rig, CAPU_RUN(rig.context, nothing, &none, capu_reads(x), capu_reads(NULL)),
+               CAPU_UNKNOWN_ADDRESS, "op 'nothing', operand 2 of 2: the address is NULL");
+    STEP_FAILS(&rig, CAPU_RUN(rig.context, nothing, &none, capu_reads(&x), capu_writes(y)),
+               CAPU_UNKNOWN_ADDRESS, "op 'nothing', operand 1 of 2: 0x");
+    STEP_FAILS(&rig,
+               CAPU_RUN(rig.context, nothing, &none, capu_reads(x),
+                        capu_operand_of(y, PAGES(2) + 1, CAPU_WRITE)),
+               CAPU_OUT_OF_RANGE, "in 'y', reach 1 bytes past the end");
+    STEP_FAILS(
+        &rig,
+        CAPU_RUN(rig.context, nothing, &none, capu_operand_of(x, 0, (capu_role)77), capu_writes(y)),
+        CAPU_INVALID, "op 'nothing', operand 1 of 2: 77 is no role");
+    STEP_FAILS(&rig, capu_upload(rig.context, x, &rig, PAGES(3)), CAPU_OUT_OF_RANGE, "in 'x'");
+    RIG_OK(&rig, capu_free(rig.context, x));
+    snprintf(text, sizeof(text), "operand 2 of 2: 'x' at %p has been freed", (void *)x);
+    STEP_FAILS(&rig, CAPU_RUN(rig.context, nothing, &none, capu_writes(y), capu_reads(x)),
+               CAPU_ALREADY_FREED, text);
+    RIG_OK(&rig, capu_free(rig.context, y));
+    works_on(&rig);
+}
+END_TEST
+
 START_TEST(unknown_addresses)
 {
     struct rig rig;
@@ -75,7 +117,7 @@ START_TEST(past_the_end)
     step_set(&rig, tensor, PAGES(3), 1);
     step_set(&rig, other, PAGES(4), 1);
     STEP_FAILS(&rig, step_try_set(&rig, tensor + 1, PAGES(3), 1), CAPU_OUT_OF_RANGE,
-               "op 'set': an operand of 12288 bytes");
+               "op 'set', operand 1 of 1: 12288 bytes");
     STEP_FAILS(&rig, step_try_set(&rig, tensor, SIZE_MAX, 1), CAPU_OUT_OF_RANGE, "set");
     STEP_FAILS(&rig, capu_upload(rig.context, tensor + 1, bytes, PAGES(3)), CAPU_OUT_OF_RANGE,
                "reach 1 bytes past the end");
@@ -211,7 +253,7 @@ START_TEST(ops_and_infos)
     op.operand_count = 1;
     STEP_FAILS(&rig, capu_access_begin(rig.context, &op), CAPU_INVALID, "'gelu' has a count");
     op.operands = &operand;
-    STEP_FAILS(&rig, capu_access_begin(rig.context, &op), CAPU_INVALID, "'gelu': an operand");
+    STEP_FAILS(&rig, capu_access_begin(rig.context, &op), CAPU_INVALID, "'gelu', operand 1 of 1");
     op.operand_count = 0;
     op.flags = 2;
     STEP_FAILS(&rig, capu_access_begin(rig.context, &op), CAPU_INVALID, "'gelu' has unknown flags");
@@ -281,6 +323,7 @@ int main(void)
     TCase *cases = tcase_create("misuse");
 
     tcase_add_test(cases, freeing);
+    tcase_add_test(cases, a_wrong_operand_is_named);
     tcase_add_test(cases, unknown_addresses);
     tcase_add_test(cases, past_the_end);
     tcase_add_test(cases, copies_past_the_end_in_mode_off);

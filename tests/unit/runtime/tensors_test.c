@@ -80,6 +80,8 @@ START_TEST(freed_is_remembered_until_used_again)
     struct tensor *old = added(&tensors, 1, 4, 0);
     struct tensor *young;
 
+    old->name = "old";
+    ck_assert_ptr_null(tensors_freed_name(&tensors, old->address));
     tensors_remove(&tensors, old);
     ck_assert_uint_eq(tensors.live_count, 0);
     ck_assert_ptr_null(tensors_find(&tensors, old->address));
@@ -90,11 +92,13 @@ START_TEST(freed_is_remembered_until_used_again)
     tensors_forget(&tensors, old);
     ck_assert_ptr_null(tensors_find_freed(&tensors, old->address));
     ck_assert(tensors_was_freed(&tensors, old->address));
+    ck_assert_str_eq(tensors_freed_name(&tensors, old->address), "old");
     ck_assert_uint_eq(tensors.count, 1);
 
     /* Another takes the address before the first is forgotten: forgetting leaves it alone. */
     young = added(&tensors, 1, 2, 0);
     ck_assert(!tensors_was_freed(&tensors, young->address));
+    ck_assert_ptr_null(tensors_freed_name(&tensors, young->address));
     ck_assert_ptr_null(tensors_find_freed(&tensors, young->address));
     tensors_forget(&tensors, old);
     ck_assert_ptr_eq(tensors_find(&tensors, young->address), young);
