@@ -80,7 +80,7 @@ static void fail(struct host_device *host, const char *name, capu_status cause)
     case value:                                   \
         what = cause_text;                        \
         break;
-    const char *what = "unknown status";
+    const char *what = NULL;
 
     switch ((int)cause) {
         CAPU_STATUS_LIST(CAUSE_TEXT)
@@ -88,8 +88,14 @@ static void fail(struct host_device *host, const char *name, capu_status cause)
 #undef CAUSE_TEXT
     pthread_mutex_lock(&host->failure_lock);
     if (host_failure_of(host) == CAPU_OK) {
-        snprintf(host->failure_text, sizeof(host->failure_text), "%s failed while running: %s",
-                 name, what);
+        if (what != NULL) {
+            snprintf(host->failure_text, sizeof(host->failure_text), "%s failed while running: %s",
+                     name, what);
+        } else {
+            snprintf(host->failure_text, sizeof(host->failure_text),
+                     "%s failed while running: its function returned %d, which is no capu_status",
+                     name, (int)cause);
+        }
         atomic_store_explicit(&host->failure, CAPU_OP_FAILED, memory_order_release);
     }
     pthread_mutex_unlock(&host->failure_lock);

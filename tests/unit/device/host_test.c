@@ -290,6 +290,32 @@ START_TEST(what_runs_when_the_device_fails_is_waited_for)
 }
 END_TEST
 
+static capu_status answer_nonsense(capu_stream stream, const void *arguments)
+{
+    (void)stream;
+    (void)arguments;
+    return (capu_status)7;
+}
+
+START_TEST(an_answer_that_is_no_status_is_shown)
+{
+    const struct device_options options = {.memory_bytes = MIB};
+    const struct device_work work = {.name = "odd", .run = answer_nonsense};
+    capu_stream stream;
+    struct device *device;
+    char text[256];
+
+    CHECK_OK(host_device_create(&options, &device, NULL, 0));
+    CHECK_OK(device_stream_create(device, DEVICE_COMPUTE, &stream));
+    CHECK_OK(device_run(device, stream, &work));
+    ck_assert_int_eq(device_stream_synchronize(device, stream), CAPU_OP_FAILED);
+    ck_assert_int_eq(device_failure(device, text, sizeof(text)), CAPU_OP_FAILED);
+    ck_assert_str_eq(text, "odd failed while running: its function returned 7, which is no "
+                           "capu_status");
+    device_destroy(device);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("host");
@@ -302,6 +328,7 @@ int main(void)
     tcase_add_test(tcase, children_have_no_device_memory);
     tcase_add_test(tcase, the_link_has_its_rate);
     tcase_add_test(tcase, what_runs_when_the_device_fails_is_waited_for);
+    tcase_add_test(tcase, an_answer_that_is_no_status_is_shown);
     suite_add_tcase(suite, tcase);
     return suite_run(suite);
 }
