@@ -117,10 +117,20 @@ typedef struct capu_config {
     uint64_t sample_every;
 } capu_config;
 
+#ifndef __cplusplus
 #define CAPU_CONFIG_INIT            \
     {                               \
         .size = sizeof(capu_config) \
     }
+#else
+static inline capu_config capu_config_init(void)
+{
+    capu_config config = capu_config();
+    config.size = sizeof(config);
+    return config;
+}
+#define CAPU_CONFIG_INIT capu_config_init()
+#endif
 
 /*
  * Creates a context on its device. `config` NULL means all defaults and the environment. On failure

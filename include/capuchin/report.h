@@ -108,10 +108,20 @@ typedef struct capu_report {
 } capu_report;
 #undef CAPU_REPORT_FIELD
 
+#ifndef __cplusplus
 #define CAPU_REPORT_INIT            \
     {                               \
         .size = sizeof(capu_report) \
     }
+#else
+static inline capu_report capu_report_init(void)
+{
+    capu_report report = capu_report();
+    report.size = sizeof(report);
+    return report;
+}
+#define CAPU_REPORT_INIT capu_report_init()
+#endif
 
 /*
  * Gives the report of the newest finished iteration. Does not wait: call capu_synchronize before to

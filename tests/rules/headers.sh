@@ -1,5 +1,6 @@
 #!/bin/bash
-# headers.sh INCLUDE CC CXX: each public header compiles alone, twice included, as C11 and as C++17.
+# headers.sh INCLUDE CC CXX: each public header compiles alone, twice included, as C11 and as C++17,
+# and what a program starts with does in C, old C++ and new.
 set -u
 work=$(mktemp -d) || exit 2
 trap 'rm -rf "$work"' EXIT
@@ -15,5 +16,23 @@ for header in "$1"/capuchin/*.h; do
         "$work/one.cpp" || { echo "$name: not as C++17"; status=1; }
     count=$((count + 1))
 done
+if [ -e "$1/capuchin/capuchin.h" ]; then
+    cat >"$work/use.c" <<'END'
+#include "capuchin/capuchin.h"
+int main(void)
+{
+    capu_config config = CAPU_CONFIG_INIT;
+    capu_report report = CAPU_REPORT_INIT;
+    return config.size != sizeof(config) || config.error_bytes != 0 || config.sample_every != 0 ||
+           report.size != sizeof(report) || report.stall_count != 0;
+}
+END
+    cp "$work/use.c" "$work/use.cpp"
+    for use in "$2 c11 c" "$3 c++11 cpp" "$3 c++17 cpp" "$3 c++20 cpp"; do
+        read -r compiler standard suffix <<<"$use"
+        "$compiler" -std="$standard" -pedantic -Wall -Wextra -Werror -I"$1" "$work/use.$suffix" \
+            -o "$work/use" && "$work/use" || { echo "no config or report in $standard"; status=1; }
+    done
+fi
 [ "$count" -gt 1 ] || { echo "no headers in $1"; status=1; }
 exit $status
