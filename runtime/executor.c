@@ -80,35 +80,43 @@ static capu_status give_pages(capu_context *context, struct tensor *tensor)
     return context_check(context, status, "unmapping in strict mode");
 }
 
+static capu_status save(capu_context *context, struct tensor *tensor, bool behind_reads)
+{
+    capu_status status = CAPU_OK;
+
+    if (tensor->is_defined && !tensor->is_zero && tensor->on_device && !tensor->on_host) {
+        status = pager_copy_out(context, tensor, behind_reads);
+        tensor->is_saved = status == CAPU_OK;
+    }
+    return status;
+}
+
+/* Who leaves behind a copy that was made for it, just now or ahead, is swapped and not clean. */
+static void note_evicted(capu_context *context, struct tensor *tensor, uint32_t method)
+{
+    if (method == CAPU_METHOD_CLEAN && tensor->is_saved) {
+        method = CAPU_METHOD_SWAP;
+    } else {
+        TRACKER_ADD(context, dropped_bytes, tensor->span_bytes);
+    }
+    tensor->is_saved = false;
+    tracker_evicted(context, tensor, method);
+}
+
 static capu_status evict(capu_context *context, struct tensor *tensor)
 {
     bool has_bytes = tensor->is_defined && !tensor->is_zero && tensor->on_device;
-    uint32_t method = !has_bytes        ? CAPU_METHOD_EMPTY
-                      : tensor->on_host ? CAPU_METHOD_CLEAN
-                                        : CAPU_METHOD_SWAP;
-    capu_status status = CAPU_OK;
+    capu_status status;
 
     if (!tensor->is_mapped) {
         return CAPU_OK;
     }
-    if (method == CAPU_METHOD_SWAP) {
-        status = pager_copy_out(context, tensor, true);
-    } else {
-        TRACKER_ADD(context, dropped_bytes, tensor->span_bytes);
-    }
+    status = save(context, tensor, true);
     if (status != CAPU_OK) {
         return status;
     }
-    tracker_evicted(context, tensor, method);
+    note_evicted(context, tensor, has_bytes ? CAPU_METHOD_CLEAN : CAPU_METHOD_EMPTY);
     return give_pages(context, tensor);
-}
-
-static capu_status save(capu_context *context, struct tensor *tensor)
-{
-    if (!tensor->is_defined || tensor->is_zero || !tensor->on_device || tensor->on_host) {
-        return CAPU_OK;
-    }
-    return pager_copy_out(context, tensor, false);
 }
 
 static capu_status drop(capu_context *context, struct tensor *tensor, bool is_owed)
@@ -118,11 +126,10 @@ static capu_status drop(capu_context *context, struct tensor *tensor, bool is_ow
     if (!tensor->is_mapped) {
         return CAPU_OK;
     }
-    TRACKER_ADD(context, dropped_bytes, tensor->span_bytes);
-    tracker_evicted(context, tensor,
-                    has_bytes && tensor->on_host ? CAPU_METHOD_CLEAN
-                    : has_bytes && is_owed       ? CAPU_METHOD_RECOMPUTE
-                                                 : CAPU_METHOD_EMPTY);
+    note_evicted(context, tensor,
+                 has_bytes && tensor->on_host ? CAPU_METHOD_CLEAN
+                 : has_bytes && is_owed       ? CAPU_METHOD_RECOMPUTE
+                                              : CAPU_METHOD_EMPTY);
     tensor->is_owed = has_bytes && !tensor->on_host && is_owed;
     return give_pages(context, tensor);
 }
@@ -388,7 +395,7 @@ static capu_status carry_out(capu_context *context, struct guide *guide, struct 
             status = evict(context, tensor_at(guide, item->subject));
             break;
         case GUIDE_SAVE:
-            status = save(context, tensor_at(guide, item->subject));
+            status = save(context, tensor_at(guide, item->subject), false);
             break;
         case GUIDE_DROP:
             status = drop(context, tensor_at(guide, item->subject), item->is_owed);

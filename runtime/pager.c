@@ -161,25 +161,28 @@ static bool is_empty(const struct tensor *tensor)
 capu_status pager_evict(capu_context *context, struct tensor *tensor)
 {
     struct departure *departure = departure_take(&context->departures);
-    uint32_t method = is_empty(tensor)  ? CAPU_METHOD_EMPTY
-                      : tensor->on_host ? CAPU_METHOD_CLEAN
-                                        : CAPU_METHOD_SWAP;
+    bool is_copied = !is_empty(tensor) && !tensor->on_host;
+    uint32_t method = is_empty(tensor)                ? CAPU_METHOD_EMPTY
+                      : is_copied || tensor->is_saved ? CAPU_METHOD_SWAP
+                                                      : CAPU_METHOD_CLEAN;
     struct departure_queue *queue = &context->departures.leaving;
     capu_status status;
 
     if (departure == NULL) {
         return context_fail(context, CAPU_NO_HOST_MEMORY, "no memory to note an eviction");
     }
-    if (method == CAPU_METHOD_SWAP) {
+    if (is_copied) {
         status = pager_copy_out(context, tensor, true);
         if (status != CAPU_OK) {
             departure_recycle(&context->departures, departure);
             return status;
         }
         queue = &context->departures.copying;
-    } else {
+    }
+    if (method != CAPU_METHOD_SWAP) {
         TRACKER_ADD(context, dropped_bytes, tensor->span_bytes);
     }
+    tensor->is_saved = false;
     departure->tensor = tensor;
     departure->page_count = tensor->page_count;
     departure->after[0] = tensor->used;
@@ -419,6 +422,7 @@ void pager_drop_host_copy(capu_context *context, struct tensor *tensor)
         return;
     }
     tensor->on_host = false;
+    tensor->is_saved = false;
     if (tensor->keeps_block) {
         return;
     }

@@ -78,6 +78,7 @@ struct tensor {
     struct departure *departure; /* given up, still mapped until its last users are past; or NULL */
     bool on_device;
     bool on_host;
+    bool is_saved; /* a plan has made that copy for its next way out, which is still to come */
     struct host_block host;
     bool keeps_block; /* the host block stays also without a copy in it: a guide has it planned */
     uint64_t version; /* counts writes */

@@ -63,6 +63,22 @@ capu_report net_train(struct net *net, const char *label)
     return net_end(net);
 }
 
+/* What was copied out left by a swap, also where the copy was made ahead, and what left otherwise
+   was given up without one. */
+static void expect_balance(const capu_report *report)
+{
+    uint64_t swapped = 0;
+    uint64_t dropped = 0;
+
+    for (size_t i = 0; i < report->eviction_count; i++) {
+        bool is_swap = report->evictions[i].method == CAPU_METHOD_SWAP;
+
+        *(is_swap ? &swapped : &dropped) += report->evictions[i].bytes;
+    }
+    ck_assert_uint_eq(swapped, report->evicted_bytes);
+    ck_assert_uint_eq(dropped, report->dropped_bytes);
+}
+
 void net_expect_guided(struct net *net, const capu_report *report, const char *label)
 {
     ck_assert_msg(report->mode == CAPU_MODE_GUIDED && report->diverged == 0,
@@ -70,6 +86,7 @@ void net_expect_guided(struct net *net, const capu_report *report, const char *l
                   (unsigned long long)report->iteration, report->mode,
                   (unsigned long long)report->diverged, (unsigned long long)report->diverged_at,
                   planning_error(net->rig.context, label));
+    expect_balance(report);
 }
 
 uint64_t net_calls(const struct adaptor_counts *counts, enum adaptor_slot slot)
