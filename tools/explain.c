@@ -51,10 +51,27 @@ static bool is_slower(const struct reported *iteration, const struct reported *t
     return than == NULL || iteration->time_ns > than->time_ns;
 }
 
-/* The iteration asked for, or the slowest: not the first one, if there are others, since it is slow
-   for reasons of its own, and one whose ops were timed, if there is any, since others tell less. */
+/* Whether most iterations of its label are guided and this one is not: it had no plan yet. */
+static bool awaits_plan(const struct report_file *file, const struct reported *iteration)
+{
+    const struct report_kind *own = &file->kinds[iteration->kind];
+
+    for (size_t i = 0; i < file->kind_count && strcmp(own->mode, "passive") == 0; i++) {
+        const struct report_kind *kind = &file->kinds[i];
+
+        if (strcmp(kind->mode, "guided") == 0 && strcmp(kind->label, own->label) == 0) {
+            return kind->count > own->count;
+        }
+    }
+    return false;
+}
+
+/* The iteration asked for, or the slowest: one whose ops were timed, if there is any, since others
+   tell less, and of these neither the first nor one that had no plan yet, if there are others,
+   since they are slow for reasons of their own. */
 static const struct reported *choose(const struct report_file *file, uint64_t number)
 {
+    const struct reported *settled = NULL;
     const struct reported *timed = NULL;
     const struct reported *any = NULL;
 
@@ -66,11 +83,15 @@ static const struct reported *choose(const struct report_file *file, uint64_t nu
         }
         any = is_slower(iteration, any) ? iteration : any;
         timed = iteration->is_timed && is_slower(iteration, timed) ? iteration : timed;
+        settled =
+            iteration->is_timed && !awaits_plan(file, iteration) && is_slower(iteration, settled)
+                ? iteration
+                : settled;
     }
     if (any == NULL) {
         say("%s: no iteration %" PRIu64, file->path, number);
     }
-    return timed != NULL ? timed : any;
+    return settled != NULL ? settled : timed != NULL ? timed : any;
 }
 
 static void print_kinds(const struct report_file *file)
@@ -315,6 +336,20 @@ static unsigned advise_on_budget(const struct account *account, const char *trac
     return said;
 }
 
+static void advise_on_idling(const struct reported *counters)
+{
+    char buffer[32];
+
+    printf("  - The device had nothing to do: the calling thread was late. ");
+    if (counters->host_wait_ns > 0) {
+        printf("It waited %s for evictions\n    to finish, beside what the device did; the rest it "
+               "spent between ops.\n",
+               show_ns(counters->host_wait_ns, buffer));
+    } else {
+        printf("It waited for no eviction:\n    look at what it does between ops.\n");
+    }
+}
+
 /* Whether any iteration of the file was guided. */
 static bool has_guided(const struct report_file *file)
 {
@@ -344,8 +379,7 @@ static void print_advice(const struct account *account, const struct report_file
     said += advise_on_budget(account, trace);
     if (counters->is_timed && part(account_idle_ns(account), counters->time_ns) >= 0.05) {
         said++;
-        printf("  - The device had nothing to do: the calling thread was late. Look at what it "
-               "does between ops;\n    waits for evictions on it are host_wait_ns.\n");
+        advise_on_idling(counters);
     }
     if (!counters->is_timed) {
         printf("  - Look at an iteration whose ops were timed: without -i, the slowest of them is "
@@ -416,7 +450,9 @@ int explain_main(int argc, char **argv)
 {
     static const struct argp_option options[] = {
         {"iteration", KEY_ITERATION, "N", 0,
-         "This one (default: the slowest of those whose ops were timed, but for the first)", 0},
+         "This one (default: the slowest of those whose ops were timed, but for the first, and for "
+         "those of mode guided that had no plan yet)",
+         0},
         {"trace", KEY_TRACE, "FILE", 0, "A trace of the program: what other budgets would give", 0},
         {"machine", KEY_MACHINE, "NAME|FILE", 0, "On this machine, not the trace's", 0},
         {0}};

@@ -165,7 +165,10 @@ bool report_file_read(struct report_file *file, const char *path)
     }
     is_fine = read_lines(file, stream);
     if (is_fine && file->count == 0) {
-        say("%s: no iteration has been reported", path);
+        say("%s: no iteration has been reported: steps begin with capu_iteration_begin, and those "
+            "that "
+            "have ended are reported",
+            path);
         is_fine = false;
     }
     is_fine = is_fine && sum_up(file);

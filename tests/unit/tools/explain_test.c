@@ -67,6 +67,29 @@ START_TEST(takes_the_slowest_but_the_first)
 }
 END_TEST
 
+/* What came before the plan is slow for that reason, as long as it is not what there is most of. */
+START_TEST(takes_one_that_had_its_plan)
+{
+#define UNPLANNED                                                                             \
+    LINE(1, "passive", "a", "\"time_ns\":90000000")                                           \
+    LINE(2, "passive", "a", "\"time_ns\":50000000,\"compute_ns\":1000,\"stall_ns\":40000000") \
+    LINE(3, "passive", "b", "\"time_ns\":10000000,\"compute_ns\":1000")
+#define PLANNED                                                        \
+    LINE(4, "guided", "a", "\"time_ns\":20000000,\"compute_ns\":1000") \
+    LINE(5, "guided", "a", "\"time_ns\":21000000,\"compute_ns\":1000")
+    write_file("half", UNPLANNED PLANNED);
+    ck_assert_int_eq(run("explain half"), 0);
+    expect("\niteration 2 a, mode passive: 50.000 ms\n");
+    write_file("most", UNPLANNED PLANNED PLANNED);
+    ck_assert_int_eq(run("explain most"), 0);
+    expect("\niteration 5 a, mode guided: 21.000 ms\n");
+    ck_assert_int_eq(run("explain most -i 2"), 0);
+    expect("There was no plan for it yet");
+#undef UNPLANNED
+#undef PLANNED
+}
+END_TEST
+
 /* Most iterations of a steady plan say less than those whose ops were timed. */
 START_TEST(takes_one_whose_ops_were_timed)
 {
@@ -119,7 +142,12 @@ START_TEST(finds_who_waited_for_what)
     expect("CAPUCHIN_MODE=guided");
     expect("The budget costs up to 8.500 ms, 42.5 % of this iteration. With 16.00 MiB nothing");
     expect("huge alone needs 8.00 MiB of the budget. Split it.");
-    expect("the calling thread was late");
+    expect("the calling thread was late. It waited for no eviction");
+    write_file("late", LINE(1, "passive", "",
+                            "\"time_ns\":20000000,\"compute_ns\":10000000,"
+                            "\"host_wait_ns\":9500000"));
+    ck_assert_int_eq(run("explain late"), 0);
+    expect("the calling thread was late. It waited 9.500 ms for evictions\n");
 }
 END_TEST
 
@@ -182,7 +210,7 @@ START_TEST(refuses_what_is_no_report)
     expect("t:1: not a report, as CAPUCHIN_REPORT=FILE writes it");
     write_file("empty", "");
     ck_assert_int_eq(run("explain empty"), 2);
-    expect("empty: no iteration has been reported");
+    expect("empty: no iteration has been reported: steps begin with capu_iteration_begin");
     ck_assert_int_eq(run("explain empty -i none"), 2);
     /* A program that was killed leaves half a line. */
     write_file("cut", LINE(1, "passive", "a", "\"time_ns\":7000000") "{\"type\":\"report\",\"ver");
@@ -199,6 +227,7 @@ int main(void)
 
     tcase_add_checked_fixture(cases, setup, remove_folder);
     tcase_add_test(cases, takes_the_slowest_but_the_first);
+    tcase_add_test(cases, takes_one_that_had_its_plan);
     tcase_add_test(cases, takes_one_whose_ops_were_timed);
     tcase_add_test(cases, finds_who_waited_for_what);
     tcase_add_test(cases, tells_what_other_budgets_give);
