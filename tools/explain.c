@@ -39,6 +39,9 @@ static error_t parse_option(int key, char *argument, struct argp_state *state)
     case ARGP_KEY_END:
         if (settings->report == NULL) {
             argp_error(state, "no REPORT is given");
+        } else if (settings->arguments.machine != NULL && settings->arguments.trace == NULL) {
+            argp_error(state, "--machine %s: runs a trace, and no --trace is given",
+                       settings->arguments.machine);
         }
         return 0;
     default:

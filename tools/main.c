@@ -1,6 +1,8 @@
 /* capuchin: plans and simulates training iterations. Dispatch to the subcommands. */
 #include "tools/common.h"
 
+#include "capuchin/version.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -79,6 +81,10 @@ int main(int argc, char **argv)
     }
     if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "help") == 0) {
         print_help(stdout);
+        return EXIT_FINE;
+    }
+    if (strcmp(argv[1], "--version") == 0) {
+        puts("capuchin " CAPU_VERSION_STRING);
         return EXIT_FINE;
     }
     for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++) {

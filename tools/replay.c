@@ -250,7 +250,12 @@ static int report(const struct settings *settings, const struct subject *subject
         say("no plan was found for this budget");
         return EXIT_NONE_FOUND;
     }
-    if (settings->save_plan != NULL && result->has_plan && !save_plan(settings, result)) {
+    if (settings->save_plan != NULL && !result->has_plan) {
+        say("--save-plan %s: no plan was made: that takes mode guided and two iterations",
+            settings->save_plan);
+        return EXIT_USAGE;
+    }
+    if (settings->save_plan != NULL && !save_plan(settings, result)) {
         return EXIT_USAGE;
     }
     return EXIT_FINE;

@@ -164,10 +164,12 @@ bool report_file_read(struct report_file *file, const char *path)
         return false;
     }
     is_fine = read_lines(file, stream);
-    if (is_fine && file->count == 0) {
-        say("%s: no iteration has been reported: steps begin with capu_iteration_begin, and those "
-            "that "
-            "have ended are reported",
+    if (is_fine && ferror(stream) != 0) {
+        say("%s: %s", path, strerror(errno));
+        is_fine = false;
+    } else if (is_fine && file->count == 0) {
+        say("%s: no iteration has been reported: it takes capu_iteration_begin and "
+            "capu_iteration_end",
             path);
         is_fine = false;
     }

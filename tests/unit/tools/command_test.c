@@ -2,6 +2,8 @@
 #include "tests/unit/policy/fixture.h"
 #include "tests/unit/tools/fixture.h"
 
+#include "capuchin/version.h"
+
 static void setup(void)
 {
     make_folder();
@@ -190,6 +192,9 @@ START_TEST(helps_everywhere)
     ck_assert_int_eq(run("plan --help"), 0);
     expect("\n  lru ");
     ck_assert_int_eq(run("--help"), 0);
+    expect("explain    why an iteration was slow");
+    ck_assert_int_eq(run("--version"), 0);
+    expect("capuchin " CAPU_VERSION_STRING "\n");
 }
 END_TEST
 

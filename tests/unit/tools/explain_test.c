@@ -204,14 +204,18 @@ END_TEST
 START_TEST(refuses_what_is_no_report)
 {
     ck_assert_int_eq(run("explain"), 2);
+    ck_assert_int_eq(run("explain nowhere -m p100"), 2);
+    expect("--machine p100: runs a trace, and no --trace is given");
     ck_assert_int_eq(run("explain nowhere"), 2);
     expect("nowhere: No such file or directory");
     ck_assert_int_eq(run("explain t"), 2);
     expect("t:1: not a report, as CAPUCHIN_REPORT=FILE writes it");
     write_file("empty", "");
     ck_assert_int_eq(run("explain empty"), 2);
-    expect("empty: no iteration has been reported: steps begin with capu_iteration_begin");
+    expect("empty: no iteration has been reported: it takes capu_iteration_begin and");
     ck_assert_int_eq(run("explain empty -i none"), 2);
+    ck_assert_int_eq(run("explain ."), 2);
+    expect(".: Is a directory");
     /* A program that was killed leaves half a line. */
     write_file("cut", LINE(1, "passive", "a", "\"time_ns\":7000000") "{\"type\":\"report\",\"ver");
     ck_assert_int_eq(run("explain cut"), 0);

@@ -103,6 +103,9 @@ START_TEST(runs_without_a_plan)
     ck_assert(strstr(output, "simulate") == NULL);
     ck_assert_int_eq(run("replay t --budget 80% --page 4096 -n 3"), 0);
     expect("no steady state");
+    ck_assert_int_eq(run("replay t --budget 80% --page 4096 -n 1 --save-plan none"), 2);
+    expect("--save-plan none: no plan was made");
+    ck_assert_int_eq(run("replay t --budget 80% --page 4096 --mode passive --save-plan none"), 2);
 }
 END_TEST
 
