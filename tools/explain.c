@@ -249,8 +249,9 @@ static unsigned advise_on_waits(const struct account *account)
         return 0;
     }
     if (over_ns < counters->predicted_ns / 20) {
-        printf("  - The plan knows of these waits: within this budget the link cannot bring more "
-               "in time.\n");
+        printf("  - It took no longer than its plan says, which knows of these waits or expects "
+               "slower ops. Where it\n    knows of them, the link cannot bring more in time within "
+               "this budget: --trace FILE tells.\n");
         return 1;
     }
     over_ns = over_ns < counters->stall_ns ? over_ns : counters->stall_ns;
@@ -262,14 +263,43 @@ static unsigned advise_on_waits(const struct account *account)
     return 1;
 }
 
+/* Whether any iteration of the file was guided. */
+static bool has_guided(const struct report_file *file)
+{
+    for (size_t i = 0; i < file->kind_count; i++) {
+        if (strcmp(file->kinds[i].mode, "guided") == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* A new plan costs that once; only plans that keep changing are a reason to do something. */
+static void advise_on_installing(const struct account *account, const struct report_file *file)
+{
+    size_t count = 0;
+    char buffer[32];
+
+    for (size_t i = 0; i < file->count; i++) {
+        count += file->iterations[i].kind == account->counters.kind &&
+                 file->iterations[i].install_ns > 0;
+    }
+    printf("  - Putting a plan in force took %s before it; %zu of the %zu iterations like it began "
+           "so.\n",
+           show_ns(account->counters.install_ns, buffer), count, account->kind->count);
+    if (count > 1 && count * 4 > account->kind->count) {
+        printf("    Plans change too often: a label a shape, and the same addresses in each "
+               "iteration, keep them.\n");
+    }
+}
+
 /* Advice on plans: left, not found, changed, late. */
-static unsigned advise_on_plan(const struct account *account, bool has_guided)
+static unsigned advise_on_plan(const struct account *account, const struct report_file *file)
 {
     const struct reported *counters = &account->counters;
     const char *plan_error = account_text(account, "plan_error");
     bool is_guided = strcmp(account->kind->mode, "guided") == 0;
     unsigned said = 0;
-    char buffer[32];
 
     if (counters->diverged != 0) {
         said++;
@@ -284,9 +314,7 @@ static unsigned advise_on_plan(const struct account *account, bool has_guided)
     }
     if (part(counters->install_ns, counters->time_ns) >= WORTH_TELLING) {
         said++;
-        printf("  - Putting a plan in force took %s before it: plans change. A label a shape, "
-               "and the same\n    addresses in each iteration, keep them.\n",
-               show_ns(counters->install_ns, buffer));
+        advise_on_installing(account, file);
     }
     if (is_guided && account->ahead > 0 && counters->diverged == 0) {
         said += advise_on_waits(account);
@@ -294,7 +322,7 @@ static unsigned advise_on_plan(const struct account *account, bool has_guided)
     if (!is_guided && plan_error[0] == '\0' && counters->diverged == 0 &&
         part(counters->stall_ns, counters->time_ns) >= WORTH_TELLING) {
         said++;
-        printf(has_guided
+        printf(has_guided(file)
                    ? "  - There was no plan for it yet. wait_for_plan makes the second "
                      "iteration a guided one.\n"
                    : "  - Passive mode brings tensors back when they are touched. Mode guided "
@@ -321,8 +349,8 @@ static unsigned advise_on_budget(const struct account *account, const char *trac
                show_ns(lost_ns, first), 100.0 * part(lost_ns, counters->time_ns),
                show_bytes(counters->live_peak_bytes, second));
         if (trace == NULL) {
-            printf("    What lies between: record a trace (CAPUCHIN_TRACE=FILE) and add "
-                   "--trace FILE.\n");
+            printf("    What lies between: record a trace in mode guided (CAPUCHIN_TRACE=FILE) and "
+                   "add --trace FILE.\n");
         }
     } else {
         said++;
@@ -353,17 +381,6 @@ static void advise_on_idling(const struct reported *counters)
     }
 }
 
-/* Whether any iteration of the file was guided. */
-static bool has_guided(const struct report_file *file)
-{
-    for (size_t i = 0; i < file->kind_count; i++) {
-        if (strcmp(file->kinds[i].mode, "guided") == 0) {
-            return true;
-        }
-    }
-    return false;
-}
-
 static void print_advice(const struct account *account, const struct report_file *file,
                          const char *trace)
 {
@@ -378,7 +395,7 @@ static void print_advice(const struct account *account, const struct report_file
                "not memory, but\n    the machine (clocks, other work) or the program.\n",
                100.0 * part(slower_ns(account), usual_ns));
     }
-    said += advise_on_plan(account, has_guided(file));
+    said += advise_on_plan(account, file);
     said += advise_on_budget(account, trace);
     if (counters->is_timed && part(account_idle_ns(account), counters->time_ns) >= 0.05) {
         said++;

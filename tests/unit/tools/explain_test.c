@@ -177,26 +177,31 @@ START_TEST(tells_what_became_of_plans)
                   "\"predicted_ns\":20000000," EVICTIONS)
             GUIDED(2, "\"time_ns\":20000000,\"compute_ns\":10000000,\"stall_ns\":8000000,"
                       "\"predicted_ns\":15000000," EVICTIONS)
-                GUIDED(3, "\"time_ns\":20000000,\"diverged\":1,\"diverged_at\":17,"
-                          "\"install_ns\":3000000")
-                    LINE(4, "passive", "train",
-                         "\"time_ns\":20000000,\"stall_ns\":9000000,"
-                         "\"plan_error\":\"hybrid found none\"")
-                        LINE(5, "passive", "eval", "\"time_ns\":20000000,\"stall_ns\":9000000"));
+                GUIDED(3,
+                       "\"time_ns\":20000000,\"diverged\":1,\"diverged_at\":17,"
+                       "\"install_ns\":3000000") LINE(4, "passive", "train",
+                                                      "\"time_ns\":20000000,\"stall_ns\":9000000,"
+                                                      "\"plan_error\":\"hybrid found none\"")
+                    LINE(5, "passive", "eval", "\"time_ns\":20000000,\"stall_ns\":9000000") LINE(
+                        6, "guided", "odd", "\"time_ns\":20000000,\"install_ns\":3000000")
+                        LINE(7, "guided", "odd", "\"time_ns\":20000000,\"install_ns\":3000000"));
     ck_assert_int_eq(run("explain r -i 1"), 0);
     expect("its plan says 20.000 ms");
-    expect("The plan knows of these waits");
-    expect_not("asked for ahead: the link");
+    expect("It took no longer than its plan says");
+    expect_not("longer than planned");
     ck_assert_int_eq(run("explain r -i 2"), 0);
     expect("Waits are up to 5.000 ms longer than planned: of what was asked for ahead, 1 came");
     ck_assert_int_eq(run("explain r -i 3"), 0);
     expect("Op 17 was not the planned one");
-    expect("Putting a plan in force took 3.000 ms before it");
+    expect("Putting a plan in force took 3.000 ms before it; 1 of the 3 iterations like it");
+    expect_not("Plans change too often");
     ck_assert_int_eq(run("explain r -i 4"), 0);
     expect("No plan was found: hybrid found none.");
     expect_not("wait_for_plan");
     ck_assert_int_eq(run("explain r -i 5"), 0);
     expect("There was no plan for it yet.");
+    ck_assert_int_eq(run("explain r -i 7"), 0);
+    expect("before it; 2 of the 2 iterations like it began so.\n    Plans change too often");
 #undef GUIDED
 }
 END_TEST
