@@ -191,6 +191,23 @@ capu_status device_fill(struct device *device, capu_stream stream, void *to, uns
     return device->table->fill(device, stream, to, byte, bytes);
 }
 
+static _Thread_local bool is_in_run;
+
+capu_status device_call(capu_run_function run, capu_stream stream, const void *arguments)
+{
+    capu_status status;
+
+    is_in_run = true;
+    status = run(stream, arguments);
+    is_in_run = false;
+    return status;
+}
+
+bool device_is_in_run(void)
+{
+    return is_in_run;
+}
+
 capu_status device_run(struct device *device, capu_stream stream, const struct device_work *work)
 {
     GUARD(device != NULL && stream != NULL && work != NULL && work->name != NULL);

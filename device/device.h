@@ -210,6 +210,10 @@ capu_status device_copy_within(struct device *device, capu_stream stream, void *
 capu_status device_fill(struct device *device, capu_stream stream, void *to, unsigned char byte,
                         uint64_t bytes);
 capu_status device_run(struct device *device, capu_stream stream, const struct device_work *work);
+
+/* For devices: calls an op's function. While it runs, device_is_in_run() is true on that thread. */
+capu_status device_call(capu_run_function run, capu_stream stream, const void *arguments);
+bool device_is_in_run(void);
 uint64_t device_now_ns(struct device *device);
 capu_status device_failure(struct device *device, char *text, size_t text_bytes);
 

@@ -177,7 +177,7 @@ static bool execute(struct host_stream *stream, const struct item *item)
     switch (item->kind) {
     case ITEM_RUN:
         if (is_working) {
-            status = item->of.run.run(stream, item->of.run.arguments);
+            status = device_call(item->of.run.run, stream, item->of.run.arguments);
             if (status != CAPU_OK) {
                 fail(host, item->of.run.name, status);
                 is_working = false;

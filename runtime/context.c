@@ -45,6 +45,11 @@ capu_status context_usable(capu_context *context)
     if (context == NULL) {
         return CAPU_INVALID;
     }
+    /* An op's function that called the library would wait for itself, or change what the calling
+       thread is at; so would a text for it. */
+    if (device_is_in_run()) {
+        return CAPU_WRONG_ORDER;
+    }
     if (context->lost != CAPU_OK) {
         return context->lost;
     }

@@ -290,6 +290,45 @@ static capu_status explode(capu_stream stream, const void *arguments)
     return CAPU_INVALID;
 }
 
+struct meddling {
+    capu_context *context;
+    void *tensor;
+    capu_status *answers;
+};
+
+/* Waiting for itself, it would never end. */
+static capu_status meddle(capu_stream stream, const void *arguments)
+{
+    const struct meddling *meddling = arguments;
+    void *address;
+
+    (void)stream;
+    meddling->answers[0] = capu_synchronize(meddling->context);
+    meddling->answers[1] = capu_malloc(meddling->context, 1, &address);
+    meddling->answers[2] = capu_free(meddling->context, meddling->tensor);
+    meddling->answers[3] = capu_iteration_begin(meddling->context, NULL);
+    return CAPU_OK;
+}
+
+START_TEST(a_run_function_that_calls_the_library)
+{
+    struct rig rig;
+    capu_status answers[4] = {CAPU_OK, CAPU_OK, CAPU_OK, CAPU_OK};
+    struct meddling meddling = {.answers = answers};
+
+    rig_init(&rig, &(struct rig_options){.budget_pages = 8, .mode = (uint32_t)_i});
+    meddling.context = rig.context;
+    meddling.tensor = step_malloc(&rig, PAGES(2));
+    RIG_OK(&rig, CAPU_RUN(rig.context, meddle, &meddling, capu_writes(meddling.tensor)));
+    RIG_OK(&rig, capu_synchronize(rig.context));
+    for (size_t i = 0; i < 4; i++) {
+        ck_assert_int_eq(answers[i], CAPU_WRONG_ORDER);
+    }
+    RIG_OK(&rig, capu_free(rig.context, meddling.tensor));
+    works_on(&rig);
+}
+END_TEST
+
 START_TEST(a_run_function_that_fails)
 {
     struct rig rig;
@@ -332,6 +371,8 @@ int main(void)
     tcase_add_test(cases, structs);
     tcase_add_test(cases, ops_and_infos);
     tcase_add_test(cases, no_context);
+    tcase_add_loop_test(cases, a_run_function_that_calls_the_library, CAPU_MODE_OFF,
+                        CAPU_MODE_GUIDED);
     tcase_add_loop_test(cases, a_run_function_that_fails, CAPU_MODE_OFF, CAPU_MODE_GUIDED);
     suite_add_tcase(suite, cases);
     return suite_run(suite);
