@@ -34,9 +34,10 @@ enum { ERROR_TEXT_BYTES = 1024 };
 /* One tensor an op touches, after its operands were resolved and merged. */
 struct access {
     struct tensor *tensor;
-    uint32_t role;   /* CAPU_READ, CAPU_WRITE, CAPU_UPDATE or CAPU_SCRATCH */
-    bool is_read;    /* some operand reads what it holds */
-    bool is_partial; /* written in part: the rest is kept, if there is anything to keep */
+    uint32_t role;     /* CAPU_READ, CAPU_WRITE, CAPU_UPDATE or CAPU_SCRATCH */
+    bool is_read;      /* some operand reads what it holds */
+    bool is_partial;   /* written in part: the rest is kept, if there is anything to keep */
+    uint64_t checksum; /* of what is only read, before the op: strict.c */
 };
 
 /* The part of an operand that lies in one tensor. */
@@ -211,6 +212,12 @@ void allocation_depart(capu_context *context, struct allocation *allocation);
 /* context.c: waits for all work of all lanes, completes reports, and lets everything that waited
    for it go. */
 capu_status context_settle(capu_context *context);
+
+/* strict.c: in strict mode on the host, an op that changes what it says it only reads is found.
+   strict_begin stands before the op's work and waits for all before it; strict_changed behind it,
+   waits for it, and gives the first tensor that has changed, or NULL. */
+capu_status strict_begin(capu_context *context);
+struct tensor *strict_changed(capu_context *context);
 
 /* validate.c: checks everything it can; false and *what on a breach. For tests. */
 bool context_validate(capu_context *context, const char **what);

@@ -124,9 +124,22 @@ static capu_status enqueue(capu_context *context, const capu_op *op)
     return context_check(context, status, op->name);
 }
 
+/* The op has run, and all books are kept. */
+static capu_status blame(capu_context *context, struct tensor *changed)
+{
+    if (changed == NULL) {
+        return CAPU_OK;
+    }
+    return context_fail(context, CAPU_INVALID,
+                        "op '%s' has changed '%s', which it says it only reads: it updates it, or "
+                        "writes past the end of another operand",
+                        context->operands.name, context_tensor_name(context, changed));
+}
+
 capu_status capu_run(capu_context *context, const capu_op *op)
 {
     capu_status status = context_ready(context, "capu_run");
+    struct tensor *changed = NULL;
     capu_op copy;
 
     if (status == CAPU_OK) {
@@ -145,7 +158,13 @@ capu_status capu_run(capu_context *context, const capu_op *op)
     if (status != CAPU_OK) {
         return status;
     }
-    status = enqueue(context, &copy);
+    status = strict_begin(context);
+    if (status == CAPU_OK) {
+        status = enqueue(context, &copy);
+    }
+    if (status == CAPU_OK) {
+        changed = strict_changed(context);
+    }
     if (context->is_tracking) {
         if (status == CAPU_OK) {
             status = operands_end(context);
@@ -153,6 +172,7 @@ capu_status capu_run(capu_context *context, const capu_op *op)
             operands_abort(context, false);
         }
     }
+    status = status == CAPU_OK ? blame(context, changed) : status;
     return status != CAPU_OK ? status : context_count_unrecorded(context);
 }
 
@@ -176,6 +196,7 @@ capu_status capu_access_begin(capu_context *context, const capu_op *op)
     }
     if (status == CAPU_OK && context->device->capabilities.runs_on_stream) {
         status = context_check(context, lane_synchronize(&context->compute), "waiting for access");
+        status = status == CAPU_OK ? strict_begin(context) : status;
         if (status != CAPU_OK && context->is_tracking) {
             operands_abort(context, false);
         }
@@ -187,6 +208,7 @@ capu_status capu_access_begin(capu_context *context, const capu_op *op)
 capu_status capu_access_end(capu_context *context)
 {
     capu_status status = context_usable(context);
+    struct tensor *changed;
 
     if (status != CAPU_OK) {
         return status;
@@ -195,7 +217,9 @@ capu_status capu_access_end(capu_context *context)
         return context_fail(context, CAPU_WRONG_ORDER, "capu_access_end without capu_access_begin");
     }
     context->in_access = false;
+    changed = strict_changed(context);
     status = context->is_tracking ? operands_end(context) : CAPU_OK;
+    status = status == CAPU_OK ? blame(context, changed) : status;
     return status != CAPU_OK ? status : context_count_unrecorded(context);
 }
 

@@ -55,7 +55,8 @@ typedef struct capu_config {
     /* CAPUCHIN_MODE: "off", "passive" (default), "guided"; here a capu_mode */
     uint32_t mode;
     /* CAPUCHIN_STRICT: 1 makes wrong declarations show (slow, waits on the host): memory is
-       unmapped at eviction, poisoned with NaN when handed over and before every write */
+       unmapped at eviction, poisoned with NaN when handed over and before every write, and on host
+       an op that changed what it only reads is INVALID, though it has run */
     uint32_t strict;
     /* CAPUCHIN_CLEAR_FRESH: 1 makes fresh memory read as zeros, for programs that rely on luck */
     uint32_t clear_fresh;

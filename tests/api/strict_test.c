@@ -136,6 +136,82 @@ START_TEST(clear_fresh_wins_over_poison)
 }
 END_TEST
 
+struct pair {
+    unsigned char *read;
+    unsigned char *written;
+    size_t changed; /* of `read`, this byte; none if past its end */
+};
+
+static capu_status write_one(capu_stream stream, const void *arguments)
+{
+    const struct pair *pair = arguments;
+
+    (void)stream;
+    memset(pair->written, 7, PAGES(2));
+    if (pair->changed < PAGES(2)) {
+        pair->read[pair->changed] ^= 1;
+    }
+    return CAPU_OK;
+}
+
+/* Found at once, and by name; without strict mode the change would be there or not, by budget.
+   Where the host cannot look into memory, it shows in the results only. */
+START_TEST(what_changes_although_only_read_is_named)
+{
+    static const size_t changed[] = {0, 12345 % PAGES(2), PAGES(2) - 1};
+    struct rig rig;
+    struct pair pair;
+    bool is_host;
+
+    rig_init(&rig, &(struct rig_options){.budget_pages = 8, .strict = true, .mode = (uint32_t)_i});
+    is_host = strcmp(capu_context_device(rig.context), "host") == 0;
+    pair.read = step_tensor(&rig, "x", CAPU_PARAMETER, 2);
+    pair.written = step_tensor(&rig, "y", CAPU_PARAMETER, 2);
+    step_set(&rig, pair.read, PAGES(2), 1);
+    for (size_t i = 0; i < 3 && is_host; i++) {
+        pair.changed = changed[i];
+        STEP_FAILS(&rig,
+                   CAPU_RUN(rig.context, write_one, &pair, capu_writes(pair.written),
+                            capu_reads(pair.read)),
+                   CAPU_INVALID, "op 'write_one' has changed 'x', which it says it only reads");
+        rig_check(&rig);
+        RIG_OK(&rig, CAPU_RUN(rig.context, write_one, &pair, capu_writes(pair.written),
+                              capu_updates(pair.read)));
+    }
+    pair.changed = PAGES(2);
+    RIG_OK(&rig, CAPU_RUN(rig.context, write_one, &pair, capu_writes(pair.written),
+                          capu_reads(pair.read)));
+    step_expect(&rig, pair.read, PAGES(2), 1);
+    rig_finish(&rig);
+}
+END_TEST
+
+/* The caller's own launches are looked at as well. */
+START_TEST(what_an_access_changes_is_named)
+{
+    struct rig rig;
+    unsigned char *tensor;
+    capu_operand operand;
+    const capu_op op = {
+        .size = sizeof(op), .name = "peek", .operands = &operand, .operand_count = 1};
+
+    start(&rig, 8);
+    tensor = step_tensor(&rig, "x", CAPU_PARAMETER, 2);
+    step_set(&rig, tensor, PAGES(2), 1);
+    operand = capu_reads(tensor);
+    RIG_OK(&rig, capu_access_begin(rig.context, &op));
+    RIG_OK(&rig, capu_access_end(rig.context));
+    if (strcmp(capu_context_device(rig.context), "host") == 0) {
+        RIG_OK(&rig, capu_access_begin(rig.context, &op));
+        tensor[100] = 2;
+        STEP_FAILS(&rig, capu_access_end(rig.context), CAPU_INVALID, "op 'peek' has changed 'x'");
+        RIG_OK(&rig, capu_access_begin(rig.context, &op));
+        RIG_OK(&rig, capu_access_end(rig.context));
+    }
+    rig_finish(&rig);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("api strict");
@@ -147,6 +223,9 @@ int main(void)
     tcase_add_test(cases, scratch_is_poisoned_before_and_after);
     tcase_add_test_raise_signal(cases, touching_what_is_out_faults, SIGSEGV);
     tcase_add_loop_test(cases, clear_fresh_wins_over_poison, CAPU_MODE_OFF, CAPU_MODE_GUIDED);
+    tcase_add_loop_test(cases, what_changes_although_only_read_is_named, CAPU_MODE_OFF,
+                        CAPU_MODE_GUIDED + 1);
+    tcase_add_test(cases, what_an_access_changes_is_named);
     suite_add_tcase(suite, cases);
     return suite_run(suite);
 }
