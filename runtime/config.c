@@ -260,8 +260,10 @@ capu_status config_resolve(const capu_config *from, capu_config *config, char *t
     capu_status status = CAPU_OK;
 
     if (from != NULL && !struct_read(&own, sizeof(own), from, from->size)) {
-        snprintf(text, text_bytes, "a capu_config of %zu bytes; this library's is %zu", from->size,
-                 sizeof(own));
+        snprintf(text, text_bytes,
+                 "a capu_config of %zu bytes; this library's is %zu: start it with "
+                 "CAPU_CONFIG_INIT",
+                 from->size, sizeof(own));
         return CAPU_WRONG_STRUCT;
     }
     status = check_variables(text, text_bytes);

@@ -451,6 +451,28 @@ capu_status capu_free(capu_context *context, void *address)
     return status != CAPU_OK ? status : context_count_unrecorded(context);
 }
 
+static capu_status check_info(capu_context *context, const capu_tensor_info *info)
+{
+    const struct {
+        const char *name;
+        uint32_t value;
+        uint32_t most;
+    } fields[] = {{"kind", info->kind, CAPU_INPUT},
+                  {"lifetime", info->lifetime, CAPU_TRANSIENT},
+                  {"hint", info->hint, CAPU_HINT_RECOMPUTE},
+                  {"reserved", info->reserved, 0}};
+
+    for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++) {
+        if (fields[i].value > fields[i].most) {
+            return context_fail(context, CAPU_INVALID,
+                                "capu_tensor_describe as '%s': %s is %u, and at most %u",
+                                info->name != NULL ? info->name : "", fields[i].name,
+                                fields[i].value, fields[i].most);
+        }
+    }
+    return CAPU_OK;
+}
+
 /* Reads a caller's info and says what is wrong with it. */
 static capu_status read_info(capu_context *context, const capu_tensor_info *from,
                              capu_tensor_info *info)
@@ -463,16 +485,7 @@ static capu_status read_info(capu_context *context, const capu_tensor_info *from
                             "a capu_tensor_info of %zu bytes; this library's is %zu", from->size,
                             sizeof(*info));
     }
-    if (info->kind > CAPU_INPUT || info->lifetime > CAPU_TRANSIENT ||
-        info->hint > CAPU_HINT_RECOMPUTE || info->reserved != 0) {
-        return context_fail(
-            context, CAPU_INVALID,
-            "capu_tensor_describe as '%s': kind %u, lifetime %u, hint %u or reserved %u "
-            "is out of range",
-            info->name != NULL ? info->name : "", info->kind, info->lifetime, info->hint,
-            info->reserved);
-    }
-    return CAPU_OK;
+    return check_info(context, info);
 }
 
 static bool is_persistent(const capu_tensor_info *info)

@@ -258,7 +258,9 @@ START_TEST(ops_and_infos)
     op.flags = 2;
     STEP_FAILS(&rig, capu_access_begin(rig.context, &op), CAPU_INVALID, "'gelu' has unknown flags");
     STEP_FAILS(&rig, CAPU_DESCRIBE(rig.context, address, .name = "w", .kind = 99), CAPU_INVALID,
-               "'w'");
+               "'w': kind is 99, and at most 6");
+    STEP_FAILS(&rig, CAPU_DESCRIBE(rig.context, address, .name = "w", .hint = 4), CAPU_INVALID,
+               "'w': hint is 4, and at most 3");
     STEP_FAILS(&rig, capu_tensor_describe(rig.context, address, NULL), CAPU_INVALID, "info");
     STEP_FAILS(&rig, capu_upload(rig.context, address, NULL, 1), CAPU_INVALID, "capu_upload");
     STEP_FAILS(&rig, capu_tensor_query(rig.context, address, NULL), CAPU_INVALID, "query");

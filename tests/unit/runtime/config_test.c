@@ -294,6 +294,7 @@ START_TEST(callers_of_other_versions)
     ck_assert_msg(strstr(text, size) != NULL, "%s", text);
     older.size = 0;
     ck_assert_int_eq(config_resolve(&older, &config, text, sizeof(text)), CAPU_WRONG_STRUCT);
+    ck_assert_ptr_nonnull(strstr(text, "start it with CAPU_CONFIG_INIT"));
 }
 END_TEST
 
