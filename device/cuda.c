@@ -309,8 +309,7 @@ static capu_status complete_options(struct cuda_device *cuda, struct device_opti
     }
     if (options->memory_bytes > free_bytes) {
         return options_refuse(CAPU_OVER_BUDGET, text, text_bytes,
-                              "%" PRIu64
-                              " bytes of device memory are more than the %zu that are free on "
+                              "a budget of %" PRIu64 " bytes is more than the %zu that are free on "
                               "the device, of %zu",
                               options->memory_bytes, free_bytes, total_bytes);
     }

@@ -51,8 +51,8 @@ capu_status host_options_complete(const struct host_machine *machine,
 
     if (memory_bytes > machine->memory_bytes) {
         return options_refuse(CAPU_OVER_BUDGET, text, text_bytes,
-                              "%" PRIu64
-                              " bytes of device memory are more than the machine's %" PRIu64,
+                              "a budget of %" PRIu64
+                              " bytes is more than the machine's memory of %" PRIu64,
                               memory_bytes, machine->memory_bytes);
     }
     if (page_bytes == 0) {

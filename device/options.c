@@ -22,8 +22,7 @@ capu_status options_round_memory(struct device_options *options, char *text, siz
 {
     if (options->memory_bytes < options->page_bytes) {
         return options_refuse(CAPU_OVER_BUDGET, text, text_bytes,
-                              "%" PRIu64
-                              " bytes of device memory are less than one page of %" PRIu64,
+                              "a budget of %" PRIu64 " bytes is less than one page of %" PRIu64,
                               options->memory_bytes, options->page_bytes);
     }
     options->memory_bytes &= ~(options->page_bytes - 1);
