@@ -13,12 +13,13 @@
 #include <stdlib.h>
 
 static capu_context *context;
+static char error[256]; /* why there is no context */
 
 static void check(capu_status status)
 {
     if (status != CAPU_OK) {
         fprintf(stderr, "after: %s: %s\n", capu_status_text(status),
-                context != NULL ? capu_last_error(context) : "no context");
+                context != NULL ? capu_last_error(context) : error);
         exit(1);
     }
 }
@@ -56,13 +57,16 @@ static float *make(const char *name, capu_kind kind, size_t bytes)
 int main(void)
 {
     static float values[CHAIN_ITEMS];
+    capu_config config = CAPU_CONFIG_INIT;
     float *activation[CHAIN_LAYERS + 1];
     float *weight[CHAIN_LAYERS];
     float *gradient;
     float *target;
     float *loss;
 
-    check(capu_context_create(NULL, &context));
+    config.error = error;
+    config.error_bytes = sizeof(error);
+    check(capu_context_create(&config, &context));
     gradient = make("gradient", CAPU_GRADIENT, CHAIN_BYTES);
     target = make("target", CAPU_INPUT, CHAIN_BYTES);
     loss = make("loss", CAPU_ACTIVATION, sizeof(float));
