@@ -288,8 +288,8 @@ static void advise_on_installing(const struct account *account, const struct rep
            "so.\n",
            show_ns(account->counters.install_ns, buffer), count, account->kind->count);
     if (count > 1 && count * 4 > account->kind->count) {
-        printf("    Plans change too often: a label a shape, and the same addresses in each "
-               "iteration, keep them.\n");
+        printf("    Plans change too often: a label a shape, iterations of one label behind each "
+               "other, and the\n    same addresses in each keep them.\n");
     }
 }
 
