@@ -34,10 +34,12 @@ static const struct argp_option option_table[] = {
     {"device", KEY_DEVICE, "NAME", 0, "auto, host, sim or cuda (default auto)", 11},
     {"budget", KEY_BUDGET, "SIZE|N%|none", 0,
      "Device memory to hold at most: 512MiB, 4e9, or percent of what this run needs without a "
-     "limit "
-     "(default none)",
+     "limit (default what CAPUCHIN_BUDGET says, else none)",
      11},
-    {"mode", KEY_MODE, "NAME", 0, "off, passive or guided (default passive)", 11},
+    {"mode", KEY_MODE, "NAME", 0,
+     "off, passive or guided (default what CAPUCHIN_MODE says, "
+     "else passive)",
+     11},
     {"planner", KEY_PLANNER, "NAME", 0,
      "Who plans in mode guided: hybrid, capuchin, swap, recompute, vdnn, checkpoint, speed, dtr, "
      "lru or manual (default hybrid)",

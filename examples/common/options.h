@@ -24,8 +24,8 @@ struct options {
     enum budget_kind budget_kind;
     uint64_t budget_bytes;   /* BUDGET_BYTES */
     unsigned budget_percent; /* BUDGET_PERCENT: of the run's own unconstrained peak */
-    capu_mode mode;
-    const char *planner; /* NULL: not given */
+    capu_mode mode;          /* CAPU_MODE_DEFAULT: not given, and the environment says */
+    const char *planner;     /* NULL: not given */
     capu_effort effort;
     bool waits_for_plan;
     uint32_t batch;

@@ -166,6 +166,14 @@ static bool resolve_budget(struct run *run, run_dry_function dry, void *argument
     return is_feasible(run, &footprint);
 }
 
+/* An option wins over it; then the context has the option's budget as well. */
+static bool has_budget_in_environment(void)
+{
+    const char *text = getenv("CAPUCHIN_BUDGET");
+
+    return text != NULL && text[0] != '\0';
+}
+
 bool run_open(struct run *run, const struct options *options, run_dry_function dry, void *argument)
 {
     capu_config config = CAPU_CONFIG_INIT;
@@ -188,6 +196,9 @@ bool run_open(struct run *run, const struct options *options, run_dry_function d
     config.plan_path = options->plan;
     if (create(&config, &run->context) != CAPU_OK) {
         return false;
+    }
+    if (has_budget_in_environment()) {
+        run->budget_bytes = capu_context_config(run->context)->budget_bytes;
     }
     if (run->budget_bytes == 0) {
         printf("device %s, no budget; this run needs %s\n", capu_context_device(run->context),

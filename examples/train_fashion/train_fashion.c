@@ -327,7 +327,7 @@ static void finish(struct training *training)
 int main(int argc, char **argv)
 {
     struct settings settings = {
-        .options = {.mode = CAPU_MODE_PASSIVE, .batch = 128, .steps = 300, .seed = 1},
+        .options = {.batch = 128, .steps = 300, .seed = 1},
         .data = "/usr/share/datasets/fashion-mnist",
         .rate = 0.05f,
     };

@@ -518,7 +518,7 @@ static void finish(struct training *training)
 int main(int argc, char **argv)
 {
     struct settings settings = {
-        .options = {.mode = CAPU_MODE_PASSIVE, .batch = 8, .steps = 100, .seed = 1},
+        .options = {.batch = 8, .steps = 100, .seed = 1},
         .shape = {.layers = 4, .channels = 128, .heads = 4, .length = 128},
         .rate = 1e-3f,
         .default_vocabulary = GPT_BYTES,

@@ -49,6 +49,15 @@ fi
 # The simulated device runs the same loop, without computing.
 expect 0 'device sim' "$@" --device sim
 
+# What no option says, the environment does.
+expect 0 'budget 900.0 MiB of the' env CAPUCHIN_BUDGET=900MiB "$@"
+expect 0 'of a budget of 800.0 MiB' env CAPUCHIN_BUDGET=900MiB "$@" --budget 800MiB
+expect 0 'trained' env CAPUCHIN_MODE=guided CAPUCHIN_WAIT_FOR_PLAN=1 "$@" --report "$work/guided"
+grep -q '"mode":"guided"' "$work/guided" || { echo "options.sh: CAPUCHIN_MODE is ignored"; exit 1; }
+expect 0 'trained' env CAPUCHIN_MODE=guided CAPUCHIN_WAIT_FOR_PLAN=1 "$@" --mode passive \
+    --report "$work/passive"
+grep -q '"mode":"guided"' "$work/passive" && { echo "options.sh: --mode does not win"; exit 1; }
+
 # A log of the right form: a line a step, and the same when it is run again.
 expect 0 'trained' "$@" --loss-log "$work/first"
 expect 0 'trained' "$@" --loss-log "$work/second"
