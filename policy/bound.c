@@ -117,9 +117,9 @@ static void count_gap(struct cut *cut, uint32_t tensor, uint32_t maker, double s
     cut->slack += sign * (rounded - (double)cut->trace->tensors[tensor].bytes);
     if (cut->trace->tensors[tensor].persistent) {
         cut->persistent += sign * rounded;
-        return;
+    } else {
+        cut->transient += sign * rounded;
     }
-    cut->transient += sign * rounded;
     add(cut, maker != USES_NONE ? cut->rank[maker] : 0, sign * rounded);
 }
 
@@ -153,13 +153,17 @@ static bool price_groups(struct cut *cut)
     return true;
 }
 
-/* What follows an access: is the tensor in a gap whose contents count? */
+/* What comes before an access: is the tensor in a gap whose contents count? Not where the access
+   overwrites them. The slot beyond the last access stands for the next iteration. */
 static bool has_gap(const struct cut *cut, uint32_t tensor, uint32_t slot)
 {
-    if (cut->trace->tensors[tensor].persistent) {
-        return true;
+    const struct uses *uses = cut->uses;
+    bool is_persistent = cut->trace->tensors[tensor].persistent;
+
+    if (slot == uses->first[tensor + 1]) {
+        return is_persistent;
     }
-    return slot + 1 < cut->uses->first[tensor + 1] && cut->uses->role[slot + 1] != USE_WRITE;
+    return (is_persistent || slot > uses->first[tensor]) && uses->role[slot] != USE_WRITE;
 }
 
 static double walk(struct cut *cut, uint64_t limit, uint32_t *cursor, uint32_t *maker)
@@ -171,7 +175,7 @@ static double walk(struct cut *cut, uint64_t limit, uint32_t *cursor, uint32_t *
     for (uint32_t t = 0; t < trace->tensor_count; t++) {
         cursor[t] = cut->uses->first[t];
         maker[t] = USES_NONE;
-        if (trace->tensors[t].persistent && cut->uses->rounded[t] > 0) {
+        if (has_gap(cut, t, cursor[t]) && cut->uses->rounded[t] > 0) {
             count_gap(cut, t, USES_NONE, 1.0);
         }
     }
@@ -183,10 +187,8 @@ static double walk(struct cut *cut, uint64_t limit, uint32_t *cursor, uint32_t *
         for (uint32_t i = 0; i < trace_operand_count(op); i++) {
             uint32_t t = trace->operands[op->first + i];
             bool is_write = i >= op->read_count && i < op->read_count + op->write_count;
-            bool was_in = trace->tensors[t].persistent ||
-                          (cursor[t] > cut->uses->first[t] && has_gap(cut, t, cursor[t] - 1));
 
-            if (was_in && cut->uses->rounded[t] > 0) {
+            if (has_gap(cut, t, cursor[t]) && cut->uses->rounded[t] > 0) {
                 count_gap(cut, t, maker[t], -1.0);
             }
             operands += (double)cut->uses->rounded[t];
@@ -204,7 +206,7 @@ static double walk(struct cut *cut, uint64_t limit, uint32_t *cursor, uint32_t *
         for (uint32_t i = 0; i < trace_operand_count(op); i++) {
             uint32_t t = trace->operands[op->first + i];
 
-            if (has_gap(cut, t, cursor[t] - 1) && cut->uses->rounded[t] > 0) {
+            if (has_gap(cut, t, cursor[t]) && cut->uses->rounded[t] > 0) {
                 count_gap(cut, t, maker[t], 1.0);
             }
         }

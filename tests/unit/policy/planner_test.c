@@ -4,6 +4,7 @@
 #include "policy/bound.h"
 #include "policy/planner.h"
 #include "policy/timeline.h"
+#include "policy/validate.h"
 
 static struct trace trace;
 static struct uses uses;
@@ -178,6 +179,38 @@ START_TEST(the_bound_counts_what_cannot_return_in_time)
 }
 END_TEST
 
+/* g is persistent and 1000 bytes, read by the first op and overwritten by the last, beside which
+   2000 of b have to fit: its drop costs nothing, a copy would take longer than the iteration. */
+START_TEST(the_bound_lets_go_what_is_overwritten)
+{
+    load(TRACE_LINE MACHINE_LINE
+         "{\"type\":\"tensor\",\"id\":0,\"name\":\"g\",\"bytes\":1000,"
+         "\"kind\":\"gradient\",\"persistent\":true}\n" TENSOR_LINE(1, "b", 2000, "activation")
+             OP_LINE("r", 10, "[0]", "[]", "[]", "false")
+                 OP_LINE("b", 10, "[]", "[1]", "[]", "false")
+                     OP_LINE("w", 10, "[]", "[0]", "[]", "false"));
+    read_plan(&plan, PLAN_LINE(2000, "") AFTER("drop", 0, 0));
+    ck_assert_int_eq(validate_plan(&uses, &plan, NULL), CAPU_OK);
+    ck_assert_uint_eq(iteration_ns(), 30);
+    ck_assert_uint_eq(bound_cut(&uses, &trace.machine, 2000), 30);
+}
+END_TEST
+
+/* w makes the persistent g again for 5 ns where two copies would take 2000. */
+START_TEST(the_bound_replays_what_is_persistent)
+{
+    load(TRACE_LINE MACHINE_LINE
+         "{\"type\":\"tensor\",\"id\":0,\"name\":\"g\",\"bytes\":1000,"
+         "\"kind\":\"gradient\",\"persistent\":true}\n" TENSOR_LINE(1, "b", 2000, "activation")
+             OP_LINE("w", 5, "[]", "[0]", "[]", "true") OP_LINE("b", 10, "[]", "[1]", "[]", "false")
+                 OP_LINE("r", 10, "[0]", "[]", "[]", "false"));
+    read_plan(&plan, PLAN_LINE(2000, "") AFTER("drop", 0, 0) RECOMPUTE(2, REPLAY(0, "[]")));
+    ck_assert_int_eq(validate_plan(&uses, &plan, NULL), CAPU_OK);
+    ck_assert_uint_eq(iteration_ns(), 30);
+    ck_assert_uint_le(bound_cut(&uses, &trace.machine, 2000), 30);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("policy/planner");
@@ -193,6 +226,8 @@ int main(void)
     tcase_add_test(tests, a_better_way_than_the_baselines);
     tcase_add_test(tests, the_bound_is_the_ideal_where_copies_can_hide);
     tcase_add_test(tests, the_bound_counts_what_cannot_return_in_time);
+    tcase_add_test(tests, the_bound_lets_go_what_is_overwritten);
+    tcase_add_test(tests, the_bound_replays_what_is_persistent);
     suite_add_tcase(suite, tests);
     return suite_run(suite);
 }
