@@ -20,6 +20,10 @@ static capu_status count_pages(struct placement *placement, const struct uses *u
                 return error_text_set(error, CAPU_INVALID, "place: a run of pages is out of range");
             }
             pages += run->count;
+            if (pages > PLAN_PAGES_MAX) {
+                /* Named more than once, and their bytes may be beyond 64 bits. */
+                return error_text_set(error, CAPU_INVALID, "place: too many pages");
+            }
         }
         if (place->tensor >= uses->trace->tensor_count ||
             !uses->trace->tensors[place->tensor].managed ||

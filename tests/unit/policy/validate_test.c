@@ -101,12 +101,38 @@ START_TEST(refuses)
 }
 END_TEST
 
+/* 1024 runs of 2^24 pages of 2^30 bytes are 2^64 bytes, which is what a tensor of 0 bytes needs if
+   nobody looks. */
+START_TEST(refuses_more_pages_than_there_can_be)
+{
+    struct error_text error = {""};
+    struct trace trace;
+    struct uses uses;
+    struct plan plan;
+
+    read_trace(&trace, TRACE_LINE MACHINE_LINE TENSOR_LINE(0, "e", 0, "parameter")
+                           OP_LINE("a", 1, "[0]", "[]", "[]", "true"));
+    ck_assert_int_eq(plan_init(&plan, "t", (uint64_t)1 << 40, (uint64_t)1 << 30), CAPU_OK);
+    ck_assert_int_eq(plan_add_place(&plan, 0), CAPU_OK);
+    for (int i = 0; i < 1024; i++) {
+        ck_assert_int_eq(plan_add_run(&plan, 0, PLAN_PAGES_MAX), CAPU_OK);
+    }
+    ck_assert_int_eq(uses_init(&uses, &trace, plan.page_bytes, &error), CAPU_OK);
+    ck_assert_int_eq(validate_plan(&uses, &plan, &error), CAPU_INVALID);
+    ck_assert_msg(strstr(error.text, "too many pages") != NULL, "%s", error.text);
+    uses_finish(&uses);
+    plan_finish(&plan);
+    trace_finish(&trace);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("policy/validate");
     TCase *tests = tcase_create("validate");
 
     tcase_add_loop_test(tests, refuses, 0, sizeof(bad) / sizeof(bad[0]));
+    tcase_add_test(tests, refuses_more_pages_than_there_can_be);
     suite_add_tcase(suite, tests);
     return suite_run(suite);
 }
