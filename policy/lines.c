@@ -111,6 +111,9 @@ static capu_status parse(struct lines *lines, const char *line, size_t length)
         return lines_refuse(lines, "nested too deeply");
     }
     lines->value = json_loadb(line, length, JSON_REJECT_DUPLICATES, &problem);
+    if (lines->value == NULL && problem.text[0] == '\0') {
+        return CAPU_NO_HOST_MEMORY;
+    }
     if (lines->value == NULL) {
         return error_text_set(lines->error, CAPU_BAD_FILE, "%s:%zu:%d: %s", lines->file,
                               lines->number, problem.column, problem.text);

@@ -8,13 +8,16 @@
 
 static capu_status put_header(const struct plan *plan, struct text *text, struct error_text *error)
 {
-    json_t *name = json_string(plan->trace);
+    json_error_t problem = {0};
+    json_t *name = json_pack_ex(&problem, 0, "s", plan->trace);
     char *quoted = name != NULL ? json_dumps(name, JSON_ENCODE_ANY) : NULL;
     capu_status status;
 
     json_decref(name);
     if (quoted == NULL) {
-        return error_text_set(error, CAPU_INVALID, "the plan's trace name is not UTF-8");
+        return json_error_code(&problem) == json_error_invalid_utf8
+                   ? error_text_set(error, CAPU_INVALID, "the plan's trace name is not UTF-8")
+                   : CAPU_NO_HOST_MEMORY;
     }
     status = text_format(text,
                          "{\"type\":\"plan\",\"version\":1,\"trace\":%s,\"budget_bytes\":%" PRIu64

@@ -5,88 +5,130 @@
 
 #include <inttypes.h>
 
-/* Takes the reference to `line`, which may be NULL where making it failed. */
-static capu_status put_line(struct text *text, json_t *line, const char *what, uint32_t number,
-                            struct error_text *error)
-{
-    char *dump;
-    capu_status status;
+/* A line that is being made. Nothing is added to one that failed, so that none is written that
+   lacks a field. */
+struct line {
+    json_t *object; /* NULL: making it failed */
+    json_error_t problem;
+    const char *what; /* with its number, for messages */
+    uint32_t number;
+};
 
-    if (line == NULL) {
-        return error_text_set(error, CAPU_INVALID, "%s %" PRIu32 ": its name is not UTF-8", what,
-                              number);
+/* Takes the reference to `value`, which may be NULL where making it failed. */
+static void set(struct line *line, const char *key, json_t *value)
+{
+    if (line->object == NULL) {
+        json_decref(value);
+    } else if (json_object_set_new(line->object, key, value) != 0) {
+        json_decref(line->object);
+        line->object = NULL;
     }
-    dump = json_dumps(line, JSON_COMPACT);
-    json_decref(line);
-    if (dump == NULL) {
-        return CAPU_NO_HOST_MEMORY;
+}
+
+static void set_number(struct line *line, const char *key, uint64_t number)
+{
+    set(line, key, json_integer((json_int_t)number));
+}
+
+struct sink {
+    struct text *text;
+    capu_status status;
+};
+
+/* For Jansson, which goes on after some of its failures: the first one stays. */
+static int append(const char *bytes, size_t count, void *data)
+{
+    struct sink *sink = data;
+
+    if (sink->status == CAPU_OK) {
+        sink->status = text_append(sink->text, bytes, count);
     }
-    status = text_format(text, "%s\n", dump);
-    free(dump);
-    return status;
+    return sink->status == CAPU_OK ? 0 : -1;
+}
+
+/* Appends the line, which is gone then. */
+static capu_status put_line(struct text *text, struct line *line, struct error_text *error)
+{
+    struct sink sink = {.text = text};
+    int failed;
+
+    if (line->object == NULL) {
+        return json_error_code(&line->problem) == json_error_invalid_utf8
+                   ? error_text_set(error, CAPU_INVALID, "%s %" PRIu32 ": its name is not UTF-8",
+                                    line->what, line->number)
+                   : CAPU_NO_HOST_MEMORY;
+    }
+    failed = json_dump_callback(line->object, append, &sink, JSON_COMPACT);
+    json_decref(line->object);
+    return failed == 0 && sink.status == CAPU_OK ? text_append(text, "\n", 1) : CAPU_NO_HOST_MEMORY;
 }
 
 static capu_status put_header(const struct trace *trace, struct text *text,
                               struct error_text *error)
 {
-    json_t *line = json_pack("{s:s,s:i,s:s}", "type", "trace", "version", 1, "name",
-                             trace_text(trace, trace->name));
+    struct line line = {.what = "trace"};
 
-    if (line != NULL && trace->batch > 0) {
-        json_object_set_new(line, "batch", json_integer((json_int_t)trace->batch));
+    line.object = json_pack_ex(&line.problem, 0, "{s:s,s:i,s:s}", "type", "trace", "version", 1,
+                               "name", trace_text(trace, trace->name));
+    if (trace->batch > 0) {
+        set_number(&line, "batch", trace->batch);
     }
-    return put_line(text, line, "trace", 0, error);
+    return put_line(text, &line, error);
 }
 
 static capu_status put_machine(const struct machine *machine, struct text *text,
                                struct error_text *error)
 {
-    json_t *line = json_pack("{s:s,s:s,s:I,s:I,s:I,s:I}", "type", "machine", "name", machine->name,
-                             "memory_bytes", (json_int_t)machine->memory_bytes, "d2h_bytes_per_s",
-                             (json_int_t)machine->d2h_bytes_per_s, "h2d_bytes_per_s",
-                             (json_int_t)machine->h2d_bytes_per_s, "copy_latency_ns",
-                             (json_int_t)machine->copy_latency_ns);
+    struct line line = {.what = "machine"};
 
-    return put_line(text, line, "machine", 0, error);
+    line.object =
+        json_pack_ex(&line.problem, 0, "{s:s,s:s}", "type", "machine", "name", machine->name);
+    set_number(&line, "memory_bytes", machine->memory_bytes);
+    set_number(&line, "d2h_bytes_per_s", machine->d2h_bytes_per_s);
+    set_number(&line, "h2d_bytes_per_s", machine->h2d_bytes_per_s);
+    set_number(&line, "copy_latency_ns", machine->copy_latency_ns);
+    return put_line(text, &line, error);
 }
 
 static capu_status put_tensor(const struct trace *trace, uint32_t id, struct text *text,
                               struct error_text *error)
 {
     const struct trace_tensor *tensor = &trace->tensors[id];
-    json_t *line =
-        json_pack("{s:s,s:I,s:s,s:I,s:s}", "type", "tensor", "id", (json_int_t)id, "name",
-                  trace_tensor_name(trace, id), "bytes", (json_int_t)tensor->bytes, "kind",
-                  tensor_kind_name((enum tensor_kind)tensor->kind));
+    struct line line = {.what = "tensor", .number = id};
 
-    if (line != NULL) {
-        if (tensor->persistent && tensor->kind != TENSOR_PARAMETER &&
-            tensor->kind != TENSOR_OPTIMIZER) {
-            json_object_set_new(line, "persistent", json_true());
-        }
-        if (!tensor->managed) {
-            json_object_set_new(line, "managed", json_false());
-        }
-        if (tensor->hint != HINT_NONE) {
-            json_object_set_new(line, "hint",
-                                json_string(tensor_hint_name((enum tensor_hint)tensor->hint)));
-        }
-        if (tensor->scales) {
-            json_object_set_new(line, "scales", json_true());
-        }
-        if (tensor->fixed_bytes > 0) {
-            json_object_set_new(line, "fixed_bytes", json_integer((json_int_t)tensor->fixed_bytes));
-        }
+    line.object = json_pack_ex(&line.problem, 0, "{s:s,s:I,s:s,s:I,s:s}", "type", "tensor", "id",
+                               (json_int_t)id, "name", trace_tensor_name(trace, id), "bytes",
+                               (json_int_t)tensor->bytes, "kind",
+                               tensor_kind_name((enum tensor_kind)tensor->kind));
+    if (tensor->persistent && tensor->kind != TENSOR_PARAMETER &&
+        tensor->kind != TENSOR_OPTIMIZER) {
+        set(&line, "persistent", json_true());
     }
-    return put_line(text, line, "tensor", id, error);
+    if (!tensor->managed) {
+        set(&line, "managed", json_false());
+    }
+    if (tensor->hint != HINT_NONE) {
+        set(&line, "hint", json_string(tensor_hint_name((enum tensor_hint)tensor->hint)));
+    }
+    if (tensor->scales) {
+        set(&line, "scales", json_true());
+    }
+    if (tensor->fixed_bytes > 0) {
+        set_number(&line, "fixed_bytes", tensor->fixed_bytes);
+    }
+    return put_line(text, &line, error);
 }
 
+/* NULL where host memory is full. */
 static json_t *list_of(const uint32_t *tensors, uint32_t count)
 {
     json_t *list = json_array();
 
-    for (uint32_t i = 0; i < count; i++) {
-        json_array_append_new(list, json_integer((json_int_t)tensors[i]));
+    for (uint32_t i = 0; list != NULL && i < count; i++) {
+        if (json_array_append_new(list, json_integer((json_int_t)tensors[i])) != 0) {
+            json_decref(list);
+            list = NULL;
+        }
     }
     return list;
 }
@@ -95,24 +137,21 @@ static capu_status put_op(const struct trace *trace, uint32_t number, struct tex
                           struct error_text *error)
 {
     const struct trace_op *op = &trace->ops[number];
-    json_t *line = json_pack(
-        "{s:s,s:s,s:I,s:o,s:o,s:o,s:b}", "type", "op", "name", trace_op_name(trace, number), "ns",
-        (json_int_t)op->ns, "reads", list_of(trace_reads(trace, op), op->read_count), "writes",
-        list_of(trace_writes(trace, op), op->write_count), "updates",
-        list_of(trace_updates(trace, op), op->update_count), "replayable", (int)op->replayable);
+    struct line line = {.what = "op", .number = number};
 
-    if (line != NULL) {
-        if (op->scales) {
-            json_object_set_new(line, "scales", json_true());
-        }
-        if (op->segment != 0 &&
-            json_object_set_new(line, "segment", json_string(trace_text(trace, op->segment))) !=
-                0) {
-            json_decref(line);
-            line = NULL;
-        }
+    line.object = json_pack_ex(&line.problem, 0, "{s:s,s:s,s:I}", "type", "op", "name",
+                               trace_op_name(trace, number), "ns", (json_int_t)op->ns);
+    set(&line, "reads", list_of(trace_reads(trace, op), op->read_count));
+    set(&line, "writes", list_of(trace_writes(trace, op), op->write_count));
+    set(&line, "updates", list_of(trace_updates(trace, op), op->update_count));
+    set(&line, "replayable", json_boolean(op->replayable));
+    if (op->scales) {
+        set(&line, "scales", json_true());
     }
-    return put_line(text, line, "op", number, error);
+    if (op->segment != 0) {
+        set(&line, "segment", json_pack_ex(&line.problem, 0, "s", trace_text(trace, op->segment)));
+    }
+    return put_line(text, &line, error);
 }
 
 capu_status trace_write(const struct trace *trace, struct text *text, struct error_text *error)

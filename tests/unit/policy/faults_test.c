@@ -1,0 +1,228 @@
+/*
+ * Host memory that fails, in everything this room does: the n-th allocation, for n = 1, 2, ...
+ * until the operation passes, alone and with all later ones. What fails says so and leaves nothing
+ * behind (the sanitizer build sees leaks); what passes gives the same as without a failure.
+ */
+#include "tests/unit/policy/fixture.h"
+
+#include "policy/planner.h"
+#include "policy/timeline.h"
+#include "policy/validate.h"
+
+#include "tests/support/malloc_faults.h"
+#include "tests/support/random_trace.h"
+
+#include <jansson.h>
+
+#define CALLS_MAX 200000
+
+static struct trace trace;
+static struct uses uses;
+static struct text trace_text_of;
+
+/* One operation: what it gives goes into `out`. */
+typedef capu_status operation(const void *argument, struct text *out);
+
+/* Jansson is a library of its own, which the linker's wraps do not reach. */
+static void *allocate(size_t bytes)
+{
+    return malloc(bytes);
+}
+
+static void setup(void)
+{
+    json_set_alloc_funcs(allocate, free);
+}
+
+/* Small, with something of everything, and a budget that most of it does not fit. */
+static void make(uint64_t seed)
+{
+    random_trace(&trace, seed, 14);
+    ck_assert_int_eq(uses_init(&uses, &trace, 16, NULL), CAPU_OK);
+    ck_assert_int_eq(trace_write(&trace, &trace_text_of, NULL), CAPU_OK);
+}
+
+static void teardown(void)
+{
+    text_finish(&trace_text_of);
+    uses_finish(&uses);
+    trace_finish(&trace);
+}
+
+/* Every so many calls one fails. `also`: what an operation may answer beside NO_HOST_MEMORY. */
+static void sweep(const char *name, operation *run, const void *argument, uint64_t every,
+                  capu_status also)
+{
+    struct text expected = {0};
+    capu_status without = run(argument, &expected);
+
+    for (int lasting = 0; lasting < 2; lasting++) {
+        bool has_passed = false;
+
+        for (uint64_t call = 1; call < CALLS_MAX && !has_passed; call += every) {
+            struct text out = {0};
+            capu_status status;
+
+            malloc_faults_arm(call, lasting == 1);
+            status = run(argument, &out);
+            malloc_faults_arm(0, false);
+            has_passed = malloc_faults_hits() == 0;
+            if (has_passed) {
+                ck_assert_int_eq(status, without);
+            } else if (status != CAPU_NO_HOST_MEMORY && status != also) {
+                ck_assert_msg(status == without, "%s: call %llu gives %d", name,
+                              (unsigned long long)call, (int)status);
+                ck_assert_msg(strcmp(out.data != NULL ? out.data : "",
+                                     expected.data != NULL ? expected.data : "") == 0,
+                              "%s: call %llu gives something else", name, (unsigned long long)call);
+            }
+            text_finish(&out);
+        }
+        ck_assert_msg(has_passed, "%s", name);
+    }
+    text_finish(&expected);
+}
+
+static capu_status read_and_write_trace(const void *argument, struct text *out)
+{
+    struct trace copy;
+    struct error_text error;
+    capu_status status =
+        trace_read(&copy, "trace", trace_text_of.data, trace_text_of.length, &error);
+
+    (void)argument;
+    if (status == CAPU_OK) {
+        status = trace_write(&copy, out, &error);
+    }
+    trace_finish(&copy);
+    return status;
+}
+
+static capu_status read_and_write_plan(const void *argument, struct text *out)
+{
+    const struct text *text = argument;
+    struct plan copy;
+    struct error_text error;
+    capu_status status = plan_read(&copy, "plan", text->data, text->length, &error);
+
+    if (status == CAPU_OK) {
+        status = plan_write(&copy, out, &error);
+    }
+    plan_finish(&copy);
+    return status;
+}
+
+static capu_status check_and_time(const void *argument, struct text *out)
+{
+    const struct plan *plan = argument;
+    struct uses own;
+    struct timeline timeline;
+    capu_status status = uses_init(&own, &trace, 16, NULL);
+
+    if (status != CAPU_OK) {
+        return status;
+    }
+    status = validate_plan(&own, plan, NULL);
+    if (status == CAPU_OK) {
+        status = timeline_init(&timeline, &own, plan, NULL, true, NULL);
+    }
+    if (status == CAPU_OK) {
+        status = text_format(out, "%llu", (unsigned long long)timeline.iteration_ns);
+        timeline_finish(&timeline);
+    }
+    uses_finish(&own);
+    return status;
+}
+
+struct wish {
+    const struct planner *planner;
+    struct planner_request request;
+};
+
+static capu_status make_plan(const void *argument, struct text *out)
+{
+    const struct wish *wish = argument;
+    struct plan plan;
+    capu_status status = planner_run(wish->planner, &wish->request, &plan, NULL);
+
+    if (status != CAPU_OK) {
+        return plan.trace == NULL && plan.actions == NULL ? status : CAPU_INVALID;
+    }
+    status = plan_write(&plan, out, NULL);
+    plan_finish(&plan);
+    return status;
+}
+
+static struct planner_request request_of(bool place, enum planner_effort effort)
+{
+    return (struct planner_request){.uses = &uses,
+                                    .budget_bytes =
+                                        uses.floor_bytes + (uses.peak_bytes - uses.floor_bytes) / 3,
+                                    .host_bytes = UINT64_MAX,
+                                    .place = place,
+                                    .effort = effort};
+}
+
+START_TEST(files_are_read_and_written)
+{
+    struct planner_request request;
+    struct text text = {0};
+    struct plan plan;
+
+    make(3);
+    request = request_of(true, EFFORT_QUICK);
+    ck_assert_int_eq(planner_run(&planners[0], &request, &plan, NULL), CAPU_OK);
+    ck_assert_uint_gt(plan.action_count, 0);
+    ck_assert_int_eq(plan_write(&plan, &text, NULL), CAPU_OK);
+    /* Jansson takes some of its own failures for the text's. */
+    sweep("trace", read_and_write_trace, NULL, 1, CAPU_BAD_FILE);
+    sweep("plan", read_and_write_plan, &text, 1, CAPU_BAD_FILE);
+    sweep("check", check_and_time, &plan, 1, CAPU_NO_HOST_MEMORY);
+    text_finish(&text);
+    plan_finish(&plan);
+}
+END_TEST
+
+START_TEST(plans_are_made)
+{
+    const struct planner *planner = &planners[_i];
+
+    make(3);
+    for (int place = 0; place < 2; place++) {
+        struct wish wish = {.planner = planner, .request = request_of(place == 1, EFFORT_QUICK)};
+
+        sweep(planner->name, make_plan, &wish, 1, CAPU_NO_HOST_MEMORY);
+    }
+}
+END_TEST
+
+/* In depth there are too many calls for all of them. */
+START_TEST(plans_are_made_in_depth)
+{
+    make(3);
+    for (int place = 0; place < 2; place++) {
+        struct wish wish = {.planner = &planners[0],
+                            .request = request_of(place == 1, EFFORT_DEFAULT)};
+
+        sweep("hybrid in depth", make_plan, &wish, place == 0 ? 97 : 397, CAPU_NO_HOST_MEMORY);
+    }
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("policy/faults");
+    TCase *tests = tcase_create("faults");
+    int count = 0;
+
+    while (planners[count].name != NULL) {
+        count++;
+    }
+    tcase_set_timeout(tests, 60);
+    tcase_add_checked_fixture(tests, setup, teardown);
+    tcase_add_test(tests, files_are_read_and_written);
+    tcase_add_loop_test(tests, plans_are_made, 0, count);
+    tcase_add_test(tests, plans_are_made_in_depth);
+    suite_add_tcase(suite, tests);
+    return suite_run(suite);
+}
