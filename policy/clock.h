@@ -14,6 +14,9 @@
 #include "capuchin/status.h"
 #include "policy/trace.h"
 
+/* Times beyond are refused: then no sum of one more item is beyond 64 bits. */
+#define CLOCK_NS_MAX ((uint64_t)1 << 62)
+
 struct clock_tensor {
     uint64_t ready; /* when the device copy is usable */
     uint64_t last;  /* when its last access ends */

@@ -69,7 +69,7 @@ void lower_destroy(struct lower *lower);
  * which a transient is kept beyond its last access for the sake of replays (0: not; may be NULL).
  *
  * Errors: OVER_BUDGET (an op does not fit alone, or the cutoff was reached), HOST_OVER_BUDGET
- * (nothing more may leave), NO_HOST_MEMORY.
+ * (nothing more may leave), TOO_LARGE (an iteration beyond 2^62 ns), NO_HOST_MEMORY.
  */
 capu_status lower_run(struct lower *lower, const uint8_t *decisions, const uint32_t *wake,
                       const struct lower_options *options, struct plan *plan);

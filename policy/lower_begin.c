@@ -78,7 +78,8 @@ static void plan_latest(struct lower *lower)
                 uint32_t gap = is_first ? lower->tensors[t].end - 1 : slot - 1;
 
                 lane = lane < deadline ? lane : deadline;
-                lane -= (int64_t)(lower->options.safety * (double)lower->clock.in_ns[t]);
+                lane -= lower_spare_ns(lower->options.safety * (double)lower->clock.in_ns[t]);
+                lane = lane > -LOWER_SPARE_NS ? lane : -LOWER_SPARE_NS;
                 lower->latest[gap] = lane;
             }
         }

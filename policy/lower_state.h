@@ -123,6 +123,15 @@ struct lower {
     capu_status status; /* of the walk: the first failure */
 };
 
+/* A time to spare, from a factor of a user's rates: a quarter of what the clock has at most, so
+   that differences of such times stay within 64 bits. */
+#define LOWER_SPARE_NS ((int64_t)1 << 61)
+
+static inline int64_t lower_spare_ns(double ns)
+{
+    return ns < (double)LOWER_SPARE_NS ? (int64_t)ns : LOWER_SPARE_NS;
+}
+
 /* lower.c */
 uint32_t lower_next_stamp(struct lower *lower);
 

@@ -36,6 +36,9 @@ static void act(struct lower *lower, enum action_kind kind, uint32_t tensor, uin
 
 static void put_span(struct lower *lower, struct spans *spans, struct clock_span span)
 {
+    if (span.end > CLOCK_NS_MAX) {
+        lower_fail(lower, CAPU_TOO_LARGE);
+    }
     if (spans->count == spans->capacity) {
         uint32_t capacity = spans->capacity * 2 + 256;
         struct span *grown = realloc(spans->list, capacity * sizeof(*grown));
@@ -139,7 +142,7 @@ void lower_fetch(struct lower *lower, uint32_t tensor, uint32_t before)
 static int64_t unplanned_latest(const struct lower *lower, uint32_t tensor, uint32_t end)
 {
     return (int64_t)lower->options.estimate_ns[end] -
-           (int64_t)(1.5 * (double)lower->clock.in_ns[tensor]);
+           lower_spare_ns(1.5 * (double)lower->clock.in_ns[tensor]);
 }
 
 void lower_due_again(struct lower *lower, uint32_t tensor)
@@ -234,7 +237,7 @@ static void issue_due(struct lower *lower, uint32_t op, uint64_t needed)
 
         for (uint32_t t = lower->due_head[end]; t != NO_OP; t = next) {
             int64_t bytes = (int64_t)lower->tensors[t].rounded;
-            int64_t early = (int64_t)(options->lead * (double)lower->clock.in_ns[t]);
+            int64_t early = lower_spare_ns(options->lead * (double)lower->clock.in_ns[t]);
             bool is_due = lower->tensors[t].due_latest < now;
 
             next = lower->tensors[t].due_next;
@@ -370,6 +373,9 @@ static void run_op(struct lower *lower, uint32_t k)
     span = clock_op(&lower->clock, lower->trace, k, alloc_ns);
     lower->result.start_ns[k] = span.start;
     /* Whatever was lost so far stays lost. */
+    if (span.end > CLOCK_NS_MAX) {
+        lower_fail(lower, CAPU_TOO_LARGE);
+    }
     if (lower->options.cutoff_ns > 0 &&
         span.end + (lower->trace->total_ns - lower->ideal_ns[k + 1]) >= lower->options.cutoff_ns) {
         lower_fail(lower, CAPU_OVER_BUDGET);

@@ -191,7 +191,9 @@ static capu_status make_plan(const struct planner *planner, struct planning *pla
     }
     lower_destroy(planning->lower);
     free(planning->decisions);
-    return status;
+    return status == CAPU_TOO_LARGE
+               ? error_text_set(planning->error, status, "an iteration beyond 2^62 ns")
+               : status;
 }
 
 static capu_status none_found(const struct planner *planner, const struct planning *planning,

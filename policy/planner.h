@@ -60,7 +60,7 @@ struct planning {
 struct planner {
     const char *name;
     const char *summary;
-    /* Errors: OVER_BUDGET (none found), HOST_OVER_BUDGET, NO_HOST_MEMORY. */
+    /* Errors: OVER_BUDGET (none found), HOST_OVER_BUDGET, TOO_LARGE, NO_HOST_MEMORY. */
     capu_status (*plan)(struct planning *planning);
     bool is_placing; /* sees to place lines itself */
 };
@@ -75,7 +75,8 @@ const struct planner *planner_find(const char *name);
  * Plans and validates. Where everything fits the plan has no actions. On failure *plan is zeroed.
  * Errors: OVER_BUDGET: no plan exists, since one op alone needs more (the text names it and the
  * floor). UNSUPPORTED: this planner found none, or no placement of one, though one may exist (the
- * text says how many pages would do). INVALID (no machine), NO_HOST_MEMORY.
+ * text says how many pages would do). TOO_LARGE: the tensors need too many pages to place, or every
+ * iteration takes too long. INVALID (no machine), NO_HOST_MEMORY.
  */
 capu_status planner_run(const struct planner *planner, const struct planner_request *request,
                         struct plan *plan, struct error_text *error);

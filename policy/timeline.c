@@ -7,7 +7,6 @@
 #include <stdlib.h>
 
 #define ITERATIONS 4
-#define TIME_MAX ((uint64_t)1 << 62)
 #define NO_VERSION UINT32_MAX
 
 struct run {
@@ -260,8 +259,8 @@ static capu_status run_iterations(struct run *run, struct error_text *error)
         timeline->begin_ns = run->clock.compute;
         for (uint32_t i = 0; status == CAPU_OK && i < run->program.count; i++) {
             status = run_item(run, &run->program.items[i]);
-            if (run->clock.compute > TIME_MAX || run->clock.d2h > TIME_MAX ||
-                run->clock.h2d > TIME_MAX) {
+            if (run->clock.compute > CLOCK_NS_MAX || run->clock.d2h > CLOCK_NS_MAX ||
+                run->clock.h2d > CLOCK_NS_MAX) {
                 return error_text_set(error, CAPU_TOO_LARGE, "an iteration beyond 2^62 ns");
             }
         }

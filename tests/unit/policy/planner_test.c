@@ -211,6 +211,73 @@ START_TEST(the_bound_replays_what_is_persistent)
 }
 END_TEST
 
+/* Three weights and three activations of `bytes`, each pair updated by turns, behind the slowest
+   link there may be. */
+static void load_slow(uint64_t bytes)
+{
+    struct machine machine = {.d2h_bytes_per_s = TRACE_RATE_MIN,
+                              .h2d_bytes_per_s = TRACE_RATE_MIN,
+                              .copy_latency_ns = TRACE_NS_MAX};
+
+    ck_assert_int_eq(trace_init(&trace, "slow", NULL), CAPU_OK);
+    ck_assert_int_eq(trace_set_machine(&trace, &machine, NULL), CAPU_OK);
+    for (uint32_t t = 0; t < 6; t++) {
+        struct tensor_description tensor = {
+            .name = "", .bytes = bytes, .kind = t < 3 ? TENSOR_PARAMETER : TENSOR_ACTIVATION};
+
+        ck_assert_int_eq(trace_add_tensor(&trace, &tensor, NULL, NULL), CAPU_OK);
+    }
+    for (uint32_t k = 0; k < 3 * 40; k++) {
+        uint32_t weight = k % 3;
+        uint32_t activation = 3 + k % 3;
+        struct op_description op = {.name = "", .ns = 1, .reads = &activation, .read_count = 1};
+
+        if (k < 3) {
+            op.reads = &weight;
+            op.writes = &activation;
+            op.write_count = 1;
+            op.replayable = true;
+        } else {
+            op.updates = &weight;
+            op.update_count = 1;
+        }
+        ck_assert_int_eq(trace_add_op(&trace, &op, NULL), CAPU_OK);
+    }
+    ck_assert_int_eq(uses_init(&uses, &trace, USES_PAGE_MAX, NULL), CAPU_OK);
+}
+
+/* Whether the answer is a plan or that there is none: no sum goes round, as the sanitizers see. */
+START_TEST(times_near_the_end_of_the_clock)
+{
+    for (unsigned shift = 32; shift <= 47; shift += 5) {
+        load_slow((uint64_t)1 << shift);
+        for (const struct planner *planner = planners; planner->name != NULL; planner++) {
+            for (int place = 0; place < 2; place++) {
+                struct planner_request request = {.uses = &uses,
+                                                  .budget_bytes = uses.peak_bytes / 2,
+                                                  .host_bytes = UINT64_MAX,
+                                                  .place = place == 1,
+                                                  .effort = EFFORT_QUICK};
+                struct error_text error = {""};
+                capu_status status = planner_run(planner, &request, &plan, &error);
+
+                if (shift == 47) {
+                    ck_assert_msg(status == CAPU_TOO_LARGE || status == CAPU_UNSUPPORTED,
+                                  "%s: %d, %s", planner->name, (int)status, error.text);
+                    ck_assert(status != CAPU_TOO_LARGE || strstr(error.text, "2^62") != NULL);
+                } else if (shift == 32) {
+                    ck_assert_msg(status == CAPU_OK, "%s: %s", planner->name, error.text);
+                    ck_assert_uint_lt(iteration_ns(), CLOCK_NS_MAX);
+                }
+                plan_finish(&plan);
+            }
+        }
+        uses_finish(&uses);
+        trace_finish(&trace);
+    }
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("policy/planner");
@@ -228,6 +295,7 @@ int main(void)
     tcase_add_test(tests, the_bound_counts_what_cannot_return_in_time);
     tcase_add_test(tests, the_bound_lets_go_what_is_overwritten);
     tcase_add_test(tests, the_bound_replays_what_is_persistent);
+    tcase_add_test(tests, times_near_the_end_of_the_clock);
     suite_add_tcase(suite, tests);
     return suite_run(suite);
 }
