@@ -16,4 +16,11 @@ uint64_t random_below(uint64_t *state, uint64_t below);
  */
 void random_trace(struct trace *trace, uint64_t seed, uint32_t ops);
 
+/*
+ * The same for what is legal and unusual: tensors of 0 bytes or of one size, all persistent or all
+ * transient, most unmanaged, never accessed; ops of no time, without operands, with many writes and
+ * updates; links at the slowest and the fastest that a machine may have, and latencies as long.
+ */
+void random_odd_trace(struct trace *trace, uint64_t seed, uint32_t ops);
+
 #endif
