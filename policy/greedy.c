@@ -447,7 +447,9 @@ static void give_back(struct greedy *greedy, uint8_t *decisions)
         uint32_t tensor = lower_gap_tensor(lower, gap);
         enum tensor_hint hint = (enum tensor_hint)greedy->trace->tensors[tensor].hint;
 
-        if (decisions[gap] != DECIDE_KEEP && hint == HINT_NONE) {
+        /* What lived on for replays alone and had to leave is in a gap without an end. */
+        if (decisions[gap] != DECIDE_KEEP && hint == HINT_NONE &&
+            lower_gap_end(lower, gap) != USES_NONE) {
             double price = swap_price(greedy, gap);
 
             if (decisions[gap] == DECIDE_DROP) {

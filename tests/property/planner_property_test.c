@@ -73,6 +73,15 @@ static void forget(void)
     trace_finish(&trace);
 }
 
+static uint64_t asks_left = UINT64_MAX; /* then a search is told to stop */
+
+static bool should_stop(void *user)
+{
+    (void)user;
+    asks_left -= asks_left > 0 && asks_left < UINT64_MAX;
+    return asks_left == 0;
+}
+
 /* The time of a planner's plan; UINT64_MAX if it found none. `text` is the plan, if asked for. */
 static uint64_t run(const struct planner *planner, uint64_t seed, uint64_t budget, uint64_t host,
                     enum planner_effort effort, struct text *text)
@@ -82,6 +91,7 @@ static uint64_t run(const struct planner *planner, uint64_t seed, uint64_t budge
                                       .host_bytes = host,
                                       .fixed_bytes = fixed_bytes,
                                       .effort = effort,
+                                      .should_stop = should_stop,
                                       .place = is_placing};
     struct error_text error = {""};
     struct timeline timeline;
@@ -182,6 +192,41 @@ START_TEST(hybrid_is_at_most_as_slow_as_any_at_its_rungs)
                               (unsigned long long)ns);
             }
         }
+        forget();
+    }
+}
+END_TEST
+
+/* One op less than a power of two, and a tensor kept for replays that has to leave all the same:
+   the search read beyond its profile, whose last point is the last op. */
+START_TEST(the_last_op_is_the_last_point)
+{
+    fixed_bytes = 0;
+    random_trace(&trace, 20004, 15);
+    ck_assert_int_eq(uses_init(&uses, &trace, 2, NULL), CAPU_OK);
+    ck_assert_uint_lt(
+        run(&planners[0], 20004, uses.peak_bytes / 10 * 7, UINT64_MAX, EFFORT_DEFAULT, NULL),
+        UINT64_MAX);
+    forget();
+}
+END_TEST
+
+/* Whenever it is told to, a search ends with a valid plan, where it finds one at all. */
+START_TEST(a_search_that_is_stopped_has_a_plan)
+{
+    is_odd = _i == 1;
+    for (uint64_t seed = first_seed(); seed < first_seed() + seeds(HYBRID_TRACES / 3); seed++) {
+        uint64_t state = seed;
+        uint64_t budget;
+
+        make(seed);
+        budget = some_budget(&state);
+        for (uint64_t asked = 0; asked < 300; asked = asked * 3 + 1) {
+            is_placing = asked % 2 == 1;
+            asks_left = asked;
+            run(&planners[0], seed, budget, UINT64_MAX, EFFORT_DEFAULT, NULL);
+        }
+        asks_left = UINT64_MAX;
         forget();
     }
 }
@@ -302,6 +347,8 @@ int main(void)
     tcase_add_loop_test(tests, baselines_give_valid_plans, 0, 2);
     tcase_add_loop_test(tests, hybrid_is_at_most_as_slow_with_more, 0, 2);
     tcase_add_loop_test(tests, hybrid_is_at_most_as_slow_as_any_at_its_rungs, 0, 2);
+    tcase_add_test(tests, the_last_op_is_the_last_point);
+    tcase_add_loop_test(tests, a_search_that_is_stopped_has_a_plan, 0, 2);
     tcase_add_loop_test(tests, the_same_request_gives_the_same_plan, 0, 2);
     tcase_add_loop_test(tests, placed_plans_are_valid, 0, 2);
     tcase_add_loop_test(tests, a_placed_hybrid_is_at_most_as_slow_with_more, 0, 2);
