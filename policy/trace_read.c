@@ -3,7 +3,6 @@
 
 #include "policy/lines.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -43,6 +42,21 @@ static capu_status read_header(struct reader *reader)
     return CAPU_OK;
 }
 
+/* As much of a name as there is room for, cut between characters: half of one is no UTF-8. */
+static void copy_name(char *to, size_t room, const char *name)
+{
+    size_t length = strnlen(name, room);
+
+    if (length == room) {
+        length--;
+        while (length > 0 && ((unsigned char)name[length] & 0xC0) == 0x80) {
+            length--;
+        }
+    }
+    memcpy(to, name, length);
+    to[length] = '\0';
+}
+
 static capu_status read_machine(struct reader *reader)
 {
     struct lines *lines = &reader->lines;
@@ -68,7 +82,7 @@ static capu_status read_machine(struct reader *reader)
     if (reader->trace->has_machine) {
         return lines_refuse(lines, "a second machine");
     }
-    snprintf(machine.name, sizeof(machine.name), "%s", name);
+    copy_name(machine.name, sizeof(machine.name), name);
     status = trace_set_machine(reader->trace, &machine, lines->error);
     return status == CAPU_OK ? CAPU_OK : lines_refuse_built(lines, status);
 }

@@ -97,6 +97,26 @@ START_TEST(names_a_file_that_is_not_there)
 }
 END_TEST
 
+/* 40 characters of two bytes do not fit, and what is kept of them can be written again. */
+START_TEST(a_long_name_of_a_machine_is_cut_between_characters)
+{
+    char text[512] = TRACE_LINE "{\"type\":\"machine\",\"d2h_bytes_per_s\":1000000000,"
+                                "\"h2d_bytes_per_s\":1000000000,\"name\":\"";
+    struct text out = {0};
+    struct trace trace;
+
+    for (int i = 0; i < 40; i++) {
+        strcat(text, "\xc3\xa9");
+    }
+    strcat(text, "\"}\n");
+    read_trace(&trace, text);
+    ck_assert_uint_eq(strlen(trace.machine.name), 62);
+    ck_assert_int_eq(trace_write(&trace, &out, NULL), CAPU_OK);
+    text_finish(&out);
+    trace_finish(&trace);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("policy/trace_read");
@@ -106,6 +126,7 @@ int main(void)
     tcase_add_test(tests, ignores_unknown_keys_and_blank_lines);
     tcase_add_loop_test(tests, refuses_and_names_the_place, 0, sizeof(bad) / sizeof(bad[0]));
     tcase_add_test(tests, names_a_file_that_is_not_there);
+    tcase_add_test(tests, a_long_name_of_a_machine_is_cut_between_characters);
     suite_add_tcase(suite, tests);
     return suite_run(suite);
 }
