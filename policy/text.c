@@ -66,6 +66,38 @@ capu_status text_format(struct text *text, const char *format, ...)
     return CAPU_OK;
 }
 
+struct sink {
+    struct text *text;
+    capu_status status;
+};
+
+/* For Jansson, which goes on after some of its failures: the first one stays. */
+static int append(const char *bytes, size_t count, void *data)
+{
+    struct sink *sink = data;
+
+    if (sink->status == CAPU_OK) {
+        sink->status = text_append(sink->text, bytes, count);
+    }
+    return sink->status == CAPU_OK ? 0 : -1;
+}
+
+capu_status text_append_json(struct text *text, const json_t *value, size_t flags)
+{
+    struct sink sink = {.text = text};
+    size_t length = text->length;
+    int failed = json_dump_callback(value, append, &sink, flags);
+
+    if (failed == 0 && sink.status == CAPU_OK) {
+        return CAPU_OK;
+    }
+    text->length = length;
+    if (text->data != NULL) {
+        text->data[length] = '\0';
+    }
+    return CAPU_NO_HOST_MEMORY;
+}
+
 void text_finish(struct text *text)
 {
     free(text->data);

@@ -5,6 +5,7 @@
 #ifndef CAPU_POLICY_TEXT_H
 #define CAPU_POLICY_TEXT_H
 
+#include <jansson.h>
 #include <stddef.h>
 
 #include "capuchin/status.h"
@@ -19,6 +20,8 @@ struct text {
 capu_status text_append(struct text *text, const char *bytes, size_t count);
 capu_status text_format(struct text *text, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
+/* Appends a JSON value, with Jansson's flags. */
+capu_status text_append_json(struct text *text, const json_t *value, size_t flags);
 
 /* Frees the contents; the struct is empty again. */
 void text_finish(struct text *text);

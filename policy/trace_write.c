@@ -30,27 +30,10 @@ static void set_number(struct line *line, const char *key, uint64_t number)
     set(line, key, json_integer((json_int_t)number));
 }
 
-struct sink {
-    struct text *text;
-    capu_status status;
-};
-
-/* For Jansson, which goes on after some of its failures: the first one stays. */
-static int append(const char *bytes, size_t count, void *data)
-{
-    struct sink *sink = data;
-
-    if (sink->status == CAPU_OK) {
-        sink->status = text_append(sink->text, bytes, count);
-    }
-    return sink->status == CAPU_OK ? 0 : -1;
-}
-
 /* Appends the line, which is gone then. */
 static capu_status put_line(struct text *text, struct line *line, struct error_text *error)
 {
-    struct sink sink = {.text = text};
-    int failed;
+    capu_status status;
 
     if (line->object == NULL) {
         return json_error_code(&line->problem) == json_error_invalid_utf8
@@ -58,9 +41,9 @@ static capu_status put_line(struct text *text, struct line *line, struct error_t
                                     line->what, line->number)
                    : CAPU_NO_HOST_MEMORY;
     }
-    failed = json_dump_callback(line->object, append, &sink, JSON_COMPACT);
+    status = text_append_json(text, line->object, JSON_COMPACT);
     json_decref(line->object);
-    return failed == 0 && sink.status == CAPU_OK ? text_append(text, "\n", 1) : CAPU_NO_HOST_MEMORY;
+    return status == CAPU_OK ? text_append(text, "\n", 1) : status;
 }
 
 static capu_status put_header(const struct trace *trace, struct text *text,

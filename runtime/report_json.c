@@ -1,4 +1,5 @@
 /* A report as one line of JSON: the counters of the struct under the same names, then evictions. */
+#include "policy/text.h"
 #include "runtime/internal.h"
 
 #include <jansson.h>
@@ -61,7 +62,7 @@ char *report_json(const capu_report *report)
                   report_mode_name(report->mode), "label", report->label);
     json_t *evictions = json_array();
     json_t *stalls = json_array();
-    char *line = NULL;
+    struct text line = {0};
     int failed = object == NULL || evictions == NULL || stalls == NULL;
 
 #define SET_COUNTER(name, unit, text) \
@@ -80,11 +81,11 @@ char *report_json(const capu_report *report)
     }
     failed = failed || json_object_set(object, "evictions", evictions) ||
              json_object_set(object, "stalls", stalls);
-    if (!failed) {
-        line = json_dumps(object, JSON_COMPACT | JSON_ENSURE_ASCII);
+    if (!failed && text_append_json(&line, object, JSON_COMPACT | JSON_ENSURE_ASCII) != CAPU_OK) {
+        text_finish(&line);
     }
     json_decref(stalls);
     json_decref(evictions);
     json_decref(object);
-    return line;
+    return line.data;
 }

@@ -2,10 +2,12 @@
 #include "runtime/names.h"
 #include "runtime/tracker.h"
 
+#include "tests/support/malloc_faults.h"
 #include "tests/support/suite.h"
 
 #include <jansson.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 static json_t *parsed(const capu_report *report)
@@ -268,6 +270,39 @@ START_TEST(no_line_is_better_than_a_broken_one)
 }
 END_TEST
 
+/* Jansson is a library of its own, which the linker's wraps do not reach. */
+static void *allocate(size_t bytes)
+{
+    return malloc(bytes);
+}
+
+/* Whichever allocation fails: the whole line, or none. */
+START_TEST(no_line_lacks_a_field)
+{
+    capu_report report = filled();
+    bool has_passed = false;
+    char *expected;
+
+    json_set_alloc_funcs(allocate, free);
+    expected = report_json(&report);
+    ck_assert_ptr_nonnull(expected);
+    for (uint64_t call = 1; !has_passed; call++) {
+        char *line;
+
+        malloc_faults_arm(call, false);
+        line = report_json(&report);
+        malloc_faults_arm(0, false);
+        has_passed = malloc_faults_hits() == 0;
+        ck_assert(line != NULL || !has_passed);
+        if (line != NULL) {
+            ck_assert_str_eq(line, expected);
+        }
+        free(line);
+    }
+    free(expected);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("runtime report_json");
@@ -278,6 +313,7 @@ int main(void)
     tcase_add_loop_test(tcase, any_name_comes_back, 0, sizeof(names) / sizeof(names[0]));
     tcase_add_test(tcase, what_is_no_utf8_is_replaced_before);
     tcase_add_test(tcase, no_line_is_better_than_a_broken_one);
+    tcase_add_test(tcase, no_line_lacks_a_field);
     suite_add_tcase(suite, tcase);
     return suite_run(suite);
 }
