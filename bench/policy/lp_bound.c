@@ -369,7 +369,9 @@ static void add_gap(struct program *program, const struct gap *gap)
         put(program, moves, copied, -1.0);
         put(program, program->memory[at], share, gb);
         program->needed_gb[at] += gb;
-        if (gap->can_drop && program->trace->ops[gap->maker].replayable) {
+        /* Contents that last beyond the iteration are there at its end. */
+        if (gap->can_drop && cut < program->cut_count &&
+            program->trace->ops[gap->maker].replayable) {
             int once = row_at_most(program, 1.0);
             int again = row_at_most(program, 0.0);
             int nowhere = column(program, 1.0);
@@ -412,10 +414,12 @@ static void add_tensor(struct program *program, uint32_t tensor)
         if ((is_last && !is_persistent) || (!is_last && uses->role[slot + 1] == USE_WRITE)) {
             continue;
         }
-        gap.to = is_last ? ops + uses->op[first] : uses->op[slot + 1];
+        gap.to = !is_last                         ? uses->op[slot + 1]
+                 : uses->role[first] == USE_WRITE ? ops
+                                                  : ops + uses->op[first];
         gap.made = made;
         gap.maker = maker;
-        gap.can_drop = !is_persistent && maker != USES_NONE;
+        gap.can_drop = maker != USES_NONE;
         add_gap(program, &gap);
     }
 }
