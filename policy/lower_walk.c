@@ -172,6 +172,10 @@ static void force_out(struct lower *lower, uint32_t tensor, uint32_t op)
         /* Kept beyond its last access for the sake of replays. */
         act(lower, ACTION_DROP, tensor | IMPLICIT_DROP, op - 1);
         lower_release(lower, tensor, clock_usable(&lower->clock, tensor));
+    } else if (next < ops && !lower_next_needs(lower, tensor)) {
+        /* Carried over from the iteration before, and overwritten before anything reads it. */
+        act(lower, ACTION_DROP, tensor, op - 1);
+        lower_release(lower, tensor, clock_usable(&lower->clock, tensor));
     } else {
         evict(lower, tensor, op - 1);
     }

@@ -196,6 +196,22 @@ START_TEST(the_bound_lets_go_what_is_overwritten)
 }
 END_TEST
 
+/* Of p, which comes from the iteration before, nothing is read before w overwrites it: it makes
+   room without a copy. */
+START_TEST(what_is_overwritten_makes_room_for_nothing)
+{
+    load(TRACE_LINE MACHINE_LINE TENSOR_LINE(0, "p", 1000, "parameter")
+             TENSOR_LINE(1, "a", 600, "activation") TENSOR_LINE(2, "b", 600, "activation")
+                 OP_LINE("a", 10, "[]", "[1]", "[]", "false")
+                     OP_LINE("b", 10, "[1]", "[2]", "[]", "false")
+                         OP_LINE("w", 10, "[2]", "[0]", "[]", "false"));
+    ck_assert_int_eq(run("hybrid", 1700, UINT64_MAX, NULL), CAPU_OK);
+    ck_assert_uint_eq(iteration_ns(), 30);
+    ck_assert_uint_eq(plan.action_count, 1);
+    ck_assert_uint_eq(plan.actions[0].kind, ACTION_DROP);
+}
+END_TEST
+
 /* w makes the persistent g again for 5 ns where two copies would take 2000. */
 START_TEST(the_bound_replays_what_is_persistent)
 {
@@ -295,6 +311,7 @@ int main(void)
     tcase_add_test(tests, the_bound_counts_what_cannot_return_in_time);
     tcase_add_test(tests, the_bound_lets_go_what_is_overwritten);
     tcase_add_test(tests, the_bound_replays_what_is_persistent);
+    tcase_add_test(tests, what_is_overwritten_makes_room_for_nothing);
     tcase_add_test(tests, times_near_the_end_of_the_clock);
     suite_add_tcase(suite, tests);
     return suite_run(suite);
