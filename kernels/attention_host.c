@@ -249,48 +249,44 @@ static void scores_backward_key_tile(const void *arguments, size_t tile)
                     floats(attention->parts_gradient) + head_start(attention, KEY, tile));
 }
 
-/* The buffers of an operation: which of them it reads, writes, or writes in part. */
+/*
+ * The buffers of an operation: which of them it reads, writes, or writes in part. Of buffers of
+ * three parts it is the parts [first, end): others may be elsewhere, or tensors of their own.
+ */
 struct use {
     size_t offset; /* of the pointer in struct attention */
     enum { USE_READ, USE_WRITE, USE_UPDATE } kind;
-    enum { ITEMS_PART, ITEMS_PARTS, ITEMS_SQUARE } items;
+    size_t first;
+    size_t end; /* 0: it is a square */
 };
 
-#define USE(field_, kind_, items_)                        \
-    {                                                     \
-        offsetof(struct attention, field_), kind_, items_ \
+#define USE_PARTS(field_, kind_, first_, end_)                  \
+    {                                                           \
+        offsetof(struct attention, field_), kind_, first_, end_ \
     }
-
-static size_t items_of(const struct attention *attention, const struct use *use)
-{
-    switch (use->items) {
-    case ITEMS_PART:
-        return part_items(attention);
-    case ITEMS_PARTS:
-        return PARTS * part_items(attention);
-    case ITEMS_SQUARE:
-        break;
-    }
-    return square_start(attention, (size_t)attention->batch * attention->heads);
-}
+#define USE_PART(field_, kind_) USE_PARTS(field_, kind_, 0, 1)
+#define USE_SQUARE(field_, kind_) USE_PARTS(field_, kind_, 0, 0)
 
 /* A pointer to a buffer becomes one to its copy. What is written in part is copied whole. */
 static void use_copy(struct attention *attention, const struct use *use, struct copies *copies)
 {
     char *field = (char *)attention + use->offset;
-    size_t items = items_of(attention, use);
+    size_t first = use->first * part_items(attention);
+    size_t end = use->end != 0
+                     ? use->end * part_items(attention)
+                     : square_start(attention, (size_t)attention->batch * attention->heads);
     void *buffer;
 
     memcpy(&buffer, field, sizeof(buffer));
     switch (use->kind) {
     case USE_READ:
-        buffer = (float *)copies_read(copies, buffer, items);
+        buffer = (float *)copies_read_range(copies, buffer, first, end);
         break;
     case USE_WRITE:
-        buffer = copies_write(copies, buffer, items);
+        buffer = copies_write_range(copies, buffer, first, end);
         break;
     case USE_UPDATE:
-        buffer = copies_update(copies, buffer, items);
+        buffer = copies_update(copies, buffer, end);
         break;
     }
     memcpy(field, &buffer, sizeof(buffer));
@@ -318,88 +314,89 @@ static capu_status run_heads(const void *arguments, parallel_function function,
 capu_status attention_split_forward_host(capu_stream stream, const void *arguments)
 {
     (void)stream;
-    return RUN_HEADS(arguments, split_forward_tile, USE(qkv, USE_READ, ITEMS_PARTS),
-                     USE(parts, USE_WRITE, ITEMS_PARTS));
+    return RUN_HEADS(arguments, split_forward_tile, USE_PARTS(qkv, USE_READ, QUERY, PARTS),
+                     USE_PARTS(parts, USE_WRITE, QUERY, PARTS));
 }
 
 capu_status attention_scores_forward_host(capu_stream stream, const void *arguments)
 {
     (void)stream;
-    return RUN_HEADS(arguments, scores_forward_tile, USE(parts, USE_READ, ITEMS_PARTS),
-                     USE(scores, USE_WRITE, ITEMS_SQUARE));
+    return RUN_HEADS(arguments, scores_forward_tile, USE_PARTS(parts, USE_READ, QUERY, VALUE),
+                     USE_SQUARE(scores, USE_WRITE));
 }
 
 capu_status attention_softmax_forward_host(capu_stream stream, const void *arguments)
 {
     (void)stream;
-    return RUN_HEADS(arguments, softmax_forward_tile, USE(scores, USE_READ, ITEMS_SQUARE),
-                     USE(weights, USE_UPDATE, ITEMS_SQUARE));
+    return RUN_HEADS(arguments, softmax_forward_tile, USE_SQUARE(scores, USE_READ),
+                     USE_SQUARE(weights, USE_UPDATE));
 }
 
 capu_status attention_mix_forward_host(capu_stream stream, const void *arguments)
 {
     (void)stream;
-    return RUN_HEADS(arguments, mix_forward_tile, USE(weights, USE_READ, ITEMS_SQUARE),
-                     USE(parts, USE_READ, ITEMS_PARTS), USE(mixed, USE_WRITE, ITEMS_PART));
+    return RUN_HEADS(arguments, mix_forward_tile, USE_SQUARE(weights, USE_READ),
+                     USE_PARTS(parts, USE_READ, VALUE, PARTS), USE_PART(mixed, USE_WRITE));
 }
 
 capu_status attention_merge_forward_host(capu_stream stream, const void *arguments)
 {
     (void)stream;
-    return RUN_HEADS(arguments, merge_forward_tile, USE(mixed, USE_READ, ITEMS_PART),
-                     USE(output, USE_WRITE, ITEMS_PART));
+    return RUN_HEADS(arguments, merge_forward_tile, USE_PART(mixed, USE_READ),
+                     USE_PART(output, USE_WRITE));
 }
 
 capu_status attention_merge_backward_host(capu_stream stream, const void *arguments)
 {
     (void)stream;
-    return RUN_HEADS(arguments, merge_backward_tile, USE(output_gradient, USE_READ, ITEMS_PART),
-                     USE(mixed_gradient, USE_WRITE, ITEMS_PART));
+    return RUN_HEADS(arguments, merge_backward_tile, USE_PART(output_gradient, USE_READ),
+                     USE_PART(mixed_gradient, USE_WRITE));
 }
 
 capu_status attention_mix_backward_weights_host(capu_stream stream, const void *arguments)
 {
     (void)stream;
-    return RUN_HEADS(arguments, mix_backward_weights_tile,
-                     USE(mixed_gradient, USE_READ, ITEMS_PART), USE(parts, USE_READ, ITEMS_PARTS),
-                     USE(weights_gradient, USE_WRITE, ITEMS_SQUARE));
+    return RUN_HEADS(arguments, mix_backward_weights_tile, USE_PART(mixed_gradient, USE_READ),
+                     USE_PARTS(parts, USE_READ, VALUE, PARTS),
+                     USE_SQUARE(weights_gradient, USE_WRITE));
 }
 
 capu_status attention_mix_backward_value_host(capu_stream stream, const void *arguments)
 {
     (void)stream;
-    return RUN_HEADS(arguments, mix_backward_value_tile, USE(weights, USE_READ, ITEMS_SQUARE),
-                     USE(mixed_gradient, USE_READ, ITEMS_PART),
-                     USE(parts_gradient, USE_UPDATE, ITEMS_PARTS));
+    return RUN_HEADS(arguments, mix_backward_value_tile, USE_SQUARE(weights, USE_READ),
+                     USE_PART(mixed_gradient, USE_READ),
+                     USE_PARTS(parts_gradient, USE_WRITE, VALUE, PARTS));
 }
 
 capu_status attention_softmax_backward_host(capu_stream stream, const void *arguments)
 {
     (void)stream;
-    return RUN_HEADS(arguments, softmax_backward_tile, USE(weights, USE_READ, ITEMS_SQUARE),
-                     USE(weights_gradient, USE_READ, ITEMS_SQUARE),
-                     USE(scores_gradient, USE_UPDATE, ITEMS_SQUARE));
+    return RUN_HEADS(arguments, softmax_backward_tile, USE_SQUARE(weights, USE_READ),
+                     USE_SQUARE(weights_gradient, USE_READ),
+                     USE_SQUARE(scores_gradient, USE_UPDATE));
 }
 
 capu_status attention_scores_backward_query_host(capu_stream stream, const void *arguments)
 {
     (void)stream;
-    return RUN_HEADS(
-        arguments, scores_backward_query_tile, USE(scores_gradient, USE_READ, ITEMS_SQUARE),
-        USE(parts, USE_READ, ITEMS_PARTS), USE(parts_gradient, USE_UPDATE, ITEMS_PARTS));
+    return RUN_HEADS(arguments, scores_backward_query_tile, USE_SQUARE(scores_gradient, USE_READ),
+                     USE_PARTS(parts, USE_READ, KEY, VALUE),
+                     USE_PARTS(parts_gradient, USE_WRITE, QUERY, KEY));
 }
 
 capu_status attention_scores_backward_key_host(capu_stream stream, const void *arguments)
 {
     (void)stream;
-    return RUN_HEADS(
-        arguments, scores_backward_key_tile, USE(scores_gradient, USE_READ, ITEMS_SQUARE),
-        USE(parts, USE_READ, ITEMS_PARTS), USE(parts_gradient, USE_UPDATE, ITEMS_PARTS));
+    return RUN_HEADS(arguments, scores_backward_key_tile, USE_SQUARE(scores_gradient, USE_READ),
+                     USE_PARTS(parts, USE_READ, QUERY, KEY),
+                     USE_PARTS(parts_gradient, USE_WRITE, KEY, VALUE));
 }
 
 capu_status attention_split_backward_host(capu_stream stream, const void *arguments)
 {
     (void)stream;
-    return RUN_HEADS(arguments, split_backward_tile, USE(parts_gradient, USE_READ, ITEMS_PARTS),
-                     USE(qkv_gradient, USE_WRITE, ITEMS_PARTS));
+    return RUN_HEADS(arguments, split_backward_tile,
+                     USE_PARTS(parts_gradient, USE_READ, QUERY, PARTS),
+                     USE_PARTS(qkv_gradient, USE_WRITE, QUERY, PARTS));
 }

@@ -27,17 +27,18 @@ static void widen_tile(const void *arguments, size_t tile)
 static void round_tile(const void *arguments, size_t tile)
 {
     const struct copy *copy = arguments;
-    struct parallel_range items = parallel_items(tile, PARALLEL_TILE_ITEMS, copy->count);
-    const float *restrict from = copy->floats;
-    uint16_t *restrict to = copy->to;
+    struct parallel_range items =
+        parallel_items(tile, PARALLEL_TILE_ITEMS, copy->end - copy->first);
+    const float *restrict from = copy->floats + copy->first;
+    uint16_t *restrict to = copy->to + copy->first;
 
     for (size_t i = items.first; i < items.end; i++) {
         to[i] = element_round(from[i]);
     }
 }
 
-/* Room for `count` floats; NULL if there is none, or was none before. */
-static float *add(struct copies *copies, uint16_t *to, size_t count)
+/* Room for the floats before `end`; NULL if there is none, or was none before. */
+static float *add(struct copies *copies, uint16_t *to, size_t first, size_t end)
 {
     struct copy *copy = &copies->copy[copies->count];
 
@@ -46,15 +47,16 @@ static float *add(struct copies *copies, uint16_t *to, size_t count)
         return NULL;
     }
     /* One float at least: of nothing, malloc may give NULL. */
-    if (count <= PTRDIFF_MAX / sizeof(float)) {
-        copy->floats = malloc((count > 0 ? count : 1) * sizeof(float));
+    if (end <= PTRDIFF_MAX / sizeof(float)) {
+        copy->floats = malloc((end > 0 ? end : 1) * sizeof(float));
     }
     if (copy->floats == NULL) {
         copies->status = CAPU_NO_HOST_MEMORY;
         return NULL;
     }
     copy->to = to;
-    copy->count = count;
+    copy->first = first;
+    copy->end = end;
     copies->count++;
     return copy->floats;
 }
@@ -63,36 +65,46 @@ static void widen(const uint16_t *from, float *to, size_t count)
 {
     struct widening widening = {from, to, count};
 
-    if (to != NULL) {
-        parallel_run(parallel_tiles(count, PARALLEL_TILE_ITEMS), widen_tile, &widening);
-    }
+    parallel_run(parallel_tiles(count, PARALLEL_TILE_ITEMS), widen_tile, &widening);
 }
 
-const float *copies_read(struct copies *copies, const void *items, size_t count)
+const float *copies_read_range(struct copies *copies, const void *items, size_t first, size_t end)
 {
     float *floats;
 
     if (copies->element != ELEMENT_BF16 || items == NULL) {
         return items;
     }
-    floats = add(copies, NULL, count);
-    widen(items, floats, count);
+    floats = add(copies, NULL, first, end);
+    if (floats != NULL) {
+        widen((const uint16_t *)items + first, floats + first, end - first);
+    }
     return floats;
 }
 
-float *copies_write(struct copies *copies, void *items, size_t count)
+float *copies_write_range(struct copies *copies, void *items, size_t first, size_t end)
 {
     if (copies->element != ELEMENT_BF16 || items == NULL) {
         return items;
     }
-    return add(copies, items, count);
+    return add(copies, items, first, end);
+}
+
+const float *copies_read(struct copies *copies, const void *items, size_t count)
+{
+    return copies_read_range(copies, items, 0, count);
+}
+
+float *copies_write(struct copies *copies, void *items, size_t count)
+{
+    return copies_write_range(copies, items, 0, count);
 }
 
 float *copies_update(struct copies *copies, void *items, size_t count)
 {
     float *floats = copies_write(copies, items, count);
 
-    if (floats != items) {
+    if (floats != items && floats != NULL) {
         widen(items, floats, count);
     }
     return floats;
@@ -104,7 +116,8 @@ capu_status copies_finish(struct copies *copies)
         const struct copy *copy = &copies->copy[i];
 
         if (copies->status == CAPU_OK && copy->to != NULL) {
-            parallel_run(parallel_tiles(copy->count, PARALLEL_TILE_ITEMS), round_tile, copy);
+            parallel_run(parallel_tiles(copy->end - copy->first, PARALLEL_TILE_ITEMS), round_tile,
+                         copy);
         }
         free(copy->floats);
     }

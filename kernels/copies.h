@@ -28,7 +28,8 @@
 struct copy {
     float *floats; /* owned */
     uint16_t *to;  /* NULL: only read */
-    size_t count;
+    size_t first;  /* what is before it is not copied either way */
+    size_t end;
 };
 
 /* Owned by one call of an operation. */
@@ -43,6 +44,10 @@ struct copies {
 const float *copies_read(struct copies *copies, const void *items, size_t count);
 float *copies_write(struct copies *copies, void *items, size_t count);
 float *copies_update(struct copies *copies, void *items, size_t count);
+
+/* The same for the items [first, end) alone, which keep their indices; others are not touched. */
+const float *copies_read_range(struct copies *copies, const void *items, size_t first, size_t end);
+float *copies_write_range(struct copies *copies, void *items, size_t first, size_t end);
 
 /* Rounds what was written, unless the status tells of a failure; frees, and gives the status. */
 capu_status copies_finish(struct copies *copies);

@@ -10,6 +10,8 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 static const struct attention shapes[] = {
     {.batch = 1, .length = 1, .heads = 1, .head_channels = 1},
@@ -219,6 +221,64 @@ START_TEST(softmax_writes_the_lower_triangle_only)
 }
 END_TEST
 
+/* Three parts of a page each, of which only those of `open`, a bit each, can be touched. */
+static void open_parts(void *parts, size_t page, unsigned open)
+{
+    for (size_t part = 0; part < 3; part++) {
+        int access = (open >> part & 1u) != 0 ? PROT_READ | PROT_WRITE : PROT_NONE;
+
+        ck_assert_int_eq(mprotect((char *)parts + part * page, page, access), 0);
+    }
+}
+
+/* What an operand does not name may be elsewhere, or another tensor: nothing touches it. */
+START_TEST(touches_the_declared_parts_only)
+{
+    enum { QUERY = 1, KEY = 2, VALUE = 4 };
+    static const struct {
+        capu_status (*run)(capu_stream stream, const void *arguments);
+        unsigned parts;
+        unsigned gradients;
+    } operations[] = {
+        {attention_scores_forward_host, QUERY | KEY, 0},
+        {attention_mix_forward_host, VALUE, 0},
+        {attention_mix_backward_weights_host, VALUE, 0},
+        {attention_mix_backward_value_host, 0, VALUE},
+        {attention_scores_backward_query_host, KEY, QUERY},
+        {attention_scores_backward_key_host, QUERY, KEY},
+    };
+    enum element element = _i == 0 ? ELEMENT_FP32 : ELEMENT_BF16;
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    struct attention attention = {.batch = 2,
+                                  .length = 8,
+                                  .heads = 2,
+                                  .element = element,
+                                  .head_channels = (uint32_t)(page / element_bytes(element) / 32)};
+    size_t square = (size_t)2 * 2 * 8 * 8 * sizeof(float);
+    void *maps[2];
+
+    for (size_t i = 0; i < 2; i++) {
+        maps[i] = mmap(NULL, 3 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        ck_assert_ptr_ne(maps[i], MAP_FAILED);
+    }
+    attention.parts = maps[0];
+    attention.parts_gradient = maps[1];
+    attention.scores = attention.scores_gradient = calloc(1, square);
+    attention.weights = attention.weights_gradient = calloc(1, square);
+    attention.mixed = attention.mixed_gradient = calloc(1, page);
+    for (size_t i = 0; i < sizeof(operations) / sizeof(operations[0]); i++) {
+        open_parts(maps[0], page, operations[i].parts);
+        open_parts(maps[1], page, operations[i].gradients);
+        ck_assert_int_eq(operations[i].run(NULL, &attention), CAPU_OK);
+    }
+    free(attention.scores);
+    free(attention.weights);
+    free(attention.mixed);
+    munmap(maps[0], 3 * page);
+    munmap(maps[1], 3 * page);
+}
+END_TEST
+
 START_TEST(matches_reference)
 {
     support_sweep(run_case, &shapes[_i]);
@@ -238,6 +298,7 @@ int main(void)
 
     tcase_add_loop_test(tests, matches_reference, 0, sizeof(shapes) / sizeof(shapes[0]));
     tcase_add_test(tests, softmax_writes_the_lower_triangle_only);
+    tcase_add_loop_test(tests, touches_the_declared_parts_only, 0, 2);
     tcase_add_loop_test(tests, matches_reference_in_bf16, 0, sizeof(shapes) / sizeof(shapes[0]));
     suite_add_tcase(suite, tests);
     return suite_run(suite);
