@@ -20,11 +20,14 @@ for program in "$build"/bin/{gpu_facts,gpu_claims,capuchin,train_gpt,train_fashi
     "$build"/bin/drop_in_cuda_* "$build"/tests/*_gpu_test; do
     [ -x "$program" ] || continue
     cp "$program" "$folder/" && strip "$folder/${program##*/}" || exit 1
-    ldd "$program" | awk '$2 == "=>" && $3 ~ /^\// { print $3 }'
-done | sort -u | grep -vE '/(libc|libm|libdl|librt|libpthread|libgcc_s|libstdc\+\+|libcuda|libcudart|libcublas|libcublasLt)\.so' |
+    ldd "$program" >>"$folder/lib/list" || exit 1
+done
+awk '$2 == "=>" && $3 ~ /^\// { print $3 }' "$folder/lib/list" | sort -u |
+    grep -vE '/(libc|libm|libdl|librt|libpthread|libgcc_s|libstdc\+\+|libcuda|libcudart|libcublas|libcublasLt)\.so' |
     while read -r library; do
         cp -L "$library" "$folder/lib/" || exit 1
     done || exit 1
+rm "$folder/lib/list"
 # OpenBLAS, for all processors there are, is most of it; gpu_check.sh unpacks it again.
 find "$folder/lib" -size +8M -exec gzip -9 {} +
 
