@@ -39,6 +39,7 @@ static uint8_t *read_items(gzFile file, const char *path, size_t count, size_t i
 {
     uint8_t *items = malloc(count * item_bytes);
     uint8_t beyond;
+    int beyond_count;
 
     if (items == NULL) {
         complain(path, "no memory for it");
@@ -46,13 +47,14 @@ static uint8_t *read_items(gzFile file, const char *path, size_t count, size_t i
     }
     for (size_t i = 0; i < count; i++) {
         if (!get(file, items + i * item_bytes, item_bytes)) {
-            complain(path, "ends too early, or is not a gzip file");
+            complain(path, "ends too early, or is a damaged gzip file");
             free(items);
             return NULL;
         }
     }
-    if (gzread(file, &beyond, 1) != 0) {
-        complain(path, "goes on after its last item");
+    beyond_count = gzread(file, &beyond, 1);
+    if (beyond_count != 0) {
+        complain(path, beyond_count > 0 ? "goes on after its last item" : "is a damaged gzip file");
         free(items);
         return NULL;
     }
@@ -65,7 +67,7 @@ static uint8_t *read_open_file(gzFile file, const char *path, uint32_t magic, si
     size_t header_bytes = magic == IMAGES_MAGIC ? 16 : 8;
 
     if (!get(file, header, header_bytes) || big_endian(header) != magic) {
-        complain(path, "is not a file of the MNIST format");
+        complain(path, "is not a file of the MNIST format, or a damaged gzip file");
         return NULL;
     }
     if (magic == IMAGES_MAGIC &&
@@ -103,7 +105,12 @@ static uint8_t *read_file(const char *folder, const char *name, const char *suff
         return NULL;
     }
     items = read_open_file(file, path, magic, count);
-    gzclose(file);
+    /* Without its last bytes, a check sum, a file tells only now. */
+    if (gzclose(file) != Z_OK && items != NULL) {
+        complain(path, "ends too early");
+        free(items);
+        return NULL;
+    }
     return items;
 }
 
