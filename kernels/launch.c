@@ -3,6 +3,7 @@
 
 #include "kernels/blas.h"
 
+#include <stdbool.h>
 #include <string.h>
 
 /*
@@ -38,6 +39,17 @@ static uint64_t traffic(const struct launch *launch)
     return bytes;
 }
 
+/* To capu_run no bytes are all that follow, which an operation on nothing does not touch. */
+static bool has_work(const struct launch *launch)
+{
+    for (size_t i = 0; i < launch->operand_count; i++) {
+        if (launch->operands[i].bytes == 0 && launch->operands[i].role != CAPU_SCRATCH) {
+            return false;
+        }
+    }
+    return true;
+}
+
 /* Outside of any op: handles and memory are made before the first one, not inside it. */
 static capu_status prepare(capu_context *context)
 {
@@ -52,7 +64,7 @@ static capu_status prepare(capu_context *context)
 capu_status launch_run(capu_context *context, const struct launch *launch)
 {
     int is_cuda = strcmp(capu_context_device(context), "cuda") == 0;
-    capu_status status = is_cuda ? prepare(context) : CAPU_OK;
+    capu_status status = CAPU_OK;
     capu_op op = {
         .size = sizeof(op),
         .name = launch->name,
@@ -67,6 +79,12 @@ capu_status launch_run(capu_context *context, const struct launch *launch)
         .duration_ns = launch_duration_ns(launch->flops, traffic(launch)),
     };
 
+    if (!has_work(launch)) {
+        return CAPU_INVALID;
+    }
+    if (is_cuda) {
+        status = prepare(context);
+    }
     if (status != CAPU_OK || op.run == NULL) {
         return status != CAPU_OK ? status : CAPU_UNSUPPORTED;
     }

@@ -22,7 +22,8 @@ struct launch {
 };
 
 /*
- * Runs the operation. Errors: as capu_run, and UNSUPPORTED if it has no function for the device.
+ * Runs the operation. Errors: as capu_run, INVALID if there are no items to work on, and
+ * UNSUPPORTED if it has no function for the device.
  */
 capu_status launch_run(capu_context *context, const struct launch *launch);
 

@@ -68,6 +68,30 @@ START_TEST(computes_on_host)
 }
 END_TEST
 
+/* To capu_run no bytes mean all that follow: a write of them that nothing has done. */
+START_TEST(refuses_to_work_on_nothing)
+{
+    capu_context *context = make_context(_i == 0 ? "host" : "sim");
+    struct relu relu = {.input = make(context, COUNT), .output = make(context, COUNT)};
+    struct matmul matmul = {.input = make(context, COUNT),
+                            .weight = make(context, COUNT),
+                            .output = make(context, COUNT),
+                            .rows = 0,
+                            .inputs = 10,
+                            .outputs = 10};
+    float value;
+
+    ck_assert_int_eq(capu_zero(context, (void *)relu.input, 0), CAPU_OK);
+    ck_assert_int_eq(capu_zero(context, (void *)matmul.input, 0), CAPU_OK);
+    ck_assert_int_eq(capu_zero(context, (void *)matmul.weight, 0), CAPU_OK);
+    ck_assert_int_eq(relu_forward(context, &relu), CAPU_INVALID);
+    ck_assert_int_eq(matmul_forward(context, &matmul), CAPU_INVALID);
+    /* Nobody has written it. */
+    ck_assert_int_ne(capu_download(context, &value, relu.output, sizeof(value)), CAPU_OK);
+    capu_context_destroy(context);
+}
+END_TEST
+
 /* The iteration's compute time is that of its two ops, from their operands and products. */
 START_TEST(takes_its_time_on_sim)
 {
@@ -260,6 +284,7 @@ int main(void)
 
     tcase_add_test(tests, takes_the_longer_of_arithmetic_and_traffic);
     tcase_add_test(tests, computes_on_host);
+    tcase_add_loop_test(tests, refuses_to_work_on_nothing, 0, 2);
     tcase_add_test(tests, takes_its_time_on_sim);
     tcase_add_test(tests, declares_the_bytes_of_either_type);
     tcase_add_test(tests, refuses_an_operation_without_a_function);
