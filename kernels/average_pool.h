@@ -20,7 +20,7 @@ struct average_pool {
     uint32_t element; /* enum element, of what is void */
 };
 
-/* What all of the functions below ask first. INVALID: no image; TOO_LARGE: more than 2^32 - 1
+/* What all of the functions below ask first. INVALID: no image; TOO_LARGE: more than 2^32 - 33
  * items.
  */
 capu_status average_pool_check(const struct average_pool *pool);

@@ -68,6 +68,7 @@ static const struct {
     {{.planes = 4, .plane = 0}, CAPU_INVALID},
     {{.planes = UINT32_MAX, .plane = 2}, CAPU_TOO_LARGE},
     {{.planes = SIZE_MAX, .plane = 1}, CAPU_TOO_LARGE},
+    {{.planes = 1, .plane = UINT32_MAX - 30}, CAPU_TOO_LARGE},
 };
 
 START_TEST(refuses_bad_shapes)
