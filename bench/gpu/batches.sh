@@ -57,7 +57,7 @@ fits() {
 
     [ "$mode" = guided ] && mode=passive
     CAPUCHIN_PAGE=${CAPUCHIN_PAGE:-2MiB} "${command[@]}" --device sim --mode "$mode" \
-        --budget "$budget" --batch "$2" --steps 1 >/dev/null 2>&1
+        --budget "$budget" --batch "$2" --steps 1 >"$work/fits" 2>&1
 }
 
 largest() {
@@ -82,6 +82,12 @@ for model in $models; do
     choose "$model"
     for mode in off passive guided; do
         batch=$(largest $mode)
+        if [ "$batch" -eq 0 ] && ! grep -q 'a budget of .* is below' "$work/fits"; then
+            # It is not the budget that it does not run for.
+            tail -n 1 "$work/fits" >&2
+            failed=1
+            continue
+        fi
         if [ "$batch" -eq 0 ]; then
             printf '%-12s %-8s in %s: not even one\n' "$model" $mode "$budget"
             continue
@@ -89,7 +95,7 @@ for model in $models; do
         if ! timeout -k 5 "${PATIENCE:-120}" "${command[@]}" --device "$device" --mode $mode --budget "$budget" \
             --batch "$batch" --steps $steps --report "$work/report" >"$work/out" 2>&1; then
             printf '%-12s %-8s in %s: batch %d: %s\n' "$model" $mode "$budget" "$batch" \
-                "$(tail -n 1 "$work/out")"
+                "$(tail -n 1 "$work/out")" >&2
             failed=1
             continue
         fi

@@ -75,6 +75,11 @@ told '^tests +device_contract_gpu_test .*skipped .*not at its end when the time 
 told '^strict .*skipped .*the time is up'
 grep -q '"host":"Linux .* cores' "$out/gpu_check.jsonl" || fail "no machine among the results"
 
+# A batch that is not found because nothing runs is not one that does not fit.
+rm "$bin/train_gpt"
+check --only batches && fail "batches passed without a program"
+told '^batches .*FAILED .*train_gpt'
+
 # No GPU is no failure, a program that does not start is one.
 cat >"$work/none" <<'END'
 #!/bin/sh
