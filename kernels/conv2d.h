@@ -56,8 +56,9 @@ static inline uint32_t conv2d_output_width(const struct conv2d *conv)
 
 /*
  * What the operations ask first. INVALID: no image, channel or kernel, an image that is smaller
- * than the kernel with its padding, a stride above 255; TOO_LARGE: the batch's pixels or all
- * channels' taps are more than 32 bits count, or there is more to multiply than any machine would.
+ * than the kernel with its padding, a stride above 255; TOO_LARGE: the batch's pixels are more than
+ * 32 bits count, an image's pixels or all channels' taps more than 31 do, which is what OpenBLAS
+ * counts in, there are more than 4 million channels, or more to multiply than any machine would.
  */
 capu_status conv2d_check(const struct conv2d *conv);
 

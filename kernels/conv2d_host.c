@@ -24,6 +24,9 @@
 /* Of what is counted in 32 bits, a block past the end included. */
 #define COUNT_LIMIT (UINT32_MAX - 1024u)
 
+/* Rows of a product, of which cuda lays tiles of 64 along a side of a grid that holds 65535. */
+#define CHANNELS_LIMIT ((uint64_t)64 * 65535)
+
 /* Products of taps, positions and channels: below it no size, in bytes, comes near 64 bits. */
 #define PRODUCT_LIMIT (UINT64_MAX / 128)
 
@@ -44,10 +47,11 @@ capu_status conv2d_check(const struct conv2d *conv)
         return CAPU_INVALID;
     }
     /* There are as many pixels as output positions, or more, if the padding counts. */
-    if (height > INT32_MAX || width > INT32_MAX ||
-        __builtin_mul_overflow(height * width, conv->batch, &pixels) || pixels > COUNT_LIMIT ||
-        __builtin_mul_overflow(kernel * kernel, channels, &taps) || taps > COUNT_LIMIT ||
-        __builtin_mul_overflow(pixels * taps, channels, &products) || products > PRODUCT_LIMIT) {
+    if (height > INT32_MAX || width > INT32_MAX || height * width > INT32_MAX ||
+        channels > CHANNELS_LIMIT || __builtin_mul_overflow(height * width, conv->batch, &pixels) ||
+        pixels > COUNT_LIMIT || __builtin_mul_overflow(kernel * kernel, channels, &taps) ||
+        taps > INT32_MAX || __builtin_mul_overflow(pixels * taps, channels, &products) ||
+        products > PRODUCT_LIMIT) {
         return CAPU_TOO_LARGE;
     }
     return CAPU_OK;

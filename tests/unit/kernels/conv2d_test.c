@@ -240,6 +240,9 @@ static const struct {
     {offsetof(struct conv2d, input_channels), UINT32_MAX / 4, CAPU_TOO_LARGE},
     {offsetof(struct conv2d, output_channels), UINT32_MAX / 4, CAPU_TOO_LARGE},
     {offsetof(struct conv2d, input_channels), UINT32_MAX / 16, CAPU_TOO_LARGE},
+    {offsetof(struct conv2d, input_channels), 64 * 65535 + 1, CAPU_TOO_LARGE},
+    {offsetof(struct conv2d, output_channels), 64 * 65535 + 1, CAPU_TOO_LARGE},
+    {offsetof(struct conv2d, width), UINT32_MAX / 8 * 3 / 4, CAPU_TOO_LARGE},
 };
 
 START_TEST(refuses_bad_shapes)
