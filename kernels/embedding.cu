@@ -12,6 +12,9 @@
 
 #include "kernels/grid.cuh"
 
+/* Backward a block has some of them, and as many blocks lie along a side of a grid. */
+#define CHANNELS_LIMIT ((size_t)GRID_BLOCKS_LIMIT * GRID_THREADS)
+
 template <typename Element> static __global__ void forward(const struct embedding embedding)
 {
     const Element *tokens = (const Element *)embedding.token_weight;
@@ -109,7 +112,8 @@ capu_status embedding_backward_cuda(capu_stream stream, const void *arguments)
     size_t rows = (size_t)embedding->batch * embedding->length;
     dim3 blocks((unsigned)rows, grid_blocks(embedding->channels, GRID_THREADS));
 
-    if (rows > INT32_MAX) { /* as many blocks as a grid is wide */
+    /* As many blocks as a grid is wide, and high. */
+    if (rows > INT32_MAX || embedding->channels > CHANNELS_LIMIT) {
         return CAPU_TOO_LARGE;
     }
     GRID_LAUNCH_FOR(embedding->element, backward_tokens, blocks, GRID_THREADS, stream, *embedding);

@@ -30,7 +30,8 @@ struct embedding {
 
 /*
  * Reads tokens, token_weight, position_weight; writes output. The op fails for an unknown token; on
- * cuda, where nobody waits for the tokens, that row becomes NaN, and backward skips it.
+ * cuda, where nobody waits for the tokens, that row becomes NaN, and backward skips it. On cuda
+ * backward is TOO_LARGE for more than 2^31 - 1 rows or 16,776,960 channels.
  */
 capu_status embedding_forward(capu_context *context, const struct embedding *embedding);
 /* Reads tokens, output_gradient; updates token_gradient, position_gradient. */

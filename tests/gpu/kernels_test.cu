@@ -333,6 +333,19 @@ START_TEST(unknown_labels_and_tokens)
 }
 END_TEST
 
+/* More channels than a grid of blocks has room for: not the first of them alone. */
+START_TEST(too_many_channels_to_embed)
+{
+    struct embedding embedding = {};
+
+    embedding.batch = 1;
+    embedding.length = 1;
+    embedding.vocabulary = 1;
+    embedding.channels = 65535u * 256u + 1u;
+    ck_assert_int_eq(embedding_backward_cuda(NULL, &embedding), CAPU_TOO_LARGE);
+}
+END_TEST
+
 #ifdef KERNELS_EMULATED
 /* What the environment asks for is found before the first op. In a process of its own each time. */
 START_TEST(settings_of_products)
@@ -394,6 +407,7 @@ static Suite *kernels_suite(void)
     LOOP_IN(product_tests, products_and_biases, products, 1);
     LOOP_IN(product_tests, attention_step_by_step, attentions, 1);
     tcase_add_loop_test(tests, unknown_labels_and_tokens, 0, (int)(SHIFT_COUNT * ELEMENT_COUNT));
+    tcase_add_test(tests, too_many_channels_to_embed);
 #ifdef KERNELS_EMULATED
     tcase_add_test(product_tests, settings_of_products);
     tcase_add_test(product_tests, without_cublas);
