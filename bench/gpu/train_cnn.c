@@ -108,7 +108,8 @@ static bool prepare(struct training *training)
         training->labels[i] =
             (int32_t)(random_draw(seed, IMAGE_STREAM + 1, i).word[0] % CNN_CLASSES);
     }
-    return loss_log_open(&training->log, settings->options.loss_log) == CAPU_OK;
+    return weights_check(settings->options.save) == CAPU_OK &&
+           loss_log_open(&training->log, settings->options.loss_log) == CAPU_OK;
 }
 
 static capu_status save(const struct training *training, capu_context *context)

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 static const char magic[8] = {'C', 'A', 'P', 'U', 'W', 'T', 'S', '1'};
 
@@ -47,6 +48,31 @@ capu_status loss_log_close(struct loss_log *log)
 
     log->file = NULL;
     return file != NULL ? close_file(file, log->path) : CAPU_OK;
+}
+
+capu_status weights_check(const char *path)
+{
+    struct stat file;
+    bool is_new;
+    FILE *opened;
+
+    if (path == NULL) {
+        return CAPU_OK;
+    }
+    is_new = lstat(path, &file) != 0;
+    /* Of devices and the like, opening is not without effect. */
+    if (stat(path, &file) == 0 && !S_ISREG(file.st_mode) && !S_ISDIR(file.st_mode)) {
+        return CAPU_OK;
+    }
+    opened = fopen(path, "ab");
+    if (opened == NULL) {
+        return fail(path);
+    }
+    fclose(opened);
+    if (is_new) {
+        remove(path);
+    }
+    return CAPU_OK;
 }
 
 static bool put(FILE *file, const void *bytes, size_t count)

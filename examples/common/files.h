@@ -30,6 +30,9 @@ struct weight {
     size_t bytes;
 };
 
+/* Whether weights_save could open the file, told before the work is done; it stays as it is. */
+capu_status weights_check(const char *path);
+
 /*
  * Writes tensors: "CAPUWTS1", a count, then for each the length of its name, the name, its bytes
  * and its contents. Numbers are 64 bits, contents and numbers as they lie in memory.

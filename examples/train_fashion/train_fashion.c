@@ -311,7 +311,8 @@ static bool prepare(struct training *training)
         fprintf(stderr, "%s: %s\n", program_invocation_short_name, strerror(ENOMEM));
         return false;
     }
-    return loss_log_open(&training->log, settings->options.loss_log) == CAPU_OK;
+    return weights_check(settings->options.save) == CAPU_OK &&
+           loss_log_open(&training->log, settings->options.loss_log) == CAPU_OK;
 }
 
 static void finish(struct training *training)

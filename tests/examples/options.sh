@@ -36,6 +36,18 @@ expect 2 '--dtype fp16' "$program" --dtype fp16
 expect 2 'unrecognized option' "$program" --nonsense
 expect 1 '/nowhere/losses' "$@" --loss-log /nowhere/losses
 expect 1 '/nowhere/weights' "$@" --save /nowhere/weights
+if grep -q 'trained' "$work/out"; then
+    echo "options.sh: it trains before it finds that it cannot save"
+    exit 1
+fi
+printf 'kept' >"$work/kept"
+expect 2 'not a whole number' "$@" --save "$work/kept" --steps 0
+expect 1 'planner' "$@" --save "$work/kept" --planner nobody
+expect 1 'planner' "$@" --save "$work/new" --planner nobody
+if [ "$(cat "$work/kept")" != kept ] || [ -e "$work/new" ]; then
+    echo "options.sh: a run that fails touches what --save names"
+    exit 1
+fi
 expect 1 '/nowhere/data' "$@" --data /nowhere/data
 expect 1 'planner' "$@" --planner nobody
 expect 1 'plan' "$@" --mode guided --plan /nowhere/plan
