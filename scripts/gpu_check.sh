@@ -38,13 +38,18 @@ while [ $# -gt 0 ]; do
         case ${2:-} in
         '' | *[!0-9]*) echo "$1 ${2:-}: not a number" >&2; exit 2 ;;
         esac
-        time_limit=$2
-        [ "$1" = --minutes ] && time_limit=$((60 * $2))
+        time_limit=$((10#$2)) # 08 is no octal number
+        [ "$1" = --minutes ] && time_limit=$((60 * time_limit))
         shift
         ;;
     --bin) bin=$(cd "${2:-}" 2>/dev/null && pwd) || { echo "--bin $2: no such folder" >&2; exit 2; }; shift ;;
-    --only) only=${2//,/ }; shift ;;
-    --out) out=$2; shift ;;
+    --only)
+        only=${2:-}
+        only=${only//,/ }
+        [ -n "${only// /}" ] || { echo "--only: which of $parts?" >&2; exit 2; }
+        shift
+        ;;
+    --out) out=${2:-}; [ -n "$out" ] || { echo "--out: which folder?" >&2; exit 2; }; shift ;;
     --list) echo "$parts"; exit 0 ;;
     --help) usage; exit 0 ;;
     *) usage >&2; exit 2 ;;
@@ -384,7 +389,7 @@ bench() {
     bounded 2400 "$@" "$json" $quick 2>"$work/log" | tee -a "$logs"
     code=${PIPESTATUS[0]}
     cat "$work/log" >>"$logs"
-    was_ended "$part" all $((SECONDS - begin)) "$code" && return
+    was_ended "$part" "$name" $((SECONDS - begin)) "$code" && return
     case $code in
     0) tell "$part" "$name" ok $((SECONDS - begin)) "" ;;
     77) tell "$part" "$name" skipped $((SECONDS - begin)) "$(tail -n 1 "$work/log")" ;;

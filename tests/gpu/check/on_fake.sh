@@ -75,6 +75,15 @@ told '^tests +device_contract_gpu_test .*skipped .*not at its end when the time 
 told '^strict .*skipped .*the time is up'
 grep -q '"host":"Linux .* cores' "$out/gpu_check.jsonl" || fail "no machine among the results"
 
+# Nothing asked for is a mistake, and no machine is blamed for it.
+for options in --only "--only ," --out; do
+    # shellcheck disable=SC2086 # words on purpose
+    "$root/scripts/gpu_check.sh" --bin "$bin" $options >"$work/log" 2>&1
+    [ $? -eq 2 ] || fail "$options without a value is not 2: $(cat "$work/log")"
+done
+check --only strict --seconds 08 || fail "08 is no number: $(cat "$work/log")"
+grep -q 'base' "$work/log" && fail "08 is taken for octal: $(cat "$work/log")"
+
 # A batch that is not found because nothing runs is not one that does not fit.
 rm "$bin/train_gpt"
 check --only batches && fail "batches passed without a program"
