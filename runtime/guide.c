@@ -426,9 +426,9 @@ static capu_status walk_twice(struct compiler *compiler)
     for (uint32_t t = 0; t < guide->tensor_count && status == CAPU_OK; t++) {
         struct guide_tensor *tensor = &guide->tensors[t];
 
-        tensor->starts_resident = tensor->page_count > 0 &&
-                                  compiler->trace->tensors[t].persistent &&
-                                  !compiler->program->starts_on_host[t];
+        tensor->is_kept = compiler->trace->tensors[t].persistent;
+        tensor->starts_resident =
+            tensor->page_count > 0 && tensor->is_kept && !compiler->program->starts_on_host[t];
         if (tensor->starts_resident) {
             status = take_pages(compiler, t, false);
         }

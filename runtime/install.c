@@ -88,6 +88,16 @@ static void forget_bindings(struct guide *guide)
     }
 }
 
+/* Another tensor may have taken the place of the one that was recorded, and is to be kept where the
+   plan takes it for dead behind its last access. */
+static bool is_kept_too_short(const struct guide_tensor *planned)
+{
+    const struct tensor *tensor = planned->tensor;
+
+    return !planned->is_kept && !tensor->allocation->is_freed &&
+           (tensor->is_persistent || tensor->is_read_after);
+}
+
 /* Every planned tensor, and a parked allocation for each that only lives inside iterations. */
 static capu_status find_tensors(capu_context *context, struct guide *guide)
 {
@@ -107,7 +117,7 @@ static capu_status find_tensors(capu_context *context, struct guide *guide)
                 planned->tensor = allocation->first;
             }
         }
-        if (planned->tensor == NULL) {
+        if (planned->tensor == NULL || is_kept_too_short(planned)) {
             return context_fail(context, CAPU_NOT_READY, "the plan's tensor '%s' is gone",
                                 planned->name != NULL ? planned->name : "");
         }

@@ -438,6 +438,36 @@ START_TEST(a_later_description_holds_for_plans)
 }
 END_TEST
 
+/* Freed and allocated again, the same addresses are another tensor, and this one is persistent. */
+START_TEST(what_takes_a_transient_tensors_place_is_kept)
+{
+    struct net net;
+    capu_report report;
+    void *again;
+
+    net_init(&net, (struct rig_options){0});
+    for (size_t i = 0; i < 3; i++) {
+        report = net_train(&net, "train");
+    }
+    net_expect_guided(&net, &report, "train");
+    RIG_OK(&net.rig, capu_free(net.rig.context, net.activations[NET_LAYERS]));
+    RIG_OK(&net.rig, capu_synchronize(net.rig.context));
+    RIG_OK(&net.rig, capu_malloc(net.rig.context, PAGES(NET_LAYER_PAGES), &again));
+    ck_assert_ptr_eq(again, net.activations[NET_LAYERS]);
+    if (_i == 1) {
+        RIG_OK(&net.rig,
+               CAPU_DESCRIBE(net.rig.context, again, .name = "table", .kind = CAPU_PARAMETER));
+    }
+    for (size_t i = 0; i < 3; i++) {
+        report = net_train(&net, "train");
+        step_expect(&net.rig, again, PAGES(NET_LAYER_PAGES),
+                    (unsigned char)(net.step + NET_LAYERS));
+    }
+    net_expect_guided(&net, &report, "train");
+    rig_finish(&net.rig);
+}
+END_TEST
+
 /* Parameters are read and set, split and freed between guided iterations. */
 START_TEST(memory_may_change_between_iterations)
 {
@@ -569,6 +599,7 @@ int main(void)
     tcase_add_test(cases, lost_contents_are_not_split);
     tcase_add_test(cases, tensors_read_between_iterations_are_kept);
     tcase_add_loop_test(cases, a_later_description_holds_for_plans, 0, 2);
+    tcase_add_loop_test(cases, what_takes_a_transient_tensors_place_is_kept, 0, 2);
     tcase_add_test(cases, memory_may_change_between_iterations);
     tcase_add_test(cases, uploads_between_iterations_are_bounded);
     tcase_add_test(cases, first_zeros_are_no_part_of_the_plan);
