@@ -12,22 +12,29 @@
 
 #include "tests/support/suite.h"
 
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* Slow enough that recomputing is the better choice now and then. */
 #define SLOW_LINK UINT64_C(300000000)
 
-enum { ITERATIONS = 9, MOST_STEPS = 40 };
+/* A host budget that each program draws, too small for most of them. */
+#define SCARCE UINT64_C(1)
+
+enum { ITERATIONS = 9, MOST_STEPS = 40, THREAD_PROGRAMS = 20 };
 
 struct totals {
+    uint64_t first; /* seed, in threads */
     uint64_t guided;
     uint64_t changes; /* guided iterations that follow one of the other kind */
     uint64_t diverged;
     uint64_t replays;
     uint64_t swaps;
     uint64_t refused; /* calls made again behind a fault */
-    uint64_t lost;    /* programs that a fault ended */
+    uint64_t lost;    /* programs that a fault ended, or a lack of host memory */
+    uint64_t starved; /* calls that host memory did not suffice for */
 };
 
 /* Where an iteration leaves the usual steps, if it does. */
@@ -111,6 +118,7 @@ static void add_report(struct program *program, bool has_changed, struct totals 
     totals->guided += report.mode == CAPU_MODE_GUIDED && report.diverged == 0;
     totals->changes += report.mode == CAPU_MODE_GUIDED && report.diverged == 0 && has_changed;
     totals->diverged += report.diverged;
+    program->has_left = program->has_left || report.diverged != 0;
     totals->replays += report.replay_count;
     totals->swaps += report.prefetch_count;
 }
@@ -133,6 +141,12 @@ static void run_program(uint64_t seed, struct rig_options options, void *user)
     options.wait_for_plan = options.wait_for_plan || random_draw(&program, 4) > 0;
     options.link_bytes_per_s = random_draw(&program, 3) == 0 ? SLOW_LINK : 0;
     options.budget_pages = PROGRAM_LARGEST_PAGES * 2 + random_draw(&program, 30);
+    options.clear_fresh = random_draw(&program, 4) == 0;
+    if (options.host_budget_bytes == SCARCE) {
+        program.may_starve = true;
+        options.host_budget_bytes = (4 + random_draw(&program, 60)) * RIG_PAGE;
+    }
+    options.sample_every = random_draw(&program, 3) == 0 ? 1 : 0;
     rig_init(&program.rig, &options);
     steps = 4 + random_draw(&program, MOST_STEPS);
     temporaries = random_draw(&program, 3) == 0 ? random_draw(&program, 4) : 0;
@@ -163,65 +177,117 @@ static void run_program(uint64_t seed, struct rig_options options, void *user)
         if (random_draw(&program, 8) == 0) {
             random_work(&program);
         }
+        if (random_draw(&program, 4) == 0) {
+            random_read(&program);
+        }
+        if (random_draw(&program, 24) == 0) {
+            random_replace(&program);
+        }
     }
     totals->refused += program.refused;
     totals->lost += program.is_lost;
+    totals->starved += program.starved;
     random_finish(&program);
 }
 
-static void run_programs(const struct rig_options *options, uint64_t share)
+static void run_programs(const struct rig_options *options, uint64_t share, struct totals *totals)
 {
-    struct totals totals = {0};
-
-    random_programs(options, share, run_program, &totals);
+    random_programs(options, share, run_program, totals);
     printf(
         "%llu guided iterations, %llu of them behind another kind, %llu that left their plan, %llu "
-        "replays, %llu tensors brought back, %llu calls refused, %llu contexts lost\n",
-        (unsigned long long)totals.guided, (unsigned long long)totals.changes,
-        (unsigned long long)totals.diverged, (unsigned long long)totals.replays,
-        (unsigned long long)totals.swaps, (unsigned long long)totals.refused,
-        (unsigned long long)totals.lost);
-    ck_assert_uint_gt(totals.guided, 0);
-    ck_assert_uint_gt(totals.changes, 0);
-    ck_assert_uint_gt(totals.swaps, 0);
+        "replays, %llu tensors brought back, %llu calls refused, %llu without host memory, %llu "
+        "programs ended\n",
+        (unsigned long long)totals->guided, (unsigned long long)totals->changes,
+        (unsigned long long)totals->diverged, (unsigned long long)totals->replays,
+        (unsigned long long)totals->swaps, (unsigned long long)totals->refused,
+        (unsigned long long)totals->starved, (unsigned long long)totals->lost);
+    ck_assert_uint_gt(totals->guided, 0);
+    ck_assert(totals->changes > 0 || totals->starved > 0);
+    ck_assert_uint_gt(totals->swaps, 0);
 }
 
 START_TEST(plain)
 {
-    run_programs(&(struct rig_options){0}, 1);
+    run_programs(&(struct rig_options){0}, 1, &(struct totals){0});
 }
 END_TEST
 
 START_TEST(strict)
 {
-    run_programs(&(struct rig_options){.strict = true}, 2);
+    run_programs(&(struct rig_options){.strict = true}, 2, &(struct totals){0});
 }
 END_TEST
 
 /* Programs that can be replayed, under a planner that has them replayed. */
 START_TEST(replays)
 {
-    run_programs(&(struct rig_options){.planner = "recompute", .strict = _i == 1}, 8);
+    run_programs(&(struct rig_options){.planner = "recompute", .strict = _i == 1}, 8,
+                 &(struct totals){0});
 }
 END_TEST
 
 /* Device calls fail now and then: what was refused is done again, and nothing is lost. */
 START_TEST(faults)
 {
-    run_programs(&(struct rig_options){.has_faults = true, .strict = _i == 1}, 8);
+    run_programs(&(struct rig_options){.has_faults = true, .strict = _i == 1}, 8,
+                 &(struct totals){0});
 }
 END_TEST
 
 START_TEST(late_streams)
 {
-    run_programs(&(struct rig_options){.delay_seed = 1}, 4);
+    run_programs(&(struct rig_options){.delay_seed = 1}, 4, &(struct totals){0});
 }
 END_TEST
 
 START_TEST(little_host_memory)
 {
     run_programs(&(struct rig_options){.host_budget_bytes = 220 * RIG_PAGE, .wait_for_plan = true},
-                 8);
+                 8, &(struct totals){0});
+}
+END_TEST
+
+/* Not every program gets through; what does not has told so, and what does is right. */
+START_TEST(too_little_host_memory)
+{
+    struct totals totals = {0};
+
+    run_programs(&(struct rig_options){.host_budget_bytes = SCARCE}, 4, &totals);
+    ck_assert_uint_gt(totals.starved, totals.lost);
+}
+END_TEST
+
+static void *run_thread(void *user)
+{
+    struct totals *totals = user;
+
+    for (uint64_t seed = totals->first; seed < totals->first + THREAD_PROGRAMS; seed++) {
+        run_program(seed, (struct rig_options){.strict = seed % 4 == 0}, totals);
+    }
+    return NULL;
+}
+
+/* Contexts share nothing: each thread has its own. */
+START_TEST(two_threads)
+{
+    struct totals totals[2] = {{.first = 1000}, {.first = 2000}};
+    pthread_t threads[2];
+    struct rig rig;
+    bool is_host;
+
+    rig_init(&rig, &(struct rig_options){0});
+    is_host = strcmp(capu_context_device(rig.context), "host") == 0;
+    rig_finish(&rig);
+    if (!is_host) {
+        return; /* the fake runtime's streams are those of one thread */
+    }
+    for (size_t i = 0; i < 2; i++) {
+        ck_assert_int_eq(pthread_create(&threads[i], NULL, run_thread, &totals[i]), 0);
+    }
+    for (size_t i = 0; i < 2; i++) {
+        ck_assert_int_eq(pthread_join(threads[i], NULL), 0);
+        ck_assert_uint_gt(totals[i].guided, 0);
+    }
 }
 END_TEST
 
@@ -237,6 +303,8 @@ int main(void)
     tcase_add_loop_test(programs, faults, 0, 2);
     tcase_add_test(programs, late_streams);
     tcase_add_test(programs, little_host_memory);
+    tcase_add_test(programs, too_little_host_memory);
+    tcase_add_test(programs, two_threads);
     suite_add_tcase(suite, programs);
     return suite_run(suite);
 }

@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { LARGEST_PAGES = PROGRAM_LARGEST_PAGES, TENSORS = PROGRAM_TENSORS };
+enum { LARGEST_PAGES = PROGRAM_LARGEST_PAGES };
 
 uint64_t random_draw(struct program *program, uint64_t below)
 {
@@ -59,60 +59,22 @@ bool random_is_refused(struct program *program, capu_status status)
     return true;
 }
 
-static struct shadow *pick(struct program *program)
+bool random_is_starved(struct program *program, capu_status status)
+{
+    const char *what = "";
+
+    if (!program->may_starve || status != CAPU_HOST_OVER_BUDGET) {
+        return false;
+    }
+    ck_assert_msg(context_validate(program->rig.context, &what), "%s: after %s: %s", program->where,
+                  capu_last_error(program->rig.context), what);
+    program->starved++;
+    return true;
+}
+
+struct shadow *random_pick(struct program *program)
 {
     return &program->tensors[random_draw(program, program->tensor_count)];
-}
-
-static void describe(struct program *program, struct shadow *tensor)
-{
-    tensor->is_transient = random_draw(program, 2) == 0;
-    WORKS(program, CAPU_DESCRIBE(program->rig.context, tensor->address, .name = "tensor",
-                                 .kind = tensor->is_transient ? CAPU_ACTIVATION : CAPU_PARAMETER));
-}
-
-static void add_tensor(struct program *program, unsigned char *address, uint64_t count)
-{
-    struct shadow *tensor = &program->tensors[program->tensor_count++];
-
-    *tensor = (struct shadow){
-        .address = address,
-        .bytes = calloc(1, count),
-        .count = count,
-        .blob = program->blob_count,
-        .is_live = true,
-        .is_defined = program->rig.context->config.clear_fresh != 0,
-    };
-    HOLDS(program, tensor->bytes != NULL);
-    describe(program, tensor);
-}
-
-/* Allocates a tensor, or a blob that is split at odd places. */
-void random_allocate(struct program *program)
-{
-    uint64_t count = 1 + random_draw(program, LARGEST_PAGES * RIG_PAGE);
-    uint64_t offset = 0;
-    void *address;
-
-    if (program->tensor_count + 4 > TENSORS) {
-        return;
-    }
-    if (random_draw(program, 3) == 0) {
-        count = 1 + random_draw(program, RIG_PAGE);
-    }
-    WORKS(program, capu_malloc(program->rig.context, count, &address));
-    if (program->is_lost) {
-        return;
-    }
-    program->blob_count++;
-    for (size_t pieces = random_draw(program, 3); pieces > 0 && count - offset > 1; pieces--) {
-        uint64_t here = 1 + random_draw(program, count - offset - 1);
-
-        WORKS(program, capu_split(program->rig.context, (unsigned char *)address + offset, here));
-        add_tensor(program, (unsigned char *)address + offset, here);
-        offset += here;
-    }
-    add_tensor(program, (unsigned char *)address + offset, count - offset);
 }
 
 /* A plan gives tensors up behind their last planned access before they are overwritten or the
@@ -124,17 +86,19 @@ static bool is_given_up(struct program *program, const struct shadow *const *ten
     bool is_transient = false;
 
     for (size_t i = 0; i < count; i++) {
-        is_transient = is_transient || tensors[i]->is_transient || tensors[i]->is_overwritten;
+        is_transient = is_transient || tensors[i]->is_transient ||
+                       (tensors[i]->is_overwritten && (program->in_iteration || program->has_left));
     }
     program->given_up += status == CAPU_CONTENTS_LOST;
-    return program->is_lost || (status == CAPU_CONTENTS_LOST && is_transient &&
-                                program->rig.context->config.mode == CAPU_MODE_GUIDED);
+    return program->is_lost || random_is_starved(program, status) ||
+           (status == CAPU_CONTENTS_LOST && is_transient &&
+            program->rig.context->config.mode == CAPU_MODE_GUIDED);
 }
 
 static void check_bytes(struct program *program, const struct shadow *tensor, uint64_t from,
                         uint64_t count)
 {
-    static unsigned char bytes[LARGEST_PAGES * RIG_PAGE];
+    static _Thread_local unsigned char bytes[LARGEST_PAGES * RIG_PAGE];
 
     capu_status status;
 
@@ -147,34 +111,13 @@ static void check_bytes(struct program *program, const struct shadow *tensor, ui
     HOLDS(program, memcmp(bytes, tensor->bytes + from, count) == 0);
 }
 
-void random_free(struct program *program, size_t blob)
-{
-    unsigned char *start = NULL;
-    size_t kept = 0;
-
-    for (size_t i = 0; i < program->tensor_count; i++) {
-        struct shadow *tensor = &program->tensors[i];
-
-        if (tensor->blob != blob) {
-            program->tensors[kept++] = *tensor;
-            continue;
-        }
-        if (start == NULL || tensor->address < start) {
-            start = tensor->address;
-        }
-        free(tensor->bytes);
-    }
-    program->tensor_count = kept;
-    WORKS(program, capu_free(program->rig.context, start));
-}
-
 /* An operand on a whole tensor, or on a part of it. */
 static struct shadow *add_operand(struct program *program, struct mixing *plain,
                                   struct mixing *device, capu_operand *operands)
 {
     static const uint32_t roles[] = {CAPU_READ,  CAPU_READ,          CAPU_WRITE,
                                      CAPU_WRITE, CAPU_WRITE_CLEARED, CAPU_UPDATE};
-    struct shadow *tensor = pick(program);
+    struct shadow *tensor = random_pick(program);
     struct mixing_operand *to = &plain->operands[plain->count];
     uint64_t from = 0;
     uint64_t count = tensor->count;
@@ -270,6 +213,7 @@ static void run_op(struct program *program)
     op.argument_bytes = sizeof(device);
     op.operands = operands;
     op.operand_count = plain.count;
+    op.flags = random_draw(program, 12) == 0 ? CAPU_OP_NOT_REPLAYABLE : 0;
     if (random_draw(program, 10) == 0) {
         TRIES(program, status, capu_access_begin(program->rig.context, &op));
         if (status == CAPU_OK) {
@@ -301,12 +245,12 @@ static void run_op(struct program *program)
 
 static void upload(struct program *program)
 {
-    struct shadow *tensor = pick(program);
+    struct shadow *tensor = random_pick(program);
     uint64_t from = random_draw(program, 2) == 0 || !tensor->is_defined
                         ? 0
                         : random_draw(program, tensor->count);
     uint64_t count = tensor->count - from;
-    static unsigned char source[LARGEST_PAGES * RIG_PAGE];
+    static _Thread_local unsigned char source[LARGEST_PAGES * RIG_PAGE];
     capu_status status;
 
     for (uint64_t at = 0; at < count; at += sizeof(uint64_t)) {
@@ -329,7 +273,7 @@ static void upload(struct program *program)
 
 static void download(struct program *program)
 {
-    struct shadow *tensor = pick(program);
+    struct shadow *tensor = random_pick(program);
     uint64_t from = random_draw(program, tensor->count);
 
     if (tensor->is_defined) {
@@ -339,7 +283,7 @@ static void download(struct program *program)
 
 static void zero(struct program *program)
 {
-    struct shadow *tensor = pick(program);
+    struct shadow *tensor = random_pick(program);
 
     WORKS(program, capu_zero(program->rig.context, tensor->address,
                              random_draw(program, 2) == 0 ? 0 : tensor->count));
@@ -348,11 +292,17 @@ static void zero(struct program *program)
     tensor->is_overwritten = true;
 }
 
+/* Whole tensors as far as both reach, or parts of them anywhere. */
 static void copy(struct program *program)
 {
-    struct shadow *from = pick(program);
-    struct shadow *to = pick(program);
-    uint64_t count = from->count < to->count ? from->count : to->count;
+    struct shadow *from = random_pick(program);
+    struct shadow *to = random_pick(program);
+    bool is_part = random_draw(program, 2) == 0;
+    uint64_t source = is_part ? random_draw(program, from->count) : 0;
+    uint64_t target = is_part ? random_draw(program, to->count) : 0;
+    uint64_t most =
+        from->count - source < to->count - target ? from->count - source : to->count - target;
+    uint64_t count = is_part ? 1 + random_draw(program, most) : most;
     struct shadow *both[] = {from, to};
     capu_status status;
 
@@ -360,64 +310,112 @@ static void copy(struct program *program)
         pages_of(program, both, 2) > pages_limit(program->rig.context->pages)) {
         return;
     }
-    TRIES(program, status, capu_copy(program->rig.context, to->address, from->address, count));
+    TRIES(program, status,
+          capu_copy(program->rig.context, to->address + target, from->address + source, count));
     if (is_given_up(program, (const struct shadow *const *)both, 2, status)) {
         return;
     }
     HOLDS(program, status == CAPU_OK);
-    memcpy(to->bytes, from->bytes, count);
+    memcpy(to->bytes + target, from->bytes + source, count);
     to->is_defined = true;
     to->is_overwritten = true;
 }
 
-/* Up to three pieces take the tensor's place; the cut one is described anew. What a plan gave up
-   stays lost, but in always-resident parts, which become undefined. */
-void random_split(struct program *program)
+/* The tensor right behind another in its allocation, NULL: there is none. */
+static struct shadow *neighbour_of(struct program *program, const struct shadow *tensor)
 {
-    struct shadow old = *pick(program);
-    struct shadow *place = program->tensors;
-    uint64_t from = random_draw(program, 2) == 0 ? 0 : random_draw(program, old.count);
-    uint64_t ends[] = {from, from + 1 + random_draw(program, old.count - from), old.count};
-    uint64_t at = 0;
-    bool was_lost;
+    for (size_t i = 0; i < program->tensor_count; i++) {
+        struct shadow *other = &program->tensors[i];
 
-    while (place->address != old.address) {
-        place++;
-    }
-    if (program->tensor_count + 2 > TENSORS || ends[1] - from == old.count) {
-        return;
-    }
-    WORKS(program, capu_split(program->rig.context, old.address + from, ends[1] - from));
-    was_lost =
-        tensor_is_lost(tensors_find(&program->rig.context->tensors, old.address)) ||
-        tensor_is_lost(tensors_find(&program->rig.context->tensors, old.address + from)) ||
-        tensor_is_lost(tensors_find(&program->rig.context->tensors, old.address + old.count - 1));
-    *place = program->tensors[--program->tensor_count];
-    for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++) {
-        struct shadow *piece = &program->tensors[program->tensor_count];
-
-        if (ends[i] == at) {
-            continue;
+        if (other->blob == tensor->blob && other->address == tensor->address + tensor->count) {
+            return other;
         }
-        *piece = old;
-        piece->address = old.address + at;
-        piece->count = ends[i] - at;
-        piece->bytes = malloc(piece->count);
-        HOLDS(program, piece->bytes != NULL);
-        memcpy(piece->bytes, old.bytes + at, piece->count);
-        piece->is_transient = i != 1 && old.is_transient;
-        piece->is_defined =
-            old.is_defined &&
-            (!was_lost || tensors_find(&program->rig.context->tensors, piece->address)->is_defined);
-        program->tensor_count++;
-        at = ends[i];
     }
-    free(old.bytes);
+    return NULL;
 }
 
-void random_describe(struct program *program)
+static bool is_lost(struct program *program, const struct shadow *tensor)
 {
-    describe(program, pick(program));
+    return tensor_is_lost(tensors_find(&program->rig.context->tensors, tensor->address));
+}
+
+/* One call on the end of a tensor and the beginning of the next. */
+static void cross(struct program *program)
+{
+    static _Thread_local unsigned char bytes[2 * LARGEST_PAGES * RIG_PAGE];
+    struct shadow *first = random_pick(program);
+    struct shadow *second = neighbour_of(program, first);
+    uint64_t kind = random_draw(program, 3);
+    uint64_t from = random_draw(program, first->count);
+    uint64_t left = first->count - from;
+    uint64_t beyond;
+    unsigned char *address = first->address + from;
+
+    if (second == NULL || !first->is_defined || !second->is_defined || is_lost(program, first) ||
+        is_lost(program, second)) {
+        return; /* half of it would be done */
+    }
+    beyond = 1 + random_draw(program, second->count);
+    if (kind == 0) {
+        WORKS(program, capu_download(program->rig.context, bytes, address, left + beyond));
+        HOLDS(program, program->is_lost || (memcmp(bytes, first->bytes + from, left) == 0 &&
+                                            memcmp(bytes + left, second->bytes, beyond) == 0));
+        return;
+    }
+    memset(bytes, kind == 1 ? 0 : (int)(program->salt >> 56), left + beyond);
+    if (kind == 1) {
+        WORKS(program, capu_zero(program->rig.context, address, left + beyond));
+    } else {
+        WORKS(program, capu_upload(program->rig.context, address, bytes, left + beyond));
+    }
+    memcpy(first->bytes + from, bytes, left);
+    memcpy(second->bytes, bytes + left, beyond);
+    first->is_overwritten = true;
+    second->is_overwritten = true;
+}
+
+/* What may be asked at any time. */
+static void look(struct program *program)
+{
+    capu_context *context = program->rig.context;
+    capu_report report = CAPU_REPORT_INIT;
+    capu_tensor_state state = {.size = sizeof(state)};
+    const struct shadow *tensor = random_pick(program);
+    capu_status status;
+
+    WORKS(program, capu_tensor_query(context, tensor->address, &state));
+    HOLDS(program, state.address == tensor->address && state.bytes == tensor->count);
+    TRIES(program, status, capu_report_get(context, &report));
+    HOLDS(program, status == CAPU_OK || status == CAPU_NOT_READY || program->is_lost);
+    if (random_draw(program, 4) == 0) {
+        WORKS(program, capu_flush(context));
+    }
+}
+
+/* A segment begins where none is open, or the open one ends. */
+static void turn_segment(struct program *program)
+{
+    capu_context *context = program->rig.context;
+
+    if (!program->in_iteration) {
+        return;
+    }
+    if (program->in_segment) {
+        WORKS(program, capu_segment_end(context));
+    } else {
+        WORKS(program, capu_segment_begin(context, "segment"));
+    }
+    program->in_segment = !program->in_segment;
+}
+
+/* What was written and is to outlive the iteration can be read behind it. */
+void random_read(struct program *program)
+{
+    const struct shadow *tensor = random_pick(program);
+
+    if (tensor->is_defined && !tensor->is_transient) {
+        check_bytes(program, tensor, 0, tensor->count);
+    }
 }
 
 void random_check(struct program *program)
@@ -430,6 +428,9 @@ void random_check(struct program *program)
 void random_turn(struct program *program, const char *label)
 {
     if (program->in_iteration) {
+        if (program->in_segment) {
+            turn_segment(program);
+        }
         WORKS(program, capu_iteration_end(program->rig.context));
     } else {
         WORKS(program, capu_iteration_begin(program->rig.context, label));
@@ -444,8 +445,14 @@ void random_work(struct program *program)
 {
     uint64_t choice = random_draw(program, 100);
 
-    if (program->is_pure && choice < 34 && random_draw(program, 4) > 0) {
+    if (program->is_pure && choice < 38 && random_draw(program, 4) > 0) {
         choice = choice < 8 ? 21 : 99; /* zeros, which are no op, or an op */
+    }
+    if (random_draw(program, 16) == 0) {
+        look(program);
+    }
+    if (random_draw(program, 16) == 0) {
+        turn_segment(program);
     }
     if (choice < 15) {
         upload(program);
@@ -455,6 +462,8 @@ void random_work(struct program *program)
         zero(program);
     } else if (choice < 34) {
         copy(program);
+    } else if (choice < 38) {
+        cross(program);
     } else {
         run_op(program);
     }
@@ -468,7 +477,7 @@ void random_step(struct program *program)
     if (program->tensor_count == 0 || choice < 6) {
         random_allocate(program);
     } else if (choice < 9) {
-        random_free(program, pick(program)->blob);
+        random_free(program, random_pick(program)->blob);
     } else if (choice < 14) {
         random_turn(program, labels[random_draw(program, 3)]);
     } else if (choice < 15) {
@@ -477,6 +486,8 @@ void random_step(struct program *program)
         random_split(program);
     } else if (choice < 19) {
         random_describe(program);
+    } else if (choice < 20) {
+        random_replace(program);
     } else {
         random_work(program);
     }

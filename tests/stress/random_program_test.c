@@ -8,6 +8,9 @@
 
 #include <stdio.h>
 
+/* A host budget that each program draws, too small for most of them. */
+#define SCARCE UINT64_C(1)
+
 enum { STEPS = 160 };
 
 static void run_program(uint64_t seed, struct rig_options options, void *user)
@@ -18,6 +21,10 @@ static void run_program(uint64_t seed, struct rig_options options, void *user)
     options.budget_pages = PROGRAM_LARGEST_PAGES * 2 + random_draw(&program, 80);
     if (options.mode == CAPU_MODE_OFF) {
         options.budget_pages = 2048;
+    }
+    if (options.host_budget_bytes == SCARCE) {
+        program.may_starve = true;
+        options.host_budget_bytes = (4 + random_draw(&program, 60)) * RIG_PAGE;
     }
     options.clear_fresh = random_draw(&program, 4) == 0;
     rig_init(&program.rig, &options);
@@ -71,6 +78,13 @@ START_TEST(little_host_memory)
 }
 END_TEST
 
+/* Calls that find nowhere to evict to fail, and have done nothing. */
+START_TEST(too_little_host_memory)
+{
+    run_programs(&(struct rig_options){.host_budget_bytes = SCARCE}, 4);
+}
+END_TEST
+
 START_TEST(off)
 {
     run_programs(&(struct rig_options){.mode = CAPU_MODE_OFF, .strict = true}, 10);
@@ -88,6 +102,7 @@ int main(void)
     tcase_add_test(programs, late_streams);
     tcase_add_loop_test(programs, faults, 0, 2);
     tcase_add_test(programs, little_host_memory);
+    tcase_add_test(programs, too_little_host_memory);
     tcase_add_test(programs, off);
     suite_add_tcase(suite, programs);
     return suite_run(suite);

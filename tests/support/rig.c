@@ -59,6 +59,7 @@ void rig_init(struct rig *rig, const struct rig_options *options)
     config.planner = options->planner;
     config.wait_for_plan = options->wait_for_plan;
     config.plan_path = options->plan_path;
+    config.sample_every = options->sample_every;
     config.effort = CAPU_EFFORT_QUICK;
     status = config_resolve(&config, &complete, text, sizeof(text));
     ck_assert_msg(status == CAPU_OK, "config: %s", text);

@@ -28,7 +28,8 @@ struct rig_options {
     const char *planner;       /* mode guided; NULL: the default */
     bool wait_for_plan;
     const char *plan_path;
-    bool has_faults; /* a fault adaptor is put around everything, quiet at first */
+    uint64_t sample_every; /* 0: the default */
+    bool has_faults;       /* a fault adaptor is put around everything, quiet at first */
 };
 
 struct rig {

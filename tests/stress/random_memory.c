@@ -1,0 +1,161 @@
+/* Memory that comes, goes and is cut in pieces in random programs, see random_program.h. */
+#include "tests/stress/random_program.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { LARGEST_PAGES = PROGRAM_LARGEST_PAGES, TENSORS = PROGRAM_TENSORS };
+
+#define HOLDS PROGRAM_HOLDS
+#define WORKS PROGRAM_WORKS
+
+static void describe(struct program *program, struct shadow *tensor)
+{
+    tensor->is_transient = random_draw(program, 2) == 0;
+    WORKS(program, CAPU_DESCRIBE(program->rig.context, tensor->address, .name = "tensor",
+                                 .kind = tensor->is_transient ? CAPU_ACTIVATION : CAPU_PARAMETER,
+                                 .hint = (uint32_t)random_draw(program, CAPU_HINT_RECOMPUTE + 1)));
+}
+
+static void add_tensor(struct program *program, unsigned char *address, uint64_t count)
+{
+    struct shadow *tensor = &program->tensors[program->tensor_count++];
+
+    *tensor = (struct shadow){
+        .address = address,
+        .bytes = calloc(1, count),
+        .count = count,
+        .blob = program->blob_count,
+        .is_live = true,
+        .is_defined = program->rig.context->config.clear_fresh != 0,
+    };
+    HOLDS(program, tensor->bytes != NULL);
+    describe(program, tensor);
+}
+
+/* Allocates a tensor, or a blob that is split at odd places. */
+void random_allocate(struct program *program)
+{
+    uint64_t count = 1 + random_draw(program, LARGEST_PAGES * RIG_PAGE);
+    uint64_t offset = 0;
+    void *address;
+
+    if (program->tensor_count + 4 > TENSORS) {
+        return;
+    }
+    if (random_draw(program, 3) == 0) {
+        count = 1 + random_draw(program, RIG_PAGE);
+    }
+    WORKS(program, capu_malloc(program->rig.context, count, &address));
+    if (program->is_lost) {
+        return;
+    }
+    program->blob_count++;
+    for (size_t pieces = random_draw(program, 3); pieces > 0 && count - offset > 1; pieces--) {
+        uint64_t here = 1 + random_draw(program, count - offset - 1);
+
+        WORKS(program, capu_split(program->rig.context, (unsigned char *)address + offset, here));
+        add_tensor(program, (unsigned char *)address + offset, here);
+        offset += here;
+    }
+    add_tensor(program, (unsigned char *)address + offset, count - offset);
+}
+
+void random_free(struct program *program, size_t blob)
+{
+    unsigned char *start = NULL;
+    size_t kept = 0;
+
+    for (size_t i = 0; i < program->tensor_count; i++) {
+        struct shadow *tensor = &program->tensors[i];
+
+        if (tensor->blob != blob) {
+            program->tensors[kept++] = *tensor;
+            continue;
+        }
+        if (start == NULL || tensor->address < start) {
+            start = tensor->address;
+        }
+        free(tensor->bytes);
+    }
+    program->tensor_count = kept;
+    WORKS(program, capu_free(program->rig.context, start));
+}
+
+void random_replace(struct program *program)
+{
+    struct shadow *tensor = random_pick(program);
+    void *again;
+
+    for (size_t i = 0; i < program->tensor_count; i++) {
+        if (&program->tensors[i] != tensor && program->tensors[i].blob == tensor->blob) {
+            return;
+        }
+    }
+    WORKS(program, capu_free(program->rig.context, tensor->address));
+    if (random_draw(program, 2) == 0) {
+        WORKS(program, capu_synchronize(program->rig.context));
+    }
+    WORKS(program, capu_malloc(program->rig.context, tensor->count, &again));
+    if (program->is_lost) {
+        return;
+    }
+    memset(tensor->bytes, 0, tensor->count);
+    tensor->address = again;
+    tensor->is_defined = program->rig.context->config.clear_fresh != 0;
+    tensor->is_overwritten = false;
+    tensor->is_transient = false;
+    if (random_draw(program, 2) == 0) {
+        describe(program, tensor);
+    }
+}
+
+/* Up to three pieces take the tensor's place; the cut one is described anew. What a plan gave up
+   stays lost, but in always-resident parts, which become undefined. */
+void random_split(struct program *program)
+{
+    struct shadow old = *random_pick(program);
+    struct shadow *place = program->tensors;
+    uint64_t from = random_draw(program, 2) == 0 ? 0 : random_draw(program, old.count);
+    uint64_t ends[] = {from, from + 1 + random_draw(program, old.count - from), old.count};
+    uint64_t at = 0;
+    bool was_lost;
+
+    while (place->address != old.address) {
+        place++;
+    }
+    if (program->tensor_count + 2 > TENSORS || ends[1] - from == old.count) {
+        return;
+    }
+    WORKS(program, capu_split(program->rig.context, old.address + from, ends[1] - from));
+    was_lost =
+        tensor_is_lost(tensors_find(&program->rig.context->tensors, old.address)) ||
+        tensor_is_lost(tensors_find(&program->rig.context->tensors, old.address + from)) ||
+        tensor_is_lost(tensors_find(&program->rig.context->tensors, old.address + old.count - 1));
+    *place = program->tensors[--program->tensor_count];
+    for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++) {
+        struct shadow *piece = &program->tensors[program->tensor_count];
+
+        if (ends[i] == at) {
+            continue;
+        }
+        *piece = old;
+        piece->address = old.address + at;
+        piece->count = ends[i] - at;
+        piece->bytes = malloc(piece->count);
+        HOLDS(program, piece->bytes != NULL);
+        memcpy(piece->bytes, old.bytes + at, piece->count);
+        piece->is_transient = i != 1 && old.is_transient;
+        piece->is_defined =
+            old.is_defined &&
+            (!was_lost || tensors_find(&program->rig.context->tensors, piece->address)->is_defined);
+        program->tensor_count++;
+        at = ends[i];
+    }
+    free(old.bytes);
+}
+
+void random_describe(struct program *program)
+{
+    describe(program, random_pick(program));
+}
