@@ -418,8 +418,15 @@ static bool is_same_call(const struct call *planned, const struct call *call)
                                                call->operand_count * sizeof(*call->operands)) == 0);
 }
 
+/* A tensor that the plan takes for dead behind its last access is to outlive the iteration this
+   time: the plan is given up. */
+static bool is_kept_too_short(const struct guide_tensor *planned, const struct tensor *tensor)
+{
+    return planned->is_transient && !planned->is_kept && tensor->is_persistent;
+}
+
 /* Whether the op at hand does to the same tensors what the planned one does. */
-static bool is_planned_op(const capu_context *context, const struct guide *guide)
+static bool is_planned_op(const capu_context *context, struct guide *guide)
 {
     const struct operands *operands = &context->operands;
     const struct guide_op *op = &guide->ops[guide->next];
@@ -435,6 +442,10 @@ static bool is_planned_op(const capu_context *context, const struct guide *guide
 
         if (tensor->page_count > 0 ? tensor->tensor != access->tensor
                                    : tensor->address != access->tensor->address) {
+            return false;
+        }
+        if (tensor->page_count > 0 && is_kept_too_short(tensor, access->tensor)) {
+            guide->is_wrong = true;
             return false;
         }
         if (planned->role != operands_role(access) ||

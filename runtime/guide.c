@@ -43,6 +43,7 @@ static void copy_tensors(struct guide *guide, const struct record *record)
             .page_count = from->page_count,
             .name = from->name,
             .is_split = from->is_split,
+            .is_transient = from->is_transient,
         };
     }
 }

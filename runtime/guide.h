@@ -67,7 +67,8 @@ struct guide_tensor {
     size_t page_count; /* 0: always resident */
     const char *name;  /* interned, or NULL */
     bool is_split;
-    bool is_kept; /* to the iteration's end; others are dead behind their last access */
+    bool is_transient; /* by its description */
+    bool is_kept;      /* to the iteration's end; others are dead behind their last access */
     bool starts_resident;
     bool is_copied; /* needs a host block */
     uint32_t

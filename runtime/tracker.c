@@ -121,6 +121,7 @@ static struct record_tensor describe(const struct tensor *tensor)
         .kind = tensor->kind,
         .hint = tensor->hint,
         .is_persistent = tensor->is_persistent,
+        .is_transient = !tensor->is_persistent,
     };
 }
 

@@ -62,6 +62,7 @@ struct record_tensor {
     uint32_t hint;
     bool is_carried;    /* its first access read what was there before the iteration */
     bool is_persistent; /* contents are carried into the iteration or out of it */
+    bool is_transient;  /* as described when it was first accessed, whatever became of it */
     size_t first_op;
     size_t last_op;
     size_t zeroed_op; /* capu_zero ended its contents before this op; 0: it did not */

@@ -438,6 +438,46 @@ START_TEST(a_later_description_holds_for_plans)
 }
 END_TEST
 
+/* Freed in the iterations that the plan was made of, and not this time. Where it was transient then
+   and is not now, it is kept; else who reads it behind the iteration is told. */
+START_TEST(what_is_not_freed_this_time_is_kept_or_told)
+{
+    unsigned char bytes[16];
+    capu_report report;
+    struct net net;
+    void *own = NULL;
+
+    net_init(&net, (struct rig_options){0});
+    for (size_t i = 0; i < 4; i++) {
+        net_begin(&net, "train");
+        own = step_malloc(&net.rig, PAGES(NET_LAYER_PAGES));
+        if (_i > 0 && (_i == 2 || i < 3)) {
+            RIG_OK(&net.rig, CAPU_DESCRIBE(net.rig.context, own, .name = "own",
+                                           .lifetime = i < 3 ? CAPU_TRANSIENT : CAPU_PERSISTENT));
+        }
+        step_set(&net.rig, own, PAGES(NET_LAYER_PAGES), 7);
+        net_forward(&net, NET_LAYERS);
+        net_backward(&net, NET_LAYERS);
+        if (i < 3) {
+            RIG_OK(&net.rig, capu_free(net.rig.context, own));
+        }
+        report = net_end(&net);
+    }
+    if (_i == 0) {
+        net_expect_guided(&net, &report, "train");
+        STEP_FAILS(&net.rig, capu_download(net.rig.context, bytes, own, sizeof(bytes)),
+                   CAPU_CONTENTS_LOST, "");
+    } else {
+        ck_assert_uint_eq(report.diverged, 1);
+        step_expect(&net.rig, own, PAGES(NET_LAYER_PAGES), 7);
+    }
+    step_set(&net.rig, own, PAGES(NET_LAYER_PAGES), 8);
+    net_train(&net, "train");
+    step_expect(&net.rig, own, PAGES(NET_LAYER_PAGES), 8);
+    rig_finish(&net.rig);
+}
+END_TEST
+
 /* Freed and allocated again, the same addresses are another tensor, and this one is persistent. */
 START_TEST(what_takes_a_transient_tensors_place_is_kept)
 {
@@ -599,6 +639,7 @@ int main(void)
     tcase_add_test(cases, lost_contents_are_not_split);
     tcase_add_test(cases, tensors_read_between_iterations_are_kept);
     tcase_add_loop_test(cases, a_later_description_holds_for_plans, 0, 2);
+    tcase_add_loop_test(cases, what_is_not_freed_this_time_is_kept_or_told, 0, 3);
     tcase_add_loop_test(cases, what_takes_a_transient_tensors_place_is_kept, 0, 2);
     tcase_add_test(cases, memory_may_change_between_iterations);
     tcase_add_test(cases, uploads_between_iterations_are_bounded);
