@@ -127,9 +127,10 @@ void random_split(struct program *program)
     if (program->tensor_count + 2 > TENSORS || ends[1] - from == old.count) {
         return;
     }
+    was_lost = tensor_is_lost(tensors_find(&program->rig.context->tensors, old.address));
     WORKS(program, capu_split(program->rig.context, old.address + from, ends[1] - from));
     was_lost =
-        tensor_is_lost(tensors_find(&program->rig.context->tensors, old.address)) ||
+        was_lost || tensor_is_lost(tensors_find(&program->rig.context->tensors, old.address)) ||
         tensor_is_lost(tensors_find(&program->rig.context->tensors, old.address + from)) ||
         tensor_is_lost(tensors_find(&program->rig.context->tensors, old.address + old.count - 1));
     *place = program->tensors[--program->tensor_count];
