@@ -27,7 +27,7 @@ struct host_device {
     int memory_file; /* the memfd that is the device's memory; page n lies at n * page_bytes */
     struct page_numbers pages;
     struct reservations reservations;
-    size_t mapping_limit; /* kernel mappings this device may use */
+    size_t mapping_limit; /* kernel mappings that all host devices together may use */
     size_t mapping_count; /* that it uses at most: see host_memory.c */
 
     struct chunks chunks; /* has its own lock */
@@ -59,7 +59,7 @@ struct host_machine {
     uint64_t page_bytes;   /* the machine's own page */
     size_t mapping_count;  /* vm.max_map_count */
 };
-/* Mappings a device may use, leaving the program its share. */
+/* Mappings that devices may use, leaving the program its share. */
 size_t host_mapping_limit(const struct host_machine *machine);
 /* Fills in the defaults and checks them. Statuses and text as host_device_create. */
 capu_status host_options_complete(const struct host_machine *machine,

@@ -5,9 +5,10 @@
  * a hole cut into a mapping is one more. So mappings are counted before they are made, at the most
  * they can come to: one for each reserved range, and for each map call one for every run of
  * consecutive pages and one for a hole beside it. The kernel merges neighbours and needs fewer; no
- * order of unmapping can need more.
+ * order of unmapping can need more. The limit is the process's, so all its host devices count
+ * together.
  *
- * Owned by the device's calling thread.
+ * Owned by the device's calling thread, but for that sum.
  */
 #define _GNU_SOURCE
 #include "device/host.h"
@@ -15,6 +16,30 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/mman.h>
+
+/* Mappings that all host devices of the process use at most. */
+static atomic_size_t mappings_of_all;
+
+/* False, and nothing taken, if the process has no `count` more for devices. */
+static bool take_mappings(struct host_device *host, size_t count)
+{
+    size_t used = atomic_load_explicit(&mappings_of_all, memory_order_relaxed);
+
+    do {
+        if (used > host->mapping_limit || count > host->mapping_limit - used) {
+            return false;
+        }
+    } while (!atomic_compare_exchange_weak_explicit(&mappings_of_all, &used, used + count,
+                                                    memory_order_relaxed, memory_order_relaxed));
+    host->mapping_count += count;
+    return true;
+}
+
+static void give_mappings(struct host_device *host, size_t count)
+{
+    host->mapping_count -= count;
+    atomic_fetch_sub_explicit(&mappings_of_all, count, memory_order_relaxed);
+}
 
 static off_t page_offset(const struct host_device *host, device_page page)
 {
@@ -81,21 +106,25 @@ capu_status host_range_reserve(struct device *device, uint64_t bytes, void **add
     void *reserved;
     capu_status status;
 
-    if (host->mapping_count >= host->mapping_limit) {
+    if (!take_mappings(host, 1)) {
         return CAPU_NO_ADDRESS_SPACE;
     }
     status = addresses_reserve(bytes, host->head.capabilities.page_bytes, &reserved);
     if (status != CAPU_OK) {
-        return status;
+        goto give_mapping;
     }
     status = reservations_add(&host->reservations, reserved, bytes);
     if (status != CAPU_OK) {
-        addresses_release(reserved, bytes);
-        return status;
+        goto release;
     }
-    host->mapping_count++;
     *address = reserved;
     return CAPU_OK;
+
+release:
+    addresses_release(reserved, bytes);
+give_mapping:
+    give_mappings(host, 1);
+    return status;
 }
 
 void host_range_release(struct device *device, void *address, uint64_t bytes)
@@ -106,15 +135,18 @@ void host_range_release(struct device *device, void *address, uint64_t bytes)
     if (range != NULL) {
         addresses_release(address, bytes);
         reservations_remove(&host->reservations, range);
-        host->mapping_count--;
+        give_mappings(host, 1);
     }
 }
 
-/* Puts "no access" over whatever is mapped there. One mapping replaces all at once. */
+/* Puts "no access" over whatever is mapped there: one mapping replaces all at once. If the program
+   has used up the mappings that were left to it, the kernel refuses that one, too, but still takes
+   the access from those that are there. */
 static bool cover(void *address, uint64_t bytes)
 {
     return mmap(address, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED,
-                -1, 0) != MAP_FAILED;
+                -1, 0) != MAP_FAILED ||
+           mprotect(address, bytes, PROT_NONE) == 0;
 }
 
 /* Maps each run of consecutive pages with one call, and keeps all of it out of children: a child
@@ -162,16 +194,15 @@ capu_status host_map(struct device *device, void *address, const device_page *pa
         return CAPU_INVALID;
     }
     cost = pages_cost(pages, count);
-    if (host->mapping_count > host->mapping_limit ||
-        cost > host->mapping_limit - host->mapping_count) {
+    if (!take_mappings(host, cost)) {
         return CAPU_NO_ADDRESS_SPACE;
     }
     if (!map_runs(host, address, pages, count)) {
         cover(address, count * device->capabilities.page_bytes);
+        give_mappings(host, cost);
         return CAPU_NO_ADDRESS_SPACE;
     }
     reservation_map(&host->reservations, range, address, pages, count);
-    host->mapping_count += cost;
     return CAPU_OK;
 }
 
@@ -184,10 +215,9 @@ capu_status host_unmap(struct device *device, void *address, size_t count)
         return CAPU_INVALID;
     }
     if (!cover(address, count * device->capabilities.page_bytes)) {
-        /* The program itself has used up the mappings that were left to it. */
         return CAPU_NO_ADDRESS_SPACE;
     }
-    host->mapping_count -= reservation_cost(&host->reservations, range, address, count);
+    give_mappings(host, reservation_cost(&host->reservations, range, address, count));
     reservation_unmap(&host->reservations, range, address, count);
     return CAPU_OK;
 }
@@ -199,6 +229,7 @@ void host_memory_finish(struct host_device *host)
 
         addresses_release(range->address, range->page_count * host->reservations.page_bytes);
     }
+    give_mappings(host, host->mapping_count);
     reservations_finish(&host->reservations);
     page_numbers_finish(&host->pages);
 }

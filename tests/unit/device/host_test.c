@@ -6,6 +6,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -179,6 +180,100 @@ START_TEST(mappings_are_refused_below_the_limit)
 }
 END_TEST
 
+/* The kernel's limit is the process's: two devices that each keep below it are above it. */
+START_TEST(mappings_are_counted_for_all_devices)
+{
+    struct device *devices[2] = {make(SLOTS * 64 * KIB, 0), make(SLOTS * 64 * KIB, 0)};
+    device_page scattered[2][SLOTS];
+    void *ranges[2] = {NULL};
+
+    for (int which = 0; which < 2; which++) {
+        for (int index = 0; index < SLOTS; index++) {
+            CHECK_OK(device_page_create(devices[which], &scattered[which][SLOTS - 1 - index]));
+        }
+        CHECK_OK(device_range_reserve(devices[which], SLOTS * 64 * KIB, &ranges[which]));
+        host_of(devices[which])->mapping_limit = 40;
+    }
+    CHECK_OK(device_map(devices[0], ranges[0], scattered[0], 30));
+    ck_assert_int_eq(device_map(devices[1], ranges[1], scattered[1], 30), CAPU_NO_ADDRESS_SPACE);
+    ck_assert_uint_eq(host_of(devices[1])->mapping_count, 1);
+    CHECK_OK(device_map(devices[1], ranges[1], scattered[1], 6));
+    /* What a device had is free for the others when it has gone. */
+    device_destroy(devices[0]);
+    CHECK_OK(device_map(devices[1], (char *)ranges[1] + 6 * 64 * KIB, scattered[1], 30));
+    device_destroy(devices[1]);
+}
+END_TEST
+
+/* Makes mappings until the kernel refuses one more; how many. */
+static size_t use_mappings_up(void **mappings, size_t limit)
+{
+    size_t count = 0;
+
+    while (count < limit) {
+        /* Neighbours that differ are not merged. */
+        mappings[count] = mmap(NULL, 4 * KIB, count % 2 == 0 ? PROT_READ : PROT_NONE,
+                               MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        if (mappings[count] == MAP_FAILED) {
+            break;
+        }
+        count++;
+    }
+    return count;
+}
+
+/* Whether the kernel can read the byte: asking faults nowhere. */
+static bool is_there(int pipe_end, const void *address)
+{
+    return write(pipe_end, address, 1) == 1;
+}
+
+/* A program that has used all mappings up gets no more from a device, but can give back. */
+START_TEST(a_program_without_mappings_can_unmap)
+{
+    static void *mappings[1 << 17];
+    struct device *device = make(SLOTS * 64 * KIB, 0);
+    device_page scattered[SLOTS];
+    char *range = NULL;
+    char *other = NULL;
+    size_t count;
+    int ends[2];
+    capu_status mapped;
+    capu_status unmapped;
+    bool is_left[2];
+
+    ck_assert_int_eq(pipe(ends), 0);
+    for (int index = 0; index < SLOTS; index++) {
+        CHECK_OK(device_page_create(device, &scattered[SLOTS - 1 - index]));
+    }
+    CHECK_OK(device_range_reserve(device, SLOTS * 64 * KIB, (void **)&range));
+    CHECK_OK(device_range_reserve(device, SLOTS * 64 * KIB, (void **)&other));
+    CHECK_OK(device_map(device, range, scattered, 32));
+    ck_assert(is_there(ends[1], range));
+    count = use_mappings_up(mappings, sizeof(mappings) / sizeof(mappings[0]));
+    /* Room for some of the pages that are asked for, and not for all. */
+    for (int index = 1; index <= 8 && count > 8; index++) {
+        munmap(mappings[count - (size_t)index], 4 * KIB);
+    }
+    mapped = device_map(device, other, scattered, SLOTS);
+    is_left[0] = is_there(ends[1], other);
+    unmapped = device_unmap(device, range, 32);
+    is_left[1] = is_there(ends[1], range);
+    for (size_t index = 0; index + 8 < count; index++) {
+        munmap(mappings[index], 4 * KIB);
+    }
+    /* A kernel that allows more than this has none used up. */
+    ck_assert_int_eq(mapped, count < sizeof(mappings) / sizeof(mappings[0]) ? CAPU_NO_ADDRESS_SPACE
+                                                                            : CAPU_OK);
+    ck_assert(is_left[0] == (mapped == CAPU_OK));
+    CHECK_OK(unmapped);
+    ck_assert(!is_left[1]);
+    CHECK_OK(device_map(device, range, scattered, 32));
+    ck_assert(is_there(ends[1], range));
+    device_destroy(device);
+}
+END_TEST
+
 /* A child would share the memory, not copy it: it has none of it. */
 START_TEST(children_have_no_device_memory)
 {
@@ -327,6 +422,12 @@ int main(void)
     tcase_add_test(tcase, wrong_options_are_named);
     tcase_add_test(tcase, mappings_are_counted_at_their_most);
     tcase_add_test(tcase, mappings_are_refused_below_the_limit);
+    tcase_add_test(tcase, mappings_are_counted_for_all_devices);
+#ifndef __SANITIZE_THREAD__ /* which needs mappings of its own */
+    tcase_add_test(tcase, a_program_without_mappings_can_unmap);
+#else
+    (void)a_program_without_mappings_can_unmap;
+#endif
     tcase_add_test(tcase, children_have_no_device_memory);
     tcase_add_test(tcase, the_link_has_its_rate);
     tcase_add_test(tcase, what_runs_when_the_device_fails_is_waited_for);
