@@ -143,13 +143,10 @@ capu_status reservations_add(struct reservations *reservations, void *address, u
     }
     reservation->address = address;
     reservation->page_count = (size_t)(bytes / reservations->page_bytes);
-    reservation->slots = malloc(reservation->page_count * sizeof(*reservation->slots));
+    reservation->slots = calloc(reservation->page_count, sizeof(*reservation->slots));
     if (reservation->slots == NULL) {
         free(reservation);
         return CAPU_NO_HOST_MEMORY;
-    }
-    for (size_t slot = 0; slot < reservation->page_count; slot++) {
-        reservation->slots[slot] = RESERVATION_HOLE;
     }
     index = index_at(reservations, address);
     memmove(reservations->sorted + index + 1, reservations->sorted + index,
@@ -244,7 +241,7 @@ bool reservation_is_mapped(const struct reservations *reservations,
 
 static bool begins_mapping(uint64_t slot)
 {
-    return slot != RESERVATION_HOLE && (slot & RESERVATION_FIRST) != 0;
+    return (slot & RESERVATION_FIRST) != 0;
 }
 
 bool reservation_is_whole(const struct reservations *reservations,
@@ -264,7 +261,9 @@ void reservation_map(const struct reservations *reservations, struct reservation
 {
     uint64_t *slots = reservation->slots + slot_at(reservations, reservation, address);
 
-    memcpy(slots, pages, count * sizeof(*slots));
+    for (size_t index = 0; index < count; index++) {
+        slots[index] = pages[index] | RESERVATION_MAPPED;
+    }
     slots[0] |= RESERVATION_FIRST;
     reservation->mapped_count += count;
 }

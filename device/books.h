@@ -34,10 +34,12 @@ struct reservation {
     char *address;
     size_t page_count;
     size_t mapped_count;
-    uint64_t *
-        slots; /* a page's number, RESERVATION_FIRST set where a map call began; RESERVATION_HOLE */
+    uint64_t *slots; /* a page's number and RESERVATION_MAPPED, RESERVATION_FIRST as well where a
+                        map call began; RESERVATION_HOLE */
 };
-#define RESERVATION_HOLE UINT64_MAX
+/* Zero, so that a range takes memory only for what was mapped in it, however large it is. */
+#define RESERVATION_HOLE ((uint64_t)0)
+#define RESERVATION_MAPPED ((uint64_t)1 << 62)
 #define RESERVATION_FIRST ((uint64_t)1 << 63)
 
 struct reservations {

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #define CHECK_OK(call) ck_assert_int_eq((call), CAPU_OK)
 #define PAGE ((uint64_t)65536)
@@ -124,6 +125,40 @@ START_TEST(only_whole_mappings_are_whole)
 }
 END_TEST
 
+/* Addresses cost nothing, so a program may ask for far more than it will ever use. */
+START_TEST(a_large_range_takes_little_memory)
+{
+    const size_t page_count = (size_t)1 << 26;
+    const size_t machine_page = (size_t)sysconf(_SC_PAGESIZE);
+    const device_page page = 5;
+    struct reservations reservations;
+    struct reservation *range;
+    char *address = (char *)(uintptr_t)(PAGE << 4);
+    unsigned char *resident;
+    size_t pages_of_slots = page_count * sizeof(uint64_t) / machine_page - 1;
+    size_t count = 0;
+    uintptr_t slots;
+
+    reservations_init(&reservations, PAGE);
+    CHECK_OK(reservations_add(&reservations, address, page_count * PAGE));
+    range = reservations_find(&reservations, address, page_count);
+    ck_assert_ptr_nonnull(range);
+    reservation_map(&reservations, range, address + PAGE, &page, 1);
+    resident = malloc(pages_of_slots);
+    ck_assert_ptr_nonnull(resident);
+    slots = ((uintptr_t)range->slots + machine_page - 1) & ~(uintptr_t)(machine_page - 1);
+    ck_assert_int_eq(mincore((void *)slots, pages_of_slots * machine_page, resident), 0);
+    for (size_t index = 0; index < pages_of_slots; index++) {
+        count += resident[index] & 1;
+    }
+    ck_assert_uint_lt(count, pages_of_slots / 16); /* a huge page may be there at once */
+    ck_assert(reservation_is_unmapped(&reservations, range, address, 1));
+    ck_assert(reservation_is_mapped(&reservations, range, address + PAGE, 1));
+    free(resident);
+    reservations_finish(&reservations);
+}
+END_TEST
+
 START_TEST(addresses_are_aligned_and_bounded)
 {
     void *address = NULL;
@@ -173,6 +208,11 @@ int main(void)
     tcase_add_test(tcase, the_lowest_free_page_comes_first);
     tcase_add_test(tcase, ranges_are_found_from_inside);
     tcase_add_test(tcase, only_whole_mappings_are_whole);
+#ifndef __SANITIZE_THREAD__ /* whose calloc writes */
+    tcase_add_test(tcase, a_large_range_takes_little_memory);
+#else
+    (void)a_large_range_takes_little_memory;
+#endif
     tcase_add_test(tcase, addresses_are_aligned_and_bounded);
     tcase_add_test(tcase, chunks_know_what_is_theirs);
     suite_add_tcase(suite, tcase);
