@@ -36,10 +36,11 @@ capu_status cuda_stream_create(struct device *device, enum device_engine engine,
     return status;
 }
 
+/* The program's stream may be one of CUDA's handles that mean a stream of the current device. */
 capu_status cuda_stream_synchronize(struct device *device, capu_stream stream)
 {
     struct cuda_device *cuda = cuda_of(device);
-    capu_status status = cuda_failure_of(cuda);
+    capu_status status = cuda_activate_quickly(cuda);
 
     return status != CAPU_OK ? status
                              : CUDA_CALL(cuda, CAPU_DEVICE_FAILED, cudaStreamSynchronize(stream));

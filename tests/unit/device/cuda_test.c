@@ -383,6 +383,11 @@ START_TEST(the_device_is_current_where_it_is_called)
     ck_assert_int_eq(fake_cudart_current(), 0);
     OK(device_fill(device, stream, range, 7, PAGE));
     ck_assert_int_eq(fake_cudart_current(), 1);
+    /* Waiting, too: cudaStreamLegacy, say, means a stream of the device that is current. */
+    on_fake_pages(other, &page, 1);
+    ck_assert_int_eq(fake_cudart_current(), 0);
+    OK(device_stream_synchronize(device, stream));
+    ck_assert_int_eq(fake_cudart_current(), 1);
     ck_assert_int_eq(pthread_create(&thread, NULL, allocate_elsewhere, device), 0);
     pthread_join(thread, &problem);
     ck_assert_ptr_null(problem);
