@@ -81,6 +81,7 @@ static capu_status with_device_memory(capu_context *context, struct probe *probe
 {
     void *host;
     void *device;
+    capu_status unmapped;
     capu_status status = pages_take(context->pages, probe->page_count, probe->pages);
 
     if (status != CAPU_OK) {
@@ -105,7 +106,12 @@ static capu_status with_device_memory(capu_context *context, struct probe *probe
     context_quiesce(context, &context->h2d);
     device_host_free(context->device, host, 2 * probe->bytes);
 unmap:
-    device_unmap(context->device, device, probe->page_count);
+    unmapped = device_unmap(context->device, device, probe->page_count);
+    if (unmapped != CAPU_OK) {
+        /* Pages that are still mapped are nobody's: they go with the device, as the context is not
+           made. */
+        return status != CAPU_OK ? status : unmapped;
+    }
 give_range:
     ranges_give(context->ranges, device, probe->page_count, false);
 give_pages:

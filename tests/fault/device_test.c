@@ -122,6 +122,32 @@ static void sweep(size_t index, bool is_lasting, bool is_strict, bool is_guided)
                   "%s was never called", adaptor_slot_name(plan.slot));
 }
 
+/* Before the first call of the program's: a context that is made all the same is as good as any. */
+START_TEST(a_call_fails_while_a_guided_context_is_made)
+{
+    struct adaptor_fault_plan plan = {.slot = slots[_i].slot, .status = slots[_i].status};
+    struct rig_options options = options_of(false, true);
+    bool hit = true;
+
+    options.creation_fault = &plan;
+    for (plan.call = 1; hit; plan.call++) {
+        struct rig rig;
+        struct program program = {0};
+
+        rig_init(&rig, &options);
+        if (rig.context == NULL) {
+            continue;
+        }
+        hit = adaptor_fault_hits(rig.faults) > 0;
+        adaptor_fault_arm(rig.faults, NULL);
+        program.context = rig.context;
+        program_run(&program);
+        expect_sums(&program, adaptor_slot_name(plan.slot));
+        rig_finish(&rig);
+    }
+}
+END_TEST
+
 START_TEST(a_call_fails_once)
 {
     sweep((size_t)_i, false, false, false);
@@ -245,6 +271,10 @@ int main(void)
     tcase_add_loop_test(cases, a_call_fails_for_ever_in_guided_mode, 0, SLOTS);
     tcase_add_loop_test(cases, a_call_fails_once_in_strict_guided_mode, 0, SLOTS);
     tcase_add_loop_test(cases, work_fails_in_flight_in_guided_mode, 0, 4);
+    suite_add_tcase(suite, cases);
+    cases = tcase_create("creation");
+    tcase_set_timeout(cases, 300);
+    tcase_add_loop_test(cases, a_call_fails_while_a_guided_context_is_made, 0, SLOTS);
     suite_add_tcase(suite, cases);
     return suite_run(suite);
 }

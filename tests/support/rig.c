@@ -63,7 +63,17 @@ void rig_init(struct rig *rig, const struct rig_options *options)
     config.effort = CAPU_EFFORT_QUICK;
     status = config_resolve(&config, &complete, text, sizeof(text));
     ck_assert_msg(status == CAPU_OK, "config: %s", text);
+    if (options->creation_fault != NULL) {
+        adaptor_fault_arm(rig->faults, options->creation_fault);
+    }
     status = context_create_on(device, &complete, &rig->context, text, sizeof(text));
+    if (status != CAPU_OK && options->creation_fault != NULL) {
+        ck_assert_int_gt(adaptor_fault_hits(rig->faults), 0);
+        config_finish(&complete);
+        device_destroy(device);
+        rig->faults = NULL;
+        return;
+    }
     ck_assert_msg(status == CAPU_OK, "context: %s: %s", capu_status_name(status), text);
 }
 

@@ -28,8 +28,11 @@ struct rig_options {
     const char *planner;       /* mode guided; NULL: the default */
     bool wait_for_plan;
     const char *plan_path;
-    uint64_t sample_every; /* 0: the default */
-    bool has_faults;       /* a fault adaptor is put around everything, quiet at first */
+    uint64_t sample_every;                           /* 0: the default */
+    const struct adaptor_fault_plan *creation_fault; /* with has_faults: armed while the context is
+                                                        made, which may fail: rig.context is NULL
+                                                        then, and rig.faults gone */
+    bool has_faults; /* a fault adaptor is put around everything, quiet at first */
 };
 
 struct rig {
