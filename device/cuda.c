@@ -110,6 +110,15 @@ static void note_refusal(struct cuda_device *cuda, int error, const char *call)
     pthread_mutex_unlock(&cuda->failure_lock);
 }
 
+/* A call of ours has failed, and is answered here: the program's own next look finds nothing. Not
+   for the driver's calls: they leave no error behind, what is there then is the program's. */
+static void forget_error(int error)
+{
+    if ((int)cudaPeekAtLastError() == error) {
+        (void)cudaGetLastError();
+    }
+}
+
 capu_status cuda_translate(struct cuda_device *cuda, int error, capu_status shortage,
                            const char *call)
 {
@@ -126,10 +135,8 @@ capu_status cuda_translate(struct cuda_device *cuda, int error, capu_status shor
         cuda_fail(cuda, text);
         return CAPU_DEVICE_LOST;
     }
-    /* It was ours, and is answered here: the program's own next look finds nothing. The driver's
-       calls leave no error behind: what is there then is the program's. */
-    if (!is_driver_call(call) && (int)cudaPeekAtLastError() == error) {
-        (void)cudaGetLastError();
+    if (!is_driver_call(call)) {
+        forget_error(error);
     }
     if (error == cudaErrorNotReady) {
         return CAPU_NOT_READY;
@@ -234,6 +241,7 @@ static capu_status find(struct cuda_device *cuda, char *text, size_t text_bytes)
     int error = (int)cudaGetDeviceCount(&count);
 
     if (error != cudaSuccess) {
+        forget_error(error);
         return refuse_error(CAPU_NO_DEVICE, cuda, "there is no CUDA device", error, text,
                             text_bytes);
     }
@@ -245,6 +253,7 @@ static capu_status find(struct cuda_device *cuda, char *text, size_t text_bytes)
     cuda->has_siblings = count > 1;
     error = (int)cudaSetDevice(cuda->ordinal);
     if (error != cudaSuccess) {
+        forget_error(error);
         return refuse_error(CAPU_NO_DEVICE, cuda, "the device cannot be used", error, text,
                             text_bytes);
     }
@@ -263,6 +272,7 @@ static capu_status look_up(struct cuda_driver *driver, char *text, size_t text_b
     error = (int)cudaGetDriverEntryPointByVersion(#call, &entry, CUDA_DRIVER_VERSION, \
                                                   cudaEnableDefault, NULL);           \
     if (error != cudaSuccess || entry == NULL) {                                      \
+        forget_error(error);                                                          \
         return options_refuse(CAPU_NO_DEVICE, text, text_bytes,                       \
                               "the CUDA driver does not have " #call);                \
     }                                                                                 \
@@ -299,6 +309,7 @@ static capu_status complete_options(struct cuda_device *cuda, struct device_opti
     }
     error = (int)cudaMemGetInfo(&free_bytes, &total_bytes);
     if (error != cudaSuccess) {
+        forget_error(error);
         return refuse_error(CAPU_DEVICE_FAILED, cuda, "asking for the device's memory", error, text,
                             text_bytes);
     }

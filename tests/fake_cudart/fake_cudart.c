@@ -451,6 +451,11 @@ cudaError_t cudaGetLastError(void)
     return (cudaError_t)error;
 }
 
+int fake_cudart_last_error(void)
+{
+    return last_error;
+}
+
 cudaError_t cudaPeekAtLastError(void)
 {
     return (cudaError_t)last_error;

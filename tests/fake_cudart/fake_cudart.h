@@ -131,6 +131,9 @@ capu_status fake_cudart_launch(capu_stream stream, capu_run_function kernel, con
 int fake_cudart_current(void);
 void fake_cudart_make_current(int ordinal);
 
+/* What cudaPeekAtLastError answers on this thread. */
+int fake_cudart_last_error(void);
+
 /* The device that a stream is of. */
 int fake_cudart_device_of(capu_stream stream);
 

@@ -18,6 +18,7 @@ static void refuses(const struct fake_cudart_machine *machine, const struct devi
     ck_assert_ptr_null(device);
     ck_assert_msg(strstr(text, word) != NULL, "'%s' does not say '%s'", text, word);
     ck_assert_int_eq(cuda_device_create(options, &device, NULL, 0), status);
+    ck_assert_int_eq(fake_cudart_last_error(), 0); /* a program that tries finds nothing later */
     on_fake_nothing_is_left();
 }
 
@@ -54,6 +55,7 @@ START_TEST(devices_that_cannot_be_used_say_so)
     on_fake_fail(cases[_i].call, 1, DEVICES_UNAVAILABLE);
     ck_assert_int_eq(cuda_device_create(NULL, &device, text, sizeof(text)), cases[_i].status);
     ck_assert_ptr_nonnull(strstr(text, cases[_i].word));
+    ck_assert_int_eq(fake_cudart_last_error(), 0);
     on_fake_nothing_is_left();
 }
 END_TEST
