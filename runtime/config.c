@@ -106,6 +106,20 @@ static const char *wanted(enum field_kind kind)
     }
 }
 
+/* As capu_parse_size, but a size that is not zero and would round to it is none: zero means the
+   default, which for a budget is all there is. */
+static bool read_size(const char *text, uint64_t *value)
+{
+    uint64_t bytes;
+
+    if (capu_parse_size(text, &bytes) != CAPU_OK ||
+        (bytes == 0 && text[strspn(text, "0.")] >= '1' && text[strspn(text, "0.")] <= '9')) {
+        return false;
+    }
+    *value = bytes;
+    return true;
+}
+
 /* Sets one numeric field from its variable; false if the text is not of its kind. */
 static bool read_number(capu_config *config, const struct field *field, const char *text)
 {
@@ -122,7 +136,7 @@ static bool read_number(capu_config *config, const struct field *field, const ch
     case FIELD_SWITCH:
         return read_switch(text, value);
     case FIELD_SIZE:
-        return capu_parse_size(text, value) == CAPU_OK;
+        return read_size(text, value);
     default:
         return read_count(text, value);
     }

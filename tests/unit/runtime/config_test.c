@@ -177,6 +177,8 @@ static const struct {
     {"CAPUCHIN_BUDGET", "4 GiB"},
     {"CAPUCHIN_BUDGET", "-1"},
     {"CAPUCHIN_BUDGET", "1e30"},
+    {"CAPUCHIN_BUDGET", "0.25"}, /* GiB were meant: rounded to zero it would be no budget */
+    {"CAPUCHIN_HOST_BUDGET", "1e-5"},
     {"CAPUCHIN_HOST_BUDGET", "1gb"},
     {"CAPUCHIN_PAGE", "big"},
     {"CAPUCHIN_SLAB_THRESHOLD", "0x10"},
