@@ -109,6 +109,10 @@ static capu_status create_until(struct pages *pages, size_t count)
         device_page handle;
         capu_status status = device_page_create(pages->device, &handle);
 
+        if (status == CAPU_OVER_BUDGET) {
+            /* Others hold what is missing: what there is, is the limit from now on. */
+            pages->limit = pages->created;
+        }
         if (status != CAPU_OK) {
             return status;
         }

@@ -21,7 +21,9 @@ void pages_destroy(struct pages *pages);
 
 /*
  * Takes `count` pages, neighbours where possible (fewer mappings on host). All or nothing.
- * OVER_BUDGET: fewer than count are free or may be created; NO_HOST_MEMORY; DEVICE_FAILED.
+ * OVER_BUDGET: fewer than count are free or may be created, or the device has fewer than the budget
+ * allows, which lowers the limit to them: room may be made for another try. NO_HOST_MEMORY;
+ * DEVICE_FAILED.
  */
 capu_status pages_take(struct pages *pages, size_t count, device_page *out);
 
@@ -31,7 +33,8 @@ void pages_give(struct pages *pages, const device_page *list, size_t count);
 /* How many pages could be taken now. */
 size_t pages_available(const struct pages *pages);
 
-/* Pages the budget allows, and pages out with takers: now, and at most since pages_reset_peak. */
+/* Pages the budget and the device allow, and pages out with takers: now, and at most since
+ * pages_reset_peak. */
 size_t pages_limit(const struct pages *pages);
 size_t pages_out(const struct pages *pages);
 size_t pages_out_peak(const struct pages *pages);

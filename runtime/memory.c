@@ -193,8 +193,16 @@ static capu_status take_slot(capu_context *context, size_t bytes, void **address
             return status;
         }
     }
-    return context_check(context, slabs_take(context->slabs, bytes, address),
-                         "taking memory for a small tensor");
+    status = slabs_take(context->slabs, bytes, address);
+    if (status == CAPU_OVER_BUDGET) {
+        /* The device has less than the budget, as is known now. */
+        status = pager_make_room(context, 1);
+        if (status != CAPU_OK) {
+            return status;
+        }
+        status = slabs_take(context->slabs, bytes, address);
+    }
+    return context_check(context, status, "taking memory for a small tensor");
 }
 
 /* Gives a freed allocation of one tensor to the user again, undescribed. */

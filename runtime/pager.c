@@ -278,13 +278,29 @@ void pager_claim(capu_context *context, struct tensor *tensor)
     pager_touch(context, tensor);
 }
 
-/* Maps fresh pages behind a span. */
-static capu_status map_span(capu_context *context, struct tensor *tensor)
+/* Pages for a span. Where the device has fewer than the budget, as others hold some, that is known
+   when it refuses one: then room is made in what there is. */
+static capu_status take_pages(capu_context *context, struct tensor *tensor)
 {
     capu_status status = pages_take(context->pages, tensor->page_count, tensor->pages);
 
+    if (status == CAPU_OVER_BUDGET) {
+        status = pager_make_room(context, tensor->page_count);
+        if (status != CAPU_OK) {
+            return status;
+        }
+        status = pages_take(context->pages, tensor->page_count, tensor->pages);
+    }
+    return context_check(context, status, "taking device memory");
+}
+
+/* Maps fresh pages behind a span. */
+static capu_status map_span(capu_context *context, struct tensor *tensor)
+{
+    capu_status status = take_pages(context, tensor);
+
     if (status != CAPU_OK) {
-        return context_check(context, status, "taking device memory");
+        return status;
     }
     status = device_map(context->device, tensor->span, tensor->pages, tensor->page_count);
     if (status != CAPU_OK) {

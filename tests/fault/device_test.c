@@ -148,6 +148,28 @@ START_TEST(a_call_fails_while_a_guided_context_is_made)
 }
 END_TEST
 
+/* The device has as many pages as the program needs, and the budget allows more. */
+START_TEST(a_device_with_less_than_the_budget_is_made_do_with)
+{
+    const struct adaptor_fault_plan plan = {.slot = ADAPTOR_PAGE_CREATE,
+                                            .status = CAPU_OVER_BUDGET,
+                                            .call = PROGRAM_BUDGET_PAGES + 1,
+                                            .is_lasting = true};
+    struct rig_options options = options_of(_i == 1, false);
+    struct program program = {0};
+    struct rig rig;
+
+    options.budget_pages = PROGRAM_BUDGET_PAGES + 8;
+    rig_init(&rig, &options);
+    adaptor_fault_arm(rig.faults, &plan);
+    program.context = rig.context;
+    program_run(&program);
+    ck_assert_uint_gt(adaptor_fault_hits(rig.faults), 0);
+    expect_sums(&program, "a device with less than the budget");
+    rig_finish(&rig);
+}
+END_TEST
+
 START_TEST(a_call_fails_once)
 {
     sweep((size_t)_i, false, false, false);
@@ -274,6 +296,7 @@ int main(void)
     suite_add_tcase(suite, cases);
     cases = tcase_create("creation");
     tcase_set_timeout(cases, 300);
+    tcase_add_loop_test(cases, a_device_with_less_than_the_budget_is_made_do_with, 0, 2);
     tcase_add_loop_test(cases, a_call_fails_while_a_guided_context_is_made, 0, SLOTS);
     suite_add_tcase(suite, cases);
     return suite_run(suite);
