@@ -51,4 +51,14 @@ ELEMENT_INLINE uint16_t element_round(float value)
     return (uint16_t)((bits & 0x7fffffffu) > 0x7f800000u ? (bits >> 16) | 0x40u : rounded);
 }
 
+/* Stores a value as an item of a host array. */
+static inline void element_set(uint32_t element, void *items, size_t index, float value)
+{
+    if (element == ELEMENT_BF16) {
+        ((uint16_t *)items)[index] = element_round(value);
+    } else {
+        ((float *)items)[index] = value;
+    }
+}
+
 #endif

@@ -78,15 +78,6 @@ static size_t image_items(const struct training *training)
     return (size_t)3 * training->shape.batch * training->shape.side * training->shape.side;
 }
 
-static void put_pixel(const struct training *training, size_t index, float value)
-{
-    if (training->shape.element == ELEMENT_BF16) {
-        ((uint16_t *)training->images)[index] = element_round(value);
-    } else {
-        ((float *)training->images)[index] = value;
-    }
-}
-
 /* The same few images all along: what is measured does not depend on them. */
 static bool prepare(struct training *training)
 {
@@ -102,7 +93,8 @@ static bool prepare(struct training *training)
         return false;
     }
     for (size_t i = 0; i < image_items(training); i++) {
-        put_pixel(training, i, random_unit(random_draw(seed, IMAGE_STREAM, i).word[0]) - 0.5f);
+        element_set(training->shape.element, training->images, i,
+                    random_unit(random_draw(seed, IMAGE_STREAM, i).word[0]) - 0.5f);
     }
     for (uint32_t i = 0; i < training->shape.batch; i++) {
         training->labels[i] =

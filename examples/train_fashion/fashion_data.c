@@ -150,11 +150,7 @@ static void put_image(const uint8_t *from, enum element element, void *pixels, s
     for (size_t i = 0; i < FASHION_PIXELS; i++) {
         float value = ((float)from[i] / 255.0f - PIXEL_MEAN) / PIXEL_DEVIATION;
 
-        if (element == ELEMENT_BF16) {
-            ((uint16_t *)pixels)[first + i] = element_round(value);
-        } else {
-            ((float *)pixels)[first + i] = value;
-        }
+        element_set(element, pixels, first + i, value);
     }
 }
 

@@ -61,13 +61,7 @@ void *support_items(struct support *support, size_t count, float low, float high
     void *items = support_blank(support, count);
 
     for (size_t i = 0; i < count; i++) {
-        float value = support_draw(support, low, high);
-
-        if (support->element == ELEMENT_BF16) {
-            ((uint16_t *)items)[i] = element_round(value);
-        } else {
-            ((float *)items)[i] = value;
-        }
+        element_set(support->element, items, i, support_draw(support, low, high));
     }
     return items;
 }
