@@ -154,6 +154,11 @@ static bool are_placed_well(const struct hybrid *hybrid, uint64_t unplaced_ns)
     return result;
 }
 
+static uint64_t part_of(uint64_t bytes, uint64_t thousandths)
+{
+    return bytes / 1000 * thousandths + bytes % 1000 * thousandths / 1000;
+}
+
 /*
  * Where plans are placed: with a little less memory than there is, since tensors that share pages
  * never fill them quite; where the pages still do not suffice, or somebody waits for them, with
@@ -179,7 +184,7 @@ static capu_status scan_smaller(struct hybrid *hybrid)
         memset(hybrid->wake, 0, uses->trace->tensor_count * sizeof(*hybrid->wake));
     }
     for (size_t i = 0; status == CAPU_OK && i < sizeof(parts) / sizeof(parts[0]); i++) {
-        uint64_t limit = whole / 1000 * parts[i] + whole % 1000 * parts[i] / 1000;
+        uint64_t limit = part_of(whole, parts[i]);
         bool has_any = hybrid->search->best_ns != UINT64_MAX;
 
         if (limit < least || are_placed_well(hybrid, hybrid->search->unplaced_ns) ||
@@ -319,7 +324,7 @@ static capu_status place_start(struct hybrid *hybrid, struct search *found, bool
         return search_offer(hybrid->search, &found->best);
     }
     for (size_t i = is_completed; status == CAPU_OK && i < sizeof(parts) / sizeof(parts[0]); i++) {
-        uint64_t limit = whole / 1000 * parts[i] + whole % 1000 * parts[i] / 1000;
+        uint64_t limit = part_of(whole, parts[i]);
 
         status = place_within(hybrid, found, limit, is_completed);
         if (is_as_good(hybrid->search, found->best_ns)) {

@@ -4,26 +4,27 @@
 #include <jansson.h>
 
 #include <inttypes.h>
-#include <stdlib.h>
 
 static capu_status put_header(const struct plan *plan, struct text *text, struct error_text *error)
 {
     json_error_t problem = {0};
     json_t *name = json_pack_ex(&problem, 0, "s", plan->trace);
-    char *quoted = name != NULL ? json_dumps(name, JSON_ENCODE_ANY) : NULL;
     capu_status status;
 
-    json_decref(name);
-    if (quoted == NULL) {
+    if (name == NULL) {
         return json_error_code(&problem) == json_error_invalid_utf8
                    ? error_text_set(error, CAPU_INVALID, "the plan's trace name is not UTF-8")
                    : CAPU_NO_HOST_MEMORY;
     }
-    status = text_format(text,
-                         "{\"type\":\"plan\",\"version\":1,\"trace\":%s,\"budget_bytes\":%" PRIu64
-                         ",\"page_bytes\":%" PRIu64,
-                         quoted, plan->budget_bytes, plan->page_bytes);
-    free(quoted);
+    status = text_format(text, "{\"type\":\"plan\",\"version\":1,\"trace\":");
+    if (status == CAPU_OK) {
+        status = text_append_json(text, name, JSON_ENCODE_ANY);
+    }
+    json_decref(name);
+    if (status == CAPU_OK) {
+        status = text_format(text, ",\"budget_bytes\":%" PRIu64 ",\"page_bytes\":%" PRIu64,
+                             plan->budget_bytes, plan->page_bytes);
+    }
     if (status == CAPU_OK && plan->fixed_bytes > 0) {
         status = text_format(text, ",\"fixed_bytes\":%" PRIu64, plan->fixed_bytes);
     }
