@@ -7,12 +7,11 @@
 static uint64_t checksum(const unsigned char *bytes, uint64_t count)
 {
     uint64_t sum = 14695981039346656037u;
-    uint64_t word = 0;
 
-    for (uint64_t at = 0; at < count; at += sizeof(word)) {
+    for (uint64_t at = 0; at < count; at += sizeof(uint64_t)) {
         uint64_t left = count - at;
+        uint64_t word = 0;
 
-        word = 0;
         memcpy(&word, bytes + at, left < sizeof(word) ? (size_t)left : sizeof(word));
         sum = (sum ^ word) * 1099511628211u;
     }
