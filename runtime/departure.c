@@ -112,11 +112,18 @@ static capu_status release_edges(capu_context *context, struct allocation *alloc
 /* Unmaps what a freed allocation still holds. After a failure it may be tried again. */
 static capu_status release_pages(capu_context *context, struct allocation *allocation)
 {
+    struct departure *departure = allocation->departure;
+
     for (struct tensor *tensor = allocation->first; tensor != NULL; tensor = tensor->next) {
+        size_t held = tensor->is_mapped ? tensor->page_count : 0;
         capu_status status = release_span(context, tensor);
 
         if (status != CAPU_OK) {
             return status;
+        }
+        if (departure != NULL) {
+            departure->page_count -= held;
+            context->departures.leaving_pages -= held;
         }
     }
     return release_edges(context, allocation);

@@ -1,6 +1,8 @@
 /* capu_split: any offset, contents kept wherever they are, and nothing changed by a failure. */
 #include "tests/api/steps.h"
 
+#include "device/adaptor_fault.h"
+
 /* A tensor of so many pages whose bytes say where they stand. */
 static unsigned char *numbered(struct rig *rig, unsigned char *numbers, size_t bytes)
 {
@@ -292,6 +294,31 @@ START_TEST(small_tensors_split_too)
 }
 END_TEST
 
+/* Of a freed allocation the second piece is not unmapped at first: its pages are still out, those
+   of the first are not. */
+START_TEST(pieces_of_a_freed_allocation_leave_one_by_one)
+{
+    static const struct adaptor_fault_plan second = {
+        .slot = ADAPTOR_UNMAP, .call = 2, .status = CAPU_DEVICE_FAILED};
+    unsigned char *blob;
+    struct rig rig;
+
+    rig_init(&rig, &(struct rig_options){.has_faults = true});
+    blob = step_malloc(&rig, PAGES(8));
+    RIG_OK(&rig, capu_split(rig.context, blob, PAGES(5)));
+    step_set(&rig, blob, PAGES(5), 1);
+    step_set(&rig, blob + PAGES(5), PAGES(3), 2);
+    RIG_OK(&rig, capu_free(rig.context, blob));
+    adaptor_fault_arm(rig.faults, &second);
+    STEP_FAILS(&rig, capu_synchronize(rig.context), CAPU_DEVICE_FAILED, "unmapping");
+    ck_assert_uint_eq(pages_out(rig.context->pages), 3);
+    rig_check(&rig);
+    RIG_OK(&rig, capu_synchronize(rig.context));
+    ck_assert_uint_eq(pages_out(rig.context->pages), 0);
+    rig_finish(&rig);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("api split");
@@ -306,6 +333,7 @@ int main(void)
     tcase_add_test(cases, freeing_waits_for_every_piece_that_is_leaving);
     tcase_add_test(cases, resident_zeros_are_split_inside_an_iteration);
     tcase_add_test(cases, small_tensors_split_too);
+    tcase_add_test(cases, pieces_of_a_freed_allocation_leave_one_by_one);
     suite_add_tcase(suite, cases);
     return suite_run(suite);
 }
