@@ -151,6 +151,9 @@ void allocation_depart(capu_context *context, struct allocation *allocation)
         contents_forget(context, tensor);
         used = tensor->used.sequence > used.sequence ? tensor->used : used;
     }
+    if (allocation->edge_pages != NULL) {
+        used = lane_promise(&context->compute); /* replays wrote freed small tensors unnoted */
+    }
     departure_bury(context, allocation, used);
 }
 
@@ -382,10 +385,11 @@ static capu_status last_use(capu_context *context, const struct allocation *allo
 }
 
 /* Whether the guide in force keeps the allocation when it is freed: a whole one, freed where its
-   iteration frees it. Any other that it knows ends the guide's force. */
+   iteration frees it. Any other that it knows ends the guide's force; where parts share pages,
+   replays may still write those. */
 static capu_status leave_guide(capu_context *context, struct allocation *allocation, bool *is_kept)
 {
-    bool is_placed = false;
+    bool is_placed = context->in_iteration && allocation->edge_pages != NULL;
 
     for (struct tensor *tensor = allocation->first; tensor != NULL; tensor = tensor->next) {
         is_placed = is_placed || tensor->is_placed;

@@ -22,7 +22,8 @@ bool is_in_recovery(const capu_context *context, const struct allocation *alloca
     for (const struct tensor *tensor = allocation->first; tensor != NULL; tensor = tensor->next) {
         const struct guide_tensor *planned = planned_of(context, tensor);
 
-        if (planned != NULL && planned->tensor == tensor) {
+        /* A replay may write a part that shares its pages, too: those are the allocation's. */
+        if (planned != NULL && (planned->tensor == tensor || allocation->edge_pages != NULL)) {
             return true;
         }
     }
