@@ -59,13 +59,19 @@ static capu_status take_pages(capu_context *context, struct tensor *tensor)
     return context_check(context, status, "handing pages over in strict mode");
 }
 
-/* A tensor gives its pages up. In strict mode it is waited for, and unmapped. */
+/* A tensor gives its pages up. In strict mode it is waited for, and unmapped. Otherwise ops that
+   take pages next follow the copies that the plan makes, of which that of the install is none. */
 static capu_status give_pages(capu_context *context, struct tensor *tensor)
 {
+    struct guide_tensor *planned = &context->guide->tensors[tensor->guide_index];
     capu_status status = CAPU_OK;
 
+    if (planned->is_arriving) {
+        status = lane_follow(&context->compute, tensor->ready);
+        planned->is_arriving = status != CAPU_OK;
+    }
     if (context->config.strict != 0) {
-        status = lane_wait(tensor->used);
+        status = status == CAPU_OK ? lane_wait(tensor->used) : status;
         status = status == CAPU_OK ? lane_wait(tensor->left) : status;
         status = status == CAPU_OK ? lane_wait(tensor->ready) : status;
         if (status == CAPU_OK) {
@@ -77,7 +83,7 @@ static capu_status give_pages(capu_context *context, struct tensor *tensor)
         tensor->is_mapped = false;
         tensor->on_device = false;
     }
-    return context_check(context, status, "unmapping in strict mode");
+    return context_check(context, status, "giving pages up");
 }
 
 static capu_status save(capu_context *context, struct tensor *tensor, bool behind_reads)

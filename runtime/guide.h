@@ -75,6 +75,7 @@ struct guide_tensor {
         zeroed_op; /* capu_zero ended its contents before this op at the latest; 0: it did not */
     struct guide_part runs;
 
+    bool is_arriving;      /* its install brought it back: that copy is none of the plan's */
     struct tensor *tensor; /* while installed, and while its iteration goes on without the plan;
                               NULL: always resident, or gone */
     uint64_t version;      /* for recovery: that the plan's ops made or read last */

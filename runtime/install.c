@@ -268,7 +268,8 @@ static capu_status map_tensor(capu_context *context, struct guide *guide, uint32
     }
     tensor->is_placed = true;
     tensor->is_mapped = planned->starts_resident;
-    if (!holds && tensor->is_mapped && tensor->is_defined && tensor->on_host) {
+    planned->is_arriving = !holds && tensor->is_mapped && tensor->is_defined && tensor->on_host;
+    if (planned->is_arriving) {
         status = pager_copy_in(context, tensor);
     }
     return status;

@@ -573,6 +573,49 @@ START_TEST(uploads_between_iterations_are_bounded)
 }
 END_TEST
 
+/* What an iteration overwrites before it reads it is resident when its plan comes into force, and
+   gives its pages up at once: whoever gets them waits for the copy that brought it back. */
+START_TEST(copies_of_the_install_do_not_overtake_ops)
+{
+    enum { LARGE = 8, SMALL = 2, MOST = 14 };
+    struct rig rig;
+    unsigned char *early;
+    unsigned char *kept;
+    unsigned char *late;
+    unsigned char *other;
+    unsigned char *small;
+
+    rig_init(&rig, &(struct rig_options){.mode = CAPU_MODE_GUIDED,
+                                         .budget_pages = MOST + 1,
+                                         .wait_for_plan = true,
+                                         .planner = "capuchin",
+                                         .link_bytes_per_s = 2000000});
+    early = step_tensor(&rig, "early", CAPU_ACTIVATION, LARGE);
+    kept = step_tensor(&rig, "kept", CAPU_PARAMETER, SMALL);
+    late = step_tensor(&rig, "late", CAPU_PARAMETER, LARGE);
+    other = step_tensor(&rig, "other", CAPU_ACTIVATION, MOST);
+    small = step_malloc(&rig, 100);
+    step_set(&rig, kept, PAGES(SMALL), 1);
+    step_set(&rig, late, PAGES(LARGE), 7);
+    for (unsigned char round = 0; round < 4; round++) {
+        RIG_OK(&rig, capu_iteration_begin(rig.context, "train"));
+        step_set(&rig, small, 100, round);
+        step_set(&rig, early, PAGES(LARGE), round + 100);
+        step_bump(&rig, "bump", kept, PAGES(SMALL));
+        RIG_OK(&rig, capu_synchronize(rig.context));
+        step_expect(&rig, early, PAGES(LARGE), round + 100);
+        step_set(&rig, late, PAGES(LARGE), round + 1);
+        RIG_OK(&rig, capu_iteration_end(rig.context));
+        RIG_OK(&rig, capu_iteration_begin(rig.context, "other"));
+        step_set(&rig, other, PAGES(MOST), 9);
+        RIG_OK(&rig, capu_iteration_end(rig.context));
+    }
+    step_expect(&rig, late, PAGES(LARGE), 4);
+    step_expect(&rig, kept, PAGES(SMALL), 5);
+    rig_finish(&rig);
+}
+END_TEST
+
 /* Parameters that are zeros at first are filled in once: no reason to wait for a third iteration.
  */
 START_TEST(first_zeros_are_no_part_of_the_plan)
@@ -643,6 +686,7 @@ int main(void)
     tcase_add_loop_test(cases, what_takes_a_transient_tensors_place_is_kept, 0, 2);
     tcase_add_test(cases, memory_may_change_between_iterations);
     tcase_add_test(cases, uploads_between_iterations_are_bounded);
+    tcase_add_test(cases, copies_of_the_install_do_not_overtake_ops);
     tcase_add_test(cases, first_zeros_are_no_part_of_the_plan);
     tcase_add_test(cases, without_a_plan_training_goes_on);
     suite_add_tcase(suite, cases);
