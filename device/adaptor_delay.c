@@ -25,8 +25,11 @@ static capu_status idle(capu_stream stream, const void *arguments)
     return CAPU_OK;
 }
 
-static bool is_delayed(enum adaptor_slot slot)
+static bool is_delayed(const struct delay *delay, enum adaptor_slot slot)
 {
+    if (delay->plan.slots != 0 && (delay->plan.slots >> slot & 1) == 0) {
+        return false;
+    }
     return slot == ADAPTOR_COPY_OUT || slot == ADAPTOR_COPY_IN || slot == ADAPTOR_COPY_WITHIN ||
            slot == ADAPTOR_FILL || slot == ADAPTOR_RUN || slot == ADAPTOR_EVENT_RECORD;
 }
@@ -36,7 +39,11 @@ static capu_status before(void *state, struct device *inner, const struct adapto
     struct delay *delay = state;
     struct device_work work = {.name = "delay", .run = idle};
 
-    if (!is_delayed(call->slot)) {
+    if (!is_delayed(delay, call->slot)) {
+        return CAPU_OK;
+    }
+    if (delay->plan.quiet > 0) {
+        delay->plan.quiet--;
         return CAPU_OK;
     }
     if (delay->plan.one_in > 1 && random_next(&delay->random) % delay->plan.one_in != 0) {

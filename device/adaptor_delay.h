@@ -12,6 +12,8 @@ struct adaptor_delay_plan {
     uint64_t seed;
     uint64_t longest_ns; /* below 2^32; each delay is drawn from 0 .. longest */
     uint32_t one_in;     /* one call in so many is delayed; 0: every one */
+    uint64_t slots;      /* bits 1 << slot of the calls that are; 0: of all kinds */
+    uint64_t quiet;      /* so many of those come first that are not */
 };
 
 /* Takes `inner`. NO_HOST_MEMORY. */

@@ -101,9 +101,10 @@ void random_replace(struct program *program)
         return;
     }
     memset(tensor->bytes, 0, tensor->count);
+    /* A plan made for the one before gives this one up as it did that. */
+    tensor->is_overwritten = tensor->is_overwritten && again == tensor->address;
     tensor->address = again;
     tensor->is_defined = program->rig.context->config.clear_fresh != 0;
-    tensor->is_overwritten = false;
     tensor->is_transient = false;
     if (random_draw(program, 2) == 0) {
         describe(program, tensor);
@@ -129,6 +130,9 @@ void random_split(struct program *program)
     }
     was_lost = tensor_is_lost(tensors_find(&program->rig.context->tensors, old.address));
     WORKS(program, capu_split(program->rig.context, old.address + from, ends[1] - from));
+    if (program->is_lost) {
+        return;
+    }
     was_lost =
         was_lost || tensor_is_lost(tensors_find(&program->rig.context->tensors, old.address)) ||
         tensor_is_lost(tensors_find(&program->rig.context->tensors, old.address + from)) ||

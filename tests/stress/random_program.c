@@ -350,23 +350,31 @@ static void cross(struct program *program)
     uint64_t left = first->count - from;
     uint64_t beyond;
     unsigned char *address = first->address + from;
+    const struct shadow *both[] = {first, second};
+    capu_status status;
 
     if (second == NULL || !first->is_defined || !second->is_defined || is_lost(program, first) ||
         is_lost(program, second)) {
         return; /* half of it would be done */
     }
     beyond = 1 + random_draw(program, second->count);
+    memset(bytes, kind == 1 ? 0 : (int)(program->salt >> 56), left + beyond);
     if (kind == 0) {
-        WORKS(program, capu_download(program->rig.context, bytes, address, left + beyond));
-        HOLDS(program, program->is_lost || (memcmp(bytes, first->bytes + from, left) == 0 &&
-                                            memcmp(bytes + left, second->bytes, beyond) == 0));
+        TRIES(program, status, capu_download(program->rig.context, bytes, address, left + beyond));
+    } else if (kind == 1) {
+        TRIES(program, status, capu_zero(program->rig.context, address, left + beyond));
+    } else {
+        TRIES(program, status, capu_upload(program->rig.context, address, bytes, left + beyond));
+    }
+    if (is_given_up(program, both, 2, status)) {
+        program->is_lost |= kind != 0; /* half of it may be done: nobody knows what is there now */
         return;
     }
-    memset(bytes, kind == 1 ? 0 : (int)(program->salt >> 56), left + beyond);
-    if (kind == 1) {
-        WORKS(program, capu_zero(program->rig.context, address, left + beyond));
-    } else {
-        WORKS(program, capu_upload(program->rig.context, address, bytes, left + beyond));
+    HOLDS(program, status == CAPU_OK);
+    if (kind == 0) {
+        HOLDS(program, memcmp(bytes, first->bytes + from, left) == 0 &&
+                           memcmp(bytes + left, second->bytes, beyond) == 0);
+        return;
     }
     memcpy(first->bytes + from, bytes, left);
     memcpy(second->bytes, bytes + left, beyond);
@@ -384,7 +392,8 @@ static void look(struct program *program)
     capu_status status;
 
     WORKS(program, capu_tensor_query(context, tensor->address, &state));
-    HOLDS(program, state.address == tensor->address && state.bytes == tensor->count);
+    HOLDS(program,
+          program->is_lost || (state.address == tensor->address && state.bytes == tensor->count));
     TRIES(program, status, capu_report_get(context, &report));
     HOLDS(program, status == CAPU_OK || status == CAPU_NOT_READY || program->is_lost);
     if (random_draw(program, 4) == 0) {
