@@ -125,18 +125,32 @@ static capu_status evict(capu_context *context, struct tensor *tensor)
     return give_pages(context, tensor);
 }
 
-static capu_status drop(capu_context *context, struct tensor *tensor, bool is_owed)
+/* Whether contents would go that the plan takes for zeros by now: this time nobody zeroed them. */
+static bool is_not_zeroed(const struct guide *guide, const struct guide_item *item)
 {
+    uint32_t zeroed_op = guide->tensors[item->subject].zeroed_op;
+
+    return item->is_filled && (zeroed_op == 0 || guide->next > zeroed_op);
+}
+
+/* NOT_READY: the tensor's contents are still needed, against the plan. */
+static capu_status drop(capu_context *context, const struct guide *guide,
+                        const struct guide_item *item)
+{
+    struct tensor *tensor = tensor_at(guide, item->subject);
     bool has_bytes = tensor->is_defined && !tensor->is_zero && tensor->on_device;
 
     if (!tensor->is_mapped) {
         return CAPU_OK;
     }
+    if (has_bytes && !tensor->on_host && is_not_zeroed(guide, item)) {
+        return CAPU_NOT_READY;
+    }
     note_evicted(context, tensor,
                  has_bytes && tensor->on_host ? CAPU_METHOD_CLEAN
-                 : has_bytes && is_owed       ? CAPU_METHOD_RECOMPUTE
+                 : has_bytes && item->is_owed ? CAPU_METHOD_RECOMPUTE
                                               : CAPU_METHOD_EMPTY);
-    tensor->is_owed = has_bytes && !tensor->on_host && is_owed;
+    tensor->is_owed = has_bytes && !tensor->on_host && item->is_owed;
     return give_pages(context, tensor);
 }
 
@@ -404,7 +418,7 @@ static capu_status carry_out(capu_context *context, struct guide *guide, struct 
             status = save(context, tensor_at(guide, item->subject), false);
             break;
         case GUIDE_DROP:
-            status = drop(context, tensor_at(guide, item->subject), item->is_owed);
+            status = drop(context, guide, item);
             break;
         default:
             status = give_pages(context, tensor_at(guide, item->subject));

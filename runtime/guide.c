@@ -153,8 +153,11 @@ struct compiler {
     uint32_t previous_count;
     uint32_t previous_capacity;
     bool is_recording;
-    bool *is_remade; /* per item of the program: a drop of what a replay makes again */
+    uint8_t *next; /* per item of the program: enum next_access of what it is about */
 };
+
+/* What accesses a tensor next, wherever that stands: what an op overwrites was dead. */
+enum next_access { NEXT_OP, NEXT_REPLAY, NEXT_FILL };
 
 static capu_status add_previous(struct compiler *compiler, uint32_t tensor)
 {
@@ -267,12 +270,14 @@ static capu_status compile_item(struct compiler *compiler, const struct item *fr
         [ITEM_PREFETCH] = GUIDE_PREFETCH, [ITEM_RELEASE] = GUIDE_RELEASE,
     };
     struct guide_tensor *tensors = compiler->guide->tensors;
+    uint8_t next = compiler->next[from - compiler->program->items];
     capu_status status = CAPU_OK;
 
     *item = (struct guide_item){
         .action = actions[from->kind],
         .subject = from->subject,
-        .is_owed = compiler->is_remade[from - compiler->program->items],
+        .is_owed = from->kind == ITEM_DROP && next == NEXT_REPLAY,
+        .is_filled = from->kind == ITEM_DROP && next == NEXT_FILL,
     };
     switch (from->kind) {
     case ITEM_REPLAY:
@@ -346,14 +351,22 @@ static capu_status walk(struct compiler *compiler)
     return status;
 }
 
-/* Which drops are of tensors that a replay makes next; what an op overwrites next was dead. */
-static capu_status find_remade(struct compiler *compiler)
+static uint8_t next_access_of(const struct guide *guide, const struct item *item)
+{
+    if (item->kind == ITEM_REPLAY) {
+        return NEXT_REPLAY;
+    }
+    return guide->ops[item->subject].call.kind == CALL_FILL ? NEXT_FILL : NEXT_OP;
+}
+
+/* What comes next for the tensor of each item, of those in the same iteration. */
+static capu_status find_next(struct compiler *compiler)
 {
     const struct guide *guide = compiler->guide;
     const struct program *program = compiler->program;
-    bool *by_replay = array(guide->tensor_count, sizeof(*by_replay));
+    uint8_t *next = array(guide->tensor_count, sizeof(*next));
 
-    if (by_replay == NULL) {
+    if (next == NULL) {
         return CAPU_NO_HOST_MEMORY;
     }
     for (uint32_t i = program->count; i-- > 0;) {
@@ -363,13 +376,13 @@ static capu_status find_remade(struct compiler *compiler)
             struct guide_part accesses = guide->ops[item->subject].accesses;
 
             for (uint32_t j = 0; j < accesses.count; j++) {
-                by_replay[guide->accesses[accesses.first + j].tensor] = item->kind == ITEM_REPLAY;
+                next[guide->accesses[accesses.first + j].tensor] = next_access_of(guide, item);
             }
         } else {
-            compiler->is_remade[i] = item->kind == ITEM_DROP && by_replay[item->subject];
+            compiler->next[i] = next[item->subject];
         }
     }
-    free(by_replay);
+    free(next);
     return CAPU_OK;
 }
 
@@ -422,7 +435,7 @@ static capu_status copy_places(struct guide *guide, const struct plan *plan,
 static capu_status walk_twice(struct compiler *compiler)
 {
     struct guide *guide = compiler->guide;
-    capu_status status = find_remade(compiler);
+    capu_status status = find_next(compiler);
 
     for (uint32_t t = 0; t < guide->tensor_count && status == CAPU_OK; t++) {
         struct guide_tensor *tensor = &guide->tensors[t];
@@ -465,14 +478,14 @@ capu_status guide_compile(struct guide *guide, const struct uses *uses, const st
     compiler.copies = array(guide->tensor_count, sizeof(*compiler.copies));
     compiler.uses = array(guide->tensor_count, sizeof(*compiler.uses));
     compiler.stamp = array(guide->tensor_count, sizeof(*compiler.stamp));
-    compiler.is_remade = array(program.count, sizeof(*compiler.is_remade));
+    compiler.next = array(program.count, sizeof(*compiler.next));
     status = CAPU_NO_HOST_MEMORY;
-    if (compiler.is_remade != NULL && guide->items != NULL && guide->pages != NULL &&
+    if (compiler.next != NULL && guide->items != NULL && guide->pages != NULL &&
         guide->stack != NULL && compiler.holder != NULL && compiler.is_resident != NULL &&
         compiler.copies != NULL && compiler.uses != NULL && compiler.stamp != NULL) {
         status = walk_twice(&compiler);
     }
-    free(compiler.is_remade);
+    free(compiler.next);
     free(compiler.stamp);
     free(compiler.uses);
     free(compiler.copies);

@@ -35,6 +35,7 @@ struct guide_item {
     uint32_t action;            /* enum guide_action */
     uint32_t subject;           /* tensor; of a replay, op */
     bool is_owed;               /* a drop: a replay of the plan makes it again */
+    bool is_filled;             /* a drop: known zeros are filled in next */
     struct guide_part previous; /* tensors that had the pages it takes before */
 };
 

@@ -647,6 +647,45 @@ START_TEST(first_zeros_are_no_part_of_the_plan)
 END_TEST
 
 /* No plan fits: passive mode goes on, and the reason can be asked for. */
+/* Sums that are zeroed now and then, between iterations: a plan made of an iteration that began
+   with zeros takes them for dead until it fills zeros in, and must not do so when nobody zeroed
+   them. */
+START_TEST(zeros_of_one_iteration_are_not_taken_for_the_next)
+{
+    enum { LARGE = 8, BUDGET = 12 };
+    struct rig rig;
+    unsigned char *early;
+    unsigned char *small;
+    unsigned char *sums;
+    unsigned char count = 0;
+
+    rig_init(&rig, &(struct rig_options){.mode = CAPU_MODE_GUIDED,
+                                         .budget_pages = BUDGET,
+                                         .wait_for_plan = true,
+                                         .planner = "capuchin",
+                                         .strict = _i == 1});
+    early = step_tensor(&rig, "early", CAPU_ACTIVATION, LARGE);
+    sums = step_tensor(&rig, "sums", CAPU_OPTIMIZER, LARGE);
+    small = step_malloc(&rig, 100);
+    step_set(&rig, sums, PAGES(LARGE), 0);
+    for (size_t round = 0; round < 12; round++) {
+        if (round % 4 == 1) {
+            RIG_OK(&rig, capu_zero(rig.context, sums, 0));
+            count = 0;
+        }
+        RIG_OK(&rig, capu_iteration_begin(rig.context, "train"));
+        step_set(&rig, small, 100, 1);
+        step_set(&rig, early, PAGES(LARGE), 2);
+        step_expect(&rig, early, PAGES(LARGE), 2);
+        step_bump(&rig, "count", sums, PAGES(LARGE));
+        count++;
+        RIG_OK(&rig, capu_iteration_end(rig.context));
+    }
+    step_expect(&rig, sums, PAGES(LARGE), count);
+    rig_finish(&rig);
+}
+END_TEST
+
 START_TEST(without_a_plan_training_goes_on)
 {
     struct net net;
@@ -688,6 +727,7 @@ int main(void)
     tcase_add_test(cases, uploads_between_iterations_are_bounded);
     tcase_add_test(cases, copies_of_the_install_do_not_overtake_ops);
     tcase_add_test(cases, first_zeros_are_no_part_of_the_plan);
+    tcase_add_loop_test(cases, zeros_of_one_iteration_are_not_taken_for_the_next, 0, 2);
     tcase_add_test(cases, without_a_plan_training_goes_on);
     suite_add_tcase(suite, cases);
     return suite_run(suite);
