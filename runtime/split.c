@@ -446,7 +446,8 @@ capu_status capu_split(capu_context *context, void *address, size_t bytes)
     if (address == split.old->address && bytes == split.old->bytes) {
         return CAPU_OK;
     }
-    if (split.old->is_placed) {
+    /* Replays of a plan know a small tensor by its address, and would find a piece of it there. */
+    if (split.old->is_placed || (context->in_iteration && !tensor_is_managed(split.old))) {
         status = executor_leave(context);
     }
     if (status == CAPU_OK) {

@@ -170,6 +170,44 @@ START_TEST(replays_write_pieces_that_were_freed)
 }
 END_TEST
 
+/* A small tensor that replays read is split, and a piece of it overwritten: what they make is there
+   before. */
+START_TEST(small_sources_are_split_behind_their_replays)
+{
+    unsigned char *by;
+    capu_report report;
+    struct net net;
+
+    net_init(&net, (struct rig_options){.planner = "recompute", .strict = _i == 1});
+    by = step_malloc(&net.rig, 200);
+    step_set(&net.rig, by, 200, 1);
+    for (size_t round = 0; round < 4; round++) {
+        net_begin(&net, "train");
+        step_set(&net.rig, net.activations[0], PAGES(NET_LAYER_PAGES), net.step);
+        for (size_t i = 0; i < NET_LAYERS; i++) {
+            struct shift it = {net.activations[i + 1], net.activations[i], by + 150, NULL};
+
+            RIG_OK(&net.rig, CAPU_RUN(net.rig.context, shift, &it, capu_reads(net.activations[i]),
+                                      capu_reads(by), capu_writes(net.activations[i + 1])));
+        }
+        if (round < 3) {
+            net_backward(&net, NET_LAYERS);
+            net_end(&net);
+        }
+    }
+    RIG_OK(&net.rig, capu_split(net.rig.context, by + 100, 100));
+    step_set(&net.rig, by + 100, 100, 77);
+    for (size_t i = 0; i < NET_LAYERS; i++) {
+        step_expect(&net.rig, net.activations[i], PAGES(NET_LAYER_PAGES),
+                    (unsigned char)(net.step + i));
+    }
+    report = net_end(&net);
+    ck_assert_uint_eq(report.diverged, 1);
+    ck_assert_uint_gt(report.replay_count, 0);
+    rig_finish(&net.rig);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("api leaving");
@@ -178,6 +216,7 @@ int main(void)
     tcase_add_test(cases, an_early_end_that_fails_can_be_tried_again);
     tcase_add_loop_test(cases, replays_read_small_tensors_that_were_freed, 0, 2);
     tcase_add_loop_test(cases, replays_write_pieces_that_were_freed, 0, 4);
+    tcase_add_loop_test(cases, small_sources_are_split_behind_their_replays, 0, 2);
     tcase_add_loop_test(cases, dead_tensors_are_split, 0, 2);
     suite_add_tcase(suite, cases);
     return suite_run(suite);
