@@ -98,7 +98,8 @@ CAPU_API capu_status capu_free(capu_context *context, void *address);
  * allocation: one call a tensor carves up a blob that holds hundreds. Any byte offset is fine; a
  * page that two tensors share stays resident, so tensors of many pages are worth splitting. The
  * range must lie inside one tensor, which keeps its description for what remains of it; contents
- * are kept. The new tensor has the default description.
+ * are kept. The new tensor has the default description. In mode guided a split inside an iteration
+ * ends its plan's force, and so does freeing an allocation there that was split.
  *
  * Errors: ZERO_BYTES, UNKNOWN_ADDRESS, ALREADY_FREED, OUT_OF_RANGE (the range crosses the border of
  * a tensor), OVER_BUDGET (no room for the shared pages), WRONG_ORDER, NO_HOST_MEMORY, DEVICE_LOST.
