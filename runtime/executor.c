@@ -445,6 +445,17 @@ static bool is_kept_too_short(const struct guide_tensor *planned, const struct t
     return planned->is_transient && !planned->is_kept && tensor->is_persistent;
 }
 
+/* Whether it is the tensor that the plan knows. What is always resident goes by its address, where
+   another may have taken its place between iterations. */
+static bool is_planned_tensor(const struct guide_tensor *planned, const struct tensor *tensor)
+{
+    if (planned->page_count > 0) {
+        return planned->tensor == tensor;
+    }
+    return planned->address == tensor->address && planned->bytes == tensor->bytes &&
+           !tensor_is_managed(tensor);
+}
+
 /* Whether the op at hand does to the same tensors what the planned one does. */
 static bool is_planned_op(const capu_context *context, struct guide *guide)
 {
@@ -460,8 +471,7 @@ static bool is_planned_op(const capu_context *context, struct guide *guide)
         const struct guide_tensor *tensor = &guide->tensors[planned->tensor];
         const struct access *access = &operands->accesses[i];
 
-        if (tensor->page_count > 0 ? tensor->tensor != access->tensor
-                                   : tensor->address != access->tensor->address) {
+        if (!is_planned_tensor(tensor, access->tensor)) {
             return false;
         }
         if (tensor->page_count > 0 && is_kept_too_short(tensor, access->tensor)) {

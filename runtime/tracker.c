@@ -212,6 +212,13 @@ static uint64_t sign(uint64_t signature, const struct call *call)
     return signature;
 }
 
+/* A plan is for tensors as they are: another one at the address needs another plan. */
+static uint64_t sign_access(uint64_t signature, const struct tensor *tensor, uint32_t role)
+{
+    signature = mix(signature, (uintptr_t)tensor->address);
+    return mix(signature, tensor->bytes << 4 | (uint64_t)tensor_is_managed(tensor) << 3 | role);
+}
+
 /* What the plan in force takes the op at hand for, where it is not timed. */
 static uint64_t planned_ns(const capu_context *context)
 {
@@ -307,7 +314,7 @@ void tracker_access(capu_context *context, struct tensor *tensor, uint32_t role)
         .version = tensor->version,
     };
     if (!op->call.is_once) {
-        record->signature = mix(mix(record->signature, (uintptr_t)tensor->address), role);
+        record->signature = sign_access(record->signature, tensor, role);
     }
     op->access_count++;
     op->page_count += tensor->page_count;

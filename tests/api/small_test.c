@@ -1,0 +1,125 @@
+/*
+ * Mode guided and what is always resident: a plan and its replays know small tensors, and pieces
+ * without a page of their own, by their addresses.
+ */
+#include "tests/api/net.h"
+
+enum { SMALL_BYTES = 100 };
+
+struct tally {
+    unsigned char *to;
+    const unsigned char *from;
+    unsigned char *counts;
+    size_t bytes; /* of the counts */
+};
+
+static capu_status tally(capu_stream stream, const void *arguments)
+{
+    const struct tally *it = arguments;
+
+    (void)stream;
+    for (size_t i = 0; i < PAGES(NET_LAYER_PAGES); i++) {
+        it->to[i] = (unsigned char)(it->from[i] + 1);
+    }
+    for (size_t i = 0; i < it->bytes; i++) {
+        it->counts[i]++;
+    }
+    return CAPU_OK;
+}
+
+/* One iteration of a net whose first layer also counts into small memory that is cleared before. */
+static capu_report count(struct net *net, unsigned char *counts, size_t bytes)
+{
+    struct tally it = {net->activations[1], net->activations[0], counts, bytes};
+
+    net_begin(net, "train");
+    step_set(&net->rig, net->activations[0], PAGES(NET_LAYER_PAGES), net->step);
+    RIG_OK(&net->rig, CAPU_RUN(net->rig.context, tally, &it, capu_reads(it.from),
+                               capu_writes(it.to), capu_writes_cleared(counts)));
+    for (size_t i = 1; i < NET_LAYERS; i++) {
+        step_next(&net->rig, "forward", net->activations[i + 1], net->activations[i],
+                  PAGES(NET_LAYER_PAGES));
+    }
+    net_backward(net, NET_LAYERS);
+    step_expect(&net->rig, net->gradients, PAGES(NET_LAYER_PAGES), (unsigned char)(net->step + 1));
+    step_expect(&net->rig, counts, bytes, 1);
+    return net_end(net);
+}
+
+/* Three iterations, the last of them by a plan that runs the op which counts again. */
+static void count_guided(struct net *net, unsigned char *counts, size_t bytes)
+{
+    capu_report report = CAPU_REPORT_INIT;
+
+    for (size_t round = 0; round < 3; round++) {
+        report = count(net, counts, bytes);
+    }
+    net_expect_guided(net, &report, "train");
+    ck_assert_uint_gt(report.replay_count, 0);
+}
+
+/* Between iterations a small tensor makes way for a larger one at its address: replays clear that
+   one whole, by a plan of its own. */
+START_TEST(a_larger_tensor_at_the_address_is_another)
+{
+    unsigned char *counts;
+    struct net net;
+
+    net_init(&net, (struct rig_options){.planner = "recompute", .strict = _i == 1});
+    counts = step_malloc(&net.rig, SMALL_BYTES);
+    count_guided(&net, counts, SMALL_BYTES);
+    RIG_OK(&net.rig, capu_free(net.rig.context, counts));
+    ck_assert_ptr_eq(step_malloc(&net.rig, 2 * SMALL_BYTES), counts);
+    count_guided(&net, counts, 2 * SMALL_BYTES);
+    rig_finish(&net.rig);
+}
+END_TEST
+
+/* Between iterations a small tensor is split: replays clear the piece at its address, not the one
+   behind. */
+START_TEST(a_piece_at_the_address_is_another)
+{
+    unsigned char *counts;
+    struct net net;
+
+    net_init(&net, (struct rig_options){.planner = "recompute", .strict = _i == 1});
+    counts = step_malloc(&net.rig, 2 * SMALL_BYTES);
+    count_guided(&net, counts, 2 * SMALL_BYTES);
+    RIG_OK(&net.rig, capu_split(net.rig.context, counts + SMALL_BYTES, SMALL_BYTES));
+    step_set(&net.rig, counts + SMALL_BYTES, SMALL_BYTES, 77);
+    count_guided(&net, counts, SMALL_BYTES);
+    step_expect(&net.rig, counts + SMALL_BYTES, SMALL_BYTES, 77);
+    rig_finish(&net.rig);
+}
+END_TEST
+
+/* Between iterations a piece without a page of its own makes way for a tensor with one, which is
+   brought in like any other. */
+START_TEST(a_tensor_with_pages_at_the_address_is_another)
+{
+    unsigned char *counts;
+    struct net net;
+
+    net_init(&net, (struct rig_options){.planner = "recompute", .strict = _i == 1});
+    counts = step_malloc(&net.rig, PAGES(1));
+    RIG_OK(&net.rig, capu_split(net.rig.context, counts, SMALL_BYTES));
+    count_guided(&net, counts, SMALL_BYTES);
+    RIG_OK(&net.rig, capu_free(net.rig.context, counts));
+    RIG_OK(&net.rig, capu_synchronize(net.rig.context)); /* its addresses are free */
+    ck_assert_ptr_eq(step_malloc(&net.rig, PAGES(1)), counts);
+    count_guided(&net, counts, PAGES(1));
+    rig_finish(&net.rig);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("api small");
+    TCase *cases = tcase_create("small");
+
+    tcase_add_loop_test(cases, a_larger_tensor_at_the_address_is_another, 0, 2);
+    tcase_add_loop_test(cases, a_piece_at_the_address_is_another, 0, 2);
+    tcase_add_loop_test(cases, a_tensor_with_pages_at_the_address_is_another, 0, 2);
+    suite_add_tcase(suite, cases);
+    return suite_run(suite);
+}
