@@ -100,7 +100,8 @@ static void mark_sources(struct guide *guide, uint32_t root)
             const struct guide_access *access = &guide->accesses[accesses.first + i];
             struct guide_tensor *touched = &guide->tensors[access->tensor];
             bool counts = access->role == CAPU_READ ||
-                          (access->tensor != lost && has_planned_fixed_part(touched));
+                          (access->role == CAPU_WRITE && access->tensor != lost &&
+                           has_planned_fixed_part(touched));
 
             if (counts && !touched->is_source) {
                 touched->is_source = true;
@@ -166,7 +167,8 @@ static capu_status check_replay(capu_context *context, uint32_t wanted, uint32_t
         if (access->role == CAPU_READ && is_lost(other)) {
             *missing = access->tensor;
         }
-        if (access->role != CAPU_READ && version != access->version && has_fixed_part(tensor)) {
+        /* What a replayable op updates its replays leave alone. */
+        if (access->role == CAPU_WRITE && version != access->version && has_fixed_part(tensor)) {
             return fail_lost(context, planned->tensor,
                              "the op that made it would overwrite a newer small tensor");
         }
