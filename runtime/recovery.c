@@ -335,14 +335,19 @@ capu_status recovery_end_early(capu_context *context, struct tensor *tensor)
     return status;
 }
 
+/* What is read behind iterations is kept by plans, too: so readers may count on it. */
+static bool outlives_iteration(const struct tensor *tensor)
+{
+    return (tensor->is_persistent || tensor->is_read_after) && !tensor->allocation->is_freed;
+}
+
 capu_status recovery_finish(capu_context *context)
 {
     struct guide *guide = context->recovery.guide;
     capu_status status = CAPU_OK;
 
     for (uint32_t i = 0; guide != NULL && i < guide->tensor_count && status == CAPU_OK; i++) {
-        if (is_lost(&guide->tensors[i]) && guide->tensors[i].tensor->is_persistent &&
-            !guide->tensors[i].tensor->allocation->is_freed) {
+        if (is_lost(&guide->tensors[i]) && outlives_iteration(guide->tensors[i].tensor)) {
             status = recover(context, i);
             if (status == CAPU_CONTENTS_LOST) {
                 status = CAPU_OK; /* the plan had an op overwrite it: who reads it now is told */

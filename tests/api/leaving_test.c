@@ -208,6 +208,38 @@ START_TEST(small_sources_are_split_behind_their_replays)
 }
 END_TEST
 
+/* A transient tensor that is read behind iterations, and overwritten late in most: the plan takes
+   it for dead in between. An iteration that left the plan there has it made again for its reader.
+ */
+START_TEST(what_is_read_behind_iterations_is_there_without_the_plan)
+{
+    unsigned char *result;
+    unsigned char byte;
+    capu_report report;
+    struct net net;
+
+    net_init(&net, (struct rig_options){.planner = "recompute", .strict = _i == 1});
+    result = step_tensor(&net.rig, "result", CAPU_ACTIVATION, NET_LAYER_PAGES);
+    for (size_t round = 0; round < 5; round++) {
+        net_begin(&net, "train");
+        step_next(&net.rig, "early", result, net.weights, PAGES(NET_LAYER_PAGES));
+        net_forward(&net, NET_LAYERS);
+        if (round < 4) {
+            net_backward(&net, NET_LAYERS);
+            step_next(&net.rig, "late", result, net.weights, PAGES(NET_LAYER_PAGES));
+        } else {
+            RIG_OK(&net.rig, capu_download(net.rig.context, &byte, net.weights, 1));
+        }
+        report = net_end(&net);
+        step_expect(&net.rig, result, PAGES(NET_LAYER_PAGES),
+                    (unsigned char)(round < 4 ? net.step + 2 : net.step + 1));
+    }
+    ck_assert_uint_eq(report.diverged, 1);
+    ck_assert_uint_gt(report.replay_count, 0);
+    rig_finish(&net.rig);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("api leaving");
@@ -218,6 +250,7 @@ int main(void)
     tcase_add_loop_test(cases, replays_write_pieces_that_were_freed, 0, 4);
     tcase_add_loop_test(cases, small_sources_are_split_behind_their_replays, 0, 2);
     tcase_add_loop_test(cases, dead_tensors_are_split, 0, 2);
+    tcase_add_loop_test(cases, what_is_read_behind_iterations_is_there_without_the_plan, 0, 2);
     suite_add_tcase(suite, cases);
     return suite_run(suite);
 }
