@@ -35,14 +35,16 @@ static bool is_lost(const struct guide_tensor *planned)
     return planned->tensor != NULL && tensor_is_lost(planned->tensor);
 }
 
-/* The tensor behind an entry: always-resident ones come and go, so they are looked up. */
+/* The tensor behind an entry: always-resident ones come and go, so they are looked up. Where the
+   entry is of a piece, what is to be split yet may stand there. */
 static struct tensor *tensor_of(capu_context *context, const struct guide_tensor *planned)
 {
     struct tensor *tensor = planned->tensor;
 
     if (planned->page_count == 0) {
         tensor = tensors_find(&context->tensors, planned->address);
-        if (tensor != NULL && tensor->address != planned->address) {
+        if (tensor != NULL && (tensor->address != planned->address ||
+                               tensor->bytes != planned->bytes || tensor_is_managed(tensor))) {
             tensor = NULL;
         }
     }

@@ -185,6 +185,75 @@ START_TEST(replays_that_leave_updates_alone_do_so_also_without_the_plan)
 }
 END_TEST
 
+/* One iteration in which a tensor is allocated, and late in it split into pieces without pages of
+   their own, one of which is read. `early`: the iteration leaves its plan and overwrites the tensor
+   before what was made from it has been recomputed. */
+static capu_report cut(struct net *net, bool early)
+{
+    unsigned char *whole;
+    unsigned char byte;
+
+    net_begin(net, "train");
+    whole = step_tensor(&net->rig, "whole", CAPU_ACTIVATION, 1);
+    step_set(&net->rig, whole, PAGES(1), net->step);
+    for (size_t i = 0; i < NET_LAYERS; i++) {
+        struct tally it = {net->activations[i + 1], net->activations[i], NULL, 0};
+
+        if (i == 0) {
+            step_set(&net->rig, net->activations[0], PAGES(NET_LAYER_PAGES), net->step);
+        }
+        RIG_OK(&net->rig, CAPU_RUN(net->rig.context, tally, &it, capu_reads(it.from),
+                                   capu_reads(whole), capu_writes(it.to)));
+    }
+    if (early) {
+        RIG_OK(&net->rig, capu_download(net->rig.context, &byte, net->weights, 1));
+        step_set(&net->rig, whole, PAGES(1), 99);
+    }
+    for (size_t i = NET_LAYERS; i-- > 0;) {
+        step_next(&net->rig, "backward", net->gradients, net->activations[i],
+                  PAGES(NET_LAYER_PAGES));
+    }
+    step_expect(&net->rig, net->gradients, PAGES(NET_LAYER_PAGES), (unsigned char)(net->step + 1));
+    RIG_OK(&net->rig, capu_split(net->rig.context, whole, PAGES(1) / 2));
+    step_expect(&net->rig, whole, PAGES(1) / 2, early ? 99 : net->step);
+    RIG_OK(&net->rig, capu_free(net->rig.context, whole));
+    return net_end(net);
+}
+
+/* What a tensor holds when it is split lives on in the pieces: a plan that took it for dead is
+   left, and it is made again. */
+START_TEST(what_is_split_later_is_not_dead)
+{
+    capu_report report;
+    struct net net;
+
+    net_init(&net, (struct rig_options){.planner = "recompute", .strict = _i == 1});
+    for (size_t round = 0; round < 4; round++) {
+        report = cut(&net, false);
+    }
+    ck_assert_uint_eq(report.diverged, 1); /* by the split */
+    ck_assert_uint_gt(report.replay_count, 0);
+    rig_finish(&net.rig);
+}
+END_TEST
+
+/* The plan's entry of a piece to come does not stand for the whole, which is at its address still:
+   what was made from that is recomputed before it changes. */
+START_TEST(pieces_to_come_are_not_the_whole)
+{
+    capu_report report;
+    struct net net;
+
+    net_init(&net, (struct rig_options){.planner = "recompute", .strict = _i == 1});
+    for (size_t round = 0; round < 5; round++) {
+        report = cut(&net, round == 4);
+    }
+    ck_assert_uint_eq(report.diverged, 1);
+    ck_assert_uint_gt(report.replay_count, 0);
+    rig_finish(&net.rig);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("api small");
@@ -194,6 +263,8 @@ int main(void)
     tcase_add_loop_test(cases, a_piece_at_the_address_is_another, 0, 2);
     tcase_add_loop_test(cases, a_tensor_with_pages_at_the_address_is_another, 0, 2);
     tcase_add_loop_test(cases, replays_that_leave_updates_alone_do_so_also_without_the_plan, 0, 2);
+    tcase_add_loop_test(cases, what_is_split_later_is_not_dead, 0, 2);
+    tcase_add_loop_test(cases, pieces_to_come_are_not_the_whole, 0, 2);
     suite_add_tcase(suite, cases);
     return suite_run(suite);
 }
