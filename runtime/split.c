@@ -335,7 +335,7 @@ static void replace(capu_context *context, struct split *split)
     if (old->contents.list == &context->persistent) {
         tracker_persistent(context, old, -1);
     }
-    tracker_gone(context, old);
+    tracker_cut(context, old);
     tensor_list_remove(old, CONTENTS);
     free(old->pages);
     free(old);

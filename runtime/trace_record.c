@@ -48,9 +48,11 @@ static enum tensor_hint hint_of(uint32_t hint)
 }
 
 /* A parameter that is not carried over cannot be told in a trace, so it stands as an activation.
-   What is always resident is there all the time, whatever its contents are. */
+   What is always resident is there all the time, whatever its contents are. No plan takes a tensor
+   for dead that is split later. */
 static capu_status add_tensor(capu_context *context, struct trace *trace,
-                              const struct record_tensor *tensor, struct error_text *error)
+                              const struct record_tensor *tensor, bool for_plan,
+                              struct error_text *error)
 {
     const struct tensor *live = tensors_find(&context->tensors, tensor->address);
     bool is_read_after = live != NULL && live->address == tensor->address && live->is_read_after;
@@ -60,7 +62,8 @@ static capu_status add_tensor(capu_context *context, struct trace *trace,
         .bytes = tensor->bytes,
         .kind = kind_of(tensor->kind),
         .hint = hint_of(tensor->hint),
-        .persistent = tensor->is_persistent || tensor->page_count == 0 || is_read_after,
+        .persistent = tensor->is_persistent || tensor->page_count == 0 || is_read_after ||
+                      (for_plan && tensor->is_cut),
         .unmanaged = tensor->page_count == 0,
     };
 
@@ -237,10 +240,10 @@ capu_status trace_build(capu_context *context, const struct record *record, bool
         status = set_machine(context, trace, error);
     }
     for (size_t i = 0; i < record->tensor_count && status == CAPU_OK; i++) {
-        status = add_tensor(context, trace, &record->tensors[i], error);
+        status = add_tensor(context, trace, &record->tensors[i], for_plan, error);
     }
     for (size_t i = 0; !for_plan && i < record->untouched_count && status == CAPU_OK; i++) {
-        status = add_tensor(context, trace, &record->untouched[i], error);
+        status = add_tensor(context, trace, &record->untouched[i], for_plan, error);
     }
     if (status == CAPU_OK) {
         status = add_fixed(record, trace, error);

@@ -422,6 +422,16 @@ void tracker_gone(capu_context *context, const struct tensor *tensor)
     }
 }
 
+void tracker_cut(capu_context *context, const struct tensor *tensor)
+{
+    struct record *record = context->tracker.open;
+
+    tracker_gone(context, tensor);
+    if (record != NULL && tensor->record_stamp == record->stamp) {
+        record->tensors[tensor->record_index].is_cut = true;
+    }
+}
+
 void tracker_persistent(capu_context *context, const struct tensor *tensor, int change)
 {
     struct record *record = context->tracker.open;

@@ -63,6 +63,7 @@ struct record_tensor {
     bool is_carried;    /* its first access read what was there before the iteration */
     bool is_persistent; /* contents are carried into the iteration or out of it */
     bool is_transient;  /* as described when it was first accessed, whatever became of it */
+    bool is_cut;        /* split since: its pieces hold what it held */
     size_t first_op;
     size_t last_op;
     size_t zeroed_op; /* capu_zero ended its contents before this op; 0: it did not */
@@ -203,6 +204,9 @@ void tracker_zeroed(capu_context *context, const struct tensor *tensor);
 
 /* A tensor is about to be gone: nothing of it is carried out of the iteration. */
 void tracker_gone(capu_context *context, const struct tensor *tensor);
+
+/* The same of one that is split. */
+void tracker_cut(capu_context *context, const struct tensor *tensor);
 
 /* Keeps count of a persistent tensor that gets contents (1) or loses them (-1). */
 void tracker_persistent(capu_context *context, const struct tensor *tensor, int change);
