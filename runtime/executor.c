@@ -125,12 +125,13 @@ static capu_status evict(capu_context *context, struct tensor *tensor)
     return give_pages(context, tensor);
 }
 
-/* Whether contents would go that the plan takes for zeros by now: this time nobody zeroed them. */
-static bool is_not_zeroed(const struct guide *guide, const struct guide_item *item)
+/* Whether contents would go that are needed this time: the plan takes them for zeros by now and
+   nobody zeroed them, or a part is written next, beside which there was nothing. */
+static bool is_needed_still(const struct guide *guide, const struct guide_item *item)
 {
     uint32_t zeroed_op = guide->tensors[item->subject].zeroed_op;
 
-    return item->is_filled && (zeroed_op == 0 || guide->next > zeroed_op);
+    return item->is_begun || (item->is_filled && (zeroed_op == 0 || guide->next > zeroed_op));
 }
 
 /* NOT_READY: the tensor's contents are still needed, against the plan. */
@@ -143,7 +144,7 @@ static capu_status drop(capu_context *context, const struct guide *guide,
     if (!tensor->is_mapped) {
         return CAPU_OK;
     }
-    if (has_bytes && !tensor->on_host && is_not_zeroed(guide, item)) {
+    if (has_bytes && !tensor->on_host && is_needed_still(guide, item)) {
         return CAPU_NOT_READY;
     }
     note_evicted(context, tensor,

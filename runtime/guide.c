@@ -68,6 +68,7 @@ static void copy_op(struct guide *guide, const struct record *record, const stru
             .tensor = access->tensor,
             .role = access->role,
             .needs_contents = access->role != CAPU_WRITE,
+            .is_partial = access->is_partial,
         };
     }
     for (size_t i = 0; i < from->cleared_count; i++) {
@@ -157,7 +158,7 @@ struct compiler {
 };
 
 /* What accesses a tensor next, wherever that stands: what an op overwrites was dead. */
-enum next_access { NEXT_OP, NEXT_REPLAY, NEXT_FILL };
+enum next_access { NEXT_OP, NEXT_REPLAY, NEXT_FILL, NEXT_PART };
 
 static capu_status add_previous(struct compiler *compiler, uint32_t tensor)
 {
@@ -278,6 +279,7 @@ static capu_status compile_item(struct compiler *compiler, const struct item *fr
         .subject = from->subject,
         .is_owed = from->kind == ITEM_DROP && next == NEXT_REPLAY,
         .is_filled = from->kind == ITEM_DROP && next == NEXT_FILL,
+        .is_begun = from->kind == ITEM_DROP && next == NEXT_PART,
     };
     switch (from->kind) {
     case ITEM_REPLAY:
@@ -351,10 +353,14 @@ static capu_status walk(struct compiler *compiler)
     return status;
 }
 
-static uint8_t next_access_of(const struct guide *guide, const struct item *item)
+static uint8_t next_access_of(const struct guide *guide, const struct item *item,
+                              const struct guide_access *access)
 {
     if (item->kind == ITEM_REPLAY) {
         return NEXT_REPLAY;
+    }
+    if (access->role == CAPU_WRITE && access->is_partial) {
+        return NEXT_PART;
     }
     return guide->ops[item->subject].call.kind == CALL_FILL ? NEXT_FILL : NEXT_OP;
 }
@@ -376,7 +382,9 @@ static capu_status find_next(struct compiler *compiler)
             struct guide_part accesses = guide->ops[item->subject].accesses;
 
             for (uint32_t j = 0; j < accesses.count; j++) {
-                next[guide->accesses[accesses.first + j].tensor] = next_access_of(guide, item);
+                const struct guide_access *access = &guide->accesses[accesses.first + j];
+
+                next[access->tensor] = next_access_of(guide, item, access);
             }
         } else {
             compiler->next[i] = next[item->subject];

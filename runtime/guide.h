@@ -36,6 +36,7 @@ struct guide_item {
     uint32_t subject;           /* tensor; of a replay, op */
     bool is_owed;               /* a drop: a replay of the plan makes it again */
     bool is_filled;             /* a drop: known zeros are filled in next */
+    bool is_begun;              /* a drop: a part is written next, then of nothing */
     struct guide_part previous; /* tensors that had the pages it takes before */
 };
 
@@ -43,6 +44,7 @@ struct guide_access {
     uint32_t tensor;
     uint32_t role;       /* as recorded: CAPU_READ, CAPU_WRITE or CAPU_UPDATE */
     bool needs_contents; /* an update of nothing does not */
+    bool is_partial;     /* a part is written */
     uint64_t version;    /* that it read or made in this iteration */
 };
 

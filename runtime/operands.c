@@ -596,6 +596,9 @@ capu_status operands_end(capu_context *context)
 
         settle_access(context, access, end);
         tracker_access(context, access->tensor, role);
+        if (access->is_partial) {
+            tracker_partial(context);
+        }
     }
     for (size_t i = 0; i < operands->piece_count; i++) {
         if (operands->pieces[i].role == CAPU_WRITE_CLEARED) {

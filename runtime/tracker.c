@@ -320,6 +320,15 @@ void tracker_access(capu_context *context, struct tensor *tensor, uint32_t role)
     op->page_count += tensor->page_count;
 }
 
+void tracker_partial(capu_context *context)
+{
+    struct record *record = context->tracker.open;
+
+    if (record != NULL) {
+        record->accesses[record->access_count - 1].is_partial = true;
+    }
+}
+
 void tracker_cleared(capu_context *context, void *address, uint64_t bytes)
 {
     struct record *record = context->tracker.open;

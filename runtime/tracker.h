@@ -49,6 +49,7 @@ struct record_access {
     uint32_t tensor; /* index into tensors */
     uint32_t role;
     uint64_t version; /* that it read, or that it made */
+    bool is_partial;  /* a part was written: of nothing, if its role is a write */
 };
 
 struct record_tensor {
@@ -180,9 +181,10 @@ capu_status tracker_reserve(capu_context *context, size_t access_count, size_t o
                             size_t piece_count);
 
 /* An op begins: opens its entry and returns its number; SIZE_MAX outside iterations. The op's
-   accesses follow, then its marks. Pre: tracker_reserve. */
+   accesses follow, each perhaps said to be partial, then its marks. Pre: tracker_reserve. */
 size_t tracker_op(capu_context *context, const struct call *call, bool is_replayable);
 void tracker_access(capu_context *context, struct tensor *tensor, uint32_t role);
+void tracker_partial(capu_context *context);
 void tracker_cleared(capu_context *context, void *address, uint64_t bytes);
 void tracker_marks(capu_context *context, size_t op, struct lane_position start,
                    struct lane_position end);
