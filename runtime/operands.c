@@ -280,18 +280,36 @@ static capu_status make_resident(capu_context *context)
     return status;
 }
 
+/* An access of an op that failed may have changed its tensor, which is another version from then
+   on: replays must not take it for what they read. What was to be written whole is undefined, and
+   of other contents the host copy is no copy any more. */
+static void spoil(capu_context *context, const struct access *access)
+{
+    struct tensor *tensor = access->tensor;
+
+    tensor->version++;
+    if (!access->is_read && !access->is_partial) {
+        contents_forget(context, tensor);
+    } else {
+        pager_drop_host_copy(context, tensor);
+        pager_touch(context, tensor);
+    }
+}
+
 void operands_abort(capu_context *context, bool has_written)
 {
     struct operands *operands = &context->operands;
+    bool is_strict = context->config.strict != 0;
 
     context_quiesce(context, &context->compute);
     for (size_t i = 0; i < operands->piece_count; i++) {
         const struct piece *piece = &operands->pieces[i];
         const struct access *access = &operands->accesses[piece->access];
+        bool is_poisoned = is_strict && !access->is_read;
 
-        if (access->role != CAPU_READ && !access->is_read && !access->is_partial &&
-            (has_written || context->config.strict != 0 || piece->role == CAPU_WRITE_CLEARED)) {
-            contents_forget(context, access->tensor);
+        if (access->role != CAPU_READ &&
+            (has_written || is_poisoned || piece->role == CAPU_WRITE_CLEARED)) {
+            spoil(context, access);
         }
     }
     if (operands->is_planned) {

@@ -240,6 +240,43 @@ START_TEST(what_is_read_behind_iterations_is_there_without_the_plan)
 }
 END_TEST
 
+/* An op that fails once its output is cleared, or poisoned in strict mode, has overwritten it all
+   the same: what was made of it is not made again of that. */
+START_TEST(what_a_failed_op_overwrote_is_no_source)
+{
+    static const struct adaptor_fault_plan once = {
+        .slot = ADAPTOR_RUN, .call = 1, .status = CAPU_DEVICE_FAILED};
+    enum { BYTES = PAGES(NET_LAYER_PAGES) };
+    unsigned char by = 1;
+    unsigned char byte;
+    struct net net;
+
+    net_init(&net, (struct rig_options){.has_faults = true, .strict = _i == 1});
+    for (size_t round = 0; round < 4; round++) {
+        struct shift it = {net.activations[0], net.weights, &by, NULL};
+        capu_operand output =
+            capu_operand_of(net.activations[0], 0, _i == 0 ? CAPU_WRITE_CLEARED : CAPU_WRITE);
+
+        net_begin(&net, "train");
+        net_forward(&net, 2);
+        if (round == 3) {
+            ck_assert_ptr_nonnull(net.rig.context->guide);
+            adaptor_fault_arm(net.rig.faults, &once);
+            STEP_FAILS(&net.rig,
+                       CAPU_RUN(net.rig.context, shift, &it, capu_reads(net.weights), output),
+                       CAPU_DEVICE_FAILED, "");
+            STEP_FAILS(&net.rig, capu_download(net.rig.context, &byte, net.activations[1], 1),
+                       CAPU_CONTENTS_LOST, "");
+        }
+        RIG_OK(&net.rig, CAPU_RUN(net.rig.context, shift, &it, capu_reads(net.weights), output));
+        step_bump(&net.rig, "update", net.weights, BYTES);
+        net_end(&net);
+    }
+    step_expect(&net.rig, net.weights, BYTES, (unsigned char)(net.step + 1));
+    rig_finish(&net.rig);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("api leaving");
@@ -249,6 +286,7 @@ int main(void)
     tcase_add_loop_test(cases, replays_read_small_tensors_that_were_freed, 0, 2);
     tcase_add_loop_test(cases, replays_write_pieces_that_were_freed, 0, 4);
     tcase_add_loop_test(cases, small_sources_are_split_behind_their_replays, 0, 2);
+    tcase_add_loop_test(cases, what_a_failed_op_overwrote_is_no_source, 0, 2);
     tcase_add_loop_test(cases, dead_tensors_are_split, 0, 2);
     tcase_add_loop_test(cases, what_is_read_behind_iterations_is_there_without_the_plan, 0, 2);
     suite_add_tcase(suite, cases);
