@@ -312,7 +312,9 @@ static capu_status enqueue(capu_context *context, const struct guide *guide,
     return context_check(context, status, op->call.name);
 }
 
-/* After a replay that failed: what it would have made is not there. */
+/* After a replay that failed behind its first work: what it would have made is not there. A small
+   tensor that was cleared cannot be noted as lost: it has no contents, and replays that read it are
+   not run again. */
 static void forget_outputs(capu_context *context, const struct guide *guide,
                            const struct guide_op *op)
 {
@@ -323,6 +325,15 @@ static void forget_outputs(capu_context *context, const struct guide *guide,
         if (access->role != CAPU_READ && tensor != NULL) {
             tensor->on_device = false;
             pager_touch(context, tensor);
+        }
+    }
+    for (uint32_t i = 0; i < op->cleared.count; i++) {
+        const struct record_range *range = &guide->cleared[op->cleared.first + i];
+        struct tensor *tensor = tensors_find(&context->tensors, range->address);
+
+        if (tensor != NULL && !tensor_is_managed(tensor)) {
+            tensor->version++;
+            contents_forget(context, tensor);
         }
     }
 }
@@ -370,20 +381,29 @@ capu_status executor_run_again(capu_context *context, const struct guide *guide,
 {
     struct lane_position start;
     struct lane_position end;
+    bool has_written = false;
     capu_status status =
         context_check(context, tracker_mark_begin(context, &start), "marking a replay");
 
     if (status == CAPU_OK) {
+        has_written = op->cleared.count > 0 || context->config.strict != 0;
         marks_begin(MARK_REPLAY, op->call.name, marks_are_on() ? moved_bytes(guide, op) : 0);
         status = enqueue(context, guide, op);
         marks_end();
     }
     if (status == CAPU_OK) {
-        status = context_check(context, tracker_mark_end(context, &end), "marking a replay");
+        has_written = true;
+        if (tracker_mark_end(context, &end) != CAPU_OK) {
+            /* It is made all the same: once it is past, its start will do for its end. */
+            status = context_check(context, lane_synchronize(&context->compute), "a replay");
+            end = start;
+        }
     }
     if (status != CAPU_OK) {
         context_quiesce(context, &context->compute);
-        forget_outputs(context, guide, op);
+        if (has_written) {
+            forget_outputs(context, guide, op);
+        }
         return status;
     }
     settle_replay(context, guide, op, start, end);

@@ -277,6 +277,52 @@ START_TEST(what_a_failed_op_overwrote_is_no_source)
 }
 END_TEST
 
+/* A replay that the device refuses has made nothing: what its op had made besides is still there,
+   unless it had been cleared for it, and then nobody reads zeros. */
+START_TEST(a_refused_replay_spoils_nothing)
+{
+    static const struct adaptor_fault_plan once = {
+        .slot = ADAPTOR_RUN, .call = 1, .status = CAPU_DEVICE_FAILED};
+    bool is_cleared = _i == 1;
+    unsigned char *note;
+    unsigned char *by;
+    unsigned char byte;
+    struct net net;
+
+    net_init(&net, (struct rig_options){.has_faults = true});
+    by = step_malloc(&net.rig, 100);
+    step_set(&net.rig, by, 100, 1);
+    note = step_malloc(&net.rig, is_cleared ? 100 : PAGES(1));
+    for (size_t round = 0; round < 4; round++) {
+        struct shift it = {net.activations[1], net.weights, by, note};
+
+        net_begin(&net, "train");
+        step_set(&net.rig, net.weights, PAGES(NET_LAYER_PAGES), net.step);
+        RIG_OK(&net.rig, CAPU_RUN(net.rig.context, shift, &it, capu_reads(net.weights),
+                                  capu_reads(by), capu_writes(net.activations[1]),
+                                  is_cleared ? capu_writes_cleared(note) : capu_writes(note)));
+        step_next(&net.rig, "forward", net.activations[2], net.activations[1],
+                  PAGES(NET_LAYER_PAGES));
+        if (round == 3) {
+            ck_assert_ptr_nonnull(net.rig.context->guide);
+            adaptor_fault_arm(net.rig.faults, &once);
+            STEP_FAILS(&net.rig, capu_download(net.rig.context, &byte, net.activations[1], 1),
+                       CAPU_DEVICE_FAILED, "");
+            rig_check(&net.rig);
+            step_set(&net.rig, net.weights, PAGES(NET_LAYER_PAGES), 99);
+        }
+        net_end(&net);
+    }
+    if (is_cleared) {
+        STEP_FAILS(&net.rig, capu_download(net.rig.context, &byte, note, 1), CAPU_UNDEFINED_READ,
+                   "");
+    } else {
+        step_expect(&net.rig, note, 1, net.step);
+    }
+    rig_finish(&net.rig);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("api leaving");
@@ -287,6 +333,7 @@ int main(void)
     tcase_add_loop_test(cases, replays_write_pieces_that_were_freed, 0, 4);
     tcase_add_loop_test(cases, small_sources_are_split_behind_their_replays, 0, 2);
     tcase_add_loop_test(cases, what_a_failed_op_overwrote_is_no_source, 0, 2);
+    tcase_add_loop_test(cases, a_refused_replay_spoils_nothing, 0, 2);
     tcase_add_loop_test(cases, dead_tensors_are_split, 0, 2);
     tcase_add_loop_test(cases, what_is_read_behind_iterations_is_there_without_the_plan, 0, 2);
     suite_add_tcase(suite, cases);
