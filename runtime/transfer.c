@@ -124,6 +124,7 @@ static capu_status make_known_zero(capu_context *context, struct tensor *tensor)
         status = fill(context, tensor->address, tensor->span);
     }
     if (status == CAPU_OK) {
+        tensor->version++; /* also where the other end is refused */
         status = fill(context, span_end, tensor_end(tensor));
     }
     if (status == CAPU_OK && tensor->span_bytes != tensor->bytes &&
@@ -135,7 +136,6 @@ static capu_status make_known_zero(capu_context *context, struct tensor *tensor)
     }
     tracker_zeroed(context, tensor);
     pager_drop_host_copy(context, tensor);
-    tensor->version++;
     tensor->is_owed = false;
     tensor->on_device = false;
     tensor->is_zero = true;

@@ -323,6 +323,46 @@ START_TEST(a_refused_replay_spoils_nothing)
 }
 END_TEST
 
+/* Zeros that do not reach both always-resident ends of a tensor have changed it all the same. */
+START_TEST(half_zeros_are_no_source)
+{
+    static const struct adaptor_fault_plan second = {
+        .slot = ADAPTOR_FILL, .call = 2, .status = CAPU_DEVICE_FAILED};
+    enum { BYTES = PAGES(NET_LAYER_PAGES) };
+    unsigned char *source;
+    unsigned char *by;
+    unsigned char byte;
+    struct net net;
+
+    net_init(&net, (struct rig_options){.has_faults = true});
+    by = step_malloc(&net.rig, 100);
+    step_set(&net.rig, by, 100, 1);
+    source = step_malloc(&net.rig, BYTES + PAGES(1));
+    RIG_OK(&net.rig, capu_split(net.rig.context, source + 100, BYTES));
+    source += 100;
+    for (size_t round = 0; round < 4; round++) {
+        struct shift it = {net.activations[1], source, by, NULL};
+
+        net_begin(&net, "train");
+        step_set(&net.rig, source, BYTES, net.step);
+        RIG_OK(&net.rig, CAPU_RUN(net.rig.context, shift, &it, capu_reads(source), capu_reads(by),
+                                  capu_writes(net.activations[1])));
+        step_next(&net.rig, "forward", net.activations[2], net.activations[1], BYTES);
+        if (round == 3) {
+            ck_assert_ptr_nonnull(net.rig.context->guide);
+            adaptor_fault_arm(net.rig.faults, &second);
+            STEP_FAILS(&net.rig, capu_zero(net.rig.context, source, 0), CAPU_DEVICE_FAILED, "");
+            STEP_FAILS(&net.rig, capu_download(net.rig.context, &byte, net.activations[1], 1),
+                       CAPU_CONTENTS_LOST, "overwritten");
+            RIG_OK(&net.rig, capu_zero(net.rig.context, source, 0));
+        }
+        net_end(&net);
+    }
+    step_expect(&net.rig, source, BYTES, 0);
+    rig_finish(&net.rig);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("api leaving");
@@ -334,6 +374,7 @@ int main(void)
     tcase_add_loop_test(cases, small_sources_are_split_behind_their_replays, 0, 2);
     tcase_add_loop_test(cases, what_a_failed_op_overwrote_is_no_source, 0, 2);
     tcase_add_loop_test(cases, a_refused_replay_spoils_nothing, 0, 2);
+    tcase_add_test(cases, half_zeros_are_no_source);
     tcase_add_loop_test(cases, dead_tensors_are_split, 0, 2);
     tcase_add_loop_test(cases, what_is_read_behind_iterations_is_there_without_the_plan, 0, 2);
     suite_add_tcase(suite, cases);
