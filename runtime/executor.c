@@ -312,9 +312,9 @@ static capu_status enqueue(capu_context *context, const struct guide *guide,
     return context_check(context, status, op->call.name);
 }
 
-/* After a replay that failed behind its first work: what it would have made is not there. A small
-   tensor that was cleared cannot be noted as lost: it has no contents, and replays that read it are
-   not run again. */
+/* After a replay that failed behind its first work: what it would have made is not there, and owed
+   where it was. A small tensor that was cleared cannot be noted as lost: it has no contents, and
+   replays that read it are not run again. */
 static void forget_outputs(capu_context *context, const struct guide *guide,
                            const struct guide_op *op)
 {
@@ -323,6 +323,7 @@ static void forget_outputs(capu_context *context, const struct guide *guide,
         struct tensor *tensor = tensor_at(guide, access->tensor);
 
         if (access->role != CAPU_READ && tensor != NULL) {
+            tensor->is_owed = tensor->is_owed || tensor->on_device;
             tensor->on_device = false;
             pager_touch(context, tensor);
         }

@@ -115,15 +115,20 @@ static void mark_sources(struct guide *guide, uint32_t root)
     }
 }
 
-void recovery_start(capu_context *context, struct guide *guide, uint32_t executed)
+static void mark_owed(struct guide *guide)
 {
-    context->recovery = (struct recovery){.guide = guide, .executed = executed};
-    note_makers(context, guide, executed);
     for (uint32_t i = 0; i < guide->tensor_count; i++) {
         if (is_lost(&guide->tensors[i]) && guide->tensors[i].tensor->is_owed) {
             mark_sources(guide, i);
         }
     }
+}
+
+void recovery_start(capu_context *context, struct guide *guide, uint32_t executed)
+{
+    context->recovery = (struct recovery){.guide = guide, .executed = executed};
+    note_makers(context, guide, executed);
+    mark_owed(guide);
 }
 
 static capu_status fail_lost(capu_context *context, struct tensor *tensor, const char *why)
@@ -220,7 +225,13 @@ static capu_status run_again(capu_context *context, const struct guide_op *op)
     if (status == CAPU_OK) {
         status = operands_make_ready(context);
     }
-    return status != CAPU_OK ? status : executor_run_again(context, context->recovery.guide, op);
+    if (status == CAPU_OK) {
+        status = executor_run_again(context, context->recovery.guide, op);
+        if (status != CAPU_OK) {
+            mark_owed(context->recovery.guide); /* what it may have taken along is owed now, too */
+        }
+    }
+    return status;
 }
 
 /* Recomputes one tensor, and what that takes: inputs first. Each input is older than what it is
