@@ -11,6 +11,9 @@
 /* A NaN in every floating-point format. */
 enum { POISON = 0xff };
 
+/* After so many iterations that began by overwriting a tensor, the next is taken to do so, too. */
+enum { SURE_OVERWRITES = 8 };
+
 static struct tensor *tensor_at(const struct guide *guide, uint32_t index)
 {
     return guide->tensors[index].tensor;
@@ -134,6 +137,14 @@ static bool is_needed_still(const struct guide *guide, const struct guide_item *
     return item->is_begun || (item->is_filled && (zeroed_op == 0 || guide->next > zeroed_op));
 }
 
+/* Whether the plan gives up what earlier iterations left in a tensor, since this one is to
+   overwrite it, and it may come to be read all the same: who writes sums in one iteration and adds
+   to them in the next, or lets two buffers change places, does so. */
+static bool may_be_read(const struct tensor *tensor, const struct guide_item *item)
+{
+    return item->is_older && (tensor->is_carried || tensor->overwrites < SURE_OVERWRITES);
+}
+
 /* NOT_READY: the tensor's contents are still needed, against the plan. */
 static capu_status drop(capu_context *context, const struct guide *guide,
                         const struct guide_item *item)
@@ -146,6 +157,9 @@ static capu_status drop(capu_context *context, const struct guide *guide,
     }
     if (has_bytes && !tensor->on_host && is_needed_still(guide, item)) {
         return CAPU_NOT_READY;
+    }
+    if (has_bytes && may_be_read(tensor, item)) {
+        return evict(context, tensor);
     }
     note_evicted(context, tensor,
                  has_bytes && tensor->on_host ? CAPU_METHOD_CLEAN

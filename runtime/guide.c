@@ -7,6 +7,7 @@
 #include "policy/program.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 void guide_destroy(struct guide *guide)
 {
@@ -154,7 +155,8 @@ struct compiler {
     uint32_t previous_count;
     uint32_t previous_capacity;
     bool is_recording;
-    uint8_t *next; /* per item of the program: enum next_access of what it is about */
+    uint8_t *next;    /* per item of the program: enum next_access of what it is about */
+    bool *is_written; /* per tensor: by an op of the iteration, so far */
 };
 
 /* What accesses a tensor next, wherever that stands: what an op overwrites was dead. */
@@ -251,6 +253,7 @@ static void note_uses(struct compiler *compiler, uint32_t number, bool is_replay
 
         use->user = user;
         use->maker = access->role == CAPU_READ ? use->maker : user;
+        compiler->is_written[access->tensor] |= access->role != CAPU_READ;
     }
 }
 
@@ -280,6 +283,8 @@ static capu_status compile_item(struct compiler *compiler, const struct item *fr
         .is_owed = from->kind == ITEM_DROP && next == NEXT_REPLAY,
         .is_filled = from->kind == ITEM_DROP && next == NEXT_FILL,
         .is_begun = from->kind == ITEM_DROP && next == NEXT_PART,
+        .is_older = from->kind == ITEM_DROP && next == NEXT_OP && tensors[from->subject].is_kept &&
+                    !compiler->is_written[from->subject],
     };
     switch (from->kind) {
     case ITEM_REPLAY:
@@ -302,6 +307,10 @@ static capu_status compile_item(struct compiler *compiler, const struct item *fr
         compiler->is_resident[from->subject] = from->kind == ITEM_SAVE;
         return CAPU_OK;
     default:
+        if (item->is_older) { /* it may be copied out first */
+            note_followed(compiler, compiler->uses[from->subject].user);
+            compiler->copies[from->subject] |= COPIED_OUT;
+        }
         compiler->is_resident[from->subject] = false;
         return CAPU_OK;
     }
@@ -458,6 +467,7 @@ static capu_status walk_twice(struct compiler *compiler)
     for (int pass = 0; pass < 2 && status == CAPU_OK; pass++) {
         forget_counts(guide);
         compiler->is_recording = pass == 1;
+        memset(compiler->is_written, 0, guide->tensor_count * sizeof(*compiler->is_written));
         status = walk(compiler);
     }
     return status;
@@ -487,12 +497,15 @@ capu_status guide_compile(struct guide *guide, const struct uses *uses, const st
     compiler.uses = array(guide->tensor_count, sizeof(*compiler.uses));
     compiler.stamp = array(guide->tensor_count, sizeof(*compiler.stamp));
     compiler.next = array(program.count, sizeof(*compiler.next));
+    compiler.is_written = array(guide->tensor_count, sizeof(*compiler.is_written));
     status = CAPU_NO_HOST_MEMORY;
-    if (compiler.next != NULL && guide->items != NULL && guide->pages != NULL &&
-        guide->stack != NULL && compiler.holder != NULL && compiler.is_resident != NULL &&
-        compiler.copies != NULL && compiler.uses != NULL && compiler.stamp != NULL) {
+    if (compiler.next != NULL && compiler.is_written != NULL && guide->items != NULL &&
+        guide->pages != NULL && guide->stack != NULL && compiler.holder != NULL &&
+        compiler.is_resident != NULL && compiler.copies != NULL && compiler.uses != NULL &&
+        compiler.stamp != NULL) {
         status = walk_twice(&compiler);
     }
+    free(compiler.is_written);
     free(compiler.next);
     free(compiler.stamp);
     free(compiler.uses);

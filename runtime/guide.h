@@ -37,6 +37,7 @@ struct guide_item {
     bool is_owed;               /* a drop: a replay of the plan makes it again */
     bool is_filled;             /* a drop: known zeros are filled in next */
     bool is_begun;              /* a drop: a part is written next, then of nothing */
+    bool is_older;              /* a drop: of what was there before the iteration */
     struct guide_part previous; /* tensors that had the pages it takes before */
 };
 

@@ -69,6 +69,9 @@ struct tensor {
     bool is_read_after; /* read outside iterations, or made persistent late: plans keep it to their
                            end */
 
+    bool is_carried;     /* an iteration has read what was in it before that began */
+    uint32_t overwrites; /* unless carried: iterations that touched it, and overwrote it first */
+
     bool is_defined;
     bool is_zero;
     bool is_mapped; /* holds its pages */

@@ -278,6 +278,8 @@ static struct record_tensor *tensor_entry(capu_context *context, struct record *
     *entry = describe(tensor);
     entry->is_carried = role == CAPU_READ || role == CAPU_UPDATE;
     entry->is_persistent = entry->is_persistent || entry->is_carried;
+    tensor->is_carried = tensor->is_carried || entry->is_carried;
+    tensor->overwrites++;
     entry->first_op = record->op_count - 1;
     if (tensor->contents.list == &context->persistent) {
         record->touched_pages += tensor->page_count;
