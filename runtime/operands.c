@@ -573,6 +573,18 @@ static bool allows_replay(const struct operands *operands, const struct access *
            (operands->call.replay != NULL && !tensor_is_managed(access->tensor));
 }
 
+/* Whether a replay finds the piece cleared. What a function for replays leaves alone stays as it
+ * is.
+ */
+static bool is_cleared_again(const struct operands *operands, const struct piece *piece)
+{
+    const struct access *access = &operands->accesses[piece->access];
+    bool is_left_alone = operands->call.replay != NULL && access->role == CAPU_UPDATE &&
+                         !tensor_is_managed(access->tensor);
+
+    return piece->role == CAPU_WRITE_CLEARED && !is_left_alone;
+}
+
 /* Under a plan only a copy out needs to know exactly where an op ends that is not timed; others can
    do with a later mark. */
 static capu_status mark_end(capu_context *context, struct lane_position *end)
@@ -619,7 +631,7 @@ capu_status operands_end(capu_context *context)
         }
     }
     for (size_t i = 0; i < operands->piece_count; i++) {
-        if (operands->pieces[i].role == CAPU_WRITE_CLEARED) {
+        if (is_cleared_again(operands, &operands->pieces[i])) {
             tracker_cleared(context, operands->pieces[i].address, operands->pieces[i].bytes);
         }
     }

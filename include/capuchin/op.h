@@ -23,7 +23,8 @@ typedef enum capu_role {
     CAPU_READ = 1,          /* reads, does not modify */
     CAPU_WRITE = 2,         /* overwrites the whole range; what it held is not needed */
     CAPU_WRITE_CLEARED = 3, /* writes a part, and the rest must read as zero: the runtime clears the
-                               range before the op, and again before a replay of it */
+                               range before the op, and again before a replay of it; not
+                               where a function for replays leaves the tensor alone */
     CAPU_UPDATE = 4,        /* reads, then modifies in place */
     CAPU_SCRATCH = 5        /* undefined before and after */
 } capu_role;

@@ -260,6 +260,72 @@ START_TEST(pieces_to_come_are_not_the_whole)
 }
 END_TEST
 
+struct marked {
+    unsigned char *to;
+    const unsigned char *from;
+    unsigned char *note;
+};
+
+static capu_status mark_again(capu_stream stream, const void *arguments)
+{
+    const struct marked *it = arguments;
+
+    (void)stream;
+    for (size_t i = 0; i < PAGES(NET_LAYER_PAGES); i++) {
+        it->to[i] = (unsigned char)(it->from[i] + 1);
+    }
+    return CAPU_OK;
+}
+
+static capu_status mark_first(capu_stream stream, const void *arguments)
+{
+    const struct marked *it = arguments;
+
+    it->note[0]++;
+    return mark_again(stream, arguments);
+}
+
+/* A part of a small tensor is cleared and written, which is an update of it: the function for
+   replays leaves it alone, and nobody clears it either. */
+START_TEST(replays_clear_no_part_that_they_leave_alone)
+{
+    unsigned char *notes;
+    capu_report report;
+    struct net net;
+
+    net_init(&net, (struct rig_options){.planner = "recompute", .strict = _i == 1});
+    notes = step_malloc(&net.rig, SMALL_BYTES);
+    step_set(&net.rig, notes, SMALL_BYTES, 7);
+    for (size_t round = 0; round < 4; round++) {
+        net_begin(&net, "train");
+        step_set(&net.rig, net.activations[0], PAGES(NET_LAYER_PAGES), net.step);
+        for (size_t i = 0; i < NET_LAYERS; i++) {
+            struct marked it = {net.activations[i + 1], net.activations[i], notes + i};
+            capu_operand operands[] = {capu_reads(it.from), capu_writes(it.to),
+                                       capu_operand_of(it.note, 1, CAPU_WRITE_CLEARED)};
+            capu_op op = {.size = sizeof(op),
+                          .name = "mark",
+                          .run = mark_first,
+                          .replay = mark_again,
+                          .arguments = &it,
+                          .argument_bytes = sizeof(it),
+                          .operands = operands,
+                          .operand_count = 3};
+
+            RIG_OK(&net.rig, capu_run(net.rig.context, &op));
+        }
+        net_backward(&net, NET_LAYERS);
+        step_expect(&net.rig, net.gradients, PAGES(NET_LAYER_PAGES), (unsigned char)(net.step + 1));
+        step_expect(&net.rig, notes, NET_LAYERS, 1);
+        step_expect(&net.rig, notes + NET_LAYERS, SMALL_BYTES - NET_LAYERS, 7);
+        report = net_end(&net);
+    }
+    net_expect_guided(&net, &report, "train");
+    ck_assert_uint_gt(report.replay_count, 0);
+    rig_finish(&net.rig);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("api small");
@@ -271,6 +337,7 @@ int main(void)
     tcase_add_loop_test(cases, replays_that_leave_updates_alone_do_so_also_without_the_plan, 0, 2);
     tcase_add_loop_test(cases, what_is_split_later_is_not_dead, 0, 4);
     tcase_add_loop_test(cases, pieces_to_come_are_not_the_whole, 0, 2);
+    tcase_add_loop_test(cases, replays_clear_no_part_that_they_leave_alone, 0, 2);
     suite_add_tcase(suite, cases);
     return suite_run(suite);
 }
