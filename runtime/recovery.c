@@ -328,26 +328,6 @@ capu_status recovery_prepare(capu_context *context, bool *has_run)
     return CAPU_OK;
 }
 
-capu_status recovery_end_early(capu_context *context, struct tensor *tensor)
-{
-    capu_status status = CAPU_OK;
-
-    if (planned_of(context, tensor) == NULL) {
-        return CAPU_OK;
-    }
-    status = recover_owed(context);
-    if (status == CAPU_OK && tensor_is_lost(tensor)) {
-        status = recover(context, tensor->guide_index);
-        if (status == CAPU_CONTENTS_LOST) {
-            status = CAPU_OK; /* who reads it is told */
-        }
-    }
-    if (status == CAPU_OK) {
-        context->recovery.guide = NULL;
-    }
-    return status;
-}
-
 /* What is read behind iterations is kept by plans, too: so readers may count on it. */
 static bool outlives_iteration(const struct tensor *tensor)
 {
@@ -371,4 +351,21 @@ capu_status recovery_finish(capu_context *context)
         context->recovery.guide = NULL;
     }
     return status;
+}
+
+capu_status recovery_end_early(capu_context *context, struct tensor *tensor)
+{
+    capu_status status = CAPU_OK;
+
+    if (planned_of(context, tensor) == NULL) {
+        return CAPU_OK;
+    }
+    status = recover_owed(context);
+    if (status == CAPU_OK && tensor_is_lost(tensor)) {
+        status = recover(context, tensor->guide_index);
+        if (status == CAPU_CONTENTS_LOST) {
+            status = CAPU_OK; /* who reads it is told */
+        }
+    }
+    return status != CAPU_OK ? status : recovery_finish(context);
 }

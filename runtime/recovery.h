@@ -35,7 +35,7 @@ capu_status recovery_before_write(capu_context *context, struct tensor *tensor);
 bool is_in_recovery(const capu_context *context, const struct allocation *allocation);
 
 /* A tensor is about to be cut up: what it needs of the guide is recomputed, if it can be, and with
-   all that is owed the guide is let go. */
+   all that is owed or outlives the iteration the guide is let go. */
 capu_status recovery_end_early(capu_context *context, struct tensor *tensor);
 
 /* The iteration ends: recomputes what outlives it, and lets the guide go. After a failure it may be
