@@ -391,13 +391,14 @@ static capu_status last_use(capu_context *context, const struct allocation *allo
    replays may still write those. */
 static capu_status leave_guide(capu_context *context, struct allocation *allocation, bool *is_kept)
 {
-    bool is_placed = context->in_iteration && allocation->edge_pages != NULL;
+    bool shares_pages = allocation->edge_pages != NULL && allocation->first->next != NULL;
+    bool is_placed = false;
 
     for (struct tensor *tensor = allocation->first; tensor != NULL; tensor = tensor->next) {
         is_placed = is_placed || tensor->is_placed;
     }
     *is_kept = is_placed && context->in_iteration && allocation->first->next == NULL;
-    if (is_placed && !*is_kept) {
+    if ((is_placed && !*is_kept) || (shares_pages && context->in_iteration)) {
         return executor_leave(context);
     }
     return CAPU_OK;

@@ -319,6 +319,31 @@ START_TEST(pieces_of_a_freed_allocation_leave_one_by_one)
 }
 END_TEST
 
+/* A split fails, and the tensor, whole still, is freed inside an iteration: its pages go back like
+   those of any other. */
+START_TEST(a_tensor_that_could_not_be_split_is_freed)
+{
+    static const struct adaptor_fault_plan first = {
+        .slot = ADAPTOR_UNMAP, .call = 1, .status = CAPU_DEVICE_FAILED};
+    unsigned char *blob;
+    struct rig rig;
+
+    rig_init(&rig, &(struct rig_options){.has_faults = true,
+                                         .mode = _i == 1 ? CAPU_MODE_GUIDED : CAPU_MODE_PASSIVE});
+    blob = step_malloc(&rig, PAGES(8));
+    RIG_OK(&rig, capu_iteration_begin(rig.context, "train"));
+    step_set(&rig, blob, PAGES(8), 1);
+    adaptor_fault_arm(rig.faults, &first);
+    STEP_FAILS(&rig, capu_split(rig.context, blob, PAGES(5)), CAPU_DEVICE_FAILED, "splitting");
+    step_expect(&rig, blob, PAGES(8), 1);
+    RIG_OK(&rig, capu_free(rig.context, blob));
+    RIG_OK(&rig, capu_synchronize(rig.context));
+    ck_assert_uint_eq(pages_out(rig.context->pages), 0);
+    RIG_OK(&rig, capu_iteration_end(rig.context));
+    rig_finish(&rig);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("api split");
@@ -334,6 +359,7 @@ int main(void)
     tcase_add_test(cases, resident_zeros_are_split_inside_an_iteration);
     tcase_add_test(cases, small_tensors_split_too);
     tcase_add_test(cases, pieces_of_a_freed_allocation_leave_one_by_one);
+    tcase_add_loop_test(cases, a_tensor_that_could_not_be_split_is_freed, 0, 2);
     suite_add_tcase(suite, cases);
     return suite_run(suite);
 }
