@@ -82,7 +82,8 @@ struct guide_tensor {
     bool is_arriving;      /* its install brought it back: that copy is none of the plan's */
     struct tensor *tensor; /* while installed, and while its iteration goes on without the plan;
                               NULL: always resident, or gone */
-    uint64_t version;      /* for recovery: that the plan's ops made or read last */
+    uint64_t version;      /* for recovery: that the plan's ops made or read last; of one that is
+                              always resident and freed, that its memory holds */
     uint32_t maker;        /* for recovery: the op that made its newest version, plus one */
     bool is_source;        /* for recovery: to be overwritten only behind replays still to come */
 };

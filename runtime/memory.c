@@ -421,6 +421,7 @@ capu_status allocation_release(capu_context *context, struct allocation *allocat
         return status;
     }
     for (struct tensor *tensor = allocation->first; tensor != NULL; tensor = tensor->next) {
+        recovery_note_freed(context, tensor);
         tracker_gone(context, tensor);
         tensors_remove(&context->tensors, tensor);
     }

@@ -30,6 +30,15 @@ bool is_in_recovery(const capu_context *context, const struct allocation *alloca
     return false;
 }
 
+void recovery_note_freed(capu_context *context, const struct tensor *tensor)
+{
+    const struct guide_tensor *planned = planned_of(context, tensor);
+
+    if (planned != NULL && !tensor_is_managed(tensor)) {
+        context->recovery.guide->tensors[tensor->guide_index].version = tensor->version;
+    }
+}
+
 static bool is_lost(const struct guide_tensor *planned)
 {
     return planned->tensor != NULL && tensor_is_lost(planned->tensor);
@@ -194,7 +203,7 @@ static capu_status shelter(capu_context *context, struct tensor *tensor)
 
 static capu_status gather(capu_context *context, const struct guide_op *op)
 {
-    const struct guide *guide = context->recovery.guide;
+    struct guide *guide = context->recovery.guide;
     capu_status status = CAPU_OK;
 
     context->operands.stamp++;
@@ -202,10 +211,15 @@ static capu_status gather(capu_context *context, const struct guide_op *op)
     context->operands.piece_count = 0;
     for (uint32_t i = 0; i < op->accesses.count && status == CAPU_OK; i++) {
         const struct guide_access *access = &guide->accesses[op->accesses.first + i];
-        struct tensor *tensor = tensor_of(context, &guide->tensors[access->tensor]);
+        struct guide_tensor *planned = &guide->tensors[access->tensor];
+        struct tensor *tensor = tensor_of(context, planned);
 
         if (tensor == NULL) {
-            continue; /* a freed small one: its memory rests until the iteration ends */
+            /* A freed small one: its memory rests until the iteration ends. */
+            if (access->role == CAPU_WRITE) {
+                planned->version = access->version;
+            }
+            continue;
         }
         if (access->role != CAPU_READ && tensor->version != access->version) {
             status = shelter(context, tensor);

@@ -34,6 +34,9 @@ capu_status recovery_before_write(capu_context *context, struct tensor *tensor);
 /* Whether the iteration's former guide has tensors of this allocation. */
 bool is_in_recovery(const capu_context *context, const struct allocation *allocation);
 
+/* A tensor is freed: if it is always resident, replays may read what is in its memory now. */
+void recovery_note_freed(capu_context *context, const struct tensor *tensor);
+
 /* A tensor is about to be cut up: what it needs of the guide is recomputed, if it can be, and with
    all that is owed or outlives the iteration the guide is let go. */
 capu_status recovery_end_early(capu_context *context, struct tensor *tensor);

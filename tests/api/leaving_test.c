@@ -367,6 +367,84 @@ START_TEST(half_zeros_are_no_source)
 }
 END_TEST
 
+/* A tensor that the plan took for dead cannot be made again once what it was made from has been
+   overwritten, nor when that has been freed since. */
+START_TEST(freed_small_tensors_are_remembered_as_overwritten)
+{
+    unsigned char *result;
+    unsigned char *by;
+    unsigned char byte;
+    struct net net;
+
+    net_init(&net, (struct rig_options){.planner = "recompute", .strict = _i == 1});
+    result = step_tensor(&net.rig, "result", CAPU_ACTIVATION, NET_LAYER_PAGES);
+    by = step_malloc(&net.rig, 100);
+    step_set(&net.rig, by, 100, 1);
+    for (size_t round = 0; round < 3; round++) {
+        struct shift it = {result, net.weights, by, NULL};
+
+        net_begin(&net, "train");
+        RIG_OK(&net.rig, CAPU_RUN(net.rig.context, shift, &it, capu_reads(net.weights),
+                                  capu_reads(by), capu_writes(result)));
+        step_expect(&net.rig, result, PAGES(NET_LAYER_PAGES), (unsigned char)(net.step + 1));
+        net_forward(&net, NET_LAYERS);
+        if (round == 2) {
+            step_set(&net.rig, by, 100, 9); /* not planned */
+            RIG_OK(&net.rig, capu_free(net.rig.context, by));
+            STEP_FAILS(&net.rig, capu_download(net.rig.context, &byte, result, 1),
+                       CAPU_CONTENTS_LOST, "overwritten");
+        }
+        net_backward(&net, NET_LAYERS);
+        step_expect(&net.rig, net.gradients, PAGES(NET_LAYER_PAGES), (unsigned char)(net.step + 1));
+        net_end(&net);
+    }
+    rig_finish(&net.rig);
+}
+END_TEST
+
+/* A replay writes a freed small tensor as it was first: what was made from what it held later
+   cannot be made again behind that. */
+START_TEST(freed_small_tensors_hold_what_replays_wrote)
+{
+    unsigned char *results[2];
+    unsigned char *notes;
+    unsigned char *by;
+    unsigned char byte;
+    struct net net;
+
+    net_init(&net, (struct rig_options){.planner = "recompute", .strict = _i == 1});
+    for (size_t i = 0; i < 2; i++) {
+        results[i] = step_tensor(&net.rig, "result", CAPU_ACTIVATION, NET_LAYER_PAGES);
+    }
+    by = step_malloc(&net.rig, 100);
+    notes = step_malloc(&net.rig, 100);
+    step_set(&net.rig, by, 100, 1);
+    for (size_t round = 0; round < 3; round++) {
+        struct shift first = {results[0], net.weights, by, notes};
+        struct shift second = {results[1], net.weights, notes, NULL};
+
+        net_begin(&net, "train");
+        RIG_OK(&net.rig, CAPU_RUN(net.rig.context, shift, &first, capu_reads(net.weights),
+                                  capu_reads(by), capu_writes(results[0]), capu_writes(notes)));
+        step_set(&net.rig, notes, 100, 5);
+        RIG_OK(&net.rig, CAPU_RUN(net.rig.context, shift, &second, capu_reads(net.weights),
+                                  capu_reads(notes), capu_writes(results[1])));
+        net_forward(&net, NET_LAYERS);
+        if (round == 2) {
+            RIG_OK(&net.rig, capu_download(net.rig.context, &byte, net.weights, 1));
+            RIG_OK(&net.rig, capu_free(net.rig.context, notes));
+            step_expect(&net.rig, results[0], PAGES(NET_LAYER_PAGES),
+                        (unsigned char)(net.step + 1));
+            STEP_FAILS(&net.rig, capu_download(net.rig.context, &byte, results[1], 1),
+                       CAPU_CONTENTS_LOST, "overwritten");
+        }
+        net_backward(&net, NET_LAYERS);
+        net_end(&net);
+    }
+    rig_finish(&net.rig);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("api leaving");
@@ -381,6 +459,8 @@ int main(void)
     tcase_add_test(cases, half_zeros_are_no_source);
     tcase_add_loop_test(cases, dead_tensors_are_split, 0, 2);
     tcase_add_loop_test(cases, what_is_read_behind_iterations_is_there_without_the_plan, 0, 4);
+    tcase_add_loop_test(cases, freed_small_tensors_are_remembered_as_overwritten, 0, 2);
+    tcase_add_loop_test(cases, freed_small_tensors_hold_what_replays_wrote, 0, 2);
     suite_add_tcase(suite, cases);
     return suite_run(suite);
 }
