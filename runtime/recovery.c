@@ -175,8 +175,9 @@ static capu_status check_replay(capu_context *context, uint32_t wanted, uint32_t
         const struct guide_tensor *other = &guide->tensors[access->tensor];
         struct tensor *tensor = tensor_of(context, other);
         uint64_t version = tensor != NULL ? tensor->version : other->version;
+        bool is_spoilt = tensor != NULL && !tensor->is_defined; /* by an op that failed */
 
-        if (access->role == CAPU_READ && version != access->version) {
+        if (access->role == CAPU_READ && (version != access->version || is_spoilt)) {
             return fail_lost(context, planned->tensor,
                              "what it was made from has been overwritten");
         }

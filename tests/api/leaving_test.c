@@ -445,6 +445,45 @@ START_TEST(freed_small_tensors_hold_what_replays_wrote)
 }
 END_TEST
 
+/* An op that was to write a small tensor failed once that had been cleared for it: the tensor holds
+   nothing, and what was made from it before cannot be made again. */
+START_TEST(what_a_failed_op_spoilt_is_no_source)
+{
+    static const struct adaptor_fault_plan once = {
+        .slot = ADAPTOR_RUN, .call = 1, .status = CAPU_DEVICE_FAILED};
+    unsigned char *result;
+    unsigned char *by;
+    unsigned char byte;
+    struct net net;
+
+    net_init(&net,
+             (struct rig_options){.planner = "recompute", .has_faults = true, .strict = _i == 1});
+    result = step_tensor(&net.rig, "result", CAPU_ACTIVATION, NET_LAYER_PAGES);
+    by = step_malloc(&net.rig, 100);
+    step_set(&net.rig, by, 100, 1);
+    for (size_t round = 0; round < 3; round++) {
+        struct shift it = {result, net.weights, by, NULL};
+
+        net_begin(&net, "train");
+        RIG_OK(&net.rig, CAPU_RUN(net.rig.context, shift, &it, capu_reads(net.weights),
+                                  capu_reads(by), capu_writes(result)));
+        net_forward(&net, NET_LAYERS);
+        if (round == 2) {
+            void *const cleared[] = {by};
+
+            adaptor_fault_arm(net.rig.faults, &once);
+            STEP_FAILS(&net.rig, step_touch(&net.rig, "fails", CAPU_WRITE_CLEARED, 1, cleared),
+                       CAPU_DEVICE_FAILED, "fails");
+            STEP_FAILS(&net.rig, capu_download(net.rig.context, &byte, result, 1),
+                       CAPU_CONTENTS_LOST, "overwritten");
+        }
+        net_backward(&net, NET_LAYERS);
+        net_end(&net);
+    }
+    rig_finish(&net.rig);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("api leaving");
@@ -461,6 +500,7 @@ int main(void)
     tcase_add_loop_test(cases, what_is_read_behind_iterations_is_there_without_the_plan, 0, 4);
     tcase_add_loop_test(cases, freed_small_tensors_are_remembered_as_overwritten, 0, 2);
     tcase_add_loop_test(cases, freed_small_tensors_hold_what_replays_wrote, 0, 2);
+    tcase_add_loop_test(cases, what_a_failed_op_spoilt_is_no_source, 0, 2);
     suite_add_tcase(suite, cases);
     return suite_run(suite);
 }
