@@ -6,7 +6,7 @@
 void sequence_finish(struct sequence *sequence)
 {
     for (size_t i = 0; i < SEQUENCE_LABELS; i++) {
-        free(sequence->lists[i].entries);
+        free(sequence->lists[i].places);
     }
     *sequence = (struct sequence){0};
 }
@@ -40,38 +40,55 @@ void sequence_end(struct sequence *sequence)
     sequence->open = NULL;
 }
 
+/* The entry of that size, or the one that makes way for it. */
+static struct sequence_entry *find_entry(struct sequence_place *place, uint64_t bytes)
+{
+    size_t i = 0;
+
+    while (i + 1 < SEQUENCE_SIZES && place->entries[i].bytes != bytes) {
+        i++;
+    }
+    return &place->entries[i];
+}
+
 void *sequence_propose(const struct sequence *sequence, uint64_t bytes)
 {
     const struct sequence_list *list = sequence->open;
+    const struct sequence_entry *entry;
 
-    if (list == NULL || sequence->next >= list->count ||
-        list->entries[sequence->next].bytes != bytes) {
+    if (list == NULL || sequence->next >= list->count) {
         return NULL;
     }
-    return list->entries[sequence->next].address;
+    entry = find_entry(&list->places[sequence->next], bytes);
+    return entry->bytes == bytes ? entry->address : NULL;
 }
 
 capu_status sequence_note(struct sequence *sequence, void *address, uint64_t bytes)
 {
     struct sequence_list *list = sequence->open;
+    struct sequence_entry *newest;
 
     if (list == NULL) {
         return CAPU_OK;
     }
     if (sequence->next == list->capacity) {
         size_t capacity = list->capacity == 0 ? 64 : list->capacity * 2;
-        struct sequence_entry *entries = realloc(list->entries, capacity * sizeof(*entries));
+        struct sequence_place *places = realloc(list->places, capacity * sizeof(*places));
 
-        if (entries == NULL) {
+        if (places == NULL) {
             return CAPU_NO_HOST_MEMORY;
         }
-        list->entries = entries;
+        list->places = places;
         list->capacity = capacity;
     }
-    list->entries[sequence->next] = (struct sequence_entry){.address = address, .bytes = bytes};
-    sequence->next++;
-    if (list->count < sequence->next) {
-        list->count = sequence->next;
+    if (sequence->next == list->count) {
+        list->places[list->count++] = (struct sequence_place){0};
     }
+    newest = list->places[sequence->next++].entries;
+    for (struct sequence_entry *at = find_entry(list->places + sequence->next - 1, bytes);
+         at > newest; at--) {
+        *at = at[-1];
+    }
+    *newest = (struct sequence_entry){.address = address, .bytes = bytes};
     return CAPU_OK;
 }

@@ -73,8 +73,8 @@ typedef struct capu_tensor_state {
 /*
  * Allocates `bytes` of device memory, aligned to 256 bytes, and gives its address. The contents are
  * undefined (zeros with clear_fresh). In passive mode nothing is mapped before the first access; in
- * mode off everything is mapped at once. The n-th allocation of an iteration gets the address of
- * the previous iteration's n-th, if it has the same size and that one was freed.
+ * mode off everything is mapped at once. The n-th allocation of an iteration gets the address that
+ * an n-th one of its size had last, if that was freed; four sizes are remembered for each n.
  *
  * Owner: the caller, until capu_free or the context's end. Thread: the context's. Not ordered with
  * any stream. Errors: ZERO_BYTES, TOO_LARGE, OVER_BUDGET (mode off, or a small tensor's page finds

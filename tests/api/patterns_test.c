@@ -409,7 +409,7 @@ enum {
     BUDGETS = sizeof(budgets) / sizeof(budgets[0]),
     PATTERNS = sizeof(patterns) / sizeof(patterns[0]),
     /* Of twelve iterations. What differs now and then has to be learnt. */
-    LEAST_GUIDED = 5
+    LEAST_GUIDED = 7
 };
 
 /* A fourth of the loops runs in strict mode, and each has a planner and a budget for that. */

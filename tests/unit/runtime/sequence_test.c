@@ -34,6 +34,35 @@ START_TEST(proposes_by_order_and_size)
 }
 END_TEST
 
+/* A smaller batch in between takes nothing away; of many sizes the one not seen for longest goes.
+ */
+START_TEST(a_few_sizes_are_remembered)
+{
+    static char memory[SEQUENCE_SIZES + 2];
+    struct sequence sequence = {0};
+    uint64_t iteration = 1;
+
+    for (uint64_t bytes = 1; bytes <= SEQUENCE_SIZES; bytes++) {
+        sequence_begin(&sequence, "train", iteration++);
+        note(&sequence, memory + bytes, bytes);
+    }
+    for (uint64_t bytes = 1; bytes <= SEQUENCE_SIZES; bytes++) {
+        sequence_begin(&sequence, "train", iteration++);
+        ck_assert_ptr_eq(sequence_propose(&sequence, bytes), memory + bytes);
+    }
+    note(&sequence, memory, 1); /* elsewhere: the newest now */
+    sequence_begin(&sequence, "train", iteration++);
+    note(&sequence, memory + SEQUENCE_SIZES + 1, SEQUENCE_SIZES + 1);
+    sequence_begin(&sequence, "train", iteration);
+    ck_assert_ptr_eq(sequence_propose(&sequence, 1), memory);
+    ck_assert_ptr_null(sequence_propose(&sequence, 2));
+    for (uint64_t bytes = 3; bytes <= SEQUENCE_SIZES + 1; bytes++) {
+        ck_assert_ptr_eq(sequence_propose(&sequence, bytes), memory + bytes);
+    }
+    sequence_finish(&sequence);
+}
+END_TEST
+
 START_TEST(the_label_least_recently_used_makes_way)
 {
     static const char labels[SEQUENCE_LABELS + 1];
@@ -64,6 +93,7 @@ int main(void)
     TCase *tcase = tcase_create("sequence");
 
     tcase_add_test(tcase, proposes_by_order_and_size);
+    tcase_add_test(tcase, a_few_sizes_are_remembered);
     tcase_add_test(tcase, the_label_least_recently_used_makes_way);
     suite_add_tcase(suite, tcase);
     return suite_run(suite);
