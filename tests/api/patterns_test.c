@@ -196,6 +196,58 @@ static void skips(struct loop *loop, size_t round)
     loop_end(loop);
 }
 
+/* The same of sums that begin with zeros: cleared by an op, or filled in behind each iteration. */
+static void skips_of_sums(struct loop *loop, size_t round)
+{
+    if (round == 0) {
+        each_sum(loop, loop_zero);
+    }
+    loop_begin(loop, "train");
+    if (loop->pattern->way == CLEAR_FIRST) {
+        each_sum(loop, clear_by_op);
+    }
+    loop_forward(loop, LOOP_LAYERS);
+    loop_backward(loop, CAPU_UPDATE);
+    if (round % 5 != 2) {
+        loop_optimize(loop);
+    }
+    if (loop->pattern->way == ZERO_LAST) {
+        each_sum(loop, loop_zero);
+    }
+    loop_end(loop);
+}
+
+/* Something is made of the gradients in every fourth iteration, behind their last use in others. */
+static void norms(struct loop *loop, size_t round)
+{
+    loop_begin(loop, "train");
+    loop_train(loop);
+    for (size_t i = 0; round % 4 == 3 && i < LOOP_LAYERS; i++) {
+        loop_apply(loop, "norm", CAPU_UPDATE, loop->rate, loop->sums[i], NULL, 0);
+    }
+    loop_end(loop);
+}
+
+/* Batches are uploaded, so that nothing of an evaluation can be recomputed for training. */
+static void uploaded_batches(struct loop *loop, size_t round)
+{
+    bool trains = round % 4 != 2;
+
+    loop_begin(loop, trains ? "train" : "evaluate");
+    loop_upload(loop, loop->layers[0], round);
+    for (size_t i = 0; i < LOOP_LAYERS; i++) {
+        loop_apply(loop, "forward", CAPU_WRITE, loop->layers[i + 1], loop->layers[i],
+                   loop->weights[i], round);
+    }
+    if (trains) {
+        loop_backward(loop, CAPU_WRITE);
+        loop_optimize(loop);
+    } else {
+        loop_check(loop, loop->layers[LOOP_LAYERS]);
+    }
+    loop_end(loop);
+}
+
 /* Temporaries of the iteration; each fourth has smaller ones. */
 static void last_batch(struct loop *loop, size_t round)
 {
@@ -383,6 +435,10 @@ static const struct pattern patterns[] = {
     {"evaluation outside", evaluation, "train", 1, 0},
     {"checkpoints", checkpoints, "train", 0, 0},
     {"skipped updates", skips, "train", 0, KEEPS_SUMS},
+    {"skipped updates, cleared sums", skips_of_sums, "train", CLEAR_FIRST, KEEPS_SUMS},
+    {"skipped updates, zeroed sums", skips_of_sums, "train", ZERO_LAST, KEEPS_SUMS},
+    {"norms", norms, "train", 0, KEEPS_SUMS},
+    {"uploaded batches", uploaded_batches, "", 0, 0},
     {"last batch", last_batch, "train", 0, 0},
     {"early ends", early_ends, "train", 0, 0},
     {"frozen layers", freezing, "train", 0, 0},
@@ -409,7 +465,7 @@ enum {
     BUDGETS = sizeof(budgets) / sizeof(budgets[0]),
     PATTERNS = sizeof(patterns) / sizeof(patterns[0]),
     /* Of twelve iterations. What differs now and then has to be learnt. */
-    LEAST_GUIDED = 7
+    LEAST_GUIDED = 6
 };
 
 /* A fourth of the loops runs in strict mode, and each has a planner and a budget for that. */
