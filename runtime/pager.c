@@ -432,7 +432,8 @@ void pager_touch(capu_context *context, struct tensor *tensor)
 
 void pager_drop_host_copy(capu_context *context, struct tensor *tensor)
 {
-    struct lane_position last = tensor->ready;
+    /* Where a plan had compute follow the copy back, what compute has done since is behind it. */
+    struct lane_position last = tensor->ready.lane != NULL ? tensor->ready : tensor->used;
 
     if (!tensor->on_host) {
         return;

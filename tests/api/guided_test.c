@@ -616,6 +616,52 @@ START_TEST(copies_of_the_install_do_not_overtake_ops)
 }
 END_TEST
 
+/* A tensor that is updated gives its host copy up while the copy back still reads it: the block is
+   for nobody until then, also not for what the plan has copied out next. */
+START_TEST(host_blocks_are_kept_until_they_were_read)
+{
+    enum { LARGE = 8, SMALL = 2, OTHER = 10, BUDGET = 20 };
+    struct rig rig;
+    unsigned char *early;
+    unsigned char *kept;
+    unsigned char *late;
+    unsigned char *other;
+    unsigned char *small;
+    unsigned char *sums;
+
+    rig_init(&rig, &(struct rig_options){.mode = CAPU_MODE_GUIDED,
+                                         .budget_pages = BUDGET,
+                                         .wait_for_plan = true,
+                                         .planner = "capuchin",
+                                         .link_bytes_per_s = 2000000});
+    kept = step_tensor(&rig, "kept", CAPU_PARAMETER, SMALL);
+    sums = step_tensor(&rig, "sums", CAPU_PARAMETER, LARGE);
+    early = step_tensor(&rig, "early", CAPU_ACTIVATION, LARGE);
+    late = step_tensor(&rig, "late", CAPU_PARAMETER, LARGE);
+    other = step_tensor(&rig, "other", CAPU_ACTIVATION, OTHER);
+    small = step_malloc(&rig, 100);
+    step_set(&rig, kept, PAGES(SMALL), 1);
+    step_set(&rig, sums, PAGES(LARGE), 1);
+    step_set(&rig, late, PAGES(LARGE), 50);
+    for (unsigned char round = 0; round < 5; round++) {
+        RIG_OK(&rig, capu_iteration_begin(rig.context, "train"));
+        step_set(&rig, small, 100, round);
+        step_bump(&rig, "bump", kept, PAGES(SMALL));
+        step_bump(&rig, "sum", sums, PAGES(LARGE));
+        step_set(&rig, early, PAGES(LARGE), round + 100);
+        step_expect(&rig, early, PAGES(LARGE), round + 100);
+        step_set(&rig, late, PAGES(LARGE), round + 51);
+        RIG_OK(&rig, capu_iteration_end(rig.context));
+        RIG_OK(&rig, capu_iteration_begin(rig.context, "other"));
+        step_set(&rig, other, PAGES(OTHER), 9);
+        RIG_OK(&rig, capu_iteration_end(rig.context));
+    }
+    step_expect(&rig, sums, PAGES(LARGE), 6);
+    step_expect(&rig, late, PAGES(LARGE), 55);
+    rig_finish(&rig);
+}
+END_TEST
+
 /* Parameters that are zeros at first are filled in once: no reason to wait for a third iteration.
  */
 START_TEST(first_zeros_are_no_part_of_the_plan)
@@ -760,6 +806,7 @@ int main(void)
     tcase_add_test(cases, memory_may_change_between_iterations);
     tcase_add_test(cases, uploads_between_iterations_are_bounded);
     tcase_add_test(cases, copies_of_the_install_do_not_overtake_ops);
+    tcase_add_test(cases, host_blocks_are_kept_until_they_were_read);
     tcase_add_test(cases, first_zeros_are_no_part_of_the_plan);
     tcase_add_loop_test(cases, zeros_of_one_iteration_are_not_taken_for_the_next, 0, 2);
     tcase_add_loop_test(cases, first_writes_of_parts_are_not_taken_for_whole_ones, 0, 2);
