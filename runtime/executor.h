@@ -4,7 +4,8 @@
  * Each op is compared with the planned one. If it is the same, what the plan has before it is
  * issued, then the op, then what it has after it. Pages change hands by events only: whoever takes
  * a page makes its stream follow the last work of the tensor that had it. No call here maps,
- * allocates or waits, but in strict mode.
+ * allocates or waits, but in strict mode, and where older contents that may still be read are
+ * copied out: those need host memory.
  *
  * An op that is not the planned one, and anything else that does not go as planned, ends the
  * guide's force (executor_leave); the iteration goes on in passive mode.
@@ -42,11 +43,5 @@ capu_status executor_finish(capu_context *context);
 
 /* Ends the guide's force; inside an iteration recovery begins. Waits for all work. */
 capu_status executor_leave(capu_context *context);
-
-/* Runs an op again with this iteration's arguments, here and in recovery; what it needs is resident
-   and followed. What it made and has not been overwritten since is there again. On failure it is
-   not. */
-capu_status executor_run_again(capu_context *context, const struct guide *guide,
-                               const struct guide_op *op);
 
 #endif

@@ -1,8 +1,8 @@
 /* Recomputing what a plan that is no longer in force gave up, see recovery.h. */
 #include "runtime/recovery.h"
 
-#include "runtime/executor.h"
 #include "runtime/internal.h"
+#include "runtime/replay.h"
 
 /* The guide's entry of a tensor, NULL: it knows none at this address. */
 static struct guide_tensor *planned_of(const capu_context *context, const struct tensor *tensor)
@@ -241,7 +241,7 @@ static capu_status run_again(capu_context *context, const struct guide_op *op)
         status = operands_make_ready(context);
     }
     if (status == CAPU_OK) {
-        status = executor_run_again(context, context->recovery.guide, op);
+        status = replay_run(context, context->recovery.guide, op);
         if (status != CAPU_OK) {
             mark_owed(context->recovery.guide); /* what it may have taken along is owed now, too */
         }

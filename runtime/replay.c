@@ -1,0 +1,170 @@
+/* Running an op of a plan again, see replay.h. */
+#include "runtime/replay.h"
+
+#include "runtime/internal.h"
+
+/* A NaN in every floating-point format. */
+enum { POISON = 0xff };
+
+static capu_status clear_ranges(capu_context *context, const struct guide *guide,
+                                const struct guide_op *op)
+{
+    capu_status status = CAPU_OK;
+
+    bool poisons = context->config.strict != 0 && op->call.kind != CALL_FILL;
+
+    for (uint32_t i = 0; i < op->accesses.count && poisons; i++) {
+        const struct guide_access *access = &guide->accesses[op->accesses.first + i];
+        const struct tensor *tensor = guide->tensors[access->tensor].tensor;
+
+        if (status == CAPU_OK && access->role == CAPU_WRITE && tensor != NULL) {
+            status = device_fill(context->device, context->compute.stream, tensor->address, POISON,
+                                 tensor->bytes);
+        }
+    }
+    for (uint32_t i = 0; i < op->cleared.count && status == CAPU_OK; i++) {
+        const struct record_range *range = &guide->cleared[op->cleared.first + i];
+
+        status =
+            device_fill(context->device, context->compute.stream, range->address, 0, range->bytes);
+    }
+    return status;
+}
+
+/* The op's work once more, cleared ranges first. */
+static capu_status enqueue(capu_context *context, const struct guide *guide,
+                           const struct guide_op *op)
+{
+    capu_stream stream = context->compute.stream;
+    const capu_operand *operands = op->call.operands;
+    capu_status answer = CAPU_OK;
+    struct device_work work = {
+        .name = op->call.name,
+        .run = op->call.replay != NULL ? op->call.replay : op->call.run,
+        .arguments = op->arguments,
+        .duration_ns = op->duration_ns,
+        .answer = &answer,
+    };
+    capu_status status = clear_ranges(context, guide, op);
+
+    if (status == CAPU_OK) {
+        switch (op->call.kind) {
+        case CALL_ZERO:
+        case CALL_FILL:
+            status = device_fill(context->device, stream, (void *)(uintptr_t)operands[0].address, 0,
+                                 operands[0].bytes);
+            break;
+        case CALL_COPY:
+            status =
+                device_copy_within(context->device, stream, (void *)(uintptr_t)operands[1].address,
+                                   operands[0].address, operands[0].bytes);
+            break;
+        default:
+            status = device_run(context->device, stream, &work);
+            break;
+        }
+    }
+    if (status == CAPU_OP_FAILED && device_failure(context->device, NULL, 0) == CAPU_OK) {
+        return context_fail(context, CAPU_DEVICE_FAILED,
+                            "op '%s' could not be enqueued again: its run function returned %s",
+                            op->call.name, capu_status_name(answer));
+    }
+    return context_check(context, status, op->call.name);
+}
+
+/* After a replay that failed behind its first work: what it would have made is not there, and owed
+   where it was. A small tensor that was cleared cannot be noted as lost: it has no contents, and
+   replays that read it are not run again. */
+static void forget_outputs(capu_context *context, const struct guide *guide,
+                           const struct guide_op *op)
+{
+    for (uint32_t i = 0; i < op->accesses.count; i++) {
+        const struct guide_access *access = &guide->accesses[op->accesses.first + i];
+        struct tensor *tensor = guide->tensors[access->tensor].tensor;
+
+        if (access->role != CAPU_READ && tensor != NULL) {
+            tensor->is_owed = tensor->is_owed || tensor->on_device;
+            tensor->on_device = false;
+            pager_touch(context, tensor);
+        }
+    }
+    for (uint32_t i = 0; i < op->cleared.count; i++) {
+        const struct record_range *range = &guide->cleared[op->cleared.first + i];
+        struct tensor *tensor = tensors_find(&context->tensors, range->address);
+
+        if (tensor != NULL && !tensor_is_managed(tensor)) {
+            tensor->version++;
+            contents_forget(context, tensor);
+        }
+    }
+}
+
+/* What a replay between these marks leaves behind. */
+static void settle(capu_context *context, const struct guide *guide, const struct guide_op *op,
+                   struct lane_position start, struct lane_position end)
+{
+    for (uint32_t i = 0; i < op->accesses.count; i++) {
+        const struct guide_access *access = &guide->accesses[op->accesses.first + i];
+        struct tensor *tensor = guide->tensors[access->tensor].tensor;
+
+        if (tensor == NULL) {
+            continue;
+        }
+        tensor->used = end;
+        if (access->role != CAPU_READ) {
+            /* Where it has been overwritten since, what the replay made is no contents. */
+            tensor->written = end;
+            tensor->on_device = tensor->is_defined && !tensor->is_zero &&
+                                tensor->version == access->version && tensor->is_mapped;
+            tensor->is_owed = tensor->is_owed && !tensor->on_device;
+            pager_touch(context, tensor);
+        }
+    }
+    tracker_replay(context, op->call.name, start, end);
+}
+
+/* What a replay reads and writes, for profilers. */
+static uint64_t moved_bytes(const struct guide *guide, const struct guide_op *op)
+{
+    uint64_t bytes = 0;
+
+    for (uint32_t i = 0; i < op->accesses.count; i++) {
+        const struct guide_access *access = &guide->accesses[op->accesses.first + i];
+
+        bytes += marks_traffic(access->role, guide->tensors[access->tensor].bytes);
+    }
+    return bytes;
+}
+
+capu_status replay_run(capu_context *context, const struct guide *guide, const struct guide_op *op)
+{
+    struct lane_position start;
+    struct lane_position end;
+    bool has_written = false;
+    capu_status status =
+        context_check(context, tracker_mark_begin(context, &start), "marking a replay");
+
+    if (status == CAPU_OK) {
+        has_written = op->cleared.count > 0 || context->config.strict != 0;
+        marks_begin(MARK_REPLAY, op->call.name, marks_are_on() ? moved_bytes(guide, op) : 0);
+        status = enqueue(context, guide, op);
+        marks_end();
+    }
+    if (status == CAPU_OK) {
+        has_written = true;
+        if (tracker_mark_end(context, &end) != CAPU_OK) {
+            /* It is made all the same: once it is past, its start will do for its end. */
+            status = context_check(context, lane_synchronize(&context->compute), "a replay");
+            end = start;
+        }
+    }
+    if (status != CAPU_OK) {
+        context_quiesce(context, &context->compute);
+        if (has_written) {
+            forget_outputs(context, guide, op);
+        }
+        return status;
+    }
+    settle(context, guide, op, start, end);
+    return CAPU_OK;
+}
