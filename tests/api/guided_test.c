@@ -573,95 +573,6 @@ START_TEST(uploads_between_iterations_are_bounded)
 }
 END_TEST
 
-/* What an iteration overwrites before it reads it is resident when its plan comes into force, and
-   gives its pages up at once: whoever gets them waits for the copy that brought it back. */
-START_TEST(copies_of_the_install_do_not_overtake_ops)
-{
-    enum { LARGE = 8, SMALL = 2, MOST = 14 };
-    struct rig rig;
-    unsigned char *early;
-    unsigned char *kept;
-    unsigned char *late;
-    unsigned char *other;
-    unsigned char *small;
-
-    rig_init(&rig, &(struct rig_options){.mode = CAPU_MODE_GUIDED,
-                                         .budget_pages = MOST + 1,
-                                         .wait_for_plan = true,
-                                         .planner = "capuchin",
-                                         .link_bytes_per_s = 2000000});
-    early = step_tensor(&rig, "early", CAPU_ACTIVATION, LARGE);
-    kept = step_tensor(&rig, "kept", CAPU_PARAMETER, SMALL);
-    late = step_tensor(&rig, "late", CAPU_PARAMETER, LARGE);
-    other = step_tensor(&rig, "other", CAPU_ACTIVATION, MOST);
-    small = step_malloc(&rig, 100);
-    step_set(&rig, kept, PAGES(SMALL), 1);
-    step_set(&rig, late, PAGES(LARGE), 7);
-    for (unsigned char round = 0; round < 4; round++) {
-        RIG_OK(&rig, capu_iteration_begin(rig.context, "train"));
-        step_set(&rig, small, 100, round);
-        step_set(&rig, early, PAGES(LARGE), round + 100);
-        step_bump(&rig, "bump", kept, PAGES(SMALL));
-        RIG_OK(&rig, capu_synchronize(rig.context));
-        step_expect(&rig, early, PAGES(LARGE), round + 100);
-        step_set(&rig, late, PAGES(LARGE), round + 1);
-        RIG_OK(&rig, capu_iteration_end(rig.context));
-        RIG_OK(&rig, capu_iteration_begin(rig.context, "other"));
-        step_set(&rig, other, PAGES(MOST), 9);
-        RIG_OK(&rig, capu_iteration_end(rig.context));
-    }
-    step_expect(&rig, late, PAGES(LARGE), 4);
-    step_expect(&rig, kept, PAGES(SMALL), 5);
-    rig_finish(&rig);
-}
-END_TEST
-
-/* A tensor that is updated gives its host copy up while the copy back still reads it: the block is
-   for nobody until then, also not for what the plan has copied out next. */
-START_TEST(host_blocks_are_kept_until_they_were_read)
-{
-    enum { LARGE = 8, SMALL = 2, OTHER = 10, BUDGET = 20 };
-    struct rig rig;
-    unsigned char *early;
-    unsigned char *kept;
-    unsigned char *late;
-    unsigned char *other;
-    unsigned char *small;
-    unsigned char *sums;
-
-    rig_init(&rig, &(struct rig_options){.mode = CAPU_MODE_GUIDED,
-                                         .budget_pages = BUDGET,
-                                         .wait_for_plan = true,
-                                         .planner = "capuchin",
-                                         .link_bytes_per_s = 2000000});
-    kept = step_tensor(&rig, "kept", CAPU_PARAMETER, SMALL);
-    sums = step_tensor(&rig, "sums", CAPU_PARAMETER, LARGE);
-    early = step_tensor(&rig, "early", CAPU_ACTIVATION, LARGE);
-    late = step_tensor(&rig, "late", CAPU_PARAMETER, LARGE);
-    other = step_tensor(&rig, "other", CAPU_ACTIVATION, OTHER);
-    small = step_malloc(&rig, 100);
-    step_set(&rig, kept, PAGES(SMALL), 1);
-    step_set(&rig, sums, PAGES(LARGE), 1);
-    step_set(&rig, late, PAGES(LARGE), 50);
-    for (unsigned char round = 0; round < 5; round++) {
-        RIG_OK(&rig, capu_iteration_begin(rig.context, "train"));
-        step_set(&rig, small, 100, round);
-        step_bump(&rig, "bump", kept, PAGES(SMALL));
-        step_bump(&rig, "sum", sums, PAGES(LARGE));
-        step_set(&rig, early, PAGES(LARGE), round + 100);
-        step_expect(&rig, early, PAGES(LARGE), round + 100);
-        step_set(&rig, late, PAGES(LARGE), round + 51);
-        RIG_OK(&rig, capu_iteration_end(rig.context));
-        RIG_OK(&rig, capu_iteration_begin(rig.context, "other"));
-        step_set(&rig, other, PAGES(OTHER), 9);
-        RIG_OK(&rig, capu_iteration_end(rig.context));
-    }
-    step_expect(&rig, sums, PAGES(LARGE), 6);
-    step_expect(&rig, late, PAGES(LARGE), 55);
-    rig_finish(&rig);
-}
-END_TEST
-
 /* Parameters that are zeros at first are filled in once: no reason to wait for a third iteration.
  */
 START_TEST(first_zeros_are_no_part_of_the_plan)
@@ -689,45 +600,6 @@ START_TEST(first_zeros_are_no_part_of_the_plan)
     }
     step_expect(&net.rig, moments, PAGES(NET_LAYER_PAGES), 4);
     rig_finish(&net.rig);
-}
-END_TEST
-
-/* Sums that are zeroed now and then, between iterations: a plan made of an iteration that began
-   with zeros takes them for dead until it fills zeros in, and must not do so when nobody zeroed
-   them. */
-START_TEST(zeros_of_one_iteration_are_not_taken_for_the_next)
-{
-    enum { LARGE = 8, BUDGET = 12 };
-    struct rig rig;
-    unsigned char *early;
-    unsigned char *small;
-    unsigned char *sums;
-    unsigned char count = 0;
-
-    rig_init(&rig, &(struct rig_options){.mode = CAPU_MODE_GUIDED,
-                                         .budget_pages = BUDGET,
-                                         .wait_for_plan = true,
-                                         .planner = "capuchin",
-                                         .strict = _i == 1});
-    early = step_tensor(&rig, "early", CAPU_ACTIVATION, LARGE);
-    sums = step_tensor(&rig, "sums", CAPU_OPTIMIZER, LARGE);
-    small = step_malloc(&rig, 100);
-    step_set(&rig, sums, PAGES(LARGE), 0);
-    for (size_t round = 0; round < 12; round++) {
-        if (round % 4 == 1) {
-            RIG_OK(&rig, capu_zero(rig.context, sums, 0));
-            count = 0;
-        }
-        RIG_OK(&rig, capu_iteration_begin(rig.context, "train"));
-        step_set(&rig, small, 100, 1);
-        step_set(&rig, early, PAGES(LARGE), 2);
-        step_expect(&rig, early, PAGES(LARGE), 2);
-        step_bump(&rig, "count", sums, PAGES(LARGE));
-        count++;
-        RIG_OK(&rig, capu_iteration_end(rig.context));
-    }
-    step_expect(&rig, sums, PAGES(LARGE), count);
-    rig_finish(&rig);
 }
 END_TEST
 
@@ -805,10 +677,7 @@ int main(void)
     tcase_add_loop_test(cases, what_takes_a_transient_tensors_place_is_kept, 0, 2);
     tcase_add_test(cases, memory_may_change_between_iterations);
     tcase_add_test(cases, uploads_between_iterations_are_bounded);
-    tcase_add_test(cases, copies_of_the_install_do_not_overtake_ops);
-    tcase_add_test(cases, host_blocks_are_kept_until_they_were_read);
     tcase_add_test(cases, first_zeros_are_no_part_of_the_plan);
-    tcase_add_loop_test(cases, zeros_of_one_iteration_are_not_taken_for_the_next, 0, 2);
     tcase_add_loop_test(cases, first_writes_of_parts_are_not_taken_for_whole_ones, 0, 2);
     tcase_add_test(cases, without_a_plan_training_goes_on);
     suite_add_tcase(suite, cases);
