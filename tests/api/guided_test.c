@@ -603,40 +603,6 @@ START_TEST(first_zeros_are_no_part_of_the_plan)
 }
 END_TEST
 
-/* The first iteration writes a tensor part by part, of which the first is a write of nothing yet.
-   In those to come the parts overwrite contents, which a plan made of the first must not take for
-   dead. */
-START_TEST(first_writes_of_parts_are_not_taken_for_whole_ones)
-{
-    enum { LARGE = 8, BUDGET = 12 };
-    struct rig rig;
-    unsigned char *early;
-    unsigned char *parts;
-    unsigned char *small;
-
-    rig_init(&rig, &(struct rig_options){.mode = CAPU_MODE_GUIDED,
-                                         .budget_pages = BUDGET,
-                                         .wait_for_plan = true,
-                                         .planner = "capuchin",
-                                         .strict = _i == 1});
-    early = step_tensor(&rig, "early", CAPU_ACTIVATION, LARGE);
-    parts = step_tensor(&rig, "parts", CAPU_OPTIMIZER, LARGE);
-    small = step_malloc(&rig, 100);
-    for (unsigned char round = 0; round < 6; round++) {
-        RIG_OK(&rig, capu_iteration_begin(rig.context, "train"));
-        step_set(&rig, small, 100, 1);
-        step_set(&rig, early, PAGES(LARGE), 2);
-        step_expect(&rig, early, PAGES(LARGE), 2);
-        step_set(&rig, parts, PAGES(LARGE / 2), round);
-        step_set(&rig, parts + PAGES(LARGE / 2), PAGES(LARGE / 2), round);
-        RIG_OK(&rig, capu_iteration_end(rig.context));
-        rig_check(&rig);
-    }
-    step_expect(&rig, parts, PAGES(LARGE), 5);
-    rig_finish(&rig);
-}
-END_TEST
-
 /* No plan fits: passive mode goes on, and the reason can be asked for. */
 START_TEST(without_a_plan_training_goes_on)
 {
@@ -678,7 +644,6 @@ int main(void)
     tcase_add_test(cases, memory_may_change_between_iterations);
     tcase_add_test(cases, uploads_between_iterations_are_bounded);
     tcase_add_test(cases, first_zeros_are_no_part_of_the_plan);
-    tcase_add_loop_test(cases, first_writes_of_parts_are_not_taken_for_whole_ones, 0, 2);
     tcase_add_test(cases, without_a_plan_training_goes_on);
     suite_add_tcase(suite, cases);
     return suite_run(suite);

@@ -129,6 +129,40 @@ START_TEST(zeros_of_one_iteration_are_not_taken_for_the_next)
 }
 END_TEST
 
+/* The first iteration writes a tensor part by part, of which the first is a write of nothing yet.
+   In those to come the parts overwrite contents, which a plan made of the first must not take for
+   dead. */
+START_TEST(first_writes_of_parts_are_not_taken_for_whole_ones)
+{
+    enum { LARGE = 8, BUDGET = 12 };
+    struct rig rig;
+    unsigned char *early;
+    unsigned char *parts;
+    unsigned char *small;
+
+    rig_init(&rig, &(struct rig_options){.mode = CAPU_MODE_GUIDED,
+                                         .budget_pages = BUDGET,
+                                         .wait_for_plan = true,
+                                         .planner = "capuchin",
+                                         .strict = _i == 1});
+    early = step_tensor(&rig, "early", CAPU_ACTIVATION, LARGE);
+    parts = step_tensor(&rig, "parts", CAPU_OPTIMIZER, LARGE);
+    small = step_malloc(&rig, 100);
+    for (unsigned char round = 0; round < 6; round++) {
+        RIG_OK(&rig, capu_iteration_begin(rig.context, "train"));
+        step_set(&rig, small, 100, 1);
+        step_set(&rig, early, PAGES(LARGE), 2);
+        step_expect(&rig, early, PAGES(LARGE), 2);
+        step_set(&rig, parts, PAGES(LARGE / 2), round);
+        step_set(&rig, parts + PAGES(LARGE / 2), PAGES(LARGE / 2), round);
+        RIG_OK(&rig, capu_iteration_end(rig.context));
+        rig_check(&rig);
+    }
+    step_expect(&rig, parts, PAGES(LARGE), 5);
+    rig_finish(&rig);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("api install");
@@ -137,6 +171,7 @@ int main(void)
     tcase_add_test(cases, copies_of_the_install_do_not_overtake_ops);
     tcase_add_test(cases, host_blocks_are_kept_until_they_were_read);
     tcase_add_loop_test(cases, zeros_of_one_iteration_are_not_taken_for_the_next, 0, 2);
+    tcase_add_loop_test(cases, first_writes_of_parts_are_not_taken_for_whole_ones, 0, 2);
     suite_add_tcase(suite, cases);
     return suite_run(suite);
 }
