@@ -1,6 +1,7 @@
 /* Carrying out plans, see executor.h. */
 #include "runtime/executor.h"
 
+#include "runtime/feedback.h"
 #include "runtime/install.h"
 #include "runtime/internal.h"
 #include "runtime/replay.h"
@@ -158,6 +159,9 @@ static capu_status drop(capu_context *context, const struct guide *guide,
         return CAPU_NOT_READY;
     }
     if (has_bytes && may_be_read(tensor, item)) {
+        if (!tensor->on_host && !tensor->is_carried) {
+            feedback_disregard(context->guide);
+        }
         return evict(context, tensor);
     }
     note_evicted(context, tensor,

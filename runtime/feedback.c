@@ -43,6 +43,14 @@ bool feedback_wants_times(struct guide *guide, uint64_t every)
     return true;
 }
 
+void feedback_disregard(struct guide *guide)
+{
+    if (guide->settling == 0) {
+        guide->settling = 1;
+        guide->to_time++;
+    }
+}
+
 uint64_t feedback_op_ns(const struct guide *guide, uint32_t op)
 {
     return guide->ops[op].seen_ns / guide->sampled;

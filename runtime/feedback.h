@@ -34,6 +34,10 @@ bool feedback_wants_times(struct guide *guide, uint64_t every);
  */
 bool feedback_take(struct guide *guide, const struct record *record, uint32_t *link_percent);
 
+/* The iteration under way does what no other of the plan does, and takes longer: it counts for
+   nothing. */
+void feedback_disregard(struct guide *guide);
+
 /* What an op took, by the iterations of the window that is complete. */
 uint64_t feedback_op_ns(const struct guide *guide, uint32_t op);
 
