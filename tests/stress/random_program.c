@@ -42,6 +42,18 @@ void random_faults(struct program *program, uint64_t number)
     adaptor_fault_arm(program->rig.faults, &plan);
 }
 
+/* A replay that the device refused once its ranges were cleared leaves small tensors without
+   contents: so it is documented, and their readers are told. */
+static void note_cleared(struct program *program)
+{
+    for (size_t i = 0; i < program->tensor_count; i++) {
+        struct shadow *shadow = &program->tensors[i];
+        const struct tensor *tensor = tensors_find(&program->rig.context->tensors, shadow->address);
+
+        shadow->is_defined &= tensor == NULL || tensor_is_managed(tensor) || tensor->is_defined;
+    }
+}
+
 bool random_is_refused(struct program *program, capu_status status)
 {
     bool is_faulty = program->rig.faults != NULL && adaptor_fault_hits(program->rig.faults) > 0;
@@ -56,6 +68,7 @@ bool random_is_refused(struct program *program, capu_status status)
     ck_assert_msg(context_validate(program->rig.context, &what), "%s: after %s: %s", program->where,
                   capu_last_error(program->rig.context), what);
     program->refused++;
+    note_cleared(program);
     return true;
 }
 
@@ -84,13 +97,16 @@ static bool is_given_up(struct program *program, const struct shadow *const *ten
                         capu_status status)
 {
     bool is_transient = false;
+    bool is_cleared = false;
 
     for (size_t i = 0; i < count; i++) {
+        is_cleared = is_cleared || !tensors[i]->is_defined;
         is_transient = is_transient || tensors[i]->is_transient ||
                        (tensors[i]->is_overwritten && (program->in_iteration || program->has_left));
     }
     program->given_up += status == CAPU_CONTENTS_LOST;
     return program->is_lost || random_is_starved(program, status) ||
+           (status == CAPU_UNDEFINED_READ && is_cleared && program->refused > 0) ||
            (status == CAPU_CONTENTS_LOST && is_transient &&
             program->rig.context->config.mode == CAPU_MODE_GUIDED);
 }
@@ -431,6 +447,9 @@ void random_check(struct program *program)
 {
     if (!program->is_lost) {
         rig_check(&program->rig);
+    }
+    if (!program->is_lost && program->rig.faults != NULL) {
+        note_cleared(program);
     }
 }
 
