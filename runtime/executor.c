@@ -8,9 +8,6 @@
 
 #include <string.h>
 
-/* A NaN in every floating-point format. */
-enum { POISON = 0xff };
-
 /* After so many iterations that began by overwriting a tensor, the next is taken to do so, too. */
 enum { SURE_OVERWRITES = 8 };
 
@@ -51,8 +48,8 @@ static capu_status take_pages(capu_context *context, struct tensor *tensor)
         if (status == CAPU_OK) {
             TRACKER_ADD(context, map_count, 1);
             tensor->is_mapped = true;
-            status = device_fill(context->device, context->compute.stream, tensor->span, POISON,
-                                 tensor->span_bytes);
+            status = device_fill(context->device, context->compute.stream, tensor->span,
+                                 PAGER_POISON, tensor->span_bytes);
         }
         if (status == CAPU_OK) {
             status = lane_synchronize(&context->compute);

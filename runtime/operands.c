@@ -11,8 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { POISON = 0xff };
-
 void operands_finish(struct operands *operands)
 {
     free(operands->accesses);
@@ -329,7 +327,7 @@ static capu_status poison_undefined(capu_context *context)
 
         if (access->is_partial && !access->tensor->is_defined) {
             status = device_fill(context->device, context->compute.stream, access->tensor->address,
-                                 POISON, access->tensor->bytes);
+                                 PAGER_POISON, access->tensor->bytes);
         }
     }
     return status;
@@ -351,8 +349,8 @@ static capu_status prepare_pieces(capu_context *context)
                                  piece->bytes);
         } else if (is_written && context->config.strict != 0 &&
                    !operands->accesses[piece->access].is_read) {
-            status = device_fill(context->device, context->compute.stream, piece->address, POISON,
-                                 piece->bytes);
+            status = device_fill(context->device, context->compute.stream, piece->address,
+                                 PAGER_POISON, piece->bytes);
         }
     }
     return context_check(context, status, "clearing an operand");
@@ -559,7 +557,7 @@ static void poison_scratch(capu_context *context)
         const struct piece *piece = &operands->pieces[i];
 
         if (operands->accesses[piece->access].role == CAPU_SCRATCH) {
-            device_fill(context->device, context->compute.stream, piece->address, POISON,
+            device_fill(context->device, context->compute.stream, piece->address, PAGER_POISON,
                         piece->bytes);
         }
     }

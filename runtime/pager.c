@@ -4,9 +4,6 @@
 
 #include <stdlib.h>
 
-/* A NaN in every floating-point format. */
-enum { POISON = 0xff };
-
 static void note_host_bytes(capu_context *context)
 {
     uint64_t used = host_arena_used_bytes(context->arena);
@@ -400,7 +397,7 @@ capu_status pager_bring(capu_context *context, struct tensor *tensor, bool needs
     if (!tensor->is_mapped) {
         status = map_span(context, tensor);
         if (status == CAPU_OK && context->config.strict != 0) {
-            status = fill_span(context, tensor, POISON);
+            status = fill_span(context, tensor, PAGER_POISON);
         }
     }
     if (status == CAPU_OK && needs_contents && tensor->is_zero) {

@@ -3,9 +3,6 @@
 
 #include "runtime/internal.h"
 
-/* A NaN in every floating-point format. */
-enum { POISON = 0xff };
-
 static capu_status clear_ranges(capu_context *context, const struct guide *guide,
                                 const struct guide_op *op)
 {
@@ -18,8 +15,8 @@ static capu_status clear_ranges(capu_context *context, const struct guide *guide
         const struct tensor *tensor = guide->tensors[access->tensor].tensor;
 
         if (status == CAPU_OK && access->role == CAPU_WRITE && tensor != NULL) {
-            status = device_fill(context->device, context->compute.stream, tensor->address, POISON,
-                                 tensor->bytes);
+            status = device_fill(context->device, context->compute.stream, tensor->address,
+                                 PAGER_POISON, tensor->bytes);
         }
     }
     for (uint32_t i = 0; i < op->cleared.count && status == CAPU_OK; i++) {
