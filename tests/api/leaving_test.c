@@ -82,6 +82,18 @@ static capu_status shift(capu_stream stream, const void *arguments)
     return CAPU_OK;
 }
 
+/* Each layer is the one before, shifted by a byte of the small tensor at `by`. */
+static void shift_forward(struct net *net, const unsigned char *by, size_t offset)
+{
+    step_set(&net->rig, net->activations[0], PAGES(NET_LAYER_PAGES), net->step);
+    for (size_t i = 0; i < NET_LAYERS; i++) {
+        struct shift it = {net->activations[i + 1], net->activations[i], by + offset, NULL};
+
+        RIG_OK(&net->rig, CAPU_RUN(net->rig.context, shift, &it, capu_reads(net->activations[i]),
+                                   capu_reads(by), capu_writes(net->activations[i + 1])));
+    }
+}
+
 /* A small tensor that the iteration only reads is freed before the replays that read it: its bytes
    rest until the iteration ends. */
 START_TEST(replays_read_small_tensors_that_were_freed)
@@ -96,13 +108,7 @@ START_TEST(replays_read_small_tensors_that_were_freed)
     step_set(&net.rig, by, 100, 1);
     for (size_t round = 0; round < 4; round++) {
         net_begin(&net, "train");
-        step_set(&net.rig, net.activations[0], PAGES(NET_LAYER_PAGES), net.step);
-        for (size_t i = 0; i < NET_LAYERS; i++) {
-            struct shift it = {net.activations[i + 1], net.activations[i], by, NULL};
-
-            RIG_OK(&net.rig, CAPU_RUN(net.rig.context, shift, &it, capu_reads(net.activations[i]),
-                                      capu_reads(by), capu_writes(net.activations[i + 1])));
-        }
+        shift_forward(&net, by, 0);
         if (round < 3) {
             net_backward(&net, NET_LAYERS);
             net_end(&net);
@@ -183,13 +189,7 @@ START_TEST(small_sources_are_split_behind_their_replays)
     step_set(&net.rig, by, 200, 1);
     for (size_t round = 0; round < 4; round++) {
         net_begin(&net, "train");
-        step_set(&net.rig, net.activations[0], PAGES(NET_LAYER_PAGES), net.step);
-        for (size_t i = 0; i < NET_LAYERS; i++) {
-            struct shift it = {net.activations[i + 1], net.activations[i], by + 150, NULL};
-
-            RIG_OK(&net.rig, CAPU_RUN(net.rig.context, shift, &it, capu_reads(net.activations[i]),
-                                      capu_reads(by), capu_writes(net.activations[i + 1])));
-        }
+        shift_forward(&net, by, 150);
         if (round < 3) {
             net_backward(&net, NET_LAYERS);
             net_end(&net);
