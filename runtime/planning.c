@@ -8,7 +8,7 @@
 #include "runtime/history.h"
 #include "runtime/install.h"
 #include "runtime/internal.h"
-#include "runtime/kept.h"
+#include "runtime/plan_cache.h"
 
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -35,7 +35,7 @@ struct job {
 };
 
 struct plan_keeper {
-    struct kept kept;
+    struct plan_cache cache;
     struct histories histories;
     struct job *jobs[JOBS]; /* fewer than libuv's threads: pinning must not wait for plans */
     struct agent *agent;
@@ -188,7 +188,7 @@ void planning_destroy(struct plan_keeper *planning)
             job_destroy(planning->jobs[i]);
         }
     }
-    kept_finish(&planning->kept);
+    plan_cache_finish(&planning->cache);
     free(planning);
 }
 
@@ -208,7 +208,7 @@ static void expect_measured(struct guide *guide, const struct guide *newer)
 static bool keep_guide(capu_context *context, struct guide *guide)
 {
     struct plan_keeper *planning = context->planning;
-    struct guide *old = kept_find(&planning->kept, guide->label, guide->signature);
+    struct guide *old = plan_cache_find(&planning->cache, guide->label, guide->signature);
 
     if (old != NULL) {
         if (guide->predicted_ns > old->measured_ns) {
@@ -218,17 +218,17 @@ static bool keep_guide(capu_context *context, struct guide *guide)
         if (old == context->guide && executor_leave(context) != CAPU_OK) {
             return false;
         }
-        kept_discard(&planning->kept, old);
+        plan_cache_discard(&planning->cache, old);
     }
     guide->used = context->iteration;
-    kept_add(&planning->kept, guide, context->guide);
+    plan_cache_add(&planning->cache, guide, context->guide);
     return true;
 }
 
 static void refuse(struct plan_keeper *planning, const struct job *job, capu_status status)
 {
-    kept_refuse(&planning->kept, job->guide->label, job->guide->signature,
-                job->error.text[0] != '\0' ? job->error.text : capu_status_text(status));
+    plan_cache_refuse(&planning->cache, job->guide->label, job->guide->signature,
+                      job->error.text[0] != '\0' ? job->error.text : capu_status_text(status));
 }
 
 /* Takes up what a worker has made. */
@@ -370,8 +370,8 @@ void planning_consider(capu_context *context, const struct record *record)
     struct plan_keeper *planning = context->planning;
 
     if (record->op_count > 0 && find_job(planning, record->label, record->signature) == NULL &&
-        kept_find(&planning->kept, record->label, record->signature) == NULL &&
-        kept_refusal(&planning->kept, record->label, record->signature) == NULL) {
+        plan_cache_find(&planning->cache, record->label, record->signature) == NULL &&
+        plan_cache_refusal(&planning->cache, record->label, record->signature) == NULL) {
         start_job(context, record, NULL, 100);
     }
 }
@@ -379,7 +379,7 @@ void planning_consider(capu_context *context, const struct record *record)
 void planning_feedback(capu_context *context, const struct record *record)
 {
     struct plan_keeper *planning = context->planning;
-    struct guide *guide = kept_find(&planning->kept, record->label, record->signature);
+    struct guide *guide = plan_cache_find(&planning->cache, record->label, record->signature);
     uint32_t link_percent;
 
     if (guide == NULL || find_job(planning, record->label, record->signature) != NULL ||
@@ -462,7 +462,7 @@ static uint64_t expect(const struct plan_keeper *planning, const struct history 
     uint64_t signature;
 
     if (history_predict(history, &signature) == 0 &&
-        kept_find(&planning->kept, history->label, signature) == NULL) {
+        plan_cache_find(&planning->cache, history->label, signature) == NULL) {
         signature = history_newest(history);
     }
     return signature;
@@ -480,11 +480,11 @@ static capu_status choose(capu_context *context, const char *label, struct guide
         return CAPU_OK;
     }
     signature = expect(planning, history);
-    *guide = kept_find(&planning->kept, label, signature);
+    *guide = plan_cache_find(&planning->cache, label, signature);
     if (*guide == NULL && context->config.wait_for_plan != 0 &&
-        kept_refusal(&planning->kept, label, signature) == NULL) {
+        plan_cache_refusal(&planning->cache, label, signature) == NULL) {
         status = wait_for_plan(context, label, signature);
-        *guide = kept_find(&planning->kept, label, signature);
+        *guide = plan_cache_find(&planning->cache, label, signature);
     }
     return status;
 }
@@ -501,7 +501,7 @@ static bool has_tensor(const struct guide *guide, const void *address)
 
 static capu_status install(capu_context *context, struct guide *guide)
 {
-    struct kept *kept = &context->planning->kept;
+    struct plan_cache *cache = &context->planning->cache;
     capu_status status = guide_install(context, guide);
 
     if (status == CAPU_OK || context->lost != CAPU_OK) {
@@ -509,13 +509,13 @@ static capu_status install(capu_context *context, struct guide *guide)
     }
     if (status == CAPU_NOT_READY) {
         /* Its tensors are not what they were: the next record will tell. */
-        kept_discard(kept, guide);
+        plan_cache_discard(cache, guide);
         return CAPU_OK;
     }
     guide->failures++;
     if (guide->failures >= FAILURES) {
-        kept_refuse(kept, guide->label, guide->signature, context->error);
-        kept_discard(kept, guide);
+        plan_cache_refuse(cache, guide->label, guide->signature, context->error);
+        plan_cache_discard(cache, guide);
     }
     return CAPU_OK;
 }
@@ -525,7 +525,7 @@ capu_status planning_begin(capu_context *context, const char *label)
     struct guide *guide;
     capu_status status;
 
-    kept_discard_wrong(&context->planning->kept);
+    plan_cache_discard_wrong(&context->planning->cache);
     take_jobs(context);
     consider_again(context);
     status = choose(context, label, &guide);
@@ -565,8 +565,8 @@ capu_status planning_forget(capu_context *context, const void *address)
             planning->jobs[i] = NULL;
         }
     }
-    for (size_t i = 0; i < KEPT_GUIDES && status == CAPU_OK; i++) {
-        struct guide *guide = planning->kept.guides[i];
+    for (size_t i = 0; i < PLAN_CACHE_GUIDES && status == CAPU_OK; i++) {
+        struct guide *guide = planning->cache.guides[i];
 
         if (guide == NULL || !has_tensor(guide, address)) {
             continue;
@@ -576,7 +576,7 @@ capu_status planning_forget(capu_context *context, const void *address)
         }
         guide->is_wrong = true; /* recovery may need it until the iteration ends */
         if (status == CAPU_OK && guide != context->recovery.guide) {
-            kept_discard(&planning->kept, guide);
+            plan_cache_discard(&planning->cache, guide);
         }
     }
     return status;
@@ -594,7 +594,7 @@ const char *planning_error(capu_context *context, const char *label)
     }
     history = history_find(&planning->histories, label);
     if (history != NULL) {
-        text = kept_refusal(&planning->kept, label, history_newest(history));
+        text = plan_cache_refusal(&planning->cache, label, history_newest(history));
     }
     return text != NULL ? text : "";
 }
