@@ -5,10 +5,10 @@
 #include "policy/timeline.h"
 #include "runtime/executor.h"
 #include "runtime/feedback.h"
-#include "runtime/history.h"
 #include "runtime/install.h"
 #include "runtime/internal.h"
 #include "runtime/plan_cache.h"
+#include "runtime/predictor.h"
 
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -36,7 +36,7 @@ struct job {
 
 struct plan_keeper {
     struct plan_cache cache;
-    struct histories histories;
+    struct predictors predictors;
     struct job *jobs[JOBS]; /* fewer than libuv's threads: pinning must not wait for plans */
     struct agent *agent;
 };
@@ -403,7 +403,7 @@ bool planning_wants_times(capu_context *context)
 
 void planning_end(capu_context *context, const char *label, uint64_t signature)
 {
-    history_add(&context->planning->histories, label, context->iteration, signature);
+    predictor_add(&context->planning->predictors, label, context->iteration, signature);
 }
 
 /* Finished records get another chance: all jobs may have been taken, or the plan discarded. The
@@ -457,13 +457,13 @@ static capu_status wait_for_plan(capu_context *context, const char *label, uint6
 
 /* What comes next; after something new, which may be here to stay, the usual only if there is a
    guide for it. */
-static uint64_t expect(const struct plan_keeper *planning, const struct history *history)
+static uint64_t expect(const struct plan_keeper *planning, const struct predictor *predictor)
 {
     uint64_t signature;
 
-    if (history_predict(history, &signature) == 0 &&
-        plan_cache_find(&planning->cache, history->label, signature) == NULL) {
-        signature = history_newest(history);
+    if (predictor_predict(predictor, &signature) == 0 &&
+        plan_cache_find(&planning->cache, predictor->label, signature) == NULL) {
+        signature = predictor_newest(predictor);
     }
     return signature;
 }
@@ -471,15 +471,15 @@ static uint64_t expect(const struct plan_keeper *planning, const struct history 
 static capu_status choose(capu_context *context, const char *label, struct guide **guide)
 {
     struct plan_keeper *planning = context->planning;
-    const struct history *history = history_find(&planning->histories, label);
+    const struct predictor *predictor = predictor_find(&planning->predictors, label);
     uint64_t signature;
     capu_status status = CAPU_OK;
 
     *guide = NULL;
-    if (history == NULL) {
+    if (predictor == NULL) {
         return CAPU_OK;
     }
-    signature = expect(planning, history);
+    signature = expect(planning, predictor);
     *guide = plan_cache_find(&planning->cache, label, signature);
     if (*guide == NULL && context->config.wait_for_plan != 0 &&
         plan_cache_refusal(&planning->cache, label, signature) == NULL) {
@@ -585,16 +585,16 @@ capu_status planning_forget(capu_context *context, const void *address)
 const char *planning_error(capu_context *context, const char *label)
 {
     struct plan_keeper *planning = context->planning;
-    const struct history *history;
+    const struct predictor *predictor;
     const char *text = NULL;
 
     label = names_intern(&context->names, label);
     if (planning == NULL || label == NULL) {
         return "";
     }
-    history = history_find(&planning->histories, label);
-    if (history != NULL) {
-        text = plan_cache_refusal(&planning->cache, label, history_newest(history));
+    predictor = predictor_find(&planning->predictors, label);
+    if (predictor != NULL) {
+        text = plan_cache_refusal(&planning->cache, label, predictor_newest(predictor));
     }
     return text != NULL ? text : "";
 }

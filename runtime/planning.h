@@ -5,7 +5,7 @@
  * A plan in force is reviewed as it is carried out, see planning_feedback.
  *
  * Guides are kept by label and signature, a bounded number (plan_cache.h). What an iteration will
- * be is predicted from what iterations of its label were before (history.h).
+ * be is predicted from what iterations of its label were before (predictor.h).
  *
  * Owned by the context's thread; a job under way is the agent's.
  */

@@ -1,5 +1,5 @@
 /* Which signature is predicted: shapes in turn, whatever the period, and shapes at random. */
-#include "runtime/history.h"
+#include "runtime/predictor.h"
 
 #include "device/random.h"
 #include "tests/support/suite.h"
@@ -10,15 +10,15 @@
 static const char *const label = "train";
 
 /* Adds a signature, having predicted it or not. */
-static bool is_predicted(struct histories *histories, uint64_t iteration, uint64_t signature)
+static bool is_predicted(struct predictors *predictors, uint64_t iteration, uint64_t signature)
 {
-    const struct history *history = history_find(histories, label);
+    const struct predictor *predictor = predictor_find(predictors, label);
     uint64_t predicted = 0;
 
-    if (history != NULL) {
-        history_predict(history, &predicted);
+    if (predictor != NULL) {
+        predictor_predict(predictor, &predicted);
     }
-    history_add(histories, label, iteration, signature);
+    predictor_add(predictors, label, iteration, signature);
     return predicted == signature;
 }
 
@@ -39,10 +39,10 @@ START_TEST(what_comes_in_turn_is_predicted)
 {
     const char *period = periods[_i];
     size_t length = strlen(period);
-    struct histories histories = {0};
+    struct predictors predictors = {0};
 
-    for (size_t i = 0; i < 5 * length + 3 * HISTORY_LENGTH; i++) {
-        bool is_right = is_predicted(&histories, i, (uint64_t)period[i % length]);
+    for (size_t i = 0; i < 5 * length + 3 * PREDICTOR_LENGTH; i++) {
+        bool is_right = is_predicted(&predictors, i, (uint64_t)period[i % length]);
 
         ck_assert_msg(is_right || i < 2 * length, "%s: not the %zu-th", period, i);
     }
@@ -54,11 +54,11 @@ START_TEST(a_rare_shape_disturbs_no_other)
 {
     static const size_t lengths[] = {3, 4, 10, 30, 40};
     size_t length = lengths[_i];
-    struct histories histories = {0};
+    struct predictors predictors = {0};
 
     for (size_t i = 0; i < 2 * length; i++) {
         uint64_t signature = i % length == length - 1 ? 'B' : 'A';
-        bool is_right = is_predicted(&histories, i, signature);
+        bool is_right = is_predicted(&predictors, i, signature);
 
         ck_assert_msg(is_right || signature == 'B' || i == 0, "period %zu: not the %zu-th", length,
                       i);
@@ -69,7 +69,7 @@ END_TEST
 /* Nothing can be known, and most are the usual one: it is not often taken for the other. */
 START_TEST(at_random_the_usual_is_predicted_mostly)
 {
-    struct histories histories = {0};
+    struct predictors predictors = {0};
     uint64_t state = 1;
     size_t wrong = 0;
     size_t rare = 0;
@@ -78,7 +78,7 @@ START_TEST(at_random_the_usual_is_predicted_mostly)
         bool is_rare = random_next(&state) % 10 == 0;
 
         rare += is_rare;
-        wrong += !is_predicted(&histories, i, is_rare ? 'B' : 'A');
+        wrong += !is_predicted(&predictors, i, is_rare ? 'B' : 'A');
     }
     ck_assert_uint_gt(rare, 300);
     ck_assert_uint_lt(wrong, 2 * rare);
@@ -87,49 +87,49 @@ END_TEST
 
 START_TEST(after_something_new_the_most_frequent)
 {
-    struct histories histories = {0};
-    const struct history *history;
+    struct predictors predictors = {0};
+    const struct predictor *predictor;
     uint64_t signature = 0;
 
-    ck_assert_ptr_null(history_find(&histories, label));
-    history_add(&histories, label, 1, 7);
-    history = history_find(&histories, label);
-    ck_assert_uint_eq(history_predict(history, &signature), 0);
+    ck_assert_ptr_null(predictor_find(&predictors, label));
+    predictor_add(&predictors, label, 1, 7);
+    predictor = predictor_find(&predictors, label);
+    ck_assert_uint_eq(predictor_predict(predictor, &signature), 0);
     ck_assert_uint_eq(signature, 7);
-    history_add(&histories, label, 2, 7);
-    ck_assert_uint_eq(history_predict(history, &signature), 1);
-    history_add(&histories, label, 3, 9);
-    ck_assert_uint_eq(history_newest(history), 9);
-    ck_assert_uint_eq(history_predict(history, &signature), 0);
+    predictor_add(&predictors, label, 2, 7);
+    ck_assert_uint_eq(predictor_predict(predictor, &signature), 1);
+    predictor_add(&predictors, label, 3, 9);
+    ck_assert_uint_eq(predictor_newest(predictor), 9);
+    ck_assert_uint_eq(predictor_predict(predictor, &signature), 0);
     ck_assert_uint_eq(signature, 7);
-    history_add(&histories, label, 4, 9); /* seen as often, and later */
-    history_add(&histories, label, 5, 4);
-    ck_assert_uint_eq(history_predict(history, &signature), 0);
+    predictor_add(&predictors, label, 4, 9); /* seen as often, and later */
+    predictor_add(&predictors, label, 5, 4);
+    ck_assert_uint_eq(predictor_predict(predictor, &signature), 0);
     ck_assert_uint_eq(signature, 9);
 }
 END_TEST
 
 START_TEST(the_label_least_recently_used_makes_way)
 {
-    static const char labels[HISTORY_LABELS + 1];
-    struct histories histories = {0};
+    static const char labels[PREDICTOR_LABELS + 1];
+    struct predictors predictors = {0};
 
-    for (uint64_t i = 0; i < HISTORY_LABELS; i++) {
-        history_add(&histories, &labels[i], i + 1, i);
+    for (uint64_t i = 0; i < PREDICTOR_LABELS; i++) {
+        predictor_add(&predictors, &labels[i], i + 1, i);
     }
-    history_add(&histories, &labels[0], HISTORY_LABELS + 1, 0);
-    history_add(&histories, &labels[HISTORY_LABELS], HISTORY_LABELS + 2, 50);
-    ck_assert_ptr_null(history_find(&histories, &labels[1]));
-    ck_assert_uint_eq(history_find(&histories, &labels[0])->count, 2);
-    ck_assert_uint_eq(history_newest(history_find(&histories, &labels[2])), 2);
-    ck_assert_uint_eq(history_newest(history_find(&histories, &labels[HISTORY_LABELS])), 50);
+    predictor_add(&predictors, &labels[0], PREDICTOR_LABELS + 1, 0);
+    predictor_add(&predictors, &labels[PREDICTOR_LABELS], PREDICTOR_LABELS + 2, 50);
+    ck_assert_ptr_null(predictor_find(&predictors, &labels[1]));
+    ck_assert_uint_eq(predictor_find(&predictors, &labels[0])->count, 2);
+    ck_assert_uint_eq(predictor_newest(predictor_find(&predictors, &labels[2])), 2);
+    ck_assert_uint_eq(predictor_newest(predictor_find(&predictors, &labels[PREDICTOR_LABELS])), 50);
 }
 END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("runtime history");
-    TCase *tcase = tcase_create("history");
+    Suite *suite = suite_create("runtime predictor");
+    TCase *tcase = tcase_create("predictor");
 
     tcase_add_loop_test(tcase, what_comes_in_turn_is_predicted, 0,
                         sizeof(periods) / sizeof(periods[0]));
