@@ -328,7 +328,7 @@ static void destroy_parts(capu_context *context)
     lane_finish(&context->compute);
     staging_finish(&context->staging);
     tracker_finish(&context->tracker);
-    sequence_finish(&context->sequence);
+    address_memo_finish(&context->address_memo);
     operands_finish(&context->operands);
     tensors_finish(&context->tensors);
     names_finish(&context->names);

@@ -15,6 +15,7 @@
 #include "capuchin/capuchin.h"
 #include "device/lane.h"
 #include "device/marks.h"
+#include "runtime/address_memo.h"
 #include "runtime/agent.h"
 #include "runtime/call.h"
 #include "runtime/departure.h"
@@ -23,7 +24,6 @@
 #include "runtime/names.h"
 #include "runtime/pager.h"
 #include "runtime/recovery.h"
-#include "runtime/sequence.h"
 #include "runtime/staging.h"
 #include "runtime/structs.h"
 #include "runtime/tensors.h"
@@ -88,7 +88,7 @@ struct capu_context {
     struct departures departures;
     struct tracker tracker;
     struct staging staging;
-    struct sequence sequence;
+    struct address_memo address_memo;
     struct agent *agent;
     struct operands operands;
 

@@ -91,7 +91,7 @@ capu_status capu_iteration_begin(capu_context *context, const char *label)
     }
     staging_turn(&context->staging);
     pages_reset_peak(context->pages);
-    sequence_begin(&context->sequence, interned, context->iteration);
+    address_memo_begin(&context->address_memo, interned, context->iteration);
     forget_transients(context);
     context->in_iteration = true;
     context->iteration_mark = marks_open(MARK_ITERATION, label, context->iteration);
@@ -131,7 +131,7 @@ capu_status capu_iteration_end(capu_context *context)
         planning_end(context, context->tracker.open->label, context->tracker.open->signature);
     }
     tracker_close(context, end);
-    sequence_end(&context->sequence);
+    address_memo_end(&context->address_memo);
     ranges_settle(context->ranges);
     slabs_settle(context->slabs);
     context->in_iteration = false;
