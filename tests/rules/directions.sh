@@ -13,7 +13,7 @@ grep -rhoE '\bcapu_[a-z0-9_]+' include | sort -u >"$public"
 
 list() {
     local folder
-    for folder in include device allocator policy runtime kernels examples tools tests/unit; do
+    for folder in include base device allocator policy runtime kernels examples tools tests/unit; do
         [ -d "$folder" ] && find "$folder" -name '*.[ch]' -o -name '*.cu' -o -name '*.cuh'
     done | sort
 }
@@ -24,13 +24,14 @@ list | xargs grep -nHE '^[[:space:]]*#[[:space:]]*include' /dev/null |
     awk -F: '
     BEGIN {
         may["include"] = "capuchin"
-        may["device"] = "capuchin device"
-        may["allocator"] = "capuchin device allocator"
-        may["policy"] = "capuchin policy"
-        may["runtime"] = "capuchin device allocator policy runtime"
+        may["base"] = "base"
+        may["device"] = "capuchin base device"
+        may["allocator"] = "capuchin base device allocator"
+        may["policy"] = "capuchin base policy"
+        may["runtime"] = "capuchin base device allocator policy runtime"
         may["kernels"] = "capuchin kernels"
         may["examples"] = "capuchin kernels examples"
-        may["tools"] = "capuchin device allocator policy runtime tools"
+        may["tools"] = "capuchin base device allocator policy runtime tools"
     }
     function bad(reason) { print $1 ":" $2 ": " reason }
     function allowed(list, one,    words, n, i) {

@@ -14,7 +14,7 @@ fail() {
 # A tree with nothing wrong in it.
 tree() {
     rm -rf "$work/tree"
-    mkdir -p "$work"/tree/{include/capuchin,device,allocator,policy,runtime,kernels,tests/unit/policy}
+    mkdir -p "$work"/tree/{include/capuchin,base,device,allocator,policy,runtime,kernels,tests/unit/policy}
     cat >"$work/tree/include/capuchin/a.h" <<'HEADER'
 #ifndef A_H
 #define A_H
@@ -45,6 +45,9 @@ tree
 directions policy/x.c '#include "allocator/pages.h"' 'may not include allocator'
 directions policy/x.c '#include "device/device.h"' 'may not include device'
 directions policy/x.c '#include <time.h>' 'pure'
+directions base/x.h '#include "device/device.h"' 'base may not include device'
+directions base/x.h '#include "capuchin/status.h"' 'base may not include capuchin'
+directions kernels/x.c '#include "base/assert.h"' 'kernels may not include base'
 directions allocator/x.h '#  include "policy/plan.h"' 'may not include policy'
 directions device/x.c '#include "runtime/internal.h"' 'may not include runtime'
 directions include/capuchin/a.h '#include "device/device.h"' 'may not include device'
