@@ -1,10 +1,12 @@
 /*
- * Address memo: which address the n-th allocation of an iteration got last time.
+ * Address memo: which address the n-th allocation of an iteration under a label got last time.
  *
- * Programs that allocate and free inside each step get the same addresses each step, which is what
- * lets a plan made for one iteration hold for the next; those with a smaller batch now and then,
- * too, since a few sizes of each allocation are remembered. Kept per iteration label, a bounded
- * number of them. Owned by the context's thread.
+ * A plan names tensors by address, so it only fits an iteration whose allocations get the addresses
+ * that the recorded one had. Programs that allocate and free inside each step are given the same
+ * addresses each step from this memo. A few sizes are remembered per allocation, so that an
+ * occasional smaller batch does not displace the usual one.
+ *
+ * Zeroed is empty. Owned by the context's thread.
  */
 #ifndef CAPU_RUNTIME_ADDRESS_MEMO_H
 #define CAPU_RUNTIME_ADDRESS_MEMO_H
@@ -14,7 +16,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { ADDRESS_MEMO_LABELS = 16, ADDRESS_MEMO_SIZES = 4 };
+enum { ADDRESS_MEMO_SIZES = 4 };
 
 struct address_memo_entry {
     void *address;
@@ -26,25 +28,17 @@ struct address_memo_place {
     struct address_memo_entry entries[ADDRESS_MEMO_SIZES];
 };
 
-struct address_memo_list {
-    const char *label; /* interned; NULL: unused */
-    uint64_t used;     /* iteration of last use */
+struct address_memo {
     struct address_memo_place *places;
     size_t count;
     size_t capacity;
-};
-
-struct address_memo {
-    struct address_memo_list lists[ADDRESS_MEMO_LABELS];
-    struct address_memo_list *open; /* NULL outside an iteration */
-    size_t next;                    /* n */
+    size_t next; /* n, of the allocation to come in this iteration */
 };
 
 void address_memo_finish(struct address_memo *memo);
 
-/* Starts counting for this label; the label least recently used makes way. */
-void address_memo_begin(struct address_memo *memo, const char *label, uint64_t iteration);
-void address_memo_end(struct address_memo *memo);
+/* An iteration begins: counts its allocations from 0. */
+void address_memo_begin(struct address_memo *memo);
 
 /* The address the next allocation had when it last had this size; NULL: it had not lately. */
 void *address_memo_propose(const struct address_memo *memo, uint64_t bytes);

@@ -322,13 +322,13 @@ static capu_status create_memory(capu_context *context)
 static void destroy_parts(capu_context *context)
 {
     planning_destroy(context->planning);
+    label_records_finish(&context->labels);
     agent_destroy(context->agent);
     lane_finish(&context->h2d);
     lane_finish(&context->d2h);
     lane_finish(&context->compute);
     staging_finish(&context->staging);
     tracker_finish(&context->tracker);
-    address_memo_finish(&context->address_memo);
     operands_finish(&context->operands);
     tensors_finish(&context->tensors);
     names_finish(&context->names);

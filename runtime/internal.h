@@ -15,11 +15,11 @@
 #include "capuchin/capuchin.h"
 #include "device/lane.h"
 #include "device/marks.h"
-#include "runtime/address_memo.h"
 #include "runtime/agent.h"
 #include "runtime/call.h"
 #include "runtime/departure.h"
 #include "runtime/guide.h"
+#include "runtime/label_records.h"
 #include "runtime/links.h"
 #include "runtime/names.h"
 #include "runtime/pager.h"
@@ -88,7 +88,6 @@ struct capu_context {
     struct departures departures;
     struct tracker tracker;
     struct staging staging;
-    struct address_memo address_memo;
     struct agent *agent;
     struct operands operands;
 
@@ -97,7 +96,9 @@ struct capu_context {
     struct tensor_list transient;
     uint64_t persistent_pages; /* page_count of the tensors in `persistent` */
 
-    uint64_t iteration; /* counts capu_iteration_begin */
+    struct label_records labels;
+    struct label_record *label; /* of the iteration under way; NULL: none is */
+    uint64_t iteration;         /* counts capu_iteration_begin */
     bool in_iteration;
     uint64_t iteration_mark; /* for profilers: device/marks.h */
     bool in_access;

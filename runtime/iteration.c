@@ -47,6 +47,7 @@ capu_status capu_iteration_begin(capu_context *context, const char *label)
 {
     capu_status status = context_ready(context, "capu_iteration_begin");
     const char *interned;
+    struct label_record *labelled;
     struct record *record;
     bool is_timed;
 
@@ -71,9 +72,10 @@ capu_status capu_iteration_begin(capu_context *context, const char *label)
     if (status != CAPU_OK) {
         return status;
     }
+    labelled = label_records_use(&context->labels, interned, context->iteration + 1);
     if (context->planning != NULL) {
         forget_transients(context);
-        status = planning_begin(context, interned);
+        status = planning_begin(context, labelled);
         if (status != CAPU_OK) {
             return status;
         }
@@ -91,7 +93,8 @@ capu_status capu_iteration_begin(capu_context *context, const char *label)
     }
     staging_turn(&context->staging);
     pages_reset_peak(context->pages);
-    address_memo_begin(&context->address_memo, interned, context->iteration);
+    context->label = labelled;
+    address_memo_begin(&labelled->addresses);
     forget_transients(context);
     context->in_iteration = true;
     context->iteration_mark = marks_open(MARK_ITERATION, label, context->iteration);
@@ -127,11 +130,9 @@ capu_status capu_iteration_end(capu_context *context)
     if (status != CAPU_OK) {
         return context_check(context, status, "marking the compute stream");
     }
-    if (context->planning != NULL) {
-        planning_end(context, context->tracker.open->label, context->tracker.open->signature);
-    }
+    predictor_add(&context->label->predictor, context->tracker.open->signature);
     tracker_close(context, end);
-    address_memo_end(&context->address_memo);
+    context->label = NULL;
     ranges_settle(context->ranges);
     slabs_settle(context->slabs);
     context->in_iteration = false;

@@ -179,10 +179,16 @@ static capu_status clear_fresh(capu_context *context, struct tensor *tensor)
     return context_check(context, status, "clearing fresh memory");
 }
 
+/* The address that the iteration before gave such an allocation; NULL: none. */
+static void *propose(const capu_context *context, uint64_t bytes)
+{
+    return context->label != NULL ? address_memo_propose(&context->label->addresses, bytes) : NULL;
+}
+
 /* Takes a slot in a slab, making room for a page if one is needed. */
 static capu_status take_slot(capu_context *context, size_t bytes, void **address)
 {
-    void *proposed = address_memo_propose(&context->address_memo, bytes);
+    void *proposed = propose(context, bytes);
     capu_status status;
 
     if (proposed != NULL && slabs_take_at(context->slabs, proposed, bytes) == CAPU_OK) {
@@ -277,7 +283,7 @@ static capu_status take_back(capu_context *context, void *address, uint64_t byte
 static capu_status take_range(capu_context *context, uint64_t bytes, size_t page_count,
                               struct allocation **allocation)
 {
-    void *proposed = address_memo_propose(&context->address_memo, bytes);
+    void *proposed = propose(context, bytes);
     void *address = proposed;
     capu_status status = CAPU_NOT_READY;
 
@@ -364,7 +370,9 @@ capu_status capu_malloc(capu_context *context, size_t bytes, void **address)
         }
         return status;
     }
-    address_memo_note(&context->address_memo, allocation->address, bytes);
+    if (context->label != NULL) {
+        address_memo_note(&context->label->addresses, allocation->address, bytes);
+    }
     *address = allocation->address;
     return CAPU_OK;
 }

@@ -1,6 +1,9 @@
 /*
- * What planning has come to: guides that can be put in force, and iterations for which no plan was
- * found, with the reason. Both go by an iteration's label and signature, and both are bounded.
+ * What planning for the iterations under one label has come to: guides that can be made active, and
+ * iterations for which no plan was found, with the reason. Both go by the iteration's signature.
+ *
+ * Guides are large, so PLAN_CACHE_GUIDES bounds them over all labels: label_records.h picks the one
+ * to replace. Reasons are short, and a label has PLAN_CACHE_REFUSALS of them.
  *
  * Zeroed is empty. Owned by the context's thread.
  */
@@ -11,38 +14,37 @@
 
 enum { PLAN_CACHE_GUIDES = 8, PLAN_CACHE_REFUSALS = 16, PLAN_CACHE_TEXT_BYTES = 1024 };
 
-/* An iteration for which no plan was found. */
-struct refusal {
-    const char *label; /* interned; NULL: unused */
-    uint64_t signature;
-    char text[PLAN_CACHE_TEXT_BYTES];
-};
+struct refusal;
 
 struct plan_cache {
-    struct guide *guides[PLAN_CACHE_GUIDES]; /* owned; NULL: free */
-    struct refusal refusals[PLAN_CACHE_REFUSALS];
-    size_t refusal_count; /* ever; the oldest makes way */
+    struct guide *guides[PLAN_CACHE_GUIDES]; /* owned; the first guide_count */
+    size_t guide_count;
+    struct refusal *refusals[PLAN_CACHE_REFUSALS]; /* owned; NULL: unused */
+    size_t refusal_count;                          /* ever; a new one replaces the oldest */
 };
 
 void plan_cache_finish(struct plan_cache *cache);
 
 /* NULL: there is none. */
-struct guide *plan_cache_find(const struct plan_cache *cache, const char *label,
-                              uint64_t signature);
+struct guide *plan_cache_find(const struct plan_cache *cache, uint64_t signature);
 
-/* Takes a guide. Where there is no room, the one least recently used goes, but not `in_force`. */
-void plan_cache_add(struct plan_cache *cache, struct guide *guide, const struct guide *in_force);
+/* The guide least recently used that is not `active`; NULL: there is none. */
+struct guide *plan_cache_oldest(const struct plan_cache *cache, const struct guide *active);
 
-/* Destroys a kept guide. */
+/* Takes a guide. Pre: there are fewer than PLAN_CACHE_GUIDES. */
+void plan_cache_add(struct plan_cache *cache, struct guide *guide);
+
+/* Destroys a guide of the cache. */
 void plan_cache_discard(struct plan_cache *cache, struct guide *guide);
 
 /* Destroys those that were given up while an iteration could still need them. */
 void plan_cache_discard_wrong(struct plan_cache *cache);
 
 /* Why there is no plan for such iterations; NULL: none was refused, as far as is remembered. */
-const char *plan_cache_refusal(const struct plan_cache *cache, const char *label,
-                               uint64_t signature);
-void plan_cache_refuse(struct plan_cache *cache, const char *label, uint64_t signature,
-                       const char *text);
+const char *plan_cache_refusal(const struct plan_cache *cache, uint64_t signature);
+
+/* Remembers the reason. Without host memory for it nothing is remembered, and planning for such
+   iterations is tried again. */
+void plan_cache_refuse(struct plan_cache *cache, uint64_t signature, const char *text);
 
 #endif

@@ -7,8 +7,6 @@
 #include "runtime/feedback.h"
 #include "runtime/install.h"
 #include "runtime/internal.h"
-#include "runtime/plan_cache.h"
-#include "runtime/predictor.h"
 
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -35,8 +33,6 @@ struct job {
 };
 
 struct plan_keeper {
-    struct plan_cache cache;
-    struct predictors predictors;
     struct job *jobs[JOBS]; /* fewer than libuv's threads: pinning must not wait for plans */
     struct agent *agent;
 };
@@ -188,7 +184,6 @@ void planning_destroy(struct plan_keeper *planning)
             job_destroy(planning->jobs[i]);
         }
     }
-    plan_cache_finish(&planning->cache);
     free(planning);
 }
 
@@ -205,10 +200,9 @@ static void expect_measured(struct guide *guide, const struct guide *newer)
 
 /* Keeps a new guide, in place of an old one for the same ops if it is no worse than what that one
    took. False: it is not kept. Between iterations. */
-static bool keep_guide(capu_context *context, struct guide *guide)
+static bool keep_guide(capu_context *context, struct label_record *label, struct guide *guide)
 {
-    struct plan_keeper *planning = context->planning;
-    struct guide *old = plan_cache_find(&planning->cache, guide->label, guide->signature);
+    struct guide *old = plan_cache_find(&label->plans, guide->signature);
 
     if (old != NULL) {
         if (guide->predicted_ns > old->measured_ns) {
@@ -218,32 +212,37 @@ static bool keep_guide(capu_context *context, struct guide *guide)
         if (old == context->guide && executor_leave(context) != CAPU_OK) {
             return false;
         }
-        plan_cache_discard(&planning->cache, old);
+        plan_cache_discard(&label->plans, old);
     }
     guide->used = context->iteration;
-    plan_cache_add(&planning->cache, guide, context->guide);
+    label_records_add_guide(&context->labels, label, guide, context->guide);
     return true;
 }
 
-static void refuse(struct plan_keeper *planning, const struct job *job, capu_status status)
+static void refuse(struct label_record *label, const struct job *job, capu_status status)
 {
-    plan_cache_refuse(&planning->cache, job->guide->label, job->guide->signature,
+    plan_cache_refuse(&label->plans, job->guide->signature,
                       job->error.text[0] != '\0' ? job->error.text : capu_status_text(status));
 }
 
-/* Takes up what a worker has made. */
+/* Takes up what a worker has made, unless the label has been replaced meanwhile. */
 static void take_job(capu_context *context, struct job *job)
 {
     struct plan_keeper *planning = context->planning;
+    struct label_record *label = label_records_find(&context->labels, job->guide->label);
 
-    if (job->status == CAPU_OK && keep_guide(context, job->guide)) {
+    if (label == NULL) {
+        job_destroy(job);
+        return;
+    }
+    if (job->status == CAPU_OK && keep_guide(context, label, job->guide)) {
         job->guide = NULL;
         if (job->wants_text &&
             agent_plan(planning->agent, job->text.data, job->text.length) == CAPU_OK) {
             job->text = (struct text){0};
         }
     } else if (job->status != CAPU_OK && job->guide->round == 0 && !atomic_load(&job->stop)) {
-        refuse(planning, job, job->status);
+        refuse(label, job, job->status);
     }
     job_destroy(job);
 }
@@ -337,8 +336,8 @@ static void take_seen_times(struct job *job, const struct guide *old, uint32_t l
 }
 
 /* Makes a plan of a record; `old`: the guide it is to improve on, NULL: none. */
-static void start_job(capu_context *context, const struct record *record, const struct guide *old,
-                      uint32_t link_percent)
+static void start_job(capu_context *context, struct label_record *label,
+                      const struct record *record, const struct guide *old, uint32_t link_percent)
 {
     struct plan_keeper *planning = context->planning;
     struct job **place = find_place(planning);
@@ -360,33 +359,34 @@ static void start_job(capu_context *context, const struct record *record, const 
         return;
     }
     if (job->guide != NULL && old == NULL) {
-        refuse(planning, job, status);
+        refuse(label, job, status);
     }
     job_destroy(job);
 }
 
 void planning_consider(capu_context *context, const struct record *record)
 {
-    struct plan_keeper *planning = context->planning;
+    struct label_record *label = label_records_find(&context->labels, record->label);
 
-    if (record->op_count > 0 && find_job(planning, record->label, record->signature) == NULL &&
-        plan_cache_find(&planning->cache, record->label, record->signature) == NULL &&
-        plan_cache_refusal(&planning->cache, record->label, record->signature) == NULL) {
-        start_job(context, record, NULL, 100);
+    if (label != NULL && record->op_count > 0 &&
+        find_job(context->planning, record->label, record->signature) == NULL &&
+        plan_cache_find(&label->plans, record->signature) == NULL &&
+        plan_cache_refusal(&label->plans, record->signature) == NULL) {
+        start_job(context, label, record, NULL, 100);
     }
 }
 
 void planning_feedback(capu_context *context, const struct record *record)
 {
-    struct plan_keeper *planning = context->planning;
-    struct guide *guide = plan_cache_find(&planning->cache, record->label, record->signature);
+    struct label_record *label = label_records_find(&context->labels, record->label);
+    struct guide *guide = label != NULL ? plan_cache_find(&label->plans, record->signature) : NULL;
     uint32_t link_percent;
 
-    if (guide == NULL || find_job(planning, record->label, record->signature) != NULL ||
+    if (guide == NULL || find_job(context->planning, record->label, record->signature) != NULL ||
         !feedback_take(guide, record, &link_percent)) {
         return;
     }
-    start_job(context, record, guide, link_percent);
+    start_job(context, label, record, guide, link_percent);
     guide->round++; /* each review costs a plan: they become fewer */
     guide->window *= 2;
     feedback_restart(guide);
@@ -399,11 +399,6 @@ bool planning_wants_times(capu_context *context)
 
     return context->guide == NULL ||
            feedback_wants_times(context->guide, context->config.sample_every) || is_traced;
-}
-
-void planning_end(capu_context *context, const char *label, uint64_t signature)
-{
-    predictor_add(&context->planning->predictors, label, context->iteration, signature);
 }
 
 /* Finished records get another chance: all jobs may have been taken, or the plan discarded. The
@@ -455,36 +450,35 @@ static capu_status wait_for_plan(capu_context *context, const char *label, uint6
     return status;
 }
 
-/* What comes next; after something new, which may be here to stay, the usual only if there is a
-   guide for it. */
-static uint64_t expect(const struct plan_keeper *planning, const struct predictor *predictor)
+/* The signature to expect. An iteration that was new may be here to stay, so after one of those the
+   usual is expected only if there is a guide for it. */
+static uint64_t expect(const struct label_record *label)
 {
     uint64_t signature;
 
-    if (predictor_predict(predictor, &signature) == 0 &&
-        plan_cache_find(&planning->cache, predictor->label, signature) == NULL) {
-        signature = predictor_newest(predictor);
+    if (predictor_predict(&label->predictor, &signature) == 0 &&
+        plan_cache_find(&label->plans, signature) == NULL) {
+        signature = predictor_newest(&label->predictor);
     }
     return signature;
 }
 
-static capu_status choose(capu_context *context, const char *label, struct guide **guide)
+static capu_status choose(capu_context *context, const struct label_record *label,
+                          struct guide **guide)
 {
-    struct plan_keeper *planning = context->planning;
-    const struct predictor *predictor = predictor_find(&planning->predictors, label);
     uint64_t signature;
     capu_status status = CAPU_OK;
 
     *guide = NULL;
-    if (predictor == NULL) {
+    if (label->predictor.count == 0) {
         return CAPU_OK;
     }
-    signature = expect(planning, predictor);
-    *guide = plan_cache_find(&planning->cache, label, signature);
+    signature = expect(label);
+    *guide = plan_cache_find(&label->plans, signature);
     if (*guide == NULL && context->config.wait_for_plan != 0 &&
-        plan_cache_refusal(&planning->cache, label, signature) == NULL) {
-        status = wait_for_plan(context, label, signature);
-        *guide = plan_cache_find(&planning->cache, label, signature);
+        plan_cache_refusal(&label->plans, signature) == NULL) {
+        status = wait_for_plan(context, label->label, signature);
+        *guide = plan_cache_find(&label->plans, signature);
     }
     return status;
 }
@@ -499,9 +493,8 @@ static bool has_tensor(const struct guide *guide, const void *address)
     return false;
 }
 
-static capu_status install(capu_context *context, struct guide *guide)
+static capu_status install(capu_context *context, struct plan_cache *plans, struct guide *guide)
 {
-    struct plan_cache *cache = &context->planning->cache;
     capu_status status = guide_install(context, guide);
 
     if (status == CAPU_OK || context->lost != CAPU_OK) {
@@ -509,23 +502,23 @@ static capu_status install(capu_context *context, struct guide *guide)
     }
     if (status == CAPU_NOT_READY) {
         /* Its tensors are not what they were: the next record will tell. */
-        plan_cache_discard(cache, guide);
+        plan_cache_discard(plans, guide);
         return CAPU_OK;
     }
     guide->failures++;
     if (guide->failures >= FAILURES) {
-        plan_cache_refuse(cache, guide->label, guide->signature, context->error);
-        plan_cache_discard(cache, guide);
+        plan_cache_refuse(plans, guide->signature, context->error);
+        plan_cache_discard(plans, guide);
     }
     return CAPU_OK;
 }
 
-capu_status planning_begin(capu_context *context, const char *label)
+capu_status planning_begin(capu_context *context, struct label_record *label)
 {
     struct guide *guide;
     capu_status status;
 
-    plan_cache_discard_wrong(&context->planning->cache);
+    label_records_discard_wrong(&context->labels);
     take_jobs(context);
     consider_again(context);
     status = choose(context, label, &guide);
@@ -546,17 +539,12 @@ capu_status planning_begin(capu_context *context, const char *label)
         guide->next = 0;
         return CAPU_OK;
     }
-    return install(context, guide);
+    return install(context, &label->plans, guide);
 }
 
-capu_status planning_forget(capu_context *context, const void *address)
+/* Ends the jobs whose guides have a tensor that begins there. */
+static void stop_jobs(struct plan_keeper *planning, const void *address)
 {
-    struct plan_keeper *planning = context->planning;
-    capu_status status = CAPU_OK;
-
-    if (planning == NULL) {
-        return CAPU_OK;
-    }
     for (size_t i = 0; i < JOBS; i++) {
         if (planning->jobs[i] != NULL && has_tensor(planning->jobs[i]->guide, address)) {
             atomic_store(&planning->jobs[i]->stop, true);
@@ -565,10 +553,18 @@ capu_status planning_forget(capu_context *context, const void *address)
             planning->jobs[i] = NULL;
         }
     }
-    for (size_t i = 0; i < PLAN_CACHE_GUIDES && status == CAPU_OK; i++) {
-        struct guide *guide = planning->cache.guides[i];
+}
 
-        if (guide == NULL || !has_tensor(guide, address)) {
+/* Gives up the guides of a label that have a tensor that begins there. */
+static capu_status forget_guides(capu_context *context, struct plan_cache *plans,
+                                 const void *address)
+{
+    capu_status status = CAPU_OK;
+
+    for (size_t i = plans->guide_count; i-- > 0 && status == CAPU_OK;) {
+        struct guide *guide = plans->guides[i];
+
+        if (!has_tensor(guide, address)) {
             continue;
         }
         if (guide == context->guide) {
@@ -576,25 +572,38 @@ capu_status planning_forget(capu_context *context, const void *address)
         }
         guide->is_wrong = true; /* recovery may need it until the iteration ends */
         if (status == CAPU_OK && guide != context->recovery.guide) {
-            plan_cache_discard(&planning->cache, guide);
+            plan_cache_discard(plans, guide);
         }
+    }
+    return status;
+}
+
+capu_status planning_forget(capu_context *context, const void *address)
+{
+    capu_status status = CAPU_OK;
+
+    if (context->planning == NULL) {
+        return CAPU_OK;
+    }
+    stop_jobs(context->planning, address);
+    for (size_t i = 0; i < LABEL_RECORDS && status == CAPU_OK; i++) {
+        status = forget_guides(context, &context->labels.list[i].plans, address);
     }
     return status;
 }
 
 const char *planning_error(capu_context *context, const char *label)
 {
-    struct plan_keeper *planning = context->planning;
-    const struct predictor *predictor;
+    const struct label_record *record;
     const char *text = NULL;
 
     label = names_intern(&context->names, label);
-    if (planning == NULL || label == NULL) {
+    if (context->planning == NULL || label == NULL) {
         return "";
     }
-    predictor = predictor_find(&planning->predictors, label);
-    if (predictor != NULL) {
-        text = plan_cache_refusal(&planning->cache, label, predictor_newest(predictor));
+    record = label_records_find(&context->labels, label);
+    if (record != NULL && record->predictor.count > 0) {
+        text = plan_cache_refusal(&record->plans, predictor_newest(&record->predictor));
     }
     return text != NULL ? text : "";
 }

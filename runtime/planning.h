@@ -4,8 +4,8 @@
  *
  * A plan in force is reviewed as it is carried out, see planning_feedback.
  *
- * Guides are kept by label and signature, a bounded number (plan_cache.h). What an iteration will
- * be is predicted from what iterations of its label were before (predictor.h).
+ * Guides are kept by label and signature, a bounded number (label_records.h). What an iteration
+ * will be is predicted from what iterations of its label were before (predictor.h).
  *
  * Owned by the context's thread; a job under way is the agent's.
  */
@@ -13,22 +13,20 @@
 #define CAPU_RUNTIME_PLANNING_H
 
 #include "runtime/guide.h"
+#include "runtime/label_records.h"
 
 struct plan_keeper;
 
 /* Errors: NO_HOST_MEMORY, and what measuring the links gives. */
 capu_status planning_create(capu_context *context, struct plan_keeper **out);
 
-/* Ends a job under way early. Pre: no guide is in force. NULL is fine. */
+/* Ends jobs under way early. NULL is fine. */
 void planning_destroy(struct plan_keeper *planning);
 
 /* An iteration begins: takes up finished plans, and puts the guide that fits in force, or none.
    What keeps a guide from being installed costs the plan, not the iteration; only a lost context
    fails. */
-capu_status planning_begin(capu_context *context, const char *label);
-
-/* An iteration with these ops has ended. */
-void planning_end(capu_context *context, const char *label, uint64_t signature);
+capu_status planning_begin(capu_context *context, struct label_record *label);
 
 /* A record is finished: plans for its iteration if there is no guide for it yet. */
 void planning_consider(capu_context *context, const struct record *record);

@@ -3,29 +3,8 @@
 
 #include <string.h>
 
-/* The label's place, or the one that makes way for it. */
-static struct predictor *place_of(struct predictors *predictors, const char *label)
+void predictor_add(struct predictor *predictor, uint64_t signature)
 {
-    struct predictor *oldest = &predictors->list[0];
-
-    for (size_t i = 0; i < PREDICTOR_LABELS; i++) {
-        struct predictor *predictor = &predictors->list[i];
-
-        if (predictor->label == label) {
-            return predictor;
-        }
-        oldest = predictor->iteration < oldest->iteration ? predictor : oldest;
-    }
-    *oldest = (struct predictor){.label = label};
-    return oldest;
-}
-
-void predictor_add(struct predictors *predictors, const char *label, uint64_t iteration,
-                   uint64_t signature)
-{
-    struct predictor *predictor = place_of(predictors, label);
-
-    predictor->iteration = iteration;
     if (predictor->count == PREDICTOR_LENGTH) {
         memmove(predictor->signatures, predictor->signatures + 1,
                 (PREDICTOR_LENGTH - 1) * sizeof(predictor->signatures[0]));
@@ -34,22 +13,12 @@ void predictor_add(struct predictors *predictors, const char *label, uint64_t it
     predictor->signatures[predictor->count++] = signature;
 }
 
-const struct predictor *predictor_find(const struct predictors *predictors, const char *label)
-{
-    for (size_t i = 0; i < PREDICTOR_LABELS; i++) {
-        if (predictors->list[i].label == label) {
-            return &predictors->list[i];
-        }
-    }
-    return NULL;
-}
-
 uint64_t predictor_newest(const struct predictor *predictor)
 {
     return predictor->signatures[predictor->count - 1];
 }
 
-/* How much of the history before `end` is like its newest part. */
+/* How many signatures before `end` equal the newest ones. */
 static size_t common_length(const struct predictor *predictor, size_t end)
 {
     size_t length = 0;

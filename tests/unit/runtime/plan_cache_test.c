@@ -1,4 +1,4 @@
-/* Kept guides and refusals: found by label and signature, and which of too many goes. */
+/* A label's guides and refusals: found by signature, and which of too many is replaced. */
 #include "runtime/plan_cache.h"
 
 #include "tests/support/suite.h"
@@ -6,60 +6,68 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const label = "train";
-
-static struct guide *make(uint64_t signature, uint64_t used)
+static struct guide *make_guide(uint64_t signature, uint64_t used)
 {
     struct guide *guide = calloc(1, sizeof(*guide));
 
     ck_assert_ptr_nonnull(guide);
-    guide->label = label;
     guide->signature = signature;
     guide->used = used;
     return guide;
 }
 
-START_TEST(the_guide_least_recently_used_makes_way)
+START_TEST(guides_are_found_by_signature)
 {
     struct plan_cache cache = {0};
 
+    ck_assert_ptr_null(plan_cache_oldest(&cache, NULL));
     for (uint64_t i = 0; i < PLAN_CACHE_GUIDES; i++) {
-        ck_assert_ptr_null(plan_cache_find(&cache, label, i));
-        plan_cache_add(&cache, make(i, 100 - i), NULL);
+        ck_assert_ptr_null(plan_cache_find(&cache, i));
+        plan_cache_add(&cache, make_guide(i, 100 - i));
     }
-    ck_assert_ptr_null(plan_cache_find(&cache, "other", 0));
-    /* The last two are the oldest, and one of them is in force. */
-    plan_cache_add(&cache, make(50, 200), plan_cache_find(&cache, label, PLAN_CACHE_GUIDES - 1));
-    ck_assert_ptr_nonnull(plan_cache_find(&cache, label, PLAN_CACHE_GUIDES - 1));
-    ck_assert_ptr_null(plan_cache_find(&cache, label, PLAN_CACHE_GUIDES - 2));
-    ck_assert_ptr_nonnull(plan_cache_find(&cache, label, 50));
-    /* Where one was discarded nobody makes way. */
-    plan_cache_discard(&cache, plan_cache_find(&cache, label, 0));
-    ck_assert_ptr_null(plan_cache_find(&cache, label, 0));
-    plan_cache_add(&cache, make(51, 201), NULL);
-    for (uint64_t i = 1; i < PLAN_CACHE_GUIDES; i++) {
-        ck_assert(i == PLAN_CACHE_GUIDES - 2 || plan_cache_find(&cache, label, i) != NULL);
+    for (uint64_t i = 0; i < PLAN_CACHE_GUIDES; i++) {
+        ck_assert_uint_eq(plan_cache_find(&cache, i)->signature, i);
     }
+    plan_cache_discard(&cache, plan_cache_find(&cache, 1));
+    ck_assert_uint_eq(cache.guide_count, PLAN_CACHE_GUIDES - 1);
+    ck_assert_ptr_null(plan_cache_find(&cache, 1));
+    ck_assert_ptr_nonnull(plan_cache_find(&cache, 0));
+    ck_assert_ptr_nonnull(plan_cache_find(&cache, PLAN_CACHE_GUIDES - 1));
     plan_cache_finish(&cache);
 }
 END_TEST
 
-START_TEST(the_oldest_refusal_makes_way)
+START_TEST(the_oldest_guide_is_never_the_active_one)
+{
+    struct plan_cache cache = {0};
+
+    for (uint64_t i = 0; i < 3; i++) {
+        plan_cache_add(&cache, make_guide(i, 100 - i));
+    }
+    ck_assert_uint_eq(plan_cache_oldest(&cache, NULL)->signature, 2);
+    ck_assert_uint_eq(plan_cache_oldest(&cache, plan_cache_find(&cache, 2))->signature, 1);
+    plan_cache_discard(&cache, plan_cache_find(&cache, 0));
+    plan_cache_discard(&cache, plan_cache_find(&cache, 1));
+    ck_assert_ptr_null(plan_cache_oldest(&cache, plan_cache_find(&cache, 2)));
+    plan_cache_finish(&cache);
+}
+END_TEST
+
+START_TEST(the_oldest_refusal_is_replaced)
 {
     static char text[2 * PLAN_CACHE_TEXT_BYTES];
     struct plan_cache cache = {0};
 
     for (uint64_t i = 0; i <= PLAN_CACHE_REFUSALS; i++) {
-        ck_assert_ptr_null(plan_cache_refusal(&cache, label, i));
-        plan_cache_refuse(&cache, label, i, i == 2 ? "no pages" : "no plan");
+        ck_assert_ptr_null(plan_cache_refusal(&cache, i));
+        plan_cache_refuse(&cache, i, i == 2 ? "no pages" : "no plan");
     }
-    ck_assert_ptr_null(plan_cache_refusal(&cache, label, 0));
-    ck_assert_str_eq(plan_cache_refusal(&cache, label, 2), "no pages");
-    ck_assert_str_eq(plan_cache_refusal(&cache, label, PLAN_CACHE_REFUSALS), "no plan");
-    ck_assert_ptr_null(plan_cache_refusal(&cache, "other", 2));
+    ck_assert_ptr_null(plan_cache_refusal(&cache, 0));
+    ck_assert_str_eq(plan_cache_refusal(&cache, 2), "no pages");
+    ck_assert_str_eq(plan_cache_refusal(&cache, PLAN_CACHE_REFUSALS), "no plan");
     memset(text, 'x', sizeof(text) - 1);
-    plan_cache_refuse(&cache, label, 99, text);
-    ck_assert_uint_eq(strlen(plan_cache_refusal(&cache, label, 99)), PLAN_CACHE_TEXT_BYTES - 1);
+    plan_cache_refuse(&cache, 99, text);
+    ck_assert_uint_eq(strlen(plan_cache_refusal(&cache, 99)), PLAN_CACHE_TEXT_BYTES - 1);
     plan_cache_finish(&cache);
 }
 END_TEST
@@ -69,8 +77,9 @@ int main(void)
     Suite *suite = suite_create("runtime plan_cache");
     TCase *tcase = tcase_create("plan_cache");
 
-    tcase_add_test(tcase, the_guide_least_recently_used_makes_way);
-    tcase_add_test(tcase, the_oldest_refusal_makes_way);
+    tcase_add_test(tcase, guides_are_found_by_signature);
+    tcase_add_test(tcase, the_oldest_guide_is_never_the_active_one);
+    tcase_add_test(tcase, the_oldest_refusal_is_replaced);
     suite_add_tcase(suite, tcase);
     return suite_run(suite);
 }

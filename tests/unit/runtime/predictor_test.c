@@ -7,18 +7,15 @@
 #include <stdbool.h>
 #include <string.h>
 
-static const char *const label = "train";
-
 /* Adds a signature, having predicted it or not. */
-static bool is_predicted(struct predictors *predictors, uint64_t iteration, uint64_t signature)
+static bool is_predicted(struct predictor *predictor, uint64_t signature)
 {
-    const struct predictor *predictor = predictor_find(predictors, label);
     uint64_t predicted = 0;
 
-    if (predictor != NULL) {
+    if (predictor->count > 0) {
         predictor_predict(predictor, &predicted);
     }
-    predictor_add(predictors, label, iteration, signature);
+    predictor_add(predictor, signature);
     return predicted == signature;
 }
 
@@ -39,10 +36,10 @@ START_TEST(what_comes_in_turn_is_predicted)
 {
     const char *period = periods[_i];
     size_t length = strlen(period);
-    struct predictors predictors = {0};
+    struct predictor predictor = {0};
 
     for (size_t i = 0; i < 5 * length + 3 * PREDICTOR_LENGTH; i++) {
-        bool is_right = is_predicted(&predictors, i, (uint64_t)period[i % length]);
+        bool is_right = is_predicted(&predictor, (uint64_t)period[i % length]);
 
         ck_assert_msg(is_right || i < 2 * length, "%s: not the %zu-th", period, i);
     }
@@ -54,11 +51,11 @@ START_TEST(a_rare_shape_disturbs_no_other)
 {
     static const size_t lengths[] = {3, 4, 10, 30, 40};
     size_t length = lengths[_i];
-    struct predictors predictors = {0};
+    struct predictor predictor = {0};
 
     for (size_t i = 0; i < 2 * length; i++) {
         uint64_t signature = i % length == length - 1 ? 'B' : 'A';
-        bool is_right = is_predicted(&predictors, i, signature);
+        bool is_right = is_predicted(&predictor, signature);
 
         ck_assert_msg(is_right || signature == 'B' || i == 0, "period %zu: not the %zu-th", length,
                       i);
@@ -69,7 +66,7 @@ END_TEST
 /* Nothing can be known, and most are the usual one: it is not often taken for the other. */
 START_TEST(at_random_the_usual_is_predicted_mostly)
 {
-    struct predictors predictors = {0};
+    struct predictor predictor = {0};
     uint64_t state = 1;
     size_t wrong = 0;
     size_t rare = 0;
@@ -78,7 +75,7 @@ START_TEST(at_random_the_usual_is_predicted_mostly)
         bool is_rare = random_next(&state) % 10 == 0;
 
         rare += is_rare;
-        wrong += !is_predicted(&predictors, i, is_rare ? 'B' : 'A');
+        wrong += !is_predicted(&predictor, is_rare ? 'B' : 'A');
     }
     ck_assert_uint_gt(rare, 300);
     ck_assert_uint_lt(wrong, 2 * rare);
@@ -87,42 +84,22 @@ END_TEST
 
 START_TEST(after_something_new_the_most_frequent)
 {
-    struct predictors predictors = {0};
-    const struct predictor *predictor;
+    struct predictor predictor = {0};
     uint64_t signature = 0;
 
-    ck_assert_ptr_null(predictor_find(&predictors, label));
-    predictor_add(&predictors, label, 1, 7);
-    predictor = predictor_find(&predictors, label);
-    ck_assert_uint_eq(predictor_predict(predictor, &signature), 0);
+    predictor_add(&predictor, 7);
+    ck_assert_uint_eq(predictor_predict(&predictor, &signature), 0);
     ck_assert_uint_eq(signature, 7);
-    predictor_add(&predictors, label, 2, 7);
-    ck_assert_uint_eq(predictor_predict(predictor, &signature), 1);
-    predictor_add(&predictors, label, 3, 9);
-    ck_assert_uint_eq(predictor_newest(predictor), 9);
-    ck_assert_uint_eq(predictor_predict(predictor, &signature), 0);
+    predictor_add(&predictor, 7);
+    ck_assert_uint_eq(predictor_predict(&predictor, &signature), 1);
+    predictor_add(&predictor, 9);
+    ck_assert_uint_eq(predictor_newest(&predictor), 9);
+    ck_assert_uint_eq(predictor_predict(&predictor, &signature), 0);
     ck_assert_uint_eq(signature, 7);
-    predictor_add(&predictors, label, 4, 9); /* seen as often, and later */
-    predictor_add(&predictors, label, 5, 4);
-    ck_assert_uint_eq(predictor_predict(predictor, &signature), 0);
+    predictor_add(&predictor, 9); /* seen as often, and later */
+    predictor_add(&predictor, 4);
+    ck_assert_uint_eq(predictor_predict(&predictor, &signature), 0);
     ck_assert_uint_eq(signature, 9);
-}
-END_TEST
-
-START_TEST(the_label_least_recently_used_makes_way)
-{
-    static const char labels[PREDICTOR_LABELS + 1];
-    struct predictors predictors = {0};
-
-    for (uint64_t i = 0; i < PREDICTOR_LABELS; i++) {
-        predictor_add(&predictors, &labels[i], i + 1, i);
-    }
-    predictor_add(&predictors, &labels[0], PREDICTOR_LABELS + 1, 0);
-    predictor_add(&predictors, &labels[PREDICTOR_LABELS], PREDICTOR_LABELS + 2, 50);
-    ck_assert_ptr_null(predictor_find(&predictors, &labels[1]));
-    ck_assert_uint_eq(predictor_find(&predictors, &labels[0])->count, 2);
-    ck_assert_uint_eq(predictor_newest(predictor_find(&predictors, &labels[2])), 2);
-    ck_assert_uint_eq(predictor_newest(predictor_find(&predictors, &labels[PREDICTOR_LABELS])), 50);
 }
 END_TEST
 
@@ -136,7 +113,6 @@ int main(void)
     tcase_add_loop_test(tcase, a_rare_shape_disturbs_no_other, 0, 5);
     tcase_add_test(tcase, at_random_the_usual_is_predicted_mostly);
     tcase_add_test(tcase, after_something_new_the_most_frequent);
-    tcase_add_test(tcase, the_label_least_recently_used_makes_way);
     suite_add_tcase(suite, tcase);
     return suite_run(suite);
 }
