@@ -35,7 +35,7 @@ static capu_status new_group(struct page_groups *groups, uint32_t first, uint32_
     }
     group->first = first;
     group->count = count;
-    group->stay_count = 0;
+    group->residency_count = 0;
     group->begun = 0;
     return CAPU_OK;
 }
@@ -44,13 +44,13 @@ static capu_status reserve(struct page_group *group, uint32_t count)
 {
     uint32_t capacity = count * 2;
 
-    if (count <= group->stay_capacity) {
+    if (count <= group->residency_capacity) {
         return CAPU_OK;
     }
-    if (!grow((void **)&group->stays, capacity, sizeof(*group->stays))) {
+    if (!grow((void **)&group->residencies, capacity, sizeof(*group->residencies))) {
         return CAPU_NO_HOST_MEMORY;
     }
-    group->stay_capacity = capacity;
+    group->residency_capacity = capacity;
     return CAPU_OK;
 }
 
@@ -69,39 +69,39 @@ static capu_status split(struct page_groups *groups, uint32_t index, uint32_t co
     old = &groups->list[index];
     rest = &groups->list[groups->count - 1];
     skipped = old->begun > 2 ? old->begun - 2 : 0;
-    status = reserve(rest, old->stay_count - skipped);
+    status = reserve(rest, old->residency_count - skipped);
     if (status != CAPU_OK) {
         return status;
     }
-    if (old->stay_count > 0) {
-        rest->stays[0] = old->stays[0];
-        memcpy(rest->stays + 1, old->stays + 1 + skipped,
-               (old->stay_count - skipped - 1) * sizeof(*rest->stays));
+    if (old->residency_count > 0) {
+        rest->residencies[0] = old->residencies[0];
+        memcpy(rest->residencies + 1, old->residencies + 1 + skipped,
+               (old->residency_count - skipped - 1) * sizeof(*rest->residencies));
     }
-    rest->stay_count = old->stay_count - skipped;
+    rest->residency_count = old->residency_count - skipped;
     rest->begun = old->begun - skipped;
     groups->list[index].count = count;
     return CAPU_OK;
 }
 
-/* The tensor's stays into the group's, from the back. */
+/* The tensor's residencies into the group's, from the back. */
 static capu_status hold(struct page_groups *groups, struct page_group *group, uint32_t tensor)
 {
-    const struct stay *own = groups->stays->list + groups->stays->first[tensor];
-    uint32_t count = stays_count(groups->stays, tensor);
-    uint32_t old = group->stay_count;
+    const struct residency *own = groups->residencies->list + groups->residencies->first[tensor];
+    uint32_t count = residencies_count(groups->residencies, tensor);
+    uint32_t old = group->residency_count;
     capu_status status = reserve(group, old + count);
 
     if (status != CAPU_OK) {
         return status;
     }
-    group->stay_count = old + count;
+    group->residency_count = old + count;
     while (count > 0) {
-        if (old > 0 && group->stays[old - 1].from > own[count - 1].from) {
-            group->stays[old + count - 1] = group->stays[old - 1];
+        if (old > 0 && group->residencies[old - 1].from > own[count - 1].from) {
+            group->residencies[old + count - 1] = group->residencies[old - 1];
             old--;
         } else {
-            group->stays[old + count - 1] = own[count - 1];
+            group->residencies[old + count - 1] = own[count - 1];
             count--;
         }
     }
@@ -147,11 +147,11 @@ static uint32_t pop_busy(struct page_groups *groups)
    is for groups without any. */
 static uint32_t list_of(const struct page_groups *groups, const struct page_group *group)
 {
-    if (group->begun < group->stay_count) {
-        return group->stays[group->begun].from;
+    if (group->begun < group->residency_count) {
+        return group->residencies[group->begun].from;
     }
-    return group->stay_count > 0 ? groups->stays->turn + group->stays[0].from
-                                 : groups->list_count - 1;
+    return group->residency_count > 0 ? groups->residencies->turn + group->residencies[0].from
+                                      : groups->list_count - 1;
 }
 
 static void set_bit(struct page_groups *groups, uint32_t list)
@@ -248,11 +248,12 @@ void page_groups_begin_sweep(struct page_groups *groups)
     groups->is_sweeping = true;
     for (uint32_t g = 0; g < groups->count; g++) {
         const struct page_group *group = &groups->list[g];
-        uint32_t to = group->stay_count > 0 ? group->stays[group->stay_count - 1].to : 0;
+        uint32_t to =
+            group->residency_count > 0 ? group->residencies[group->residency_count - 1].to : 0;
 
-        if (group->stay_count > 0 && to >= groups->stays->turn) {
+        if (group->residency_count > 0 && to >= groups->residencies->turn) {
             unset_free(groups, g);
-            push_busy(groups, to - groups->stays->turn, g);
+            push_busy(groups, to - groups->residencies->turn, g);
         }
     }
 }
@@ -267,7 +268,7 @@ void page_groups_advance(struct page_groups *groups, uint32_t now)
             struct page_group *group = &groups->list[index];
 
             unset_free(groups, index);
-            push_busy(groups, group->stays[group->begun].to, index);
+            push_busy(groups, group->residencies[group->begun].to, index);
             group->begun++;
         } else if (groups->busy_count > 0 && groups->busy[0].to < now) {
             set_free(groups, pop_busy(groups));
@@ -277,17 +278,18 @@ void page_groups_advance(struct page_groups *groups, uint32_t now)
     }
 }
 
-/* Whether one stay of a tensor fits between those before and after it, and who would wait then. The
-   one before may be of the iteration before, hence signed. */
+/* Whether one residency of a tensor fits between those before and after it, and who would wait
+   then. The one before may be of the iteration before, hence signed. */
 static bool fits_between(const struct page_groups *groups, const struct page_group *group,
-                         uint32_t next, const struct stay *own, int64_t *late)
+                         uint32_t next, const struct residency *own, int64_t *late)
 {
-    int64_t turn = groups->stays->turn;
-    int64_t turn_ns = groups->stays->turn_ns;
+    int64_t turn = groups->residencies->turn;
+    int64_t turn_ns = groups->residencies->turn_ns;
     bool wraps_before = next == 0;
-    bool wraps_after = next == group->stay_count;
-    const struct stay *before = &group->stays[wraps_before ? group->stay_count - 1 : next - 1];
-    const struct stay *after = &group->stays[wraps_after ? 0 : next];
+    bool wraps_after = next == group->residency_count;
+    const struct residency *before =
+        &group->residencies[wraps_before ? group->residency_count - 1 : next - 1];
+    const struct residency *after = &group->residencies[wraps_after ? 0 : next];
     int64_t idle_before = own->start - before->end + (wraps_before ? turn_ns : 0);
     int64_t idle_after = after->start - own->end + (wraps_after ? turn_ns : 0);
 
@@ -303,19 +305,19 @@ bool page_groups_fit(const struct page_groups *groups, uint32_t index, uint32_t 
                      int64_t *late, uint32_t *gap)
 {
     const struct page_group *group = &groups->list[index];
-    const struct stay *own = groups->stays->list + groups->stays->first[tensor];
-    uint32_t count = stays_count(groups->stays, tensor);
+    const struct residency *own = groups->residencies->list + groups->residencies->first[tensor];
+    uint32_t count = residencies_count(groups->residencies, tensor);
     uint32_t next = group->begun;
 
     *late = 0;
     *gap = UINT32_MAX;
-    for (uint32_t i = 0; group->stay_count > 0 && i < count; i++) {
-        uint32_t high = group->stay_count;
+    for (uint32_t i = 0; group->residency_count > 0 && i < count; i++) {
+        uint32_t high = group->residency_count;
 
         while ((i > 0 || !groups->is_sweeping) && next < high) {
             uint32_t middle = next + (high - next) / 2;
 
-            if (group->stays[middle].from > own[i].from) {
+            if (group->residencies[middle].from > own[i].from) {
                 high = middle;
             } else {
                 next = middle + 1;
@@ -325,21 +327,22 @@ bool page_groups_fit(const struct page_groups *groups, uint32_t index, uint32_t 
             return false;
         }
         if (i == 0) {
-            *gap = next < group->stay_count ? group->stays[next].from
-                                            : groups->stays->turn + group->stays[0].from;
+            *gap = next < group->residency_count
+                       ? group->residencies[next].from
+                       : groups->residencies->turn + group->residencies[0].from;
             *gap -= own->to;
         }
     }
     return true;
 }
 
-capu_status page_groups_reset(struct page_groups *groups, const struct stays *stays)
+capu_status page_groups_reset(struct page_groups *groups, const struct residencies *residencies)
 {
-    uint32_t lists = stays->turn * 2 + 1;
+    uint32_t lists = residencies->turn * 2 + 1;
     uint32_t words = 0;
     uint32_t own = lists;
 
-    groups->stays = stays;
+    groups->residencies = residencies;
     groups->count = 0;
     groups->busy_count = 0;
     groups->is_sweeping = false;
@@ -365,7 +368,7 @@ capu_status page_groups_reset(struct page_groups *groups, const struct stays *st
 void page_groups_finish(struct page_groups *groups)
 {
     for (uint32_t g = 0; g < groups->made; g++) {
-        free(groups->list[g].stays);
+        free(groups->list[g].residencies);
     }
     free(groups->list);
     free(groups->busy);
@@ -424,7 +427,7 @@ uint64_t page_groups_untouched(const struct page_groups *groups)
     uint64_t pages = 0;
 
     for (uint32_t g = 0; g < groups->count; g++) {
-        pages += groups->list[g].stay_count == 0 ? groups->list[g].count : 0;
+        pages += groups->list[g].residency_count == 0 ? groups->list[g].count : 0;
     }
     return pages;
 }

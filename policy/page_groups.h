@@ -16,7 +16,7 @@
 #include <stdint.h>
 
 #include "capuchin/status.h"
-#include "policy/stays.h"
+#include "policy/residencies.h"
 
 #define NO_GROUP UINT32_MAX
 #define PAGE_GROUPS_LEVELS \
@@ -25,10 +25,9 @@
 struct page_group {
     uint32_t first; /* page */
     uint32_t count;
-    struct stay
-        *stays; /* of its holders, by `from`; those past and of no more use may be missing */
-    uint32_t stay_count;
-    uint32_t stay_capacity;
+    struct residency *residencies; /* of its holders, by `from`; past ones may be missing */
+    uint32_t residency_count;
+    uint32_t residency_capacity;
     uint32_t begun;    /* how many of them have begun */
     uint32_t next;     /* in the list of free groups, or NO_GROUP */
     uint32_t previous; /* the same */
@@ -40,7 +39,7 @@ struct page_groups_busy {
 };
 
 struct page_groups {
-    const struct stays *stays; /* of the plan at hand: borrowed */
+    const struct residencies *residencies; /* of the plan at hand: borrowed */
     struct page_group *list;
     uint32_t count;
     uint32_t capacity; /* of the heap, too */
@@ -55,8 +54,8 @@ struct page_groups {
     bool is_sweeping;
 };
 
-/* Zeroed is empty. `stays` stays until the next reset. Errors: NO_HOST_MEMORY. */
-capu_status page_groups_reset(struct page_groups *groups, const struct stays *stays);
+/* Zeroed is empty. `residencies` stays valid until the next reset. Errors: NO_HOST_MEMORY. */
+capu_status page_groups_reset(struct page_groups *groups, const struct residencies *residencies);
 void page_groups_finish(struct page_groups *groups);
 
 /* Pages that nobody has had yet. Errors: NO_HOST_MEMORY. */
@@ -75,9 +74,9 @@ void page_groups_advance(struct page_groups *groups, uint32_t now);
 /* The first list from this one on that is not empty; list_count if there is none. */
 uint32_t page_groups_find(const struct page_groups *groups, uint32_t list);
 
-/* Can the tensor, whose first stay begins now if there is a sweep, have that free group? *late: ns
-   that it, or those after it, would wait. *gap: records from the end of its first stay to the next
-   holder. */
+/* Can the tensor, whose first residency begins now if there is a sweep, have that free group?
+   *late: ns that it, or those after it, would wait. *gap: records from the end of its first
+   residency to the next holder. */
 bool page_groups_fit(const struct page_groups *groups, uint32_t group, uint32_t tensor,
                      int64_t *late, uint32_t *gap);
 

@@ -26,7 +26,7 @@ static capu_status hold_at_border(struct placer *placer, uint32_t tensor, struct
     if (status == CAPU_OK) {
         placer->runs[placer->run_count++] = run;
     }
-    if (status == CAPU_OK && !placer->stays.is_always[tensor]) {
+    if (status == CAPU_OK && !placer->residencies.is_always[tensor]) {
         status = page_groups_add_held(&placer->groups, run.first, run.count, tensor);
     }
     return status;
@@ -80,7 +80,8 @@ static capu_status place_tensor(struct placer *placer, uint32_t tensor)
         return status;
     }
     if (groups->is_sweeping) {
-        page_groups_advance(groups, placer->stays.list[placer->stays.first[tensor]].from);
+        page_groups_advance(groups,
+                            placer->residencies.list[placer->residencies.first[tensor]].from);
     }
     place_offers_choose(placer, tensor, &missing);
     pages -= missing;
@@ -114,11 +115,11 @@ static int compare_order(const void *a, const void *b)
     return x->tensor < y->tensor ? -1 : x->tensor > y->tensor;
 }
 
-static bool is_at_border(const struct stays *stays, uint32_t tensor)
+static bool is_at_border(const struct residencies *residencies, uint32_t tensor)
 {
-    return stays->is_always[tensor] ||
-           (stays_count(stays, tensor) > 0 &&
-            stays->list[stays->first[tensor + 1] - 1].to >= stays->turn);
+    return residencies->is_always[tensor] ||
+           (residencies_count(residencies, tensor) > 0 &&
+            residencies->list[residencies->first[tensor + 1] - 1].to >= residencies->turn);
 }
 
 /* Are the pages of a kept line there, so many as the tensor needs, and still nobody's? */
@@ -128,7 +129,7 @@ static bool can_keep(const struct placer *placer, const struct plan_place *place
 
     if (place->tensor >= placer->uses->trace->tensor_count ||
         place_pages_of(placer, place->tensor) == 0 ||
-        !is_at_border(&placer->stays, place->tensor) || placer->has_kept[place->tensor]) {
+        !is_at_border(&placer->residencies, place->tensor) || placer->has_kept[place->tensor]) {
         return false;
     }
     for (uint32_t r = 0; r < place->count; r++) {
@@ -186,7 +187,7 @@ static capu_status keep_pages(struct placer *placer)
 /* Those that are resident for half of the iteration are long. */
 static void put_in_order(struct placer *placer)
 {
-    const struct stays *stays = &placer->stays;
+    const struct residencies *residencies = &placer->residencies;
     uint32_t tensors = placer->uses->trace->tensor_count;
 
     placer->long_count = 0;
@@ -199,17 +200,18 @@ static void put_in_order(struct placer *placer)
             uint32_t held = 0;
             bool is_long;
 
-            if (place_pages_of(placer, t) == 0 || stays_count(stays, t) == 0 ||
-                is_at_border(stays, t)) {
+            if (place_pages_of(placer, t) == 0 || residencies_count(residencies, t) == 0 ||
+                is_at_border(residencies, t)) {
                 continue;
             }
-            for (uint32_t i = stays->first[t]; i < stays->first[t + 1]; i++) {
-                held += stays->list[i].to - stays->list[i].from;
+            for (uint32_t i = residencies->first[t]; i < residencies->first[t + 1]; i++) {
+                held += residencies->list[i].to - residencies->list[i].from;
             }
-            is_long = placer->is_long_first && held >= stays->turn / 2;
+            is_long = placer->is_long_first && held >= residencies->turn / 2;
             if (is_long != (is_second != 0)) {
                 order[count++] = (struct turn_order){
-                    .rank = is_long ? UINT32_MAX - held : stays->list[stays->first[t]].from,
+                    .rank =
+                        is_long ? UINT32_MAX - held : residencies->list[residencies->first[t]].from,
                     .tensor = t};
             }
         }
@@ -223,9 +225,9 @@ static void put_in_order(struct placer *placer)
    left of the pages into groups. */
 static capu_status begin(struct placer *placer)
 {
-    const struct stays *stays = &placer->stays;
+    const struct residencies *residencies = &placer->residencies;
     uint32_t tensors = placer->uses->trace->tensor_count;
-    capu_status status = page_groups_reset(&placer->groups, stays);
+    capu_status status = page_groups_reset(&placer->groups, residencies);
 
     plan_clear_places(placer->plan);
     placer->page_count = 0;
@@ -238,7 +240,7 @@ static capu_status begin(struct placer *placer)
         if (place_pages_of(placer, t) == 0 || (placer->kept != NULL && placer->has_kept[t])) {
             continue;
         }
-        if (is_at_border(stays, t)) {
+        if (is_at_border(residencies, t)) {
             status = place_at_border(placer, t);
         }
     }
@@ -308,7 +310,7 @@ static capu_status colour_sparingly(struct placer *placer, uint64_t *needed)
         if (*needed > placer->limit) {
             return CAPU_OVER_BUDGET;
         }
-        placer->tolerance = placer->stays.turn_ns / parts[middle];
+        placer->tolerance = placer->residencies.turn_ns / parts[middle];
         status = colour(placer);
         if (status == CAPU_OK) {
             high = middle;
@@ -318,7 +320,7 @@ static capu_status colour_sparingly(struct placer *placer, uint64_t *needed)
         }
     }
     if (status == CAPU_OVER_BUDGET && *needed <= placer->limit) {
-        placer->tolerance = parts[high] > 1 ? placer->stays.turn_ns / parts[high] : INT64_MAX;
+        placer->tolerance = parts[high] > 1 ? placer->residencies.turn_ns / parts[high] : INT64_MAX;
         status = colour(placer);
         *needed = pages_used(placer);
     }
@@ -371,13 +373,13 @@ capu_status placer_run(struct placer *placer, struct plan *plan, struct place_re
     status = timeline_init(&timeline, uses, plan, placer->machine, true, error);
     if (status == CAPU_OK) {
         result->unplaced_ns = timeline.iteration_ns;
-        status = stays_init(&placer->stays, uses, &timeline);
+        status = residencies_init(&placer->residencies, uses, &timeline);
         timeline_finish(&timeline);
     }
     if (status == CAPU_OK) {
         status = colour_within(placer, result->pages, &result->needed);
     }
-    stays_finish(&placer->stays);
+    residencies_finish(&placer->residencies);
     if (status == CAPU_OVER_BUDGET) {
         status = error_text_set(error, CAPU_OVER_BUDGET,
                                 "the plan needs %" PRIu64 " pages, there are %" PRIu64,

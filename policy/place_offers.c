@@ -52,7 +52,7 @@ static void choose(struct placer *placer, uint32_t group, uint32_t *need)
 static void collect(struct placer *placer, uint32_t tensor, uint32_t *need)
 {
     const struct page_groups *groups = &placer->groups;
-    const struct stay *own = &placer->stays.list[placer->stays.first[tensor]];
+    const struct residency *own = &placer->residencies.list[placer->residencies.first[tensor]];
 
     for (uint32_t list = page_groups_find(groups, own->to + 1);
          *need > 0 && list < groups->list_count - 1; list = page_groups_find(groups, list + 1)) {
@@ -81,7 +81,7 @@ static void collect_unordered(struct placer *placer, uint32_t tensor)
     for (uint32_t g = 0; g < groups->count; g++) {
         struct offer offer = {.group = g};
 
-        if (groups->list[g].stay_count > 0 &&
+        if (groups->list[g].residency_count > 0 &&
             page_groups_fit(groups, g, tensor, &offer.late, &offer.rank)) {
             placer->late[placer->late_count++] = offer;
         }

@@ -9,7 +9,7 @@
 #include "capuchin/status.h"
 #include "policy/page_groups.h"
 #include "policy/plan.h"
-#include "policy/stays.h"
+#include "policy/residencies.h"
 #include "policy/uses.h"
 
 /* A group that a tensor could have. */
@@ -27,7 +27,7 @@ struct turn_order {
 struct placer {
     const struct uses *uses;
     const struct machine *machine;
-    struct stays stays; /* of the plan at hand */
+    struct residencies residencies; /* of the plan at hand */
     struct plan *plan;
     const struct plan *kept; /* place lines to keep; NULL: none */
     uint8_t *is_kept;        /* per page below the limit; not without `kept` */

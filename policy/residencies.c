@@ -1,22 +1,22 @@
 /*
- * Two walks over the records: one counts the stays of each tensor, one fills them in. Before them
- * one goes backward, for how late prefetches may start: what is fetched long before it is needed
- * does no harm by waiting for its pages.
+ * Two walks over the records: one counts the residencies of each tensor, one fills them in. Before
+ * them one goes backward, for how late prefetches may start: what is fetched long before it is
+ * needed does no harm by waiting for its pages.
  */
-#include "policy/stays.h"
+#include "policy/residencies.h"
 
 #include <stdbool.h>
 #include <stdlib.h>
 
 struct walk {
-    struct stays *stays;
+    struct residencies *residencies;
     const struct uses *uses;
     const struct timeline *timeline;
     uint8_t *is_resident;
-    uint32_t *next;        /* per tensor: where its next stay goes */
-    struct stay *leftover; /* per tensor: the end of what was resident at the start; to UINT32_MAX:
-                              it has not ended yet */
-    int64_t *start;        /* per record of a prefetch: when it is counted from */
+    uint32_t *next;             /* per tensor: where its next residency goes */
+    struct residency *leftover; /* per tensor: the end of what was resident at the start; to
+                              UINT32_MAX: it has not ended yet */
+    int64_t *start;             /* per record of a prefetch: when it is counted from */
     bool is_counting;
 };
 
@@ -38,7 +38,7 @@ static void find_starts(const struct walk *walk, int64_t *needed)
     for (uint32_t i = count * 2; i-- > 0;) {
         const struct timeline_record *record = &timeline->records[i % count];
         int64_t start = (int64_t)record->span.start - (int64_t)timeline->begin_ns +
-                        (i >= count ? walk->stays->turn_ns : 0);
+                        (i >= count ? walk->residencies->turn_ns : 0);
 
         if (record->item.kind == ITEM_PREFETCH) {
             int64_t end = needed[record->item.subject];
@@ -66,10 +66,10 @@ static void arrive(struct walk *walk, uint32_t tensor, uint32_t at, int64_t star
 {
     walk->is_resident[tensor] = 1;
     if (walk->is_counting) {
-        walk->stays->first[tensor + 1]++;
+        walk->residencies->first[tensor + 1]++;
         return;
     }
-    walk->stays->list[walk->next[tensor]] = (struct stay){.from = at, .start = start};
+    walk->residencies->list[walk->next[tensor]] = (struct residency){.from = at, .start = start};
 }
 
 static void leave(struct walk *walk, uint32_t tensor, uint32_t at, uint64_t end)
@@ -80,12 +80,12 @@ static void leave(struct walk *walk, uint32_t tensor, uint32_t at, uint64_t end)
 
     walk->is_resident[tensor] = 0;
     if (walk->leftover[tensor].to == UINT32_MAX) {
-        walk->leftover[tensor] = (struct stay){.to = at, .end = after};
+        walk->leftover[tensor] = (struct residency){.to = at, .end = after};
         return;
     }
     if (!walk->is_counting) {
-        walk->stays->list[slot].to = at;
-        walk->stays->list[slot].end = after;
+        walk->residencies->list[slot].to = at;
+        walk->residencies->list[slot].end = after;
         walk->next[tensor]++;
     }
 }
@@ -130,48 +130,51 @@ static void pass(struct walk *walk)
 /* Who is resident at the end of the iteration is so at the start of the next. */
 static void close_round(struct walk *walk)
 {
-    struct stays *stays = walk->stays;
+    struct residencies *residencies = walk->residencies;
 
     for (uint32_t t = 0; t < walk->uses->trace->tensor_count; t++) {
         if (walk->leftover[t].to == UINT32_MAX) {
-            stays->is_always[t] = 1;
+            residencies->is_always[t] = 1;
         } else if (walk->is_resident[t]) {
-            struct stay *last = &stays->list[walk->next[t]];
+            struct residency *last = &residencies->list[walk->next[t]];
 
-            last->to = walk->leftover[t].to + stays->turn;
-            last->end = walk->leftover[t].end + stays->turn_ns;
+            last->to = walk->leftover[t].to + residencies->turn;
+            last->end = walk->leftover[t].end + residencies->turn_ns;
         }
     }
 }
 
-capu_status stays_init(struct stays *stays, const struct uses *uses,
-                       const struct timeline *timeline)
+capu_status residencies_init(struct residencies *residencies, const struct uses *uses,
+                             const struct timeline *timeline)
 {
     size_t tensors = (size_t)uses->trace->tensor_count + 1;
-    struct walk walk = {.stays = stays, .uses = uses, .timeline = timeline, .is_counting = true};
+    struct walk walk = {
+        .residencies = residencies, .uses = uses, .timeline = timeline, .is_counting = true};
     int64_t *needed = malloc(tensors * sizeof(*needed));
     capu_status status = CAPU_NO_HOST_MEMORY;
 
-    *stays =
-        (struct stays){.turn = timeline->record_count, .turn_ns = (int64_t)timeline->iteration_ns};
-    stays->first = calloc(tensors + 1, sizeof(*stays->first));
-    stays->is_always = calloc(tensors, sizeof(*stays->is_always));
+    *residencies = (struct residencies){.turn = timeline->record_count,
+                                        .turn_ns = (int64_t)timeline->iteration_ns};
+    residencies->first = calloc(tensors + 1, sizeof(*residencies->first));
+    residencies->is_always = calloc(tensors, sizeof(*residencies->is_always));
     walk.is_resident = malloc(tensors * sizeof(*walk.is_resident));
     walk.next = malloc(tensors * sizeof(*walk.next));
     walk.leftover = calloc(tensors, sizeof(*walk.leftover));
     walk.start = malloc(((size_t)timeline->record_count + 1) * sizeof(*walk.start));
-    if (needed == NULL || walk.start == NULL || stays->first == NULL || stays->is_always == NULL ||
-        walk.is_resident == NULL || walk.next == NULL || walk.leftover == NULL) {
+    if (needed == NULL || walk.start == NULL || residencies->first == NULL ||
+        residencies->is_always == NULL || walk.is_resident == NULL || walk.next == NULL ||
+        walk.leftover == NULL) {
         goto finish;
     }
     find_starts(&walk, needed);
     pass(&walk);
     for (uint32_t t = 0; t + 1 < tensors; t++) {
-        stays->first[t + 1] += stays->first[t];
-        walk.next[t] = stays->first[t];
+        residencies->first[t + 1] += residencies->first[t];
+        walk.next[t] = residencies->first[t];
     }
-    stays->list = calloc((size_t)stays->first[tensors - 1] + 1, sizeof(*stays->list));
-    if (stays->list == NULL) {
+    residencies->list =
+        calloc((size_t)residencies->first[tensors - 1] + 1, sizeof(*residencies->list));
+    if (residencies->list == NULL) {
         goto finish;
     }
     walk.is_counting = false;
@@ -186,15 +189,15 @@ finish:
     free(walk.next);
     free(walk.leftover);
     if (status != CAPU_OK) {
-        stays_finish(stays);
+        residencies_finish(residencies);
     }
     return status;
 }
 
-void stays_finish(struct stays *stays)
+void residencies_finish(struct residencies *residencies)
 {
-    free(stays->first);
-    free(stays->list);
-    free(stays->is_always);
-    *stays = (struct stays){0};
+    free(residencies->first);
+    free(residencies->list);
+    free(residencies->is_always);
+    *residencies = (struct residencies){0};
 }

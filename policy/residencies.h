@@ -1,0 +1,44 @@
+/*
+ * Residencies: from where to where, and from when to when, each tensor is in device memory in a
+ * steady iteration of a plan. Placement is made of them.
+ *
+ * A place is an index into the records of the timeline, a time is in ns from the iteration's begin.
+ * Both go round: what is resident over the iteration border comes last among a tensor's residencies
+ * and ends beyond the turn (at `to` of the next iteration plus residencies.turn, `end` plus
+ * residencies.turn_ns).
+ */
+#ifndef CAPU_POLICY_RESIDENCIES_H
+#define CAPU_POLICY_RESIDENCIES_H
+
+#include <stdint.h>
+
+#include "capuchin/status.h"
+#include "policy/timeline.h"
+#include "policy/uses.h"
+
+struct residency {
+    uint32_t from; /* issued: what brings it in */
+    uint32_t to;   /* issued: its release */
+    int64_t start; /* when what brings it in starts; where that may be later, half as late */
+    int64_t end;   /* when its memory is usable again */
+};
+
+struct residencies {
+    uint32_t *first; /* per tensor, plus one: its residencies start at first[t], by `from` */
+    struct residency *list;
+    uint8_t *is_always; /* per tensor: resident all the time, without residencies */
+    uint32_t turn;      /* records of an iteration */
+    int64_t turn_ns;    /* the iteration's time */
+};
+
+/* `timeline` has the records of a valid plan. Errors: NO_HOST_MEMORY; on failure zeroed. */
+capu_status residencies_init(struct residencies *residencies, const struct uses *uses,
+                             const struct timeline *timeline);
+void residencies_finish(struct residencies *residencies);
+
+static inline uint32_t residencies_count(const struct residencies *residencies, uint32_t tensor)
+{
+    return residencies->first[tensor + 1] - residencies->first[tensor];
+}
+
+#endif
