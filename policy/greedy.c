@@ -315,8 +315,8 @@ static double sum_excess(struct greedy *greedy, const struct lower_result *resul
     return total;
 }
 
-static capu_status look(struct greedy *greedy, const uint32_t *wake, const uint8_t *decisions,
-                        bool is_first, struct plan *scratch)
+static capu_status look(struct greedy *greedy, const uint32_t *extended_life,
+                        const uint8_t *decisions, bool is_first, struct plan *scratch)
 {
     struct lower_options options = planner_full_options(greedy->planning);
     const struct lower_result *result = lower_result_of(greedy->planning->lower);
@@ -327,7 +327,7 @@ static capu_status look(struct greedy *greedy, const uint32_t *wake, const uint8
     options.with_save = greedy->options->with_save;
     options.safety = greedy->options->safety;
     options.estimate_ns = is_first ? NULL : greedy->estimate_ns;
-    status = lower_run(greedy->planning->lower, decisions, wake, &options, scratch);
+    status = lower_run(greedy->planning->lower, decisions, extended_life, &options, scratch);
     memcpy(greedy->estimate_ns, result->start_ns,
            ((size_t)greedy->trace->op_count + 1) * sizeof(*greedy->estimate_ns));
     return status;
@@ -487,7 +487,7 @@ static double share_of_round(uint32_t round)
 }
 
 capu_status greedy_run(struct greedy *greedy, const struct greedy_options *options,
-                       const uint32_t *wake, uint8_t *decisions, struct plan *scratch)
+                       const uint32_t *extended_life, uint8_t *decisions, struct plan *scratch)
 {
     const struct lower_result *result = lower_result_of(greedy->planning->lower);
     uint32_t ops = greedy->trace->op_count;
@@ -500,7 +500,7 @@ capu_status greedy_run(struct greedy *greedy, const struct greedy_options *optio
         uint32_t count;
         double total;
 
-        status = look(greedy, wake, decisions, round == 0, scratch);
+        status = look(greedy, extended_life, decisions, round == 0, scratch);
         if (status != CAPU_OK || result->excess_most <= 0 || round >= options->rounds_max) {
             break;
         }

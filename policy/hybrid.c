@@ -106,8 +106,8 @@ static capu_status plan_in_one_way(struct planning *planning, const struct effor
     capu_status status = CAPU_NO_HOST_MEMORY;
 
     hybrid.decisions = calloc((size_t)trace->operand_count + 1, 1);
-    hybrid.wake = calloc((size_t)trace->tensor_count + 1, sizeof(*hybrid.wake));
-    if (hybrid.decisions != NULL && hybrid.wake != NULL) {
+    hybrid.extended_life = calloc((size_t)trace->tensor_count + 1, sizeof(*hybrid.extended_life));
+    if (hybrid.decisions != NULL && hybrid.extended_life != NULL) {
         status = greedy_create(planning, &hybrid.greedy);
     }
     if (status == CAPU_OK) {
@@ -117,7 +117,7 @@ static capu_status plan_in_one_way(struct planning *planning, const struct effor
     way->result_ns = hybrid.result_ns;
     greedy_destroy(hybrid.greedy);
     free(hybrid.decisions);
-    free(hybrid.wake);
+    free(hybrid.extended_life);
     for (uint32_t i = 0; i < hybrid.start_count; i++) {
         search_finish(&hybrid.starts[i]);
     }

@@ -32,7 +32,8 @@ static void ruin(struct hybrid *hybrid)
     uint32_t from = (uint32_t)draw(hybrid, ops);
 
     memcpy(hybrid->decisions, hybrid->search->decisions, gaps);
-    memcpy(hybrid->wake, hybrid->search->wake, uses->trace->tensor_count * sizeof(*hybrid->wake));
+    memcpy(hybrid->extended_life, hybrid->search->extended_life,
+           uses->trace->tensor_count * sizeof(*hybrid->extended_life));
     for (uint32_t gap = 0; gap < gaps; gap++) {
         uint32_t end = lower_gap_end(hybrid->planning->lower, gap);
         uint32_t at = kind == 1 ? end : uses->op[gap];
@@ -61,8 +62,8 @@ static capu_status rebuild(struct hybrid *hybrid)
                                     .rounds_max = 10,
                                     .first_round = 20};
     uint64_t ns;
-    capu_status status = greedy_run(hybrid->greedy, &greedy, hybrid->wake, hybrid->decisions,
-                                    &hybrid->search->scratch);
+    capu_status status = greedy_run(hybrid->greedy, &greedy, hybrid->extended_life,
+                                    hybrid->decisions, &hybrid->search->scratch);
 
     if (status != CAPU_OK) {
         return status;
@@ -74,7 +75,7 @@ static capu_status rebuild(struct hybrid *hybrid)
         options.with_save = draw(hybrid, 2) == 0;
         options.safety = safeties[draw(hybrid, 4)];
     }
-    status = search_try(hybrid->search, hybrid->decisions, hybrid->wake, &options, &ns);
+    status = search_try(hybrid->search, hybrid->decisions, hybrid->extended_life, &options, &ns);
     /* Worth another look only where it is close. */
     if (status == CAPU_OK && ns != UINT64_MAX && ns / 256 < hybrid->search->best_ns / 250) {
         status = hybrid_absorb(hybrid, &options, &ns);

@@ -5,7 +5,7 @@
  */
 #include "policy/hybrid_state.h"
 
-#include "policy/wake.h"
+#include "policy/extended_life.h"
 
 #include <string.h>
 
@@ -133,8 +133,9 @@ static capu_status scan(struct hybrid *hybrid, const struct search *best)
         is_hopeless(hybrid, best);
     }
     if (status == CAPU_OK && hybrid->effort->starts > 2 &&
-        wake_choose(hybrid->planning->request->uses, hybrid->planning->lower, hybrid->wake)) {
-        for (uint32_t i = 0; status == CAPU_OK && i < WAKE_STARTS; i++) {
+        extended_life_choose(hybrid->planning->request->uses, hybrid->planning->lower,
+                             hybrid->extended_life)) {
+        for (uint32_t i = 0; status == CAPU_OK && i < EXTENDED_LIFE_STARTS; i++) {
             status = scan_start(hybrid, STARTS_MAX + i);
         }
     }
@@ -181,7 +182,8 @@ static capu_status scan_smaller(struct hybrid *hybrid)
     hybrid->search = &hybrid->starts[chosen];
     if (hybrid->kinds[chosen] < STARTS_MAX) {
         /* Only the last starts may let tensors live on. */
-        memset(hybrid->wake, 0, uses->trace->tensor_count * sizeof(*hybrid->wake));
+        memset(hybrid->extended_life, 0,
+               uses->trace->tensor_count * sizeof(*hybrid->extended_life));
     }
     for (size_t i = 0; status == CAPU_OK && i < sizeof(parts) / sizeof(parts[0]); i++) {
         uint64_t limit = part_of(whole, parts[i]);
@@ -296,15 +298,17 @@ static capu_status place_within(struct hybrid *hybrid, const struct search *foun
     options.limit_bytes = limit;
     options.cutoff_ns = 0;
     memcpy(hybrid->decisions, found->decisions, trace->operand_count);
-    memcpy(hybrid->wake, found->wake, trace->tensor_count * sizeof(*hybrid->wake));
+    memcpy(hybrid->extended_life, found->extended_life,
+           trace->tensor_count * sizeof(*hybrid->extended_life));
     if (is_completed) {
         hybrid->planning->limit_bytes = limit;
-        status = greedy_run(hybrid->greedy, &greedy, hybrid->wake, hybrid->decisions,
+        status = greedy_run(hybrid->greedy, &greedy, hybrid->extended_life, hybrid->decisions,
                             &hybrid->search->scratch);
         options.estimate_ns = greedy_estimate(hybrid->greedy);
     }
     if (status == CAPU_OK) {
-        status = search_try(hybrid->search, hybrid->decisions, hybrid->wake, &options, &ns);
+        status =
+            search_try(hybrid->search, hybrid->decisions, hybrid->extended_life, &options, &ns);
     }
     if (status == CAPU_OK && is_completed) {
         status = hybrid_absorb(hybrid, &options, &ns);

@@ -25,7 +25,7 @@ capu_status hybrid_absorb(struct hybrid *hybrid, const struct lower_options *opt
         if (!has_changed) {
             break;
         }
-        status = search_try(hybrid->search, hybrid->decisions, hybrid->wake, options, ns);
+        status = search_try(hybrid->search, hybrid->decisions, hybrid->extended_life, options, ns);
         if (*ns >= best) {
             break;
         }
@@ -59,7 +59,8 @@ static capu_status try_variants(struct hybrid *hybrid, const struct greedy_optio
         options.lead = variants[i].lead;
         options.with_save = variants[i].with_save;
         options.is_cautious = variants[i].is_cautious;
-        status = search_try(hybrid->search, hybrid->decisions, hybrid->wake, &options, &ns);
+        status =
+            search_try(hybrid->search, hybrid->decisions, hybrid->extended_life, &options, &ns);
         if (status == CAPU_OK && i == 0) {
             status = hybrid_absorb(hybrid, &options, &ns);
         }
@@ -74,8 +75,8 @@ static const struct {
     double theta;
     uint32_t first_round;
     bool is_wary;
-} kinds[STARTS_MAX + WAKE_STARTS] = {{0.02, 8, false}, {0.1, 16, false}, {0.05, 16, false},
-                                     {0.3, 24, false}, {0.05, 16, true}, {0.1, 16, true}};
+} kinds[STARTS_MAX + EXTENDED_LIFE_STARTS] = {{0.02, 8, false}, {0.1, 16, false}, {0.05, 16, false},
+                                              {0.3, 24, false}, {0.05, 16, true}, {0.1, 16, true}};
 
 /* A greedy run from nothing, and its variants. */
 capu_status hybrid_scan_one(struct hybrid *hybrid, uint32_t kind)
@@ -92,7 +93,7 @@ capu_status hybrid_scan_one(struct hybrid *hybrid, uint32_t kind)
     capu_status status;
 
     memset(hybrid->decisions, DECIDE_KEEP, hybrid->planning->request->uses->trace->operand_count);
-    status = greedy_run(hybrid->greedy, &options, hybrid->wake, hybrid->decisions,
+    status = greedy_run(hybrid->greedy, &options, hybrid->extended_life, hybrid->decisions,
                         &hybrid->search->scratch);
     return status == CAPU_OK ? try_variants(hybrid, &options, &ns) : status;
 }

@@ -13,7 +13,7 @@
 
 #define STARTS_MAX 4
 /* Those that let tensors live on for replays come after the others. */
-#define WAKE_STARTS 2
+#define EXTENDED_LIFE_STARTS 2
 /* Ops from which there are fewer rungs and starts, and the other planners are not asked. */
 #define MANY_OPS 8000
 /* Such a part of the ideal may be gained in any phase: where little is lost, all of it. */
@@ -34,13 +34,13 @@ struct hybrid {
     struct planning *planning;
     const struct effort *effort;
     struct search *search; /* of the start at hand */
-    struct search starts[STARTS_MAX + WAKE_STARTS];
-    uint32_t kinds[STARTS_MAX + WAKE_STARTS]; /* of the starts: which greedy */
+    struct search starts[STARTS_MAX + EXTENDED_LIFE_STARTS];
+    uint32_t kinds[STARTS_MAX + EXTENDED_LIFE_STARTS]; /* of the starts: which greedy */
     uint32_t start_count;
     uint64_t floor_ns; /* by the first starts: what is faster is passed over in the whole rung */
     struct greedy *greedy;
     uint8_t *decisions;
-    uint32_t *wake;
+    uint32_t *extended_life;
     uint64_t seed;
     bool is_placing;    /* the starts are placed */
     uint64_t result_ns; /* where they are not: of the best when it was placed */

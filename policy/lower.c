@@ -46,7 +46,7 @@ static void allocate_index(struct lower *lower)
     lower->due_head = block(lower, ops, sizeof(*lower->due_head));
     lower->due_bits = block(lower, ops / 64 + 1, sizeof(*lower->due_bits));
     lower->due_words = block(lower, ops / 4096 + 1, sizeof(*lower->due_words));
-    lower->wake_head = block(lower, ops, sizeof(*lower->wake_head));
+    lower->extended_life_head = block(lower, ops, sizeof(*lower->extended_life_head));
     lower->ideal_ns = block(lower, ops + 1, sizeof(*lower->ideal_ns));
     lower->result.start_ns = block(lower, ops + 1, sizeof(*lower->result.start_ns));
     lower->result.profile = block(lower, ops, sizeof(*lower->result.profile));
@@ -62,7 +62,7 @@ static void allocate_state(struct lower *lower)
     lower->tensor_stamp = block(lower, tensors, sizeof(*lower->tensor_stamp));
     lower->tensors = block(lower, tensors, sizeof(*lower->tensors));
     lower->stash = block(lower, tensors, sizeof(*lower->stash));
-    lower->wake_next = block(lower, tensors, sizeof(*lower->wake_next));
+    lower->extended_life_next = block(lower, tensors, sizeof(*lower->extended_life_next));
     lower->chain_fetch = block(lower, tensors, sizeof(*lower->chain_fetch));
     lower->chain_last = block(lower, tensors, sizeof(*lower->chain_last));
     lower->chain_state = block(lower, tensors, 1);
@@ -115,7 +115,8 @@ static void index_legality(struct lower *lower)
     const struct uses *uses = lower->uses;
     const struct trace *trace = lower->trace;
     uint32_t *cursor = lower->chain_last; /* free outside a walk */
-    uint32_t *changed = lower->wake_next; /* the same: per tensor, the op of its next change */
+    uint32_t *changed =
+        lower->extended_life_next; /* the same: per tensor, the op of its next change */
 
     for (uint32_t t = 0; t < trace->tensor_count; t++) {
         cursor[t] = uses->first[t + 1];
@@ -338,7 +339,8 @@ static bool follow(struct lower *lower, uint32_t gap, struct following *followin
                 continue;
             }
             lower->tensor_stamp[r] = stamp;
-            if (decisions != NULL && lower->wake != NULL && lower->wake[r] >= at) {
+            if (decisions != NULL && lower->extended_life != NULL &&
+                lower->extended_life[r] >= at) {
                 continue;
             }
             there = gap_at(lower->uses, r, at);
@@ -420,13 +422,13 @@ static void settle_drops(struct lower *lower)
     plan->action_count = kept;
 }
 
-capu_status lower_run(struct lower *lower, const uint8_t *decisions, const uint32_t *wake,
+capu_status lower_run(struct lower *lower, const uint8_t *decisions, const uint32_t *extended_life,
                       const struct lower_options *options, struct plan *plan)
 {
     capu_status status = CAPU_OK;
 
     lower->decisions = decisions;
-    lower->wake = wake;
+    lower->extended_life = extended_life;
     lower->options = *options;
     if (options->estimate_ns == NULL) {
         lower->options.estimate_ns = lower->ideal_ns;

@@ -65,13 +65,14 @@ void lower_destroy(struct lower *lower);
 
 /*
  * Lowers the decisions (one a gap) into the plan, whose actions are replaced; the header is the
- * caller's. A swap or drop that cannot be is lowered as a keep. `wake` is, per tensor, the op up to
- * which a transient is kept beyond its last access for the sake of replays (0: not; may be NULL).
+ * caller's. A swap or drop that cannot be is lowered as a keep. `extended_life` is, per tensor, the
+ * op up to which a transient is kept beyond its last access for the sake of replays (0: not; may be
+ * NULL).
  *
  * Errors: OVER_BUDGET (an op does not fit alone, or the cutoff was reached), HOST_OVER_BUDGET
  * (nothing more may leave), TOO_LARGE (an iteration beyond 2^62 ns), NO_HOST_MEMORY.
  */
-capu_status lower_run(struct lower *lower, const uint8_t *decisions, const uint32_t *wake,
+capu_status lower_run(struct lower *lower, const uint8_t *decisions, const uint32_t *extended_life,
                       const struct lower_options *options, struct plan *plan);
 
 const struct lower_result *lower_result_of(const struct lower *lower);

@@ -43,8 +43,9 @@ static void fill_tree(struct lower *lower)
             is_held = is_last
                           ? is_always
                           : lower->gap_end[slot] != USES_NONE && lower->means[slot] == DECIDE_KEEP;
-            if (is_last && !state->is_persistent && lower->wake != NULL && lower->wake[t] >= to) {
-                to = lower->wake[t] + 1;
+            if (is_last && !state->is_persistent && lower->extended_life != NULL &&
+                lower->extended_life[t] >= to) {
+                to = lower->extended_life[t] + 1;
             }
             base[to] -= is_held ? 0 : bytes;
         }
@@ -148,7 +149,7 @@ static void begin_lists(struct lower *lower)
     memset(lower->due_words, 0, ((size_t)ops / 4096 + 1) * sizeof(*lower->due_words));
     for (uint32_t k = 0; k < ops; k++) {
         lower->due_head[k] = NO_OP;
-        lower->wake_head[k] = NO_OP;
+        lower->extended_life_head[k] = NO_OP;
         lower->result.profile[k] = 0;
         lower->result.replays[k] = 0;
     }
@@ -158,10 +159,11 @@ static void begin_lists(struct lower *lower)
         if (state->starts_on_host && state->rounded > 0) {
             lower_due_add(lower, t, lower->uses->op[state->first], lower->latest[state->end - 1]);
         }
-        if (lower->wake != NULL && lower->wake[t] > 0 && state->first < state->end &&
-            lower->wake[t] > lower->uses->op[state->end - 1] && !state->is_persistent) {
-            lower->wake_next[t] = lower->wake_head[lower->wake[t]];
-            lower->wake_head[lower->wake[t]] = t;
+        if (lower->extended_life != NULL && lower->extended_life[t] > 0 &&
+            state->first < state->end &&
+            lower->extended_life[t] > lower->uses->op[state->end - 1] && !state->is_persistent) {
+            lower->extended_life_next[t] = lower->extended_life_head[lower->extended_life[t]];
+            lower->extended_life_head[lower->extended_life[t]] = t;
         }
     }
 }

@@ -80,7 +80,7 @@ struct lower {
 
     /* The walk. */
     const uint8_t *decisions;
-    const uint32_t *wake;
+    const uint32_t *extended_life;
     struct lower_options options; /* with an estimate, whatever the caller gave */
     uint64_t *ideal_ns;           /* the estimate of a caller without one */
     struct plan *plan;
@@ -92,14 +92,14 @@ struct lower {
     uint32_t victim_count;
     uint32_t victim_capacity;
     struct victim *stash;
-    int64_t *base;       /* what the tree is filled with */
-    int64_t *latest;     /* per gap: when its prefetch must start at the latest */
-    uint8_t *saves;      /* per gap: a later gap of the same contents is swapped */
-    uint32_t *due_head;  /* per op: tensors that must be back before it */
-    uint64_t *due_bits;  /* per op: is the list not empty? */
-    uint64_t *due_words; /* per word of due_bits: is any of its bits set? */
-    uint32_t *wake_head; /* per op: tensors kept until it */
-    uint32_t *wake_next;
+    int64_t *base;                /* what the tree is filled with */
+    int64_t *latest;              /* per gap: when its prefetch must start at the latest */
+    uint8_t *saves;               /* per gap: a later gap of the same contents is swapped */
+    uint32_t *due_head;           /* per op: tensors that must be back before it */
+    uint64_t *due_bits;           /* per op: is the list not empty? */
+    uint64_t *due_words;          /* per word of due_bits: is any of its bits set? */
+    uint32_t *extended_life_head; /* per op: tensors kept until it */
+    uint32_t *extended_life_next;
     uint32_t *chain; /* ops to replay, in order */
     uint32_t chain_count;
     uint32_t *chain_reads; /* per gap: see lower_chain_reads */

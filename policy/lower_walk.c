@@ -58,8 +58,8 @@ static uint32_t stays_until(const struct lower *lower, uint32_t tensor)
 {
     uint32_t next = lower_next_use(lower, tensor);
 
-    if (next == NO_OP && lower->wake != NULL && lower->wake[tensor] > 0) {
-        return lower->wake[tensor];
+    if (next == NO_OP && lower->extended_life != NULL && lower->extended_life[tensor] > 0) {
+        return lower->extended_life[tensor];
     }
     return next == NO_OP || next > lower->trace->op_count ? lower->trace->op_count - 1 : next - 1;
 }
@@ -424,7 +424,7 @@ static void settle(struct lower *lower, uint32_t tensor, uint32_t gap, uint32_t 
     enum decision decision = (enum decision)lower->means[gap];
 
     if (is_last && !wraps) {
-        if (lower->wake == NULL || lower->wake[tensor] <= k) {
+        if (lower->extended_life == NULL || lower->extended_life[tensor] <= k) {
             end_of_life(lower, tensor, k);
         } else {
             lower_push_victim(lower, tensor, k);
@@ -474,7 +474,7 @@ static void finish_op(struct lower *lower, uint32_t k)
             settle(lower, tensor, gap, k);
         }
     }
-    for (uint32_t t = lower->wake_head[k]; t != NO_OP; t = lower->wake_next[t]) {
+    for (uint32_t t = lower->extended_life_head[k]; t != NO_OP; t = lower->extended_life_next[t]) {
         end_of_life(lower, t, k);
     }
 }

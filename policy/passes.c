@@ -79,8 +79,8 @@ uint64_t passes_mean_parameter(const struct trace *trace)
 
 /* Per op of forward: up to where replays of it are wanted. Backwards over the ops, since what a
    replay reads was made by earlier ones. */
-static void wake_kept(const struct planning *planning, const uint8_t *is_kept, uint32_t *wanted,
-                      uint32_t *wake)
+static void extend_lives_of_kept(const struct planning *planning, const uint8_t *is_kept,
+                                 uint32_t *wanted, uint32_t *extended_life)
 {
     const struct uses *uses = planning->request->uses;
     const struct trace *trace = uses->trace;
@@ -98,8 +98,8 @@ static void wake_kept(const struct planning *planning, const uint8_t *is_kept, u
             if (uses->rounded[r] == 0 || trace->tensors[r].persistent) {
                 continue;
             }
-            if (is_kept[r] && last < wanted[k] && wake[r] < wanted[k]) {
-                wake[r] = wanted[k];
+            if (is_kept[r] && last < wanted[k] && extended_life[r] < wanted[k]) {
+                extended_life[r] = wanted[k];
             } else if (!is_kept[r] && (is_dropped || last < wanted[k]) && maker < k &&
                        wanted[maker] < wanted[k]) {
                 wanted[maker] = wanted[k];
@@ -113,10 +113,10 @@ capu_status passes_keep_only(struct planning *planning, const uint8_t *is_kept)
     const struct uses *uses = planning->request->uses;
     struct lower_options options = planner_paging_options(planning);
     uint32_t *wanted = calloc((size_t)uses->trace->op_count + 1, sizeof(*wanted));
-    uint32_t *wake = calloc((size_t)uses->trace->tensor_count + 1, sizeof(*wake));
+    uint32_t *extended_life = calloc((size_t)uses->trace->tensor_count + 1, sizeof(*extended_life));
     capu_status status = CAPU_NO_HOST_MEMORY;
 
-    if (wanted != NULL && wake != NULL) {
+    if (wanted != NULL && extended_life != NULL) {
         for (uint32_t t = 0; t < uses->trace->tensor_count; t++) {
             uint32_t gap = passes_idle_gap(uses, t);
             uint32_t maker;
@@ -130,11 +130,12 @@ capu_status passes_keep_only(struct planning *planning, const uint8_t *is_kept)
                 wanted[maker] = uses->op[gap + 1];
             }
         }
-        wake_kept(planning, is_kept, wanted, wake);
+        extend_lives_of_kept(planning, is_kept, wanted, extended_life);
         options.with_collective = true;
-        status = lower_run(planning->lower, planning->decisions, wake, &options, planning->plan);
+        status = lower_run(planning->lower, planning->decisions, extended_life, &options,
+                           planning->plan);
     }
     free(wanted);
-    free(wake);
+    free(extended_life);
     return status;
 }

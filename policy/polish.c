@@ -218,7 +218,8 @@ static capu_status evaluate(struct polish *polish, const struct lower_options *o
     for (int i = 0; status == CAPU_OK; i++) {
         bool has_changed = false;
 
-        status = search_try(polish->search, polish->trial, polish->search->wake, options, ns);
+        status =
+            search_try(polish->search, polish->trial, polish->search->extended_life, options, ns);
         for (uint32_t j = 0; i < ABSORB_MAX && *ns != UINT64_MAX && j < polish->open_count; j++) {
             uint32_t gap = polish->open[j].gap;
 

@@ -27,9 +27,9 @@ capu_status search_init(struct search *search, struct planning *planning)
     search->best.fixed_bytes = header->fixed_bytes;
     search->best.host_bytes = header->host_bytes;
     search->decisions = calloc((size_t)trace->operand_count + 1, 1);
-    search->wake = calloc((size_t)trace->tensor_count + 1, sizeof(*search->wake));
+    search->extended_life = calloc((size_t)trace->tensor_count + 1, sizeof(*search->extended_life));
     search->estimate_ns = calloc((size_t)trace->op_count + 1, sizeof(*search->estimate_ns));
-    if (status != CAPU_OK || search->decisions == NULL || search->wake == NULL ||
+    if (status != CAPU_OK || search->decisions == NULL || search->extended_life == NULL ||
         search->estimate_ns == NULL) {
         return CAPU_NO_HOST_MEMORY;
     }
@@ -41,7 +41,7 @@ void search_finish(struct search *search)
     plan_finish(&search->scratch);
     plan_finish(&search->best);
     free(search->decisions);
-    free(search->wake);
+    free(search->extended_life);
     free(search->estimate_ns);
     *search = (struct search){0};
 }
@@ -110,12 +110,13 @@ static bool is_too_slow(const struct search *search, const struct lower_options 
     return options->cutoff_ns > 0 && first_ns - first_ns / 512 >= options->cutoff_ns;
 }
 
-capu_status search_try(struct search *search, const uint8_t *decisions, const uint32_t *wake,
-                       const struct lower_options *options, uint64_t *ns)
+capu_status search_try(struct search *search, const uint8_t *decisions,
+                       const uint32_t *extended_life, const struct lower_options *options,
+                       uint64_t *ns)
 {
     const struct trace *trace = search->planning->request->uses->trace;
     capu_status status =
-        lower_run(search->planning->lower, decisions, wake, options, &search->scratch);
+        lower_run(search->planning->lower, decisions, extended_life, options, &search->scratch);
 
     *ns = UINT64_MAX;
     if (status == CAPU_OK && !is_too_slow(search, options)) {
@@ -131,10 +132,11 @@ capu_status search_try(struct search *search, const uint8_t *decisions, const ui
         search->best_ns = *ns;
         swap_plans(&search->best, &search->scratch);
         memmove(search->decisions, decisions, trace->operand_count);
-        if (wake != NULL) {
-            memmove(search->wake, wake, trace->tensor_count * sizeof(*wake));
+        if (extended_life != NULL) {
+            memmove(search->extended_life, extended_life,
+                    trace->tensor_count * sizeof(*extended_life));
         } else {
-            memset(search->wake, 0, trace->tensor_count * sizeof(*wake));
+            memset(search->extended_life, 0, trace->tensor_count * sizeof(*extended_life));
         }
         search->options = *options;
         if (options->estimate_ns != NULL) {

@@ -18,7 +18,7 @@ struct search {
     uint64_t unplaced_ns;         /* the best there was before it was placed, if it could be */
     uint64_t floor_ns;            /* what is faster than this is passed over */
     uint8_t *decisions;           /* of the best, one a gap */
-    uint32_t *wake;               /* of the best, one a tensor */
+    uint32_t *extended_life;      /* of the best, one a tensor */
     struct lower_options options; /* of the best, its estimate included */
     uint64_t *estimate_ns;
     uint64_t timed_ops; /* ops simulated so far, one iteration each */
@@ -31,10 +31,11 @@ void search_swap(struct search *a, struct search *b);
 
 /*
  * Lowers and times; keeps what is better than the best. *ns is UINT64_MAX where the decisions lower
- * to no plan. `wake` may be NULL. Errors: NO_HOST_MEMORY.
+ * to no plan. `extended_life` may be NULL. Errors: NO_HOST_MEMORY.
  */
-capu_status search_try(struct search *search, const uint8_t *decisions, const uint32_t *wake,
-                       const struct lower_options *options, uint64_t *ns);
+capu_status search_try(struct search *search, const uint8_t *decisions,
+                       const uint32_t *extended_life, const struct lower_options *options,
+                       uint64_t *ns);
 /* The same for a plan from elsewhere, which must be valid; its contents may be taken. It is timed
    at this search's budget; where there is a placer, placed and timed at its own. */
 capu_status search_offer(struct search *search, struct plan *plan);

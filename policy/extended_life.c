@@ -1,7 +1,7 @@
 /* Which tensors live on for replays, by what the replays would read and make. */
-#include "policy/wake.h"
+#include "policy/extended_life.h"
 
-bool wake_choose(const struct uses *uses, struct lower *lower, uint32_t *wake)
+bool extended_life_choose(const struct uses *uses, struct lower *lower, uint32_t *extended_life)
 {
     const struct trace *trace = uses->trace;
     bool has_any = false;
@@ -12,7 +12,7 @@ bool wake_choose(const struct uses *uses, struct lower *lower, uint32_t *wake)
         uint32_t readers = 0;
         uint32_t until = 0;
 
-        wake[t] = 0;
+        extended_life[t] = 0;
         if (trace->tensors[t].persistent || uses->rounded[t] == 0) {
             continue;
         }
@@ -35,7 +35,7 @@ bool wake_choose(const struct uses *uses, struct lower *lower, uint32_t *wake)
             bytes += own;
         }
         if (readers >= 2 && bytes > 2 * uses->rounded[t] && until > uses->op[last - 1]) {
-            wake[t] = until;
+            extended_life[t] = until;
             has_any = true;
         }
     }

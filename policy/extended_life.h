@@ -1,6 +1,6 @@
 /* Tensors that are kept beyond their last access, for the sake of replays that read them. */
-#ifndef CAPU_POLICY_WAKE_H
-#define CAPU_POLICY_WAKE_H
+#ifndef CAPU_POLICY_EXTENDED_LIFE_H
+#define CAPU_POLICY_EXTENDED_LIFE_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -11,9 +11,9 @@
 /*
  * Tensors that are dead in backward but read by several replayable ops whose outputs are larger and
  * wanted there live on until the last of those outputs is: then each replay is one op, not a chain.
- * `wake` gets, per tensor, the op up to which it lives on, or 0: as lower_run takes it. False:
- * there are none.
+ * `extended_life` gets, per tensor, the op up to which it lives on, or 0: as lower_run takes it.
+ * False: there are none.
  */
-bool wake_choose(const struct uses *uses, struct lower *lower, uint32_t *wake);
+bool extended_life_choose(const struct uses *uses, struct lower *lower, uint32_t *extended_life);
 
 #endif
