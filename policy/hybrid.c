@@ -93,8 +93,8 @@ struct way {
     uint64_t result_ns; /* out, where not all was placed: with place lines. UINT64_MAX: none */
 };
 
-static capu_status plan_in_one_way(struct planning *planning, const struct effort *effort,
-                                   struct way *way, struct search *best)
+static capu_status search_once(struct planning *planning, const struct effort *effort,
+                               struct way *way, struct search *best)
 {
     const struct trace *trace = planning->request->uses->trace;
     struct hybrid hybrid = {.planning = planning,
@@ -135,7 +135,7 @@ static capu_status plan_budget(struct planning *planning, const struct effort *e
     capu_status status = CAPU_OK;
 
     if (planning->placer != NULL && effort->work > 0) {
-        status = plan_in_one_way(planning, effort, &way, best);
+        status = search_once(planning, effort, &way, best);
         planner_set_budget(planning, planning->plan->budget_bytes);
         if (status != CAPU_OK || way.floor_ns >= best->best_ns ||
             way.result_ns <= least_ns + uses->trace->total_ns / NEAR_IDEAL) {
@@ -143,7 +143,7 @@ static capu_status plan_budget(struct planning *planning, const struct effort *e
         }
     }
     way.is_placing = planning->placer != NULL;
-    return plan_in_one_way(planning, effort, &way, best);
+    return search_once(planning, effort, &way, best);
 }
 
 /* The plan that can be placed wherever any is known to. */

@@ -8,7 +8,7 @@
 #include "policy/greedy.h"
 #include "policy/search.h"
 
-static capu_status plan_one_way(struct planning *planning, bool with_swap)
+static capu_status plan_single_means(struct planning *planning, bool with_swap)
 {
     struct greedy_options greedy_options = {.theta = 0.1,
                                             .safety = 1.0,
@@ -47,10 +47,10 @@ static capu_status plan_one_way(struct planning *planning, bool with_swap)
 
 capu_status swap_plan(struct planning *planning)
 {
-    return plan_one_way(planning, true);
+    return plan_single_means(planning, true);
 }
 
 capu_status recompute_plan(struct planning *planning)
 {
-    return plan_one_way(planning, false);
+    return plan_single_means(planning, false);
 }
