@@ -20,7 +20,7 @@ struct group {
 };
 
 struct cut {
-    const struct uses *uses;
+    const struct trace_index *trace_index;
     const struct trace *trace;
     double d2h; /* bytes per ns */
     double h2d;
@@ -112,7 +112,7 @@ static double least_extra(const struct cut *cut, double low, double excess, doub
 /* Tensors enter and leave what is alive around op k: `sign` 1 or -1. */
 static void count_gap(struct cut *cut, uint32_t tensor, uint32_t maker, double sign)
 {
-    double rounded = (double)cut->uses->rounded[tensor];
+    double rounded = (double)cut->trace_index->rounded[tensor];
 
     cut->slack += sign * (rounded - (double)cut->trace->tensors[tensor].bytes);
     if (cut->trace->tensors[tensor].persistent) {
@@ -120,7 +120,7 @@ static void count_gap(struct cut *cut, uint32_t tensor, uint32_t maker, double s
     } else {
         cut->transient += sign * rounded;
     }
-    add(cut, maker != USES_NONE ? cut->rank[maker] : 0, sign * rounded);
+    add(cut, maker != TRACE_INDEX_NONE ? cut->rank[maker] : 0, sign * rounded);
 }
 
 /* Prices: what an op costs over all that it writes, so that no part of it is priced too high. */
@@ -137,7 +137,7 @@ static bool price_groups(struct cut *cut)
         double bytes = 0.0;
 
         for (uint32_t i = 0; i < op->write_count; i++) {
-            bytes += (double)cut->uses->rounded[trace_writes(trace, op)[i]];
+            bytes += (double)cut->trace_index->rounded[trace_writes(trace, op)[i]];
         }
         if (op->replayable && bytes > 0.0) {
             groups[cut->group_count++] =
@@ -157,13 +157,14 @@ static bool price_groups(struct cut *cut)
    overwrites them. The slot beyond the last access stands for the next iteration. */
 static bool has_gap(const struct cut *cut, uint32_t tensor, uint32_t slot)
 {
-    const struct uses *uses = cut->uses;
+    const struct trace_index *trace_index = cut->trace_index;
     bool is_persistent = cut->trace->tensors[tensor].persistent;
 
-    if (slot == uses->first[tensor + 1]) {
+    if (slot == trace_index->first[tensor + 1]) {
         return is_persistent;
     }
-    return (is_persistent || slot > uses->first[tensor]) && uses->role[slot] != USE_WRITE;
+    return (is_persistent || slot > trace_index->first[tensor]) &&
+           trace_index->role[slot] != USE_WRITE;
 }
 
 static double walk(struct cut *cut, uint64_t limit, uint32_t *cursor, uint32_t *maker)
@@ -173,10 +174,10 @@ static double walk(struct cut *cut, uint64_t limit, uint32_t *cursor, uint32_t *
     double extra = 0.0;
 
     for (uint32_t t = 0; t < trace->tensor_count; t++) {
-        cursor[t] = cut->uses->first[t];
-        maker[t] = USES_NONE;
-        if (has_gap(cut, t, cursor[t]) && cut->uses->rounded[t] > 0) {
-            count_gap(cut, t, USES_NONE, 1.0);
+        cursor[t] = cut->trace_index->first[t];
+        maker[t] = TRACE_INDEX_NONE;
+        if (has_gap(cut, t, cursor[t]) && cut->trace_index->rounded[t] > 0) {
+            count_gap(cut, t, TRACE_INDEX_NONE, 1.0);
         }
     }
     for (uint32_t k = 0; k < trace->op_count; k++) {
@@ -188,13 +189,13 @@ static double walk(struct cut *cut, uint64_t limit, uint32_t *cursor, uint32_t *
             uint32_t t = trace->operands[op->first + i];
             bool is_write = i >= op->read_count && i < op->read_count + op->write_count;
 
-            if (has_gap(cut, t, cursor[t]) && cut->uses->rounded[t] > 0) {
+            if (has_gap(cut, t, cursor[t]) && cut->trace_index->rounded[t] > 0) {
                 count_gap(cut, t, maker[t], -1.0);
             }
-            operands += (double)cut->uses->rounded[t];
+            operands += (double)cut->trace_index->rounded[t];
             cursor[t]++;
             if (i >= op->read_count) {
-                maker[t] = is_write ? k : USES_NONE;
+                maker[t] = is_write ? k : TRACE_INDEX_NONE;
             }
         }
         excess = operands + cut->transient + cut->persistent - (double)limit;
@@ -206,7 +207,7 @@ static double walk(struct cut *cut, uint64_t limit, uint32_t *cursor, uint32_t *
         for (uint32_t i = 0; i < trace_operand_count(op); i++) {
             uint32_t t = trace->operands[op->first + i];
 
-            if (has_gap(cut, t, cursor[t]) && cut->uses->rounded[t] > 0) {
+            if (has_gap(cut, t, cursor[t]) && cut->trace_index->rounded[t] > 0) {
                 count_gap(cut, t, maker[t], 1.0);
             }
         }
@@ -214,12 +215,13 @@ static double walk(struct cut *cut, uint64_t limit, uint32_t *cursor, uint32_t *
     return extra;
 }
 
-uint64_t bound_cut(const struct uses *uses, const struct machine *machine, uint64_t budget_bytes)
+uint64_t bound_cut(const struct trace_index *trace_index, const struct machine *machine,
+                   uint64_t budget_bytes)
 {
-    const struct trace *trace = uses->trace;
+    const struct trace *trace = trace_index->trace;
     size_t ops = (size_t)trace->op_count + 2;
     size_t tensors = (size_t)trace->tensor_count + 1;
-    struct cut cut = {.uses = uses,
+    struct cut cut = {.trace_index = trace_index,
                       .trace = trace,
                       .d2h = (double)machine->d2h_bytes_per_s / 1e9,
                       .h2d = (double)machine->h2d_bytes_per_s / 1e9,
@@ -231,10 +233,10 @@ uint64_t bound_cut(const struct uses *uses, const struct machine *machine, uint6
     uint32_t *maker = calloc(tensors, sizeof(*maker));
     double extra = 0.0;
 
-    if (uses->peak_bytes > budget_bytes && budget_bytes >= uses->fixed_bytes && cut.bytes != NULL &&
-        cut.costs != NULL && cut.price != NULL && cut.rank != NULL && cursor != NULL &&
-        maker != NULL && price_groups(&cut)) {
-        extra = walk(&cut, budget_bytes - uses->fixed_bytes, cursor, maker);
+    if (trace_index->peak_bytes > budget_bytes && budget_bytes >= trace_index->fixed_bytes &&
+        cut.bytes != NULL && cut.costs != NULL && cut.price != NULL && cut.rank != NULL &&
+        cursor != NULL && maker != NULL && price_groups(&cut)) {
+        extra = walk(&cut, budget_bytes - trace_index->fixed_bytes, cursor, maker);
     }
     free(cut.bytes);
     free(cut.costs);

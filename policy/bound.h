@@ -8,9 +8,10 @@
 #include <stdint.h>
 
 #include "policy/trace.h"
-#include "policy/uses.h"
+#include "policy/trace_index.h"
 
 /* The bound in ns: at least the ideal. Memory short: the ideal. */
-uint64_t bound_cut(const struct uses *uses, const struct machine *machine, uint64_t budget_bytes);
+uint64_t bound_cut(const struct trace_index *trace_index, const struct machine *machine,
+                   uint64_t budget_bytes);
 
 #endif

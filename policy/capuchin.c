@@ -41,7 +41,7 @@ struct lane_item {
 
 struct paper {
     struct planning *planning;
-    const struct uses *uses;
+    const struct trace_index *trace_index;
     const struct trace *trace;
     uint64_t *start_ns; /* ideal, one more at the end */
     struct candidate *candidates;
@@ -56,15 +56,17 @@ struct paper {
 
 static uint32_t longest_gap(const struct paper *paper, uint32_t tensor)
 {
-    const struct uses *uses = paper->uses;
-    uint32_t longest = USES_NONE;
+    const struct trace_index *trace_index = paper->trace_index;
+    uint32_t longest = TRACE_INDEX_NONE;
     uint64_t most = 0;
 
-    for (uint32_t gap = uses->first[tensor]; gap + 1 < uses->first[tensor + 1]; gap++) {
+    for (uint32_t gap = trace_index->first[tensor]; gap + 1 < trace_index->first[tensor + 1];
+         gap++) {
         uint32_t end = lower_gap_end(paper->planning->lower, gap);
 
-        if (end != USES_NONE && paper->start_ns[end] - paper->start_ns[uses->op[gap] + 1] >= most) {
-            most = paper->start_ns[end] - paper->start_ns[uses->op[gap] + 1];
+        if (end != TRACE_INDEX_NONE &&
+            paper->start_ns[end] - paper->start_ns[trace_index->op[gap] + 1] >= most) {
+            most = paper->start_ns[end] - paper->start_ns[trace_index->op[gap] + 1];
             longest = gap;
         }
     }
@@ -90,23 +92,24 @@ static int compare_candidates(const void *a, const void *b)
 
 static void find_candidates(struct paper *paper)
 {
-    const struct uses *uses = paper->uses;
+    const struct trace_index *trace_index = paper->trace_index;
     const struct machine *machine = paper->planning->machine;
 
     for (uint32_t t = 0; t < paper->trace->tensor_count; t++) {
         const struct trace_tensor *tensor = &paper->trace->tensors[t];
-        uint32_t first = uses->first[t];
-        uint32_t last = uses->first[t + 1];
+        uint32_t first = trace_index->first[t];
+        uint32_t last = trace_index->first[t + 1];
         uint32_t gap;
         struct candidate *candidate = &paper->candidates[paper->count];
 
-        if (tensor->persistent || uses->rounded[t] == 0 || last - first < 2 ||
-            uses->op[first] > uses->peak_op || uses->op[last - 1] < uses->peak_op) {
+        if (tensor->persistent || trace_index->rounded[t] == 0 || last - first < 2 ||
+            trace_index->op[first] > trace_index->peak_op ||
+            trace_index->op[last - 1] < trace_index->peak_op) {
             continue;
         }
         gap = longest_gap(paper, t);
-        if (gap == USES_NONE || uses->op[gap] >= uses->peak_op ||
-            lower_gap_end(paper->planning->lower, gap) <= uses->peak_op) {
+        if (gap == TRACE_INDEX_NONE || trace_index->op[gap] >= trace_index->peak_op ||
+            lower_gap_end(paper->planning->lower, gap) <= trace_index->peak_op) {
             continue;
         }
         *candidate = (struct candidate){.tensor = t, .gap = gap};
@@ -114,14 +117,14 @@ static void find_candidates(struct paper *paper)
             clock_copy_ns(tensor->bytes, machine->h2d_bytes_per_s, machine->copy_latency_ns);
         candidate->back_ns = paper->start_ns[lower_gap_end(paper->planning->lower, gap)];
         candidate->out_end_ns =
-            paper->start_ns[uses->op[gap] + 1] +
+            paper->start_ns[trace_index->op[gap] + 1] +
             clock_copy_ns(tensor->bytes, machine->d2h_bytes_per_s, machine->copy_latency_ns);
         candidate->free_ns = (int64_t)candidate->back_ns - (int64_t)candidate->in_ns -
                              (int64_t)candidate->out_end_ns;
         paper->count++;
     }
     /* Once the op at the peak is over, its own tensors begin to be released. */
-    paper->window_end_ns = paper->start_ns[uses->peak_op + 1];
+    paper->window_end_ns = paper->start_ns[trace_index->peak_op + 1];
     qsort(paper->candidates, paper->count, sizeof(*paper->candidates), compare_candidates);
     for (uint32_t i = 0; i < paper->count; i++) {
         paper->index_of[paper->candidates[i].tensor] = i + 1;
@@ -153,7 +156,7 @@ static bool has_source(const struct candidate *candidate, uint32_t source)
 static void climb(struct paper *paper, uint32_t index)
 {
     struct candidate *candidate = &paper->candidates[index];
-    const struct uses *uses = paper->uses;
+    const struct trace_index *trace_index = paper->trace_index;
     uint32_t back = lower_gap_end(paper->planning->lower, candidate->gap);
     uint32_t depth = 1;
 
@@ -161,7 +164,7 @@ static void climb(struct paper *paper, uint32_t index)
     paper->seen[candidate->tensor] = index + 1;
     while (depth > 0) {
         uint32_t tensor = paper->stack[--depth];
-        const struct trace_op *op = &paper->trace->ops[uses->op[uses->first[tensor]]];
+        const struct trace_op *op = &paper->trace->ops[trace_index->op[trace_index->first[tensor]]];
 
         candidate->replay_ns += op->ns;
         for (uint32_t i = 0; i < op->read_count; i++) {
@@ -173,7 +176,7 @@ static void climb(struct paper *paper, uint32_t index)
             paper->seen[r] = index + 1;
             if (paper->index_of[r] != 0) {
                 add_source(candidate, paper->index_of[r] - 1);
-            } else if (uses->op[uses->first[r + 1] - 1] < back) {
+            } else if (trace_index->op[trace_index->first[r + 1] - 1] < back) {
                 paper->stack[depth++] = r;
             }
         }
@@ -282,7 +285,8 @@ static uint32_t best_by_time(const struct paper *paper)
     for (uint32_t i = 0; i < paper->count; i++) {
         const struct candidate *candidate = &paper->candidates[i];
         uint64_t ns = candidate->replay_ns + candidate->extra_ns;
-        double rate = (double)paper->uses->rounded[candidate->tensor] / (double)(ns > 0 ? ns : 1);
+        double rate =
+            (double)paper->trace_index->rounded[candidate->tensor] / (double)(ns > 0 ? ns : 1);
 
         if (candidate->choice == OPEN && rate > most &&
             lower_can_drop(paper->planning->lower, candidate->gap)) {
@@ -296,7 +300,8 @@ static uint32_t best_by_time(const struct paper *paper)
 /* Algorithm 2 alone. */
 static void choose_recompute(struct paper *paper)
 {
-    int64_t saving = (int64_t)(paper->uses->peak_bytes - paper->planning->request->budget_bytes);
+    int64_t saving =
+        (int64_t)(paper->trace_index->peak_bytes - paper->planning->request->budget_bytes);
 
     while (saving > 0) {
         uint32_t i = best_by_time(paper);
@@ -305,7 +310,7 @@ static void choose_recompute(struct paper *paper)
             return;
         }
         book_recompute(paper, i);
-        saving -= (int64_t)paper->uses->rounded[paper->candidates[i].tensor];
+        saving -= (int64_t)paper->trace_index->rounded[paper->candidates[i].tensor];
         paper->planning->decisions[paper->candidates[i].gap] = DECIDE_DROP;
     }
 }
@@ -315,8 +320,8 @@ static void choose(struct paper *paper)
 {
     const struct planning *planning = paper->planning;
     /* Of the limit at hand, which may be a rung's. */
-    int64_t saving =
-        (int64_t)(paper->uses->peak_bytes - planning->plan->fixed_bytes - planning->limit_bytes);
+    int64_t saving = (int64_t)(paper->trace_index->peak_bytes - planning->plan->fixed_bytes -
+                               planning->limit_bytes);
     bool only_swaps = (planning->request->without & WITHOUT_RECOMPUTE) != 0;
 
     for (uint32_t i = 0; i < paper->count && saving > 0; i++) {
@@ -331,7 +336,7 @@ static void choose(struct paper *paper)
         } else {
             book_recompute(paper, i);
         }
-        saving -= (int64_t)paper->uses->rounded[candidate->tensor];
+        saving -= (int64_t)paper->trace_index->rounded[candidate->tensor];
         paper->planning->decisions[candidate->gap] =
             candidate->choice == SWAPPED ? DECIDE_SWAP : DECIDE_DROP;
     }
@@ -389,8 +394,8 @@ static capu_status allocate(struct paper *paper, uint32_t **pool)
 capu_status capuchin_plan(struct planning *planning)
 {
     struct paper paper = {.planning = planning,
-                          .uses = planning->request->uses,
-                          .trace = planning->request->uses->trace};
+                          .trace_index = planning->request->trace_index,
+                          .trace = planning->request->trace_index->trace};
     uint32_t *pool = NULL;
     capu_status status = allocate(&paper, &pool);
 

@@ -14,15 +14,15 @@
 #include <stdlib.h>
 
 /* The tensor that alone lives between an op and the next; USES_NONE: several or none. */
-static capu_status find_carriers(const struct uses *uses, uint32_t *carriers)
+static capu_status find_carriers(const struct trace_index *trace_index, uint32_t *carriers)
 {
-    const struct trace *trace = uses->trace;
+    const struct trace *trace = trace_index->trace;
     /* Tensors that begin and end to be carried with each op: their count, and the sum of their
        ids, which is the id where the count is 1. */
     struct change {
         int64_t count;
         int64_t ids;
-    } *changes = calloc((size_t)uses->peak_op + 2, sizeof(*changes));
+    } *changes = calloc((size_t)trace_index->peak_op + 2, sizeof(*changes));
     int64_t count = 0;
     int64_t ids = 0;
 
@@ -30,48 +30,50 @@ static capu_status find_carriers(const struct uses *uses, uint32_t *carriers)
         return CAPU_NO_HOST_MEMORY;
     }
     for (uint32_t t = 0; t < trace->tensor_count; t++) {
-        uint32_t first = uses->first[t];
+        uint32_t first = trace_index->first[t];
         uint32_t last = first;
 
         if (trace->tensors[t].persistent || trace->tensors[t].kind == TENSOR_INPUT ||
-            first == uses->first[t + 1] || uses->op[first] > uses->peak_op) {
+            first == trace_index->first[t + 1] || trace_index->op[first] > trace_index->peak_op) {
             continue;
         }
-        while (last + 1 < uses->first[t + 1] && uses->op[last + 1] <= uses->peak_op) {
+        while (last + 1 < trace_index->first[t + 1] &&
+               trace_index->op[last + 1] <= trace_index->peak_op) {
             last++;
         }
-        changes[uses->op[first]].count++;
-        changes[uses->op[first]].ids += t;
-        changes[uses->op[last]].count--;
-        changes[uses->op[last]].ids -= t;
+        changes[trace_index->op[first]].count++;
+        changes[trace_index->op[first]].ids += t;
+        changes[trace_index->op[last]].count--;
+        changes[trace_index->op[last]].ids -= t;
     }
-    for (uint32_t k = 0; k <= uses->peak_op; k++) {
+    for (uint32_t k = 0; k <= trace_index->peak_op; k++) {
         count += changes[k].count;
         ids += changes[k].ids;
-        carriers[k] = count == 1 ? (uint32_t)ids : USES_NONE;
+        carriers[k] = count == 1 ? (uint32_t)ids : TRACE_INDEX_NONE;
     }
     free(changes);
     return CAPU_OK;
 }
 
 /* Tensors in is_kept; a carrier over several ops counts once. */
-static void choose_kept(const struct uses *uses, const uint32_t *carriers, uint8_t *is_kept)
+static void choose_kept(const struct trace_index *trace_index, const uint32_t *carriers,
+                        uint8_t *is_kept)
 {
     uint32_t places = 0;
     uint32_t stride = 1;
-    uint32_t last = USES_NONE;
+    uint32_t last = TRACE_INDEX_NONE;
 
-    for (uint32_t k = 0; k <= uses->peak_op; k++) {
-        places += carriers[k] != USES_NONE && carriers[k] != last;
-        last = carriers[k] != USES_NONE ? carriers[k] : last;
+    for (uint32_t k = 0; k <= trace_index->peak_op; k++) {
+        places += carriers[k] != TRACE_INDEX_NONE && carriers[k] != last;
+        last = carriers[k] != TRACE_INDEX_NONE ? carriers[k] : last;
     }
     while ((uint64_t)(stride + 1) * (stride + 1) <= places) {
         stride++;
     }
     places = 0;
-    last = USES_NONE;
-    for (uint32_t k = 0; k <= uses->peak_op; k++) {
-        if (carriers[k] != USES_NONE && carriers[k] != last) {
+    last = TRACE_INDEX_NONE;
+    for (uint32_t k = 0; k <= trace_index->peak_op; k++) {
+        if (carriers[k] != TRACE_INDEX_NONE && carriers[k] != last) {
             last = carriers[k];
             is_kept[last] = ++places % stride == 0;
         }
@@ -80,17 +82,17 @@ static void choose_kept(const struct uses *uses, const uint32_t *carriers, uint8
 
 capu_status checkpoint_plan(struct planning *planning)
 {
-    const struct uses *uses = planning->request->uses;
-    uint32_t tensors = uses->trace->tensor_count;
-    uint32_t *carriers = calloc((size_t)uses->peak_op + 1, sizeof(*carriers));
+    const struct trace_index *trace_index = planning->request->trace_index;
+    uint32_t tensors = trace_index->trace->tensor_count;
+    uint32_t *carriers = calloc((size_t)trace_index->peak_op + 1, sizeof(*carriers));
     uint8_t *is_kept = calloc((size_t)tensors + 1, 1);
     capu_status status = CAPU_NO_HOST_MEMORY;
 
     if (carriers != NULL && is_kept != NULL) {
-        status = find_carriers(uses, carriers);
+        status = find_carriers(trace_index, carriers);
     }
     if (status == CAPU_OK) {
-        choose_kept(uses, carriers, is_kept);
+        choose_kept(trace_index, carriers, is_kept);
         status = passes_keep_only(planning, is_kept);
     }
     free(carriers);

@@ -33,7 +33,7 @@ struct storage {
 
 struct dtr {
     struct planning *planning;
-    const struct uses *uses;
+    const struct trace_index *trace_index;
     const struct trace *trace;
     struct storage *storages; /* one a tensor */
     uint32_t *pool;           /* tensors that may leave */
@@ -53,7 +53,7 @@ struct dtr {
 /* Of those the heuristic knows: made in the iteration, with bytes in the pool. */
 static bool is_ours(const struct dtr *dtr, uint32_t tensor)
 {
-    return dtr->uses->rounded[tensor] > 0 && !dtr->trace->tensors[tensor].persistent;
+    return dtr->trace_index->rounded[tensor] > 0 && !dtr->trace->tensors[tensor].persistent;
 }
 
 static const struct trace_op *maker_of(const struct dtr *dtr, uint32_t tensor)
@@ -118,7 +118,7 @@ static uint64_t ancestors(struct dtr *dtr, uint32_t tensor, bool marks)
    them has this one among its ancestors. */
 static uint64_t descendants(struct dtr *dtr, uint32_t tensor, bool marks)
 {
-    const struct uses *uses = dtr->uses;
+    const struct trace_index *trace_index = dtr->trace_index;
     uint64_t sum = 0;
     uint32_t depth = 1;
 
@@ -127,16 +127,16 @@ static uint64_t descendants(struct dtr *dtr, uint32_t tensor, bool marks)
     while (depth > 0) {
         uint32_t from = dtr->stack[--depth];
 
-        for (uint32_t slot = uses->first[from];
-             slot < uses->first[from + 1] && uses->op[slot] < dtr->now; slot++) {
-            const struct trace_op *op = &dtr->trace->ops[uses->op[slot]];
+        for (uint32_t slot = trace_index->first[from];
+             slot < trace_index->first[from + 1] && trace_index->op[slot] < dtr->now; slot++) {
+            const struct trace_op *op = &dtr->trace->ops[trace_index->op[slot]];
             const uint32_t *writes = trace_writes(dtr->trace, op);
 
-            for (uint32_t i = 0; uses->role[slot] == USE_READ && i < op->write_count; i++) {
+            for (uint32_t i = 0; trace_index->role[slot] == USE_READ && i < op->write_count; i++) {
                 struct storage *storage = &dtr->storages[writes[i]];
 
                 if (!is_ours(dtr, writes[i]) || storage->stamp == dtr->stamp ||
-                    storage->maker != uses->op[slot]) {
+                    storage->maker != trace_index->op[slot]) {
                     continue;
                 }
                 storage->stamp = dtr->stamp;
@@ -179,10 +179,10 @@ static void set_absent(struct dtr *dtr, uint32_t tensor, bool is_absent)
     }
     storage->is_absent = is_absent;
     if (is_absent) {
-        dtr->held_bytes -= dtr->uses->rounded[tensor];
+        dtr->held_bytes -= dtr->trace_index->rounded[tensor];
         pool_set(dtr, tensor, false);
     } else {
-        dtr->held_bytes += dtr->uses->rounded[tensor];
+        dtr->held_bytes += dtr->trace_index->rounded[tensor];
     }
     if (storage->maker != NO_MAKER) {
         dtr->stamp++;
@@ -194,7 +194,7 @@ static void set_absent(struct dtr *dtr, uint32_t tensor, bool is_absent)
 static void make_room(struct dtr *dtr, uint64_t bytes, uint32_t step)
 {
     while (!dtr->is_at_end && dtr->held_bytes + bytes > dtr->planning->limit_bytes) {
-        uint32_t victim = USES_NONE;
+        uint32_t victim = TRACE_INDEX_NONE;
         double least = INFINITY;
 
         for (uint32_t i = 0; i < dtr->pool_count; i++) {
@@ -207,14 +207,15 @@ static void make_room(struct dtr *dtr, uint64_t bytes, uint32_t step)
                 continue;
             }
             if (unused_ns > 0) {
-                score = (double)price(dtr, t) / (double)dtr->uses->rounded[t] / (double)unused_ns;
+                score = (double)price(dtr, t) / (double)dtr->trace_index->rounded[t] /
+                        (double)unused_ns;
             }
-            if (victim == USES_NONE || score < least || (score == least && t < victim)) {
+            if (victim == TRACE_INDEX_NONE || score < least || (score == least && t < victim)) {
                 victim = t;
                 least = score;
             }
         }
-        if (victim == USES_NONE) {
+        if (victim == TRACE_INDEX_NONE) {
             dtr->is_at_end = true;
             return;
         }
@@ -289,7 +290,7 @@ static void run_op(struct dtr *dtr, const struct trace_op *op, uint32_t step)
 
     for (uint32_t i = 0; i < count; i++) {
         dtr->storages[operands[i]].used_ns = dtr->clock_ns;
-        bytes += dtr->storages[operands[i]].is_absent ? dtr->uses->rounded[operands[i]] : 0;
+        bytes += dtr->storages[operands[i]].is_absent ? dtr->trace_index->rounded[operands[i]] : 0;
     }
     make_room(dtr, bytes, step);
     for (uint32_t i = 0; i < count; i++) {
@@ -328,7 +329,8 @@ static void settle_op(struct dtr *dtr, const struct trace_op *op)
         uint32_t t = dtr->trace->operands[op->first + i];
         struct storage *storage = &dtr->storages[t];
 
-        storage->gap = storage->gap == USES_NONE ? dtr->uses->first[t] : storage->gap + 1;
+        storage->gap =
+            storage->gap == TRACE_INDEX_NONE ? dtr->trace_index->first[t] : storage->gap + 1;
         if (i >= op->read_count) {
             storage->maker = i < op->read_count + op->write_count ? dtr->now : NO_MAKER;
             storage->is_stale = true;
@@ -336,7 +338,7 @@ static void settle_op(struct dtr *dtr, const struct trace_op *op)
         if (!is_ours(dtr, t)) {
             continue;
         }
-        storage->is_dead = storage->gap + 1 == dtr->uses->first[t + 1];
+        storage->is_dead = storage->gap + 1 == dtr->trace_index->first[t + 1];
         if (storage->is_dead) {
             set_absent(dtr, t, true);
         } else {
@@ -351,9 +353,9 @@ static void decide(struct dtr *dtr)
         bool is_ours_here = is_ours(dtr, t);
 
         dtr->storages[t].maker = NO_MAKER;
-        dtr->storages[t].gap = USES_NONE;
+        dtr->storages[t].gap = TRACE_INDEX_NONE;
         dtr->storages[t].is_absent = is_ours_here;
-        dtr->held_bytes += is_ours_here ? 0 : dtr->uses->rounded[t];
+        dtr->held_bytes += is_ours_here ? 0 : dtr->trace_index->rounded[t];
     }
     for (uint32_t k = 0; k < dtr->trace->op_count && !dtr->is_at_end; k++) {
         dtr->now = k;
@@ -373,11 +375,12 @@ static void decide(struct dtr *dtr)
 
 capu_status dtr_plan(struct planning *planning)
 {
-    const struct trace *trace = planning->request->uses->trace;
+    const struct trace *trace = planning->request->trace_index->trace;
     struct lower_options options = planner_paging_options(planning);
     size_t tensors = (size_t)trace->tensor_count + 1;
     size_t ops = (size_t)trace->op_count + 1;
-    struct dtr dtr = {.planning = planning, .uses = planning->request->uses, .trace = trace};
+    struct dtr dtr = {
+        .planning = planning, .trace_index = planning->request->trace_index, .trace = trace};
     capu_status status = CAPU_NO_HOST_MEMORY;
 
     dtr.storages = calloc(tensors, sizeof(*dtr.storages));

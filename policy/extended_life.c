@@ -1,40 +1,42 @@
 /* Which tensors live on for replays, by what the replays would read and make. */
 #include "policy/extended_life.h"
 
-bool extended_life_choose(const struct uses *uses, struct lower *lower, uint32_t *extended_life)
+bool extended_life_choose(const struct trace_index *trace_index, struct lower *lower,
+                          uint32_t *extended_life)
 {
-    const struct trace *trace = uses->trace;
+    const struct trace *trace = trace_index->trace;
     bool has_any = false;
 
     for (uint32_t t = 0; t < trace->tensor_count; t++) {
-        uint32_t last = uses->first[t + 1];
+        uint32_t last = trace_index->first[t + 1];
         uint64_t bytes = 0;
         uint32_t readers = 0;
         uint32_t until = 0;
 
         extended_life[t] = 0;
-        if (trace->tensors[t].persistent || uses->rounded[t] == 0) {
+        if (trace->tensors[t].persistent || trace_index->rounded[t] == 0) {
             continue;
         }
-        for (uint32_t slot = uses->first[t]; slot < last; slot++) {
-            const struct trace_op *op = &trace->ops[uses->op[slot]];
+        for (uint32_t slot = trace_index->first[t]; slot < last; slot++) {
+            const struct trace_op *op = &trace->ops[trace_index->op[slot]];
             uint64_t own = 0;
 
-            for (uint32_t i = 0; uses->role[slot] == USE_READ && i < op->write_count; i++) {
+            for (uint32_t i = 0; trace_index->role[slot] == USE_READ && i < op->write_count; i++) {
                 uint32_t w = trace_writes(trace, op)[i];
-                uint32_t end_slot = uses->first[w + 1] - 1;
+                uint32_t end_slot = trace_index->first[w + 1] - 1;
 
-                if (op->replayable && uses->op[end_slot] > uses->op[last - 1] &&
-                    uses->op[end_slot] > uses->op[slot] + 1 && end_slot > uses->first[w] &&
-                    lower_can_drop(lower, end_slot - 1)) {
-                    own += uses->rounded[w];
-                    until = uses->op[end_slot] > until ? uses->op[end_slot] : until;
+                if (op->replayable && trace_index->op[end_slot] > trace_index->op[last - 1] &&
+                    trace_index->op[end_slot] > trace_index->op[slot] + 1 &&
+                    end_slot > trace_index->first[w] && lower_can_drop(lower, end_slot - 1)) {
+                    own += trace_index->rounded[w];
+                    until = trace_index->op[end_slot] > until ? trace_index->op[end_slot] : until;
                 }
             }
             readers += own > 0;
             bytes += own;
         }
-        if (readers >= 2 && bytes > 2 * uses->rounded[t] && until > uses->op[last - 1]) {
+        if (readers >= 2 && bytes > 2 * trace_index->rounded[t] &&
+            until > trace_index->op[last - 1]) {
             extended_life[t] = until;
             has_any = true;
         }

@@ -6,7 +6,7 @@
 #include <stdint.h>
 
 #include "policy/lower.h"
-#include "policy/uses.h"
+#include "policy/trace_index.h"
 
 /*
  * Tensors that are dead in backward but read by several replayable ops whose outputs are larger and
@@ -14,6 +14,7 @@
  * `extended_life` gets, per tensor, the op up to which it lives on, or 0: as lower_run takes it.
  * False: there are none.
  */
-bool extended_life_choose(const struct uses *uses, struct lower *lower, uint32_t *extended_life);
+bool extended_life_choose(const struct trace_index *trace_index, struct lower *lower,
+                          uint32_t *extended_life);
 
 #endif

@@ -20,7 +20,7 @@ struct candidate {
 
 struct greedy {
     struct planning *planning;
-    const struct uses *uses;
+    const struct trace_index *trace_index;
     const struct trace *trace;
     struct idle out;
     struct idle in;
@@ -126,7 +126,7 @@ static void consume_backward(struct idle *idle, uint32_t to, int64_t amount)
 static int64_t out_time(const struct greedy *greedy, uint32_t tensor)
 {
     /* What nothing writes has a copy on the host already. */
-    return greedy->uses->final_version[tensor] == 0
+    return greedy->trace_index->final_version[tensor] == 0
                ? 0
                : (int64_t)(greedy->options->safety * (double)greedy->out_ns[tensor]);
 }
@@ -142,11 +142,11 @@ static uint32_t out_from(const struct greedy *greedy, uint32_t gap)
     uint32_t tensor = lower_gap_tensor(greedy->planning->lower, gap);
     uint32_t slot = gap;
 
-    while (greedy->options->with_save && greedy->uses->role[slot] == USE_READ &&
-           slot > greedy->uses->first[tensor]) {
+    while (greedy->options->with_save && greedy->trace_index->role[slot] == USE_READ &&
+           slot > greedy->trace_index->first[tensor]) {
         slot--;
     }
-    return greedy->uses->op[slot] + 1;
+    return greedy->trace_index->op[slot] + 1;
 }
 
 /* Where a swap of the gap would relieve. False: the link has no time for it. */
@@ -155,7 +155,7 @@ static bool swap_away(const struct greedy *greedy, uint32_t gap, struct away *aw
     uint32_t tensor = lower_gap_tensor(greedy->planning->lower, gap);
     uint32_t end = lower_gap_end(greedy->planning->lower, gap);
     uint32_t ops = greedy->trace->op_count;
-    uint32_t after = greedy->uses->op[gap] + 1;
+    uint32_t after = greedy->trace_index->op[gap] + 1;
     uint32_t back = end >= ops ? end - ops : end;
     int64_t out_needed =
         idle_before(&greedy->out, out_from(greedy, gap)) + out_time(greedy, tensor);
@@ -226,7 +226,7 @@ static struct away whole_away(const struct greedy *greedy, uint32_t gap)
     int64_t ops = greedy->trace->op_count;
     int64_t end = lower_gap_end(greedy->planning->lower, gap);
 
-    return (struct away){.first = (int64_t)greedy->uses->op[gap] + 1,
+    return (struct away){.first = (int64_t)greedy->trace_index->op[gap] + 1,
                          .last = end >= ops ? ops - 1 : end - 1,
                          .wrapped_last = end >= ops ? end - ops - 1 : -1};
 }
@@ -242,7 +242,7 @@ static struct candidate judge(struct greedy *greedy, uint32_t gap)
 {
     struct lower *lower = greedy->planning->lower;
     uint32_t tensor = lower_gap_tensor(lower, gap);
-    double bytes = (double)greedy->uses->rounded[tensor];
+    double bytes = (double)greedy->trace_index->rounded[tensor];
     enum tensor_hint hint = (enum tensor_hint)greedy->trace->tensors[tensor].hint;
     struct candidate best = {.gap = gap, .decision = DECIDE_KEEP};
     struct away away = whole_away(greedy, gap);
@@ -295,8 +295,9 @@ static bool is_open(const struct greedy *greedy, uint32_t gap)
     uint32_t tensor = lower_gap_tensor(lower, gap);
     uint32_t end = lower_gap_end(lower, gap);
 
-    return end != USES_NONE && end > greedy->uses->op[gap] + 1 &&
-           greedy->uses->rounded[tensor] > 0 && greedy->trace->tensors[tensor].hint != HINT_KEEP;
+    return end != TRACE_INDEX_NONE && end > greedy->trace_index->op[gap] + 1 &&
+           greedy->trace_index->rounded[tensor] > 0 &&
+           greedy->trace->tensors[tensor].hint != HINT_KEEP;
 }
 
 /* The profile's excess into prefix sums; its total. */
@@ -379,7 +380,7 @@ static bool take_swap(struct greedy *greedy, const struct candidate *best, struc
     uint32_t gap = best->gap;
     uint32_t tensor = lower_gap_tensor(greedy->planning->lower, gap);
     uint32_t end = lower_gap_end(greedy->planning->lower, gap);
-    double bytes = (double)greedy->uses->rounded[tensor];
+    double bytes = (double)greedy->trace_index->rounded[tensor];
 
     if (!swap_away(greedy, gap, away) ||
         bytes * weight_of(greedy, away) / swap_price(greedy, gap) < 0.5 * best->score) {
@@ -394,7 +395,7 @@ static bool take_swap(struct greedy *greedy, const struct candidate *best, struc
 static bool take_drop(struct greedy *greedy, const struct candidate *best, const struct away *away)
 {
     struct lower *lower = greedy->planning->lower;
-    double bytes = (double)greedy->uses->rounded[lower_gap_tensor(lower, best->gap)];
+    double bytes = (double)greedy->trace_index->rounded[lower_gap_tensor(lower, best->gap)];
     uint64_t cost;
 
     if (!greedy->options->is_wary) {
@@ -427,7 +428,7 @@ static uint32_t take_best(struct greedy *greedy, uint8_t *decisions, uint32_t co
             (best.decision == DECIDE_DROP && !take_drop(greedy, &best, &away))) {
             continue;
         }
-        relieved += (double)greedy->uses->rounded[tensor] * crowded_of(greedy, &away);
+        relieved += (double)greedy->trace_index->rounded[tensor] * crowded_of(greedy, &away);
         decisions[best.gap] = best.decision;
         taken++;
     }
@@ -449,7 +450,7 @@ static void give_back(struct greedy *greedy, uint8_t *decisions)
 
         /* What lived on for replays alone and had to leave is in a gap without an end. */
         if (decisions[gap] != DECIDE_KEEP && hint == HINT_NONE &&
-            lower_gap_end(lower, gap) != USES_NONE) {
+            lower_gap_end(lower, gap) != TRACE_INDEX_NONE) {
             double price = swap_price(greedy, gap);
 
             if (decisions[gap] == DECIDE_DROP) {
@@ -464,9 +465,9 @@ static void give_back(struct greedy *greedy, uint8_t *decisions)
         uint32_t gap = greedy->candidates[i].gap;
         uint32_t end = lower_gap_end(lower, gap);
         uint32_t ops = greedy->trace->op_count;
-        uint32_t first = greedy->uses->op[gap] + 1;
+        uint32_t first = greedy->trace_index->op[gap] + 1;
         uint32_t last = end >= ops ? ops - 1 : end - 1;
-        int64_t bytes = (int64_t)greedy->uses->rounded[lower_gap_tensor(lower, gap)];
+        int64_t bytes = (int64_t)greedy->trace_index->rounded[lower_gap_tensor(lower, gap)];
 
         if (profile_tree_most(&greedy->tree, first, last) + bytes > limit ||
             (end > ops && profile_tree_most(&greedy->tree, 0, end - ops - 1) + bytes > limit)) {
@@ -558,8 +559,8 @@ capu_status greedy_create(struct planning *planning, struct greedy **out)
         return CAPU_NO_HOST_MEMORY;
     }
     greedy->planning = planning;
-    greedy->uses = planning->request->uses;
-    greedy->trace = greedy->uses->trace;
+    greedy->trace_index = planning->request->trace_index;
+    greedy->trace = greedy->trace_index->trace;
     if (allocate(greedy) != CAPU_OK) {
         greedy_destroy(greedy);
         return CAPU_NO_HOST_MEMORY;

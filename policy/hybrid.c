@@ -96,7 +96,7 @@ struct way {
 static capu_status search_once(struct planning *planning, const struct effort *effort,
                                struct way *way, struct search *best)
 {
-    const struct trace *trace = planning->request->uses->trace;
+    const struct trace *trace = planning->request->trace_index->trace;
     struct hybrid hybrid = {.planning = planning,
                             .effort = effort,
                             .seed = 0x9E3779B97F4A7C15u,
@@ -129,8 +129,8 @@ static capu_status search_once(struct planning *planning, const struct effort *e
 static capu_status plan_budget(struct planning *planning, const struct effort *effort,
                                struct search *best)
 {
-    const struct uses *uses = planning->request->uses;
-    uint64_t least_ns = bound_cut(uses, planning->machine, planning->plan->budget_bytes);
+    const struct trace_index *trace_index = planning->request->trace_index;
+    uint64_t least_ns = bound_cut(trace_index, planning->machine, planning->plan->budget_bytes);
     struct way way = {.is_placing = false};
     capu_status status = CAPU_OK;
 
@@ -138,7 +138,7 @@ static capu_status plan_budget(struct planning *planning, const struct effort *e
         status = search_once(planning, effort, &way, best);
         planner_set_budget(planning, planning->plan->budget_bytes);
         if (status != CAPU_OK || way.floor_ns >= best->best_ns ||
-            way.result_ns <= least_ns + uses->trace->total_ns / NEAR_IDEAL) {
+            way.result_ns <= least_ns + trace_index->trace->total_ns / NEAR_IDEAL) {
             return status;
         }
     }
@@ -158,10 +158,11 @@ static capu_status offer_frugal(struct planning *planning, struct search *best)
 }
 
 /* The budget of a rung; rung 0 is the floor. */
-static uint64_t rung_budget(const struct uses *uses, uint32_t rung, uint32_t rungs)
+static uint64_t rung_budget(const struct trace_index *trace_index, uint32_t rung, uint32_t rungs)
 {
-    return rung == 0 ? uses->floor_bytes
-                     : uses->peak_bytes / rungs * rung + uses->peak_bytes % rungs * rung / rungs;
+    return rung == 0 ? trace_index->floor_bytes
+                     : trace_index->peak_bytes / rungs * rung +
+                           trace_index->peak_bytes % rungs * rung / rungs;
 }
 
 static const struct effort *effort_for(enum planner_effort effort, uint32_t ops)
@@ -176,15 +177,16 @@ static const struct effort *effort_for(enum planner_effort effort, uint32_t ops)
 
 capu_status hybrid_plan(struct planning *planning)
 {
-    const struct uses *uses = planning->request->uses;
-    const struct effort *effort = effort_for(planning->request->effort, uses->trace->op_count);
+    const struct trace_index *trace_index = planning->request->trace_index;
+    const struct effort *effort =
+        effort_for(planning->request->effort, trace_index->trace->op_count);
     uint32_t rungs = effort->rungs;
     uint64_t asked_bytes = planning->plan->budget_bytes;
     struct search best;
     capu_status status = search_init(&best, planning);
 
     for (uint32_t rung = rungs + 1; status == CAPU_OK && rung-- > 0;) {
-        uint64_t budget = rung_budget(uses, rung, rungs);
+        uint64_t budget = rung_budget(trace_index, rung, rungs);
         bool is_deep = effort->depth_every > 0 && rung % effort->depth_every == 0;
 
         if (budget > planning->request->budget_bytes || !planner_set_budget(planning, budget)) {
@@ -192,7 +194,7 @@ capu_status hybrid_plan(struct planning *planning)
         }
         if (best.best_ns != UINT64_MAX &&
             (search_should_stop(&best) ||
-             bound_cut(uses, planning->machine, budget) >= best.best_ns)) {
+             bound_cut(trace_index, planning->machine, budget) >= best.best_ns)) {
             break;
         }
         /* A rung is searched as if the budget were no more: whatever is asked for, it gives the

@@ -23,9 +23,9 @@ static uint64_t draw(struct hybrid *hybrid, uint64_t below)
 /* Part of the best decisions, given up: some at random, or all gaps that end in a window of ops. */
 static void ruin(struct hybrid *hybrid)
 {
-    const struct uses *uses = hybrid->planning->request->uses;
-    uint32_t gaps = uses->trace->operand_count;
-    uint32_t ops = uses->trace->op_count;
+    const struct trace_index *trace_index = hybrid->planning->request->trace_index;
+    uint32_t gaps = trace_index->trace->operand_count;
+    uint32_t ops = trace_index->trace->op_count;
     uint64_t kind = draw(hybrid, 3);
     uint64_t share = 3 + draw(hybrid, 20);
     uint32_t width = 1 + ops / (uint32_t)(4 + draw(hybrid, 44));
@@ -33,10 +33,10 @@ static void ruin(struct hybrid *hybrid)
 
     memcpy(hybrid->decisions, hybrid->search->decisions, gaps);
     memcpy(hybrid->extended_life, hybrid->search->extended_life,
-           uses->trace->tensor_count * sizeof(*hybrid->extended_life));
+           trace_index->trace->tensor_count * sizeof(*hybrid->extended_life));
     for (uint32_t gap = 0; gap < gaps; gap++) {
         uint32_t end = lower_gap_end(hybrid->planning->lower, gap);
-        uint32_t at = kind == 1 ? end : uses->op[gap];
+        uint32_t at = kind == 1 ? end : trace_index->op[gap];
         bool goes = kind == 0 ? draw(hybrid, 100) < share : at >= from && at - from < width;
 
         if (hybrid->decisions[gap] != DECIDE_KEEP && goes) {
@@ -87,7 +87,7 @@ static capu_status rebuild(struct hybrid *hybrid)
 capu_status hybrid_improve(struct hybrid *hybrid, uint64_t work, uint32_t turns)
 {
     struct search *search = hybrid->search;
-    uint64_t ideal = hybrid->planning->request->uses->trace->total_ns;
+    uint64_t ideal = hybrid->planning->request->trace_index->trace->total_ns;
     uint64_t begin = search_work(search);
     uint64_t end = begin + work;
     uint32_t idle = 0;

@@ -54,7 +54,7 @@ static void sort_starts(struct hybrid *hybrid)
 /* The least that a phase may leave of a time. */
 static uint64_t least_left(const struct hybrid *hybrid, uint64_t ns, double share)
 {
-    const struct trace *trace = hybrid->planning->request->uses->trace;
+    const struct trace *trace = hybrid->planning->request->trace_index->trace;
     uint64_t ideal = trace->total_ns;
     uint64_t gain = ideal / NEAR_IDEAL;
     uint64_t floor_ns = ideal;
@@ -103,7 +103,7 @@ static void raise_floor(struct hybrid *hybrid, uint64_t floor_ns)
    Sets its floor. */
 static bool is_hopeless(struct hybrid *hybrid, const struct search *best)
 {
-    uint64_t ideal = hybrid->planning->request->uses->trace->total_ns;
+    uint64_t ideal = hybrid->planning->request->trace_index->trace->total_ns;
     uint64_t start_ns = best_of_starts(hybrid);
 
     if (start_ns > ideal + ideal / FAR_FROM_IDEAL) {
@@ -117,7 +117,7 @@ static bool is_hopeless(struct hybrid *hybrid, const struct search *best)
    elsewhere. */
 static capu_status scan(struct hybrid *hybrid, const struct search *best)
 {
-    uint64_t ideal = hybrid->planning->request->uses->trace->total_ns;
+    uint64_t ideal = hybrid->planning->request->trace_index->trace->total_ns;
     capu_status status = CAPU_OK;
 
     for (uint32_t i = 0; status == CAPU_OK && i < hybrid->effort->starts; i++) {
@@ -133,7 +133,7 @@ static capu_status scan(struct hybrid *hybrid, const struct search *best)
         is_hopeless(hybrid, best);
     }
     if (status == CAPU_OK && hybrid->effort->starts > 2 &&
-        extended_life_choose(hybrid->planning->request->uses, hybrid->planning->lower,
+        extended_life_choose(hybrid->planning->request->trace_index, hybrid->planning->lower,
                              hybrid->extended_life)) {
         for (uint32_t i = 0; status == CAPU_OK && i < EXTENDED_LIFE_STARTS; i++) {
             status = scan_start(hybrid, STARTS_MAX + i);
@@ -169,9 +169,9 @@ static capu_status scan_smaller(struct hybrid *hybrid)
 {
     /* Parts of a thousand. The whole, which was scanned, is only for where each page counts. */
     static const uint64_t parts[] = {997, 990, 980, 940, 850, 600};
-    const struct uses *uses = hybrid->planning->request->uses;
+    const struct trace_index *trace_index = hybrid->planning->request->trace_index;
     uint64_t whole = hybrid->planning->limit_bytes;
-    uint64_t least = uses->floor_bytes - uses->fixed_bytes + uses->idle_bytes;
+    uint64_t least = trace_index->floor_bytes - trace_index->fixed_bytes + trace_index->idle_bytes;
     uint64_t least_part = hybrid->effort->work > 0 ? 940 : 980; /* where there is any already */
     uint32_t chosen = 0;
     capu_status status = CAPU_OK;
@@ -183,7 +183,7 @@ static capu_status scan_smaller(struct hybrid *hybrid)
     if (hybrid->kinds[chosen] < STARTS_MAX) {
         /* Only the last starts may let tensors live on. */
         memset(hybrid->extended_life, 0,
-               uses->trace->tensor_count * sizeof(*hybrid->extended_life));
+               trace_index->trace->tensor_count * sizeof(*hybrid->extended_life));
     }
     for (size_t i = 0; status == CAPU_OK && i < sizeof(parts) / sizeof(parts[0]); i++) {
         uint64_t limit = part_of(whole, parts[i]);
@@ -203,7 +203,7 @@ static capu_status scan_smaller(struct hybrid *hybrid)
 /* What the others would do, so that none of them is better where it counts. */
 static capu_status offer_others(struct planning *planning, struct search *best)
 {
-    uint32_t gaps = planning->request->uses->trace->operand_count;
+    uint32_t gaps = planning->request->trace_index->trace->operand_count;
     capu_status status = CAPU_OK;
 
     for (const struct planner *planner = planners; planner->name != NULL; planner++) {
@@ -222,7 +222,7 @@ static capu_status offer_others(struct planning *planning, struct search *best)
 /* What a start may take at most to be worth improving. */
 static uint64_t worth_improving(const struct hybrid *hybrid)
 {
-    uint64_t ideal = hybrid->planning->request->uses->trace->total_ns;
+    uint64_t ideal = hybrid->planning->request->trace_index->trace->total_ns;
     uint64_t best_ns = hybrid->starts[0].best_ns;
 
     return hybrid->start_count <= STARTS_MAX || best_ns == UINT64_MAX
@@ -234,7 +234,7 @@ static uint64_t worth_improving(const struct hybrid *hybrid)
 static capu_status search_in_depth(struct hybrid *hybrid, const struct search *best)
 {
     uint64_t most = worth_improving(hybrid);
-    uint64_t ideal = hybrid->planning->request->uses->trace->total_ns;
+    uint64_t ideal = hybrid->planning->request->trace_index->trace->total_ns;
     uint64_t start_ns = best_of_starts(hybrid);
     uint64_t floor_ns = least_left(hybrid, start_ns, LEFT_BY_STARTS);
     uint64_t least_ns;
@@ -260,7 +260,7 @@ static capu_status search_in_depth(struct hybrid *hybrid, const struct search *b
     /* Not all of the others are quick where there are many ops. The search without places had
        them. */
     if (status == CAPU_OK && !hybrid->is_placing &&
-        hybrid->planning->request->uses->trace->op_count <= MANY_OPS) {
+        hybrid->planning->request->trace_index->trace->op_count <= MANY_OPS) {
         status = offer_others(hybrid->planning, &hybrid->starts[0]);
     }
     hybrid->search = &hybrid->starts[0];
@@ -290,7 +290,7 @@ static capu_status place_within(struct hybrid *hybrid, const struct search *foun
                                                  .with_save = true,
                                                  .rounds_max = 10,
                                                  .first_round = 20};
-    const struct trace *trace = hybrid->planning->request->uses->trace;
+    const struct trace *trace = hybrid->planning->request->trace_index->trace;
     struct lower_options options = found->options;
     uint64_t ns;
     capu_status status = CAPU_OK;

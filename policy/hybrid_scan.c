@@ -8,7 +8,7 @@
 /* Evictions that the lowering was forced to are planned the next time, with their prefetch. */
 capu_status hybrid_absorb(struct hybrid *hybrid, const struct lower_options *options, uint64_t *ns)
 {
-    uint32_t gaps = hybrid->planning->request->uses->trace->operand_count;
+    uint32_t gaps = hybrid->planning->request->trace_index->trace->operand_count;
     uint64_t best = *ns;
     capu_status status = CAPU_OK;
 
@@ -92,7 +92,8 @@ capu_status hybrid_scan_one(struct hybrid *hybrid, uint32_t kind)
     uint64_t ns;
     capu_status status;
 
-    memset(hybrid->decisions, DECIDE_KEEP, hybrid->planning->request->uses->trace->operand_count);
+    memset(hybrid->decisions, DECIDE_KEEP,
+           hybrid->planning->request->trace_index->trace->operand_count);
     status = greedy_run(hybrid->greedy, &options, hybrid->extended_life, hybrid->decisions,
                         &hybrid->search->scratch);
     return status == CAPU_OK ? try_variants(hybrid, &options, &ns) : status;

@@ -69,41 +69,44 @@ static void allocate_state(struct lower *lower)
     lower->chain_tensors = block(lower, tensors, sizeof(*lower->chain_tensors));
 }
 
-static uint32_t first_or_none(const struct uses *uses, uint32_t tensor)
+static uint32_t first_or_none(const struct trace_index *trace_index, uint32_t tensor)
 {
-    return uses->first[tensor] < uses->first[tensor + 1] ? uses->first[tensor] : USES_NONE;
+    return trace_index->first[tensor] < trace_index->first[tensor + 1] ? trace_index->first[tensor]
+                                                                       : TRACE_INDEX_NONE;
 }
 
 /* Where each gap ends, and who made what is in it. */
 static void index_gaps(struct lower *lower)
 {
-    const struct uses *uses = lower->uses;
+    const struct trace_index *trace_index = lower->trace_index;
     uint32_t ops = lower->trace->op_count;
 
     for (uint32_t t = 0; t < lower->trace->tensor_count; t++) {
-        uint32_t first = first_or_none(uses, t);
-        uint32_t end = uses->first[t + 1];
+        uint32_t first = first_or_none(trace_index, t);
+        uint32_t end = trace_index->first[t + 1];
         uint32_t maker = NO_OP;
         bool is_persistent = lower->trace->tensors[t].persistent;
 
-        lower->tensors[t].rounded = uses->rounded[t];
-        lower->tensors[t].first = uses->first[t];
+        lower->tensors[t].rounded = trace_index->rounded[t];
+        lower->tensors[t].first = trace_index->first[t];
         lower->tensors[t].end = end;
         lower->tensors[t].is_persistent = is_persistent;
-        for (uint32_t slot = uses->first[t]; slot < end; slot++) {
+        for (uint32_t slot = trace_index->first[t]; slot < end; slot++) {
             bool is_last = slot + 1 == end;
 
-            if (uses->role[slot] != USE_READ) {
-                maker = uses->role[slot] == USE_WRITE ? uses->op[slot] : NO_OP;
+            if (trace_index->role[slot] != USE_READ) {
+                maker = trace_index->role[slot] == USE_WRITE ? trace_index->op[slot] : NO_OP;
             }
             lower->gap_tensor[slot] = t;
             lower->gap_maker[slot] = maker;
-            lower->gap_end[slot] = !is_last ? uses->op[slot + 1] : ops + uses->op[first];
+            lower->gap_end[slot] =
+                !is_last ? trace_index->op[slot + 1] : ops + trace_index->op[first];
             lower->slot_flags[slot] =
                 (uint8_t)((slot == first ? SLOT_FIRST : 0) | (is_last ? SLOT_LAST : 0) |
                           (is_last && is_persistent ? SLOT_WRAPS : 0));
-            if ((is_last && !is_persistent) || (!is_last && uses->role[slot + 1] == USE_WRITE)) {
-                lower->gap_end[slot] = USES_NONE;
+            if ((is_last && !is_persistent) ||
+                (!is_last && trace_index->role[slot + 1] == USE_WRITE)) {
+                lower->gap_end[slot] = TRACE_INDEX_NONE;
             }
         }
     }
@@ -112,14 +115,14 @@ static void index_gaps(struct lower *lower)
 /* A replay is legal until one of its operands gets new contents. */
 static void index_legality(struct lower *lower)
 {
-    const struct uses *uses = lower->uses;
+    const struct trace_index *trace_index = lower->trace_index;
     const struct trace *trace = lower->trace;
     uint32_t *cursor = lower->chain_last; /* free outside a walk */
     uint32_t *changed =
         lower->extended_life_next; /* the same: per tensor, the op of its next change */
 
     for (uint32_t t = 0; t < trace->tensor_count; t++) {
-        cursor[t] = uses->first[t + 1];
+        cursor[t] = trace_index->first[t + 1];
         changed[t] = trace->op_count;
     }
     for (uint32_t k = trace->op_count; k-- > 0;) {
@@ -142,7 +145,8 @@ static void index_legality(struct lower *lower)
     }
 }
 
-capu_status lower_create(const struct uses *uses, const struct machine *machine, struct lower **out)
+capu_status lower_create(const struct trace_index *trace_index, const struct machine *machine,
+                         struct lower **out)
 {
     struct lower *lower = calloc(1, sizeof(*lower));
     capu_status status;
@@ -150,11 +154,11 @@ capu_status lower_create(const struct uses *uses, const struct machine *machine,
     if (lower == NULL) {
         return CAPU_NO_HOST_MEMORY;
     }
-    lower->uses = uses;
-    lower->trace = uses->trace;
-    status = clock_init(&lower->clock, uses->trace, machine);
+    lower->trace_index = trace_index;
+    lower->trace = trace_index->trace;
+    status = clock_init(&lower->clock, trace_index->trace, machine);
     if (status == CAPU_OK) {
-        status = profile_tree_init(&lower->tree, uses->trace->op_count + 1);
+        status = profile_tree_init(&lower->tree, trace_index->trace->op_count + 1);
     }
     allocate_index(lower);
     allocate_state(lower);
@@ -164,8 +168,8 @@ capu_status lower_create(const struct uses *uses, const struct machine *machine,
     }
     index_gaps(lower);
     index_legality(lower);
-    for (uint32_t k = 0; k < uses->trace->op_count; k++) {
-        lower->ideal_ns[k + 1] = lower->ideal_ns[k] + uses->trace->ops[k].ns;
+    for (uint32_t k = 0; k < trace_index->trace->op_count; k++) {
+        lower->ideal_ns[k + 1] = lower->ideal_ns[k] + trace_index->trace->ops[k].ns;
     }
     *out = lower;
     return CAPU_OK;
@@ -233,28 +237,28 @@ uint32_t lower_gap_tensor(const struct lower *lower, uint32_t gap)
 }
 
 /* The access of a tensor in force at an op: the last one before it. USES_NONE: none. */
-static uint32_t gap_at(const struct uses *uses, uint32_t tensor, uint32_t op)
+static uint32_t gap_at(const struct trace_index *trace_index, uint32_t tensor, uint32_t op)
 {
-    uint32_t low = uses->first[tensor];
-    uint32_t high = uses->first[tensor + 1];
+    uint32_t low = trace_index->first[tensor];
+    uint32_t high = trace_index->first[tensor + 1];
 
     while (low < high) {
         uint32_t middle = low + (high - low) / 2;
 
-        if (uses->op[middle] < op) {
+        if (trace_index->op[middle] < op) {
             low = middle + 1;
         } else {
             high = middle;
         }
     }
-    return low > uses->first[tensor] ? low - 1 : USES_NONE;
+    return low > trace_index->first[tensor] ? low - 1 : TRACE_INDEX_NONE;
 }
 
 /* Is another gap of the same contents dropped? Then they are made again for that one alone. */
 static bool is_dropped_elsewhere(const struct lower *lower, const uint8_t *decisions, uint32_t gap)
 {
-    uint32_t first = lower->uses->first[lower->gap_tensor[gap]];
-    uint32_t end = lower->uses->first[lower->gap_tensor[gap] + 1];
+    uint32_t first = lower->trace_index->first[lower->gap_tensor[gap]];
+    uint32_t end = lower->trace_index->first[lower->gap_tensor[gap] + 1];
     uint32_t maker = lower->gap_maker[gap];
 
     for (uint32_t i = gap; i > first && lower->gap_maker[i - 1] == maker; i--) {
@@ -285,7 +289,8 @@ static uint32_t follow_input(struct lower *lower, struct following *following, u
     const uint8_t *decisions = following->decisions;
     uint32_t end = lower->gap_end[there];
 
-    if (end == USES_NONE || end < at || (decisions != NULL && decisions[there] == DECIDE_DROP)) {
+    if (end == TRACE_INDEX_NONE || end < at ||
+        (decisions != NULL && decisions[there] == DECIDE_DROP)) {
         return there;
     }
     if (end > at && decisions != NULL && decisions[there] == DECIDE_SWAP) {
@@ -293,7 +298,7 @@ static uint32_t follow_input(struct lower *lower, struct following *following, u
     } else if (end > at && following->is_taken) {
         lower->chain_reads[there]++;
     }
-    return USES_NONE;
+    return TRACE_INDEX_NONE;
 }
 
 /*
@@ -343,12 +348,12 @@ static bool follow(struct lower *lower, uint32_t gap, struct following *followin
                 lower->extended_life[r] >= at) {
                 continue;
             }
-            there = gap_at(lower->uses, r, at);
-            if (there == USES_NONE) {
+            there = gap_at(lower->trace_index, r, at);
+            if (there == TRACE_INDEX_NONE) {
                 return false;
             }
             there = follow_input(lower, following, there, at);
-            if (there != USES_NONE) {
+            if (there != TRACE_INDEX_NONE) {
                 lower->stack[depth++] = there;
             }
         }
@@ -363,7 +368,7 @@ bool lower_can_drop(struct lower *lower, uint32_t gap)
 
     if (lower->droppable[gap] == 0) {
         struct following following = {.decisions = NULL};
-        bool can = end != USES_NONE && end < lower->trace->op_count &&
+        bool can = end != TRACE_INDEX_NONE && end < lower->trace->op_count &&
                    !lower->trace->tensors[tensor].persistent &&
                    lower->trace->tensors[tensor].managed && follow(lower, gap, &following);
 
@@ -443,9 +448,9 @@ capu_status lower_run(struct lower *lower, const uint8_t *decisions, const uint3
             memset(lower->no_drop, 1, lower->trace->operand_count);
         }
         for (uint32_t t = 0; walk >= WALKS_WITH_RESIDENTS && t < lower->trace->tensor_count; t++) {
-            lower->tensors[t].starts_on_host |= lower->trace->tensors[t].persistent &&
-                                                lower->trace->tensors[t].managed &&
-                                                first_or_none(lower->uses, t) != USES_NONE;
+            lower->tensors[t].starts_on_host |=
+                lower->trace->tensors[t].persistent && lower->trace->tensors[t].managed &&
+                first_or_none(lower->trace_index, t) != TRACE_INDEX_NONE;
         }
         lower->must_restart = false;
         plan_clear(plan);

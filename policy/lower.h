@@ -18,7 +18,7 @@
 #include "policy/clock.h"
 #include "policy/plan.h"
 #include "policy/profile_tree.h"
-#include "policy/uses.h"
+#include "policy/trace_index.h"
 
 enum decision { DECIDE_KEEP, DECIDE_SWAP, DECIDE_DROP };
 
@@ -58,8 +58,9 @@ struct lower;
    it fixed_bytes, stays as the trace has it. Not frugal at first. */
 void lower_set_frugal(struct lower *lower, bool is_frugal);
 
-/* Errors: NO_HOST_MEMORY. The clock runs on `machine`. `uses` is borrowed and outlives it. */
-capu_status lower_create(const struct uses *uses, const struct machine *machine,
+/* Errors: NO_HOST_MEMORY. The clock runs on `machine`. `trace_index` is borrowed and outlives it.
+ */
+capu_status lower_create(const struct trace_index *trace_index, const struct machine *machine,
                          struct lower **out);
 void lower_destroy(struct lower *lower);
 

@@ -23,7 +23,7 @@ static void find_means(struct lower *lower)
 /* What each op is expected to see held: every access, and every gap that is kept. */
 static void fill_tree(struct lower *lower)
 {
-    const struct uses *uses = lower->uses;
+    const struct trace_index *trace_index = lower->trace_index;
     uint32_t ops = lower->trace->op_count;
     int64_t *base = lower->base;
 
@@ -37,12 +37,12 @@ static void fill_tree(struct lower *lower)
         base[0] += is_held ? bytes : 0;
         for (uint32_t slot = state->first; slot < state->end && bytes > 0; slot++) {
             bool is_last = (lower->slot_flags[slot] & SLOT_LAST) != 0;
-            uint32_t to = uses->op[slot] + 1;
+            uint32_t to = trace_index->op[slot] + 1;
 
-            base[uses->op[slot]] += is_held ? 0 : bytes;
-            is_held = is_last
-                          ? is_always
-                          : lower->gap_end[slot] != USES_NONE && lower->means[slot] == DECIDE_KEEP;
+            base[trace_index->op[slot]] += is_held ? 0 : bytes;
+            is_held = is_last ? is_always
+                              : lower->gap_end[slot] != TRACE_INDEX_NONE &&
+                                    lower->means[slot] == DECIDE_KEEP;
             if (is_last && !state->is_persistent && lower->extended_life != NULL &&
                 lower->extended_life[t] >= to) {
                 to = lower->extended_life[t] + 1;
@@ -89,18 +89,18 @@ static void plan_latest(struct lower *lower)
 
 static void plan_saves(struct lower *lower)
 {
-    const struct uses *uses = lower->uses;
+    const struct trace_index *trace_index = lower->trace_index;
 
     for (uint32_t t = 0; t < lower->trace->tensor_count; t++) {
         uint8_t later = 0;
 
-        for (uint32_t slot = uses->first[t + 1]; slot-- > uses->first[t];) {
-            bool is_last = slot + 1 == uses->first[t + 1];
-            bool leaves =
-                is_last ? lower->tensors[t].starts_on_host
-                        : lower->gap_end[slot] != USES_NONE && lower->means[slot] == DECIDE_SWAP;
+        for (uint32_t slot = trace_index->first[t + 1]; slot-- > trace_index->first[t];) {
+            bool is_last = slot + 1 == trace_index->first[t + 1];
+            bool leaves = is_last ? lower->tensors[t].starts_on_host
+                                  : lower->gap_end[slot] != TRACE_INDEX_NONE &&
+                                        lower->means[slot] == DECIDE_SWAP;
 
-            if (!is_last && uses->role[slot + 1] != USE_READ) {
+            if (!is_last && trace_index->role[slot + 1] != USE_READ) {
                 later = 0;
             }
             later |= leaves;
@@ -117,7 +117,7 @@ static void begin_tensors(struct lower *lower)
 
         state->is_resident = false;
         state->has_host = false;
-        state->gap = USES_NONE;
+        state->gap = TRACE_INDEX_NONE;
         state->is_due = false;
         state->last_replay = 0;
         state->guard = 0;
@@ -157,11 +157,13 @@ static void begin_lists(struct lower *lower)
         const struct lower_tensor *state = &lower->tensors[t];
 
         if (state->starts_on_host && state->rounded > 0) {
-            lower_due_add(lower, t, lower->uses->op[state->first], lower->latest[state->end - 1]);
+            lower_due_add(lower, t, lower->trace_index->op[state->first],
+                          lower->latest[state->end - 1]);
         }
         if (lower->extended_life != NULL && lower->extended_life[t] > 0 &&
             state->first < state->end &&
-            lower->extended_life[t] > lower->uses->op[state->end - 1] && !state->is_persistent) {
+            lower->extended_life[t] > lower->trace_index->op[state->end - 1] &&
+            !state->is_persistent) {
             lower->extended_life_next[t] = lower->extended_life_head[lower->extended_life[t]];
             lower->extended_life_head[lower->extended_life[t]] = t;
         }

@@ -24,7 +24,8 @@ void lower_chain_give_up(struct lower *lower, uint32_t op)
     for (uint32_t i = 0; i < trace_operand_count(entry); i++) {
         uint32_t gap = lower->tensors[lower->trace->operands[entry->first + i]].gap;
 
-        if (gap != USES_NONE && lower->decisions[gap] == DECIDE_DROP && !lower->no_drop[gap]) {
+        if (gap != TRACE_INDEX_NONE && lower->decisions[gap] == DECIDE_DROP &&
+            !lower->no_drop[gap]) {
             lower->no_drop[gap] = 1;
             has_changed = true;
         }
@@ -32,7 +33,8 @@ void lower_chain_give_up(struct lower *lower, uint32_t op)
     for (uint32_t i = 0; i < lower->chain_tensor_count; i++) {
         uint32_t gap = lower->tensors[lower->chain_tensors[i]].gap;
 
-        if (gap != USES_NONE && lower->decisions[gap] == DECIDE_DROP && !lower->no_drop[gap]) {
+        if (gap != TRACE_INDEX_NONE && lower->decisions[gap] == DECIDE_DROP &&
+            !lower->no_drop[gap]) {
             lower->no_drop[gap] = 1;
             has_changed = true;
         }
@@ -56,7 +58,7 @@ static void note(struct lower *lower, uint32_t tensor, uint8_t state)
 static uint32_t producer(const struct lower *lower, uint32_t tensor, uint32_t op)
 {
     uint32_t gap = lower->tensors[tensor].gap;
-    uint32_t maker = gap == USES_NONE ? NO_OP : lower->gap_maker[gap];
+    uint32_t maker = gap == TRACE_INDEX_NONE ? NO_OP : lower->gap_maker[gap];
 
     return maker != NO_OP && lower->trace->ops[maker].replayable && lower->until[maker] >= op
                ? maker
@@ -78,7 +80,7 @@ static uint32_t add_op(struct lower *lower, uint32_t maker, uint32_t op, uint32_
         if (lower->tensors[t].is_resident) {
             lower->tensors[t].guard = op + 1;
             if (i < entry->read_count && lower->tensor_stamp[t] != lower->stamp &&
-                lower->tensors[t].gap != USES_NONE && lower_next_use(lower, t) > op) {
+                lower->tensors[t].gap != TRACE_INDEX_NONE && lower_next_use(lower, t) > op) {
                 lower->tensor_stamp[t] = lower->stamp;
                 lower->chain_reads[lower->tensors[t].gap]++;
             }
@@ -118,7 +120,7 @@ bool lower_chain_build(struct lower *lower, uint32_t op)
         if (!lower->tensors[t].has_host) {
             lower->stack[depth] = t;
             depth += !is_write;
-        } else if (!is_write || lower->tensors[t].gap == USES_NONE) {
+        } else if (!is_write || lower->tensors[t].gap == TRACE_INDEX_NONE) {
             /* The walk fetches it for the op itself. */
             lower->tensor_stamp[t] = stamp;
         }

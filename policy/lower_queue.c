@@ -9,23 +9,23 @@
 uint32_t lower_next_use(const struct lower *lower, uint32_t tensor)
 {
     const struct lower_tensor *state = &lower->tensors[tensor];
-    uint32_t next = state->gap == USES_NONE ? state->first : state->gap + 1;
+    uint32_t next = state->gap == TRACE_INDEX_NONE ? state->first : state->gap + 1;
 
     if (next < state->end) {
-        return lower->uses->op[next];
+        return lower->trace_index->op[next];
     }
     return state->is_persistent && next > state->first
-               ? lower->trace->op_count + lower->uses->op[state->first]
+               ? lower->trace->op_count + lower->trace_index->op[state->first]
                : NO_OP;
 }
 
 bool lower_next_needs(const struct lower *lower, uint32_t tensor)
 {
     const struct lower_tensor *state = &lower->tensors[tensor];
-    uint32_t next = state->gap == USES_NONE ? state->first : state->gap + 1;
+    uint32_t next = state->gap == TRACE_INDEX_NONE ? state->first : state->gap + 1;
 
     if (next < state->end) {
-        return lower->uses->role[next] != USE_WRITE;
+        return lower->trace_index->role[next] != USE_WRITE;
     }
     return state->is_persistent;
 }

@@ -52,7 +52,7 @@ struct lower_tensor {
 };
 
 struct lower {
-    const struct uses *uses;
+    const struct trace_index *trace_index;
     const struct trace *trace;
     struct clock clock;
     struct profile_tree tree; /* bytes that every op is expected to see held */

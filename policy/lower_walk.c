@@ -117,7 +117,7 @@ static void evict(struct lower *lower, uint32_t tensor, uint32_t after)
     if (!lower->tensors[tensor].has_host) {
         lower->tensors[tensor].has_host = true;
         lower->host_held += lower->trace->tensors[tensor].bytes;
-        if (lower->uses->final_version[tensor] > 0) {
+        if (lower->trace_index->final_version[tensor] > 0) {
             struct clock_span span = clock_evict(&lower->clock, tensor);
 
             put_span(lower, &lower->out_spans, span);
@@ -158,8 +158,9 @@ static void force_out(struct lower *lower, uint32_t tensor, uint32_t op)
 {
     uint32_t next = lower_next_use(lower, tensor);
     uint32_t ops = lower->trace->op_count;
-    uint32_t gap = lower->tensors[tensor].gap == USES_NONE ? lower->uses->first[tensor + 1] - 1
-                                                           : lower->tensors[tensor].gap;
+    uint32_t gap = lower->tensors[tensor].gap == TRACE_INDEX_NONE
+                       ? lower->trace_index->first[tensor + 1] - 1
+                       : lower->tensors[tensor].gap;
 
     lower->forced[gap] = 1;
     if (op == 0) {
@@ -274,8 +275,8 @@ static bool is_wanted(const struct lower *lower, const struct trace_op *op, uint
     }
     /* What starts on the host has to come back even to be overwritten: else it would start
        resident. */
-    return !is_write ||
-           (lower->tensors[tensor].gap == USES_NONE && lower->tensors[tensor].starts_on_host);
+    return !is_write || (lower->tensors[tensor].gap == TRACE_INDEX_NONE &&
+                         lower->tensors[tensor].starts_on_host);
 }
 
 /* Brings what is wanted and on the host; issues what may come early; then replays. */
@@ -431,9 +432,9 @@ static void settle(struct lower *lower, uint32_t tensor, uint32_t gap, uint32_t 
         }
         return;
     }
-    if (end == USES_NONE) {
+    if (end == TRACE_INDEX_NONE) {
         /* The next access overwrites it. */
-        if (lower->uses->op[gap + 1] > k + 1) {
+        if (lower->trace_index->op[gap + 1] > k + 1) {
             act(lower, ACTION_DROP, tensor, k);
             lower_release(lower, tensor, clock_usable(&lower->clock, tensor));
         }

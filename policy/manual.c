@@ -11,21 +11,21 @@
 static uint32_t longest_gap(const struct planning *planning, uint32_t tensor,
                             const uint64_t *start_ns)
 {
-    const struct uses *uses = planning->request->uses;
-    uint32_t ops = uses->trace->op_count;
-    uint32_t longest = USES_NONE;
+    const struct trace_index *trace_index = planning->request->trace_index;
+    uint32_t ops = trace_index->trace->op_count;
+    uint32_t longest = TRACE_INDEX_NONE;
     uint64_t most = 0;
 
-    for (uint32_t gap = uses->first[tensor]; gap < uses->first[tensor + 1]; gap++) {
+    for (uint32_t gap = trace_index->first[tensor]; gap < trace_index->first[tensor + 1]; gap++) {
         uint32_t end = lower_gap_end(planning->lower, gap);
         uint64_t end_ns;
 
-        if (end == USES_NONE) {
+        if (end == TRACE_INDEX_NONE) {
             continue;
         }
         end_ns = end >= ops ? start_ns[ops] + start_ns[end - ops] : start_ns[end];
-        if (end_ns - start_ns[uses->op[gap]] > most) {
-            most = end_ns - start_ns[uses->op[gap]];
+        if (end_ns - start_ns[trace_index->op[gap]] > most) {
+            most = end_ns - start_ns[trace_index->op[gap]];
             longest = gap;
         }
     }
@@ -35,35 +35,37 @@ static uint32_t longest_gap(const struct planning *planning, uint32_t tensor,
 /* A gap that leaves the segment its contents were made in, for an op of no segment: backward. */
 static bool leaves_segment(const struct planning *planning, uint32_t gap)
 {
-    const struct uses *uses = planning->request->uses;
-    const struct trace *trace = uses->trace;
+    const struct trace_index *trace_index = planning->request->trace_index;
+    const struct trace *trace = trace_index->trace;
     uint32_t tensor = lower_gap_tensor(planning->lower, gap);
     uint32_t end = lower_gap_end(planning->lower, gap);
-    uint32_t segment = trace->ops[uses->op[gap]].segment;
-    uint32_t maker = uses->first[tensor];
+    uint32_t segment = trace->ops[trace_index->op[gap]].segment;
+    uint32_t maker = trace_index->first[tensor];
 
-    return segment != 0 && end != USES_NONE && end < trace->op_count && end > uses->op[gap] + 1 &&
-           trace->ops[end].segment == 0 && uses->role[maker] == USE_WRITE &&
-           trace->ops[uses->op[maker]].segment == segment && lower_can_drop(planning->lower, gap);
+    return segment != 0 && end != TRACE_INDEX_NONE && end < trace->op_count &&
+           end > trace_index->op[gap] + 1 && trace->ops[end].segment == 0 &&
+           trace_index->role[maker] == USE_WRITE &&
+           trace->ops[trace_index->op[maker]].segment == segment &&
+           lower_can_drop(planning->lower, gap);
 }
 
 static void decide(struct planning *planning, const uint64_t *start_ns)
 {
-    const struct uses *uses = planning->request->uses;
+    const struct trace_index *trace_index = planning->request->trace_index;
 
-    for (uint32_t t = 0; t < uses->trace->tensor_count; t++) {
-        enum tensor_hint hint = (enum tensor_hint)uses->trace->tensors[t].hint;
+    for (uint32_t t = 0; t < trace_index->trace->tensor_count; t++) {
+        enum tensor_hint hint = (enum tensor_hint)trace_index->trace->tensors[t].hint;
         uint32_t longest;
 
         if (hint == HINT_NONE) {
-            for (uint32_t gap = uses->first[t]; gap < uses->first[t + 1]; gap++) {
+            for (uint32_t gap = trace_index->first[t]; gap < trace_index->first[t + 1]; gap++) {
                 planning->decisions[gap] =
                     leaves_segment(planning, gap) ? DECIDE_DROP : DECIDE_KEEP;
             }
             continue;
         }
         longest = longest_gap(planning, t, start_ns);
-        if (longest != USES_NONE && hint != HINT_KEEP) {
+        if (longest != TRACE_INDEX_NONE && hint != HINT_KEEP) {
             planning->decisions[longest] = hint == HINT_SWAP ? DECIDE_SWAP : DECIDE_DROP;
         }
     }
@@ -71,7 +73,7 @@ static void decide(struct planning *planning, const uint64_t *start_ns)
 
 capu_status manual_plan(struct planning *planning)
 {
-    const struct trace *trace = planning->request->uses->trace;
+    const struct trace *trace = planning->request->trace_index->trace;
     struct lower_options options = planner_paging_options(planning);
     uint64_t *start_ns = calloc((size_t)trace->op_count + 1, sizeof(*start_ns));
     capu_status status;

@@ -5,19 +5,20 @@
 #include <string.h>
 #include <strings.h>
 
-uint32_t passes_idle_gap(const struct uses *uses, uint32_t tensor)
+uint32_t passes_idle_gap(const struct trace_index *trace_index, uint32_t tensor)
 {
-    uint32_t end = uses->first[tensor + 1];
+    uint32_t end = trace_index->first[tensor + 1];
 
-    if (uses->rounded[tensor] == 0 || uses->trace->tensors[tensor].persistent) {
-        return USES_NONE;
+    if (trace_index->rounded[tensor] == 0 || trace_index->trace->tensors[tensor].persistent) {
+        return TRACE_INDEX_NONE;
     }
-    for (uint32_t gap = uses->first[tensor]; gap + 1 < end; gap++) {
-        if (uses->op[gap] <= uses->peak_op && uses->op[gap + 1] > uses->peak_op) {
-            return uses->role[gap + 1] != USE_WRITE ? gap : USES_NONE;
+    for (uint32_t gap = trace_index->first[tensor]; gap + 1 < end; gap++) {
+        if (trace_index->op[gap] <= trace_index->peak_op &&
+            trace_index->op[gap + 1] > trace_index->peak_op) {
+            return trace_index->role[gap + 1] != USE_WRITE ? gap : TRACE_INDEX_NONE;
         }
     }
-    return USES_NONE;
+    return TRACE_INDEX_NONE;
 }
 
 bool passes_has_weights(const struct trace *trace, uint32_t op)
@@ -82,20 +83,20 @@ uint64_t passes_mean_parameter(const struct trace *trace)
 static void extend_lives_of_kept(const struct planning *planning, const uint8_t *is_kept,
                                  uint32_t *wanted, uint32_t *extended_life)
 {
-    const struct uses *uses = planning->request->uses;
-    const struct trace *trace = uses->trace;
+    const struct trace_index *trace_index = planning->request->trace_index;
+    const struct trace *trace = trace_index->trace;
 
-    for (uint32_t k = uses->peak_op + 1; k-- > 0;) {
+    for (uint32_t k = trace_index->peak_op + 1; k-- > 0;) {
         const struct trace_op *op = &trace->ops[k];
 
         for (uint32_t i = 0; wanted[k] > 0 && i < op->read_count; i++) {
             uint32_t r = trace_reads(trace, op)[i];
-            uint32_t maker = uses->op[uses->first[r]];
-            uint32_t last = uses->op[uses->first[r + 1] - 1];
-            uint32_t gap = passes_idle_gap(uses, r);
-            bool is_dropped = gap != USES_NONE && planning->decisions[gap] == DECIDE_DROP;
+            uint32_t maker = trace_index->op[trace_index->first[r]];
+            uint32_t last = trace_index->op[trace_index->first[r + 1] - 1];
+            uint32_t gap = passes_idle_gap(trace_index, r);
+            bool is_dropped = gap != TRACE_INDEX_NONE && planning->decisions[gap] == DECIDE_DROP;
 
-            if (uses->rounded[r] == 0 || trace->tensors[r].persistent) {
+            if (trace_index->rounded[r] == 0 || trace->tensors[r].persistent) {
                 continue;
             }
             if (is_kept[r] && last < wanted[k] && extended_life[r] < wanted[k]) {
@@ -110,24 +111,25 @@ static void extend_lives_of_kept(const struct planning *planning, const uint8_t 
 
 capu_status passes_keep_only(struct planning *planning, const uint8_t *is_kept)
 {
-    const struct uses *uses = planning->request->uses;
+    const struct trace_index *trace_index = planning->request->trace_index;
     struct lower_options options = planner_paging_options(planning);
-    uint32_t *wanted = calloc((size_t)uses->trace->op_count + 1, sizeof(*wanted));
-    uint32_t *extended_life = calloc((size_t)uses->trace->tensor_count + 1, sizeof(*extended_life));
+    uint32_t *wanted = calloc((size_t)trace_index->trace->op_count + 1, sizeof(*wanted));
+    uint32_t *extended_life =
+        calloc((size_t)trace_index->trace->tensor_count + 1, sizeof(*extended_life));
     capu_status status = CAPU_NO_HOST_MEMORY;
 
     if (wanted != NULL && extended_life != NULL) {
-        for (uint32_t t = 0; t < uses->trace->tensor_count; t++) {
-            uint32_t gap = passes_idle_gap(uses, t);
+        for (uint32_t t = 0; t < trace_index->trace->tensor_count; t++) {
+            uint32_t gap = passes_idle_gap(trace_index, t);
             uint32_t maker;
 
-            if (gap == USES_NONE || is_kept[t] || !lower_can_drop(planning->lower, gap)) {
+            if (gap == TRACE_INDEX_NONE || is_kept[t] || !lower_can_drop(planning->lower, gap)) {
                 continue;
             }
             planning->decisions[gap] = DECIDE_DROP;
-            maker = uses->op[uses->first[t]];
-            if (uses->op[gap + 1] > wanted[maker]) {
-                wanted[maker] = uses->op[gap + 1];
+            maker = trace_index->op[trace_index->first[t]];
+            if (trace_index->op[gap + 1] > wanted[maker]) {
+                wanted[maker] = trace_index->op[gap + 1];
             }
         }
         extend_lives_of_kept(planning, is_kept, wanted, extended_life);

@@ -9,11 +9,11 @@
 #include <stdint.h>
 
 #include "policy/planner.h"
-#include "policy/uses.h"
+#include "policy/trace_index.h"
 
 /* Made and used in forward, and needed in backward: the access in forward after which it is idle.
    USES_NONE: persistent, not managed, or not of that kind. */
-uint32_t passes_idle_gap(const struct uses *uses, uint32_t tensor);
+uint32_t passes_idle_gap(const struct trace_index *trace_index, uint32_t tensor);
 
 /* Does the op read a parameter? */
 bool passes_has_weights(const struct trace *trace, uint32_t op);

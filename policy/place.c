@@ -127,7 +127,7 @@ static bool can_keep(const struct placer *placer, const struct plan_place *place
 {
     uint64_t pages = 0;
 
-    if (place->tensor >= placer->uses->trace->tensor_count ||
+    if (place->tensor >= placer->trace_index->trace->tensor_count ||
         place_pages_of(placer, place->tensor) == 0 ||
         !is_at_border(&placer->residencies, place->tensor) || placer->has_kept[place->tensor]) {
         return false;
@@ -163,7 +163,7 @@ static capu_status keep_pages(struct placer *placer)
         placer->kept_capacity = placer->limit;
     }
     memset(placer->is_kept, 0, placer->kept_capacity);
-    memset(placer->has_kept, 0, placer->uses->trace->tensor_count);
+    memset(placer->has_kept, 0, placer->trace_index->trace->tensor_count);
     for (uint32_t i = 0; status == CAPU_OK && i < placer->kept->place_count; i++) {
         const struct plan_place *place = &placer->kept->places[i];
 
@@ -188,7 +188,7 @@ static capu_status keep_pages(struct placer *placer)
 static void put_in_order(struct placer *placer)
 {
     const struct residencies *residencies = &placer->residencies;
-    uint32_t tensors = placer->uses->trace->tensor_count;
+    uint32_t tensors = placer->trace_index->trace->tensor_count;
 
     placer->long_count = 0;
     placer->order_count = 0;
@@ -226,7 +226,7 @@ static void put_in_order(struct placer *placer)
 static capu_status begin(struct placer *placer)
 {
     const struct residencies *residencies = &placer->residencies;
-    uint32_t tensors = placer->uses->trace->tensor_count;
+    uint32_t tensors = placer->trace_index->trace->tensor_count;
     capu_status status = page_groups_reset(&placer->groups, residencies);
 
     plan_clear_places(placer->plan);
@@ -359,21 +359,21 @@ static capu_status colour_within(struct placer *placer, uint64_t limit, uint64_t
 capu_status placer_run(struct placer *placer, struct plan *plan, struct place_result *result,
                        struct error_text *error)
 {
-    const struct uses *uses = placer->uses;
+    const struct trace_index *trace_index = placer->trace_index;
     struct timeline timeline = {0};
     capu_status status;
 
     *result = (struct place_result){.placed_ns = UINT64_MAX};
     plan_clear_places(plan);
     placer->plan = plan;
-    result->pages = (plan->budget_bytes - plan->fixed_bytes) / uses->page_bytes;
+    result->pages = (plan->budget_bytes - plan->fixed_bytes) / trace_index->page_bytes;
     if (result->pages > PLAN_PAGES_MAX) {
         result->pages = PLAN_PAGES_MAX;
     }
-    status = timeline_init(&timeline, uses, plan, placer->machine, true, error);
+    status = timeline_init(&timeline, trace_index, plan, placer->machine, true, error);
     if (status == CAPU_OK) {
         result->unplaced_ns = timeline.iteration_ns;
-        status = residencies_init(&placer->residencies, uses, &timeline);
+        status = residencies_init(&placer->residencies, trace_index, &timeline);
         timeline_finish(&timeline);
     }
     if (status == CAPU_OK) {
@@ -386,7 +386,7 @@ capu_status placer_run(struct placer *placer, struct plan *plan, struct place_re
                                 result->needed, result->pages);
     }
     if (status == CAPU_OK) {
-        status = timeline_init(&timeline, uses, plan, placer->machine, false, error);
+        status = timeline_init(&timeline, trace_index, plan, placer->machine, false, error);
         result->placed_ns = timeline.iteration_ns;
         timeline_finish(&timeline);
     }
@@ -411,30 +411,30 @@ void placer_destroy(struct placer *placer)
     free(placer);
 }
 
-capu_status placer_create(const struct uses *uses, const struct machine *machine,
+capu_status placer_create(const struct trace_index *trace_index, const struct machine *machine,
                           const struct plan *kept, struct placer **out, struct error_text *error)
 {
-    size_t tensors = (size_t)uses->trace->tensor_count + 1;
+    size_t tensors = (size_t)trace_index->trace->tensor_count + 1;
     struct placer *placer;
     uint64_t pages = 0;
 
-    if (machine == NULL && !uses->trace->has_machine) {
+    if (machine == NULL && !trace_index->trace->has_machine) {
         return error_text_set(error, CAPU_INVALID, "the trace names no machine");
     }
-    for (uint32_t t = 0; t < uses->trace->tensor_count; t++) {
-        pages += uses->rounded[t] / uses->page_bytes;
+    for (uint32_t t = 0; t < trace_index->trace->tensor_count; t++) {
+        pages += trace_index->rounded[t] / trace_index->page_bytes;
     }
     if (pages > PLAN_PAGES_MAX) {
         return error_text_set(error, CAPU_TOO_LARGE,
                               "pages of %" PRIu64 " bytes: the tensors need %" PRIu64
                               " of them, and %d is the most",
-                              uses->page_bytes, pages, PLAN_PAGES_MAX);
+                              trace_index->page_bytes, pages, PLAN_PAGES_MAX);
     }
     placer = calloc(1, sizeof(*placer));
     if (placer == NULL) {
         return CAPU_NO_HOST_MEMORY;
     }
-    placer->uses = uses;
+    placer->trace_index = trace_index;
     placer->machine = machine;
     placer->kept = kept;
     placer->order = malloc(tensors * sizeof(*placer->order));
@@ -447,11 +447,11 @@ capu_status placer_create(const struct uses *uses, const struct machine *machine
     return CAPU_OK;
 }
 
-capu_status place_plan(const struct uses *uses, const struct machine *machine, struct plan *plan,
-                       struct place_result *result, struct error_text *error)
+capu_status place_plan(const struct trace_index *trace_index, const struct machine *machine,
+                       struct plan *plan, struct place_result *result, struct error_text *error)
 {
     struct placer *placer = NULL;
-    capu_status status = placer_create(uses, machine, NULL, &placer, error);
+    capu_status status = placer_create(trace_index, machine, NULL, &placer, error);
 
     if (status == CAPU_OK) {
         status = placer_run(placer, plan, result, error);

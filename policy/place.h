@@ -14,7 +14,7 @@
 #include "capuchin/status.h"
 #include "policy/error_text.h"
 #include "policy/plan.h"
-#include "policy/uses.h"
+#include "policy/trace_index.h"
 
 struct place_result {
     uint64_t unplaced_ns; /* an iteration without place lines */
@@ -30,13 +30,13 @@ struct placer;
  * `machine` NULL: the trace's own. `kept` has place lines (and need have nothing else) of another
  * placed plan of a program with these tensors, by the ids of this trace; NULL: none. What is
  * resident at the iteration border gets those pages again where they are there and are as many as
- * it needs, so that a switch of plans leaves its contents where they are. `uses`, `machine` and
- * `kept` are borrowed and outlive it.
+ * it needs, so that a switch of plans leaves its contents where they are. `trace_index`, `machine`
+ * and `kept` are borrowed and outlive it.
  *
  * Errors: INVALID (no machine), TOO_LARGE (pages so small that there are too many of them),
  * NO_HOST_MEMORY.
  */
-capu_status placer_create(const struct uses *uses, const struct machine *machine,
+capu_status placer_create(const struct trace_index *trace_index, const struct machine *machine,
                           const struct plan *kept, struct placer **out, struct error_text *error);
 void placer_destroy(struct placer *placer);
 
@@ -51,7 +51,7 @@ capu_status placer_run(struct placer *placer, struct plan *plan, struct place_re
                        struct error_text *error);
 
 /* All of it for one plan. */
-capu_status place_plan(const struct uses *uses, const struct machine *machine, struct plan *plan,
-                       struct place_result *result, struct error_text *error);
+capu_status place_plan(const struct trace_index *trace_index, const struct machine *machine,
+                       struct plan *plan, struct place_result *result, struct error_text *error);
 
 #endif

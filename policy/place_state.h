@@ -10,7 +10,7 @@
 #include "policy/page_groups.h"
 #include "policy/plan.h"
 #include "policy/residencies.h"
-#include "policy/uses.h"
+#include "policy/trace_index.h"
 
 /* A group that a tensor could have. */
 struct offer {
@@ -25,7 +25,7 @@ struct turn_order {
 };
 
 struct placer {
-    const struct uses *uses;
+    const struct trace_index *trace_index;
     const struct machine *machine;
     struct residencies residencies; /* of the plan at hand */
     struct plan *plan;
@@ -55,7 +55,7 @@ struct placer {
 
 static inline uint32_t place_pages_of(const struct placer *placer, uint32_t tensor)
 {
-    return (uint32_t)(placer->uses->rounded[tensor] / placer->uses->page_bytes);
+    return (uint32_t)(placer->trace_index->rounded[tensor] / placer->trace_index->page_bytes);
 }
 
 /* place_offers.c: groups for so many pages of the tensor, into `chosen`; *need becomes what they

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 /* Pages of each tensor into `first`, shifted by one for the prefix sum to come. */
-static capu_status count_pages(struct placement *placement, const struct uses *uses,
+static capu_status count_pages(struct placement *placement, const struct trace_index *trace_index,
                                const struct plan *plan, struct error_text *error)
 {
     for (uint32_t i = 0; i < plan->place_count; i++) {
@@ -25,26 +25,27 @@ static capu_status count_pages(struct placement *placement, const struct uses *u
                 return error_text_set(error, CAPU_INVALID, "place: too many pages");
             }
         }
-        if (place->tensor >= uses->trace->tensor_count ||
-            !uses->trace->tensors[place->tensor].managed ||
+        if (place->tensor >= trace_index->trace->tensor_count ||
+            !trace_index->trace->tensors[place->tensor].managed ||
             placement->first[place->tensor + 1] != 0) {
             return error_text_set(error, CAPU_INVALID,
                                   "place: tensor %" PRIu32
                                   " does not exist, is not managed, or is placed twice",
                                   place->tensor);
         }
-        if (pages * uses->page_bytes != uses->rounded[place->tensor]) {
-            return error_text_set(
-                error, CAPU_INVALID,
-                "place: tensor %" PRIu32 " has %" PRIu64 " pages, its bytes need %" PRIu64,
-                place->tensor, pages, uses->rounded[place->tensor] / uses->page_bytes);
+        if (pages * trace_index->page_bytes != trace_index->rounded[place->tensor]) {
+            return error_text_set(error, CAPU_INVALID,
+                                  "place: tensor %" PRIu32 " has %" PRIu64
+                                  " pages, its bytes need %" PRIu64,
+                                  place->tensor, pages,
+                                  trace_index->rounded[place->tensor] / trace_index->page_bytes);
         }
         placement->first[place->tensor + 1] = (uint32_t)pages;
     }
     return CAPU_OK;
 }
 
-static capu_status fill_pages(struct placement *placement, const struct uses *uses,
+static capu_status fill_pages(struct placement *placement, const struct trace_index *trace_index,
                               const struct plan *plan, struct error_text *error)
 {
     uint64_t distinct = 0;
@@ -68,13 +69,13 @@ static capu_status fill_pages(struct placement *placement, const struct uses *us
     if (is_named == NULL) {
         return CAPU_NO_HOST_MEMORY;
     }
-    for (uint32_t i = 0; i < placement->first[uses->trace->tensor_count]; i++) {
+    for (uint32_t i = 0; i < placement->first[trace_index->trace->tensor_count]; i++) {
         distinct += !is_named[placement->pages[i]];
         is_named[placement->pages[i]] = 1;
     }
     free(is_named);
     if (plan->fixed_bytes > plan->budget_bytes ||
-        distinct > (plan->budget_bytes - plan->fixed_bytes) / uses->page_bytes) {
+        distinct > (plan->budget_bytes - plan->fixed_bytes) / trace_index->page_bytes) {
         return error_text_set(error, CAPU_INVALID,
                               "place: %" PRIu64 " pages and fixed_bytes exceed the budget",
                               distinct);
@@ -82,10 +83,10 @@ static capu_status fill_pages(struct placement *placement, const struct uses *us
     return CAPU_OK;
 }
 
-capu_status placement_init(struct placement *placement, const struct uses *uses,
+capu_status placement_init(struct placement *placement, const struct trace_index *trace_index,
                            const struct plan *plan, struct error_text *error)
 {
-    uint32_t tensors = uses->trace->tensor_count;
+    uint32_t tensors = trace_index->trace->tensor_count;
     uint64_t total = 0;
     capu_status status;
 
@@ -97,7 +98,7 @@ capu_status placement_init(struct placement *placement, const struct uses *uses,
     if (placement->first == NULL) {
         return CAPU_NO_HOST_MEMORY;
     }
-    status = count_pages(placement, uses, plan, error);
+    status = count_pages(placement, trace_index, plan, error);
     if (status != CAPU_OK) {
         goto finish;
     }
@@ -114,7 +115,7 @@ capu_status placement_init(struct placement *placement, const struct uses *uses,
         status = CAPU_NO_HOST_MEMORY;
         goto finish;
     }
-    status = fill_pages(placement, uses, plan, error);
+    status = fill_pages(placement, trace_index, plan, error);
     if (status != CAPU_OK) {
         goto finish;
     }

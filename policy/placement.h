@@ -10,7 +10,7 @@
 #include "capuchin/status.h"
 #include "policy/error_text.h"
 #include "policy/plan.h"
-#include "policy/uses.h"
+#include "policy/trace_index.h"
 
 struct placement {
     uint32_t *first;     /* per tensor, one more at the end; NULL: nothing is placed */
@@ -23,7 +23,7 @@ struct placement {
  * number of pages than its bytes need; the pages exceed the budget), NO_HOST_MEMORY. On failure
  * zeroed.
  */
-capu_status placement_init(struct placement *placement, const struct uses *uses,
+capu_status placement_init(struct placement *placement, const struct trace_index *trace_index,
                            const struct plan *plan, struct error_text *error);
 void placement_finish(struct placement *placement);
 

@@ -60,11 +60,13 @@ struct lower_options planner_full_options(const struct planning *planning)
 
 bool planner_set_budget(struct planning *planning, uint64_t budget_bytes)
 {
-    const struct uses *uses = planning->request->uses;
-    uint64_t managed_floor = uses->floor_bytes - uses->fixed_bytes;
-    bool is_frugal = budget_bytes < managed_floor + uses->idle_bytes + uses->unmanaged_bytes;
+    const struct trace_index *trace_index = planning->request->trace_index;
+    uint64_t managed_floor = trace_index->floor_bytes - trace_index->fixed_bytes;
+    bool is_frugal =
+        budget_bytes < managed_floor + trace_index->idle_bytes + trace_index->unmanaged_bytes;
 
-    planning->plan->fixed_bytes = is_frugal ? uses->fixed_bytes : uses->unmanaged_bytes;
+    planning->plan->fixed_bytes =
+        is_frugal ? trace_index->fixed_bytes : trace_index->unmanaged_bytes;
     if (budget_bytes < managed_floor + planning->plan->fixed_bytes) {
         return false;
     }
@@ -75,19 +77,20 @@ bool planner_set_budget(struct planning *planning, uint64_t budget_bytes)
 
 static capu_status check_floor(const struct planner_request *request, struct error_text *error)
 {
-    const struct uses *uses = request->uses;
+    const struct trace_index *trace_index = request->trace_index;
 
-    if (uses->floor_bytes <= request->budget_bytes) {
+    if (trace_index->floor_bytes <= request->budget_bytes) {
         return CAPU_OK;
     }
-    if (uses->trace->op_count == 0) {
+    if (trace_index->trace->op_count == 0) {
         return error_text_set(error, CAPU_OVER_BUDGET, "no plan exists below %" PRIu64 " bytes",
-                              uses->floor_bytes);
+                              trace_index->floor_bytes);
     }
-    return error_text_set(
-        error, CAPU_OVER_BUDGET,
-        "no plan exists below %" PRIu64 " bytes: op %" PRIu32 " (%.120s) needs them all at once",
-        uses->floor_bytes, uses->floor_op, trace_op_name(uses->trace, uses->floor_op));
+    return error_text_set(error, CAPU_OVER_BUDGET,
+                          "no plan exists below %" PRIu64 " bytes: op %" PRIu32
+                          " (%.120s) needs them all at once",
+                          trace_index->floor_bytes, trace_index->floor_op,
+                          trace_op_name(trace_index->trace, trace_index->floor_op));
 }
 
 /* No iteration is shorter than what compute and either link have to do. */
@@ -104,8 +107,8 @@ static uint64_t busiest_ns(const struct planning *planning, const struct timelin
 
 capu_status planner_plan_frugally(struct planning *planning, uint64_t below_ns)
 {
-    const struct uses *uses = planning->request->uses;
-    uint64_t budget = uses->floor_bytes + uses->idle_bytes;
+    const struct trace_index *trace_index = planning->request->trace_index;
+    uint64_t budget = trace_index->floor_bytes + trace_index->idle_bytes;
     struct plan *plan = planning->plan;
     struct lower_options options;
     struct place_result result;
@@ -115,11 +118,11 @@ capu_status planner_plan_frugally(struct planning *planning, uint64_t below_ns)
     if (budget > planning->request->budget_bytes || !planner_set_budget(planning, budget)) {
         return CAPU_OVER_BUDGET;
     }
-    memset(planning->decisions, DECIDE_SWAP, uses->trace->operand_count);
+    memset(planning->decisions, DECIDE_SWAP, trace_index->trace->operand_count);
     options = planner_paging_options(planning);
     status = lower_run(planning->lower, planning->decisions, NULL, &options, plan);
     if (status == CAPU_OK) {
-        status = timeline_init(&timeline, uses, plan, planning->machine, false, NULL);
+        status = timeline_init(&timeline, trace_index, plan, planning->machine, false, NULL);
     }
     if (status != CAPU_OK) {
         return status;
@@ -133,7 +136,7 @@ capu_status planner_plan_frugally(struct planning *planning, uint64_t below_ns)
     if (status != CAPU_OK && status != CAPU_OVER_BUDGET) {
         return status;
     }
-    planning->placed_floor = plan->fixed_bytes + result.needed * uses->page_bytes;
+    planning->placed_floor = plan->fixed_bytes + result.needed * trace_index->page_bytes;
     plan->budget_bytes = planning->placed_floor;
     return planning->placed_floor <= planning->request->budget_bytes ? CAPU_OK : CAPU_OVER_BUDGET;
 }
@@ -155,7 +158,8 @@ static capu_status plan_smaller(const struct planner *planner, struct planning *
             break;
         }
         planning->plan->budget_bytes = budget;
-        memset(planning->decisions, DECIDE_KEEP, planning->request->uses->trace->operand_count);
+        memset(planning->decisions, DECIDE_KEEP,
+               planning->request->trace_index->trace->operand_count);
         status = planner->plan(planning);
         if (status == CAPU_OK) {
             status = search_offer(&best, planning->plan);
@@ -179,11 +183,11 @@ static capu_status make_plan(const struct planner *planner, struct planning *pla
     const struct planner_request *request = planning->request;
     capu_status status;
 
-    planning->decisions = calloc((size_t)request->uses->trace->operand_count + 1, 1);
+    planning->decisions = calloc((size_t)request->trace_index->trace->operand_count + 1, 1);
     if (planning->decisions == NULL) {
         return CAPU_NO_HOST_MEMORY;
     }
-    status = lower_create(request->uses, planning->machine, &planning->lower);
+    status = lower_create(request->trace_index, planning->machine, &planning->lower);
     if (status == CAPU_OK) {
         planner_set_budget(planning, request->budget_bytes);
         status = planning->placer == NULL || planner->is_placing ? planner->plan(planning)
@@ -202,18 +206,19 @@ static capu_status none_found(const struct planner *planner, const struct planni
     const struct planner_request *request = planning->request;
 
     if (planning->placed_floor > request->budget_bytes) {
-        return error_text_set(
-            error, CAPU_UNSUPPORTED,
-            "%s found no placement within %" PRIu64 " bytes; the smallest known takes %" PRIu64
-            " (%" PRIu64 " pages of %" PRIu64 " and what is fixed)",
-            planner->name, request->budget_bytes, planning->placed_floor,
-            (planning->placed_floor - planning->plan->fixed_bytes) / request->uses->page_bytes,
-            request->uses->page_bytes);
+        return error_text_set(error, CAPU_UNSUPPORTED,
+                              "%s found no placement within %" PRIu64
+                              " bytes; the smallest known takes %" PRIu64 " (%" PRIu64
+                              " pages of %" PRIu64 " and what is fixed)",
+                              planner->name, request->budget_bytes, planning->placed_floor,
+                              (planning->placed_floor - planning->plan->fixed_bytes) /
+                                  request->trace_index->page_bytes,
+                              request->trace_index->page_bytes);
     }
     return error_text_set(error, CAPU_UNSUPPORTED,
                           "%s found no plan within %" PRIu64
                           " bytes, though one may exist (largest op: %" PRIu64 " bytes%s)",
-                          planner->name, request->budget_bytes, request->uses->floor_bytes,
+                          planner->name, request->budget_bytes, request->trace_index->floor_bytes,
                           request->host_bytes != UINT64_MAX ? "; the host limit counts too" : "");
 }
 
@@ -222,17 +227,17 @@ static capu_status none_found(const struct planner *planner, const struct planni
 static capu_status fill_plan(const struct planner *planner, struct planning *planning)
 {
     const struct planner_request *request = planning->request;
-    const struct uses *uses = request->uses;
+    const struct trace_index *trace_index = request->trace_index;
     struct place_result result;
     capu_status status = CAPU_OK;
 
     if (request->place) {
-        status = placer_create(uses, planning->machine, request->kept, &planning->placer,
+        status = placer_create(trace_index, planning->machine, request->kept, &planning->placer,
                                planning->error);
     }
-    if (status == CAPU_OK && uses->peak_bytes > request->budget_bytes) {
+    if (status == CAPU_OK && trace_index->peak_bytes > request->budget_bytes) {
         /* Without an op there is nowhere an action could stand. */
-        status = uses->trace->op_count > 0 ? make_plan(planner, planning) : CAPU_OVER_BUDGET;
+        status = trace_index->trace->op_count > 0 ? make_plan(planner, planning) : CAPU_OVER_BUDGET;
         planning->plan->budget_bytes = request->budget_bytes;
     } else if (status == CAPU_OK && request->place) {
         status = placer_run(planning->placer, planning->plan, &result, planning->error);
@@ -244,27 +249,27 @@ static capu_status fill_plan(const struct planner *planner, struct planning *pla
 static capu_status run_request(const struct planner *planner, const struct planner_request *request,
                                struct plan *plan, struct error_text *error)
 {
-    const struct uses *uses = request->uses;
+    const struct trace_index *trace_index = request->trace_index;
     struct planning planning = {.request = request, .plan = plan, .error = error};
     capu_status status = check_floor(request, error);
 
     if (status != CAPU_OK) {
         return status;
     }
-    if (request->machine == NULL && !uses->trace->has_machine) {
+    if (request->machine == NULL && !trace_index->trace->has_machine) {
         return error_text_set(error, CAPU_INVALID, "the trace names no machine");
     }
-    planning.machine = request->machine != NULL ? request->machine : &uses->trace->machine;
-    status = plan_init(plan, trace_text(uses->trace, uses->trace->name), request->budget_bytes,
-                       uses->page_bytes);
+    planning.machine = request->machine != NULL ? request->machine : &trace_index->trace->machine;
+    status = plan_init(plan, trace_text(trace_index->trace, trace_index->trace->name),
+                       request->budget_bytes, trace_index->page_bytes);
     if (status != CAPU_OK) {
         return status;
     }
-    plan->fixed_bytes = uses->fixed_bytes;
+    plan->fixed_bytes = trace_index->fixed_bytes;
     plan->host_bytes = request->host_bytes;
     status = fill_plan(planner, &planning);
     if (status == CAPU_OK) {
-        status = validate_plan(uses, plan, error);
+        status = validate_plan(trace_index, plan, error);
     } else if (status != CAPU_NO_HOST_MEMORY && status != CAPU_TOO_LARGE) {
         status = none_found(planner, &planning, error);
     }
@@ -277,11 +282,11 @@ static capu_status run_request(const struct planner *planner, const struct plann
 capu_status planner_run(const struct planner *planner, const struct planner_request *request,
                         struct plan *plan, struct error_text *error)
 {
-    struct uses uses = *request->uses;
+    struct trace_index trace_index = *request->trace_index;
     struct planner_request raised = *request;
 
     *plan = (struct plan){0};
-    raised.uses = &uses;
-    uses_raise_fixed(&uses, request->fixed_bytes);
+    raised.trace_index = &trace_index;
+    trace_index_raise_fixed(&trace_index, request->fixed_bytes);
     return run_request(planner, &raised, plan, error);
 }

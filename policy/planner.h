@@ -13,7 +13,7 @@
 #include "policy/lower.h"
 #include "policy/place.h"
 #include "policy/plan.h"
-#include "policy/uses.h"
+#include "policy/trace_index.h"
 
 enum planner_effort { EFFORT_QUICK, EFFORT_DEFAULT, EFFORT_BEST, EFFORT_COUNT };
 
@@ -26,8 +26,8 @@ enum planner_without {
 };
 
 struct planner_request {
-    const struct uses *uses;       /* its page_bytes become the plan's */
-    const struct machine *machine; /* NULL: the trace's own */
+    const struct trace_index *trace_index; /* its page_bytes become the plan's */
+    const struct machine *machine;         /* NULL: the trace's own */
     uint64_t budget_bytes;
     uint64_t host_bytes; /* UINT64_MAX: no limit */
     /* Slabs, edge pages, reserve: at least so much of the budget is held all the time. What is not

@@ -17,7 +17,7 @@ struct open_gap {
 
 struct polish {
     struct search *search;
-    const struct uses *uses;
+    const struct trace_index *trace_index;
     const struct trace *trace;
     struct lower *lower;
     struct open_gap *open;
@@ -65,13 +65,13 @@ static uint64_t mix(uint64_t hash, uint64_t value)
 /* Gaps of tensors of the same size, made alike and used alike. */
 static uint64_t class_of(const struct polish *polish, uint32_t gap)
 {
-    const struct uses *uses = polish->uses;
+    const struct trace_index *trace_index = polish->trace_index;
     uint32_t tensor = lower_gap_tensor(polish->lower, gap);
-    uint32_t first = uses->first[tensor];
-    const struct trace_op *op = &polish->trace->ops[uses->op[first]];
-    uint64_t hash = mix(uses->rounded[tensor], gap - first);
+    uint32_t first = trace_index->first[tensor];
+    const struct trace_op *op = &polish->trace->ops[trace_index->op[first]];
+    uint64_t hash = mix(trace_index->rounded[tensor], gap - first);
 
-    hash = mix(hash, uses->first[tensor + 1] - first);
+    hash = mix(hash, trace_index->first[tensor + 1] - first);
     hash = mix(hash, op->read_count * 64 + op->write_count);
     return mix(hash, (uint64_t)polish->trace->tensors[tensor].kind);
 }
@@ -88,14 +88,14 @@ static capu_status list_open(struct polish *polish)
     for (uint32_t gap = 0; gap < gaps; gap++) {
         uint32_t tensor = lower_gap_tensor(polish->lower, gap);
         uint32_t end = lower_gap_end(polish->lower, gap);
-        uint64_t bytes = polish->uses->rounded[tensor];
+        uint64_t bytes = polish->trace_index->rounded[tensor];
 
-        if (end == USES_NONE || end <= polish->uses->op[gap] + 1 || bytes == 0 ||
+        if (end == TRACE_INDEX_NONE || end <= polish->trace_index->op[gap] + 1 || bytes == 0 ||
             polish->trace->tensors[tensor].hint != HINT_NONE) {
             continue;
         }
         polish->open[count] = (struct open_gap){.gap = gap,
-                                                .from = polish->uses->op[gap],
+                                                .from = polish->trace_index->op[gap],
                                                 .to = end,
                                                 .can_drop = lower_can_drop(polish->lower, gap)};
         keys[count] = (struct key){.hash = class_of(polish, gap), .index = count};
@@ -333,8 +333,8 @@ capu_status polish_run(struct polish *polish, uint32_t steps, uint64_t work_end,
 capu_status polish_create(struct search *search, uint64_t seed, struct polish **out)
 {
     const struct planner_request *request = search->planning->request;
-    size_t gaps = (size_t)request->uses->trace->operand_count + 1;
-    size_t ops = (size_t)request->uses->trace->op_count + 1;
+    size_t gaps = (size_t)request->trace_index->trace->operand_count + 1;
+    size_t ops = (size_t)request->trace_index->trace->op_count + 1;
     struct polish *polish = calloc(1, sizeof(*polish));
     capu_status status = CAPU_NO_HOST_MEMORY;
 
@@ -342,8 +342,8 @@ capu_status polish_create(struct search *search, uint64_t seed, struct polish **
         return CAPU_NO_HOST_MEMORY;
     }
     *polish = (struct polish){.search = search,
-                              .uses = request->uses,
-                              .trace = request->uses->trace,
+                              .trace_index = request->trace_index,
+                              .trace = request->trace_index->trace,
                               .lower = search->planning->lower,
                               .seed = seed};
     polish->open = malloc(gaps * sizeof(*polish->open));

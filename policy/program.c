@@ -9,7 +9,7 @@
 #include <stdlib.h>
 
 struct weaver {
-    const struct uses *uses;
+    const struct trace_index *trace_index;
     const struct plan *plan;
     struct item *items; /* without releases */
     uint32_t *group;    /* per item */
@@ -24,15 +24,15 @@ static capu_status check_tensor(const struct weaver *weaver, const struct plan_a
 {
     const char *kind = action_kind_name((enum action_kind)action->kind);
 
-    if (tensor >= weaver->uses->trace->tensor_count) {
+    if (tensor >= weaver->trace_index->trace->tensor_count) {
         return error_text_set(error, CAPU_INVALID,
                               "%s at op %" PRIu32 ": there is no tensor %" PRIu32, kind,
                               action->point, tensor);
     }
-    if (!weaver->uses->trace->tensors[tensor].managed) {
+    if (!weaver->trace_index->trace->tensors[tensor].managed) {
         return error_text_set(
             error, CAPU_INVALID, "%s at op %" PRIu32 ": tensor %" PRIu32 " (%.80s) is not managed",
-            kind, action->point, tensor, trace_tensor_name(weaver->uses->trace, tensor));
+            kind, action->point, tensor, trace_tensor_name(weaver->trace_index->trace, tensor));
     }
     return CAPU_OK;
 }
@@ -40,7 +40,7 @@ static capu_status check_tensor(const struct weaver *weaver, const struct plan_a
 static capu_status check_replay(const struct weaver *weaver, const struct plan_action *action,
                                 const struct plan_replay *replay, struct error_text *error)
 {
-    const struct trace *trace = weaver->uses->trace;
+    const struct trace *trace = weaver->trace_index->trace;
     capu_status status = CAPU_OK;
 
     if (replay->op >= action->point) {
@@ -65,7 +65,7 @@ static capu_status check_action(const struct weaver *weaver, const struct plan_a
 {
     capu_status status = CAPU_OK;
 
-    if (action->point >= weaver->uses->trace->op_count) {
+    if (action->point >= weaver->trace_index->trace->op_count) {
         return error_text_set(error, CAPU_INVALID, "%s: there is no op %" PRIu32,
                               action_kind_name((enum action_kind)action->kind), action->point);
     }
@@ -89,7 +89,7 @@ static uint32_t point_of(const struct plan_action *action)
 static void sort_actions(struct weaver *weaver, uint32_t *start)
 {
     const struct plan *plan = weaver->plan;
-    uint32_t points = weaver->uses->trace->op_count * 2;
+    uint32_t points = weaver->trace_index->trace->op_count * 2;
 
     for (uint32_t i = 0; i < plan->action_count; i++) {
         start[point_of(&plan->actions[i])]++;
@@ -111,7 +111,7 @@ static void put(struct weaver *weaver, enum item_kind kind, uint32_t subject, ui
 
 static void put_run(struct weaver *weaver, enum item_kind kind, uint32_t number, uint32_t point)
 {
-    const struct trace *trace = weaver->uses->trace;
+    const struct trace *trace = weaver->trace_index->trace;
     const struct trace_op *op = &trace->ops[number];
 
     weaver->group_count++;
@@ -146,7 +146,7 @@ static void put_action(struct weaver *weaver, const struct plan_action *action)
 
 static void weave(struct weaver *weaver, const uint32_t *start)
 {
-    for (uint32_t k = 0; k < weaver->uses->trace->op_count; k++) {
+    for (uint32_t k = 0; k < weaver->trace_index->trace->op_count; k++) {
         weaver->group_count++;
         for (uint32_t i = start[2 * k]; i < start[2 * k + 1]; i++) {
             put_action(weaver, &weaver->plan->actions[weaver->order[i]]);
@@ -162,7 +162,7 @@ static void weave(struct weaver *weaver, const uint32_t *start)
 static void put_releases(const struct weaver *weaver, struct program *program, uint32_t *start,
                          uint32_t *dying)
 {
-    const struct trace *trace = weaver->uses->trace;
+    const struct trace *trace = weaver->trace_index->trace;
     uint32_t groups = weaver->group_count + 2;
 
     for (uint32_t t = 0; t < trace->tensor_count; t++) {
@@ -192,7 +192,7 @@ static void put_releases(const struct weaver *weaver, struct program *program, u
 
 static void find_starts(struct program *program, uint8_t *is_seen)
 {
-    const struct trace *trace = program->uses->trace;
+    const struct trace *trace = program->trace_index->trace;
 
     for (uint32_t i = 0; i < program->count; i++) {
         const struct item *item = &program->items[i];
@@ -212,23 +212,23 @@ static void find_starts(struct program *program, uint8_t *is_seen)
     }
 }
 
-capu_status program_init(struct program *program, const struct uses *uses, const struct plan *plan,
-                         struct error_text *error)
+capu_status program_init(struct program *program, const struct trace_index *trace_index,
+                         const struct plan *plan, struct error_text *error)
 {
-    const struct trace *trace = uses->trace;
+    const struct trace *trace = trace_index->trace;
     size_t tensors = (size_t)trace->tensor_count + 1;
     size_t items =
         (size_t)trace->op_count + plan->action_count + plan->replay_count + plan->drop_count + 1;
     size_t points = (size_t)trace->op_count * 2 + 2;
     /* A group an op and its point, a replay, and an end of a recompute. */
     size_t groups = (size_t)trace->op_count * 2 + plan->replay_count + plan->action_count + 4;
-    struct weaver weaver = {.uses = uses, .plan = plan};
+    struct weaver weaver = {.trace_index = trace_index, .plan = plan};
     uint32_t *start = NULL;
     uint32_t *dying = NULL;
     uint8_t *is_seen = NULL;
     capu_status status = CAPU_OK;
 
-    *program = (struct program){.uses = uses};
+    *program = (struct program){.trace_index = trace_index};
     for (uint32_t i = 0; status == CAPU_OK && i < plan->action_count; i++) {
         status = check_action(&weaver, &plan->actions[i], error);
     }

@@ -11,7 +11,7 @@
 #include "capuchin/status.h"
 #include "policy/error_text.h"
 #include "policy/plan.h"
-#include "policy/uses.h"
+#include "policy/trace_index.h"
 
 enum item_kind {
     ITEM_OP,
@@ -30,7 +30,7 @@ struct item {
 };
 
 struct program {
-    const struct uses *uses; /* borrowed: outlives this */
+    const struct trace_index *trace_index; /* borrowed: outlives this */
     struct item *items;
     uint32_t count;
     uint8_t *starts_on_host; /* per tensor: persistent, and its first event is a prefetch */
@@ -40,8 +40,8 @@ struct program {
  * Errors: INVALID (an action names a tensor or op that there is not, or one that is not managed, or
  * a replay of an op that is not replayable or not earlier), NO_HOST_MEMORY. On failure zeroed.
  */
-capu_status program_init(struct program *program, const struct uses *uses, const struct plan *plan,
-                         struct error_text *error);
+capu_status program_init(struct program *program, const struct trace_index *trace_index,
+                         const struct plan *plan, struct error_text *error);
 void program_finish(struct program *program);
 
 #endif

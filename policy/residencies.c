@@ -10,7 +10,7 @@
 
 struct walk {
     struct residencies *residencies;
-    const struct uses *uses;
+    const struct trace_index *trace_index;
     const struct timeline *timeline;
     uint8_t *is_resident;
     uint32_t *next;             /* per tensor: where its next residency goes */
@@ -28,7 +28,7 @@ struct walk {
 static void find_starts(const struct walk *walk, int64_t *needed)
 {
     const struct timeline *timeline = walk->timeline;
-    const struct trace *trace = walk->uses->trace;
+    const struct trace *trace = walk->trace_index->trace;
     uint32_t count = timeline->record_count;
     int64_t link = INT64_MAX; /* when the next prefetch has to start */
 
@@ -92,7 +92,7 @@ static void leave(struct walk *walk, uint32_t tensor, uint32_t at, uint64_t end)
 
 static void pass(struct walk *walk)
 {
-    const struct trace *trace = walk->uses->trace;
+    const struct trace *trace = walk->trace_index->trace;
 
     for (uint32_t t = 0; t < trace->tensor_count; t++) {
         walk->is_resident[t] = trace->tensors[t].persistent;
@@ -132,7 +132,7 @@ static void close_round(struct walk *walk)
 {
     struct residencies *residencies = walk->residencies;
 
-    for (uint32_t t = 0; t < walk->uses->trace->tensor_count; t++) {
+    for (uint32_t t = 0; t < walk->trace_index->trace->tensor_count; t++) {
         if (walk->leftover[t].to == UINT32_MAX) {
             residencies->is_always[t] = 1;
         } else if (walk->is_resident[t]) {
@@ -144,12 +144,14 @@ static void close_round(struct walk *walk)
     }
 }
 
-capu_status residencies_init(struct residencies *residencies, const struct uses *uses,
+capu_status residencies_init(struct residencies *residencies, const struct trace_index *trace_index,
                              const struct timeline *timeline)
 {
-    size_t tensors = (size_t)uses->trace->tensor_count + 1;
-    struct walk walk = {
-        .residencies = residencies, .uses = uses, .timeline = timeline, .is_counting = true};
+    size_t tensors = (size_t)trace_index->trace->tensor_count + 1;
+    struct walk walk = {.residencies = residencies,
+                        .trace_index = trace_index,
+                        .timeline = timeline,
+                        .is_counting = true};
     int64_t *needed = malloc(tensors * sizeof(*needed));
     capu_status status = CAPU_NO_HOST_MEMORY;
 

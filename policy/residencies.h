@@ -14,7 +14,7 @@
 
 #include "capuchin/status.h"
 #include "policy/timeline.h"
-#include "policy/uses.h"
+#include "policy/trace_index.h"
 
 struct residency {
     uint32_t from; /* issued: what brings it in */
@@ -32,7 +32,7 @@ struct residencies {
 };
 
 /* `timeline` has the records of a valid plan. Errors: NO_HOST_MEMORY; on failure zeroed. */
-capu_status residencies_init(struct residencies *residencies, const struct uses *uses,
+capu_status residencies_init(struct residencies *residencies, const struct trace_index *trace_index,
                              const struct timeline *timeline);
 void residencies_finish(struct residencies *residencies);
 

@@ -12,7 +12,7 @@
 
 capu_status search_init(struct search *search, struct planning *planning)
 {
-    const struct trace *trace = planning->request->uses->trace;
+    const struct trace *trace = planning->request->trace_index->trace;
     const struct plan *header = planning->plan;
     capu_status status;
 
@@ -68,7 +68,8 @@ static capu_status place_scratch(struct search *search, uint64_t *ns)
     struct place_result result;
     capu_status status = placer_run(search->planning->placer, &search->scratch, &result, NULL);
 
-    search->timed_ops += PLACE_WORK * (uint64_t)search->planning->request->uses->trace->op_count;
+    search->timed_ops +=
+        PLACE_WORK * (uint64_t)search->planning->request->trace_index->trace->op_count;
     *ns = status == CAPU_OK ? result.placed_ns : UINT64_MAX;
     return status == CAPU_OVER_BUDGET ? CAPU_OK : status;
 }
@@ -82,16 +83,16 @@ static capu_status time_scratch(struct search *search, uint64_t cutoff_ns, uint6
     const struct planner_request *request = search->planning->request;
     capu_status status;
 
-    search->timed_ops += request->uses->trace->op_count;
+    search->timed_ops += request->trace_index->trace->op_count;
     *ns = UINT64_MAX;
     if (request->host_bytes != UINT64_MAX) {
-        status = validate_plan(request->uses, &search->scratch, NULL);
+        status = validate_plan(request->trace_index, &search->scratch, NULL);
         if (status != CAPU_OK) {
             return status == CAPU_NO_HOST_MEMORY ? status : CAPU_OK;
         }
     }
-    status =
-        timeline_time(request->uses, &search->scratch, search->planning->machine, cutoff_ns, ns);
+    status = timeline_time(request->trace_index, &search->scratch, search->planning->machine,
+                           cutoff_ns, ns);
     if (status != CAPU_OK || search->planning->placer == NULL || search->is_unplaced ||
         search->scratch.place_count > 0) {
         return status == CAPU_NO_HOST_MEMORY ? status : CAPU_OK;
@@ -104,7 +105,7 @@ static capu_status time_scratch(struct search *search, uint64_t cutoff_ns, uint6
    copies that begin in the one before. */
 static bool is_too_slow(const struct search *search, const struct lower_options *options)
 {
-    uint32_t ops = search->planning->request->uses->trace->op_count;
+    uint32_t ops = search->planning->request->trace_index->trace->op_count;
     uint64_t first_ns = lower_result_of(search->planning->lower)->start_ns[ops];
 
     return options->cutoff_ns > 0 && first_ns - first_ns / 512 >= options->cutoff_ns;
@@ -114,7 +115,7 @@ capu_status search_try(struct search *search, const uint8_t *decisions,
                        const uint32_t *extended_life, const struct lower_options *options,
                        uint64_t *ns)
 {
-    const struct trace *trace = search->planning->request->uses->trace;
+    const struct trace *trace = search->planning->request->trace_index->trace;
     capu_status status =
         lower_run(search->planning->lower, decisions, extended_life, options, &search->scratch);
 

@@ -11,8 +11,8 @@
 
 capu_status speed_plan(struct planning *planning)
 {
-    const struct uses *uses = planning->request->uses;
-    const struct trace *trace = uses->trace;
+    const struct trace_index *trace_index = planning->request->trace_index;
+    const struct trace *trace = trace_index->trace;
     uint64_t mean_bytes = passes_mean_parameter(trace);
     uint8_t *is_kept = calloc((size_t)trace->tensor_count + 1, 1);
     capu_status status;
@@ -20,7 +20,7 @@ capu_status speed_plan(struct planning *planning)
     if (is_kept == NULL) {
         return CAPU_NO_HOST_MEMORY;
     }
-    for (uint32_t k = 0; k <= uses->peak_op; k++) {
+    for (uint32_t k = 0; k <= trace_index->peak_op; k++) {
         const struct trace_op *op = &trace->ops[k];
 
         for (uint32_t i = 0; passes_is_product(trace, k, mean_bytes) && i < op->write_count; i++) {

@@ -10,7 +10,7 @@
 #define NO_VERSION UINT32_MAX
 
 struct run {
-    const struct uses *uses;
+    const struct trace_index *trace_index;
     const struct trace *trace;
     const struct plan *plan;
     struct program program;
@@ -29,7 +29,7 @@ struct run {
 
 static bool is_pooled(const struct run *run, uint32_t tensor)
 {
-    return run->uses->rounded[tensor] > 0 &&
+    return run->trace_index->rounded[tensor] > 0 &&
            (run->plan->place_count == 0 || placement_count(&run->placement, tensor) > 0);
 }
 
@@ -40,12 +40,12 @@ static uint64_t allocate(struct run *run, uint32_t tensor)
     if (!is_pooled(run, tensor)) {
         return 0;
     }
-    run->held += run->uses->rounded[tensor];
+    run->held += run->trace_index->rounded[tensor];
     if (run->held > run->timeline->peak_bytes) {
         run->timeline->peak_bytes = run->held;
     }
     if (run->plan->place_count == 0) {
-        return clock_take(&run->clock, run->uses->rounded[tensor]);
+        return clock_take(&run->clock, run->trace_index->rounded[tensor]);
     }
     for (uint32_t i = 0; i < placement_count(&run->placement, tensor); i++) {
         uint64_t usable = run->page_usable[placement_page(&run->placement, tensor, i)];
@@ -61,9 +61,9 @@ static capu_status give_back(struct run *run, uint32_t tensor, uint64_t usable_n
     if (!is_pooled(run, tensor)) {
         return CAPU_OK;
     }
-    run->held -= run->uses->rounded[tensor];
+    run->held -= run->trace_index->rounded[tensor];
     if (run->plan->place_count == 0) {
-        return clock_give(&run->clock, run->uses->rounded[tensor], usable_ns);
+        return clock_give(&run->clock, run->trace_index->rounded[tensor], usable_ns);
     }
     for (uint32_t i = 0; i < placement_count(&run->placement, tensor); i++) {
         run->page_usable[placement_page(&run->placement, tensor, i)] = usable_ns;
@@ -95,7 +95,7 @@ static void run_op(struct run *run, const struct item *item)
 {
     const struct trace_op *op = &run->trace->ops[item->subject];
     const uint32_t *operands = run->trace->operands + op->first;
-    const uint32_t *versions = run->uses->version + op->first;
+    const uint32_t *versions = run->trace_index->version + op->first;
     uint64_t alloc_ns = 0;
 
     if (run->layer_starts != NULL && run->layer_starts[item->subject] != 0) {
@@ -195,7 +195,7 @@ static capu_status run_item(struct run *run, const struct item *item)
 static void turn_over(struct run *run)
 {
     for (uint32_t t = 0; t < run->trace->tensor_count; t++) {
-        uint32_t newest = run->uses->final_version[t];
+        uint32_t newest = run->trace_index->final_version[t];
 
         if (run->trace->tensors[t].persistent) {
             run->device[t] = run->device[t] == newest ? 0 : NO_VERSION;
@@ -208,10 +208,10 @@ static capu_status run_init(struct run *run, const struct machine *machine)
 {
     size_t tensors = (size_t)run->trace->tensor_count + 1;
     const struct plan *plan = run->plan;
-    capu_status status = program_init(&run->program, run->uses, plan, NULL);
+    capu_status status = program_init(&run->program, run->trace_index, plan, NULL);
 
     if (status == CAPU_OK) {
-        status = placement_init(&run->placement, run->uses, plan, NULL);
+        status = placement_init(&run->placement, run->trace_index, plan, NULL);
     }
     if (status == CAPU_OK) {
         status = clock_init(&run->clock, run->trace, machine);
@@ -232,7 +232,8 @@ static capu_status run_init(struct run *run, const struct machine *machine)
 
         run->device[t] = is_persistent && !on_host ? 0 : NO_VERSION;
         run->host[t] = on_host ? 0 : NO_VERSION;
-        run->held += is_persistent && !on_host && is_pooled(run, t) ? run->uses->rounded[t] : 0;
+        run->held +=
+            is_persistent && !on_host && is_pooled(run, t) ? run->trace_index->rounded[t] : 0;
     }
     run->timeline->peak_bytes = run->held;
     clock_reset(&run->clock, plan->budget_bytes - run->held);
@@ -305,21 +306,24 @@ static capu_status run_all(struct run *run, const struct machine *machine, bool 
     return status;
 }
 
-capu_status timeline_init(struct timeline *timeline, const struct uses *uses,
+capu_status timeline_init(struct timeline *timeline, const struct trace_index *trace_index,
                           const struct plan *plan, const struct machine *machine, bool with_records,
                           struct error_text *error)
 {
-    struct run run = {.uses = uses, .trace = uses->trace, .plan = plan, .timeline = timeline};
+    struct run run = {.trace_index = trace_index,
+                      .trace = trace_index->trace,
+                      .plan = plan,
+                      .timeline = timeline};
 
     return run_all(&run, machine, with_records, error);
 }
 
-capu_status timeline_init_coupled(struct timeline *timeline, const struct uses *uses,
+capu_status timeline_init_coupled(struct timeline *timeline, const struct trace_index *trace_index,
                                   const struct plan *plan, const struct machine *machine,
                                   const uint8_t *layer_starts, struct error_text *error)
 {
-    struct run run = {.uses = uses,
-                      .trace = uses->trace,
+    struct run run = {.trace_index = trace_index,
+                      .trace = trace_index->trace,
                       .plan = plan,
                       .timeline = timeline,
                       .layer_starts = layer_starts};
@@ -327,12 +331,12 @@ capu_status timeline_init_coupled(struct timeline *timeline, const struct uses *
     return run_all(&run, machine, false, error);
 }
 
-capu_status timeline_time(const struct uses *uses, const struct plan *plan,
+capu_status timeline_time(const struct trace_index *trace_index, const struct plan *plan,
                           const struct machine *machine, uint64_t cutoff_ns, uint64_t *ns)
 {
     struct timeline timeline = {0};
-    struct run run = {.uses = uses,
-                      .trace = uses->trace,
+    struct run run = {.trace_index = trace_index,
+                      .trace = trace_index->trace,
                       .plan = plan,
                       .cutoff_ns = cutoff_ns,
                       .timeline = &timeline};

@@ -10,7 +10,7 @@
 #include "policy/error_text.h"
 #include "policy/plan.h"
 #include "policy/program.h"
-#include "policy/uses.h"
+#include "policy/trace_index.h"
 
 enum timeline_engine { ENGINE_NONE, ENGINE_COMPUTE, ENGINE_D2H, ENGINE_H2D };
 
@@ -42,7 +42,7 @@ struct timeline {
  * Errors: INVALID (no machine), TOO_LARGE (times beyond 2^62 ns), NO_HOST_MEMORY. On failure
  * zeroed.
  */
-capu_status timeline_init(struct timeline *timeline, const struct uses *uses,
+capu_status timeline_init(struct timeline *timeline, const struct trace_index *trace_index,
                           const struct plan *plan, const struct machine *machine, bool with_records,
                           struct error_text *error);
 
@@ -52,7 +52,7 @@ capu_status timeline_init(struct timeline *timeline, const struct uses *uses,
  * the start of the layer before. Each copy can hide behind one layer at most. For comparisons; no
  * part of the execution model.
  */
-capu_status timeline_init_coupled(struct timeline *timeline, const struct uses *uses,
+capu_status timeline_init_coupled(struct timeline *timeline, const struct trace_index *trace_index,
                                   const struct plan *plan, const struct machine *machine,
                                   const uint8_t *layer_starts, struct error_text *error);
 void timeline_finish(struct timeline *timeline);
@@ -62,7 +62,7 @@ void timeline_finish(struct timeline *timeline);
  * iteration shows that it will be `cutoff_ns` or more (0: no cutoff). For searches. Errors: as
  * above.
  */
-capu_status timeline_time(const struct uses *uses, const struct plan *plan,
+capu_status timeline_time(const struct trace_index *trace_index, const struct plan *plan,
                           const struct machine *machine, uint64_t cutoff_ns, uint64_t *ns);
 
 /* iteration / ideal - 1; 0 for an empty trace. */

@@ -12,7 +12,7 @@
 #define NO_TENSOR UINT32_MAX
 
 struct walk {
-    const struct uses *uses;
+    const struct trace_index *trace_index;
     const struct trace *trace;
     const struct plan *plan;
     struct program program;
@@ -51,7 +51,7 @@ static capu_status refuse(const struct walk *walk, const struct item *item, uint
 
 static capu_status take(struct walk *walk, const struct item *item, uint32_t tensor)
 {
-    uint64_t bytes = walk->uses->rounded[tensor];
+    uint64_t bytes = walk->trace_index->rounded[tensor];
 
     if (walk->is_fixed[tensor]) {
         walk->fixed_alive += walk->trace->tensors[tensor].bytes;
@@ -79,7 +79,7 @@ static void give_back(struct walk *walk, uint32_t tensor)
     if (walk->is_fixed[tensor]) {
         walk->fixed_alive -= walk->trace->tensors[tensor].bytes;
     } else {
-        walk->held -= walk->uses->rounded[tensor];
+        walk->held -= walk->trace_index->rounded[tensor];
         for (uint32_t i = 0; i < placement_count(&walk->placement, tensor); i++) {
             walk->owner[placement_page(&walk->placement, tensor, i)] = NO_TENSOR;
         }
@@ -114,7 +114,7 @@ static capu_status run_op(struct walk *walk, const struct item *item)
 {
     const struct trace_op *op = &walk->trace->ops[item->subject];
     const uint32_t *operands = walk->trace->operands + op->first;
-    const uint32_t *versions = walk->uses->version + op->first;
+    const uint32_t *versions = walk->trace_index->version + op->first;
     capu_status status = CAPU_OK;
 
     for (uint32_t i = 0; i < trace_operand_count(op); i++) {
@@ -217,7 +217,7 @@ static capu_status begin(struct walk *walk)
 static capu_status end(struct walk *walk)
 {
     for (uint32_t t = 0; t < walk->trace->tensor_count; t++) {
-        uint32_t newest = walk->uses->final_version[t];
+        uint32_t newest = walk->trace_index->final_version[t];
         bool on_host = walk->program.starts_on_host[t];
 
         if (!walk->trace->tensors[t].persistent) {
@@ -259,16 +259,17 @@ static capu_status walk_init(struct walk *walk)
     size_t tensors = (size_t)walk->trace->tensor_count + 1;
     capu_status status;
 
-    if (plan->page_bytes != walk->uses->page_bytes || plan->fixed_bytes > plan->budget_bytes) {
+    if (plan->page_bytes != walk->trace_index->page_bytes ||
+        plan->fixed_bytes > plan->budget_bytes) {
         return error_text_set(walk->error, CAPU_INVALID,
                               plan->fixed_bytes > plan->budget_bytes
                                   ? "fixed_bytes exceeds the budget"
                                   : "the plan is for pages of another size");
     }
     walk->limit = plan->budget_bytes - plan->fixed_bytes;
-    status = program_init(&walk->program, walk->uses, plan, walk->error);
+    status = program_init(&walk->program, walk->trace_index, plan, walk->error);
     if (status == CAPU_OK) {
-        status = placement_init(&walk->placement, walk->uses, plan, walk->error);
+        status = placement_init(&walk->placement, walk->trace_index, plan, walk->error);
     }
     if (status != CAPU_OK) {
         return status;
@@ -293,10 +294,11 @@ static capu_status walk_init(struct walk *walk)
     return CAPU_OK;
 }
 
-capu_status validate_plan(const struct uses *uses, const struct plan *plan,
+capu_status validate_plan(const struct trace_index *trace_index, const struct plan *plan,
                           struct error_text *error)
 {
-    struct walk walk = {.uses = uses, .trace = uses->trace, .plan = plan, .error = error};
+    struct walk walk = {
+        .trace_index = trace_index, .trace = trace_index->trace, .plan = plan, .error = error};
     capu_status status = walk_init(&walk);
 
     if (status == CAPU_OK) {

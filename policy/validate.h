@@ -9,13 +9,13 @@
 #include "capuchin/status.h"
 #include "policy/error_text.h"
 #include "policy/plan.h"
-#include "policy/uses.h"
+#include "policy/trace_index.h"
 
 /*
- * `uses` must have been made with the plan's page_bytes. The text of an error names the rule's
- * place: op and tensor. Errors: INVALID (not valid), NO_HOST_MEMORY.
+ * `trace_index` must have been made with the plan's page_bytes. The text of an error names the
+ * rule's place: op and tensor. Errors: INVALID (not valid), NO_HOST_MEMORY.
  */
-capu_status validate_plan(const struct uses *uses, const struct plan *plan,
+capu_status validate_plan(const struct trace_index *trace_index, const struct plan *plan,
                           struct error_text *error);
 
 #endif

@@ -17,12 +17,12 @@
 
 static void decide(struct planning *planning, bool only_products)
 {
-    const struct uses *uses = planning->request->uses;
-    const struct trace *trace = uses->trace;
+    const struct trace_index *trace_index = planning->request->trace_index;
+    const struct trace *trace = trace_index->trace;
     uint64_t mean_bytes = passes_mean_parameter(trace);
 
     memset(planning->decisions, DECIDE_KEEP, trace->operand_count);
-    for (uint32_t k = 0; k <= uses->peak_op; k++) {
+    for (uint32_t k = 0; k <= trace_index->peak_op; k++) {
         const struct trace_op *op = &trace->ops[k];
 
         if (!passes_has_weights(trace, k) ||
@@ -30,9 +30,9 @@ static void decide(struct planning *planning, bool only_products)
             continue;
         }
         for (uint32_t i = 0; i < op->read_count; i++) {
-            uint32_t gap = passes_idle_gap(uses, trace_reads(trace, op)[i]);
+            uint32_t gap = passes_idle_gap(trace_index, trace_reads(trace, op)[i]);
 
-            if (gap != USES_NONE) {
+            if (gap != TRACE_INDEX_NONE) {
                 planning->decisions[gap] = DECIDE_SWAP;
             }
         }

@@ -473,12 +473,12 @@ static capu_status walk_twice(struct compiler *compiler)
     return status;
 }
 
-capu_status guide_compile(struct guide *guide, const struct uses *uses, const struct plan *plan,
-                          struct error_text *error)
+capu_status guide_compile(struct guide *guide, const struct trace_index *trace_index,
+                          const struct plan *plan, struct error_text *error)
 {
-    struct compiler compiler = {.guide = guide, .trace = uses->trace};
+    struct compiler compiler = {.guide = guide, .trace = trace_index->trace};
     struct program program = {0};
-    capu_status status = program_init(&program, uses, plan, error);
+    capu_status status = program_init(&program, trace_index, plan, error);
 
     if (status != CAPU_OK) {
         return status;

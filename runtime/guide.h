@@ -13,7 +13,7 @@
 #define CAPU_RUNTIME_GUIDE_H
 
 #include "policy/plan.h"
-#include "policy/uses.h"
+#include "policy/trace_index.h"
 #include "runtime/tracker.h"
 
 enum guide_action {
@@ -134,9 +134,9 @@ struct guide {
 capu_status guide_create(const struct record *record, struct guide **out);
 void guide_destroy(struct guide *guide);
 
-/* Fills in what the plan does. `uses` are those of the trace that was built of the same record, for
+/* Fills in what the plan does. `trace_index` is that of the trace built from the same record, for
    a plan. Errors: INVALID (not a placed plan of it), NO_HOST_MEMORY. */
-capu_status guide_compile(struct guide *guide, const struct uses *uses, const struct plan *plan,
-                          struct error_text *error);
+capu_status guide_compile(struct guide *guide, const struct trace_index *trace_index,
+                          const struct plan *plan, struct error_text *error);
 
 #endif

@@ -64,10 +64,11 @@ static uint64_t block_bytes(const struct job *job, const struct plan *plan, bool
 
 /* A plan whose blocks, which are kept for good, fit the host budget. Plans share host memory over
    time and the runtime does not, so where that is too much it asks for less. */
-static capu_status find_plan(struct job *job, const struct uses *uses, struct plan *plan)
+static capu_status find_plan(struct job *job, const struct trace_index *trace_index,
+                             struct plan *plan)
 {
     struct planner_request request = {
-        .uses = uses,
+        .trace_index = trace_index,
         .budget_bytes = job->budget_bytes,
         .host_bytes = job->host_bytes,
         .effort = job->effort,
@@ -101,18 +102,18 @@ static capu_status find_plan(struct job *job, const struct uses *uses, struct pl
                                               "no plan whose host copies fit the host budget");
 }
 
-static capu_status make_guide(struct job *job, const struct uses *uses)
+static capu_status make_guide(struct job *job, const struct trace_index *trace_index)
 {
     struct plan plan = {0};
     struct timeline timeline = {0};
-    capu_status status = find_plan(job, uses, &plan);
+    capu_status status = find_plan(job, trace_index, &plan);
 
     if (status != CAPU_OK) {
         return status;
     }
-    status = timeline_init(&timeline, uses, &plan, NULL, false, &job->error);
+    status = timeline_init(&timeline, trace_index, &plan, NULL, false, &job->error);
     if (status == CAPU_OK) {
-        status = guide_compile(job->guide, uses, &plan, &job->error);
+        status = guide_compile(job->guide, trace_index, &plan, &job->error);
     }
     if (status == CAPU_OK && job->wants_text) {
         status = plan_write(&plan, &job->text, &job->error);
@@ -129,13 +130,13 @@ static capu_status make_guide(struct job *job, const struct uses *uses)
 static void run_job(void *data)
 {
     struct job *job = data;
-    struct uses uses = {0};
+    struct trace_index trace_index = {0};
 
-    job->status = uses_init(&uses, &job->trace, job->page_bytes, &job->error);
+    job->status = trace_index_init(&trace_index, &job->trace, job->page_bytes, &job->error);
     if (job->status == CAPU_OK) {
-        job->status = make_guide(job, &uses);
+        job->status = make_guide(job, &trace_index);
     }
-    uses_finish(&uses);
+    trace_index_finish(&trace_index);
 }
 
 static void job_destroy(struct job *job)

@@ -29,7 +29,7 @@ bool subject_load(struct subject *subject, const char *path, const char *machine
 
     *subject = (struct subject){0};
     if (trace_load(&subject->trace, path, &error) != CAPU_OK ||
-        uses_init(&subject->uses, &subject->trace, page_bytes, &error) != CAPU_OK) {
+        trace_index_init(&subject->trace_index, &subject->trace, page_bytes, &error) != CAPU_OK) {
         say("%s", error.text[0] != '\0' ? error.text : "out of memory");
         subject_finish(subject);
         return false;
@@ -51,7 +51,7 @@ bool subject_load(struct subject *subject, const char *path, const char *machine
 
 void subject_finish(struct subject *subject)
 {
-    uses_finish(&subject->uses);
+    trace_index_finish(&subject->trace_index);
     trace_finish(&subject->trace);
 }
 

@@ -10,14 +10,14 @@
 #include "policy/planner.h"
 #include "policy/timeline.h"
 #include "policy/trace.h"
-#include "policy/uses.h"
+#include "policy/trace_index.h"
 
 enum exit_code { EXIT_FINE = 0, EXIT_USAGE = 2, EXIT_NO_PLAN = 3, EXIT_NONE_FOUND = 4 };
 
 /* A trace, turned round, and the machine it is to run on. */
 struct subject {
     struct trace trace;
-    struct uses uses;
+    struct trace_index trace_index;
     struct machine machine;
 };
 

@@ -11,7 +11,7 @@
 #include <string.h>
 
 struct driver {
-    const struct uses *uses;
+    const struct trace_index *trace_index;
     struct driver_options options;
     capu_context *context;
     char *paths[3];         /* copies of the options' */
@@ -45,7 +45,7 @@ static capu_status check(struct driver *driver, capu_status status, struct error
 /* The runtime numbers tensors as an iteration touches them: operands in the order given. */
 static void find_order(struct driver *driver, uint8_t *is_seen)
 {
-    const struct trace *trace = driver->uses->trace;
+    const struct trace *trace = driver->trace_index->trace;
 
     for (uint32_t k = 0; k < trace->op_count; k++) {
         const struct trace_op *op = &trace->ops[k];
@@ -64,7 +64,7 @@ static void find_order(struct driver *driver, uint8_t *is_seen)
 static uint64_t slab_threshold(const struct driver *driver)
 {
     return driver->options.slab_bytes != 0 ? driver->options.slab_bytes
-                                           : driver->uses->page_bytes / 2;
+                                           : driver->trace_index->page_bytes / 2;
 }
 
 /* What is allocated for a tensor: as much as it has, but for what is not managed and would be. */
@@ -88,7 +88,7 @@ static capu_status allocate(struct driver *driver, struct error_text *error)
         [HINT_SWAP] = CAPU_HINT_SWAP,
         [HINT_RECOMPUTE] = CAPU_HINT_RECOMPUTE,
     };
-    const struct trace *trace = driver->uses->trace;
+    const struct trace *trace = driver->trace_index->trace;
     capu_status status = CAPU_OK;
 
     for (uint32_t i = 0; i < driver->order_count && status == CAPU_OK; i++) {
@@ -116,7 +116,7 @@ static capu_status allocate(struct driver *driver, struct error_text *error)
 /* Contents for what carries them into the first iteration. */
 static capu_status fill(struct driver *driver, struct error_text *error)
 {
-    const struct trace *trace = driver->uses->trace;
+    const struct trace *trace = driver->trace_index->trace;
     capu_status status = CAPU_OK;
 
     for (uint32_t i = 0; i < driver->order_count && status == CAPU_OK; i++) {
@@ -149,7 +149,7 @@ static capu_status create_context(struct driver *driver, uint32_t mode, uint64_t
         .mode = mode,
         .budget_bytes = budget_bytes,
         .host_budget_bytes = options->host_bytes,
-        .page_bytes = driver->uses->page_bytes,
+        .page_bytes = driver->trace_index->page_bytes,
         .slab_threshold_bytes = options->slab_bytes,
         .d2h_bytes_per_s = machine->d2h_bytes_per_s,
         .h2d_bytes_per_s = machine->h2d_bytes_per_s,
@@ -173,8 +173,8 @@ static capu_status create_context(struct driver *driver, uint32_t mode, uint64_t
 /* Learns what the slabs take, from a context in which everything fits. */
 static capu_status measure_slabs(struct driver *driver, uint64_t *bytes, struct error_text *error)
 {
-    const struct trace *trace = driver->uses->trace;
-    uint64_t page_bytes = driver->uses->page_bytes;
+    const struct trace *trace = driver->trace_index->trace;
+    uint64_t page_bytes = driver->trace_index->page_bytes;
     uint64_t plenty = trace->total_bytes + ((uint64_t)trace->tensor_count + 1) * page_bytes;
     capu_status status = create_context(driver, CAPU_MODE_PASSIVE, plenty, error);
 
@@ -191,8 +191,8 @@ static capu_status measure_slabs(struct driver *driver, uint64_t *bytes, struct 
 /* What the context does not get of the budget: see driver.h. */
 static capu_status set_aside(struct driver *driver, struct error_text *error)
 {
-    const struct trace *trace = driver->uses->trace;
-    uint64_t named = driver->uses->unmanaged_bytes;
+    const struct trace *trace = driver->trace_index->trace;
+    uint64_t named = driver->trace_index->unmanaged_bytes;
     uint64_t idle = 0;
     uint64_t slabs;
     capu_status status = measure_slabs(driver, &slabs, error);
@@ -202,7 +202,7 @@ static capu_status set_aside(struct driver *driver, struct error_text *error)
     }
     for (uint32_t t = 0; t < trace->tensor_count; t++) {
         const struct trace_tensor *tensor = &trace->tensors[t];
-        bool is_idle = driver->uses->first[t] == driver->uses->first[t + 1];
+        bool is_idle = driver->trace_index->first[t] == driver->trace_index->first[t + 1];
 
         if (tensor->managed && !is_idle && tensor->bytes < slab_threshold(driver)) {
             named += tensor->bytes;
@@ -212,7 +212,7 @@ static capu_status set_aside(struct driver *driver, struct error_text *error)
     }
     driver->aside_bytes = idle + (named > slabs ? named - slabs : 0);
     if (driver->options.budget_bytes < driver->aside_bytes ||
-        driver->options.budget_bytes - driver->aside_bytes < driver->uses->page_bytes) {
+        driver->options.budget_bytes - driver->aside_bytes < driver->trace_index->page_bytes) {
         return error_text_set(error, CAPU_OVER_BUDGET,
                               "a budget of %" PRIu64 " bytes leaves no page beside %" PRIu64
                               " bytes that are not managed",
@@ -231,7 +231,7 @@ static capu_status check_options(const struct driver *driver, struct error_text 
     if (options->machine->copy_latency_ns == 0) {
         return error_text_set(error, CAPU_INVALID, "the sim device has no copies without latency");
     }
-    if (driver->uses->trace->op_count == 0) {
+    if (driver->trace_index->trace->op_count == 0) {
         return error_text_set(error, CAPU_INVALID, "the trace has no ops");
     }
     return CAPU_OK;
@@ -257,7 +257,7 @@ static capu_status copy_paths(struct driver *driver)
 
 static capu_status driver_init(struct driver *driver, struct error_text *error)
 {
-    const struct trace *trace = driver->uses->trace;
+    const struct trace *trace = driver->trace_index->trace;
     size_t tensors = (size_t)trace->tensor_count + 1;
     uint8_t *is_seen = calloc(tensors, sizeof(*is_seen));
     uint32_t operands = 1;
@@ -292,8 +292,9 @@ static capu_status driver_init(struct driver *driver, struct error_text *error)
     return status == CAPU_OK ? fill(driver, error) : status;
 }
 
-capu_status driver_create(const struct uses *uses, const struct driver_options *options,
-                          struct driver **out, struct error_text *error)
+capu_status driver_create(const struct trace_index *trace_index,
+                          const struct driver_options *options, struct driver **out,
+                          struct error_text *error)
 {
     struct driver *driver = calloc(1, sizeof(*driver));
     capu_status status;
@@ -301,10 +302,10 @@ capu_status driver_create(const struct uses *uses, const struct driver_options *
     if (driver == NULL) {
         return error_text_set(error, CAPU_NO_HOST_MEMORY, "out of memory");
     }
-    driver->uses = uses;
+    driver->trace_index = trace_index;
     driver->options = *options;
     if (driver->options.machine == NULL) {
-        driver->options.machine = &uses->trace->machine;
+        driver->options.machine = &trace_index->trace->machine;
     }
     status = driver_init(driver, error);
     if (status != CAPU_OK) {
@@ -332,7 +333,7 @@ void driver_destroy(struct driver *driver)
 
 static capu_status run_op(struct driver *driver, uint32_t number, struct error_text *error)
 {
-    const struct trace *trace = driver->uses->trace;
+    const struct trace *trace = driver->trace_index->trace;
     const struct trace_op *from = &trace->ops[number];
     const char *name = trace_op_name(trace, number);
     capu_op op = {
@@ -376,7 +377,7 @@ static capu_status turn_segment(struct driver *driver, const char *last, const c
 
 capu_status driver_iterate(struct driver *driver, struct error_text *error)
 {
-    const struct trace *trace = driver->uses->trace;
+    const struct trace *trace = driver->trace_index->trace;
     const char *segment = "";
     capu_status status = check(driver, capu_iteration_begin(driver->context, NULL), error);
 
@@ -465,7 +466,7 @@ static bool translate(const struct driver *driver, uint32_t *tensor)
 
 capu_status driver_plan(struct driver *driver, struct plan *plan, struct error_text *error)
 {
-    const struct trace *trace = driver->uses->trace;
+    const struct trace *trace = driver->trace_index->trace;
     struct text text = {0};
     char *name = strdup(trace_text(trace, trace->name));
     bool is_fine = true;
@@ -503,7 +504,7 @@ capu_status driver_plan(struct driver *driver, struct plan *plan, struct error_t
         /* Everything lies in slabs. A plan without place lines is one without pages, in which
            tensors count by themselves. */
         plan->page_bytes = 1;
-        plan->fixed_bytes = driver->uses->unmanaged_bytes;
+        plan->fixed_bytes = driver->trace_index->unmanaged_bytes;
     }
     if (!is_fine) {
         plan_finish(plan);
@@ -515,20 +516,20 @@ capu_status driver_plan(struct driver *driver, struct plan *plan, struct error_t
 capu_status driver_simulate(const struct driver *driver, const struct plan *plan,
                             struct timeline *timeline, struct error_text *error)
 {
-    const struct uses *uses = driver->uses;
-    struct uses own = {0};
+    const struct trace_index *trace_index = driver->trace_index;
+    struct trace_index own = {0};
     capu_status status = CAPU_OK;
 
-    if (plan->page_bytes != uses->page_bytes) {
-        status = uses_init(&own, uses->trace, plan->page_bytes, error);
-        uses = &own;
+    if (plan->page_bytes != trace_index->page_bytes) {
+        status = trace_index_init(&own, trace_index->trace, plan->page_bytes, error);
+        trace_index = &own;
     }
     if (status == CAPU_OK) {
-        status = validate_plan(uses, plan, error);
+        status = validate_plan(trace_index, plan, error);
     }
     if (status == CAPU_OK) {
-        status = timeline_init(timeline, uses, plan, driver->options.machine, false, error);
+        status = timeline_init(timeline, trace_index, plan, driver->options.machine, false, error);
     }
-    uses_finish(&own);
+    trace_index_finish(&own);
     return status;
 }

@@ -19,7 +19,7 @@
 #include "policy/error_text.h"
 #include "policy/plan.h"
 #include "policy/timeline.h"
-#include "policy/uses.h"
+#include "policy/trace_index.h"
 
 struct driver_options {
     const struct machine *machine; /* NULL: the trace's own */
@@ -37,13 +37,14 @@ struct driver_options {
 struct driver;
 
 /*
- * A context with every tensor allocated and described, and contents in what is persistent. `uses`
- * were made with the page of the device, and outlive the driver. On failure *out is untouched.
- * Errors: OVER_BUDGET, INVALID (the page, or a machine that sim cannot be), and those of creating a
- * context and of running an op.
+ * A context with every tensor allocated and described, and contents in what is persistent.
+ * `trace_index` was made with the page of the device, and outlives the driver. On failure *out is
+ * untouched. Errors: OVER_BUDGET, INVALID (the page, or a machine that sim cannot be), and those of
+ * creating a context and of running an op.
  */
-capu_status driver_create(const struct uses *uses, const struct driver_options *options,
-                          struct driver **out, struct error_text *error);
+capu_status driver_create(const struct trace_index *trace_index,
+                          const struct driver_options *options, struct driver **out,
+                          struct error_text *error);
 /* NULL is fine. */
 void driver_destroy(struct driver *driver);
 

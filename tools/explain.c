@@ -412,11 +412,11 @@ static void print_advice(const struct account *account, const struct report_file
 /* One line of the list below. */
 static void print_budget(const struct subject *subject, unsigned percent, uint64_t used_bytes)
 {
-    uint64_t next = (uint64_t)((double)subject->uses.peak_bytes * (percent + 10) / 100.0);
+    uint64_t next = (uint64_t)((double)subject->trace_index.peak_bytes * (percent + 10) / 100.0);
     struct planner_request request = {
-        .uses = &subject->uses,
+        .trace_index = &subject->trace_index,
         .machine = &subject->machine,
-        .budget_bytes = (uint64_t)((double)subject->uses.peak_bytes * percent / 100.0),
+        .budget_bytes = (uint64_t)((double)subject->trace_index.peak_bytes * percent / 100.0),
         .host_bytes = UINT64_MAX,
         .effort = EFFORT_DEFAULT};
     struct timeline timeline = {0};
@@ -428,7 +428,7 @@ static void print_budget(const struct subject *subject, unsigned percent, uint64
         printf("%14s\n", "no plan");
         return;
     }
-    if (timeline_init(&timeline, &subject->uses, &plan, &subject->machine, false, NULL) ==
+    if (timeline_init(&timeline, &subject->trace_index, &plan, &subject->machine, false, NULL) ==
         CAPU_OK) {
         printf("%14s %8.1f %%%s", show_ns(timeline.iteration_ns, buffer),
                100.0 * timeline_overhead(&timeline),

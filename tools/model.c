@@ -44,7 +44,7 @@ static error_t parse_option(int key, char *argument, struct argp_state *state)
 
 /* What has been made, for people. */
 static void report(const struct settings *settings, const struct trace *trace,
-                   const struct uses *uses, const struct zoo_summary *summary)
+                   const struct trace_index *trace_index, const struct zoo_summary *summary)
 {
     FILE *file = settings->output != NULL ? stdout : stderr;
     char bytes[32];
@@ -56,9 +56,9 @@ static void report(const struct settings *settings, const struct trace *trace,
             trace_text(trace, trace->name), trace->op_count, trace->tensor_count,
             (double)summary->parameter_count / 1e6, summary->flops / 1e12);
     fprintf(file, "%s an iteration, peak %s", show_ns(trace->total_ns, time),
-            show_bytes(uses->peak_bytes, bytes));
+            show_bytes(trace_index->peak_bytes, bytes));
     fprintf(file, " of %s, largest op", show_bytes(trace->machine.memory_bytes, bytes));
-    fprintf(file, " %s\n", show_bytes(uses->floor_bytes, bytes));
+    fprintf(file, " %s\n", show_bytes(trace_index->floor_bytes, bytes));
 }
 
 static int build_and_write(const struct settings *settings, const struct zoo_model *model,
@@ -67,14 +67,14 @@ static int build_and_write(const struct settings *settings, const struct zoo_mod
     struct zoo_summary summary = {0};
     struct error_text error = {""};
     struct text text = {0};
-    struct uses uses = {0};
+    struct trace_index trace_index = {0};
     struct trace trace;
     capu_status status =
         zoo_build(model, &settings->zoo.options, hardware, &trace, &summary, &error);
     bool is_fine = false;
 
     if (status == CAPU_OK) {
-        status = uses_init(&uses, &trace, 1, &error);
+        status = trace_index_init(&trace_index, &trace, 1, &error);
     }
     if (status == CAPU_OK) {
         status = trace_write(&trace, &text, &error);
@@ -85,10 +85,10 @@ static int build_and_write(const struct settings *settings, const struct zoo_mod
         say("%s: %s", model->name, error.text[0] != '\0' ? error.text : "out of memory");
     }
     if (is_fine) {
-        report(settings, &trace, &uses, &summary);
+        report(settings, &trace, &trace_index, &summary);
     }
     text_finish(&text);
-    uses_finish(&uses);
+    trace_index_finish(&trace_index);
     trace_finish(&trace);
     return is_fine ? EXIT_FINE : EXIT_USAGE;
 }

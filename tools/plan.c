@@ -92,8 +92,8 @@ static void report_places(FILE *file, const struct settings *settings,
 
     unplaced.place_count = 0;
     unplaced.run_count = 0;
-    if (timeline_init(&timeline, &subject->uses, &unplaced, &subject->machine, false, NULL) !=
-        CAPU_OK) {
+    if (timeline_init(&timeline, &subject->trace_index, &unplaced, &subject->machine, false,
+                      NULL) != CAPU_OK) {
         return;
     }
     if (settings->arguments.as_json) {
@@ -113,7 +113,7 @@ static void report_places(FILE *file, const struct settings *settings,
 static void report(const struct settings *settings, const struct subject *subject,
                    const struct plan *plan, const struct timeline *timeline, double seconds)
 {
-    uint64_t bound = bound_cut(&subject->uses, &subject->machine, timeline->budget_bytes);
+    uint64_t bound = bound_cut(&subject->trace_index, &subject->machine, timeline->budget_bytes);
     double ideal = timeline->ideal_ns > 0 ? (double)timeline->ideal_ns : 1.0;
     FILE *file = settings->arguments.output != NULL ? stdout : stderr;
     char first[32];
@@ -157,7 +157,7 @@ static int plan_and_write(const struct settings *settings, const struct subject 
 {
     struct watch watch = {
         .begin = now(), .seconds = settings->seconds, .has_terminal = isatty(STDERR_FILENO) == 1};
-    struct planner_request request = {.uses = &subject->uses,
+    struct planner_request request = {.trace_index = &subject->trace_index,
                                       .machine = &subject->machine,
                                       .budget_bytes = budget,
                                       .host_bytes = settings->arguments.host_bytes,
@@ -177,7 +177,8 @@ static int plan_and_write(const struct settings *settings, const struct subject 
         fputc('\n', stderr);
     }
     if (status == CAPU_OK) {
-        status = timeline_init(&timeline, &subject->uses, &plan, &subject->machine, false, &error);
+        status = timeline_init(&timeline, &subject->trace_index, &plan, &subject->machine, false,
+                               &error);
     }
     if (status == CAPU_OK) {
         status = plan_write(&plan, &text, &error);
@@ -234,7 +235,7 @@ int plan_main(int argc, char **argv)
     if (!subject_load(&subject, arguments->trace, arguments->machine, arguments->page_bytes)) {
         return EXIT_USAGE;
     }
-    if (arguments_budget(arguments, subject.uses.peak_bytes, &budget)) {
+    if (arguments_budget(arguments, subject.trace_index.peak_bytes, &budget)) {
         code = plan_and_write(&settings, &subject, budget);
     }
     subject_finish(&subject);

@@ -158,7 +158,7 @@ static void print_text(const struct settings *settings, const struct subject *su
 
     printf("%s on %s: ", trace_text(&subject->trace, subject->trace.name), subject->machine.name);
     printf("%s", show_bytes(settings->driver.budget_bytes, buffer));
-    printf(" in pages of %s\n", show_bytes(subject->uses.page_bytes, buffer));
+    printf(" in pages of %s\n", show_bytes(subject->trace_index.page_bytes, buffer));
     printf("iteration  mode               time  over ideal           out            in\n");
     for (size_t i = 0; i < result->count; i++) {
         const capu_report *report = &result->reports[i];
@@ -282,7 +282,7 @@ static int replay(const struct settings *settings, const struct subject *subject
     own.trace_path = settings->save_trace;
     result.reports = calloc(settings->iterations, sizeof(*result.reports));
     status = result.reports == NULL ? CAPU_NO_HOST_MEMORY
-                                    : driver_create(&subject->uses, &own, &driver, &error);
+                                    : driver_create(&subject->trace_index, &own, &driver, &error);
     if (status == CAPU_OK) {
         status = run(settings, driver, &result, &error);
     }
@@ -300,7 +300,7 @@ static int replay_in_folder(struct settings *settings, struct subject *subject)
     char folder[] = "/tmp/capuchin-replay-XXXXXX";
     int code;
 
-    if (!arguments_budget(&settings->arguments, subject->uses.peak_bytes,
+    if (!arguments_budget(&settings->arguments, subject->trace_index.peak_bytes,
                           &settings->driver.budget_bytes)) {
         return EXIT_USAGE;
     }

@@ -37,14 +37,14 @@ static bool load_plan(const struct settings *settings, struct subject *subject, 
 
     if (settings->arguments.plan == NULL) {
         status = plan_init(plan, trace_text(&subject->trace, subject->trace.name),
-                           subject->uses.peak_bytes, 1);
-        plan->fixed_bytes = subject->uses.fixed_bytes;
+                           subject->trace_index.peak_bytes, 1);
+        plan->fixed_bytes = subject->trace_index.fixed_bytes;
     } else {
         status = plan_load(plan, settings->arguments.plan, &error);
     }
-    if (status == CAPU_OK && plan->page_bytes != subject->uses.page_bytes) {
-        uses_finish(&subject->uses);
-        status = uses_init(&subject->uses, &subject->trace, plan->page_bytes, &error);
+    if (status == CAPU_OK && plan->page_bytes != subject->trace_index.page_bytes) {
+        trace_index_finish(&subject->trace_index);
+        status = trace_index_init(&subject->trace_index, &subject->trace, plan->page_bytes, &error);
     }
     if (status != CAPU_OK) {
         say("%s", error.text[0] != '\0' ? error.text : "out of memory");
@@ -142,7 +142,7 @@ static int simulate(const struct settings *settings, struct subject *subject,
     struct timeline timeline;
     int code = EXIT_FINE;
 
-    if (validate_plan(&subject->uses, plan, &error) != CAPU_OK) {
+    if (validate_plan(&subject->trace_index, plan, &error) != CAPU_OK) {
         if (settings->arguments.as_json) {
             json_t *answer = json_pack("{s:b,s:s}", "valid", 0, "error", error.text);
 
@@ -153,7 +153,7 @@ static int simulate(const struct settings *settings, struct subject *subject,
         say("not valid: %s", error.text);
         return EXIT_USAGE;
     }
-    if (timeline_init(&timeline, &subject->uses, plan, &subject->machine,
+    if (timeline_init(&timeline, &subject->trace_index, plan, &subject->machine,
                       settings->timeline != NULL, &error) != CAPU_OK) {
         say("%s", error.text[0] != '\0' ? error.text : "out of memory");
         return EXIT_USAGE;
@@ -217,14 +217,14 @@ int check_main(int argc, char **argv)
     argp_parse(&argp, argc, argv, 0, NULL, &settings);
     status = trace_load(&subject.trace, settings.arguments.trace, &error);
     if (status == CAPU_OK) {
-        status = uses_init(&subject.uses, &subject.trace, 1, &error);
+        status = trace_index_init(&subject.trace_index, &subject.trace, 1, &error);
     }
     if (status == CAPU_OK) {
         if (!load_plan(&settings, &subject, &plan)) {
             subject_finish(&subject);
             return EXIT_USAGE;
         }
-        status = validate_plan(&subject.uses, &plan, &error);
+        status = validate_plan(&subject.trace_index, &plan, &error);
     }
     if (status == CAPU_OK) {
         printf("valid: %" PRIu32 " ops, %" PRIu32 " tensors, %" PRIu32 " actions\n",
@@ -239,24 +239,26 @@ int check_main(int argc, char **argv)
 
 static int print_bound(const struct settings *settings, const struct subject *subject)
 {
-    const struct uses *uses = &subject->uses;
+    const struct trace_index *trace_index = &subject->trace_index;
     char first[32];
     uint64_t budget;
     uint64_t bound;
 
-    if (!arguments_budget(&settings->arguments, uses->peak_bytes, &budget)) {
+    if (!arguments_budget(&settings->arguments, trace_index->peak_bytes, &budget)) {
         return EXIT_USAGE;
     }
-    if (budget < uses->floor_bytes) {
+    if (budget < trace_index->floor_bytes) {
         say("no plan exists below %" PRIu64 " bytes: op %" PRIu32 " (%s) needs them all at once",
-            uses->floor_bytes, uses->floor_op, trace_op_name(&subject->trace, uses->floor_op));
+            trace_index->floor_bytes, trace_index->floor_op,
+            trace_op_name(&subject->trace, trace_index->floor_op));
         return EXIT_NO_PLAN;
     }
-    bound = bound_cut(uses, &subject->machine, budget);
+    bound = bound_cut(trace_index, &subject->machine, budget);
     if (settings->arguments.as_json) {
         printf("{\"bound_ns\":%" PRIu64 ",\"ideal_ns\":%" PRIu64 ",\"budget_bytes\":%" PRIu64
                ",\"peak_bytes\":%" PRIu64 ",\"floor_bytes\":%" PRIu64 "}\n",
-               bound, subject->trace.total_ns, budget, uses->peak_bytes, uses->floor_bytes);
+               bound, subject->trace.total_ns, budget, trace_index->peak_bytes,
+               trace_index->floor_bytes);
         return EXIT_FINE;
     }
     printf("no plan is faster than %s", show_ns(bound, first));
@@ -264,8 +266,8 @@ static int print_bound(const struct settings *settings, const struct subject *su
            subject->trace.total_ns == 0
                ? 0.0
                : 100.0 * ((double)bound / (double)subject->trace.total_ns - 1.0));
-    printf("peak without a plan %s", show_bytes(uses->peak_bytes, first));
-    printf(", floor %s\n", show_bytes(uses->floor_bytes, first));
+    printf("peak without a plan %s", show_bytes(trace_index->peak_bytes, first));
+    printf(", floor %s\n", show_bytes(trace_index->floor_bytes, first));
     return EXIT_FINE;
 }
 

@@ -116,7 +116,7 @@ static error_t parse_option(int key, char *argument, struct argp_state *state)
 static double overhead_of(const struct subject *subject, const struct planner *planner,
                           uint64_t budget, enum planner_effort effort)
 {
-    struct planner_request request = {.uses = &subject->uses,
+    struct planner_request request = {.trace_index = &subject->trace_index,
                                       .machine = &subject->machine,
                                       .budget_bytes = budget,
                                       .host_bytes = UINT64_MAX,
@@ -126,8 +126,8 @@ static double overhead_of(const struct subject *subject, const struct planner *p
     double overhead = -1.0;
 
     if (planner_run(planner, &request, &plan, NULL) == CAPU_OK) {
-        if (timeline_init(&timeline, &subject->uses, &plan, &subject->machine, false, NULL) ==
-            CAPU_OK) {
+        if (timeline_init(&timeline, &subject->trace_index, &plan, &subject->machine, false,
+                          NULL) == CAPU_OK) {
             overhead = 100.0 * timeline_overhead(&timeline);
         }
         timeline_finish(&timeline);
@@ -139,13 +139,14 @@ static double overhead_of(const struct subject *subject, const struct planner *p
 static void measure(const struct settings *settings, const struct subject *subject,
                     struct picture *picture)
 {
-    const struct uses *uses = &subject->uses;
+    const struct trace_index *trace_index = &subject->trace_index;
     bool has_terminal = isatty(STDERR_FILENO) == 1;
     struct curve *bound = &picture->curves[picture->curve_count];
 
     bound->planner = NULL;
     for (unsigned percent = settings->from; percent <= settings->to; percent += settings->step) {
-        uint64_t budget = uses->peak_bytes / 100 * percent + uses->peak_bytes % 100 * percent / 100;
+        uint64_t budget =
+            trace_index->peak_bytes / 100 * percent + trace_index->peak_bytes % 100 * percent / 100;
         unsigned at = picture->count++;
 
         if (has_terminal) {
@@ -156,11 +157,12 @@ static void measure(const struct settings *settings, const struct subject *subje
             picture->curves[i].overhead[at] = overhead_of(subject, picture->curves[i].planner,
                                                           budget, settings->arguments.effort);
         }
-        bound->overhead[at] = budget < uses->floor_bytes || subject->trace.total_ns == 0
-                                  ? -1.0
-                                  : 100.0 * ((double)bound_cut(uses, &subject->machine, budget) /
-                                                 (double)subject->trace.total_ns -
-                                             1.0);
+        bound->overhead[at] =
+            budget < trace_index->floor_bytes || subject->trace.total_ns == 0
+                ? -1.0
+                : 100.0 * ((double)bound_cut(trace_index, &subject->machine, budget) /
+                               (double)subject->trace.total_ns -
+                           1.0);
     }
     picture->curve_count++;
     if (has_terminal) {

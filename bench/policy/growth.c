@@ -101,11 +101,12 @@ static bool build(struct trace *trace, uint32_t layers)
     return true;
 }
 
-static capu_status measure_placing(const struct uses *uses, struct plan *plan, double *ms)
+static capu_status measure_placing(const struct trace_index *trace_index, struct plan *plan,
+                                   double *ms)
 {
     struct place_result result;
     double begin = cpu_seconds();
-    capu_status status = place_plan(uses, NULL, plan, &result, NULL);
+    capu_status status = place_plan(trace_index, NULL, plan, &result, NULL);
 
     *ms = 1e3 * (cpu_seconds() - begin);
     return status;
@@ -118,7 +119,7 @@ static bool measure(uint32_t ops, enum planner_effort effort, uint64_t page_byte
     struct error_text error = {""};
     struct rusage usage;
     struct trace trace;
-    struct uses uses = {0};
+    struct trace_index trace_index = {0};
     struct plan plan = {0};
     double begin = cpu_seconds();
     double seconds = 0.0;
@@ -126,21 +127,21 @@ static bool measure(uint32_t ops, enum planner_effort effort, uint64_t page_byte
     capu_status status = CAPU_NO_HOST_MEMORY;
 
     if (build(&trace, ops / OPS_PER_LAYER)) {
-        status = uses_init(&uses, &trace, page_bytes > 0 ? page_bytes : 1, &error);
+        status = trace_index_init(&trace_index, &trace, page_bytes > 0 ? page_bytes : 1, &error);
     }
     if (status == CAPU_OK) {
-        request.uses = &uses;
-        request.budget_bytes = uses.peak_bytes / 2;
+        request.trace_index = &trace_index;
+        request.budget_bytes = trace_index.peak_bytes / 2;
         request.place = page_bytes > 0;
         begin = cpu_seconds();
         status = planner_run(&planners[0], &request, &plan, &error);
         seconds = cpu_seconds() - begin;
     }
     if (status == CAPU_OK) {
-        status = timeline_init(&timeline, &uses, &plan, NULL, false, &error);
+        status = timeline_init(&timeline, &trace_index, &plan, NULL, false, &error);
     }
     if (status == CAPU_OK && page_bytes > 0) {
-        status = measure_placing(&uses, &plan, &placing_ms);
+        status = measure_placing(&trace_index, &plan, &placing_ms);
     }
     getrusage(RUSAGE_SELF, &usage);
     if (status == CAPU_OK) {
@@ -157,7 +158,7 @@ static bool measure(uint32_t ops, enum planner_effort effort, uint64_t page_byte
     }
     timeline_finish(&timeline);
     plan_finish(&plan);
-    uses_finish(&uses);
+    trace_index_finish(&trace_index);
     trace_finish(&trace);
     return status == CAPU_OK;
 }

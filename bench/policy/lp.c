@@ -31,16 +31,19 @@ static double percent_over(const struct trace *trace, uint64_t ns)
 }
 
 /* UINT64_MAX: no plan. */
-static uint64_t plan_ns(const struct planner *planner, const struct uses *uses, uint64_t budget)
+static uint64_t plan_ns(const struct planner *planner, const struct trace_index *trace_index,
+                        uint64_t budget)
 {
-    struct planner_request request = {
-        .uses = uses, .budget_bytes = budget, .host_bytes = UINT64_MAX, .effort = EFFORT_DEFAULT};
+    struct planner_request request = {.trace_index = trace_index,
+                                      .budget_bytes = budget,
+                                      .host_bytes = UINT64_MAX,
+                                      .effort = EFFORT_DEFAULT};
     struct timeline timeline;
     struct plan plan;
     uint64_t ns = UINT64_MAX;
 
     if (planner_run(planner, &request, &plan, NULL) == CAPU_OK) {
-        if (timeline_init(&timeline, uses, &plan, NULL, false, NULL) == CAPU_OK) {
+        if (timeline_init(&timeline, trace_index, &plan, NULL, false, NULL) == CAPU_OK) {
             ns = timeline.iteration_ns;
             timeline_finish(&timeline);
         }
@@ -49,23 +52,24 @@ static uint64_t plan_ns(const struct planner *planner, const struct uses *uses, 
     return ns;
 }
 
-static bool print_budget(const struct uses *uses, unsigned percent, const struct settings *settings)
+static bool print_budget(const struct trace_index *trace_index, unsigned percent,
+                         const struct settings *settings)
 {
-    const struct trace *trace = uses->trace;
-    uint64_t budget = (uint64_t)((double)uses->peak_bytes * percent / 100.0);
-    uint64_t cut_ns = bound_cut(uses, &trace->machine, budget);
+    const struct trace *trace = trace_index->trace;
+    uint64_t budget = (uint64_t)((double)trace_index->peak_bytes * percent / 100.0);
+    uint64_t cut_ns = bound_cut(trace_index, &trace->machine, budget);
     uint64_t hybrid_ns;
     struct lp_result lp;
     char solved[32] = "-";
     bool is_fine = true;
 
-    if (budget < uses->floor_bytes) {
+    if (budget < trace_index->floor_bytes) {
         return true;
     }
-    if (!lp_bound(uses, &trace->machine, budget, settings->cuts, settings->seconds, &lp)) {
+    if (!lp_bound(trace_index, &trace->machine, budget, settings->cuts, settings->seconds, &lp)) {
         return false;
     }
-    hybrid_ns = plan_ns(&planners[0], uses, budget);
+    hybrid_ns = plan_ns(&planners[0], trace_index, budget);
     if (lp.is_optimal) {
         snprintf(solved, sizeof(solved), "%.2f", percent_over(trace, lp.ns));
     }
@@ -74,7 +78,7 @@ static bool print_budget(const struct uses *uses, unsigned percent, const struct
            lp.columns);
     fflush(stdout);
     for (const struct planner *planner = planners; planner->name != NULL; planner++) {
-        uint64_t ns = planner == planners ? hybrid_ns : plan_ns(planner, uses, budget);
+        uint64_t ns = planner == planners ? hybrid_ns : plan_ns(planner, trace_index, budget);
 
         if (ns < cut_ns || ns < lp.ns) {
             fprintf(stderr, "%s: %s at %u %% is faster than the bound\n",
@@ -89,11 +93,11 @@ static bool print_trace(const char *path, const struct settings *settings)
 {
     struct error_text error = {""};
     struct trace trace;
-    struct uses uses = {0};
+    struct trace_index trace_index = {0};
     bool is_fine = true;
 
     if (trace_load(&trace, path, &error) != CAPU_OK ||
-        uses_init(&uses, &trace, 1, &error) != CAPU_OK) {
+        trace_index_init(&trace_index, &trace, 1, &error) != CAPU_OK) {
         fprintf(stderr, "%s\n", error.text);
         trace_finish(&trace);
         return false;
@@ -101,10 +105,10 @@ static bool print_trace(const char *path, const struct settings *settings)
     for (const char *at = settings->budgets; at != NULL;) {
         const char *comma = strchr(at, ',');
 
-        is_fine &= print_budget(&uses, (unsigned)atoi(at), settings);
+        is_fine &= print_budget(&trace_index, (unsigned)atoi(at), settings);
         at = comma != NULL ? comma + 1 : NULL;
     }
-    uses_finish(&uses);
+    trace_index_finish(&trace_index);
     trace_finish(&trace);
     return is_fine;
 }

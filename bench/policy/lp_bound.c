@@ -37,7 +37,7 @@ struct entries {
 };
 
 struct program {
-    const struct uses *uses;
+    const struct trace_index *trace_index;
     const struct trace *trace;
     const struct machine *machine;
     glp_prob *lp;
@@ -121,7 +121,7 @@ static double out_ms(const struct program *program, uint32_t tensor)
 
 static double gigabytes(const struct program *program, uint32_t tensor)
 {
-    return 1e-9 * (double)program->uses->rounded[tensor];
+    return 1e-9 * (double)program->trace_index->rounded[tensor];
 }
 
 /* Cuts are numbered on over the iterations: the op of a cut, counted on likewise. */
@@ -288,28 +288,29 @@ static int replay_of(struct program *program, uint32_t op, int at)
 /* A replay after a cut needs an input that was used for the last time before the cut. */
 static void add_input(struct program *program, int replay, uint32_t op, uint32_t tensor, int at)
 {
-    const struct uses *uses = program->uses;
+    const struct trace_index *trace_index = program->trace_index;
     size_t index = (size_t)tensor * CUTS_MAX + (size_t)at;
-    uint32_t last = uses->first[tensor + 1] - 1;
+    uint32_t last = trace_index->first[tensor + 1] - 1;
     uint32_t made = last;
     int needs;
     int again;
 
-    while (made > uses->first[tensor] && uses->role[made] == USE_READ) {
+    while (made > trace_index->first[tensor] && trace_index->role[made] == USE_READ) {
         made--;
     }
     if (program->trace->tensors[tensor].persistent ||
-        uses->rounded[tensor] <= program->small_bytes || uses->op[last] >= program->cuts[at] ||
-        uses->role[made] != USE_WRITE || uses->op[made] >= op) {
+        trace_index->rounded[tensor] <= program->small_bytes ||
+        trace_index->op[last] >= program->cuts[at] || trace_index->role[made] != USE_WRITE ||
+        trace_index->op[made] >= op) {
         return;
     }
     if (program->dead_held[index] == 0) {
         program->dead_held[index] = column(program, 1.0);
         put(program, program->memory[at], program->dead_held[index], -gigabytes(program, tensor));
         program->dead_hosted[index] =
-            add_hosted(program, tensor, at, uses->op[made], op_of_cut(program, at + 1));
+            add_hosted(program, tensor, at, trace_index->op[made], op_of_cut(program, at + 1));
     }
-    again = replay_of(program, uses->op[made], at);
+    again = replay_of(program, trace_index->op[made], at);
     needs = row_at_most(program, 0.0);
     put(program, needs, replay, 1.0);
     put(program, needs, program->dead_held[index], -1.0);
@@ -351,7 +352,7 @@ static void add_gap(struct program *program, const struct gap *gap)
     int copied;
     int64_t begin = first - 1;
 
-    if (first >= end || program->uses->rounded[gap->tensor] <= program->small_bytes) {
+    if (first >= end || program->trace_index->rounded[gap->tensor] <= program->small_bytes) {
         return;
     }
     copied = column(program, 1.0);
@@ -392,34 +393,34 @@ static void add_gap(struct program *program, const struct gap *gap)
 
 static void add_tensor(struct program *program, uint32_t tensor)
 {
-    const struct uses *uses = program->uses;
+    const struct trace_index *trace_index = program->trace_index;
     bool is_persistent = program->trace->tensors[tensor].persistent;
     int64_t ops = program->trace->op_count;
-    uint32_t first = uses->first[tensor];
-    uint32_t end = uses->first[tensor + 1];
+    uint32_t first = trace_index->first[tensor];
+    uint32_t end = trace_index->first[tensor + 1];
     int64_t made = INT64_MIN;
-    uint32_t maker = USES_NONE;
+    uint32_t maker = TRACE_INDEX_NONE;
 
     for (uint32_t slot = first; is_persistent && slot < end; slot++) {
-        made = uses->role[slot] != USE_READ ? (int64_t)uses->op[slot] - ops : made;
+        made = trace_index->role[slot] != USE_READ ? (int64_t)trace_index->op[slot] - ops : made;
     }
     for (uint32_t slot = first; slot < end; slot++) {
         bool is_last = slot + 1 == end;
-        struct gap gap = {.tensor = tensor, .from = uses->op[slot]};
+        struct gap gap = {.tensor = tensor, .from = trace_index->op[slot]};
 
-        if (uses->role[slot] != USE_READ) {
-            made = uses->op[slot];
-            maker = uses->role[slot] == USE_WRITE ? uses->op[slot] : USES_NONE;
+        if (trace_index->role[slot] != USE_READ) {
+            made = trace_index->op[slot];
+            maker = trace_index->role[slot] == USE_WRITE ? trace_index->op[slot] : TRACE_INDEX_NONE;
         }
-        if ((is_last && !is_persistent) || (!is_last && uses->role[slot + 1] == USE_WRITE)) {
+        if ((is_last && !is_persistent) || (!is_last && trace_index->role[slot + 1] == USE_WRITE)) {
             continue;
         }
-        gap.to = !is_last                         ? uses->op[slot + 1]
-                 : uses->role[first] == USE_WRITE ? ops
-                                                  : ops + uses->op[first];
+        gap.to = !is_last                                ? trace_index->op[slot + 1]
+                 : trace_index->role[first] == USE_WRITE ? ops
+                                                         : ops + trace_index->op[first];
         gap.made = made;
         gap.maker = maker;
-        gap.can_drop = maker != USES_NONE;
+        gap.can_drop = maker != TRACE_INDEX_NONE;
         add_gap(program, &gap);
     }
 }
@@ -428,7 +429,7 @@ static void add_tensor(struct program *program, uint32_t tensor)
    made and used between two of those. */
 static void choose_cuts(struct program *program, uint64_t limit, int wanted)
 {
-    const struct uses *uses = program->uses;
+    const struct trace_index *trace_index = program->trace_index;
     const struct trace *trace = program->trace;
     int64_t *held = calloc((size_t)trace->op_count + 2, sizeof(*held));
     double crowded_ns = 0.0;
@@ -438,13 +439,14 @@ static void choose_cuts(struct program *program, uint64_t limit, int wanted)
         return;
     }
     for (uint32_t t = 0; t < trace->tensor_count; t++) {
-        uint32_t first = uses->first[t];
-        uint32_t end = uses->first[t + 1];
+        uint32_t first = trace_index->first[t];
+        uint32_t end = trace_index->first[t + 1];
 
         if (first < end) {
-            held[trace->tensors[t].persistent ? 0 : uses->op[first]] += (int64_t)uses->rounded[t];
-            held[trace->tensors[t].persistent ? trace->op_count : uses->op[end - 1] + 1] -=
-                (int64_t)uses->rounded[t];
+            held[trace->tensors[t].persistent ? 0 : trace_index->op[first]] +=
+                (int64_t)trace_index->rounded[t];
+            held[trace->tensors[t].persistent ? trace->op_count : trace_index->op[end - 1] + 1] -=
+                (int64_t)trace_index->rounded[t];
         }
     }
     for (uint32_t k = 0; k < trace->op_count; k++) {
@@ -498,12 +500,12 @@ static double solve(struct program *program, int seconds)
     return glp_get_dual_stat(program->lp) == GLP_FEAS ? glp_get_obj_val(program->lp) : 0.0;
 }
 
-bool lp_bound(const struct uses *uses, const struct machine *machine, uint64_t budget_bytes,
-              int cuts, int seconds, struct lp_result *result)
+bool lp_bound(const struct trace_index *trace_index, const struct machine *machine,
+              uint64_t budget_bytes, int cuts, int seconds, struct lp_result *result)
 {
-    const struct trace *trace = uses->trace;
-    struct program program = {.uses = uses, .trace = trace, .machine = machine};
-    uint64_t limit = budget_bytes - uses->fixed_bytes;
+    const struct trace *trace = trace_index->trace;
+    struct program program = {.trace_index = trace_index, .trace = trace, .machine = machine};
+    uint64_t limit = budget_bytes - trace_index->fixed_bytes;
     size_t op_cuts;
     size_t tensor_cuts;
     bool is_fine;
@@ -513,7 +515,7 @@ bool lp_bound(const struct uses *uses, const struct machine *machine, uint64_t b
     if (program.cut_count == 0) {
         return true;
     }
-    program.small_bytes = uses->peak_bytes / SMALL_SHARE;
+    program.small_bytes = trace_index->peak_bytes / SMALL_SHARE;
     op_cuts = ((size_t)trace->op_count + 1) * CUTS_MAX;
     tensor_cuts = ((size_t)trace->tensor_count + 1) * CUTS_MAX;
     program.replays = calloc(op_cuts, sizeof(*program.replays));
@@ -528,7 +530,7 @@ bool lp_bound(const struct uses *uses, const struct machine *machine, uint64_t b
         program.lp = glp_create_prob();
         add_frame(&program, 1e-9 * (double)limit);
         for (uint32_t t = 0; t < trace->tensor_count; t++) {
-            if (uses->rounded[t] > 0) {
+            if (trace_index->rounded[t] > 0) {
                 add_tensor(&program, t);
             }
         }

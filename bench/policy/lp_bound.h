@@ -6,7 +6,7 @@
 #include <stdint.h>
 
 #include "policy/clock.h"
-#include "policy/uses.h"
+#include "policy/trace_index.h"
 
 struct lp_result {
     uint64_t ns;     /* no valid plan is faster */
@@ -17,7 +17,7 @@ struct lp_result {
 
 /* Looks at `cuts` ops (32 at most) and stops after so many seconds. The budget is no less than the
    floor. False: no memory. */
-bool lp_bound(const struct uses *uses, const struct machine *machine, uint64_t budget_bytes,
-              int cuts, int seconds, struct lp_result *result);
+bool lp_bound(const struct trace_index *trace_index, const struct machine *machine,
+              uint64_t budget_bytes, int cuts, int seconds, struct lp_result *result);
 
 #endif

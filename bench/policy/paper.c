@@ -225,24 +225,25 @@ static uint8_t *layer_starts(const struct trace *trace)
 }
 
 static capu_status time_mechanism(const struct mechanism *row, const struct settings *settings,
-                                  const struct uses *uses, struct timeline *timeline,
+                                  const struct trace_index *trace_index, struct timeline *timeline,
                                   struct error_text *error)
 {
-    const struct planner_request request = {.uses = uses,
+    const struct planner_request request = {.trace_index = trace_index,
                                             .budget_bytes = budget_of(&hardware),
                                             .host_bytes = UINT64_MAX,
                                             .effort = settings->effort,
                                             .without = row->without};
     struct plan plan;
-    uint8_t *starts = layer_starts(uses->trace);
+    uint8_t *starts = layer_starts(trace_index->trace);
     capu_status status = CAPU_NO_HOST_MEMORY;
 
     if (starts != NULL) {
         status = planner_run(planner_find(row->planner), &request, &plan, error);
     }
     if (status == CAPU_OK) {
-        status = row->is_coupled ? timeline_init_coupled(timeline, uses, &plan, NULL, starts, error)
-                                 : timeline_init(timeline, uses, &plan, NULL, false, error);
+        status = row->is_coupled
+                     ? timeline_init_coupled(timeline, trace_index, &plan, NULL, starts, error)
+                     : timeline_init(timeline, trace_index, &plan, NULL, false, error);
         plan_finish(&plan);
     }
     free(starts);
@@ -258,7 +259,7 @@ static bool print_mechanism(const struct mechanism *row, const struct settings *
     struct timeline timeline = {0};
     struct error_text error = {""};
     struct trace trace = {0};
-    struct uses uses = {0};
+    struct trace_index trace_index = {0};
     uint64_t plain;
     capu_status status;
 
@@ -269,10 +270,10 @@ static bool print_mechanism(const struct mechanism *row, const struct settings *
                          (plain * row->published_batch + plain_row->plain / 2) / plain_row->plain);
     status = zoo_build(zoo_find(row->model), &options, &hardware, &trace, NULL, &error);
     if (status == CAPU_OK) {
-        status = uses_init(&uses, &trace, 1, &error);
+        status = trace_index_init(&trace_index, &trace, 1, &error);
     }
     if (status == CAPU_OK) {
-        status = time_mechanism(row, settings, &uses, &timeline, &error);
+        status = time_mechanism(row, settings, &trace_index, &timeline, &error);
     }
     if (status == CAPU_OK) {
         printf("| %s | %s | %u | ", row->model, row->name, row->published_batch);
@@ -288,7 +289,7 @@ static bool print_mechanism(const struct mechanism *row, const struct settings *
         fflush(stdout);
     }
     timeline_finish(&timeline);
-    uses_finish(&uses);
+    trace_index_finish(&trace_index);
     trace_finish(&trace);
     return status == CAPU_OK || failed(row->model, &error);
 }
@@ -322,21 +323,21 @@ static bool print_iteration_table(const struct settings *settings)
         struct zoo_options options = options_of(row->model, row->recorded_batch);
         struct error_text error = {""};
         struct trace trace;
-        struct uses uses = {0};
+        struct trace_index trace_index = {0};
 
         if (!is_wanted(settings, row->model)) {
             continue;
         }
         if (zoo_build(zoo_find(row->model), &options, &hardware, &trace, NULL, &error) != CAPU_OK ||
-            uses_init(&uses, &trace, 1, &error) != CAPU_OK) {
+            trace_index_init(&trace_index, &trace, 1, &error) != CAPU_OK) {
             trace_finish(&trace);
             return failed(row->model, &error);
         }
         printf("| %s | %u | %.0f | %.0f | %.2f | %.2f |\n", row->model, row->recorded_batch,
                row->busy_ms, (double)trace.total_ns / 1e6,
                (double)trace.total_ns / 1e6 / row->busy_ms,
-               (double)uses.peak_bytes / (double)(1 << 30));
-        uses_finish(&uses);
+               (double)trace_index.peak_bytes / (double)(1 << 30));
+        trace_index_finish(&trace_index);
         trace_finish(&trace);
     }
     return true;

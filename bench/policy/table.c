@@ -56,14 +56,14 @@ static bool is_listed(const char *list, const char *name)
     return list == NULL;
 }
 
-static bool print_cell(const struct planner *planner, const struct uses *uses, unsigned percent,
-                       enum planner_effort effort)
+static bool print_cell(const struct planner *planner, const struct trace_index *trace_index,
+                       unsigned percent, enum planner_effort effort)
 {
-    struct planner_request request = {.uses = uses,
-                                      .budget_bytes =
-                                          (uint64_t)((double)uses->peak_bytes * percent / 100.0),
-                                      .host_bytes = UINT64_MAX,
-                                      .effort = effort};
+    struct planner_request request = {
+        .trace_index = trace_index,
+        .budget_bytes = (uint64_t)((double)trace_index->peak_bytes * percent / 100.0),
+        .host_bytes = UINT64_MAX,
+        .effort = effort};
     struct timeline timeline;
     struct error_text error = {""};
     struct plan plan;
@@ -77,7 +77,7 @@ static bool print_cell(const struct planner *planner, const struct uses *uses, u
         return true;
     }
     if (status == CAPU_OK) {
-        status = timeline_init(&timeline, uses, &plan, NULL, false, &error);
+        status = timeline_init(&timeline, trace_index, &plan, NULL, false, &error);
         plan_finish(&plan);
     }
     if (status != CAPU_OK) {
@@ -85,9 +85,10 @@ static bool print_cell(const struct planner *planner, const struct uses *uses, u
         return false;
     }
     printf(" %.1f (%.1f; %.2f s) |", 100.0 * timeline_overhead(&timeline),
-           100.0 * ((double)bound_cut(uses, &uses->trace->machine, request.budget_bytes) /
-                        (double)uses->trace->total_ns -
-                    1.0),
+           100.0 *
+               ((double)bound_cut(trace_index, &trace_index->trace->machine, request.budget_bytes) /
+                    (double)trace_index->trace->total_ns -
+                1.0),
            seconds);
     fflush(stdout);
     timeline_finish(&timeline);
@@ -109,7 +110,7 @@ static bool plan_once(const struct planner *planner, const struct planner_reques
         return true;
     }
     if (status == CAPU_OK) {
-        status = timeline_init(&timeline, request->uses, plan, NULL, false, &error);
+        status = timeline_init(&timeline, request->trace_index, plan, NULL, false, &error);
     }
     if (status != CAPU_OK) {
         fprintf(stderr, "%s: %s\n", planner->name, error.text);
@@ -120,12 +121,12 @@ static bool plan_once(const struct planner *planner, const struct planner_reques
     return true;
 }
 
-static bool print_placed_cell(const struct planner *planner, const struct uses *uses,
+static bool print_placed_cell(const struct planner *planner, const struct trace_index *trace_index,
                               unsigned percent, enum planner_effort effort)
 {
-    struct planner_request request = {.uses = uses,
-                                      .budget_bytes = uses->peak_bytes / 100 * percent +
-                                                      uses->peak_bytes % 100 * percent / 100,
+    struct planner_request request = {.trace_index = trace_index,
+                                      .budget_bytes = trace_index->peak_bytes / 100 * percent +
+                                                      trace_index->peak_bytes % 100 * percent / 100,
                                       .host_bytes = UINT64_MAX,
                                       .effort = effort};
     struct place_result result;
@@ -148,7 +149,7 @@ static bool print_placed_cell(const struct planner *planner, const struct uses *
         return is_fine;
     }
     begin = now();
-    is_fine = place_plan(uses, NULL, &placed, &result, NULL) == CAPU_OK;
+    is_fine = place_plan(trace_index, NULL, &placed, &result, NULL) == CAPU_OK;
     printf(" %.1f / %.1f (%.2f / %.2f s; %.1f ms) |", overheads[0], overheads[1], seconds[0],
            seconds[1], 1e3 * (now() - begin));
     fflush(stdout);
@@ -160,11 +161,11 @@ static bool print_placed_cell(const struct planner *planner, const struct uses *
 static bool print_trace(struct trace *trace, const struct settings *settings)
 {
     struct error_text error = {""};
-    struct uses uses = {0};
+    struct trace_index trace_index = {0};
     bool is_fine = true;
 
-    if (uses_init(&uses, trace, settings->page_bytes > 0 ? settings->page_bytes : 1, &error) !=
-        CAPU_OK) {
+    if (trace_index_init(&trace_index, trace, settings->page_bytes > 0 ? settings->page_bytes : 1,
+                         &error) != CAPU_OK) {
         fprintf(stderr, "%s\n", error.text);
         trace_finish(trace);
         return false;
@@ -177,14 +178,15 @@ static bool print_trace(struct trace *trace, const struct settings *settings)
         for (const char *at = settings->budgets; at != NULL;) {
             const char *comma = strchr(at, ',');
 
-            is_fine &= settings->page_bytes > 0
-                           ? print_placed_cell(planner, &uses, (unsigned)atoi(at), settings->effort)
-                           : print_cell(planner, &uses, (unsigned)atoi(at), settings->effort);
+            is_fine &=
+                settings->page_bytes > 0
+                    ? print_placed_cell(planner, &trace_index, (unsigned)atoi(at), settings->effort)
+                    : print_cell(planner, &trace_index, (unsigned)atoi(at), settings->effort);
             at = comma != NULL ? comma + 1 : NULL;
         }
         printf("\n");
     }
-    uses_finish(&uses);
+    trace_index_finish(&trace_index);
     trace_finish(trace);
     return is_fine;
 }

@@ -91,7 +91,7 @@ static void move_prefetches(const struct plan *from, const struct program *progr
     uint32_t found = 0;
 
     bench_expect(is_moved != NULL && points != NULL, "no memory");
-    for (uint32_t op = 0; op < program->uses->trace->op_count; op++) {
+    for (uint32_t op = 0; op < program->trace_index->trace->op_count; op++) {
         for (uint32_t i = 0; i < from->action_count; i++) {
             const struct plan_action *action = &from->actions[i];
 
@@ -112,7 +112,7 @@ static void move_prefetches(const struct plan *from, const struct program *progr
             copy_action(from, &from->actions[i], to);
         }
     }
-    for (uint32_t op = 0; op < program->uses->trace->op_count; op++) {
+    for (uint32_t op = 0; op < program->trace_index->trace->op_count; op++) {
         for (uint32_t i = 0; i < from->action_count; i++) {
             if (is_moved[i] && from->actions[i].point == op) {
                 struct plan_action action = from->actions[i];
@@ -136,27 +136,27 @@ static void move_prefetches(const struct plan *from, const struct program *progr
 }
 
 /* Percent over the ops' own time, on the trace's machine. */
-static double over(const struct uses *uses, const struct plan *plan)
+static double over(const struct trace_index *trace_index, const struct plan *plan)
 {
     struct error_text error = {""};
     uint64_t ns;
 
-    if (validate_plan(uses, plan, &error) != CAPU_OK) {
+    if (validate_plan(trace_index, plan, &error) != CAPU_OK) {
         fprintf(stderr, "%s\n", error.text);
         exit(EXIT_FAILURE);
     }
-    bench_expect(timeline_time(uses, plan, &uses->trace->machine, 0, &ns) == CAPU_OK,
+    bench_expect(timeline_time(trace_index, plan, &trace_index->trace->machine, 0, &ns) == CAPU_OK,
                  "timing a plan");
-    return ((double)ns / (double)uses->trace->total_ns - 1) * 100;
+    return ((double)ns / (double)trace_index->trace->total_ns - 1) * 100;
 }
 
 /* False: no plan at this budget. */
-static bool measure(const struct uses *uses, unsigned percent, struct result *result)
+static bool measure(const struct trace_index *trace_index, unsigned percent, struct result *result)
 {
-    struct machine promised = uses->trace->machine;
-    struct planner_request request = {.uses = uses,
+    struct machine promised = trace_index->trace->machine;
+    struct planner_request request = {.trace_index = trace_index,
                                       .machine = &promised,
-                                      .budget_bytes = uses->peak_bytes / 100 * percent,
+                                      .budget_bytes = trace_index->peak_bytes / 100 * percent,
                                       .host_bytes = UINT64_MAX,
                                       .effort = EFFORT_QUICK,
                                       .place = true};
@@ -175,8 +175,9 @@ static bool measure(const struct uses *uses, unsigned percent, struct result *re
     }
     request.machine = NULL;
     bench_expect(planner_run(&planners[0], &request, &remade, NULL) == CAPU_OK, "a second plan");
-    bench_expect(program_init(&program, uses, &plan, NULL) == CAPU_OK, "the plan's program");
-    bench_expect(placement_init(&placement, uses, &plan, NULL) == CAPU_OK, "the plan's places");
+    bench_expect(program_init(&program, trace_index, &plan, NULL) == CAPU_OK, "the plan's program");
+    bench_expect(placement_init(&placement, trace_index, &plan, NULL) == CAPU_OK,
+                 "the plan's places");
     earliest = calloc((size_t)program.count + 1, sizeof(*earliest));
     bench_expect(earliest != NULL, "no memory");
     find_earliest(&program, &placement, earliest);
@@ -185,9 +186,9 @@ static bool measure(const struct uses *uses, unsigned percent, struct result *re
     moved.fixed_bytes = plan.fixed_bytes;
     moved.host_bytes = plan.host_bytes;
     move_prefetches(&plan, &program, earliest, &moved, result);
-    result->as_made = over(uses, &plan);
-    result->moved = over(uses, &moved);
-    result->remade = over(uses, &remade);
+    result->as_made = over(trace_index, &plan);
+    result->moved = over(trace_index, &moved);
+    result->remade = over(trace_index, &remade);
     free(earliest);
     placement_finish(&placement);
     program_finish(&program);
@@ -229,19 +230,20 @@ int main(int count, char **arguments)
         struct zoo_options options = {.batch = 32};
         struct error_text error = {""};
         struct trace trace;
-        struct uses uses;
+        struct trace_index trace_index;
 
         bench_expect(zoo_build(model, &options, &hardware, &trace, NULL, &error) == CAPU_OK,
                      model->name);
-        bench_expect(uses_init(&uses, &trace, PAGE_BYTES, &error) == CAPU_OK, model->name);
+        bench_expect(trace_index_init(&trace_index, &trace, PAGE_BYTES, &error) == CAPU_OK,
+                     model->name);
         for (size_t k = 0; k < sizeof(percents) / sizeof(percents[0]); k++) {
             struct result result;
 
-            if (measure(&uses, percents[k], &result) && result.prefetches > 0) {
+            if (measure(&trace_index, percents[k], &result) && result.prefetches > 0) {
                 print(model->name, percents[k], &result, wants_json);
             }
         }
-        uses_finish(&uses);
+        trace_index_finish(&trace_index);
         trace_finish(&trace);
     }
     return EXIT_SUCCESS;

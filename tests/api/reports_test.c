@@ -2,7 +2,7 @@
    the trace, and files that cannot be written. */
 #include "tests/api/steps.h"
 
-#include "policy/uses.h"
+#include "policy/trace_index.h"
 
 #include <jansson.h>
 #include <unistd.h>
@@ -232,12 +232,13 @@ START_TEST(off_without_files_keeps_no_records)
 }
 END_TEST
 
-static void read_trace(const char *path, struct trace *trace, struct uses *uses)
+static void read_trace(const char *path, struct trace *trace, struct trace_index *trace_index)
 {
     struct error_text error = {0};
 
     ck_assert_msg(trace_load(trace, path, &error) == CAPU_OK, "%s", error.text);
-    ck_assert_msg(uses_init(uses, trace, RIG_PAGE, &error) == CAPU_OK, "%s", error.text);
+    ck_assert_msg(trace_index_init(trace_index, trace, RIG_PAGE, &error) == CAPU_OK, "%s",
+                  error.text);
 }
 
 START_TEST(the_trace_is_valid_and_has_the_same_peak)
@@ -247,7 +248,7 @@ START_TEST(the_trace_is_valid_and_has_the_same_peak)
     struct model model;
     capu_report report = CAPU_REPORT_INIT;
     struct trace trace;
-    struct uses uses;
+    struct trace_index trace_index;
 
     make_path(path);
     rig_init(&rig, &(struct rig_options){.budget_pages = 17, .is_sim = true, .trace_path = path});
@@ -263,11 +264,11 @@ START_TEST(the_trace_is_valid_and_has_the_same_peak)
     RIG_OK(&rig, capu_synchronize(rig.context));
     RIG_OK(&rig, capu_flush(rig.context));
     RIG_OK(&rig, capu_report_get(rig.context, &report));
-    read_trace(path, &trace, &uses);
+    read_trace(path, &trace, &trace_index);
     ck_assert_str_eq(trace_text(&trace, trace.name), "train");
     ck_assert_uint_eq(trace.op_count, 3);
     ck_assert_uint_eq(trace.total_ns, 7000);
-    ck_assert_uint_eq(uses.peak_bytes, report.live_peak_bytes);
+    ck_assert_uint_eq(trace_index.peak_bytes, report.live_peak_bytes);
     ck_assert_uint_eq(report.live_peak_bytes, PAGES(12));
     ck_assert(trace.tensors[0].persistent && !trace.tensors[1].persistent);
     ck_assert_uint_eq(trace.tensors[0].kind, TENSOR_PARAMETER);
@@ -276,7 +277,7 @@ START_TEST(the_trace_is_valid_and_has_the_same_peak)
     ck_assert_str_eq(trace_text(&trace, trace.ops[2].segment), "block");
     ck_assert_uint_eq(trace.ops[2].update_count, 1);
     ck_assert(trace.ops[0].replayable && !trace.ops[2].replayable);
-    uses_finish(&uses);
+    trace_index_finish(&trace_index);
     trace_finish(&trace);
     unlink(path);
     rig_finish(&rig);
@@ -291,7 +292,7 @@ START_TEST(the_trace_of_an_untidy_program_is_valid_too)
     struct rig rig;
     capu_report report = CAPU_REPORT_INIT;
     struct trace trace;
-    struct uses uses;
+    struct trace_index trace_index;
     unsigned char *held;
 
     make_path(path);
@@ -321,9 +322,9 @@ START_TEST(the_trace_of_an_untidy_program_is_valid_too)
     RIG_OK(&rig, capu_synchronize(rig.context));
     RIG_OK(&rig, capu_flush(rig.context));
     RIG_OK(&rig, capu_report_get(rig.context, &report));
-    read_trace(path, &trace, &uses);
-    ck_assert_uint_eq(uses.peak_bytes, report.live_peak_bytes);
-    uses_finish(&uses);
+    read_trace(path, &trace, &trace_index);
+    ck_assert_uint_eq(trace_index.peak_bytes, report.live_peak_bytes);
+    trace_index_finish(&trace_index);
     trace_finish(&trace);
     unlink(path);
     rig_finish(&rig);

@@ -17,11 +17,12 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static void plan_trace(const struct trace *trace, const struct uses *uses, bool place)
+static void plan_trace(const struct trace *trace, const struct trace_index *trace_index, bool place)
 {
-    struct planner_request request = {.uses = uses,
-                                      .budget_bytes = uses->floor_bytes +
-                                                      (uses->peak_bytes - uses->floor_bytes) / 3,
+    struct planner_request request = {.trace_index = trace_index,
+                                      .budget_bytes =
+                                          trace_index->floor_bytes +
+                                          (trace_index->peak_bytes - trace_index->floor_bytes) / 3,
                                       .host_bytes = UINT64_MAX,
                                       .place = place,
                                       .effort = EFFORT_QUICK};
@@ -44,19 +45,20 @@ static void read_as_trace(const char *text, size_t size)
 {
     struct error_text error;
     struct trace trace;
-    struct uses uses;
+    struct trace_index trace_index;
 
     if (trace_read(&trace, "fuzz", text, size, &error) != CAPU_OK) {
         return;
     }
-    if (trace.op_count <= OPS_MAX && uses_init(&uses, &trace, 1, &error) == CAPU_OK) {
-        plan_trace(&trace, &uses, false);
-        uses_finish(&uses);
+    if (trace.op_count <= OPS_MAX && trace_index_init(&trace_index, &trace, 1, &error) == CAPU_OK) {
+        plan_trace(&trace, &trace_index, false);
+        trace_index_finish(&trace_index);
     }
     /* Large pages, so that there are few. */
-    if (trace.op_count <= OPS_MAX && uses_init(&uses, &trace, USES_PAGE_MAX, &error) == CAPU_OK) {
-        plan_trace(&trace, &uses, true);
-        uses_finish(&uses);
+    if (trace.op_count <= OPS_MAX &&
+        trace_index_init(&trace_index, &trace, TRACE_INDEX_PAGE_MAX, &error) == CAPU_OK) {
+        plan_trace(&trace, &trace_index, true);
+        trace_index_finish(&trace_index);
     }
     trace_finish(&trace);
 }
@@ -66,7 +68,7 @@ static void read_as_plan(const char *text, size_t size)
     struct error_text error;
     struct timeline timeline;
     struct trace trace;
-    struct uses uses;
+    struct trace_index trace_index;
     struct plan plan;
 
     if (plan_read(&plan, "fuzz", text, size, &error) != CAPU_OK) {
@@ -75,17 +77,18 @@ static void read_as_plan(const char *text, size_t size)
     if (trace_read(&trace, "chain", CHAIN_TRACE, sizeof(CHAIN_TRACE) - 1, &error) != CAPU_OK) {
         abort();
     }
-    if (uses_init(&uses, &trace, plan.page_bytes, &error) == CAPU_OK) {
-        if (validate_plan(&uses, &plan, &error) == CAPU_OK &&
-            timeline_init(&timeline, &uses, &plan, NULL, true, &error) == CAPU_OK) {
+    if (trace_index_init(&trace_index, &trace, plan.page_bytes, &error) == CAPU_OK) {
+        if (validate_plan(&trace_index, &plan, &error) == CAPU_OK &&
+            timeline_init(&timeline, &trace_index, &plan, NULL, true, &error) == CAPU_OK) {
             if (timeline.iteration_ns < timeline.ideal_ns ||
                 timeline.peak_bytes > plan.budget_bytes ||
-                timeline.iteration_ns < bound_cut(&uses, &trace.machine, plan.budget_bytes)) {
+                timeline.iteration_ns <
+                    bound_cut(&trace_index, &trace.machine, plan.budget_bytes)) {
                 abort();
             }
             timeline_finish(&timeline);
         }
-        uses_finish(&uses);
+        trace_index_finish(&trace_index);
     }
     trace_finish(&trace);
     plan_finish(&plan);

@@ -15,7 +15,7 @@
 #define SEEDS 6000
 
 static struct trace trace;
-static struct uses uses;
+static struct trace_index trace_index;
 static struct plan plan;
 static uint64_t state;
 
@@ -46,16 +46,18 @@ static void make_trace(uint64_t seed)
         page_bytes *= 2;
     }
     ck_assert_int_eq(
-        uses_init(&uses, &trace, page_bytes < USES_PAGE_MAX ? page_bytes : USES_PAGE_MAX, NULL),
+        trace_index_init(&trace_index, &trace,
+                         page_bytes < TRACE_INDEX_PAGE_MAX ? page_bytes : TRACE_INDEX_PAGE_MAX,
+                         NULL),
         CAPU_OK);
 }
 
 /* Some planner's, or one without actions. */
 static void make_plan(void)
 {
-    uint64_t spare = uses.peak_bytes - uses.floor_bytes;
-    struct planner_request request = {.uses = &uses,
-                                      .budget_bytes = uses.floor_bytes + draw(spare + 1),
+    uint64_t spare = trace_index.peak_bytes - trace_index.floor_bytes;
+    struct planner_request request = {.trace_index = &trace_index,
+                                      .budget_bytes = trace_index.floor_bytes + draw(spare + 1),
                                       .host_bytes = UINT64_MAX,
                                       .place = draw(2) == 0,
                                       .effort = EFFORT_QUICK};
@@ -67,8 +69,9 @@ static void make_plan(void)
     if (draw(8) != 0 && planner_run(&planners[draw(count)], &request, &plan, NULL) == CAPU_OK) {
         return;
     }
-    ck_assert_int_eq(plan_init(&plan, "x", uses.peak_bytes, uses.page_bytes), CAPU_OK);
-    plan.fixed_bytes = uses.unmanaged_bytes;
+    ck_assert_int_eq(plan_init(&plan, "x", trace_index.peak_bytes, trace_index.page_bytes),
+                     CAPU_OK);
+    plan.fixed_bytes = trace_index.unmanaged_bytes;
 }
 
 /* False: every tensor is unmanaged. */
@@ -163,7 +166,7 @@ static void compare(uint64_t seed, uint64_t *valid)
     struct error_text error = {""};
     struct timeline timeline;
     struct model model;
-    capu_status status = validate_plan(&uses, &plan, &error);
+    capu_status status = validate_plan(&trace_index, &plan, &error);
 
     model_run(&model, &trace, &plan);
     ck_assert_msg((status == CAPU_OK) == model.is_valid, "seed %llu: \"%s\", but \"%s\"",
@@ -173,7 +176,7 @@ static void compare(uint64_t seed, uint64_t *valid)
         return;
     }
     (*valid)++;
-    status = timeline_init(&timeline, &uses, &plan, NULL, true, &error);
+    status = timeline_init(&timeline, &trace_index, &plan, NULL, true, &error);
     ck_assert_msg(status == CAPU_OK, "seed %llu: %s", (unsigned long long)seed, error.text);
     ck_assert_msg(timeline.iteration_ns == model.iteration_ns, "seed %llu: %llu ns, but %llu",
                   (unsigned long long)seed, (unsigned long long)timeline.iteration_ns,
@@ -184,9 +187,9 @@ static void compare(uint64_t seed, uint64_t *valid)
     /* As much as it takes, and a byte less. */
     if (model.most_on_host > 0 && plan.host_bytes == UINT64_MAX) {
         plan.host_bytes = model.most_on_host;
-        ck_assert_int_eq(validate_plan(&uses, &plan, &error), CAPU_OK);
+        ck_assert_int_eq(validate_plan(&trace_index, &plan, &error), CAPU_OK);
         plan.host_bytes--;
-        ck_assert_int_eq(validate_plan(&uses, &plan, &error), CAPU_INVALID);
+        ck_assert_int_eq(validate_plan(&trace_index, &plan, &error), CAPU_INVALID);
         plan.host_bytes = UINT64_MAX;
     }
     if (plan.place_count == 0 && model.most_held > 0 && plan.budget_bytes > model.most_held) {
@@ -195,7 +198,7 @@ static void compare(uint64_t seed, uint64_t *valid)
         plan.budget_bytes = model.most_held;
         compare(seed, valid);
         plan.budget_bytes--;
-        ck_assert_int_eq(validate_plan(&uses, &plan, &error), CAPU_INVALID);
+        ck_assert_int_eq(validate_plan(&trace_index, &plan, &error), CAPU_INVALID);
         plan.budget_bytes = budget;
     }
 }
@@ -225,7 +228,7 @@ START_TEST(answers_are_those_of_the_specification)
             compare(seed, &valid);
         }
         plan_finish(&plan);
-        uses_finish(&uses);
+        trace_index_finish(&trace_index);
         trace_finish(&trace);
     }
     ck_assert(valid > seeds || seeds < 1000);

@@ -18,7 +18,7 @@
 #define HYBRID_TRACES 150
 
 static struct trace trace;
-static struct uses uses;
+static struct trace_index trace_index;
 static bool is_odd;
 static bool is_placing;
 static uint64_t fixed_bytes; /* of the requests */
@@ -58,18 +58,18 @@ static void make(uint64_t seed)
         page_bytes = (uint64_t)1 << random_below(&state, 8);
     }
     /* Whatever takes time with pages takes it by their number. */
-    while (trace.total_bytes / page_bytes > 20000 && page_bytes < USES_PAGE_MAX) {
+    while (trace.total_bytes / page_bytes > 20000 && page_bytes < TRACE_INDEX_PAGE_MAX) {
         page_bytes *= 2;
     }
-    ck_assert_msg(uses_init(&uses, &trace, page_bytes, &error) == CAPU_OK, "seed %llu: %s",
-                  (unsigned long long)seed, error.text);
+    ck_assert_msg(trace_index_init(&trace_index, &trace, page_bytes, &error) == CAPU_OK,
+                  "seed %llu: %s", (unsigned long long)seed, error.text);
     /* What every request raises them to. */
-    uses_raise_fixed(&uses, fixed_bytes);
+    trace_index_raise_fixed(&trace_index, fixed_bytes);
 }
 
 static void forget(void)
 {
-    uses_finish(&uses);
+    trace_index_finish(&trace_index);
     trace_finish(&trace);
 }
 
@@ -86,7 +86,7 @@ static bool should_stop(void *user)
 static uint64_t run(const struct planner *planner, uint64_t seed, uint64_t budget, uint64_t host,
                     enum planner_effort effort, struct text *text)
 {
-    struct planner_request request = {.uses = &uses,
+    struct planner_request request = {.trace_index = &trace_index,
                                       .budget_bytes = budget,
                                       .host_bytes = host,
                                       .fixed_bytes = fixed_bytes,
@@ -103,14 +103,14 @@ static uint64_t run(const struct planner *planner, uint64_t seed, uint64_t budge
         return UINT64_MAX;
     }
     ck_assert_msg(status == CAPU_OK, "seed %llu, %s at %llu of %llu: %s", (unsigned long long)seed,
-                  planner->name, (unsigned long long)budget, (unsigned long long)uses.peak_bytes,
-                  error.text);
-    ck_assert_int_eq(validate_plan(&uses, &plan, &error), CAPU_OK);
-    ck_assert_int_eq(timeline_init(&timeline, &uses, &plan, NULL, false, &error), CAPU_OK);
+                  planner->name, (unsigned long long)budget,
+                  (unsigned long long)trace_index.peak_bytes, error.text);
+    ck_assert_int_eq(validate_plan(&trace_index, &plan, &error), CAPU_OK);
+    ck_assert_int_eq(timeline_init(&timeline, &trace_index, &plan, NULL, false, &error), CAPU_OK);
     ck_assert_msg(timeline.peak_bytes <= budget, "seed %llu, %s", (unsigned long long)seed,
                   planner->name);
     ns = timeline.iteration_ns;
-    ck_assert_msg(bound_cut(&uses, &trace.machine, budget) <= ns,
+    ck_assert_msg(bound_cut(&trace_index, &trace.machine, budget) <= ns,
                   "seed %llu, %s at %llu: faster than the bound", (unsigned long long)seed,
                   planner->name, (unsigned long long)budget);
     if (text != NULL) {
@@ -123,13 +123,13 @@ static uint64_t run(const struct planner *planner, uint64_t seed, uint64_t budge
 
 static uint64_t some_budget(uint64_t *state)
 {
-    uint64_t spare = uses.peak_bytes - uses.floor_bytes;
-    uint64_t edges[] = {0, spare > 0, uses.idle_bytes < spare ? uses.idle_bytes : 0,
+    uint64_t spare = trace_index.peak_bytes - trace_index.floor_bytes;
+    uint64_t edges[] = {0, spare > 0, trace_index.idle_bytes < spare ? trace_index.idle_bytes : 0,
                         spare > 0 ? spare - 1 : 0};
 
-    return uses.floor_bytes + (is_odd && random_below(state, 3) == 0
-                                   ? edges[random_below(state, 4)]
-                                   : random_below(state, spare + 1));
+    return trace_index.floor_bytes + (is_odd && random_below(state, 3) == 0
+                                          ? edges[random_below(state, 4)]
+                                          : random_below(state, spare + 1));
 }
 
 START_TEST(baselines_give_valid_plans)
@@ -144,7 +144,8 @@ START_TEST(baselines_give_valid_plans)
             uint64_t ns = run(planner, seed, budget, UINT64_MAX, EFFORT_QUICK, NULL);
 
             /* The floor leaves out what no op names, the lowering keeps it resident. */
-            ck_assert_msg(ns != UINT64_MAX || budget < uses.floor_bytes + uses.idle_bytes,
+            ck_assert_msg(ns != UINT64_MAX ||
+                              budget < trace_index.floor_bytes + trace_index.idle_bytes,
                           "seed %llu: %s found none at %llu", (unsigned long long)seed,
                           planner->name, (unsigned long long)budget);
         }
@@ -161,7 +162,8 @@ START_TEST(hybrid_is_at_most_as_slow_with_more)
 
         make(seed);
         for (unsigned step = 0; step <= 5; step++) {
-            uint64_t budget = uses.floor_bytes + (uses.peak_bytes - uses.floor_bytes) * step / 5;
+            uint64_t budget = trace_index.floor_bytes +
+                              (trace_index.peak_bytes - trace_index.floor_bytes) * step / 5;
             uint64_t ns = run(&planners[0], seed, budget, UINT64_MAX, EFFORT_QUICK, NULL);
 
             ck_assert_msg(ns <= last, "seed %llu: slower at step %u", (unsigned long long)seed,
@@ -181,8 +183,8 @@ START_TEST(hybrid_is_at_most_as_slow_as_any_at_its_rungs)
         uint64_t ns;
 
         make(seed);
-        budget = uses.peak_bytes / 10 * 7 + uses.peak_bytes % 10 * 7 / 10;
-        if (budget >= uses.floor_bytes) {
+        budget = trace_index.peak_bytes / 10 * 7 + trace_index.peak_bytes % 10 * 7 / 10;
+        if (budget >= trace_index.floor_bytes) {
             ns = run(&planners[0], seed, budget, UINT64_MAX, EFFORT_DEFAULT, NULL);
             for (const struct planner *planner = planners + 1; planner->name != NULL; planner++) {
                 uint64_t other = run(planner, seed, budget, UINT64_MAX, EFFORT_DEFAULT, NULL);
@@ -203,9 +205,9 @@ START_TEST(the_last_op_is_the_last_point)
 {
     fixed_bytes = 0;
     random_trace(&trace, 20004, 15);
-    ck_assert_int_eq(uses_init(&uses, &trace, 2, NULL), CAPU_OK);
+    ck_assert_int_eq(trace_index_init(&trace_index, &trace, 2, NULL), CAPU_OK);
     ck_assert_uint_lt(
-        run(&planners[0], 20004, uses.peak_bytes / 10 * 7, UINT64_MAX, EFFORT_DEFAULT, NULL),
+        run(&planners[0], 20004, trace_index.peak_bytes / 10 * 7, UINT64_MAX, EFFORT_DEFAULT, NULL),
         UINT64_MAX);
     forget();
 }
@@ -260,8 +262,9 @@ static bool has_pages(void)
     uint64_t bytes = 0;
 
     for (uint32_t t = 0; t < trace.tensor_count; t++) {
-        bytes +=
-            uses.first[t] < uses.first[t + 1] || trace.tensors[t].persistent ? uses.rounded[t] : 0;
+        bytes += trace_index.first[t] < trace_index.first[t + 1] || trace.tensors[t].persistent
+                     ? trace_index.rounded[t]
+                     : 0;
     }
     return bytes > 0;
 }
@@ -284,8 +287,9 @@ START_TEST(placed_plans_are_valid)
             text_finish(&text);
         }
         /* Where everything fits, it does with places, too. */
-        ck_assert_uint_eq(run(&planners[0], seed, uses.peak_bytes, UINT64_MAX, EFFORT_QUICK, NULL),
-                          trace.total_ns);
+        ck_assert_uint_eq(
+            run(&planners[0], seed, trace_index.peak_bytes, UINT64_MAX, EFFORT_QUICK, NULL),
+            trace.total_ns);
         forget();
     }
 }
@@ -304,13 +308,14 @@ START_TEST(a_placed_hybrid_is_at_most_as_slow_with_more)
 
         make(seed);
         for (unsigned step = 0; step <= 9; step++) {
-            budget = uses.floor_bytes + (uses.peak_bytes - uses.floor_bytes) * step / 9;
+            budget = trace_index.floor_bytes +
+                     (trace_index.peak_bytes - trace_index.floor_bytes) * step / 9;
             ns = run(&planners[0], seed, budget, UINT64_MAX, EFFORT_QUICK, NULL);
             ck_assert_msg(ns <= last, "seed %llu: slower at step %u", (unsigned long long)seed,
                           step);
             last = ns;
         }
-        budget = uses.floor_bytes + (uses.peak_bytes - uses.floor_bytes) / 2;
+        budget = trace_index.floor_bytes + (trace_index.peak_bytes - trace_index.floor_bytes) / 2;
         if (seed % 4 == 1 &&
             run(&planners[0], seed, budget, UINT64_MAX, EFFORT_DEFAULT, &first) != UINT64_MAX) {
             run(&planners[0], seed, budget, UINT64_MAX, EFFORT_DEFAULT, &second);
@@ -331,8 +336,8 @@ START_TEST(the_host_limit_is_kept)
 
         make(seed);
         /* A plan that exceeds it would not validate. */
-        run(&planners[0], seed, some_budget(&state), random_below(&state, uses.peak_bytes + 1),
-            EFFORT_QUICK, NULL);
+        run(&planners[0], seed, some_budget(&state),
+            random_below(&state, trace_index.peak_bytes + 1), EFFORT_QUICK, NULL);
         forget();
     }
 }

@@ -50,7 +50,7 @@ struct tally {
 
 struct instance {
     struct trace trace;
-    struct uses uses;
+    struct trace_index trace_index;
     struct text expected; /* the plan, if any is */
     char what[160];       /* for messages */
 };
@@ -177,7 +177,7 @@ static void replay(const struct instance *instance, struct driver_options *optio
     options->plan_path = plan_path;
     options->mode = CAPU_MODE_GUIDED;
     options->effort = CAPU_EFFORT_QUICK;
-    status = driver_create(&instance->uses, options, &driver, &error);
+    status = driver_create(&instance->trace_index, options, &driver, &error);
     for (unsigned i = 0; i < ITERATIONS && status == CAPU_OK; i++) {
         status = driver_iterate(driver, &error);
     }
@@ -222,12 +222,13 @@ static void make_random(struct instance *instance, uint64_t seed, uint64_t *stat
     trace->machine.d2h_bytes_per_s *= SCALE;
     trace->machine.h2d_bytes_per_s *= SCALE;
     trace->machine.copy_latency_ns += 1;
-    ck_assert_msg(uses_init(&instance->uses, trace, PAGE, &error) == CAPU_OK, "%s", error.text);
+    ck_assert_msg(trace_index_init(&instance->trace_index, trace, PAGE, &error) == CAPU_OK, "%s",
+                  error.text);
 }
 
 static void forget(struct instance *instance)
 {
-    uses_finish(&instance->uses);
+    trace_index_finish(&instance->trace_index);
     trace_finish(&instance->trace);
 }
 
@@ -254,12 +255,13 @@ START_TEST(random_traces_take_the_models_time)
         options.planner = planners[random_below(&state, planner_count())].name;
         options.slab_bytes = random_below(&state, 2) == 0 ? 2 : PAGE / 2;
         options.budget_bytes =
-            instance.uses.floor_bytes +
-            random_below(&state, instance.uses.peak_bytes - instance.uses.floor_bytes + 8 * PAGE);
+            instance.trace_index.floor_bytes +
+            random_below(&state, instance.trace_index.peak_bytes -
+                                     instance.trace_index.floor_bytes + 8 * PAGE);
         snprintf(instance.what, sizeof(instance.what), "seed %llu, %s at %llu of %llu",
                  (unsigned long long)seed, options.planner,
                  (unsigned long long)options.budget_bytes,
-                 (unsigned long long)instance.uses.peak_bytes);
+                 (unsigned long long)instance.trace_index.peak_bytes);
         replay(&instance, &options, &tally);
         forget(&instance);
     }
@@ -319,7 +321,7 @@ static void renumber(const struct trace *from, struct trace *to, uint32_t *ids)
 static void plan_directly(const struct instance *instance, const struct driver_options *options,
                           struct text *text)
 {
-    struct planner_request request = {.uses = &instance->uses,
+    struct planner_request request = {.trace_index = &instance->trace_index,
                                       .budget_bytes = options->budget_bytes,
                                       .host_bytes = UINT64_MAX,
                                       .place = true};
@@ -343,11 +345,12 @@ static void make_renumbered(struct instance *instance, uint64_t seed,
     ck_assert_uint_lt(random.trace.tensor_count, 1024);
     renumber(&random.trace, &instance->trace, ids);
     forget(&random);
-    ck_assert_int_eq(uses_init(&instance->uses, &instance->trace, PAGE, NULL), CAPU_OK);
+    ck_assert_int_eq(trace_index_init(&instance->trace_index, &instance->trace, PAGE, NULL),
+                     CAPU_OK);
     options->planner = planners[random_below(&state, planner_count())].name;
-    options->budget_bytes =
-        instance->uses.floor_bytes +
-        random_below(&state, instance->uses.peak_bytes - instance->uses.floor_bytes + PAGE);
+    options->budget_bytes = instance->trace_index.floor_bytes +
+                            random_below(&state, instance->trace_index.peak_bytes -
+                                                     instance->trace_index.floor_bytes + PAGE);
     snprintf(instance->what, sizeof(instance->what), "seed %llu, %s at %llu",
              (unsigned long long)seed, options->planner, (unsigned long long)options->budget_bytes);
 }
@@ -392,7 +395,8 @@ START_TEST(recorded_traces_replay_the_same)
             options.trace_path = NULL;
             snprintf(recorded.what, sizeof(recorded.what), "%.100s, recorded", instance.what);
             ck_assert_int_eq(trace_load(&recorded.trace, path, NULL), CAPU_OK);
-            ck_assert_int_eq(uses_init(&recorded.uses, &recorded.trace, PAGE, NULL), CAPU_OK);
+            ck_assert_int_eq(trace_index_init(&recorded.trace_index, &recorded.trace, PAGE, NULL),
+                             CAPU_OK);
             replay(&recorded, &options, &tally);
             ck_assert_msg(tally.compared == compared + 2, "%s: no plan", recorded.what);
             ck_assert_msg(tally.last_ns == ns, "%s: %llu ns, not %llu", recorded.what,
@@ -416,9 +420,10 @@ static void replay_shared(const char *path, const char *planner, unsigned percen
     struct error_text error = {""};
 
     ck_assert_msg(trace_load(&instance.trace, path, &error) == CAPU_OK, "%s", error.text);
-    ck_assert_msg(uses_init(&instance.uses, &instance.trace, DEVICE_PAGE, &error) == CAPU_OK, "%s",
-                  error.text);
-    options.budget_bytes = instance.uses.peak_bytes / 100 * percent;
+    ck_assert_msg(trace_index_init(&instance.trace_index, &instance.trace, DEVICE_PAGE, &error) ==
+                      CAPU_OK,
+                  "%s", error.text);
+    options.budget_bytes = instance.trace_index.peak_bytes / 100 * percent;
     snprintf(instance.what, sizeof(instance.what), "%.100s, %s at %u %%", strrchr(path, '/') + 1,
              planner, percent);
     replay(&instance, &options, tally);
@@ -470,9 +475,10 @@ START_TEST(networks_take_the_models_time)
 
         ck_assert_msg(zoo_build(model, &zoo, &hardware, &instance.trace, NULL, &error) == CAPU_OK,
                       "%s: %s", model->name, error.text);
-        ck_assert_int_eq(uses_init(&instance.uses, &instance.trace, DEVICE_PAGE, NULL), CAPU_OK);
-        options.budget_bytes = instance.uses.peak_bytes / 100 * percents[i];
-        if (instance.uses.peak_bytes > MOST_BYTES) {
+        ck_assert_int_eq(
+            trace_index_init(&instance.trace_index, &instance.trace, DEVICE_PAGE, NULL), CAPU_OK);
+        options.budget_bytes = instance.trace_index.peak_bytes / 100 * percents[i];
+        if (instance.trace_index.peak_bytes > MOST_BYTES) {
             forget(&instance);
             continue;
         }

@@ -14,19 +14,19 @@
 
 static glob_t found;
 static struct trace trace;
-static struct uses uses;
+static struct trace_index trace_index;
 
 static void load(const char *path)
 {
     struct error_text error = {""};
 
     ck_assert_msg(trace_load(&trace, path, &error) == CAPU_OK, "%s", error.text);
-    ck_assert_msg(uses_init(&uses, &trace, 1, &error) == CAPU_OK, "%s", error.text);
+    ck_assert_msg(trace_index_init(&trace_index, &trace, 1, &error) == CAPU_OK, "%s", error.text);
 }
 
 static void forget(void)
 {
-    uses_finish(&uses);
+    trace_index_finish(&trace_index);
     trace_finish(&trace);
 }
 
@@ -34,9 +34,9 @@ static void forget(void)
 static double overhead_of(const char *planner, unsigned percent, enum planner_effort effort,
                           bool is_placed)
 {
-    struct planner_request request = {.uses = &uses,
-                                      .budget_bytes = uses.peak_bytes / 100 * percent +
-                                                      uses.peak_bytes % 100 * percent / 100,
+    struct planner_request request = {.trace_index = &trace_index,
+                                      .budget_bytes = trace_index.peak_bytes / 100 * percent +
+                                                      trace_index.peak_bytes % 100 * percent / 100,
                                       .host_bytes = UINT64_MAX,
                                       .place = is_placed,
                                       .effort = effort};
@@ -48,10 +48,10 @@ static double overhead_of(const char *planner, unsigned percent, enum planner_ef
     ck_assert_msg(planner_run(planner_find(planner), &request, &plan, &error) == CAPU_OK, "%s: %s",
                   planner, error.text);
     ck_assert_int_eq(plan.place_count > 0, is_placed);
-    ck_assert_int_eq(timeline_init(&timeline, &uses, &plan, NULL, false, &error), CAPU_OK);
+    ck_assert_int_eq(timeline_init(&timeline, &trace_index, &plan, NULL, false, &error), CAPU_OK);
     ck_assert_uint_le(timeline.peak_bytes, request.budget_bytes);
     ck_assert_uint_ge(timeline.iteration_ns,
-                      bound_cut(&uses, &trace.machine, request.budget_bytes));
+                      bound_cut(&trace_index, &trace.machine, request.budget_bytes));
     result = 100.0 * timeline_overhead(&timeline);
     timeline_finish(&timeline);
     plan_finish(&plan);
@@ -110,8 +110,8 @@ START_TEST(densenet_in_pages_is_not_far_from_densenet)
     for (size_t i = 0; i < found.gl_pathc; i++) {
         if (strstr(found.gl_pathv[i], "densenet121") != NULL) {
             load(found.gl_pathv[i]);
-            uses_finish(&uses);
-            ck_assert_int_eq(uses_init(&uses, &trace, 2097152, NULL), CAPU_OK);
+            trace_index_finish(&trace_index);
+            ck_assert_int_eq(trace_index_init(&trace_index, &trace, 2097152, NULL), CAPU_OK);
             ck_assert_double_le(overhead("hybrid", 30, EFFORT_DEFAULT), 13.0);
             forget();
         }
@@ -134,8 +134,8 @@ START_TEST(places_cost_little)
 
         if (strstr(path, cases[i % 2].trace) != NULL) {
             load(path);
-            uses_finish(&uses);
-            ck_assert_int_eq(uses_init(&uses, &trace, 2097152, NULL), CAPU_OK);
+            trace_index_finish(&trace_index);
+            ck_assert_int_eq(trace_index_init(&trace_index, &trace, 2097152, NULL), CAPU_OK);
             ck_assert_double_le(overhead_of("hybrid", percent, EFFORT_DEFAULT, true),
                                 overhead("hybrid", percent, EFFORT_DEFAULT) + 0.25);
             forget();

@@ -8,24 +8,25 @@ typedef capu_status (*probe)(const struct largest_request *request, uint64_t bat
                              struct largest *result, struct error_text *error);
 
 static capu_status build(const struct largest_request *request, uint64_t batch, struct trace *trace,
-                         struct uses *uses, struct error_text *error)
+                         struct trace_index *trace_index, struct error_text *error)
 {
     struct zoo_options options = *request->options;
     capu_status status;
 
     options.batch = batch;
-    *uses = (struct uses){0};
+    *trace_index = (struct trace_index){0};
     status = zoo_build(request->model, &options, request->hardware, trace, NULL, error);
     if (status == CAPU_OK) {
-        status = uses_init(uses, trace, 1, error);
+        status = trace_index_init(trace_index, trace, 1, error);
     }
     return status;
 }
 
-static capu_status plan_and_time(const struct largest_request *request, const struct uses *uses,
-                                 struct largest *result, struct error_text *error)
+static capu_status plan_and_time(const struct largest_request *request,
+                                 const struct trace_index *trace_index, struct largest *result,
+                                 struct error_text *error)
 {
-    const struct planner_request planner_request = {.uses = uses,
+    const struct planner_request planner_request = {.trace_index = trace_index,
                                                     .budget_bytes = request->budget_bytes,
                                                     .host_bytes = UINT64_MAX,
                                                     .effort = request->effort};
@@ -34,7 +35,7 @@ static capu_status plan_and_time(const struct largest_request *request, const st
     capu_status status = planner_run(request->planner, &planner_request, &plan, error);
 
     if (status == CAPU_OK) {
-        status = timeline_init(&timeline, uses, &plan, NULL, false, error);
+        status = timeline_init(&timeline, trace_index, &plan, NULL, false, error);
         plan_finish(&plan);
     }
     if (status == CAPU_OK) {
@@ -49,19 +50,19 @@ capu_status largest_try(const struct largest_request *request, uint64_t batch,
                         struct largest *result, struct error_text *error)
 {
     struct trace trace;
-    struct uses uses;
-    capu_status status = build(request, batch, &trace, &uses, error);
+    struct trace_index trace_index;
+    capu_status status = build(request, batch, &trace, &trace_index, error);
 
     *result = (struct largest){.batch = batch, .overhead = -1.0};
     if (status == CAPU_TOO_LARGE) {
         status = CAPU_OK;
-    } else if (status == CAPU_OK && uses.peak_bytes <= request->budget_bytes) {
+    } else if (status == CAPU_OK && trace_index.peak_bytes <= request->budget_bytes) {
         result->iteration_ns = trace.total_ns;
         result->overhead = 0.0;
     } else if (status == CAPU_OK && request->planner != NULL) {
-        status = plan_and_time(request, &uses, result, error);
+        status = plan_and_time(request, &trace_index, result, error);
     }
-    uses_finish(&uses);
+    trace_index_finish(&trace_index);
     trace_finish(&trace);
     if (status == CAPU_OK && request->tried != NULL) {
         request->tried(batch, result->overhead, request->user);
@@ -86,14 +87,14 @@ static capu_status probe_floor(const struct largest_request *request, uint64_t b
                                struct largest *result, struct error_text *error)
 {
     struct trace trace;
-    struct uses uses;
-    capu_status status = build(request, batch, &trace, &uses, error);
+    struct trace_index trace_index;
+    capu_status status = build(request, batch, &trace, &trace_index, error);
 
-    *fits = status == CAPU_OK && uses.floor_bytes <= request->budget_bytes;
+    *fits = status == CAPU_OK && trace_index.floor_bytes <= request->budget_bytes;
     if (*fits) {
         result->batch = batch;
     }
-    uses_finish(&uses);
+    trace_index_finish(&trace_index);
     trace_finish(&trace);
     return status == CAPU_TOO_LARGE ? CAPU_OK : status;
 }

@@ -4,19 +4,19 @@
 #include "policy/planner.h"
 
 static struct trace trace;
-static struct uses uses;
+static struct trace_index trace_index;
 static struct plan plan;
 
 static void teardown(void)
 {
     plan_finish(&plan);
-    uses_finish(&uses);
+    trace_index_finish(&trace_index);
     trace_finish(&trace);
 }
 
 static void run_without(const char *name, const char *text, uint64_t budget, unsigned without)
 {
-    struct planner_request request = {.uses = &uses,
+    struct planner_request request = {.trace_index = &trace_index,
                                       .budget_bytes = budget,
                                       .host_bytes = UINT64_MAX,
                                       .effort = EFFORT_DEFAULT,
@@ -24,7 +24,7 @@ static void run_without(const char *name, const char *text, uint64_t budget, uns
     struct error_text error = {""};
 
     read_trace(&trace, text);
-    ck_assert_int_eq(uses_init(&uses, &trace, 1, NULL), CAPU_OK);
+    ck_assert_int_eq(trace_index_init(&trace_index, &trace, 1, NULL), CAPU_OK);
     ck_assert_ptr_nonnull(planner_find(name));
     ck_assert_msg(planner_run(planner_find(name), &request, &plan, &error) == CAPU_OK, "%s",
                   error.text);
@@ -187,7 +187,7 @@ END_TEST
 START_TEST(speed_keeps_products_alive_for_replays)
 {
     run("speed", LAYERS_TRACE(""), 3249);
-    ck_assert_uint_eq(uses.peak_bytes, 3250);
+    ck_assert_uint_eq(trace_index.peak_bytes, 3250);
     expect(0, ACTION_DROP, 4, 3);
     ck_assert_uint_eq(plan.replay_count, 1);
     ck_assert_uint_eq(plan.replays[0].op, 2);

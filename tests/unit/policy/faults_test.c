@@ -17,7 +17,7 @@
 #define CALLS_MAX 200000
 
 static struct trace trace;
-static struct uses uses;
+static struct trace_index trace_index;
 static struct text trace_text_of;
 
 /* One operation: what it gives goes into `out`. */
@@ -38,14 +38,14 @@ static void setup(void)
 static void make(uint64_t seed)
 {
     random_trace(&trace, seed, 14);
-    ck_assert_int_eq(uses_init(&uses, &trace, 16, NULL), CAPU_OK);
+    ck_assert_int_eq(trace_index_init(&trace_index, &trace, 16, NULL), CAPU_OK);
     ck_assert_int_eq(trace_write(&trace, &trace_text_of, NULL), CAPU_OK);
 }
 
 static void teardown(void)
 {
     text_finish(&trace_text_of);
-    uses_finish(&uses);
+    trace_index_finish(&trace_index);
     trace_finish(&trace);
 }
 
@@ -115,9 +115,9 @@ static capu_status read_and_write_plan(const void *argument, struct text *out)
 static capu_status check_and_time(const void *argument, struct text *out)
 {
     const struct plan *plan = argument;
-    struct uses own;
+    struct trace_index own;
     struct timeline timeline;
-    capu_status status = uses_init(&own, &trace, 16, NULL);
+    capu_status status = trace_index_init(&own, &trace, 16, NULL);
 
     if (status != CAPU_OK) {
         return status;
@@ -130,7 +130,7 @@ static capu_status check_and_time(const void *argument, struct text *out)
         status = text_format(out, "%llu", (unsigned long long)timeline.iteration_ns);
         timeline_finish(&timeline);
     }
-    uses_finish(&own);
+    trace_index_finish(&own);
     return status;
 }
 
@@ -155,9 +155,10 @@ static capu_status make_plan(const void *argument, struct text *out)
 
 static struct planner_request request_of(bool place, enum planner_effort effort)
 {
-    return (struct planner_request){.uses = &uses,
+    return (struct planner_request){.trace_index = &trace_index,
                                     .budget_bytes =
-                                        uses.floor_bytes + (uses.peak_bytes - uses.floor_bytes) / 3,
+                                        trace_index.floor_bytes +
+                                        (trace_index.peak_bytes - trace_index.floor_bytes) / 3,
                                     .host_bytes = UINT64_MAX,
                                     .place = place,
                                     .effort = effort};

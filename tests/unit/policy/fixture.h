@@ -4,7 +4,7 @@
 
 #include "policy/plan.h"
 #include "policy/trace.h"
-#include "policy/uses.h"
+#include "policy/trace_index.h"
 
 #include "tests/support/suite.h"
 

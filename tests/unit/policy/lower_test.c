@@ -7,7 +7,7 @@
 enum { GAP_W = 0, GAP_X = 2 };
 
 static struct trace trace;
-static struct uses uses;
+static struct trace_index trace_index;
 static struct plan plan;
 static struct lower *lower;
 static uint8_t decisions[32];
@@ -16,9 +16,9 @@ static struct lower_options options;
 static void load(const char *text, uint64_t limit)
 {
     read_trace(&trace, text);
-    ck_assert_int_eq(uses_init(&uses, &trace, 1, NULL), CAPU_OK);
+    ck_assert_int_eq(trace_index_init(&trace_index, &trace, 1, NULL), CAPU_OK);
     ck_assert_int_eq(plan_init(&plan, "t", limit, 1), CAPU_OK);
-    ck_assert_int_eq(lower_create(&uses, &trace.machine, &lower), CAPU_OK);
+    ck_assert_int_eq(lower_create(&trace_index, &trace.machine, &lower), CAPU_OK);
     memset(decisions, DECIDE_KEEP, sizeof(decisions));
     options = (struct lower_options){.limit_bytes = limit,
                                      .host_bytes = UINT64_MAX,
@@ -31,7 +31,7 @@ static void teardown(void)
 {
     lower_destroy(lower);
     plan_finish(&plan);
-    uses_finish(&uses);
+    trace_index_finish(&trace_index);
     trace_finish(&trace);
 }
 
@@ -73,7 +73,7 @@ START_TEST(gaps_are_named_by_the_access_before)
     ck_assert_uint_eq(lower_gap_tensor(lower, GAP_X), 1);
     ck_assert_uint_eq(lower_gap_end(lower, GAP_X), 3);
     ck_assert_uint_eq(lower_gap_end(lower, GAP_W), 4); /* op 0 of the next iteration */
-    ck_assert_uint_eq(lower_gap_end(lower, 3), USES_NONE);
+    ck_assert_uint_eq(lower_gap_end(lower, 3), TRACE_INDEX_NONE);
     ck_assert(lower_can_drop(lower, GAP_X));
     ck_assert(!lower_can_drop(lower, GAP_W));
     ck_assert_int_eq(run(), CAPU_OK);

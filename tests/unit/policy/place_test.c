@@ -10,7 +10,7 @@
 #define PAGE ",\"page_bytes\":500"
 
 static struct trace trace;
-static struct uses uses;
+static struct trace_index trace_index;
 static struct plan plan;
 static struct place_result result;
 static struct error_text error;
@@ -18,7 +18,7 @@ static struct error_text error;
 static void teardown(void)
 {
     plan_finish(&plan);
-    uses_finish(&uses);
+    trace_index_finish(&trace_index);
     trace_finish(&trace);
 }
 
@@ -29,11 +29,11 @@ static capu_status place(const char *trace_lines, const char *plan_lines)
 
     read_trace(&trace, trace_lines);
     read_plan(&plan, plan_lines);
-    ck_assert_int_eq(uses_init(&uses, &trace, plan.page_bytes, &error), CAPU_OK);
-    ck_assert_msg(validate_plan(&uses, &plan, &error) == CAPU_OK, "%s", error.text);
-    status = place_plan(&uses, NULL, &plan, &result, &error);
+    ck_assert_int_eq(trace_index_init(&trace_index, &trace, plan.page_bytes, &error), CAPU_OK);
+    ck_assert_msg(validate_plan(&trace_index, &plan, &error) == CAPU_OK, "%s", error.text);
+    status = place_plan(&trace_index, NULL, &plan, &result, &error);
     if (status == CAPU_OK) {
-        ck_assert_msg(validate_plan(&uses, &plan, &error) == CAPU_OK, "%s", error.text);
+        ck_assert_msg(validate_plan(&trace_index, &plan, &error) == CAPU_OK, "%s", error.text);
     }
     return status;
 }
@@ -43,7 +43,7 @@ static bool share(uint32_t a, uint32_t b)
     struct placement placement;
     bool found = false;
 
-    ck_assert_int_eq(placement_init(&placement, &uses, &plan, &error), CAPU_OK);
+    ck_assert_int_eq(placement_init(&placement, &trace_index, &plan, &error), CAPU_OK);
     ck_assert_uint_gt(placement_count(&placement, a), 0);
     ck_assert_uint_gt(placement_count(&placement, b), 0);
     for (uint32_t i = 0; i < placement_count(&placement, a); i++) {
@@ -73,7 +73,7 @@ START_TEST(too_few_pages_are_told)
        of nobody take the seventh page. */
     ck_assert_int_eq(place(CHAIN_TRACE, PLAN_LINE(3600, PAGE)), CAPU_OK);
     plan.fixed_bytes = 101;
-    ck_assert_int_eq(place_plan(&uses, NULL, &plan, &result, &error), CAPU_OVER_BUDGET);
+    ck_assert_int_eq(place_plan(&trace_index, NULL, &plan, &result, &error), CAPU_OVER_BUDGET);
     ck_assert_str_eq(error.text, "the plan needs 7 pages, there are 6");
     ck_assert_uint_eq(result.needed, 7);
     ck_assert_uint_eq(result.placed_ns, UINT64_MAX);
@@ -241,7 +241,7 @@ START_TEST(placing_again_changes_nothing)
 
     ck_assert_int_eq(place(CHAIN_TRACE, PLAN_LINE(3600, PAGE)), CAPU_OK);
     ck_assert_int_eq(plan_write(&plan, &first, &error), CAPU_OK);
-    ck_assert_int_eq(place_plan(&uses, NULL, &plan, &result, &error), CAPU_OK);
+    ck_assert_int_eq(place_plan(&trace_index, NULL, &plan, &result, &error), CAPU_OK);
     ck_assert_int_eq(plan_write(&plan, &second, &error), CAPU_OK);
     ck_assert_str_eq(first.data, second.data);
     text_finish(&first);
@@ -271,11 +271,11 @@ START_TEST(pages_are_kept_over_the_border)
         }
         ck_assert_int_eq(plan_add_run(&kept, lines[i][1], lines[i][2]), CAPU_OK);
     }
-    ck_assert_int_eq(placer_create(&uses, NULL, &kept, &placer, &error), CAPU_OK);
+    ck_assert_int_eq(placer_create(&trace_index, NULL, &kept, &placer, &error), CAPU_OK);
     ck_assert_int_eq(placer_run(placer, &plan, &result, &error), CAPU_OK);
-    ck_assert_msg(validate_plan(&uses, &plan, &error) == CAPU_OK, "%s", error.text);
+    ck_assert_msg(validate_plan(&trace_index, &plan, &error) == CAPU_OK, "%s", error.text);
     ck_assert_uint_eq(plan.place_count, 5);
-    ck_assert_int_eq(placement_init(&placement, &uses, &plan, &error), CAPU_OK);
+    ck_assert_int_eq(placement_init(&placement, &trace_index, &plan, &error), CAPU_OK);
     ck_assert_uint_eq(placement_page(&placement, 0, 0), 2);
     ck_assert_uint_eq(placement_page(&placement, 0, 1), 5);
     placement_finish(&placement);
@@ -298,13 +298,13 @@ START_TEST(planners_keep_pages)
     ck_assert_int_eq(plan_init(&first, "first", 0, 1), CAPU_OK);
     ck_assert_int_eq(plan_add_place(&first, 0), CAPU_OK);
     ck_assert_int_eq(plan_add_run(&first, 1, 1), CAPU_OK);
-    ck_assert_int_eq(placement_init(&before, &uses, &plan, &error), CAPU_OK);
+    ck_assert_int_eq(placement_init(&before, &trace_index, &plan, &error), CAPU_OK);
     ck_assert_uint_eq(placement_page(&before, 0, 0), 0);
     plan_finish(&plan);
-    request.uses = &uses;
+    request.trace_index = &trace_index;
     request.kept = &first;
     ck_assert_int_eq(planner_run(planner_find("hybrid"), &request, &plan, &error), CAPU_OK);
-    ck_assert_int_eq(placement_init(&after, &uses, &plan, &error), CAPU_OK);
+    ck_assert_int_eq(placement_init(&after, &trace_index, &plan, &error), CAPU_OK);
     ck_assert_uint_eq(placement_page(&after, 0, 0), 1);
     placement_finish(&before);
     placement_finish(&after);
@@ -323,7 +323,7 @@ END_TEST
 
 static capu_status run_planner(const char *name, uint64_t budget, uint64_t fixed)
 {
-    struct planner_request request = {.uses = &uses,
+    struct planner_request request = {.trace_index = &trace_index,
                                       .budget_bytes = budget,
                                       .fixed_bytes = fixed,
                                       .host_bytes = UINT64_MAX,

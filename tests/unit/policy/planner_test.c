@@ -7,26 +7,28 @@
 #include "policy/validate.h"
 
 static struct trace trace;
-static struct uses uses;
+static struct trace_index trace_index;
 static struct plan plan;
 
 static void teardown(void)
 {
     plan_finish(&plan);
-    uses_finish(&uses);
+    trace_index_finish(&trace_index);
     trace_finish(&trace);
 }
 
 static void load(const char *text)
 {
     read_trace(&trace, text);
-    ck_assert_int_eq(uses_init(&uses, &trace, 1, NULL), CAPU_OK);
+    ck_assert_int_eq(trace_index_init(&trace_index, &trace, 1, NULL), CAPU_OK);
 }
 
 static capu_status run(const char *name, uint64_t budget, uint64_t host, struct error_text *error)
 {
-    struct planner_request request = {
-        .uses = &uses, .budget_bytes = budget, .host_bytes = host, .effort = EFFORT_DEFAULT};
+    struct planner_request request = {.trace_index = &trace_index,
+                                      .budget_bytes = budget,
+                                      .host_bytes = host,
+                                      .effort = EFFORT_DEFAULT};
 
     ck_assert_ptr_nonnull(planner_find(name));
     return planner_run(planner_find(name), &request, &plan, error);
@@ -37,7 +39,7 @@ static uint64_t iteration_ns(void)
     struct timeline timeline;
     uint64_t ns;
 
-    ck_assert_int_eq(timeline_init(&timeline, &uses, &plan, NULL, false, NULL), CAPU_OK);
+    ck_assert_int_eq(timeline_init(&timeline, &trace_index, &plan, NULL, false, NULL), CAPU_OK);
     ns = timeline.iteration_ns;
     timeline_finish(&timeline);
     return ns;
@@ -126,7 +128,7 @@ START_TEST(manual_recomputes_what_a_segment_makes)
 {
     load(SEGMENT_TRACE);
     /* Everything: w, a, b, c, d. Without a beside c and d: 100 less. */
-    ck_assert_uint_eq(uses.peak_bytes, 320);
+    ck_assert_uint_eq(trace_index.peak_bytes, 320);
     ck_assert_int_eq(run("manual", 319, UINT64_MAX, NULL), CAPU_OK);
     ck_assert_uint_eq(plan.action_count, 2);
     ck_assert_uint_eq(plan.actions[0].kind, ACTION_DROP);
@@ -154,8 +156,8 @@ END_TEST
 START_TEST(the_bound_is_the_ideal_where_copies_can_hide)
 {
     load(CHAIN_TRACE);
-    ck_assert_uint_eq(bound_cut(&uses, &trace.machine, 2150), 9000);
-    ck_assert_uint_eq(bound_cut(&uses, &trace.machine, 5000), 9000);
+    ck_assert_uint_eq(bound_cut(&trace_index, &trace.machine, 2150), 9000);
+    ck_assert_uint_eq(bound_cut(&trace_index, &trace.machine, 5000), 9000);
 }
 END_TEST
 
@@ -173,7 +175,7 @@ START_TEST(the_bound_counts_what_cannot_return_in_time)
                          OP_LINE("f1", 2000, "[1]", "[2]", "[]", "true")
                              OP_LINE("f2", 3000, "[2]", "[3]", "[]", "true")
                                  OP_LINE("b0", 100, "[1,3]", "[4]", "[]", "false"));
-    bound = bound_cut(&uses, &trace.machine, 2150);
+    bound = bound_cut(&trace_index, &trace.machine, 2150);
     ck_assert_uint_ge(bound, 7100 + 495);
     ck_assert_uint_le(bound, 7100 + 500);
 }
@@ -190,9 +192,9 @@ START_TEST(the_bound_lets_go_what_is_overwritten)
                  OP_LINE("b", 10, "[]", "[1]", "[]", "false")
                      OP_LINE("w", 10, "[]", "[0]", "[]", "false"));
     read_plan(&plan, PLAN_LINE(2000, "") AFTER("drop", 0, 0));
-    ck_assert_int_eq(validate_plan(&uses, &plan, NULL), CAPU_OK);
+    ck_assert_int_eq(validate_plan(&trace_index, &plan, NULL), CAPU_OK);
     ck_assert_uint_eq(iteration_ns(), 30);
-    ck_assert_uint_eq(bound_cut(&uses, &trace.machine, 2000), 30);
+    ck_assert_uint_eq(bound_cut(&trace_index, &trace.machine, 2000), 30);
 }
 END_TEST
 
@@ -221,9 +223,9 @@ START_TEST(the_bound_replays_what_is_persistent)
              OP_LINE("w", 5, "[]", "[0]", "[]", "true") OP_LINE("b", 10, "[]", "[1]", "[]", "false")
                  OP_LINE("r", 10, "[0]", "[]", "[]", "false"));
     read_plan(&plan, PLAN_LINE(2000, "") AFTER("drop", 0, 0) RECOMPUTE(2, REPLAY(0, "[]")));
-    ck_assert_int_eq(validate_plan(&uses, &plan, NULL), CAPU_OK);
+    ck_assert_int_eq(validate_plan(&trace_index, &plan, NULL), CAPU_OK);
     ck_assert_uint_eq(iteration_ns(), 30);
-    ck_assert_uint_le(bound_cut(&uses, &trace.machine, 2000), 30);
+    ck_assert_uint_le(bound_cut(&trace_index, &trace.machine, 2000), 30);
 }
 END_TEST
 
@@ -259,7 +261,7 @@ static void load_slow(uint64_t bytes)
         }
         ck_assert_int_eq(trace_add_op(&trace, &op, NULL), CAPU_OK);
     }
-    ck_assert_int_eq(uses_init(&uses, &trace, USES_PAGE_MAX, NULL), CAPU_OK);
+    ck_assert_int_eq(trace_index_init(&trace_index, &trace, TRACE_INDEX_PAGE_MAX, NULL), CAPU_OK);
 }
 
 /* Whether the answer is a plan or that there is none: no sum goes round, as the sanitizers see. */
@@ -269,8 +271,8 @@ START_TEST(times_near_the_end_of_the_clock)
         load_slow((uint64_t)1 << shift);
         for (const struct planner *planner = planners; planner->name != NULL; planner++) {
             for (int place = 0; place < 2; place++) {
-                struct planner_request request = {.uses = &uses,
-                                                  .budget_bytes = uses.peak_bytes / 2,
+                struct planner_request request = {.trace_index = &trace_index,
+                                                  .budget_bytes = trace_index.peak_bytes / 2,
                                                   .host_bytes = UINT64_MAX,
                                                   .place = place == 1,
                                                   .effort = EFFORT_QUICK};
@@ -288,7 +290,7 @@ START_TEST(times_near_the_end_of_the_clock)
                 plan_finish(&plan);
             }
         }
-        uses_finish(&uses);
+        trace_index_finish(&trace_index);
         trace_finish(&trace);
     }
 }

@@ -9,7 +9,7 @@
 enum { GAP_W = 0, GAP_X = 2 };
 
 static struct trace trace;
-static struct uses uses;
+static struct trace_index trace_index;
 static struct plan plan;
 static struct planner_request request;
 static struct planning planning;
@@ -19,10 +19,12 @@ static struct search search;
 static void load(uint64_t budget)
 {
     read_trace(&trace, CHAIN_TRACE);
-    ck_assert_int_eq(uses_init(&uses, &trace, 1, NULL), CAPU_OK);
+    ck_assert_int_eq(trace_index_init(&trace_index, &trace, 1, NULL), CAPU_OK);
     ck_assert_int_eq(plan_init(&plan, "t", budget, 1), CAPU_OK);
-    request = (struct planner_request){
-        .uses = &uses, .budget_bytes = budget, .host_bytes = UINT64_MAX, .effort = EFFORT_DEFAULT};
+    request = (struct planner_request){.trace_index = &trace_index,
+                                       .budget_bytes = budget,
+                                       .host_bytes = UINT64_MAX,
+                                       .effort = EFFORT_DEFAULT};
     plan.host_bytes = UINT64_MAX;
     planning = (struct planning){.request = &request,
                                  .machine = &trace.machine,
@@ -30,7 +32,7 @@ static void load(uint64_t budget)
                                  .limit_bytes = budget,
                                  .plan = &plan};
     memset(decisions, DECIDE_KEEP, sizeof(decisions));
-    ck_assert_int_eq(lower_create(&uses, &trace.machine, &planning.lower), CAPU_OK);
+    ck_assert_int_eq(lower_create(&trace_index, &trace.machine, &planning.lower), CAPU_OK);
     ck_assert_int_eq(search_init(&search, &planning), CAPU_OK);
 }
 
@@ -39,7 +41,7 @@ static void teardown(void)
     search_finish(&search);
     lower_destroy(planning.lower);
     plan_finish(&plan);
-    uses_finish(&uses);
+    trace_index_finish(&trace_index);
     trace_finish(&trace);
 }
 

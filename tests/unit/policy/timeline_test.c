@@ -5,7 +5,7 @@
 #include "policy/validate.h"
 
 static struct trace trace;
-static struct uses uses;
+static struct trace_index trace_index;
 static struct plan plan;
 static struct timeline timeline;
 
@@ -13,7 +13,7 @@ static void teardown(void)
 {
     timeline_finish(&timeline);
     plan_finish(&plan);
-    uses_finish(&uses);
+    trace_index_finish(&trace_index);
     trace_finish(&trace);
 }
 
@@ -23,9 +23,9 @@ static void simulate(const char *trace_text_, const char *plan_text)
 
     read_trace(&trace, trace_text_);
     read_plan(&plan, plan_text);
-    ck_assert_int_eq(uses_init(&uses, &trace, plan.page_bytes, &error), CAPU_OK);
-    ck_assert_msg(validate_plan(&uses, &plan, &error) == CAPU_OK, "%s", error.text);
-    ck_assert_int_eq(timeline_init(&timeline, &uses, &plan, NULL, true, &error), CAPU_OK);
+    ck_assert_int_eq(trace_index_init(&trace_index, &trace, plan.page_bytes, &error), CAPU_OK);
+    ck_assert_msg(validate_plan(&trace_index, &plan, &error) == CAPU_OK, "%s", error.text);
+    ck_assert_int_eq(timeline_init(&timeline, &trace_index, &plan, NULL, true, &error), CAPU_OK);
 }
 
 START_TEST(an_empty_plan_takes_the_ideal_time)
@@ -86,12 +86,13 @@ START_TEST(coupled_layers_wait_for_the_copies_before_the_last)
     struct timeline other;
 
     simulate(CHAIN_TRACE, PLAN_LINE(5000, "") AFTER("save", 1, 0));
-    ck_assert_int_eq(timeline_init(&other, &uses, &plan, &machine, false, NULL), CAPU_OK);
+    ck_assert_int_eq(timeline_init(&other, &trace_index, &plan, &machine, false, NULL), CAPU_OK);
     ck_assert_uint_eq(other.iteration_ns, 9000);
-    ck_assert_int_eq(timeline_init_coupled(&other, &uses, &plan, &machine, every_op, NULL),
+    ck_assert_int_eq(timeline_init_coupled(&other, &trace_index, &plan, &machine, every_op, NULL),
                      CAPU_OK);
     ck_assert_uint_eq(other.iteration_ns, 12010);
-    ck_assert_int_eq(timeline_init_coupled(&other, &uses, &plan, &machine, outer, NULL), CAPU_OK);
+    ck_assert_int_eq(timeline_init_coupled(&other, &trace_index, &plan, &machine, outer, NULL),
+                     CAPU_OK);
     ck_assert_uint_eq(other.iteration_ns, 9000);
 }
 END_TEST

@@ -86,16 +86,16 @@ START_TEST(refuses)
 {
     struct error_text error = {""};
     struct trace trace;
-    struct uses uses;
+    struct trace_index trace_index;
     struct plan plan;
 
     read_trace(&trace, bad[_i].trace);
     read_plan(&plan, bad[_i].plan);
-    ck_assert_int_eq(uses_init(&uses, &trace, plan.page_bytes, &error), CAPU_OK);
-    ck_assert_int_eq(validate_plan(&uses, &plan, &error), CAPU_INVALID);
+    ck_assert_int_eq(trace_index_init(&trace_index, &trace, plan.page_bytes, &error), CAPU_OK);
+    ck_assert_int_eq(validate_plan(&trace_index, &plan, &error), CAPU_INVALID);
     ck_assert_msg(strstr(error.text, bad[_i].message) != NULL, "\"%s\" is not in \"%s\"",
                   bad[_i].message, error.text);
-    uses_finish(&uses);
+    trace_index_finish(&trace_index);
     plan_finish(&plan);
     trace_finish(&trace);
 }
@@ -107,7 +107,7 @@ START_TEST(refuses_more_pages_than_there_can_be)
 {
     struct error_text error = {""};
     struct trace trace;
-    struct uses uses;
+    struct trace_index trace_index;
     struct plan plan;
 
     read_trace(&trace, TRACE_LINE MACHINE_LINE TENSOR_LINE(0, "e", 0, "parameter")
@@ -117,10 +117,10 @@ START_TEST(refuses_more_pages_than_there_can_be)
     for (int i = 0; i < 1024; i++) {
         ck_assert_int_eq(plan_add_run(&plan, 0, PLAN_PAGES_MAX), CAPU_OK);
     }
-    ck_assert_int_eq(uses_init(&uses, &trace, plan.page_bytes, &error), CAPU_OK);
-    ck_assert_int_eq(validate_plan(&uses, &plan, &error), CAPU_INVALID);
+    ck_assert_int_eq(trace_index_init(&trace_index, &trace, plan.page_bytes, &error), CAPU_OK);
+    ck_assert_int_eq(validate_plan(&trace_index, &plan, &error), CAPU_INVALID);
     ck_assert_msg(strstr(error.text, "too many pages") != NULL, "%s", error.text);
-    uses_finish(&uses);
+    trace_index_finish(&trace_index);
     plan_finish(&plan);
     trace_finish(&trace);
 }

@@ -11,12 +11,12 @@
 #define MODELS 16
 
 static struct trace trace;
-static struct uses uses;
+static struct trace_index trace_index;
 static struct zoo_summary summary;
 
 static void teardown(void)
 {
-    uses_finish(&uses);
+    trace_index_finish(&trace_index);
     trace_finish(&trace);
 }
 
@@ -36,7 +36,8 @@ static void build(const char *name, const struct zoo_options *options)
 
     teardown();
     ck_assert_msg(try_build(name, "a100", options, &error) == CAPU_OK, "%s: %s", name, error.text);
-    ck_assert_msg(uses_init(&uses, &trace, 1, &error) == CAPU_OK, "%s: %s", name, error.text);
+    ck_assert_msg(trace_index_init(&trace_index, &trace, 1, &error) == CAPU_OK, "%s: %s", name,
+                  error.text);
 }
 
 static uint32_t find_tensor(const char *name)
@@ -236,7 +237,7 @@ static void check_updates(const char *name, bool asap)
         updates++;
         t = trace_updates(&trace, op)[0];
         ck_assert_int_eq(trace.tensors[t].kind, TENSOR_PARAMETER);
-        ck_assert_uint_eq(uses.op[uses.first[t + 1] - 1], k);
+        ck_assert_uint_eq(trace_index.op[trace_index.first[t + 1] - 1], k);
         ck_assert_uint_eq(trace.tensors[trace_reads(&trace, op)[0]].bytes, trace.tensors[t].bytes);
     }
     ck_assert_uint_eq(updates, parameters);
@@ -268,9 +269,9 @@ START_TEST(early_updates_free_gradients)
     uint64_t at_end;
 
     build("gpt2-medium", &(struct zoo_options){.batch = 1, .sequence = 128});
-    at_end = uses.peak_bytes;
+    at_end = trace_index.peak_bytes;
     build("gpt2-medium", &(struct zoo_options){.batch = 1, .sequence = 128, .updates_asap = true});
-    ck_assert_uint_lt(uses.peak_bytes, at_end - summary.parameter_count);
+    ck_assert_uint_lt(trace_index.peak_bytes, at_end - summary.parameter_count);
 }
 END_TEST
 
@@ -280,8 +281,8 @@ static void check_valid(const struct zoo_model *model, const struct zoo_options 
     struct plan plan;
 
     build(model->name, options);
-    ck_assert_int_eq(plan_init(&plan, "t", uses.peak_bytes, 1), CAPU_OK);
-    ck_assert_msg(validate_plan(&uses, &plan, &error) == CAPU_OK, "%s: %s", model->name,
+    ck_assert_int_eq(plan_init(&plan, "t", trace_index.peak_bytes, 1), CAPU_OK);
+    ck_assert_msg(validate_plan(&trace_index, &plan, &error) == CAPU_OK, "%s: %s", model->name,
                   error.text);
     plan_finish(&plan);
 }
@@ -452,9 +453,9 @@ START_TEST(the_largest_batch_is_the_largest)
     request.hardware = &hardware;
     ck_assert_int_eq(largest_batch(&request, &without, NULL), CAPU_OK);
     build("vgg16", &(struct zoo_options){.batch = without.batch});
-    ck_assert_uint_le(uses.peak_bytes, request.budget_bytes);
+    ck_assert_uint_le(trace_index.peak_bytes, request.budget_bytes);
     build("vgg16", &(struct zoo_options){.batch = without.batch + 1});
-    ck_assert_uint_gt(uses.peak_bytes, request.budget_bytes);
+    ck_assert_uint_gt(trace_index.peak_bytes, request.budget_bytes);
 
     request.planner = planner_find("lru");
     request.overhead = 0.2;
@@ -466,9 +467,9 @@ START_TEST(the_largest_batch_is_the_largest)
 
     ck_assert_int_eq(largest_possible(&request, &possible, NULL), CAPU_OK);
     build("vgg16", &(struct zoo_options){.batch = possible});
-    ck_assert_uint_le(uses.floor_bytes, request.budget_bytes);
+    ck_assert_uint_le(trace_index.floor_bytes, request.budget_bytes);
     build("vgg16", &(struct zoo_options){.batch = possible + 1});
-    ck_assert_uint_gt(uses.floor_bytes, request.budget_bytes);
+    ck_assert_uint_gt(trace_index.floor_bytes, request.budget_bytes);
 }
 END_TEST
 
@@ -478,10 +479,11 @@ START_TEST(planners_plan_for_every_model)
     const struct zoo_model *model = &zoo_models[_i];
     const struct zoo_options options = {.batch = 4, .by_layer = true};
     struct planner_request request = {
-        .uses = &uses, .host_bytes = UINT64_MAX, .effort = EFFORT_QUICK};
+        .trace_index = &trace_index, .host_bytes = UINT64_MAX, .effort = EFFORT_QUICK};
 
     build(model->name, &options);
-    request.budget_bytes = uses.floor_bytes + (uses.peak_bytes - uses.floor_bytes) / 2;
+    request.budget_bytes =
+        trace_index.floor_bytes + (trace_index.peak_bytes - trace_index.floor_bytes) / 2;
     for (const struct planner *planner = planners; planner->name != NULL; planner++) {
         struct error_text error = {""};
         struct plan plan;

@@ -1,12 +1,12 @@
 /*
- * Who uses which tensor when, and which version of its contents: a trace turned round. Made once a
- * trace, read by everything else.
+ * An index of a trace by tensor: which ops access each tensor, in which role, and which version of
+ * its contents each access sees. Built once per trace and read by everything else.
  *
  * Versions: a tensor starts the iteration at version 0; each write or update makes the next. For a
  * persistent tensor the final version of one iteration is version 0 of the next.
  */
-#ifndef CAPU_POLICY_USES_H
-#define CAPU_POLICY_USES_H
+#ifndef CAPU_POLICY_TRACE_INDEX_H
+#define CAPU_POLICY_TRACE_INDEX_H
 
 #include <stdint.h>
 
@@ -14,12 +14,13 @@
 #include "policy/error_text.h"
 #include "policy/trace.h"
 
-#define USES_NONE UINT32_MAX
-#define USES_PAGE_MAX ((uint64_t)1 << 30) /* keeps every sum of rounded sizes inside 63 bits */
+#define TRACE_INDEX_NONE UINT32_MAX
+#define TRACE_INDEX_PAGE_MAX \
+    ((uint64_t)1 << 30) /* keeps every sum of rounded sizes inside 63 bits */
 
 enum use_role { USE_READ, USE_WRITE, USE_UPDATE };
 
-struct uses {
+struct trace_index {
     const struct trace *trace; /* borrowed: outlives this */
     uint32_t *first;           /* per tensor, one more at the end: its accesses are first[t] up */
     uint32_t *op;              /* per access, in program order within a tensor */
@@ -41,12 +42,12 @@ struct uses {
  * Errors: INVALID (a transient tensor is read before it is written: the text names op and tensor;
  * page_bytes 0), NO_HOST_MEMORY. On failure the struct is zeroed.
  */
-capu_status uses_init(struct uses *uses, const struct trace *trace, uint64_t page_bytes,
-                      struct error_text *error);
-void uses_finish(struct uses *uses);
+capu_status trace_index_init(struct trace_index *trace_index, const struct trace *trace,
+                             uint64_t page_bytes, struct error_text *error);
+void trace_index_finish(struct trace_index *trace_index);
 
 /* What is fixed takes at least that much, whatever is not managed adds up to: raises fixed_bytes
    and unmanaged_bytes, and with them peak and floor. */
-void uses_raise_fixed(struct uses *uses, uint64_t bytes);
+void trace_index_raise_fixed(struct trace_index *trace_index, uint64_t bytes);
 
 #endif
