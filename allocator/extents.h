@@ -13,8 +13,8 @@
 #ifndef CAPU_ALLOCATOR_EXTENTS_H
 #define CAPU_ALLOCATOR_EXTENTS_H
 
-#include "allocator/bits.h"
-#include "allocator/table.h"
+#include "base/bits.h"
+#include "base/table.h"
 #include "capuchin/status.h"
 
 #define EXTENTS_BIN_COUNT 1920 /* enough for any 64-bit size */

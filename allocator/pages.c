@@ -7,8 +7,8 @@
  */
 #include "allocator/pages.h"
 
-#include "allocator/bits.h"
-#include "allocator/table.h"
+#include "base/bits.h"
+#include "base/table.h"
 
 #include <stdlib.h>
 

@@ -7,7 +7,7 @@
  */
 #include "allocator/slabs.h"
 
-#include "allocator/table.h"
+#include "base/table.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -5,8 +5,8 @@
  * Room is made apart from putting: callers make it where they can still fail. Owned by whoever owns
  * the struct around it.
  */
-#ifndef CAPU_ALLOCATOR_TABLE_H
-#define CAPU_ALLOCATOR_TABLE_H
+#ifndef CAPU_BASE_TABLE_H
+#define CAPU_BASE_TABLE_H
 
 #include <stdbool.h>
 #include <stddef.h>

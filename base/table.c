@@ -1,7 +1,7 @@
 /*
  * Table: see table.h.
  */
-#include "allocator/table.h"
+#include "base/table.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* Bits: next, previous and runs against a plain array, at sizes with one to four levels. */
-#include "allocator/bits.h"
+#include "base/bits.h"
 
 #include "tests/support/malloc_faults.h"
 #include "tests/support/seed.h"

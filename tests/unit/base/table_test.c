@@ -1,5 +1,5 @@
 /* Table: put, get and remove against a plain array, with keys that collide. */
-#include "allocator/table.h"
+#include "base/table.h"
 
 #include "tests/support/malloc_faults.h"
 #include "tests/support/seed.h"

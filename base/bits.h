@@ -4,8 +4,8 @@
  * Words of bits with summaries above them, one bit a word, up to a single word: every question is
  * answered in a few words, whatever the set holds. Owned by whoever owns the struct around it.
  */
-#ifndef CAPU_ALLOCATOR_BITS_H
-#define CAPU_ALLOCATOR_BITS_H
+#ifndef CAPU_BASE_BITS_H
+#define CAPU_BASE_BITS_H
 
 #include <stdbool.h>
 #include <stddef.h>

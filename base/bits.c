@@ -1,7 +1,7 @@
 /*
  * Bits: see bits.h. Bit i of level n + 1 says whether word i of level n has a bit set.
  */
-#include "allocator/bits.h"
+#include "base/bits.h"
 
 #include <stdlib.h>
 #include <string.h>
