@@ -1,9 +1,14 @@
 /*
  * libcapuchin: train past the memory of the device.
  *
- * A training loop allocates with capu_malloc, says with capu_run what each operation reads and
- * writes, and marks its iterations. The library holds device memory to a hard budget by moving
- * tensors to host memory and back, with the same results to the bit.
+ * A training loop allocates with capu_malloc, declares with capu_run what each operation reads and
+ * writes, and marks its iterations. The library holds device memory to a hard budget by copying
+ * tensors to host memory and back, or by recomputing them. The results are bit for bit those of a
+ * run without a budget.
+ *
+ * This header includes all others except capuchin/drop_in.h. The rules that all calls share are at
+ * the top of capuchin/context.h. Everything in these headers is there since version 0.1.0 unless a
+ * comment names a later one.
  */
 #ifndef CAPU_INCLUDE_CAPUCHIN_H
 #define CAPU_INCLUDE_CAPUCHIN_H

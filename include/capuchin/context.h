@@ -1,9 +1,22 @@
 /*
- * The context: one training loop's device, budget, streams and records.
+ * The context: the device, budget, streams and records of one training loop.
  *
- * One thread calls into a context at a time; several contexts live side by side in one process.
- * Where a status is given back, NULL for a context is INVALID.
- * Nothing here is done at exit: destroy a context yourself, or leave it to the operating system.
+ * Rules for every function that takes a context, unless its comment says otherwise:
+ *
+ * - Threads: one thread at a time calls into a context; the context does not lock. Contexts are
+ *   independent of each other.
+ * - INVALID: the context is NULL.
+ * - WRONG_ORDER: the call comes from inside a run function, or between capu_access_begin and
+ *   capu_access_end. In between, only capu_flush, capu_report_get, capu_tensor_query and the
+ *   functions that cannot fail are allowed.
+ * - DEVICE_LOST, OP_FAILED: once a call has returned one of them, so does every later call. Only
+ *   capu_context_destroy is of use then.
+ *
+ * Comments list the other statuses, without the prefix CAPU_. A function that fails leaves its
+ * outputs untouched. Pointer parameters are borrowed for the call.
+ *
+ * The library does nothing at exit: destroy a context yourself, or leave it to the operating
+ * system.
  */
 #ifndef CAPU_INCLUDE_CONTEXT_H
 #define CAPU_INCLUDE_CONTEXT_H
@@ -24,97 +37,102 @@ typedef void *capu_stream;
 
 typedef enum capu_mode {
     CAPU_MODE_DEFAULT = 0, /* passive */
-    CAPU_MODE_OFF = 1,     /* an allocator: nothing is evicted, ops run as they come */
+    CAPU_MODE_OFF = 1,     /* allocate and run only; nothing is ever evicted */
     CAPU_MODE_PASSIVE = 2, /* evict when memory runs out, bring back at the next access */
-    CAPU_MODE_GUIDED = 3   /* measure, plan, carry out the plan; passive where there is none yet */
+    CAPU_MODE_GUIDED = 3   /* measure an iteration, plan it, follow the plan; passive until then */
 } capu_mode;
 
-/* How long a planner may search: see docs/policy.md. */
+/* How long a planner may search, see docs/policy.md. */
 typedef enum capu_effort {
-    CAPU_EFFORT_UNSET = 0, /* default */
+    CAPU_EFFORT_UNSET = 0, /* CAPU_EFFORT_DEFAULT */
     CAPU_EFFORT_QUICK = 1,
     CAPU_EFFORT_DEFAULT = 2,
     CAPU_EFFORT_BEST = 3
 } capu_effort;
 
 /*
- * What a context is made with. Zero means "default" in every field. A field left at zero is taken
- * from its environment variable if that is set, else from the default given here; a field set by
- * the program wins over the environment. Strings are copied. A variable whose name begins with
- * CAPUCHIN_ and that no field has is refused, unless it is empty.
+ * The configuration of a context. Zero means "default" in every field. A field left at zero takes
+ * the value of its environment variable if that is set and not empty, else the default given here.
+ * A field set by the program wins over the environment. Strings are copied. A non-empty variable
+ * whose name begins with CAPUCHIN_ but belongs to no field is rejected, so that a misspelt name is
+ * noticed.
  *
- * Sizes in the environment are written as capu_parse_size reads them, switches as 0 or 1.
+ * In the environment, sizes have the format of capu_parse_size and switches are 0 or 1.
  */
 typedef struct capu_config {
-    size_t size; /* sizeof(capu_config), as the caller was compiled. Too small to hold `error`:
-                    WRONG_STRUCT without a text */
+    size_t size; /* sizeof(capu_config), as the caller was compiled. If it is too small to
+                    include `error_bytes`, no error text is written */
 
-    /* CAPUCHIN_DEVICE: "auto" (default: cuda where there is one, else host), "host", "sim", "cuda",
-       "cuda:1" (the second of several). A program whose ops compute on the host says "host". */
+    /* CAPUCHIN_DEVICE: "auto" (default: the first GPU if there is one, else host), "host", "sim",
+       "cuda", "cuda:1" (the second GPU). A program whose ops compute on the host must say "host".
+     */
     const char *device;
     /* CAPUCHIN_MODE: "off", "passive" (default), "guided"; here a capu_mode */
     uint32_t mode;
-    /* CAPUCHIN_STRICT: 1 makes wrong declarations show (slow, waits on the host): memory is
-       unmapped at eviction, poisoned with NaN when handed over and before every write, and on host
-       an op that changed what it only reads is INVALID, though it has run */
+    /* CAPUCHIN_STRICT: 1 exposes wrong declarations (slow, waits on the host). Memory is unmapped
+       at eviction and filled with NaN when it changes hands and before every write. On the host
+       device, an op that modified an operand it declared as read returns INVALID after it has run
+     */
     uint32_t strict;
-    /* CAPUCHIN_CLEAR_FRESH: 1 makes fresh memory read as zeros, for programs that rely on luck */
+    /* CAPUCHIN_CLEAR_FRESH: 1 makes newly allocated memory read as zeros, for programs that assume
+       it does */
     uint32_t clear_fresh;
     uint32_t reserved; /* 0 */
 
-    /* CAPUCHIN_BUDGET: device bytes the library may hold, a hard limit. Default: all of the device
-       (host: as much as the machine has; cuda: what is free, less a sixteenth or 512 MiB for the
-       program's own needs) */
+    /* CAPUCHIN_BUDGET: device bytes that the library may hold, a hard limit. Default: the whole
+       device (host: the machine's memory; cuda: what is free, minus a sixteenth of it or 512 MiB,
+       whichever is less, for the program itself) */
     uint64_t budget_bytes;
-    /* CAPUCHIN_HOST_BUDGET: bytes of host memory for evicted tensors, a hard limit. Default: none
-     */
+    /* CAPUCHIN_HOST_BUDGET: bytes of host memory for evicted tensors, a hard limit. Default: no
+       limit. In the config of a context "no limit" is UINT64_MAX */
     uint64_t host_budget_bytes;
-    /* CAPUCHIN_PAGE: the unit of device memory, a power of two. Default: host 64 KiB, cuda and sim
-       2 MiB, more where the budget would need too many of them */
+    /* CAPUCHIN_PAGE: page size, the unit of device memory; a power of two. Default: host 64 KiB,
+       cuda and sim 2 MiB, larger if the budget would need too many pages */
     uint64_t page_bytes;
-    /* CAPUCHIN_SLAB_THRESHOLD: smaller allocations share always-resident pages and are not managed.
-       Default: half a page */
+    /* CAPUCHIN_SLAB_THRESHOLD: allocations below this size share always-resident pages and are
+       never evicted. At most half a page. Default: half a page */
     uint64_t slab_threshold_bytes;
 
-    /* CAPUCHIN_D2H, CAPUCHIN_H2D: link rates in bytes per second. On host a throttle (default:
-       none), on sim the machine (default: 12 GB/s), on cuda what to plan with (default: measured
-       when the context is created) */
+    /* CAPUCHIN_D2H, CAPUCHIN_H2D: rates of the link from and to the device, in bytes per second.
+       On host they throttle copies (default: no throttle), on sim they define the machine
+       (default: 12 GB/s), on cuda they are the rates to plan with (default: measured when the
+       context is created) */
     uint64_t d2h_bytes_per_s;
     uint64_t h2d_bytes_per_s;
-    /* CAPUCHIN_COPY_LATENCY: fixed nanoseconds a copy. sim and cuda. Default: sim 10000, cuda
-       measured with the rates */
+    /* CAPUCHIN_COPY_LATENCY: fixed cost of a copy in nanoseconds, on sim and cuda. Default: sim
+       10000, cuda measured together with the rates */
     uint64_t copy_latency_ns;
 
-    /* CAPUCHIN_REPORT: a file that receives a JSON line an iteration. Default: none */
+    /* CAPUCHIN_REPORT: a file that receives one JSON line per iteration. Default: none */
     const char *report_path;
     /* CAPUCHIN_TRACE: a file that receives the trace of one iteration. Default: none */
     const char *trace_path;
-    /* CAPUCHIN_TRACE_ITERATION: which one, counted from 1. Default: 2, the first without warm-up */
+    /* CAPUCHIN_TRACE_ITERATION: which iteration to trace, counted from 1. Default: 2, the first one
+       without warm-up */
     uint64_t trace_iteration;
 
-    /* The caller's own compute stream on cuda, a cudaStream_t, which must outlive the context;
-       INVALID on host and sim. Default: one of the library's. No environment variable. */
+    /* cuda: a cudaStream_t of the caller to use as the compute stream. It must outlive the context.
+       Rejected on host and sim. Default: the library creates one. No environment variable */
     capu_stream stream;
 
-    /* Where creating a context writes what went wrong, as text: there is no context to ask then.
-       Owned by the caller. Default: nowhere. No environment variable. */
+    /* Buffer for the error text of capu_context_create, since there is no context to ask if it
+       fails. Owned by the caller, written only during that call. Default: no text. No environment
+       variable */
     char *error;
-    size_t error_bytes;
+    size_t error_bytes; /* of the buffer */
 
-    /* CAPUCHIN_PLANNER: who makes the plans of mode guided, see docs/policy.md. Default: "hybrid"
-     */
+    /* CAPUCHIN_PLANNER: the planner that guided mode uses, see docs/policy.md. Default: "hybrid" */
     const char *planner;
     /* CAPUCHIN_EFFORT: "quick", "default", "best"; here a capu_effort */
     uint32_t effort;
-    /* CAPUCHIN_WAIT_FOR_PLAN: 1 makes capu_iteration_begin wait for the plan of the iteration
-       before, so that the second iteration is guided already; else training goes on meanwhile */
+    /* CAPUCHIN_WAIT_FOR_PLAN: 1 makes capu_iteration_begin wait for the plan of the previous
+       iteration, so that the second iteration is already guided. 0: training continues in passive
+       mode while the plan is made */
     uint32_t wait_for_plan;
-    /* CAPUCHIN_PLAN: a file that receives each plan when it is made; the newest stays. Default:
-     * none
-     */
+    /* CAPUCHIN_PLAN: a file that receives each new plan and keeps the newest. Default: none */
     const char *plan_path;
-    /* CAPUCHIN_SAMPLE_EVERY: mode guided: in how many iterations of a steady plan one has its ops
-       timed, and its report their times; 1: all. Default: 64 */
+    /* CAPUCHIN_SAMPLE_EVERY: guided mode: under a steady plan, one iteration in this many has its
+       ops timed and reports their times. 1: all of them. Default: 64 */
     uint64_t sample_every;
 } capu_config;
 
@@ -134,58 +152,66 @@ static inline capu_config capu_config_init(void)
 #endif
 
 /*
- * Creates a context on its device. `config` NULL means all defaults and the environment. On failure
- * *context is untouched and nothing is held.
+ * Creates a context on its device. `config` NULL means the environment and the defaults. On failure
+ * nothing is held. Report, trace and plan files are created or truncated. On cuda, and in guided
+ * mode, the link may be measured, which takes milliseconds.
  *
- * Owner: the caller, until capu_context_destroy. Any thread.
- * Errors: INVALID (a field, a planner's name or an environment variable, named in the text),
- * WRONG_STRUCT, OVER_BUDGET (budget below one page, or above the device), NO_ADDRESS_SPACE (the
- * budget needs more pages than the machine has mappings), NO_HOST_MEMORY, NO_DEVICE, DEVICE_FAILED,
- * DEVICE_LOST, FILE_FAILED (report, trace or plan cannot be created).
+ * Owner: the caller, until capu_context_destroy. Thread: any.
+ * Errors: INVALID (a field, a planner's name or an environment variable, named in the text; or
+ * `context` is NULL), WRONG_STRUCT, OVER_BUDGET (the budget is below one page or above the device),
+ * NO_ADDRESS_SPACE (the budget needs more pages than the machine has mappings), NO_HOST_MEMORY,
+ * NO_DEVICE, DEVICE_FAILED, DEVICE_LOST, FILE_FAILED (a report, trace or plan file cannot be
+ * created).
  */
 CAPU_API capu_status capu_context_create(const capu_config *config, capu_context **context);
 
 /*
- * Waits for all work, writes what is left of reports and traces, frees everything the context
- * holds: every address of it becomes invalid. NULL is fine. Call capu_flush before to learn of file
- * errors.
+ * Waits for all work, writes the remaining reports and traces, and frees everything that the
+ * context holds. Every address, string and report from it becomes invalid. NULL is allowed. Works
+ * after any failure. Call capu_flush first to learn of file errors.
  */
 CAPU_API void capu_context_destroy(capu_context *context);
 
-/* "host", "sim" or "cuda", whichever of several it is. A constant. */
+/* The device's kind: "host", "sim" or "cuda" (also for "cuda:1"). A constant; "" if the context is
+   NULL. */
 CAPU_API const char *capu_context_device(const capu_context *context);
 
 /* The compute stream, for launches between capu_access_begin and capu_access_end. Owned by the
-   context, or by the caller if it came with the config. */
+   context, or by the caller if it came with the config. NULL if the context is NULL. */
 CAPU_API capu_stream capu_context_stream(const capu_context *context);
 
-/* The config as it came to be: environment and defaults filled in. Strings belong to the context.
- */
+/* The config in use, with environment and defaults filled in. It and its strings belong to the
+   context; `error` is NULL. NULL if the context is NULL. */
 CAPU_API const capu_config *capu_context_config(const capu_context *context);
 
 /*
- * What the last failed call of this context was about, with the names of tensors and ops. An empty
- * string if none failed. Valid until the next failing call. Same thread as the context's calls.
+ * A text about the last failed call of this context, with the names of the tensors and ops
+ * involved; an empty string if none failed. A call from a run function leaves no text. Valid until
+ * the next failing call. Thread: the context's.
  */
 CAPU_API const char *capu_last_error(const capu_context *context);
 
 /*
- * Waits until all work of the context has finished.
- * Errors: OP_FAILED, DEVICE_LOST (also from earlier asynchronous work).
+ * Waits until all work of the context has finished, on the compute stream and both copy streams,
+ * and completes the reports of all ended iterations.
+ * Errors: OP_FAILED, DEVICE_LOST (also from earlier asynchronous work), DEVICE_FAILED,
+ * NO_HOST_MEMORY.
  */
 CAPU_API capu_status capu_synchronize(capu_context *context);
 
 /*
- * Waits until everything due is in the report and trace files. Reports of iterations that are still
- * running are not due: call capu_synchronize before to have them all.
- * Errors: FILE_FAILED (a write failed since the context was created; training is not affected).
+ * Waits until all complete reports, traces and plans are in their files. Reports of iterations that
+ * are still running are not complete: call capu_synchronize first to have them all.
+ * Errors: FILE_FAILED (a report, trace or plan could not be written at some time since the context
+ * was created; training is not affected).
  */
 CAPU_API capu_status capu_flush(capu_context *context);
 
 /*
- * Reads a size: a number, with an optional fraction or exponent, and an optional unit: B, KB, MB,
+ * Parses a size: a number with an optional fraction or exponent, and an optional unit: B, KB, MB,
  * GB, TB (powers of 1000), KiB, MiB, GiB, TiB (powers of 1024). "4GiB", "512MiB", "1.5GB", "4e9".
- * Any thread. Errors: INVALID (not a size), TOO_LARGE; *bytes is untouched then.
+ * The decimal point is a dot in every locale. *bytes is rounded to the nearest byte.
+ * Thread: any. Errors: INVALID (not a size, or a NULL pointer), TOO_LARGE (2^63 bytes or more).
  */
 CAPU_API capu_status capu_parse_size(const char *text, uint64_t *bytes);
 

@@ -11,23 +11,27 @@ extern "C" {
 
 /*
  * Begins an iteration. Transient tensors become undefined. Waits for the end of the iteration
- * before the last one, so that the host never runs further ahead than that. In mode guided it puts
- * a new plan in force, which waits for all work and maps memory, and with wait_for_plan also waits
- * for the plan of the iteration before.
+ * before the previous one, so the host is never more than two iterations ahead of the device. In
+ * guided mode it installs a new or different plan, which waits for all work and maps memory; with
+ * wait_for_plan it also waits for the plan of the previous iteration.
  *
- * `label` tells iterations of different shape apart ("train", "validate"); copied, and kept as long
- * as the context, as all names are: a few labels for all iterations. NULL: not told.
- * Thread: the context's, as for every call that takes a context and does not say otherwise.
- * Stream order: compute stream. Errors: WRONG_ORDER (one is open), NO_HOST_MEMORY, OP_FAILED,
- * DEVICE_LOST.
+ * `label` distinguishes iterations of different shape ("train", "validate"). It is copied, and like
+ * all names kept until the context is destroyed, so use a few labels, not one per iteration. NULL:
+ * no label. See docs/guided.md, "Labels".
+ *
+ * Stream order: compute stream. After a failure no iteration is open. Errors: WRONG_ORDER (one is
+ * already open), NO_HOST_MEMORY, DEVICE_FAILED, OP_FAILED, DEVICE_LOST.
  */
 CAPU_API capu_status capu_iteration_begin(capu_context *context, const char *label);
 
 /*
- * Ends the iteration; does not wait for it. Contents stay readable until the next one begins.
- * Errors: WRONG_ORDER (none is open, or a segment or access is), NO_HOST_MEMORY, DEVICE_LOST. In
- * mode guided an iteration that left its plan may have to recompute what outlives it: then as
- * capu_run. After a failure the iteration is open still and may be ended again.
+ * Ends the iteration without waiting for its work. Contents stay readable until the next iteration
+ * begins. In guided mode, an iteration that left its plan first recomputes the tensors that outlive
+ * it.
+ *
+ * Stream order: compute stream. After a failure the iteration is still open and may be ended again.
+ * Errors: WRONG_ORDER (no iteration is open, or a segment is), NO_HOST_MEMORY, DEVICE_FAILED,
+ * DEVICE_LOST; in guided mode, if tensors are recomputed, also those of capu_run.
  */
 CAPU_API capu_status capu_iteration_end(capu_context *context);
 

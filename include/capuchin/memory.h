@@ -1,8 +1,9 @@
 /*
  * Device memory: allocations whose address never changes, and the tensors they consist of.
  *
- * An allocation is one tensor until capu_split makes it several. What is behind an address comes
- * and goes; the address stays valid in every op that names it, until capu_free.
+ * An allocation is one tensor until capu_split divides it. The memory behind an address may be
+ * taken away and given back; the address stays valid in every op that names it, until capu_free.
+ * Only ops that name a tensor may touch it.
  */
 #ifndef CAPU_INCLUDE_MEMORY_H
 #define CAPU_INCLUDE_MEMORY_H
@@ -18,7 +19,7 @@ extern "C" {
 #endif
 
 typedef enum capu_kind {
-    CAPU_KIND_UNKNOWN = 0, /* treated as persistent, since nothing is known */
+    CAPU_KIND_UNKNOWN = 0, /* persistent by default, which is always correct */
     CAPU_PARAMETER = 1,
     CAPU_OPTIMIZER = 2,
     CAPU_GRADIENT = 3,
@@ -37,7 +38,7 @@ typedef enum capu_lifetime {
     CAPU_TRANSIENT = 2
 } capu_lifetime;
 
-/* The user's wish for a tensor, recorded in traces and obeyed by planners. */
+/* The user's wish for a tensor. Recorded in traces; the planners `hybrid` and `manual` obey it. */
 typedef enum capu_hint {
     CAPU_HINT_NONE = 0,
     CAPU_HINT_KEEP = 1,
@@ -47,116 +48,139 @@ typedef enum capu_hint {
 
 typedef struct capu_tensor_info {
     size_t size;       /* sizeof(capu_tensor_info), as the caller was compiled */
-    const char *name;  /* for reports, traces and errors; copied; NULL leaves it as it is */
+    const char *name;  /* for reports, traces and errors; copied; NULL keeps the present name */
     uint32_t kind;     /* capu_kind */
     uint32_t lifetime; /* capu_lifetime */
     uint32_t hint;     /* capu_hint */
     uint32_t reserved; /* 0 */
 } capu_tensor_info;
 
-/* What a tensor is and where it stands, as capu_tensor_query tells it. */
+/* A tensor's description and state, from capu_tensor_query. */
 typedef struct capu_tensor_state {
     size_t size;          /* sizeof(capu_tensor_state), as the caller was compiled */
-    const char *name;     /* belongs to the context, valid as long as it */
+    const char *name;     /* owned by the context, valid until its end */
     void *address;        /* of the tensor's first byte */
     uint64_t bytes;       /* of the whole tensor */
-    uint64_t fixed_bytes; /* of them in always-resident pages: slab or shared edge pages */
+    uint64_t fixed_bytes; /* of these, in always-resident pages: slabs or edge pages */
     uint32_t kind;        /* capu_kind */
     uint32_t hint;        /* capu_hint */
     uint32_t is_persistent;
-    uint32_t is_resident;   /* its own pages are mapped */
+    uint32_t is_resident;   /* its own pages are mapped, or it is always resident */
     uint32_t is_defined;    /* holds contents that may be read */
     uint32_t has_host_copy; /* a valid one */
     uint64_t version;       /* counts its writes */
 } capu_tensor_state;
 
 /*
- * Allocates `bytes` of device memory, aligned to 256 bytes, and gives its address. The contents are
- * undefined (zeros with clear_fresh). In passive mode nothing is mapped before the first access; in
- * mode off everything is mapped at once. The n-th allocation of an iteration gets the address that
- * an n-th one of its size had last, if that was freed; four sizes are remembered for each n.
+ * Allocates `bytes` of device memory, aligned to 256 bytes, and stores its address in *address. The
+ * contents are undefined, or zero with clear_fresh. The tensor has the default description:
+ * persistent, unnamed. In passive and guided mode its pages are mapped at the first access; with
+ * mode off they are mapped at once. The n-th allocation of an iteration gets the address that the
+ * n-th allocation of that size had last under the same label, provided that one has been freed;
+ * four sizes are remembered per n.
  *
- * Owner: the caller, until capu_free or the context's end. Thread: the context's. Not ordered with
- * any stream. Errors: ZERO_BYTES, TOO_LARGE, OVER_BUDGET (mode off, or a small tensor's page finds
- * no room), NO_ADDRESS_SPACE, NO_HOST_MEMORY, HOST_OVER_BUDGET, WRONG_ORDER, DEVICE_FAILED,
- * DEVICE_LOST; *address is untouched then.
+ * Owner: the caller, until capu_free or the end of the context. Stream order: none. It may wait for
+ * evictions when a small tensor needs a new page.
+ * Errors: INVALID (`address` is NULL), ZERO_BYTES, TOO_LARGE, OVER_BUDGET (mode off; or no page can
+ * be freed for a small tensor), NO_ADDRESS_SPACE, NO_HOST_MEMORY, HOST_OVER_BUDGET (nowhere to
+ * evict to), DEVICE_FAILED, DEVICE_LOST.
  */
 CAPU_API capu_status capu_malloc(capu_context *context, size_t bytes, void **address);
 
 /*
- * Frees an allocation and all tensors split from it. Work already enqueued still finds it: the
- * memory is reused only behind that work, and the address range not before the iteration ends. NULL
- * is fine.
+ * Frees an allocation and all tensors split from it. Work that is already enqueued may still use
+ * it: its memory is reused only after that work, and its address range only after the iteration has
+ * ended. NULL is allowed. Does not wait, with one exception: in guided mode, freeing a tensor of
+ * the current plan outside an iteration, or one of several split from an allocation, ends the
+ * plan's use and waits for all work.
  *
- * Errors: UNKNOWN_ADDRESS (never allocated here, or not the start of an allocation), ALREADY_FREED,
- * WRONG_ORDER (between capu_access_begin and capu_access_end), DEVICE_LOST.
+ * Stream order: after the allocation's last use on the compute stream.
+ * Errors: UNKNOWN_ADDRESS (not from this context, or not the start of an allocation),
+ * ALREADY_FREED, NO_HOST_MEMORY, DEVICE_FAILED, DEVICE_LOST. After a failure nothing is freed.
  */
 CAPU_API capu_status capu_free(capu_context *context, void *address);
 
 /*
- * Makes the range a tensor of its own, managed apart from what lies before and behind it in the
- * allocation: one call a tensor carves up a blob that holds hundreds. Any byte offset is fine; a
- * page that two tensors share stays resident, so tensors of many pages are worth splitting. The
- * range must lie inside one tensor, which keeps its description for what remains of it; contents
- * are kept. The new tensor has the default description. In mode guided a split inside an iteration
- * ends its plan's force, and so does freeing an allocation there that was split.
+ * Makes the `bytes` at `address` a separate tensor, managed independently of the rest of the
+ * allocation. A blob that holds hundreds of tensors is divided with one call per tensor. Any byte
+ * offset is allowed, but a page that two tensors share is always resident, so splitting pays for
+ * tensors of many pages. The range must lie inside one tensor; what remains of that tensor keeps
+ * its description. Contents are kept. The new tensor has the default description: persistent,
+ * unnamed. A range that is exactly one tensor already changes nothing.
  *
- * Errors: ZERO_BYTES, UNKNOWN_ADDRESS, ALREADY_FREED, OUT_OF_RANGE (the range crosses the border of
- * a tensor), OVER_BUDGET (no room for the shared pages), WRONG_ORDER, NO_HOST_MEMORY, DEVICE_LOST.
+ * May wait for the compute stream and copy contents back to the device. In guided mode, splitting a
+ * tensor of the plan makes the rest of the iteration passive, and so does freeing a split
+ * allocation inside an iteration. Errors: ZERO_BYTES, UNKNOWN_ADDRESS, ALREADY_FREED, OUT_OF_RANGE
+ * (the range crosses the end of a tensor), OVER_BUDGET (no room for shared pages),
+ * HOST_OVER_BUDGET, NO_HOST_MEMORY, NO_ADDRESS_SPACE, DEVICE_FAILED, DEVICE_LOST. After a failure
+ * the tensor is not split.
  */
 CAPU_API capu_status capu_split(capu_context *context, void *address, size_t bytes);
 
 /*
- * Describes the tensor at `address` (an interior address is fine): name, kind, lifetime, hint.
- * Describe before first use; a later change holds from the next access on. In mode guided, making a
- * transient tensor persistent gives up the plans that have it: others are made.
- * Errors: INVALID, WRONG_STRUCT, UNKNOWN_ADDRESS, ALREADY_FREED, NO_HOST_MEMORY, WRONG_ORDER,
- * DEVICE_LOST.
+ * Sets the description of the tensor that contains `address`: name, kind, lifetime and hint. Each
+ * call replaces all of them, except that a NULL name keeps the present one. Describe a tensor
+ * before its first use; a later change applies from the next access on. In guided mode, making a
+ * transient tensor persistent discards the plans that include it, and new ones are made.
+ *
+ * Stream order: none. Errors: INVALID (a field is out of range), WRONG_STRUCT, UNKNOWN_ADDRESS,
+ * ALREADY_FREED, NO_HOST_MEMORY, DEVICE_LOST.
  */
 CAPU_API capu_status capu_tensor_describe(capu_context *context, const void *address,
                                           const capu_tensor_info *info);
 
 /*
- * Tells what the tensor at `address` is and where it stands now. Does not wait and moves nothing.
- * Errors: INVALID, WRONG_STRUCT, UNKNOWN_ADDRESS, ALREADY_FREED; *state is untouched then.
+ * Stores the description and the present state of the tensor that contains `address` in *state.
+ * The caller sets state->size. Does not wait and moves nothing.
+ * Errors: INVALID (`state` is NULL), WRONG_STRUCT, UNKNOWN_ADDRESS, ALREADY_FREED.
  */
 CAPU_API capu_status capu_tensor_query(capu_context *context, const void *address,
                                        capu_tensor_state *state);
 
 /*
- * Makes a range read as zeros. A tensor wholly inside it becomes known to be zero: it takes no
- * memory and no transfer until its first update, and is never copied while it stays so. `bytes` 0
- * means to the end of the tensor; the range may cover many tensors of one allocation.
+ * Makes a range read as zeros. A tensor that lies entirely inside the range becomes known to be
+ * zero: it needs no memory until an op reads or updates it, and is never copied while it is zero.
+ * With mode off it is filled at once. `bytes` 0 means to the end of the tensor. The range may cover
+ * several tensors of one allocation.
  *
- * Stream order: compute stream. Errors: as capu_run.
+ * Stream order: compute stream. Errors: those of capu_run. If a range of several tensors fails, its
+ * first tensors may already be zero.
  */
 CAPU_API capu_status capu_zero(capu_context *context, void *address, size_t bytes);
 
 /*
  * Copies host bytes to device memory. The source is copied before the call returns and may be
- * overwritten at once. Works inside and outside an iteration. A range that covers a tensor wholly
- * is a write of it, else an update.
+ * overwritten at once. Allowed inside and outside an iteration. The range may cover several tensors
+ * of one allocation. A tensor that is covered entirely counts as written, others as updated. Waits
+ * if too many staged bytes are outstanding (docs/design.md, "Memory").
  *
- * Stream order: compute stream. Errors: as capu_run, and ZERO_BYTES.
+ * Stream order: compute stream. Errors: INVALID (an address is NULL), ZERO_BYTES, and those of
+ * capu_run. If a range of several tensors fails, its first tensors may already be written.
  */
 CAPU_API capu_status capu_upload(capu_context *context, void *to, const void *from, size_t bytes);
 
 /*
- * Copies device bytes to host memory and waits for them. A tensor that is out and has a valid host
- * copy is read there and stays out. Works inside and outside an iteration.
- * Errors: as capu_run, and ZERO_BYTES. On sim the bytes read as zeros.
+ * Copies device bytes to host memory and waits for them. A tensor that is evicted and has a valid
+ * host copy is read from there and stays evicted. Allowed inside and outside an iteration. The
+ * range may cover several tensors of one allocation. On the sim device the bytes read as zeros.
+ *
+ * Stream order: after all earlier work on the compute stream. Errors: INVALID (an address is NULL),
+ * ZERO_BYTES, and those of capu_run; then `to` may be partly overwritten, and no copy into it is
+ * running.
  */
 CAPU_API capu_status capu_download(capu_context *context, void *to, const void *from, size_t bytes);
 
 /*
- * Copies device bytes to device bytes of the same context; the ranges must not overlap.
- * Stream order: compute stream. Errors: as capu_run, and ZERO_BYTES.
+ * Copies device bytes to device memory of the same context. The ranges must not overlap; each lies
+ * in one allocation and may cover several tensors.
+ * Stream order: compute stream. Errors: INVALID (the ranges overlap, or an address is NULL),
+ * ZERO_BYTES, and those of capu_run.
  */
 CAPU_API capu_status capu_copy(capu_context *context, void *to, const void *from, size_t bytes);
 
 #ifndef __cplusplus
-/* Describes a tensor in one line: CAPU_DESCRIBE(context, w, .name = "w", .kind = CAPU_PARAMETER);
- */
+/* capu_tensor_describe in one line (C only):
+   CAPU_DESCRIBE(context, w, .name = "w", .kind = CAPU_PARAMETER); */
 #define CAPU_DESCRIBE(context_, address_, ...)   \
     capu_tensor_describe((context_), (address_), \
                          &(capu_tensor_info){.size = sizeof(capu_tensor_info), __VA_ARGS__})

@@ -1,9 +1,9 @@
 /*
- * Ops: units of device work that say what they read and write.
+ * Ops: units of device work that declare what they read and write.
  *
- * The runtime brings in whatever an op touches, keeps it there while the op runs, and may run a
- * replayable op again later with the same function and the same arguments, because addresses never
- * change and argument blocks are copied.
+ * The runtime makes every tensor that an op names resident, keeps it resident while the op runs,
+ * and may run a replayable op again later with the same function and the same arguments: addresses
+ * never change, and argument blocks are copied.
  */
 #ifndef CAPU_INCLUDE_OP_H
 #define CAPU_INCLUDE_OP_H
@@ -21,19 +21,20 @@ extern "C" {
 /* What an op does to the bytes of one operand. */
 typedef enum capu_role {
     CAPU_READ = 1,          /* reads, does not modify */
-    CAPU_WRITE = 2,         /* overwrites the whole range; what it held is not needed */
-    CAPU_WRITE_CLEARED = 3, /* writes a part, and the rest must read as zero: the runtime clears the
-                               range before the op, and again before a replay of it; not
-                               where a function for replays leaves the tensor alone */
+    CAPU_WRITE = 2,         /* overwrites the whole range; its old contents are not needed */
+    CAPU_WRITE_CLEARED = 3, /* writes part of the range, and the rest must read as zero: the runtime
+                               clears the range before the op and before its replays. A replay with
+                               `replay` leaves always-resident tensors that the op updates as they
+                               are */
     CAPU_UPDATE = 4,        /* reads, then modifies in place */
     CAPU_SCRATCH = 5        /* undefined before and after */
 } capu_role;
 
 /*
- * One operand. An interior address is fine. `bytes` 0 means from `address` to the end of its
- * tensor. A range may reach over several tensors split from one allocation: it then names each of
- * them. Writing a part of a tensor counts as an update of it. Naming a tensor twice merges: read
- * and read is a read, read and write an update.
+ * One operand. `address` may be inside a tensor. `bytes` 0 means from `address` to the end of its
+ * tensor. A range may cover several tensors split from one allocation; it then names each of them.
+ * Writing part of a tensor counts as an update of it. Operands that name the same tensor are
+ * merged: two reads are a read, two writes are a write, a read and a write are an update.
  */
 typedef struct capu_operand {
     const void *address;
@@ -43,82 +44,94 @@ typedef struct capu_operand {
 } capu_operand;
 
 /*
- * An op's work. On cuda it is called on the caller's thread and only enqueues on `stream` (a
- * cudaStream_t); on host it is called on the stream's thread and computes. `arguments` is the
- * library's copy of the argument block, aligned for any type. It must not call the library. A
- * failure stops the stream; the library reports it by the op's name.
+ * An op's work. On cuda it is called on the caller's thread and only enqueues work on `stream` (a
+ * cudaStream_t). On host it is called on the stream's own thread and computes. On sim it is never
+ * called. `arguments` is the library's copy of the argument block, aligned for any type, valid
+ * during the call; NULL if there is none. The function must not call the library.
+ *
+ * Returns CAPU_OK on success. On cuda any other status makes capu_run fail with DEVICE_FAILED and
+ * the context stays usable. On host it stops the stream, and a later call returns OP_FAILED. Both
+ * texts name the op.
  */
 typedef capu_status (*capu_run_function)(capu_stream stream, const void *arguments);
 
 typedef enum capu_op_flag {
     CAPU_OP_NOT_REPLAYABLE =
-        1 /* running it again would give other results or have another effect */
+        1 /* running it again would give different results or has another effect */
 } capu_op_flag;
 
 /*
- * An op. Zero means "default" in every field but `size`, `name` and `run`. Everything is copied
- * during the call.
+ * An op. Zero means "default" in every field except `size`, `name` and `run`. Name, arguments and
+ * operands are copied during the call; what an argument block points to is not.
  */
 typedef struct capu_op {
     size_t size;      /* sizeof(capu_op), as the caller was compiled */
-    const char *name; /* for reports, traces and errors; part of the signature, by which mode guided
-                         knows an op again */
+    const char *name; /* for reports, traces and errors. Kept until the context is destroyed: use a
+                         few names. Part of the signature by which guided mode recognises an op */
     capu_run_function run;
-    capu_run_function replay; /* used instead of `run` for replays: makes the same outputs and
-                                 leaves the operands that are updated alone; NULL: `run` */
+    capu_run_function replay; /* called instead of `run` for replays: produces the same outputs but
+                                 leaves updated operands unchanged; NULL: `run` */
     const void *arguments;    /* argument_bytes of them; NULL if 0 */
     size_t argument_bytes;
     const capu_operand *operands;
     size_t operand_count;
     uint32_t flags;       /* capu_op_flag */
     uint32_t reserved;    /* 0 */
-    uint64_t key;         /* tells apart ops that are otherwise alike; part of the signature */
-    uint64_t duration_ns; /* how long it takes on a sim device; ignored elsewhere */
+    uint64_t key;         /* distinguishes ops that are otherwise equal; part of the signature */
+    uint64_t duration_ns; /* how long it takes on the sim device; ignored elsewhere */
 } capu_op;
 
 /*
- * Runs an op now, after all earlier work of this context; returns when it is enqueued.
+ * Runs an op after all earlier work of the context on the compute stream. Returns when it is
+ * enqueued; in passive mode it may first wait for an eviction to free memory. Allowed inside and
+ * outside an iteration.
  *
- * An op with CAPU_OP_NOT_REPLAYABLE is never replayed, nor one with an update, but for this: if it
- * gives a function for replays and all it updates is small enough to be always resident, that
- * function runs. Batch normalisation keeps its running statistics so: its replay makes the output
- * again and does not touch them. An op in which something large is updated besides is better made
- * two.
- * Stream order: compute stream. Thread: the context's calling thread.
- * Errors: INVALID, WRONG_STRUCT, UNKNOWN_ADDRESS, ALREADY_FREED, OUT_OF_RANGE, UNDEFINED_READ (a
- * tensor without contents is read or updated), CONTENTS_LOST (mode guided, outside the plan: what
- * it reads was given up by the plan and cannot be recomputed), WRONG_ORDER (between
- * capu_access_begin and capu_access_end), OVER_BUDGET (its operands alone exceed the budget; the
- * text tells what they need), HOST_OVER_BUDGET or NO_HOST_MEMORY (nowhere to evict to),
- * NO_ADDRESS_SPACE, DEVICE_FAILED: the op was not run and nothing is lost. OP_FAILED, DEVICE_LOST:
- * the context is of no more use.
+ * An op is replayable unless it has CAPU_OP_NOT_REPLAYABLE or updates a tensor. One exception: an
+ * op with updates is replayable if it provides `replay` and every tensor that it updates is small
+ * enough to be always resident. Batch normalisation uses this for its running statistics: the
+ * replay produces the output again and does not touch them. If an op also updates something large,
+ * split it into two ops.
+ *
+ * Stream order: compute stream.
+ * Errors after which the op has not run and nothing is lost: INVALID (no name, no `run`, a count
+ * without an array, an unknown role or flag), WRONG_STRUCT, UNKNOWN_ADDRESS, ALREADY_FREED,
+ * OUT_OF_RANGE, UNDEFINED_READ (it reads or updates a tensor without contents), CONTENTS_LOST
+ * (guided mode: the plan discarded what it reads, the iteration left the plan, and the contents
+ * cannot be recomputed), OVER_BUDGET (its operands alone exceed the budget; the text says by how
+ * much), HOST_OVER_BUDGET or NO_HOST_MEMORY (nowhere to evict to), NO_ADDRESS_SPACE, DEVICE_FAILED.
+ * Other errors: INVALID in strict mode on host (the op has run and modified what it declared as
+ * read); OP_FAILED, DEVICE_LOST (the context is no longer usable).
  */
 CAPU_API capu_status capu_run(capu_context *context, const capu_op *op);
 
 /*
- * The same for launches that stay the caller's own: between begin and end the operands are resident
- * and valid, and the caller may launch on the context's compute stream whatever touches them. Such
- * an access is never replayed: its tensors are only swapped. On host, begin waits for all earlier
- * work and the caller touches the memory directly. `op` gives name, operands and key; its `run` is
- * ignored. Not nestable; no other call of this context in between, except capu_context_stream.
+ * The same for work that the caller launches itself. Between begin and end the operands are
+ * resident and valid, and the caller may launch work that touches them on the context's compute
+ * stream. Such an access is never replayed: its tensors can be swapped but not recomputed. On host,
+ * begin waits for all earlier work and the caller touches the memory directly. `op` supplies name,
+ * operands and key; its `run` is ignored. Accesses do not nest. capuchin/context.h lists the calls
+ * allowed in between.
  *
- * Errors of begin: as capu_run. Errors of end: WRONG_ORDER (no begin), DEVICE_LOST.
+ * Stream order: compute stream; end marks the end of what the caller launched there.
+ * Errors of begin: those of capu_run; then there is no access to end. Errors of end: WRONG_ORDER
+ * (no begin), OP_FAILED, DEVICE_LOST, and INVALID in strict mode as for capu_run.
  */
 CAPU_API capu_status capu_access_begin(capu_context *context, const capu_op *op);
 CAPU_API capu_status capu_access_end(capu_context *context);
 
 /*
- * Segments: the ops between begin and end form one checkpointed module. A planner that obeys hints
- * keeps what enters the module and recomputes what is made inside when backward needs it. Nestable;
- * the outermost decides. Passive mode records segments in the trace and does nothing else with
- * them; in mode guided they reach the planner.
+ * Segments: the ops between begin and end form one checkpointed module. The planner `manual` keeps
+ * what enters the module and recomputes what is produced inside when the backward pass needs it;
+ * other planners decide for themselves. Segments nest; the outermost counts. They are recorded in
+ * traces, and every segment must end before its iteration does. `name` is copied.
  *
- * Errors: INVALID (no name), WRONG_ORDER (end without begin, or no iteration open).
+ * Stream order: none. Errors: INVALID (no name), WRONG_ORDER (end without begin, or no iteration
+ * open), NO_HOST_MEMORY.
  */
 CAPU_API capu_status capu_segment_begin(capu_context *context, const char *name);
 CAPU_API capu_status capu_segment_end(capu_context *context);
 
-/* Operands in a word each. */
+/* Shorthands for operands: a range with a role, and from an address to the end of its tensor. */
 static inline capu_operand capu_operand_of(const void *address, size_t bytes, capu_role role)
 {
     capu_operand operand;
@@ -160,7 +173,8 @@ static inline capu_operand capu_scratch(const void *address)
  *
  *     CAPU_RUN(context, relu_forward, &arguments, capu_reads(x), capu_writes(y));
  *
- * The op is named after the function; `arguments` points to the argument block itself, not to void.
+ * The op is named after the function. `arguments` is a typed pointer to the argument block: its
+ * target's size is copied, so it must not be a void pointer.
  */
 #define CAPU_RUN(context_, function_, arguments_, ...)                                      \
     capu_run((context_), &(capu_op){                                                        \

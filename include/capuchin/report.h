@@ -1,10 +1,11 @@
 /*
  * Reports: what an iteration did with memory, and why it was slow.
  *
- * A report describes a finished iteration. Under a steady plan of mode guided most iterations do
- * not have their ops timed (capu_config.sample_every): then `timed` is 0, and compute_ns, stall_ns,
- * recompute_ns and what was waited for are CAPU_NOT_TIMED. The same counters appear in the struct,
- * in the JSON line of the report file and in the printed table.
+ * A report describes a finished iteration. In guided mode under a steady plan, the ops of most
+ * iterations are not timed (capu_config.sample_every): then `timed` is 0, and compute_ns, stall_ns,
+ * recompute_ns and the waits of evictions are CAPU_NOT_TIMED. The same counters appear in the
+ * struct, in the JSON line of the report file and in the printed table. docs/report.md explains how
+ * to read them.
  */
 #ifndef CAPU_INCLUDE_REPORT_H
 #define CAPU_INCLUDE_REPORT_H
@@ -23,87 +24,91 @@ extern "C" {
 #define CAPU_REPORT_VERSION 1
 
 /*
- * X(name, unit, text). One list makes the struct's fields, the JSON keys and the table's lines.
- * Grown at the end only.
+ * X(name, unit, text). One list generates the struct's fields, the JSON keys and the table's lines.
+ * New counters are only ever appended. Times are device time unless the text says host.
  */
-#define CAPU_REPORT_COUNTERS(X)                                                                    \
-    X(iteration, count, "iteration, counted from 1")                                               \
-    X(op_count, count, "ops")                                                                      \
-    X(access_count, count, "tensor accesses")                                                      \
-    X(time_ns, ns, "from the iteration's first work to its last, on the device")                   \
-    X(compute_ns, ns, "sum of the ops' own times")                                                 \
-    X(stall_ns, ns, "compute stood still for memory: waits for room and for tensors to come back") \
-    X(host_wait_ns, ns,                                                                            \
-      "of the host: waits for an eviction to finish before memory can be reused")                  \
-    X(budget_bytes, bytes, "the limit")                                                            \
-    X(peak_bytes, bytes, "most device memory held: pages in use and always-resident ones")         \
-    X(fixed_bytes, bytes, "of it always resident: slabs and edge pages, at the iteration's end")   \
-    X(live_peak_bytes, bytes, "what an unlimited run needs: page-rounded live tensors and fixed")  \
-    X(floor_bytes, bytes, "the smallest budget this iteration can run in")                         \
-    X(next_floor_bytes, bytes, "the floor were it not for that op: what splitting it can give")    \
-    X(host_bytes, bytes, "host memory in use for evicted tensors, at the most")                    \
-    X(evicted_bytes, bytes, "copied out to host memory")                                           \
-    X(prefetched_bytes, bytes, "copied back to the device")                                        \
-    X(dropped_bytes, bytes,                                                                        \
-      "given up without a copy: a clean host copy was there, or no contents")                      \
-    X(evict_count, count, "evictions, with and without a copy")                                    \
-    X(prefetch_count, count, "tensors brought back")                                               \
-    X(recompute_ns, ns, "replays")                                                                 \
-    X(map_count, count, "calls that mapped memory")                                                \
-    X(unmap_count, count, "calls that unmapped memory")                                            \
-    X(replay_count, count, "ops run again to recompute what was dropped")                          \
-    X(predicted_ns, ns, "how long the plan in force says the iteration takes; 0: no plan")         \
-    X(install_ns, ns, "of the host: waits and mapping to put a plan in force before it")           \
-    X(diverged, count, "1: the iteration left its plan, and went on without")                      \
-    X(diverged_at, count, "the op that was not the planned one")                                   \
-    X(timed, count, "1: each op was timed; 0: compute_ns, stall_ns and recompute_ns are not known")
+#define CAPU_REPORT_COUNTERS(X)                                                                \
+    X(iteration, count, "iteration, counted from 1")                                           \
+    X(op_count, count, "ops")                                                                  \
+    X(access_count, count, "tensor accesses")                                                  \
+    X(time_ns, ns, "from the iteration's first work to its last, on the device")               \
+    X(compute_ns, ns, "sum of the ops' own times")                                             \
+    X(stall_ns, ns, "compute waited for memory: for room, or for tensors to be copied back")   \
+    X(host_wait_ns, ns, "host time: the calling thread waited for an eviction to free memory") \
+    X(budget_bytes, bytes, "the limit")                                                        \
+    X(peak_bytes, bytes,                                                                       \
+      "most device memory held at once: pages in use, always-resident included")               \
+    X(fixed_bytes, bytes, "always-resident part of it: slabs and edge pages, at the end")      \
+    X(live_peak_bytes, bytes,                                                                  \
+      "what an unlimited run needs: live tensors in whole pages, and fixed")                   \
+    X(floor_bytes, bytes, "the smallest budget this iteration can run in")                     \
+    X(next_floor_bytes, bytes,                                                                 \
+      "the floor without the op that sets it: what splitting it can give")                     \
+    X(host_bytes, bytes, "most host memory in use for evicted tensors")                        \
+    X(evicted_bytes, bytes, "copied out to host memory")                                       \
+    X(prefetched_bytes, bytes, "copied back to the device")                                    \
+    X(dropped_bytes, bytes,                                                                    \
+      "evicted without a copy: a valid host copy existed, or there were no contents")          \
+    X(evict_count, count, "evictions, with and without a copy")                                \
+    X(prefetch_count, count, "tensors copied back")                                            \
+    X(recompute_ns, ns, "time of replays")                                                     \
+    X(map_count, count, "calls that mapped memory")                                            \
+    X(unmap_count, count, "calls that unmapped memory")                                        \
+    X(replay_count, count, "ops run again to recompute what was dropped")                      \
+    X(predicted_ns, ns, "how long the active plan says the iteration takes; 0: no plan")       \
+    X(install_ns, ns, "host time: waiting and mapping to install a plan before the iteration") \
+    X(diverged, count, "1: the iteration left its plan and continued in passive mode")         \
+    X(diverged_at, count, "the op that differed from the plan, counted from 0")                \
+    X(timed, count, "1: each op was timed; 0: compute_ns, stall_ns and recompute_ns are unknown")
 
-/* In place of a time in the report of an iteration whose ops were not timed. JSON: null. */
+/* Stands for a time that is unknown because the iteration's ops were not timed. JSON: null. */
 #define CAPU_NOT_TIMED UINT64_MAX
 
-/* How a tensor left. */
+/* How a tensor was evicted. */
 typedef enum capu_method {
     CAPU_METHOD_SWAP = 1,     /* copied out */
-    CAPU_METHOD_CLEAN = 2,    /* a valid host copy was there already */
-    CAPU_METHOD_EMPTY = 3,    /* nothing in it worth keeping */
-    CAPU_METHOD_RECOMPUTE = 4 /* given up, and recomputed by running earlier ops again */
+    CAPU_METHOD_CLEAN = 2,    /* not copied: a valid host copy already existed */
+    CAPU_METHOD_EMPTY = 3,    /* not copied: it had no contents worth keeping */
+    CAPU_METHOD_RECOMPUTE = 4 /* discarded, and recomputed by running earlier ops again */
 } capu_method;
 
-/* One tensor leaving the device, and its return if that was in the same iteration. */
+/* One eviction of a tensor, and the tensor's return if that was in the same iteration. Ops are
+   counted from 0. */
 typedef struct capu_eviction {
     const char *tensor; /* name */
     uint64_t bytes;
     uint32_t method;         /* capu_method */
-    uint32_t is_hidden;      /* it came back in time: nothing waited for it, as far as is known */
-    uint64_t evicted_access; /* op after which it left, from 0; UINT64_MAX: before the first */
+    uint32_t is_hidden;      /* nothing waited for its return, as far as is known */
+    uint64_t evicted_access; /* op after which it was evicted; UINT64_MAX: before the first */
     const char *evicted_op;  /* that op's name, or "" */
-    uint64_t back_access;    /* op that touched it next; UINT64_MAX: not in this iteration */
+    uint64_t back_access;    /* op that accessed it next; UINT64_MAX: none in this iteration */
     const char *back_op;     /* that op's name, or "" */
-    uint64_t in_trigger;     /* op before which bringing back began; UINT64_MAX: none */
-    uint64_t wait_ns; /* how long the back-access stood still for it and others, or NOT_TIMED */
+    uint64_t in_trigger;     /* op before which its return was started; UINT64_MAX: none */
+    uint64_t wait_ns; /* how long compute waited at the back-access, for this tensor and others, or
+                         CAPU_NOT_TIMED */
 } capu_eviction;
 
-/* A place where compute stood still: for tensors to come back, or for room to be made. Before an
-   op, or before an earlier op that was run again for it. */
+/* A place where compute waited for tensors to be copied back or for room to be made: before an op,
+   or before the replay of an earlier op on its behalf. */
 typedef struct capu_stall {
-    uint64_t access; /* op, from 0; UINT64_MAX: behind the last one */
+    uint64_t access; /* op, counted from 0; UINT64_MAX: after the last one */
     const char *op;  /* its name, or "" */
     uint64_t wait_ns;
-    const char *replay; /* the op whose replay waited, by name; "": the op itself did */
+    const char *replay; /* name of the op whose replay waited; "": the op itself waited */
 } capu_stall;
 
 #define CAPU_REPORT_FIELD(name, unit, text) uint64_t name;
 typedef struct capu_report {
     size_t size; /* sizeof(capu_report), as the caller was compiled */
     uint32_t version;
-    uint32_t mode;        /* capu_mode in force */
+    uint32_t mode;        /* capu_mode: guided if a plan was active, else passive or off */
     const char *label;    /* of the iteration, or "" */
     const char *floor_op; /* the op that sets the floor, or "" */
     const capu_eviction *evictions;
     size_t eviction_count;
     CAPU_REPORT_COUNTERS(CAPU_REPORT_FIELD)
-    const char *plan_error; /* mode guided: why no plan was found for iterations like this; or "" */
-    const capu_stall *stalls; /* in their order; stall_ns is their sum */
+    const char *plan_error; /* guided mode: why no plan was found for iterations like this, or "" */
+    const capu_stall *stalls; /* in the order of the ops; stall_ns is their sum */
     size_t stall_count;
 } capu_report;
 #undef CAPU_REPORT_FIELD
@@ -124,30 +129,34 @@ static inline capu_report capu_report_init(void)
 #endif
 
 /*
- * Gives the report of the newest finished iteration. Does not wait: call capu_synchronize before to
- * have the last one. The pointers in it stay valid until the next capu_iteration_begin,
- * capu_synchronize or capu_report_get.
- * Errors: INVALID, WRONG_STRUCT, NOT_READY (no iteration has finished), UNSUPPORTED (mode off
- * without a trace or report file keeps no records).
+ * Stores the report of the newest finished iteration in *report. The caller sets report->size. Does
+ * not wait: call capu_synchronize first to get the last iteration. The pointers in the report
+ * belong to the context and stay valid until the next capu_iteration_begin, capu_synchronize or
+ * capu_report_get.
+ * Errors: INVALID (`report` is NULL), WRONG_STRUCT, NOT_READY (no iteration has finished),
+ * UNSUPPORTED (mode off keeps no records unless strict mode, a report file or a trace file asks for
+ * them), NO_HOST_MEMORY.
  */
 CAPU_API capu_status capu_report_get(capu_context *context, capu_report *report);
 
 /*
- * Prints a report as a table for people: the counters, then the ops that waited longest and the
- * evictions that cost most.
- * Errors: INVALID, WRONG_STRUCT, NO_HOST_MEMORY, FILE_FAILED.
+ * Prints a report as a readable table: the counters, then the ops that waited longest and the most
+ * expensive evictions. Thread: any, while the report's pointers are valid.
+ * Errors: INVALID (NULL), WRONG_STRUCT, NO_HOST_MEMORY, FILE_FAILED.
  */
 CAPU_API capu_status capu_report_print(const capu_report *report, FILE *file);
 
 /*
- * Prints who holds device and host memory now, largest first: what to read after OVER_BUDGET.
- * Errors: INVALID, NO_HOST_MEMORY, FILE_FAILED.
+ * Prints which tensors hold device and host memory now, largest first. Useful after OVER_BUDGET.
+ * Does not wait; works after any failure.
+ * Errors: INVALID (NULL), NO_HOST_MEMORY, FILE_FAILED.
  */
 CAPU_API capu_status capu_memory_print(capu_context *context, FILE *file);
 
 /*
- * Device and host bytes now, and at most since the context was created. The device bytes are those
- * the budget limits. Any pointer may be NULL.
+ * Device bytes in use now, the most device bytes in use since the context was created (both count
+ * against the budget), and host bytes in use now for evicted tensors. Any pointer may be NULL. Does
+ * nothing if the context is NULL.
  */
 CAPU_API void capu_memory_usage(const capu_context *context, uint64_t *held_bytes,
                                 uint64_t *peak_bytes, uint64_t *host_bytes);

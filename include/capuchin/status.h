@@ -1,10 +1,10 @@
 /*
- * Status codes: what every function of the library answers.
+ * Status codes, the result of every function that can fail.
  *
  * 0 is success, errors are negative, and a value never changes its meaning. The codes are grouped
- * by the recovery they ask for: -1.. fix the call, -20.. memory is short now, -40.. the device,
- * -60.. files. The code says what kind of thing went wrong; which tensor, op, option or file it was
- * stands in capu_last_error().
+ * by the recovery they call for: -1.. fix the call, -20.. memory is short now, -40.. the device,
+ * -60.. files. The code names the kind of failure; capu_last_error() names the tensor, op, option
+ * or file. docs/errors.md has the causes and remedies.
  */
 #ifndef CAPU_INCLUDE_STATUS_H
 #define CAPU_INCLUDE_STATUS_H
@@ -19,21 +19,21 @@ extern "C" {
 #define CAPU_API
 #endif
 
-/* X(name, value, text). One list makes the enum, the names and the texts. */
+/* X(name, value, text). One list generates the enum, the names and the texts. */
 #define CAPU_STATUS_LIST(X)                                                            \
     X(OK, 0, "success")                                                                \
     /* The caller's mistake: fix the call. Nothing was changed. */                     \
     X(INVALID, -1, "invalid argument")                                                 \
     X(WRONG_STRUCT, -2, "a struct of another size, or newer than the library")         \
     X(UNKNOWN_ADDRESS, -3, "not an address of this context")                           \
-    X(ALREADY_FREED, -4, "freed already")                                              \
+    X(ALREADY_FREED, -4, "already freed")                                              \
     X(OUT_OF_RANGE, -5, "reaches past the end of an allocation")                       \
     X(ZERO_BYTES, -6, "zero bytes")                                                    \
     X(TOO_LARGE, -7, "a size that cannot be represented")                              \
     X(WRONG_ORDER, -8, "called out of order")                                          \
     X(UNDEFINED_READ, -9, "read before it was written")                                \
     X(UNSUPPORTED, -10, "not supported")                                               \
-    X(CONTENTS_LOST, -11, "given up by a plan that is no longer followed")             \
+    X(CONTENTS_LOST, -11, "discarded by a plan that is no longer followed")            \
     /* Memory is short now: free something or raise the limit, then retry. */          \
     X(OVER_BUDGET, -20, "does not fit the budget")                                     \
     X(NO_HOST_MEMORY, -21, "host memory is full")                                      \
@@ -41,21 +41,21 @@ extern "C" {
     X(NO_ADDRESS_SPACE, -23, "the address space or the number of mappings is used up") \
     /* The device. */                                                                  \
     X(NO_DEVICE, -40, "no such device here")                                           \
-    X(DEVICE_FAILED, -41, "a device call failed, and the context goes on")             \
+    X(DEVICE_FAILED, -41, "a device call failed; the context is still usable")         \
     X(DEVICE_LOST, -42, "the device failed: destroy the context")                      \
     X(OP_FAILED, -43, "an op failed while running: destroy the context")               \
     X(NOT_READY, -44, "not finished yet")                                              \
     /* Files. */                                                                       \
     X(FILE_FAILED, -60, "a file could not be read or written")                         \
-    X(BAD_FILE, -61, "a file is not what it should be")
+    X(BAD_FILE, -61, "a file has the wrong contents")
 
 #define CAPU_STATUS_ENUMERATOR(name, value, text) CAPU_##name = value,
 typedef enum capu_status { CAPU_STATUS_LIST(CAPU_STATUS_ENUMERATOR) } capu_status;
 #undef CAPU_STATUS_ENUMERATOR
 
 /*
- * The code's name ("CAPU_OVER_BUDGET") and its text ("does not fit the budget"). Constants, also
- * for a value that is no code. Any thread.
+ * The code's name ("CAPU_OVER_BUDGET") and its text ("does not fit the budget"). Constants; values
+ * that are not codes give "CAPU_?" and "not a status code". Thread: any.
  */
 CAPU_API const char *capu_status_name(capu_status status);
 CAPU_API const char *capu_status_text(capu_status status);

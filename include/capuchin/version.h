@@ -1,4 +1,4 @@
-/* The library's version. The major number is the soname. */
+/* The library's version. The soname is the major number. */
 #ifndef CAPU_INCLUDE_VERSION_H
 #define CAPU_INCLUDE_VERSION_H
 
@@ -13,7 +13,8 @@ extern "C" {
 #define CAPU_VERSION_PATCH 0
 #define CAPU_VERSION_STRING "0.1.0"
 
-/* The version of the library at run time, as CAPU_VERSION_STRING. A constant. Any thread. */
+/* The version of the library in use, which may be newer than CAPU_VERSION_STRING of the header the
+   caller was compiled with. A constant. Thread: any. */
 CAPU_API const char *capu_version(void);
 
 #ifdef __cplusplus
