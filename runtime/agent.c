@@ -1,4 +1,16 @@
-/* The agent's thread, see agent.h. */
+/*
+ * The agent's thread, see agent.h.
+ *
+ * Three kinds of work have three paths. Writing a file is a job: jobs run one after the other on
+ * the agent's thread, so the lines of a report stay in order and agent_flush only has to compare
+ * two counters. Planning is a task, and pinning memory is a growth: both can take seconds, so they
+ * run on libuv's work queue, where they delay neither the files nor each other.
+ *
+ * Only uv_async_send may be called from another thread. So a caller stores its request under the
+ * lock and sends a signal, and wake_up collects all requests on the agent's thread. libuv may merge
+ * several signals into one; therefore wake_up empties every queue each time. The loop ends by
+ * itself once the signal's handle is closed and the work queue has nothing left.
+ */
 #include "runtime/agent.h"
 
 #include <errno.h>
@@ -9,16 +21,16 @@
 #include <string.h>
 #include <uv.h>
 
-/* Something to write. */
+/* One write to a file. */
 struct job {
     struct job *next;
-    char *data;
+    char *data; /* owned */
     size_t bytes;
-    const char *path; /* a file to write whole; NULL: a line for the report */
-    const char *what;
+    const char *path; /* the file to replace; NULL: append to the report */
+    const char *what; /* which file, for error messages */
 };
 
-/* Work that takes long. */
+/* Long work that runs on libuv's work queue. */
 struct agent_task {
     struct agent_task *next;
     struct agent *agent;
@@ -43,19 +55,19 @@ struct agent {
     uv_cond_t changed;
     struct job *first;
     struct job *last;
-    struct agent_task *tasks; /* to be started */
-    uint64_t posted;
-    uint64_t done;
+    struct agent_task *tasks; /* not started yet */
+    uint64_t posted;          /* counts jobs */
+    uint64_t done;            /* jobs finished; they finish in the order they were posted */
     bool is_ending;
     bool wants_growth;
     bool is_growing;
     uint64_t growth_bytes;
     capu_status growth_status;
-    capu_status status; /* the first file error */
+    capu_status status; /* FILE_FAILED after the first failure, described in `text` */
     char text[AGENT_TEXT_BYTES];
 };
 
-/* Keeps the first error; later ones follow from it mostly. */
+/* Keeps only the first error: later ones are mostly consequences of it. */
 void agent_fail(struct agent *agent, const char *text)
 {
     uv_mutex_lock(&agent->lock);
@@ -143,7 +155,7 @@ static void do_job(struct agent *agent, struct job *job)
     free(job);
 }
 
-/* On libuv's work queue: pinning may take seconds. */
+/* Runs on libuv's work queue, since pinning can take seconds. */
 static void grow(uv_work_t *work)
 {
     struct agent *agent = work->data;
@@ -189,7 +201,8 @@ static void task_done(uv_work_t *work, int status)
     uv_mutex_unlock(&agent->lock);
 }
 
-/* Where the queue takes nothing the task runs right here: later, not never. */
+/* If the work queue refuses a task, it runs right here. That delays the files, but the context's
+   thread may be waiting for the task. */
 static void start_tasks(struct agent *agent, struct agent_task *task)
 {
     while (task != NULL) {
@@ -203,7 +216,7 @@ static void start_tasks(struct agent *agent, struct agent_task *task)
     }
 }
 
-/* Takes what was posted and does it; on the agent's thread. */
+/* Does everything that was requested. Runs on the agent's thread. */
 static void wake_up(uv_async_t *wake)
 {
     struct agent *agent = wake->data;
@@ -247,8 +260,8 @@ static void run_loop(void *data)
     uv_run(&agent->loop, UV_RUN_DEFAULT);
 }
 
-/* A file that is written whole is created at once, so that a path that cannot be written is an
-   error of creation. */
+/* Creates the file now, although it is written much later, so that a bad path already fails when
+   the context is created. */
 static capu_status try_file(const char *path, const char *what, char *error, size_t error_bytes)
 {
     int file = path != NULL ? open_new(path) : 0;
@@ -400,7 +413,7 @@ capu_status agent_report(struct agent *agent, char *line)
 {
     size_t length = strlen(line);
 
-    /* The terminating zero makes room for the line's end. */
+    /* The newline replaces the terminating zero; the length is passed along. */
     line[length] = '\n';
     return post(agent, line, length + 1, NULL, NULL);
 }
@@ -460,7 +473,7 @@ void agent_forget(struct agent_task *task)
     free(task);
 }
 
-/* Asks for a growth. Pre: the lock is held and none is under way. */
+/* Requests a growth. Pre: the lock is held and no growth is under way. */
 static void ask_growth(struct agent *agent, uint64_t bytes)
 {
     agent->growth_bytes = bytes;
@@ -482,7 +495,8 @@ capu_status agent_grow(struct agent *agent, uint64_t bytes)
 
     uv_mutex_lock(&agent->lock);
     if (agent->is_growing) {
-        /* One was started ahead of need: the caller tries again with what it brought. */
+        /* This growth was started ahead of need. If it succeeds, the caller tries again with what
+           it added. */
         wait_growth(agent);
         status = agent->growth_status;
     } else {
@@ -502,7 +516,7 @@ void agent_grow_ahead(struct agent *agent, uint64_t bytes)
     uint64_t chunks = host_arena_chunk_bytes(agent->arena);
     uint64_t used = host_arena_used_bytes(agent->arena);
 
-    /* A quarter of the arena free is lead enough: eviction is no faster than the link. */
+    /* A quarter of the arena is enough of a reserve: eviction is no faster than the link. */
     if (chunks - used >= chunks / 4 && chunks - used >= bytes) {
         return;
     }

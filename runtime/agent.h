@@ -1,10 +1,13 @@
 /*
- * The agent: a thread with a libuv loop for everything that must not hold up training: report,
- * trace and plan files, pinning host memory, and planning.
+ * The agent: a thread with a libuv loop for work that must not delay training. It writes report,
+ * trace and plan files, pins host memory, and runs the planner.
  *
- * The context's thread posts jobs, the agent's thread does them in order; host memory is pinned on
- * libuv's work queue beside them. Shared state is guarded by one lock, never held over file or
- * device calls. Nothing is done at exit: agent_destroy ends the thread.
+ * The context's thread posts jobs, and the agent's thread does them in order. Tasks and the growth
+ * of the host arena run concurrently, on libuv's work queue. One lock guards the shared state; it
+ * is never held during a file or device call. Nothing happens at process exit: agent_destroy ends
+ * the thread.
+ *
+ * All functions are called on the context's thread.
  */
 #ifndef CAPU_RUNTIME_AGENT_H
 #define CAPU_RUNTIME_AGENT_H
@@ -20,50 +23,57 @@ struct agent_task;
 
 enum { AGENT_TEXT_BYTES = 512 };
 
-/* The files an agent writes; NULL: none. Copied. */
+/* Paths of the files to write; NULL: no such file. The agent copies them. */
 struct agent_paths {
     const char *report;
     const char *trace;
     const char *plan;
 };
 
-/* Creates or truncates the files. FILE_FAILED with the text in `error`. */
+/* Starts the thread and creates or truncates the files. `arena` is borrowed until agent_destroy.
+   FILE_FAILED: a file cannot be created, see the text in `error`. NO_HOST_MEMORY. */
 capu_status agent_create(const struct agent_paths *paths, struct host_arena *arena, char *error,
                          size_t error_bytes, struct agent **out);
 
-/* Does all jobs, then ends. NULL is fine. */
+/* Finishes all jobs and tasks, then ends the thread. Accepts NULL. */
 void agent_destroy(struct agent *agent);
 
-/* Appends a line to the report file; takes `line` (malloc), also on failure. */
+/* Appends a line to the report file. Takes `line` (allocated with malloc), also on failure.
+   NO_HOST_MEMORY; write errors are reported by agent_flush. */
 capu_status agent_report(struct agent *agent, char *line);
 
-/* Each writes its file whole; takes `text` (malloc), also on failure. */
+/* Each replaces the content of its file. Takes `text` (allocated with malloc), also on failure.
+   NO_HOST_MEMORY; write errors are reported by agent_flush. */
 capu_status agent_trace(struct agent *agent, char *text, size_t bytes);
 capu_status agent_plan(struct agent *agent, char *text, size_t bytes);
 
-/* Starts `run(data)` on libuv's work queue, beside everything else. `data` stays the caller's, who
-   leaves it alone until the task is done. NO_HOST_MEMORY. */
+/* Starts `run(data)` on libuv's work queue, concurrently with all other work. The caller keeps
+   ownership of `data` but must not touch it until the task is done. NO_HOST_MEMORY. */
 capu_status agent_start(struct agent *agent, void (*run)(void *data), void *data,
                         struct agent_task **task);
 
-/* Whether it is done; waits for it to be. */
+/* Returns whether the task is done; waits until it is. */
 bool agent_is_done(struct agent *agent, const struct agent_task *task);
 void agent_wait(struct agent *agent, const struct agent_task *task);
 
-/* Frees a task that is done. NULL is fine. */
+/* Frees a task that is done. Accepts NULL. */
 void agent_forget(struct agent_task *task);
 
-/* Something kept a report or a trace from its file: agent_flush tells the first such text. */
+/* Notes that a report, trace or plan did not reach its file. agent_flush reports the first such
+   text. */
 void agent_fail(struct agent *agent, const char *text);
 
-/* Grows the host arena by at least `bytes` and waits for it. HOST_OVER_BUDGET, NO_HOST_MEMORY. */
+/* Grows the host arena and waits for it. If a growth is already under way and succeeds, it counts,
+   even if it adds fewer than `bytes`: try to allocate again, and call this again if that fails.
+   HOST_OVER_BUDGET, NO_HOST_MEMORY. */
 capu_status agent_grow(struct agent *agent, uint64_t bytes);
 
-/* Starts growing ahead of need; nothing if a growth is under way. */
+/* Starts growing the host arena by `bytes` if less than a quarter of it, or less than `bytes`, is
+   free. Does not wait. Does nothing while a growth is under way or if the last one failed. */
 void agent_grow_ahead(struct agent *agent, uint64_t bytes);
 
-/* Waits until all jobs posted so far are done. FILE_FAILED: a file could not be written since the
-   agent was created; the text in `error`. */
+/* Waits until all jobs posted so far are done. FILE_FAILED: something did not reach its file since
+   the agent was created; `error` receives the first such text. */
 capu_status agent_flush(struct agent *agent, char *error, size_t error_bytes);
 
 #endif

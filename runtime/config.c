@@ -1,4 +1,11 @@
-/* Reading configs, see config.h. The table below is what capuchin/context.h documents. */
+/*
+ * Reading configs, see config.h.
+ *
+ * A value comes from the program, else from the environment, else from the default. Zero means
+ * "not set" in every field, so one table of fields and offsets serves all of them; it repeats what
+ * capuchin/context.h documents. Mistakes are errors, never ignored: a run that silently lacks its
+ * budget fails later, in a place that does not lead back here.
+ */
 #include "runtime/config.h"
 
 #include "policy/planner.h"
@@ -9,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-extern char **environ; /* which POSIX has the program declare */
+extern char **environ; /* POSIX leaves the declaration to the program */
 
 enum field_kind { FIELD_TEXT, FIELD_MODE, FIELD_EFFORT, FIELD_SWITCH, FIELD_SIZE, FIELD_COUNT };
 
@@ -54,7 +61,7 @@ static void *field_of(capu_config *config, const struct field *field)
     return (unsigned char *)config + field->offset;
 }
 
-/* One of three names, counted from 1. */
+/* Reads one of three names; the value counts from 1, since 0 means "not set". */
 static bool read_name(const char *const names[3], const char *text, uint32_t *value)
 {
     for (uint32_t i = 0; i < 3; i++) {
@@ -89,7 +96,7 @@ static bool read_count(const char *text, uint64_t *value)
     return true;
 }
 
-/* What a field's text may be, for the error that refuses another. */
+/* What the text of a field must be, for the error message. */
 static const char *wanted(enum field_kind kind)
 {
     switch (kind) {
@@ -100,14 +107,14 @@ static const char *wanted(enum field_kind kind)
     case FIELD_SWITCH:
         return "0 or 1";
     case FIELD_SIZE:
-        return "a size, as 512MiB, 1.5GB or 4e9";
+        return "a size, such as 512MiB, 1.5GB or 4e9";
     default:
         return "a whole number";
     }
 }
 
-/* As capu_parse_size, but a size that is not zero and would round to it is none: zero means the
-   default, which for a budget is all there is. */
+/* Like capu_parse_size, but rejects a nonzero size that rounds to 0, such as "0.1": 0 means the
+   default, and the default budget is the whole device. */
 static bool read_size(const char *text, uint64_t *value)
 {
     uint64_t bytes;
@@ -120,7 +127,7 @@ static bool read_size(const char *text, uint64_t *value)
     return true;
 }
 
-/* Sets one numeric field from its variable; false if the text is not of its kind. */
+/* Sets one numeric field from its variable. False if the text does not suit the field. */
 static bool read_number(capu_config *config, const struct field *field, const char *text)
 {
     void *value = field_of(config, field);
@@ -156,7 +163,7 @@ static bool is_unset(capu_config *config, const struct field *field)
     }
 }
 
-/* Takes a field from the environment if the program left it open. */
+/* Sets a field from the environment if the program did not set it. */
 static capu_status read_environment(capu_config *config, const struct field *field, char *text,
                                     size_t text_bytes)
 {
@@ -178,8 +185,8 @@ static capu_status read_environment(capu_config *config, const struct field *fie
 }
 
 /*
- * Refuses a variable in the library's name that no field has: ignored, CAPUCHIN_BUGET=4GiB would be
- * a run without a budget, which fails somewhere else, later.
+ * Rejects variables with the library's prefix that belong to no field. If the library
+ * ignored CAPUCHIN_BUGET=4GiB, the run would have no budget and would fail later, somewhere else.
  */
 static capu_status check_variables(char *text, size_t text_bytes)
 {
@@ -198,7 +205,9 @@ static capu_status check_variables(char *text, size_t text_bytes)
             i++;
         }
         if (i == FIELDS) {
-            snprintf(text, text_bytes, "%.*s: the library has no variable of this name",
+            snprintf(text, text_bytes,
+                     "%.*s: the library knows no environment variable of this name; correct or "
+                     "unset it",
                      length < 100 ? (int)length : 100, *entry);
             return CAPU_INVALID;
         }
@@ -206,11 +215,11 @@ static capu_status check_variables(char *text, size_t text_bytes)
     return CAPU_OK;
 }
 
-/* Says which planners there are. */
+/* Writes an error text that lists the planners. */
 static void list_planners(const char *wrong, char *text, size_t text_bytes)
 {
-    size_t used =
-        (size_t)snprintf(text, text_bytes, "config: no planner is called '%.40s':", wrong);
+    size_t used = (size_t)snprintf(text, text_bytes,
+                                   "config: there is no planner '%.40s'; choose one of:", wrong);
 
     for (const struct planner *planner = planners; planner->name != NULL && used < text_bytes;
          planner++) {
@@ -221,16 +230,18 @@ static void list_planners(const char *wrong, char *text, size_t text_bytes)
 static capu_status check(const capu_config *config, char *text, size_t text_bytes)
 {
     if (config->reserved != 0) {
-        snprintf(text, text_bytes, "config: reserved is %u, not 0", config->reserved);
+        snprintf(text, text_bytes, "config: reserved is %u; it must be 0", config->reserved);
         return CAPU_INVALID;
     }
     if (config->mode > CAPU_MODE_GUIDED || config->strict > 1 || config->clear_fresh > 1) {
-        snprintf(text, text_bytes, "config: mode %u, strict %u or clear_fresh %u is out of range",
+        snprintf(text, text_bytes,
+                 "config: mode %u, strict %u or clear_fresh %u is out of range: at most 3, 1 and 1",
                  config->mode, config->strict, config->clear_fresh);
         return CAPU_INVALID;
     }
     if (config->effort > CAPU_EFFORT_BEST || config->wait_for_plan > 1) {
-        snprintf(text, text_bytes, "config: effort %u or wait_for_plan %u is out of range",
+        snprintf(text, text_bytes,
+                 "config: effort %u or wait_for_plan %u is out of range: at most 3 and 1",
                  config->effort, config->wait_for_plan);
         return CAPU_INVALID;
     }
@@ -246,7 +257,7 @@ static capu_status check(const capu_config *config, char *text, size_t text_byte
     return CAPU_OK;
 }
 
-/* Replaces the strings by copies of the context's own. */
+/* Replaces the strings with copies that belong to the config. */
 static capu_status copy_strings(capu_config *config)
 {
     const char **strings[] = {&config->device, &config->report_path, &config->trace_path,
@@ -275,7 +286,7 @@ capu_status config_resolve(const capu_config *from, capu_config *config, char *t
 
     if (from != NULL && !struct_read(&own, sizeof(own), from, from->size)) {
         snprintf(text, text_bytes,
-                 "a capu_config of %zu bytes; this library's is %zu: start it with "
+                 "a capu_config of %zu bytes; this library's has %zu: start it with "
                  "CAPU_CONFIG_INIT",
                  from->size, sizeof(own));
         return CAPU_WRONG_STRUCT;

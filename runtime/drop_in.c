@@ -3,7 +3,7 @@
 
 #include "runtime/internal.h"
 
-/* The one piece of state outside a context: which one this thread's drop-in calls mean. */
+/* The only state outside a context: the context that this thread's drop-in calls use. */
 static _Thread_local capu_context *current;
 
 void capu_context_make_current(capu_context *context)
@@ -36,7 +36,7 @@ capu_status capu_drop_in_memcpy(void *to, const void *from, size_t bytes, capu_m
     bool is_kind = kind >= CAPU_HOST_TO_DEVICE && kind <= CAPU_DEVICE_TO_DEVICE;
 
     if (bytes == 0 && is_kind) {
-        return context_usable(current); /* to cudaMemcpy that is no mistake */
+        return context_usable(current); /* cudaMemcpy accepts zero bytes; capu_upload does not */
     }
     switch (kind) {
     case CAPU_HOST_TO_DEVICE:
@@ -49,7 +49,7 @@ capu_status capu_drop_in_memcpy(void *to, const void *from, size_t bytes, capu_m
         return current == NULL
                    ? CAPU_INVALID
                    : context_fail(current, CAPU_INVALID,
-                                  "capu_drop_in_memcpy: no such kind of copy: %d", (int)kind);
+                                  "capu_drop_in_memcpy: %d is not a capu_memcpy_kind", (int)kind);
     }
 }
 
@@ -62,9 +62,9 @@ capu_status capu_drop_in_memset(void *address, int value, size_t bytes)
     }
     if (value != 0) {
         return context_fail(current, CAPU_UNSUPPORTED,
-                            "capu_drop_in_memset to %d: only 0 is supported", value);
+                            "capu_drop_in_memset to %d: only the value 0 is supported", value);
     }
-    /* To capu_zero no bytes mean the rest of the tensor, to cudaMemset nothing. */
+    /* Zero bytes mean the rest of the tensor to capu_zero, but nothing to cudaMemset. */
     return bytes == 0 ? CAPU_OK : capu_zero(current, address, bytes);
 }
 

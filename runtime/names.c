@@ -1,11 +1,18 @@
-/* Interned names, see names.h. */
+/*
+ * Interned names, see names.h.
+ *
+ * A hash table with open addressing; nothing is ever removed, so it needs no deletion marks. In
+ * front of it is a small cache keyed by the address of the caller's text: a program names its ops
+ * with string constants, so the same address returns every iteration, and comparing one string
+ * replaces checking the UTF-8 and hashing.
+ */
 #include "runtime/names.h"
 
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* NAME_BYTES: what a trace allows, see TRACE_NAME_MAX. */
+/* NAME_BYTES is the limit of trace files, see TRACE_NAME_MAX. */
 enum { FIRST_CAPACITY = 256, NAME_BYTES = 4096 };
 
 struct name_entry {
@@ -93,8 +100,8 @@ static const char *intern(struct names *names, const char *text)
     return entry->text;
 }
 
-/* Bytes of the UTF-8 sequence at `text`, 0 if it is none. Zero-terminated text is never overrun:
-   the terminator continues no sequence. */
+/* The length in bytes of the UTF-8 sequence at `text`; 0 if there is no valid one. Never reads past
+   the terminating zero, since that is not a continuation byte. */
 static size_t sequence_length(const unsigned char *text)
 {
     uint32_t code;
@@ -121,7 +128,7 @@ static size_t sequence_length(const unsigned char *text)
     return length;
 }
 
-/* Whether the text can stand in reports and traces as it is. */
+/* Whether reports and traces can hold the text as it is. */
 static bool is_writable(const char *text)
 {
     const unsigned char *at = (const unsigned char *)text;
@@ -137,7 +144,8 @@ static bool is_writable(const char *text)
     return true;
 }
 
-/* A copy that can: bytes that are no UTF-8 become '?', and it ends at NAME_BYTES. */
+/* A copy that reports and traces can hold: bytes that are not UTF-8 become '?', and the copy ends
+   at NAME_BYTES. */
 static char *writable_copy(const char *text)
 {
     const unsigned char *at = (const unsigned char *)text;
@@ -187,7 +195,7 @@ const char *names_intern(struct names *names, const char *text)
         return none;
     }
     recent = recent_of(names, text);
-    /* What is at an address may change: it counts only if it is the same text still. */
+    /* The caller may reuse the address for another text, so compare before trusting the cache. */
     if (recent->text != text || strcmp(recent->interned, text) != 0) {
         const char *interned = is_writable(text) ? intern(names, text) : intern_copy(names, text);
 

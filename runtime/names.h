@@ -1,8 +1,9 @@
 /*
- * Names: one copy of every string, so that records keep pointers and compare them.
+ * Names: interned strings. Equal names have the same address, so records store pointers and compare
+ * them.
  *
- * A name lives as long as the context. Written by the context's thread; the strings themselves
- * never change, so other threads may read one they were handed.
+ * A name lives as long as the context. Only the context's thread adds names. The strings never
+ * change, so another thread may read one that was passed to it.
  */
 #ifndef CAPU_RUNTIME_NAMES_H
 #define CAPU_RUNTIME_NAMES_H
@@ -14,27 +15,29 @@ enum { NAMES_RECENT = 64 };
 
 struct name_entry;
 
-/* A text that was asked for, by its address, and what it was then. */
+/* A text that was interned lately. */
 struct recent_name {
-    const char *text;
-    const char *interned;
+    const char *text;     /* the caller's address */
+    const char *interned; /* what the text was then */
 };
 
 struct names {
     struct name_entry **entries; /* open addressing; NULL is empty */
     size_t capacity;             /* a power of two */
     size_t count;
-    struct recent_name recent[NAMES_RECENT]; /* by hashed address: ops repeat their names */
+    struct recent_name recent[NAMES_RECENT]; /* cache by hashed address: ops repeat their names */
 };
 
-/* The one copy of `text` ("" for NULL), made fit for reports and traces: bytes that are no UTF-8
-   are replaced, and what is longer than a trace allows is cut. NULL if host memory is full. */
+/* Returns the interned copy of `text` ("" for NULL), made fit for reports and traces: bytes that
+   are not UTF-8 are replaced, and a name longer than a trace allows is cut. NULL if host memory is
+   full. */
 const char *names_intern(struct names *names, const char *text);
 
-/* Replaces bytes of a text that are no UTF-8: where formatting cut a name, for one. */
+/* Replaces, in place, the bytes of a text that are not UTF-8. Formatting into a buffer can cut a
+   name inside a character. */
 void names_mend(char *text);
 
-/* Frees every name. A zeroed table is fine. */
+/* Frees every name. Accepts a zeroed table. */
 void names_finish(struct names *names);
 
 #endif

@@ -1,11 +1,18 @@
-/* Reports for programs and people: see capuchin/report.h. */
+/*
+ * Reports for programs and people: see capuchin/report.h.
+ *
+ * capu_report_get and capu_report_print show what a finished iteration did; capu_memory_usage and
+ * capu_memory_print show who holds memory right now. Printing sorts a copy by cost and cuts the
+ * list: a large network evicts thousands of tensors, and the few that cost most are what a person
+ * looks for. The JSON line (report_json.c) has them all, in order.
+ */
 #include "runtime/internal.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* Evictions and stalls printed at the most, dearest first. */
+/* How many evictions and stalls are printed at most, the most expensive first. */
 enum { PRINTED_EVICTIONS = 20, PRINTED_STALLS = 8 };
 
 enum unit { UNIT_count, UNIT_ns, UNIT_bytes };
@@ -18,29 +25,33 @@ capu_status capu_report_get(capu_context *context, capu_report *report)
         return status;
     }
     if (report == NULL) {
-        return context_fail(context, CAPU_INVALID, "capu_report_get: no place for the report");
+        return context_fail(context, CAPU_INVALID, "capu_report_get: `report` is NULL");
     }
     if (!context->is_tracking) {
         return context_fail(context, CAPU_UNSUPPORTED,
-                            "mode off without a report or trace file keeps no records");
+                            "capu_report_get: in mode off there are records only if a report file, "
+                            "a trace file or strict mode asks for them");
     }
     status = tracker_settle(context);
     if (status != CAPU_OK) {
         return status;
     }
     if (context->tracker.newest == NULL) {
-        return context_fail(context, CAPU_NOT_READY, "no iteration has finished yet");
+        return context_fail(context, CAPU_NOT_READY,
+                            "capu_report_get: no iteration has finished yet; call "
+                            "capu_synchronize to wait for the last one");
     }
     if (!struct_write(report, report->size, &context->tracker.newest->report,
                       sizeof(capu_report))) {
         return context_fail(context, CAPU_WRONG_STRUCT,
-                            "a capu_report of %zu bytes; this library's is %zu", report->size,
-                            sizeof(capu_report));
+                            "capu_report_get: a capu_report of %zu bytes; this library's has %zu: "
+                            "start it with CAPU_REPORT_INIT",
+                            report->size, sizeof(capu_report));
     }
     return CAPU_OK;
 }
 
-/* A number with its unit, as people read it. */
+/* Prints a number with the unit in which people read it most easily. */
 static void print_value(FILE *file, enum unit unit, uint64_t value)
 {
     static const char *const sizes[] = {"B", "KiB", "MiB", "GiB", "TiB"};
@@ -67,7 +78,7 @@ static void print_value(FILE *file, enum unit unit, uint64_t value)
     }
 }
 
-/* Those that were waited for longest first, then the largest. */
+/* Orders evictions by how long an op waited for them, then by size. */
 static int by_cost(const void *left, const void *right)
 {
     const capu_eviction *a = left;
@@ -96,9 +107,9 @@ static capu_status print_evictions(const capu_report *report, FILE *file)
     }
     memcpy(sorted, report->evictions, count * sizeof(*sorted));
     qsort(sorted, count, sizeof(*sorted), by_cost);
-    fprintf(file, "  evictions, those waited for longest first (%zu in all)\n", count);
+    fprintf(file, "  evictions, longest wait first (%zu in total)\n", count);
     fprintf(file, "  %-24s %14s  %-6s %-24s %-24s %14s\n", "tensor", "size", "method", "left after",
-            "needed again by", "waited");
+            "needed again by", "wait");
     for (size_t i = 0; i < count && i < PRINTED_EVICTIONS; i++) {
         fprintf(file, "  %-24.24s ", sorted[i].tensor);
         print_value(file, UNIT_bytes, sorted[i].bytes);
@@ -141,13 +152,13 @@ static capu_status print_stalls(const capu_report *report, FILE *file)
     }
     memcpy(sorted, report->stalls, count * sizeof(*sorted));
     qsort(sorted, count, sizeof(*sorted), by_stall);
-    fprintf(file, "  ops that waited, for tensors or for room, longest first (%zu in all)\n",
+    fprintf(file, "  ops that waited for tensors or for room, longest wait first (%zu in total)\n",
             count);
     for (size_t i = 0; i < count && i < PRINTED_STALLS; i++) {
         const capu_stall *stall = &sorted[i];
 
         if (stall->access == UINT64_MAX) {
-            fprintf(file, "  %-36s ", "(behind the last op)");
+            fprintf(file, "  %-36s ", "(after the last op)");
         } else {
             fprintf(file, "  %-24.24s op %-8" PRIu64 " ", stall->op, stall->access);
         }
@@ -170,7 +181,7 @@ capu_status capu_report_print(const capu_report *report, FILE *file)
     if (!struct_read(&own, sizeof(own), report, report->size)) {
         return CAPU_WRONG_STRUCT;
     }
-    fprintf(file, "iteration %" PRIu64 "%s%s, mode %s\n", own.iteration,
+    fprintf(file, "iteration %" PRIu64 "%s%s, %s mode\n", own.iteration,
             own.label != NULL && own.label[0] != '\0' ? " " : "",
             own.label != NULL ? own.label : "", report_mode_name(own.mode));
 #define PRINT_COUNTER(name, unit, text)       \
@@ -213,7 +224,7 @@ void capu_memory_usage(const capu_context *context, uint64_t *held_bytes, uint64
     }
 }
 
-/* What one tensor holds, for sorting. */
+/* The memory that one tensor holds. */
 struct holder {
     struct tensor *tensor;
     uint64_t device_bytes;
@@ -295,13 +306,14 @@ capu_status capu_memory_print(capu_context *context, FILE *file)
     holders.page_bytes = pages_bytes_each(context->pages);
     holders.list = malloc((context->tensors.live_count + 1) * sizeof(*holders.list));
     if (holders.list == NULL) {
-        return context_fail(context, CAPU_NO_HOST_MEMORY, "no memory to list who holds what");
+        return context_fail(context, CAPU_NO_HOST_MEMORY,
+                            "capu_memory_print: no memory to list the tensors");
     }
     tensors_each(&context->tensors, collect, &holders);
     qsort(holders.list, holders.count, sizeof(*holders.list), by_bytes);
     fprintf(file,
             "device memory: %zu of %zu pages of %" PRIu64 " bytes in use, %zu always "
-            "resident, %zu on their way out; host memory: %" PRIu64 " bytes in use\n",
+            "resident, %zu leaving; host memory: %" PRIu64 " bytes in use\n",
             pages_out(context->pages), pages_limit(context->pages), holders.page_bytes,
             context_fixed_pages(context), context->departures.leaving_pages,
             host_arena_used_bytes(context->arena));
@@ -309,5 +321,5 @@ capu_status capu_memory_print(capu_context *context, FILE *file)
     free(holders.list);
     return fflush(file) == 0 && !ferror(file)
                ? CAPU_OK
-               : context_fail(context, CAPU_FILE_FAILED, "printing who holds what");
+               : context_fail(context, CAPU_FILE_FAILED, "capu_memory_print: writing failed");
 }

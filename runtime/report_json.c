@@ -1,4 +1,5 @@
-/* A report as one line of JSON: the counters of the struct under the same names, then evictions. */
+/* A report as one line of JSON: the counters of the struct under the same names, then evictions
+   and stalls. */
 #include "policy/text.h"
 #include "runtime/internal.h"
 
@@ -18,13 +19,13 @@ const char *report_method_name(uint32_t method)
     }
 }
 
-/* An access number, null where there is none. */
+/* An access number, or null if there is none. */
 static json_t *access_number(uint64_t access)
 {
     return access == UINT64_MAX ? json_null() : json_integer((json_int_t)access);
 }
 
-/* Null where it was not timed. */
+/* A number, or null if it was not timed. */
 static json_t *number(uint64_t value)
 {
     return value == CAPU_NOT_TIMED ? json_null() : json_integer((json_int_t)value);

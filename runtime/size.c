@@ -1,4 +1,10 @@
-/* Sizes as people write them: see capu_parse_size in capuchin/context.h. */
+/*
+ * Sizes as people write them: see capu_parse_size in capuchin/context.h.
+ *
+ * Not strtod: its decimal point depends on the locale, and a size must mean the same everywhere.
+ * The digits are read into an integer and a power of ten, and only the last step uses floating
+ * point, so that "1.5GB" is exact.
+ */
 #include "capuchin/context.h"
 
 #include <stdbool.h>
@@ -15,7 +21,7 @@ struct decimal {
     int64_t exponent;
 };
 
-/* Keeps sums of exponents far from overflow, and is beyond what any size needs. */
+/* Larger than any size needs, and small enough that sums of exponents cannot overflow. */
 enum { EXPONENT_LIMIT = 1000000 };
 
 static const struct unit units[] = {
@@ -28,7 +34,8 @@ static bool is_digit(char c)
     return c >= '0' && c <= '9';
 }
 
-/* Appends a run of digits to the mantissa; what no longer fits is dropped. Returns their end. */
+/* Appends a run of digits to the mantissa and returns the end of the run. Digits that no longer fit
+   are dropped, but still count in the exponent. */
 static const char *read_digits(const char *text, bool is_fraction, struct decimal *number)
 {
     for (; is_digit(*text); text++) {
@@ -71,7 +78,7 @@ static const char *read_exponent(const char *text, struct decimal *number)
 }
 
 /* The decimal times the factor; infinite if that is too large. Products are exact as long as they
-   fit, and dividing comes last, so that "1.5GB" is exact too. */
+   fit the mantissa, and the division comes last, so that "1.5GB" is exact too. */
 static long double scale(const struct decimal *number, long double factor)
 {
     int64_t power = number->exponent < 0 ? -number->exponent : number->exponent;
@@ -87,7 +94,6 @@ static long double scale(const struct decimal *number, long double factor)
     return number->exponent < 0 ? factor / tens : factor * tens;
 }
 
-/* Not strtod: its decimal point is the locale's, and a size must mean the same everywhere. */
 capu_status capu_parse_size(const char *text, uint64_t *bytes)
 {
     struct decimal number = {0};

@@ -1,4 +1,10 @@
-/* Bump allocation of pinned memory, see staging.h. */
+/*
+ * Bump allocation of pinned memory, see staging.h.
+ *
+ * Chunks stay with their set, in the order of first use, and are freed only by staging_finish. A
+ * restarted set walks the same chunks again. A program whose iterations are alike therefore finds
+ * everything it needs from the fourth iteration on.
+ */
 #include "runtime/staging.h"
 
 #include <stddef.h>
@@ -27,7 +33,7 @@ void staging_finish(struct staging *staging)
     *staging = (struct staging){0};
 }
 
-/* A chunk of at least `bytes`, put behind the current one. */
+/* Adds a chunk of at least `bytes` after the current one and makes it current. */
 static capu_status add_chunk(struct staging *staging, struct staging_set *set, uint64_t bytes)
 {
     struct staging_chunk *chunk = calloc(1, sizeof(*chunk));

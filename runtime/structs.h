@@ -1,6 +1,7 @@
 /*
- * Structs at the border: the caller's header may be older or newer than the library, and `size`,
- * their first field, tells.
+ * Structs at the API boundary. The caller may have been compiled with an older or newer header than
+ * the library. The first field of each public struct, `size`, says how long the caller's is. New
+ * fields are only ever added at the end, and zero means the default.
  */
 #ifndef CAPU_RUNTIME_STRUCTS_H
 #define CAPU_RUNTIME_STRUCTS_H
@@ -9,8 +10,8 @@
 #include <stddef.h>
 #include <string.h>
 
-/* Copies a caller's struct; fields it does not have are zero. False: no size, or it has more than
-   the library knows and uses it. */
+/* Copies a caller's struct into the library's; fields that the caller's lacks become zero. False if
+   the size is not set, or if a field that the library does not know is not zero. */
 static inline bool struct_read(void *own, size_t own_bytes, const void *theirs, size_t their_bytes)
 {
     const unsigned char *from = theirs;
@@ -29,8 +30,8 @@ static inline bool struct_read(void *own, size_t own_bytes, const void *theirs, 
     return true;
 }
 
-/* Fills a caller's struct as far as it reaches, keeping its size; what the library does not know
-   reads as zero. False: no size. */
+/* Fills a caller's struct as far as it reaches and keeps its size. Fields that the library does not
+   know become zero. False if the size is not set. */
 static inline bool struct_write(void *theirs, size_t their_bytes, const void *own, size_t own_bytes)
 {
     if (their_bytes < sizeof(size_t)) {

@@ -104,7 +104,7 @@ static const struct {
     {"CAPUCHIN_PLAN", "/no/such/folder/plan", CAPU_FILE_FAILED, ""},
     {"CAPUCHIN_STRICT", "yes", CAPU_INVALID, ""},
     {"CAPUCHIN_CLEAR_FRESH", "10", CAPU_INVALID, ""},
-    {"CAPUCHIN_BUDGET", "4 GiB", CAPU_INVALID, "a size, as 512MiB"},
+    {"CAPUCHIN_BUDGET", "4 GiB", CAPU_INVALID, "a size, such as 512MiB"},
     {"CAPUCHIN_BUDGET", "1KiB", CAPU_OVER_BUDGET, ""},
     {"CAPUCHIN_HOST_BUDGET", "-1", CAPU_INVALID, ""},
     {"CAPUCHIN_PAGE", "65537", CAPU_INVALID, ""},
@@ -177,7 +177,7 @@ START_TEST(a_foreign_stream_and_reserved_fields_are_refused)
     config.stream = NULL;
     config.reserved = 3;
     ck_assert_int_eq(capu_context_create(&config, &context), CAPU_INVALID);
-    ck_assert_str_eq(text, "config: reserved is 3, not 0");
+    ck_assert_str_eq(text, "config: reserved is 3; it must be 0");
     ck_assert_ptr_null(context);
 }
 END_TEST

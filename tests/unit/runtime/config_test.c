@@ -206,7 +206,8 @@ START_TEST(a_wrong_variable_is_named)
 }
 END_TEST
 
-/* A name of the library's own that it does not know; others are nobody's business here. */
+/* A variable with the library's prefix that the library does not know is an error. Variables
+   without the prefix are ignored. */
 START_TEST(a_misspelt_variable_is_named)
 {
     static const char *const names[] = {"CAPUCHIN_BUGET", "CAPUCHIN_BUDGET_BYTES", "CAPUCHIN_BUDGE",
@@ -300,7 +301,7 @@ START_TEST(callers_of_other_versions)
 }
 END_TEST
 
-/* A text longer than its room is cut, and never written past. */
+/* A text longer than the buffer is cut, and nothing is written after the buffer. */
 START_TEST(texts_are_cut)
 {
     capu_config config;
