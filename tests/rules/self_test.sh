@@ -102,6 +102,46 @@ headers 'struct s { int class; };' "$2" "$3" # not C++
 headers 'extern int f();' "$2" "$3"          # not a prototype in C
 headers 'static const int twice = 1;' "$2" "$3"
 
+# cycles REASON CC KNOWN SOURCE...: a room of files a.c, b.c, ... with these sources is refused, for that
+# reason; "" means accepted. KNOWN is --known or empty.
+cycles() {
+    local reason=$1 cc=$2 known=$3
+    local names=(a b c)
+    local source objects=()
+    shift 3
+    rm -rf "$work/room.dir"
+    mkdir "$work/room.dir"
+    for source in "$@"; do
+        echo "$source" | "$cc" -w -x c -c -o "$work/room.dir/${names[${#objects[@]}]}.c.o" - ||
+            fail "cannot compile"
+        objects+=("$work/room.dir/${names[${#objects[@]}]}.c.o")
+    done
+    # shellcheck disable=SC2086 # empty means no argument
+    "$rules/cycles.sh" $known room "${objects[@]}" >"$work/out"
+    case $?:$reason in
+    0:) ;;
+    0:*) fail "cycles.sh accepts: $*" ;;
+    *:) fail "cycles.sh refuses: $*: $(cat "$work/out")" ;;
+    *) grep -qF "$reason" "$work/out" || fail "cycles.sh does not say '$reason': $(cat "$work/out")" ;;
+    esac
+}
+
+one_way=('int g(void); int f(void){return g();}' 'int h; int g(void){return h;}')
+cycles '' "$2" '' "${one_way[@]}"
+cycles 'no cycle any more' "$2" --known "${one_way[@]}"
+calls=('int g(void); int f(void){return g();}' 'int f(void); int g(void){return f();}')
+cycles 'room: a.c -> b.c: g' "$2" '' "${calls[@]}"
+cycles 'room: b.c -> a.c: f' "$2" '' "${calls[@]}"
+cycles '' "$2" --known "${calls[@]}"
+# Through a variable, through a third file, and through a table of functions.
+cycles 'room: b.c -> a.c: x' "$2" '' 'int g(void); int x; int f(void){return g();}' \
+    'extern int x; int g(void){return x;}'
+cycles 'room: c.c -> a.c: f' "$2" '' 'int g(void); int f(void){return g();}' \
+    'int h(void); int g(void){return h();}' 'int f(void); int h(void){return f();}'
+cycles 'room: a.c -> b.c: table' "$2" '' \
+    'extern int (*const table[])(void); int f(void){return table[0]();}' \
+    'int f(void); int (*const table[])(void) = {f};'
+
 tree
 echo 'int  f( void );' >"$work/tree/runtime/x.c"
 "$rules/format.sh" "$work/tree" >"$work/out" 2>&1
