@@ -8,8 +8,11 @@
 
 const char *action_kind_name(enum action_kind kind)
 {
-    static const char *const names[ACTION_KIND_COUNT] = {"evict", "save", "drop", "prefetch",
-                                                         "recompute"};
+    static const char *const names[ACTION_KIND_COUNT] = {
+        [ACTION_EVICT] = "evict",       [ACTION_SAVE] = "save",           [ACTION_DROP] = "drop",
+        [ACTION_PREFETCH] = "prefetch", [ACTION_RECOMPUTE] = "recompute", [ACTION_OP] = "op",
+        [ACTION_REPLAY] = "replay",     [ACTION_RELEASE] = "release",
+    };
 
     return (unsigned)kind < ACTION_KIND_COUNT ? names[kind] : "?";
 }

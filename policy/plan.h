@@ -17,12 +17,20 @@
 #define PLAN_BYTES_MAX ((uint64_t)1 << 52)
 #define PLAN_PAGES_MAX 16777216 /* page numbers stay below */
 
+/*
+ * What is done in an iteration. A plan lists the first five. A program (program.h), and what the
+ * runtime makes of it, lists everything in issue order: the ops, and each op of a recompute as a
+ * replay of its own.
+ */
 enum action_kind {
     ACTION_EVICT,
     ACTION_SAVE,
     ACTION_DROP,
     ACTION_PREFETCH,
     ACTION_RECOMPUTE,
+    ACTION_OP,
+    ACTION_REPLAY,
+    ACTION_RELEASE, /* a transient's own, after its last access; nothing if it is not resident */
     ACTION_KIND_COUNT
 };
 

@@ -102,14 +102,14 @@ static void sort_actions(struct weaver *weaver, uint32_t *start)
     }
 }
 
-static void put(struct weaver *weaver, enum item_kind kind, uint32_t subject, uint32_t point)
+static void put(struct weaver *weaver, enum action_kind kind, uint32_t subject, uint32_t point)
 {
     weaver->group[weaver->count] = weaver->group_count;
     weaver->items[weaver->count++] =
         (struct item){.kind = kind, .subject = subject, .point = point};
 }
 
-static void put_run(struct weaver *weaver, enum item_kind kind, uint32_t number, uint32_t point)
+static void put_run(struct weaver *weaver, enum action_kind kind, uint32_t number, uint32_t point)
 {
     const struct trace *trace = weaver->trace_index->trace;
     const struct trace_op *op = &trace->ops[number];
@@ -123,21 +123,16 @@ static void put_run(struct weaver *weaver, enum item_kind kind, uint32_t number,
 
 static void put_action(struct weaver *weaver, const struct plan_action *action)
 {
-    static const enum item_kind kinds[] = {[ACTION_EVICT] = ITEM_EVICT,
-                                           [ACTION_SAVE] = ITEM_SAVE,
-                                           [ACTION_DROP] = ITEM_DROP,
-                                           [ACTION_PREFETCH] = ITEM_PREFETCH};
-
     if (action->kind != ACTION_RECOMPUTE) {
-        put(weaver, kinds[action->kind], action->tensor, action->point);
+        put(weaver, (enum action_kind)action->kind, action->tensor, action->point);
         return;
     }
     for (uint32_t i = 0; i < action->count; i++) {
         const struct plan_replay *replay = &weaver->plan->replays[action->first + i];
 
-        put_run(weaver, ITEM_REPLAY, replay->op, action->point);
+        put_run(weaver, ACTION_REPLAY, replay->op, action->point);
         for (uint32_t j = 0; j < replay->drop_count; j++) {
-            put(weaver, ITEM_DROP, weaver->plan->drops[replay->first_drop + j], action->point);
+            put(weaver, ACTION_DROP, weaver->plan->drops[replay->first_drop + j], action->point);
         }
     }
     /* What follows belongs to no replay. */
@@ -151,7 +146,7 @@ static void weave(struct weaver *weaver, const uint32_t *start)
         for (uint32_t i = start[2 * k]; i < start[2 * k + 1]; i++) {
             put_action(weaver, &weaver->plan->actions[weaver->order[i]]);
         }
-        put_run(weaver, ITEM_OP, k, k);
+        put_run(weaver, ACTION_OP, k, k);
         for (uint32_t i = start[2 * k + 1]; i < start[2 * k + 2]; i++) {
             put_action(weaver, &weaver->plan->actions[weaver->order[i]]);
         }
@@ -185,7 +180,7 @@ static void put_releases(const struct weaver *weaver, struct program *program, u
         program->items[program->count++] = weaver->items[i];
         for (uint32_t d = start[group]; ends && d < start[group + 1]; d++) {
             program->items[program->count++] = (struct item){
-                .kind = ITEM_RELEASE, .subject = dying[d], .point = weaver->items[i].point};
+                .kind = ACTION_RELEASE, .subject = dying[d], .point = weaver->items[i].point};
         }
     }
 }
@@ -198,9 +193,9 @@ static void find_starts(struct program *program, uint8_t *is_seen)
         const struct item *item = &program->items[i];
         const struct trace_op *op;
 
-        if (item->kind > ITEM_REPLAY) {
+        if (!item_is_run(item)) {
             program->starts_on_host[item->subject] |= !is_seen[item->subject] &&
-                                                      item->kind == ITEM_PREFETCH &&
+                                                      item->kind == ACTION_PREFETCH &&
                                                       trace->tensors[item->subject].persistent;
             is_seen[item->subject] = 1;
             continue;

@@ -13,21 +13,17 @@
 #include "policy/plan.h"
 #include "policy/trace_index.h"
 
-enum item_kind {
-    ITEM_OP,
-    ITEM_REPLAY,
-    ITEM_EVICT,
-    ITEM_SAVE,
-    ITEM_DROP,
-    ITEM_PREFETCH,
-    ITEM_RELEASE /* a transient's own, after its last access; nothing if it is not resident */
-};
-
 struct item {
-    uint32_t kind;    /* enum item_kind */
+    uint32_t kind;    /* enum action_kind; never a recompute, whose replays stand here */
     uint32_t subject; /* op or tensor */
     uint32_t point;   /* the op it stands before, is, or stands after */
 };
+
+/* Whether the subject is an op that runs, for the first time or again; else it is a tensor. */
+static inline bool item_is_run(const struct item *item)
+{
+    return item->kind == ACTION_OP || item->kind == ACTION_REPLAY;
+}
 
 struct program {
     const struct trace_index *trace_index; /* borrowed: outlives this */

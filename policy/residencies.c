@@ -40,7 +40,7 @@ static void find_starts(const struct walk *walk, int64_t *needed)
         int64_t start = (int64_t)record->span.start - (int64_t)timeline->begin_ns +
                         (i >= count ? walk->residencies->turn_ns : 0);
 
-        if (record->item.kind == ITEM_PREFETCH) {
+        if (record->item.kind == ACTION_PREFETCH) {
             int64_t end = needed[record->item.subject];
             int64_t latest = start;
 
@@ -50,7 +50,7 @@ static void find_starts(const struct walk *walk, int64_t *needed)
             }
             link = latest > start ? latest : start;
             walk->start[i % count] = start + (link - start) / 2;
-        } else if (record->item.kind == ITEM_OP || record->item.kind == ITEM_REPLAY) {
+        } else if (item_is_run(&record->item)) {
             const struct trace_op *op = &trace->ops[record->item.subject];
 
             for (uint32_t j = 0; j < trace_operand_count(op); j++) {
@@ -102,10 +102,10 @@ static void pass(struct walk *walk)
         const struct timeline_record *record = &walk->timeline->records[i];
         const struct trace_op *op;
 
-        if (record->item.kind == ITEM_SAVE) {
+        if (record->item.kind == ACTION_SAVE) {
             continue;
         }
-        if (record->item.kind == ITEM_PREFETCH) {
+        if (record->item.kind == ACTION_PREFETCH) {
             if (walk->leftover[record->item.subject].to == UINT32_MAX) {
                 /* Its first event: it started on the host. */
                 walk->leftover[record->item.subject].to = 0;
@@ -113,7 +113,7 @@ static void pass(struct walk *walk)
             arrive(walk, record->item.subject, i, walk->start[i]);
             continue;
         }
-        if (record->item.kind != ITEM_OP && record->item.kind != ITEM_REPLAY) {
+        if (!item_is_run(&record->item)) {
             leave(walk, record->item.subject, i, record->span.end);
             continue;
         }

@@ -116,7 +116,7 @@ static void run_op(struct run *run, const struct item *item)
         }
     }
     record(run, item, ENGINE_COMPUTE, clock_op(&run->clock, run->trace, item->subject, alloc_ns));
-    if (run->is_last && item->kind == ITEM_REPLAY) {
+    if (run->is_last && item->kind == ACTION_REPLAY) {
         run->timeline->replay_ns += op->ns;
     }
 }
@@ -131,8 +131,8 @@ static bool copy_out(struct run *run, const struct item *item)
         return false;
     }
     run->host[tensor] = run->device[tensor];
-    span = item->kind == ITEM_SAVE ? clock_save(&run->clock, tensor)
-                                   : clock_evict(&run->clock, tensor);
+    span = item->kind == ACTION_SAVE ? clock_save(&run->clock, tensor)
+                                     : clock_evict(&run->clock, tensor);
     record(run, item, ENGINE_D2H, span);
     if (run->is_last) {
         run->timeline->evicted_bytes += run->trace->tensors[tensor].bytes;
@@ -157,31 +157,31 @@ static capu_status run_item(struct run *run, const struct item *item)
     uint32_t tensor = item->subject;
     uint64_t usable;
 
-    switch ((enum item_kind)item->kind) {
-    case ITEM_OP:
-    case ITEM_REPLAY:
+    switch ((enum action_kind)item->kind) {
+    case ACTION_OP:
+    case ACTION_REPLAY:
         run_op(run, item);
         return CAPU_OK;
-    case ITEM_PREFETCH:
+    case ACTION_PREFETCH:
         prefetch(run, item);
         return CAPU_OK;
-    case ITEM_SAVE:
+    case ACTION_SAVE:
         copy_out(run, item);
         return CAPU_OK;
-    case ITEM_EVICT:
+    case ACTION_EVICT:
         if (copy_out(run, item)) {
             return give_back(run, tensor, run->clock.tensors[tensor].host);
         }
         usable = clock_usable(&run->clock, tensor);
         break;
-    case ITEM_RELEASE:
+    case ACTION_RELEASE:
         run->host[tensor] = NO_VERSION;
         if (run->device[tensor] == NO_VERSION) {
             return CAPU_OK;
         }
         usable = clock_usable(&run->clock, tensor);
         break;
-    case ITEM_DROP:
+    case ACTION_DROP:
     default:
         usable = clock_usable(&run->clock, tensor);
         break;

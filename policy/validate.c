@@ -28,25 +28,22 @@ struct walk {
     uint64_t fixed_alive;
 };
 
-static const char *const item_names[] = {"op",   "replay",   "evict",  "save",
-                                         "drop", "prefetch", "release"};
-
 /* "evict at op 12 (conv1): tensor 3 (x) is not resident" */
 static capu_status refuse(const struct walk *walk, const struct item *item, uint32_t tensor,
                           const char *what)
 {
     const struct trace *trace = walk->trace;
-    uint32_t op = item->kind <= ITEM_REPLAY ? item->subject : item->point;
+    uint32_t op = item_is_run(item) ? item->subject : item->point;
     char at[48] = "";
 
-    if (item->kind == ITEM_REPLAY) {
+    if (item->kind == ACTION_REPLAY) {
         snprintf(at, sizeof(at), " before op %" PRIu32, item->point);
     }
-    return error_text_set(walk->error, CAPU_INVALID,
-                          "%s%s %" PRIu32 " (%.80s)%s: tensor %" PRIu32 " (%.80s) %s",
-                          item_names[item->kind], item->kind <= ITEM_REPLAY ? "" : " at op", op,
-                          op < trace->op_count ? trace_op_name(trace, op) : "", at, tensor,
-                          trace_tensor_name(trace, tensor), what);
+    return error_text_set(
+        walk->error, CAPU_INVALID, "%s%s %" PRIu32 " (%.80s)%s: tensor %" PRIu32 " (%.80s) %s",
+        action_kind_name((enum action_kind)item->kind), item_is_run(item) ? "" : " at op", op,
+        op < trace->op_count ? trace_op_name(trace, op) : "", at, tensor,
+        trace_tensor_name(trace, tensor), what);
 }
 
 static capu_status take(struct walk *walk, const struct item *item, uint32_t tensor)
@@ -149,7 +146,7 @@ static capu_status act(struct walk *walk, const struct item *item)
     uint32_t tensor = item->subject;
     capu_status status = CAPU_OK;
 
-    if (item->kind == ITEM_RELEASE) {
+    if (item->kind == ACTION_RELEASE) {
         forget_host(walk, tensor);
         if (walk->device[tensor] != NO_VERSION) {
             give_back(walk, tensor);
@@ -159,7 +156,7 @@ static capu_status act(struct walk *walk, const struct item *item)
     if (walk->is_fixed[tensor]) {
         return refuse(walk, item, tensor, "has no place line and is counted in fixed_bytes");
     }
-    if (item->kind == ITEM_PREFETCH) {
+    if (item->kind == ACTION_PREFETCH) {
         if (walk->device[tensor] != NO_VERSION) {
             return refuse(walk, item, tensor, "is resident already");
         }
@@ -173,10 +170,10 @@ static capu_status act(struct walk *walk, const struct item *item)
     if (walk->device[tensor] == NO_VERSION) {
         return refuse(walk, item, tensor, "is not resident");
     }
-    if (item->kind != ITEM_DROP) {
+    if (item->kind != ACTION_DROP) {
         status = copy_out(walk, item, tensor);
     }
-    if (item->kind != ITEM_SAVE) {
+    if (item->kind != ACTION_SAVE) {
         give_back(walk, tensor);
     }
     return status;
@@ -185,7 +182,7 @@ static capu_status act(struct walk *walk, const struct item *item)
 /* The iteration begins: persistent tensors where they start. */
 static capu_status begin(struct walk *walk)
 {
-    static const struct item nowhere = {.kind = ITEM_OP};
+    static const struct item nowhere = {.kind = ACTION_OP};
 
     for (uint32_t t = 0; t < walk->trace->tensor_count; t++) {
         capu_status status;
@@ -248,7 +245,7 @@ static capu_status walk_items(struct walk *walk)
     for (uint32_t i = 0; status == CAPU_OK && i < walk->program.count; i++) {
         const struct item *item = &walk->program.items[i];
 
-        status = item->kind <= ITEM_REPLAY ? run_op(walk, item) : act(walk, item);
+        status = item_is_run(item) ? run_op(walk, item) : act(walk, item);
     }
     return status == CAPU_OK ? end(walk) : status;
 }

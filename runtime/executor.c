@@ -275,20 +275,20 @@ static capu_status carry_out(capu_context *context, struct guide *guide, struct 
     for (uint32_t i = 0; i < part.count && status == CAPU_OK; i++) {
         const struct guide_item *item = &guide->items[part.first + i];
 
-        switch (item->action) {
-        case GUIDE_PREFETCH:
+        switch (item->kind) {
+        case ACTION_PREFETCH:
             status = prefetch(context, guide, item);
             break;
-        case GUIDE_REPLAY:
+        case ACTION_REPLAY:
             status = replay(context, guide, item);
             break;
-        case GUIDE_EVICT:
+        case ACTION_EVICT:
             status = evict(context, tensor_at(guide, item->subject));
             break;
-        case GUIDE_SAVE:
+        case ACTION_SAVE:
             status = save(context, tensor_at(guide, item->subject), false);
             break;
-        case GUIDE_DROP:
+        case ACTION_DROP:
             status = drop(context, guide, item);
             break;
         default:

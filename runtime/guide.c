@@ -268,29 +268,24 @@ static void note_followed(struct compiler *compiler, uint32_t op)
 static capu_status compile_item(struct compiler *compiler, const struct item *from,
                                 struct guide_item *item)
 {
-    static const enum guide_action actions[] = {
-        [ITEM_REPLAY] = GUIDE_REPLAY,     [ITEM_EVICT] = GUIDE_EVICT,
-        [ITEM_SAVE] = GUIDE_SAVE,         [ITEM_DROP] = GUIDE_DROP,
-        [ITEM_PREFETCH] = GUIDE_PREFETCH, [ITEM_RELEASE] = GUIDE_RELEASE,
-    };
     struct guide_tensor *tensors = compiler->guide->tensors;
     uint8_t next = compiler->next[from - compiler->program->items];
     capu_status status = CAPU_OK;
 
     *item = (struct guide_item){
-        .action = actions[from->kind],
+        .kind = from->kind,
         .subject = from->subject,
-        .is_owed = from->kind == ITEM_DROP && next == NEXT_REPLAY,
-        .is_filled = from->kind == ITEM_DROP && next == NEXT_FILL,
-        .is_begun = from->kind == ITEM_DROP && next == NEXT_PART,
-        .is_older = from->kind == ITEM_DROP && next == NEXT_OP && tensors[from->subject].is_kept &&
-                    !compiler->is_written[from->subject],
+        .is_owed = from->kind == ACTION_DROP && next == NEXT_REPLAY,
+        .is_filled = from->kind == ACTION_DROP && next == NEXT_FILL,
+        .is_begun = from->kind == ACTION_DROP && next == NEXT_PART,
+        .is_older = from->kind == ACTION_DROP && next == NEXT_OP &&
+                    tensors[from->subject].is_kept && !compiler->is_written[from->subject],
     };
     switch (from->kind) {
-    case ITEM_REPLAY:
+    case ACTION_REPLAY:
         note_uses(compiler, from->subject, true);
         return take_for_op(compiler, from->subject, &item->previous);
-    case ITEM_PREFETCH:
+    case ACTION_PREFETCH:
         compiler->allocation++;
         item->previous.first = compiler->previous_count;
         status = take_pages(compiler, from->subject, true);
@@ -298,13 +293,13 @@ static capu_status compile_item(struct compiler *compiler, const struct item *fr
         compiler->copies[from->subject] = COPIED_IN;
         tensors[from->subject].is_copied = true;
         return status;
-    case ITEM_EVICT:
-    case ITEM_SAVE:
-        note_followed(compiler, from->kind == ITEM_EVICT ? compiler->uses[from->subject].user
-                                                         : compiler->uses[from->subject].maker);
+    case ACTION_EVICT:
+    case ACTION_SAVE:
+        note_followed(compiler, from->kind == ACTION_EVICT ? compiler->uses[from->subject].user
+                                                           : compiler->uses[from->subject].maker);
         compiler->copies[from->subject] |= COPIED_OUT;
         tensors[from->subject].is_copied = true;
-        compiler->is_resident[from->subject] = from->kind == ITEM_SAVE;
+        compiler->is_resident[from->subject] = from->kind == ACTION_SAVE;
         return CAPU_OK;
     default:
         if (item->is_older) { /* it may be copied out first */
@@ -319,9 +314,9 @@ static capu_status compile_item(struct compiler *compiler, const struct item *fr
 /* Always-resident tensors, and the release of what the plan has released already. */
 static bool is_nothing(const struct compiler *compiler, const struct item *item)
 {
-    return item->kind != ITEM_REPLAY &&
+    return item->kind != ACTION_REPLAY &&
            (compiler->guide->tensors[item->subject].page_count == 0 ||
-            (item->kind == ITEM_RELEASE && !compiler->is_resident[item->subject]));
+            (item->kind == ACTION_RELEASE && !compiler->is_resident[item->subject]));
 }
 
 /* One pass over the program. Items stand in its order, so each op's are neighbours. */
@@ -335,7 +330,7 @@ static capu_status walk(struct compiler *compiler)
     for (uint32_t i = 0; i < compiler->program->count && status == CAPU_OK; i++) {
         const struct item *from = &compiler->program->items[i];
 
-        if (from->kind == ITEM_OP) {
+        if (from->kind == ACTION_OP) {
             next = from->subject + 1;
             guide->ops[from->subject].after.first = count;
             if (guide->ops[from->subject].before.count == 0) {
@@ -365,7 +360,7 @@ static capu_status walk(struct compiler *compiler)
 static uint8_t next_access_of(const struct guide *guide, const struct item *item,
                               const struct guide_access *access)
 {
-    if (item->kind == ITEM_REPLAY) {
+    if (item->kind == ACTION_REPLAY) {
         return NEXT_REPLAY;
     }
     if (access->role == CAPU_WRITE && access->is_partial) {
@@ -387,7 +382,7 @@ static capu_status find_next(struct compiler *compiler)
     for (uint32_t i = program->count; i-- > 0;) {
         const struct item *item = &program->items[i];
 
-        if (item->kind == ITEM_OP || item->kind == ITEM_REPLAY) {
+        if (item_is_run(item)) {
             struct guide_part accesses = guide->ops[item->subject].accesses;
 
             for (uint32_t j = 0; j < accesses.count; j++) {

@@ -16,15 +16,6 @@
 #include "policy/trace_index.h"
 #include "runtime/tracker.h"
 
-enum guide_action {
-    GUIDE_PREFETCH,
-    GUIDE_REPLAY,
-    GUIDE_EVICT,
-    GUIDE_SAVE,
-    GUIDE_DROP,
-    GUIDE_RELEASE
-};
-
 /* A stretch of one of the guide's arrays. */
 struct guide_part {
     uint32_t first;
@@ -32,7 +23,7 @@ struct guide_part {
 };
 
 struct guide_item {
-    uint32_t action;            /* enum guide_action */
+    uint32_t kind;              /* enum action_kind: all but an op and a recompute */
     uint32_t subject;           /* tensor; of a replay, op */
     bool is_owed;               /* a drop: a replay of the plan makes it again */
     bool is_filled;             /* a drop: known zeros are filled in next */

@@ -55,8 +55,8 @@ static bool load_plan(const struct settings *settings, struct subject *subject, 
 
 static const char *item_name(const struct subject *subject, const struct item *item)
 {
-    return item->kind <= ITEM_REPLAY ? trace_op_name(&subject->trace, item->subject)
-                                     : trace_tensor_name(&subject->trace, item->subject);
+    return item_is_run(item) ? trace_op_name(&subject->trace, item->subject)
+                             : trace_tensor_name(&subject->trace, item->subject);
 }
 
 /* One event of the Chrome trace format. Times in microseconds. */

@@ -43,9 +43,9 @@ static void find_earliest(const struct program *program, const struct placement 
     for (uint32_t i = 0; i < program->count; i++) {
         const struct item *item = &program->items[i];
 
-        if (item->kind == ITEM_OP) {
+        if (item->kind == ACTION_OP) {
             next = item->subject + 1;
-        } else if (item->kind == ITEM_PREFETCH) {
+        } else if (item->kind == ACTION_PREFETCH) {
             earliest[found] = 0;
             for (uint32_t p = 0; p < placement_count(placement, item->subject); p++) {
                 uint32_t at = free_at[placement_page(placement, item->subject, p)];
@@ -53,8 +53,8 @@ static void find_earliest(const struct program *program, const struct placement 
                 earliest[found] = at > earliest[found] ? at : earliest[found];
             }
             found++;
-        } else if (item->kind == ITEM_EVICT || item->kind == ITEM_DROP ||
-                   item->kind == ITEM_RELEASE) {
+        } else if (item->kind == ACTION_EVICT || item->kind == ACTION_DROP ||
+                   item->kind == ACTION_RELEASE) {
             for (uint32_t p = 0; p < placement_count(placement, item->subject); p++) {
                 free_at[placement_page(placement, item->subject, p)] = next;
             }

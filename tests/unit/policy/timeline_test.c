@@ -53,7 +53,7 @@ START_TEST(a_swap_stalls_on_memory_and_on_the_copy)
     /* Items: f0, f1, evict, f2, release y, prefetch, b0, releases of x, z, g. */
     ck_assert_uint_eq(timeline.record_count, 10);
     f2 = &timeline.records[3];
-    ck_assert_uint_eq(f2->item.kind, ITEM_OP);
+    ck_assert_uint_eq(f2->item.kind, ACTION_OP);
     ck_assert_uint_eq(f2->span.start - timeline.begin_ns, 5010);
     ck_assert_uint_eq(f2->span.idle_from - timeline.begin_ns, 4000);
     ck_assert_int_eq(f2->span.wait, WAIT_MEMORY);
