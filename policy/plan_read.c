@@ -1,49 +1,50 @@
 /* Reading a plan. What a line must hold stands here; whether it fits a trace is validate.c's. */
 #include "policy/plan.h"
 
-#include "policy/lines.h"
+#include "policy/json_lines.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 struct reader {
-    struct lines lines;
+    struct json_lines lines;
     struct plan *plan;
-    struct lines_ids drops;
+    struct json_lines_ids drops;
 };
 
 static capu_status read_header(struct reader *reader)
 {
-    struct lines *lines = &reader->lines;
+    struct json_lines *lines = &reader->lines;
     struct plan *plan = reader->plan;
     const char *name = "";
     uint64_t version = 0;
-    capu_status status = lines_number(lines, lines->value, "version", true, UINT32_MAX, &version);
+    capu_status status =
+        json_lines_number(lines, lines->value, "version", true, UINT32_MAX, &version);
 
     if (status == CAPU_OK && version != 1) {
-        status = lines_refuse(lines, "only version 1 is known");
+        status = json_lines_refuse(lines, "only version 1 is known");
     }
     if (status == CAPU_OK) {
-        status = lines_string(lines, lines->value, "trace", false, &name);
+        status = json_lines_string(lines, lines->value, "trace", false, &name);
     }
     if (status == CAPU_OK) {
         status = plan_init(plan, name, 0, 1);
     }
     if (status == CAPU_OK) {
-        status = lines_number(lines, lines->value, "budget_bytes", true, PLAN_BYTES_MAX,
-                              &plan->budget_bytes);
+        status = json_lines_number(lines, lines->value, "budget_bytes", true, PLAN_BYTES_MAX,
+                                   &plan->budget_bytes);
     }
     if (status == CAPU_OK) {
-        status = lines_number(lines, lines->value, "page_bytes", false, PLAN_BYTES_MAX,
-                              &plan->page_bytes);
+        status = json_lines_number(lines, lines->value, "page_bytes", false, PLAN_BYTES_MAX,
+                                   &plan->page_bytes);
     }
     if (status == CAPU_OK) {
-        status = lines_number(lines, lines->value, "fixed_bytes", false, PLAN_BYTES_MAX,
-                              &plan->fixed_bytes);
+        status = json_lines_number(lines, lines->value, "fixed_bytes", false, PLAN_BYTES_MAX,
+                                   &plan->fixed_bytes);
     }
     if (status == CAPU_OK) {
-        status =
-            lines_number(lines, lines->value, "host_bytes", false, INT64_MAX, &plan->host_bytes);
+        status = json_lines_number(lines, lines->value, "host_bytes", false, INT64_MAX,
+                                   &plan->host_bytes);
     }
     return status;
 }
@@ -53,7 +54,8 @@ static capu_status read_index(struct reader *reader, const json_t *object, const
                               uint32_t *index)
 {
     uint64_t value = 0;
-    capu_status status = lines_number(&reader->lines, object, key, true, UINT32_MAX - 1, &value);
+    capu_status status =
+        json_lines_number(&reader->lines, object, key, true, UINT32_MAX - 1, &value);
 
     *index = (uint32_t)value;
     return status;
@@ -78,11 +80,11 @@ static capu_status read_replay(struct reader *reader, const json_t *entry)
     capu_status status;
 
     if (!json_is_object(entry)) {
-        return lines_refuse(&reader->lines, "an entry of \"replays\" is not an object");
+        return json_lines_refuse(&reader->lines, "an entry of \"replays\" is not an object");
     }
     status = read_index(reader, entry, "op", &op);
     if (status == CAPU_OK) {
-        status = lines_list(&reader->lines, entry, "drop", &reader->drops);
+        status = json_lines_list(&reader->lines, entry, "drop", &reader->drops);
     }
     if (status == CAPU_OK) {
         status = plan_add_replay(reader->plan, op);
@@ -100,7 +102,7 @@ static capu_status read_recompute(struct reader *reader)
     capu_status status = read_index(reader, reader->lines.value, "before", &before);
 
     if (status == CAPU_OK && !json_is_array(replays)) {
-        status = lines_refuse(&reader->lines, "\"replays\" is not a list");
+        status = json_lines_refuse(&reader->lines, "\"replays\" is not a list");
     }
     if (status == CAPU_OK) {
         status = plan_add_recompute(reader->plan, before);
@@ -119,7 +121,7 @@ static capu_status read_run(struct reader *reader, const json_t *run)
     if (json_array_size(run) != 2 || !json_is_integer(first) || !json_is_integer(count) ||
         json_integer_value(first) < 0 || json_integer_value(count) <= 0 ||
         json_integer_value(first) >= PLAN_PAGES_MAX || json_integer_value(count) > PLAN_PAGES_MAX) {
-        return lines_refuse(&reader->lines, "an entry of \"pages\" is not [first, count]");
+        return json_lines_refuse(&reader->lines, "an entry of \"pages\" is not [first, count]");
     }
     return plan_add_run(reader->plan, (uint32_t)json_integer_value(first),
                         (uint32_t)json_integer_value(count));
@@ -132,7 +134,7 @@ static capu_status read_place(struct reader *reader)
     capu_status status = read_index(reader, reader->lines.value, "tensor", &tensor);
 
     if (status == CAPU_OK && !json_is_array(pages)) {
-        status = lines_refuse(&reader->lines, "\"pages\" is not a list");
+        status = json_lines_refuse(&reader->lines, "\"pages\" is not a list");
     }
     if (status == CAPU_OK) {
         status = plan_add_place(reader->plan, tensor);
@@ -148,7 +150,8 @@ static capu_status read_line(struct reader *reader, bool is_first)
     const char *type = reader->lines.type;
 
     if (is_first != (strcmp(type, "plan") == 0)) {
-        return lines_refuse(&reader->lines, is_first ? "a plan begins with a line of type \"plan\""
+        return json_lines_refuse(&reader->lines, is_first
+                                                     ? "a plan begins with a line of type \"plan\""
                                                      : "a second line of type \"plan\"");
     }
     if (is_first) {
@@ -165,7 +168,7 @@ static capu_status read_line(struct reader *reader, bool is_first)
             return read_action(reader, (enum action_kind)kind);
         }
     }
-    return lines_refuse(&reader->lines, "unknown \"type\"");
+    return json_lines_refuse(&reader->lines, "unknown \"type\"");
 }
 
 capu_status plan_read(struct plan *plan, const char *file, const char *data, size_t length,
@@ -176,10 +179,10 @@ capu_status plan_read(struct plan *plan, const char *file, const char *data, siz
     bool more = true;
     capu_status status = CAPU_OK;
 
-    lines_init(&reader.lines, file, data, length, error);
+    json_lines_init(&reader.lines, file, data, length, error);
     *plan = (struct plan){0};
     while (status == CAPU_OK) {
-        status = lines_next(&reader.lines, &more);
+        status = json_lines_next(&reader.lines, &more);
         if (status != CAPU_OK || !more) {
             break;
         }
@@ -189,7 +192,7 @@ capu_status plan_read(struct plan *plan, const char *file, const char *data, siz
     if (status == CAPU_OK && is_first) {
         status = error_text_set(error, CAPU_BAD_FILE, "%s: empty", file);
     }
-    lines_finish(&reader.lines);
+    json_lines_finish(&reader.lines);
     free(reader.drops.ids);
     if (status != CAPU_OK) {
         plan_finish(plan);
@@ -200,7 +203,7 @@ capu_status plan_read(struct plan *plan, const char *file, const char *data, siz
 capu_status plan_load(struct plan *plan, const char *path, struct error_text *error)
 {
     struct text text = {0};
-    capu_status status = lines_load(path, &text, error);
+    capu_status status = json_lines_load(path, &text, error);
 
     *plan = (struct plan){0};
     if (status == CAPU_OK) {

@@ -1,42 +1,43 @@
 /* Reading a trace. The builders check each line; this file finds the fields. */
 #include "policy/trace.h"
 
-#include "policy/lines.h"
+#include "policy/json_lines.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 struct reader {
-    struct lines lines;
+    struct json_lines lines;
     struct trace *trace;
-    struct lines_ids reads;
-    struct lines_ids writes;
-    struct lines_ids updates;
+    struct json_lines_ids reads;
+    struct json_lines_ids writes;
+    struct json_lines_ids updates;
 };
 
 static capu_status read_header(struct reader *reader)
 {
-    struct lines *lines = &reader->lines;
+    struct json_lines *lines = &reader->lines;
     const char *name = "";
     uint64_t version = 0;
     uint64_t batch = 0;
-    capu_status status = lines_number(lines, lines->value, "version", true, UINT32_MAX, &version);
+    capu_status status =
+        json_lines_number(lines, lines->value, "version", true, UINT32_MAX, &version);
 
     if (status == CAPU_OK && version != 1) {
-        status = lines_refuse(lines, "only version 1 is known");
+        status = json_lines_refuse(lines, "only version 1 is known");
     }
     if (status == CAPU_OK) {
-        status = lines_string(lines, lines->value, "name", false, &name);
+        status = json_lines_string(lines, lines->value, "name", false, &name);
     }
     if (status == CAPU_OK) {
-        status = lines_number(lines, lines->value, "batch", false, TRACE_BYTES_MAX, &batch);
+        status = json_lines_number(lines, lines->value, "batch", false, TRACE_BYTES_MAX, &batch);
     }
     if (status != CAPU_OK) {
         return status;
     }
     status = trace_init(reader->trace, name, lines->error);
     if (status != CAPU_OK) {
-        return lines_refuse_built(lines, status);
+        return json_lines_refuse_built(lines, status);
     }
     reader->trace->batch = batch;
     return CAPU_OK;
@@ -59,7 +60,7 @@ static void copy_name(char *to, size_t room, const char *name)
 
 static capu_status read_machine(struct reader *reader)
 {
-    struct lines *lines = &reader->lines;
+    struct json_lines *lines = &reader->lines;
     struct machine machine = {.name = ""};
     struct {
         const char *key;
@@ -70,25 +71,25 @@ static capu_status read_machine(struct reader *reader)
                   {"h2d_bytes_per_s", &machine.h2d_bytes_per_s, true},
                   {"copy_latency_ns", &machine.copy_latency_ns, false}};
     const char *name = "";
-    capu_status status = lines_string(lines, lines->value, "name", false, &name);
+    capu_status status = json_lines_string(lines, lines->value, "name", false, &name);
 
     for (size_t i = 0; status == CAPU_OK && i < sizeof(fields) / sizeof(fields[0]); i++) {
-        status = lines_number(lines, lines->value, fields[i].key, fields[i].required, INT64_MAX,
-                              fields[i].value);
+        status = json_lines_number(lines, lines->value, fields[i].key, fields[i].required,
+                                   INT64_MAX, fields[i].value);
     }
     if (status != CAPU_OK) {
         return status;
     }
     if (reader->trace->has_machine) {
-        return lines_refuse(lines, "a second machine");
+        return json_lines_refuse(lines, "a second machine");
     }
     copy_name(machine.name, sizeof(machine.name), name);
     status = trace_set_machine(reader->trace, &machine, lines->error);
-    return status == CAPU_OK ? CAPU_OK : lines_refuse_built(lines, status);
+    return status == CAPU_OK ? CAPU_OK : json_lines_refuse_built(lines, status);
 }
 
 /* Finds a name in a list of names. */
-static capu_status find_name(struct lines *lines, const char *text,
+static capu_status find_name(struct json_lines *lines, const char *text,
                              const char *(*name_of)(unsigned), unsigned count, const char *what,
                              unsigned *found)
 {
@@ -98,7 +99,7 @@ static capu_status find_name(struct lines *lines, const char *text,
             return CAPU_OK;
         }
     }
-    return lines_refuse(lines, what);
+    return json_lines_refuse(lines, what);
 }
 
 static const char *kind_name(unsigned kind)
@@ -113,17 +114,17 @@ static const char *hint_name(unsigned hint)
 
 static capu_status read_tensor_names(struct reader *reader, struct tensor_description *description)
 {
-    struct lines *lines = &reader->lines;
+    struct json_lines *lines = &reader->lines;
     const char *kind = NULL;
     const char *hint = "";
     unsigned found = 0;
-    capu_status status = lines_string(lines, lines->value, "name", false, &description->name);
+    capu_status status = json_lines_string(lines, lines->value, "name", false, &description->name);
 
     if (status == CAPU_OK) {
-        status = lines_string(lines, lines->value, "kind", true, &kind);
+        status = json_lines_string(lines, lines->value, "kind", true, &kind);
     }
     if (status == CAPU_OK) {
-        status = lines_string(lines, lines->value, "hint", false, &hint);
+        status = json_lines_string(lines, lines->value, "hint", false, &hint);
     }
     if (status == CAPU_OK) {
         status = find_name(lines, kind, kind_name, TENSOR_KIND_COUNT, "unknown \"kind\"", &found);
@@ -138,69 +139,69 @@ static capu_status read_tensor_names(struct reader *reader, struct tensor_descri
 
 static capu_status read_tensor(struct reader *reader)
 {
-    struct lines *lines = &reader->lines;
+    struct json_lines *lines = &reader->lines;
     struct tensor_description description = {.name = ""};
     uint64_t id = 0;
     bool managed = true;
     capu_status status = read_tensor_names(reader, &description);
 
     if (status == CAPU_OK) {
-        status = lines_number(lines, lines->value, "id", true, UINT32_MAX, &id);
+        status = json_lines_number(lines, lines->value, "id", true, UINT32_MAX, &id);
     }
     if (status == CAPU_OK && id != reader->trace->tensor_count) {
-        return lines_refuse(lines, "\"id\" is not the next one (ids are dense from 0)");
+        return json_lines_refuse(lines, "\"id\" is not the next one (ids are dense from 0)");
     }
     if (status == CAPU_OK) {
-        status =
-            lines_number(lines, lines->value, "bytes", true, TRACE_BYTES_MAX, &description.bytes);
+        status = json_lines_number(lines, lines->value, "bytes", true, TRACE_BYTES_MAX,
+                                   &description.bytes);
     }
     if (status == CAPU_OK) {
-        status = lines_number(lines, lines->value, "fixed_bytes", false, TRACE_BYTES_MAX,
-                              &description.fixed_bytes);
+        status = json_lines_number(lines, lines->value, "fixed_bytes", false, TRACE_BYTES_MAX,
+                                   &description.fixed_bytes);
     }
     if (status == CAPU_OK) {
-        status = lines_boolean(lines, lines->value, "persistent", &description.persistent);
+        status = json_lines_boolean(lines, lines->value, "persistent", &description.persistent);
     }
     if (status == CAPU_OK) {
-        status = lines_boolean(lines, lines->value, "managed", &managed);
+        status = json_lines_boolean(lines, lines->value, "managed", &managed);
     }
     if (status == CAPU_OK) {
-        status = lines_boolean(lines, lines->value, "scales", &description.scales);
+        status = json_lines_boolean(lines, lines->value, "scales", &description.scales);
     }
     if (status != CAPU_OK) {
         return status;
     }
     description.unmanaged = !managed;
     status = trace_add_tensor(reader->trace, &description, NULL, lines->error);
-    return status == CAPU_OK ? CAPU_OK : lines_refuse_built(lines, status);
+    return status == CAPU_OK ? CAPU_OK : json_lines_refuse_built(lines, status);
 }
 
 static capu_status read_op(struct reader *reader)
 {
-    struct lines *lines = &reader->lines;
+    struct json_lines *lines = &reader->lines;
     struct op_description description = {.name = ""};
-    capu_status status = lines_string(lines, lines->value, "name", false, &description.name);
+    capu_status status = json_lines_string(lines, lines->value, "name", false, &description.name);
 
     if (status == CAPU_OK) {
-        status = lines_string(lines, lines->value, "segment", false, &description.segment);
+        status = json_lines_string(lines, lines->value, "segment", false, &description.segment);
     }
     if (status == CAPU_OK) {
-        status = lines_number(lines, lines->value, "ns", true, TRACE_NS_MAX, &description.ns);
+        status = json_lines_number(lines, lines->value, "ns", true, TRACE_NS_MAX, &description.ns);
     }
     if (status == CAPU_OK) {
-        status = lines_boolean(lines, lines->value, "replayable", &description.replayable);
+        status = json_lines_boolean(lines, lines->value, "replayable", &description.replayable);
     }
     if (status == CAPU_OK) {
-        status = lines_boolean(lines, lines->value, "scales", &description.scales);
+        status = json_lines_boolean(lines, lines->value, "scales", &description.scales);
     }
     if (status == CAPU_OK) {
-        status = lines_list(lines, lines->value, "reads", &reader->reads);
+        status = json_lines_list(lines, lines->value, "reads", &reader->reads);
     }
     if (status == CAPU_OK) {
-        status = lines_list(lines, lines->value, "writes", &reader->writes);
+        status = json_lines_list(lines, lines->value, "writes", &reader->writes);
     }
     if (status == CAPU_OK) {
-        status = lines_list(lines, lines->value, "updates", &reader->updates);
+        status = json_lines_list(lines, lines->value, "updates", &reader->updates);
     }
     if (status != CAPU_OK) {
         return status;
@@ -212,7 +213,7 @@ static capu_status read_op(struct reader *reader)
     description.updates = reader->updates.ids;
     description.update_count = reader->updates.count;
     status = trace_add_op(reader->trace, &description, lines->error);
-    return status == CAPU_OK ? CAPU_OK : lines_refuse_built(lines, status);
+    return status == CAPU_OK ? CAPU_OK : json_lines_refuse_built(lines, status);
 }
 
 static capu_status read_line(struct reader *reader, bool is_first)
@@ -220,9 +221,9 @@ static capu_status read_line(struct reader *reader, bool is_first)
     const char *type = reader->lines.type;
 
     if (is_first != (strcmp(type, "trace") == 0)) {
-        return lines_refuse(&reader->lines, is_first
-                                                ? "a trace begins with a line of type \"trace\""
-                                                : "a second line of type \"trace\"");
+        return json_lines_refuse(&reader->lines,
+                                 is_first ? "a trace begins with a line of type \"trace\""
+                                          : "a second line of type \"trace\"");
     }
     if (is_first) {
         return read_header(reader);
@@ -236,7 +237,7 @@ static capu_status read_line(struct reader *reader, bool is_first)
     if (strcmp(type, "machine") == 0) {
         return read_machine(reader);
     }
-    return lines_refuse(&reader->lines, "unknown \"type\"");
+    return json_lines_refuse(&reader->lines, "unknown \"type\"");
 }
 
 capu_status trace_read(struct trace *trace, const char *file, const char *data, size_t length,
@@ -248,11 +249,11 @@ capu_status trace_read(struct trace *trace, const char *file, const char *data, 
     bool more = true;
     capu_status status = CAPU_OK;
 
-    /* lines_refuse_built reads the message back, so there has to be a place for it. */
-    lines_init(&reader.lines, file, data, length, error != NULL ? error : &own);
+    /* json_lines_refuse_built reads the message back, so there has to be a place for it. */
+    json_lines_init(&reader.lines, file, data, length, error != NULL ? error : &own);
     *trace = (struct trace){0};
     while (status == CAPU_OK) {
-        status = lines_next(&reader.lines, &more);
+        status = json_lines_next(&reader.lines, &more);
         if (status != CAPU_OK || !more) {
             break;
         }
@@ -262,7 +263,7 @@ capu_status trace_read(struct trace *trace, const char *file, const char *data, 
     if (status == CAPU_OK && is_first) {
         status = error_text_set(error, CAPU_BAD_FILE, "%s: empty", file);
     }
-    lines_finish(&reader.lines);
+    json_lines_finish(&reader.lines);
     free(reader.reads.ids);
     free(reader.writes.ids);
     free(reader.updates.ids);
@@ -275,7 +276,7 @@ capu_status trace_read(struct trace *trace, const char *file, const char *data, 
 capu_status trace_load(struct trace *trace, const char *path, struct error_text *error)
 {
     struct text text = {0};
-    capu_status status = lines_load(path, &text, error);
+    capu_status status = json_lines_load(path, &text, error);
 
     *trace = (struct trace){0};
     if (status == CAPU_OK) {

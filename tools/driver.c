@@ -2,7 +2,7 @@
 #include "tools/driver.h"
 
 #include "capuchin/capuchin.h"
-#include "policy/lines.h"
+#include "policy/json_lines.h"
 #include "policy/validate.h"
 
 #include <inttypes.h>
@@ -404,19 +404,19 @@ capu_status driver_settle(struct driver *driver, struct error_text *error)
 }
 
 /* A counter of a report, null where it was not timed. */
-static capu_status read_counter(struct lines *lines, const char *name, uint64_t *value)
+static capu_status read_counter(struct json_lines *lines, const char *name, uint64_t *value)
 {
     if (json_is_null(json_object_get(lines->value, name))) {
         *value = CAPU_NOT_TIMED;
         return CAPU_OK;
     }
-    return lines_number(lines, lines->value, name, true, UINT64_MAX >> 1, value);
+    return json_lines_number(lines, lines->value, name, true, UINT64_MAX >> 1, value);
 }
 
-static capu_status read_report(struct lines *lines, capu_report *report)
+static capu_status read_report(struct json_lines *lines, capu_report *report)
 {
     const char *mode = "";
-    capu_status status = lines_string(lines, lines->value, "mode", true, &mode);
+    capu_status status = json_lines_string(lines, lines->value, "mode", true, &mode);
 
     *report = (capu_report){.size = sizeof(*report), .version = CAPU_REPORT_VERSION};
     report->mode = strcmp(mode, "guided") == 0 ? CAPU_MODE_GUIDED : CAPU_MODE_PASSIVE;
@@ -433,22 +433,22 @@ capu_status driver_reports(struct driver *driver, capu_report *reports, size_t c
                            struct error_text *error)
 {
     struct text text = {0};
-    struct lines lines;
+    struct json_lines lines;
     size_t found = 0;
     bool more = true;
-    capu_status status = lines_load(driver->paths[0], &text, error);
+    capu_status status = json_lines_load(driver->paths[0], &text, error);
 
     if (status != CAPU_OK) {
         return status;
     }
-    lines_init(&lines, driver->paths[0], text.data, text.length, error);
+    json_lines_init(&lines, driver->paths[0], text.data, text.length, error);
     while (status == CAPU_OK && more && found < count) {
-        status = lines_next(&lines, &more);
+        status = json_lines_next(&lines, &more);
         if (status == CAPU_OK && more) {
             status = read_report(&lines, &reports[found++]);
         }
     }
-    lines_finish(&lines);
+    json_lines_finish(&lines);
     text_finish(&text);
     return status != CAPU_OK || found == count
                ? status
@@ -472,7 +472,7 @@ capu_status driver_plan(struct driver *driver, struct plan *plan, struct error_t
     bool is_fine = true;
     capu_status status = name == NULL || driver->paths[1] == NULL
                              ? CAPU_NOT_READY
-                             : lines_load(driver->paths[1], &text, error);
+                             : json_lines_load(driver->paths[1], &text, error);
 
     if (status == CAPU_OK) {
         status = text.length == 0

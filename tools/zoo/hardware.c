@@ -1,7 +1,7 @@
 /* The machines known by name, and how long an op takes on them. */
 #include "tools/zoo/hardware.h"
 
-#include "policy/lines.h"
+#include "policy/json_lines.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -51,7 +51,7 @@ static capu_status read_machine(const char *file, const char *line, size_t lengt
 }
 
 /* The line at hand. */
-static capu_status read_hardware(struct lines *lines, const char *line, size_t length,
+static capu_status read_hardware(struct json_lines *lines, const char *line, size_t length,
                                  struct hardware *hardware)
 {
     const char *text = "";
@@ -61,27 +61,27 @@ static capu_status read_hardware(struct lines *lines, const char *line, size_t l
         char key[32];
 
         snprintf(key, sizeof(key), "%s_flops_per_s", names[i]);
-        status =
-            lines_number(lines, lines->value, key, false, FLOPS_MAX, &hardware->flops_per_s[i]);
+        status = json_lines_number(lines, lines->value, key, false, FLOPS_MAX,
+                                   &hardware->flops_per_s[i]);
     }
     if (status == CAPU_OK) {
-        status = lines_number(lines, lines->value, "memory_bytes_per_s", false, TRACE_RATE_MAX,
-                              &hardware->memory_bytes_per_s);
+        status = json_lines_number(lines, lines->value, "memory_bytes_per_s", false, TRACE_RATE_MAX,
+                                   &hardware->memory_bytes_per_s);
     }
     if (status == CAPU_OK) {
-        status = lines_number(lines, lines->value, "product_percent", false, PERCENT_MAX,
-                              &hardware->product_percent);
+        status = json_lines_number(lines, lines->value, "product_percent", false, PERCENT_MAX,
+                                   &hardware->product_percent);
     }
     if (status == CAPU_OK) {
-        status = lines_number(lines, lines->value, "memory_percent", false, PERCENT_MAX,
-                              &hardware->memory_percent);
+        status = json_lines_number(lines, lines->value, "memory_percent", false, PERCENT_MAX,
+                                   &hardware->memory_percent);
     }
     if (status == CAPU_OK) {
-        status = lines_number(lines, lines->value, "launch_ns", false, TRACE_NS_MAX,
-                              &hardware->launch_ns);
+        status = json_lines_number(lines, lines->value, "launch_ns", false, TRACE_NS_MAX,
+                                   &hardware->launch_ns);
     }
     if (status == CAPU_OK) {
-        status = lines_string(lines, lines->value, "text", false, &text);
+        status = json_lines_string(lines, lines->value, "text", false, &text);
     }
     snprintf(hardware->text, sizeof(hardware->text), "%s", text);
     return status;
@@ -92,22 +92,22 @@ static capu_status read_numbered(const char *file, const char *data, size_t data
                                  unsigned number, struct hardware *hardware, bool *found,
                                  struct error_text *error)
 {
-    struct lines lines;
+    struct json_lines lines;
     size_t from = 0;
     capu_status status;
 
     *hardware = (struct hardware){.product_percent = PERCENT_MAX, .memory_percent = PERCENT_MAX};
     *found = true;
-    lines_init(&lines, file, data, data_length, error);
-    status = lines_next(&lines, found);
+    json_lines_init(&lines, file, data, data_length, error);
+    status = json_lines_next(&lines, found);
     for (; status == CAPU_OK && *found && number > 0; number--) {
         from = lines.offset;
-        status = lines_next(&lines, found);
+        status = json_lines_next(&lines, found);
     }
     if (status == CAPU_OK && *found) {
         status = read_hardware(&lines, data + from, lines.offset - from, hardware);
     }
-    lines_finish(&lines);
+    json_lines_finish(&lines);
     return status;
 }
 
@@ -131,7 +131,7 @@ capu_status hardware_load(struct hardware *hardware, const char *name, struct er
             return CAPU_OK;
         }
     }
-    status = lines_load(name, &text, error);
+    status = json_lines_load(name, &text, error);
     if (status != CAPU_OK && access(name, F_OK) != 0) {
         return error_text_set(error, CAPU_INVALID,
                               "no machine \"%s\", and no such file (capuchin machines lists them)",

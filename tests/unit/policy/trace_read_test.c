@@ -1,7 +1,7 @@
 /* Reading traces: what is written comes back, and errors name file, line and field. */
 #include "tests/unit/policy/fixture.h"
 
-#include "policy/lines.h"
+#include "policy/json_lines.h"
 
 START_TEST(what_is_written_comes_back)
 {

@@ -1,5 +1,5 @@
 /* JSON lines with errors that name the place. Jansson parses, this file guards. */
-#include "policy/lines.h"
+#include "policy/json_lines.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-capu_status lines_load(const char *path, struct text *text, struct error_text *error)
+capu_status json_lines_load(const char *path, struct text *text, struct error_text *error)
 {
     FILE *file = fopen(path, "rb");
     char chunk[65536];
@@ -18,9 +18,9 @@ capu_status lines_load(const char *path, struct text *text, struct error_text *e
         return error_text_set(error, CAPU_FILE_FAILED, "%s: %s", path, strerror(errno));
     }
     while (status == CAPU_OK && (count = fread(chunk, 1, sizeof(chunk), file)) > 0) {
-        status = text->length + count > LINES_FILE_MAX
+        status = text->length + count > JSON_LINES_FILE_MAX
                      ? error_text_set(error, CAPU_TOO_LARGE, "%s: larger than %zu bytes", path,
-                                      LINES_FILE_MAX)
+                                      JSON_LINES_FILE_MAX)
                      : text_append(text, chunk, count);
     }
     if (status == CAPU_OK && ferror(file)) {
@@ -30,25 +30,25 @@ capu_status lines_load(const char *path, struct text *text, struct error_text *e
     return status;
 }
 
-void lines_init(struct lines *lines, const char *file, const char *data, size_t length,
-                struct error_text *error)
+void json_lines_init(struct json_lines *lines, const char *file, const char *data, size_t length,
+                     struct error_text *error)
 {
-    *lines = (struct lines){.file = file, .data = data, .length = length, .error = error};
+    *lines = (struct json_lines){.file = file, .data = data, .length = length, .error = error};
 }
 
-void lines_finish(struct lines *lines)
+void json_lines_finish(struct json_lines *lines)
 {
     json_decref(lines->value);
     lines->value = NULL;
 }
 
-capu_status lines_refuse(struct lines *lines, const char *what)
+capu_status json_lines_refuse(struct json_lines *lines, const char *what)
 {
     return error_text_set(lines->error, CAPU_BAD_FILE, "%s:%zu: %s", lines->file, lines->number,
                           what);
 }
 
-capu_status lines_refuse_built(struct lines *lines, capu_status status)
+capu_status json_lines_refuse_built(struct json_lines *lines, capu_status status)
 {
     struct error_text inner = {""};
 
@@ -59,7 +59,7 @@ capu_status lines_refuse_built(struct lines *lines, capu_status status)
     return status == CAPU_INVALID ? CAPU_BAD_FILE : status;
 }
 
-static capu_status refuse_field(struct lines *lines, const char *key, const char *what)
+static capu_status refuse_field(struct json_lines *lines, const char *key, const char *what)
 {
     return error_text_set(lines->error, CAPU_BAD_FILE, "%s:%zu: \"%s\" %s", lines->file,
                           lines->number, key, what);
@@ -80,7 +80,7 @@ static bool is_too_deep(const char *line, size_t length)
         } else if (c == '"') {
             in_string = true;
         } else if (c == '[' || c == '{') {
-            if (++depth > LINES_DEPTH_MAX) {
+            if (++depth > JSON_LINES_DEPTH_MAX) {
                 return true;
             }
         } else if ((c == ']' || c == '}') && depth > 0) {
@@ -100,15 +100,15 @@ static bool is_blank(const char *line, size_t length)
     return true;
 }
 
-static capu_status parse(struct lines *lines, const char *line, size_t length)
+static capu_status parse(struct json_lines *lines, const char *line, size_t length)
 {
     json_error_t problem;
 
-    if (length > LINES_LINE_MAX) {
-        return lines_refuse(lines, "the line is too long");
+    if (length > JSON_LINES_LINE_MAX) {
+        return json_lines_refuse(lines, "the line is too long");
     }
     if (is_too_deep(line, length)) {
-        return lines_refuse(lines, "nested too deeply");
+        return json_lines_refuse(lines, "nested too deeply");
     }
     lines->value = json_loadb(line, length, JSON_REJECT_DUPLICATES, &problem);
     if (lines->value == NULL && problem.text[0] == '\0') {
@@ -119,14 +119,14 @@ static capu_status parse(struct lines *lines, const char *line, size_t length)
                               lines->number, problem.column, problem.text);
     }
     if (!json_is_object(lines->value)) {
-        return lines_refuse(lines, "not an object");
+        return json_lines_refuse(lines, "not an object");
     }
-    return lines_string(lines, lines->value, "type", true, &lines->type);
+    return json_lines_string(lines, lines->value, "type", true, &lines->type);
 }
 
-capu_status lines_next(struct lines *lines, bool *more)
+capu_status json_lines_next(struct json_lines *lines, bool *more)
 {
-    lines_finish(lines);
+    json_lines_finish(lines);
     *more = false;
     while (lines->offset < lines->length) {
         const char *line = lines->data + lines->offset;
@@ -143,8 +143,8 @@ capu_status lines_next(struct lines *lines, bool *more)
     return CAPU_OK;
 }
 
-capu_status lines_number(struct lines *lines, const json_t *object, const char *key, bool required,
-                         uint64_t limit, uint64_t *value)
+capu_status json_lines_number(struct json_lines *lines, const json_t *object, const char *key,
+                              bool required, uint64_t limit, uint64_t *value)
 {
     const json_t *field = json_object_get(object, key);
 
@@ -161,8 +161,8 @@ capu_status lines_number(struct lines *lines, const json_t *object, const char *
     return CAPU_OK;
 }
 
-capu_status lines_string(struct lines *lines, const json_t *object, const char *key, bool required,
-                         const char **value)
+capu_status json_lines_string(struct json_lines *lines, const json_t *object, const char *key,
+                              bool required, const char **value)
 {
     const json_t *field = json_object_get(object, key);
 
@@ -176,7 +176,8 @@ capu_status lines_string(struct lines *lines, const json_t *object, const char *
     return CAPU_OK;
 }
 
-capu_status lines_boolean(struct lines *lines, const json_t *object, const char *key, bool *value)
+capu_status json_lines_boolean(struct json_lines *lines, const json_t *object, const char *key,
+                               bool *value)
 {
     const json_t *field = json_object_get(object, key);
 
@@ -190,7 +191,7 @@ capu_status lines_boolean(struct lines *lines, const json_t *object, const char 
     return CAPU_OK;
 }
 
-static capu_status reserve_ids(struct lines_ids *ids, size_t count)
+static capu_status reserve_ids(struct json_lines_ids *ids, size_t count)
 {
     uint32_t *grown;
 
@@ -206,8 +207,8 @@ static capu_status reserve_ids(struct lines_ids *ids, size_t count)
     return CAPU_OK;
 }
 
-capu_status lines_list(struct lines *lines, const json_t *object, const char *key,
-                       struct lines_ids *ids)
+capu_status json_lines_list(struct json_lines *lines, const json_t *object, const char *key,
+                            struct json_lines_ids *ids)
 {
     const json_t *field = json_object_get(object, key);
     capu_status status;

@@ -1,0 +1,66 @@
+/*
+ * Reading JSON lines: one object a line, every error naming file, line and field. What the trace
+ * and the plan reader share. The text stays the caller's and must outlive the struct.
+ */
+#ifndef CAPU_POLICY_JSON_LINES_H
+#define CAPU_POLICY_JSON_LINES_H
+
+#include <jansson.h>
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "capuchin/status.h"
+#include "policy/error_text.h"
+#include "policy/text.h"
+
+#define JSON_LINES_FILE_MAX ((size_t)1 << 30)
+#define JSON_LINES_LINE_MAX ((size_t)1 << 27)
+#define JSON_LINES_DEPTH_MAX 16
+
+struct json_lines {
+    const char *file; /* for messages */
+    const char *data;
+    size_t length;
+    size_t offset;
+    size_t number; /* of the line at hand, from 1 */
+    json_t *value; /* the line at hand; owned */
+    const char *type;
+    struct error_text *error;
+};
+
+/* A growing list of tensor ids, used again and again. */
+struct json_lines_ids {
+    uint32_t *ids;
+    size_t count;
+    size_t capacity;
+};
+
+/* A whole file into a text. Errors: FILE_FAILED, TOO_LARGE, NO_HOST_MEMORY. */
+capu_status json_lines_load(const char *path, struct text *text, struct error_text *error);
+
+void json_lines_init(struct json_lines *lines, const char *file, const char *data, size_t length,
+                     struct error_text *error);
+void json_lines_finish(struct json_lines *lines);
+
+/* The next line that is not blank; *more is false at the end. Errors: BAD_FILE, TOO_LARGE. */
+capu_status json_lines_next(struct json_lines *lines, bool *more);
+
+/* A BAD_FILE about the line at hand. */
+capu_status json_lines_refuse(struct json_lines *lines, const char *what);
+/* The same with the message that a builder left in the error text. Keeps `status` where it says
+   that memory is short. */
+capu_status json_lines_refuse_built(struct json_lines *lines, capu_status status);
+
+/* Fields of an object of the line. A missing one is an error if `required`, else *value stays. */
+capu_status json_lines_number(struct json_lines *lines, const json_t *object, const char *key,
+                              bool required, uint64_t limit, uint64_t *value);
+capu_status json_lines_string(struct json_lines *lines, const json_t *object, const char *key,
+                              bool required, const char **value);
+capu_status json_lines_boolean(struct json_lines *lines, const json_t *object, const char *key,
+                               bool *value);
+capu_status json_lines_list(struct json_lines *lines, const json_t *object, const char *key,
+                            struct json_lines_ids *ids);
+
+#endif
