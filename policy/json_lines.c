@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-capu_status json_lines_load(const char *path, struct text *text, struct error_text *error)
+capu_status json_lines_load(const char *path, struct string_buffer *text, struct error_text *error)
 {
     FILE *file = fopen(path, "rb");
     char chunk[65536];
@@ -21,7 +21,7 @@ capu_status json_lines_load(const char *path, struct text *text, struct error_te
         status = text->length + count > JSON_LINES_FILE_MAX
                      ? error_text_set(error, CAPU_TOO_LARGE, "%s: larger than %zu bytes", path,
                                       JSON_LINES_FILE_MAX)
-                     : text_append(text, chunk, count);
+                     : string_buffer_append(text, chunk, count);
     }
     if (status == CAPU_OK && ferror(file)) {
         status = error_text_set(error, CAPU_FILE_FAILED, "%s: %s", path, strerror(errno));

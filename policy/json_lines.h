@@ -13,7 +13,7 @@
 
 #include "capuchin/status.h"
 #include "policy/error_text.h"
-#include "policy/text.h"
+#include "policy/string_buffer.h"
 
 #define JSON_LINES_FILE_MAX ((size_t)1 << 30)
 #define JSON_LINES_LINE_MAX ((size_t)1 << 27)
@@ -38,7 +38,7 @@ struct json_lines_ids {
 };
 
 /* A whole file into a text. Errors: FILE_FAILED, TOO_LARGE, NO_HOST_MEMORY. */
-capu_status json_lines_load(const char *path, struct text *text, struct error_text *error);
+capu_status json_lines_load(const char *path, struct string_buffer *text, struct error_text *error);
 
 void json_lines_init(struct json_lines *lines, const char *file, const char *data, size_t length,
                      struct error_text *error);

@@ -12,7 +12,7 @@
 
 #include "capuchin/status.h"
 #include "policy/error_text.h"
-#include "policy/text.h"
+#include "policy/string_buffer.h"
 
 #define PLAN_BYTES_MAX ((uint64_t)1 << 52)
 #define PLAN_PAGES_MAX 16777216 /* page numbers stay below */
@@ -106,7 +106,8 @@ const char *action_kind_name(enum action_kind kind);
 
 /* plan_write.c: appends the plan as JSON lines. Errors: INVALID (the name is not UTF-8),
    NO_HOST_MEMORY. */
-capu_status plan_write(const struct plan *plan, struct text *text, struct error_text *error);
+capu_status plan_write(const struct plan *plan, struct string_buffer *text,
+                       struct error_text *error);
 
 /* plan_read.c: as trace_read and trace_load. */
 capu_status plan_read(struct plan *plan, const char *file, const char *data, size_t length,

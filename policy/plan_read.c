@@ -202,13 +202,13 @@ capu_status plan_read(struct plan *plan, const char *file, const char *data, siz
 
 capu_status plan_load(struct plan *plan, const char *path, struct error_text *error)
 {
-    struct text text = {0};
+    struct string_buffer text = {0};
     capu_status status = json_lines_load(path, &text, error);
 
     *plan = (struct plan){0};
     if (status == CAPU_OK) {
         status = plan_read(plan, path, text.data != NULL ? text.data : "", text.length, error);
     }
-    text_finish(&text);
+    string_buffer_finish(&text);
     return status;
 }

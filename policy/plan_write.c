@@ -5,7 +5,8 @@
 
 #include <inttypes.h>
 
-static capu_status put_header(const struct plan *plan, struct text *text, struct error_text *error)
+static capu_status put_header(const struct plan *plan, struct string_buffer *text,
+                              struct error_text *error)
 {
     json_error_t problem = {0};
     json_t *name = json_pack_ex(&problem, 0, "s", plan->trace);
@@ -16,71 +17,73 @@ static capu_status put_header(const struct plan *plan, struct text *text, struct
                    ? error_text_set(error, CAPU_INVALID, "the plan's trace name is not UTF-8")
                    : CAPU_NO_HOST_MEMORY;
     }
-    status = text_format(text, "{\"type\":\"plan\",\"version\":1,\"trace\":");
+    status = string_buffer_format(text, "{\"type\":\"plan\",\"version\":1,\"trace\":");
     if (status == CAPU_OK) {
-        status = text_append_json(text, name, JSON_ENCODE_ANY);
+        status = string_buffer_append_json(text, name, JSON_ENCODE_ANY);
     }
     json_decref(name);
     if (status == CAPU_OK) {
-        status = text_format(text, ",\"budget_bytes\":%" PRIu64 ",\"page_bytes\":%" PRIu64,
-                             plan->budget_bytes, plan->page_bytes);
+        status = string_buffer_format(text, ",\"budget_bytes\":%" PRIu64 ",\"page_bytes\":%" PRIu64,
+                                      plan->budget_bytes, plan->page_bytes);
     }
     if (status == CAPU_OK && plan->fixed_bytes > 0) {
-        status = text_format(text, ",\"fixed_bytes\":%" PRIu64, plan->fixed_bytes);
+        status = string_buffer_format(text, ",\"fixed_bytes\":%" PRIu64, plan->fixed_bytes);
     }
     if (status == CAPU_OK && plan->host_bytes != UINT64_MAX) {
-        status = text_format(text, ",\"host_bytes\":%" PRIu64, plan->host_bytes);
+        status = string_buffer_format(text, ",\"host_bytes\":%" PRIu64, plan->host_bytes);
     }
-    return status == CAPU_OK ? text_append(text, "}\n", 2) : status;
+    return status == CAPU_OK ? string_buffer_append(text, "}\n", 2) : status;
 }
 
 static capu_status put_replay(const struct plan *plan, const struct plan_replay *replay,
-                              bool is_first, struct text *text)
+                              bool is_first, struct string_buffer *text)
 {
-    capu_status status =
-        text_format(text, "%s{\"op\":%" PRIu32 ",\"drop\":[", is_first ? "" : ",", replay->op);
+    capu_status status = string_buffer_format(text, "%s{\"op\":%" PRIu32 ",\"drop\":[",
+                                              is_first ? "" : ",", replay->op);
 
     for (uint32_t i = 0; status == CAPU_OK && i < replay->drop_count; i++) {
-        status =
-            text_format(text, "%s%" PRIu32, i == 0 ? "" : ",", plan->drops[replay->first_drop + i]);
+        status = string_buffer_format(text, "%s%" PRIu32, i == 0 ? "" : ",",
+                                      plan->drops[replay->first_drop + i]);
     }
-    return status == CAPU_OK ? text_append(text, "]}", 2) : status;
+    return status == CAPU_OK ? string_buffer_append(text, "]}", 2) : status;
 }
 
 static capu_status put_action(const struct plan *plan, const struct plan_action *action,
-                              struct text *text)
+                              struct string_buffer *text)
 {
     capu_status status;
 
     if (action->kind != ACTION_RECOMPUTE) {
-        return text_format(text, "{\"type\":\"%s\",\"tensor\":%" PRIu32 ",\"%s\":%" PRIu32 "}\n",
-                           action_kind_name((enum action_kind)action->kind), action->tensor,
-                           action->kind == ACTION_PREFETCH ? "before" : "after", action->point);
+        return string_buffer_format(
+            text, "{\"type\":\"%s\",\"tensor\":%" PRIu32 ",\"%s\":%" PRIu32 "}\n",
+            action_kind_name((enum action_kind)action->kind), action->tensor,
+            action->kind == ACTION_PREFETCH ? "before" : "after", action->point);
     }
-    status = text_format(text, "{\"type\":\"recompute\",\"before\":%" PRIu32 ",\"replays\":[",
-                         action->point);
+    status = string_buffer_format(
+        text, "{\"type\":\"recompute\",\"before\":%" PRIu32 ",\"replays\":[", action->point);
     for (uint32_t i = 0; status == CAPU_OK && i < action->count; i++) {
         status = put_replay(plan, &plan->replays[action->first + i], i == 0, text);
     }
-    return status == CAPU_OK ? text_append(text, "]}\n", 3) : status;
+    return status == CAPU_OK ? string_buffer_append(text, "]}\n", 3) : status;
 }
 
 static capu_status put_place(const struct plan *plan, const struct plan_place *place,
-                             struct text *text)
+                             struct string_buffer *text)
 {
-    capu_status status =
-        text_format(text, "{\"type\":\"place\",\"tensor\":%" PRIu32 ",\"pages\":[", place->tensor);
+    capu_status status = string_buffer_format(
+        text, "{\"type\":\"place\",\"tensor\":%" PRIu32 ",\"pages\":[", place->tensor);
 
     for (uint32_t i = 0; status == CAPU_OK && i < place->count; i++) {
         const struct plan_run *run = &plan->runs[place->first + i];
 
-        status = text_format(text, "%s[%" PRIu32 ",%" PRIu32 "]", i == 0 ? "" : ",", run->first,
-                             run->count);
+        status = string_buffer_format(text, "%s[%" PRIu32 ",%" PRIu32 "]", i == 0 ? "" : ",",
+                                      run->first, run->count);
     }
-    return status == CAPU_OK ? text_append(text, "]}\n", 3) : status;
+    return status == CAPU_OK ? string_buffer_append(text, "]}\n", 3) : status;
 }
 
-capu_status plan_write(const struct plan *plan, struct text *text, struct error_text *error)
+capu_status plan_write(const struct plan *plan, struct string_buffer *text,
+                       struct error_text *error)
 {
     capu_status status = put_header(plan, text, error);
 

@@ -17,7 +17,7 @@
 
 #include "capuchin/status.h"
 #include "policy/error_text.h"
-#include "policy/text.h"
+#include "policy/string_buffer.h"
 
 /* Limits that keep every sum of this room inside 63 bits: bytes of one tensor times tensors, time
    of one op times ops and replays. */
@@ -193,7 +193,8 @@ const char *tensor_hint_name(enum tensor_hint hint);
  * trace_write.c: appends the trace as JSON lines. On failure the text may hold a part of it.
  * Errors: INVALID (a name is not UTF-8), NO_HOST_MEMORY.
  */
-capu_status trace_write(const struct trace *trace, struct text *text, struct error_text *error);
+capu_status trace_write(const struct trace *trace, struct string_buffer *text,
+                        struct error_text *error);
 
 /*
  * trace_read.c: the same lines, read back. `file` is a name for messages, which name file, line and

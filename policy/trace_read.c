@@ -275,13 +275,13 @@ capu_status trace_read(struct trace *trace, const char *file, const char *data, 
 
 capu_status trace_load(struct trace *trace, const char *path, struct error_text *error)
 {
-    struct text text = {0};
+    struct string_buffer text = {0};
     capu_status status = json_lines_load(path, &text, error);
 
     *trace = (struct trace){0};
     if (status == CAPU_OK) {
         status = trace_read(trace, path, text.data != NULL ? text.data : "", text.length, error);
     }
-    text_finish(&text);
+    string_buffer_finish(&text);
     return status;
 }

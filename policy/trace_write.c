@@ -31,7 +31,7 @@ static void set_number(struct line *line, const char *key, uint64_t number)
 }
 
 /* Appends the line, which is gone then. */
-static capu_status put_line(struct text *text, struct line *line, struct error_text *error)
+static capu_status put_line(struct string_buffer *text, struct line *line, struct error_text *error)
 {
     capu_status status;
 
@@ -41,12 +41,12 @@ static capu_status put_line(struct text *text, struct line *line, struct error_t
                                     line->what, line->number)
                    : CAPU_NO_HOST_MEMORY;
     }
-    status = text_append_json(text, line->object, JSON_COMPACT);
+    status = string_buffer_append_json(text, line->object, JSON_COMPACT);
     json_decref(line->object);
-    return status == CAPU_OK ? text_append(text, "\n", 1) : status;
+    return status == CAPU_OK ? string_buffer_append(text, "\n", 1) : status;
 }
 
-static capu_status put_header(const struct trace *trace, struct text *text,
+static capu_status put_header(const struct trace *trace, struct string_buffer *text,
                               struct error_text *error)
 {
     struct line line = {.what = "trace"};
@@ -59,7 +59,7 @@ static capu_status put_header(const struct trace *trace, struct text *text,
     return put_line(text, &line, error);
 }
 
-static capu_status put_machine(const struct machine *machine, struct text *text,
+static capu_status put_machine(const struct machine *machine, struct string_buffer *text,
                                struct error_text *error)
 {
     struct line line = {.what = "machine"};
@@ -73,7 +73,7 @@ static capu_status put_machine(const struct machine *machine, struct text *text,
     return put_line(text, &line, error);
 }
 
-static capu_status put_tensor(const struct trace *trace, uint32_t id, struct text *text,
+static capu_status put_tensor(const struct trace *trace, uint32_t id, struct string_buffer *text,
                               struct error_text *error)
 {
     const struct trace_tensor *tensor = &trace->tensors[id];
@@ -116,7 +116,7 @@ static json_t *list_of(const uint32_t *tensors, uint32_t count)
     return list;
 }
 
-static capu_status put_op(const struct trace *trace, uint32_t number, struct text *text,
+static capu_status put_op(const struct trace *trace, uint32_t number, struct string_buffer *text,
                           struct error_text *error)
 {
     const struct trace_op *op = &trace->ops[number];
@@ -137,7 +137,8 @@ static capu_status put_op(const struct trace *trace, uint32_t number, struct tex
     return put_line(text, &line, error);
 }
 
-capu_status trace_write(const struct trace *trace, struct text *text, struct error_text *error)
+capu_status trace_write(const struct trace *trace, struct string_buffer *text,
+                        struct error_text *error)
 {
     capu_status status = put_header(trace, text, error);
 

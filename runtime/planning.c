@@ -29,7 +29,7 @@ struct job {
 
     capu_status status;
     struct error_text error;
-    struct text text;
+    struct string_buffer text;
 };
 
 struct plan_keeper {
@@ -147,7 +147,7 @@ static void job_destroy(struct job *job)
     agent_forget(job->task);
     guide_destroy(job->guide);
     trace_finish(&job->trace);
-    text_finish(&job->text);
+    string_buffer_finish(&job->text);
     free(job);
 }
 
@@ -240,7 +240,7 @@ static void take_job(capu_context *context, struct job *job)
         job->guide = NULL;
         if (job->wants_text &&
             agent_plan(planning->agent, job->text.data, job->text.length) == CAPU_OK) {
-            job->text = (struct text){0};
+            job->text = (struct string_buffer){0};
         }
     } else if (job->status != CAPU_OK && job->guide->round == 0 && !atomic_load(&job->stop)) {
         refuse(label, job, job->status);

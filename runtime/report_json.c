@@ -1,6 +1,6 @@
 /* A report as one line of JSON: the counters of the struct under the same names, then evictions
    and stalls. */
-#include "policy/text.h"
+#include "policy/string_buffer.h"
 #include "runtime/internal.h"
 
 #include <jansson.h>
@@ -63,7 +63,7 @@ char *report_json(const capu_report *report)
                   report_mode_name(report->mode), "label", report->label);
     json_t *evictions = json_array();
     json_t *stalls = json_array();
-    struct text line = {0};
+    struct string_buffer line = {0};
     int failed = object == NULL || evictions == NULL || stalls == NULL;
 
 #define SET_COUNTER(name, unit, text) \
@@ -82,8 +82,9 @@ char *report_json(const capu_report *report)
     }
     failed = failed || json_object_set(object, "evictions", evictions) ||
              json_object_set(object, "stalls", stalls);
-    if (!failed && text_append_json(&line, object, JSON_COMPACT | JSON_ENSURE_ASCII) != CAPU_OK) {
-        text_finish(&line);
+    if (!failed &&
+        string_buffer_append_json(&line, object, JSON_COMPACT | JSON_ENSURE_ASCII) != CAPU_OK) {
+        string_buffer_finish(&line);
     }
     json_decref(stalls);
     json_decref(evictions);

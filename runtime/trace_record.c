@@ -262,7 +262,7 @@ capu_status trace_record(capu_context *context, const struct record *record, cha
 {
     struct error_text error = {0};
     struct trace trace = {0};
-    struct text text = {0};
+    struct string_buffer text = {0};
     capu_status status = trace_build(context, record, false, &trace, &error);
 
     if (status == CAPU_OK) {
@@ -270,7 +270,7 @@ capu_status trace_record(capu_context *context, const struct record *record, cha
     }
     trace_finish(&trace);
     if (status != CAPU_OK) {
-        text_finish(&text);
+        string_buffer_finish(&text);
         snprintf(why, why_bytes, "making the trace: %s",
                  error.text[0] != '\0' ? error.text : capu_status_text(status));
         return status;

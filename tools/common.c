@@ -55,7 +55,7 @@ void subject_finish(struct subject *subject)
     trace_finish(&subject->trace);
 }
 
-bool write_output(const char *path, const struct text *text)
+bool write_output(const char *path, const struct string_buffer *text)
 {
     FILE *file;
     bool is_fine;

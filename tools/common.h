@@ -27,7 +27,7 @@ bool subject_load(struct subject *subject, const char *path, const char *machine
 void subject_finish(struct subject *subject);
 
 /* Writes to the file, or to standard output for NULL. */
-bool write_output(const char *path, const struct text *text);
+bool write_output(const char *path, const struct string_buffer *text);
 
 /* A name of the built-in list, or a file with a machine line. */
 bool machine_load(const char *name, struct machine *machine);

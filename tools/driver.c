@@ -432,7 +432,7 @@ static capu_status read_report(struct json_lines *lines, capu_report *report)
 capu_status driver_reports(struct driver *driver, capu_report *reports, size_t count,
                            struct error_text *error)
 {
-    struct text text = {0};
+    struct string_buffer text = {0};
     struct json_lines lines;
     size_t found = 0;
     bool more = true;
@@ -449,7 +449,7 @@ capu_status driver_reports(struct driver *driver, capu_report *reports, size_t c
         }
     }
     json_lines_finish(&lines);
-    text_finish(&text);
+    string_buffer_finish(&text);
     return status != CAPU_OK || found == count
                ? status
                : error_text_set(error, CAPU_BAD_FILE, "%s: %zu reports of %zu", driver->paths[0],
@@ -467,7 +467,7 @@ static bool translate(const struct driver *driver, uint32_t *tensor)
 capu_status driver_plan(struct driver *driver, struct plan *plan, struct error_text *error)
 {
     const struct trace *trace = driver->trace_index->trace;
-    struct text text = {0};
+    struct string_buffer text = {0};
     char *name = strdup(trace_text(trace, trace->name));
     bool is_fine = true;
     capu_status status = name == NULL || driver->paths[1] == NULL
@@ -479,7 +479,7 @@ capu_status driver_plan(struct driver *driver, struct plan *plan, struct error_t
                      ? CAPU_NOT_READY
                      : plan_read(plan, driver->paths[1], text.data, text.length, error);
     }
-    text_finish(&text);
+    string_buffer_finish(&text);
     if (status != CAPU_OK) {
         free(name);
         return status;

@@ -66,7 +66,7 @@ static int build_and_write(const struct settings *settings, const struct zoo_mod
 {
     struct zoo_summary summary = {0};
     struct error_text error = {""};
-    struct text text = {0};
+    struct string_buffer text = {0};
     struct trace_index trace_index = {0};
     struct trace trace;
     capu_status status =
@@ -87,7 +87,7 @@ static int build_and_write(const struct settings *settings, const struct zoo_mod
     if (is_fine) {
         report(settings, &trace, &trace_index, &summary);
     }
-    text_finish(&text);
+    string_buffer_finish(&text);
     trace_index_finish(&trace_index);
     trace_finish(&trace);
     return is_fine ? EXIT_FINE : EXIT_USAGE;

@@ -168,7 +168,7 @@ static int plan_and_write(const struct settings *settings, const struct subject 
                                       .user = &watch};
     struct error_text error = {""};
     struct timeline timeline = {0};
-    struct text text = {0};
+    struct string_buffer text = {0};
     struct plan plan;
     capu_status status = planner_run(settings->arguments.planner, &request, &plan, &error);
     int code;
@@ -190,7 +190,7 @@ static int plan_and_write(const struct settings *settings, const struct subject 
     if (code == EXIT_FINE) {
         report(settings, subject, &plan, &timeline, now() - watch.begin);
     }
-    text_finish(&text);
+    string_buffer_finish(&text);
     timeline_finish(&timeline);
     plan_finish(&plan);
     return code;
@@ -199,14 +199,14 @@ static int plan_and_write(const struct settings *settings, const struct subject 
 /* Puts the planners below the options of --help. */
 static char *list_planners(int key, const char *text, void *input)
 {
-    struct text list = {0};
+    struct string_buffer list = {0};
 
     (void)input;
-    if (key != ARGP_KEY_HELP_POST_DOC || text_format(&list, "%s", text) != CAPU_OK) {
+    if (key != ARGP_KEY_HELP_POST_DOC || string_buffer_format(&list, "%s", text) != CAPU_OK) {
         return (char *)text;
     }
     for (const struct planner *planner = planners; planner->name != NULL; planner++) {
-        (void)text_format(&list, "\n  %-11s%s", planner->name, planner->summary);
+        (void)string_buffer_format(&list, "\n  %-11s%s", planner->name, planner->summary);
     }
     return list.data; /* which argp frees */
 }

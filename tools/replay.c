@@ -230,11 +230,11 @@ static bool print_json(const struct subject *subject, const struct result *resul
 static bool save_plan(const struct settings *settings, const struct result *result)
 {
     struct error_text error = {""};
-    struct text text = {0};
+    struct string_buffer text = {0};
     bool is_fine = plan_write(&result->plan, &text, &error) == CAPU_OK &&
                    write_output(settings->save_plan, &text);
 
-    text_finish(&text);
+    string_buffer_finish(&text);
     return is_fine;
 }
 

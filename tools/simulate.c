@@ -83,7 +83,7 @@ static bool write_timeline(const struct settings *settings, const struct subject
     static const char *const engines[] = {"", "compute", "device to host", "host to device"};
     json_t *events = json_array();
     json_t *whole;
-    struct text text = {0};
+    struct string_buffer text = {0};
     bool is_fine;
 
     for (int engine = ENGINE_COMPUTE; engine <= ENGINE_H2D; engine++) {

@@ -170,26 +170,26 @@ static void measure(const struct settings *settings, const struct subject *subje
     }
 }
 
-static capu_status put_table(const struct picture *picture, struct text *text)
+static capu_status put_table(const struct picture *picture, struct string_buffer *text)
 {
-    capu_status status = text_format(text, "%-10s", "budget");
+    capu_status status = string_buffer_format(text, "%-10s", "budget");
 
     for (unsigned at = 0; status == CAPU_OK && at < picture->count; at++) {
-        status = text_format(text, " %6u%%", picture->percent[at]);
+        status = string_buffer_format(text, " %6u%%", picture->percent[at]);
     }
     for (unsigned i = 0; status == CAPU_OK && i < picture->curve_count; i++) {
-        status = text_format(text, "\n%-10s", name_of(&picture->curves[i]));
+        status = string_buffer_format(text, "\n%-10s", name_of(&picture->curves[i]));
         for (unsigned at = 0; status == CAPU_OK && at < picture->count; at++) {
             double overhead = picture->curves[i].overhead[at];
 
-            status = overhead < 0.0 ? text_format(text, " %7s", "-")
-                                    : text_format(text, " %7.1f", overhead);
+            status = overhead < 0.0 ? string_buffer_format(text, " %7s", "-")
+                                    : string_buffer_format(text, " %7.1f", overhead);
         }
     }
-    return status == CAPU_OK ? text_append(text, "\n", 1) : status;
+    return status == CAPU_OK ? string_buffer_append(text, "\n", 1) : status;
 }
 
-static capu_status put_json(const struct picture *picture, struct text *text)
+static capu_status put_json(const struct picture *picture, struct string_buffer *text)
 {
     json_t *lists = json_object();
     json_t *percents = json_array();
@@ -213,7 +213,7 @@ static capu_status put_json(const struct picture *picture, struct text *text)
     whole = json_pack("{s:o,s:o}", "budget_percent", percents, "overhead_percent", lists);
     dump = json_dumps(whole, JSON_INDENT(1));
     if (dump != NULL) {
-        status = text_format(text, "%s\n", dump);
+        status = string_buffer_format(text, "%s\n", dump);
     }
     free(dump);
     json_decref(whole);
@@ -240,37 +240,38 @@ static double y_of(double overhead)
     return MARGIN + HEIGHT * (1.0 - shown / OVERHEAD_SHOWN);
 }
 
-static capu_status put_svg(const struct picture *picture, struct text *text)
+static capu_status put_svg(const struct picture *picture, struct string_buffer *text)
 {
     static const char *const colours[] = {"#0b6", "#d33", "#36c", "#c80", "#808",
                                           "#088", "#a52", "#555", "#e6a", "#7a0"};
-    capu_status status =
-        text_format(text,
-                    "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %g %g\" "
-                    "font-family=\"sans-serif\" "
-                    "font-size=\"12\">\n<rect width=\"100%%\" height=\"100%%\" fill=\"white\"/>\n"
-                    "<text x=\"%g\" y=\"20\">overhead in %% (up to %g) against budget in %% of the "
-                    "peak</text>\n",
-                    WIDTH + 4 * MARGIN, HEIGHT + 2 * MARGIN, MARGIN, OVERHEAD_SHOWN);
+    capu_status status = string_buffer_format(
+        text,
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %g %g\" "
+        "font-family=\"sans-serif\" "
+        "font-size=\"12\">\n<rect width=\"100%%\" height=\"100%%\" fill=\"white\"/>\n"
+        "<text x=\"%g\" y=\"20\">overhead in %% (up to %g) against budget in %% of the "
+        "peak</text>\n",
+        WIDTH + 4 * MARGIN, HEIGHT + 2 * MARGIN, MARGIN, OVERHEAD_SHOWN);
 
     for (unsigned tick = 0; status == CAPU_OK && tick <= 5; tick++) {
         double overhead = OVERHEAD_SHOWN * tick / 5.0;
 
-        status = text_format(text,
-                             "<line x1=\"%g\" x2=\"%g\" y1=\"%g\" y2=\"%g\" stroke=\"#ddd\"/>"
-                             "<text x=\"10\" y=\"%g\">%g</text>\n",
-                             MARGIN, MARGIN + WIDTH, y_of(overhead), y_of(overhead),
-                             y_of(overhead) + 4, overhead);
+        status = string_buffer_format(
+            text,
+            "<line x1=\"%g\" x2=\"%g\" y1=\"%g\" y2=\"%g\" stroke=\"#ddd\"/>"
+            "<text x=\"10\" y=\"%g\">%g</text>\n",
+            MARGIN, MARGIN + WIDTH, y_of(overhead), y_of(overhead), y_of(overhead) + 4, overhead);
     }
     for (unsigned at = 0; status == CAPU_OK && at < picture->count; at++) {
-        status = text_format(text, "<text x=\"%g\" y=\"%g\">%u</text>\n", x_of(picture, at) - 8,
-                             HEIGHT + MARGIN + 20, picture->percent[at]);
+        status =
+            string_buffer_format(text, "<text x=\"%g\" y=\"%g\">%u</text>\n", x_of(picture, at) - 8,
+                                 HEIGHT + MARGIN + 20, picture->percent[at]);
     }
     for (unsigned i = 0; status == CAPU_OK && i < picture->curve_count; i++) {
         const char *colour = colours[i % (sizeof(colours) / sizeof(colours[0]))];
         bool is_bound = i + 1 == picture->curve_count;
 
-        status = text_format(
+        status = string_buffer_format(
             text,
             "<text x=\"%g\" y=\"%g\" fill=\"%s\">%s</text>\n<polyline fill=\"none\" stroke=\"%s\" "
             "stroke-width=\"2\"%s points=\"",
@@ -279,15 +280,15 @@ static capu_status put_svg(const struct picture *picture, struct text *text)
             is_bound ? " stroke-dasharray=\"4 3\"" : "");
         for (unsigned at = 0; status == CAPU_OK && at < picture->count; at++) {
             if (picture->curves[i].overhead[at] >= 0.0) {
-                status = text_format(text, "%g,%g ", x_of(picture, at),
-                                     y_of(picture->curves[i].overhead[at]));
+                status = string_buffer_format(text, "%g,%g ", x_of(picture, at),
+                                              y_of(picture->curves[i].overhead[at]));
             }
         }
         if (status == CAPU_OK) {
-            status = text_format(text, "\"/>\n");
+            status = string_buffer_format(text, "\"/>\n");
         }
     }
-    return status == CAPU_OK ? text_format(text, "</svg>\n") : status;
+    return status == CAPU_OK ? string_buffer_format(text, "</svg>\n") : status;
 }
 
 int sweep_main(int argc, char **argv)
@@ -311,7 +312,7 @@ int sweep_main(int argc, char **argv)
         .arguments = ARGUMENTS_INIT, .from = 20, .to = 100, .step = 10, .picture = &picture};
     const char *output;
     struct subject subject;
-    struct text text = {0};
+    struct string_buffer text = {0};
     capu_status status;
     bool is_fine;
 
@@ -332,7 +333,7 @@ int sweep_main(int argc, char **argv)
         say("out of memory");
     }
     is_fine = status == CAPU_OK && write_output(output, &text);
-    text_finish(&text);
+    string_buffer_finish(&text);
     subject_finish(&subject);
     return is_fine ? EXIT_FINE : EXIT_USAGE;
 }

@@ -34,7 +34,7 @@ static FILE *open_default(const char **path)
     return file;
 }
 
-static bool read_all(struct text *text, FILE *file, const char *path)
+static bool read_all(struct string_buffer *text, FILE *file, const char *path)
 {
     size_t capacity = 0;
 
@@ -52,12 +52,12 @@ static bool read_all(struct text *text, FILE *file, const char *path)
     return ferror(file) ? complain(path, strerror(errno)) : true;
 }
 
-bool text_read(struct text *text, const char *path, size_t length)
+bool text_read(struct string_buffer *text, const char *path, size_t length)
 {
     FILE *file;
     bool is_read;
 
-    *text = (struct text){0};
+    *text = (struct string_buffer){0};
     file = path != NULL ? fopen(path, "rb") : open_default(&path);
     if (file == NULL) {
         return complain(path, strerror(errno));
@@ -75,13 +75,13 @@ bool text_read(struct text *text, const char *path, size_t length)
     return true;
 }
 
-void text_close(struct text *text)
+void text_close(struct string_buffer *text)
 {
     free(text->bytes);
-    *text = (struct text){0};
+    *text = (struct string_buffer){0};
 }
 
-void text_window(const struct text *text, size_t start, size_t length, int32_t *tokens,
+void text_window(const struct string_buffer *text, size_t start, size_t length, int32_t *tokens,
                  int32_t *targets)
 {
     for (size_t i = 0; i < length; i++) {

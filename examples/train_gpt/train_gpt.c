@@ -53,7 +53,7 @@ struct settings {
 struct training {
     const struct settings *settings;
     struct gpt gpt;
-    struct text text;
+    struct string_buffer text;
     struct loss_log log;
     int32_t *tokens; /* accumulate batches */
     int32_t *targets;

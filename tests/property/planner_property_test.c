@@ -84,7 +84,7 @@ static bool should_stop(void *user)
 
 /* The time of a planner's plan; UINT64_MAX if it found none. `text` is the plan, if asked for. */
 static uint64_t run(const struct planner *planner, uint64_t seed, uint64_t budget, uint64_t host,
-                    enum planner_effort effort, struct text *text)
+                    enum planner_effort effort, struct string_buffer *text)
 {
     struct planner_request request = {.trace_index = &trace_index,
                                       .budget_bytes = budget,
@@ -238,8 +238,8 @@ START_TEST(the_same_request_gives_the_same_plan)
 {
     is_odd = _i == 1;
     for (uint64_t seed = first_seed(); seed < first_seed() + seeds(HYBRID_TRACES / 3); seed++) {
-        struct text first = {0};
-        struct text second = {0};
+        struct string_buffer first = {0};
+        struct string_buffer second = {0};
         uint64_t state = seed;
         uint64_t budget;
 
@@ -249,8 +249,8 @@ START_TEST(the_same_request_gives_the_same_plan)
             run(&planners[0], seed, budget, UINT64_MAX, EFFORT_DEFAULT, &second);
             ck_assert_str_eq(first.data, second.data);
         }
-        text_finish(&first);
-        text_finish(&second);
+        string_buffer_finish(&first);
+        string_buffer_finish(&second);
         forget();
     }
 }
@@ -279,12 +279,12 @@ START_TEST(placed_plans_are_valid)
 
         make(seed);
         for (const struct planner *planner = planners; planner->name != NULL; planner++) {
-            struct text text = {0};
+            struct string_buffer text = {0};
             uint64_t budget = some_budget(&state);
             uint64_t ns = run(planner, seed, budget, UINT64_MAX, EFFORT_QUICK, &text);
 
             ck_assert(ns == UINT64_MAX || strstr(text.data, "\"place\"") != NULL || !has_pages());
-            text_finish(&text);
+            string_buffer_finish(&text);
         }
         /* Where everything fits, it does with places, too. */
         ck_assert_uint_eq(
@@ -301,8 +301,8 @@ START_TEST(a_placed_hybrid_is_at_most_as_slow_with_more)
     is_placing = true;
     for (uint64_t seed = first_seed(); seed < first_seed() + seeds(HYBRID_TRACES); seed++) {
         uint64_t last = UINT64_MAX;
-        struct text first = {0};
-        struct text second = {0};
+        struct string_buffer first = {0};
+        struct string_buffer second = {0};
         uint64_t budget;
         uint64_t ns;
 
@@ -321,8 +321,8 @@ START_TEST(a_placed_hybrid_is_at_most_as_slow_with_more)
             run(&planners[0], seed, budget, UINT64_MAX, EFFORT_DEFAULT, &second);
             ck_assert_str_eq(first.data, second.data);
         }
-        text_finish(&first);
-        text_finish(&second);
+        string_buffer_finish(&first);
+        string_buffer_finish(&second);
         forget();
     }
 }

@@ -51,8 +51,8 @@ struct tally {
 struct instance {
     struct trace trace;
     struct trace_index trace_index;
-    struct text expected; /* the plan, if any is */
-    char what[160];       /* for messages */
+    struct string_buffer expected; /* the plan, if any is */
+    char what[160];                /* for messages */
 };
 
 static uint64_t measure(const struct instance *instance, const struct driver *driver,
@@ -76,12 +76,12 @@ static uint64_t measure(const struct instance *instance, const struct driver *dr
 
 static void expect_plan(const struct instance *instance, const struct plan *plan)
 {
-    struct text text = {0};
+    struct string_buffer text = {0};
 
     ck_assert_int_eq(plan_write(plan, &text, NULL), CAPU_OK);
     ck_assert_msg(strcmp(text.data, instance->expected.data) == 0, "%s: made\n%s\nnot\n%s",
                   instance->what, text.data, instance->expected.data);
-    text_finish(&text);
+    string_buffer_finish(&text);
 }
 
 static void compare(const struct instance *instance, struct driver *driver, struct tally *tally)
@@ -319,7 +319,7 @@ static void renumber(const struct trace *from, struct trace *to, uint32_t *ids)
 
 /* The plan that a planner makes of the trace itself; "" if there is none. */
 static void plan_directly(const struct instance *instance, const struct driver_options *options,
-                          struct text *text)
+                          struct string_buffer *text)
 {
     struct planner_request request = {.trace_index = &instance->trace_index,
                                       .budget_bytes = options->budget_bytes,
@@ -366,7 +366,7 @@ START_TEST(the_runtimes_plan_is_the_planners)
         make_renumbered(&instance, seed, &options);
         plan_directly(&instance, &options, &instance.expected);
         replay(&instance, &options, &tally);
-        text_finish(&instance.expected);
+        string_buffer_finish(&instance.expected);
         forget(&instance);
     }
     printf("%u plans compared\n", tally.compared);

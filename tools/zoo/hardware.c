@@ -28,12 +28,12 @@ const char *dtype_name(enum dtype dtype)
 static capu_status read_machine(const char *file, const char *line, size_t length,
                                 struct machine *machine, struct error_text *error)
 {
-    struct text text = {0};
+    struct string_buffer text = {0};
     struct trace trace;
-    capu_status status = text_format(&text, "{\"type\":\"trace\",\"version\":1}\n");
+    capu_status status = string_buffer_format(&text, "{\"type\":\"trace\",\"version\":1}\n");
 
     if (status == CAPU_OK) {
-        status = text_append(&text, line, length);
+        status = string_buffer_append(&text, line, length);
     }
     if (status == CAPU_OK) {
         status = trace_read(&trace, file, text.data, text.length, error);
@@ -46,7 +46,7 @@ static capu_status read_machine(const char *file, const char *line, size_t lengt
         }
         trace_finish(&trace);
     }
-    text_finish(&text);
+    string_buffer_finish(&text);
     return status;
 }
 
@@ -122,7 +122,7 @@ bool hardware_builtin(struct hardware *hardware, unsigned number)
 
 capu_status hardware_load(struct hardware *hardware, const char *name, struct error_text *error)
 {
-    struct text text = {0};
+    struct string_buffer text = {0};
     bool found = false;
     capu_status status;
 
@@ -143,7 +143,7 @@ capu_status hardware_load(struct hardware *hardware, const char *name, struct er
     if (status == CAPU_OK && !found) {
         status = error_text_set(error, CAPU_BAD_FILE, "%s: no machine line", name);
     }
-    text_finish(&text);
+    string_buffer_finish(&text);
     return status;
 }
 

@@ -18,10 +18,10 @@
 
 static struct trace trace;
 static struct trace_index trace_index;
-static struct text trace_text_of;
+static struct string_buffer trace_text_of;
 
 /* One operation: what it gives goes into `out`. */
-typedef capu_status operation(const void *argument, struct text *out);
+typedef capu_status operation(const void *argument, struct string_buffer *out);
 
 /* Jansson is a library of its own, which the linker's wraps do not reach. */
 static void *allocate(size_t bytes)
@@ -44,7 +44,7 @@ static void make(uint64_t seed)
 
 static void teardown(void)
 {
-    text_finish(&trace_text_of);
+    string_buffer_finish(&trace_text_of);
     trace_index_finish(&trace_index);
     trace_finish(&trace);
 }
@@ -53,14 +53,14 @@ static void teardown(void)
 static void sweep(const char *name, operation *run, const void *argument, uint64_t every,
                   capu_status also)
 {
-    struct text expected = {0};
+    struct string_buffer expected = {0};
     capu_status without = run(argument, &expected);
 
     for (int lasting = 0; lasting < 2; lasting++) {
         bool has_passed = false;
 
         for (uint64_t call = 1; call < CALLS_MAX && !has_passed; call += every) {
-            struct text out = {0};
+            struct string_buffer out = {0};
             capu_status status;
 
             malloc_faults_arm(call, lasting == 1);
@@ -76,14 +76,14 @@ static void sweep(const char *name, operation *run, const void *argument, uint64
                                      expected.data != NULL ? expected.data : "") == 0,
                               "%s: call %llu gives something else", name, (unsigned long long)call);
             }
-            text_finish(&out);
+            string_buffer_finish(&out);
         }
         ck_assert_msg(has_passed, "%s", name);
     }
-    text_finish(&expected);
+    string_buffer_finish(&expected);
 }
 
-static capu_status read_and_write_trace(const void *argument, struct text *out)
+static capu_status read_and_write_trace(const void *argument, struct string_buffer *out)
 {
     struct trace copy;
     struct error_text error;
@@ -98,9 +98,9 @@ static capu_status read_and_write_trace(const void *argument, struct text *out)
     return status;
 }
 
-static capu_status read_and_write_plan(const void *argument, struct text *out)
+static capu_status read_and_write_plan(const void *argument, struct string_buffer *out)
 {
-    const struct text *text = argument;
+    const struct string_buffer *text = argument;
     struct plan copy;
     struct error_text error;
     capu_status status = plan_read(&copy, "plan", text->data, text->length, &error);
@@ -112,7 +112,7 @@ static capu_status read_and_write_plan(const void *argument, struct text *out)
     return status;
 }
 
-static capu_status check_and_time(const void *argument, struct text *out)
+static capu_status check_and_time(const void *argument, struct string_buffer *out)
 {
     const struct plan *plan = argument;
     struct trace_index own;
@@ -127,7 +127,7 @@ static capu_status check_and_time(const void *argument, struct text *out)
         status = timeline_init(&timeline, &own, plan, NULL, true, NULL);
     }
     if (status == CAPU_OK) {
-        status = text_format(out, "%llu", (unsigned long long)timeline.iteration_ns);
+        status = string_buffer_format(out, "%llu", (unsigned long long)timeline.iteration_ns);
         timeline_finish(&timeline);
     }
     trace_index_finish(&own);
@@ -139,7 +139,7 @@ struct wish {
     struct planner_request request;
 };
 
-static capu_status make_plan(const void *argument, struct text *out)
+static capu_status make_plan(const void *argument, struct string_buffer *out)
 {
     const struct wish *wish = argument;
     struct plan plan;
@@ -167,7 +167,7 @@ static struct planner_request request_of(bool place, enum planner_effort effort)
 START_TEST(files_are_read_and_written)
 {
     struct planner_request request;
-    struct text text = {0};
+    struct string_buffer text = {0};
     struct plan plan;
 
     make(3);
@@ -179,7 +179,7 @@ START_TEST(files_are_read_and_written)
     sweep("trace", read_and_write_trace, NULL, 1, CAPU_BAD_FILE);
     sweep("plan", read_and_write_plan, &text, 1, CAPU_BAD_FILE);
     sweep("check", check_and_time, &plan, 1, CAPU_NO_HOST_MEMORY);
-    text_finish(&text);
+    string_buffer_finish(&text);
     plan_finish(&plan);
 }
 END_TEST

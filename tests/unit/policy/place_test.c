@@ -236,16 +236,16 @@ END_TEST
 
 START_TEST(placing_again_changes_nothing)
 {
-    struct text first = {0};
-    struct text second = {0};
+    struct string_buffer first = {0};
+    struct string_buffer second = {0};
 
     ck_assert_int_eq(place(CHAIN_TRACE, PLAN_LINE(3600, PAGE)), CAPU_OK);
     ck_assert_int_eq(plan_write(&plan, &first, &error), CAPU_OK);
     ck_assert_int_eq(place_plan(&trace_index, NULL, &plan, &result, &error), CAPU_OK);
     ck_assert_int_eq(plan_write(&plan, &second, &error), CAPU_OK);
     ck_assert_str_eq(first.data, second.data);
-    text_finish(&first);
-    text_finish(&second);
+    string_buffer_finish(&first);
+    string_buffer_finish(&second);
 }
 END_TEST
 

@@ -13,7 +13,7 @@ static const char *const written =
 START_TEST(writes_to_the_byte)
 {
     struct plan plan;
-    struct text text = {0};
+    struct string_buffer text = {0};
 
     ck_assert_int_eq(plan_init(&plan, "a \"b\"", 4096, 512), CAPU_OK);
     plan.fixed_bytes = 7;
@@ -30,7 +30,7 @@ START_TEST(writes_to_the_byte)
     ck_assert_int_eq(plan_add_run(&plan, 7, 1), CAPU_OK);
     ck_assert_int_eq(plan_write(&plan, &text, NULL), CAPU_OK);
     ck_assert_str_eq(text.data, written);
-    text_finish(&text);
+    string_buffer_finish(&text);
     plan_finish(&plan);
 }
 END_TEST
@@ -38,13 +38,13 @@ END_TEST
 START_TEST(what_is_written_comes_back)
 {
     struct plan plan;
-    struct text text = {0};
+    struct string_buffer text = {0};
 
     read_plan(&plan, written);
     ck_assert_uint_eq(plan.host_bytes, 99);
     ck_assert_int_eq(plan_write(&plan, &text, NULL), CAPU_OK);
     ck_assert_str_eq(text.data, written);
-    text_finish(&text);
+    string_buffer_finish(&text);
     plan_finish(&plan);
 }
 END_TEST

@@ -7,8 +7,8 @@ START_TEST(what_is_written_comes_back)
 {
     struct trace trace;
     struct trace again;
-    struct text first = {0};
-    struct text second = {0};
+    struct string_buffer first = {0};
+    struct string_buffer second = {0};
 
     read_trace(&trace, CHAIN_TRACE);
     ck_assert_int_eq(trace_write(&trace, &first, NULL), CAPU_OK);
@@ -17,8 +17,8 @@ START_TEST(what_is_written_comes_back)
     ck_assert_str_eq(first.data, second.data);
     ck_assert_uint_eq(again.total_ns, 9000);
     ck_assert_uint_eq(again.machine.copy_latency_ns, 10);
-    text_finish(&first);
-    text_finish(&second);
+    string_buffer_finish(&first);
+    string_buffer_finish(&second);
     trace_finish(&trace);
     trace_finish(&again);
 }
@@ -102,7 +102,7 @@ START_TEST(a_long_name_of_a_machine_is_cut_between_characters)
 {
     char text[512] = TRACE_LINE "{\"type\":\"machine\",\"d2h_bytes_per_s\":1000000000,"
                                 "\"h2d_bytes_per_s\":1000000000,\"name\":\"";
-    struct text out = {0};
+    struct string_buffer out = {0};
     struct trace trace;
 
     for (int i = 0; i < 40; i++) {
@@ -112,7 +112,7 @@ START_TEST(a_long_name_of_a_machine_is_cut_between_characters)
     read_trace(&trace, text);
     ck_assert_uint_eq(strlen(trace.machine.name), 62);
     ck_assert_int_eq(trace_write(&trace, &out, NULL), CAPU_OK);
-    text_finish(&out);
+    string_buffer_finish(&out);
     trace_finish(&trace);
 }
 END_TEST

@@ -130,7 +130,7 @@ START_TEST(writes_lines_to_the_byte)
     uint32_t w = add_tensor("w", 100, TENSOR_PARAMETER);
     struct op_description update = {
         .name = "sgd", .segment = "s", .ns = 6, .updates = &w, .update_count = 1, .scales = true};
-    struct text text = {0};
+    struct string_buffer text = {0};
 
     ck_assert_int_eq(trace_set_machine(&trace, &machine, &error), CAPU_OK);
     ck_assert_int_eq(trace_add_tensor(&trace, &odd, NULL, &error), CAPU_OK);
@@ -148,18 +148,18 @@ START_TEST(writes_lines_to_the_byte)
         "\"scales\":true,\"fixed_bytes\":3}\n"
         "{\"type\":\"op\",\"name\":\"sgd\",\"ns\":6,\"reads\":[],\"writes\":[],\"updates\":[0],"
         "\"replayable\":false,\"scales\":true,\"segment\":\"s\"}\n");
-    text_finish(&text);
+    string_buffer_finish(&text);
 }
 END_TEST
 
 START_TEST(names_what_it_cannot_write)
 {
-    struct text text = {0};
+    struct string_buffer text = {0};
 
     add_tensor("\xff\xfe", 1, TENSOR_INPUT);
     ck_assert_int_eq(trace_write(&trace, &text, &error), CAPU_INVALID);
     ck_assert_str_eq(error.text, "tensor 0: its name is not UTF-8");
-    text_finish(&text);
+    string_buffer_finish(&text);
 }
 END_TEST
 

@@ -1,5 +1,5 @@
 /* A growing string. Doubles, so that n appends cost O(n). */
-#include "policy/text.h"
+#include "policy/string_buffer.h"
 
 #include <stdarg.h>
 #include <stdint.h>
@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static capu_status reserve(struct text *text, size_t more)
+static capu_status reserve(struct string_buffer *text, size_t more)
 {
     size_t capacity = text->capacity == 0 ? 256 : text->capacity;
     char *data;
@@ -30,7 +30,7 @@ static capu_status reserve(struct text *text, size_t more)
     return CAPU_OK;
 }
 
-capu_status text_append(struct text *text, const char *bytes, size_t count)
+capu_status string_buffer_append(struct string_buffer *text, const char *bytes, size_t count)
 {
     capu_status status = reserve(text, count);
 
@@ -43,7 +43,7 @@ capu_status text_append(struct text *text, const char *bytes, size_t count)
     return CAPU_OK;
 }
 
-capu_status text_format(struct text *text, const char *format, ...)
+capu_status string_buffer_format(struct string_buffer *text, const char *format, ...)
 {
     va_list arguments;
     capu_status status;
@@ -67,7 +67,7 @@ capu_status text_format(struct text *text, const char *format, ...)
 }
 
 struct sink {
-    struct text *text;
+    struct string_buffer *text;
     capu_status status;
 };
 
@@ -77,12 +77,12 @@ static int append(const char *bytes, size_t count, void *data)
     struct sink *sink = data;
 
     if (sink->status == CAPU_OK) {
-        sink->status = text_append(sink->text, bytes, count);
+        sink->status = string_buffer_append(sink->text, bytes, count);
     }
     return sink->status == CAPU_OK ? 0 : -1;
 }
 
-capu_status text_append_json(struct text *text, const json_t *value, size_t flags)
+capu_status string_buffer_append_json(struct string_buffer *text, const json_t *value, size_t flags)
 {
     struct sink sink = {.text = text};
     size_t length = text->length;
@@ -98,8 +98,8 @@ capu_status text_append_json(struct text *text, const json_t *value, size_t flag
     return CAPU_NO_HOST_MEMORY;
 }
 
-void text_finish(struct text *text)
+void string_buffer_finish(struct string_buffer *text)
 {
     free(text->data);
-    *text = (struct text){0};
+    *text = (struct string_buffer){0};
 }
