@@ -7,7 +7,7 @@
  *    but read by many replays live on (DenseNet's features).
  * 2. Every start is improved for a while, since prices lead to different valleys; then the best one
  *    for the rest of the effort. By turns: ruin and rebuild (part of the decisions is given up, and
- *    the greedy completes them at other prices), and polish (polish.h). Seeded by the trace alone,
+ *    the greedy completes them at other prices), and local search. Seeded by the trace alone,
  *    so equal requests give equal plans.
  *
  * A larger budget never gives a slower plan: budgets are rounded down to the rungs of a fixed

@@ -1,13 +1,13 @@
 /* The search of planner hybrid from a start on: large changes and small ones, by turns. */
 #include "policy/hybrid_state.h"
 
-#include "policy/polish.h"
+#include "policy/local_search.h"
 
 #include <string.h>
 
-/* Ruins and rebuilds, and steps of polish, in one turn. */
+/* Ruins and rebuilds, and steps of local search, in one turn. */
 #define REBUILDS 8
-#define POLISH_STEPS 60
+#define LOCAL_SEARCH_STEPS 60
 /* Turns without gain that end a search. */
 #define IDLE_TURNS 4
 
@@ -83,7 +83,7 @@ static capu_status rebuild(struct hybrid *hybrid)
     return status;
 }
 
-/* Ruin and rebuild, and polish, by turns, until the effort is spent. */
+/* Ruin and rebuild, and local search, by turns, until the effort is spent. */
 capu_status hybrid_improve(struct hybrid *hybrid, uint64_t work, uint32_t turns)
 {
     struct search *search = hybrid->search;
@@ -91,7 +91,7 @@ capu_status hybrid_improve(struct hybrid *hybrid, uint64_t work, uint32_t turns)
     uint64_t begin = search_work(search);
     uint64_t end = begin + work;
     uint32_t idle = 0;
-    struct polish *polish = NULL;
+    struct local_search *local_search = NULL;
     capu_status status = CAPU_OK;
 
     if (hybrid->is_placing) {
@@ -99,9 +99,9 @@ capu_status hybrid_improve(struct hybrid *hybrid, uint64_t work, uint32_t turns)
     }
     /* Decisions of another planner's plan are not known. */
     if (search->best_ns != UINT64_MAX && search->options.limit_bytes > 0) {
-        status = polish_create(search, hybrid->seed, &polish);
+        status = local_search_create(search, hybrid->seed, &local_search);
     }
-    for (uint32_t turn = 0; status == CAPU_OK && polish != NULL && turn < turns; turn++) {
+    for (uint32_t turn = 0; status == CAPU_OK && local_search != NULL && turn < turns; turn++) {
         uint64_t before = search->best_ns;
         uint64_t now = search_work(search);
 
@@ -113,10 +113,11 @@ capu_status hybrid_improve(struct hybrid *hybrid, uint64_t work, uint32_t turns)
             status = rebuild(hybrid);
         }
         if (status == CAPU_OK) {
-            status = polish_run(polish, POLISH_STEPS, end, (double)(end - now) / (double)work);
+            status = local_search_run(local_search, LOCAL_SEARCH_STEPS, end,
+                                      (double)(end - now) / (double)work);
         }
         idle = search->best_ns < before ? 0 : idle + 1;
     }
-    polish_destroy(polish);
+    local_search_destroy(local_search);
     return status;
 }

@@ -54,7 +54,7 @@ capu_status hybrid_scan_one(struct hybrid *hybrid, uint32_t kind);
 /* Evictions that the lowering was forced to are planned the next time, with their prefetch. */
 capu_status hybrid_absorb(struct hybrid *hybrid, const struct lower_options *options, uint64_t *ns);
 
-/* hybrid_improve.c: ruin and rebuild, and polish, by turns, until the effort is spent. */
+/* hybrid_improve.c: ruin and rebuild, and local search, by turns, until the effort is spent. */
 capu_status hybrid_improve(struct hybrid *hybrid, uint64_t work, uint32_t turns);
 
 #endif

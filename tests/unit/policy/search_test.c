@@ -1,8 +1,9 @@
-/* The parts of the search on one small trace: the greedy, the keeper of the best, the polish. */
+/* The parts of the search on one small trace: the greedy, the keeper of the best, the local search.
+ */
 #include "tests/unit/policy/fixture.h"
 
 #include "policy/greedy.h"
-#include "policy/polish.h"
+#include "policy/local_search.h"
 #include "policy/search.h"
 
 /* The gap of x between f1 and b0, and that of w over the border. */
@@ -198,29 +199,29 @@ START_TEST(an_offered_plan_is_timed_at_the_searchs_budget)
 END_TEST
 
 /* From the drop's 11000: a swap that is saved beside f1 waits for the copy back only. */
-START_TEST(polish_finds_the_save)
+START_TEST(local_search_finds_the_save)
 {
-    struct polish *polish = NULL;
+    struct local_search *local_search = NULL;
 
     load(2170);
     ck_assert_uint_eq(try_x(DECIDE_DROP), 11000);
-    ck_assert_int_eq(polish_create(&search, 1, &polish), CAPU_OK);
-    ck_assert_int_eq(polish_run(polish, 300, UINT64_MAX, 1.0), CAPU_OK);
+    ck_assert_int_eq(local_search_create(&search, 1, &local_search), CAPU_OK);
+    ck_assert_int_eq(local_search_run(local_search, 300, UINT64_MAX, 1.0), CAPU_OK);
     ck_assert_uint_eq(search.best_ns, 10010);
-    polish_destroy(polish);
+    local_search_destroy(local_search);
 }
 END_TEST
 
-START_TEST(polish_ends_with_its_work)
+START_TEST(local_search_ends_with_its_work)
 {
-    struct polish *polish = NULL;
+    struct local_search *local_search = NULL;
 
     load(2170);
     ck_assert_uint_eq(try_x(DECIDE_DROP), 11000);
-    ck_assert_int_eq(polish_create(&search, 1, &polish), CAPU_OK);
-    ck_assert_int_eq(polish_run(polish, 300, search_work(&search), 1.0), CAPU_OK);
+    ck_assert_int_eq(local_search_create(&search, 1, &local_search), CAPU_OK);
+    ck_assert_int_eq(local_search_run(local_search, 300, search_work(&search), 1.0), CAPU_OK);
     ck_assert_uint_eq(search.best_ns, 11000);
-    polish_destroy(polish);
+    local_search_destroy(local_search);
 }
 END_TEST
 
@@ -238,8 +239,8 @@ int main(void)
     tcase_add_test(tests, the_search_passes_over_what_is_too_fast);
     tcase_add_test(tests, a_cutoff_saves_the_search_the_rest);
     tcase_add_test(tests, an_offered_plan_is_timed_at_the_searchs_budget);
-    tcase_add_test(tests, polish_finds_the_save);
-    tcase_add_test(tests, polish_ends_with_its_work);
+    tcase_add_test(tests, local_search_finds_the_save);
+    tcase_add_test(tests, local_search_ends_with_its_work);
     suite_add_tcase(suite, tests);
     return suite_run(suite);
 }
