@@ -32,7 +32,7 @@ struct greedy {
     uint32_t open_count;
     uint64_t *out_ns; /* per tensor */
     uint64_t *in_ns;
-    struct profile_tree tree;
+    struct segment_tree tree;
     const struct greedy_options *options;
     const uint8_t *decisions;
     uint64_t limit_bytes; /* with the margin */
@@ -443,7 +443,7 @@ static void give_back(struct greedy *greedy, uint8_t *decisions)
     int64_t limit = (int64_t)greedy->limit_bytes;
     uint32_t count = 0;
 
-    profile_tree_fill(&greedy->tree, result->profile, greedy->trace->op_count);
+    segment_tree_fill(&greedy->tree, result->profile, greedy->trace->op_count);
     for (uint32_t gap = 0; gap < greedy->trace->operand_count; gap++) {
         uint32_t tensor = lower_gap_tensor(lower, gap);
         enum tensor_hint hint = (enum tensor_hint)greedy->trace->tensors[tensor].hint;
@@ -469,13 +469,13 @@ static void give_back(struct greedy *greedy, uint8_t *decisions)
         uint32_t last = end >= ops ? ops - 1 : end - 1;
         int64_t bytes = (int64_t)greedy->trace_index->rounded[lower_gap_tensor(lower, gap)];
 
-        if (profile_tree_most(&greedy->tree, first, last) + bytes > limit ||
-            (end > ops && profile_tree_most(&greedy->tree, 0, end - ops - 1) + bytes > limit)) {
+        if (segment_tree_most(&greedy->tree, first, last) + bytes > limit ||
+            (end > ops && segment_tree_most(&greedy->tree, 0, end - ops - 1) + bytes > limit)) {
             continue;
         }
-        profile_tree_add(&greedy->tree, first, last, bytes);
+        segment_tree_add(&greedy->tree, first, last, bytes);
         if (end > ops) {
-            profile_tree_add(&greedy->tree, 0, end - ops - 1, bytes);
+            segment_tree_add(&greedy->tree, 0, end - ops - 1, bytes);
         }
         decisions[gap] = DECIDE_KEEP;
     }
@@ -546,7 +546,7 @@ static capu_status allocate(struct greedy *greedy)
                    greedy->in.sums != NULL && greedy->weight != NULL && greedy->crowded != NULL &&
                    greedy->estimate_ns != NULL && greedy->candidates != NULL &&
                    greedy->open != NULL && greedy->out_ns != NULL && greedy->in_ns != NULL
-               ? profile_tree_init(&greedy->tree, greedy->trace->op_count + 1)
+               ? segment_tree_init(&greedy->tree, greedy->trace->op_count + 1)
                : CAPU_NO_HOST_MEMORY;
 }
 
@@ -597,6 +597,6 @@ void greedy_destroy(struct greedy *greedy)
     free(greedy->open);
     free(greedy->out_ns);
     free(greedy->in_ns);
-    profile_tree_finish(&greedy->tree);
+    segment_tree_finish(&greedy->tree);
     free(greedy);
 }

@@ -158,7 +158,7 @@ capu_status lower_create(const struct trace_index *trace_index, const struct mac
     lower->trace = trace_index->trace;
     status = clock_init(&lower->clock, trace_index->trace, machine);
     if (status == CAPU_OK) {
-        status = profile_tree_init(&lower->tree, trace_index->trace->op_count + 1);
+        status = segment_tree_init(&lower->tree, trace_index->trace->op_count + 1);
     }
     allocate_index(lower);
     allocate_state(lower);
@@ -197,7 +197,7 @@ void lower_destroy(struct lower *lower)
     free(lower->in_spans.list);
     free(lower->draining.list);
     clock_finish(&lower->clock);
-    profile_tree_finish(&lower->tree);
+    segment_tree_finish(&lower->tree);
     free(lower);
 }
 

@@ -17,7 +17,7 @@
 #include "capuchin/status.h"
 #include "policy/clock.h"
 #include "policy/plan.h"
-#include "policy/profile_tree.h"
+#include "policy/segment_tree.h"
 #include "policy/trace_index.h"
 
 enum decision { DECIDE_KEEP, DECIDE_SWAP, DECIDE_DROP };

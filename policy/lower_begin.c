@@ -53,7 +53,7 @@ static void fill_tree(struct lower *lower)
     for (uint32_t k = 1; k < ops; k++) {
         base[k] += base[k - 1];
     }
-    profile_tree_fill(&lower->tree, base, ops);
+    segment_tree_fill(&lower->tree, base, ops);
 }
 
 /* When each planned copy back must start, from the last deadline to the first: by its own deadline,

@@ -255,13 +255,13 @@ static void choose_kept(struct lower *lower, uint32_t op, uint64_t others, uint6
         uint32_t last = (uint32_t)lower->stash[i].key - 1;
         int64_t bytes = (int64_t)lower->tensors[t].rounded;
 
-        if (profile_tree_most(&lower->tree, op, last) + bytes >
+        if (segment_tree_most(&lower->tree, op, last) + bytes >
                 (int64_t)lower->options.limit_bytes ||
             !fits_beside(lower, t, others, &after)) {
             continue;
         }
         lower->chain_state[t] |= CHAIN_KEPT;
-        profile_tree_add(&lower->tree, op, last, bytes);
+        segment_tree_add(&lower->tree, op, last, bytes);
         lower_due_remove(lower, t, (uint32_t)lower->stash[i].key);
     }
 }

@@ -55,7 +55,7 @@ struct lower {
     const struct trace_index *trace_index;
     const struct trace *trace;
     struct clock clock;
-    struct profile_tree tree; /* bytes that every op is expected to see held */
+    struct segment_tree tree; /* bytes that every op is expected to see held */
     struct lower_result result;
     void *blocks[64]; /* everything below, for freeing */
     uint32_t block_count;

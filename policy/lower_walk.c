@@ -186,7 +186,7 @@ static void force_out(struct lower *lower, uint32_t tensor, uint32_t op)
     } else if (next != NO_OP) {
         lower_due_again(lower, tensor);
     }
-    profile_tree_add(&lower->tree, op, stays_until(lower, tensor),
+    segment_tree_add(&lower->tree, op, stays_until(lower, tensor),
                      -(int64_t)lower->tensors[tensor].rounded);
 }
 
@@ -253,13 +253,13 @@ static void issue_due(struct lower *lower, uint32_t op, uint64_t needed)
             }
             if (!options->is_soft &&
                 (lower->held + needed + (uint64_t)bytes > options->limit_bytes ||
-                 profile_tree_most(&lower->tree, op, end - 1) + bytes >
+                 segment_tree_most(&lower->tree, op, end - 1) + bytes >
                      (int64_t)options->limit_bytes)) {
                 passed_over++;
                 continue;
             }
             lower_due_remove(lower, t, end);
-            profile_tree_add(&lower->tree, op, end - 1, bytes);
+            segment_tree_add(&lower->tree, op, end - 1, bytes);
             lower_fetch(lower, t, op);
         }
     }

@@ -1,5 +1,5 @@
 /* The tree against a plain array. */
-#include "policy/profile_tree.h"
+#include "policy/segment_tree.h"
 
 #include "tests/support/suite.h"
 
@@ -7,15 +7,15 @@
 
 START_TEST(agrees_with_an_array)
 {
-    struct profile_tree tree;
+    struct segment_tree tree;
     int64_t values[POINTS];
     uint64_t state = 12345;
 
-    ck_assert_int_eq(profile_tree_init(&tree, POINTS), CAPU_OK);
+    ck_assert_int_eq(segment_tree_init(&tree, POINTS), CAPU_OK);
     for (uint32_t i = 0; i < POINTS; i++) {
         values[i] = (int64_t)i * 7 % 11 - 5;
     }
-    profile_tree_fill(&tree, values, POINTS);
+    segment_tree_fill(&tree, values, POINTS);
     for (uint32_t step = 0; step < 3000; step++) {
         uint32_t first;
         uint32_t last;
@@ -27,7 +27,7 @@ START_TEST(agrees_with_an_array)
         if (step % 2 == 0) {
             int64_t bytes = (int64_t)(state >> 40) % 100 - 50;
 
-            profile_tree_add(&tree, first, last, bytes);
+            segment_tree_add(&tree, first, last, bytes);
             for (uint32_t i = first; i <= last; i++) {
                 values[i] += bytes;
             }
@@ -36,30 +36,30 @@ START_TEST(agrees_with_an_array)
         for (uint32_t i = first; i <= last; i++) {
             most = values[i] > most ? values[i] : most;
         }
-        ck_assert_int_eq(profile_tree_most(&tree, first, last), most);
+        ck_assert_int_eq(segment_tree_most(&tree, first, last), most);
     }
-    profile_tree_finish(&tree);
+    segment_tree_finish(&tree);
 }
 END_TEST
 
 START_TEST(an_empty_range_is_nothing)
 {
-    struct profile_tree tree;
+    struct segment_tree tree;
     int64_t value = 3;
 
-    ck_assert_int_eq(profile_tree_init(&tree, 1), CAPU_OK);
-    profile_tree_fill(&tree, &value, 1);
-    profile_tree_add(&tree, 1, 0, 100);
-    ck_assert_int_eq(profile_tree_most(&tree, 0, 0), 3);
-    ck_assert_int_eq(profile_tree_most(&tree, 1, 0), INT64_MIN);
-    profile_tree_finish(&tree);
+    ck_assert_int_eq(segment_tree_init(&tree, 1), CAPU_OK);
+    segment_tree_fill(&tree, &value, 1);
+    segment_tree_add(&tree, 1, 0, 100);
+    ck_assert_int_eq(segment_tree_most(&tree, 0, 0), 3);
+    ck_assert_int_eq(segment_tree_most(&tree, 1, 0), INT64_MIN);
+    segment_tree_finish(&tree);
 }
 END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("policy/profile_tree");
-    TCase *tests = tcase_create("profile_tree");
+    Suite *suite = suite_create("policy/segment_tree");
+    TCase *tests = tcase_create("segment_tree");
 
     tcase_add_test(tests, agrees_with_an_array);
     tcase_add_test(tests, an_empty_range_is_nothing);

@@ -1,25 +1,25 @@
 /* Bytes over program points: add to a range, ask for the largest in a range. O(log n) each. */
-#ifndef CAPU_POLICY_PROFILE_TREE_H
-#define CAPU_POLICY_PROFILE_TREE_H
+#ifndef CAPU_POLICY_SEGMENT_TREE_H
+#define CAPU_POLICY_SEGMENT_TREE_H
 
 #include <stdint.h>
 
 #include "capuchin/status.h"
 
-struct profile_tree {
+struct segment_tree {
     int64_t *most;   /* per node: the largest below it, its own `added` included */
     int64_t *added;  /* per node: what was added to all of it */
     uint32_t leaves; /* a power of two */
 };
 
 /* Errors: NO_HOST_MEMORY. On failure zeroed. */
-capu_status profile_tree_init(struct profile_tree *tree, uint32_t points);
-void profile_tree_finish(struct profile_tree *tree);
+capu_status segment_tree_init(struct segment_tree *tree, uint32_t points);
+void segment_tree_finish(struct segment_tree *tree);
 /* Point i holds values[i]. */
-void profile_tree_fill(struct profile_tree *tree, const int64_t *values, uint32_t points);
+void segment_tree_fill(struct segment_tree *tree, const int64_t *values, uint32_t points);
 /* Points from `first` to `last`, both included; nothing if first > last. */
-void profile_tree_add(struct profile_tree *tree, uint32_t first, uint32_t last, int64_t bytes);
+void segment_tree_add(struct segment_tree *tree, uint32_t first, uint32_t last, int64_t bytes);
 /* INT64_MIN for an empty range. */
-int64_t profile_tree_most(const struct profile_tree *tree, uint32_t first, uint32_t last);
+int64_t segment_tree_most(const struct segment_tree *tree, uint32_t first, uint32_t last);
 
 #endif

@@ -2,36 +2,36 @@
  * A segment tree walked from the leaves up: node i has the children 2i and 2i + 1. `added` is never
  * pushed down; a query adds up what it passes on the way to the root.
  */
-#include "policy/profile_tree.h"
+#include "policy/segment_tree.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-capu_status profile_tree_init(struct profile_tree *tree, uint32_t points)
+capu_status segment_tree_init(struct segment_tree *tree, uint32_t points)
 {
     uint32_t leaves = 1;
 
     while (leaves < points) {
         leaves *= 2;
     }
-    *tree = (struct profile_tree){.leaves = leaves};
+    *tree = (struct segment_tree){.leaves = leaves};
     tree->most = calloc((size_t)leaves * 2, sizeof(*tree->most));
     tree->added = calloc((size_t)leaves * 2, sizeof(*tree->added));
     if (tree->most == NULL || tree->added == NULL) {
-        profile_tree_finish(tree);
+        segment_tree_finish(tree);
         return CAPU_NO_HOST_MEMORY;
     }
     return CAPU_OK;
 }
 
-void profile_tree_finish(struct profile_tree *tree)
+void segment_tree_finish(struct segment_tree *tree)
 {
     free(tree->most);
     free(tree->added);
-    *tree = (struct profile_tree){0};
+    *tree = (struct segment_tree){0};
 }
 
-static void pull(struct profile_tree *tree, uint32_t node)
+static void pull(struct segment_tree *tree, uint32_t node)
 {
     int64_t left = tree->most[2 * node];
     int64_t right = tree->most[2 * node + 1];
@@ -39,7 +39,7 @@ static void pull(struct profile_tree *tree, uint32_t node)
     tree->most[node] = (left > right ? left : right) + tree->added[node];
 }
 
-void profile_tree_fill(struct profile_tree *tree, const int64_t *values, uint32_t points)
+void segment_tree_fill(struct segment_tree *tree, const int64_t *values, uint32_t points)
 {
     memset(tree->added, 0, (size_t)tree->leaves * 2 * sizeof(*tree->added));
     for (uint32_t i = 0; i < tree->leaves; i++) {
@@ -50,7 +50,7 @@ void profile_tree_fill(struct profile_tree *tree, const int64_t *values, uint32_
     }
 }
 
-void profile_tree_add(struct profile_tree *tree, uint32_t first, uint32_t last, int64_t bytes)
+void segment_tree_add(struct segment_tree *tree, uint32_t first, uint32_t last, int64_t bytes)
 {
     uint32_t left = tree->leaves + first;
     uint32_t right = tree->leaves + last + 1;
@@ -78,7 +78,7 @@ void profile_tree_add(struct profile_tree *tree, uint32_t first, uint32_t last, 
     }
 }
 
-int64_t profile_tree_most(const struct profile_tree *tree, uint32_t first, uint32_t last)
+int64_t segment_tree_most(const struct segment_tree *tree, uint32_t first, uint32_t last)
 {
     uint32_t left = tree->leaves + first;
     uint32_t right = tree->leaves + last;
