@@ -9,7 +9,7 @@
  */
 #include "policy/planner.h"
 
-#include "policy/passes.h"
+#include "policy/training_passes.h"
 
 #include <stdlib.h>
 
@@ -93,7 +93,7 @@ capu_status checkpoint_plan(struct planning *planning)
     }
     if (status == CAPU_OK) {
         choose_kept(trace_index, carriers, is_kept);
-        status = passes_keep_only(planning, is_kept);
+        status = training_passes_keep_only(planning, is_kept);
     }
     free(carriers);
     free(is_kept);

@@ -10,8 +10,8 @@
  */
 #include "policy/planner.h"
 
-#include "policy/passes.h"
 #include "policy/search.h"
+#include "policy/training_passes.h"
 
 #include <string.h>
 
@@ -19,18 +19,18 @@ static void decide(struct planning *planning, bool only_products)
 {
     const struct trace_index *trace_index = planning->request->trace_index;
     const struct trace *trace = trace_index->trace;
-    uint64_t mean_bytes = passes_mean_parameter(trace);
+    uint64_t mean_bytes = training_passes_mean_parameter(trace);
 
     memset(planning->decisions, DECIDE_KEEP, trace->operand_count);
     for (uint32_t k = 0; k <= trace_index->peak_op; k++) {
         const struct trace_op *op = &trace->ops[k];
 
-        if (!passes_has_weights(trace, k) ||
-            (only_products && !passes_is_product(trace, k, mean_bytes))) {
+        if (!training_passes_has_weights(trace, k) ||
+            (only_products && !training_passes_is_product(trace, k, mean_bytes))) {
             continue;
         }
         for (uint32_t i = 0; i < op->read_count; i++) {
-            uint32_t gap = passes_idle_gap(trace_index, trace_reads(trace, op)[i]);
+            uint32_t gap = training_passes_idle_gap(trace_index, trace_reads(trace, op)[i]);
 
             if (gap != TRACE_INDEX_NONE) {
                 planning->decisions[gap] = DECIDE_SWAP;

@@ -8,9 +8,9 @@
  * Published numbers are the paper's, its Figure 8 read off the bars, and the recorded iterations of
  * its authors' profiles. Every plan is validated and timed by the execution model.
  */
-#include "policy/passes.h"
 #include "policy/planner.h"
 #include "policy/timeline.h"
+#include "policy/training_passes.h"
 #include "tools/zoo/largest.h"
 
 #include <inttypes.h>
@@ -211,7 +211,7 @@ static const struct published *published_of(const char *model)
 /* A product of forward or backward begins a layer; that of the data belongs to the one before. */
 static uint8_t *layer_starts(const struct trace *trace)
 {
-    uint64_t mean_bytes = passes_mean_parameter(trace);
+    uint64_t mean_bytes = training_passes_mean_parameter(trace);
     uint8_t *starts = calloc((size_t)trace->op_count + 1, 1);
 
     for (uint32_t k = 0; starts != NULL && k < trace->op_count; k++) {
@@ -219,7 +219,7 @@ static uint8_t *layer_starts(const struct trace *trace)
 
         starts[k] = suffix != NULL &&
                     (strcmp(suffix, ".fwd") == 0 || strcmp(suffix, ".bwd_weight") == 0) &&
-                    passes_is_product(trace, k, mean_bytes);
+                    training_passes_is_product(trace, k, mean_bytes);
     }
     return starts;
 }

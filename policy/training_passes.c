@@ -1,11 +1,11 @@
 /* Forward and backward, as far as a trace shows them. */
-#include "policy/passes.h"
+#include "policy/training_passes.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
-uint32_t passes_idle_gap(const struct trace_index *trace_index, uint32_t tensor)
+uint32_t training_passes_idle_gap(const struct trace_index *trace_index, uint32_t tensor)
 {
     uint32_t end = trace_index->first[tensor + 1];
 
@@ -21,7 +21,7 @@ uint32_t passes_idle_gap(const struct trace_index *trace_index, uint32_t tensor)
     return TRACE_INDEX_NONE;
 }
 
-bool passes_has_weights(const struct trace *trace, uint32_t op)
+bool training_passes_has_weights(const struct trace *trace, uint32_t op)
 {
     const struct trace_op *entry = &trace->ops[op];
 
@@ -50,7 +50,7 @@ static bool is_named_product(const char *name)
     return false;
 }
 
-bool passes_is_product(const struct trace *trace, uint32_t op, uint64_t mean_bytes)
+bool training_passes_is_product(const struct trace *trace, uint32_t op, uint64_t mean_bytes)
 {
     const struct trace_op *entry = &trace->ops[op];
 
@@ -64,7 +64,7 @@ bool passes_is_product(const struct trace *trace, uint32_t op, uint64_t mean_byt
     return is_named_product(trace_op_name(trace, op));
 }
 
-uint64_t passes_mean_parameter(const struct trace *trace)
+uint64_t training_passes_mean_parameter(const struct trace *trace)
 {
     uint64_t bytes = 0;
     uint64_t count = 0;
@@ -93,7 +93,7 @@ static void extend_lives_of_kept(const struct planning *planning, const uint8_t 
             uint32_t r = trace_reads(trace, op)[i];
             uint32_t maker = trace_index->op[trace_index->first[r]];
             uint32_t last = trace_index->op[trace_index->first[r + 1] - 1];
-            uint32_t gap = passes_idle_gap(trace_index, r);
+            uint32_t gap = training_passes_idle_gap(trace_index, r);
             bool is_dropped = gap != TRACE_INDEX_NONE && planning->decisions[gap] == DECIDE_DROP;
 
             if (trace_index->rounded[r] == 0 || trace->tensors[r].persistent) {
@@ -109,7 +109,7 @@ static void extend_lives_of_kept(const struct planning *planning, const uint8_t 
     }
 }
 
-capu_status passes_keep_only(struct planning *planning, const uint8_t *is_kept)
+capu_status training_passes_keep_only(struct planning *planning, const uint8_t *is_kept)
 {
     const struct trace_index *trace_index = planning->request->trace_index;
     struct lower_options options = planner_paging_options(planning);
@@ -120,7 +120,7 @@ capu_status passes_keep_only(struct planning *planning, const uint8_t *is_kept)
 
     if (wanted != NULL && extended_life != NULL) {
         for (uint32_t t = 0; t < trace_index->trace->tensor_count; t++) {
-            uint32_t gap = passes_idle_gap(trace_index, t);
+            uint32_t gap = training_passes_idle_gap(trace_index, t);
             uint32_t maker;
 
             if (gap == TRACE_INDEX_NONE || is_kept[t] || !lower_can_drop(planning->lower, gap)) {

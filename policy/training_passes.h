@@ -2,8 +2,8 @@
  * Forward and backward, as far as a trace shows them: the peak of the iteration in which everything
  * is kept is where forward ends. For the baselines that go by layers.
  */
-#ifndef CAPU_POLICY_PASSES_H
-#define CAPU_POLICY_PASSES_H
+#ifndef CAPU_POLICY_TRAINING_PASSES_H
+#define CAPU_POLICY_TRAINING_PASSES_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -13,25 +13,25 @@
 
 /* Made and used in forward, and needed in backward: the access in forward after which it is idle.
    USES_NONE: persistent, not managed, or not of that kind. */
-uint32_t passes_idle_gap(const struct trace_index *trace_index, uint32_t tensor);
+uint32_t training_passes_idle_gap(const struct trace_index *trace_index, uint32_t tensor);
 
 /* Does the op read a parameter? */
-bool passes_has_weights(const struct trace *trace, uint32_t op);
+bool training_passes_has_weights(const struct trace *trace, uint32_t op);
 
 /*
  * A convolution or a matrix product: by the last part of its name, or because it reads a parameter
  * of no less than a sixteenth of the mean parameter, which those of norms and biases never are.
  */
-bool passes_is_product(const struct trace *trace, uint32_t op, uint64_t mean_bytes);
+bool training_passes_is_product(const struct trace *trace, uint32_t op, uint64_t mean_bytes);
 
 /* The mean bytes of a parameter; 0 without any. */
-uint64_t passes_mean_parameter(const struct trace *trace);
+uint64_t training_passes_mean_parameter(const struct trace *trace);
 
 /*
  * Drops everything that is idle between forward and backward and can be replayed, but what is_kept
  * (one a tensor) names; that lives on where replays need it beyond its last access. Lowers to the
  * planning's plan; what does not fit is paged on demand. Errors: as lower_run.
  */
-capu_status passes_keep_only(struct planning *planning, const uint8_t *is_kept);
+capu_status training_passes_keep_only(struct planning *planning, const uint8_t *is_kept);
 
 #endif
