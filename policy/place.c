@@ -21,7 +21,7 @@
 /* The pages of a run for a tensor that is resident at the border. */
 static capu_status hold_at_border(struct placer *placer, uint32_t tensor, struct plan_run run)
 {
-    capu_status status = place_offers_reserve(placer);
+    capu_status status = place_candidates_reserve(placer);
 
     if (status == CAPU_OK) {
         placer->runs[placer->run_count++] = run;
@@ -66,7 +66,7 @@ static capu_status place_at_border(struct placer *placer, uint32_t tensor)
         need -= run.count;
         status = hold_at_border(placer, tensor, run);
     }
-    return status == CAPU_OK ? place_offers_write(placer, tensor) : status;
+    return status == CAPU_OK ? place_candidates_write(placer, tensor) : status;
 }
 
 static capu_status place_tensor(struct placer *placer, uint32_t tensor)
@@ -74,7 +74,7 @@ static capu_status place_tensor(struct placer *placer, uint32_t tensor)
     struct page_groups *groups = &placer->groups;
     uint32_t pages = place_pages_of(placer, tensor);
     uint32_t missing = pages;
-    capu_status status = place_offers_reserve(placer);
+    capu_status status = place_candidates_reserve(placer);
 
     if (status != CAPU_OK) {
         return status;
@@ -83,7 +83,7 @@ static capu_status place_tensor(struct placer *placer, uint32_t tensor)
         page_groups_advance(groups,
                             placer->residencies.list[placer->residencies.first[tensor]].from);
     }
-    place_offers_choose(placer, tensor, &missing);
+    place_candidates_choose(placer, tensor, &missing);
     pages -= missing;
     if (missing > 0) {
         /* More than there are. */
@@ -101,7 +101,7 @@ static capu_status place_tensor(struct placer *placer, uint32_t tensor)
         status = page_groups_take(groups, placer->chosen[i], count, tensor);
         pages -= count;
     }
-    return status == CAPU_OK ? place_offers_write(placer, tensor) : status;
+    return status == CAPU_OK ? place_candidates_write(placer, tensor) : status;
 }
 
 static int compare_order(const void *a, const void *b)
@@ -178,7 +178,7 @@ static capu_status keep_pages(struct placer *placer)
         }
         placer->has_kept[place->tensor] = 1;
         if (status == CAPU_OK) {
-            status = place_offers_write(placer, place->tensor);
+            status = place_candidates_write(placer, place->tensor);
         }
     }
     return status;

@@ -1,4 +1,5 @@
-/* Inside of placing: shared by place.c (who comes when) and place_offers.c (which pages it gets).
+/* Inside of placing: shared by place.c (who comes when) and place_candidates.c (which pages it
+ * gets).
  */
 #ifndef CAPU_POLICY_PLACE_STATE_H
 #define CAPU_POLICY_PLACE_STATE_H
@@ -13,7 +14,7 @@
 #include "policy/trace_index.h"
 
 /* A group that a tensor could have. */
-struct offer {
+struct place_candidate {
     int64_t late; /* ns that somebody would wait */
     uint32_t group;
     uint32_t rank; /* in the order found, or by how well it fits: decides between equals */
@@ -44,8 +45,8 @@ struct placer {
     uint32_t order_count;
 
     struct page_groups groups;
-    uint32_t offer_capacity; /* of all that follow */
-    struct offer *late;      /* of the tensor at hand, as all that follow */
+    uint32_t candidate_capacity;  /* of all that follow */
+    struct place_candidate *late; /* of the tensor at hand, as all that follow */
     uint32_t late_count;
     uint32_t *chosen;
     uint32_t chosen_count;
@@ -58,13 +59,13 @@ static inline uint32_t place_pages_of(const struct placer *placer, uint32_t tens
     return (uint32_t)(placer->trace_index->rounded[tensor] / placer->trace_index->page_bytes);
 }
 
-/* place_offers.c: groups for so many pages of the tensor, into `chosen`; *need becomes what they
-   fall short of. */
-void place_offers_choose(struct placer *placer, uint32_t tensor, uint32_t *need);
-/* Room for an offer, a choice and a run for every group that there is and one more. Errors:
+/* place_candidates.c: groups for so many pages of the tensor, into `chosen`; *need becomes what
+   they fall short of. */
+void place_candidates_choose(struct placer *placer, uint32_t tensor, uint32_t *need);
+/* Room for a candidate, a choice and a run for every group that there is and one more. Errors:
    NO_HOST_MEMORY. */
-capu_status place_offers_reserve(struct placer *placer);
+capu_status place_candidates_reserve(struct placer *placer);
 /* The runs at hand, neighbours joined, as the tensor's place line. Errors: NO_HOST_MEMORY. */
-capu_status place_offers_write(struct placer *placer, uint32_t tensor);
+capu_status place_candidates_write(struct placer *placer, uint32_t tensor);
 
 #endif

@@ -13,15 +13,15 @@ static bool grow(void **array, size_t count, size_t size)
     return grown != NULL;
 }
 
-static bool is_sooner(const struct offer *a, const struct offer *b)
+static bool is_sooner(const struct place_candidate *a, const struct place_candidate *b)
 {
     return a->late != b->late ? a->late < b->late : a->rank < b->rank;
 }
 
-/* Late offers are a heap, the soonest first: mostly few of many are taken. */
-static void sift_offer(struct offer *offers, uint32_t count, uint32_t hole)
+/* Late candidates are a heap, the soonest first: mostly few of many are taken. */
+static void sift_candidate(struct place_candidate *candidates, uint32_t count, uint32_t hole)
 {
-    struct offer moving = offers[hole];
+    struct place_candidate moving = candidates[hole];
 
     for (;;) {
         uint32_t child = hole * 2 + 1;
@@ -29,14 +29,14 @@ static void sift_offer(struct offer *offers, uint32_t count, uint32_t hole)
         if (child >= count) {
             break;
         }
-        child += child + 1 < count && is_sooner(&offers[child + 1], &offers[child]);
-        if (!is_sooner(&offers[child], &moving)) {
+        child += child + 1 < count && is_sooner(&candidates[child + 1], &candidates[child]);
+        if (!is_sooner(&candidates[child], &moving)) {
             break;
         }
-        offers[hole] = offers[child];
+        candidates[hole] = candidates[child];
         hole = child;
     }
-    offers[hole] = moving;
+    candidates[hole] = moving;
 }
 
 static void choose(struct placer *placer, uint32_t group, uint32_t *need)
@@ -58,14 +58,14 @@ static void collect(struct placer *placer, uint32_t tensor, uint32_t *need)
          *need > 0 && list < groups->list_count - 1; list = page_groups_find(groups, list + 1)) {
         for (uint32_t g = groups->free[list]; *need > 0 && g != NO_GROUP;
              g = groups->list[g].next) {
-            struct offer offer = {.group = g};
+            struct place_candidate candidate = {.group = g};
 
-            if (!page_groups_fit(groups, g, tensor, &offer.late, &offer.rank)) {
+            if (!page_groups_fit(groups, g, tensor, &candidate.late, &candidate.rank)) {
                 continue;
             }
-            offer.rank = placer->late_count;
-            if (offer.late > 0) {
-                placer->late[placer->late_count++] = offer;
+            candidate.rank = placer->late_count;
+            if (candidate.late > 0) {
+                placer->late[placer->late_count++] = candidate;
             } else {
                 choose(placer, g, need);
             }
@@ -79,19 +79,19 @@ static void collect_unordered(struct placer *placer, uint32_t tensor)
     const struct page_groups *groups = &placer->groups;
 
     for (uint32_t g = 0; g < groups->count; g++) {
-        struct offer offer = {.group = g};
+        struct place_candidate candidate = {.group = g};
 
         if (groups->list[g].residency_count > 0 &&
-            page_groups_fit(groups, g, tensor, &offer.late, &offer.rank)) {
-            placer->late[placer->late_count++] = offer;
+            page_groups_fit(groups, g, tensor, &candidate.late, &candidate.rank)) {
+            placer->late[placer->late_count++] = candidate;
         }
     }
 }
 
-void place_offers_choose(struct placer *placer, uint32_t tensor, uint32_t *need)
+void place_candidates_choose(struct placer *placer, uint32_t tensor, uint32_t *need)
 {
     const struct page_groups *groups = &placer->groups;
-    struct offer *late = placer->late;
+    struct place_candidate *late = placer->late;
     bool has_fresh = true;
 
     placer->chosen_count = 0;
@@ -102,7 +102,7 @@ void place_offers_choose(struct placer *placer, uint32_t tensor, uint32_t *need)
         collect_unordered(placer, tensor);
     }
     for (uint32_t i = *need > 0 ? placer->late_count / 2 : 0; i-- > 0;) {
-        sift_offer(late, placer->late_count, i);
+        sift_candidate(late, placer->late_count, i);
     }
     while (*need > 0 && (has_fresh || placer->late_count > 0)) {
         if (has_fresh && (placer->late_count == 0 || late[0].late > placer->tolerance)) {
@@ -117,7 +117,7 @@ void place_offers_choose(struct placer *placer, uint32_t tensor, uint32_t *need)
         choose(placer, late[0].group, need);
         late[0] = late[--placer->late_count];
         if (placer->late_count > 0) {
-            sift_offer(late, placer->late_count, 0);
+            sift_candidate(late, placer->late_count, 0);
         }
     }
 }
@@ -130,7 +130,7 @@ static int compare_runs(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-capu_status place_offers_write(struct placer *placer, uint32_t tensor)
+capu_status place_candidates_write(struct placer *placer, uint32_t tensor)
 {
     struct plan_run *runs = placer->runs;
     capu_status status = plan_add_place(placer->plan, tensor);
@@ -148,11 +148,11 @@ capu_status place_offers_write(struct placer *placer, uint32_t tensor)
     return status;
 }
 
-capu_status place_offers_reserve(struct placer *placer)
+capu_status place_candidates_reserve(struct placer *placer)
 {
     uint32_t capacity = placer->groups.count * 2 + 64;
 
-    if (placer->groups.count < placer->offer_capacity) {
+    if (placer->groups.count < placer->candidate_capacity) {
         return CAPU_OK;
     }
     if (!grow((void **)&placer->late, capacity, sizeof(*placer->late)) ||
@@ -160,6 +160,6 @@ capu_status place_offers_reserve(struct placer *placer)
         !grow((void **)&placer->runs, capacity, sizeof(*placer->runs))) {
         return CAPU_NO_HOST_MEMORY;
     }
-    placer->offer_capacity = capacity;
+    placer->candidate_capacity = capacity;
     return CAPU_OK;
 }
