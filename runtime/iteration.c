@@ -1,9 +1,18 @@
-/* Where iterations begin and end: see capuchin/iteration.h. */
+/*
+ * Where iterations begin and end: see capuchin/iteration.h.
+ *
+ * The order in capu_iteration_begin matters. First the iteration before the last one must have
+ * finished, which bounds how far the host runs ahead and frees a record and a staging set. Records
+ * are completed next, because a finished record can lead to a new plan. Then a plan is chosen and
+ * installed. Only after that is the record of the new iteration opened, since it notes which plan
+ * it begins with. Transient tensors are forgotten before a plan is installed, so that installing
+ * does not preserve contents that are about to become undefined.
+ */
 #include "runtime/executor.h"
 #include "runtime/internal.h"
 #include "runtime/planning.h"
 
-/* Transient tensors become undefined: what they hold, here or on the host, is given up. */
+/* Makes transient tensors undefined: discards their contents on the device and on the host. */
 static void forget_transients(capu_context *context)
 {
     while (context->transient.head != NULL) {
@@ -11,7 +20,7 @@ static void forget_transients(capu_context *context)
     }
 }
 
-/* The running record before the last one must be finished before a third begins. */
+/* Waits until at most one iteration is running. */
 static capu_status wait_before_last(capu_context *context)
 {
     const struct record *oldest = NULL;
@@ -31,7 +40,7 @@ static capu_status wait_before_last(capu_context *context)
     return context_check(context, lane_wait(oldest->end), "waiting for an earlier iteration");
 }
 
-/* Marks of the copy lanes that are past need no events any more. */
+/* Recycles the events of marks on a copy lane that have completed. */
 static void retire_copies(struct lane *lane)
 {
     struct lane_position newest = {.lane = lane, .sequence = lane->marked};
@@ -56,11 +65,13 @@ capu_status capu_iteration_begin(capu_context *context, const char *label)
     }
     if (context->in_iteration) {
         return context_fail(context, CAPU_WRONG_ORDER,
-                            "capu_iteration_begin while an iteration is open");
+                            "capu_iteration_begin while an iteration is open: call "
+                            "capu_iteration_end first");
     }
     interned = names_intern(&context->names, label);
     if (interned == NULL) {
-        return context_fail(context, CAPU_NO_HOST_MEMORY, "no memory for an iteration's label");
+        return context_fail(context, CAPU_NO_HOST_MEMORY,
+                            "capu_iteration_begin: no memory for the label");
     }
     status = wait_before_last(context);
     if (status == CAPU_OK) {
@@ -116,7 +127,8 @@ capu_status capu_iteration_end(capu_context *context)
     }
     if (context->tracker.segment_depth > 0) {
         return context_fail(context, CAPU_WRONG_ORDER,
-                            "capu_iteration_end while segment '%s' is open",
+                            "capu_iteration_end while segment '%s' is open: call "
+                            "capu_segment_end first",
                             context->tracker.segment);
     }
     status = executor_finish(context);

@@ -1,6 +1,16 @@
 /*
- * Splitting: one tensor becomes up to three, each with the whole pages that are its alone. A page
- * that two of them share becomes an edge page: always resident, owned by the allocation.
+ * capu_split: one tensor becomes up to three, the range that was named and what lies before and
+ * after it. Each part manages the pages that lie wholly inside it. A page that two parts share
+ * becomes an edge page: always resident and owned by the allocation, since it can leave only when
+ * neither part needs it.
+ *
+ * The contents must survive, and on failure the old tensor must be as it was. So the order is:
+ * allocate everything; bring contents that are out back to the device, since pages can be
+ * distributed only while the tensor holds them; put the parts into the index; remap. Only after the
+ * last step that can fail do the parts take over its pages, lists and state.
+ *
+ * Remapping is necessary although no page moves: a device unmaps only whole mappings, and from now
+ * on the parts leave separately.
  */
 #include "runtime/executor.h"
 #include "runtime/internal.h"
@@ -13,12 +23,13 @@ struct split {
     struct allocation *allocation;
     struct tensor *old;
     uint64_t page_bytes;
-    struct tensor *parts[PARTS]; /* by address; NULL: not there */
-    uint64_t starts[PARTS + 1];  /* offsets into the allocation */
+    struct tensor *parts[PARTS]; /* by address; NULL: the part is empty */
+    uint64_t starts[PARTS + 1];  /* where each part starts: offsets into the allocation */
 };
 
-/* First page wholly inside a part, and the one behind the last; the allocation's last page belongs
-   to its last part, since nobody else uses the rest of it. */
+/* The first page wholly inside a part, and the page after the last one. The last page of the
+   allocation belongs to the last part even if that does not fill it, since nothing else uses the
+   rest. */
 static void span_of(const struct split *split, size_t part, size_t *first, size_t *end)
 {
     uint64_t from = split->starts[part];
@@ -42,7 +53,7 @@ static void discard_parts(struct split *split)
     }
 }
 
-/* A part with its span; state is copied from the old tensor later. */
+/* Creates a part and its span. inherit() copies the state of the old tensor later. */
 static capu_status make_part(struct split *split, size_t index)
 {
     struct allocation *allocation = split->allocation;
@@ -78,7 +89,7 @@ static capu_status make_part(struct split *split, size_t index)
     return part->pages != NULL ? CAPU_OK : CAPU_NO_HOST_MEMORY;
 }
 
-/* Which part owns a page of the range that was the old tensor's: its index, or EDGE. */
+/* The index of the part that owns a page of the old tensor, or EDGE. */
 static size_t owner_of(const struct split *split, size_t page)
 {
     for (size_t i = 0; i < PARTS; i++) {
@@ -93,7 +104,7 @@ static size_t owner_of(const struct split *split, size_t page)
     return EDGE;
 }
 
-/* The old tensor's pages within its allocation's range. */
+/* The index, within the allocation, of the old tensor's first page. */
 static size_t first_page(const struct split *split)
 {
     return (
@@ -134,7 +145,7 @@ static capu_status map_edge(capu_context *context, struct split *split, size_t p
     return context_check(context, status, "clearing a page that two tensors share");
 }
 
-/* An unmapped tensor's new edge pages are taken and mapped; on failure none is. */
+/* Takes and maps the new edge pages of a tensor that is not mapped. On failure none is mapped. */
 static capu_status map_edges(capu_context *context, struct split *split)
 {
     size_t from = first_page(split);
@@ -163,8 +174,8 @@ static capu_status map_edges(capu_context *context, struct split *split)
     return status;
 }
 
-/* How many of the old tensor's pages from its `index`-th on will be one mapping: those of one part,
-   or a single edge. */
+/* How many of the old tensor's pages, starting at its `index`-th, become one mapping: the pages of
+   one part, or a single edge page. */
 static size_t run_length(const struct split *split, size_t index)
 {
     size_t from = first_page(split);
@@ -177,8 +188,9 @@ static size_t run_length(const struct split *split, size_t index)
     return end - index;
 }
 
-/* A mapped tensor's pages stay where they are, but a device unmaps whole mappings only: so they
-   become a mapping for each part and edge. On failure the old mapping is back. */
+/* Replaces the mapping of a mapped tensor with one mapping per part and per edge page. The pages
+   stay where they are, but a device can only unmap a whole mapping. On failure the old mapping is
+   restored. */
 static capu_status remap(capu_context *context, struct split *split)
 {
     struct tensor *old = split->old;
@@ -212,13 +224,14 @@ static capu_status remap(capu_context *context, struct split *split)
         device_map(context->device, old->span, old->pages, old->page_count) != CAPU_OK) {
         context->lost = CAPU_DEVICE_LOST;
         return context_fail(context, CAPU_DEVICE_LOST,
-                            "splitting '%s': its memory could not be mapped again",
+                            "capu_split: the memory of '%s' could not be mapped again; the context "
+                            "is lost",
                             context_tensor_name(context, old));
     }
     return status;
 }
 
-/* The pages of a mapped tensor go to the parts and to the edges. */
+/* Distributes the pages of a mapped tensor among the parts and the edges. */
 static void hand_over_pages(capu_context *context, struct split *split)
 {
     size_t from = first_page(split);
@@ -238,7 +251,8 @@ static void hand_over_pages(capu_context *context, struct split *split)
     }
 }
 
-/* The parts take over what the old tensor was. */
+/* Copies the state of the old tensor to the parts. The named range (part 1) gets no name, kind or
+   hint: it is a new tensor, which the caller describes. */
 static void inherit(struct split *split)
 {
     const struct tensor *old = split->old;
@@ -272,7 +286,7 @@ static struct tensor *first_part(const struct split *split)
     return split->parts[0] != NULL ? split->parts[0] : split->parts[1];
 }
 
-/* Takes parts out of the index again; the old tensor is back in its place. Cannot fail. */
+/* Takes the parts out of the index and puts the old tensor back. Cannot fail. */
 static void reindex_old(capu_context *context, struct split *split, size_t part_count)
 {
     for (size_t i = 0; i < part_count; i++) {
@@ -284,7 +298,7 @@ static void reindex_old(capu_context *context, struct split *split, size_t part_
     tensors_replace(&context->tensors, first_part(split), split->old);
 }
 
-/* Puts the parts into the index in the old tensor's place: the first takes its entry over. */
+/* Puts the parts into the index in place of the old tensor. The first one takes over its entry. */
 static capu_status index_parts(capu_context *context, struct split *split)
 {
     tensors_replace(&context->tensors, split->old, first_part(split));
@@ -292,13 +306,14 @@ static capu_status index_parts(capu_context *context, struct split *split)
         if (split->parts[i] != NULL && split->parts[i] != first_part(split) &&
             tensors_add(&context->tensors, split->parts[i]) != CAPU_OK) {
             reindex_old(context, split, i);
-            return context_fail(context, CAPU_NO_HOST_MEMORY, "no memory to note a split");
+            return context_fail(context, CAPU_NO_HOST_MEMORY,
+                                "capu_split: no memory for the index");
         }
     }
     return CAPU_OK;
 }
 
-/* Links the parts into the allocation and the lists where the old tensor was. */
+/* Links the parts into the allocation and the lists in place of the old tensor, and frees it. */
 static void replace(capu_context *context, struct split *split)
 {
     struct tensor *old = split->old;
@@ -318,7 +333,8 @@ static void replace(capu_context *context, struct split *split)
             split->allocation->first = part;
         }
         last = part;
-        /* What is lost stays so, and its reader is told; always-resident parts cannot be lost. */
+        /* Lost contents stay lost, so that reading them fails. A part that is always resident
+           cannot be lost; it becomes undefined instead. */
         if (old->is_defined && (tensor_is_managed(part) || !is_lost)) {
             contents_define(context, part);
         }
@@ -341,7 +357,7 @@ static void replace(capu_context *context, struct split *split)
     free(old);
 }
 
-/* Room for the allocation's edge pages, none of them mapped yet. */
+/* Allocates the list of the allocation's edge pages; none is mapped yet. */
 static capu_status prepare_edges(struct allocation *allocation)
 {
     if (allocation->edge_pages != NULL || allocation->page_count == 0) {
@@ -357,8 +373,8 @@ static capu_status prepare_edges(struct allocation *allocation)
     return CAPU_OK;
 }
 
-/* Contents that are out, or on their way out, come back first: pages can only be shared out when
-   they are there. */
+/* Brings contents that are out, or leaving, back to the device: pages can be distributed only while
+   the tensor holds them. */
 static capu_status recall(capu_context *context, struct tensor *tensor)
 {
     bool has_bytes = tensor->is_defined && !tensor->is_zero && !tensor_is_lost(tensor);
@@ -380,15 +396,16 @@ static capu_status recall(capu_context *context, struct tensor *tensor)
         status = pager_bring(context, tensor, true);
     }
     if (status == CAPU_OK && tensor->is_mapped && tensor->is_zero) {
-        /* Filling in zeros is an op of its own in the record. */
+        /* In the record, filling in zeros is an op of its own. */
         status = tracker_reserve(context, 1, 0, 0);
-        status = status == CAPU_OK ? pager_bring(context, tensor, true)
-                                   : context_fail(context, status, "no memory to record a split");
+        status = status == CAPU_OK
+                     ? pager_bring(context, tensor, true)
+                     : context_fail(context, status, "capu_split: no memory to record it");
     }
     return status;
 }
 
-/* Everything that can fail comes first; then the parts take over. */
+/* First does everything that can fail; then the parts take over. */
 static capu_status split_tensor(capu_context *context, struct split *split)
 {
     capu_status status = prepare_edges(split->allocation);
@@ -398,7 +415,7 @@ static capu_status split_tensor(capu_context *context, struct split *split)
     }
     if (status != CAPU_OK) {
         discard_parts(split);
-        return context_fail(context, status, "no memory to note a split");
+        return context_fail(context, status, "capu_split: no memory for the pieces");
     }
     status = recall(context, split->old);
     if (status == CAPU_OK) {
@@ -446,7 +463,7 @@ capu_status capu_split(capu_context *context, void *address, size_t bytes)
     if (address == split.old->address && bytes == split.old->bytes) {
         return CAPU_OK;
     }
-    /* Replays of a plan know a small tensor by its address, and would find a piece of it there. */
+    /* Replays of a plan find a small tensor by its address, and would now find a piece of it. */
     if (split.old->is_placed || (context->in_iteration && !tensor_is_managed(split.old))) {
         status = executor_leave(context);
     }

@@ -1,4 +1,11 @@
-/* Finding tensors by address, and the lists they are in: see tensors.h. */
+/*
+ * Finding tensors by address, and the lists that hold them: see tensors.h.
+ *
+ * Operands nearly always name the start of a tensor, and that must be fast: a hash table of start
+ * addresses answers it. An address inside a tensor is found in a balanced tree (tsearch). The table
+ * never forgets an address, so that a double free or a use after free can be reported with the
+ * name of the tensor.
+ */
 #define _GNU_SOURCE /* twalk_r */
 
 #include "runtime/tensors.h"
@@ -9,16 +16,16 @@
 
 enum { FIRST_CAPACITY = 256 };
 
-/* A start address that was ever used. `tensor` NULL: its tensor is gone; it may also be removed and
-   waiting to be forgotten. */
+/* A start address that is or was in use. A removed tensor stays here until it is forgotten; then
+   `tensor` is NULL. */
 struct tensor_slot {
     const void *address; /* NULL: empty */
     struct tensor *tensor;
-    const char *removed_name; /* of the tensor that was removed, as long as the context; or NULL */
+    const char *removed_name; /* name of the removed tensor, interned; NULL: it had none */
     bool is_removed;
 };
 
-/* Addresses are multiples of 256 mostly: Fibonacci hashing spreads them. */
+/* Most addresses are multiples of 256; Fibonacci hashing spreads them. */
 static size_t slot_of(const struct tensors *tensors, const void *address)
 {
     size_t mask = tensors->capacity - 1;
@@ -30,7 +37,7 @@ static size_t slot_of(const struct tensors *tensors, const void *address)
     return slot;
 }
 
-/* Doubles the table; addresses of removed tensors are kept, since double frees name them. */
+/* Doubles the table. Keeps the addresses of removed tensors, so that a double free can be named. */
 static capu_status grow(struct tensors *tensors)
 {
     struct tensors larger = *tensors;
@@ -50,7 +57,8 @@ static capu_status grow(struct tensors *tensors)
     return CAPU_OK;
 }
 
-/* Orders tensors by address; two that overlap are equal, so a one-byte key finds its holder. */
+/* Orders tensors by address. Tensors that overlap compare equal, so a key of one byte finds the
+   tensor that contains it. */
 static int compare(const void *left, const void *right)
 {
     const struct tensor *a = left;
@@ -125,8 +133,8 @@ struct tensor *tensors_find_freed(const struct tensors *tensors, const void *add
     return slot->is_removed ? slot->tensor : NULL;
 }
 
-/* The tensor around an address that no tensor starts at. Apart, so that the usual way through
-   tensors_find does not clear the key. */
+/* The tensor that contains an address which is not the start of one. Not inlined, so that the
+   common path of tensors_find does not spend time on clearing the key. */
 static __attribute__((noinline)) struct tensor *find_around(const struct tensors *tensors,
                                                             const void *address)
 {

@@ -1,11 +1,17 @@
 /*
- * A recorded iteration as a trace file of the specification.
+ * Turns the record of an iteration into a trace, for the planner or for a trace file.
  *
- * Tensors are those the iteration touched, in order of first access, then persistent tensors with
- * contents that it did not touch: an unlimited run holds them all the same. A tensor's bytes are
- * those of its span; its part in always-resident pages, and what rounds slabs and edges up to
- * pages, stands as one unmanaged tensor, so that the trace's peak is the report's live_peak_bytes
- * when sizes are rounded up to pages.
+ * The trace lists the tensors that the iteration touched, in order of first access. In a trace file
+ * they are followed by the persistent tensors with contents that it did not touch, since a run
+ * without a limit holds those too.
+ *
+ * The size of a managed tensor is the size of its span, because a plan can move only that. All
+ * always-resident pages that belong to no tensor in the trace are written as one unmanaged tensor.
+ * So the peak of the trace, with sizes rounded up to pages, equals live_peak_bytes in the report.
+ *
+ * A trace expresses less than the runtime knows: it has no capu_zero, and no ops whose replays skip
+ * some of their updates. Where that could mislead a planner, the op is written as not replayable,
+ * which costs speed at worst.
  */
 #include "runtime/internal.h"
 
@@ -47,9 +53,10 @@ static enum tensor_hint hint_of(uint32_t hint)
     }
 }
 
-/* A parameter that is not carried over cannot be told in a trace, so it stands as an activation.
-   What is always resident is there all the time, whatever its contents are. No plan takes a tensor
-   for dead that is split later. */
+/* In a trace, parameters and optimizer state are always persistent, so one that is not carried over
+   is written as an activation. Always-resident tensors occupy their memory all the time, so they
+   are persistent whatever they hold. For a plan, so is a tensor that is split later in the
+   iteration: its contents live on in the pieces, and no plan may treat them as dead. */
 static capu_status add_tensor(capu_context *context, struct trace *trace,
                               const struct record_tensor *tensor, bool for_plan,
                               struct error_text *error)
@@ -75,7 +82,7 @@ static capu_status add_tensor(capu_context *context, struct trace *trace,
     return trace_add_tensor(trace, &description, NULL, error);
 }
 
-/* What always-resident pages hold beyond the small tensors named in the trace. */
+/* Adds the rest of the always-resident pages, beyond the small tensors that the trace names. */
 static capu_status add_fixed(const struct record *record, struct trace *trace,
                              struct error_text *error)
 {
@@ -98,12 +105,12 @@ static capu_status add_fixed(const struct record *record, struct trace *trace,
     return trace_add_tensor(trace, &fixed, NULL, error);
 }
 
-/* Tensor ids of one op, sorted by role. */
+/* The tensor ids of one op, sorted by role: reads, writes, updates. */
 struct op_operands {
-    uint32_t *ids; /* three stretches of `room` each */
+    uint32_t *ids; /* three stretches of `room` ids each */
     size_t room;
     size_t counts[3];
-    bool *is_spared; /* per tensor: an op updates it, and replays of that op leave it alone */
+    bool *is_spared; /* per tensor: an op updates it, but replays of that op do not */
 };
 
 static size_t stretch_of(uint32_t role)
@@ -111,8 +118,9 @@ static size_t stretch_of(uint32_t role)
     return role == CAPU_READ ? 0 : role == CAPU_WRITE ? 1 : 2;
 }
 
-/* An update by a replayable op: its replays leave it alone, which a trace has no word for. The
-   tensor is always resident, so a plan need not know of it. */
+/* Whether a replayable op updates this tensor. Replays of the op do not touch it, which a trace
+   cannot express, so the access is left out. The tensor is always resident, so a plan does not need
+   the access. */
 static bool is_spared_by(const struct record_op *op, const struct record_access *access)
 {
     return op->is_replayable && access->role == CAPU_UPDATE;
@@ -133,8 +141,9 @@ static void find_spared(const struct record *record, struct op_operands *operand
     }
 }
 
-/* capu_zero is no op, so a plan would not know that what the op read is gone by then, or that
-   making it again would overwrite the zeros in always-resident pages. */
+/* Whether capu_zero clears the tensor after this op, so that a replay would be wrong: it would read
+   zeros in place of what the op read, or overwrite zeros in the tensor's always-resident pages.
+   capu_zero is not an op, so a plan cannot see this. */
 static bool is_zeroed_after(const struct record *record, const struct record_op *op,
                             const struct record_access *access)
 {
@@ -164,7 +173,7 @@ static capu_status add_op(const struct record *record, const struct record_op *o
         if (is_spared_by(op, access)) {
             continue;
         }
-        /* The plan does not know when it changes. */
+        /* The plan does not see the update, so it cannot know which version a replay would read. */
         if (operands->is_spared[access->tensor]) {
             description.replayable = false;
         }
@@ -222,7 +231,7 @@ static capu_status set_machine(capu_context *context, struct trace *trace, struc
         .copy_latency_ns = is_known ? from->copy_latency_ns : context->links.latency_ns,
     };
 
-    /* A device that does not know its link leaves the line to the command line of the reader. */
+    /* Without known link rates the trace gets no machine line; its reader must supply a machine. */
     if (machine.d2h_bytes_per_s == 0 || machine.h2d_bytes_per_s == 0) {
         return CAPU_OK;
     }

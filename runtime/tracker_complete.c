@@ -1,6 +1,12 @@
 /*
- * What a finished iteration's record says: times, the live peak, the floor and the evictions, as
- * the report has them.
+ * Completes the report of a finished iteration: times, the live peak, the floor, evictions, stalls.
+ *
+ * All of this happens after the iteration has finished on the device. While it runs, only marks and
+ * counters are kept, so that recording costs little and never waits.
+ *
+ * Which gaps count as stalls: a gap on the compute lane before an op is attributed to memory only
+ * if the runtime made the op wait (has_waited). Other gaps are the program's own, such as a slow
+ * data loader.
  */
 #include "runtime/internal.h"
 
@@ -24,7 +30,7 @@ capu_status tracker_grow_to(void *array, size_t *capacity, size_t needed, size_t
     return CAPU_OK;
 }
 
-/* Times of the replays before an op; *before moves behind the last. */
+/* Reads the times of the replays before an op, and moves *before to the end of the last one. */
 static capu_status read_replays(capu_context *context, struct record *record, size_t op,
                                 size_t *next, struct lane_position *before)
 {
@@ -49,7 +55,8 @@ static capu_status read_replays(capu_context *context, struct record *record, si
     return CAPU_OK;
 }
 
-/* An iteration whose ops were not timed; but if it left its plan, those from there on were. */
+/* Reads the times of an iteration that was not timed. If it left its plan, the ops after that point
+   were timed all the same, and planning for the new sequence needs their times. */
 static capu_status read_last_times(capu_context *context, struct record *record)
 {
     capu_report *report = &record->report;
@@ -70,7 +77,7 @@ static capu_status read_last_times(capu_context *context, struct record *record)
     return status;
 }
 
-/* Times of ops, from the compute lane's marks. */
+/* Reads the times of ops and replays from the marks on the compute lane. */
 static capu_status read_op_times(capu_context *context, struct record *record)
 {
     struct lane_position before = record->begin;
@@ -112,8 +119,8 @@ static capu_status read_times(capu_context *context, struct record *record)
                              : lane_elapsed_ns(record->begin, record->end, &record->report.time_ns);
 }
 
-/* Most pages of managed tensors alive at once: persistent ones all the time, others from their
-   first access to their last. */
+/* The largest number of pages of managed tensors that are alive at once. Persistent tensors are
+   alive all the time, the others from their first access to their last. */
 static capu_status live_peak(struct record *record, uint64_t *pages)
 {
     uint64_t persistent = record->untouched_pages;
@@ -144,7 +151,8 @@ static capu_status live_peak(struct record *record, uint64_t *pages)
     return CAPU_OK;
 }
 
-/* The op that needs most pages sets the floor; the runner-up tells what splitting it can give. */
+/* The op that needs the most pages sets the floor. The runner-up shows how far splitting that op
+   could lower it. */
 static void find_floor(struct record *record)
 {
     size_t most = 0;
@@ -179,7 +187,7 @@ static capu_status list_evictions(struct record *record)
             from->evicted_op < record->op_count ? &record->ops[from->evicted_op] : NULL;
         const struct record_op *back =
             from->back_op < record->op_count ? &record->ops[from->back_op] : NULL;
-        /* Where nothing had to be copied back, what the op waited for was something else. */
+        /* A tensor that left empty needs no copy back, so the op waited for something else. */
         bool may_wait = back != NULL && from->method != CAPU_METHOD_EMPTY;
         uint64_t wait_ns = !may_wait ? 0 : record->is_timed ? back->wait_ns : CAPU_NOT_TIMED;
 
@@ -214,8 +222,8 @@ static void add_stall(struct record *record, size_t op, const char *replay, uint
     }
 }
 
-/* What waited, each op behind the replays for it; of an iteration whose ops were not timed, none is
-   known. */
+/* Lists what waited: for each op first the replays it needed, then the op itself. The list of an
+   iteration that was not timed is empty. */
 static capu_status list_stalls(struct record *record)
 {
     size_t next = 0;
