@@ -7,17 +7,6 @@
 
 #define TILE_PLANES ((size_t)64)
 
-/* Items are counted in 32 bits, the step of a warp past the end included. */
-#define COUNT_LIMIT (UINT32_MAX - 32u)
-
-capu_status average_pool_check(const struct average_pool *pool)
-{
-    if (pool->planes == 0 || pool->plane == 0) {
-        return CAPU_INVALID;
-    }
-    return pool->planes <= COUNT_LIMIT / pool->plane ? CAPU_OK : CAPU_TOO_LARGE;
-}
-
 static void forward_tile(const void *arguments, size_t tile)
 {
     const struct average_pool *pool = arguments;

@@ -18,45 +18,6 @@
 /* Output positions unfolded at once: 9 rows of 28, or an image of 14 x 14. */
 #define PIECE_POSITIONS ((size_t)256)
 
-/* What cuda does apart for each remainder of the stride goes into one grid. */
-#define STRIDE_LIMIT 255u
-
-/* Of what is counted in 32 bits, a block past the end included. */
-#define COUNT_LIMIT (UINT32_MAX - 1024u)
-
-/* Rows of a product, of which cuda lays tiles of 64 along a side of a grid that holds 65535. */
-#define CHANNELS_LIMIT ((uint64_t)64 * 65535)
-
-/* Products of taps, positions and channels: below it no size, in bytes, comes near 64 bits. */
-#define PRODUCT_LIMIT (UINT64_MAX / 128)
-
-capu_status conv2d_check(const struct conv2d *conv)
-{
-    uint64_t height = (uint64_t)conv->height + 2 * (uint64_t)conv->padding;
-    uint64_t width = (uint64_t)conv->width + 2 * (uint64_t)conv->padding;
-    uint64_t kernel = conv->kernel;
-    uint64_t channels =
-        conv->input_channels > conv->output_channels ? conv->input_channels : conv->output_channels;
-    uint64_t pixels = 0;
-    uint64_t taps = 0;
-    uint64_t products = 0;
-
-    if (conv->batch == 0 || conv->input_channels == 0 || conv->output_channels == 0 ||
-        conv->height == 0 || conv->width == 0 || kernel == 0 || height < kernel || width < kernel ||
-        conv->stride > STRIDE_LIMIT) {
-        return CAPU_INVALID;
-    }
-    /* There are as many pixels as output positions, or more, if the padding counts. */
-    if (height > INT32_MAX || width > INT32_MAX || height * width > INT32_MAX ||
-        channels > CHANNELS_LIMIT || __builtin_mul_overflow(height * width, conv->batch, &pixels) ||
-        pixels > COUNT_LIMIT || __builtin_mul_overflow(kernel * kernel, channels, &taps) ||
-        taps > INT32_MAX || __builtin_mul_overflow(pixels * taps, channels, &products) ||
-        products > PRODUCT_LIMIT) {
-        return CAPU_TOO_LARGE;
-    }
-    return CAPU_OK;
-}
-
 struct shape {
     size_t groups;
     size_t taps; /* rows of the unfolded matrix: input channels x kernel x kernel */

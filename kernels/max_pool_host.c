@@ -10,26 +10,6 @@
 
 #define TILE_PLANES ((size_t)16)
 
-/* What a place, a byte, can tell apart. */
-#define WINDOW_LIMIT 16u
-
-capu_status max_pool_check(const struct max_pool *pool)
-{
-    uint64_t height = (uint64_t)pool->height + 2 * (uint64_t)pool->padding;
-    uint64_t width = (uint64_t)pool->width + 2 * (uint64_t)pool->padding;
-
-    if (pool->planes == 0 || pool->height == 0 || pool->width == 0 || pool->window == 0 ||
-        pool->window > WINDOW_LIMIT || pool->padding >= pool->window || height < pool->window ||
-        width < pool->window) {
-        return CAPU_INVALID;
-    }
-    /* With its padding, so that the output's items are counted too. */
-    if (height > UINT32_MAX || width > UINT32_MAX || pool->planes > UINT32_MAX / height / width) {
-        return CAPU_TOO_LARGE;
-    }
-    return CAPU_OK;
-}
-
 /* The part of a window that lies on the image, in one direction; counted from the window's first.
  */
 static struct parallel_range part_of(size_t index, uint32_t side, const struct max_pool *pool)
