@@ -1,7 +1,7 @@
 /* Taking an iteration apart, see account.h. */
 #include "tools/account.h"
 
-#include "tools/common.h"
+#include "tools/say.h"
 
 #include <stdlib.h>
 #include <string.h>

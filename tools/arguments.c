@@ -1,6 +1,8 @@
 /* What several subcommands take, see arguments.h. */
 #include "tools/arguments.h"
 
+#include "tools/say.h"
+
 #include "capuchin/context.h"
 
 #include <errno.h>

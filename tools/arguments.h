@@ -7,7 +7,11 @@
 #ifndef CAPU_TOOLS_ARGUMENTS_H
 #define CAPU_TOOLS_ARGUMENTS_H
 
-#include "tools/common.h"
+#include <argp.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "policy/planner.h"
 
 enum arguments_key {
     KEY_BUDGET = 'b',

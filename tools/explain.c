@@ -1,6 +1,15 @@
 /* capuchin explain: from a report file, why an iteration was slow and what to do about it. */
+#include "tools/commands.h"
+
 #include "tools/account.h"
 #include "tools/arguments.h"
+#include "tools/exit_code.h"
+#include "tools/human.h"
+#include "tools/say.h"
+#include "tools/subject.h"
+
+#include "policy/plan.h"
+#include "policy/timeline.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -110,7 +119,7 @@ static void print_kinds(const struct report_file *file)
 
         printf("  %-20.20s %-8s %6zu %14s %14s  iteration %" PRIu64 "\n",
                kind->label[0] != '\0' ? kind->label : "(none)", kind->mode, kind->count,
-               show_ns(kind->median_ns, median), show_ns(worst->time_ns, slowest),
+               human_ns(kind->median_ns, median), human_ns(worst->time_ns, slowest),
                worst->iteration);
     }
 }
@@ -124,7 +133,7 @@ static void print_time(const char *what, uint64_t ns, uint64_t whole)
 {
     char buffer[32];
 
-    printf("  %-44s %14s %6.1f %%\n", what, show_ns(ns, buffer), 100.0 * part(ns, whole));
+    printf("  %-44s %14s %6.1f %%\n", what, human_ns(ns, buffer), 100.0 * part(ns, whole));
 }
 
 static uint64_t less(uint64_t from, uint64_t by)
@@ -139,13 +148,13 @@ static void print_where(const struct account *account)
 
     printf("\niteration %" PRIu64 "%s%s, mode %s: %s", counters->iteration,
            account->kind->label[0] != '\0' ? " " : "", account->kind->label, account->kind->mode,
-           show_ns(counters->time_ns, buffer));
+           human_ns(counters->time_ns, buffer));
     if (counters->predicted_ns > 0) {
-        printf(", its plan says %s", show_ns(counters->predicted_ns, buffer));
+        printf(", its plan says %s", human_ns(counters->predicted_ns, buffer));
     }
     printf("\n");
     if (account->kind->count > 1) {
-        printf("the median of its kind is %s\n", show_ns(account->kind->median_ns, buffer));
+        printf("the median of its kind is %s\n", human_ns(account->kind->median_ns, buffer));
     }
     printf("\nwhere the time went\n");
     if (!counters->is_timed) {
@@ -170,16 +179,16 @@ static void print_memory(const struct account *account)
     char third[32];
 
     printf("\nmemory\n  budget %s, %.0f %% of the %s an unlimited run needs\n",
-           show_bytes(counters->budget_bytes, first),
+           human_bytes(counters->budget_bytes, first),
            100.0 * part(counters->budget_bytes, counters->live_peak_bytes),
-           show_bytes(counters->live_peak_bytes, second));
+           human_bytes(counters->live_peak_bytes, second));
     printf("  copied out %s, back %s; given up without a copy %s\n",
-           show_bytes(counters->evicted_bytes, first),
-           show_bytes(counters->prefetched_bytes, second),
-           show_bytes(counters->dropped_bytes, third));
+           human_bytes(counters->evicted_bytes, first),
+           human_bytes(counters->prefetched_bytes, second),
+           human_bytes(counters->dropped_bytes, third));
     printf("  smallest budget %s, set by %s; without that op %s\n",
-           show_bytes(counters->floor_bytes, first), account_text(account, "floor_op"),
-           show_bytes(counters->next_floor_bytes, second));
+           human_bytes(counters->floor_bytes, first), account_text(account, "floor_op"),
+           human_bytes(counters->next_floor_bytes, second));
 }
 
 static void print_waits(const struct account *account)
@@ -197,7 +206,7 @@ static void print_waits(const struct account *account)
         const struct wait *wait = &account->waits[i];
 
         printf("  %-28.28s %6" PRIu64 " %14s %14s  %s%s", wait->op, wait->access,
-               show_ns(wait->ns, time), show_bytes(wait->bytes, size),
+               human_ns(wait->ns, time), human_bytes(wait->bytes, size),
                wait->replay[0] != '\0' ? "a replay of " : "",
                wait->replay[0] != '\0' ? wait->replay
                : wait->name != NULL    ? wait->name
@@ -224,9 +233,9 @@ static void print_movers(const struct account *account)
     for (size_t i = 0; i < account->mover_count && i < LISTED; i++) {
         const struct mover *mover = &account->movers[i];
 
-        printf("  %-28.28s %14s %14s %14s %14s%s\n", mover->name, show_bytes(mover->bytes, size),
-               show_bytes(mover->out_bytes, out), show_bytes(mover->in_bytes, in),
-               account->counters.is_timed ? show_ns(mover->ns, time) : "not timed",
+        printf("  %-28.28s %14s %14s %14s %14s%s\n", mover->name, human_bytes(mover->bytes, size),
+               human_bytes(mover->out_bytes, out), human_bytes(mover->in_bytes, in),
+               account->counters.is_timed ? human_ns(mover->ns, time) : "not timed",
                mover->recomputed > 0 ? "  recomputed" : "");
     }
 }
@@ -259,7 +268,7 @@ static unsigned advise_on_waits(const struct account *account)
            "late. The link\n    was slower than planned for, or ops faster. Plans are remade where "
            "that lasts; if it does not\n    pass, set d2h_bytes_per_s and h2d_bytes_per_s to what "
            "the link gives.\n",
-           show_ns(over_ns, buffer), account->ahead);
+           human_ns(over_ns, buffer), account->ahead);
     return 1;
 }
 
@@ -286,7 +295,7 @@ static void advise_on_installing(const struct account *account, const struct rep
     }
     printf("  - Putting a plan in force took %s before it; %zu of the %zu iterations like it began "
            "so.\n",
-           show_ns(account->counters.install_ns, buffer), count, account->kind->count);
+           human_ns(account->counters.install_ns, buffer), count, account->kind->count);
     if (count > 1 && count * 4 > account->kind->count) {
         printf("    Plans change too often: a label a shape, iterations of one label behind each "
                "other, and the\n    same addresses in each keep them.\n");
@@ -346,8 +355,8 @@ static unsigned advise_on_budget(const struct account *account, const char *trac
         said++;
         printf("  - The budget costs up to %s, %.1f %% of this iteration. With %s nothing need "
                "leave.\n",
-               show_ns(lost_ns, first), 100.0 * part(lost_ns, counters->time_ns),
-               show_bytes(counters->live_peak_bytes, second));
+               human_ns(lost_ns, first), 100.0 * part(lost_ns, counters->time_ns),
+               human_bytes(counters->live_peak_bytes, second));
         if (trace == NULL) {
             printf("    What lies between: record a trace in mode guided (CAPUCHIN_TRACE=FILE) and "
                    "add --trace FILE.\n");
@@ -362,7 +371,7 @@ static unsigned advise_on_budget(const struct account *account, const char *trac
         counters->next_floor_bytes < counters->floor_bytes / 10 * 9) {
         said++;
         printf("  - %s alone needs %s of the budget. Split it.\n",
-               account_text(account, "floor_op"), show_bytes(counters->floor_bytes, first));
+               account_text(account, "floor_op"), human_bytes(counters->floor_bytes, first));
     }
     return said;
 }
@@ -375,7 +384,7 @@ static void advise_on_idling(const struct reported *counters)
     if (counters->host_wait_ns > 0) {
         printf("It waited %s for evictions\n    to finish, beside what the device did; the rest it "
                "spent between ops.\n",
-               show_ns(counters->host_wait_ns, buffer));
+               human_ns(counters->host_wait_ns, buffer));
     } else {
         printf("It waited for no eviction:\n    look at what it does between ops.\n");
     }
@@ -423,14 +432,14 @@ static void print_budget(const struct subject *subject, unsigned percent, uint64
     struct plan plan;
     char buffer[32];
 
-    printf("  %14s ", show_bytes(request.budget_bytes, buffer));
+    printf("  %14s ", human_bytes(request.budget_bytes, buffer));
     if (planner_run(&planners[0], &request, &plan, NULL) != CAPU_OK) {
         printf("%14s\n", "no plan");
         return;
     }
     if (timeline_init(&timeline, &subject->trace_index, &plan, &subject->machine, false, NULL) ==
         CAPU_OK) {
-        printf("%14s %8.1f %%%s", show_ns(timeline.iteration_ns, buffer),
+        printf("%14s %8.1f %%%s", human_ns(timeline.iteration_ns, buffer),
                100.0 * timeline_overhead(&timeline),
                request.budget_bytes <= used_bytes && used_bytes < next ? "  <- the budget is here"
                                                                        : "");

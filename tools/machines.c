@@ -1,23 +1,12 @@
-/* capuchin machines, and --machine of the other subcommands. */
-#include "tools/common.h"
+/* capuchin machines: lists the machines known by name. */
+#include "tools/commands.h"
 
+#include "tools/exit_code.h"
 #include "tools/zoo/hardware.h"
 
+#include <argp.h>
 #include <inttypes.h>
 #include <stdio.h>
-
-bool machine_load(const char *name, struct machine *machine)
-{
-    struct hardware hardware;
-    struct error_text error = {""};
-
-    if (hardware_load(&hardware, name, &error) != CAPU_OK) {
-        say("%s", error.text[0] != '\0' ? error.text : "out of memory");
-        return false;
-    }
-    *machine = hardware.machine;
-    return true;
-}
 
 static void print_json(const struct hardware *hardware)
 {

@@ -1,10 +1,15 @@
 /* capuchin: plans and simulates training iterations. Dispatch to the subcommands. */
-#include "tools/common.h"
+#include "tools/commands.h"
+
+#include "tools/exit_code.h"
+#include "tools/say.h"
 
 #include "capuchin/version.h"
 
+#include <argp.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

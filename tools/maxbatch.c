@@ -1,4 +1,9 @@
 /* capuchin maxbatch: how large a batch may become under a planner. */
+#include "tools/commands.h"
+
+#include "tools/exit_code.h"
+#include "tools/human.h"
+#include "tools/say.h"
 #include "tools/zoo/largest.h"
 #include "tools/zoo_options.h"
 
@@ -77,7 +82,7 @@ static void report(const struct settings *settings, const struct largest_request
         return;
     }
     printf("%s on %s in %s\n", request->model->name, request->hardware->machine.name,
-           show_bytes(request->budget_bytes, text));
+           human_bytes(request->budget_bytes, text));
     printf("without a plan: batch %" PRIu64 ", %.1f samples/s\n", answer->without.batch,
            samples_per_s(&answer->without));
     printf("%s, at most %.4g %% over the ideal: ", request->planner->name,

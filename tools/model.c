@@ -1,4 +1,10 @@
 /* capuchin model: the trace of a known network, from the shapes of its layers. */
+#include "tools/commands.h"
+
+#include "tools/exit_code.h"
+#include "tools/human.h"
+#include "tools/output.h"
+#include "tools/say.h"
 #include "tools/zoo_options.h"
 
 #include <inttypes.h>
@@ -55,10 +61,10 @@ static void report(const struct settings *settings, const struct trace *trace,
             " tensors, %.3f M parameters, %.2f TFLOP an iteration\n",
             trace_text(trace, trace->name), trace->op_count, trace->tensor_count,
             (double)summary->parameter_count / 1e6, summary->flops / 1e12);
-    fprintf(file, "%s an iteration, peak %s", show_ns(trace->total_ns, time),
-            show_bytes(trace_index->peak_bytes, bytes));
-    fprintf(file, " of %s, largest op", show_bytes(trace->machine.memory_bytes, bytes));
-    fprintf(file, " %s\n", show_bytes(trace_index->floor_bytes, bytes));
+    fprintf(file, "%s an iteration, peak %s", human_ns(trace->total_ns, time),
+            human_bytes(trace_index->peak_bytes, bytes));
+    fprintf(file, " of %s, largest op", human_bytes(trace->machine.memory_bytes, bytes));
+    fprintf(file, " %s\n", human_bytes(trace_index->floor_bytes, bytes));
 }
 
 static int build_and_write(const struct settings *settings, const struct zoo_model *model,
@@ -80,7 +86,7 @@ static int build_and_write(const struct settings *settings, const struct zoo_mod
         status = trace_write(&trace, &text, &error);
     }
     if (status == CAPU_OK) {
-        is_fine = write_output(settings->output, &text);
+        is_fine = output_write(settings->output, &text);
     } else {
         say("%s: %s", model->name, error.text[0] != '\0' ? error.text : "out of memory");
     }

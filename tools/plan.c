@@ -1,7 +1,15 @@
 /* capuchin plan: a plan for a trace under a budget. */
+#include "tools/commands.h"
+
 #include "tools/arguments.h"
+#include "tools/exit_code.h"
+#include "tools/human.h"
+#include "tools/output.h"
+#include "tools/subject.h"
 
 #include "policy/bound.h"
+#include "policy/plan.h"
+#include "policy/timeline.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -135,7 +143,7 @@ static void report(const struct settings *settings, const struct subject *subjec
         return;
     }
     fprintf(file, "%s: %s an iteration, %.2f %% over the ideal\n",
-            settings->arguments.planner->name, show_ns(timeline->iteration_ns, first),
+            settings->arguments.planner->name, human_ns(timeline->iteration_ns, first),
             100.0 * timeline_overhead(timeline));
     if (settings->place) {
         report_places(file, settings, subject, plan);
@@ -143,12 +151,12 @@ static void report(const struct settings *settings, const struct subject *subjec
     fprintf(file, "distance to the limit: at most %.2f points (no plan is below %.2f %%)\n",
             100.0 * (double)(timeline->iteration_ns - bound) / ideal,
             100.0 * ((double)bound / ideal - 1.0));
-    fprintf(file, "holds %s of %s", show_bytes(timeline->peak_bytes, first),
-            show_bytes(timeline->budget_bytes, second));
-    fprintf(file, "; out %s, in %s, replays", show_bytes(timeline->evicted_bytes, first),
-            show_bytes(timeline->prefetched_bytes, second));
-    fprintf(file, " %s, stalls %s\n", show_ns(timeline->replay_ns, first),
-            show_ns(timeline->stall_ns, second));
+    fprintf(file, "holds %s of %s", human_bytes(timeline->peak_bytes, first),
+            human_bytes(timeline->budget_bytes, second));
+    fprintf(file, "; out %s, in %s, replays", human_bytes(timeline->evicted_bytes, first),
+            human_bytes(timeline->prefetched_bytes, second));
+    fprintf(file, " %s, stalls %s\n", human_ns(timeline->replay_ns, first),
+            human_ns(timeline->stall_ns, second));
 }
 
 /* Plans, times, writes. */
@@ -183,9 +191,9 @@ static int plan_and_write(const struct settings *settings, const struct subject 
     if (status == CAPU_OK) {
         status = plan_write(&plan, &text, &error);
     }
-    code = exit_of_plan(status, &error);
+    code = exit_code_of_plan(status, &error);
     if (status == CAPU_OK) {
-        code = write_output(settings->arguments.output, &text) ? EXIT_FINE : EXIT_USAGE;
+        code = output_write(settings->arguments.output, &text) ? EXIT_FINE : EXIT_USAGE;
     }
     if (code == EXIT_FINE) {
         report(settings, subject, &plan, &timeline, now() - watch.begin);

@@ -1,8 +1,18 @@
 /* capuchin replay: a trace through the runtime itself, on a simulated device. */
+#include "tools/commands.h"
+
 #include "tools/arguments.h"
+#include "tools/driver.h"
+#include "tools/exit_code.h"
+#include "tools/human.h"
+#include "tools/output.h"
+#include "tools/say.h"
+#include "tools/subject.h"
 
 #include "capuchin/capuchin.h"
-#include "tools/driver.h"
+
+#include "policy/plan.h"
+#include "policy/timeline.h"
 
 #include <jansson.h>
 
@@ -157,24 +167,24 @@ static void print_text(const struct settings *settings, const struct subject *su
     char buffer[32];
 
     printf("%s on %s: ", trace_text(&subject->trace, subject->trace.name), subject->machine.name);
-    printf("%s", show_bytes(settings->driver.budget_bytes, buffer));
-    printf(" in pages of %s\n", show_bytes(subject->trace_index.page_bytes, buffer));
+    printf("%s", human_bytes(settings->driver.budget_bytes, buffer));
+    printf(" in pages of %s\n", human_bytes(subject->trace_index.page_bytes, buffer));
     printf("iteration  mode               time  over ideal           out            in\n");
     for (size_t i = 0; i < result->count; i++) {
         const capu_report *report = &result->reports[i];
 
         printf("%9" PRIu64 "  %-8s %14s", report->iteration, mode_name(report),
-               show_ns(report->time_ns, buffer));
+               human_ns(report->time_ns, buffer));
         printf("  %8.2f %%  %12s", over(report->time_ns, ideal),
-               show_bytes(report->evicted_bytes, buffer));
-        printf("  %12s\n", show_bytes(report->prefetched_bytes, buffer));
+               human_bytes(report->evicted_bytes, buffer));
+        printf("  %12s\n", human_bytes(report->prefetched_bytes, buffer));
     }
     if (!result->has_plan) {
         return;
     }
     printf("the runtime's plan says  %s",
-           show_ns(result->reports[result->count - 1].predicted_ns, buffer));
-    printf("; simulate says %s, %.2f %% over the ideal\n", show_ns(result->simulated_ns, buffer),
+           human_ns(result->reports[result->count - 1].predicted_ns, buffer));
+    printf("; simulate says %s, %.2f %% over the ideal\n", human_ns(result->simulated_ns, buffer),
            over(result->simulated_ns, ideal));
     if (result->steady == NULL) {
         printf("no steady state: that is the fourth guided iteration\n");
@@ -232,7 +242,7 @@ static bool save_plan(const struct settings *settings, const struct result *resu
     struct error_text error = {""};
     struct string_buffer text = {0};
     bool is_fine = plan_write(&result->plan, &text, &error) == CAPU_OK &&
-                   write_output(settings->save_plan, &text);
+                   output_write(settings->save_plan, &text);
 
     string_buffer_finish(&text);
     return is_fine;
@@ -286,7 +296,8 @@ static int replay(const struct settings *settings, const struct subject *subject
     if (status == CAPU_OK) {
         status = run(settings, driver, &result, &error);
     }
-    code = status == CAPU_OK ? report(settings, subject, &result) : exit_of_plan(status, &error);
+    code =
+        status == CAPU_OK ? report(settings, subject, &result) : exit_code_of_plan(status, &error);
     driver_destroy(driver);
     plan_finish(&result.plan);
     free(result.reports);

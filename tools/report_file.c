@@ -1,7 +1,7 @@
 /* Reading report files, see report_file.h. */
 #include "tools/report_file.h"
 
-#include "tools/common.h"
+#include "tools/say.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -1,7 +1,16 @@
 /* capuchin simulate, check and bound: what needs a trace, a plan perhaps, and no search. */
+#include "tools/commands.h"
+
 #include "tools/arguments.h"
+#include "tools/exit_code.h"
+#include "tools/human.h"
+#include "tools/output.h"
+#include "tools/say.h"
+#include "tools/subject.h"
 
 #include "policy/bound.h"
+#include "policy/plan.h"
+#include "policy/timeline.h"
 #include "policy/validate.h"
 
 #include <jansson.h>
@@ -47,7 +56,7 @@ static bool load_plan(const struct settings *settings, struct subject *subject, 
         status = trace_index_init(&subject->trace_index, &subject->trace, plan->page_bytes, &error);
     }
     if (status != CAPU_OK) {
-        say("%s", error.text[0] != '\0' ? error.text : "out of memory");
+        say_error(&error);
         plan_finish(plan);
     }
     return status == CAPU_OK;
@@ -104,7 +113,7 @@ static bool write_timeline(const struct settings *settings, const struct subject
         return false;
     }
     text.length = strlen(text.data);
-    is_fine = write_output(settings->timeline, &text);
+    is_fine = output_write(settings->timeline, &text);
     free(text.data);
     return is_fine;
 }
@@ -124,15 +133,15 @@ static void print_times(const struct settings *settings, const struct timeline *
                timeline->prefetched_bytes, timeline->replay_ns, timeline->stall_ns);
         return;
     }
-    printf("iteration  %s, %.2f %% over the ideal", show_ns(timeline->iteration_ns, first),
+    printf("iteration  %s, %.2f %% over the ideal", human_ns(timeline->iteration_ns, first),
            100.0 * timeline_overhead(timeline));
-    printf(" of %s\n", show_ns(timeline->ideal_ns, first));
-    printf("memory     %s of %s\n", show_bytes(timeline->peak_bytes, first),
-           show_bytes(timeline->budget_bytes, second));
-    printf("copies     %s out, %s in\n", show_bytes(timeline->evicted_bytes, first),
-           show_bytes(timeline->prefetched_bytes, second));
-    printf("replays    %s\n", show_ns(timeline->replay_ns, first));
-    printf("stalls     %s\n", show_ns(timeline->stall_ns, first));
+    printf(" of %s\n", human_ns(timeline->ideal_ns, first));
+    printf("memory     %s of %s\n", human_bytes(timeline->peak_bytes, first),
+           human_bytes(timeline->budget_bytes, second));
+    printf("copies     %s out, %s in\n", human_bytes(timeline->evicted_bytes, first),
+           human_bytes(timeline->prefetched_bytes, second));
+    printf("replays    %s\n", human_ns(timeline->replay_ns, first));
+    printf("stalls     %s\n", human_ns(timeline->stall_ns, first));
 }
 
 static int simulate(const struct settings *settings, struct subject *subject,
@@ -155,7 +164,7 @@ static int simulate(const struct settings *settings, struct subject *subject,
     }
     if (timeline_init(&timeline, &subject->trace_index, plan, &subject->machine,
                       settings->timeline != NULL, &error) != CAPU_OK) {
-        say("%s", error.text[0] != '\0' ? error.text : "out of memory");
+        say_error(&error);
         return EXIT_USAGE;
     }
     print_times(settings, &timeline);
@@ -230,7 +239,7 @@ int check_main(int argc, char **argv)
         printf("valid: %" PRIu32 " ops, %" PRIu32 " tensors, %" PRIu32 " actions\n",
                subject.trace.op_count, subject.trace.tensor_count, plan.action_count);
     } else {
-        say("%s", error.text[0] != '\0' ? error.text : "out of memory");
+        say_error(&error);
     }
     plan_finish(&plan);
     subject_finish(&subject);
@@ -261,13 +270,13 @@ static int print_bound(const struct settings *settings, const struct subject *su
                trace_index->floor_bytes);
         return EXIT_FINE;
     }
-    printf("no plan is faster than %s", show_ns(bound, first));
+    printf("no plan is faster than %s", human_ns(bound, first));
     printf(" (%.2f %% over the ideal)\n",
            subject->trace.total_ns == 0
                ? 0.0
                : 100.0 * ((double)bound / (double)subject->trace.total_ns - 1.0));
-    printf("peak without a plan %s", show_bytes(trace_index->peak_bytes, first));
-    printf(", floor %s\n", show_bytes(trace_index->floor_bytes, first));
+    printf("peak without a plan %s", human_bytes(trace_index->peak_bytes, first));
+    printf(", floor %s\n", human_bytes(trace_index->floor_bytes, first));
     return EXIT_FINE;
 }
 

@@ -1,7 +1,15 @@
 /* capuchin sweep: overhead against budget, one curve a planner, the bound beneath. */
+#include "tools/commands.h"
+
 #include "tools/arguments.h"
+#include "tools/exit_code.h"
+#include "tools/output.h"
+#include "tools/say.h"
+#include "tools/subject.h"
 
 #include "policy/bound.h"
+#include "policy/plan.h"
+#include "policy/timeline.h"
 
 #include <jansson.h>
 
@@ -332,7 +340,7 @@ int sweep_main(int argc, char **argv)
     if (status != CAPU_OK) {
         say("out of memory");
     }
-    is_fine = status == CAPU_OK && write_output(output, &text);
+    is_fine = status == CAPU_OK && output_write(output, &text);
     string_buffer_finish(&text);
     subject_finish(&subject);
     return is_fine ? EXIT_FINE : EXIT_USAGE;

@@ -1,6 +1,8 @@
 /* Which network, how, and on what: options. */
 #include "tools/zoo_options.h"
 
+#include "tools/say.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -101,7 +103,7 @@ bool zoo_settings_find(const struct zoo_settings *settings, const struct zoo_mod
         return false;
     }
     if (hardware_load(hardware, settings->machine, &error) != CAPU_OK) {
-        say("%s", error.text[0] != '\0' ? error.text : "out of memory");
+        say_error(&error);
         return false;
     }
     return true;

@@ -1,0 +1,17 @@
+/* The subcommands. Each has a file of its own, but check and bound, which are with simulate. */
+#ifndef CAPU_TOOLS_COMMANDS_H
+#define CAPU_TOOLS_COMMANDS_H
+
+/* The subcommands: argv[0] is the subcommand's name. They return exit codes. */
+int plan_main(int argc, char **argv);
+int simulate_main(int argc, char **argv);
+int check_main(int argc, char **argv);
+int bound_main(int argc, char **argv);
+int sweep_main(int argc, char **argv);
+int model_main(int argc, char **argv);
+int maxbatch_main(int argc, char **argv);
+int replay_main(int argc, char **argv);
+int explain_main(int argc, char **argv);
+int machines_main(int argc, char **argv);
+
+#endif

@@ -1,0 +1,12 @@
+/* Where the results of a subcommand go: the file given with --output, else standard output. */
+#ifndef CAPU_TOOLS_OUTPUT_H
+#define CAPU_TOOLS_OUTPUT_H
+
+#include <stdbool.h>
+
+#include "policy/string_buffer.h"
+
+/* `path` NULL: standard output. False: said why on standard error. */
+bool output_write(const char *path, const struct string_buffer *text);
+
+#endif

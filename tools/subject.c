@@ -1,0 +1,53 @@
+/* Loads what the subcommands work on. */
+#include "tools/subject.h"
+
+#include "tools/say.h"
+#include "tools/zoo/hardware.h"
+
+#include <stddef.h>
+
+bool subject_machine(const char *name, struct machine *machine)
+{
+    struct hardware hardware;
+    struct error_text error = {""};
+
+    if (hardware_load(&hardware, name, &error) != CAPU_OK) {
+        say_error(&error);
+        return false;
+    }
+    *machine = hardware.machine;
+    return true;
+}
+
+bool subject_load(struct subject *subject, const char *path, const char *machine_name,
+                  uint64_t page_bytes)
+{
+    struct error_text error = {""};
+
+    *subject = (struct subject){0};
+    if (trace_load(&subject->trace, path, &error) != CAPU_OK ||
+        trace_index_init(&subject->trace_index, &subject->trace, page_bytes, &error) != CAPU_OK) {
+        say_error(&error);
+        subject_finish(subject);
+        return false;
+    }
+    subject->machine = subject->trace.machine;
+    if (machine_name != NULL && !subject_machine(machine_name, &subject->machine)) {
+        subject_finish(subject);
+        return false;
+    }
+    if (machine_name == NULL && !subject->trace.has_machine) {
+        say("%s names no machine: give one with --machine, or record it in mode guided or with "
+            "CAPUCHIN_D2H and CAPUCHIN_H2D set",
+            path);
+        subject_finish(subject);
+        return false;
+    }
+    return true;
+}
+
+void subject_finish(struct subject *subject)
+{
+    trace_index_finish(&subject->trace_index);
+    trace_finish(&subject->trace);
+}
