@@ -1,4 +1,5 @@
 /* Contexts from creation to end: see capuchin/context.h. */
+#include "runtime/failure.h"
 #include "runtime/internal.h"
 
 #include "runtime/config.h"
@@ -12,33 +13,6 @@
 
 /* Without iterations nothing retires the lanes' marks: do it every so many calls. */
 enum { UNRECORDED_LIMIT = 4096 };
-
-capu_status context_fail(capu_context *context, capu_status status, const char *format, ...)
-{
-    va_list arguments;
-
-    va_start(arguments, format);
-    vsnprintf(context->error, sizeof(context->error), format, arguments);
-    va_end(arguments);
-    return status;
-}
-
-capu_status context_check(capu_context *context, capu_status status, const char *attempt)
-{
-    char text[ERROR_TEXT_BYTES / 2];
-
-    if (status == CAPU_OK) {
-        return CAPU_OK;
-    }
-    if (device_failure(context->device, text, sizeof(text)) != CAPU_OK) {
-        context->lost = device_failure(context->device, NULL, 0);
-        return context_fail(context, context->lost, "%s", text);
-    }
-    if (status == CAPU_DEVICE_FAILED && text[0] != '\0') {
-        return context_fail(context, status, "%s: %s: %s", attempt, capu_status_text(status), text);
-    }
-    return context_fail(context, status, "%s: %s", attempt, capu_status_text(status));
-}
 
 capu_status context_usable(capu_context *context)
 {
@@ -61,8 +35,8 @@ capu_status context_ready(capu_context *context, const char *call)
     capu_status status = context_usable(context);
 
     if (status == CAPU_OK && context->in_access) {
-        return context_fail(context, CAPU_WRONG_ORDER,
-                            "%s between capu_access_begin and capu_access_end", call);
+        return failure_set(context, CAPU_WRONG_ORDER,
+                           "%s between capu_access_begin and capu_access_end", call);
     }
     return status;
 }
@@ -76,7 +50,7 @@ capu_status context_settle(capu_context *context)
         status = lane_synchronize(lanes[i]);
     }
     if (status != CAPU_OK) {
-        return context_check(context, status, "waiting for the device");
+        return failure_check(context, status, "waiting for the device");
     }
     status = tracker_settle(context);
     if (status == CAPU_OK) {
@@ -91,23 +65,6 @@ capu_status context_settle(capu_context *context)
     staging_restart(&context->staging);
     context->unrecorded_ops = 0;
     return CAPU_OK;
-}
-
-void context_quiesce(capu_context *context, struct lane *lane)
-{
-    struct lane_position now;
-
-    if (lane_synchronize(lane) != CAPU_OK && device_failure(context->device, NULL, 0) == CAPU_OK &&
-        lane_mark(lane, &now) == CAPU_OK) {
-        lane_wait(now);
-    }
-}
-
-void context_quiesce_all(capu_context *context)
-{
-    context_quiesce(context, &context->compute);
-    context_quiesce(context, &context->d2h);
-    context_quiesce(context, &context->h2d);
 }
 
 capu_status context_count_unrecorded(capu_context *context)
@@ -136,7 +93,7 @@ capu_status context_stage(capu_context *context, uint64_t bytes, void **memory)
     if (status == CAPU_OK) {
         status = staging_take(&context->staging, bytes, memory);
     }
-    return context_check(context, status, "taking staging memory");
+    return failure_check(context, status, "taking staging memory");
 }
 
 capu_status capu_synchronize(capu_context *context)
@@ -155,7 +112,7 @@ capu_status capu_flush(capu_context *context)
         return status;
     }
     status = agent_flush(context->agent, text, sizeof(text));
-    return status == CAPU_OK ? CAPU_OK : context_fail(context, status, "%s", text);
+    return status == CAPU_OK ? CAPU_OK : failure_set(context, status, "%s", text);
 }
 
 /* Whether `name` is "cuda" or "cuda:" and the number of a device. */
@@ -390,7 +347,7 @@ static void release_allocations(capu_context *context)
     struct tensor *tensor;
 
     /* One by one and whatever they answer: nothing may run any more when memory is unmapped. */
-    context_quiesce_all(context);
+    failure_quiesce_all(context);
     context->in_iteration = false;
     context->recovery.guide = NULL;
     if (context->guide != NULL) {

@@ -1,4 +1,5 @@
 /* Tensors and allocations on their way out, see departure.h. */
+#include "runtime/failure.h"
 #include "runtime/internal.h"
 
 #include <stdlib.h>
@@ -78,7 +79,7 @@ static capu_status release_span(capu_context *context, struct tensor *tensor)
     }
     status = device_unmap(context->device, tensor->span, tensor->page_count);
     if (status != CAPU_OK) {
-        return context_check(context, status, "unmapping memory");
+        return failure_check(context, status, "unmapping memory");
     }
     TRACKER_ADD(context, unmap_count, 1);
     pages_give(context->pages, tensor->pages, tensor->page_count);
@@ -98,7 +99,7 @@ static capu_status release_edges(capu_context *context, struct allocation *alloc
             capu_status status = device_unmap(context->device, address, 1);
 
             if (status != CAPU_OK) {
-                return context_check(context, status, "unmapping memory");
+                return failure_check(context, status, "unmapping memory");
             }
             TRACKER_ADD(context, unmap_count, 1);
             pages_give(context->pages, &allocation->edge_pages[i], 1);
@@ -175,7 +176,7 @@ capu_status departure_wait(capu_context *context, struct departure *departure)
         capu_status status = lane_wait(departure->after[i]);
 
         if (status != CAPU_OK) {
-            return context_check(context, status, "waiting for an eviction");
+            return failure_check(context, status, "waiting for an eviction");
         }
     }
     TRACKER_ADD(context, host_wait_ns, device_now_ns(context->device) - start);
@@ -208,7 +209,7 @@ capu_status departure_reserve(capu_context *context)
     struct departure *departure = departure_take(&context->departures);
 
     if (departure == NULL) {
-        return context_fail(context, CAPU_NO_HOST_MEMORY, "no memory to note a freed allocation");
+        return failure_set(context, CAPU_NO_HOST_MEMORY, "no memory to note a freed allocation");
     }
     departure_recycle(&context->departures, departure);
     return CAPU_OK;

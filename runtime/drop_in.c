@@ -1,6 +1,7 @@
 /* CUDA-shaped calls on the thread's current context: see capuchin/drop_in.h. */
 #include "capuchin/drop_in.h"
 
+#include "runtime/failure.h"
 #include "runtime/internal.h"
 
 /* The only state outside a context: the context that this thread's drop-in calls use. */
@@ -48,8 +49,8 @@ capu_status capu_drop_in_memcpy(void *to, const void *from, size_t bytes, capu_m
     default:
         return current == NULL
                    ? CAPU_INVALID
-                   : context_fail(current, CAPU_INVALID,
-                                  "capu_drop_in_memcpy: %d is not a capu_memcpy_kind", (int)kind);
+                   : failure_set(current, CAPU_INVALID,
+                                 "capu_drop_in_memcpy: %d is not a capu_memcpy_kind", (int)kind);
     }
 }
 
@@ -61,8 +62,8 @@ capu_status capu_drop_in_memset(void *address, int value, size_t bytes)
         return status;
     }
     if (value != 0) {
-        return context_fail(current, CAPU_UNSUPPORTED,
-                            "capu_drop_in_memset to %d: only the value 0 is supported", value);
+        return failure_set(current, CAPU_UNSUPPORTED,
+                           "capu_drop_in_memset to %d: only the value 0 is supported", value);
     }
     /* Zero bytes mean the rest of the tensor to capu_zero, but nothing to cudaMemset. */
     return bytes == 0 ? CAPU_OK : capu_zero(current, address, bytes);

@@ -1,6 +1,7 @@
 /* Carrying out plans, see executor.h. */
 #include "runtime/executor.h"
 
+#include "runtime/failure.h"
 #include "runtime/feedback.h"
 #include "runtime/install.h"
 #include "runtime/internal.h"
@@ -35,7 +36,7 @@ static capu_status follow_previous(capu_context *context, const struct guide *gu
     for (uint32_t i = 0; i < previous.count && status == CAPU_OK; i++) {
         status = follow_all(lane, tensor_at(guide, guide->previous[previous.first + i]));
     }
-    return context_check(context, status, "ordering work behind a page's last use");
+    return failure_check(context, status, "ordering work behind a page's last use");
 }
 
 /* A tensor takes its pages. In strict mode only now are they mapped, and poisoned. */
@@ -56,7 +57,7 @@ static capu_status take_pages(capu_context *context, struct tensor *tensor)
         }
     }
     tensor->is_mapped = tensor->is_mapped || status == CAPU_OK;
-    return context_check(context, status, "handing pages over in strict mode");
+    return failure_check(context, status, "handing pages over in strict mode");
 }
 
 /* A tensor gives its pages up. In strict mode it is waited for, and unmapped. Otherwise ops that
@@ -83,7 +84,7 @@ static capu_status give_pages(capu_context *context, struct tensor *tensor)
         tensor->is_mapped = false;
         tensor->on_device = false;
     }
-    return context_check(context, status, "giving pages up");
+    return failure_check(context, status, "giving pages up");
 }
 
 static capu_status save(capu_context *context, struct tensor *tensor, bool behind_reads)
@@ -190,10 +191,10 @@ static capu_status prefetch(capu_context *context, const struct guide *guide,
     }
     status = follow_previous(context, guide, item->previous, &context->h2d);
     if (status == CAPU_OK) {
-        status = context_check(context, follow_all(&context->h2d, tensor), "ordering a copy");
+        status = failure_check(context, follow_all(&context->h2d, tensor), "ordering a copy");
     }
     if (status == CAPU_OK) {
-        status = context_check(context, lane_follow(&context->h2d, newest), "ordering a copy");
+        status = failure_check(context, lane_follow(&context->h2d, newest), "ordering a copy");
     }
     if (status == CAPU_OK) {
         status = take_pages(context, tensor);
@@ -219,7 +220,7 @@ static capu_status follow_copies(capu_context *context, struct tensor *tensor, u
     if (status == CAPU_OK && role != CAPU_READ) {
         status = lane_follow(&context->compute, tensor->left);
     }
-    return context_check(context, status, "ordering an op behind a copy");
+    return failure_check(context, status, "ordering an op behind a copy");
 }
 
 /* What an op or a replay needs of its managed tensors. NOT_READY: it is not as planned. */

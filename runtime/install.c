@@ -1,6 +1,7 @@
 /* From the tensors' own pages to the guide's and back, see install.h. */
 #include "runtime/install.h"
 
+#include "runtime/failure.h"
 #include "runtime/feedback.h"
 #include "runtime/internal.h"
 
@@ -12,7 +13,7 @@ static capu_status drain(capu_context *context)
     capu_status status = CAPU_OK;
 
     for (size_t i = 0; i < sizeof(lanes) / sizeof(lanes[0]) && status == CAPU_OK; i++) {
-        status = context_check(context, lane_synchronize(lanes[i]), "waiting to change plans");
+        status = failure_check(context, lane_synchronize(lanes[i]), "waiting to change plans");
     }
     while (status == CAPU_OK && departures_any(context)) {
         status = departures_wait_oldest(context);
@@ -118,8 +119,8 @@ static capu_status find_tensors(capu_context *context, struct guide *guide)
             }
         }
         if (planned->tensor == NULL || is_kept_too_short(planned)) {
-            return context_fail(context, CAPU_NOT_READY, "the plan's tensor '%s' is gone",
-                                planned->name != NULL ? planned->name : "");
+            return failure_set(context, CAPU_NOT_READY, "the plan's tensor '%s' is gone",
+                               planned->name != NULL ? planned->name : "");
         }
         planned->tensor->guide_index = i;
         planned->tensor->is_owed = false;
@@ -229,12 +230,12 @@ static capu_status bind_pages(capu_context *context, struct guide *guide)
     }
     fresh = malloc((missing + 1) * sizeof(*fresh));
     if (fresh == NULL) {
-        return context_fail(context, CAPU_NO_HOST_MEMORY, "no memory to place a plan");
+        return failure_set(context, CAPU_NO_HOST_MEMORY, "no memory to place a plan");
     }
     context->operands.stamp++;
     status = pager_make_room(context, missing);
     if (status == CAPU_OK) {
-        status = context_check(context, pages_take(context->pages, missing, fresh),
+        status = failure_check(context, pages_take(context->pages, missing, fresh),
                                "taking the plan's pages");
     }
     for (uint32_t page = 0; page < guide->page_count && status == CAPU_OK; page++) {
@@ -264,7 +265,7 @@ static capu_status map_tensor(capu_context *context, struct guide *guide, uint32
         }
     }
     if (status != CAPU_OK) {
-        return context_check(context, status, "mapping a plan's tensor");
+        return failure_check(context, status, "mapping a plan's tensor");
     }
     tensor->is_placed = true;
     tensor->is_mapped = planned->starts_resident;
@@ -356,7 +357,7 @@ capu_status guide_uninstall(capu_context *context)
     struct guide *guide = context->guide;
     capu_status status = CAPU_OK;
 
-    context_quiesce_all(context);
+    failure_quiesce_all(context);
     context->guide = NULL;
     for (uint32_t i = 0; i < guide->tensor_count; i++) {
         if (guide->tensors[i].tensor != NULL) {
@@ -371,7 +372,7 @@ capu_status guide_uninstall(capu_context *context)
     give_blocks(context, guide);
     forget_parked(context, guide);
     guide_clear_parked(context);
-    status = context_check(context, status, "unmapping a plan's tensor");
+    status = failure_check(context, status, "unmapping a plan's tensor");
     if (status != CAPU_OK && context->lost == CAPU_OK) {
         context->lost = CAPU_DEVICE_LOST;
     }

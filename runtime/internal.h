@@ -115,15 +115,6 @@ struct capu_context {
     char error[ERROR_TEXT_BYTES];
 };
 
-/* Sets the last error and returns `status`. */
-capu_status context_fail(capu_context *context, capu_status status, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
-
-/* Takes a status from another room: says what was attempted, and turns the device's own failure
-   into a lost context. OK passes through. Statuses of this room have been told already: return them
-   as they are. */
-capu_status context_check(capu_context *context, capu_status status, const char *attempt);
-
 /* What every call begins with: OK, or the status of a lost context. */
 capu_status context_usable(capu_context *context);
 
@@ -181,11 +172,6 @@ uint32_t operands_role(const struct access *access);
 /* The tensor at an address, or the error that fits: UNKNOWN_ADDRESS, ALREADY_FREED. */
 capu_status operands_find(capu_context *context, const void *address, const char *what,
                           struct tensor **tensor);
-
-/* Waits for a lane by any means there are: for ways out of failures, where memory that the lane's
-   work touches is about to go. */
-void context_quiesce(capu_context *context, struct lane *lane);
-void context_quiesce_all(capu_context *context);
 
 /* Keeps the lanes' rings bounded for programs that mark no iterations: called by what marks them.
  */

@@ -9,6 +9,7 @@
  * does not preserve contents that are about to become undefined.
  */
 #include "runtime/executor.h"
+#include "runtime/failure.h"
 #include "runtime/internal.h"
 #include "runtime/planning.h"
 
@@ -37,7 +38,7 @@ static capu_status wait_before_last(capu_context *context)
     if (running < 2) {
         return CAPU_OK;
     }
-    return context_check(context, lane_wait(oldest->end), "waiting for an earlier iteration");
+    return failure_check(context, lane_wait(oldest->end), "waiting for an earlier iteration");
 }
 
 /* Recycles the events of marks on a copy lane that have completed. */
@@ -64,14 +65,14 @@ capu_status capu_iteration_begin(capu_context *context, const char *label)
         return status;
     }
     if (context->in_iteration) {
-        return context_fail(context, CAPU_WRONG_ORDER,
-                            "capu_iteration_begin while an iteration is open: call "
-                            "capu_iteration_end first");
+        return failure_set(context, CAPU_WRONG_ORDER,
+                           "capu_iteration_begin while an iteration is open: call "
+                           "capu_iteration_end first");
     }
     interned = names_intern(&context->names, label);
     if (interned == NULL) {
-        return context_fail(context, CAPU_NO_HOST_MEMORY,
-                            "capu_iteration_begin: no memory for the label");
+        return failure_set(context, CAPU_NO_HOST_MEMORY,
+                           "capu_iteration_begin: no memory for the label");
     }
     status = wait_before_last(context);
     if (status == CAPU_OK) {
@@ -100,7 +101,7 @@ capu_status capu_iteration_begin(capu_context *context, const char *label)
     if (status != CAPU_OK) {
         tracker_cancel(context);
         context->iteration--;
-        return context_check(context, status, "marking the compute stream");
+        return failure_check(context, status, "marking the compute stream");
     }
     staging_turn(&context->staging);
     pages_reset_peak(context->pages);
@@ -122,14 +123,14 @@ capu_status capu_iteration_end(capu_context *context)
         return status;
     }
     if (!context->in_iteration) {
-        return context_fail(context, CAPU_WRONG_ORDER,
-                            "capu_iteration_end without capu_iteration_begin");
+        return failure_set(context, CAPU_WRONG_ORDER,
+                           "capu_iteration_end without capu_iteration_begin");
     }
     if (context->tracker.segment_depth > 0) {
-        return context_fail(context, CAPU_WRONG_ORDER,
-                            "capu_iteration_end while segment '%s' is open: call "
-                            "capu_segment_end first",
-                            context->tracker.segment);
+        return failure_set(context, CAPU_WRONG_ORDER,
+                           "capu_iteration_end while segment '%s' is open: call "
+                           "capu_segment_end first",
+                           context->tracker.segment);
     }
     status = executor_finish(context);
     if (status == CAPU_OK) {
@@ -140,7 +141,7 @@ capu_status capu_iteration_end(capu_context *context)
     }
     status = lane_mark(&context->compute, &end);
     if (status != CAPU_OK) {
-        return context_check(context, status, "marking the compute stream");
+        return failure_check(context, status, "marking the compute stream");
     }
     predictor_add(&context->label->predictor, context->tracker.open->signature);
     tracker_close(context, end);

@@ -1,6 +1,7 @@
 /* Timing copies, see links.h. */
 #include "runtime/links.h"
 
+#include "runtime/failure.h"
 #include "runtime/internal.h"
 
 #include <stdlib.h>
@@ -102,8 +103,8 @@ static capu_status with_device_memory(capu_context *context, struct probe *probe
     probe->device = device;
     probe->host = host;
     status = measure(context, probe, links);
-    context_quiesce(context, &context->d2h);
-    context_quiesce(context, &context->h2d);
+    failure_quiesce(context, &context->d2h);
+    failure_quiesce(context, &context->h2d);
     device_host_free(context->device, host, 2 * probe->bytes);
 unmap:
     unmapped = device_unmap(context->device, device, probe->page_count);
@@ -143,5 +144,5 @@ capu_status links_measure(capu_context *context, struct links *links)
     }
     status = with_device_memory(context, &probe, links);
     free(probe.pages);
-    return context_check(context, status, "measuring the links between device and host");
+    return failure_check(context, status, "measuring the links between device and host");
 }

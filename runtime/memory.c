@@ -1,5 +1,6 @@
 /* Allocations and tensors: see capuchin/memory.h. */
 #include "runtime/executor.h"
+#include "runtime/failure.h"
 #include "runtime/install.h"
 #include "runtime/internal.h"
 #include "runtime/planning.h"
@@ -130,12 +131,12 @@ capu_status allocation_create_parked(capu_context *context, const void *address,
     capu_status status = ranges_take_at(context->ranges, at, page_count);
 
     if (status != CAPU_OK) {
-        return context_fail(context, CAPU_NOT_READY, "the addresses at %p are in use", address);
+        return failure_set(context, CAPU_NOT_READY, "the addresses at %p are in use", address);
     }
     status = allocation_create(context, at, bytes, page_count, out);
     if (status != CAPU_OK) {
         ranges_give(context->ranges, at, page_count, false);
-        return context_fail(context, status, "no memory to note an allocation");
+        return failure_set(context, status, "no memory to note an allocation");
     }
     tensors_remove(&context->tensors, (*out)->first);
     (*out)->is_freed = true;
@@ -176,7 +177,7 @@ static capu_status clear_fresh(capu_context *context, struct tensor *tensor)
         status = tracker_mark_end(context, &tensor->used);
     }
     contents_define(context, tensor);
-    return context_check(context, status, "clearing fresh memory");
+    return failure_check(context, status, "clearing fresh memory");
 }
 
 /* The address that the iteration before gave such an allocation; NULL: none. */
@@ -211,7 +212,7 @@ static capu_status take_slot(capu_context *context, size_t bytes, void **address
         }
         status = slabs_take(context->slabs, bytes, address);
     }
-    return context_check(context, status, "taking memory for a small tensor");
+    return failure_check(context, status, "taking memory for a small tensor");
 }
 
 /* Gives a freed allocation of one tensor to the user again, undescribed. */
@@ -220,7 +221,7 @@ static capu_status revive(capu_context *context, struct allocation *allocation)
     struct tensor *tensor = allocation->first;
 
     if (tensors_add(&context->tensors, tensor) != CAPU_OK) {
-        return context_fail(context, CAPU_NO_HOST_MEMORY, "no memory to note an allocation");
+        return failure_set(context, CAPU_NO_HOST_MEMORY, "no memory to note an allocation");
     }
     allocation->is_freed = false;
     tensor->name = NULL;
@@ -298,13 +299,13 @@ static capu_status take_range(capu_context *context, uint64_t bytes, size_t page
         status = ranges_take(context->ranges, page_count, &address);
     }
     if (status != CAPU_OK) {
-        return context_fail(context, status, "no addresses for %llu bytes",
-                            (unsigned long long)bytes);
+        return failure_set(context, status, "no addresses for %llu bytes",
+                           (unsigned long long)bytes);
     }
     status = allocation_create(context, address, bytes, page_count, allocation);
     if (status != CAPU_OK) {
         ranges_give(context->ranges, address, page_count, false);
-        return context_fail(context, status, "no memory to note an allocation");
+        return failure_set(context, status, "no memory to note an allocation");
     }
     return CAPU_OK;
 }
@@ -315,11 +316,11 @@ static capu_status map_at_once(capu_context *context, struct allocation *allocat
     capu_status status = pager_make_room(context, allocation->page_count);
 
     if (status == CAPU_OVER_BUDGET) {
-        context_fail(context, status,
-                     "%llu bytes do not fit: %zu of %zu pages are taken, and mode off evicts "
-                     "nothing",
-                     (unsigned long long)allocation->bytes, pages_out(context->pages),
-                     pages_limit(context->pages));
+        failure_set(context, status,
+                    "%llu bytes do not fit: %zu of %zu pages are taken, and mode off evicts "
+                    "nothing",
+                    (unsigned long long)allocation->bytes, pages_out(context->pages),
+                    pages_limit(context->pages));
     }
     return status != CAPU_OK ? status : pager_bring(context, allocation->first, false);
 }
@@ -336,13 +337,13 @@ capu_status capu_malloc(capu_context *context, size_t bytes, void **address)
     }
     page_bytes = pages_bytes_each(context->pages);
     if (address == NULL) {
-        return context_fail(context, CAPU_INVALID, "capu_malloc: no place for the address");
+        return failure_set(context, CAPU_INVALID, "capu_malloc: no place for the address");
     }
     if (bytes == 0) {
-        return context_fail(context, CAPU_ZERO_BYTES, "capu_malloc of zero bytes");
+        return failure_set(context, CAPU_ZERO_BYTES, "capu_malloc of zero bytes");
     }
     if (bytes > INT64_MAX / 2) {
-        return context_fail(context, CAPU_TOO_LARGE, "capu_malloc of %zu bytes", bytes);
+        return failure_set(context, CAPU_TOO_LARGE, "capu_malloc of %zu bytes", bytes);
     }
     if (bytes < context->config.slab_threshold_bytes) {
         status = take_slot(context, bytes, &slot);
@@ -350,7 +351,7 @@ capu_status capu_malloc(capu_context *context, size_t bytes, void **address)
             status = allocation_create(context, slot, bytes, 0, &allocation);
             if (status != CAPU_OK) {
                 slabs_give(context->slabs, slot);
-                context_fail(context, status, "no memory to note an allocation");
+                failure_set(context, status, "no memory to note an allocation");
             }
         }
     } else {
@@ -383,7 +384,7 @@ static capu_status last_use(capu_context *context, const struct allocation *allo
 {
     *used = (struct lane_position){0};
     if (!context->is_tracking || allocation->edge_pages != NULL) {
-        return context_check(context, tracker_mark_end(context, used),
+        return failure_check(context, tracker_mark_end(context, used),
                              "marking the compute stream");
     }
     for (const struct tensor *tensor = allocation->first; tensor != NULL; tensor = tensor->next) {
@@ -467,9 +468,9 @@ capu_status capu_free(capu_context *context, void *address)
         return status;
     }
     if (tensor->allocation->address != address) {
-        return context_fail(context, CAPU_UNKNOWN_ADDRESS,
-                            "capu_free: %p lies inside the allocation at %p", address,
-                            tensor->allocation->address);
+        return failure_set(context, CAPU_UNKNOWN_ADDRESS,
+                           "capu_free: %p lies inside the allocation at %p", address,
+                           tensor->allocation->address);
     }
     status = allocation_release(context, tensor->allocation);
     return status != CAPU_OK ? status : context_count_unrecorded(context);
@@ -488,10 +489,10 @@ static capu_status check_info(capu_context *context, const capu_tensor_info *inf
 
     for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++) {
         if (fields[i].value > fields[i].most) {
-            return context_fail(context, CAPU_INVALID,
-                                "capu_tensor_describe as '%s': %s is %u, and at most %u",
-                                info->name != NULL ? info->name : "", fields[i].name,
-                                fields[i].value, fields[i].most);
+            return failure_set(context, CAPU_INVALID,
+                               "capu_tensor_describe as '%s': %s is %u, and at most %u",
+                               info->name != NULL ? info->name : "", fields[i].name,
+                               fields[i].value, fields[i].most);
         }
     }
     return CAPU_OK;
@@ -502,12 +503,12 @@ static capu_status read_info(capu_context *context, const capu_tensor_info *from
                              capu_tensor_info *info)
 {
     if (from == NULL) {
-        return context_fail(context, CAPU_INVALID, "no tensor info was given");
+        return failure_set(context, CAPU_INVALID, "no tensor info was given");
     }
     if (!struct_read(info, sizeof(*info), from, from->size)) {
-        return context_fail(context, CAPU_WRONG_STRUCT,
-                            "a capu_tensor_info of %zu bytes; this library's is %zu", from->size,
-                            sizeof(*info));
+        return failure_set(context, CAPU_WRONG_STRUCT,
+                           "a capu_tensor_info of %zu bytes; this library's is %zu", from->size,
+                           sizeof(*info));
     }
     return check_info(context, info);
 }
@@ -541,7 +542,7 @@ capu_status capu_tensor_describe(capu_context *context, const void *address,
     if (copy.name != NULL) {
         name = names_intern(&context->names, copy.name);
         if (name == NULL) {
-            return context_fail(context, CAPU_NO_HOST_MEMORY, "no memory for a tensor's name");
+            return failure_set(context, CAPU_NO_HOST_MEMORY, "no memory for a tensor's name");
         }
         tensor->name = name;
     }
@@ -570,7 +571,7 @@ capu_status capu_tensor_query(capu_context *context, const void *address, capu_t
         return status;
     }
     if (state == NULL) {
-        return context_fail(context, CAPU_INVALID, "capu_tensor_query: no place for the state");
+        return failure_set(context, CAPU_INVALID, "capu_tensor_query: no place for the state");
     }
     status = operands_find(context, address, "capu_tensor_query", &tensor);
     if (status != CAPU_OK) {
@@ -588,9 +589,9 @@ capu_status capu_tensor_query(capu_context *context, const void *address, capu_t
     now.has_host_copy = tensor->on_host;
     now.version = tensor->version;
     if (!struct_write(state, state->size, &now, sizeof(now))) {
-        return context_fail(context, CAPU_WRONG_STRUCT,
-                            "a capu_tensor_state of %zu bytes; this library's is %zu", state->size,
-                            sizeof(now));
+        return failure_set(context, CAPU_WRONG_STRUCT,
+                           "a capu_tensor_state of %zu bytes; this library's is %zu", state->size,
+                           sizeof(now));
     }
     return CAPU_OK;
 }

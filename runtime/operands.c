@@ -4,6 +4,7 @@
  * here.
  */
 #include "runtime/executor.h"
+#include "runtime/failure.h"
 #include "runtime/internal.h"
 #include "runtime/planning.h"
 
@@ -26,10 +27,10 @@ static capu_status fail_freed(capu_context *context, const void *address, const 
 
     snprintf(text, sizeof(text), "%p", address); /* which is the name of a tensor without one */
     if (name == NULL || strcmp(name, text) == 0) {
-        return context_fail(context, CAPU_ALREADY_FREED, "%s: %s has been freed", what, text);
+        return failure_set(context, CAPU_ALREADY_FREED, "%s: %s has been freed", what, text);
     }
-    return context_fail(context, CAPU_ALREADY_FREED, "%s: '%s' at %s has been freed", what, name,
-                        text);
+    return failure_set(context, CAPU_ALREADY_FREED, "%s: '%s' at %s has been freed", what, name,
+                       text);
 }
 
 capu_status operands_find(capu_context *context, const void *address, const char *what,
@@ -43,10 +44,10 @@ capu_status operands_find(capu_context *context, const void *address, const char
         return fail_freed(context, address, what);
     }
     if (address == NULL) {
-        return context_fail(context, CAPU_UNKNOWN_ADDRESS, "%s: the address is NULL", what);
+        return failure_set(context, CAPU_UNKNOWN_ADDRESS, "%s: the address is NULL", what);
     }
-    return context_fail(context, CAPU_UNKNOWN_ADDRESS, "%s: %p is in no tensor of this context",
-                        what, address);
+    return failure_set(context, CAPU_UNKNOWN_ADDRESS, "%s: %p is in no tensor of this context",
+                       what, address);
 }
 
 /* Grows one of the arrays by one element. */
@@ -153,9 +154,9 @@ static capu_status resolve(capu_context *context, const capu_operand *operand)
     capu_status status;
 
     if (operand->role < CAPU_READ || operand->role > CAPU_SCRATCH || operand->reserved != 0) {
-        return context_fail(context, CAPU_INVALID, "%s: %u is no role, or reserved %u is not 0",
-                            describe_operand(operands, operand, what, sizeof(what)), operand->role,
-                            operand->reserved);
+        return failure_set(context, CAPU_INVALID, "%s: %u is no role, or reserved %u is not 0",
+                           describe_operand(operands, operand, what, sizeof(what)), operand->role,
+                           operand->reserved);
     }
     if (tensor == NULL) {
         return operands_find(context, at, describe_operand(operands, operand, what, sizeof(what)),
@@ -166,19 +167,19 @@ static capu_status resolve(capu_context *context, const capu_operand *operand)
         uint64_t here;
 
         if (tensor == NULL) {
-            return context_fail(context, CAPU_OUT_OF_RANGE,
-                                "%s: %llu bytes at %p, in '%s', reach %llu bytes past the end of "
-                                "the allocation",
-                                describe_operand(operands, operand, what, sizeof(what)),
-                                (unsigned long long)operand->bytes, operand->address,
-                                context_tensor_name(context, first), (unsigned long long)left);
+            return failure_set(context, CAPU_OUT_OF_RANGE,
+                               "%s: %llu bytes at %p, in '%s', reach %llu bytes past the end of "
+                               "the allocation",
+                               describe_operand(operands, operand, what, sizeof(what)),
+                               (unsigned long long)operand->bytes, operand->address,
+                               context_tensor_name(context, first), (unsigned long long)left);
         }
         here = (uint64_t)(tensor_end(tensor) - at);
         here = here < left ? here : left;
         status = add_piece(&context->operands, tensor, at, here, operand->role);
         if (status != CAPU_OK) {
-            return context_fail(context, status, "op '%s': no memory for its operands",
-                                operands->name);
+            return failure_set(context, status, "op '%s': no memory for its operands",
+                               operands->name);
         }
         at += here;
         left -= here;
@@ -200,13 +201,13 @@ static capu_status check_defined(capu_context *context)
         const struct access *access = &operands->accesses[i];
 
         if (access->is_read && !access->tensor->is_defined) {
-            return context_fail(context, CAPU_UNDEFINED_READ,
-                                "op '%s' reads '%s', which has not been written%s", operands->name,
-                                context_tensor_name(context, access->tensor),
-                                access->tensor->is_persistent
-                                    ? ""
-                                    : " in this iteration (it is transient: what it held before "
-                                      "is gone)");
+            return failure_set(context, CAPU_UNDEFINED_READ,
+                               "op '%s' reads '%s', which has not been written%s", operands->name,
+                               context_tensor_name(context, access->tensor),
+                               access->tensor->is_persistent
+                                   ? ""
+                                   : " in this iteration (it is transient: what it held before "
+                                     "is gone)");
         }
     }
     return CAPU_OK;
@@ -229,7 +230,7 @@ static capu_status check_budget(capu_context *context, size_t operand_pages)
     if (operand_pages + fixed <= pages_limit(context->pages)) {
         return CAPU_OK;
     }
-    return context_fail(
+    return failure_set(
         context, CAPU_OVER_BUDGET,
         "op '%s' needs %llu bytes of device memory at once (%llu for its operands, %llu always "
         "resident), and the budget is %llu: raise it, or split the op",
@@ -299,7 +300,7 @@ void operands_abort(capu_context *context, bool has_written)
     struct operands *operands = &context->operands;
     bool is_strict = context->config.strict != 0;
 
-    context_quiesce(context, &context->compute);
+    failure_quiesce(context, &context->compute);
     for (size_t i = 0; i < operands->piece_count; i++) {
         const struct piece *piece = &operands->pieces[i];
         const struct access *access = &operands->accesses[piece->access];
@@ -353,7 +354,7 @@ static capu_status prepare_pieces(capu_context *context)
                                  PAGER_POISON, piece->bytes);
         }
     }
-    return context_check(context, status, "clearing an operand");
+    return failure_check(context, status, "clearing an operand");
 }
 
 /* A write must not overtake a copy out that still reads the tensor. */
@@ -367,7 +368,7 @@ static capu_status follow_copies(capu_context *context)
             status = lane_follow(&context->compute, operands->accesses[i].tensor->left);
         }
     }
-    return context_check(context, status, "ordering an op behind a copy");
+    return failure_check(context, status, "ordering an op behind a copy");
 }
 
 /* Keeps the call with its operands: the caller's list is gone by the time the op ends. */
@@ -478,7 +479,7 @@ capu_status operands_begin(capu_context *context, const struct call *call)
     capu_status status = keep_call(operands, call);
 
     if (status != CAPU_OK) {
-        return context_fail(context, status, "op '%s': no memory for its operands", call->name);
+        return failure_set(context, status, "op '%s': no memory for its operands", call->name);
     }
     operands->is_planned = false;
     context->pager.has_waited = false;
@@ -488,14 +489,14 @@ capu_status operands_begin(capu_context *context, const struct call *call)
     }
     if (status == CAPU_OK && tracker_reserve(context, operands->access_count, call->operand_count,
                                              operands->piece_count) != CAPU_OK) {
-        status = context_fail(context, CAPU_NO_HOST_MEMORY, "op '%s': no memory to record it",
-                              call->name);
+        status = failure_set(context, CAPU_NO_HOST_MEMORY, "op '%s': no memory to record it",
+                             call->name);
     }
     if (status == CAPU_OK) {
         status = make_ready(context);
     }
     if (status == CAPU_OK) {
-        status = context_check(context, tracker_mark_begin(context, &operands->start),
+        status = failure_check(context, tracker_mark_begin(context, &operands->start),
                                "marking the compute stream");
     }
     if (status != CAPU_OK) {
@@ -608,7 +609,7 @@ capu_status operands_end(capu_context *context)
         /* The op runs and cannot be taken back: once it is past, its start will do for its end. */
         status = lane_synchronize(&context->compute);
         if (status != CAPU_OK) {
-            context_check(context, status, operands->name);
+            failure_check(context, status, operands->name);
             context->lost = context->lost != CAPU_OK ? context->lost : CAPU_DEVICE_LOST;
             return context->lost;
         }

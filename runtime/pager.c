@@ -1,5 +1,6 @@
 /* Demand paging of tensors, see pager.h. */
 #include "runtime/executor.h"
+#include "runtime/failure.h"
 #include "runtime/internal.h"
 
 #include <stdlib.h>
@@ -37,15 +38,15 @@ static capu_status no_host_room(capu_context *context, struct tensor *tensor, ca
     unsigned long long bytes = tensor->span_bytes;
 
     if (status == CAPU_HOST_OVER_BUDGET) {
-        return context_fail(context, status,
-                            "no host memory to evict '%s' (%llu bytes) to: %llu bytes of a host "
-                            "budget of %llu are in use; raise it, or the device budget",
-                            context_tensor_name(context, tensor), bytes, used,
-                            (unsigned long long)context->config.host_budget_bytes);
+        return failure_set(context, status,
+                           "no host memory to evict '%s' (%llu bytes) to: %llu bytes of a host "
+                           "budget of %llu are in use; raise it, or the device budget",
+                           context_tensor_name(context, tensor), bytes, used,
+                           (unsigned long long)context->config.host_budget_bytes);
     }
-    return context_fail(context, status,
-                        "no host memory to evict '%s' (%llu bytes) to: %llu bytes are in use",
-                        context_tensor_name(context, tensor), bytes, used);
+    return failure_set(context, status,
+                       "no host memory to evict '%s' (%llu bytes) to: %llu bytes are in use",
+                       context_tensor_name(context, tensor), bytes, used);
 }
 
 /* Host memory for a tensor's span: from the arena as it is, or grown, or from the host copies of
@@ -79,11 +80,11 @@ capu_status pager_take_block(capu_context *context, struct tensor *tensor)
         }
         status = lane_wait(oldest);
         if (status != CAPU_OK) {
-            return context_check(context, status, "waiting for host memory");
+            return failure_check(context, status, "waiting for host memory");
         }
     }
     if (status != CAPU_OK && device_failure(context->device, NULL, 0) != CAPU_OK) {
-        return context_check(context, status, "taking host memory");
+        return failure_check(context, status, "taking host memory");
     }
     if (status != CAPU_OK) {
         return no_host_room(context, tensor, status);
@@ -138,11 +139,11 @@ capu_status pager_copy_out(capu_context *context, struct tensor *tensor, bool be
     }
     if (status != CAPU_OK) {
         /* A part may be under way: the block rests until the lane has passed it. */
-        context_quiesce(context, &context->d2h);
+        failure_quiesce(context, &context->d2h);
         if (!tensor->keeps_block) {
             host_arena_give(context->arena, &tensor->host, (struct lane_position){0});
         }
-        return context_check(context, status, "copying a tensor to host memory");
+        return failure_check(context, status, "copying a tensor to host memory");
     }
     tensor->on_host = true;
     TRACKER_ADD(context, evicted_bytes, tensor->span_bytes);
@@ -166,7 +167,7 @@ capu_status pager_evict(capu_context *context, struct tensor *tensor)
     capu_status status;
 
     if (departure == NULL) {
-        return context_fail(context, CAPU_NO_HOST_MEMORY, "no memory to note an eviction");
+        return failure_set(context, CAPU_NO_HOST_MEMORY, "no memory to note an eviction");
     }
     if (is_copied) {
         status = pager_copy_out(context, tensor, true);
@@ -221,7 +222,7 @@ static struct tensor *choose_victim(const capu_context *context)
 /* Gives back the pages of slabs nobody uses, once the work that did is past. False: none. */
 static bool trim_slabs(capu_context *context, capu_status *status)
 {
-    *status = context_check(context, lane_synchronize(&context->compute),
+    *status = failure_check(context, lane_synchronize(&context->compute),
                             "waiting for the last use of small tensors");
     return *status == CAPU_OK && slabs_trim(context->slabs) > 0;
 }
@@ -257,11 +258,11 @@ capu_status pager_make_room(capu_context *context, size_t page_count)
         } else if (departures_any(context)) {
             status = departures_wait_oldest(context);
         } else if (!trim_slabs(context, &status) && status == CAPU_OK) {
-            status = context_fail(context, CAPU_OVER_BUDGET,
-                                  "%zu more pages are needed, and nothing is left to evict: "
-                                  "%zu of %zu pages are always resident",
-                                  page_count - pages_available(context->pages),
-                                  context_fixed_pages(context), pages_limit(context->pages));
+            status = failure_set(context, CAPU_OVER_BUDGET,
+                                 "%zu more pages are needed, and nothing is left to evict: "
+                                 "%zu of %zu pages are always resident",
+                                 page_count - pages_available(context->pages),
+                                 context_fixed_pages(context), pages_limit(context->pages));
         }
     }
     return status;
@@ -288,7 +289,7 @@ static capu_status take_pages(capu_context *context, struct tensor *tensor)
         }
         status = pages_take(context->pages, tensor->page_count, tensor->pages);
     }
-    return context_check(context, status, "taking device memory");
+    return failure_check(context, status, "taking device memory");
 }
 
 /* Maps fresh pages behind a span. */
@@ -302,7 +303,7 @@ static capu_status map_span(capu_context *context, struct tensor *tensor)
     status = device_map(context->device, tensor->span, tensor->pages, tensor->page_count);
     if (status != CAPU_OK) {
         pages_give(context->pages, tensor->pages, tensor->page_count);
-        return context_check(context, status, "mapping device memory");
+        return failure_check(context, status, "mapping device memory");
     }
     TRACKER_ADD(context, map_count, 1);
     tensor->is_mapped = true;
@@ -322,9 +323,9 @@ static capu_status fill_span(capu_context *context, struct tensor *tensor, unsig
     }
     tensor->written = tensor->used;
     if (status != CAPU_OK) {
-        context_quiesce(context, &context->compute); /* no position says when the fill is past */
+        failure_quiesce(context, &context->compute); /* no position says when the fill is past */
     }
-    return context_check(context, status, "filling device memory");
+    return failure_check(context, status, "filling device memory");
 }
 
 /* Makes a tensor that is known to be zero hold its zeros: an op of its own in the record. */
@@ -342,7 +343,7 @@ static capu_status materialise_zeros(capu_context *context, struct tensor *tenso
     size_t op;
 
     if (status != CAPU_OK) {
-        return context_check(context, status, "marking the compute stream");
+        return failure_check(context, status, "marking the compute stream");
     }
     status = fill_span(context, tensor, 0);
     if (status != CAPU_OK) {
@@ -361,8 +362,8 @@ capu_status pager_copy_in(capu_context *context, struct tensor *tensor)
     capu_status status = copy_span(context, tensor, &context->h2d, false, &tensor->ready);
 
     if (status != CAPU_OK) {
-        context_quiesce(context, &context->h2d); /* a part may be under way */
-        return context_check(context, status, "copying a tensor back");
+        failure_quiesce(context, &context->h2d); /* a part may be under way */
+        return failure_check(context, status, "copying a tensor back");
     }
     tensor->on_device = true;
     TRACKER_ADD(context, prefetch_count, 1);
@@ -374,16 +375,16 @@ capu_status pager_copy_in(capu_context *context, struct tensor *tensor)
 static capu_status fetch(capu_context *context, struct tensor *tensor)
 {
     capu_status status =
-        context_check(context, lane_follow(&context->h2d, tensor->used), "ordering a copy");
+        failure_check(context, lane_follow(&context->h2d, tensor->used), "ordering a copy");
 
     if (status == CAPU_OK) {
         status = pager_copy_in(context, tensor);
     }
     if (status == CAPU_OK) {
-        status = context_check(context, lane_follow(&context->compute, tensor->ready),
+        status = failure_check(context, lane_follow(&context->compute, tensor->ready),
                                "ordering an op behind a copy");
         if (status != CAPU_OK) {
-            context_quiesce(context, &context->h2d);
+            failure_quiesce(context, &context->h2d);
         }
     }
     context->pager.has_waited = context->pager.has_waited || status == CAPU_OK;

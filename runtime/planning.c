@@ -4,6 +4,7 @@
 #include "policy/planner.h"
 #include "policy/timeline.h"
 #include "runtime/executor.h"
+#include "runtime/failure.h"
 #include "runtime/feedback.h"
 #include "runtime/install.h"
 #include "runtime/internal.h"
@@ -157,7 +158,7 @@ capu_status planning_create(capu_context *context, struct plan_keeper **out)
     capu_status status;
 
     if (planning == NULL) {
-        return context_fail(context, CAPU_NO_HOST_MEMORY, "no memory for planning");
+        return failure_set(context, CAPU_NO_HOST_MEMORY, "no memory for planning");
     }
     status = links_measure(context, &context->links);
     if (status != CAPU_OK) {
@@ -436,7 +437,7 @@ static capu_status wait_for_plan(capu_context *context, const char *label, uint6
     capu_status status = CAPU_OK;
 
     if (job == NULL) {
-        status = context_check(context, lane_synchronize(&context->compute),
+        status = failure_check(context, lane_synchronize(&context->compute),
                                "waiting for an iteration to plan for");
         if (status == CAPU_OK) {
             status = tracker_settle(context);

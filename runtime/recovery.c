@@ -1,6 +1,7 @@
 /* Recomputing what a plan that is no longer in force gave up, see recovery.h. */
 #include "runtime/recovery.h"
 
+#include "runtime/failure.h"
 #include "runtime/internal.h"
 #include "runtime/replay.h"
 
@@ -142,10 +143,10 @@ void recovery_start(capu_context *context, struct guide *guide, uint32_t execute
 
 static capu_status fail_lost(capu_context *context, struct tensor *tensor, const char *why)
 {
-    return context_fail(context, CAPU_CONTENTS_LOST,
-                        "'%s' was given up by the plan that this iteration left, and it cannot be "
-                        "recomputed: %s",
-                        context_tensor_name(context, tensor), why);
+    return failure_set(context, CAPU_CONTENTS_LOST,
+                       "'%s' was given up by the plan that this iteration left, and it cannot be "
+                       "recomputed: %s",
+                       context_tensor_name(context, tensor), why);
 }
 
 /* Whether some of it lies in always-resident memory, which cannot be sheltered from a replay. */
@@ -226,7 +227,7 @@ static capu_status gather(capu_context *context, const struct guide_op *op)
             status = shelter(context, tensor);
         }
         if (status == CAPU_OK && operands_add(context, tensor, access->role) != CAPU_OK) {
-            status = context_fail(context, CAPU_NO_HOST_MEMORY, "no memory for a replay");
+            status = failure_set(context, CAPU_NO_HOST_MEMORY, "no memory for a replay");
         }
     }
     return status;

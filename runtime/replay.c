@@ -1,6 +1,7 @@
 /* Running an op of a plan again, see replay.h. */
 #include "runtime/replay.h"
 
+#include "runtime/failure.h"
 #include "runtime/internal.h"
 
 static capu_status clear_ranges(capu_context *context, const struct guide *guide,
@@ -62,11 +63,11 @@ static capu_status enqueue(capu_context *context, const struct guide *guide,
         }
     }
     if (status == CAPU_OP_FAILED && device_failure(context->device, NULL, 0) == CAPU_OK) {
-        return context_fail(context, CAPU_DEVICE_FAILED,
-                            "op '%s' could not be enqueued again: its run function returned %s",
-                            op->call.name, capu_status_name(answer));
+        return failure_set(context, CAPU_DEVICE_FAILED,
+                           "op '%s' could not be enqueued again: its run function returned %s",
+                           op->call.name, capu_status_name(answer));
     }
-    return context_check(context, status, op->call.name);
+    return failure_check(context, status, op->call.name);
 }
 
 /* After a replay that failed behind its first work: what it would have made is not there, and owed
@@ -139,7 +140,7 @@ capu_status replay_run(capu_context *context, const struct guide *guide, const s
     struct lane_position end;
     bool has_written = false;
     capu_status status =
-        context_check(context, tracker_mark_begin(context, &start), "marking a replay");
+        failure_check(context, tracker_mark_begin(context, &start), "marking a replay");
 
     if (status == CAPU_OK) {
         has_written = op->cleared.count > 0 || context->config.strict != 0;
@@ -151,12 +152,12 @@ capu_status replay_run(capu_context *context, const struct guide *guide, const s
         has_written = true;
         if (tracker_mark_end(context, &end) != CAPU_OK) {
             /* It is made all the same: once it is past, its start will do for its end. */
-            status = context_check(context, lane_synchronize(&context->compute), "a replay");
+            status = failure_check(context, lane_synchronize(&context->compute), "a replay");
             end = start;
         }
     }
     if (status != CAPU_OK) {
-        context_quiesce(context, &context->compute);
+        failure_quiesce(context, &context->compute);
         if (has_written) {
             forget_outputs(context, guide, op);
         }

@@ -6,6 +6,7 @@
  * list: a large network evicts thousands of tensors, and the few that cost most are what a person
  * looks for. The JSON line (report_json.c) has them all, in order.
  */
+#include "runtime/failure.h"
 #include "runtime/internal.h"
 
 #include <inttypes.h>
@@ -25,28 +26,28 @@ capu_status capu_report_get(capu_context *context, capu_report *report)
         return status;
     }
     if (report == NULL) {
-        return context_fail(context, CAPU_INVALID, "capu_report_get: `report` is NULL");
+        return failure_set(context, CAPU_INVALID, "capu_report_get: `report` is NULL");
     }
     if (!context->is_tracking) {
-        return context_fail(context, CAPU_UNSUPPORTED,
-                            "capu_report_get: in mode off there are records only if a report file, "
-                            "a trace file or strict mode asks for them");
+        return failure_set(context, CAPU_UNSUPPORTED,
+                           "capu_report_get: in mode off there are records only if a report file, "
+                           "a trace file or strict mode asks for them");
     }
     status = tracker_settle(context);
     if (status != CAPU_OK) {
         return status;
     }
     if (context->tracker.newest == NULL) {
-        return context_fail(context, CAPU_NOT_READY,
-                            "capu_report_get: no iteration has finished yet; call "
-                            "capu_synchronize to wait for the last one");
+        return failure_set(context, CAPU_NOT_READY,
+                           "capu_report_get: no iteration has finished yet; call "
+                           "capu_synchronize to wait for the last one");
     }
     if (!struct_write(report, report->size, &context->tracker.newest->report,
                       sizeof(capu_report))) {
-        return context_fail(context, CAPU_WRONG_STRUCT,
-                            "capu_report_get: a capu_report of %zu bytes; this library's has %zu: "
-                            "start it with CAPU_REPORT_INIT",
-                            report->size, sizeof(capu_report));
+        return failure_set(context, CAPU_WRONG_STRUCT,
+                           "capu_report_get: a capu_report of %zu bytes; this library's has %zu: "
+                           "start it with CAPU_REPORT_INIT",
+                           report->size, sizeof(capu_report));
     }
     return CAPU_OK;
 }
@@ -306,8 +307,8 @@ capu_status capu_memory_print(capu_context *context, FILE *file)
     holders.page_bytes = pages_bytes_each(context->pages);
     holders.list = malloc((context->tensors.live_count + 1) * sizeof(*holders.list));
     if (holders.list == NULL) {
-        return context_fail(context, CAPU_NO_HOST_MEMORY,
-                            "capu_memory_print: no memory to list the tensors");
+        return failure_set(context, CAPU_NO_HOST_MEMORY,
+                           "capu_memory_print: no memory to list the tensors");
     }
     tensors_each(&context->tensors, collect, &holders);
     qsort(holders.list, holders.count, sizeof(*holders.list), by_bytes);
@@ -321,5 +322,5 @@ capu_status capu_memory_print(capu_context *context, FILE *file)
     free(holders.list);
     return fflush(file) == 0 && !ferror(file)
                ? CAPU_OK
-               : context_fail(context, CAPU_FILE_FAILED, "capu_memory_print: writing failed");
+               : failure_set(context, CAPU_FILE_FAILED, "capu_memory_print: writing failed");
 }

@@ -1,5 +1,6 @@
 /* capu_run, accesses of the caller's own launches, and segments: see capuchin/op.h. */
 #include "runtime/executor.h"
+#include "runtime/failure.h"
 #include "runtime/internal.h"
 
 #include <string.h>
@@ -8,31 +9,31 @@
 static capu_status read_op(capu_context *context, const capu_op *from, bool needs_run, capu_op *op)
 {
     if (from == NULL) {
-        return context_fail(context, CAPU_INVALID, "no op was given");
+        return failure_set(context, CAPU_INVALID, "no op was given");
     }
     if (!struct_read(op, sizeof(*op), from, from->size)) {
-        return context_fail(context, CAPU_WRONG_STRUCT,
-                            "a capu_op of %zu bytes; this library's is %zu", from->size,
-                            sizeof(*op));
+        return failure_set(context, CAPU_WRONG_STRUCT,
+                           "a capu_op of %zu bytes; this library's is %zu", from->size,
+                           sizeof(*op));
     }
     if (op->name == NULL || op->name[0] == '\0') {
-        return context_fail(context, CAPU_INVALID, "an op has no name");
+        return failure_set(context, CAPU_INVALID, "an op has no name");
     }
     if (needs_run && op->run == NULL) {
-        return context_fail(context, CAPU_INVALID, "op '%s' has no run function", op->name);
+        return failure_set(context, CAPU_INVALID, "op '%s' has no run function", op->name);
     }
     if ((op->operand_count > 0 && op->operands == NULL) ||
         (op->argument_bytes > 0 && op->arguments == NULL)) {
-        return context_fail(context, CAPU_INVALID, "op '%s' has a count but no array", op->name);
+        return failure_set(context, CAPU_INVALID, "op '%s' has a count but no array", op->name);
     }
     if ((op->flags & ~(uint32_t)CAPU_OP_NOT_REPLAYABLE) != 0 || op->reserved != 0) {
-        return context_fail(context, CAPU_INVALID,
-                            "op '%s' has unknown flags 0x%x, or reserved %u is not 0", op->name,
-                            op->flags, op->reserved);
+        return failure_set(context, CAPU_INVALID,
+                           "op '%s' has unknown flags 0x%x, or reserved %u is not 0", op->name,
+                           op->flags, op->reserved);
     }
     op->name = names_intern(&context->names, op->name);
     if (op->name == NULL) {
-        return context_fail(context, CAPU_NO_HOST_MEMORY, "no memory for an op's name");
+        return failure_set(context, CAPU_NO_HOST_MEMORY, "no memory for an op's name");
     }
     return CAPU_OK;
 }
@@ -75,7 +76,7 @@ static capu_status clear_untracked(capu_context *context, const capu_op *op)
         status = device_fill(context->device, context->compute.stream,
                              (void *)(uintptr_t)operand->address, 0, bytes);
     }
-    return context_check(context, status, "clearing an operand");
+    return failure_check(context, status, "clearing an operand");
 }
 
 /* What the op reads and writes, for profilers. Without tracking, as far as its operands say. */
@@ -117,11 +118,11 @@ static capu_status enqueue(capu_context *context, const capu_op *op)
     marks_end();
     if (status == CAPU_OP_FAILED && device_failure(context->device, NULL, 0) == CAPU_OK) {
         /* It failed while it was enqueued and the device goes on: the op has not run. */
-        return context_fail(context, CAPU_DEVICE_FAILED,
-                            "op '%s' could not be enqueued: its run function returned %s", op->name,
-                            capu_status_name(answer));
+        return failure_set(context, CAPU_DEVICE_FAILED,
+                           "op '%s' could not be enqueued: its run function returned %s", op->name,
+                           capu_status_name(answer));
     }
-    return context_check(context, status, op->name);
+    return failure_check(context, status, op->name);
 }
 
 /* The op has run, and all books are kept. */
@@ -130,10 +131,10 @@ static capu_status blame(capu_context *context, struct tensor *changed)
     if (changed == NULL) {
         return CAPU_OK;
     }
-    return context_fail(context, CAPU_INVALID,
-                        "op '%s' has changed '%s', which it says it only reads: it updates it, or "
-                        "writes past the end of another operand",
-                        context->operands.name, context_tensor_name(context, changed));
+    return failure_set(context, CAPU_INVALID,
+                       "op '%s' has changed '%s', which it says it only reads: it updates it, or "
+                       "writes past the end of another operand",
+                       context->operands.name, context_tensor_name(context, changed));
 }
 
 capu_status capu_run(capu_context *context, const capu_op *op)
@@ -195,7 +196,7 @@ capu_status capu_access_begin(capu_context *context, const capu_op *op)
         status = clear_untracked(context, &copy);
     }
     if (status == CAPU_OK && context->device->capabilities.runs_on_stream) {
-        status = context_check(context, lane_synchronize(&context->compute), "waiting for access");
+        status = failure_check(context, lane_synchronize(&context->compute), "waiting for access");
         status = status == CAPU_OK ? strict_begin(context) : status;
         if (status != CAPU_OK && context->is_tracking) {
             operands_abort(context, false);
@@ -214,7 +215,7 @@ capu_status capu_access_end(capu_context *context)
         return status;
     }
     if (!context->in_access) {
-        return context_fail(context, CAPU_WRONG_ORDER, "capu_access_end without capu_access_begin");
+        return failure_set(context, CAPU_WRONG_ORDER, "capu_access_end without capu_access_begin");
     }
     context->in_access = false;
     changed = strict_changed(context);
@@ -232,15 +233,15 @@ capu_status capu_segment_begin(capu_context *context, const char *name)
         return status;
     }
     if (name == NULL || name[0] == '\0') {
-        return context_fail(context, CAPU_INVALID, "a segment has no name");
+        return failure_set(context, CAPU_INVALID, "a segment has no name");
     }
     if (!context->in_iteration) {
-        return context_fail(context, CAPU_WRONG_ORDER, "segment '%s' begins outside an iteration",
-                            name);
+        return failure_set(context, CAPU_WRONG_ORDER, "segment '%s' begins outside an iteration",
+                           name);
     }
     interned = names_intern(&context->names, name);
     if (interned == NULL) {
-        return context_fail(context, CAPU_NO_HOST_MEMORY, "no memory for a segment's name");
+        return failure_set(context, CAPU_NO_HOST_MEMORY, "no memory for a segment's name");
     }
     if (context->tracker.segment_depth++ == 0) {
         context->tracker.segment = interned;
@@ -256,8 +257,8 @@ capu_status capu_segment_end(capu_context *context)
         return status;
     }
     if (context->tracker.segment_depth == 0) {
-        return context_fail(context, CAPU_WRONG_ORDER,
-                            "capu_segment_end without capu_segment_begin");
+        return failure_set(context, CAPU_WRONG_ORDER,
+                           "capu_segment_end without capu_segment_begin");
     }
     if (--context->tracker.segment_depth == 0) {
         context->tracker.segment = NULL;

@@ -13,6 +13,7 @@
  * on the parts leave separately.
  */
 #include "runtime/executor.h"
+#include "runtime/failure.h"
 #include "runtime/internal.h"
 
 #include <stdlib.h>
@@ -128,12 +129,12 @@ static capu_status map_edge(capu_context *context, struct split *split, size_t p
     }
     status = pages_take(context->pages, 1, &taken);
     if (status != CAPU_OK) {
-        return context_check(context, status, "taking a page that two tensors share");
+        return failure_check(context, status, "taking a page that two tensors share");
     }
     status = device_map(context->device, page_address(split, page), &taken, 1);
     if (status != CAPU_OK) {
         pages_give(context->pages, &taken, 1);
-        return context_check(context, status, "mapping a page that two tensors share");
+        return failure_check(context, status, "mapping a page that two tensors share");
     }
     TRACKER_ADD(context, map_count, 1);
     *edge = taken;
@@ -142,7 +143,7 @@ static capu_status map_edge(capu_context *context, struct split *split, size_t p
         status = device_fill(context->device, context->compute.stream, page_address(split, page), 0,
                              split->page_bytes);
     }
-    return context_check(context, status, "clearing a page that two tensors share");
+    return failure_check(context, status, "clearing a page that two tensors share");
 }
 
 /* Takes and maps the new edge pages of a tensor that is not mapped. On failure none is mapped. */
@@ -160,7 +161,7 @@ static capu_status map_edges(capu_context *context, struct split *split)
     if (status == CAPU_OK) {
         return CAPU_OK;
     }
-    context_quiesce(context, &context->compute);
+    failure_quiesce(context, &context->compute);
     for (size_t page = from; page < end; page++) {
         device_page *edge = &split->allocation->edge_pages[page];
 
@@ -204,7 +205,7 @@ static capu_status remap(capu_context *context, struct split *split)
         status = device_unmap(context->device, old->span, old->page_count);
     }
     if (status != CAPU_OK) {
-        return context_check(context, status, "splitting a tensor");
+        return failure_check(context, status, "splitting a tensor");
     }
     while (done < old->page_count) {
         size_t count = run_length(split, done);
@@ -219,14 +220,14 @@ static capu_status remap(capu_context *context, struct split *split)
     if (status == CAPU_OK) {
         return CAPU_OK;
     }
-    status = context_check(context, status, "splitting a tensor");
+    status = failure_check(context, status, "splitting a tensor");
     if ((done > 0 && device_unmap(context->device, old->span, done) != CAPU_OK) ||
         device_map(context->device, old->span, old->pages, old->page_count) != CAPU_OK) {
         context->lost = CAPU_DEVICE_LOST;
-        return context_fail(context, CAPU_DEVICE_LOST,
-                            "capu_split: the memory of '%s' could not be mapped again; the context "
-                            "is lost",
-                            context_tensor_name(context, old));
+        return failure_set(context, CAPU_DEVICE_LOST,
+                           "capu_split: the memory of '%s' could not be mapped again; the context "
+                           "is lost",
+                           context_tensor_name(context, old));
     }
     return status;
 }
@@ -306,8 +307,7 @@ static capu_status index_parts(capu_context *context, struct split *split)
         if (split->parts[i] != NULL && split->parts[i] != first_part(split) &&
             tensors_add(&context->tensors, split->parts[i]) != CAPU_OK) {
             reindex_old(context, split, i);
-            return context_fail(context, CAPU_NO_HOST_MEMORY,
-                                "capu_split: no memory for the index");
+            return failure_set(context, CAPU_NO_HOST_MEMORY, "capu_split: no memory for the index");
         }
     }
     return CAPU_OK;
@@ -400,7 +400,7 @@ static capu_status recall(capu_context *context, struct tensor *tensor)
         status = tracker_reserve(context, 1, 0, 0);
         status = status == CAPU_OK
                      ? pager_bring(context, tensor, true)
-                     : context_fail(context, status, "capu_split: no memory to record it");
+                     : failure_set(context, status, "capu_split: no memory to record it");
     }
     return status;
 }
@@ -415,7 +415,7 @@ static capu_status split_tensor(capu_context *context, struct split *split)
     }
     if (status != CAPU_OK) {
         discard_parts(split);
-        return context_fail(context, status, "capu_split: no memory for the pieces");
+        return failure_set(context, status, "capu_split: no memory for the pieces");
     }
     status = recall(context, split->old);
     if (status == CAPU_OK) {
@@ -449,16 +449,16 @@ capu_status capu_split(capu_context *context, void *address, size_t bytes)
         return status;
     }
     if (bytes == 0) {
-        return context_fail(context, CAPU_ZERO_BYTES, "capu_split of zero bytes");
+        return failure_set(context, CAPU_ZERO_BYTES, "capu_split of zero bytes");
     }
     status = operands_find(context, address, "capu_split", &split.old);
     if (status != CAPU_OK) {
         return status;
     }
     if (bytes > (uint64_t)(tensor_end(split.old) - (unsigned char *)address)) {
-        return context_fail(context, CAPU_OUT_OF_RANGE,
-                            "capu_split: %zu bytes at %p cross the end of '%s'", bytes, address,
-                            context_tensor_name(context, split.old));
+        return failure_set(context, CAPU_OUT_OF_RANGE,
+                           "capu_split: %zu bytes at %p cross the end of '%s'", bytes, address,
+                           context_tensor_name(context, split.old));
     }
     if (address == split.old->address && bytes == split.old->bytes) {
         return CAPU_OK;

@@ -1,4 +1,5 @@
 /* What strict mode finds by looking at memory: where ops compute on the host, it can be read. */
+#include "runtime/failure.h"
 #include "runtime/internal.h"
 
 #include <string.h>
@@ -46,7 +47,7 @@ capu_status strict_begin(capu_context *context)
             access->checksum = checksum(access->tensor->address, access->tensor->bytes);
         }
     }
-    return context_check(context, status, "waiting for memory to look at in strict mode");
+    return failure_check(context, status, "waiting for memory to look at in strict mode");
 }
 
 struct tensor *strict_changed(capu_context *context)

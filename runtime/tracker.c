@@ -1,4 +1,5 @@
 /* Recording iterations and completing their reports, see tracker.h. */
+#include "runtime/failure.h"
 #include "runtime/internal.h"
 #include "runtime/planning.h"
 
@@ -500,7 +501,7 @@ capu_status tracker_settle(capu_context *context)
         capu_status status = tracker_complete(context, record);
 
         if (status != CAPU_OK) {
-            return context_check(context, status, "completing an iteration's report");
+            return failure_check(context, status, "completing an iteration's report");
         }
         context->tracker.newest = record;
         lane_retire(record->end);

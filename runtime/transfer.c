@@ -5,6 +5,7 @@
  * blob never needs more room than its largest tensor.
  */
 #include "runtime/executor.h"
+#include "runtime/failure.h"
 #include "runtime/internal.h"
 
 #include <string.h>
@@ -40,12 +41,12 @@ static capu_status check_range(capu_context *context, const char *call, const vo
     left = allocation->bytes -
            (uint64_t)((const unsigned char *)address - (unsigned char *)allocation->address);
     if (*bytes > left) {
-        return context_fail(context, CAPU_OUT_OF_RANGE,
-                            "%s: %llu bytes at %p, in '%s', reach %llu bytes past the end of the "
-                            "allocation",
-                            call, (unsigned long long)*bytes, address,
-                            context_tensor_name(context, *first),
-                            (unsigned long long)(*bytes - left));
+        return failure_set(context, CAPU_OUT_OF_RANGE,
+                           "%s: %llu bytes at %p, in '%s', reach %llu bytes past the end of the "
+                           "allocation",
+                           call, (unsigned long long)*bytes, address,
+                           context_tensor_name(context, *first),
+                           (unsigned long long)(*bytes - left));
     }
     return CAPU_OK;
 }
@@ -104,7 +105,7 @@ static capu_status fill(capu_context *context, const void *from, const void *to)
     if (bytes == 0) {
         return CAPU_OK;
     }
-    return context_check(
+    return failure_check(
         context,
         device_fill(context->device, context->compute.stream, (void *)(uintptr_t)from, 0, bytes),
         "filling device memory with zeros");
@@ -129,7 +130,7 @@ static capu_status make_known_zero(capu_context *context, struct tensor *tensor)
     }
     if (status == CAPU_OK && tensor->span_bytes != tensor->bytes &&
         tracker_mark_end(context, &tensor->used) != CAPU_OK) {
-        status = context_check(context, lane_synchronize(&context->compute), "waiting for zeros");
+        status = failure_check(context, lane_synchronize(&context->compute), "waiting for zeros");
     }
     if (status != CAPU_OK) {
         return status;
@@ -182,7 +183,7 @@ static capu_status send(capu_context *context, unsigned char *to, const unsigned
         status = context_stage(context, now, &staged);
         if (status == CAPU_OK) {
             memcpy(staged, from, now);
-            status = context_check(
+            status = failure_check(
                 context, device_copy_in(context->device, context->compute.stream, to, staged, now),
                 "uploading");
         }
@@ -214,10 +215,10 @@ static capu_status check_transfer(capu_context *context, const char *call, const
         return status;
     }
     if (bytes == 0) {
-        return context_fail(context, CAPU_ZERO_BYTES, "%s of zero bytes", call);
+        return failure_set(context, CAPU_ZERO_BYTES, "%s of zero bytes", call);
     }
     if (to == NULL || from == NULL) {
-        return context_fail(context, CAPU_INVALID, "%s: no address was given", call);
+        return failure_set(context, CAPU_INVALID, "%s: no address was given", call);
     }
     return CAPU_OK;
 }
@@ -281,7 +282,7 @@ static capu_status read_on_host(capu_context *context, const struct part *part, 
         status = CAPU_NO_HOST_MEMORY;
     }
     if (status != CAPU_OK) {
-        return context_check(context, status, "reading a host copy");
+        return failure_check(context, status, "reading a host copy");
     }
     read_extents(part, to);
     context->pager.has_waited = false;
@@ -305,7 +306,7 @@ static capu_status download_part(capu_context *context, const struct part *part,
     if (status != CAPU_OK) {
         return status;
     }
-    status = context_check(
+    status = failure_check(
         context,
         device_copy_out(context->device, context->compute.stream, to, part->address, part->bytes),
         "downloading");
@@ -321,11 +322,11 @@ capu_status capu_download(capu_context *context, void *to, const void *from, siz
     }
     status = for_each_part(context, "capu_download", from, bytes, download_part, to);
     if (status != CAPU_OK) {
-        context_quiesce(context,
+        failure_quiesce(context,
                         &context->compute); /* earlier parts may still write to the caller's */
         return status;
     }
-    return context_check(context, lane_synchronize(&context->compute), "waiting for a download");
+    return failure_check(context, lane_synchronize(&context->compute), "waiting for a download");
 }
 
 capu_status capu_copy(capu_context *context, void *to, const void *from, size_t bytes)
@@ -351,7 +352,7 @@ capu_status capu_copy(capu_context *context, void *to, const void *from, size_t 
         return status;
     }
     if ((uintptr_t)to < (uintptr_t)from + bytes && (uintptr_t)from < (uintptr_t)to + bytes) {
-        return context_fail(context, CAPU_INVALID, "capu_copy: the ranges overlap");
+        return failure_set(context, CAPU_INVALID, "capu_copy: the ranges overlap");
     }
     if (context->is_tracking) {
         status = operands_begin(context, &call);
@@ -359,7 +360,7 @@ capu_status capu_copy(capu_context *context, void *to, const void *from, size_t 
     if (status != CAPU_OK) {
         return status;
     }
-    status = context_check(
+    status = failure_check(
         context, device_copy_within(context->device, context->compute.stream, to, from, bytes),
         "copying device memory");
     return end(context, status);
