@@ -169,19 +169,12 @@ bool operands_needs_contents(const struct access *access);
    nothing is whole. */
 uint32_t operands_role(const struct access *access);
 
-/* The tensor at an address, or the error that fits: UNKNOWN_ADDRESS, ALREADY_FREED. */
-capu_status operands_find(capu_context *context, const void *address, const char *what,
-                          struct tensor **tensor);
-
 /* Keeps the lanes' rings bounded for programs that mark no iterations: called by what marks them.
  */
 capu_status context_count_unrecorded(capu_context *context);
 
 /* Staging memory; waits for the compute lane where the set is full. */
 capu_status context_stage(capu_context *context, uint64_t bytes, void **memory);
-
-/* A tensor's name for people: its own, or its address. */
-const char *context_tensor_name(capu_context *context, struct tensor *tensor);
 
 /* memory.c: takes an allocation away from its user: it departs, or its slot rests. On failure it is
    as before. allocation_destroy frees the structs of one that has departed. */

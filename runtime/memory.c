@@ -3,9 +3,9 @@
 #include "runtime/failure.h"
 #include "runtime/install.h"
 #include "runtime/internal.h"
+#include "runtime/lookup.h"
 #include "runtime/planning.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -40,17 +40,6 @@ void contents_forget(capu_context *context, struct tensor *tensor)
     if (context->is_paging) {
         pager_touch(context, tensor);
     }
-}
-
-const char *context_tensor_name(capu_context *context, struct tensor *tensor)
-{
-    char text[32];
-
-    if (tensor->name == NULL) {
-        snprintf(text, sizeof(text), "%p", tensor->address);
-        tensor->name = names_intern(&context->names, text);
-    }
-    return tensor->name != NULL ? tensor->name : "";
 }
 
 /* A tensor over `bytes` at `address`; its span is set by the caller. */
@@ -463,7 +452,7 @@ capu_status capu_free(capu_context *context, void *address)
     if (status != CAPU_OK || address == NULL) {
         return status;
     }
-    status = operands_find(context, address, "capu_free", &tensor);
+    status = lookup_tensor(context, address, "capu_free", &tensor);
     if (status != CAPU_OK) {
         return status;
     }
@@ -534,7 +523,7 @@ capu_status capu_tensor_describe(capu_context *context, const void *address,
         status = read_info(context, info, &copy);
     }
     if (status == CAPU_OK) {
-        status = operands_find(context, address, "capu_tensor_describe", &tensor);
+        status = lookup_tensor(context, address, "capu_tensor_describe", &tensor);
     }
     if (status != CAPU_OK) {
         return status;
@@ -573,11 +562,11 @@ capu_status capu_tensor_query(capu_context *context, const void *address, capu_t
     if (state == NULL) {
         return failure_set(context, CAPU_INVALID, "capu_tensor_query: no place for the state");
     }
-    status = operands_find(context, address, "capu_tensor_query", &tensor);
+    status = lookup_tensor(context, address, "capu_tensor_query", &tensor);
     if (status != CAPU_OK) {
         return status;
     }
-    now.name = context_tensor_name(context, tensor);
+    now.name = lookup_name(context, tensor);
     now.address = tensor->address;
     now.bytes = tensor->bytes;
     now.fixed_bytes = tensor->bytes - tensor->span_bytes;

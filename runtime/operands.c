@@ -6,11 +6,11 @@
 #include "runtime/executor.h"
 #include "runtime/failure.h"
 #include "runtime/internal.h"
+#include "runtime/lookup.h"
 #include "runtime/planning.h"
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 void operands_finish(struct operands *operands)
 {
@@ -18,36 +18,6 @@ void operands_finish(struct operands *operands)
     free(operands->pieces);
     free(operands->list);
     *operands = (struct operands){0};
-}
-
-static capu_status fail_freed(capu_context *context, const void *address, const char *what)
-{
-    const char *name = tensors_freed_name(&context->tensors, address);
-    char text[32];
-
-    snprintf(text, sizeof(text), "%p", address); /* which is the name of a tensor without one */
-    if (name == NULL || strcmp(name, text) == 0) {
-        return failure_set(context, CAPU_ALREADY_FREED, "%s: %s has been freed", what, text);
-    }
-    return failure_set(context, CAPU_ALREADY_FREED, "%s: '%s' at %s has been freed", what, name,
-                       text);
-}
-
-capu_status operands_find(capu_context *context, const void *address, const char *what,
-                          struct tensor **tensor)
-{
-    *tensor = tensors_find(&context->tensors, address);
-    if (*tensor != NULL) {
-        return CAPU_OK;
-    }
-    if (tensors_was_freed(&context->tensors, address)) {
-        return fail_freed(context, address, what);
-    }
-    if (address == NULL) {
-        return failure_set(context, CAPU_UNKNOWN_ADDRESS, "%s: the address is NULL", what);
-    }
-    return failure_set(context, CAPU_UNKNOWN_ADDRESS, "%s: %p is in no tensor of this context",
-                       what, address);
 }
 
 /* Grows one of the arrays by one element. */
@@ -159,7 +129,7 @@ static capu_status resolve(capu_context *context, const capu_operand *operand)
                            operand->reserved);
     }
     if (tensor == NULL) {
-        return operands_find(context, at, describe_operand(operands, operand, what, sizeof(what)),
+        return lookup_tensor(context, at, describe_operand(operands, operand, what, sizeof(what)),
                              &tensor);
     }
     left = left != 0 ? left : (uint64_t)(tensor_end(tensor) - at);
@@ -172,7 +142,7 @@ static capu_status resolve(capu_context *context, const capu_operand *operand)
                                "the allocation",
                                describe_operand(operands, operand, what, sizeof(what)),
                                (unsigned long long)operand->bytes, operand->address,
-                               context_tensor_name(context, first), (unsigned long long)left);
+                               lookup_name(context, first), (unsigned long long)left);
         }
         here = (uint64_t)(tensor_end(tensor) - at);
         here = here < left ? here : left;
@@ -203,7 +173,7 @@ static capu_status check_defined(capu_context *context)
         if (access->is_read && !access->tensor->is_defined) {
             return failure_set(context, CAPU_UNDEFINED_READ,
                                "op '%s' reads '%s', which has not been written%s", operands->name,
-                               context_tensor_name(context, access->tensor),
+                               lookup_name(context, access->tensor),
                                access->tensor->is_persistent
                                    ? ""
                                    : " in this iteration (it is transient: what it held before "

@@ -2,6 +2,7 @@
 #include "runtime/executor.h"
 #include "runtime/failure.h"
 #include "runtime/internal.h"
+#include "runtime/lookup.h"
 
 #include <stdlib.h>
 
@@ -41,12 +42,12 @@ static capu_status no_host_room(capu_context *context, struct tensor *tensor, ca
         return failure_set(context, status,
                            "no host memory to evict '%s' (%llu bytes) to: %llu bytes of a host "
                            "budget of %llu are in use; raise it, or the device budget",
-                           context_tensor_name(context, tensor), bytes, used,
+                           lookup_name(context, tensor), bytes, used,
                            (unsigned long long)context->config.host_budget_bytes);
     }
     return failure_set(context, status,
                        "no host memory to evict '%s' (%llu bytes) to: %llu bytes are in use",
-                       context_tensor_name(context, tensor), bytes, used);
+                       lookup_name(context, tensor), bytes, used);
 }
 
 /* Host memory for a tensor's span: from the arena as it is, or grown, or from the host copies of

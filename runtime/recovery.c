@@ -3,6 +3,7 @@
 
 #include "runtime/failure.h"
 #include "runtime/internal.h"
+#include "runtime/lookup.h"
 #include "runtime/replay.h"
 
 /* The guide's entry of a tensor, NULL: it knows none at this address. */
@@ -146,7 +147,7 @@ static capu_status fail_lost(capu_context *context, struct tensor *tensor, const
     return failure_set(context, CAPU_CONTENTS_LOST,
                        "'%s' was given up by the plan that this iteration left, and it cannot be "
                        "recomputed: %s",
-                       context_tensor_name(context, tensor), why);
+                       lookup_name(context, tensor), why);
 }
 
 /* Whether some of it lies in always-resident memory, which cannot be sheltered from a replay. */

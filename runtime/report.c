@@ -8,6 +8,7 @@
  */
 #include "runtime/failure.h"
 #include "runtime/internal.h"
+#include "runtime/lookup.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -282,7 +283,7 @@ static void print_holders(capu_context *context, const struct holders *holders, 
         const struct holder *holder = &holders->list[i];
         const struct tensor *tensor = holder->tensor;
 
-        fprintf(file, "  %-28.28s %-10s ", context_tensor_name(context, holder->tensor),
+        fprintf(file, "  %-28.28s %-10s ", lookup_name(context, holder->tensor),
                 kind_text(tensor->kind));
         print_value(file, UNIT_bytes, tensor->bytes);
         fprintf(file, " ");

@@ -2,6 +2,7 @@
 #include "runtime/executor.h"
 #include "runtime/failure.h"
 #include "runtime/internal.h"
+#include "runtime/lookup.h"
 
 #include <string.h>
 
@@ -67,7 +68,7 @@ static capu_status clear_untracked(capu_context *context, const capu_op *op)
         if (bytes == 0) {
             struct tensor *tensor;
 
-            status = operands_find(context, operand->address, op->name, &tensor);
+            status = lookup_tensor(context, operand->address, op->name, &tensor);
             if (status != CAPU_OK) {
                 return status;
             }
@@ -134,7 +135,7 @@ static capu_status blame(capu_context *context, struct tensor *changed)
     return failure_set(context, CAPU_INVALID,
                        "op '%s' has changed '%s', which it says it only reads: it updates it, or "
                        "writes past the end of another operand",
-                       context->operands.name, context_tensor_name(context, changed));
+                       context->operands.name, lookup_name(context, changed));
 }
 
 capu_status capu_run(capu_context *context, const capu_op *op)

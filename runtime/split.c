@@ -15,6 +15,7 @@
 #include "runtime/executor.h"
 #include "runtime/failure.h"
 #include "runtime/internal.h"
+#include "runtime/lookup.h"
 
 #include <stdlib.h>
 
@@ -227,7 +228,7 @@ static capu_status remap(capu_context *context, struct split *split)
         return failure_set(context, CAPU_DEVICE_LOST,
                            "capu_split: the memory of '%s' could not be mapped again; the context "
                            "is lost",
-                           context_tensor_name(context, old));
+                           lookup_name(context, old));
     }
     return status;
 }
@@ -451,14 +452,14 @@ capu_status capu_split(capu_context *context, void *address, size_t bytes)
     if (bytes == 0) {
         return failure_set(context, CAPU_ZERO_BYTES, "capu_split of zero bytes");
     }
-    status = operands_find(context, address, "capu_split", &split.old);
+    status = lookup_tensor(context, address, "capu_split", &split.old);
     if (status != CAPU_OK) {
         return status;
     }
     if (bytes > (uint64_t)(tensor_end(split.old) - (unsigned char *)address)) {
         return failure_set(context, CAPU_OUT_OF_RANGE,
                            "capu_split: %zu bytes at %p cross the end of '%s'", bytes, address,
-                           context_tensor_name(context, split.old));
+                           lookup_name(context, split.old));
     }
     if (address == split.old->address && bytes == split.old->bytes) {
         return CAPU_OK;

@@ -1,6 +1,7 @@
 /* Recording iterations and completing their reports, see tracker.h. */
 #include "runtime/failure.h"
 #include "runtime/internal.h"
+#include "runtime/lookup.h"
 #include "runtime/planning.h"
 
 #include <stdlib.h>
@@ -374,7 +375,7 @@ void tracker_evicted(capu_context *context, struct tensor *tensor, uint32_t meth
     tensor->eviction_index = record->eviction_count;
     eviction = &record->evictions[record->eviction_count++];
     *eviction = (struct record_eviction){
-        .name = context_tensor_name(context, tensor),
+        .name = lookup_name(context, tensor),
         .bytes = tensor->span_bytes,
         .method = method,
         .evicted_op = is_known ? record->tensors[tensor->record_index].last_op : SIZE_MAX,

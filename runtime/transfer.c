@@ -7,6 +7,7 @@
 #include "runtime/executor.h"
 #include "runtime/failure.h"
 #include "runtime/internal.h"
+#include "runtime/lookup.h"
 
 #include <string.h>
 
@@ -29,7 +30,7 @@ static capu_status check_range(capu_context *context, const char *call, const vo
 {
     const struct allocation *allocation;
     uint64_t left;
-    capu_status status = operands_find(context, address, call, first);
+    capu_status status = lookup_tensor(context, address, call, first);
 
     if (status != CAPU_OK) {
         return status;
@@ -44,8 +45,7 @@ static capu_status check_range(capu_context *context, const char *call, const vo
         return failure_set(context, CAPU_OUT_OF_RANGE,
                            "%s: %llu bytes at %p, in '%s', reach %llu bytes past the end of the "
                            "allocation",
-                           call, (unsigned long long)*bytes, address,
-                           context_tensor_name(context, *first),
+                           call, (unsigned long long)*bytes, address, lookup_name(context, *first),
                            (unsigned long long)(*bytes - left));
     }
     return CAPU_OK;
