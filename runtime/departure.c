@@ -1,6 +1,7 @@
 /* Tensors and allocations on their way out, see departure.h. */
 #include "runtime/failure.h"
 #include "runtime/internal.h"
+#include "runtime/victims.h"
 
 #include <stdlib.h>
 
@@ -249,7 +250,7 @@ void departure_bury(capu_context *context, struct allocation *allocation, struct
 void departure_unbury(capu_context *context, struct allocation *allocation)
 {
     departure_cancel(&context->departures, allocation->departure);
-    pager_touch(context, allocation->first);
+    victims_touch(context, allocation->first);
 }
 
 capu_status departure_wait_buried(capu_context *context, struct allocation *allocation)

@@ -4,6 +4,7 @@
 #include "runtime/failure.h"
 #include "runtime/feedback.h"
 #include "runtime/internal.h"
+#include "runtime/victims.h"
 
 #include <stdlib.h>
 
@@ -335,7 +336,7 @@ static void release_tensor(capu_context *context, struct guide *guide, uint32_t 
     for (size_t p = 0; tensor->is_mapped && p < tensor->page_count; p++) {
         guide->pages[next_page(&walk)] = DEVICE_NO_PAGE;
     }
-    pager_touch(context, tensor);
+    victims_touch(context, tensor);
 }
 
 /* Parked allocations that this iteration has not asked for go now: recovery must not look for them.

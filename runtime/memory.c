@@ -5,6 +5,7 @@
 #include "runtime/internal.h"
 #include "runtime/lookup.h"
 #include "runtime/planning.h"
+#include "runtime/victims.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -38,7 +39,7 @@ void contents_forget(capu_context *context, struct tensor *tensor)
     tensor->on_device = false;
     pager_drop_host_copy(context, tensor);
     if (context->is_paging) {
-        pager_touch(context, tensor);
+        victims_touch(context, tensor);
     }
 }
 

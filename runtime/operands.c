@@ -8,6 +8,7 @@
 #include "runtime/internal.h"
 #include "runtime/lookup.h"
 #include "runtime/planning.h"
+#include "runtime/victims.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -261,7 +262,7 @@ static void spoil(capu_context *context, const struct access *access)
         contents_forget(context, tensor);
     } else {
         pager_drop_host_copy(context, tensor);
-        pager_touch(context, tensor);
+        victims_touch(context, tensor);
     }
 }
 
@@ -501,7 +502,7 @@ static void settle_access(capu_context *context, const struct access *access,
         contents_define(context, tensor);
     }
     if (context->is_paging) {
-        pager_touch(context, tensor);
+        victims_touch(context, tensor);
     }
 }
 

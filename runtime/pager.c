@@ -3,6 +3,7 @@
 #include "runtime/failure.h"
 #include "runtime/internal.h"
 #include "runtime/lookup.h"
+#include "runtime/victims.h"
 
 #include <stdlib.h>
 
@@ -28,7 +29,7 @@ static bool drop_clean_copy(capu_context *context)
         return false;
     }
     pager_drop_host_copy(context, tensor);
-    pager_touch(context, tensor);
+    victims_touch(context, tensor);
     return true;
 }
 
@@ -151,17 +152,11 @@ capu_status pager_copy_out(capu_context *context, struct tensor *tensor, bool be
     return CAPU_OK;
 }
 
-/* Nothing in it that a copy could keep. */
-static bool is_empty(const struct tensor *tensor)
-{
-    return !tensor->is_defined || tensor->is_zero || tensor_is_lost(tensor);
-}
-
 capu_status pager_evict(capu_context *context, struct tensor *tensor)
 {
     struct departure *departure = departure_take(&context->departures);
-    bool is_copied = !is_empty(tensor) && !tensor->on_host;
-    uint32_t method = is_empty(tensor)                ? CAPU_METHOD_EMPTY
+    bool is_copied = !tensor_is_empty(tensor) && !tensor->on_host;
+    uint32_t method = tensor_is_empty(tensor)         ? CAPU_METHOD_EMPTY
                       : is_copied || tensor->is_saved ? CAPU_METHOD_SWAP
                                                       : CAPU_METHOD_CLEAN;
     struct departure_queue *queue = &context->departures.leaving;
@@ -192,32 +187,6 @@ capu_status pager_evict(capu_context *context, struct tensor *tensor)
     departure_append(&context->departures, queue, departure);
     tracker_evicted(context, tensor, method);
     return context->config.strict != 0 ? departure_wait(context, departure) : CAPU_OK;
-}
-
-static struct tensor *list_victim(const capu_context *context, const struct tensor_list *list)
-{
-    struct tensor *tensor = list->head;
-
-    while (tensor != NULL && tensor->operand_stamp == context->operands.stamp) {
-        tensor = tensor->residency.next;
-    }
-    return tensor;
-}
-
-/* Least recently used first; what costs no copy before what does. */
-static struct tensor *choose_victim(const capu_context *context)
-{
-    const struct tensor_list *lists[] = {&context->pager.empty, &context->pager.clean,
-                                         &context->pager.dirty};
-
-    for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++) {
-        struct tensor *tensor = list_victim(context, lists[i]);
-
-        if (tensor != NULL) {
-            return tensor;
-        }
-    }
-    return NULL;
 }
 
 /* Gives back the pages of slabs nobody uses, once the work that did is past. False: none. */
@@ -252,7 +221,7 @@ capu_status pager_make_room(capu_context *context, size_t page_count)
             break;
         }
         if (pages_available(context->pages) + context->departures.leaving_pages < page_count) {
-            victim = choose_victim(context);
+            victim = victims_choose(context);
         }
         if (victim != NULL) {
             status = pager_evict(context, victim);
@@ -274,7 +243,7 @@ void pager_claim(capu_context *context, struct tensor *tensor)
     if (tensor->departure != NULL) {
         departure_cancel(&context->departures, tensor->departure);
     }
-    pager_touch(context, tensor);
+    victims_touch(context, tensor);
 }
 
 /* Pages for a span. Where the device has fewer than the budget, as others hold some, that is known
@@ -407,26 +376,8 @@ capu_status pager_bring(capu_context *context, struct tensor *tensor, bool needs
     } else if (status == CAPU_OK && needs_contents && tensor->is_defined && !tensor->on_device) {
         status = fetch(context, tensor);
     }
-    pager_touch(context, tensor);
+    victims_touch(context, tensor);
     return status;
-}
-
-void pager_touch(capu_context *context, struct tensor *tensor)
-{
-    struct pager *pager = &context->pager;
-    struct tensor_list *list = is_empty(tensor)  ? &pager->empty
-                               : tensor->on_host ? &pager->clean
-                                                 : &pager->dirty;
-
-    /* Who is in no list is never evicted: in mode off that is everybody. */
-    if (!context->is_paging || !tensor->is_mapped || tensor->is_placed ||
-        tensor->departure != NULL) {
-        return;
-    }
-    if (list->tail != tensor) {
-        tensor_list_remove(tensor, RESIDENCY);
-        tensor_list_append(list, tensor, RESIDENCY);
-    }
 }
 
 void pager_drop_host_copy(capu_context *context, struct tensor *tensor)

@@ -52,9 +52,6 @@ capu_status pager_take_block(capu_context *context, struct tensor *tensor);
 /* Starts a tensor's departure. Pre: mapped, not leaving. */
 capu_status pager_evict(capu_context *context, struct tensor *tensor);
 
-/* Puts a mapped tensor into the list it belongs to now, as the most recently used. */
-void pager_touch(capu_context *context, struct tensor *tensor);
-
 /* Drops the host copy, once its last copy is past. */
 void pager_drop_host_copy(capu_context *context, struct tensor *tensor);
 

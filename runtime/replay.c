@@ -3,6 +3,7 @@
 
 #include "runtime/failure.h"
 #include "runtime/internal.h"
+#include "runtime/victims.h"
 
 static capu_status clear_ranges(capu_context *context, const struct guide *guide,
                                 const struct guide_op *op)
@@ -83,7 +84,7 @@ static void forget_outputs(capu_context *context, const struct guide *guide,
         if (access->role != CAPU_READ && tensor != NULL) {
             tensor->is_owed = tensor->is_owed || tensor->on_device;
             tensor->on_device = false;
-            pager_touch(context, tensor);
+            victims_touch(context, tensor);
         }
     }
     for (uint32_t i = 0; i < op->cleared.count; i++) {
@@ -115,7 +116,7 @@ static void settle(capu_context *context, const struct guide *guide, const struc
             tensor->on_device = tensor->is_defined && !tensor->is_zero &&
                                 tensor->version == access->version && tensor->is_mapped;
             tensor->is_owed = tensor->is_owed && !tensor->on_device;
-            pager_touch(context, tensor);
+            victims_touch(context, tensor);
         }
     }
     tracker_replay(context, op->call.name, start, end);

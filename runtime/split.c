@@ -16,6 +16,7 @@
 #include "runtime/failure.h"
 #include "runtime/internal.h"
 #include "runtime/lookup.h"
+#include "runtime/victims.h"
 
 #include <stdlib.h>
 
@@ -340,7 +341,7 @@ static void replace(capu_context *context, struct split *split)
             contents_define(context, part);
         }
         if (context->is_paging) {
-            pager_touch(context, part);
+            victims_touch(context, part);
         }
     }
     pager_drop_host_copy(context, old);

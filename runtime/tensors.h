@@ -159,6 +159,12 @@ static inline bool tensor_is_lost(const struct tensor *tensor)
            !tensor->on_host;
 }
 
+/* Nothing in it that a copy could keep. */
+static inline bool tensor_is_empty(const struct tensor *tensor)
+{
+    return !tensor->is_defined || tensor->is_zero || tensor_is_lost(tensor);
+}
+
 static inline unsigned char *tensor_end(const struct tensor *tensor)
 {
     return (unsigned char *)tensor->address + tensor->bytes;

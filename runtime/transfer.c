@@ -8,6 +8,7 @@
 #include "runtime/failure.h"
 #include "runtime/internal.h"
 #include "runtime/lookup.h"
+#include "runtime/victims.h"
 
 #include <string.h>
 
@@ -142,7 +143,7 @@ static capu_status make_known_zero(capu_context *context, struct tensor *tensor)
     tensor->is_zero = true;
     tensor->zeroed = context->iteration;
     contents_define(context, tensor);
-    pager_touch(context, tensor);
+    victims_touch(context, tensor);
     return CAPU_OK;
 }
 

@@ -1,0 +1,47 @@
+/* The lists that victims are taken from, see victims.h. */
+#include "runtime/victims.h"
+
+#include "runtime/internal.h"
+
+void victims_touch(capu_context *context, struct tensor *tensor)
+{
+    struct pager *pager = &context->pager;
+    struct tensor_list *list = tensor_is_empty(tensor) ? &pager->empty
+                               : tensor->on_host       ? &pager->clean
+                                                       : &pager->dirty;
+
+    /* Who is in no list is never evicted: in mode off that is everybody. */
+    if (!context->is_paging || !tensor->is_mapped || tensor->is_placed ||
+        tensor->departure != NULL) {
+        return;
+    }
+    if (list->tail != tensor) {
+        tensor_list_remove(tensor, RESIDENCY);
+        tensor_list_append(list, tensor, RESIDENCY);
+    }
+}
+
+static struct tensor *list_victim(const capu_context *context, const struct tensor_list *list)
+{
+    struct tensor *tensor = list->head;
+
+    while (tensor != NULL && tensor->operand_stamp == context->operands.stamp) {
+        tensor = tensor->residency.next;
+    }
+    return tensor;
+}
+
+struct tensor *victims_choose(const capu_context *context)
+{
+    const struct tensor_list *lists[] = {&context->pager.empty, &context->pager.clean,
+                                         &context->pager.dirty};
+
+    for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++) {
+        struct tensor *tensor = list_victim(context, lists[i]);
+
+        if (tensor != NULL) {
+            return tensor;
+        }
+    }
+    return NULL;
+}
