@@ -1,6 +1,7 @@
 /* Tensors and allocations on their way out, see departure.h. */
 #include "runtime/failure.h"
 #include "runtime/internal.h"
+#include "runtime/swap.h"
 #include "runtime/victims.h"
 
 #include <stdlib.h>
@@ -234,7 +235,7 @@ void departure_bury(capu_context *context, struct allocation *allocation, struct
         if (tensor->departure != NULL) {
             departure_cancel(&context->departures, tensor->departure);
         }
-        pager_drop_host_copy(context, tensor);
+        swap_drop(context, tensor);
         tensor_list_remove(tensor, RESIDENCY);
         keep_later(&departure->after[1], tensor->left);
         keep_later(&departure->after[2], tensor->ready);
@@ -281,7 +282,7 @@ void departure_abandon(capu_context *context, struct allocation *allocation)
         if (tensor->departure != NULL) {
             departure_cancel(&context->departures, tensor->departure);
         }
-        pager_drop_host_copy(context, tensor);
+        swap_drop(context, tensor);
         tensor_list_remove(tensor, RESIDENCY);
         tensor_list_remove(tensor, CONTENTS);
         tensors_remove(&context->tensors, tensor);

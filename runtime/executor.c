@@ -6,6 +6,7 @@
 #include "runtime/install.h"
 #include "runtime/internal.h"
 #include "runtime/replay.h"
+#include "runtime/swap.h"
 
 #include <string.h>
 
@@ -92,7 +93,7 @@ static capu_status save(capu_context *context, struct tensor *tensor, bool behin
     capu_status status = CAPU_OK;
 
     if (tensor->is_defined && !tensor->is_zero && tensor->on_device && !tensor->on_host) {
-        status = pager_copy_out(context, tensor, behind_reads);
+        status = swap_out(context, tensor, behind_reads);
         tensor->is_saved = status == CAPU_OK;
     }
     return status;
@@ -201,7 +202,7 @@ static capu_status prefetch(capu_context *context, const struct guide *guide,
     }
     if (status == CAPU_OK) {
         tracker_triggered(context, tensor);
-        status = pager_copy_in(context, tensor);
+        status = swap_in(context, tensor);
     }
     return status;
 }

@@ -4,6 +4,7 @@
 #include "runtime/failure.h"
 #include "runtime/feedback.h"
 #include "runtime/internal.h"
+#include "runtime/swap.h"
 #include "runtime/victims.h"
 
 #include <stdlib.h>
@@ -140,7 +141,7 @@ static capu_status take_blocks(capu_context *context, struct guide *guide)
             continue;
         }
         if (tensor->host.extent_count == 0) {
-            status = pager_take_block(context, tensor);
+            status = swap_take_block(context, tensor);
         }
         tensor->keeps_block = status == CAPU_OK;
     }
@@ -272,7 +273,7 @@ static capu_status map_tensor(capu_context *context, struct guide *guide, uint32
     tensor->is_mapped = planned->starts_resident;
     planned->is_arriving = !holds && tensor->is_mapped && tensor->is_defined && tensor->on_host;
     if (planned->is_arriving) {
-        status = pager_copy_in(context, tensor);
+        status = swap_in(context, tensor);
     }
     return status;
 }

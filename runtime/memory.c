@@ -5,6 +5,7 @@
 #include "runtime/internal.h"
 #include "runtime/lookup.h"
 #include "runtime/planning.h"
+#include "runtime/swap.h"
 #include "runtime/victims.h"
 
 #include <stdlib.h>
@@ -37,7 +38,7 @@ void contents_forget(capu_context *context, struct tensor *tensor)
     tensor->is_defined = false;
     tensor->is_zero = false;
     tensor->on_device = false;
-    pager_drop_host_copy(context, tensor);
+    swap_drop(context, tensor);
     if (context->is_paging) {
         victims_touch(context, tensor);
     }

@@ -8,6 +8,7 @@
 #include "runtime/internal.h"
 #include "runtime/lookup.h"
 #include "runtime/planning.h"
+#include "runtime/swap.h"
 #include "runtime/victims.h"
 
 #include <stdio.h>
@@ -261,7 +262,7 @@ static void spoil(capu_context *context, const struct access *access)
     if (!access->is_read && !access->is_partial) {
         contents_forget(context, tensor);
     } else {
-        pager_drop_host_copy(context, tensor);
+        swap_drop(context, tensor);
         victims_touch(context, tensor);
     }
 }
@@ -492,7 +493,7 @@ static void settle_access(capu_context *context, const struct access *access,
     }
     tensor->written = end;
     tensor->is_owed = false;
-    pager_drop_host_copy(context, tensor);
+    swap_drop(context, tensor);
     tensor->version++;
     tensor->is_zero = false;
     tensor->on_device = tensor_is_managed(tensor);

@@ -2,155 +2,8 @@
 #include "runtime/executor.h"
 #include "runtime/failure.h"
 #include "runtime/internal.h"
-#include "runtime/lookup.h"
+#include "runtime/swap.h"
 #include "runtime/victims.h"
-
-#include <stdlib.h>
-
-static void note_host_bytes(capu_context *context)
-{
-    uint64_t used = host_arena_used_bytes(context->arena);
-
-    if (context->tracker.open != NULL && used > context->tracker.open->report.host_bytes) {
-        context->tracker.open->report.host_bytes = used;
-    }
-}
-
-/* Gives up the host copy of one resident tensor, which becomes dirty. False: there is none. */
-static bool drop_clean_copy(capu_context *context)
-{
-    struct tensor *tensor = context->pager.clean.head;
-
-    /* A tensor whose way back failed has its contents on the host only. */
-    while (tensor != NULL && !tensor->on_device) {
-        tensor = tensor->residency.next;
-    }
-    if (tensor == NULL) {
-        return false;
-    }
-    pager_drop_host_copy(context, tensor);
-    victims_touch(context, tensor);
-    return true;
-}
-
-/* Says what is short, the machine's memory or the budget, and how much there is of it. */
-static capu_status no_host_room(capu_context *context, struct tensor *tensor, capu_status status)
-{
-    unsigned long long used = host_arena_used_bytes(context->arena);
-    unsigned long long bytes = tensor->span_bytes;
-
-    if (status == CAPU_HOST_OVER_BUDGET) {
-        return failure_set(context, status,
-                           "no host memory to evict '%s' (%llu bytes) to: %llu bytes of a host "
-                           "budget of %llu are in use; raise it, or the device budget",
-                           lookup_name(context, tensor), bytes, used,
-                           (unsigned long long)context->config.host_budget_bytes);
-    }
-    return failure_set(context, status,
-                       "no host memory to evict '%s' (%llu bytes) to: %llu bytes are in use",
-                       lookup_name(context, tensor), bytes, used);
-}
-
-/* Host memory for a tensor's span: from the arena as it is, or grown, or from the host copies of
-   tensors that are resident anyway, or once a copy is past. Plans count a copy's latency once, and
-   keep their blocks, so where there are plans the arena grows before a block is cut in pieces. */
-capu_status pager_take_block(capu_context *context, struct tensor *tensor)
-{
-    bool is_whole = context->planning != NULL;
-    struct lane_position oldest;
-    capu_status status;
-
-    for (;;) {
-        status = is_whole ? host_arena_take_whole(context->arena, tensor->span_bytes, &tensor->host)
-                          : host_arena_take(context->arena, tensor->span_bytes, &tensor->host);
-        if (status != CAPU_NOT_READY) {
-            break;
-        }
-        status = agent_grow(context->agent, tensor->span_bytes);
-        if (status == CAPU_OK) {
-            continue;
-        }
-        if (is_whole) {
-            is_whole = false;
-            continue;
-        }
-        if (drop_clean_copy(context)) {
-            continue;
-        }
-        if (!host_arena_oldest(context->arena, &oldest)) {
-            break;
-        }
-        status = lane_wait(oldest);
-        if (status != CAPU_OK) {
-            return failure_check(context, status, "waiting for host memory");
-        }
-    }
-    if (status != CAPU_OK && device_failure(context->device, NULL, 0) != CAPU_OK) {
-        return failure_check(context, status, "taking host memory");
-    }
-    if (status != CAPU_OK) {
-        return no_host_room(context, tensor, status);
-    }
-    agent_grow_ahead(context->agent, tensor->span_bytes);
-    note_host_bytes(context);
-    return CAPU_OK;
-}
-
-static struct host_extent *extent_at(struct host_block *block, size_t index)
-{
-    return index == 0 ? &block->first : &block->more[index - 1];
-}
-
-/* Copies a span to its host block or back, extent by extent, and marks the lane behind it. */
-static capu_status copy_span(capu_context *context, struct tensor *tensor, struct lane *lane,
-                             bool is_out, struct lane_position *position)
-{
-    unsigned char *at = tensor->span;
-    capu_status status = CAPU_OK;
-
-    marks_begin(is_out ? MARK_SWAP_OUT : MARK_SWAP_IN, tensor->name, tensor->span_bytes);
-    for (size_t i = 0; i < tensor->host.extent_count && status == CAPU_OK; i++) {
-        struct host_extent *extent = extent_at(&tensor->host, i);
-
-        if (is_out) {
-            status =
-                device_copy_out(context->device, lane->stream, extent->address, at, extent->bytes);
-        } else {
-            status =
-                device_copy_in(context->device, lane->stream, at, extent->address, extent->bytes);
-        }
-        at += extent->bytes;
-    }
-    marks_end();
-    return status == CAPU_OK ? lane_mark(lane, position) : status;
-}
-
-capu_status pager_copy_out(capu_context *context, struct tensor *tensor, bool behind_reads)
-{
-    capu_status status = tensor->keeps_block ? CAPU_OK : pager_take_block(context, tensor);
-
-    if (status != CAPU_OK) {
-        return status;
-    }
-    status = lane_follow(&context->d2h, behind_reads ? tensor->used : tensor->written);
-    if (status == CAPU_OK) {
-        status = lane_follow(&context->d2h, tensor->ready);
-    }
-    if (status == CAPU_OK) {
-        status = copy_span(context, tensor, &context->d2h, true, &tensor->left);
-    }
-    if (status != CAPU_OK) {
-        /* A part may be under way: the block rests until the lane has passed it. */
-        failure_quiesce(context, &context->d2h);
-        if (!tensor->keeps_block) {
-            host_arena_give(context->arena, &tensor->host, (struct lane_position){0});
-        }
-        return failure_check(context, status, "copying a tensor to host memory");
-    }
-    tensor->on_host = true;
-    TRACKER_ADD(context, evicted_bytes, tensor->span_bytes);
-    return CAPU_OK;
-}
 
 capu_status pager_evict(capu_context *context, struct tensor *tensor)
 {
@@ -166,7 +19,7 @@ capu_status pager_evict(capu_context *context, struct tensor *tensor)
         return failure_set(context, CAPU_NO_HOST_MEMORY, "no memory to note an eviction");
     }
     if (is_copied) {
-        status = pager_copy_out(context, tensor, true);
+        status = swap_out(context, tensor, true);
         if (status != CAPU_OK) {
             departure_recycle(&context->departures, departure);
             return status;
@@ -327,20 +180,6 @@ static capu_status materialise_zeros(capu_context *context, struct tensor *tenso
     return CAPU_OK;
 }
 
-capu_status pager_copy_in(capu_context *context, struct tensor *tensor)
-{
-    capu_status status = copy_span(context, tensor, &context->h2d, false, &tensor->ready);
-
-    if (status != CAPU_OK) {
-        failure_quiesce(context, &context->h2d); /* a part may be under way */
-        return failure_check(context, status, "copying a tensor back");
-    }
-    tensor->on_device = true;
-    TRACKER_ADD(context, prefetch_count, 1);
-    TRACKER_ADD(context, prefetched_bytes, tensor->span_bytes);
-    return CAPU_OK;
-}
-
 /* Contents for a span that was just mapped. */
 static capu_status fetch(capu_context *context, struct tensor *tensor)
 {
@@ -348,7 +187,7 @@ static capu_status fetch(capu_context *context, struct tensor *tensor)
         failure_check(context, lane_follow(&context->h2d, tensor->used), "ordering a copy");
 
     if (status == CAPU_OK) {
-        status = pager_copy_in(context, tensor);
+        status = swap_in(context, tensor);
     }
     if (status == CAPU_OK) {
         status = failure_check(context, lane_follow(&context->compute, tensor->ready),
@@ -378,24 +217,4 @@ capu_status pager_bring(capu_context *context, struct tensor *tensor, bool needs
     }
     victims_touch(context, tensor);
     return status;
-}
-
-void pager_drop_host_copy(capu_context *context, struct tensor *tensor)
-{
-    /* Where a plan had compute follow the copy back, what compute has done since is behind it. */
-    struct lane_position last = tensor->ready.lane != NULL ? tensor->ready : tensor->used;
-
-    if (!tensor->on_host) {
-        return;
-    }
-    tensor->on_host = false;
-    tensor->is_saved = false;
-    if (tensor->keeps_block) {
-        return;
-    }
-    /* A copy back is only ever issued after the copy out is past, so one of the two is last. */
-    if (!lane_is_past(tensor->left)) {
-        last = tensor->left;
-    }
-    host_arena_give(context->arena, &tensor->host, last);
 }

@@ -38,22 +38,8 @@ capu_status pager_trim(capu_context *context);
    for them. Pre: pager_make_room for its pages. */
 capu_status pager_bring(capu_context *context, struct tensor *tensor, bool needs_contents);
 
-/* Starts a copy of a resident tensor to its host block, which is taken if it has none; behind its
-   last use, or where others may go on reading, behind its last write. On failure the tensor is as
-   before. */
-capu_status pager_copy_out(capu_context *context, struct tensor *tensor, bool behind_reads);
-
-/* Starts the copy back into its pages, behind what the h2d lane was told to follow. */
-capu_status pager_copy_in(capu_context *context, struct tensor *tensor);
-
-/* Takes a host block for a tensor that has none. */
-capu_status pager_take_block(capu_context *context, struct tensor *tensor);
-
 /* Starts a tensor's departure. Pre: mapped, not leaving. */
 capu_status pager_evict(capu_context *context, struct tensor *tensor);
-
-/* Drops the host copy, once its last copy is past. */
-void pager_drop_host_copy(capu_context *context, struct tensor *tensor);
 
 /* Keeps an operand of the op at hand: takes it back as it was if it is leaving, and makes it the
    most recently used. */

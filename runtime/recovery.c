@@ -5,6 +5,7 @@
 #include "runtime/internal.h"
 #include "runtime/lookup.h"
 #include "runtime/replay.h"
+#include "runtime/swap.h"
 
 /* The guide's entry of a tensor, NULL: it knows none at this address. */
 static struct guide_tensor *planned_of(const capu_context *context, const struct tensor *tensor)
@@ -201,7 +202,7 @@ static capu_status shelter(capu_context *context, struct tensor *tensor)
     if (!tensor->is_defined || tensor->is_zero || tensor->on_host || !tensor->on_device) {
         return CAPU_OK;
     }
-    return pager_copy_out(context, tensor, true);
+    return swap_out(context, tensor, true);
 }
 
 static capu_status gather(capu_context *context, const struct guide_op *op)

@@ -16,6 +16,7 @@
 #include "runtime/failure.h"
 #include "runtime/internal.h"
 #include "runtime/lookup.h"
+#include "runtime/swap.h"
 #include "runtime/victims.h"
 
 #include <stdlib.h>
@@ -344,7 +345,7 @@ static void replace(capu_context *context, struct split *split)
             victims_touch(context, part);
         }
     }
-    pager_drop_host_copy(context, old);
+    swap_drop(context, old);
     last->next = old->next;
     if (old->next != NULL) {
         old->next->previous = last;

@@ -8,6 +8,7 @@
 #include "runtime/failure.h"
 #include "runtime/internal.h"
 #include "runtime/lookup.h"
+#include "runtime/swap.h"
 #include "runtime/victims.h"
 
 #include <string.h>
@@ -137,7 +138,7 @@ static capu_status make_known_zero(capu_context *context, struct tensor *tensor)
         return status;
     }
     tracker_zeroed(context, tensor);
-    pager_drop_host_copy(context, tensor);
+    swap_drop(context, tensor);
     tensor->is_owed = false;
     tensor->on_device = false;
     tensor->is_zero = true;

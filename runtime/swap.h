@@ -1,0 +1,21 @@
+/* The host copies of tensors: the blocks they lie in, and the copies out and back. */
+#ifndef CAPU_RUNTIME_SWAP_H
+#define CAPU_RUNTIME_SWAP_H
+
+#include "runtime/tensors.h"
+
+/* Takes a host block for a tensor that has none. */
+capu_status swap_take_block(capu_context *context, struct tensor *tensor);
+
+/* Starts a copy of a resident tensor to its host block, which is taken if it has none; behind its
+   last use, or where others may go on reading, behind its last write. On failure the tensor is as
+   before. */
+capu_status swap_out(capu_context *context, struct tensor *tensor, bool behind_reads);
+
+/* Starts the copy back into its pages, behind what the h2d lane was told to follow. */
+capu_status swap_in(capu_context *context, struct tensor *tensor);
+
+/* Drops the host copy, once its last copy is past. */
+void swap_drop(capu_context *context, struct tensor *tensor);
+
+#endif
