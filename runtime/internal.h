@@ -133,13 +133,6 @@ static inline size_t context_fixed_pages(const capu_context *context)
 }
 
 /*
- * Marks a tensor as holding contents, zero or not, or as holding none; keeps the lists of tensors
- * with contents. Pages and copies are the pager's business.
- */
-void contents_define(capu_context *context, struct tensor *tensor);
-void contents_forget(capu_context *context, struct tensor *tensor);
-
-/*
  * operands.c: everything around an op's own work. operands_begin resolves the operands, makes them
  * resident, clears and poisons, and marks the start; the caller enqueues the work on the compute
  * stream; operands_end marks the end, and brings versions, copies and the record up to date; it

@@ -8,6 +8,7 @@
  * it begins with. Transient tensors are forgotten before a plan is installed, so that installing
  * does not preserve contents that are about to become undefined.
  */
+#include "runtime/contents.h"
 #include "runtime/executor.h"
 #include "runtime/failure.h"
 #include "runtime/internal.h"

@@ -1,4 +1,5 @@
 /* Allocations and tensors: see capuchin/memory.h. */
+#include "runtime/contents.h"
 #include "runtime/executor.h"
 #include "runtime/failure.h"
 #include "runtime/install.h"
@@ -10,39 +11,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-
-void contents_define(capu_context *context, struct tensor *tensor)
-{
-    struct tensor_list *list = tensor->is_persistent ? &context->persistent : &context->transient;
-
-    tensor->is_defined = true;
-    if (tensor->contents.list == list) {
-        return;
-    }
-    if (tensor->contents.list == &context->persistent) {
-        tracker_persistent(context, tensor, -1);
-    }
-    tensor_list_remove(tensor, CONTENTS);
-    tensor_list_append(list, tensor, CONTENTS);
-    if (tensor->is_persistent) {
-        tracker_persistent(context, tensor, 1);
-    }
-}
-
-void contents_forget(capu_context *context, struct tensor *tensor)
-{
-    if (tensor->contents.list == &context->persistent) {
-        tracker_persistent(context, tensor, -1);
-    }
-    tensor_list_remove(tensor, CONTENTS);
-    tensor->is_defined = false;
-    tensor->is_zero = false;
-    tensor->on_device = false;
-    swap_drop(context, tensor);
-    if (context->is_paging) {
-        victims_touch(context, tensor);
-    }
-}
 
 /* A tensor over `bytes` at `address`; its span is set by the caller. */
 static struct tensor *tensor_create(struct allocation *allocation, void *address, uint64_t bytes,

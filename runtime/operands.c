@@ -3,6 +3,7 @@
  * the book-keeping behind it. capu_run, capu_access_begin, uploads, downloads and copies all pass
  * here.
  */
+#include "runtime/contents.h"
 #include "runtime/executor.h"
 #include "runtime/failure.h"
 #include "runtime/internal.h"

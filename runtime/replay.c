@@ -1,6 +1,7 @@
 /* Running an op of a plan again, see replay.h. */
 #include "runtime/replay.h"
 
+#include "runtime/contents.h"
 #include "runtime/failure.h"
 #include "runtime/internal.h"
 #include "runtime/victims.h"

@@ -12,6 +12,7 @@
  * Remapping is necessary although no page moves: a device unmaps only whole mappings, and from now
  * on the parts leave separately.
  */
+#include "runtime/contents.h"
 #include "runtime/executor.h"
 #include "runtime/failure.h"
 #include "runtime/internal.h"

@@ -4,6 +4,7 @@
  * A range that covers several tensors is worked off tensor by tensor, so that filling or reading a
  * blob never needs more room than its largest tensor.
  */
+#include "runtime/contents.h"
 #include "runtime/executor.h"
 #include "runtime/failure.h"
 #include "runtime/internal.h"

@@ -1,0 +1,39 @@
+/* The lists of tensors with contents, see contents.h. */
+#include "runtime/contents.h"
+
+#include "runtime/internal.h"
+#include "runtime/swap.h"
+#include "runtime/victims.h"
+
+void contents_define(capu_context *context, struct tensor *tensor)
+{
+    struct tensor_list *list = tensor->is_persistent ? &context->persistent : &context->transient;
+
+    tensor->is_defined = true;
+    if (tensor->contents.list == list) {
+        return;
+    }
+    if (tensor->contents.list == &context->persistent) {
+        tracker_persistent(context, tensor, -1);
+    }
+    tensor_list_remove(tensor, CONTENTS);
+    tensor_list_append(list, tensor, CONTENTS);
+    if (tensor->is_persistent) {
+        tracker_persistent(context, tensor, 1);
+    }
+}
+
+void contents_forget(capu_context *context, struct tensor *tensor)
+{
+    if (tensor->contents.list == &context->persistent) {
+        tracker_persistent(context, tensor, -1);
+    }
+    tensor_list_remove(tensor, CONTENTS);
+    tensor->is_defined = false;
+    tensor->is_zero = false;
+    tensor->on_device = false;
+    swap_drop(context, tensor);
+    if (context->is_paging) {
+        victims_touch(context, tensor);
+    }
+}
