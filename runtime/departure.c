@@ -1,4 +1,5 @@
 /* Tensors and allocations on their way out, see departure.h. */
+#include "runtime/allocation.h"
 #include "runtime/failure.h"
 #include "runtime/internal.h"
 #include "runtime/swap.h"

@@ -170,9 +170,8 @@ capu_status context_count_unrecorded(capu_context *context);
 capu_status context_stage(capu_context *context, uint64_t bytes, void **memory);
 
 /* memory.c: takes an allocation away from its user: it departs, or its slot rests. On failure it is
-   as before. allocation_destroy frees the structs of one that has departed. */
+   as before. */
 capu_status allocation_release(capu_context *context, struct allocation *allocation);
-void allocation_destroy(capu_context *context, struct allocation *allocation);
 
 /* memory.c: an allocation nobody has asked for yet, at an address of an earlier one: unmapped, not
    to be found, parked. NOT_READY: the addresses are taken; NO_HOST_MEMORY. */

@@ -1,4 +1,5 @@
 /* Allocations and tensors: see capuchin/memory.h. */
+#include "runtime/allocation.h"
 #include "runtime/contents.h"
 #include "runtime/executor.h"
 #include "runtime/failure.h"
@@ -8,80 +9,6 @@
 #include "runtime/planning.h"
 #include "runtime/swap.h"
 #include "runtime/victims.h"
-
-#include <stdlib.h>
-#include <string.h>
-
-/* A tensor over `bytes` at `address`; its span is set by the caller. */
-static struct tensor *tensor_create(struct allocation *allocation, void *address, uint64_t bytes,
-                                    size_t page_count)
-{
-    struct tensor *tensor = calloc(1, sizeof(*tensor));
-
-    if (tensor == NULL) {
-        return NULL;
-    }
-    tensor->address = address;
-    tensor->bytes = bytes;
-    tensor->allocation = allocation;
-    tensor->is_persistent = true;
-    tensor->page_count = page_count;
-    if (page_count > 0) {
-        tensor->span = address;
-        tensor->span_bytes = bytes;
-        tensor->pages = calloc(page_count, sizeof(*tensor->pages));
-        if (tensor->pages == NULL) {
-            free(tensor);
-            return NULL;
-        }
-    }
-    return tensor;
-}
-
-static void tensor_destroy(struct tensor *tensor)
-{
-    if (tensor != NULL) {
-        free(tensor->pages);
-        free(tensor);
-    }
-}
-
-void allocation_destroy(capu_context *context, struct allocation *allocation)
-{
-    struct tensor *tensor = allocation->first;
-
-    while (tensor != NULL) {
-        struct tensor *next = tensor->next;
-
-        tensors_forget(&context->tensors, tensor);
-        tensor_destroy(tensor);
-        tensor = next;
-    }
-    free(allocation->edge_pages);
-    free(allocation);
-}
-
-/* An allocation of one tensor at an address that was taken for it. */
-static capu_status allocation_create(capu_context *context, void *address, uint64_t bytes,
-                                     size_t page_count, struct allocation **out)
-{
-    struct allocation *allocation = calloc(1, sizeof(*allocation));
-
-    if (allocation == NULL) {
-        return CAPU_NO_HOST_MEMORY;
-    }
-    allocation->address = address;
-    allocation->bytes = bytes;
-    allocation->page_count = page_count;
-    allocation->first = tensor_create(allocation, address, bytes, page_count);
-    if (allocation->first == NULL || tensors_add(&context->tensors, allocation->first) != CAPU_OK) {
-        tensor_destroy(allocation->first);
-        free(allocation);
-        return CAPU_NO_HOST_MEMORY;
-    }
-    *out = allocation;
-    return CAPU_OK;
-}
 
 capu_status allocation_create_parked(capu_context *context, const void *address, uint64_t bytes,
                                      size_t page_count, struct allocation **out)
