@@ -4,6 +4,7 @@
 
 #include "runtime/config.h"
 #include "runtime/install.h"
+#include "runtime/parked.h"
 #include "runtime/planning.h"
 
 #include <stdarg.h>
@@ -353,7 +354,7 @@ static void release_allocations(capu_context *context)
     if (context->guide != NULL) {
         guide_uninstall(context);
     }
-    guide_clear_parked(context);
+    parked_clear(context);
     while ((tensor = tensors_any(&context->tensors)) != NULL) {
         departure_abandon(context, tensor->allocation);
     }

@@ -4,6 +4,7 @@
 #include "runtime/failure.h"
 #include "runtime/feedback.h"
 #include "runtime/internal.h"
+#include "runtime/parked.h"
 #include "runtime/swap.h"
 #include "runtime/victims.h"
 
@@ -21,45 +22,6 @@ static capu_status drain(capu_context *context)
         status = departures_wait_oldest(context);
     }
     return status;
-}
-
-void guide_park(capu_context *context, struct allocation *allocation)
-{
-    allocation->is_parked = true;
-    allocation->next_parked = context->parked;
-    context->parked = allocation;
-}
-
-void guide_unpark(capu_context *context, struct allocation *allocation)
-{
-    struct allocation **at = &context->parked;
-
-    while (*at != allocation) {
-        at = &(*at)->next_parked;
-    }
-    *at = allocation->next_parked;
-    allocation->is_parked = false;
-}
-
-/* Whether the iteration under way may still need an allocation that the user has freed. */
-static bool is_in_use(const capu_context *context, const struct allocation *allocation)
-{
-    return context->in_iteration && allocation->freed_iteration == context->iteration;
-}
-
-void guide_clear_parked(capu_context *context)
-{
-    struct allocation *next;
-
-    for (struct allocation *allocation = context->parked; allocation != NULL; allocation = next) {
-        next = allocation->next_parked;
-        /* One that cannot be noted as departing stays parked: the next call tries again. */
-        if (!allocation->first->is_placed && !is_in_use(context, allocation) &&
-            departure_reserve(context) == CAPU_OK) {
-            guide_unpark(context, allocation);
-            allocation_depart(context, allocation);
-        }
-    }
 }
 
 /* The tensor as it was recorded, live or parked; NULL: there is none. */
@@ -114,8 +76,8 @@ static capu_status find_tensors(capu_context *context, struct guide *guide)
         }
         planned->tensor = find_tensor(context, planned);
         if (planned->tensor == NULL && !planned->is_split) {
-            status = allocation_create_parked(context, planned->address, planned->bytes,
-                                              planned->page_count, &allocation);
+            status = parked_create(context, planned->address, planned->bytes, planned->page_count,
+                                   &allocation);
             if (status == CAPU_OK) {
                 planned->tensor = allocation->first;
             }
@@ -285,7 +247,7 @@ capu_status guide_install(capu_context *context, struct guide *guide)
 
     forget_bindings(guide);
     if (status == CAPU_OK) {
-        guide_clear_parked(context);
+        parked_clear(context);
         status = drain(context);
     }
     if (status == CAPU_OK) {
@@ -348,7 +310,7 @@ static void forget_parked(const capu_context *context, struct guide *guide)
         const struct tensor *tensor = guide->tensors[i].tensor;
 
         if (tensor != NULL && tensor->allocation->is_parked &&
-            !is_in_use(context, tensor->allocation)) {
+            !parked_is_in_use(context, tensor->allocation)) {
             guide->tensors[i].tensor = NULL;
         }
     }
@@ -373,7 +335,7 @@ capu_status guide_uninstall(capu_context *context)
     }
     give_blocks(context, guide);
     forget_parked(context, guide);
-    guide_clear_parked(context);
+    parked_clear(context);
     status = failure_check(context, status, "unmapping a plan's tensor");
     if (status != CAPU_OK && context->lost == CAPU_OK) {
         context->lost = CAPU_DEVICE_LOST;

@@ -29,11 +29,4 @@ capu_status guide_install(capu_context *context, struct guide *guide);
    Whatever the device says, no guide is in force afterwards. */
 capu_status guide_uninstall(capu_context *context);
 
-/* Parks an allocation of the guide in force that the user freed; takes it back for the user.  */
-void guide_park(capu_context *context, struct allocation *allocation);
-void guide_unpark(capu_context *context, struct allocation *allocation);
-
-/* Ends parked allocations that no guide in force has. */
-void guide_clear_parked(capu_context *context);
-
 #endif

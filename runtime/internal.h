@@ -173,14 +173,6 @@ capu_status context_stage(capu_context *context, uint64_t bytes, void **memory);
    as before. */
 capu_status allocation_release(capu_context *context, struct allocation *allocation);
 
-/* memory.c: an allocation nobody has asked for yet, at an address of an earlier one: unmapped, not
-   to be found, parked. NOT_READY: the addresses are taken; NO_HOST_MEMORY. */
-capu_status allocation_create_parked(capu_context *context, const void *address, uint64_t bytes,
-                                     size_t page_count, struct allocation **out);
-
-/* memory.c: starts the departure of a freed allocation that was parked. Pre: departure_reserve. */
-void allocation_depart(capu_context *context, struct allocation *allocation);
-
 /* context.c: waits for all work of all lanes, completes reports, and lets everything that waited
    for it go. */
 capu_status context_settle(capu_context *context);

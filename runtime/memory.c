@@ -3,46 +3,12 @@
 #include "runtime/contents.h"
 #include "runtime/executor.h"
 #include "runtime/failure.h"
-#include "runtime/install.h"
 #include "runtime/internal.h"
 #include "runtime/lookup.h"
+#include "runtime/parked.h"
 #include "runtime/planning.h"
 #include "runtime/swap.h"
 #include "runtime/victims.h"
-
-capu_status allocation_create_parked(capu_context *context, const void *address, uint64_t bytes,
-                                     size_t page_count, struct allocation **out)
-{
-    void *at = (void *)(uintptr_t)address;
-    capu_status status = ranges_take_at(context->ranges, at, page_count);
-
-    if (status != CAPU_OK) {
-        return failure_set(context, CAPU_NOT_READY, "the addresses at %p are in use", address);
-    }
-    status = allocation_create(context, at, bytes, page_count, out);
-    if (status != CAPU_OK) {
-        ranges_give(context->ranges, at, page_count, false);
-        return failure_set(context, status, "no memory to note an allocation");
-    }
-    tensors_remove(&context->tensors, (*out)->first);
-    (*out)->is_freed = true;
-    guide_park(context, *out);
-    return CAPU_OK;
-}
-
-void allocation_depart(capu_context *context, struct allocation *allocation)
-{
-    struct lane_position used = {0};
-
-    for (struct tensor *tensor = allocation->first; tensor != NULL; tensor = tensor->next) {
-        contents_forget(context, tensor);
-        used = tensor->used.sequence > used.sequence ? tensor->used : used;
-    }
-    if (allocation->edge_pages != NULL) {
-        used = lane_promise(&context->compute); /* replays wrote freed small tensors unnoted */
-    }
-    departure_bury(context, allocation, used);
-}
 
 /* Fresh memory reads as zeros, if the user wants that. */
 static capu_status clear_fresh(capu_context *context, struct tensor *tensor)
@@ -127,7 +93,7 @@ static capu_status unpark(capu_context *context, struct allocation *allocation,
 
     if (status == CAPU_OK) {
         contents_forget(context, allocation->first);
-        guide_unpark(context, allocation);
+        parked_remove(context, allocation);
         *out = allocation;
     }
     return status;
@@ -323,7 +289,7 @@ capu_status allocation_release(capu_context *context, struct allocation *allocat
     allocation->is_freed = true;
     allocation->freed_iteration = context->iteration;
     if (is_kept || is_in_recovery(context, allocation)) {
-        guide_park(context, allocation); /* replays may still need what is in it */
+        parked_add(context, allocation); /* replays may still need what is in it */
         return CAPU_OK;
     }
     for (struct tensor *tensor = allocation->first; tensor != NULL; tensor = tensor->next) {

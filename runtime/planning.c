@@ -8,6 +8,7 @@
 #include "runtime/feedback.h"
 #include "runtime/install.h"
 #include "runtime/internal.h"
+#include "runtime/parked.h"
 
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -531,7 +532,7 @@ capu_status planning_begin(capu_context *context, struct label_record *label)
         return status;
     }
     if (context->guide == NULL) {
-        guide_clear_parked(context);
+        parked_clear(context);
     }
     if (guide == NULL) {
         return CAPU_OK;
