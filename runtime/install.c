@@ -4,6 +4,7 @@
 #include "runtime/failure.h"
 #include "runtime/feedback.h"
 #include "runtime/internal.h"
+#include "runtime/page_walk.h"
 #include "runtime/parked.h"
 #include "runtime/swap.h"
 #include "runtime/victims.h"
@@ -150,31 +151,6 @@ static capu_status clear_stage(capu_context *context, struct guide *guide)
     return status;
 }
 
-/* Walks a tensor's page numbers in order. */
-struct page_walk {
-    const struct guide *guide;
-    struct guide_part runs;
-    uint32_t run;
-    uint32_t offset;
-};
-
-static struct page_walk walk_pages(const struct guide *guide, uint32_t tensor)
-{
-    return (struct page_walk){.guide = guide, .runs = guide->tensors[tensor].runs};
-}
-
-static uint32_t next_page(struct page_walk *walk)
-{
-    const struct plan_run *run = &walk->guide->runs[walk->runs.first + walk->run];
-    uint32_t page = run->first + walk->offset++;
-
-    if (walk->offset == run->count) {
-        walk->offset = 0;
-        walk->run++;
-    }
-    return page;
-}
-
 /* Numbers of tensors that are where they should be get those pages, the others fresh ones. */
 static capu_status bind_pages(capu_context *context, struct guide *guide)
 {
@@ -185,10 +161,10 @@ static capu_status bind_pages(capu_context *context, struct guide *guide)
 
     for (uint32_t i = 0; i < guide->tensor_count; i++) {
         struct tensor *tensor = guide->tensors[i].tensor;
-        struct page_walk walk = walk_pages(guide, i);
+        struct page_walk walk = page_walk_start(guide, i);
 
         for (size_t p = 0; tensor != NULL && tensor->is_mapped && p < tensor->page_count; p++) {
-            guide->pages[next_page(&walk)] = tensor->pages[p];
+            guide->pages[page_walk_next(&walk)] = tensor->pages[p];
             missing--;
         }
     }
@@ -219,10 +195,10 @@ static capu_status map_tensor(capu_context *context, struct guide *guide, uint32
     capu_status status = CAPU_OK;
 
     if (!holds) {
-        struct page_walk walk = walk_pages(guide, index);
+        struct page_walk walk = page_walk_start(guide, index);
 
         for (size_t p = 0; p < tensor->page_count; p++) {
-            tensor->pages[p] = guide->pages[next_page(&walk)];
+            tensor->pages[p] = guide->pages[page_walk_next(&walk)];
         }
         if (planned->starts_resident || context->config.strict == 0) {
             status = device_map(context->device, tensor->span, tensor->pages, tensor->page_count);
@@ -283,7 +259,7 @@ static void release_tensor(capu_context *context, struct guide *guide, uint32_t 
                            capu_status *status)
 {
     struct tensor *tensor = guide->tensors[index].tensor;
-    struct page_walk walk = walk_pages(guide, index);
+    struct page_walk walk = page_walk_start(guide, index);
 
     if (tensor->is_placed && !tensor->is_mapped && context->config.strict == 0) {
         capu_status now = device_unmap(context->device, tensor->span, tensor->page_count);
@@ -297,7 +273,7 @@ static void release_tensor(capu_context *context, struct guide *guide, uint32_t 
     }
     tensor->is_placed = false;
     for (size_t p = 0; tensor->is_mapped && p < tensor->page_count; p++) {
-        guide->pages[next_page(&walk)] = DEVICE_NO_PAGE;
+        guide->pages[page_walk_next(&walk)] = DEVICE_NO_PAGE;
     }
     victims_touch(context, tensor);
 }
