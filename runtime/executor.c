@@ -5,6 +5,7 @@
 #include "runtime/feedback.h"
 #include "runtime/install.h"
 #include "runtime/internal.h"
+#include "runtime/owed.h"
 #include "runtime/replay.h"
 #include "runtime/swap.h"
 
@@ -426,7 +427,7 @@ capu_status executor_leave(capu_context *context)
             context->tracker.open->report.diverged = 1;
             context->tracker.open->report.diverged_at = executed;
         }
-        recovery_start(context, guide, executed);
+        owed_start(context, guide, executed);
     }
     return status;
 }

@@ -4,26 +4,14 @@
 #include "runtime/failure.h"
 #include "runtime/internal.h"
 #include "runtime/lookup.h"
+#include "runtime/owed.h"
 #include "runtime/replay.h"
 #include "runtime/swap.h"
-
-/* The guide's entry of a tensor, NULL: it knows none at this address. */
-static struct guide_tensor *planned_of(const capu_context *context, const struct tensor *tensor)
-{
-    const struct guide *guide = context->recovery.guide;
-    struct guide_tensor *planned;
-
-    if (guide == NULL || tensor->guide_index >= guide->tensor_count) {
-        return NULL;
-    }
-    planned = &guide->tensors[tensor->guide_index];
-    return planned->address == tensor->address && planned->bytes == tensor->bytes ? planned : NULL;
-}
 
 bool is_in_recovery(const capu_context *context, const struct allocation *allocation)
 {
     for (const struct tensor *tensor = allocation->first; tensor != NULL; tensor = tensor->next) {
-        const struct guide_tensor *planned = planned_of(context, tensor);
+        const struct guide_tensor *planned = owed_entry(context, tensor);
 
         /* A replay may write a part that shares its pages, too: those are the allocation's. */
         if (planned != NULL && (planned->tensor == tensor || allocation->edge_pages != NULL)) {
@@ -35,112 +23,11 @@ bool is_in_recovery(const capu_context *context, const struct allocation *alloca
 
 void recovery_note_freed(capu_context *context, const struct tensor *tensor)
 {
-    const struct guide_tensor *planned = planned_of(context, tensor);
+    const struct guide_tensor *planned = owed_entry(context, tensor);
 
     if (planned != NULL && !tensor_is_managed(tensor)) {
         context->recovery.guide->tensors[tensor->guide_index].version = tensor->version;
     }
-}
-
-static bool is_lost(const struct guide_tensor *planned)
-{
-    return planned->tensor != NULL && tensor_is_lost(planned->tensor);
-}
-
-/* The tensor behind an entry: always-resident ones come and go, so they are looked up. Where the
-   entry is of a piece, what is to be split yet may stand there. */
-static struct tensor *tensor_of(capu_context *context, const struct guide_tensor *planned)
-{
-    struct tensor *tensor = planned->tensor;
-
-    if (planned->page_count == 0) {
-        tensor = tensors_find(&context->tensors, planned->address);
-        if (tensor != NULL && (tensor->address != planned->address ||
-                               tensor->bytes != planned->bytes || tensor_is_managed(tensor))) {
-            tensor = NULL;
-        }
-    }
-    return tensor;
-}
-
-/* Which op made each tensor's newest version, and the versions of what may be freed. */
-static void note_makers(capu_context *context, struct guide *guide, uint32_t executed)
-{
-    for (uint32_t i = 0; i < guide->tensor_count; i++) {
-        struct tensor *tensor = tensor_of(context, &guide->tensors[i]);
-
-        guide->tensors[i].maker = 0;
-        guide->tensors[i].is_source = false;
-        if (tensor != NULL) {
-            tensor->guide_index = i;
-        }
-    }
-    for (uint32_t k = 0; k < executed; k++) {
-        struct guide_part accesses = guide->ops[k].accesses;
-
-        for (uint32_t i = 0; i < accesses.count; i++) {
-            const struct guide_access *access = &guide->accesses[accesses.first + i];
-
-            guide->tensors[access->tensor].version = access->version;
-            if (access->role != CAPU_READ) {
-                guide->tensors[access->tensor].maker = k + 1;
-            }
-        }
-    }
-}
-
-/* Whether a replay would overwrite contents of a planned tensor that it cannot shelter. */
-static bool has_planned_fixed_part(const struct guide_tensor *planned)
-{
-    return planned->page_count == 0 ||
-           (planned->tensor != NULL && planned->tensor->span_bytes != planned->tensor->bytes);
-}
-
-/* Marks what replays of a lost tensor would read, and what they would spoil once it is newer. */
-static void mark_sources(struct guide *guide, uint32_t root)
-{
-    uint32_t depth = 0;
-
-    guide->stack[depth++] = root;
-    while (depth > 0) {
-        uint32_t lost = guide->stack[--depth];
-        uint32_t maker = guide->tensors[lost].maker;
-        struct guide_part accesses = {0};
-
-        if (maker > 0) {
-            accesses = guide->ops[maker - 1].accesses;
-        }
-        for (uint32_t i = 0; i < accesses.count; i++) {
-            const struct guide_access *access = &guide->accesses[accesses.first + i];
-            struct guide_tensor *touched = &guide->tensors[access->tensor];
-            bool counts = access->role == CAPU_READ ||
-                          (access->role == CAPU_WRITE && access->tensor != lost &&
-                           has_planned_fixed_part(touched));
-
-            if (counts && !touched->is_source) {
-                touched->is_source = true;
-                if (is_lost(touched)) {
-                    guide->stack[depth++] = access->tensor;
-                }
-            }
-        }
-    }
-}
-
-static void mark_owed(struct guide *guide)
-{
-    for (uint32_t i = 0; i < guide->tensor_count; i++) {
-        if (is_lost(&guide->tensors[i]) && guide->tensors[i].tensor->is_owed) {
-            mark_sources(guide, i);
-        }
-    }
-}
-
-void recovery_start(capu_context *context, struct guide *guide, uint32_t executed)
-{
-    context->recovery = (struct recovery){.guide = guide, .executed = executed};
-    note_makers(context, guide, executed);
-    mark_owed(guide);
 }
 
 static capu_status fail_lost(capu_context *context, struct tensor *tensor, const char *why)
@@ -176,7 +63,7 @@ static capu_status check_replay(capu_context *context, uint32_t wanted, uint32_t
     for (uint32_t i = 0; i < op->accesses.count; i++) {
         const struct guide_access *access = &guide->accesses[op->accesses.first + i];
         const struct guide_tensor *other = &guide->tensors[access->tensor];
-        struct tensor *tensor = tensor_of(context, other);
+        struct tensor *tensor = owed_tensor(context, other);
         uint64_t version = tensor != NULL ? tensor->version : other->version;
         bool is_spoilt = tensor != NULL && !tensor->is_defined; /* by an op that failed */
 
@@ -184,7 +71,7 @@ static capu_status check_replay(capu_context *context, uint32_t wanted, uint32_t
             return fail_lost(context, planned->tensor,
                              "what it was made from has been overwritten");
         }
-        if (access->role == CAPU_READ && is_lost(other)) {
+        if (access->role == CAPU_READ && owed_is_lost(other)) {
             *missing = access->tensor;
         }
         /* What a replayable op updates its replays leave alone. */
@@ -216,7 +103,7 @@ static capu_status gather(capu_context *context, const struct guide_op *op)
     for (uint32_t i = 0; i < op->accesses.count && status == CAPU_OK; i++) {
         const struct guide_access *access = &guide->accesses[op->accesses.first + i];
         struct guide_tensor *planned = &guide->tensors[access->tensor];
-        struct tensor *tensor = tensor_of(context, planned);
+        struct tensor *tensor = owed_tensor(context, planned);
 
         if (tensor == NULL) {
             /* A freed small one: its memory rests until the iteration ends. */
@@ -246,7 +133,7 @@ static capu_status run_again(capu_context *context, const struct guide_op *op)
     if (status == CAPU_OK) {
         status = replay_run(context, context->recovery.guide, op);
         if (status != CAPU_OK) {
-            mark_owed(context->recovery.guide); /* what it may have taken along is owed now, too */
+            owed_mark(context->recovery.guide); /* what it may have taken along is owed now, too */
         }
     }
     return status;
@@ -265,7 +152,7 @@ static capu_status recover(capu_context *context, uint32_t wanted)
         uint32_t missing;
         capu_status status;
 
-        if (!is_lost(&guide->tensors[top])) {
+        if (!owed_is_lost(&guide->tensors[top])) {
             depth--;
             continue;
         }
@@ -291,7 +178,7 @@ static capu_status recover_owed(capu_context *context)
     struct guide *guide = context->recovery.guide;
 
     for (uint32_t i = 0; i < guide->tensor_count; i++) {
-        if (is_lost(&guide->tensors[i]) && guide->tensors[i].tensor->is_owed) {
+        if (owed_is_lost(&guide->tensors[i]) && guide->tensors[i].tensor->is_owed) {
             capu_status status = recover(context, i);
 
             if (status != CAPU_OK) {
@@ -307,7 +194,7 @@ static capu_status recover_owed(capu_context *context)
 
 capu_status recovery_before_write(capu_context *context, struct tensor *tensor)
 {
-    const struct guide_tensor *planned = planned_of(context, tensor);
+    const struct guide_tensor *planned = owed_entry(context, tensor);
 
     return planned != NULL && planned->is_source ? recover_owed(context) : CAPU_OK;
 }
@@ -323,7 +210,7 @@ capu_status recovery_prepare(capu_context *context, bool *has_run)
     }
     for (size_t i = 0; i < operands->access_count; i++) {
         const struct access *access = &operands->accesses[i];
-        const struct guide_tensor *planned = planned_of(context, access->tensor);
+        const struct guide_tensor *planned = owed_entry(context, access->tensor);
 
         overwrites =
             overwrites || (access->role != CAPU_READ && planned != NULL && planned->is_source);
@@ -337,7 +224,7 @@ capu_status recovery_prepare(capu_context *context, bool *has_run)
 
         if (operands_needs_contents(access) && tensor_is_lost(access->tensor)) {
             *has_run = true;
-            if (planned_of(context, access->tensor) == NULL) {
+            if (owed_entry(context, access->tensor) == NULL) {
                 return fail_lost(context, access->tensor, "it is not of this iteration any more");
             }
             return recover(context, access->tensor->guide_index);
@@ -358,7 +245,7 @@ capu_status recovery_finish(capu_context *context)
     capu_status status = CAPU_OK;
 
     for (uint32_t i = 0; guide != NULL && i < guide->tensor_count && status == CAPU_OK; i++) {
-        if (is_lost(&guide->tensors[i]) && outlives_iteration(guide->tensors[i].tensor)) {
+        if (owed_is_lost(&guide->tensors[i]) && outlives_iteration(guide->tensors[i].tensor)) {
             status = recover(context, i);
             if (status == CAPU_CONTENTS_LOST) {
                 status = CAPU_OK; /* the plan had an op overwrite it: who reads it now is told */
@@ -375,7 +262,7 @@ capu_status recovery_end_early(capu_context *context, struct tensor *tensor)
 {
     capu_status status = CAPU_OK;
 
-    if (planned_of(context, tensor) == NULL) {
+    if (owed_entry(context, tensor) == NULL) {
         return CAPU_OK;
     }
     status = recover_owed(context);

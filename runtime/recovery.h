@@ -18,9 +18,6 @@ struct recovery {
     uint32_t executed;   /* ops carried out before */
 };
 
-/* The iteration has left its guide, which is out of force, after so many ops. */
-void recovery_start(capu_context *context, struct guide *guide, uint32_t executed);
-
 /*
  * Before the op at hand: recomputes what it reads and is lost, and what is owed if it overwrites
  * the sources. *has_run: something was run, and the op's operands are to be resolved again.
