@@ -3,7 +3,7 @@
 #include "runtime/internal.h"
 
 #include "runtime/config.h"
-#include "runtime/install.h"
+#include "runtime/leave.h"
 #include "runtime/parked.h"
 #include "runtime/planning.h"
 
@@ -352,7 +352,7 @@ static void release_allocations(capu_context *context)
     context->in_iteration = false;
     context->recovery.guide = NULL;
     if (context->guide != NULL) {
-        guide_uninstall(context);
+        leave_uninstall(context);
     }
     parked_clear(context);
     while ((tensor = tensors_any(&context->tensors)) != NULL) {

@@ -3,9 +3,8 @@
 
 #include "runtime/failure.h"
 #include "runtime/feedback.h"
-#include "runtime/install.h"
 #include "runtime/internal.h"
-#include "runtime/owed.h"
+#include "runtime/leave.h"
 #include "runtime/replay.h"
 #include "runtime/swap.h"
 
@@ -411,27 +410,6 @@ static capu_status fill_zeros(capu_context *context, struct guide *guide, struct
     return carry_out(context, guide, op->after);
 }
 
-capu_status executor_leave(capu_context *context)
-{
-    struct guide *guide = context->guide;
-    uint32_t executed;
-    capu_status status;
-
-    if (guide == NULL) {
-        return CAPU_OK;
-    }
-    executed = guide->next;
-    status = guide_uninstall(context);
-    if (status == CAPU_OK && context->in_iteration) {
-        if (context->tracker.open != NULL) {
-            context->tracker.open->report.diverged = 1;
-            context->tracker.open->report.diverged_at = executed;
-        }
-        owed_start(context, guide, executed);
-    }
-    return status;
-}
-
 /* Everything up to the op itself. */
 static capu_status carry_out_before(capu_context *context, struct guide *guide)
 {
@@ -464,7 +442,7 @@ capu_status executor_begin(capu_context *context, bool *is_planned)
     if (status == CAPU_OK) {
         return CAPU_OK;
     }
-    return context->lost != CAPU_OK ? context->lost : executor_leave(context);
+    return context->lost != CAPU_OK ? context->lost : leave_guide(context);
 }
 
 capu_status executor_before_zero(capu_context *context, const struct tensor *tensor)
@@ -479,7 +457,7 @@ capu_status executor_before_zero(capu_context *context, const struct tensor *ten
         guide->next <= guide->tensors[tensor->guide_index].zeroed_op) {
         return CAPU_OK;
     }
-    return executor_leave(context);
+    return leave_guide(context);
 }
 
 bool executor_is_followed(const capu_context *context)
@@ -508,7 +486,7 @@ capu_status executor_end(capu_context *context)
         return CAPU_OK;
     }
     /* The op is done: what could not be carried out after it costs the plan, not the op. */
-    return context->lost != CAPU_OK ? context->lost : executor_leave(context);
+    return context->lost != CAPU_OK ? context->lost : leave_guide(context);
 }
 
 capu_status executor_finish(capu_context *context)
@@ -518,5 +496,5 @@ capu_status executor_finish(capu_context *context)
     if (guide == NULL || guide->next == guide->op_count) {
         return CAPU_OK;
     }
-    return executor_leave(context);
+    return leave_guide(context);
 }

@@ -8,7 +8,7 @@
  * copied out: those need host memory.
  *
  * An op that is not the planned one, and anything else that does not go as planned, ends the
- * guide's force (executor_leave); the iteration goes on in passive mode.
+ * guide's force (leave_guide); the iteration goes on in passive mode.
  *
  * Owned by the context's thread.
  */
@@ -40,8 +40,5 @@ void executor_note_run(capu_context *context, const void *arguments, uint64_t du
 
 /* The iteration ends: all of the guide must have been carried out. */
 capu_status executor_finish(capu_context *context);
-
-/* Ends the guide's force; inside an iteration recovery begins. Waits for all work. */
-capu_status executor_leave(capu_context *context);
 
 #endif

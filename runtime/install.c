@@ -4,10 +4,10 @@
 #include "runtime/failure.h"
 #include "runtime/feedback.h"
 #include "runtime/internal.h"
+#include "runtime/leave.h"
 #include "runtime/page_walk.h"
 #include "runtime/parked.h"
 #include "runtime/swap.h"
-#include "runtime/victims.h"
 
 #include <stdlib.h>
 
@@ -109,22 +109,6 @@ static capu_status take_blocks(capu_context *context, struct guide *guide)
         tensor->keeps_block = status == CAPU_OK;
     }
     return status;
-}
-
-/* Blocks that hold a copy stay with it. */
-static void give_blocks(capu_context *context, struct guide *guide)
-{
-    for (uint32_t i = 0; i < guide->tensor_count; i++) {
-        struct tensor *tensor = guide->tensors[i].tensor;
-
-        if (tensor == NULL || !tensor->keeps_block) {
-            continue;
-        }
-        tensor->keeps_block = false;
-        if (!tensor->on_host) {
-            host_arena_give(context->arena, &tensor->host, (struct lane_position){0});
-        }
-    }
 }
 
 /* What the plan starts without, or on the host, leaves its pages; what it starts with is out of the
@@ -245,76 +229,11 @@ capu_status guide_install(capu_context *context, struct guide *guide)
         }
     }
     if (status != CAPU_OK) {
-        guide_uninstall(context);
+        leave_uninstall(context);
         return status;
     }
     guide->next = 0;
     feedback_start(guide);
     context->install_ns += device_now_ns(context->device) - start;
     return CAPU_OK;
-}
-
-/* Unmaps what does not hold its pages, and notes whose pages are taken. */
-static void release_tensor(capu_context *context, struct guide *guide, uint32_t index,
-                           capu_status *status)
-{
-    struct tensor *tensor = guide->tensors[index].tensor;
-    struct page_walk walk = page_walk_start(guide, index);
-
-    if (tensor->is_placed && !tensor->is_mapped && context->config.strict == 0) {
-        capu_status now = device_unmap(context->device, tensor->span, tensor->page_count);
-
-        /* Once more: a range that stays mapped to pages of others is the end of the context. */
-        if (now != CAPU_OK) {
-            now = device_unmap(context->device, tensor->span, tensor->page_count);
-        }
-        *status = *status != CAPU_OK ? *status : now;
-        TRACKER_ADD(context, unmap_count, 1);
-    }
-    tensor->is_placed = false;
-    for (size_t p = 0; tensor->is_mapped && p < tensor->page_count; p++) {
-        guide->pages[page_walk_next(&walk)] = DEVICE_NO_PAGE;
-    }
-    victims_touch(context, tensor);
-}
-
-/* Parked allocations that this iteration has not asked for go now: recovery must not look for them.
- */
-static void forget_parked(const capu_context *context, struct guide *guide)
-{
-    for (uint32_t i = 0; i < guide->tensor_count; i++) {
-        const struct tensor *tensor = guide->tensors[i].tensor;
-
-        if (tensor != NULL && tensor->allocation->is_parked &&
-            !parked_is_in_use(context, tensor->allocation)) {
-            guide->tensors[i].tensor = NULL;
-        }
-    }
-}
-
-capu_status guide_uninstall(capu_context *context)
-{
-    struct guide *guide = context->guide;
-    capu_status status = CAPU_OK;
-
-    failure_quiesce_all(context);
-    context->guide = NULL;
-    for (uint32_t i = 0; i < guide->tensor_count; i++) {
-        if (guide->tensors[i].tensor != NULL) {
-            release_tensor(context, guide, i, &status);
-        }
-    }
-    for (uint32_t page = 0; page < guide->page_count; page++) {
-        if (guide->pages[page] != DEVICE_NO_PAGE) {
-            pages_give(context->pages, &guide->pages[page], 1);
-        }
-    }
-    give_blocks(context, guide);
-    forget_parked(context, guide);
-    parked_clear(context);
-    status = failure_check(context, status, "unmapping a plan's tensor");
-    if (status != CAPU_OK && context->lost == CAPU_OK) {
-        context->lost = CAPU_DEVICE_LOST;
-    }
-    return context->lost;
 }

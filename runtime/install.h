@@ -25,8 +25,4 @@
  */
 capu_status guide_install(capu_context *context, struct guide *guide);
 
-/* Takes the guide in force out of force: tensors that hold their pages keep them as their own.
-   Whatever the device says, no guide is in force afterwards. */
-capu_status guide_uninstall(capu_context *context);
-
 #endif

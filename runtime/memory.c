@@ -1,14 +1,12 @@
 /* Allocations and tensors: see capuchin/memory.h. */
 #include "runtime/allocation.h"
 #include "runtime/contents.h"
-#include "runtime/executor.h"
 #include "runtime/failure.h"
 #include "runtime/internal.h"
+#include "runtime/leave.h"
 #include "runtime/lookup.h"
 #include "runtime/parked.h"
 #include "runtime/planning.h"
-#include "runtime/swap.h"
-#include "runtime/victims.h"
 
 /* Fresh memory reads as zeros, if the user wants that. */
 static capu_status clear_fresh(capu_context *context, struct tensor *tensor)
@@ -250,7 +248,8 @@ static capu_status last_use(capu_context *context, const struct allocation *allo
 /* Whether the guide in force keeps the allocation when it is freed: a whole one, freed where its
    iteration frees it. Any other that it knows ends the guide's force; where parts share pages,
    replays may still write those. */
-static capu_status leave_guide(capu_context *context, struct allocation *allocation, bool *is_kept)
+static capu_status leave_guide_of(capu_context *context, struct allocation *allocation,
+                                  bool *is_kept)
 {
     bool shares_pages = allocation->edge_pages != NULL && allocation->first->next != NULL;
     bool is_placed = false;
@@ -260,7 +259,7 @@ static capu_status leave_guide(capu_context *context, struct allocation *allocat
     }
     *is_kept = is_placed && context->in_iteration && allocation->first->next == NULL;
     if ((is_placed && !*is_kept) || (shares_pages && context->in_iteration)) {
-        return executor_leave(context);
+        return leave_guide(context);
     }
     return CAPU_OK;
 }
@@ -269,7 +268,7 @@ capu_status allocation_release(capu_context *context, struct allocation *allocat
 {
     struct lane_position used;
     bool is_kept;
-    capu_status status = leave_guide(context, allocation, &is_kept);
+    capu_status status = leave_guide_of(context, allocation, &is_kept);
 
     if (status == CAPU_OK) {
         status = last_use(context, allocation, &used);

@@ -7,6 +7,7 @@
 #include "runtime/executor.h"
 #include "runtime/failure.h"
 #include "runtime/internal.h"
+#include "runtime/leave.h"
 #include "runtime/lookup.h"
 #include "runtime/planning.h"
 #include "runtime/swap.h"
@@ -285,8 +286,7 @@ void operands_abort(capu_context *context, bool has_written)
         }
     }
     if (operands->is_planned) {
-        executor_leave(
-            context); /* what comes next is not as planned; a lost context tells itself */
+        leave_guide(context); /* what comes next is not as planned; a lost context tells itself */
     }
 }
 
@@ -391,7 +391,7 @@ static capu_status visit_guide(capu_context *context)
 
         is_served = is_served && (!tensor->is_placed || tensor->is_mapped);
     }
-    return is_served ? CAPU_OK : executor_leave(context);
+    return is_served ? CAPU_OK : leave_guide(context);
 }
 
 /* Without a plan: what is lost is recomputed first, then everything is made resident. */

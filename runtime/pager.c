@@ -1,7 +1,7 @@
 /* Demand paging of tensors, see pager.h. */
-#include "runtime/executor.h"
 #include "runtime/failure.h"
 #include "runtime/internal.h"
+#include "runtime/leave.h"
 #include "runtime/swap.h"
 #include "runtime/victims.h"
 
@@ -64,7 +64,7 @@ capu_status pager_make_room(capu_context *context, size_t page_count)
 
     /* A guide in force has its pages for good: who needs more than it leaves ends it. */
     if (context->guide != NULL && pages_available(context->pages) < page_count) {
-        status = executor_leave(context);
+        status = leave_guide(context);
     }
     while (status == CAPU_OK && pages_available(context->pages) < page_count) {
         struct tensor *victim = NULL;

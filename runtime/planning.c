@@ -3,11 +3,11 @@
 
 #include "policy/planner.h"
 #include "policy/timeline.h"
-#include "runtime/executor.h"
 #include "runtime/failure.h"
 #include "runtime/feedback.h"
 #include "runtime/install.h"
 #include "runtime/internal.h"
+#include "runtime/leave.h"
 #include "runtime/parked.h"
 
 #include <stdatomic.h>
@@ -212,7 +212,7 @@ static bool keep_guide(capu_context *context, struct label_record *label, struct
             expect_measured(old, guide);
             return false;
         }
-        if (old == context->guide && executor_leave(context) != CAPU_OK) {
+        if (old == context->guide && leave_guide(context) != CAPU_OK) {
             return false;
         }
         plan_cache_discard(&label->plans, old);
@@ -526,7 +526,7 @@ capu_status planning_begin(capu_context *context, struct label_record *label)
     consider_again(context);
     status = choose(context, label, &guide);
     if (status == CAPU_OK && context->guide != NULL && context->guide != guide) {
-        status = executor_leave(context);
+        status = leave_guide(context);
     }
     if (status != CAPU_OK) {
         return status;
@@ -571,7 +571,7 @@ static capu_status forget_guides(capu_context *context, struct plan_cache *plans
             continue;
         }
         if (guide == context->guide) {
-            status = executor_leave(context);
+            status = leave_guide(context);
         }
         guide->is_wrong = true; /* recovery may need it until the iteration ends */
         if (status == CAPU_OK && guide != context->recovery.guide) {

@@ -13,9 +13,9 @@
  * on the parts leave separately.
  */
 #include "runtime/contents.h"
-#include "runtime/executor.h"
 #include "runtime/failure.h"
 #include "runtime/internal.h"
+#include "runtime/leave.h"
 #include "runtime/lookup.h"
 #include "runtime/swap.h"
 #include "runtime/victims.h"
@@ -469,7 +469,7 @@ capu_status capu_split(capu_context *context, void *address, size_t bytes)
     }
     /* Replays of a plan find a small tensor by its address, and would now find a piece of it. */
     if (split.old->is_placed || (context->in_iteration && !tensor_is_managed(split.old))) {
-        status = executor_leave(context);
+        status = leave_guide(context);
     }
     if (status == CAPU_OK) {
         status = recovery_end_early(context, split.old);
