@@ -1,6 +1,7 @@
 /* Carrying out plans, see executor.h. */
 #include "runtime/executor.h"
 
+#include "runtime/access.h"
 #include "runtime/failure.h"
 #include "runtime/feedback.h"
 #include "runtime/internal.h"
@@ -351,8 +352,8 @@ static bool is_planned_op(const capu_context *context, struct guide *guide)
             guide->is_wrong = true;
             return false;
         }
-        if (planned->role != operands_role(access) ||
-            (access->tensor->is_zero && operands_needs_contents(access))) {
+        if (planned->role != access_role(access) ||
+            (access->tensor->is_zero && access_needs_contents(access))) {
             return false;
         }
     }
@@ -368,7 +369,7 @@ static struct tensor *tensor_to_fill(const capu_context *context)
         const struct access *access = &operands->accesses[i];
 
         if (tensor_is_managed(access->tensor) && access->tensor->is_zero &&
-            operands_needs_contents(access)) {
+            access_needs_contents(access)) {
             return access->tensor;
         }
     }

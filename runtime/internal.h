@@ -149,18 +149,8 @@ void operands_finish(struct operands *operands);
    passive part of operands_begin. */
 capu_status operands_make_ready(capu_context *context);
 
-/* Adds an access by hand: for replays. NO_HOST_MEMORY. */
-capu_status operands_add(capu_context *context, struct tensor *tensor, uint32_t role);
-
 /* A transient tensor is read outside iterations. */
 capu_status operands_note_visit(capu_context *context, struct tensor *tensor);
-
-/* Whether an access needs what the tensor holds now. */
-bool operands_needs_contents(const struct access *access);
-
-/* The role of an access in the record: scratch is a write nobody reads, and a partial write of
-   nothing is whole. */
-uint32_t operands_role(const struct access *access);
 
 /* Keeps the lanes' rings bounded for programs that mark no iterations: called by what marks them.
  */

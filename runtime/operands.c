@@ -3,6 +3,7 @@
  * the book-keeping behind it. capu_run, capu_access_begin, uploads, downloads and copies all pass
  * here.
  */
+#include "runtime/access.h"
 #include "runtime/contents.h"
 #include "runtime/executor.h"
 #include "runtime/failure.h"
@@ -22,55 +23,6 @@ void operands_finish(struct operands *operands)
     free(operands->pieces);
     free(operands->list);
     *operands = (struct operands){0};
-}
-
-/* Grows one of the arrays by one element. */
-static bool make_room(void *array, size_t *capacity, size_t count, size_t element_bytes)
-{
-    void *moved;
-    size_t larger = *capacity == 0 ? 32 : *capacity * 2;
-
-    if (count < *capacity) {
-        return true;
-    }
-    moved = realloc(*(void **)array, larger * element_bytes);
-    if (moved == NULL) {
-        return false;
-    }
-    *(void **)array = moved;
-    *capacity = larger;
-    return true;
-}
-
-/* The access of a tensor in the op at hand, new or the one it has already. */
-static struct access *access_of(struct operands *operands, struct tensor *tensor)
-{
-    struct access *access;
-
-    if (tensor->operand_stamp == operands->stamp) {
-        return &operands->accesses[tensor->operand_index];
-    }
-    if (!make_room(&operands->accesses, &operands->access_capacity, operands->access_count,
-                   sizeof(*access))) {
-        return NULL;
-    }
-    tensor->operand_stamp = operands->stamp;
-    tensor->operand_index = operands->access_count;
-    access = &operands->accesses[operands->access_count++];
-    *access = (struct access){.tensor = tensor};
-    return access;
-}
-
-capu_status operands_add(capu_context *context, struct tensor *tensor, uint32_t role)
-{
-    struct access *access = access_of(&context->operands, tensor);
-
-    if (access == NULL) {
-        return CAPU_NO_HOST_MEMORY;
-    }
-    access->role = role;
-    access->is_read = role == CAPU_READ;
-    return CAPU_OK;
 }
 
 /* Adds what one operand does to one tensor. Read and read is a read, scratch and scratch is
@@ -93,8 +45,8 @@ static capu_status add_piece(struct operands *operands, struct tensor *tensor, v
 {
     struct access *access = access_of(operands, tensor);
 
-    if (access == NULL || !make_room(&operands->pieces, &operands->piece_capacity,
-                                     operands->piece_count, sizeof(struct piece))) {
+    if (access == NULL || !access_grow(&operands->pieces, &operands->piece_capacity,
+                                       operands->piece_count, sizeof(struct piece))) {
         return CAPU_NO_HOST_MEMORY;
     }
     merge(access, role, bytes == tensor->bytes);
@@ -160,11 +112,6 @@ static capu_status resolve(capu_context *context, const capu_operand *operand)
         tensor = tensor->next;
     }
     return CAPU_OK;
-}
-
-bool operands_needs_contents(const struct access *access)
-{
-    return access->is_read || (access->is_partial && access->tensor->is_defined);
 }
 
 static capu_status check_defined(capu_context *context)
@@ -243,10 +190,10 @@ static capu_status make_resident(capu_context *context)
     for (size_t pass = 0; pass < 2; pass++) {
         for (size_t i = 0; i < operands->access_count && status == CAPU_OK; i++) {
             struct access *access = &operands->accesses[i];
-            bool is_zeros = operands_needs_contents(access) && access->tensor->is_zero;
+            bool is_zeros = access_needs_contents(access) && access->tensor->is_zero;
 
             if (tensor_is_managed(access->tensor) && is_zeros == (pass == 0)) {
-                status = pager_bring(context, access->tensor, operands_needs_contents(access));
+                status = pager_bring(context, access->tensor, access_needs_contents(access));
             }
         }
     }
@@ -348,7 +295,7 @@ static capu_status follow_copies(capu_context *context)
 static capu_status keep_call(struct operands *operands, const struct call *call)
 {
     for (size_t i = 0; i < call->operand_count; i++) {
-        if (!make_room(&operands->list, &operands->list_capacity, i, sizeof(*operands->list))) {
+        if (!access_grow(&operands->list, &operands->list_capacity, i, sizeof(*operands->list))) {
             return CAPU_NO_HOST_MEMORY;
         }
         operands->list[i] = call->operands[i];
@@ -508,19 +455,6 @@ static void settle_access(capu_context *context, const struct access *access,
     }
 }
 
-/* The role in the record: scratch is a write nobody reads, and a partial write of nothing is whole.
- */
-uint32_t operands_role(const struct access *access)
-{
-    if (access->role == CAPU_SCRATCH) {
-        return CAPU_WRITE;
-    }
-    if (access->role == CAPU_UPDATE && !access->is_read && !access->tensor->is_defined) {
-        return CAPU_WRITE;
-    }
-    return access->role;
-}
-
 /* In strict mode scratch is poisoned behind the op as well, if the device lets us: the op has run.
  */
 static void poison_scratch(capu_context *context)
@@ -541,7 +475,7 @@ static void poison_scratch(capu_context *context)
    matters is that nothing is brought back for it: what is always resident is there anyway. */
 static bool allows_replay(const struct operands *operands, const struct access *access)
 {
-    return operands_role(access) != CAPU_UPDATE ||
+    return access_role(access) != CAPU_UPDATE ||
            (operands->call.replay != NULL && !tensor_is_managed(access->tensor));
 }
 
@@ -594,7 +528,7 @@ capu_status operands_end(capu_context *context)
     op = tracker_op(context, &operands->call, is_replayable);
     for (size_t i = 0; i < operands->access_count; i++) {
         struct access *access = &operands->accesses[i];
-        uint32_t role = operands_role(access);
+        uint32_t role = access_role(access);
 
         settle_access(context, access, end);
         tracker_access(context, access->tensor, role);

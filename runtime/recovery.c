@@ -1,6 +1,7 @@
 /* Recomputing what a plan that is no longer in force gave up, see recovery.h. */
 #include "runtime/recovery.h"
 
+#include "runtime/access.h"
 #include "runtime/failure.h"
 #include "runtime/internal.h"
 #include "runtime/lookup.h"
@@ -115,7 +116,7 @@ static capu_status gather(capu_context *context, const struct guide_op *op)
         if (access->role != CAPU_READ && tensor->version != access->version) {
             status = shelter(context, tensor);
         }
-        if (status == CAPU_OK && operands_add(context, tensor, access->role) != CAPU_OK) {
+        if (status == CAPU_OK && access_add(context, tensor, access->role) != CAPU_OK) {
             status = failure_set(context, CAPU_NO_HOST_MEMORY, "no memory for a replay");
         }
     }
@@ -222,7 +223,7 @@ capu_status recovery_prepare(capu_context *context, bool *has_run)
     for (size_t i = 0; i < operands->access_count; i++) {
         const struct access *access = &operands->accesses[i];
 
-        if (operands_needs_contents(access) && tensor_is_lost(access->tensor)) {
+        if (access_needs_contents(access) && tensor_is_lost(access->tensor)) {
             *has_run = true;
             if (owed_entry(context, access->tensor) == NULL) {
                 return fail_lost(context, access->tensor, "it is not of this iteration any more");

@@ -1,0 +1,69 @@
+/* The accesses of an op, see access.h. */
+#include "runtime/access.h"
+
+#include "runtime/internal.h"
+
+#include <stdlib.h>
+
+bool access_grow(void *array, size_t *capacity, size_t count, size_t element_bytes)
+{
+    void *moved;
+    size_t larger = *capacity == 0 ? 32 : *capacity * 2;
+
+    if (count < *capacity) {
+        return true;
+    }
+    moved = realloc(*(void **)array, larger * element_bytes);
+    if (moved == NULL) {
+        return false;
+    }
+    *(void **)array = moved;
+    *capacity = larger;
+    return true;
+}
+
+struct access *access_of(struct operands *operands, struct tensor *tensor)
+{
+    struct access *access;
+
+    if (tensor->operand_stamp == operands->stamp) {
+        return &operands->accesses[tensor->operand_index];
+    }
+    if (!access_grow(&operands->accesses, &operands->access_capacity, operands->access_count,
+                     sizeof(*access))) {
+        return NULL;
+    }
+    tensor->operand_stamp = operands->stamp;
+    tensor->operand_index = operands->access_count;
+    access = &operands->accesses[operands->access_count++];
+    *access = (struct access){.tensor = tensor};
+    return access;
+}
+
+capu_status access_add(capu_context *context, struct tensor *tensor, uint32_t role)
+{
+    struct access *access = access_of(&context->operands, tensor);
+
+    if (access == NULL) {
+        return CAPU_NO_HOST_MEMORY;
+    }
+    access->role = role;
+    access->is_read = role == CAPU_READ;
+    return CAPU_OK;
+}
+
+bool access_needs_contents(const struct access *access)
+{
+    return access->is_read || (access->is_partial && access->tensor->is_defined);
+}
+
+uint32_t access_role(const struct access *access)
+{
+    if (access->role == CAPU_SCRATCH) {
+        return CAPU_WRITE;
+    }
+    if (access->role == CAPU_UPDATE && !access->is_read && !access->tensor->is_defined) {
+        return CAPU_WRITE;
+    }
+    return access->role;
+}
