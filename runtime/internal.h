@@ -145,10 +145,6 @@ capu_status operands_end(capu_context *context);
 void operands_abort(capu_context *context, bool has_written);
 void operands_finish(struct operands *operands);
 
-/* Makes the accesses at hand resident, and compute wait for copies that read what they write: the
-   passive part of operands_begin. */
-capu_status operands_make_ready(capu_context *context);
-
 /* A transient tensor is read outside iterations. */
 capu_status operands_note_visit(capu_context *context, struct tensor *tensor);
 

@@ -7,6 +7,7 @@
 #include "runtime/lookup.h"
 #include "runtime/owed.h"
 #include "runtime/replay.h"
+#include "runtime/resident.h"
 #include "runtime/swap.h"
 
 bool is_in_recovery(const capu_context *context, const struct allocation *allocation)
@@ -129,7 +130,7 @@ static capu_status run_again(capu_context *context, const struct guide_op *op)
     capu_status status = gather(context, op);
 
     if (status == CAPU_OK) {
-        status = operands_make_ready(context);
+        status = resident_make_ready(context);
     }
     if (status == CAPU_OK) {
         status = replay_run(context, context->recovery.guide, op);

@@ -1,0 +1,93 @@
+/* Operands made resident, see resident.h. */
+#include "runtime/resident.h"
+
+#include "runtime/access.h"
+#include "runtime/failure.h"
+#include "runtime/internal.h"
+
+/* What the operands need together must fit beside what is always resident. */
+static capu_status check_budget(capu_context *context, size_t operand_pages)
+{
+    uint64_t page_bytes = pages_bytes_each(context->pages);
+    size_t fixed = context_fixed_pages(context);
+
+    if (operand_pages + fixed > pages_limit(context->pages)) {
+        capu_status status = pager_trim(context);
+
+        if (status != CAPU_OK) {
+            return status;
+        }
+        fixed = context_fixed_pages(context);
+    }
+    if (operand_pages + fixed <= pages_limit(context->pages)) {
+        return CAPU_OK;
+    }
+    return failure_set(
+        context, CAPU_OVER_BUDGET,
+        "op '%s' needs %llu bytes of device memory at once (%llu for its operands, %llu always "
+        "resident), and the budget is %llu: raise it, or split the op",
+        context->operands.name, (unsigned long long)((operand_pages + fixed) * page_bytes),
+        (unsigned long long)(operand_pages * page_bytes), (unsigned long long)(fixed * page_bytes),
+        (unsigned long long)context->config.budget_bytes);
+}
+
+/* Makes every operand resident. Zeros are filled in before copies come back, so that the record's
+   order of ops is that of the work. */
+static capu_status make_resident(capu_context *context)
+{
+    struct operands *operands = &context->operands;
+    size_t operand_pages = 0;
+    size_t missing = 0;
+    bool is_complete = context->is_paging;
+    capu_status status;
+
+    for (size_t i = 0; i < operands->access_count; i++) {
+        struct tensor *tensor = operands->accesses[i].tensor;
+
+        operand_pages += tensor->page_count;
+        if (context->is_paging && tensor->page_count > 0) {
+            pager_claim(context, tensor);
+            missing += tensor->is_mapped ? 0 : tensor->page_count;
+            is_complete = is_complete && tensor->is_mapped && tensor->on_device && !tensor->is_zero;
+        }
+    }
+    status = check_budget(context, operand_pages);
+    if (is_complete) {
+        return status; /* all as it has to be, and claimed in order */
+    }
+    if (status == CAPU_OK && missing > 0) {
+        status = pager_make_room(context, missing);
+    }
+    for (size_t pass = 0; pass < 2; pass++) {
+        for (size_t i = 0; i < operands->access_count && status == CAPU_OK; i++) {
+            struct access *access = &operands->accesses[i];
+            bool is_zeros = access_needs_contents(access) && access->tensor->is_zero;
+
+            if (tensor_is_managed(access->tensor) && is_zeros == (pass == 0)) {
+                status = pager_bring(context, access->tensor, access_needs_contents(access));
+            }
+        }
+    }
+    return status;
+}
+
+/* A write must not overtake a copy out that still reads the tensor. */
+static capu_status follow_copies(capu_context *context)
+{
+    struct operands *operands = &context->operands;
+    capu_status status = CAPU_OK;
+
+    for (size_t i = 0; i < operands->access_count && status == CAPU_OK; i++) {
+        if (operands->accesses[i].role != CAPU_READ) {
+            status = lane_follow(&context->compute, operands->accesses[i].tensor->left);
+        }
+    }
+    return failure_check(context, status, "ordering an op behind a copy");
+}
+
+capu_status resident_make_ready(capu_context *context)
+{
+    capu_status status = make_resident(context);
+
+    return status != CAPU_OK ? status : follow_copies(context);
+}
