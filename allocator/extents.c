@@ -6,10 +6,10 @@
  */
 #include "allocator/bins.h"
 
+#include "base/array.h"
+
 #include <stdlib.h>
 #include <string.h>
-
-#define FIRST_NODES ((size_t)64)
 
 struct extents_region {
     uint64_t start;
@@ -43,28 +43,10 @@ static void mark_start(struct extents *extents, const struct extents_node *node,
 static bool reserve_nodes(struct extents *extents, size_t count)
 {
     size_t used = extents->node_count - extents->unused_count;
-    struct extents_node *nodes;
-    size_t capacity = extents->node_capacity > 0 ? extents->node_capacity : FIRST_NODES;
 
-    if (!table_reserve(&extents->by_start, used + count)) {
-        return false;
-    }
-    if (used + count <= extents->node_capacity) {
-        return true;
-    }
-    while (capacity < used + count) {
-        capacity *= 2;
-    }
-    if (capacity >= NO_NODE) {
-        return false;
-    }
-    nodes = realloc(extents->nodes, capacity * sizeof(*nodes));
-    if (nodes == NULL) {
-        return false;
-    }
-    extents->nodes = nodes;
-    extents->node_capacity = capacity;
-    return true;
+    return used + count < NO_NODE && table_reserve(&extents->by_start, used + count) &&
+           array_reserve(&extents->nodes, &extents->node_capacity, used + count,
+                         sizeof(*extents->nodes));
 }
 
 /* A node for the extent, linked to nothing. Pre: reserved. */
@@ -215,23 +197,6 @@ void extents_finish(struct extents *extents)
     memset(extents, 0, sizeof(*extents));
 }
 
-static bool reserve_region(struct extents *extents)
-{
-    size_t capacity = extents->region_capacity > 0 ? extents->region_capacity * 2 : 8;
-    struct extents_region **regions;
-
-    if (extents->region_count < extents->region_capacity) {
-        return true;
-    }
-    regions = realloc(extents->regions, capacity * sizeof(struct extents_region *));
-    if (regions == NULL) {
-        return false;
-    }
-    extents->regions = regions;
-    extents->region_capacity = capacity;
-    return true;
-}
-
 capu_status extents_add(struct extents *extents, uint64_t start, uint64_t bytes)
 {
     struct extents_region *region;
@@ -242,7 +207,9 @@ capu_status extents_add(struct extents *extents, uint64_t start, uint64_t bytes)
         bytes > UINT64_MAX - start) {
         return CAPU_INVALID;
     }
-    if (!reserve_nodes(extents, 1) || !reserve_region(extents)) {
+    if (!reserve_nodes(extents, 1) ||
+        !array_reserve(&extents->regions, &extents->region_capacity, extents->region_count + 1,
+                       sizeof(struct extents_region *))) {
         return CAPU_NO_HOST_MEMORY;
     }
     region = calloc(1, sizeof(*region));

@@ -7,12 +7,12 @@
  */
 #include "allocator/pages.h"
 
+#include "base/array.h"
 #include "base/bits.h"
 #include "base/table.h"
 
 #include <stdlib.h>
 
-#define FIRST_PAGES ((size_t)256)
 /* How many runs are compared before a take makes do with a scattered one. */
 #define LOOK_AT_RUNS 16
 
@@ -22,7 +22,7 @@ struct pages {
     size_t limit;         /* pages that the budget and the device allow */
     device_page *handles; /* by number */
     size_t created;
-    size_t capacity;      /* of handles, free, and numbers */
+    size_t capacity;      /* of handles */
     struct bits free;     /* numbers of pages in the pool */
     struct table numbers; /* from handle to number */
     size_t free_count;
@@ -73,28 +73,8 @@ void pages_destroy(struct pages *pages)
 /* Makes the records for `count` created pages. */
 static bool reserve(struct pages *pages, size_t count)
 {
-    size_t capacity = pages->capacity > 0 ? pages->capacity : FIRST_PAGES;
-    device_page *handles;
-
-    if (count <= pages->capacity) {
-        return true;
-    }
-    while (capacity < count) {
-        capacity = capacity > SIZE_MAX / 4 / sizeof(*handles) ? count : capacity * 2;
-    }
-    if (capacity > SIZE_MAX / sizeof(*handles)) {
-        return false;
-    }
-    handles = realloc(pages->handles, capacity * sizeof(*handles));
-    if (handles == NULL) {
-        return false;
-    }
-    pages->handles = handles;
-    if (!table_reserve(&pages->numbers, capacity) || !bits_grow(&pages->free, capacity)) {
-        return false;
-    }
-    pages->capacity = capacity;
-    return true;
+    return array_reserve(&pages->handles, &pages->capacity, count, sizeof(*pages->handles)) &&
+           table_reserve(&pages->numbers, count) && bits_grow(&pages->free, pages->capacity);
 }
 
 /* Creates pages until `count` are free. Those that were created stay in the pool if a later one

@@ -6,6 +6,7 @@
 #include "allocator/ranges.h"
 
 #include "allocator/extents.h"
+#include "base/array.h"
 
 #include <stdlib.h>
 
@@ -14,7 +15,6 @@
    word for each page of them: hence no more pages than that. */
 #define RESERVATION_BYTES (UINT64_C(64) << 30)
 #define RESERVATION_PAGES (UINT64_C(1) << 16)
-#define FIRST_RESTING ((size_t)64)
 
 struct ranges {
     struct device *device; /* the caller's; outlives this */
@@ -72,23 +72,8 @@ void ranges_destroy(struct ranges *ranges)
 /* Every range taken must find room when it comes back. */
 static bool reserve_resting(struct ranges *ranges)
 {
-    size_t needed = ranges->extents.taken_count + 1;
-    size_t capacity = ranges->resting_capacity > 0 ? ranges->resting_capacity : FIRST_RESTING;
-    uint64_t *resting;
-
-    if (needed <= ranges->resting_capacity) {
-        return true;
-    }
-    while (capacity < needed) {
-        capacity *= 2;
-    }
-    resting = realloc(ranges->resting, capacity * sizeof(*resting));
-    if (resting == NULL) {
-        return false;
-    }
-    ranges->resting = resting;
-    ranges->resting_capacity = capacity;
-    return true;
+    return array_reserve(&ranges->resting, &ranges->resting_capacity,
+                         ranges->extents.taken_count + 1, sizeof(*ranges->resting));
 }
 
 static bool bytes_for(const struct ranges *ranges, size_t page_count, uint64_t *bytes)

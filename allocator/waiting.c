@@ -1,10 +1,11 @@
 /* Extents that wait for work to be past: see waiting.h. */
 #include "allocator/waiting.h"
 
+#include "base/array.h"
+
 #include <stdlib.h>
 
 #define NO_ENTRY SIZE_MAX
-#define FIRST_CAPACITY ((size_t)64)
 
 struct waiting_entry {
     uint64_t start; /* of the extent, taken until `after` is past */
@@ -26,26 +27,16 @@ void waiting_finish(struct waiting *waiting)
 
 bool waiting_reserve(struct waiting *waiting, const struct extents *extents, size_t count)
 {
-    size_t needed = extents->taken_count + count;
-    size_t capacity = waiting->capacity > 0 ? waiting->capacity : FIRST_CAPACITY;
-    struct waiting_entry *entries;
+    size_t before = waiting->capacity;
 
-    if (needed <= waiting->capacity) {
-        return true;
-    }
-    while (capacity < needed) {
-        capacity *= 2;
-    }
-    entries = realloc(waiting->entries, capacity * sizeof(*entries));
-    if (entries == NULL) {
+    if (!array_reserve(&waiting->entries, &waiting->capacity, extents->taken_count + count,
+                       sizeof(*waiting->entries))) {
         return false;
     }
-    for (size_t i = waiting->capacity; i < capacity; i++) {
-        entries[i].next = waiting->unused;
+    for (size_t i = before; i < waiting->capacity; i++) {
+        waiting->entries[i].next = waiting->unused;
         waiting->unused = i;
     }
-    waiting->entries = entries;
-    waiting->capacity = capacity;
     return true;
 }
 

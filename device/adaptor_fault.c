@@ -1,7 +1,7 @@
 /* Injects faults: see adaptor_fault.h. */
 #include "device/adaptor_fault.h"
 
-#include "device/random.h"
+#include "base/random.h"
 #include "device/sim.h"
 
 #include <pthread.h>

@@ -2,84 +2,69 @@
 #define _GNU_SOURCE
 #include "device/books.h"
 
+#include "base/array.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
-#define WORD_BITS 64
+#define FIRST_NUMBERS ((size_t)64)
 
 void page_numbers_init(struct page_numbers *numbers, uint64_t limit)
 {
-    memset(numbers, 0, sizeof(*numbers));
-    numbers->limit = limit;
+    *numbers = (struct page_numbers){.limit = limit};
 }
 
 void page_numbers_finish(struct page_numbers *numbers)
 {
-    free(numbers->words);
-    memset(numbers, 0, sizeof(*numbers));
+    bits_finish(&numbers->free);
+    *numbers = (struct page_numbers){0};
 }
 
-static capu_status grow_words(struct page_numbers *numbers)
+static bool add_numbers(struct page_numbers *numbers)
 {
-    size_t word_count = numbers->word_count == 0 ? 16 : numbers->word_count * 2;
-    uint64_t *words = realloc(numbers->words, word_count * sizeof(*words));
+    size_t first = numbers->free.count;
 
-    if (words == NULL) {
-        return CAPU_NO_HOST_MEMORY;
+    if (!bits_grow(&numbers->free, first == 0 ? FIRST_NUMBERS : first * 2)) {
+        return false;
     }
-    memset(words + numbers->word_count, 0, (word_count - numbers->word_count) * sizeof(*words));
-    numbers->words = words;
-    numbers->word_count = word_count;
-    return CAPU_OK;
+    for (size_t number = first; number < numbers->free.count; number++) {
+        bits_add(&numbers->free, number);
+    }
+    return true;
 }
 
 capu_status page_numbers_take(struct page_numbers *numbers, uint64_t *number)
 {
-    size_t word = numbers->first_word;
-    int bit;
+    size_t first = bits_next(&numbers->free, 0);
 
     if (numbers->count == numbers->limit) {
         return CAPU_OVER_BUDGET;
     }
-    while (word < numbers->word_count && numbers->words[word] == UINT64_MAX) {
-        word++;
-    }
-    if (word == numbers->word_count) {
-        capu_status status = grow_words(numbers);
-
-        if (status != CAPU_OK) {
-            return status;
+    if (first == BITS_NONE) {
+        first = numbers->free.count;
+        if (!add_numbers(numbers)) {
+            return CAPU_NO_HOST_MEMORY;
         }
     }
-    bit = __builtin_ctzll(~numbers->words[word]);
-    numbers->words[word] |= (uint64_t)1 << bit;
-    numbers->first_word = word;
+    bits_remove(&numbers->free, first);
     numbers->count++;
-    *number = (uint64_t)word * WORD_BITS + (uint64_t)bit;
+    *number = first;
     return CAPU_OK;
 }
 
 bool page_numbers_has(const struct page_numbers *numbers, uint64_t number)
 {
-    uint64_t word = number / WORD_BITS;
-
-    return word < numbers->word_count && (numbers->words[word] >> (number % WORD_BITS) & 1) != 0;
+    return number < numbers->free.count && !bits_has(&numbers->free, (size_t)number);
 }
 
 void page_numbers_give(struct page_numbers *numbers, uint64_t number)
 {
-    size_t word = (size_t)(number / WORD_BITS);
-
-    if (!page_numbers_has(numbers, number)) {
-        return;
-    }
-    numbers->words[word] &= ~((uint64_t)1 << (number % WORD_BITS));
-    numbers->count--;
-    if (word < numbers->first_word) {
-        numbers->first_word = word;
+    if (page_numbers_has(numbers, number)) {
+        bits_add(&numbers->free, (size_t)number);
+        numbers->count--;
     }
 }
 
@@ -127,15 +112,9 @@ capu_status reservations_add(struct reservations *reservations, void *address, u
     struct reservation *reservation;
     size_t index;
 
-    if (reservations->count == reservations->capacity) {
-        size_t capacity = reservations->capacity == 0 ? 64 : reservations->capacity * 2;
-        struct reservation **sorted = realloc(reservations->sorted, capacity * sizeof(*sorted));
-
-        if (sorted == NULL) {
-            return CAPU_NO_HOST_MEMORY;
-        }
-        reservations->sorted = sorted;
-        reservations->capacity = capacity;
+    if (!array_reserve(&reservations->sorted, &reservations->capacity, reservations->count + 1,
+                       sizeof(struct reservation *))) {
+        return CAPU_NO_HOST_MEMORY;
     }
     reservation = calloc(1, sizeof(*reservation));
     if (reservation == NULL) {
@@ -385,15 +364,9 @@ static capu_status add_chunk(struct chunks *chunks, char *address, uint64_t byte
 {
     size_t index;
 
-    if (chunks->count == chunks->capacity) {
-        size_t capacity = chunks->capacity == 0 ? 16 : chunks->capacity * 2;
-        struct chunk *sorted = realloc(chunks->sorted, capacity * sizeof(*sorted));
-
-        if (sorted == NULL) {
-            return CAPU_NO_HOST_MEMORY;
-        }
-        chunks->sorted = sorted;
-        chunks->capacity = capacity;
+    if (!array_reserve(&chunks->sorted, &chunks->capacity, chunks->count + 1,
+                       sizeof(*chunks->sorted))) {
+        return CAPU_NO_HOST_MEMORY;
     }
     index = chunk_above(chunks, address);
     memmove(chunks->sorted + index + 1, chunks->sorted + index,

@@ -8,6 +8,7 @@
 #ifndef CAPU_DEVICE_BOOKS_H
 #define CAPU_DEVICE_BOOKS_H
 
+#include "base/bits.h"
 #include "device/device.h"
 
 #include <pthread.h>
@@ -15,9 +16,7 @@
 /* Page numbers 0 .. limit - 1. The lowest free one is given out first: low, contiguous numbers mean
    long runs and few kernel mappings. */
 struct page_numbers {
-    uint64_t *words; /* a set bit is a page that exists */
-    size_t word_count;
-    size_t first_word; /* no free number in the words before this */
+    struct bits free; /* numbers that no page has; grows with the most that ever existed */
     uint64_t limit;
     uint64_t count; /* pages that exist */
 };

@@ -14,6 +14,8 @@
  */
 #include "device/cuda.h"
 
+#include "base/array.h"
+
 #include <stdlib.h>
 
 /* Setting access may answer "not ready" while other threads have work in flight. */
@@ -32,22 +34,8 @@ static uint64_t page_bytes_of(const struct cuda_device *cuda)
 /* Makes sure that `handles` has a place for the page. */
 static bool reserve_handle(struct cuda_device *cuda, uint64_t number)
 {
-    size_t capacity = cuda->handle_capacity == 0 ? 64 : cuda->handle_capacity;
-    CUmemGenericAllocationHandle *handles;
-
-    if (number < cuda->handle_capacity) {
-        return true;
-    }
-    while (capacity <= number) {
-        capacity *= 2;
-    }
-    handles = realloc(cuda->handles, capacity * sizeof(*handles));
-    if (handles == NULL) {
-        return false;
-    }
-    cuda->handles = handles;
-    cuda->handle_capacity = capacity;
-    return true;
+    return array_reserve(&cuda->handles, &cuda->handle_capacity, (size_t)number + 1,
+                         sizeof(*cuda->handles));
 }
 
 capu_status cuda_page_create(struct device *device, device_page *page)

@@ -1,8 +1,8 @@
 /* The fake's state, its faults, and the calls about devices and host memory. */
 #include "tests/fake_cudart/fake.h"
 
+#include "base/random.h"
 #include "device/adaptor_delay.h"
-#include "device/random.h"
 
 #include <stdlib.h>
 #include <string.h>

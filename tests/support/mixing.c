@@ -1,15 +1,13 @@
 /* The mixing op, see mixing.h. */
 #include "tests/support/mixing.h"
 
+#include "base/random.h"
+
 #include <string.h>
 
 uint64_t mixing_random(uint64_t *state)
 {
-    uint64_t z = *state += 0x9e3779b97f4a7c15u;
-
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-    return z ^ (z >> 31);
+    return random_next(state);
 }
 
 /* Eight bytes at a time, since tests run through gigabytes of them; `count` may be less at the end.

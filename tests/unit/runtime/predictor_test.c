@@ -1,7 +1,7 @@
 /* Which signature is predicted: shapes in turn, whatever the period, and shapes at random. */
 #include "runtime/predictor.h"
 
-#include "device/random.h"
+#include "base/random.h"
 #include "tests/support/suite.h"
 
 #include <stdbool.h>
