@@ -1,4 +1,4 @@
-/* Which address the n-th allocation of an iteration had last time. */
+/* The addresses that the n-th allocation of an iteration had last time. */
 #include "runtime/address_memo.h"
 
 #include "tests/support/suite.h"
@@ -46,7 +46,7 @@ START_TEST(a_few_sizes_are_remembered)
         address_memo_begin(&memo);
         ck_assert_ptr_eq(address_memo_propose(&memo, bytes), memory + bytes);
     }
-    note(&memo, memory, 1); /* elsewhere: the newest now */
+    note(&memo, memory, 1); /* at another address: now the newest */
     address_memo_begin(&memo);
     note(&memo, memory + ADDRESS_MEMO_SIZES + 1, ADDRESS_MEMO_SIZES + 1);
     address_memo_begin(&memo);

@@ -1,6 +1,6 @@
 /*
- * The agent's thread: lines in order, traces whole, files that cannot be written, host memory that
- * grows, and an end with jobs pending.
+ * The agent's thread: order of lines, complete traces, files that cannot be written, growth of host
+ * memory, and ending with jobs pending.
  */
 #include "runtime/agent.h"
 
@@ -55,7 +55,7 @@ static struct agent *started(const char *report_path, const char *trace_path)
     return agent;
 }
 
-/* What the agent takes: a string of malloc's. */
+/* A string allocated with malloc, for the agent to take. */
 static char *line_of(int number)
 {
     char *line = malloc(32);
@@ -95,7 +95,7 @@ START_TEST(lines_come_in_order)
         ck_assert_int_eq(agent_report(agent, line_of(i)), CAPU_OK);
         if (i % 500 == 0) {
             ck_assert_int_eq(agent_flush(agent, text, sizeof(text)), CAPU_OK);
-            check_lines(i + 1); /* all that was due is there */
+            check_lines(i + 1);
         }
     }
     ck_assert_int_eq(agent_flush(agent, text, sizeof(text)), CAPU_OK);
@@ -105,8 +105,8 @@ START_TEST(lines_come_in_order)
 }
 END_TEST
 
-/* Nobody flushed: the end does all that was posted. */
-START_TEST(the_end_does_what_is_pending)
+/* Without a flush, destroying the agent still writes all that was posted. */
+START_TEST(destroy_finishes_pending_jobs)
 {
     struct agent *agent = started(report, NULL);
 
@@ -118,7 +118,7 @@ START_TEST(the_end_does_what_is_pending)
 }
 END_TEST
 
-START_TEST(an_end_with_nothing_to_do)
+START_TEST(destroy_without_any_job)
 {
     struct agent *agent = started(NULL, NULL);
 
@@ -128,8 +128,8 @@ START_TEST(an_end_with_nothing_to_do)
 }
 END_TEST
 
-/* A shorter trace leaves nothing of a longer one before it. */
-START_TEST(a_trace_is_written_whole)
+/* A shorter trace leaves nothing of a longer earlier one. */
+START_TEST(a_trace_replaces_the_whole_file)
 {
     static const size_t sizes[] = {3 << 20, 100, 0};
     struct agent *agent = started(NULL, trace);
@@ -160,8 +160,8 @@ START_TEST(a_trace_is_written_whole)
 }
 END_TEST
 
-/* What cannot be opened fails creation, and the text names which file it is. */
-START_TEST(unwritable_paths_fail_at_once)
+/* A file that cannot be opened makes creation fail, and the text names the file. */
+START_TEST(unwritable_paths_fail_at_creation)
 {
     struct agent *untouched = (struct agent *)(void *)&untouched;
     struct agent *agent = untouched;
@@ -183,8 +183,8 @@ START_TEST(unwritable_paths_fail_at_once)
 }
 END_TEST
 
-/* A full disk is told by every flush from then on, and stops nothing. */
-START_TEST(a_full_disk_is_told)
+/* Every flush reports a full disk from then on; other files are still written. */
+START_TEST(a_full_disk_is_reported)
 {
     struct agent *agent = started("/dev/full", trace);
     struct stat found;
@@ -204,7 +204,7 @@ START_TEST(a_full_disk_is_told)
 }
 END_TEST
 
-START_TEST(a_full_disk_is_told_of_traces)
+START_TEST(a_full_disk_is_reported_for_traces)
 {
     struct agent *agent = started(report, "/dev/full");
 
@@ -232,7 +232,7 @@ START_TEST(the_first_failure_is_kept)
 }
 END_TEST
 
-START_TEST(growth_is_waited_for)
+START_TEST(grow_waits_for_the_memory)
 {
     struct agent *agent = started(NULL, NULL);
     struct host_block block = {0};
@@ -247,8 +247,8 @@ START_TEST(growth_is_waited_for)
 }
 END_TEST
 
-/* A growth that nobody waits for comes all the same, and only where there is too little. */
-START_TEST(growth_ahead_of_need)
+/* Growth ahead of need happens without anything waiting for it, but only if too little is free. */
+START_TEST(grow_ahead_runs_without_waiting)
 {
     struct agent *agent = started(NULL, NULL);
     uint64_t chunks = 0;
@@ -259,15 +259,15 @@ START_TEST(growth_ahead_of_need)
         chunks = host_arena_chunk_bytes(arena);
     }
     ck_assert_uint_ge(chunks, MIB);
-    /* There is enough: nothing is started, or the end would have waited for it. */
+    /* Enough is free, so no growth starts; agent_destroy would have waited for one. */
     agent_grow_ahead(agent, MIB);
     agent_destroy(agent);
     ck_assert_uint_eq(host_arena_chunk_bytes(arena), chunks);
 }
 END_TEST
 
-/* Growth asked for and not waited for, lines not yet written: all is done at the end. */
-START_TEST(the_end_waits_for_growth)
+/* agent_destroy finishes a growth that nothing waited for, and lines that are not written yet. */
+START_TEST(destroy_finishes_growth)
 {
     struct agent *agent = started(report, NULL);
 
@@ -290,16 +290,16 @@ int main(void)
 
     tcase_add_checked_fixture(tcase, begin, end);
     tcase_add_test(tcase, lines_come_in_order);
-    tcase_add_test(tcase, the_end_does_what_is_pending);
-    tcase_add_test(tcase, an_end_with_nothing_to_do);
-    tcase_add_test(tcase, a_trace_is_written_whole);
-    tcase_add_test(tcase, unwritable_paths_fail_at_once);
-    tcase_add_test(tcase, a_full_disk_is_told);
-    tcase_add_test(tcase, a_full_disk_is_told_of_traces);
+    tcase_add_test(tcase, destroy_finishes_pending_jobs);
+    tcase_add_test(tcase, destroy_without_any_job);
+    tcase_add_test(tcase, a_trace_replaces_the_whole_file);
+    tcase_add_test(tcase, unwritable_paths_fail_at_creation);
+    tcase_add_test(tcase, a_full_disk_is_reported);
+    tcase_add_test(tcase, a_full_disk_is_reported_for_traces);
     tcase_add_test(tcase, the_first_failure_is_kept);
-    tcase_add_test(tcase, growth_is_waited_for);
-    tcase_add_test(tcase, growth_ahead_of_need);
-    tcase_add_test(tcase, the_end_waits_for_growth);
+    tcase_add_test(tcase, grow_waits_for_the_memory);
+    tcase_add_test(tcase, grow_ahead_runs_without_waiting);
+    tcase_add_test(tcase, destroy_finishes_growth);
     suite_add_tcase(suite, tcase);
     return suite_run(suite);
 }

@@ -1,4 +1,4 @@
-/* Configs: every variable, what wins over what, and texts that name what is wrong. */
+/* Configs: every variable, which source takes precedence, and error texts that name the mistake. */
 #include "runtime/config.h"
 
 #include "tests/support/suite.h"
@@ -8,13 +8,13 @@
 #include <stdio.h>
 #include <string.h>
 
-/* What a variable may hold, and what the field then is. */
+/* A value for each variable, and the value that the field then has. */
 struct variable {
     const char *name;
     size_t offset;
     const char *text;
-    uint64_t number;    /* what `text` means; not for texts */
-    uint64_t other;     /* another value, which the program sets */
+    uint64_t number;    /* the value that `text` stands for; unused for texts */
+    uint64_t other;     /* another value, for the program to set */
     uint64_t otherwise; /* the default */
     enum { IS_TEXT, IS_32, IS_64 } kind;
 };
@@ -42,7 +42,7 @@ static const struct variable variables[] = {
 
 enum { VARIABLES = sizeof(variables) / sizeof(variables[0]) };
 
-/* Tests run forked, but CK_FORK=no must work as well. */
+/* Tests run in processes of their own, but CK_FORK=no must work too. */
 static void clear_environment(void)
 {
     for (size_t i = 0; i < VARIABLES; i++) {
@@ -71,7 +71,7 @@ static uint64_t number_of(const capu_config *config, const struct variable *vari
     return wide;
 }
 
-/* Checks one field: set by the environment, or left at its default. */
+/* Checks one field, which was set by the environment or has its default. */
 static void check_field(const capu_config *config, const struct variable *variable, bool is_set)
 {
     if (variable->kind != IS_TEXT) {
@@ -108,7 +108,7 @@ START_TEST(defaults_are_complete)
 }
 END_TEST
 
-/* Each alone changes its own field and no other; an empty one counts as not set. */
+/* A variable changes its own field and no other. An empty variable counts as not set. */
 START_TEST(a_variable_sets_its_field)
 {
     char text[256] = "";
@@ -127,7 +127,7 @@ START_TEST(a_variable_sets_its_field)
 }
 END_TEST
 
-START_TEST(the_program_wins_over_the_environment)
+START_TEST(the_program_overrides_the_environment)
 {
     const struct variable *variable = &variables[_i];
     static const char given[] = "host";
@@ -140,7 +140,7 @@ START_TEST(the_program_wins_over_the_environment)
     for (size_t i = 0; i < VARIABLES; i++) {
         setenv(variables[i].name, variables[i].text, 1);
     }
-    /* Nonsense is not looked at where the program decides. */
+    /* A variable is not even read if the program sets the field. */
     setenv(variable->name, "nonsense", 1);
     memcpy((unsigned char *)&from + variable->offset,
            variable->kind == IS_TEXT ? (const void *)&pointer
@@ -177,7 +177,7 @@ static const struct {
     {"CAPUCHIN_BUDGET", "4 GiB"},
     {"CAPUCHIN_BUDGET", "-1"},
     {"CAPUCHIN_BUDGET", "1e30"},
-    {"CAPUCHIN_BUDGET", "0.25"}, /* GiB were meant: rounded to zero it would be no budget */
+    {"CAPUCHIN_BUDGET", "0.25"}, /* rounded to zero, it would mean "no budget" */
     {"CAPUCHIN_HOST_BUDGET", "1e-5"},
     {"CAPUCHIN_HOST_BUDGET", "1gb"},
     {"CAPUCHIN_PAGE", "big"},
@@ -235,7 +235,8 @@ START_TEST(a_misspelt_variable_is_named)
 }
 END_TEST
 
-/* What both can get wrong is refused wherever it came from, and the text says what it is. */
+/* A value out of range is rejected, from the program and from the environment, and the text names
+   it. */
 START_TEST(fields_are_checked)
 {
     static const struct {
@@ -272,7 +273,8 @@ START_TEST(fields_are_checked)
 }
 END_TEST
 
-/* A caller compiled against another header: fields it lacks are open, ones unknown here refused. */
+/* A caller compiled with another header: fields that it lacks get defaults; fields that the library
+   does not know are rejected unless they are zero. */
 START_TEST(callers_of_other_versions)
 {
     struct {
@@ -323,7 +325,7 @@ int main(void)
     tcase_add_checked_fixture(tcase, clear_environment, clear_environment);
     tcase_add_test(tcase, defaults_are_complete);
     tcase_add_loop_test(tcase, a_variable_sets_its_field, 0, VARIABLES);
-    tcase_add_loop_test(tcase, the_program_wins_over_the_environment, 0, VARIABLES);
+    tcase_add_loop_test(tcase, the_program_overrides_the_environment, 0, VARIABLES);
     tcase_add_loop_test(tcase, a_wrong_variable_is_named, 0, sizeof(wrong) / sizeof(wrong[0]));
     tcase_add_test(tcase, fields_are_checked);
     tcase_add_test(tcase, a_misspelt_variable_is_named);

@@ -1,9 +1,9 @@
-/* Which iterations are timed, and when what they tell asks for another plan. */
+/* Which iterations are timed, and when their times call for another plan. */
 #include "runtime/feedback.h"
 
 #include "tests/support/suite.h"
 
-enum { OPS = 2, EVERY = 10, FIRST = 7 /* timed in a row: three settle, four make a window */ };
+enum { OPS = 2, EVERY = 10, FIRST = 7 /* timed in a row: three to settle and a window of four */ };
 
 static struct guide_op ops[OPS];
 static struct record_op took[OPS];
@@ -20,7 +20,7 @@ static struct guide make(void)
     return guide;
 }
 
-/* One iteration; whether it asks for a new plan. */
+/* Runs one iteration and returns whether it calls for a new plan. */
 static bool iterate(struct guide *guide, uint64_t op_ns, uint64_t stall_ns, uint32_t *percent)
 {
     struct record record = {.ops = took, .op_count = OPS};
@@ -42,17 +42,17 @@ START_TEST(few_iterations_are_timed)
     for (int round = 0; round < 2; round++) {
         for (uint32_t i = 0; i < FIRST + 5 * EVERY; i++) {
             struct record record = {.ops = took, .op_count = OPS};
-            bool is_seldom = i >= FIRST && (i - FIRST + 1) % EVERY == 0;
+            bool is_sample = i >= FIRST && (i - FIRST + 1) % EVERY == 0;
 
             record.is_timed = feedback_wants_times(&guide, EVERY);
-            ck_assert_msg(record.is_timed == (i < FIRST || is_seldom), "%u", i);
+            ck_assert_msg(record.is_timed == (i < FIRST || is_sample), "iteration %u", i);
             record.report.time_ns = 220;
             record.report.stall_ns = 20;
             took[0].ns = took[1].ns = 100;
             ck_assert(!feedback_take(&guide, &record, &percent));
         }
         ck_assert_uint_eq(guide.measured_ns, 220);
-        feedback_start(&guide); /* it comes into force again */
+        feedback_start(&guide); /* the plan becomes active again */
     }
     for (uint32_t i = 0; i < 3 * FIRST; i++) {
         ck_assert(feedback_wants_times(&guide, 1));
@@ -60,8 +60,9 @@ START_TEST(few_iterations_are_timed)
 }
 END_TEST
 
-/* Iterations of another length are noticed though their ops are not timed, but not one alone. */
-START_TEST(strays_are_timed)
+/* Several iterations in a row of another length are noticed even if their ops are not timed. A
+   single one is not. */
+START_TEST(a_changed_length_is_timed)
 {
     struct guide guide = make();
     uint32_t percent = 0;
@@ -86,7 +87,8 @@ START_TEST(strays_are_timed)
 }
 END_TEST
 
-/* Compute stood still though ops ran as planned: for slower links each time, and not for ever. */
+/* Compute was idle although the ops ran as planned: each time a plan for slower links is requested,
+   down to a limit. */
 START_TEST(late_copies_ask_for_slower_links)
 {
     struct guide guide = make();
@@ -136,7 +138,7 @@ int main(void)
     TCase *tcase = tcase_create("feedback");
 
     tcase_add_test(tcase, few_iterations_are_timed);
-    tcase_add_test(tcase, strays_are_timed);
+    tcase_add_test(tcase, a_changed_length_is_timed);
     tcase_add_test(tcase, late_copies_ask_for_slower_links);
     tcase_add_test(tcase, a_new_guide_has_longer_windows);
     suite_add_tcase(suite, tcase);

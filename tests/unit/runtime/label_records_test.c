@@ -1,4 +1,5 @@
-/* One record per label: which label is replaced, which guide, and that a record goes as a whole. */
+/* One record per label: which label and which guide is replaced, and that all parts of a record are
+   replaced together. */
 #include "runtime/label_records.h"
 
 #include "tests/support/suite.h"
@@ -32,7 +33,7 @@ START_TEST(a_label_is_found_again)
 }
 END_TEST
 
-/* Everything a label can have: an iteration, an address, a guide and a refusal. */
+/* Gives a record everything that it can hold: an iteration, an address, a guide and a refusal. */
 static void fill(struct label_records *records, struct label_record *record, void *address)
 {
     predictor_add(&record->predictor, record->used);
@@ -107,7 +108,7 @@ START_TEST(the_guide_least_recently_used_of_all_labels_is_replaced)
     ck_assert_ptr_eq(plan_cache_find(&second->plans, PLAN_CACHE_GUIDES - 1), active);
     ck_assert_ptr_null(find_with(&records, PLAN_CACHE_GUIDES - 2));
     ck_assert_ptr_eq(find_with(&records, 50), first);
-    /* Where one was discarded none is replaced. */
+    /* After one was discarded there is room, and none is replaced. */
     plan_cache_discard(&first->plans, plan_cache_find(&first->plans, 0));
     label_records_add_guide(&records, second, make_guide(51, 201), NULL);
     for (uint64_t i = 1; i < PLAN_CACHE_GUIDES; i++) {

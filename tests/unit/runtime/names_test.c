@@ -1,4 +1,4 @@
-/* Interned names: one copy of each, fit for files. */
+/* Interned names: one copy of each, made fit for files. */
 #include "runtime/names.h"
 
 #include "tests/support/suite.h"
@@ -28,9 +28,8 @@ START_TEST(equal_texts_are_one_name)
 }
 END_TEST
 
-/* A text that is asked for again at its address is found there, unless it has become another. */
-/* Whoever asks again with what it was given must get the same. */
-START_TEST(no_text_is_the_empty_one)
+/* Interning an interned name returns the same name, also for the empty one. */
+START_TEST(null_is_the_empty_name)
 {
     struct names names = {0};
     const char *name = names_intern(&names, NULL);
@@ -42,7 +41,9 @@ START_TEST(no_text_is_the_empty_one)
 }
 END_TEST
 
-START_TEST(a_text_may_change_where_it_lies)
+/* The cache recognizes a text by its address, but must notice that the address holds another one.
+ */
+START_TEST(a_text_may_change_at_its_address)
 {
     static const char *const texts[] = {"forward", "forward", "forwarn", "forward 2",
                                         "f",       "a\xff",   ""};
@@ -76,12 +77,12 @@ static const struct {
     {"\xc0\xaf", "??"},                       /* overlong */
     {"\xe0\x80\xaf", "???"},
     {"\xed\xa0\x80", "???"},      /* a surrogate */
-    {"\xf4\x90\x80\x80", "????"}, /* past the last code point */
+    {"\xf4\x90\x80\x80", "????"}, /* above the last code point */
     {"cut \xe2\x82", "cut ??"},   /* ends inside a sequence */
     {"\x80", "?"},
 };
 
-START_TEST(what_is_no_utf8_is_replaced)
+START_TEST(invalid_utf8_is_replaced)
 {
     struct names names = {0};
 
@@ -112,9 +113,9 @@ int main(void)
     TCase *tcase = tcase_create("names");
 
     tcase_add_test(tcase, equal_texts_are_one_name);
-    tcase_add_test(tcase, no_text_is_the_empty_one);
-    tcase_add_test(tcase, a_text_may_change_where_it_lies);
-    tcase_add_loop_test(tcase, what_is_no_utf8_is_replaced, 0, sizeof(cases) / sizeof(cases[0]));
+    tcase_add_test(tcase, null_is_the_empty_name);
+    tcase_add_test(tcase, a_text_may_change_at_its_address);
+    tcase_add_loop_test(tcase, invalid_utf8_is_replaced, 0, sizeof(cases) / sizeof(cases[0]));
     tcase_add_test(tcase, long_names_are_cut_between_characters);
     suite_add_tcase(suite, tcase);
     return suite_run(suite);

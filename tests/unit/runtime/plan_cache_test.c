@@ -1,4 +1,5 @@
-/* A label's guides and refusals: found by signature, and which of too many is replaced. */
+/* The guides and refusals of one label: finding them by signature, and which one is replaced when
+   there are too many. */
 #include "runtime/plan_cache.h"
 
 #include "tests/support/suite.h"

@@ -1,4 +1,4 @@
-/* Which signature is predicted: shapes in turn, whatever the period, and shapes at random. */
+/* Which signature is predicted: shapes that repeat with any period, and shapes at random. */
 #include "runtime/predictor.h"
 
 #include "base/random.h"
@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-/* Adds a signature, having predicted it or not. */
+/* Adds a signature and returns whether it had been predicted. */
 static bool is_predicted(struct predictor *predictor, uint64_t signature)
 {
     uint64_t predicted = 0;
@@ -28,11 +28,11 @@ static const char *const periods[] = {
     "AAABAAAC",
     "AAABAAC",
     "ABCDEFGH",
-    "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAB", /* 31: two of them fit into what is remembered */
+    "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAB", /* length 31: the predictor remembers two periods */
 };
 
-/* From the third time on without a mistake, and once that is more than is remembered, too. */
-START_TEST(what_comes_in_turn_is_predicted)
+/* From the third period on there is no mistake, also after more iterations than are remembered. */
+START_TEST(a_repeating_sequence_is_predicted)
 {
     const char *period = periods[_i];
     size_t length = strlen(period);
@@ -41,12 +41,13 @@ START_TEST(what_comes_in_turn_is_predicted)
     for (size_t i = 0; i < 5 * length + 3 * PREDICTOR_LENGTH; i++) {
         bool is_right = is_predicted(&predictor, (uint64_t)period[i % length]);
 
-        ck_assert_msg(is_right || i < 2 * length, "%s: not the %zu-th", period, i);
+        ck_assert_msg(is_right || i < 2 * length, "%s: iteration %zu was not predicted", period, i);
     }
 }
 END_TEST
 
-/* One rare shape among many of another: only the rare one is missed, in its second turn already. */
+/* A rare shape among many of another: only the rare one is mispredicted, even in the second
+   period. */
 START_TEST(a_rare_shape_disturbs_no_other)
 {
     static const size_t lengths[] = {3, 4, 10, 30, 40};
@@ -57,14 +58,15 @@ START_TEST(a_rare_shape_disturbs_no_other)
         uint64_t signature = i % length == length - 1 ? 'B' : 'A';
         bool is_right = is_predicted(&predictor, signature);
 
-        ck_assert_msg(is_right || signature == 'B' || i == 0, "period %zu: not the %zu-th", length,
-                      i);
+        ck_assert_msg(is_right || signature == 'B' || i == 0,
+                      "period %zu: iteration %zu was not predicted", length, i);
     }
 }
 END_TEST
 
-/* Nothing can be known, and most are the usual one: it is not often taken for the other. */
-START_TEST(at_random_the_usual_is_predicted_mostly)
+/* A random sequence cannot be predicted. The common shape must rarely be mistaken for the rare
+   one. */
+START_TEST(at_random_the_common_shape_is_predicted)
 {
     struct predictor predictor = {0};
     uint64_t state = 1;
@@ -82,7 +84,7 @@ START_TEST(at_random_the_usual_is_predicted_mostly)
 }
 END_TEST
 
-START_TEST(after_something_new_the_most_frequent)
+START_TEST(after_a_new_shape_the_most_frequent_is_predicted)
 {
     struct predictor predictor = {0};
     uint64_t signature = 0;
@@ -96,7 +98,7 @@ START_TEST(after_something_new_the_most_frequent)
     ck_assert_uint_eq(predictor_newest(&predictor), 9);
     ck_assert_uint_eq(predictor_predict(&predictor, &signature), 0);
     ck_assert_uint_eq(signature, 7);
-    predictor_add(&predictor, 9); /* seen as often, and later */
+    predictor_add(&predictor, 9); /* as frequent as 7, and more recent */
     predictor_add(&predictor, 4);
     ck_assert_uint_eq(predictor_predict(&predictor, &signature), 0);
     ck_assert_uint_eq(signature, 9);
@@ -108,11 +110,11 @@ int main(void)
     Suite *suite = suite_create("runtime predictor");
     TCase *tcase = tcase_create("predictor");
 
-    tcase_add_loop_test(tcase, what_comes_in_turn_is_predicted, 0,
+    tcase_add_loop_test(tcase, a_repeating_sequence_is_predicted, 0,
                         sizeof(periods) / sizeof(periods[0]));
     tcase_add_loop_test(tcase, a_rare_shape_disturbs_no_other, 0, 5);
-    tcase_add_test(tcase, at_random_the_usual_is_predicted_mostly);
-    tcase_add_test(tcase, after_something_new_the_most_frequent);
+    tcase_add_test(tcase, at_random_the_common_shape_is_predicted);
+    tcase_add_test(tcase, after_a_new_shape_the_most_frequent_is_predicted);
     suite_add_tcase(suite, tcase);
     return suite_run(suite);
 }

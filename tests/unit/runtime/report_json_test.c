@@ -1,4 +1,5 @@
-/* The JSON line of a report, read back with jansson: every field of the struct, and any name. */
+/* The JSON line of a report, read back with jansson: every field of the struct, and arbitrary
+   names. */
 #include "runtime/names.h"
 #include "runtime/tracker.h"
 
@@ -18,8 +19,8 @@ static json_t *parsed(const capu_report *report)
 
     ck_assert_ptr_nonnull(line);
     for (const char *at = line; *at != '\0'; at++) {
-        /* One line, and fit for readers that know ASCII only. */
-        ck_assert_msg((unsigned char)*at >= ' ' && (unsigned char)*at < 0x80, "a byte %d", *at);
+        /* A single line, in ASCII so that any reader can handle it. */
+        ck_assert_msg((unsigned char)*at >= ' ' && (unsigned char)*at < 0x80, "byte %d", *at);
     }
     object = json_loads(line, JSON_REJECT_DUPLICATES, &error);
     ck_assert_msg(object != NULL, "%s: %s", error.text, line);
@@ -43,7 +44,7 @@ static uint64_t number_at(const json_t *object, const char *key)
     return (uint64_t)json_integer_value(number);
 }
 
-/* A time, or null where there is none. */
+/* Checks a time; it is null if it was not measured. */
 static void check_time(const json_t *object, const char *key, uint64_t ns)
 {
     if (ns == CAPU_NOT_TIMED) {
@@ -53,7 +54,7 @@ static void check_time(const json_t *object, const char *key, uint64_t ns)
     }
 }
 
-/* An access number, or null where the struct has none. */
+/* Checks an access number; it is null if the struct has none. */
 static void check_access(const json_t *object, const char *key, uint64_t access)
 {
     if (access == UINT64_MAX) {
@@ -91,7 +92,7 @@ static void check_stall(const json_t *object, const capu_stall *stall)
     ck_assert_uint_eq(json_object_size(object), 4);
 }
 
-/* Every field of the struct is in the line, equal, and nothing else is. */
+/* Checks that the line has every field of the struct, with equal values, and nothing else. */
 static void check_report(const capu_report *report)
 {
     static const char *const modes[] = {"", "off", "passive", "guided"};
@@ -136,7 +137,7 @@ static const capu_stall stalls[] = {{9, "backward", 7, "forward"},
                                     {12, "gemm \"2\"", UINT64_C(1) << 40, ""},
                                     {UINT64_MAX, "", 3, "gemm \"1\""}};
 
-/* A report in which every counter has a value of its own, from large to small. */
+/* A report in which every counter has a different value, from large to small. */
 static capu_report filled(void)
 {
     capu_report report = CAPU_REPORT_INIT;
@@ -159,7 +160,7 @@ static capu_report filled(void)
     return report;
 }
 
-/* What was not timed is no number. */
+/* A time that was not measured is null, not a number. */
 START_TEST(what_was_not_timed_is_null)
 {
     capu_eviction eviction = evictions[0];
@@ -206,8 +207,8 @@ static const char *const names[] = {
     "",
 };
 
-/* What the report carries comes back the same, whatever it is. */
-START_TEST(any_name_comes_back)
+/* Reading the line back gives the same name, whatever characters it has. */
+START_TEST(any_name_is_read_back_unchanged)
 {
     capu_eviction eviction = evictions[0];
     capu_report report = filled();
@@ -225,8 +226,8 @@ START_TEST(any_name_comes_back)
 }
 END_TEST
 
-/* Names reach a report interned, and what is not UTF-8 has been replaced by then. */
-START_TEST(what_is_no_utf8_is_replaced_before)
+/* Names are interned before they reach a report, which has replaced invalid UTF-8. */
+START_TEST(invalid_utf8_is_replaced_before)
 {
     struct names interned = {0};
     capu_eviction eviction = evictions[0];
@@ -249,7 +250,7 @@ START_TEST(what_is_no_utf8_is_replaced_before)
 }
 END_TEST
 
-/* One that was not interned makes no line, rather than a broken one. */
+/* A name that was not interned yields no line instead of a broken one. */
 START_TEST(no_line_is_better_than_a_broken_one)
 {
     capu_eviction eviction = evictions[0];
@@ -270,13 +271,13 @@ START_TEST(no_line_is_better_than_a_broken_one)
 }
 END_TEST
 
-/* Jansson is a library of its own, which the linker's wraps do not reach. */
+/* Jansson is a shared library, which the linker's --wrap does not affect. */
 static void *allocate(size_t bytes)
 {
     return malloc(bytes);
 }
 
-/* Whichever allocation fails: the whole line, or none. */
+/* Whichever allocation fails, the result is the complete line or none. */
 START_TEST(no_line_lacks_a_field)
 {
     capu_report report = filled();
@@ -310,8 +311,9 @@ int main(void)
 
     tcase_add_test(tcase, the_line_equals_the_struct);
     tcase_add_test(tcase, what_was_not_timed_is_null);
-    tcase_add_loop_test(tcase, any_name_comes_back, 0, sizeof(names) / sizeof(names[0]));
-    tcase_add_test(tcase, what_is_no_utf8_is_replaced_before);
+    tcase_add_loop_test(tcase, any_name_is_read_back_unchanged, 0,
+                        sizeof(names) / sizeof(names[0]));
+    tcase_add_test(tcase, invalid_utf8_is_replaced_before);
     tcase_add_test(tcase, no_line_is_better_than_a_broken_one);
     tcase_add_test(tcase, no_line_lacks_a_field);
     suite_add_tcase(suite, tcase);

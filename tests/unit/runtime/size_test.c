@@ -1,4 +1,4 @@
-/* Sizes as people write them, and structs of other versions. */
+/* Parsing sizes as people write them, and structs from callers of other versions. */
 #include "runtime/structs.h"
 
 #include "capuchin/context.h"
@@ -57,7 +57,7 @@ static const struct {
     {"1GiBs", CAPU_INVALID, 7},
 };
 
-START_TEST(parses)
+START_TEST(parses_sizes)
 {
     uint64_t bytes = 7;
 
@@ -66,7 +66,7 @@ START_TEST(parses)
 }
 END_TEST
 
-/* Sizes mean the same where the decimal point is a comma. */
+/* A size means the same in a locale whose decimal point is a comma. */
 START_TEST(does_not_follow_the_locale)
 {
     static const char *const commas[] = {"de_DE.UTF-8", "de_DE.utf8",  "de_DE",      "fr_FR.UTF-8",
@@ -137,7 +137,7 @@ int main(void)
     Suite *suite = suite_create("runtime size");
     TCase *tcase = tcase_create("size");
 
-    tcase_add_loop_test(tcase, parses, 0, sizeof(sizes) / sizeof(sizes[0]));
+    tcase_add_loop_test(tcase, parses_sizes, 0, sizeof(sizes) / sizeof(sizes[0]));
     tcase_add_test(tcase, does_not_follow_the_locale);
     tcase_add_test(tcase, checks_its_arguments);
     tcase_add_test(tcase, structs_of_other_versions);

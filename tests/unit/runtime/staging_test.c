@@ -1,4 +1,4 @@
-/* Staging memory: alignment, what a turn and a restart bring back, large takes, the limit. */
+/* Staging memory: alignment, reuse after a turn and a restart, large requests, the limit. */
 #include "runtime/staging.h"
 
 #include "tests/support/malloc_faults.h"
@@ -21,7 +21,7 @@ static void begin(void)
 static void end(void)
 {
     staging_finish(&staging);
-    staging_finish(&staging); /* a zeroed one is fine */
+    staging_finish(&staging); /* accepts a zeroed struct */
     device_destroy(device);
 }
 
@@ -49,8 +49,8 @@ static size_t chunk_count(void)
 
 enum { TAKES = 2000 };
 
-/* Every piece is aligned, and holds its bytes while all others are written. */
-START_TEST(pieces_are_aligned_and_apart)
+/* Every piece is aligned, and keeps its bytes while all others are written. */
+START_TEST(pieces_are_aligned_and_disjoint)
 {
     static unsigned char *pieces[TAKES];
     static uint64_t bytes[TAKES];
@@ -69,8 +69,8 @@ START_TEST(pieces_are_aligned_and_apart)
 }
 END_TEST
 
-/* A turn leaves the memory of the two iterations before alone, and the third comes round. */
-START_TEST(turns_come_round)
+/* A turn does not reuse the memory of the last two sets; it reuses the third. */
+START_TEST(turns_reuse_the_third_set)
 {
     unsigned char *first[STAGING_SETS];
 
@@ -92,8 +92,8 @@ START_TEST(turns_come_round)
 }
 END_TEST
 
-/* The same takes in the same order get the same addresses after a restart, and no new chunk. */
-START_TEST(a_restart_hands_out_the_same_again)
+/* After a restart, the same requests in the same order get the same addresses and no new chunk. */
+START_TEST(a_restart_reuses_the_chunks)
 {
     static const uint64_t sizes[] = {100, STAGING_CHUNK, 64,    3 * STAGING_CHUNK + 1,
                                      1,   900000,        200000};
@@ -116,8 +116,9 @@ START_TEST(a_restart_hands_out_the_same_again)
 }
 END_TEST
 
-/* A take beyond a chunk gets one of its own size; a later smaller one can use what is left. */
-START_TEST(large_takes_get_a_chunk_of_their_own)
+/* A request larger than a chunk gets a chunk of its own size. After a restart, smaller requests use
+   that chunk too. */
+START_TEST(large_requests_get_their_own_chunk)
 {
     unsigned char *large = take(5 * STAGING_CHUNK - 64);
     unsigned char *more;
@@ -135,7 +136,7 @@ START_TEST(large_takes_get_a_chunk_of_their_own)
 }
 END_TEST
 
-START_TEST(sizes_near_the_end_of_numbers_are_refused)
+START_TEST(sizes_that_would_overflow_are_rejected)
 {
     void *memory = &memory;
 
@@ -149,7 +150,7 @@ END_TEST
 
 START_TEST(the_limit_is_per_set)
 {
-    /* An empty set takes anything: else a large upload could never pass. */
+    /* An empty set accepts any size; otherwise a large upload could never proceed. */
     ck_assert(!staging_is_full(&staging, STAGING_LIMIT + 1));
     for (uint64_t taken = 0; taken < STAGING_LIMIT - STAGING_CHUNK; taken += STAGING_CHUNK) {
         ck_assert(!staging_is_full(&staging, STAGING_CHUNK));
@@ -158,7 +159,7 @@ START_TEST(the_limit_is_per_set)
     ck_assert(!staging_is_full(&staging, STAGING_CHUNK));
     ck_assert(staging_is_full(&staging, STAGING_CHUNK + 1));
     ck_assert(staging_is_full(&staging, UINT64_MAX));
-    take(2 * STAGING_CHUNK); /* works regardless */
+    take(2 * STAGING_CHUNK); /* staging_take does not check the limit */
     ck_assert(staging_is_full(&staging, 1));
     staging_turn(&staging);
     ck_assert(!staging_is_full(&staging, STAGING_LIMIT));
@@ -172,7 +173,7 @@ START_TEST(the_limit_is_per_set)
 }
 END_TEST
 
-/* Wherever host memory runs out, nothing has changed, and the same take works afterwards. */
+/* If any allocation fails, nothing has changed, and the same request works afterwards. */
 START_TEST(a_failed_take_changes_nothing)
 {
     unsigned char *kept = take(100);
@@ -208,11 +209,11 @@ int main(void)
     TCase *tcase = tcase_create("staging");
 
     tcase_add_checked_fixture(tcase, begin, end);
-    tcase_add_test(tcase, pieces_are_aligned_and_apart);
-    tcase_add_test(tcase, turns_come_round);
-    tcase_add_test(tcase, a_restart_hands_out_the_same_again);
-    tcase_add_test(tcase, large_takes_get_a_chunk_of_their_own);
-    tcase_add_test(tcase, sizes_near_the_end_of_numbers_are_refused);
+    tcase_add_test(tcase, pieces_are_aligned_and_disjoint);
+    tcase_add_test(tcase, turns_reuse_the_third_set);
+    tcase_add_test(tcase, a_restart_reuses_the_chunks);
+    tcase_add_test(tcase, large_requests_get_their_own_chunk);
+    tcase_add_test(tcase, sizes_that_would_overflow_are_rejected);
     tcase_add_test(tcase, the_limit_is_per_set);
     tcase_add_test(tcase, a_failed_take_changes_nothing);
     suite_add_tcase(suite, tcase);

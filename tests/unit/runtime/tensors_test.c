@@ -1,4 +1,5 @@
-/* Finding tensors by address, against a shadow that knows the holder of every unit; the lists. */
+/* Finding tensors by address, compared with a shadow model that knows the tensor at every unit; the
+   lists of tensors. */
 #include "runtime/tensors.h"
 
 #include "tests/support/malloc_faults.h"
@@ -10,7 +11,8 @@
 
 enum { UNIT = 64, UNITS = 4096, LONGEST = 40, STEPS = 12000 };
 
-/* Addresses are only compared, but they point into something, so that sums are defined. */
+/* Addresses are only compared, but they point into an array so that pointer arithmetic is defined.
+ */
 static unsigned char memory[UNITS * UNIT + 1];
 
 static struct tensor *new_tensor(size_t unit, size_t units, uint64_t spare)
@@ -31,7 +33,7 @@ static struct tensor *added(struct tensors *tensors, size_t unit, size_t units, 
     return tensor;
 }
 
-START_TEST(nothing_is_found_in_nothing)
+START_TEST(an_empty_table_finds_nothing)
 {
     struct tensors tensors = {0};
 
@@ -46,7 +48,8 @@ START_TEST(nothing_is_found_in_nothing)
 }
 END_TEST
 
-/* Adjacent ones share no address, and what lies behind the last byte belongs to nobody. */
+/* Adjacent tensors share no address, and the address after a tensor's last byte is not part of it.
+ */
 START_TEST(interior_addresses_and_neighbours)
 {
     struct tensors tensors = {0};
@@ -74,7 +77,7 @@ START_TEST(interior_addresses_and_neighbours)
 }
 END_TEST
 
-START_TEST(freed_is_remembered_until_used_again)
+START_TEST(a_freed_address_is_remembered_until_reused)
 {
     struct tensors tensors = {0};
     struct tensor *old = added(&tensors, 1, 4, 0);
@@ -95,7 +98,7 @@ START_TEST(freed_is_remembered_until_used_again)
     ck_assert_str_eq(tensors_freed_name(&tensors, old->address), "old");
     ck_assert_uint_eq(tensors.count, 1);
 
-    /* Another takes the address before the first is forgotten: forgetting leaves it alone. */
+    /* A new tensor got the address before the old one was forgotten: it stays findable. */
     young = added(&tensors, 1, 2, 0);
     ck_assert(!tensors_was_freed(&tensors, young->address));
     ck_assert_ptr_null(tensors_freed_name(&tensors, young->address));
@@ -134,7 +137,7 @@ START_TEST(a_longer_one_takes_over)
 }
 END_TEST
 
-/* A start address: what was there last, and whether it was removed, and forgotten. */
+/* A start address: its last tensor (NULL: forgotten), and whether that was removed. */
 struct start {
     struct tensor *tensor;
     bool is_removed;
@@ -171,7 +174,7 @@ static void shadow_add(struct shadow *shadow, size_t unit, size_t units, uint64_
     }
     shadow->used += start->tensor == NULL && !start->is_removed;
     tensor = added(&shadow->tensors, unit, units, spare);
-    if (old != NULL) { /* remembered up to now */
+    if (old != NULL) { /* remembered until now */
         tensors_forget(&shadow->tensors, old);
         free(old);
     }
@@ -204,7 +207,7 @@ static void shadow_remove(struct shadow *shadow, size_t unit, bool forgets)
     }
 }
 
-/* Compares what is said of one byte. */
+/* Compares all answers about one byte. */
 static void shadow_compare(struct shadow *shadow, size_t unit, size_t byte)
 {
     const unsigned char *address = memory + unit * UNIT + byte;
@@ -213,7 +216,7 @@ static void shadow_compare(struct shadow *shadow, size_t unit, size_t byte)
     bool is_start = byte == 0;
 
     if (holder != NULL && address >= tensor_end(holder)) {
-        holder = NULL; /* in what is spare of the last unit */
+        holder = NULL; /* in the unused rest of the last unit */
     }
     ck_assert_ptr_eq(tensors_find(&shadow->tensors, address), holder);
     ck_assert_int_eq(tensors_was_freed(&shadow->tensors, address), is_start && start->is_removed);
@@ -251,7 +254,7 @@ static void shadow_compare_all(struct shadow *shadow)
     }
 }
 
-START_TEST(random_changes_match_a_shadow)
+START_TEST(random_changes_match_the_shadow)
 {
     static struct shadow shadow;
     uint64_t seed = seed_start("tensors");
@@ -259,7 +262,7 @@ START_TEST(random_changes_match_a_shadow)
     for (size_t step = 0; step < STEPS; step++) {
         size_t unit = seed_below(&seed, UNITS);
 
-        /* Phases of growing and of shrinking: sparse and dense are both reached. */
+        /* Growing and shrinking phases alternate, so the table gets both sparse and dense. */
         if (seed_below(&seed, 10) < (step / 2000 % 2 == 0 ? 7 : 3)) {
             shadow_add(&shadow, unit, 1 + seed_below(&seed, LONGEST), seed_below(&seed, UNIT));
         } else {
@@ -286,7 +289,7 @@ START_TEST(random_changes_match_a_shadow)
 }
 END_TEST
 
-/* Wherever memory runs out, the tensor is not there and everything else is. */
+/* If any allocation fails, the tensor is absent and everything else is unchanged. */
 START_TEST(a_failed_add_changes_nothing)
 {
     struct tensors tensors = {0};
@@ -314,7 +317,7 @@ START_TEST(a_failed_add_changes_nothing)
             }
         }
     }
-    ck_assert_uint_gt(failures, 2); /* the table's; the tree's nodes come from within libc */
+    ck_assert_uint_gt(failures, 2); /* only the table's: libc allocates the nodes of the tree */
     for (size_t i = 0; i < 1000; i++) {
         ck_assert_ptr_eq(tensors_find(&tensors, memory + i * UNIT + UNIT / 2), all[i]);
     }
@@ -367,7 +370,7 @@ START_TEST(lists_keep_their_order)
         size_t to = seed_below(&seed, 3); /* 2: to none */
 
         tensor_list_remove(&tensors[chosen], RESIDENCY);
-        tensor_list_remove(&tensors[chosen], RESIDENCY); /* in none: fine */
+        tensor_list_remove(&tensors[chosen], RESIDENCY); /* allowed: it is in no list now */
         for (size_t list = 0; list < 2; list++) {
             for (size_t i = 0; i < counts[list]; i++) {
                 if (orders[list][i] == chosen) {
@@ -393,11 +396,11 @@ int main(void)
     Suite *suite = suite_create("runtime tensors");
     TCase *tcase = tcase_create("tensors");
 
-    tcase_add_test(tcase, nothing_is_found_in_nothing);
+    tcase_add_test(tcase, an_empty_table_finds_nothing);
     tcase_add_test(tcase, interior_addresses_and_neighbours);
-    tcase_add_test(tcase, freed_is_remembered_until_used_again);
+    tcase_add_test(tcase, a_freed_address_is_remembered_until_reused);
     tcase_add_test(tcase, a_longer_one_takes_over);
-    tcase_add_test(tcase, random_changes_match_a_shadow);
+    tcase_add_test(tcase, random_changes_match_the_shadow);
     tcase_add_test(tcase, a_failed_add_changes_nothing);
     tcase_add_test(tcase, lists_keep_their_order);
     suite_add_tcase(suite, tcase);
