@@ -34,9 +34,21 @@ for quote in "$work"/quote*; do
 done
 [ "$quotes" -gt 0 ] || { echo "docs/gpt-layer.md quotes nothing"; status=1; }
 
-for document in *.md docs/*.md; do
-    for link in $(grep -oE '\]\([^)#:]+\)' "$document" | tr -d '])('); do
-        [ -e "$(dirname "$document")/$link" ] || { echo "$document: no $link"; status=1; }
+# The anchors of a document, as Markdown makes them of its headings.
+anchors() {
+    sed -nE '/^```/,/^```/!s/^#+ +(.*)/\1/p' "$1" | tr '[:upper:]' '[:lower:]' |
+        sed -E 's/[^a-z0-9 _-]//g; s/ /-/g'
+}
+
+for document in *.md docs/*.md docs/results/*.md; do
+    for link in $(grep -oE '\]\([^):]+\)' "$document" | tr -d '])('); do
+        file=$(dirname "$document")/${link%%#*}
+        [ -n "${link%%#*}" ] || file=$document
+        [ -e "$file" ] || { echo "$document: no $link"; status=1; continue; }
+        [[ "$link" != *#* ]] || anchors "$file" | grep -qxF "${link#*#}" || {
+            echo "$document: no heading for $link"
+            status=1
+        }
     done
 done
 exit $status

@@ -58,7 +58,7 @@ struct weights {
 
 static const size_t weight_counts[] = {2 * C, 3 * C *C, C *C, 4 * C *C, 4 * C *C};
 
-/* Trap 1: one allocation holds everything of a kind; capu_split makes tensors of it. */
+/* Trap 1: one allocation holds everything of a kind; capu_split makes separate tensors of it. */
 static void make_weights(struct weights *weights, const char *const *names, capu_kind kind)
 {
     float **pieces[] = {&weights->norm, &weights->qkv, &weights->projection, &weights->up,
@@ -105,7 +105,7 @@ static void forward(const struct layer *l)
                    capu_writes(l->normed)));
     check(CAPU_RUN(context, matmul_forward, &shape, capu_reads(l->normed), capu_reads(l->w.qkv),
                    capu_writes(l->qkv)));
-    /* Trap 2: q and k are a part of one buffer, v another. */
+    /* Trap 2: q and k are one part of a buffer, v is another. */
     check(CAPU_RUN(context, scores_forward, &shape,
                    capu_operand_of(q, FLOATS(2 * B * T * C), CAPU_READ), capu_writes(l->dscores)));
     /* Trap 3: the softmax writes the lower triangle, the next op reads the whole square. */
@@ -113,7 +113,7 @@ static void forward(const struct layer *l)
                    capu_writes_cleared(l->scores)));
     check(CAPU_RUN(context, weigh_forward, &shape, capu_reads(l->scores),
                    capu_operand_of(v, FLOATS(B * T * C), CAPU_READ), capu_writes(l->mixed)));
-    /* Trap 4: what is undefined before and after is scratch. */
+    /* Trap 4: memory that is undefined before and after is scratch. */
     check(CAPU_RUN(context, matmul_forward, &shape, capu_reads(l->mixed),
                    capu_reads(l->w.projection), capu_scratch(l->scratch),
                    capu_writes(l->residual)));
@@ -139,8 +139,8 @@ static void backward(const struct layer *l)
         CAPU_RUN(context, residual_backward, &shape, capu_reads(l->dy), capu_updates(l->dnarrow)));
     check(CAPU_RUN(context, matmul_backward, &shape, capu_reads(l->dnarrow), capu_reads(l->mixed),
                    capu_reads(l->w.projection), capu_updates(l->g.projection), capu_writes(l->dy)));
-    /* Trap 5: gelu's memory takes the gradient of qkv. Nobody reads its last quarter again, so the
-       whole is declared written: a write of a part would be an update, and fetch the old. */
+    /* Trap 5: the gradient of qkv reuses gelu's memory. Its last quarter is not read again, so the
+       whole is declared written: a partial write would be an update, and fetch the old contents. */
     check(CAPU_RUN(context, attention_backward, &shape, capu_reads(l->dy), capu_reads(l->qkv),
                    capu_reads(l->scores), capu_writes(l->dscores), capu_writes(l->gelu)));
     check(CAPU_RUN(context, matmul_backward, &shape,
