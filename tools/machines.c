@@ -1,8 +1,8 @@
 /* capuchin machines: lists the machines known by name. */
 #include "tools/commands.h"
 
+#include "models/hardware.h"
 #include "tools/exit_code.h"
-#include "tools/zoo/hardware.h"
 
 #include <argp.h>
 #include <inttypes.h>

@@ -1,10 +1,10 @@
 /* capuchin maxbatch: how large a batch may become under a planner. */
 #include "tools/commands.h"
 
+#include "models/largest.h"
 #include "tools/exit_code.h"
 #include "tools/human.h"
 #include "tools/say.h"
-#include "tools/zoo/largest.h"
 #include "tools/zoo_options.h"
 
 #include <inttypes.h>

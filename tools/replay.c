@@ -1,8 +1,8 @@
 /* capuchin replay: a trace through the runtime itself, on a simulated device. */
 #include "tools/commands.h"
 
+#include "models/driver.h"
 #include "tools/arguments.h"
-#include "tools/driver.h"
 #include "tools/exit_code.h"
 #include "tools/human.h"
 #include "tools/output.h"

@@ -1,8 +1,8 @@
 /* Loads what the subcommands work on. */
 #include "tools/subject.h"
 
+#include "models/hardware.h"
 #include "tools/say.h"
-#include "tools/zoo/hardware.h"
 
 #include <stddef.h>
 

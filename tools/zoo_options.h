@@ -2,8 +2,8 @@
 #ifndef CAPU_TOOLS_ZOO_OPTIONS_H
 #define CAPU_TOOLS_ZOO_OPTIONS_H
 
+#include "models/zoo.h"
 #include "tools/arguments.h"
-#include "tools/zoo/zoo.h"
 
 struct zoo_settings {
     const char *model; /* NULL: not named yet */

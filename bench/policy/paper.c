@@ -8,10 +8,10 @@
  * Published numbers are the paper's, its Figure 8 read off the bars, and the recorded iterations of
  * its authors' profiles. Every plan is validated and timed by the execution model.
  */
+#include "models/largest.h"
 #include "policy/planner.h"
 #include "policy/timeline.h"
 #include "policy/training_passes.h"
-#include "tools/zoo/largest.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -11,12 +11,12 @@
  * pages of that many bytes, and a cell is the percent without and with place lines; in brackets the
  * seconds of either, and the milliseconds that placing the plan alone took.
  */
+#include "models/zoo.h"
 #include "policy/bound.h"
 #include "policy/place.h"
 #include "policy/planner.h"
 #include "policy/timeline.h"
 #include "policy/trace.h"
-#include "tools/zoo/zoo.h"
 
 #include <stdio.h>
 #include <stdlib.h>

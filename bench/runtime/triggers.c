@@ -7,12 +7,12 @@
  */
 #include "bench/runtime/bench.h"
 
+#include "models/zoo.h"
 #include "policy/placement.h"
 #include "policy/planner.h"
 #include "policy/program.h"
 #include "policy/timeline.h"
 #include "policy/validate.h"
-#include "tools/zoo/zoo.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 #!/bin/bash
 # tables.sh ROOT: docs/errors.md has exactly the codes of capuchin/status.h, docs/configuration.md the
 # fields of capu_config and the variables that runtime/config.c reads, docs/report.md the counters of
-# capuchin/report.h and the fields of capu_stall, docs/models.md the machines of tools/machines.jsonl.
+# capuchin/report.h and the fields of capu_stall, docs/models.md the machines of models/machines.jsonl.
 # Prints what differs; fails on any difference.
 set -u
 cd "$1" || exit 2
@@ -48,5 +48,5 @@ same "models.md" \
     "$(sed -nE 's/^\| ([a-z0-9]+) \| (PCIe|SXM) \| ([0-9.-]+) \| ([0-9.-]+) \| ([0-9.-]+) \| ([0-9.-]+) \| ([0-9]+) \| ([0-9]+) \| ([0-9]+) \|$/\1 \3 \4 \5 \6 \7 \8 \9/p' \
         docs/models.md | sed -E 's/ -//g; s/\.//g')" \
     "$(sed -E 's/.*"name":"([a-z0-9]+)"(.*)/\1 \2/; s/"(memory_bytes|d2h_bytes_per_s|h2d_bytes_per_s|copy_latency_ns|launch_ns)":[0-9]+,?//g; s/"text":.*//; s/"[a-z0-9]+_flops_per_s":([0-9]+)00000000000/\1/g; s/"memory_bytes_per_s":([0-9]+)000000000/\1/; s/"[a-z_]+"://g; s/,/ /g; s/ +/ /g; s/ $//' \
-        tools/machines.jsonl)"
+        models/machines.jsonl)"
 exit $status

@@ -7,12 +7,12 @@
  * A failure names the seed, and TEST_SEED=n runs that one alone. TEST_TRACES names the
  * folder of the real ones (default: ../shared/traces beside the source).
  */
+#include "models/driver.h"
+#include "models/zoo.h"
 #include "policy/planner.h"
-#include "tools/driver.h"
 
 #include "tests/support/random_trace.h"
 #include "tests/support/suite.h"
-#include "tools/zoo/zoo.h"
 
 #include <glob.h>
 #include <jansson.h>

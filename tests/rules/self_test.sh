@@ -14,7 +14,7 @@ fail() {
 # A tree with nothing wrong in it.
 tree() {
     rm -rf "$work/tree"
-    mkdir -p "$work"/tree/{include/capuchin,base,device,allocator,policy,runtime,kernels,tests/unit/policy}
+    mkdir -p "$work"/tree/{include/capuchin,base,device,allocator,policy,runtime,kernels,models,tests/unit/policy}
     cat >"$work/tree/include/capuchin/a.h" <<'HEADER'
 #ifndef A_H
 #define A_H
@@ -52,6 +52,7 @@ directions allocator/x.h '#  include "policy/plan.h"' 'may not include policy'
 directions device/x.c '#include "runtime/internal.h"' 'may not include runtime'
 directions include/capuchin/a.h '#include "device/device.h"' 'may not include device'
 directions kernels/x.c '#include "runtime/internal.h"' 'may not include runtime'
+directions models/x.c '#include "runtime/internal.h"' 'may not include runtime'
 directions kernels/x.c '#include <cuda_runtime.h>' 'CUDA header'
 directions runtime/x.c '#include <cuda.h>' 'CUDA header'
 directions device/x.c '#include <uv.h>' 'uv.h'

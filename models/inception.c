@@ -1,6 +1,6 @@
 /* Inception v3 (Szegedy et al., 2015) and v4 (2016), without the auxiliary head. */
-#include "tools/zoo/layers.h"
-#include "tools/zoo/zoo.h"
+#include "models/layers.h"
+#include "models/zoo.h"
 
 #include <stdio.h>
 

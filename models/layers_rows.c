@@ -1,5 +1,5 @@
 /* Layers over rows, which are samples or tokens: products, dropout, norms, embeddings, the loss. */
-#include "tools/zoo/layers.h"
+#include "models/layers.h"
 
 #include <stdio.h>
 

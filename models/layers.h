@@ -7,10 +7,10 @@
  * buffer, one tensor. Backward is one op a kernel. What forward leaves for backward is what
  * PyTorch's autograd saves for the same layer.
  */
-#ifndef CAPU_TOOLS_ZOO_LAYERS_H
-#define CAPU_TOOLS_ZOO_LAYERS_H
+#ifndef CAPU_MODELS_LAYERS_H
+#define CAPU_MODELS_LAYERS_H
 
-#include "tools/zoo/tape.h"
+#include "models/tape.h"
 
 struct conv {
     uint64_t channels; /* out */

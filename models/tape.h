@@ -6,15 +6,15 @@
  * Failures stick: after the first, every function does nothing, and the status tells at the end.
  * Tensors are named by ref, their id in the trace plus one, so that 0 is none. Owned by one thread.
  */
-#ifndef CAPU_TOOLS_ZOO_TAPE_H
-#define CAPU_TOOLS_ZOO_TAPE_H
+#ifndef CAPU_MODELS_TAPE_H
+#define CAPU_MODELS_TAPE_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "models/hardware.h"
 #include "policy/error_text.h"
 #include "policy/trace.h"
-#include "tools/zoo/hardware.h"
 
 #define TAPE_NAME_MAX 64
 #define TAPE_OPERANDS_MAX 8

@@ -1,5 +1,5 @@
 /* The tape: tensors, ops and what backward has to know. */
-#include "tools/zoo/tape.h"
+#include "models/tape.h"
 
 #include <inttypes.h>
 #include <stdarg.h>

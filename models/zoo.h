@@ -2,10 +2,10 @@
  * Traces of known networks, from the shapes of their layers: forward, loss, backward and optimizer
  * of one iteration, timed by the rates of a machine. For planning without recording anything.
  */
-#ifndef CAPU_TOOLS_ZOO_ZOO_H
-#define CAPU_TOOLS_ZOO_ZOO_H
+#ifndef CAPU_MODELS_ZOO_H
+#define CAPU_MODELS_ZOO_H
 
-#include "tools/zoo/tape.h"
+#include "models/tape.h"
 
 #define ZOO_BATCH_MAX ((uint64_t)1 << 24)
 

@@ -3,8 +3,8 @@
  * blocks of attention and two products. BERT normalises after each half of a block, the others
  * before. GPT-2 and Llama are causal: half of the attention matrix is computed.
  */
-#include "tools/zoo/layers.h"
-#include "tools/zoo/zoo.h"
+#include "models/layers.h"
+#include "models/zoo.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* From ops to layers. */
-#include "tools/zoo/merge.h"
+#include "models/merge.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* Layers over images: convolutions, norms over the batch, pools, and how values join. */
-#include "tools/zoo/layers.h"
+#include "models/layers.h"
 
 /* Scratch of a spatial convolution: what frameworks of the Caffe kind let cuDNN have, and an
    eighth of the output where that is less. */

@@ -1,7 +1,7 @@
 /* The list of models, and how one becomes a trace. */
-#include "tools/zoo/zoo.h"
+#include "models/zoo.h"
 
-#include "tools/zoo/merge.h"
+#include "models/merge.h"
 
 #include <inttypes.h>
 #include <stdio.h>

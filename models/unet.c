@@ -1,7 +1,7 @@
 /* U-Net (Ronneberger et al., 2015) for two classes, with convolutions that keep the extents: what
    is concatenated needs no cropping then. The image's edge is a multiple of 16. */
-#include "tools/zoo/layers.h"
-#include "tools/zoo/zoo.h"
+#include "models/layers.h"
+#include "models/zoo.h"
 
 #include <stdio.h>
 

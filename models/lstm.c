@@ -3,8 +3,8 @@
  * dropout between layers; every step of the sequence as ops of its own. A layer's weight gradient
  * is summed over the steps.
  */
-#include "tools/zoo/layers.h"
-#include "tools/zoo/zoo.h"
+#include "models/layers.h"
+#include "models/zoo.h"
 
 #include <stdio.h>
 #include <stdlib.h>

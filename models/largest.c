@@ -1,5 +1,5 @@
 /* The largest batch: doubling, then bisection. */
-#include "tools/zoo/largest.h"
+#include "models/largest.h"
 
 #include "policy/timeline.h"
 

@@ -1,5 +1,5 @@
 /* The machines known by name, and how long an op takes on them. */
-#include "tools/zoo/hardware.h"
+#include "models/hardware.h"
 
 #include "policy/json_lines.h"
 

@@ -1,5 +1,5 @@
 /* A trace as a training loop, see driver.h. */
-#include "tools/driver.h"
+#include "models/driver.h"
 
 #include "capuchin/capuchin.h"
 #include "policy/json_lines.h"

@@ -2,8 +2,8 @@
  * The machines known by name: memory and link as a trace's machine line holds them, and the rates
  * from which the zoo estimates how long an op takes. Data: machines.jsonl, built in.
  */
-#ifndef CAPU_TOOLS_ZOO_HARDWARE_H
-#define CAPU_TOOLS_ZOO_HARDWARE_H
+#ifndef CAPU_MODELS_HARDWARE_H
+#define CAPU_MODELS_HARDWARE_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,10 +1,10 @@
 /* The largest batch of a model that a planner can train in a budget without losing more than so
    much time. */
-#ifndef CAPU_TOOLS_ZOO_LARGEST_H
-#define CAPU_TOOLS_ZOO_LARGEST_H
+#ifndef CAPU_MODELS_LARGEST_H
+#define CAPU_MODELS_LARGEST_H
 
+#include "models/zoo.h"
 #include "policy/planner.h"
-#include "tools/zoo/zoo.h"
 
 struct largest_request {
     const struct zoo_model *model;

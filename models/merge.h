@@ -1,8 +1,8 @@
 /* Ops of a layer merged to one: forward, backward, and what cannot be run again apart from it. */
-#ifndef CAPU_TOOLS_ZOO_MERGE_H
-#define CAPU_TOOLS_ZOO_MERGE_H
+#ifndef CAPU_MODELS_MERGE_H
+#define CAPU_MODELS_MERGE_H
 
-#include "tools/zoo/tape.h"
+#include "models/tape.h"
 
 /*
  * Replaces the tape's trace by one in which each layer's ops that follow each other are up to

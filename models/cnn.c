@@ -2,8 +2,8 @@
  * VGG-16 (Simonyan and Zisserman, 2014), ResNet (He et al., 2015; the stride in the 3 x 3, as
  * everybody trains it now) and DenseNet-121 (Huang et al., 2016).
  */
-#include "tools/zoo/layers.h"
-#include "tools/zoo/zoo.h"
+#include "models/layers.h"
+#include "models/zoo.h"
 
 #include <stdio.h>
 

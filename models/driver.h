@@ -9,8 +9,8 @@
  *
  * Owned by one thread.
  */
-#ifndef CAPU_TOOLS_DRIVER_H
-#define CAPU_TOOLS_DRIVER_H
+#ifndef CAPU_MODELS_DRIVER_H
+#define CAPU_MODELS_DRIVER_H
 
 #include <stdint.h>
 

@@ -1,6 +1,6 @@
 /* The zoo's traces against what is published of the networks, and against the rules of traces. */
-#include "tools/zoo/largest.h"
-#include "tools/zoo/zoo.h"
+#include "models/largest.h"
+#include "models/zoo.h"
 
 #include "policy/plan.h"
 #include "policy/validate.h"
@@ -513,7 +513,7 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("tools/zoo");
+    Suite *suite = suite_create("models/zoo");
     TCase *tests = tcase_create("zoo");
 
     tcase_add_checked_fixture(tests, NULL, teardown);
