@@ -6,30 +6,6 @@
 
 #include <stdlib.h>
 
-uint32_t lower_next_use(const struct lower *lower, uint32_t tensor)
-{
-    const struct lower_tensor *state = &lower->tensors[tensor];
-    uint32_t next = state->gap == TRACE_INDEX_NONE ? state->first : state->gap + 1;
-
-    if (next < state->end) {
-        return lower->trace_index->op[next];
-    }
-    return state->is_persistent && next > state->first
-               ? lower->trace->op_count + lower->trace_index->op[state->first]
-               : NO_OP;
-}
-
-bool lower_next_needs(const struct lower *lower, uint32_t tensor)
-{
-    const struct lower_tensor *state = &lower->tensors[tensor];
-    uint32_t next = state->gap == TRACE_INDEX_NONE ? state->first : state->gap + 1;
-
-    if (next < state->end) {
-        return lower->trace_index->role[next] != USE_WRITE;
-    }
-    return state->is_persistent;
-}
-
 static bool is_before(const struct lower *lower, struct victim a, struct victim b)
 {
     uint64_t a_bytes;
@@ -171,4 +147,20 @@ uint32_t lower_due_next_op(const struct lower *lower, uint32_t from)
         }
     }
     return NO_OP;
+}
+
+/* The latest start of a copy that nobody planned for. */
+static int64_t unplanned_latest(const struct lower *lower, uint32_t tensor, uint32_t end)
+{
+    return (int64_t)lower->options.estimate_ns[end] -
+           lower_spare_ns(1.5 * (double)lower->clock.in_ns[tensor]);
+}
+
+void lower_due_again(struct lower *lower, uint32_t tensor)
+{
+    uint32_t next = lower_next_use(lower, tensor);
+
+    if (next < lower->trace->op_count && lower_next_needs(lower, tensor)) {
+        lower_due_add(lower, tensor, next, unplanned_latest(lower, tensor, next));
+    }
 }

@@ -132,23 +132,19 @@ static inline int64_t lower_spare_ns(double ns)
     return ns < (double)LOWER_SPARE_NS ? (int64_t)ns : LOWER_SPARE_NS;
 }
 
-/* lower.c */
+/* lower_state.c */
 uint32_t lower_next_stamp(struct lower *lower);
-
-/* lower_begin.c: everything of the walk is as before the first op. */
-void lower_begin(struct lower *lower);
-
-/* lower_walk.c */
-capu_status lower_walk(struct lower *lower);
-bool lower_make_room(struct lower *lower, uint32_t op, uint64_t bytes);
-void lower_fetch(struct lower *lower, uint32_t tensor, uint32_t before);
+/* Records the first failure of the walk. */
+void lower_fail(struct lower *lower, capu_status status);
+/* The op of a tensor's next access after the one last passed; op_count plus the first where it
+   wraps; NO_OP: none. */
+uint32_t lower_next_use(const struct lower *lower, uint32_t tensor);
+/* Does that access need the contents? */
+bool lower_next_needs(const struct lower *lower, uint32_t tensor);
 void lower_set_resident(struct lower *lower, uint32_t tensor);
-/* It is on the host after all: its next use has to bring it back. */
-void lower_due_again(struct lower *lower, uint32_t tensor);
+void lower_release(struct lower *lower, uint32_t tensor, uint64_t usable_ns);
 /* Room on the host for a copy of it? */
 bool lower_fits_host(const struct lower *lower, uint32_t tensor);
-void lower_fail(struct lower *lower, capu_status status);
-void lower_release(struct lower *lower, uint32_t tensor, uint64_t usable_ns);
 
 /* lower_queue.c */
 void lower_push_victim(struct lower *lower, uint32_t tensor, uint32_t now);
@@ -157,13 +153,16 @@ struct victim lower_heap_pop(struct lower *lower);
 /* It must be back before that op, and its copy should start by `latest`. */
 void lower_due_add(struct lower *lower, uint32_t tensor, uint32_t op, int64_t latest);
 void lower_due_remove(struct lower *lower, uint32_t tensor, uint32_t op);
+/* It is on the host after all: its next use has to bring it back. */
+void lower_due_again(struct lower *lower, uint32_t tensor);
 /* The first op from there on that something must be back for; NO_OP: none. */
 uint32_t lower_due_next_op(const struct lower *lower, uint32_t from);
-/* The op of a tensor's next access after the one last passed; op_count plus the first where it
-   wraps; NO_OP: none. */
-uint32_t lower_next_use(const struct lower *lower, uint32_t tensor);
-/* Does that access need the contents? */
-bool lower_next_needs(const struct lower *lower, uint32_t tensor);
+
+/* lower_begin.c: everything of the walk is as before the first op. */
+void lower_begin(struct lower *lower);
+
+/* lower_walk.c */
+capu_status lower_walk(struct lower *lower);
 
 /* lower_chain.c: what op `op` needs and must be replayed. False: it cannot be, and the walk has
    given up. */

@@ -18,13 +18,6 @@
 #define PASSED_OVER_MAX 8
 #define AHEAD_MAX 64
 
-void lower_fail(struct lower *lower, capu_status status)
-{
-    if (lower->status == CAPU_OK) {
-        lower->status = status;
-    }
-}
-
 static void act(struct lower *lower, enum action_kind kind, uint32_t tensor, uint32_t point)
 {
     capu_status status = plan_add(lower->plan, kind, tensor, point);
@@ -64,41 +57,12 @@ static uint32_t stays_until(const struct lower *lower, uint32_t tensor)
     return next == NO_OP || next > lower->trace->op_count ? lower->trace->op_count - 1 : next - 1;
 }
 
-void lower_set_resident(struct lower *lower, uint32_t tensor)
-{
-    lower->tensors[tensor].is_resident = true;
-    lower->held += lower->tensors[tensor].rounded;
-}
-
-void lower_release(struct lower *lower, uint32_t tensor, uint64_t usable_ns)
-{
-    /* A soft pool never runs short, so what returns to it is of no interest. */
-    capu_status status = lower->options.is_soft
-                             ? CAPU_OK
-                             : clock_give(&lower->clock, lower->tensors[tensor].rounded, usable_ns);
-
-    if (status != CAPU_OK) {
-        lower_fail(lower, status);
-    }
-    lower->tensors[tensor].is_resident = false;
-    lower->held -= lower->tensors[tensor].rounded;
-    lower->tensors[tensor].key = 0;
-}
-
 static void forget_host(struct lower *lower, uint32_t tensor)
 {
     if (lower->tensors[tensor].has_host) {
         lower->tensors[tensor].has_host = false;
         lower->host_held -= lower->trace->tensors[tensor].bytes;
     }
-}
-
-/* Room on the host for a copy of it? */
-bool lower_fits_host(const struct lower *lower, uint32_t tensor)
-{
-    return lower->tensors[tensor].has_host ||
-           (lower->host_held <= lower->options.host_bytes &&
-            lower->trace->tensors[tensor].bytes <= lower->options.host_bytes - lower->host_held);
 }
 
 /* Bytes that leave stay in use until their copy has ended: the profile counts them. */
@@ -128,7 +92,7 @@ static void evict(struct lower *lower, uint32_t tensor, uint32_t after)
     lower_release(lower, tensor, usable);
 }
 
-void lower_fetch(struct lower *lower, uint32_t tensor, uint32_t before)
+static void fetch(struct lower *lower, uint32_t tensor, uint32_t before)
 {
     uint64_t alloc_ns = clock_take(&lower->clock, lower->tensors[tensor].rounded);
 
@@ -136,22 +100,6 @@ void lower_fetch(struct lower *lower, uint32_t tensor, uint32_t before)
     put_span(lower, &lower->in_spans, clock_prefetch(&lower->clock, tensor, alloc_ns));
     lower_set_resident(lower, tensor);
     lower_push_victim(lower, tensor, before);
-}
-
-/* The latest start of a copy that nobody planned for. */
-static int64_t unplanned_latest(const struct lower *lower, uint32_t tensor, uint32_t end)
-{
-    return (int64_t)lower->options.estimate_ns[end] -
-           lower_spare_ns(1.5 * (double)lower->clock.in_ns[tensor]);
-}
-
-void lower_due_again(struct lower *lower, uint32_t tensor)
-{
-    uint32_t next = lower_next_use(lower, tensor);
-
-    if (next < lower->trace->op_count && lower_next_needs(lower, tensor)) {
-        lower_due_add(lower, tensor, next, unplanned_latest(lower, tensor, next));
-    }
 }
 
 static void force_out(struct lower *lower, uint32_t tensor, uint32_t op)
@@ -199,7 +147,7 @@ static bool may_leave(const struct lower *lower, uint32_t tensor, uint32_t op)
     return lower_next_use(lower, tensor) == NO_OP || lower_fits_host(lower, tensor);
 }
 
-bool lower_make_room(struct lower *lower, uint32_t op, uint64_t bytes)
+static bool make_room(struct lower *lower, uint32_t op, uint64_t bytes)
 {
     uint32_t stashed = 0;
 
@@ -260,7 +208,7 @@ static void issue_due(struct lower *lower, uint32_t op, uint64_t needed)
             }
             lower_due_remove(lower, t, end);
             segment_tree_add(&lower->tree, op, end - 1, bytes);
-            lower_fetch(lower, t, op);
+            fetch(lower, t, op);
         }
     }
 }
@@ -289,7 +237,7 @@ static void bring_back(struct lower *lower, uint32_t k, uint64_t fetched, uint64
 
         if (is_wanted(lower, op, i) && lower->tensors[tensor].has_host) {
             lower_due_remove(lower, tensor, k);
-            lower_fetch(lower, tensor, k);
+            fetch(lower, tensor, k);
         }
     }
     for (uint32_t i = 0; i < lower->chain_fetch_count; i++) {
@@ -299,7 +247,7 @@ static void bring_back(struct lower *lower, uint32_t k, uint64_t fetched, uint64
         if (next < lower->trace->op_count) {
             lower_due_remove(lower, tensor, next);
         }
-        lower_fetch(lower, tensor, k);
+        fetch(lower, tensor, k);
     }
     if (lower->options.with_prefetch) {
         issue_due(lower, k, needed);
@@ -343,7 +291,7 @@ static void prepare(struct lower *lower, uint32_t k)
         }
     }
     needed = fetched + (peak > after ? peak : after);
-    if (!lower_make_room(lower, k, needed)) {
+    if (!make_room(lower, k, needed)) {
         if (has_chain) {
             lower_chain_give_up(lower, k);
         } else {

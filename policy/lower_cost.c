@@ -1,0 +1,173 @@
+/*
+ * What bridging a gap by replays needs and costs. The producers of what the gap holds are followed
+ * depth first, as seen from the gap's end, with a stack of their own.
+ */
+#include "policy/lower_state.h"
+
+/* The access of a tensor in force at an op: the last one before it. USES_NONE: none. */
+static uint32_t gap_at(const struct trace_index *trace_index, uint32_t tensor, uint32_t op)
+{
+    uint32_t low = trace_index->first[tensor];
+    uint32_t high = trace_index->first[tensor + 1];
+
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+
+        if (trace_index->op[middle] < op) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return low > trace_index->first[tensor] ? low - 1 : TRACE_INDEX_NONE;
+}
+
+/* Is another gap of the same contents dropped? Then they are made again for that one alone. */
+static bool is_dropped_elsewhere(const struct lower *lower, const uint8_t *decisions, uint32_t gap)
+{
+    uint32_t first = lower->trace_index->first[lower->gap_tensor[gap]];
+    uint32_t end = lower->trace_index->first[lower->gap_tensor[gap] + 1];
+    uint32_t maker = lower->gap_maker[gap];
+
+    for (uint32_t i = gap; i > first && lower->gap_maker[i - 1] == maker; i--) {
+        if (decisions[i - 1] == DECIDE_DROP) {
+            return true;
+        }
+    }
+    for (uint32_t i = gap + 1; i < end && lower->gap_maker[i] == maker; i++) {
+        if (decisions[i] == DECIDE_DROP) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* How producers are followed. */
+struct following {
+    const uint8_t *decisions; /* NULL: only what is dead is not there */
+    bool is_wary;             /* see lower_drop_cost */
+    bool is_taken;            /* the gap is dropped from now on */
+    uint64_t cost;            /* out: ns */
+};
+
+/* One input of a replay: is it there, or who made it? USES_NONE: there; else the gap to follow. */
+static uint32_t follow_input(struct lower *lower, struct following *following, uint32_t there,
+                             uint32_t at)
+{
+    const uint8_t *decisions = following->decisions;
+    uint32_t end = lower->gap_end[there];
+
+    if (end == TRACE_INDEX_NONE || end < at ||
+        (decisions != NULL && decisions[there] == DECIDE_DROP)) {
+        return there;
+    }
+    if (end > at && decisions != NULL && decisions[there] == DECIDE_SWAP) {
+        following->cost += following->is_wary ? lower->clock.in_ns[lower->gap_tensor[there]] : 0;
+    } else if (end > at && following->is_taken) {
+        lower->chain_reads[there]++;
+    }
+    return TRACE_INDEX_NONE;
+}
+
+/*
+ * Follows the producers of what a gap holds, as seen from the gap's end: is everything there, or
+ * can it be made again? With decisions, what they drop is not there, and the cost counts; without,
+ * only what is dead is not there.
+ */
+static bool follow(struct lower *lower, uint32_t gap, struct following *following)
+{
+    const struct trace *trace = lower->trace;
+    const uint8_t *decisions = following->decisions;
+    bool is_again = following->is_wary && is_dropped_elsewhere(lower, decisions, gap);
+    uint32_t at = lower->gap_end[gap];
+    uint32_t stamp = lower_next_stamp(lower);
+    uint32_t depth = 1;
+    uint32_t visited = 0;
+
+    lower->stack[0] = gap;
+    while (depth > 0) {
+        uint32_t maker = lower->gap_maker[lower->stack[--depth]];
+        const struct trace_op *op;
+
+        if (maker == NO_OP || !trace->ops[maker].replayable || lower->until[maker] < at) {
+            return false;
+        }
+        if (lower->op_stamp[maker] == stamp) {
+            continue;
+        }
+        if (++visited > CHAIN_MAX) {
+            return false;
+        }
+        lower->op_stamp[maker] = stamp;
+        op = &trace->ops[maker];
+        if (decisions == NULL || lower->result.replays[maker] == 0 || (visited == 1 && is_again)) {
+            following->cost += op->ns;
+        }
+        for (uint32_t i = 0; i < op->read_count; i++) {
+            uint32_t r = trace->operands[op->first + i];
+            uint32_t there;
+
+            if (trace->tensors[r].persistent || !trace->tensors[r].managed ||
+                lower->tensor_stamp[r] == stamp) {
+                continue;
+            }
+            lower->tensor_stamp[r] = stamp;
+            if (decisions != NULL && lower->extended_life != NULL &&
+                lower->extended_life[r] >= at) {
+                continue;
+            }
+            there = gap_at(lower->trace_index, r, at);
+            if (there == TRACE_INDEX_NONE) {
+                return false;
+            }
+            there = follow_input(lower, following, there, at);
+            if (there != TRACE_INDEX_NONE) {
+                lower->stack[depth++] = there;
+            }
+        }
+    }
+    return true;
+}
+
+bool lower_can_drop(struct lower *lower, uint32_t gap)
+{
+    uint32_t end = lower->gap_end[gap];
+    uint32_t tensor = lower->gap_tensor[gap];
+
+    if (lower->droppable[gap] == 0) {
+        struct following following = {.decisions = NULL};
+        bool can = end != TRACE_INDEX_NONE && end < lower->trace->op_count &&
+                   !lower->trace->tensors[tensor].persistent &&
+                   lower->trace->tensors[tensor].managed && follow(lower, gap, &following);
+
+        lower->droppable[gap] = can ? 1 : 2;
+    }
+    return lower->droppable[gap] == 1;
+}
+
+uint64_t lower_drop_cost(struct lower *lower, const uint8_t *decisions, uint32_t gap, bool is_wary)
+{
+    struct following following = {.decisions = decisions, .is_wary = is_wary};
+
+    return lower_can_drop(lower, gap) && follow(lower, gap, &following) ? following.cost
+                                                                        : UINT64_MAX;
+}
+
+void lower_note_drop(struct lower *lower, const uint8_t *decisions, uint32_t gap)
+{
+    struct following following = {.decisions = decisions, .is_taken = true};
+
+    follow(lower, gap, &following);
+}
+
+uint32_t lower_chain_reads(const struct lower *lower, uint32_t gap)
+{
+    return lower->chain_reads[gap];
+}
+
+uint64_t lower_replay_ns(const struct lower *lower, uint32_t gap)
+{
+    uint32_t maker = lower->gap_maker[gap];
+
+    return maker != NO_OP ? lower->trace->ops[maker].ns : 0;
+}

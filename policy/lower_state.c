@@ -1,0 +1,77 @@
+/*
+ * The state of a lowering's walk that all of its files share: where each tensor is, what it is used
+ * for next, and what is held. Below all other files of the lowering.
+ */
+#include "policy/lower_state.h"
+
+#include <string.h>
+
+void lower_fail(struct lower *lower, capu_status status)
+{
+    if (lower->status == CAPU_OK) {
+        lower->status = status;
+    }
+}
+
+uint32_t lower_next_stamp(struct lower *lower)
+{
+    if (++lower->stamp == 0) {
+        memset(lower->op_stamp, 0, lower->trace->op_count * sizeof(*lower->op_stamp));
+        memset(lower->tensor_stamp, 0, lower->trace->tensor_count * sizeof(*lower->tensor_stamp));
+        lower->stamp = 1;
+    }
+    return lower->stamp;
+}
+
+uint32_t lower_next_use(const struct lower *lower, uint32_t tensor)
+{
+    const struct lower_tensor *state = &lower->tensors[tensor];
+    uint32_t next = state->gap == TRACE_INDEX_NONE ? state->first : state->gap + 1;
+
+    if (next < state->end) {
+        return lower->trace_index->op[next];
+    }
+    return state->is_persistent && next > state->first
+               ? lower->trace->op_count + lower->trace_index->op[state->first]
+               : NO_OP;
+}
+
+bool lower_next_needs(const struct lower *lower, uint32_t tensor)
+{
+    const struct lower_tensor *state = &lower->tensors[tensor];
+    uint32_t next = state->gap == TRACE_INDEX_NONE ? state->first : state->gap + 1;
+
+    if (next < state->end) {
+        return lower->trace_index->role[next] != USE_WRITE;
+    }
+    return state->is_persistent;
+}
+
+void lower_set_resident(struct lower *lower, uint32_t tensor)
+{
+    lower->tensors[tensor].is_resident = true;
+    lower->held += lower->tensors[tensor].rounded;
+}
+
+void lower_release(struct lower *lower, uint32_t tensor, uint64_t usable_ns)
+{
+    /* A soft pool never runs short, so what returns to it is of no interest. */
+    capu_status status = lower->options.is_soft
+                             ? CAPU_OK
+                             : clock_give(&lower->clock, lower->tensors[tensor].rounded, usable_ns);
+
+    if (status != CAPU_OK) {
+        lower_fail(lower, status);
+    }
+    lower->tensors[tensor].is_resident = false;
+    lower->held -= lower->tensors[tensor].rounded;
+    lower->tensors[tensor].key = 0;
+}
+
+/* Room on the host for a copy of it? */
+bool lower_fits_host(const struct lower *lower, uint32_t tensor)
+{
+    return lower->tensors[tensor].has_host ||
+           (lower->host_held <= lower->options.host_bytes &&
+            lower->trace->tensors[tensor].bytes <= lower->options.host_bytes - lower->host_held);
+}
