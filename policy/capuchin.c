@@ -9,7 +9,7 @@
  * demand. Feedback is a number of rounds that bring every in-trigger forward by another twentieth
  * of its copy, on the times that the last round gave; the best round is kept.
  */
-#include "policy/planner.h"
+#include "policy/planner_shared.h"
 
 #include "policy/search.h"
 

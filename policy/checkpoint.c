@@ -7,7 +7,7 @@
  * Places are looked for in program order: between two ops of forward. Weights and inputs do not
  * count as carried, nor what is not used any more in forward.
  */
-#include "policy/planner.h"
+#include "policy/planner_shared.h"
 
 #include "policy/training_passes.h"
 

@@ -10,7 +10,7 @@
  * persistent tensors stay. Where the pool is empty, or replays have taken as long as the whole
  * iteration, DTR is at its end: nothing more is decided, and the rest is paged on demand.
  */
-#include "policy/planner.h"
+#include "policy/planner_shared.h"
 
 #include <math.h>
 #include <stdlib.h>

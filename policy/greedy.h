@@ -9,7 +9,7 @@
 #define CAPU_POLICY_GREEDY_H
 
 #include "capuchin/status.h"
-#include "policy/planner.h"
+#include "policy/planner_shared.h"
 
 struct greedy_options {
     double theta;

@@ -24,7 +24,7 @@
  *
  * Here is the ladder; a rung is hybrid_rung.c, its phases are hybrid_scan.c and hybrid_improve.c.
  */
-#include "policy/planner.h"
+#include "policy/planner_shared.h"
 
 #include "policy/bound.h"
 #include "policy/hybrid_state.h"

@@ -206,8 +206,8 @@ static capu_status offer_others(struct planning *planning, struct search *best)
     uint32_t gaps = planning->request->trace_index->trace->operand_count;
     capu_status status = CAPU_OK;
 
-    for (const struct planner *planner = planners; planner->name != NULL; planner++) {
-        if (planner->plan == hybrid_plan || status == CAPU_NO_HOST_MEMORY) {
+    for (const struct planner *planner = planning->planners; planner->name != NULL; planner++) {
+        if (planner == planning->planner || status == CAPU_NO_HOST_MEMORY) {
             continue;
         }
         memset(planning->decisions, DECIDE_KEEP, gaps);

@@ -8,7 +8,7 @@
 
 #include "capuchin/status.h"
 #include "policy/greedy.h"
-#include "policy/planner.h"
+#include "policy/planner_shared.h"
 #include "policy/search.h"
 
 #define STARTS_MAX 4

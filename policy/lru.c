@@ -3,7 +3,7 @@
  * tensor that it does not need leaves; what an op needs returns right before it. The baseline of
  * all, and the safety net under the others.
  */
-#include "policy/planner.h"
+#include "policy/planner_shared.h"
 
 capu_status lru_plan(struct planning *planning)
 {

@@ -3,7 +3,7 @@
  * accesses, what is made inside a segment is recomputed when backward needs it, and what enters a
  * segment is kept. Nothing else is decided; what then does not fit is paged on demand.
  */
-#include "policy/planner.h"
+#include "policy/planner_shared.h"
 
 #include <stdlib.h>
 

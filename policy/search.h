@@ -7,7 +7,7 @@
 #define CAPU_POLICY_SEARCH_H
 
 #include "capuchin/status.h"
-#include "policy/planner.h"
+#include "policy/planner_shared.h"
 
 struct search {
     struct planning *planning;

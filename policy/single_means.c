@@ -3,7 +3,7 @@
  * gives. What the one means cannot relieve is paged on demand, the farthest next
  * use leaving first.
  */
-#include "policy/planner.h"
+#include "policy/planner_shared.h"
 
 #include "policy/greedy.h"
 #include "policy/search.h"

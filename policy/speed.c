@@ -3,7 +3,7 @@
  * else that forward makes and backward needs is replayed, which is cheap. Whatever the budget; what
  * then does not fit is paged on demand.
  */
-#include "policy/planner.h"
+#include "policy/planner_shared.h"
 
 #include "policy/training_passes.h"
 

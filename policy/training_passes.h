@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "policy/planner.h"
+#include "policy/planner_shared.h"
 #include "policy/trace_index.h"
 
 /* Made and used in forward, and needed in backward: the access in forward after which it is idle.

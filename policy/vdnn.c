@@ -8,7 +8,7 @@
  * compute wait only for memory it needs, so that this is vDNN at its best. What is not a layer's
  * input is paged on demand.
  */
-#include "policy/planner.h"
+#include "policy/planner_shared.h"
 
 #include "policy/search.h"
 #include "policy/training_passes.h"

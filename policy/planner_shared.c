@@ -1,0 +1,92 @@
+/* What several planners share: the limit that follows from a budget, options of the lowering, and
+   the plan that leaves placement the most freedom. */
+#include "policy/planner_shared.h"
+
+#include "policy/timeline.h"
+
+#include <string.h>
+
+struct lower_options planner_paging_options(const struct planning *planning)
+{
+    return (struct lower_options){.limit_bytes = planning->limit_bytes,
+                                  .host_bytes = planning->request->host_bytes,
+                                  .victims = VICTIM_LEAST_RECENT,
+                                  .safety = 1.0};
+}
+
+struct lower_options planner_full_options(const struct planning *planning)
+{
+    return (struct lower_options){.limit_bytes = planning->limit_bytes,
+                                  .host_bytes = planning->request->host_bytes,
+                                  .victims = VICTIM_FARTHEST_USE,
+                                  .with_collective = true,
+                                  .with_save = true,
+                                  .with_prefetch = true,
+                                  .safety = 1.0,
+                                  .lead = 2.0};
+}
+
+bool planner_set_budget(struct planning *planning, uint64_t budget_bytes)
+{
+    const struct trace_index *trace_index = planning->request->trace_index;
+    uint64_t managed_floor = trace_index->floor_bytes - trace_index->fixed_bytes;
+    bool is_frugal =
+        budget_bytes < managed_floor + trace_index->idle_bytes + trace_index->unmanaged_bytes;
+
+    planning->plan->fixed_bytes =
+        is_frugal ? trace_index->fixed_bytes : trace_index->unmanaged_bytes;
+    if (budget_bytes < managed_floor + planning->plan->fixed_bytes) {
+        return false;
+    }
+    planning->limit_bytes = budget_bytes - planning->plan->fixed_bytes;
+    lower_set_frugal(planning->lower, is_frugal);
+    return true;
+}
+
+/* No iteration is shorter than what compute and either link have to do. */
+static uint64_t busiest_ns(const struct planning *planning, const struct timeline *timeline)
+{
+    const struct machine *machine = planning->machine;
+    uint64_t compute = timeline->ideal_ns + timeline->replay_ns;
+    uint64_t out = clock_copy_ns(timeline->evicted_bytes, machine->d2h_bytes_per_s, 0);
+    uint64_t in = clock_copy_ns(timeline->prefetched_bytes, machine->h2d_bytes_per_s, 0);
+
+    out = out > in ? out : in;
+    return out > compute ? out : compute;
+}
+
+capu_status planner_plan_frugally(struct planning *planning, uint64_t below_ns)
+{
+    const struct trace_index *trace_index = planning->request->trace_index;
+    uint64_t budget = trace_index->floor_bytes + trace_index->idle_bytes;
+    struct plan *plan = planning->plan;
+    struct lower_options options;
+    struct place_result result;
+    struct timeline timeline;
+    capu_status status;
+
+    if (budget > planning->request->budget_bytes || !planner_set_budget(planning, budget)) {
+        return CAPU_OVER_BUDGET;
+    }
+    memset(planning->decisions, DECIDE_SWAP, trace_index->trace->operand_count);
+    options = planner_paging_options(planning);
+    status = lower_run(planning->lower, planning->decisions, NULL, &options, plan);
+    if (status == CAPU_OK) {
+        status = timeline_init(&timeline, trace_index, plan, planning->machine, false, NULL);
+    }
+    if (status != CAPU_OK) {
+        return status;
+    }
+    if (busiest_ns(planning, &timeline) >= below_ns) {
+        return CAPU_OVER_BUDGET;
+    }
+    /* Without any pages to begin with, how many it takes does not depend on the budget. */
+    plan->budget_bytes = plan->fixed_bytes;
+    status = placer_run(planning->placer, plan, &result, NULL);
+    if (status != CAPU_OK && status != CAPU_OVER_BUDGET) {
+        return status;
+    }
+    planning->placed_floor = plan->fixed_bytes + result.needed * trace_index->page_bytes;
+    plan->budget_bytes = planning->placed_floor;
+    return planning->placed_floor <= planning->request->budget_bytes ? CAPU_OK : CAPU_OVER_BUDGET;
+}
