@@ -67,7 +67,7 @@ START_TEST(every_variable_is_read)
 }
 END_TEST
 
-START_TEST(the_program_wins_over_the_environment)
+START_TEST(the_program_overrides_the_environment)
 {
     capu_config config = CAPU_CONFIG_INIT;
     capu_context *context;
@@ -140,7 +140,7 @@ START_TEST(wrong_values_are_named)
 }
 END_TEST
 
-START_TEST(wrong_structs_are_refused)
+START_TEST(structs_of_the_wrong_size_are_rejected)
 {
     capu_config config = CAPU_CONFIG_INIT;
     capu_context *context = NULL;
@@ -150,14 +150,14 @@ START_TEST(wrong_structs_are_refused)
     ck_assert_int_eq(capu_context_create(&config, &context), CAPU_WRONG_STRUCT);
     config = (capu_config)CAPU_CONFIG_INIT;
     config.strict = 2;
-    config.error = text; /* a short one is not overrun */
+    config.error = text; /* too short: the text is cut */
     config.error_bytes = sizeof(text);
     ck_assert_int_eq(capu_context_create(&config, &context), CAPU_INVALID);
     ck_assert_uint_eq(strlen(text), 3);
 }
 END_TEST
 
-START_TEST(a_foreign_stream_and_reserved_fields_are_refused)
+START_TEST(a_stream_without_cuda_and_reserved_fields_are_rejected)
 {
     capu_config config = CAPU_CONFIG_INIT;
     capu_context *context = NULL;
@@ -199,8 +199,8 @@ START_TEST(drop_in_calls_use_the_current_context)
     RIG_OK(&rig, capu_drop_in_malloc(&second, PAGES(1)));
     memset(bytes, 5, sizeof(bytes));
     RIG_OK(&rig, capu_drop_in_memcpy(first, bytes, 100, CAPU_HOST_TO_DEVICE));
-    RIG_OK(&rig, capu_drop_in_memset(first, 0, 0)); /* nothing, as cudaMemset */
-    RIG_OK(&rig, capu_drop_in_memcpy(first, bytes, 0, CAPU_HOST_TO_DEVICE)); /* and cudaMemcpy */
+    RIG_OK(&rig, capu_drop_in_memset(first, 0, 0)); /* no bytes: allowed, as by cudaMemset */
+    RIG_OK(&rig, capu_drop_in_memcpy(first, bytes, 0, CAPU_HOST_TO_DEVICE)); /* cudaMemcpy too */
     RIG_OK(&rig, capu_drop_in_memcpy(second, first, 100, CAPU_DEVICE_TO_DEVICE));
     RIG_OK(&rig, capu_drop_in_memset(second, 0, 50));
     RIG_OK(&rig, capu_drop_in_memcpy(bytes, second, 100, CAPU_DEVICE_TO_HOST));
@@ -224,10 +224,10 @@ int main(void)
     TCase *cases = tcase_create("config");
 
     tcase_add_test(cases, every_variable_is_read);
-    tcase_add_test(cases, the_program_wins_over_the_environment);
+    tcase_add_test(cases, the_program_overrides_the_environment);
     tcase_add_loop_test(cases, wrong_values_are_named, 0, sizeof(wrong) / sizeof(wrong[0]));
-    tcase_add_test(cases, wrong_structs_are_refused);
-    tcase_add_test(cases, a_foreign_stream_and_reserved_fields_are_refused);
+    tcase_add_test(cases, structs_of_the_wrong_size_are_rejected);
+    tcase_add_test(cases, a_stream_without_cuda_and_reserved_fields_are_rejected);
     tcase_add_test(cases, drop_in_calls_use_the_current_context);
     suite_add_tcase(suite, cases);
     return suite_run(suite);

@@ -1,6 +1,6 @@
 /*
- * Mode guided: plans come into force, steady iterations cost nothing but launches, copies and
- * events, and programs that do something else than planned are right all the same.
+ * Guided mode: plans become active, steady iterations make no calls but launches, copies and
+ * events, and programs that leave their plan still compute the right result.
  */
 #include "tests/api/net.h"
 
@@ -28,9 +28,9 @@ END_TEST
 
 enum { STEADY = 5 };
 
-/* What is promised of a steady iteration: launches, copies, event records and waits; one wait of
-   the host, for the iteration before the last. On sim, where times do not move, so that no plan is
-   remade meanwhile. */
+/* A steady iteration promises to make only launches, copies, event records and event waits, and one
+   wait of the host, for the iteration before the last. Tested on sim, where times are constant, so
+   that no new plan is made during the test. */
 START_TEST(a_steady_iteration_makes_no_other_calls)
 {
     static const enum adaptor_slot never[] = {
@@ -76,14 +76,14 @@ START_TEST(a_steady_iteration_makes_no_other_calls)
     RIG_OK(&net.rig, capu_report_get(net.rig.context, &report));
     net_expect_guided(&net, &report, "train");
     ck_assert_uint_gt(report.prefetch_count + report.replay_count, 0);
-    /* Both ends, each copy, what it starts behind, and each replay. */
+    /* Begin and end, each copy and the op it starts after, and each replay. */
     marks = 2 + 2 * (report.evict_count + report.prefetch_count) + report.replay_count;
     ck_assert_uint_le(net_calls(&counts, ADAPTOR_EVENT_RECORD), STEADY * marks);
     rig_finish(&net.rig);
 }
 END_TEST
 
-/* Training and validation in turn, told apart by their labels. */
+/* Training and validation alternate, distinguished by their labels. */
 START_TEST(each_label_has_its_plan)
 {
     struct net net;
@@ -108,7 +108,8 @@ START_TEST(each_label_has_its_plan)
 }
 END_TEST
 
-/* Without labels what comes next is predicted: two lengths in turn, and one in three. */
+/* Without labels the next iteration is predicted: two lengths that alternate, and one iteration in
+   three that differs. */
 START_TEST(patterns_without_labels_are_learnt)
 {
     size_t period = (size_t)_i;
@@ -132,8 +133,8 @@ START_TEST(patterns_without_labels_are_learnt)
 }
 END_TEST
 
-/* Allocated and freed inside each iteration: the same addresses each time, and a plan all the same.
- */
+/* Tensors allocated and freed inside each iteration get the same addresses each time, so that a
+   plan can include them. */
 START_TEST(allocations_inside_iterations_are_planned)
 {
     unsigned char *first[NET_LAYERS + 1] = {0};
@@ -171,7 +172,7 @@ START_TEST(allocations_inside_iterations_are_planned)
 }
 END_TEST
 
-/* An iteration that allocates so many pages, and writes, reads and frees them. */
+/* An iteration that allocates tensors of these sizes, and writes, reads and frees them. */
 static capu_report allocate_in_turn(struct net *net, const size_t *page_counts, size_t count)
 {
     unsigned char *tensors[3] = {0};
@@ -191,11 +192,11 @@ static capu_report allocate_in_turn(struct net *net, const size_t *page_counts, 
     return net_end(net);
 }
 
-/* What a plan keeps of a freed allocation is not given to one of another size, which an earlier
-   iteration once had at the same address. */
-START_TEST(a_kept_allocation_is_for_its_size_only)
+/* A plan keeps the range of a freed allocation mapped. A new allocation of another size must not
+   get it, even if an earlier iteration had an allocation of that size at the same address. */
+START_TEST(a_parked_allocation_is_reused_only_for_its_size)
 {
-    static const size_t first[] = {4, 2, 8}; /* the third begins where the second of 6 will */
+    static const size_t first[] = {4, 2, 8}; /* the third starts where the second of 6 pages will */
     void *tensors[3];
     struct net net;
     capu_report report;
@@ -219,8 +220,8 @@ START_TEST(a_kept_allocation_is_for_its_size_only)
 }
 END_TEST
 
-/* Shorter, longer, another op, an extra read, an allocation that was not there: right bytes, and
-   the plan is back in the next iteration. */
+/* An iteration that is shorter or longer, or has another op, an extra read or an extra allocation,
+   still computes the right bytes, and the next iteration follows the plan again. */
 START_TEST(an_iteration_may_leave_its_plan)
 {
     struct net net;
@@ -259,13 +260,14 @@ START_TEST(an_iteration_may_leave_its_plan)
         report = net_end(&net);
         ck_assert_uint_eq(report.diverged, 1);
     }
-    /* 1, and one of each iteration that trained: 6 of the usual ones, 4 others, 1 twice */
+    /* 1 at first, and 1 more per update: 6 normal iterations, 4 others, one of which updates twice
+     */
     step_expect(&net.rig, net.weights, PAGES(NET_LAYER_PAGES), 1 + 6 + 4 + 1);
     rig_finish(&net.rig);
 }
 END_TEST
 
-/* Before the source of a dropped tensor is overwritten, the tensor is recomputed. */
+/* A dropped tensor is recomputed before its source is overwritten. */
 START_TEST(sources_are_not_overwritten_before_their_replays)
 {
     struct net net;
@@ -284,13 +286,14 @@ START_TEST(sources_are_not_overwritten_before_their_replays)
                         (unsigned char)(net.step + i + 1));
         }
         report = net_end(&net);
-        ck_assert(report.diverged == 1 || round > 0); /* later it has a plan of its own */
+        ck_assert(report.diverged == 1 || round > 0); /* later there is a plan for it */
     }
     rig_finish(&net.rig);
 }
 END_TEST
 
-/* The same of zeros, which are no op: no planned op has changed when they come. */
+/* The same for capu_zero, which is not an op, so that the iteration has not left its plan before.
+ */
 START_TEST(sources_are_not_zeroed_before_their_replays)
 {
     struct net net;
@@ -321,8 +324,9 @@ START_TEST(sources_are_not_zeroed_before_their_replays)
 }
 END_TEST
 
-/* A tensor that the plan took for dead and that cannot be made again. */
-START_TEST(what_is_gone_is_told_by_name)
+/* Reading a tensor that the plan discarded as dead, and that cannot be recomputed, fails by name.
+ */
+START_TEST(reading_lost_contents_names_the_tensor)
 {
     struct net net;
     unsigned char bytes[16];
@@ -347,9 +351,10 @@ START_TEST(what_is_gone_is_told_by_name)
 }
 END_TEST
 
-/* A parameter that each iteration changes and later overwrites has no contents in between: who ends
-   an iteration there has lost them, and a split does not make them up. */
-START_TEST(lost_contents_are_not_split)
+/* Each iteration changes a parameter and later overwrites it, so the plan discards its contents in
+   between. An iteration that ends there has lost them, and splitting the tensor must not make them
+   look valid. */
+START_TEST(lost_contents_stay_lost_after_a_split)
 {
     unsigned char *middle;
     unsigned char byte;
@@ -405,8 +410,8 @@ START_TEST(tensors_read_between_iterations_are_kept)
 }
 END_TEST
 
-/* Described as persistent when a plan has it dropped behind its last access already. */
-START_TEST(a_later_description_holds_for_plans)
+/* A tensor is described as persistent although the active plan drops it after its last access. */
+START_TEST(a_later_description_overrides_the_plan)
 {
     struct net net;
     capu_report report;
@@ -438,9 +443,10 @@ START_TEST(a_later_description_holds_for_plans)
 }
 END_TEST
 
-/* Freed in the iterations that the plan was made of, and not this time. Where it was transient then
-   and is not now, it is kept; else who reads it behind the iteration is told. */
-START_TEST(what_is_not_freed_this_time_is_kept_or_told)
+/* A tensor was freed in the iteration for which the plan was made, but is not freed this time. If
+   it was transient then and is persistent now, it is kept. Otherwise reading it after the iteration
+   fails. */
+START_TEST(a_tensor_not_freed_this_time_is_kept_or_reported)
 {
     unsigned char bytes[16];
     capu_report report;
@@ -478,8 +484,9 @@ START_TEST(what_is_not_freed_this_time_is_kept_or_told)
 }
 END_TEST
 
-/* Freed and allocated again, the same addresses are another tensor, and this one is persistent. */
-START_TEST(what_takes_a_transient_tensors_place_is_kept)
+/* After a free and an allocation, the same address is another tensor, and this one is persistent.
+ */
+START_TEST(a_persistent_tensor_at_a_freed_address_is_kept)
 {
     struct net net;
     capu_report report;
@@ -508,7 +515,7 @@ START_TEST(what_takes_a_transient_tensors_place_is_kept)
 }
 END_TEST
 
-/* Parameters are read and set, split and freed between guided iterations. */
+/* Between guided iterations parameters are read and written, and tensors are split and freed. */
 START_TEST(memory_may_change_between_iterations)
 {
     struct net net;
@@ -537,8 +544,8 @@ START_TEST(memory_may_change_between_iterations)
 }
 END_TEST
 
-/* What is uploaded between iterations is staged in bounded memory, whether a plan is in force or
-   not. On sim, where the copies take no time. */
+/* Uploads between iterations use a bounded amount of staging memory, with and without an active
+   plan. Tested on sim, where the copies take no time. */
 START_TEST(uploads_between_iterations_are_bounded)
 {
     enum { BYTES = PAGES(512), UPLOADS = 40 };
@@ -573,9 +580,9 @@ START_TEST(uploads_between_iterations_are_bounded)
 }
 END_TEST
 
-/* Parameters that are zeros at first are filled in once: no reason to wait for a third iteration.
- */
-START_TEST(first_zeros_are_no_part_of_the_plan)
+/* Parameters that start as zeros are filled in once, in the first iteration. That fill is not part
+   of the plan, so the second iteration is guided already. */
+START_TEST(initial_zeros_are_not_part_of_the_plan)
 {
     struct net net;
     unsigned char *moments;
@@ -603,12 +610,12 @@ START_TEST(first_zeros_are_no_part_of_the_plan)
 }
 END_TEST
 
-/* No plan fits: passive mode goes on, and the reason can be asked for. */
-START_TEST(without_a_plan_training_goes_on)
+/* If no plan fits, training continues in passive mode, and the report gives the reason. */
+START_TEST(without_a_plan_training_continues)
 {
     struct net net;
 
-    /* Enough for the largest op, two layers; but those before and behind it share one. */
+    /* Enough for the largest op, which needs two layers, but consecutive ops share a layer. */
     net_init(&net, (struct rig_options){.budget_pages = 2 * NET_LAYER_PAGES});
     for (size_t i = 0; i < 3; i++) {
         capu_report report = net_train(&net, "train");
@@ -631,20 +638,20 @@ int main(void)
     tcase_add_test(cases, each_label_has_its_plan);
     tcase_add_loop_test(cases, patterns_without_labels_are_learnt, 2, 4);
     tcase_add_test(cases, allocations_inside_iterations_are_planned);
-    tcase_add_test(cases, a_kept_allocation_is_for_its_size_only);
+    tcase_add_test(cases, a_parked_allocation_is_reused_only_for_its_size);
     tcase_add_loop_test(cases, an_iteration_may_leave_its_plan, 0, 4);
     tcase_add_loop_test(cases, sources_are_not_overwritten_before_their_replays, 0, 2);
     tcase_add_loop_test(cases, sources_are_not_zeroed_before_their_replays, 0, 2);
-    tcase_add_test(cases, what_is_gone_is_told_by_name);
-    tcase_add_test(cases, lost_contents_are_not_split);
+    tcase_add_test(cases, reading_lost_contents_names_the_tensor);
+    tcase_add_test(cases, lost_contents_stay_lost_after_a_split);
     tcase_add_test(cases, tensors_read_between_iterations_are_kept);
-    tcase_add_loop_test(cases, a_later_description_holds_for_plans, 0, 2);
-    tcase_add_loop_test(cases, what_is_not_freed_this_time_is_kept_or_told, 0, 3);
-    tcase_add_loop_test(cases, what_takes_a_transient_tensors_place_is_kept, 0, 2);
+    tcase_add_loop_test(cases, a_later_description_overrides_the_plan, 0, 2);
+    tcase_add_loop_test(cases, a_tensor_not_freed_this_time_is_kept_or_reported, 0, 3);
+    tcase_add_loop_test(cases, a_persistent_tensor_at_a_freed_address_is_kept, 0, 2);
     tcase_add_test(cases, memory_may_change_between_iterations);
     tcase_add_test(cases, uploads_between_iterations_are_bounded);
-    tcase_add_test(cases, first_zeros_are_no_part_of_the_plan);
-    tcase_add_test(cases, without_a_plan_training_goes_on);
+    tcase_add_test(cases, initial_zeros_are_not_part_of_the_plan);
+    tcase_add_test(cases, without_a_plan_training_continues);
     suite_add_tcase(suite, cases);
     return suite_run(suite);
 }

@@ -1,9 +1,11 @@
-/* Mode guided: a plan that comes into force behind other iterations, or that one differs from. */
+/* Guided mode: a plan becomes active after iterations with another plan, or with other contents
+   than the plan was made for. */
 #include "tests/api/steps.h"
 
-/* What an iteration overwrites before it reads it is resident when its plan comes into force, and
-   gives its pages up at once: whoever gets them waits for the copy that brought it back. */
-START_TEST(copies_of_the_install_do_not_overtake_ops)
+/* A tensor that the iteration overwrites before it reads it is resident when the plan is installed,
+   but gives up its pages at once. The tensor that gets them must wait for the copy that brought the
+   first one back. */
+START_TEST(ops_wait_for_copies_of_the_install)
 {
     enum { LARGE = 8, SMALL = 2, MOST = 14 };
     struct rig rig;
@@ -44,9 +46,9 @@ START_TEST(copies_of_the_install_do_not_overtake_ops)
 }
 END_TEST
 
-/* A tensor that is updated gives its host copy up while the copy back still reads it: the block is
-   for nobody until then, also not for what the plan has copied out next. */
-START_TEST(host_blocks_are_kept_until_they_were_read)
+/* An update makes a tensor's host copy obsolete while the copy back still reads it. The host block
+   must not be reused until that copy has finished, not even for what the plan copies out next. */
+START_TEST(host_blocks_are_kept_until_they_have_been_read)
 {
     enum { LARGE = 8, SMALL = 2, OTHER = 10, BUDGET = 20 };
     struct rig rig;
@@ -90,10 +92,10 @@ START_TEST(host_blocks_are_kept_until_they_were_read)
 }
 END_TEST
 
-/* Sums that are zeroed now and then, between iterations: a plan made of an iteration that began
-   with zeros takes them for dead until it fills zeros in, and must not do so when nobody zeroed
-   them. */
-START_TEST(zeros_of_one_iteration_are_not_taken_for_the_next)
+/* Sums are zeroed between some iterations. A plan recorded in an iteration that began with zeros
+   treats them as dead until it fills in zeros. It must not do so in an iteration before which they
+   were not zeroed. */
+START_TEST(zeros_of_one_iteration_are_not_assumed_in_the_next)
 {
     enum { LARGE = 8, BUDGET = 12 };
     struct rig rig;
@@ -129,10 +131,10 @@ START_TEST(zeros_of_one_iteration_are_not_taken_for_the_next)
 }
 END_TEST
 
-/* The first iteration writes a tensor part by part, of which the first is a write of nothing yet.
-   In those to come the parts overwrite contents, which a plan made of the first must not take for
-   dead. */
-START_TEST(first_writes_of_parts_are_not_taken_for_whole_ones)
+/* The first iteration writes an undefined tensor in parts, and the first part has nothing to keep.
+   In later iterations each part must keep the contents of the others, so a plan recorded in the
+   first iteration must not treat them as dead. */
+START_TEST(first_partial_writes_are_not_planned_as_whole_ones)
 {
     enum { LARGE = 8, BUDGET = 12 };
     struct rig rig;
@@ -168,10 +170,10 @@ int main(void)
     Suite *suite = suite_create("api install");
     TCase *cases = tcase_create("install");
 
-    tcase_add_test(cases, copies_of_the_install_do_not_overtake_ops);
-    tcase_add_test(cases, host_blocks_are_kept_until_they_were_read);
-    tcase_add_loop_test(cases, zeros_of_one_iteration_are_not_taken_for_the_next, 0, 2);
-    tcase_add_loop_test(cases, first_writes_of_parts_are_not_taken_for_whole_ones, 0, 2);
+    tcase_add_test(cases, ops_wait_for_copies_of_the_install);
+    tcase_add_test(cases, host_blocks_are_kept_until_they_have_been_read);
+    tcase_add_loop_test(cases, zeros_of_one_iteration_are_not_assumed_in_the_next, 0, 2);
+    tcase_add_loop_test(cases, first_partial_writes_are_not_planned_as_whole_ones, 0, 2);
     suite_add_tcase(suite, cases);
     return suite_run(suite);
 }

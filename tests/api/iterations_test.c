@@ -1,4 +1,4 @@
-/* Iterations: addresses that come again, waiting, labels, and uploads and downloads around them. */
+/* Iterations: repeated addresses, how far the host runs ahead, labels, uploads and downloads. */
 #include "tests/api/steps.h"
 
 #include "device/adaptor_count.h"
@@ -38,7 +38,7 @@ START_TEST(each_step_gets_the_same_addresses)
 }
 END_TEST
 
-START_TEST(split_allocations_come_again_as_well)
+START_TEST(split_allocations_get_the_same_addresses)
 {
     struct rig rig;
     unsigned char *first = NULL;
@@ -64,7 +64,7 @@ START_TEST(split_allocations_come_again_as_well)
 }
 END_TEST
 
-START_TEST(an_address_rests_until_the_iteration_ends)
+START_TEST(an_address_is_not_reused_within_the_iteration)
 {
     static const size_t sizes[] = {PAGES(2), 200};
     struct rig rig;
@@ -86,8 +86,8 @@ START_TEST(an_address_rests_until_the_iteration_ends)
 }
 END_TEST
 
-/* A validation pass between training steps has a sequence of its own. */
-START_TEST(labels_have_sequences_of_their_own)
+/* A validation pass between training steps does not disturb the addresses of training. */
+START_TEST(each_label_has_its_own_addresses)
 {
     struct rig rig;
     unsigned char *train = NULL;
@@ -126,7 +126,7 @@ static capu_status slow(capu_stream stream, const void *arguments)
     return CAPU_OK;
 }
 
-START_TEST(the_host_runs_two_iterations_ahead_at_the_most)
+START_TEST(the_host_runs_at_most_two_iterations_ahead)
 {
     struct rig rig;
     capu_op op = {.size = sizeof(op), .name = "slow", .run = slow};
@@ -165,7 +165,7 @@ START_TEST(an_upload_copies_its_source)
 }
 END_TEST
 
-START_TEST(a_tensor_that_is_out_is_read_where_it_is)
+START_TEST(an_evicted_tensor_is_downloaded_from_the_host)
 {
     struct rig rig;
     struct adaptor_counts counts;
@@ -210,12 +210,12 @@ int main(void)
     TCase *cases = tcase_create("iterations");
 
     tcase_add_test(cases, each_step_gets_the_same_addresses);
-    tcase_add_test(cases, split_allocations_come_again_as_well);
-    tcase_add_test(cases, an_address_rests_until_the_iteration_ends);
-    tcase_add_test(cases, labels_have_sequences_of_their_own);
-    tcase_add_test(cases, the_host_runs_two_iterations_ahead_at_the_most);
+    tcase_add_test(cases, split_allocations_get_the_same_addresses);
+    tcase_add_test(cases, an_address_is_not_reused_within_the_iteration);
+    tcase_add_test(cases, each_label_has_its_own_addresses);
+    tcase_add_test(cases, the_host_runs_at_most_two_iterations_ahead);
     tcase_add_test(cases, an_upload_copies_its_source);
-    tcase_add_test(cases, a_tensor_that_is_out_is_read_where_it_is);
+    tcase_add_test(cases, an_evicted_tensor_is_downloaded_from_the_host);
     tcase_add_loop_test(cases, device_copies_move_bytes, CAPU_MODE_OFF, CAPU_MODE_GUIDED);
     suite_add_tcase(suite, cases);
     return suite_run(suite);

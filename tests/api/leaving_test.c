@@ -1,10 +1,10 @@
-/* Iterations that leave their plan while memory changes, or the device refuses calls. */
+/* Iterations that leave their plan while memory changes or calls to the device fail. */
 #include "tests/api/net.h"
 
 #include "device/adaptor_fault.h"
 
-/* What is to outlive an iteration that ends early is recomputed at its end. A failure then costs
-   nothing: the end can be tried again. */
+/* Tensors that outlive an iteration which ends early are recomputed at its end. If that fails,
+   nothing is lost, and capu_iteration_end can be called again. */
 START_TEST(an_early_end_that_fails_can_be_tried_again)
 {
     static const struct adaptor_fault_plan once = {
@@ -33,9 +33,9 @@ START_TEST(an_early_end_that_fails_can_be_tried_again)
 }
 END_TEST
 
-/* A tensor that the plan took for dead cannot be made again when the iteration has left the plan
-   and splits it: the pieces are there all the same, and who reads one is told. */
-START_TEST(dead_tensors_are_split)
+/* A tensor that the plan discarded as dead cannot be recomputed. After the iteration has left the
+   plan, splitting the tensor still works, and reading one of its pieces fails by name. */
+START_TEST(dead_tensors_can_be_split)
 {
     unsigned char byte;
     unsigned char *sample;
@@ -82,7 +82,7 @@ static capu_status shift(capu_stream stream, const void *arguments)
     return CAPU_OK;
 }
 
-/* Each layer is the one before, shifted by a byte of the small tensor at `by`. */
+/* Each layer is the one before plus a byte of the small tensor `by`. */
 static void shift_forward(struct net *net, const unsigned char *by, size_t offset)
 {
     step_set(&net->rig, net->activations[0], PAGES(NET_LAYER_PAGES), net->step);
@@ -94,9 +94,9 @@ static void shift_forward(struct net *net, const unsigned char *by, size_t offse
     }
 }
 
-/* A small tensor that the iteration only reads is freed before the replays that read it: its bytes
-   rest until the iteration ends. */
-START_TEST(replays_read_small_tensors_that_were_freed)
+/* A small tensor that the iteration only reads is freed before the replays that read it. Its bytes
+   must not be reused before the iteration ends. */
+START_TEST(replays_can_read_freed_small_tensors)
 {
     unsigned char *by;
     unsigned char byte;
@@ -115,7 +115,7 @@ START_TEST(replays_read_small_tensors_that_were_freed)
         }
     }
     RIG_OK(&net.rig, capu_free(net.rig.context, by));
-    RIG_OK(&net.rig, capu_download(net.rig.context, &byte, net.weights, 1)); /* not as planned */
+    RIG_OK(&net.rig, capu_download(net.rig.context, &byte, net.weights, 1)); /* leaves the plan */
     for (size_t i = 0; i < NET_LAYERS; i++) {
         step_expect(&net.rig, net.activations[i], PAGES(NET_LAYER_PAGES),
                     (unsigned char)(net.step + i));
@@ -127,9 +127,9 @@ START_TEST(replays_read_small_tensors_that_were_freed)
 }
 END_TEST
 
-/* An op also writes a piece of an allocation whose page is shared by two. That is freed, in force
-   of the plan or once it was left, and the op is run again all the same. */
-START_TEST(replays_write_pieces_that_were_freed)
+/* An op also writes a piece of an allocation that shares a page with another piece. The allocation
+   is freed, while the plan is active or after it was left, and the op must still be replayable. */
+START_TEST(replays_can_write_freed_pieces)
 {
     unsigned char *by;
     unsigned char *notes;
@@ -159,14 +159,14 @@ START_TEST(replays_write_pieces_that_were_freed)
         }
     }
     if (_i % 2 == 0) {
-        RIG_OK(&net.rig, capu_download(net.rig.context, &byte, net.weights, 1)); /* not planned */
+        RIG_OK(&net.rig, capu_download(net.rig.context, &byte, net.weights, 1)); /* leaves it */
     }
     RIG_OK(&net.rig, capu_free(net.rig.context, notes));
     RIG_OK(&net.rig, capu_synchronize(net.rig.context));
-    RIG_OK(&net.rig, departures_reap(net.rig.context)); /* as a need of pages would */
+    RIG_OK(&net.rig, departures_reap(net.rig.context)); /* as if pages were needed */
     for (size_t i = 0; i < NET_LAYERS; i++) {
         step_expect(&net.rig, net.activations[i], PAGES(NET_LAYER_PAGES),
-                    (unsigned char)(net.step + 1 + i)); /* the weights were net.step */
+                    (unsigned char)(net.step + 1 + i)); /* the weights are net.step */
         rig_check(&net.rig);
     }
     report = net_end(&net);
@@ -176,9 +176,9 @@ START_TEST(replays_write_pieces_that_were_freed)
 }
 END_TEST
 
-/* A small tensor that replays read is split, and a piece of it overwritten: what they make is there
-   before. */
-START_TEST(small_sources_are_split_behind_their_replays)
+/* A small tensor that replays read is split, and a piece of it is overwritten. The replays must run
+   before that. */
+START_TEST(small_sources_are_split_after_their_replays)
 {
     unsigned char *by;
     capu_report report;
@@ -208,10 +208,10 @@ START_TEST(small_sources_are_split_behind_their_replays)
 }
 END_TEST
 
-/* A transient tensor that is read behind iterations, and overwritten late in most: the plan takes
-   it for dead in between. An iteration that left the plan there has it made again for its reader.
- */
-START_TEST(what_is_read_behind_iterations_is_there_without_the_plan)
+/* A transient tensor is read after each iteration, and most iterations overwrite it late, so the
+   plan discards it in between. If an iteration leaves the plan there, the tensor is recomputed for
+   the read that follows. */
+START_TEST(tensors_read_after_iterations_are_recomputed_without_the_plan)
 {
     unsigned char *result;
     unsigned char byte;
@@ -243,9 +243,9 @@ START_TEST(what_is_read_behind_iterations_is_there_without_the_plan)
 }
 END_TEST
 
-/* An op that fails once its output is cleared, or poisoned in strict mode, has overwritten it all
-   the same: what was made of it is not made again of that. */
-START_TEST(what_a_failed_op_overwrote_is_no_source)
+/* An op fails after its output was cleared, or poisoned in strict mode. The output has then been
+   overwritten, so no replay may read it. */
+START_TEST(outputs_of_a_failed_op_are_not_replayed_from)
 {
     static const struct adaptor_fault_plan once = {
         .slot = ADAPTOR_RUN, .call = 1, .status = CAPU_DEVICE_FAILED};
@@ -280,8 +280,9 @@ START_TEST(what_a_failed_op_overwrote_is_no_source)
 }
 END_TEST
 
-/* A replay that the device refuses has made nothing: what its op had made besides is still there,
-   or made again where it had been cleared for it. Of a small tensor nobody reads the zeros. */
+/* A replay that the device refuses has computed nothing. The other output of its op must still be
+   intact, or be recomputed if it was cleared for the replay. A small tensor that was cleared
+   becomes undefined, so that its zeros cannot be read. */
 START_TEST(a_refused_replay_spoils_nothing)
 {
     static const struct adaptor_fault_plan once = {
@@ -327,8 +328,9 @@ START_TEST(a_refused_replay_spoils_nothing)
 }
 END_TEST
 
-/* Zeros that do not reach both always-resident ends of a tensor have changed it all the same. */
-START_TEST(half_zeros_are_no_source)
+/* capu_zero fails after it has cleared only one of the two always-resident ends of a tensor. The
+   tensor has then changed, so no replay may read it. */
+START_TEST(half_zeroed_tensors_are_not_replayed_from)
 {
     static const struct adaptor_fault_plan second = {
         .slot = ADAPTOR_FILL, .call = 2, .status = CAPU_DEVICE_FAILED};
@@ -367,8 +369,8 @@ START_TEST(half_zeros_are_no_source)
 }
 END_TEST
 
-/* A tensor that the plan took for dead cannot be made again once what it was made from has been
-   overwritten, nor when that has been freed since. */
+/* A tensor that the plan discarded as dead cannot be recomputed after its source was overwritten,
+   nor after that source was freed as well. */
 START_TEST(freed_small_tensors_are_remembered_as_overwritten)
 {
     unsigned char *result;
@@ -402,8 +404,8 @@ START_TEST(freed_small_tensors_are_remembered_as_overwritten)
 }
 END_TEST
 
-/* A replay writes a freed small tensor as it was first: what was made from what it held later
-   cannot be made again behind that. */
+/* A replay writes the first contents of a freed small tensor again. After that, a tensor that was
+   computed from its later contents cannot be recomputed. */
 START_TEST(freed_small_tensors_hold_what_replays_wrote)
 {
     unsigned char *results[2];
@@ -445,9 +447,9 @@ START_TEST(freed_small_tensors_hold_what_replays_wrote)
 }
 END_TEST
 
-/* An op that was to write a small tensor failed once that had been cleared for it: the tensor holds
-   nothing, and what was made from it before cannot be made again. */
-START_TEST(what_a_failed_op_spoilt_is_no_source)
+/* An op fails after the small tensor that it writes was cleared. The tensor is undefined, and what
+   was computed from its old contents cannot be recomputed. */
+START_TEST(tensors_cleared_by_a_failed_op_are_not_replayed_from)
 {
     static const struct adaptor_fault_plan once = {
         .slot = ADAPTOR_RUN, .call = 1, .status = CAPU_DEVICE_FAILED};
@@ -490,17 +492,17 @@ int main(void)
     TCase *cases = tcase_create("leaving");
 
     tcase_add_test(cases, an_early_end_that_fails_can_be_tried_again);
-    tcase_add_loop_test(cases, replays_read_small_tensors_that_were_freed, 0, 2);
-    tcase_add_loop_test(cases, replays_write_pieces_that_were_freed, 0, 4);
-    tcase_add_loop_test(cases, small_sources_are_split_behind_their_replays, 0, 2);
-    tcase_add_loop_test(cases, what_a_failed_op_overwrote_is_no_source, 0, 2);
+    tcase_add_loop_test(cases, replays_can_read_freed_small_tensors, 0, 2);
+    tcase_add_loop_test(cases, replays_can_write_freed_pieces, 0, 4);
+    tcase_add_loop_test(cases, small_sources_are_split_after_their_replays, 0, 2);
+    tcase_add_loop_test(cases, outputs_of_a_failed_op_are_not_replayed_from, 0, 2);
     tcase_add_loop_test(cases, a_refused_replay_spoils_nothing, 0, 3);
-    tcase_add_test(cases, half_zeros_are_no_source);
-    tcase_add_loop_test(cases, dead_tensors_are_split, 0, 2);
-    tcase_add_loop_test(cases, what_is_read_behind_iterations_is_there_without_the_plan, 0, 4);
+    tcase_add_test(cases, half_zeroed_tensors_are_not_replayed_from);
+    tcase_add_loop_test(cases, dead_tensors_can_be_split, 0, 2);
+    tcase_add_loop_test(cases, tensors_read_after_iterations_are_recomputed_without_the_plan, 0, 4);
     tcase_add_loop_test(cases, freed_small_tensors_are_remembered_as_overwritten, 0, 2);
     tcase_add_loop_test(cases, freed_small_tensors_hold_what_replays_wrote, 0, 2);
-    tcase_add_loop_test(cases, what_a_failed_op_spoilt_is_no_source, 0, 2);
+    tcase_add_loop_test(cases, tensors_cleared_by_a_failed_op_are_not_replayed_from, 0, 2);
     suite_add_tcase(suite, cases);
     return suite_run(suite);
 }

@@ -1,7 +1,7 @@
 /* A small training loop, see loop.h. */
 #include "tests/api/loop.h"
 
-/* An op: *to = (its old contents) + what is read + by. */
+/* The work of an op: *to = [5 * its old contents] + 3 * first + 7 * second + by + index. */
 struct mix {
     uint64_t *to;
     const uint64_t *from[2]; /* NULL: none */

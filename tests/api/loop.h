@@ -1,6 +1,6 @@
 /*
- * A small training loop, for tests of what becomes of loops whose iterations are not all alike.
- * What every op and call does to device memory is done to plain arrays as well.
+ * A small training loop, for tests in which iterations differ from each other. Every op and call is
+ * mirrored in plain arrays, which give the expected contents of device memory.
  */
 #ifndef CAPU_TESTS_API_LOOP_H
 #define CAPU_TESTS_API_LOOP_H
@@ -16,12 +16,12 @@ enum {
     LOOP_BUFFERS = 48
 };
 
-/* Device memory, and what should be in it. */
+/* Device memory and its expected contents. */
 struct buffer {
     unsigned char *address;
     size_t bytes;
     uint64_t *expected;
-    bool outlives; /* checked when the loop is over */
+    bool outlives; /* persistent: checked after the loop */
 };
 
 struct loop;
@@ -29,13 +29,13 @@ struct loop;
 struct pattern {
     const char *name;
     void (*round)(struct loop *loop, size_t round);
-    const char *label; /* of its iterations; "": by their phase */
-    uint32_t way;      /* what it means is the pattern's */
+    const char *label; /* of its iterations; "": each uses its phase as the label */
+    uint32_t way;      /* variant, with a meaning defined by the pattern */
     uint32_t flags;    /* enum loop_flag */
 };
 
 enum loop_flag {
-    KEEPS_SUMS = 1, /* over iterations, else gradients are transient */
+    KEEPS_SUMS = 1, /* gradients are persistent instead of transient */
     CLEARS_FRESH = 2
 };
 
@@ -55,10 +55,10 @@ struct loop {
     struct buffer *layers[LOOP_LAYERS + 1];
     struct buffer *deltas[2];
     struct buffer *rate;
-    struct buffer *extra[LOOP_LAYERS]; /* the pattern's own */
-    size_t frozen;                     /* layers below are not trained */
-    size_t guided;                     /* iterations carried out to their end */
-    size_t unplanned;                  /* iterations that no plan was found for */
+    struct buffer *extra[LOOP_LAYERS]; /* for use by the pattern */
+    size_t frozen;                     /* layers below this one are not trained */
+    size_t guided;                     /* iterations that followed a plan to the end */
+    size_t unplanned;                  /* iterations for which no plan was found */
 };
 
 #define LOOP_OK(loop_, call_)                                                              \
@@ -70,19 +70,19 @@ struct loop {
                       capu_last_error((loop_)->rig.context));                              \
     } while (0)
 
-/* What the pattern and the other fields that tell the loops apart ask for; they are set before. */
+/* Creates the context and the buffers. Pre: pattern, planner, budget and is_strict are set. */
 void loop_init(struct loop *loop);
 
 /* All iterations, and the check of what outlives them. */
 void loop_run(struct loop *loop);
 
-/* Allocates. The newest buffer can be freed again. */
+/* Allocates and describes a buffer; only the newest buffer can be freed. */
 struct buffer *loop_make(struct loop *loop, const char *name, capu_kind kind,
                          capu_lifetime lifetime, size_t bytes);
 void loop_drop(struct loop *loop, struct buffer *newest);
 
-/* Runs an op that makes `to` of its old contents (update), up to two others and a number; half of
-   it where the rest is cleared. */
+/* Runs an op that computes `to` from its old contents (if the role is an update), up to two other
+   buffers and a number. With CAPU_WRITE_CLEARED it writes only the first half. */
 void loop_apply(struct loop *loop, const char *name, capu_role role, struct buffer *to,
                 const struct buffer *first, const struct buffer *second, uint64_t by);
 
@@ -90,15 +90,16 @@ void loop_zero(struct loop *loop, struct buffer *buffer);
 void loop_copy(struct loop *loop, struct buffer *to, const struct buffer *from);
 void loop_upload(struct loop *loop, struct buffer *buffer, uint64_t value);
 
-/* Fails the test unless the buffer holds what it should. */
+/* Fails the test unless the buffer has the expected contents. */
 void loop_check(struct loop *loop, const struct buffer *buffer);
 
-/* `phase`: the label where the pattern has its iterations labelled so. */
+/* Begins an iteration. `phase` is its label if the pattern labels iterations by phase. */
 void loop_begin(struct loop *loop, const char *phase);
 void loop_end(struct loop *loop);
 
-/* The parts of training: a batch and so many layers; gradients into the sums; moments and weights.
-   What forward drops by chance depends on the iteration, as the batch does. */
+/* The phases of training. Forward makes a batch and the first `layers` layers, backward computes
+   the gradients with the given role, and optimize updates moments and weights. The batch and the
+   result of forward depend on the iteration, as with dropout. */
 void loop_forward(struct loop *loop, size_t layers);
 void loop_backward(struct loop *loop, capu_role role);
 void loop_optimize(struct loop *loop);

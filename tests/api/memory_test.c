@@ -1,7 +1,7 @@
-/* capu_malloc, capu_free, describing and querying. */
+/* capu_malloc and capu_free; describing, querying and printing tensors. */
 #include "tests/api/steps.h"
 
-START_TEST(addresses_are_aligned_and_apart)
+START_TEST(addresses_are_aligned_and_disjoint)
 {
     struct rig rig;
     unsigned char *addresses[100];
@@ -43,7 +43,7 @@ START_TEST(small_tensors_are_always_resident_and_large_ones_are_not)
 }
 END_TEST
 
-START_TEST(a_description_holds_and_null_keeps_the_name)
+START_TEST(a_description_without_a_name_keeps_the_name)
 {
     struct rig rig;
     unsigned char *tensor;
@@ -108,7 +108,7 @@ START_TEST(a_shorter_state_is_filled_as_far_as_it_reaches)
 }
 END_TEST
 
-START_TEST(off_has_a_hard_budget_at_malloc)
+START_TEST(mode_off_checks_the_budget_at_malloc)
 {
     struct rig rig;
     unsigned char *first;
@@ -127,8 +127,8 @@ START_TEST(off_has_a_hard_budget_at_malloc)
 }
 END_TEST
 
-/* What ops have used is not evicted for the next allocation either. */
-START_TEST(off_evicts_nothing)
+/* Tensors that ops have used are not evicted to make room for an allocation either. */
+START_TEST(mode_off_evicts_nothing)
 {
     struct rig rig;
     unsigned char *first;
@@ -150,9 +150,9 @@ START_TEST(off_evicts_nothing)
 }
 END_TEST
 
-/* The pages of small tensors that are gone must not stand in the way of a large one, and must not
-   be unmapped under an op that still runs. */
-START_TEST(pages_of_freed_small_tensors_come_back)
+/* A large tensor can use the pages of small tensors that were freed, but those pages must not be
+   unmapped while an op that uses them still runs. */
+START_TEST(pages_of_freed_small_tensors_are_reused)
 {
     struct rig rig;
     unsigned char *small[64];
@@ -206,7 +206,7 @@ START_TEST(usage_counts_pages_and_host_bytes)
 }
 END_TEST
 
-START_TEST(who_holds_what_is_printed_largest_first)
+START_TEST(holders_are_printed_largest_first)
 {
     struct rig rig;
     char *text = NULL;
@@ -229,7 +229,8 @@ START_TEST(who_holds_what_is_printed_largest_first)
 }
 END_TEST
 
-/* Without iterations nothing ends: the library must not grow with every call. */
+/* Without iterations nothing recycles the events of the lanes, so the library must do it itself, or
+   it would grow with every call. */
 START_TEST(endless_use_outside_iterations_keeps_the_lanes_small)
 {
     struct rig rig;
@@ -251,16 +252,16 @@ int main(void)
     Suite *suite = suite_create("api memory");
     TCase *cases = tcase_create("memory");
 
-    tcase_add_test(cases, addresses_are_aligned_and_apart);
+    tcase_add_test(cases, addresses_are_aligned_and_disjoint);
     tcase_add_test(cases, small_tensors_are_always_resident_and_large_ones_are_not);
-    tcase_add_test(cases, a_description_holds_and_null_keeps_the_name);
+    tcase_add_test(cases, a_description_without_a_name_keeps_the_name);
     tcase_add_test(cases, which_kinds_are_persistent);
     tcase_add_test(cases, a_shorter_state_is_filled_as_far_as_it_reaches);
-    tcase_add_test(cases, off_has_a_hard_budget_at_malloc);
-    tcase_add_test(cases, off_evicts_nothing);
-    tcase_add_test(cases, pages_of_freed_small_tensors_come_back);
+    tcase_add_test(cases, mode_off_checks_the_budget_at_malloc);
+    tcase_add_test(cases, mode_off_evicts_nothing);
+    tcase_add_test(cases, pages_of_freed_small_tensors_are_reused);
     tcase_add_test(cases, usage_counts_pages_and_host_bytes);
-    tcase_add_test(cases, who_holds_what_is_printed_largest_first);
+    tcase_add_test(cases, holders_are_printed_largest_first);
     tcase_add_test(cases, endless_use_outside_iterations_keeps_the_lanes_small);
     suite_add_tcase(suite, cases);
     return suite_run(suite);

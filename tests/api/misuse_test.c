@@ -1,11 +1,11 @@
-/* Every kind of misuse answers a status of its own and a text that names the thing, and the context
-   works on, or says that it cannot. */
+/* Every kind of misuse returns a specific status and a text that names what is wrong. Afterwards
+   the context still works, or reports that it cannot. */
 #include "tests/api/steps.h"
 
 #include <stdint.h>
 
-/* What every test ends with: the context still trains. */
-static void works_on(struct rig *rig)
+/* Ends a test: checks that the context still works, and destroys it. */
+static void finish_working(struct rig *rig)
 {
     unsigned char *tensor = step_malloc(rig, PAGES(3));
 
@@ -21,7 +21,7 @@ static void start(struct rig *rig)
     rig_init(rig, &(struct rig_options){.budget_pages = 8});
 }
 
-START_TEST(freeing)
+START_TEST(wrong_frees_are_reported)
 {
     struct rig rig;
     unsigned char *tensors[2];
@@ -39,7 +39,7 @@ START_TEST(freeing)
     }
     STEP_FAILS(&rig, capu_free(rig.context, &rig), CAPU_UNKNOWN_ADDRESS, "capu_free");
     RIG_OK(&rig, capu_free(rig.context, NULL));
-    works_on(&rig);
+    finish_working(&rig);
 }
 END_TEST
 
@@ -50,7 +50,7 @@ static capu_status nothing(capu_stream stream, const void *arguments)
     return CAPU_OK;
 }
 
-/* Which of several operands is wrong, and which tensor it is, stands in the text. */
+/* The text says which of several operands is wrong, and names its tensor. */
 START_TEST(a_wrong_operand_is_named)
 {
     struct rig rig;
@@ -81,11 +81,11 @@ START_TEST(a_wrong_operand_is_named)
     STEP_FAILS(&rig, CAPU_RUN(rig.context, nothing, &none, capu_writes(y), capu_reads(x)),
                CAPU_ALREADY_FREED, text);
     RIG_OK(&rig, capu_free(rig.context, y));
-    works_on(&rig);
+    finish_working(&rig);
 }
 END_TEST
 
-START_TEST(unknown_addresses)
+START_TEST(unknown_addresses_are_reported)
 {
     struct rig rig;
     capu_tensor_state state = {.size = sizeof(state)};
@@ -100,11 +100,11 @@ START_TEST(unknown_addresses)
     STEP_FAILS(&rig, capu_tensor_query(rig.context, &rig, &state), CAPU_UNKNOWN_ADDRESS, "query");
     STEP_FAILS(&rig, CAPU_DESCRIBE(rig.context, &rig, .name = "x"), CAPU_UNKNOWN_ADDRESS,
                "describe");
-    works_on(&rig);
+    finish_working(&rig);
 }
 END_TEST
 
-START_TEST(past_the_end)
+START_TEST(ranges_past_the_end_are_reported)
 {
     struct rig rig;
     unsigned char *tensor;
@@ -130,12 +130,12 @@ START_TEST(past_the_end)
     STEP_FAILS(&rig, capu_copy(rig.context, tensor + 5, tensor, 100), CAPU_INVALID, "overlap");
     step_expect(&rig, tensor, PAGES(3), 1);
     RIG_OK(&rig, capu_free(rig.context, tensor));
-    works_on(&rig);
+    finish_working(&rig);
 }
 END_TEST
 
-/* In mode off nothing looks at operands, but a copy past the end would overwrite another tensor. */
-START_TEST(copies_past_the_end_in_mode_off)
+/* In mode off operands are not checked, but a copy past the end would overwrite another tensor. */
+START_TEST(mode_off_checks_the_range_of_copies)
 {
     struct rig rig;
     unsigned char *tensors[2];
@@ -145,11 +145,11 @@ START_TEST(copies_past_the_end_in_mode_off)
     tensors[1] = step_malloc(&rig, PAGES(4));
     STEP_FAILS(&rig, capu_copy(rig.context, tensors[0], tensors[1], PAGES(4)), CAPU_OUT_OF_RANGE,
                "copy");
-    works_on(&rig);
+    finish_working(&rig);
 }
 END_TEST
 
-START_TEST(sizes)
+START_TEST(wrong_sizes_are_reported)
 {
     struct rig rig;
     void *address = &rig;
@@ -168,11 +168,11 @@ START_TEST(sizes)
     STEP_FAILS(&rig, capu_upload(rig.context, address, &byte, 0), CAPU_ZERO_BYTES, "capu_upload");
     STEP_FAILS(&rig, capu_download(rig.context, &byte, address, 0), CAPU_ZERO_BYTES, "download");
     STEP_FAILS(&rig, capu_copy(rig.context, address, address, 0), CAPU_ZERO_BYTES, "capu_copy");
-    works_on(&rig);
+    finish_working(&rig);
 }
 END_TEST
 
-START_TEST(order)
+START_TEST(calls_in_the_wrong_order_are_reported)
 {
     struct rig rig;
     capu_op op = {.size = sizeof(op), .name = "own"};
@@ -199,11 +199,11 @@ START_TEST(order)
     STEP_FAILS(&rig, capu_synchronize(rig.context), CAPU_WRONG_ORDER, "capu_synchronize");
     RIG_OK(&rig, capu_access_end(rig.context));
     RIG_OK(&rig, capu_iteration_end(rig.context));
-    works_on(&rig);
+    finish_working(&rig);
 }
 END_TEST
 
-START_TEST(structs)
+START_TEST(structs_of_the_wrong_size_are_reported)
 {
     struct rig rig;
     struct {
@@ -233,11 +233,11 @@ START_TEST(structs)
     RIG_OK(&rig, capu_synchronize(rig.context));
     STEP_FAILS(&rig, capu_report_get(rig.context, &report), CAPU_WRONG_STRUCT, "capu_report of 0");
     ck_assert_int_eq(capu_report_print(&report, stdout), CAPU_WRONG_STRUCT);
-    works_on(&rig);
+    finish_working(&rig);
 }
 END_TEST
 
-START_TEST(ops_and_infos)
+START_TEST(invalid_ops_and_infos_are_reported)
 {
     struct rig rig;
     capu_operand operand = {.role = 77};
@@ -265,11 +265,11 @@ START_TEST(ops_and_infos)
     STEP_FAILS(&rig, capu_upload(rig.context, address, NULL, 1), CAPU_INVALID, "capu_upload");
     STEP_FAILS(&rig, capu_tensor_query(rig.context, address, NULL), CAPU_INVALID, "query");
     STEP_FAILS(&rig, capu_report_get(rig.context, NULL), CAPU_INVALID, "report");
-    works_on(&rig);
+    finish_working(&rig);
 }
 END_TEST
 
-START_TEST(no_context)
+START_TEST(a_null_context_is_reported)
 {
     void *address;
 
@@ -298,7 +298,7 @@ struct meddling {
     capu_status *answers;
 };
 
-/* Waiting for itself, it would never end. */
+/* A run function that calls the library would wait for itself, forever. */
 static capu_status meddle(capu_stream stream, const void *arguments)
 {
     const struct meddling *meddling = arguments;
@@ -312,7 +312,7 @@ static capu_status meddle(capu_stream stream, const void *arguments)
     return CAPU_OK;
 }
 
-START_TEST(a_run_function_that_calls_the_library)
+START_TEST(a_run_function_may_not_call_the_library)
 {
     struct rig rig;
     capu_status answers[4] = {CAPU_OK, CAPU_OK, CAPU_OK, CAPU_OK};
@@ -327,11 +327,11 @@ START_TEST(a_run_function_that_calls_the_library)
         ck_assert_int_eq(answers[i], CAPU_WRONG_ORDER);
     }
     RIG_OK(&rig, capu_free(rig.context, meddling.tensor));
-    works_on(&rig);
+    finish_working(&rig);
 }
 END_TEST
 
-START_TEST(a_run_function_that_fails)
+START_TEST(a_failed_run_function_stops_the_context)
 {
     struct rig rig;
     unsigned char *tensor;
@@ -342,7 +342,7 @@ START_TEST(a_run_function_that_fails)
     rig_init(&rig, &(struct rig_options){.budget_pages = 8, .mode = (uint32_t)_i});
     tensor = step_malloc(&rig, PAGES(2));
     step_set(&rig, tensor, PAGES(2), 1);
-    /* It fails on the stream's thread, which may be before or after the call returns. */
+    /* The function fails on the stream's thread, before or after capu_run returns. */
     status =
         capu_run(rig.context, &(capu_op){.size = sizeof(capu_op), .name = "bomb", .run = explode});
     ck_assert(status == CAPU_OK || status == rig_failure.status);
@@ -363,19 +363,20 @@ int main(void)
     Suite *suite = suite_create("api misuse");
     TCase *cases = tcase_create("misuse");
 
-    tcase_add_test(cases, freeing);
+    tcase_add_test(cases, wrong_frees_are_reported);
     tcase_add_test(cases, a_wrong_operand_is_named);
-    tcase_add_test(cases, unknown_addresses);
-    tcase_add_test(cases, past_the_end);
-    tcase_add_test(cases, copies_past_the_end_in_mode_off);
-    tcase_add_test(cases, sizes);
-    tcase_add_test(cases, order);
-    tcase_add_test(cases, structs);
-    tcase_add_test(cases, ops_and_infos);
-    tcase_add_test(cases, no_context);
-    tcase_add_loop_test(cases, a_run_function_that_calls_the_library, CAPU_MODE_OFF,
+    tcase_add_test(cases, unknown_addresses_are_reported);
+    tcase_add_test(cases, ranges_past_the_end_are_reported);
+    tcase_add_test(cases, mode_off_checks_the_range_of_copies);
+    tcase_add_test(cases, wrong_sizes_are_reported);
+    tcase_add_test(cases, calls_in_the_wrong_order_are_reported);
+    tcase_add_test(cases, structs_of_the_wrong_size_are_reported);
+    tcase_add_test(cases, invalid_ops_and_infos_are_reported);
+    tcase_add_test(cases, a_null_context_is_reported);
+    tcase_add_loop_test(cases, a_run_function_may_not_call_the_library, CAPU_MODE_OFF,
                         CAPU_MODE_GUIDED);
-    tcase_add_loop_test(cases, a_run_function_that_fails, CAPU_MODE_OFF, CAPU_MODE_GUIDED);
+    tcase_add_loop_test(cases, a_failed_run_function_stops_the_context, CAPU_MODE_OFF,
+                        CAPU_MODE_GUIDED);
     suite_add_tcase(suite, cases);
     return suite_run(suite);
 }

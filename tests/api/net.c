@@ -1,4 +1,4 @@
-/* A training loop in mode guided, see net.h. */
+/* A training loop in guided mode, see net.h. */
 #include "tests/api/net.h"
 
 #include "runtime/planning.h"
@@ -63,8 +63,8 @@ capu_report net_train(struct net *net, const char *label)
     return net_end(net);
 }
 
-/* What was copied out left by a swap, also where the copy was made ahead, and what left otherwise
-   was given up without one. */
+/* Checks the byte counters against the list of evictions: a tensor that was copied out, even ahead
+   of time, left by a swap; every other one was dropped without a copy. */
 static void expect_balance(const capu_report *report)
 {
     uint64_t swapped = 0;
@@ -82,7 +82,7 @@ static void expect_balance(const capu_report *report)
 void net_expect_guided(struct net *net, const capu_report *report, const char *label)
 {
     ck_assert_msg(report->mode == CAPU_MODE_GUIDED && report->diverged == 0,
-                  "iteration %llu: mode %u, left its plan %llu at op %llu: %s",
+                  "iteration %llu: mode %u, diverged %llu, at op %llu: %s",
                   (unsigned long long)report->iteration, report->mode,
                   (unsigned long long)report->diverged, (unsigned long long)report->diverged_at,
                   planning_error(net->rig.context, label));

@@ -1,4 +1,4 @@
-/* A small training loop in mode guided, for tests of what plans do to it. */
+/* A small training loop in guided mode, for tests of what plans do to it. */
 #ifndef CAPU_TESTS_API_NET_H
 #define CAPU_TESTS_API_NET_H
 
@@ -8,7 +8,7 @@
 
 enum { NET_LAYERS = 8, NET_LAYER_PAGES = 4 };
 
-/* Forward and backward over layers of activations that do not fit all together. */
+/* Forward and backward over layers whose activations do not all fit the budget. */
 struct net {
     struct rig rig;
     unsigned char *weights;
@@ -17,31 +17,31 @@ struct net {
     unsigned char step;
 };
 
-/* The first NET_TIMED iterations have their ops timed; after NET_WARM all is steady. */
+/* The ops of the first NET_TIMED iterations are timed; after NET_WARM the plan is steady. */
 enum { NET_TIMED = 8, NET_WARM = 10 };
 
-/* Mode guided, each plan waited for; with no budget given, one of 24 pages. */
+/* Creates a context in guided mode that waits for each plan. The default budget is 24 pages. */
 void net_init(struct net *net, struct rig_options options);
 
-/* Begins an iteration, with another number in it. */
+/* Begins an iteration; each works on a different number. */
 void net_begin(struct net *net, const char *label);
 
-/* Each of so many layers is the one before plus 1. */
+/* Computes the first `layers` layers; each is the one before plus 1. */
 void net_forward(struct net *net, size_t layers);
 
-/* Reads them in reverse order into the gradients, and adds 1 to the weights. */
+/* Reads the layers in reverse order into the gradients, and adds 1 to the weights. */
 void net_backward(struct net *net, size_t layers);
 
-/* Ends an iteration and gives its report. */
+/* Ends an iteration, waits for it and returns its report. */
 capu_report net_end(struct net *net);
 
-/* All of that; the gradients are checked. */
+/* A whole iteration, which checks the gradients. */
 capu_report net_train(struct net *net, const char *label);
 
-/* Fails the test unless the iteration was guided to its end. */
+/* Fails the test unless the iteration followed its plan to the end. */
 void net_expect_guided(struct net *net, const capu_report *report, const char *label);
 
-/* How often the device was called. */
+/* How often a function of the device was called. */
 uint64_t net_calls(const struct adaptor_counts *counts, enum adaptor_slot slot);
 
 #endif

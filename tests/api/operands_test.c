@@ -1,5 +1,5 @@
 /* Operands: interior addresses, ranges over several tensors, merging, partial and cleared writes,
-   scratch, zeros, and reading what was not written. */
+   scratch, zeros, and reading undefined tensors. */
 #include "tests/api/steps.h"
 
 #include "device/adaptor_count.h"
@@ -24,7 +24,7 @@ START_TEST(interior_addresses_and_zero_bytes_mean_the_rest)
 }
 END_TEST
 
-START_TEST(a_range_names_every_tensor_it_meets)
+START_TEST(a_range_covers_every_tensor_it_meets)
 {
     struct rig rig;
     unsigned char *blob;
@@ -36,7 +36,7 @@ START_TEST(a_range_names_every_tensor_it_meets)
     for (size_t i = 0; i < 3; i++) {
         ck_assert_uint_eq(step_query(&rig, blob + PAGES(3 * i)).version, 1);
     }
-    /* The middle wholly, its neighbours in part. */
+    /* The middle tensor is covered completely, its neighbours partly. */
     step_set(&rig, blob + PAGES(2), PAGES(5), 2);
     step_expect(&rig, blob, PAGES(2), 1);
     step_expect(&rig, blob + PAGES(2), PAGES(5), 2);
@@ -53,7 +53,7 @@ START_TEST(naming_a_tensor_twice_merges)
     rig_init(&rig, &(struct rig_options){.budget_pages = 4});
     tensor = step_malloc(&rig, PAGES(4));
     step_set(&rig, tensor, PAGES(4), 1);
-    /* Reads one half and writes the other: an update, that needs the tensor once. */
+    /* Reads one half and writes the other: an update, which needs the tensor's pages once. */
     step_next(&rig, "half", tensor + PAGES(2), tensor, PAGES(2));
     ck_assert_uint_eq(step_query(&rig, tensor).version, 2);
     step_expect(&rig, tensor, PAGES(2), 1);
@@ -64,7 +64,7 @@ START_TEST(naming_a_tensor_twice_merges)
 }
 END_TEST
 
-START_TEST(read_and_write_of_nothing_is_a_read_of_nothing)
+START_TEST(reading_and_writing_an_undefined_tensor_fails)
 {
     struct rig rig;
     unsigned char *tensor;
@@ -114,7 +114,7 @@ static capu_status write_first_half(capu_stream stream, const void *arguments)
     return CAPU_OK;
 }
 
-START_TEST(write_cleared_reads_as_zero_where_nothing_was_written)
+START_TEST(write_cleared_zeroes_what_the_op_does_not_write)
 {
     struct rig rig;
     unsigned char *tensor;
@@ -129,7 +129,7 @@ START_TEST(write_cleared_reads_as_zero_where_nothing_was_written)
 }
 END_TEST
 
-START_TEST(scratch_is_undefined_behind_the_op)
+START_TEST(scratch_is_undefined_after_the_op)
 {
     struct rig rig;
     void *tensor;
@@ -144,8 +144,8 @@ START_TEST(scratch_is_undefined_behind_the_op)
 }
 END_TEST
 
-/* Trap 5: the write ends the old version, whose contents nobody fetches. */
-START_TEST(saved_tensors_serve_as_scratch_later)
+/* Trap 5: a write ends the old version, so its contents are not fetched. */
+START_TEST(a_saved_tensor_can_be_scratch_later)
 {
     struct rig rig;
     struct adaptor_counts counts;
@@ -156,7 +156,7 @@ START_TEST(saved_tensors_serve_as_scratch_later)
     step_set(&rig, tensor, PAGES(3), 1);
     step_set(&rig, step_malloc(&rig, PAGES(4)), PAGES(4), 2);
     ck_assert_uint_eq(step_query(&rig, tensor).has_host_copy, 1);
-    /* A write never fetches what was there. */
+    /* A write never fetches the old contents. */
     RIG_OK(&rig, step_touch(&rig, "reuse", CAPU_SCRATCH, 1, &tensor));
     step_set(&rig, tensor, PAGES(3), 4);
     adaptor_count_read(rig.count, &counts);
@@ -185,7 +185,7 @@ START_TEST(known_zeros_take_no_memory_and_no_transfer)
     ck_assert_uint_eq(pages_out(rig.context->pages), 3);
     step_expect(&rig, gradients, PAGES(3), 0);
     step_expect(&rig, gradients + PAGES(3), PAGES(3), 1);
-    /* Zeros that were brought in, and are zeroed again, leave without a copy. */
+    /* A tensor that held other values and is zeroed again leaves without a copy. */
     RIG_OK(&rig, capu_zero(rig.context, gradients, PAGES(12)));
     step_bump(&rig, "accumulate", gradients + PAGES(6), PAGES(3));
     adaptor_count_read(rig.count, &counts);
@@ -196,7 +196,7 @@ START_TEST(known_zeros_take_no_memory_and_no_transfer)
 }
 END_TEST
 
-START_TEST(zeroing_a_part_writes_it)
+START_TEST(zeroing_part_of_a_tensor_writes_it)
 {
     struct rig rig;
     unsigned char *tensor;
@@ -246,16 +246,16 @@ int main(void)
     TCase *cases = tcase_create("operands");
 
     tcase_add_test(cases, interior_addresses_and_zero_bytes_mean_the_rest);
-    tcase_add_test(cases, a_range_names_every_tensor_it_meets);
+    tcase_add_test(cases, a_range_covers_every_tensor_it_meets);
     tcase_add_test(cases, naming_a_tensor_twice_merges);
-    tcase_add_test(cases, read_and_write_of_nothing_is_a_read_of_nothing);
+    tcase_add_test(cases, reading_and_writing_an_undefined_tensor_fails);
     tcase_add_test(cases, a_transient_is_undefined_in_the_next_iteration);
-    tcase_add_loop_test(cases, write_cleared_reads_as_zero_where_nothing_was_written, CAPU_MODE_OFF,
+    tcase_add_loop_test(cases, write_cleared_zeroes_what_the_op_does_not_write, CAPU_MODE_OFF,
                         CAPU_MODE_GUIDED);
-    tcase_add_test(cases, scratch_is_undefined_behind_the_op);
-    tcase_add_test(cases, saved_tensors_serve_as_scratch_later);
+    tcase_add_test(cases, scratch_is_undefined_after_the_op);
+    tcase_add_test(cases, a_saved_tensor_can_be_scratch_later);
     tcase_add_test(cases, known_zeros_take_no_memory_and_no_transfer);
-    tcase_add_test(cases, zeroing_a_part_writes_it);
+    tcase_add_test(cases, zeroing_part_of_a_tensor_writes_it);
     tcase_add_test(cases, the_callers_own_launches_touch_memory_directly);
     suite_add_tcase(suite, cases);
     return suite_run(suite);

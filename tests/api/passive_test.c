@@ -1,4 +1,4 @@
-/* Passive mode: who leaves, at what cost, and what happens where nothing can. */
+/* Passive mode: which tensor is evicted, at what cost, and what happens if none can be. */
 #include "tests/api/steps.h"
 
 #include "device/adaptor_count.h"
@@ -21,7 +21,7 @@ static void settle(struct rig *rig)
     RIG_OK(rig, capu_synchronize(rig->context));
 }
 
-START_TEST(least_recently_used_leaves_first)
+START_TEST(the_least_recently_used_leaves_first)
 {
     struct rig rig;
     void *tensors[4];
@@ -47,7 +47,7 @@ START_TEST(least_recently_used_leaves_first)
 }
 END_TEST
 
-START_TEST(empty_before_clean_before_dirty)
+START_TEST(empty_leaves_before_clean_and_clean_before_dirty)
 {
     struct rig rig;
     void *dirty;
@@ -58,7 +58,7 @@ START_TEST(empty_before_clean_before_dirty)
     rig_init(&rig, &(struct rig_options){.budget_pages = 6});
     clean = step_malloc(&rig, PAGES(2));
     step_set(&rig, clean, PAGES(2), 1);
-    step_set(&rig, step_malloc(&rig, PAGES(6)), PAGES(6), 9); /* pushes it out */
+    step_set(&rig, step_malloc(&rig, PAGES(6)), PAGES(6), 9); /* evicts it */
     dirty = step_malloc(&rig, PAGES(2));
     step_set(&rig, dirty, PAGES(2), 2);
     RIG_OK(&rig, step_touch(&rig, "read", CAPU_READ, 1, &clean));
@@ -67,7 +67,7 @@ START_TEST(empty_before_clean_before_dirty)
     settle(&rig);
     ck_assert(is_in(&rig, dirty) && is_in(&rig, clean) && is_in(&rig, empty));
     copies = calls(&rig, ADAPTOR_COPY_OUT);
-    /* The empty one was used last of all, and leaves first all the same. */
+    /* The empty tensor is the most recently used one, but still leaves first. */
     step_set(&rig, step_malloc(&rig, PAGES(2)), PAGES(2), 3);
     settle(&rig);
     ck_assert(is_in(&rig, dirty) && is_in(&rig, clean) && !is_in(&rig, empty));
@@ -95,7 +95,7 @@ START_TEST(evicting_an_unmodified_tensor_again_costs_no_copy)
     step_set(&rig, weights, PAGES(3), 5);
     for (size_t i = 0; i < 5; i++) {
         step_set(&rig, other, PAGES(3), (unsigned char)i);
-        RIG_OK(&rig, capu_zero(rig.context, other, 0)); /* nothing of it to copy */
+        RIG_OK(&rig, capu_zero(rig.context, other, 0)); /* it leaves without a copy */
         RIG_OK(&rig, step_touch(&rig, "read", CAPU_READ, 1, &weights));
     }
     ck_assert_uint_eq(calls(&rig, ADAPTOR_COPY_OUT), 1);
@@ -105,7 +105,7 @@ START_TEST(evicting_an_unmodified_tensor_again_costs_no_copy)
 }
 END_TEST
 
-/* What is on its way out when it is needed again stays, with neither a wait nor a copy back. */
+/* A tensor that is needed again while it is leaving stays, without a wait or a copy back. */
 START_TEST(a_leaving_tensor_is_taken_back)
 {
     struct rig rig;
@@ -130,7 +130,7 @@ START_TEST(a_leaving_tensor_is_taken_back)
 }
 END_TEST
 
-START_TEST(operands_stay_while_others_come)
+START_TEST(operands_of_the_op_are_never_evicted)
 {
     struct rig rig;
     void *tensors[8];
@@ -189,7 +189,7 @@ static capu_status train(struct rig *rig, unsigned char *sum)
     return status;
 }
 
-START_TEST(the_smallest_feasible_budget_works_and_a_page_less_says_who)
+START_TEST(the_floor_budget_works_and_one_page_less_names_the_op)
 {
     capu_report report = CAPU_REPORT_INIT;
     struct rig rig;
@@ -230,13 +230,13 @@ START_TEST(a_full_host_budget_loses_nothing)
         tensors[i] = step_tensor(&rig, i == 2 ? "third" : "tensor", CAPU_PARAMETER, 2);
         step_set(&rig, tensors[i], PAGES(2), (unsigned char)(i + 1));
     }
-    /* Four pages on the device and four of five on the host are taken. */
+    /* Four pages on the device and four of five on the host are in use. */
     STEP_FAILS(
         &rig, step_try_set(&rig, step_malloc(&rig, PAGES(2)), PAGES(2), 9), CAPU_HOST_OVER_BUDGET,
         "no host memory to evict 'third' (8192 bytes) to: 16384 bytes of a host budget of 20480");
     rig_check(&rig);
     for (size_t i = 0; i < 4; i++) {
-        /* Read directly where it lies, since bringing it back needs room as well. */
+        /* A download reads an evicted tensor on the host; bringing it back would need room. */
         step_expect(&rig, tensors[i], PAGES(2), (unsigned char)(i + 1));
     }
     RIG_OK(&rig, capu_free(rig.context, tensors[0]));
@@ -248,7 +248,7 @@ START_TEST(a_full_host_budget_loses_nothing)
 }
 END_TEST
 
-/* Host copies of tensors that are resident anyway make way for one that must leave. */
+/* Host copies of resident tensors are discarded if an eviction needs their room. */
 START_TEST(clean_copies_make_room_on_the_host)
 {
     struct rig rig;
@@ -300,12 +300,12 @@ int main(void)
     Suite *suite = suite_create("api passive");
     TCase *cases = tcase_create("passive");
 
-    tcase_add_test(cases, least_recently_used_leaves_first);
-    tcase_add_test(cases, empty_before_clean_before_dirty);
+    tcase_add_test(cases, the_least_recently_used_leaves_first);
+    tcase_add_test(cases, empty_leaves_before_clean_and_clean_before_dirty);
     tcase_add_test(cases, evicting_an_unmodified_tensor_again_costs_no_copy);
     tcase_add_test(cases, a_leaving_tensor_is_taken_back);
-    tcase_add_test(cases, operands_stay_while_others_come);
-    tcase_add_test(cases, the_smallest_feasible_budget_works_and_a_page_less_says_who);
+    tcase_add_test(cases, operands_of_the_op_are_never_evicted);
+    tcase_add_test(cases, the_floor_budget_works_and_one_page_less_names_the_op);
     tcase_add_test(cases, a_full_host_budget_loses_nothing);
     tcase_add_test(cases, clean_copies_make_room_on_the_host);
     tcase_add_test(cases, two_contexts_live_side_by_side);

@@ -1,10 +1,10 @@
 /*
- * Mode guided over pieces of a blob that share pages: what a piece has in shared pages is always
- * resident, so that no plan keeps it from being overwritten.
+ * Guided mode over pieces of a blob that share pages. The shared pages are always resident, so a
+ * plan cannot protect what a piece has there from being overwritten.
  */
 #include "tests/api/net.h"
 
-/* A net whose activations are pieces of one blob, none of which begins where a page does. */
+/* A net whose activations are pieces of one blob, none of which starts at a page boundary. */
 static void pieces_init(struct net *net, struct rig_options options)
 {
     unsigned char *blob;
@@ -23,7 +23,7 @@ static void pieces_init(struct net *net, struct rig_options options)
     }
 }
 
-/* The iteration leaves its plan, and sources of dropped tensors are zeroed. */
+/* The iteration leaves its plan, and then sources of dropped tensors are zeroed. */
 START_TEST(sources_are_not_zeroed_before_their_replays)
 {
     struct net net;
@@ -38,7 +38,7 @@ START_TEST(sources_are_not_zeroed_before_their_replays)
         net_expect_guided(&net, &report, "train");
         net_begin(&net, "train");
         net_forward(&net, NET_LAYERS);
-        RIG_OK(&net.rig, capu_download(net.rig.context, &byte, net.weights, 1)); /* not planned */
+        RIG_OK(&net.rig, capu_download(net.rig.context, &byte, net.weights, 1)); /* leaves it */
         for (size_t i = 0; i + 1 < NET_LAYERS; i++) {
             RIG_OK(&net.rig, capu_zero(net.rig.context, net.activations[i], 0));
             step_expect(&net.rig, net.activations[i + 1], PAGES(NET_LAYER_PAGES),
@@ -66,9 +66,9 @@ static capu_status make_twins(capu_stream stream, const void *arguments)
     return CAPU_OK;
 }
 
-/* One op makes two tensors. The first is zeroed before the second is recomputed, which makes the
-   first again. */
-START_TEST(zeros_outlive_a_replay_of_what_made_the_tensor)
+/* One op computes two tensors. The first is zeroed before the second is recomputed; the replay
+   writes both, but the first must stay zero. */
+START_TEST(zeros_survive_a_replay_of_the_op_that_wrote_the_tensor)
 {
     uint64_t replays = 0;
     struct net net;
@@ -101,8 +101,8 @@ START_TEST(zeros_outlive_a_replay_of_what_made_the_tensor)
 }
 END_TEST
 
-/* The iteration leaves its plan and overwrites what a replay for the other twin would make again,
-   shared pages included: that twin is recomputed first. */
+/* The iteration leaves its plan and overwrites one twin, which a replay for the other twin would
+   overwrite in turn, shared pages included. So the other twin is recomputed first. */
 START_TEST(a_twin_is_recomputed_before_the_other_changes)
 {
     uint64_t replays = 0;
@@ -141,7 +141,7 @@ int main(void)
     TCase *cases = tcase_create("pieces");
 
     tcase_add_loop_test(cases, sources_are_not_zeroed_before_their_replays, 0, 2);
-    tcase_add_loop_test(cases, zeros_outlive_a_replay_of_what_made_the_tensor, 0, 4);
+    tcase_add_loop_test(cases, zeros_survive_a_replay_of_the_op_that_wrote_the_tensor, 0, 4);
     tcase_add_loop_test(cases, a_twin_is_recomputed_before_the_other_changes, 0, 2);
     suite_add_tcase(suite, cases);
     return suite_run(suite);

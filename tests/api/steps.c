@@ -1,4 +1,4 @@
-/* Ops in a word each, see steps.h. */
+/* One-line ops, see steps.h. */
 #include "tests/api/steps.h"
 
 struct step {
@@ -115,7 +115,7 @@ void step_expect(struct rig *rig, const void *address, size_t bytes, unsigned ch
     ck_assert_ptr_nonnull(copy);
     RIG_OK(rig, capu_download(rig->context, copy, address, bytes));
     for (size_t i = 0; i < bytes; i++) {
-        if (copy[i] != value) { /* each assertion is a system call: none for what is right */
+        if (copy[i] != value) { /* every Check assertion is a system call: avoid one per byte */
             ck_abort_msg("byte %zu is %u, not %u", i, copy[i], value);
         }
     }

@@ -1,4 +1,4 @@
-/* Ops in a word each, for tests that care about memory and not about arithmetic. */
+/* One-line ops, for tests that care about memory and not about arithmetic. */
 #ifndef CAPU_TESTS_API_STEPS_H
 #define CAPU_TESTS_API_STEPS_H
 
@@ -8,35 +8,36 @@
 #include <stdint.h>
 #include <string.h>
 
-/* Allocates so many bytes, or fails the test. */
+/* Allocates memory, or fails the test. */
 unsigned char *step_malloc(struct rig *rig, size_t bytes);
 
-/* Allocates whole pages under a name; transient for CAPU_ACTIVATION and the like. */
+/* Allocates whole pages and describes them by name and kind. */
 unsigned char *step_tensor(struct rig *rig, const char *name, capu_kind kind, size_t page_count);
 
-/* Writes `value` to every byte of the range; `name` NULL: "set". Returns what capu_run answers. */
+/* An op "set" that writes `value` to every byte of the range. step_try_set returns the status of
+   capu_run; step_set fails the test on an error, here and below. */
 capu_status step_try_set(struct rig *rig, void *address, size_t bytes, unsigned char value);
 void step_set(struct rig *rig, void *address, size_t bytes, unsigned char value);
 
-/* An op of that name that adds 1 to every byte (update). */
+/* An op `name` that adds 1 to every byte of the range (an update). */
 void step_bump(struct rig *rig, const char *name, void *address, size_t bytes);
 
-/* An op of that name that reads `from` and writes what it read plus 1 to `to`. */
+/* An op `name` that reads `from`, adds 1 to each byte and writes the result to `to`. */
 capu_status step_try_next(struct rig *rig, const char *name, void *to, const void *from,
                           size_t bytes);
 void step_next(struct rig *rig, const char *name, void *to, const void *from, size_t bytes);
 
-/* An op of that name and role over each of the addresses that does nothing. */
+/* An op `name` that does nothing, with one operand of that role per address. */
 capu_status step_touch(struct rig *rig, const char *name, capu_role role, size_t count,
                        void *const *addresses);
 
 /* Fails the test unless every byte of the range reads as `value`. */
 void step_expect(struct rig *rig, const void *address, size_t bytes, unsigned char value);
 
-/* What capu_tensor_query tells. */
+/* The result of capu_tensor_query. */
 capu_tensor_state step_query(struct rig *rig, const void *address);
 
-/* Fails the test unless the call answered `status` with a text that contains `word`. */
+/* Fails the test unless the call returns `status` and the last error contains `word`. */
 #define STEP_FAILS(rig_, call_, status_, word_)                                              \
     do {                                                                                     \
         capu_status answer_ = (call_);                                                       \
