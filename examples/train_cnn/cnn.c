@@ -1,5 +1,5 @@
 /* The network's forward, backward and update. */
-#include "bench/gpu/cnn.h"
+#include "examples/train_cnn/cnn.h"
 
 #include "examples/common/try.h"
 

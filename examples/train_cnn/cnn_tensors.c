@@ -1,5 +1,5 @@
 /* The network's tensors. */
-#include "bench/gpu/cnn.h"
+#include "examples/train_cnn/cnn.h"
 
 #include "examples/common/try.h"
 

@@ -1,5 +1,5 @@
 /* Trains ResNet-50 (cnn.h) on random images, within a memory budget. */
-#include "bench/gpu/cnn.h"
+#include "examples/train_cnn/cnn.h"
 
 #include "examples/common/files.h"
 #include "examples/common/options.h"

@@ -7,8 +7,8 @@
  * bf16. Statistics, gradients of parameters and velocities are fp32, and so is the master of every
  * weight, which the optimizer changes and rounds the working weight from.
  */
-#ifndef CAPU_BENCH_GPU_CNN_H
-#define CAPU_BENCH_GPU_CNN_H
+#ifndef CAPU_EXAMPLES_TRAIN_CNN_CNN_H
+#define CAPU_EXAMPLES_TRAIN_CNN_CNN_H
 
 #include "examples/common/files.h"
 
