@@ -18,7 +18,6 @@
 #include "device/options.h"
 
 #include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -29,140 +28,6 @@
 #define HEADROOM_MAX ((uint64_t)512 << 20)
 #define HEADROOM_SHARE 16
 
-/* Errors after which every call answers the same: the device is lost to this process. */
-static bool is_lasting(int error)
-{
-    switch (error) {
-    case cudaErrorCudartUnloading: /* the process is ending */
-    case cudaErrorECCUncorrectable:
-    case cudaErrorNvlinkUncorrectable:
-    case 226: /* cudaErrorContained, and below cudaErrorTensorMemoryLeak: newer than 12.5 */
-    case cudaErrorIllegalAddress:
-    case cudaErrorLaunchTimeout:
-    case cudaErrorContextIsDestroyed:
-    case cudaErrorAssert:
-    case cudaErrorHardwareStackError:
-    case cudaErrorIllegalInstruction:
-    case cudaErrorMisalignedAddress:
-    case cudaErrorInvalidAddressSpace:
-    case cudaErrorInvalidPc:
-    case cudaErrorLaunchFailure:
-    case 721:
-    case cudaErrorMpsClientTerminated:
-    case cudaErrorExternalDevice:
-        return true;
-    default:
-        return false;
-    }
-}
-
-/* CUDA says "unknown" of what it does not survive, and of what it merely could not do: pinning
-   memory in some virtual machines, for one. A device that still answers is not lost. */
-static bool is_lost(int error)
-{
-    size_t free_bytes;
-    size_t total_bytes;
-
-    return is_lasting(error) ||
-           (error == cudaErrorUnknown && cudaMemGetInfo(&free_bytes, &total_bytes) != cudaSuccess);
-}
-
-void cuda_fail(struct cuda_device *cuda, const char *text)
-{
-    pthread_mutex_lock(&cuda->failure_lock);
-    if (cuda_failure_of(cuda) == CAPU_OK) {
-        snprintf(cuda->failure_text, sizeof(cuda->failure_text), "%s", text);
-        atomic_store_explicit(&cuda->failure, CAPU_DEVICE_LOST, memory_order_release);
-    }
-    pthread_mutex_unlock(&cuda->failure_lock);
-}
-
-/* "cudaFoo" of "cudaFoo(bar)" and of "cuda->driver.cudaFoo(bar)". */
-static void call_name(const char *call, char *name, size_t name_bytes)
-{
-    const char *end = strchr(call, '(');
-    const char *start = end;
-
-    while (start > call && start[-1] != '.') {
-        start--;
-    }
-    snprintf(name, name_bytes, "%.*s", (int)(end - start), start);
-}
-
-static bool is_driver_call(const char *call)
-{
-    static const char prefix[] = "cuda->driver.";
-
-    return strncmp(call, prefix, sizeof(prefix) - 1) == 0;
-}
-
-/* For whoever has to tell people why something could not be done. */
-static void note_refusal(struct cuda_device *cuda, int error, const char *call)
-{
-    char name[64];
-
-    call_name(call, name, sizeof(name));
-    pthread_mutex_lock(&cuda->failure_lock);
-    if (cuda_failure_of(cuda) == CAPU_OK) {
-        snprintf(cuda->failure_text, sizeof(cuda->failure_text), "%s answered %s", name,
-                 cudaGetErrorName((cudaError_t)error));
-    }
-    pthread_mutex_unlock(&cuda->failure_lock);
-}
-
-/* A call of ours has failed, and is answered here: the program's own next look finds nothing. Not
-   for the driver's calls: they leave no error behind, what is there then is the program's. */
-static void forget_error(int error)
-{
-    if ((int)cudaPeekAtLastError() == error) {
-        (void)cudaGetLastError();
-    }
-}
-
-capu_status cuda_translate(struct cuda_device *cuda, int error, capu_status shortage,
-                           const char *call)
-{
-    char text[sizeof(cuda->failure_text)];
-    char name[64];
-
-    if (error == cudaSuccess) {
-        return CAPU_OK;
-    }
-    if (is_lost(error)) {
-        call_name(call, name, sizeof(name));
-        snprintf(text, sizeof(text), "the device is lost, as %s told: %s, %s", name,
-                 cudaGetErrorName((cudaError_t)error), cudaGetErrorString((cudaError_t)error));
-        cuda_fail(cuda, text);
-        return CAPU_DEVICE_LOST;
-    }
-    if (!is_driver_call(call)) {
-        forget_error(error);
-    }
-    if (error == cudaErrorNotReady) {
-        return CAPU_NOT_READY;
-    }
-    note_refusal(cuda, error, call);
-    return error == cudaErrorMemoryAllocation ? shortage : CAPU_DEVICE_FAILED;
-}
-
-capu_status cuda_activate(struct cuda_device *cuda)
-{
-    capu_status status = cuda_failure_of(cuda);
-
-    return status != CAPU_OK ? status
-                             : CUDA_CALL(cuda, CAPU_DEVICE_FAILED, cudaSetDevice(cuda->ordinal));
-}
-
-CUmemAllocationProp cuda_page_properties(const struct cuda_device *cuda)
-{
-    const CUmemAllocationProp properties = {
-        .type = CU_MEM_ALLOCATION_TYPE_PINNED,
-        .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = cuda->ordinal},
-    };
-
-    return properties;
-}
-
 static uint64_t cuda_now_ns(struct device *device)
 {
     struct timespec now;
@@ -170,19 +35,6 @@ static uint64_t cuda_now_ns(struct device *device)
     (void)device;
     clock_gettime(CLOCK_MONOTONIC, &now);
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
-
-static capu_status cuda_failure(struct device *device, char *text, size_t text_bytes)
-{
-    struct cuda_device *cuda = cuda_of(device);
-    capu_status status = cuda_failure_of(cuda);
-
-    if (text != NULL && text_bytes > 0) {
-        pthread_mutex_lock(&cuda->failure_lock);
-        snprintf(text, text_bytes, "%s", cuda->failure_text);
-        pthread_mutex_unlock(&cuda->failure_lock);
-    }
-    return status;
 }
 
 static void cuda_destroy(struct device *device)
@@ -241,7 +93,7 @@ static capu_status find(struct cuda_device *cuda, char *text, size_t text_bytes)
     int error = (int)cudaGetDeviceCount(&count);
 
     if (error != cudaSuccess) {
-        forget_error(error);
+        cuda_forget_error(error);
         return refuse_error(CAPU_NO_DEVICE, cuda, "there is no CUDA device", error, text,
                             text_bytes);
     }
@@ -253,7 +105,7 @@ static capu_status find(struct cuda_device *cuda, char *text, size_t text_bytes)
     cuda->has_siblings = count > 1;
     error = (int)cudaSetDevice(cuda->ordinal);
     if (error != cudaSuccess) {
-        forget_error(error);
+        cuda_forget_error(error);
         return refuse_error(CAPU_NO_DEVICE, cuda, "the device cannot be used", error, text,
                             text_bytes);
     }
@@ -272,7 +124,7 @@ static capu_status look_up(struct cuda_driver *driver, char *text, size_t text_b
     error = (int)cudaGetDriverEntryPointByVersion(#call, &entry, CUDA_DRIVER_VERSION, \
                                                   cudaEnableDefault, NULL);           \
     if (error != cudaSuccess || entry == NULL) {                                      \
-        forget_error(error);                                                          \
+        cuda_forget_error(error);                                                     \
         return options_refuse(CAPU_NO_DEVICE, text, text_bytes,                       \
                               "the CUDA driver does not have " #call);                \
     }                                                                                 \
@@ -309,7 +161,7 @@ static capu_status complete_options(struct cuda_device *cuda, struct device_opti
     }
     error = (int)cudaMemGetInfo(&free_bytes, &total_bytes);
     if (error != cudaSuccess) {
-        forget_error(error);
+        cuda_forget_error(error);
         return refuse_error(CAPU_DEVICE_FAILED, cuda, "asking for the device's memory", error, text,
                             text_bytes);
     }

@@ -1,7 +1,7 @@
 /*
- * The inside of the cuda device, shared by its files: cuda.c (table, creation, errors),
- * cuda_memory.c (pages, ranges, mappings), cuda_host.c (pinned memory), cuda_stream.c (streams,
- * events, work) and cuda_link.c (how fast the link is).
+ * The inside of the cuda device, shared by its files: cuda.c (table, creation), cuda_error.c (what
+ * calls answered), cuda_memory.c (pages, ranges, mappings), cuda_host.c (pinned memory),
+ * cuda_stream.c (streams, events, work) and cuda_link.c (how fast the link is).
  *
  * These files see CUDA's headers, or those of tests/fake_cudart, which declare the same.
  */
@@ -71,20 +71,28 @@ static inline capu_status cuda_failure_of(struct cuda_device *cuda)
 }
 
 /*
- * cuda.c: what a CUDA call answered, as a status; every call goes through here. The runtime's and
- * the driver's numbers mean the same. Memory that is short becomes `shortage`. An error that the
- * device does not survive is DEVICE_LOST, and the device's failure: its first one, with the name of
- * the call that told. Anything else is DEVICE_FAILED. The text of the newest refusal is kept.
+ * cuda_error.c: what a CUDA call answered, as a status; every call goes through here. The runtime's
+ * and the driver's numbers mean the same. Memory that is short becomes `shortage`. An error that
+ * the device does not survive is DEVICE_LOST, and the device's failure: its first one, with the
+ * name of the call that told. Anything else is DEVICE_FAILED. The text of the newest refusal is
+ * kept.
  */
 capu_status cuda_translate(struct cuda_device *cuda, int error, capu_status shortage,
                            const char *call);
 #define CUDA_CALL(cuda_, shortage_, call_) cuda_translate(cuda_, (int)(call_), shortage_, #call_)
 
-/* cuda.c: the failure of the device, for where its own state can no longer be told. */
+/* cuda_error.c: the failure of the device, for where its own state can no longer be told. */
 void cuda_fail(struct cuda_device *cuda, const char *text);
 
-/* cuda.c: makes the device current on this thread, where a call goes by that. Its failure, if it
-   has failed. */
+/* A call of ours has failed, and is answered here: the program's own next look finds nothing. Not
+   for the driver's calls: they leave no error behind, what is there then is the program's. */
+void cuda_forget_error(int error);
+
+/* The slot `failure` of the device's table. */
+capu_status cuda_failure(struct device *device, char *text, size_t text_bytes);
+
+/* cuda_error.c: makes the device current on this thread, where a call goes by that. Its failure, if
+   it has failed. */
 capu_status cuda_activate(struct cuda_device *cuda);
 /* The same for calls that are made all the time: nothing to do where there is one device. */
 static inline capu_status cuda_activate_quickly(struct cuda_device *cuda)
@@ -92,10 +100,9 @@ static inline capu_status cuda_activate_quickly(struct cuda_device *cuda)
     return cuda->has_siblings ? cuda_activate(cuda) : cuda_failure_of(cuda);
 }
 
-/* cuda.c: the properties of a page. */
-CUmemAllocationProp cuda_page_properties(const struct cuda_device *cuda);
-
 /* cuda_memory.c */
+/* The properties of a page. */
+CUmemAllocationProp cuda_page_properties(const struct cuda_device *cuda);
 capu_status cuda_page_create(struct device *device, device_page *page);
 void cuda_page_destroy(struct device *device, device_page page);
 capu_status cuda_range_reserve(struct device *device, uint64_t bytes, void **address);

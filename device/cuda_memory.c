@@ -21,6 +21,16 @@
 /* Setting access may answer "not ready" while other threads have work in flight. */
 enum { ACCESS_ATTEMPTS = 4 };
 
+CUmemAllocationProp cuda_page_properties(const struct cuda_device *cuda)
+{
+    const CUmemAllocationProp properties = {
+        .type = CU_MEM_ALLOCATION_TYPE_PINNED,
+        .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = cuda->ordinal},
+    };
+
+    return properties;
+}
+
 static CUdeviceptr device_address(const void *address)
 {
     return (CUdeviceptr)(uintptr_t)address;
