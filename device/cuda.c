@@ -15,12 +15,12 @@
  */
 #include "device/cuda.h"
 
+#include "device/monotonic.h"
 #include "device/options.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #define DEFAULT_PAGE_BYTES ((uint64_t)2 << 20)
 #define PAGES_MAX 65536
@@ -30,11 +30,8 @@
 
 static uint64_t cuda_now_ns(struct device *device)
 {
-    struct timespec now;
-
     (void)device;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+    return monotonic_now_ns();
 }
 
 static void cuda_destroy(struct device *device)

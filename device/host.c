@@ -8,13 +8,13 @@
 #define _GNU_SOURCE
 #include "device/host.h"
 
+#include "device/monotonic.h"
 #include "device/options.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
-#include <time.h>
 #include <unistd.h>
 
 #define DEFAULT_PAGE_BYTES ((uint64_t)64 << 10)
@@ -102,13 +102,10 @@ static void host_host_free(struct device *device, void *address, uint64_t bytes)
     chunks_free(&host_of(device)->chunks, address, bytes);
 }
 
-uint64_t host_now_ns(struct device *device)
+static uint64_t host_now_ns(struct device *device)
 {
-    struct timespec now;
-
     (void)device;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+    return monotonic_now_ns();
 }
 
 capu_status host_failure(struct device *device, char *text, size_t text_bytes)

@@ -89,7 +89,6 @@ capu_status host_copy_within(struct device *device, capu_stream stream, void *to
 capu_status host_fill(struct device *device, capu_stream stream, void *to, unsigned char byte,
                       uint64_t bytes);
 capu_status host_run(struct device *device, capu_stream stream, const struct device_work *work);
-uint64_t host_now_ns(struct device *device);
 capu_status host_failure(struct device *device, char *text, size_t text_bytes);
 /* Ends every stream's thread, work that is left included. */
 void host_streams_finish(struct host_device *host);

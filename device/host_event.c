@@ -9,6 +9,8 @@
  */
 #include "device/host.h"
 
+#include "device/monotonic.h"
+
 #include <stdlib.h>
 
 struct device_event {
@@ -38,7 +40,7 @@ void host_event_release(struct device_event *event)
 
 void host_event_take_time(struct device_event *event, uint64_t recording)
 {
-    uint64_t now = host_now_ns(NULL);
+    uint64_t now = monotonic_now_ns();
 
     pthread_mutex_lock(&event->lock);
     if (event->timed < recording) {

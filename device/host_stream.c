@@ -18,6 +18,8 @@
 #define _GNU_SOURCE
 #include "device/host.h"
 
+#include "device/monotonic.h"
+
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -133,7 +135,7 @@ capu_status host_stream_wait(struct host_stream *stream, uint64_t number)
    whatever streams they come. */
 static uint64_t pass_link(struct host_link *link, uint64_t bytes)
 {
-    uint64_t now = host_now_ns(NULL);
+    uint64_t now = monotonic_now_ns();
     uint64_t ns = (uint64_t)(((unsigned __int128)bytes * 1000000000u + link->bytes_per_s - 1) /
                              link->bytes_per_s);
     uint64_t end;
