@@ -97,10 +97,13 @@ uint64_t host_stream_newest(const struct host_stream *stream);
 bool host_stream_is_done(struct host_stream *stream, uint64_t number);
 /* Waits until the item has finished or the device has failed; the failure, if it has. */
 capu_status host_stream_wait(struct host_stream *stream, uint64_t number);
-/* Items that read the clock for an event, which has a reference for it, and that wait for another
-   stream's item. NO_HOST_MEMORY, or the device's failure. */
-capu_status host_stream_push_time(struct host_stream *stream, struct device_event *event,
-                                  uint64_t recording);
+/* An item that calls `notice` on the stream's thread: in its turn, and also after a failure, so
+   that `notice` can release what the item has kept. It must not wait. NO_HOST_MEMORY, or the
+   device's failure: then it is never called. */
+typedef void host_stream_notice(struct device_event *event, uint64_t recording);
+capu_status host_stream_push_notice(struct host_stream *stream, host_stream_notice *notice,
+                                    struct device_event *event, uint64_t recording);
+/* An item that waits for another stream's item. The same errors. */
 capu_status host_stream_push_follow(struct host_stream *stream, struct host_stream *other,
                                     uint64_t number);
 
@@ -115,8 +118,5 @@ capu_status host_stream_follow(struct device *device, capu_stream stream,
                                struct device_event *event);
 capu_status host_event_elapsed(struct device *device, struct device_event *from,
                                struct device_event *to, uint64_t *ns);
-/* On a stream's thread: the clock, for a recording; and gives up the item's reference. */
-void host_event_take_time(struct device_event *event, uint64_t recording);
-void host_event_release(struct device_event *event);
 
 #endif

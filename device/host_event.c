@@ -25,7 +25,7 @@ struct device_event {
     uint64_t ns;
 };
 
-void host_event_release(struct device_event *event)
+static void release(struct device_event *event)
 {
     bool is_last;
 
@@ -38,7 +38,8 @@ void host_event_release(struct device_event *event)
     }
 }
 
-void host_event_take_time(struct device_event *event, uint64_t recording)
+/* On the stream's thread: the time of a recording, and the end of its item's reference. */
+static void take_time(struct device_event *event, uint64_t recording)
 {
     uint64_t now = monotonic_now_ns();
 
@@ -48,6 +49,7 @@ void host_event_take_time(struct device_event *event, uint64_t recording)
         event->ns = now;
     }
     pthread_mutex_unlock(&event->lock);
+    release(event);
 }
 
 capu_status host_event_create(struct device *device, bool with_timing, struct device_event **event)
@@ -68,7 +70,7 @@ capu_status host_event_create(struct device *device, bool with_timing, struct de
 void host_event_destroy(struct device *device, struct device_event *event)
 {
     (void)device;
-    host_event_release(event);
+    release(event);
 }
 
 /* Enqueues the reading of the clock. */
@@ -80,9 +82,9 @@ static capu_status record_time(struct device_event *event, struct host_stream *s
     event->reference_count++;
     pthread_mutex_unlock(&event->lock);
 
-    status = host_stream_push_time(stream, event, event->recording + 1);
+    status = host_stream_push_notice(stream, take_time, event, event->recording + 1);
     if (status != CAPU_OK) {
-        host_event_release(event);
+        release(event);
         return status;
     }
     event->recording++;

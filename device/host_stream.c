@@ -29,7 +29,7 @@
 
 #define FIRST_CAPACITY 64 /* a power of two, as all capacities */
 
-enum item_kind { ITEM_RUN, ITEM_COPY, ITEM_FILL, ITEM_TIME, ITEM_FOLLOW };
+enum item_kind { ITEM_RUN, ITEM_COPY, ITEM_FILL, ITEM_NOTICE, ITEM_FOLLOW };
 
 /* Work in a ring; what the fields are follows from the kind. */
 struct item {
@@ -44,9 +44,10 @@ struct item {
         } copy; /* and fill */
         struct device_work run;
         struct {
+            host_stream_notice *call;
             struct device_event *event;
             uint64_t recording;
-        } time;
+        } notice;
         struct {
             struct host_stream *stream;
             uint64_t number;
@@ -196,9 +197,8 @@ static bool execute(struct host_stream *stream, const struct item *item)
             memset(item->of.copy.to, item->byte, item->of.copy.bytes);
         }
         break;
-    case ITEM_TIME:
-        host_event_take_time(item->of.time.event, item->of.time.recording);
-        host_event_release(item->of.time.event);
+    case ITEM_NOTICE:
+        item->of.notice.call(item->of.notice.event, item->of.notice.recording);
         break;
     case ITEM_FOLLOW:
         if (is_working) {
@@ -489,12 +489,12 @@ uint64_t host_stream_newest(const struct host_stream *stream)
     return stream->enqueued;
 }
 
-capu_status host_stream_push_time(struct host_stream *stream, struct device_event *event,
-                                  uint64_t recording)
+capu_status host_stream_push_notice(struct host_stream *stream, host_stream_notice *notice,
+                                    struct device_event *event, uint64_t recording)
 {
     const struct item item = {
-        .kind = ITEM_TIME,
-        .of.time = {.event = event, .recording = recording},
+        .kind = ITEM_NOTICE,
+        .of.notice = {.call = notice, .event = event, .recording = recording},
     };
 
     return push(stream, &item);
