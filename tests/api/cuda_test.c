@@ -1,4 +1,4 @@
-/* Contexts on the cuda device, over the fake runtime, as a program makes and uses them. */
+/* Contexts on the cuda device over the fake CUDA runtime, used as a program would use them. */
 #include "capuchin/capuchin.h"
 #include "tests/fake_cudart/fake_cudart.h"
 #include "tests/support/suite.h"
@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { BYTES = 200000 }; /* four pages of the fake's */
+enum { BYTES = 200000 }; /* four pages of the fake device */
 
 #define WORKS(context_, call_)                                                             \
     do {                                                                                   \
@@ -37,7 +37,7 @@ static capu_context *create(const capu_config *config)
     return context;
 }
 
-START_TEST(auto_takes_cuda_where_there_is_one)
+START_TEST(auto_prefers_cuda)
 {
     capu_config config = config_of("auto");
     capu_context *context = NULL;
@@ -48,7 +48,8 @@ START_TEST(auto_takes_cuda_where_there_is_one)
     ck_assert_str_eq(capu_context_device(context), "cuda");
     capu_context_destroy(context);
 
-    /* It is there and does not fit: that is told, and not hidden behind another device. */
+    /* If there is a cuda device and the config does not suit it, that is an error; another device
+       must not be chosen silently. */
     config.page_bytes = 4096;
     config.error = text;
     config.error_bytes = sizeof(text);
@@ -81,7 +82,7 @@ START_TEST(a_device_is_named_by_its_number)
 }
 END_TEST
 
-/* What a kernel gets; it must live until the kernel has run, as the op's own arguments do not. */
+/* The arguments of a kernel. They must live until the kernel has run; the op's arguments do not. */
 struct bump {
     unsigned char *to;
     const unsigned char *from; /* NULL: zeros */
@@ -102,7 +103,7 @@ static capu_status bump_kernel(capu_stream stream, const void *arguments)
     return CAPU_OK;
 }
 
-/* As on a GPU: called now, and only launches. */
+/* As on a GPU, the run function is called at once and only launches a kernel. */
 static capu_status bump(capu_stream stream, const void *arguments)
 {
     struct bump *kept = &launched[launched_count++];
@@ -123,7 +124,7 @@ static void run_bump(capu_context *context, void *to, const void *from)
     }
 }
 
-/* More tensors than the budget holds, each one more than the one before it. */
+/* Computes more tensors than the budget holds; each is the one before plus 1. */
 static void train(capu_context *context)
 {
     static unsigned char bytes[BYTES];
@@ -163,8 +164,8 @@ START_TEST(a_program_trains_past_its_budget)
 }
 END_TEST
 
-/* The program's stream: here one of another context's. */
-START_TEST(a_program_brings_its_own_stream)
+/* The program's own stream; here it belongs to another context. */
+START_TEST(a_program_can_bring_its_own_stream)
 {
     capu_config config = config_of("cuda");
     capu_context *owner;
@@ -178,7 +179,7 @@ START_TEST(a_program_brings_its_own_stream)
     train(context);
     ck_assert_ptr_eq(launched_on, config.stream);
     capu_context_destroy(context);
-    /* It is still there. */
+    /* Destroying the context has not destroyed the stream. */
     train(owner);
     capu_context_destroy(owner);
 }
@@ -191,7 +192,7 @@ static capu_status refuse(capu_stream stream, const void *arguments)
     return CAPU_UNSUPPORTED;
 }
 
-START_TEST(an_op_that_cannot_be_enqueued_says_why)
+START_TEST(an_op_that_cannot_be_enqueued_is_named)
 {
     capu_config config = config_of("cuda");
     capu_operand operand;
@@ -217,7 +218,7 @@ START_TEST(an_op_that_cannot_be_enqueued_says_why)
 }
 END_TEST
 
-START_TEST(launches_of_the_programs_own_are_accesses)
+START_TEST(the_program_can_launch_inside_an_access)
 {
     static unsigned char bytes[BYTES];
     static struct bump own;
@@ -244,7 +245,7 @@ START_TEST(launches_of_the_programs_own_are_accesses)
 }
 END_TEST
 
-START_TEST(a_trace_has_the_links_rates)
+START_TEST(a_trace_has_the_rates_of_the_link)
 {
     char path[] = "/tmp/capuchin-trace-XXXXXX";
     char line[4096] = "";
@@ -284,7 +285,7 @@ START_TEST(a_trace_has_the_links_rates)
 }
 END_TEST
 
-/* One iteration of a network whose activations do not fit; its report. */
+/* Runs one iteration of a network whose activations do not fit, and returns its report. */
 static capu_report iterate(capu_context *context, void *const *chain, size_t count, void *output)
 {
     capu_report report = CAPU_REPORT_INIT;
@@ -303,7 +304,8 @@ static capu_report iterate(capu_context *context, void *const *chain, size_t cou
     return report;
 }
 
-/* Under a steady plan the only events with timing are where an iteration begins and ends. */
+/* Under a steady plan the only events with timing mark the beginning and the end of an iteration.
+ */
 START_TEST(steady_iterations_record_two_events_with_timing)
 {
     enum { CHAIN = 8, MOST = 2000 };
@@ -347,14 +349,14 @@ int main(void)
     Suite *suite = suite_create("api cuda");
     TCase *cases = tcase_create("cuda");
 
-    tcase_add_test(cases, auto_takes_cuda_where_there_is_one);
+    tcase_add_test(cases, auto_prefers_cuda);
     tcase_add_test(cases, a_device_is_named_by_its_number);
     tcase_add_loop_test(cases, a_program_trains_past_its_budget, 0, 4);
-    tcase_add_test(cases, a_program_brings_its_own_stream);
-    tcase_add_test(cases, an_op_that_cannot_be_enqueued_says_why);
-    tcase_add_test(cases, launches_of_the_programs_own_are_accesses);
+    tcase_add_test(cases, a_program_can_bring_its_own_stream);
+    tcase_add_test(cases, an_op_that_cannot_be_enqueued_is_named);
+    tcase_add_test(cases, the_program_can_launch_inside_an_access);
     tcase_add_test(cases, steady_iterations_record_two_events_with_timing);
-    tcase_add_test(cases, a_trace_has_the_links_rates);
+    tcase_add_test(cases, a_trace_has_the_rates_of_the_link);
     suite_add_tcase(suite, cases);
     return suite_run(suite);
 }

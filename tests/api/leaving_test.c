@@ -391,7 +391,7 @@ START_TEST(freed_small_tensors_are_remembered_as_overwritten)
         step_expect(&net.rig, result, PAGES(NET_LAYER_PAGES), (unsigned char)(net.step + 1));
         net_forward(&net, NET_LAYERS);
         if (round == 2) {
-            step_set(&net.rig, by, 100, 9); /* not planned */
+            step_set(&net.rig, by, 100, 9); /* leaves the plan */
             RIG_OK(&net.rig, capu_free(net.rig.context, by));
             STEP_FAILS(&net.rig, capu_download(net.rig.context, &byte, result, 1),
                        CAPU_CONTENTS_LOST, "overwritten");

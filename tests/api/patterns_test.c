@@ -1,7 +1,7 @@
 /*
- * Mode guided under loops whose iterations are not all alike: sums zeroed now and then, state that
- * appears late, copies, early ends. Every loop is run by every planner in budgets from tight to
- * comfortable, and each byte that outlives it is compared with plain arrays.
+ * Guided mode with loops whose iterations differ: sums that are zeroed in some iterations, state
+ * that appears late, copies, early ends. Every loop runs with every planner, in budgets from tight
+ * to comfortable, and each byte that outlives the loop is compared with plain arrays.
  */
 #include "tests/api/loop.h"
 
@@ -19,7 +19,7 @@ static void clear_by_op(struct loop *loop, struct buffer *buffer)
 
 enum { ZERO_FIRST, ZERO_LAST, ZERO_BETWEEN, CLEAR_FIRST, CLEAR_LAST, WRITE_FIRST, WRITE_CLEARED };
 
-/* Gradients are summed over three iterations, and the optimizer runs in every third. */
+/* Sums gradients over three iterations; the optimizer runs in every third. */
 static void accumulate(struct loop *loop, size_t round)
 {
     static const char *const phases[] = {"first", "more", "last"};
@@ -56,7 +56,7 @@ static void accumulate(struct loop *loop, size_t round)
     loop_end(loop);
 }
 
-/* The optimizer's state is allocated by the third iteration, which is the first that needs it. */
+/* Allocates the optimizer's state in the third iteration, the first that needs it. */
 static void lazy_state(struct loop *loop, size_t round)
 {
     loop_begin(loop, "train");
@@ -80,7 +80,7 @@ static void lazy_state(struct loop *loop, size_t round)
     loop_end(loop);
 }
 
-/* A learning rate in a small tensor, uploaded before or in each iteration. */
+/* Uploads the learning rate, a small tensor, before each iteration or inside it. */
 static void uploads(struct loop *loop, size_t round)
 {
     if (loop->pattern->way == 0) {
@@ -108,7 +108,7 @@ static void make_extra(struct loop *loop, capu_kind kind)
     }
 }
 
-/* Averages of the weights, or copies of them, in every third iteration, or behind it. */
+/* Averages or copies the weights in every third iteration, or copies them after it. */
 static void averages(struct loop *loop, size_t round)
 {
     bool is_due = round % 3 == 2;
@@ -131,7 +131,7 @@ static void averages(struct loop *loop, size_t round)
     }
 }
 
-/* A teacher's output in every iteration; it gets the weights in every fourth. */
+/* Distillation: uses a teacher in every iteration, and gives it the weights in every fourth. */
 static void teacher(struct loop *loop, size_t round)
 {
     if (round == 0) {
@@ -149,7 +149,7 @@ static void teacher(struct loop *loop, size_t round)
     loop_end(loop);
 }
 
-/* Forward only in between: as an iteration or outside of any. */
+/* Runs only forward now and then, as an iteration or outside of any. */
 static void evaluation(struct loop *loop, size_t round)
 {
     loop_begin(loop, "train");
@@ -168,7 +168,7 @@ static void evaluation(struct loop *loop, size_t round)
     }
 }
 
-/* Saved between iterations, and once gone back to. */
+/* Saves the state between iterations, and once restores an earlier one. */
 static void checkpoints(struct loop *loop, size_t round)
 {
     loop_begin(loop, "train");
@@ -184,7 +184,7 @@ static void checkpoints(struct loop *loop, size_t round)
     }
 }
 
-/* An iteration whose update is left out. */
+/* Skips the update in some iterations. */
 static void skips(struct loop *loop, size_t round)
 {
     loop_begin(loop, "train");
@@ -196,7 +196,8 @@ static void skips(struct loop *loop, size_t round)
     loop_end(loop);
 }
 
-/* The same of sums that begin with zeros: cleared by an op, or filled in behind each iteration. */
+/* The same with sums that start at zero: cleared by an op at the start of each iteration, or by
+   capu_zero at its end. */
 static void skips_of_sums(struct loop *loop, size_t round)
 {
     if (round == 0) {
@@ -217,7 +218,7 @@ static void skips_of_sums(struct loop *loop, size_t round)
     loop_end(loop);
 }
 
-/* Something is made of the gradients in every fourth iteration, behind their last use in others. */
+/* Reads the gradients in every fourth iteration, after what is their last use in the others. */
 static void norms(struct loop *loop, size_t round)
 {
     loop_begin(loop, "train");
@@ -228,7 +229,7 @@ static void norms(struct loop *loop, size_t round)
     loop_end(loop);
 }
 
-/* Batches are uploaded, so that nothing of an evaluation can be recomputed for training. */
+/* Uploads the batches, so that nothing computed from them can be recomputed. */
 static void uploaded_batches(struct loop *loop, size_t round)
 {
     bool trains = round % 4 != 2;
@@ -248,7 +249,7 @@ static void uploaded_batches(struct loop *loop, size_t round)
     loop_end(loop);
 }
 
-/* Temporaries of the iteration; each fourth has smaller ones. */
+/* Allocates activations inside the iteration; every fourth iteration has smaller ones. */
 static void last_batch(struct loop *loop, size_t round)
 {
     size_t bytes = PAGES(round % 4 == 3 ? LAYER_PAGES / 2 : LAYER_PAGES);
@@ -267,7 +268,7 @@ static void last_batch(struct loop *loop, size_t round)
     loop_end(loop);
 }
 
-/* The user gives up within some iterations. */
+/* Ends some iterations early. */
 static void early_ends(struct loop *loop, size_t round)
 {
     loop_begin(loop, "train");
@@ -290,7 +291,7 @@ static void freezing(struct loop *loop, size_t round)
     loop_end(loop);
 }
 
-/* The first layer's weights are the last one's, too. */
+/* Weight tying: the last layer uses the weights of the first. */
 static void tied(struct loop *loop, size_t round)
 {
     struct buffer *own = loop->weights[LOOP_LAYERS - 1];
@@ -305,7 +306,7 @@ static void tied(struct loop *loop, size_t round)
     loop_end(loop);
 }
 
-/* State of two buffers: what one iteration writes the next one reads. */
+/* Two buffers that swap roles: each iteration reads what the last one wrote. */
 static void ping_pong(struct loop *loop, size_t round)
 {
     static const char *const phases[] = {"ping", "pong"};
@@ -325,7 +326,7 @@ static void ping_pong(struct loop *loop, size_t round)
     loop_end(loop);
 }
 
-/* Gradients are freed and allocated each time: in the iteration, or behind it. */
+/* Allocates the gradients in each iteration, and frees them in the iteration or after it. */
 static void set_to_none(struct loop *loop, size_t round)
 {
     if (round == 0) {
@@ -356,7 +357,7 @@ static void set_to_none(struct loop *loop, size_t round)
     }
 }
 
-/* All weights lie in one allocation. */
+/* Puts all weights into one allocation. */
 static void blobs(struct loop *loop, size_t round)
 {
     size_t bytes = loop->weights[0]->bytes + 512 * loop->pattern->way;
@@ -383,7 +384,7 @@ static void blobs(struct loop *loop, size_t round)
     loop_end(loop);
 }
 
-/* What the last layer made is read in each iteration, behind each, or behind some. */
+/* Reads the output of the last layer in each iteration, after each, or after some. */
 static void logits(struct loop *loop, size_t round)
 {
     struct buffer *last = loop->layers[LOOP_LAYERS];
@@ -452,8 +453,8 @@ static const struct pattern patterns[] = {
     {"blob", blobs, "train", 0, 0},
     {"blob, shared pages", blobs, "train", 1, 0},
     {"logits inside", logits, "train", 0, 0},
-    {"logits behind", logits, "train", 1, 0},
-    {"logits now and then", logits, "train", 2, 0},
+    {"logits after each", logits, "train", 1, 0},
+    {"logits after some", logits, "train", 2, 0},
 };
 
 static const char *const planners[] = {"hybrid", "capuchin",   "swap", "recompute", "lru",
@@ -464,12 +465,12 @@ enum {
     PLANNERS = sizeof(planners) / sizeof(planners[0]),
     BUDGETS = sizeof(budgets) / sizeof(budgets[0]),
     PATTERNS = sizeof(patterns) / sizeof(patterns[0]),
-    /* Of twelve iterations. What differs now and then has to be learnt. */
+    /* Of twelve iterations; a pattern that changes has to be learnt first. */
     LEAST_GUIDED = 6
 };
 
-/* A fourth of the loops runs in strict mode, and each has a planner and a budget for that. Where
-   all fits, planners hardly differ: one is enough. */
+/* A quarter of the loops runs in strict mode, spread over planners and budgets. In the largest
+   budget everything fits and the planners hardly differ, so one planner is enough. */
 START_TEST(every_byte_is_right)
 {
     static struct loop loop;

@@ -1,13 +1,14 @@
 /*
- * Replays of ops that update something: with a function for replays, where all that is updated is
- * always resident, an op is run again without updating twice; else it is not run again at all.
+ * Replays of ops with updates. An op that provides a function for replays, and updates only
+ * always-resident tensors, is replayed without updating twice. Any other op with updates is never
+ * replayed.
  */
 #include "tests/api/steps.h"
 
 enum { LAYERS = 6, LAYER_PAGES = 4, BUDGET_PAGES = 22, ITERATIONS = 6 };
 
-/* Device memory, but for the count of replays: the stream's thread writes it, and the test reads it
-   behind capu_synchronize. */
+/* All pointers are to device memory, except the count of replays, which the stream's thread writes
+   and the test reads after capu_synchronize. */
 struct layer {
     unsigned char *to;
     const unsigned char *from;
@@ -53,7 +54,7 @@ struct net {
     unsigned char *gradient;
     unsigned replays;
     bool has_replay;
-    unsigned char *looked; /* the first statistic as it was before this iteration */
+    unsigned char *looked; /* filled with the first statistic as it was before this iteration */
     size_t statistic_bytes;
 };
 
@@ -99,7 +100,8 @@ static void run_layer(struct net *net, size_t i)
     RIG_OK(&net->rig, capu_run(net->rig.context, &op));
 }
 
-/* Running this again after the update would give something else, and nothing in the op says so. */
+/* Reads a statistic before it is updated. A replay after the update would give another result, and
+   nothing in the op itself says so. */
 static void run_look(struct net *net)
 {
     struct layer layer = {.to = net->looked, .from = net->statistics[0]};
@@ -108,7 +110,7 @@ static void run_look(struct net *net)
            CAPU_RUN(net->rig.context, look, &layer, capu_reads(layer.from), capu_writes(layer.to)));
 }
 
-/* One iteration; its report. */
+/* Runs one iteration and returns its report. */
 static capu_report train(struct net *net, unsigned char step)
 {
     capu_report report = CAPU_REPORT_INIT;
@@ -133,7 +135,8 @@ static capu_report train(struct net *net, unsigned char step)
     return report;
 }
 
-/* Replays of the last iteration by the report; the program's own count says the same. */
+/* Runs all iterations. Returns the number of replays of the last one, counted by the program, which
+   must be consistent with the report. */
 static uint64_t train_all(struct net *net)
 {
     capu_report report = CAPU_REPORT_INIT;
@@ -161,7 +164,7 @@ START_TEST(small_updates_are_made_once)
 }
 END_TEST
 
-START_TEST(without_a_function_for_replays_there_are_none)
+START_TEST(no_replays_without_a_function_for_them)
 {
     struct net net = {.statistic_bytes = 16};
 
@@ -171,7 +174,7 @@ START_TEST(without_a_function_for_replays_there_are_none)
 }
 END_TEST
 
-START_TEST(large_updates_forbid_replays)
+START_TEST(no_replays_if_large_tensors_are_updated)
 {
     struct net net = {.has_replay = true, .statistic_bytes = PAGES(2)};
 
@@ -187,8 +190,8 @@ int main(void)
     TCase *cases = tcase_create("replay");
 
     tcase_add_loop_test(cases, small_updates_are_made_once, 0, 2);
-    tcase_add_test(cases, without_a_function_for_replays_there_are_none);
-    tcase_add_test(cases, large_updates_forbid_replays);
+    tcase_add_test(cases, no_replays_without_a_function_for_them);
+    tcase_add_test(cases, no_replays_if_large_tensors_are_updated);
     suite_add_tcase(suite, cases);
     return suite_run(suite);
 }

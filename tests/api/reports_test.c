@@ -1,5 +1,5 @@
-/* Reports: counters against values worked out by hand on the sim device, the JSON line, the table,
-   the trace, and files that cannot be written. */
+/* Reports: counters compared with values computed by hand for the sim device, the JSON line, the
+   table, the trace, and files that cannot be written. */
 #include "tests/api/steps.h"
 
 #include "policy/trace_index.h"
@@ -60,13 +60,13 @@ static struct model prepare(struct rig *rig)
     (void)step_malloc(rig, 100);
     model.w = step_tensor(rig, "w", CAPU_PARAMETER, 3);
     model.a = step_tensor(rig, "a", CAPU_ACTIVATION, 3);
-    model.b = step_malloc(rig, PAGES(3)); /* no name: it goes by its address */
+    model.b = step_malloc(rig, PAGES(3)); /* no name: identified by its address */
     RIG_OK(rig, CAPU_DESCRIBE(rig->context, model.b, .kind = CAPU_ACTIVATION));
     RIG_OK(rig, capu_zero(rig->context, model.w, 0));
     return model;
 }
 
-START_TEST(counters_are_what_was_worked_out)
+START_TEST(counters_match_values_computed_by_hand)
 {
     struct rig rig;
     struct model model;
@@ -94,8 +94,8 @@ START_TEST(counters_are_what_was_worked_out)
     ck_assert_uint_eq(report.floor_bytes, PAGES(7));
     ck_assert_uint_eq(report.next_floor_bytes, PAGES(7));
     ck_assert_str_eq(report.floor_op, "forward 1");
-    /* b is empty when the iteration begins and makes way for a; w, dirty, makes way for b and comes
-       back in the place of a, which is dirty as well. */
+    /* b is empty when the iteration begins and is evicted for a. w is dirty and is evicted for b.
+       Later w replaces a, which is dirty too. */
     ck_assert_uint_eq(report.evict_count, 3);
     ck_assert_uint_eq(report.evicted_bytes, PAGES(6));
     ck_assert_uint_eq(report.dropped_bytes, PAGES(3));
@@ -120,7 +120,7 @@ START_TEST(counters_are_what_was_worked_out)
     ck_assert_str_eq(report.evictions[2].tensor, "a");
     ck_assert_uint_eq(report.evictions[2].back_access, UINT64_MAX);
     ck_assert_str_eq(report.evictions[2].back_op, "");
-    /* b waited until w was copied out, w for room and its contents; together that is all. */
+    /* b waited until w was copied out, and w waited for room and for its contents. That is all. */
     ck_assert_uint_eq(report.stall_count, 2);
     ck_assert_uint_eq(report.stalls[0].access, 1);
     ck_assert_str_eq(report.stalls[0].op, "forward 2");
@@ -132,7 +132,7 @@ START_TEST(counters_are_what_was_worked_out)
 }
 END_TEST
 
-START_TEST(the_json_line_is_the_struct)
+START_TEST(the_json_line_matches_the_struct)
 {
     char path[64];
     struct rig rig;
@@ -218,7 +218,7 @@ START_TEST(the_table_names_every_counter)
 }
 END_TEST
 
-START_TEST(off_without_files_keeps_no_records)
+START_TEST(mode_off_without_files_keeps_no_records)
 {
     struct rig rig;
     capu_report report = CAPU_REPORT_INIT;
@@ -258,7 +258,7 @@ START_TEST(the_trace_is_valid_and_has_the_same_peak)
     for (size_t i = 0; i < 2; i++) {
         step(&rig, model.w, model.a, model.b);
     }
-    /* What happens before the trace is written is not in it. */
+    /* What happens after the iteration, but before the trace is written, is not part of it. */
     RIG_OK(&rig, capu_free(rig.context, model.a));
     RIG_OK(&rig, capu_zero(rig.context, step_malloc(&rig, PAGES(5)), 0));
     RIG_OK(&rig, capu_synchronize(rig.context));
@@ -284,9 +284,9 @@ START_TEST(the_trace_is_valid_and_has_the_same_peak)
 }
 END_TEST
 
-/* Programs that say nothing about their tensors, free inside the step, split and zero on the way.
- */
-START_TEST(the_trace_of_an_untidy_program_is_valid_too)
+/* An untidy program: it describes few tensors, frees inside the step, and splits and zeroes tensors
+   between ops. */
+START_TEST(the_trace_of_an_untidy_program_is_valid)
 {
     char path[64];
     struct rig rig;
@@ -331,7 +331,7 @@ START_TEST(the_trace_of_an_untidy_program_is_valid_too)
 }
 END_TEST
 
-START_TEST(what_is_freed_inside_a_step_lives_from_first_use_to_last)
+START_TEST(a_tensor_freed_in_the_step_lives_from_first_use_to_last)
 {
     struct rig rig;
     capu_report report = CAPU_REPORT_INIT;
@@ -372,9 +372,9 @@ START_TEST(a_full_disk_does_not_stop_training)
 }
 END_TEST
 
-/* The reason why there is no plan names an op, whose name is cut where it is too long: between two
-   characters, or no line could be written. */
-START_TEST(a_cut_name_is_still_text)
+/* The reason why there is no plan names an op. A name that is too long must be cut between two
+   characters, or the line of the report could not be written. */
+START_TEST(a_cut_name_is_still_valid_utf8)
 {
     char path[64];
     char name[200] = "a";
@@ -415,14 +415,14 @@ int main(void)
     Suite *suite = suite_create("api reports");
     TCase *cases = tcase_create("reports");
 
-    tcase_add_test(cases, counters_are_what_was_worked_out);
-    tcase_add_test(cases, the_json_line_is_the_struct);
+    tcase_add_test(cases, counters_match_values_computed_by_hand);
+    tcase_add_test(cases, the_json_line_matches_the_struct);
     tcase_add_test(cases, the_table_names_every_counter);
-    tcase_add_test(cases, off_without_files_keeps_no_records);
+    tcase_add_test(cases, mode_off_without_files_keeps_no_records);
     tcase_add_test(cases, the_trace_is_valid_and_has_the_same_peak);
-    tcase_add_test(cases, the_trace_of_an_untidy_program_is_valid_too);
-    tcase_add_test(cases, what_is_freed_inside_a_step_lives_from_first_use_to_last);
-    tcase_add_test(cases, a_cut_name_is_still_text);
+    tcase_add_test(cases, the_trace_of_an_untidy_program_is_valid);
+    tcase_add_test(cases, a_tensor_freed_in_the_step_lives_from_first_use_to_last);
+    tcase_add_test(cases, a_cut_name_is_still_valid_utf8);
     tcase_add_loop_test(cases, a_full_disk_does_not_stop_training, 0, 2);
     suite_add_tcase(suite, cases);
     return suite_run(suite);

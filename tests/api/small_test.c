@@ -1,6 +1,6 @@
 /*
- * Mode guided and what is always resident: a plan and its replays know small tensors, and pieces
- * without a page of their own, by their addresses.
+ * Guided mode and always-resident tensors. A plan and its replays identify small tensors, and
+ * pieces without a page of their own, by their addresses.
  */
 #include "tests/api/net.h"
 
@@ -27,7 +27,8 @@ static capu_status tally(capu_stream stream, const void *arguments)
     return CAPU_OK;
 }
 
-/* One iteration of a net whose first layer also counts into small memory that is cleared before. */
+/* One iteration of a net whose first layer also counts into small memory, which is cleared first.
+ */
 static capu_report count(struct net *net, unsigned char *counts, size_t bytes)
 {
     struct tally it = {net->activations[1], net->activations[0], counts, bytes};
@@ -46,7 +47,7 @@ static capu_report count(struct net *net, unsigned char *counts, size_t bytes)
     return net_end(net);
 }
 
-/* Three iterations, the last of them by a plan that runs the op which counts again. */
+/* Three iterations, the last of which follows a plan that replays the counting op. */
 static void count_guided(struct net *net, unsigned char *counts, size_t bytes)
 {
     capu_report report = CAPU_REPORT_INIT;
@@ -58,9 +59,9 @@ static void count_guided(struct net *net, unsigned char *counts, size_t bytes)
     ck_assert_uint_gt(report.replay_count, 0);
 }
 
-/* Between iterations a small tensor makes way for a larger one at its address: replays clear that
-   one whole, by a plan of its own. */
-START_TEST(a_larger_tensor_at_the_address_is_another)
+/* Between iterations a small tensor is replaced by a larger one at the same address. That needs a
+   new plan, whose replays clear the whole tensor. */
+START_TEST(a_larger_tensor_at_the_address_needs_another_plan)
 {
     unsigned char *counts;
     struct net net;
@@ -75,9 +76,9 @@ START_TEST(a_larger_tensor_at_the_address_is_another)
 }
 END_TEST
 
-/* Between iterations a small tensor is split: replays clear the piece at its address, not the one
-   behind. */
-START_TEST(a_piece_at_the_address_is_another)
+/* Between iterations a small tensor is split. Replays must clear only the piece at its address, not
+   the one after it. */
+START_TEST(a_piece_at_the_address_needs_another_plan)
 {
     unsigned char *counts;
     struct net net;
@@ -93,9 +94,9 @@ START_TEST(a_piece_at_the_address_is_another)
 }
 END_TEST
 
-/* Between iterations a piece without a page of its own makes way for a tensor with one, which is
-   brought in like any other. */
-START_TEST(a_tensor_with_pages_at_the_address_is_another)
+/* Between iterations a piece without a page of its own is replaced by a tensor that has one, which
+   must be brought in like any other. */
+START_TEST(a_managed_tensor_at_the_address_needs_another_plan)
 {
     unsigned char *counts;
     struct net net;
@@ -105,7 +106,7 @@ START_TEST(a_tensor_with_pages_at_the_address_is_another)
     RIG_OK(&net.rig, capu_split(net.rig.context, counts, SMALL_BYTES));
     count_guided(&net, counts, SMALL_BYTES);
     RIG_OK(&net.rig, capu_free(net.rig.context, counts));
-    RIG_OK(&net.rig, capu_synchronize(net.rig.context)); /* its addresses are free */
+    RIG_OK(&net.rig, capu_synchronize(net.rig.context)); /* its range is free now */
     ck_assert_ptr_eq(step_malloc(&net.rig, PAGES(1)), counts);
     count_guided(&net, counts, PAGES(1));
     rig_finish(&net.rig);
@@ -137,9 +138,10 @@ static capu_status layer_first(capu_stream stream, const void *arguments)
     return layer_again(stream, arguments);
 }
 
-/* All layers update one small statistic, and have a function for replays, which leaves it alone.
-   The iteration leaves its plan when all have: what they made is made again all the same. */
-START_TEST(replays_that_leave_updates_alone_do_so_also_without_the_plan)
+/* All layers update one small statistic, and their function for replays does not touch it. After
+   all of them have run the iteration leaves its plan. Their outputs are still recomputed, without
+   updating the statistic again. */
+START_TEST(replays_skip_updates_after_the_plan_was_left)
 {
     unsigned char *statistic;
     unsigned char byte;
@@ -172,7 +174,7 @@ START_TEST(replays_that_leave_updates_alone_do_so_also_without_the_plan)
             net_end(&net);
         }
     }
-    RIG_OK(&net.rig, capu_download(net.rig.context, &byte, net.weights, 1)); /* not planned */
+    RIG_OK(&net.rig, capu_download(net.rig.context, &byte, net.weights, 1)); /* leaves it */
     for (size_t i = 0; i < NET_LAYERS; i++) {
         step_expect(&net.rig, net.activations[i], PAGES(NET_LAYER_PAGES),
                     (unsigned char)(net.step + i));
@@ -185,9 +187,9 @@ START_TEST(replays_that_leave_updates_alone_do_so_also_without_the_plan)
 }
 END_TEST
 
-/* One iteration in which a tensor is allocated, and late in it split into pieces without pages of
-   their own, one of which is read. `early`: the iteration leaves its plan and overwrites the tensor
-   before what was made from it has been recomputed. */
+/* One iteration that allocates a tensor and, late, splits it into pieces without pages of their
+   own, one of which is read. With `early` the iteration leaves its plan and overwrites the tensor
+   before what was computed from it has been recomputed. */
 static capu_report cut(struct net *net, bool early, bool uploads)
 {
     unsigned char fresh[RIG_PAGE];
@@ -226,9 +228,9 @@ static capu_report cut(struct net *net, bool early, bool uploads)
     return net_end(net);
 }
 
-/* What a tensor holds when it is split lives on in the pieces: a plan that took it for dead is
-   left, and it is made again. */
-START_TEST(what_is_split_later_is_not_dead)
+/* The contents of a tensor that is split live on in the pieces. If a plan has discarded them, the
+   iteration leaves the plan and the tensor is recomputed. */
+START_TEST(tensors_that_are_split_later_are_not_dead)
 {
     capu_report report;
     struct net net;
@@ -243,9 +245,9 @@ START_TEST(what_is_split_later_is_not_dead)
 }
 END_TEST
 
-/* The plan's entry of a piece to come does not stand for the whole, which is at its address still:
-   what was made from that is recomputed before it changes. */
-START_TEST(pieces_to_come_are_not_the_whole)
+/* A plan's entry for a later piece must not be mistaken for the whole tensor, which is still at
+   that address. What was computed from the whole is recomputed before it is overwritten. */
+START_TEST(later_pieces_are_not_mistaken_for_the_whole)
 {
     capu_report report;
     struct net net;
@@ -285,9 +287,9 @@ static capu_status mark_first(capu_stream stream, const void *arguments)
     return mark_again(stream, arguments);
 }
 
-/* A part of a small tensor is cleared and written, which is an update of it: the function for
-   replays leaves it alone, and nobody clears it either. */
-START_TEST(replays_clear_no_part_that_they_leave_alone)
+/* Clearing and writing part of a small tensor is an update of the tensor. The function for replays
+   does not write it, so a replay must not clear it either. */
+START_TEST(replays_do_not_clear_parts_that_they_do_not_write)
 {
     unsigned char *notes;
     capu_report report;
@@ -331,13 +333,13 @@ int main(void)
     Suite *suite = suite_create("api small");
     TCase *cases = tcase_create("small");
 
-    tcase_add_loop_test(cases, a_larger_tensor_at_the_address_is_another, 0, 2);
-    tcase_add_loop_test(cases, a_piece_at_the_address_is_another, 0, 2);
-    tcase_add_loop_test(cases, a_tensor_with_pages_at_the_address_is_another, 0, 2);
-    tcase_add_loop_test(cases, replays_that_leave_updates_alone_do_so_also_without_the_plan, 0, 2);
-    tcase_add_loop_test(cases, what_is_split_later_is_not_dead, 0, 4);
-    tcase_add_loop_test(cases, pieces_to_come_are_not_the_whole, 0, 2);
-    tcase_add_loop_test(cases, replays_clear_no_part_that_they_leave_alone, 0, 2);
+    tcase_add_loop_test(cases, a_larger_tensor_at_the_address_needs_another_plan, 0, 2);
+    tcase_add_loop_test(cases, a_piece_at_the_address_needs_another_plan, 0, 2);
+    tcase_add_loop_test(cases, a_managed_tensor_at_the_address_needs_another_plan, 0, 2);
+    tcase_add_loop_test(cases, replays_skip_updates_after_the_plan_was_left, 0, 2);
+    tcase_add_loop_test(cases, tensors_that_are_split_later_are_not_dead, 0, 4);
+    tcase_add_loop_test(cases, later_pieces_are_not_mistaken_for_the_whole, 0, 2);
+    tcase_add_loop_test(cases, replays_do_not_clear_parts_that_they_do_not_write, 0, 2);
     suite_add_tcase(suite, cases);
     return suite_run(suite);
 }

@@ -1,9 +1,10 @@
-/* capu_split: any offset, contents kept wherever they are, and nothing changed by a failure. */
+/* capu_split: works at any offset, keeps contents wherever they are, and changes nothing if it
+   fails. */
 #include "tests/api/steps.h"
 
 #include "device/adaptor_fault.h"
 
-/* A tensor of so many pages whose bytes say where they stand. */
+/* A tensor in which each byte depends on its position. */
 static unsigned char *numbered(struct rig *rig, unsigned char *numbers, size_t bytes)
 {
     unsigned char *tensor = step_malloc(rig, bytes);
@@ -24,7 +25,7 @@ static void expect_numbers(struct rig *rig, const unsigned char *tensor,
     ck_assert_mem_eq(copy, numbers, bytes);
 }
 
-/* Evicts everything by an op that needs the whole budget. */
+/* Runs an op that needs this many pages, which evicts other tensors. */
 static void push_out(struct rig *rig, size_t page_count)
 {
     unsigned char *large = step_malloc(rig, PAGES(page_count));
@@ -90,7 +91,7 @@ START_TEST(contents_are_kept_in_every_state)
         push_out(&rig, BUDGET - context_fixed_pages(rig.context));
         rig_check(&rig);
         expect_numbers(&rig, tensor, numbers, BYTES);
-        /* Each piece is written for itself, and its neighbours stay as they are. */
+        /* Writing one piece leaves its neighbours as they are. */
         step_set(&rig, tensor + cuts[i][0], cuts[i][1], 77);
         memset(numbers + cuts[i][0], 77, cuts[i][1]);
         push_out(&rig, BUDGET - context_fixed_pages(rig.context));
@@ -103,7 +104,7 @@ START_TEST(contents_are_kept_in_every_state)
 }
 END_TEST
 
-START_TEST(a_blob_is_carved_tensor_by_tensor)
+START_TEST(a_blob_can_be_split_into_many_tensors)
 {
     static unsigned char numbers[PAGES(16)];
     struct rig rig;
@@ -153,7 +154,7 @@ START_TEST(edge_pages_are_fixed_and_whole_pages_are_not)
 }
 END_TEST
 
-START_TEST(what_remains_keeps_its_description)
+START_TEST(the_rest_keeps_its_description)
 {
     struct rig rig;
     unsigned char *blob;
@@ -171,8 +172,8 @@ START_TEST(what_remains_keeps_its_description)
 }
 END_TEST
 
-/* The edge pages of a tensor known to be zero do not fit. */
-START_TEST(over_budget_leaves_everything_as_it_was)
+/* The edge pages of a tensor that is known to be zero do not fit the budget. */
+START_TEST(a_split_over_budget_changes_nothing)
 {
     enum { BUDGET = 4 };
     struct rig rig;
@@ -199,8 +200,9 @@ START_TEST(over_budget_leaves_everything_as_it_was)
 }
 END_TEST
 
-/* A tensor that is out cannot come back to be split, and keeps its host copy. */
-START_TEST(a_tensor_that_cannot_come_back_is_not_lost)
+/* An evicted tensor must return to the device to be split. If there is no room, it keeps its host
+   copy. */
+START_TEST(a_failed_split_keeps_the_host_copy)
 {
     struct rig rig;
     unsigned char *tensor;
@@ -223,8 +225,8 @@ START_TEST(a_tensor_that_cannot_come_back_is_not_lost)
 }
 END_TEST
 
-/* Several pieces of one allocation are still on their way out when it is freed: none of them may be
-   unmapped under its copy. */
+/* An allocation is freed while several of its pieces are still leaving. None of them may be
+   unmapped before its copy has finished. */
 START_TEST(freeing_waits_for_every_piece_that_is_leaving)
 {
     for (uint64_t seed = 1; seed <= 40; seed++) {
@@ -236,7 +238,7 @@ START_TEST(freeing_waits_for_every_piece_that_is_leaving)
         for (size_t i = 0; i < 3; i++) {
             RIG_OK(&rig, capu_split(rig.context, blob + PAGES(4 * i), PAGES(4)));
         }
-        /* The last in the allocation leaves first. */
+        /* The last piece of the allocation leaves first. */
         for (size_t i = 3; i-- > 0;) {
             step_set(&rig, blob + PAGES(4 * i), PAGES(4), (unsigned char)i);
         }
@@ -248,8 +250,8 @@ START_TEST(freeing_waits_for_every_piece_that_is_leaving)
 }
 END_TEST
 
-/* Zeros that are resident are filled in before the cut: an op in the record, which has room for it
-   even where it is the iteration's first. */
+/* Zeros of a resident tensor are filled in before the split. The record counts this as an op and
+   must have room for it, even if it is the first op of the iteration. */
 START_TEST(resident_zeros_are_split_inside_an_iteration)
 {
     enum { TENSORS = 100 };
@@ -276,7 +278,7 @@ START_TEST(resident_zeros_are_split_inside_an_iteration)
 }
 END_TEST
 
-START_TEST(small_tensors_split_too)
+START_TEST(small_tensors_can_be_split)
 {
     struct rig rig;
     unsigned char *small;
@@ -294,8 +296,8 @@ START_TEST(small_tensors_split_too)
 }
 END_TEST
 
-/* Of a freed allocation the second piece is not unmapped at first: its pages are still out, those
-   of the first are not. */
+/* Unmapping the second piece of a freed allocation fails at first. Its pages stay in use until the
+   next attempt, while those of the first piece are free. */
 START_TEST(pieces_of_a_freed_allocation_leave_one_by_one)
 {
     static const struct adaptor_fault_plan second = {
@@ -319,9 +321,9 @@ START_TEST(pieces_of_a_freed_allocation_leave_one_by_one)
 }
 END_TEST
 
-/* A split fails, and the tensor, whole still, is freed inside an iteration: its pages go back like
-   those of any other. */
-START_TEST(a_tensor_that_could_not_be_split_is_freed)
+/* A split fails, and the tensor, which is still whole, is freed inside the iteration. Its pages
+   must become free like those of any other tensor. */
+START_TEST(a_tensor_can_be_freed_after_a_failed_split)
 {
     static const struct adaptor_fault_plan first = {
         .slot = ADAPTOR_UNMAP, .call = 1, .status = CAPU_DEVICE_FAILED};
@@ -350,16 +352,16 @@ int main(void)
     TCase *cases = tcase_create("split");
 
     tcase_add_loop_test(cases, contents_are_kept_in_every_state, 0, STATES);
-    tcase_add_test(cases, a_blob_is_carved_tensor_by_tensor);
+    tcase_add_test(cases, a_blob_can_be_split_into_many_tensors);
     tcase_add_test(cases, edge_pages_are_fixed_and_whole_pages_are_not);
-    tcase_add_test(cases, what_remains_keeps_its_description);
-    tcase_add_test(cases, over_budget_leaves_everything_as_it_was);
-    tcase_add_test(cases, a_tensor_that_cannot_come_back_is_not_lost);
+    tcase_add_test(cases, the_rest_keeps_its_description);
+    tcase_add_test(cases, a_split_over_budget_changes_nothing);
+    tcase_add_test(cases, a_failed_split_keeps_the_host_copy);
     tcase_add_test(cases, freeing_waits_for_every_piece_that_is_leaving);
     tcase_add_test(cases, resident_zeros_are_split_inside_an_iteration);
-    tcase_add_test(cases, small_tensors_split_too);
+    tcase_add_test(cases, small_tensors_can_be_split);
     tcase_add_test(cases, pieces_of_a_freed_allocation_leave_one_by_one);
-    tcase_add_loop_test(cases, a_tensor_that_could_not_be_split_is_freed, 0, 2);
+    tcase_add_loop_test(cases, a_tensor_can_be_freed_after_a_failed_split, 0, 2);
     suite_add_tcase(suite, cases);
     return suite_run(suite);
 }

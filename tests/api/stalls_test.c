@@ -1,16 +1,15 @@
 /*
- * What reports list of the places where compute stood still, on sim: their times sum to stall_ns,
- * in passive mode, under plans with replays, and where an iteration leaves its plan and recomputes
- * without it.
+ * The stalls that reports list, on sim. Their times sum up to stall_ns: in passive mode, with plans
+ * that replay, and in an iteration that leaves its plan and recomputes without it.
  */
 #include "tests/api/steps.h"
 
 enum { LAYERS = 8, LAYER_PAGES = 4, OP_NS = 1000 };
 
-/* Slower than an op makes a layer, so that compute waits wherever it can. */
+/* The link is slower than an op, so that compute waits wherever it can. */
 #define LINK (PAGES(LAYER_PAGES) * UINT64_C(1000000000) / (4 * OP_NS))
 
-/* A chain of activations. The first is not made by an op that can run again. */
+/* A chain of activations. The op that computes the first one is not replayable. */
 struct net {
     struct rig rig;
     void *outputs[LAYERS + 1];
@@ -71,7 +70,7 @@ static void backward(struct net *net)
     run(net, "update", 0, (capu_operand[]){capu_updates(net->weights)}, 1);
 }
 
-/* Ends an iteration; its report, whose stalls are in order and sum up. */
+/* Ends an iteration and returns its report. Checks that the stalls are in order and sum up. */
 static capu_report end(struct net *net)
 {
     capu_report report = CAPU_REPORT_INIT;
@@ -95,19 +94,19 @@ static capu_report end(struct net *net)
         at = stall->access;
     }
     ck_assert_uint_eq(sum_ns, report.stall_ns);
-    /* On sim the calling thread is never late: all else is ops and replays. */
+    /* On sim the calling thread is never late, so the rest of the time is ops and replays. */
     ck_assert_uint_eq(report.compute_ns + report.stall_ns + report.recompute_ns, report.time_ns);
     return report;
 }
 
-/* How many of them are of replays, behind the last op or before others. */
-static size_t stalled_replays(const capu_report *report, bool behind)
+/* How many stalls belong to replays: after the last op, or before another op. */
+static size_t stalled_replays(const capu_report *report, bool after)
 {
     size_t count = 0;
 
     for (size_t i = 0; i < report->stall_count; i++) {
         count += report->stalls[i].replay[0] != '\0' &&
-                 (report->stalls[i].access == UINT64_MAX) == behind;
+                 (report->stalls[i].access == UINT64_MAX) == after;
     }
     return count;
 }
@@ -128,7 +127,7 @@ START_TEST(passive_stalls_sum_up)
 }
 END_TEST
 
-/* Under a plan, with replays, without them, and with both. */
+/* With plans that only replay, that only swap, and that do both. */
 START_TEST(guided_stalls_sum_up)
 {
     static const char *const planners[] = {"recompute", "swap", "hybrid", "capuchin"};
@@ -152,7 +151,7 @@ START_TEST(guided_stalls_sum_up)
 }
 END_TEST
 
-/* One step in passive mode and one under a plan that recomputes; then forward once more. */
+/* Runs one iteration in passive mode, one with a plan that recomputes, and forward once more. */
 static void drop_outputs(struct net *net)
 {
     capu_report report;
@@ -168,8 +167,8 @@ static void drop_outputs(struct net *net)
     forward(net);
 }
 
-/* An op that no plan knows reads what was dropped: from there on it is recomputed in passive mode,
-   where replays wait for room and for what they read. */
+/* An op that is not in the plan reads a dropped tensor. From there on tensors are recomputed in
+   passive mode, and replays wait for room and for what they read. */
 START_TEST(replays_without_a_plan_are_named)
 {
     struct net net;
@@ -188,9 +187,9 @@ START_TEST(replays_without_a_plan_are_named)
 }
 END_TEST
 
-/* What was dropped is to be kept all at once, and the iteration ends: it is recomputed behind the
-   last op. */
-START_TEST(replays_behind_the_last_op_are_named)
+/* All dropped tensors become persistent, and the iteration ends. They are recomputed after the last
+   op. */
+START_TEST(replays_after_the_last_op_are_named)
 {
     struct net net;
     capu_report report;
@@ -216,7 +215,7 @@ int main(void)
     tcase_add_loop_test(cases, passive_stalls_sum_up, 3, 8);
     tcase_add_loop_test(cases, guided_stalls_sum_up, 0, 12);
     tcase_add_test(cases, replays_without_a_plan_are_named);
-    tcase_add_test(cases, replays_behind_the_last_op_are_named);
+    tcase_add_test(cases, replays_after_the_last_op_are_named);
     suite_add_tcase(suite, cases);
     return suite_run(suite);
 }

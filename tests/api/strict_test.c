@@ -1,4 +1,4 @@
-/* Strict mode: a wrong declaration shows as NaN, or as a fault. */
+/* Strict mode: a wrong declaration shows up as NaN, a fault, or an error. */
 #include "tests/api/steps.h"
 
 #include "device/device.h"
@@ -20,7 +20,7 @@ static float *read_floats(struct rig *rig, const void *from, size_t bytes)
     return floats;
 }
 
-/* Says it writes all, and writes half: the trap of the causal softmax. */
+/* Declared to write the whole tensor, but writes only half of it, as a causal softmax does. */
 static capu_status write_half(capu_stream stream, const void *arguments)
 {
     float *const *to = arguments;
@@ -32,7 +32,7 @@ static capu_status write_half(capu_stream stream, const void *arguments)
     return CAPU_OK;
 }
 
-START_TEST(what_a_write_left_out_is_nan)
+START_TEST(bytes_that_a_write_skips_are_nan)
 {
     struct rig rig;
     float *tensor;
@@ -49,8 +49,9 @@ START_TEST(what_a_write_left_out_is_nan)
 }
 END_TEST
 
-/* The rest of a tensor that held nothing is poisoned too, whatever its pages held before. */
-START_TEST(a_part_of_nothing_leaves_nan_around_it)
+/* If an undefined tensor is written in part, the rest is poisoned, whatever its pages held before.
+ */
+START_TEST(a_partial_write_of_an_undefined_tensor_leaves_nan)
 {
     struct rig rig;
     unsigned char *tensor;
@@ -102,14 +103,14 @@ START_TEST(scratch_is_poisoned_before_and_after)
     step_set(&rig, tensor, PAGES(2), 0);
     RIG_OK(&rig, step_touch(&rig, "scratch", CAPU_SCRATCH, 1, &address));
     RIG_OK(&rig, capu_synchronize(rig.context));
-    /* It is still mapped: look behind the library's back. */
+    /* The tensor is still mapped, so the test can look at it directly. */
     ck_assert(isnan(tensor[0]) && isnan(tensor[PAGES(2) / sizeof(float) - 1]));
     rig_finish(&rig);
 }
 END_TEST
 
-/* An evicted tensor is unmapped at once, so a read that was not declared faults. */
-START_TEST(touching_what_is_out_faults)
+/* An evicted tensor is unmapped at once, so a read that is not declared faults. */
+START_TEST(touching_an_evicted_tensor_faults)
 {
     struct rig rig;
     volatile unsigned char *tensor;
@@ -118,12 +119,12 @@ START_TEST(touching_what_is_out_faults)
     tensor = step_malloc(&rig, PAGES(3));
     step_set(&rig, (void *)(uintptr_t)tensor, PAGES(3), 1);
     step_set(&rig, step_malloc(&rig, PAGES(3)), PAGES(3), 1);
-    signal(SIGSEGV, SIG_DFL); /* sanitizers have handlers of their own */
+    signal(SIGSEGV, SIG_DFL); /* sanitizers install handlers */
     (void)tensor[0];
 }
 END_TEST
 
-START_TEST(clear_fresh_wins_over_poison)
+START_TEST(clear_fresh_overrides_poison)
 {
     struct rig rig;
 
@@ -139,7 +140,7 @@ END_TEST
 struct pair {
     unsigned char *read;
     unsigned char *written;
-    size_t changed; /* of `read`, this byte; none if past its end */
+    size_t changed; /* the byte of `read` to change; past its end: none */
 };
 
 static capu_status write_one(capu_stream stream, const void *arguments)
@@ -154,9 +155,10 @@ static capu_status write_one(capu_stream stream, const void *arguments)
     return CAPU_OK;
 }
 
-/* Found at once, and by name; without strict mode the change would be there or not, by budget.
-   Where the host cannot look into memory, it shows in the results only. */
-START_TEST(what_changes_although_only_read_is_named)
+/* The change is found at once and reported by name. Without strict mode it would survive or not,
+   depending on the budget. Where the host cannot read device memory, it shows only in the results.
+ */
+START_TEST(an_op_that_changes_a_read_operand_is_named)
 {
     static const size_t changed[] = {0, 12345 % PAGES(2), PAGES(2) - 1};
     struct rig rig;
@@ -186,8 +188,8 @@ START_TEST(what_changes_although_only_read_is_named)
 }
 END_TEST
 
-/* The caller's own launches are looked at as well. */
-START_TEST(what_an_access_changes_is_named)
+/* The program's own launches are checked too. */
+START_TEST(an_access_that_changes_a_read_operand_is_named)
 {
     struct rig rig;
     unsigned char *tensor;
@@ -217,15 +219,15 @@ int main(void)
     Suite *suite = suite_create("api strict");
     TCase *cases = tcase_create("strict");
 
-    tcase_add_test(cases, what_a_write_left_out_is_nan);
-    tcase_add_test(cases, a_part_of_nothing_leaves_nan_around_it);
+    tcase_add_test(cases, bytes_that_a_write_skips_are_nan);
+    tcase_add_test(cases, a_partial_write_of_an_undefined_tensor_leaves_nan);
     tcase_add_test(cases, fresh_memory_is_nan);
     tcase_add_test(cases, scratch_is_poisoned_before_and_after);
-    tcase_add_test_raise_signal(cases, touching_what_is_out_faults, SIGSEGV);
-    tcase_add_loop_test(cases, clear_fresh_wins_over_poison, CAPU_MODE_OFF, CAPU_MODE_GUIDED);
-    tcase_add_loop_test(cases, what_changes_although_only_read_is_named, CAPU_MODE_OFF,
+    tcase_add_test_raise_signal(cases, touching_an_evicted_tensor_faults, SIGSEGV);
+    tcase_add_loop_test(cases, clear_fresh_overrides_poison, CAPU_MODE_OFF, CAPU_MODE_GUIDED);
+    tcase_add_loop_test(cases, an_op_that_changes_a_read_operand_is_named, CAPU_MODE_OFF,
                         CAPU_MODE_GUIDED + 1);
-    tcase_add_test(cases, what_an_access_changes_is_named);
+    tcase_add_test(cases, an_access_that_changes_a_read_operand_is_named);
     suite_add_tcase(suite, cases);
     return suite_run(suite);
 }

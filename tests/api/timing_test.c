@@ -1,5 +1,5 @@
-/*
- * Mode guided and the times of ops, on sim: which iterations time them, and what plans make of it.
+/* Guided mode and the times of ops, on sim: which iterations are timed, and how plans use the
+ * times.
  */
 #include "tests/api/net.h"
 
@@ -13,7 +13,7 @@ static capu_status nothing(capu_stream stream, const void *arguments)
     return CAPU_OK;
 }
 
-/* One iteration of layers on sim, each op of so many nanoseconds, and then so many more. */
+/* One iteration on sim: ops of the given duration, forward and backward, followed by `more` ops. */
 static capu_report simulate(struct net *net, uint64_t duration_ns, size_t more)
 {
     net_begin(net, "train");
@@ -35,8 +35,9 @@ static capu_report simulate(struct net *net, uint64_t duration_ns, size_t more)
     return net_end(net);
 }
 
-/* With nothing to evict an iteration marks where it begins and ends, whatever the number of ops;
-   every 64th, and any that is traced, knows its ops' times, and the others say that they do not. */
+/* If nothing is evicted, an iteration only marks its beginning and end, whatever the number of ops.
+   Every 64th iteration, and the one that is traced, times its ops; the reports of the others say
+   that their times are not known. */
 START_TEST(few_iterations_time_their_ops)
 {
     enum { EVERY = 64, TRACED = NET_WARM + 5, LAST = NET_WARM + EVERY + 2 };
@@ -77,9 +78,9 @@ START_TEST(few_iterations_time_their_ops)
 }
 END_TEST
 
-/* What plans overwrite of earlier iterations is copied out until it is known that nobody reads it:
-   those iterations take longer, and nothing is made of that. */
-START_TEST(copies_of_older_contents_count_for_nothing)
+/* Contents of earlier iterations that an iteration overwrites are copied out until it is known that
+   nothing reads them. Those iterations take longer, which must not lead to a new plan. */
+START_TEST(copies_of_older_contents_do_not_change_the_plan)
 {
     enum { LARGE = 8, BUDGET = 12, ITERATIONS = 3 * NET_WARM };
     struct rig rig;
@@ -116,7 +117,7 @@ START_TEST(copies_of_older_contents_count_for_nothing)
 }
 END_TEST
 
-/* Ops become slower: after a while a new plan is in force that knows it. */
+/* Ops become slower. After a while a new plan, made with the new times, becomes active. */
 START_TEST(plans_follow_the_times_of_ops)
 {
     struct net net;
@@ -131,7 +132,7 @@ START_TEST(plans_follow_the_times_of_ops)
     ck_assert_uint_eq(report.timed, _i == 0);
     ck_assert_uint_eq(report.time_ns, report.predicted_ns);
     first = report.predicted_ns;
-    /* Simulated iterations take no time, making a plan does. */
+    /* Simulated iterations take no real time, but making a plan does. */
     do {
         struct timespec pause = {.tv_nsec = 1000000};
 
@@ -146,9 +147,9 @@ START_TEST(plans_follow_the_times_of_ops)
 }
 END_TEST
 
-/* An iteration that was not timed and leaves its plan: what ran as planned is known to take what it
-   took, what came after was timed, and so there is a good plan for the next one. */
-START_TEST(plans_are_made_of_iterations_that_were_not_timed)
+/* An iteration that is not timed leaves its plan. Its ops up to there are known from the plan, and
+   the ops after that are timed, so there is a good plan for the next such iteration. */
+START_TEST(plans_can_be_made_from_untimed_iterations)
 {
     struct net net;
     capu_report report;
@@ -162,7 +163,7 @@ START_TEST(plans_are_made_of_iterations_that_were_not_timed)
     ck_assert_uint_eq(report.diverged, 1);
     ck_assert_uint_eq(report.timed, 0);
     ck_assert_uint_eq(report.stall_ns, CAPU_NOT_TIMED);
-    simulate(&net, 1000, 30); /* taken for a usual one, since there is a plan for those */
+    simulate(&net, 1000, 30); /* mispredicted: the plan for the usual iteration is used */
     for (size_t i = 0; i < 4; i++) {
         report = simulate(&net, 1000, 30);
         net_expect_guided(&net, &report, "train");
@@ -179,8 +180,8 @@ int main(void)
 
     tcase_add_test(cases, few_iterations_time_their_ops);
     tcase_add_loop_test(cases, plans_follow_the_times_of_ops, 0, 2);
-    tcase_add_test(cases, plans_are_made_of_iterations_that_were_not_timed);
-    tcase_add_test(cases, copies_of_older_contents_count_for_nothing);
+    tcase_add_test(cases, plans_can_be_made_from_untimed_iterations);
+    tcase_add_test(cases, copies_of_older_contents_do_not_change_the_plan);
     suite_add_tcase(suite, cases);
     return suite_run(suite);
 }
