@@ -6,14 +6,12 @@
 #include "runtime/leave.h"
 #include "runtime/parked.h"
 #include "runtime/planning.h"
+#include "runtime/settle.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* Without iterations nothing retires the lanes' marks: do it every so many calls. */
-enum { UNRECORDED_LIMIT = 4096 };
 
 capu_status context_usable(capu_context *context)
 {
@@ -42,42 +40,6 @@ capu_status context_ready(capu_context *context, const char *call)
     return status;
 }
 
-capu_status context_settle(capu_context *context)
-{
-    struct lane *lanes[] = {&context->compute, &context->d2h, &context->h2d};
-    capu_status status = CAPU_OK;
-
-    for (size_t i = 0; i < sizeof(lanes) / sizeof(lanes[0]) && status == CAPU_OK; i++) {
-        status = lane_synchronize(lanes[i]);
-    }
-    if (status != CAPU_OK) {
-        return failure_check(context, status, "waiting for the device");
-    }
-    status = tracker_settle(context);
-    if (status == CAPU_OK) {
-        status = departures_reap(context);
-    }
-    if (status != CAPU_OK || context->in_iteration) {
-        return status;
-    }
-    for (size_t i = 0; i < sizeof(lanes) / sizeof(lanes[0]); i++) {
-        lane_retire((struct lane_position){.lane = lanes[i], .sequence = lanes[i]->marked});
-    }
-    staging_restart(&context->staging);
-    context->unrecorded_ops = 0;
-    return CAPU_OK;
-}
-
-capu_status context_count_unrecorded(capu_context *context)
-{
-    if (context->in_iteration || ++context->unrecorded_ops < UNRECORDED_LIMIT) {
-        return CAPU_OK;
-    }
-    /* The caller's own work is done: what fails here and is no loss is tried again next time. */
-    context_settle(context);
-    return context->lost;
-}
-
 capu_status context_stage(capu_context *context, uint64_t bytes, void **memory)
 {
     /* Replays read this iteration's arguments again, so nothing of them may be reused. */
@@ -101,7 +63,7 @@ capu_status capu_synchronize(capu_context *context)
 {
     capu_status status = context_ready(context, "capu_synchronize");
 
-    return status != CAPU_OK ? status : context_settle(context);
+    return status != CAPU_OK ? status : settle_work(context);
 }
 
 capu_status capu_flush(capu_context *context)
@@ -373,7 +335,7 @@ void capu_context_destroy(capu_context *context)
     config = context->config;
     if (context->lost == CAPU_OK) {
         context->in_access = false;
-        context_settle(context);
+        settle_work(context);
     }
     release_allocations(context);
     destroy_parts(context);

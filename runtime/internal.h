@@ -148,20 +148,12 @@ void operands_finish(struct operands *operands);
 /* A transient tensor is read outside iterations. */
 capu_status operands_note_visit(capu_context *context, struct tensor *tensor);
 
-/* Keeps the lanes' rings bounded for programs that mark no iterations: called by what marks them.
- */
-capu_status context_count_unrecorded(capu_context *context);
-
 /* Staging memory; waits for the compute lane where the set is full. */
 capu_status context_stage(capu_context *context, uint64_t bytes, void **memory);
 
 /* memory.c: takes an allocation away from its user: it departs, or its slot rests. On failure it is
    as before. */
 capu_status allocation_release(capu_context *context, struct allocation *allocation);
-
-/* context.c: waits for all work of all lanes, completes reports, and lets everything that waited
-   for it go. */
-capu_status context_settle(capu_context *context);
 
 /* strict.c: in strict mode on the host, an op that changes what it says it only reads is found.
    strict_begin stands before the op's work and waits for all before it; strict_changed behind it,

@@ -7,6 +7,7 @@
 #include "runtime/lookup.h"
 #include "runtime/parked.h"
 #include "runtime/planning.h"
+#include "runtime/settle.h"
 
 /* Fresh memory reads as zeros, if the user wants that. */
 static capu_status clear_fresh(capu_context *context, struct tensor *tensor)
@@ -324,7 +325,7 @@ capu_status capu_free(capu_context *context, void *address)
                            tensor->allocation->address);
     }
     status = allocation_release(context, tensor->allocation);
-    return status != CAPU_OK ? status : context_count_unrecorded(context);
+    return status != CAPU_OK ? status : settle_unrecorded(context);
 }
 
 static capu_status check_info(capu_context *context, const capu_tensor_info *info)

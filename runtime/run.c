@@ -3,6 +3,7 @@
 #include "runtime/failure.h"
 #include "runtime/internal.h"
 #include "runtime/lookup.h"
+#include "runtime/settle.h"
 
 #include <string.h>
 
@@ -175,7 +176,7 @@ capu_status capu_run(capu_context *context, const capu_op *op)
         }
     }
     status = status == CAPU_OK ? blame(context, changed) : status;
-    return status != CAPU_OK ? status : context_count_unrecorded(context);
+    return status != CAPU_OK ? status : settle_unrecorded(context);
 }
 
 capu_status capu_access_begin(capu_context *context, const capu_op *op)
@@ -222,7 +223,7 @@ capu_status capu_access_end(capu_context *context)
     changed = strict_changed(context);
     status = context->is_tracking ? operands_end(context) : CAPU_OK;
     status = status == CAPU_OK ? blame(context, changed) : status;
-    return status != CAPU_OK ? status : context_count_unrecorded(context);
+    return status != CAPU_OK ? status : settle_unrecorded(context);
 }
 
 capu_status capu_segment_begin(capu_context *context, const char *name)

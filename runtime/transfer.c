@@ -9,6 +9,7 @@
 #include "runtime/failure.h"
 #include "runtime/internal.h"
 #include "runtime/lookup.h"
+#include "runtime/settle.h"
 #include "runtime/swap.h"
 #include "runtime/victims.h"
 
@@ -98,7 +99,7 @@ static capu_status end(capu_context *context, capu_status status)
     } else if (context->is_tracking) {
         operands_abort(context, true);
     }
-    return status != CAPU_OK ? status : context_count_unrecorded(context);
+    return status != CAPU_OK ? status : settle_unrecorded(context);
 }
 
 static capu_status fill(capu_context *context, const void *from, const void *to)
@@ -292,7 +293,7 @@ static capu_status read_on_host(capu_context *context, const struct part *part, 
     op = tracker_op(context, &call, false);
     tracker_access(context, part->tensor, CAPU_READ);
     tracker_marks(context, op, now, now);
-    return context_count_unrecorded(context);
+    return settle_unrecorded(context);
 }
 
 static capu_status download_part(capu_context *context, const struct part *part, void *data)

@@ -1,0 +1,44 @@
+/* Taking note of work that has passed, see settle.h. */
+#include "runtime/settle.h"
+
+#include "runtime/failure.h"
+#include "runtime/internal.h"
+
+/* Without iterations nothing retires the lanes' marks: do it every so many calls. */
+enum { UNRECORDED_LIMIT = 4096 };
+
+capu_status settle_work(capu_context *context)
+{
+    struct lane *lanes[] = {&context->compute, &context->d2h, &context->h2d};
+    capu_status status = CAPU_OK;
+
+    for (size_t i = 0; i < sizeof(lanes) / sizeof(lanes[0]) && status == CAPU_OK; i++) {
+        status = lane_synchronize(lanes[i]);
+    }
+    if (status != CAPU_OK) {
+        return failure_check(context, status, "waiting for the device");
+    }
+    status = tracker_settle(context);
+    if (status == CAPU_OK) {
+        status = departures_reap(context);
+    }
+    if (status != CAPU_OK || context->in_iteration) {
+        return status;
+    }
+    for (size_t i = 0; i < sizeof(lanes) / sizeof(lanes[0]); i++) {
+        lane_retire((struct lane_position){.lane = lanes[i], .sequence = lanes[i]->marked});
+    }
+    staging_restart(&context->staging);
+    context->unrecorded_ops = 0;
+    return CAPU_OK;
+}
+
+capu_status settle_unrecorded(capu_context *context)
+{
+    if (context->in_iteration || ++context->unrecorded_ops < UNRECORDED_LIMIT) {
+        return CAPU_OK;
+    }
+    /* The caller's own work is done: what fails here and is no loss is tried again next time. */
+    settle_work(context);
+    return context->lost;
+}
