@@ -13,6 +13,7 @@
 #include "runtime/failure.h"
 #include "runtime/internal.h"
 #include "runtime/planning.h"
+#include "runtime/settle.h"
 
 /* Makes transient tensors undefined: discards their contents on the device and on the host. */
 static void forget_transients(capu_context *context)
@@ -58,6 +59,7 @@ capu_status capu_iteration_begin(capu_context *context, const char *label)
 {
     capu_status status = context_ready(context, "capu_iteration_begin");
     const char *interned;
+    const char *plan_error;
     struct label_record *labelled;
     struct record *record;
     bool is_timed;
@@ -77,7 +79,7 @@ capu_status capu_iteration_begin(capu_context *context, const char *label)
     }
     status = wait_before_last(context);
     if (status == CAPU_OK) {
-        status = tracker_settle(context);
+        status = settle_records(context);
     }
     if (status == CAPU_OK) {
         status = departures_reap(context);
@@ -97,7 +99,8 @@ capu_status capu_iteration_begin(capu_context *context, const char *label)
     retire_copies(&context->d2h);
     retire_copies(&context->h2d);
     context->iteration++;
-    record = tracker_open(context, interned, is_timed);
+    plan_error = context->guide == NULL ? planning_error(context, interned) : "";
+    record = tracker_open(context, interned, plan_error, is_timed);
     status = lane_mark(&context->compute, &record->begin);
     if (status != CAPU_OK) {
         tracker_cancel(context);

@@ -37,6 +37,7 @@ struct job {
 struct plan_keeper {
     struct job *jobs[JOBS]; /* fewer than libuv's threads: pinning must not wait for plans */
     struct agent *agent;
+    uint64_t reviewed; /* the iteration of the newest record taken from the tracker */
 };
 
 static bool should_stop(void *user)
@@ -367,7 +368,8 @@ static void start_job(capu_context *context, struct label_record *label,
     job_destroy(job);
 }
 
-void planning_consider(capu_context *context, const struct record *record)
+/* Plans for a record's iteration if there is no guide for it yet. */
+static void consider(capu_context *context, const struct record *record)
 {
     struct label_record *label = label_records_find(&context->labels, record->label);
 
@@ -379,7 +381,8 @@ void planning_consider(capu_context *context, const struct record *record)
     }
 }
 
-void planning_feedback(capu_context *context, const struct record *record)
+/* Makes a new plan of a record of a guided iteration, where feedback.h says so. */
+static void review(capu_context *context, const struct record *record)
 {
     struct label_record *label = label_records_find(&context->labels, record->label);
     struct guide *guide = label != NULL ? plan_cache_find(&label->plans, record->signature) : NULL;
@@ -393,6 +396,22 @@ void planning_feedback(capu_context *context, const struct record *record)
     guide->round++; /* each review costs a plan: they become fewer */
     guide->window *= 2;
     feedback_restart(guide);
+}
+
+void planning_review(capu_context *context)
+{
+    struct plan_keeper *planning = context->planning;
+    const struct record *record;
+
+    while (planning != NULL &&
+           (record = tracker_finished_after(&context->tracker, planning->reviewed)) != NULL) {
+        planning->reviewed = record->stamp;
+        if (record->report.mode == CAPU_MODE_GUIDED && record->report.diverged == 0) {
+            review(context, record);
+        } else {
+            consider(context, record);
+        }
+    }
 }
 
 bool planning_wants_times(capu_context *context)
@@ -426,7 +445,7 @@ static void consider_again(capu_context *context)
             return;
         }
         before = newest->stamp;
-        planning_consider(context, newest);
+        consider(context, newest);
     }
 }
 
@@ -442,6 +461,7 @@ static capu_status wait_for_plan(capu_context *context, const char *label, uint6
                                "waiting for an iteration to plan for");
         if (status == CAPU_OK) {
             status = tracker_settle(context);
+            planning_review(context);
         }
         consider_again(context);
         job = find_job(planning, label, signature);

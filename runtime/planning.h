@@ -2,7 +2,8 @@
  * Planning: from recorded iterations to guides, off the training thread, and which guide an
  * iteration begins with.
  *
- * A plan in force is reviewed as it is carried out, see planning_feedback.
+ * Planning takes finished records from the tracker (planning_review): those of iterations that no
+ * guide fits are planned for, and those of guided ones tell whether their plan is to be made anew.
  *
  * Guides are kept by label and signature, a bounded number (label_records.h). What an iteration
  * will be is predicted from what iterations of its label were before (predictor.h).
@@ -28,12 +29,10 @@ void planning_destroy(struct plan_keeper *planning);
    fails. */
 capu_status planning_begin(capu_context *context, struct label_record *label);
 
-/* A record is finished: plans for its iteration if there is no guide for it yet. */
-void planning_consider(capu_context *context, const struct record *record);
-
-/* A record of an iteration that was guided to its end is finished: where feedback.h says so, a new
-   plan is made. It comes into force if it is predicted to be better than what the old one takes. */
-void planning_feedback(capu_context *context, const struct record *record);
+/* Takes the records that have finished since the last call. For an iteration that no guide fits, a
+   plan is made. Where feedback.h says so of one that was guided to its end, a new plan is made,
+   which becomes active if it is predicted to be better than what the old one takes. */
+void planning_review(capu_context *context);
 
 /* An iteration begins, with a guide in force or none: whether its ops are to be timed. */
 bool planning_wants_times(capu_context *context);

@@ -9,6 +9,7 @@
 #include "runtime/failure.h"
 #include "runtime/internal.h"
 #include "runtime/lookup.h"
+#include "runtime/settle.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -34,7 +35,7 @@ capu_status capu_report_get(capu_context *context, capu_report *report)
                            "capu_report_get: in mode off there are records only if a report file, "
                            "a trace file or strict mode asks for them");
     }
-    status = tracker_settle(context);
+    status = settle_records(context);
     if (status != CAPU_OK) {
         return status;
     }

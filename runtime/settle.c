@@ -3,9 +3,18 @@
 
 #include "runtime/failure.h"
 #include "runtime/internal.h"
+#include "runtime/planning.h"
 
 /* Without iterations nothing retires the lanes' marks: do it every so many calls. */
 enum { UNRECORDED_LIMIT = 4096 };
+
+capu_status settle_records(capu_context *context)
+{
+    capu_status status = tracker_settle(context);
+
+    planning_review(context); /* records that were completed before a failure, too */
+    return status;
+}
 
 capu_status settle_work(capu_context *context)
 {
@@ -18,7 +27,7 @@ capu_status settle_work(capu_context *context)
     if (status != CAPU_OK) {
         return failure_check(context, status, "waiting for the device");
     }
-    status = tracker_settle(context);
+    status = settle_records(context);
     if (status == CAPU_OK) {
         status = departures_reap(context);
     }

@@ -2,7 +2,6 @@
 #include "runtime/failure.h"
 #include "runtime/internal.h"
 #include "runtime/lookup.h"
-#include "runtime/planning.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -67,7 +66,8 @@ capu_status tracker_mark_end(capu_context *context, struct lane_position *end)
                                       : lane_mark_untimed(&context->compute, end);
 }
 
-struct record *tracker_open(capu_context *context, const char *label, bool is_timed)
+struct record *tracker_open(capu_context *context, const char *label, const char *plan_error,
+                            bool is_timed)
 {
     struct record *record = unused_record(&context->tracker);
 
@@ -93,7 +93,7 @@ struct record *tracker_open(capu_context *context, const char *label, bool is_ti
                                                            : context->config.mode,
         .predicted_ns = context->guide != NULL ? context->guide->predicted_ns : 0,
         .install_ns = context->install_ns,
-        .plan_error = context->guide == NULL ? planning_error(context, label) : "",
+        .plan_error = plan_error,
         .label = label,
         .floor_op = "",
         .iteration = context->iteration,
@@ -507,14 +507,22 @@ capu_status tracker_settle(capu_context *context)
         context->tracker.newest = record;
         lane_retire(record->end);
         publish(context, record);
-        if (context->planning != NULL) {
-            if (record->report.mode == CAPU_MODE_GUIDED && record->report.diverged == 0) {
-                planning_feedback(context, record);
-            } else {
-                planning_consider(context, record);
-            }
-        }
         record = oldest_running(&context->tracker);
     }
     return CAPU_OK;
+}
+
+const struct record *tracker_finished_after(const struct tracker *tracker, uint64_t iteration)
+{
+    const struct record *next = NULL;
+
+    for (size_t i = 0; i < RECORD_COUNT; i++) {
+        const struct record *record = &tracker->records[i];
+
+        if (record->state == RECORD_FINISHED && record->stamp > iteration &&
+            (next == NULL || record->stamp < next->stamp)) {
+            next = record;
+        }
+    }
+    return next;
 }

@@ -151,8 +151,10 @@ struct tracker {
 
 void tracker_finish(struct tracker *tracker);
 
-/* Opens a record. Never fails. Pre: at most one record is running. */
-struct record *tracker_open(capu_context *context, const char *label, bool is_timed);
+/* Opens a record. `plan_error` is for the report: why no plan is active, or "". Never fails. Pre:
+   at most one record is running. */
+struct record *tracker_open(capu_context *context, const char *label, const char *plan_error,
+                            bool is_timed);
 
 /* Whether ops are timed now. They always are, except while a plan is active in an iteration that is
    not to be timed. */
@@ -175,6 +177,9 @@ void tracker_close(capu_context *context, struct lane_position end);
    passes report and trace to the agent, which also reports what prevents their writing.
    NO_HOST_MEMORY. */
 capu_status tracker_settle(capu_context *context);
+
+/* The oldest finished record of an iteration after that one; NULL: there is none. */
+const struct record *tracker_finished_after(const struct tracker *tracker, uint64_t iteration);
 
 /* Reserves room for one op with this many accesses, operands, and pieces of operands, so that
    recording it cannot fail. NO_HOST_MEMORY. */
