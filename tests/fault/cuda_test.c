@@ -1,8 +1,9 @@
 /*
- * Every CUDA call fails in turn, once, from then on, or with the device, under a whole training
- * program over the fake runtime, from the context's creation to its end: a sensible status, books
- * that are right, a program that goes on to the right bytes if the failure was a single one and was
- * survived, and nothing leaked but what a failing ender left behind.
+ * Fault sweep over CUDA: a whole training program over the fake runtime, from creating the context
+ * to destroying it, runs once for each CUDA call. That call fails alone, together with all later
+ * ones, or because the device is lost. Checks that the status is sensible, that the context stays
+ * valid, that the program computes the right bytes if it survives, and that nothing leaks except
+ * what a failed release call could not release.
  */
 #include "tests/fault/program.h"
 
@@ -13,11 +14,11 @@
 #include <stdio.h>
 #include <string.h>
 
-/* CUDA's numbers: its headers are not for tests. */
+/* Error numbers of CUDA, whose headers tests do not include. */
 enum { INVALID_VALUE = 1, OUT_OF_MEMORY = 2, ILLEGAL_ADDRESS = 700 };
 
-/* Later calls are only sampled, by a step that meets every place of the program's loops in the end;
-   sanitized runs take longer, and sample less. */
+/* Later calls are only sampled. The step hits every place in the program's loops sooner or later.
+   Builds with sanitizers are slower and sample less. */
 #if defined(__SANITIZE_THREAD__)
 enum { STEP = 29 };
 #elif defined(__SANITIZE_ADDRESS__)
@@ -34,13 +35,13 @@ static const struct {
 } kinds[] = {
     {"once", INVALID_VALUE, false, false},
     {"short of memory once", OUT_OF_MEMORY, false, false},
-    {"for ever", INVALID_VALUE, true, false},
+    {"forever", INVALID_VALUE, true, false},
     {"device lost", ILLEGAL_ADDRESS, false, true},
 };
 
 enum { KINDS = sizeof(kinds) / sizeof(kinds[0]) };
 
-/* A context as the rig makes it, though it may fail, and without adaptors. */
+/* Creates a context as the rig does, but without adaptors, and it may fail. */
 static capu_status create(capu_context **context)
 {
     const struct device_options options = {.memory_bytes = PROGRAM_BUDGET_PAGES * RIG_PAGE,
@@ -65,14 +66,15 @@ static capu_status create(capu_context **context)
     return status;
 }
 
-static bool is_told(capu_status status)
+static bool is_expected(capu_status status)
 {
     return status == CAPU_DEVICE_FAILED || status == CAPU_DEVICE_LOST ||
            status == CAPU_NO_HOST_MEMORY || status == CAPU_NO_ADDRESS_SPACE ||
            status == CAPU_OVER_BUDGET || status == CAPU_NO_DEVICE || status == CAPU_OP_FAILED;
 }
 
-/* An ender that fails leaves one thing; on a device that is lost nothing can be given back. */
+/* Fails the test if more than `most` objects of any kind are left. Each failed release call leaves
+   one. */
 static void expect_little_left(const char *what, size_t most)
 {
     struct fake_cudart_left left = fake_cudart_left();
@@ -85,8 +87,8 @@ static void expect_little_left(const char *what, size_t most)
                   left.events);
 }
 
-/* One run with one call failing. False: the program makes fewer calls. Counts those that went on to
-   the end. */
+/* One run in which one call fails. False if the program makes fewer calls. Counts the runs that
+   reached the end in spite of a failure. */
 static bool run_with(const struct fake_cudart_fault *fault, const char *kind, unsigned *survived)
 {
     struct program program = {.retries = fault->is_lasting || fault->is_sticky ? 0 : 1};
@@ -103,7 +105,7 @@ static bool run_with(const struct fake_cudart_fault *fault, const char *kind, un
     }
     is_hit = fake_cudart_hits() > 0;
     ck_assert_msg(!program.is_wrong, "%s: %s", what, program.what);
-    ck_assert_msg(program.status == CAPU_OK || is_told(program.status), "%s: %s: %s", what,
+    ck_assert_msg(program.status == CAPU_OK || is_expected(program.status), "%s: %s: %s", what,
                   capu_status_name(program.status), capu_last_error(context));
     if (program.status == CAPU_OK) {
         *survived += is_hit ? 1 : 0;
@@ -117,11 +119,11 @@ static bool run_with(const struct fake_cudart_fault *fault, const char *kind, un
         ck_assert_str_ne(capu_last_error(context), "");
     }
     if (fault->is_lasting) {
-        fake_cudart_arm(NULL); /* what could not be ended so far can be now */
+        fake_cudart_arm(NULL); /* from here on everything can be released */
     }
     capu_context_destroy(context);
     fake_cudart_arm(NULL);
-    is_hit = fake_cudart_hits() > 0; /* also in what the end took */
+    is_hit = fake_cudart_hits() > 0; /* includes the calls of capu_context_destroy */
     if (!fake_cudart_is_lost() && !fault->is_lasting) {
         expect_little_left(what, is_hit ? 1 : 0);
     }
@@ -142,7 +144,7 @@ START_TEST(every_call_fails)
     unsigned survived = 0;
     unsigned runs = 0;
 
-    /* The rig makes its machine with the first device. */
+    /* The rig creates its fake machine with the first device. */
     ck_assert(!run_with(&(struct fake_cudart_fault){0}, "no fault", &survived));
     for (fault.number = 1; is_hit; fault.number += fault.number < 60 ? 1 : STEP) {
         fake_cudart_reset(&machine);
@@ -150,7 +152,7 @@ START_TEST(every_call_fails)
         runs++;
     }
     ck_assert_uint_gt(fault.number, 300);
-    /* A single failure is one call of the program's, which it makes again. */
+    /* A single failure makes one call of the program fail, which it repeats. */
     if (!fault.is_lasting && !fault.is_sticky) {
         ck_assert_uint_gt(survived, runs / 2);
     }

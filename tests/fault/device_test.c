@@ -1,7 +1,8 @@
 /*
- * Every device call fails in turn, once or from then on, under a whole training program: a sensible
- * status, books that are right, a program that goes on to the right bytes if the failure was a
- * single one, nothing leaked, and a context that can be destroyed.
+ * Fault sweep over the device: a whole training program runs once for each device call, and that
+ * call fails, alone or together with all later ones. Checks that the status is sensible, that the
+ * context stays valid and can be destroyed, that nothing leaks, and that after a single failure the
+ * program still computes the right bytes.
  */
 #include "tests/fault/program.h"
 
@@ -13,7 +14,7 @@
 #include <string.h>
 #include <time.h>
 
-/* TSan takes ten times as long and finds races, not leaks: there later calls are only sampled. */
+/* TSan takes ten times as long and finds races, not leaks, so it only samples later calls. */
 #if defined(__SANITIZE_THREAD__)
 #define NEXT_CALL(call_) ((call_) + 1 + (call_) / 4)
 #else
@@ -46,7 +47,7 @@ END_TEST
 static struct rig_options options_of(bool is_strict, bool is_guided)
 {
     return (struct rig_options){
-        .budget_pages = PROGRAM_BUDGET_PAGES + (is_guided ? 2 : 0), /* a placement takes more */
+        .budget_pages = PROGRAM_BUDGET_PAGES + (is_guided ? 2 : 0), /* placing a plan takes more */
         .host_budget_bytes = PROGRAM_HOST_PAGES * RIG_PAGE,
         .has_faults = true,
         .strict = is_strict,
@@ -55,7 +56,7 @@ static struct rig_options options_of(bool is_strict, bool is_guided)
     };
 }
 
-/* One run with one call failing. False: the program had fewer such calls. */
+/* One run in which one call fails. False if the program made fewer calls of this kind. */
 static bool run_with(const struct adaptor_fault_plan *plan, bool is_strict, bool is_guided)
 {
     struct rig_options options = options_of(is_strict, is_guided);
@@ -89,7 +90,7 @@ static bool run_with(const struct adaptor_fault_plan *plan, bool is_strict, bool
     return hit;
 }
 
-/* Slots that answer a status, are called after creation, and fail at the call. */
+/* The device functions that return a status and are called after the context was created. */
 static const struct {
     enum adaptor_slot slot;
     capu_status status;
@@ -114,16 +115,18 @@ static void sweep(size_t index, bool is_lasting, bool is_strict, bool is_guided)
 
     for (plan.call = 1; run_with(&plan, is_strict, is_guided); plan.call = NEXT_CALL(plan.call)) {
     }
-    /* The links are measured before faults begin, with most of the pages that there are. */
+    /* In guided mode most pages are created when the links are measured, before faults begin. */
     is_never = is_guided && plan.slot == ADAPTOR_PAGE_CREATE;
-    /* Nobody waits for, or follows, what is past already: those two depend on timing. */
+    /* The runtime does not wait for, or follow, a position that has passed: these two calls depend
+       on timing. */
     ck_assert_msg(plan.call > 1 || is_never || plan.slot == ADAPTOR_RANGE_RESERVE ||
                       plan.slot == ADAPTOR_EVENT_WAIT || plan.slot == ADAPTOR_STREAM_FOLLOW,
                   "%s was never called", adaptor_slot_name(plan.slot));
 }
 
-/* Before the first call of the program's: a context that is made all the same is as good as any. */
-START_TEST(a_call_fails_while_a_guided_context_is_made)
+/* A device call fails while the context is created. If creation succeeds anyway, the context must
+   work like any other. */
+START_TEST(a_call_fails_while_a_guided_context_is_created)
 {
     struct adaptor_fault_plan plan = {.slot = slots[_i].slot, .status = slots[_i].status};
     struct rig_options options = options_of(false, true);
@@ -148,8 +151,8 @@ START_TEST(a_call_fails_while_a_guided_context_is_made)
 }
 END_TEST
 
-/* The device has as many pages as the program needs, and the budget allows more. */
-START_TEST(a_device_with_less_than_the_budget_is_made_do_with)
+/* The device has only as many pages as the program needs, although the budget allows more. */
+START_TEST(a_device_with_less_than_the_budget_is_enough)
 {
     const struct adaptor_fault_plan plan = {.slot = ADAPTOR_PAGE_CREATE,
                                             .status = CAPU_OVER_BUDGET,
@@ -176,7 +179,7 @@ START_TEST(a_call_fails_once)
 }
 END_TEST
 
-START_TEST(a_call_fails_for_ever)
+START_TEST(calls_fail_forever)
 {
     sweep((size_t)_i, true, false, false);
 }
@@ -194,7 +197,7 @@ START_TEST(a_call_fails_once_in_guided_mode)
 }
 END_TEST
 
-START_TEST(a_call_fails_for_ever_in_guided_mode)
+START_TEST(calls_fail_forever_in_guided_mode)
 {
     sweep((size_t)_i, true, false, true);
 }
@@ -206,7 +209,8 @@ START_TEST(a_call_fails_once_in_strict_guided_mode)
 }
 END_TEST
 
-/* The sweeps above test what they say: the program's last iteration is guided to its end. */
+/* Makes sure that the sweeps in guided mode test it: the program's last iteration follows its plan
+   to the end. */
 START_TEST(the_program_is_guided)
 {
     struct rig rig;
@@ -226,7 +230,7 @@ START_TEST(the_program_is_guided)
 }
 END_TEST
 
-/* Work fails when the stream gets there: the context is of no more use and says why. */
+/* Work fails when the stream executes it. The context can no longer be used, and says why. */
 static void fail_in_flight(size_t index, bool is_guided)
 {
     static const enum adaptor_slot works[] = {ADAPTOR_RUN, ADAPTOR_FILL, ADAPTOR_COPY_OUT,
@@ -285,19 +289,19 @@ int main(void)
     tcase_set_timeout(cases, 300);
     tcase_add_test(cases, the_program_is_right_when_nothing_fails);
     tcase_add_loop_test(cases, a_call_fails_once, 0, SLOTS);
-    tcase_add_loop_test(cases, a_call_fails_for_ever, 0, SLOTS);
+    tcase_add_loop_test(cases, calls_fail_forever, 0, SLOTS);
     tcase_add_loop_test(cases, a_call_fails_once_in_strict_mode, 0, SLOTS);
     tcase_add_loop_test(cases, work_fails_in_flight, 0, 4);
     tcase_add_test(cases, the_program_is_guided);
     tcase_add_loop_test(cases, a_call_fails_once_in_guided_mode, 0, SLOTS);
-    tcase_add_loop_test(cases, a_call_fails_for_ever_in_guided_mode, 0, SLOTS);
+    tcase_add_loop_test(cases, calls_fail_forever_in_guided_mode, 0, SLOTS);
     tcase_add_loop_test(cases, a_call_fails_once_in_strict_guided_mode, 0, SLOTS);
     tcase_add_loop_test(cases, work_fails_in_flight_in_guided_mode, 0, 4);
     suite_add_tcase(suite, cases);
     cases = tcase_create("creation");
     tcase_set_timeout(cases, 300);
-    tcase_add_loop_test(cases, a_device_with_less_than_the_budget_is_made_do_with, 0, 2);
-    tcase_add_loop_test(cases, a_call_fails_while_a_guided_context_is_made, 0, SLOTS);
+    tcase_add_loop_test(cases, a_device_with_less_than_the_budget_is_enough, 0, 2);
+    tcase_add_loop_test(cases, a_call_fails_while_a_guided_context_is_created, 0, SLOTS);
     suite_add_tcase(suite, cases);
     return suite_run(suite);
 }

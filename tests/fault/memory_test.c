@@ -1,7 +1,7 @@
 /*
- * Every host allocation of the library fails in turn, once or from then on. The linker puts these
- * functions in malloc's place for the objects of this executable; libuv, jansson and the C library
- * keep their own.
+ * Fault sweep over host memory: each allocation of the library fails in turn, alone or together
+ * with all later ones. The linker (--wrap) replaces malloc in the objects of this executable;
+ * libuv, jansson and the C library keep the real one.
  */
 #include "tests/fault/program.h"
 
@@ -11,14 +11,14 @@
 #include <stdio.h>
 #include <string.h>
 
-/* TSan takes ten times as long and finds races, not leaks: there later ones are only sampled. */
+/* TSan takes ten times as long and finds races, not leaks, so it only samples later allocations. */
 #if defined(__SANITIZE_THREAD__)
 #define NEXT_ALLOCATION(n_) ((n_) + 1 + (n_) / 4)
 #else
 #define NEXT_ALLOCATION(n_) ((n_) + 1)
 #endif
 
-static atomic_long countdown; /* 0: nothing fails */
+static atomic_long countdown; /* allocations until one fails; 0: none fails; -1: one has failed */
 static atomic_bool is_lasting;
 static atomic_long hits;
 
@@ -67,7 +67,7 @@ char *__wrap_strdup(const char *text)
     return fails() ? NULL : __real_strdup(text);
 }
 
-/* One program with the n-th allocation failing; false: it had fewer. */
+/* One run in which the n-th allocation fails. False if the program made fewer. */
 static bool run_with(long n, bool lasting, bool is_guided)
 {
     struct rig rig;
@@ -95,7 +95,7 @@ static bool run_with(long n, bool lasting, bool is_guided)
     if (program.status == CAPU_OK) {
         ck_assert_mem_eq(program.sums, program_sums, sizeof(program_sums));
     } else {
-        /* Device rooms have their own words for it. */
+        /* A device may report a lack of host memory with another status. */
         ck_assert_msg(lasting && (program.status == CAPU_NO_HOST_MEMORY ||
                                   program.status == CAPU_NO_ADDRESS_SPACE),
                       "allocation %ld: %s", n, capu_status_name(program.status));
@@ -115,7 +115,7 @@ START_TEST(an_allocation_fails_once)
 }
 END_TEST
 
-START_TEST(allocations_fail_for_ever)
+START_TEST(allocations_fail_forever)
 {
     long n = 1;
 
@@ -126,7 +126,7 @@ START_TEST(allocations_fail_for_ever)
 }
 END_TEST
 
-/* Creating a context fails at each of its allocations, and holds nothing then. */
+/* Each allocation of capu_context_create fails in turn. Then it holds nothing. */
 START_TEST(creation_fails_at_every_allocation)
 {
     capu_config config = CAPU_CONFIG_INIT;
@@ -161,7 +161,7 @@ int main(void)
 
     tcase_set_timeout(cases, 300);
     tcase_add_loop_test(cases, an_allocation_fails_once, 0, 2); /* 1: guided */
-    tcase_add_loop_test(cases, allocations_fail_for_ever, 0, 2);
+    tcase_add_loop_test(cases, allocations_fail_forever, 0, 2);
     tcase_add_test(cases, creation_fails_at_every_allocation);
     suite_add_tcase(suite, cases);
     return suite_run(suite);

@@ -35,7 +35,7 @@ static capu_status next(capu_stream stream, const void *arguments)
     return CAPU_OK;
 }
 
-/* Whether to try a call again; checks the books after each failure. */
+/* Whether to repeat a call. Validates the context after each failure. */
 static bool again(struct program *program, capu_status status, unsigned tried)
 {
     const char *what = "";
@@ -58,7 +58,7 @@ static bool again(struct program *program, capu_status status, unsigned tried)
     return true;
 }
 
-/* Makes a call unless an earlier one failed for good. */
+/* Makes a call, with retries, unless an earlier one has failed in the end. */
 #define TRY(program_, call_)                                                 \
     do {                                                                     \
         for (unsigned tried_ = 0; (program_)->status == CAPU_OK; tried_++) { \
@@ -93,12 +93,12 @@ static void run(struct program *program, const char *name, capu_run_function fun
     TRY(program, capu_run(program->context, &op));
 }
 
-/* Reads a tensor, all of whose bytes must be alike. */
+/* Reads a tensor whose bytes must all be equal. */
 static unsigned char read_sum(struct program *program, const void *from, size_t bytes)
 {
     static unsigned char copy[PAGES(8)];
 
-    /* Where waiting fails as well, a copy that was given up may still be under way. */
+    /* After a failure to wait, an earlier copy into this buffer may still be running. */
     if (program->status != CAPU_OK) {
         return 0;
     }

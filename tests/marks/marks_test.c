@@ -1,4 +1,4 @@
-/* The marks that the runtime makes, heard by a listener of NVTX's that is linked in. */
+/* The NVTX ranges that the runtime makes, recorded by a listener that is linked into the test. */
 #define NVTX_NO_IMPL
 #include "tests/support/rig.h"
 #include "tests/support/suite.h"
@@ -11,12 +11,12 @@ enum { HEARD = 512, TEXT = 64 };
 static struct heard {
     char text[TEXT];
     uint64_t number;
-    bool is_open; /* not nested */
+    bool is_open; /* a start/end range, which need not nest */
     bool has_ended;
 } heard[HEARD];
 
 static size_t heard_count;
-static size_t begun[HEARD]; /* nested ranges, innermost last */
+static size_t begun[HEARD]; /* open push/pop ranges, innermost last */
 static size_t begun_count;
 static char domain_name[TEXT];
 
@@ -68,7 +68,7 @@ static void NVTX_API end(nvtxDomainHandle_t domain, nvtxRangeId_t id)
     heard[id].has_ended = true;
 }
 
-/* As a profiler does when NVTX finds it: puts its functions in NVTX's table. */
+/* NVTX calls this as it would call a profiler, to install functions in its table. */
 static int NVTX_API initialise(NvtxGetExportTableFunc_t get_table)
 {
     const NvtxExportTableCallbacks *callbacks = get_table(NVTX_ETID_CALLBACKS);
@@ -114,11 +114,11 @@ static const struct heard *find(const char *text)
             return &heard[i];
         }
     }
-    ck_abort_msg("'%s' was not heard among %zu", text, heard_count);
+    ck_abort_msg("no range '%s' among %zu", text, heard_count);
     return NULL;
 }
 
-START_TEST(a_profiler_hears_what_the_library_does)
+START_TEST(a_profiler_sees_iterations_ops_and_swaps)
 {
     struct rig rig;
     capu_op op = {.size = sizeof(op), .name = "layer", .run = nothing, .operand_count = 1};
@@ -169,7 +169,7 @@ static void touch(struct rig *rig, const char *name, capu_operand from, capu_ope
     RIG_OK(rig, capu_run(rig->context, &op));
 }
 
-START_TEST(replays_carry_their_bytes)
+START_TEST(a_profiler_sees_replays_and_their_bytes)
 {
     enum { LAYERS = 6 };
     struct rig rig;
@@ -208,8 +208,8 @@ int main(void)
     Suite *suite = suite_create("marks");
     TCase *cases = tcase_create("marks");
 
-    tcase_add_test(cases, a_profiler_hears_what_the_library_does);
-    tcase_add_test(cases, replays_carry_their_bytes);
+    tcase_add_test(cases, a_profiler_sees_iterations_ops_and_swaps);
+    tcase_add_test(cases, a_profiler_sees_replays_and_their_bytes);
     suite_add_tcase(suite, cases);
     return suite_run(suite);
 }

@@ -1,12 +1,12 @@
 /*
- * Random programs as training loops in mode guided: the same steps each iteration with other
- * numbers in them, most of them measured once and guided from then on; some iterations leave their
- * plan anywhere, end early, or are another pass altogether. In every third program two kinds of
- * iteration change, each under a label of its own and with a plan of its own over the same tensors.
- * Every byte is compared with the same program on plain memory.
+ * Random programs as training loops in guided mode. Each iteration makes the same steps with other
+ * numbers, so most iterations are measured once and guided from then on. Some iterations leave
+ * their plan at any point, end early, or do something else. In every third program two kinds of
+ * iteration alternate, each with its own label and its own plan over the same tensors. Every byte
+ * is compared with the same program on plain memory.
  *
- * TEST_SEED and TEST_PROGRAMS choose where it starts and how many programs run; a failure
- * prints the program's seed.
+ * TEST_SEED is the first seed, and TEST_PROGRAMS says how many programs run. A failure prints the
+ * seed of the program.
  */
 #include "tests/stress/random_program.h"
 
@@ -17,32 +17,32 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Slow enough that recomputing is the better choice now and then. */
+/* Slow enough that recomputing is sometimes the better choice. */
 #define SLOW_LINK UINT64_C(300000000)
 
-/* A host budget that each program draws, too small for most of them. */
+/* Stands for a random host budget that is too small for most programs. */
 #define SCARCE UINT64_C(1)
 
 enum { ITERATIONS = 9, MOST_STEPS = 40, THREAD_PROGRAMS = 20 };
 
 struct totals {
-    uint64_t first; /* seed, in threads */
+    uint64_t first; /* the first seed, in threads */
     uint64_t guided;
-    uint64_t changes; /* guided iterations that follow one of the other kind */
+    uint64_t changes; /* guided iterations after one of the other kind */
     uint64_t diverged;
     uint64_t replays;
     uint64_t swaps;
-    uint64_t refused; /* calls made again behind a fault */
-    uint64_t lost;    /* programs that a fault ended, or a lack of host memory */
-    uint64_t starved; /* calls that host memory did not suffice for */
+    uint64_t refused; /* calls repeated after a fault */
+    uint64_t lost;    /* programs ended by a fault or by a lack of host memory */
+    uint64_t starved; /* calls that failed for lack of host memory */
 };
 
-/* Where an iteration leaves the usual steps, if it does. */
+/* Where an iteration departs from the usual steps; at = UINT64_MAX: nowhere. */
 struct detour {
-    uint64_t at; /* step */
-    uint64_t turn;
-    bool ends;
-    bool is_wild; /* memory changes, too */
+    uint64_t at;   /* the step */
+    uint64_t turn; /* changes the random numbers of the steps that follow */
+    bool ends;     /* the iteration ends here */
+    bool is_wild;  /* memory changes too */
 };
 
 static struct detour draw_detour(uint64_t *state, uint64_t steps)
@@ -60,7 +60,7 @@ static struct detour draw_detour(uint64_t *state, uint64_t steps)
     return detour;
 }
 
-/* Allocates, splits, describes and frees, between steps of the usual kind. */
+/* Allocates, splits, describes and frees, mixed with ordinary steps. */
 static void change_memory(struct program *program)
 {
     for (uint64_t i = 1 + random_draw(program, 4); i > 0; i--) {
@@ -82,7 +82,8 @@ static void change_memory(struct program *program)
     }
 }
 
-/* Allocations inside the iteration, freed again at its end: the same addresses each time. */
+/* Runs the steps of an iteration. Temporaries are allocated at its start and freed at its end, so
+   they get the same addresses each time. */
 static void run_iteration(struct program *program, uint64_t steps, uint64_t temporaries,
                           const struct detour *detour)
 {
@@ -193,48 +194,47 @@ static void run_program(uint64_t seed, struct rig_options options, void *user)
 static void run_programs(const struct rig_options *options, uint64_t share, struct totals *totals)
 {
     random_programs(options, share, run_program, totals);
-    printf(
-        "%llu guided iterations, %llu of them behind another kind, %llu that left their plan, %llu "
-        "replays, %llu tensors brought back, %llu calls refused, %llu without host memory, %llu "
-        "programs ended\n",
-        (unsigned long long)totals->guided, (unsigned long long)totals->changes,
-        (unsigned long long)totals->diverged, (unsigned long long)totals->replays,
-        (unsigned long long)totals->swaps, (unsigned long long)totals->refused,
-        (unsigned long long)totals->starved, (unsigned long long)totals->lost);
+    printf("%llu guided iterations, %llu of them after the other kind, %llu that left their plan, "
+           "%llu replays, %llu tensors brought back, %llu calls repeated, "
+           "%llu calls without host memory, %llu programs ended early\n",
+           (unsigned long long)totals->guided, (unsigned long long)totals->changes,
+           (unsigned long long)totals->diverged, (unsigned long long)totals->replays,
+           (unsigned long long)totals->swaps, (unsigned long long)totals->refused,
+           (unsigned long long)totals->starved, (unsigned long long)totals->lost);
     ck_assert_uint_gt(totals->guided, 0);
     ck_assert(totals->changes > 0 || totals->starved > 0);
     ck_assert_uint_gt(totals->swaps, 0);
 }
 
-START_TEST(plain)
+START_TEST(without_faults)
 {
     run_programs(&(struct rig_options){0}, 1, &(struct totals){0});
 }
 END_TEST
 
-START_TEST(strict)
+START_TEST(strict_mode)
 {
     run_programs(&(struct rig_options){.strict = true}, 2, &(struct totals){0});
 }
 END_TEST
 
-/* Programs that can be replayed, under a planner that has them replayed. */
-START_TEST(replays)
+/* Programs with replayable ops, and a planner that prefers replays. */
+START_TEST(replayed_programs)
 {
     run_programs(&(struct rig_options){.planner = "recompute", .strict = _i == 1}, 8,
                  &(struct totals){0});
 }
 END_TEST
 
-/* Device calls fail now and then: what was refused is done again, and nothing is lost. */
-START_TEST(faults)
+/* Device calls fail at random. Failed calls are repeated, and nothing is lost. */
+START_TEST(device_faults)
 {
     run_programs(&(struct rig_options){.has_faults = true, .strict = _i == 1}, 8,
                  &(struct totals){0});
 }
 END_TEST
 
-START_TEST(late_streams)
+START_TEST(delayed_streams)
 {
     run_programs(&(struct rig_options){.delay_seed = 1}, 4, &(struct totals){0});
 }
@@ -247,7 +247,8 @@ START_TEST(little_host_memory)
 }
 END_TEST
 
-/* Not every program gets through; what does not has told so, and what does is right. */
+/* Not every program reaches its end. One that does not has reported an error; one that does has the
+   right bytes. */
 START_TEST(too_little_host_memory)
 {
     struct totals totals = {0};
@@ -267,7 +268,7 @@ static void *run_thread(void *user)
     return NULL;
 }
 
-/* Contexts share nothing: each thread has its own. */
+/* Contexts share nothing, so two threads can use one each. */
 START_TEST(two_threads)
 {
     struct totals totals[2] = {{.first = 1000}, {.first = 2000}};
@@ -279,7 +280,7 @@ START_TEST(two_threads)
     is_host = strcmp(capu_context_device(rig.context), "host") == 0;
     rig_finish(&rig);
     if (!is_host) {
-        return; /* the fake runtime's streams are those of one thread */
+        return; /* the streams of the fake CUDA runtime belong to one thread */
     }
     for (size_t i = 0; i < 2; i++) {
         ck_assert_int_eq(pthread_create(&threads[i], NULL, run_thread, &totals[i]), 0);
@@ -297,11 +298,11 @@ int main(void)
     TCase *programs = tcase_create("programs");
 
     tcase_set_timeout(programs, 600);
-    tcase_add_test(programs, plain);
-    tcase_add_test(programs, strict);
-    tcase_add_loop_test(programs, replays, 0, 2);
-    tcase_add_loop_test(programs, faults, 0, 2);
-    tcase_add_test(programs, late_streams);
+    tcase_add_test(programs, without_faults);
+    tcase_add_test(programs, strict_mode);
+    tcase_add_loop_test(programs, replayed_programs, 0, 2);
+    tcase_add_loop_test(programs, device_faults, 0, 2);
+    tcase_add_test(programs, delayed_streams);
     tcase_add_test(programs, little_host_memory);
     tcase_add_test(programs, too_little_host_memory);
     tcase_add_test(programs, two_threads);

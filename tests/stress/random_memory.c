@@ -1,4 +1,4 @@
-/* Memory that comes, goes and is cut in pieces in random programs, see random_program.h. */
+/* Allocating, freeing and splitting in random programs, see random_program.h. */
 #include "tests/stress/random_program.h"
 
 #include <stdlib.h>
@@ -33,7 +33,6 @@ static void add_tensor(struct program *program, unsigned char *address, uint64_t
     describe(program, tensor);
 }
 
-/* Allocates a tensor, or a blob that is split at odd places. */
 void random_allocate(struct program *program)
 {
     uint64_t count = 1 + random_draw(program, LARGEST_PAGES * RIG_PAGE);
@@ -101,7 +100,7 @@ void random_replace(struct program *program)
         return;
     }
     memset(tensor->bytes, 0, tensor->count);
-    /* A plan made for the one before gives this one up as it did that. */
+    /* A plan made for the old tensor discards the new one in the same way. */
     tensor->is_overwritten = tensor->is_overwritten && again == tensor->address;
     tensor->address = again;
     tensor->is_defined = program->rig.context->config.clear_fresh != 0;
@@ -111,8 +110,8 @@ void random_replace(struct program *program)
     }
 }
 
-/* Up to three pieces take the tensor's place; the cut one is described anew. What a plan gave up
-   stays lost, but in always-resident parts, which become undefined. */
+/* Up to three pieces replace the tensor; the named one has no description. Contents that a plan
+   discarded stay lost, except in always-resident pieces, which become undefined. */
 void random_split(struct program *program)
 {
     struct shadow old = *random_pick(program);

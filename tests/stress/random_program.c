@@ -20,7 +20,8 @@ uint64_t random_draw(struct program *program, uint64_t below)
 #define WORKS PROGRAM_WORKS
 #define TRIES PROGRAM_TRIES
 
-/* Calls that may fail at the call. A query that fails says that it is not reached. */
+/* Device calls that report a failure to the caller. (A failed event query only counts as not yet
+   reached.) */
 static const struct {
     enum adaptor_slot slot;
     uint32_t one_in;
@@ -42,8 +43,8 @@ void random_faults(struct program *program, uint64_t number)
     adaptor_fault_arm(program->rig.faults, &plan);
 }
 
-/* A replay that the device refused once its ranges were cleared leaves small tensors without
-   contents: so it is documented, and their readers are told. */
+/* If the device refuses a replay after the ranges to clear were cleared, small tensors become
+   undefined. That is documented, and reading them fails. */
 static void note_cleared(struct program *program)
 {
     for (size_t i = 0; i < program->tensor_count; i++) {
@@ -90,9 +91,9 @@ struct shadow *random_pick(struct program *program)
     return &program->tensors[random_draw(program, program->tensor_count)];
 }
 
-/* A plan gives tensors up behind their last planned access before they are overwritten or the
-   iteration ends: an iteration that leaves its plan, or reads between iterations, may ask for them
-   all the same, and is told. */
+/* Whether a call may fail because contents are gone. A plan discards a tensor after its last
+   planned access before it is overwritten or the iteration ends. An iteration that leaves its plan,
+   or a read between iterations, may still need it, and then fails. */
 static bool is_given_up(struct program *program, const struct shadow *const *tensors, size_t count,
                         capu_status status)
 {
@@ -127,7 +128,7 @@ static void check_bytes(struct program *program, const struct shadow *tensor, ui
     HOLDS(program, memcmp(bytes, tensor->bytes + from, count) == 0);
 }
 
-/* An operand on a whole tensor, or on a part of it. */
+/* Adds an operand on a whole tensor or on part of one. */
 static struct shadow *add_operand(struct program *program, struct mixing *plain,
                                   struct mixing *device, capu_operand *operands)
 {
@@ -139,7 +140,7 @@ static struct shadow *add_operand(struct program *program, struct mixing *plain,
     uint64_t count = tensor->count;
 
     for (size_t i = 0; i < plain->count; i++) {
-        /* A tensor named twice merges; its parts may overlap, so that is tested elsewhere. */
+        /* Operands on the same tensor are merged and may overlap; tested elsewhere. */
         if (device->operands[i].address >= tensor->address &&
             device->operands[i].address < tensor->address + tensor->count) {
             return NULL;
@@ -180,7 +181,7 @@ static uint64_t pages_of(struct program *program, struct shadow *const *tensors,
     return pages;
 }
 
-/* Does to plain memory what the op did to the device's. */
+/* Runs the op on plain memory. */
 static void run_plain(struct mixing *plain, struct shadow *const *tensors)
 {
     for (size_t i = 0; i < plain->count; i++) {
@@ -220,7 +221,7 @@ static void run_op(struct program *program)
             tensors[plain.count - 1] = tensor;
             reads_undefined = reads_undefined || (reads && !tensor->is_defined);
             if (!is_whole(tensor, operand) && !tensor->is_defined) {
-                return; /* the rest of the tensor would stay undefined, and be compared later */
+                return; /* the rest would stay undefined, but would be compared later */
             }
         }
     }
@@ -249,7 +250,7 @@ static void run_op(struct program *program)
     if (is_given_up(program, (const struct shadow *const *)tensors, plain.count, status)) {
         return;
     }
-    /* Asked afterwards: slabs that became empty give their pages back before an op is refused. */
+    /* Checked afterwards, since empty slabs give back their pages before an op is refused. */
     if (pages_of(program, tensors, plain.count) > pages_limit(program->rig.context->pages)) {
         HOLDS(program, status == CAPU_OVER_BUDGET);
         return;
@@ -281,8 +282,7 @@ static void upload(struct program *program)
     }
     HOLDS(program, status == CAPU_OK);
     memcpy(tensor->bytes + from, source, count);
-    memset(source, 0xa5,
-           count); /* it was copied: what the caller does to it now is his own affair */
+    memset(source, 0xa5, count); /* the upload has copied its source */
     tensor->is_defined = true;
     tensor->is_overwritten = true;
 }
@@ -308,7 +308,7 @@ static void zero(struct program *program)
     tensor->is_overwritten = true;
 }
 
-/* Whole tensors as far as both reach, or parts of them anywhere. */
+/* Copies the common length of two tensors, or an arbitrary part. */
 static void copy(struct program *program)
 {
     struct shadow *from = random_pick(program);
@@ -337,7 +337,7 @@ static void copy(struct program *program)
     to->is_overwritten = true;
 }
 
-/* The tensor right behind another in its allocation, NULL: there is none. */
+/* The tensor directly after another one in the same allocation; NULL if there is none. */
 static struct shadow *neighbour_of(struct program *program, const struct shadow *tensor)
 {
     for (size_t i = 0; i < program->tensor_count; i++) {
@@ -355,7 +355,7 @@ static bool is_lost(struct program *program, const struct shadow *tensor)
     return tensor_is_lost(tensors_find(&program->rig.context->tensors, tensor->address));
 }
 
-/* One call on the end of a tensor and the beginning of the next. */
+/* Makes one call on the end of a tensor and the beginning of the next. */
 static void cross(struct program *program)
 {
     static _Thread_local unsigned char bytes[2 * LARGEST_PAGES * RIG_PAGE];
@@ -371,7 +371,7 @@ static void cross(struct program *program)
 
     if (second == NULL || !first->is_defined || !second->is_defined || is_lost(program, first) ||
         is_lost(program, second)) {
-        return; /* half of it would be done */
+        return; /* half of the call would be done */
     }
     beyond = 1 + random_draw(program, second->count);
     memset(bytes, kind == 1 ? 0 : (int)(program->salt >> 56), left + beyond);
@@ -383,7 +383,7 @@ static void cross(struct program *program)
         TRIES(program, status, capu_upload(program->rig.context, address, bytes, left + beyond));
     }
     if (is_given_up(program, both, 2, status)) {
-        program->is_lost |= kind != 0; /* half of it may be done: nobody knows what is there now */
+        program->is_lost |= kind != 0; /* half of it may be done: the contents are unknown */
         return;
     }
     HOLDS(program, status == CAPU_OK);
@@ -398,7 +398,7 @@ static void cross(struct program *program)
     second->is_overwritten = true;
 }
 
-/* What may be asked at any time. */
+/* Makes the calls that are allowed at any time. */
 static void look(struct program *program)
 {
     capu_context *context = program->rig.context;
@@ -417,7 +417,7 @@ static void look(struct program *program)
     }
 }
 
-/* A segment begins where none is open, or the open one ends. */
+/* Begins a segment, or ends the open one. */
 static void turn_segment(struct program *program)
 {
     capu_context *context = program->rig.context;
@@ -433,7 +433,6 @@ static void turn_segment(struct program *program)
     program->in_segment = !program->in_segment;
 }
 
-/* What was written and is to outlive the iteration can be read behind it. */
 void random_read(struct program *program)
 {
     const struct shadow *tensor = random_pick(program);
@@ -474,7 +473,7 @@ void random_work(struct program *program)
     uint64_t choice = random_draw(program, 100);
 
     if (program->is_pure && choice < 38 && random_draw(program, 4) > 0) {
-        choice = choice < 8 ? 21 : 99; /* zeros, which are no op, or an op */
+        choice = choice < 8 ? 21 : 99; /* capu_zero, or an op */
     }
     if (random_draw(program, 16) == 0) {
         look(program);

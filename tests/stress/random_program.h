@@ -1,11 +1,11 @@
 /*
- * Random programs: every byte compared with the same program on plain memory.
+ * Random programs: every byte is compared with the same program on plain memory.
  *
- * A program allocates, splits, describes, frees, runs ops on whole tensors, parts and ranges over
- * several, uploads, downloads, copies, zeroes and touches memory itself, in iterations, segments of
- * them and between them, and asks for reports and states anywhere. A shadow keeps what plain memory
- * would hold and which bytes are defined. Each step checks that an op is refused exactly when it
- * reads what was not written.
+ * A program allocates, splits, describes and frees tensors. It runs ops on whole tensors, on parts
+ * and on ranges over several, uploads, downloads, copies and zeroes, and accesses memory itself. It
+ * does so inside iterations and segments and between them, and asks for reports and states
+ * anywhere. A shadow per tensor holds what plain memory would contain and whether it is defined.
+ * Each step checks that an op fails exactly when it reads an undefined tensor.
  */
 #ifndef CAPU_TESTS_STRESS_RANDOM_PROGRAM_H
 #define CAPU_TESTS_STRESS_RANDOM_PROGRAM_H
@@ -16,36 +16,35 @@
 
 enum { PROGRAM_TENSORS = 24, PROGRAM_LARGEST_PAGES = 14, PROGRAM_TEXT = 256 };
 
-/* A tensor, with what it would hold on plain memory. */
+/* A tensor, and its contents on plain memory. */
 struct shadow {
     unsigned char *address;
     unsigned char *bytes;
     uint64_t count;
-    size_t blob; /* tensors split from one allocation share it */
+    size_t blob; /* number of the allocation; pieces of one allocation share it */
     bool is_live;
     bool is_transient;
     bool is_defined;
-    bool is_overwritten; /* at some time wholly, without having been read by that op */
+    bool is_overwritten; /* some op has overwritten it completely without reading it */
 };
 
 struct program {
     struct rig rig;
-    uint64_t state; /* of the random numbers */
-    uint64_t salt;  /* changes what ops compute and uploads bring, not what they are */
+    uint64_t state; /* of the random number generator */
+    uint64_t salt;  /* changes the numbers in ops and uploads, but not which ops there are */
     struct shadow tensors[PROGRAM_TENSORS];
     size_t tensor_count;
     size_t blob_count;
     bool in_iteration;
     bool in_segment;
     bool has_left; /* some iteration has left its plan */
-    bool is_pure;  /* ops read and write whole tensors and update none, so that they can be replayed
-                    */
+    bool is_pure;  /* ops read and write whole tensors and update none, so they are replayable */
     uint64_t ops;
-    uint64_t given_up; /* calls that a plan's end made impossible */
-    uint64_t refused;  /* calls that failed with the device's, and were made again */
-    bool is_lost;      /* what failed was the end of the context, or of the program */
-    bool may_starve;   /* host memory may run out: then calls fail, and nothing has happened */
-    uint64_t starved;  /* calls that failed so */
+    uint64_t given_up; /* calls that failed because a plan had discarded contents */
+    uint64_t refused;  /* calls that failed because of a device fault, and were repeated */
+    bool is_lost;      /* a failure has ended the context or the program */
+    bool may_starve;   /* host memory may run out; then calls fail without any effect */
+    uint64_t starved;  /* calls that failed for lack of host memory */
     char where[PROGRAM_TEXT];
 };
 
@@ -61,60 +60,61 @@ struct program {
         PROGRAM_HOLDS(program_, answer_ == CAPU_OK || (program_)->is_lost); \
     } while (0)
 
-/* Makes a call until no fault of the device is in its way. */
+/* Repeats a call until it is not hit by an injected device fault. */
 #define PROGRAM_TRIES(program_, status_, call_) \
     do {                                        \
         (status_) = (call_);                    \
     } while (random_is_refused(program_, status_))
 
-/* Whether a call failed because of a fault that was injected, and is to be made again. */
+/* Whether a call failed because of an injected fault and must be repeated. */
 bool random_is_refused(struct program *program, capu_status status);
 
-/* Whether a call failed because host memory ran out where it may. */
+/* Whether a call failed because host memory ran out, in a program where that may happen. */
 bool random_is_starved(struct program *program, capu_status status);
 
-/* From now on some calls of one kind, which the program's number chooses, fail at the device. */
+/* From now on some device calls of one kind, which `number` selects, fail. */
 void random_faults(struct program *program, uint64_t number);
 
-/* A number below `below`, the next of the program's sequence. */
+/* The program's next random number, below `below`. */
 uint64_t random_draw(struct program *program, uint64_t below);
 
-/* Any of the tensors. */
+/* A random tensor. */
 struct shadow *random_pick(struct program *program);
 
-/* Allocates a tensor, or a blob that is split at odd places. */
+/* Allocates a tensor, or a blob that is split at arbitrary offsets. */
 void random_allocate(struct program *program);
 
-/* Frees the allocation whose tensors have this number. */
+/* Frees the allocation with this number. */
 void random_free(struct program *program, size_t blob);
 
-/* Checks the context's books. */
+/* Checks the consistency of the context's data structures. */
 void random_check(struct program *program);
 
-/* Begins an iteration, or ends the one that is open. */
+/* Begins an iteration, or ends the open one. */
 void random_turn(struct program *program, const char *label);
 
-/* Does something to the tensors that there are. */
+/* Does something with the existing tensors. */
 void random_work(struct program *program);
 
-/* Cuts a piece out of a tensor, or describes one otherwise. */
+/* Splits a piece off a tensor; describes a tensor in another way. */
 void random_split(struct program *program);
 void random_describe(struct program *program);
 
-/* Frees an allocation and allocates as much again: often the same addresses, undescribed or not. */
+/* Frees an allocation and allocates the same size again, often at the same address. Sometimes
+   describes the new tensor. */
 void random_replace(struct program *program);
 
-/* Between iterations: reads one that is persistent. */
+/* Between iterations: reads a persistent tensor. */
 void random_read(struct program *program);
 
-/* Does anything. */
+/* Does anything that a program can do. */
 void random_step(struct program *program);
 
 /* Compares every defined byte, and destroys the context and the shadows. */
 void random_finish(struct program *program);
 
-/* Runs one program with each seed from TEST_SEED on, of TEST_PROGRAMS one in `share`. Where
-   streams are delayed, each seed delays them otherwise. */
+/* Runs TEST_PROGRAMS / share programs, with seeds from TEST_SEED on. If streams are delayed, the
+   seed also determines the delays. */
 void random_programs(const struct rig_options *options, uint64_t share,
                      void (*run)(uint64_t seed, struct rig_options options, void *user),
                      void *user);

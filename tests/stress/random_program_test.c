@@ -1,6 +1,6 @@
 /*
- * Random programs in every mode without plans. TEST_SEED and TEST_PROGRAMS choose where it
- * starts and how many programs run; a failure prints the program's seed.
+ * Random programs in every mode without plans. TEST_SEED is the first seed, and TEST_PROGRAMS says
+ * how many programs run. A failure prints the seed of the program.
  */
 #include "tests/stress/random_program.h"
 
@@ -8,7 +8,7 @@
 
 #include <stdio.h>
 
-/* A host budget that each program draws, too small for most of them. */
+/* Stands for a random host budget that is too small for most programs. */
 #define SCARCE UINT64_C(1)
 
 enum { STEPS = 160 };
@@ -45,26 +45,26 @@ static void run_programs(const struct rig_options *options, uint64_t share)
     random_programs(options, share, run_program, NULL);
 }
 
-START_TEST(passive)
+START_TEST(passive_mode)
 {
     run_programs(&(struct rig_options){0}, 1);
 }
 END_TEST
 
-START_TEST(strict)
+START_TEST(strict_mode)
 {
     run_programs(&(struct rig_options){.strict = true}, 2);
 }
 END_TEST
 
-START_TEST(late_streams)
+START_TEST(delayed_streams)
 {
     run_programs(&(struct rig_options){.delay_seed = 1}, 10);
 }
 END_TEST
 
-/* Device calls fail now and then: what was refused is done again, and nothing is lost. */
-START_TEST(faults)
+/* Device calls fail at random. Failed calls are repeated, and nothing is lost. */
+START_TEST(device_faults)
 {
     run_programs(&(struct rig_options){.has_faults = true, .strict = _i == 1}, 8);
 }
@@ -78,14 +78,14 @@ START_TEST(little_host_memory)
 }
 END_TEST
 
-/* Calls that find nowhere to evict to fail, and have done nothing. */
+/* Calls fail, without any effect, if there is no host memory to evict to. */
 START_TEST(too_little_host_memory)
 {
     run_programs(&(struct rig_options){.host_budget_bytes = SCARCE}, 4);
 }
 END_TEST
 
-START_TEST(off)
+START_TEST(mode_off)
 {
     run_programs(&(struct rig_options){.mode = CAPU_MODE_OFF, .strict = true}, 10);
 }
@@ -97,13 +97,13 @@ int main(void)
     TCase *programs = tcase_create("programs");
 
     tcase_set_timeout(programs, 600);
-    tcase_add_test(programs, passive);
-    tcase_add_test(programs, strict);
-    tcase_add_test(programs, late_streams);
-    tcase_add_loop_test(programs, faults, 0, 2);
+    tcase_add_test(programs, passive_mode);
+    tcase_add_test(programs, strict_mode);
+    tcase_add_test(programs, delayed_streams);
+    tcase_add_loop_test(programs, device_faults, 0, 2);
     tcase_add_test(programs, little_host_memory);
     tcase_add_test(programs, too_little_host_memory);
-    tcase_add_test(programs, off);
+    tcase_add_test(programs, mode_off);
     suite_add_tcase(suite, programs);
     return suite_run(suite);
 }

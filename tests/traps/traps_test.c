@@ -1,9 +1,8 @@
 /*
- * The eleven traps that real training programs set (llm.c, darknet, mnist-cudnn and kann among
- * them).
+ * The eleven traps that real training programs set, found in llm.c, darknet, mnist-cudnn and kann.
  *
- * Each has a test of the right declaration, in mode off and in passive mode under a budget that
- * evicts, and one of the wrong declaration, which strict mode or an error catches.
+ * Each trap has a test with the right declaration, in mode off and in passive mode with a budget
+ * that forces evictions, and one with the wrong declaration, which strict mode or an error reveals.
  */
 #include "tests/support/rig.h"
 #include "tests/support/suite.h"
@@ -13,7 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Pages of a tensor, and how many the budget holds in passive mode. */
+/* Pages per tensor, and the budget in passive mode. */
 enum { PAGES = FLOATS * 4 / 4096, BUDGET_PAGES = 3 * PAGES + 2 };
 
 static const struct rig_options settings[] = {
@@ -23,7 +22,7 @@ static const struct rig_options settings[] = {
 };
 enum { SETTINGS = sizeof(settings) / sizeof(settings[0]), STRICT = SETTINGS - 1 };
 
-/* The report of the last iteration; zeros in mode off, which keeps none. */
+/* The report of the last iteration; all zeros in mode off, which keeps no records. */
 static capu_report read_report(struct rig *rig)
 {
     capu_report report = CAPU_REPORT_INIT;
@@ -54,7 +53,7 @@ static void expect_error(struct rig *rig, capu_status status, capu_status expect
                   capu_last_error(rig->context), names);
 }
 
-/* 1. One allocation holds many tensors, at odd byte offsets. */
+/* 1. One allocation holds many tensors at arbitrary byte offsets. */
 START_TEST(a_blob_is_split)
 {
     enum { PARTS = 6, PART = FLOATS + 3 };
@@ -92,8 +91,8 @@ START_TEST(a_blob_that_is_not_split_does_not_fit)
 }
 END_TEST
 
-/* 2. Interior pointers: q, k and v in one buffer, each read and written on its own. */
-static void use_parts(struct rig *rig, bool declares_whole)
+/* 2. Interior pointers: q, k and v in one buffer, each read and written separately. */
+static void scale_parts(struct rig *rig, bool declares_whole)
 {
     enum { THIRD = FLOATS / 3 };
     float *others[FLOATS_OTHERS];
@@ -121,27 +120,27 @@ static void use_parts(struct rig *rig, bool declares_whole)
     end(rig);
 }
 
-START_TEST(a_part_is_written_and_the_rest_is_kept)
+START_TEST(a_partial_write_keeps_the_rest)
 {
     struct rig rig;
 
     rig_init(&rig, &settings[_i]);
-    use_parts(&rig, false);
+    scale_parts(&rig, false);
     rig_finish(&rig);
 }
 END_TEST
 
-START_TEST(a_part_declared_as_the_whole_shows)
+START_TEST(a_part_declared_as_the_whole_reads_as_nan)
 {
     struct rig rig;
 
     rig_init(&rig, &settings[STRICT]);
-    use_parts(&rig, true);
+    scale_parts(&rig, true);
     rig_finish(&rig);
 }
 END_TEST
 
-/* 3. A causal softmax writes the lower triangle, and the next op reads all of it. */
+/* 3. A causal softmax writes only the lower triangle, and the next op reads the whole matrix. */
 static float sum_of_half_written(struct rig *rig, capu_role role)
 {
     float *half = floats_make(rig, "half", CAPU_ACTIVATION, FLOATS);
@@ -172,7 +171,7 @@ START_TEST(a_partial_write_is_cleared)
 }
 END_TEST
 
-START_TEST(a_partial_write_declared_whole_shows)
+START_TEST(a_partial_write_declared_whole_reads_as_nan)
 {
     struct rig rig;
 
@@ -182,8 +181,8 @@ START_TEST(a_partial_write_declared_whole_shows)
 }
 END_TEST
 
-/* 4. Scratch has no contents before and after its op. */
-START_TEST(scratch_is_shared)
+/* 4. Scratch has no contents before or after its op. */
+START_TEST(scratch_is_never_copied)
 {
     struct rig rig;
     float *others[FLOATS_OTHERS];
@@ -208,7 +207,7 @@ START_TEST(scratch_is_shared)
 }
 END_TEST
 
-START_TEST(what_scratch_held_cannot_be_read)
+START_TEST(scratch_cannot_be_read_after_its_op)
 {
     struct rig rig;
     float *scratch;
@@ -227,7 +226,7 @@ START_TEST(what_scratch_held_cannot_be_read)
     expect_error(&rig,
                  CAPU_RUN(rig.context, floats_scale, &read, capu_reads(scratch), capu_writes(copy)),
                  CAPU_UNDEFINED_READ, "scratch");
-    /* An op that hides its read behind the role sees the poison. */
+    /* An op that reads scratch in spite of the declared role sees the poison. */
     RIG_OK(&rig,
            CAPU_RUN(rig.context, floats_scale, &read, capu_scratch(scratch), capu_writes(copy)));
     ck_assert(isnan(floats_first(&rig, copy)));
@@ -263,7 +262,9 @@ START_TEST(a_saved_tensor_becomes_scratch)
 }
 END_TEST
 
-/* 6. All gradients are cleared at once: no memory and no copies before their first update. */
+/* 6. All gradients are cleared at once. They need no memory and no copies before their first
+ * update.
+ */
 START_TEST(gradients_are_cleared_at_once)
 {
     enum { GRADIENTS = 8 };
@@ -321,7 +322,7 @@ START_TEST(a_gradient_that_was_not_cleared_is_undefined)
 }
 END_TEST
 
-/* 7. Accumulation in place, over several iterations. */
+/* 7. Sums are accumulated in place over several iterations. */
 static void accumulate(struct rig *rig, capu_role role, float expected)
 {
     float *others[FLOATS_OTHERS];
@@ -343,7 +344,7 @@ static void accumulate(struct rig *rig, capu_role role, float expected)
     }
 }
 
-START_TEST(sums_live_over_iterations)
+START_TEST(sums_survive_iterations)
 {
     struct rig rig;
 
@@ -353,7 +354,7 @@ START_TEST(sums_live_over_iterations)
 }
 END_TEST
 
-START_TEST(a_sum_declared_as_a_write_shows)
+START_TEST(a_sum_declared_as_a_write_reads_as_nan)
 {
     struct rig rig;
 
@@ -363,7 +364,8 @@ START_TEST(a_sum_declared_as_a_write_shows)
 }
 END_TEST
 
-/* 8. The loader overwrites its buffer at once, and statistics live from step to step. */
+/* 8. The data loader overwrites its buffer at once, and statistics must survive from step to step.
+ */
 START_TEST(uploads_copy_their_source)
 {
     struct rig rig;
@@ -413,7 +415,8 @@ START_TEST(transient_statistics_are_lost_and_named)
 }
 END_TEST
 
-/* 9. One op over everything sets the floor; split, it does not. */
+/* 9. One op over all parameters sets the floor of the budget. Split into several ops, it does not.
+ */
 START_TEST(an_op_over_everything_is_named)
 {
     enum { PARAMETERS = 4 };
@@ -455,8 +458,8 @@ START_TEST(an_op_over_everything_is_named)
 }
 END_TEST
 
-/* 10. The host reads losses, samples and checkpoints, inside iterations and between them. */
-START_TEST(the_host_reads_what_is_out)
+/* 10. The host reads losses, samples and checkpoints inside iterations and between them. */
+START_TEST(the_host_can_read_evicted_tensors)
 {
     struct rig rig;
     float *others[FLOATS_OTHERS];
@@ -482,7 +485,7 @@ START_TEST(the_host_reads_what_is_out)
 }
 END_TEST
 
-START_TEST(what_an_earlier_iteration_held_cannot_be_read)
+START_TEST(transients_of_an_earlier_iteration_cannot_be_read)
 {
     struct rig rig;
     float *loss;
@@ -502,8 +505,8 @@ START_TEST(what_an_earlier_iteration_held_cannot_be_read)
 }
 END_TEST
 
-/* 11. The first pass is not the typical one, and steps allocate and free. */
-START_TEST(passes_of_many_shapes)
+/* 11. The first pass is not the typical one, and each step allocates and frees. */
+START_TEST(passes_of_different_shapes)
 {
     struct rig rig;
     float *parameter;
@@ -558,24 +561,24 @@ int main(void)
     TCase *wrong = tcase_create("the wrong declaration");
 
     tcase_add_loop_test(right, a_blob_is_split, 0, SETTINGS);
-    tcase_add_loop_test(right, a_part_is_written_and_the_rest_is_kept, 0, SETTINGS);
+    tcase_add_loop_test(right, a_partial_write_keeps_the_rest, 0, SETTINGS);
     tcase_add_loop_test(right, a_partial_write_is_cleared, 0, SETTINGS);
-    tcase_add_loop_test(right, scratch_is_shared, 0, SETTINGS);
+    tcase_add_loop_test(right, scratch_is_never_copied, 0, SETTINGS);
     tcase_add_loop_test(right, a_saved_tensor_becomes_scratch, 0, SETTINGS);
     tcase_add_loop_test(right, gradients_are_cleared_at_once, 0, SETTINGS);
-    tcase_add_loop_test(right, sums_live_over_iterations, 0, SETTINGS);
+    tcase_add_loop_test(right, sums_survive_iterations, 0, SETTINGS);
     tcase_add_loop_test(right, uploads_copy_their_source, 0, SETTINGS);
     tcase_add_loop_test(right, an_op_over_everything_is_named, 0, SETTINGS);
-    tcase_add_loop_test(right, the_host_reads_what_is_out, 0, SETTINGS);
-    tcase_add_loop_test(right, passes_of_many_shapes, 0, SETTINGS);
+    tcase_add_loop_test(right, the_host_can_read_evicted_tensors, 0, SETTINGS);
+    tcase_add_loop_test(right, passes_of_different_shapes, 0, SETTINGS);
     tcase_add_test(wrong, a_blob_that_is_not_split_does_not_fit);
-    tcase_add_test(wrong, a_part_declared_as_the_whole_shows);
-    tcase_add_test(wrong, a_partial_write_declared_whole_shows);
-    tcase_add_test(wrong, what_scratch_held_cannot_be_read);
+    tcase_add_test(wrong, a_part_declared_as_the_whole_reads_as_nan);
+    tcase_add_test(wrong, a_partial_write_declared_whole_reads_as_nan);
+    tcase_add_test(wrong, scratch_cannot_be_read_after_its_op);
     tcase_add_test(wrong, a_gradient_that_was_not_cleared_is_undefined);
-    tcase_add_test(wrong, a_sum_declared_as_a_write_shows);
+    tcase_add_test(wrong, a_sum_declared_as_a_write_reads_as_nan);
     tcase_add_test(wrong, transient_statistics_are_lost_and_named);
-    tcase_add_test(wrong, what_an_earlier_iteration_held_cannot_be_read);
+    tcase_add_test(wrong, transients_of_an_earlier_iteration_cannot_be_read);
     tcase_add_test(wrong, a_freed_tensor_cannot_be_used);
     suite_add_tcase(suite, right);
     suite_add_tcase(suite, wrong);
