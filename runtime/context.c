@@ -44,7 +44,7 @@ capu_status context_stage(capu_context *context, uint64_t bytes, void **memory)
 {
     /* Replays read this iteration's arguments again, so nothing of them may be reused. */
     bool is_kept =
-        context->in_iteration && (context->guide != NULL || context->recovery.guide != NULL);
+        context->in_iteration && (context->active != NULL || context->owed.guide != NULL);
     capu_status status = CAPU_OK;
 
     if (!is_kept && staging_is_full(&context->staging, bytes)) {
@@ -243,6 +243,8 @@ static void destroy_parts(capu_context *context)
 {
     planning_destroy(context->planning);
     label_records_finish(&context->labels);
+    binding_finish(&context->binding);
+    owed_finish(&context->owed);
     agent_destroy(context->agent);
     lane_finish(&context->h2d);
     lane_finish(&context->d2h);
@@ -312,8 +314,8 @@ static void release_allocations(capu_context *context)
     /* One by one and whatever they answer: nothing may run any more when memory is unmapped. */
     failure_quiesce_all(context);
     context->in_iteration = false;
-    context->recovery.guide = NULL;
-    if (context->guide != NULL) {
+    context->owed.guide = NULL;
+    if (context->active != NULL) {
         leave_uninstall(context);
     }
     parked_clear(context);

@@ -14,9 +14,9 @@
 /* After so many iterations that began by overwriting a tensor, the next is taken to do so, too. */
 enum { SURE_OVERWRITES = 8 };
 
-static struct tensor *tensor_at(const struct guide *guide, uint32_t index)
+static struct tensor *tensor_at(const capu_context *context, uint32_t index)
 {
-    return guide->tensors[index].tensor;
+    return context->binding.tensors[index].tensor;
 }
 
 /* A lane follows all work that touches a tensor's pages, wherever it runs. */
@@ -36,7 +36,7 @@ static capu_status follow_previous(capu_context *context, const struct guide *gu
     capu_status status = CAPU_OK;
 
     for (uint32_t i = 0; i < previous.count && status == CAPU_OK; i++) {
-        status = follow_all(lane, tensor_at(guide, guide->previous[previous.first + i]));
+        status = follow_all(lane, tensor_at(context, guide->previous[previous.first + i]));
     }
     return failure_check(context, status, "ordering work behind a page's last use");
 }
@@ -66,12 +66,12 @@ static capu_status take_pages(capu_context *context, struct tensor *tensor)
    take pages next follow the copies that the plan makes, of which that of the install is none. */
 static capu_status give_pages(capu_context *context, struct tensor *tensor)
 {
-    struct guide_tensor *planned = &context->guide->tensors[tensor->guide_index];
+    struct bound_tensor *bound = &context->binding.tensors[tensor->guide_index];
     capu_status status = CAPU_OK;
 
-    if (planned->is_arriving) {
+    if (bound->is_arriving) {
         status = lane_follow(&context->compute, tensor->ready);
-        planned->is_arriving = status != CAPU_OK;
+        bound->is_arriving = status != CAPU_OK;
     }
     if (context->config.strict != 0) {
         status = status == CAPU_OK ? lane_wait(tensor->used) : status;
@@ -130,11 +130,12 @@ static capu_status evict(capu_context *context, struct tensor *tensor)
 
 /* Whether contents would go that are needed this time: the plan takes them for zeros by now and
    nobody zeroed them, or a part is written next, beside which there was nothing. */
-static bool is_needed_still(const struct guide *guide, const struct guide_item *item)
+static bool is_needed_still(const capu_context *context, const struct guide_item *item)
 {
-    uint32_t zeroed_op = guide->tensors[item->subject].zeroed_op;
+    uint32_t zeroed_op = context->active->guide->tensors[item->subject].zeroed_op;
 
-    return item->is_begun || (item->is_filled && (zeroed_op == 0 || guide->next > zeroed_op));
+    return item->is_begun ||
+           (item->is_filled && (zeroed_op == 0 || context->binding.next > zeroed_op));
 }
 
 /* Whether the plan gives up what earlier iterations left in a tensor, since this one is to
@@ -146,21 +147,20 @@ static bool may_be_read(const struct tensor *tensor, const struct guide_item *it
 }
 
 /* NOT_READY: the tensor's contents are still needed, against the plan. */
-static capu_status drop(capu_context *context, const struct guide *guide,
-                        const struct guide_item *item)
+static capu_status drop(capu_context *context, const struct guide_item *item)
 {
-    struct tensor *tensor = tensor_at(guide, item->subject);
+    struct tensor *tensor = tensor_at(context, item->subject);
     bool has_bytes = tensor->is_defined && !tensor->is_zero && tensor->on_device;
 
     if (!tensor->is_mapped) {
         return CAPU_OK;
     }
-    if (has_bytes && !tensor->on_host && is_needed_still(guide, item)) {
+    if (has_bytes && !tensor->on_host && is_needed_still(context, item)) {
         return CAPU_NOT_READY;
     }
     if (has_bytes && may_be_read(tensor, item)) {
         if (!tensor->on_host && !tensor->is_carried) {
-            feedback_disregard(context->guide);
+            feedback_disregard(&context->active->feedback);
         }
         return evict(context, tensor);
     }
@@ -176,7 +176,7 @@ static capu_status drop(capu_context *context, const struct guide *guide,
 static capu_status prefetch(capu_context *context, const struct guide *guide,
                             const struct guide_item *item)
 {
-    struct tensor *tensor = tensor_at(guide, item->subject);
+    struct tensor *tensor = tensor_at(context, item->subject);
     struct lane_position newest = lane_newest(&context->compute);
     bool has_bytes = tensor->is_defined && !tensor->is_zero;
     capu_status status;
@@ -226,21 +226,22 @@ static capu_status follow_copies(capu_context *context, struct tensor *tensor, u
 }
 
 /* What an op or a replay needs of its managed tensors. NOT_READY: it is not as planned. */
-static capu_status make_ready(capu_context *context, struct guide *guide, const struct guide_op *op,
-                              struct guide_part previous, bool is_replay)
+static capu_status make_ready(capu_context *context, const struct guide *guide,
+                              const struct guide_op *op, struct guide_part previous, bool is_replay)
 {
     bool takes = false;
     capu_status status = CAPU_OK;
 
     for (uint32_t i = 0; i < op->accesses.count; i++) {
         const struct guide_access *access = &guide->accesses[op->accesses.first + i];
-        const struct tensor *tensor = tensor_at(guide, access->tensor);
+        const struct tensor *tensor = tensor_at(context, access->tensor);
 
         if (tensor == NULL) {
             continue;
         }
         if (access->needs_contents &&
-            (!tensor->on_device || (is_replay && tensor->version != access->version))) {
+            (!tensor->on_device ||
+             (is_replay && tensor->version != context->binding.versions[op->accesses.first + i]))) {
             return CAPU_NOT_READY;
         }
         takes = takes || !tensor->is_mapped;
@@ -251,7 +252,7 @@ static capu_status make_ready(capu_context *context, struct guide *guide, const 
     }
     for (uint32_t i = 0; i < op->accesses.count && status == CAPU_OK; i++) {
         const struct guide_access *access = &guide->accesses[op->accesses.first + i];
-        struct tensor *tensor = tensor_at(guide, access->tensor);
+        struct tensor *tensor = tensor_at(context, access->tensor);
 
         if (tensor != NULL && !tensor->is_mapped) {
             status = take_pages(context, tensor);
@@ -263,15 +264,17 @@ static capu_status make_ready(capu_context *context, struct guide *guide, const 
     return status;
 }
 
-static capu_status replay(capu_context *context, struct guide *guide, const struct guide_item *item)
+static capu_status replay(capu_context *context, const struct guide *guide,
+                          const struct guide_item *item)
 {
     const struct guide_op *op = &guide->ops[item->subject];
     capu_status status = make_ready(context, guide, op, item->previous, true);
 
-    return status != CAPU_OK ? status : replay_run(context, guide, op);
+    return status != CAPU_OK ? status : replay_run(context, guide, item->subject);
 }
 
-static capu_status carry_out(capu_context *context, struct guide *guide, struct guide_part part)
+static capu_status carry_out(capu_context *context, const struct guide *guide,
+                             struct guide_part part)
 {
     capu_status status = CAPU_OK;
 
@@ -286,16 +289,16 @@ static capu_status carry_out(capu_context *context, struct guide *guide, struct 
             status = replay(context, guide, item);
             break;
         case ACTION_EVICT:
-            status = evict(context, tensor_at(guide, item->subject));
+            status = evict(context, tensor_at(context, item->subject));
             break;
         case ACTION_SAVE:
-            status = save(context, tensor_at(guide, item->subject), false);
+            status = save(context, tensor_at(context, item->subject), false);
             break;
         case ACTION_DROP:
-            status = drop(context, guide, item);
+            status = drop(context, item);
             break;
         default:
-            status = give_pages(context, tensor_at(guide, item->subject));
+            status = give_pages(context, tensor_at(context, item->subject));
             break;
         }
     }
@@ -321,22 +324,23 @@ static bool is_kept_too_short(const struct guide_tensor *planned, const struct t
 
 /* Whether it is the tensor that the plan knows. What is always resident goes by its address, where
    another may have taken its place between iterations. */
-static bool is_planned_tensor(const struct guide_tensor *planned, const struct tensor *tensor)
+static bool is_planned_tensor(const struct guide_tensor *planned, const struct tensor *bound,
+                              const struct tensor *tensor)
 {
     if (planned->page_count > 0) {
-        return planned->tensor == tensor;
+        return bound == tensor;
     }
     return planned->address == tensor->address && planned->bytes == tensor->bytes &&
            !tensor_is_managed(tensor);
 }
 
 /* Whether the op at hand does to the same tensors what the planned one does. */
-static bool is_planned_op(const capu_context *context, struct guide *guide)
+static bool is_planned_op(const capu_context *context, const struct guide *guide)
 {
     const struct operands *operands = &context->operands;
-    const struct guide_op *op = &guide->ops[guide->next];
+    const struct guide_op *op = &guide->ops[context->binding.next];
 
-    if (guide->next >= guide->op_count || !is_same_call(&op->call, &operands->call) ||
+    if (context->binding.next >= guide->op_count || !is_same_call(&op->call, &operands->call) ||
         op->accesses.count != operands->access_count) {
         return false;
     }
@@ -345,11 +349,11 @@ static bool is_planned_op(const capu_context *context, struct guide *guide)
         const struct guide_tensor *tensor = &guide->tensors[planned->tensor];
         const struct access *access = &operands->accesses[i];
 
-        if (!is_planned_tensor(tensor, access->tensor)) {
+        if (!is_planned_tensor(tensor, tensor_at(context, planned->tensor), access->tensor)) {
             return false;
         }
         if (tensor->page_count > 0 && is_kept_too_short(tensor, access->tensor)) {
-            guide->is_wrong = true;
+            context->active->feedback.is_wrong = true;
             return false;
         }
         if (planned->role != access_role(access) ||
@@ -376,26 +380,27 @@ static struct tensor *tensor_to_fill(const capu_context *context)
     return NULL;
 }
 
-static void note_versions(struct guide *guide, const struct guide_op *op,
-                          const struct operands *operands)
+static void note_versions(capu_context *context, const struct guide_op *op)
 {
+    const struct operands *operands = &context->operands;
+    uint64_t *versions = context->binding.versions + op->accesses.first;
+
     for (uint32_t i = 0; i < op->accesses.count; i++) {
-        guide->accesses[op->accesses.first + i].version = operands->accesses[i].tensor->version;
+        versions[i] = operands->accesses[i].tensor->version;
     }
 }
 
 /* Fills known zeros in as planned. NOT_READY: the plan has something else next. */
-static capu_status fill_zeros(capu_context *context, struct guide *guide, struct tensor *tensor)
+static capu_status fill_zeros(capu_context *context, const struct guide *guide,
+                              struct tensor *tensor)
 {
-    const struct guide_op *op = &guide->ops[guide->next];
-    const struct guide_access *access;
+    const struct guide_op *op = &guide->ops[context->binding.next];
     capu_status status;
 
-    if (guide->next >= guide->op_count || op->call.kind != CALL_FILL ||
-        tensor_at(guide, guide->accesses[op->accesses.first].tensor) != tensor) {
+    if (context->binding.next >= guide->op_count || op->call.kind != CALL_FILL ||
+        tensor_at(context, guide->accesses[op->accesses.first].tensor) != tensor) {
         return CAPU_NOT_READY;
     }
-    access = &guide->accesses[op->accesses.first];
     status = carry_out(context, guide, op->before);
     if (status == CAPU_OK) {
         status = make_ready(context, guide, op, op->previous, false);
@@ -406,13 +411,13 @@ static capu_status fill_zeros(capu_context *context, struct guide *guide, struct
     if (status != CAPU_OK) {
         return status;
     }
-    guide->accesses[access - guide->accesses].version = tensor->version;
-    guide->next++;
+    context->binding.versions[op->accesses.first] = tensor->version;
+    context->binding.next++;
     return carry_out(context, guide, op->after);
 }
 
 /* Everything up to the op itself. */
-static capu_status carry_out_before(capu_context *context, struct guide *guide)
+static capu_status carry_out_before(capu_context *context, const struct guide *guide)
 {
     struct tensor *zeros = tensor_to_fill(context);
     capu_status status = CAPU_OK;
@@ -425,10 +430,10 @@ static capu_status carry_out_before(capu_context *context, struct guide *guide)
         status = CAPU_NOT_READY;
     }
     if (status == CAPU_OK) {
-        status = carry_out(context, guide, guide->ops[guide->next].before);
+        status = carry_out(context, guide, guide->ops[context->binding.next].before);
     }
     if (status == CAPU_OK) {
-        const struct guide_op *op = &guide->ops[guide->next];
+        const struct guide_op *op = &guide->ops[context->binding.next];
 
         status = make_ready(context, guide, op, op->previous, false);
     }
@@ -437,7 +442,7 @@ static capu_status carry_out_before(capu_context *context, struct guide *guide)
 
 capu_status executor_begin(capu_context *context, bool *is_planned)
 {
-    capu_status status = carry_out_before(context, context->guide);
+    capu_status status = carry_out_before(context, context->active->guide);
 
     *is_planned = status == CAPU_OK;
     if (status == CAPU_OK) {
@@ -448,14 +453,13 @@ capu_status executor_begin(capu_context *context, bool *is_planned)
 
 capu_status executor_before_zero(capu_context *context, const struct tensor *tensor)
 {
-    const struct guide *guide = context->guide;
     const struct record *record = context->tracker.open;
 
     /* What it held before the iteration no replay reads; and what was read before a zero that the
        plan knows of is not replayable. */
-    if (guide == NULL || record == NULL || !tensor->is_placed ||
+    if (context->active == NULL || record == NULL || !tensor->is_placed ||
         tensor->record_stamp != record->stamp ||
-        guide->next <= guide->tensors[tensor->guide_index].zeroed_op) {
+        context->binding.next <= context->active->guide->tensors[tensor->guide_index].zeroed_op) {
         return CAPU_OK;
     }
     return leave_guide(context);
@@ -463,25 +467,23 @@ capu_status executor_before_zero(capu_context *context, const struct tensor *ten
 
 bool executor_is_followed(const capu_context *context)
 {
-    return context->guide->ops[context->guide->next].is_followed;
+    return context->active->guide->ops[context->binding.next].is_followed;
 }
 
 void executor_note_run(capu_context *context, const void *arguments, uint64_t duration_ns)
 {
-    struct guide_op *op = &context->guide->ops[context->guide->next];
-
-    op->arguments = arguments;
-    op->duration_ns = duration_ns;
+    context->binding.ops[context->binding.next] =
+        (struct bound_op){.arguments = arguments, .duration_ns = duration_ns};
 }
 
 capu_status executor_end(capu_context *context)
 {
-    struct guide *guide = context->guide;
-    const struct guide_op *op = &guide->ops[guide->next];
+    const struct guide *guide = context->active->guide;
+    const struct guide_op *op = &guide->ops[context->binding.next];
     capu_status status;
 
-    note_versions(guide, op, &context->operands);
-    guide->next++;
+    note_versions(context, op);
+    context->binding.next++;
     status = carry_out(context, guide, op->after);
     if (status == CAPU_OK) {
         return CAPU_OK;
@@ -492,9 +494,7 @@ capu_status executor_end(capu_context *context)
 
 capu_status executor_finish(capu_context *context)
 {
-    struct guide *guide = context->guide;
-
-    if (guide == NULL || guide->next == guide->op_count) {
+    if (context->active == NULL || context->binding.next == context->active->guide->op_count) {
         return CAPU_OK;
     }
     return leave_guide(context);

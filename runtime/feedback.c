@@ -1,6 +1,10 @@
 /* Windows of timed iterations, and what follows from them: see feedback.h. */
 #include "runtime/feedback.h"
 
+#include "base/assert.h"
+
+#include <stdlib.h>
+
 /* When a plan is remade: ops that moved by more than this much of all their time, or compute that
    stood still for this much more of the iteration than planned. */
 enum { DRIFT_PERCENT = 10, STALL_PERCENT = 5, LINK_STEP_PERCENT = 85, LINK_LEAST_PERCENT = 30 };
@@ -12,76 +16,94 @@ enum { FIRST_WINDOW = 4, MOST_ROUNDS = 6, STRAYS = 4 };
    for the next are missing. */
 enum { SETTLING = 3 };
 
-void feedback_init(struct guide *guide)
+capu_status feedback_init(struct feedback *feedback, uint32_t op_count)
 {
-    guide->window = FIRST_WINDOW;
-    guide->link_percent = 100;
+    *feedback = (struct feedback){
+        .op_count = op_count,
+        .planned_ns = calloc((size_t)op_count + 1, sizeof(*feedback->planned_ns)),
+        .seen_ns = calloc((size_t)op_count + 1, sizeof(*feedback->seen_ns)),
+        .window = FIRST_WINDOW,
+        .link_percent = 100,
+    };
+    if (feedback->planned_ns == NULL || feedback->seen_ns == NULL) {
+        feedback_finish(feedback);
+        return CAPU_NO_HOST_MEMORY;
+    }
+    return CAPU_OK;
 }
 
-void feedback_inherit(struct guide *guide, const struct guide *old)
+void feedback_finish(struct feedback *feedback)
 {
-    guide->round = old->round + 1;
-    guide->window = old->window * 2;
+    free(feedback->planned_ns);
+    free(feedback->seen_ns);
+    *feedback = (struct feedback){0};
 }
 
-void feedback_start(struct guide *guide)
+void feedback_inherit(struct feedback *feedback, const struct feedback *old)
 {
-    feedback_again(guide);
-    guide->settling = SETTLING;
-    guide->to_time += SETTLING;
+    feedback->round = old->round + 1;
+    feedback->window = old->window * 2;
 }
 
-bool feedback_wants_times(struct guide *guide, uint64_t every)
+void feedback_start(struct feedback *feedback)
 {
-    guide->since_timed++;
-    if (guide->to_time > 0) {
-        guide->to_time--;
-    } else if (guide->since_timed < every) {
+    feedback_again(feedback);
+    feedback->settling = SETTLING;
+    feedback->to_time += SETTLING;
+}
+
+bool feedback_wants_times(struct feedback *feedback, uint64_t every)
+{
+    feedback->since_timed++;
+    if (feedback->to_time > 0) {
+        feedback->to_time--;
+    } else if (feedback->since_timed < every) {
         return false;
     }
-    guide->since_timed = 0;
+    feedback->since_timed = 0;
     return true;
 }
 
-void feedback_disregard(struct guide *guide)
+void feedback_disregard(struct feedback *feedback)
 {
-    if (guide->settling == 0) {
-        guide->settling = 1;
-        guide->to_time++;
+    if (feedback->settling == 0) {
+        feedback->settling = 1;
+        feedback->to_time++;
     }
 }
 
-uint64_t feedback_op_ns(const struct guide *guide, uint32_t op)
+uint64_t feedback_op_ns(const struct feedback *feedback, uint32_t op)
 {
-    return guide->ops[op].seen_ns / guide->sampled;
+    ASSERT(op < feedback->op_count && feedback->sampled > 0);
+    return feedback->seen_ns[op] / feedback->sampled;
 }
 
-void feedback_restart(struct guide *guide)
+void feedback_restart(struct feedback *feedback)
 {
-    guide->sampled = 0;
-    guide->seen_ns = 0;
-    guide->seen_stall_ns = 0;
-    for (uint32_t k = 0; k < guide->op_count; k++) {
-        guide->ops[k].seen_ns = 0;
+    feedback->sampled = 0;
+    feedback->total_ns = 0;
+    feedback->stall_ns = 0;
+    for (uint32_t k = 0; k < feedback->op_count; k++) {
+        feedback->seen_ns[k] = 0;
     }
 }
 
-void feedback_again(struct guide *guide)
+void feedback_again(struct feedback *feedback)
 {
-    guide->to_time = guide->window;
-    guide->strays = 0;
-    feedback_restart(guide);
+    feedback->to_time = feedback->window;
+    feedback->strays = 0;
+    feedback_restart(feedback);
 }
 
 /* How far the ops' times are from those planned with, in percent of all their time. */
-static uint64_t drift_percent(const struct guide *guide)
+static uint64_t drift_percent(const struct feedback *feedback)
 {
     uint64_t moved = 0;
     uint64_t all = 1;
 
-    for (uint32_t k = 0; k < guide->op_count; k++) {
-        uint64_t seen = feedback_op_ns(guide, k);
-        uint64_t planned = guide->ops[k].ns;
+    for (uint32_t k = 0; k < feedback->op_count; k++) {
+        uint64_t seen = feedback_op_ns(feedback, k);
+        uint64_t planned = feedback->planned_ns[k];
 
         moved += seen > planned ? seen - planned : planned - seen;
         all += planned;
@@ -90,67 +112,67 @@ static uint64_t drift_percent(const struct guide *guide)
 }
 
 /* Whether compute stood still longer than planned by more than a few percent of the iteration. */
-static bool is_late(const struct guide *guide)
+static bool is_late(const struct feedback *feedback)
 {
-    uint64_t seen = guide->seen_stall_ns / guide->sampled;
-    uint64_t planned = guide->predicted_ns > guide->ideal_ns + guide->replay_ns
-                           ? guide->predicted_ns - guide->ideal_ns - guide->replay_ns
+    uint64_t seen = feedback->stall_ns / feedback->sampled;
+    uint64_t planned = feedback->predicted_ns > feedback->ideal_ns + feedback->replay_ns
+                           ? feedback->predicted_ns - feedback->ideal_ns - feedback->replay_ns
                            : 0;
 
-    return seen > planned && seen - planned > guide->predicted_ns / 100 * STALL_PERCENT;
+    return seen > planned && seen - planned > feedback->predicted_ns / 100 * STALL_PERCENT;
 }
 
-static bool review(struct guide *guide, uint32_t *link_percent)
+static bool review(struct feedback *feedback, uint32_t *link_percent)
 {
-    bool has_moved = drift_percent(guide) > DRIFT_PERCENT;
-    bool late = is_late(guide);
-    uint32_t percent = guide->link_percent;
+    bool has_moved = drift_percent(feedback) > DRIFT_PERCENT;
+    bool late = is_late(feedback);
+    uint32_t percent = feedback->link_percent;
 
     if (late && !has_moved) {
         percent = percent * LINK_STEP_PERCENT / 100;
     }
     *link_percent = percent;
-    return (has_moved || late) && percent >= LINK_LEAST_PERCENT && guide->round < MOST_ROUNDS;
+    return (has_moved || late) && percent >= LINK_LEAST_PERCENT && feedback->round < MOST_ROUNDS;
 }
 
 /* An iteration whose ops were not timed: enough of another length in a row, and a window is. */
-static void compare_whole(struct guide *guide, uint64_t ns)
+static void compare_whole(struct feedback *feedback, uint64_t ns)
 {
-    uint64_t usual = guide->measured_ns;
+    uint64_t usual = feedback->measured_ns;
     uint64_t off = ns > usual ? ns - usual : usual - ns;
 
-    guide->strays = off > usual / 100 * DRIFT_PERCENT ? guide->strays + 1 : 0;
-    if (guide->strays >= STRAYS) {
-        feedback_again(guide);
+    feedback->strays = off > usual / 100 * DRIFT_PERCENT ? feedback->strays + 1 : 0;
+    if (feedback->strays >= STRAYS) {
+        feedback_again(feedback);
     }
 }
 
-bool feedback_take(struct guide *guide, const struct record *record, uint32_t *link_percent)
+bool feedback_take(struct feedback *feedback, const struct record *record, uint32_t *link_percent)
 {
-    if (guide->op_count != record->op_count) {
+    if (feedback->op_count != record->op_count) {
         return false;
     }
-    if (guide->settling > 0) {
-        guide->settling--;
+    if (feedback->settling > 0) {
+        feedback->settling--;
         return false;
     }
     if (!record->is_timed) {
-        compare_whole(guide, record->report.time_ns);
+        compare_whole(feedback, record->report.time_ns);
         return false;
     }
-    for (uint32_t k = 0; k < guide->op_count; k++) {
-        guide->ops[k].seen_ns += record->ops[k].ns;
+    for (uint32_t k = 0; k < feedback->op_count; k++) {
+        feedback->seen_ns[k] += record->ops[k].ns;
     }
-    guide->seen_ns += record->report.time_ns;
-    guide->seen_stall_ns += record->report.stall_ns;
-    guide->sampled++;
-    if (guide->sampled < guide->window) {
+    feedback->total_ns += record->report.time_ns;
+    feedback->stall_ns += record->report.stall_ns;
+    feedback->sampled++;
+    if (feedback->sampled < feedback->window) {
         return false;
     }
-    guide->measured_ns = guide->seen_ns / guide->sampled;
-    if (review(guide, link_percent)) {
+    feedback->measured_ns = feedback->total_ns / feedback->sampled;
+    if (review(feedback, link_percent)) {
         return true;
     }
-    feedback_restart(guide);
+    feedback_restart(feedback);
     return false;
 }

@@ -1,50 +1,84 @@
 /*
- * Feedback: what the iterations of a plan tell about it, and in which of them ops are timed.
+ * Feedback: what the iterations under a plan say about it, and in which of them ops are timed.
  *
- * Timing an op takes two timed events, so it is done where it is of use: in the first iterations of
- * a plan in force, until a window of them has been reviewed, and then now and then. What an
- * iteration takes as a whole is always known: where that strays from what the last window found,
- * another window is timed at once.
+ * A plan is made with times that were measured without it. Under the plan, ops may take longer
+ * (copies share the memory's bandwidth), and copies may be slower than measured. So the first
+ * iterations under a plan are a window: their times are summed, and when it is complete the plan
+ * is reviewed. If the ops' own times moved, or compute stood still longer than planned, the plan is
+ * made again with the times seen. Each such round doubles the window, and the rounds are limited,
+ * because a review costs a plan and noise must not keep the planner busy forever.
  *
- * Pure functions of a guide and of records.
+ * Timing an op takes two timed events, so it is done where it is of use: in a window, and then in
+ * one of many iterations. What an iteration takes as a whole is always known. If several in a row
+ * take another time than the last window's, a new window begins at once.
+ *
+ * Pure functions of the window and of records. Owned by the thread that owns the plan.
  */
 #ifndef CAPU_RUNTIME_FEEDBACK_H
 #define CAPU_RUNTIME_FEEDBACK_H
 
-#include "runtime/guide.h"
+#include "runtime/tracker.h"
 
-/* A new guide, with the times it was planned with. */
-void feedback_init(struct guide *guide);
+struct feedback {
+    uint32_t op_count;
+    uint64_t *planned_ns; /* per op: what the plan was made with */
+    uint64_t *seen_ns;    /* per op: sum over the iterations sampled */
 
-/* A guide made of what `old` saw: its windows are twice as long. */
-void feedback_inherit(struct guide *guide, const struct guide *old);
+    uint64_t predicted_ns; /* of an iteration, by the plan */
+    uint64_t ideal_ns;     /* of these, the ops without any wait */
+    uint64_t replay_ns;    /* of these, ops that are run again */
+    uint64_t measured_ns;  /* of an iteration, over the last window; 0: none yet */
 
-/* The guide comes into force: it must settle, and is timed until it has been reviewed. */
-void feedback_start(struct guide *guide);
+    uint32_t settling;    /* iterations to come before times are those of a steady one */
+    uint32_t to_time;     /* iterations to come whose ops are timed */
+    uint64_t since_timed; /* iterations begun since the last one whose ops are timed */
+    uint32_t strays;      /* iterations in a row that took another time than measured_ns */
+    uint32_t sampled;     /* iterations of the present window */
+    uint32_t window;      /* how many make it complete */
+    uint32_t round;       /* how many plans this one improved on */
+    uint64_t total_ns;    /* sum over the iterations sampled, as is: */
+    uint64_t stall_ns;
+    uint32_t link_percent; /* of the measured link rates, as planned with */
 
-/* An iteration of the guide in force begins: whether its ops are to be timed. In steady state one
-   in `every` is. */
-bool feedback_wants_times(struct guide *guide, uint64_t every);
+    bool is_wrong; /* the plan does not fit its iterations: planning discards it */
+};
+
+/* For a new plan of so many ops, whose planned times the caller fills in. On failure zeroed.
+   NO_HOST_MEMORY. */
+capu_status feedback_init(struct feedback *feedback, uint32_t op_count);
+
+/* Zeroed is fine. */
+void feedback_finish(struct feedback *feedback);
+
+/* A plan made with what `old` saw: its windows are twice as long. */
+void feedback_inherit(struct feedback *feedback, const struct feedback *old);
+
+/* The plan becomes active: it must settle, and is timed until it has been reviewed. */
+void feedback_start(struct feedback *feedback);
+
+/* An iteration under the plan begins: whether its ops are to be timed. In steady state one in
+   `every` is. */
+bool feedback_wants_times(struct feedback *feedback, uint64_t every);
 
 /*
- * Takes what an iteration took that was guided to its end. True: a window of them is complete, and
- * the plan is to be remade with the times seen, for links of *link_percent of their measured rates:
- * the ops' own times moved, or compute stood still longer than planned; if it did though ops ran as
- * planned, for slower links.
+ * Takes the times of an iteration that followed the plan to its end. True: a window is complete,
+ * and the plan is to be made again with the times seen, for links of *link_percent of their
+ * measured rates: the ops' own times moved, or compute stood still longer than planned. Only if it
+ * did although the ops ran as planned are the links taken to be slower.
  */
-bool feedback_take(struct guide *guide, const struct record *record, uint32_t *link_percent);
+bool feedback_take(struct feedback *feedback, const struct record *record, uint32_t *link_percent);
 
-/* The iteration under way does what no other of the plan does, and takes longer: it counts for
-   nothing. */
-void feedback_disregard(struct guide *guide);
+/* The iteration under way does what others under the plan do not, and takes longer: it does not
+   count. */
+void feedback_disregard(struct feedback *feedback);
 
-/* What an op took, by the iterations of the window that is complete. */
-uint64_t feedback_op_ns(const struct guide *guide, uint32_t op);
+/* What an op took, by the iterations of the window. Pre: it is not empty. */
+uint64_t feedback_op_ns(const struct feedback *feedback, uint32_t op);
 
-/* Another window is timed at once. */
-void feedback_again(struct guide *guide);
+/* A new window begins at once. */
+void feedback_again(struct feedback *feedback);
 
 /* The window is over. */
-void feedback_restart(struct guide *guide);
+void feedback_restart(struct feedback *feedback);
 
 #endif

@@ -22,8 +22,6 @@ void guide_destroy(struct guide *guide)
     free(guide->items);
     free(guide->previous);
     free(guide->runs);
-    free(guide->pages);
-    free(guide->stack);
     free(guide);
 }
 
@@ -56,7 +54,6 @@ static void copy_op(struct guide *guide, const struct record *record, const stru
     op->call.operands = guide->operands + counts[0];
     op->call.operand_count = from->operand_count;
     op->is_replayable = from->is_replayable;
-    op->ns = from->ns;
     op->accesses = (struct guide_part){.first = counts[1], .count = (uint32_t)from->access_count};
     op->cleared.first = counts[2];
     for (size_t i = 0; i < from->operand_count; i++) {
@@ -115,6 +112,7 @@ capu_status guide_create(const struct record *record, struct guide **out)
     guide->label = record->label;
     guide->signature = record->signature;
     guide->tensor_count = (uint32_t)record->tensor_count;
+    guide->access_count = (uint32_t)record->access_count;
     guide->tensors = array(record->tensor_count, sizeof(*guide->tensors));
     guide->ops = array(record->op_count, sizeof(*guide->ops));
     guide->accesses = array(record->access_count, sizeof(*guide->accesses));
@@ -484,8 +482,6 @@ capu_status guide_compile(struct guide *guide, const struct trace_index *trace_i
     }
     compiler.program = &program;
     guide->items = array(program.count, sizeof(*guide->items));
-    guide->pages = array(guide->page_count, sizeof(*guide->pages));
-    guide->stack = array((size_t)guide->tensor_count + 1, sizeof(*guide->stack));
     compiler.holder = array(guide->page_count, sizeof(*compiler.holder));
     compiler.is_resident = array(guide->tensor_count, sizeof(*compiler.is_resident));
     compiler.copies = array(guide->tensor_count, sizeof(*compiler.copies));
@@ -495,9 +491,8 @@ capu_status guide_compile(struct guide *guide, const struct trace_index *trace_i
     compiler.is_written = array(guide->tensor_count, sizeof(*compiler.is_written));
     status = CAPU_NO_HOST_MEMORY;
     if (compiler.next != NULL && compiler.is_written != NULL && guide->items != NULL &&
-        guide->pages != NULL && guide->stack != NULL && compiler.holder != NULL &&
-        compiler.is_resident != NULL && compiler.copies != NULL && compiler.uses != NULL &&
-        compiler.stamp != NULL) {
+        compiler.holder != NULL && compiler.is_resident != NULL && compiler.copies != NULL &&
+        compiler.uses != NULL && compiler.stamp != NULL) {
         status = walk_twice(&compiler);
     }
     free(compiler.is_written);
@@ -510,4 +505,14 @@ capu_status guide_compile(struct guide *guide, const struct trace_index *trace_i
 finish:
     program_finish(&program);
     return status;
+}
+
+bool guide_has_tensor(const struct guide *guide, const void *address)
+{
+    for (uint32_t i = 0; i < guide->tensor_count; i++) {
+        if (guide->tensors[i].address == address) {
+            return true;
+        }
+    }
+    return false;
 }

@@ -1,8 +1,8 @@
 /* From the tensors' own pages to the guide's and back, see install.h. */
 #include "runtime/install.h"
 
+#include "base/assert.h"
 #include "runtime/failure.h"
-#include "runtime/feedback.h"
 #include "runtime/internal.h"
 #include "runtime/leave.h"
 #include "runtime/page_walk.h"
@@ -43,62 +43,57 @@ static struct tensor *find_tensor(capu_context *context, const struct guide_tens
     return tensor;
 }
 
-/* A guide that is not in force knows no tensors and no pages. */
-static void forget_bindings(struct guide *guide)
-{
-    for (uint32_t i = 0; i < guide->tensor_count; i++) {
-        guide->tensors[i].tensor = NULL;
-    }
-    for (uint32_t page = 0; page < guide->page_count; page++) {
-        guide->pages[page] = DEVICE_NO_PAGE;
-    }
-}
-
 /* Another tensor may have taken the place of the one that was recorded, and is to be kept where the
    plan takes it for dead behind its last access. */
-static bool is_kept_too_short(const struct guide_tensor *planned)
+static bool is_kept_too_short(const struct guide_tensor *planned, const struct tensor *tensor)
 {
-    const struct tensor *tensor = planned->tensor;
-
     return !planned->is_kept && !tensor->allocation->is_freed &&
            (tensor->is_persistent || tensor->is_read_after);
 }
 
-/* Every planned tensor, and a parked allocation for each that only lives inside iterations. */
-static capu_status find_tensors(capu_context *context, struct guide *guide)
+/* The tensor of this number, and where it only lives inside iterations, a parked allocation for it.
+   NULL: it is gone. */
+static struct tensor *provide_tensor(capu_context *context, const struct guide_tensor *planned)
+{
+    struct tensor *tensor = find_tensor(context, planned);
+    struct allocation *allocation;
+
+    if (tensor == NULL && !planned->is_split &&
+        parked_create(context, planned->address, planned->bytes, planned->page_count,
+                      &allocation) == CAPU_OK) {
+        tensor = allocation->first;
+    }
+    return tensor;
+}
+
+/* Binds every tensor that is managed. */
+static capu_status bind_tensors(capu_context *context, const struct guide *guide)
 {
     for (uint32_t i = 0; i < guide->tensor_count; i++) {
-        struct guide_tensor *planned = &guide->tensors[i];
-        struct allocation *allocation;
-        capu_status status;
+        const struct guide_tensor *planned = &guide->tensors[i];
+        struct tensor *tensor;
 
         if (planned->page_count == 0) {
             continue;
         }
-        planned->tensor = find_tensor(context, planned);
-        if (planned->tensor == NULL && !planned->is_split) {
-            status = parked_create(context, planned->address, planned->bytes, planned->page_count,
-                                   &allocation);
-            if (status == CAPU_OK) {
-                planned->tensor = allocation->first;
-            }
-        }
-        if (planned->tensor == NULL || is_kept_too_short(planned)) {
+        tensor = provide_tensor(context, planned);
+        context->binding.tensors[i].tensor = tensor;
+        if (tensor == NULL || is_kept_too_short(planned, tensor)) {
             return failure_set(context, CAPU_NOT_READY, "the plan's tensor '%s' is gone",
                                planned->name != NULL ? planned->name : "");
         }
-        planned->tensor->guide_index = i;
-        planned->tensor->is_owed = false;
+        tensor->guide_index = i;
+        tensor->is_owed = false;
     }
     return CAPU_OK;
 }
 
-static capu_status take_blocks(capu_context *context, struct guide *guide)
+static capu_status take_blocks(capu_context *context, const struct guide *guide)
 {
     capu_status status = CAPU_OK;
 
     for (uint32_t i = 0; i < guide->tensor_count && status == CAPU_OK; i++) {
-        struct tensor *tensor = guide->tensors[i].tensor;
+        struct tensor *tensor = context->binding.tensors[i].tensor;
 
         if (tensor == NULL || !guide->tensors[i].is_copied) {
             continue;
@@ -113,12 +108,12 @@ static capu_status take_blocks(capu_context *context, struct guide *guide)
 
 /* What the plan starts without, or on the host, leaves its pages; what it starts with is out of the
    pager's reach. */
-static capu_status clear_stage(capu_context *context, struct guide *guide)
+static capu_status clear_stage(capu_context *context, const struct guide *guide)
 {
     capu_status status = CAPU_OK;
 
     for (uint32_t i = 0; i < guide->tensor_count && status == CAPU_OK; i++) {
-        struct tensor *tensor = guide->tensors[i].tensor;
+        struct tensor *tensor = context->binding.tensors[i].tensor;
 
         if (tensor == NULL || !tensor->is_mapped) {
             continue;
@@ -136,7 +131,7 @@ static capu_status clear_stage(capu_context *context, struct guide *guide)
 }
 
 /* Numbers of tensors that are where they should be get those pages, the others fresh ones. */
-static capu_status bind_pages(capu_context *context, struct guide *guide)
+static capu_status bind_pages(capu_context *context, const struct guide *guide)
 {
     size_t missing = guide->page_count;
     device_page *fresh;
@@ -144,11 +139,11 @@ static capu_status bind_pages(capu_context *context, struct guide *guide)
     capu_status status;
 
     for (uint32_t i = 0; i < guide->tensor_count; i++) {
-        struct tensor *tensor = guide->tensors[i].tensor;
+        struct tensor *tensor = context->binding.tensors[i].tensor;
         struct page_walk walk = page_walk_start(guide, i);
 
         for (size_t p = 0; tensor != NULL && tensor->is_mapped && p < tensor->page_count; p++) {
-            guide->pages[page_walk_next(&walk)] = tensor->pages[p];
+            context->binding.pages[page_walk_next(&walk)] = tensor->pages[p];
             missing--;
         }
     }
@@ -163,18 +158,19 @@ static capu_status bind_pages(capu_context *context, struct guide *guide)
                                "taking the plan's pages");
     }
     for (uint32_t page = 0; page < guide->page_count && status == CAPU_OK; page++) {
-        if (guide->pages[page] == DEVICE_NO_PAGE) {
-            guide->pages[page] = fresh[next++];
+        if (context->binding.pages[page] == DEVICE_NO_PAGE) {
+            context->binding.pages[page] = fresh[next++];
         }
     }
     free(fresh);
     return status;
 }
 
-static capu_status map_tensor(capu_context *context, struct guide *guide, uint32_t index)
+static capu_status map_tensor(capu_context *context, const struct guide *guide, uint32_t index)
 {
-    struct guide_tensor *planned = &guide->tensors[index];
-    struct tensor *tensor = planned->tensor;
+    struct bound_tensor *bound = &context->binding.tensors[index];
+    struct tensor *tensor = bound->tensor;
+    bool starts_resident = guide->tensors[index].starts_resident;
     bool holds = tensor->is_mapped;
     capu_status status = CAPU_OK;
 
@@ -182,9 +178,9 @@ static capu_status map_tensor(capu_context *context, struct guide *guide, uint32
         struct page_walk walk = page_walk_start(guide, index);
 
         for (size_t p = 0; p < tensor->page_count; p++) {
-            tensor->pages[p] = guide->pages[page_walk_next(&walk)];
+            tensor->pages[p] = context->binding.pages[page_walk_next(&walk)];
         }
-        if (planned->starts_resident || context->config.strict == 0) {
+        if (starts_resident || context->config.strict == 0) {
             status = device_map(context->device, tensor->span, tensor->pages, tensor->page_count);
         }
     }
@@ -192,26 +188,46 @@ static capu_status map_tensor(capu_context *context, struct guide *guide, uint32
         return failure_check(context, status, "mapping a plan's tensor");
     }
     tensor->is_placed = true;
-    tensor->is_mapped = planned->starts_resident;
-    planned->is_arriving = !holds && tensor->is_mapped && tensor->is_defined && tensor->on_host;
-    if (planned->is_arriving) {
+    tensor->is_mapped = starts_resident;
+    bound->is_arriving = !holds && tensor->is_mapped && tensor->is_defined && tensor->on_host;
+    if (bound->is_arriving) {
         status = swap_in(context, tensor);
     }
     return status;
 }
 
-capu_status guide_install(capu_context *context, struct guide *guide)
+/* Maps every bound tensor. From here on the guide is active, and undone as such. */
+static capu_status map_tensors(capu_context *context, struct plan_entry *entry)
 {
-    uint64_t start = device_now_ns(context->device);
-    capu_status status = drain(context);
+    capu_status status = CAPU_OK;
 
-    forget_bindings(guide);
+    context->active = entry;
+    for (uint32_t i = 0; i < entry->guide->tensor_count && status == CAPU_OK; i++) {
+        if (context->binding.tensors[i].tensor != NULL) {
+            status = map_tensor(context, entry->guide, i);
+        }
+    }
+    return status;
+}
+
+capu_status install_guide(capu_context *context, struct plan_entry *entry)
+{
+    const struct guide *guide = entry->guide;
+    uint64_t start = device_now_ns(context->device);
+    capu_status status;
+
+    ASSERT(context->active == NULL && !context->in_iteration);
+    if (binding_start(&context->binding, guide) != CAPU_OK ||
+        owed_reserve(&context->owed, guide) != CAPU_OK) {
+        return failure_set(context, CAPU_NO_HOST_MEMORY, "no memory to install a plan");
+    }
+    status = drain(context);
     if (status == CAPU_OK) {
         parked_clear(context);
         status = drain(context);
     }
     if (status == CAPU_OK) {
-        status = find_tensors(context, guide);
+        status = bind_tensors(context, guide);
     }
     if (status == CAPU_OK) {
         status = take_blocks(context, guide);
@@ -222,18 +238,15 @@ capu_status guide_install(capu_context *context, struct guide *guide)
     if (status == CAPU_OK) {
         status = bind_pages(context, guide);
     }
-    context->guide = guide;
-    for (uint32_t i = 0; i < guide->tensor_count && status == CAPU_OK; i++) {
-        if (guide->tensors[i].tensor != NULL) {
-            status = map_tensor(context, guide, i);
-        }
+    if (status == CAPU_OK) {
+        status = map_tensors(context, entry);
     }
     if (status != CAPU_OK) {
+        context->active = entry;
         leave_uninstall(context);
         return status;
     }
-    guide->next = 0;
-    feedback_start(guide);
+    feedback_start(&entry->feedback);
     context->install_ns += device_now_ns(context->device) - start;
     return CAPU_OK;
 }

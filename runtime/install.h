@@ -16,13 +16,13 @@
 #ifndef CAPU_RUNTIME_INSTALL_H
 #define CAPU_RUNTIME_INSTALL_H
 
-#include "runtime/guide.h"
+#include "runtime/plan_entry.h"
 
 /*
  * Between iterations, with no guide in force. On failure none is, and nothing is lost. NOT_READY: a
  * planned tensor is not there any more, or its addresses are taken; OVER_BUDGET, HOST_OVER_BUDGET,
  * NO_HOST_MEMORY, NO_ADDRESS_SPACE, DEVICE_FAILED.
  */
-capu_status guide_install(capu_context *context, struct guide *guide);
+capu_status install_guide(capu_context *context, struct plan_entry *entry);
 
 #endif

@@ -16,14 +16,14 @@
 #include "device/lane.h"
 #include "device/marks.h"
 #include "runtime/agent.h"
+#include "runtime/binding.h"
 #include "runtime/call.h"
 #include "runtime/departure.h"
-#include "runtime/guide.h"
 #include "runtime/label_records.h"
 #include "runtime/links.h"
 #include "runtime/names.h"
+#include "runtime/owed.h"
 #include "runtime/pager.h"
-#include "runtime/recovery.h"
 #include "runtime/staging.h"
 #include "runtime/structs.h"
 #include "runtime/tensors.h"
@@ -104,10 +104,11 @@ struct capu_context {
     bool in_access;
     struct plan_keeper *planning; /* NULL: not mode guided */
     struct links links;           /* mode guided: what plans are made for */
-    struct guide *guide;          /* in force; NULL: none */
+    struct plan_entry *active;    /* whose guide is active; NULL: none */
+    struct binding binding;       /* of its guide, or of the one that this iteration has left */
     struct allocation *parked;    /* freed allocations that the guide keeps */
-    struct recovery recovery;
-    uint64_t install_ns; /* spent since the last iteration began */
+    struct owed owed;             /* in an iteration that has left its guide */
+    uint64_t install_ns;          /* spent since the last iteration began */
 
     uint64_t unrecorded_ops; /* since the compute lane was last retired outside iterations */
 

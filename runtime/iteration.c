@@ -13,6 +13,7 @@
 #include "runtime/failure.h"
 #include "runtime/internal.h"
 #include "runtime/planning.h"
+#include "runtime/recovery.h"
 #include "runtime/settle.h"
 
 /* Makes transient tensors undefined: discards their contents on the device and on the host. */
@@ -99,7 +100,7 @@ capu_status capu_iteration_begin(capu_context *context, const char *label)
     retire_copies(&context->d2h);
     retire_copies(&context->h2d);
     context->iteration++;
-    plan_error = context->guide == NULL ? planning_error(context, interned) : "";
+    plan_error = context->active == NULL ? planning_error(context, interned) : "";
     record = tracker_open(context, interned, plan_error, is_timed);
     status = lane_mark(&context->compute, &record->begin);
     if (status != CAPU_OK) {

@@ -43,18 +43,18 @@ struct label_record *label_records_use(struct label_records *records, const char
 }
 
 /* Destroys the guide least recently used of those that are not active. */
-static void discard_oldest(struct label_records *records, const struct guide *active)
+static void discard_oldest(struct label_records *records, const struct plan_entry *active)
 {
     struct plan_cache *holder = NULL;
-    struct guide *oldest = NULL;
+    struct plan_entry *oldest = NULL;
 
     for (size_t i = 0; i < LABEL_RECORDS; i++) {
         struct plan_cache *plans = &records->list[i].plans;
-        struct guide *guide = plan_cache_oldest(plans, active);
+        struct plan_entry *entry = plan_cache_oldest(plans, active);
 
-        if (guide != NULL && (oldest == NULL || guide->used < oldest->used)) {
+        if (entry != NULL && (oldest == NULL || entry->used < oldest->used)) {
             holder = plans;
-            oldest = guide;
+            oldest = entry;
         }
     }
     if (oldest != NULL) {
@@ -62,18 +62,18 @@ static void discard_oldest(struct label_records *records, const struct guide *ac
     }
 }
 
-void label_records_add_guide(struct label_records *records, struct label_record *record,
-                             struct guide *guide, const struct guide *active)
+void label_records_add_plan(struct label_records *records, struct label_record *record,
+                            struct plan_entry *entry, const struct plan_entry *active)
 {
     size_t count = 0;
 
     for (size_t i = 0; i < LABEL_RECORDS; i++) {
-        count += records->list[i].plans.guide_count;
+        count += records->list[i].plans.entry_count;
     }
-    if (count == PLAN_CACHE_GUIDES) {
+    if (count == PLAN_CACHE_ENTRIES) {
         discard_oldest(records, active);
     }
-    plan_cache_add(&record->plans, guide);
+    plan_cache_add(&record->plans, entry);
 }
 
 void label_records_discard_wrong(struct label_records *records)

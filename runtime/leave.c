@@ -9,10 +9,10 @@
 #include "runtime/victims.h"
 
 /* Unmaps what does not hold its pages, and notes whose pages are taken. */
-static void release_tensor(capu_context *context, struct guide *guide, uint32_t index,
+static void release_tensor(capu_context *context, const struct guide *guide, uint32_t index,
                            capu_status *status)
 {
-    struct tensor *tensor = guide->tensors[index].tensor;
+    struct tensor *tensor = context->binding.tensors[index].tensor;
     struct page_walk walk = page_walk_start(guide, index);
 
     if (tensor->is_placed && !tensor->is_mapped && context->config.strict == 0) {
@@ -27,16 +27,16 @@ static void release_tensor(capu_context *context, struct guide *guide, uint32_t 
     }
     tensor->is_placed = false;
     for (size_t p = 0; tensor->is_mapped && p < tensor->page_count; p++) {
-        guide->pages[page_walk_next(&walk)] = DEVICE_NO_PAGE;
+        context->binding.pages[page_walk_next(&walk)] = DEVICE_NO_PAGE;
     }
     victims_touch(context, tensor);
 }
 
 /* Blocks that hold a copy stay with it. */
-static void give_blocks(capu_context *context, struct guide *guide)
+static void give_blocks(capu_context *context, const struct guide *guide)
 {
     for (uint32_t i = 0; i < guide->tensor_count; i++) {
-        struct tensor *tensor = guide->tensors[i].tensor;
+        struct tensor *tensor = context->binding.tensors[i].tensor;
 
         if (tensor == NULL || !tensor->keeps_block) {
             continue;
@@ -50,33 +50,33 @@ static void give_blocks(capu_context *context, struct guide *guide)
 
 /* Parked allocations that this iteration has not asked for go now: recovery must not look for them.
  */
-static void forget_parked(const capu_context *context, struct guide *guide)
+static void forget_parked(capu_context *context, const struct guide *guide)
 {
     for (uint32_t i = 0; i < guide->tensor_count; i++) {
-        const struct tensor *tensor = guide->tensors[i].tensor;
+        const struct tensor *tensor = context->binding.tensors[i].tensor;
 
         if (tensor != NULL && tensor->allocation->is_parked &&
             !parked_is_in_use(context, tensor->allocation)) {
-            guide->tensors[i].tensor = NULL;
+            context->binding.tensors[i].tensor = NULL;
         }
     }
 }
 
 capu_status leave_uninstall(capu_context *context)
 {
-    struct guide *guide = context->guide;
+    const struct guide *guide = context->active->guide;
     capu_status status = CAPU_OK;
 
     failure_quiesce_all(context);
-    context->guide = NULL;
+    context->active = NULL;
     for (uint32_t i = 0; i < guide->tensor_count; i++) {
-        if (guide->tensors[i].tensor != NULL) {
+        if (context->binding.tensors[i].tensor != NULL) {
             release_tensor(context, guide, i, &status);
         }
     }
     for (uint32_t page = 0; page < guide->page_count; page++) {
-        if (guide->pages[page] != DEVICE_NO_PAGE) {
-            pages_give(context->pages, &guide->pages[page], 1);
+        if (context->binding.pages[page] != DEVICE_NO_PAGE) {
+            pages_give(context->pages, &context->binding.pages[page], 1);
         }
     }
     give_blocks(context, guide);
@@ -91,14 +91,14 @@ capu_status leave_uninstall(capu_context *context)
 
 capu_status leave_guide(capu_context *context)
 {
-    struct guide *guide = context->guide;
-    uint32_t executed;
+    const struct guide *guide;
+    uint32_t executed = context->binding.next;
     capu_status status;
 
-    if (guide == NULL) {
+    if (context->active == NULL) {
         return CAPU_OK;
     }
-    executed = guide->next;
+    guide = context->active->guide;
     status = leave_uninstall(context);
     if (status == CAPU_OK && context->in_iteration) {
         if (context->tracker.open != NULL) {

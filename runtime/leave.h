@@ -2,7 +2,7 @@
 #ifndef CAPU_RUNTIME_LEAVE_H
 #define CAPU_RUNTIME_LEAVE_H
 
-#include "runtime/guide.h"
+#include "capuchin/context.h"
 
 /* Ends the guide's force; inside an iteration recovery begins. Waits for all work. */
 capu_status leave_guide(capu_context *context);

@@ -7,6 +7,7 @@
 #include "runtime/lookup.h"
 #include "runtime/parked.h"
 #include "runtime/planning.h"
+#include "runtime/recovery.h"
 #include "runtime/settle.h"
 
 /* Fresh memory reads as zeros, if the user wants that. */
@@ -288,7 +289,7 @@ capu_status allocation_release(capu_context *context, struct allocation *allocat
     }
     allocation->is_freed = true;
     allocation->freed_iteration = context->iteration;
-    if (is_kept || is_in_recovery(context, allocation)) {
+    if (is_kept || recovery_has(context, allocation)) {
         parked_add(context, allocation); /* replays may still need what is in it */
         return CAPU_OK;
     }

@@ -11,6 +11,7 @@
 #include "runtime/leave.h"
 #include "runtime/lookup.h"
 #include "runtime/planning.h"
+#include "runtime/recovery.h"
 #include "runtime/resident.h"
 #include "runtime/swap.h"
 #include "runtime/victims.h"
@@ -297,7 +298,7 @@ static capu_status make_ready(capu_context *context)
     if (status != CAPU_OK) {
         return status;
     }
-    if (context->guide != NULL) {
+    if (context->active != NULL) {
         status = context->in_iteration ? executor_begin(context, &operands->is_planned)
                                        : visit_guide(context);
     }

@@ -1,28 +1,67 @@
 /* What is owed after a guide was left, see owed.h. */
 #include "runtime/owed.h"
 
+#include "base/array.h"
+#include "base/assert.h"
 #include "runtime/internal.h"
 
-struct guide_tensor *owed_entry(const capu_context *context, const struct tensor *tensor)
+#include <stdlib.h>
+
+capu_status owed_reserve(struct owed *owed, const struct guide *guide)
 {
-    const struct guide *guide = context->recovery.guide;
-    struct guide_tensor *planned;
+    size_t count = guide->tensor_count;
+
+    return array_reserve(&owed->entries, &owed->entry_capacity, count, sizeof(*owed->entries)) &&
+                   array_reserve(&owed->stack, &owed->stack_capacity, count + 1,
+                                 sizeof(*owed->stack))
+               ? CAPU_OK
+               : CAPU_NO_HOST_MEMORY;
+}
+
+void owed_finish(struct owed *owed)
+{
+    free(owed->entries);
+    free(owed->stack);
+    *owed = (struct owed){0};
+}
+
+uint32_t owed_find(const capu_context *context, const struct tensor *tensor)
+{
+    const struct guide *guide = context->owed.guide;
+    const struct guide_tensor *planned;
 
     if (guide == NULL || tensor->guide_index >= guide->tensor_count) {
-        return NULL;
+        return OWED_NONE;
     }
     planned = &guide->tensors[tensor->guide_index];
-    return planned->address == tensor->address && planned->bytes == tensor->bytes ? planned : NULL;
+    return planned->address == tensor->address && planned->bytes == tensor->bytes
+               ? tensor->guide_index
+               : OWED_NONE;
 }
 
-bool owed_is_lost(const struct guide_tensor *planned)
+bool owed_is_source(const capu_context *context, const struct tensor *tensor)
 {
-    return planned->tensor != NULL && tensor_is_lost(planned->tensor);
+    uint32_t number = owed_find(context, tensor);
+
+    return number != OWED_NONE && context->owed.entries[number].is_source;
 }
 
-struct tensor *owed_tensor(capu_context *context, const struct guide_tensor *planned)
+bool owed_is_lost(const capu_context *context, uint32_t number)
 {
-    struct tensor *tensor = planned->tensor;
+    const struct tensor *tensor = context->binding.tensors[number].tensor;
+
+    return tensor != NULL && tensor_is_lost(tensor);
+}
+
+bool owed_is_due(const capu_context *context, uint32_t number)
+{
+    return owed_is_lost(context, number) && context->binding.tensors[number].tensor->is_owed;
+}
+
+struct tensor *owed_tensor(capu_context *context, uint32_t number)
+{
+    const struct guide_tensor *planned = &context->owed.guide->tensors[number];
+    struct tensor *tensor = context->binding.tensors[number].tensor;
 
     if (planned->page_count == 0) {
         tensor = tensors_find(&context->tensors, planned->address);
@@ -35,13 +74,15 @@ struct tensor *owed_tensor(capu_context *context, const struct guide_tensor *pla
 }
 
 /* Which op made each tensor's newest version, and the versions of what may be freed. */
-static void note_makers(capu_context *context, struct guide *guide, uint32_t executed)
+static void note_makers(capu_context *context, uint32_t executed)
 {
-    for (uint32_t i = 0; i < guide->tensor_count; i++) {
-        struct tensor *tensor = owed_tensor(context, &guide->tensors[i]);
+    const struct guide *guide = context->owed.guide;
+    struct owed_entry *entries = context->owed.entries;
 
-        guide->tensors[i].maker = 0;
-        guide->tensors[i].is_source = false;
+    for (uint32_t i = 0; i < guide->tensor_count; i++) {
+        struct tensor *tensor = owed_tensor(context, i);
+
+        entries[i] = (struct owed_entry){0};
         if (tensor != NULL) {
             tensor->guide_index = i;
         }
@@ -49,67 +90,71 @@ static void note_makers(capu_context *context, struct guide *guide, uint32_t exe
     for (uint32_t k = 0; k < executed; k++) {
         struct guide_part accesses = guide->ops[k].accesses;
 
-        for (uint32_t i = 0; i < accesses.count; i++) {
-            const struct guide_access *access = &guide->accesses[accesses.first + i];
+        for (uint32_t i = accesses.first; i < accesses.first + accesses.count; i++) {
+            struct owed_entry *entry = &entries[guide->accesses[i].tensor];
 
-            guide->tensors[access->tensor].version = access->version;
-            if (access->role != CAPU_READ) {
-                guide->tensors[access->tensor].maker = k + 1;
+            entry->version = context->binding.versions[i];
+            if (guide->accesses[i].role != CAPU_READ) {
+                entry->maker = k + 1;
             }
         }
     }
 }
 
 /* Whether a replay would overwrite contents of a planned tensor that it cannot shelter. */
-static bool has_planned_fixed_part(const struct guide_tensor *planned)
+static bool has_planned_fixed_part(const capu_context *context, uint32_t number)
 {
-    return planned->page_count == 0 ||
-           (planned->tensor != NULL && planned->tensor->span_bytes != planned->tensor->bytes);
+    const struct tensor *tensor = context->binding.tensors[number].tensor;
+
+    return context->owed.guide->tensors[number].page_count == 0 ||
+           (tensor != NULL && tensor->span_bytes != tensor->bytes);
 }
 
 /* Marks what replays of a lost tensor would read, and what they would spoil once it is newer. */
-static void mark_sources(struct guide *guide, uint32_t root)
+static void mark_sources(capu_context *context, uint32_t root)
 {
+    struct owed *owed = &context->owed;
     uint32_t depth = 0;
 
-    guide->stack[depth++] = root;
+    owed->stack[depth++] = root;
     while (depth > 0) {
-        uint32_t lost = guide->stack[--depth];
-        uint32_t maker = guide->tensors[lost].maker;
+        uint32_t lost = owed->stack[--depth];
+        uint32_t maker = owed->entries[lost].maker;
         struct guide_part accesses = {0};
 
         if (maker > 0) {
-            accesses = guide->ops[maker - 1].accesses;
+            accesses = owed->guide->ops[maker - 1].accesses;
         }
         for (uint32_t i = 0; i < accesses.count; i++) {
-            const struct guide_access *access = &guide->accesses[accesses.first + i];
-            struct guide_tensor *touched = &guide->tensors[access->tensor];
+            const struct guide_access *access = &owed->guide->accesses[accesses.first + i];
+            struct owed_entry *touched = &owed->entries[access->tensor];
             bool counts = access->role == CAPU_READ ||
                           (access->role == CAPU_WRITE && access->tensor != lost &&
-                           has_planned_fixed_part(touched));
+                           has_planned_fixed_part(context, access->tensor));
 
             if (counts && !touched->is_source) {
                 touched->is_source = true;
-                if (owed_is_lost(touched)) {
-                    guide->stack[depth++] = access->tensor;
+                if (owed_is_lost(context, access->tensor)) {
+                    owed->stack[depth++] = access->tensor;
                 }
             }
         }
     }
 }
 
-void owed_mark(struct guide *guide)
+void owed_mark(capu_context *context)
 {
-    for (uint32_t i = 0; i < guide->tensor_count; i++) {
-        if (owed_is_lost(&guide->tensors[i]) && guide->tensors[i].tensor->is_owed) {
-            mark_sources(guide, i);
+    for (uint32_t i = 0; i < context->owed.guide->tensor_count; i++) {
+        if (owed_is_due(context, i)) {
+            mark_sources(context, i);
         }
     }
 }
 
-void owed_start(capu_context *context, struct guide *guide, uint32_t executed)
+void owed_start(capu_context *context, const struct guide *guide, uint32_t executed)
 {
-    context->recovery = (struct recovery){.guide = guide, .executed = executed};
-    note_makers(context, guide, executed);
-    owed_mark(guide);
+    ASSERT(guide->tensor_count <= context->owed.entry_capacity && executed <= guide->op_count);
+    context->owed.guide = guide;
+    note_makers(context, executed);
+    owed_mark(context);
 }

@@ -63,7 +63,7 @@ capu_status pager_make_room(capu_context *context, size_t page_count)
     capu_status status = CAPU_OK;
 
     /* A guide in force has its pages for good: who needs more than it leaves ends it. */
-    if (context->guide != NULL && pages_available(context->pages) < page_count) {
+    if (context->active != NULL && pages_available(context->pages) < page_count) {
         status = leave_guide(context);
     }
     while (status == CAPU_OK && pages_available(context->pages) < page_count) {

@@ -14,8 +14,8 @@ struct refusal {
 
 void plan_cache_finish(struct plan_cache *cache)
 {
-    for (size_t i = 0; i < cache->guide_count; i++) {
-        guide_destroy(cache->guides[i]);
+    for (size_t i = 0; i < cache->entry_count; i++) {
+        plan_entry_destroy(cache->entries[i]);
     }
     for (size_t i = 0; i < PLAN_CACHE_REFUSALS; i++) {
         free(cache->refusals[i]);
@@ -23,51 +23,52 @@ void plan_cache_finish(struct plan_cache *cache)
     *cache = (struct plan_cache){0};
 }
 
-struct guide *plan_cache_find(const struct plan_cache *cache, uint64_t signature)
+struct plan_entry *plan_cache_find(const struct plan_cache *cache, uint64_t signature)
 {
-    for (size_t i = 0; i < cache->guide_count; i++) {
-        if (cache->guides[i]->signature == signature) {
-            return cache->guides[i];
+    for (size_t i = 0; i < cache->entry_count; i++) {
+        if (cache->entries[i]->guide->signature == signature) {
+            return cache->entries[i];
         }
     }
     return NULL;
 }
 
-struct guide *plan_cache_oldest(const struct plan_cache *cache, const struct guide *active)
+struct plan_entry *plan_cache_oldest(const struct plan_cache *cache,
+                                     const struct plan_entry *active)
 {
-    struct guide *oldest = NULL;
+    struct plan_entry *oldest = NULL;
 
-    for (size_t i = 0; i < cache->guide_count; i++) {
-        struct guide *guide = cache->guides[i];
+    for (size_t i = 0; i < cache->entry_count; i++) {
+        struct plan_entry *entry = cache->entries[i];
 
-        if (guide != active && (oldest == NULL || guide->used < oldest->used)) {
-            oldest = guide;
+        if (entry != active && (oldest == NULL || entry->used < oldest->used)) {
+            oldest = entry;
         }
     }
     return oldest;
 }
 
-void plan_cache_add(struct plan_cache *cache, struct guide *guide)
+void plan_cache_add(struct plan_cache *cache, struct plan_entry *entry)
 {
-    cache->guides[cache->guide_count++] = guide;
+    cache->entries[cache->entry_count++] = entry;
 }
 
-void plan_cache_discard(struct plan_cache *cache, struct guide *guide)
+void plan_cache_discard(struct plan_cache *cache, struct plan_entry *entry)
 {
     size_t i = 0;
 
-    while (cache->guides[i] != guide) {
+    while (cache->entries[i] != entry) {
         i++;
     }
-    cache->guides[i] = cache->guides[--cache->guide_count];
-    guide_destroy(guide);
+    cache->entries[i] = cache->entries[--cache->entry_count];
+    plan_entry_destroy(entry);
 }
 
 void plan_cache_discard_wrong(struct plan_cache *cache)
 {
-    for (size_t i = cache->guide_count; i-- > 0;) {
-        if (cache->guides[i]->is_wrong) {
-            plan_cache_discard(cache, cache->guides[i]);
+    for (size_t i = cache->entry_count; i-- > 0;) {
+        if (cache->entries[i]->feedback.is_wrong) {
+            plan_cache_discard(cache, cache->entries[i]);
         }
     }
 }

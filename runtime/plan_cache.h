@@ -2,23 +2,23 @@
  * What planning for the iterations under one label has come to: guides that can be made active, and
  * iterations for which no plan was found, with the reason. Both go by the iteration's signature.
  *
- * Guides are large, so PLAN_CACHE_GUIDES bounds them over all labels: label_records.h picks the one
- * to replace. Reasons are short, and a label has PLAN_CACHE_REFUSALS of them.
+ * Guides are large, so PLAN_CACHE_ENTRIES bounds them over all labels: label_records.h picks the
+ * one to replace. Reasons are short, and a label has PLAN_CACHE_REFUSALS of them.
  *
  * Zeroed is empty. Owned by the context's thread.
  */
 #ifndef CAPU_RUNTIME_PLAN_CACHE_H
 #define CAPU_RUNTIME_PLAN_CACHE_H
 
-#include "runtime/guide.h"
+#include "runtime/plan_entry.h"
 
-enum { PLAN_CACHE_GUIDES = 8, PLAN_CACHE_REFUSALS = 16, PLAN_CACHE_TEXT_BYTES = 1024 };
+enum { PLAN_CACHE_ENTRIES = 8, PLAN_CACHE_REFUSALS = 16, PLAN_CACHE_TEXT_BYTES = 1024 };
 
 struct refusal;
 
 struct plan_cache {
-    struct guide *guides[PLAN_CACHE_GUIDES]; /* owned; the first guide_count */
-    size_t guide_count;
+    struct plan_entry *entries[PLAN_CACHE_ENTRIES]; /* owned; the first entry_count */
+    size_t entry_count;
     struct refusal *refusals[PLAN_CACHE_REFUSALS]; /* owned; NULL: unused */
     size_t refusal_count;                          /* ever; a new one replaces the oldest */
 };
@@ -26,16 +26,17 @@ struct plan_cache {
 void plan_cache_finish(struct plan_cache *cache);
 
 /* NULL: there is none. */
-struct guide *plan_cache_find(const struct plan_cache *cache, uint64_t signature);
+struct plan_entry *plan_cache_find(const struct plan_cache *cache, uint64_t signature);
 
 /* The guide least recently used that is not `active`; NULL: there is none. */
-struct guide *plan_cache_oldest(const struct plan_cache *cache, const struct guide *active);
+struct plan_entry *plan_cache_oldest(const struct plan_cache *cache,
+                                     const struct plan_entry *active);
 
-/* Takes a guide. Pre: there are fewer than PLAN_CACHE_GUIDES. */
-void plan_cache_add(struct plan_cache *cache, struct guide *guide);
+/* Takes a guide. Pre: there are fewer than PLAN_CACHE_ENTRIES. */
+void plan_cache_add(struct plan_cache *cache, struct plan_entry *entry);
 
 /* Destroys a guide of the cache. */
-void plan_cache_discard(struct plan_cache *cache, struct guide *guide);
+void plan_cache_discard(struct plan_cache *cache, struct plan_entry *entry);
 
 /* Destroys those that were given up while an iteration could still need them. */
 void plan_cache_discard_wrong(struct plan_cache *cache);

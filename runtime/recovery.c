@@ -1,6 +1,7 @@
 /* Recomputing what a plan that is no longer in force gave up, see recovery.h. */
 #include "runtime/recovery.h"
 
+#include "base/assert.h"
 #include "runtime/access.h"
 #include "runtime/failure.h"
 #include "runtime/internal.h"
@@ -10,13 +11,14 @@
 #include "runtime/resident.h"
 #include "runtime/swap.h"
 
-bool is_in_recovery(const capu_context *context, const struct allocation *allocation)
+bool recovery_has(const capu_context *context, const struct allocation *allocation)
 {
     for (const struct tensor *tensor = allocation->first; tensor != NULL; tensor = tensor->next) {
-        const struct guide_tensor *planned = owed_entry(context, tensor);
+        uint32_t number = owed_find(context, tensor);
 
-        /* A replay may write a part that shares its pages, too: those are the allocation's. */
-        if (planned != NULL && (planned->tensor == tensor || allocation->edge_pages != NULL)) {
+        /* A replay may write a piece that shares its pages, too: those are the allocation's. */
+        if (number != OWED_NONE &&
+            (context->binding.tensors[number].tensor == tensor || allocation->edge_pages != NULL)) {
             return true;
         }
     }
@@ -25,10 +27,10 @@ bool is_in_recovery(const capu_context *context, const struct allocation *alloca
 
 void recovery_note_freed(capu_context *context, const struct tensor *tensor)
 {
-    const struct guide_tensor *planned = owed_entry(context, tensor);
+    uint32_t number = owed_find(context, tensor);
 
-    if (planned != NULL && !tensor_is_managed(tensor)) {
-        context->recovery.guide->tensors[tensor->guide_index].version = tensor->version;
+    if (number != OWED_NONE && !tensor_is_managed(tensor)) {
+        context->owed.entries[number].version = tensor->version;
     }
 }
 
@@ -46,40 +48,52 @@ static bool has_fixed_part(const struct tensor *tensor)
     return tensor != NULL && tensor->is_defined && tensor->span_bytes != tensor->bytes;
 }
 
-/* Whether an op can be run again for a tensor: what it read is there as it was, or lost as it was.
- *missing: an input that must be recomputed first, or SIZE_MAX. */
+/* Why a replay cannot have what this access of its op had; NULL: it can. */
+static const char *check_access(capu_context *context, uint32_t number)
+{
+    const struct guide_access *access = &context->owed.guide->accesses[number];
+    const struct tensor *tensor = owed_tensor(context, access->tensor);
+    uint64_t version =
+        tensor != NULL ? tensor->version : context->owed.entries[access->tensor].version;
+    bool is_other = version != context->binding.versions[number];
+    bool is_spoilt = tensor != NULL && !tensor->is_defined; /* by an op that failed */
+
+    if (access->role == CAPU_READ && (is_other || is_spoilt)) {
+        return "what it was made from has been overwritten";
+    }
+    /* What a replayable op updates its replays leave alone. */
+    if (access->role == CAPU_WRITE && is_other && has_fixed_part(tensor)) {
+        return "the op that made it would overwrite a newer small tensor";
+    }
+    return NULL;
+}
+
+/* Whether the op that made a tensor can be run again: what it read is there as it was, or lost as
+   it was. *missing: an input that must be recomputed first, or OWED_NONE. */
 static capu_status check_replay(capu_context *context, uint32_t wanted, uint32_t *missing)
 {
-    struct guide *guide = context->recovery.guide;
-    struct guide_tensor *planned = &guide->tensors[wanted];
+    const struct guide *guide = context->owed.guide;
+    const struct owed_entry *entry = &context->owed.entries[wanted];
+    struct tensor *tensor = context->binding.tensors[wanted].tensor;
     const struct guide_op *op;
 
-    *missing = UINT32_MAX;
-    if (planned->maker == 0 || planned->version != planned->tensor->version) {
-        return fail_lost(context, planned->tensor, "no op of this iteration made it");
+    *missing = OWED_NONE;
+    if (entry->maker == 0 || entry->version != tensor->version) {
+        return fail_lost(context, tensor, "no op of this iteration made it");
     }
-    op = &guide->ops[planned->maker - 1];
+    op = &guide->ops[entry->maker - 1];
     if (!op->is_replayable) {
-        return fail_lost(context, planned->tensor, "the op that made it is not replayable");
+        return fail_lost(context, tensor, "the op that made it is not replayable");
     }
-    for (uint32_t i = 0; i < op->accesses.count; i++) {
-        const struct guide_access *access = &guide->accesses[op->accesses.first + i];
-        const struct guide_tensor *other = &guide->tensors[access->tensor];
-        struct tensor *tensor = owed_tensor(context, other);
-        uint64_t version = tensor != NULL ? tensor->version : other->version;
-        bool is_spoilt = tensor != NULL && !tensor->is_defined; /* by an op that failed */
+    for (uint32_t i = op->accesses.first; i < op->accesses.first + op->accesses.count; i++) {
+        const struct guide_access *access = &guide->accesses[i];
+        const char *why = check_access(context, i);
 
-        if (access->role == CAPU_READ && (version != access->version || is_spoilt)) {
-            return fail_lost(context, planned->tensor,
-                             "what it was made from has been overwritten");
+        if (why != NULL) {
+            return fail_lost(context, tensor, why);
         }
-        if (access->role == CAPU_READ && owed_is_lost(other)) {
+        if (access->role == CAPU_READ && owed_is_lost(context, access->tensor)) {
             *missing = access->tensor;
-        }
-        /* What a replayable op updates its replays leave alone. */
-        if (access->role == CAPU_WRITE && version != access->version && has_fixed_part(tensor)) {
-            return fail_lost(context, planned->tensor,
-                             "the op that made it would overwrite a newer small tensor");
         }
     }
     return CAPU_OK;
@@ -96,25 +110,26 @@ static capu_status shelter(capu_context *context, struct tensor *tensor)
 
 static capu_status gather(capu_context *context, const struct guide_op *op)
 {
-    struct guide *guide = context->recovery.guide;
+    const struct guide *guide = context->owed.guide;
     capu_status status = CAPU_OK;
 
     context->operands.stamp++;
     context->operands.access_count = 0;
     context->operands.piece_count = 0;
-    for (uint32_t i = 0; i < op->accesses.count && status == CAPU_OK; i++) {
-        const struct guide_access *access = &guide->accesses[op->accesses.first + i];
-        struct guide_tensor *planned = &guide->tensors[access->tensor];
-        struct tensor *tensor = owed_tensor(context, planned);
+    for (uint32_t i = op->accesses.first;
+         i < op->accesses.first + op->accesses.count && status == CAPU_OK; i++) {
+        const struct guide_access *access = &guide->accesses[i];
+        uint64_t version = context->binding.versions[i];
+        struct tensor *tensor = owed_tensor(context, access->tensor);
 
         if (tensor == NULL) {
             /* A freed small one: its memory rests until the iteration ends. */
             if (access->role == CAPU_WRITE) {
-                planned->version = access->version;
+                context->owed.entries[access->tensor].version = version;
             }
             continue;
         }
-        if (access->role != CAPU_READ && tensor->version != access->version) {
+        if (access->role != CAPU_READ && tensor->version != version) {
             status = shelter(context, tensor);
         }
         if (status == CAPU_OK && access_add(context, tensor, access->role) != CAPU_OK) {
@@ -124,18 +139,19 @@ static capu_status gather(capu_context *context, const struct guide_op *op)
     return status;
 }
 
-/* Runs an op again in passive mode. */
-static capu_status run_again(capu_context *context, const struct guide_op *op)
+/* Runs an op of the guide again in passive mode. */
+static capu_status run_again(capu_context *context, uint32_t number)
 {
-    capu_status status = gather(context, op);
+    const struct guide *guide = context->owed.guide;
+    capu_status status = gather(context, &guide->ops[number]);
 
     if (status == CAPU_OK) {
         status = resident_make_ready(context);
     }
     if (status == CAPU_OK) {
-        status = replay_run(context, context->recovery.guide, op);
+        status = replay_run(context, guide, number);
         if (status != CAPU_OK) {
-            owed_mark(context->recovery.guide); /* what it may have taken along is owed now, too */
+            owed_mark(context); /* what it may have taken along is owed now, too */
         }
     }
     return status;
@@ -145,16 +161,16 @@ static capu_status run_again(capu_context *context, const struct guide_op *op)
    for, so the stack never holds a tensor twice. */
 static capu_status recover(capu_context *context, uint32_t wanted)
 {
-    struct guide *guide = context->recovery.guide;
+    struct owed *owed = &context->owed;
     uint32_t depth = 0;
 
-    guide->stack[depth++] = wanted;
+    owed->stack[depth++] = wanted;
     while (depth > 0) {
-        uint32_t top = guide->stack[depth - 1];
+        uint32_t top = owed->stack[depth - 1];
         uint32_t missing;
         capu_status status;
 
-        if (!owed_is_lost(&guide->tensors[top])) {
+        if (!owed_is_lost(context, top)) {
             depth--;
             continue;
         }
@@ -162,11 +178,12 @@ static capu_status recover(capu_context *context, uint32_t wanted)
         if (status != CAPU_OK) {
             return status;
         }
-        if (missing != UINT32_MAX) {
-            guide->stack[depth++] = missing;
+        if (missing != OWED_NONE) {
+            ASSERT(depth <= owed->guide->tensor_count);
+            owed->stack[depth++] = missing;
             continue;
         }
-        status = run_again(context, &guide->ops[guide->tensors[top].maker - 1]);
+        status = run_again(context, owed->entries[top].maker - 1);
         if (status != CAPU_OK) {
             return status;
         }
@@ -177,10 +194,10 @@ static capu_status recover(capu_context *context, uint32_t wanted)
 /* Everything that the plan would have recomputed. */
 static capu_status recover_owed(capu_context *context)
 {
-    struct guide *guide = context->recovery.guide;
+    const struct guide *guide = context->owed.guide;
 
     for (uint32_t i = 0; i < guide->tensor_count; i++) {
-        if (owed_is_lost(&guide->tensors[i]) && guide->tensors[i].tensor->is_owed) {
+        if (owed_is_due(context, i)) {
             capu_status status = recover(context, i);
 
             if (status != CAPU_OK) {
@@ -189,16 +206,14 @@ static capu_status recover_owed(capu_context *context)
         }
     }
     for (uint32_t i = 0; i < guide->tensor_count; i++) {
-        guide->tensors[i].is_source = false;
+        context->owed.entries[i].is_source = false;
     }
     return CAPU_OK;
 }
 
 capu_status recovery_before_write(capu_context *context, struct tensor *tensor)
 {
-    const struct guide_tensor *planned = owed_entry(context, tensor);
-
-    return planned != NULL && planned->is_source ? recover_owed(context) : CAPU_OK;
+    return owed_is_source(context, tensor) ? recover_owed(context) : CAPU_OK;
 }
 
 capu_status recovery_prepare(capu_context *context, bool *has_run)
@@ -212,10 +227,9 @@ capu_status recovery_prepare(capu_context *context, bool *has_run)
     }
     for (size_t i = 0; i < operands->access_count; i++) {
         const struct access *access = &operands->accesses[i];
-        const struct guide_tensor *planned = owed_entry(context, access->tensor);
 
         overwrites =
-            overwrites || (access->role != CAPU_READ && planned != NULL && planned->is_source);
+            overwrites || (access->role != CAPU_READ && owed_is_source(context, access->tensor));
     }
     if (overwrites) {
         *has_run = true;
@@ -226,7 +240,7 @@ capu_status recovery_prepare(capu_context *context, bool *has_run)
 
         if (access_needs_contents(access) && tensor_is_lost(access->tensor)) {
             *has_run = true;
-            if (owed_entry(context, access->tensor) == NULL) {
+            if (owed_find(context, access->tensor) == OWED_NONE) {
                 return fail_lost(context, access->tensor, "it is not of this iteration any more");
             }
             return recover(context, access->tensor->guide_index);
@@ -243,11 +257,11 @@ static bool outlives_iteration(const struct tensor *tensor)
 
 capu_status recovery_finish(capu_context *context)
 {
-    struct guide *guide = context->recovery.guide;
+    const struct guide *guide = context->owed.guide;
     capu_status status = CAPU_OK;
 
     for (uint32_t i = 0; guide != NULL && i < guide->tensor_count && status == CAPU_OK; i++) {
-        if (owed_is_lost(&guide->tensors[i]) && outlives_iteration(guide->tensors[i].tensor)) {
+        if (owed_is_lost(context, i) && outlives_iteration(context->binding.tensors[i].tensor)) {
             status = recover(context, i);
             if (status == CAPU_CONTENTS_LOST) {
                 status = CAPU_OK; /* the plan had an op overwrite it: who reads it now is told */
@@ -255,7 +269,7 @@ capu_status recovery_finish(capu_context *context)
         }
     }
     if (status == CAPU_OK) {
-        context->recovery.guide = NULL;
+        context->owed.guide = NULL;
     }
     return status;
 }
@@ -264,7 +278,7 @@ capu_status recovery_end_early(capu_context *context, struct tensor *tensor)
 {
     capu_status status = CAPU_OK;
 
-    if (owed_entry(context, tensor) == NULL) {
+    if (owed_find(context, tensor) == OWED_NONE) {
         return CAPU_OK;
     }
     status = recover_owed(context);

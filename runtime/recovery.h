@@ -11,12 +11,7 @@
 #ifndef CAPU_RUNTIME_RECOVERY_H
 #define CAPU_RUNTIME_RECOVERY_H
 
-#include "runtime/guide.h"
-
-struct recovery {
-    struct guide *guide; /* that the iteration left; NULL: it did not */
-    uint32_t executed;   /* ops carried out before */
-};
+#include "runtime/tensors.h"
 
 /*
  * Before the op at hand: recomputes what it reads and is lost, and what is owed if it overwrites
@@ -29,7 +24,7 @@ capu_status recovery_prepare(capu_context *context, bool *has_run);
 capu_status recovery_before_write(capu_context *context, struct tensor *tensor);
 
 /* Whether the iteration's former guide has tensors of this allocation. */
-bool is_in_recovery(const capu_context *context, const struct allocation *allocation);
+bool recovery_has(const capu_context *context, const struct allocation *allocation);
 
 /* A tensor is freed: if it is always resident, replays may read what is in its memory now. */
 void recovery_note_freed(capu_context *context, const struct tensor *tensor);

@@ -15,7 +15,7 @@ static capu_status clear_ranges(capu_context *context, const struct guide *guide
 
     for (uint32_t i = 0; i < op->accesses.count && poisons; i++) {
         const struct guide_access *access = &guide->accesses[op->accesses.first + i];
-        const struct tensor *tensor = guide->tensors[access->tensor].tensor;
+        const struct tensor *tensor = context->binding.tensors[access->tensor].tensor;
 
         if (status == CAPU_OK && access->role == CAPU_WRITE && tensor != NULL) {
             status = device_fill(context->device, context->compute.stream, tensor->address,
@@ -32,17 +32,18 @@ static capu_status clear_ranges(capu_context *context, const struct guide *guide
 }
 
 /* The op's work once more, cleared ranges first. */
-static capu_status enqueue(capu_context *context, const struct guide *guide,
-                           const struct guide_op *op)
+static capu_status enqueue(capu_context *context, const struct guide *guide, uint32_t number)
 {
+    const struct guide_op *op = &guide->ops[number];
+    const struct bound_op *bound = &context->binding.ops[number];
     capu_stream stream = context->compute.stream;
     const capu_operand *operands = op->call.operands;
     capu_status answer = CAPU_OK;
     struct device_work work = {
         .name = op->call.name,
         .run = op->call.replay != NULL ? op->call.replay : op->call.run,
-        .arguments = op->arguments,
-        .duration_ns = op->duration_ns,
+        .arguments = bound->arguments,
+        .duration_ns = bound->duration_ns,
         .answer = &answer,
     };
     capu_status status = clear_ranges(context, guide, op);
@@ -80,7 +81,7 @@ static void forget_outputs(capu_context *context, const struct guide *guide,
 {
     for (uint32_t i = 0; i < op->accesses.count; i++) {
         const struct guide_access *access = &guide->accesses[op->accesses.first + i];
-        struct tensor *tensor = guide->tensors[access->tensor].tensor;
+        struct tensor *tensor = context->binding.tensors[access->tensor].tensor;
 
         if (access->role != CAPU_READ && tensor != NULL) {
             tensor->is_owed = tensor->is_owed || tensor->on_device;
@@ -105,7 +106,7 @@ static void settle(capu_context *context, const struct guide *guide, const struc
 {
     for (uint32_t i = 0; i < op->accesses.count; i++) {
         const struct guide_access *access = &guide->accesses[op->accesses.first + i];
-        struct tensor *tensor = guide->tensors[access->tensor].tensor;
+        struct tensor *tensor = context->binding.tensors[access->tensor].tensor;
 
         if (tensor == NULL) {
             continue;
@@ -114,8 +115,10 @@ static void settle(capu_context *context, const struct guide *guide, const struc
         if (access->role != CAPU_READ) {
             /* Where it has been overwritten since, what the replay made is no contents. */
             tensor->written = end;
-            tensor->on_device = tensor->is_defined && !tensor->is_zero &&
-                                tensor->version == access->version && tensor->is_mapped;
+            tensor->on_device =
+                tensor->is_defined && !tensor->is_zero &&
+                tensor->version == context->binding.versions[op->accesses.first + i] &&
+                tensor->is_mapped;
             tensor->is_owed = tensor->is_owed && !tensor->on_device;
             victims_touch(context, tensor);
         }
@@ -136,8 +139,9 @@ static uint64_t moved_bytes(const struct guide *guide, const struct guide_op *op
     return bytes;
 }
 
-capu_status replay_run(capu_context *context, const struct guide *guide, const struct guide_op *op)
+capu_status replay_run(capu_context *context, const struct guide *guide, uint32_t number)
 {
+    const struct guide_op *op = &guide->ops[number];
     struct lane_position start;
     struct lane_position end;
     bool has_written = false;
@@ -147,7 +151,7 @@ capu_status replay_run(capu_context *context, const struct guide *guide, const s
     if (status == CAPU_OK) {
         has_written = op->cleared.count > 0 || context->config.strict != 0;
         marks_begin(MARK_REPLAY, op->call.name, marks_are_on() ? moved_bytes(guide, op) : 0);
-        status = enqueue(context, guide, op);
+        status = enqueue(context, guide, number);
         marks_end();
     }
     if (status == CAPU_OK) {

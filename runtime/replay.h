@@ -8,10 +8,10 @@
 #include "runtime/guide.h"
 
 /*
- * Runs an op again with this iteration's arguments; what it needs is resident and followed. What it
- * made and has not been overwritten since is there again. On failure it is not: what was there
- * before is gone where something had been written by then, and owed.
+ * Runs the guide's op of this number again with this iteration's arguments; what it needs is
+ * resident and followed. What it made and has not been overwritten since is there again. On failure
+ * it is not: what was there before is gone where something had been written by then, and owed.
  */
-capu_status replay_run(capu_context *context, const struct guide *guide, const struct guide_op *op);
+capu_status replay_run(capu_context *context, const struct guide *guide, uint32_t number);
 
 #endif

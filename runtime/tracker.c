@@ -48,7 +48,7 @@ bool tracker_is_timing(const capu_context *context)
 {
     const struct record *record = context->tracker.open;
 
-    return record == NULL || record->is_timed || context->guide == NULL;
+    return record == NULL || record->is_timed || context->active == NULL;
 }
 
 capu_status tracker_mark_begin(capu_context *context, struct lane_position *begin)
@@ -88,10 +88,10 @@ struct record *tracker_open(capu_context *context, const char *label, const char
     record->report = (capu_report){
         .size = sizeof(capu_report),
         .version = CAPU_REPORT_VERSION,
-        .mode = context->guide != NULL                     ? CAPU_MODE_GUIDED
+        .mode = context->active != NULL                    ? CAPU_MODE_GUIDED
                 : context->config.mode == CAPU_MODE_GUIDED ? CAPU_MODE_PASSIVE
                                                            : context->config.mode,
-        .predicted_ns = context->guide != NULL ? context->guide->predicted_ns : 0,
+        .predicted_ns = context->active != NULL ? context->active->feedback.predicted_ns : 0,
         .install_ns = context->install_ns,
         .plan_error = plan_error,
         .label = label,
@@ -224,10 +224,11 @@ static uint64_t sign_access(uint64_t signature, const struct tensor *tensor, uin
 /* What the plan in force takes the op at hand for, where it is not timed. */
 static uint64_t planned_ns(const capu_context *context)
 {
-    const struct guide *guide = context->guide;
+    uint32_t next = context->binding.next;
 
-    return !tracker_is_timing(context) && guide->next < guide->op_count ? guide->ops[guide->next].ns
-                                                                        : 0;
+    return !tracker_is_timing(context) && next < context->active->feedback.op_count
+               ? context->active->feedback.planned_ns[next]
+               : 0;
 }
 
 size_t tracker_op(capu_context *context, const struct call *call, bool is_replayable)

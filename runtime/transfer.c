@@ -9,6 +9,7 @@
 #include "runtime/failure.h"
 #include "runtime/internal.h"
 #include "runtime/lookup.h"
+#include "runtime/recovery.h"
 #include "runtime/settle.h"
 #include "runtime/swap.h"
 #include "runtime/victims.h"
@@ -299,7 +300,7 @@ static capu_status read_on_host(capu_context *context, const struct part *part, 
 static capu_status download_part(capu_context *context, const struct part *part, void *data)
 {
     unsigned char *to = (unsigned char *)data + part->offset;
-    bool is_guided = context->guide != NULL && context->in_iteration;
+    bool is_guided = context->active != NULL && context->in_iteration;
     capu_status status;
 
     /* A planned download is an op like any other: the guide has its tensor resident by then. */

@@ -29,7 +29,7 @@ static void check_tensor(struct tensor *tensor, void *data)
            "a freed tensor can be found");
     expect(check, (tensor->on_host || tensor->keeps_block) == (tensor->host.extent_count > 0),
            "a host block without copy");
-    expect(check, !tensor->is_placed || context->guide != NULL, "placed without a guide");
+    expect(check, !tensor->is_placed || context->active != NULL, "placed without a guide");
     expect(check, !tensor->on_host || has_bytes, "a host copy of nothing");
     expect(check, !tensor->on_device || tensor->is_mapped, "contents on pages it does not have");
     expect(check, tensor->departure == NULL || tensor->is_mapped, "leaving without pages");
@@ -81,7 +81,7 @@ bool context_validate(capu_context *context, const char **what)
             check_tensor(tensor, &check);
         }
     }
-    out = (context->guide != NULL ? context->guide->page_count : 0) + check.mapped_pages +
+    out = (context->active != NULL ? context->active->guide->page_count : 0) + check.mapped_pages +
           context_fixed_pages(context) + buried_pages(&context->departures.leaving) +
           buried_pages(&context->departures.copying);
     expect(&check, out == pages_out(context->pages), "pages are lost or counted twice");

@@ -5,38 +5,39 @@
 
 enum { OPS = 2, EVERY = 10, FIRST = 7 /* timed in a row: three to settle and a window of four */ };
 
-static struct guide_op ops[OPS];
 static struct record_op took[OPS];
 
-static struct guide make(void)
+static struct feedback make(void)
 {
-    struct guide guide = {.ops = ops, .op_count = OPS, .predicted_ns = 220, .ideal_ns = 200};
+    struct feedback feedback;
 
+    ck_assert_int_eq(feedback_init(&feedback, OPS), CAPU_OK);
+    feedback.predicted_ns = 220;
+    feedback.ideal_ns = 200;
     for (size_t i = 0; i < OPS; i++) {
-        ops[i].ns = 100;
+        feedback.planned_ns[i] = 100;
     }
-    feedback_init(&guide);
-    feedback_start(&guide);
-    return guide;
+    feedback_start(&feedback);
+    return feedback;
 }
 
 /* Runs one iteration and returns whether it calls for a new plan. */
-static bool iterate(struct guide *guide, uint64_t op_ns, uint64_t stall_ns, uint32_t *percent)
+static bool iterate(struct feedback *feedback, uint64_t op_ns, uint64_t stall_ns, uint32_t *percent)
 {
     struct record record = {.ops = took, .op_count = OPS};
 
-    record.is_timed = feedback_wants_times(guide, 1000);
+    record.is_timed = feedback_wants_times(feedback, 1000);
     record.report.time_ns = OPS * op_ns + stall_ns;
     record.report.stall_ns = record.is_timed ? stall_ns : CAPU_NOT_TIMED;
     for (size_t i = 0; i < OPS; i++) {
         took[i].ns = record.is_timed ? op_ns : 0;
     }
-    return feedback_take(guide, &record, percent);
+    return feedback_take(feedback, &record, percent);
 }
 
 START_TEST(few_iterations_are_timed)
 {
-    struct guide guide = make();
+    struct feedback feedback = make();
     uint32_t percent = 0;
 
     for (int round = 0; round < 2; round++) {
@@ -44,19 +45,20 @@ START_TEST(few_iterations_are_timed)
             struct record record = {.ops = took, .op_count = OPS};
             bool is_sample = i >= FIRST && (i - FIRST + 1) % EVERY == 0;
 
-            record.is_timed = feedback_wants_times(&guide, EVERY);
+            record.is_timed = feedback_wants_times(&feedback, EVERY);
             ck_assert_msg(record.is_timed == (i < FIRST || is_sample), "iteration %u", i);
             record.report.time_ns = 220;
             record.report.stall_ns = 20;
             took[0].ns = took[1].ns = 100;
-            ck_assert(!feedback_take(&guide, &record, &percent));
+            ck_assert(!feedback_take(&feedback, &record, &percent));
         }
-        ck_assert_uint_eq(guide.measured_ns, 220);
-        feedback_start(&guide); /* the plan becomes active again */
+        ck_assert_uint_eq(feedback.measured_ns, 220);
+        feedback_start(&feedback); /* the plan becomes active again */
     }
     for (uint32_t i = 0; i < 3 * FIRST; i++) {
-        ck_assert(feedback_wants_times(&guide, 1));
+        ck_assert(feedback_wants_times(&feedback, 1));
     }
+    feedback_finish(&feedback);
 }
 END_TEST
 
@@ -64,26 +66,27 @@ END_TEST
    single one is not. */
 START_TEST(a_changed_length_is_timed)
 {
-    struct guide guide = make();
+    struct feedback feedback = make();
     uint32_t percent = 0;
     uint32_t asked = 0;
     uint32_t i;
 
     for (i = 0; i < FIRST + 2; i++) {
-        ck_assert(!iterate(&guide, 100, 20, &percent));
+        ck_assert(!iterate(&feedback, 100, 20, &percent));
     }
     for (i = 0; i < 3; i++) {
-        ck_assert(!iterate(&guide, 150, 20, &percent));
+        ck_assert(!iterate(&feedback, 150, 20, &percent));
     }
-    ck_assert(!iterate(&guide, 100, 20, &percent));
-    ck_assert_uint_eq(guide.to_time, 0);
+    ck_assert(!iterate(&feedback, 100, 20, &percent));
+    ck_assert_uint_eq(feedback.to_time, 0);
     for (i = 0; i < 4 + 4 && asked == 0; i++) {
-        asked = iterate(&guide, 150, 20, &percent) ? i + 1 : 0;
+        asked = iterate(&feedback, 150, 20, &percent) ? i + 1 : 0;
     }
     ck_assert_uint_eq(asked, 4 + 4);
     ck_assert_uint_eq(percent, 100);
-    ck_assert_uint_eq(feedback_op_ns(&guide, 0), 150);
-    ck_assert_uint_eq(guide.measured_ns, 320);
+    ck_assert_uint_eq(feedback_op_ns(&feedback, 0), 150);
+    ck_assert_uint_eq(feedback.measured_ns, 320);
+    feedback_finish(&feedback);
 }
 END_TEST
 
@@ -91,44 +94,47 @@ END_TEST
    down to a limit. */
 START_TEST(late_copies_ask_for_slower_links)
 {
-    struct guide guide = make();
+    struct feedback feedback = make();
     uint32_t percent = 0;
 
     for (uint32_t i = 0; i + 1 < FIRST; i++) {
-        ck_assert(!iterate(&guide, 100, 60, &percent));
+        ck_assert(!iterate(&feedback, 100, 60, &percent));
     }
-    ck_assert(iterate(&guide, 100, 60, &percent));
+    ck_assert(iterate(&feedback, 100, 60, &percent));
     ck_assert_uint_eq(percent, 85);
-    guide.link_percent = 31;
-    feedback_again(&guide);
+    feedback.link_percent = 31;
+    feedback_again(&feedback);
     for (uint32_t i = 0; i < FIRST; i++) {
-        ck_assert(!iterate(&guide, 100, 60, &percent));
+        ck_assert(!iterate(&feedback, 100, 60, &percent));
     }
-    guide.link_percent = 100;
-    guide.round = 1000;
-    feedback_again(&guide);
+    feedback.link_percent = 100;
+    feedback.round = 1000;
+    feedback_again(&feedback);
     for (uint32_t i = 0; i < FIRST; i++) {
-        ck_assert(!iterate(&guide, 100, 60, &percent));
+        ck_assert(!iterate(&feedback, 100, 60, &percent));
     }
+    feedback_finish(&feedback);
 }
 END_TEST
 
-START_TEST(a_new_guide_has_longer_windows)
+START_TEST(a_new_plan_has_longer_windows)
 {
-    struct guide old = make();
-    struct guide guide = make();
+    struct feedback old = make();
+    struct feedback feedback = make();
     uint32_t percent = 0;
 
-    feedback_inherit(&guide, &old);
-    feedback_start(&guide);
+    feedback_inherit(&feedback, &old);
+    feedback_start(&feedback);
     for (uint32_t i = 0; i < FIRST + 4; i++) {
-        ck_assert_uint_eq(guide.measured_ns, 0);
-        ck_assert(feedback_wants_times(&guide, EVERY));
-        guide.to_time++;
-        iterate(&guide, 100, 20, &percent);
+        ck_assert_uint_eq(feedback.measured_ns, 0);
+        ck_assert(feedback_wants_times(&feedback, EVERY));
+        feedback.to_time++;
+        iterate(&feedback, 100, 20, &percent);
     }
-    ck_assert_uint_eq(guide.measured_ns, 220);
-    ck_assert_uint_eq(guide.round, 1);
+    ck_assert_uint_eq(feedback.measured_ns, 220);
+    ck_assert_uint_eq(feedback.round, 1);
+    feedback_finish(&old);
+    feedback_finish(&feedback);
 }
 END_TEST
 
@@ -140,7 +146,7 @@ int main(void)
     tcase_add_test(tcase, few_iterations_are_timed);
     tcase_add_test(tcase, a_changed_length_is_timed);
     tcase_add_test(tcase, late_copies_ask_for_slower_links);
-    tcase_add_test(tcase, a_new_guide_has_longer_windows);
+    tcase_add_test(tcase, a_new_plan_has_longer_windows);
     suite_add_tcase(suite, tcase);
     return suite_run(suite);
 }

@@ -1,4 +1,4 @@
-/* The guides and refusals of one label: finding them by signature, and which one is replaced when
+/* The plans and refusals of one label: finding them by signature, and which one is replaced when
    there are too many. */
 #include "runtime/plan_cache.h"
 
@@ -7,46 +7,48 @@
 #include <stdlib.h>
 #include <string.h>
 
-static struct guide *make_guide(uint64_t signature, uint64_t used)
+static struct plan_entry *make_entry(uint64_t signature, uint64_t used)
 {
-    struct guide *guide = calloc(1, sizeof(*guide));
+    struct plan_entry *entry = calloc(1, sizeof(*entry));
 
-    ck_assert_ptr_nonnull(guide);
-    guide->signature = signature;
-    guide->used = used;
-    return guide;
+    ck_assert_ptr_nonnull(entry);
+    entry->guide = calloc(1, sizeof(*entry->guide));
+    ck_assert_ptr_nonnull(entry->guide);
+    entry->guide->signature = signature;
+    entry->used = used;
+    return entry;
 }
 
-START_TEST(guides_are_found_by_signature)
+START_TEST(plans_are_found_by_signature)
 {
     struct plan_cache cache = {0};
 
     ck_assert_ptr_null(plan_cache_oldest(&cache, NULL));
-    for (uint64_t i = 0; i < PLAN_CACHE_GUIDES; i++) {
+    for (uint64_t i = 0; i < PLAN_CACHE_ENTRIES; i++) {
         ck_assert_ptr_null(plan_cache_find(&cache, i));
-        plan_cache_add(&cache, make_guide(i, 100 - i));
+        plan_cache_add(&cache, make_entry(i, 100 - i));
     }
-    for (uint64_t i = 0; i < PLAN_CACHE_GUIDES; i++) {
-        ck_assert_uint_eq(plan_cache_find(&cache, i)->signature, i);
+    for (uint64_t i = 0; i < PLAN_CACHE_ENTRIES; i++) {
+        ck_assert_uint_eq(plan_cache_find(&cache, i)->guide->signature, i);
     }
     plan_cache_discard(&cache, plan_cache_find(&cache, 1));
-    ck_assert_uint_eq(cache.guide_count, PLAN_CACHE_GUIDES - 1);
+    ck_assert_uint_eq(cache.entry_count, PLAN_CACHE_ENTRIES - 1);
     ck_assert_ptr_null(plan_cache_find(&cache, 1));
     ck_assert_ptr_nonnull(plan_cache_find(&cache, 0));
-    ck_assert_ptr_nonnull(plan_cache_find(&cache, PLAN_CACHE_GUIDES - 1));
+    ck_assert_ptr_nonnull(plan_cache_find(&cache, PLAN_CACHE_ENTRIES - 1));
     plan_cache_finish(&cache);
 }
 END_TEST
 
-START_TEST(the_oldest_guide_is_never_the_active_one)
+START_TEST(the_oldest_plan_is_never_the_active_one)
 {
     struct plan_cache cache = {0};
 
     for (uint64_t i = 0; i < 3; i++) {
-        plan_cache_add(&cache, make_guide(i, 100 - i));
+        plan_cache_add(&cache, make_entry(i, 100 - i));
     }
-    ck_assert_uint_eq(plan_cache_oldest(&cache, NULL)->signature, 2);
-    ck_assert_uint_eq(plan_cache_oldest(&cache, plan_cache_find(&cache, 2))->signature, 1);
+    ck_assert_uint_eq(plan_cache_oldest(&cache, NULL)->guide->signature, 2);
+    ck_assert_uint_eq(plan_cache_oldest(&cache, plan_cache_find(&cache, 2))->guide->signature, 1);
     plan_cache_discard(&cache, plan_cache_find(&cache, 0));
     plan_cache_discard(&cache, plan_cache_find(&cache, 1));
     ck_assert_ptr_null(plan_cache_oldest(&cache, plan_cache_find(&cache, 2)));
@@ -78,8 +80,8 @@ int main(void)
     Suite *suite = suite_create("runtime plan_cache");
     TCase *tcase = tcase_create("plan_cache");
 
-    tcase_add_test(tcase, guides_are_found_by_signature);
-    tcase_add_test(tcase, the_oldest_guide_is_never_the_active_one);
+    tcase_add_test(tcase, plans_are_found_by_signature);
+    tcase_add_test(tcase, the_oldest_plan_is_never_the_active_one);
     tcase_add_test(tcase, the_oldest_refusal_is_replaced);
     suite_add_tcase(suite, tcase);
     return suite_run(suite);

@@ -1,0 +1,47 @@
+/*
+ * The binding of a guide: the live tensors and pages that its numbers stand for, and how far the
+ * iteration under way has come in it.
+ *
+ * A context has one binding, since one guide is active at a time. Installing fills it (install.h).
+ * When an iteration leaves its guide, the binding lives on until the iteration ends: recovery runs
+ * ops of the guide again with the arguments that this iteration gave them, and decides by versions
+ * what such a run may read and overwrite.
+ *
+ * Owned by the context's thread.
+ */
+#ifndef CAPU_RUNTIME_BINDING_H
+#define CAPU_RUNTIME_BINDING_H
+
+#include "device/device.h"
+#include "runtime/guide.h"
+
+struct bound_tensor {
+    struct tensor *tensor; /* NULL: always resident, or gone */
+    bool is_arriving; /* installing brought its contents back: that copy is not one of the plan's */
+};
+
+/* What an op of this iteration was called with; for replays. */
+struct bound_op {
+    const void *arguments; /* in staging memory, until the next iteration ends */
+    uint64_t duration_ns;
+};
+
+struct binding {
+    struct bound_tensor *tensors; /* per tensor of the guide */
+    size_t tensor_capacity;
+    struct bound_op *ops; /* per op */
+    size_t op_capacity;
+    uint64_t *versions; /* per access: of the tensor, as read or made in this iteration */
+    size_t access_capacity;
+    device_page *pages; /* per page number; DEVICE_NO_PAGE: none yet, or taken by a tensor */
+    size_t page_capacity;
+    uint32_t next; /* op to come in this iteration */
+};
+
+/* Starts a binding to no tensors and no pages. NO_HOST_MEMORY: there is room for no guide. */
+capu_status binding_start(struct binding *binding, const struct guide *guide);
+
+/* Zeroed is fine. */
+void binding_finish(struct binding *binding);
+
+#endif

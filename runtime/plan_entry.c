@@ -1,0 +1,47 @@
+/* A kept plan, see plan_entry.h. */
+#include "runtime/plan_entry.h"
+
+#include <stdlib.h>
+
+/* The planned times of the ops in the guide, which has all but those that happen once. */
+static void copy_times(struct plan_entry *entry, const struct record *record)
+{
+    uint32_t count = 0;
+
+    for (size_t i = 0; i < record->op_count; i++) {
+        if (!record->ops[i].call.is_once) {
+            entry->feedback.planned_ns[count++] = record->ops[i].ns;
+        }
+    }
+}
+
+capu_status plan_entry_create(const struct record *record, struct plan_entry **out)
+{
+    struct plan_entry *entry = calloc(1, sizeof(*entry));
+    capu_status status;
+
+    if (entry == NULL) {
+        return CAPU_NO_HOST_MEMORY;
+    }
+    status = guide_create(record, &entry->guide);
+    if (status == CAPU_OK) {
+        status = feedback_init(&entry->feedback, entry->guide->op_count);
+    }
+    if (status != CAPU_OK) {
+        plan_entry_destroy(entry);
+        return status;
+    }
+    copy_times(entry, record);
+    *out = entry;
+    return CAPU_OK;
+}
+
+void plan_entry_destroy(struct plan_entry *entry)
+{
+    if (entry == NULL) {
+        return;
+    }
+    guide_destroy(entry->guide);
+    feedback_finish(&entry->feedback);
+    free(entry);
+}

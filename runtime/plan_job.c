@@ -1,0 +1,214 @@
+/* Making a plan off the training thread, see plan_job.h. */
+#include "runtime/plan_job.h"
+
+#include "policy/timeline.h"
+#include "runtime/internal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* How often a plan is asked for whose host copies fit. */
+enum { HOST_ROUNDS = 4 };
+
+static bool should_stop(void *user)
+{
+    struct plan_job *job = user;
+
+    return atomic_load(&job->stop);
+}
+
+/* Bytes of host memory if every tensor that is ever copied out keeps its block. */
+static uint64_t block_bytes(const struct plan_job *job, const struct plan *plan, bool *is_copied)
+{
+    uint64_t bytes = 0;
+
+    for (uint32_t i = 0; i < plan->action_count; i++) {
+        const struct plan_action *action = &plan->actions[i];
+        bool copies = action->kind == ACTION_EVICT || action->kind == ACTION_SAVE ||
+                      action->kind == ACTION_PREFETCH;
+
+        if (copies && !is_copied[action->tensor]) {
+            is_copied[action->tensor] = true;
+            bytes += job->trace.tensors[action->tensor].bytes;
+        }
+    }
+    return bytes;
+}
+
+/* A plan whose blocks, which are kept for good, fit the host budget. Plans share host memory over
+   time and the runtime does not, so where that is too much it asks for less. */
+static capu_status find_plan(struct plan_job *job, const struct trace_index *trace_index,
+                             struct plan *plan)
+{
+    struct planner_request request = {
+        .trace_index = trace_index,
+        .budget_bytes = job->budget_bytes,
+        .host_bytes = job->host_bytes,
+        .effort = job->effort,
+        .place = true,
+        .should_stop = should_stop,
+        .user = job,
+    };
+    bool *is_copied = calloc((size_t)job->trace.tensor_count + 1, sizeof(*is_copied));
+    capu_status status = is_copied != NULL ? CAPU_OK : CAPU_NO_HOST_MEMORY;
+
+    for (int round = 0; round < HOST_ROUNDS && status == CAPU_OK; round++) {
+        uint64_t bytes;
+
+        status = planner_run(job->planner, &request, plan, &job->error);
+        if (status != CAPU_OK) {
+            break;
+        }
+        memset(is_copied, 0, job->trace.tensor_count);
+        bytes = block_bytes(job, plan, is_copied);
+        if (bytes <= job->host_bytes) {
+            free(is_copied);
+            return CAPU_OK;
+        }
+        plan_finish(plan);
+        request.host_bytes =
+            (uint64_t)((double)request.host_bytes * (double)job->host_bytes / (double)bytes);
+    }
+    free(is_copied);
+    return status != CAPU_OK ? status
+                             : error_text_set(&job->error, CAPU_HOST_OVER_BUDGET,
+                                              "no plan whose host copies fit the host budget");
+}
+
+static capu_status make_guide(struct plan_job *job, const struct trace_index *trace_index)
+{
+    struct plan plan = {0};
+    struct timeline timeline = {0};
+    capu_status status = find_plan(job, trace_index, &plan);
+
+    if (status != CAPU_OK) {
+        return status;
+    }
+    status = timeline_init(&timeline, trace_index, &plan, NULL, false, &job->error);
+    if (status == CAPU_OK) {
+        status = guide_compile(job->entry->guide, trace_index, &plan, &job->error);
+    }
+    if (status == CAPU_OK && job->wants_text) {
+        status = plan_write(&plan, &job->text, &job->error);
+    }
+    job->entry->feedback.predicted_ns = timeline.iteration_ns;
+    job->entry->feedback.ideal_ns = timeline.ideal_ns;
+    job->entry->feedback.replay_ns = timeline.replay_ns;
+    timeline_finish(&timeline);
+    plan_finish(&plan);
+    return status;
+}
+
+/* On libuv's work queue. */
+static void run_job(void *data)
+{
+    struct plan_job *job = data;
+    struct trace_index trace_index = {0};
+
+    job->status = trace_index_init(&trace_index, &job->trace, job->page_bytes, &job->error);
+    if (job->status == CAPU_OK) {
+        job->status = make_guide(job, &trace_index);
+    }
+    trace_index_finish(&trace_index);
+}
+
+/* A slower link than measured, for plans after one that came too late. */
+static void slow_links(struct trace *trace, uint32_t percent)
+{
+    struct machine *machine = &trace->machine;
+
+    machine->d2h_bytes_per_s = machine->d2h_bytes_per_s / 100 * percent + 1;
+    machine->h2d_bytes_per_s = machine->h2d_bytes_per_s / 100 * percent + 1;
+}
+
+static capu_status fill(capu_context *context, const struct record *record, struct plan_job *job)
+{
+    static const enum planner_effort efforts[] = {
+        [CAPU_EFFORT_QUICK] = EFFORT_QUICK,
+        [CAPU_EFFORT_DEFAULT] = EFFORT_DEFAULT,
+        [CAPU_EFFORT_BEST] = EFFORT_BEST,
+    };
+    capu_status status = plan_entry_create(record, &job->entry);
+
+    if (status == CAPU_OK) {
+        status = trace_build(context, record, true, &job->trace, &job->error);
+    }
+    job->planner = planner_find(context->config.planner);
+    job->effort = efforts[context->config.effort];
+    job->budget_bytes = context->config.budget_bytes;
+    job->host_bytes = context->config.host_budget_bytes;
+    job->page_bytes = pages_bytes_each(context->pages);
+    job->wants_text = context->config.plan_path != NULL;
+    job->agent = context->agent;
+    return status;
+}
+
+/* A new plan is made with the times that the old one's iterations had. */
+static void take_seen_times(struct plan_job *job, const struct plan_entry *old,
+                            uint32_t link_percent)
+{
+    struct feedback *feedback = &job->entry->feedback;
+    uint64_t total = 0;
+
+    for (uint32_t k = 0; k < old->feedback.op_count; k++) {
+        uint64_t ns = feedback_op_ns(&old->feedback, k);
+
+        job->trace.ops[k].ns = ns;
+        feedback->planned_ns[k] = ns;
+        total += ns;
+    }
+    job->trace.total_ns = total;
+    feedback_inherit(feedback, &old->feedback);
+    feedback->link_percent = link_percent;
+    slow_links(&job->trace, link_percent);
+}
+
+capu_status plan_job_start(capu_context *context, const struct record *record,
+                           const struct plan_entry *old, uint32_t link_percent,
+                           struct plan_job **out)
+{
+    struct plan_job *job = calloc(1, sizeof(*job));
+    capu_status status;
+
+    *out = job;
+    if (job == NULL) {
+        return CAPU_NO_HOST_MEMORY;
+    }
+    status = fill(context, record, job);
+    if (status == CAPU_OK && old != NULL) {
+        take_seen_times(job, old, link_percent);
+    }
+    return status == CAPU_OK ? agent_start(job->agent, run_job, job, &job->task) : status;
+}
+
+bool plan_job_is_done(const struct plan_job *job)
+{
+    return agent_is_done(job->agent, job->task);
+}
+
+void plan_job_wait(const struct plan_job *job)
+{
+    agent_wait(job->agent, job->task);
+}
+
+void plan_job_stop(struct plan_job *job)
+{
+    atomic_store(&job->stop, true);
+}
+
+const char *plan_job_error(const struct plan_job *job, capu_status status)
+{
+    return job->error.text[0] != '\0' ? job->error.text : capu_status_text(status);
+}
+
+void plan_job_destroy(struct plan_job *job)
+{
+    if (job == NULL) {
+        return;
+    }
+    agent_forget(job->task);
+    plan_entry_destroy(job->entry);
+    trace_finish(&job->trace);
+    string_buffer_finish(&job->text);
+    free(job);
+}

@@ -1,0 +1,63 @@
+/*
+ * A plan in the making: from a finished record, off the training thread.
+ *
+ * The context's thread copies what the plan is made of: the record as a trace, and the budgets. A
+ * worker of the agent runs the planner and compiles its plan. The context's thread asks from time
+ * to time whether it is done, and takes the result. Planning is pure, so a job that is stopped or
+ * thrown away leaves nothing behind.
+ *
+ * What a job holds is its worker's from plan_job_start until it is done, and the context thread's
+ * before and after that.
+ */
+#ifndef CAPU_RUNTIME_PLAN_JOB_H
+#define CAPU_RUNTIME_PLAN_JOB_H
+
+#include "policy/error_text.h"
+#include "policy/planner.h"
+#include "policy/string_buffer.h"
+#include "runtime/plan_entry.h"
+
+#include <stdatomic.h>
+
+struct agent_task;
+
+struct plan_job {
+    struct trace trace;
+    struct plan_entry *entry; /* the result, if status is OK */
+    const struct planner *planner;
+    enum planner_effort effort;
+    uint64_t budget_bytes;
+    uint64_t host_bytes;
+    uint64_t page_bytes;
+    bool wants_text; /* the plan as a file, too */
+    atomic_bool stop;
+    struct agent *agent;
+    struct agent_task *task;
+
+    capu_status status;
+    struct error_text error;
+    struct string_buffer text;
+};
+
+/* A job for the record's iteration. `old` is the entry that the plan is to improve on, for links of
+   `link_percent` of their measured rates; NULL: there is none. Even on failure *out is a job, or
+   NULL without memory for one: its `entry` may be NULL. NO_HOST_MEMORY, and what trace_build and
+   agent_start give. */
+capu_status plan_job_start(capu_context *context, const struct record *record,
+                           const struct plan_entry *old, uint32_t link_percent,
+                           struct plan_job **out);
+
+/* Whether it is done; waits until it is. */
+bool plan_job_is_done(const struct plan_job *job);
+void plan_job_wait(const struct plan_job *job);
+
+/* Asks a running job to end early, with whatever result. */
+void plan_job_stop(struct plan_job *job);
+
+/* Why there is no plan. Pre: it is done, or it could not be started. */
+const char *plan_job_error(const struct plan_job *job, capu_status status);
+
+/* Pre: it is done, or it could not be started. NULL is fine. */
+void plan_job_destroy(struct plan_job *job);
+
+#endif
