@@ -1,6 +1,6 @@
 #!/bin/bash
-# examples.sh ROOT LIBRARIES CC: the C blocks of the README compile and run; the code that
-# docs/gpt-layer.md quotes is the code in tests/docs; links between documents lead somewhere.
+# examples.sh ROOT LIBRARIES CC: checks that the C blocks of the README compile and run, that the code
+# quoted in docs/gpt-layer.md is the code in tests/docs, and that links between documents are valid.
 set -u
 cd "$1" || exit 2
 work=$(mktemp -d) || exit 2
@@ -13,13 +13,13 @@ for source in "$work/readme.c" tests/docs/gpt_layer.c; do
     program=$work/$(basename "$source" .c)
     [ -s "$source" ] && "$3" -std=c11 -Wall -Wextra -Werror -Iinclude "$source" -o "$program" \
         -L"$2" -Wl,-rpath,"$2" -lcapuchin -lm && "$program" >"$work/out" 2>&1 || {
-        echo "$source does not work"
+        echo "$source does not compile or run"
         cat "$work/out"
         status=1
     }
 done
 
-# Each quoted block, whole and in one piece, stands in the source.
+# The source contains each quoted block, complete and contiguous.
 awk '/^```c$/ { n++; on = 1; next } /^```$/ { on = 0 } on { print > work "/quote" n }' \
     work="$work" docs/gpt-layer.md
 quotes=0

@@ -1,13 +1,13 @@
 #!/bin/bash
-# tables.sh ROOT: docs/errors.md has exactly the codes of capuchin/status.h, docs/configuration.md the
-# fields of capu_config and the variables that runtime/config.c reads, docs/report.md the counters of
-# capuchin/report.h and the fields of capu_stall, docs/models.md the machines of models/machines.jsonl.
-# Prints what differs; fails on any difference.
+# tables.sh ROOT: compares the tables of the documents with the source. docs/errors.md must have exactly
+# the codes of capuchin/status.h, docs/configuration.md the fields of capu_config and the variables that
+# runtime/config.c reads, docs/report.md the counters of capuchin/report.h and the fields of capu_stall,
+# and docs/models.md the machines of models/machines.jsonl. Prints and fails on any difference.
 set -u
 cd "$1" || exit 2
 status=0
 
-# same WHAT DOCUMENT SOURCE: both texts have the same lines, in any order.
+# same WHAT DOCUMENT SOURCE: checks that both texts have the same lines, in any order.
 same() {
     local difference
     [ -n "$3" ] || { echo "$1: the source has none, is this test out of date?"; status=1; }
@@ -23,7 +23,7 @@ same "errors.md" \
     "$(sed -nE 's/^\| `CAPU_([A-Z_]+)` \| (-?[0-9]+) \| ([^|]*[^ |]) \|.*/\1, \2, "\3"/p' docs/errors.md)" \
     "$(sed -nE 's/^ *X\(([A-Z_]+), (-?[0-9]+), ("[^"]*")\).*/\1, \2, \3/p' include/capuchin/status.h)"
 
-# field variable, of those that have one
+# field, variable and kind, for fields that have a variable
 same "configuration.md, variables" \
     "$(sed -nE 's/^\| `([a-z0-9_]+)` \| `(CAPUCHIN_[A-Z0-9_]+)` \| ([a-z]+) .*/\1 \2 \3/p' docs/configuration.md)" \
     "$(sed -nE 's/^ *FIELD\(([a-z0-9_]+), "([A-Z0-9_]+)", FIELD_([A-Z]+)\),.*/\1 \2 \L\3/p' runtime/config.c)"
@@ -43,7 +43,7 @@ same "report.md, stalls" \
     "$(sed -n '/^typedef struct capu_stall {/,/^} capu_stall;/p' include/capuchin/report.h |
         sed -nE 's/^    [a-z][^;]*[ *]([a-z_]+);.*/\1/p')"
 
-# Rates in units of 10^11 operations and 10^9 bytes a second, as far as a machine has them.
+# Rates, in units of 10^11 operations and 10^9 bytes per second, of the machines that have them.
 same "models.md" \
     "$(sed -nE 's/^\| ([a-z0-9]+) \| (PCIe|SXM) \| ([0-9.-]+) \| ([0-9.-]+) \| ([0-9.-]+) \| ([0-9.-]+) \| ([0-9]+) \| ([0-9]+) \| ([0-9]+) \|$/\1 \3 \4 \5 \6 \7 \8 \9/p' \
         docs/models.md | sed -E 's/ -//g; s/\.//g')" \

@@ -1,6 +1,6 @@
 #!/bin/sh
-# The library's law at one budget, where more would take too long: losses and weights of a passive and
-# of a guided run are those of a run without a limit, to the bit.
+# Checks the library's central guarantee at a single budget, where more would take too long: losses
+# and weights of a passive and of a guided run equal those of a run without a limit, bit for bit.
 #
 # usage: agrees.sh WORK-FOLDER BUDGET PROGRAM [OPTION...]
 set -u
@@ -14,7 +14,7 @@ fail() {
     exit 1
 }
 
-# run NAME OPTION...: the program, with its losses and weights kept.
+# run NAME OPTION...: runs the program and keeps its losses and weights.
 run() {
     name=$1
     shift
@@ -27,8 +27,8 @@ for mode in passive guided; do
     wait=
     [ $mode = guided ] && wait=--wait-for-plan
     run $mode "$@" --mode $mode --budget "$budget" $wait
-    cmp "$work/off.log" "$work/$mode.log" || fail "$mode: other losses"
-    cmp "$work/off.weights" "$work/$mode.weights" || fail "$mode: other weights"
+    cmp "$work/off.log" "$work/$mode.log" || fail "$mode: different losses"
+    cmp "$work/off.weights" "$work/$mode.weights" || fail "$mode: different weights"
     grep -q '"evict_count":[1-9]' "$work/$mode.report" || fail "$mode: nothing was evicted"
 done
 grep -q '"label":"train".*"mode":"guided"\|"mode":"guided".*"label":"train"' "$work/guided.report" ||

@@ -1,10 +1,11 @@
 #!/bin/sh
-# The library's law on a training example: losses and weights of a run under a budget are those of a
-# run without one, to the bit, at 90, 70, 50 and 40 % and at the smallest feasible budget; below that
-# the example refuses and names the floor and the op that sets it.
+# Checks the library's central guarantee on a training example: losses and weights of a run with a
+# budget equal those of a run without one, bit for bit, at 90, 70, 50 and 40 % and at the smallest
+# feasible budget. Below that the example fails and names the floor and the op that sets it.
 #
-# usage: budgets.sh WORK-FOLDER FREE PROGRAM [OPTION...]: FREE is the budget of the run without a
-# limit, "none" or more than it needs: pages smaller than the default allow no budget of all memory
+# usage: budgets.sh WORK-FOLDER FREE PROGRAM [OPTION...]
+# FREE is the budget of the run without a limit: "none", or more than it needs. With pages smaller
+# than the default, a budget of all memory would have too many pages.
 set -u
 work=$1
 free=$2
@@ -19,14 +20,14 @@ fail() {
 "$@" --mode off --budget "$free" --loss-log "$work/off.log" --save "$work/off.weights" >"$work/off.out" 2>&1 ||
     fail "the run without a limit failed: $(cat "$work/off.out")"
 
-# run NAME OPTION...: a limited run, compared with the one without a limit.
+# run NAME OPTION...: runs with a budget and compares with the run without a limit.
 run() {
     name=$1
     shift
     "$@" --loss-log "$work/$name.log" --save "$work/$name.weights" --report "$work/$name.report" \
         >"$work/$name.out" 2>&1 || fail "$name failed: $(cat "$work/$name.out")"
-    cmp "$work/off.log" "$work/$name.log" || fail "$name: other losses"
-    cmp "$work/off.weights" "$work/$name.weights" || fail "$name: other weights"
+    cmp "$work/off.log" "$work/$name.log" || fail "$name: different losses"
+    cmp "$work/off.weights" "$work/$name.weights" || fail "$name: different weights"
     grep -q '"evict_count":[1-9]' "$work/$name.report" || fail "$name: nothing was evicted"
 }
 
@@ -44,5 +45,5 @@ run "at-the-floor-strict" "$@" --mode passive --budget "$floor" --strict
 "$@" --mode passive --budget $((floor - 1)) >"$work/below.out" 2>&1
 [ $? -eq 1 ] || fail "a budget below the floor was not refused"
 grep -q "floor of .*$floor bytes.* set by the op [a-z]" "$work/below.out" ||
-    fail "the refusal does not name the floor and its op: $(cat "$work/below.out")"
+    fail "the error does not name the floor and its op: $(cat "$work/below.out")"
 echo "the same losses and weights at 90, 70, 50, 40 % and at the floor of $floor bytes"

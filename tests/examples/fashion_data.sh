@@ -1,20 +1,21 @@
 #!/bin/sh
-# What train_fashion says to data that is not as it should be: exit code 1, the file, what is wrong.
+# Runs train_fashion on wrong data: expects exit code 1 and a message with the file and the mistake.
 #
-# usage: fashion_data.sh WORK-FOLDER DATA-FOLDER PROGRAM [OPTION...]: the options make a short run
+# usage: fashion_data.sh WORK-FOLDER DATA-FOLDER PROGRAM [OPTION...]
+# The options make a short run.
 set -u
 work=$1
 data=$2
 shift 2
 rm -rf "$work" && mkdir -p "$work/data" || exit 1
 
-# fresh: a folder with the data as they are
+# fresh: makes a folder with the original data
 fresh() {
     rm -rf "$work/data"
     mkdir "$work/data" && ln -s "$data"/*.gz "$work/data/" || exit 1
 }
 
-# says CODE TEXT COMMAND...: trains on the folder as it is now
+# says CODE TEXT COMMAND...: trains on the folder as it is, expects this exit code and this text
 says() {
     code=$1
     text=$2
@@ -40,7 +41,7 @@ for name in t10k-labels-idx1-ubyte.gz t10k-images-idx3-ubyte.gz; do
     says 1 "$name: is not a file of the MNIST format" "$@"
     rm "$file" && head -c $((bytes / 2)) "$data/$name" >"$file"
     says 1 "$name: " "$@"
-    # All items are there; what says that they are right is not, or says that they are wrong.
+    # All items are there, but the checksum at the end is missing or wrong.
     rm "$file" && head -c $((bytes - 8)) "$data/$name" >"$file"
     says 1 "$name: ends too early" "$@"
     rm "$file" && head -c $((bytes - 8)) "$data/$name" >"$file" && printf 'wrong---' >>"$file"
@@ -51,4 +52,4 @@ for name in t10k-labels-idx1-ubyte.gz t10k-images-idx3-ubyte.gz; do
     rm "$file" && cp "$work/plain" "$file"
     says 1 "$name: goes on after its last item" "$@"
 done
-echo "bad data are named"
+echo "wrong data are reported"

@@ -1,15 +1,16 @@
 #!/bin/sh
-# What a training example answers to good and bad calls: exit codes 0 (ok), 1 (a failed run), 2 (bad
-# usage), and an error that names the option or the file.
+# Runs a training example with good and bad options. Checks the exit code, 0 (success), 1 (a failed
+# run) or 2 (bad usage), and that an error names the option or the file.
 #
-# usage: options.sh WORK-FOLDER PROGRAM [OPTION...]: the options make a short run
+# usage: options.sh WORK-FOLDER PROGRAM [OPTION...]
+# The options make a short run.
 set -u
 work=$1
 program=$2
 shift
 rm -rf "$work" && mkdir -p "$work" || exit 1
 
-# expect CODE TEXT COMMAND...: the exit code, and a part of what it says
+# expect CODE TEXT COMMAND...: runs the command, expects this exit code and this text in its output
 expect() {
     code=$1
     text=$2
@@ -37,7 +38,7 @@ expect 2 'unrecognized option' "$program" --nonsense
 expect 1 '/nowhere/losses' "$@" --loss-log /nowhere/losses
 expect 1 '/nowhere/weights' "$@" --save /nowhere/weights
 if grep -q 'trained' "$work/out"; then
-    echo "options.sh: it trains before it finds that it cannot save"
+    echo "options.sh: the program trains before it notices that it cannot save"
     exit 1
 fi
 printf 'kept' >"$work/kept"
@@ -45,7 +46,7 @@ expect 2 'not a whole number' "$@" --save "$work/kept" --steps 0
 expect 1 'planner' "$@" --save "$work/kept" --planner nobody
 expect 1 'planner' "$@" --save "$work/new" --planner nobody
 if [ "$(cat "$work/kept")" != kept ] || [ -e "$work/new" ]; then
-    echo "options.sh: a run that fails touches what --save names"
+    echo "options.sh: a failed run has changed or created the file named by --save"
     exit 1
 fi
 expect 1 '/nowhere/data' "$@" --data /nowhere/data
@@ -61,16 +62,16 @@ fi
 # The simulated device runs the same loop, without computing.
 expect 0 'device sim' "$@" --device sim
 
-# What no option says, the environment does.
+# Without an option, the environment variable counts.
 expect 0 'budget 900.0 MiB of the' env CAPUCHIN_BUDGET=900MiB "$@"
 expect 0 'of a budget of 800.0 MiB' env CAPUCHIN_BUDGET=900MiB "$@" --budget 800MiB
 expect 0 'trained' env CAPUCHIN_MODE=guided CAPUCHIN_WAIT_FOR_PLAN=1 "$@" --report "$work/guided"
 grep -q '"mode":"guided"' "$work/guided" || { echo "options.sh: CAPUCHIN_MODE is ignored"; exit 1; }
 expect 0 'trained' env CAPUCHIN_MODE=guided CAPUCHIN_WAIT_FOR_PLAN=1 "$@" --mode passive \
     --report "$work/passive"
-grep -q '"mode":"guided"' "$work/passive" && { echo "options.sh: --mode does not win"; exit 1; }
+grep -q '"mode":"guided"' "$work/passive" && { echo "options.sh: --mode does not override CAPUCHIN_MODE"; exit 1; }
 
-# A log of the right form: a line a step, and the same when it is run again.
+# The log has one line per step, in the right format, and is the same when the run is repeated.
 expect 0 'trained' "$@" --loss-log "$work/first"
 expect 0 'trained' "$@" --loss-log "$work/second"
 cmp "$work/first" "$work/second" || exit 1
@@ -80,7 +81,7 @@ if grep -v -q '^[0-9][0-9]* 0x[0-9]\.[0-9a-f]*p[+-][0-9]*$' "$work/first"; then
 fi
 "$@" --seed 7 --loss-log "$work/other" >"$work/out" 2>&1 || exit 1
 if cmp -s "$work/first" "$work/other"; then
-    echo "options.sh: another seed gave the same losses"
+    echo "options.sh: a different seed gave the same losses"
     exit 1
 fi
 echo "exit codes, errors and logs are as they should be"

@@ -1,6 +1,6 @@
 #!/bin/sh
-# What --trace writes is valid by the specification, and its unconstrained peak is what the dry run and
-# the report say.
+# Checks that the file written by --trace is a valid trace, and that its peak without a limit equals
+# the one in the report.
 #
 # usage: trace.sh WORK-FOLDER CAPUCHIN PROGRAM [OPTION...]
 set -u
@@ -14,7 +14,7 @@ fail() {
     exit 1
 }
 
-# The budget fixes the page size, which the trace's peak is rounded with below.
+# The page size is fixed, since the peak of the trace is rounded up to it below.
 page=65536
 CAPUCHIN_PAGE=$page "$@" --device host --mode passive --budget 60% --steps 2 \
     --trace "$work/trace" --report "$work/report" >"$work/out" 2>&1 || fail "$(cat "$work/out")"

@@ -1,5 +1,5 @@
-/* The contract suite over the cuda device on a real GPU. In one process: CUDA does not survive a
-   fork. */
+/* The contract suite over the cuda device on a real GPU. All tests run in one process, because CUDA
+   cannot be used after a fork. */
 #include "tests/contract/contract.h"
 
 #include <cuda_runtime_api.h>
@@ -27,7 +27,7 @@ static capu_status slow(capu_stream stream, const void *arguments)
                : CAPU_DEVICE_FAILED;
 }
 
-/* Without measuring the link each time. */
+/* Rates are given, so that the device does not measure the link each time. */
 static capu_status make_cuda(struct device **device)
 {
     const struct device_options options = {.memory_bytes = CONTRACT_PAGES * PAGE,

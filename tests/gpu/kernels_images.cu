@@ -1,4 +1,4 @@
-/* The operations that networks on images are made of. */
+/* Tests of the operations of image networks. */
 #include "tests/gpu/kernels_test.h"
 
 #include "kernels/average_pool.h"
@@ -10,7 +10,7 @@
 
 #include <math.h>
 
-START_TEST(rectifiers)
+START_TEST(relu_agrees)
 {
     struct pairs pairs = pairs_in(_i);
     size_t count = counts[shape_in(_i)];
@@ -27,8 +27,8 @@ START_TEST(rectifiers)
 }
 END_TEST
 
-/* The same items are zeroed, to the bit. */
-START_TEST(dropouts)
+/* Host and device drop the same items. */
+START_TEST(dropout_agrees)
 {
     static const float rates[] = {0.0f, 0.1f, 0.9f};
     struct pairs pairs = pairs_in(_i);
@@ -60,7 +60,7 @@ static const struct max_pool pools[] = {
     {NULL, NULL, NULL, NULL, NULL, 4096, 112, 112, 3, 2, 1, 0},
 };
 
-START_TEST(max_pooling)
+START_TEST(max_pool_agrees)
 {
     struct pairs pairs = pairs_in(_i);
     struct max_pool pool = pools[shape_in(_i)];
@@ -68,7 +68,7 @@ START_TEST(max_pooling)
     size_t output = pool.planes * max_pool_output_height(&pool) * max_pool_output_width(&pool);
     void *values = pairs_items(&pairs, input, -1.0f, 1.0f);
 
-    /* Equals: the first one is chosen. In bf16 there are more of them. */
+    /* Of equal values the first is chosen. In bf16 more values are equal. */
     pairs_set(&pairs, values, 0, pairs_get(&pairs, values, 1));
     pairs_set(&pairs, values, input - 1, NAN);
     pool.element = pairs.element;
@@ -83,8 +83,9 @@ START_TEST(max_pooling)
 }
 END_TEST
 
-/* Without a launch, which would have no blocks; the host's test has all of them. */
-START_TEST(bad_pools)
+/* Invalid pools are rejected before a launch, which would have no blocks. The host's test covers
+   all invalid cases. */
+START_TEST(invalid_pools_are_rejected)
 {
     struct max_pool pool = pools[1];
 
@@ -102,7 +103,7 @@ static const struct {
     uint32_t plane;
 } averages[] = {{1, 1}, {9, 49}, {300, 5}, {3, 1000}, {64 * 2048, 49}};
 
-START_TEST(average_pooling)
+START_TEST(average_pool_agrees)
 {
     struct pairs pairs = pairs_in(_i);
     struct average_pool pool = {};
@@ -131,7 +132,7 @@ static const struct {
     uint32_t plane;
 } planes[] = {{2, 1, 1}, {3, 4, 9}, {5, 3, 49}, {4, 2, 784}, {64, 64, 3136}};
 
-START_TEST(batch_norms)
+START_TEST(batch_norm_agrees)
 {
     struct pairs pairs = pairs_in(_i);
     struct batch_norm norm = {};
@@ -170,13 +171,13 @@ static const uint32_t convolutions[][8] = {
     {10, 8, 6, 6, 4, 1, 0, 1},       {3, 17, 70, 9, 8, 3, 1, 1},
     {70, 2, 3, 3, 3, 2, 1, 1},       {3, 17, 70, 9, 8, 3, 1, 2},
     {2, 3, 5, 17, 14, 7, 3, 2},      {3, 8, 6, 7, 4, 1, 0, 2},
-    {2, 2, 3, 10, 11, 2, 2, 3},      {1, 2, 2, 1, 5, 3, 1, 4}, /* no pixel of some remainders */
+    {2, 2, 3, 10, 11, 2, 2, 3},      {1, 2, 2, 1, 5, 3, 1, 4}, /* with some remainders no pixel */
     {16, 64, 128, 56, 56, 3, 1, 1},  {16, 256, 64, 28, 28, 1, 0, 1},
     {16, 128, 128, 56, 56, 3, 1, 2}, {16, 256, 512, 56, 56, 1, 0, 2},
     {16, 3, 64, 224, 224, 7, 3, 2},
 };
 
-START_TEST(convolution)
+START_TEST(convolution_agrees)
 {
     struct pairs pairs = pairs_in(_i);
     const uint32_t *shape = convolutions[shape_in(_i)];
@@ -184,9 +185,9 @@ START_TEST(convolution)
     size_t input;
     size_t weight;
     size_t output;
-    double forth; /* tolerances: sums over a window, over images and places, over a window again */
-    double weights;
-    double back;
+    double forth;   /* tolerances: forward sums over a window, */
+    double weights; /* the weight gradient sums over images and positions, */
+    double back;    /* the input gradient sums over a window */
 
     conv.element = pairs.element;
     conv.batch = shape[0];
@@ -224,7 +225,7 @@ START_TEST(convolution)
 }
 END_TEST
 
-START_TEST(bad_convolutions)
+START_TEST(invalid_convolutions_are_rejected)
 {
     struct conv2d conv = {};
 
@@ -242,12 +243,12 @@ END_TEST
 
 void kernels_images_add(TCase *tests)
 {
-    LOOP_IN(tests, rectifiers, counts, 1);
-    LOOP_IN(tests, dropouts, counts, 1);
-    LOOP_IN(tests, max_pooling, pools, 2);
-    tcase_add_test(tests, bad_pools);
-    LOOP_IN(tests, average_pooling, averages, 1);
-    LOOP_IN(tests, batch_norms, planes, 1);
-    LOOP_IN(tests, convolution, convolutions, 5);
-    tcase_add_test(tests, bad_convolutions);
+    LOOP_IN(tests, relu_agrees, counts, 1);
+    LOOP_IN(tests, dropout_agrees, counts, 1);
+    LOOP_IN(tests, max_pool_agrees, pools, 2);
+    tcase_add_test(tests, invalid_pools_are_rejected);
+    LOOP_IN(tests, average_pool_agrees, averages, 1);
+    LOOP_IN(tests, batch_norm_agrees, planes, 1);
+    LOOP_IN(tests, convolution_agrees, convolutions, 5);
+    tcase_add_test(tests, invalid_convolutions_are_rejected);
 }

@@ -1,10 +1,10 @@
 /*
- * Every operation's CUDA kernels against its host implementation, and against themselves: two runs
- * give the same bits. Shapes are odd, buffers lie at odd addresses.
+ * Compares the CUDA kernels of every operation with its host implementation, and with themselves:
+ * two runs must give the same bits. Shapes are not round, and buffers are not always aligned.
  *
- * Built twice: by nvcc for a GPU (skipped without one), and by the C++ compiler over the emulation,
- * which runs the same kernels on the host. The large shapes are for the GPU alone; with
- * KERNELS_SMALL set, not for it either.
+ * Built twice: with nvcc for a GPU (skipped without one), and with the C++ compiler over the
+ * emulation, which runs the same kernels on the host. Only the GPU runs the large shapes, and only
+ * if KERNELS_SMALL is not set.
  */
 #include "tests/gpu/kernels_test.h"
 
@@ -25,7 +25,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-START_TEST(elementwise)
+START_TEST(elementwise_ops_agree)
 {
     struct pairs pairs = pairs_in(_i);
     size_t count = counts[shape_in(_i)];
@@ -49,7 +49,7 @@ START_TEST(elementwise)
 }
 END_TEST
 
-START_TEST(optimizers)
+START_TEST(optimizers_agree)
 {
     struct pairs pairs = pairs_of(_i);
     size_t count = counts[shape_of(_i)];
@@ -72,7 +72,7 @@ START_TEST(optimizers)
 }
 END_TEST
 
-START_TEST(norm_of_gradients)
+START_TEST(gradient_norm_agrees)
 {
     struct pairs pairs = pairs_of(_i);
     size_t count = counts[shape_of(_i)];
@@ -84,8 +84,8 @@ START_TEST(norm_of_gradients)
 }
 END_TEST
 
-/* The same numbers are drawn. */
-START_TEST(random_numbers)
+/* Host and device draw the same random numbers. */
+START_TEST(initialisation_agrees)
 {
     struct pairs pairs = pairs_of(_i);
     size_t count = counts[shape_of(_i)];
@@ -98,7 +98,7 @@ START_TEST(random_numbers)
     initial.kind = INITIALISE_UNIFORM;
     PAIRS_RUN(&pairs, initialise, &initial, 0.0);
     initial.kind = INITIALISE_NORMAL;
-    PAIRS_RUN(&pairs, initialise, &initial, 1e-7); /* a bit in the last place, at most */
+    PAIRS_RUN(&pairs, initialise, &initial, 1e-7); /* at most one unit in the last place */
     pairs.element = ELEMENT_BF16;
     initial.element = ELEMENT_BF16;
     initial.output = pairs_blank(&pairs, count);
@@ -112,7 +112,7 @@ static const struct {
     uint32_t classes;
 } losses[] = {{1, 1}, {9, 10}, {5, 257}, {300, 33}, {512, 50257}};
 
-START_TEST(softmax_and_loss)
+START_TEST(softmax_cross_entropy_agrees)
 {
     struct pairs pairs = pairs_in(_i);
     uint32_t rows = losses[shape_in(_i)].rows;
@@ -143,8 +143,8 @@ static const struct embedding embeddings[] = {
     {NULL, NULL, NULL, NULL, NULL, NULL, NULL, 4, 1024, 768, 256, 0},
 };
 
-/* Backward adds in the host's order: the same bits. */
-START_TEST(embedding_of_tokens)
+/* Backward adds in the same order as the host, so the bits are the same. */
+START_TEST(embedding_agrees)
 {
     struct pairs pairs = pairs_in(_i);
     struct embedding embedding = embeddings[shape_in(_i)];
@@ -170,7 +170,7 @@ static const struct {
     uint32_t channels;
 } norms[] = {{1, 1}, {3, 5}, {40, 33}, {70, 768}, {8192, 1600}};
 
-START_TEST(layer_norms)
+START_TEST(layer_norm_agrees)
 {
     struct pairs pairs = pairs_in(_i);
     struct layer_norm norm = {};
@@ -201,7 +201,7 @@ static const struct {
     uint32_t outputs;
 } products[] = {{1, 1, 1}, {7, 5, 3}, {33, 17, 40}, {1024, 768, 3072}};
 
-START_TEST(products_and_biases)
+START_TEST(matmul_agrees)
 {
     struct pairs pairs = pairs_in(_i);
     struct matmul matmul = {};
@@ -235,11 +235,11 @@ START_TEST(products_and_biases)
 }
 END_TEST
 
-/* batch, length, heads, channels of a head */
+/* batch, length, heads, channels per head */
 static const uint32_t attentions[][4] = {
     {1, 1, 1, 1}, {2, 5, 3, 4}, {1, 40, 2, 8}, {2, 1024, 3, 64}};
 
-START_TEST(attention_step_by_step)
+START_TEST(attention_agrees_step_by_step)
 {
     struct pairs pairs = pairs_in(_i);
     const uint32_t *shape = attentions[shape_in(_i)];
@@ -284,8 +284,9 @@ START_TEST(attention_step_by_step)
 }
 END_TEST
 
-/* The host refuses what is no class or token; here such a row becomes NaN and nothing else does. */
-START_TEST(unknown_labels_and_tokens)
+/* The host rejects a label or token that is out of range. On the device such a row becomes NaN, and
+   nothing else does. */
+START_TEST(unknown_labels_and_tokens_become_nan)
 {
     struct pairs pairs = pairs_in(_i);
     struct softmax_cross_entropy loss = {};
@@ -333,8 +334,9 @@ START_TEST(unknown_labels_and_tokens)
 }
 END_TEST
 
-/* More channels than a grid of blocks has room for: not the first of them alone. */
-START_TEST(too_many_channels_to_embed)
+/* More channels than a grid can cover are rejected; the kernel must not handle only some of them.
+ */
+START_TEST(too_many_channels_are_rejected)
 {
     struct embedding embedding = {};
 
@@ -347,8 +349,9 @@ START_TEST(too_many_channels_to_embed)
 END_TEST
 
 #ifdef KERNELS_EMULATED
-/* What the environment asks for is found before the first op. In a process of its own each time. */
-START_TEST(settings_of_products)
+/* A wrong value in the environment is reported before the first op. The test runs in a process of
+   its own, so no other test sees the variable. */
+START_TEST(an_unknown_arithmetic_is_rejected)
 {
     setenv("KERNELS_MATMUL", "fp8", 1);
     ck_assert_int_eq(blas_prepare(NULL), CAPU_INVALID);
@@ -357,8 +360,8 @@ START_TEST(settings_of_products)
 }
 END_TEST
 
-/* A handle is made on the stream's device, and the device that was current stays so. */
-START_TEST(streams_of_two_devices)
+/* A handle is created on the stream's device, and the current device stays the same. */
+START_TEST(handles_belong_to_the_device_of_the_stream)
 {
     struct emulation_stream streams[2] = {{0}, {1}};
     int current = -1;
@@ -371,14 +374,14 @@ START_TEST(streams_of_two_devices)
         ck_assert_int_eq(current, 0);
     }
     ck_assert_int_eq(blas_scratch(&streams[1], &scratch), CAPU_OK);
-    /* Another stream at the same address. */
+    /* A stream of another device at the same address. */
     streams[1].device = 2;
     ck_assert_int_eq(blas_scratch(&streams[1], &other), CAPU_OK);
     ck_assert_ptr_ne(scratch, other);
 }
 END_TEST
 
-START_TEST(without_cublas)
+START_TEST(a_missing_cublas_is_reported)
 {
     struct matmul matmul = {};
 
@@ -394,24 +397,25 @@ static Suite *kernels_suite(void)
 {
     Suite *suite = suite_create("kernels");
     TCase *tests = tcase_create("kernels");
-    TCase *product_tests = tcase_create("products"); /* what KERNELS_MATMUL matters for */
+    TCase *product_tests = tcase_create("products"); /* tests that KERNELS_MATMUL affects */
 
-    LOOP_IN(tests, elementwise, counts, 1);
-    LOOP(tests, optimizers, counts, 1);
-    LOOP(tests, norm_of_gradients, counts, 1);
-    LOOP(tests, random_numbers, counts, 1);
-    LOOP_IN(tests, softmax_and_loss, losses, 1);
-    LOOP_IN(tests, embedding_of_tokens, embeddings, 1);
-    LOOP_IN(tests, layer_norms, norms, 1);
+    LOOP_IN(tests, elementwise_ops_agree, counts, 1);
+    LOOP(tests, optimizers_agree, counts, 1);
+    LOOP(tests, gradient_norm_agrees, counts, 1);
+    LOOP(tests, initialisation_agrees, counts, 1);
+    LOOP_IN(tests, softmax_cross_entropy_agrees, losses, 1);
+    LOOP_IN(tests, embedding_agrees, embeddings, 1);
+    LOOP_IN(tests, layer_norm_agrees, norms, 1);
     kernels_images_add(tests);
-    LOOP_IN(product_tests, products_and_biases, products, 1);
-    LOOP_IN(product_tests, attention_step_by_step, attentions, 1);
-    tcase_add_loop_test(tests, unknown_labels_and_tokens, 0, (int)(SHIFT_COUNT * ELEMENT_COUNT));
-    tcase_add_test(tests, too_many_channels_to_embed);
+    LOOP_IN(product_tests, matmul_agrees, products, 1);
+    LOOP_IN(product_tests, attention_agrees_step_by_step, attentions, 1);
+    tcase_add_loop_test(tests, unknown_labels_and_tokens_become_nan, 0,
+                        (int)(SHIFT_COUNT * ELEMENT_COUNT));
+    tcase_add_test(tests, too_many_channels_are_rejected);
 #ifdef KERNELS_EMULATED
-    tcase_add_test(product_tests, settings_of_products);
-    tcase_add_test(product_tests, without_cublas);
-    tcase_add_test(product_tests, streams_of_two_devices);
+    tcase_add_test(product_tests, an_unknown_arithmetic_is_rejected);
+    tcase_add_test(product_tests, a_missing_cublas_is_reported);
+    tcase_add_test(product_tests, handles_belong_to_the_device_of_the_stream);
 #endif
     suite_add_tcase(suite, tests);
     suite_add_tcase(suite, product_tests);
@@ -431,7 +435,7 @@ int main(void)
     }
     runner = srunner_create(kernels_suite());
 #ifndef KERNELS_EMULATED
-    srunner_set_fork_status(runner, CK_NOFORK); /* CUDA does not survive a fork */
+    srunner_set_fork_status(runner, CK_NOFORK); /* CUDA cannot be used after a fork */
 #endif
     srunner_run_all(runner, CK_NORMAL);
     failed = srunner_ntests_failed(runner);

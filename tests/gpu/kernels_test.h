@@ -1,6 +1,6 @@
 /*
- * What the tests of the kernels share: what they loop over, shapes at two addresses and in the
- * types that an operation stores, and how near device and host are.
+ * Shared by the tests of the kernels: the loops over shapes, alignments and element types, and the
+ * tolerances between device and host.
  */
 #ifndef CAPU_TESTS_GPU_KERNELS_TEST_H
 #define CAPU_TESTS_GPU_KERNELS_TEST_H
@@ -13,22 +13,22 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Operations that store fp32 or bf16 are tested with both. */
+/* Operations that can store fp32 or bf16 are tested with both. */
 static const enum element elements[] = {ELEMENT_FP32, ELEMENT_BF16};
 #define ELEMENT_COUNT (sizeof(elements) / sizeof(elements[0]))
 
-/* Float sums in other orders, over some hundreds of terms. */
+/* Tolerance for float sums of some hundreds of terms, added in another order. */
 #define NEAR 2e-5
-/* Single operations, with and without contraction. */
+/* Tolerance for single operations, with and without contraction. */
 #define CLOSE 1e-6
 
-/* Buffers at a 256-byte border, and one float off. */
+/* Offsets of buffers from a 256-byte boundary. */
 static const size_t shifts[] = {0, sizeof(float)};
 #define SHIFT_COUNT (sizeof(shifts) / sizeof(shifts[0]))
 
 static const size_t counts[] = {1, 1000, 4099, 20000003};
 
-/* What a test loops over: a shift, and a count or shape. */
+/* The shift and the index of the shape for the i-th run of a test with LOOP. */
 static inline struct pairs pairs_of(int i)
 {
     struct pairs pairs = {};
@@ -42,7 +42,7 @@ static inline size_t shape_of(int i)
     return (size_t)i / SHIFT_COUNT;
 }
 
-/* And a test that loops over element types too. */
+/* The same for LOOP_IN, which also loops over element types. */
 static inline struct pairs pairs_in(int i)
 {
     struct pairs pairs = {};
@@ -57,7 +57,8 @@ static inline size_t shape_in(int i)
     return (size_t)i / ELEMENT_COUNT / SHIFT_COUNT;
 }
 
-/* Of products whose factors are rounded first (KERNELS_MATMUL), over `depth` terms. */
+/* Tolerance for matrix products with `depth` terms, whose factors may be rounded first
+   (KERNELS_MATMUL). */
 static inline double product_tolerance(size_t depth)
 {
     const char *arithmetic = getenv("KERNELS_MATMUL"); /* for factors stored in fp32 */
@@ -71,7 +72,8 @@ static inline double product_tolerance(size_t depth)
     return rounding * (1.0 + sqrt((double)depth));
 }
 
-/* The last shapes of a table are large: too much for the emulation, and for checking tools. */
+/* Whether to run the large shapes at the end of each table, which are too slow for the emulation
+   and for tools such as compute-sanitizer. */
 static inline bool wants_large(void)
 {
 #ifdef KERNELS_EMULATED
@@ -85,7 +87,7 @@ static inline bool wants_large(void)
     tcase_add_loop_test(tests, test, 0,                                           \
                         (int)(SHIFT_COUNT * (sizeof(items) / sizeof((items)[0]) - \
                                              (wants_large() ? 0u : (unsigned)(large)))))
-/* Of these the large shapes are only aligned: their host side takes long enough. */
+/* Runs the large shapes only aligned, since their host implementations are slow. */
 #define LOOP_IN(tests, test, items, large)                                          \
     do {                                                                            \
         size_t count_ = sizeof(items) / sizeof((items)[0]);                         \
@@ -98,7 +100,7 @@ static inline bool wants_large(void)
         }                                                                           \
     } while (0)
 
-/* The tests of what networks on images are made of. */
+/* Adds the tests of the operations of image networks. */
 void kernels_images_add(TCase *tests);
 
 #endif

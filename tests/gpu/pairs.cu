@@ -1,4 +1,4 @@
-/* Buffers on host and device. */
+/* Buffers on host and device, see pairs.h. */
 #include "tests/gpu/pairs.h"
 
 #include "kernels/random.h"
@@ -130,7 +130,7 @@ float *pairs_scratch(struct pairs *pairs, size_t bytes)
     return (float *)make(pairs, bytes, PAIR_SCRATCH)->host;
 }
 
-/* The arguments for the device: a word that is an address of a buffer is replaced. */
+/* Translates arguments for the device: replaces every word that is an address in a host buffer. */
 static void translate(const struct pairs *pairs, unsigned char *arguments, size_t bytes)
 {
     for (size_t at = 0; at + sizeof(uintptr_t) <= bytes; at += sizeof(uintptr_t)) {
@@ -149,7 +149,8 @@ static void translate(const struct pairs *pairs, unsigned char *arguments, size_
     }
 }
 
-/* Runs on the device from the contents before; results go to `first` or `second`. */
+/* Runs the operation on the device, starting from `before`. Copies the results to `first` or
+   `second`. */
 static void run_on_device(struct pairs *pairs, const char *name, capu_run_function cuda,
                           const void *arguments, bool is_first)
 {
@@ -168,7 +169,8 @@ static void run_on_device(struct pairs *pairs, const char *name, capu_run_functi
     }
 }
 
-/* From one number of 8 bits to the next is a 2^-7 of it, at most. */
+/* Whether `got` is within the tolerance. Neighbouring bf16 numbers, with 8 bits of precision,
+   differ by at most 2^-7 of their value. */
 static bool is_near(double got, double expected, enum pair_kind kind, double tolerance)
 {
     double limit = tolerance * (1.0 + fabs(expected));
@@ -238,7 +240,7 @@ void pairs_run(struct pairs *pairs, const char *name, capu_run_function host,
             continue;
         }
         ck_assert_msg(memcmp(pair->first, pair->second, pair->bytes) == 0,
-                      "%s: buffer %zu differs from run to run", name, i);
+                      "%s: buffer %zu differs between two runs", name, i);
         if (pair->kind != PAIR_BYTES) {
             compare_items(name, i, pair, tolerance);
         } else {

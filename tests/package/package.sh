@@ -1,8 +1,9 @@
 #!/bin/bash
 # package.sh SOURCE BUILD CC installed|subproject: uses the library as another project would.
 #
-# installed: installs the build tree under a temporary prefix, moves that, and builds a program against
-# it by find_package and by pkg-config, shared and static. subproject: by add_subdirectory.
+# installed: installs the build tree under a temporary prefix, moves the prefix, and builds a program
+# against it with find_package and with pkg-config, shared and static.
+# subproject: builds the program with add_subdirectory.
 set -eu
 source=$1
 build=$2
@@ -22,11 +23,11 @@ outside_builds() {
 if [ "$4" = subproject ]; then
     outside_builds -DCAPUCHIN_SOURCE="$source"
     cmake --install "$work/build" --prefix "$work/prefix"
-    [ ! -e "$work/prefix/include/capuchin" ] && [ ! -e "$work/prefix/bin" ] || { echo "installs unasked"; exit 1; }
+    [ ! -e "$work/prefix/include/capuchin" ] && [ ! -e "$work/prefix/bin" ] || { echo "the project's install step also installs capuchin"; exit 1; }
     exit 0
 fi
 
-# Under another name than it was installed to: nothing in it may depend on its place.
+# The prefix is moved after the installation, since nothing in it may depend on its location.
 cmake --install "$build" --prefix "$work/first" >/dev/null
 mv "$work/first" "$work/prefix"
 prefix=$work/prefix
@@ -50,7 +51,7 @@ library=$(dirname "$pc")
 # shellcheck disable=SC2046 # words on purpose
 "$cc" "$outside/main.c" -o by_pc $(pkg-config --cflags --libs capuchin)
 LD_LIBRARY_PATH=$library ./by_pc
-# The linker takes the archive only where it sees no shared library beside it.
+# The linker takes the archive only if there is no shared library next to it.
 mkdir alone
 mv "$library"/libcapuchin.so* alone/
 # shellcheck disable=SC2046

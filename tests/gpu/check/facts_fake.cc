@@ -1,4 +1,4 @@
-/* See include/cuda_runtime.h. */
+/* The CUDA calls of gpu_facts over the fake runtime, see include/cuda_runtime.h. */
 #include <cuda_runtime.h>
 #undef cudaGetDriverEntryPointByVersion
 
@@ -16,10 +16,10 @@ struct block {
     CUmemGenericAllocationHandle handle;
 };
 
-static std::mutex lock; /* guards the next */
+static std::mutex lock; /* guards `blocks` */
 static std::map<CUdeviceptr, block> blocks;
 
-/* A page of the fake's is two mebibytes of what counts as one here. */
+/* A page of the fake machine is 2 MIB, where MIB is the small unit of cuda_runtime.h. */
 __attribute__((constructor)) static void make_machine(void)
 {
     fake_cudart_machine machine = {};

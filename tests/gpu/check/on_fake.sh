@@ -1,7 +1,7 @@
 #!/bin/bash
-# on_fake.sh ROOT PROGRAMS WORK: runs gpu_check.sh from end to end over the fake GPU, from a folder
-# like that of gpu_bundle.sh, and looks at what it leaves: each part has come to its end, each line of
-# the results is JSON, and what fails is told as such.
+# on_fake.sh ROOT PROGRAMS WORK: runs gpu_check.sh from end to end over the fake GPU, in a folder like
+# the one that gpu_bundle.sh makes. Checks that each part finishes, that each line of the results is
+# JSON, and that failures are reported as such.
 set -u
 root=$1
 programs=$2
@@ -19,7 +19,7 @@ rm -rf "$work" && mkdir -p "$bin/lib" "$bin/data" || exit 1
 for program in train_gpt train_fashion train_cnn gpu_claims gpu_facts; do
     ln -s "$programs/tests/${program}_on_fake" "$bin/$program" || exit 1
 done
-# A library that complains is no failure.
+# A program that prints a library's warning has not failed.
 rm "$bin/gpu_claims"
 printf '#!/bin/sh\necho "a library: a warning" >&2\nexec "%s" "$@"\n' "$programs/tests/gpu_claims_on_fake" \
     >"$bin/gpu_claims" && chmod +x "$bin/gpu_claims"
@@ -34,14 +34,14 @@ check() {
     "$root/scripts/gpu_check.sh" --bin "$bin" --out "$out" --tiny "$@" >"$work/log" 2>&1
 }
 
-# told PATTERN: some line of the table is like that.
-told() {
+# has_line PATTERN: some line of the table matches.
+has_line() {
     grep -qE "$1" "$work/log" || fail "no line '$1' in: $(cat "$work/log")"
 }
 
 check --only tests,claims,examples,facts,strict,budgets,batches,pytorch || fail "it failed: $(cat "$work/log")"
 for part in tests claims examples facts strict budgets batches; do
-    told "^$part .* ok "
+    has_line "^$part .* ok "
     grep -q "\"part\":\"$part\",\"name\":\"[^\"]*\",\"result\":\"ok\"" "$out/gpu_check.jsonl" ||
         fail "$part is not among the results"
 done
@@ -52,44 +52,44 @@ grep -q '"table":"interference".*"copies":"both"' "$out/gpu_check.jsonl" || fail
 for row in '"gpt-tiny","mode":"guided"' '"cnn-tiny","mode":"off"'; do
     grep -q "\"bench\":\"budgets\",\"model\":$row" "$out/gpu_check.jsonl" || fail "no row of $row among the results"
 done
-told '^[0-9]+ passed, 0 failed, [0-9]+ skipped'
+has_line '^[0-9]+ passed, 0 failed, [0-9]+ skipped'
 if command -v python3 >/dev/null; then
     while read -r line; do
         python3 -m json.tool <<<"$line" >/dev/null || fail "not JSON: $line"
     done <"$out/gpu_check.jsonl"
 fi
 
-# What fails is told, at the end once more, and nothing after it is left out.
+# A failure is reported where it happens and again at the end, and the parts after it still run.
 ln -sf "$(type -P false)" "$bin/kernels_gpu_test"
 check --only tests,strict && fail "it passed with a test that fails"
-told '^tests +kernels_gpu_test .*FAILED.*exit code 1'
-told '^strict .* ok '
-told '^FAILED:'
-told '^  tests: kernels_gpu_test: exit code 1'
+has_line '^tests +kernels_gpu_test .*FAILED.*exit code 1'
+has_line '^strict .* ok '
+has_line '^FAILED:'
+has_line '^  tests: kernels_gpu_test: exit code 1'
 
-# What still runs when the time is up has not failed, nor has what does not begin.
+# A part that is still running when the time is up has not failed, nor has one that does not start.
 printf '#!/bin/sh\nexec sleep 100\n' >"$work/long" && chmod +x "$work/long"
 ln -sf "$work/long" "$bin/device_contract_gpu_test"
 check --only tests,strict --seconds 3 || fail "it failed when the time was up: $(cat "$work/log")"
-told '^tests +device_contract_gpu_test .*skipped .*not at its end when the time was up'
-told '^strict .*skipped .*the time is up'
+has_line '^tests +device_contract_gpu_test .*skipped .*not at its end when the time was up'
+has_line '^strict .*skipped .*the time is up'
 grep -q '"host":"Linux .* cores' "$out/gpu_check.jsonl" || fail "no machine among the results"
 
-# Nothing asked for is a mistake, and no machine is blamed for it.
+# An option without a value is bad usage (exit code 2), not a failure of the machine.
 for options in --only "--only ," --out; do
     # shellcheck disable=SC2086 # words on purpose
     "$root/scripts/gpu_check.sh" --bin "$bin" $options >"$work/log" 2>&1
     [ $? -eq 2 ] || fail "$options without a value is not 2: $(cat "$work/log")"
 done
-check --only strict --seconds 08 || fail "08 is no number: $(cat "$work/log")"
-grep -q 'base' "$work/log" && fail "08 is taken for octal: $(cat "$work/log")"
+check --only strict --seconds 08 || fail "--seconds 08 is rejected: $(cat "$work/log")"
+grep -q 'base' "$work/log" && fail "08 is read as an octal number: $(cat "$work/log")"
 
-# A batch that is not found because nothing runs is not one that does not fit.
+# If the program is missing, no batch size is found: that must not be reported as "does not fit".
 rm "$bin/train_gpt"
 check --only batches && fail "batches passed without a program"
-told '^batches .*FAILED .*train_gpt'
+has_line '^batches .*FAILED .*train_gpt'
 
-# No GPU is no failure, a program that does not start is one.
+# A missing GPU is a skip; a program that does not start is a failure.
 cat >"$work/none" <<'END'
 #!/bin/sh
 echo "skipped: no GPU: the reason"
@@ -98,9 +98,9 @@ END
 chmod +x "$work/none"
 ln -sf "$work/none" "$bin/gpu_facts"
 check
-[ $? -eq 77 ] || fail "no GPU is not 77"
-told 'no GPU: the reason'
+[ $? -eq 77 ] || fail "without a GPU the exit code is not 77"
+has_line 'no GPU: the reason'
 ln -sf "$(type -P false)" "$bin/gpu_facts"
 check
-[ $? -eq 1 ] || fail "a program that does not start is not 1"
-echo "all parts came to their ends"
+[ $? -eq 1 ] || fail "with a program that does not start the exit code is not 1"
+echo "all parts finished"

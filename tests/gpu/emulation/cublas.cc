@@ -1,9 +1,10 @@
 /*
- * cuBLAS's products by its own rules: column by column, leading dimensions checked. A handle that
- * was not given a workspace since its stream was set, or that allows atomics, refuses to work: its
- * results would not be repeatable. So does one that may add bf16 sums, and a call whose types do
- * not go together. A handle belongs to the device that was current when it was made, and refuses
- * the stream of another. A product is done when its stream comes to it.
+ * Stands in for cuBLAS: matrix products by its rules, in column-major order, with leading
+ * dimensions checked. It is stricter where the results of the kernels would not be repeatable: a
+ * call fails if the handle got no workspace since its stream was set, if it allows atomics or
+ * reduced-precision sums, or if the types cannot be combined. A handle belongs to the device that
+ * was current when it was created, and rejects a stream of another device. A product is computed
+ * when its stream reaches it.
  */
 #include <cublas_v2.h>
 
@@ -17,7 +18,7 @@ struct cublasContext {
     bool has_reduced_sums;
 };
 
-/* What is left of a call when it has been checked; column by column. */
+/* The arguments of a call that has been checked. Matrices are column-major. */
 struct product {
     bool a_is_transposed;
     bool b_is_transposed;
@@ -129,7 +130,8 @@ cublasStatus_t cublasSetMathMode(cublasHandle_t handle, cublasMath_t mode)
     return CUBLAS_STATUS_SUCCESS;
 }
 
-/* Of all that cuBLAS allows, what the kernels use; rounding factors first is for fp32 alone. */
+/* The combinations of types that the kernels use, out of all that cuBLAS allows. Only fp32 factors
+   may be rounded first. */
 static bool go_together(cudaDataType a, cudaDataType b, cudaDataType c,
                         cublasComputeType_t arithmetic)
 {

@@ -1,4 +1,4 @@
-/* The part of cuBLAS that the kernels use, as cublas.cc emulates it. */
+/* The part of the cuBLAS API that the kernels use; cublas.cc implements it. */
 #ifndef CAPU_TESTS_GPU_EMULATION_CUBLAS_H
 #define CAPU_TESTS_GPU_EMULATION_CUBLAS_H
 

@@ -1,4 +1,11 @@
-/* Fibers for a block's threads, and what they wait for. */
+/*
+ * The emulation, see emulation.h.
+ *
+ * Each thread of a block is a fiber, which the scheduler resumes in order of index. A fiber runs
+ * until it ends or must wait: at a barrier for the whole block, at an exchange (shuffle or ballot)
+ * for its warp. When every fiber has stopped, those whose partners have all arrived continue; if
+ * there are none, the kernel is wrong, and the program ends with a message.
+ */
 #include <cstdio>
 #include <cstdlib>
 
@@ -30,10 +37,11 @@ struct fiber {
     enum state state;
     unsigned exchanges;
     unsigned char *stack;
-    void *fake_stack; /* ASan's */
+    void *fake_stack; /* of ASan */
 };
 
-/* Exchanges use two sets in turn: a lane is at most one exchange ahead of another. */
+/* The current block. Exchanges alternate between two sets of values, since a lane can be at most
+   one exchange ahead of another. */
 static struct {
     struct fiber fiber[THREADS_LIMIT];
     uint64_t values[2][THREADS_LIMIT];
@@ -42,8 +50,8 @@ static struct {
     size_t scheduler_stack_bytes;
     void *scheduler_fake_stack;
     unsigned current;
-    bool has_fibers; /* else threads run one after the other, and may not wait */
-    bool has_waited; /* a thread of the block has */
+    bool has_fibers; /* false: threads run one after the other and must not wait */
+    bool has_waited; /* a thread of the block has waited */
     const std::function<void()> *thread;
 } block;
 
@@ -53,7 +61,7 @@ static void fail(const char *what)
     abort();
 }
 
-/* ASan wants to know which stack is in use. */
+/* Tells ASan which stack is in use. */
 static void enter_stack(void **fake_stack, const void *stack, size_t bytes)
 {
 #if defined(__SANITIZE_ADDRESS__)
@@ -75,7 +83,7 @@ static void entered_stack(void *fake_stack)
 #endif
 }
 
-/* Back to the scheduler, until it comes round again. */
+/* Returns to the scheduler until it resumes this fiber. */
 static void wait_as(enum state state)
 {
     struct fiber *fiber = &block.fiber[block.current];
@@ -150,7 +158,7 @@ static void release(unsigned first, unsigned end)
     }
 }
 
-/* After all have run as far as they can: lets go those that have met. */
+/* Called when every fiber has stopped: releases those whose partners have all arrived. */
 static void meet(unsigned threads)
 {
     bool is_released = false;
@@ -174,7 +182,8 @@ static void meet(unsigned threads)
     }
 }
 
-/* Most kernels never wait: after the first block that did not, fibers are spared. */
+/* Most kernels never wait. If no thread of the first block does, later blocks run without fibers.
+ */
 static void run_block(unsigned threads)
 {
     if (!block.has_fibers) {
@@ -223,7 +232,7 @@ void emulation_launch(cudaStream_t stream, dim3 blocks, dim3 threads,
 {
     if (blocks.x == 0 || blocks.y == 0 || blocks.z == 0 || blocks.y > 65535 || blocks.z > 65535 ||
         threads.x == 0 || threads.x > THREADS_LIMIT || threads.x % WARP != 0) {
-        fail("a launch of no valid shape");
+        fail("a launch with an invalid shape");
     }
     emulation_enqueue(stream, [=] { run_grid(blocks, threads, thread); });
 }
@@ -247,7 +256,7 @@ void emulation_enqueue(cudaStream_t stream, const std::function<void()> &work)
     }
 }
 
-/* The fake's names are the same, without C++'s types. */
+/* The fake runtime has functions of the same names, with types of its own. */
 cudaError_t cudaGetDevice(int *device)
 {
     *device = fake_cudart_current();

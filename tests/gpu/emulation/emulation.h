@@ -1,17 +1,18 @@
 /*
  * CUDA's execution model on the host, as far as the kernels use it, so that their arithmetic,
- * indexing and barriers are tested where there is no GPU and no toolkit. Included before every file
- * that is compiled for it.
+ * indexing and barriers can be tested without a GPU and a toolkit. Included before every file that
+ * is compiled for it.
  *
  * A launch runs its blocks one after the other: at once, or, with EMULATION_ON_FAKE, on the stream
- * of the fake CUDA runtime (tests/fake_cudart), so that whole programs run on the cuda device. A
- * block's threads are fibers: each runs until it ends or comes to a barrier, a shuffle or a ballot,
- * where it waits for those it must meet. Shared memory is static, since one block runs at a time. A
- * barrier that not all reach, or a shuffle that a lane misses, ends the program with a text: on a
- * GPU either is undefined. Fibers take turns in one order: what depends on another is not found.
+ * of the fake CUDA runtime (tests/fake_cudart), so that whole programs run on the cuda device. The
+ * threads of a block are fibers. Each runs until it ends or reaches a barrier, a shuffle or a
+ * ballot, where it waits for the others. Shared memory is static, since one block runs at a time. A
+ * barrier that not all threads reach, or a shuffle that a lane misses, ends the program with a
+ * message; on a GPU both are undefined. Fibers always run in the same order, so mistakes that show
+ * only in another order are not found.
  *
- * Device memory is host memory. One stream at a time has launches. There may be several devices, of
- * which a stream has one; what they do is the same.
+ * Device memory is host memory. Only one stream at a time may have launches. There can be several
+ * devices, and a stream belongs to one of them, but they all behave alike.
  */
 #ifndef CAPU_TESTS_GPU_EMULATION_H
 #define CAPU_TESTS_GPU_EMULATION_H
@@ -53,7 +54,7 @@ extern dim3 blockDim;
 extern dim3 blockIdx;
 extern dim3 threadIdx;
 
-/* Runs `work` in the stream's order: at once, or when the fake runtime's stream comes to it. */
+/* Runs `work` in stream order: at once, or when the stream of the fake runtime reaches it. */
 typedef struct emulation_stream *cudaStream_t;
 #ifndef EMULATION_ON_FAKE
 struct emulation_stream {
@@ -65,7 +66,7 @@ void emulation_enqueue(cudaStream_t stream, const std::function<void()> &work);
 void emulation_launch(cudaStream_t stream, dim3 blocks, dim3 threads,
                       const std::function<void()> &thread);
 
-/* The arguments are copied when it is launched, as CUDA does it. */
+/* Copies the arguments at the launch, as CUDA does. */
 #define GRID_LAUNCH(kernel, blocks, threads, stream, ...)                                       \
     emulation_launch((cudaStream_t)(stream), dim3(blocks), dim3(threads),                       \
                      [arguments_ = std::make_tuple(__VA_ARGS__)] {                              \
@@ -74,7 +75,7 @@ void emulation_launch(cudaStream_t stream, dim3 blocks, dim3 threads,
 
 void __syncthreads(void);
 
-/* Gives every lane of the warp's values, by lane, when all lanes have come with theirs. */
+/* Waits until every lane of the warp has passed a value, and returns the values by lane. */
 const uint64_t *emulation_exchange(uint64_t value);
 
 template <typename Number> Number __shfl_xor_sync(unsigned, Number value, unsigned mask)
@@ -96,7 +97,7 @@ static inline int __ffs(int value)
     return __builtin_ffs(value);
 }
 
-/* Single operations, rounded to nearest: what the host does anyway, without contraction. */
+/* Single operations, rounded to nearest, as the host computes them without contraction. */
 static inline float __fadd_rn(float a, float b)
 {
     return a + b;
@@ -122,7 +123,7 @@ static inline double __dmul_rn(double a, double b)
     return a * b;
 }
 
-/* The part of the runtime that the kernels and their test call. */
+/* The part of the CUDA runtime that the kernels and their test call. */
 #define CUDART_VERSION 12080
 typedef enum cudaError { cudaSuccess = 0, cudaErrorMemoryAllocation = 2 } cudaError_t;
 typedef enum cudaMemcpyKind { cudaMemcpyHostToDevice = 1, cudaMemcpyDeviceToHost } cudaMemcpyKind;

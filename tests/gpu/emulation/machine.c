@@ -1,4 +1,5 @@
-/* The fake machine for examples: small pages, so that a small model has tensors of many. */
+/* The fake machine for examples. Its pages are small, so that the tensors of a small model have
+   many pages. */
 #include "tests/fake_cudart/fake_cudart.h"
 
 __attribute__((constructor)) static void make_machine(void)

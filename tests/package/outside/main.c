@@ -1,4 +1,4 @@
-/* A project of somebody else's: runs one op over more memory than its budget holds. */
+/* A program of another project: runs ops on more memory than its budget holds. */
 #include <capuchin/capuchin.h>
 
 #include <stdio.h>

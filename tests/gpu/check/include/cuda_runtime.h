@@ -1,7 +1,8 @@
 /*
- * What gpu_facts needs of CUDA, over the fake runtime: memory of the fake's handles, launches that
- * run a kernel's one thread on the stream's thread, no captures and no graphs. A mebibyte is made
- * small, so that what takes gigabytes on a GPU takes megabytes here.
+ * The part of CUDA that gpu_facts needs, over the fake runtime. Memory consists of the fake's
+ * handles, a launch runs one thread of the kernel on the stream's thread, and captures and graphs
+ * are not supported. A "mebibyte" is only 4 KiB, so that what takes gigabytes on a GPU takes
+ * megabytes here.
  */
 #ifndef CAPU_TESTS_GPU_CHECK_CUDA_RUNTIME_H
 #define CAPU_TESTS_GPU_CHECK_CUDA_RUNTIME_H
@@ -38,7 +39,7 @@ static inline void atomicAdd(unsigned long long *sum, unsigned long long value)
     *sum += value;
 }
 
-/* Runs the work when the stream comes to it. */
+/* Runs the work when the stream reaches it. */
 void facts_fake_launch(cudaStream_t stream, const std::function<void()> &work);
 uint64_t facts_fake_ns(void);
 
@@ -60,7 +61,7 @@ typedef void (*cudaHostFn_t)(void *argument);
 #define cudaHostAllocDefault 0
 #define cudaHostRegisterDefault 0
 
-/* C's names: the emulation has some of its own. */
+/* With C linkage, since the emulation defines some of these names in C++. */
 extern "C" {
 cudaError_t cudaMalloc(void **address, size_t bytes);
 cudaError_t cudaFree(void *address);
