@@ -2,7 +2,7 @@
  * Two layers at each resolution, so that no op needs much more than a quarter of what all of
  * training needs: a budget of 40 % is then still possible.
  */
-#include "examples/train_fashion/layers.h"
+#include "examples/layers/layer.h"
 
 const struct layer layers[] = {
     {"conv1", LAYER_CONV, 16}, {"norm1", LAYER_NORM, 0},       {"relu1", LAYER_RELU, 0},

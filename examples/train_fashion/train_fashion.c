@@ -6,8 +6,8 @@
  * fp32 or bf16 with masters.
  * With --budget 50% its losses and weights are those of a run without a limit, to the bit.
  */
+#include "examples/layers/network.h"
 #include "examples/train_fashion/fashion_data.h"
-#include "examples/train_fashion/network.h"
 
 #include "examples/common/options.h"
 #include "examples/common/progress.h"

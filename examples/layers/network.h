@@ -6,8 +6,8 @@
  * bf16. Statistics, gradients of parameters and velocities are fp32, and so is the master of every
  * weight, which the optimizer changes and rounds the working weight from.
  */
-#ifndef CAPU_EXAMPLES_TRAIN_FASHION_NETWORK_H
-#define CAPU_EXAMPLES_TRAIN_FASHION_NETWORK_H
+#ifndef CAPU_EXAMPLES_LAYERS_NETWORK_H
+#define CAPU_EXAMPLES_LAYERS_NETWORK_H
 
 #include "capuchin/capuchin.h"
 

@@ -1,6 +1,6 @@
 /* The network's shape: one line a layer. */
-#ifndef CAPU_EXAMPLES_TRAIN_FASHION_LAYERS_H
-#define CAPU_EXAMPLES_TRAIN_FASHION_LAYERS_H
+#ifndef CAPU_EXAMPLES_LAYERS_LAYER_H
+#define CAPU_EXAMPLES_LAYERS_LAYER_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,7 +1,7 @@
 /* The network's tensors: what lives as long as it, and what a batch needs. */
+#include "examples/layers/layer.h"
+#include "examples/layers/network.h"
 #include "examples/train_fashion/fashion_data.h"
-#include "examples/train_fashion/layers.h"
-#include "examples/train_fashion/network.h"
 
 #include "examples/common/try.h"
 

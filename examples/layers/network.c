@@ -2,10 +2,10 @@
  * Forward, backward and update: a walk over the table of layers there, and one back. Nothing here
  * knows of a budget: each operation says what it touches, and that is all.
  */
-#include "examples/train_fashion/network.h"
+#include "examples/layers/network.h"
 
+#include "examples/layers/layer.h"
 #include "examples/train_fashion/fashion_data.h"
-#include "examples/train_fashion/layers.h"
 
 #include "examples/common/try.h"
 
