@@ -1,20 +1,59 @@
 /*
- * Two layers at each resolution, so that no op needs much more than a quarter of what all of
- * training needs: a budget of 40 % is then still possible.
+ * Two convolutions per resolution, so that no op needs much more than a quarter of what a training
+ * iteration needs in all: a budget of 40 % is then still feasible.
  */
-#include "examples/layers/layer.h"
+#include "examples/train_fashion/layers.h"
 
-const struct layer layers[] = {
-    {"conv1", LAYER_CONV, 16}, {"norm1", LAYER_NORM, 0},       {"relu1", LAYER_RELU, 0},
-    {"conv2", LAYER_CONV, 16}, {"norm2", LAYER_NORM, 0},       {"relu2", LAYER_RELU, 0},
-    {"pool2", LAYER_POOL, 2},
+#include "examples/train_fashion/fashion_data.h"
 
-    {"conv3", LAYER_CONV, 32}, {"norm3", LAYER_NORM, 0},       {"relu3", LAYER_RELU, 0},
-    {"conv4", LAYER_CONV, 32}, {"norm4", LAYER_NORM, 0},       {"relu4", LAYER_RELU, 0},
-    {"pool4", LAYER_POOL, 2},
+#define CONV(name_, channels_, stream_)                                                  \
+    {                                                                                    \
+        .name = name_, .kind = LAYER_CONV, .size = channels_, .kernel = 3, .padding = 1, \
+        .has_bias = true, .stream = stream_                                              \
+    }
+#define NORM(name_)                       \
+    {                                     \
+        .name = name_, .kind = LAYER_NORM \
+    }
+#define RELU(name_)                       \
+    {                                     \
+        .name = name_, .kind = LAYER_RELU \
+    }
+#define POOL(name_)                                        \
+    {                                                      \
+        .name = name_, .kind = LAYER_MAX_POOL, .kernel = 2 \
+    }
 
-    {"conv5", LAYER_CONV, 64}, {"norm5", LAYER_NORM, 0},       {"relu5", LAYER_RELU, 0},
-    {"pool5", LAYER_POOL, 2},  {"dropout", LAYER_DROPOUT, 10}, {"dense", LAYER_DENSE, 10},
+/* A layer's stream is its index here; any other distinct numbers would do. */
+static const struct layer layers[] = {
+    CONV("conv1", 16, 0),
+    NORM("norm1"),
+    RELU("relu1"),
+    CONV("conv2", 16, 3),
+    NORM("norm2"),
+    RELU("relu2"),
+    POOL("pool2"),
+
+    CONV("conv3", 32, 7),
+    NORM("norm3"),
+    RELU("relu3"),
+    CONV("conv4", 32, 10),
+    NORM("norm4"),
+    RELU("relu4"),
+    POOL("pool4"),
+
+    CONV("conv5", 64, 14),
+    NORM("norm5"),
+    RELU("relu5"),
+    POOL("pool5"),
+    {.name = "dropout", .kind = LAYER_DROPOUT, .size = 10, .stream = 18},
+    {.name = "dense", .kind = LAYER_DENSE, .size = FASHION_CLASSES, .has_bias = true, .stream = 19},
 };
 
-const size_t layer_count = sizeof(layers) / sizeof(layers[0]);
+const struct layer_table fashion_layers = {
+    .layers = layers,
+    .count = sizeof(layers) / sizeof(layers[0]),
+    .channels = 1,
+    .side = FASHION_SIDE,
+    .streams = 32,
+};

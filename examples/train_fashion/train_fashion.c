@@ -6,13 +6,15 @@
  * fp32 or bf16 with masters.
  * With --budget 50% its losses and weights are those of a run without a limit, to the bit.
  */
-#include "examples/layers/network.h"
 #include "examples/train_fashion/fashion_data.h"
+#include "examples/train_fashion/layers.h"
 
 #include "examples/common/options.h"
 #include "examples/common/progress.h"
 #include "examples/common/run.h"
 #include "examples/common/try.h"
+
+#include "examples/layers/network.h"
 
 #include "kernels/random.h"
 
@@ -265,7 +267,8 @@ static capu_status run_all(struct training *training, struct run *run)
 {
     const struct options *options = &training->settings->options;
 
-    TRY(network_init(&training->network, run->context, training->settings->element, options->seed));
+    TRY(network_init(&training->network, run->context, &fashion_layers, training->settings->element,
+                     options->seed));
     TRY(network_resize(&training->network, options->batch));
     network_print(&training->network);
     TRY(train(training));
@@ -281,7 +284,7 @@ static capu_status dry(capu_context *context, void *argument)
     struct network_rates rates = {0.0f, 0.0f, 0.0f};
     float loss;
 
-    TRY(network_init(&training->network, context, training->settings->element, 0));
+    TRY(network_init(&training->network, context, &fashion_layers, training->settings->element, 0));
     TRY(resize_like_the_loop(training));
     return network_train(&training->network, training->pixels, training->labels, 0, &rates, &loss);
 }
