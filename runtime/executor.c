@@ -7,6 +7,7 @@
 #include "runtime/internal.h"
 #include "runtime/leave.h"
 #include "runtime/replay.h"
+#include "runtime/strict.h"
 #include "runtime/swap.h"
 
 #include <string.h>
@@ -41,52 +42,38 @@ static capu_status follow_previous(capu_context *context, const struct guide *gu
     return failure_check(context, status, "ordering work behind a page's last use");
 }
 
-/* A tensor takes its pages. In strict mode only now are they mapped, and poisoned. */
+/* A tensor takes its pages. */
 static capu_status take_pages(capu_context *context, struct tensor *tensor)
 {
-    capu_status status = CAPU_OK;
+    capu_status status = strict_map(context, tensor);
 
-    if (context->config.strict != 0) {
-        status = device_map(context->device, tensor->span, tensor->pages, tensor->page_count);
-        if (status == CAPU_OK) {
-            TRACKER_ADD(context, map_count, 1);
-            tensor->is_mapped = true;
-            status = device_fill(context->device, context->compute.stream, tensor->span,
-                                 PAGER_POISON, tensor->span_bytes);
-        }
-        if (status == CAPU_OK) {
-            status = lane_synchronize(&context->compute);
-        }
+    if (status != CAPU_OK) {
+        return status;
     }
-    tensor->is_mapped = tensor->is_mapped || status == CAPU_OK;
-    return failure_check(context, status, "handing pages over in strict mode");
+    tensor->is_mapped = true;
+    return strict_poison_mapped(context, tensor);
 }
 
-/* A tensor gives its pages up. In strict mode it is waited for, and unmapped. Otherwise ops that
-   take pages next follow the copies that the plan makes, of which that of the install is none. */
+/* A tensor gives its pages up. Ops that take pages next follow the copies that the plan makes. The
+   copy of the install is not one of them, so compute follows it here. */
 static capu_status give_pages(capu_context *context, struct tensor *tensor)
 {
     struct bound_tensor *bound = &context->binding.tensors[tensor->guide_index];
     capu_status status = CAPU_OK;
 
     if (bound->is_arriving) {
-        status = lane_follow(&context->compute, tensor->ready);
+        status = failure_check(context, lane_follow(&context->compute, tensor->ready),
+                               "giving pages up");
         bound->is_arriving = status != CAPU_OK;
     }
-    if (context->config.strict != 0) {
-        status = status == CAPU_OK ? lane_wait(tensor->used) : status;
-        status = status == CAPU_OK ? lane_wait(tensor->left) : status;
-        status = status == CAPU_OK ? lane_wait(tensor->ready) : status;
-        if (status == CAPU_OK) {
-            status = device_unmap(context->device, tensor->span, tensor->page_count);
-            TRACKER_ADD(context, unmap_count, 1);
-        }
+    if (status == CAPU_OK) {
+        status = strict_unmap(context, tensor);
     }
     if (status == CAPU_OK) {
         tensor->is_mapped = false;
         tensor->on_device = false;
     }
-    return failure_check(context, status, "giving pages up");
+    return status;
 }
 
 static capu_status save(capu_context *context, struct tensor *tensor, bool behind_reads)

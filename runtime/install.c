@@ -7,6 +7,7 @@
 #include "runtime/leave.h"
 #include "runtime/page_walk.h"
 #include "runtime/parked.h"
+#include "runtime/strict.h"
 #include "runtime/swap.h"
 
 #include <stdlib.h>
@@ -180,7 +181,7 @@ static capu_status map_tensor(capu_context *context, const struct guide *guide, 
         for (size_t p = 0; p < tensor->page_count; p++) {
             tensor->pages[p] = context->binding.pages[page_walk_next(&walk)];
         }
-        if (starts_resident || context->config.strict == 0) {
+        if (starts_resident || !strict_is_on(context)) {
             status = device_map(context->device, tensor->span, tensor->pages, tensor->page_count);
         }
     }

@@ -156,12 +156,6 @@ capu_status context_stage(capu_context *context, uint64_t bytes, void **memory);
    as before. */
 capu_status allocation_release(capu_context *context, struct allocation *allocation);
 
-/* strict.c: in strict mode on the host, an op that changes what it says it only reads is found.
-   strict_begin stands before the op's work and waits for all before it; strict_changed behind it,
-   waits for it, and gives the first tensor that has changed, or NULL. */
-capu_status strict_begin(capu_context *context);
-struct tensor *strict_changed(capu_context *context);
-
 /* validate.c: checks everything it can; false and *what on a breach. For tests. */
 bool context_validate(capu_context *context, const char **what);
 

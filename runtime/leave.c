@@ -6,6 +6,7 @@
 #include "runtime/owed.h"
 #include "runtime/page_walk.h"
 #include "runtime/parked.h"
+#include "runtime/strict.h"
 #include "runtime/victims.h"
 
 /* Unmaps what does not hold its pages, and notes whose pages are taken. */
@@ -15,7 +16,7 @@ static void release_tensor(capu_context *context, const struct guide *guide, uin
     struct tensor *tensor = context->binding.tensors[index].tensor;
     struct page_walk walk = page_walk_start(guide, index);
 
-    if (tensor->is_placed && !tensor->is_mapped && context->config.strict == 0) {
+    if (tensor->is_placed && !tensor->is_mapped && !strict_is_on(context)) {
         capu_status now = device_unmap(context->device, tensor->span, tensor->page_count);
 
         /* Once more: a range that stays mapped to pages of others is the end of the context. */

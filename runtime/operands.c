@@ -13,6 +13,7 @@
 #include "runtime/planning.h"
 #include "runtime/recovery.h"
 #include "runtime/resident.h"
+#include "runtime/strict.h"
 #include "runtime/swap.h"
 #include "runtime/victims.h"
 
@@ -155,16 +156,14 @@ static void spoil(capu_context *context, const struct access *access)
 void operands_abort(capu_context *context, bool has_written)
 {
     struct operands *operands = &context->operands;
-    bool is_strict = context->config.strict != 0;
 
     failure_quiesce(context, &context->compute);
     for (size_t i = 0; i < operands->piece_count; i++) {
         const struct piece *piece = &operands->pieces[i];
         const struct access *access = &operands->accesses[piece->access];
-        bool is_poisoned = is_strict && !access->is_read;
 
-        if (access->role != CAPU_READ &&
-            (has_written || is_poisoned || piece->role == CAPU_WRITE_CLEARED)) {
+        if (access->role != CAPU_READ && (has_written || strict_has_poisoned(context, access) ||
+                                          piece->role == CAPU_WRITE_CLEARED)) {
             spoil(context, access);
         }
     }
@@ -173,41 +172,21 @@ void operands_abort(capu_context *context, bool has_written)
     }
 }
 
-/* In strict mode what a tensor without contents is not given by this op shows as well. */
-static capu_status poison_undefined(capu_context *context)
-{
-    struct operands *operands = &context->operands;
-    capu_status status = CAPU_OK;
-
-    for (size_t i = 0; i < operands->access_count && status == CAPU_OK; i++) {
-        const struct access *access = &operands->accesses[i];
-
-        if (access->is_partial && !access->tensor->is_defined) {
-            status = device_fill(context->device, context->compute.stream, access->tensor->address,
-                                 PAGER_POISON, access->tensor->bytes);
-        }
-    }
-    return status;
-}
-
-/* Clears write-cleared operands; in strict mode poisons what is about to be written, unless the op
-   reads the same tensor. */
+/* Clears write-cleared operands. In strict mode other outputs are poisoned first. */
 static capu_status prepare_pieces(capu_context *context)
 {
     struct operands *operands = &context->operands;
-    capu_status status = context->config.strict != 0 ? poison_undefined(context) : CAPU_OK;
+    capu_status status = strict_poison_outputs(context);
 
+    if (status != CAPU_OK) {
+        return status;
+    }
     for (size_t i = 0; i < operands->piece_count && status == CAPU_OK; i++) {
         const struct piece *piece = &operands->pieces[i];
-        bool is_written = piece->role == CAPU_WRITE || piece->role == CAPU_SCRATCH;
 
         if (piece->role == CAPU_WRITE_CLEARED) {
             status = device_fill(context->device, context->compute.stream, piece->address, 0,
                                  piece->bytes);
-        } else if (is_written && context->config.strict != 0 &&
-                   !operands->accesses[piece->access].is_read) {
-            status = device_fill(context->device, context->compute.stream, piece->address,
-                                 PAGER_POISON, piece->bytes);
         }
     }
     return failure_check(context, status, "clearing an operand");
@@ -370,22 +349,6 @@ static void settle_access(capu_context *context, const struct access *access,
     }
 }
 
-/* In strict mode scratch is poisoned behind the op as well, if the device lets us: the op has run.
- */
-static void poison_scratch(capu_context *context)
-{
-    struct operands *operands = &context->operands;
-
-    for (size_t i = 0; i < operands->piece_count && context->config.strict != 0; i++) {
-        const struct piece *piece = &operands->pieces[i];
-
-        if (operands->accesses[piece->access].role == CAPU_SCRATCH) {
-            device_fill(context->device, context->compute.stream, piece->address, PAGER_POISON,
-                        piece->bytes);
-        }
-    }
-}
-
 /* An update cannot be done twice. A function made for replays leaves it alone, and then all that
    matters is that nothing is brought back for it: what is always resident is there anyway. */
 static bool allows_replay(const struct operands *operands, const struct access *access)
@@ -426,7 +389,7 @@ capu_status operands_end(capu_context *context)
     bool is_replayable = operands->call.is_replayable;
     size_t op;
 
-    poison_scratch(context);
+    strict_poison_scratch(context);
     if (mark_end(context, &end) != CAPU_OK) {
         /* The op runs and cannot be taken back: once it is past, its start will do for its end. */
         status = lane_synchronize(&context->compute);

@@ -2,6 +2,7 @@
 #include "runtime/failure.h"
 #include "runtime/internal.h"
 #include "runtime/leave.h"
+#include "runtime/strict.h"
 #include "runtime/swap.h"
 #include "runtime/victims.h"
 
@@ -39,7 +40,7 @@ capu_status pager_evict(capu_context *context, struct tensor *tensor)
     tensor_list_remove(tensor, RESIDENCY);
     departure_append(&context->departures, queue, departure);
     tracker_evicted(context, tensor, method);
-    return context->config.strict != 0 ? departure_wait(context, departure) : CAPU_OK;
+    return strict_wait_evicted(context, departure);
 }
 
 /* Gives back the pages of slabs nobody uses, once the work that did is past. False: none. */
@@ -206,8 +207,8 @@ capu_status pager_bring(capu_context *context, struct tensor *tensor, bool needs
 
     if (!tensor->is_mapped) {
         status = map_span(context, tensor);
-        if (status == CAPU_OK && context->config.strict != 0) {
-            status = fill_span(context, tensor, PAGER_POISON);
+        if (status == CAPU_OK && strict_is_on(context)) {
+            status = fill_span(context, tensor, STRICT_POISON);
         }
     }
     if (status == CAPU_OK && needs_contents && tensor->is_zero) {

@@ -13,9 +13,6 @@
 
 #include "runtime/tensors.h"
 
-/* What strict mode fills memory with that nobody may read: a NaN in every floating-point format. */
-enum { PAGER_POISON = 0xff };
-
 struct pager {
     struct tensor_list empty;
     struct tensor_list clean;

@@ -4,24 +4,14 @@
 #include "runtime/contents.h"
 #include "runtime/failure.h"
 #include "runtime/internal.h"
+#include "runtime/strict.h"
 #include "runtime/victims.h"
 
 static capu_status clear_ranges(capu_context *context, const struct guide *guide,
                                 const struct guide_op *op)
 {
-    capu_status status = CAPU_OK;
+    capu_status status = strict_poison_replay(context, guide, op);
 
-    bool poisons = context->config.strict != 0 && op->call.kind != CALL_FILL;
-
-    for (uint32_t i = 0; i < op->accesses.count && poisons; i++) {
-        const struct guide_access *access = &guide->accesses[op->accesses.first + i];
-        const struct tensor *tensor = context->binding.tensors[access->tensor].tensor;
-
-        if (status == CAPU_OK && access->role == CAPU_WRITE && tensor != NULL) {
-            status = device_fill(context->device, context->compute.stream, tensor->address,
-                                 PAGER_POISON, tensor->bytes);
-        }
-    }
     for (uint32_t i = 0; i < op->cleared.count && status == CAPU_OK; i++) {
         const struct record_range *range = &guide->cleared[op->cleared.first + i];
 
@@ -149,7 +139,7 @@ capu_status replay_run(capu_context *context, const struct guide *guide, uint32_
         failure_check(context, tracker_mark_begin(context, &start), "marking a replay");
 
     if (status == CAPU_OK) {
-        has_written = op->cleared.count > 0 || context->config.strict != 0;
+        has_written = op->cleared.count > 0 || strict_is_on(context);
         marks_begin(MARK_REPLAY, op->call.name, marks_are_on() ? moved_bytes(guide, op) : 0);
         status = enqueue(context, guide, number);
         marks_end();

@@ -4,6 +4,7 @@
 #include "runtime/internal.h"
 #include "runtime/lookup.h"
 #include "runtime/settle.h"
+#include "runtime/strict.h"
 
 #include <string.h>
 
