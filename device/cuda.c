@@ -193,9 +193,9 @@ static void init(struct cuda_device *cuda, const struct device_options *options)
         .name = "cuda",
         .page_bytes = options->page_bytes,
         .memory_bytes = options->memory_bytes,
-        .d2h_bytes_per_s = options->d2h_bytes_per_s,
-        .h2d_bytes_per_s = options->h2d_bytes_per_s,
-        .copy_latency_ns = options->copy_latency_ns,
+        .link = {.d2h_bytes_per_s = options->d2h_bytes_per_s,
+                 .h2d_bytes_per_s = options->h2d_bytes_per_s,
+                 .copy_latency_ns = options->copy_latency_ns},
     };
 
     cuda->head.table = &cuda_table;
@@ -214,11 +214,11 @@ static void init(struct cuda_device *cuda, const struct device_options *options)
 
 static capu_status measure(struct cuda_device *cuda, char *text, size_t text_bytes)
 {
-    const struct device_capabilities *capabilities = &cuda->head.capabilities;
+    const struct device_link *link = &cuda->head.capabilities.link;
     char failure[sizeof(cuda->failure_text)];
     capu_status status;
 
-    if (capabilities->d2h_bytes_per_s != 0 && capabilities->h2d_bytes_per_s != 0) {
+    if (link->d2h_bytes_per_s != 0 && link->h2d_bytes_per_s != 0) {
         return CAPU_OK;
     }
     status = cuda_link_measure(cuda);

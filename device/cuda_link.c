@@ -244,7 +244,7 @@ static capu_status time_all(struct bench *bench, uint64_t both_ns[WAYS], uint64_
     return status == CAPU_OK ? time_both(bench, both_ns) : status;
 }
 
-static capu_status measure(struct bench *bench, struct device_capabilities *found)
+static capu_status measure(struct bench *bench, struct device_link *found)
 {
     const struct way *ways = bench->ways;
     uint64_t both_ns[WAYS] = {0};
@@ -274,8 +274,8 @@ static capu_status measure(struct bench *bench, struct device_capabilities *foun
 
 capu_status cuda_link_measure(struct cuda_device *cuda)
 {
-    struct device_capabilities *capabilities = &cuda->head.capabilities;
-    struct device_capabilities found = {0};
+    struct device_link *link = &cuda->head.capabilities.link;
+    struct device_link found = {0};
     struct bench bench = {.device = &cuda->head};
     capu_status status = measure(&bench, &found);
 
@@ -284,16 +284,16 @@ capu_status cuda_link_measure(struct cuda_device *cuda)
         return status;
     }
     /* What the caller gave stays. */
-    if (capabilities->d2h_bytes_per_s == 0) {
-        capabilities->d2h_bytes_per_s = found.d2h_bytes_per_s;
+    if (link->d2h_bytes_per_s == 0) {
+        link->d2h_bytes_per_s = found.d2h_bytes_per_s;
     }
-    if (capabilities->h2d_bytes_per_s == 0) {
-        capabilities->h2d_bytes_per_s = found.h2d_bytes_per_s;
+    if (link->h2d_bytes_per_s == 0) {
+        link->h2d_bytes_per_s = found.h2d_bytes_per_s;
     }
-    if (capabilities->copy_latency_ns == 0) {
-        capabilities->copy_latency_ns = found.copy_latency_ns;
+    if (link->copy_latency_ns == 0) {
+        link->copy_latency_ns = found.copy_latency_ns;
     }
-    capabilities->d2h_duplex_bytes_per_s = found.d2h_duplex_bytes_per_s;
-    capabilities->h2d_duplex_bytes_per_s = found.h2d_duplex_bytes_per_s;
+    link->d2h_duplex_bytes_per_s = found.d2h_duplex_bytes_per_s;
+    link->h2d_duplex_bytes_per_s = found.h2d_duplex_bytes_per_s;
     return CAPU_OK;
 }

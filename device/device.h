@@ -43,17 +43,35 @@ struct device_work {
     capu_status *answer;  /* cuda only: receives what `run` returned; NULL: nobody asks */
 };
 
-struct device_capabilities {
-    const char *name;         /* "host", "sim", "cuda"; adaptors keep the inner name */
-    uint64_t page_bytes;      /* the unit of map, in force */
-    uint64_t memory_bytes;    /* device memory there is: pages cannot hold more than this */
-    uint64_t d2h_bytes_per_s; /* link rates; 0: not known */
+/*
+ * How fast copies between device memory and pinned host memory are. A rate of 0 is not known.
+ *
+ * A solo rate is that of one direction while the other is idle. A duplex rate is that of one
+ * direction while the other is busy, too; both directions share a memory, and on many machines a
+ * bus, so it may be lower.
+ *
+ * Traces, and with them all plans and simulations, use the solo rates and the latency: the
+ * execution model has one rate per direction, and a plan whose copies are late all the same is
+ * remade for slower links (runtime/feedback.h). Duplex rates are reported and not planned with.
+ *
+ * The sim device knows all of them. The host device knows the rates that it was told to keep to.
+ * The cuda device measures when it is created, as calibration.h describes, what it was not given.
+ */
+struct device_link {
+    uint64_t d2h_bytes_per_s; /* solo */
     uint64_t h2d_bytes_per_s;
-    uint64_t d2h_duplex_bytes_per_s; /* rates while copies go both ways at once; 0: not known */
+    uint64_t d2h_duplex_bytes_per_s;
     uint64_t h2d_duplex_bytes_per_s;
-    uint64_t copy_latency_ns;
-    bool is_simulated;   /* no memory behind the addresses */
-    bool runs_on_stream; /* `run` is called on the stream's thread and computes (host) */
+    uint64_t copy_latency_ns; /* what a copy takes in a queue of copies, however small it is */
+};
+
+struct device_capabilities {
+    const char *name;        /* "host", "sim", "cuda"; adaptors keep the inner name */
+    uint64_t page_bytes;     /* the unit of map */
+    uint64_t memory_bytes;   /* device memory there is: pages cannot hold more than this */
+    struct device_link link; /* what is known without measuring */
+    bool is_simulated;       /* no memory behind the addresses */
+    bool runs_on_stream;     /* `run` is called on the stream's thread and computes (host) */
 };
 
 /* What a device is made with; zero fields mean the device's default. */

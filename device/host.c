@@ -172,8 +172,11 @@ static void init(struct host_device *host, const struct device_options *options,
         .name = "host",
         .page_bytes = options->page_bytes,
         .memory_bytes = options->memory_bytes,
-        .d2h_bytes_per_s = options->d2h_bytes_per_s,
-        .h2d_bytes_per_s = options->h2d_bytes_per_s,
+        /* Each direction keeps to a rate of its own. */
+        .link = {.d2h_bytes_per_s = options->d2h_bytes_per_s,
+                 .h2d_bytes_per_s = options->h2d_bytes_per_s,
+                 .d2h_duplex_bytes_per_s = options->d2h_bytes_per_s,
+                 .h2d_duplex_bytes_per_s = options->h2d_bytes_per_s},
         .runs_on_stream = true,
     };
 

@@ -86,7 +86,7 @@ static uint64_t copy_ns(const struct device *device, uint64_t bytes, uint64_t by
 {
     unsigned __int128 ns = ((unsigned __int128)bytes * 1000000000u + bytes_per_s - 1) / bytes_per_s;
 
-    return add_ns(device->capabilities.copy_latency_ns,
+    return add_ns(device->capabilities.link.copy_latency_ns,
                   ns > UINT64_MAX ? UINT64_MAX : (uint64_t)ns);
 }
 
@@ -337,7 +337,8 @@ static capu_status sim_copy_out(struct device *device, capu_stream stream, void 
     if (!is_mapped(sim, from, bytes)) {
         return CAPU_INVALID;
     }
-    status = issue(device, stream, copy_ns(device, bytes, device->capabilities.d2h_bytes_per_s));
+    status =
+        issue(device, stream, copy_ns(device, bytes, device->capabilities.link.d2h_bytes_per_s));
     if (status == CAPU_OK && !chunks_hold(&sim->chunks, to, bytes)) {
         memset(to, 0, bytes);
     }
@@ -351,7 +352,7 @@ static capu_status sim_copy_in(struct device *device, capu_stream stream, void *
     if (!is_mapped(sim_of(device), to, bytes)) {
         return CAPU_INVALID;
     }
-    return issue(device, stream, copy_ns(device, bytes, device->capabilities.h2d_bytes_per_s));
+    return issue(device, stream, copy_ns(device, bytes, device->capabilities.link.h2d_bytes_per_s));
 }
 
 static capu_status sim_copy_within(struct device *device, capu_stream stream, void *to,
@@ -465,13 +466,18 @@ capu_status sim_device_create(const struct device_options *options, struct devic
 {
     const struct device_options none = {0};
     const struct device_options *given = options == NULL ? &none : options;
+    uint64_t d2h_bytes_per_s = or_default(given->d2h_bytes_per_s, DEFAULT_BYTES_PER_S);
+    uint64_t h2d_bytes_per_s = or_default(given->h2d_bytes_per_s, DEFAULT_BYTES_PER_S);
     struct device_capabilities capabilities = {
         .name = "sim",
         .page_bytes = or_default(given->page_bytes, DEFAULT_PAGE_BYTES),
         .memory_bytes = or_default(given->memory_bytes, DEFAULT_MEMORY_BYTES),
-        .d2h_bytes_per_s = or_default(given->d2h_bytes_per_s, DEFAULT_BYTES_PER_S),
-        .h2d_bytes_per_s = or_default(given->h2d_bytes_per_s, DEFAULT_BYTES_PER_S),
-        .copy_latency_ns = or_default(given->copy_latency_ns, DEFAULT_LATENCY_NS),
+        /* Here the directions share nothing. */
+        .link = {.d2h_bytes_per_s = d2h_bytes_per_s,
+                 .h2d_bytes_per_s = h2d_bytes_per_s,
+                 .d2h_duplex_bytes_per_s = d2h_bytes_per_s,
+                 .h2d_duplex_bytes_per_s = h2d_bytes_per_s,
+                 .copy_latency_ns = or_default(given->copy_latency_ns, DEFAULT_LATENCY_NS)},
         .is_simulated = true,
     };
     uint64_t page_bytes = capabilities.page_bytes;

@@ -122,7 +122,7 @@ give_pages:
 
 capu_status links_measure(capu_context *context, struct links *links)
 {
-    const struct device_capabilities *known = &context->device->capabilities;
+    const struct device_link *known = &context->device->capabilities.link;
     struct probe probe = {.bytes = PROBE_BYTES};
     uint64_t page_bytes = pages_bytes_each(context->pages);
     uint64_t room; /* whole pages of the budget */

@@ -199,19 +199,20 @@ static void time_pinning(struct bench *bench)
 
 static void print_link(const struct bench *bench)
 {
-    const struct device_capabilities *link = &bench->device->capabilities;
+    const struct device_capabilities *capabilities = &bench->device->capabilities;
+    const struct device_link *link = &capabilities->link;
 
     if (bench->is_json) {
         printf("{\"device\":\"%s\",\"d2h_bytes_per_s\":%" PRIu64 ",\"h2d_bytes_per_s\":%" PRIu64
                ",\"d2h_duplex_bytes_per_s\":%" PRIu64 ",\"h2d_duplex_bytes_per_s\":%" PRIu64
                ",\"copy_latency_ns\":%" PRIu64 "}\n",
-               link->name, link->d2h_bytes_per_s, link->h2d_bytes_per_s,
+               capabilities->name, link->d2h_bytes_per_s, link->h2d_bytes_per_s,
                link->d2h_duplex_bytes_per_s, link->h2d_duplex_bytes_per_s, link->copy_latency_ns);
         return;
     }
     printf("device %s, pages of %" PRIu64 " KiB; link: out %.1f, in %.1f GB/s, both at once: out "
            "%.1f, in %.1f GB/s, a small copy %" PRIu64 " ns (0: not known)\n",
-           link->name, link->page_bytes >> 10, (double)link->d2h_bytes_per_s / 1e9,
+           capabilities->name, capabilities->page_bytes >> 10, (double)link->d2h_bytes_per_s / 1e9,
            (double)link->h2d_bytes_per_s / 1e9, (double)link->d2h_duplex_bytes_per_s / 1e9,
            (double)link->h2d_duplex_bytes_per_s / 1e9, link->copy_latency_ns);
     printf("%-24s %8s %12s %12s\n", "call", "pages", "median ns", "least ns");

@@ -68,11 +68,11 @@ int main(void)
         return EXIT_FAILURE;
     }
     printf("link: out %.1f, in %.1f GB/s; both at once: out %.1f, in %.1f GB/s; a copy %llu ns\n",
-           (double)device->capabilities.d2h_bytes_per_s / 1e9,
-           (double)device->capabilities.h2d_bytes_per_s / 1e9,
-           (double)device->capabilities.d2h_duplex_bytes_per_s / 1e9,
-           (double)device->capabilities.h2d_duplex_bytes_per_s / 1e9,
-           (unsigned long long)device->capabilities.copy_latency_ns);
+           (double)device->capabilities.link.d2h_bytes_per_s / 1e9,
+           (double)device->capabilities.link.h2d_bytes_per_s / 1e9,
+           (double)device->capabilities.link.d2h_duplex_bytes_per_s / 1e9,
+           (double)device->capabilities.link.h2d_duplex_bytes_per_s / 1e9,
+           (unsigned long long)device->capabilities.link.copy_latency_ns);
     device_destroy(device);
     runner = srunner_create(
         contract_suite("gpu contract", subjects, sizeof(subjects) / sizeof(subjects[0])));

@@ -85,7 +85,7 @@ START_TEST(defaults_follow_the_device)
     ck_assert_str_eq(device->capabilities.name, "cuda");
     ck_assert_uint_eq(device->capabilities.page_bytes, (uint64_t)2 << 20);
     ck_assert_uint_eq(device->capabilities.memory_bytes, (uint64_t)240 << 20);
-    ck_assert_uint_eq(device->capabilities.d2h_bytes_per_s, RATE);
+    ck_assert_uint_eq(device->capabilities.link.d2h_bytes_per_s, RATE);
     ck_assert(!device->capabilities.is_simulated && !device->capabilities.runs_on_stream);
     device_destroy(device);
 
@@ -102,12 +102,12 @@ END_TEST
 START_TEST(the_link_is_measured_unless_it_is_given)
 {
     struct device_options options = {.memory_bytes = PAGES * PAGE, .page_bytes = PAGE};
-    const struct device_capabilities *found;
+    const struct device_link *found;
     struct device *device = NULL;
 
     fake_cudart_reset(NULL);
     OK(cuda_device_create(&options, &device, NULL, 0));
-    found = &device->capabilities;
+    found = &device->capabilities.link;
     ck_assert_uint_gt(found->d2h_bytes_per_s, 1000);
     ck_assert_uint_gt(found->h2d_bytes_per_s, 1000);
     ck_assert_uint_gt(found->d2h_duplex_bytes_per_s, 1000);
@@ -123,7 +123,7 @@ START_TEST(the_link_is_measured_unless_it_is_given)
     options.h2d_bytes_per_s = RATE;
     options.copy_latency_ns = 17;
     OK(cuda_device_create(&options, &device, NULL, 0));
-    found = &device->capabilities;
+    found = &device->capabilities.link;
     ck_assert_uint_gt(found->d2h_bytes_per_s, 1000);
     ck_assert_uint_eq(found->h2d_bytes_per_s, RATE);
     ck_assert_uint_eq(found->copy_latency_ns, 17);
@@ -133,7 +133,7 @@ START_TEST(the_link_is_measured_unless_it_is_given)
     fake_cudart_reset(NULL);
     OK(cuda_device_create(&options, &device, NULL, 0));
     ck_assert_uint_eq(fake_cudart_calls_of(FAKE_cudaMemcpyAsync), 0);
-    ck_assert_uint_eq(device->capabilities.d2h_duplex_bytes_per_s, 0);
+    ck_assert_uint_eq(device->capabilities.link.d2h_duplex_bytes_per_s, 0);
     device_destroy(device);
     on_fake_nothing_is_left();
 }

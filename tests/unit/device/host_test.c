@@ -331,7 +331,7 @@ START_TEST(the_link_has_its_rate)
     CHECK_OK(device_copy_in(device, streams[0], range, memory, MIB));
     CHECK_OK(device_stream_synchronize(device, streams[0]));
     ck_assert_uint_ge(device_now_ns(device) - start, 50000000);
-    ck_assert_uint_eq(device->capabilities.d2h_bytes_per_s, 20 * MIB);
+    ck_assert_uint_eq(device->capabilities.link.d2h_bytes_per_s, 20 * MIB);
     device_destroy(device);
 }
 END_TEST

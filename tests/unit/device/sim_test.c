@@ -67,9 +67,11 @@ START_TEST(defaults_are_those_of_the_paper)
     CHECK_OK(sim_device_create(NULL, &other, NULL, 0));
     ck_assert_str_eq(other->capabilities.name, "sim");
     ck_assert_uint_eq(other->capabilities.page_bytes, PAGE);
-    ck_assert_uint_eq(other->capabilities.d2h_bytes_per_s, 12000000000u);
-    ck_assert_uint_eq(other->capabilities.h2d_bytes_per_s, 12000000000u);
-    ck_assert_uint_eq(other->capabilities.copy_latency_ns, 10000);
+    ck_assert_uint_eq(other->capabilities.link.d2h_bytes_per_s, 12000000000u);
+    ck_assert_uint_eq(other->capabilities.link.h2d_bytes_per_s, 12000000000u);
+    ck_assert_uint_eq(other->capabilities.link.d2h_duplex_bytes_per_s, 12000000000u);
+    ck_assert_uint_eq(other->capabilities.link.h2d_duplex_bytes_per_s, 12000000000u);
+    ck_assert_uint_eq(other->capabilities.link.copy_latency_ns, 10000);
     ck_assert(other->capabilities.is_simulated);
     device_destroy(other);
 }
