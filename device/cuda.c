@@ -15,6 +15,7 @@
  */
 #include "device/cuda.h"
 
+#include "device/calibration.h"
 #include "device/monotonic.h"
 #include "device/options.h"
 
@@ -214,14 +215,11 @@ static void init(struct cuda_device *cuda, const struct device_options *options)
 
 static capu_status measure(struct cuda_device *cuda, char *text, size_t text_bytes)
 {
-    const struct device_link *link = &cuda->head.capabilities.link;
+    struct device_capabilities *capabilities = &cuda->head.capabilities;
     char failure[sizeof(cuda->failure_text)];
-    capu_status status;
+    capu_status status =
+        calibration_complete(&cuda->head, capabilities->memory_bytes, &capabilities->link);
 
-    if (link->d2h_bytes_per_s != 0 && link->h2d_bytes_per_s != 0) {
-        return CAPU_OK;
-    }
-    status = cuda_link_measure(cuda);
     if (status != CAPU_OK) {
         (void)cuda_failure(&cuda->head, failure, sizeof(failure));
         options_refuse(status, text, text_bytes, "measuring the link%s%s",

@@ -1,7 +1,7 @@
 /*
  * The inside of the cuda device, shared by its files: cuda.c (table, creation), cuda_error.c (what
- * calls answered), cuda_memory.c (pages, ranges, mappings), cuda_host.c (pinned memory),
- * cuda_stream.c (streams, events, work) and cuda_link.c (how fast the link is).
+ * calls answered), cuda_memory.c (pages, ranges, mappings), cuda_host.c (pinned memory) and
+ * cuda_stream.c (streams, events, work).
  *
  * These files see CUDA's headers, or those of tests/fake_cudart, which declare the same.
  */
@@ -142,12 +142,5 @@ capu_status cuda_copy_within(struct device *device, capu_stream stream, void *to
 capu_status cuda_fill(struct device *device, capu_stream stream, void *to, unsigned char byte,
                       uint64_t bytes);
 capu_status cuda_run(struct device *device, capu_stream stream, const struct device_work *work);
-
-/*
- * cuda_link.c: measures the link and writes what it found to the capabilities: each way alone, both
- * at once, and what a small copy takes. Through the device's own table, with pages and pinned
- * memory that are given back. On failure the capabilities are as before.
- */
-capu_status cuda_link_measure(struct cuda_device *cuda);
 
 #endif

@@ -1,13 +1,14 @@
 /*
- * How fast the link is: copies from and to pinned memory, each way alone and both at once, timed by
- * events on the device, the first ones not counted, the fastest of a few rounds: a device that has
- * slept needs a moment to come to its clocks.
+ * Calibration: see calibration.h.
  *
- * Both ways at once is not twice one way on every machine, so it is measured and not computed. The
- * way that ends first leaves the other alone for the rest: that rest is taken to have gone at the
- * rate of one way, which is known by then.
+ * The first copies are not counted: an idle GPU needs a moment to raise its clocks, and host memory
+ * may be touched for the first time.
+ *
+ * Both directions at once are not twice one direction on every machine, so they are measured and
+ * not computed. The direction that ends first leaves the link to the other for the rest; that rest
+ * is taken to have gone at the solo rate, which is known by then.
  */
-#include "device/cuda.h"
+#include "device/calibration.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -29,7 +30,8 @@ struct way {
 
 struct bench {
     struct device *device;
-    uint64_t bytes; /* of one copy */
+    uint64_t memory_bytes; /* of the device, that may be used */
+    uint64_t bytes;        /* of one copy */
     device_page *pages;
     size_t page_count; /* that were created */
     size_t page_limit; /* that are wanted: half of them for each way */
@@ -70,7 +72,7 @@ static capu_status open_memory(struct bench *bench)
 {
     struct device *device = bench->device;
     uint64_t page_bytes = device->capabilities.page_bytes;
-    uint64_t half = device->capabilities.memory_bytes / 2;
+    uint64_t half = bench->memory_bytes / 2;
     capu_status status = CAPU_OK;
 
     /* As many pages as the device has and the bench wants; half of one for each way, if it has no
@@ -272,28 +274,32 @@ static capu_status measure(struct bench *bench, struct device_link *found)
     return CAPU_OK;
 }
 
-capu_status cuda_link_measure(struct cuda_device *cuda)
+static void fill_in(uint64_t *known, uint64_t found)
 {
-    struct device_link *link = &cuda->head.capabilities.link;
-    struct device_link found = {0};
-    struct bench bench = {.device = &cuda->head};
-    capu_status status = measure(&bench, &found);
+    if (*known == 0) {
+        *known = found;
+    }
+}
 
+capu_status calibration_complete(struct device *device, uint64_t memory_bytes,
+                                 struct device_link *link)
+{
+    struct device_link found = {0};
+    struct bench bench = {.device = device, .memory_bytes = memory_bytes};
+    capu_status status;
+
+    if (link->d2h_bytes_per_s != 0 && link->h2d_bytes_per_s != 0) {
+        return CAPU_OK;
+    }
+    status = measure(&bench, &found);
     close_bench(&bench);
     if (status != CAPU_OK) {
         return status;
     }
-    /* What the caller gave stays. */
-    if (link->d2h_bytes_per_s == 0) {
-        link->d2h_bytes_per_s = found.d2h_bytes_per_s;
-    }
-    if (link->h2d_bytes_per_s == 0) {
-        link->h2d_bytes_per_s = found.h2d_bytes_per_s;
-    }
-    if (link->copy_latency_ns == 0) {
-        link->copy_latency_ns = found.copy_latency_ns;
-    }
-    link->d2h_duplex_bytes_per_s = found.d2h_duplex_bytes_per_s;
-    link->h2d_duplex_bytes_per_s = found.h2d_duplex_bytes_per_s;
+    fill_in(&link->d2h_bytes_per_s, found.d2h_bytes_per_s);
+    fill_in(&link->h2d_bytes_per_s, found.h2d_bytes_per_s);
+    fill_in(&link->d2h_duplex_bytes_per_s, found.d2h_duplex_bytes_per_s);
+    fill_in(&link->h2d_duplex_bytes_per_s, found.h2d_duplex_bytes_per_s);
+    fill_in(&link->copy_latency_ns, found.copy_latency_ns);
     return CAPU_OK;
 }
