@@ -13,9 +13,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define COPY_BYTES_MAX ((uint64_t)32 << 20) /* large enough that starting a copy does not count */
 #define SMALL_BYTES ((uint64_t)4 << 10)
-enum { WARM_COPIES = 2, COPIES = 4, SMALL_COPIES = 32, ROUNDS = 3, WAYS = 2 };
+enum { ROUNDS = 3, WAYS = 2 };
+
+/* How much is copied: enough that starting a copy does not count. */
+struct effort {
+    uint64_t copy_bytes_max;
+    unsigned warm_copies; /* not counted */
+    unsigned copies;
+    unsigned small_copies;
+};
+static const struct effort gpu_effort = {(uint64_t)32 << 20, 2, 4, 32};
+/* A processor copies more slowly than a GPU and has no clocks to raise. Copies that follow a warm
+   one would be timed in its caches, where tensors seldom are. */
+static const struct effort host_effort = {(uint64_t)8 << 20, 0, 1, 8};
 
 /* One way: its stream, memory at both ends, and the events around what is timed. */
 struct way {
@@ -25,11 +36,12 @@ struct way {
     void *pinned;
     struct device_event *start;
     struct device_event *end;
-    uint64_t alone_ns; /* for COPIES copies */
+    uint64_t alone_ns; /* for the effort's copies */
 };
 
 struct bench {
     struct device *device;
+    const struct effort *effort;
     uint64_t memory_bytes; /* of the device, that may be used */
     uint64_t bytes;        /* of one copy */
     device_page *pages;
@@ -47,10 +59,11 @@ static void close_way(const struct bench *bench, struct way *way)
     device_stream_destroy(bench->device, way->stream); /* waits for its copies */
 }
 
-/* Gives back whatever there is. */
-static void close_bench(struct bench *bench)
+/* Gives back whatever there is. Pages that cannot be unmapped stay, and go with the device. */
+static capu_status close_bench(struct bench *bench)
 {
     struct device *device = bench->device;
+    capu_status status = CAPU_OK;
 
     for (size_t i = 0; i < WAYS; i++) {
         close_way(bench, &bench->ways[i]);
@@ -59,13 +72,17 @@ static void close_bench(struct bench *bench)
         device_host_free(device, bench->ways[i].pinned, bench->bytes);
     }
     if (bench->is_mapped) {
-        (void)device_unmap(device, bench->range, bench->page_limit);
+        status = device_unmap(device, bench->range, bench->page_limit);
     }
-    device_range_release(device, bench->range, bench->page_limit * device->capabilities.page_bytes);
-    while (bench->page_count > 0) {
-        device_page_destroy(device, bench->pages[--bench->page_count]);
+    if (status == CAPU_OK) {
+        device_range_release(device, bench->range,
+                             bench->page_limit * device->capabilities.page_bytes);
+        while (bench->page_count > 0) {
+            device_page_destroy(device, bench->pages[--bench->page_count]);
+        }
     }
     free(bench->pages);
+    return status;
 }
 
 static capu_status open_memory(struct bench *bench)
@@ -73,11 +90,12 @@ static capu_status open_memory(struct bench *bench)
     struct device *device = bench->device;
     uint64_t page_bytes = device->capabilities.page_bytes;
     uint64_t half = bench->memory_bytes / 2;
+    uint64_t most = bench->effort->copy_bytes_max;
     capu_status status = CAPU_OK;
 
     /* As many pages as the device has and the bench wants; half of one for each way, if it has no
        two. */
-    bench->page_limit = (size_t)((half < COPY_BYTES_MAX ? half : COPY_BYTES_MAX) / page_bytes) * 2;
+    bench->page_limit = (size_t)((half < most ? half : most) / page_bytes) * 2;
     if (bench->page_limit == 0) {
         bench->page_limit = 1;
     }
@@ -161,7 +179,7 @@ static capu_status time_of(const struct bench *bench, const struct way *way, uin
 static capu_status time_alone(const struct bench *bench, const struct way *way, uint64_t bytes,
                               unsigned count, uint64_t *ns)
 {
-    capu_status status = copy(bench, way, bytes, WARM_COPIES);
+    capu_status status = copy(bench, way, bytes, bench->effort->warm_copies);
     uint64_t least = UINT64_MAX;
 
     for (int round = 0; round < ROUNDS && status == CAPU_OK; round++) {
@@ -179,16 +197,16 @@ static capu_status time_alone(const struct bench *bench, const struct way *way, 
 static capu_status time_both_once(const struct bench *bench, uint64_t ns[WAYS])
 {
     const struct way *ways = bench->ways;
-    capu_status status = copy(bench, &ways[0], bench->bytes, WARM_COPIES);
+    capu_status status = copy(bench, &ways[0], bench->bytes, bench->effort->warm_copies);
 
     if (status == CAPU_OK) {
-        status = enqueue(bench, &ways[0], bench->bytes, COPIES);
+        status = enqueue(bench, &ways[0], bench->bytes, bench->effort->copies);
     }
     if (status == CAPU_OK) {
         status = device_stream_follow(bench->device, ways[1].stream, ways[0].start);
     }
     if (status == CAPU_OK) {
-        status = enqueue(bench, &ways[1], bench->bytes, COPIES);
+        status = enqueue(bench, &ways[1], bench->bytes, bench->effort->copies);
     }
     for (size_t i = 0; i < WAYS && status == CAPU_OK; i++) {
         status = time_of(bench, &ways[i], &ns[i]);
@@ -238,10 +256,11 @@ static capu_status time_all(struct bench *bench, uint64_t both_ns[WAYS], uint64_
     capu_status status = CAPU_OK;
 
     for (size_t i = 0; i < WAYS && status == CAPU_OK; i++) {
-        status = time_alone(bench, &ways[i], bench->bytes, COPIES, &ways[i].alone_ns);
+        status =
+            time_alone(bench, &ways[i], bench->bytes, bench->effort->copies, &ways[i].alone_ns);
     }
     if (status == CAPU_OK) {
-        status = time_alone(bench, &ways[0], small_bytes, SMALL_COPIES, small_ns);
+        status = time_alone(bench, &ways[0], small_bytes, bench->effort->small_copies, small_ns);
     }
     return status == CAPU_OK ? time_both(bench, both_ns) : status;
 }
@@ -263,14 +282,14 @@ static capu_status measure(struct bench *bench, struct device_link *found)
     if (status != CAPU_OK) {
         return status;
     }
-    bytes = (double)bench->bytes * COPIES;
+    bytes = (double)bench->bytes * bench->effort->copies;
     found->d2h_bytes_per_s = rate(bytes, (double)ways[0].alone_ns);
     found->h2d_bytes_per_s = rate(bytes, (double)ways[1].alone_ns);
     found->d2h_duplex_bytes_per_s =
         rate_beside(bytes, (double)both_ns[0], (double)both_ns[1], (double)ways[0].alone_ns);
     found->h2d_duplex_bytes_per_s =
         rate_beside(bytes, (double)both_ns[1], (double)both_ns[0], (double)ways[1].alone_ns);
-    found->copy_latency_ns = small_ns / SMALL_COPIES;
+    found->copy_latency_ns = small_ns / bench->effort->small_copies;
     return CAPU_OK;
 }
 
@@ -285,14 +304,20 @@ capu_status calibration_complete(struct device *device, uint64_t memory_bytes,
                                  struct device_link *link)
 {
     struct device_link found = {0};
-    struct bench bench = {.device = device, .memory_bytes = memory_bytes};
+    struct bench bench = {
+        .device = device,
+        .effort = device->capabilities.runs_on_stream ? &host_effort : &gpu_effort,
+        .memory_bytes = memory_bytes,
+    };
     capu_status status;
+    capu_status closed;
 
     if (link->d2h_bytes_per_s != 0 && link->h2d_bytes_per_s != 0) {
         return CAPU_OK;
     }
     status = measure(&bench, &found);
-    close_bench(&bench);
+    closed = close_bench(&bench);
+    status = status == CAPU_OK ? closed : status;
     if (status != CAPU_OK) {
         return status;
     }

@@ -20,7 +20,6 @@
 #include "runtime/call.h"
 #include "runtime/departure.h"
 #include "runtime/label_records.h"
-#include "runtime/links.h"
 #include "runtime/names.h"
 #include "runtime/owed.h"
 #include "runtime/pager.h"
@@ -103,7 +102,7 @@ struct capu_context {
     uint64_t iteration_mark; /* for profilers: device/marks.h */
     bool in_access;
     struct plan_keeper *planning; /* NULL: not mode guided */
-    struct links links;           /* mode guided: what plans are made for */
+    struct device_link link;      /* guided mode: what plans are made for */
     struct plan_entry *active;    /* whose guide is active; NULL: none */
     struct binding binding;       /* of its guide, or of the one that this iteration has left */
     struct allocation *parked;    /* freed allocations that the guide keeps */

@@ -1,6 +1,7 @@
 /* Plans from records, and which one comes next; see planning.h. */
 #include "runtime/planning.h"
 
+#include "device/calibration.h"
 #include "runtime/failure.h"
 #include "runtime/install.h"
 #include "runtime/internal.h"
@@ -17,6 +18,27 @@ struct plan_keeper {
     uint64_t reviewed;           /* the iteration of the newest record taken from the tracker */
 };
 
+static uint64_t rate_for_traces(uint64_t bytes_per_s)
+{
+    bytes_per_s = bytes_per_s < TRACE_RATE_MIN ? TRACE_RATE_MIN : bytes_per_s;
+    return bytes_per_s > TRACE_RATE_MAX ? TRACE_RATE_MAX : bytes_per_s;
+}
+
+/* The link that plans are made for; what the device does not know of it is measured. */
+static capu_status measure_link(capu_context *context)
+{
+    struct device_link link = context->device->capabilities.link;
+    bool is_known = link.d2h_bytes_per_s != 0 && link.h2d_bytes_per_s != 0;
+    capu_status status = calibration_complete(context->device, context->config.budget_bytes, &link);
+
+    if (status == CAPU_OK && !is_known) {
+        link.d2h_bytes_per_s = rate_for_traces(link.d2h_bytes_per_s);
+        link.h2d_bytes_per_s = rate_for_traces(link.h2d_bytes_per_s);
+    }
+    context->link = link;
+    return failure_check(context, status, "measuring the link between device and host");
+}
+
 capu_status planning_create(capu_context *context, struct plan_keeper **out)
 {
     struct plan_keeper *planning = calloc(1, sizeof(*planning));
@@ -25,7 +47,7 @@ capu_status planning_create(capu_context *context, struct plan_keeper **out)
     if (planning == NULL) {
         return failure_set(context, CAPU_NO_HOST_MEMORY, "no memory for planning");
     }
-    status = links_measure(context, &context->links);
+    status = measure_link(context);
     if (status != CAPU_OK) {
         free(planning);
         return status;

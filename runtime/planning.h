@@ -18,7 +18,7 @@
 
 struct plan_keeper;
 
-/* Errors: NO_HOST_MEMORY, and what measuring the links gives. */
+/* Errors: NO_HOST_MEMORY, and what measuring the link gives. */
 capu_status planning_create(capu_context *context, struct plan_keeper **out);
 
 /* Ends jobs under way early. NULL is fine. */

@@ -224,11 +224,12 @@ static capu_status set_machine(capu_context *context, struct trace *trace, struc
 {
     const struct device_link *from = &context->device->capabilities.link;
     bool is_known = from->d2h_bytes_per_s != 0 && from->h2d_bytes_per_s != 0;
+    const struct device_link *link = is_known ? from : &context->link;
     struct machine machine = {
         .memory_bytes = context->config.budget_bytes,
-        .d2h_bytes_per_s = is_known ? from->d2h_bytes_per_s : context->links.d2h_bytes_per_s,
-        .h2d_bytes_per_s = is_known ? from->h2d_bytes_per_s : context->links.h2d_bytes_per_s,
-        .copy_latency_ns = is_known ? from->copy_latency_ns : context->links.latency_ns,
+        .d2h_bytes_per_s = link->d2h_bytes_per_s,
+        .h2d_bytes_per_s = link->h2d_bytes_per_s,
+        .copy_latency_ns = link->copy_latency_ns,
     };
 
     /* Without known link rates the trace gets no machine line; its reader must supply a machine. */
