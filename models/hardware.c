@@ -42,7 +42,7 @@ static capu_status read_machine(const char *file, const char *line, size_t lengt
         if (trace.has_machine) {
             *machine = trace.machine;
         } else {
-            status = error_text_set(error, CAPU_BAD_FILE, "%s: no machine line", file);
+            status = error_text_set(error, CAPU_BAD_FILE, "%s: contains no machine line", file);
         }
         trace_finish(&trace);
     }
@@ -133,15 +133,16 @@ capu_status hardware_load(struct hardware *hardware, const char *name, struct er
     }
     status = json_lines_load(name, &text, error);
     if (status != CAPU_OK && access(name, F_OK) != 0) {
-        return error_text_set(error, CAPU_INVALID,
-                              "no machine \"%s\", and no such file (capuchin machines lists them)",
-                              name);
+        return error_text_set(
+            error, CAPU_INVALID,
+            "there is no machine \"%s\" and no such file ('capuchin machines' lists the machines)",
+            name);
     }
     if (status == CAPU_OK && text.length > 0) {
         status = read_numbered(name, text.data, text.length, 0, hardware, &found, error);
     }
     if (status == CAPU_OK && !found) {
-        status = error_text_set(error, CAPU_BAD_FILE, "%s: no machine line", name);
+        status = error_text_set(error, CAPU_BAD_FILE, "%s: contains no machine line", name);
     }
     string_buffer_finish(&text);
     return status;
@@ -160,11 +161,12 @@ capu_status hardware_check(const struct hardware *hardware, enum dtype dtype,
     if (has[0] == '\0' || hardware->memory_bytes_per_s == 0 || hardware->product_percent == 0 ||
         hardware->memory_percent == 0) {
         return error_text_set(error, CAPU_INVALID,
-                              "machine %s has no rates: *_flops_per_s and memory_bytes_per_s",
+                              "machine %s has no rates (*_flops_per_s and memory_bytes_per_s)",
                               hardware->machine.name);
     }
     if (hardware->flops_per_s[dtype] == 0) {
-        return error_text_set(error, CAPU_INVALID, "machine %s has no %s; it has%s",
+        return error_text_set(error, CAPU_INVALID,
+                              "machine %s has no rate for %s; it has rates for%s",
                               hardware->machine.name, names[dtype], has);
     }
     return CAPU_OK;

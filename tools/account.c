@@ -1,4 +1,10 @@
-/* Taking an iteration apart, see account.h. */
+/*
+ * Attributes the waits and the traffic of an iteration.
+ *
+ * The report lists evictions, each with the wait at its back-access, and the other stalls. All
+ * tensors that return for one op share that op's wait, since the op waits once, for the last of
+ * them; adding their waits up would count the same time several times.
+ */
 #include "tools/account.h"
 
 #include "tools/say.h"
@@ -82,12 +88,13 @@ static void take_eviction(struct account *account, const json_t *eviction)
     }
 }
 
-/* Ops that no tensor came back for waited for room. What replays waited for is not told. */
+/* An op that stalled although no tensor returned for it waited for free memory. Of a replay the
+   report does not say what it waited for. */
 static void take_stall(struct account *account, const json_t *stall)
 {
     const char *replay = text_of(stall, "replay");
-    bool is_behind = json_is_null(json_object_get(stall, "access"));
-    uint64_t access = is_behind ? account->counters.op_count : number_of(stall, "access");
+    bool is_after_ops = json_is_null(json_object_get(stall, "access"));
+    uint64_t access = is_after_ops ? account->counters.op_count : number_of(stall, "access");
     uint64_t ns = number_of(stall, "wait_ns");
     struct wait *wait;
 
@@ -98,7 +105,7 @@ static void take_stall(struct account *account, const json_t *stall)
         *wait = (struct wait){.access = access, .replay = replay};
         account->replay_ns += ns;
     }
-    wait->op = is_behind ? "(behind the last op)" : text_of(stall, "op");
+    wait->op = is_after_ops ? "(after the last op)" : text_of(stall, "op");
     wait->ns = ns;
 }
 
@@ -151,7 +158,7 @@ bool account_init(struct account *account, const struct report_file *file,
     account->waits = malloc((count + stall_count + 1) * sizeof(*account->waits));
     account->movers = malloc((count + 1) * sizeof(*account->movers));
     if (account->waits == NULL || account->movers == NULL) {
-        say("no memory for %zu evictions", count);
+        say("out of memory for %zu evictions", count);
         account_finish(account);
         return false;
     }

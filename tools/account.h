@@ -1,24 +1,24 @@
-/* A reported iteration taken apart: who waited, for what, and what moved. */
+/* The account of a reported iteration: which ops waited, for what, and which tensors moved. */
 #ifndef CAPU_TOOLS_ACCOUNT_H
 #define CAPU_TOOLS_ACCOUNT_H
 
 #include "tools/report_file.h"
 
-/* An op that waited for tensors to come back, all of them together, or for room; or an op that did
-   when it was run again for this one. */
+/* A wait of an op: for tensors to return, all of them together, or for free memory; or the wait of
+   an op that was replayed for this one. */
 struct wait {
     const char *op;
-    const char *replay; /* the latter's name, or "" */
+    const char *replay; /* name of the replayed op, or "" */
     uint64_t access;
     uint64_t ns;
-    uint64_t bytes;   /* brought back */
-    size_t count;     /* tensors; 0: room, or a replay */
-    size_t ahead;     /* of them: asked for before the op */
+    uint64_t bytes;   /* copied back */
+    size_t count;     /* of tensors; 0: free memory, or a replay */
+    size_t ahead;     /* how many of them were requested before the op */
     const char *name; /* of the largest */
     uint64_t largest;
 };
 
-/* A tensor's comings and goings. */
+/* The traffic of a tensor. */
 struct mover {
     const char *name;
     uint64_t bytes;
@@ -28,7 +28,7 @@ struct mover {
     size_t recomputed;
 };
 
-/* An iteration taken apart. Names belong to the line. */
+/* The strings belong to the line. */
 struct account {
     struct reported counters;
     const struct report_kind *kind;
@@ -37,20 +37,20 @@ struct account {
     size_t wait_count;
     struct mover *movers;
     size_t mover_count;
-    uint64_t back_ns;   /* ops waited for tensors to come back */
+    uint64_t back_ns;   /* ops waited for tensors to return */
     uint64_t replay_ns; /* replays waited */
-    size_t ahead;       /* tensors waited for though asked for ahead */
+    size_t ahead;       /* tensors that were requested in advance and arrived late */
 };
 
-/* False: said why on standard error. `file` must outlive it. */
+/* False: an error has been printed. `file` must outlive the account. */
 bool account_init(struct account *account, const struct report_file *file,
                   const struct reported *iteration);
 void account_finish(struct account *account);
 
-/* A text of the line, or "". */
+/* A string of the report, or "". */
 const char *account_text(const struct account *account, const char *key);
 
-/* Of the time: what neither an op, a replay nor a wait for memory accounts for. */
+/* The time in which the device neither computed nor waited for memory. */
 uint64_t account_idle_ns(const struct account *account);
 
 #endif

@@ -1,4 +1,4 @@
-/* What several subcommands take, see arguments.h. */
+/* Parses the options and arguments that several subcommands share. */
 #include "tools/arguments.h"
 
 #include "tools/say.h"
@@ -13,7 +13,8 @@
 
 enum { LIST_BYTES = 256 };
 
-/* A decimal number without sign, exponent, blanks or other names of numbers; `end` is behind it. */
+/* A decimal number: no sign, exponent, blank, hexadecimal digits, "inf" or "nan", all of which
+ * strtod accepts. *end points to the first character after it. */
 static bool read_number(const char *text, double *number, const char **end)
 {
     size_t length = strspn(text, "0123456789.");
@@ -50,10 +51,10 @@ uint64_t arguments_bytes(const char *option, const char *text, uint64_t least,
     uint64_t bytes = 0;
 
     if (capu_parse_size(text, &bytes) != CAPU_OK) {
-        argp_error(state, "--%s %s: not a size", option, text);
+        argp_error(state, "--%s %s: not a size, such as 4GiB or 500MB", option, text);
     }
     if (bytes < least) {
-        argp_error(state, "--%s %s: at least %" PRIu64, option, text, least);
+        argp_error(state, "--%s %s: must be at least %" PRIu64, option, text, least);
     }
     return bytes;
 }
@@ -128,7 +129,7 @@ const struct planner *arguments_planner(const char *option, const char *name, si
     return NULL;
 }
 
-/* The trace, and the plan where one may follow. */
+/* The first argument is the trace, the second one the plan if the subcommand takes one. */
 static error_t take_file(char *path, struct arguments *arguments, struct argp_state *state)
 {
     if (!arguments->takes_trace) {
@@ -139,7 +140,7 @@ static error_t take_file(char *path, struct arguments *arguments, struct argp_st
     } else if (arguments->takes_plan && arguments->plan == NULL) {
         arguments->plan = path;
     } else {
-        argp_error(state, "%s: one argument too many", path);
+        argp_error(state, "%s: too many arguments", path);
     }
     return 0;
 }
@@ -178,10 +179,10 @@ error_t arguments_parse(int key, char *argument, struct arguments *arguments,
         return take_file(argument, arguments, state);
     case ARGP_KEY_END:
         if (arguments->takes_trace && arguments->trace == NULL) {
-            argp_error(state, "no TRACE is given");
+            argp_error(state, "a TRACE is required");
         }
         if (arguments->needs_budget && arguments->budget == NULL) {
-            argp_error(state, "no --budget is given");
+            argp_error(state, "--budget is required");
         }
         return 0;
     default:
@@ -189,8 +190,8 @@ error_t arguments_parse(int key, char *argument, struct arguments *arguments,
     }
 }
 
-/* Whole percents exactly: they are rungs of the planner's ladder. False: none, or past what fits.
- */
+/* Whole percentages are computed exactly, because planners try the same budgets. False: not a
+ * percentage above 0 and up to 1000, or too large for 64 bits. */
 static bool share_of(uint64_t whole, double percent, uint64_t *bytes)
 {
     if (percent <= 0.0 || percent > 1000.0 || whole > UINT64_MAX / 10) {

@@ -22,13 +22,13 @@ enum arguments_key {
     KEY_HOST,
     KEY_JSON,
     KEY_PAGE,
-    KEY_OWN = 384 /* a subcommand's further keys start here */
+    KEY_OWN = 384 /* a subcommand's own keys start here */
 };
 
 struct arguments {
     const char *trace;
     const char *plan;
-    const char *budget; /* as given: a percentage needs to know of what */
+    const char *budget; /* as given: what a percentage refers to is known only after loading */
     const char *machine;
     const char *output;
     const struct planner *planner;
@@ -36,23 +36,24 @@ struct arguments {
     uint64_t host_bytes;
     uint64_t page_bytes;
     bool as_json;
-    bool takes_trace; /* which has to be given then */
-    bool takes_plan;  /* which may be, behind the trace */
+    bool takes_trace; /* and requires one */
+    bool takes_plan;  /* as an optional argument after the trace */
     bool needs_budget;
 };
 
-/* With the defaults of most subcommands: the first planner, usual effort, no limit on host copies.
+/* The defaults of most subcommands: the first planner, default effort, unlimited host memory.
  */
 #define ARGUMENTS_INIT                                                              \
     {                                                                               \
         .planner = &planners[0], .effort = EFFORT_DEFAULT, .host_bytes = UINT64_MAX \
     }
 
-/* An option or argument of the list above; ARGP_ERR_UNKNOWN for others. */
+/* Handles a shared option or argument. Returns ARGP_ERR_UNKNOWN for all others. */
 error_t arguments_parse(int key, char *argument, struct arguments *arguments,
                         struct argp_state *state);
 
-/* The budget in bytes, a percentage being of `whole`. False: it is neither, which it said. */
+/* The budget in bytes; a percentage refers to `whole`. False: it is neither a size nor a
+ * percentage, and an error has been printed. Pre: a budget was given. */
 bool arguments_budget(const struct arguments *arguments, uint64_t whole, uint64_t *bytes);
 
 /* One value, for options that only one subcommand has. A number has digits and a point, nothing

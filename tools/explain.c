@@ -1,4 +1,14 @@
-/* capuchin explain: from a report file, why an iteration was slow and what to do about it. */
+/*
+ * capuchin explain: from a report file, why an iteration was slow and what to do about it.
+ *
+ * The time of an iteration is the sum of five things, each of which has a different remedy: ops,
+ * waits for tensors, waits for memory, replays, and idling of the device. account.c attributes it;
+ * this file prints it and derives advice. A remedy is only suggested if what it can save is worth
+ * it (WORTH_MENTIONING), and only from what the report proves: slow ops are compared with the
+ * median of iterations of the same label and mode, waits with what the plan had predicted. So the
+ * choice of the iteration matters. Untimed iterations say little, and the first one, and those
+ * that still waited for a plan, are slow for reasons that pass by themselves.
+ */
 #include "tools/commands.h"
 
 #include "tools/account.h"
@@ -16,9 +26,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Lines of a list at the most, and parts of the time that are worth a word. */
+/* The most lines of a list, and the share of the time from which on something is mentioned. */
 enum { LISTED = 8 };
-#define WORTH_TELLING 0.02
+#define WORTH_MENTIONING 0.02
 
 struct settings {
     struct arguments arguments; /* `trace` is an option here */
@@ -41,15 +51,15 @@ static error_t parse_option(int key, char *argument, struct argp_state *state)
         return 0;
     case ARGP_KEY_ARG:
         if (settings->report != NULL) {
-            argp_error(state, "%s: one argument too many", argument);
+            argp_error(state, "%s: too many arguments", argument);
         }
         settings->report = argument;
         return 0;
     case ARGP_KEY_END:
         if (settings->report == NULL) {
-            argp_error(state, "no REPORT is given");
+            argp_error(state, "a REPORT is required");
         } else if (settings->arguments.machine != NULL && settings->arguments.trace == NULL) {
-            argp_error(state, "--machine %s: runs a trace, and no --trace is given",
+            argp_error(state, "--machine %s: has no effect without --trace",
                        settings->arguments.machine);
         }
         return 0;
@@ -63,7 +73,7 @@ static bool is_slower(const struct reported *iteration, const struct reported *t
     return than == NULL || iteration->time_ns > than->time_ns;
 }
 
-/* Whether most iterations of its label are guided and this one is not: it had no plan yet. */
+/* Whether most iterations of its label are guided and this one is not: then it had no plan yet. */
 static bool awaits_plan(const struct report_file *file, const struct reported *iteration)
 {
     const struct report_kind *own = &file->kinds[iteration->kind];
@@ -78,9 +88,8 @@ static bool awaits_plan(const struct report_file *file, const struct reported *i
     return false;
 }
 
-/* The iteration asked for, or the slowest: one whose ops were timed, if there is any, since others
-   tell less, and of these neither the first nor one that had no plan yet, if there are others,
-   since they are slow for reasons of their own. */
+/* The requested iteration, or else the slowest one. In order of preference: timed and not waiting
+   for a plan, timed, any. The first iteration is chosen only if it is the only one. */
 static const struct reported *choose(const struct report_file *file, uint64_t number)
 {
     const struct reported *settled = NULL;
@@ -101,7 +110,7 @@ static const struct reported *choose(const struct report_file *file, uint64_t nu
                 : settled;
     }
     if (any == NULL) {
-        say("%s: no iteration %" PRIu64, file->path, number);
+        say("%s: there is no iteration %" PRIu64, file->path, number);
     }
     return settled != NULL ? settled : timed != NULL ? timed : any;
 }
@@ -112,7 +121,7 @@ static void print_kinds(const struct report_file *file)
     char slowest[32];
 
     printf("%zu iterations\n  %-20s %-8s %6s %14s %14s  %s\n", file->count, "label", "mode",
-           "count", "median", "slowest", "which is");
+           "count", "median", "slowest", "found in");
     for (size_t i = 0; i < file->kind_count; i++) {
         const struct report_kind *kind = &file->kinds[i];
         const struct reported *worst = &file->iterations[kind->slowest];
@@ -146,29 +155,30 @@ static void print_where(const struct account *account)
     const struct reported *counters = &account->counters;
     char buffer[32];
 
-    printf("\niteration %" PRIu64 "%s%s, mode %s: %s", counters->iteration,
+    printf("\niteration %" PRIu64 "%s%s, %s mode: %s", counters->iteration,
            account->kind->label[0] != '\0' ? " " : "", account->kind->label, account->kind->mode,
            human_ns(counters->time_ns, buffer));
     if (counters->predicted_ns > 0) {
-        printf(", its plan says %s", human_ns(counters->predicted_ns, buffer));
+        printf(", predicted %s", human_ns(counters->predicted_ns, buffer));
     }
     printf("\n");
     if (account->kind->count > 1) {
-        printf("the median of its kind is %s\n", human_ns(account->kind->median_ns, buffer));
+        printf("the median of this label and mode is %s\n",
+               human_ns(account->kind->median_ns, buffer));
     }
     printf("\nwhere the time went\n");
     if (!counters->is_timed) {
-        printf("  not known: its ops were not timed, as most under a steady plan "
-               "(CAPUCHIN_SAMPLE_EVERY=1 times all)\n");
+        printf("  unknown: its ops were not timed. In guided mode only some iterations are; "
+               "CAPUCHIN_SAMPLE_EVERY=1 times all\n");
         return;
     }
     print_time("ops", counters->compute_ns, counters->time_ns);
-    print_time("waiting for tensors to come back", account->back_ns, counters->time_ns);
-    print_time("waiting for room", less(counters->stall_ns, account->back_ns + account->replay_ns),
-               counters->time_ns);
-    print_time("waiting before recomputing", account->replay_ns, counters->time_ns);
-    print_time("recomputing", counters->recompute_ns, counters->time_ns);
-    print_time("idle: ops were not issued in time", account_idle_ns(account), counters->time_ns);
+    print_time("waiting for tensors to return", account->back_ns, counters->time_ns);
+    print_time("waiting for free memory",
+               less(counters->stall_ns, account->back_ns + account->replay_ns), counters->time_ns);
+    print_time("waiting before replays", account->replay_ns, counters->time_ns);
+    print_time("replays", counters->recompute_ns, counters->time_ns);
+    print_time("idle: no op was issued in time", account_idle_ns(account), counters->time_ns);
 }
 
 static void print_memory(const struct account *account)
@@ -178,15 +188,15 @@ static void print_memory(const struct account *account)
     char second[32];
     char third[32];
 
-    printf("\nmemory\n  budget %s, %.0f %% of the %s an unlimited run needs\n",
+    printf("\nmemory\n  budget %s, %.0f %% of the %s that a run without a limit needs\n",
            human_bytes(counters->budget_bytes, first),
            100.0 * part(counters->budget_bytes, counters->live_peak_bytes),
            human_bytes(counters->live_peak_bytes, second));
-    printf("  copied out %s, back %s; given up without a copy %s\n",
+    printf("  copied out %s, back %s; discarded without a copy %s\n",
            human_bytes(counters->evicted_bytes, first),
            human_bytes(counters->prefetched_bytes, second),
            human_bytes(counters->dropped_bytes, third));
-    printf("  smallest budget %s, set by %s; without that op %s\n",
+    printf("  smallest possible budget %s, set by %s; without that op %s\n",
            human_bytes(counters->floor_bytes, first), account_text(account, "floor_op"),
            human_bytes(counters->next_floor_bytes, second));
 }
@@ -199,9 +209,9 @@ static void print_waits(const struct account *account)
     if (account->wait_count == 0) {
         return;
     }
-    printf("\nops that waited longest (%zu in all)\n"
+    printf("\nops that waited longest (%zu waited)\n"
            "  %-28s %6s %14s %14s  %s\n",
-           account->wait_count, "op", "number", "waited", "brought back", "for");
+           account->wait_count, "op", "number", "waited", "copied back", "for");
     for (size_t i = 0; i < account->wait_count && i < LISTED; i++) {
         const struct wait *wait = &account->waits[i];
 
@@ -210,11 +220,11 @@ static void print_waits(const struct account *account)
                wait->replay[0] != '\0' ? "a replay of " : "",
                wait->replay[0] != '\0' ? wait->replay
                : wait->name != NULL    ? wait->name
-                                       : "room");
+                                       : "free memory");
         if (wait->count > 1) {
             printf(" and %zu more", wait->count - 1);
         }
-        printf(wait->ahead > 0 ? ", asked for ahead\n" : "\n");
+        printf(wait->ahead > 0 ? ", requested in advance\n" : "\n");
     }
 }
 
@@ -228,7 +238,7 @@ static void print_movers(const struct account *account)
     if (account->mover_count == 0) {
         return;
     }
-    printf("\ntensors moved most (%zu left the device)\n  %-28s %14s %14s %14s %14s\n",
+    printf("\ntensors moved most (%zu were evicted)\n  %-28s %14s %14s %14s %14s\n",
            account->mover_count, "tensor", "size", "out", "back", "waited for");
     for (size_t i = 0; i < account->mover_count && i < LISTED; i++) {
         const struct mover *mover = &account->movers[i];
@@ -240,35 +250,38 @@ static void print_movers(const struct account *account)
     }
 }
 
-/* How much longer the ops themselves took than they do in the median iteration like it. */
+/* How much longer the ops themselves took than in the median iteration of the same kind. */
 static uint64_t slower_ns(const struct account *account)
 {
     return less(account->counters.compute_ns, account->kind->median_compute_ns);
 }
 
-/* Waits of a guided iteration: those its plan knows of, or others. Ops that took longer are told
-   elsewhere. */
+/* Waits of a guided iteration: either its plan predicted them, or the link or the ops behaved in a
+   way that the plan did not expect. Slower ops have advice of their own, so their share is
+   deducted. */
 static unsigned advise_on_waits(const struct account *account)
 {
     const struct reported *counters = &account->counters;
     uint64_t over_ns = less(counters->time_ns, counters->predicted_ns + slower_ns(account));
     char buffer[32];
 
-    if (part(counters->stall_ns, counters->time_ns) < WORTH_TELLING) {
+    if (part(counters->stall_ns, counters->time_ns) < WORTH_MENTIONING) {
         return 0;
     }
     if (over_ns < counters->predicted_ns / 20) {
-        printf("  - It took no longer than its plan says, which knows of these waits or expects "
-               "slower ops. Where it\n    knows of them, the link cannot bring more in time within "
-               "this budget: --trace FILE tells.\n");
+        printf(
+            "  - It took no longer than predicted: its plan includes these waits, or expects "
+            "slower ops. If it\n    includes them, the link cannot copy more in time within this "
+            "budget; --trace FILE shows other budgets.\n");
         return 1;
     }
     over_ns = over_ns < counters->stall_ns ? over_ns : counters->stall_ns;
-    printf("  - Waits are up to %s longer than planned: of what was asked for ahead, %zu came "
-           "late. The link\n    was slower than planned for, or ops faster. Plans are remade where "
-           "that lasts; if it does not\n    pass, set d2h_bytes_per_s and h2d_bytes_per_s to what "
-           "the link gives.\n",
-           human_ns(over_ns, buffer), account->ahead);
+    printf(
+        "  - Waits were up to %s longer than predicted: of the tensors requested in advance, "
+        "%zu arrived late.\n    The link was slower than assumed, or the ops were faster. If this "
+        "lasts, a new plan is made; if\n    that does not help, set d2h_bytes_per_s and "
+        "h2d_bytes_per_s to the rates of the link.\n",
+        human_ns(over_ns, buffer), account->ahead);
     return 1;
 }
 
@@ -283,7 +296,7 @@ static bool has_guided(const struct report_file *file)
     return false;
 }
 
-/* A new plan costs that once; only plans that keep changing are a reason to do something. */
+/* Installing a plan costs time once. Only plans that keep changing call for action. */
 static void advise_on_installing(const struct account *account, const struct report_file *file)
 {
     size_t count = 0;
@@ -293,16 +306,17 @@ static void advise_on_installing(const struct account *account, const struct rep
         count += file->iterations[i].kind == account->counters.kind &&
                  file->iterations[i].install_ns > 0;
     }
-    printf("  - Putting a plan in force took %s before it; %zu of the %zu iterations like it began "
-           "so.\n",
+    printf("  - Installing a plan before this iteration took %s; %zu of the %zu iterations like it "
+           "began with that.\n",
            human_ns(account->counters.install_ns, buffer), count, account->kind->count);
     if (count > 1 && count * 4 > account->kind->count) {
-        printf("    Plans change too often: a label a shape, iterations of one label behind each "
-               "other, and the\n    same addresses in each keep them.\n");
+        printf(
+            "    Plans change too often. To keep them, use one label per shape, run iterations of "
+            "one label in a row,\n    and use the same addresses in each.\n");
     }
 }
 
-/* Advice on plans: left, not found, changed, late. */
+/* Advice on plans: the iteration diverged, no plan was found, plans changed, copies were late. */
 static unsigned advise_on_plan(const struct account *account, const struct report_file *file)
 {
     const struct reported *counters = &account->counters;
@@ -312,8 +326,9 @@ static unsigned advise_on_plan(const struct account *account, const struct repor
 
     if (counters->diverged != 0) {
         said++;
-        printf("  - Op %" PRIu64 " was not the planned one, and from there on nothing was planned. "
-               "Give iterations\n    of another shape a label of their own "
+        printf("  - Op %" PRIu64
+               " was not the planned one; from there on the iteration ran without a "
+               "plan. Give iterations\n    of another shape a label of their own "
                "(capu_iteration_begin).\n",
                counters->diverged_at);
     }
@@ -321,7 +336,7 @@ static unsigned advise_on_plan(const struct account *account, const struct repor
         said++;
         printf("  - No plan was found: %s.\n", plan_error);
     }
-    if (part(counters->install_ns, counters->time_ns) >= WORTH_TELLING) {
+    if (part(counters->install_ns, counters->time_ns) >= WORTH_MENTIONING) {
         said++;
         advise_on_installing(account, file);
     }
@@ -329,13 +344,13 @@ static unsigned advise_on_plan(const struct account *account, const struct repor
         said += advise_on_waits(account);
     }
     if (!is_guided && plan_error[0] == '\0' && counters->diverged == 0 &&
-        part(counters->stall_ns, counters->time_ns) >= WORTH_TELLING) {
+        part(counters->stall_ns, counters->time_ns) >= WORTH_MENTIONING) {
         said++;
         printf(has_guided(file)
-                   ? "  - There was no plan for it yet. wait_for_plan makes the second "
-                     "iteration a guided one.\n"
-                   : "  - Passive mode brings tensors back when they are touched. Mode guided "
-                     "does it ahead:\n    CAPUCHIN_MODE=guided.\n");
+                   ? "  - It had no plan yet. With wait_for_plan the second iteration already "
+                     "has one.\n"
+                   : "  - Passive mode brings tensors back when an op needs them. Guided mode does "
+                     "it in advance:\n    CAPUCHIN_MODE=guided.\n");
     }
     return said;
 }
@@ -348,29 +363,31 @@ static unsigned advise_on_budget(const struct account *account, const char *trac
     char first[32];
     char second[32];
 
-    if (part(lost_ns, counters->time_ns) < WORTH_TELLING) {
+    if (part(lost_ns, counters->time_ns) < WORTH_MENTIONING) {
         return 0;
     }
     if (counters->budget_bytes < counters->live_peak_bytes) {
         said++;
-        printf("  - The budget costs up to %s, %.1f %% of this iteration. With %s nothing need "
-               "leave.\n",
+        printf("  - The budget costs up to %s, %.1f %% of this iteration. With %s nothing would be "
+               "evicted.\n",
                human_ns(lost_ns, first), 100.0 * part(lost_ns, counters->time_ns),
                human_bytes(counters->live_peak_bytes, second));
         if (trace == NULL) {
-            printf("    What lies between: record a trace in mode guided (CAPUCHIN_TRACE=FILE) and "
-                   "add --trace FILE.\n");
+            printf(
+                "    For budgets in between, record a trace in guided mode (CAPUCHIN_TRACE=FILE) "
+                "and add --trace FILE.\n");
         }
     } else {
         said++;
-        printf("  - The budget holds all that is live at once, and yet tensors left: passive mode "
-               "drops what is\n    dead only at the iteration's end. A guided plan, or capu_free "
-               "behind the last use, avoids it.\n");
+        printf(
+            "  - The budget holds everything that is live at once, but tensors were evicted: "
+            "passive mode discards dead\n    tensors only at the end of the iteration. A plan, or "
+            "capu_free after the last use, avoids it.\n");
     }
     if (counters->budget_bytes < counters->floor_bytes / 10 * 11 &&
         counters->next_floor_bytes < counters->floor_bytes / 10 * 9) {
         said++;
-        printf("  - %s alone needs %s of the budget. Split it.\n",
+        printf("  - The op %s alone needs %s of the budget. Split it.\n",
                account_text(account, "floor_op"), human_bytes(counters->floor_bytes, first));
     }
     return said;
@@ -380,13 +397,13 @@ static void advise_on_idling(const struct reported *counters)
 {
     char buffer[32];
 
-    printf("  - The device had nothing to do: the calling thread was late. ");
+    printf("  - The device was idle because the calling thread issued ops late. ");
     if (counters->host_wait_ns > 0) {
-        printf("It waited %s for evictions\n    to finish, beside what the device did; the rest it "
-               "spent between ops.\n",
+        printf("It waited %s for evictions\n    while the device had nothing to do, and spent the "
+               "rest between ops.\n",
                human_ns(counters->host_wait_ns, buffer));
     } else {
-        printf("It waited for no eviction:\n    look at what it does between ops.\n");
+        printf("It did not wait for\n    evictions: look at what it does between ops.\n");
     }
 }
 
@@ -400,9 +417,10 @@ static void print_advice(const struct account *account, const struct report_file
     printf("\nwhat to do\n");
     if (part(slower_ns(account), counters->time_ns) >= 0.05) {
         said++;
-        printf("  - The ops themselves took %.0f %% longer than in the median iteration like it: "
-               "not memory, but\n    the machine (clocks, other work) or the program.\n",
-               100.0 * part(slower_ns(account), usual_ns));
+        printf(
+            "  - The ops themselves took %.0f %% longer than in the median iteration like it. The "
+            "cause is not memory,\n    but the machine (clocks, other work) or the program.\n",
+            100.0 * part(slower_ns(account), usual_ns));
     }
     said += advise_on_plan(account, file);
     said += advise_on_budget(account, trace);
@@ -411,14 +429,15 @@ static void print_advice(const struct account *account, const struct report_file
         advise_on_idling(counters);
     }
     if (!counters->is_timed) {
-        printf("  - Look at an iteration whose ops were timed: without -i, the slowest of them is "
-               "shown.\n");
+        printf("  - Choose an iteration whose ops were timed: without -i, the slowest of them is "
+               "explained.\n");
     } else if (said == 0) {
-        printf("  Nothing: memory cost less than %.0f %% of it.\n", 100.0 * WORTH_TELLING);
+        printf("  Nothing: memory management cost less than %.0f %% of the time.\n",
+               100.0 * WORTH_MENTIONING);
     }
 }
 
-/* One line of the list below. */
+/* One line of the list of budgets. */
 static void print_budget(const struct subject *subject, unsigned percent, uint64_t used_bytes)
 {
     uint64_t next = (uint64_t)((double)subject->trace_index.peak_bytes * (percent + 10) / 100.0);
@@ -441,8 +460,7 @@ static void print_budget(const struct subject *subject, unsigned percent, uint64
         CAPU_OK) {
         printf("%14s %8.1f %%%s", human_ns(timeline.iteration_ns, buffer),
                100.0 * timeline_overhead(&timeline),
-               request.budget_bytes <= used_bytes && used_bytes < next ? "  <- the budget is here"
-                                                                       : "");
+               request.budget_bytes <= used_bytes && used_bytes < next ? "  <- this budget" : "");
     }
     printf("\n");
     timeline_finish(&timeline);
@@ -454,7 +472,8 @@ static double seconds_of_copies(uint64_t bytes, uint64_t bytes_per_s)
     return bytes_per_s > 0 ? (double)bytes / (double)bytes_per_s : 0.0;
 }
 
-/* What the link had to do, and what plans for a trace of the program promise at other budgets. */
+/* How busy the link was, and what iterations would take at other budgets, by plans for the trace.
+ */
 static bool print_budgets(const struct settings *settings, const struct account *account)
 {
     const struct reported *counters = &account->counters;
@@ -463,11 +482,11 @@ static bool print_budgets(const struct settings *settings, const struct account 
     if (!subject_load(&subject, settings->arguments.trace, settings->arguments.machine, 1)) {
         return false;
     }
-    printf("\nthe link needs %.3f ms for what was copied out, %.3f ms for what was copied back\n",
+    printf("\nthe link was busy for %.3f ms with copies out and %.3f ms with copies back\n",
            1e3 * seconds_of_copies(counters->evicted_bytes, subject.machine.d2h_bytes_per_s),
            1e3 * seconds_of_copies(counters->prefetched_bytes, subject.machine.h2d_bytes_per_s));
-    printf("\nby plans for %s\n  %14s %14s %10s\n", settings->arguments.trace, "budget",
-           "iteration", "overhead");
+    printf("\nother budgets, predicted for %s\n  %14s %14s %10s\n", settings->arguments.trace,
+           "budget", "iteration", "overhead");
     for (unsigned percent = 30; percent <= 100; percent += 10) {
         print_budget(&subject, percent, counters->budget_bytes);
     }
@@ -479,16 +498,22 @@ int explain_main(int argc, char **argv)
 {
     static const struct argp_option options[] = {
         {"iteration", KEY_ITERATION, "N", 0,
-         "This one (default: the slowest of those whose ops were timed, but for the first, and for "
-         "those of mode guided that had no plan yet)",
+         "Iteration to explain (default: the slowest one whose ops were timed, apart from the "
+         "first and "
+         "from those that had no plan yet)",
          0},
-        {"trace", KEY_TRACE, "FILE", 0, "A trace of the program: what other budgets would give", 0},
-        {"machine", KEY_MACHINE, "NAME|FILE", 0, "On this machine, not the trace's", 0},
+        {"trace", KEY_TRACE, "FILE", 0, "Trace of the program; adds predictions for other budgets",
+         0},
+        {"machine", KEY_MACHINE, "NAME|FILE", 0,
+         "With --trace: use this machine instead of the one in the trace", 0},
         {0}};
     static const struct argp argp = {
-        options,  parse_option,
-        "REPORT", "Why an iteration was slow, from what CAPUCHIN_REPORT=REPORT wrote.",
-        NULL,     NULL,
+        options,
+        parse_option,
+        "REPORT",
+        "Explains why an iteration was slow, from a report file that CAPUCHIN_REPORT=REPORT wrote.",
+        NULL,
+        NULL,
         NULL};
     struct settings settings = {.arguments = ARGUMENTS_INIT};
     const struct reported *iteration;

@@ -58,15 +58,16 @@ static error_t parse_option(int key, char *argument, struct argp_state *state)
 int machines_main(int argc, char **argv)
 {
     static const struct argp_option options[] = {
-        {"json", 'j', NULL, 0, "Machine lines as a trace holds them", 0}, {0}};
-    static const struct argp argp = {
-        options,
-        parse_option,
-        "",
-        "Lists the machines known by name: their link, and the peak rates of their data sheets.",
-        NULL,
-        NULL,
-        NULL};
+        {"json", 'j', NULL, 0, "Print machine lines in the format of traces", 0}, {0}};
+    static const struct argp argp = {options,
+                                     parse_option,
+                                     "",
+                                     "Lists the machines known by name, with the rates of their "
+                                     "links and the peak rates of their "
+                                     "data sheets.",
+                                     NULL,
+                                     NULL,
+                                     NULL};
     struct hardware hardware;
     bool as_json = false;
 

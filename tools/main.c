@@ -20,15 +20,15 @@ static const struct {
     const char *summary;
     int (*run)(int argc, char **argv);
 } commands[] = {
-    {"plan", "make a plan for a trace under a budget", plan_main},
-    {"simulate", "time a trace, with or without a plan", simulate_main},
-    {"check", "say whether a trace, or a plan for it, is valid", check_main},
-    {"bound", "a lower bound on the iteration time under a budget", bound_main},
-    {"sweep", "overhead against budget, for several planners", sweep_main},
-    {"model", "the trace of a known network on a known machine", model_main},
-    {"maxbatch", "the largest batch of a known network under a planner", maxbatch_main},
+    {"plan", "make a plan for a trace within a budget", plan_main},
+    {"simulate", "compute how long an iteration takes, with or without a plan", simulate_main},
+    {"check", "check whether a trace, and a plan for it, are valid", check_main},
+    {"bound", "compute a lower bound on the iteration time within a budget", bound_main},
+    {"sweep", "compare planners over a range of budgets", sweep_main},
+    {"model", "write the trace of a known network on a known machine", model_main},
+    {"maxbatch", "find the largest batch of a known network that fits", maxbatch_main},
     {"replay", "run a trace through the runtime on a simulated device", replay_main},
-    {"explain", "why an iteration was slow, from a report file", explain_main},
+    {"explain", "explain from a report file why an iteration was slow", explain_main},
     {"machines", "list the machines known by name", machines_main},
 };
 
@@ -38,13 +38,14 @@ static void print_help(FILE *file)
     for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++) {
         fprintf(file, "  %-10s %s\n", commands[i].name, commands[i].summary);
     }
-    fputs("\ncapuchin COMMAND --help tells more. Exit code: 0; 2 for bad usage or files;\n"
-          "3 where no plan exists; 4 where none was found.\n",
+    fputs("\nRun 'capuchin COMMAND --help' for the options of a command.\n\n"
+          "Exit codes: 0 success; 2 bad usage, or a file that cannot be read or written;\n"
+          "3 no plan exists for the budget; 4 the planner found no plan.\n",
           file);
 }
 
-/* Without this, a file that is opened would take the place of an output that is closed. What writes
-   there fails, as it would have. */
+/* If the caller closed standard output, the first file that is opened would get its descriptor, and
+   the results with it. /dev/null takes the place; it is read-only, so that writing still fails. */
 static void fill_closed_outputs(void)
 {
     while (fcntl(STDERR_FILENO, F_GETFD) < 0 || fcntl(STDOUT_FILENO, F_GETFD) < 0 ||
@@ -55,7 +56,7 @@ static void fill_closed_outputs(void)
     }
 }
 
-/* The last of all, also behind argp's --help: an answer that did not arrive is a failure. */
+/* Runs at exit, also after argp's --help: a result that could not be written is a failure. */
 static void finish_output(void)
 {
     bool had_failed = ferror(stdout) != 0;
@@ -78,7 +79,7 @@ int main(int argc, char **argv)
 
     fill_closed_outputs();
     (void)atexit(finish_output);
-    /* argp leaves with this code on bad usage. */
+    /* argp exits with this code on bad usage. */
     argp_err_exit_status = EXIT_USAGE;
     if (argc < 2) {
         print_help(stderr);
@@ -99,7 +100,7 @@ int main(int argc, char **argv)
             return commands[i].run(argc - 1, argv + 1);
         }
     }
-    say("no command \"%s\"", argv[1]);
+    say("there is no command \"%s\"", argv[1]);
     print_help(stderr);
     return EXIT_USAGE;
 }

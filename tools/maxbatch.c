@@ -1,4 +1,5 @@
-/* capuchin maxbatch: how large a batch may become under a planner. */
+/* capuchin maxbatch: finds the largest batch that a planner can train on a machine.
+ * models/largest.c has the search. */
 #include "tools/commands.h"
 
 #include "models/largest.h"
@@ -34,7 +35,7 @@ static error_t parse_option(int key, char *argument, struct argp_state *state)
         return 0;
     case ARGP_KEY_END:
         if (settings->zoo.model == NULL) {
-            argp_error(state, "no MODEL is given");
+            argp_error(state, "a MODEL is required");
         }
         return 0;
     default:
@@ -88,7 +89,7 @@ static void report(const struct settings *settings, const struct largest_request
     printf("%s, at most %.4g %% over the ideal: ", request->planner->name,
            100.0 * request->overhead);
     if (answer->with.batch == 0) {
-        printf("not even one sample\n");
+        printf("not even a single sample\n");
     } else {
         printf("batch %" PRIu64, answer->with.batch);
         if (answer->without.batch > 0) {
@@ -135,21 +136,22 @@ static int search_and_report(const struct settings *settings, struct largest_req
 int maxbatch_main(int argc, char **argv)
 {
     static const struct argp_option options[] = {
-        {"overhead", KEY_OVERHEAD, "N%", 0, "At most that much over the ideal (default: 5%)", 0},
+        {"overhead", KEY_OVERHEAD, "N%", 0,
+         "Time that may be lost, as a percentage of the ideal (default: 5%)", 0},
         {"budget", KEY_BUDGET, "SIZE|N%", 0,
-         "Device bytes; percent of the machine's (default: all)", 0},
+         "Device memory, as a size or as a percentage of the machine's (default: 100%)", 0},
         {"planner", KEY_PLANNER, "NAME", 0,
-         "Whose plans (default: hybrid; capuchin plan --help lists them)", 0},
-        {"effort", KEY_EFFORT, "LEVEL", 0, "quick, default or best", 0},
-        {"json", KEY_JSON, NULL, 0, "Answer as JSON", 0},
+         "Planner (default: hybrid); 'capuchin plan --help' lists them", 0},
+        {"effort", KEY_EFFORT, "LEVEL", 0, "How hard to search: quick, default or best", 0},
+        {"json", KEY_JSON, NULL, 0, "Print JSON", 0},
         {0}};
     static const struct argp_child children[] = {{&zoo_argp, 0, NULL, 0}, {0}};
     static const struct argp argp = {
         options,
         parse_option,
         "MODEL --machine NAME",
-        "The largest batch that a planner can train in a machine's memory without losing more "
-        "time than allowed, beside the largest that needs no plan.",
+        "Finds the largest batch that a planner can train in a machine's memory with an acceptable "
+        "loss of time, and the largest batch that needs no plan.",
         children,
         NULL,
         NULL};

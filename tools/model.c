@@ -1,4 +1,4 @@
-/* capuchin model: the trace of a known network, from the shapes of its layers. */
+/* capuchin model: writes the trace of a known network, computed from the shapes of its layers. */
 #include "tools/commands.h"
 
 #include "tools/exit_code.h"
@@ -37,10 +37,10 @@ static error_t parse_option(int key, char *argument, struct argp_state *state)
         return 0;
     case ARGP_KEY_END:
         if (!settings->lists && settings->zoo.model == NULL) {
-            argp_error(state, "no MODEL is given");
+            argp_error(state, "a MODEL is required");
         }
         if (!settings->lists && settings->zoo.options.batch == 0) {
-            argp_error(state, "no --batch is given");
+            argp_error(state, "--batch is required");
         }
         return 0;
     default:
@@ -48,7 +48,7 @@ static error_t parse_option(int key, char *argument, struct argp_state *state)
     }
 }
 
-/* What has been made, for people. */
+/* Summarizes the trace for people. */
 static void report(const struct settings *settings, const struct trace *trace,
                    const struct trace_index *trace_index, const struct zoo_summary *summary)
 {
@@ -58,10 +58,10 @@ static void report(const struct settings *settings, const struct trace *trace,
 
     fprintf(file,
             "%s: %" PRIu32 " ops, %" PRIu32
-            " tensors, %.3f M parameters, %.2f TFLOP an iteration\n",
+            " tensors, %.3f M parameters, %.2f TFLOP per iteration\n",
             trace_text(trace, trace->name), trace->op_count, trace->tensor_count,
             (double)summary->parameter_count / 1e6, summary->flops / 1e12);
-    fprintf(file, "%s an iteration, peak %s", human_ns(trace->total_ns, time),
+    fprintf(file, "%s per iteration, peak %s", human_ns(trace->total_ns, time),
             human_bytes(trace_index->peak_bytes, bytes));
     fprintf(file, " of %s, largest op", human_bytes(trace->machine.memory_bytes, bytes));
     fprintf(file, " %s\n", human_bytes(trace_index->floor_bytes, bytes));
@@ -102,8 +102,8 @@ static int build_and_write(const struct settings *settings, const struct zoo_mod
 int model_main(int argc, char **argv)
 {
     static const struct argp_option options[] = {
-        {"batch", 'b', "N", 0, "Samples an iteration", 0},
-        {"output", KEY_OUTPUT, "FILE", 0, "Write the trace there (default: standard output)", 0},
+        {"batch", 'b', "N", 0, "Samples per iteration", 0},
+        {"output", KEY_OUTPUT, "FILE", 0, "Write the trace to FILE (default: standard output)", 0},
         {"list", KEY_LIST, NULL, 0, "List the models", 0},
         {0}};
     static const struct argp_child children[] = {{&zoo_argp, 0, NULL, 0}, {0}};
@@ -111,8 +111,9 @@ int model_main(int argc, char **argv)
         options,
         parse_option,
         "MODEL --batch N --machine NAME",
-        "Writes the trace of a known network: one iteration from the shapes of its layers, each "
-        "op as long as the machine's rates let it be.",
+        "Writes the trace of a training iteration of a known network. Ops and tensors follow from "
+        "the "
+        "shapes of its layers, times from the peak rates of the machine.",
         children,
         NULL,
         NULL};

@@ -12,7 +12,7 @@ bool output_write(const char *path, const struct string_buffer *text)
     bool is_fine;
 
     if (path == NULL) {
-        (void)fwrite(text->data, 1, text->length, stdout); /* main looks how that ended */
+        (void)fwrite(text->data, 1, text->length, stdout); /* main checks the result at exit */
         return true;
     }
     file = fopen(path, "wb");

@@ -6,7 +6,7 @@
 
 #include "policy/string_buffer.h"
 
-/* `path` NULL: standard output. False: said why on standard error. */
+/* `path` NULL: standard output. False: an error has been printed. */
 bool output_write(const char *path, const struct string_buffer *text);
 
 #endif

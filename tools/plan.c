@@ -1,4 +1,4 @@
-/* capuchin plan: a plan for a trace under a budget. */
+/* capuchin plan: makes a plan for a trace within a budget, and says what it costs. */
 #include "tools/commands.h"
 
 #include "tools/arguments.h"
@@ -13,6 +13,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -23,23 +24,29 @@ struct settings {
     bool place;
 };
 
-#define PLACE_PAGE_BYTES ((uint64_t)2 << 20) /* CUDA's, where --place comes without --page */
+#define PLACE_PAGE_BYTES ((uint64_t)2 << 20) /* CUDA's; for --place without --page */
 
 enum option_key { KEY_SECONDS = KEY_OWN, KEY_FIXED, KEY_PLACE };
 
 static const struct argp_option options[] = {
     {"budget", KEY_BUDGET, "SIZE|N%", 0,
-     "Device bytes the plan may hold; percent of the peak without one", 0},
-    {"planner", KEY_PLANNER, "NAME", 0, "Who plans (default: hybrid); they are listed below", 0},
-    {"effort", KEY_EFFORT, "LEVEL", 0, "quick, default or best", 0},
-    {"seconds", KEY_SECONDS, "N", 0, "Stop searching after that long", 0},
-    {"machine", KEY_MACHINE, "NAME|FILE", 0, "Plan for this machine, not the trace's", 0},
-    {"page", KEY_PAGE, "BYTES", 0, "Round every tensor up to whole pages", 0},
-    {"place", KEY_PLACE, NULL, 0, "Give every tensor its pages, too (of 2 MiB without --page)", 0},
-    {"host", KEY_HOST, "SIZE", 0, "Limit on host copies", 0},
-    {"fixed", KEY_FIXED, "SIZE", 0, "Of the budget, bytes that are not for the plan", 0},
-    {"output", KEY_OUTPUT, "FILE", 0, "Write the plan there (default: standard output)", 0},
-    {"json", KEY_JSON, NULL, 0, "Say what the plan costs as JSON", 0},
+     "Device memory that the plan may use, as a size or as a percentage of the peak without a plan",
+     0},
+    {"planner", KEY_PLANNER, "NAME", 0, "Planner (default: hybrid); listed below", 0},
+    {"effort", KEY_EFFORT, "LEVEL", 0, "How hard to search: quick, default or best", 0},
+    {"seconds", KEY_SECONDS, "N", 0, "Stop searching after N seconds and use the best plan so far",
+     0},
+    {"machine", KEY_MACHINE, "NAME|FILE", 0,
+     "Plan for this machine instead of the one in the trace", 0},
+    {"page", KEY_PAGE, "BYTES", 0, "Page size: every tensor takes whole pages (default: 1 byte)",
+     0},
+    {"place", KEY_PLACE, NULL, 0,
+     "Also assign pages to every tensor (--page defaults to 2 MiB then)", 0},
+    {"host", KEY_HOST, "SIZE", 0, "Host memory that evicted tensors may use (default: unlimited)",
+     0},
+    {"fixed", KEY_FIXED, "SIZE", 0, "Part of the budget that the plan must leave free", 0},
+    {"output", KEY_OUTPUT, "FILE", 0, "Write the plan to FILE (default: standard output)", 0},
+    {"json", KEY_JSON, NULL, 0, "Print the cost of the plan as JSON", 0},
     {0},
 };
 
@@ -70,7 +77,7 @@ static error_t parse_option(int key, char *argument, struct argp_state *state)
     }
 }
 
-/* The search's clock: also where a terminal sees that something is going on. */
+/* The clock of the search; on a terminal it also shows progress. */
 struct watch {
     double begin;
     double seconds; /* 0: no limit */
@@ -90,7 +97,7 @@ static bool should_stop(void *user)
     return watch->seconds > 0.0 && passed > watch->seconds;
 }
 
-/* What the place lines come to, and what the plan would cost without them. */
+/* How many pages were assigned, and what the plan would cost without that constraint. */
 static void report_places(FILE *file, const struct settings *settings,
                           const struct subject *subject, const struct plan *plan)
 {
@@ -112,7 +119,7 @@ static void report_places(FILE *file, const struct settings *settings,
     } else {
         fprintf(file,
                 "placed: %" PRIu32 " tensors in %" PRIu64
-                " runs of pages; %.2f %% over the ideal without the places\n",
+                " runs of pages; without placement %.2f %% over the ideal\n",
                 plan->place_count, runs, 100.0 * timeline_overhead(&timeline));
     }
     timeline_finish(&timeline);
@@ -142,16 +149,16 @@ static void report(const struct settings *settings, const struct subject *subjec
         fputs("}\n", file);
         return;
     }
-    fprintf(file, "%s: %s an iteration, %.2f %% over the ideal\n",
+    fprintf(file, "%s: %s per iteration, %.2f %% over the ideal\n",
             settings->arguments.planner->name, human_ns(timeline->iteration_ns, first),
             100.0 * timeline_overhead(timeline));
     if (settings->place) {
         report_places(file, settings, subject, plan);
     }
-    fprintf(file, "distance to the limit: at most %.2f points (no plan is below %.2f %%)\n",
+    fprintf(file, "at most %.2f percentage points above the optimum (no plan is below %.2f %%)\n",
             100.0 * (double)(timeline->iteration_ns - bound) / ideal,
             100.0 * ((double)bound / ideal - 1.0));
-    fprintf(file, "holds %s of %s", human_bytes(timeline->peak_bytes, first),
+    fprintf(file, "uses %s of %s", human_bytes(timeline->peak_bytes, first),
             human_bytes(timeline->budget_bytes, second));
     fprintf(file, "; out %s, in %s, replays", human_bytes(timeline->evicted_bytes, first),
             human_bytes(timeline->prefetched_bytes, second));
@@ -159,7 +166,7 @@ static void report(const struct settings *settings, const struct subject *subjec
             human_ns(timeline->stall_ns, second));
 }
 
-/* Plans, times, writes. */
+/* Makes the plan, times it and writes it. */
 static int plan_and_write(const struct settings *settings, const struct subject *subject,
                           uint64_t budget)
 {
@@ -204,7 +211,29 @@ static int plan_and_write(const struct settings *settings, const struct subject 
     return code;
 }
 
-/* Puts the planners below the options of --help. */
+/* argp breaks long lines at the same column but does not indent what follows. */
+static void append_wrapped(struct string_buffer *list, const char *text)
+{
+    enum { INDENT = 14, WIDTH = 78 };
+    size_t column = INDENT;
+
+    while (*text != '\0') {
+        size_t length = strcspn(text, " ");
+
+        if (column > INDENT && column + 1 + length > WIDTH) {
+            (void)string_buffer_format(list, "\n%*s", INDENT, "");
+            column = INDENT;
+        } else if (column > INDENT) {
+            (void)string_buffer_append(list, " ", 1);
+            column++;
+        }
+        (void)string_buffer_append(list, text, length);
+        column += length;
+        text += length + (text[length] == ' ');
+    }
+}
+
+/* Appends the planners to the text of --help. */
 static char *list_planners(int key, const char *text, void *input)
 {
     struct string_buffer list = {0};
@@ -214,7 +243,8 @@ static char *list_planners(int key, const char *text, void *input)
         return (char *)text;
     }
     for (const struct planner *planner = planners; planner->name != NULL; planner++) {
-        (void)string_buffer_format(&list, "\n  %-11s%s", planner->name, planner->summary);
+        (void)string_buffer_format(&list, "\n  %-12s", planner->name);
+        append_wrapped(&list, planner->summary);
     }
     return list.data; /* which argp frees */
 }
@@ -224,7 +254,7 @@ int plan_main(int argc, char **argv)
     static const struct argp argp = {options,
                                      parse_option,
                                      "TRACE --budget SIZE|N%",
-                                     "Makes a plan for a trace under a budget.\vPlanners:",
+                                     "Makes a plan for a trace within a memory budget.\vPlanners:",
                                      NULL,
                                      list_planners,
                                      NULL};

@@ -1,4 +1,5 @@
-/* capuchin replay: a trace through the runtime itself, on a simulated device. */
+/* capuchin replay: runs a trace through the runtime itself on a simulated device, and compares the
+ * measured iterations with the simulated one. */
 #include "tools/commands.h"
 
 #include "models/driver.h"
@@ -26,7 +27,7 @@
 #define PAGE_BYTES ((uint64_t)2 << 20) /* the sim device's own */
 #define ITERATIONS 8
 #define ITERATIONS_MAX 10000
-#define STEADY_AFTER 3 /* guided iterations: the model measures the fourth */
+#define STEADY_AFTER 3 /* guided iterations: the simulation describes the fourth and later ones */
 
 struct settings {
     struct arguments arguments;
@@ -41,7 +42,7 @@ struct result {
     capu_report *reports;
     size_t count;
     size_t guided;             /* how many iterations were */
-    const capu_report *steady; /* the newest guided one, if it was in steady state; NULL */
+    const capu_report *steady; /* the newest guided one in steady state; NULL: none */
     struct plan plan;
     bool has_plan;
     uint64_t simulated_ns;
@@ -50,20 +51,27 @@ struct result {
 enum option_key { KEY_SLAB = KEY_OWN, KEY_MODE, KEY_SAVE_PLAN, KEY_SAVE_TRACE, KEY_REPORT };
 
 static const struct argp_option options[] = {
-    {"budget", KEY_BUDGET, "SIZE|N%", 0, "Device bytes; percent of the peak without a plan", 0},
-    {"planner", KEY_PLANNER, "NAME", 0, "As of capuchin plan (default: hybrid)", 0},
-    {"effort", KEY_EFFORT, "LEVEL", 0, "quick, default or best", 0},
-    {"machine", KEY_MACHINE, "NAME|FILE", 0, "Run on this machine, not the trace's", 0},
-    {"page", KEY_PAGE, "BYTES", 0, "The device's page, a power of two (default: 2 MiB)", 0},
+    {"budget", KEY_BUDGET, "SIZE|N%", 0,
+     "Device memory, as a size or as a percentage of the peak without a plan", 0},
+    {"planner", KEY_PLANNER, "NAME", 0,
+     "Planner (default: hybrid); 'capuchin plan --help' lists them", 0},
+    {"effort", KEY_EFFORT, "LEVEL", 0, "How hard to search: quick, default or best", 0},
+    {"machine", KEY_MACHINE, "NAME|FILE", 0, "Use this machine instead of the one in the trace", 0},
+    {"page", KEY_PAGE, "BYTES", 0, "Page size of the device, a power of two (default: 2 MiB)", 0},
     {"slab", KEY_SLAB, "BYTES", 0,
-     "Smaller tensors are always resident (default and most: half a page; least: 2)", 0},
-    {"host", KEY_HOST, "SIZE", 0, "Limit on host copies", 0},
-    {"iterations", 'n', "N", 0, "How many (default: 8)", 0},
-    {"mode", KEY_MODE, "MODE", 0, "passive or guided (default)", 0},
-    {"save-plan", KEY_SAVE_PLAN, "FILE", 0, "Write the runtime's plan, in terms of the trace", 0},
-    {"save-trace", KEY_SAVE_TRACE, "FILE", 0, "Write the second iteration as it was recorded", 0},
-    {"report", KEY_REPORT, "FILE", 0, "Write a report an iteration, as JSON lines", 0},
-    {"json", KEY_JSON, NULL, 0, "For programs", 0},
+     "Tensors smaller than this are always resident (at least 2, at most half a page, which is the "
+     "default)",
+     0},
+    {"host", KEY_HOST, "SIZE", 0, "Host memory that evicted tensors may use (default: unlimited)",
+     0},
+    {"iterations", 'n', "N", 0, "Number of iterations (default: 8)", 0},
+    {"mode", KEY_MODE, "MODE", 0, "passive or guided (default: guided)", 0},
+    {"save-plan", KEY_SAVE_PLAN, "FILE", 0,
+     "Write the runtime's plan to FILE, with the tensor and op numbers of the trace", 0},
+    {"save-trace", KEY_SAVE_TRACE, "FILE", 0,
+     "Write the second iteration to FILE, as the runtime recorded it", 0},
+    {"report", KEY_REPORT, "FILE", 0, "Write one report per iteration to FILE, as JSON lines", 0},
+    {"json", KEY_JSON, NULL, 0, "Print JSON", 0},
     {0},
 };
 
@@ -73,7 +81,7 @@ static uint32_t parse_mode(const char *text, struct argp_state *state)
     uint32_t mode = CAPU_MODE_OFF + arguments_word("mode", text, modes, state);
 
     if (mode == CAPU_MODE_OFF) {
-        argp_error(state, "--mode off: nothing would keep to the budget");
+        argp_error(state, "--mode off: the mode off ignores the budget");
     }
     return mode;
 }
@@ -87,13 +95,13 @@ static error_t parse_option(int key, char *argument, struct argp_state *state)
         settings->iterations =
             (unsigned)arguments_count("iterations", argument, ITERATIONS_MAX, state);
         return 0;
-    case KEY_HOST: /* 0 would be no limit to the runtime */
+    case KEY_HOST: /* to the runtime 0 means unlimited */
         settings->arguments.host_bytes = arguments_bytes("host", argument, 1, state);
         return 0;
     case KEY_MODE:
         settings->driver.mode = parse_mode(argument, state);
         return 0;
-    case KEY_SLAB: /* nothing needs a byte, and 0 would be the default */
+    case KEY_SLAB: /* 0 would mean the default, and below 2 bytes no tensor would lie in a slab */
         settings->driver.slab_bytes = arguments_bytes("slab", argument, 2, state);
         return 0;
     case KEY_SAVE_PLAN:
@@ -110,7 +118,7 @@ static error_t parse_option(int key, char *argument, struct argp_state *state)
     }
 }
 
-/* Runs the iterations and gathers what they left behind. */
+/* Runs the iterations and collects their reports and the plan. */
 static capu_status run(const struct settings *settings, struct driver *driver,
                        struct result *result, struct error_text *error)
 {
@@ -182,16 +190,16 @@ static void print_text(const struct settings *settings, const struct subject *su
     if (!result->has_plan) {
         return;
     }
-    printf("the runtime's plan says  %s",
+    printf("the runtime predicts %s",
            human_ns(result->reports[result->count - 1].predicted_ns, buffer));
-    printf("; simulate says %s, %.2f %% over the ideal\n", human_ns(result->simulated_ns, buffer),
-           over(result->simulated_ns, ideal));
+    printf("; the simulation of its plan %s, %.2f %% over the ideal\n",
+           human_ns(result->simulated_ns, buffer), over(result->simulated_ns, ideal));
     if (result->steady == NULL) {
-        printf("no steady state: that is the fourth guided iteration\n");
+        printf("no steady state yet: it begins with the fourth guided iteration\n");
     } else if (result->steady->time_ns == result->simulated_ns) {
-        printf("the steady iteration takes that time, to the nanosecond\n");
+        printf("the steady-state iteration takes exactly that time\n");
     } else {
-        printf("the steady iteration takes %" PRId64 " ns more\n",
+        printf("the steady-state iteration takes %" PRId64 " ns more\n",
                (int64_t)(result->steady->time_ns - result->simulated_ns));
     }
 }
@@ -261,7 +269,7 @@ static int report(const struct settings *settings, const struct subject *subject
         return EXIT_NONE_FOUND;
     }
     if (settings->save_plan != NULL && !result->has_plan) {
-        say("--save-plan %s: no plan was made: that takes mode guided and two iterations",
+        say("--save-plan %s: there is no plan: it takes guided mode and two iterations",
             settings->save_plan);
         return EXIT_USAGE;
     }
@@ -271,7 +279,7 @@ static int report(const struct settings *settings, const struct subject *subject
     return EXIT_FINE;
 }
 
-/* With files of its own for what the runtime only writes to files. */
+/* `folder` holds the report and the plan, which the runtime only writes to files. */
 static int replay(const struct settings *settings, const struct subject *subject,
                   const char *folder)
 {
@@ -316,7 +324,7 @@ static int replay_in_folder(struct settings *settings, struct subject *subject)
         return EXIT_USAGE;
     }
     if (mkdtemp(folder) == NULL) {
-        say("%s: cannot be made: %s", folder, strerror(errno));
+        say("%s: cannot be created: %s", folder, strerror(errno));
         return EXIT_USAGE;
     }
     code = replay(settings, subject, folder);
@@ -326,15 +334,15 @@ static int replay_in_folder(struct settings *settings, struct subject *subject)
 
 int replay_main(int argc, char **argv)
 {
-    static const struct argp argp = {
-        options,
-        parse_option,
-        "TRACE --budget SIZE|N%",
-        "Runs a trace through the runtime on a simulated device, in mode guided unless told "
-        "otherwise, and compares what iterations take with what was predicted.",
-        NULL,
-        NULL,
-        NULL};
+    static const struct argp argp = {options,
+                                     parse_option,
+                                     "TRACE --budget SIZE|N%",
+                                     "Runs a trace through the runtime on a simulated device and "
+                                     "compares the measured times with "
+                                     "the predicted ones.",
+                                     NULL,
+                                     NULL,
+                                     NULL};
     struct settings settings = {.arguments = ARGUMENTS_INIT,
                                 .driver = {.mode = CAPU_MODE_GUIDED},
                                 .iterations = ITERATIONS};

@@ -1,4 +1,4 @@
-/* Reading report files, see report_file.h. */
+/* Reads report files: counters of all iterations, and their medians per kind. */
 #include "tools/report_file.h"
 
 #include "tools/say.h"
@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Room for one more; false: no memory. */
+/* Makes room for one more item. False: out of memory. */
 static bool grow(void **list, size_t count, size_t item_bytes)
 {
     void *grown;
@@ -72,7 +72,7 @@ static bool add(struct report_file *file, const json_t *line, long offset)
     if (!grow((void **)&file->iterations, file->count, sizeof(*file->iterations)) ||
         !find_kind(file, json_string_value(json_object_get(line, "label")),
                    json_string_value(json_object_get(line, "mode")), &iteration.kind)) {
-        say("no memory for the reports of %s", file->path);
+        say("out of memory for the reports of %s", file->path);
         return false;
     }
 #define READ_COUNTER(name, unit, text) iteration.name = counter(line, #name);
@@ -94,9 +94,9 @@ static bool read_lines(struct report_file *file, FILE *stream)
         json_t *line = json_loadb(text, (size_t)length, 0, NULL);
 
         if (line == NULL && text[length - 1] != '\n') {
-            say("%s:%zu: cut off, and left out", file->path, number);
+            say("%s:%zu: the line is cut off and is left out", file->path, number);
         } else if (!is_report(line)) {
-            say("%s:%zu: not a report, as CAPUCHIN_REPORT=FILE writes it", file->path, number);
+            say("%s:%zu: not a report as CAPUCHIN_REPORT=FILE writes it", file->path, number);
             is_fine = false;
         } else {
             is_fine = add(file, line, offset);
@@ -116,14 +116,14 @@ static int by_value(const void *left, const void *right)
     return a < b ? -1 : a > b;
 }
 
-/* Medians and the slowest of every kind. */
+/* Finds the median and the slowest iteration of every kind. */
 static bool sum_up(struct report_file *file)
 {
     uint64_t *times = malloc(2 * file->count * sizeof(*times));
     uint64_t *computes = times + file->count;
 
     if (times == NULL) {
-        say("no memory for the reports of %s", file->path);
+        say("out of memory for the reports of %s", file->path);
         return false;
     }
     for (size_t k = 0; k < file->kind_count; k++) {
@@ -168,7 +168,7 @@ bool report_file_read(struct report_file *file, const char *path)
         say("%s: %s", path, strerror(errno));
         is_fine = false;
     } else if (is_fine && file->count == 0) {
-        say("%s: no iteration has been reported: it takes capu_iteration_begin and "
+        say("%s: contains no iteration: the program must call capu_iteration_begin and "
             "capu_iteration_end",
             path);
         is_fine = false;
@@ -200,7 +200,7 @@ json_t *report_file_line(const struct report_file *file, const struct reported *
         fclose(stream);
     }
     if (line == NULL) {
-        say("%s: cannot be read a second time", file->path);
+        say("%s: cannot be read again", file->path);
     }
     return line;
 }

@@ -1,4 +1,4 @@
-/* Report files: JSON lines that the library wrote with CAPUCHIN_REPORT, read back. */
+/* Reads report files: the JSON lines that the library writes with CAPUCHIN_REPORT. */
 #ifndef CAPU_TOOLS_REPORT_FILE_H
 #define CAPU_TOOLS_REPORT_FILE_H
 
@@ -10,12 +10,12 @@
 
 #include "capuchin/report.h"
 
-/* What a line says of its iteration. Its evictions are read again when they are asked for. */
+/* The counters of an iteration. Its evictions can be many, so they are read again on request. */
 struct reported {
 #define REPORTED_FIELD(name, unit, text) uint64_t name;
     CAPU_REPORT_COUNTERS(REPORTED_FIELD)
 #undef REPORTED_FIELD
-    bool is_timed; /* if not, the times of its ops, waits and replays are 0 and not known */
+    bool is_timed; /* otherwise the times of its ops, waits and replays are unknown, and 0 here */
     size_t kind;   /* of file.kinds */
     long offset;   /* of the line in the file */
 };
@@ -38,11 +38,11 @@ struct report_file {
     size_t kind_count;
 };
 
-/* Reads the file; false: said why on standard error. A last line that was cut off is left out. */
+/* Reads the file. A last line that was cut off is left out. False: an error has been printed. */
 bool report_file_read(struct report_file *file, const char *path);
 void report_file_finish(struct report_file *file);
 
-/* The whole line of an iteration; NULL: said why. Owner: the caller. */
+/* The whole line of an iteration; the caller owns it. NULL: an error has been printed. */
 json_t *report_file_line(const struct report_file *file, const struct reported *iteration);
 
 #endif

@@ -1,4 +1,5 @@
-/* capuchin simulate, check and bound: what needs a trace, a plan perhaps, and no search. */
+/* capuchin simulate, check and bound: the subcommands on a trace, or a plan for it, that need no
+ * search. */
 #include "tools/commands.h"
 
 #include "tools/arguments.h"
@@ -38,7 +39,7 @@ static error_t parse_option(int key, char *argument, struct argp_state *state)
     return arguments_parse(key, argument, &settings->arguments, state);
 }
 
-/* The plan of the file, or the empty one under which everything fits. */
+/* Loads the plan, or makes the empty plan whose budget holds everything. */
 static bool load_plan(const struct settings *settings, struct subject *subject, struct plan *plan)
 {
     struct error_text error = {""};
@@ -178,18 +179,21 @@ static int simulate(const struct settings *settings, struct subject *subject,
 int simulate_main(int argc, char **argv)
 {
     static const struct argp_option options[] = {
-        {"machine", KEY_MACHINE, "NAME|FILE", 0, "Run on this machine, not the trace's", 0},
-        {"timeline", KEY_TIMELINE, "FILE", 0, "Write the iteration as Chrome-trace JSON", 0},
-        {"json", KEY_JSON, NULL, 0, "For programs", 0},
+        {"machine", KEY_MACHINE, "NAME|FILE", 0, "Use this machine instead of the one in the trace",
+         0},
+        {"timeline", KEY_TIMELINE, "FILE", 0,
+         "Write the timeline of the iteration to FILE, as Chrome trace JSON", 0},
+        {"json", KEY_JSON, NULL, 0, "Print JSON", 0},
         {0}};
-    static const struct argp argp = {
-        options,
-        parse_option,
-        "TRACE [PLAN]",
-        "Times an iteration in steady state, under a plan or with everything kept.",
-        NULL,
-        NULL,
-        NULL};
+    static const struct argp argp = {options,
+                                     parse_option,
+                                     "TRACE [PLAN]",
+                                     "Computes the time of an iteration in steady state, with a "
+                                     "plan, or without one if everything "
+                                     "fits.",
+                                     NULL,
+                                     NULL,
+                                     NULL};
     struct settings settings = {.arguments = {.takes_trace = true, .takes_plan = true}};
     struct subject subject;
     struct plan plan;
@@ -283,15 +287,19 @@ static int print_bound(const struct settings *settings, const struct subject *su
 int bound_main(int argc, char **argv)
 {
     static const struct argp_option options[] = {
-        {"budget", KEY_BUDGET, "SIZE|N%", 0, "Device bytes a plan may hold", 0},
-        {"machine", KEY_MACHINE, "NAME|FILE", 0, "On this machine, not the trace's", 0},
-        {"json", KEY_JSON, NULL, 0, "For programs", 0},
+        {"budget", KEY_BUDGET, "SIZE|N%", 0,
+         "Device memory that a plan may use, as a size or as a percentage of the peak without a "
+         "plan",
+         0},
+        {"machine", KEY_MACHINE, "NAME|FILE", 0, "Use this machine instead of the one in the trace",
+         0},
+        {"json", KEY_JSON, NULL, 0, "Print JSON", 0},
         {0}};
     static const struct argp argp = {
         options,
         parse_option,
         "TRACE --budget SIZE|N%",
-        "A lower bound on the iteration time of any plan within a budget.",
+        "Computes a lower bound on the iteration time of any plan within a memory budget.",
         NULL,
         NULL,
         NULL};

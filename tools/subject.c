@@ -37,7 +37,7 @@ bool subject_load(struct subject *subject, const char *path, const char *machine
         return false;
     }
     if (machine_name == NULL && !subject->trace.has_machine) {
-        say("%s names no machine: give one with --machine, or record it in mode guided or with "
+        say("%s contains no machine: pass --machine, or record the trace in guided mode or with "
             "CAPUCHIN_D2H and CAPUCHIN_H2D set",
             path);
         subject_finish(subject);

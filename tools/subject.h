@@ -8,19 +8,21 @@
 #include "policy/trace.h"
 #include "policy/trace_index.h"
 
-/* A trace, turned round, and the machine it is to run on. */
+/* A trace, its index, and the machine that it runs on. */
 struct subject {
     struct trace trace;
     struct trace_index trace_index;
     struct machine machine;
 };
 
-/* Loads and indexes; `machine_name` NULL: the trace's own. False: said why on standard error. */
+/* Loads the trace and builds its index. `machine_name` NULL: the machine in the trace. False: an
+ * error has been printed, and nothing is held. */
 bool subject_load(struct subject *subject, const char *path, const char *machine_name,
                   uint64_t page_bytes);
 void subject_finish(struct subject *subject);
 
-/* A name of the built-in list, or a file with a machine line. False: said why on standard error. */
+/* Loads a machine by its name, or from a file with a machine line. False: an error has been
+ * printed. */
 bool subject_machine(const char *name, struct machine *machine);
 
 #endif

@@ -1,4 +1,4 @@
-/* capuchin sweep: overhead against budget, one curve a planner, the bound beneath. */
+/* capuchin sweep: the overhead of several planners over a range of budgets, and the lower bound. */
 #include "tools/commands.h"
 
 #include "tools/arguments.h"
@@ -67,7 +67,7 @@ static unsigned parse_percent(const char *option, const char *text, struct argp_
     return (unsigned)percent;
 }
 
-/* A curve for each planner of the list. */
+/* One curve per planner of the list. */
 static void parse_planners(const char *list, struct picture *picture, struct argp_state *state)
 {
     picture->curve_count = 0;
@@ -77,7 +77,7 @@ static void parse_planners(const char *list, struct picture *picture, struct arg
 
         for (unsigned i = 0; i < picture->curve_count; i++) {
             if (picture->curves[i].planner == planner) {
-                argp_error(state, "--planners %s: %s twice", list, planner->name);
+                argp_error(state, "--planners %s: %s is listed twice", list, planner->name);
             }
         }
         picture->curves[picture->curve_count++].planner = planner;
@@ -92,7 +92,7 @@ static error_t parse_option(int key, char *argument, struct argp_state *state)
     switch (key) {
     case KEY_OUTPUT:
         if (!ends_with(argument, ".svg") && !ends_with(argument, ".json")) {
-            argp_error(state, "--output %s: neither .svg nor .json", argument);
+            argp_error(state, "--output %s: the name must end in .svg or .json", argument);
         }
         settings->arguments.output = argument;
         return 0;
@@ -113,7 +113,7 @@ static error_t parse_option(int key, char *argument, struct argp_state *state)
         return 0;
     case ARGP_KEY_END:
         if (settings->from > settings->to) {
-            argp_error(state, "--from %u%%: above --to %u%%", settings->from, settings->to);
+            argp_error(state, "--from %u%% is above --to %u%%", settings->from, settings->to);
         }
         return arguments_parse(key, argument, &settings->arguments, state);
     default:
@@ -302,18 +302,24 @@ static capu_status put_svg(const struct picture *picture, struct string_buffer *
 int sweep_main(int argc, char **argv)
 {
     static const struct argp_option options[] = {
-        {"planners", KEY_PLANNERS, "NAME,...", 0, "Which planners (default: all)", 0},
-        {"from", KEY_FROM, "N%", 0, "Smallest budget (default: 20%)", 0},
+        {"planners", KEY_PLANNERS, "NAME,...", 0, "Planners to compare (default: all)", 0},
+        {"from", KEY_FROM, "N%", 0, "Smallest budget, as a percentage of the peak (default: 20%)",
+         0},
         {"to", KEY_TO, "N%", 0, "Largest budget (default: 100%)", 0},
-        {"step", KEY_STEP, "N%", 0, "Between them (default: 10%)", 0},
-        {"quick", KEY_QUICK, NULL, 0, "Quick effort", 0},
-        {"machine", KEY_MACHINE, "NAME|FILE", 0, "On this machine, not the trace's", 0},
-        {"output", KEY_OUTPUT, "FILE.svg|.json", 0, "A picture, or numbers (default: a table)", 0},
+        {"step", KEY_STEP, "N%", 0, "Distance between budgets (default: 10%)", 0},
+        {"quick", KEY_QUICK, NULL, 0, "Search less: quick effort", 0},
+        {"machine", KEY_MACHINE, "NAME|FILE", 0, "Use this machine instead of the one in the trace",
+         0},
+        {"output", KEY_OUTPUT, "FILE.svg|.json", 0,
+         "Write a picture or numbers to a file (default: print a table)", 0},
         {0}};
     static const struct argp argp = {
-        options, parse_option,
-        "TRACE", "Overhead against budget: one curve a planner, the bound beneath.",
-        NULL,    NULL,
+        options,
+        parse_option,
+        "TRACE",
+        "Compares planners: the overhead of each over a range of budgets, and the lower bound.",
+        NULL,
+        NULL,
         NULL};
     static struct picture picture;
     struct settings settings = {

@@ -1,4 +1,4 @@
-/* Which network, how, and on what: options. */
+/* The options that select a network, its variant and a machine. */
 #include "tools/zoo_options.h"
 
 #include "tools/say.h"
@@ -8,15 +8,21 @@
 #include <string.h>
 
 static const struct argp_option options[] = {
-    {"machine", KEY_MACHINE, "NAME|FILE", 0, "On this machine (capuchin machines lists them)", 0},
-    {"dtype", ZOO_KEY_DTYPE, "TYPE", 0, "fp32 (default), tf32, fp16 or bf16", 0},
+    {"machine", KEY_MACHINE, "NAME|FILE", 0, "Machine ('capuchin machines' lists them)", 0},
+    {"dtype", ZOO_KEY_DTYPE, "TYPE", 0, "Data type: fp32 (default), tf32, fp16 or bf16", 0},
     {"update", ZOO_KEY_UPDATE, "WHEN", 0,
-     "Parameters are updated at the end (default), or asap: each once its gradient is complete", 0},
-    {"granularity", ZOO_KEY_GRANULARITY, "WHAT", 0, "op (default), or layer: ops merged", 0},
+     "When parameters are updated: end (default), after the backward pass; or asap, each as soon "
+     "as "
+     "its gradient is complete",
+     0},
+    {"granularity", ZOO_KEY_GRANULARITY, "WHAT", 0,
+     "op (default); or layer, which merges the ops of a layer", 0},
     {"attention", ZOO_KEY_ATTENTION, "HOW", 0,
-     "fused (default), or saved: single ops, which keep their matrices for backward", 0},
-    {"sequence", ZOO_KEY_SEQUENCE, "N", 0, "Tokens a sample, where the model takes tokens", 0},
-    {"image", ZOO_KEY_IMAGE, "N", 0, "Pixels of an edge, where it takes images", 0},
+     "fused (default); or saved, single ops that keep the attention matrix for the backward pass",
+     0},
+    {"sequence", ZOO_KEY_SEQUENCE, "N", 0, "Tokens per sample, for models of text", 0},
+    {"image", ZOO_KEY_IMAGE, "N", 0,
+     "Width and height of the images in pixels, for models of images", 0},
     {0}};
 
 /* Whether it is the second of two words. */
@@ -67,7 +73,7 @@ static error_t parse_option(int key, char *argument, struct argp_state *state)
         return 0;
     case ARGP_KEY_ARG:
         if (settings->model != NULL) {
-            argp_error(state, "%s: one argument too many", argument);
+            argp_error(state, "%s: too many arguments", argument);
         }
         settings->model = argument;
         return 0;
@@ -94,12 +100,12 @@ bool zoo_settings_find(const struct zoo_settings *settings, const struct zoo_mod
 
     *model = zoo_find(settings->model);
     if (*model == NULL) {
-        say("no model \"%s\". There are:", settings->model);
+        say("there is no model \"%s\". The models are:", settings->model);
         zoo_print_list(stderr);
         return false;
     }
     if (settings->machine == NULL) {
-        say("on which machine? --machine NAME (capuchin machines lists them)");
+        say("--machine is required ('capuchin machines' lists the machines)");
         return false;
     }
     if (hardware_load(hardware, settings->machine, &error) != CAPU_OK) {

@@ -1,4 +1,5 @@
-/* What `capuchin model` and `capuchin maxbatch` have in common: which network, how, and on what. */
+/* The options that `capuchin model` and `capuchin maxbatch` share: the network, its variant, and
+ * the machine. */
 #ifndef CAPU_TOOLS_ZOO_OPTIONS_H
 #define CAPU_TOOLS_ZOO_OPTIONS_H
 
@@ -23,12 +24,12 @@ enum zoo_key {
 /* A child parser, whose input is a struct zoo_settings: the options and the argument MODEL. */
 extern const struct argp zoo_argp;
 
-/* Finds model and machine by their names. False: said why on standard error, with the names there
-   are. */
+/* Finds the model and the machine by name. False: an error has been printed, with the known names.
+ */
 bool zoo_settings_find(const struct zoo_settings *settings, const struct zoo_model **model,
                        struct hardware *hardware);
 
-/* One model a line. */
+/* One model per line. */
 void zoo_print_list(FILE *file);
 
 #endif

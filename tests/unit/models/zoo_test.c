@@ -421,7 +421,7 @@ START_TEST(says_what_cannot_be_built)
                    (struct zoo_options){.batch = ZOO_BATCH_MAX, .sequence = ZOO_BATCH_MAX},
                    CAPU_TOO_LARGE, "2^50");
     expect_failure("vgg16", "p100", (struct zoo_options){.batch = 1, .dtype = DTYPE_TF32},
-                   CAPU_INVALID, "machine p100 has no tf32; it has fp32 fp16");
+                   CAPU_INVALID, "machine p100 has no rate for tf32; it has rates for fp32 fp16");
     expect_failure("vgg16", "p100", (struct zoo_options){.batch = 1, .sequence = 5}, CAPU_INVALID,
                    "takes images");
     expect_failure("lstm", "p100", (struct zoo_options){.batch = 1, .image = 5}, CAPU_INVALID,

@@ -61,7 +61,7 @@ START_TEST(carries_out_what_the_user_wishes)
     expect("        1  passive ");
     expect("        2  guided ");
     expect("        8  guided ");
-    expect("the steady iteration takes that time, to the nanosecond");
+    expect("the steady-state iteration takes exactly that time");
     ck_assert_int_eq(run("check t p && cat p"), 0);
     expect("valid: 11 ops, 7 tensors, 6 actions");
     ck_assert_int_eq(run("plan t --budget 80% --page 4096 --place --planner manual -o q && "
@@ -104,7 +104,7 @@ START_TEST(runs_without_a_plan)
     ck_assert_int_eq(run("replay t --budget 80% --page 4096 -n 3"), 0);
     expect("no steady state");
     ck_assert_int_eq(run("replay t --budget 80% --page 4096 -n 1 --save-plan none"), 2);
-    expect("--save-plan none: no plan was made");
+    expect("--save-plan none: there is no plan");
     ck_assert_int_eq(run("replay t --budget 80% --page 4096 --mode passive --save-plan none"), 2);
 }
 END_TEST
@@ -113,7 +113,7 @@ END_TEST
 START_TEST(leaves_small_tensors_alone)
 {
     ck_assert_int_eq(run("replay t --budget 80% --save-plan p"), 0);
-    expect("the steady iteration takes that time, to the nanosecond");
+    expect("the steady-state iteration takes exactly that time");
     ck_assert_int_eq(run("simulate t p --json"), 0);
     expect("\"iteration_ns\":550000,");
     /* By default a page is 2 MiB; with a threshold of 2 every tensor has one. */
