@@ -1,6 +1,8 @@
 /* The execution model. Every rule of the specification is one maximum here. */
 #include "policy/clock.h"
 
+#include "base/array.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -182,15 +184,9 @@ static capu_status give_to_heap(struct clock *clock, struct clock_chunk chunk)
 {
     uint32_t hole = clock->heap_count;
 
-    if (clock->heap_count == clock->heap_capacity) {
-        uint32_t capacity = clock->heap_capacity > 0 ? clock->heap_capacity * 2 : 64;
-        struct clock_chunk *grown = realloc(clock->heap, capacity * sizeof(*grown));
-
-        if (grown == NULL) {
-            return CAPU_NO_HOST_MEMORY;
-        }
-        clock->heap = grown;
-        clock->heap_capacity = capacity;
+    if (!array_reserve(&clock->heap, &clock->heap_capacity, (size_t)clock->heap_count + 1,
+                       sizeof(*clock->heap))) {
+        return CAPU_NO_HOST_MEMORY;
     }
     clock->heap_count++;
     while (hole > 0 && clock->heap[(hole - 1) / 2].usable_ns > chunk.usable_ns) {

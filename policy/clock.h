@@ -61,7 +61,7 @@ struct clock {
     struct clock_lane lanes[CLOCK_LANES]; /* other free bytes */
     struct clock_chunk *heap; /* those that fit into no lane's order, earliest usable first */
     uint32_t heap_count;
-    uint32_t heap_capacity;
+    size_t heap_capacity;
     uint64_t *out_ns; /* per tensor: how long its copies take */
     uint64_t *in_ns;
     uint32_t tensor_count;

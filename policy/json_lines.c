@@ -1,6 +1,8 @@
 /* JSON lines with errors that name the place. Jansson parses, this file guards. */
 #include "policy/json_lines.h"
 
+#include "base/array.h"
+
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -191,27 +193,10 @@ capu_status json_lines_boolean(struct json_lines *lines, const json_t *object, c
     return CAPU_OK;
 }
 
-static capu_status reserve_ids(struct json_lines_ids *ids, size_t count)
-{
-    uint32_t *grown;
-
-    if (count <= ids->capacity) {
-        return CAPU_OK;
-    }
-    grown = realloc(ids->ids, count * 2 * sizeof(*ids->ids));
-    if (grown == NULL) {
-        return CAPU_NO_HOST_MEMORY;
-    }
-    ids->ids = grown;
-    ids->capacity = count * 2;
-    return CAPU_OK;
-}
-
 capu_status json_lines_list(struct json_lines *lines, const json_t *object, const char *key,
                             struct json_lines_ids *ids)
 {
     const json_t *field = json_object_get(object, key);
-    capu_status status;
 
     ids->count = 0;
     if (field == NULL) {
@@ -220,9 +205,8 @@ capu_status json_lines_list(struct json_lines *lines, const json_t *object, cons
     if (!json_is_array(field)) {
         return refuse_field(lines, key, "is not a list");
     }
-    status = reserve_ids(ids, json_array_size(field));
-    if (status != CAPU_OK) {
-        return status;
+    if (!array_reserve(&ids->ids, &ids->capacity, json_array_size(field), sizeof(*ids->ids))) {
+        return CAPU_NO_HOST_MEMORY;
     }
     for (size_t i = 0; i < json_array_size(field); i++) {
         const json_t *entry = json_array_get(field, i);

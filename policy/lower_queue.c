@@ -2,9 +2,8 @@
  * The two queues of the lowering's walk: victims, by the order in which they are to leave, and what
  * is on the host, by the op that it must be back for.
  */
+#include "base/array.h"
 #include "policy/lower_state.h"
-
-#include <stdlib.h>
 
 static bool is_before(const struct lower *lower, struct victim a, struct victim b)
 {
@@ -24,16 +23,10 @@ void lower_heap_push(struct lower *lower, struct victim victim)
     struct victim *heap;
     uint32_t hole = lower->victim_count;
 
-    if (lower->victim_count == lower->victim_capacity) {
-        uint32_t capacity = lower->victim_capacity * 2 + 256;
-
-        heap = realloc(lower->victims, capacity * sizeof(*heap));
-        if (heap == NULL) {
-            lower_fail(lower, CAPU_NO_HOST_MEMORY);
-            return;
-        }
-        lower->victims = heap;
-        lower->victim_capacity = capacity;
+    if (!array_reserve(&lower->victims, &lower->victim_capacity, (size_t)lower->victim_count + 1,
+                       sizeof(*lower->victims))) {
+        lower_fail(lower, CAPU_NO_HOST_MEMORY);
+        return;
     }
     heap = lower->victims;
     lower->victim_count++;

@@ -17,7 +17,7 @@ struct span {
 struct spans {
     struct span *list;
     uint32_t count;
-    uint32_t capacity;
+    size_t capacity;
 };
 
 struct victim {
@@ -90,7 +90,7 @@ struct lower {
     uint8_t *means;         /* per gap: the decision as far as it can be, in this walk */
     struct victim *victims; /* a heap; entries whose key is not the tensor's are stale */
     uint32_t victim_count;
-    uint32_t victim_capacity;
+    size_t victim_capacity;
     struct victim *stash;
     int64_t *base;                /* what the tree is filled with */
     int64_t *latest;              /* per gap: when its prefetch must start at the latest */

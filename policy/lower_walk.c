@@ -7,9 +7,9 @@
  * or returns early must fit into it all the way, so that keeping something never pushes out
  * something else later.
  */
+#include "base/array.h"
 #include "policy/lower_state.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #define IMPLICIT_DROP ((uint32_t)1 << 31)
@@ -32,16 +32,10 @@ static void put_span(struct lower *lower, struct spans *spans, struct clock_span
     if (span.end > CLOCK_NS_MAX) {
         lower_fail(lower, CAPU_TOO_LARGE);
     }
-    if (spans->count == spans->capacity) {
-        uint32_t capacity = spans->capacity * 2 + 256;
-        struct span *grown = realloc(spans->list, capacity * sizeof(*grown));
-
-        if (grown == NULL) {
-            lower_fail(lower, CAPU_NO_HOST_MEMORY);
-            return;
-        }
-        spans->list = grown;
-        spans->capacity = capacity;
+    if (!array_reserve(&spans->list, &spans->capacity, (size_t)spans->count + 1,
+                       sizeof(*spans->list))) {
+        lower_fail(lower, CAPU_NO_HOST_MEMORY);
+        return;
     }
     spans->list[spans->count++] = (struct span){.start = span.start, .end = span.end};
 }

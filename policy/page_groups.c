@@ -1,32 +1,21 @@
 /* Groups of pages: the heap of the busy, the lists of the free, and what a tensor may have. */
 #include "policy/page_groups.h"
 
+#include "base/array.h"
+
 #include <stdlib.h>
 #include <string.h>
-
-static bool grow(void **array, size_t count, size_t size)
-{
-    void *grown = realloc(*array, count * size);
-
-    if (grown != NULL) {
-        *array = grown;
-    }
-    return grown != NULL;
-}
 
 /* A group in no list. */
 static capu_status new_group(struct page_groups *groups, uint32_t first, uint32_t count)
 {
     struct page_group *group;
 
-    if (groups->count == groups->capacity) {
-        size_t capacity = (size_t)groups->capacity * 2 + 64;
-
-        if (!grow((void **)&groups->list, capacity, sizeof(*groups->list)) ||
-            !grow((void **)&groups->busy, capacity, sizeof(*groups->busy))) {
-            return CAPU_NO_HOST_MEMORY;
-        }
-        groups->capacity = (uint32_t)capacity;
+    if (!array_reserve(&groups->list, &groups->capacity, (size_t)groups->count + 1,
+                       sizeof(*groups->list)) ||
+        !array_reserve(&groups->busy, &groups->busy_capacity, (size_t)groups->count + 1,
+                       sizeof(*groups->busy))) {
+        return CAPU_NO_HOST_MEMORY;
     }
     group = &groups->list[groups->count++];
     if (groups->count > groups->made) {
@@ -42,16 +31,10 @@ static capu_status new_group(struct page_groups *groups, uint32_t first, uint32_
 
 static capu_status reserve(struct page_group *group, uint32_t count)
 {
-    uint32_t capacity = count * 2;
-
-    if (count <= group->residency_capacity) {
-        return CAPU_OK;
-    }
-    if (!grow((void **)&group->residencies, capacity, sizeof(*group->residencies))) {
-        return CAPU_NO_HOST_MEMORY;
-    }
-    group->residency_capacity = capacity;
-    return CAPU_OK;
+    return array_reserve(&group->residencies, &group->residency_capacity, count,
+                         sizeof(*group->residencies))
+               ? CAPU_OK
+               : CAPU_NO_HOST_MEMORY;
 }
 
 /* The group keeps `count` pages; the rest becomes a group with the same holders. Of those that have
@@ -353,12 +336,9 @@ capu_status page_groups_reset(struct page_groups *groups, const struct residenci
     }
     groups->level_first[PAGE_GROUPS_LEVELS] = words;
     groups->list_count = lists;
-    if (lists > groups->list_capacity) {
-        if (!grow((void **)&groups->free, lists, sizeof(*groups->free)) ||
-            !grow((void **)&groups->words, words, sizeof(*groups->words))) {
-            return CAPU_NO_HOST_MEMORY;
-        }
-        groups->list_capacity = lists;
+    if (!array_reserve(&groups->free, &groups->free_capacity, lists, sizeof(*groups->free)) ||
+        !array_reserve(&groups->words, &groups->word_capacity, words, sizeof(*groups->words))) {
+        return CAPU_NO_HOST_MEMORY;
     }
     memset(groups->free, 0xFF, lists * sizeof(*groups->free));
     memset(groups->words, 0, words * sizeof(*groups->words));

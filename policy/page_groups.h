@@ -27,7 +27,7 @@ struct page_group {
     uint32_t count;
     struct residency *residencies; /* of its holders, by `from`; past ones may be missing */
     uint32_t residency_count;
-    uint32_t residency_capacity;
+    size_t residency_capacity;
     uint32_t begun;    /* how many of them have begun */
     uint32_t next;     /* in the list of free groups, or NO_GROUP */
     uint32_t previous; /* the same */
@@ -42,15 +42,17 @@ struct page_groups {
     const struct residencies *residencies; /* of the plan at hand: borrowed */
     struct page_group *list;
     uint32_t count;
-    uint32_t capacity; /* of the heap, too */
-    uint32_t made;     /* slots that have been in use: they keep their memory */
+    size_t capacity;
+    uint32_t made; /* slots that have been in use: they keep their memory */
     struct page_groups_busy *busy;
     uint32_t busy_count;
-    uint32_t *free;  /* per list: its first group */
+    size_t busy_capacity;
+    uint32_t *free; /* per list: its first group */
+    size_t free_capacity;
     uint64_t *words; /* which lists are not empty, one bit each; above it, which words are not 0 */
     uint32_t level_first[PAGE_GROUPS_LEVELS + 1]; /* where each level of them begins */
+    size_t word_capacity;
     uint32_t list_count;
-    uint32_t list_capacity;
     bool is_sweeping;
 };
 

@@ -11,6 +11,8 @@
  */
 #include "policy/place.h"
 
+#include "base/array.h"
+
 #include "policy/place_state.h"
 #include "policy/timeline.h"
 
@@ -153,14 +155,8 @@ static capu_status keep_pages(struct placer *placer)
 {
     capu_status status = CAPU_OK;
 
-    if (placer->limit > placer->kept_capacity) {
-        uint8_t *grown = realloc(placer->is_kept, placer->limit);
-
-        if (grown == NULL) {
-            return CAPU_NO_HOST_MEMORY;
-        }
-        placer->is_kept = grown;
-        placer->kept_capacity = placer->limit;
+    if (!array_reserve(&placer->is_kept, &placer->kept_capacity, placer->limit, 1)) {
+        return CAPU_NO_HOST_MEMORY;
     }
     memset(placer->is_kept, 0, placer->kept_capacity);
     memset(placer->has_kept, 0, placer->trace_index->trace->tensor_count);

@@ -1,17 +1,9 @@
 /* Which pages a tensor gets, of those that it could have. */
 #include "policy/place_state.h"
 
+#include "base/array.h"
+
 #include <stdlib.h>
-
-static bool grow(void **array, size_t count, size_t size)
-{
-    void *grown = realloc(*array, count * size);
-
-    if (grown != NULL) {
-        *array = grown;
-    }
-    return grown != NULL;
-}
 
 static bool is_sooner(const struct place_candidate *a, const struct place_candidate *b)
 {
@@ -150,16 +142,13 @@ capu_status place_candidates_write(struct placer *placer, uint32_t tensor)
 
 capu_status place_candidates_reserve(struct placer *placer)
 {
-    uint32_t capacity = placer->groups.count * 2 + 64;
+    size_t needed = (size_t)placer->groups.count + 1;
 
-    if (placer->groups.count < placer->candidate_capacity) {
-        return CAPU_OK;
-    }
-    if (!grow((void **)&placer->late, capacity, sizeof(*placer->late)) ||
-        !grow((void **)&placer->chosen, capacity, sizeof(*placer->chosen)) ||
-        !grow((void **)&placer->runs, capacity, sizeof(*placer->runs))) {
-        return CAPU_NO_HOST_MEMORY;
-    }
-    placer->candidate_capacity = capacity;
-    return CAPU_OK;
+    return array_reserve(&placer->late, &placer->late_capacity, needed, sizeof(*placer->late)) &&
+                   array_reserve(&placer->chosen, &placer->chosen_capacity, needed,
+                                 sizeof(*placer->chosen)) &&
+                   array_reserve(&placer->runs, &placer->run_capacity, needed,
+                                 sizeof(*placer->runs))
+               ? CAPU_OK
+               : CAPU_NO_HOST_MEMORY;
 }

@@ -32,7 +32,7 @@ struct placer {
     struct plan *plan;
     const struct plan *kept; /* place lines to keep; NULL: none */
     uint8_t *is_kept;        /* per page below the limit; not without `kept` */
-    uint64_t kept_capacity;
+    size_t kept_capacity;
     uint8_t *has_kept;   /* per tensor: it has the pages of `kept` */
     uint64_t page_count; /* handed out, or in groups; more than the limit: did not suffice */
     uint64_t limit;      /* of pages */
@@ -45,13 +45,15 @@ struct placer {
     uint32_t order_count;
 
     struct page_groups groups;
-    uint32_t candidate_capacity;  /* of all that follow */
     struct place_candidate *late; /* of the tensor at hand, as all that follow */
     uint32_t late_count;
+    size_t late_capacity;
     uint32_t *chosen;
     uint32_t chosen_count;
+    size_t chosen_capacity;
     struct plan_run *runs;
     uint32_t run_count;
+    size_t run_capacity;
 };
 
 static inline uint32_t place_pages_of(const struct placer *placer, uint32_t tensor)

@@ -1,6 +1,8 @@
 /* Building a plan. */
 #include "policy/plan.h"
 
+#include "base/array.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,24 +20,13 @@ const char *action_kind_name(enum action_kind kind)
 }
 
 /* Room for one more element. */
-static capu_status grow(void **array, uint32_t count, uint32_t *capacity, size_t element_bytes)
+static capu_status grow(void *array, uint32_t count, size_t *capacity, size_t element_bytes)
 {
-    uint32_t size = *capacity == 0 ? 16 : *capacity * 2;
-    void *grown;
-
-    if (count < *capacity) {
-        return CAPU_OK;
-    }
     if (count >= ELEMENTS_MAX) {
         return CAPU_TOO_LARGE;
     }
-    grown = realloc(*array, size * element_bytes);
-    if (grown == NULL) {
-        return CAPU_NO_HOST_MEMORY;
-    }
-    *array = grown;
-    *capacity = size;
-    return CAPU_OK;
+    return array_reserve(array, capacity, (size_t)count + 1, element_bytes) ? CAPU_OK
+                                                                            : CAPU_NO_HOST_MEMORY;
 }
 
 capu_status plan_init(struct plan *plan, const char *trace, uint64_t budget_bytes,
@@ -81,8 +72,8 @@ void plan_clear_places(struct plan *plan)
 
 capu_status plan_add(struct plan *plan, enum action_kind kind, uint32_t tensor, uint32_t point)
 {
-    capu_status status = grow((void **)&plan->actions, plan->action_count, &plan->action_capacity,
-                              sizeof(*plan->actions));
+    capu_status status =
+        grow(&plan->actions, plan->action_count, &plan->action_capacity, sizeof(*plan->actions));
 
     if (status == CAPU_OK) {
         plan->actions[plan->action_count++] =
@@ -103,8 +94,8 @@ capu_status plan_add_recompute(struct plan *plan, uint32_t before)
 
 capu_status plan_add_replay(struct plan *plan, uint32_t op)
 {
-    capu_status status = grow((void **)&plan->replays, plan->replay_count, &plan->replay_capacity,
-                              sizeof(*plan->replays));
+    capu_status status =
+        grow(&plan->replays, plan->replay_count, &plan->replay_capacity, sizeof(*plan->replays));
 
     if (status == CAPU_OK) {
         plan->replays[plan->replay_count++] =
@@ -117,7 +108,7 @@ capu_status plan_add_replay(struct plan *plan, uint32_t op)
 capu_status plan_add_drop(struct plan *plan, uint32_t tensor)
 {
     capu_status status =
-        grow((void **)&plan->drops, plan->drop_count, &plan->drop_capacity, sizeof(*plan->drops));
+        grow(&plan->drops, plan->drop_count, &plan->drop_capacity, sizeof(*plan->drops));
 
     if (status == CAPU_OK) {
         plan->drops[plan->drop_count++] = tensor;
@@ -128,8 +119,8 @@ capu_status plan_add_drop(struct plan *plan, uint32_t tensor)
 
 capu_status plan_add_place(struct plan *plan, uint32_t tensor)
 {
-    capu_status status = grow((void **)&plan->places, plan->place_count, &plan->place_capacity,
-                              sizeof(*plan->places));
+    capu_status status =
+        grow(&plan->places, plan->place_count, &plan->place_capacity, sizeof(*plan->places));
 
     if (status == CAPU_OK) {
         plan->places[plan->place_count++] =
@@ -141,7 +132,7 @@ capu_status plan_add_place(struct plan *plan, uint32_t tensor)
 capu_status plan_add_run(struct plan *plan, uint32_t first, uint32_t count)
 {
     capu_status status =
-        grow((void **)&plan->runs, plan->run_count, &plan->run_capacity, sizeof(*plan->runs));
+        grow(&plan->runs, plan->run_count, &plan->run_capacity, sizeof(*plan->runs));
 
     if (status == CAPU_OK) {
         plan->runs[plan->run_count++] = (struct plan_run){.first = first, .count = count};

@@ -68,19 +68,19 @@ struct plan {
 
     struct plan_action *actions;
     uint32_t action_count;
-    uint32_t action_capacity;
+    size_t action_capacity;
     struct plan_replay *replays;
     uint32_t replay_count;
-    uint32_t replay_capacity;
+    size_t replay_capacity;
     uint32_t *drops;
     uint32_t drop_count;
-    uint32_t drop_capacity;
+    size_t drop_capacity;
     struct plan_place *places;
     uint32_t place_count;
-    uint32_t place_capacity;
+    size_t place_capacity;
     struct plan_run *runs;
     uint32_t run_count;
-    uint32_t run_capacity;
+    size_t run_capacity;
 };
 
 /* An empty plan. On failure it is zeroed. Errors: NO_HOST_MEMORY. */

@@ -1,6 +1,8 @@
 /* A growing string. Doubles, so that n appends cost O(n). */
 #include "policy/string_buffer.h"
 
+#include "base/array.h"
+
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -9,25 +11,12 @@
 
 static capu_status reserve(struct string_buffer *text, size_t more)
 {
-    size_t capacity = text->capacity == 0 ? 256 : text->capacity;
-    char *data;
-
     if (more >= SIZE_MAX / 4 - text->length) {
         return CAPU_NO_HOST_MEMORY;
     }
-    while (capacity < text->length + more + 1) {
-        capacity *= 2;
-    }
-    if (capacity == text->capacity) {
-        return CAPU_OK;
-    }
-    data = realloc(text->data, capacity);
-    if (data == NULL) {
-        return CAPU_NO_HOST_MEMORY;
-    }
-    text->data = data;
-    text->capacity = capacity;
-    return CAPU_OK;
+    return array_reserve(&text->data, &text->capacity, text->length + more + 1, 1)
+               ? CAPU_OK
+               : CAPU_NO_HOST_MEMORY;
 }
 
 capu_status string_buffer_append(struct string_buffer *text, const char *bytes, size_t count)

@@ -4,6 +4,8 @@
  */
 #include "policy/trace.h"
 
+#include "base/array.h"
+
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,56 +25,29 @@ const char *tensor_hint_name(enum tensor_hint hint)
     return (unsigned)hint < HINT_COUNT ? names[hint] : "?";
 }
 
-/* Makes room for `more` elements; *capacity counts elements and stays within `limit`. */
-static capu_status grow(void **array, uint32_t *capacity, uint32_t count, uint32_t more,
+/* Makes room for `more` elements, up to `limit` in all. */
+static capu_status grow(void *array, size_t *capacity, uint32_t count, uint32_t more,
                         uint32_t limit, size_t element_bytes)
 {
     uint64_t wanted = (uint64_t)count + more;
-    uint64_t size = *capacity;
-    void *grown;
 
-    if (wanted <= size) {
-        return CAPU_OK;
-    }
-    if (wanted > limit) {
+    if (wanted > limit && wanted > *capacity) {
         return CAPU_TOO_LARGE;
     }
-    size = size * 2 > wanted ? size * 2 : wanted;
-    if (size < 16) {
-        size = 16;
-    }
-    grown = realloc(*array, (size_t)size * element_bytes);
-    if (grown == NULL) {
-        return CAPU_NO_HOST_MEMORY;
-    }
-    *array = grown;
-    *capacity = (uint32_t)size;
-    return CAPU_OK;
+    return array_reserve(array, capacity, (size_t)wanted, element_bytes) ? CAPU_OK
+                                                                         : CAPU_NO_HOST_MEMORY;
 }
 
 /* Room for a name of that length, terminator included. */
 static capu_status reserve_name(struct trace *trace, size_t length)
 {
     size_t wanted = trace->names_bytes + length + 1;
-    size_t capacity = trace->names_capacity == 0 ? 1024 : trace->names_capacity;
-    char *names;
 
-    if (wanted <= trace->names_capacity) {
-        return CAPU_OK;
-    }
-    if (wanted > TRACE_NAMES_MAX) {
+    if (wanted > TRACE_NAMES_MAX && wanted > trace->names_capacity) {
         return CAPU_TOO_LARGE;
     }
-    while (capacity < wanted) {
-        capacity *= 2;
-    }
-    names = realloc(trace->names, capacity);
-    if (names == NULL) {
-        return CAPU_NO_HOST_MEMORY;
-    }
-    trace->names = names;
-    trace->names_capacity = capacity;
-    return CAPU_OK;
+    return array_reserve(&trace->names, &trace->names_capacity, wanted, 1) ? CAPU_OK
+                                                                           : CAPU_NO_HOST_MEMORY;
 }
 
 /* Room must have been reserved. The empty name is offset 0. */
@@ -108,7 +83,7 @@ capu_status trace_init(struct trace *trace, const char *name, struct error_text 
     status = reserve_name(trace, length + 1);
     if (status == CAPU_OK) {
         /* Never NULL, so that an op without operands may point into it. */
-        status = grow((void **)&trace->operands, &trace->operand_capacity, 0, 1, TRACE_OPERANDS_MAX,
+        status = grow(&trace->operands, &trace->operand_capacity, 0, 1, TRACE_OPERANDS_MAX,
                       sizeof(*trace->operands));
     }
     if (status != CAPU_OK) {
@@ -185,16 +160,15 @@ static capu_status check_tensor(const struct trace *trace,
 /* named_by grows with the tensors, but apart from them: both fit whichever succeeded alone. */
 static capu_status reserve_tensor(struct trace *trace)
 {
-    uint32_t capacity = trace->tensor_capacity;
-    uint32_t named_capacity = capacity;
-    capu_status status = grow((void **)&trace->named_by, &named_capacity, trace->tensor_count, 1,
+    size_t named_capacity = trace->tensor_capacity;
+    capu_status status = grow(&trace->named_by, &named_capacity, trace->tensor_count, 1,
                               TRACE_TENSORS_MAX, sizeof(*trace->named_by));
 
     if (status != CAPU_OK) {
         return status;
     }
-    return grow((void **)&trace->tensors, &trace->tensor_capacity, trace->tensor_count, 1,
-                TRACE_TENSORS_MAX, sizeof(*trace->tensors));
+    return grow(&trace->tensors, &trace->tensor_capacity, trace->tensor_count, 1, TRACE_TENSORS_MAX,
+                sizeof(*trace->tensors));
 }
 
 capu_status trace_add_tensor(struct trace *trace, const struct tensor_description *description,
@@ -338,11 +312,11 @@ capu_status trace_add_op(struct trace *trace, const struct op_description *descr
     status = reserve_name(trace, strlen(description->name) + 1 + segment_length);
     if (status == CAPU_OK) {
         /* At most one operand a tensor, so the count fits 32 bits. */
-        status = grow((void **)&trace->operands, &trace->operand_capacity, trace->operand_count,
+        status = grow(&trace->operands, &trace->operand_capacity, trace->operand_count,
                       (uint32_t)operand_count, TRACE_OPERANDS_MAX, sizeof(*trace->operands));
     }
     if (status == CAPU_OK) {
-        status = grow((void **)&trace->ops, &trace->op_capacity, trace->op_count, 1, TRACE_OPS_MAX,
+        status = grow(&trace->ops, &trace->op_capacity, trace->op_count, 1, TRACE_OPS_MAX,
                       sizeof(*trace->ops));
     }
     if (status != CAPU_OK) {

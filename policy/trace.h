@@ -86,13 +86,13 @@ struct trace {
 
     struct trace_tensor *tensors;
     uint32_t tensor_count;
-    uint32_t tensor_capacity;
+    size_t tensor_capacity;
     struct trace_op *ops;
     uint32_t op_count;
-    uint32_t op_capacity;
+    size_t op_capacity;
     uint32_t *operands; /* tensor ids */
     uint32_t operand_count;
-    uint32_t operand_capacity;
+    size_t operand_capacity;
 
     uint64_t total_bytes; /* of all tensors */
     uint64_t total_ns;    /* the ideal: of all ops */
