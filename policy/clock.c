@@ -2,6 +2,7 @@
 #include "policy/clock.h"
 
 #include "base/array.h"
+#include "base/heap.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -60,29 +61,14 @@ void clock_reset(struct clock *clock, uint64_t free_bytes)
     memset(clock->tensors, 0, clock->tensor_count * sizeof(*clock->tensors));
 }
 
-static void sift_down(struct clock *clock)
+static bool is_usable_before(const void *a, const void *b, const void *context)
 {
-    struct clock_chunk moving = clock->heap[0];
-    uint32_t hole = 0;
-
-    for (;;) {
-        uint32_t child = hole * 2 + 1;
-
-        if (child >= clock->heap_count) {
-            break;
-        }
-        if (child + 1 < clock->heap_count &&
-            clock->heap[child + 1].usable_ns < clock->heap[child].usable_ns) {
-            child++;
-        }
-        if (moving.usable_ns <= clock->heap[child].usable_ns) {
-            break;
-        }
-        clock->heap[hole] = clock->heap[child];
-        hole = child;
-    }
-    clock->heap[hole] = moving;
+    (void)context;
+    return ((const struct clock_chunk *)a)->usable_ns < ((const struct clock_chunk *)b)->usable_ns;
 }
+
+static const struct heap_order by_usable_time = {.element_bytes = sizeof(struct clock_chunk),
+                                                 .is_before = is_usable_before};
 
 static struct clock_chunk *front_of(const struct clock_lane *lane)
 {
@@ -133,8 +119,7 @@ uint64_t clock_take(struct clock *clock, uint64_t bytes)
             lane->first = (lane->first + 1) & (lane->capacity - 1);
             lane->count--;
         } else {
-            clock->heap[0] = clock->heap[--clock->heap_count];
-            sift_down(clock);
+            heap_pop(clock->heap, clock->heap_count--, by_usable_time);
         }
     }
     return latest;
@@ -182,18 +167,11 @@ static struct clock_lane *lane_for(struct clock *clock, uint64_t usable_ns)
 
 static capu_status give_to_heap(struct clock *clock, struct clock_chunk chunk)
 {
-    uint32_t hole = clock->heap_count;
-
     if (!array_reserve(&clock->heap, &clock->heap_capacity, (size_t)clock->heap_count + 1,
                        sizeof(*clock->heap))) {
         return CAPU_NO_HOST_MEMORY;
     }
-    clock->heap_count++;
-    while (hole > 0 && clock->heap[(hole - 1) / 2].usable_ns > chunk.usable_ns) {
-        clock->heap[hole] = clock->heap[(hole - 1) / 2];
-        hole = (hole - 1) / 2;
-    }
-    clock->heap[hole] = chunk;
+    heap_push(clock->heap, clock->heap_count++, &chunk, by_usable_time);
     return CAPU_OK;
 }
 

@@ -1,6 +1,8 @@
 /* The priced greedy. Everything per round is O((gaps + ops) log ops) and a bounded walk a gap. */
 #include "policy/greedy.h"
 
+#include "base/heap.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -334,24 +336,14 @@ static capu_status look(struct greedy *greedy, const uint32_t *extended_life,
     return status;
 }
 
-static void sift_down(struct candidate *heap, uint32_t count, uint32_t hole)
+static bool is_better(const void *a, const void *b, const void *context)
 {
-    struct candidate moving = heap[hole];
-
-    for (;;) {
-        uint32_t child = hole * 2 + 1;
-
-        if (child + 1 < count && compare_candidates(&heap[child + 1], &heap[child]) < 0) {
-            child++;
-        }
-        if (child >= count || compare_candidates(&heap[child], &moving) >= 0) {
-            break;
-        }
-        heap[hole] = heap[child];
-        hole = child;
-    }
-    heap[hole] = moving;
+    (void)context;
+    return compare_candidates(a, b) < 0;
 }
+
+static const struct heap_order best_first = {.element_bytes = sizeof(struct candidate),
+                                             .is_before = is_better};
 
 /* A heap, the best on top: few of many are taken. */
 static uint32_t list_candidates(struct greedy *greedy, const uint8_t *decisions)
@@ -367,9 +359,7 @@ static uint32_t list_candidates(struct greedy *greedy, const uint8_t *decisions)
             }
         }
     }
-    for (uint32_t i = count / 2; i-- > 0;) {
-        sift_down(greedy->candidates, count, i);
-    }
+    heap_build(greedy->candidates, count, best_first);
     return count;
 }
 
@@ -421,8 +411,7 @@ static uint32_t take_best(struct greedy *greedy, uint8_t *decisions, uint32_t co
         uint32_t tensor = lower_gap_tensor(greedy->planning->lower, best.gap);
         struct away away = whole_away(greedy, best.gap);
 
-        greedy->candidates[0] = greedy->candidates[--count];
-        sift_down(greedy->candidates, count, 0);
+        heap_pop(greedy->candidates, count--, best_first);
         if ((best.decision == DECIDE_SWAP && !best.is_stalled &&
              !take_swap(greedy, &best, &away)) ||
             (best.decision == DECIDE_DROP && !take_drop(greedy, &best, &away))) {

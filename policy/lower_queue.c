@@ -3,62 +3,46 @@
  * is on the host, by the op that it must be back for.
  */
 #include "base/array.h"
+#include "base/heap.h"
 #include "policy/lower_state.h"
 
-static bool is_before(const struct lower *lower, struct victim a, struct victim b)
+static bool leaves_before(const void *left, const void *right, const void *context)
 {
+    const struct lower *lower = context;
+    const struct victim *a = left;
+    const struct victim *b = right;
     uint64_t a_bytes;
     uint64_t b_bytes;
 
-    if (a.key != b.key) {
-        return a.key > b.key;
+    if (a->key != b->key) {
+        return a->key > b->key;
     }
-    a_bytes = lower->tensors[a.tensor].rounded;
-    b_bytes = lower->tensors[b.tensor].rounded;
-    return a_bytes != b_bytes ? a_bytes > b_bytes : a.tensor < b.tensor;
+    a_bytes = lower->tensors[a->tensor].rounded;
+    b_bytes = lower->tensors[b->tensor].rounded;
+    return a_bytes != b_bytes ? a_bytes > b_bytes : a->tensor < b->tensor;
+}
+
+static inline struct heap_order victim_order(const struct lower *lower)
+{
+    return (struct heap_order){
+        .element_bytes = sizeof(struct victim), .is_before = leaves_before, .context = lower};
 }
 
 void lower_heap_push(struct lower *lower, struct victim victim)
 {
-    struct victim *heap;
-    uint32_t hole = lower->victim_count;
-
     if (!array_reserve(&lower->victims, &lower->victim_capacity, (size_t)lower->victim_count + 1,
                        sizeof(*lower->victims))) {
         lower_fail(lower, CAPU_NO_HOST_MEMORY);
         return;
     }
-    heap = lower->victims;
-    lower->victim_count++;
-    while (hole > 0 && is_before(lower, victim, heap[(hole - 1) / 2])) {
-        heap[hole] = heap[(hole - 1) / 2];
-        hole = (hole - 1) / 2;
-    }
-    heap[hole] = victim;
+    heap_push(lower->victims, lower->victim_count++, &victim, victim_order(lower));
 }
 
 struct victim lower_heap_pop(struct lower *lower)
 {
-    struct victim *heap = lower->victims;
-    struct victim top = heap[0];
-    struct victim moving = heap[--lower->victim_count];
-    uint32_t hole = 0;
+    struct victim top = lower->victims[0];
 
-    for (;;) {
-        uint32_t child = hole * 2 + 1;
-
-        if (child + 1 < lower->victim_count && is_before(lower, heap[child + 1], heap[child])) {
-            child++;
-        }
-        if (child >= lower->victim_count || !is_before(lower, heap[child], moving)) {
-            break;
-        }
-        heap[hole] = heap[child];
-        hole = child;
-    }
-    if (lower->victim_count > 0) {
-        heap[hole] = moving;
-    }
+    heap_pop(lower->victims, lower->victim_count--, victim_order(lower));
     return top;
 }
 

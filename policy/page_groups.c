@@ -2,6 +2,7 @@
 #include "policy/page_groups.h"
 
 #include "base/array.h"
+#include "base/heap.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -91,38 +92,27 @@ static capu_status hold(struct page_groups *groups, struct page_group *group, ui
     return CAPU_OK;
 }
 
+static bool is_released_before(const void *a, const void *b, const void *context)
+{
+    (void)context;
+    return ((const struct page_groups_busy *)a)->to < ((const struct page_groups_busy *)b)->to;
+}
+
+static const struct heap_order by_release = {.element_bytes = sizeof(struct page_groups_busy),
+                                             .is_before = is_released_before};
+
 static void push_busy(struct page_groups *groups, uint32_t to, uint32_t group)
 {
-    uint32_t hole = groups->busy_count++;
+    struct page_groups_busy busy = {.to = to, .group = group};
 
-    while (hole > 0 && groups->busy[(hole - 1) / 2].to > to) {
-        groups->busy[hole] = groups->busy[(hole - 1) / 2];
-        hole = (hole - 1) / 2;
-    }
-    groups->busy[hole] = (struct page_groups_busy){.to = to, .group = group};
+    heap_push(groups->busy, groups->busy_count++, &busy, by_release);
 }
 
 static uint32_t pop_busy(struct page_groups *groups)
 {
     uint32_t group = groups->busy[0].group;
-    struct page_groups_busy moving = groups->busy[--groups->busy_count];
-    uint32_t hole = 0;
 
-    for (;;) {
-        uint32_t child = hole * 2 + 1;
-
-        if (child >= groups->busy_count) {
-            break;
-        }
-        child +=
-            child + 1 < groups->busy_count && groups->busy[child + 1].to < groups->busy[child].to;
-        if (moving.to <= groups->busy[child].to) {
-            break;
-        }
-        groups->busy[hole] = groups->busy[child];
-        hole = child;
-    }
-    groups->busy[hole] = moving;
+    heap_pop(groups->busy, groups->busy_count--, by_release);
     return group;
 }
 

@@ -2,34 +2,22 @@
 #include "policy/place_state.h"
 
 #include "base/array.h"
+#include "base/heap.h"
 
 #include <stdlib.h>
 
-static bool is_sooner(const struct place_candidate *a, const struct place_candidate *b)
+static bool is_sooner(const void *left, const void *right, const void *context)
 {
+    const struct place_candidate *a = left;
+    const struct place_candidate *b = right;
+
+    (void)context;
     return a->late != b->late ? a->late < b->late : a->rank < b->rank;
 }
 
 /* Late candidates are a heap, the soonest first: mostly few of many are taken. */
-static void sift_candidate(struct place_candidate *candidates, uint32_t count, uint32_t hole)
-{
-    struct place_candidate moving = candidates[hole];
-
-    for (;;) {
-        uint32_t child = hole * 2 + 1;
-
-        if (child >= count) {
-            break;
-        }
-        child += child + 1 < count && is_sooner(&candidates[child + 1], &candidates[child]);
-        if (!is_sooner(&candidates[child], &moving)) {
-            break;
-        }
-        candidates[hole] = candidates[child];
-        hole = child;
-    }
-    candidates[hole] = moving;
-}
+static const struct heap_order soonest_first = {.element_bytes = sizeof(struct place_candidate),
+                                                .is_before = is_sooner};
 
 static void choose(struct placer *placer, uint32_t group, uint32_t *need)
 {
@@ -93,8 +81,8 @@ void place_candidates_choose(struct placer *placer, uint32_t tensor, uint32_t *n
     } else {
         collect_unordered(placer, tensor);
     }
-    for (uint32_t i = *need > 0 ? placer->late_count / 2 : 0; i-- > 0;) {
-        sift_candidate(late, placer->late_count, i);
+    if (*need > 0) {
+        heap_build(late, placer->late_count, soonest_first);
     }
     while (*need > 0 && (has_fresh || placer->late_count > 0)) {
         if (has_fresh && (placer->late_count == 0 || late[0].late > placer->tolerance)) {
@@ -107,10 +95,7 @@ void place_candidates_choose(struct placer *placer, uint32_t tensor, uint32_t *n
         }
         placer->late_ns += late[0].late;
         choose(placer, late[0].group, need);
-        late[0] = late[--placer->late_count];
-        if (placer->late_count > 0) {
-            sift_candidate(late, placer->late_count, 0);
-        }
+        heap_pop(late, placer->late_count--, soonest_first);
     }
 }
 
