@@ -75,6 +75,16 @@ bool bits_grow(struct bits *bits, size_t count)
     return true;
 }
 
+void bits_clear(struct bits *bits)
+{
+    size_t count = bits->count;
+
+    for (unsigned level = 0; level < bits->level_count; level++) {
+        count = words_for(count);
+        memset(bits->words[level], 0, count * sizeof(*bits->words[level]));
+    }
+}
+
 void bits_add(struct bits *bits, size_t index)
 {
     for (unsigned level = 0; level < bits->level_count; level++) {

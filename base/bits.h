@@ -31,6 +31,9 @@ void bits_finish(struct bits *bits);
  */
 bool bits_grow(struct bits *bits, size_t count);
 
+/* Removes all members, at the cost of a memset over the words. */
+void bits_clear(struct bits *bits);
+
 /* Pre: index < count. Adding a member and removing a stranger are fine. */
 void bits_add(struct bits *bits, size_t index);
 void bits_remove(struct bits *bits, size_t index);

@@ -63,6 +63,9 @@ START_TEST(test_against_a_model)
     for (size_t i = 0; i < count * 3; i++) {
         ck_assert(bits_has(&bits, i) == (i < count && model[i]));
     }
+    bits_clear(&bits);
+    ck_assert(bits_validate(&bits));
+    ck_assert_uint_eq(bits_next(&bits, 0), BITS_NONE);
     bits_finish(&bits);
     free(model);
 }
