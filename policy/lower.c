@@ -44,8 +44,6 @@ static void allocate_index(struct lower *lower)
     lower->chain_bytes = block(lower, ops, sizeof(*lower->chain_bytes));
     lower->base = block(lower, ops + 1, sizeof(*lower->base));
     lower->due_head = block(lower, ops, sizeof(*lower->due_head));
-    lower->due_bits = block(lower, ops / 64 + 1, sizeof(*lower->due_bits));
-    lower->due_words = block(lower, ops / 4096 + 1, sizeof(*lower->due_words));
     lower->extended_life_head = block(lower, ops, sizeof(*lower->extended_life_head));
     lower->ideal_ns = block(lower, ops + 1, sizeof(*lower->ideal_ns));
     lower->result.start_ns = block(lower, ops + 1, sizeof(*lower->result.start_ns));
@@ -160,6 +158,7 @@ capu_status lower_create(const struct trace_index *trace_index, const struct mac
     if (status == CAPU_OK) {
         status = segment_tree_init(&lower->tree, trace_index->trace->op_count + 1);
     }
+    lower->has_failed = !bits_init(&lower->due_ops, (size_t)lower->trace->op_count + 1);
     allocate_index(lower);
     allocate_state(lower);
     if (status != CAPU_OK || lower->has_failed) {
@@ -192,6 +191,7 @@ void lower_destroy(struct lower *lower)
     for (uint32_t i = 0; i < lower->block_count; i++) {
         free(lower->blocks[i]);
     }
+    bits_finish(&lower->due_ops);
     free(lower->victims);
     free(lower->out_spans.list);
     free(lower->in_spans.list);

@@ -145,8 +145,7 @@ static void begin_lists(struct lower *lower)
 {
     uint32_t ops = lower->trace->op_count;
 
-    memset(lower->due_bits, 0, ((size_t)ops / 64 + 1) * sizeof(*lower->due_bits));
-    memset(lower->due_words, 0, ((size_t)ops / 4096 + 1) * sizeof(*lower->due_words));
+    bits_clear(&lower->due_ops);
     for (uint32_t k = 0; k < ops; k++) {
         lower->due_head[k] = NO_OP;
         lower->extended_life_head[k] = NO_OP;

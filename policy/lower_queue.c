@@ -78,10 +78,7 @@ void lower_due_remove(struct lower *lower, uint32_t tensor, uint32_t op)
         lower->tensors[next].due_prev = before;
     }
     if (lower->due_head[op] == NO_OP) {
-        lower->due_bits[op / 64] &= ~((uint64_t)1 << (op % 64));
-        if (lower->due_bits[op / 64] == 0) {
-            lower->due_words[op / 4096] &= ~((uint64_t)1 << (op / 64 % 64));
-        }
+        bits_remove(&lower->due_ops, op);
     }
 }
 
@@ -97,33 +94,15 @@ void lower_due_add(struct lower *lower, uint32_t tensor, uint32_t op, int64_t la
         lower->tensors[head].due_prev = tensor;
     }
     lower->due_head[op] = tensor;
-    lower->due_bits[op / 64] |= (uint64_t)1 << (op % 64);
-    lower->due_words[op / 4096] |= (uint64_t)1 << (op / 64 % 64);
+    bits_add(&lower->due_ops, op);
     lower->tensors[tensor].due_latest = latest;
 }
 
 uint32_t lower_due_next_op(const struct lower *lower, uint32_t from)
 {
-    uint32_t ops = lower->trace->op_count;
-    uint32_t at = from / 64 + 1;
-    uint64_t word;
+    size_t op = bits_next(&lower->due_ops, from);
 
-    if (from >= ops) {
-        return NO_OP;
-    }
-    word = lower->due_bits[from / 64] & (UINT64_MAX << (from % 64));
-    if (word != 0) {
-        return from / 64 * 64 + (uint32_t)__builtin_ctzll(word);
-    }
-    /* The first word from `at` on with a bit set; in large traces nearly all are empty. */
-    for (; at <= (ops - 1) / 64; at = (at / 64 + 1) * 64) {
-        word = lower->due_words[at / 64] & (UINT64_MAX << (at % 64));
-        if (word != 0) {
-            at = at / 64 * 64 + (uint32_t)__builtin_ctzll(word);
-            return at * 64 + (uint32_t)__builtin_ctzll(lower->due_bits[at]);
-        }
-    }
-    return NO_OP;
+    return op == BITS_NONE ? NO_OP : (uint32_t)op;
 }
 
 /* The latest start of a copy that nobody planned for. */

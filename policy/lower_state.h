@@ -3,6 +3,7 @@
 #ifndef CAPU_POLICY_LOWER_STATE_H
 #define CAPU_POLICY_LOWER_STATE_H
 
+#include "base/bits.h"
 #include "policy/lower.h"
 
 #define NO_OP UINT32_MAX
@@ -96,8 +97,7 @@ struct lower {
     int64_t *latest;              /* per gap: when its prefetch must start at the latest */
     uint8_t *saves;               /* per gap: a later gap of the same contents is swapped */
     uint32_t *due_head;           /* per op: tensors that must be back before it */
-    uint64_t *due_bits;           /* per op: is the list not empty? */
-    uint64_t *due_words;          /* per word of due_bits: is any of its bits set? */
+    struct bits due_ops;          /* those whose list is not empty */
     uint32_t *extended_life_head; /* per op: tensors kept until it */
     uint32_t *extended_life_next;
     uint32_t *chain; /* ops to replay, in order */

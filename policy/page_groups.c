@@ -127,60 +127,12 @@ static uint32_t list_of(const struct page_groups *groups, const struct page_grou
                                       : groups->list_count - 1;
 }
 
-static void set_bit(struct page_groups *groups, uint32_t list)
-{
-    for (uint32_t level = 0; level < PAGE_GROUPS_LEVELS; level++) {
-        uint64_t *word = &groups->words[groups->level_first[level] + list / 64];
-        bool was_empty = *word == 0;
-
-        *word |= (uint64_t)1 << (list % 64);
-        if (!was_empty) {
-            break;
-        }
-        list /= 64;
-    }
-}
-
-static void clear_bit(struct page_groups *groups, uint32_t list)
-{
-    for (uint32_t level = 0; level < PAGE_GROUPS_LEVELS; level++) {
-        uint64_t *word = &groups->words[groups->level_first[level] + list / 64];
-
-        *word &= ~((uint64_t)1 << (list % 64));
-        if (*word != 0) {
-            break;
-        }
-        list /= 64;
-    }
-}
-
 /* The first list from this one on that is not empty; list_count if there is none. */
 uint32_t page_groups_find(const struct page_groups *groups, uint32_t list)
 {
-    uint32_t level = 0;
-    uint64_t rest = 0;
+    size_t found = bits_next(&groups->filled, list);
 
-    for (; level < PAGE_GROUPS_LEVELS; level++) {
-        uint32_t word = list / 64;
-
-        if (word >= groups->level_first[level + 1] - groups->level_first[level]) {
-            return groups->list_count;
-        }
-        rest = groups->words[groups->level_first[level] + word] & (~(uint64_t)0 << (list % 64));
-        if (rest != 0) {
-            list = word * 64 + (uint32_t)__builtin_ctzll(rest);
-            break;
-        }
-        list = word + 1;
-    }
-    if (rest == 0) {
-        return groups->list_count;
-    }
-    while (level-- > 0) {
-        rest = groups->words[groups->level_first[level] + list];
-        list = list * 64 + (uint32_t)__builtin_ctzll(rest);
-    }
-    return list;
+    return found == BITS_NONE ? groups->list_count : (uint32_t)found;
 }
 
 static void set_free(struct page_groups *groups, uint32_t index)
@@ -193,7 +145,7 @@ static void set_free(struct page_groups *groups, uint32_t index)
     if (group->next != NO_GROUP) {
         groups->list[group->next].previous = index;
     } else {
-        set_bit(groups, list);
+        bits_add(&groups->filled, list);
     }
     groups->free[list] = index;
 }
@@ -212,7 +164,7 @@ static void unset_free(struct page_groups *groups, uint32_t index)
     }
     groups->free[list] = group->next;
     if (group->next == NO_GROUP) {
-        clear_bit(groups, list);
+        bits_remove(&groups->filled, list);
     }
 }
 
@@ -312,26 +264,19 @@ bool page_groups_fit(const struct page_groups *groups, uint32_t index, uint32_t 
 capu_status page_groups_reset(struct page_groups *groups, const struct residencies *residencies)
 {
     uint32_t lists = residencies->turn * 2 + 1;
-    uint32_t words = 0;
-    uint32_t own = lists;
 
     groups->residencies = residencies;
     groups->count = 0;
     groups->busy_count = 0;
     groups->is_sweeping = false;
-    for (uint32_t level = 0; level < PAGE_GROUPS_LEVELS; level++) {
-        groups->level_first[level] = words;
-        own = own / 64 + 1;
-        words += own;
-    }
-    groups->level_first[PAGE_GROUPS_LEVELS] = words;
     groups->list_count = lists;
     if (!array_reserve(&groups->free, &groups->free_capacity, lists, sizeof(*groups->free)) ||
-        !array_reserve(&groups->words, &groups->word_capacity, words, sizeof(*groups->words))) {
+        !(groups->filled.count == 0 ? bits_init(&groups->filled, lists)
+                                    : bits_grow(&groups->filled, lists))) {
         return CAPU_NO_HOST_MEMORY;
     }
     memset(groups->free, 0xFF, lists * sizeof(*groups->free));
-    memset(groups->words, 0, words * sizeof(*groups->words));
+    bits_clear(&groups->filled);
     return CAPU_OK;
 }
 
@@ -343,7 +288,7 @@ void page_groups_finish(struct page_groups *groups)
     free(groups->list);
     free(groups->busy);
     free(groups->free);
-    free(groups->words);
+    bits_finish(&groups->filled);
     *groups = (struct page_groups){0};
 }
 

@@ -15,12 +15,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/bits.h"
 #include "capuchin/status.h"
 #include "policy/residencies.h"
 
 #define NO_GROUP UINT32_MAX
-#define PAGE_GROUPS_LEVELS \
-    5 /* of the bit set: 2^30 lists, more than an iteration has records for */
 
 struct page_group {
     uint32_t first; /* page */
@@ -49,9 +48,7 @@ struct page_groups {
     size_t busy_capacity;
     uint32_t *free; /* per list: its first group */
     size_t free_capacity;
-    uint64_t *words; /* which lists are not empty, one bit each; above it, which words are not 0 */
-    uint32_t level_first[PAGE_GROUPS_LEVELS + 1]; /* where each level of them begins */
-    size_t word_capacity;
+    struct bits filled; /* lists that are not empty */
     uint32_t list_count;
     bool is_sweeping;
 };
