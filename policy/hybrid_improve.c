@@ -1,6 +1,7 @@
 /* The search of planner hybrid from a start on: large changes and small ones, by turns. */
 #include "policy/hybrid_state.h"
 
+#include "base/random.h"
 #include "policy/local_search.h"
 
 #include <string.h>
@@ -11,13 +12,9 @@
 /* Turns without gain that end a search. */
 #define IDLE_TURNS 4
 
-/* A small generator (xorshift64*), so that searches are the same everywhere. */
 static uint64_t draw(struct hybrid *hybrid, uint64_t below)
 {
-    hybrid->seed ^= hybrid->seed >> 12;
-    hybrid->seed ^= hybrid->seed << 25;
-    hybrid->seed ^= hybrid->seed >> 27;
-    return ((hybrid->seed * 0x2545F4914F6CDD1Du) >> 33) % below;
+    return (random_xorshift(&hybrid->seed) >> 33) % below;
 }
 
 /* Part of the best decisions, given up: some at random, or all gaps that end in a window of ops. */

@@ -2,6 +2,8 @@
    classes of gaps that look the same. */
 #include "policy/local_search.h"
 
+#include "base/random.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -34,10 +36,7 @@ struct local_search {
 
 static uint64_t draw(struct local_search *local_search, uint64_t below)
 {
-    local_search->seed ^= local_search->seed >> 12;
-    local_search->seed ^= local_search->seed << 25;
-    local_search->seed ^= local_search->seed >> 27;
-    return ((local_search->seed * 0x2545F4914F6CDD1Du) >> 33) % below;
+    return (random_xorshift(&local_search->seed) >> 33) % below;
 }
 
 struct key {
