@@ -2,6 +2,7 @@
 #include "policy/clock.h"
 
 #include "base/array.h"
+#include "base/assert.h"
 #include "base/heap.h"
 
 #include <stdlib.h>
@@ -227,6 +228,7 @@ struct clock_span clock_op(struct clock *clock, const struct trace *trace, uint3
     uint32_t count = trace_operand_count(entry);
     struct clock_span span = {.start = clock->compute, .idle_from = clock->compute};
 
+    ASSERT(op < trace->op_count && trace->tensor_count <= clock->tensor_count);
     for (uint32_t i = 0; i < count; i++) {
         const struct clock_tensor *times = &clock->tensors[operands[i]];
 
@@ -258,6 +260,7 @@ struct clock_span clock_evict(struct clock *clock, uint32_t tensor)
     struct clock_tensor *times = &clock->tensors[tensor];
     struct clock_span span = {.start = clock->d2h, .idle_from = clock->d2h};
 
+    ASSERT(tensor < clock->tensor_count);
     wait_for(&span, times->last, WAIT_COMPUTE);
     wait_for(&span, times->ready, WAIT_TENSOR);
     span.end = span.start + clock->out_ns[tensor];
@@ -271,6 +274,7 @@ struct clock_span clock_save(struct clock *clock, uint32_t tensor)
     struct clock_tensor *times = &clock->tensors[tensor];
     struct clock_span span = {.start = clock->d2h, .idle_from = clock->d2h};
 
+    ASSERT(tensor < clock->tensor_count);
     wait_for(&span, times->ready, WAIT_TENSOR);
     span.end = span.start + clock->out_ns[tensor];
     clock->d2h = span.end;
@@ -284,6 +288,7 @@ struct clock_span clock_prefetch(struct clock *clock, uint32_t tensor, uint64_t 
     struct clock_tensor *times = &clock->tensors[tensor];
     struct clock_span span = {.start = clock->h2d, .idle_from = clock->h2d};
 
+    ASSERT(tensor < clock->tensor_count);
     wait_for(&span, clock->compute, WAIT_COMPUTE);
     wait_for(&span, times->host, WAIT_HOST_COPY);
     wait_for(&span, alloc_ns, WAIT_MEMORY);

@@ -74,13 +74,14 @@ void clock_finish(struct clock *clock);
 /* Time 0: every engine idle, that many bytes free. */
 void clock_reset(struct clock *clock, uint64_t free_bytes);
 
-/* Takes the bytes that are usable earliest; the latest of their times. There must be as many.
-   Errors of giving back: NO_HOST_MEMORY. */
+/* Takes the bytes that are usable earliest; the latest of their times. Where fewer are free, as
+   when a plan is timed without a budget, all of them. Errors of giving back: NO_HOST_MEMORY. */
 uint64_t clock_take(struct clock *clock, uint64_t bytes);
 capu_status clock_give(struct clock *clock, uint64_t bytes, uint64_t usable_ns);
 
-/* The model's items. `alloc_ns` is what allocating gave (0: nothing was allocated). An evict or
-   save that needs no copy is no item. The caller gives back the bytes of an evict from its end. */
+/* The model's items. Pre: the op or tensor exists. `alloc_ns` is what allocating gave (0: nothing
+   was allocated). An evict or save that needs no copy is no item. The caller gives back the bytes
+   of an evict from its end. */
 struct clock_span clock_op(struct clock *clock, const struct trace *trace, uint32_t op,
                            uint64_t alloc_ns);
 struct clock_span clock_evict(struct clock *clock, uint32_t tensor);

@@ -1,6 +1,7 @@
 /* The priced greedy. Everything per round is O((gaps + ops) log ops) and a bounded walk a gap. */
 #include "policy/greedy.h"
 
+#include "base/assert.h"
 #include "base/heap.h"
 
 #include <stdlib.h>
@@ -483,6 +484,7 @@ capu_status greedy_run(struct greedy *greedy, const struct greedy_options *optio
     uint32_t ops = greedy->trace->op_count;
     capu_status status;
 
+    ASSERT(options->theta > 0.0 && options->safety > 0.0 && options->margin > 0.0);
     greedy->options = options;
     greedy->limit_bytes = (uint64_t)((double)greedy->planning->limit_bytes * options->margin);
     greedy->decisions = decisions;

@@ -30,8 +30,9 @@ struct greedy;
 capu_status greedy_create(struct planning *planning, struct greedy **out);
 void greedy_destroy(struct greedy *greedy);
 
-/* Changes decisions of KEEP until the soft profile fits or nothing helps, then gives back what is
-   not needed. `scratch` is a plan to lower into. Errors: NO_HOST_MEMORY. */
+/* Pre: theta, safety and margin are positive. Changes decisions of KEEP until the soft profile fits
+   or nothing helps, then gives back what is not needed. `scratch` is a plan to lower into. Errors:
+   NO_HOST_MEMORY. */
 capu_status greedy_run(struct greedy *greedy, const struct greedy_options *options,
                        const uint32_t *extended_life, uint8_t *decisions, struct plan *scratch);
 

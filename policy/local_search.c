@@ -2,6 +2,7 @@
    classes of gaps that look the same. */
 #include "policy/local_search.h"
 
+#include "base/assert.h"
 #include "base/random.h"
 
 #include <stdlib.h>
@@ -344,6 +345,7 @@ capu_status local_search_create(struct search *search, uint64_t seed, struct loc
     struct local_search *local_search = calloc(1, sizeof(*local_search));
     capu_status status = CAPU_NO_HOST_MEMORY;
 
+    ASSERT(search->best_ns != UINT64_MAX && seed != 0);
     if (local_search == NULL) {
         return CAPU_NO_HOST_MEMORY;
     }

@@ -11,7 +11,8 @@
 
 struct local_search;
 
-/* Seeded by `seed` alone. Errors: NO_HOST_MEMORY. */
+/* Seeded by `seed` alone. Pre: the search has a plan of its own lowering; `seed` is not 0. Errors:
+ * NO_HOST_MEMORY. */
 capu_status local_search_create(struct search *search, uint64_t seed, struct local_search **out);
 void local_search_destroy(struct local_search *local_search);
 

@@ -1,6 +1,8 @@
 /* The lowering's ends: what a trace says once and for all, and the loop around the walk. */
 #include "policy/lower.h"
 
+#include "base/assert.h"
+
 #include "policy/lower_state.h"
 
 #include <stdlib.h>
@@ -218,11 +220,13 @@ const uint8_t *lower_forced(const struct lower *lower)
 
 uint32_t lower_gap_end(const struct lower *lower, uint32_t gap)
 {
+    ASSERT(gap < lower->trace->operand_count);
     return lower->gap_end[gap];
 }
 
 uint32_t lower_gap_tensor(const struct lower *lower, uint32_t gap)
 {
+    ASSERT(gap < lower->trace->operand_count);
     return lower->gap_tensor[gap];
 }
 
@@ -254,6 +258,7 @@ capu_status lower_run(struct lower *lower, const uint8_t *decisions, const uint3
 {
     capu_status status = CAPU_OK;
 
+    ASSERT(decisions != NULL);
     lower->decisions = decisions;
     lower->extended_life = extended_life;
     lower->options = *options;

@@ -65,7 +65,9 @@ capu_status lower_create(const struct trace_index *trace_index, const struct mac
 void lower_destroy(struct lower *lower);
 
 /*
- * Lowers the decisions (one a gap) into the plan, whose actions are replaced; the header is the
+ * Pre: the decisions are of enum decision, and no extended life ends after the last op.
+ *
+ * Lowers the decisions (one per gap) into the plan, whose actions are replaced; the header is the
  * caller's. A swap or drop that cannot be is lowered as a keep. `extended_life` is, per tensor, the
  * op up to which a transient is kept beyond its last access for the sake of replays (0: not; may be
  * NULL).
@@ -85,7 +87,8 @@ uint64_t lower_work(const struct lower *lower);
  */
 const uint8_t *lower_forced(const struct lower *lower);
 
-/* Can the gap be bridged by replays, whatever else was decided? */
+/* In all that follow, pre: the gap exists. Can it be bridged by replays, whatever else was decided?
+ */
 bool lower_can_drop(struct lower *lower, uint32_t gap);
 /* The op at which the gap ends; op_count plus the first access where it wraps; USES_NONE where it
    has no end (a transient's last access) or its end overwrites the contents. */

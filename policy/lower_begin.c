@@ -2,6 +2,7 @@
  * What a walk begins with: what each gap means as far as it can be, who starts where, what every op
  * is expected to see held, and when copies should start.
  */
+#include "base/assert.h"
 #include "policy/lower_state.h"
 
 #include <string.h>
@@ -13,6 +14,7 @@ static void find_means(struct lower *lower)
     for (uint32_t gap = 0; gap < lower->trace->operand_count; gap++) {
         uint8_t decision = lower->decisions[gap];
 
+        ASSERT(decision <= DECIDE_DROP);
         if (decision == DECIDE_DROP && (lower->no_drop[gap] || !lower_can_drop(lower, gap))) {
             decision = DECIDE_KEEP;
         }
@@ -163,6 +165,7 @@ static void begin_lists(struct lower *lower)
             state->first < state->end &&
             lower->extended_life[t] > lower->trace_index->op[state->end - 1] &&
             !state->is_persistent) {
+            ASSERT(lower->extended_life[t] < ops);
             lower->extended_life_next[t] = lower->extended_life_head[lower->extended_life[t]];
             lower->extended_life_head[lower->extended_life[t]] = t;
         }

@@ -2,6 +2,7 @@
  * Replay chains: what has to run again so that an op finds its dropped operands, in which order,
  * and what of it is worth keeping.
  */
+#include "base/assert.h"
 #include "policy/lower_state.h"
 
 #include <stdlib.h>
@@ -324,8 +325,10 @@ static void issue_op(struct lower *lower, uint32_t number, uint32_t op)
 
 void lower_chain_issue(struct lower *lower, uint32_t op)
 {
-    capu_status status = plan_add_recompute(lower->plan, op);
+    capu_status status;
 
+    ASSERT(lower->chain_count > 0);
+    status = plan_add_recompute(lower->plan, op);
     for (uint32_t i = 0; status == CAPU_OK && i < lower->chain_count; i++) {
         status = plan_add_replay(lower->plan, lower->chain[i]);
         if (status == CAPU_OK) {

@@ -2,6 +2,7 @@
  * What bridging a gap by replays needs and costs. The producers of what the gap holds are followed
  * depth first, as seen from the gap's end, with a stack of their own.
  */
+#include "base/assert.h"
 #include "policy/lower_state.h"
 
 /* The access of a tensor in force at an op: the last one before it. USES_NONE: none. */
@@ -131,9 +132,12 @@ static bool follow(struct lower *lower, uint32_t gap, struct following *followin
 
 bool lower_can_drop(struct lower *lower, uint32_t gap)
 {
-    uint32_t end = lower->gap_end[gap];
-    uint32_t tensor = lower->gap_tensor[gap];
+    uint32_t end;
+    uint32_t tensor;
 
+    ASSERT(gap < lower->trace->operand_count);
+    end = lower->gap_end[gap];
+    tensor = lower->gap_tensor[gap];
     if (lower->droppable[gap] == 0) {
         struct following following = {.decisions = NULL};
         bool can = end != TRACE_INDEX_NONE && end < lower->trace->op_count &&
@@ -157,17 +161,21 @@ void lower_note_drop(struct lower *lower, const uint8_t *decisions, uint32_t gap
 {
     struct following following = {.decisions = decisions, .is_taken = true};
 
+    ASSERT(gap < lower->trace->operand_count);
     follow(lower, gap, &following);
 }
 
 uint32_t lower_chain_reads(const struct lower *lower, uint32_t gap)
 {
+    ASSERT(gap < lower->trace->operand_count);
     return lower->chain_reads[gap];
 }
 
 uint64_t lower_replay_ns(const struct lower *lower, uint32_t gap)
 {
-    uint32_t maker = lower->gap_maker[gap];
+    uint32_t maker;
 
+    ASSERT(gap < lower->trace->operand_count);
+    maker = lower->gap_maker[gap];
     return maker != NO_OP ? lower->trace->ops[maker].ns : 0;
 }

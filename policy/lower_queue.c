@@ -3,6 +3,7 @@
  * is on the host, by the op that it must be back for.
  */
 #include "base/array.h"
+#include "base/assert.h"
 #include "base/heap.h"
 #include "policy/lower_state.h"
 
@@ -40,8 +41,10 @@ void lower_heap_push(struct lower *lower, struct victim victim)
 
 struct victim lower_heap_pop(struct lower *lower)
 {
-    struct victim top = lower->victims[0];
+    struct victim top;
 
+    ASSERT(lower->victim_count > 0);
+    top = lower->victims[0];
     heap_pop(lower->victims, lower->victim_count--, victim_order(lower));
     return top;
 }
@@ -85,8 +88,11 @@ void lower_due_remove(struct lower *lower, uint32_t tensor, uint32_t op)
 /* It must be back before that op, and its copy should start by `latest`. */
 void lower_due_add(struct lower *lower, uint32_t tensor, uint32_t op, int64_t latest)
 {
-    uint32_t head = lower->due_head[op];
+    uint32_t head;
 
+    ASSERT(op < lower->trace->op_count);
+    ASSERT(!lower->tensors[tensor].is_due);
+    head = lower->due_head[op];
     lower->tensors[tensor].is_due = true;
     lower->tensors[tensor].due_next = head;
     lower->tensors[tensor].due_prev = NO_OP;

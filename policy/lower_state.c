@@ -4,10 +4,13 @@
  */
 #include "policy/lower_state.h"
 
+#include "base/assert.h"
+
 #include <string.h>
 
 void lower_fail(struct lower *lower, capu_status status)
 {
+    ASSERT(status != CAPU_OK);
     if (lower->status == CAPU_OK) {
         lower->status = status;
     }
@@ -49,6 +52,7 @@ bool lower_next_needs(const struct lower *lower, uint32_t tensor)
 
 void lower_set_resident(struct lower *lower, uint32_t tensor)
 {
+    ASSERT(!lower->tensors[tensor].is_resident);
     lower->tensors[tensor].is_resident = true;
     lower->held += lower->tensors[tensor].rounded;
 }
@@ -63,6 +67,8 @@ void lower_release(struct lower *lower, uint32_t tensor, uint64_t usable_ns)
     if (status != CAPU_OK) {
         lower_fail(lower, status);
     }
+    ASSERT(lower->tensors[tensor].is_resident);
+    ASSERT(lower->held >= lower->tensors[tensor].rounded);
     lower->tensors[tensor].is_resident = false;
     lower->held -= lower->tensors[tensor].rounded;
     lower->tensors[tensor].key = 0;

@@ -141,7 +141,9 @@ void lower_fail(struct lower *lower, capu_status status);
 uint32_t lower_next_use(const struct lower *lower, uint32_t tensor);
 /* Does that access need the contents? */
 bool lower_next_needs(const struct lower *lower, uint32_t tensor);
+/* Pre: it is not resident. */
 void lower_set_resident(struct lower *lower, uint32_t tensor);
+/* Pre: it is resident. */
 void lower_release(struct lower *lower, uint32_t tensor, uint64_t usable_ns);
 /* Room on the host for a copy of it? */
 bool lower_fits_host(const struct lower *lower, uint32_t tensor);
@@ -149,8 +151,9 @@ bool lower_fits_host(const struct lower *lower, uint32_t tensor);
 /* lower_queue.c */
 void lower_push_victim(struct lower *lower, uint32_t tensor, uint32_t now);
 void lower_heap_push(struct lower *lower, struct victim victim);
+/* Pre: there is one. */
 struct victim lower_heap_pop(struct lower *lower);
-/* It must be back before that op, and its copy should start by `latest`. */
+/* It must be back before that op, and its copy should start by `latest`. Pre: it is not due. */
 void lower_due_add(struct lower *lower, uint32_t tensor, uint32_t op, int64_t latest);
 void lower_due_remove(struct lower *lower, uint32_t tensor, uint32_t op);
 /* It is on the host after all: its next use has to bring it back. */
@@ -171,6 +174,7 @@ bool lower_chain_build(struct lower *lower, uint32_t op);
    itself. Decides what to keep. */
 void lower_chain_measure(struct lower *lower, uint32_t op, uint64_t fetched, uint64_t *peak,
                          uint64_t *after);
+/* Pre: a chain was built and measured. */
 void lower_chain_issue(struct lower *lower, uint32_t op);
 /* Forbids dropping what made this chain necessary; the walk has to be done again. */
 void lower_chain_give_up(struct lower *lower, uint32_t op);

@@ -2,6 +2,7 @@
 #include "policy/page_groups.h"
 
 #include "base/array.h"
+#include "base/assert.h"
 #include "base/heap.h"
 
 #include <stdlib.h>
@@ -170,6 +171,7 @@ static void unset_free(struct page_groups *groups, uint32_t index)
 
 void page_groups_begin_sweep(struct page_groups *groups)
 {
+    ASSERT(!groups->is_sweeping);
     groups->is_sweeping = true;
     for (uint32_t g = 0; g < groups->count; g++) {
         const struct page_group *group = &groups->list[g];
@@ -185,6 +187,7 @@ void page_groups_begin_sweep(struct page_groups *groups)
 
 void page_groups_advance(struct page_groups *groups, uint32_t now)
 {
+    ASSERT(groups->is_sweeping);
     for (;;) {
         uint32_t list = page_groups_find(groups, 0);
 
@@ -234,6 +237,7 @@ bool page_groups_fit(const struct page_groups *groups, uint32_t index, uint32_t 
     uint32_t count = residencies_count(groups->residencies, tensor);
     uint32_t next = group->begun;
 
+    ASSERT(index < groups->made);
     *late = 0;
     *gap = UINT32_MAX;
     for (uint32_t i = 0; group->residency_count > 0 && i < count; i++) {
@@ -321,6 +325,8 @@ capu_status page_groups_take(struct page_groups *groups, uint32_t index, uint32_
 {
     capu_status status = CAPU_OK;
 
+    ASSERT(index < groups->count);
+    ASSERT(count > 0 && count <= groups->list[index].count);
     unset_free(groups, index);
     if (count < groups->list[index].count) {
         status = split(groups, index, count);

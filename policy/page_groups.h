@@ -63,10 +63,12 @@ capu_status page_groups_add(struct page_groups *groups, uint32_t first, uint32_t
 capu_status page_groups_add_held(struct page_groups *groups, uint32_t first, uint32_t count,
                                  uint32_t tensor);
 
-/* The sweep begins, at the iteration border: who is resident there is busy. */
+/* Pre: no sweep has begun since the last reset. The sweep begins, at the iteration border: who is
+ * resident there is busy. */
 void page_groups_begin_sweep(struct page_groups *groups);
 
-/* The sweep comes to this record: whose holder has left by now is free, whose next has come busy.
+/* Pre: the sweep has begun. It comes to this record: whose holder has left by now is free, whose
+ * next has come busy.
  */
 void page_groups_advance(struct page_groups *groups, uint32_t now);
 
@@ -79,7 +81,8 @@ uint32_t page_groups_find(const struct page_groups *groups, uint32_t list);
 bool page_groups_fit(const struct page_groups *groups, uint32_t group, uint32_t tensor,
                      int64_t *late, uint32_t *gap);
 
-/* So many of the first pages of a free group are the tensor's from now on. Errors: NO_HOST_MEMORY.
+/* Pre: the group has as many pages. So many of the first pages of a free group are the tensor's
+ * from now on. Errors: NO_HOST_MEMORY.
  */
 capu_status page_groups_take(struct page_groups *groups, uint32_t group, uint32_t count,
                              uint32_t tensor);

@@ -12,9 +12,11 @@
 #include "policy/place.h"
 
 #include "base/array.h"
+#include "base/assert.h"
 
 #include "policy/place_state.h"
 #include "policy/timeline.h"
+#include "policy/validate.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -361,6 +363,8 @@ capu_status placer_run(struct placer *placer, struct plan *plan, struct place_re
 
     *result = (struct place_result){.placed_ns = UINT64_MAX};
     plan_clear_places(plan);
+    ASSERT(plan->budget_bytes >= plan->fixed_bytes);
+    ASSERT_EXPENSIVE(validate_is_sound(trace_index, plan));
     placer->plan = plan;
     result->pages = (plan->budget_bytes - plan->fixed_bytes) / trace_index->page_bytes;
     if (result->pages > PLAN_PAGES_MAX) {

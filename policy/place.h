@@ -41,7 +41,8 @@ capu_status placer_create(const struct trace_index *trace_index, const struct ma
 void placer_destroy(struct placer *placer);
 
 /*
- * The plan must be valid; place lines that it has are replaced. The same plan gives the same place
+ * Pre: the plan is valid, except that it may hold more than its budget allows. Place lines that it
+ * has are replaced. The same plan gives the same place
  * lines to the byte. What gets a line: every managed tensor that has bytes and is ever resident.
  *
  * Errors: OVER_BUDGET (the pages do not suffice; the text says how many would have),

@@ -2,6 +2,7 @@
 #include "policy/plan.h"
 
 #include "base/array.h"
+#include "base/assert.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -94,9 +95,12 @@ capu_status plan_add_recompute(struct plan *plan, uint32_t before)
 
 capu_status plan_add_replay(struct plan *plan, uint32_t op)
 {
-    capu_status status =
-        grow(&plan->replays, plan->replay_count, &plan->replay_capacity, sizeof(*plan->replays));
+    capu_status status;
 
+    ASSERT(plan->action_count > 0);
+    ASSERT(plan->actions[plan->action_count - 1].kind == ACTION_RECOMPUTE);
+    status =
+        grow(&plan->replays, plan->replay_count, &plan->replay_capacity, sizeof(*plan->replays));
     if (status == CAPU_OK) {
         plan->replays[plan->replay_count++] =
             (struct plan_replay){.op = op, .first_drop = plan->drop_count};
@@ -107,9 +111,10 @@ capu_status plan_add_replay(struct plan *plan, uint32_t op)
 
 capu_status plan_add_drop(struct plan *plan, uint32_t tensor)
 {
-    capu_status status =
-        grow(&plan->drops, plan->drop_count, &plan->drop_capacity, sizeof(*plan->drops));
+    capu_status status;
 
+    ASSERT(plan->replay_count > 0);
+    status = grow(&plan->drops, plan->drop_count, &plan->drop_capacity, sizeof(*plan->drops));
     if (status == CAPU_OK) {
         plan->drops[plan->drop_count++] = tensor;
         plan->replays[plan->replay_count - 1].drop_count++;
@@ -131,9 +136,10 @@ capu_status plan_add_place(struct plan *plan, uint32_t tensor)
 
 capu_status plan_add_run(struct plan *plan, uint32_t first, uint32_t count)
 {
-    capu_status status =
-        grow(&plan->runs, plan->run_count, &plan->run_capacity, sizeof(*plan->runs));
+    capu_status status;
 
+    ASSERT(plan->place_count > 0);
+    status = grow(&plan->runs, plan->run_count, &plan->run_capacity, sizeof(*plan->runs));
     if (status == CAPU_OK) {
         plan->runs[plan->run_count++] = (struct plan_run){.first = first, .count = count};
         plan->places[plan->place_count - 1].count++;

@@ -93,7 +93,8 @@ void plan_clear(struct plan *plan);
 void plan_clear_places(struct plan *plan);
 
 /* Each appends. plan_add_replay belongs to the recompute added last, plan_add_drop to the replay
-   added last, plan_add_run to the place added last. Errors: TOO_LARGE, NO_HOST_MEMORY. */
+   added last, plan_add_run to the place added last. Pre: there is one. Errors: TOO_LARGE,
+   NO_HOST_MEMORY. */
 capu_status plan_add(struct plan *plan, enum action_kind kind, uint32_t tensor, uint32_t point);
 capu_status plan_add_recompute(struct plan *plan, uint32_t before);
 capu_status plan_add_replay(struct plan *plan, uint32_t op);

@@ -2,6 +2,8 @@
    are tried that know nothing of places, and the last check. */
 #include "policy/planner.h"
 
+#include "base/assert.h"
+
 #include "policy/planner_shared.h"
 #include "policy/search.h"
 #include "policy/validate.h"
@@ -173,6 +175,7 @@ capu_status planner_run(const struct planner *planner, const struct planner_requ
     struct trace_index trace_index = *request->trace_index;
     struct planner_request raised = *request;
 
+    ASSERT(planner != NULL);
     *plan = (struct plan){0};
     raised.trace_index = &trace_index;
     trace_index_raise_fixed(&trace_index, request->fixed_bytes);

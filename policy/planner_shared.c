@@ -2,6 +2,8 @@
    the plan that leaves placement the most freedom. */
 #include "policy/planner_shared.h"
 
+#include "base/assert.h"
+
 #include "policy/timeline.h"
 
 #include <string.h>
@@ -65,6 +67,7 @@ capu_status planner_plan_frugally(struct planning *planning, uint64_t below_ns)
     struct timeline timeline;
     capu_status status;
 
+    ASSERT(planning->placer != NULL);
     if (budget > planning->request->budget_bytes || !planner_set_budget(planning, budget)) {
         return CAPU_OVER_BUDGET;
     }

@@ -37,7 +37,7 @@ struct planning {
 bool planner_set_budget(struct planning *planning, uint64_t budget_bytes);
 
 /*
- * Where there is a placer: every tensor leaves after each access, which leaves the placement the
+ * Pre: there is a placer. Every tensor leaves after each access, which leaves the placement the
  * most freedom. Sets placed_floor to what that takes, and the plan's budget to it. Any planner that
  * places has to count this plan too wherever it fits, so that what can be placed at a budget can be
  * at any larger one. OVER_BUDGET also where the plan cannot be faster than `below_ns`. Errors: as

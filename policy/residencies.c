@@ -5,6 +5,8 @@
  */
 #include "policy/residencies.h"
 
+#include "base/assert.h"
+
 #include <stdbool.h>
 #include <stdlib.h>
 
@@ -155,6 +157,7 @@ capu_status residencies_init(struct residencies *residencies, const struct trace
     int64_t *needed = malloc(tensors * sizeof(*needed));
     capu_status status = CAPU_NO_HOST_MEMORY;
 
+    ASSERT(timeline->records != NULL);
     *residencies = (struct residencies){.turn = timeline->record_count,
                                         .turn_ns = (int64_t)timeline->iteration_ns};
     residencies->first = calloc(tensors + 1, sizeof(*residencies->first));

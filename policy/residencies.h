@@ -31,7 +31,8 @@ struct residencies {
     int64_t turn_ns;    /* the iteration's time */
 };
 
-/* `timeline` has the records of a valid plan. Errors: NO_HOST_MEMORY; on failure zeroed. */
+/* Pre: `timeline` was made with records, of a valid plan. Errors: NO_HOST_MEMORY; on failure
+ * zeroed. */
 capu_status residencies_init(struct residencies *residencies, const struct trace_index *trace_index,
                              const struct timeline *timeline);
 void residencies_finish(struct residencies *residencies);

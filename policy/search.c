@@ -1,6 +1,8 @@
 /* Evaluating decisions and keeping the best. */
 #include "policy/search.h"
 
+#include "base/assert.h"
+
 #include "policy/timeline.h"
 #include "policy/validate.h"
 
@@ -155,6 +157,7 @@ capu_status search_offer(struct search *search, struct plan *plan)
     uint64_t ns;
     capu_status status;
 
+    ASSERT_EXPENSIVE(validate_is_sound(search->planning->request->trace_index, plan));
     /* The actions change places, the header stays: but what is fixed goes with the actions. */
     swap_plans(&search->scratch, plan);
     if (search->planning->placer == NULL) {

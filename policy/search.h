@@ -36,7 +36,7 @@ void search_swap(struct search *a, struct search *b);
 capu_status search_try(struct search *search, const uint8_t *decisions,
                        const uint32_t *extended_life, const struct lower_options *options,
                        uint64_t *ns);
-/* The same for a plan from elsewhere, which must be valid; its contents may be taken. It is timed
+/* The same for a plan from elsewhere. Pre: it is valid. Its contents may be taken. It is timed
    at this search's budget; where there is a placer, placed and timed at its own. */
 capu_status search_offer(struct search *search, struct plan *plan);
 

@@ -4,6 +4,8 @@
  */
 #include "policy/segment_tree.h"
 
+#include "base/assert.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -41,6 +43,7 @@ static void pull(struct segment_tree *tree, uint32_t node)
 
 void segment_tree_fill(struct segment_tree *tree, const int64_t *values, uint32_t points)
 {
+    ASSERT(points <= tree->leaves);
     memset(tree->added, 0, (size_t)tree->leaves * 2 * sizeof(*tree->added));
     for (uint32_t i = 0; i < tree->leaves; i++) {
         tree->most[tree->leaves + i] = i < points ? values[i] : 0;
@@ -60,6 +63,7 @@ void segment_tree_add(struct segment_tree *tree, uint32_t first, uint32_t last, 
     if (first > last) {
         return;
     }
+    ASSERT(last < tree->leaves);
     for (; left < right; left /= 2, right /= 2) {
         if (left % 2 == 1) {
             tree->most[left] += bytes;
@@ -88,6 +92,7 @@ int64_t segment_tree_most(const struct segment_tree *tree, uint32_t first, uint3
     if (first > last) {
         return INT64_MIN;
     }
+    ASSERT(last < tree->leaves);
     /* Two paths upwards; between them whole subtrees hang inwards. */
     left_most = tree->most[left];
     right_most = tree->most[right];

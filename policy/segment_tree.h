@@ -15,11 +15,11 @@ struct segment_tree {
 /* Errors: NO_HOST_MEMORY. On failure zeroed. */
 capu_status segment_tree_init(struct segment_tree *tree, uint32_t points);
 void segment_tree_finish(struct segment_tree *tree);
-/* Point i holds values[i]. */
+/* Point i holds values[i]. Pre: no more points than at segment_tree_init. */
 void segment_tree_fill(struct segment_tree *tree, const int64_t *values, uint32_t points);
-/* Points from `first` to `last`, both included; nothing if first > last. */
+/* Points from `first` to `last`, both included; nothing if first > last. Pre: `last` is a point. */
 void segment_tree_add(struct segment_tree *tree, uint32_t first, uint32_t last, int64_t bytes);
-/* INT64_MIN for an empty range. */
+/* INT64_MIN for an empty range. Pre: as above. */
 int64_t segment_tree_most(const struct segment_tree *tree, uint32_t first, uint32_t last);
 
 #endif

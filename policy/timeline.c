@@ -2,7 +2,10 @@
    are current. */
 #include "policy/timeline.h"
 
+#include "base/assert.h"
+
 #include "policy/placement.h"
+#include "policy/validate.h"
 
 #include <stdlib.h>
 
@@ -287,6 +290,7 @@ static capu_status run_all(struct run *run, const struct machine *machine, bool 
     const struct trace *trace = run->trace;
     capu_status status;
 
+    ASSERT_EXPENSIVE(validate_is_sound(run->trace_index, run->plan));
     *timeline = (struct timeline){0};
     if (machine == NULL && !trace->has_machine) {
         return error_text_set(error, CAPU_INVALID, "the trace names no machine");
@@ -340,8 +344,11 @@ capu_status timeline_time(const struct trace_index *trace_index, const struct pl
                       .plan = plan,
                       .cutoff_ns = cutoff_ns,
                       .timeline = &timeline};
-    capu_status status = run_init(&run, machine);
+    capu_status status;
 
+    ASSERT(machine != NULL);
+    ASSERT_EXPENSIVE(validate_is_sound(trace_index, plan));
+    status = run_init(&run, machine);
     if (status == CAPU_OK) {
         status = run_iterations(&run, NULL);
     }

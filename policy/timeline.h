@@ -38,7 +38,8 @@ struct timeline {
 };
 
 /*
- * The plan must be valid: this checks nothing. `machine` NULL: the trace's own.
+ * `machine` NULL: the trace's own. Pre: the plan is valid, except that it may hold more than its
+ * budget allows.
  * Errors: INVALID (no machine), TOO_LARGE (times beyond 2^62 ns), NO_HOST_MEMORY. On failure
  * zeroed.
  */
@@ -59,8 +60,8 @@ void timeline_finish(struct timeline *timeline);
 
 /*
  * Only the iteration time, and that only where it matters: *ns is UINT64_MAX where the second
- * iteration shows that it will be `cutoff_ns` or more (0: no cutoff). For searches. Errors: as
- * above.
+ * iteration shows that it will be `cutoff_ns` or more (0: no cutoff). For searches. Pre and
+ * errors: as above, and `machine` is not NULL.
  */
 capu_status timeline_time(const struct trace_index *trace_index, const struct plan *plan,
                           const struct machine *machine, uint64_t cutoff_ns, uint64_t *ns);

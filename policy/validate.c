@@ -312,3 +312,12 @@ capu_status validate_plan(const struct trace_index *trace_index, const struct pl
     program_finish(&walk.program);
     return status;
 }
+
+bool validate_is_sound(const struct trace_index *trace_index, const struct plan *plan)
+{
+    struct plan roomy = *plan;
+
+    roomy.budget_bytes = INT64_MAX;
+    roomy.host_bytes = UINT64_MAX;
+    return validate_plan(trace_index, &roomy, NULL) != CAPU_INVALID;
+}

@@ -6,6 +6,8 @@
 #ifndef CAPU_POLICY_VALIDATE_H
 #define CAPU_POLICY_VALIDATE_H
 
+#include <stdbool.h>
+
 #include "capuchin/status.h"
 #include "policy/error_text.h"
 #include "policy/plan.h"
@@ -17,5 +19,9 @@
  */
 capu_status validate_plan(const struct trace_index *trace_index, const struct plan *plan,
                           struct error_text *error);
+
+/* Valid, except that it may hold more than its budgets allow; true if memory is short. For
+   assertions: searches time plans under budgets that are not theirs. */
+bool validate_is_sound(const struct trace_index *trace_index, const struct plan *plan);
 
 #endif
