@@ -54,7 +54,7 @@ capu_status access_add(capu_context *context, struct tensor *tensor, uint32_t ro
 
 bool access_needs_contents(const struct access *access)
 {
-    return access->is_read || (access->is_partial && access->tensor->is_defined);
+    return access->is_read || (access->is_partial && tensor_is_defined(access->tensor));
 }
 
 uint32_t access_role(const struct access *access)
@@ -62,7 +62,7 @@ uint32_t access_role(const struct access *access)
     if (access->role == CAPU_SCRATCH) {
         return CAPU_WRITE;
     }
-    if (access->role == CAPU_UPDATE && !access->is_read && !access->tensor->is_defined) {
+    if (access->role == CAPU_UPDATE && !access->is_read && !tensor_is_defined(access->tensor)) {
         return CAPU_WRITE;
     }
     return access->role;

@@ -1,6 +1,7 @@
 /* The lists of tensors with contents, see contents.h. */
 #include "runtime/contents.h"
 
+#include "base/assert.h"
 #include "runtime/internal.h"
 #include "runtime/swap.h"
 #include "runtime/victims.h"
@@ -9,7 +10,7 @@ void contents_define(capu_context *context, struct tensor *tensor)
 {
     struct tensor_list *list = tensor->is_persistent ? &context->persistent : &context->transient;
 
-    tensor->is_defined = true;
+    ASSERT(tensor_is_defined(tensor));
     if (tensor->contents.list == list) {
         return;
     }
@@ -29,10 +30,8 @@ void contents_forget(capu_context *context, struct tensor *tensor)
         tracker_persistent(context, tensor, -1);
     }
     tensor_list_remove(tensor, CONTENTS);
-    tensor->is_defined = false;
-    tensor->is_zero = false;
-    tensor->on_device = false;
-    swap_drop(context, tensor);
+    tensor_state_undefined(tensor);
+    swap_give_block(context, tensor);
     if (context->is_paging) {
         victims_touch(context, tensor);
     }

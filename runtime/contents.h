@@ -1,14 +1,16 @@
-/* Which tensors have contents, whatever those are and wherever they lie. */
+/*
+ * The tensors with contents, in two lists: those of transient tensors are given up when an
+ * iteration begins, those of persistent ones are counted.
+ */
 #ifndef CAPU_RUNTIME_CONTENTS_H
 #define CAPU_RUNTIME_CONTENTS_H
 
 #include "runtime/tensors.h"
 
-/*
- * Marks a tensor as holding contents, zero or not, or as holding none; keeps the lists of tensors
- * with contents. Pages and copies are the pager's business.
- */
+/* Puts a tensor into the list it belongs to. Pre: it has contents. */
 void contents_define(capu_context *context, struct tensor *tensor);
+
+/* Gives up the contents of a tensor, and its host copy with them. */
 void contents_forget(capu_context *context, struct tensor *tensor);
 
 #endif

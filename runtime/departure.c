@@ -37,8 +37,8 @@ void departure_append(struct departures *departures, struct departure_queue *que
 
 void departure_recycle(struct departures *departures, struct departure *departure)
 {
-    if (departure->tensor != NULL) {
-        departure->tensor->departure = NULL;
+    if (departure->tensor != NULL && departure->tensor->state.departure == departure) {
+        tensor_state_stays(departure->tensor);
     }
     if (departure->allocation != NULL) {
         departure->allocation->departure = NULL;
@@ -77,7 +77,7 @@ static capu_status release_span(capu_context *context, struct tensor *tensor)
 {
     capu_status status;
 
-    if (!tensor->is_mapped) {
+    if (!tensor_is_mapped(tensor)) {
         return CAPU_OK;
     }
     status = device_unmap(context->device, tensor->span, tensor->page_count);
@@ -86,8 +86,7 @@ static capu_status release_span(capu_context *context, struct tensor *tensor)
     }
     TRACKER_ADD(context, unmap_count, 1);
     pages_give(context->pages, tensor->pages, tensor->page_count);
-    tensor->is_mapped = false;
-    tensor->on_device = false;
+    tensor_state_unmapped(tensor);
     return CAPU_OK;
 }
 
@@ -119,7 +118,7 @@ static capu_status release_pages(capu_context *context, struct allocation *alloc
     struct departure *departure = allocation->departure;
 
     for (struct tensor *tensor = allocation->first; tensor != NULL; tensor = tensor->next) {
-        size_t held = tensor->is_mapped ? tensor->page_count : 0;
+        size_t held = tensor_is_mapped(tensor) ? tensor->page_count : 0;
         capu_status status = release_span(context, tensor);
 
         if (status != CAPU_OK) {
@@ -233,14 +232,14 @@ void departure_bury(capu_context *context, struct allocation *allocation, struct
     departure->allocation = allocation;
     departure->after[0] = used;
     for (struct tensor *tensor = allocation->first; tensor != NULL; tensor = tensor->next) {
-        if (tensor->departure != NULL) {
-            departure_cancel(&context->departures, tensor->departure);
+        if (tensor->state.departure != NULL) {
+            departure_cancel(&context->departures, tensor->state.departure);
         }
         swap_drop(context, tensor);
         tensor_list_remove(tensor, RESIDENCY);
         keep_later(&departure->after[1], tensor->left);
         keep_later(&departure->after[2], tensor->ready);
-        departure->page_count += tensor->is_mapped ? tensor->page_count : 0;
+        departure->page_count += tensor_is_mapped(tensor) ? tensor->page_count : 0;
     }
     allocation->departure = departure;
     departure_append(&context->departures,
@@ -280,8 +279,8 @@ static void departure_force(capu_context *context, struct departure *departure)
 void departure_abandon(capu_context *context, struct allocation *allocation)
 {
     for (struct tensor *tensor = allocation->first; tensor != NULL; tensor = tensor->next) {
-        if (tensor->departure != NULL) {
-            departure_cancel(&context->departures, tensor->departure);
+        if (tensor->state.departure != NULL) {
+            departure_cancel(&context->departures, tensor->state.departure);
         }
         swap_drop(context, tensor);
         tensor_list_remove(tensor, RESIDENCY);

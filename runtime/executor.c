@@ -50,13 +50,14 @@ static capu_status take_pages(capu_context *context, struct tensor *tensor)
     if (status != CAPU_OK) {
         return status;
     }
-    tensor->is_mapped = true;
+    tensor_state_takes(tensor);
     return strict_poison_mapped(context, tensor);
 }
 
 /* A tensor gives its pages up. Ops that take pages next follow the copies that the plan makes. The
-   copy of the install is not one of them, so compute follows it here. */
-static capu_status give_pages(capu_context *context, struct tensor *tensor)
+   copy of the install is not one of them, so compute follows it here. `is_owed`: contents that only
+   those pages hold will be recomputed. */
+static capu_status give_pages(capu_context *context, struct tensor *tensor, bool is_owed)
 {
     struct bound_tensor *bound = &context->binding.tensors[tensor->guide_index];
     capu_status status = CAPU_OK;
@@ -70,8 +71,7 @@ static capu_status give_pages(capu_context *context, struct tensor *tensor)
         status = strict_unmap(context, tensor);
     }
     if (status == CAPU_OK) {
-        tensor->is_mapped = false;
-        tensor->on_device = false;
+        tensor_state_gives(tensor, is_owed);
     }
     return status;
 }
@@ -80,9 +80,11 @@ static capu_status save(capu_context *context, struct tensor *tensor, bool behin
 {
     capu_status status = CAPU_OK;
 
-    if (tensor->is_defined && !tensor->is_zero && tensor->on_device && !tensor->on_host) {
+    if (tensor->state.contents == CONTENTS_DEVICE) {
         status = swap_out(context, tensor, behind_reads);
-        tensor->is_saved = status == CAPU_OK;
+        if (status == CAPU_OK) {
+            tensor_state_saved(tensor);
+        }
     }
     return status;
 }
@@ -90,21 +92,21 @@ static capu_status save(capu_context *context, struct tensor *tensor, bool behin
 /* Who leaves behind a copy that was made for it, just now or ahead, is swapped and not clean. */
 static void note_evicted(capu_context *context, struct tensor *tensor, uint32_t method)
 {
-    if (method == CAPU_METHOD_CLEAN && tensor->is_saved) {
+    if (method == CAPU_METHOD_CLEAN && tensor->state.is_saved) {
         method = CAPU_METHOD_SWAP;
     } else {
         TRACKER_ADD(context, dropped_bytes, tensor->span_bytes);
     }
-    tensor->is_saved = false;
+    tensor_state_save_used(tensor);
     tracker_evicted(context, tensor, method);
 }
 
 static capu_status evict(capu_context *context, struct tensor *tensor)
 {
-    bool has_bytes = tensor->is_defined && !tensor->is_zero && tensor->on_device;
+    bool has_bytes = tensor_on_device(tensor);
     capu_status status;
 
-    if (!tensor->is_mapped) {
+    if (!tensor_is_mapped(tensor)) {
         return CAPU_OK;
     }
     status = save(context, tensor, true);
@@ -112,7 +114,7 @@ static capu_status evict(capu_context *context, struct tensor *tensor)
         return status;
     }
     note_evicted(context, tensor, has_bytes ? CAPU_METHOD_CLEAN : CAPU_METHOD_EMPTY);
-    return give_pages(context, tensor);
+    return give_pages(context, tensor, false);
 }
 
 /* Whether contents would go that are needed this time: the plan takes them for zeros by now and
@@ -137,26 +139,26 @@ static bool may_be_read(const struct tensor *tensor, const struct guide_item *it
 static capu_status drop(capu_context *context, const struct guide_item *item)
 {
     struct tensor *tensor = tensor_at(context, item->subject);
-    bool has_bytes = tensor->is_defined && !tensor->is_zero && tensor->on_device;
+    bool has_bytes = tensor_on_device(tensor);
 
-    if (!tensor->is_mapped) {
+    if (!tensor_is_mapped(tensor)) {
         return CAPU_OK;
     }
-    if (has_bytes && !tensor->on_host && is_needed_still(context, item)) {
+    if (has_bytes && !tensor_on_host(tensor) && is_needed_still(context, item)) {
         return CAPU_NOT_READY;
     }
     if (has_bytes && may_be_read(tensor, item)) {
-        if (!tensor->on_host && !tensor->is_carried) {
+        if (!tensor_on_host(tensor) && !tensor->is_carried) {
             feedback_disregard(&context->active->feedback);
         }
         return evict(context, tensor);
     }
     note_evicted(context, tensor,
-                 has_bytes && tensor->on_host ? CAPU_METHOD_CLEAN
-                 : has_bytes && item->is_owed ? CAPU_METHOD_RECOMPUTE
-                                              : CAPU_METHOD_EMPTY);
-    tensor->is_owed = has_bytes && !tensor->on_host && item->is_owed;
-    return give_pages(context, tensor);
+                 has_bytes && tensor_on_host(tensor) ? CAPU_METHOD_CLEAN
+                 : has_bytes && item->is_owed        ? CAPU_METHOD_RECOMPUTE
+                                                     : CAPU_METHOD_EMPTY);
+    tensor_state_not_owed(tensor);
+    return give_pages(context, tensor, item->is_owed);
 }
 
 /* NOT_READY: the tensor has nothing to bring back, against the plan. */
@@ -165,17 +167,17 @@ static capu_status prefetch(capu_context *context, const struct guide *guide,
 {
     struct tensor *tensor = tensor_at(context, item->subject);
     struct lane_position newest = lane_newest(&context->compute);
-    bool has_bytes = tensor->is_defined && !tensor->is_zero;
+    bool has_bytes = tensor_is_defined(tensor) && !tensor_is_zero(tensor);
     capu_status status;
 
-    if (tensor->is_mapped) {
+    if (tensor_is_mapped(tensor)) {
         return CAPU_NOT_READY;
     }
     if (!has_bytes) {
         status = follow_previous(context, guide, item->previous, &context->compute);
         return status != CAPU_OK ? status : take_pages(context, tensor);
     }
-    if (!tensor->on_host) {
+    if (!tensor_on_host(tensor)) {
         return CAPU_NOT_READY;
     }
     status = follow_previous(context, guide, item->previous, &context->h2d);
@@ -227,11 +229,11 @@ static capu_status make_ready(capu_context *context, const struct guide *guide,
             continue;
         }
         if (access->needs_contents &&
-            (!tensor->on_device ||
+            (!tensor_on_device(tensor) ||
              (is_replay && tensor->version != context->binding.versions[op->accesses.first + i]))) {
             return CAPU_NOT_READY;
         }
-        takes = takes || !tensor->is_mapped;
+        takes = takes || !tensor_is_mapped(tensor);
     }
     if (takes && previous.count > 0) {
         context->pager.has_waited = true;
@@ -241,7 +243,7 @@ static capu_status make_ready(capu_context *context, const struct guide *guide,
         const struct guide_access *access = &guide->accesses[op->accesses.first + i];
         struct tensor *tensor = tensor_at(context, access->tensor);
 
-        if (tensor != NULL && !tensor->is_mapped) {
+        if (tensor != NULL && !tensor_is_mapped(tensor)) {
             status = take_pages(context, tensor);
         }
         if (tensor != NULL && status == CAPU_OK) {
@@ -285,7 +287,7 @@ static capu_status carry_out(capu_context *context, const struct guide *guide,
             status = drop(context, item);
             break;
         default:
-            status = give_pages(context, tensor_at(context, item->subject));
+            status = give_pages(context, tensor_at(context, item->subject), false);
             break;
         }
     }
@@ -344,7 +346,7 @@ static bool is_planned_op(const capu_context *context, const struct guide *guide
             return false;
         }
         if (planned->role != access_role(access) ||
-            (access->tensor->is_zero && access_needs_contents(access))) {
+            (tensor_is_zero(access->tensor) && access_needs_contents(access))) {
             return false;
         }
     }
@@ -359,7 +361,7 @@ static struct tensor *tensor_to_fill(const capu_context *context)
     for (size_t i = 0; i < operands->access_count; i++) {
         const struct access *access = &operands->accesses[i];
 
-        if (tensor_is_managed(access->tensor) && access->tensor->is_zero &&
+        if (tensor_is_managed(access->tensor) && tensor_is_zero(access->tensor) &&
             access_needs_contents(access)) {
             return access->tensor;
         }
@@ -444,7 +446,7 @@ capu_status executor_before_zero(capu_context *context, const struct tensor *ten
 
     /* What it held before the iteration no replay reads; and what was read before a zero that the
        plan knows of is not replayable. */
-    if (context->active == NULL || record == NULL || !tensor->is_placed ||
+    if (context->active == NULL || record == NULL || !tensor_is_placed(tensor) ||
         tensor->record_stamp != record->stamp ||
         context->binding.next <= context->active->guide->tensors[tensor->guide_index].zeroed_op) {
         return CAPU_OK;

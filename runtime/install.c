@@ -84,7 +84,7 @@ static capu_status bind_tensors(capu_context *context, const struct guide *guide
                                planned->name != NULL ? planned->name : "");
         }
         tensor->guide_index = i;
-        tensor->is_owed = false;
+        tensor_state_not_owed(tensor);
     }
     return CAPU_OK;
 }
@@ -116,7 +116,7 @@ static capu_status clear_stage(capu_context *context, const struct guide *guide)
     for (uint32_t i = 0; i < guide->tensor_count && status == CAPU_OK; i++) {
         struct tensor *tensor = context->binding.tensors[i].tensor;
 
-        if (tensor == NULL || !tensor->is_mapped) {
+        if (tensor == NULL || !tensor_is_mapped(tensor)) {
             continue;
         }
         if (guide->tensors[i].starts_resident) {
@@ -143,7 +143,8 @@ static capu_status bind_pages(capu_context *context, const struct guide *guide)
         struct tensor *tensor = context->binding.tensors[i].tensor;
         struct page_walk walk = page_walk_start(guide, i);
 
-        for (size_t p = 0; tensor != NULL && tensor->is_mapped && p < tensor->page_count; p++) {
+        for (size_t p = 0; tensor != NULL && tensor_is_mapped(tensor) && p < tensor->page_count;
+             p++) {
             context->binding.pages[page_walk_next(&walk)] = tensor->pages[p];
             missing--;
         }
@@ -172,7 +173,7 @@ static capu_status map_tensor(capu_context *context, const struct guide *guide, 
     struct bound_tensor *bound = &context->binding.tensors[index];
     struct tensor *tensor = bound->tensor;
     bool starts_resident = guide->tensors[index].starts_resident;
-    bool holds = tensor->is_mapped;
+    bool holds = tensor_is_mapped(tensor);
     capu_status status = CAPU_OK;
 
     if (!holds) {
@@ -188,9 +189,8 @@ static capu_status map_tensor(capu_context *context, const struct guide *guide, 
     if (status != CAPU_OK) {
         return failure_check(context, status, "mapping a plan's tensor");
     }
-    tensor->is_placed = true;
-    tensor->is_mapped = starts_resident;
-    bound->is_arriving = !holds && tensor->is_mapped && tensor->is_defined && tensor->on_host;
+    tensor_state_placed(tensor, starts_resident);
+    bound->is_arriving = !holds && tensor_is_mapped(tensor) && tensor_on_host(tensor);
     if (bound->is_arriving) {
         status = swap_in(context, tensor);
     }

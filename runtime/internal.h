@@ -25,6 +25,7 @@
 #include "runtime/pager.h"
 #include "runtime/staging.h"
 #include "runtime/structs.h"
+#include "runtime/tensor_state.h"
 #include "runtime/tensors.h"
 #include "runtime/tracker.h"
 

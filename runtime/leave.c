@@ -16,7 +16,7 @@ static void release_tensor(capu_context *context, const struct guide *guide, uin
     struct tensor *tensor = context->binding.tensors[index].tensor;
     struct page_walk walk = page_walk_start(guide, index);
 
-    if (tensor->is_placed && !tensor->is_mapped && !strict_is_on(context)) {
+    if (tensor_is_placed(tensor) && !tensor_is_mapped(tensor) && !strict_is_on(context)) {
         capu_status now = device_unmap(context->device, tensor->span, tensor->page_count);
 
         /* Once more: a range that stays mapped to pages of others is the end of the context. */
@@ -26,8 +26,8 @@ static void release_tensor(capu_context *context, const struct guide *guide, uin
         *status = *status != CAPU_OK ? *status : now;
         TRACKER_ADD(context, unmap_count, 1);
     }
-    tensor->is_placed = false;
-    for (size_t p = 0; tensor->is_mapped && p < tensor->page_count; p++) {
+    tensor_state_unplaced(tensor);
+    for (size_t p = 0; tensor_is_mapped(tensor) && p < tensor->page_count; p++) {
         context->binding.pages[page_walk_next(&walk)] = DEVICE_NO_PAGE;
     }
     victims_touch(context, tensor);
@@ -43,7 +43,7 @@ static void give_blocks(capu_context *context, const struct guide *guide)
             continue;
         }
         tensor->keeps_block = false;
-        if (!tensor->on_host) {
+        if (!tensor_on_host(tensor)) {
             host_arena_give(context->arena, &tensor->host, (struct lane_position){0});
         }
     }

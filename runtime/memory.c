@@ -18,12 +18,13 @@ static capu_status clear_fresh(capu_context *context, struct tensor *tensor)
     if (context->config.clear_fresh == 0) {
         return CAPU_OK;
     }
-    tensor->is_zero = tensor_is_managed(tensor) && context->is_paging;
     tensor->zeroed = context->iteration;
-    if (!tensor->is_zero) {
+    if (tensor_is_managed(tensor) && context->is_paging) {
+        tensor_state_zeroed(tensor);
+    } else {
+        tensor_state_written(tensor);
         status = device_fill(context->device, context->compute.stream, tensor->address, 0,
                              tensor->bytes);
-        tensor->on_device = tensor_is_managed(tensor);
     }
     if (status == CAPU_OK) {
         status = tracker_mark_end(context, &tensor->used);
@@ -211,7 +212,7 @@ capu_status capu_malloc(capu_context *context, size_t bytes, void **address)
                             &allocation);
     }
     if (status == CAPU_OK && !context->is_paging && allocation->page_count > 0 &&
-        !allocation->first->is_mapped) {
+        !tensor_is_mapped(allocation->first)) {
         status = map_at_once(context, allocation);
     }
     if (status == CAPU_OK) {
@@ -257,7 +258,7 @@ static capu_status leave_guide_of(capu_context *context, struct allocation *allo
     bool is_placed = false;
 
     for (struct tensor *tensor = allocation->first; tensor != NULL; tensor = tensor->next) {
-        is_placed = is_placed || tensor->is_placed;
+        is_placed = is_placed || tensor_is_placed(tensor);
     }
     *is_kept = is_placed && context->in_iteration && allocation->first->next == NULL;
     if ((is_placed && !*is_kept) || (shares_pages && context->in_iteration)) {
@@ -403,7 +404,7 @@ capu_status capu_tensor_describe(capu_context *context, const void *address,
     tensor->hint = copy.hint;
     becomes_persistent = !tensor->is_persistent && is_persistent(&copy);
     tensor->is_persistent = is_persistent(&copy);
-    if (tensor->is_defined) {
+    if (tensor_is_defined(tensor)) {
         contents_define(context, tensor);
     }
     if (becomes_persistent && !tensor->is_read_after) {
@@ -437,9 +438,9 @@ capu_status capu_tensor_query(capu_context *context, const void *address, capu_t
     now.kind = tensor->kind;
     now.hint = tensor->hint;
     now.is_persistent = tensor->is_persistent;
-    now.is_resident = tensor->is_mapped || !tensor_is_managed(tensor);
-    now.is_defined = tensor->is_defined;
-    now.has_host_copy = tensor->on_host;
+    now.is_resident = tensor_is_mapped(tensor) || !tensor_is_managed(tensor);
+    now.is_defined = tensor_is_defined(tensor);
+    now.has_host_copy = tensor_on_host(tensor);
     now.version = tensor->version;
     if (!struct_write(state, state->size, &now, sizeof(now))) {
         return failure_set(context, CAPU_WRONG_STRUCT,

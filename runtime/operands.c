@@ -124,7 +124,7 @@ static capu_status check_defined(capu_context *context)
     for (size_t i = 0; i < operands->access_count; i++) {
         const struct access *access = &operands->accesses[i];
 
-        if (access->is_read && !access->tensor->is_defined) {
+        if (access->is_read && !tensor_is_defined(access->tensor)) {
             return failure_set(context, CAPU_UNDEFINED_READ,
                                "op '%s' reads '%s', which has not been written%s", operands->name,
                                lookup_name(context, access->tensor),
@@ -230,7 +230,7 @@ static capu_status visit_guide(capu_context *context)
     for (size_t i = 0; i < operands->access_count; i++) {
         const struct tensor *tensor = operands->accesses[i].tensor;
 
-        is_served = is_served && (!tensor->is_placed || tensor->is_mapped);
+        is_served = is_served && (!tensor_is_placed(tensor) || tensor_is_mapped(tensor));
     }
     return is_served ? CAPU_OK : leave_guide(context);
 }
@@ -334,14 +334,12 @@ static void settle_access(capu_context *context, const struct access *access,
         return;
     }
     tensor->written = end;
-    tensor->is_owed = false;
-    swap_drop(context, tensor);
     tensor->version++;
-    tensor->is_zero = false;
-    tensor->on_device = tensor_is_managed(tensor);
     if (access->role == CAPU_SCRATCH) {
         contents_forget(context, tensor);
     } else {
+        tensor_state_written(tensor);
+        swap_give_block(context, tensor);
         contents_define(context, tensor);
     }
     if (context->is_paging) {

@@ -55,7 +55,7 @@ bool owed_is_lost(const capu_context *context, uint32_t number)
 
 bool owed_is_due(const capu_context *context, uint32_t number)
 {
-    return owed_is_lost(context, number) && context->binding.tensors[number].tensor->is_owed;
+    return owed_is_lost(context, number) && tensor_is_owed(context->binding.tensors[number].tensor);
 }
 
 struct tensor *owed_tensor(capu_context *context, uint32_t number)

@@ -9,10 +9,10 @@
 capu_status pager_evict(capu_context *context, struct tensor *tensor)
 {
     struct departure *departure = departure_take(&context->departures);
-    bool is_copied = !tensor_is_empty(tensor) && !tensor->on_host;
-    uint32_t method = tensor_is_empty(tensor)         ? CAPU_METHOD_EMPTY
-                      : is_copied || tensor->is_saved ? CAPU_METHOD_SWAP
-                                                      : CAPU_METHOD_CLEAN;
+    bool is_copied = !tensor_is_empty(tensor) && !tensor_on_host(tensor);
+    uint32_t method = tensor_is_empty(tensor)               ? CAPU_METHOD_EMPTY
+                      : is_copied || tensor->state.is_saved ? CAPU_METHOD_SWAP
+                                                            : CAPU_METHOD_CLEAN;
     struct departure_queue *queue = &context->departures.leaving;
     capu_status status;
 
@@ -30,13 +30,12 @@ capu_status pager_evict(capu_context *context, struct tensor *tensor)
     if (method != CAPU_METHOD_SWAP) {
         TRACKER_ADD(context, dropped_bytes, tensor->span_bytes);
     }
-    tensor->is_saved = false;
     departure->tensor = tensor;
     departure->page_count = tensor->page_count;
     departure->after[0] = tensor->used;
     departure->after[1] = tensor->left;
     departure->after[2] = tensor->ready;
-    tensor->departure = departure;
+    tensor_state_leaves(tensor, departure);
     tensor_list_remove(tensor, RESIDENCY);
     departure_append(&context->departures, queue, departure);
     tracker_evicted(context, tensor, method);
@@ -94,8 +93,8 @@ capu_status pager_make_room(capu_context *context, size_t page_count)
 
 void pager_claim(capu_context *context, struct tensor *tensor)
 {
-    if (tensor->departure != NULL) {
-        departure_cancel(&context->departures, tensor->departure);
+    if (tensor->state.departure != NULL) {
+        departure_cancel(&context->departures, tensor->state.departure);
     }
     victims_touch(context, tensor);
 }
@@ -130,7 +129,7 @@ static capu_status map_span(capu_context *context, struct tensor *tensor)
         return failure_check(context, status, "mapping device memory");
     }
     TRACKER_ADD(context, map_count, 1);
-    tensor->is_mapped = true;
+    tensor_state_mapped(tensor);
     return CAPU_OK;
 }
 
@@ -176,8 +175,7 @@ static capu_status materialise_zeros(capu_context *context, struct tensor *tenso
     op = tracker_op(context, &call, true);
     tracker_access(context, tensor, CAPU_WRITE);
     tracker_marks(context, op, start, tensor->used);
-    tensor->is_zero = false;
-    tensor->on_device = true;
+    tensor_state_filled(tensor);
     return CAPU_OK;
 }
 
@@ -205,15 +203,16 @@ capu_status pager_bring(capu_context *context, struct tensor *tensor, bool needs
 {
     capu_status status = CAPU_OK;
 
-    if (!tensor->is_mapped) {
+    if (!tensor_is_mapped(tensor)) {
         status = map_span(context, tensor);
         if (status == CAPU_OK && strict_is_on(context)) {
             status = fill_span(context, tensor, STRICT_POISON);
         }
     }
-    if (status == CAPU_OK && needs_contents && tensor->is_zero) {
+    if (status == CAPU_OK && needs_contents && tensor_is_zero(tensor)) {
         status = materialise_zeros(context, tensor);
-    } else if (status == CAPU_OK && needs_contents && tensor->is_defined && !tensor->on_device) {
+    } else if (status == CAPU_OK && needs_contents && tensor_is_defined(tensor) &&
+               !tensor_on_device(tensor)) {
         status = fetch(context, tensor);
     }
     victims_touch(context, tensor);

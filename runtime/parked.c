@@ -71,7 +71,7 @@ void parked_clear(capu_context *context)
     for (struct allocation *allocation = context->parked; allocation != NULL; allocation = next) {
         next = allocation->next_parked;
         /* One that cannot be noted as departing stays parked: the next call tries again. */
-        if (!allocation->first->is_placed && !parked_is_in_use(context, allocation) &&
+        if (!tensor_is_placed(allocation->first) && !parked_is_in_use(context, allocation) &&
             departure_reserve(context) == CAPU_OK) {
             parked_remove(context, allocation);
             depart(context, allocation);

@@ -45,7 +45,7 @@ static capu_status fail_lost(capu_context *context, struct tensor *tensor, const
 /* Whether some of it lies in always-resident memory, which cannot be sheltered from a replay. */
 static bool has_fixed_part(const struct tensor *tensor)
 {
-    return tensor != NULL && tensor->is_defined && tensor->span_bytes != tensor->bytes;
+    return tensor != NULL && tensor_is_defined(tensor) && tensor->span_bytes != tensor->bytes;
 }
 
 /* Why a replay cannot have what this access of its op had; NULL: it can. */
@@ -56,7 +56,7 @@ static const char *check_access(capu_context *context, uint32_t number)
     uint64_t version =
         tensor != NULL ? tensor->version : context->owed.entries[access->tensor].version;
     bool is_other = version != context->binding.versions[number];
-    bool is_spoilt = tensor != NULL && !tensor->is_defined; /* by an op that failed */
+    bool is_spoilt = tensor != NULL && !tensor_is_defined(tensor); /* by an op that failed */
 
     if (access->role == CAPU_READ && (is_other || is_spoilt)) {
         return "what it was made from has been overwritten";
@@ -102,7 +102,7 @@ static capu_status check_replay(capu_context *context, uint32_t wanted, uint32_t
 /* What a replay overwrites with older contents is kept on the host. */
 static capu_status shelter(capu_context *context, struct tensor *tensor)
 {
-    if (!tensor->is_defined || tensor->is_zero || tensor->on_host || !tensor->on_device) {
+    if (tensor->state.contents != CONTENTS_DEVICE) {
         return CAPU_OK;
     }
     return swap_out(context, tensor, true);

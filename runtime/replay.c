@@ -74,8 +74,7 @@ static void forget_outputs(capu_context *context, const struct guide *guide,
         struct tensor *tensor = context->binding.tensors[access->tensor].tensor;
 
         if (access->role != CAPU_READ && tensor != NULL) {
-            tensor->is_owed = tensor->is_owed || tensor->on_device;
-            tensor->on_device = false;
+            tensor_state_spoiled(tensor);
             victims_touch(context, tensor);
         }
     }
@@ -105,11 +104,9 @@ static void settle(capu_context *context, const struct guide *guide, const struc
         if (access->role != CAPU_READ) {
             /* Where it has been overwritten since, what the replay made is no contents. */
             tensor->written = end;
-            tensor->on_device =
-                tensor->is_defined && !tensor->is_zero &&
-                tensor->version == context->binding.versions[op->accesses.first + i] &&
-                tensor->is_mapped;
-            tensor->is_owed = tensor->is_owed && !tensor->on_device;
+            tensor_state_replayed(
+                tensor, tensor_is_mapped(tensor) &&
+                            tensor->version == context->binding.versions[op->accesses.first + i]);
             victims_touch(context, tensor);
         }
     }

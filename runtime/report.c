@@ -260,11 +260,11 @@ static void collect(struct tensor *tensor, void *data)
     struct holder *holder = &holders->list[holders->count];
 
     holder->tensor = tensor;
-    holder->device_bytes = tensor->is_mapped ? tensor->page_count * holders->page_bytes : 0;
+    holder->device_bytes = tensor_is_mapped(tensor) ? tensor->page_count * holders->page_bytes : 0;
     if (!tensor_is_managed(tensor)) {
         holder->device_bytes = tensor->bytes;
     }
-    holder->host_bytes = tensor->on_host ? tensor->span_bytes : 0;
+    holder->host_bytes = tensor_on_host(tensor) ? tensor->span_bytes : 0;
     holders->count += holder->device_bytes + holder->host_bytes > 0;
 }
 
@@ -292,10 +292,10 @@ static void print_holders(capu_context *context, const struct holders *holders, 
         fprintf(file, " ");
         print_value(file, UNIT_bytes, holder->host_bytes);
         fprintf(file, "  %s\n",
-                !tensor_is_managed(tensor)  ? "always resident"
-                : tensor->departure != NULL ? "leaving"
-                : tensor->is_mapped         ? "resident"
-                                            : "out");
+                !tensor_is_managed(tensor)        ? "always resident"
+                : tensor->state.departure != NULL ? "leaving"
+                : tensor_is_mapped(tensor)        ? "resident"
+                                                  : "out");
     }
 }
 

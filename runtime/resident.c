@@ -47,8 +47,8 @@ static capu_status make_resident(capu_context *context)
         operand_pages += tensor->page_count;
         if (context->is_paging && tensor->page_count > 0) {
             pager_claim(context, tensor);
-            missing += tensor->is_mapped ? 0 : tensor->page_count;
-            is_complete = is_complete && tensor->is_mapped && tensor->on_device && !tensor->is_zero;
+            missing += tensor_is_mapped(tensor) ? 0 : tensor->page_count;
+            is_complete = is_complete && tensor_on_device(tensor);
         }
     }
     status = check_budget(context, operand_pages);
@@ -61,7 +61,7 @@ static capu_status make_resident(capu_context *context)
     for (size_t pass = 0; pass < 2; pass++) {
         for (size_t i = 0; i < operands->access_count && status == CAPU_OK; i++) {
             struct access *access = &operands->accesses[i];
-            bool is_zeros = access_needs_contents(access) && access->tensor->is_zero;
+            bool is_zeros = access_needs_contents(access) && tensor_is_zero(access->tensor);
 
             if (tensor_is_managed(access->tensor) && is_zeros == (pass == 0)) {
                 status = pager_bring(context, access->tensor, access_needs_contents(access));

@@ -144,7 +144,7 @@ static capu_status map_edge(capu_context *context, struct split *split, size_t p
     TRACKER_ADD(context, map_count, 1);
     *edge = taken;
     context->edge_page_count++;
-    if (split->old->is_zero) {
+    if (tensor_is_zero(split->old)) {
         status = device_fill(context->device, context->compute.stream, page_address(split, page), 0,
                              split->page_bytes);
     }
@@ -275,10 +275,8 @@ static void inherit(struct split *split)
             part->hint = old->hint;
             part->is_persistent = old->is_persistent;
         }
-        part->is_zero = old->is_zero && tensor_is_managed(part);
+        tensor_state_split(part, old);
         part->zeroed = old->zeroed;
-        part->is_mapped = old->is_mapped && tensor_is_managed(part);
-        part->on_device = old->on_device && tensor_is_managed(part);
         part->version = old->version;
         part->used = old->used;
         part->written = old->written;
@@ -323,7 +321,6 @@ static void replace(capu_context *context, struct split *split)
 {
     struct tensor *old = split->old;
     struct tensor *last = old->previous;
-    bool is_lost = tensor_is_lost(old);
 
     for (size_t i = 0; i < PARTS; i++) {
         struct tensor *part = split->parts[i];
@@ -340,7 +337,7 @@ static void replace(capu_context *context, struct split *split)
         last = part;
         /* Lost contents stay lost, so that reading them fails. A part that is always resident
            cannot be lost; it becomes undefined instead. */
-        if (old->is_defined && (tensor_is_managed(part) || !is_lost)) {
+        if (tensor_is_defined(part)) {
             contents_define(context, part);
         }
         if (context->is_paging) {
@@ -382,7 +379,7 @@ static capu_status prepare_edges(struct allocation *allocation)
    the tensor holds them. */
 static capu_status recall(capu_context *context, struct tensor *tensor)
 {
-    bool has_bytes = tensor->is_defined && !tensor->is_zero && !tensor_is_lost(tensor);
+    bool has_bytes = !tensor_is_empty(tensor);
     capu_status status = CAPU_OK;
 
     if (!tensor_is_managed(tensor)) {
@@ -393,14 +390,14 @@ static capu_status recall(capu_context *context, struct tensor *tensor)
     tensor->operand_index = 0;
     if (context->is_paging) {
         pager_claim(context, tensor);
-        if (has_bytes && !tensor->is_mapped) {
+        if (has_bytes && !tensor_is_mapped(tensor)) {
             status = pager_make_room(context, tensor->page_count);
         }
     }
     if (status == CAPU_OK && has_bytes) {
         status = pager_bring(context, tensor, true);
     }
-    if (status == CAPU_OK && tensor->is_mapped && tensor->is_zero) {
+    if (status == CAPU_OK && tensor_is_mapped(tensor) && tensor_is_zero(tensor)) {
         /* In the record, filling in zeros is an op of its own. */
         status = tracker_reserve(context, 1, 0, 0);
         status = status == CAPU_OK
@@ -427,7 +424,7 @@ static capu_status split_tensor(capu_context *context, struct split *split)
         status = index_parts(context, split);
     }
     if (status == CAPU_OK && tensor_is_managed(split->old)) {
-        status = split->old->is_mapped ? remap(context, split) : map_edges(context, split);
+        status = tensor_is_mapped(split->old) ? remap(context, split) : map_edges(context, split);
         if (status != CAPU_OK) {
             reindex_old(context, split, PARTS);
         }
@@ -436,7 +433,7 @@ static capu_status split_tensor(capu_context *context, struct split *split)
         discard_parts(split);
         return status;
     }
-    if (split->old->is_mapped) {
+    if (tensor_is_mapped(split->old)) {
         hand_over_pages(context, split);
     }
     inherit(split);
@@ -469,7 +466,7 @@ capu_status capu_split(capu_context *context, void *address, size_t bytes)
         return CAPU_OK;
     }
     /* Replays of a plan find a small tensor by its address, and would now find a piece of it. */
-    if (split.old->is_placed || (context->in_iteration && !tensor_is_managed(split.old))) {
+    if (tensor_is_placed(split.old) || (context->in_iteration && !tensor_is_managed(split.old))) {
         status = leave_guide(context);
     }
     if (status == CAPU_OK) {

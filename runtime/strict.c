@@ -89,7 +89,7 @@ static capu_status poison_undefined(capu_context *context)
     for (size_t i = 0; i < operands->access_count && status == CAPU_OK; i++) {
         const struct access *access = &operands->accesses[i];
 
-        if (access->is_partial && !access->tensor->is_defined) {
+        if (access->is_partial && !tensor_is_defined(access->tensor)) {
             status = poison(context, access->tensor->address, access->tensor->bytes);
         }
     }

@@ -15,17 +15,12 @@ static void note_host_bytes(capu_context *context)
     }
 }
 
-void swap_drop(capu_context *context, struct tensor *tensor)
+void swap_give_block(capu_context *context, struct tensor *tensor)
 {
     /* Where a plan had compute follow the copy back, what compute has done since is behind it. */
     struct lane_position last = tensor->ready.lane != NULL ? tensor->ready : tensor->used;
 
-    if (!tensor->on_host) {
-        return;
-    }
-    tensor->on_host = false;
-    tensor->is_saved = false;
-    if (tensor->keeps_block) {
+    if (tensor->keeps_block || tensor->host.extent_count == 0) {
         return;
     }
     /* A copy back is only ever issued after the copy out is past, so one of the two is last. */
@@ -35,13 +30,21 @@ void swap_drop(capu_context *context, struct tensor *tensor)
     host_arena_give(context->arena, &tensor->host, last);
 }
 
+void swap_drop(capu_context *context, struct tensor *tensor)
+{
+    if (tensor_on_host(tensor)) {
+        tensor_state_copy_dropped(tensor);
+        swap_give_block(context, tensor);
+    }
+}
+
 /* Gives up the host copy of one resident tensor, which becomes dirty. False: there is none. */
 static bool drop_clean_copy(capu_context *context)
 {
     struct tensor *tensor = context->pager.clean.head;
 
     /* A tensor whose way back failed has its contents on the host only. */
-    while (tensor != NULL && !tensor->on_device) {
+    while (tensor != NULL && !tensor_on_device(tensor)) {
         tensor = tensor->residency.next;
     }
     if (tensor == NULL) {
@@ -166,7 +169,7 @@ capu_status swap_out(capu_context *context, struct tensor *tensor, bool behind_r
         }
         return failure_check(context, status, "copying a tensor to host memory");
     }
-    tensor->on_host = true;
+    tensor_state_copied_out(tensor);
     TRACKER_ADD(context, evicted_bytes, tensor->span_bytes);
     return CAPU_OK;
 }
@@ -179,7 +182,7 @@ capu_status swap_in(capu_context *context, struct tensor *tensor)
         failure_quiesce(context, &context->h2d); /* a part may be under way */
         return failure_check(context, status, "copying a tensor back");
     }
-    tensor->on_device = true;
+    tensor_state_copied_in(tensor);
     TRACKER_ADD(context, prefetch_count, 1);
     TRACKER_ADD(context, prefetched_bytes, tensor->span_bytes);
     return CAPU_OK;

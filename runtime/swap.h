@@ -15,7 +15,11 @@ capu_status swap_out(capu_context *context, struct tensor *tensor, bool behind_r
 /* Starts the copy back into its pages, behind what the h2d lane was told to follow. */
 capu_status swap_in(capu_context *context, struct tensor *tensor);
 
-/* Drops the host copy, once its last copy is past. */
+/* Gives up the host copy, if there is one, and its block. */
 void swap_drop(capu_context *context, struct tensor *tensor);
+
+/* Gives back the host block of a tensor that has no copy in it any more, if it has one and no plan
+   has reserved it: once the last copy has passed. */
+void swap_give_block(capu_context *context, struct tensor *tensor);
 
 #endif

@@ -5,10 +5,7 @@
  * (a slab slot, or edge pages shared with a neighbour); the rest, its span, is whole pages of its
  * own and is what comes and goes.
  *
- * Contents: a tensor without contents is undefined. With contents it is known to be zero, or its
- * span is valid on the device, on the host, or on both; or it is lost: a plan gave it up, to be
- * recomputed or not at all. Invariant: on_device implies is_mapped; on_host implies a host block of
- * span_bytes; tensors are only lost in an iteration that follows or followed a guide.
+ * Where its pages are and what it contains is its state, see tensor_state.h.
  *
  * Owned by the context's thread.
  */
@@ -50,13 +47,42 @@ struct allocation {
     struct allocation *next_parked;
 };
 
+/* Where the pages of a tensor's span are. */
+enum tensor_pages {
+    PAGES_NONE,      /* nowhere; also of a tensor without a span */
+    PAGES_OWN,       /* mapped: pages of its own */
+    PAGES_LEAVING,   /* the same, until its last users have passed: departure.h */
+    PAGES_PLACED,    /* a guide is installed that has pages for it, and it holds them */
+    PAGES_PLACED_OUT /* the same, but it does not hold them: other tensors may */
+};
+
+/* What a tensor contains, and where that is. */
+enum tensor_contents {
+    CONTENTS_UNDEFINED, /* nothing: it has not been written, or was given up by the program */
+    CONTENTS_FIXED,     /* it is always resident */
+    CONTENTS_ZERO,      /* known zeros, which are nowhere: capu_zero marks instead of writing */
+    CONTENTS_DEVICE,    /* in its pages only */
+    CONTENTS_HOST,      /* in its host block only */
+    CONTENTS_BOTH,      /* in both */
+    CONTENTS_LOST,      /* a plan gave them up */
+    CONTENTS_OWED       /* the same, and the plan would have recomputed them later */
+};
+
+/* Written by tensor_state.c and by nothing else. */
+struct tensor_state {
+    enum tensor_pages pages;
+    enum tensor_contents contents;
+    bool is_saved; /* the host copy was made for the next eviction, which is still to come */
+    struct departure *departure; /* while PAGES_LEAVING; otherwise NULL */
+};
+
 struct tensor {
     void *address;
     uint64_t bytes;
     void *span; /* the managed part: pages of its own */
     uint64_t span_bytes;
     size_t page_count;  /* behind the span; 0: wholly always resident */
-    device_page *pages; /* page_count of them, valid while is_mapped */
+    device_page *pages; /* page_count of them, valid while it holds pages */
 
     struct allocation *allocation;
     struct tensor *previous; /* its neighbours in the allocation, by address */
@@ -72,16 +98,8 @@ struct tensor {
     bool is_carried;     /* an iteration has read what was in it before that began */
     uint32_t overwrites; /* unless carried: iterations that touched it, and overwrote it first */
 
-    bool is_defined;
-    bool is_zero;
-    bool is_mapped; /* holds its pages */
-    bool is_placed; /* a guide is installed that has pages for it, whether it holds them or not */
-    bool is_owed;   /* the plan dropped it and would recompute it later */
-    uint32_t guide_index;        /* in that guide, also after the iteration has left it */
-    struct departure *departure; /* given up, still mapped until its last users are past; or NULL */
-    bool on_device;
-    bool on_host;
-    bool is_saved; /* a plan has made that copy for its next way out, which is still to come */
+    struct tensor_state state;
+    uint32_t guide_index; /* in the guide installed, also after the iteration has left it */
     struct host_block host;
     bool keeps_block; /* the host block stays also without a copy in it: a guide has it planned */
     uint64_t version; /* counts writes */
@@ -107,19 +125,6 @@ struct tensor {
 static inline bool tensor_is_managed(const struct tensor *tensor)
 {
     return tensor->page_count > 0;
-}
-
-/* With contents that are nowhere. */
-static inline bool tensor_is_lost(const struct tensor *tensor)
-{
-    return tensor->is_defined && !tensor->is_zero && tensor->page_count > 0 && !tensor->on_device &&
-           !tensor->on_host;
-}
-
-/* Nothing in it that a copy could keep. */
-static inline bool tensor_is_empty(const struct tensor *tensor)
-{
-    return !tensor->is_defined || tensor->is_zero || tensor_is_lost(tensor);
 }
 
 static inline unsigned char *tensor_end(const struct tensor *tensor)

@@ -294,7 +294,7 @@ static struct record_tensor *tensor_entry(capu_context *context, struct record *
 static void end_eviction(struct record *record, struct tensor *tensor)
 {
     if (tensor->eviction_stamp == record->stamp && tensor->eviction_index != SIZE_MAX &&
-        tensor->is_mapped) {
+        tensor_is_mapped(tensor)) {
         record->evictions[tensor->eviction_index].back_op = record->op_count - 1;
         tensor->eviction_index = SIZE_MAX;
     }

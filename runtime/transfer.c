@@ -141,10 +141,8 @@ static capu_status make_known_zero(capu_context *context, struct tensor *tensor)
         return status;
     }
     tracker_zeroed(context, tensor);
-    swap_drop(context, tensor);
-    tensor->is_owed = false;
-    tensor->on_device = false;
-    tensor->is_zero = true;
+    tensor_state_zeroed(tensor);
+    swap_give_block(context, tensor);
     tensor->zeroed = context->iteration;
     contents_define(context, tensor);
     victims_touch(context, tensor);
@@ -240,7 +238,8 @@ capu_status capu_upload(capu_context *context, void *to, const void *from, size_
 /* Whether the tensor can be read without bringing it back: it is out, whole, with a host copy. */
 static bool is_readable_on_host(const struct tensor *tensor)
 {
-    return tensor->is_defined && !tensor->on_device && (tensor->on_host || tensor->is_zero) &&
+    return tensor_is_defined(tensor) && !tensor_on_device(tensor) &&
+           (tensor_on_host(tensor) || tensor_is_zero(tensor)) &&
            tensor->span_bytes == tensor->bytes;
 }
 
@@ -276,7 +275,7 @@ static capu_status read_on_host(capu_context *context, const struct part *part, 
     if (status == CAPU_OK && !context->in_iteration) {
         status = operands_note_visit(context, part->tensor);
     }
-    if (status == CAPU_OK && part->tensor->is_zero) {
+    if (status == CAPU_OK && tensor_is_zero(part->tensor)) {
         memset(to, 0, part->bytes); /* not even an access: nothing was ever written */
         return CAPU_OK;
     }

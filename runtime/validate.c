@@ -20,37 +20,32 @@ static void check_tensor(struct tensor *tensor, void *data)
     struct check *check = data;
     const struct pager *pager = &check->context->pager;
     const struct tensor_list *list = tensor->residency.list;
-    bool has_bytes = tensor->is_defined && !tensor->is_zero;
-
     const capu_context *context = check->context;
     bool may_be_lost = context->planning != NULL;
+    const char *what = NULL;
 
     expect(check, tensor->allocation->is_freed == tensor->allocation->is_parked,
            "a freed tensor can be found");
-    expect(check, (tensor->on_host || tensor->keeps_block) == (tensor->host.extent_count > 0),
-           "a host block without copy");
-    expect(check, !tensor->is_placed || context->active != NULL, "placed without a guide");
-    expect(check, !tensor->on_host || has_bytes, "a host copy of nothing");
-    expect(check, !tensor->on_device || tensor->is_mapped, "contents on pages it does not have");
-    expect(check, tensor->departure == NULL || tensor->is_mapped, "leaving without pages");
-    expect(check, (tensor->contents.list != NULL) == tensor->is_defined, "contents without list");
+    expect(check, tensor_validate(tensor, &what), what);
+    expect(check, !tensor_is_placed(tensor) || context->active != NULL, "placed without a guide");
+    expect(check, (tensor->contents.list != NULL) == tensor_is_defined(tensor),
+           "contents without list");
     if (check->context->is_paging) {
         expect(check, may_be_lost || !tensor_is_lost(tensor), "contents are lost");
-        expect(check,
-               (list != NULL) ==
-                   (tensor->is_mapped && !tensor->is_placed && tensor->departure == NULL),
+        expect(check, (list != NULL) == (tensor->state.pages == PAGES_OWN),
                "a resident tensor is in no list, or another is in one");
-        expect(check, list != &pager->clean || (has_bytes && tensor->on_host),
+        expect(check, list != &pager->clean || tensor_on_host(tensor),
                "a tensor in the clean list has no host copy");
-        expect(check, list != &pager->empty || !has_bytes || tensor_is_lost(tensor),
+        expect(check, list != &pager->empty || tensor_is_empty(tensor),
                "the empty list has contents");
-        expect(check, list != &pager->dirty || (has_bytes && !tensor->on_host),
+        expect(check, list != &pager->dirty || tensor->state.contents == CONTENTS_DEVICE,
                "a tensor in the dirty list is clean");
     } else {
         expect(check, list == NULL, "mode off has something to evict");
     }
-    check->mapped_pages += tensor->is_mapped && !tensor->is_placed ? tensor->page_count : 0;
-    if (tensor->is_defined && tensor->is_persistent) {
+    check->mapped_pages +=
+        tensor_is_mapped(tensor) && !tensor_is_placed(tensor) ? tensor->page_count : 0;
+    if (tensor_is_defined(tensor) && tensor->is_persistent) {
         check->persistent_pages += tensor->page_count;
     }
 }

@@ -6,13 +6,12 @@
 void victims_touch(capu_context *context, struct tensor *tensor)
 {
     struct pager *pager = &context->pager;
-    struct tensor_list *list = tensor_is_empty(tensor) ? &pager->empty
-                               : tensor->on_host       ? &pager->clean
-                                                       : &pager->dirty;
+    struct tensor_list *list = tensor_is_empty(tensor)  ? &pager->empty
+                               : tensor_on_host(tensor) ? &pager->clean
+                                                        : &pager->dirty;
 
-    /* Who is in no list is never evicted: in mode off that is everybody. */
-    if (!context->is_paging || !tensor->is_mapped || tensor->is_placed ||
-        tensor->departure != NULL) {
+    /* A tensor in no list is never evicted: in mode off that is every tensor. */
+    if (!context->is_paging || tensor->state.pages != PAGES_OWN) {
         return;
     }
     if (list->tail != tensor) {

@@ -143,6 +143,26 @@ cycles 'room: a.c -> b.c: table' "$2" '' \
     'extern int (*const table[])(void); int f(void){return table[0]();}' \
     'int f(void); int (*const table[])(void) = {f};'
 
+# tensor_state LINE: whether the rule refuses that line in another file than tensor_state.c.
+tensor_state() {
+    tree
+    echo "$1" >"$work/tree/runtime/tensor_state.c"
+    "$rules/tensor_state.sh" "$work/tree" >"$work/out" ||
+        fail "tensor_state.sh refuses '$1' in tensor_state.c"
+    echo "$1" >"$work/tree/runtime/x.c"
+    ! "$rules/tensor_state.sh" "$work/tree" >"$work/out"
+}
+
+for line in 'tensor->state.pages = PAGES_OWN;' 'a->list[i]->state.contents=0;' 'b.state.is_saved |= 1;' \
+    'part->state = old->state;' 'f(&tensor->state);' 'p = &tensor->state.pages;' '++tensor->state.pages;' \
+    'if (a && (t->state.pages = 1)) {'; do
+    tensor_state "$line" || fail "tensor_state.sh accepts '$line'"
+done
+for line in 'if (tensor->state.pages == PAGES_OWN) {' 'a && tensor->state.is_saved' \
+    'record->state = RECORD_OPEN;' 'x = tensor->state.pages;' 'tensor->state.contents != CONTENTS_LOST'; do
+    ! tensor_state "$line" || fail "tensor_state.sh refuses '$line'"
+done
+
 tree
 echo 'int  f( void );' >"$work/tree/runtime/x.c"
 "$rules/format.sh" "$work/tree" >"$work/out" 2>&1

@@ -152,7 +152,8 @@ void random_split(struct program *program)
         piece->is_transient = i != 1 && old.is_transient;
         piece->is_defined =
             old.is_defined &&
-            (!was_lost || tensors_find(&program->rig.context->tensors, piece->address)->is_defined);
+            (!was_lost ||
+             tensor_is_defined(tensors_find(&program->rig.context->tensors, piece->address)));
         program->tensor_count++;
         at = ends[i];
     }

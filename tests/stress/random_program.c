@@ -51,7 +51,8 @@ static void note_cleared(struct program *program)
         struct shadow *shadow = &program->tensors[i];
         const struct tensor *tensor = tensors_find(&program->rig.context->tensors, shadow->address);
 
-        shadow->is_defined &= tensor == NULL || tensor_is_managed(tensor) || tensor->is_defined;
+        shadow->is_defined &=
+            tensor == NULL || tensor_is_managed(tensor) || tensor_is_defined(tensor);
     }
 }
 
