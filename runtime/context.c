@@ -40,25 +40,6 @@ capu_status context_ready(capu_context *context, const char *call)
     return status;
 }
 
-capu_status context_stage(capu_context *context, uint64_t bytes, void **memory)
-{
-    /* Replays read this iteration's arguments again, so nothing of them may be reused. */
-    bool is_kept =
-        context->in_iteration && (context->active != NULL || context->owed.guide != NULL);
-    capu_status status = CAPU_OK;
-
-    if (!is_kept && staging_is_full(&context->staging, bytes)) {
-        status = lane_synchronize(&context->compute);
-        if (status == CAPU_OK) {
-            staging_restart(&context->staging);
-        }
-    }
-    if (status == CAPU_OK) {
-        status = staging_take(&context->staging, bytes, memory);
-    }
-    return failure_check(context, status, "taking staging memory");
-}
-
 capu_status capu_synchronize(capu_context *context)
 {
     capu_status status = context_ready(context, "capu_synchronize");

@@ -62,7 +62,6 @@ struct operands {
     capu_operand *list;
     size_t list_capacity;
     const char *name; /* its name */
-    bool is_planned;  /* the guide in force is carried out around it */
     struct lane_position start;
 };
 
@@ -100,8 +99,9 @@ struct capu_context {
     struct label_record *label; /* of the iteration under way; NULL: none is */
     uint64_t iteration;         /* counts capu_iteration_begin */
     bool in_iteration;
-    uint64_t iteration_mark; /* for profilers: device/marks.h */
-    bool in_access;
+    uint64_t iteration_mark;      /* for profilers: device/marks.h */
+    bool in_access;               /* between capu_access_begin and capu_access_end */
+    bool access_is_planned;       /* the active guide has that access */
     struct plan_keeper *planning; /* NULL: not mode guided */
     struct device_link link;      /* guided mode: what plans are made for */
     struct plan_entry *active;    /* whose guide is active; NULL: none */
@@ -141,16 +141,13 @@ static inline size_t context_fixed_pages(const capu_context *context)
  * work itself could not be enqueued, operands_abort takes the end's place: it waits for what was,
  * and what may have been cleared or partly written (`has_written`) before it is undefined.
  */
-capu_status operands_begin(capu_context *context, const struct call *call);
-capu_status operands_end(capu_context *context);
-void operands_abort(capu_context *context, bool has_written);
+capu_status operands_begin(capu_context *context, const struct call *call, bool *is_planned);
+capu_status operands_end(capu_context *context, bool is_planned);
+void operands_abort(capu_context *context, bool is_planned, bool has_written);
 void operands_finish(struct operands *operands);
 
 /* A transient tensor is read outside iterations. */
 capu_status operands_note_visit(capu_context *context, struct tensor *tensor);
-
-/* Staging memory; waits for the compute lane where the set is full. */
-capu_status context_stage(capu_context *context, uint64_t bytes, void **memory);
 
 /* memory.c: takes an allocation away from its user: it departs, or its slot rests. On failure it is
    as before. */

@@ -153,7 +153,7 @@ static void spoil(capu_context *context, const struct access *access)
     }
 }
 
-void operands_abort(capu_context *context, bool has_written)
+void operands_abort(capu_context *context, bool is_planned, bool has_written)
 {
     struct operands *operands = &context->operands;
 
@@ -167,7 +167,7 @@ void operands_abort(capu_context *context, bool has_written)
             spoil(context, access);
         }
     }
-    if (operands->is_planned) {
+    if (is_planned) {
         leave_guide(context); /* what comes next is not as planned; a lost context tells itself */
     }
 }
@@ -262,7 +262,7 @@ capu_status operands_note_visit(capu_context *context, struct tensor *tensor)
 }
 
 /* Makes everything ready for the op, as the guide in force has it or without. */
-static capu_status make_ready(capu_context *context)
+static capu_status make_ready(capu_context *context, bool *is_planned)
 {
     struct operands *operands = &context->operands;
     capu_status status = CAPU_OK;
@@ -278,16 +278,15 @@ static capu_status make_ready(capu_context *context)
         return status;
     }
     if (context->active != NULL) {
-        status = context->in_iteration ? executor_begin(context, &operands->is_planned)
-                                       : visit_guide(context);
+        status = context->in_iteration ? executor_begin(context, is_planned) : visit_guide(context);
     }
-    if (status == CAPU_OK && !operands->is_planned) {
+    if (status == CAPU_OK && !*is_planned) {
         status = begin_unplanned(context);
     }
     return status;
 }
 
-capu_status operands_begin(capu_context *context, const struct call *call)
+capu_status operands_begin(capu_context *context, const struct call *call, bool *is_planned)
 {
     struct operands *operands = &context->operands;
     capu_status status = keep_call(operands, call);
@@ -295,7 +294,7 @@ capu_status operands_begin(capu_context *context, const struct call *call)
     if (status != CAPU_OK) {
         return failure_set(context, status, "op '%s': no memory for its operands", call->name);
     }
-    operands->is_planned = false;
+    *is_planned = false;
     context->pager.has_waited = false;
     status = resolve_all(context);
     if (status == CAPU_OK) {
@@ -307,7 +306,7 @@ capu_status operands_begin(capu_context *context, const struct call *call)
                              call->name);
     }
     if (status == CAPU_OK) {
-        status = make_ready(context);
+        status = make_ready(context, is_planned);
     }
     if (status == CAPU_OK) {
         status = failure_check(context, tracker_mark_begin(context, &operands->start),
@@ -318,7 +317,7 @@ capu_status operands_begin(capu_context *context, const struct call *call)
     }
     status = prepare_pieces(context);
     if (status != CAPU_OK) {
-        operands_abort(context, false);
+        operands_abort(context, *is_planned, false);
     }
     return status;
 }
@@ -369,17 +368,16 @@ static bool is_cleared_again(const struct operands *operands, const struct piece
 
 /* Under a plan only a copy out needs to know exactly where an op ends that is not timed; others can
    do with a later mark. */
-static capu_status mark_end(capu_context *context, struct lane_position *end)
+static capu_status mark_end(capu_context *context, bool is_planned, struct lane_position *end)
 {
-    if (context->operands.is_planned && !tracker_is_timing(context) &&
-        !executor_is_followed(context)) {
+    if (is_planned && !tracker_is_timing(context) && !executor_is_followed(context)) {
         *end = lane_promise(&context->compute);
         return CAPU_OK;
     }
     return tracker_mark_end(context, end);
 }
 
-capu_status operands_end(capu_context *context)
+capu_status operands_end(capu_context *context, bool is_planned)
 {
     struct operands *operands = &context->operands;
     struct lane_position end;
@@ -388,7 +386,7 @@ capu_status operands_end(capu_context *context)
     size_t op;
 
     strict_poison_scratch(context);
-    if (mark_end(context, &end) != CAPU_OK) {
+    if (mark_end(context, is_planned, &end) != CAPU_OK) {
         /* The op runs and cannot be taken back: once it is past, its start will do for its end. */
         status = lane_synchronize(&context->compute);
         if (status != CAPU_OK) {
@@ -418,5 +416,5 @@ capu_status operands_end(capu_context *context)
         }
     }
     tracker_marks(context, op, operands->start, end);
-    return operands->is_planned ? executor_end(context) : CAPU_OK;
+    return is_planned ? executor_end(context) : CAPU_OK;
 }

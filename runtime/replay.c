@@ -2,6 +2,7 @@
 #include "runtime/replay.h"
 
 #include "runtime/contents.h"
+#include "runtime/enqueue.h"
 #include "runtime/failure.h"
 #include "runtime/internal.h"
 #include "runtime/strict.h"
@@ -25,42 +26,16 @@ static capu_status clear_ranges(capu_context *context, const struct guide *guide
 static capu_status enqueue(capu_context *context, const struct guide *guide, uint32_t number)
 {
     const struct guide_op *op = &guide->ops[number];
-    const struct bound_op *bound = &context->binding.ops[number];
-    capu_stream stream = context->compute.stream;
-    const capu_operand *operands = op->call.operands;
-    capu_status answer = CAPU_OK;
-    struct device_work work = {
-        .name = op->call.name,
-        .run = op->call.replay != NULL ? op->call.replay : op->call.run,
-        .arguments = bound->arguments,
-        .duration_ns = bound->duration_ns,
-        .answer = &answer,
+    struct enqueue_work work = {
+        .call = &op->call,
+        .arguments = context->binding.ops[number].arguments,
+        .duration_ns = context->binding.ops[number].duration_ns,
+        .guide = guide,
+        .op = op,
     };
-    capu_status status = clear_ranges(context, guide, op);
+    capu_status status = failure_check(context, clear_ranges(context, guide, op), op->call.name);
 
-    if (status == CAPU_OK) {
-        switch (op->call.kind) {
-        case CALL_ZERO:
-        case CALL_FILL:
-            status = device_fill(context->device, stream, (void *)(uintptr_t)operands[0].address, 0,
-                                 operands[0].bytes);
-            break;
-        case CALL_COPY:
-            status =
-                device_copy_within(context->device, stream, (void *)(uintptr_t)operands[1].address,
-                                   operands[0].address, operands[0].bytes);
-            break;
-        default:
-            status = device_run(context->device, stream, &work);
-            break;
-        }
-    }
-    if (status == CAPU_OP_FAILED && device_failure(context->device, NULL, 0) == CAPU_OK) {
-        return failure_set(context, CAPU_DEVICE_FAILED,
-                           "op '%s' could not be enqueued again: its run function returned %s",
-                           op->call.name, capu_status_name(answer));
-    }
-    return failure_check(context, status, op->call.name);
+    return status == CAPU_OK ? enqueue_work(context, &work) : status;
 }
 
 /* After a replay that failed behind its first work: what it would have made is not there, and owed
@@ -113,19 +88,6 @@ static void settle(capu_context *context, const struct guide *guide, const struc
     tracker_replay(context, op->call.name, start, end);
 }
 
-/* What a replay reads and writes, for profilers. */
-static uint64_t moved_bytes(const struct guide *guide, const struct guide_op *op)
-{
-    uint64_t bytes = 0;
-
-    for (uint32_t i = 0; i < op->accesses.count; i++) {
-        const struct guide_access *access = &guide->accesses[op->accesses.first + i];
-
-        bytes += marks_traffic(access->role, guide->tensors[access->tensor].bytes);
-    }
-    return bytes;
-}
-
 capu_status replay_run(capu_context *context, const struct guide *guide, uint32_t number)
 {
     const struct guide_op *op = &guide->ops[number];
@@ -137,9 +99,7 @@ capu_status replay_run(capu_context *context, const struct guide *guide, uint32_
 
     if (status == CAPU_OK) {
         has_written = op->cleared.count > 0 || strict_is_on(context);
-        marks_begin(MARK_REPLAY, op->call.name, marks_are_on() ? moved_bytes(guide, op) : 0);
         status = enqueue(context, guide, number);
-        marks_end();
     }
     if (status == CAPU_OK) {
         has_written = true;

@@ -1,10 +1,7 @@
 /* capu_run, accesses of the caller's own launches, and segments: see capuchin/op.h. */
-#include "runtime/executor.h"
 #include "runtime/failure.h"
 #include "runtime/internal.h"
-#include "runtime/lookup.h"
-#include "runtime/settle.h"
-#include "runtime/strict.h"
+#include "runtime/issue.h"
 
 #include <string.h>
 
@@ -55,95 +52,10 @@ static struct call call_of(const capu_op *op, enum call_kind kind)
     };
 }
 
-/* Mode off without records: nothing but the clearing that write-cleared asks for. */
-static capu_status clear_untracked(capu_context *context, const capu_op *op)
-{
-    capu_status status = CAPU_OK;
-
-    for (size_t i = 0; i < op->operand_count && status == CAPU_OK; i++) {
-        const capu_operand *operand = &op->operands[i];
-        uint64_t bytes = operand->bytes;
-
-        if (operand->role != CAPU_WRITE_CLEARED) {
-            continue;
-        }
-        if (bytes == 0) {
-            struct tensor *tensor;
-
-            status = lookup_tensor(context, operand->address, op->name, &tensor);
-            if (status != CAPU_OK) {
-                return status;
-            }
-            bytes = (uint64_t)(tensor_end(tensor) - (unsigned char *)operand->address);
-        }
-        status = device_fill(context->device, context->compute.stream,
-                             (void *)(uintptr_t)operand->address, 0, bytes);
-    }
-    return failure_check(context, status, "clearing an operand");
-}
-
-/* What the op reads and writes, for profilers. Without tracking, as far as its operands say. */
-static uint64_t moved_bytes(const capu_context *context, const capu_op *op)
-{
-    const struct operands *operands = &context->operands;
-    uint64_t bytes = 0;
-
-    for (size_t i = 0; context->is_tracking && i < operands->piece_count; i++) {
-        bytes += marks_traffic(operands->pieces[i].role, operands->pieces[i].bytes);
-    }
-    for (size_t i = 0; !context->is_tracking && i < op->operand_count; i++) {
-        bytes += marks_traffic(op->operands[i].role, op->operands[i].bytes);
-    }
-    return bytes;
-}
-
-static capu_status enqueue(capu_context *context, const capu_op *op)
-{
-    capu_status answer = CAPU_OK;
-    struct device_work work = {
-        .name = op->name, .run = op->run, .duration_ns = op->duration_ns, .answer = &answer};
-    capu_status status;
-    void *arguments = NULL;
-
-    if (op->argument_bytes > 0) {
-        status = context_stage(context, op->argument_bytes, &arguments);
-        if (status != CAPU_OK) {
-            return status;
-        }
-        memcpy(arguments, op->arguments, op->argument_bytes);
-    }
-    work.arguments = arguments;
-    if (context->is_tracking && context->operands.is_planned) {
-        executor_note_run(context, arguments, op->duration_ns);
-    }
-    marks_begin(MARK_OP, op->name, marks_are_on() ? moved_bytes(context, op) : 0);
-    status = device_run(context->device, context->compute.stream, &work);
-    marks_end();
-    if (status == CAPU_OP_FAILED && device_failure(context->device, NULL, 0) == CAPU_OK) {
-        /* It failed while it was enqueued and the device goes on: the op has not run. */
-        return failure_set(context, CAPU_DEVICE_FAILED,
-                           "op '%s' could not be enqueued: its run function returned %s", op->name,
-                           capu_status_name(answer));
-    }
-    return failure_check(context, status, op->name);
-}
-
-/* The op has run, and all books are kept. */
-static capu_status blame(capu_context *context, struct tensor *changed)
-{
-    if (changed == NULL) {
-        return CAPU_OK;
-    }
-    return failure_set(context, CAPU_INVALID,
-                       "op '%s' has changed '%s', which it says it only reads: it updates it, or "
-                       "writes past the end of another operand",
-                       context->operands.name, lookup_name(context, changed));
-}
-
 capu_status capu_run(capu_context *context, const capu_op *op)
 {
     capu_status status = context_ready(context, "capu_run");
-    struct tensor *changed = NULL;
+    struct call call;
     capu_op copy;
 
     if (status == CAPU_OK) {
@@ -152,38 +64,19 @@ capu_status capu_run(capu_context *context, const capu_op *op)
     if (status != CAPU_OK) {
         return status;
     }
-    if (context->is_tracking) {
-        struct call call = call_of(&copy, CALL_RUN);
-
-        status = operands_begin(context, &call);
-    } else {
-        status = clear_untracked(context, &copy);
-    }
-    if (status != CAPU_OK) {
-        return status;
-    }
-    status = strict_begin(context);
-    if (status == CAPU_OK) {
-        status = enqueue(context, &copy);
-    }
-    if (status == CAPU_OK) {
-        changed = strict_changed(context);
-    }
-    if (context->is_tracking) {
-        if (status == CAPU_OK) {
-            status = operands_end(context);
-        } else {
-            operands_abort(context, false);
-        }
-    }
-    status = status == CAPU_OK ? blame(context, changed) : status;
-    return status != CAPU_OK ? status : settle_unrecorded(context);
+    call = call_of(&copy, CALL_RUN);
+    return issue_call(context, &call,
+                      &(struct issue_source){.arguments = copy.arguments,
+                                             .argument_bytes = copy.argument_bytes,
+                                             .duration_ns = copy.duration_ns});
 }
 
 capu_status capu_access_begin(capu_context *context, const capu_op *op)
 {
     capu_status status = context_ready(context, "capu_access_begin");
+    struct call call;
     capu_op copy;
+    bool is_planned;
 
     if (status == CAPU_OK) {
         status = read_op(context, op, false, &copy);
@@ -191,28 +84,22 @@ capu_status capu_access_begin(capu_context *context, const capu_op *op)
     if (status != CAPU_OK) {
         return status;
     }
-    if (context->is_tracking) {
-        struct call call = call_of(&copy, CALL_ACCESS);
-
-        status = operands_begin(context, &call);
-    } else {
-        status = clear_untracked(context, &copy);
-    }
+    call = call_of(&copy, CALL_ACCESS);
+    status = issue_begin(context, &call, &is_planned);
     if (status == CAPU_OK && context->device->capabilities.runs_on_stream) {
         status = failure_check(context, lane_synchronize(&context->compute), "waiting for access");
-        status = status == CAPU_OK ? strict_begin(context) : status;
-        if (status != CAPU_OK && context->is_tracking) {
-            operands_abort(context, false);
+        if (status != CAPU_OK) {
+            issue_end(context, CALL_ACCESS, is_planned, status);
         }
     }
     context->in_access = status == CAPU_OK;
+    context->access_is_planned = is_planned;
     return status;
 }
 
 capu_status capu_access_end(capu_context *context)
 {
     capu_status status = context_usable(context);
-    struct tensor *changed;
 
     if (status != CAPU_OK) {
         return status;
@@ -221,10 +108,7 @@ capu_status capu_access_end(capu_context *context)
         return failure_set(context, CAPU_WRONG_ORDER, "capu_access_end without capu_access_begin");
     }
     context->in_access = false;
-    changed = strict_changed(context);
-    status = context->is_tracking ? operands_end(context) : CAPU_OK;
-    status = status == CAPU_OK ? blame(context, changed) : status;
-    return status != CAPU_OK ? status : settle_unrecorded(context);
+    return issue_end(context, CALL_ACCESS, context->access_is_planned, CAPU_OK);
 }
 
 capu_status capu_segment_begin(capu_context *context, const char *name)

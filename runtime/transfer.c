@@ -8,6 +8,7 @@
 #include "runtime/executor.h"
 #include "runtime/failure.h"
 #include "runtime/internal.h"
+#include "runtime/issue.h"
 #include "runtime/lookup.h"
 #include "runtime/recovery.h"
 #include "runtime/settle.h"
@@ -15,9 +16,6 @@
 #include "runtime/victims.h"
 
 #include <string.h>
-
-/* Uploads go through staging memory in pieces of this size. */
-#define UPLOAD_PIECE ((uint64_t)8 << 20)
 
 /* The part of a range that lies in one tensor. */
 struct part {
@@ -78,9 +76,9 @@ static capu_status for_each_part(capu_context *context, const char *call, const 
     return status;
 }
 
-/* Begins an op of the library's own on one part. */
-static capu_status begin(capu_context *context, enum call_kind kind, const char *name,
-                         const struct part *part, capu_role role)
+/* Issues a call of the library's own on one part; `host`: where it comes from or goes to. */
+static capu_status issue_part(capu_context *context, enum call_kind kind, const char *name,
+                              const struct part *part, capu_role role, void *host)
 {
     capu_operand operand = capu_operand_of(part->address, part->bytes, role);
     struct call call = {.kind = kind,
@@ -89,18 +87,7 @@ static capu_status begin(capu_context *context, enum call_kind kind, const char 
                         .operands = &operand,
                         .operand_count = 1};
 
-    return context->is_tracking ? operands_begin(context, &call) : CAPU_OK;
-}
-
-/* Ends it, with how its work went. */
-static capu_status end(capu_context *context, capu_status status)
-{
-    if (context->is_tracking && status == CAPU_OK) {
-        status = operands_end(context);
-    } else if (context->is_tracking) {
-        operands_abort(context, true);
-    }
-    return status != CAPU_OK ? status : settle_unrecorded(context);
+    return issue_call(context, &call, &(struct issue_source){.host = host});
 }
 
 static capu_status fill(capu_context *context, const void *from, const void *to)
@@ -151,18 +138,12 @@ static capu_status make_known_zero(capu_context *context, struct tensor *tensor)
 
 static capu_status zero_part(capu_context *context, const struct part *part, void *data)
 {
-    capu_status status;
-
     (void)data;
     if (context->is_paging && tensor_is_managed(part->tensor) &&
         part->bytes == part->tensor->bytes) {
         return make_known_zero(context, part->tensor);
     }
-    status = begin(context, CALL_ZERO, "capu_zero", part, CAPU_WRITE);
-    if (status != CAPU_OK) {
-        return status;
-    }
-    return end(context, fill(context, part->address, part->address + part->bytes));
+    return issue_part(context, CALL_ZERO, "capu_zero", part, CAPU_WRITE, NULL);
 }
 
 capu_status capu_zero(capu_context *context, void *address, size_t bytes)
@@ -173,39 +154,10 @@ capu_status capu_zero(capu_context *context, void *address, size_t bytes)
                              : for_each_part(context, "capu_zero", address, bytes, zero_part, NULL);
 }
 
-/* Copies the source into staging memory and from there on the compute stream, piece by piece. */
-static capu_status send(capu_context *context, unsigned char *to, const unsigned char *from,
-                        uint64_t bytes)
-{
-    capu_status status = CAPU_OK;
-
-    while (bytes > 0 && status == CAPU_OK) {
-        uint64_t now = bytes < UPLOAD_PIECE ? bytes : UPLOAD_PIECE;
-        void *staged;
-
-        status = context_stage(context, now, &staged);
-        if (status == CAPU_OK) {
-            memcpy(staged, from, now);
-            status = failure_check(
-                context, device_copy_in(context->device, context->compute.stream, to, staged, now),
-                "uploading");
-        }
-        to += now;
-        from += now;
-        bytes -= now;
-    }
-    return status;
-}
-
 static capu_status upload_part(capu_context *context, const struct part *part, void *data)
 {
-    capu_status status = begin(context, CALL_UPLOAD, "capu_upload", part, CAPU_WRITE);
-
-    if (status != CAPU_OK) {
-        return status;
-    }
-    return end(context, send(context, part->address, (const unsigned char *)data + part->offset,
-                             part->bytes));
+    return issue_part(context, CALL_UPLOAD, "capu_upload", part, CAPU_WRITE,
+                      (unsigned char *)data + part->offset);
 }
 
 /* What uploads, downloads and copies check alike. */
@@ -300,21 +252,12 @@ static capu_status download_part(capu_context *context, const struct part *part,
 {
     unsigned char *to = (unsigned char *)data + part->offset;
     bool is_guided = context->active != NULL && context->in_iteration;
-    capu_status status;
 
     /* A planned download is an op like any other: the guide has its tensor resident by then. */
     if (!is_guided && is_readable_on_host(part->tensor)) {
         return read_on_host(context, part, to);
     }
-    status = begin(context, CALL_DOWNLOAD, "capu_download", part, CAPU_READ);
-    if (status != CAPU_OK) {
-        return status;
-    }
-    status = failure_check(
-        context,
-        device_copy_out(context->device, context->compute.stream, to, part->address, part->bytes),
-        "downloading");
-    return end(context, status);
+    return issue_part(context, CALL_DOWNLOAD, "capu_download", part, CAPU_READ, to);
 }
 
 capu_status capu_download(capu_context *context, void *to, const void *from, size_t bytes)
@@ -358,14 +301,5 @@ capu_status capu_copy(capu_context *context, void *to, const void *from, size_t 
     if ((uintptr_t)to < (uintptr_t)from + bytes && (uintptr_t)from < (uintptr_t)to + bytes) {
         return failure_set(context, CAPU_INVALID, "capu_copy: the ranges overlap");
     }
-    if (context->is_tracking) {
-        status = operands_begin(context, &call);
-    }
-    if (status != CAPU_OK) {
-        return status;
-    }
-    status = failure_check(
-        context, device_copy_within(context->device, context->compute.stream, to, from, bytes),
-        "copying device memory");
-    return end(context, status);
+    return issue_call(context, &call, &(struct issue_source){0});
 }

@@ -1,0 +1,153 @@
+/* Enqueuing the work of a call, see enqueue.h. */
+#include "runtime/enqueue.h"
+
+#include "runtime/failure.h"
+#include "runtime/internal.h"
+
+#include <string.h>
+
+/* Uploads go through staging memory in pieces of this size. */
+#define UPLOAD_PIECE ((uint64_t)8 << 20)
+
+capu_status enqueue_stage(capu_context *context, uint64_t bytes, void **memory)
+{
+    /* Replays read this iteration's arguments again, so nothing of them may be reused. */
+    bool is_kept =
+        context->in_iteration && (context->active != NULL || context->owed.guide != NULL);
+    capu_status status = CAPU_OK;
+
+    if (!is_kept && staging_is_full(&context->staging, bytes)) {
+        status = lane_synchronize(&context->compute);
+        if (status == CAPU_OK) {
+            staging_restart(&context->staging);
+        }
+    }
+    if (status == CAPU_OK) {
+        status = staging_take(&context->staging, bytes, memory);
+    }
+    return failure_check(context, status, "taking staging memory");
+}
+
+/* What a call of the program reads and writes. Without tracking, as far as its operands say. */
+static uint64_t call_bytes(const capu_context *context, const struct call *call)
+{
+    const struct operands *operands = &context->operands;
+    uint64_t bytes = 0;
+
+    for (size_t i = 0; context->is_tracking && i < operands->piece_count; i++) {
+        bytes += marks_traffic(operands->pieces[i].role, operands->pieces[i].bytes);
+    }
+    for (size_t i = 0; !context->is_tracking && i < call->operand_count; i++) {
+        bytes += marks_traffic(call->operands[i].role, call->operands[i].bytes);
+    }
+    return bytes;
+}
+
+/* What an op that runs again reads and writes. */
+static uint64_t replay_bytes(const struct guide *guide, const struct guide_op *op)
+{
+    uint64_t bytes = 0;
+
+    for (uint32_t i = 0; i < op->accesses.count; i++) {
+        const struct guide_access *access = &guide->accesses[op->accesses.first + i];
+
+        bytes += marks_traffic(access->role, guide->tensors[access->tensor].bytes);
+    }
+    return bytes;
+}
+
+/* Copies the caller's bytes into staging memory and from there on the compute stream, piece by
+   piece. */
+static capu_status upload(capu_context *context, unsigned char *to, const unsigned char *from,
+                          uint64_t bytes)
+{
+    capu_status status = CAPU_OK;
+
+    while (bytes > 0 && status == CAPU_OK) {
+        uint64_t now = bytes < UPLOAD_PIECE ? bytes : UPLOAD_PIECE;
+        void *staged;
+
+        status = enqueue_stage(context, now, &staged);
+        if (status == CAPU_OK) {
+            memcpy(staged, from, now);
+            status = failure_check(
+                context, device_copy_in(context->device, context->compute.stream, to, staged, now),
+                "uploading");
+        }
+        to += now;
+        from += now;
+        bytes -= now;
+    }
+    return status;
+}
+
+/* The op's function on the stream. A replay may have a function of its own. */
+static capu_status run(capu_context *context, const struct enqueue_work *work)
+{
+    const struct call *call = work->call;
+    bool is_replay = work->op != NULL;
+    capu_status answer = CAPU_OK;
+    struct device_work device_work = {
+        .name = call->name,
+        .run = is_replay && call->replay != NULL ? call->replay : call->run,
+        .arguments = work->arguments,
+        .duration_ns = work->duration_ns,
+        .answer = &answer,
+    };
+    capu_status status = device_run(context->device, context->compute.stream, &device_work);
+
+    if (status == CAPU_OP_FAILED && device_failure(context->device, NULL, 0) == CAPU_OK) {
+        /* It failed while it was enqueued and the device goes on: the op has not run. */
+        return failure_set(context, CAPU_DEVICE_FAILED,
+                           "op '%s' could not be enqueued%s: its run function returned %s",
+                           call->name, is_replay ? " again" : "", capu_status_name(answer));
+    }
+    return failure_check(context, status, call->name);
+}
+
+static capu_status transfer(capu_context *context, const struct enqueue_work *work)
+{
+    struct device *device = context->device;
+    capu_stream stream = context->compute.stream;
+    const capu_operand *operands = work->call->operands;
+    void *first = (void *)(uintptr_t)operands[0].address;
+    uint64_t bytes = operands[0].bytes;
+
+    switch (work->call->kind) {
+    case CALL_UPLOAD:
+        return upload(context, first, work->host, bytes);
+    case CALL_DOWNLOAD:
+        return failure_check(context, device_copy_out(device, stream, work->host, first, bytes),
+                             "downloading");
+    case CALL_COPY:
+        return failure_check(context,
+                             device_copy_within(device, stream,
+                                                (void *)(uintptr_t)operands[1].address, first,
+                                                bytes),
+                             "copying device memory");
+    default:
+        return failure_check(context, device_fill(device, stream, first, 0, bytes),
+                             "filling device memory with zeros");
+    }
+}
+
+capu_status enqueue_work(capu_context *context, const struct enqueue_work *work)
+{
+    bool is_run = work->call->kind == CALL_RUN;
+    bool is_marked = is_run || work->op != NULL;
+    uint64_t bytes = 0;
+    capu_status status;
+
+    if (is_marked && marks_are_on()) {
+        bytes = work->op != NULL ? replay_bytes(work->guide, work->op)
+                                 : call_bytes(context, work->call);
+    }
+    if (is_marked) {
+        marks_begin(work->op != NULL ? MARK_REPLAY : MARK_OP, work->call->name, bytes);
+    }
+    status = is_run ? run(context, work) : transfer(context, work);
+    if (is_marked) {
+        marks_end();
+    }
+    return status;
+}

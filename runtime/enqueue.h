@@ -1,0 +1,33 @@
+/*
+ * Enqueuing the work of a call on the compute stream.
+ *
+ * This is the only place where it is done, whether the call is an op of the program, a transfer, or
+ * an op that a plan or recovery runs again. So the profiler's ranges, the bytes that they show, and
+ * the words for a failure are the same for all. What is done before and after the work differs:
+ * issue.h for calls of the program, replay.h for ops that run again.
+ *
+ * Owned by the context's thread.
+ */
+#ifndef CAPU_RUNTIME_ENQUEUE_H
+#define CAPU_RUNTIME_ENQUEUE_H
+
+#include "runtime/guide.h"
+
+struct enqueue_work {
+    const struct call *call;
+    const void *arguments; /* of an op: in staging memory */
+    uint64_t duration_ns;
+    unsigned char *host;       /* of an upload or download: the caller's memory */
+    const struct guide *guide; /* of an op that runs again; NULL: of a call of the program */
+    const struct guide_op *op; /* that op */
+};
+
+/* Takes staging memory for what the work reads later; waits for the compute lane where the set is
+   full. NO_HOST_MEMORY, TOO_LARGE, and a lost context. */
+capu_status enqueue_stage(capu_context *context, uint64_t bytes, void **memory);
+
+/* Errors: DEVICE_FAILED (also: the op's function refused), NO_HOST_MEMORY for staging, and a lost
+   context. What was enqueued before the failure may still run. */
+capu_status enqueue_work(capu_context *context, const struct enqueue_work *work);
+
+#endif

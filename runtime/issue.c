@@ -1,0 +1,131 @@
+/* From a call of the program to the device, see issue.h. */
+#include "runtime/issue.h"
+
+#include "runtime/enqueue.h"
+#include "runtime/executor.h"
+#include "runtime/failure.h"
+#include "runtime/internal.h"
+#include "runtime/lookup.h"
+#include "runtime/settle.h"
+#include "runtime/strict.h"
+
+#include <string.h>
+
+/* Whether the caller's code does the work: that may do what it does not say. */
+static bool is_callers(enum call_kind kind)
+{
+    return kind == CALL_RUN || kind == CALL_ACCESS;
+}
+
+/* Off mode without records: nothing but the clearing that write-cleared asks for. */
+static capu_status clear_untracked(capu_context *context, const struct call *call)
+{
+    capu_status status = CAPU_OK;
+
+    for (size_t i = 0; i < call->operand_count && status == CAPU_OK; i++) {
+        const capu_operand *operand = &call->operands[i];
+        uint64_t bytes = operand->bytes;
+
+        if (operand->role != CAPU_WRITE_CLEARED) {
+            continue;
+        }
+        if (bytes == 0) {
+            struct tensor *tensor;
+
+            status = lookup_tensor(context, operand->address, call->name, &tensor);
+            if (status != CAPU_OK) {
+                return status;
+            }
+            bytes = (uint64_t)(tensor_end(tensor) - (unsigned char *)operand->address);
+        }
+        status = device_fill(context->device, context->compute.stream,
+                             (void *)(uintptr_t)operand->address, 0, bytes);
+    }
+    return failure_check(context, status, "clearing an operand");
+}
+
+/* The op has run, and its record is complete. */
+static capu_status blame(capu_context *context, struct tensor *changed)
+{
+    return failure_set(context, CAPU_INVALID,
+                       "op '%s' has changed '%s', which it says it only reads: it updates it, or "
+                       "writes past the end of another operand",
+                       context->operands.name, lookup_name(context, changed));
+}
+
+capu_status issue_begin(capu_context *context, const struct call *call, bool *is_planned)
+{
+    capu_status status;
+
+    *is_planned = false;
+    if (!context->is_tracking) {
+        return clear_untracked(context, call);
+    }
+    status = operands_begin(context, call, is_planned);
+    if (status == CAPU_OK && is_callers(call->kind)) {
+        status = strict_begin(context);
+        if (status != CAPU_OK) {
+            operands_abort(context, *is_planned, false);
+        }
+    }
+    return status;
+}
+
+capu_status issue_end(capu_context *context, enum call_kind kind, bool is_planned,
+                      capu_status status)
+{
+    struct tensor *changed = NULL;
+
+    if (status == CAPU_OK && is_callers(kind)) {
+        changed = strict_changed(context);
+    }
+    if (context->is_tracking && status == CAPU_OK) {
+        status = operands_end(context, is_planned);
+    } else if (context->is_tracking) {
+        /* A function that refused has written nothing; a transfer may have, in part. */
+        operands_abort(context, is_planned, !is_callers(kind));
+    }
+    if (status == CAPU_OK && changed != NULL) {
+        status = blame(context, changed);
+    }
+    return status != CAPU_OK ? status : settle_unrecorded(context);
+}
+
+/* Argument bytes are the op's own from here on: replays read them again. */
+static capu_status stage_arguments(capu_context *context, const struct issue_source *source,
+                                   const void **arguments)
+{
+    void *staged;
+    capu_status status;
+
+    if (source->argument_bytes == 0) {
+        return CAPU_OK;
+    }
+    status = enqueue_stage(context, source->argument_bytes, &staged);
+    if (status == CAPU_OK) {
+        memcpy(staged, source->arguments, source->argument_bytes);
+        *arguments = staged;
+    }
+    return status;
+}
+
+capu_status issue_call(capu_context *context, const struct call *call,
+                       const struct issue_source *source)
+{
+    struct enqueue_work work = {
+        .call = call, .duration_ns = source->duration_ns, .host = source->host};
+    bool is_planned;
+    capu_status status = issue_begin(context, call, &is_planned);
+
+    if (status != CAPU_OK) {
+        return status;
+    }
+    status = stage_arguments(context, source, &work.arguments);
+    if (status == CAPU_OK && is_planned && call->kind == CALL_RUN) {
+        executor_note_run(context, work.arguments, work.duration_ns);
+    }
+    if (status == CAPU_OK) {
+        status = enqueue_work(context, &work);
+    }
+    return issue_end(context, call->kind, is_planned, status);
+}
