@@ -1,4 +1,4 @@
-/* The frame of the contract suite: see contract.h. */
+/* The framework of the contract suite, see contract.h. */
 #include "contract.h"
 
 const struct contract_subject *contract_subjects;

@@ -13,7 +13,7 @@ static uint64_t page_bytes_of(const struct device *device)
     return device->capabilities.page_bytes;
 }
 
-/* Reads device memory through a stream of its own. */
+/* Reads device memory on a new stream. */
 static void read_out(struct device *device, char *to, const char *from, uint64_t bytes)
 {
     capu_stream stream = NULL;
@@ -50,7 +50,7 @@ START_TEST(capabilities_make_sense)
 }
 END_TEST
 
-START_TEST(pages_are_as_many_as_the_memory_holds)
+START_TEST(the_memory_holds_exactly_its_pages)
 {
     struct device *device = contract_make(_i);
     device_page pages[CONTRACT_PAGES];
@@ -81,7 +81,7 @@ START_TEST(pages_are_as_many_as_the_memory_holds)
 }
 END_TEST
 
-START_TEST(ranges_are_aligned_and_apart)
+START_TEST(ranges_are_aligned_and_disjoint)
 {
     struct device *device = contract_make(_i);
     void *ranges[16];
@@ -117,7 +117,7 @@ START_TEST(ranges_are_aligned_and_apart)
 }
 END_TEST
 
-START_TEST(mapped_pages_hold_what_is_put_there)
+START_TEST(contents_belong_to_pages)
 {
     struct device *device = contract_make(_i);
     device_page pages[PAGES];
@@ -142,7 +142,7 @@ START_TEST(mapped_pages_hold_what_is_put_there)
     }
     CHECK_OK(device_unmap(device, address, PAGES));
 
-    /* In another order, at the same addresses: contents belong to pages. */
+    /* The pages are mapped in another order at the same addresses: contents belong to pages. */
     for (unsigned index = 0; index < PAGES; index++) {
         CHECK_OK(device_map(device, address + index * page_bytes, &pages[PAGES - 1 - index], 1));
     }
@@ -152,7 +152,7 @@ START_TEST(mapped_pages_hold_what_is_put_there)
         ck_assert(contract_reads_as(device, memory + index * page_bytes, page_bytes,
                                     (char)(PAGES - 1 - index + 10)));
     }
-    /* Adjacent mappings may go in one call. */
+    /* Adjacent mappings may be unmapped in one call. */
     CHECK_OK(device_unmap(device, address, PAGES));
     for (unsigned index = 0; index < PAGES; index++) {
         device_page_destroy(device, pages[index]);
@@ -163,7 +163,7 @@ START_TEST(mapped_pages_hold_what_is_put_there)
 }
 END_TEST
 
-START_TEST(one_page_at_two_addresses_is_one_memory)
+START_TEST(two_addresses_of_a_page_show_the_same_memory)
 {
     struct device *device = contract_make(_i);
     device_page pages[PAGES];
@@ -193,7 +193,7 @@ START_TEST(one_page_at_two_addresses_is_one_memory)
         read_out(device, memory, address + page_bytes, page_bytes);
         ck_assert(contract_reads_as(device, memory, page_bytes, (char)(byte + 100)));
     }
-    /* One address goes, the other stays. */
+    /* Unmapping one address leaves the other. */
     CHECK_OK(device_unmap(device, address, PAGES));
     memset(memory, 1, page_bytes);
     read_out(device, memory, alias, page_bytes);
@@ -203,7 +203,7 @@ START_TEST(one_page_at_two_addresses_is_one_memory)
 }
 END_TEST
 
-START_TEST(wrong_maps_are_refused_and_change_nothing)
+START_TEST(wrong_maps_are_rejected_and_change_nothing)
 {
     struct device *device = contract_make(_i);
     device_page pages[PAGES];
@@ -225,12 +225,12 @@ START_TEST(wrong_maps_are_refused_and_change_nothing)
     ck_assert_int_eq(device_unmap(device, address, PAGES - 1), CAPU_INVALID);
     ck_assert_int_eq(device_unmap(device, address + page_bytes, PAGES - 1), CAPU_INVALID);
 
-    /* The last page does not exist: nothing of it is mapped. */
+    /* The last page does not exist, so nothing is mapped. */
     memcpy(wrong, pages, sizeof(wrong));
     wrong[PAGES - 1] = pages[PAGES - 1] + 1000;
     ck_assert_int_eq(device_map(device, range, wrong, PAGES), CAPU_INVALID);
     CHECK_OK(device_map(device, range, pages, PAGES));
-    /* A mapping in the middle keeps a longer one out. */
+    /* A range that is partly mapped cannot be mapped. */
     CHECK_OK(device_unmap(device, range, PAGES));
     CHECK_OK(device_map(device, (char *)range + page_bytes, pages, 1));
     ck_assert_int_eq(device_map(device, range, pages, 2), CAPU_INVALID);
@@ -313,7 +313,7 @@ static void *allocate_and_free(void *argument)
     return NULL;
 }
 
-START_TEST(host_memory_may_come_from_a_second_thread)
+START_TEST(a_second_thread_can_allocate_host_memory)
 {
     struct device *device = contract_make(_i);
     device_page pages[PAGES];
@@ -341,7 +341,7 @@ START_TEST(host_memory_may_come_from_a_second_thread)
 }
 END_TEST
 
-START_TEST(destroying_takes_what_is_left)
+START_TEST(destroying_the_device_releases_everything)
 {
     struct device *device = contract_make(_i);
     device_page pages[PAGES];
@@ -357,7 +357,7 @@ START_TEST(destroying_takes_what_is_left)
 }
 END_TEST
 
-/* The sanitizers would turn the fault into an exit. */
+/* Restores the default handler, since a sanitizer's would turn the fault into an exit. */
 static void touch(volatile char *address)
 {
     signal(SIGSEGV, SIG_DFL);
@@ -380,7 +380,7 @@ START_TEST(touching_an_unmapped_page_faults)
     device_page pages[PAGES];
     char *address = contract_mapped(device, pages, PAGES);
 
-    address[0] = 1; /* not yet */
+    address[0] = 1; /* still mapped: no fault */
     address[PAGES * page_bytes_of(device) - 1] = 1;
     CHECK_OK(device_unmap(device, address, PAGES));
     touch(address + (PAGES - 1) * page_bytes_of(device));
@@ -391,15 +391,15 @@ void contract_add_memory(TCase *tcase, const struct contract_subject *subject, i
 {
     tcase_add_loop_test(tcase, capabilities_make_sense, index, index + 1);
     if (subject->has_page_limit) {
-        tcase_add_loop_test(tcase, pages_are_as_many_as_the_memory_holds, index, index + 1);
+        tcase_add_loop_test(tcase, the_memory_holds_exactly_its_pages, index, index + 1);
     }
-    tcase_add_loop_test(tcase, ranges_are_aligned_and_apart, index, index + 1);
-    tcase_add_loop_test(tcase, mapped_pages_hold_what_is_put_there, index, index + 1);
-    tcase_add_loop_test(tcase, one_page_at_two_addresses_is_one_memory, index, index + 1);
-    tcase_add_loop_test(tcase, wrong_maps_are_refused_and_change_nothing, index, index + 1);
+    tcase_add_loop_test(tcase, ranges_are_aligned_and_disjoint, index, index + 1);
+    tcase_add_loop_test(tcase, contents_belong_to_pages, index, index + 1);
+    tcase_add_loop_test(tcase, two_addresses_of_a_page_show_the_same_memory, index, index + 1);
+    tcase_add_loop_test(tcase, wrong_maps_are_rejected_and_change_nothing, index, index + 1);
     tcase_add_loop_test(tcase, arguments_are_checked, index, index + 1);
-    tcase_add_loop_test(tcase, host_memory_may_come_from_a_second_thread, index, index + 1);
-    tcase_add_loop_test(tcase, destroying_takes_what_is_left, index, index + 1);
+    tcase_add_loop_test(tcase, a_second_thread_can_allocate_host_memory, index, index + 1);
+    tcase_add_loop_test(tcase, destroying_the_device_releases_everything, index, index + 1);
     if (subject->touching_faults) {
         tcase_add_loop_test_raise_signal(tcase, touching_a_reserved_range_faults, SIGSEGV, index,
                                          index + 1);

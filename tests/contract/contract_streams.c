@@ -112,8 +112,8 @@ START_TEST(copies_go_both_ways_at_any_alignment)
 }
 END_TEST
 
-/* As the library's copies do; memory that is not the device's, as elsewhere here, may make them
-   wait. */
+/* The library only copies to and from host memory of the device. Copies with other host memory, as
+   in the other tests, may wait. */
 START_TEST(copies_with_the_devices_host_memory_do_not_wait)
 {
     struct setting setting;
@@ -145,7 +145,7 @@ START_TEST(copies_with_the_devices_host_memory_do_not_wait)
 }
 END_TEST
 
-START_TEST(a_stream_that_follows_sees_what_was_written)
+START_TEST(a_following_stream_sees_what_was_written)
 {
     struct setting setting;
     struct device_event *written;
@@ -167,7 +167,7 @@ START_TEST(a_stream_that_follows_sees_what_was_written)
                                  setting.bytes));
         CHECK_OK(device_event_record(setting.device, read, setting.two));
         CHECK_OK(device_stream_follow(setting.device, setting.one, read));
-        /* Must not overtake the copy. */
+        /* This fill must not overtake the copy. */
         CHECK_OK(device_fill(setting.device, setting.one, setting.address, 1, setting.bytes));
         CHECK_OK(device_event_wait(setting.device, read));
         ck_assert(contract_reads_as(setting.device, setting.host, setting.bytes, (char)byte));
@@ -179,7 +179,7 @@ START_TEST(a_stream_that_follows_sees_what_was_written)
 }
 END_TEST
 
-START_TEST(an_event_never_recorded_is_reached)
+START_TEST(an_event_that_was_never_recorded_is_reached)
 {
     struct setting setting;
     struct device_event *event;
@@ -198,7 +198,7 @@ START_TEST(an_event_never_recorded_is_reached)
 }
 END_TEST
 
-START_TEST(an_event_is_reached_when_the_work_before_it_is_done)
+START_TEST(an_event_is_reached_after_the_work_before_it)
 {
     struct setting setting;
     struct device_event *event;
@@ -214,13 +214,13 @@ START_TEST(an_event_is_reached_when_the_work_before_it_is_done)
     ck_assert_int_eq(device_event_query(setting.device, event), CAPU_NOT_READY);
     CHECK_OK(device_event_wait(setting.device, event));
     CHECK_OK(device_event_query(setting.device, event));
-    /* Recorded anew, it is ahead again. */
+    /* Recorded again, it is not reached until the new work is done. */
     run_slowly(&setting, setting.one, _i);
     CHECK_OK(device_event_record(setting.device, event, setting.one));
     ck_assert_int_eq(device_event_query(setting.device, event), CAPU_NOT_READY);
     CHECK_OK(device_stream_synchronize(setting.device, setting.one));
     CHECK_OK(device_event_query(setting.device, event));
-    /* It may go while its recording is still ahead. */
+    /* An event may be destroyed before its recording is reached. */
     run_slowly(&setting, setting.one, _i);
     CHECK_OK(device_event_record(setting.device, idle, setting.one));
     device_event_destroy(setting.device, idle);
@@ -229,7 +229,7 @@ START_TEST(an_event_is_reached_when_the_work_before_it_is_done)
 }
 END_TEST
 
-/* Time from one event to another, which must both be reached. */
+/* The time from one event to another; both must be reached. */
 static uint64_t elapsed(const struct setting *setting, struct device_event *from,
                         struct device_event *to)
 {
@@ -239,7 +239,7 @@ static uint64_t elapsed(const struct setting *setting, struct device_event *from
     return ns;
 }
 
-START_TEST(followers_wait_for_the_recording_they_were_told_of)
+START_TEST(followers_wait_for_the_newest_recording_at_the_call)
 {
     struct setting setting;
     struct device_event *event;
@@ -255,7 +255,7 @@ START_TEST(followers_wait_for_the_recording_they_were_told_of)
     start = make_event(&setting, true);
     end = make_event(&setting, true);
 
-    /* Two recordings: the newest counts. */
+    /* Of two recordings the newest counts. */
     CHECK_OK(device_event_record(setting.device, start, setting.one));
     run_slowly(&setting, setting.one, _i);
     CHECK_OK(device_event_record(setting.device, event, setting.one));
@@ -266,7 +266,7 @@ START_TEST(followers_wait_for_the_recording_they_were_told_of)
     CHECK_OK(device_event_wait(setting.device, end));
     ck_assert_uint_ge(elapsed(&setting, start, end), 2 * slow_ns);
 
-    /* Told first, recorded elsewhere then: the old one still holds. */
+    /* Recording the event elsewhere after the call does not change what the stream waits for. */
     CHECK_OK(device_event_record(setting.device, start, setting.one));
     run_slowly(&setting, setting.one, _i);
     CHECK_OK(device_event_record(setting.device, event, setting.one));
@@ -285,7 +285,7 @@ START_TEST(followers_wait_for_the_recording_they_were_told_of)
 }
 END_TEST
 
-START_TEST(events_tell_the_time_between_them)
+START_TEST(events_measure_the_time_between_them)
 {
     struct setting setting;
     struct device_event *start;
@@ -313,7 +313,7 @@ START_TEST(events_tell_the_time_between_them)
     ck_assert_uint_ge(elapsed(&setting, start, end), slow_ns);
     ck_assert_uint_lt(elapsed(&setting, start, end), 1000 * slow_ns);
     ck_assert_uint_eq(elapsed(&setting, end, start), 0);
-    /* The host's clock has gone on at least as far. */
+    /* The host's clock has advanced at least as much. */
     ck_assert_uint_ge(device_now_ns(setting.device), before + slow_ns);
     device_event_destroy(setting.device, start);
     device_event_destroy(setting.device, end);
@@ -322,7 +322,7 @@ START_TEST(events_tell_the_time_between_them)
 }
 END_TEST
 
-START_TEST(a_stream_ends_after_its_work)
+START_TEST(destroying_a_stream_waits_for_its_work)
 {
     struct setting setting;
     struct device_event *event;
@@ -342,7 +342,7 @@ START_TEST(a_stream_ends_after_its_work)
         CHECK_OK(device_event_record(setting.device, event, stream));
         device_stream_destroy(setting.device, stream);
         ck_assert(contract_reads_as(setting.device, setting.host, setting.bytes, (char)byte));
-        /* What was recorded in it stays reached. */
+        /* An event recorded on a destroyed stream stays reached. */
         CHECK_OK(device_event_query(setting.device, event));
         CHECK_OK(device_stream_follow(setting.device, setting.one, event));
     }
@@ -351,7 +351,7 @@ START_TEST(a_stream_ends_after_its_work)
 }
 END_TEST
 
-/* What follows is mostly for devices that call `run` on the stream's thread. */
+/* The rest is mostly for devices that call `run` on the stream's thread. */
 
 static capu_status count_up(capu_stream stream, const void *arguments)
 {
@@ -379,7 +379,7 @@ static capu_status wait_for_count(capu_stream stream, const void *arguments)
     return CAPU_OK;
 }
 
-START_TEST(streams_run_beside_each_other)
+START_TEST(streams_run_concurrently)
 {
     struct setting setting;
     atomic_uint counter = 0;
@@ -400,7 +400,7 @@ START_TEST(streams_run_beside_each_other)
 }
 END_TEST
 
-START_TEST(much_work_may_wait)
+START_TEST(a_long_queue_is_accepted)
 {
     struct setting setting;
     atomic_uint counter = 0;
@@ -423,7 +423,7 @@ START_TEST(much_work_may_wait)
 }
 END_TEST
 
-START_TEST(a_failure_in_flight_stops_what_comes_after)
+START_TEST(a_failure_in_flight_stops_dependent_work)
 {
     struct setting setting;
     atomic_uint counter = 0;
@@ -458,7 +458,7 @@ START_TEST(a_failure_in_flight_stops_what_comes_after)
     ck_assert_int_eq(device_failure(setting.device, text, sizeof(text)), CAPU_OP_FAILED);
     ck_assert_ptr_nonnull(strstr(text, "the bad op"));
     ck_assert_uint_eq(atomic_load(&counter), 0);
-    /* Memory can still be given back. */
+    /* Memory can still be unmapped. */
     CHECK_OK(device_unmap(setting.device, setting.address, 1));
     device_event_destroy(setting.device, event);
     tear_down(&setting);
@@ -471,17 +471,16 @@ void contract_add_streams(TCase *tcase, const struct contract_subject *subject, 
     tcase_add_loop_test(tcase, a_stream_runs_in_order, index, index + 1);
     tcase_add_loop_test(tcase, copies_go_both_ways_at_any_alignment, index, index + 1);
     tcase_add_loop_test(tcase, copies_with_the_devices_host_memory_do_not_wait, index, index + 1);
-    tcase_add_loop_test(tcase, a_stream_that_follows_sees_what_was_written, index, index + 1);
-    tcase_add_loop_test(tcase, an_event_never_recorded_is_reached, index, index + 1);
-    tcase_add_loop_test(tcase, an_event_is_reached_when_the_work_before_it_is_done, index,
+    tcase_add_loop_test(tcase, a_following_stream_sees_what_was_written, index, index + 1);
+    tcase_add_loop_test(tcase, an_event_that_was_never_recorded_is_reached, index, index + 1);
+    tcase_add_loop_test(tcase, an_event_is_reached_after_the_work_before_it, index, index + 1);
+    tcase_add_loop_test(tcase, followers_wait_for_the_newest_recording_at_the_call, index,
                         index + 1);
-    tcase_add_loop_test(tcase, followers_wait_for_the_recording_they_were_told_of, index,
-                        index + 1);
-    tcase_add_loop_test(tcase, events_tell_the_time_between_them, index, index + 1);
-    tcase_add_loop_test(tcase, a_stream_ends_after_its_work, index, index + 1);
-    tcase_add_loop_test(tcase, much_work_may_wait, index, index + 1);
+    tcase_add_loop_test(tcase, events_measure_the_time_between_them, index, index + 1);
+    tcase_add_loop_test(tcase, destroying_a_stream_waits_for_its_work, index, index + 1);
+    tcase_add_loop_test(tcase, a_long_queue_is_accepted, index, index + 1);
     if (subject->runs_on_stream) {
-        tcase_add_loop_test(tcase, streams_run_beside_each_other, index, index + 1);
-        tcase_add_loop_test(tcase, a_failure_in_flight_stops_what_comes_after, index, index + 1);
+        tcase_add_loop_test(tcase, streams_run_concurrently, index, index + 1);
+        tcase_add_loop_test(tcase, a_failure_in_flight_stops_dependent_work, index, index + 1);
     }
 }

@@ -42,13 +42,13 @@ static capu_status make_cuda(struct device **device)
     return make_cuda_of(PAGE, CONTRACT_PAGES, device);
 }
 
-/* A page of more than the driver's granularity. */
+/* Pages larger than the granularity of the driver. */
 static capu_status make_large_pages(struct device **device)
 {
     return make_cuda_of(4 * PAGE, CONTRACT_PAGES, device);
 }
 
-/* The second of two, which is not current by itself. */
+/* The second of two devices, which is not the current one by default. */
 static capu_status make_second(struct device **device)
 {
     const struct fake_cudart_machine machine = {.device_count = 2};
@@ -59,7 +59,7 @@ static capu_status make_second(struct device **device)
     return cuda_device_create(&options, device, NULL, 0);
 }
 
-/* The runtime finishes late. */
+/* Work finishes late, by random delays. */
 static capu_status make_late(struct device **device)
 {
     const struct fake_cudart_machine machine = {.delay_seed = 1};

@@ -37,7 +37,7 @@ static capu_status make_sim(struct device **device)
     return sim_device_create(&options, device, NULL, 0);
 }
 
-/* An inner device with more memory: the limit is the adaptor's. */
+/* The inner device has more memory, so the limit comes from the adaptor. */
 static capu_status make_limited_host(struct device **device)
 {
     struct device *inner = NULL;
@@ -55,7 +55,7 @@ static capu_status make_limited_sim(struct device **device)
     return adaptor_limit_create(inner, CONTRACT_PAGES, device);
 }
 
-/* X(adaptor, how it is made around `inner`) */
+/* X(name, call that creates the adaptor around `inner`) */
 #define WRAPPED(X)                                           \
     X(counted, adaptor_count_create(inner, device))          \
     X(delayed, adaptor_delay_create(inner, &delays, device)) \
@@ -78,7 +78,7 @@ static capu_status make_limited_sim(struct device **device)
     }
 WRAPPED(MAKERS)
 
-/* An adaptor of an adaptor of an adaptor. */
+/* Three adaptors around each other. */
 static capu_status make_stacked_host(struct device **device)
 {
     struct device *counted = NULL;

@@ -1,5 +1,5 @@
-/* The inside of the fake: fake_cudart.c (state, faults, devices, host memory), fake_memory.c (the
-   driver's calls) and fake_stream.c (streams, events, work). */
+/* Internals of the fake, shared by fake_cudart.c (state, faults, devices, host memory),
+   fake_memory.c (the driver's calls) and fake_stream.c (streams, events, work). */
 #ifndef CAPU_TESTS_FAKE_CUDART_FAKE_H
 #define CAPU_TESTS_FAKE_CUDART_FAKE_H
 
@@ -12,10 +12,10 @@
 
 struct fake_handle {
     struct fake_handle *next;
-    device_page *pages; /* of the host device, of the granularity's size */
+    device_page *pages; /* of the host device, whose page size is the granularity */
     size_t page_count;
     size_t mapping_count;
-    int device; /* that the memory is of */
+    int device; /* to which the memory belongs */
     bool is_released;
 };
 
@@ -30,7 +30,7 @@ struct fake_range {
     struct fake_range *next;
     char *address;
     uint64_t bytes;
-    void *reserved; /* of the host device: larger, where it had to be aligned */
+    void *reserved; /* the host device's range; larger if it had to be aligned */
     uint64_t reserved_bytes;
 };
 
@@ -38,13 +38,13 @@ struct fake_registered {
     struct fake_registered *next;
     char *address;
     uint64_t bytes;
-    bool is_own; /* allocated here, not registered */
+    bool is_own; /* allocated by cudaHostAlloc, not registered */
 };
 
 struct fake {
     pthread_mutex_t lock; /* guards the rest */
     struct fake_cudart_machine machine;
-    struct device *host; /* NULL: not made yet */
+    struct device *host; /* NULL: not created yet */
 
     struct fake_handle *handles;
     struct fake_range *ranges;
@@ -70,13 +70,13 @@ struct fake {
 
 extern struct fake fake;
 
-/* What every call begins with: 0, or what it is to answer. */
+/* Begins a call: returns 0, or the error that the call must return. */
 int fake_enter(enum fake_cudart_call call);
-/* From now on every call answers this error; the first one counts. */
+/* Loses the device: from now on every call returns this error. Only the first error counts. */
 void fake_lose(int error);
-/* Waits for all work there is. */
+/* Waits for all pending work. */
 void fake_drain(void);
-/* What every call of the runtime ends with: keeps the last error. */
+/* Ends a call of the runtime: stores and returns its error. */
 cudaError_t fake_leave(int error);
 int fake_current(void);
 
@@ -99,15 +99,15 @@ int fake_current(void);
 void fake_lock(void);
 void fake_unlock(void);
 
-/* Whether [address, address + bytes) has access, and whether any of it is reserved. The lock is
-   held. */
+/* Whether all of [address, address + bytes) is accessible, and whether any of it is reserved. Pre:
+   the lock is held. */
 bool fake_has_access(const void *address, uint64_t bytes);
 bool fake_is_device_memory(const void *address, uint64_t bytes);
-/* Whether some of the memory is pinned, but it is not all in one piece. The lock is held. */
+/* Whether part of the memory is pinned, but not all of it in one piece. Pre: the lock is held. */
 bool fake_is_half_pinned(const void *address, uint64_t bytes);
-/* Whether it is all pinned, in one piece. The lock is held. */
+/* Whether all of it is pinned, in one piece. Pre: the lock is held. */
 bool fake_is_pinned(const void *address, uint64_t bytes);
-/* Ends everything of its file. */
+/* Each releases the objects of its file. */
 void fake_memory_finish(void);
 void fake_streams_finish(void);
 

@@ -11,7 +11,7 @@
 #define DEFAULT_MEMORY_BYTES ((uint64_t)256 << 20)
 #define DEFAULT_GRANULARITY_BYTES ((uint64_t)64 << 10)
 #define MACHINE_PAGE ((uintptr_t)4096)
-#define DRIVER_VERSION 12050 /* the oldest that the build takes: newer calls are not found */
+#define DRIVER_VERSION 12050 /* oldest supported version: newer calls are not found */
 
 struct fake fake = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
@@ -56,8 +56,8 @@ static void complete_machine(void)
     }
 }
 
-/* Makes the host device behind the fake: in the process that uses it, since threads do not survive
-   a fork. The lock is held. */
+/* Creates the underlying host device. Not before the first call, since that is in the process that
+   uses the device, and threads do not survive a fork. Pre: the lock is held. */
 static bool make_host(void)
 {
     struct device_options options = {0};
@@ -77,7 +77,7 @@ static bool make_host(void)
     return true;
 }
 
-/* Whether this call is to fail. The lock is held. */
+/* Whether this call must fail. Pre: the lock is held. */
 static bool is_hit(enum fake_cudart_call call)
 {
     const struct fake_cudart_fault *fault = &fake.fault;
@@ -117,7 +117,8 @@ int fake_enter(enum fake_cudart_call call)
     }
     fake_unlock();
     if (is_lost) {
-        /* Nothing runs on a lost device, and memory that work used may go at once. */
+        /* Nothing runs on a lost device any more, so the program may free memory that pending work
+           would use. */
         fake_drain();
         fake_lose(error);
     }
@@ -274,7 +275,7 @@ cudaError_t cudaMemGetInfo(size_t *free_bytes, size_t *total_bytes)
     return cudaSuccess;
 }
 
-/* Fails without touching the entry, as CUDA does where there is no driver. */
+/* Without a driver this fails and leaves *entry unchanged, as CUDA does. */
 cudaError_t cudaGetDriverEntryPointByVersion(const char *symbol, void **entry, unsigned int version,
                                              unsigned long long flags,
                                              enum cudaDriverEntryPointQueryResult *result)
@@ -296,7 +297,7 @@ cudaError_t cudaGetDriverEntryPointByVersion(const char *symbol, void **entry, u
         FAKE_DRIVER_CALLS(FIND)
 #undef FIND
     }
-    /* Not found is no error of the call: only the result and the entry tell. */
+    /* If the symbol is not found, the call still succeeds; only *result and *entry show it. */
     *entry = NULL;
     if (result != NULL) {
         *result = cudaDriverEntryPointSymbolNotFound;
@@ -304,7 +305,7 @@ cudaError_t cudaGetDriverEntryPointByVersion(const char *symbol, void **entry, u
     return cudaSuccess;
 }
 
-/* Enters host memory that copies can use. */
+/* Adds a range of pinned host memory. */
 static int enter_pinned(char *address, size_t bytes, bool is_own)
 {
     struct fake_registered *made = calloc(1, sizeof(*made));
@@ -332,7 +333,7 @@ static int enter_pinned(char *address, size_t bytes, bool is_own)
     return error;
 }
 
-/* Takes it out again; false if there is no such memory. */
+/* Removes a range of pinned host memory. False if there is no such range. */
 static bool leave_pinned(void *address, bool is_own)
 {
     struct fake_registered **link = &fake.registered;
@@ -375,7 +376,7 @@ bool fake_is_pinned(const void *address, uint64_t bytes)
     return false;
 }
 
-/* Whether registered memory is still there. */
+/* Whether registered memory is still mapped. */
 static bool is_there(char *address)
 {
     uint64_t bytes = 0;
@@ -401,7 +402,7 @@ cudaError_t cudaHostRegister(void *address, size_t bytes, unsigned int flags)
 cudaError_t cudaHostUnregister(void *address)
 {
     FAKE_RUNTIME_ENTER(cudaHostUnregister);
-    if (!is_there(address)) { /* CUDA would go on, with pages that are no longer the program's */
+    if (!is_there(address)) { /* CUDA would continue with pages that the program no longer owns */
         return fake_leave(cudaErrorInvalidValue);
     }
     return fake_leave(leave_pinned(address, false) ? cudaSuccess
@@ -417,7 +418,7 @@ cudaError_t cudaHostAlloc(void **address, size_t bytes, unsigned int flags)
     if (bytes == 0 || (flags & ~(unsigned)cudaHostAllocPortable) != 0) {
         return fake_leave(cudaErrorInvalidValue);
     }
-    /* Whole pages of the machine, as CUDA's are. */
+    /* Whole pages of the machine, as CUDA allocates them. */
     made = aligned_alloc(4096, (bytes + 4095) / 4096 * 4096);
     if (made == NULL) {
         return fake_leave(cudaErrorMemoryAllocation);
@@ -478,5 +479,5 @@ const char *cudaGetErrorName(cudaError_t error)
 const char *cudaGetErrorString(cudaError_t error)
 {
     return error == cudaErrorInsufficientDriver ? "the driver is older than the runtime"
-                                                : "an error that the fake runtime made";
+                                                : "an error of the fake runtime";
 }

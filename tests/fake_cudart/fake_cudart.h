@@ -1,17 +1,19 @@
 /*
- * A CUDA runtime without a GPU, for tests: the calls that the cuda device makes, over the host
- * device. Streams are threads, events are real, device memory is a memfd, and what has no access
- * faults.
+ * A CUDA runtime without a GPU, for tests. It implements the calls that the cuda device makes over
+ * the host device: streams are threads, events are real, device memory is a memfd, and memory
+ * without access faults.
  *
- * It is as strict as CUDA is, and where CUDA would go on and be wrong, stricter: handles are mapped
- * whole and at offset 0, mappings are unmapped whole, a mapping has no access at first, a copy that
- * meets memory without access loses the device when the stream gets there, one whose host memory is
- * pinned in part is refused, one whose host memory is unpinned before its turn loses the device,
- * streams and events belong to the device that was current, memory to the one it was made on. Every
- * call can be made to fail.
+ * It is as strict as CUDA, and stricter where CUDA would silently do something wrong:
+ * - a handle is mapped as a whole and at offset 0, and a mapping is unmapped as a whole;
+ * - a new mapping is not accessible until access is set;
+ * - a copy to or from memory without access loses the device when the stream reaches it;
+ * - a copy is rejected if only part of its host memory is pinned, and it loses the device if that
+ *   memory is unpinned before the copy has run;
+ * - streams and events belong to the device that was current, memory to the one it was created on.
  *
- * State is made at the first call and is one for the process. The calls of the device's contract
- * may come from two threads; the functions below from the testing thread only.
+ * Every call can be made to fail. The state is created at the first call, and there is one per
+ * process. The calls that the device contract allows on a second thread may come from two threads;
+ * the functions below only from the testing thread.
  */
 #ifndef CAPU_TESTS_FAKE_CUDART_H
 #define CAPU_TESTS_FAKE_CUDART_H
@@ -61,80 +63,80 @@ enum fake_cudart_call { FAKE_CUDART_CALLS(FAKE_CUDART_ENUMERATOR) FAKE_CUDART_CA
 #undef FAKE_CUDART_ENUMERATOR
 #define FAKE_CUDART_ANY_CALL FAKE_CUDART_CALL_COUNT
 
-/* What kind of machine it is. Zero means the default. */
+/* Properties of the machine. Zero means the default. */
 struct fake_cudart_machine {
     uint64_t memory_bytes;      /* of a device; default 256 MiB */
     uint64_t granularity_bytes; /* default 64 KiB */
-    int device_count;           /* default 1; they share the memory */
-    int host_node;              /* of every device; default 0 */
-    uint64_t delay_seed;        /* not 0: work comes late, by chance */
+    int device_count;           /* default 1; all devices share the memory */
+    int host_node;              /* NUMA node of every device; default 0 */
+    uint64_t delay_seed;        /* not 0: work is delayed at random */
     bool has_no_driver;
     bool has_no_devices;
-    bool unmaps_singly;     /* one mapping a call */
-    bool has_own_alignment; /* reserved addresses are aligned to the granularity and no more */
-    const char *missing;    /* a driver call that is not found */
+    bool unmaps_singly;     /* a call can unmap only one mapping */
+    bool has_own_alignment; /* ignores the requested alignment beyond the granularity */
+    const char *missing;    /* name of a driver call that is not found */
 };
 
 /* Which call fails. */
 struct fake_cudart_fault {
     enum fake_cudart_call call; /* or FAKE_CUDART_ANY_CALL */
-    uint64_t number;            /* this one of them, counted from 1 since arming */
-    uint32_t one_in;            /* number 0: by chance, one in so many */
+    uint64_t number;            /* which of these calls, counted from 1 since arming */
+    uint32_t one_in;            /* if number is 0: fails at random, one call in this many */
     uint64_t seed;
-    int error;       /* what it answers */
-    bool is_lasting; /* all later ones fail too */
-    bool is_sticky;  /* the device is lost: every later call answers the error */
+    int error;       /* the error that the call returns */
+    bool is_lasting; /* all later calls of this kind fail too */
+    bool is_sticky;  /* the device is lost: every later call returns the error */
 };
 
-/* What is there, to find leaks. */
+/* The objects that exist, to find leaks. */
 struct fake_cudart_left {
-    size_t handles; /* not released, or mapped */
+    size_t handles; /* not released, or still mapped */
     size_t mappings;
     size_t ranges;
-    size_t registered; /* ranges of host memory */
+    size_t registered; /* ranges of pinned host memory */
     size_t streams;
     size_t events;
 };
 
-/* "cudaSetDevice"; a constant. */
+/* The name of a call, such as "cudaSetDevice". A constant. */
 const char *fake_cudart_name(enum fake_cudart_call call);
 
-/* Ends whatever there is and begins anew, on such a machine; NULL: the default. */
+/* Releases everything and starts again with the given machine; NULL: the default one. */
 void fake_cudart_reset(const struct fake_cudart_machine *machine);
 
-/* Counts from here. NULL: nothing fails any more. */
+/* Arms a fault and starts counting calls. NULL: no call fails any more. */
 void fake_cudart_arm(const struct fake_cudart_fault *fault);
-/* Calls counted, and failed, since arming. */
+/* The number of calls of the armed kind, and of failures, since arming. */
 uint64_t fake_cudart_calls(void);
 uint64_t fake_cudart_hits(void);
-/* Calls of one kind since the last reset, failed ones included. */
+/* The number of calls of one kind since the last reset, including failed ones. */
 uint64_t fake_cudart_calls_of(enum fake_cudart_call call);
 
 struct fake_cudart_left fake_cudart_left(void);
 
-/* Whether every call answers the error of a lost device. */
+/* Whether the device is lost, so that every call fails. */
 bool fake_cudart_is_lost(void);
 
-/* The flags that the newest event was made with. */
+/* The flags with which the newest event was created. */
 unsigned fake_cudart_event_flags(void);
 
-/* Records of events with timing since the last reset. */
+/* How often an event with timing was recorded since the last reset. */
 uint64_t fake_cudart_timed_records(void);
 
 /*
- * A kernel launch: `kernel` runs on the stream's thread. `arguments` must stay valid until it has
- * run. Its failure loses the device. OK, or DEVICE_FAILED if it cannot be launched.
+ * Launches a kernel, which runs on the stream's thread. `arguments` must stay valid until it has
+ * run. If the kernel fails, the device is lost. DEVICE_FAILED: the kernel cannot be launched.
  */
 capu_status fake_cudart_launch(capu_stream stream, capu_run_function kernel, const void *arguments);
 
-/* The device that is current on this thread; it is made so without counting a call. */
+/* Gets and sets the current device of this thread, without counting a call. */
 int fake_cudart_current(void);
 void fake_cudart_make_current(int ordinal);
 
-/* What cudaPeekAtLastError answers on this thread. */
+/* The result of cudaPeekAtLastError on this thread. */
 int fake_cudart_last_error(void);
 
-/* The device that a stream is of. */
+/* The device to which a stream belongs. */
 int fake_cudart_device_of(capu_stream stream);
 
 #endif

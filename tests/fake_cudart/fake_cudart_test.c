@@ -1,5 +1,4 @@
-/* That the fake is as strict as CUDA is: what it must refuse, and what it must lose the device for.
- */
+/* Checks that the fake is as strict as CUDA: what it must reject, and what must lose the device. */
 #include "tests/fake_cudart/fake_cudart.h"
 #include "tests/support/suite.h"
 
@@ -33,7 +32,7 @@ static void set_up(void)
     IS(cuMemCreate(&handles[1], PAGE, &properties, 0), CUDA_SUCCESS);
 }
 
-START_TEST(handles_are_mapped_whole)
+START_TEST(handles_are_mapped_as_a_whole)
 {
     CUmemGenericAllocationHandle large;
 
@@ -74,7 +73,7 @@ START_TEST(access_covers_whole_mappings_without_holes)
 }
 END_TEST
 
-START_TEST(what_is_only_mapped_faults)
+START_TEST(memory_without_access_faults)
 {
     set_up();
     IS(cuMemMap(range, PAGE, 0, handles[0], 0), CUDA_SUCCESS);
@@ -98,7 +97,7 @@ START_TEST(a_released_handle_lives_as_long_as_its_mappings)
 }
 END_TEST
 
-START_TEST(a_copy_without_access_loses_the_device_when_its_turn_comes)
+START_TEST(a_copy_without_access_loses_the_device_when_it_runs)
 {
     cudaStream_t stream;
     char bytes[16] = "";
@@ -121,7 +120,7 @@ START_TEST(a_copy_without_access_loses_the_device_when_its_turn_comes)
 }
 END_TEST
 
-START_TEST(without_a_driver_the_entry_is_left_alone)
+START_TEST(without_a_driver_the_entry_is_unchanged)
 {
     void *entry = &range;
     size_t free_bytes;
@@ -178,7 +177,7 @@ static capu_status wait_for_gate(capu_stream stream, const void *gate)
     return CAPU_OK;
 }
 
-START_TEST(a_copy_needs_its_pinned_memory_until_it_has_run)
+START_TEST(a_copy_needs_pinned_memory_until_it_has_run)
 {
     static char memory[4096];
     static atomic_bool gate;
@@ -202,7 +201,7 @@ START_TEST(a_copy_needs_its_pinned_memory_until_it_has_run)
 }
 END_TEST
 
-START_TEST(registered_memory_is_unmapped_last)
+START_TEST(registered_memory_must_be_unregistered_before_it_is_unmapped)
 {
     char *memory = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
@@ -214,7 +213,7 @@ START_TEST(registered_memory_is_unmapped_last)
 }
 END_TEST
 
-START_TEST(calls_newer_than_the_driver_are_not_asked_for)
+START_TEST(calls_newer_than_the_driver_are_not_found)
 {
     void *entry = NULL;
 
@@ -228,7 +227,7 @@ START_TEST(calls_newer_than_the_driver_are_not_asked_for)
 }
 END_TEST
 
-START_TEST(host_memory_is_registered_once)
+START_TEST(host_memory_can_be_registered_only_once)
 {
     static char memory[4096];
 
@@ -240,7 +239,7 @@ START_TEST(host_memory_is_registered_once)
 }
 END_TEST
 
-START_TEST(faults_come_as_they_were_asked_for)
+START_TEST(faults_occur_as_armed)
 {
     struct fake_cudart_fault fault = {
         .call = FAKE_cudaSetDevice, .number = 2, .error = cudaErrorUnknown};
@@ -277,19 +276,19 @@ int main(void)
     Suite *suite = suite_create("fake cudart");
     TCase *cases = tcase_create("fake");
 
-    tcase_add_test(cases, handles_are_mapped_whole);
+    tcase_add_test(cases, handles_are_mapped_as_a_whole);
     tcase_add_test(cases, access_covers_whole_mappings_without_holes);
-    tcase_add_test_raise_signal(cases, what_is_only_mapped_faults, SIGSEGV);
+    tcase_add_test_raise_signal(cases, memory_without_access_faults, SIGSEGV);
     tcase_add_test(cases, a_released_handle_lives_as_long_as_its_mappings);
-    tcase_add_test(cases, a_copy_without_access_loses_the_device_when_its_turn_comes);
-    tcase_add_test(cases, without_a_driver_the_entry_is_left_alone);
+    tcase_add_test(cases, a_copy_without_access_loses_the_device_when_it_runs);
+    tcase_add_test(cases, without_a_driver_the_entry_is_unchanged);
     tcase_add_test(cases, streams_and_events_belong_to_a_device);
     tcase_add_test(cases, memory_belongs_to_a_device);
-    tcase_add_test(cases, a_copy_needs_its_pinned_memory_until_it_has_run);
-    tcase_add_test(cases, registered_memory_is_unmapped_last);
-    tcase_add_test(cases, calls_newer_than_the_driver_are_not_asked_for);
-    tcase_add_test(cases, host_memory_is_registered_once);
-    tcase_add_test(cases, faults_come_as_they_were_asked_for);
+    tcase_add_test(cases, a_copy_needs_pinned_memory_until_it_has_run);
+    tcase_add_test(cases, registered_memory_must_be_unregistered_before_it_is_unmapped);
+    tcase_add_test(cases, calls_newer_than_the_driver_are_not_found);
+    tcase_add_test(cases, host_memory_can_be_registered_only_once);
+    tcase_add_test(cases, faults_occur_as_armed);
     suite_add_tcase(suite, cases);
     return suite_run(suite);
 }

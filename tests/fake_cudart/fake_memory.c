@@ -1,6 +1,6 @@
 /*
- * The driver's virtual memory calls. Mapping is only written down; access is what makes the host
- * device map the pages, so that memory without access faults.
+ * The driver's virtual memory calls. cuMemMap only records a mapping. The host device maps the
+ * pages when cuMemSetAccess gives access, so that memory without access faults.
  */
 #include "tests/fake_cudart/fake.h"
 
@@ -46,8 +46,8 @@ static size_t mapping_at(const void *address)
     return low;
 }
 
-/* Counts the mappings that are exactly [address, address + bytes), from *first on; 0 if a hole or
-   half a mapping is in there. */
+/* Counts the mappings, from *first on, that together cover exactly [address, address + bytes). 0 if
+   the range has a hole or cuts a mapping. */
 static size_t whole_mappings(const char *address, uint64_t bytes, size_t *first)
 {
     size_t index = mapping_at(address);
@@ -133,7 +133,7 @@ static void free_handle(struct fake_handle *handle)
     free(handle);
 }
 
-/* A handle in the list, though without its pages. The lock is held. */
+/* Adds a handle without pages to the list. Pre: the lock is held. */
 static struct fake_handle *new_handle(size_t page_count)
 {
     struct fake_handle *made = calloc(1, sizeof(*made));
@@ -206,7 +206,7 @@ CUresult cuMemRelease(CUmemGenericAllocationHandle handle)
         fake_unlock();
         return CUDA_ERROR_INVALID_VALUE;
     }
-    /* The memory goes with the last mapping. */
+    /* The memory is freed with the last mapping. */
     found->is_released = true;
     if (found->mapping_count == 0) {
         free_handle(found);
@@ -278,7 +278,7 @@ CUresult cuMemAddressFree(CUdeviceptr address, size_t bytes)
     return CUDA_SUCCESS;
 }
 
-/* Makes room for one more. */
+/* Makes room for one more mapping. */
 static bool reserve_mapping(void)
 {
     size_t capacity = fake.mapping_capacity == 0 ? 64 : fake.mapping_capacity * 2;
@@ -305,7 +305,7 @@ static CUresult map(char *address, uint64_t bytes, struct fake_handle *handle)
         return CUDA_ERROR_INVALID_VALUE;
     }
     if (bytes != handle->page_count * granularity()) {
-        return CUDA_ERROR_INVALID_VALUE; /* handles are mapped whole */
+        return CUDA_ERROR_INVALID_VALUE; /* a handle is mapped as a whole */
     }
     if (index < fake.mapping_count && fake.mappings[index].address < address + bytes) {
         return CUDA_ERROR_ALREADY_MAPPED;
@@ -379,7 +379,7 @@ CUresult cuMemUnmap(CUdeviceptr address, size_t bytes)
     return count > 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-/* The devices are no peers of each other. */
+/* Fails if a mapping belongs to another device: there is no peer access. */
 static CUresult give_access(size_t first, size_t count, int device)
 {
     for (size_t index = first; index < first + count; index++) {

@@ -1,9 +1,9 @@
 /*
- * Streams, events and work, over the host device's.
+ * Streams, events and work, over those of the host device.
  *
- * Everything that runs is an item of its stream, which looks at the memory when its turn has come:
- * an item that meets memory without access loses the device then, as a kernel or a copy would. The
- * error is what every call answers from then on.
+ * Copies, fills and kernels are items of their stream. An item checks its memory only when it runs.
+ * If it has no access, the device is lost at that time, as with a real copy or kernel, and every
+ * call returns the error from then on.
  */
 #include "tests/fake_cudart/fake.h"
 
@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { STREAMS_MAX = 64 }; /* more than any test makes at once */
+enum { STREAMS_MAX = 64 }; /* more than any test has at once */
 enum item_kind { ITEM_COPY, ITEM_SET, ITEM_KERNEL };
 
 struct item {
@@ -20,7 +20,7 @@ struct item {
     enum item_kind kind;
     void *to;
     const void *from;
-    const void *pinned; /* the end that was, when it was issued; or NULL */
+    const void *pinned; /* the host side, if it was pinned when the copy was issued; or NULL */
     size_t bytes;
     enum cudaMemcpyKind direction;
     int byte;
@@ -32,7 +32,7 @@ struct item {
 struct CUstream_st {
     struct CUstream_st *next;
     capu_stream host;
-    int device; /* that was current */
+    int device; /* the one that was current */
     struct item *first;
     struct item *last;
 };
@@ -61,7 +61,7 @@ void fake_drain(void)
     }
 }
 
-/* Both ends where the direction says, and accessible; what was pinned still is. */
+/* Whether the item's device memory is accessible, and its host memory still pinned if it was. */
 static bool can_touch(const struct item *item)
 {
     bool can = true;
@@ -78,7 +78,7 @@ static bool can_touch(const struct item *item)
     return can;
 }
 
-/* On the stream's thread. */
+/* Runs on the stream's thread. */
 static capu_status execute(capu_stream stream, const void *arguments)
 {
     struct item *item = (struct item *)(uintptr_t)arguments;
@@ -101,7 +101,8 @@ static capu_status execute(capu_stream stream, const void *arguments)
     return status;
 }
 
-/* What a status of the host device is in CUDA: its failure is the one that was kept. */
+/* Translates a status of the host device into a CUDA error. A failure of the device is the error
+   with which it was lost. */
 static int error_of(capu_status status)
 {
     int error = 0;
@@ -207,7 +208,7 @@ static void free_stream(struct CUstream_st *stream)
     *link = stream->next;
     fake_unlock();
     device_stream_destroy(fake.host, stream->host);
-    /* On a lost device some have not run, and will not. */
+    /* On a lost device some items have not run and never will. */
     while (stream->first != NULL) {
         struct item *next = stream->first->next;
 
@@ -230,7 +231,7 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream)
     return fake_leave(error_of(device_stream_synchronize(fake.host, stream->host)));
 }
 
-/* Not ready as long as something was issued that has not run; that is all a caller may rely on. */
+/* Not ready while an issued item has not run. Callers can rely on no more than that. */
 cudaError_t cudaStreamQuery(cudaStream_t stream)
 {
     FAKE_RUNTIME_ENTER(cudaStreamQuery);

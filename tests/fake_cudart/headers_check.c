@@ -1,6 +1,7 @@
 /*
- * Compiled, never run, where NVIDIA's headers are installed: everything that the fake's headers
- * declare is declared so there. A call of another type is a conflicting declaration.
+ * Compiled, but never run, where NVIDIA's headers are installed: checks that everything the fake's
+ * headers declare is declared in the same way there. A call with another type is a conflicting
+ * declaration.
  */
 #include "include/fake_cuda_calls.h"
 
@@ -22,7 +23,7 @@ FAKE_DRIVER_HANDLE_TYPES(SAME_VALUE)
 FAKE_DRIVER_ACCESS_FLAGS(SAME_VALUE)
 FAKE_DRIVER_GRANULARITIES(SAME_VALUE)
 
-/* The device reads both kinds of error alike. */
+/* The cuda device treats errors of the runtime and of the driver alike. */
 #define SAME_IN_BOTH(runtime, driver) _Static_assert((int)(runtime) == (int)(driver), #runtime);
 SAME_IN_BOTH(cudaErrorMemoryAllocation, CUDA_ERROR_OUT_OF_MEMORY)
 SAME_IN_BOTH(cudaErrorNotReady, CUDA_ERROR_NOT_READY)

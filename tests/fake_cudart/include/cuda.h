@@ -1,4 +1,4 @@
-/* The driver's types and calls, those that the cuda device uses: see fake_cuda_calls.h. */
+/* The types and calls of the driver that the cuda device uses, see fake_cuda_calls.h. */
 #ifndef CAPU_TESTS_FAKE_CUDA_H
 #define CAPU_TESTS_FAKE_CUDA_H
 

@@ -1,4 +1,4 @@
-/* Types of pointers to the driver's calls: see fake_cuda_calls.h. */
+/* Types of pointers to the driver's calls, see fake_cuda_calls.h. */
 #ifndef CAPU_TESTS_FAKE_CUDA_TYPEDEFS_H
 #define CAPU_TESTS_FAKE_CUDA_TYPEDEFS_H
 

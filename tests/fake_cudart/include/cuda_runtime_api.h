@@ -1,4 +1,4 @@
-/* The runtime's types and calls, those that the cuda device uses: see fake_cuda_calls.h. */
+/* The types and calls of the runtime that the cuda device uses, see fake_cuda_calls.h. */
 #ifndef CAPU_TESTS_FAKE_CUDA_RUNTIME_API_H
 #define CAPU_TESTS_FAKE_CUDA_RUNTIME_API_H
 

@@ -1,9 +1,9 @@
 /*
- * The part of CUDA that the cuda device uses, as lists: enumerators, structs and calls. The headers
- * beside this one are made of them, and where NVIDIA's are installed headers_check.c compares the
- * two.
+ * The part of CUDA that the cuda device uses, as lists of enumerators, struct layouts and calls.
+ * The other headers in this folder are generated from the lists. Where NVIDIA's headers are
+ * installed, headers_check.c compares the two.
  *
- * Names are NVIDIA's, since it is their interface.
+ * The names are NVIDIA's, since this is their interface.
  */
 #ifndef CAPU_TESTS_FAKE_CUDA_CALLS_H
 #define CAPU_TESTS_FAKE_CUDA_CALLS_H
@@ -61,7 +61,7 @@
     X(cudaEventDefault, 0)         \
     X(cudaEventDisableTiming, 2)
 
-/* The driver's errors, those that the fake answers: the same numbers as the runtime's. */
+/* The errors of the driver that the fake returns. They have the same numbers as the runtime's. */
 #define FAKE_DRIVER_ERRORS(X)          \
     X(CUDA_SUCCESS, 0)                 \
     X(CUDA_ERROR_INVALID_VALUE, 1)     \
@@ -99,7 +99,7 @@
     X(CUdeviceptr, 8)          \
     X(CUmemGenericAllocationHandle, 8)
 
-/* X(name, parameters): calls of the runtime that answer a cudaError_t. */
+/* X(name, parameters): calls of the runtime that return a cudaError_t. */
 #define FAKE_CUDA_CALLS(X)                                                                       \
     X(cudaGetDeviceCount, (int *count))                                                          \
     X(cudaSetDevice, (int ordinal))                                                              \
@@ -128,14 +128,14 @@
       (void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind, cudaStream_t stream)) \
     X(cudaMemsetAsync, (void *to, int byte, size_t bytes, cudaStream_t stream))
 
-/* Those that cannot fail. */
+/* X(type, name, parameters): calls of the runtime that cannot fail. */
 #define FAKE_CUDA_ERROR_CALLS(X)                           \
     X(cudaError_t, cudaGetLastError, (void))               \
     X(cudaError_t, cudaPeekAtLastError, (void))            \
     X(const char *, cudaGetErrorName, (cudaError_t error)) \
     X(const char *, cudaGetErrorString, (cudaError_t error))
 
-/* X(name, parameters): calls of the driver that answer a CUresult. */
+/* X(name, parameters): calls of the driver that return a CUresult. */
 #define FAKE_DRIVER_CALLS(X)                                                                       \
     X(cuMemGetAllocationGranularity, (size_t * granularity, const CUmemAllocationProp *properties, \
                                       CUmemAllocationGranularity_flags option))                    \
