@@ -1,6 +1,5 @@
-/*
- * Host allocations that fail on purpose: see malloc_faults.h. The linker's --wrap sends calls here.
- */
+/* Host allocations that fail on purpose, see malloc_faults.h. The linker redirects calls here with
+   --wrap. */
 #include "tests/support/malloc_faults.h"
 
 #include <stddef.h>

@@ -10,8 +10,7 @@ uint64_t mixing_random(uint64_t *state)
     return random_next(state);
 }
 
-/* Eight bytes at a time, since tests run through gigabytes of them; `count` may be less at the end.
- */
+/* The next eight bytes, or `count` if fewer are left. Words, because tests process gigabytes. */
 static uint64_t word_at(const unsigned char *bytes, uint64_t count)
 {
     uint64_t word = 0;
@@ -29,7 +28,7 @@ static uint64_t hash_bytes(uint64_t hash, const unsigned char *bytes, uint64_t c
     return hash;
 }
 
-/* Writes a stream of numbers, or mixes it with what is there. */
+/* Writes a stream of random numbers, or combines it with the old contents. */
 static void write_stream(unsigned char *to, uint64_t count, uint64_t state, int is_update)
 {
     for (uint64_t at = 0; at < count; at += sizeof(uint64_t)) {

@@ -1,7 +1,8 @@
 /*
- * An op whose outputs depend on every byte of its inputs: what it writes is a stream of numbers
- * seeded by a hash of all it reads, and what it updates is mixed with that stream. Run on device
- * memory through the library and on plain memory beside it, it tells any lost or stale byte.
+ * An op whose outputs depend on every byte of its inputs. It writes a stream of random numbers
+ * whose seed is a hash of everything it reads, and it combines updated operands with that stream.
+ * Tests run it on device memory through the library and on plain memory, and compare: a lost or
+ * stale byte shows up in every later output.
  */
 #ifndef CAPU_TESTS_SUPPORT_MIXING_H
 #define CAPU_TESTS_SUPPORT_MIXING_H
@@ -17,7 +18,7 @@ struct mixing_operand {
     unsigned char *address;
     uint64_t bytes;
     uint32_t role;            /* capu_role */
-    uint32_t written_percent; /* of a write-cleared operand: how much the op itself writes */
+    uint32_t written_percent; /* for CAPU_WRITE_CLEARED: how much the op itself writes */
 };
 
 /* The argument block. */

@@ -1,4 +1,10 @@
-/* The specification of plans, item by item. Failing allocations end the test. */
+/*
+ * The specification of plans, item by item; the quotations are from it.
+ *
+ * model_run expands a plan into a list of steps and carries out several iterations of it, with the
+ * state of every tensor, page and byte in plain arrays. Times are exact because each step computes
+ * its own from the steps that it waits for. A failed allocation fails the test.
+ */
 #include "tests/support/model.h"
 
 #include <check.h>
@@ -12,7 +18,7 @@ enum kind { OP, REPLAY, EVICT, SAVE, DROP, PREFETCH, RELEASE };
 struct step {
     enum kind kind;
     uint32_t subject; /* op or tensor */
-    uint32_t group;   /* an op with what is after it, a replay with its drops; else 0 */
+    uint32_t group; /* shared by an op and the actions after it, or a replay and its drops; or 0 */
 };
 
 struct hold {
@@ -23,7 +29,7 @@ struct hold {
     uint64_t host_ns;
     uint64_t saved;
     bool starts_on_host;
-    bool is_pooled; /* else counted in fixed_bytes */
+    bool is_pooled; /* false: counted in fixed_bytes */
     int64_t final;  /* version at the end of an iteration */
     bool is_touched;
 };
@@ -41,12 +47,12 @@ struct walk {
     size_t step_count;
     size_t step_capacity;
     struct hold *tensors;
-    int64_t *seen; /* per operand: the version an op reads, or makes */
+    int64_t *seen; /* per operand: the version that the op reads or makes */
     struct chunk *pool;
     size_t pool_count;
     size_t pool_capacity;
-    uint64_t *page_usable; /* per page; and who holds it, plus one */
-    uint32_t *page_owner;
+    uint64_t *page_usable; /* per page: the time from which it can be used */
+    uint32_t *page_owner;  /* per page: the tensor that holds it, plus one; 0: none */
     uint64_t held;
     uint64_t fixed_alive;
     uint64_t on_host;
@@ -217,7 +223,7 @@ static void give_bytes(struct walk *walk, uint64_t bytes, uint64_t usable)
     }
 }
 
-/* Books and time of an allocation. */
+/* Accounts for an allocation and returns the time from which the memory can be used. */
 static uint64_t allocate(struct walk *walk, uint32_t tensor)
 {
     const struct plan_place *place = place_of(walk, tensor);
@@ -332,7 +338,7 @@ static void run_op(struct walk *walk, uint32_t number)
     }
 }
 
-/* Out to the host, if the device copy is newer. False: it was current. */
+/* Copies a tensor to the host if the device copy is newer. False: the host copy was current. */
 static bool copy_out(struct walk *walk, uint32_t tensor, uint64_t start)
 {
     struct hold *hold = &walk->tensors[tensor];
@@ -394,7 +400,7 @@ static void act(struct walk *walk, enum kind kind, uint32_t tensor)
     }
 }
 
-/* Versions that the program without a plan shows to each operand. */
+/* Finds the version that each operand sees in the program without a plan. */
 static void number(struct walk *walk)
 {
     for (uint32_t k = 0; k < walk->trace->op_count; k++) {

@@ -1,7 +1,7 @@
 /*
- * The specification of plans once more, written down as it stands there and nothing else: lists of
- * items and of free bytes, looked through from the front. What policy/program.c, validate.c and
- * timeline.c answer is compared with it. Small traces only.
+ * A second implementation of the specification of plans, as literal as possible: plain lists with
+ * linear search. Tests compare the results of policy/program.c, validate.c and timeline.c with it.
+ * For small traces only.
  */
 #ifndef CAPU_TESTS_SUPPORT_MODEL_H
 #define CAPU_TESTS_SUPPORT_MODEL_H
@@ -14,14 +14,14 @@
 
 struct model {
     bool is_valid;
-    const char *why;       /* a constant: the rule that is broken; "" if none */
-    uint64_t iteration_ns; /* where it is valid; by the trace's own machine */
-    uint64_t most_held;    /* bytes at most, fixed_bytes included */
-    uint64_t most_on_host;
+    const char *why;       /* a constant: the rule that is violated; "" if none */
+    uint64_t iteration_ns; /* if valid: the time of an iteration on the trace's machine */
+    uint64_t most_held;    /* the most device bytes, fixed_bytes included */
+    uint64_t most_on_host; /* the most host bytes */
 };
 
-/* A plan whose tensors and ops exist and whose replays are of earlier ops that may be replayed;
-   what else there is to a plan is checked here. */
+/* Checks and times a plan. Pre: its tensors and ops exist, and it replays only earlier, replayable
+   ops. Everything else is checked here. */
 void model_run(struct model *model, const struct trace *trace, const struct plan *plan);
 
 #endif

@@ -1,4 +1,4 @@
-/* Random traces. The shape is that of training, the details are whatever the seed says. */
+/* Random traces. The structure is that of training; the details depend on the seed. */
 #include "tests/support/random_trace.h"
 
 #include <check.h>
@@ -56,7 +56,7 @@ static bool has(const uint32_t *list, size_t count, uint32_t tensor)
     return false;
 }
 
-/* Something to read: lately made in forward, from anywhere in backward. */
+/* A tensor to read: in forward one that was written recently, in backward any. */
 static uint32_t pick(struct making *making, bool is_backward)
 {
     uint32_t reach = is_backward || making->made_count < 4 ? making->made_count : 4;
@@ -88,7 +88,7 @@ static void add_op(struct making *making, bool is_backward)
         description.updates = &update;
         description.update_count = 1;
     }
-    /* Now and then an old tensor is overwritten instead of a new one made. */
+    /* Sometimes an old tensor is overwritten instead of writing a new one. */
     write = draw(making, 10) == 0 && making->made_count > 0
                 ? making->made[draw(making, making->made_count)]
                 : add_tensor(making, is_backward ? TENSOR_GRADIENT : TENSOR_ACTIVATION);
@@ -127,8 +127,8 @@ void random_trace(struct trace *trace, uint64_t seed, uint32_t ops)
     }
 }
 
-/* What random_trace leaves out: each trait is there or not by the seed, so that a trace may also
-   be of one kind alone. */
+/* The traits that random_trace lacks. The seed turns each of them on or off, so that a trace can
+   also have only one kind of tensor. */
 struct odd {
     struct making making;
     uint64_t bytes_most;
@@ -138,9 +138,9 @@ struct odd {
     bool has_unmanaged;
     bool has_transient;
     bool has_persistent;
-    bool is_replayable; /* every op that may be */
+    bool is_replayable; /* every op that can be replayable is */
     bool has_hints;
-    uint32_t known[MADE_MAX]; /* what may be read */
+    uint32_t known[MADE_MAX]; /* tensors that can be read */
     uint32_t known_count;
 };
 
@@ -182,7 +182,7 @@ static uint32_t add_odd_tensor(struct odd *odd)
     return id;
 }
 
-/* Up to `most` tensors that the op does not name yet; writes may be of new ones. */
+/* Lists up to `most` tensors that the op does not name yet. Writes may create new tensors. */
 static size_t list_odd(struct odd *odd, uint32_t *list, size_t most, const uint8_t *is_named,
                        bool is_write)
 {

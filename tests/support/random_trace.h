@@ -1,4 +1,4 @@
-/* Random traces from a seed: small, and with everything a trace may have. */
+/* Random traces from a seed: small, with everything that a trace can contain. */
 #ifndef CAPU_TESTS_SUPPORT_RANDOM_TRACE_H
 #define CAPU_TESTS_SUPPORT_RANDOM_TRACE_H
 
@@ -6,20 +6,22 @@
 
 #include "policy/trace.h"
 
-/* The next number of a generator whose state is *state (not 0), below `below`. */
+/* The next random number below `below`. *state is the state of the generator, not 0. */
 uint64_t random_below(uint64_t *state, uint64_t below);
 
 /*
- * A forward pass, a backward pass that reads what forward made, and updates, with about `ops` ops.
- * Among them tensors overwritten and updated in place, unmanaged ones, hints, segments, ops that
- * cannot be replayed, parameters nobody writes. Check fails the test where building does.
+ * Builds a trace of about `ops` ops: a forward pass, a backward pass that reads what forward wrote,
+ * and updates. It contains tensors that are overwritten or updated in place, unmanaged tensors,
+ * hints, segments, ops that are not replayable, and parameters that no op writes. Fails the test on
+ * an error.
  */
 void random_trace(struct trace *trace, uint64_t seed, uint32_t ops);
 
 /*
- * The same for what is legal and unusual: tensors of 0 bytes or of one size, all persistent or all
- * transient, most unmanaged, never accessed; ops of no time, without operands, with many writes and
- * updates; links at the slowest and the fastest that a machine may have, and latencies as long.
+ * Builds a trace that is legal but unusual. Tensors may have 0 bytes or all the same size, be all
+ * persistent or all transient, mostly unmanaged, or never accessed. Ops may take no time, have no
+ * operands, or many writes and updates. The machine may have the slowest or fastest allowed links,
+ * and extreme latencies.
  */
 void random_odd_trace(struct trace *trace, uint64_t seed, uint32_t ops);
 

@@ -11,8 +11,8 @@
 
 enum { DEFAULT_BUDGET_PAGES = 1024, LONGEST_DELAY_NS = 200000 };
 
-/* Of the delays that a seed asks for: all work now and then, or one kind of copy most of the time,
-   so that what should wait for it and does not comes first. */
+/* The delays for a seed: either some of all work, or most copies in one direction. The latter makes
+   anything that should wait for such a copy, but does not, overtake it. */
 static struct adaptor_delay_plan delays(uint64_t seed)
 {
     static const struct adaptor_delay_plan kinds[] = {
@@ -24,7 +24,8 @@ static struct adaptor_delay_plan delays(uint64_t seed)
     struct adaptor_delay_plan plan = kinds[kind];
 
     plan.seed = seed;
-    /* What has measured fast links and made its plans for them is surprised most. */
+    /* Delays begin late, after the runtime has measured fast links and made plans for them: that
+       reveals the most mistakes. */
     plan.quiet = kind > 0 ? 64 : 0;
     return plan;
 }
@@ -108,7 +109,7 @@ void rig_check(const struct rig *rig)
     struct adaptor_counts counts;
     const char *what = "";
 
-    ck_assert_msg(context_validate(rig->context, &what), "the books are wrong: %s", what);
+    ck_assert_msg(context_validate(rig->context, &what), "the context is inconsistent: %s", what);
     adaptor_count_read(rig->count, &counts);
     ck_assert_uint_le(counts.pages_peak * RIG_PAGE, config->budget_bytes);
     if (config->mode != CAPU_MODE_GUIDED) { /* a placed plan maps pages more than once */

@@ -1,7 +1,7 @@
 /*
- * A context on a host device, or on cuda over the fake runtime, behind adaptors, as most tests of
- * the runtime want it: small pages, a small budget, and the budget checked at the device table by
- * counting pages there.
+ * The context that most tests of the runtime use: on the host device, or on cuda over the fake
+ * runtime, with small pages and a small budget. Adaptors around the device count its pages, so that
+ * the budget can be checked independently of the library, and inject delays and faults.
  */
 #ifndef CAPU_TESTS_SUPPORT_RIG_H
 #define CAPU_TESTS_SUPPORT_RIG_H
@@ -25,29 +25,29 @@ struct rig_options {
     uint64_t trace_iteration;
     uint64_t delay_seed;       /* not 0: random delays in the streams */
     uint64_t link_bytes_per_s; /* of both links; 0: no throttle */
-    const char *planner;       /* mode guided; NULL: the default */
+    const char *planner;       /* for guided mode; NULL: the default */
     bool wait_for_plan;
     const char *plan_path;
     uint64_t sample_every;                           /* 0: the default */
     const struct adaptor_fault_plan *creation_fault; /* with has_faults: armed while the context is
-                                                        made, which may fail: rig.context is NULL
-                                                        then, and rig.faults gone */
-    bool has_faults; /* a fault adaptor is put around everything, quiet at first */
+                                                        created. If that fails, rig.context and
+                                                        rig.faults are NULL */
+    bool has_faults; /* adds a fault adaptor, which is not armed at first */
 };
 
 struct rig {
     capu_context *context;
-    struct device *count; /* adaptors, outermost last; NULL: not there */
-    struct device *faults;
+    struct device *count;  /* the outermost adaptor, which counts */
+    struct device *faults; /* the fault adaptor; NULL: none */
 };
 
-/* The device under test: host in tests_rig; in tests_rig_cuda the cuda device over the fake
-   runtime, where an op's function is launched as a kernel. */
+/* Creates the device under test: host in tests_rig; in tests_rig_cuda the cuda device over the fake
+   runtime, which launches an op's run function as a kernel. */
 capu_status rig_device_create(const struct device_options *options, struct device **device,
                               char *text, size_t text_bytes);
 
-/* What a context says after an op "bomb" failed while it ran: on host which op it was, on cuda only
-   that the device is lost, as a kernel that faults leaves it. */
+/* The error of a context after the op "bomb" failed while it ran. The host device knows which op it
+   was. On cuda the device is only lost, as after a kernel that faults. */
 extern const struct rig_failure {
     capu_status status;
     const char *text;
@@ -56,18 +56,17 @@ extern const struct rig_failure {
 /* Creates the context, or fails the running test. */
 void rig_init(struct rig *rig, const struct rig_options *options);
 
-/* Destroys the context, having checked its books and that no page was left mapped beyond the
- * budget. */
+/* Checks the context as rig_check does, and destroys it. */
 void rig_finish(struct rig *rig);
 
-/* Fails the running test if the context's books are wrong, or the device holds more than the
- * budget. */
+/* Fails the running test if the context's data structures are inconsistent, or if the device has
+   held more than the budget. */
 void rig_check(const struct rig *rig);
 
-/* Pages created at the device table: now and at most. */
+/* The most pages that have existed at the device table at once. */
 uint64_t rig_pages(const struct rig *rig);
 
-/* Fails the running test unless the status is OK; shows the context's error. */
+/* Fails the running test, with the context's error, unless the call returns OK. */
 #define RIG_OK(rig_, call_)                                                                \
     do {                                                                                   \
         capu_status status_ = (call_);                                                     \

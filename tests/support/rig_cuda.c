@@ -1,9 +1,9 @@
 /*
  * The device of tests_rig_cuda: cuda over the fake runtime.
  *
- * The tests' ops compute on the host, which on cuda is what a kernel does. So their functions are
- * launched as kernels of the fake: the table's `run` is replaced by one that launches, and the
- * device says that ops run on the stream, as they then do.
+ * The ops of the tests compute in their run function, whereas on cuda that only launches a kernel.
+ * So the `run` of the device table is replaced by one that launches the op's function as a kernel
+ * of the fake. The device then reports that ops run on the stream, since they do.
  */
 #include "tests/support/rig.h"
 
@@ -31,7 +31,8 @@ static capu_status run_as_kernel(struct device *device, capu_stream stream,
     return cuda_table->run(device, stream, &launched);
 }
 
-/* A test may have several contexts at once: they share the fake machine, until it is lost. */
+/* Resets the fake machine for the first device and after it was lost. Several contexts of a test
+   share it. */
 static void make_machine(void)
 {
     static bool is_made;
@@ -52,7 +53,7 @@ capu_status rig_device_create(const struct device_options *options, struct devic
 
     make_machine();
     if (own.d2h_bytes_per_s == 0 && own.h2d_bytes_per_s == 0) {
-        /* Given, so that nothing is measured each time. */
+        /* Given rates save measuring the link each time. */
         own.d2h_bytes_per_s = 1000000000;
         own.h2d_bytes_per_s = 1000000000;
     }

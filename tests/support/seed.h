@@ -1,5 +1,5 @@
-/* Seeds of random tests: taken from TEST_SEED, else from the clock; printed, so that a failure
-   can be repeated. */
+/* Seeds of random tests: from TEST_SEED, or else from the clock. They are printed, so that a
+   failure can be repeated. */
 #ifndef CAPU_TESTS_SUPPORT_SEED_H
 #define CAPU_TESTS_SUPPORT_SEED_H
 
@@ -35,7 +35,7 @@ static inline uint64_t seed_next(uint64_t *state)
     return mixed ^ (mixed >> 32);
 }
 
-/* Below `limit`, which is not 0. */
+/* The next number below `limit`, which is not 0. */
 static inline uint64_t seed_below(uint64_t *state, uint64_t limit)
 {
     return seed_next(state) % limit;

@@ -1,4 +1,4 @@
-/* What every Check suite needs: its main function. */
+/* The main function of every Check suite. */
 #ifndef CAPU_TESTS_SUPPORT_SUITE_H
 #define CAPU_TESTS_SUPPORT_SUITE_H
 
