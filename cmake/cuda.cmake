@@ -1,22 +1,24 @@
-# What there is of CUDA. Everything builds and passes its tests without any of it.
+# Finds the parts of CUDA that are installed. Everything builds and passes its tests without CUDA.
 #
-# CAPUCHIN_HAVE_CUDA: the toolkit's headers and its static runtime library are there; the cuda device
-# needs no more. CAPUCHIN_HAVE_NVCC: .cu files can be compiled as well. CAPUCHIN_CUDART: what to link.
-# The static runtime, so that the library loads where no toolkit is; by its path, so that projects
-# which take this one in need not look for the toolkit as well.
+# CAPUCHIN_HAVE_CUDA: the toolkit's headers and static runtime library were found. The cuda device
+#     needs no more.
+# CAPUCHIN_HAVE_NVCC: .cu files can be compiled.
+# CAPUCHIN_CUDART: the libraries to link. The runtime is static, so that the library loads on machines
+#     without a toolkit, and given by its path, so that projects which include this one do not have to
+#     find the toolkit.
 # CAPUCHIN_HAVE_NVTX: marks for profilers can be compiled, with the headers in CAPUCHIN_NVTX_INCLUDE.
 set(CAPUCHIN_HAVE_CUDA OFF)
 set(CAPUCHIN_HAVE_NVTX OFF)
 set(CAPUCHIN_CUDART)
 set(CAPUCHIN_HAVE_NVCC OFF)
 if(NOT CAPUCHIN_CUDA MATCHES "^(AUTO|ON|OFF)$")
-    message(FATAL_ERROR "CAPUCHIN_CUDA is AUTO, ON or OFF, not ${CAPUCHIN_CUDA}")
+    message(FATAL_ERROR "CAPUCHIN_CUDA is ${CAPUCHIN_CUDA}, but must be AUTO, ON or OFF")
 endif()
 if(CAPUCHIN_CUDA STREQUAL "OFF")
     return()
 endif()
 
-# cudaGetDriverEntryPointByVersion came with 12.5.
+# cudaGetDriverEntryPointByVersion exists since 12.5.
 find_package(CUDAToolkit 12.5 QUIET)
 if(TARGET CUDA::cudart_static)
     set(CAPUCHIN_HAVE_CUDA ON)
@@ -31,7 +33,7 @@ if(CAPUCHIN_HAVE_CUDA AND CAPUCHIN_NVTX_INCLUDE)
     set(CAPUCHIN_HAVE_NVTX ON)
 endif()
 
-# Only for those who work on the library: the library itself has no .cu file.
+# Only kernels, examples and tests have .cu files, not the library itself.
 if(CAPUCHIN_HAVE_CUDA AND PROJECT_IS_TOP_LEVEL)
     include(CheckLanguage)
     check_language(CUDA)

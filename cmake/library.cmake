@@ -1,7 +1,7 @@
-# libcapuchin.so and libcapuchin.a from the rooms, and their installation.
+# Builds libcapuchin.so and libcapuchin.a from the rooms, and installs them.
 #
-# The archive holds one object: all rooms linked together with every symbol that is not public made
-# local, since a hidden name is still global inside a static archive.
+# The archive holds a single object: all rooms linked together, with every symbol that is not public
+# made local. A hidden name would still be global inside a static archive.
 include(CMakePackageConfigHelpers)
 include(GNUInstallDirs)
 

@@ -1,8 +1,9 @@
 #!/bin/bash
-# directions.sh ROOT: who may include whom. Prints each violation as FILE:LINE: reason; fails on any.
+# directions.sh ROOT: checks which room includes which. Prints each violation as FILE:LINE: reason, and
+# fails if there is one.
 #
-# Also: CUDA headers only in device/cuda*, kernels/*.cu[h] and examples/*.cu[h]; no clock and
-# no threads in policy; capu_ only on names that the public headers declare.
+# Also checks that CUDA headers appear only in device/cuda*, kernels/*.cu[h] and examples/*.cu[h], that
+# policy uses no clock and no threads, and that only names declared in public headers begin with capu_.
 set -u
 cd "$1" || exit 2
 
@@ -65,7 +66,7 @@ list | xargs grep -nHE '^[[:space:]]*#[[:space:]]*include' /dev/null |
         if (!allowed(may[room], path[1])) bad(room " may not include " name)
     }' >"$found"
 
-# capu_ on what is not public.
+# Names with capu_ that are not public.
 list | grep -v -e '^include/' -e '^tests/' | xargs grep -noHE '\bcapu_[a-z0-9_]+' /dev/null |
     awk -F: 'NR == FNR { public[$1] = 1; next }
              !($3 in public) { print $1 ":" $2 ": " $3 " is not public" }' "$public" - >>"$found"

@@ -1,6 +1,6 @@
 #!/bin/bash
-# format.sh ROOT: everything is formatted as clang-format 14 does it; other versions differ in detail,
-# so without it this is a skip.
+# format.sh ROOT: checks that all sources are formatted as by clang-format 14. Other versions differ in
+# details, so without version 14 the test is skipped.
 set -u
 cd "$1" || exit 2
 for tool in clang-format-14 clang-format; do

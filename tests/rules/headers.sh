@@ -1,6 +1,6 @@
 #!/bin/bash
-# headers.sh INCLUDE CC CXX: each public header compiles alone, twice included, as C11 and as C++17,
-# and what a program starts with does in C, old C++ and new.
+# headers.sh INCLUDE CC CXX: checks that each public header compiles alone and included twice, as C11
+# and as C++17, and that the initialisers of config and report work in C and in old and new C++.
 set -u
 work=$(mktemp -d) || exit 2
 trap 'rm -rf "$work"' EXIT
@@ -11,9 +11,9 @@ for header in "$1"/capuchin/*.h; do
     printf '#include "%s"\n#include "%s"\ntypedef int not_empty;\n' "$name" "$name" >"$work/one.c"
     cp "$work/one.c" "$work/one.cpp"
     "$2" -std=c11 -pedantic -Wall -Wextra -Wstrict-prototypes -Werror -I"$1" -fsyntax-only \
-        "$work/one.c" || { echo "$name: not as C11"; status=1; }
+        "$work/one.c" || { echo "$name does not compile as C11"; status=1; }
     "$3" -std=c++17 -pedantic -Wall -Wextra -Werror -I"$1" -fsyntax-only \
-        "$work/one.cpp" || { echo "$name: not as C++17"; status=1; }
+        "$work/one.cpp" || { echo "$name does not compile as C++17"; status=1; }
     count=$((count + 1))
 done
 if [ -e "$1/capuchin/capuchin.h" ]; then
@@ -31,7 +31,7 @@ END
     for use in "$2 c11 c" "$3 c++11 cpp" "$3 c++17 cpp" "$3 c++20 cpp"; do
         read -r compiler standard suffix <<<"$use"
         "$compiler" -std="$standard" -pedantic -Wall -Wextra -Werror -I"$1" "$work/use.$suffix" \
-            -o "$work/use" && "$work/use" || { echo "no config or report in $standard"; status=1; }
+            -o "$work/use" && "$work/use" || { echo "CAPU_CONFIG_INIT or CAPU_REPORT_INIT fails in $standard"; status=1; }
     done
 fi
 [ "$count" -gt 1 ] || { echo "no headers in $1"; status=1; }

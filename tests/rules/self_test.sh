@@ -1,5 +1,6 @@
 #!/bin/bash
-# self_test.sh RULES CC CXX: each rule finds a deliberate violation, and is content without it.
+# self_test.sh RULES CC CXX: checks that each rule finds a deliberate violation and accepts a tree
+# without one.
 set -u
 rules=$1
 work=$(mktemp -d) || exit 2
@@ -11,7 +12,7 @@ fail() {
     status=1
 }
 
-# A tree with nothing wrong in it.
+# Makes a tree without violations.
 tree() {
     rm -rf "$work/tree"
     mkdir -p "$work"/tree/{include/capuchin,base,device,allocator,policy,runtime,kernels,models,tests/unit/policy}
@@ -29,7 +30,7 @@ HEADER
     cp "$rules/../../.clang-format" "$work/tree/"
 }
 
-# directions FILE LINE REASON: with that line in that file the rule complains, and says so.
+# directions FILE LINE REASON: checks that the rule rejects that line in that file, for that reason.
 directions() {
     tree
     echo "$2" >>"$work/tree/$1"
@@ -64,7 +65,8 @@ echo '#include <cuda_runtime.h>' >"$work/tree/kernels/x.cu"
 echo '#include <cuda.h>' >"$work/tree/device/cuda.c"
 "$rules/directions.sh" "$work/tree" || fail "directions.sh refuses CUDA where it belongs"
 
-# symbols SOURCE CC REASON: a library of that source is refused, for that reason; "" means accepted.
+# symbols SOURCE CC REASON: checks that a library of that source is rejected for that reason; "" means
+# accepted.
 symbols() {
     tree
     echo "$1" >"$work/x.c"
@@ -88,7 +90,7 @@ symbols 'int capu_one(void){return 1;} int capu_two(int a){return a;} int pages_
 symbols 'int capu_one(void){return 1;} int capu_two(int a){return a;} int capu_three;' "$2" \
     'global: capu_three'
 
-# headers LINE CC CXX: a header with that line does not compile alone.
+# headers LINE CC CXX: checks that a header with that line is rejected.
 headers() {
     tree
     echo "$1" >>"$work/tree/include/capuchin/b.h"
@@ -103,8 +105,8 @@ headers 'struct s { int class; };' "$2" "$3" # not C++
 headers 'extern int f();' "$2" "$3"          # not a prototype in C
 headers 'static const int twice = 1;' "$2" "$3"
 
-# cycles REASON CC KNOWN SOURCE...: a room of files a.c, b.c, ... with these sources is refused, for that
-# reason; "" means accepted. KNOWN is --known or empty.
+# cycles REASON CC KNOWN SOURCE...: checks that a room of files a.c, b.c, ... with these sources is
+# rejected for that reason; "" means accepted. KNOWN is --known or empty.
 cycles() {
     local reason=$1 cc=$2 known=$3
     local names=(a b c)
