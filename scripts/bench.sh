@@ -1,5 +1,6 @@
 #!/bin/bash
-# scripts/bench.sh BIN: runs every bench there is, one after the other, so that none disturbs another.
+# scripts/bench.sh BIN: runs all benches in BIN, one after the other, so that they do not disturb each
+# other.
 set -u
 found=0
 for bench in "$1"/bench_*; do

@@ -1,14 +1,14 @@
 #!/bin/bash
-# scripts/demo.sh BIN gpt|fashion: trains an example without a limit and, by a plan, in half the memory.
-# Shows that the losses and weights are the same to the bit, and what the plan said it would take.
-# STEPS overrides how long.
+# scripts/demo.sh BIN gpt|fashion: trains an example without a limit and then, following a plan, in half
+# the memory. Shows that losses and weights are identical, and compares the predicted time with the
+# measured one. STEPS overrides the number of steps.
 set -u
 bin=$(cd "$1" && pwd) || exit 1
 case $2 in
 gpt) command=(train_gpt --steps "${STEPS:-60}" --sample 160) ;;
 fashion) command=(train_fashion --steps "${STEPS:-200}") ;;
 *)
-    echo "demo: no example is called '$2'" >&2
+    echo "demo: there is no example '$2'; choose gpt or fashion" >&2
     exit 1
     ;;
 esac
@@ -16,7 +16,7 @@ work=$(mktemp -d) || exit 1
 trap 'rm -rf "$work"' EXIT
 cd "$work" || exit 1
 
-# One run; arguments: its name, then options.
+# train NAME OPTION...: one run.
 train() {
     local name=$1
     shift
@@ -27,7 +27,7 @@ train() {
     }
 }
 
-# Compares a kind of file of both runs.
+# same SUFFIX WHAT: compares the files of both runs with this suffix.
 same() {
     if ! cmp "free.$1" "half.$1"; then
         echo "demo: $2 DIFFER" >&2
@@ -36,19 +36,19 @@ same() {
     echo "$2: identical, $(wc -c <"free.$1") bytes"
 }
 
-# The largest value of a counter over all iterations of a run.
+# largest RUN COUNTER: the largest value of a counter over all iterations of a run.
 largest() {
     sed -n "s/.*\"$2\": *\([0-9]*\).*/\1/p" "$1.report" | sort -n | tail -n 1
 }
 
-# The median time in ms of a run's training iterations in whose line stands a text.
+# median_ms RUN TEXT: the median time in ms of the training iterations whose report contains the text.
 median_ms() {
     grep '"label":"train' "$1.report" | grep -F "$2" |
         sed -n 's/.*"time_ns": *\([0-9]*\).*/\1/p' | sort -n |
         awk '{ v[NR] = $1 } END { if (NR > 0) printf "%.1f", v[int((NR + 1) / 2)] / 1e6 }'
 }
 
-# How many training iterations of a run are in a mode.
+# count RUN MODE: the number of training iterations of a run in this mode.
 count() {
     grep '"label":"train' "$1.report" | grep -c "\"mode\":\"$2\""
 }
@@ -60,10 +60,10 @@ mib() {
 echo "== 1. without a limit"
 train free --budget none --mode off
 echo
-echo "== 2. in half the memory, mode guided"
+echo "== 2. in half the memory, in guided mode"
 train half --budget 50% --mode guided
 echo
-echo "== 3. the same?"
+echo "== 3. are the results the same?"
 same log "losses of $(wc -l <free.log) steps"
 same weights "weights"
 peak=$(largest half peak_bytes)
@@ -79,11 +79,11 @@ guided=$(count half guided)
     echo "demo: no iteration was guided" >&2
     exit 1
 }
-# Training goes on while a plan is made; how many iterations that takes differs from run to run.
+# Training continues while a plan is made. How many iterations that takes varies.
 echo "$(count half passive) iterations without a plan, then $guided with one"
-# A plan is remade when what it was made from changed: the newest one counts, where it was in force.
+# If op times change, a new plan is made. Only the iterations that followed the newest plan count.
 predicted=$(sed -n '/"label":"train/s/.*"predicted_ns": *\([1-9][0-9]*\).*/\1/p' half.report | tail -n 1)
 awk -v predicted="$predicted" -v guided="$(median_ms half "\"predicted_ns\":$predicted,")" \
     -v free="$(median_ms free '"mode":"off"')" 'BEGIN {
-    printf "an iteration: %.1f ms predicted, %.1f ms measured (median); %.1f ms without a limit\n",
+    printf "time per iteration: %.1f ms predicted, %.1f ms measured (median); %.1f ms without a limit\n",
         predicted / 1e6, guided, free }'

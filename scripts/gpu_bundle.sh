@@ -1,7 +1,7 @@
 #!/bin/bash
-# scripts/gpu_bundle.sh BUILD FOLDER: puts into FOLDER what `gpu_check.sh --bin FOLDER` needs on a
-# machine with a GPU and nothing else: programs, the libraries they link but for the compiler's and
-# CUDA's, data, scripts. Fails above 64 MiB. Exit code 77: this build has nothing for a GPU.
+# scripts/gpu_bundle.sh BUILD FOLDER: copies to FOLDER everything that `gpu_check.sh --bin FOLDER` needs
+# on a machine that has only a GPU: programs, their libraries (except the compiler's and CUDA's), data
+# and scripts. Fails if that is more than 64 MiB. Exit code 77: the build has no programs for a GPU.
 set -u
 root=$(cd "$(dirname "$0")/.." && pwd) || exit 1
 build=$(cd "$1" && pwd) || exit 1
@@ -10,7 +10,7 @@ fashion=/usr/share/datasets/fashion-mnist
 limit=$((64 << 20))
 
 if [ ! -x "$build/bin/gpu_facts" ]; then
-    echo "skipped: $build has nothing for a GPU: it was built without nvcc"
+    echo "skipped: $build has no programs for a GPU, since it was built without nvcc"
     exit 77
 fi
 rm -rf "$folder" && mkdir -p "$folder/lib" "$folder/data/fashion" || exit 1
@@ -28,14 +28,14 @@ awk '$2 == "=>" && $3 ~ /^\// { print $3 }' "$folder/lib/list" | sort -u |
         cp -L "$library" "$folder/lib/" || exit 1
     done || exit 1
 rm "$folder/lib/list"
-# OpenBLAS, for all processors there are, is most of it; gpu_check.sh unpacks it again.
+# OpenBLAS has code for many processors and is the largest part. gpu_check.sh unpacks it.
 find "$folder/lib" -size +8M -exec gzip -9 {} +
 
 cp "$root/scripts/gpu_check.sh" "$root"/bench/gpu/*.sh "$root"/bench/gpu/*.py "$folder/" || exit 1
 cp "$build"/data/*.txt "$folder/data/bible-kjv.txt" || exit 1
 
-# subset NAME COUNT ITEM-BYTES MORE-HEADER: the first items of a file of Fashion-MNIST, whose header
-# says how many there are: the whole files would be too large.
+# subset NAME COUNT ITEM-BYTES MORE-HEADER: copies the first items of a file of Fashion-MNIST, with a
+# header that has the new count. The complete files would be too large.
 subset() {
     local from=$fashion/$1 count=$2 bytes=$3 more=$4
 

@@ -1,24 +1,24 @@
 #!/bin/bash
-# scripts/gpu_check.sh [OPTION...]: everything that needs a GPU, one part after the other: tests, runs
-# of the examples that must agree to the bit, measurements of the machine, benches. Prints a table and
-# writes the same, with all numbers, as JSON lines.
+# scripts/gpu_check.sh [OPTION...]: runs everything that needs a GPU, one part after the other: tests,
+# examples whose results must be identical, measurements of the machine, benches. Prints a table, and
+# writes it with all numbers as JSON lines.
 #
 #   --quick        small sizes
-#   --minutes N    begins no step after N minutes, and ends the one that still runs: it was skipped
+#   --minutes N    after N minutes starts no step and ends the one that is running, as skipped
 #   --seconds N    the same in seconds
-#   --tiny         sizes for trying this script where a fake stands in for the GPU; no time is judged
-#   --bin DIR      programs from a folder that `make gpu-bundle` made; nothing is built
-#   --only A,B     these parts only (--list names them)
-#   --out DIR      where gpu_check.jsonl and gpu_check.log go (default gpu-results)
-#   --list         names the parts
+#   --tiny         sizes for testing this script with a fake GPU; times are not judged
+#   --bin DIR      uses the programs in a folder made by `make gpu-bundle`, and builds nothing
+#   --only A,B     runs only these parts (see --list)
+#   --out DIR      folder for gpu_check.jsonl and gpu_check.log (default gpu-results)
+#   --list         lists the parts
 #
-# Every step has a limit of its own, and its line is in the file before the next begins: whatever stops
-# the script, what it found until then stays.
+# Every step has a time limit, and its result is in the file before the next step starts, so the results
+# so far are kept if the script is stopped.
 #
 # Exit codes: 0 all passed, 1 something failed, 2 bad usage, 77 there is no GPU or no program for one.
 set -u
 root=$(cd "$(dirname "$0")/.." && pwd) || exit 1
-parts="tests claims examples facts strict budgets batches pytorch sanitizer" # what tells most first
+parts="tests claims examples facts strict budgets batches pytorch sanitizer" # the most informative first
 only=$parts
 quick=
 tiny=
@@ -38,7 +38,7 @@ while [ $# -gt 0 ]; do
         case ${2:-} in
         '' | *[!0-9]*) echo "$1 ${2:-}: not a number" >&2; exit 2 ;;
         esac
-        time_limit=$((10#$2)) # 08 is no octal number
+        time_limit=$((10#$2)) # read 08 as a decimal number
         [ "$1" = --minutes ] && time_limit=$((60 * time_limit))
         shift
         ;;
@@ -59,7 +59,7 @@ done
 for part in $only; do
     case " $parts " in
     *" $part "*) ;;
-    *) echo "--only $part: the parts are $parts" >&2; exit 2 ;;
+    *) echo "--only $part: there is no such part; choose from $parts" >&2; exit 2 ;;
     esac
 done
 
@@ -78,19 +78,19 @@ else
     helpers=$bin
     data=$bin/data
     fashion=$bin/data/fashion
-    chmod +x "$bin"/* 2>/dev/null # some ways of copying forget it
+    chmod +x "$bin"/* 2>/dev/null # copying may have lost the permission
     mkdir "$work/lib"
     for library in "$bin"/lib/*; do
         [ -e "$library" ] || continue
         name=${library##*/}
-        # The machine's own, if it has it: other programs that run here need that one.
+        # The machine's own library takes precedence, since other programs here need that one.
         ldconfig -p 2>/dev/null | grep -q "[[:space:]]${name%.gz} " || cp "$library" "$work/lib/"
     done
     gunzip -q "$work"/lib/*.gz 2>/dev/null
     export LD_LIBRARY_PATH=$work/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
 fi
 
-# cuBLAS: where the loader finds it, or the toolkit, or a Python package has it.
+# Adds cuBLAS from the toolkit or from a Python package to the search path of the loader.
 find_cublas() {
     local folder
 
@@ -107,7 +107,7 @@ for path in sys.path:
 find_cublas
 
 if [ ! -x "$programs/gpu_facts" ]; then
-    echo "skipped: $programs has no gpu_facts: it is built only where nvcc is"
+    echo "skipped: $programs has no gpu_facts, which is built only if nvcc is installed"
     exit 77
 fi
 machine=$(timeout -k 5 120 "$programs/gpu_facts" --probe 2>&1)
@@ -124,7 +124,7 @@ mkdir -p "$out" && out=$(cd "$out" && pwd) || exit 1
 json=$out/gpu_check.jsonl
 logs=$out/gpu_check.log
 : >"$json" && echo "$machine" >"$logs" || exit 1
-# What numbers are to be read beside.
+# The machine, without which the numbers mean nothing.
 host="Linux $(uname -r), $(nproc) cores, $(awk '/MemTotal/ { print int($2 / 1024) }' /proc/meminfo) MiB"
 gpu=$(timeout -k 5 20 nvidia-smi --format=csv,noheader --query-gpu=driver_version,pcie.link.gen.current,pcie.link.gen.max,pcie.link.width.current,clocks.sm,clocks.max.sm,clocks.mem,power.limit 2>/dev/null)
 echo "$host; $gpu" | tee -a "$logs"
@@ -140,7 +140,7 @@ text_of() {
 printf '{"machine":"%s","host":"%s","gpu":"%s","bundle":%s}\n' "$(text_of "$machine")" "$(text_of "$host")" \
     "$(text_of "$gpu")" "$([ -n "$bin" ] && echo true || echo false)" >>"$json"
 
-# tell PART NAME RESULT SECONDS DETAIL: a line of the table, and one of the file.
+# tell PART NAME RESULT SECONDS DETAIL: prints a line of the table and writes one to the file.
 tell() {
     printf '%-10s %-44s %-8s %6s s  %s\n' "$1" "$2" "$3" "$4" "$5"
     printf '{"part":"%s","name":"%s","result":"%s","seconds":%s,"detail":"%s"}\n' \
@@ -156,7 +156,7 @@ tell() {
     esac
 }
 
-# limit SECONDS: these, or what is left of the time if that is less.
+# limit SECONDS: prints the given time, or the remaining time if that is less.
 limit() {
     local left=$((time_limit - SECONDS))
 
@@ -167,29 +167,29 @@ limit() {
     fi
 }
 
-# bounded SECONDS COMMAND...: no program runs longer, not even one that hangs in the driver.
+# bounded SECONDS COMMAND...: runs a command and kills it after that time, even if it hangs in the driver.
 bounded() {
     local seconds=$1
     shift
 
-    [ -n "$tiny" ] && seconds=$((5 * seconds)) # a machine full of other tests is slow
+    [ -n "$tiny" ] && seconds=$((5 * seconds)) # other tests run at the same time
     timeout -k 5 "$(limit "$seconds")" "$@"
 }
 
-# is_late PART NAME: tells so if the time is up.
+# is_late PART NAME: if the time is up, reports the step as skipped.
 is_late() {
     [ "$time_limit" -gt 0 ] && [ $SECONDS -ge "$time_limit" ] || return 1
     tell "$1" "$2" skipped 0 "the time is up"
 }
 
-# was_ended PART NAME SECONDS CODE: tells so if the step was ended because the time is up.
+# was_ended PART NAME SECONDS CODE: if the step was ended because the time is up, reports it as skipped.
 was_ended() {
     [ "$4" -eq 124 ] || [ "$4" -eq 137 ] || return 1
     [ "$time_limit" -gt 0 ] && [ $SECONDS -ge "$time_limit" ] || return 1
-    tell "$1" "$2" skipped "$3" "not at its end when the time was up"
+    tell "$1" "$2" skipped "$3" "not finished when the time was up"
 }
 
-# check PART NAME COMMAND...: runs it with its output in the log, and tells.
+# check PART NAME COMMAND...: runs a command with its output in the log, and reports the result.
 check() {
     local part=$1 name=$2 log=$work/log
     local begin=$SECONDS code
@@ -233,7 +233,7 @@ train() {
     return $code
 }
 
-# What the library claims, a line each.
+# What the library claims, one line per claim.
 part_claims() {
     local begin=$SECONDS code name verdict detail
     local options=()
@@ -256,16 +256,16 @@ part_claims() {
         esac
     done <"$work/claims"
     was_ended claims gpu_claims $((SECONDS - begin)) $code && return
-    # What libraries say there is no failure: OpenBLAS does where a virtual machine hides its caches.
+    # Warnings of libraries are not failures: OpenBLAS prints one if a virtual machine hides its caches.
     if [ $code -gt 1 ] || grep -q '^gpu_claims:' "$work/log" || [ ! -s "$work/claims" ]; then
         tell claims gpu_claims FAILED $((SECONDS - begin)) "exit code $code: $(tail -n 1 "$work/log")"
     else
-        tell claims gpu_claims ok $((SECONDS - begin)) "$(wc -l <"$work/claims") claims looked at"
+        tell claims gpu_claims ok $((SECONDS - begin)) "$(wc -l <"$work/claims") claims checked"
     fi
 }
 
-# agree FOLDER MODE BUDGET COMMAND...: losses and weights against the run without a limit,
-# which is made when it is not there yet.
+# agree FOLDER MODE BUDGET COMMAND...: compares losses and weights with those of a run without a limit.
+# Makes that run first if it does not exist yet.
 agree() {
     local folder=$1 mode=$2 budget=$3
     shift 3
@@ -311,7 +311,7 @@ part_examples() {
         [ -e "$fashion" ] || { tell examples "train_fashion, $mode" skipped 0 "no $fashion"; continue; }
         check examples "train_fashion, $mode, 60%" agree "$work/fashion" $mode 60% \
             "${cnn[@]}"
-        # A quick run has it in the kernels' tests alone.
+        # A quick run tests bf16 only in the tests of the kernels.
         [ -n "$quick" ] || check examples "train_fashion bf16, $mode, 60%" agree \
             "$work/fashion-bf16" $mode 60% "${cnn[@]}" --dtype bf16
     done
@@ -344,7 +344,7 @@ part_sanitizer() {
         tell sanitizer compute-sanitizer skipped 0 "it is not installed"
         return
     fi
-    # The small shapes: a checked kernel is a hundred times slower.
+    # Only small shapes, since a checked kernel is a hundred times slower.
     for kind in memcheck $([ -n "$quick" ] || echo racecheck synccheck); do
         KERNELS_SMALL=1 CK_DEFAULT_TIMEOUT=0 check sanitizer "kernels, $kind" bounded 120 "$tool" \
             --tool "$kind" --error-exitcode 1 "$tests/kernels_gpu_test"
@@ -353,7 +353,7 @@ part_sanitizer() {
         "${gpt[@]}" --device cuda --mode passive --budget 60% --steps 1
 }
 
-# A process a measurement: one that hangs or breaks the device costs only itself.
+# One process per measurement, so that one that hangs or breaks the device affects no other.
 part_facts() {
     local number begin code lines
 
@@ -363,7 +363,7 @@ part_facts() {
         # shellcheck disable=SC2086 # nothing, or an option
         bounded 90 "$programs/gpu_facts" --json $quick $number >"$work/facts.jsonl" 2>>"$logs"
         code=$?
-        # A table of them, and the lines themselves.
+        # Prints a table and keeps the JSON lines.
         sed -n 's/{"fact":\([0-9]*\),"what":"\([^"]*\)","value":\([^,]*\),"unit":"\([^"]*\)"}/\1|\2|\3 \4/p
                 s/{"fact":\([0-9]*\),"what":"\([^"]*\)","text":"\([^"]*\)"}/\1|\2|\3/p' "$work/facts.jsonl" |
             awk -F'|' '$1 > 0 { printf "%4d  %-64s %s\n", $1, $2, $3 }' | tee -a "$logs"
@@ -378,7 +378,7 @@ part_facts() {
     done
 }
 
-# bench PART NAME SCRIPT...: a script that prints a table and appends JSON lines to the file it is given.
+# bench PART NAME SCRIPT...: runs a script that prints a table and appends JSON lines to a given file.
 bench() {
     local part=$1 name=$2 begin=$SECONDS code
     shift 2

@@ -1,13 +1,13 @@
 #!/bin/bash
-# scripts/packages.sh PURPOSE...: makes sure that what a purpose (build, test, bench, demo) needs is
-# there. Only the linear-programming bound is a bench that needs more than the build does.
+# scripts/packages.sh PURPOSE...: makes sure that everything is installed that a purpose (build, test,
+# bench, demo) needs. Of the benches only the linear-programming bound needs more than the build.
 #
-# Looks for the thing itself, not for the package, so that tools from elsewhere count. Silent when
-# nothing is missing. Else installs the Debian packages if it may (root, or sudo without a password);
-# if it may not, prints the one line that does and fails.
+# Looks for the files and commands themselves, not for packages, so that tools from elsewhere count.
+# Prints nothing if nothing is missing. Otherwise installs the Debian packages if it may (as root, or with
+# sudo without a password). If it may not, prints the command that does, and fails.
 set -u
 
-# purpose, kind of thing, its name, the Debian package that has it
+# purpose, kind, name, Debian package
 table="
 build command cc gcc
 build file /usr/include/stdlib.h libc6-dev
@@ -51,7 +51,7 @@ missing_for() {
     done <<<"$table" | sort -u | xargs
 }
 
-# apt-get as root, with sudo only where it asks for no password.
+# Runs a command as root, with sudo if that needs no password.
 as_root() {
     if [ "$(id -u)" -eq 0 ]; then
         env DEBIAN_FRONTEND=noninteractive "$@"
@@ -65,7 +65,7 @@ may_install() {
     [ "$(id -u)" -eq 0 ] || { command -v sudo >/dev/null 2>&1 && sudo -n true 2>/dev/null; }
 }
 
-# With the package lists that are there; if that fails, with fresh ones.
+# Installs with the existing package lists; if that fails, with new ones.
 install() {
     as_root apt-get install -y -qq --no-install-recommends "$@" >/dev/null 2>&1 && return 0
     as_root apt-get update -qq && as_root apt-get install -y -qq --no-install-recommends "$@"

@@ -71,7 +71,7 @@ has_line '^  tests: kernels_gpu_test: exit code 1'
 printf '#!/bin/sh\nexec sleep 100\n' >"$work/long" && chmod +x "$work/long"
 ln -sf "$work/long" "$bin/device_contract_gpu_test"
 check --only tests,strict --seconds 3 || fail "it failed when the time was up: $(cat "$work/log")"
-has_line '^tests +device_contract_gpu_test .*skipped .*not at its end when the time was up'
+has_line '^tests +device_contract_gpu_test .*skipped .*not finished when the time was up'
 has_line '^strict .*skipped .*the time is up'
 grep -q '"host":"Linux .* cores' "$out/gpu_check.jsonl" || fail "no machine among the results"
 
