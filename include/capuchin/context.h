@@ -154,7 +154,7 @@ static inline capu_config capu_config_init(void)
 /*
  * Creates a context on its device. `config` NULL means the environment and the defaults. On failure
  * nothing is held. Report, trace and plan files are created or truncated. On cuda, and in guided
- * mode, the link may be measured, which takes milliseconds.
+ * mode, the link may be measured, which takes tens of milliseconds.
  *
  * Owner: the caller, until capu_context_destroy. Thread: any.
  * Errors: INVALID (a field, a planner's name or an environment variable, named in the text; or
