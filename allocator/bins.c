@@ -1,6 +1,8 @@
 /* Free extents by size: see bins.h. */
 #include "allocator/bins.h"
 
+#include "base/assert.h"
+
 /* How many members of a bin are compared. Enough for a close fit, few enough to cost nothing. */
 #define LOOK_AT 8
 #define STEP_BITS 5 /* 32 bins to each power of two: a bin's sizes differ by 3 % */
@@ -25,6 +27,7 @@ void bins_insert(struct extents *extents, uint32_t index)
     size_t bin = bin_of(extents, node->bytes);
     uint32_t head = extents->bins[bin];
 
+    ASSERT(node->is_used && !node->is_taken && node->bytes > 0);
     node->bin_before = NO_NODE;
     node->bin_after = head;
     if (head != NO_NODE) {
@@ -40,6 +43,8 @@ void bins_remove(struct extents *extents, uint32_t index)
     struct extents_node *node = &extents->nodes[index];
     size_t bin = bin_of(extents, node->bytes);
 
+    ASSERT(node->is_used && !node->is_taken);
+    ASSERT(node->bin_before != NO_NODE || extents->bins[bin] == index);
     if (node->bin_after != NO_NODE) {
         extents->nodes[node->bin_after].bin_before = node->bin_before;
     }

@@ -7,6 +7,7 @@
 #include "allocator/bins.h"
 
 #include "base/array.h"
+#include "base/assert.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -60,6 +61,7 @@ static uint32_t node_new(struct extents *extents, struct extents_region *region,
         extents->unused = extents->nodes[index].bin_after;
         extents->unused_count--;
     } else {
+        ASSERT(extents->node_count < extents->node_capacity);
         index = (uint32_t)extents->node_count++;
     }
     node = &extents->nodes[index];
@@ -96,6 +98,7 @@ static uint32_t cut(struct extents *extents, uint32_t index, uint64_t bytes)
     uint32_t rest_index = node_new(extents, node->region, node->start + bytes, node->bytes - bytes);
     struct extents_node *rest = &extents->nodes[rest_index];
 
+    ASSERT(bytes > 0 && bytes < node->bytes);
     rest->before = index;
     rest->after = node->after;
     if (rest->after != NO_NODE) {
@@ -112,6 +115,7 @@ static void merge(struct extents *extents, uint32_t index)
     struct extents_node *node = &extents->nodes[index];
     uint32_t gone = node->after;
 
+    ASSERT(gone != NO_NODE && !extents->nodes[gone].is_taken);
     node->bytes += extents->nodes[gone].bytes;
     node->after = extents->nodes[gone].after;
     if (node->after != NO_NODE) {
@@ -123,6 +127,7 @@ static void merge(struct extents *extents, uint32_t index)
 /* Takes the lower `bytes` of a free extent. Pre: it is large enough, and a node is reserved. */
 static void take_node(struct extents *extents, uint32_t index, uint64_t bytes)
 {
+    ASSERT(!extents->nodes[index].is_taken && extents->nodes[index].bytes >= bytes);
     bins_remove(extents, index);
     if (extents->nodes[index].bytes > bytes) {
         bins_insert(extents, cut(extents, index, bytes));
@@ -220,13 +225,15 @@ capu_status extents_add(struct extents *extents, uint64_t start, uint64_t bytes)
         free(region);
         return CAPU_NO_HOST_MEMORY;
     }
+    at = regions_up_to(extents, start);
+    ASSERT(at == 0 || start - extents->regions[at - 1]->start >= extents->regions[at - 1]->bytes);
+    ASSERT(at == extents->region_count || extents->regions[at]->start - start >= bytes);
     region->start = start;
     region->bytes = bytes;
     region->first = node_new(extents, region, start, bytes);
     bins_insert(extents, region->first);
     extents->free_bytes += bytes;
 
-    at = regions_up_to(extents, start);
     memmove(&extents->regions[at + 1], &extents->regions[at],
             (extents->region_count - at) * sizeof(struct extents_region *));
     extents->regions[at] = region;
@@ -360,6 +367,7 @@ bool extents_contain(const struct extents *extents, uint64_t address)
 
 struct extent extents_region(const struct extents *extents, size_t index)
 {
+    ASSERT(index < extents->region_count);
     return (struct extent){.start = extents->regions[index]->start,
                            .bytes = extents->regions[index]->bytes};
 }

@@ -11,6 +11,7 @@
 
 #include "allocator/extents.h"
 #include "allocator/waiting.h"
+#include "base/assert.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -49,6 +50,14 @@ struct host_arena {
     struct extent_list *lists_made;
     struct extent_list *lists_unused[LIST_CLASSES];
 };
+
+/* For assertions. */
+static inline bool is_sound(struct host_arena *arena)
+{
+    const char *what;
+
+    return host_arena_validate(arena, &what);
+}
 
 static void lock(struct host_arena *arena)
 {
@@ -157,6 +166,7 @@ static void list_give(struct host_arena *arena, struct host_extent *extents)
 {
     struct extent_list *list = list_of(extents);
 
+    ASSERT(list->class_index < LIST_CLASSES);
     list->next_unused = arena->lists_unused[list->class_index];
     arena->lists_unused[list->class_index] = list;
 }
@@ -217,6 +227,7 @@ static capu_status scatter(struct host_arena *arena, uint64_t bytes, struct host
     struct host_block gathered = {0};
     capu_status status;
 
+    ASSERT(bytes <= arena->extents.free_bytes);
     while (bytes > 0) {
         struct extent taken;
         uint64_t used;
@@ -284,6 +295,7 @@ static capu_status take(struct host_arena *arena, uint64_t bytes, bool in_pieces
     lock(arena);
     status = take_locked(arena, bytes, rounded, in_pieces, block);
     unlock(arena);
+    ASSERT_EXPENSIVE(is_sound(arena));
     return status;
 }
 
@@ -305,8 +317,10 @@ void host_arena_give(struct host_arena *arena, struct host_block *block, struct 
     lock(arena);
     for (size_t i = 0; i < block->extent_count; i++) {
         uint64_t start = start_of(extent_of(block, i));
+        uint64_t bytes = extents_taken_at(&arena->extents, start);
 
-        arena->used_bytes -= extents_taken_at(&arena->extents, start);
+        ASSERT(bytes > 0 && bytes <= arena->used_bytes);
+        arena->used_bytes -= bytes;
         if (is_past) {
             extents_give(&arena->extents, start);
         } else {
@@ -319,6 +333,7 @@ void host_arena_give(struct host_arena *arena, struct host_block *block, struct 
     }
     unlock(arena);
     *block = (struct host_block){0};
+    ASSERT_EXPENSIVE(is_sound(arena));
 }
 
 bool host_arena_oldest(struct host_arena *arena, struct lane_position *position)

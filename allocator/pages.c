@@ -8,6 +8,7 @@
 #include "allocator/pages.h"
 
 #include "base/array.h"
+#include "base/assert.h"
 #include "base/bits.h"
 #include "base/table.h"
 
@@ -29,6 +30,14 @@ struct pages {
     size_t out_peak;
     size_t cursor; /* number behind the page taken last */
 };
+
+/* For assertions. */
+static inline bool is_sound(const struct pages *pages)
+{
+    const char *what;
+
+    return pages_validate(pages, &what);
+}
 
 capu_status pages_create(struct device *device, uint64_t budget_bytes, struct pages **out)
 {
@@ -110,6 +119,7 @@ static size_t next_free(const struct pages *pages, size_t from)
 {
     size_t found = bits_next(&pages->free, from);
 
+    ASSERT(pages->free_count > 0);
     return found != BITS_NONE ? found : bits_next(&pages->free, 0);
 }
 
@@ -161,6 +171,7 @@ capu_status pages_take(struct pages *pages, size_t count, device_page *out)
     if (pages_out(pages) > pages->out_peak) {
         pages->out_peak = pages_out(pages);
     }
+    ASSERT_EXPENSIVE(is_sound(pages));
     return CAPU_OK;
 }
 
@@ -176,6 +187,7 @@ void pages_give(struct pages *pages, const device_page *list, size_t count)
             pages->free_count++;
         }
     }
+    ASSERT_EXPENSIVE(is_sound(pages));
 }
 
 size_t pages_available(const struct pages *pages)

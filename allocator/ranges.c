@@ -7,6 +7,7 @@
 
 #include "allocator/extents.h"
 #include "base/array.h"
+#include "base/assert.h"
 
 #include <stdlib.h>
 
@@ -24,6 +25,14 @@ struct ranges {
     size_t resting_count;
     size_t resting_capacity;
 };
+
+/* For assertions. */
+static inline bool is_sound(const struct ranges *ranges)
+{
+    const char *what;
+
+    return ranges_validate(ranges, &what);
+}
 
 static void *pointer_of(uint64_t address)
 {
@@ -134,6 +143,7 @@ capu_status ranges_take(struct ranges *ranges, size_t page_count, void **address
         return status;
     }
     *address = pointer_of(start);
+    ASSERT_EXPENSIVE(is_sound(ranges));
     return CAPU_OK;
 }
 
@@ -173,6 +183,7 @@ void ranges_settle(struct ranges *ranges)
         extents_give(&ranges->extents, ranges->resting[i]);
     }
     ranges->resting_count = 0;
+    ASSERT_EXPENSIVE(is_sound(ranges));
 }
 
 bool ranges_contains(const struct ranges *ranges, const void *address)

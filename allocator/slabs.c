@@ -7,6 +7,7 @@
  */
 #include "allocator/slabs.h"
 
+#include "base/assert.h"
 #include "base/table.h"
 
 #include <stdlib.h>
@@ -51,6 +52,14 @@ struct slabs {
     struct table by_address; /* from a slab's address to the slab */
     struct slab *resting;    /* slabs with resting slots */
 };
+
+/* For assertions. */
+static inline bool is_sound(const struct slabs *slabs)
+{
+    const char *what;
+
+    return slabs_validate(slabs, &what);
+}
 
 static uint64_t key_of(const struct slabs *slabs, const void *address)
 {
@@ -101,6 +110,7 @@ static void list_remove(struct slab *slab)
 {
     struct slab_class *class_of = slab->class_of;
 
+    ASSERT(slab->is_listed);
     if (slab->before != NULL) {
         slab->before->after = slab->after;
     } else {
@@ -119,6 +129,7 @@ static void list_insert(struct slab *slab)
     struct slab_class *class_of = slab->class_of;
     bool is_empty = slab->taken_count == 0;
 
+    ASSERT(!slab->is_listed);
     slab->before = is_empty ? class_of->last : NULL;
     slab->after = is_empty ? NULL : class_of->first;
     if (slab->before != NULL) {
@@ -305,6 +316,7 @@ static void take_slot(struct slab *slab, size_t slot)
 {
     bool was_empty = slab->taken_count == 0;
 
+    ASSERT(slab->is_listed && slot < slab->class_of->slot_count && !has_bit(slab->used, slot));
     slab->used[slot / WORD_BITS] |= UINT64_C(1) << (slot % WORD_BITS);
     slab->taken_count++;
     if (was_empty || is_full(slab)) {
@@ -338,6 +350,7 @@ capu_status slabs_take(struct slabs *slabs, size_t bytes, void **address)
     slot = word * WORD_BITS + (size_t)__builtin_ctzll(~slab->used[word]);
     take_slot(slab, slot);
     *address = slot_address(slab, slot);
+    ASSERT_EXPENSIVE(is_sound(slabs));
     return CAPU_OK;
 }
 
@@ -394,6 +407,7 @@ void slabs_settle(struct slabs *slabs)
         slab->first_word = 0;
         list_again(slab);
     }
+    ASSERT_EXPENSIVE(is_sound(slabs));
 }
 
 size_t slabs_trim(struct slabs *slabs)

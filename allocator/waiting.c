@@ -2,6 +2,7 @@
 #include "allocator/waiting.h"
 
 #include "base/array.h"
+#include "base/assert.h"
 
 #include <stdlib.h>
 
@@ -61,6 +62,7 @@ void waiting_add(struct waiting *waiting, uint64_t start, struct lane_position a
     struct waiting_queue *queue = queue_of(waiting, after.lane);
     size_t entry = waiting->unused;
 
+    ASSERT(entry != NO_ENTRY);
     waiting->unused = waiting->entries[entry].next;
     waiting->entries[entry] = (struct waiting_entry){
         .start = start, .after = after, .turn = waiting->turn, .next = NO_ENTRY};

@@ -10,8 +10,8 @@
  *   ASSERT_EXPENSIVE  a walk over a whole structure, usually its ..._validate function
  *
  * The CMake variable CAPUCHIN_ASSERTIONS (off, cheap, internal, expensive) decides which of them
- * are compiled in. One that is compiled out costs nothing: its condition is checked for syntax and
- * never evaluated, so it must have no side effects.
+ * are compiled in. One that is compiled out costs nothing: its condition is parsed and type-checked
+ * but never evaluated, so it must have no side effects.
  */
 #ifndef CAPU_BASE_ASSERT_H
 #define CAPU_BASE_ASSERT_H
@@ -22,7 +22,7 @@
 #endif
 
 #define ASSERT_ON(condition) ((condition) ? (void)0 : assert_failed(__FILE__, __LINE__, #condition))
-#define ASSERT_OFF(condition) ((void)sizeof((condition) ? 1 : 0))
+#define ASSERT_OFF(condition) ((void)(0 && (condition)))
 
 #if CAPUCHIN_ASSERTION_LEVEL >= 1
 #define ASSERT(condition) ASSERT_ON(condition)

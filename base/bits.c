@@ -3,6 +3,8 @@
  */
 #include "base/bits.h"
 
+#include "base/assert.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -87,6 +89,7 @@ void bits_clear(struct bits *bits)
 
 void bits_add(struct bits *bits, size_t index)
 {
+    ASSERT(index < bits->count);
     for (unsigned level = 0; level < bits->level_count; level++) {
         uint64_t *word = &bits->words[level][index / WORD_BITS];
         uint64_t before = *word;
@@ -101,6 +104,7 @@ void bits_add(struct bits *bits, size_t index)
 
 void bits_remove(struct bits *bits, size_t index)
 {
+    ASSERT(index < bits->count);
     for (unsigned level = 0; level < bits->level_count; level++) {
         uint64_t *word = &bits->words[level][index / WORD_BITS];
 

@@ -7,6 +7,8 @@
 #ifndef CAPU_BASE_RANDOM_H
 #define CAPU_BASE_RANDOM_H
 
+#include "base/assert.h"
+
 #include <stdint.h>
 
 /* The next number of the sequence that starts with *state (splitmix64). Any seed is good, 0 too. */
@@ -23,6 +25,7 @@ static inline uint64_t random_next(uint64_t *state)
    depend on it. Its upper bits are the good ones. Pre: *state is not 0. */
 static inline uint64_t random_xorshift(uint64_t *state)
 {
+    ASSERT(*state != 0);
     *state ^= *state >> 12;
     *state ^= *state << 25;
     *state ^= *state >> 27;

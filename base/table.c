@@ -3,6 +3,8 @@
  */
 #include "base/table.h"
 
+#include "base/assert.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -62,12 +64,6 @@ bool table_reserve(struct table *table, size_t count)
     return true;
 }
 
-void table_put(struct table *table, uint64_t key, uint64_t value)
-{
-    place(table, (struct table_entry){.key = key, .value = value});
-    table->count++;
-}
-
 /* Index of the key's entry; the capacity if there is none. */
 static size_t entry_of(const struct table *table, uint64_t key)
 {
@@ -84,6 +80,14 @@ static size_t entry_of(const struct table *table, uint64_t key)
         at = (at + 1) & (table->capacity - 1);
     }
     return at;
+}
+
+void table_put(struct table *table, uint64_t key, uint64_t value)
+{
+    ASSERT(key != TABLE_NO_KEY && table->count < table->capacity / 2);
+    ASSERT_INTERNAL(entry_of(table, key) == table->capacity);
+    place(table, (struct table_entry){.key = key, .value = value});
+    table->count++;
 }
 
 bool table_get(const struct table *table, uint64_t key, uint64_t *value)

@@ -1,6 +1,8 @@
 /* The forwarding adaptor: see adaptor.h. */
 #include "device/adaptor.h"
 
+#include "base/assert.h"
+
 #include <stdlib.h>
 
 struct adaptor {
@@ -227,6 +229,7 @@ capu_status adaptor_create(struct device *inner, bool owns_inner, const struct a
 {
     struct adaptor *adaptor = calloc(1, sizeof(*adaptor));
 
+    ASSERT(inner != NULL && hooks != NULL);
     if (adaptor == NULL) {
         return CAPU_NO_HOST_MEMORY;
     }

@@ -3,6 +3,7 @@
 #include "device/books.h"
 
 #include "base/array.h"
+#include "base/assert.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -128,6 +129,11 @@ capu_status reservations_add(struct reservations *reservations, void *address, u
         return CAPU_NO_HOST_MEMORY;
     }
     index = index_at(reservations, address);
+    ASSERT(index == 0 ||
+           (uint64_t)(reservations->sorted[index - 1]->address - (char *)address) >= bytes);
+    ASSERT(index == reservations->count ||
+           (uint64_t)((char *)address - reservations->sorted[index]->address) >=
+               reservations->sorted[index]->page_count * reservations->page_bytes);
     memmove(reservations->sorted + index + 1, reservations->sorted + index,
             (reservations->count - index) * sizeof(struct reservation *));
     reservations->sorted[index] = reservation;
@@ -140,6 +146,17 @@ static size_t slot_at(const struct reservations *reservations,
 {
     return (size_t)(((uintptr_t)address - (uintptr_t)reservation->address) /
                     reservations->page_bytes);
+}
+
+/* The slots of `count` pages from `address`, which lie in the range. */
+static uint64_t *slots_of(const struct reservations *reservations,
+                          const struct reservation *reservation, const void *address, size_t count)
+{
+    size_t first = slot_at(reservations, reservation, address);
+
+    ASSERT(first < reservation->page_count && count <= reservation->page_count - first);
+    (void)count;
+    return reservation->slots + first;
 }
 
 struct reservation *reservations_find(const struct reservations *reservations, const void *address,
@@ -182,6 +199,7 @@ void reservations_remove(struct reservations *reservations, struct reservation *
 {
     size_t index = index_at(reservations, reservation->address);
 
+    ASSERT(index < reservations->count && reservations->sorted[index] == reservation);
     memmove(reservations->sorted + index, reservations->sorted + index + 1,
             (reservations->count - index - 1) * sizeof(struct reservation *));
     reservations->count--;
@@ -192,7 +210,7 @@ bool reservation_is_unmapped(const struct reservations *reservations,
                              const struct reservation *reservation, const void *address,
                              size_t count)
 {
-    const uint64_t *slots = reservation->slots + slot_at(reservations, reservation, address);
+    const uint64_t *slots = slots_of(reservations, reservation, address, count);
 
     for (size_t index = 0; index < count; index++) {
         if (slots[index] != RESERVATION_HOLE) {
@@ -205,7 +223,7 @@ bool reservation_is_unmapped(const struct reservations *reservations,
 bool reservation_is_mapped(const struct reservations *reservations,
                            const struct reservation *reservation, const void *address, size_t count)
 {
-    const uint64_t *slots = reservation->slots + slot_at(reservations, reservation, address);
+    const uint64_t *slots = slots_of(reservations, reservation, address, count);
 
     if (reservation->mapped_count == reservation->page_count) {
         return true;
@@ -238,8 +256,10 @@ bool reservation_is_whole(const struct reservations *reservations,
 void reservation_map(const struct reservations *reservations, struct reservation *reservation,
                      const void *address, const device_page *pages, size_t count)
 {
-    uint64_t *slots = reservation->slots + slot_at(reservations, reservation, address);
+    uint64_t *slots = slots_of(reservations, reservation, address, count);
 
+    ASSERT(count > 0);
+    ASSERT_INTERNAL(reservation_is_unmapped(reservations, reservation, address, count));
     for (size_t index = 0; index < count; index++) {
         slots[index] = pages[index] | RESERVATION_MAPPED;
     }
@@ -250,8 +270,9 @@ void reservation_map(const struct reservations *reservations, struct reservation
 void reservation_unmap(const struct reservations *reservations, struct reservation *reservation,
                        const void *address, size_t count)
 {
-    uint64_t *slots = reservation->slots + slot_at(reservations, reservation, address);
+    uint64_t *slots = slots_of(reservations, reservation, address, count);
 
+    ASSERT_INTERNAL(reservation_is_whole(reservations, reservation, address, count));
     for (size_t index = 0; index < count; index++) {
         slots[index] = RESERVATION_HOLE;
     }
@@ -262,9 +283,10 @@ void reservation_unmap(const struct reservations *reservations, struct reservati
 size_t reservation_cost(const struct reservations *reservations,
                         const struct reservation *reservation, const void *address, size_t count)
 {
-    const uint64_t *slots = reservation->slots + slot_at(reservations, reservation, address);
+    const uint64_t *slots = slots_of(reservations, reservation, address, count);
     size_t cost = 0;
 
+    ASSERT_INTERNAL(reservation_is_whole(reservations, reservation, address, count));
     for (size_t index = 0; index < count; index++) {
         if (begins_mapping(slots[index])) {
             cost += 2;
@@ -295,6 +317,7 @@ capu_status addresses_reserve(uint64_t bytes, uint64_t alignment, void **address
     char *start;
     uint64_t before;
 
+    ASSERT(bytes > 0 && alignment > 0 && (alignment & (alignment - 1)) == 0);
     if (bytes > SIZE_MAX - slack) {
         return CAPU_NO_ADDRESS_SPACE;
     }

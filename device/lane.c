@@ -1,6 +1,8 @@
 /* Lanes: see lane.h. */
 #include "device/lane.h"
 
+#include "base/assert.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,6 +19,8 @@ static struct device_event *event_of(struct lane_position position)
 {
     const struct lane_slot *slot = slot_of(position.lane, position.sequence);
 
+    ASSERT(position.sequence > position.lane->retired &&
+           position.sequence <= position.lane->marked);
     return slot->events[slot->has_time];
 }
 
@@ -127,6 +131,7 @@ static capu_status mark(struct lane *lane, bool with_timing, struct lane_positio
     struct lane_slot *slot;
     capu_status status = make_room(lane);
 
+    ASSERT(lane->retired <= lane->done && lane->done <= lane->marked);
     if (status != CAPU_OK) {
         return status;
     }
