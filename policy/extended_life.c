@@ -1,4 +1,12 @@
-/* Which tensors live on for replays, by what the replays would read and make. */
+/*
+ * Which tensors outlive their last access for the sake of replays.
+ *
+ * In networks like DenseNet one small input is read by many replayable ops with larger outputs. If
+ * it were dropped after its last use in forward, each replay of those ops would have to make it
+ * again, in a chain. Keeping it longer costs its bytes once and makes each chain a single op. A
+ * tensor qualifies if at least two ops whose outputs are used later read it, and those outputs are
+ * together more than twice as large. Linear in the accesses.
+ */
 #include "policy/extended_life.h"
 
 bool extended_life_choose(const struct trace_index *trace_index, struct lower *lower,

@@ -1,4 +1,15 @@
-/* The lowering's ends: what a trace says once and for all, and the loop around the walk. */
+/*
+ * Lowering: what follows from the trace alone, and the loop around the walk.
+ *
+ * The index is built once per trace: where each gap ends, which op made the contents, and up to
+ * which op a replay of each op is still legal (until one of its operands gets new contents).
+ *
+ * One walk may find that something does not work: a chain of replays does not fit, or a persistent
+ * tensor has to start the iteration on the host. It notes that (`no_drop`, `starts_on_host`), and
+ * the walk is repeated with fewer wishes; within one lowering both only grow. From WALKS_WITH_DROPS
+ * walks on nothing is dropped, and from WALKS_WITH_RESIDENTS on every persistent tensor starts on
+ * the host, so that the loop ends with a result.
+ */
 #include "policy/lower.h"
 
 #include "base/assert.h"
@@ -8,7 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A walk that had to give something up is walked again; each time less is asked of it. */
+/* A walk that had to give something up is repeated; each time it asks for less. */
 #define WALKS_MAX 48
 #define WALKS_WITH_DROPS 32     /* from here on nothing is dropped any more */
 #define WALKS_WITH_RESIDENTS 40 /* from here on every persistent tensor starts on the host */
@@ -75,7 +86,7 @@ static uint32_t first_or_none(const struct trace_index *trace_index, uint32_t te
                                                                        : TRACE_INDEX_NONE;
 }
 
-/* Where each gap ends, and who made what is in it. */
+/* Where each gap ends, and which op made its contents. */
 static void index_gaps(struct lower *lower)
 {
     const struct trace_index *trace_index = lower->trace_index;
@@ -230,8 +241,8 @@ uint32_t lower_gap_tensor(const struct lower *lower, uint32_t gap)
     return lower->gap_tensor[gap];
 }
 
-/* Drops of dead tensors stand in the plan with the top bit set: needed only where a replay touches
-   the tensor later, since the tensor would then stay until that replay. */
+/* A drop of a dead tensor is marked by the top bit. The plan needs it only if a replay touches the
+   tensor later, since the tensor would otherwise stay until that replay. */
 static void settle_drops(struct lower *lower)
 {
     struct plan *plan = lower->plan;

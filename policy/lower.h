@@ -1,12 +1,15 @@
 /*
- * From decisions to a plan that is always valid. What every planner shares.
+ * Lowering: turns any set of decisions into a valid plan. All planners share it.
  *
- * The unit of decision is a gap: what happens to a tensor between one access and its next. A gap is
- * named by the access it follows (an index into uses->op); the gap after a persistent tensor's last
- * access wraps into the next iteration. Everything else is derived here, in one pass over the ops:
- * when copies are issued, what is replayed in which order, what is kept of a replay, and what has
- * to leave when an op would still not fit. Because that last step always finds room if the op alone
- * fits, any decisions lower to a valid plan, and a search may try anything.
+ * The unit of decision is a gap: what happens to a tensor between one access and its next (keep,
+ * swap or drop). A gap is named by the access that precedes it, an index into trace_index->op; the
+ * gap after a persistent tensor's last access wraps into the next iteration. Everything else
+ * follows from the decisions in one walk over the ops: when copies are issued, which ops are
+ * replayed and in which order, which results of a replay are kept, and what is evicted when an op
+ * would still not fit.
+ *
+ * That last step always finds room if the op alone fits. So every set of decisions lowers to a
+ * valid plan, and a search needs no repair step: it may try anything and only has to compare times.
  */
 #ifndef CAPU_POLICY_LOWER_H
 #define CAPU_POLICY_LOWER_H
@@ -22,27 +25,28 @@
 
 enum decision { DECIDE_KEEP, DECIDE_SWAP, DECIDE_DROP };
 
-/* Who leaves when an op does not fit. */
+/* Which tensor is evicted when an op does not fit. */
 enum victim_order { VICTIM_FARTHEST_USE, VICTIM_LEAST_RECENT };
 
 struct lower_options {
     uint64_t limit_bytes; /* of the pool: the budget without fixed_bytes */
     uint64_t host_bytes;
     enum victim_order victims;
-    bool is_soft;         /* nobody is forced out: shows by how much decisions fall short */
-    bool with_collective; /* keep what a replay makes and somebody needs later */
-    bool is_cautious;     /* of that, only what leaves its own size free besides */
-    bool with_save;       /* copy out ahead, where the link is idle */
-    bool with_prefetch;   /* bring back ahead of the access */
+    bool is_soft; /* nothing is evicted for want of room: shows by how much decisions fall short */
+    bool with_collective; /* collective recomputation: keep results of a replay that a later op
+                             needs */
+    bool is_cautious;     /* of those, only what leaves its own size free besides */
+    bool with_save;       /* save: copy out ahead of the eviction, while the link is idle */
+    bool with_prefetch;   /* fetch ahead of the access */
     double safety;        /* copies are expected to take this many times as long */
     double lead;          /* a prefetch may be this many times its copy earlier than it must be */
-    /* Not 0: a walk that is sure to take this long or longer is given up. */
+    /* Not 0: a walk that is certain to take this long or longer is abandoned. */
     uint64_t cutoff_ns;
     /* When each op is expected to start, one more at the end; NULL: as if nothing cost time. */
     const uint64_t *estimate_ns;
 };
 
-/* What the last lowering found out, per op. */
+/* What the last lowering measured, per op. */
 struct lower_result {
     uint64_t *start_ns; /* when the op starts; one more at the end: when all ops have ended */
     int64_t *profile;   /* bytes of the pool in use at the op: held, draining, or for its replays */
@@ -54,8 +58,8 @@ struct lower_result {
 
 struct lower;
 
-/* A frugal lowering replays no op that touches a transient that is not managed: its life, and with
-   it fixed_bytes, stays as the trace has it. Not frugal at first. */
+/* A frugal lowering replays no op that touches an unmanaged transient, because the replay would
+   extend its life and raise fixed_bytes. Off at first. */
 void lower_set_frugal(struct lower *lower, bool is_frugal);
 
 /* Errors: NO_HOST_MEMORY. The clock runs on `machine`. `trace_index` is borrowed and outlives it.
@@ -80,33 +84,32 @@ capu_status lower_run(struct lower *lower, const uint8_t *decisions, const uint3
 
 const struct lower_result *lower_result_of(const struct lower *lower);
 
-/* Ops that lowerings walked over so far: a measure of effort that is the same everywhere. */
+/* Ops walked over so far: a measure of effort that does not depend on the machine. */
 uint64_t lower_work(const struct lower *lower);
 
-/* Per gap: 1 where the last lowering had to evict for want of room, though the gap was to be kept.
- */
+/* Per gap: 1 if the last lowering had to evict the tensor for want of room although the gap was to
+   be kept. */
 const uint8_t *lower_forced(const struct lower *lower);
 
-/* In all that follow, pre: the gap exists. Can it be bridged by replays, whatever else was decided?
- */
+/* Pre, here and below: the gap exists. Can replays bridge the gap, whatever else was decided? */
 bool lower_can_drop(struct lower *lower, uint32_t gap);
-/* The op at which the gap ends; op_count plus the first access where it wraps; USES_NONE where it
-   has no end (a transient's last access) or its end overwrites the contents. */
+/* The op at which the gap ends; op_count plus the first access where it wraps; TRACE_INDEX_NONE
+   where it has no end (a transient's last access) or the next access overwrites the contents. */
 uint32_t lower_gap_end(const struct lower *lower, uint32_t gap);
 uint32_t lower_gap_tensor(const struct lower *lower, uint32_t gap);
 
 /*
- * What bridging the gap by replays costs under these decisions: ns of the ops that would have to be
- * replayed and are not yet (by the last lowering). Who is wary counts two things more: copies of
- * inputs that are on the host then, and the replay of what was made again once before, but for
- * another gap. UINT64_MAX: it cannot be.
+ * What bridging the gap by replays costs under these decisions: the time of the ops that would have
+ * to be replayed and are not replayed yet, by the last lowering. If `is_wary`, two more things
+ * count: copies of inputs that are on the host at that point, and the replay of contents that are
+ * also made again for another gap. UINT64_MAX: it is impossible.
  */
 uint64_t lower_drop_cost(struct lower *lower, const uint8_t *decisions, uint32_t gap, bool is_wary);
 /* How many chains of replays read what the gap holds, by the last lowering and by the drops noted
-   since then: if it were swapped, each would have to fetch it. */
+   since: if it were swapped, each of them would have to fetch it. */
 uint32_t lower_chain_reads(const struct lower *lower, uint32_t gap);
 void lower_note_drop(struct lower *lower, const uint8_t *decisions, uint32_t gap);
-/* What one replay of the op that made what the gap holds costs; 0: no one op did. */
+/* The time of one replay of the op that made what the gap holds; 0 if no single op did. */
 uint64_t lower_replay_ns(const struct lower *lower, uint32_t gap);
 
 #endif

@@ -1,6 +1,10 @@
 /*
- * What a walk begins with: what each gap means as far as it can be, who starts where, what every op
- * is expected to see held, and when copies should start.
+ * The start of a walk: which decisions can be carried out, where each tensor starts, which bytes
+ * every op is expected to hold, and when copies should start.
+ *
+ * Latest start times are found by one pass from the last op to the first: a copy must end by its
+ * op's expected start and before the next copy on the same link starts. That is the latest schedule
+ * of one machine with deadlines, and the walk uses it as priority: earliest deadline first.
  */
 #include "base/assert.h"
 #include "policy/lower_state.h"
@@ -22,7 +26,7 @@ static void find_means(struct lower *lower)
     }
 }
 
-/* What each op is expected to see held: every access, and every gap that is kept. */
+/* What each op is expected to hold: every access, and every gap that is kept. */
 static void fill_tree(struct lower *lower)
 {
     const struct trace_index *trace_index = lower->trace_index;
@@ -58,8 +62,8 @@ static void fill_tree(struct lower *lower)
     segment_tree_fill(&lower->tree, base, ops);
 }
 
-/* When each planned copy back must start, from the last deadline to the first: by its own deadline,
-   and by the start of the next one on the same link. */
+/* When each planned fetch must start, from the last deadline to the first: by its own deadline, and
+   by the start of the next fetch on the same link. */
 static void plan_latest(struct lower *lower)
 {
     const struct trace *trace = lower->trace;

@@ -1,6 +1,15 @@
 /*
- * Replay chains: what has to run again so that an op finds its dropped operands, in which order,
- * and what of it is worth keeping.
+ * Replay chains: which ops have to run again so that an op finds its dropped operands, in which
+ * order, and which results are worth keeping.
+ *
+ * The producers are found by a depth-first search from the missing operands, through inputs that
+ * are neither resident nor on the host; program order is then a valid order for the replays.
+ * Between replays everything is released after its last use in the chain, unless it is kept:
+ * results that a later op needs are kept, nearest use first, where they fit over the whole interval
+ * until that use (the paper's collective recomputation).
+ *
+ * A chain that does not fit beside what is held is given up: the drops that made it necessary are
+ * forbidden and the walk starts again.
  */
 #include "base/assert.h"
 #include "policy/lower_state.h"
@@ -66,7 +75,7 @@ static uint32_t producer(const struct lower *lower, uint32_t tensor, uint32_t op
                : NO_OP;
 }
 
-/* Adds one op; its inputs that are nowhere go on the stack. */
+/* Adds one op; inputs that are neither resident nor on the host go on the stack. */
 static uint32_t add_op(struct lower *lower, uint32_t maker, uint32_t op, uint32_t depth)
 {
     const struct trace_op *entry = &lower->trace->ops[maker];
@@ -164,7 +173,7 @@ static void find_last_uses(struct lower *lower, uint32_t op)
     }
 }
 
-/* Bytes over what is held before: per replay, at most, and at the end. */
+/* Bytes on top of what is held before the chain: after each replay, at most, and at the end. */
 static void run_dry(const struct lower *lower, uint64_t *peak, uint64_t *after)
 {
     uint64_t bytes = 0;
@@ -195,7 +204,8 @@ static void run_dry(const struct lower *lower, uint64_t *peak, uint64_t *after)
     *after = bytes;
 }
 
-/* The tensors that somebody needs later, nearest use first, into the stash. How many. */
+/* Puts the results that a later op needs into the stash, nearest use first. Returns their number.
+ */
 static uint32_t list_wanted(struct lower *lower)
 {
     uint32_t count = 0;
@@ -246,7 +256,8 @@ static bool fits_beside(struct lower *lower, uint32_t tensor, uint64_t others, u
     return true;
 }
 
-/* What somebody needs later is kept, nearest use first, where it fits all the way. */
+/* Keeps results that a later op needs, nearest use first, where they fit over the whole interval.
+ */
 static void choose_kept(struct lower *lower, uint32_t op, uint64_t others, uint64_t after)
 {
     uint32_t count = list_wanted(lower);

@@ -1,11 +1,15 @@
 /*
- * What bridging a gap by replays needs and costs. The producers of what the gap holds are followed
- * depth first, as seen from the gap's end, with a stack of their own.
+ * What bridging a gap by replays needs and costs.
+ *
+ * The producers of what the gap holds are followed depth first, with an explicit stack, as seen
+ * from the gap's end: an input that is present there ends the search, any other has to be made
+ * again first. With decisions, an input is missing if they drop it; without, only if it is dead.
+ * Ops that the last lowering replays anyway cost nothing more. Bounded by CHAIN_MAX ops.
  */
 #include "base/assert.h"
 #include "policy/lower_state.h"
 
-/* The access of a tensor in force at an op: the last one before it. USES_NONE: none. */
+/* The last access of the tensor before the op. TRACE_INDEX_NONE: none. */
 static uint32_t gap_at(const struct trace_index *trace_index, uint32_t tensor, uint32_t op)
 {
     uint32_t low = trace_index->first[tensor];
@@ -51,7 +55,8 @@ struct following {
     uint64_t cost;            /* out: ns */
 };
 
-/* One input of a replay: is it there, or who made it? USES_NONE: there; else the gap to follow. */
+/* One input of a replay. TRACE_INDEX_NONE: it is present; else the gap whose contents have to be
+   made again first. */
 static uint32_t follow_input(struct lower *lower, struct following *following, uint32_t there,
                              uint32_t at)
 {
@@ -71,9 +76,8 @@ static uint32_t follow_input(struct lower *lower, struct following *following, u
 }
 
 /*
- * Follows the producers of what a gap holds, as seen from the gap's end: is everything there, or
- * can it be made again? With decisions, what they drop is not there, and the cost counts; without,
- * only what is dead is not there.
+ * Follows the producers of what a gap holds, as seen from the gap's end. Is everything present, or
+ * can it be made again? Adds up the cost.
  */
 static bool follow(struct lower *lower, uint32_t gap, struct following *following)
 {

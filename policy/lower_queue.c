@@ -1,6 +1,10 @@
 /*
- * The two queues of the lowering's walk: victims, by the order in which they are to leave, and what
- * is on the host, by the op that it must be back for.
+ * The two queues of a walk. Victims: a heap of the resident tensors in the order in which they are
+ * to be evicted. Due copies: per op, a list of the tensors on the host that it needs, and a set of
+ * the ops whose list is not empty.
+ *
+ * A tensor whose key changes is pushed again; its older entry becomes stale and is skipped when it
+ * is popped. That is cheaper than finding the entry in the heap.
  */
 #include "base/array.h"
 #include "base/assert.h"
@@ -58,7 +62,7 @@ void lower_push_victim(struct lower *lower, uint32_t tensor, uint32_t now)
     }
     key = lower->options.victims == VICTIM_LEAST_RECENT ? NO_OP - (uint64_t)now
                                                         : lower_next_use(lower, tensor);
-    /* Keys start at 1, so that 0 says: nobody's victim. */
+    /* Keys start at 1, so that 0 means: not a victim. */
     lower->tensors[tensor].key = key + 1;
     lower_heap_push(lower, (struct victim){.key = key + 1, .tensor = tensor});
 }
@@ -85,7 +89,7 @@ void lower_due_remove(struct lower *lower, uint32_t tensor, uint32_t op)
     }
 }
 
-/* It must be back before that op, and its copy should start by `latest`. */
+/* The tensor must be resident again before the op, and its copy should start by `latest`. */
 void lower_due_add(struct lower *lower, uint32_t tensor, uint32_t op, int64_t latest)
 {
     uint32_t head;
@@ -111,7 +115,7 @@ uint32_t lower_due_next_op(const struct lower *lower, uint32_t from)
     return op == BITS_NONE ? NO_OP : (uint32_t)op;
 }
 
-/* The latest start of a copy that nobody planned for. */
+/* The latest start of a fetch that was not planned. */
 static int64_t unplanned_latest(const struct lower *lower, uint32_t tensor, uint32_t end)
 {
     return (int64_t)lower->options.estimate_ns[end] -

@@ -59,7 +59,7 @@ void lower_set_resident(struct lower *lower, uint32_t tensor)
 
 void lower_release(struct lower *lower, uint32_t tensor, uint64_t usable_ns)
 {
-    /* A soft pool never runs short, so what returns to it is of no interest. */
+    /* A soft pool never runs short, so bytes that return to it need no time. */
     capu_status status = lower->options.is_soft
                              ? CAPU_OK
                              : clock_give(&lower->clock, lower->tensors[tensor].rounded, usable_ns);

@@ -1,5 +1,7 @@
-/* Inside of the lowering: shared by lower.c (what a trace says once), lower_begin.c and
-   lower_walk.c (one pass), and what these ask. */
+/* Internals of the lowering, shared by lower.c (the index and the loop), lower_begin.c and
+   lower_walk.c (one walk), lower_chain.c (replay chains), lower_queue.c (victims and due copies),
+   lower_cost.c (prices of replays) and lower_state.c (what all of them call). Owned by one thread.
+   */
 #ifndef CAPU_POLICY_LOWER_STATE_H
 #define CAPU_POLICY_LOWER_STATE_H
 
@@ -7,7 +9,7 @@
 #include "policy/lower.h"
 
 #define NO_OP UINT32_MAX
-/* Replays for one access, at most: a longer chain never pays, and the walk's stack stays small. */
+/* Most replays for one access: a longer chain never pays, and the stack of the walk stays small. */
 #define CHAIN_MAX 1024
 
 struct span {
@@ -33,23 +35,23 @@ enum slot_flag {
     SLOT_WRAPS = 4, /* the last, of a persistent tensor */
 };
 
-/* What is looked at together is in one cache line. Up to `is_persistent` it is as in the trace. */
+/* What is read together lies in one cache line. Up to `is_persistent` it is as in the trace. */
 struct lower_tensor {
-    uint64_t rounded; /* as in uses; 0: not of the pool */
+    uint64_t rounded; /* as in the trace index; 0: not of the pool */
     uint32_t first;   /* its accesses are slots from here */
     uint32_t end;     /* up to here */
     bool is_persistent;
     bool is_resident;
     bool has_host;        /* a current copy is on the host */
     bool starts_on_host;  /* grows over the walks of one lowering */
-    bool is_due;          /* stands in a due list, whose neighbours and time are: */
+    bool is_due;          /* is in a due list; then these are its neighbours and its time: */
     uint32_t due_next;    /* or NO_OP */
     uint32_t due_prev;    /* the same */
     int64_t due_latest;   /* when its copy should start */
-    uint32_t gap;         /* the access last passed, or USES_NONE */
+    uint32_t gap;         /* the last access so far, or TRACE_INDEX_NONE */
     uint32_t guard;       /* number of the op that forbids its eviction, plus one */
     uint32_t last_replay; /* the last op before which a replay touched it, plus one */
-    uint64_t key;         /* its present key among the victims; 0: nobody's victim */
+    uint64_t key;         /* its current key among the victims; 0: not a victim */
 };
 
 struct lower {
@@ -60,7 +62,7 @@ struct lower {
     struct lower_result result;
     void *blocks[64]; /* everything below, for freeing */
     uint32_t block_count;
-    bool has_failed; /* a block was not to be had */
+    bool has_failed; /* an allocation failed */
 
     bool is_frugal;
 
@@ -68,7 +70,7 @@ struct lower {
     uint32_t *gap_end;
     uint32_t *gap_tensor;
     uint8_t *slot_flags; /* of enum slot_flag */
-    uint32_t *gap_maker; /* op that made the contents in the gap; NO_OP: none alone */
+    uint32_t *gap_maker; /* the op that made the contents; NO_OP: no single op */
     uint32_t *slot_of;   /* per operand: its access */
     uint32_t *until;     /* per op: its replay is legal before ops up to this one */
     uint8_t *droppable;  /* per gap: 0 not known yet, 1 yes, 2 no */
@@ -82,21 +84,21 @@ struct lower {
     /* The walk. */
     const uint8_t *decisions;
     const uint32_t *extended_life;
-    struct lower_options options; /* with an estimate, whatever the caller gave */
+    struct lower_options options; /* with an estimate even if the caller gave none */
     uint64_t *ideal_ns;           /* the estimate of a caller without one */
     struct plan *plan;
     struct lower_tensor *tensors;
     uint8_t *forced;        /* per gap: evicted for want of room */
-    uint8_t *no_drop;       /* per gap: a chain did not fit; the same */
+    uint8_t *no_drop;       /* per gap: dropping it led to a chain that did not fit */
     uint8_t *means;         /* per gap: the decision as far as it can be, in this walk */
-    struct victim *victims; /* a heap; entries whose key is not the tensor's are stale */
+    struct victim *victims; /* a heap; an entry whose key is not its tensor's is stale */
     uint32_t victim_count;
     size_t victim_capacity;
     struct victim *stash;
     int64_t *base;                /* what the tree is filled with */
     int64_t *latest;              /* per gap: when its prefetch must start at the latest */
     uint8_t *saves;               /* per gap: a later gap of the same contents is swapped */
-    uint32_t *due_head;           /* per op: tensors that must be back before it */
+    uint32_t *due_head;           /* per op: tensors that must be resident again before it */
     struct bits due_ops;          /* those whose list is not empty */
     uint32_t *extended_life_head; /* per op: tensors kept until it */
     uint32_t *extended_life_next;
@@ -123,8 +125,8 @@ struct lower {
     capu_status status; /* of the walk: the first failure */
 };
 
-/* A time to spare, from a factor of a user's rates: a quarter of what the clock has at most, so
-   that differences of such times stay within 64 bits. */
+/* A slack from a factor and a user's rates: at most a quarter of what the clock can hold, so that
+   differences of such times stay within 64 bits. */
 #define LOWER_SPARE_NS ((int64_t)1 << 61)
 
 static inline int64_t lower_spare_ns(double ns)
@@ -136,8 +138,7 @@ static inline int64_t lower_spare_ns(double ns)
 uint32_t lower_next_stamp(struct lower *lower);
 /* Records the first failure of the walk. */
 void lower_fail(struct lower *lower, capu_status status);
-/* The op of a tensor's next access after the one last passed; op_count plus the first where it
-   wraps; NO_OP: none. */
+/* The op of the tensor's next access; op_count plus the first where it wraps; NO_OP: none. */
 uint32_t lower_next_use(const struct lower *lower, uint32_t tensor);
 /* Does that access need the contents? */
 bool lower_next_needs(const struct lower *lower, uint32_t tensor);
@@ -153,12 +154,13 @@ void lower_push_victim(struct lower *lower, uint32_t tensor, uint32_t now);
 void lower_heap_push(struct lower *lower, struct victim victim);
 /* Pre: there is one. */
 struct victim lower_heap_pop(struct lower *lower);
-/* It must be back before that op, and its copy should start by `latest`. Pre: it is not due. */
+/* The tensor must be resident again before the op, and its copy should start by `latest`. Pre: it
+   is not due. */
 void lower_due_add(struct lower *lower, uint32_t tensor, uint32_t op, int64_t latest);
 void lower_due_remove(struct lower *lower, uint32_t tensor, uint32_t op);
-/* It is on the host after all: its next use has to bring it back. */
+/* It is on the host after all: its next use has to fetch it. */
 void lower_due_again(struct lower *lower, uint32_t tensor);
-/* The first op from there on that something must be back for; NO_OP: none. */
+/* The first op from `from` on that a tensor is due for; NO_OP: none. */
 uint32_t lower_due_next_op(const struct lower *lower, uint32_t from);
 
 /* lower_begin.c: everything of the walk is as before the first op. */
@@ -167,16 +169,16 @@ void lower_begin(struct lower *lower);
 /* lower_walk.c */
 capu_status lower_walk(struct lower *lower);
 
-/* lower_chain.c: what op `op` needs and must be replayed. False: it cannot be, and the walk has
-   given up. */
+/* lower_chain.c: the ops to replay so that `op` finds its operands. False: impossible, and the walk
+   has given up. */
 bool lower_chain_build(struct lower *lower, uint32_t op);
-/* Bytes over what is held now while the chain runs, and after it, beside what is fetched for the op
-   itself. Decides what to keep. */
+/* Bytes on top of what is held now while the chain runs, and after it, besides what is fetched for
+   the op itself. Decides which results are kept. */
 void lower_chain_measure(struct lower *lower, uint32_t op, uint64_t fetched, uint64_t *peak,
                          uint64_t *after);
 /* Pre: a chain was built and measured. */
 void lower_chain_issue(struct lower *lower, uint32_t op);
-/* Forbids dropping what made this chain necessary; the walk has to be done again. */
+/* Forbids the drops that made this chain necessary; the walk has to be repeated. */
 void lower_chain_give_up(struct lower *lower, uint32_t op);
 
 #endif

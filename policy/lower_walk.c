@@ -1,11 +1,14 @@
 /*
- * One pass over the ops. At each op, in issue order: room is made (evictions, written as after the
- * op before), what is on the host comes back, what was dropped is replayed, the op runs, and its
- * operands go where their gap's decision says.
+ * One walk over the ops. At each op, in issue order: room is made (by evictions, written as issued
+ * after the previous op), what is on the host is fetched, what was dropped is replayed, the op
+ * runs, and its operands are treated as the decisions for their gaps say.
  *
- * `tree` holds what every op is expected to see held under the decisions made so far; whoever stays
- * or returns early must fit into it all the way, so that keeping something never pushes out
- * something else later.
+ * The clock runs along, so that the walk knows when copies end and when links are idle. Victims are
+ * chosen by Belady's rule (the farthest next use) or by least recent use.
+ *
+ * Invariant: `tree` holds the bytes that every op is expected to hold under the decisions made so
+ * far. A tensor that stays, or is fetched early, must fit into it over its whole interval. So
+ * keeping one tensor never forces another one out later.
  */
 #include "base/array.h"
 #include "policy/lower_state.h"
@@ -13,7 +16,7 @@
 #include <string.h>
 
 #define IMPLICIT_DROP ((uint32_t)1 << 31)
-/* How many prefetches that do not fit are passed over for later ones, and how far ahead one looks.
+/* How many prefetches that do not fit are skipped for later ones, and how many are looked at ahead.
  */
 #define PASSED_OVER_MAX 8
 #define AHEAD_MAX 64
@@ -40,7 +43,7 @@ static void put_span(struct lower *lower, struct spans *spans, struct clock_span
     spans->list[spans->count++] = (struct span){.start = span.start, .end = span.end};
 }
 
-/* The last op that the tensor is expected to be held at if it stays until its next use. */
+/* The last op at which the tensor is expected to be held if it stays until its next use. */
 static uint32_t stays_until(const struct lower *lower, uint32_t tensor)
 {
     uint32_t next = lower_next_use(lower, tensor);
@@ -59,7 +62,7 @@ static void forget_host(struct lower *lower, uint32_t tensor)
     }
 }
 
-/* Bytes that leave stay in use until their copy has ended: the profile counts them. */
+/* Evicted bytes stay in use until their copy has ended: the profile counts them. */
 static void drain(struct lower *lower, uint64_t bytes, uint64_t end)
 {
     put_span(lower, &lower->draining, (struct clock_span){.start = bytes, .end = end});
@@ -106,7 +109,7 @@ static void force_out(struct lower *lower, uint32_t tensor, uint32_t op)
 
     lower->forced[gap] = 1;
     if (op == 0) {
-        /* Nothing comes before the first op: it starts on the host instead. */
+        /* No action can precede the first op: the tensor starts on the host instead. */
         lower->tensors[tensor].starts_on_host = true;
         lower->tensors[tensor].has_host = true;
         lower->host_held += lower->trace->tensors[tensor].bytes;
@@ -116,7 +119,7 @@ static void force_out(struct lower *lower, uint32_t tensor, uint32_t op)
         act(lower, ACTION_DROP, tensor | IMPLICIT_DROP, op - 1);
         lower_release(lower, tensor, clock_usable(&lower->clock, tensor));
     } else if (next < ops && !lower_next_needs(lower, tensor)) {
-        /* Carried over from the iteration before, and overwritten before anything reads it. */
+        /* Carried over from the previous iteration, and overwritten before it is read. */
         act(lower, ACTION_DROP, tensor, op - 1);
         lower_release(lower, tensor, clock_usable(&lower->clock, tensor));
     } else {
@@ -169,7 +172,7 @@ static bool make_room(struct lower *lower, uint32_t op, uint64_t bytes)
     return lower->options.is_soft || lower->held + bytes <= lower->options.limit_bytes;
 }
 
-/* Prefetches whose time has come, or which may come early, in order of their deadlines. */
+/* Prefetches that are due or may start early, in order of their deadlines. */
 static void issue_due(struct lower *lower, uint32_t op, uint64_t needed)
 {
     const struct lower_options *options = &lower->options;
@@ -215,13 +218,14 @@ static bool is_wanted(const struct lower *lower, const struct trace_op *op, uint
     if (lower->tensors[tensor].rounded == 0 || lower->tensors[tensor].is_resident) {
         return false;
     }
-    /* What starts on the host has to come back even to be overwritten: else it would start
+    /* What starts on the host must be fetched even to be overwritten: otherwise it would start
        resident. */
     return !is_write || (lower->tensors[tensor].gap == TRACE_INDEX_NONE &&
                          lower->tensors[tensor].starts_on_host);
 }
 
-/* Brings what is wanted and on the host; issues what may come early; then replays. */
+/* Fetches the operands that are on the host, issues prefetches that may start early, then replays.
+ */
 static void bring_back(struct lower *lower, uint32_t k, uint64_t fetched, uint64_t needed)
 {
     const struct trace_op *op = &lower->trace->ops[k];
@@ -251,7 +255,7 @@ static void bring_back(struct lower *lower, uint32_t k, uint64_t fetched, uint64
     }
 }
 
-/* Everything op k needs is on the device afterwards, with room for what it writes. */
+/* After this, everything that op k needs is on the device, and there is room for what it writes. */
 static void prepare(struct lower *lower, uint32_t k)
 {
     const struct trace_op *op = &lower->trace->ops[k];
@@ -319,7 +323,7 @@ static void run_op(struct lower *lower, uint32_t k)
     }
     span = clock_op(&lower->clock, lower->trace, k, alloc_ns);
     lower->result.start_ns[k] = span.start;
-    /* Whatever was lost so far stays lost. */
+    /* Time lost so far is never regained. */
     if (span.end > CLOCK_NS_MAX) {
         lower_fail(lower, CAPU_TOO_LARGE);
     }
@@ -336,7 +340,7 @@ static void run_op(struct lower *lower, uint32_t k)
     }
 }
 
-/* A copy ahead of the pressure, where the link has nothing better to do. */
+/* A copy ahead of the memory pressure, while the link is idle. */
 static void save_ahead(struct lower *lower, uint32_t tensor, uint32_t gap, uint32_t k)
 {
     if (lower->tensors[tensor].has_host || !lower->saves[gap] ||

@@ -1,6 +1,7 @@
 /*
- * A segment tree walked from the leaves up: node i has the children 2i and 2i + 1. `added` is never
- * pushed down; a query adds up what it passes on the way to the root.
+ * A segment tree walked from the leaves upwards: node i has the children 2i and 2i + 1, and the
+ * leaves are a power of two. `added` is never pushed down; a query adds what it passes on its way
+ * to the root. So an update writes no child, and both operations are short loops without recursion.
  */
 #include "policy/segment_tree.h"
 
@@ -93,7 +94,7 @@ int64_t segment_tree_most(const struct segment_tree *tree, uint32_t first, uint3
         return INT64_MIN;
     }
     ASSERT(last < tree->leaves);
-    /* Two paths upwards; between them whole subtrees hang inwards. */
+    /* Two paths upwards; the subtrees between them are covered whole. */
     left_most = tree->most[left];
     right_most = tree->most[right];
     while (left / 2 != right / 2) {

@@ -1,4 +1,6 @@
-/* Bytes over program points: add to a range, ask for the largest in a range. O(log n) each. */
+/* A segment tree with range addition and range maximum, O(log n) each. Planning keeps in it the
+   bytes held at every op: "does this tensor fit from here to there?" is one query, and keeping it
+   is one addition. */
 #ifndef CAPU_POLICY_SEGMENT_TREE_H
 #define CAPU_POLICY_SEGMENT_TREE_H
 
