@@ -1,4 +1,20 @@
-/* The priced greedy. Everything per round is O((gaps + ops) log ops) and a bounded walk a gap. */
+/*
+ * The greedy's rounds.
+ *
+ * The excess over the budget is a profile over ops; its prefix sums give, in O(1), how much of it a
+ * tensor relieves by being away from one op to another. Idle time of each link per op is a Fenwick
+ * tree: "when is this copy out, if it uses idle time only?" is one search in it, and taking a swap
+ * consumes that time, so that swaps of one round do not count on the same idle time twice.
+ *
+ * Candidates are a heap by relieved excess per price, and the best are taken until a share of the
+ * excess is relieved. The share is small in the first rounds: each decision changes the prices of
+ * the others (a chain gets longer, a link busier), and taking few at a time lets the next round see
+ * that. At the end, what the profile has room for after all is kept again, dearest first.
+ *
+ * A round costs O((gaps + ops) log ops) and one bounded walk over producers per gap that may be
+ * dropped. Prices per byte and time instead of the paper's one tensor after the other: the paper's
+ * ranking sees only free time at one peak.
+ */
 #include "policy/greedy.h"
 
 #include "base/assert.h"
@@ -81,7 +97,7 @@ static int64_t idle_before(const struct idle *idle, uint32_t k)
     return sum;
 }
 
-/* The most ops from 0 whose idle time stays below `amount`. */
+/* The largest number of ops from op 0 on whose idle time together is less than `amount`. */
 static uint32_t idle_find(const struct idle *idle, int64_t amount)
 {
     uint32_t at = 0;
@@ -152,7 +168,7 @@ static uint32_t out_from(const struct greedy *greedy, uint32_t gap)
     return greedy->trace_index->op[slot] + 1;
 }
 
-/* Where a swap of the gap would relieve. False: the link has no time for it. */
+/* Where a swap of the gap would relieve memory. False: the link has no time for it. */
 static bool swap_away(const struct greedy *greedy, uint32_t gap, struct away *away)
 {
     uint32_t tensor = lower_gap_tensor(greedy->planning->lower, gap);
@@ -240,7 +256,7 @@ static double stalled_price(const struct greedy *greedy, uint32_t tensor)
     return 1.0 + (double)in_time(greedy, tensor) + 0.5 * (double)out_time(greedy, tensor);
 }
 
-/* The better way to give up a gap; score 0: none. */
+/* The better way to give up a gap; score 0: there is none. */
 static struct candidate judge(struct greedy *greedy, uint32_t gap)
 {
     struct lower *lower = greedy->planning->lower;
@@ -291,7 +307,7 @@ static int compare_candidates(const void *a, const void *b)
     return (left->gap > right->gap) - (left->gap < right->gap);
 }
 
-/* What no decision changes about a gap. */
+/* Whether the gap can be given up at all, whatever was decided. */
 static bool is_open(const struct greedy *greedy, uint32_t gap)
 {
     const struct lower *lower = greedy->planning->lower;
@@ -364,7 +380,8 @@ static uint32_t list_candidates(struct greedy *greedy, const uint8_t *decisions)
     return count;
 }
 
-/* Books the link's time for a swap. False: others of this round took most of what made it good. */
+/* Reserves the link's time for a swap. False: other swaps of this round have taken most of what
+   made it good. */
 static bool take_swap(struct greedy *greedy, const struct candidate *best, struct away *away)
 {
     uint32_t ops = greedy->trace->op_count;
@@ -382,7 +399,7 @@ static bool take_swap(struct greedy *greedy, const struct candidate *best, struc
     return true;
 }
 
-/* The same for a drop: what it would replay may have left in this round. */
+/* The same for a drop: fewer of its replays may be shared than when it was priced. */
 static bool take_drop(struct greedy *greedy, const struct candidate *best, const struct away *away)
 {
     struct lower *lower = greedy->planning->lower;
@@ -425,7 +442,7 @@ static uint32_t take_best(struct greedy *greedy, uint8_t *decisions, uint32_t co
     return taken;
 }
 
-/* Dearest first, whatever the profile has room for is kept after all. */
+/* Dearest first: what the profile has room for is kept after all. */
 static void give_back(struct greedy *greedy, uint8_t *decisions)
 {
     struct lower *lower = greedy->planning->lower;
@@ -471,7 +488,7 @@ static void give_back(struct greedy *greedy, uint8_t *decisions)
     }
 }
 
-/* How much of the excess one round goes for: little at first, while prices still move. */
+/* The share of the excess that a round relieves: small at first, while prices still change. */
 static double share_of_round(uint32_t round)
 {
     return round < 16 ? 0.125 : round < 24 ? 0.25 : round < 32 ? 0.5 : 1.0;

@@ -1,7 +1,9 @@
 /*
- * The priced greedy: from any decisions to decisions under which the budget nearly suffices. In
- * rounds: lower softly, look by how much and when the budget is exceeded, and give up those gaps
- * that relieve most for their price. A swap costs theta times its copies and relieves from where
+ * The greedy: from any decisions to decisions under which the budget nearly suffices, by price.
+ *
+ * It works in rounds. A round lowers softly (nothing is evicted for want of room), which shows at
+ * which ops and by how many bytes the budget is exceeded. Then it gives up the gaps that relieve
+ * most of that excess for their price: a swap costs theta times its copies and relieves from where
  * idle time of the link has carried it out to where idle time must begin to bring it back; a drop
  * costs the replays that are not made anyway and relieves the whole gap.
  */
@@ -17,9 +19,9 @@ struct greedy_options {
     double margin; /* of the budget: the share that the profile is to fit into */
     bool with_swap;
     bool with_drop;
-    bool with_stalled; /* swaps that compute has to wait for, too */
+    bool with_stalled; /* also swaps that compute has to wait for */
     bool with_save;    /* copies out may begin at the last write, ahead of the last access */
-    bool is_wary;      /* swaps and drops are priced with what replays have to fetch for them */
+    bool is_wary;      /* prices include what replays have to fetch */
     uint32_t rounds_max;
     uint32_t first_round; /* later rounds go for larger shares of the excess */
 };

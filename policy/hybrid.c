@@ -1,28 +1,28 @@
 /*
- * Ours, the default. Each tensor and gap is kept, swapped or dropped by price (greedy.c), lowered,
- * simulated exactly, and improved:
+ * Planner hybrid, the default: keeps, swaps or drops each tensor in each gap. It searches; the
+ * lowering makes every set of decisions a valid plan, and the execution model times it exactly.
  *
- * 1. Scan: the greedy for several prices of the link; each result with several leads of its
- *    prefetches, with and without saves. Two more starts where tensors that are dead in backward
- *    but read by many replays live on (DenseNet's features).
- * 2. Every start is improved for a while, since prices lead to different valleys; then the best one
- *    for the rest of the effort. By turns: ruin and rebuild (part of the decisions is given up, and
- *    the greedy completes them at other prices), and local search. Seeded by the trace alone,
- *    so equal requests give equal plans.
+ *   1. Scan: the greedy runs for several prices of the link (theta). Each result is lowered with
+ *      several leads of its prefetches, with and without saves. Two more starts let small tensors
+ *      outlive their last access for replays (extended_life.h; it pays in DenseNet).
+ *   2. Improvement: every start is improved for a while, since prices lead to different local
+ * optima; then the best one gets the rest of the effort. Ruin and rebuild (large neighbourhood
+ * search: part of the decisions is given up, and the greedy completes them at other prices)
+ * alternates with local search. Random choices are seeded by a constant, so equal requests give
+ * equal plans.
  *
- * A larger budget never gives a slower plan: budgets are rounded down to the rungs of a fixed
- * ladder, and the answer is the best over all rungs up to the budget. Few rungs are searched in
- * depth, the others only scanned. Two things keep lower rungs cheap: none matters from where the
- * lower bound is no better than the best found; and on all but small traces, what a phase may gain
- * over the one before it is limited, so that a rung that is far worse than the best found need not
- * be searched further.
+ * Monotone in the budget: a larger budget never gives a slower plan. Budgets are rounded down to a
+ * fixed ladder of rungs, and the answer is the best over all rungs up to the budget. Few rungs are
+ * searched in depth, the others only scanned. Two rules keep lower rungs cheap. The descent ends
+ * where the lower bound of a rung is no better than the best plan found. And on all but small
+ * traces, what a phase may gain over the one before it is limited, so that a rung that is far worse
+ * than the best found need not be searched further; faster results are ignored, which keeps the
+ * answer independent of what else was searched.
  *
- * With place lines the times that count are those of placed plans, each placed in its rung's own
- * pages; only what is better without is placed at all. A rung that is searched in depth is then
- * searched twice: without places, where what was found is placed in the end, and improved where
- * that cost time; and among what can be placed.
- *
- * Here is the ladder; a rung is hybrid_rung.c, its phases are hybrid_scan.c and hybrid_improve.c.
+ * With place lines, only times of placed plans count, and each plan is placed within its own rung's
+ * budget. Effort is counted in ops walked over, not in seconds: plans do not depend on the machine.
+ * This file has the ladder; hybrid_rung.c searches one rung, hybrid_scan.c and hybrid_improve.c are
+ * its phases.
  */
 #include "policy/planner_shared.h"
 
@@ -31,13 +31,13 @@
 
 #include <stdlib.h>
 
-/* Ops from which improving what a scan found is too dear: what the effort for it would still pay
-   for gained nothing. */
+/* From so many ops on, improving the result of a scan is too expensive: the effort that is still
+   affordable gained nothing. */
 #define HUGE_OPS 100000
-/* Ops from which default effort may take a few seconds. */
+/* From so many ops on, default effort may take a few seconds. */
 #define SOME_OPS 2500
 
-/* What every rung may take. */
+/* The effort per rung. */
 static const struct effort efforts[EFFORT_COUNT] = {
     [EFFORT_QUICK] = {.rungs = 10, .starts = 4, .variants = 2, .rounds_max = 40},
     [EFFORT_DEFAULT] = {.rungs = 20,
@@ -83,7 +83,7 @@ static const struct effort default_medium = {.rungs = 20,
                                              .turns = 12,
                                              .rounds_max = 40};
 
-/* What a rung that is not searched in depth gets. */
+/* The effort of a rung that is not searched in depth. */
 static const struct effort scan_only = {.starts = 2, .variants = 1, .rounds_max = 40};
 
 /* One search of a rung. */
@@ -124,8 +124,8 @@ static capu_status search_once(struct planning *planning, const struct effort *e
     return status;
 }
 
-/* With place lines: places what the whole search found without, and searches among what can be
-   placed. Neither is always the better one; but from so near the bound not much is to be gained. */
+/* With place lines: places the result of a whole search without them, and also searches among plans
+   that can be placed. Neither is always better; but so near the bound there is little to gain. */
 static capu_status plan_budget(struct planning *planning, const struct effort *effort,
                                struct search *best)
 {
@@ -146,7 +146,7 @@ static capu_status plan_budget(struct planning *planning, const struct effort *e
     return search_once(planning, effort, &way, best);
 }
 
-/* The plan that can be placed wherever any is known to. */
+/* The frugal plan, which can be placed at any budget at which some plan is known to be. */
 static capu_status offer_frugal(struct planning *planning, struct search *best)
 {
     capu_status status = planner_plan_frugally(planning, best->best_ns);
@@ -197,8 +197,8 @@ capu_status hybrid_plan(struct planning *planning)
              bound_cut(trace_index, planning->machine, budget) >= best.best_ns)) {
             break;
         }
-        /* A rung is searched as if the budget were no more: whatever is asked for, it gives the
-           same. */
+        /* A rung is searched as if its budget were all there is, so that it gives the same result
+           whatever was asked for. */
         planning->plan->budget_bytes = budget;
         status = plan_budget(planning, is_deep ? effort : &scan_only, &best);
         planning->plan->budget_bytes = asked_bytes;

@@ -1,4 +1,9 @@
-/* The search of planner hybrid from a start on: large changes and small ones, by turns. */
+/*
+ * The improvement phase of planner hybrid: large changes and small ones alternate. Ruin and rebuild
+ * leaves a local optimum that exchanges of single decisions cannot leave; local search then removes
+ * what the greedy, pricing one gap at a time, got wrong. The share of the effort that is left is
+ * the temperature of the local search.
+ */
 #include "policy/hybrid_state.h"
 
 #include "base/random.h"
@@ -6,10 +11,10 @@
 
 #include <string.h>
 
-/* Ruins and rebuilds, and steps of local search, in one turn. */
+/* Rebuilds, and steps of local search, per turn. */
 #define REBUILDS 8
 #define LOCAL_SEARCH_STEPS 60
-/* Turns without gain that end a search. */
+/* Turns without gain that end the search. */
 #define IDLE_TURNS 4
 
 static uint64_t draw(struct hybrid *hybrid, uint64_t below)
@@ -17,7 +22,7 @@ static uint64_t draw(struct hybrid *hybrid, uint64_t below)
     return (random_xorshift(&hybrid->seed) >> 33) % below;
 }
 
-/* Part of the best decisions, given up: some at random, or all gaps that end in a window of ops. */
+/* Gives up part of the best decisions: some at random, or all gaps that end in a window of ops. */
 static void ruin(struct hybrid *hybrid)
 {
     const struct trace_index *trace_index = hybrid->planning->request->trace_index;
@@ -73,14 +78,14 @@ static capu_status rebuild(struct hybrid *hybrid)
         options.safety = safeties[draw(hybrid, 4)];
     }
     status = search_try(hybrid->search, hybrid->decisions, hybrid->extended_life, &options, &ns);
-    /* Worth another look only where it is close. */
+    /* Worth another lowering only if it is close. */
     if (status == CAPU_OK && ns != UINT64_MAX && ns / 256 < hybrid->search->best_ns / 250) {
         status = hybrid_absorb(hybrid, &options, &ns);
     }
     return status;
 }
 
-/* Ruin and rebuild, and local search, by turns, until the effort is spent. */
+/* Ruin and rebuild alternate with local search until the effort is spent. */
 capu_status hybrid_improve(struct hybrid *hybrid, uint64_t work, uint32_t turns)
 {
     struct search *search = hybrid->search;
@@ -94,7 +99,7 @@ capu_status hybrid_improve(struct hybrid *hybrid, uint64_t work, uint32_t turns)
     if (hybrid->is_placing) {
         hybrid->planning->limit_bytes = search->options.limit_bytes;
     }
-    /* Decisions of another planner's plan are not known. */
+    /* Decisions of another planner's plan are unknown. */
     if (search->best_ns != UINT64_MAX && search->options.limit_bytes > 0) {
         status = local_search_create(search, hybrid->seed, &local_search);
     }

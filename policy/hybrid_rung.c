@@ -1,7 +1,9 @@
 /*
- * One rung of the ladder: its starts are scanned, then improved, then the best of them is. Between
- * the phases it is seen whether the rung may still give the plan: what a phase may gain over the
- * one before is limited, by passing over what is faster.
+ * One rung of the ladder: its starts are scanned, then each is improved, then the best of them.
+ * After each phase it is decided whether the rung can still give the final plan: from the overhead
+ * before a phase follows a floor below which its result is ignored, and once the floor is no better
+ * than the best plan found elsewhere, the rung is left. The floors are fixed shares, so a rung's
+ * result depends on the rung alone.
  */
 #include "policy/hybrid_state.h"
 
@@ -9,11 +11,11 @@
 
 #include <string.h>
 
-/* After so many starts a rung may be left. */
+/* After so many starts, the rung may be left. */
 #define FIRST_STARTS 2
-/* What is left of the overhead of the first starts in the end, if it is large, of that of a scan
-   when every start was improved, and of that when the best one was: no less than these shares, from
-   so many ops on. */
+/* The least share of an overhead that the phases after it may leave: of the first starts' overhead
+   at the end, if it is large; of the scan's after every start was improved; of that after the best
+   start was. They hold from so many ops on. */
 #define LEFT_BY_SCAN 0.2
 #define LEFT_BY_STARTS 0.4
 #define LEFT_BY_DEPTH 0.75
@@ -37,7 +39,7 @@ static capu_status scan_start(struct hybrid *hybrid, uint32_t kind)
     return status == CAPU_OK ? hybrid_scan_one(hybrid, kind) : status;
 }
 
-/* The best of the starts into the first place; ideal at best. */
+/* Moves the best of the starts to the first place. */
 static void sort_starts(struct hybrid *hybrid)
 {
     for (uint32_t i = 1; i < hybrid->start_count; i++) {
@@ -51,7 +53,7 @@ static void sort_starts(struct hybrid *hybrid)
     }
 }
 
-/* The least that a phase may leave of a time. */
+/* The shortest time that a phase may leave of a time. */
 static uint64_t least_left(const struct hybrid *hybrid, uint64_t ns, double share)
 {
     const struct trace *trace = hybrid->planning->request->trace_index->trace;
@@ -68,7 +70,8 @@ static uint64_t least_left(const struct hybrid *hybrid, uint64_t ns, double shar
     return floor_ns > gain ? floor_ns - gain : 0;
 }
 
-/* The best of all starts. Where plans are placed: without, as what placement cost may be gained. */
+/* The best time of all starts; where plans are placed, without place lines, as the cost of
+   placement may be regained. */
 static uint64_t best_of_starts(const struct hybrid *hybrid)
 {
     uint64_t best_ns = UINT64_MAX;
@@ -85,7 +88,7 @@ static uint64_t best_of_starts(const struct hybrid *hybrid)
     return best_ns;
 }
 
-/* From here on the starts may become this fast. */
+/* Results of the starts below this are ignored from now on. */
 static void set_floor(struct hybrid *hybrid, uint64_t floor_ns)
 {
     for (uint32_t i = 0; i < hybrid->start_count; i++) {
@@ -93,14 +96,14 @@ static void set_floor(struct hybrid *hybrid, uint64_t floor_ns)
     }
 }
 
-/* Whatever comes of this rung is passed over where it is faster. */
+/* Results of this rung below this are ignored from now on. */
 static void raise_floor(struct hybrid *hybrid, uint64_t floor_ns)
 {
     hybrid->floor_ns = floor_ns > hybrid->floor_ns ? floor_ns : hybrid->floor_ns;
 }
 
-/* By the first starts: is all that this rung may become no better than the best found elsewhere?
-   Sets its floor. */
+/* By the first starts: can this rung become no better than the best found elsewhere? Sets its
+   floor. */
 static bool is_hopeless(struct hybrid *hybrid, const struct search *best)
 {
     uint64_t ideal = hybrid->planning->request->trace_index->trace->total_ns;
@@ -113,7 +116,7 @@ static bool is_hopeless(struct hybrid *hybrid, const struct search *best)
     return hybrid->floor_ns >= best->best_ns;
 }
 
-/* Every start; only the first ones where they show that none will be better than the best found
+/* Scans every start, or only the first ones if they show that none will beat the best found
    elsewhere. */
 static capu_status scan(struct hybrid *hybrid, const struct search *best)
 {
@@ -161,9 +164,9 @@ static uint64_t part_of(uint64_t bytes, uint64_t thousandths)
 }
 
 /*
- * Where plans are placed: with a little less memory than there is, since tensors that share pages
- * never fill them quite; where the pages still do not suffice, or somebody waits for them, with
- * less and less, at the price of what was best before it was placed.
+ * Where plans are placed: scans with slightly less memory than there is, since tensors that share
+ * pages never fill them completely; if the pages still do not suffice, or a tensor has to wait for
+ * its pages, with less and less, at the price of the best start before it was placed.
  */
 static capu_status scan_smaller(struct hybrid *hybrid)
 {
@@ -181,7 +184,7 @@ static capu_status scan_smaller(struct hybrid *hybrid)
     }
     hybrid->search = &hybrid->starts[chosen];
     if (hybrid->kinds[chosen] < STARTS_MAX) {
-        /* Only the last starts may let tensors live on. */
+        /* Only the last starts extend lives. */
         memset(hybrid->extended_life, 0,
                trace_index->trace->tensor_count * sizeof(*hybrid->extended_life));
     }
@@ -200,7 +203,8 @@ static capu_status scan_smaller(struct hybrid *hybrid)
     return status;
 }
 
-/* What the others would do, so that none of them is better where it counts. */
+/* Offers the plans of the other planners, so that none of them beats this one at a rung searched in
+   depth. */
 static capu_status offer_others(struct planning *planning, struct search *best)
 {
     uint32_t gaps = planning->request->trace_index->trace->operand_count;
@@ -219,7 +223,7 @@ static capu_status offer_others(struct planning *planning, struct search *best)
     return status == CAPU_NO_HOST_MEMORY ? status : CAPU_OK;
 }
 
-/* What a start may take at most to be worth improving. */
+/* The longest time of a start that is worth improving. */
 static uint64_t worth_improving(const struct hybrid *hybrid)
 {
     uint64_t ideal = hybrid->planning->request->trace_index->trace->total_ns;
@@ -257,8 +261,8 @@ static capu_status search_in_depth(struct hybrid *hybrid, const struct search *b
     }
     sort_starts(hybrid);
     planner_set_budget(hybrid->planning, hybrid->planning->plan->budget_bytes);
-    /* Not all of the others are quick where there are many ops. The search without places had
-       them. */
+    /* Some of the others are slow on many ops. The search without place lines has already had them.
+     */
     if (status == CAPU_OK && !hybrid->is_placing &&
         hybrid->planning->request->trace_index->trace->op_count <= MANY_OPS) {
         status = offer_others(hybrid->planning, &hybrid->starts[0]);
@@ -271,14 +275,15 @@ static capu_status search_in_depth(struct hybrid *hybrid, const struct search *b
                : status;
 }
 
-/* About as fast as a time without place lines? */
+/* Is it about as fast as a time without place lines? */
 static bool is_as_good(const struct search *placed, uint64_t unplaced_ns)
 {
     return placed->best_ns != UINT64_MAX && placed->best_ns - placed->best_ns / 4096 <= unplaced_ns;
 }
 
-/* What was found without places, lowered within a limit and placed: as it is, or first completed
-   for it by the greedy, which gives up less than a lowering that runs out of room. */
+/* Lowers within a limit what was found without place lines, and places it: as it is, or first
+   completed by the greedy for that limit, which gives up less than a lowering that runs out of
+   room. */
 static capu_status place_within(struct hybrid *hybrid, const struct search *found, uint64_t limit,
                                 bool is_completed)
 {
@@ -316,8 +321,8 @@ static capu_status place_within(struct hybrid *hybrid, const struct search *foun
     return status;
 }
 
-/* A start as it is, and lowered again with less and less memory, since tensors that share pages
-   never fill them quite. */
+/* Places a start as it is, then lowered with less and less memory, since tensors that share pages
+   never fill them completely. */
 static capu_status place_start(struct hybrid *hybrid, struct search *found, bool is_completed)
 {
     static const uint64_t parts[] = {1000, 997, 994, 990, 985, 980, 970, 960, 940};
@@ -338,7 +343,8 @@ static capu_status place_start(struct hybrid *hybrid, struct search *found, bool
     return status;
 }
 
-/* Places a start, and improves it for a while if that costs time; into `placed` if it is better. */
+/* Places a start, and improves it for a while if placing costs time. Goes into `placed` if it is
+   better. */
 static capu_status try_start(struct hybrid *hybrid, struct search *found, bool is_completed,
                              struct search *placed)
 {
@@ -362,7 +368,7 @@ static capu_status try_start(struct hybrid *hybrid, struct search *found, bool i
     return status;
 }
 
-/* Places what was found without, and improves the best of it with its places. */
+/* Places what was found without place lines, and improves the best of it with them. */
 static capu_status place_starts(struct hybrid *hybrid, struct search *best)
 {
     uint64_t whole = hybrid->planning->limit_bytes;

@@ -1,11 +1,16 @@
-/* The scan of planner hybrid: what the greedy makes of a price, lowered in several ways. */
+/*
+ * The scan of planner hybrid: one greedy run per price, and each result lowered in several ways.
+ * The right lead and the use of saves depend on how busy the links are, which is known only after
+ * lowering; a few variants are cheaper than a model of that.
+ */
 #include "policy/hybrid_state.h"
 
 #include <string.h>
 
 #define ABSORB_MAX 3
 
-/* Evictions that the lowering was forced to are planned the next time, with their prefetch. */
+/* Plans the evictions that the lowering was forced to as swaps, so that the next lowering
+   prefetches them. */
 capu_status hybrid_absorb(struct hybrid *hybrid, const struct lower_options *options, uint64_t *ns)
 {
     uint32_t gaps = hybrid->planning->request->trace_index->trace->operand_count;
@@ -35,7 +40,7 @@ capu_status hybrid_absorb(struct hybrid *hybrid, const struct lower_options *opt
     return status;
 }
 
-/* The decisions at hand, with several leads, with and without saves. The best of their times. */
+/* Lowers the current decisions with several leads, with and without saves. *best: the best time. */
 static capu_status try_variants(struct hybrid *hybrid, const struct greedy_options *greedy,
                                 uint64_t *best)
 {
@@ -69,8 +74,8 @@ static capu_status try_variants(struct hybrid *hybrid, const struct greedy_optio
     return status;
 }
 
-/* The greedy's ways to start. Where tensors live on for replays, chains are long and read much: the
-   last ones, which count that, are for there. */
+/* The prices of the starts. Where tensors outlive their last access, chains are long and read much:
+   the last two, which price that, are for that case. */
 static const struct {
     double theta;
     uint32_t first_round;
@@ -78,7 +83,7 @@ static const struct {
 } kinds[STARTS_MAX + EXTENDED_LIFE_STARTS] = {{0.02, 8, false}, {0.1, 16, false}, {0.05, 16, false},
                                               {0.3, 24, false}, {0.05, 16, true}, {0.1, 16, true}};
 
-/* A greedy run from nothing, and its variants. */
+/* A greedy run from scratch, and its variants. */
 capu_status hybrid_scan_one(struct hybrid *hybrid, uint32_t kind)
 {
     struct greedy_options options = {.theta = kinds[kind].theta,

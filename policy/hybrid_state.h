@@ -1,4 +1,4 @@
-/* Inside of planner hybrid: shared by hybrid.c (the ladder of budgets), hybrid_rung.c (one of
+/* Internals of planner hybrid, shared by hybrid.c (the ladder of budgets), hybrid_rung.c (one of
    them), hybrid_scan.c and hybrid_improve.c (its phases). */
 #ifndef CAPU_POLICY_HYBRID_STATE_H
 #define CAPU_POLICY_HYBRID_STATE_H
@@ -12,16 +12,16 @@
 #include "policy/search.h"
 
 #define STARTS_MAX 4
-/* Those that let tensors live on for replays come after the others. */
+/* Starts that extend lives come after the others. */
 #define EXTENDED_LIFE_STARTS 2
-/* Ops from which there are fewer rungs and starts, and the other planners are not asked. */
+/* From so many ops on there are fewer rungs and starts, and the other planners are not tried. */
 #define MANY_OPS 8000
-/* Such a part of the ideal may be gained in any phase: where little is lost, all of it. */
+/* Any phase may gain this part of the ideal time: where little is lost, all of it. */
 #define NEAR_IDEAL 500
 
 struct effort {
-    uint32_t rungs;       /* the ladder: so many parts of the unconstrained peak */
-    uint32_t depth_every; /* each so many rungs one is searched in depth; 0: none */
+    uint32_t rungs;       /* the ladder: number of parts of the unconstrained peak */
+    uint32_t depth_every; /* one in so many rungs is searched in depth; 0: none */
     uint32_t starts;      /* prices that are scanned */
     uint32_t variants;    /* of lead, save and caution */
     uint64_t start_work;  /* for each start, and in the end: ops walked over */
@@ -33,11 +33,11 @@ struct effort {
 struct hybrid {
     struct planning *planning;
     const struct effort *effort;
-    struct search *search; /* of the start at hand */
+    struct search *search; /* of the current start */
     struct search starts[STARTS_MAX + EXTENDED_LIFE_STARTS];
     uint32_t kinds[STARTS_MAX + EXTENDED_LIFE_STARTS]; /* of the starts: which greedy */
     uint32_t start_count;
-    uint64_t floor_ns; /* by the first starts: what is faster is passed over in the whole rung */
+    uint64_t floor_ns; /* faster results are ignored in the whole rung */
     struct greedy *greedy;
     uint8_t *decisions;
     uint32_t *extended_life;
@@ -46,15 +46,15 @@ struct hybrid {
     uint64_t result_ns; /* where they are not: of the best when it was placed */
 };
 
-/* hybrid_rung.c: the best for the planning's limit, offered to `best`. */
+/* hybrid_rung.c: offers the best plan for the planning's limit to `best`. */
 capu_status hybrid_rung_plan(struct hybrid *hybrid, struct search *best);
 
-/* hybrid_scan.c: a greedy run from nothing, into the search at hand, and its variants. */
+/* hybrid_scan.c: a greedy run from scratch into the current search, and its variants. */
 capu_status hybrid_scan_one(struct hybrid *hybrid, uint32_t kind);
-/* Evictions that the lowering was forced to are planned the next time, with their prefetch. */
+/* Plans forced evictions as swaps, so that they are prefetched. */
 capu_status hybrid_absorb(struct hybrid *hybrid, const struct lower_options *options, uint64_t *ns);
 
-/* hybrid_improve.c: ruin and rebuild, and local search, by turns, until the effort is spent. */
+/* hybrid_improve.c: ruin and rebuild alternate with local search until the effort is spent. */
 capu_status hybrid_improve(struct hybrid *hybrid, uint64_t work, uint32_t turns);
 
 #endif

@@ -1,5 +1,17 @@
-/* Local search over decisions: threshold accepting, with moves for single gaps and for whole
-   classes of gaps that look the same. */
+/*
+ * Local search over decisions, by threshold accepting (Dueck and Scheuer, 1990): a change is taken
+ * if it makes the plan faster, or slower by less than a random slack that shrinks with `heat`.
+ *
+ * A move changes one gap, drawn with a probability proportional to its bytes, or all gaps of its
+ * class within some distance. A class holds the gaps of tensors of one size that are made and used
+ * alike: in a network of equal layers, changing a single layer rarely pays, but changing the same
+ * tensor in many layers does. Two moves in three are exchanges: another gap that overlaps the first
+ * goes the other way, so that the memory in use stays about the same. One step in twelve changes
+ * the options of the lowering instead (lead, saves, safety, expected times).
+ *
+ * Every change costs a full lowering and a simulation, cut off as soon as it is certain to be
+ * rejected.
+ */
 #include "policy/local_search.h"
 
 #include "base/assert.h"
@@ -31,7 +43,7 @@ struct local_search {
     uint64_t current_ns;
     struct lower_options options; /* of the current state */
     uint64_t *estimate_ns;
-    uint64_t *timed_ns; /* when the ops of the current state really start */
+    uint64_t *timed_ns; /* when the ops start under the current decisions */
     uint64_t seed;
 };
 
@@ -62,7 +74,7 @@ static uint64_t mix(uint64_t hash, uint64_t value)
     return hash ^ (hash >> 29);
 }
 
-/* Gaps of tensors of the same size, made alike and used alike. */
+/* The class of a gap: tensors of the same size, made and used alike. */
 static uint64_t class_of(const struct local_search *local_search, uint32_t gap)
 {
     const struct trace_index *trace_index = local_search->trace_index;
@@ -120,7 +132,7 @@ static capu_status list_open(struct local_search *local_search)
     return CAPU_OK;
 }
 
-/* An open gap, large ones more often. */
+/* Draws an open gap, large ones more often. */
 static uint32_t draw_gap(struct local_search *local_search)
 {
     uint64_t total = local_search->bytes[local_search->open_count];
@@ -153,7 +165,8 @@ static uint8_t other_decision(struct local_search *local_search, const struct op
     return other;
 }
 
-/* Sets one gap, or all of its class that are as it is now and not further than `width` ops away. */
+/* Sets one gap, or all of its class that have the same decision and are less than `width` ops away.
+ */
 static void set(struct local_search *local_search, uint32_t index, uint8_t decision, uint32_t width)
 {
     const struct open_gap *anchor = &local_search->open[index];
@@ -182,7 +195,7 @@ static void propose(struct local_search *local_search)
     uint8_t after;
 
     memcpy(local_search->trial, local_search->current, local_search->trace->operand_count);
-    /* Half of the time something that is not kept. */
+    /* In half of the moves, a gap that is not kept. */
     if (draw(local_search, 2) == 0) {
         for (int i = 0; i < 16 && local_search->trial[local_search->open[index].gap] == DECIDE_KEEP;
              i++) {
@@ -199,7 +212,7 @@ static void propose(struct local_search *local_search)
     if (draw(local_search, 3) == 0) {
         return;
     }
-    /* An exchange: something else at the same time goes the other way. */
+    /* An exchange: another gap at the same time goes the other way. */
     for (int i = 0; i < 24; i++) {
         uint32_t other = draw_gap(local_search);
         const struct open_gap *match = &local_search->open[other];

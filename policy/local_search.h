@@ -1,7 +1,7 @@
 /*
- * Local search: decisions are changed a few at a time, and every change is lowered and timed. What
- * the greedy cannot see, since it prices one gap at a time, is found here: exchanges between means,
- * and the same change in many equal layers at once.
+ * Local search: changes decisions a few at a time, and lowers and times every change. It finds what
+ * the greedy cannot see because it prices one gap at a time: exchanges between means, and the same
+ * change in many equal layers at once.
  */
 #ifndef CAPU_POLICY_LOCAL_SEARCH_H
 #define CAPU_POLICY_LOCAL_SEARCH_H
@@ -17,9 +17,9 @@ capu_status local_search_create(struct search *search, uint64_t seed, struct loc
 void local_search_destroy(struct local_search *local_search);
 
 /*
- * From the best of the search on, in so many steps or until search_work is `work_end`; what is
- * better goes into the search. `heat` (0 to 1) says how much worse than its best a search may be
- * for a while. Errors: NO_HOST_MEMORY.
+ * Starts from the best plan of the search; takes so many steps, or fewer if search_work reaches
+ * `work_end`; better plans go into the search. `heat` (0 to 1) says how much worse than the best
+ * the current decisions may be for a while. Errors: NO_HOST_MEMORY.
  */
 capu_status local_search_run(struct local_search *local_search, uint32_t steps, uint64_t work_end,
                              double heat);

@@ -1,4 +1,6 @@
-/* Evaluating decisions and keeping the best. */
+/* Evaluation of decisions, from cheap to expensive: the lowering's own clock already shows that
+   many are too slow, the simulation with a cutoff most of the others, and only what is still better
+   than the best is placed. */
 #include "policy/search.h"
 
 #include "base/assert.h"
@@ -9,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A placement is so many times as dear as a simulation. */
+/* A placement counts as so many simulations. */
 #define PLACE_WORK 4
 
 capu_status search_init(struct search *search, struct planning *planning)

@@ -1,7 +1,8 @@
 /*
- * What a search over decisions keeps: the best plan so far, and how it was got. Every evaluation is
- * a hard lowering and an exact simulation; where the planning has a placer, what is better so far
- * is placed within the header's budget, and its time with place lines counts.
+ * The state of a search: the best plan so far (the incumbent), and the decisions and options that
+ * gave it. Every evaluation is a hard lowering and an exact simulation; where the planning has a
+ * placer, a plan that is better so far is also placed within the header's budget, and its time with
+ * place lines counts.
  */
 #ifndef CAPU_POLICY_SEARCH_H
 #define CAPU_POLICY_SEARCH_H
@@ -11,14 +12,14 @@
 
 struct search {
     struct planning *planning;
-    bool is_unplaced; /* nothing is placed, whatever the planning has */
+    bool is_unplaced; /* nothing is placed even if the planning has a placer */
     struct plan scratch;
     struct plan best;
-    uint64_t best_ns;             /* UINT64_MAX: nothing yet */
-    uint64_t unplaced_ns;         /* the best there was before it was placed, if it could be */
-    uint64_t floor_ns;            /* what is faster than this is passed over */
-    uint8_t *decisions;           /* of the best, one a gap */
-    uint32_t *extended_life;      /* of the best, one a tensor */
+    uint64_t best_ns;        /* UINT64_MAX: none yet */
+    uint64_t unplaced_ns;    /* the best time without place lines, of plans that may be placed */
+    uint64_t floor_ns;       /* faster plans are ignored */
+    uint8_t *decisions;      /* of the best, one per gap */
+    uint32_t *extended_life; /* of the best, one per tensor */
     struct lower_options options; /* of the best, its estimate included */
     uint64_t *estimate_ns;
     uint64_t timed_ops; /* ops simulated so far, one iteration each */
@@ -30,8 +31,8 @@ void search_finish(struct search *search);
 void search_swap(struct search *a, struct search *b);
 
 /*
- * Lowers and times; keeps what is better than the best. *ns is UINT64_MAX where the decisions lower
- * to no plan. `extended_life` may be NULL. Errors: NO_HOST_MEMORY.
+ * Lowers and times the decisions; keeps the plan if it is better. *ns is UINT64_MAX if no plan came
+ * of them or it was cut off. `extended_life` may be NULL. Errors: NO_HOST_MEMORY.
  */
 capu_status search_try(struct search *search, const uint8_t *decisions,
                        const uint32_t *extended_life, const struct lower_options *options,
@@ -43,7 +44,7 @@ capu_status search_offer(struct search *search, struct plan *plan);
 /* Is the best plan about as fast as the best would be without place lines? */
 bool search_is_placed_well(const struct search *search);
 
-/* Ops walked over and simulated so far: a measure of effort that is the same everywhere. */
+/* Ops walked over and simulated so far: a measure of effort that does not depend on the machine. */
 uint64_t search_work(const struct search *search);
 
 bool search_should_stop(const struct search *search);
