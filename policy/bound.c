@@ -1,13 +1,17 @@
 /*
- * The closed-form bound. At any op k, of what is alive (contents needed later, persistent tensors,
- * operands of k) whatever exceeds the budget must be away: on the host, or to be replayed.
+ * The bound: at any op k, whatever of the live contents (contents needed later, persistent tensors,
+ * operands of k) exceeds the budget must be away, that is, on the host or to be replayed.
  *
- * With O the extra time of an iteration and T its ideal: transient bytes away by copy left after
- * the iteration began and return before it ends, so they are at most min(d2h * time before k, h2d *
- * time after k) + rate * O; persistent ones return once a period, and both together are at most h2d
- * * (T + O). The rest is replayed, for at least what a fractional knapsack of producers costs. The
- * least O that satisfies this, over all k, is a lower bound: chains, indivisibility and all other
- * cuts are relaxed.
+ * Let O be the extra time of an iteration and T its ideal time. Transient bytes that are away by
+ * copy left after the iteration began and return before it ends, so they are at most min(d2h * time
+ * before k, h2d * time after k) + rate * O. Persistent ones return once per period, and both
+ * together are at most h2d * (T + O). The rest is replayed, which costs at least the value of a
+ * fractional knapsack of producers (the cheapest time per byte first). The least O that satisfies
+ * this for all k is a lower bound: chains of replays, indivisible tensors and all other cuts are
+ * relaxed.
+ *
+ * Hybrid uses it to skip rungs, so it has to be fast: the knapsack's groups are in Fenwick trees by
+ * price, and one sweep over k updates them.
  */
 #include "policy/bound.h"
 
@@ -27,9 +31,9 @@ struct cut {
     double *bytes; /* Fenwick trees over groups by price, from index 1 */
     double *costs;
     uint32_t *rank; /* per op, from 1; 0: cannot be replayed */
-    double *price;  /* per rank: ns a byte */
+    double *price;  /* per rank: ns per byte */
     uint32_t group_count;
-    double transient; /* alive and evictable at the op at hand */
+    double transient; /* alive and evictable at the current op */
     double persistent;
     double slack; /* bytes that rounding to pages adds to them */
 };

@@ -1,4 +1,12 @@
-/* The execution model. Every rule of the specification is one maximum here. */
+/*
+ * The execution model. Every rule of the specification (docs/policy.md) is one maximum here: an
+ * item starts when its engine is idle and everything that it waits for has happened.
+ *
+ * Free memory is a multiset of (time usable, bytes), and an allocation takes the earliest. Nearly
+ * all releases come in rising order of time, so they are kept in a few ring buffers (lanes) whose
+ * fronts are compared; only what fits into no lane goes to a heap. Taking and giving are then O(1)
+ * in nearly all cases, and this is the inner loop of every search.
+ */
 #include "policy/clock.h"
 
 #include "base/array.h"
@@ -144,8 +152,8 @@ static bool lane_grow(struct clock_lane *lane)
     return true;
 }
 
-/* The lane that the time comes after with the least gap, so that the lanes stay apart; an empty one
-   else; NULL: the time is before the end of all. */
+/* The lane whose end is the latest that is not after the time, so that the lanes stay apart; else
+   an empty one; NULL: the time is before the end of all. */
 static struct clock_lane *lane_for(struct clock *clock, uint64_t usable_ns)
 {
     struct clock_lane *best = NULL;

@@ -1,9 +1,10 @@
 /*
- * The execution model, item by item: three engines, stream-ordered memory, four times a tensor.
- * The timeline drives it over a whole program; the lowering drives it while it decides, so both
- * agree to the nanosecond on what has been issued so far.
+ * The execution model, item by item: three engines (compute, copies out, copies in), memory that is
+ * handed over in stream order, and four times per tensor.
  *
- * It keeps no books of who is resident or which version is where: the caller does.
+ * The timeline drives it over a whole program; the lowering drives it while it decides, so both
+ * agree to the nanosecond on what has been issued so far. It does not record which tensors are
+ * resident or which version is where: the caller does.
  */
 #ifndef CAPU_POLICY_CLOCK_H
 #define CAPU_POLICY_CLOCK_H
@@ -14,7 +15,7 @@
 #include "capuchin/status.h"
 #include "policy/trace.h"
 
-/* Times beyond are refused: then no sum of one more item is beyond 64 bits. */
+/* Longer times are rejected, so that adding one more item stays within 64 bits. */
 #define CLOCK_NS_MAX ((uint64_t)1 << 62)
 
 struct clock_tensor {
@@ -22,8 +23,8 @@ struct clock_tensor {
     uint64_t last;  /* when its last access ends */
     uint64_t host;  /* when its host copy is valid */
     uint64_t saved; /* when its last save ends */
-    bool is_fresh;  /* set by whoever allocates for a write: `ready` and `saved` are of an earlier
-                       residency, and the op at hand waits for its allocation instead */
+    bool is_fresh;  /* set by the code that allocates for a write: `ready` and `saved` are of an
+                       earlier residency, and the op waits for its allocation instead */
 };
 
 struct clock_chunk {
@@ -39,7 +40,7 @@ struct clock_lane {
     uint32_t capacity; /* a power of two */
 };
 
-/* What is given back comes in few rising sequences: as ops end, and as copies end. */
+/* Memory is given back in a few rising sequences: as ops end, and as copies end. */
 #define CLOCK_LANES 4
 
 /* Why an item started later than its engine fell idle. */
@@ -59,7 +60,7 @@ struct clock {
     struct clock_tensor *tensors;
     uint64_t untouched_bytes;             /* free from the beginning */
     struct clock_lane lanes[CLOCK_LANES]; /* other free bytes */
-    struct clock_chunk *heap; /* those that fit into no lane's order, earliest usable first */
+    struct clock_chunk *heap;             /* those that fit into no lane, earliest usable first */
     uint32_t heap_count;
     size_t heap_capacity;
     uint64_t *out_ns; /* per tensor: how long its copies take */
@@ -71,7 +72,7 @@ struct clock {
 capu_status clock_init(struct clock *clock, const struct trace *trace,
                        const struct machine *machine);
 void clock_finish(struct clock *clock);
-/* Time 0: every engine idle, that many bytes free. */
+/* Back to time 0: every engine is idle, so many bytes are free. */
 void clock_reset(struct clock *clock, uint64_t free_bytes);
 
 /* Takes the bytes that are usable earliest; the latest of their times. Where fewer are free, as

@@ -1,4 +1,9 @@
-/* Groups of pages: the heap of the busy, the lists of the free, and what a tensor may have. */
+/*
+ * Groups of pages: the heap of the busy ones, the lists of the free ones, and whether a tensor fits
+ * into a group. A group keeps the residencies of its holders in issue order, so that this is a
+ * binary search per residency of the tensor. The iteration is a circle: the last residency is also
+ * before the first one.
+ */
 #include "policy/page_groups.h"
 
 #include "base/array.h"
@@ -206,8 +211,8 @@ void page_groups_advance(struct page_groups *groups, uint32_t now)
     }
 }
 
-/* Whether one residency of a tensor fits between those before and after it, and who would wait
-   then. The one before may be of the iteration before, hence signed. */
+/* Whether one residency of a tensor fits between those before and after it, and how long either
+   would wait. The one before may belong to the previous iteration, hence signed. */
 static bool fits_between(const struct page_groups *groups, const struct page_group *group,
                          uint32_t next, const struct residency *own, int64_t *late)
 {

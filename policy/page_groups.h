@@ -1,13 +1,13 @@
 /*
  * Pages during a sweep over the issue order of an iteration. Pages with the same holders so far
- * form a group; a group is split where a tensor takes only part of it. Before the sweep begins any
- * tensor may take any group.
+ * form a group; a group is split when a tensor takes only part of it. So the work depends on the
+ * number of tensors, not of pages. Before the sweep begins, a tensor may take any group.
  *
- * A busy group is in a heap until the release of its holder. A free one is in one list for each
- * record of the timeline at which its next holder comes (of the next iteration, where none comes in
- * this one), and a bit set tells which lists are not empty: so a tensor finds first the groups that
- * are needed again soonest after it, and mostly looks at no others. The last list is for pages that
- * nobody has had yet. Owned by one thread.
+ * A busy group is in a heap until its holder is released. A free one is in one list per record of
+ * the timeline at which its next holder comes (in the next iteration, if none comes in this one),
+ * and a set tells which lists are not empty: a tensor finds first the groups that are needed again
+ * soonest after it, and mostly looks at no others. The last list is for unused pages. Owned by one
+ * thread.
  */
 #ifndef CAPU_POLICY_PAGE_GROUPS_H
 #define CAPU_POLICY_PAGE_GROUPS_H
@@ -38,7 +38,7 @@ struct page_groups_busy {
 };
 
 struct page_groups {
-    const struct residencies *residencies; /* of the plan at hand: borrowed */
+    const struct residencies *residencies; /* of the current plan: borrowed */
     struct page_group *list;
     uint32_t count;
     size_t capacity;
@@ -57,37 +57,35 @@ struct page_groups {
 capu_status page_groups_reset(struct page_groups *groups, const struct residencies *residencies);
 void page_groups_finish(struct page_groups *groups);
 
-/* Pages that nobody has had yet. Errors: NO_HOST_MEMORY. */
+/* Adds unused pages. Errors: NO_HOST_MEMORY. */
 capu_status page_groups_add(struct page_groups *groups, uint32_t first, uint32_t count);
-/* Pages of a tensor that is resident at the iteration border, but not all the time. */
+/* Adds pages of a tensor that is resident at the iteration border, but not all the time. */
 capu_status page_groups_add_held(struct page_groups *groups, uint32_t first, uint32_t count,
                                  uint32_t tensor);
 
-/* Pre: no sweep has begun since the last reset. The sweep begins, at the iteration border: who is
- * resident there is busy. */
+/* Begins the sweep, at the iteration border: pages of what is resident there are busy. Pre: no
+   sweep has begun since the last reset. */
 void page_groups_begin_sweep(struct page_groups *groups);
 
-/* Pre: the sweep has begun. It comes to this record: whose holder has left by now is free, whose
- * next has come busy.
- */
+/* Moves the sweep to this record: groups whose holder has left are free, those whose next holder
+   has come are busy. Pre: the sweep has begun. */
 void page_groups_advance(struct page_groups *groups, uint32_t now);
 
 /* The first list from this one on that is not empty; list_count if there is none. */
 uint32_t page_groups_find(const struct page_groups *groups, uint32_t list);
 
 /* Can the tensor, whose first residency begins now if there is a sweep, have that free group?
-   *late: ns that it, or those after it, would wait. *gap: records from the end of its first
+   *late: ns that it, or tensors after it, would wait. *gap: records from the end of its first
    residency to the next holder. */
 bool page_groups_fit(const struct page_groups *groups, uint32_t group, uint32_t tensor,
                      int64_t *late, uint32_t *gap);
 
-/* Pre: the group has as many pages. So many of the first pages of a free group are the tensor's
- * from now on. Errors: NO_HOST_MEMORY.
- */
+/* Gives the first `count` pages of a free group to the tensor. Pre: the group has as many. Errors:
+   NO_HOST_MEMORY. */
 capu_status page_groups_take(struct page_groups *groups, uint32_t group, uint32_t count,
                              uint32_t tensor);
 
-/* Pages in groups that nobody has had. */
+/* Pages that are still unused. */
 uint64_t page_groups_untouched(const struct page_groups *groups);
 
 #endif

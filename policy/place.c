@@ -1,13 +1,17 @@
 /*
- * Colouring by a sweep over the issue order. What is resident at the iteration border holds pages
- * of its own there. All other tensors are taken by the first residency: each looks for pages that
- * nobody holds now or during its later residencies and for which nobody would have to wait, those
- * first that their next holder needs soonest. Pages that nobody has had yet come last; the less
- * they suffice, the longer waits are put up with for others: the shortest tolerance with which they
- * do is looked for.
+ * Placement as colouring of an interval graph by a sweep over the issue order: tensors are
+ * intervals (several each, on a circle), pages are colours. A tensor needs many pages, and they
+ * need not be adjacent, so there is no fragmentation; the question is only which free pages to
+ * take.
  *
- * Where somebody has to wait, it is also tried with long tensors taken before the sweep, the
- * longest first: it finds what comes in between best when it knows them, but not always.
+ * What is resident at the iteration border holds pages of its own there. All other tensors are
+ * placed in the order of their first residency. Each takes pages that no tensor holds now or during
+ * its later residencies and that need no wait, first those that their next holder needs soonest
+ * (best fit in time). Unused pages come last. If they do not suffice, waiting for pages is
+ * tolerated; a search finds the shortest tolerance with which the pages suffice.
+ *
+ * If a tensor has to wait, the sweep is also tried with long tensors placed before it, the longest
+ * first: what comes between them is then known to them. Neither order is always better.
  */
 #include "policy/place.h"
 
@@ -44,7 +48,7 @@ static void skip_kept(struct placer *placer)
     }
 }
 
-/* The next pages that nobody has and nobody keeps, at most so many in a row. */
+/* The next unused pages that are not reserved for kept lines, at most so many in a row. */
 static struct plan_run next_run(struct placer *placer, uint64_t most)
 {
     struct plan_run run = {.count = 0};
@@ -126,7 +130,8 @@ static bool is_at_border(const struct residencies *residencies, uint32_t tensor)
             residencies->list[residencies->first[tensor + 1] - 1].to >= residencies->turn);
 }
 
-/* Are the pages of a kept line there, so many as the tensor needs, and still nobody's? */
+/* Can the line keep its pages: do they exist, are they as many as the tensor needs, and still free?
+ */
 static bool can_keep(const struct placer *placer, const struct plan_place *place)
 {
     uint64_t pages = 0;
@@ -152,7 +157,8 @@ static bool can_keep(const struct placer *placer, const struct plan_place *place
     return pages == place_pages_of(placer, place->tensor);
 }
 
-/* The kept pages to those who are resident at the border: of the others nothing is in them. */
+/* Gives kept pages to the tensors that are resident at the border; the others have no contents to
+   keep there. */
 static capu_status keep_pages(struct placer *placer)
 {
     capu_status status = CAPU_OK;
@@ -182,7 +188,7 @@ static capu_status keep_pages(struct placer *placer)
     return status;
 }
 
-/* Those that are resident for half of the iteration are long. */
+/* Tensors that are resident for at least half of the iteration are long. */
 static void put_in_order(struct placer *placer)
 {
     const struct residencies *residencies = &placer->residencies;
@@ -219,8 +225,8 @@ static void put_in_order(struct placer *placer)
     }
 }
 
-/* Whoever is resident at the border gets pages, the others get into the order of the sweep, what is
-   left of the pages into groups. */
+/* Gives pages to the tensors that are resident at the border, puts the others in the order of the
+   sweep, and the remaining pages into groups. */
 static capu_status begin(struct placer *placer)
 {
     const struct residencies *residencies = &placer->residencies;
@@ -253,7 +259,7 @@ static capu_status begin(struct placer *placer)
     return status;
 }
 
-/* Places everything. Where it must fit and does not: OVER_BUDGET, half done. */
+/* Places everything. If it must fit and does not: OVER_BUDGET, half done. */
 static capu_status colour(struct placer *placer)
 {
     capu_status status = begin(placer);
@@ -270,7 +276,7 @@ static capu_status colour(struct placer *placer)
     return status == CAPU_OK && placer->page_count > placer->limit ? CAPU_OVER_BUDGET : status;
 }
 
-/* Within the limit, and nobody waits if that can be without putting up with it. */
+/* Places within the limit, waiting only where no unused pages are left. */
 static capu_status colour_strictly(struct placer *placer, bool is_long_first)
 {
     placer->tolerance = 0;
@@ -285,12 +291,13 @@ static uint64_t pages_used(const struct placer *placer)
 }
 
 /*
- * With the least tolerance for which the pages suffice. Without any, nobody waits; with all of it
- * the pages are used most sparingly.
+ * Places with the least tolerance for which the pages suffice. With none, no tensor waits while
+ * unused pages are left; with the largest, the fewest pages are used.
  */
 static capu_status colour_sparingly(struct placer *placer, uint64_t *needed)
 {
-    /* As parts of an iteration: where plans were measured to begin to fit, and to begin to hurt. */
+    /* As parts of an iteration; measured: where plans begin to fit, and where waits begin to hurt.
+     */
     static const int64_t parts[] = {10000, 3000, 1000, 400, 200, 100, 50, 20, 5, 1};
     size_t low = 0;
     size_t high = sizeof(parts) / sizeof(parts[0]) - 1;

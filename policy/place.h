@@ -1,10 +1,10 @@
 /*
- * Makes a placed plan of a plan: gives every managed tensor the pages that it occupies in all its
- * residencies of the iteration, so that a runtime maps it once.
+ * Placement: gives every managed tensor the pages that it occupies in all its residencies of the
+ * iteration, so that a runtime maps it once.
  *
- * Two residencies share a page only if they are disjoint in issue order, over the iteration border
- * too; among the pages that this allows, those are preferred that are free in simulated time as
- * well, since a residency has to wait until its pages' last holder is through with them.
+ * Two residencies may share a page only if they are disjoint in issue order, over the iteration
+ * border too. Among the pages that this allows, those that are also free in simulated time are
+ * preferred, since a residency has to wait until the last holder of its pages is done with them.
  */
 #ifndef CAPU_POLICY_PLACE_H
 #define CAPU_POLICY_PLACE_H
@@ -19,7 +19,7 @@
 struct place_result {
     uint64_t unplaced_ns; /* an iteration without place lines */
     uint64_t placed_ns;   /* an iteration with them; UINT64_MAX: the pages do not suffice */
-    uint64_t pages;       /* what there is: budget_bytes less fixed_bytes, in whole pages */
+    uint64_t pages;       /* available: budget_bytes less fixed_bytes, in whole pages */
     uint64_t needed;      /* what was used, or would have been */
 };
 
@@ -51,7 +51,7 @@ void placer_destroy(struct placer *placer);
 capu_status placer_run(struct placer *placer, struct plan *plan, struct place_result *result,
                        struct error_text *error);
 
-/* All of it for one plan. */
+/* Creates a placer, runs it once, and destroys it. */
 capu_status place_plan(const struct trace_index *trace_index, const struct machine *machine,
                        struct plan *plan, struct place_result *result, struct error_text *error);
 

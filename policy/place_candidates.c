@@ -1,4 +1,9 @@
-/* Which pages a tensor gets, of those that it could have. */
+/*
+ * Which pages a tensor gets. Groups that need no wait are taken as they are found, in the order in
+ * which their next holders come (best fit in time). Only if they do not suffice, the others are
+ * ordered by the wait that they cost, in a heap, as mostly few of many are taken; unused pages are
+ * taken before any wait beyond the tolerance.
+ */
 #include "policy/place_state.h"
 
 #include "base/array.h"
@@ -27,8 +32,8 @@ static void choose(struct placer *placer, uint32_t group, uint32_t *need)
     *need -= pages < *need ? pages : *need;
 }
 
-/* Offers of the groups that somebody has had: those without waiting into `chosen`, until they
-   suffice, the others into `late`. */
+/* Used groups that fit: those that need no wait into `chosen` until they suffice, the others into
+   `late`. */
 static void collect(struct placer *placer, uint32_t tensor, uint32_t *need)
 {
     const struct page_groups *groups = &placer->groups;
@@ -53,7 +58,8 @@ static void collect(struct placer *placer, uint32_t tensor, uint32_t *need)
     }
 }
 
-/* The same before the sweep: all of them into `late`, the closest fit first of those without. */
+/* The same before the sweep: all of them into `late`; among those without a wait, the closest fit
+   comes first. */
 static void collect_unordered(struct placer *placer, uint32_t tensor)
 {
     const struct page_groups *groups = &placer->groups;

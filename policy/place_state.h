@@ -1,6 +1,5 @@
-/* Inside of placing: shared by place.c (who comes when) and place_candidates.c (which pages it
- * gets).
- */
+/* Internals of placement, shared by place.c (the order of the tensors) and place_candidates.c
+   (which pages each gets). */
 #ifndef CAPU_POLICY_PLACE_STATE_H
 #define CAPU_POLICY_PLACE_STATE_H
 
@@ -15,7 +14,7 @@
 
 /* A group that a tensor could have. */
 struct place_candidate {
-    int64_t late; /* ns that somebody would wait */
+    int64_t late; /* ns that tensors would wait */
     uint32_t group;
     uint32_t rank; /* in the order found, or by how well it fits: decides between equals */
 };
@@ -28,16 +27,16 @@ struct turn_order {
 struct placer {
     const struct trace_index *trace_index;
     const struct machine *machine;
-    struct residencies residencies; /* of the plan at hand */
+    struct residencies residencies; /* of the current plan */
     struct plan *plan;
     const struct plan *kept; /* place lines to keep; NULL: none */
     uint8_t *is_kept;        /* per page below the limit; not without `kept` */
     size_t kept_capacity;
     uint8_t *has_kept;   /* per tensor: it has the pages of `kept` */
-    uint64_t page_count; /* handed out, or in groups; more than the limit: did not suffice */
+    uint64_t page_count; /* handed out, or in groups; more than the limit: they did not suffice */
     uint64_t limit;      /* of pages */
-    int64_t tolerance;   /* ns to wait rather than take pages that nobody has had yet */
-    bool must_fit;       /* gives up where the pages run out; else it adds some */
+    int64_t tolerance;   /* ns to wait rather than take unused pages */
+    bool must_fit;       /* gives up if the pages run out; else it adds some */
     bool is_long_first;
     int64_t late_ns;          /* all waits together */
     struct turn_order *order; /* long tensors, if they come first, and the others */
@@ -45,7 +44,7 @@ struct placer {
     uint32_t order_count;
 
     struct page_groups groups;
-    struct place_candidate *late; /* of the tensor at hand, as all that follow */
+    struct place_candidate *late; /* of the current tensor, as all that follow */
     uint32_t late_count;
     size_t late_capacity;
     uint32_t *chosen;
@@ -64,10 +63,11 @@ static inline uint32_t place_pages_of(const struct placer *placer, uint32_t tens
 /* place_candidates.c: groups for so many pages of the tensor, into `chosen`; *need becomes what
    they fall short of. */
 void place_candidates_choose(struct placer *placer, uint32_t tensor, uint32_t *need);
-/* Room for a candidate, a choice and a run for every group that there is and one more. Errors:
-   NO_HOST_MEMORY. */
+/* Reserves room for one candidate, choice and run per group, and one more. Errors: NO_HOST_MEMORY.
+ */
 capu_status place_candidates_reserve(struct placer *placer);
-/* The runs at hand, neighbours joined, as the tensor's place line. Errors: NO_HOST_MEMORY. */
+/* Writes the current runs, neighbours joined, as the tensor's place line. Errors: NO_HOST_MEMORY.
+ */
 capu_status place_candidates_write(struct placer *placer, uint32_t tensor);
 
 #endif

@@ -19,9 +19,8 @@ struct placement {
 };
 
 /*
- * Errors: INVALID (a tensor that there is not, is placed twice, is not managed, or has another
- * number of pages than its bytes need; the pages exceed the budget), NO_HOST_MEMORY. On failure
- * zeroed.
+ * Errors: INVALID (a tensor does not exist, is placed twice, is not managed, or has another number
+ * of pages than its bytes need; the pages exceed the budget), NO_HOST_MEMORY. On failure zeroed.
  */
 capu_status placement_init(struct placement *placement, const struct trace_index *trace_index,
                            const struct plan *plan, struct error_text *error);

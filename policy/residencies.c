@@ -1,7 +1,7 @@
 /*
  * Two walks over the records: one counts the residencies of each tensor, one fills them in. Before
- * them one goes backward, for how late prefetches may start: what is fetched long before it is
- * needed does no harm by waiting for its pages.
+ * them, one walk backwards finds how late each prefetch may start: a prefetch that comes long
+ * before its use does no harm by waiting for its pages, so placement may let it wait.
  */
 #include "policy/residencies.h"
 
@@ -77,7 +77,7 @@ static void arrive(struct walk *walk, uint32_t tensor, uint32_t at, int64_t star
 static void leave(struct walk *walk, uint32_t tensor, uint32_t at, uint64_t end)
 {
     uint32_t slot = walk->next[tensor];
-    /* What nobody used since the iteration before is usable from before this one began. */
+    /* What was not used since the previous iteration is usable from before this one began. */
     int64_t after = (int64_t)end - (int64_t)walk->timeline->begin_ns;
 
     walk->is_resident[tensor] = 0;
@@ -129,7 +129,7 @@ static void pass(struct walk *walk)
     }
 }
 
-/* Who is resident at the end of the iteration is so at the start of the next. */
+/* What is resident at the end of the iteration is resident at the start of the next. */
 static void close_round(struct walk *walk)
 {
     struct residencies *residencies = walk->residencies;

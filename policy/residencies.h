@@ -1,10 +1,10 @@
 /*
- * Residencies: from where to where, and from when to when, each tensor is in device memory in a
- * steady iteration of a plan. Placement is made of them.
+ * Residencies: the intervals in which each tensor is in device memory in a steady iteration of a
+ * plan, by issue order and by time. Placement works on them.
  *
- * A place is an index into the records of the timeline, a time is in ns from the iteration's begin.
- * Both go round: what is resident over the iteration border comes last among a tensor's residencies
- * and ends beyond the turn (at `to` of the next iteration plus residencies.turn, `end` plus
+ * A position is an index into the records of the timeline, a time is in ns from the begin of the
+ * iteration. Both are circular: a tensor that is resident over the iteration border has its last
+ * residency end beyond the turn (at `to` of the next iteration plus residencies.turn, `end` plus
  * residencies.turn_ns).
  */
 #ifndef CAPU_POLICY_RESIDENCIES_H
@@ -17,9 +17,9 @@
 #include "policy/trace_index.h"
 
 struct residency {
-    uint32_t from; /* issued: what brings it in */
-    uint32_t to;   /* issued: its release */
-    int64_t start; /* when what brings it in starts; where that may be later, half as late */
+    uint32_t from; /* issue position of what makes it resident */
+    uint32_t to;   /* issue position of its release */
+    int64_t start; /* when that starts; if it may start later, half as late */
     int64_t end;   /* when its memory is usable again */
 };
 

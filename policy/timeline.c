@@ -1,5 +1,8 @@
-/* The execution model over four iterations. Versions are followed only to know which host copies
-   are current. */
+/*
+ * The execution model over four iterations. Versions are tracked only to know which host copies are
+ * current: evicting a tensor with a current host copy takes no time. Linear in the items of the
+ * program.
+ */
 #include "policy/timeline.h"
 
 #include "base/assert.h"
@@ -27,7 +30,7 @@ struct run {
     struct timeline *timeline;
     bool is_last;
     const uint8_t *layer_starts; /* per op; NULL: not coupled */
-    uint64_t copies_ns;          /* coupled: when copies issued before the layer at hand end */
+    uint64_t copies_ns;          /* coupled: when copies issued before the current layer end */
 };
 
 static bool is_pooled(const struct run *run, uint32_t tensor)

@@ -1,6 +1,9 @@
 /*
- * How long an iteration takes under a plan: the execution model over the whole program, four
- * iterations on one clock, measured between the ends of the third and the fourth.
+ * How long an iteration takes under a plan: the execution model over the whole program.
+ *
+ * Four iterations run on one clock, and the result is the time between the ends of the third and
+ * the fourth: the first starts with idle engines and without copies from an iteration before it,
+ * which is not what a steady iteration sees.
  */
 #ifndef CAPU_POLICY_TIMELINE_H
 #define CAPU_POLICY_TIMELINE_H
@@ -14,7 +17,7 @@
 
 enum timeline_engine { ENGINE_NONE, ENGINE_COMPUTE, ENGINE_D2H, ENGINE_H2D };
 
-/* One item of the fourth iteration. Those that take no time (drops, clean evictions) have no
+/* One item of the fourth iteration. Items that take no time (drops, clean evictions) have no
    engine; their span is the moment from which the memory is usable. */
 struct timeline_record {
     struct item item;
@@ -31,7 +34,7 @@ struct timeline {
     uint64_t evicted_bytes; /* copied out, saves included */
     uint64_t prefetched_bytes;
     uint64_t replay_ns;
-    uint64_t stall_ns;               /* what is neither ideal nor replay */
+    uint64_t stall_ns;               /* the rest: neither ideal nor replay */
     uint64_t begin_ns;               /* of the fourth iteration: the end of the third */
     struct timeline_record *records; /* NULL unless asked for */
     uint32_t record_count;
@@ -48,10 +51,10 @@ capu_status timeline_init(struct timeline *timeline, const struct trace_index *t
                           struct error_text *error);
 
 /*
- * The same where computation and copies are coupled, as in systems without delayed synchronisation:
- * an op that starts a layer (`layer_starts`, one an op) waits for all copies that were issued up to
- * the start of the layer before. Each copy can hide behind one layer at most. For comparisons; no
- * part of the execution model.
+ * The same with computation and copies coupled, as in systems without delayed synchronisation: an
+ * op that starts a layer (`layer_starts`, one per op) waits for all copies that were issued up to
+ * the start of the previous layer, so that each copy is hidden by one layer at most. For
+ * comparisons; not part of the execution model.
  */
 capu_status timeline_init_coupled(struct timeline *timeline, const struct trace_index *trace_index,
                                   const struct plan *plan, const struct machine *machine,
@@ -59,9 +62,9 @@ capu_status timeline_init_coupled(struct timeline *timeline, const struct trace_
 void timeline_finish(struct timeline *timeline);
 
 /*
- * Only the iteration time, and that only where it matters: *ns is UINT64_MAX where the second
- * iteration shows that it will be `cutoff_ns` or more (0: no cutoff). For searches. Pre and
- * errors: as above, and `machine` is not NULL.
+ * Only the iteration time, and only if it matters: *ns is UINT64_MAX if the second iteration shows
+ * that it will be `cutoff_ns` or more (0: no cutoff). For searches. Pre and errors: as above, and
+ * `machine` is not NULL.
  */
 capu_status timeline_time(const struct trace_index *trace_index, const struct plan *plan,
                           const struct machine *machine, uint64_t cutoff_ns, uint64_t *ns);
