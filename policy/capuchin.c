@@ -1,13 +1,16 @@
 /*
- * The paper's planner: one tensor after the other in order of free time, swapped where that is
- * hidden or costs less than recomputing the same tensor, until the bytes over the peak are saved.
+ * Planner capuchin: the paper's own (Peng et al., ASPLOS 2020). It takes one tensor after another,
+ * those with the most free time first (the time between the end of the copy out and the latest
+ * start of the copy in), and swaps it if that is hidden or costs less than recomputing the same
+ * tensor, until the bytes over the peak are saved.
  *
- * Decisions where the paper is silent: the peak's live set and window are those of the
- * unconstrained iteration, the window ending with the op at the peak; a tensor is evicted in the
- * longest gap between its accesses; a tie between swap and recompute goes to recompute; sources
- * that lose a source have their time raised. What one peak's closing leaves over budget is paged on
- * demand. Feedback is a number of rounds that bring every in-trigger forward by another twentieth
- * of its copy, on the times that the last round gave; the best round is kept.
+ * Choices where the paper is silent: the live set and the window of the peak are those of the
+ * unconstrained iteration, and the window ends with the op at the peak; a tensor is evicted in the
+ * longest gap between its accesses; a tie between swap and recompute goes to recompute; a candidate
+ * that loses a source to recomputation has its own recomputation time raised, and inherits the
+ * sources of that source. If the plan still exceeds the budget once the peak is handled, the rest
+ * is paged on demand. Feedback is a number of rounds that move every in-trigger forward by another
+ * twentieth of its copy, using the times of the previous round; the best round is kept.
  */
 #include "policy/planner_shared.h"
 
@@ -22,7 +25,7 @@ enum choice { OPEN, SWAPPED, RECOMPUTED };
 
 struct candidate {
     uint32_t tensor;
-    uint32_t gap; /* the longest, over the peak */
+    uint32_t gap; /* the longest one, and it spans the peak */
     uint64_t out_end_ns;
     uint64_t back_ns;
     uint64_t in_ns;
@@ -73,7 +76,7 @@ static uint32_t longest_gap(const struct paper *paper, uint32_t tensor)
     return longest;
 }
 
-/* Free time first; then the earlier swap-in, then the id. */
+/* Most free time first; then the earlier swap-in, then the id. */
 static int compare_candidates(const void *a, const void *b)
 {
     const struct candidate *left = a;
@@ -210,7 +213,7 @@ static void book_slot(struct paper *paper, uint64_t start, uint64_t length)
     paper->lane[at] = (struct lane_item){.start = start, .end = start + length};
 }
 
-/* The part of a swap that cannot be hidden; *start is where its copy in would begin. */
+/* The share of a swap that cannot be hidden; *start: when its copy in would begin. */
 static uint64_t swap_overhead(const struct paper *paper, const struct candidate *candidate,
                               uint64_t *start)
 {
@@ -234,7 +237,7 @@ static uint64_t swap_overhead(const struct paper *paper, const struct candidate 
     return end > candidate->back_ns ? end - candidate->back_ns : 0;
 }
 
-/* Algorithm 2's books when `target` is chosen for recomputation. */
+/* Updates recomputation times as Algorithm 2 does when `target` is chosen for recomputation. */
 static void book_recompute(struct paper *paper, uint32_t target)
 {
     struct candidate *chosen = &paper->candidates[target];
@@ -319,7 +322,7 @@ static void choose_recompute(struct paper *paper)
 static void choose(struct paper *paper)
 {
     const struct planning *planning = paper->planning;
-    /* Of the limit at hand, which may be a rung's. */
+    /* Of the current limit, which may be that of a rung. */
     int64_t saving = (int64_t)(paper->trace_index->peak_bytes - planning->plan->fixed_bytes -
                                planning->limit_bytes);
     bool only_swaps = (planning->request->without & WITHOUT_RECOMPUTE) != 0;

@@ -1,11 +1,12 @@
 /*
- * Checkpointing in segments (Chen et al., 2016): of the n places where a single tensor carries all
- * that forward goes on with, every floor(sqrt(n))-th is kept. Everything else that forward makes
- * and backward needs is replayed, a segment at a time. Whatever the budget; what then does not fit
- * is paged on demand.
+ * Planner checkpoint: checkpointing in segments (Chen et al., 2016). Of the n places where a single
+ * tensor carries everything that forward continues with, every floor(sqrt(n))-th is kept.
+ * Everything else that forward makes and backward needs is replayed, one segment at a time, which
+ * keeps O(sqrt(n)) tensors for about one more forward pass. The same for every budget; what then
+ * does not fit is paged on demand.
  *
- * Places are looked for in program order: between two ops of forward. Weights and inputs do not
- * count as carried, nor what is not used any more in forward.
+ * Places are found in program order, between two ops of forward. Weights and inputs do not count as
+ * carried, nor does what forward no longer uses.
  */
 #include "policy/planner_shared.h"
 
@@ -13,7 +14,7 @@
 
 #include <stdlib.h>
 
-/* The tensor that alone lives between an op and the next; USES_NONE: several or none. */
+/* The only tensor that lives between an op and the next; TRACE_INDEX_NONE: several or none. */
 static capu_status find_carriers(const struct trace_index *trace_index, uint32_t *carriers)
 {
     const struct trace *trace = trace_index->trace;

@@ -1,14 +1,17 @@
 /*
- * Dynamic tensor rematerialisation (DTR, ICLR 2021): an online greedy, run over the trace ahead of
- * time. When an op does not fit, the tensor leaves whose replay costs least for its bytes and for
- * how long it was not used; what an op needs is replayed. What left where becomes the decisions.
+ * Planner dtr: Dynamic Tensor Rematerialization (Kirisame et al., ICLR 2021), an online greedy, run
+ * over the trace ahead of time. When an op does not fit, the tensor with the least price per byte
+ * and time since its last use is evicted; missing operands of an op are replayed. What was evicted,
+ * and where, becomes the decisions.
  *
- * The price of a tensor is its own op's time and that of its evicted ancestors and evicted
+ * The price of a tensor is the time of its own op and that of its evicted ancestors and evicted
  * descendants, over paths of evicted tensors only. Where we differ: dead tensors count among the
- * ancestors (they would have to be replayed, too) but not among the descendants (nobody will ask
- * for them); ties go to the smaller id; only gaps that replays can bridge are offered, and
- * persistent tensors stay. Where the pool is empty, or replays have taken as long as the whole
- * iteration, DTR is at its end: nothing more is decided, and the rest is paged on demand.
+ * ancestors (they would have to be replayed, too) but not among the descendants (nothing will read
+ * them); ties go to the smaller id; only gaps that replays can bridge are candidates, and
+ * persistent tensors stay. If nothing can be evicted any more, or replays have taken as long as the
+ * whole iteration, DTR is at its end: nothing more is decided, and the rest is paged on demand.
+ *
+ * Prices are cached and marked stale when an ancestor or descendant is evicted or made again.
  */
 #include "policy/planner_shared.h"
 
@@ -19,9 +22,9 @@
 
 struct storage {
     uint64_t used_ns;
-    uint64_t near_ns; /* the price, where it is not stale */
-    uint32_t maker;   /* op that made the contents */
-    uint32_t gap;     /* the access last passed */
+    uint64_t near_ns; /* the price, if it is not stale */
+    uint32_t maker;   /* the op that made the contents */
+    uint32_t gap;     /* the last access so far */
     uint32_t place;   /* in the pool, plus one */
     uint32_t lock_op; /* plus one: needed until lock_step of what that op takes */
     uint32_t lock_step;
@@ -35,7 +38,7 @@ struct dtr {
     struct planning *planning;
     const struct trace_index *trace_index;
     const struct trace *trace;
-    struct storage *storages; /* one a tensor */
+    struct storage *storages; /* one per tensor */
     uint32_t *pool;           /* tensors that may leave */
     uint32_t pool_count;
     uint32_t *stack;
@@ -50,7 +53,7 @@ struct dtr {
     bool is_at_end;
 };
 
-/* Of those the heuristic knows: made in the iteration, with bytes in the pool. */
+/* Whether the heuristic handles the tensor: made in the iteration, with bytes in the pool. */
 static bool is_ours(const struct dtr *dtr, uint32_t tensor)
 {
     return dtr->trace_index->rounded[tensor] > 0 && !dtr->trace->tensors[tensor].persistent;
@@ -80,8 +83,8 @@ static void pool_set(struct dtr *dtr, uint32_t tensor, bool is_in)
     }
 }
 
-/* Follows absent tensors from one to what it is made of. Adds their ops' time; prices of present
-   ones that are met become stale where `marks`. */
+/* Follows missing tensors from one to those it is made from. Adds up the times of their ops; if
+   `marks`, prices of the present ones found become stale. */
 static uint64_t ancestors(struct dtr *dtr, uint32_t tensor, bool marks)
 {
     uint64_t sum = 0;
@@ -114,8 +117,8 @@ static uint64_t ancestors(struct dtr *dtr, uint32_t tensor, bool marks)
     return sum;
 }
 
-/* The same to what was made of it. Goes through dead ones only to mark: a present tensor beyond
-   them has this one among its ancestors. */
+/* The same in the other direction, to what was made of it. Goes through dead tensors only to mark:
+   a present tensor beyond them has this one among its ancestors. */
 static uint64_t descendants(struct dtr *dtr, uint32_t tensor, bool marks)
 {
     const struct trace_index *trace_index = dtr->trace_index;

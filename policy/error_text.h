@@ -1,6 +1,6 @@
 /*
- * Where a function of this room says what went wrong: which file, line and field, or which tensor
- * and op. The caller owns the buffer and may pass NULL where it does not care.
+ * Where a function of this room reports what went wrong: which file, line and field, or which
+ * tensor and op. The caller owns the buffer and may pass NULL if it does not need the message.
  */
 #ifndef CAPU_POLICY_ERROR_TEXT_H
 #define CAPU_POLICY_ERROR_TEXT_H

@@ -1,4 +1,5 @@
-/* JSON lines with errors that name the place. Jansson parses, this file guards. */
+/* JSON Lines with errors that name the place. Jansson parses; this file limits length and depth
+   first. */
 #include "policy/json_lines.h"
 
 #include "base/array.h"
@@ -213,7 +214,7 @@ capu_status json_lines_list(struct json_lines *lines, const json_t *object, cons
 
         if (!json_is_integer(entry) || json_integer_value(entry) < 0 ||
             json_integer_value(entry) >= UINT32_MAX) {
-            return refuse_field(lines, key, "holds something that is no id");
+            return refuse_field(lines, key, "has an entry that is not an id");
         }
         ids->ids[ids->count++] = (uint32_t)json_integer_value(entry);
     }

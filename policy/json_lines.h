@@ -1,6 +1,6 @@
 /*
- * Reading JSON lines: one object a line, every error naming file, line and field. What the trace
- * and the plan reader share. The text stays the caller's and must outlive the struct.
+ * Reading JSON Lines: one object per line, and every error names file, line and field. Shared by
+ * the readers of traces and plans. The text belongs to the caller and must outlive the struct.
  */
 #ifndef CAPU_POLICY_JSON_LINES_H
 #define CAPU_POLICY_JSON_LINES_H
@@ -24,20 +24,20 @@ struct json_lines {
     const char *data;
     size_t length;
     size_t offset;
-    size_t number; /* of the line at hand, from 1 */
-    json_t *value; /* the line at hand; owned */
+    size_t number; /* of the current line, from 1 */
+    json_t *value; /* the current line; owned */
     const char *type;
     struct error_text *error;
 };
 
-/* A growing list of tensor ids, used again and again. */
+/* A growing list of tensor ids, reused from line to line. */
 struct json_lines_ids {
     uint32_t *ids;
     size_t count;
     size_t capacity;
 };
 
-/* A whole file into a text. Errors: FILE_FAILED, TOO_LARGE, NO_HOST_MEMORY. */
+/* Reads a whole file into a buffer. Errors: FILE_FAILED, TOO_LARGE, NO_HOST_MEMORY. */
 capu_status json_lines_load(const char *path, struct string_buffer *text, struct error_text *error);
 
 void json_lines_init(struct json_lines *lines, const char *file, const char *data, size_t length,
@@ -47,7 +47,7 @@ void json_lines_finish(struct json_lines *lines);
 /* The next line that is not blank; *more is false at the end. Errors: BAD_FILE, TOO_LARGE. */
 capu_status json_lines_next(struct json_lines *lines, bool *more);
 
-/* A BAD_FILE about the line at hand. */
+/* Reports BAD_FILE for the current line. */
 capu_status json_lines_refuse(struct json_lines *lines, const char *what);
 /* The same with the message that a builder left in the error text. Keeps `status` where it says
    that memory is short. */

@@ -1,7 +1,7 @@
 /*
- * Demand paging, as the passive mode does it: when an op does not fit, the least recently used
- * tensor that it does not need leaves; what an op needs returns right before it. The baseline of
- * all, and the safety net under the others.
+ * Planner lru: demand paging, as the passive mode does it. When an op does not fit, the least
+ * recently used tensor that it does not need is evicted; what an op needs is fetched right before
+ * it. The baseline, and what the other planners fall back on.
  */
 #include "policy/planner_shared.h"
 

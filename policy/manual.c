@@ -1,13 +1,14 @@
 /*
- * The user's own plan: tensors hinted swap or recompute leave in the longest gap between their
- * accesses, what is made inside a segment is recomputed when backward needs it, and what enters a
- * segment is kept. Nothing else is decided; what then does not fit is paged on demand.
+ * Planner manual: the user's own plan. Tensors hinted swap or recompute are evicted in the longest
+ * gap between their accesses, what is made inside a segment is recomputed when backward needs it,
+ * and what enters a segment is kept. Nothing else is decided; what then does not fit is paged on
+ * demand.
  */
 #include "policy/planner_shared.h"
 
 #include <stdlib.h>
 
-/* The access after which a tensor is longest without another, in ideal time. */
+/* The access before the tensor's longest gap, in ideal time. */
 static uint32_t longest_gap(const struct planning *planning, uint32_t tensor,
                             const uint64_t *start_ns)
 {
@@ -32,7 +33,8 @@ static uint32_t longest_gap(const struct planning *planning, uint32_t tensor,
     return longest;
 }
 
-/* A gap that leaves the segment its contents were made in, for an op of no segment: backward. */
+/* Does the gap lead out of the segment in which its contents were made, to an op in no segment?
+   Then that op belongs to backward. */
 static bool leaves_segment(const struct planning *planning, uint32_t gap)
 {
     const struct trace_index *trace_index = planning->request->trace_index;

@@ -1,4 +1,5 @@
-/* Reading a plan. What a line must hold stands here; whether it fits a trace is validate.c's. */
+/* Reads a plan. The fields of each line are checked here; whether the plan fits a trace is checked
+   by validate.c. */
 #include "policy/plan.h"
 
 #include "policy/json_lines.h"

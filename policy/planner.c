@@ -1,5 +1,6 @@
-/* What is the same for every planner: the floor, the empty plan, the smaller budgets at which plans
-   are tried that know nothing of places, and the last check. */
+/* What is the same for every planner: the check of the floor, the empty plan where everything fits,
+   placement for planners that know nothing of it (their plan is made for smaller and smaller
+   budgets until it can be placed without waits), and the final validation. */
 #include "policy/planner.h"
 
 #include "base/assert.h"
@@ -30,8 +31,8 @@ static capu_status check_floor(const struct planner_request *request, struct err
                           trace_op_name(trace_index->trace, trace_index->floor_op));
 }
 
-/* A planner that knows nothing of places: at the budget, and at smaller ones until its plan can be
-   placed within the budget without waiting. */
+/* Runs a planner that knows nothing of placement at the budget, and at smaller ones until its plan
+   can be placed within the budget without waits. */
 static capu_status plan_smaller(const struct planner *planner, struct planning *planning)
 {
     /* Parts of a thousand. */

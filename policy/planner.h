@@ -1,6 +1,7 @@
 /*
- * Planners behind one interface: a trace and a budget in, a valid plan out, or the reason why there
- * is none. A planner is one file with one entry in the table of planner_table.c.
+ * Planners behind one interface: from a trace and a budget to a valid plan, or the reason why there
+ * is none. A planner is one file, or one family of files, with one entry in the table of
+ * planner_table.c.
  */
 #ifndef CAPU_POLICY_PLANNER_H
 #define CAPU_POLICY_PLANNER_H
@@ -28,16 +29,16 @@ struct planner_request {
     const struct machine *machine;         /* NULL: the trace's own */
     uint64_t budget_bytes;
     uint64_t host_bytes; /* UINT64_MAX: no limit */
-    /* Slabs, edge pages, reserve: at least so much of the budget is held all the time. What is not
-       managed counts in it; 0: just that. */
+    /* Slabs, edge pages, reserve: so much of the budget, at least, is always held. Unmanaged
+       tensors count in it; 0: only they do. */
     uint64_t fixed_bytes;
     bool place; /* the plan is to have place lines, and its time counts with them */
     /* Place lines whose pages are kept where they can be (placer_create). NULL: none. */
     const struct plan *kept;
     enum planner_effort effort;
     unsigned without; /* of enum planner_without; other planners do not look */
-    /* Asked now and then; true ends a search with what it has. The only thing that may make two
-       equal requests give different plans. NULL: never. */
+    /* Asked from time to time; true ends a search with the best plan so far. The only thing that
+       can make two equal requests give different plans. NULL: never. */
     bool (*should_stop)(void *user);
     void *user;
 };
@@ -49,7 +50,7 @@ struct planner {
     const char *summary;
     /* Errors: OVER_BUDGET (none found), HOST_OVER_BUDGET, TOO_LARGE, NO_HOST_MEMORY. */
     capu_status (*plan)(struct planning *planning);
-    bool is_placing; /* sees to place lines itself */
+    bool is_placing; /* makes place lines itself */
 };
 
 /* The table, ended by a NULL name. The first is the default. */
@@ -59,11 +60,11 @@ extern const struct planner planners[];
 const struct planner *planner_find(const char *name);
 
 /*
- * Plans and validates. Where everything fits the plan has no actions. On failure *plan is zeroed.
+ * Plans and validates. If everything fits, the plan has no actions. On failure *plan is zeroed.
  * Errors: OVER_BUDGET: no plan exists, since one op alone needs more (the text names it and the
  * floor). UNSUPPORTED: this planner found none, or no placement of one, though one may exist (the
- * text says how many pages would do). TOO_LARGE: the tensors need too many pages to place, or every
- * iteration takes too long. INVALID (no machine), NO_HOST_MEMORY.
+ * text says how many pages would suffice). TOO_LARGE: the tensors need too many pages to place, or
+ * every iteration takes too long. INVALID (no machine), NO_HOST_MEMORY.
  */
 capu_status planner_run(const struct planner *planner, const struct planner_request *request,
                         struct plan *plan, struct error_text *error);

@@ -1,7 +1,7 @@
 /*
- * Weaving. Actions are sorted by point (stable, so that file order decides within one), then each
- * transient's release is put after the group of its last access: an op with what comes after it, a
- * replay with its drops.
+ * Merging. Actions are sorted by point (stable, so that file order decides within one), then each
+ * transient's release is inserted after the group of its last access: an op with the actions after
+ * it, or a replay with its drops.
  */
 #include "policy/program.h"
 

@@ -1,6 +1,6 @@
 /*
- * A trace and a plan woven into one list: what is issued in one iteration, in issue order, with the
- * releases that happen by themselves written out. The validator and the timeline walk it.
+ * A trace and a plan merged into one list: what is issued in one iteration, in issue order, with
+ * implicit releases written out. The validator and the timeline walk it.
  */
 #ifndef CAPU_POLICY_PROGRAM_H
 #define CAPU_POLICY_PROGRAM_H
@@ -33,8 +33,9 @@ struct program {
 };
 
 /*
- * Errors: INVALID (an action names a tensor or op that there is not, or one that is not managed, or
- * a replay of an op that is not replayable or not earlier), NO_HOST_MEMORY. On failure zeroed.
+ * Errors: INVALID (an action names a tensor or op that does not exist, or a tensor that is not
+ * managed, or a replay of an op that is not replayable or not earlier), NO_HOST_MEMORY. On failure
+ * zeroed.
  */
 capu_status program_init(struct program *program, const struct trace_index *trace_index,
                          const struct plan *plan, struct error_text *error);

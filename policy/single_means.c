@@ -1,7 +1,7 @@
 /*
- * `swap` and `recompute`: the greedy of hybrid with one means only, as baselines for what mixing
- * gives. What the one means cannot relieve is paged on demand, the farthest next
- * use leaving first.
+ * Planners swap and recompute: the greedy of hybrid with a single means, as baselines for the gain
+ * of mixing. What this means cannot relieve is paged on demand, the farthest next use evicted
+ * first.
  */
 #include "policy/planner_shared.h"
 
@@ -26,7 +26,7 @@ static capu_status plan_single_means(struct planning *planning, bool with_swap)
         status = greedy_create(planning, &greedy);
     }
     if (status == CAPU_OK) {
-        /* Deciding nothing, with the farthest use leaving first, is a plan by copies, too. */
+        /* To decide nothing and evict the farthest next use is a plan by copies, too. */
         status =
             with_swap ? search_try(&search, planning->decisions, NULL, &options, &ns) : CAPU_OK;
     }

@@ -1,7 +1,7 @@
 /*
- * Checkpointing for speed: the outputs of convolutions and matrix products are kept, everything
- * else that forward makes and backward needs is replayed, which is cheap. Whatever the budget; what
- * then does not fit is paged on demand.
+ * Planner speed: keeps the outputs of convolutions and matrix products, and replays everything else
+ * that forward makes and backward needs, which is cheap. The same for every budget; what then does
+ * not fit is paged on demand.
  */
 #include "policy/planner_shared.h"
 

@@ -1,6 +1,6 @@
 /*
- * A growing string: what trace and plan writers write into. A zeroed struct is an empty one. After
- * a failed append the contents are as before.
+ * A growing string, which the writers of traces and plans append to. A zeroed struct is an empty
+ * one. After a failed append the contents are as before.
  */
 #ifndef CAPU_POLICY_STRING_BUFFER_H
 #define CAPU_POLICY_STRING_BUFFER_H

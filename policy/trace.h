@@ -2,11 +2,11 @@
  * A trace in memory: what one training iteration does. Its tensors, its ops in program order, how
  * long each took, and the machine it ran on.
  *
- * Flat arrays that only grow: a tensor's id and an op's number are indices, names are offsets into
- * one pool. Built by the functions below, which keep the rules of a trace that concern one line
- * (ids exist, a tensor stands at most once in an op, an op with updates is not replayable), so that
- * everything else in this room may rely on them. What concerns the whole (nothing read before it is
- * written) is trace_check's. Owned by one thread.
+ * Flat arrays that only grow: a tensor's id and an op's number are indices, and names are offsets
+ * into one pool. The functions below check every rule that concerns one line (ids exist, a tensor
+ * is named at most once per op, an op with updates is not replayable), so the rest of this room
+ * relies on them. Rules about the whole trace (nothing is read before it is written) are checked by
+ * trace_index_init. Owned by one thread.
  */
 #ifndef CAPU_POLICY_TRACE_H
 #define CAPU_POLICY_TRACE_H
@@ -19,7 +19,7 @@
 #include "policy/error_text.h"
 #include "policy/string_buffer.h"
 
-/* Limits that keep every sum of this room inside 63 bits: bytes of one tensor times tensors, time
+/* Limits that keep every sum in this room within 63 bits: bytes of one tensor times tensors, time
    of one op times ops and replays. */
 #define TRACE_TENSORS_MAX ((uint32_t)1 << 22)
 #define TRACE_OPS_MAX ((uint32_t)1 << 22)
@@ -82,7 +82,7 @@ struct trace {
     uint32_t name; /* offset into names */
     bool has_machine;
     struct machine machine;
-    uint64_t batch; /* 0: not told */
+    uint64_t batch; /* 0: unknown */
 
     struct trace_tensor *tensors;
     uint32_t tensor_count;
@@ -108,7 +108,7 @@ struct tensor_description {
     uint64_t bytes;
     enum tensor_kind kind;
     enum tensor_hint hint;
-    bool persistent; /* parameters and optimizer state are persistent whatever stands here */
+    bool persistent; /* parameters and optimizer state are persistent in any case */
     bool unmanaged;
     bool scales;
     uint64_t fixed_bytes;

@@ -1,4 +1,5 @@
-/* The access lists, versions, the unconstrained peak and the floor. Linear in the trace. */
+/* The index is built in a few linear walks over the trace: a counting sort of the operands by
+   tensor, the versions, the unconstrained peak and the floor. */
 #include "policy/trace_index.h"
 
 #include <inttypes.h>
@@ -100,7 +101,7 @@ static void measure_floor(struct trace_index *trace_index)
     trace_index->floor_bytes += trace_index->fixed_bytes;
 }
 
-/* What a tensor adds while it is alive: to the pool, or to what is fixed. */
+/* Adds a live tensor to the pool, or to what is fixed. */
 static void count_alive(const struct trace_index *trace_index, uint32_t tensor, uint64_t *managed,
                         uint64_t *fixed)
 {

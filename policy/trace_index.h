@@ -29,11 +29,11 @@ struct trace_index {
     uint32_t *final_version; /* per tensor */
     uint64_t *rounded;       /* per tensor: bytes rounded up to whole pages; 0 if not managed */
     uint64_t page_bytes;
-    uint64_t fixed_bytes;     /* of tensors that are not managed: the most alive at one point */
+    uint64_t fixed_bytes;     /* of unmanaged tensors: the most alive at one point */
     uint64_t unmanaged_bytes; /* of all of them together */
-    uint64_t peak_bytes;      /* with every tensor kept from its first access to its last */
+    uint64_t peak_bytes;      /* if every tensor is kept from its first access to its last */
     uint64_t idle_bytes;      /* managed persistent tensors that no op names */
-    uint64_t floor_bytes;     /* what the largest op needs: no plan is smaller */
+    uint64_t floor_bytes;     /* what the largest op needs: no plan fits into less */
     uint32_t peak_op;
     uint32_t floor_op;
 };
@@ -46,7 +46,7 @@ capu_status trace_index_init(struct trace_index *trace_index, const struct trace
                              uint64_t page_bytes, struct error_text *error);
 void trace_index_finish(struct trace_index *trace_index);
 
-/* What is fixed takes at least that much, whatever is not managed adds up to: raises fixed_bytes
+/* At least so many bytes are fixed, whatever the unmanaged tensors add up to: raises fixed_bytes
    and unmanaged_bytes, and with them peak and floor. */
 void trace_index_raise_fixed(struct trace_index *trace_index, uint64_t bytes);
 

@@ -1,4 +1,4 @@
-/* Reading a trace. The builders check each line; this file finds the fields. */
+/* Reads a trace. This file finds the fields; the functions of trace.c check the values. */
 #include "policy/trace.h"
 
 #include "policy/json_lines.h"

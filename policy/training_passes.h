@@ -1,6 +1,6 @@
 /*
- * Forward and backward, as far as a trace shows them: the peak of the iteration in which everything
- * is kept is where forward ends. For the baselines that go by layers.
+ * Forward and backward as far as a trace shows them: forward ends at the peak of the unconstrained
+ * iteration. For the baselines that work by layers.
  */
 #ifndef CAPU_POLICY_TRAINING_PASSES_H
 #define CAPU_POLICY_TRAINING_PASSES_H
@@ -11,16 +11,17 @@
 #include "policy/planner_shared.h"
 #include "policy/trace_index.h"
 
-/* Made and used in forward, and needed in backward: the access in forward after which it is idle.
-   USES_NONE: persistent, not managed, or not of that kind. */
+/* For a tensor made and used in forward and needed in backward: its last access in forward, after
+   which it is idle. TRACE_INDEX_NONE: persistent, not managed, or not of that kind. */
 uint32_t training_passes_idle_gap(const struct trace_index *trace_index, uint32_t tensor);
 
 /* Does the op read a parameter? */
 bool training_passes_has_weights(const struct trace *trace, uint32_t op);
 
 /*
- * A convolution or a matrix product: by the last part of its name, or because it reads a parameter
- * of no less than a sixteenth of the mean parameter, which those of norms and biases never are.
+ * Is the op a convolution or a matrix product? By the last part of its name, or because it reads a
+ * parameter at least a sixteenth the size of the mean parameter, which parameters of norms and
+ * biases never are.
  */
 bool training_passes_is_product(const struct trace *trace, uint32_t op, uint64_t mean_bytes);
 
@@ -28,8 +29,8 @@ bool training_passes_is_product(const struct trace *trace, uint32_t op, uint64_t
 uint64_t training_passes_mean_parameter(const struct trace *trace);
 
 /*
- * Drops everything that is idle between forward and backward and can be replayed, but what is_kept
- * (one a tensor) names; that lives on where replays need it beyond its last access. Lowers to the
+ * Drops everything that is idle between forward and backward and can be replayed, except what
+ * is_kept (one per tensor) names; that outlives its last access if replays need it. Lowers to the
  * planning's plan; what does not fit is paged on demand. Errors: as lower_run.
  */
 capu_status training_passes_keep_only(struct planning *planning, const uint8_t *is_kept);

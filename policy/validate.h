@@ -1,5 +1,5 @@
 /*
- * Is a plan valid for a trace? Walks the program and keeps, for every tensor, which version its
+ * Is a plan valid for a trace? Walks the program and records, for every tensor, which version its
  * device copy and its host copy hold. Two iterations are walked: host copies of tensors that are
  * never written outlive the first, and count against host_bytes in the second.
  */

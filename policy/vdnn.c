@@ -1,12 +1,12 @@
 /*
- * vDNN (MICRO 2016): what enters a layer, an op of forward with weights, is copied out after its
- * last use in forward and comes back for backward. All layers, or only convolutions and matrix
- * products: the faster of the two, as its dynamic variant has it (its third knob, slower algorithms
- * with less workspace, is not ours to turn).
+ * Planner vdnn: vDNN (Rhu et al., MICRO 2016). The input of a layer (an op of forward with weights)
+ * is copied out after its last use in forward and fetched for backward. All layers, or only
+ * convolutions and matrix products: the faster of the two, as in its dynamic variant (whose third
+ * choice, slower algorithms with less workspace, is not open to a planner).
  *
- * Where we differ: no barrier ends a layer until its copy has ended; the execution model lets
- * compute wait only for memory it needs, so that this is vDNN at its best. What is not a layer's
- * input is paged on demand.
+ * Where we differ: no barrier ends a layer until its copy has ended; in the execution model compute
+ * waits only for memory that it needs, so this is vDNN at its best. Whatever else does not fit is
+ * paged on demand.
  */
 #include "policy/planner_shared.h"
 

@@ -63,7 +63,7 @@ static const struct {
      "f:2: unknown \"kind\""},
     {TRACE_LINE "{\"type\":\"op\",\"ns\":1,\"reads\":[0]}", "f:2: op 0 (): there is no tensor 0"},
     {TRACE_LINE "{\"type\":\"op\",\"ns\":1,\"reads\":[\"0\"]}",
-     "f:2: \"reads\" holds something that is no id"},
+     "f:2: \"reads\" has an entry that is not an id"},
     {TRACE_LINE "{\"type\":\"op\",\"ns\":1,\"reads\":0}", "f:2: \"reads\" is not a list"},
     {TRACE_LINE "{\"type\":\"op\",\"ns\":1,\"replayable\":1}",
      "f:2: \"replayable\" is neither true nor false"},
