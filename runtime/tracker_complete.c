@@ -56,7 +56,7 @@ static capu_status read_replays(capu_context *context, struct record *record, si
 }
 
 /* Reads the times of an iteration that was not timed. If it left its plan, the ops after that point
-   were timed all the same, and planning for the new sequence needs their times. */
+   were still timed, and planning for the new sequence needs their times. */
 static capu_status read_last_times(capu_context *context, struct record *record)
 {
     capu_report *report = &record->report;

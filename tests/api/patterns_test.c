@@ -149,7 +149,7 @@ static void teacher(struct loop *loop, size_t round)
     loop_end(loop);
 }
 
-/* Runs only forward now and then, as an iteration or outside of any. */
+/* Sometimes runs only forward, as an iteration or outside of any. */
 static void evaluation(struct loop *loop, size_t round)
 {
     loop_begin(loop, "train");

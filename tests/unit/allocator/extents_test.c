@@ -1,4 +1,5 @@
-/* Extents: cutting and merging, best fit, exact places, and a map of units as the model. */
+/* Extents: splitting and merging, best fit, exact addresses, and a comparison with a map of units.
+ */
 #include "allocator/extents.h"
 
 #include "tests/support/malloc_faults.h"
@@ -8,7 +9,7 @@
 #define UNIT UINT64_C(64)
 #define BASE UINT64_C(0x10000)
 
-START_TEST(test_cuts_and_merges)
+START_TEST(extents_are_split_and_merged)
 {
     struct extents extents;
     uint64_t a;
@@ -37,7 +38,7 @@ START_TEST(test_cuts_and_merges)
 }
 END_TEST
 
-START_TEST(test_takes_the_best_fit)
+START_TEST(the_best_fit_is_taken)
 {
     static const uint64_t gaps[] = {40, 33, 9, 50};
     struct extents extents;
@@ -47,7 +48,7 @@ START_TEST(test_takes_the_best_fit)
 
     ck_assert_int_eq(extents_init(&extents, UNIT, true), CAPU_OK);
     ck_assert_int_eq(extents_add(&extents, BASE, 200 * UNIT), CAPU_OK);
-    for (size_t i = 0; i < 4; i++) { /* a taken unit behind each gap */
+    for (size_t i = 0; i < 4; i++) { /* a taken unit after each gap */
         at += gaps[i] * UNIT;
         ck_assert_int_eq(extents_take_at(&extents, at, UNIT), CAPU_OK);
         at += UNIT;
@@ -67,8 +68,9 @@ START_TEST(test_takes_the_best_fit)
 }
 END_TEST
 
-/* Many of nearly the same size: the one that fits is found although it is not among the first. */
-START_TEST(test_finds_the_only_fit_of_a_bin)
+/* Of many extents of nearly the same size only one fits. It is found although it is not among the
+   first in its bin. */
+START_TEST(the_only_fit_in_a_bin_is_found)
 {
     struct extents extents;
     uint64_t start;
@@ -86,7 +88,7 @@ START_TEST(test_finds_the_only_fit_of_a_bin)
 }
 END_TEST
 
-START_TEST(test_regions_stay_apart)
+START_TEST(regions_are_never_merged)
 {
     struct extents extents;
     uint64_t start;
@@ -110,7 +112,7 @@ START_TEST(test_regions_stay_apart)
 }
 END_TEST
 
-START_TEST(test_refuses_what_is_no_multiple)
+START_TEST(sizes_that_are_not_multiples_are_rejected)
 {
     struct extents extents;
     struct extent piece;
@@ -131,7 +133,7 @@ START_TEST(test_refuses_what_is_no_multiple)
 END_TEST
 
 #define REGIONS 3
-#define UNITS 400 /* a region */
+#define UNITS 400 /* per region */
 
 static uint64_t place_of(size_t unit)
 {
@@ -173,7 +175,7 @@ static void mark(uint16_t *model, uint64_t start, uint64_t bytes, uint16_t owner
     }
 }
 
-START_TEST(test_against_a_model)
+START_TEST(extents_match_the_model)
 {
     static uint16_t model[REGIONS * UNITS];
     uint64_t state = seed_start("extents");
@@ -228,7 +230,7 @@ START_TEST(test_against_a_model)
 }
 END_TEST
 
-/* Adding regions and taking from them, so often that everything must grow. */
+/* Adds regions and takes from them, often enough that every table must grow. */
 static capu_status fill(struct extents *extents)
 {
     capu_status status = extents_init(extents, UNIT, true);
@@ -249,7 +251,7 @@ static capu_status fill(struct extents *extents)
     return status;
 }
 
-START_TEST(test_without_host_memory)
+START_TEST(failed_allocations_change_nothing)
 {
     uint64_t call = 1;
 
@@ -280,13 +282,13 @@ int main(void)
     Suite *suite = suite_create("extents");
     TCase *tcase = tcase_create("extents");
 
-    tcase_add_test(tcase, test_cuts_and_merges);
-    tcase_add_test(tcase, test_takes_the_best_fit);
-    tcase_add_test(tcase, test_finds_the_only_fit_of_a_bin);
-    tcase_add_test(tcase, test_regions_stay_apart);
-    tcase_add_test(tcase, test_refuses_what_is_no_multiple);
-    tcase_add_test(tcase, test_against_a_model);
-    tcase_add_loop_test(tcase, test_without_host_memory, 0, 2);
+    tcase_add_test(tcase, extents_are_split_and_merged);
+    tcase_add_test(tcase, the_best_fit_is_taken);
+    tcase_add_test(tcase, the_only_fit_in_a_bin_is_found);
+    tcase_add_test(tcase, regions_are_never_merged);
+    tcase_add_test(tcase, sizes_that_are_not_multiples_are_rejected);
+    tcase_add_test(tcase, extents_match_the_model);
+    tcase_add_loop_test(tcase, failed_allocations_change_nothing, 0, 2);
     suite_add_tcase(suite, tcase);
     return suite_run(suite);
 }

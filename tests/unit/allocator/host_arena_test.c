@@ -1,7 +1,7 @@
 /*
- * Host arena: exact sizes, scattered blocks, waiting behind positions, the budget, failures at
- * every call, and a second thread that grows. Runs on the host device, whose streams are held by a
- * gate.
+ * Host arena: exact sizes, scattered blocks, waiting for positions, the budget, a failure of every
+ * call, and a second thread that grows the arena. On the host device, with a gate that holds up the
+ * streams.
  */
 #include "allocator/host_arena.h"
 
@@ -30,7 +30,7 @@ static struct device *new_device(void)
 
 static const struct lane_position past = {NULL, 0};
 
-START_TEST(test_sizes_are_exact_and_the_budget_is_hard)
+START_TEST(sizes_are_exact_and_the_budget_is_a_hard_limit)
 {
     struct device *device = new_device();
     struct host_arena *arena;
@@ -81,7 +81,7 @@ static uint64_t block_bytes(struct host_block *block)
     return bytes;
 }
 
-START_TEST(test_scattered_bytes_are_used)
+START_TEST(a_block_can_use_scattered_bytes)
 {
     struct device *device = new_device();
     struct host_arena *arena;
@@ -103,7 +103,7 @@ START_TEST(test_scattered_bytes_are_used)
         ck_assert_int_eq(host_arena_take_whole(arena, 1024, &large), CAPU_OK);
         ck_assert_uint_eq(large.extent_count, 1);
         host_arena_give(arena, &large, past);
-        /* From the second round on, nothing is allocated for it. */
+        /* From the second round on, taking the block allocates nothing. */
         malloc_faults_arm(round == 0 ? UINT64_MAX : 1, true);
         status = host_arena_take(arena, MIB / 2 - 3, &large);
         malloc_faults_arm(0, false);
@@ -125,7 +125,7 @@ START_TEST(test_scattered_bytes_are_used)
         host_arena_give(arena, &blocks[i], past);
     }
     ck_assert_int_eq(host_arena_take(arena, MIB / 2, &large), CAPU_OK);
-    host_arena_destroy(arena); /* with blocks out: their lists are the arena's */
+    host_arena_destroy(arena); /* while blocks are taken: the arena owns their lists */
     device_destroy(device);
 }
 END_TEST
@@ -141,7 +141,7 @@ static capu_status wait_at_gate(capu_stream stream, const void *arguments)
     return CAPU_OK;
 }
 
-/* A mark on the lane behind a gate that is closed. */
+/* Marks the lane after a gate that is closed. */
 static struct lane_position mark_behind(struct lane *lane, atomic_bool *const *gate)
 {
     const struct device_work work = {
@@ -153,7 +153,7 @@ static struct lane_position mark_behind(struct lane *lane, atomic_bool *const *g
     return position;
 }
 
-START_TEST(test_blocks_wait_for_their_positions)
+START_TEST(blocks_are_reused_after_their_positions)
 {
     struct device *device = new_device();
     atomic_bool opened[2] = {false, false};
@@ -181,7 +181,7 @@ START_TEST(test_blocks_wait_for_their_positions)
     ck_assert(host_arena_oldest(arena, &oldest));
     ck_assert_ptr_eq(oldest.lane, &lanes[0]);
 
-    /* The younger one is past first: the other lane does not hold it up. */
+    /* The newer position passes first; the other lane does not delay it. */
     atomic_store(&opened[1], true);
     ck_assert_int_eq(lane_wait(after[1]), CAPU_OK);
     ck_assert_int_eq(host_arena_take(arena, MIB + 1, &block), CAPU_NOT_READY);
@@ -205,8 +205,8 @@ END_TEST
 
 #define HELD 100
 
-/* Marks in the blocks are the model: two that overlap would show. */
-START_TEST(test_against_a_model)
+/* Each block is filled with its number, so that overlapping blocks are found. */
+START_TEST(blocks_never_overlap)
 {
     static struct host_block held[HELD];
     uint64_t state = seed_start("host_arena");
@@ -263,7 +263,7 @@ START_TEST(test_against_a_model)
 }
 END_TEST
 
-/* Grows twice, fragments, scatters. */
+/* Grows the arena twice, fragments it, and takes a scattered block. */
 static capu_status churn(struct device *device, struct host_arena **arena)
 {
     struct host_block blocks[100];
@@ -284,8 +284,8 @@ static capu_status churn(struct device *device, struct host_arena **arena)
     return status;
 }
 
-/* _i: bit 0 lasting, bit 1 host memory instead of the device. */
-START_TEST(test_failure_at_every_call)
+/* _i: bit 0: all later calls fail too; bit 1: host allocations fail instead of device calls. */
+START_TEST(every_call_can_fail)
 {
     bool is_lasting = (_i & 1) != 0;
     bool is_host = (_i & 2) != 0;
@@ -315,8 +315,8 @@ START_TEST(test_failure_at_every_call)
         } else if (!is_host) {
             ck_assert_int_eq(status, CAPU_DEVICE_FAILED);
         } else {
-            /* A chunk that did not fit once is tried again with what is needed: the takes then
-               find less. */
+            /* If the usual chunk cannot be allocated, a smaller one is tried, and later requests
+               find less memory. */
             ck_assert(status == CAPU_NO_HOST_MEMORY || status == CAPU_NOT_READY);
         }
         if (arena != NULL) {
@@ -341,7 +341,7 @@ static void *grow_slowly(void *argument)
     struct host_arena *arena = argument;
 
     for (int i = 0; i < 200; i++) {
-        /* The usual chunk takes it all at first; later growing finds the budget used up. */
+        /* The usual chunk uses the whole budget, so later growths fail. */
         capu_status status = host_arena_grow(arena, 65536);
 
         if (status != CAPU_OK && status != CAPU_HOST_OVER_BUDGET) {
@@ -351,7 +351,7 @@ static void *grow_slowly(void *argument)
     return NULL;
 }
 
-START_TEST(test_two_threads)
+START_TEST(a_second_thread_can_grow_the_arena)
 {
     struct device *device = new_device();
     struct host_arena *arena;
@@ -387,12 +387,12 @@ int main(void)
     Suite *suite = suite_create("host_arena");
     TCase *tcase = tcase_create("host_arena");
 
-    tcase_add_test(tcase, test_sizes_are_exact_and_the_budget_is_hard);
-    tcase_add_test(tcase, test_scattered_bytes_are_used);
-    tcase_add_test(tcase, test_blocks_wait_for_their_positions);
-    tcase_add_test(tcase, test_against_a_model);
-    tcase_add_loop_test(tcase, test_failure_at_every_call, 0, 4);
-    tcase_add_test(tcase, test_two_threads);
+    tcase_add_test(tcase, sizes_are_exact_and_the_budget_is_a_hard_limit);
+    tcase_add_test(tcase, a_block_can_use_scattered_bytes);
+    tcase_add_test(tcase, blocks_are_reused_after_their_positions);
+    tcase_add_test(tcase, blocks_never_overlap);
+    tcase_add_loop_test(tcase, every_call_can_fail, 0, 4);
+    tcase_add_test(tcase, a_second_thread_can_grow_the_arena);
     suite_add_tcase(suite, tcase);
     return suite_run(suite);
 }

@@ -1,4 +1,4 @@
-/* Pages: the budget, recycling, runs of neighbours, and failures at every call. */
+/* Pages: the budget, reuse, contiguous runs, and a failure of every call. */
 #include "allocator/pages.h"
 
 #include "device/adaptor_fault.h"
@@ -20,7 +20,7 @@ static struct device *new_device(void)
     return device;
 }
 
-START_TEST(test_the_budget_is_a_hard_limit)
+START_TEST(the_budget_is_a_hard_limit)
 {
     struct device *device = new_device();
     device_page list[8];
@@ -43,7 +43,7 @@ START_TEST(test_the_budget_is_a_hard_limit)
     ck_assert_uint_eq(pages_out_peak(pages), 5);
     pages_reset_peak(pages);
     ck_assert_uint_eq(pages_out_peak(pages), 3);
-    pages_give(pages, list, 5); /* two of them are back already */
+    pages_give(pages, list, 5); /* two of them were given back before */
     ck_assert_uint_eq(pages_available(pages), 8);
     CHECK_VALID(pages_validate, pages);
     pages_destroy(pages);
@@ -55,7 +55,7 @@ START_TEST(test_the_budget_is_a_hard_limit)
 }
 END_TEST
 
-START_TEST(test_pages_are_recycled)
+START_TEST(pages_are_reused)
 {
     struct device *device = new_device();
     device_page list[LIMIT];
@@ -87,7 +87,7 @@ static size_t run_count(const device_page *list, size_t count)
     return runs;
 }
 
-START_TEST(test_neighbours_are_preferred)
+START_TEST(contiguous_pages_are_preferred)
 {
     struct device *device = new_device();
     device_page all[64];
@@ -97,7 +97,7 @@ START_TEST(test_neighbours_are_preferred)
     ck_assert_int_eq(pages_create(device, 64 * PAGE, &pages), CAPU_OK);
     ck_assert_int_eq(pages_take(pages, 64, all), CAPU_OK);
     ck_assert_uint_eq(run_count(all, 64), 1);
-    for (size_t i = 0; i < 16; i += 2) { /* singles, then a run of 20 */
+    for (size_t i = 0; i < 16; i += 2) { /* single pages, then a run of 20 */
         pages_give(pages, &all[i], 1);
     }
     pages_give(pages, &all[30], 20);
@@ -105,14 +105,14 @@ START_TEST(test_neighbours_are_preferred)
     ck_assert_uint_eq(run_count(list, 12), 1);
     pages_give(pages, list, 12);
     ck_assert_int_eq(pages_take(pages, 24, list), CAPU_OK);
-    ck_assert_uint_eq(run_count(list, 24), 5); /* the run, and four singles */
+    ck_assert_uint_eq(run_count(list, 24), 5); /* the run and four single pages */
     CHECK_VALID(pages_validate, pages);
     pages_destroy(pages);
     device_destroy(device);
 }
 END_TEST
 
-START_TEST(test_against_a_model)
+START_TEST(pages_match_the_model)
 {
     uint64_t state = seed_start("pages");
     struct device *device = new_device();
@@ -156,8 +156,8 @@ START_TEST(test_against_a_model)
 }
 END_TEST
 
-/* _i: bit 0 lasting, bit 1 host memory instead of the device. */
-START_TEST(test_failure_at_every_call)
+/* _i: bit 0: all later calls fail too; bit 1: host allocations fail instead of device calls. */
+START_TEST(every_call_can_fail)
 {
     bool is_lasting = (_i & 1) != 0;
     bool is_host = (_i & 2) != 0;
@@ -214,11 +214,11 @@ int main(void)
     Suite *suite = suite_create("pages");
     TCase *tcase = tcase_create("pages");
 
-    tcase_add_test(tcase, test_the_budget_is_a_hard_limit);
-    tcase_add_test(tcase, test_pages_are_recycled);
-    tcase_add_test(tcase, test_neighbours_are_preferred);
-    tcase_add_test(tcase, test_against_a_model);
-    tcase_add_loop_test(tcase, test_failure_at_every_call, 0, 4);
+    tcase_add_test(tcase, the_budget_is_a_hard_limit);
+    tcase_add_test(tcase, pages_are_reused);
+    tcase_add_test(tcase, contiguous_pages_are_preferred);
+    tcase_add_test(tcase, pages_match_the_model);
+    tcase_add_loop_test(tcase, every_call_can_fail, 0, 4);
     suite_add_tcase(suite, tcase);
     return suite_run(suite);
 }

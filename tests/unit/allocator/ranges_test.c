@@ -1,4 +1,5 @@
-/* Ranges: exact places, rest until settling, reservations that shrink, failures at every call. */
+/* Ranges: exact addresses, no reuse before ranges_settle, smaller reservations, and a failure of
+   every call. */
 #include "allocator/ranges.h"
 
 #include "device/adaptor_fault.h"
@@ -17,12 +18,12 @@ static struct device *new_sim(void)
     return device;
 }
 
-static char *behind(void *address, size_t page_count)
+static char *pages_after(void *address, size_t page_count)
 {
     return (char *)address + page_count * PAGE;
 }
 
-START_TEST(test_a_range_rests_until_settled)
+START_TEST(a_range_is_not_reused_until_settled)
 {
     struct device *device = new_sim();
     struct ranges *ranges;
@@ -37,18 +38,18 @@ START_TEST(test_a_range_rests_until_settled)
     ck_assert_int_eq(ranges_take(ranges, 4, &a), CAPU_OK);
     ck_assert_int_eq(ranges_take(ranges, 4, &b), CAPU_OK);
     ck_assert_uint_eq((uintptr_t)a % PAGE, 0);
-    ck_assert(ranges_contains(ranges, behind(a, 3)));
+    ck_assert(ranges_contains(ranges, pages_after(a, 3)));
     ranges_give(ranges, a, 4, true);
     CHECK_VALID(ranges_validate, ranges);
     ck_assert_int_eq(ranges_take_at(ranges, a, 4), CAPU_NOT_READY);
     ck_assert_int_eq(ranges_take(ranges, 4, &c), CAPU_OK);
     ck_assert_ptr_ne(c, a);
     ranges_settle(ranges);
-    ck_assert_int_eq(ranges_take_at(ranges, behind(a, 1), 2), CAPU_OK);
+    ck_assert_int_eq(ranges_take_at(ranges, pages_after(a, 1), 2), CAPU_OK);
     ck_assert_int_eq(ranges_take_at(ranges, a, 4), CAPU_NOT_READY);
     ck_assert_int_eq(ranges_take_at(ranges, a, 1), CAPU_OK);
-    ck_assert_int_eq(ranges_take_at(ranges, behind(a, 3), 2), CAPU_NOT_READY); /* b is there */
-    ck_assert_int_eq(ranges_take_at(ranges, behind(a, 3), SIZE_MAX), CAPU_NOT_READY);
+    ck_assert_int_eq(ranges_take_at(ranges, pages_after(a, 3), 2), CAPU_NOT_READY); /* b is there */
+    ck_assert_int_eq(ranges_take_at(ranges, pages_after(a, 3), SIZE_MAX), CAPU_NOT_READY);
     ck_assert_int_eq(ranges_take_at(ranges, &a, 1), CAPU_INVALID);
     CHECK_VALID(ranges_validate, ranges);
     ranges_destroy(ranges);
@@ -57,7 +58,7 @@ START_TEST(test_a_range_rests_until_settled)
 }
 END_TEST
 
-START_TEST(test_a_range_that_need_not_rest_goes_at_once)
+START_TEST(a_range_can_be_reused_at_once)
 {
     struct device *device = new_sim();
     struct ranges *ranges;
@@ -83,8 +84,8 @@ static capu_status refuse_large(void *state, struct device *inner, const struct 
                                                                             : CAPU_OK;
 }
 
-/* A process limit may forbid large reservations: many small ones do as well. */
-START_TEST(test_reservations_shrink_to_what_is_possible)
+/* If a process limit forbids large reservations, many small ones are made. */
+START_TEST(reservations_shrink_to_what_is_possible)
 {
     static const struct adaptor_hooks hooks = {.before = refuse_large};
     struct device *device;
@@ -116,15 +117,15 @@ struct held {
 static bool overlaps_any(const struct held *held, char *address, size_t page_count)
 {
     for (size_t i = 0; i < HELD; i++) {
-        if (held[i].page_count > 0 && address < behind(held[i].address, held[i].page_count) &&
-            held[i].address < behind(address, page_count)) {
+        if (held[i].page_count > 0 && address < pages_after(held[i].address, held[i].page_count) &&
+            held[i].address < pages_after(address, page_count)) {
             return true;
         }
     }
     return false;
 }
 
-START_TEST(test_against_a_model)
+START_TEST(ranges_match_the_model)
 {
     uint64_t state = seed_start("ranges");
     struct device *device = new_sim();
@@ -168,8 +169,8 @@ START_TEST(test_against_a_model)
 }
 END_TEST
 
-/* _i: bit 0 lasting, bit 1 host memory instead of the device. */
-START_TEST(test_failure_at_every_call)
+/* _i: bit 0: all later calls fail too; bit 1: host allocations fail instead of device calls. */
+START_TEST(every_call_can_fail)
 {
     bool is_lasting = (_i & 1) != 0;
     bool is_host = (_i & 2) != 0;
@@ -223,11 +224,11 @@ int main(void)
     Suite *suite = suite_create("ranges");
     TCase *tcase = tcase_create("ranges");
 
-    tcase_add_test(tcase, test_a_range_rests_until_settled);
-    tcase_add_test(tcase, test_a_range_that_need_not_rest_goes_at_once);
-    tcase_add_test(tcase, test_reservations_shrink_to_what_is_possible);
-    tcase_add_test(tcase, test_against_a_model);
-    tcase_add_loop_test(tcase, test_failure_at_every_call, 0, 4);
+    tcase_add_test(tcase, a_range_is_not_reused_until_settled);
+    tcase_add_test(tcase, a_range_can_be_reused_at_once);
+    tcase_add_test(tcase, reservations_shrink_to_what_is_possible);
+    tcase_add_test(tcase, ranges_match_the_model);
+    tcase_add_loop_test(tcase, every_call_can_fail, 0, 4);
     suite_add_tcase(suite, tcase);
     return suite_run(suite);
 }

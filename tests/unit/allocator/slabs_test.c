@@ -1,4 +1,5 @@
-/* Slabs: classes, exact slots, rest until settling, trimming, and failures at every call. */
+/* Slabs: size classes, exact slots, no reuse before slabs_settle, trimming, and a failure of every
+   call. */
 #include "allocator/slabs.h"
 
 #include "device/adaptor_fault.h"
@@ -11,7 +12,7 @@
 #define PAGE UINT64_C(65536)
 #define LIMIT 40
 
-/* What slabs stand on, on the host device: slots can be written. */
+/* The objects that slabs need. On the host device slots can be written. */
 struct ground {
     struct device *device;
     struct pages *pages;
@@ -51,8 +52,8 @@ static void slabs_start(struct ground *ground)
                      CAPU_OK);
 }
 
-/* Fills a slab of one size: slots are aligned, apart, and waste at most a quarter of one. */
-START_TEST(test_every_size_divides_a_page_well)
+/* Fills a slab for each size. Slots must be aligned and disjoint, and waste little of the page. */
+START_TEST(every_size_uses_a_page_well)
 {
     static const uint64_t page_sizes[] = {4096, 65536, 2097152};
     uint64_t page_bytes = page_sizes[_i];
@@ -89,7 +90,7 @@ START_TEST(test_every_size_divides_a_page_well)
 }
 END_TEST
 
-START_TEST(test_a_slot_rests_until_settled)
+START_TEST(a_slot_is_not_reused_until_settled)
 {
     struct ground ground;
     void *a;
@@ -121,7 +122,7 @@ START_TEST(test_a_slot_rests_until_settled)
 }
 END_TEST
 
-START_TEST(test_trim_gives_back_free_slabs_only)
+START_TEST(trim_releases_only_free_slabs)
 {
     struct ground ground;
     void *list[LIMIT * 2];
@@ -136,11 +137,11 @@ START_TEST(test_trim_gives_back_free_slabs_only)
     ck_assert_int_eq(slabs_take(ground.slabs, 1, &more), CAPU_OVER_BUDGET);
     CHECK_VALID(slabs_validate, ground.slabs);
     for (size_t i = 0; i < LIMIT * 2; i++) {
-        if (i % 4 != 0) { /* every second slab keeps a slot */
+        if (i % 4 != 0) { /* every second slab keeps a taken slot */
             ck_assert(slabs_give(ground.slabs, list[i]));
         }
     }
-    ck_assert_uint_eq(slabs_trim(ground.slabs), 0); /* they rest */
+    ck_assert_uint_eq(slabs_trim(ground.slabs), 0); /* not settled yet */
     slabs_settle(ground.slabs);
     CHECK_VALID(slabs_validate, ground.slabs);
     ck_assert_uint_eq(slabs_trim(ground.slabs), LIMIT / 2);
@@ -185,8 +186,8 @@ static void take_one(struct slabs *slabs, struct held *one, size_t bytes, uint64
     }
 }
 
-/* Marks in the slots are the model: two that overlap would show. */
-START_TEST(test_against_a_model)
+/* Each slot is filled with a random byte, so that overlapping slots are found. */
+START_TEST(slots_never_overlap)
 {
     static struct held held[HELD];
     uint64_t state = seed_start("slabs");
@@ -224,7 +225,7 @@ START_TEST(test_against_a_model)
 }
 END_TEST
 
-/* Takes of many classes, settling and trimming between: all that can fail does. */
+/* Takes slots of many classes, and settles and trims in between, so that every call can fail. */
 static capu_status churn(struct ground *ground)
 {
     capu_status status =
@@ -246,8 +247,8 @@ static capu_status churn(struct ground *ground)
     return status;
 }
 
-/* _i: bit 0 lasting, bit 1 host memory instead of the device. */
-START_TEST(test_failure_at_every_call)
+/* _i: bit 0: all later calls fail too; bit 1: host allocations fail instead of device calls. */
+START_TEST(every_call_can_fail)
 {
     bool is_lasting = (_i & 1) != 0;
     bool is_host = (_i & 2) != 0;
@@ -272,7 +273,7 @@ START_TEST(test_failure_at_every_call)
         malloc_faults_arm(0, false);
         hits = is_host ? malloc_faults_hits() : adaptor_fault_hits(ground.device);
         adaptor_fault_arm(ground.device, NULL);
-        /* A trim that fails only leaves the slab where it is. */
+        /* A failed trim only leaves the slab where it is. */
         ck_assert(status == CAPU_OK
                       ? hits <= 1 || is_lasting
                       : status == (is_host ? CAPU_NO_HOST_MEMORY : CAPU_DEVICE_FAILED));
@@ -298,11 +299,11 @@ int main(void)
     Suite *suite = suite_create("slabs");
     TCase *tcase = tcase_create("slabs");
 
-    tcase_add_loop_test(tcase, test_every_size_divides_a_page_well, 0, 3);
-    tcase_add_test(tcase, test_a_slot_rests_until_settled);
-    tcase_add_test(tcase, test_trim_gives_back_free_slabs_only);
-    tcase_add_test(tcase, test_against_a_model);
-    tcase_add_loop_test(tcase, test_failure_at_every_call, 0, 4);
+    tcase_add_loop_test(tcase, every_size_uses_a_page_well, 0, 3);
+    tcase_add_test(tcase, a_slot_is_not_reused_until_settled);
+    tcase_add_test(tcase, trim_releases_only_free_slabs);
+    tcase_add_test(tcase, slots_never_overlap);
+    tcase_add_loop_test(tcase, every_call_can_fail, 0, 4);
     suite_add_tcase(suite, tcase);
     return suite_run(suite);
 }

@@ -1,4 +1,4 @@
-/* Checks a structure by its own validator and says what it found. */
+/* Checks a structure with its validator and reports the violation. */
 #ifndef CAPU_TESTS_UNIT_ALLOCATOR_VALID_H
 #define CAPU_TESTS_UNIT_ALLOCATOR_VALID_H
 

@@ -1,5 +1,5 @@
-/* The adaptors: what each adds to the device inside. That they add nothing else is the contract
-   suite's matter. */
+/* The adaptors: what each adds to the device inside it. The contract suite checks that they change
+   nothing else. */
 #include "device/adaptor_count.h"
 #include "device/adaptor_delay.h"
 #include "device/adaptor_fault.h"
@@ -27,7 +27,7 @@ static struct device *make_host(void)
     return device;
 }
 
-START_TEST(a_limit_counts_pages_that_exist)
+START_TEST(the_limit_counts_existing_pages)
 {
     struct device *device = NULL;
     device_page page = DEVICE_NO_PAGE;
@@ -48,7 +48,7 @@ START_TEST(a_limit_counts_pages_that_exist)
 }
 END_TEST
 
-START_TEST(counts_are_of_calls_bytes_and_what_there_is)
+START_TEST(counts_include_calls_bytes_and_existing_pages)
 {
     struct device *device = NULL;
     struct adaptor_counts counts;
@@ -94,7 +94,7 @@ START_TEST(counts_are_of_calls_bytes_and_what_there_is)
 }
 END_TEST
 
-/* When 20 ops of 100 ns and their events are over, with delays from this seed. */
+/* The time at which 20 ops of 100 ns and their events have finished, with delays from this seed. */
 static uint64_t delayed_end(uint64_t seed)
 {
     const struct adaptor_delay_plan plan = {.seed = seed, .longest_ns = 1000, .one_in = 3};
@@ -126,7 +126,7 @@ START_TEST(delays_come_from_the_seed)
 }
 END_TEST
 
-/* Completion comes late: the work is nothing, and its event is not there yet. */
+/* Delays also affect events: one that is recorded after no work at all is not reached at once. */
 START_TEST(events_of_a_delayed_device_are_late)
 {
     const struct adaptor_delay_plan plan = {.seed = 4, .longest_ns = 50000000};
@@ -150,7 +150,7 @@ START_TEST(events_of_a_delayed_device_are_late)
 }
 END_TEST
 
-/* A small transaction: all of it, or nothing is left. */
+/* A small transaction, which succeeds or leaves nothing behind. */
 static capu_status map_a_page(struct device *device)
 {
     uint64_t page_bytes = device->capabilities.page_bytes;
@@ -205,7 +205,7 @@ START_TEST(every_call_can_be_made_to_fail)
 }
 END_TEST
 
-START_TEST(faults_last_or_come_by_chance)
+START_TEST(faults_can_be_lasting_or_random)
 {
     struct adaptor_fault_plan plan = {
         .slot = ADAPTOR_PAGE_CREATE, .call = 3, .status = CAPU_NO_HOST_MEMORY, .is_lasting = true};
@@ -268,7 +268,7 @@ static void fail_in_flight(struct device *inner)
     ck_assert_int_eq(device_failure(device, text, sizeof(text)), CAPU_OP_FAILED);
     ck_assert_ptr_nonnull(strstr(text, "injected fault"));
     if (!device->capabilities.is_simulated) {
-        ck_assert_int_eq(*(const char *)range, 1); /* the second one never ran */
+        ck_assert_int_eq(*(const char *)range, 1); /* the second fill never ran */
     }
     device_destroy(device);
 }
@@ -285,12 +285,12 @@ int main(void)
     Suite *suite = suite_create("adaptors");
     TCase *tcase = tcase_create("adaptors");
 
-    tcase_add_test(tcase, a_limit_counts_pages_that_exist);
-    tcase_add_test(tcase, counts_are_of_calls_bytes_and_what_there_is);
+    tcase_add_test(tcase, the_limit_counts_existing_pages);
+    tcase_add_test(tcase, counts_include_calls_bytes_and_existing_pages);
     tcase_add_test(tcase, delays_come_from_the_seed);
     tcase_add_test(tcase, events_of_a_delayed_device_are_late);
     tcase_add_test(tcase, every_call_can_be_made_to_fail);
-    tcase_add_test(tcase, faults_last_or_come_by_chance);
+    tcase_add_test(tcase, faults_can_be_lasting_or_random);
     tcase_add_test(tcase, work_can_fail_in_flight);
     suite_add_tcase(suite, tcase);
     return suite_run(suite);

@@ -1,4 +1,4 @@
-/* The books of pages, ranges and host memory, against plain arrays. */
+/* The bookkeeping of pages, ranges and host memory, compared with plain arrays. */
 #include "device/books.h"
 #include "tests/support/suite.h"
 
@@ -30,7 +30,7 @@ START_TEST(the_lowest_free_page_comes_first)
         uint64_t victim = next(&random) % LIMIT;
 
         if (next(&random) % 2 == 0) {
-            page_numbers_give(&numbers, victim); /* also what does not exist */
+            page_numbers_give(&numbers, victim); /* pages that do not exist too */
             count -= exists[victim] ? 1 : 0;
             exists[victim] = false;
         } else if (count == LIMIT) {
@@ -54,8 +54,8 @@ START_TEST(the_lowest_free_page_comes_first)
 }
 END_TEST
 
-/* Ranges of 4 pages with 4 pages between them: found from every address inside and from none
-   outside, whatever the order in which they came. */
+/* Ranges of 4 pages with gaps of 4 pages are found from every address inside and from none outside,
+   in whatever order they were added. */
 START_TEST(ranges_are_found_from_inside)
 {
     enum { COUNT = 200 };
@@ -90,7 +90,7 @@ START_TEST(ranges_are_found_from_inside)
 }
 END_TEST
 
-START_TEST(only_whole_mappings_are_whole)
+START_TEST(only_complete_mappings_are_whole)
 {
     char *address = (char *)(uintptr_t)(8 * PAGE);
     const device_page consecutive[] = {4, 5, 6};
@@ -113,7 +113,7 @@ START_TEST(only_whole_mappings_are_whole)
     ck_assert(!reservation_is_whole(&ranges, range, address, 4));
     ck_assert(!reservation_is_whole(&ranges, range, address + PAGE, 2));
     ck_assert(!reservation_is_whole(&ranges, range, address + 3 * PAGE, 4));
-    /* A run and a hole; two runs and a hole. */
+    /* The kernel needs a mapping per run of pages, and one for each hole next to it. */
     ck_assert_uint_eq(pages_cost(consecutive, 3), 2);
     ck_assert_uint_eq(pages_cost(scattered, 3), 3);
     ck_assert_uint_eq(reservation_cost(&ranges, range, address, 3), 2);
@@ -125,7 +125,7 @@ START_TEST(only_whole_mappings_are_whole)
 }
 END_TEST
 
-/* Addresses cost nothing, so a program may ask for far more than it will ever use. */
+/* Address space costs nothing, so a program may reserve far more than it will ever use. */
 START_TEST(a_large_range_takes_little_memory)
 {
     const size_t page_count = (size_t)1 << 26;
@@ -151,7 +151,7 @@ START_TEST(a_large_range_takes_little_memory)
     for (size_t index = 0; index < pages_of_slots; index++) {
         count += resident[index] & 1;
     }
-    ck_assert_uint_lt(count, pages_of_slots / 16); /* a huge page may be there at once */
+    ck_assert_uint_lt(count, pages_of_slots / 16); /* a huge page may become resident at once */
     ck_assert(reservation_is_unmapped(&reservations, range, address, 1));
     ck_assert(reservation_is_mapped(&reservations, range, address + PAGE, 1));
     free(resident);
@@ -172,7 +172,7 @@ START_TEST(addresses_are_aligned_and_bounded)
 }
 END_TEST
 
-START_TEST(chunks_know_what_is_theirs)
+START_TEST(chunks_know_their_own_memory)
 {
     struct chunks chunks;
     char *blocks[40];
@@ -184,7 +184,7 @@ START_TEST(chunks_know_what_is_theirs)
         ck_assert_int_eq(blocks[index][9999], 0);
     }
     for (int index = 0; index < 40; index += 3) {
-        chunks_free(&chunks, blocks[index] + 1, 10000); /* not a block: nothing happens */
+        chunks_free(&chunks, blocks[index] + 1, 10000); /* not the start of a block: ignored */
         chunks_free(&chunks, blocks[index], 10000);
         ck_assert(!chunks_hold(&chunks, blocks[index], 1));
     }
@@ -207,14 +207,14 @@ int main(void)
 
     tcase_add_test(tcase, the_lowest_free_page_comes_first);
     tcase_add_test(tcase, ranges_are_found_from_inside);
-    tcase_add_test(tcase, only_whole_mappings_are_whole);
-#ifndef __SANITIZE_THREAD__ /* whose calloc writes */
+    tcase_add_test(tcase, only_complete_mappings_are_whole);
+#ifndef __SANITIZE_THREAD__ /* its calloc writes, which makes the memory resident */
     tcase_add_test(tcase, a_large_range_takes_little_memory);
 #else
     (void)a_large_range_takes_little_memory;
 #endif
     tcase_add_test(tcase, addresses_are_aligned_and_bounded);
-    tcase_add_test(tcase, chunks_know_what_is_theirs);
+    tcase_add_test(tcase, chunks_know_their_own_memory);
     suite_add_tcase(suite, tcase);
     return suite_run(suite);
 }

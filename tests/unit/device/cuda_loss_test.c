@@ -1,4 +1,4 @@
-/* What ends the cuda device, what does not, and what it answers from then on. */
+/* Which errors lose the cuda device, which do not, and what its calls return afterwards. */
 #include "tests/support/suite.h"
 #include "tests/unit/device/on_fake.h"
 
@@ -44,8 +44,8 @@ static capu_status fault_kernel(capu_stream stream, const void *arguments)
     return CAPU_INVALID;
 }
 
-/* Everything answers that the device is lost; memory can still be given back. */
-static void all_is_lost(struct setting *setting, const char *word)
+/* Checks that every call returns DEVICE_LOST, but memory can still be unmapped. */
+static void check_lost(struct setting *setting, const char *word)
 {
     const struct device_work work = {.name = "work", .run = nothing};
     struct device *device = setting->device;
@@ -85,12 +85,12 @@ START_TEST(a_kernel_that_faults_loses_the_device)
     OK(device_event_record(setting.device, setting.event, setting.stream));
     OK(fake_cudart_launch(setting.stream, fault_kernel, NULL));
     ck_assert_int_eq(device_stream_synchronize(setting.device, setting.stream), CAPU_DEVICE_LOST);
-    all_is_lost(&setting, "cudaStreamSynchronize told: cudaErrorLaunchFailure");
+    check_lost(&setting, "cudaStreamSynchronize told: cudaErrorLaunchFailure");
     tear_down(&setting);
 }
 END_TEST
 
-START_TEST(a_copy_that_meets_no_memory_loses_the_device)
+START_TEST(a_copy_of_unmapped_memory_loses_the_device)
 {
     struct setting setting;
     char bytes[8];
@@ -107,8 +107,8 @@ START_TEST(a_copy_that_meets_no_memory_loses_the_device)
 }
 END_TEST
 
-/* Whoever is told first of a lost device, it is told once and by that name. */
-START_TEST(the_first_to_be_told_is_named)
+/* Whichever call finds that the device is lost, the text names the first such call, and only it. */
+START_TEST(the_call_that_found_the_loss_is_named)
 {
     struct fake_cudart_fault fault = {.number = 1, .error = ILLEGAL_ADDRESS, .is_sticky = true};
     struct setting setting;
@@ -119,14 +119,14 @@ START_TEST(the_first_to_be_told_is_named)
     fault.call = FAKE_cuMemCreate;
     fake_cudart_arm(&fault);
     ck_assert_int_eq(device_page_create(setting.device, &page), CAPU_DEVICE_LOST);
-    all_is_lost(&setting, "lost, as cuMemCreate told: cudaErrorIllegalAddress");
+    check_lost(&setting, "lost, as cuMemCreate told: cudaErrorIllegalAddress");
     ck_assert_int_eq(device_page_create(setting.device, &page), CAPU_DEVICE_LOST);
     tear_down(&setting);
 }
 END_TEST
 
-/* "Unknown" is the device's end only if it is all that CUDA answers from then on. */
-START_TEST(an_unknown_error_is_lasting_if_it_lasts)
+/* "Unknown error" means a lost device only if CUDA keeps returning it. */
+START_TEST(an_unknown_error_loses_the_device_only_if_it_persists)
 {
     struct fake_cudart_fault fault = {.call = FAKE_cudaHostRegister, .number = 1, .error = UNKNOWN};
     struct setting setting;
@@ -143,7 +143,7 @@ START_TEST(an_unknown_error_is_lasting_if_it_lasts)
     fake_cudart_arm(&fault);
     ck_assert_int_eq(device_fill(setting.device, setting.stream, setting.address, 1, PAGE),
                      CAPU_DEVICE_LOST);
-    all_is_lost(&setting, "lost, as cudaMemsetAsync told: cudaErrorUnknown");
+    check_lost(&setting, "lost, as cudaMemsetAsync told: cudaErrorUnknown");
     tear_down(&setting);
 }
 END_TEST
@@ -152,13 +152,13 @@ static capu_status launch_fault(capu_stream stream, const void *arguments)
 {
     (void)arguments;
     (void)fake_cudart_launch(stream, fault_kernel, NULL);
-    /* Until the stream has got there. */
+    /* Wait until the stream has run the kernel. */
     while (fake_cudart_launch(stream, nothing, NULL) == CAPU_OK) {
     }
     return CAPU_DEVICE_FAILED;
 }
 
-START_TEST(an_op_that_fails_stops_nothing_unless_the_device_is_lost)
+START_TEST(a_failed_op_stops_nothing_unless_the_device_is_lost)
 {
     const struct device_work fails = {.name = "fails", .run = fault_kernel};
     const struct device_work loses = {.name = "loses", .run = launch_fault};
@@ -181,10 +181,10 @@ int main(void)
     TCase *cases = tcase_create("loss");
 
     tcase_add_test(cases, a_kernel_that_faults_loses_the_device);
-    tcase_add_test(cases, a_copy_that_meets_no_memory_loses_the_device);
-    tcase_add_test(cases, the_first_to_be_told_is_named);
-    tcase_add_test(cases, an_unknown_error_is_lasting_if_it_lasts);
-    tcase_add_test(cases, an_op_that_fails_stops_nothing_unless_the_device_is_lost);
+    tcase_add_test(cases, a_copy_of_unmapped_memory_loses_the_device);
+    tcase_add_test(cases, the_call_that_found_the_loss_is_named);
+    tcase_add_test(cases, an_unknown_error_loses_the_device_only_if_it_persists);
+    tcase_add_test(cases, a_failed_op_stops_nothing_unless_the_device_is_lost);
     suite_add_tcase(suite, cases);
     return suite_run(suite);
 }

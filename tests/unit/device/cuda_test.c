@@ -1,4 +1,4 @@
-/* The cuda device over the fake runtime: what it asks of CUDA, and what it makes of the answers. */
+/* The cuda device over the fake runtime: which CUDA calls it makes, and how it handles results. */
 #include "device/device.h"
 #include "tests/support/suite.h"
 #include "tests/unit/device/on_fake.h"
@@ -6,7 +6,7 @@
 #include <pthread.h>
 #include <string.h>
 
-/* Creation is refused with this status and a text that holds `word`. */
+/* Checks that creation fails with this status and a text that contains `word`. */
 static void refuses(const struct fake_cudart_machine *machine, const struct device_options *options,
                     capu_status status, const char *word)
 {
@@ -18,7 +18,7 @@ static void refuses(const struct fake_cudart_machine *machine, const struct devi
     ck_assert_ptr_null(device);
     ck_assert_msg(strstr(text, word) != NULL, "'%s' does not say '%s'", text, word);
     ck_assert_int_eq(cuda_device_create(options, &device, NULL, 0), status);
-    ck_assert_int_eq(fake_cudart_last_error(), 0); /* a program that tries finds nothing later */
+    ck_assert_int_eq(fake_cudart_last_error(), 0); /* no error is left for the program to find */
     on_fake_nothing_is_left();
 }
 
@@ -79,7 +79,7 @@ START_TEST(defaults_follow_the_device)
     struct device_options options = {.d2h_bytes_per_s = RATE, .h2d_bytes_per_s = RATE};
     struct device *device = NULL;
 
-    /* A sixteenth is left to the program. */
+    /* A sixteenth is left for the program. */
     fake_cudart_reset(&machine);
     OK(cuda_device_create(&options, &device, NULL, 0));
     ck_assert_str_eq(device->capabilities.name, "cuda");
@@ -89,7 +89,7 @@ START_TEST(defaults_follow_the_device)
     ck_assert(!device->capabilities.is_simulated && !device->capabilities.runs_on_stream);
     device_destroy(device);
 
-    /* A driver that wants larger pages. */
+    /* A driver that needs larger pages. */
     machine.granularity_bytes = (uint64_t)4 << 20;
     fake_cudart_reset(&machine);
     OK(cuda_device_create(&options, &device, NULL, 0));
@@ -113,12 +113,12 @@ START_TEST(the_link_is_measured_unless_it_is_given)
     ck_assert_uint_gt(found->d2h_duplex_bytes_per_s, 1000);
     ck_assert_uint_gt(found->h2d_duplex_bytes_per_s, 1000);
     ck_assert_uint_gt(found->copy_latency_ns, 0);
-    /* Both ways at once are timed as often as each alone. */
+    /* Both directions at once are measured as often as each alone. */
     ck_assert_uint_eq(fake_cudart_calls_of(FAKE_cudaStreamWaitEvent), 3);
     device_destroy(device);
     on_fake_nothing_is_left();
 
-    /* One of the two: the other is still wanted. On a device of one page. */
+    /* One rate is given and the other is measured, on a device with one page. */
     options.memory_bytes = PAGE;
     options.h2d_bytes_per_s = RATE;
     options.copy_latency_ns = 17;
@@ -139,7 +139,8 @@ START_TEST(the_link_is_measured_unless_it_is_given)
 }
 END_TEST
 
-/* Every CUDA call of a creation that measures fails in turn: a status, a text, nothing left. */
+/* Each CUDA call of a creation with measurement fails in turn: creation returns a status and a
+   text, and leaves nothing behind. */
 START_TEST(creation_fails_at_every_call)
 {
     const struct device_options options = {.memory_bytes = PAGES * PAGE, .page_bytes = PAGE};
@@ -165,7 +166,7 @@ START_TEST(creation_fails_at_every_call)
         if (!fault.is_sticky && status != CAPU_OK) {
             struct fake_cudart_left left = fake_cudart_left();
 
-            /* An ender that failed leaves what it was to end. */
+            /* A failed release call leaves one object. */
             ck_assert_uint_le(left.handles + left.mappings + left.ranges + left.registered +
                                   left.streams + left.events,
                               1);
@@ -175,7 +176,7 @@ START_TEST(creation_fails_at_every_call)
 }
 END_TEST
 
-START_TEST(a_range_takes_one_call_for_its_access)
+START_TEST(mapping_sets_access_with_one_call)
 {
     struct device *device = on_fake_make(NULL);
     device_page pages[PAGES];
@@ -188,7 +189,7 @@ START_TEST(a_range_takes_one_call_for_its_access)
     ck_assert_uint_eq(fake_cudart_calls_of(FAKE_cuMemSetAccess), 1);
     OK(device_unmap(device, range, PAGES));
     ck_assert_uint_eq(fake_cudart_calls_of(FAKE_cuMemUnmap), 1);
-    /* Pages are recycled: mapping them again creates none. */
+    /* Pages are reused: mapping them again creates none. */
     OK(device_map(device, range, pages, PAGES));
     ck_assert_uint_eq(fake_cudart_calls_of(FAKE_cuMemCreate), PAGES);
     device_destroy(device);
@@ -196,7 +197,7 @@ START_TEST(a_range_takes_one_call_for_its_access)
 }
 END_TEST
 
-START_TEST(a_map_that_fails_half_way_is_taken_back)
+START_TEST(a_map_that_fails_half_way_is_undone)
 {
     static const struct {
         enum fake_cudart_call call;
@@ -225,7 +226,7 @@ START_TEST(a_map_that_fails_half_way_is_taken_back)
 }
 END_TEST
 
-START_TEST(what_cannot_be_taken_back_loses_the_device)
+START_TEST(a_map_that_cannot_be_undone_loses_the_device)
 {
     struct device *device = on_fake_make(NULL);
     struct fake_cudart_fault fault = {
@@ -235,7 +236,7 @@ START_TEST(what_cannot_be_taken_back_loses_the_device)
     char text[300] = "";
 
     on_fake_pages(device, pages, PAGES);
-    fake_cudart_arm(&fault); /* the third page, after cudaSetDevice, and all that comes */
+    fake_cudart_arm(&fault); /* the third page, after cudaSetDevice, and all later calls */
     ck_assert_int_eq(device_map(device, range, pages, PAGES), CAPU_DEVICE_FAILED);
     ck_assert_int_eq(device_failure(device, text, sizeof(text)), CAPU_DEVICE_LOST);
     ck_assert_ptr_nonnull(strstr(text, "half way"));
@@ -244,7 +245,7 @@ START_TEST(what_cannot_be_taken_back_loses_the_device)
 }
 END_TEST
 
-START_TEST(access_that_is_not_ready_is_asked_for_again)
+START_TEST(access_that_is_not_ready_is_retried)
 {
     struct device *device = on_fake_make(NULL);
     struct fake_cudart_fault fault = {
@@ -258,7 +259,7 @@ START_TEST(access_that_is_not_ready_is_asked_for_again)
     ck_assert_uint_eq(fake_cudart_calls_of(FAKE_cudaDeviceSynchronize), 1);
     OK(device_unmap(device, range, 1));
 
-    /* Not for ever, and a wait that fails is told. */
+    /* It is not retried forever, and a failed wait is not reported. */
     fake_cudart_arm(&fault);
     ck_assert_int_eq(device_map(device, range, &page, 1), CAPU_DEVICE_FAILED);
     ck_assert_uint_eq(fake_cudart_left().mappings, 0);
@@ -273,7 +274,7 @@ START_TEST(access_that_is_not_ready_is_asked_for_again)
 }
 END_TEST
 
-START_TEST(a_range_the_driver_refuses_is_no_address_space)
+START_TEST(a_range_refused_by_the_driver_is_reported)
 {
     struct device *device = on_fake_make(NULL);
     void *range = NULL;
@@ -287,7 +288,7 @@ START_TEST(a_range_the_driver_refuses_is_no_address_space)
 }
 END_TEST
 
-START_TEST(only_events_for_times_are_made_with_timing)
+START_TEST(only_events_for_times_have_timing)
 {
     struct device *device = on_fake_make(NULL);
     struct device_event *timed = NULL;
@@ -304,7 +305,7 @@ START_TEST(only_events_for_times_are_made_with_timing)
 }
 END_TEST
 
-START_TEST(a_query_that_fails_is_not_a_yes)
+START_TEST(a_failed_query_is_not_ready)
 {
     struct device *device = on_fake_make(NULL);
     struct device_event *event = NULL;
@@ -318,10 +319,10 @@ START_TEST(a_query_that_fails_is_not_a_yes)
 }
 END_TEST
 
-START_TEST(host_memory_is_registered_whole)
+START_TEST(host_memory_is_registered_in_one_piece)
 {
     struct device *device = on_fake_make(&(struct fake_cudart_machine){.host_node = _i});
-    const uint64_t large = ((uint64_t)65 << 20) + 123; /* enough for several threads */
+    const uint64_t large = ((uint64_t)65 << 20) + 123; /* large enough for several threads */
     char *memory = NULL;
     void *other = NULL;
 
@@ -332,12 +333,12 @@ START_TEST(host_memory_is_registered_whole)
     on_fake_fail(FAKE_cudaHostRegister, 1, OUT_OF_MEMORY);
     ck_assert_int_eq(device_host_alloc(device, 100, &other), CAPU_NO_HOST_MEMORY);
     ck_assert_ptr_null(other);
-    /* What stays registered stays mapped, and goes with the device. */
+    /* Memory that cannot be unregistered stays mapped until the device is destroyed. */
     on_fake_fail(FAKE_cudaHostUnregister, 1, INVALID_VALUE);
     device_host_free(device, memory, large);
     ck_assert_uint_eq(fake_cudart_left().registered, 1);
     memory[large - 1] = 3;
-    device_host_free(device, memory + 64, large - 64); /* no block */
+    device_host_free(device, memory + 64, large - 64); /* not a block: ignored */
     OK(device_host_alloc(device, 100, &other));
     device_host_free(device, other, 100);
     ck_assert_uint_eq(fake_cudart_left().registered, 1);
@@ -380,7 +381,8 @@ START_TEST(the_device_is_current_where_it_is_called)
     on_fake_pages(device, &page, 1);
     range = on_fake_reserve(device, 1);
     OK(device_map(device, range, &page, 1));
-    /* The other device's calls make that one current; these then make this one so again. */
+    /* Calls of the other device make it current; the following calls make this one current again.
+     */
     on_fake_pages(other, &page, 1);
     ck_assert_int_eq(fake_cudart_current(), 0);
     OK(device_fill(device, stream, range, 7, PAGE));
@@ -401,7 +403,7 @@ START_TEST(the_device_is_current_where_it_is_called)
 END_TEST
 
 /* Some machines do not let the driver pin memory that is not its own. */
-START_TEST(host_memory_is_the_drivers_where_it_registers_none)
+START_TEST(host_memory_comes_from_the_driver_if_registering_fails)
 {
     struct device *device = on_fake_make(NULL);
     struct fake_cudart_fault fault = {
@@ -420,7 +422,7 @@ START_TEST(host_memory_is_the_drivers_where_it_registers_none)
     device_destroy(device);
     on_fake_nothing_is_left();
 
-    /* Where neither works, nothing is decided. */
+    /* If neither works, registering is tried again next time. */
     device = on_fake_make(NULL);
     fault.call = FAKE_CUDART_ANY_CALL;
     fault.number = 2; /* after the one that makes the device current */
@@ -434,7 +436,7 @@ START_TEST(host_memory_is_the_drivers_where_it_registers_none)
 }
 END_TEST
 
-START_TEST(pages_are_unmapped_one_by_one_where_they_must_be)
+START_TEST(pages_are_unmapped_one_by_one_if_necessary)
 {
     struct device *device = on_fake_make(&(struct fake_cudart_machine){.unmaps_singly = true});
     device_page pages[PAGES];
@@ -448,7 +450,7 @@ START_TEST(pages_are_unmapped_one_by_one_where_they_must_be)
     OK(device_map(device, range, pages, PAGES));
     OK(device_unmap(device, range, PAGES));
     ck_assert_uint_eq(fake_cudart_calls_of(FAKE_cuMemUnmap), 1 + 2 * PAGES);
-    /* One that fails at once has changed nothing; one that fails half way is past repair. */
+    /* If the first unmap fails, nothing has changed. If a later one fails, the device is lost. */
     OK(device_map(device, range, pages, PAGES));
     on_fake_fail(FAKE_cuMemUnmap, 1, INVALID_VALUE);
     ck_assert_int_eq(device_unmap(device, range, PAGES), CAPU_DEVICE_FAILED);
@@ -461,7 +463,7 @@ START_TEST(pages_are_unmapped_one_by_one_where_they_must_be)
 }
 END_TEST
 
-START_TEST(addresses_that_are_not_aligned_are_not_taken)
+START_TEST(misaligned_ranges_are_rejected)
 {
     const struct device_options options = {.memory_bytes = PAGES * PAGE,
                                            .page_bytes = 4 * PAGE,
@@ -479,7 +481,7 @@ START_TEST(addresses_that_are_not_aligned_are_not_taken)
 }
 END_TEST
 
-START_TEST(what_the_driver_refused_is_told)
+START_TEST(the_refused_driver_call_is_named)
 {
     struct device *device = on_fake_make(NULL);
     device_page page;
@@ -509,19 +511,19 @@ int main(void)
     tcase_add_test(cases, defaults_follow_the_device);
     tcase_add_test(cases, the_link_is_measured_unless_it_is_given);
     tcase_add_loop_test(cases, creation_fails_at_every_call, 0, 2);
-    tcase_add_test(cases, a_range_takes_one_call_for_its_access);
-    tcase_add_loop_test(cases, a_map_that_fails_half_way_is_taken_back, 0, 5);
-    tcase_add_test(cases, what_cannot_be_taken_back_loses_the_device);
-    tcase_add_test(cases, access_that_is_not_ready_is_asked_for_again);
-    tcase_add_test(cases, a_range_the_driver_refuses_is_no_address_space);
-    tcase_add_test(cases, only_events_for_times_are_made_with_timing);
-    tcase_add_test(cases, a_query_that_fails_is_not_a_yes);
-    tcase_add_loop_test(cases, host_memory_is_registered_whole, -1, 2);
+    tcase_add_test(cases, mapping_sets_access_with_one_call);
+    tcase_add_loop_test(cases, a_map_that_fails_half_way_is_undone, 0, 5);
+    tcase_add_test(cases, a_map_that_cannot_be_undone_loses_the_device);
+    tcase_add_test(cases, access_that_is_not_ready_is_retried);
+    tcase_add_test(cases, a_range_refused_by_the_driver_is_reported);
+    tcase_add_test(cases, only_events_for_times_have_timing);
+    tcase_add_test(cases, a_failed_query_is_not_ready);
+    tcase_add_loop_test(cases, host_memory_is_registered_in_one_piece, -1, 2);
     tcase_add_test(cases, the_device_is_current_where_it_is_called);
-    tcase_add_test(cases, host_memory_is_the_drivers_where_it_registers_none);
-    tcase_add_test(cases, pages_are_unmapped_one_by_one_where_they_must_be);
-    tcase_add_test(cases, addresses_that_are_not_aligned_are_not_taken);
-    tcase_add_test(cases, what_the_driver_refused_is_told);
+    tcase_add_test(cases, host_memory_comes_from_the_driver_if_registering_fails);
+    tcase_add_test(cases, pages_are_unmapped_one_by_one_if_necessary);
+    tcase_add_test(cases, misaligned_ranges_are_rejected);
+    tcase_add_test(cases, the_refused_driver_call_is_named);
     suite_add_tcase(suite, cases);
     return suite_run(suite);
 }

@@ -1,4 +1,4 @@
-/* The host device's own: page size, mappings, throttle, many pages. */
+/* What is specific to the host device: page size, mappings, throttle, many pages. */
 #include "device/host.h"
 #include "tests/support/suite.h"
 
@@ -34,7 +34,7 @@ START_TEST(the_page_grows_with_the_memory)
     ck_assert_uint_eq(host_mapping_limit(&machine), 65530 - 4096);
     ck_assert_uint_eq(chosen_page(64 * KIB), 64 * KIB);
     ck_assert_uint_eq(chosen_page(1 * GIB), 64 * KIB);
-    /* 30,717 pages of 64 KiB are the most. */
+    /* The limit is 30,717 pages of 64 KiB. */
     ck_assert_uint_eq(chosen_page(30717 * 64 * KIB), 64 * KIB);
     ck_assert_uint_eq(chosen_page(30718 * 64 * KIB), 128 * KIB);
     ck_assert_uint_eq(chosen_page(16 * GIB), 1 * MIB);
@@ -84,7 +84,7 @@ static struct device *make(uint64_t memory_bytes, uint64_t bytes_per_s)
     return device;
 }
 
-/* What the kernel says: mappings that meet [address, address + bytes). */
+/* The number of kernel mappings that overlap [address, address + bytes). */
 static size_t kernel_mappings(const char *address, uint64_t bytes)
 {
     FILE *maps = fopen("/proc/self/maps", "re");
@@ -107,13 +107,13 @@ static size_t kernel_mappings(const char *address, uint64_t bytes)
 
 #define SLOTS 64
 
-/* Whatever is mapped and unmapped, the kernel never needs more mappings than were counted. */
-START_TEST(mappings_are_counted_at_their_most)
+/* Whatever is mapped and unmapped, the kernel never has more mappings than the device counts. */
+START_TEST(mappings_are_never_undercounted)
 {
     struct device *device = make(SLOTS * 64 * KIB, 0);
     const struct host_device *host = host_of(device);
     device_page pages[SLOTS];
-    size_t mapped[SLOTS] = {0}; /* pages of the mapping that begins there */
+    size_t mapped[SLOTS] = {0}; /* pages of the mapping that starts there */
     uint64_t random = 7;
     void *range = NULL;
     uint64_t bytes = SLOTS * 64 * KIB;
@@ -167,7 +167,7 @@ START_TEST(mappings_are_refused_below_the_limit)
     }
     CHECK_OK(device_range_reserve(device, SLOTS * 64 * KIB, &range));
     host_of(device)->mapping_limit = 20;
-    /* Backwards every page is a mapping; forwards all are one. */
+    /* In reverse order each page needs a mapping; in order all of them are one. */
     ck_assert_int_eq(device_map(device, range, scattered, SLOTS), CAPU_NO_ADDRESS_SPACE);
     CHECK_OK(device_map(device, range, scattered, 18));
     ck_assert_uint_eq(host_of(device)->mapping_count, 20);
@@ -180,7 +180,7 @@ START_TEST(mappings_are_refused_below_the_limit)
 }
 END_TEST
 
-/* The kernel's limit is the process's: two devices that each keep below it are above it. */
+/* The kernel's limit is per process: two devices can exceed it even if each stays below it. */
 START_TEST(mappings_are_counted_for_all_devices)
 {
     struct device *devices[2] = {make(SLOTS * 64 * KIB, 0), make(SLOTS * 64 * KIB, 0)};
@@ -198,20 +198,20 @@ START_TEST(mappings_are_counted_for_all_devices)
     ck_assert_int_eq(device_map(devices[1], ranges[1], scattered[1], 30), CAPU_NO_ADDRESS_SPACE);
     ck_assert_uint_eq(host_of(devices[1])->mapping_count, 1);
     CHECK_OK(device_map(devices[1], ranges[1], scattered[1], 6));
-    /* What a device had is free for the others when it has gone. */
+    /* The mappings of a destroyed device are available to the others. */
     device_destroy(devices[0]);
     CHECK_OK(device_map(devices[1], (char *)ranges[1] + 6 * 64 * KIB, scattered[1], 30));
     device_destroy(devices[1]);
 }
 END_TEST
 
-/* Makes mappings until the kernel refuses one more; how many. */
+/* Makes mappings until the kernel refuses one, and returns their number. */
 static size_t use_mappings_up(void **mappings, size_t limit)
 {
     size_t count = 0;
 
     while (count < limit) {
-        /* Neighbours that differ are not merged. */
+        /* The kernel does not merge neighbours with different protection. */
         mappings[count] = mmap(NULL, 4 * KIB, count % 2 == 0 ? PROT_READ : PROT_NONE,
                                MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
         if (mappings[count] == MAP_FAILED) {
@@ -222,13 +222,13 @@ static size_t use_mappings_up(void **mappings, size_t limit)
     return count;
 }
 
-/* Whether the kernel can read the byte: asking faults nowhere. */
+/* Whether the byte is mapped. The kernel reads it, so this does not fault. */
 static bool is_there(int pipe_end, const void *address)
 {
     return write(pipe_end, address, 1) == 1;
 }
 
-/* A program that has used all mappings up gets no more from a device, but can give back. */
+/* A program that has used up all mappings cannot map, but can still unmap. */
 START_TEST(a_program_without_mappings_can_unmap)
 {
     static void *mappings[1 << 17];
@@ -251,7 +251,7 @@ START_TEST(a_program_without_mappings_can_unmap)
     CHECK_OK(device_map(device, range, scattered, 32));
     ck_assert(is_there(ends[1], range));
     count = use_mappings_up(mappings, sizeof(mappings) / sizeof(mappings[0]));
-    /* Room for some of the pages that are asked for, and not for all. */
+    /* Leave room for some of the requested pages, but not for all. */
     for (int index = 1; index <= 8 && count > 8; index++) {
         munmap(mappings[count - (size_t)index], 4 * KIB);
     }
@@ -262,7 +262,7 @@ START_TEST(a_program_without_mappings_can_unmap)
     for (size_t index = 0; index + 8 < count; index++) {
         munmap(mappings[index], 4 * KIB);
     }
-    /* A kernel that allows more than this has none used up. */
+    /* A kernel with a higher limit than this test can use up maps all pages. */
     ck_assert_int_eq(mapped, count < sizeof(mappings) / sizeof(mappings[0]) ? CAPU_NO_ADDRESS_SPACE
                                                                             : CAPU_OK);
     ck_assert(is_left[0] == (mapped == CAPU_OK));
@@ -274,7 +274,7 @@ START_TEST(a_program_without_mappings_can_unmap)
 }
 END_TEST
 
-/* A child would share the memory, not copy it: it has none of it. */
+/* A forked child would share the memory instead of copying it, so the child does not get it. */
 START_TEST(children_have_no_device_memory)
 {
     struct device *device = make(2 * MIB, 0);
@@ -303,7 +303,7 @@ START_TEST(children_have_no_device_memory)
 }
 END_TEST
 
-/* 1 MiB at 20 MiB/s takes 50 ms; two copies of one direction queue up on whatever streams. */
+/* 1 MiB at 20 MiB/s takes 50 ms. Two copies in the same direction queue up, on whatever streams. */
 START_TEST(the_link_has_its_rate)
 {
     struct device *device = make(2 * MIB, 20 * MIB);
@@ -348,7 +348,7 @@ static capu_status take_long(capu_stream stream, const void *arguments)
     while (!atomic_load(&may_end)) {
         usleep(1000);
     }
-    usleep(50000); /* long enough for somebody who does not wait */
+    usleep(50000); /* long enough to notice if the device does not wait */
     atomic_store(&has_ended, true);
     return CAPU_OK;
 }
@@ -360,8 +360,8 @@ static capu_status fail_at_once(capu_stream stream, const void *arguments)
     return CAPU_OP_FAILED;
 }
 
-/* Its memory may be unmapped then. */
-START_TEST(what_runs_when_the_device_fails_is_waited_for)
+/* Otherwise the memory of the op that is still running could be unmapped. */
+START_TEST(a_failed_device_waits_for_running_work)
 {
     const struct device_options options = {.memory_bytes = MIB};
     const struct device_work works[] = {{.name = "long", .run = take_long},
@@ -394,7 +394,7 @@ static capu_status answer_nonsense(capu_stream stream, const void *arguments)
     return (capu_status)7;
 }
 
-START_TEST(an_answer_that_is_no_status_is_shown)
+START_TEST(an_invalid_status_of_an_op_is_shown)
 {
     const struct device_options options = {.memory_bytes = MIB};
     const struct device_work work = {.name = "odd", .run = answer_nonsense};
@@ -420,18 +420,18 @@ int main(void)
 
     tcase_add_test(tcase, the_page_grows_with_the_memory);
     tcase_add_test(tcase, wrong_options_are_named);
-    tcase_add_test(tcase, mappings_are_counted_at_their_most);
+    tcase_add_test(tcase, mappings_are_never_undercounted);
     tcase_add_test(tcase, mappings_are_refused_below_the_limit);
     tcase_add_test(tcase, mappings_are_counted_for_all_devices);
-#ifndef __SANITIZE_THREAD__ /* which needs mappings of its own */
+#ifndef __SANITIZE_THREAD__ /* it needs mappings of its own */
     tcase_add_test(tcase, a_program_without_mappings_can_unmap);
 #else
     (void)a_program_without_mappings_can_unmap;
 #endif
     tcase_add_test(tcase, children_have_no_device_memory);
     tcase_add_test(tcase, the_link_has_its_rate);
-    tcase_add_test(tcase, what_runs_when_the_device_fails_is_waited_for);
-    tcase_add_test(tcase, an_answer_that_is_no_status_is_shown);
+    tcase_add_test(tcase, a_failed_device_waits_for_running_work);
+    tcase_add_test(tcase, an_invalid_status_of_an_op_is_shown);
     suite_add_tcase(suite, tcase);
     return suite_run(suite);
 }

@@ -1,5 +1,4 @@
-/* Lanes: the ring, its growth and reuse, and what positions say. On the sim, where time is exact.
- */
+/* Lanes: the ring of events, its growth and reuse, and positions. On sim, where times are exact. */
 #include "device/adaptor_count.h"
 #include "device/lane.h"
 #include "device/sim.h"
@@ -8,7 +7,7 @@
 #define CHECK_OK(call) ck_assert_int_eq((call), CAPU_OK)
 
 static struct device *sim;
-static struct device *device; /* counts */
+static struct device *device; /* the counting adaptor around sim */
 static struct lane timed;
 static struct lane plain;
 
@@ -45,7 +44,7 @@ static uint64_t events_created(void)
     return counts.slots[ADAPTOR_EVENT_CREATE].calls;
 }
 
-START_TEST(marks_outlive_growth)
+START_TEST(marks_survive_growth)
 {
     struct lane_position marks[500];
     uint64_t ns = 0;
@@ -86,7 +85,7 @@ START_TEST(a_steady_lane_creates_no_events)
         lane_retire(mark);
     }
     for (int round = 0; round < 100; round++) {
-        CHECK_OK(lane_wait(run_and_mark(&plain, 1))); /* nobody retires */
+        CHECK_OK(lane_wait(run_and_mark(&plain, 1))); /* never retired */
     }
     before = events_created();
     for (int round = 0; round < 1000; round++) {
@@ -98,7 +97,7 @@ START_TEST(a_steady_lane_creates_no_events)
     }
     ck_assert_uint_eq(events_created(), before);
     ck_assert_uint_le(before, 2 * 64);
-    /* What nobody has waited for needs a place. */
+    /* Marks that were never waited for need a slot each. */
     for (int round = 0; round < 200; round++) {
         (void)run_and_mark(&plain, 1);
     }
@@ -115,7 +114,7 @@ START_TEST(lanes_follow_positions)
     ck_assert(lane_is_past(never));
     CHECK_OK(lane_wait(never));
     CHECK_OK(lane_follow(&plain, never));
-    CHECK_OK(lane_follow(&timed, mark)); /* its own */
+    CHECK_OK(lane_follow(&timed, mark)); /* its own lane: nothing to do */
     CHECK_OK(lane_follow(&plain, mark));
     followed = run_and_mark(&plain, 10);
     CHECK_OK(lane_wait(followed));
@@ -124,7 +123,7 @@ START_TEST(lanes_follow_positions)
 }
 END_TEST
 
-START_TEST(the_callers_stream_stays)
+START_TEST(a_borrowed_stream_is_not_destroyed)
 {
     struct lane borrowed;
     capu_stream stream = NULL;
@@ -139,8 +138,8 @@ START_TEST(the_callers_stream_stays)
 }
 END_TEST
 
-/* A ring that holds both kinds, grown while it does, and after that steady. */
-START_TEST(marks_without_timing_stand_between_those_with)
+/* A ring with both kinds of marks grows, and creates no events afterwards. */
+START_TEST(untimed_marks_can_be_mixed_with_timed_ones)
 {
     struct lane_position marks[300];
     uint64_t before;
@@ -182,8 +181,8 @@ static uint64_t events_recorded(void)
     return counts.slots[ADAPTOR_EVENT_RECORD].calls;
 }
 
-/* A promise costs nothing until somebody waits, and is one mark for all who were given it. */
-START_TEST(promises_are_kept_when_asked_for)
+/* A promise costs nothing until its position is needed, and then all its users share one mark. */
+START_TEST(promises_become_marks_when_needed)
 {
     const struct device_work work = {.name = "op", .duration_ns = 10};
     struct lane_position first;
@@ -208,7 +207,7 @@ START_TEST(promises_are_kept_when_asked_for)
     ck_assert_uint_eq(device_now_ns(device), 25);
     ck_assert(lane_is_past(first) && lane_is_past(second));
 
-    /* The next mark keeps it. */
+    /* The next mark fulfils the promise. */
     CHECK_OK(device_run(device, timed.stream, &work));
     first = lane_promise(&timed);
     CHECK_OK(lane_mark(&timed, &mark));
@@ -216,7 +215,7 @@ START_TEST(promises_are_kept_when_asked_for)
     ck_assert_uint_eq(lane_newest(&timed).sequence, first.sequence);
     CHECK_OK(lane_wait(first));
 
-    /* So does the host, which waits for it. */
+    /* So does a wait of the host. */
     CHECK_OK(device_run(device, timed.stream, &work));
     first = lane_promise(&timed);
     CHECK_OK(lane_wait(first));
@@ -225,7 +224,7 @@ START_TEST(promises_are_kept_when_asked_for)
 }
 END_TEST
 
-START_TEST(a_failed_device_counts_as_past)
+START_TEST(positions_of_a_failed_device_have_passed)
 {
     struct lane_position mark = run_and_mark(&timed, 1000);
     struct lane_position untouched = {0};
@@ -248,13 +247,13 @@ int main(void)
     TCase *tcase = tcase_create("lane");
 
     tcase_add_checked_fixture(tcase, set_up, tear_down);
-    tcase_add_test(tcase, marks_outlive_growth);
+    tcase_add_test(tcase, marks_survive_growth);
     tcase_add_test(tcase, a_steady_lane_creates_no_events);
     tcase_add_test(tcase, lanes_follow_positions);
-    tcase_add_test(tcase, the_callers_stream_stays);
-    tcase_add_test(tcase, marks_without_timing_stand_between_those_with);
-    tcase_add_test(tcase, promises_are_kept_when_asked_for);
-    tcase_add_test(tcase, a_failed_device_counts_as_past);
+    tcase_add_test(tcase, a_borrowed_stream_is_not_destroyed);
+    tcase_add_test(tcase, untimed_marks_can_be_mixed_with_timed_ones);
+    tcase_add_test(tcase, promises_become_marks_when_needed);
+    tcase_add_test(tcase, positions_of_a_failed_device_have_passed);
     suite_add_tcase(suite, tcase);
     return suite_run(suite);
 }

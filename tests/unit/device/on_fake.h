@@ -1,4 +1,4 @@
-/* The cuda device over the fake runtime, for the tests that ask what it makes of CUDA's answers. */
+/* The cuda device over the fake runtime, for tests of how it handles the results of CUDA calls. */
 #ifndef CAPU_TESTS_UNIT_DEVICE_ON_FAKE_H
 #define CAPU_TESTS_UNIT_DEVICE_ON_FAKE_H
 
@@ -10,9 +10,9 @@
 
 #define PAGE ((uint64_t)64 << 10)
 #define PAGES 8
-#define RATE 1000000000 /* given, so that nothing is measured */
+#define RATE 1000000000 /* a given rate, so that nothing is measured */
 
-/* CUDA's numbers: its headers are not for tests. */
+/* Error numbers of CUDA, whose headers tests do not include. */
 enum {
     INVALID_VALUE = 1,
     OUT_OF_MEMORY = 2,
@@ -25,19 +25,19 @@ enum {
 
 #define OK(call_) ck_assert_int_eq((call_), CAPU_OK)
 
-/* The device of a fresh machine (NULL: the usual one), with PAGES of PAGE bytes. */
+/* Creates a device with PAGES pages of PAGE bytes on a new machine; NULL: the default one. */
 struct device *on_fake_make(const struct fake_cudart_machine *machine);
 
-/* A range of so many pages. */
+/* Reserves a range of `count` pages. */
 void *on_fake_reserve(struct device *device, size_t count);
 
-/* Creates so many pages. */
+/* Creates `count` pages. */
 void on_fake_pages(struct device *device, device_page *pages, size_t count);
 
-/* Fails the n-th call of a kind from now on, once. */
+/* Makes the n-th call of a kind from now on fail, once. */
 void on_fake_fail(enum fake_cudart_call call, uint64_t number, int error);
 
-/* Fails the test if anything is left of what was asked of CUDA. */
+/* Fails the test if any CUDA object is left. */
 void on_fake_nothing_is_left(void);
 
 #endif

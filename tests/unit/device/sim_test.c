@@ -1,4 +1,4 @@
-/* The sim device's times, worked out by hand, and its books. */
+/* The times of the sim device, compared with values computed by hand, and its bookkeeping. */
 #include "device/sim.h"
 #include "tests/support/suite.h"
 
@@ -52,7 +52,7 @@ static struct device_event *record(capu_stream stream)
     return event;
 }
 
-/* Waits for it, says when it was, lets go of it. */
+/* Waits for an event, destroys it, and returns the time. */
 static uint64_t wait_and_drop(struct device_event *event)
 {
     CHECK_OK(device_event_wait(device, event));
@@ -77,7 +77,7 @@ START_TEST(defaults_are_those_of_the_paper)
 }
 END_TEST
 
-START_TEST(times_are_those_of_the_model)
+START_TEST(times_follow_the_execution_model)
 {
     char target[4] = "abc";
     void *host = NULL;
@@ -100,13 +100,13 @@ START_TEST(times_are_those_of_the_model)
     ck_assert_uint_eq(device_now_ns(device), 0);
     ck_assert_int_eq(device_event_query(device, op), CAPU_NOT_READY);
     ck_assert_uint_eq(wait_and_drop(out), 1006001);
-    CHECK_OK(device_event_query(device, op)); /* waiting for something later has passed it */
+    CHECK_OK(device_event_query(device, op)); /* the host has waited for a later event */
     ck_assert_uint_eq(wait_and_drop(op), 1006001);
     ck_assert_uint_eq(wait_and_drop(in), 1507002);
-    CHECK_OK(device_fill(device, compute, memory, 0, PAGE)); /* takes nothing */
+    CHECK_OK(device_fill(device, compute, memory, 0, PAGE)); /* takes no time */
     CHECK_OK(device_stream_synchronize(device, compute));
     ck_assert_uint_eq(device_now_ns(device), 1507010);
-    /* Issued when the host has got there. */
+    /* Work starts no earlier than the host issues it. */
     CHECK_OK(device_copy_out(device, d2h, target, memory, 3));
     CHECK_OK(device_stream_synchronize(device, d2h));
     ck_assert_uint_eq(device_now_ns(device), 1507010 + 1003);
@@ -123,7 +123,7 @@ START_TEST(streams_of_one_engine_take_turns)
 
     CHECK_OK(device_stream_create(device, DEVICE_COMPUTE, &other));
     run(compute, 100);
-    start = record(other); /* an idle stream: now */
+    start = record(other); /* on an idle stream: now */
     run(other, 50);        /* 100 .. 150 */
     end = record(other);
     run(compute, 25); /* 150 .. 175 */
@@ -136,7 +136,7 @@ START_TEST(streams_of_one_engine_take_turns)
 }
 END_TEST
 
-START_TEST(copies_of_what_is_not_mapped_are_refused)
+START_TEST(copies_of_unmapped_memory_are_rejected)
 {
     char target[8] = "1234567";
 
@@ -150,7 +150,7 @@ START_TEST(copies_of_what_is_not_mapped_are_refused)
 }
 END_TEST
 
-START_TEST(host_memory_is_left_alone)
+START_TEST(copies_do_not_change_host_memory)
 {
     char *host = NULL;
 
@@ -164,7 +164,7 @@ START_TEST(host_memory_is_left_alone)
 }
 END_TEST
 
-START_TEST(a_failure_stops_it)
+START_TEST(a_failure_stops_the_device)
 {
     char text[100] = "";
 
@@ -183,11 +183,11 @@ int main(void)
 
     tcase_add_checked_fixture(tcase, set_up, tear_down);
     tcase_add_test(tcase, defaults_are_those_of_the_paper);
-    tcase_add_test(tcase, times_are_those_of_the_model);
+    tcase_add_test(tcase, times_follow_the_execution_model);
     tcase_add_test(tcase, streams_of_one_engine_take_turns);
-    tcase_add_test(tcase, copies_of_what_is_not_mapped_are_refused);
-    tcase_add_test(tcase, host_memory_is_left_alone);
-    tcase_add_test(tcase, a_failure_stops_it);
+    tcase_add_test(tcase, copies_of_unmapped_memory_are_rejected);
+    tcase_add_test(tcase, copies_do_not_change_host_memory);
+    tcase_add_test(tcase, a_failure_stops_the_device);
     suite_add_tcase(suite, tcase);
     return suite_run(suite);
 }
