@@ -1,4 +1,4 @@
-/* Arrays: elements survive growing, growing doubles, and a failure changes nothing. */
+/* Arrays: growing keeps the elements and doubles the capacity; a failure changes nothing. */
 #include "base/array.h"
 
 #include "tests/support/malloc_faults.h"
@@ -6,7 +6,7 @@
 
 #include <stdint.h>
 
-START_TEST(test_elements_survive)
+START_TEST(growing_keeps_the_elements)
 {
     uint32_t *elements = NULL;
     size_t capacity = 0;
@@ -31,7 +31,7 @@ START_TEST(test_elements_survive)
 }
 END_TEST
 
-START_TEST(test_as_many_as_are_needed)
+START_TEST(capacity_is_at_least_the_count_needed)
 {
     char *bytes = NULL;
     size_t capacity = 0;
@@ -48,7 +48,7 @@ START_TEST(test_as_many_as_are_needed)
 }
 END_TEST
 
-START_TEST(test_without_memory_nothing_changes)
+START_TEST(failed_allocations_change_nothing)
 {
     uint64_t *elements = NULL;
     uint64_t *before;
@@ -77,9 +77,9 @@ int main(void)
     Suite *suite = suite_create("array");
     TCase *tcase = tcase_create("array");
 
-    tcase_add_test(tcase, test_elements_survive);
-    tcase_add_test(tcase, test_as_many_as_are_needed);
-    tcase_add_test(tcase, test_without_memory_nothing_changes);
+    tcase_add_test(tcase, growing_keeps_the_elements);
+    tcase_add_test(tcase, capacity_is_at_least_the_count_needed);
+    tcase_add_test(tcase, failed_allocations_change_nothing);
     suite_add_tcase(suite, tcase);
     return suite_run(suite);
 }

@@ -1,4 +1,7 @@
-/* Assertions at TESTED_LEVEL: those of the level and below abort, those above are not evaluated. */
+/*
+ * Assertions built at TESTED_LEVEL: assertions up to that level abort, those above it are not
+ * evaluated.
+ */
 #undef CAPUCHIN_ASSERTION_LEVEL
 #define CAPUCHIN_ASSERTION_LEVEL TESTED_LEVEL
 #include "base/assert.h"
@@ -20,7 +23,7 @@ static bool evaluates_to(bool value)
     return value;
 }
 
-/* The assertion of each level, by its index. */
+/* Asserts `value` with the macro of the given level. */
 static void assert_at(int level, bool value)
 {
     switch (level) {
@@ -36,14 +39,15 @@ static void assert_at(int level, bool value)
     }
 }
 
-START_TEST(test_true_condition)
+START_TEST(true_conditions_pass)
 {
     assert_at(_i, true);
     ck_assert_int_eq(evaluated, _i <= TESTED_LEVEL ? 1 : 0);
 }
 END_TEST
 
-/* Runs a false assertion in a child; its wait status, and what it wrote to stderr. */
+/* Runs a false assertion in a child process; returns its wait status and what it wrote to stderr.
+ */
 static int status_of_false(int level, char *text, size_t text_bytes)
 {
     int ends[2];
@@ -70,7 +74,7 @@ static int status_of_false(int level, char *text, size_t text_bytes)
     return status;
 }
 
-START_TEST(test_false_condition)
+START_TEST(false_conditions_abort)
 {
     char text[512];
     int status = status_of_false(_i, text, sizeof(text));
@@ -91,8 +95,8 @@ int main(void)
     Suite *suite = suite_create("assert");
     TCase *tcase = tcase_create("levels");
 
-    tcase_add_loop_test(tcase, test_true_condition, 1, 4);
-    tcase_add_loop_test(tcase, test_false_condition, 1, 4);
+    tcase_add_loop_test(tcase, true_conditions_pass, 1, 4);
+    tcase_add_loop_test(tcase, false_conditions_abort, 1, 4);
     suite_add_tcase(suite, tcase);
     return suite_run(suite);
 }

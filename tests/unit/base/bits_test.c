@@ -1,4 +1,5 @@
-/* Bits: next, previous and runs against a plain array, at sizes with one to four levels. */
+/* Bit sets: next, previous and runs, compared with a plain array, at sizes of one to four levels.
+ */
 #include "base/bits.h"
 
 #include "tests/support/malloc_faults.h"
@@ -25,7 +26,7 @@ static size_t previous_in(const bool *model, size_t count, size_t from)
     return BITS_NONE;
 }
 
-START_TEST(test_against_a_model)
+START_TEST(bits_match_the_model)
 {
     static const size_t counts[] = {1, 63, 64, 65, 128, 4095, 4096, 4097, 9000};
     size_t count = counts[_i];
@@ -41,7 +42,7 @@ START_TEST(test_against_a_model)
         size_t from = seed_below(&state, count + 2);
         size_t run = 0;
 
-        /* Dense for a while, then sparse. */
+        /* Dense in the first half of the steps, then sparse. */
         if (seed_below(&state, 8) < (step < 1000 ? 6u : 2u)) {
             bits_add(&bits, at);
             model[at] = true;
@@ -71,7 +72,7 @@ START_TEST(test_against_a_model)
 }
 END_TEST
 
-START_TEST(test_without_memory_nothing_changes)
+START_TEST(failed_allocations_change_nothing)
 {
     struct bits bits;
     bool is_done;
@@ -98,8 +99,8 @@ int main(void)
     Suite *suite = suite_create("bits");
     TCase *tcase = tcase_create("bits");
 
-    tcase_add_loop_test(tcase, test_against_a_model, 0, 9);
-    tcase_add_test(tcase, test_without_memory_nothing_changes);
+    tcase_add_loop_test(tcase, bits_match_the_model, 0, 9);
+    tcase_add_test(tcase, failed_allocations_change_nothing);
     suite_add_tcase(suite, tcase);
     return suite_run(suite);
 }

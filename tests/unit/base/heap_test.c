@@ -1,4 +1,4 @@
-/* Heaps against a plain array, with few distinct keys, so that many elements compare equal. */
+/* Heaps compared with a plain array, with few distinct keys so that many elements compare equal. */
 #include "base/heap.h"
 
 #include "tests/support/seed.h"
@@ -13,7 +13,7 @@ struct element {
     uint32_t number;
 };
 
-/* The context turns the order round. */
+/* A non-null context reverses the order. */
 static bool is_before(const void *a, const void *b, const void *context)
 {
     const struct element *left = a;
@@ -31,7 +31,7 @@ static struct heap_order order_of(int index)
                                .context = index == 0 ? NULL : &turned};
 }
 
-/* The numbers in the heap are those in the model, and the first one is a first one of the model. */
+/* Checks that heap and model have the same elements and that none comes before the heap's first. */
 static void check(struct element *heap, size_t count, const uint32_t *model,
                   struct heap_order order)
 {
@@ -52,7 +52,7 @@ static void check(struct element *heap, size_t count, const uint32_t *model,
     }
 }
 
-START_TEST(test_against_a_model)
+START_TEST(heaps_match_the_model)
 {
     struct heap_order order = order_of(_i);
     uint64_t state = seed_start("heap");
@@ -85,7 +85,7 @@ START_TEST(test_against_a_model)
 }
 END_TEST
 
-START_TEST(test_build)
+START_TEST(building_gives_a_valid_heap)
 {
     struct heap_order order = order_of(_i);
     uint64_t state = seed_start("heap build");
@@ -105,8 +105,8 @@ START_TEST(test_build)
 }
 END_TEST
 
-/* Plans depend on which of several equal elements comes first. */
-START_TEST(test_equal_elements_come_in_a_fixed_order)
+/* Plans depend on which of several equal elements comes first, so the order must not change. */
+START_TEST(equal_elements_come_in_a_fixed_order)
 {
     static const uint32_t expected[] = {0, 6, 5, 4, 3, 2, 1};
     struct heap_order order = order_of(0);
@@ -129,9 +129,9 @@ int main(void)
     Suite *suite = suite_create("heap");
     TCase *tcase = tcase_create("heap");
 
-    tcase_add_loop_test(tcase, test_against_a_model, 0, 2);
-    tcase_add_loop_test(tcase, test_build, 0, 2);
-    tcase_add_test(tcase, test_equal_elements_come_in_a_fixed_order);
+    tcase_add_loop_test(tcase, heaps_match_the_model, 0, 2);
+    tcase_add_loop_test(tcase, building_gives_a_valid_heap, 0, 2);
+    tcase_add_test(tcase, equal_elements_come_in_a_fixed_order);
     suite_add_tcase(suite, tcase);
     return suite_run(suite);
 }

@@ -1,9 +1,9 @@
-/* Random numbers: the first few of each sequence, which must never change. */
+/* Random numbers: the first numbers of each sequence, which must never change. */
 #include "base/random.h"
 
 #include "tests/support/suite.h"
 
-START_TEST(test_splitmix)
+START_TEST(splitmix_gives_known_numbers)
 {
     static const uint64_t expected[] = {0xe220a8397b1dcdafu, 0x6e789e6aa1b965f4u,
                                         0x06c45d188009454fu, 0xf88bb8a8724c81ecu};
@@ -15,7 +15,7 @@ START_TEST(test_splitmix)
 }
 END_TEST
 
-START_TEST(test_xorshift)
+START_TEST(xorshift_gives_known_numbers)
 {
     static const uint64_t expected[] = {0x47e4ce4b896cdd1du, 0xabcfa6a8e079651du,
                                         0xb9d10d8feb731f57u, 0x4db418a0bb1b019du};
@@ -32,8 +32,8 @@ int main(void)
     Suite *suite = suite_create("random");
     TCase *tcase = tcase_create("random");
 
-    tcase_add_test(tcase, test_splitmix);
-    tcase_add_test(tcase, test_xorshift);
+    tcase_add_test(tcase, splitmix_gives_known_numbers);
+    tcase_add_test(tcase, xorshift_gives_known_numbers);
     suite_add_tcase(suite, tcase);
     return suite_run(suite);
 }

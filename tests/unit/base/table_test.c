@@ -1,4 +1,4 @@
-/* Table: put, get and remove against a plain array, with keys that collide. */
+/* Hash tables: put, get and remove, compared with a plain array, with keys that collide. */
 #include "base/table.h"
 
 #include "tests/support/malloc_faults.h"
@@ -7,7 +7,7 @@
 
 #define KEYS 600
 
-START_TEST(test_against_a_model)
+START_TEST(tables_match_the_model)
 {
     uint64_t state = seed_start("table");
     uint64_t stride = UINT64_C(1) << (_i * 7);
@@ -46,7 +46,7 @@ START_TEST(test_against_a_model)
 }
 END_TEST
 
-START_TEST(test_without_memory_nothing_changes)
+START_TEST(failed_allocations_change_nothing)
 {
     struct table table = {0};
     uint64_t value;
@@ -70,8 +70,8 @@ int main(void)
     Suite *suite = suite_create("table");
     TCase *tcase = tcase_create("table");
 
-    tcase_add_loop_test(tcase, test_against_a_model, 0, 8);
-    tcase_add_test(tcase, test_without_memory_nothing_changes);
+    tcase_add_loop_test(tcase, tables_match_the_model, 0, 8);
+    tcase_add_test(tcase, failed_allocations_change_nothing);
     suite_add_tcase(suite, tcase);
     return suite_run(suite);
 }

@@ -1,4 +1,4 @@
-/* adamw: three steps against double precision, and whole against by parts. */
+/* adamw: three steps compared with double precision, and one update compared with one in parts. */
 #include "kernels/adamw.h"
 
 #include "tests/support/suite.h"
@@ -59,8 +59,8 @@ static void run_case(struct support *support, const void *shape)
     support_keep(support, adamw.second_moment, count * sizeof(float));
 }
 
-/* The same seed makes the same tensors; one is updated whole, the other in two odd parts. */
-START_TEST(is_the_same_by_parts)
+/* Two copies of the same tensors: one is updated as a whole, the other in two parts of odd size. */
+START_TEST(updating_in_parts_gives_the_same_result)
 {
     struct support support = {.seed = 3};
     struct support again = {.seed = 3};
@@ -87,10 +87,10 @@ START_TEST(is_the_same_by_parts)
 END_TEST
 
 /*
- * Working weights are the masters rounded, after every step; and a master collects steps that are
- * too small for bf16, which has nothing between 1 and 1.0078.
+ * After every step the working weights are the rounded masters. A master accumulates steps that are
+ * too small for bf16, which has no number between 1 and 1.0078.
  */
-START_TEST(rounds_working_weights_from_masters)
+START_TEST(working_weights_are_rounded_masters)
 {
     enum { COUNT = 20011 };
     struct support support = {.seed = 5};
@@ -140,8 +140,8 @@ int main(void)
     TCase *tests = tcase_create("adamw");
 
     tcase_add_loop_test(tests, matches_reference, 0, sizeof(counts) / sizeof(counts[0]));
-    tcase_add_test(tests, is_the_same_by_parts);
-    tcase_add_test(tests, rounds_working_weights_from_masters);
+    tcase_add_test(tests, updating_in_parts_gives_the_same_result);
+    tcase_add_test(tests, working_weights_are_rounded_masters);
     suite_add_tcase(suite, tests);
     return suite_run(suite);
 }

@@ -1,6 +1,6 @@
 /*
- * attention: the whole chain against one formula in double precision, its backward chain against
- * finite differences of that, and what lies above the diagonal.
+ * attention: the forward chain compared with one formula in double precision, the backward chain
+ * with finite differences of that formula, and what happens above the diagonal.
  */
 #include "kernels/attention.h"
 
@@ -29,7 +29,7 @@ static double qkv_at(const struct attention *attention, const double *qkv, size_
     return qkv[((row * 3 + part) * attention->heads + head) * attention->head_channels + channel];
 }
 
-/* One row of one head: what it sees of the rows up to itself. */
+/* The output of one row of one head, which attends to the rows up to itself. */
 static void reference_row(const struct attention *attention, const double *qkv, size_t batch,
                           size_t head, size_t t, double *output)
 {
@@ -83,8 +83,8 @@ static double objective(const struct support *support, const struct attention *a
 }
 
 /*
- * What a chain of ops gives in bf16 has been rounded at each of them: not item by item, but over
- * all of them it is near.
+ * In bf16 each op of a chain rounds its result, so single items can be off by more than one
+ * rounding. The vector of all errors must still be short compared with the result.
  */
 struct distance {
     double error;
@@ -101,7 +101,7 @@ static void measure(const struct support *support, const char *what, struct dist
     }
 }
 
-/* A rounding is off by 2^-8 at most, either way; a chain of them by little more over many items. */
+/* One rounding is off by at most 2^-8; over many items the errors of a chain mostly cancel. */
 static void is_near(const char *what, const struct distance *distance)
 {
     double relative = sqrt(distance->error / (distance->expected + 1e-30));
@@ -195,8 +195,8 @@ static void run_case(struct support *support, const void *shape)
     support_keep(support, attention.qkv_gradient, support_bytes(support, 3 * items));
 }
 
-/* That it leaves the upper triangle alone is why it must be declared write-cleared. */
-START_TEST(softmax_writes_the_lower_triangle_only)
+/* It does not write the upper triangle, which is why the operand must be declared write-cleared. */
+START_TEST(softmax_writes_only_the_lower_triangle)
 {
     float scores[9] = {0};
     float weights[9];
@@ -221,7 +221,7 @@ START_TEST(softmax_writes_the_lower_triangle_only)
 }
 END_TEST
 
-/* Three parts of a page each, of which only those of `open`, a bit each, can be touched. */
+/* Makes accessible only those of three parts, a page each, whose bit is set in `open`. */
 static void open_parts(void *parts, size_t page, unsigned open)
 {
     for (size_t part = 0; part < 3; part++) {
@@ -231,8 +231,8 @@ static void open_parts(void *parts, size_t page, unsigned open)
     }
 }
 
-/* What an operand does not name may be elsewhere, or another tensor: nothing touches it. */
-START_TEST(touches_the_declared_parts_only)
+/* Memory that no operand declares may be evicted or belong to another tensor: it is not touched. */
+START_TEST(only_declared_parts_are_touched)
 {
     enum { QUERY = 1, KEY = 2, VALUE = 4 };
     static const struct {
@@ -297,8 +297,8 @@ int main(void)
     TCase *tests = tcase_create("attention");
 
     tcase_add_loop_test(tests, matches_reference, 0, sizeof(shapes) / sizeof(shapes[0]));
-    tcase_add_test(tests, softmax_writes_the_lower_triangle_only);
-    tcase_add_loop_test(tests, touches_the_declared_parts_only, 0, 2);
+    tcase_add_test(tests, softmax_writes_only_the_lower_triangle);
+    tcase_add_loop_test(tests, only_declared_parts_are_touched, 0, 2);
     tcase_add_loop_test(tests, matches_reference_in_bf16, 0, sizeof(shapes) / sizeof(shapes[0]));
     suite_add_tcase(suite, tests);
     return suite_run(suite);

@@ -1,4 +1,4 @@
-/* average_pool: averages and their gradients, for planes of any size. */
+/* average_pool: averages and their gradients, for planes of various sizes. */
 #include "kernels/average_pool.h"
 
 #include "tests/support/suite.h"
@@ -71,7 +71,7 @@ static const struct {
     {{.planes = 1, .plane = UINT32_MAX - 30}, CAPU_TOO_LARGE},
 };
 
-START_TEST(refuses_bad_shapes)
+START_TEST(bad_shapes_are_rejected)
 {
     ck_assert_int_eq(average_pool_forward_host(NULL, &refused[_i].pool), refused[_i].status);
     ck_assert_int_eq(average_pool_backward_host(NULL, &refused[_i].pool), refused[_i].status);
@@ -85,7 +85,7 @@ int main(void)
 
     tcase_add_loop_test(tests, matches_reference, 0, sizeof(shapes) / sizeof(shapes[0]));
     tcase_add_loop_test(tests, matches_reference_in_bf16, 0, sizeof(shapes) / sizeof(shapes[0]));
-    tcase_add_loop_test(tests, refuses_bad_shapes, 0, sizeof(refused) / sizeof(refused[0]));
+    tcase_add_loop_test(tests, bad_shapes_are_rejected, 0, sizeof(refused) / sizeof(refused[0]));
     suite_add_tcase(suite, tests);
     return suite_run(suite);
 }

@@ -1,6 +1,6 @@
 /*
- * batch_norm: forward against double precision, backward against finite differences of that
- * reference, and a replay that leaves the running statistics alone.
+ * batch_norm: forward compared with double precision, backward with finite differences of that
+ * reference, and a replay that does not update the running statistics again.
  */
 #include "kernels/batch_norm.h"
 
@@ -19,7 +19,7 @@ struct shape {
 
 static const struct shape shapes[] = {{2, 1, 3}, {3, 4, 17}, {5, 3, 49}, {16, 20, 64}};
 
-/* A tensor and its reference are large; differences are taken for some items only. */
+/* Items whose differences are checked: tensor and reference are too large to check them all. */
 #define DIFFERENCES 40
 
 static size_t at(const struct batch_norm *norm, size_t image, size_t channel, size_t i)
@@ -62,7 +62,7 @@ static double objective(const struct batch_norm *norm, const double *input, doub
     return sum;
 }
 
-/* What the output is of an item that has been normalised. */
+/* The output for a normalised item. */
 static double scaled(const struct support *support, const struct batch_norm *norm, size_t channel,
                      double normal)
 {
@@ -195,7 +195,7 @@ START_TEST(matches_reference_in_bf16)
 }
 END_TEST
 
-START_TEST(replays_without_a_second_update)
+START_TEST(a_replay_does_not_update_statistics_again)
 {
     struct support support = {.seed = support_seed()};
     struct batch_norm norm = make(&support, &shapes[3]);
@@ -227,7 +227,7 @@ int main(void)
 
     tcase_add_loop_test(tests, matches_reference, 0, sizeof(shapes) / sizeof(shapes[0]));
     tcase_add_loop_test(tests, matches_reference_in_bf16, 0, sizeof(shapes) / sizeof(shapes[0]));
-    tcase_add_test(tests, replays_without_a_second_update);
+    tcase_add_test(tests, a_replay_does_not_update_statistics_again);
     suite_add_tcase(suite, tests);
     return suite_run(suite);
 }

@@ -1,4 +1,4 @@
-/* conv2d: all three operations against a direct sum in double precision. */
+/* conv2d: all three operations compared with a direct sum in double precision. */
 #include "kernels/conv2d.h"
 
 #include "tests/support/suite.h"
@@ -96,7 +96,7 @@ struct reference {
     double *weight_gradient;
 };
 
-/* Visits every product of the convolution once: what it adds to all three results. */
+/* Visits every product of the convolution once and adds its contribution to all three results. */
 static void visit(const struct support *support, const struct conv2d *conv,
                   struct reference *reference, size_t out, size_t tap)
 {
@@ -127,7 +127,7 @@ static void visit(const struct support *support, const struct conv2d *conv,
         support_item(support, conv->output_gradient, out) * support_item(support, conv->input, in);
 }
 
-/* The parameters' gradients are fp32, and as near in either type. */
+/* Gradients of parameters are fp32, so their tolerance is the same for both element types. */
 static void check(const struct support *support, const struct conv2d *conv)
 {
     struct sizes sizes = sizes_of(conv);
@@ -205,7 +205,7 @@ START_TEST(matches_reference_in_bf16)
 }
 END_TEST
 
-START_TEST(has_as_many_positions_as_fit)
+START_TEST(output_sizes_follow_stride_and_padding)
 {
     struct conv2d conv = {.height = 224, .width = 225, .kernel = 7, .padding = 3, .stride = 2};
 
@@ -219,7 +219,7 @@ START_TEST(has_as_many_positions_as_fit)
 }
 END_TEST
 
-/* A good shape with one thing changed. */
+/* Each case changes one member of a valid shape. */
 static const struct {
     size_t field;
     uint32_t value;
@@ -245,7 +245,7 @@ static const struct {
     {offsetof(struct conv2d, width), UINT32_MAX / 8 * 3 / 4, CAPU_TOO_LARGE},
 };
 
-START_TEST(refuses_bad_shapes)
+START_TEST(bad_shapes_are_rejected)
 {
     struct conv2d conv = {.batch = 1,
                           .input_channels = 2,
@@ -273,8 +273,8 @@ int main(void)
 
     tcase_add_loop_test(tests, matches_reference, 0, sizeof(shapes) / sizeof(shapes[0]));
     tcase_add_loop_test(tests, matches_reference_in_bf16, 0, sizeof(shapes) / sizeof(shapes[0]));
-    tcase_add_test(tests, has_as_many_positions_as_fit);
-    tcase_add_loop_test(tests, refuses_bad_shapes, 0, sizeof(refused) / sizeof(refused[0]));
+    tcase_add_test(tests, output_sizes_follow_stride_and_padding);
+    tcase_add_loop_test(tests, bad_shapes_are_rejected, 0, sizeof(refused) / sizeof(refused[0]));
     suite_add_tcase(suite, tests);
     return suite_run(suite);
 }

@@ -1,4 +1,7 @@
-/* copies: fp32 is not copied, bf16 is; what is read stays, what is written comes back rounded. */
+/*
+ * copies: fp32 is used in place, bf16 is copied. What is only read does not change, what is written
+ * is rounded back.
+ */
 #include "kernels/copies.h"
 
 #include "tests/support/suite.h"
@@ -16,7 +19,7 @@ static uint16_t *make(void)
     return items;
 }
 
-START_TEST(gives_floats_back_themselves)
+START_TEST(floats_are_used_in_place)
 {
     struct copies copies = {.element = ELEMENT_FP32};
     float items[3] = {1.0f, 2.0f, 3.0f};
@@ -29,7 +32,7 @@ START_TEST(gives_floats_back_themselves)
 }
 END_TEST
 
-START_TEST(copies_bf16_and_rounds_it_back)
+START_TEST(bf16_is_copied_and_rounded_back)
 {
     struct copies copies = {.element = ELEMENT_BF16};
     uint16_t *read = make();
@@ -46,7 +49,7 @@ START_TEST(copies_bf16_and_rounds_it_back)
         ck_assert_float_eq(both[i], from[i]);
         to[i] = 0.1f;
         both[i] += 0.1f;
-        from[i] = -1.0f; /* a copy: nobody sees it */
+        from[i] = -1.0f; /* changes only the copy */
     }
     ck_assert_int_eq(copies_finish(&copies), CAPU_OK);
     for (size_t i = 0; i < COUNT; i++) {
@@ -62,8 +65,8 @@ START_TEST(copies_bf16_and_rounds_it_back)
 }
 END_TEST
 
-/* An operation that was refused, or found no memory, leaves everything as it was. */
-START_TEST(writes_nothing_after_a_failure)
+/* An operation that was rejected or ran out of memory changes nothing. */
+START_TEST(a_failure_writes_nothing)
 {
     struct copies copies = {.element = ELEMENT_BF16, .status = CAPU_INVALID};
     uint16_t *items = make();
@@ -85,9 +88,9 @@ int main(void)
     Suite *suite = suite_create("copies");
     TCase *tests = tcase_create("copies");
 
-    tcase_add_test(tests, gives_floats_back_themselves);
-    tcase_add_test(tests, copies_bf16_and_rounds_it_back);
-    tcase_add_test(tests, writes_nothing_after_a_failure);
+    tcase_add_test(tests, floats_are_used_in_place);
+    tcase_add_test(tests, bf16_is_copied_and_rounded_back);
+    tcase_add_test(tests, a_failure_writes_nothing);
     suite_add_tcase(suite, tests);
     return suite_run(suite);
 }

@@ -1,4 +1,7 @@
-/* dropout: the right share, the same items backward, another draw for another counter. */
+/*
+ * dropout: it keeps the right share of the items, drops the same items backward, and draws
+ * differently for a different counter.
+ */
 #include "kernels/dropout.h"
 
 #include "tests/support/suite.h"
@@ -45,19 +48,19 @@ static void run_case(struct support *support, const void *shape)
 
 static const float rates[] = {0.0f, 0.1f, 0.5f, 0.9f};
 
-START_TEST(keeps_the_right_share)
+START_TEST(the_right_share_is_kept)
 {
     support_sweep(run_case, &rates[_i]);
 }
 END_TEST
 
-START_TEST(keeps_the_right_share_in_bf16)
+START_TEST(the_right_share_is_kept_in_bf16)
 {
     support_sweep_in(ELEMENT_BF16, run_case, &rates[_i]);
 }
 END_TEST
 
-START_TEST(draws_by_seed_and_counter)
+START_TEST(draws_depend_on_seed_and_counter)
 {
     static const uint64_t draws[][2] = {{1, 1}, {1, 2}, {2, 1}};
     float input[1000];
@@ -93,9 +96,10 @@ int main(void)
     Suite *suite = suite_create("dropout");
     TCase *tests = tcase_create("dropout");
 
-    tcase_add_loop_test(tests, keeps_the_right_share, 0, sizeof(rates) / sizeof(rates[0]));
-    tcase_add_loop_test(tests, keeps_the_right_share_in_bf16, 0, sizeof(rates) / sizeof(rates[0]));
-    tcase_add_test(tests, draws_by_seed_and_counter);
+    tcase_add_loop_test(tests, the_right_share_is_kept, 0, sizeof(rates) / sizeof(rates[0]));
+    tcase_add_loop_test(tests, the_right_share_is_kept_in_bf16, 0,
+                        sizeof(rates) / sizeof(rates[0]));
+    tcase_add_test(tests, draws_depend_on_seed_and_counter);
     suite_add_tcase(suite, tests);
     return suite_run(suite);
 }

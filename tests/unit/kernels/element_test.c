@@ -1,11 +1,11 @@
-/* element: every bf16 number comes back, and rounding is to the nearest, of two to the even. */
+/* element: every bf16 number survives widening, and rounding is to nearest, ties to even. */
 #include "kernels/element.h"
 
 #include "tests/support/suite.h"
 
 #include <math.h>
 
-START_TEST(widens_and_rounds_every_number)
+START_TEST(every_number_survives_widening)
 {
     for (uint32_t bits = 0; bits <= UINT16_MAX; bits++) {
         float value = element_widen((uint16_t)bits);
@@ -21,8 +21,8 @@ START_TEST(widens_and_rounds_every_number)
 }
 END_TEST
 
-/* Between each two neighbours: below the middle, the middle, above it. */
-START_TEST(rounds_to_the_nearest)
+/* Between each two neighbours: just below the middle, the middle and just above it. */
+START_TEST(rounding_is_to_nearest_even)
 {
     for (uint32_t bits = 0; bits < 0x7f80u; bits++) {
         uint32_t whole = bits << 16;
@@ -42,8 +42,8 @@ START_TEST(rounds_to_the_nearest)
 }
 END_TEST
 
-/* A NaN whose marks are all in the half that is cut off must not become infinite. */
-START_TEST(keeps_what_is_no_number)
+/* A NaN whose payload lies entirely in the discarded half must not become infinity. */
+START_TEST(nan_stays_nan)
 {
     uint32_t word = 0x7f800001u;
     float value;
@@ -56,7 +56,7 @@ START_TEST(keeps_what_is_no_number)
 }
 END_TEST
 
-START_TEST(knows_sizes)
+START_TEST(element_sizes_are_known)
 {
     ck_assert_uint_eq(element_bytes(ELEMENT_FP32), 4);
     ck_assert_uint_eq(element_bytes(ELEMENT_BF16), 2);
@@ -68,10 +68,10 @@ int main(void)
     Suite *suite = suite_create("element");
     TCase *tests = tcase_create("element");
 
-    tcase_add_test(tests, widens_and_rounds_every_number);
-    tcase_add_test(tests, rounds_to_the_nearest);
-    tcase_add_test(tests, keeps_what_is_no_number);
-    tcase_add_test(tests, knows_sizes);
+    tcase_add_test(tests, every_number_survives_widening);
+    tcase_add_test(tests, rounding_is_to_nearest_even);
+    tcase_add_test(tests, nan_stays_nan);
+    tcase_add_test(tests, element_sizes_are_known);
     suite_add_tcase(suite, tests);
     return suite_run(suite);
 }

@@ -1,4 +1,4 @@
-/* embedding: rows and gradients, with tokens that occur more than once. */
+/* embedding: rows and gradients, including tokens that occur more than once. */
 #include "kernels/embedding.h"
 
 #include "tests/support/suite.h"
@@ -85,7 +85,7 @@ static void run_case(struct support *support, const void *shape)
     support_keep(support, embedding.position_gradient, position_items * sizeof(float));
 }
 
-START_TEST(refuses_unknown_tokens)
+START_TEST(unknown_tokens_are_rejected)
 {
     static const int32_t wrong[] = {-1, 2, INT32_MAX};
     float values[8] = {0};
@@ -126,7 +126,7 @@ int main(void)
     TCase *tests = tcase_create("embedding");
 
     tcase_add_loop_test(tests, matches_reference, 0, sizeof(shapes) / sizeof(shapes[0]));
-    tcase_add_test(tests, refuses_unknown_tokens);
+    tcase_add_test(tests, unknown_tokens_are_rejected);
     tcase_add_loop_test(tests, matches_reference_in_bf16, 0, sizeof(shapes) / sizeof(shapes[0]));
     suite_add_tcase(suite, tests);
     return suite_run(suite);

@@ -1,11 +1,11 @@
-/* exponential: error against the mathematics library, and its ends. */
+/* exponential: error compared with the mathematics library, and the ends of its range. */
 #include "kernels/exponential.h"
 
 #include "tests/support/suite.h"
 
 #include <math.h>
 
-START_TEST(is_within_two_units)
+START_TEST(error_is_below_two_units)
 {
     for (int i = -8690; i <= 8790; i++) {
         float x = (float)i * 0.01f + 0.001f;
@@ -18,7 +18,7 @@ START_TEST(is_within_two_units)
 }
 END_TEST
 
-START_TEST(has_sensible_ends)
+START_TEST(extreme_arguments_give_sensible_results)
 {
     ck_assert_float_eq(exponential(-88.0f), 0.0f);
     ck_assert_float_eq(exponential(-INFINITY), 0.0f);
@@ -35,8 +35,8 @@ int main(void)
     Suite *suite = suite_create("exponential");
     TCase *tests = tcase_create("exponential");
 
-    tcase_add_test(tests, is_within_two_units);
-    tcase_add_test(tests, has_sensible_ends);
+    tcase_add_test(tests, error_is_below_two_units);
+    tcase_add_test(tests, extreme_arguments_give_sensible_results);
     suite_add_tcase(suite, tests);
     return suite_run(suite);
 }

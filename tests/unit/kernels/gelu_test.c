@@ -1,4 +1,4 @@
-/* gelu against double precision; its slope against the difference of that reference. */
+/* gelu compared with double precision, its gradient with differences of that reference. */
 #include "kernels/gelu.h"
 
 #include "tests/support/suite.h"

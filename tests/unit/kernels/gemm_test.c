@@ -1,4 +1,4 @@
-/* gemm: every transposition over block borders, strides, and beta. */
+/* gemm: every transposition, sizes across block boundaries, strides, and beta. */
 #include "kernels/gemm.h"
 
 #include "tests/support/suite.h"
@@ -12,7 +12,7 @@ struct shape {
 
 static const struct shape shapes[] = {{1, 1, 1}, {5, 7, 3}, {128, 256, 4}, {129, 257, 70}};
 
-/* Rows are this much longer than they need be. */
+/* Items by which each row is longer than necessary. */
 #define SLACK 3
 
 static double item(const float *matrix, size_t stride, bool is_transposed, size_t row,
@@ -45,7 +45,7 @@ static void run_one(struct support *support, const struct shape *shape, bool a_t
     size_t b_rows = b_transposed ? shape->columns : shape->depth;
     size_t b_columns = (b_transposed ? shape->depth : shape->columns) + SLACK;
     size_t c_items = shape->rows * (shape->columns + SLACK);
-    /* With beta 0 the result must not depend on the NaN that lies there. */
+    /* With beta 0 the result must not depend on the previous contents, which are NaN. */
     float *c = beta != 0.0f ? support_floats(support, c_items, -1.0f, 1.0f)
                             : support_output(support, c_items);
     float *before = support_output(support, c_items);

@@ -1,4 +1,4 @@
-/* gradient_norm against double precision, for fewer items than parts and for many. */
+/* gradient_norm compared with double precision, for fewer items than parts and for many more. */
 #include "kernels/gradient_norm.h"
 
 #include "tests/support/suite.h"

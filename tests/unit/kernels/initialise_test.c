@@ -1,4 +1,4 @@
-/* initialise, and the generator behind it against its published vectors. */
+/* initialise, and its random generator compared with the published test vectors. */
 #include "kernels/initialise.h"
 
 #include "kernels/random.h"
@@ -41,7 +41,7 @@ static void run_case(struct support *support, const void *shape)
     } else if (fill.kind == INITIALISE_NORMAL) {
         expected_deviation = fill.b;
     }
-    /* 50,000 numbers give a mean within 0.0045 standard deviations; five of those. */
+    /* The mean of 50,000 numbers has a standard error of 0.0045 deviations; allow five of them. */
     ck_assert_double_le(fabs(mean - expected_mean), 0.023 * expected_deviation);
     ck_assert_double_le(fabs(deviation - expected_deviation), 0.02 * expected_deviation);
     support_keep(support, fill.output, COUNT * sizeof(float));
@@ -53,14 +53,14 @@ static const struct initialise fills[] = {
     {.kind = INITIALISE_NORMAL, .a = 1.0f, .b = 0.02f, .seed = 1, .counter = 3},
 };
 
-START_TEST(has_the_right_moments)
+START_TEST(moments_are_right)
 {
     support_sweep(run_case, &fills[_i]);
 }
 END_TEST
 
-/* What a master and its working weights begin with: the same numbers, these rounded. */
-START_TEST(is_rounded_to_bf16)
+/* A master and its working weights start with the same numbers, rounded in the latter. */
+START_TEST(working_weights_are_rounded_masters)
 {
     struct support support = {.seed = 1};
     struct initialise fill = fills[_i];
@@ -82,8 +82,8 @@ START_TEST(is_rounded_to_bf16)
 }
 END_TEST
 
-/* The known answers published with the generator. */
-START_TEST(draws_known_answers)
+/* The test vectors published with the generator. */
+START_TEST(the_generator_gives_the_published_numbers)
 {
     struct random_block zeros = random_draw(0, 0, 0);
     struct random_block ones = random_draw(UINT64_MAX, UINT64_MAX, UINT64_MAX);
@@ -104,9 +104,10 @@ int main(void)
     Suite *suite = suite_create("initialise");
     TCase *tests = tcase_create("initialise");
 
-    tcase_add_loop_test(tests, has_the_right_moments, 0, sizeof(fills) / sizeof(fills[0]));
-    tcase_add_test(tests, draws_known_answers);
-    tcase_add_loop_test(tests, is_rounded_to_bf16, 0, sizeof(fills) / sizeof(fills[0]));
+    tcase_add_loop_test(tests, moments_are_right, 0, sizeof(fills) / sizeof(fills[0]));
+    tcase_add_test(tests, the_generator_gives_the_published_numbers);
+    tcase_add_loop_test(tests, working_weights_are_rounded_masters, 0,
+                        sizeof(fills) / sizeof(fills[0]));
     suite_add_tcase(suite, tests);
     return suite_run(suite);
 }

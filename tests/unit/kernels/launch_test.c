@@ -1,4 +1,4 @@
-/* launch: which function runs on which device, and how long an operation takes where none runs. */
+/* launch: the function that runs on each device, and the duration of an op where none runs. */
 #include "kernels/launch.h"
 
 #include "kernels/average_pool.h"
@@ -35,7 +35,7 @@ static float *make(capu_context *context, size_t count)
     return address;
 }
 
-START_TEST(takes_the_longer_of_arithmetic_and_traffic)
+START_TEST(duration_is_the_longer_of_arithmetic_and_traffic)
 {
     uint64_t nothing = launch_duration_ns(0, 0);
 
@@ -49,7 +49,7 @@ START_TEST(takes_the_longer_of_arithmetic_and_traffic)
 }
 END_TEST
 
-START_TEST(computes_on_host)
+START_TEST(ops_run_on_the_host_device)
 {
     capu_context *context = make_context("host");
     float *input = make(context, COUNT);
@@ -68,8 +68,11 @@ START_TEST(computes_on_host)
 }
 END_TEST
 
-/* To capu_run no bytes mean all that follow: a write of them that nothing has done. */
-START_TEST(refuses_to_work_on_nothing)
+/*
+ * An operand of 0 bytes means the rest of the tensor to capu_run. An operation on nothing must be
+ * rejected, or the runtime would take the output for written.
+ */
+START_TEST(empty_operations_are_rejected)
 {
     capu_context *context = make_context(_i == 0 ? "host" : "sim");
     struct relu relu = {.input = make(context, COUNT), .output = make(context, COUNT)};
@@ -86,14 +89,15 @@ START_TEST(refuses_to_work_on_nothing)
     ck_assert_int_eq(capu_zero(context, (void *)matmul.weight, 0), CAPU_OK);
     ck_assert_int_eq(relu_forward(context, &relu), CAPU_INVALID);
     ck_assert_int_eq(matmul_forward(context, &matmul), CAPU_INVALID);
-    /* Nobody has written it. */
+    /* The output has not been written. */
     ck_assert_int_ne(capu_download(context, &value, relu.output, sizeof(value)), CAPU_OK);
     capu_context_destroy(context);
 }
 END_TEST
 
-/* The iteration's compute time is that of its two ops, from their operands and products. */
-START_TEST(takes_its_time_on_sim)
+/* The compute time of the iteration is the sum of its two ops, from their traffic and arithmetic.
+ */
+START_TEST(ops_take_their_duration_on_the_sim_device)
 {
     capu_context *context = make_context("sim");
     capu_report report = CAPU_REPORT_INIT;
@@ -122,7 +126,7 @@ START_TEST(takes_its_time_on_sim)
 }
 END_TEST
 
-/* Runs one operation in an iteration of its own: it takes what moving `bytes` takes. */
+/* Checks that the operation, run in its own iteration, takes the time for moving `bytes`. */
 #define TAKES(context_, bytes_, call_)                                          \
     do {                                                                        \
         capu_report report_ = CAPU_REPORT_INIT;                                 \
@@ -137,7 +141,10 @@ END_TEST
 
 enum { BUFFERS = 12, BUFFER_ITEMS = 1000000 };
 
-/* Tensors with contents, for any operand; transient ones would lose them between iterations. */
+/*
+ * Creates tensors that can serve as any operand. They are persistent, because transient ones would
+ * lose their contents between iterations.
+ */
 static void make_buffers(capu_context *context, float *buffers[BUFFERS])
 {
     for (size_t i = 0; i < BUFFERS; i++) {
@@ -197,7 +204,7 @@ static void check_planes(capu_context *context, float *const *at, uint32_t eleme
           batch_norm_backward(context, &norm));
 }
 
-/* One pixel and many channels: mostly weights. */
+/* With one pixel and many channels the traffic is mostly weights. */
 static void check_weights(capu_context *context, float *const *at, uint32_t element)
 {
     size_t item = element_bytes(element);
@@ -210,7 +217,7 @@ static void check_weights(capu_context *context, float *const *at, uint32_t elem
                           .input_gradient = at[5],
                           .weight_gradient = at[6],
                           .bias_gradient = at[7],
-                          .workspace = at[11], /* has no contents afterwards */
+                          .workspace = at[11], /* its contents are undefined afterwards */
                           .batch = 1,
                           .input_channels = 1000,
                           .output_channels = 500,
@@ -225,8 +232,8 @@ static void check_weights(capu_context *context, float *const *at, uint32_t elem
           conv2d_backward_weight(context, &conv));
 }
 
-/* What an operation says to touch is as large as what it stores. */
-START_TEST(declares_the_bytes_of_either_type)
+/* The bytes that an operation declares follow from its element type. */
+START_TEST(declared_bytes_follow_the_element_type)
 {
     static const uint32_t elements[] = {ELEMENT_FP32, ELEMENT_BF16};
     capu_context *context = make_context("sim");
@@ -242,7 +249,7 @@ START_TEST(declares_the_bytes_of_either_type)
 }
 END_TEST
 
-START_TEST(refuses_an_operation_without_a_function)
+START_TEST(an_operation_without_a_function_is_rejected)
 {
     capu_context *context = make_context("host");
     struct launch launch = {.name = "nothing"};
@@ -252,8 +259,8 @@ START_TEST(refuses_an_operation_without_a_function)
 }
 END_TEST
 
-/* Before there is an op, whose operands would make no sense: so on every device. */
-START_TEST(refuses_bad_shapes)
+/* Shapes are checked before the op is issued, so every device rejects bad ones. */
+START_TEST(bad_shapes_are_rejected)
 {
     static const char *const devices[] = {"host", "sim"};
 
@@ -282,13 +289,13 @@ int main(void)
     Suite *suite = suite_create("launch");
     TCase *tests = tcase_create("launch");
 
-    tcase_add_test(tests, takes_the_longer_of_arithmetic_and_traffic);
-    tcase_add_test(tests, computes_on_host);
-    tcase_add_loop_test(tests, refuses_to_work_on_nothing, 0, 2);
-    tcase_add_test(tests, takes_its_time_on_sim);
-    tcase_add_test(tests, declares_the_bytes_of_either_type);
-    tcase_add_test(tests, refuses_an_operation_without_a_function);
-    tcase_add_test(tests, refuses_bad_shapes);
+    tcase_add_test(tests, duration_is_the_longer_of_arithmetic_and_traffic);
+    tcase_add_test(tests, ops_run_on_the_host_device);
+    tcase_add_loop_test(tests, empty_operations_are_rejected, 0, 2);
+    tcase_add_test(tests, ops_take_their_duration_on_the_sim_device);
+    tcase_add_test(tests, declared_bytes_follow_the_element_type);
+    tcase_add_test(tests, an_operation_without_a_function_is_rejected);
+    tcase_add_test(tests, bad_shapes_are_rejected);
     suite_add_tcase(suite, tests);
     return suite_run(suite);
 }

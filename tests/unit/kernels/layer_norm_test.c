@@ -1,4 +1,4 @@
-/* layer_norm: forward against double precision, backward against finite differences of it. */
+/* layer_norm: forward compared with double precision, backward with finite differences of that. */
 #include "kernels/layer_norm.h"
 
 #include "tests/support/suite.h"
@@ -17,7 +17,7 @@ static const struct layer_norm shapes[] = {
 #define STEP 1e-5
 #define CHANNELS_LIMIT 130
 
-/* One row, normalised, in double; `changed` is an item that is moved by `by`. */
+/* Normalises one row in double precision after adding `by` to its item `changed`. */
 static void normalise(const struct support *support, const struct layer_norm *norm, size_t row,
                       size_t changed, double by, double *normal, double *mean, double *rstd)
 {

@@ -1,4 +1,4 @@
-/* matmul: all three products against double precision, with and without bias and accumulation. */
+/* matmul: all three products compared with double precision, with and without bias and adding. */
 #include "kernels/matmul.h"
 
 #include "tests/support/suite.h"
@@ -50,7 +50,7 @@ static void check_input_gradient(const struct support *support, const struct mat
     }
 }
 
-/* The parameters' gradients are fp32, and as near in either type. */
+/* Gradients of parameters are fp32, so their tolerance is the same for both element types. */
 static void check_weight_gradient(const struct support *support, const struct matmul *matmul,
                                   const float *weight_before, const float *bias_before)
 {
@@ -76,7 +76,7 @@ static void check_weight_gradient(const struct support *support, const struct ma
     }
 }
 
-/* Gradients that are added to begin with numbers, those that are overwritten with NaN. */
+/* Gradients that are added to start with numbers, those that are overwritten start with NaN. */
 static float *make_gradient(struct support *support, const struct shape *shape, size_t count,
                             float *before)
 {

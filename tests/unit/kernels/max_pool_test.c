@@ -1,5 +1,7 @@
-/* max_pool: values, places and gradients, for sides that the window does not divide too, and for
-   windows that overlap, that leave gaps, and that look over the border. */
+/*
+ * max_pool: values, places and gradients, also for sides that the window does not divide and for
+ * windows that overlap, leave gaps or reach over the border.
+ */
 #include "kernels/max_pool.h"
 
 #include "tests/support/suite.h"
@@ -93,8 +95,8 @@ START_TEST(matches_reference_in_bf16)
 }
 END_TEST
 
-/* Whatever a place is, nothing is written outside of the image. */
-START_TEST(survives_poisoned_places)
+/* Whatever the places contain, nothing is written outside the image. */
+START_TEST(corrupt_places_are_harmless)
 {
     float gradient[4];
     float output_gradient = 1.0f;
@@ -122,7 +124,7 @@ START_TEST(survives_poisoned_places)
 }
 END_TEST
 
-START_TEST(lets_nan_through)
+START_TEST(nan_is_propagated)
 {
     for (int place = 0; place < 4; place++) {
         float input[4] = {1.0f, 2.0f, 3.0f, 0.0f};
@@ -161,7 +163,7 @@ static const struct {
     {{.planes = 2, .height = 65536, .width = 65536, .window = 2}, CAPU_TOO_LARGE},
 };
 
-START_TEST(refuses_bad_shapes)
+START_TEST(bad_shapes_are_rejected)
 {
     const struct max_pool *pool = &refused[_i].pool;
 
@@ -177,9 +179,9 @@ int main(void)
 
     tcase_add_loop_test(tests, matches_reference, 0, sizeof(shapes) / sizeof(shapes[0]));
     tcase_add_loop_test(tests, matches_reference_in_bf16, 0, sizeof(shapes) / sizeof(shapes[0]));
-    tcase_add_test(tests, survives_poisoned_places);
-    tcase_add_test(tests, lets_nan_through);
-    tcase_add_loop_test(tests, refuses_bad_shapes, 0, sizeof(refused) / sizeof(refused[0]));
+    tcase_add_test(tests, corrupt_places_are_harmless);
+    tcase_add_test(tests, nan_is_propagated);
+    tcase_add_loop_test(tests, bad_shapes_are_rejected, 0, sizeof(refused) / sizeof(refused[0]));
     suite_add_tcase(suite, tests);
     return suite_run(suite);
 }

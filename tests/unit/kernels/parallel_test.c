@@ -1,4 +1,4 @@
-/* parallel: every tile once, whoever calls, and from several threads at a time. */
+/* parallel: every tile runs once, also with several callers at the same time. */
 #include "kernels/parallel.h"
 
 #include "tests/support/suite.h"
@@ -29,7 +29,7 @@ static void *call_often(void *argument)
     return NULL;
 }
 
-START_TEST(runs_every_tile_once)
+START_TEST(every_tile_runs_once)
 {
     static struct counts counts;
     struct counts *pointer = &counts;
@@ -47,7 +47,7 @@ START_TEST(runs_every_tile_once)
 }
 END_TEST
 
-START_TEST(serves_callers_at_once)
+START_TEST(several_threads_can_call)
 {
     static struct counts counts[CALLERS];
     pthread_t threads[CALLERS];
@@ -65,7 +65,7 @@ START_TEST(serves_callers_at_once)
 }
 END_TEST
 
-START_TEST(takes_thread_count_from_environment)
+START_TEST(the_environment_sets_the_thread_count)
 {
     setenv("KERNELS_THREADS", "5", 1);
     ck_assert_uint_eq(parallel_threads(), 5);
@@ -74,7 +74,7 @@ START_TEST(takes_thread_count_from_environment)
 }
 END_TEST
 
-START_TEST(cuts_into_tiles)
+START_TEST(items_are_cut_into_tiles)
 {
     struct parallel_range last = parallel_items(2, 10, 21);
 
@@ -91,10 +91,10 @@ int main(void)
     Suite *suite = suite_create("parallel");
     TCase *tests = tcase_create("parallel");
 
-    tcase_add_loop_test(tests, runs_every_tile_once, 1, 5);
-    tcase_add_test(tests, serves_callers_at_once);
-    tcase_add_test(tests, takes_thread_count_from_environment);
-    tcase_add_test(tests, cuts_into_tiles);
+    tcase_add_loop_test(tests, every_tile_runs_once, 1, 5);
+    tcase_add_test(tests, several_threads_can_call);
+    tcase_add_test(tests, the_environment_sets_the_thread_count);
+    tcase_add_test(tests, items_are_cut_into_tiles);
     suite_add_tcase(suite, tests);
     return suite_run(suite);
 }

@@ -1,4 +1,4 @@
-/* relu: values, gradients, and that a NaN passes. */
+/* relu: values, gradients, and propagation of NaN. */
 #include "kernels/relu.h"
 
 #include "tests/support/suite.h"
@@ -9,7 +9,7 @@
 
 static const size_t counts[] = {1, 3, 17, 16384, 50001};
 
-/* Nothing is computed but zeros: exact in either type. */
+/* Results are inputs or zeros, so they are exact in both element types. */
 static void run_case(struct support *support, const void *shape)
 {
     size_t count = *(const size_t *)shape;
@@ -49,7 +49,7 @@ START_TEST(matches_reference_in_bf16)
 }
 END_TEST
 
-START_TEST(lets_nan_through)
+START_TEST(nan_is_propagated)
 {
     float input[20];
     float output[20];
@@ -69,7 +69,7 @@ START_TEST(lets_nan_through)
 }
 END_TEST
 
-START_TEST(lets_nan_through_in_bf16)
+START_TEST(nan_is_propagated_in_bf16)
 {
     uint16_t input[2] = {element_round(NAN), element_round(-2.0f)};
     uint16_t output[2] = {0};
@@ -92,8 +92,8 @@ int main(void)
 
     tcase_add_loop_test(tests, matches_reference, 0, sizeof(counts) / sizeof(counts[0]));
     tcase_add_loop_test(tests, matches_reference_in_bf16, 0, sizeof(counts) / sizeof(counts[0]));
-    tcase_add_test(tests, lets_nan_through);
-    tcase_add_test(tests, lets_nan_through_in_bf16);
+    tcase_add_test(tests, nan_is_propagated);
+    tcase_add_test(tests, nan_is_propagated_in_bf16);
     suite_add_tcase(suite, tests);
     return suite_run(suite);
 }

@@ -1,4 +1,4 @@
-/* residual: the sum, and the gradient to both sides or to one. */
+/* residual: the sum, and its gradient for both sides or only one. */
 #include "kernels/residual.h"
 
 #include "tests/support/suite.h"
@@ -59,8 +59,8 @@ static void run_case(struct support *support, const void *shape)
     support_keep(support, branch_gradient, support_bytes(support, count));
 }
 
-/* Without a branch's gradient only the input's is added to. */
-START_TEST(adds_to_one_side)
+/* Without a gradient for the branch only that of the input is added to. */
+START_TEST(the_branch_gradient_is_optional)
 {
     float gradient[] = {0.5f, -2.0f};
     float input_gradient[] = {1.0f, 1.0f};
@@ -91,7 +91,7 @@ int main(void)
     TCase *tests = tcase_create("residual");
 
     tcase_add_loop_test(tests, matches_reference, 0, sizeof(counts) / sizeof(counts[0]));
-    tcase_add_test(tests, adds_to_one_side);
+    tcase_add_test(tests, the_branch_gradient_is_optional);
     tcase_add_loop_test(tests, matches_reference_in_bf16, 0, sizeof(counts) / sizeof(counts[0]));
     suite_add_tcase(suite, tests);
     return suite_run(suite);

@@ -1,4 +1,4 @@
-/* sgd: three steps against double precision, and working weights against their masters. */
+/* sgd: three steps compared with double precision, and working weights with their masters. */
 #include "kernels/sgd.h"
 
 #include "tests/support/suite.h"
@@ -49,10 +49,10 @@ static void run_case(struct support *support, const void *shape)
 }
 
 /*
- * Working weights are the masters rounded, after every step; and a master collects steps that are
- * too small for bf16, which has nothing between 1 and 0.996.
+ * After every step the working weights are the rounded masters. A master accumulates steps that are
+ * too small for bf16, which has no number between 1 and 0.996.
  */
-START_TEST(rounds_working_weights_from_masters)
+START_TEST(working_weights_are_rounded_masters)
 {
     enum { COUNT = 20011 };
     struct support support = {.seed = 5};
@@ -100,7 +100,7 @@ int main(void)
     TCase *tests = tcase_create("sgd");
 
     tcase_add_loop_test(tests, matches_reference, 0, sizeof(counts) / sizeof(counts[0]));
-    tcase_add_test(tests, rounds_working_weights_from_masters);
+    tcase_add_test(tests, working_weights_are_rounded_masters);
     suite_add_tcase(suite, tests);
     return suite_run(suite);
 }

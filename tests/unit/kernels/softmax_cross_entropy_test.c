@@ -1,4 +1,4 @@
-/* softmax_cross_entropy against double precision. */
+/* softmax_cross_entropy compared with double precision. */
 #include "kernels/softmax_cross_entropy.h"
 
 #include "tests/support/suite.h"
@@ -42,7 +42,7 @@ static void check(const struct support *support, const struct softmax_cross_entr
             double target = i == (size_t)arguments->labels[row];
 
             support_stored(support, "probability", first + i, kept, probability, 1e-6);
-            /* Of the probability as it is stored. */
+            /* The gradient follows from the stored, rounded probability. */
             support_stored(support, "gradient", first + i,
                            support_item(support, arguments->gradient, first + i),
                            (kept - target) * arguments->scale, 1e-6);
@@ -88,7 +88,7 @@ START_TEST(matches_reference)
 }
 END_TEST
 
-START_TEST(refuses_labels_that_are_no_class)
+START_TEST(invalid_labels_are_rejected)
 {
     static const int32_t wrong[] = {-1, 3, INT32_MAX};
     float logits[3] = {0};
@@ -123,7 +123,7 @@ int main(void)
     TCase *tests = tcase_create("softmax_cross_entropy");
 
     tcase_add_loop_test(tests, matches_reference, 0, sizeof(shapes) / sizeof(shapes[0]));
-    tcase_add_test(tests, refuses_labels_that_are_no_class);
+    tcase_add_test(tests, invalid_labels_are_rejected);
     tcase_add_loop_test(tests, matches_reference_in_bf16, 0, sizeof(shapes) / sizeof(shapes[0]));
     suite_add_tcase(suite, tests);
     return suite_run(suite);

@@ -1,4 +1,4 @@
-/* What the tests of the kernels share. */
+/* Shared by the kernel tests. */
 #include "tests/unit/kernels/support.h"
 
 #include "kernels/parallel.h"
@@ -31,7 +31,7 @@ static void *place(struct support *support, size_t bytes, size_t shift)
     unsigned char *memory = NULL;
 
     ck_assert_uint_lt(support->buffer_count, SUPPORT_BUFFERS);
-    /* Not rounded up behind the buffer: a write past its end is then seen by ASan. */
+    /* The size is not rounded up, so that ASan sees a write past the end. */
     ck_assert_int_eq(posix_memalign((void **)&memory, 64, bytes + shift), 0);
     memset(memory, 0xff, bytes + shift);
     support->buffers[support->buffer_count++] = memory;
@@ -48,7 +48,7 @@ size_t support_bytes(const struct support *support, size_t count)
     return count * element_bytes(support->element);
 }
 
-/* bf16 comes to lie at half the shift: between floats. */
+/* Buffers of bf16 are shifted by half as much, which puts them between floats. */
 void *support_blank(struct support *support, size_t count)
 {
     size_t shift = support->element == ELEMENT_BF16 ? support->shift / 2 : support->shift;
@@ -106,7 +106,7 @@ void support_near(const char *what, size_t index, double got, double expected, d
 void support_stored(const struct support *support, const char *what, size_t index, double got,
                     double expected, double tolerance)
 {
-    /* 8 bits: half a unit in the last place is at most a 2^-8 of the value. */
+    /* bf16 has 8 significant bits: half a unit in the last place is at most 2^-8 of the value. */
     double rounding = support->element == ELEMENT_BF16 ? 0x1p-8 * fabs(expected) : 0.0;
 
     if (!(fabs(got - expected) <= tolerance * (1.0 + fabs(expected)) + rounding)) {

@@ -1,4 +1,4 @@
-/* The zoo's traces against what is published of the networks, and against the rules of traces. */
+/* The traces of the model zoo: published figures of the networks, and the rules for traces. */
 #include "models/largest.h"
 #include "models/zoo.h"
 
@@ -75,9 +75,11 @@ static bool op_reads(const char *op, const char *tensor)
     return false;
 }
 
-/* Of torchvision, timm, Hugging Face's transformers, and the papers' layers where these have none
-   (U-Net of one channel and two classes, Zaremba's LSTM). */
-START_TEST(parameters_are_as_many_as_published)
+/*
+ * Counts from torchvision, timm and Hugging Face transformers; for networks that none of these has
+ * (U-Net with one channel and two classes, Zaremba's LSTM), from the layers in the papers.
+ */
+START_TEST(parameter_counts_are_as_published)
 {
     static const struct {
         const char *name;
@@ -101,7 +103,7 @@ START_TEST(parameters_are_as_many_as_published)
 }
 END_TEST
 
-START_TEST(parameter_tensors_hold_what_is_counted)
+START_TEST(parameter_tensors_have_the_counted_size)
 {
     for (const struct zoo_model *model = zoo_models; model->name != NULL; model++) {
         uint64_t bytes = 0;
@@ -117,19 +119,19 @@ START_TEST(parameter_tensors_hold_what_is_counted)
             state += trace.tensors[t].kind == TENSOR_OPTIMIZER ? trace.tensors[t].bytes : 0;
         }
         ck_assert_uint_eq(bytes, 2 * summary.parameter_count);
-        /* The parameter in full width and its momentum, or two moments. */
+        /* An fp32 copy of the parameter and its momentum; with Adam, two moments. */
         ck_assert_uint_eq(state,
                           (model->optimizer == OPTIMIZER_ADAM ? 12 : 8) * summary.parameter_count);
     }
 }
 END_TEST
 
-START_TEST(activations_have_the_shapes_of_the_papers)
+START_TEST(activations_have_the_published_shapes)
 {
     static const struct {
         const char *model;
         const char *tensor;
-        uint64_t elements; /* a sample */
+        uint64_t elements; /* per sample */
         uint64_t sequence;
     } known[] = {
         {"vgg16", "conv1.y", 64 * 224 * 224, 0},
@@ -174,7 +176,7 @@ START_TEST(saved_attention_keeps_its_matrices)
     ck_assert(op_reads("block0.attention.softmax_bwd", "block0.attention.p"));
     ck_assert(op_reads("block0.attention.drop_bwd", "block0.attention.mask"));
     ck_assert(op_reads("block0.attention.attn.pv_bwd_v", "block0.attention.dropped"));
-    /* Fused it has no matrix at all: nothing is as large. */
+    /* Fused attention stores no matrix. */
     build("gpt2-small", &(struct zoo_options){.batch = 2, .dtype = DTYPE_BF16, .sequence = 256});
     ck_assert(op_reads("block0.attention.flash_bwd", "block0.attention.rows"));
     ck_assert(op_reads("block0.attention.flash_bwd", "block0.qkv.linear.y"));
@@ -190,7 +192,7 @@ START_TEST(backward_reads_what_forward_saved)
     ck_assert(op_reads("stage2.2.bn2.bwd", "stage2.2.bn2.statistics"));
     ck_assert(op_reads("stage2.2.bn2.relu_bwd", "stage2.2.bn2.y"));
     ck_assert(op_reads("loss.bwd", "loss.probabilities"));
-    /* The images have no gradient. */
+    /* The gradient of the images is not needed. */
     for (uint32_t k = 0; k < trace.op_count; k++) {
         ck_assert_str_ne(trace_op_name(&trace, k), "conv1.bwd_data");
     }
@@ -198,12 +200,12 @@ START_TEST(backward_reads_what_forward_saved)
     ck_assert(op_reads("block3.gelu.bwd", "block3.up.linear.y"));
     ck_assert(op_reads("block3.dropout1.bwd", "block3.dropout1.mask"));
     ck_assert(op_reads("block3.norm2.bwd", "block3.norm2.statistics"));
-    /* The table's gradient is made by the head and then added to. */
+    /* The head writes the gradient of the table; the embedding then adds to it. */
     ck_assert_uint_eq(find_op("embedding.bwd")->update_count, 1);
 }
 END_TEST
 
-START_TEST(what_cannot_run_twice_says_so)
+START_TEST(ops_that_cannot_run_twice_are_not_replayable)
 {
     build("resnet50", &(struct zoo_options){.batch = 2});
     ck_assert(find_op("stage1.1.bn1.relu.fwd")->replayable);
@@ -215,7 +217,10 @@ START_TEST(what_cannot_run_twice_says_so)
 }
 END_TEST
 
-/* Each trained parameter is updated once, after everything that reads it; at the end, or not. */
+/*
+ * Checks that each trained parameter is updated once, after everything that reads it: with `asap`
+ * mostly during backward, otherwise only after it.
+ */
 static void check_updates(const char *name, bool asap)
 {
     uint32_t updates = 0;
@@ -255,7 +260,8 @@ START_TEST(parameters_are_updated_once_and_last)
 
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
         check_updates(names[i], false);
-        /* The LSTM's weights are complete only with its first step. */
+        /* The gradients of the LSTM's weights are complete only after backward of its first step.
+         */
         if (strcmp(names[i], "lstm") != 0) {
             check_updates(names[i], true);
         }
@@ -263,7 +269,7 @@ START_TEST(parameters_are_updated_once_and_last)
 }
 END_TEST
 
-/* Updates as soon as may be never hold more at the peak. */
+/* Updating as soon as possible frees gradients early and lowers the peak. */
 START_TEST(early_updates_free_gradients)
 {
     uint64_t at_end;
@@ -304,7 +310,7 @@ START_TEST(every_model_is_a_valid_trace)
 }
 END_TEST
 
-/* The same work in fewer ops, and the same persistent bytes. */
+/* A trace by layer has the same work and persistent bytes in fewer ops. */
 START_TEST(layers_are_the_sum_of_their_ops)
 {
     for (const struct zoo_model *model = zoo_models; model->name != NULL; model++) {
@@ -327,7 +333,7 @@ START_TEST(layers_are_the_sum_of_their_ops)
 }
 END_TEST
 
-START_TEST(a_layer_has_its_scratch_and_its_draws_apart)
+START_TEST(layers_have_separate_workspaces_and_draws)
 {
     build("gpt2-small", &(struct zoo_options){.batch = 2, .by_layer = true});
     ck_assert(find_op("block5.fwd")->replayable);
@@ -340,8 +346,8 @@ START_TEST(a_layer_has_its_scratch_and_its_draws_apart)
 }
 END_TEST
 
-/* Two products of 10^9 operations a second of 50 %, 10^9 bytes of 80 %. */
-START_TEST(the_slower_of_product_and_memory_counts)
+/* A machine with 10^9 operations and 10^9 bytes per second, used at 50 % and 80 %. */
+START_TEST(the_slower_of_arithmetic_and_memory_counts)
 {
     const struct hardware hardware = {.flops_per_s = {[DTYPE_FP32] = 1000000000},
                                       .memory_bytes_per_s = 1000000000,
@@ -355,8 +361,8 @@ START_TEST(the_slower_of_product_and_memory_counts)
 }
 END_TEST
 
-/* One convolution of ResNet by hand: 3 x 3, 64 to 64 channels at 56 x 56, in TF32 on an A100. */
-START_TEST(a_convolution_takes_its_products_time)
+/* A ResNet convolution worked out by hand: 3 x 3, 64 to 64 channels at 56 x 56, TF32 on an A100. */
+START_TEST(a_convolution_takes_the_time_of_its_arithmetic)
 {
     double flops = 2.0 * 64 * 64 * 64 * 9 * 56 * 56;
     uint64_t ns = (uint64_t)(flops / (156e12 * 0.65 / 1e9)) + 4000;
@@ -366,9 +372,11 @@ START_TEST(a_convolution_takes_its_products_time)
 }
 END_TEST
 
-/* Milliseconds that a P100 was busy in the profiles of the paper's authors, and TensorFlow's
-   largest batches on 16 GB: a roofline is no measurement, but must not be far from one. */
-START_TEST(a_p100_is_about_as_fast_and_as_large_as_recorded)
+/*
+ * Milliseconds that a P100 was busy in the profiles of the paper's authors, and the largest batches
+ * of TensorFlow in 16 GB. A roofline estimate is not a measurement, but must be close to one.
+ */
+START_TEST(a_p100_matches_published_times_and_batches)
 {
     static const struct {
         const char *name;
@@ -412,7 +420,7 @@ static void expect_failure(const char *model, const char *machine, struct zoo_op
     ck_assert_ptr_null(trace.ops);
 }
 
-START_TEST(says_what_cannot_be_built)
+START_TEST(impossible_models_are_rejected)
 {
     expect_failure("vgg16", "p100", (struct zoo_options){0}, CAPU_INVALID, "a batch is 1 to");
     expect_failure("vgg16", "p100", (struct zoo_options){.batch = ZOO_BATCH_MAX}, CAPU_TOO_LARGE,
@@ -435,7 +443,7 @@ START_TEST(says_what_cannot_be_built)
 }
 END_TEST
 
-/* The answer can be done, and one more cannot; without a plan it is a matter of the peak. */
+/* The largest batch works and the next does not. Without a plan the peak alone decides. */
 START_TEST(the_largest_batch_is_the_largest)
 {
     const struct zoo_options options = {.dtype = DTYPE_FP32};
@@ -473,7 +481,7 @@ START_TEST(the_largest_batch_is_the_largest)
 }
 END_TEST
 
-/* Every planner on every model, merged to layers, halfway from the floor to the peak. */
+/* Every planner on every model, by layer, with a budget halfway between floor and peak. */
 START_TEST(planners_plan_for_every_model)
 {
     const struct zoo_model *model = &zoo_models[_i];
@@ -488,7 +496,7 @@ START_TEST(planners_plan_for_every_model)
         struct error_text error = {""};
         struct plan plan;
 
-        /* It validates what it answers. */
+        /* planner_run validates the plan. */
         ck_assert_msg(planner_run(planner, &request, &plan, &error) == CAPU_OK, "%s: %s",
                       model->name, error.text);
         ck_assert_uint_gt(plan.action_count, 0);
@@ -517,21 +525,21 @@ int main(void)
     TCase *tests = tcase_create("zoo");
 
     tcase_add_checked_fixture(tests, NULL, teardown);
-    tcase_add_test(tests, parameters_are_as_many_as_published);
-    tcase_add_test(tests, parameter_tensors_hold_what_is_counted);
-    tcase_add_test(tests, activations_have_the_shapes_of_the_papers);
+    tcase_add_test(tests, parameter_counts_are_as_published);
+    tcase_add_test(tests, parameter_tensors_have_the_counted_size);
+    tcase_add_test(tests, activations_have_the_published_shapes);
     tcase_add_test(tests, saved_attention_keeps_its_matrices);
     tcase_add_test(tests, backward_reads_what_forward_saved);
-    tcase_add_test(tests, what_cannot_run_twice_says_so);
+    tcase_add_test(tests, ops_that_cannot_run_twice_are_not_replayable);
     tcase_add_test(tests, parameters_are_updated_once_and_last);
     tcase_add_test(tests, early_updates_free_gradients);
     tcase_add_test(tests, every_model_is_a_valid_trace);
     tcase_add_test(tests, layers_are_the_sum_of_their_ops);
-    tcase_add_test(tests, a_layer_has_its_scratch_and_its_draws_apart);
-    tcase_add_test(tests, the_slower_of_product_and_memory_counts);
-    tcase_add_test(tests, a_convolution_takes_its_products_time);
-    tcase_add_test(tests, a_p100_is_about_as_fast_and_as_large_as_recorded);
-    tcase_add_test(tests, says_what_cannot_be_built);
+    tcase_add_test(tests, layers_have_separate_workspaces_and_draws);
+    tcase_add_test(tests, the_slower_of_arithmetic_and_memory_counts);
+    tcase_add_test(tests, a_convolution_takes_the_time_of_its_arithmetic);
+    tcase_add_test(tests, a_p100_matches_published_times_and_batches);
+    tcase_add_test(tests, impossible_models_are_rejected);
     tcase_add_test(tests, the_largest_batch_is_the_largest);
     tcase_add_loop_test(tests, planners_plan_for_every_model, 0, MODELS);
     tcase_add_test(tests, every_machine_has_rates);

@@ -1,4 +1,5 @@
-/* The capuchin command: answers and exit codes, on a trace small enough to know them. */
+/* The capuchin command: outputs and exit codes, on a trace small enough to work them out by hand.
+ */
 #include "tests/unit/policy/fixture.h"
 #include "tests/unit/tools/fixture.h"
 
@@ -10,7 +11,7 @@ static void setup(void)
     write_file("t", CHAIN_TRACE);
 }
 
-START_TEST(plans_and_simulates)
+START_TEST(plans_can_be_checked_and_simulated)
 {
     ck_assert_int_eq(run("plan t --budget 70% -o p"), 0);
     expect("hybrid: ");
@@ -20,7 +21,7 @@ START_TEST(plans_and_simulates)
     expect("{\"valid\":true,\"iteration_ns\":1");
     expect(",\"ideal_ns\":9000,\"overhead\":0.");
     expect("\"budget_bytes\":2170,");
-    /* With everything kept there is nothing to be found out. */
+    /* Without a plan nothing is evicted, so every number is known exactly. */
     ck_assert_int_eq(run("simulate t --json"), 0);
     expect("{\"valid\":true,\"iteration_ns\":9000,\"ideal_ns\":9000,\"overhead\":0.000000000,"
            "\"peak_bytes\":3100,\"budget_bytes\":3100,\"evicted_bytes\":0,"
@@ -30,7 +31,7 @@ START_TEST(plans_and_simulates)
 }
 END_TEST
 
-START_TEST(places)
+START_TEST(plans_can_include_placement)
 {
     ck_assert_int_eq(run("plan t --budget 2600 --page 50 --place"), 4);
     expect("the smallest known takes 3000 (60 pages of 50 and what is fixed)");
@@ -42,7 +43,7 @@ START_TEST(places)
     expect("{\"type\":\"place\",\"tensor\":0,\"pages\":[[");
     ck_assert_int_eq(run("plan t --budget 3100 --page 50 --place --json -o p"), 0);
     expect(",\"unplaced_ns\":9000,\"placed_tensors\":5,\"page_runs\":5}");
-    /* A page of 2 MiB each where nothing else is said. */
+    /* By default a page is 2 MiB, and each tensor takes one. */
     ck_assert_int_eq(run("plan t --budget 8MiB --place"), 0);
     expect("\"page_bytes\":2097152");
     ck_assert_int_eq(run("plan t --budget 6MiB --place"), 0);
@@ -51,7 +52,7 @@ START_TEST(places)
 }
 END_TEST
 
-START_TEST(tells_that_no_plan_exists)
+START_TEST(budgets_below_the_floor_are_reported)
 {
     ck_assert_int_eq(run("plan t --budget 2049"), 3);
     expect("no plan exists below 2050 bytes: op 3 (b0) needs them all at once");
@@ -59,15 +60,15 @@ START_TEST(tells_that_no_plan_exists)
 }
 END_TEST
 
-START_TEST(tells_that_none_was_found)
+START_TEST(a_planner_that_finds_no_plan_is_reported)
 {
-    /* Nothing may leave to the host, and b0's x cannot be replayed beside z once w is out. */
+    /* Nothing fits on the host, and once w is out, x cannot be replayed for b0 beside z. */
     ck_assert_int_eq(run("plan t --budget 2050 --host 1 --planner lru"), 4);
     expect("lru found no plan");
 }
 END_TEST
 
-START_TEST(refuses_bad_usage_and_files)
+START_TEST(bad_usage_and_bad_files_are_rejected)
 {
     write_file("bad", TRACE_LINE "{\"type\":\"op\"}\n");
     write_file("q", PLAN_LINE(3099, ""));
@@ -87,7 +88,7 @@ START_TEST(refuses_bad_usage_and_files)
 }
 END_TEST
 
-START_TEST(knows_machines)
+START_TEST(machines_can_be_builtin_or_files)
 {
     write_file("m", MACHINE_LINE);
     ck_assert_int_eq(run("machines"), 0);
@@ -99,7 +100,7 @@ START_TEST(knows_machines)
 }
 END_TEST
 
-START_TEST(sweeps)
+START_TEST(sweep_writes_svg_or_json)
 {
     ck_assert_int_eq(run("sweep t --planners lru,hybrid --from 80% -o s.svg && cat s.svg"), 0);
     expect("<polyline");
@@ -108,7 +109,7 @@ START_TEST(sweeps)
 }
 END_TEST
 
-START_TEST(writes_traces_of_models)
+START_TEST(model_writes_valid_traces)
 {
     ck_assert_int_eq(run("model --list"), 0);
     expect("resnet50 ");
@@ -129,7 +130,7 @@ START_TEST(writes_traces_of_models)
 }
 END_TEST
 
-START_TEST(refuses_models_it_cannot_make)
+START_TEST(impossible_models_are_rejected)
 {
     ck_assert_int_eq(run("model vgg19 --batch 4 --machine p100"), 2);
     expect("there is no model \"vgg19\". The models are:");
@@ -154,7 +155,7 @@ START_TEST(refuses_models_it_cannot_make)
 }
 END_TEST
 
-START_TEST(finds_the_largest_batch)
+START_TEST(maxbatch_finds_the_largest_batch)
 {
     ck_assert_int_eq(run("maxbatch vgg16 --machine p100 --planner lru --overhead 20% --json"), 0);
     expect("{\"model\":\"vgg16\",\"machine\":\"p100\",\"budget_bytes\":17179869184,"
@@ -178,7 +179,7 @@ START_TEST(finds_the_largest_batch)
 }
 END_TEST
 
-START_TEST(helps_everywhere)
+START_TEST(every_command_has_help)
 {
     static const char *const commands[] = {"plan",  "simulate", "check",  "bound",    "sweep",
                                            "model", "maxbatch", "replay", "machines", "explain"};
@@ -204,17 +205,17 @@ int main(void)
     TCase *tests = tcase_create("command");
 
     tcase_add_checked_fixture(tests, setup, remove_folder);
-    tcase_add_test(tests, plans_and_simulates);
-    tcase_add_test(tests, places);
-    tcase_add_test(tests, tells_that_no_plan_exists);
-    tcase_add_test(tests, tells_that_none_was_found);
-    tcase_add_test(tests, refuses_bad_usage_and_files);
-    tcase_add_test(tests, knows_machines);
-    tcase_add_test(tests, sweeps);
-    tcase_add_test(tests, writes_traces_of_models);
-    tcase_add_test(tests, refuses_models_it_cannot_make);
-    tcase_add_test(tests, finds_the_largest_batch);
-    tcase_add_test(tests, helps_everywhere);
+    tcase_add_test(tests, plans_can_be_checked_and_simulated);
+    tcase_add_test(tests, plans_can_include_placement);
+    tcase_add_test(tests, budgets_below_the_floor_are_reported);
+    tcase_add_test(tests, a_planner_that_finds_no_plan_is_reported);
+    tcase_add_test(tests, bad_usage_and_bad_files_are_rejected);
+    tcase_add_test(tests, machines_can_be_builtin_or_files);
+    tcase_add_test(tests, sweep_writes_svg_or_json);
+    tcase_add_test(tests, model_writes_valid_traces);
+    tcase_add_test(tests, impossible_models_are_rejected);
+    tcase_add_test(tests, maxbatch_finds_the_largest_batch);
+    tcase_add_test(tests, every_command_has_help);
     suite_add_tcase(suite, tests);
     return suite_run(suite);
 }

@@ -1,13 +1,13 @@
-/* capuchin explain: what it makes of reports, and of files that are none. */
+/* capuchin explain: its output for reports, and its errors for files that are not reports. */
 #include "tests/unit/policy/fixture.h"
 #include "tests/unit/tools/fixture.h"
 
-/* A line as the library writes it; what is not said is missing, and read as 0. */
+/* A report line as the library writes it. Members missing from `rest` are read as 0. */
 #define LINE(iteration, mode, label, rest)                                              \
     "{\"type\":\"report\",\"version\":1,\"mode\":\"" mode "\",\"label\":\"" label "\"," \
     "\"iteration\":" #iteration "," rest "}\n"
 
-/* Two ops waited: 3 for x and y together, 7 for z, which was asked for at 5. */
+/* Two ops waited: op 3 for x and y at the same time, op 7 for z, which was prefetched at op 5. */
 #define EVICTIONS                                                                       \
     "\"evictions\":["                                                                   \
     "{\"tensor\":\"x\",\"bytes\":1048576,\"method\":\"swap\",\"evicted_access\":1,"     \
@@ -25,7 +25,10 @@
     "{\"tensor\":\"u\",\"bytes\":4096,\"method\":\"empty\",\"evicted_access\":4,"       \
     "\"evicted_op\":\"g\",\"back_access\":null,\"back_op\":\"\",\"in_trigger\":null,"   \
     "\"wait_ns\":0,\"hidden\":false}]"
-/* Op 5 waited for room, and so did two replays, of e for op 7 and of f for the next iteration. */
+/*
+ * Op 5 waited for free memory, and so did two replays: of e for op 7, and of f for the next
+ * iteration.
+ */
 #define STALLS                                                                     \
     "\"stalls\":[{\"access\":3,\"op\":\"g\",\"wait_ns\":2000000,\"replay\":\"\"}," \
     "{\"access\":5,\"op\":\"k\",\"wait_ns\":900000,\"replay\":\"\"},"              \
@@ -48,7 +51,7 @@ static void expect_not(const char *text)
     ck_assert_msg(strstr(output, text) == NULL, "\"%s\" is in \"%s\"", text, output);
 }
 
-START_TEST(takes_the_slowest_but_the_first)
+START_TEST(the_slowest_after_the_first_is_explained)
 {
     write_file("r",
                LINE(1, "passive", "a", "\"time_ns\":90000000,\"compute_ns\":90000000")
@@ -68,8 +71,11 @@ START_TEST(takes_the_slowest_but_the_first)
 }
 END_TEST
 
-/* What came before the plan is slow for that reason, as long as it is not what there is most of. */
-START_TEST(takes_one_that_had_its_plan)
+/*
+ * Iterations before the plan are slow because they have none, so explain prefers one with a plan,
+ * unless most iterations had none.
+ */
+START_TEST(iterations_with_a_plan_are_preferred)
 {
 #define UNPLANNED                                                                             \
     LINE(1, "passive", "a", "\"time_ns\":90000000")                                           \
@@ -91,8 +97,8 @@ START_TEST(takes_one_that_had_its_plan)
 }
 END_TEST
 
-/* Most iterations of a steady plan say less than those whose ops were timed. */
-START_TEST(takes_one_whose_ops_were_timed)
+/* Under a steady plan most iterations are not timed; explain prefers one whose ops were timed. */
+START_TEST(timed_iterations_are_preferred)
 {
     write_file("r", LINE(1, "guided", "", "\"time_ns\":10000000,\"compute_ns\":10000000")
                         LINE(2, "guided", "", "\"time_ns\":20000000,\"compute_ns\":20000000")
@@ -115,14 +121,14 @@ START_TEST(takes_one_whose_ops_were_timed)
 }
 END_TEST
 
-START_TEST(finds_who_waited_for_what)
+START_TEST(waits_are_attributed_to_tensors_and_ops)
 {
     write_file("r",
                LINE(1, "passive", "",
                     "\"time_ns\":20000000,\"compute_ns\":10000000,\"stall_ns\":8000000,"
                     "\"op_count\":9,\"recompute_ns\":500000," MEMORY "," EVICTIONS "," STALLS));
     ck_assert_int_eq(run("explain r"), 0);
-    /* What x and y waited for together counts once. */
+    /* The wait for x and y counts once. */
     expect("waiting for tensors to return                      7.000 ms   35.0 %");
     expect("waiting for free memory                            0.900 ms    4.5 %");
     expect("waiting before replays                             0.100 ms    0.5 %");
@@ -153,7 +159,7 @@ START_TEST(finds_who_waited_for_what)
 }
 END_TEST
 
-START_TEST(tells_what_other_budgets_give)
+START_TEST(other_budgets_are_compared)
 {
     write_file("r", LINE(1, "passive", "",
                          "\"time_ns\":9000,\"compute_ns\":5000,\"stall_ns\":4000,"
@@ -170,7 +176,7 @@ START_TEST(tells_what_other_budgets_give)
 }
 END_TEST
 
-START_TEST(tells_what_became_of_plans)
+START_TEST(the_outcome_of_plans_is_reported)
 {
 #define GUIDED(number, rest) LINE(number, "guided", "train", rest)
     write_file(
@@ -209,7 +215,7 @@ START_TEST(tells_what_became_of_plans)
 }
 END_TEST
 
-START_TEST(refuses_what_is_no_report)
+START_TEST(files_that_are_not_reports_are_rejected)
 {
     ck_assert_int_eq(run("explain"), 2);
     ck_assert_int_eq(run("explain nowhere -m p100"), 2);
@@ -238,13 +244,13 @@ int main(void)
     TCase *cases = tcase_create("explain");
 
     tcase_add_checked_fixture(cases, setup, remove_folder);
-    tcase_add_test(cases, takes_the_slowest_but_the_first);
-    tcase_add_test(cases, takes_one_that_had_its_plan);
-    tcase_add_test(cases, takes_one_whose_ops_were_timed);
-    tcase_add_test(cases, finds_who_waited_for_what);
-    tcase_add_test(cases, tells_what_other_budgets_give);
-    tcase_add_test(cases, tells_what_became_of_plans);
-    tcase_add_test(cases, refuses_what_is_no_report);
+    tcase_add_test(cases, the_slowest_after_the_first_is_explained);
+    tcase_add_test(cases, iterations_with_a_plan_are_preferred);
+    tcase_add_test(cases, timed_iterations_are_preferred);
+    tcase_add_test(cases, waits_are_attributed_to_tensors_and_ops);
+    tcase_add_test(cases, other_budgets_are_compared);
+    tcase_add_test(cases, the_outcome_of_plans_is_reported);
+    tcase_add_test(cases, files_that_are_not_reports_are_rejected);
     suite_add_tcase(suite, cases);
     return suite_run(suite);
 }

@@ -1,4 +1,4 @@
-/* Runs the capuchin command in a folder of its own, for this folder's tests. */
+/* Runs the capuchin command in a temporary folder, for the tests in this folder. */
 #ifndef CAPU_TESTS_UNIT_TOOLS_FIXTURE_H
 #define CAPU_TESTS_UNIT_TOOLS_FIXTURE_H
 
@@ -24,7 +24,7 @@ static inline void write_file(const char *name, const char *text)
     ck_assert_int_eq(fclose(file), 0);
 }
 
-/* Runs it in the folder; its exit code, and both its outputs in `output`. */
+/* Runs capuchin in the folder, returns its exit code, and leaves stdout and stderr in `output`. */
 static inline int run(const char *arguments)
 {
     char command[512];

@@ -1,5 +1,7 @@
-/* Options, files and outputs that are not as they should be: each subcommand answers alike, names
-   what is wrong, and says so by its exit code. */
+/*
+ * Wrong options, bad files and failing outputs: every subcommand reports them in the same way,
+ * names the culprit and exits with the right code.
+ */
 #include "tests/unit/policy/fixture.h"
 #include "tests/unit/tools/fixture.h"
 
@@ -95,11 +97,11 @@ static const struct {
     {"replay v -b 90% -p lru --save-trace nowhere/t", "'nowhere/t': no such file"},
 };
 
-START_TEST(names_what_is_wrong)
+START_TEST(errors_name_the_culprit)
 {
     char arguments[256];
 
-    /* On standard error: the other output is for answers. */
+    /* Errors go to stderr; stdout is for results. */
     snprintf(arguments, sizeof(arguments), "%s 2>&1 >/dev/null", refused[_i].arguments);
     ck_assert_msg(run(arguments) == 2, "%s: %s", refused[_i].arguments, output);
     expect("capuchin");
@@ -130,8 +132,8 @@ static const char *const answers[] = {
     "replay --usage",
 };
 
-/* An answer that does not arrive is a failure, whoever wrote it. */
-START_TEST(notices_lost_output)
+/* Output that cannot be written is a failure, whichever part of the program wrote it. */
+START_TEST(lost_output_is_an_error)
 {
     char arguments[256];
 
@@ -146,8 +148,8 @@ START_TEST(notices_lost_output)
 }
 END_TEST
 
-/* A file must not get what was meant for an output that is closed. */
-START_TEST(keeps_files_from_closed_outputs)
+/* A file opened while stdout or stderr is closed must not receive their output. */
+START_TEST(closed_outputs_do_not_end_up_in_files)
 {
     ck_assert_int_eq(run("replay v -b 90% -p lru --report r --save-plan nowhere/p 2>&-"), 2);
     ck_assert_int_eq(run("--help && cat r"), 0);
@@ -156,7 +158,7 @@ START_TEST(keeps_files_from_closed_outputs)
 }
 END_TEST
 
-START_TEST(says_when_no_batch_is_found)
+START_TEST(a_missing_largest_batch_is_reported)
 {
     ck_assert_int_eq(run("maxbatch vgg16 --machine p100 -p lru -b 1 2>&1 >/dev/null"), 3);
     expect("lru found no batch of vgg16 for this budget");
@@ -171,10 +173,10 @@ int main(void)
     TCase *tests = tcase_create("options");
 
     tcase_add_checked_fixture(tests, setup, remove_folder);
-    tcase_add_loop_test(tests, names_what_is_wrong, 0, sizeof(refused) / sizeof(refused[0]));
-    tcase_add_loop_test(tests, notices_lost_output, 0, sizeof(answers) / sizeof(answers[0]));
-    tcase_add_test(tests, keeps_files_from_closed_outputs);
-    tcase_add_test(tests, says_when_no_batch_is_found);
+    tcase_add_loop_test(tests, errors_name_the_culprit, 0, sizeof(refused) / sizeof(refused[0]));
+    tcase_add_loop_test(tests, lost_output_is_an_error, 0, sizeof(answers) / sizeof(answers[0]));
+    tcase_add_test(tests, closed_outputs_do_not_end_up_in_files);
+    tcase_add_test(tests, a_missing_largest_batch_is_reported);
     suite_add_tcase(suite, tests);
     return suite_run(suite);
 }

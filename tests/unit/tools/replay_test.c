@@ -1,8 +1,10 @@
-/* capuchin replay: a trace through the runtime, on one small enough to know what it must do. */
+/* capuchin replay: runs a trace through the runtime, on one small enough to work out by hand. */
 #include "tests/unit/tools/fixture.h"
 
-/* A chain through a, b, c, p and q and back, with a wish for each: p is made inside a segment and
-   used outside. 16 KiB a tensor, 50 us an op, a byte a nanosecond. */
+/*
+ * A chain through a, b, c, p and q and back, with a hint for each. p is written inside a segment
+ * and used outside. Tensors have 16 KiB, ops take 50 us, links copy one byte per nanosecond.
+ */
 static const char trace[] =
     "{\"type\":\"trace\",\"version\":1,\"name\":\"wishes\"}\n"
     "{\"type\":\"machine\",\"name\":\"m\",\"memory_bytes\":100000000,\"d2h_bytes_per_s\":"
@@ -41,7 +43,7 @@ static void setup(void)
     write_file("t", trace);
 }
 
-/* The number behind `key` in the output. */
+/* The number that follows `key` in the output. */
 static unsigned long long number(const char *key)
 {
     const char *at = strstr(output, key);
@@ -50,9 +52,11 @@ static unsigned long long number(const char *key)
     return strtoull(at + strlen(key), NULL, 10);
 }
 
-/* Wishes and segments reach the planner through the runtime, and its plan comes back in terms of
-   the trace. */
-START_TEST(carries_out_what_the_user_wishes)
+/*
+ * Hints and segments of the trace reach the planner through the runtime, and the saved plan refers
+ * to the tensors and ops of the trace.
+ */
+START_TEST(hints_and_segments_are_followed)
 {
     unsigned long long ns;
 
@@ -83,7 +87,7 @@ START_TEST(carries_out_what_the_user_wishes)
 }
 END_TEST
 
-START_TEST(saves_trace_and_reports)
+START_TEST(the_trace_and_reports_can_be_saved)
 {
     ck_assert_int_eq(run("replay t --budget 80% --page 4096 --save-trace s --report r -n 5"), 0);
     ck_assert_int_eq(run("check s"), 0);
@@ -96,7 +100,7 @@ START_TEST(saves_trace_and_reports)
 }
 END_TEST
 
-START_TEST(runs_without_a_plan)
+START_TEST(replay_works_without_a_plan)
 {
     ck_assert_int_eq(run("replay t --budget 80% --page 4096 --mode passive -n 3"), 0);
     expect("        3  passive ");
@@ -109,20 +113,20 @@ START_TEST(runs_without_a_plan)
 }
 END_TEST
 
-/* All tensors in slabs: the plan has no pages, and still is one of the trace. */
-START_TEST(leaves_small_tensors_alone)
+/* With all tensors in slabs the plan places no pages but is still valid for the trace. */
+START_TEST(slab_tensors_have_no_pages)
 {
     ck_assert_int_eq(run("replay t --budget 80% --save-plan p"), 0);
     expect("the steady-state iteration takes exactly that time");
     ck_assert_int_eq(run("simulate t p --json"), 0);
     expect("\"iteration_ns\":550000,");
-    /* By default a page is 2 MiB; with a threshold of 2 every tensor has one. */
+    /* By default a page is 2 MiB; with --slab 2 every tensor takes a page. */
     ck_assert_int_eq(run("replay t --budget 10MiB --slab 2 --save-plan p && cat p"), 0);
     expect("{\"type\":\"place\",\"tensor\":0,\"pages\":[[0,1]]}");
 }
 END_TEST
 
-START_TEST(tells_what_cannot_be)
+START_TEST(impossible_requests_are_rejected)
 {
     ck_assert_int_eq(run("replay t --budget 30000 --page 4096"), 3);
     expect("needs 32768 bytes of device memory at once");
@@ -152,11 +156,11 @@ int main(void)
     TCase *tests = tcase_create("replay");
 
     tcase_add_checked_fixture(tests, setup, remove_folder);
-    tcase_add_test(tests, carries_out_what_the_user_wishes);
-    tcase_add_test(tests, saves_trace_and_reports);
-    tcase_add_test(tests, runs_without_a_plan);
-    tcase_add_test(tests, leaves_small_tensors_alone);
-    tcase_add_test(tests, tells_what_cannot_be);
+    tcase_add_test(tests, hints_and_segments_are_followed);
+    tcase_add_test(tests, the_trace_and_reports_can_be_saved);
+    tcase_add_test(tests, replay_works_without_a_plan);
+    tcase_add_test(tests, slab_tensors_have_no_pages);
+    tcase_add_test(tests, impossible_requests_are_rejected);
     suite_add_tcase(suite, tests);
     return suite_run(suite);
 }
