@@ -9,6 +9,7 @@
 
 #include "runtime/config.h"
 #include "tests/fake_cudart/fake_cudart.h"
+#include "tests/support/effort.h"
 #include "tests/support/suite.h"
 
 #include <stdio.h>
@@ -16,16 +17,6 @@
 
 /* Error numbers of CUDA, whose headers tests do not include. */
 enum { INVALID_VALUE = 1, OUT_OF_MEMORY = 2, ILLEGAL_ADDRESS = 700 };
-
-/* Later calls are only sampled. The step hits every place in the program's loops sooner or later.
-   Builds with sanitizers are slower and sample less. */
-#if defined(__SANITIZE_THREAD__)
-enum { STEP = 29 };
-#elif defined(__SANITIZE_ADDRESS__)
-enum { STEP = 7 };
-#else
-enum { STEP = 3 };
-#endif
 
 static const struct {
     const char *name;
@@ -146,7 +137,7 @@ START_TEST(every_call_fails)
 
     /* The rig creates its fake machine with the first device. */
     ck_assert(!run_with(&(struct fake_cudart_fault){0}, "no fault", &survived));
-    for (fault.number = 1; is_hit; fault.number += fault.number < 60 ? 1 : STEP) {
+    for (fault.number = 1; is_hit; fault.number = effort_next(fault.number)) {
         fake_cudart_reset(&machine);
         is_hit = run_with(&fault, kinds[_i].name, &survived);
         runs++;

@@ -8,18 +8,12 @@
 
 #include "device/adaptor_fault.h"
 #include "runtime/planning.h"
+#include "tests/support/effort.h"
 #include "tests/support/suite.h"
 
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
-
-/* TSan takes ten times as long and finds races, not leaks, so it only samples later calls. */
-#if defined(__SANITIZE_THREAD__)
-#define NEXT_CALL(call_) ((call_) + 1 + (call_) / 4)
-#else
-#define NEXT_CALL(call_) ((call_) + 1)
-#endif
 
 static void expect_sums(const struct program *program, const char *what)
 {
@@ -112,7 +106,7 @@ static void sweep(size_t index, bool is_lasting, bool is_strict, bool is_guided)
     struct adaptor_fault_plan plan = {
         .slot = slots[index].slot, .status = slots[index].status, .is_lasting = is_lasting};
 
-    for (plan.call = 1; run_with(&plan, is_strict, is_guided); plan.call = NEXT_CALL(plan.call)) {
+    for (plan.call = 1; run_with(&plan, is_strict, is_guided); plan.call = effort_next(plan.call)) {
     }
     /* The runtime does not wait for, or follow, a position that has passed: these two calls depend
        on timing. */
@@ -237,7 +231,7 @@ static void fail_in_flight(size_t index, bool is_guided)
     struct rig_options options = options_of(false, is_guided);
     bool hit = true;
 
-    for (plan.call = 1; hit; plan.call = NEXT_CALL(plan.call)) {
+    for (plan.call = 1; hit; plan.call = effort_next(plan.call)) {
         struct rig rig;
         struct program program = {0};
         void *address;

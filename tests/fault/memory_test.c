@@ -5,18 +5,12 @@
  */
 #include "tests/fault/program.h"
 
+#include "tests/support/effort.h"
 #include "tests/support/suite.h"
 
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
-
-/* TSan takes ten times as long and finds races, not leaks, so it only samples later allocations. */
-#if defined(__SANITIZE_THREAD__)
-#define NEXT_ALLOCATION(n_) ((n_) + 1 + (n_) / 4)
-#else
-#define NEXT_ALLOCATION(n_) ((n_) + 1)
-#endif
 
 static atomic_long countdown; /* allocations until one fails; 0: none fails; -1: one has failed */
 static atomic_bool is_lasting;
@@ -109,7 +103,7 @@ START_TEST(an_allocation_fails_once)
     long n = 1;
 
     while (run_with(n, false, _i == 1)) {
-        n = NEXT_ALLOCATION(n);
+        n = (long)effort_next((uint64_t)n);
     }
     ck_assert_int_gt(n, 50);
 }
@@ -120,7 +114,7 @@ START_TEST(allocations_fail_forever)
     long n = 1;
 
     while (run_with(n, true, _i == 1)) {
-        n = NEXT_ALLOCATION(n);
+        n = (long)effort_next((uint64_t)n);
     }
     ck_assert_int_gt(n, 50);
 }

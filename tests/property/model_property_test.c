@@ -8,6 +8,7 @@
 #include "policy/timeline.h"
 #include "policy/validate.h"
 
+#include "tests/support/effort.h"
 #include "tests/support/model.h"
 #include "tests/support/random_trace.h"
 #include "tests/support/suite.h"
@@ -206,7 +207,7 @@ static void compare(uint64_t seed, uint64_t *valid)
 START_TEST(answers_are_those_of_the_specification)
 {
     uint64_t first = number("TEST_SEED", 1);
-    uint64_t seeds = number("TEST_SEEDS", getenv("TEST_SEED") != NULL ? 1 : SEEDS);
+    uint64_t seeds = number("TEST_SEEDS", getenv("TEST_SEED") != NULL ? 1 : effort_share(SEEDS));
     uint64_t valid = 0;
 
     for (uint64_t seed = first; seed < first + seeds; seed++) {

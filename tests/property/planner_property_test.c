@@ -9,6 +9,7 @@
 #include "policy/timeline.h"
 #include "policy/validate.h"
 
+#include "tests/support/effort.h"
 #include "tests/support/random_trace.h"
 #include "tests/support/suite.h"
 
@@ -30,16 +31,12 @@ static uint64_t first_seed(void)
     return given != NULL ? strtoull(given, NULL, 10) : 1;
 }
 
-/* Sanitizers slow it down ten times and find other things: fewer traces do there. */
 static uint64_t seeds(uint64_t many)
 {
-#if defined(CAPUCHIN_IS_SANITIZED)
-    many /= 10;
-#endif
     if (getenv("TEST_SEEDS") != NULL) {
         return strtoull(getenv("TEST_SEEDS"), NULL, 10);
     }
-    return getenv("TEST_SEED") != NULL ? 1 : is_odd ? many / 3 : many;
+    return getenv("TEST_SEED") != NULL ? 1 : effort_share(is_odd ? many / 3 : many);
 }
 
 static void make(uint64_t seed)

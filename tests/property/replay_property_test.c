@@ -11,6 +11,7 @@
 #include "models/zoo.h"
 #include "policy/planner.h"
 
+#include "tests/support/effort.h"
 #include "tests/support/random_trace.h"
 #include "tests/support/suite.h"
 
@@ -20,12 +21,13 @@
 #include <string.h>
 #include <unistd.h>
 
-/* TSan looks for races with the planner's thread, and has seen all there are early. */
+/* TSan looks for races with the planner's thread, which are the same whatever is planned. */
 #if defined(__SANITIZE_THREAD__)
-enum { SEEDS = 60, HAS_NETWORKS = 0 };
+enum { HAS_NETWORKS = 0 };
 #else
-enum { SEEDS = 400, HAS_NETWORKS = 1 };
+enum { HAS_NETWORKS = 1 };
 #endif
+enum { SEEDS = 400 };
 /* The fourth guided iteration is steady; ops of the first seven are timed, and after that of few.
  */
 enum { ITERATIONS = 11, STEADY = 4, TIMED = 7 };
@@ -206,7 +208,13 @@ static uint64_t first_seed(void)
 
 static uint64_t seeds(uint64_t many)
 {
-    return getenv("TEST_SEED") != NULL ? 1 : many;
+    return getenv("TEST_SEED") != NULL ? 1 : effort_share(many);
+}
+
+/* Few seeds need not show everything that can happen. */
+static bool is_sample_large(void)
+{
+    return seeds(SEEDS) >= 20;
 }
 
 static void make_random(struct instance *instance, uint64_t seed, uint64_t *state)
@@ -269,9 +277,11 @@ START_TEST(random_traces_take_the_models_time)
            "iterations, %u in replays\n",
            tally.compared, tally.with_copies, tally.with_replays, tally.slower, tally.stalled,
            tally.stalled_replay);
-    ck_assert(seeds(2) == 1 || (tally.stalled > SEEDS && tally.stalled_replay > 0));
-    ck_assert(seeds(2) == 1 || (tally.compared >= SEEDS / 2 && tally.with_copies >= SEEDS / 4 &&
-                                tally.with_replays >= SEEDS / 20 && tally.slower >= SEEDS / 4));
+    if (is_sample_large()) {
+        ck_assert(tally.stalled > seeds(SEEDS) && tally.stalled_replay > 0);
+        ck_assert(tally.compared >= seeds(SEEDS) / 2 && tally.with_copies >= seeds(SEEDS) / 4 &&
+                  tally.with_replays >= seeds(SEEDS) / 20 && tally.slower >= seeds(SEEDS) / 4);
+    }
 }
 END_TEST
 
@@ -370,7 +380,7 @@ START_TEST(the_runtimes_plan_is_the_planners)
         forget(&instance);
     }
     printf("%u plans compared\n", tally.compared);
-    ck_assert(seeds(2) == 1 || tally.compared >= SEEDS / 4);
+    ck_assert(!is_sample_large() || tally.compared >= seeds(SEEDS) / 4);
 }
 END_TEST
 
@@ -407,7 +417,7 @@ START_TEST(recorded_traces_replay_the_same)
     }
     ck_assert_int_eq(unlink(path), 0);
     printf("%u recorded traces compared\n", tally.compared / 2);
-    ck_assert(seeds(2) == 1 || tally.compared >= SEEDS / 4);
+    ck_assert(!is_sample_large() || tally.compared >= seeds(SEEDS) / 4);
 }
 END_TEST
 

@@ -10,6 +10,7 @@
  */
 #include "tests/stress/random_program.h"
 
+#include "tests/support/effort.h"
 #include "tests/support/suite.h"
 
 #include <pthread.h>
@@ -23,7 +24,7 @@
 /* Stands for a random host budget that is too small for most programs. */
 #define SCARCE UINT64_C(1)
 
-enum { ITERATIONS = 9, MOST_STEPS = 40, THREAD_PROGRAMS = 20 };
+enum { ITERATIONS = 9, MOST_STEPS = 40 };
 
 struct totals {
     uint64_t first; /* the first seed, in threads */
@@ -262,7 +263,7 @@ static void *run_thread(void *user)
 {
     struct totals *totals = user;
 
-    for (uint64_t seed = totals->first; seed < totals->first + THREAD_PROGRAMS; seed++) {
+    for (uint64_t seed = totals->first; seed < totals->first + 2 + effort_share(18); seed++) {
         run_program(seed, (struct rig_options){.strict = seed % 4 == 0}, totals);
     }
     return NULL;

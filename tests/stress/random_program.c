@@ -2,6 +2,7 @@
 #include "tests/stress/random_program.h"
 
 #include "device/adaptor_fault.h"
+#include "tests/support/effort.h"
 #include "tests/support/mixing.h"
 #include "tests/support/suite.h"
 
@@ -554,7 +555,7 @@ void random_programs(const struct rig_options *options, uint64_t share,
                      void (*run)(uint64_t seed, struct rig_options options, void *user), void *user)
 {
     uint64_t first = setting("TEST_SEED", 1);
-    uint64_t last = first + setting("TEST_PROGRAMS", 1000) / share;
+    uint64_t last = first + setting("TEST_PROGRAMS", effort_share(1000)) / share;
 
     printf("seeds %" PRIu64 " to %" PRIu64 "\n", first, last);
     for (uint64_t seed = first; seed <= last; seed++) {
