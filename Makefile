@@ -6,7 +6,7 @@ PREFIX ?= /usr/local
 JOBS ?= $(shell nproc)
 
 .DEFAULT_GOAL := release
-.PHONY: release demo demo-fashion test bench fuzz coverage gpu-check gpu-bundle install clean help packages-build packages-test packages-demo
+.PHONY: release demo demo-fashion check test test-long bench fuzz coverage gpu-check gpu-bundle install clean help packages-build packages-test packages-demo
 
 release: packages-build ## the library and all programs, optimised, into build/ and build/bin/
 	@cmake --preset release >build/configure.log 2>&1 || { cat build/configure.log; exit 1; }
@@ -18,8 +18,14 @@ demo: packages-demo release ## train a GPT without a limit and in half the memor
 demo-fashion: packages-demo release ## the same with an image classifier
 	@scripts/demo.sh build/bin fashion
 
-test: packages-test ## all tests plain, most under ASan and UBSan, TSan where threads are; a build with clang
-	@scripts/test.sh
+check: packages-test ## the quick tests: unit, device contract, API, rules and documents
+	@scripts/test.sh check
+
+test: packages-test ## all tests, and samples of them under ASan and UBSan and under TSan; at most ten minutes on two cores
+	@scripts/test.sh test
+
+test-long: packages-test ## the same with far larger samples and 20,000 random programs; at most an hour on two cores
+	@scripts/test.sh long
 
 bench: release ## the benches, one after the other
 	@scripts/bench.sh build/bin

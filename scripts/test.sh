@@ -1,10 +1,16 @@
 #!/bin/bash
-# Builds and runs all tests: plain, under ASan and UBSan, under TSan; builds once with clang. Prints a
-# summary a kind and, last, one line over all. Fails if anything failed.
+# scripts/test.sh check|test|long: builds and runs tests. Prints a summary per build and, last, one
+# line over all. Fails if anything failed.
 #
-# TEST_PROGRAMS and TEST_SEED reach the random programs (tests/stress).
+#   check  the plain build: unit tests, device contract, API, rules and documents
+#   test   all tests plain, a sample under ASan and UBSan, a sample under TSan; a look by clang
+#   long   the same with all cases plain and far larger samples, then 20,000 random programs
+#
+# TEST_EFFORT says how much of what only repeats a test runs (tests/support/effort.h). If it is set,
+# it replaces the efforts below. TEST_PROGRAMS and TEST_SEED reach the random programs (tests/stress).
 set -u
 cd "$(dirname "$0")/.." || exit 1
+tier=${1:-test}
 jobs=${JOBS:-$(nproc)}
 passed=0
 failed=0
@@ -15,63 +21,121 @@ attribute() {
     sed -n "s/^[[:space:]]*$1=\"\([0-9]*\)\".*/\1/p" "$2" | head -1
 }
 
-# build FOLDER ARGUMENT...: configures with the arguments and builds; a failure counts as one.
+# count PASSED FAILED SKIPPED: adds to the sums.
+count() {
+    passed=$((passed + $1))
+    failed=$((failed + $2))
+    skipped=$((skipped + $3))
+}
+
+# build PRESET: a failure counts as one.
 build() {
-    local folder=$1
     local log=build/$1.log
-    shift
 
     mkdir -p build
-    if ! cmake "$@" -B "build/$folder" >"$log" 2>&1 ||
-        ! cmake --build "build/$folder" --parallel "$jobs" >>"$log" 2>&1; then
+    if ! cmake --preset "$1" >"$log" 2>&1 ||
+        ! cmake --build "build/$1" --parallel "$jobs" >>"$log" 2>&1; then
         tail -n 60 "$log"
-        echo "$folder: does not build, see $log"
-        failed=$((failed + 1))
+        echo "$1: does not build, see $log"
+        count 0 1 0
         return 1
     fi
 }
 
-# run PRESET PROGRAMS: builds a preset and runs its tests, with so many random programs.
+# run PRESET EFFORT [CTEST-OPTION...]: builds a preset and runs its tests, or those selected.
 run() {
     local preset=$1
+    local effort=${TEST_EFFORT:-$2}
     local results=$PWD/build/$1/results.xml
     local all bad skip
+    shift 2
 
-    echo "== $preset"
-    build "$preset" --preset "$preset" || return
+    echo "== $preset, effort $effort %"
+    build "$preset" || return
     rm -f "$results"
-    TEST_PROGRAMS=${TEST_PROGRAMS:-$2} ctest --test-dir "build/$preset" \
-        --parallel "$jobs" --output-on-failure --output-junit "$results" 2>&1 |
+    TEST_EFFORT=$effort ctest --test-dir "build/$preset" --parallel "$jobs" --output-on-failure \
+        --output-junit "$results" "$@" 2>&1 |
         grep -Ev '^ *(Start +[0-9]+:|[0-9]+/[0-9]+ Test +#[0-9]+: .* Passed )'
     all=$(attribute tests "$results")
     bad=$(attribute failures "$results")
     skip=$(($(attribute skipped "$results") + $(attribute disabled "$results")))
     if [ -z "$all" ] || [ "$all" -eq 0 ]; then
         echo "$preset: no test ran"
-        failed=$((failed + 1))
+        count 0 1 0
         return
     fi
     echo "$preset: $((all - bad - skip)) passed, $bad failed, $skip skipped"
-    passed=$((passed + all - bad - skip))
-    failed=$((failed + bad))
-    skipped=$((skipped + skip))
+    count $((all - bad - skip)) "$bad" "$skip"
 }
 
-run debug 1000
-run asan 400
-run tsan 150
+# The compiler calls of the plain build for .c files, with clang as the compiler and nothing written.
+clang_calls() {
+    sed -n 's/^ *"command": "\(.*\)",\{0,1\}$/\1/p' build/debug/compile_commands.json |
+        sed 's/\\\(.\)/\1/g' | grep '\.c$' |
+        sed 's/^\([^- ][^ ]* \)*-/clang -/; s/ -o [^ ]* -c / -fsyntax-only /'
+}
 
-echo "== clang"
-if command -v clang >/dev/null 2>&1; then
-    # Only to be warned: quickly, and without what nvcc compiles anyhow.
-    build clang --preset debug -DCMAKE_C_COMPILER=clang -DCMAKE_C_FLAGS_DEBUG= -DCAPUCHIN_CUDA=OFF && {
+# Only for clang's warnings, so no code is generated.
+look_with_clang() {
+    local log=build/clang.log
+
+    echo "== clang"
+    if ! command -v clang >/dev/null 2>&1; then
+        echo "clang: skipped, it is not installed"
+        count 0 0 1
+    elif [ -f build/debug/compile_commands.json ] && [ "$(clang_calls | wc -l)" -gt 0 ] &&
+        clang_calls | xargs -d '\n' -P "$jobs" -n 1 sh -c >"$log" 2>&1; then
         echo "clang: no warnings"
-        passed=$((passed + 1))
-    }
-else
-    echo "clang: skipped, it is not installed"
-    skipped=$((skipped + 1))
-fi
+        count 1 0 0
+    else
+        tail -n 60 "$log"
+        echo "clang: warnings or errors, see $log"
+        count 0 1 0
+    fi
+}
+
+# many_programs COUNT: random programs of so many seeds under ASan and UBSan, in one process per job.
+many_programs() {
+    local share=$((($1 + jobs - 1) / jobs))
+    local pids=()
+    local i bad=0
+
+    echo "== $1 random programs of each kind under ASan"
+    for ((i = 0; i < jobs; i++)); do
+        TEST_SEED=$((1 + i * share)) TEST_PROGRAMS=$share CK_DEFAULT_TIMEOUT=7200 \
+            CK_TIMEOUT_MULTIPLIER=20 ASAN_OPTIONS=handle_segv=0 build/asan/tests/random_program_test \
+            >"build/asan/programs-$i.log" 2>&1 &
+        pids+=($!)
+    done
+    for ((i = 0; i < jobs; i++)); do
+        wait "${pids[i]}" || { bad=1; tail -n 20 "build/asan/programs-$i.log"; }
+    done
+    count $((1 - bad)) "$bad" 0
+}
+
+case $tier in
+check)
+    run debug 10 -L '^(unit|contract|api|rules|docs)$' -LE '^long$'
+    ;;
+test)
+    run debug 20 -LE '^long$'
+    run asan 8 -LE '^long$'
+    run tsan 4 -LE '^long$'
+    look_with_clang
+    ;;
+long)
+    export CK_TIMEOUT_MULTIPLIER=5
+    run debug 100
+    run asan 50
+    run tsan 25
+    look_with_clang
+    many_programs 20000
+    ;;
+*)
+    sed -n '2,/^set -u/{/^#/s/^# \{0,1\}//p}' "$0" >&2
+    exit 2
+    ;;
+esac
 
 echo "$passed passed, $failed failed, $skipped skipped"
 [ "$failed" -eq 0 ]

@@ -1,12 +1,13 @@
 #!/bin/sh
 # Checks the library's central guarantee in guided mode: losses and weights equal those of a run
 # without a limit, bit for bit, with many planners, at 90, 70, 50 and 40 % and at the smallest feasible
-# budget, in strict mode and not. Also checks that plans are carried out: with 50 % or more, MOST of
+# budget, in strict mode and not. A sample (support/effort.sh) has one run of each kind. Also checks that plans are carried out: with 50 % or more, MOST of
 # the training iterations are guided.
 #
 # usage: guided.sh WORK-FOLDER FREE MOST PROGRAM [OPTION...]
 # FREE is the budget of the run without a limit, as for budgets.sh; MOST is "most" or "some".
 set -u
+. "$(dirname "$0")/../support/effort.sh"
 work=$1
 free=$2
 most=$3
@@ -48,22 +49,32 @@ expect_guided() {
     expect predicted_ns
 }
 
-for percent in 90 70 50; do
+percents=70
+planners=capuchin
+strict_planners=manual
+if runs_all_cases; then
+    percents="90 70 50"
+    planners="recompute swap capuchin lru checkpoint manual"
+    strict_planners="hybrid recompute manual"
+fi
+for percent in $percents; do
     run "hybrid-$percent" "$@" --wait-for-plan --budget $percent%
     expect_guided
 done
-for planner in recompute swap capuchin lru checkpoint manual; do
+for planner in $planners; do
     run "$planner" "$@" --wait-for-plan --planner $planner --effort quick --budget 60%
     expect_guided
 done
 run replays "$@" --wait-for-plan --planner recompute --effort quick --budget 80%
 expect replay_count
-for planner in hybrid recompute manual; do
+for planner in $strict_planners; do
     run "$planner-strict" "$@" --wait-for-plan --planner $planner --budget 50% --strict
     expect_guided
 done
-run hybrid-40 "$@" --wait-for-plan --budget 40%
-run recompute-40-strict "$@" --wait-for-plan --planner recompute --budget 40% --strict
+if runs_all_cases; then
+    run hybrid-40 "$@" --wait-for-plan --budget 40%
+    run recompute-40-strict "$@" --wait-for-plan --planner recompute --budget 40% --strict
+fi
 
 # Without --wait-for-plan, a plan becomes active whenever it is ready.
 run meanwhile "$@" --budget 50%
@@ -72,6 +83,8 @@ run meanwhile "$@" --budget 50%
 "$@" --mode guided --budget 16KiB >"$work/below.out" 2>&1
 floor=$(sed -n 's/.*floor of [^(]*(\([0-9]*\) bytes).*/\1/p' "$work/below.out")
 [ -n "$floor" ] || fail "a tiny budget was not refused with the floor: $(cat "$work/below.out")"
-run at-the-floor "$@" --wait-for-plan --budget "$floor"
+if runs_all_cases; then
+    run at-the-floor "$@" --wait-for-plan --budget "$floor"
+fi
 run at-the-floor-strict "$@" --wait-for-plan --planner recompute --budget "$floor" --strict
 echo "the same losses and weights with every planner, down to the floor of $floor bytes"
