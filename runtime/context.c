@@ -1,4 +1,5 @@
 /* Contexts from creation to end: see capuchin/context.h. */
+#include "base/assert.h"
 #include "runtime/failure.h"
 #include "runtime/internal.h"
 
@@ -26,6 +27,8 @@ capu_status context_usable(capu_context *context)
     if (context->lost != CAPU_OK) {
         return context->lost;
     }
+    /* Every call begins here, so this checks what the call before it has left behind. */
+    ASSERT_EXPENSIVE(context->in_access || context_is_valid(context));
     return CAPU_OK;
 }
 

@@ -1,4 +1,5 @@
 /* Tensors and allocations on their way out, see departure.h. */
+#include "base/assert.h"
 #include "runtime/allocation.h"
 #include "runtime/failure.h"
 #include "runtime/internal.h"
@@ -193,6 +194,7 @@ capu_status departures_wait_oldest(capu_context *context)
     const struct departure_queue *leaving = &context->departures.leaving;
     const struct departure_queue *queue = leaving;
 
+    ASSERT(departures_any(context));
     if (leaving->head == NULL ||
         (copying->head != NULL && copying->head->order < leaving->head->order)) {
         queue = copying;
@@ -229,6 +231,7 @@ void departure_bury(capu_context *context, struct allocation *allocation, struct
 {
     struct departure *departure = departure_take(&context->departures);
 
+    ASSERT(departure != NULL && allocation->departure == NULL);
     departure->allocation = allocation;
     departure->after[0] = used;
     for (struct tensor *tensor = allocation->first; tensor != NULL; tensor = tensor->next) {

@@ -156,4 +156,7 @@ capu_status allocation_release(capu_context *context, struct allocation *allocat
 /* validate.c: checks everything it can; false and *what on a breach. For tests. */
 bool context_validate(capu_context *context, const char **what);
 
+/* The same for assertions: prints what is wrong to stderr. */
+bool context_is_valid(capu_context *context);
+
 #endif

@@ -1,4 +1,5 @@
 /* Demand paging of tensors, see pager.h. */
+#include "base/assert.h"
 #include "runtime/failure.h"
 #include "runtime/internal.h"
 #include "runtime/leave.h"
@@ -16,6 +17,7 @@ capu_status pager_evict(capu_context *context, struct tensor *tensor)
     struct departure_queue *queue = &context->departures.leaving;
     capu_status status;
 
+    ASSERT(tensor->state.pages == PAGES_OWN);
     if (departure == NULL) {
         return failure_set(context, CAPU_NO_HOST_MEMORY, "no memory to note an eviction");
     }
@@ -204,6 +206,7 @@ capu_status pager_bring(capu_context *context, struct tensor *tensor, bool needs
     capu_status status = CAPU_OK;
 
     if (!tensor_is_mapped(tensor)) {
+        ASSERT(pages_available(context->pages) >= tensor->page_count);
         status = map_span(context, tensor);
         if (status == CAPU_OK && strict_is_on(context)) {
             status = fill_span(context, tensor, STRICT_POISON);

@@ -1,6 +1,7 @@
 /* Guides and refusals by signature, see plan_cache.h. */
 #include "runtime/plan_cache.h"
 
+#include "base/assert.h"
 #include "runtime/names.h"
 
 #include <stdlib.h>
@@ -50,6 +51,7 @@ struct plan_entry *plan_cache_oldest(const struct plan_cache *cache,
 
 void plan_cache_add(struct plan_cache *cache, struct plan_entry *entry)
 {
+    ASSERT(cache->entry_count < PLAN_CACHE_ENTRIES);
     cache->entries[cache->entry_count++] = entry;
 }
 
@@ -59,6 +61,7 @@ void plan_cache_discard(struct plan_cache *cache, struct plan_entry *entry)
 
     while (cache->entries[i] != entry) {
         i++;
+        ASSERT(i < cache->entry_count);
     }
     cache->entries[i] = cache->entries[--cache->entry_count];
     plan_entry_destroy(entry);

@@ -1,6 +1,8 @@
 /* Which signature comes next, see predictor.h. */
 #include "runtime/predictor.h"
 
+#include "base/assert.h"
+
 #include <string.h>
 
 void predictor_add(struct predictor *predictor, uint64_t signature)
@@ -15,6 +17,7 @@ void predictor_add(struct predictor *predictor, uint64_t signature)
 
 uint64_t predictor_newest(const struct predictor *predictor)
 {
+    ASSERT(predictor->count > 0);
     return predictor->signatures[predictor->count - 1];
 }
 
@@ -45,6 +48,7 @@ size_t predictor_predict(const struct predictor *predictor, uint64_t *signature)
     size_t best_length = 0;
     size_t best_times = 0;
 
+    ASSERT(predictor->count > 0);
     for (size_t end = 0; end < predictor->count; end++) {
         size_t length = common_length(predictor, end);
         size_t times;

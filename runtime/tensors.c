@@ -10,6 +10,8 @@
 
 #include "runtime/tensors.h"
 
+#include "base/assert.h"
+
 #include <search.h>
 #include <stddef.h>
 #include <stdlib.h>
@@ -109,6 +111,7 @@ void tensors_replace(struct tensors *tensors, struct tensor *old, struct tensor 
 {
     struct tensor **node = tfind(old, &tensors->tree, compare);
 
+    ASSERT(old->address == tensor->address);
     *node = tensor;
     tensors->slots[slot_of(tensors, old->address)].tensor = tensor;
 }

@@ -1,4 +1,5 @@
 /* Recording iterations and completing their reports, see tracker.h. */
+#include "base/assert.h"
 #include "runtime/failure.h"
 #include "runtime/internal.h"
 #include "runtime/lookup.h"
@@ -71,6 +72,7 @@ struct record *tracker_open(capu_context *context, const char *label, const char
 {
     struct record *record = unused_record(&context->tracker);
 
+    ASSERT(record != NULL && context->tracker.open == NULL);
     record->state = RECORD_OPEN;
     record->stamp = context->iteration;
     record->label = label;
@@ -239,6 +241,8 @@ size_t tracker_op(capu_context *context, const struct call *call, bool is_replay
     if (record == NULL) {
         return SIZE_MAX;
     }
+    ASSERT(record->op_count < record->op_capacity &&
+           record->operand_count + call->operand_count <= record->operand_capacity);
     op = &record->ops[record->op_count];
     /* Every field by itself: clearing the struct first takes longer than all the rest here. */
     op->call = *call;
@@ -275,6 +279,7 @@ static struct record_tensor *tensor_entry(capu_context *context, struct record *
     if (tensor->record_stamp == record->stamp) {
         return &record->tensors[tensor->record_index];
     }
+    ASSERT(record->tensor_count < record->tensor_capacity);
     tensor->record_stamp = record->stamp;
     tensor->record_index = record->tensor_count++;
     entry = &record->tensors[tensor->record_index];
@@ -309,6 +314,7 @@ void tracker_access(capu_context *context, struct tensor *tensor, uint32_t role)
     if (record == NULL) {
         return;
     }
+    ASSERT(record->op_count > 0 && record->access_count < record->access_capacity);
     op = &record->ops[record->op_count - 1];
     entry = tensor_entry(context, record, tensor, role);
     entry->last_op = record->op_count - 1;
@@ -339,6 +345,7 @@ void tracker_cleared(capu_context *context, void *address, uint64_t bytes)
     struct record *record = context->tracker.open;
 
     if (record != NULL) {
+        ASSERT(record->op_count > 0 && record->cleared_count < record->cleared_capacity);
         record->cleared[record->cleared_count++] = (struct record_range){address, bytes};
         record->ops[record->op_count - 1].cleared_count++;
     }

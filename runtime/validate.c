@@ -1,6 +1,8 @@
 /* Checks the invariants of a context's memory, for tests: see tensors.h and pager.h. */
 #include "runtime/internal.h"
 
+#include <stdio.h>
+
 struct check {
     capu_context *context;
     const char *what;
@@ -84,4 +86,15 @@ bool context_validate(capu_context *context, const char **what)
     expect(&check, check.persistent_pages == context->persistent_pages, "persistent pages");
     *what = check.what;
     return check.what == NULL;
+}
+
+bool context_is_valid(capu_context *context)
+{
+    const char *what = NULL;
+    bool is_valid = context_validate(context, &what);
+
+    if (!is_valid) {
+        fprintf(stderr, "invalid context: %s\n", what);
+    }
+    return is_valid;
 }
