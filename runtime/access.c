@@ -1,26 +1,8 @@
 /* The accesses of an op, see access.h. */
 #include "runtime/access.h"
 
+#include "base/array.h"
 #include "runtime/internal.h"
-
-#include <stdlib.h>
-
-bool access_grow(void *array, size_t *capacity, size_t count, size_t element_bytes)
-{
-    void *moved;
-    size_t larger = *capacity == 0 ? 32 : *capacity * 2;
-
-    if (count < *capacity) {
-        return true;
-    }
-    moved = realloc(*(void **)array, larger * element_bytes);
-    if (moved == NULL) {
-        return false;
-    }
-    *(void **)array = moved;
-    *capacity = larger;
-    return true;
-}
 
 struct access *access_of(struct operands *operands, struct tensor *tensor)
 {
@@ -29,8 +11,8 @@ struct access *access_of(struct operands *operands, struct tensor *tensor)
     if (tensor->operand_stamp == operands->stamp) {
         return &operands->accesses[tensor->operand_index];
     }
-    if (!access_grow(&operands->accesses, &operands->access_capacity, operands->access_count,
-                     sizeof(*access))) {
+    if (!array_reserve(&operands->accesses, &operands->access_capacity, operands->access_count + 1,
+                       sizeof(*access))) {
         return NULL;
     }
     tensor->operand_stamp = operands->stamp;

@@ -7,9 +7,6 @@
 struct access;
 struct operands;
 
-/* Grows one of the arrays by one element. */
-bool access_grow(void *array, size_t *capacity, size_t count, size_t element_bytes);
-
 /* The access of a tensor in the op at hand, new or the one it has already. NULL: no memory. */
 struct access *access_of(struct operands *operands, struct tensor *tensor);
 

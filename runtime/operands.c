@@ -3,6 +3,7 @@
  * the book-keeping behind it. capu_run, capu_access_begin, uploads, downloads and copies all pass
  * here.
  */
+#include "base/array.h"
 #include "runtime/access.h"
 #include "runtime/contents.h"
 #include "runtime/executor.h"
@@ -48,8 +49,8 @@ static capu_status add_piece(struct operands *operands, struct tensor *tensor, v
 {
     struct access *access = access_of(operands, tensor);
 
-    if (access == NULL || !access_grow(&operands->pieces, &operands->piece_capacity,
-                                       operands->piece_count, sizeof(struct piece))) {
+    if (access == NULL || !array_reserve(&operands->pieces, &operands->piece_capacity,
+                                         operands->piece_count + 1, sizeof(struct piece))) {
         return CAPU_NO_HOST_MEMORY;
     }
     merge(access, role, bytes == tensor->bytes);
@@ -195,10 +196,11 @@ static capu_status prepare_pieces(capu_context *context)
 /* Keeps the call with its operands: the caller's list is gone by the time the op ends. */
 static capu_status keep_call(struct operands *operands, const struct call *call)
 {
+    if (!array_reserve(&operands->list, &operands->list_capacity, call->operand_count,
+                       sizeof(*operands->list))) {
+        return CAPU_NO_HOST_MEMORY;
+    }
     for (size_t i = 0; i < call->operand_count; i++) {
-        if (!access_grow(&operands->list, &operands->list_capacity, i, sizeof(*operands->list))) {
-            return CAPU_NO_HOST_MEMORY;
-        }
         operands->list[i] = call->operands[i];
     }
     operands->call = *call;

@@ -13,6 +13,7 @@
 #ifndef CAPU_RUNTIME_TRACKER_H
 #define CAPU_RUNTIME_TRACKER_H
 
+#include "base/array.h"
 #include "capuchin/op.h"
 #include "capuchin/report.h"
 #include "runtime/call.h"
@@ -230,12 +231,11 @@ void tracker_persistent(capu_context *context, const struct tensor *tensor, int 
 /* tracker_complete.c: completes the report of a record whose work has finished. NO_HOST_MEMORY. */
 capu_status tracker_complete(capu_context *context, struct record *record);
 
-/* Grows an array of `*capacity` elements to hold `needed`. NO_HOST_MEMORY. */
-capu_status tracker_grow_to(void *array, size_t *capacity, size_t needed, size_t element_bytes);
+/* array_reserve with a status: NO_HOST_MEMORY. */
 static inline capu_status tracker_grow(void *array, size_t *capacity, size_t needed,
                                        size_t element_bytes)
 {
-    return needed <= *capacity ? CAPU_OK : tracker_grow_to(array, capacity, needed, element_bytes);
+    return array_reserve(array, capacity, needed, element_bytes) ? CAPU_OK : CAPU_NO_HOST_MEMORY;
 }
 
 struct trace;

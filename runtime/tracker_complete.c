@@ -10,25 +10,7 @@
  */
 #include "runtime/internal.h"
 
-#include <stdlib.h>
 #include <string.h>
-
-capu_status tracker_grow_to(void *array, size_t *capacity, size_t needed, size_t element_bytes)
-{
-    size_t larger = *capacity == 0 ? 64 : *capacity;
-    void *moved;
-
-    while (larger < needed) {
-        larger *= 2;
-    }
-    moved = realloc(*(void **)array, larger * element_bytes);
-    if (moved == NULL) {
-        return CAPU_NO_HOST_MEMORY;
-    }
-    *(void **)array = moved;
-    *capacity = larger;
-    return CAPU_OK;
-}
 
 /* Reads the times of the replays before an op, and moves *before to the end of the last one. */
 static capu_status read_replays(capu_context *context, struct record *record, size_t op,
