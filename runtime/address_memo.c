@@ -1,6 +1,8 @@
 /* Addresses by allocation order, see address_memo.h. */
 #include "runtime/address_memo.h"
 
+#include "base/array.h"
+
 #include <stdlib.h>
 
 void address_memo_finish(struct address_memo *memo)
@@ -40,15 +42,8 @@ capu_status address_memo_note(struct address_memo *memo, void *address, uint64_t
 {
     struct address_memo_entry *newest;
 
-    if (memo->next == memo->capacity) {
-        size_t capacity = memo->capacity == 0 ? 64 : memo->capacity * 2;
-        struct address_memo_place *places = realloc(memo->places, capacity * sizeof(*places));
-
-        if (places == NULL) {
-            return CAPU_NO_HOST_MEMORY;
-        }
-        memo->places = places;
-        memo->capacity = capacity;
+    if (!array_reserve(&memo->places, &memo->capacity, memo->next + 1, sizeof(*memo->places))) {
+        return CAPU_NO_HOST_MEMORY;
     }
     if (memo->next == memo->count) {
         memo->places[memo->count++] = (struct address_memo_place){0};
