@@ -99,10 +99,7 @@ static capu_status take_blocks(capu_context *context, const struct guide *guide)
         if (tensor == NULL || !guide->tensors[i].is_copied) {
             continue;
         }
-        if (tensor->host.extent_count == 0) {
-            status = swap_take_block(context, tensor);
-        }
-        tensor->keeps_block = status == CAPU_OK;
+        status = swap_reserve_block(context, tensor);
     }
     return status;
 }

@@ -7,6 +7,7 @@
 #include "runtime/page_walk.h"
 #include "runtime/parked.h"
 #include "runtime/strict.h"
+#include "runtime/swap.h"
 #include "runtime/victims.h"
 
 /* Unmaps what does not hold its pages, and notes whose pages are taken. */
@@ -39,12 +40,8 @@ static void give_blocks(capu_context *context, const struct guide *guide)
     for (uint32_t i = 0; i < guide->tensor_count; i++) {
         struct tensor *tensor = context->binding.tensors[i].tensor;
 
-        if (tensor == NULL || !tensor->keeps_block) {
-            continue;
-        }
-        tensor->keeps_block = false;
-        if (!tensor_on_host(tensor)) {
-            host_arena_give(context->arena, &tensor->host, (struct lane_position){0});
+        if (tensor != NULL && tensor->keeps_block) {
+            swap_unreserve_block(context, tensor);
         }
     }
 }

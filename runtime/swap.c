@@ -1,6 +1,7 @@
 /* Copying tensors to host memory and back, see swap.h. */
 #include "runtime/swap.h"
 
+#include "base/assert.h"
 #include "runtime/failure.h"
 #include "runtime/internal.h"
 #include "runtime/lookup.h"
@@ -76,7 +77,7 @@ static capu_status no_host_room(capu_context *context, struct tensor *tensor, ca
 /* Host memory for a tensor's span: from the arena as it is, or grown, or from the host copies of
    tensors that are resident anyway, or once a copy is past. Plans count a copy's latency once, and
    keep their blocks, so where there are plans the arena grows before a block is cut in pieces. */
-capu_status swap_take_block(capu_context *context, struct tensor *tensor)
+static capu_status take_block(capu_context *context, struct tensor *tensor)
 {
     bool is_whole = context->planning != NULL;
     struct lane_position oldest;
@@ -118,6 +119,23 @@ capu_status swap_take_block(capu_context *context, struct tensor *tensor)
     return CAPU_OK;
 }
 
+capu_status swap_reserve_block(capu_context *context, struct tensor *tensor)
+{
+    capu_status status = tensor->host.extent_count > 0 ? CAPU_OK : take_block(context, tensor);
+
+    tensor->keeps_block = status == CAPU_OK;
+    return status;
+}
+
+void swap_unreserve_block(capu_context *context, struct tensor *tensor)
+{
+    ASSERT(tensor->keeps_block);
+    tensor->keeps_block = false;
+    if (!tensor_on_host(tensor)) {
+        host_arena_give(context->arena, &tensor->host, (struct lane_position){0});
+    }
+}
+
 static struct host_extent *extent_at(struct host_block *block, size_t index)
 {
     return index == 0 ? &block->first : &block->more[index - 1];
@@ -149,7 +167,7 @@ static capu_status copy_span(capu_context *context, struct tensor *tensor, struc
 
 capu_status swap_out(capu_context *context, struct tensor *tensor, bool behind_reads)
 {
-    capu_status status = tensor->keeps_block ? CAPU_OK : swap_take_block(context, tensor);
+    capu_status status = tensor->keeps_block ? CAPU_OK : take_block(context, tensor);
 
     if (status != CAPU_OK) {
         return status;

@@ -4,8 +4,13 @@
 
 #include "runtime/tensors.h"
 
-/* Takes a host block for a tensor that has none. */
-capu_status swap_take_block(capu_context *context, struct tensor *tensor);
+/* Takes a host block that stays with the tensor whether there is a copy in it or not, so that a
+   plan need not wait for host memory. */
+capu_status swap_reserve_block(capu_context *context, struct tensor *tensor);
+
+/* Ends that, once all work has passed: a block with a copy in it stays until the copy is dropped.
+   Pre: it is reserved. */
+void swap_unreserve_block(capu_context *context, struct tensor *tensor);
 
 /* Starts a copy of a resident tensor to its host block, which is taken if it has none; behind its
    last use, or where others may go on reading, behind its last write. On failure the tensor is as

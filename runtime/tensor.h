@@ -101,7 +101,7 @@ struct tensor {
     struct tensor_state state;
     uint32_t guide_index; /* in the guide installed, also after the iteration has left it */
     struct host_block host;
-    bool keeps_block; /* the host block stays also without a copy in it: a guide has it planned */
+    bool keeps_block; /* the block stays without a copy in it, too: swap_reserve_block */
     uint64_t version; /* counts writes */
     uint64_t zeroed;  /* iterations begun when it was made known zeros */
 
