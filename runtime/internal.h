@@ -149,10 +149,6 @@ void operands_finish(struct operands *operands);
 /* A transient tensor is read outside iterations. */
 capu_status operands_note_visit(capu_context *context, struct tensor *tensor);
 
-/* memory.c: takes an allocation away from its user: it departs, or its slot rests. On failure it is
-   as before. */
-capu_status allocation_release(capu_context *context, struct allocation *allocation);
-
 /* validate.c: checks everything it can; false and *what on a breach. For tests. */
 bool context_validate(capu_context *context, const char **what);
 

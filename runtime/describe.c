@@ -1,0 +1,126 @@
+/* Describing tensors, and asking about them: see capuchin/memory.h. */
+#include "runtime/contents.h"
+#include "runtime/failure.h"
+#include "runtime/internal.h"
+#include "runtime/lookup.h"
+#include "runtime/planning.h"
+
+static capu_status check_info(capu_context *context, const capu_tensor_info *info)
+{
+    const struct {
+        const char *name;
+        uint32_t value;
+        uint32_t most;
+    } fields[] = {{"kind", info->kind, CAPU_INPUT},
+                  {"lifetime", info->lifetime, CAPU_TRANSIENT},
+                  {"hint", info->hint, CAPU_HINT_RECOMPUTE},
+                  {"reserved", info->reserved, 0}};
+
+    for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++) {
+        if (fields[i].value > fields[i].most) {
+            return failure_set(context, CAPU_INVALID,
+                               "capu_tensor_describe as '%s': %s is %u, and at most %u",
+                               info->name != NULL ? info->name : "", fields[i].name,
+                               fields[i].value, fields[i].most);
+        }
+    }
+    return CAPU_OK;
+}
+
+/* Reads a caller's info and says what is wrong with it. */
+static capu_status read_info(capu_context *context, const capu_tensor_info *from,
+                             capu_tensor_info *info)
+{
+    if (from == NULL) {
+        return failure_set(context, CAPU_INVALID, "no tensor info was given");
+    }
+    if (!struct_read(info, sizeof(*info), from, from->size)) {
+        return failure_set(context, CAPU_WRONG_STRUCT,
+                           "a capu_tensor_info of %zu bytes; this library's is %zu", from->size,
+                           sizeof(*info));
+    }
+    return check_info(context, info);
+}
+
+static bool is_persistent(const capu_tensor_info *info)
+{
+    return info->lifetime == CAPU_PERSISTENT ||
+           (info->lifetime == CAPU_LIFETIME_DEFAULT &&
+            (info->kind == CAPU_KIND_UNKNOWN || info->kind == CAPU_PARAMETER ||
+             info->kind == CAPU_OPTIMIZER));
+}
+
+capu_status capu_tensor_describe(capu_context *context, const void *address,
+                                 const capu_tensor_info *info)
+{
+    capu_status status = context_ready(context, "capu_tensor_describe");
+    struct tensor *tensor;
+    capu_tensor_info copy;
+    const char *name = NULL;
+    bool becomes_persistent;
+
+    if (status == CAPU_OK) {
+        status = read_info(context, info, &copy);
+    }
+    if (status == CAPU_OK) {
+        status = lookup_tensor(context, address, "capu_tensor_describe", &tensor);
+    }
+    if (status != CAPU_OK) {
+        return status;
+    }
+    if (copy.name != NULL) {
+        name = names_intern(&context->names, copy.name);
+        if (name == NULL) {
+            return failure_set(context, CAPU_NO_HOST_MEMORY, "no memory for a tensor's name");
+        }
+        tensor->name = name;
+    }
+    tensor->kind = copy.kind;
+    tensor->hint = copy.hint;
+    becomes_persistent = !tensor->is_persistent && is_persistent(&copy);
+    tensor->is_persistent = is_persistent(&copy);
+    if (tensor_is_defined(tensor)) {
+        contents_define(context, tensor);
+    }
+    if (becomes_persistent && !tensor->is_read_after) {
+        /* Plans, and records to plan for, take it for dead behind its last access. */
+        tensor->is_read_after = true;
+        return planning_forget(context, tensor->address);
+    }
+    return CAPU_OK;
+}
+
+capu_status capu_tensor_query(capu_context *context, const void *address, capu_tensor_state *state)
+{
+    capu_status status = context_usable(context);
+    struct tensor *tensor;
+    capu_tensor_state now = {0};
+
+    if (status != CAPU_OK) {
+        return status;
+    }
+    if (state == NULL) {
+        return failure_set(context, CAPU_INVALID, "capu_tensor_query: no place for the state");
+    }
+    status = lookup_tensor(context, address, "capu_tensor_query", &tensor);
+    if (status != CAPU_OK) {
+        return status;
+    }
+    now.name = lookup_name(context, tensor);
+    now.address = tensor->address;
+    now.bytes = tensor->bytes;
+    now.fixed_bytes = tensor->bytes - tensor->span_bytes;
+    now.kind = tensor->kind;
+    now.hint = tensor->hint;
+    now.is_persistent = tensor->is_persistent;
+    now.is_resident = tensor_is_mapped(tensor) || !tensor_is_managed(tensor);
+    now.is_defined = tensor_is_defined(tensor);
+    now.has_host_copy = tensor_on_host(tensor);
+    now.version = tensor->version;
+    if (!struct_write(state, state->size, &now, sizeof(now))) {
+        return failure_set(context, CAPU_WRONG_STRUCT,
+                           "a capu_tensor_state of %zu bytes; this library's is %zu", state->size,
+                           sizeof(now));
+    }
+    return CAPU_OK;
+}

@@ -1,0 +1,111 @@
+/* Freeing: takes allocations away from their users. See capuchin/memory.h. */
+#include "runtime/release.h"
+
+#include "runtime/allocation.h"
+#include "runtime/contents.h"
+#include "runtime/failure.h"
+#include "runtime/internal.h"
+#include "runtime/leave.h"
+#include "runtime/lookup.h"
+#include "runtime/parked.h"
+#include "runtime/recovery.h"
+#include "runtime/settle.h"
+
+/* The position behind the last use of any of its tensors. */
+static capu_status last_use(capu_context *context, const struct allocation *allocation,
+                            struct lane_position *used)
+{
+    *used = (struct lane_position){0};
+    if (!context->is_tracking || allocation->edge_pages != NULL) {
+        return failure_check(context, tracker_mark_end(context, used),
+                             "marking the compute stream");
+    }
+    for (const struct tensor *tensor = allocation->first; tensor != NULL; tensor = tensor->next) {
+        if (tensor->used.sequence > used->sequence) {
+            *used = tensor->used;
+        }
+    }
+    return CAPU_OK;
+}
+
+/* Whether the guide in force keeps the allocation when it is freed: a whole one, freed where its
+   iteration frees it. Any other that it knows ends the guide's force; where parts share pages,
+   replays may still write those. */
+static capu_status leave_guide_of(capu_context *context, struct allocation *allocation,
+                                  bool *is_kept)
+{
+    bool shares_pages = allocation->edge_pages != NULL && allocation->first->next != NULL;
+    bool is_placed = false;
+
+    for (struct tensor *tensor = allocation->first; tensor != NULL; tensor = tensor->next) {
+        is_placed = is_placed || tensor_is_placed(tensor);
+    }
+    *is_kept = is_placed && context->in_iteration && allocation->first->next == NULL;
+    if ((is_placed && !*is_kept) || (shares_pages && context->in_iteration)) {
+        return leave_guide(context);
+    }
+    return CAPU_OK;
+}
+
+capu_status release_allocation(capu_context *context, struct allocation *allocation)
+{
+    struct lane_position used;
+    bool is_kept;
+    capu_status status = leave_guide_of(context, allocation, &is_kept);
+
+    if (status == CAPU_OK) {
+        status = last_use(context, allocation, &used);
+    }
+    if (status != CAPU_OK) {
+        return status;
+    }
+    status = allocation->page_count > 0 ? departure_reserve(context) : CAPU_OK;
+    if (status != CAPU_OK) {
+        return status;
+    }
+    for (struct tensor *tensor = allocation->first; tensor != NULL; tensor = tensor->next) {
+        recovery_note_freed(context, tensor);
+        tracker_gone(context, tensor);
+        tensors_remove(&context->tensors, tensor);
+    }
+    allocation->is_freed = true;
+    allocation->freed_iteration = context->iteration;
+    if (is_kept || recovery_has(context, allocation)) {
+        parked_add(context, allocation); /* replays may still need what is in it */
+        return CAPU_OK;
+    }
+    for (struct tensor *tensor = allocation->first; tensor != NULL; tensor = tensor->next) {
+        contents_forget(context, tensor);
+    }
+    if (allocation->page_count > 0) {
+        departure_bury(context, allocation, used);
+        return CAPU_OK;
+    }
+    slabs_give(context->slabs, allocation->address);
+    if (!context->in_iteration) {
+        slabs_settle(context->slabs);
+    }
+    allocation_destroy(context, allocation);
+    return CAPU_OK;
+}
+
+capu_status capu_free(capu_context *context, void *address)
+{
+    capu_status status = context_ready(context, "capu_free");
+    struct tensor *tensor;
+
+    if (status != CAPU_OK || address == NULL) {
+        return status;
+    }
+    status = lookup_tensor(context, address, "capu_free", &tensor);
+    if (status != CAPU_OK) {
+        return status;
+    }
+    if (tensor->allocation->address != address) {
+        return failure_set(context, CAPU_UNKNOWN_ADDRESS,
+                           "capu_free: %p lies inside the allocation at %p", address,
+                           tensor->allocation->address);
+    }
+    status = release_allocation(context, tensor->allocation);
+    return status != CAPU_OK ? status : settle_unrecorded(context);
+}
