@@ -1,7 +1,7 @@
 /*
- * Bytes into the readers, and what they read into everything behind them. With libFuzzer (clang,
- * -DCAPUCHIN_FUZZ=ON) a target; otherwise a program that replays the files named, which the test
- * does with the corpus. The first byte says what follows: 't' a trace, anything else a plan.
+ * Feeds bytes to the readers, and what they accept to everything after them. With libFuzzer (clang,
+ * -DCAPUCHIN_FUZZ=ON) a fuzz target; otherwise a program that replays the files named, which the
+ * test does with the corpus. The first byte selects the reader: 't' a trace, anything else a plan.
  */
 #include "policy/bound.h"
 #include "policy/planner.h"
@@ -32,7 +32,7 @@ static void plan_trace(const struct trace *trace, const struct trace_index *trac
         struct plan plan;
         capu_status status = planner_run(planner, &request, &plan, &error);
 
-        /* A planner whose plan is not valid answers INVALID with a place; that is a finding. */
+        /* A planner whose plan is not valid returns INVALID with a place; that is a finding. */
         if (status == CAPU_INVALID && trace->has_machine) {
             fprintf(stderr, "%s: %s\n", planner->name, error.text);
             abort();

@@ -1,8 +1,9 @@
 /*
  * The validator accepts exactly the valid plans, and the timeline times them to the nanosecond:
- * both compared with the specification written down once more (tests/support/model.h), over plans
- * of all planners with a few actions changed, and with limits that just suffice or just do not. A
- * failure names the seed, and TEST_SEED=n runs that one alone, TEST_SEEDS=n so many from there on.
+ * both are compared with a second implementation of the specification (tests/support/model.h), over
+ * plans of all planners with a few actions changed, and with limits that just suffice or just do
+ * not. A failure names the seed; TEST_SEED=n runs that seed alone, TEST_SEEDS=n sets how many run
+ * from there on.
  */
 #include "policy/planner.h"
 #include "policy/timeline.h"
@@ -53,7 +54,7 @@ static void make_trace(uint64_t seed)
         CAPU_OK);
 }
 
-/* Some planner's, or one without actions. */
+/* A plan of a random planner, or one without actions. */
 static void make_plan(void)
 {
     uint64_t spare = trace_index.peak_bytes - trace_index.floor_bytes;
@@ -104,7 +105,7 @@ static void add_recompute(uint32_t point)
     }
 }
 
-/* Leaves out an action, adds one, moves one or exchanges two. */
+/* Removes an action, adds one, moves one or exchanges two. */
 static void change(void)
 {
     uint32_t at = plan.action_count > 0 ? (uint32_t)draw(plan.action_count) : 0;
@@ -143,8 +144,8 @@ static void change(void)
     }
 }
 
-/* An eviction and its way back, which is often a valid plan; it may come back after replays of the
-   same point. */
+/* An eviction and its prefetch, which is often a valid plan; the prefetch may come after replays at
+   the same point. */
 static void add_swap(void)
 {
     uint32_t first = (uint32_t)draw(trace.op_count);
@@ -185,7 +186,7 @@ static void compare(uint64_t seed, uint64_t *valid)
     ck_assert_uint_eq(timeline.peak_bytes,
                       model.most_held > 0 ? model.most_held : plan.fixed_bytes);
     timeline_finish(&timeline);
-    /* As much as it takes, and a byte less. */
+    /* As much as it needs, and one byte less. */
     if (model.most_on_host > 0 && plan.host_bytes == UINT64_MAX) {
         plan.host_bytes = model.most_on_host;
         ck_assert_int_eq(validate_plan(&trace_index, &plan, &error), CAPU_OK);

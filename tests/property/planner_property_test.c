@@ -1,8 +1,9 @@
 /*
- * What every planner keeps, over generated traces: the plan is valid, within the budget, not faster
- * than the bound, the same the second time; for hybrid, a larger budget is never slower. One loop a
- * property, once over the usual traces and once over odd ones (loop number 1); a failure names the
- * seed, and TEST_SEED=n runs that one alone, TEST_SEEDS=n so many from there on.
+ * Properties of every planner, over generated traces: the plan is valid, within the budget, not
+ * faster than the bound, and the same the second time; for hybrid, a larger budget is never slower.
+ * One loop per property, once over the usual traces and once over odd ones (loop number 1). A
+ * failure names the seed; TEST_SEED=n runs that seed alone, TEST_SEEDS=n sets how many run from
+ * there on.
  */
 #include "policy/bound.h"
 #include "policy/planner.h"
@@ -54,7 +55,7 @@ static void make(uint64_t seed)
         random_trace(&trace, seed, 4 + (uint32_t)random_below(&state, 60));
         page_bytes = (uint64_t)1 << random_below(&state, 8);
     }
-    /* Whatever takes time with pages takes it by their number. */
+    /* Whatever takes time per page depends on their number. */
     while (trace.total_bytes / page_bytes > 20000 && page_bytes < TRACE_INDEX_PAGE_MAX) {
         page_bytes *= 2;
     }
@@ -70,7 +71,7 @@ static void forget(void)
     trace_finish(&trace);
 }
 
-static uint64_t asks_left = UINT64_MAX; /* then a search is told to stop */
+static uint64_t asks_left = UINT64_MAX; /* then a search is asked to stop */
 
 static bool should_stop(void *user)
 {
@@ -140,7 +141,7 @@ START_TEST(baselines_give_valid_plans)
             uint64_t budget = some_budget(&state);
             uint64_t ns = run(planner, seed, budget, UINT64_MAX, EFFORT_QUICK, NULL);
 
-            /* The floor leaves out what no op names, the lowering keeps it resident. */
+            /* The floor does not include what no op names; the lowering keeps it resident. */
             ck_assert_msg(ns != UINT64_MAX ||
                               budget < trace_index.floor_bytes + trace_index.idle_bytes,
                           "seed %llu: %s found none at %llu", (unsigned long long)seed,
@@ -196,8 +197,8 @@ START_TEST(hybrid_is_at_most_as_slow_as_any_at_its_rungs)
 }
 END_TEST
 
-/* One op less than a power of two, and a tensor kept for replays that has to leave all the same:
-   the search read beyond its profile, whose last point is the last op. */
+/* One op less than a power of two, and a tensor kept for replays that has to leave nevertheless:
+   the search once read beyond its profile, whose last point is the last op. */
 START_TEST(the_last_op_is_the_last_point)
 {
     fixed_bytes = 0;
@@ -210,7 +211,7 @@ START_TEST(the_last_op_is_the_last_point)
 }
 END_TEST
 
-/* Whenever it is told to, a search ends with a valid plan, where it finds one at all. */
+/* Whenever it is asked to stop, a search ends with a valid plan, if it finds one at all. */
 START_TEST(a_search_that_is_stopped_has_a_plan)
 {
     is_odd = _i == 1;
@@ -266,7 +267,8 @@ static bool has_pages(void)
     return bytes > 0;
 }
 
-/* Valid includes: no page twice, over the border neither, and as many as the budget has. */
+/* Valid includes: no page is used twice at once, not over the border either, and no more pages than
+   the budget has. */
 START_TEST(placed_plans_are_valid)
 {
     is_odd = _i == 1;
@@ -283,7 +285,7 @@ START_TEST(placed_plans_are_valid)
             ck_assert(ns == UINT64_MAX || strstr(text.data, "\"place\"") != NULL || !has_pages());
             string_buffer_finish(&text);
         }
-        /* Where everything fits, it does with places, too. */
+        /* If everything fits, it also fits with place lines. */
         ck_assert_uint_eq(
             run(&planners[0], seed, trace_index.peak_bytes, UINT64_MAX, EFFORT_QUICK, NULL),
             trace.total_ns);

@@ -1,11 +1,12 @@
 /*
- * The runtime does what the model says: random traces, and real ones where they are there, through
- * the runtime on the sim device. In steady state a guided iteration takes the time that the
- * timeline gives its plan, to the nanosecond, maps nothing and does not wait on the host; the plan
- * is valid for the trace it was made of. Of a timed one ops, replays and the listed stalls make up
- * the whole time.
- * A failure names the seed, and TEST_SEED=n runs that one alone. TEST_TRACES names the
- * folder of the real ones (default: ../shared/traces beside the source).
+ * The runtime does what the model says: random traces, and real ones if they are available, run
+ * through the runtime on the sim device. In steady state a guided iteration takes the time that the
+ * timeline gives its plan, to the nanosecond, maps nothing and does not wait on the host; and the
+ * plan is valid for the trace it was made from. In a timed iteration, ops, replays and the listed
+ * stalls add up to the whole time.
+ *
+ * A failure names the seed, and TEST_SEED=n runs that seed alone. TEST_TRACES names the folder of
+ * the real traces (default: ../shared/traces next to the source).
  */
 #include "models/driver.h"
 #include "models/zoo.h"
@@ -28,8 +29,7 @@ enum { HAS_NETWORKS = 0 };
 enum { HAS_NETWORKS = 1 };
 #endif
 enum { SEEDS = 400 };
-/* The fourth guided iteration is steady; ops of the first seven are timed, and after that of few.
- */
+/* The fourth guided iteration is steady. Ops of the first seven are timed, and few after that. */
 enum { ITERATIONS = 11, STEADY = 4, TIMED = 7 };
 
 /* The generator's tensors have up to 1000 bytes; sim has no pages below the machine's. */
@@ -46,7 +46,7 @@ struct tally {
     unsigned with_replays;
     unsigned slower;         /* than the ideal */
     unsigned stalled;        /* iterations with stalls */
-    unsigned stalled_replay; /* iterations in which replays stood still */
+    unsigned stalled_replay; /* iterations in which replays stalled */
     uint64_t last_ns;
 };
 
@@ -285,8 +285,8 @@ START_TEST(random_traces_take_the_models_time)
 }
 END_TEST
 
-/* The same trace with the ids that the runtime gives: tensors as ops name them, and no others. All
-   are managed, so that the runtime has nothing else to hold. */
+/* The same trace with the ids that the runtime assigns: only tensors that ops name, in that order.
+   All are managed, so that the runtime holds nothing else. */
 static void renumber(const struct trace *from, struct trace *to, uint32_t *ids)
 {
     ck_assert_int_eq(trace_init(to, "renumbered", NULL), CAPU_OK);
@@ -384,7 +384,7 @@ START_TEST(the_runtimes_plan_is_the_planners)
 }
 END_TEST
 
-/* What the runtime records, slabs and all, replays as what it was recorded from. */
+/* What the runtime records, including slabs, replays as what it was recorded from. */
 START_TEST(recorded_traces_replay_the_same)
 {
     struct tally tally = {0};

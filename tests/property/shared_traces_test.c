@@ -1,6 +1,6 @@
 /*
- * Real training iterations, where they are there: TEST_TRACES names their folder (default:
- * ../shared/traces beside the source). Skipped without them.
+ * Real training iterations, if available: TEST_TRACES names their folder (default: ../shared/traces
+ * next to the source). Skipped without them.
  */
 #include "policy/bound.h"
 #include "policy/planner.h"
@@ -90,7 +90,7 @@ START_TEST(resnet_is_as_good_as_the_prototype)
 }
 END_TEST
 
-/* Where the paper's planner loses nothing, neither may this one. */
+/* Where the paper's planner loses nothing, this one must not either. */
 START_TEST(bert_is_as_good_as_the_papers_planner)
 {
     for (size_t i = 0; i < found.gl_pathc; i++) {
@@ -104,7 +104,7 @@ START_TEST(bert_is_as_good_as_the_papers_planner)
 }
 END_TEST
 
-/* Small tensors in whole pages, and features that live on for replays. */
+/* Small tensors in whole pages, and features that outlive their last access for replays. */
 START_TEST(densenet_in_pages_is_not_far_from_densenet)
 {
     for (size_t i = 0; i < found.gl_pathc; i++) {
@@ -119,8 +119,8 @@ START_TEST(densenet_in_pages_is_not_far_from_densenet)
 }
 END_TEST
 
-/* Tensors that share pages need a little more memory than the plan has; a search that may only pass
-   through what can be placed, or a placement that lets many wait, loses more than that. */
+/* Tensors that share pages need slightly more memory than the plan has; a search limited to plans
+   that can be placed, or a placement that lets many tensors wait, loses more than that. */
 START_TEST(places_cost_little)
 {
     static const struct {

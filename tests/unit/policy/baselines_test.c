@@ -1,4 +1,4 @@
-/* What the baselines decide on traces small enough to follow their rules by hand. */
+/* What the baselines decide, on traces small enough to follow their rules by hand. */
 #include "tests/unit/policy/fixture.h"
 
 #include "policy/planner.h"
@@ -45,7 +45,7 @@ static void expect(uint32_t index, enum action_kind kind, uint32_t tensor, uint3
     }
 }
 
-/* b is made of a; c, e and the idle outputs come of w alone; backward wants e, c, b, a. */
+/* b is made from a; c, e and the idle outputs are made from w alone; backward reads e, c, b, a. */
 #define DTR_TRACE(c_ns)                                                                            \
     TRACE_LINE MACHINE_LINE TENSOR_LINE(0, "w", 10, "parameter")                                   \
         TENSOR_LINE(1, "a", 100, "activation") TENSOR_LINE(2, "b", 100, "activation") TENSOR_LINE( \
@@ -63,9 +63,10 @@ static void expect(uint32_t index, enum action_kind kind, uint32_t tensor, uint3
                                                 OP_LINE("ga", 100, "[1]", "[]", "[5]", "false")
 
 /*
- * Room for two of the four. Before f3, at 1200: a cost 100 and was used at 100, b cost 100 and was
- * used at 200: a goes, being unused for longer. Before f4: b alone would cost 100 for 2070 unused
- * ns (0.048), but a would have to be replayed, too (0.097); c cost 70, unused for 1000 (0.07).
+ * Room for two of the four. Before f3, at 1200: a costs 100 and was used at 100, b costs 100 and
+ * was used at 200; a is evicted, being unused for longer. Before f4: b alone would cost 100 for
+ * 2070 unused ns (0.048), but a would have to be replayed, too (0.097); c costs 70, unused for 1000
+ * (0.07).
  */
 START_TEST(dtr_counts_what_has_left_already)
 {
@@ -80,7 +81,8 @@ START_TEST(dtr_counts_what_has_left_already)
 }
 END_TEST
 
-/* The same with c at 110: 0.11 is dearer than b's 0.095, so b goes, and its replay takes a's. */
+/* The same with c at 110: 0.11 is more than b's 0.095, so b is evicted, and its replay includes
+   a's. */
 START_TEST(dtr_weighs_time_by_disuse)
 {
     run("dtr", DTR_TRACE(110), 309);
@@ -103,7 +105,7 @@ static unsigned count(enum action_kind kind)
     return found;
 }
 
-/* b is made of a, e of w; backward wants e, b, a. */
+/* b is made from a, e from w; backward reads e, b, a. */
 #define COLLECTIVE_TRACE                                                               \
     TRACE_LINE MACHINE_LINE TENSOR_LINE(0, "w", 10, "parameter")                       \
         TENSOR_LINE(1, "a", 100, "activation") TENSOR_LINE(2, "b", 100, "activation")  \
@@ -115,8 +117,8 @@ static unsigned count(enum action_kind kind)
                                 OP_LINE("gb", 100, "[2]", "[]", "[4]", "false")        \
                                     OP_LINE("ga", 100, "[1]", "[]", "[4]", "false")
 
-/* 101 bytes too many: a goes, then b. One pass of f1 and f2 gives both back, with room to keep a
-   until ga; without keeping, f1 runs once more for ga. */
+/* 101 bytes too many: a is dropped, then b. One pass of f1 and f2 makes both again, with room to
+   keep a until ga; without keeping it, f1 runs once more for ga. */
 START_TEST(capuchin_keeps_targets_that_replays_pass)
 {
     run_without("capuchin", COLLECTIVE_TRACE, 419, WITHOUT_SWAP);
@@ -131,7 +133,7 @@ START_TEST(capuchin_keeps_targets_that_replays_pass)
 }
 END_TEST
 
-/* A copy takes 110 ns, a replay of f1 100: swapping alone never replays, whatever is cheaper. */
+/* A copy takes 110 ns, a replay of f1 100: planner swap never replays, even if that is cheaper. */
 START_TEST(capuchin_without_replays_copies)
 {
     run_without("capuchin", DTR_TRACE(70), 309, WITHOUT_RECOMPUTE);
@@ -141,7 +143,8 @@ START_TEST(capuchin_without_replays_copies)
 }
 END_TEST
 
-/* Two convolutions with a relu between; backward needs u, z, x, and y where `y_ops` has an op. */
+/* Two convolutions with a relu between them; backward reads u, z, x, and y where `y_ops` has an op.
+ */
 #define LAYERS_TRACE(y_ops)                                                                 \
     TRACE_LINE MACHINE_LINE TENSOR_LINE(0, "w", 100, "parameter")                           \
         TENSOR_LINE(1, "v", 100, "parameter") TENSOR_LINE(2, "x", 1000, "activation")       \
@@ -156,7 +159,8 @@ END_TEST
                                         OP_LINE("zb", 2000, "[4]", "[]", "[6]", "false")    \
                                             y_ops OP_LINE("xb", 2000, "[2]", "[]", "[6]", "false")
 
-/* x and z enter layers and leave after them; y enters none. z is back for op 6, x for op 8. */
+/* x and z enter layers and are evicted after them; y enters none. z is fetched for op 6, x for op
+   8. */
 START_TEST(vdnn_copies_what_enters_layers)
 {
     run("vdnn", LAYERS_TRACE(OP_LINE("yb", 2000, "[3]", "[]", "[6]", "false")), 3289);
@@ -171,7 +175,7 @@ START_TEST(vdnn_copies_what_enters_layers)
     ck_assert_uint_le(plan.actions[3].point, 8);
 }
 END_TEST
-/* Only z is neither a product's output nor past replaying: relu runs again before zb. */
+/* Only z can be replayed and is not the output of a product: relu runs again before zb. */
 START_TEST(speed_keeps_what_products_make)
 {
     run("speed", LAYERS_TRACE(OP_LINE("yb", 2000, "[3]", "[]", "[6]", "false")), 3289);
@@ -183,7 +187,7 @@ START_TEST(speed_keeps_what_products_make)
 }
 END_TEST
 
-/* Backward does not read y, but relu's replay does: it lives on, conv1 is not run again. */
+/* Backward does not read y, but relu's replay does: it is kept, and conv1 does not run again. */
 START_TEST(speed_keeps_products_alive_for_replays)
 {
     run("speed", LAYERS_TRACE(""), 3249);
@@ -194,7 +198,8 @@ START_TEST(speed_keeps_products_alive_for_replays)
 }
 END_TEST
 
-/* Four places, so every second is kept: b and d. Before gc, c is made of b; before ga, a of w. */
+/* Four places, so every second is kept: b and d. Before gc, c is made from b; before ga, a from w.
+ */
 START_TEST(checkpoint_keeps_every_second_of_four)
 {
     run("checkpoint",

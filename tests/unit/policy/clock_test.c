@@ -1,4 +1,4 @@
-/* The execution model's items and the pool of free bytes, each alone. */
+/* The items of the execution model and the pool of free bytes, each alone. */
 #include "tests/unit/policy/fixture.h"
 
 #include "policy/clock.h"
@@ -43,7 +43,7 @@ START_TEST(what_is_usable_earliest_is_taken_first)
 }
 END_TEST
 
-/* More falling sequences than there are lanes: the order must hold all the same. */
+/* More falling sequences than there are lanes: the order must still hold. */
 START_TEST(the_pool_agrees_with_a_plain_list)
 {
     static uint64_t list[4000];

@@ -1,7 +1,8 @@
 /*
- * Host memory that fails, in everything this room does: the n-th allocation, for n = 1, 2, ...
- * until the operation passes, alone and with all later ones. What fails says so and leaves nothing
- * behind (the sanitizer build sees leaks); what passes gives the same as without a failure.
+ * Failing host memory, in everything that this room does: the n-th allocation fails, for n = 1, 2,
+ * ... until the operation passes, alone or with all later ones. A failed operation reports it and
+ * leaks nothing (the sanitizer build checks that); one that passes gives the same result as without
+ * a failure.
  */
 #include "tests/unit/policy/fixture.h"
 
@@ -20,10 +21,10 @@ static struct trace trace;
 static struct trace_index trace_index;
 static struct string_buffer trace_text_of;
 
-/* One operation: what it gives goes into `out`. */
+/* One operation; its result goes into `out`. */
 typedef capu_status operation(const void *argument, struct string_buffer *out);
 
-/* Jansson is a library of its own, which the linker's wraps do not reach. */
+/* Jansson is a separate library, which the linker's wraps do not reach. */
 static void *allocate(size_t bytes)
 {
     return malloc(bytes);
@@ -34,7 +35,7 @@ static void setup(void)
     json_set_alloc_funcs(allocate, free);
 }
 
-/* Small, with something of everything, and a budget that most of it does not fit. */
+/* Small, with a bit of everything, and a budget that most of it does not fit. */
 static void make(uint64_t seed)
 {
     random_trace(&trace, seed, 14);
@@ -49,7 +50,7 @@ static void teardown(void)
     trace_finish(&trace);
 }
 
-/* Every so many calls one fails. `also`: what an operation may answer beside NO_HOST_MEMORY. */
+/* One call in so many fails. `also`: what an operation may return besides NO_HOST_MEMORY. */
 static void sweep(const char *name, operation *run, const void *argument, uint64_t every,
                   capu_status also)
 {
@@ -175,7 +176,7 @@ START_TEST(files_are_read_and_written)
     ck_assert_int_eq(planner_run(&planners[0], &request, &plan, NULL), CAPU_OK);
     ck_assert_uint_gt(plan.action_count, 0);
     ck_assert_int_eq(plan_write(&plan, &text, NULL), CAPU_OK);
-    /* Jansson takes some of its own failures for the text's. */
+    /* Jansson reports some of its own failures as errors of the text. */
     sweep("trace", read_and_write_trace, NULL, 1, CAPU_BAD_FILE);
     sweep("plan", read_and_write_plan, &text, 1, CAPU_BAD_FILE);
     sweep("check", check_and_time, &plan, 1, CAPU_NO_HOST_MEMORY);
@@ -197,7 +198,7 @@ START_TEST(plans_are_made)
 }
 END_TEST
 
-/* In depth there are too many calls for all of them. */
+/* A search in depth makes too many calls to fail each of them. */
 START_TEST(plans_are_made_in_depth)
 {
     make(3);

@@ -1,4 +1,4 @@
-/* Hand-made traces and plans from text, for this folder's tests. */
+/* Hand-made traces and plans from text, for the tests of this folder. */
 #ifndef CAPU_TESTS_UNIT_POLICY_FIXTURE_H
 #define CAPU_TESTS_UNIT_POLICY_FIXTURE_H
 
@@ -11,7 +11,7 @@
 #include <string.h>
 
 #define TRACE_LINE "{\"type\":\"trace\",\"version\":1,\"name\":\"t\"}\n"
-/* A byte a nanosecond, 10 ns a copy. */
+/* One byte per nanosecond, 10 ns per copy. */
 #define MACHINE_LINE                                                                   \
     "{\"type\":\"machine\",\"name\":\"m\",\"memory_bytes\":10000,\"d2h_bytes_per_s\":" \
     "1000000000,\"h2d_bytes_per_s\":1000000000,\"copy_latency_ns\":10}\n"
@@ -45,8 +45,8 @@ static inline void read_plan(struct plan *plan, const char *text)
 }
 
 /*
- * x is made from w by op 0 and used by ops 1 and 3; z and y are as large; g is small. Everything
- * kept: 3100 bytes at op 2. The largest op is the last: 2050 bytes.
+ * x is made from w by op 0 and used by ops 1 and 3; z and y are as large; g is small. With
+ * everything kept: 3100 bytes at op 2. The largest op is the last: 2050 bytes.
  */
 #define CHAIN_TRACE                                                                     \
     TRACE_LINE MACHINE_LINE TENSOR_LINE(0, "w", 100, "parameter")                       \

@@ -1,4 +1,4 @@
-/* Decisions in, actions and times out: every number here was worked out by hand. */
+/* Decisions in, actions and times out. Every number here was worked out by hand. */
 #include "tests/unit/policy/fixture.h"
 
 #include "policy/lower.h"
@@ -98,7 +98,7 @@ START_TEST(a_swap_is_an_evict_and_a_prefetch)
 }
 END_TEST
 
-/* Saved beside f1, 2000-3010, so that the evict is free: f2 4000-7000, x back at 8010. */
+/* Saved during f1, 2000-3010, so that the evict is free: f2 4000-7000, x back at 8010. */
 START_TEST(a_save_goes_ahead_of_a_swap)
 {
     load(CHAIN_TRACE, 2150);
@@ -128,7 +128,7 @@ START_TEST(a_drop_is_replayed_where_it_is_needed)
 }
 END_TEST
 
-/* w, needed again in the next iteration only, leaves first, and x after it: both were to stay. */
+/* w, next needed in the next iteration, is evicted first, and x after it: both were to be kept. */
 START_TEST(what_does_not_fit_is_forced_out)
 {
     load(CHAIN_TRACE, 2060);
@@ -157,7 +157,7 @@ START_TEST(a_cutoff_ends_the_walk)
     ck_assert_int_eq(run(), CAPU_OVER_BUDGET);
     options.cutoff_ns = 9001;
     ck_assert_int_eq(run(), CAPU_OK);
-    /* What the replay costs is lost at b0, and nothing was lost before. */
+    /* The cost of the replay is lost at b0, and nothing was lost before. */
     decisions[GAP_X] = DECIDE_DROP;
     ck_assert_int_eq(run(), CAPU_OVER_BUDGET);
     options.cutoff_ns = 11001;
@@ -176,8 +176,8 @@ START_TEST(a_soft_lowering_shows_the_excess)
 END_TEST
 
 /*
- * x0 and x1 are dropped in forward; b1 needs x1, which needs x0; b0 needs x0 again. At b1 there are
- * w, u, x0, x1 and g1: 100 + 10 + 1000 + 1000 + 50 bytes.
+ * x0 and x1 are dropped in forward; b1 needs x1, which needs x0; b0 needs x0 again. At b1 the pool
+ * holds w, u, x0, x1 and g1: 100 + 10 + 1000 + 1000 + 50 bytes.
  */
 #define TWICE_TRACE                                                                       \
     TRACE_LINE MACHINE_LINE TENSOR_LINE(0, "w", 100, "parameter")                         \
@@ -230,7 +230,7 @@ START_TEST(caution_leaves_as_much_free_again)
 }
 END_TEST
 
-/* y is made of x by op 1, and read by ops 2, 4 and 6; x is needed again by the last op. */
+/* y is made from x by op 1, and read by ops 2, 4 and 6; x is needed again by the last op. */
 #define AGAIN_TRACE                                                                           \
     TRACE_LINE MACHINE_LINE TENSOR_LINE(0, "w", 10, "parameter")                              \
         TENSOR_LINE(1, "x", 1000, "activation") TENSOR_LINE(2, "y", 100, "activation")        \
@@ -254,7 +254,7 @@ START_TEST(who_is_wary_counts_what_a_replay_fetches)
     ck_assert_int_eq(run(), CAPU_OK);
     ck_assert_uint_eq(lower_drop_cost(lower, decisions, GAP_AGAIN_Y0, false), 200);
     ck_assert_uint_eq(lower_drop_cost(lower, decisions, GAP_AGAIN_Y0, true), 200 + 1010);
-    /* Nothing is kept that a replay could read. */
+    /* No tensor is kept that a replay could read. */
     lower_note_drop(lower, decisions, GAP_AGAIN_Y0);
     ck_assert_uint_eq(lower_chain_reads(lower, GAP_AGAIN_X), 0);
 }
@@ -271,7 +271,7 @@ START_TEST(who_is_wary_pays_for_each_gap)
     ck_assert_uint_eq(lower_chain_reads(lower, GAP_AGAIN_X), 1);
     lower_note_drop(lower, decisions, GAP_AGAIN_Y1);
     ck_assert_uint_eq(lower_chain_reads(lower, GAP_AGAIN_X), 2);
-    /* The next lowering counts anew. */
+    /* The next lowering starts counting from zero. */
     ck_assert_int_eq(run(), CAPU_OK);
     ck_assert_uint_eq(lower_chain_reads(lower, GAP_AGAIN_X), 1);
 }

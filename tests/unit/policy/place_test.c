@@ -1,4 +1,4 @@
-/* Who shares pages with whom, on traces small enough to say so by hand. Pages of 500 bytes. */
+/* Which tensors share pages, on traces small enough to work it out by hand. Pages of 500 bytes. */
 #include "tests/unit/policy/fixture.h"
 
 #include "policy/place.h"
@@ -22,7 +22,7 @@ static void teardown(void)
     trace_finish(&trace);
 }
 
-/* Places the plan; what comes out of it has to be valid. */
+/* Places the plan; the result has to be valid. */
 static capu_status place(const char *trace_lines, const char *plan_lines)
 {
     capu_status status;
@@ -55,7 +55,8 @@ static bool share(uint32_t a, uint32_t b)
     return found;
 }
 
-/* y dies at f2, g is made at b0: the only two of the chain that never meet. */
+/* y dies at f2, g is made at b0: the only two tensors of the chain that are never resident
+   together. */
 START_TEST(those_that_never_meet_share)
 {
     ck_assert_int_eq(place(CHAIN_TRACE, PLAN_LINE(3500, PAGE)), CAPU_OK);
@@ -69,8 +70,8 @@ END_TEST
 
 START_TEST(too_few_pages_are_told)
 {
-    /* 3499 bytes are six pages; the plan is not valid there, so it has to be made so: fixed_bytes
-       of nobody take the seventh page. */
+    /* 3499 bytes are six pages; the plan is not valid there, so fixed_bytes that belong to no
+       tensor take the seventh page. */
     ck_assert_int_eq(place(CHAIN_TRACE, PLAN_LINE(3600, PAGE)), CAPU_OK);
     plan.fixed_bytes = 101;
     ck_assert_int_eq(place_plan(&trace_index, NULL, &plan, &result, &error), CAPU_OVER_BUDGET);
@@ -89,8 +90,8 @@ START_TEST(what_is_fixed_takes_pages_away)
 END_TEST
 
 /*
- * x is swapped over f2. Where pages are scarce, z gets x's and waits for the copy; but then x
- * cannot return to them: it is z that b0 reads. So z has to have others.
+ * x is swapped over f2. If pages are scarce, z gets x's and waits for the copy; but then x cannot
+ * return to them, because b0 reads z. So z must have others.
  */
 START_TEST(all_residencies_of_a_tensor_count)
 {
@@ -102,7 +103,7 @@ START_TEST(all_residencies_of_a_tensor_count)
 }
 END_TEST
 
-/* a, then b in the time in which c, issued before b's release, waits for the link behind d. */
+/* a, then b during the time in which c, issued before b's release, waits for the link after d. */
 #define QUEUE_TRACE                                                                              \
     TRACE_LINE MACHINE_LINE TENSOR_LINE(0, "c", 500, "parameter")                                \
         TENSOR_LINE(1, "d", 5000, "parameter") TENSOR_LINE(2, "b", 500, "activation")            \
@@ -111,8 +112,8 @@ END_TEST
                     OP_LINE("f2", 6000, "[]", "[3]", "[]", "true")                               \
                         OP_LINE("b0", 100, "[0,1,3]", "[]", "[]", "false")
 
-/* d's copy runs until 5110; c's, issued with it before f1, follows. b is gone at 200. In time c's
-   pages could be b's; but b's release is issued after c's prefetch. */
+/* d's copy runs until 5110; c's, issued with it before f1, follows. b is released at 200. In time,
+   c could have b's pages; but b's release is issued after c's prefetch. */
 START_TEST(issue_order_decides_where_time_would_not)
 {
     ck_assert_int_eq(place(QUEUE_TRACE, PLAN_LINE(7000, PAGE) PREFETCH(1, 1) PREFETCH(0, 1)
@@ -120,12 +121,12 @@ START_TEST(issue_order_decides_where_time_would_not)
                      CAPU_OK);
     ck_assert(!share(0, 2));
     ck_assert(!share(1, 2));
-    /* b is through when e comes, and nobody else is. */
+    /* b is released when e comes, and no other tensor is. */
     ck_assert(share(2, 3));
 }
 END_TEST
 
-/* y's copy out takes until long after x's copy in could begin; but nobody needs x for long. */
+/* y's copy out ends long after x's copy in could begin; but x is not needed for long. */
 START_TEST(a_prefetch_that_can_wait_takes_pages_that_are_free_later)
 {
     ck_assert_int_eq(place(TRACE_LINE MACHINE_LINE TENSOR_LINE(0, "y", 500, "parameter")
@@ -144,9 +145,9 @@ END_TEST
 #define FILL_LINE OP_LINE("fill", 1000, "[]", "[]", "[]", "true")
 
 /*
- * A and B are used together, so in two pages; T comes next, and B's return is sooner than A's. But
- * L, there from op 2 to 14 and again beside A, can only have B's page, if T does not: the sweep
- * alone would need a third one.
+ * A and B are used together, so they are in two pages; T comes next, and B returns sooner than A.
+ * But L, resident from op 2 to 14 and again together with A, can have only B's page, and only if T
+ * does not: the sweep alone would need a third one.
  */
 START_TEST(long_tensors_come_first_where_the_sweep_falls_short)
 {
@@ -175,7 +176,7 @@ START_TEST(long_tensors_come_first_where_the_sweep_falls_short)
 }
 END_TEST
 
-/* w is resident over the border and away between its two uses; x lives in its pages then. */
+/* w is resident over the border and away between its two uses; x has its pages in between. */
 #define BORDER_TRACE                                                                  \
     TRACE_LINE MACHINE_LINE TENSOR_LINE(0, "w", 500, "parameter")                     \
         TENSOR_LINE(1, "x", 500, "activation") TENSOR_LINE(2, "y", 500, "activation") \
@@ -193,8 +194,8 @@ START_TEST(a_residency_over_the_border_holds_its_pages)
 }
 END_TEST
 
-/* The same with w at home on the host: between the iterations its pages are free, but in either
-   both y and x meet it. */
+/* The same with w starting on the host: its pages are free between iterations, but both y and x
+   overlap with it within one. */
 START_TEST(a_tensor_at_home_on_the_host_returns_to_its_pages)
 {
     ck_assert_int_eq(place(BORDER_TRACE, PLAN_LINE(1000, PAGE) PREFETCH(0, 0) AFTER("evict", 0, 0)
@@ -205,7 +206,7 @@ START_TEST(a_tensor_at_home_on_the_host_returns_to_its_pages)
 }
 END_TEST
 
-/* Resident from first to last, beside one that nobody names: neither shares with anybody. */
+/* Always resident, next to a tensor that no op names: neither shares pages. */
 START_TEST(what_never_leaves_shares_with_nobody)
 {
     ck_assert_int_eq(place(TRACE_LINE MACHINE_LINE TENSOR_LINE(0, "w", 700, "parameter")
@@ -249,8 +250,8 @@ START_TEST(placing_again_changes_nothing)
 }
 END_TEST
 
-/* w's pages are kept, x's are not: it is not there at the border. Those of v lie beyond the pages
-   that there are, those of u are another number, and y's are w's. */
+/* w's pages are kept, x's are not: x is not resident at the border. Those of v lie beyond the
+   available pages, those of u are another number, and y's are w's. */
 START_TEST(pages_are_kept_over_the_border)
 {
     static const char trace_lines[] = TRACE_LINE MACHINE_LINE TENSOR_LINE(0, "w", 1000, "parameter")
@@ -284,7 +285,7 @@ START_TEST(pages_are_kept_over_the_border)
 }
 END_TEST
 
-/* A second plan for less memory: what stays at the border stays in its pages. */
+/* A second plan for less memory: what is resident at the border keeps its pages. */
 START_TEST(planners_keep_pages)
 {
     struct planner_request request = {
@@ -312,8 +313,8 @@ START_TEST(planners_keep_pages)
 }
 END_TEST
 
-/* Every pair of three meets: 1000 bytes are enough for each op, but not for one set of pages each.
- */
+/* Every pair of the three overlaps: 1000 bytes are enough for each op, but not for separate pages
+   for each. */
 #define TRIANGLE_TRACE                                                              \
     TRACE_LINE MACHINE_LINE TENSOR_LINE(0, "u", 500, "parameter")                   \
         TENSOR_LINE(1, "v", 500, "parameter") TENSOR_LINE(2, "w", 500, "parameter") \

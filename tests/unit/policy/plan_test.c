@@ -1,4 +1,4 @@
-/* Plans: built, written, read back. */
+/* Plans are built, written and read back. */
 #include "tests/unit/policy/fixture.h"
 
 static const char *const written =

@@ -1,4 +1,4 @@
-/* Planners on traces small enough to know what must come out; bounds worked out by hand. */
+/* Planners on traces small enough to know the result; bounds worked out by hand. */
 #include "tests/unit/policy/fixture.h"
 
 #include "policy/bound.h"
@@ -81,8 +81,9 @@ END_TEST
 
 START_TEST(demand_paging_evicts_the_least_recent)
 {
-    /* z needs room beside y: w was used last by f0, so it leaves first; nobody needs it again, so
-       it spends the rest of each iteration on the host. Then x leaves, and is fetched for b0. */
+    /* z needs room next to y: w was used last by f0, so it is evicted first; no op needs it again,
+       so it spends the rest of each iteration on the host. Then x is evicted, and fetched for b0.
+       */
     load(CHAIN_TRACE);
     ck_assert_int_eq(run("lru", 2100, UINT64_MAX, NULL), CAPU_OK);
     ck_assert_uint_eq(plan.action_count, 4);
@@ -102,7 +103,7 @@ END_TEST
 
 START_TEST(a_host_limit_leaves_replays)
 {
-    /* Not a byte may go to the host: x can only be dropped and made again. */
+    /* No bytes may go to the host: x can only be dropped and replayed. */
     load(CHAIN_TRACE);
     ck_assert_int_eq(run("hybrid", 2170, 0, NULL), CAPU_OK);
     ck_assert_uint_eq(iteration_ns(), 11000);
@@ -114,7 +115,7 @@ END_TEST
 #define SEGMENT_OP(name, ns, reads, writes)                                                        \
     "{\"type\":\"op\",\"name\":\"" name "\",\"ns\":" #ns ",\"reads\":" reads ",\"writes\":" writes \
     ",\"replayable\":true,\"segment\":\"s\"}\n"
-/* a and b are made inside the segment, b leaves it; backward needs both. */
+/* a and b are made inside the segment, b leaves it; backward reads both. */
 #define SEGMENT_TRACE                                                                  \
     TRACE_LINE MACHINE_LINE TENSOR_LINE(0, "w", 10, "parameter")                       \
         TENSOR_LINE(1, "a", 100, "activation") TENSOR_LINE(2, "b", 100, "activation")  \
@@ -127,7 +128,7 @@ END_TEST
 START_TEST(manual_recomputes_what_a_segment_makes)
 {
     load(SEGMENT_TRACE);
-    /* Everything: w, a, b, c, d. Without a beside c and d: 100 less. */
+    /* Everything: w, a, b, c, d. Without a next to c and d: 100 less. */
     ck_assert_uint_eq(trace_index.peak_bytes, 320);
     ck_assert_int_eq(run("manual", 319, UINT64_MAX, NULL), CAPU_OK);
     ck_assert_uint_eq(plan.action_count, 2);
@@ -150,8 +151,7 @@ END_TEST
 
 /*
  * At f2 (4000 to 7000) y and z are operands, w and x are not: 3100 - 2150 = 950 bytes have to be
- * away. Before f2 the link can take 4000 bytes, after it 2000 can return, so nothing needs to
- * stall.
+ * away. Before f2 the link can take 4000 bytes, after it 2000 can return, so no stall is necessary.
  */
 START_TEST(the_bound_is_the_ideal_where_copies_can_hide)
 {
@@ -162,8 +162,8 @@ START_TEST(the_bound_is_the_ideal_where_copies_can_hide)
 END_TEST
 
 /* b0 takes 100 instead: 100 bytes return in its time, w's 100 may be away over the border, and 950
-   - 200 = 750 are left; x costs 2 ns a byte to replay, a stall 1 ns a byte: at least 750 / 3 = 250.
- */
+   - 200 = 750 are left; x costs 2 ns per byte to replay, a stall 1 ns per byte: at least 750 / 3 =
+   250. */
 START_TEST(the_bound_counts_what_cannot_return_in_time)
 {
     uint64_t bound;
@@ -181,8 +181,8 @@ START_TEST(the_bound_counts_what_cannot_return_in_time)
 }
 END_TEST
 
-/* g is persistent and 1000 bytes, read by the first op and overwritten by the last, beside which
-   2000 of b have to fit: its drop costs nothing, a copy would take longer than the iteration. */
+/* g is persistent and has 1000 bytes. The first op reads it, and the last overwrites it next to
+   2000 bytes of b: its drop costs nothing, a copy would take longer than the iteration. */
 START_TEST(the_bound_lets_go_what_is_overwritten)
 {
     load(TRACE_LINE MACHINE_LINE
@@ -198,8 +198,8 @@ START_TEST(the_bound_lets_go_what_is_overwritten)
 }
 END_TEST
 
-/* Of p, which comes from the iteration before, nothing is read before w overwrites it: it makes
-   room without a copy. */
+/* p comes from the previous iteration and is overwritten by w before it is read: it makes room
+   without a copy. */
 START_TEST(what_is_overwritten_makes_room_for_nothing)
 {
     load(TRACE_LINE MACHINE_LINE TENSOR_LINE(0, "p", 1000, "parameter")
@@ -214,7 +214,7 @@ START_TEST(what_is_overwritten_makes_room_for_nothing)
 }
 END_TEST
 
-/* w makes the persistent g again for 5 ns where two copies would take 2000. */
+/* w makes the persistent g again in 5 ns where two copies would take 2000. */
 START_TEST(the_bound_replays_what_is_persistent)
 {
     load(TRACE_LINE MACHINE_LINE
@@ -229,8 +229,8 @@ START_TEST(the_bound_replays_what_is_persistent)
 }
 END_TEST
 
-/* Three weights and three activations of `bytes`, each pair updated by turns, behind the slowest
-   link there may be. */
+/* Three weights and three activations of `bytes`, each pair updated in turn, over the slowest
+   allowed link. */
 static void load_slow(uint64_t bytes)
 {
     struct machine machine = {.d2h_bytes_per_s = TRACE_RATE_MIN,
@@ -264,7 +264,7 @@ static void load_slow(uint64_t bytes)
     ck_assert_int_eq(trace_index_init(&trace_index, &trace, TRACE_INDEX_PAGE_MAX, NULL), CAPU_OK);
 }
 
-/* Whether the answer is a plan or that there is none: no sum goes round, as the sanitizers see. */
+/* Whether there is a plan or not, no sum wraps around; the sanitizers check that. */
 START_TEST(times_near_the_end_of_the_clock)
 {
     for (unsigned shift = 32; shift <= 47; shift += 5) {

@@ -1,5 +1,5 @@
-/* The parts of the search on one small trace: the greedy, the keeper of the best, the local search.
- */
+/* The parts of the search on one small trace: the greedy, the record of the best plan, local
+   search. */
 #include "tests/unit/policy/fixture.h"
 
 #include "policy/greedy.h"
@@ -91,8 +91,9 @@ START_TEST(the_greedy_leaves_alone_what_fits)
 }
 END_TEST
 
-/* f2 needs 930 bytes more than there are. x cannot go and come beside f2 alone, so it is dropped;
-   w, cheaper by the byte, is given up first and given back in the end. b0 then starts at 9000. */
+/* f2 needs 930 bytes more than there are. x cannot leave and return around f2 alone, so it is
+   dropped; w, cheaper per byte, is given up first and kept again at the end. b0 then starts at
+   9000. */
 START_TEST(the_greedy_drops_what_the_link_cannot_carry)
 {
     struct greedy_options options = greedy_options_of(false);
@@ -198,7 +199,7 @@ START_TEST(an_offered_plan_is_timed_at_the_searchs_budget)
 }
 END_TEST
 
-/* From the drop's 11000: a swap that is saved beside f1 waits for the copy back only. */
+/* From the drop's 11000: a swap that is saved during f1 waits only for the copy back. */
 START_TEST(local_search_finds_the_save)
 {
     struct local_search *local_search = NULL;

@@ -62,7 +62,7 @@ START_TEST(a_swap_stalls_on_memory_and_on_the_copy)
 }
 END_TEST
 
-/* save x: 2000-3010, beside f1. The evict is free: f2 4000-7000, prefetch 7000-8010. */
+/* save x: 2000-3010, during f1. The evict is free: f2 4000-7000, prefetch 7000-8010. */
 START_TEST(a_save_makes_the_evict_free)
 {
     simulate(CHAIN_TRACE,
@@ -73,9 +73,9 @@ START_TEST(a_save_makes_the_evict_free)
 END_TEST
 
 /*
- * Copies at 5 ns a byte. save x: 2000-7010, beside f1 and f2: 9000 in all. Coupled, f2 waits for
- * what was issued when f1 began: 7010-10010, b0 10010-12010. Where f0 and b0 alone begin layers,
- * the save was issued after f0 and may go on beside all of its layer.
+ * Copies at 5 ns per byte. save x: 2000-7010, during f1 and f2: 9000 in all. Coupled, f2 waits for
+ * what was issued when f1 began: 7010-10010, b0 10010-12010. If only f0 and b0 begin layers, the
+ * save was issued after f0 and may run during all of its layer.
  */
 START_TEST(coupled_layers_wait_for_the_copies_before_the_last)
 {
@@ -112,8 +112,8 @@ END_TEST
         TENSOR_LINE(1, "x", 100, "activation") OP_LINE("a", 500, "[]", "[1]", "[]", "false") \
             OP_LINE("b", 500, "[1]", "[]", "[0]", "false")
 
-/* Each iteration: a 0-500; the prefetch waits for the evict of the iteration before, which ends at
-   1010: 1010-2020; b 2020-2520. The first iteration alone would be 2010. */
+/* Each iteration: a 0-500; the prefetch waits for the evict of the previous iteration, which ends
+   at 1010: 1010-2020; b 2020-2520. The first iteration alone would take 2010. */
 START_TEST(a_wrapping_swap_is_measured_in_steady_state)
 {
     simulate(OPTIMIZER_TRACE, PLAN_LINE(1100, "") PREFETCH(0, 1) AFTER("evict", 0, 1));
@@ -127,7 +127,7 @@ END_TEST
         TENSOR_LINE(1, "x", 1000, "activation") OP_LINE("a", 500, "[]", "[1]", "[]", "false") \
             OP_LINE("b", 500, "[0]", "[]", "[]", "false")
 
-/* w is never written: its host copy stays current and the evict is free. x and w take turns in the
+/* w is never written: its host copy stays current and the evict is free. x and w alternate in the
    same bytes: a 0-500, x is free at 500, prefetch 500-1510, b 1510-2010. */
 START_TEST(a_clean_persistent_tensor_leaves_for_free)
 {

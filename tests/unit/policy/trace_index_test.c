@@ -1,4 +1,4 @@
-/* Versions, the unconstrained peak, the floor. */
+/* Versions, the unconstrained peak and the floor. */
 #include "tests/unit/policy/fixture.h"
 
 static struct trace trace;

@@ -1,4 +1,4 @@
-/* Reading traces: what is written comes back, and errors name file, line and field. */
+/* Reading traces: what is written is read back unchanged, and errors name file, line and field. */
 #include "tests/unit/policy/fixture.h"
 
 #include "policy/json_lines.h"
@@ -81,7 +81,7 @@ START_TEST(refuses_and_names_the_place)
     ck_assert_msg(strstr(error.text, bad[_i].message) != NULL, "\"%s\" is not in \"%s\"",
                   bad[_i].message, error.text);
     ck_assert_ptr_null(trace.names);
-    /* The same without a place for the message. */
+    /* The same without a buffer for the message. */
     ck_assert_int_eq(trace_read(&trace, "f", bad[_i].text, strlen(bad[_i].text), NULL),
                      CAPU_BAD_FILE);
 }

@@ -82,7 +82,7 @@ START_TEST(refuses_and_stays_as_it_was)
     ck_assert_uint_eq(trace.op_count, 0);
     ck_assert_uint_eq(trace.operand_count, 0);
     ck_assert_uint_eq(trace.tensor_count, 1);
-    /* The refused ops named x: that must not count against this one. */
+    /* The rejected ops named x: that must not count against this one. */
     ck_assert_int_eq(trace_add_op(&trace, &fine, &error), CAPU_OK);
 }
 END_TEST

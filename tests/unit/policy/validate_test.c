@@ -1,4 +1,4 @@
-/* What makes a plan invalid, one rule a case. Valid plans are the timeline's tests. */
+/* What makes a plan invalid, one rule per case. The tests of the timeline have valid plans. */
 #include "tests/unit/policy/fixture.h"
 
 #include "policy/validate.h"
@@ -44,10 +44,10 @@ static const struct {
     {CHAIN_TRACE, PLAN_LINE(9000, ",\"host_bytes\":99") PREFETCH(0, 0) AFTER("evict", 0, 3),
      "what starts the iteration on the host exceeds host_bytes"},
     {CHAIN_TRACE, PLAN_LINE(9000, ",\"fixed_bytes\":9001"), "fixed_bytes exceeds the budget"},
-    /* y's last access is f2: after that point it is gone, whatever an action says. */
+    /* y's last access is f2: after that point it is released, whatever an action says. */
     {CHAIN_TRACE, PLAN_LINE(9000, "") AFTER("evict", 2, 2) PREFETCH(2, 3),
      "prefetch at op 3 (b0): tensor 2 (y) has no host copy"},
-    /* A replay that keeps y alive until it is over. */
+    /* A replay that keeps y alive until it has ended. */
     {CHAIN_TRACE,
      PLAN_LINE(9000, "") RECOMPUTE(3, REPLAY(2, "[]") "," REPLAY(2, "[]")) AFTER("drop", 2, 3),
      "drop at op 3 (b0): tensor 2 (y) is not resident"},
@@ -55,7 +55,7 @@ static const struct {
     {UPDATE_TRACE, PLAN_LINE(900, "") AFTER("drop", 1, 1) RECOMPUTE(2, REPLAY(0, "[]")),
      "replay 0 (f) before op 2: tensor 0 (w) holds another version than the op saw"},
     {UPDATE_TRACE, PLAN_LINE(900, "") RECOMPUTE(2, REPLAY(1, "[]")), "op 1 (u) is not replayable"},
-    /* w's host copy is stale after u: what returns is an old version. */
+    /* w's host copy is stale after u: the fetch would return an old version. */
     {UPDATE_TRACE, PLAN_LINE(900, "") AFTER("save", 0, 0) AFTER("drop", 0, 1) PREFETCH(0, 2),
      "prefetch at op 2 (l): tensor 0 (w) has no host copy"},
     {FIXED_TRACE, PLAN_LINE(900, ""), "at the start: tensor 0 (s) does not fit"},
@@ -101,8 +101,8 @@ START_TEST(refuses)
 }
 END_TEST
 
-/* 1024 runs of 2^24 pages of 2^30 bytes are 2^64 bytes, which is what a tensor of 0 bytes needs if
-   nobody looks. */
+/* 1024 runs of 2^24 pages of 2^30 bytes are 2^64 bytes, which wraps to what a tensor of 0 bytes
+   needs. */
 START_TEST(refuses_more_pages_than_there_can_be)
 {
     struct error_text error = {""};
