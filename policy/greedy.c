@@ -19,16 +19,10 @@
 
 #include "base/assert.h"
 #include "base/heap.h"
+#include "policy/idle_time.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-/* Sums of idle time, to be found by amount and consumed. */
-struct idle {
-    int64_t *left; /* per op */
-    int64_t *sums; /* a Fenwick tree over them, from index 1 */
-    uint32_t count;
-};
 
 struct candidate {
     double score;
@@ -41,8 +35,8 @@ struct greedy {
     struct planning *planning;
     const struct trace_index *trace_index;
     const struct trace *trace;
-    struct idle out;
-    struct idle in;
+    struct idle_time out;
+    struct idle_time in;
     double *weight;    /* prefix sums of the excess, from index 1 */
     uint32_t *crowded; /* prefix counts of ops with an excess, from index 1 */
     uint64_t *estimate_ns;
@@ -65,82 +59,6 @@ struct away {
     int64_t wrapped_first;
     int64_t wrapped_last;
 };
-
-static void idle_fill(struct idle *idle, const uint64_t *start_ns, const uint64_t *busy,
-                      uint32_t ops)
-{
-    idle->count = ops;
-    for (uint32_t k = 0; k < ops; k++) {
-        int64_t span = (int64_t)(start_ns[k + 1] - start_ns[k]);
-
-        idle->left[k] = span - (int64_t)busy[k];
-        idle->left[k] = idle->left[k] > 0 ? idle->left[k] : 0;
-        idle->sums[k + 1] = idle->left[k];
-    }
-    for (uint32_t i = 1; i <= ops; i++) {
-        uint32_t parent = i + (i & -i);
-
-        if (parent <= ops) {
-            idle->sums[parent] += idle->sums[i];
-        }
-    }
-}
-
-/* Idle time in ops 0 to k-1. */
-static int64_t idle_before(const struct idle *idle, uint32_t k)
-{
-    int64_t sum = 0;
-
-    for (; k > 0; k -= k & -k) {
-        sum += idle->sums[k];
-    }
-    return sum;
-}
-
-/* The largest number of ops from op 0 on whose idle time together is less than `amount`. */
-static uint32_t idle_find(const struct idle *idle, int64_t amount)
-{
-    uint32_t at = 0;
-    uint32_t step = 1;
-
-    while (step * 2 <= idle->count) {
-        step *= 2;
-    }
-    for (; step > 0; step /= 2) {
-        if (at + step <= idle->count && idle->sums[at + step] < amount) {
-            at += step;
-            amount -= idle->sums[at];
-        }
-    }
-    return at;
-}
-
-static int64_t idle_take(struct idle *idle, uint32_t k, int64_t amount)
-{
-    int64_t taken = idle->left[k] < amount ? idle->left[k] : amount;
-
-    if (taken > 0) {
-        idle->left[k] -= taken;
-        for (uint32_t i = k + 1; i <= idle->count; i += i & -i) {
-            idle->sums[i] -= taken;
-        }
-    }
-    return amount - taken;
-}
-
-static void consume_forward(struct idle *idle, uint32_t from, int64_t amount)
-{
-    for (uint32_t k = from; k < idle->count && amount > 0; k++) {
-        amount = idle_take(idle, k, amount);
-    }
-}
-
-static void consume_backward(struct idle *idle, uint32_t to, int64_t amount)
-{
-    for (uint32_t k = to; k-- > 0 && amount > 0;) {
-        amount = idle_take(idle, k, amount);
-    }
-}
 
 static int64_t out_time(const struct greedy *greedy, uint32_t tensor)
 {
@@ -177,25 +95,25 @@ static bool swap_away(const struct greedy *greedy, uint32_t gap, struct away *aw
     uint32_t after = greedy->trace_index->op[gap] + 1;
     uint32_t back = end >= ops ? end - ops : end;
     int64_t out_needed =
-        idle_before(&greedy->out, out_from(greedy, gap)) + out_time(greedy, tensor);
-    int64_t in_left = idle_before(&greedy->in, back) - in_time(greedy, tensor);
+        idle_time_before(&greedy->out, out_from(greedy, gap)) + out_time(greedy, tensor);
+    int64_t in_left = idle_time_before(&greedy->in, back) - in_time(greedy, tensor);
     int64_t gone;
     int64_t returns;
 
     if (in_left < 0) {
         return false;
     }
-    gone = out_time(greedy, tensor) == 0 ? after : idle_find(&greedy->out, out_needed) + 1;
+    gone = out_time(greedy, tensor) == 0 ? after : idle_time_find(&greedy->out, out_needed) + 1;
     gone = gone > after ? gone : after;
-    returns = idle_find(&greedy->in, in_left + 1);
+    returns = idle_time_find(&greedy->in, in_left + 1);
     *away = (struct away){.first = gone, .last = returns - 1, .wrapped_last = -1};
     if (end >= ops) {
-        int64_t total = idle_before(&greedy->out, ops);
+        int64_t total = idle_time_before(&greedy->out, ops);
 
         away->last = ops - 1;
         away->wrapped_last = returns - 1;
         if (out_needed > total) {
-            away->wrapped_first = idle_find(&greedy->out, out_needed - total) + 1;
+            away->wrapped_first = idle_time_find(&greedy->out, out_needed - total) + 1;
         }
         return away->first <= away->last || away->wrapped_first <= away->wrapped_last;
     }
@@ -394,8 +312,8 @@ static bool take_swap(struct greedy *greedy, const struct candidate *best, struc
         bytes * weight_of(greedy, away) / swap_price(greedy, gap) < 0.5 * best->score) {
         return false;
     }
-    consume_forward(&greedy->out, out_from(greedy, gap), out_time(greedy, tensor));
-    consume_backward(&greedy->in, end >= ops ? end - ops : end, in_time(greedy, tensor));
+    idle_time_consume_forward(&greedy->out, out_from(greedy, gap), out_time(greedy, tensor));
+    idle_time_consume_backward(&greedy->in, end >= ops ? end - ops : end, in_time(greedy, tensor));
     return true;
 }
 
@@ -498,7 +416,6 @@ capu_status greedy_run(struct greedy *greedy, const struct greedy_options *optio
                        const uint32_t *extended_life, uint8_t *decisions, struct plan *scratch)
 {
     const struct lower_result *result = lower_result_of(greedy->planning->lower);
-    uint32_t ops = greedy->trace->op_count;
     capu_status status;
 
     ASSERT(options->theta > 0.0 && options->safety > 0.0 && options->margin > 0.0);
@@ -514,8 +431,8 @@ capu_status greedy_run(struct greedy *greedy, const struct greedy_options *optio
             break;
         }
         total = sum_excess(greedy, result);
-        idle_fill(&greedy->out, result->start_ns, result->out_busy, ops);
-        idle_fill(&greedy->in, result->start_ns, result->in_busy, ops);
+        idle_time_fill(&greedy->out, result->start_ns, result->out_busy);
+        idle_time_fill(&greedy->in, result->start_ns, result->in_busy);
         count = list_candidates(greedy, decisions);
         if (take_best(greedy, decisions, count,
                       total * share_of_round(options->first_round + round)) == 0) {
@@ -538,10 +455,6 @@ static capu_status allocate(struct greedy *greedy)
     size_t ops = (size_t)greedy->trace->op_count + 2;
     size_t tensors = (size_t)greedy->trace->tensor_count + 1;
 
-    greedy->out.left = calloc(ops, sizeof(*greedy->out.left));
-    greedy->out.sums = calloc(ops, sizeof(*greedy->out.sums));
-    greedy->in.left = calloc(ops, sizeof(*greedy->in.left));
-    greedy->in.sums = calloc(ops, sizeof(*greedy->in.sums));
     greedy->weight = calloc(ops, sizeof(*greedy->weight));
     greedy->crowded = calloc(ops, sizeof(*greedy->crowded));
     greedy->estimate_ns = calloc(ops, sizeof(*greedy->estimate_ns));
@@ -550,8 +463,9 @@ static capu_status allocate(struct greedy *greedy)
     greedy->open = calloc((size_t)greedy->trace->operand_count + 1, sizeof(*greedy->open));
     greedy->out_ns = calloc(tensors, sizeof(*greedy->out_ns));
     greedy->in_ns = calloc(tensors, sizeof(*greedy->in_ns));
-    return greedy->out.left != NULL && greedy->out.sums != NULL && greedy->in.left != NULL &&
-                   greedy->in.sums != NULL && greedy->weight != NULL && greedy->crowded != NULL &&
+    return idle_time_init(&greedy->out, greedy->trace->op_count) == CAPU_OK &&
+                   idle_time_init(&greedy->in, greedy->trace->op_count) == CAPU_OK &&
+                   greedy->weight != NULL && greedy->crowded != NULL &&
                    greedy->estimate_ns != NULL && greedy->candidates != NULL &&
                    greedy->open != NULL && greedy->out_ns != NULL && greedy->in_ns != NULL
                ? segment_tree_init(&greedy->tree, greedy->trace->op_count + 1)
@@ -594,10 +508,8 @@ void greedy_destroy(struct greedy *greedy)
     if (greedy == NULL) {
         return;
     }
-    free(greedy->out.left);
-    free(greedy->out.sums);
-    free(greedy->in.left);
-    free(greedy->in.sums);
+    idle_time_finish(&greedy->out);
+    idle_time_finish(&greedy->in);
     free(greedy->weight);
     free(greedy->crowded);
     free(greedy->estimate_ns);

@@ -1,0 +1,35 @@
+/*
+ * Idle time of a link, per op, found by amount and consumed: the greedy plans copies into it. Owned
+ * by one thread.
+ */
+#ifndef CAPU_POLICY_IDLE_TIME_H
+#define CAPU_POLICY_IDLE_TIME_H
+
+#include <stdint.h>
+
+#include "capuchin/status.h"
+
+struct idle_time {
+    int64_t *left; /* per op, in ns */
+    int64_t *sums; /* a Fenwick tree over them, from index 1 */
+    uint32_t count;
+};
+
+/* Errors: NO_HOST_MEMORY. On failure zeroed. */
+capu_status idle_time_init(struct idle_time *idle, uint32_t ops);
+void idle_time_finish(struct idle_time *idle);
+
+/* Op k runs from start_ns[k] to start_ns[k + 1], and the link is busy for busy[k] of that. */
+void idle_time_fill(struct idle_time *idle, const uint64_t *start_ns, const uint64_t *busy);
+
+/* Idle time in ops 0 to k-1. Pre: k is at most the number of ops. */
+int64_t idle_time_before(const struct idle_time *idle, uint32_t k);
+/* The largest number of ops from op 0 on whose idle time together is less than `amount`. */
+uint32_t idle_time_find(const struct idle_time *idle, int64_t amount);
+
+/* Takes the amount from op `from` on, or before op `to` backwards, as far as there is any.
+   Pre: `to` is at most the number of ops. */
+void idle_time_consume_forward(struct idle_time *idle, uint32_t from, int64_t amount);
+void idle_time_consume_backward(struct idle_time *idle, uint32_t to, int64_t amount);
+
+#endif
