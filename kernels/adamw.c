@@ -1,4 +1,5 @@
-/* Operands of adamw. A range may reach over many tensors: each is named then. */
+/* Declares the operands of adamw and runs it. A range may span many tensors: each is then an
+ * operand. */
 #include "kernels/adamw.h"
 
 #include "kernels/launch.h"

@@ -28,7 +28,7 @@ static __global__ void update(const struct adamw adamw, float first_factor, floa
 capu_status adamw_update_cuda(capu_stream stream, const void *arguments)
 {
     const struct adamw *adamw = (const struct adamw *)arguments;
-    /* These correct the moments for their start at zero. */
+    /* Correct the bias of the moments, which start at zero. */
     float first_factor = (float)(1.0 / (1.0 - pow((double)adamw->beta1, (double)adamw->step)));
     float second_factor = (float)(1.0 / (1.0 - pow((double)adamw->beta2, (double)adamw->step)));
 

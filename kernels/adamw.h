@@ -1,9 +1,9 @@
 /*
- * AdamW: Adam with decay of the weights apart from the gradient. Over one tensor, or over a blob of
- * all of them in one op: the numbers are the same.
+ * AdamW: Adam with weight decay decoupled from the gradient. It updates one tensor, or a buffer
+ * that holds all of them in one op: the results are the same.
  *
- * Where the network works with bf16 weights, the parameter is their fp32 master: a step too small
- * for bf16 is not lost, and the working weights are rounded from the masters by the same op.
+ * If the network works with bf16 weights, the parameter is their fp32 master, so that steps too
+ * small for bf16 accumulate. The same op rounds the working weights from the masters.
  */
 #ifndef CAPU_KERNELS_ADAMW_H
 #define CAPU_KERNELS_ADAMW_H

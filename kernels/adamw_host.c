@@ -6,11 +6,11 @@
 
 #include <math.h>
 
-/* What is the same for all items. */
+/* What is the same for all items of a step. */
 struct constants {
     const struct adamw *adamw;
-    float first_factor;  /* corrects the first moment for its start at zero */
-    float second_factor; /* and the second */
+    float first_factor;  /* corrects the bias of the first moment, which starts at zero */
+    float second_factor; /* likewise for the second one */
 };
 
 static void update_tile(const void *arguments, size_t tile)

@@ -1,11 +1,12 @@
-/* Operands of attention: a part of `parts` is an interior address with its bytes. */
+/* Declares the operands of attention and runs it. A part of `parts` is an operand of its own: an
+ * interior address and a number of bytes. */
 #include "kernels/attention.h"
 
 #include "kernels/launch.h"
 
 struct sizes {
     size_t part;
-    size_t square; /* scores and the like */
+    size_t square; /* of scores, weights and their gradients */
     uint64_t square_items;
     uint64_t flops;
 };
@@ -23,7 +24,7 @@ static struct sizes sizes_of(const struct attention *attention)
     };
 }
 
-/* Query, key and value are the parts 0, 1 and 2. */
+/* Query, key and value are parts 0, 1 and 2. */
 static char *part_of(void *parts, const struct sizes *sizes, size_t index)
 {
     return (char *)parts + index * sizes->part;

@@ -1,7 +1,7 @@
 /*
- * attention on cuda: products over all heads in one call, softmax, splitting and merging with a
- * warp a row. Softmax computes its exponentials twice rather than keep them between: what is stored
- * is rounded once.
+ * attention on cuda: one batched product over all heads; softmax, splitting and merging with one
+ * warp per row. Softmax computes its exponentials twice instead of storing them in between, so that
+ * every stored value is rounded once.
  */
 #include "kernels/attention.h"
 
@@ -41,7 +41,7 @@ static void *part_of(const struct attention *attention, void *parts, size_t part
 
 /*
  * Copies between a buffer by heads, `parts` x batch x heads x length x head_channels, and one by
- * rows, batch x length x `parts` x heads x head_channels; a warp a run of head_channels.
+ * rows, batch x length x `parts` x heads x head_channels; one warp per run of head_channels.
  */
 template <typename Element>
 static __global__ void regroup(const struct attention attention, size_t parts, void *by_heads,
@@ -81,7 +81,7 @@ static capu_status launch_regroup(capu_stream stream, const struct attention *at
     return grid_status();
 }
 
-/* Row t has t + 1 weights; what is above the diagonal was cleared and stays. */
+/* Row t has t + 1 weights; items above the diagonal were cleared before and stay zero. */
 template <typename Element>
 static __global__ void softmax_forward(const struct attention attention, float scale)
 {

@@ -1,6 +1,10 @@
 /*
- * attention on the host: a tile is one head of one sequence. Products are taken over whole squares:
- * above the diagonal they multiply zeros, which is why the softmax must leave zeros there.
+ * attention on the host. A tile is one head of one sequence: heads are independent of each other,
+ * so tiles never add into the same place.
+ *
+ * Causality is in the softmax alone. Products run over whole squares, because one large product is
+ * faster than many small ones; above the diagonal they multiply zeros, so the softmax and its
+ * backward pass must leave zeros there.
  */
 #include "kernels/attention.h"
 
@@ -17,7 +21,7 @@
 
 enum { QUERY = 0, KEY = 1, VALUE = 2, PARTS = 3 };
 
-/* A buffer, or its copy: either is fp32 by the time a tile sees it. */
+/* A buffer or its fp32 copy: tiles only see fp32. */
 static float *floats(const void *buffer)
 {
     return (float *)buffer;
@@ -29,7 +33,7 @@ static size_t part_items(const struct attention *attention)
            attention->head_channels;
 }
 
-/* Where the head's rows begin in part `part`, or in mixed (part 0). */
+/* The first of the head's rows in part `part`, or in mixed (part 0). */
 static size_t head_start(const struct attention *attention, size_t part, size_t tile)
 {
     return part * part_items(attention) +
@@ -41,7 +45,7 @@ static size_t square_start(const struct attention *attention, size_t tile)
     return tile * attention->length * (size_t)attention->length;
 }
 
-/* Where row `t` of the head begins in a buffer of `groups` x heads x head_channels a row. */
+/* Row `t` of the head in a buffer whose rows hold `groups` x heads x head_channels items. */
 static size_t row_start(const struct attention *attention, size_t tile, size_t t, size_t groups,
                         size_t group)
 {
@@ -250,14 +254,14 @@ static void scores_backward_key_tile(const void *arguments, size_t tile)
 }
 
 /*
- * The buffers of an operation: which of them it reads, writes, or writes in part. Of buffers of
- * three parts it is the parts [first, end): others may be elsewhere, or tensors of their own.
+ * The buffers of an operation: which of them it reads, writes, or writes partly. Of a buffer with
+ * three parts it uses the parts [first, end); the others may belong to other tensors.
  */
 struct use {
     size_t offset; /* of the pointer in struct attention */
     enum { USE_READ, USE_WRITE, USE_UPDATE } kind;
     size_t first;
-    size_t end; /* 0: it is a square */
+    size_t end; /* 0: the buffer holds squares */
 };
 
 #define USE_PARTS(field_, kind_, first_, end_)                  \
@@ -267,7 +271,8 @@ struct use {
 #define USE_PART(field_, kind_) USE_PARTS(field_, kind_, 0, 1)
 #define USE_SQUARE(field_, kind_) USE_PARTS(field_, kind_, 0, 0)
 
-/* A pointer to a buffer becomes one to its copy. What is written in part is copied whole. */
+/* Replaces the pointer to a buffer by one to its copy. A buffer that is written partly is copied
+ * whole. */
 static void use_copy(struct attention *attention, const struct use *use, struct copies *copies)
 {
     char *field = (char *)attention + use->offset;

@@ -1,4 +1,4 @@
-/* Operands of average_pool. */
+/* Declares the operands of average_pool and runs it. */
 #include "kernels/average_pool.h"
 
 #include "kernels/launch.h"

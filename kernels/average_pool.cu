@@ -1,4 +1,4 @@
-/* average_pool on cuda: forward a warp has a plane, backward a thread an item. */
+/* average_pool on cuda: one warp per plane forward, one thread per item backward. */
 #include "kernels/average_pool.h"
 
 #include "kernels/grid.cuh"

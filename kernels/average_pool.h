@@ -17,12 +17,10 @@ struct average_pool {
     void *input_gradient;
     size_t planes;
     uint32_t plane;   /* items of an image */
-    uint32_t element; /* enum element, of what is void */
+    uint32_t element; /* enum element: type of the void buffers */
 };
 
-/* What all of the functions below ask first. INVALID: no image; TOO_LARGE: more than 2^32 - 33
- * items.
- */
+/* All functions below check this first. INVALID: no image; TOO_LARGE: more than 2^32 - 33 items. */
 capu_status average_pool_check(const struct average_pool *pool);
 
 /* Reads input; writes output. */

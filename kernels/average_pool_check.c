@@ -1,7 +1,7 @@
 /* Which shapes average_pool accepts, the same on every device. */
 #include "kernels/average_pool.h"
 
-/* Items are counted in 32 bits, the step of a warp past the end included. */
+/* Items are counted in 32 bits, including the step of a warp past the end. */
 #define COUNT_LIMIT (UINT32_MAX - 32u)
 
 capu_status average_pool_check(const struct average_pool *pool)

@@ -1,4 +1,4 @@
-/* average_pool on the host: a tile is some whole planes. */
+/* average_pool on the host. A tile is a number of whole planes. */
 #include "kernels/average_pool.h"
 
 #include "kernels/copies.h"

@@ -1,4 +1,4 @@
-/* Operands of batch_norm. */
+/* Declares the operands of batch_norm and runs it. */
 #include "kernels/batch_norm.h"
 
 #include "kernels/launch.h"

@@ -1,5 +1,5 @@
 /*
- * batch_norm on cuda: a block a channel. A thread sums floats, and the threads' sums are added in
+ * batch_norm on cuda: one block per channel. Threads sum floats, and their sums are added in
  * double, in a fixed order.
  */
 #include "kernels/batch_norm.h"
@@ -8,7 +8,7 @@
 
 #define THREADS 512u
 
-/* Where item `i` of a channel lies; its items are counted over all images. */
+/* The place of item `i` of a channel, counted over all images. */
 static __device__ size_t place(const struct batch_norm &norm, uint32_t i)
 {
     uint32_t image = i / norm.plane;
@@ -119,7 +119,7 @@ template <typename Element> static __global__ void backward(const struct batch_n
     }
 }
 
-/* Items of a channel are counted in 32 bits, a stride past the end included. */
+/* Items of a channel are counted in 32 bits, including one stride past the end. */
 static capu_status check(const struct batch_norm *norm)
 {
     uint64_t count = (uint64_t)norm->batch * norm->plane;

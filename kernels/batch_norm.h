@@ -1,7 +1,8 @@
 /*
- * Batch normalisation of batch x channels x plane: each channel to mean 0 and variance 1, then
- * scaled and shifted. Training uses the batch's own statistics and keeps running ones for
- * inference. Statistics and the parameters' gradients are fp32, whatever the rest is.
+ * Batch normalisation of batch x channels x plane: each channel is normalised to mean 0 and
+ * variance 1, then scaled and shifted. Training uses the statistics of the batch and maintains
+ * running statistics for inference. Statistics and the parameters' gradients are fp32, whatever the
+ * element type.
  */
 #ifndef CAPU_KERNELS_BATCH_NORM_H
 #define CAPU_KERNELS_BATCH_NORM_H
@@ -20,10 +21,10 @@ struct batch_norm {
     const void *scale; /* channels, like all that follow but the gradient */
     const void *shift;
     float *running_mean;
-    float *running_variance; /* squares are divided by the count, not by one less */
+    float *running_variance; /* biased: divided by the count, not by the count minus 1 */
     float *saved_mean;       /* of the batch, for backward */
     float *saved_rstd;       /* 1 / sqrt(variance + epsilon) of the batch, for backward */
-    void *gradient;          /* backward, in place: of the output before, of the input after */
+    void *gradient;          /* backward, in place: in, of the output; out, of the input */
     float *scale_gradient;
     float *shift_gradient;
     uint32_t batch;
@@ -31,12 +32,12 @@ struct batch_norm {
     uint32_t plane; /* height x width */
     float momentum; /* weight of the batch in the running statistics */
     float epsilon;
-    uint32_t element; /* enum element, of what is void */
+    uint32_t element; /* enum element: type of the void buffers */
 };
 
 /*
  * Reads input, scale, shift; writes output, saved_mean, saved_rstd; updates running_mean and
- * running_variance. A replay leaves those two alone.
+ * running_variance. A replay leaves those two unchanged.
  */
 capu_status batch_norm_forward(capu_context *context, const struct batch_norm *norm);
 /* Reads input, scale, shift, running_mean, running_variance; writes output. */

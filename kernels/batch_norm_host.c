@@ -1,6 +1,7 @@
 /*
- * batch_norm on the host: a tile is one channel. Sums run over planes in order, each plane in
- * float lanes, the planes in double.
+ * batch_norm on the host. A tile is one channel, so every sum belongs to one thread. A plane is
+ * summed in float lanes (reduce.h), the planes of the batch in double and in order: a channel has
+ * too many items for a float sum to stay accurate.
  */
 #include "kernels/batch_norm.h"
 
@@ -43,7 +44,7 @@ static void normalise_channel(const struct batch_norm *norm, size_t channel, dou
     scale_channel(norm, channel, (float)factor, (float)(shift - mean * factor));
 }
 
-/* Gives the batch's variance; its mean and rstd are saved. */
+/* Returns the variance of the batch; saves its mean and rstd. */
 static double train_channel(const struct batch_norm *norm, size_t channel)
 {
     double count = (double)norm->batch * norm->plane;
@@ -132,7 +133,7 @@ static size_t items(const struct batch_norm *norm)
     return (size_t)norm->batch * norm->channels * norm->plane;
 }
 
-/* What writes the output: a tile a channel. */
+/* Runs the operations that write the output, one tile per channel. */
 static capu_status run_forward(const void *arguments, parallel_function tile)
 {
     struct batch_norm norm = *(const struct batch_norm *)arguments;

@@ -1,4 +1,4 @@
-/* cuBLAS: loading it, a handle for each stream, products row by row in memory. */
+/* Loads cuBLAS, keeps a handle per stream, and multiplies matrices that are stored by rows. */
 #include "kernels/blas.cuh"
 
 #include "kernels/grid.cuh"
@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* All functions used: what they are called here, and in the library. */
+/* All functions in use: their name here and in the library. */
 #define FUNCTIONS(X)                        \
     X(create, cublasCreate_v2)              \
     X(destroy, cublasDestroy_v2)            \
@@ -30,12 +30,12 @@ struct functions {
 struct entry {
     struct entry *next;
     capu_stream stream;
-    int device; /* the stream's: its address may come back on another one */
+    int device; /* of the stream: a new stream on another device may have the same address */
     cublasHandle_t handle;
     void *scratch;
 };
 
-/* Guarded by the lock; an entry, once in the list, does not change and does not go. */
+/* Guarded by the lock. Entries of the list never change and are never removed. */
 static struct {
     pthread_mutex_t lock;
     bool is_loaded;
@@ -109,8 +109,8 @@ static struct entry *find(capu_stream stream, int device)
 }
 
 /*
- * The stream's device, which need not be the thread's current one: a program may train on two.
- * Toolkits and drivers before 12.8 cannot tell; there it is taken for the current one.
+ * The device of the stream, which need not be the thread's current one: a program may train on two.
+ * Toolkits and drivers before 12.8 cannot report it; there the current one is assumed.
  */
 static capu_status find_device(capu_stream stream, int *current, int *device)
 {
@@ -129,8 +129,9 @@ static capu_status find_device(capu_stream stream, int *current, int *device)
 }
 
 /*
- * Setting the stream resets the workspace, so the workspace comes after it. Where a product is
- * split along its depth, its parts would by default be added in the type of the result: not here.
+ * Setting the stream resets the workspace, so the workspace is set after it. By default cuBLAS adds
+ * the parts of a product that it splits along its depth in the type of the result; that is
+ * disabled, or bf16 results would be rounded several times.
  */
 static bool configure(const struct entry *entry)
 {
@@ -145,7 +146,7 @@ static bool configure(const struct entry *entry)
                CUBLAS_STATUS_SUCCESS;
 }
 
-/* A handle and memory are those of the device that is current when they are made. */
+/* A handle and memory belong to the device that is current when they are created. */
 static capu_status make(capu_stream stream, int device, struct entry **out)
 {
     struct entry *entry;
@@ -179,12 +180,12 @@ destroy_handle:
 free_scratch:
     cudaFree(entry->scratch);
 free_entry:
-    cudaGetLastError(); /* the next launch must not be blamed for it */
+    cudaGetLastError(); /* clear the error, or the next launch would report it */
     free(entry);
     return CAPU_DEVICE_FAILED;
 }
 
-/* Leaves the device current that was. */
+/* Restores the current device. */
 static capu_status make_there(capu_stream stream, int current, int device, struct entry **out)
 {
     capu_status status;
@@ -242,8 +243,8 @@ static cudaDataType type_of(enum element element)
 }
 
 /*
- * cuBLAS counts column by column. Read so, a matrix stored row by row is its own transpose: the
- * product wanted is the transpose of b's times the transpose of a's, with the factors swapped.
+ * cuBLAS expects matrices by columns. Read by columns, a matrix that is stored by rows is its
+ * transpose, and (a b)^T = b^T a^T: so the factors are swapped.
  */
 capu_status blas_gemm(capu_stream stream, const struct gemm *gemm, const struct blas_batch *batch)
 {

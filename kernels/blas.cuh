@@ -1,13 +1,14 @@
 /*
- * Matrix products on cuda: cuBLAS, with what makes its results repeatable: a handle and a workspace
- * of its own for each stream, no atomics, the same algorithm for the same shape and alignment.
+ * Matrix products on cuda: cuBLAS, set up so that its results are repeatable: each stream has a
+ * handle and a workspace of its own, there are no atomics, and the same shape and alignment get the
+ * same algorithm.
  *
- * cuBLAS is loaded when the first stream is prepared, so that programs start where it is absent:
- * the library named by KERNELS_CUBLAS, or libcublas.so of the toolkit's version.
+ * cuBLAS is loaded when the first stream is prepared, so that programs start without it: the
+ * library that KERNELS_CUBLAS names, or libcublas.so of the toolkit's version.
  *
- * Sums are fp32 in any case. KERNELS_MATMUL chooses how factors that are stored in fp32 enter
- * them: as they are ("fp32", default), or rounded first ("tf32", "bf16"). Factors stored in bf16
- * enter as they are.
+ * Sums are always fp32. KERNELS_MATMUL decides how factors that are stored in fp32 enter them: as
+ * they are ("fp32", the default), or rounded first ("tf32", "bf16"). Factors stored in bf16 enter
+ * as they are.
  */
 #ifndef CAPU_KERNELS_BLAS_CUH
 #define CAPU_KERNELS_BLAS_CUH
@@ -15,10 +16,11 @@
 #include "kernels/blas.h"
 #include "kernels/gemm.h"
 
-/* What cuBLAS wants for a workspace on Hopper; elsewhere it would do with less. */
+/* The workspace that cuBLAS recommends on Hopper; elsewhere less would do. */
 #define BLAS_SCRATCH_BYTES ((size_t)32 << 20)
 
-/* Many products at once, each so many items behind the one before. */
+/* Many products in one call; the factors and results of one begin that many items after the
+ * previous ones. */
 struct blas_batch {
     size_t count;
     size_t a_step;
@@ -27,14 +29,14 @@ struct blas_batch {
 };
 
 /*
- * Enqueues a product (gemm.h; here the pointers are of the device). `batch` NULL: a single one. Of
- * bf16 factors the result may be bf16, rounded once, or fp32; of fp32 ones it is fp32.
+ * Enqueues a product (gemm.h; the pointers are device addresses). `batch` NULL: a single one. With
+ * bf16 factors the result is bf16, rounded once, or fp32; with fp32 factors it is fp32.
  * Errors: as blas_prepare, if that was not called; DEVICE_FAILED.
  */
 capu_status blas_gemm(capu_stream stream, const struct gemm *gemm, const struct blas_batch *batch);
 
 /*
- * The stream's scratch memory, BLAS_SCRATCH_BYTES of it, for work in the stream's order: the next
+ * The stream's scratch memory of BLAS_SCRATCH_BYTES, for work in the order of the stream: the next
  * product may overwrite it. Errors: as blas_gemm.
  */
 capu_status blas_scratch(capu_stream stream, void **scratch);

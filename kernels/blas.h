@@ -1,4 +1,4 @@
-/* What cuda operations need besides their operands: made for a stream before its first one. */
+/* What operations on cuda need besides their operands: prepared before a stream's first one. */
 #ifndef CAPU_KERNELS_BLAS_H
 #define CAPU_KERNELS_BLAS_H
 
@@ -9,13 +9,13 @@ extern "C" {
 #endif
 
 /*
- * Makes a cuBLAS handle and scratch memory for `stream`, on its device, unless it has them already;
- * a call that finds them costs a look-up. They live until the process ends: nothing runs at exit.
- * Any thread, whatever device is current there.
+ * Creates a cuBLAS handle and scratch memory for `stream`, on its device, unless it has them. They
+ * live until the process ends: nothing runs at exit. Later calls cost a look-up. Any thread, with
+ * any current device.
  *
- * The scratch memory (BLAS_SCRATCH_BYTES of blas.cuh) is taken from the device directly: no budget
- * counts it. Errors: UNSUPPORTED (no cuBLAS is found), INVALID (KERNELS_MATMUL), DEVICE_FAILED,
- * NO_HOST_MEMORY.
+ * The scratch memory (BLAS_SCRATCH_BYTES of blas.cuh) is allocated from the device directly and
+ * counts towards no budget. Errors: UNSUPPORTED (cuBLAS was not found), INVALID (the value of
+ * KERNELS_MATMUL), DEVICE_FAILED, NO_HOST_MEMORY.
  */
 capu_status blas_prepare(capu_stream stream);
 

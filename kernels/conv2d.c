@@ -1,4 +1,5 @@
-/* Operands of conv2d. The whole workspace tensor is scratch, however large it is. */
+/* Declares the operands of conv2d and runs it. The workspace tensor is scratch as a whole, even if
+ * it is larger than needed. */
 #include "kernels/conv2d.h"
 
 #include "kernels/launch.h"

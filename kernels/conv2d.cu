@@ -1,30 +1,30 @@
 /*
- * conv2d on cuda: each of the three is one matrix product (conv2d_products.cuh), one factor of
- * which is gathered from the images while it is multiplied. Nothing is unfolded in memory, nothing
- * is added by atomics.
+ * conv2d on cuda: each of the three operations is a matrix product (conv2d_products.cuh), one
+ * factor of which is gathered from the images while it is multiplied. Nothing is unfolded in
+ * memory, and nothing is added with atomics, so results are repeatable.
  */
 #include "kernels/conv2d.h"
 
 #include "kernels/conv2d_products.cuh"
 #include "kernels/grid.cuh"
 
-/* A block computes a tile of 64 x 64 sums, a thread 4 x 4 of them, from slices 16 deep. */
+/* A block computes a tile of 64 x 64 sums, and a thread 4 x 4 of them, from slices of depth 16. */
 #define TILE 64u
 #define SLICE 16u
 #define SQUARE 4u
 #define THREADS ((TILE / SQUARE) * (TILE / SQUARE))
 #define LOADS (TILE * SLICE / THREADS)
 
-/* Keeps float4 aligned, and moves the columns of a slice to other banks. */
+/* Keeps float4 aligned, and spreads the columns of a slice over the banks of shared memory. */
 #define ROW (TILE + 4u)
 
-/* More parts of a weight gradient would only be more to add. */
+/* With more parts of a weight gradient, adding them would outweigh the gain. */
 #define PARTS_LIMIT 64u
 
 /*
- * What a thread loads of a slice: of the first factor always four rows at one depth, of the
- * gathered one either four depths at one column or four columns at one depth, whichever lets
- * neighbouring threads read neighbouring items.
+ * What a thread loads of a slice. Of the first factor: four rows at one depth. Of the gathered one:
+ * four depths at one column or four columns at one depth, whichever lets neighbouring threads read
+ * neighbouring items.
  */
 template <typename Product> struct loader {
     uint32_t first_row;
@@ -137,7 +137,7 @@ static __global__ void add_parts(const float *parts, uint32_t part_count, float 
     }
 }
 
-/* A block a channel. */
+/* One block per channel. */
 template <typename Element>
 static __global__ void sum_bias_gradient(const struct conv2d conv, uint32_t positions)
 {
@@ -206,7 +206,7 @@ static capu_status backward_input(capu_stream stream, const struct conv2d *conv)
 {
     uint32_t stride = conv2d_stride(conv);
     uint32_t rows = conv->input_channels;
-    /* Of the first remainder of the stride; others have as many, or less. */
+    /* Of the first remainder of the stride; no other one has more. */
     uint32_t columns =
         conv->batch * ((conv->height - 1) / stride + 1) * ((conv->width - 1) / stride + 1);
 
@@ -233,7 +233,7 @@ capu_status conv2d_backward_input_cuda(capu_stream stream, const void *arguments
                                          : backward_input<float>(stream, conv);
 }
 
-/* As many parts as the workspace has room for, and images to give each at least one. */
+/* As many parts as fit the workspace, and at most one per image. */
 static uint32_t parts_of(const struct conv2d *conv, size_t weights)
 {
     size_t parts = conv2d_workspace_bytes(conv) / sizeof(float) / weights;

@@ -1,11 +1,13 @@
 /*
- * Convolution in two dimensions: images are batch x channels x height x width. The kernel is laid
- * on every `stride`th row and column of the image with `padding` zeros around it, as far as it
- * fits.
+ * Two-dimensional convolution. Images are batch x channels x height x width. The image is padded
+ * with `padding` zeros on every side, and the kernel is applied at every `stride`th row and column
+ * where it fits.
  *
- * Each image is unfolded (im2col) and multiplied. The workspace holds the unfolded piece at hand of
- * each of a fixed number of groups of images, whatever the number of threads. It is fp32, like the
- * gradients of weight and bias, whatever the rest is.
+ * On the host images are unfolded (im2col) piece by piece and multiplied; cuda gathers what it
+ * multiplies and unfolds nothing (conv2d_products.cuh). The workspace holds one piece, and partial
+ * sums of the gradients, for each of a fixed number of groups of images: a number that depended on
+ * the threads would change the order of sums. It is fp32, like the
+ * gradients of weight and bias, whatever the element type.
  */
 #ifndef CAPU_KERNELS_CONV2D_H
 #define CAPU_KERNELS_CONV2D_H
@@ -36,7 +38,7 @@ struct conv2d {
     uint32_t kernel;
     uint32_t padding; /* rows and columns on every side */
     uint32_t stride;  /* rows and columns, at most 255; 0: 1 */
-    uint32_t element; /* enum element, of what is void */
+    uint32_t element; /* enum element: type of the void buffers */
 };
 
 static inline uint32_t conv2d_stride(const struct conv2d *conv)
@@ -55,17 +57,18 @@ static inline uint32_t conv2d_output_width(const struct conv2d *conv)
 }
 
 /*
- * What the operations ask first. INVALID: no image, channel or kernel, an image that is smaller
- * than the kernel with its padding, a stride above 255; TOO_LARGE: the batch's pixels are more than
- * 32 bits count, an image's pixels or all channels' taps more than 31 do, which is what OpenBLAS
- * counts in, there are more than 4 million channels, or more to multiply than any machine would.
+ * The operations check this first. INVALID: no image, channel or kernel; a padded image smaller
+ * than the kernel; a stride above 255. TOO_LARGE: the pixels of the batch exceed 32 bits; the
+ * pixels of an image, or the taps of all channels, exceed the 31 bits that OpenBLAS counts in;
+ * there are more than 4 million channels; or the products, in bytes, would come near 64 bits.
  */
 capu_status conv2d_check(const struct conv2d *conv);
 
-/* What the workspace must hold at least, the same for all three operations; 0: a bad shape. */
+/* The smallest workspace, the same for all three operations; 0: conv2d_check rejects the shape. */
 size_t conv2d_workspace_bytes(const struct conv2d *conv);
 
-/* Reads input, weight, bias; writes output; workspace is scratch, as in the two that follow. */
+/* Reads input, weight, bias; writes output; workspace is scratch, as in the two functions that
+ * follow. */
 capu_status conv2d_forward(capu_context *context, const struct conv2d *conv);
 /* Reads output_gradient, weight; writes input_gradient. */
 capu_status conv2d_backward_input(capu_context *context, const struct conv2d *conv);

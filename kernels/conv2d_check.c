@@ -4,16 +4,16 @@
  */
 #include "kernels/conv2d.h"
 
-/* What cuda does apart for each remainder of the stride goes into one grid. */
+/* cuda handles each remainder of the stride separately, all of them in one grid. */
 #define STRIDE_LIMIT 255u
 
-/* Of what is counted in 32 bits, a block past the end included. */
+/* For counts of 32 bits, including one block past the end. */
 #define COUNT_LIMIT (UINT32_MAX - 1024u)
 
-/* Rows of a product, of which cuda lays tiles of 64 along a side of a grid that holds 65535. */
+/* Rows of a product: cuda has tiles of 64 rows, and 65535 tiles along a side of a grid. */
 #define CHANNELS_LIMIT ((uint64_t)64 * 65535)
 
-/* Products of taps, positions and channels: below it no size, in bytes, comes near 64 bits. */
+/* Products of taps, positions and channels: below this no size in bytes comes near 64 bits. */
 #define PRODUCT_LIMIT (UINT64_MAX / 128)
 
 capu_status conv2d_check(const struct conv2d *conv)
@@ -32,7 +32,7 @@ capu_status conv2d_check(const struct conv2d *conv)
         conv->stride > STRIDE_LIMIT) {
         return CAPU_INVALID;
     }
-    /* There are as many pixels as output positions, or more, if the padding counts. */
+    /* With the padding there are at least as many pixels as output positions. */
     if (height > INT32_MAX || width > INT32_MAX || height * width > INT32_MAX ||
         channels > CHANNELS_LIMIT || __builtin_mul_overflow(height * width, conv->batch, &pixels) ||
         pixels > COUNT_LIMIT || __builtin_mul_overflow(kernel * kernel, channels, &taps) ||

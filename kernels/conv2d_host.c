@@ -1,7 +1,14 @@
 /*
- * conv2d on the host. The batch is cut into at most GROUPS groups, a tile each: group g has the
- * images g, g + groups, ... and its own part of the workspace. An image is unfolded a few rows at a
- * time, so that the piece stays in the core's cache while it is multiplied.
+ * conv2d on the host: unfold (im2col) and multiply.
+ *
+ * The batch is split into at most GROUPS groups, one tile each. Group g has the images g, g +
+ * groups,
+ * ... and a part of the workspace to itself. The number of groups does not depend on the number of
+ * threads, because each group sums its share of the weight gradient and the shares are then added
+ * in order: another number of groups would give other bits.
+ *
+ * An image is unfolded a few rows at a time, so that the piece stays in the core's cache while it
+ * is multiplied; a whole unfolded image is kernel x kernel times as large as the image.
  */
 #include "kernels/conv2d.h"
 
@@ -12,10 +19,10 @@
 
 #include <string.h>
 
-/* Bounds the workspace, and so how many cores are used. */
+/* Limits the workspace, and with it the number of cores in use. */
 #define GROUPS ((size_t)8)
 
-/* Output positions unfolded at once: 9 rows of 28, or an image of 14 x 14. */
+/* Output positions unfolded at a time: 9 rows of 28, or an image of 14 x 14. */
 #define PIECE_POSITIONS ((size_t)256)
 
 struct shape {
@@ -25,7 +32,7 @@ struct shape {
     size_t height;
     size_t width;      /* of the output */
     size_t positions;  /* height x width */
-    size_t piece_rows; /* output rows unfolded at once */
+    size_t piece_rows; /* output rows unfolded at a time */
     size_t piece;      /* floats of an unfolded piece */
     size_t weights;
     size_t input_items;  /* of an image */
@@ -56,7 +63,7 @@ static struct shape shape_of(const struct conv2d *conv)
     return shape;
 }
 
-/* Each group's part: a piece, then its share of the weight and bias gradients. */
+/* A group's part of the workspace: a piece, then its share of the weight and bias gradients. */
 static size_t group_floats(const struct conv2d *conv, const struct shape *shape)
 {
     return shape->piece + shape->weights + conv->output_channels;
@@ -73,16 +80,18 @@ size_t conv2d_workspace_bytes(const struct conv2d *conv)
     return shape.groups * group_floats(conv, &shape) * sizeof(float);
 }
 
-/* One tap of a piece in one output row: the input row it looks at, and which part of it exists. */
+/* One tap of a piece in one output row: the input row that it reads, and which part of it exists.
+ */
 struct tap {
     size_t channel;
     size_t y;     /* of the input; meaningful if the row exists */
-    size_t skip;  /* positions at the left that look at padding */
-    size_t count; /* positions that look at the input; 0: the row is padding */
-    size_t x;     /* of the input, for the first of those; a stride further for each other one */
+    size_t skip;  /* positions at the left that read padding */
+    size_t count; /* positions that read the input; 0: the row is padding */
+    size_t
+        x; /* of the input, for the first of these positions; each next one is a stride further */
 };
 
-/* The first position that is `distance` or more from position 0. */
+/* The first output position whose input lies `distance` or more to the right of position 0's. */
 static size_t strides_to(const struct shape *shape, size_t distance)
 {
     return (distance + shape->stride - 1) / shape->stride;
@@ -116,7 +125,7 @@ static struct tap tap_of(const struct conv2d *conv, const struct shape *shape, s
     return tap;
 }
 
-/* Loops with a stride known to be 1 are vectors. */
+/* A loop with a stride of 1 that the compiler knows is vectorized. */
 static void gather(const float *from, size_t stride, size_t count, float *restrict to)
 {
     if (stride == 1) {
@@ -161,7 +170,7 @@ static void unfold(const struct conv2d *conv, const struct shape *shape, const f
     }
 }
 
-/* The transpose of unfold: adds each item of the piece to where it came from. */
+/* The transpose of unfold: adds each item of the piece to the pixel that it came from. */
 static void fold(const struct conv2d *conv, const struct shape *shape, const float *piece,
                  size_t first, size_t rows, float *image)
 {
@@ -307,7 +316,7 @@ static void backward_weight_group(const void *arguments, size_t group)
     }
 }
 
-/* to = the sum over the groups, which lie `step` apart. */
+/* to = the sum over the groups, in order; their shares lie `step` floats apart. */
 static void sum_groups(const float *from, size_t step, size_t groups, float *to, size_t count)
 {
     memcpy(to, from, count * sizeof(float));

@@ -1,6 +1,7 @@
 /*
- * The three matrix products that conv2d on cuda is, as its multiplication sees them: how many rows,
- * columns and summands there are, what the items of both factors are, and where a sum goes.
+ * conv2d on cuda as three matrix products ("implicit GEMM"). A product here is a description: how
+ * many rows, columns and summands it has, where the items of both factors are, and where a sum
+ * goes. One multiplication kernel (conv2d.cu) computes all three from it.
  *
  *     forward          output[channel][position] =
  *                          weight[channel][tap] input[tap][position]
@@ -9,12 +10,16 @@
  *     backward_weight  weight_gradient[channel][tap] =
  *                          gradient[channel][position] input[position][tap]
  *
- * The first factor lies in memory as it is, the second one is gathered from images.
+ * The first factor is a matrix in memory. The second one is gathered from the images while it is
+ * multiplied: unfolded in memory it would be kernel x kernel times as large as the images, all of
+ * it workspace that competes with the network for the budget.
  *
- * backward_input does the pixels of each remainder of the stride apart: those of one have the same
- * taps, and lie side by side as with stride 1. backward_weight sums over all positions of all
- * images: it is cut into parts by images, which lie in the workspace and are added in order. Either
- * is a part of the grid's depth.
+ * With a stride, backward_input handles the pixels of each remainder of the stride separately:
+ * those of one remainder are reached by the same taps and lie side by side as with stride 1, so no
+ * thread multiplies taps that reach no output. backward_weight sums over all positions of all
+ * images, for a result that is small: to occupy a device, the sum is split by images into parts,
+ * which are stored in the workspace and then added in order, without atomics. In both cases the
+ * parts are the depth of the grid.
  */
 #ifndef CAPU_KERNELS_CONV2D_PRODUCTS_CUH
 #define CAPU_KERNELS_CONV2D_PRODUCTS_CUH
@@ -22,8 +27,8 @@
 #include "kernels/conv2d.h"
 
 /*
- * One index of the gathered factor. An item is found by two of them, whose coordinates and offsets
- * add up: those of a position and those of a tap.
+ * One index of the gathered factor. Two of them, of a position and of a tap, find an item: their
+ * coordinates and offsets add up.
  */
 struct conv2d_place {
     ptrdiff_t offset;
@@ -61,8 +66,8 @@ conv2d_place_of(uint32_t image, int y, int x, size_t image_items, uint32_t width
 }
 
 /*
- * KERNEL is the kernel's side where it is known when this is compiled, else 0. Items of either
- * element type are widened when they are loaded, and what is stored as one is rounded.
+ * KERNEL is the side of the kernel if it is a compile-time constant, otherwise 0. Items of either
+ * element type are widened when they are loaded and rounded when they are stored.
  */
 template <unsigned KERNEL, typename Element> struct conv2d_sides {
     typedef uint32_t part;
@@ -107,7 +112,7 @@ template <unsigned KERNEL, typename Element> struct conv2d_sides {
         return columns;
     }
 
-    /* The input's item under the kernel's first one, at an output position. */
+    /* The input item under the first item of the kernel, at an output position. */
     __device__ struct conv2d_place corner(uint32_t image, uint32_t position, bool is_there) const
     {
         return conv2d_place_of(image, (int)(position / out_width * conv.stride) - (int)conv.padding,
@@ -116,7 +121,8 @@ template <unsigned KERNEL, typename Element> struct conv2d_sides {
                                is_there);
     }
 
-    /* The input's item under tap `i`, counted over channels, from that under the first one. */
+    /* The input item under tap `i`, counted over channels, relative to the one under the first tap.
+     */
     __device__ struct conv2d_place tap(uint32_t i, bool is_there) const
     {
         uint32_t rest = i % window();
@@ -169,12 +175,12 @@ struct conv2d_forward_product : conv2d_sides<KERNEL, Element> {
     }
 };
 
-/* In one direction: the pixels of one remainder of the stride, and the taps that look at them. */
+/* In one direction: the pixels of one remainder of the stride, and the taps that reach them. */
 struct conv2d_phase {
-    uint32_t taps; /* every stride-th; may be none */
+    uint32_t taps; /* every stride-th one; may be 0 */
     uint32_t first_pixel;
-    uint32_t pixels; /* may be none */
-    int output;      /* the position that has the first tap on the first pixel */
+    uint32_t pixels; /* may be 0 */
+    int output;      /* the position whose first tap is on the first pixel */
 };
 
 static __device__ inline struct conv2d_phase
@@ -189,7 +195,7 @@ conv2d_phase_of(uint32_t first_tap, uint32_t side, uint32_t stride, const struct
     return phase;
 }
 
-/* Where KERNEL is known the stride is 1, and so there is one phase, of all pixels and taps. */
+/* A known KERNEL implies stride 1: a single phase with all pixels and taps. */
 template <unsigned KERNEL, typename Element>
 struct conv2d_backward_input_product : conv2d_sides<KERNEL, Element> {
     static const bool IS_BY_DEPTH = false;
@@ -257,7 +263,7 @@ struct conv2d_backward_input_product : conv2d_sides<KERNEL, Element> {
         uint32_t rest;
 
         if (!is_there) {
-            return {}; /* there may be no taps to divide by, nor pixels below */
+            return {}; /* there may be no taps or pixels to divide by */
         }
         rest = k % taps_of(part);
         return conv2d_place_of(
@@ -265,7 +271,7 @@ struct conv2d_backward_input_product : conv2d_sides<KERNEL, Element> {
             (size_t)this->out_height * this->out_width, this->out_width, is_there);
     }
 
-    /* Image, row and column among the pixels of the part. */
+    /* Image, row and column within the pixels of the part. */
     __device__ struct conv2d_place across(uint32_t column, const struct part &part,
                                           bool is_there) const
     {

@@ -37,7 +37,7 @@ static void round_tile(const void *arguments, size_t tile)
     }
 }
 
-/* Room for the floats before `end`; NULL if there is none, or was none before. */
+/* Allocates the floats up to `end`. NULL if that fails, or if an earlier copy failed. */
 static float *add(struct copies *copies, uint16_t *to, size_t first, size_t end)
 {
     struct copy *copy = &copies->copy[copies->count];
@@ -46,7 +46,7 @@ static float *add(struct copies *copies, uint16_t *to, size_t first, size_t end)
     if (copies->status != CAPU_OK) {
         return NULL;
     }
-    /* One float at least: of nothing, malloc may give NULL. */
+    /* At least one float: for 0 bytes malloc may return NULL. */
     if (end <= PTRDIFF_MAX / sizeof(float)) {
         copy->floats = malloc((end > 0 ? end : 1) * sizeof(float));
     }

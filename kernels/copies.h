@@ -1,11 +1,10 @@
 /*
- * bf16 on the host: an operation computes in fp32, on copies of its operands that live as long as
- * its call; what it writes is rounded at the end. With fp32 nothing is copied: the operands
- * themselves are given back. So an operation is written once, and its fp32 results know nothing of
- * this.
+ * bf16 on the host. An operation computes in fp32, on copies of its bf16 operands that live as long
+ * as the call, and its results are rounded at the end. fp32 operands are not copied: the functions
+ * return the operands themselves. So each operation is written once, for fp32.
  *
- * The copies are the host's ordinary memory, outside any budget: the host's operations are the
- * reference that cuda is compared with.
+ * The copies are ordinary host memory, outside any budget. That is acceptable because on the host
+ * operations serve as the reference for cuda: clarity counts, not speed.
  *
  *     struct copies copies = {.element = gelu.element};
  *
@@ -28,7 +27,7 @@
 struct copy {
     float *floats; /* owned */
     uint16_t *to;  /* NULL: only read */
-    size_t first;  /* what is before it is not copied either way */
+    size_t first;  /* items before it are not copied in either direction */
     size_t end;
 };
 
@@ -40,16 +39,17 @@ struct copies {
     struct copy copy[COPIES_LIMIT];
 };
 
-/* `count` items as floats: to read; to write all of; to read and write. NULL gives NULL. */
+/* `count` items as floats: to be read; all to be written; to be read and written. NULL for NULL. */
 const float *copies_read(struct copies *copies, const void *items, size_t count);
 float *copies_write(struct copies *copies, void *items, size_t count);
 float *copies_update(struct copies *copies, void *items, size_t count);
 
-/* The same for the items [first, end) alone, which keep their indices; others are not touched. */
+/* The same for the items [first, end) only. They keep their indices; others are not accessed. */
 const float *copies_read_range(struct copies *copies, const void *items, size_t first, size_t end);
 float *copies_write_range(struct copies *copies, void *items, size_t first, size_t end);
 
-/* Rounds what was written, unless the status tells of a failure; frees, and gives the status. */
+/* Rounds and stores what was written unless the status is an error, frees the copies, and returns
+ * the status. */
 capu_status copies_finish(struct copies *copies);
 
 #endif

@@ -1,4 +1,4 @@
-/* Operands of dropout. */
+/* Declares the operands of dropout and runs it. */
 #include "kernels/dropout.h"
 
 #include "kernels/launch.h"

@@ -1,5 +1,5 @@
-/* dropout on cuda: a thread draws for four items, numbered as on the host, so the same are zeroed.
- */
+/* dropout on cuda. A thread draws for four items, numbered as on the host, so the same ones are
+ * zeroed. */
 #include "kernels/dropout.h"
 
 #include "kernels/grid.cuh"
@@ -23,7 +23,7 @@ static __global__ void apply(const struct dropout dropout, const void *inputs, v
             size_t item = draw * ITEMS + i;
 
             if (item < dropout.count) {
-                /* A product, so that a NaN stays one. */
+                /* A product, so that a NaN stays a NaN. */
                 to[item] = from[item] * (random_unit(block.word[i]) < dropout.rate ? 0.0f : scale);
             }
         }

@@ -1,6 +1,7 @@
 /*
- * Dropout: each item is zeroed with probability `rate`, the others are divided by 1 - rate. Which,
- * follows from seed and counter alone; backward draws the same again instead of keeping a mask.
+ * Dropout: each item is zeroed with probability `rate`, and the others are divided by 1 - rate.
+ * Seed and counter alone decide which ones, so the backward pass draws the same numbers again
+ * instead of keeping a mask, and a replay gives the same result.
  */
 #ifndef CAPU_KERNELS_DROPOUT_H
 #define CAPU_KERNELS_DROPOUT_H
@@ -16,12 +17,12 @@ extern "C" {
 struct dropout {
     const void *input;
     void *output;
-    void *gradient; /* backward, in place: of the output before, of the input after */
+    void *gradient; /* backward, in place: in, of the output; out, of the input */
     size_t count;
     uint64_t seed;
-    uint64_t counter; /* another one each step and layer */
+    uint64_t counter; /* different for each step and layer */
     float rate;       /* 0 <= rate < 1 */
-    uint32_t element; /* enum element, of what is void */
+    uint32_t element; /* enum element: type of the void buffers */
 };
 
 /* Reads input, writes output. */

@@ -1,4 +1,5 @@
-/* dropout on the host: four items a draw, the draw numbered by the items' place. */
+/* dropout on the host. A draw gives four items, and its number follows from their place: so tiles
+ * draw independently of each other. */
 #include "kernels/dropout.h"
 
 #include "kernels/copies.h"

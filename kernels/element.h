@@ -1,7 +1,7 @@
 /*
- * How the items of a tensor are stored: fp32, or bf16, its upper half. Arithmetic is fp32 in either
- * case: items are widened when they are loaded, exactly, and rounded once when they are stored, to
- * the nearest and of two to the even one. Host and devices share the functions, so a value is
+ * How the items of a tensor are stored: as fp32, or as bf16, which is the upper half of fp32.
+ * Arithmetic is fp32 in either case: items are widened exactly when they are loaded, and rounded
+ * once when they are stored, to nearest even. Host and devices share these functions, so a value is
  * rounded to the same bits everywhere.
  */
 #ifndef CAPU_KERNELS_ELEMENT_H
@@ -17,7 +17,7 @@
 #define ELEMENT_INLINE static inline
 #endif
 
-/* Arguments that say nothing mean fp32. */
+/* fp32 is 0, the default of arguments that do not name a type. */
 enum element { ELEMENT_FP32 = 0, ELEMENT_BF16 = 1 };
 
 static inline size_t element_bytes(uint32_t element)
@@ -39,14 +39,16 @@ ELEMENT_INLINE float element_widen(uint16_t bf16)
     return value;
 }
 
-/* What is too large becomes infinite, as rounding has it; a NaN stays one, made quiet. */
+/* Values that are too large become infinite, as rounding requires; a NaN stays a NaN, made quiet.
+ */
 ELEMENT_INLINE uint16_t element_round(float value)
 {
     uint32_t bits;
     uint32_t rounded;
 
     memcpy(&bits, &value, sizeof(bits));
-    /* Adding this carries into the upper half from above its middle, and from it to the even. */
+    /* Carries into the upper half if the lower one is above its middle, or at the middle and the
+       upper half is odd: round to nearest even. */
     rounded = (bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16;
     return (uint16_t)((bits & 0x7fffffffu) > 0x7f800000u ? (bits >> 16) | 0x40u : rounded);
 }

@@ -1,4 +1,5 @@
-/* Operands of embedding. A shorter sequence touches only the first positions' weights. */
+/* Declares the operands of embedding and runs it. A sequence uses only the weights of its
+ * positions. */
 #include "kernels/embedding.h"
 
 #include "kernels/launch.h"

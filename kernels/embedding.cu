@@ -1,18 +1,19 @@
 /*
- * embedding on cuda. Forward a warp has a row. Backward a block has a row and some channels: it
- * looks through all tokens, a block's width at a time. If its token has come before, the row is
- * another block's; else it adds all rows that have the token, in their order. So two rows with the
- * same token are added in order, without atomics, as on the host, and what no row has costs
- * nothing.
+ * embedding on cuda. Forward, a warp has a row. Backward, a block has a row and a number of
+ * channels. It searches all tokens, a block's width at a time. If its token occurs in an earlier
+ * row, that row's block is responsible for it; otherwise it adds all rows that have the token, in
+ * order. So rows with the same token are added in order and without atomics, as on the host, and
+ * tokens that no row has cost nothing.
  *
- * The host finds a token that is not in the vocabulary before it computes. Here its row becomes
- * NaN, and backward skips it.
+ * The host rejects a token that is not in the vocabulary before it computes. Here its row becomes
+ * NaN, and the backward pass skips it.
  */
 #include "kernels/embedding.h"
 
 #include "kernels/grid.cuh"
 
-/* Backward a block has some of them, and as many blocks lie along a side of a grid. */
+/* The most channels backward: a block has GRID_THREADS of them, a side of the grid
+ * GRID_BLOCKS_LIMIT blocks. */
 #define CHANNELS_LIMIT ((size_t)GRID_BLOCKS_LIMIT * GRID_THREADS)
 
 template <typename Element> static __global__ void forward(const struct embedding embedding)
@@ -36,8 +37,8 @@ template <typename Element> static __global__ void forward(const struct embeddin
     }
 }
 
-/* A block a row (x) and GRID_THREADS channels (y). A row that is not its token's first does
- * nothing. */
+/* One block per row (x) and GRID_THREADS channels (y). A block returns if its row is not the first
+ * one with its token. */
 template <typename Element> static __global__ void backward_tokens(const struct embedding embedding)
 {
     __shared__ uint32_t found[GRID_WARPS];
@@ -65,14 +66,14 @@ template <typename Element> static __global__ void backward_tokens(const struct 
                 size_t next = first + warp * GRID_WARP + __ffs((int)left) - 1;
 
                 if (next < blockIdx.x) {
-                    return; /* all threads do: they see the same */
+                    return; /* uniform: all threads see the same tokens */
                 }
                 if (has_channel) {
                     sum += gradients[next * channels + channel];
                 }
             }
         }
-        __syncthreads(); /* all have read what the next round overwrites */
+        __syncthreads(); /* all threads have read what the next round overwrites */
     }
     if (has_channel) {
         *to = sum;

@@ -1,6 +1,7 @@
 /*
- * embedding on the host. Forward a tile is some rows; backward it is some channels over all rows,
- * so that two rows with the same token are added in order and by one thread.
+ * embedding on the host. Forward, a tile is a number of rows. Backward, a tile is a number of
+ * channels over all rows, so that the gradients of rows with the same token are added by one
+ * thread, in order.
  */
 #include "kernels/embedding.h"
 

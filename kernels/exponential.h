@@ -1,6 +1,8 @@
 /*
- * e^x and tanh for loops that the compiler turns into vectors: plain arithmetic, no table, no
- * branch, the same bits in a vector and in its tail. Error below 2 units in the last place.
+ * e^x and tanh for loops that the compiler vectorizes: plain arithmetic without tables or branches.
+ * The results have the same bits in vector code and in scalar tails, which the functions of the C
+ * library do not promise; so they do not depend on where a tile begins. The error is below 2 units
+ * in the last place.
  */
 #ifndef CAPU_KERNELS_EXPONENTIAL_H
 #define CAPU_KERNELS_EXPONENTIAL_H
@@ -15,12 +17,12 @@ static inline uint32_t exponential_bits(float x)
     return bits;
 }
 
-/* e^x; 0 below -87, huge but finite above 88; a NaN stays one. */
+/* e^x; 0 below -87, huge but finite above 88; NaN for NaN. */
 static inline float exponential(float x)
 {
     /* Adding 1.5 * 2^23 rounds to an integer and leaves it in the low bits. */
     const float shift = 12582912.0f;
-    /* ln 2 in two parts: n times the first has no rounding error. */
+    /* ln 2 in two parts, so that n times the first one is exact. */
     const float ln2_high = 0.693359375f;
     const float ln2_low = -2.12194440e-4f;
     float clamped = x > 88.0f ? 88.0f : x;
@@ -36,7 +38,7 @@ static inline float exponential(float x)
     n = shifted - shift;
     r = clamped - n * ln2_high;
     r = r - n * ln2_low;
-    /* Taylor to r^7, |r| <= 0.35: the first term left out is below 1e-8. */
+    /* Taylor series up to r^7; as |r| <= 0.35, the first omitted term is below 1e-8. */
     series = 1.98412698e-4f;
     series = series * r + 1.38888889e-3f;
     series = series * r + 8.33333333e-3f;
@@ -49,7 +51,8 @@ static inline float exponential(float x)
     return x < -87.0f ? 0.0f : series * power;
 }
 
-/* tanh x = 1 - 2 / (e^2x + 1), exact enough where it is used: next to a 1 that is added. */
+/* tanh x = 1 - 2 / (e^2x + 1). Small results lose relative precision, which is harmless because
+ * every caller adds 1 to them. */
 static inline float exponential_tanh(float x)
 {
     return 1.0f - 2.0f / (exponential(2.0f * x) + 1.0f);

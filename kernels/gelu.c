@@ -1,4 +1,4 @@
-/* Operands of gelu. */
+/* Declares the operands of gelu and runs it. */
 #include "kernels/gelu.h"
 
 #include "kernels/launch.h"

@@ -1,4 +1,4 @@
-/* Gaussian error linear unit, in the approximation by tanh that GPT-2 uses. */
+/* Gaussian error linear unit, in the tanh approximation that GPT-2 uses. */
 #ifndef CAPU_KERNELS_GELU_H
 #define CAPU_KERNELS_GELU_H
 
@@ -13,9 +13,9 @@ extern "C" {
 struct gelu {
     const void *input;
     void *output;
-    void *gradient; /* backward, in place: of the output before, of the input after */
+    void *gradient; /* backward, in place: in, of the output; out, of the input */
     size_t count;
-    uint32_t element; /* enum element, of all three */
+    uint32_t element; /* enum element: type of all three buffers */
 };
 
 /* Reads input, writes output. */

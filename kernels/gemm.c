@@ -1,4 +1,4 @@
-/* cblas_sgemm on one thread, and the split into blocks. */
+/* Calls cblas_sgemm on one thread, and splits products into blocks. */
 #include "kernels/gemm.h"
 
 #include "kernels/parallel.h"
@@ -8,8 +8,9 @@
 #include <pthread.h>
 
 /*
- * The size of a block. Packing costs OpenBLAS a pass over both factors a block, which is a few
- * percent here, and a layer of the examples still gives some tens of blocks.
+ * The size of a block is a trade-off. OpenBLAS packs both factors once per block, which costs a few
+ * percent at this size; and a layer of the examples still gives some tens of blocks for the
+ * threads.
  */
 #define BLOCK_ROWS ((size_t)128)
 #define BLOCK_COLUMNS ((size_t)256)

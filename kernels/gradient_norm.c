@@ -1,4 +1,4 @@
-/* Operands of gradient_norm. */
+/* Declares the operands of gradient_norm and runs it. */
 #include "kernels/gradient_norm.h"
 
 #include "kernels/launch.h"

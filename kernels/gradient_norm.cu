@@ -1,14 +1,14 @@
-/* gradient_norm on cuda: a part of the range a block, then the parts in order. */
+/* gradient_norm on cuda: one part of the range per block; then the parts are added in order. */
 #include "kernels/gradient_norm.h"
 
 #include "kernels/blas.cuh"
 #include "kernels/grid.cuh"
 
-/* As many as fill a device; fewer for a range that has less work. */
+/* Enough parts to fill a device; fewer for a short range. */
 #define PARTS_LIMIT 1024u
 #define PART_ITEMS ((size_t)GRID_THREADS * 16)
 
-/* A thread's floats are squared and summed in double: there are many of them. */
+/* Summed in double, because a thread has many items. */
 static __global__ void sum_parts(const struct gradient_norm arguments, double *sums)
 {
     double sum = 0.0;

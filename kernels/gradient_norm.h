@@ -1,6 +1,6 @@
 /*
- * The Euclidean norm of a range of gradients, which may be many tensors of one blob. The gradients
- * of parameters are fp32, also where the parameters are bf16.
+ * The Euclidean norm of a range of gradients, which may be many tensors in one buffer. Gradients of
+ * parameters are fp32 even if the parameters are bf16.
  */
 #ifndef CAPU_KERNELS_GRADIENT_NORM_H
 #define CAPU_KERNELS_GRADIENT_NORM_H
@@ -14,7 +14,7 @@ extern "C" {
 struct gradient_norm {
     const float *gradient;
     size_t count;
-    float *norm; /* one */
+    float *norm; /* a single item */
 };
 
 /* Reads gradient, writes norm. */

@@ -1,6 +1,6 @@
 /*
- * gradient_norm on the host: a fixed number of parts, each summed in short runs of floats and those
- * in double; then the parts in order.
+ * gradient_norm on the host. The range is split into a fixed number of parts. Each is summed in
+ * short runs of floats, the runs in double; then the parts are added in order.
  */
 #include "kernels/gradient_norm.h"
 

@@ -1,8 +1,8 @@
 /*
  * What the CUDA kernels share: launches, loops over elements, sums in a fixed order.
  *
- * A result depends on the shape of the work alone: no atomics, and every sum has one order, which
- * follows from the launch. So a replay, and a run under any budget, gives the same bits.
+ * Results depend on the shape of the work alone: there are no atomics, and every sum has one order,
+ * which follows from the launch. So a replay, and a run under any budget, gives the same bits.
  */
 #ifndef CAPU_KERNELS_GRID_CUH
 #define CAPU_KERNELS_GRID_CUH
@@ -11,22 +11,23 @@
 
 #include "kernels/element.h"
 
-/* A warp works on a row, eight rows a block, in what goes row by row. */
+/* In operations on rows a warp works on a row, and a block on eight rows. */
 #define GRID_WARP 32u
 #define GRID_THREADS 256u
 #define GRID_WARPS (GRID_THREADS / GRID_WARP)
 #define GRID_ALL 0xffffffffu
 
-/* Enough to fill any device several times over; loops take what is left. */
+/* Enough blocks to fill any device several times; loops handle the rest. */
 #define GRID_BLOCKS_LIMIT 65535u
 
-/* Tests run the kernels on the host, where a launch is a call. */
+/* Tests run the kernels on the host, where a launch is a function call. */
 #ifndef GRID_LAUNCH
 #define GRID_LAUNCH(kernel, blocks, threads, stream, ...) \
     kernel<<<(blocks), (threads), 0, (cudaStream_t)(stream)>>>(__VA_ARGS__)
 #endif
 
-/* bf16 in memory. It is read and written as what is computed with, fp32: kernels are templates. */
+/* bf16 in memory. Loads give fp32 and stores take it, so kernels are templates over the stored
+ * type. */
 struct grid_bf16 {
     uint16_t bits;
 
@@ -52,13 +53,13 @@ struct grid_bf16 {
         }                                                                               \
     } while (0)
 
-/* What became of the launches since the last call. Nothing waits. */
+/* The errors of launches since the last call. Does not wait. */
 static inline capu_status grid_status(void)
 {
     return cudaGetLastError() == cudaSuccess ? CAPU_OK : CAPU_DEVICE_FAILED;
 }
 
-/* Blocks for `items`, so many of them a block. Pre: items > 0, which a launch wants. */
+/* Blocks for `items` with that many items per block. Pre: items > 0: a launch needs a block. */
 static inline unsigned grid_blocks(size_t items, size_t items_a_block)
 {
     size_t blocks = (items + items_a_block - 1) / items_a_block;
@@ -66,13 +67,14 @@ static inline unsigned grid_blocks(size_t items, size_t items_a_block)
     return blocks < GRID_BLOCKS_LIMIT ? (unsigned)blocks : GRID_BLOCKS_LIMIT;
 }
 
-/* Blocks for kernels whose blocks do not come round again: all that there are. Pre: below 2^31. */
+/* Blocks for kernels without a grid loop, which need all of them. Pre: fewer than 2^31. */
 static inline unsigned grid_blocks_all(size_t items, size_t items_a_block)
 {
     return (unsigned)((items + items_a_block - 1) / items_a_block);
 }
 
-/* for (size_t i = grid_first(); i < count; i += grid_stride()): a thread an element at a time. */
+/* for (size_t i = grid_first(); i < count; i += grid_stride()): one element per thread at a time.
+ */
 static __device__ inline size_t grid_first(void)
 {
     return (size_t)blockIdx.x * blockDim.x + threadIdx.x;
@@ -84,9 +86,9 @@ static __device__ inline size_t grid_stride(void)
 }
 
 /*
- * Elements one by one, four at a time a thread: the four are loaded before the first is stored, or
- * a device's memory would wait for its threads. load(i) gives what store(i, value) takes. For
- * launches of grid_blocks(count, GRID_EACH) blocks.
+ * Elementwise work, four elements per thread at a time: all four are loaded before the first is
+ * stored, so that a thread waits for memory once and not four times. load(i) returns what store(i,
+ * value) takes. For launches of grid_blocks(count, GRID_EACH) blocks.
  */
 #define GRID_BATCH 4u
 #define GRID_EACH ((size_t)GRID_BATCH * GRID_THREADS)
@@ -114,7 +116,8 @@ static __device__ inline void grid_each(size_t count, Load load, Store store)
     }
 }
 
-/* for (size_t row = grid_first_row(); ...; row += grid_row_stride()): a warp a row at a time. */
+/* for (size_t row = grid_first_row(); ...; row += grid_row_stride()): one row per warp at a time.
+ */
 static __device__ inline size_t grid_first_row(void)
 {
     return grid_first() / GRID_WARP;
@@ -130,7 +133,7 @@ static __device__ inline unsigned grid_lane(void)
     return threadIdx.x % GRID_WARP;
 }
 
-/* Over a warp; all lanes take part, and all get the result. */
+/* Over a warp. All lanes must take part, and all get the result. */
 template <typename Number> static __device__ inline Number grid_warp_sum(Number value)
 {
     for (unsigned mask = GRID_WARP / 2; mask > 0; mask /= 2) {
@@ -139,7 +142,7 @@ template <typename Number> static __device__ inline Number grid_warp_sum(Number 
     return value;
 }
 
-/* A NaN counts as nothing, as it does on the host: what follows sees it in the values. */
+/* NaNs are ignored, as on the host: what follows still finds them in the values. */
 static __device__ inline float grid_warp_largest(float value)
 {
     for (unsigned mask = GRID_WARP / 2; mask > 0; mask /= 2) {
@@ -148,7 +151,7 @@ static __device__ inline float grid_warp_largest(float value)
     return value;
 }
 
-/* Over a block of whole warps; all threads take part, and all get the result. */
+/* Over a block of whole warps. All threads must take part, and all get the result. */
 static __device__ inline double grid_block_sum(double value)
 {
     __shared__ double sums[GRID_WARP];

@@ -1,4 +1,4 @@
-/* Operands of initialise. */
+/* Declares the operands of initialise and runs it. */
 #include "kernels/initialise.h"
 
 #include "kernels/launch.h"

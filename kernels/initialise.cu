@@ -1,6 +1,7 @@
 /*
- * initialise on cuda, with the host's numbers: constants and even numbers to the bit, normal ones
- * but for the last bits of double logarithms and sines, which rounding to float hides.
+ * initialise on cuda, with the numbers of the host. Constants and uniform numbers are the same to
+ * the bit; normal ones differ in the last bits of double logarithms and sines, which rounding to
+ * float hides.
  */
 #include "kernels/initialise.h"
 
@@ -10,7 +11,7 @@
 #define TWO_PI 6.283185307179586
 #define ITEMS 4u
 
-/* Box and Muller: two even numbers make two normal ones. */
+/* Box and Muller: two uniform numbers give two normal ones. */
 static __device__ void normal_pair(uint32_t first, uint32_t second, double normal[2])
 {
     double radius = sqrt(-2.0 * log(((double)first + 1.0) * 0x1p-32));
@@ -20,7 +21,7 @@ static __device__ void normal_pair(uint32_t first, uint32_t second, double norma
     normal[1] = radius * sin(angle);
 }
 
-/* Products and sums are rounded one by one, as the host does it. */
+/* Products and sums are rounded separately, as on the host: no fused multiply-add. */
 static __device__ void draw(const struct initialise &arguments, uint64_t index, float value[ITEMS])
 {
     struct random_block block = random_draw(arguments.seed, arguments.counter, index);

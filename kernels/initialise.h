@@ -1,7 +1,7 @@
 /*
- * First contents of a tensor: a constant, or random numbers that follow from seed and counter, so
- * that they are the same on every device and for every split. Those of bf16 are those of fp32,
- * rounded.
+ * The initial contents of a tensor: a constant, or random numbers. These depend on seed and counter
+ * only, so they are the same on every device and for every split of the work. In bf16 they are the
+ * rounded fp32 numbers.
  */
 #ifndef CAPU_KERNELS_INITIALISE_H
 #define CAPU_KERNELS_INITIALISE_H
@@ -15,8 +15,8 @@ extern "C" {
 #endif
 
 enum initialise_kind {
-    INITIALISE_CONSTANT, /* all are `a` */
-    INITIALISE_UNIFORM,  /* evenly in [a, b) */
+    INITIALISE_CONSTANT, /* all items are `a` */
+    INITIALISE_UNIFORM,  /* uniform in [a, b) */
     INITIALISE_NORMAL    /* mean `a`, standard deviation `b` */
 };
 
@@ -24,7 +24,7 @@ struct initialise {
     void *output;
     size_t count;
     uint64_t seed;
-    uint64_t counter; /* another one each tensor */
+    uint64_t counter; /* different for each tensor */
     uint32_t kind;    /* enum initialise_kind */
     float a;
     float b;

@@ -9,8 +9,8 @@
 
 #define TWO_PI 6.283185307179586
 
-/* Box and Muller: two even numbers make two normal ones; in double, so that rounding to float
-   hides what the last bits of a mathematics library do. */
+/* Box and Muller: two uniform numbers give two normal ones. In double, so that rounding to float
+   hides differences between mathematics libraries in the last bits. */
 static void normal_pair(uint32_t first, uint32_t second, double normal[2])
 {
     double radius = sqrt(-2.0 * log(((double)first + 1.0) * 0x1p-32));

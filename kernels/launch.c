@@ -1,4 +1,4 @@
-/* The one place that knows which device an operation runs on. */
+/* Selects the function for the device of a context: the only place that knows which one it is. */
 #include "kernels/launch.h"
 
 #include "kernels/blas.h"
@@ -7,8 +7,8 @@
 #include <string.h>
 
 /*
- * A Pascal-class card on PCIe 3, the machine whose link the sim device has by default: 10 TFLOP/s
- * and 500 GB/s are what well-written kernels reach there, 5 us is what a launch costs.
+ * A GPU of the Pascal class on PCIe 3, whose link is the sim device's default: well-written kernels
+ * reach 10 TFLOP/s and 500 GB/s there, and a launch costs 5 us.
  */
 #define FLOPS_PER_US UINT64_C(10000000)
 #define BYTES_PER_US UINT64_C(500000)
@@ -16,8 +16,8 @@
 
 uint64_t launch_duration_ns(uint64_t flops, uint64_t bytes)
 {
-    /* Divided before multiplied: no overflow, and what is lost is below a percent of LAUNCH_NS
-       wherever it could matter. */
+    /* Dividing first avoids overflow. The loss is below one percent of LAUNCH_NS for everything
+       whose time matters. */
     uint64_t arithmetic_ns = flops / (FLOPS_PER_US / 1000);
     uint64_t traffic_ns = bytes / (BYTES_PER_US / 1000);
 
@@ -39,7 +39,7 @@ static uint64_t traffic(const struct launch *launch)
     return bytes;
 }
 
-/* To capu_run no bytes are all that follow, which an operation on nothing does not touch. */
+/* To capu_run 0 bytes mean all that follow, which an operation without items does not touch. */
 static bool has_work(const struct launch *launch)
 {
     for (size_t i = 0; i < launch->operand_count; i++) {
@@ -50,7 +50,7 @@ static bool has_work(const struct launch *launch)
     return true;
 }
 
-/* Outside of any op: handles and memory are made before the first one, not inside it. */
+/* Not inside an op: handles and memory must exist before the first one runs. */
 static capu_status prepare(capu_context *context)
 {
 #ifdef KERNELS_CUDA
@@ -68,7 +68,7 @@ capu_status launch_run(capu_context *context, const struct launch *launch)
     capu_op op = {
         .size = sizeof(op),
         .name = launch->name,
-        /* The sim device calls neither, but wants one. */
+        /* The sim device does not call the function, but requires one. */
         .run = is_cuda ? launch->cuda : launch->host,
         .replay = is_cuda ? launch->cuda_replay : launch->host_replay,
         .arguments = launch->arguments,

@@ -1,6 +1,6 @@
 /*
- * How an operation becomes an op: the run function of the context's device, the operands, and how
- * long it would take on the machine that the sim device stands for.
+ * Turns an operation into an op of the library: selects the run function for the context's device,
+ * passes the operands, and estimates the time on the machine that the sim device simulates.
  */
 #ifndef CAPU_KERNELS_LAUNCH_H
 #define CAPU_KERNELS_LAUNCH_H
@@ -22,15 +22,15 @@ struct launch {
 };
 
 /*
- * Runs the operation. Errors: as capu_run, INVALID if there are no items to work on, and
- * UNSUPPORTED if it has no function for the device.
+ * Runs the operation. Errors: those of capu_run; INVALID if there are no items; UNSUPPORTED if
+ * there is no function for the device.
  */
 capu_status launch_run(capu_context *context, const struct launch *launch);
 
-/* A roofline: what takes longer, the arithmetic or the traffic, and a fixed cost. */
+/* A roofline estimate: the longer of arithmetic and memory traffic, plus a fixed cost. */
 uint64_t launch_duration_ns(uint64_t flops, uint64_t bytes);
 
-/* Built with CUDA, every operation has a run function of that name in its .cu file. */
+/* In builds with CUDA, every operation has a run function of this name in its .cu file. */
 #ifdef KERNELS_CUDA
 #define LAUNCH_CUDA(function) function
 #else
@@ -42,7 +42,7 @@ uint64_t launch_duration_ns(uint64_t flops, uint64_t bytes);
 #define LAUNCH_UPDATE(address, bytes) capu_operand_of((address), (bytes), CAPU_UPDATE)
 #define LAUNCH_WRITE_CLEARED(address, bytes) capu_operand_of((address), (bytes), CAPU_WRITE_CLEARED)
 
-/* The operation `function_` with its argument struct and its operands, in one call. */
+/* Runs the operation `function_` with its argument struct and operands. */
 #define LAUNCH(context_, function_, arguments_, flops_, ...)                                  \
     launch_run((context_), &(const struct launch){                                            \
                                .name = #function_,                                            \

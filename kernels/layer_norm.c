@@ -1,4 +1,4 @@
-/* Operands of layer_norm. */
+/* Declares the operands of layer_norm and runs it. */
 #include "kernels/layer_norm.h"
 
 #include "kernels/launch.h"

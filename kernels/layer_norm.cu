@@ -1,7 +1,7 @@
 /*
- * layer_norm on cuda: a warp a row. The parameters' gradients are sums over rows: a block has some
- * channels, each of its lines of threads sums every so-manieth row, and the lines are added in
- * order.
+ * layer_norm on cuda: one warp per row. The gradients of the parameters are sums over rows. There a
+ * block has CHANNELS channels and LINES lines of threads; line k sums the rows k, k + LINES, ...,
+ * and the lines are added in order.
  */
 #include "kernels/layer_norm.h"
 

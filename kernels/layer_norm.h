@@ -1,6 +1,6 @@
 /*
- * Layer normalisation: each row to mean 0 and variance 1, then scaled and shifted. Statistics and
- * the parameters' gradients are fp32, whatever the rest is.
+ * Layer normalisation: each row is normalised to mean 0 and variance 1, then scaled and shifted.
+ * Statistics and the parameters' gradients are fp32, whatever the element type.
  */
 #ifndef CAPU_KERNELS_LAYER_NORM_H
 #define CAPU_KERNELS_LAYER_NORM_H
@@ -21,12 +21,13 @@ struct layer_norm {
     float *mean; /* rows, for backward */
     float *rstd; /* rows, 1 / sqrt(variance + 1e-5), for backward */
     const void *output_gradient;
-    void *input_gradient;  /* added to: the input goes on past the norm too */
-    float *scale_gradient; /* added to */
-    float *shift_gradient; /* added to */
+    void *input_gradient; /* accumulated: the residual connection around the norm has a gradient too
+                           */
+    float *scale_gradient; /* accumulated */
+    float *shift_gradient; /* accumulated */
     uint32_t rows;
     uint32_t channels;
-    uint32_t element; /* enum element, of what is void */
+    uint32_t element; /* enum element: type of the void buffers */
 };
 
 /* Reads input, scale, shift; writes output, mean, rstd. */

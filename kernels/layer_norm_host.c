@@ -1,4 +1,5 @@
-/* layer_norm on the host: a tile is some rows, or for the parameters' gradients some channels. */
+/* layer_norm on the host. A tile is a number of rows; for the gradients of the parameters, which
+ * are sums over rows, it is a number of channels. */
 #include "kernels/layer_norm.h"
 
 #include "kernels/copies.h"

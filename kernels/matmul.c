@@ -1,9 +1,9 @@
-/* Operands of matmul. */
+/* Declares the operands of matmul and runs it. */
 #include "kernels/matmul.h"
 
 #include "kernels/launch.h"
 
-/* What the three have in common. */
+/* What the three operations have in common. */
 struct sizes {
     size_t input;
     size_t weight;

@@ -8,7 +8,7 @@
 #define COLUMNS 16u
 #define LINES 32u
 
-/* The bias goes in first, and the product is added to it, before the sum is rounded. */
+/* The bias is written first and the product is added to it, before the sum is rounded. */
 template <typename Element> static __global__ void spread_bias(const struct matmul matmul)
 {
     const Element *bias = (const Element *)matmul.bias;
@@ -22,7 +22,7 @@ template <typename Element> static __global__ void spread_bias(const struct matm
     }
 }
 
-/* Each line of threads sums every so-manieth row, and the lines are added in order. */
+/* Line k of the threads sums the rows k, k + LINES, ..., and the lines are added in order. */
 template <typename Element> static __global__ void sum_bias_gradient(const struct matmul matmul)
 {
     __shared__ float sums[LINES][COLUMNS];

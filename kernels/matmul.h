@@ -1,6 +1,6 @@
 /*
  * A dense layer: output = input weight^T + bias, over `rows` rows. The weight is outputs x inputs.
- * The parameters' gradients are fp32, whatever the rest is.
+ * The parameters' gradients are fp32, whatever the element type.
  */
 #ifndef CAPU_KERNELS_MATMUL_H
 #define CAPU_KERNELS_MATMUL_H
@@ -26,14 +26,15 @@ struct matmul {
     uint32_t inputs;
     uint32_t outputs;
     uint32_t accumulate; /* backward_weight: 1 adds to the gradients, 0 overwrites them */
-    uint32_t element;    /* enum element, of what is void */
+    uint32_t element;    /* enum element: type of the void buffers */
 };
 
 /* Reads input, weight, bias; writes output. */
 capu_status matmul_forward(capu_context *context, const struct matmul *matmul);
 /* Reads output_gradient, weight; writes input_gradient. */
 capu_status matmul_backward_input(capu_context *context, const struct matmul *matmul);
-/* Reads output_gradient, input; writes or updates weight_gradient, bias_gradient. */
+/* Reads output_gradient, input; writes weight_gradient and bias_gradient, or updates them with
+ * `accumulate`. */
 capu_status matmul_backward_weight(capu_context *context, const struct matmul *matmul);
 
 capu_status matmul_forward_host(capu_stream stream, const void *arguments);

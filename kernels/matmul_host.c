@@ -5,11 +5,11 @@
 #include "kernels/gemm.h"
 #include "kernels/parallel.h"
 
-/* Rows that get their bias in one tile, and columns whose gradients are summed in one. */
+/* Rows per tile when the bias is written, and columns per tile when gradients are summed. */
 #define BIAS_ROWS ((size_t)32)
 #define BIAS_COLUMNS ((size_t)64)
 
-/* The bias goes in first, and the product is added to it: one pass less over the output. */
+/* The bias is written first and the product is added to it, which saves a pass over the output. */
 static void bias_tile(const void *arguments, size_t tile)
 {
     const struct matmul *matmul = arguments;
@@ -25,7 +25,7 @@ static void bias_tile(const void *arguments, size_t tile)
     }
 }
 
-/* Each tile sums its columns over all rows, from the first to the last. */
+/* Each tile sums its columns over all rows in order. */
 static void bias_gradient_tile(const void *arguments, size_t tile)
 {
     const struct matmul *matmul = arguments;

@@ -1,4 +1,4 @@
-/* Operands of max_pool. */
+/* Declares the operands of max_pool and runs it. */
 #include "kernels/max_pool.h"
 
 #include "kernels/launch.h"
@@ -13,7 +13,7 @@ static size_t output_items(const struct max_pool *pool)
     return pool->planes * max_pool_output_height(pool) * max_pool_output_width(pool);
 }
 
-/* Every item of every window is looked at; backward it is the same to within a few. */
+/* Every item of every window is compared; the backward pass costs about the same. */
 static uint64_t flops(const struct max_pool *pool)
 {
     return (uint64_t)output_items(pool) * pool->window * pool->window;

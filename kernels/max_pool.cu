@@ -1,14 +1,14 @@
 /*
- * max_pool on cuda. Backward a thread has an input item and looks which windows chose it, in the
- * host's order, so that each is written once and nothing has to be cleared before. Items are found
- * by divisions, which are cheap in 32 bits; a place in the padding is, unsigned, past the image's
- * end.
+ * max_pool on cuda. Backward, a thread has an input item and checks which windows chose it, in the
+ * order of the host. So every item is written once, by one thread, and nothing has to be cleared
+ * before. Divisions find the items, which is cheap in 32 bits. An unsigned coordinate in the
+ * padding wraps around and is past the end of the image.
  */
 #include "kernels/max_pool.h"
 
 #include "kernels/grid.cuh"
 
-/* No place of a window. */
+/* Not a place of any window. */
 #define NOWHERE 256u
 
 template <typename Element>
@@ -25,7 +25,7 @@ static __global__ void forward(const struct max_pool pool, uint32_t rows, uint32
         float most = 0.0f;
         unsigned place = NOWHERE;
 
-        /* The first of the largest, or the last NaN. */
+        /* The first of the largest items; with NaNs in the window, the last NaN. */
         for (unsigned k = 0; k < pool.window * pool.window; k++) {
             uint32_t y = top + k / pool.window;
             uint32_t x = left + k % pool.window;
@@ -44,7 +44,7 @@ static __global__ void forward(const struct max_pool pool, uint32_t rows, uint32
     }
 }
 
-/* The first window that has item `at`, counted with the padding before it. */
+/* The first window that contains item `at`, counted including the padding before it. */
 static __device__ inline uint32_t first_with(uint32_t at, const struct max_pool &pool)
 {
     return at < pool.window ? 0 : (at - pool.window) / pool.stride + 1;
@@ -67,7 +67,7 @@ static __global__ void backward(const struct max_pool pool, uint32_t rows, uint3
             for (uint32_t column = first_with(x, pool);
                  column < columns && column * pool.stride <= x; column++) {
                 size_t from = (plane * rows + row) * columns + column;
-                /* As on the host: poison is taken for some place inside the window. */
+                /* As on the host: poison is treated as some place inside the window. */
                 unsigned place = pool.places[from] % (pool.window * pool.window);
 
                 if (place == (y - row * pool.stride) * pool.window + (x - column * pool.stride)) {
@@ -79,7 +79,7 @@ static __global__ void backward(const struct max_pool pool, uint32_t rows, uint3
     }
 }
 
-/* The kernels take the stride as it is, and the output's sides. */
+/* Kernels receive the effective stride and the sides of the output. */
 #define LAUNCH(kernel, pool, count, stream)                                                    \
     GRID_LAUNCH_FOR((pool)->element, kernel, grid_blocks((count), GRID_THREADS), GRID_THREADS, \
                     (stream), with_stride(pool), max_pool_output_height(pool),                 \

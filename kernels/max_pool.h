@@ -1,7 +1,7 @@
 /*
- * Max-pooling of `planes` = batch x channels images: squares of `window` x `window`, one every
- * `stride` items, over an image with `padding` items around it that are never the largest. What is
- * left over at the right and the bottom is not looked at.
+ * Max-pooling of `planes` = batch x channels images: one window of `window` x `window` items every
+ * `stride` items, over an image that is padded with `padding` items on every side. Padding is never
+ * the maximum. Items at the right and the bottom that no whole window covers are ignored.
  */
 #ifndef CAPU_KERNELS_MAX_POOL_H
 #define CAPU_KERNELS_MAX_POOL_H
@@ -17,16 +17,16 @@ extern "C" {
 struct max_pool {
     const void *input; /* planes x height x width */
     void *output;      /* planes x max_pool_output_height x max_pool_output_width */
-    uint8_t *places;   /* of the output's shape: which item of the window was the largest */
+    uint8_t *places;   /* of the output's shape: which item of the window is the maximum */
     const void *output_gradient;
     void *input_gradient;
     size_t planes;
     uint32_t height;
     uint32_t width;
     uint32_t window;  /* at most 16 */
-    uint32_t stride;  /* 0: the window, so that they lie side by side */
-    uint32_t padding; /* less than the window: each has an item of the image */
-    uint32_t element; /* enum element, of what is void */
+    uint32_t stride;  /* 0: the window, so that windows lie side by side */
+    uint32_t padding; /* less than the window, so that every window contains part of the image */
+    uint32_t element; /* enum element: type of the void buffers */
 };
 
 static inline uint32_t max_pool_stride(const struct max_pool *pool)
@@ -45,9 +45,9 @@ static inline uint32_t max_pool_output_width(const struct max_pool *pool)
 }
 
 /*
- * What all of the functions below ask first. INVALID: no image, no window, one of more than 16,
- * padding as wide as it, or an image that is smaller with its padding; TOO_LARGE: more than 2^32 -
- * 1 items.
+ * All functions below check this first. INVALID: no image; no window, or one larger than 16;
+ * padding as wide as the window; a padded image smaller than the window. TOO_LARGE: more than 2^32
+ * - 1 items.
  */
 capu_status max_pool_check(const struct max_pool *pool);
 

@@ -1,7 +1,7 @@
 /* Which shapes max_pool accepts, the same on every device. */
 #include "kernels/max_pool.h"
 
-/* What a place, a byte, can tell apart. */
+/* A place within a window is stored in a byte. */
 #define WINDOW_LIMIT 16u
 
 capu_status max_pool_check(const struct max_pool *pool)
@@ -14,7 +14,7 @@ capu_status max_pool_check(const struct max_pool *pool)
         width < pool->window) {
         return CAPU_INVALID;
     }
-    /* With its padding, so that the output's items are counted too. */
+    /* Counted with the padding, which bounds the items of the output too. */
     if (height > UINT32_MAX || width > UINT32_MAX || pool->planes > UINT32_MAX / height / width) {
         return CAPU_TOO_LARGE;
     }

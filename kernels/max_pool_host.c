@@ -1,5 +1,5 @@
-/* max_pool on the host: a tile is some whole planes. What windows have in common is added in order.
- */
+/* max_pool on the host. A tile is a number of whole planes. Where windows overlap, gradients are
+ * added in order. */
 #include "kernels/max_pool.h"
 
 #include "kernels/copies.h"
@@ -10,8 +10,8 @@
 
 #define TILE_PLANES ((size_t)16)
 
-/* The part of a window that lies on the image, in one direction; counted from the window's first.
- */
+/* The part of a window that lies on the image, in one direction, relative to the start of the
+ * window. */
 static struct parallel_range part_of(size_t index, uint32_t side, const struct max_pool *pool)
 {
     size_t start = index * max_pool_stride(pool);
@@ -23,7 +23,7 @@ static struct parallel_range part_of(size_t index, uint32_t side, const struct m
     };
 }
 
-/* The first of the largest, or the last NaN. */
+/* The first of the largest items; with NaNs in the window, the last NaN. */
 static uint8_t find_largest(const struct max_pool *pool, const float *plane, size_t row,
                             size_t column, float *largest)
 {
@@ -48,8 +48,8 @@ static uint8_t find_largest(const struct max_pool *pool, const float *plane, siz
     return (uint8_t)place;
 }
 
-/* A row of windows of 2 x 2, side by side, the usual case, without a branch: a mispredicted one
-   costs more than all the rest. The same choices as find_largest. */
+/* The usual case, a row of 2 x 2 windows side by side, without branches: a mispredicted one would
+   cost more than all other work. It chooses as find_largest does. */
 static void forward_row_of_two(const float *top, size_t stride, size_t columns, float *output,
                                uint8_t *places)
 {
@@ -114,8 +114,8 @@ static void backward_tile(const void *arguments, size_t tile)
         memset(gradient, 0, plane_items * sizeof(float));
         for (size_t row = 0; row < rows; row++) {
             for (size_t column = 0; column < columns; column++, from++) {
-                /* Strict mode may hand over poison as a place: stay inside the window, and the
-                   image, outside of which an unsigned place is past the end. */
+                /* In strict mode the place may be poison. The remainder stays inside the window; a
+                   place before the image wraps around and fails the comparison below. */
                 uint32_t place = pool->places[from] % (pool->window * pool->window);
                 size_t y = row * stride + place / pool->window - pool->padding;
                 size_t x = column * stride + place % pool->window - pool->padding;

@@ -1,11 +1,11 @@
 /*
- * The pool: one list of jobs, workers that take tiles from the first job that has any left, and
- * callers that work on their own job too. So two callers never wait for each other's work, and
- * everything still gets done if no worker could be started.
+ * The pool: a list of jobs, and workers that take tiles from the first job that has any left.
+ * Callers work on their own job as well. So two callers never wait for each other's work, and all
+ * work is done even if no worker could be started.
  *
- * Everything is guarded by one lock, which is held only to take a tile and to count it done. A job
- * lies on its caller's stack: it leaves the list when its last tile is taken, and the caller
- * returns when the last one is done.
+ * One lock guards everything. It is held only to take a tile and to count it as done. A job is on
+ * its caller's stack: it leaves the list when its last tile is taken, and the caller returns when
+ * the last one is done.
  */
 #include "kernels/parallel.h"
 
@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-/* No host device gains from more: the largest op has a few hundred tiles. */
+/* More would not help: the largest op has a few hundred tiles. */
 #define THREAD_LIMIT 64u
 
 struct job {
@@ -23,16 +23,16 @@ struct job {
     size_t tile_count;
     size_t taken;
     size_t done;
-    unsigned workers; /* now at it, without the caller */
+    unsigned workers; /* working on it now, not counting the caller */
     pthread_cond_t finished;
 };
 
 static struct {
     pthread_mutex_t lock;
     pthread_cond_t work;
-    struct job *jobs; /* those with tiles left to take */
-    unsigned threads; /* wanted, callers included; 0: not decided yet */
-    unsigned started; /* workers that run */
+    struct job *jobs; /* those with tiles left */
+    unsigned threads; /* limit, callers included; 0: not decided yet */
+    unsigned started; /* workers that have been started */
 } pool = {.lock = PTHREAD_MUTEX_INITIALIZER, .work = PTHREAD_COND_INITIALIZER};
 
 static unsigned limit_threads(long count)
@@ -53,7 +53,7 @@ static unsigned default_threads(void)
     return limit_threads(sysconf(_SC_NPROCESSORS_ONLN));
 }
 
-/* The rest of the functions here are called with the lock held. */
+/* The functions below are called with the lock held. */
 
 static void forget(struct job *job)
 {
@@ -65,7 +65,7 @@ static void forget(struct job *job)
     *link = job->next;
 }
 
-/* Takes and runs one tile; the lock is given back meanwhile. */
+/* Takes and runs one tile. The lock is released while the tile runs. */
 static void run_tile(struct job *job)
 {
     size_t tile = job->taken++;
@@ -82,7 +82,7 @@ static void run_tile(struct job *job)
     }
 }
 
-/* A job that has tiles left and fewer threads than wanted. */
+/* A job that has tiles left and fewer threads than the limit. */
 static struct job *find_job(void)
 {
     struct job *job = pool.jobs;

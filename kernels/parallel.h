@@ -1,19 +1,20 @@
 /*
  * A pool of threads that runs tiles.
  *
- * Work is cut into tiles whose size never depends on the number of threads, and no tile reads what
- * another writes: so results are the same for every number of threads. The pool starts at its first
- * use and lives until the process ends; nothing runs at exit.
+ * Work is split into tiles whose size never depends on the number of threads, and no tile reads
+ * what another one writes. So results are the same for every number of threads, bit for bit. The
+ * pool starts at its first use and lives until the process ends; nothing runs at exit.
  */
 #ifndef CAPU_KERNELS_PARALLEL_H
 #define CAPU_KERNELS_PARALLEL_H
 
 #include <stddef.h>
 
-/* Elements of a tile of elementwise work: 64 KiB of floats, long against the cost of taking it. */
+/* Elements per tile of elementwise work: 64 KiB of floats, so that taking a tile costs little in
+ * comparison. */
 #define PARALLEL_TILE_ITEMS ((size_t)16384)
 
-/* Does tile `tile` of the work that `arguments` describes. */
+/* Computes tile `tile` of the work that `arguments` describes. */
 typedef void (*parallel_function)(const void *arguments, size_t tile);
 
 /* The items of one tile: first <= index < end. */
@@ -26,8 +27,8 @@ struct parallel_range {
 void parallel_run(size_t tile_count, parallel_function function, const void *arguments);
 
 /*
- * How many threads work on tiles, the caller's included: KERNELS_THREADS, or the number of cores.
- * `parallel_set_threads` changes it for work that begins later, up to an inner limit.
+ * The number of threads that work on tiles, including the caller: KERNELS_THREADS, or the number of
+ * cores. `parallel_set_threads` changes it for later work, up to an internal limit.
  */
 unsigned parallel_threads(void);
 void parallel_set_threads(unsigned count);

@@ -1,6 +1,6 @@
 /*
  * Philox4x32-10 (Salmon, Moraes, Dror, Shaw: "Parallel random numbers: as easy as 1, 2, 3", SC11):
- * a function from seed and counter to 128 random bits, with no state. So a replay draws the same
+ * a stateless function from seed and counter to 128 random bits. So a replay draws the same
  * numbers, and so does every split into tiles.
  */
 #ifndef CAPU_KERNELS_RANDOM_H
@@ -40,7 +40,7 @@ RANDOM_INLINE struct random_block random_draw(uint64_t seed, uint64_t stream, ui
     return block;
 }
 
-/* Evenly in [0, 1), 24 bits. */
+/* Uniform in [0, 1), with 24 random bits. */
 RANDOM_INLINE float random_unit(uint32_t word)
 {
     return (float)(word >> 8) * 0x1p-24f;

@@ -1,6 +1,8 @@
 /*
- * Sums in a fixed order: sixteen lanes, then the lanes, then the tail. The order is counted from
- * the first element, so it does not depend on where the elements lie.
+ * Sums in a fixed order. Floating-point addition is not associative, so the order decides the bits,
+ * and a replay must repeat them. Sixteen independent lanes let the compiler use vectors without
+ * reordering anything: element i always goes to lane i mod 16, counted from the first element and
+ * not from an aligned address; then the lanes are added up, then the tail.
  */
 #ifndef CAPU_KERNELS_REDUCE_H
 #define CAPU_KERNELS_REDUCE_H

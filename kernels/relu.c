@@ -1,4 +1,4 @@
-/* Operands of relu. */
+/* Declares the operands of relu and runs it. */
 #include "kernels/relu.h"
 
 #include "kernels/launch.h"

@@ -1,4 +1,4 @@
-/* relu on cuda. A NaN stays one, as on the host. */
+/* relu on cuda. A NaN stays a NaN, as on the host. */
 #include "kernels/relu.h"
 
 #include "kernels/grid.cuh"
@@ -21,7 +21,7 @@ template <typename Element> static __global__ void backward(const struct relu re
     grid_each(
         relu.count, [&](size_t i) -> float { return outputs[i]; },
         [&](size_t i, float output) {
-            /* An output is never negative: 0 or NaN. */
+            /* An output is never negative, so this is 0 or NaN. */
             if (!(output > 0.0f)) {
                 gradient[i] = output * 0.0f;
             }

@@ -13,9 +13,9 @@ extern "C" {
 struct relu {
     const void *input;
     void *output;
-    void *gradient; /* backward, in place: of the output before, of the input after */
+    void *gradient; /* backward, in place: in, of the output; out, of the input */
     size_t count;
-    uint32_t element; /* enum element, of all three */
+    uint32_t element; /* enum element: type of all three buffers */
 };
 
 /* Reads input, writes output. */

@@ -1,6 +1,6 @@
 /*
- * relu on the host. Written so that a NaN stays one: strict mode poisons memory that holds nothing,
- * and an operation that swallows the poison would hide a wrong declaration.
+ * relu on the host, written so that a NaN stays a NaN. Strict mode fills memory without contents
+ * with NaNs; an operation that turned them into zeros would hide a wrong declaration.
  */
 #include "kernels/relu.h"
 
@@ -28,7 +28,7 @@ static void backward_tile(const void *arguments, size_t tile)
 
     for (size_t i = items.first; i < items.end; i++) {
         float passed = gradient[i];
-        /* An output is never negative: 0 or NaN. */
+        /* An output is never negative, so this is 0 or NaN. */
         float stopped = output[i] * 0.0f;
         gradient[i] = output[i] > 0.0f ? passed : stopped;
     }

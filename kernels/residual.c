@@ -1,4 +1,4 @@
-/* Operands of residual. */
+/* Declares the operands of residual and runs it. */
 #include "kernels/residual.h"
 
 #include "kernels/launch.h"

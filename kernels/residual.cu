@@ -3,7 +3,7 @@
 
 #include "kernels/grid.cuh"
 
-/* Added when all are loaded: an addition in between would wait. */
+/* Added after all are loaded: an addition in between would wait for its load. */
 struct two {
     float a;
     float b;

@@ -1,6 +1,6 @@
 /*
- * A residual connection: output = input + branch. Backward, the gradient of the output is that of
- * both: residual_backward adds it to each.
+ * A residual connection: output = input + branch. The gradient of the output is that of both terms:
+ * residual_backward adds it to the gradient of each.
  */
 #ifndef CAPU_KERNELS_RESIDUAL_H
 #define CAPU_KERNELS_RESIDUAL_H
@@ -18,10 +18,10 @@ struct residual {
     const void *branch;
     void *output;
     const void *output_gradient;
-    void *input_gradient;  /* added to */
-    void *branch_gradient; /* added to; NULL: who wants it reads output_gradient */
+    void *input_gradient;  /* accumulated */
+    void *branch_gradient; /* accumulated; NULL: output_gradient is read in its place */
     size_t count;
-    uint32_t element; /* enum element, of all six */
+    uint32_t element; /* enum element: type of all six buffers */
 };
 
 /* Reads input, branch; writes output. */

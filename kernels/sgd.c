@@ -1,4 +1,4 @@
-/* Operands of sgd. */
+/* Declares the operands of sgd and runs it. */
 #include "kernels/sgd.h"
 
 #include "kernels/launch.h"

@@ -2,7 +2,7 @@
  * Stochastic gradient descent: velocity = momentum velocity + gradient + decay parameter, and
  * parameter -= rate velocity.
  *
- * Where the network works with bf16 weights, the parameter is their fp32 master, as in adamw.h.
+ * If the network works with bf16 weights, the parameter is their fp32 master, as in adamw.h.
  */
 #ifndef CAPU_KERNELS_SGD_H
 #define CAPU_KERNELS_SGD_H

@@ -1,4 +1,4 @@
-/* Operands of softmax_cross_entropy. */
+/* Declares the operands of softmax_cross_entropy and runs it. */
 #include "kernels/softmax_cross_entropy.h"
 
 #include "kernels/launch.h"

@@ -1,9 +1,10 @@
 /*
- * softmax_cross_entropy on cuda: a warp a row; the mean in a launch of its own, in a fixed order.
- * Exponentials are computed twice rather than kept between: what is stored is rounded once.
+ * softmax_cross_entropy on cuda: one warp per row; a second launch computes the mean, in a fixed
+ * order. Exponentials are computed twice instead of being stored in between, so that every stored
+ * value is rounded once.
  *
- * The host finds a label that is no class before it computes. Here nobody waits for the labels, so
- * the row's loss and gradient become NaN.
+ * The host rejects a label that is not a class before it computes. Here it would have to wait for
+ * the labels, so the row's loss and gradient become NaN instead.
  */
 #include "kernels/softmax_cross_entropy.h"
 
@@ -38,7 +39,7 @@ static __global__ void forward(const struct softmax_cross_entropy arguments)
         if (grid_lane() == 0) {
             uint32_t label = (uint32_t)arguments.labels[row];
 
-            /* From the logits, not the probability: that may have become 0. */
+            /* From the logits and not from the probability, which may have become 0. */
             arguments.losses[row] = label < classes ? logf(sum) - (logits[label] - most) : nanf("");
         }
     }

@@ -1,5 +1,5 @@
 /*
- * Softmax and cross-entropy: a loss for each row of logits and the mean of all. Losses are fp32,
+ * Softmax and cross-entropy: a loss per row of logits, and their mean. Losses are fp32,
  * whatever the rest is.
  */
 #ifndef CAPU_KERNELS_SOFTMAX_CROSS_ENTROPY_H
@@ -18,17 +18,18 @@ struct softmax_cross_entropy {
     const int32_t *labels; /* rows, 0 <= label < classes */
     void *probabilities;   /* rows x classes */
     float *losses;         /* rows */
-    float *mean;           /* one */
+    float *mean;           /* a single item */
     void *gradient;        /* backward: of the logits, rows x classes */
     uint32_t rows;
     uint32_t classes;
-    float scale;      /* of the gradient of each row's loss: 1 / rows for that of the mean */
-    uint32_t element; /* enum element, of what is void */
+    float scale;      /* factor of the gradient: 1 / rows for the gradient of the mean loss */
+    uint32_t element; /* enum element: type of the void buffers */
 };
 
 /*
- * Reads logits, labels; writes probabilities, losses, mean. Fails (the op does) for a label that is
- * no class; on cuda, where nobody waits for the labels, that row's loss and gradient are NaN.
+ * Reads logits, labels; writes probabilities, losses, mean. The op fails for a label that is not a
+ * class. On cuda the host cannot check the labels without waiting for them, so the row's loss and
+ * gradient become NaN.
  */
 capu_status softmax_cross_entropy_forward(capu_context *context,
                                           const struct softmax_cross_entropy *arguments);

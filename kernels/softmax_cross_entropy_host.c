@@ -41,7 +41,7 @@ static void forward_tile(const void *argument_block, size_t tile)
         for (size_t i = 0; i < classes; i++) {
             probabilities[i] *= factor;
         }
-        /* From the logits, not the probability: that may have become 0. */
+        /* From the logits and not from the probability, which may have become 0. */
         arguments->losses[row] = logf(sum) - (logits[arguments->labels[row]] - most);
     }
 }
