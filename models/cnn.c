@@ -1,6 +1,6 @@
 /*
- * VGG-16 (Simonyan and Zisserman, 2014), ResNet (He et al., 2015; the stride in the 3 x 3, as
- * everybody trains it now) and DenseNet-121 (Huang et al., 2016).
+ * VGG-16 (Simonyan and Zisserman, 2014), ResNet (He et al., 2015; with the stride in the 3 x 3, the
+ * variant that is trained now) and DenseNet-121 (Huang et al., 2016).
  */
 #include "models/layers.h"
 #include "models/zoo.h"
@@ -20,7 +20,7 @@ static uint32_t images(struct tape *tape, const struct zoo_options *options)
                       tape_element_bytes(tape), "images");
 }
 
-/* A square kernel that keeps the extents at stride 1, without bias. */
+/* A square kernel without bias, padded so that stride 1 keeps the size of the image. */
 static uint32_t plain_conv(struct tape *tape, uint32_t x, uint64_t channels, uint64_t kernel,
                            uint64_t stride, const char *name)
 {
@@ -70,7 +70,7 @@ void vgg_forward(struct tape *tape, const struct zoo_model *model,
     layer_loss(tape, x, "loss");
 }
 
-/* 1 x 1, 3 x 3, 1 x 1, beside them nothing, or a 1 x 1 where the extents change. */
+/* 1 x 1, 3 x 3, 1 x 1; the shortcut is the identity, or a 1 x 1 where the shape changes. */
 static uint32_t bottleneck(struct tape *tape, uint32_t x, uint64_t channels, uint64_t stride,
                            const char *block)
 {
@@ -125,7 +125,7 @@ void resnet_forward(struct tape *tape, const struct zoo_model *model,
     layer_loss(tape, x, "loss");
 }
 
-/* Its input is all that the block has made so far. */
+/* Its input is everything that the block has computed so far. */
 static uint32_t dense_layer(struct tape *tape, const uint32_t *inputs, uint32_t count,
                             const char *layer)
 {

@@ -1,4 +1,5 @@
-/* A trace as a training loop, see driver.h. */
+/* A trace as a training loop: allocations, ops, reports and plans, in the numbers of either side.
+ */
 #include "models/driver.h"
 
 #include "capuchin/capuchin.h"
@@ -14,12 +15,12 @@ struct driver {
     const struct trace_index *trace_index;
     struct driver_options options;
     capu_context *context;
-    char *paths[3];         /* copies of the options' */
+    char *paths[3];         /* copies of those in the options */
     void **addresses;       /* per tensor; NULL: no op names it */
     uint32_t *order;        /* tensors by first access: the runtime's ids */
     uint32_t order_count;   /* tensors that ops name */
     capu_operand *operands; /* of one op */
-    uint64_t aside_bytes;   /* of the budget, not the context's */
+    uint64_t aside_bytes;   /* part of the budget that the context does not get */
 };
 
 /* The sim device does not call it. */
@@ -30,7 +31,7 @@ static capu_status run_nothing(capu_stream stream, const void *arguments)
     return CAPU_OK;
 }
 
-/* A call of the library: its own text is the message. */
+/* Turns a failed call of the library into an error with the text of the context. */
 static capu_status check(struct driver *driver, capu_status status, struct error_text *error)
 {
     const char *text;
@@ -42,7 +43,7 @@ static capu_status check(struct driver *driver, capu_status status, struct error
     return error_text_set(error, status, "%s", text[0] != '\0' ? text : capu_status_text(status));
 }
 
-/* The runtime numbers tensors as an iteration touches them: operands in the order given. */
+/* The runtime numbers tensors in the order in which an iteration names them: operand by operand. */
 static void find_order(struct driver *driver, uint8_t *is_seen)
 {
     const struct trace *trace = driver->trace_index->trace;
@@ -67,7 +68,8 @@ static uint64_t slab_threshold(const struct driver *driver)
                                            : driver->trace_index->page_bytes / 2;
 }
 
-/* What is allocated for a tensor: as much as it has, but for what is not managed and would be. */
+/* The bytes to allocate for a tensor: its size, or a single byte if the trace does not manage it
+ * but the runtime would. */
 static uint64_t bytes_of(const struct driver *driver, const struct trace_tensor *tensor)
 {
     bool is_too_large = !tensor->managed && tensor->bytes >= slab_threshold(driver);
@@ -113,7 +115,7 @@ static capu_status allocate(struct driver *driver, struct error_text *error)
     return status;
 }
 
-/* Contents for what carries them into the first iteration. */
+/* Writes contents to the tensors that have some before the first iteration. */
 static capu_status fill(struct driver *driver, struct error_text *error)
 {
     const struct trace *trace = driver->trace_index->trace;
@@ -170,7 +172,7 @@ static capu_status create_context(struct driver *driver, uint32_t mode, uint64_t
                                               text[0] != '\0' ? text : capu_status_text(status));
 }
 
-/* Learns what the slabs take, from a context in which everything fits. */
+/* Measures what the slabs take, in a context in which everything fits. */
 static capu_status measure_slabs(struct driver *driver, uint64_t *bytes, struct error_text *error)
 {
     const struct trace *trace = driver->trace_index->trace;
@@ -188,7 +190,7 @@ static capu_status measure_slabs(struct driver *driver, uint64_t *bytes, struct 
     return status;
 }
 
-/* What the context does not get of the budget: see driver.h. */
+/* The part of the budget that is set aside: see driver.h. */
 static capu_status set_aside(struct driver *driver, struct error_text *error)
 {
     const struct trace *trace = driver->trace_index->trace;
@@ -357,7 +359,7 @@ static capu_status run_op(struct driver *driver, uint32_t number, struct error_t
     return check(driver, capu_run(driver->context, &op), error);
 }
 
-/* Between two ops, or before the first or after the last: ends and begins segments. */
+/* Ends and begins segments between two ops, before the first one or after the last one. */
 static capu_status turn_segment(struct driver *driver, const char *last, const char *next,
                                 struct error_text *error)
 {
@@ -403,7 +405,7 @@ capu_status driver_settle(struct driver *driver, struct error_text *error)
     return status != CAPU_OK ? status : check(driver, capu_flush(driver->context), error);
 }
 
-/* A counter of a report, null where it was not timed. */
+/* A counter of a report; null if it was not timed. */
 static capu_status read_counter(struct json_lines *lines, const char *name, uint64_t *value)
 {
     if (json_is_null(json_object_get(lines->value, name))) {

@@ -1,4 +1,4 @@
-/* The machines known by name, and how long an op takes on them. */
+/* Loads machines, and estimates how long an op takes on one. */
 #include "models/hardware.h"
 
 #include "policy/json_lines.h"
@@ -24,7 +24,8 @@ const char *dtype_name(enum dtype dtype)
     return names[dtype];
 }
 
-/* The part that a trace holds: by giving the line to the trace reader under a header of its own. */
+/* Reads what a trace contains of a machine: the trace reader gets the line under a header of its
+ * own, so that both accept the same. */
 static capu_status read_machine(const char *file, const char *line, size_t length,
                                 struct machine *machine, struct error_text *error)
 {
@@ -50,7 +51,7 @@ static capu_status read_machine(const char *file, const char *line, size_t lengt
     return status;
 }
 
-/* The line at hand. */
+/* Reads the current line. */
 static capu_status read_hardware(struct json_lines *lines, const char *line, size_t length,
                                  struct hardware *hardware)
 {
@@ -87,7 +88,7 @@ static capu_status read_hardware(struct json_lines *lines, const char *line, siz
     return status;
 }
 
-/* The line of that number of a text. *found is false past its end. */
+/* Reads the line of that number. *found is false after the last one. */
 static capu_status read_numbered(const char *file, const char *data, size_t data_length,
                                  unsigned number, struct hardware *hardware, bool *found,
                                  struct error_text *error)
@@ -181,7 +182,7 @@ uint64_t hardware_op_ns(const struct hardware *hardware, enum dtype dtype, doubl
                                 (double)hardware->memory_percent / 100.0 / 1e9);
     double ns = product_ns > memory_ns ? product_ns : memory_ns;
 
-    /* What is beyond the limit of a trace is refused there; a cast beyond 2^64 is undefined. */
+    /* The trace rejects times above its limit; a cast of more than 2^64 would be undefined. */
     if (!(ns < (double)TRACE_NS_MAX)) {
         return TRACE_NS_MAX + 1;
     }

@@ -6,7 +6,7 @@
 
 #define CLASSES 1000
 
-/* Where a network stands: names of its convolutions count through. */
+/* The state of a network under construction: its convolutions are numbered consecutively. */
 struct inception {
     struct tape *tape;
     uint32_t made;
@@ -76,7 +76,7 @@ static uint32_t reduce_b(struct inception *net, uint32_t x)
     return join(net, branches, 3);
 }
 
-/* At 17 x 17: the 7 x 7 in two. */
+/* At 17 x 17: the 7 x 7 is factorised into two. */
 static uint32_t module_c(struct inception *net, uint32_t x, uint64_t inner)
 {
     uint32_t branches[4];
@@ -106,7 +106,7 @@ static uint32_t reduce_d(struct inception *net, uint32_t x)
     return join(net, branches, 3);
 }
 
-/* At 8 x 8: the 3 x 3 in two, side by side. */
+/* At 8 x 8: the 3 x 3 is factorised into two, side by side. */
 static uint32_t module_e(struct inception *net, uint32_t x)
 {
     uint32_t branches[6];

@@ -1,9 +1,18 @@
-/* The largest batch: doubling, then bisection. */
+/*
+ * The search for the largest batch.
+ *
+ * Every try builds the trace of a batch and plans it, which takes seconds for a large model, so the
+ * search should need few of them. Doubling and bisection need a number that is logarithmic in the
+ * answer, but they assume that if a batch works, all smaller ones do. Memory behaves like that.
+ * Overhead does not: a planner's result jumps where another tensor no longer fits, and a larger
+ * batch may be easier to plan. So the search then goes on above the answer in steps of an eighth,
+ * up to the largest batch whose largest op still fits, beyond which there is no plan at all.
+ */
 #include "models/largest.h"
 
 #include "policy/timeline.h"
 
-/* What `fits` answers for a batch; NULL result: only whether. */
+/* Whether a batch works; if it does, *result is set. */
 typedef capu_status (*probe)(const struct largest_request *request, uint64_t batch, bool *fits,
                              struct largest *result, struct error_text *error);
 
@@ -99,7 +108,7 @@ static capu_status probe_floor(const struct largest_request *request, uint64_t b
     return status == CAPU_TOO_LARGE ? CAPU_OK : status;
 }
 
-/* Between a batch that fits and one that does not. */
+/* Bisects between a batch that works and one that does not. */
 static capu_status bisect(const struct largest_request *request, probe fits_of, uint64_t below,
                           uint64_t above, struct largest *result, struct error_text *error)
 {
@@ -136,8 +145,7 @@ static capu_status find(const struct largest_request *request, probe fits_of, ui
     return status == CAPU_OK ? bisect(request, fits_of, below, above, result, error) : status;
 }
 
-/* Overhead is no monotone function of the batch, since planners have steps: looks further up, in
-   steps of an eighth, and bisects above the last that can be done. */
+/* Tries larger batches in steps of an eighth, and bisects above the last one that works. */
 static capu_status look_further(const struct largest_request *request, uint64_t possible,
                                 struct largest *result, struct error_text *error)
 {
@@ -186,7 +194,7 @@ capu_status largest_batch(const struct largest_request *request, struct largest 
     uint64_t possible;
     capu_status status;
 
-    /* What fits without a plan costs nothing to find, and nothing to run. */
+    /* A batch that needs no plan is found quickly and loses no time. */
     plain.planner = NULL;
     plain.tried = NULL;
     plain.slack = 0.0;

@@ -1,15 +1,15 @@
-/* Layers over images: convolutions, norms over the batch, pools, and how values join. */
+/* Layers on images: convolutions, batch norms, pools, sums and concatenation. */
 #include "models/layers.h"
 
-/* Scratch of a spatial convolution: what frameworks of the Caffe kind let cuDNN have, and an
-   eighth of the output where that is less. */
+/* The workspace of a spatial convolution: the limit that frameworks in the style of Caffe set for
+   cuDNN, or an eighth of the output if that is less. */
 #define CONV_WORKSPACE_MAX ((uint64_t)64 << 20)
-/* Partial sums of a product that is split along its long dimension: what cuBLAS is given on
-   recent machines. */
+/* Partial sums of a product that is split along its long dimension: the workspace that cuBLAS gets
+   on recent machines. */
 #define SPLIT_WORKSPACE_MAX ((uint64_t)32 << 20)
 #define SPLITS 4
 
-/* Of the multiplications of a 3 x 3 convolution, F(2 x 2, 3 x 3) of Winograd's needs 16 in 36. */
+/* Winograd's F(2 x 2, 3 x 3) needs 16 of every 36 multiplications of a 3 x 3 convolution. */
 #define WINOGRAD_SAVES (1.0 - 16.0 / 36.0)
 
 uint32_t layer_gradient_before_relu(struct tape *tape, const struct step *step, bool has_relu)
@@ -81,7 +81,7 @@ static void conv_backward(struct tape *tape, const struct step *step)
     tape_give_gradient(tape, step->in, dx, step->name);
 }
 
-/* Adds the op and the step of a convolution whose output there is. */
+/* Adds the op and the step of a convolution whose output exists. */
 static uint32_t add_conv(struct tape *tape, struct step *step, const struct conv *conv,
                          const char *name)
 {
@@ -156,7 +156,7 @@ static void batch_norm_backward(struct tape *tape, const struct step *step)
     uint32_t dz = layer_gradient_before_relu(tape, step, step->sizes[0] != 0);
     uint32_t x = tape_at(tape, step->in).ref;
     uint32_t dx = tape_new_gradient(tape, step->in, step->name);
-    /* Once over both for the sums, once more for the result. */
+    /* One pass over both for the sums, another one for the result. */
     struct tape_op op = {.name = step->name,
                          .suffix = "bwd",
                          .reads = {dz, x, tape_weight_ref(tape, step->weight), step->saved[0]},
@@ -193,7 +193,7 @@ uint32_t layer_batch_norm(struct tape *tape, uint32_t x, bool has_relu, const ch
     return step.out;
 }
 
-/* sizes[0]: an average, which needs neither input nor output again. */
+/* sizes[0]: an average, whose backward pass needs neither input nor output. */
 static void pool_backward(struct tape *tape, const struct step *step)
 {
     uint32_t dy = tape_gradient(tape, step->out);
@@ -246,7 +246,7 @@ uint32_t layer_pool_to(struct tape *tape, uint32_t x, uint64_t height, uint64_t 
     return add_pool(tape, x, height, width, true, name);
 }
 
-/* sizes[0]: with ReLU. The gradient goes to both, as it is. */
+/* sizes[0]: with ReLU. Both inputs get the same gradient. */
 static void add_backward(struct tape *tape, const struct step *step)
 {
     uint32_t dz = layer_gradient_before_relu(tape, step, step->sizes[0] != 0);
@@ -272,7 +272,7 @@ uint32_t layer_add(struct tape *tape, uint32_t a, uint32_t b, bool has_relu, con
     return step.out;
 }
 
-/* Each input's part is cut out of the gradient, and added to what there is in the same pass. */
+/* Each input's part is copied from the gradient and added to a previous one in the same pass. */
 static void concatenate_backward(struct tape *tape, const struct step *step)
 {
     uint32_t dy = tape_gradient(tape, step->out);

@@ -1,4 +1,4 @@
-/* Layers over rows, which are samples or tokens: products, dropout, norms, embeddings, the loss. */
+/* Layers on rows, which are samples or tokens: products, dropout, norms, embeddings, the loss. */
 #include "models/layers.h"
 
 #include <stdio.h>
@@ -51,7 +51,7 @@ static uint32_t add_linear(struct tape *tape, struct step *step, uint64_t output
     y_bytes = (double)tape_bytes(tape, tape_at(tape, step->out).ref);
     step->flops =
         2.0 * (double)in.rows * (double)(in.channels * in.height * in.width) * (double)outputs;
-    /* The product itself adds the bias; a ReLU is one pass more. */
+    /* The product adds the bias itself; a ReLU takes another pass. */
     tape_op(tape, &(struct tape_op){.name = name,
                                     .suffix = has_relu ? "relu.fwd" : "fwd",
                                     .reads = {in.ref, tape_use(tape, step->weight),
@@ -134,7 +134,7 @@ static void norm_backward(struct tape *tape, const struct step *step)
                          .extra_launches = 1};
 
     if (dy != 0) {
-        /* The sums over the rows, for the weight, are a pass of their own. */
+        /* The sums over the rows, for the weight, take another pass. */
         op.extra_bytes = 2.0 * (double)tape_bytes(tape, dy);
         tape_weight_op(tape, &op, step->weight);
         tape_give_gradient(tape, step->in, dx, step->name);
@@ -197,7 +197,7 @@ static void embedding_backward(struct tape *tape, const struct step *step)
         return;
     }
     if (tape->weights[step->weight].gradient != 0) {
-        /* Another use has made the gradient: only the rows named are read and written. */
+        /* Another use has written the gradient: only the rows in question are read and written. */
         op.extra_bytes = 2.0 * (double)tape_bytes(tape, dy) -
                          2.0 * (double)tape_bytes(tape, tape_weight_ref(tape, step->weight));
     }
@@ -226,7 +226,7 @@ static uint32_t add_embedding(struct tape *tape, struct step *step, uint64_t cha
                 .reads = {in.ref, tape_use(tape, step->weight),
                           positions != 0 ? tape_use(tape, (uint32_t)positions - 1) : 0},
                 .writes = {y},
-                /* As many rows of the table as there are of the output. */
+                /* Reads as many rows of the table as the output has. */
                 .extra_bytes = (double)tape_bytes(tape, y) -
                                (double)tape_bytes(tape, tape_weight_ref(tape, step->weight))});
     tape_step(tape, step, name);

@@ -1,7 +1,7 @@
 /*
  * The large LSTM language model of Zaremba et al. (2014): two layers of 1500 units, 10,000 words,
- * dropout between layers; every step of the sequence as ops of its own. A layer's weight gradient
- * is summed over the steps.
+ * dropout between layers. Every step of the sequence has ops of its own. The gradient of a layer's
+ * weight is summed over the steps.
  */
 #include "models/layers.h"
 #include "models/zoo.h"
@@ -14,7 +14,7 @@
 #define WORDS 10000
 #define STEPS_MAX 4096
 
-/* One layer: its weight, and what it hands from a step to the next. */
+/* A layer: its weight, and what it passes from one step to the next. */
 struct cell {
     uint32_t weight;
     uint32_t hidden;
@@ -114,7 +114,7 @@ static uint32_t advance(struct tape *tape, struct cell *cell, uint32_t x, const 
     return step.out;
 }
 
-/* The words of one step, through all layers. */
+/* Passes the words of one step through all layers. */
 static uint32_t advance_all(struct tape *tape, struct cell *cells, uint32_t *table, uint64_t batch,
                             uint64_t at)
 {
@@ -130,7 +130,8 @@ static uint32_t advance_all(struct tape *tape, struct cell *cells, uint32_t *tab
         snprintf(name, sizeof(name), "dropout%u.%u", layer, (unsigned)at);
         x = layer_dropout(tape, x, name);
         if (at == 0) {
-            /* What a sequence begins with is what the last one left: no gradient goes there. */
+            /* A sequence begins with the final state of the previous one, which gets no gradient.
+             */
             snprintf(name, sizeof(name), "lstm%u", layer);
             cells[layer].weight =
                 tape_weight(tape, (uint64_t)(2 * UNITS + 1) * 4 * UNITS, name, "w");

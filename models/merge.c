@@ -1,26 +1,32 @@
-/* From ops to layers. */
+/*
+ * Merges ops to layers in two passes over the trace. The first one assigns every op to a merged op
+ * and finds the first and the last merged op that names each tensor. From that the second one can
+ * tell which tensors never leave a merged op: they become its workspace. All others become its
+ * operands: read if the contents come from before, written if it makes them, updated if both.
+ */
 #include "models/merge.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* In this order within a layer: nothing that draws reads anything, and nothing else reads what an
-   update makes. */
+/* In this order within a layer: ops that draw random numbers read nothing, and no other op reads
+   what an update writes. */
 enum part { PART_DRAW, PART_MAIN, PART_UPDATE, PART_COUNT };
 
-/* What a tensor is to the op being merged. */
+/* How the op being merged uses a tensor. */
 enum use { USE_NONE, USE_OF_READ, USE_OF_WRITE, USE_OF_UPDATE };
 
 struct merge {
     const struct tape *tape;
     const struct trace *from;
     struct trace to;
-    uint32_t *first_group; /* per tensor of `from`: merged ops that name it, the first and last */
+    uint32_t
+        *first_group; /* per tensor of `from`: the first and the last merged op that names it */
     uint32_t *last_group;
     uint32_t *last_op;  /* per tensor: the op of `from` that names it last */
     uint32_t *group_of; /* per op: its merged op */
-    uint32_t *new_id;   /* per tensor of `from`: plus one; 0: not there yet */
+    uint32_t *new_id;   /* per tensor of `from`: its new id plus one; 0: none yet */
     uint8_t *use;       /* per tensor: in the op being merged */
     uint32_t *named;    /* tensors of the op being merged, in order of their first use */
     uint32_t *lists[3]; /* reads, writes, updates, as new ids */
@@ -37,7 +43,8 @@ static enum part part_of(const struct merge *merge, uint32_t op)
     return entry->replayable ? PART_MAIN : PART_DRAW;
 }
 
-/* A layer's ops that follow each other, of forward, or of backward and the updates in it. */
+/* A run of consecutive ops of a layer: of the forward pass, or of the backward pass with its
+ * updates. */
 static uint32_t run_end(const struct merge *merge, uint32_t begin)
 {
     const struct label *labels = merge->tape->labels;
@@ -50,7 +57,7 @@ static uint32_t run_end(const struct merge *merge, uint32_t begin)
     return end;
 }
 
-/* Numbers the merged ops and notes who names which tensor. */
+/* Numbers the merged ops and notes which of them name each tensor. */
 static void survey(struct merge *merge)
 {
     const struct trace *from = merge->from;
@@ -86,7 +93,7 @@ static bool is_inner(const struct merge *merge, uint32_t tensor)
            merge->first_group[tensor] == merge->last_group[tensor];
 }
 
-/* The tensor in the new trace. */
+/* The id of the tensor in the new trace; adds it if necessary. */
 static capu_status carry_over(struct merge *merge, uint32_t tensor)
 {
     const struct trace_tensor *old = &merge->from->tensors[tensor];
@@ -106,7 +113,7 @@ static capu_status carry_over(struct merge *merge, uint32_t tensor)
     return status;
 }
 
-/* What the op is to what it names, after what came before it in the same merged op. */
+/* Combines how the op uses its tensors with how the merged op has used them so far. */
 static void note_uses(struct merge *merge, const struct trace_op *op, uint32_t *named_count)
 {
     for (uint32_t i = 0; i < trace_operand_count(op); i++) {
@@ -123,7 +130,7 @@ static void note_uses(struct merge *merge, const struct trace_op *op, uint32_t *
     }
 }
 
-/* The most bytes of inner tensors alive at once, over the ops of one part of a run. */
+/* The peak size of the inner tensors over the ops of one part of a run. */
 static uint64_t inner_bytes(const struct merge *merge, uint32_t begin, uint32_t end, enum part part)
 {
     uint64_t alive = 0;
@@ -159,7 +166,7 @@ static const char *name_of(const struct merge *merge, uint32_t op, enum part par
     return part == PART_UPDATE ? "update" : "bwd";
 }
 
-/* Sorts what is named into the lists, and clears the uses. */
+/* Sorts the named tensors into the lists of operands, and clears their uses. */
 static capu_status fill_lists(struct merge *merge, uint32_t named_count, size_t *counts)
 {
     capu_status status = CAPU_OK;
@@ -177,7 +184,7 @@ static capu_status fill_lists(struct merge *merge, uint32_t named_count, size_t 
     return status;
 }
 
-/* One part of a run as one op; nothing where it has no ops. */
+/* Adds one part of a run as one op; nothing if the part has no ops. */
 static capu_status merge_part(struct merge *merge, uint32_t begin, uint32_t end, enum part part)
 {
     char name[2 * TAPE_NAME_MAX];

@@ -1,13 +1,15 @@
-/* Ops of a layer merged to one: forward, backward, and what cannot be run again apart from it. */
+/* Merges the ops of a layer, for traces at the granularity of layers. */
 #ifndef CAPU_MODELS_MERGE_H
 #define CAPU_MODELS_MERGE_H
 
 #include "models/tape.h"
 
 /*
- * Replaces the tape's trace by one in which each layer's ops that follow each other are up to
- * three: what draws random numbers, what can be replayed, what updates. Tensors that live inside
- * one op only become its workspace, as large as the most of them that are alive at once.
+ * Replaces the tape's trace by one in which each run of consecutive ops of a layer becomes at most
+ * three ops: those that draw random numbers, those that can be replayed, and those that update.
+ * They stay apart because a merged op can only be replayed if all its parts can. Tensors that live
+ * only inside a merged op become its workspace, which is as large as the most of them that are
+ * alive at the same time.
  *
  * Errors: TOO_LARGE, NO_HOST_MEMORY; the trace is as before.
  */

@@ -1,4 +1,4 @@
-/* The tape: tensors, ops and what backward has to know. */
+/* Builds the trace: tensors, ops with their times, and the walk that adds the backward pass. */
 #include "models/tape.h"
 
 #include <inttypes.h>
@@ -40,7 +40,7 @@ void tape_fail(struct tape *tape, capu_status status, const char *format, ...)
     tape->status = error_text_set(tape->error, status, "%s", text);
 }
 
-/* A failure of the trace's own, which has said why. */
+/* Records an error of the trace, which has set the text. */
 static void fail_with(struct tape *tape, capu_status status)
 {
     if (tape->status == CAPU_OK) {
@@ -48,7 +48,7 @@ static void fail_with(struct tape *tape, capu_status status)
     }
 }
 
-/* Room for one more in an array of the tape. False: it has failed. */
+/* Makes room for one more item in an array of the tape. False: there is an error. */
 static bool grow(struct tape *tape, void *array, uint32_t count, uint32_t *capacity, size_t size)
 {
     void **items = array;
@@ -153,7 +153,7 @@ uint64_t tape_bytes(const struct tape *tape, uint32_t ref)
     return ref != 0 && tape->status == CAPU_OK ? tape->trace->tensors[ref - 1].bytes : 0;
 }
 
-/* The value of a tensor that there already is. */
+/* Adds a value whose tensor exists. */
 static uint32_t add_value(struct tape *tape, const struct value *value)
 {
     if (!grow(tape, &tape->values, tape->value_count, &tape->value_capacity,
@@ -196,7 +196,7 @@ struct value tape_at(const struct tape *tape, uint32_t value)
     return tape->status == CAPU_OK ? tape->values[value] : (struct value){0};
 }
 
-/* Beside the parameter: its momenta and, where it is of half the width, itself in full. */
+/* Per element: the moments and, if the parameter has 2 bytes, its fp32 master. */
 static uint64_t state_bytes(const struct tape *tape)
 {
     uint64_t moments = tape->options.optimizer == OPTIMIZER_ADAM ? 8 : 4;
@@ -238,7 +238,7 @@ uint32_t tape_use(struct tape *tape, uint32_t weight)
     return tape_weight_ref(tape, weight);
 }
 
-/* Ids of the refs into `ids`; adds up what they hold. */
+/* Appends the ids of the refs to `ids` and adds their sizes to *bytes. */
 static uint32_t list_ids(const struct tape *tape, const uint32_t *refs, uint32_t count,
                          uint32_t *ids, uint32_t listed, double *bytes)
 {
@@ -261,7 +261,7 @@ static bool is_scaling(const struct tape *tape, const uint32_t *ids, uint32_t co
     return false;
 }
 
-/* The op with its reads listed, `read_count` of them. */
+/* Adds the op with these reads. */
 static void add_op(struct tape *tape, const struct tape_op *op, const uint32_t *reads,
                    uint32_t read_count, double bytes)
 {
@@ -402,7 +402,7 @@ void tape_weight_op(struct tape *tape, struct tape_op *op, uint32_t index)
         weight->gradient = add_tensor(tape, TENSOR_GRADIENT, tape_bytes(tape, weight->ref), false,
                                       weight->name, "gradient");
         if (weight->gradient != 0) {
-            /* As large as the weight, whatever the batch. */
+            /* As large as the weight, independent of the batch. */
             tape->trace->tensors[weight->gradient - 1].scales = false;
             add_ref(op->writes, weight->gradient);
         }
@@ -425,7 +425,7 @@ static void update(struct tape *tape, struct weight *weight)
     tape->phase = PHASE_BACKWARD;
 }
 
-/* Only between steps: a step's own ops may read a weight after its gradient is complete. */
+/* Only between steps: the ops of a step may read a weight after its gradient is complete. */
 static void update_due(struct tape *tape)
 {
     for (uint32_t i = 0; tape->status == CAPU_OK && i < tape->weight_count; i++) {
@@ -439,7 +439,7 @@ void tape_finish_iteration(struct tape *tape)
 {
     tape->phase = PHASE_BACKWARD;
     for (uint32_t i = tape->step_count; tape->status == CAPU_OK && i-- > 0;) {
-        /* A copy: the array may not move here, but a step must not care. */
+        /* A copy, so that a step may add to the tape. */
         struct step step = tape->steps[i];
 
         tape->layer = step.layer;

@@ -1,7 +1,7 @@
 /*
  * BERT (Devlin et al., 2018; pre-training), GPT-2 (Radford et al., 2019) and Llama 3 (Meta, 2024):
  * blocks of attention and two products. BERT normalises after each half of a block, the others
- * before. GPT-2 and Llama are causal: half of the attention matrix is computed.
+ * before it. GPT-2 and Llama are causal: only half of the attention matrix is computed.
  */
 #include "models/layers.h"
 #include "models/zoo.h"
@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* BERT's: tokens of which a word is predicted, in hundredths of the sequence. */
+/* BERT's share of masked tokens, in percent of the sequence. */
 #define MASKED_PERCENT 15
 #define MASKED_MAX_AT_128 20
 
@@ -40,7 +40,7 @@ static uint32_t queries_of(const struct tape *tape, const struct step *step)
     return rotated != 0 ? tape_at(tape, (uint32_t)rotated - 1).ref : 0;
 }
 
-/* Gradients of queries and keys, and of the values, become one of all three. */
+/* Joins the gradients of queries and keys, and of values, into one of all three. */
 static void give_joined(struct tape *tape, const struct step *step, uint32_t of_keys,
                         uint32_t of_values)
 {
@@ -54,7 +54,8 @@ static void give_joined(struct tape *tape, const struct step *step, uint32_t of_
     tape_give_gradient(tape, step->in, dx, step->name);
 }
 
-/* Fused: the matrix is made again tile by tile, so that five products stand against two. */
+/* Fused: the matrix is recomputed tile by tile, so the backward pass has five products to the
+ * forward pass's two. */
 static void fused_backward(struct tape *tape, const struct step *step)
 {
     uint32_t dy = tape_gradient(tape, step->out);
@@ -81,7 +82,7 @@ static void fused_backward(struct tape *tape, const struct step *step)
     give_joined(tape, step, op.writes[0], op.writes[1]);
 }
 
-/* As single ops: product, softmax, dropout, product, each with its matrix. */
+/* Backward of single ops (product, softmax, dropout, product), each with its matrix. */
 static void matrix_backward(struct tape *tape, const struct step *step)
 {
     const char *name = step->name;
@@ -131,7 +132,7 @@ static void matrix_backward(struct tape *tape, const struct step *step)
     give_joined(tape, step, dqk, dv);
 }
 
-/* Forward of the same: leaves the matrices in the step. */
+/* Forward of the same; keeps the matrices in the step. */
 static void add_matrix_ops(struct block *block, struct step *step, uint64_t matrix_elements)
 {
     struct tape *tape = block->tape;
@@ -149,7 +150,7 @@ static void add_matrix_ops(struct block *block, struct step *step, uint64_t matr
                                     .reads = {rotated != 0 ? rotated : qkv},
                                     .writes = {scores},
                                     .flops = step->flops / 2.0});
-    /* The scale and the mask of padding or future are a pass of their own, in place. */
+    /* Scaling and masking (padding, or the future) take a pass of their own, in place. */
     tape_op(tape, &(struct tape_op){.name = name,
                                     .suffix = "softmax.fwd",
                                     .reads = {scores},
@@ -202,7 +203,7 @@ static uint32_t attention(struct block *block, uint32_t qkv, const char *what)
         step.sizes[ATTENTION_ROTATED] = (uint64_t)rotated + 1;
     }
     step.out = tape_value(tape, in.rows, shape->channels, 1, 1, name);
-    /* Two products of a row with the sequence; causal, with half of it. */
+    /* Two products of a row with the sequence; if causal, with half of it. */
     step.flops = 4.0 * (double)in.rows * (double)sequence * (double)shape->channels *
                  (shape->kind == TRANSFORMER_BERT ? 1.0 : 0.5);
     if (block->options->saves_matrix) {
@@ -213,7 +214,7 @@ static uint32_t attention(struct block *block, uint32_t qkv, const char *what)
         step.backward = fused_backward;
         step.saved[SAVED_ROWS] =
             tape_tensor(tape, TENSOR_ACTIVATION, in.rows, 4 * shape->heads, name, "rows");
-        /* Its dropout is made from a counter, so that running it again gives the same. */
+        /* Its dropout is drawn from a counter, so a replay gives the same result. */
         tape_op(tape,
                 &(struct tape_op){.name = name,
                                   .suffix = "flash.fwd",
@@ -232,7 +233,7 @@ static uint32_t drop(struct block *block, uint32_t x, const char *what)
                : layer_dropout(block->tape, x, named(block, what));
 }
 
-/* The half with attention, and what is added to it. */
+/* The half of a block with attention, and the residual sum. */
 static uint32_t attend(struct block *block, uint32_t x)
 {
     struct tape *tape = block->tape;
@@ -253,7 +254,7 @@ static uint32_t attend(struct block *block, uint32_t x)
     return shape->kind == TRANSFORMER_BERT ? layer_norm(tape, y, false, named(block, "norm1")) : y;
 }
 
-/* The half with the two products. */
+/* The half of a block with the two products. */
 static uint32_t feed_forward(struct block *block, uint32_t x)
 {
     struct tape *tape = block->tape;
@@ -273,7 +274,7 @@ static uint32_t feed_forward(struct block *block, uint32_t x)
     return shape->kind == TRANSFORMER_BERT ? layer_norm(tape, y, false, named(block, "norm2")) : y;
 }
 
-/* BERT's two heads: masked words, and whether the second sentence follows. */
+/* BERT's two heads: masked words, and whether the second sentence follows the first. */
 static void bert_heads(struct tape *tape, const struct transformer *shape,
                        const struct zoo_options *options, uint32_t x, uint32_t table)
 {
@@ -308,7 +309,7 @@ void transformer_forward(struct tape *tape, const struct zoo_model *model,
     uint64_t positions = shape->positions;
 
     if (positions > 0 && options->sequence > model->sequence) {
-        /* A longer sequence needs a longer table. */
+        /* A longer sequence needs a longer table of positions. */
         positions += options->sequence - model->sequence;
     }
     tape_layer(tape, "embedding");

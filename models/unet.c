@@ -1,5 +1,5 @@
-/* U-Net (Ronneberger et al., 2015) for two classes, with convolutions that keep the extents: what
-   is concatenated needs no cropping then. The image's edge is a multiple of 16. */
+/* U-Net (Ronneberger et al., 2015) for two classes. Its convolutions keep the size of the image, so
+   nothing needs to be cropped for concatenation. The side of the image must be a multiple of 16. */
 #include "models/layers.h"
 #include "models/zoo.h"
 

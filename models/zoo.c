@@ -63,7 +63,7 @@ const struct zoo_model *zoo_find(const char *name)
     return NULL;
 }
 
-/* Fills in the network's own sizes. */
+/* Sets the default sizes of the network. */
 static capu_status settle(const struct zoo_model *model, struct zoo_options *options,
                           struct error_text *error)
 {

@@ -1,6 +1,7 @@
 /*
- * Traces of known networks, from the shapes of their layers: forward, loss, backward and optimizer
- * of one iteration, timed by the rates of a machine. For planning without recording anything.
+ * Traces of known networks, computed from the shapes of their layers: forward, loss, backward and
+ * optimizer of one iteration, with times from the rates of a machine. So planners can be tried on
+ * networks and machines that are not at hand.
  */
 #ifndef CAPU_MODELS_ZOO_H
 #define CAPU_MODELS_ZOO_H
@@ -12,40 +13,41 @@
 struct zoo_options {
     uint64_t batch;
     enum dtype dtype;
-    bool updates_asap; /* each parameter as soon as its gradient is complete; else at the end */
-    bool by_layer;     /* ops merged to whole layers */
-    bool saves_matrix; /* attention as single ops, which keep their matrices for backward */
-    uint64_t sequence; /* tokens a sample; 0: the network's own */
-    uint64_t image;    /* pixels of an edge; 0: the network's own */
+    bool updates_asap; /* update each parameter as soon as its gradient is complete, instead of at
+                          the end */
+    bool by_layer;     /* merge the ops of a layer */
+    bool saves_matrix; /* attention as single ops that keep their matrices for the backward pass */
+    uint64_t sequence; /* tokens per sample; 0: the network's default */
+    uint64_t image;    /* width and height in pixels; 0: the network's default */
 };
 
 struct zoo_model {
     const char *name;
     const char *text; /* for people */
     enum optimizer optimizer;
-    uint64_t sequence; /* the network's own; 0: it takes images */
-    uint64_t image;    /* 0: it takes tokens */
-    /* Forward and loss. Sizes of the options are filled in. */
+    uint64_t sequence; /* the default; 0: the network takes images */
+    uint64_t image;    /* the default; 0: the network takes tokens */
+    /* Adds the forward pass and the loss. The sizes in the options are set. */
     void (*forward)(struct tape *tape, const struct zoo_model *model,
                     const struct zoo_options *options);
-    const void *shape; /* of the family's own kind */
+    const void *shape; /* defined by the family */
 };
 
 struct zoo_summary {
-    uint64_t parameter_count; /* elements trained */
-    double flops;             /* of an iteration's products */
+    uint64_t parameter_count; /* trained elements */
+    double flops;             /* of the products of an iteration */
 };
 
-/* The list, ended by a NULL name. */
+/* The models; the last name is NULL. */
 extern const struct zoo_model zoo_models[];
 
-/* NULL: no such model. */
+/* NULL: there is no such model. */
 const struct zoo_model *zoo_find(const char *name);
 
 /*
  * Builds the trace. `summary` may be NULL. On failure the trace is zeroed.
- * Errors: INVALID (an option that the model has not, no batch, an image too small, a machine
- * without rates), TOO_LARGE (a limit of traces), NO_HOST_MEMORY.
+ * Errors: INVALID (an option that the model does not have, no batch, an image that is too small, a
+ * machine without rates), TOO_LARGE (beyond the limits of traces), NO_HOST_MEMORY.
  */
 capu_status zoo_build(const struct zoo_model *model, const struct zoo_options *options,
                       const struct hardware *hardware, struct trace *trace,
