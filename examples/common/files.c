@@ -1,4 +1,4 @@
-/* The files a run writes itself. */
+/* Writes loss logs and weights. */
 #include "examples/common/files.h"
 
 #include <errno.h>
@@ -16,7 +16,7 @@ static capu_status fail(const char *path)
     return CAPU_FILE_FAILED;
 }
 
-/* Closes a file; what was buffered may only now find the disk full. */
+/* Closes a file. A full disk may show only now, when the buffer is written. */
 static capu_status close_file(FILE *file, const char *path)
 {
     return fclose(file) == 0 ? CAPU_OK : fail(path);
@@ -60,7 +60,7 @@ capu_status weights_check(const char *path)
         return CAPU_OK;
     }
     is_new = lstat(path, &file) != 0;
-    /* Of devices and the like, opening is not without effect. */
+    /* Opening something else, such as a device, could have an effect. */
     if (stat(path, &file) == 0 && !S_ISREG(file.st_mode) && !S_ISDIR(file.st_mode)) {
         return CAPU_OK;
     }

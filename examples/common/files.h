@@ -1,6 +1,6 @@
 /*
- * The files a run writes itself: losses and weights. Every write and every close is checked, and a
- * failure names the file on stderr.
+ * The files that a run writes itself: losses and weights. Every write and close is checked, and an
+ * error message names the file.
  */
 #ifndef CAPU_EXAMPLES_COMMON_FILES_H
 #define CAPU_EXAMPLES_COMMON_FILES_H
@@ -14,10 +14,10 @@ struct loss_log {
     FILE *file;
 };
 
-/* Gives FILE_FAILED, having said why; so do the other functions here. */
+/* Returns FILE_FAILED after printing an error, like the other functions here. */
 capu_status loss_log_open(struct loss_log *log, const char *path);
 
-/* One line: the step and the loss as "%a", which loses no bit. */
+/* Writes one line: the step, and the loss as "%a", which loses no bit. */
 capu_status loss_log_write(struct loss_log *log, uint64_t step, float loss);
 
 /* Does nothing if it is not open. */
@@ -30,12 +30,13 @@ struct weight {
     size_t bytes;
 };
 
-/* Whether weights_save could open the file, told before the work is done; it stays as it is. */
+/* Checks before training whether weights_save will be able to open the file. Does not change it. */
 capu_status weights_check(const char *path);
 
 /*
- * Writes tensors: "CAPUWTS1", a count, then for each the length of its name, the name, its bytes
- * and its contents. Numbers are 64 bits, contents and numbers as they lie in memory.
+ * Writes tensors: "CAPUWTS1", a count, and for each tensor the length of its name, the name, its
+ * size in bytes and its contents. Numbers have 64 bits; numbers and contents are in the machine's
+ * byte order.
  */
 capu_status weights_save(capu_context *context, const char *path, const struct weight *weights,
                          size_t count);

@@ -1,4 +1,4 @@
-/* The options of every training example. */
+/* Parses the options that all training examples share. */
 #include "examples/common/options.h"
 
 #include <errno.h>
@@ -26,35 +26,35 @@ enum key {
 
 static const struct argp_option option_table[] = {
     {NULL, 0, NULL, 0, "Training:", 10},
-    {"batch", KEY_BATCH, "N", 0, "Samples in a step", 10},
-    {"steps", KEY_STEPS, "N", 0, "Steps to train", 10},
-    {"validate", KEY_VALIDATE, "N", 0, "Validate before training and every N steps", 10},
-    {"seed", KEY_SEED, "N", 0, "Seed of weights, order and dropout (default 1)", 10},
+    {"batch", KEY_BATCH, "N", 0, "Samples per step", 10},
+    {"steps", KEY_STEPS, "N", 0, "Number of training steps", 10},
+    {"validate", KEY_VALIDATE, "N", 0, "Validate before training and after every N steps", 10},
+    {"seed", KEY_SEED, "N", 0, "Seed for weights, data order and dropout (default 1)", 10},
     {NULL, 0, NULL, 0, "Memory:", 11},
-    {"device", KEY_DEVICE, "NAME", 0, "auto, host, sim or cuda (default auto)", 11},
+    {"device", KEY_DEVICE, "NAME", 0, "Device: auto, host, sim or cuda (default auto)", 11},
     {"budget", KEY_BUDGET, "SIZE|N%|none", 0,
-     "Device memory to hold at most: 512MiB, 4e9, or percent of what this run needs without a "
-     "limit (default what CAPUCHIN_BUDGET says, else none)",
+     "Limit on device memory: a size (512MiB, 4e9) or a percentage of what this run needs without "
+     "a "
+     "limit (default: CAPUCHIN_BUDGET, or none)",
      11},
-    {"mode", KEY_MODE, "NAME", 0,
-     "off, passive or guided (default what CAPUCHIN_MODE says, "
-     "else passive)",
+    {"mode", KEY_MODE, "NAME", 0, "off, passive or guided (default: CAPUCHIN_MODE, or passive)",
      11},
     {"planner", KEY_PLANNER, "NAME", 0,
-     "Who plans in mode guided: hybrid, capuchin, swap, recompute, vdnn, checkpoint, speed, dtr, "
-     "lru or manual (default hybrid)",
+     "Planner of guided mode: hybrid, capuchin, swap, recompute, vdnn, checkpoint, speed, dtr, lru "
+     "or "
+     "manual (default hybrid)",
      11},
-    {"effort", KEY_EFFORT, "NAME", 0, "How long it searches: quick, default or best", 11},
+    {"effort", KEY_EFFORT, "NAME", 0, "How hard the planner searches: quick, default or best", 11},
     {"wait-for-plan", KEY_WAIT_FOR_PLAN, NULL, 0,
-     "Wait for a plan instead of training on without one while it is made", 11},
-    {"strict", KEY_STRICT, NULL, 0, "Make wrong declarations show; slow", 11},
+     "Wait for the plan instead of training without one while it is made", 11},
+    {"strict", KEY_STRICT, NULL, 0, "Strict mode: expose wrong operand declarations; slow", 11},
     {NULL, 0, NULL, 0, "Files:", 12},
     {"loss-log", KEY_LOSS_LOG, "FILE", 0,
-     "Write a line a step: its number and the loss as a hexadecimal float", 12},
-    {"save", KEY_SAVE, "FILE", 0, "Write the weights at the end", 12},
-    {"report", KEY_REPORT, "FILE", 0, "Write a JSON line an iteration", 12},
-    {"trace", KEY_TRACE, "FILE", 0, "Write what one iteration does", 12},
-    {"plan", KEY_PLAN, "FILE", 0, "Write each plan when it is made; the newest stays", 12},
+     "Write one line per step: its number, and the loss as a hexadecimal float", 12},
+    {"save", KEY_SAVE, "FILE", 0, "Write the weights to FILE at the end", 12},
+    {"report", KEY_REPORT, "FILE", 0, "Write one report per iteration to FILE, as JSON lines", 12},
+    {"trace", KEY_TRACE, "FILE", 0, "Write a trace of one iteration to FILE", 12},
+    {"plan", KEY_PLAN, "FILE", 0, "Write each new plan to FILE, which keeps the newest one", 12},
     {NULL, 0, NULL, 0, NULL, 0},
 };
 
@@ -92,7 +92,7 @@ static void parse_budget(struct options *options, const char *text, struct argp_
         return;
     }
     if (capu_parse_size(text, &options->budget_bytes) != CAPU_OK || options->budget_bytes == 0) {
-        argp_error(state, "--budget %s: neither a size (512MiB, 4e9) nor N%% nor none", text);
+        argp_error(state, "--budget %s: not a size (512MiB, 4e9), a percentage or none", text);
     }
     options->budget_kind = BUDGET_BYTES;
 }
@@ -144,14 +144,14 @@ static void parse_device(struct options *options, const char *text, struct argp_
     argp_error(state, "--device %s: not auto, host, sim or cuda", text);
 }
 
-/* Options of the files and of plans, apart so that no function grows too long. */
+/* The options of files and plans. */
 static error_t parse_rest(int key, char *argument, struct argp_state *state)
 {
     struct options *options = state->input;
 
     switch (key) {
     case KEY_PLANNER:
-        options->planner = argument; /* the library knows the names */
+        options->planner = argument; /* the library checks the name */
         return 0;
     case KEY_EFFORT:
         parse_effort(options, argument, state);

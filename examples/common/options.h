@@ -1,6 +1,6 @@
 /*
- * The options that every training example has, as an argp parser that an example makes a child of
- * its own: its parser gives a struct options as the child's input.
+ * The options that all training examples share, as an argp parser. An example makes it a child of
+ * its own parser, and passes a struct options as the child's input.
  */
 #ifndef CAPU_EXAMPLES_COMMON_OPTIONS_H
 #define CAPU_EXAMPLES_COMMON_OPTIONS_H
@@ -18,13 +18,13 @@ enum { OPTIONS_EXIT_OK = 0, OPTIONS_EXIT_FAILED = 1, OPTIONS_EXIT_USAGE = 2 };
 
 enum budget_kind { BUDGET_NONE, BUDGET_BYTES, BUDGET_PERCENT };
 
-/* Strings are those of argv. */
+/* The strings are those of argv. */
 struct options {
     const char *device; /* NULL: not given */
     enum budget_kind budget_kind;
     uint64_t budget_bytes;   /* BUDGET_BYTES */
     unsigned budget_percent; /* BUDGET_PERCENT: of the run's own unconstrained peak */
-    capu_mode mode;          /* CAPU_MODE_DEFAULT: not given, and the environment says */
+    capu_mode mode;          /* CAPU_MODE_DEFAULT: not given, so the environment decides */
     const char *planner;     /* NULL: not given */
     capu_effort effort;
     bool waits_for_plan;
@@ -52,7 +52,7 @@ void options_parse(const struct argp *argp, int argc, char **argv, void *input);
 uint64_t options_number(struct argp_state *state, const char *name, const char *text, uint64_t low,
                         uint64_t high);
 
-/* Reads "fp32" or "bf16", or ends the program so. */
+/* Reads "fp32" or "bf16", or ends the program as argp_error does. */
 enum element options_dtype(struct argp_state *state, const char *text);
 
 #endif

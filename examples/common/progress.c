@@ -5,10 +5,10 @@
 #include <time.h>
 #include <unistd.h>
 
-/* A terminal line is rewritten no more often than the eye follows. */
+/* How often the line on a terminal is rewritten. */
 #define REDRAW_S 0.1
 
-/* Plain lines of a run, about. */
+/* About how many plain lines a run prints. */
 #define PLAIN_LINES 20u
 
 static double now_s(void)

@@ -1,4 +1,4 @@
-/* A training run's context. */
+/* The context of a training run, its budget and its summary. */
 #include "examples/common/run.h"
 
 #include "examples/common/try.h"
@@ -11,10 +11,11 @@
 
 #define ERROR_BYTES 512
 
-/* A probe needs some budget; how much does not matter, nothing is allocated from it. */
+/* Asking for the page size needs a context, and a context a budget. Nothing is allocated from it.
+ */
 #define PROBE_BUDGET_BYTES (UINT64_C(64) << 20)
 
-/* What a dry run tells. */
+/* What a dry run finds out. */
 struct footprint {
     uint64_t live_peak_bytes;
     uint64_t floor_bytes;
@@ -40,7 +41,7 @@ const char *run_size_text(uint64_t bytes, char text[RUN_SIZE_TEXT])
     return text;
 }
 
-/* Says on stderr what a failed call was about: the context knows, or `error` from its creation. */
+/* Reports a failed call. `detail` is the error text of the context, or of its creation. */
 static void say(const char *what, capu_status status, const char *detail)
 {
     fprintf(stderr, "%s: %s: %s%s%s\n", program_invocation_short_name, what,
@@ -62,7 +63,7 @@ static capu_status create(const capu_config *wanted, capu_context **context)
     return status;
 }
 
-/* The page size of the device that the run will use: what sizes are rounded to. */
+/* The page size of the device of the run: the dry run must round sizes to the same pages. */
 static capu_status find_page_bytes(const struct options *options, uint64_t *page_bytes)
 {
     capu_config config = CAPU_CONFIG_INIT;
@@ -106,13 +107,13 @@ static capu_status dry_run(const struct options *options, run_dry_function dry, 
         status = read_footprint(context, footprint);
     }
     if (status != CAPU_OK) {
-        say("dry run", status, capu_last_error(context));
+        say("the dry run failed", status, capu_last_error(context));
     }
     capu_context_destroy(context);
     return status;
 }
 
-/* Refuses a budget in which the run cannot work, and says why. */
+/* Rejects a budget in which the run cannot work, and reports why. */
 static bool is_feasible(const struct run *run, const struct footprint *footprint)
 {
     char budget[RUN_SIZE_TEXT];
@@ -131,7 +132,7 @@ static bool is_feasible(const struct run *run, const struct footprint *footprint
     if (footprint->floor_op[0] == '\0') {
         fprintf(stderr,
                 "%s: a budget of %s (%" PRIu64 " bytes) is below the %s (%" PRIu64
-                " bytes) that are always resident: smaller pages make that less\n",
+                " bytes) that are always resident; smaller pages reduce that\n",
                 program_invocation_short_name, run_size_text(run->budget_bytes, budget),
                 run->budget_bytes, run_size_text(footprint->floor_bytes, floor),
                 footprint->floor_bytes);
@@ -139,7 +140,7 @@ static bool is_feasible(const struct run *run, const struct footprint *footprint
     }
     fprintf(stderr,
             "%s: a budget of %s (%" PRIu64 " bytes) is below the floor of %s (%" PRIu64
-            " bytes), set by the op %s; were it not for that op, the floor would be %s\n",
+            " bytes), set by the op %s; without that op the floor would be %s\n",
             program_invocation_short_name, run_size_text(run->budget_bytes, budget),
             run->budget_bytes, run_size_text(footprint->floor_bytes, floor), footprint->floor_bytes,
             footprint->floor_op, run_size_text(footprint->next_floor_bytes, next));
@@ -160,13 +161,13 @@ static bool resolve_budget(struct run *run, run_dry_function dry, void *argument
     }
     run->budget_bytes = options->budget_bytes;
     if (options->budget_kind == BUDGET_PERCENT) {
-        /* Divided first: no overflow, and less than 100 bytes lost. */
+        /* Dividing first avoids overflow and loses less than 100 bytes. */
         run->budget_bytes = footprint.live_peak_bytes / 100 * options->budget_percent;
     }
     return is_feasible(run, &footprint);
 }
 
-/* An option wins over it; then the context has the option's budget as well. */
+/* --budget overrides it; the context reports the budget that is in effect. */
 static bool has_budget_in_environment(void)
 {
     const char *text = getenv("CAPUCHIN_BUDGET");
@@ -204,7 +205,7 @@ bool run_open(struct run *run, const struct options *options, run_dry_function d
         printf("device %s, no budget; this run needs %s\n", capu_context_device(run->context),
                run_size_text(run->live_peak_bytes, peak));
     } else {
-        printf("device %s, budget %s of the %s this run needs without a limit\n",
+        printf("device %s, budget %s of the %s that this run needs without a limit\n",
                capu_context_device(run->context), run_size_text(run->budget_bytes, budget),
                run_size_text(run->live_peak_bytes, peak));
     }
@@ -219,7 +220,7 @@ capu_status run_print_report(struct run *run)
     TRY(capu_synchronize(run->context));
     status = capu_report_get(run->context, &report);
     if (status == CAPU_UNSUPPORTED) {
-        return CAPU_OK; /* mode off keeps no records */
+        return CAPU_OK; /* the mode off keeps no records */
     }
     TRY(status);
     return report.evict_count > 0 ? capu_report_print(&report, stdout) : CAPU_OK;
@@ -233,11 +234,11 @@ static void print_peak(const struct run *run)
 
     capu_memory_usage(run->context, NULL, &bytes, NULL);
     if (run->budget_bytes == 0) {
-        /* Without a limit nothing makes room: memory of tensors that are through stays held. */
-        printf("peak %s held, no budget\n", run_size_text(bytes, peak));
+        /* Without a limit the library never has to release memory that it could reuse. */
+        printf("peak memory %s, no budget\n", run_size_text(bytes, peak));
         return;
     }
-    printf("peak %s of a budget of %s (%.1f %%)\n", run_size_text(bytes, peak),
+    printf("peak memory %s of a budget of %s (%.1f %%)\n", run_size_text(bytes, peak),
            run_size_text(run->budget_bytes, budget),
            100.0 * (double)bytes / (double)run->budget_bytes);
 }
@@ -257,7 +258,7 @@ int run_close(struct run *run, capu_status status)
         print_peak(run);
         status = capu_flush(run->context);
         if (status != CAPU_OK) {
-            say("report or trace", status, capu_last_error(run->context));
+            say("cannot write the report or the trace", status, capu_last_error(run->context));
         }
     }
     capu_context_destroy(run->context);

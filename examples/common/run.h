@@ -1,9 +1,10 @@
 /*
- * A training run's context: what its budget is, whether it can run in it, and what it used.
+ * The context of a training run: its budget, whether the run can work in it, and what it used.
  *
- * A budget is checked before training begins: a dry run of one iteration on the sim device, which
- * has no memory and takes milliseconds, tells what the run needs without a limit and what it needs
- * at least.
+ * A budget is checked before training begins. A dry run of one iteration on the sim device, which
+ * has no memory and takes milliseconds, finds out how much memory the run needs without a limit,
+ * and the least it can work with. So a budget in percent has a meaning, and an impossible one fails
+ * at once instead of in the middle of the first iteration.
  */
 #ifndef CAPU_EXAMPLES_COMMON_RUN_H
 #define CAPU_EXAMPLES_COMMON_RUN_H
@@ -12,7 +13,7 @@
 
 #include "examples/common/options.h"
 
-/* Makes everything a run makes and does one training iteration; on a context of its own. */
+/* Allocates what a run allocates and runs one training iteration, on a context of its own. */
 typedef capu_status (*run_dry_function)(capu_context *context, void *argument);
 
 struct run {
@@ -23,17 +24,17 @@ struct run {
 };
 
 /*
- * Resolves the budget and creates the context. On failure everything is said on stderr and nothing
- * is held: the exit code of main is OPTIONS_EXIT_FAILED then.
+ * Determines the budget and creates the context. False: an error has been printed, nothing is held,
+ * and the exit code of main is OPTIONS_EXIT_FAILED.
  */
 bool run_open(struct run *run, const struct options *options, run_dry_function dry, void *argument);
 
-/* Prints the report of the newest iteration if something was evicted in it. */
+/* Prints the report of the newest iteration if it evicted something. */
 capu_status run_print_report(struct run *run);
 
 /*
- * Prints the peak against the budget, waits for the files, destroys the context. `status` is what
- * became of the run; if it failed, that is said on stderr. Gives the exit code of main.
+ * Prints the peak and the budget, waits until all files are written, and destroys the context.
+ * `status` is the result of the run; an error is printed. Returns the exit code of main.
  */
 int run_close(struct run *run, capu_status status);
 

@@ -1,4 +1,4 @@
-/* Passing a status on: examples do nothing about a failure but say what it was, once, in main. */
+/* Passes a failed status on: examples handle an error in one place, where main reports it. */
 #ifndef CAPU_EXAMPLES_COMMON_TRY_H
 #define CAPU_EXAMPLES_COMMON_TRY_H
 

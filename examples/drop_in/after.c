@@ -1,9 +1,10 @@
 /*
- * The smallest training loop, after: the same, and it runs in less memory than it uses.
+ * The smallest training loop, after: the same loop, which now runs in less memory than it uses.
  *
- * What changed: the three kernels got the signature of a run function, launches say what they read
- * and write, the step is marked, and the tensors have names and kinds, which tell those apart that
- * need not outlive a step. Try CAPUCHIN_BUDGET=4MiB: the losses stay those of before.c, to the bit.
+ * What changed: the three kernels have the signature of a run function; launches declare what they
+ * read and write; the beginning and the end of a step are marked; and tensors have names and kinds,
+ * which say which of them need not outlive a step. Try CAPUCHIN_BUDGET=4MiB: the losses are those
+ * of before.c, bit for bit.
  */
 #include "examples/drop_in/chain.h"
 
@@ -13,7 +14,7 @@
 #include <stdlib.h>
 
 static capu_context *context;
-static char error[256]; /* why there is no context */
+static char error[256]; /* why the context could not be created */
 
 static void check(capu_status status)
 {

@@ -1,8 +1,9 @@
 /*
  * The smallest training loop, before: memory from a device API, copies, kernels.
  *
- * The four functions below have the shapes of cudaMalloc, cudaFree and cudaMemcpy, over host memory
- * so that this runs anywhere. Compare with after.c: `diff before.c after.c` is what it takes.
+ * The four functions below have the signatures of cudaMalloc, cudaFree and cudaMemcpy, over host
+ * memory so that the program runs anywhere. `diff before.c after.c` shows what using the library
+ * takes.
  */
 #include "examples/drop_in/chain.h"
 

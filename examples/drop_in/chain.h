@@ -1,7 +1,7 @@
 /*
- * The work of both programs: a chain of layers, output = tanh(weight * input) item by item, whose
- * weights learn to map one vector to another. These three functions stand for the kernels that a
- * training program already has.
+ * The work of both programs: a chain of layers, output = tanh(weight * input) element by element,
+ * whose weights learn to map one vector to another. These three functions stand for the kernels
+ * that a training program already has.
  */
 #ifndef CAPU_EXAMPLES_DROP_IN_CHAIN_H
 #define CAPU_EXAMPLES_DROP_IN_CHAIN_H
@@ -19,7 +19,7 @@ struct chain_layer {
     const float *input;
     float *weight;
     float *output;
-    float *gradient; /* of the output before backward, of the input after it */
+    float *gradient; /* backward: in, of the output; out, of the input */
 };
 
 struct chain_loss {
@@ -49,7 +49,7 @@ static inline void chain_measure(const struct chain_loss *loss)
     *loss->loss = (float)(sum / CHAIN_ITEMS);
 }
 
-/* The gradient of the input, and the weight's step along its own. */
+/* Computes the gradient of the input, and updates the weight by its own gradient. */
 static inline void chain_backward(const struct chain_layer *layer)
 {
     for (size_t i = 0; i < CHAIN_ITEMS; i++) {
@@ -60,7 +60,7 @@ static inline void chain_backward(const struct chain_layer *layer)
     }
 }
 
-/* First contents, on the host. */
+/* The initial contents, on the host. */
 static inline void chain_fill(float *values, float low, float high)
 {
     for (size_t i = 0; i < CHAIN_ITEMS; i++) {

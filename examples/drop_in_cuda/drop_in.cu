@@ -1,10 +1,11 @@
 /*
- * The same loop, after: it runs in less memory than it uses.
+ * The same loop, after: it now runs in less memory than it uses.
  *
- * What changed: memory comes from the library; what was launched together became the function of
- * an op, which gets its stream and its arguments, and each call of it says what it reads and
- * writes; the step is marked; tensors have kinds, which tell those apart that need not outlive a
- * step. Try CAPUCHIN_BUDGET=160MiB: the losses stay those of plain.cu, to the bit.
+ * What changed: memory comes from the library; kernels that were launched together became the
+ * function of an op, which receives its stream and its arguments; each op declares what it reads
+ * and writes; the beginning and the end of a step are marked; tensors have kinds, which say which
+ * of them need not outlive a step. Try CAPUCHIN_BUDGET=160MiB: the losses are those of plain.cu,
+ * bit for bit.
  */
 #include "examples/drop_in_cuda/network.cuh"
 
@@ -124,7 +125,7 @@ static capu_status update(capu_stream stream, const void *arguments)
     return status_of(CUBLAS_STATUS_SUCCESS);
 }
 
-/* The library runs ops on its own stream; what cuBLAS needs there is made before. */
+/* The library runs ops on its own stream; what cuBLAS needs there is allocated before. */
 static void open_context(void)
 {
     static char error[256];

@@ -1,6 +1,7 @@
 /*
  * The work of both programs: dense layers, output = tanh(input weight^T), that learn to map one
- * batch to another. Kernels and products as a CUDA program has them; they stay as they are.
+ * batch to another. The kernels and products are those of an ordinary CUDA program and do not
+ * change.
  */
 #ifndef CAPU_EXAMPLES_DROP_IN_CUDA_NETWORK_CUH
 #define CAPU_EXAMPLES_DROP_IN_CUDA_NETWORK_CUH
@@ -44,7 +45,7 @@ static __global__ void step_weight(float *weight, const float *gradient)
     weight[i] -= RATE * gradient[i];
 }
 
-/* One block: the sum has one order. */
+/* A single block, so that the sum has one order. */
 static __global__ void measure(const float *output, const float *target, float *gradient,
                                float *loss)
 {
@@ -67,7 +68,7 @@ static __global__ void measure(const float *output, const float *target, float *
     }
 }
 
-/* Row by row in memory: c = a b^T, a b, a^T b, each `rows` x `columns`, over `depth` terms. */
+/* Stored by rows: c = a b^T, a b, a^T b, each `rows` x `columns`, over `depth` terms. */
 static cublasStatus_t multiply_by_transposed(cublasHandle_t blas, const float *a, const float *b,
                                              float *c, int rows, int columns, int depth)
 {
@@ -98,7 +99,7 @@ static cublasStatus_t multiply_transposed(cublasHandle_t blas, const float *a, c
                        rows, &zero, c, columns);
 }
 
-/* First contents, on the host: numbers between -size and size, the same in every run. */
+/* The initial contents, on the host: numbers between -size and size, the same in every run. */
 static void fill(float *values, size_t count, float size, unsigned seed)
 {
     unsigned long long state = seed;

@@ -1,6 +1,6 @@
 /*
- * A plain CUDA training loop, before: cudaMalloc, kernels, cuBLAS, cudaMemcpy. Compare with
- * drop_in.cu: `diff plain.cu drop_in.cu` is what it takes.
+ * A plain CUDA training loop, before: cudaMalloc, kernels, cuBLAS, cudaMemcpy.
+ * `diff plain.cu drop_in.cu` shows what using the library takes.
  */
 #include "examples/drop_in_cuda/network.cuh"
 

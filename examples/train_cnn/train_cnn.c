@@ -43,12 +43,11 @@ enum { KEY_DTYPE = 1, KEY_SIDE, KEY_WIDTH };
 
 static const struct argp_option option_table[] = {
     {"dtype", KEY_DTYPE, "TYPE", 0,
-     "fp32, or bf16: images, activations and working weights in bf16; sums, statistics, parameter "
-     "gradients, velocities and master weights in fp32 (default fp32)",
+     "fp32 (default), or bf16: images, activations and working weights in bf16; sums, statistics, "
+     "parameter gradients, velocities and master weights in fp32",
      1},
-    {"side", KEY_SIDE, "N", 0, "Side of an image (default 224)", 1},
-    {"width", KEY_WIDTH, "N", 0, "Channels after the first layer (default 64, as ResNet-50 has)",
-     1},
+    {"side", KEY_SIDE, "N", 0, "Width and height of the images (default 224)", 1},
+    {"width", KEY_WIDTH, "N", 0, "Channels after the first layer (default 64, as in ResNet-50)", 1},
     {NULL, 0, NULL, 0, NULL, 0},
 };
 

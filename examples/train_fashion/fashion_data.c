@@ -11,7 +11,8 @@
 #define IMAGES_MAGIC 0x803u
 #define LABELS_MAGIC 0x801u
 
-/* More than any set of this format has: a larger count is a broken file, not a wish for memory. */
+/* More than any data set in this format has: a larger count means a broken file, and must not
+ * decide how much memory is allocated. */
 #define COUNT_LIMIT 10000000u
 
 /* Mean and deviation of the training pixels. */
@@ -34,7 +35,7 @@ static bool get(gzFile file, void *bytes, size_t count)
     return gzread(file, bytes, (unsigned)count) == (int)count;
 }
 
-/* Reads what follows the header: `count` items and nothing else. */
+/* Reads what must follow the header: `count` items and nothing else. */
 static uint8_t *read_items(gzFile file, const char *path, size_t count, size_t item_bytes)
 {
     uint8_t *items = malloc(count * item_bytes);
@@ -105,7 +106,7 @@ static uint8_t *read_file(const char *folder, const char *name, const char *suff
         return NULL;
     }
     items = read_open_file(file, path, magic, count);
-    /* Without its last bytes, a check sum, a file tells only now. */
+    /* A file without its last bytes, a checksum, fails only now. */
     if (gzclose(file) != Z_OK && items != NULL) {
         complain(path, "ends too early");
         free(items);

@@ -1,4 +1,4 @@
-/* Fashion-MNIST: gzipped files in the format of MNIST, read whole. */
+/* Reads Fashion-MNIST: gzipped files in the format of MNIST. */
 #ifndef CAPU_EXAMPLES_TRAIN_FASHION_FASHION_DATA_H
 #define CAPU_EXAMPLES_TRAIN_FASHION_FASHION_DATA_H
 
@@ -19,14 +19,13 @@ struct fashion_set {
 };
 
 /*
- * Reads the set "train" or "t10k" from `folder`. On failure says what is wrong with which file on
- * stderr, and *set holds nothing. Finish it in either case.
+ * Reads the set "train" or "t10k" from `folder`. False: an error that names the file has been
+ * printed. Finish the set in either case.
  */
 bool fashion_set_read(struct fashion_set *set, const char *folder, const char *name);
 void fashion_set_finish(struct fashion_set *set);
 
-/* Pixels, of the element type, and labels of the images `order[0..count)`, as a network takes them.
- */
+/* The normalised pixels, of the element type, and the labels of the images `order[0..count)`. */
 void fashion_set_batch(const struct fashion_set *set, const uint32_t *order, size_t count,
                        enum element element, void *pixels, int32_t *labels);
 

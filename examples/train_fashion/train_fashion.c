@@ -2,9 +2,9 @@
  * Trains a convolutional network on Fashion-MNIST within a memory budget.
  *
  * Introduces: the whole loop. A context with a budget, tensors with names and kinds, inputs that
- * are uploaded inside the iteration, training and validation iterations under labels of their own,
- * fp32 or bf16 with masters.
- * With --budget 50% its losses and weights are those of a run without a limit, to the bit.
+ * are uploaded inside the iteration, training and validation iterations with labels of their own,
+ * fp32, or bf16 with masters. With --budget 50% its losses and weights are those of a run without a
+ * limit, bit for bit.
  */
 #include "examples/train_fashion/fashion_data.h"
 #include "examples/train_fashion/layers.h"
@@ -26,10 +26,10 @@
 #define MOMENTUM 0.9f
 #define DECAY 5e-4f
 
-/* The part of the steps over which the rate rises to its full size. */
+/* Steps over which the learning rate rises to its peak. */
 #define WARM_UP 10u
 
-/* A stream of random numbers that no layer has. */
+/* A stream of random numbers that no layer uses. */
 #define ORDER_STREAM UINT64_C(0x6f72646572)
 
 struct settings {
@@ -41,7 +41,7 @@ struct settings {
     size_t test_images;  /* to validate with, at most; 0: all */
 };
 
-/* What a run works with. The batch buffers are those of the host. */
+/* What a run works with. The batch buffers are on the host. */
 struct training {
     const struct settings *settings;
     struct network network;
@@ -89,16 +89,16 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 }
 
 static const struct argp_option option_table[] = {
-    {"data", KEY_DATA, "DIR", 0, "Folder of the data (default /usr/share/datasets/fashion-mnist)",
+    {"data", KEY_DATA, "DIR", 0, "Folder of the data (default: /usr/share/datasets/fashion-mnist)",
      1},
     {"dtype", KEY_DTYPE, "TYPE", 0,
-     "fp32, or bf16: pixels, activations and working weights in bf16; sums, statistics, parameter "
-     "gradients, velocities and master weights in fp32 (default fp32)",
+     "fp32 (default), or bf16: pixels, activations and working weights in bf16; sums, statistics, "
+     "parameter gradients, velocities and master weights in fp32",
      1},
-    {"rate", KEY_RATE, "X", 0, "Learning rate at its highest (default 0.05)", 1},
+    {"rate", KEY_RATE, "X", 0, "Peak learning rate (default 0.05)", 1},
     {"train-images", KEY_TRAIN_IMAGES, "N", 0,
-     "Images of an epoch, whose last batch is a smaller one (default all)", 1},
-    {"test-images", KEY_TEST_IMAGES, "N", 0, "Test images to validate with (default all)", 1},
+     "Images per epoch, the last batch of which may be smaller (default: all)", 1},
+    {"test-images", KEY_TEST_IMAGES, "N", 0, "Test images for validation (default: all)", 1},
     {NULL, 0, NULL, 0, NULL, 0},
 };
 
@@ -118,7 +118,7 @@ static size_t train_count(const struct training *training)
     return wanted > 0 && wanted < training->train.count ? wanted : training->train.count;
 }
 
-/* A new order each epoch, drawn from the seed: Fisher and Yates. */
+/* Draws a new order for each epoch from the seed (Fisher and Yates). */
 static void shuffle(struct training *training, uint64_t epoch)
 {
     uint64_t seed = training->settings->options.seed;
@@ -137,7 +137,7 @@ static void shuffle(struct training *training, uint64_t epoch)
     }
 }
 
-/* Rises over the first steps, then falls to nothing at the end. */
+/* Rises over the first steps, then falls to zero at the end. */
 static float rate_at(const struct settings *settings, uint32_t step)
 {
     uint32_t steps = settings->options.steps;
@@ -155,7 +155,7 @@ static size_t test_count(const struct training *training)
     return wanted > 0 && wanted < training->test.count ? wanted : training->test.count;
 }
 
-/* Test images in order; the last batch is a smaller one. */
+/* Classifies the test images in order; the last batch may be smaller. */
 static capu_status validate(struct training *training)
 {
     const struct fashion_set *test = &training->test;
@@ -241,8 +241,8 @@ static capu_status save(struct training *training, capu_context *context)
 }
 
 /*
- * Takes the shapes that come before a training iteration: small tensors of other sizes leave other
- * pages always resident.
+ * Goes through the shapes that come before a training iteration: small tensors of other sizes leave
+ * other pages resident, and the dry run must find the same ones.
  */
 static capu_status resize_like_the_loop(struct training *training)
 {
@@ -277,7 +277,7 @@ static capu_status run_all(struct training *training, struct run *run)
     return validate(training);
 }
 
-/* One training iteration with whatever the host buffers hold: only sizes matter. */
+/* One training iteration with any contents of the host buffers: only sizes matter. */
 static capu_status dry(capu_context *context, void *argument)
 {
     struct training *training = argument;
@@ -289,7 +289,7 @@ static capu_status dry(capu_context *context, void *argument)
     return network_train(&training->network, training->pixels, training->labels, 0, &rates, &loss);
 }
 
-/* Reads the data and makes the host buffers. Says on stderr what fails. */
+/* Reads the data and allocates the host buffers. False: an error has been printed. */
 static bool prepare(struct training *training)
 {
     const struct settings *settings = training->settings;

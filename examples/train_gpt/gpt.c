@@ -1,6 +1,6 @@
 /*
- * Forward and backward of the network, op by op. Each says what it touches; nothing here knows
- * where anything lies at the moment, or whether there is room for all of it.
+ * The network's forward and backward pass, op by op. Each op declares what it reads and writes.
+ * Nothing here knows where tensors are at the moment, or whether all of them fit.
  */
 #include "examples/train_gpt/gpt.h"
 
@@ -21,7 +21,7 @@ static uint32_t rows_of(const struct gpt *gpt)
     return gpt->batch * gpt->length;
 }
 
-/* Of the stream, or whatever has a row of channels a token. */
+/* Of the stream, and of everything else with one row of channels per token. */
 static size_t stream_bytes(const struct gpt *gpt)
 {
     return (size_t)rows_of(gpt) * gpt->shape.channels * element_bytes(gpt->shape.element);
@@ -37,13 +37,13 @@ static float *gradient(const struct gpt *gpt, enum gpt_parameter parameter, uint
     return gpt_parameter_at(gpt, GPT_GRADIENT, parameter, layer);
 }
 
-/* What enters layer `layer`: what the one before gave, or the embedding. */
+/* The input of layer `layer`: the output of the previous one, or the embedding. */
 static void *entering(const struct gpt *gpt, uint32_t layer)
 {
     return layer > 0 ? gpt->layers[layer - 1].residual2 : gpt->shared.embedded;
 }
 
-/* A dense layer's arguments for forward and backward; weight gradients are added to. */
+/* The arguments of a dense layer, forward and backward; weight gradients accumulate. */
 struct dense {
     enum gpt_parameter weight;
     enum gpt_parameter bias; /* GPT_PARAMETERS: none */
@@ -117,7 +117,7 @@ static struct dense out_dense(const struct gpt *gpt, uint32_t layer)
                           gpt->shape.channels};
 }
 
-/* The token embedding once more. */
+/* The last layer uses the token embedding again. */
 static struct dense logits_dense(const struct gpt *gpt)
 {
     return (struct dense){GPT_TOKENS, GPT_PARAMETERS, 0, gpt->shape.channels,
@@ -185,7 +185,8 @@ static struct layer_norm last_norm_of(const struct gpt *gpt)
     };
 }
 
-/* Backward takes qkv, scores and mixed for their gradients: forward is through with them. */
+/* The backward pass puts gradients into qkv, scores and mixed, which the forward pass no longer
+ * needs. */
 static struct attention attention_of(const struct gpt *gpt, uint32_t index)
 {
     const struct gpt_layer *layer = &gpt->layers[index];
@@ -302,7 +303,7 @@ static capu_status layer_forward(struct gpt *gpt, uint32_t index)
     return add_branch(gpt, layer->residual1, layer->residual2);
 }
 
-/* Where segments are wanted, each of so many layers is one. */
+/* With segments, every `segment_layers` layers are one. */
 static capu_status layers_forward(struct gpt *gpt)
 {
     uint32_t each = gpt->segment_layers;
@@ -336,7 +337,7 @@ capu_status gpt_forward(struct gpt *gpt, bool with_loss)
     return with_loss ? softmax_cross_entropy_forward(gpt->context, &loss) : CAPU_OK;
 }
 
-/* The gradient of the parts is written a part at a time: it has to hold something before. */
+/* The gradient of the parts is written part by part, so it must have contents before. */
 static capu_status attention_backward(struct gpt *gpt, uint32_t index)
 {
     capu_context *context = gpt->context;
@@ -354,8 +355,8 @@ static capu_status attention_backward(struct gpt *gpt, uint32_t index)
 }
 
 /*
- * The stream's gradient is that of the branch too, so nothing is copied for a residual: a norm adds
- * what came through its branch.
+ * The gradient of the stream is also that of the branch, so a residual needs no copy: the norm adds
+ * what its branch contributes.
  */
 static capu_status layer_backward(struct gpt *gpt, uint32_t index)
 {
@@ -468,7 +469,7 @@ capu_status gpt_validate(struct gpt *gpt, const int32_t *tokens, const int32_t *
     return capu_iteration_end(gpt->context);
 }
 
-/* Rows of the vocabulary beyond the bytes stand behind them and are not asked for. */
+/* The rows of the vocabulary after the bytes are not needed. */
 capu_status gpt_logits(struct gpt *gpt, const int32_t *tokens, uint32_t position,
                        float logits[GPT_BYTES])
 {

@@ -1,12 +1,13 @@
 /*
- * A GPT over bytes, in fp32 or bf16, written the way real C programs are: all parameters in one
- * blob, gradients and moments in blobs of the same layout, all activations in another, tensors at
- * whatever offsets they come to lie, query, key and value as parts of one buffer, buffers used for
- * one thing forward and another backward, and the token embedding used again as the last layer.
+ * A GPT over bytes, in fp32 or bf16, written as real C programs are: all parameters are in one
+ * blob, gradients and moments are in blobs of the same layout, all activations are in another one;
+ * tensors begin at arbitrary offsets; query, key and value are parts of one buffer; buffers have
+ * one use in the forward pass and another one in the backward pass; and the token embedding is also
+ * the last layer.
  *
- * In bf16 activations, their gradients and the weights that are worked with are stored in bf16.
- * Gradients of parameters and moments are fp32, and so is the master of every weight, which the
- * optimizer changes and rounds the working weight from.
+ * In bf16, activations, their gradients and the working weights are stored in bf16. Gradients of
+ * parameters and moments are fp32, and so is a master copy of each weight: the optimizer updates it
+ * and rounds the working weight from it.
  */
 #ifndef CAPU_EXAMPLES_TRAIN_GPT_GPT_H
 #define CAPU_EXAMPLES_TRAIN_GPT_GPT_H
@@ -19,8 +20,8 @@
 
 #include <stdbool.h>
 
-/* Tokens that the text has: its bytes. A vocabulary may have more, whose rows are trained all the
-   same: every loss is over all of them. */
+/* The tokens of the text are its bytes. A vocabulary may have more; their rows are trained as well,
+   because every loss is over all tokens. */
 #define GPT_BYTES 256u
 
 struct gpt_shape {
@@ -28,7 +29,7 @@ struct gpt_shape {
     uint32_t channels;
     uint32_t heads;
     uint32_t length;     /* of a sequence, at most */
-    uint32_t align;      /* items at whose multiples tensors begin; 0 or 1: anywhere */
+    uint32_t align;      /* tensors begin at multiples of that many items; 0 or 1: anywhere */
     uint32_t vocabulary; /* GPT_BYTES or more */
     enum element element;
 };
@@ -53,7 +54,7 @@ enum gpt_parameter {
     GPT_PARAMETERS
 };
 
-/* Blobs of one layout. Values are of the shape's element type, all else is fp32. */
+/* Blobs with the same layout. Values have the element type of the shape, all others are fp32. */
 enum gpt_blob {
     GPT_VALUE,
     GPT_GRADIENT,
@@ -88,7 +89,7 @@ struct gpt_layer {
     void *residual2;
 };
 
-/* What all layers share. Some serve forward and backward, with nothing in common. */
+/* What all layers share. Some buffers have unrelated uses in the forward and the backward pass. */
 struct gpt_shared {
     void *embedded;
     void *qkv;    /* backward: its gradient */
@@ -132,14 +133,14 @@ struct gpt_step {
 };
 
 /*
- * Allocates and initialises. Device memory belongs to the context and goes with it; gpt_finish
- * frees what is on the host. TOO_LARGE: the shape has more bytes than can be counted.
+ * Allocates and initialises. Device memory belongs to the context and is freed with it; gpt_finish
+ * frees host memory. TOO_LARGE: the size of the shape overflows.
  */
 capu_status gpt_init(struct gpt *gpt, capu_context *context, const struct gpt_shape *shape,
                      uint64_t seed);
 void gpt_finish(struct gpt *gpt);
 
-/* Makes room for batches of this shape, outside iterations: the old blob goes, a new one comes. */
+/* Replaces the blob of activations by one for batches of this shape. Call it outside iterations. */
 capu_status gpt_resize(struct gpt *gpt, uint32_t batch, uint32_t length);
 
 /* The next multiple of `align` items; 0 and 1 leave `count` as it is. */
@@ -172,7 +173,7 @@ capu_status gpt_validate(struct gpt *gpt, const int32_t *tokens, const int32_t *
 capu_status gpt_logits(struct gpt *gpt, const int32_t *tokens, uint32_t position,
                        float logits[GPT_BYTES]);
 
-/* How many numbers are learnt. */
+/* The number of trained parameters. */
 size_t gpt_parameter_count(const struct gpt *gpt);
 
 /* All parameters, to save, in fp32. Gives their number; `weights` NULL: only that. */

@@ -1,6 +1,6 @@
 /*
- * Activations: one blob for all, made anew for each shape of a batch. It is cut up in two passes
- * over the same list: one that measures, one that splits.
+ * Activations: one blob for all of them, allocated anew for each shape of a batch. Two passes over
+ * the same list divide it: the first one measures, the second one assigns addresses.
  */
 #include "examples/train_gpt/gpt.h"
 
@@ -9,7 +9,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* The first buffer begins here, and the others without gaps: nothing is aligned. */
+/* The first buffer begins at this odd offset and the others follow without gaps, so none is
+ * aligned. */
 #define ODD_ITEMS ((size_t)3)
 
 struct carver {
@@ -25,7 +26,7 @@ static struct carver begin(struct gpt *gpt, void *blob)
         .gpt = gpt, .blob = blob, .used = ODD_ITEMS * element_bytes(gpt->shape.element)};
 }
 
-/* `count` items at the next place that is aligned as they must be. NULL where only measuring. */
+/* `count` items at the next suitably aligned place. NULL while measuring. */
 static void *carve(struct carver *carver, size_t count, size_t item_bytes, const char *name,
                    const char *layer, capu_kind kind)
 {
@@ -134,7 +135,7 @@ static capu_status carve_all(struct carver *carver)
     return carver->status;
 }
 
-/* Room for tokens and targets, in tensors of their own: they are inputs. */
+/* Tokens and targets are inputs, and tensors of their own. */
 static capu_status make_inputs(struct gpt *gpt)
 {
     size_t bytes = (size_t)gpt->batch * gpt->length * sizeof(int32_t);
@@ -167,7 +168,7 @@ capu_status gpt_resize(struct gpt *gpt, uint32_t batch, uint32_t length)
     TRY(capu_free(gpt->context, gpt->activations));
     TRY(capu_free(gpt->context, gpt->tokens));
     TRY(capu_free(gpt->context, gpt->targets));
-    /* Freed memory can go when the work on it has ended: wait, or two blobs are held for a while.
+    /* Memory is released when the work on it has completed: wait, or two blobs exist for a while.
      */
     TRY(capu_synchronize(gpt->context));
     gpt->batch = batch;

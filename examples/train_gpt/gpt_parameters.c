@@ -1,7 +1,7 @@
 /*
- * Parameters: one blob for each of values, gradients and moments, and of masters where the values
- * are bf16; all of the same layout, which begins at an odd offset and goes on without gaps. Small
- * ones stand together and are one tensor for all layers; of large ones each layer's is a tensor.
+ * Parameters: a blob each for values, gradients and moments, and for masters if the values are
+ * bf16. All have the same layout, which begins at an odd offset and has no gaps. A small parameter
+ * is one tensor for all layers; a large one is a tensor per layer.
  */
 #include "examples/train_gpt/gpt.h"
 
@@ -15,7 +15,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Nothing is aligned, as in a blob that is read from a file with a header of its own. */
+/* Nothing is aligned, as in a file that begins with a header. */
 #define ODD_ITEMS ((size_t)7)
 
 #define BETA1 0.9f
@@ -30,7 +30,7 @@ enum start { START_ZERO, START_ONE, START_NORMAL, START_NARROW };
 static const struct {
     const char *name;
     bool is_per_layer;
-    bool is_split; /* each layer's is a tensor */
+    bool is_split; /* a tensor per layer */
     enum size_kind size;
     size_t times; /* that size */
     enum start start;
@@ -86,7 +86,7 @@ static size_t unit(const struct gpt_shape *shape, enum size_kind size)
     return 0;
 }
 
-/* The sizes that options allow have products far below 2^60; their sum is checked. */
+/* With the sizes that the options allow, products stay far below 2^60; sums are checked. */
 static capu_status lay_out(struct gpt *gpt)
 {
     struct gpt_layout *layout = &gpt->layout;
@@ -111,7 +111,7 @@ static bool has_masters(const struct gpt *gpt)
     return gpt->shape.element == ELEMENT_BF16;
 }
 
-/* What the optimizer changes. */
+/* What the optimizer updates. */
 static enum gpt_blob learnt(const struct gpt *gpt)
 {
     return has_masters(gpt) ? GPT_MASTER : GPT_VALUE;
@@ -178,8 +178,8 @@ static capu_status make_blob(struct gpt *gpt, enum gpt_blob blob)
 }
 
 /*
- * As GPT-2: branches that add to the stream begin the narrower the more of them there are. A master
- * and its working weight begin with the same numbers, these rounded.
+ * As in GPT-2, the weights of branches that add to the stream start the smaller, the more branches
+ * there are. A master and its working weight start with the same values, the latter rounded.
  */
 static capu_status start(struct gpt *gpt, size_t parameter, uint32_t layer, uint64_t seed)
 {
@@ -224,8 +224,8 @@ static capu_status clear(struct gpt *gpt, enum gpt_blob blob)
 }
 
 /*
- * A small parameter is one tensor for all layers, and writing one layer's part is an update of it:
- * it needs contents before. Known zeros are contents, and cost nothing.
+ * A small parameter is one tensor for all layers, so writing one layer's part updates it and needs
+ * contents before. Zeros that the library knows of count as contents and cost nothing.
  */
 static capu_status start_all(struct gpt *gpt, uint64_t seed)
 {

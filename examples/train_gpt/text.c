@@ -9,7 +9,7 @@
 /* Far more than this example learns from. */
 #define TEXT_LIMIT ((size_t)1 << 30)
 
-/* Where the build put the default text, and what it had to take instead. */
+/* Where the build put the default text, and which text that is. */
 static const char bible_path[] = TRAIN_GPT_DATA_FOLDER "/bible-kjv.txt";
 static const char documentation_path[] = TRAIN_GPT_DATA_FOLDER "/documentation.txt";
 
@@ -34,7 +34,7 @@ static FILE *open_default(const char **path)
     return file;
 }
 
-static bool read_all(struct string_buffer *text, FILE *file, const char *path)
+static bool read_all(struct text *text, FILE *file, const char *path)
 {
     size_t capacity = 0;
 
@@ -52,12 +52,12 @@ static bool read_all(struct string_buffer *text, FILE *file, const char *path)
     return ferror(file) ? complain(path, strerror(errno)) : true;
 }
 
-bool text_read(struct string_buffer *text, const char *path, size_t length)
+bool text_read(struct text *text, const char *path, size_t length)
 {
     FILE *file;
     bool is_read;
 
-    *text = (struct string_buffer){0};
+    *text = (struct text){0};
     file = path != NULL ? fopen(path, "rb") : open_default(&path);
     if (file == NULL) {
         return complain(path, strerror(errno));
@@ -68,20 +68,20 @@ bool text_read(struct string_buffer *text, const char *path, size_t length)
         return false;
     }
     text->train_count = text->count / 10 * 9;
-    /* The tenth is the smaller part. */
+    /* The validation part, a tenth, is the smaller one. */
     if (text->count / 10 <= length) {
         return complain(path, "too short for sequences of this length");
     }
     return true;
 }
 
-void text_close(struct string_buffer *text)
+void text_close(struct text *text)
 {
     free(text->bytes);
-    *text = (struct string_buffer){0};
+    *text = (struct text){0};
 }
 
-void text_window(const struct string_buffer *text, size_t start, size_t length, int32_t *tokens,
+void text_window(const struct text *text, size_t start, size_t length, int32_t *tokens,
                  int32_t *targets)
 {
     for (size_t i = 0; i < length; i++) {

@@ -1,11 +1,11 @@
 /*
  * Trains a GPT on the bytes of a text, within a memory budget.
  *
- * Introduces: everything that real training programs do to a memory manager. Blobs split at odd
- * offsets, parts of buffers, partial writes, buffers used twice, gradients cleared all at once and
- * accumulated, tied weights, one op over all parameters, validation before training, batches of
- * other shapes, sampling in between, fp32 or bf16 with masters. The losses under any budget are
- * those without one.
+ * Introduces: everything that real training programs do to a memory manager. Buffers split at odd
+ * offsets, parts of buffers as operands, partial writes, buffers with two uses, gradients that are
+ * cleared at once and accumulated, tied weights, one op over all parameters, validation before
+ * training, batches of other shapes, sampling in between, fp32, or bf16 with masters. The losses
+ * within any budget are those without one.
  */
 #include "examples/train_gpt/gpt.h"
 #include "examples/train_gpt/text.h"
@@ -24,16 +24,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Steps over which the rate rises to its full size. */
+/* Steps over which the learning rate rises to its peak. */
 #define WARM_UP 10u
 
-/* GPT-2's 50,257 tokens, up to the next multiple of 128: what the last product likes. */
+/* GPT-2's 50,257 tokens, padded to a multiple of 128, which makes the last product faster. */
 #define MODEL_VOCABULARY 50304u
 
-/* Batches of a validation pass; the last is half of one. */
+/* Batches of a validation pass; the last one is half as large. */
 #define VALIDATION_BATCHES 3u
 
-/* Streams of random numbers that no parameter has. */
+/* Streams of random numbers that no parameter uses. */
 #define WINDOW_STREAM UINT64_C(0x77696e646f77)
 #define SAMPLE_STREAM UINT64_C(0x73616d706c65)
 
@@ -42,9 +42,9 @@ struct settings {
     struct gpt_shape shape;
     const char *data;
     float rate;
-    uint32_t default_vocabulary; /* if none is asked for */
+    uint32_t default_vocabulary; /* without --vocab */
     uint32_t accumulate;
-    uint32_t other_length;   /* of the sequences of every second step; 0: all are alike */
+    uint32_t other_length;   /* of the sequences in every second step; 0: the same */
     uint32_t segment_layers; /* 0: no segments */
     uint32_t sample_bytes;
     bool is_asap;
@@ -53,7 +53,7 @@ struct settings {
 struct training {
     const struct settings *settings;
     struct gpt gpt;
-    struct string_buffer text;
+    struct text text;
     struct loss_log log;
     int32_t *tokens; /* accumulate batches */
     int32_t *targets;
@@ -78,37 +78,39 @@ enum {
 };
 
 static const struct argp_option option_table[] = {
-    {"model", KEY_MODEL, "NAME", 0, "d12, d24, d36 or d48: the sizes of GPT-2", 1},
+    {"model", KEY_MODEL, "NAME", 0, "Sizes of GPT-2: d12, d24, d36 or d48", 1},
     {"vocab", KEY_VOCAB, "N", 0,
-     "Tokens, of which a text of bytes uses the first 256 (default 256; with --model 50304: "
-     "GPT-2's "
-     "50257, padded)",
+     "Size of the vocabulary, of which the text uses the first 256 (default 256; with --model "
+     "50304, "
+     "GPT-2's 50257 padded)",
      1},
     {"dtype", KEY_DTYPE, "TYPE", 0,
-     "fp32, or bf16: activations and working weights in bf16; sums, parameter gradients, moments "
-     "and "
-     "master weights in fp32 (default fp32)",
+     "fp32 (default), or bf16: activations and working weights in bf16; sums, parameter gradients, "
+     "moments and master weights in fp32",
      1},
-    {"layers", KEY_LAYERS, "N", 0, "Layers (default 4)", 1},
-    {"channels", KEY_CHANNELS, "N", 0, "Channels (default 128)", 1},
-    {"heads", KEY_HEADS, "N", 0, "Heads of attention (default 4)", 1},
+    {"layers", KEY_LAYERS, "N", 0, "Number of layers (default 4)", 1},
+    {"channels", KEY_CHANNELS, "N", 0, "Number of channels (default 128)", 1},
+    {"heads", KEY_HEADS, "N", 0, "Number of attention heads (default 4)", 1},
     {"seq", KEY_SEQ, "N", 0, "Length of a sequence (default 128)", 1},
     {"align", KEY_ALIGN, "N", 0,
-     "Begin tensors at multiples of N items (default 1: without gaps, as in a blob read from a "
-     "file; 64 is what a GPU likes)",
+     "Align tensors to multiples of N items (default 1: no gaps, as in a buffer read from a file; "
+     "GPUs "
+     "prefer 64)",
      1},
     {"update", KEY_UPDATE, "end|asap", 0,
-     "Update all parameters at the end in one op, or each as soon as its gradient is complete "
-     "(default end)",
+     "end (default): update all parameters in one op at the end; asap: update each one as soon as "
+     "its "
+     "gradient is complete",
      1},
-    {"accumulate", KEY_ACCUMULATE, "N", 0, "Batches in a step (default 1)", 1},
-    {"other-seq", KEY_OTHER_SEQ, "N", 0, "Length of the sequences of every second step", 1},
+    {"accumulate", KEY_ACCUMULATE, "N", 0,
+     "Batches per step, whose gradients are accumulated (default 1)", 1},
+    {"other-seq", KEY_OTHER_SEQ, "N", 0,
+     "Length of the sequences in every second step (default: as --seq)", 1},
     {"checkpoint", KEY_CHECKPOINT, "N", 0,
-     "Mark every N layers as a segment, which --planner manual recomputes (default: no segments)",
-     1},
+     "Make every N layers a segment, which --planner manual recomputes (default: no segments)", 1},
     {"sample", KEY_SAMPLE, "N", 0, "Write N bytes of text after each validation and at the end", 1},
-    {"data", KEY_DATA, "FILE", 0, "Text to learn (default the King James Bible)", 1},
-    {"rate", KEY_RATE, "X", 0, "Learning rate at its highest (default 0.001)", 1},
+    {"data", KEY_DATA, "FILE", 0, "Text to learn (default: the King James Bible)", 1},
+    {"rate", KEY_RATE, "X", 0, "Peak learning rate (default 0.001)", 1},
     {NULL, 0, NULL, 0, NULL, 0},
 };
 
@@ -252,7 +254,7 @@ static uint32_t length_of(const struct settings *settings, uint32_t step)
                                                         : settings->shape.length;
 }
 
-/* The windows of one step, each drawn anew. */
+/* Draws the windows of one step. */
 static void draw_windows(struct training *training, uint32_t step)
 {
     const struct settings *settings = training->settings;
@@ -268,7 +270,7 @@ static void draw_windows(struct training *training, uint32_t step)
     }
 }
 
-/* How many windows a validation pass has. */
+/* The number of windows in a validation pass. */
 static size_t validation_windows(const struct training *training)
 {
     const struct settings *settings = training->settings;
@@ -280,7 +282,7 @@ static size_t validation_windows(const struct training *training)
     return wanted < there ? wanted : there;
 }
 
-/* A pass over the first windows of the text kept back; the last batch is a smaller one. */
+/* A pass over the first windows of the validation text; the last batch is smaller. */
 static capu_status validate(struct training *training)
 {
     const struct settings *settings = training->settings;
@@ -307,7 +309,7 @@ static capu_status validate(struct training *training)
     return CAPU_OK;
 }
 
-/* Draws a byte by the probabilities that the logits stand for. */
+/* Draws a byte from the distribution that the logits describe. */
 static uint8_t pick(const float logits[GPT_BYTES], float even)
 {
     double most = logits[0];
@@ -329,7 +331,8 @@ static uint8_t pick(const float logits[GPT_BYTES], float even)
     return ' ';
 }
 
-/* Goes on from a line's end, one byte an iteration; what lies behind the position is not seen. */
+/* Continues after a line break, one byte per iteration. Attention is causal, so what lies after the
+ * position has no influence. */
 static capu_status sample(struct training *training, uint32_t step)
 {
     const struct settings *settings = training->settings;
@@ -443,8 +446,8 @@ static capu_status run_all(struct training *training, struct run *run)
 }
 
 /*
- * Takes all the shapes that come before a training iteration: small tensors of other sizes leave
- * other pages always resident.
+ * Goes through all shapes that come before a training iteration: small tensors of other sizes leave
+ * other pages resident, and the dry run must find the same ones.
  */
 static capu_status resize_like_the_loop(struct training *training)
 {
@@ -468,7 +471,7 @@ static capu_status resize_like_the_loop(struct training *training)
     return gpt_resize(&training->gpt, batch, settings->shape.length);
 }
 
-/* One training iteration with whatever the host buffers hold: only sizes matter. */
+/* One training iteration with any contents of the host buffers: only sizes matter. */
 static capu_status dry(capu_context *context, void *argument)
 {
     struct training *training = argument;
@@ -489,7 +492,7 @@ static capu_status dry(capu_context *context, void *argument)
     return status;
 }
 
-/* Reads the text and makes the host buffers. Says on stderr what fails. */
+/* Reads the text and allocates the host buffers. False: an error has been printed. */
 static bool prepare(struct training *training)
 {
     const struct settings *settings = training->settings;
