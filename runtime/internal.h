@@ -28,6 +28,7 @@
 #include "runtime/tensor_state.h"
 #include "runtime/tensors.h"
 #include "runtime/tracker.h"
+#include "runtime/victims.h"
 
 enum { ERROR_TEXT_BYTES = 1024 };
 
@@ -84,6 +85,7 @@ struct capu_context {
     struct names names;
     struct tensors tensors;
     struct pager pager;
+    struct victims victims;
     struct departures departures;
     struct tracker tracker;
     struct staging staging;

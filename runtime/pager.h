@@ -1,10 +1,10 @@
 /*
- * The pager: which tensors are resident, in passive mode.
+ * The pager: which tensors are resident when no plan is active.
  *
- * Mapped tensors that are not departing stand in one of three lists, least recently used first:
- * empty (nothing in them worth keeping), clean (a valid host copy), dirty. Victims are taken from
- * them in this order, never an operand of the op at hand. The host waits only when memory is needed
- * at once, and then for the departure that was queued first (departure.h).
+ * An op needs its operands resident. The pager makes room for them by evicting other tensors, least
+ * recently used first (victims.h), and brings back those that are out. Evicting only starts a
+ * departure (departure.h): the host waits only when memory is needed at once, and then for the
+ * departure that was queued first.
  *
  * Owned by the context's thread.
  */
@@ -14,9 +14,6 @@
 #include "runtime/tensors.h"
 
 struct pager {
-    struct tensor_list empty;
-    struct tensor_list clean;
-    struct tensor_list dirty;
     bool has_waited; /* since the op at hand began: the host for room, or compute for a copy in */
 };
 

@@ -20,7 +20,7 @@ static void expect(struct check *check, bool holds, const char *what)
 static void check_tensor(struct tensor *tensor, void *data)
 {
     struct check *check = data;
-    const struct pager *pager = &check->context->pager;
+    const struct victims *victims = &check->context->victims;
     const struct tensor_list *list = tensor->residency.list;
     const capu_context *context = check->context;
     bool may_be_lost = context->planning != NULL;
@@ -36,11 +36,11 @@ static void check_tensor(struct tensor *tensor, void *data)
         expect(check, may_be_lost || !tensor_is_lost(tensor), "contents are lost");
         expect(check, (list != NULL) == (tensor->state.pages == PAGES_OWN),
                "a resident tensor is in no list, or another is in one");
-        expect(check, list != &pager->clean || tensor_on_host(tensor),
+        expect(check, list != &victims->clean || tensor_on_host(tensor),
                "a tensor in the clean list has no host copy");
-        expect(check, list != &pager->empty || tensor_is_empty(tensor),
+        expect(check, list != &victims->empty || tensor_is_empty(tensor),
                "the empty list has contents");
-        expect(check, list != &pager->dirty || tensor->state.contents == CONTENTS_DEVICE,
+        expect(check, list != &victims->dirty || tensor->state.contents == CONTENTS_DEVICE,
                "a tensor in the dirty list is clean");
     } else {
         expect(check, list == NULL, "mode off has something to evict");

@@ -5,10 +5,10 @@
 
 void victims_touch(capu_context *context, struct tensor *tensor)
 {
-    struct pager *pager = &context->pager;
-    struct tensor_list *list = tensor_is_empty(tensor)  ? &pager->empty
-                               : tensor_on_host(tensor) ? &pager->clean
-                                                        : &pager->dirty;
+    struct victims *victims = &context->victims;
+    struct tensor_list *list = tensor_is_empty(tensor)  ? &victims->empty
+                               : tensor_on_host(tensor) ? &victims->clean
+                                                        : &victims->dirty;
 
     /* A tensor in no list is never evicted: in mode off that is every tensor. */
     if (!context->is_paging || tensor->state.pages != PAGES_OWN) {
@@ -32,8 +32,8 @@ static struct tensor *list_victim(const capu_context *context, const struct tens
 
 struct tensor *victims_choose(const capu_context *context)
 {
-    const struct tensor_list *lists[] = {&context->pager.empty, &context->pager.clean,
-                                         &context->pager.dirty};
+    const struct tensor_list *lists[] = {&context->victims.empty, &context->victims.clean,
+                                         &context->victims.dirty};
 
     for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++) {
         struct tensor *tensor = list_victim(context, lists[i]);

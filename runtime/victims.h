@@ -1,8 +1,23 @@
-/* Resident tensors in the order in which they are evicted, see pager.h. */
+/*
+ * Victims: the tensors that may be evicted, in the order in which they are.
+ *
+ * These are the tensors with pages of their own (PAGES_OWN), unless the mode is off, in which
+ * nothing is evicted. Each is in one of three lists, least recently used first. Victims are taken
+ * from `empty` before `clean` before `dirty`, because giving up nothing costs nothing, giving up a
+ * tensor with a host copy may cost a copy back, and any other costs two copies.
+ *
+ * Owned by the context's thread.
+ */
 #ifndef CAPU_RUNTIME_VICTIMS_H
 #define CAPU_RUNTIME_VICTIMS_H
 
 #include "runtime/tensors.h"
+
+struct victims {
+    struct tensor_list empty; /* nothing in them that a copy could keep */
+    struct tensor_list clean; /* with a valid host copy */
+    struct tensor_list dirty;
+};
 
 /* Puts a mapped tensor into the list it belongs to now, as the most recently used. */
 void victims_touch(capu_context *context, struct tensor *tensor);
