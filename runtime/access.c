@@ -8,15 +8,15 @@ struct access *access_of(struct operands *operands, struct tensor *tensor)
 {
     struct access *access;
 
-    if (tensor->operand_stamp == operands->stamp) {
-        return &operands->accesses[tensor->operand_index];
+    if (tensor->in_op.stamp == operands->stamp) {
+        return &operands->accesses[tensor->in_op.index];
     }
     if (!array_reserve(&operands->accesses, &operands->access_capacity, operands->access_count + 1,
                        sizeof(*access))) {
         return NULL;
     }
-    tensor->operand_stamp = operands->stamp;
-    tensor->operand_index = operands->access_count;
+    tensor->in_op.stamp = operands->stamp;
+    tensor->in_op.index = operands->access_count;
     access = &operands->accesses[operands->access_count++];
     *access = (struct access){.tensor = tensor};
     return access;

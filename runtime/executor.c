@@ -447,7 +447,7 @@ capu_status executor_before_zero(capu_context *context, const struct tensor *ten
     /* What it held before the iteration no replay reads; and what was read before a zero that the
        plan knows of is not replayable. */
     if (context->active == NULL || record == NULL || !tensor_is_placed(tensor) ||
-        tensor->record_stamp != record->stamp ||
+        tensor->in_record.stamp != record->stamp ||
         context->binding.next <= context->active->guide->tensors[tensor->guide_index].zeroed_op) {
         return CAPU_OK;
     }

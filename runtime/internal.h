@@ -57,7 +57,7 @@ struct operands {
     struct piece *pieces;
     size_t piece_count;
     size_t piece_capacity;
-    uint64_t stamp; /* counts ops; tensor.operand_stamp equals it for operands of this op */
+    uint64_t stamp; /* counts ops; tensor.in_op.stamp equals it for operands of this op */
 
     struct call call; /* the op at hand, with its operands in `list` */
     capu_operand *list;

@@ -79,7 +79,7 @@ static capu_status revive(capu_context *context, struct allocation *allocation)
     tensor->is_persistent = true;
     tensor->is_carried = false;
     tensor->overwrites = 0;
-    tensor->record_stamp = 0;
+    tensor->in_record.stamp = 0;
     return CAPU_OK;
 }
 

@@ -19,7 +19,7 @@ struct pager {
 
 /*
  * Sees to it that `page_count` pages can be taken, evicting what is no operand of the op at hand
- * (tensor.operand_stamp). OVER_BUDGET: too much is in use by operands and always-resident pages;
+ * (tensor.in_op.stamp). OVER_BUDGET: too much is in use by operands and always-resident pages;
  * HOST_OVER_BUDGET, NO_HOST_MEMORY: nowhere to evict to. Nothing is lost on failure.
  */
 capu_status pager_make_room(capu_context *context, size_t page_count);

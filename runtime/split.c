@@ -386,8 +386,8 @@ static capu_status recall(capu_context *context, struct tensor *tensor)
         return CAPU_OK;
     }
     context->operands.stamp++;
-    tensor->operand_stamp = context->operands.stamp;
-    tensor->operand_index = 0;
+    tensor->in_op.stamp = context->operands.stamp;
+    tensor->in_op.index = 0;
     if (context->is_paging) {
         pager_claim(context, tensor);
         if (has_bytes && !tensor_is_mapped(tensor)) {

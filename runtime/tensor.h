@@ -76,6 +76,13 @@ struct tensor_state {
     struct departure *departure; /* while PAGES_LEAVING; otherwise NULL */
 };
 
+/* Where a list that is made anew for each op or iteration has the tensor: valid if the stamp is
+   that of the op or iteration under way, so that nothing needs to be reset. */
+struct tensor_mention {
+    uint64_t stamp;
+    size_t index;
+};
+
 struct tensor {
     void *address;
     uint64_t bytes;
@@ -113,13 +120,9 @@ struct tensor {
     struct tensor_link residency; /* in the pager's lists while mapped */
     struct tensor_link contents;  /* in a list of tensors with contents */
 
-    uint64_t operand_stamp; /* op that last named it, and where in that op's accesses */
-    size_t operand_index;
-    uint64_t record_stamp; /* iteration record it is in, and where */
-    size_t record_index;
-    uint64_t
-        eviction_stamp;    /* iteration record of its last eviction, and where; SIZE_MAX: it came */
-    size_t eviction_index; /* back since */
+    struct tensor_mention in_op;       /* the op that named it last, and its access there */
+    struct tensor_mention in_record;   /* the record of the iteration that touched it last */
+    struct tensor_mention in_eviction; /* the record of its last eviction; SIZE_MAX: it is back */
 };
 
 static inline bool tensor_is_managed(const struct tensor *tensor)

@@ -133,7 +133,7 @@ static struct record_tensor describe(const struct tensor *tensor)
 static void list_untouched(capu_context *context, struct record *record)
 {
     for (struct tensor *at = context->persistent.head; at != NULL; at = at->contents.next) {
-        if (at->record_stamp == record->stamp || !tensor_is_managed(at)) {
+        if (at->in_record.stamp == record->stamp || !tensor_is_managed(at)) {
             continue;
         }
         if (tracker_grow(&record->untouched, &record->untouched_capacity,
@@ -276,13 +276,13 @@ static struct record_tensor *tensor_entry(capu_context *context, struct record *
 {
     struct record_tensor *entry;
 
-    if (tensor->record_stamp == record->stamp) {
-        return &record->tensors[tensor->record_index];
+    if (tensor->in_record.stamp == record->stamp) {
+        return &record->tensors[tensor->in_record.index];
     }
     ASSERT(record->tensor_count < record->tensor_capacity);
-    tensor->record_stamp = record->stamp;
-    tensor->record_index = record->tensor_count++;
-    entry = &record->tensors[tensor->record_index];
+    tensor->in_record.stamp = record->stamp;
+    tensor->in_record.index = record->tensor_count++;
+    entry = &record->tensors[tensor->in_record.index];
     *entry = describe(tensor);
     entry->is_carried = role == CAPU_READ || role == CAPU_UPDATE;
     entry->is_persistent = entry->is_persistent || entry->is_carried;
@@ -298,10 +298,10 @@ static struct record_tensor *tensor_entry(capu_context *context, struct record *
 /* The op being recorded touches a tensor that had left: it is back. */
 static void end_eviction(struct record *record, struct tensor *tensor)
 {
-    if (tensor->eviction_stamp == record->stamp && tensor->eviction_index != SIZE_MAX &&
+    if (tensor->in_eviction.stamp == record->stamp && tensor->in_eviction.index != SIZE_MAX &&
         tensor_is_mapped(tensor)) {
-        record->evictions[tensor->eviction_index].back_op = record->op_count - 1;
-        tensor->eviction_index = SIZE_MAX;
+        record->evictions[tensor->in_eviction.index].back_op = record->op_count - 1;
+        tensor->in_eviction.index = SIZE_MAX;
     }
 }
 
@@ -320,7 +320,7 @@ void tracker_access(capu_context *context, struct tensor *tensor, uint32_t role)
     entry->last_op = record->op_count - 1;
     end_eviction(record, tensor);
     record->accesses[record->access_count++] = (struct record_access){
-        .tensor = (uint32_t)tensor->record_index,
+        .tensor = (uint32_t)tensor->in_record.index,
         .role = role,
         .version = tensor->version,
     };
@@ -378,15 +378,15 @@ void tracker_evicted(capu_context *context, struct tensor *tensor, uint32_t meth
                      sizeof(*record->evictions)) != CAPU_OK) {
         return;
     }
-    is_known = tensor->record_stamp == record->stamp;
-    tensor->eviction_stamp = record->stamp;
-    tensor->eviction_index = record->eviction_count;
+    is_known = tensor->in_record.stamp == record->stamp;
+    tensor->in_eviction.stamp = record->stamp;
+    tensor->in_eviction.index = record->eviction_count;
     eviction = &record->evictions[record->eviction_count++];
     *eviction = (struct record_eviction){
         .name = lookup_name(context, tensor),
         .bytes = tensor->span_bytes,
         .method = method,
-        .evicted_op = is_known ? record->tensors[tensor->record_index].last_op : SIZE_MAX,
+        .evicted_op = is_known ? record->tensors[tensor->in_record.index].last_op : SIZE_MAX,
         .back_op = SIZE_MAX,
         .trigger_op = SIZE_MAX,
     };
@@ -396,9 +396,9 @@ void tracker_triggered(capu_context *context, const struct tensor *tensor)
 {
     struct record *record = context->tracker.open;
 
-    if (record != NULL && tensor->eviction_stamp == record->stamp &&
-        tensor->eviction_index != SIZE_MAX) {
-        record->evictions[tensor->eviction_index].trigger_op = record->op_count;
+    if (record != NULL && tensor->in_eviction.stamp == record->stamp &&
+        tensor->in_eviction.index != SIZE_MAX) {
+        record->evictions[tensor->in_eviction.index].trigger_op = record->op_count;
     }
 }
 
@@ -427,8 +427,8 @@ void tracker_zeroed(capu_context *context, const struct tensor *tensor)
 {
     struct record *record = context->tracker.open;
 
-    if (record != NULL && tensor->record_stamp == record->stamp) {
-        record->tensors[tensor->record_index].zeroed_op = record->op_count;
+    if (record != NULL && tensor->in_record.stamp == record->stamp) {
+        record->tensors[tensor->in_record.index].zeroed_op = record->op_count;
     }
 }
 
@@ -436,8 +436,8 @@ void tracker_gone(capu_context *context, const struct tensor *tensor)
 {
     struct record *record = context->tracker.open;
 
-    if (record != NULL && tensor->record_stamp == record->stamp) {
-        struct record_tensor *entry = &record->tensors[tensor->record_index];
+    if (record != NULL && tensor->in_record.stamp == record->stamp) {
+        struct record_tensor *entry = &record->tensors[tensor->in_record.index];
 
         entry->is_persistent = entry->is_carried;
     }
@@ -448,8 +448,8 @@ void tracker_cut(capu_context *context, const struct tensor *tensor)
     struct record *record = context->tracker.open;
 
     tracker_gone(context, tensor);
-    if (record != NULL && tensor->record_stamp == record->stamp) {
-        record->tensors[tensor->record_index].is_cut = true;
+    if (record != NULL && tensor->in_record.stamp == record->stamp) {
+        record->tensors[tensor->in_record.index].is_cut = true;
     }
 }
 
@@ -459,7 +459,7 @@ void tracker_persistent(capu_context *context, const struct tensor *tensor, int 
     uint64_t pages = change > 0 ? tensor->page_count : -(uint64_t)tensor->page_count;
 
     context->persistent_pages += pages;
-    if (record != NULL && tensor->record_stamp == record->stamp) {
+    if (record != NULL && tensor->in_record.stamp == record->stamp) {
         record->touched_pages += pages;
     }
 }

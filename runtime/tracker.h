@@ -95,7 +95,7 @@ enum record_state { RECORD_UNUSED, RECORD_OPEN, RECORD_RUNNING, RECORD_FINISHED 
 
 struct record {
     enum record_state state;
-    uint64_t stamp; /* the iteration's number; equals record_stamp of every tensor in the record */
+    uint64_t stamp; /* the iteration's number; equals in_record.stamp of every tensor in it */
     const char *label;
     uint64_t signature; /* of all ops except those that happen only once */
     bool is_timed;      /* every op was timed */

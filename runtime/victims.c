@@ -24,7 +24,7 @@ static struct tensor *list_victim(const capu_context *context, const struct tens
 {
     struct tensor *tensor = list->head;
 
-    while (tensor != NULL && tensor->operand_stamp == context->operands.stamp) {
+    while (tensor != NULL && tensor->in_op.stamp == context->operands.stamp) {
         tensor = tensor->residency.next;
     }
     return tensor;
