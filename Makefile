@@ -1,7 +1,6 @@
-# The front door. CMake does the work; everything it makes lies under build/.
+# The entry point. CMake does the work and writes everything to build/.
 #
-# Each target first checks that the Debian packages it needs are there, and installs those that are
-# missing if it may.
+# Each target first checks for the Debian packages it needs and installs missing ones if permitted.
 PREFIX ?= /usr/local
 JOBS ?= $(shell nproc)
 

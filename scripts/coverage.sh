@@ -1,14 +1,14 @@
 #!/bin/bash
-# scripts/coverage.sh: which share of the cuda device's lines its tests over the fake runtime execute, by
-# file and in all; the marks apart, which a build without a toolkit leaves out. Needs gcc and gcov, and
-# no toolkit. Fails below 85 percent, or if a test fails.
+# scripts/coverage.sh: prints the share of lines of the cuda device that its tests over the fake
+# runtime execute, by file and in total. The marks are not counted, since a build without a toolkit
+# omits them. Needs gcc and gcov, but no toolkit. Fails below 85 percent, or if a test fails.
 set -u
 cd "$(dirname "$0")/.." || exit 1
 folder=build/coverage
 tests="device_cuda_test device_cuda_loss_test device_contract_cuda_test fault_cuda_test traps_cuda_test"
 mkdir -p "$folder"
 
-# shellcheck disable=SC2086 # words on purpose
+# shellcheck disable=SC2086 # split into words on purpose
 if ! cmake --preset debug -B "$folder" -DCMAKE_C_FLAGS=--coverage -DCMAKE_C_FLAGS_DEBUG=-g \
     -DCAPUCHIN_CUDA=OFF \
     >"$folder/build.log" 2>&1 ||

@@ -1,13 +1,14 @@
 #!/bin/bash
-# scripts/test.sh check|test|long: builds and runs tests. Prints a summary per build and, last, one
-# line over all. Fails if anything failed.
+# scripts/test.sh check|test|long: builds and runs tests. Prints a summary per build and finally one
+# line for all. Fails if anything failed.
 #
 #   check  the plain build: unit tests, device contract, API, rules and documents
-#   test   all tests plain, a sample under ASan and UBSan, a sample under TSan; a look by clang
+#   test   all tests plain, a sample under ASan and UBSan, a sample under TSan; warnings of clang
 #   long   the same with all cases plain and far larger samples, then 20,000 random programs
 #
-# TEST_EFFORT says how much of what only repeats a test runs (tests/support/effort.h). If it is set,
-# it replaces the efforts below. TEST_PROGRAMS and TEST_SEED reach the random programs (tests/stress).
+# TEST_EFFORT is the percentage of its repetitions that a test runs (tests/support/effort.h). If set,
+# it replaces the efforts below. TEST_PROGRAMS and TEST_SEED control the random programs
+# (tests/stress).
 set -u
 cd "$(dirname "$0")/.." || exit 1
 tier=${1:-test}
@@ -16,19 +17,19 @@ passed=0
 failed=0
 skipped=0
 
-# An attribute of the first element in a JUnit file.
+# attribute NAME FILE: prints an attribute of the first element in a JUnit file.
 attribute() {
     sed -n "s/^[[:space:]]*$1=\"\([0-9]*\)\".*/\1/p" "$2" | head -1
 }
 
-# count PASSED FAILED SKIPPED: adds to the sums.
+# count PASSED FAILED SKIPPED: adds to the totals.
 count() {
     passed=$((passed + $1))
     failed=$((failed + $2))
     skipped=$((skipped + $3))
 }
 
-# build PRESET: a failure counts as one.
+# build PRESET: configures and builds; a failure counts as one failed test.
 build() {
     local log=build/$1.log
 
@@ -42,7 +43,7 @@ build() {
     fi
 }
 
-# run PRESET EFFORT [CTEST-OPTION...]: builds a preset and runs its tests, or those selected.
+# run PRESET EFFORT [CTEST-OPTION...]: builds a preset and runs its tests, or the selected ones.
 run() {
     local preset=$1
     local effort=${TEST_EFFORT:-$2}
@@ -68,14 +69,14 @@ run() {
     count $((all - bad - skip)) "$bad" "$skip"
 }
 
-# The compiler calls of the plain build for .c files, with clang as the compiler and nothing written.
+# Prints the compiler calls of the plain build for .c files, changed to clang without output files.
 clang_calls() {
     sed -n 's/^ *"command": "\(.*\)",\{0,1\}$/\1/p' build/debug/compile_commands.json |
         sed 's/\\\(.\)/\1/g' | grep '\.c$' |
         sed 's/^\([^- ][^ ]* \)*-/clang -/; s/ -o [^ ]* -c / -fsyntax-only /'
 }
 
-# Only for clang's warnings, so no code is generated.
+# Checks for warnings of clang only, so no code is generated.
 look_with_clang() {
     local log=build/clang.log
 
@@ -94,7 +95,7 @@ look_with_clang() {
     fi
 }
 
-# many_programs COUNT: random programs of so many seeds under ASan and UBSan, in one process per job.
+# many_programs COUNT: runs random programs for COUNT seeds under ASan and UBSan, one process per job.
 many_programs() {
     local share=$((($1 + jobs - 1) / jobs))
     local pids=()

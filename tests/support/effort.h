@@ -1,7 +1,7 @@
 /*
- * How much a test repeats itself. TEST_EFFORT is a percentage: 100 runs every case of a sweep and
+ * How many repetitions a test runs. TEST_EFFORT is a percentage: 100 runs every case of a sweep and
  * every random program, as `make test-long` does; less runs a sample in which each kind of case
- * still occurs. Only what repeats may depend on it: a test of one case runs at every effort.
+ * still occurs. Only repetitions may depend on it: a test of a single case always runs.
  */
 #ifndef CAPU_TESTS_SUPPORT_EFFORT_H
 #define CAPU_TESTS_SUPPORT_EFFORT_H
@@ -9,10 +9,10 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-/* Unset, it is what `make test` gives the plain build. */
+/* If TEST_EFFORT is not set; `make check` uses the same. */
 #define EFFORT_USUAL 10
 
-/* From 1 to 100. */
+/* Returns the effort, from 1 to 100. */
 static inline uint64_t effort_percent(void)
 {
     const char *given = getenv("TEST_EFFORT");
@@ -21,7 +21,7 @@ static inline uint64_t effort_percent(void)
     return percent < 1 ? 1 : percent > 100 ? 100 : percent;
 }
 
-/* How many of `count` independent repetitions to run; at least one. */
+/* Returns how many of `count` independent repetitions to run, at least one. */
 static inline uint64_t effort_share(uint64_t count)
 {
     uint64_t share = count * effort_percent() / 100;
@@ -29,9 +29,11 @@ static inline uint64_t effort_share(uint64_t count)
     return share > 0 ? share : 1;
 }
 
-/* The position after this one in a sweep that counts from 1. A sample takes the first positions
-   densely, where the calls differ most, and later ones, which are mostly iterations of the same
-   loop, at distances that grow with the position. */
+/*
+ * Returns the position after this one in a sweep that counts from 1. A sample includes most of the
+ * first positions, where the calls differ most. Later ones are mostly iterations of the same loop,
+ * so their distance grows with the position.
+ */
 static inline uint64_t effort_next(uint64_t position)
 {
     uint64_t percent = effort_percent();

@@ -1,5 +1,5 @@
-# To be sourced: whether a script that repeats itself runs all of its cases, as `make test-long` does,
-# or a sample. TEST_EFFORT is a percentage, as in effort.h.
+# Source this file. runs_all_cases tells whether a script runs all of its cases, as `make test-long`
+# does, or a sample. TEST_EFFORT is a percentage, as in effort.h.
 runs_all_cases() {
     [ "${TEST_EFFORT:-10}" -ge 50 ]
 }
