@@ -205,7 +205,7 @@ static void compare(uint64_t seed, uint64_t *valid)
     }
 }
 
-START_TEST(answers_are_those_of_the_specification)
+START_TEST(results_match_the_specification)
 {
     uint64_t first = number("TEST_SEED", 1);
     uint64_t seeds = number("TEST_SEEDS", getenv("TEST_SEED") != NULL ? 1 : effort_share(SEEDS));
@@ -243,7 +243,7 @@ int main(void)
     TCase *tests = tcase_create("model");
 
     tcase_set_timeout(tests, getenv("TEST_SEEDS") != NULL ? 3000 : 200);
-    tcase_add_test(tests, answers_are_those_of_the_specification);
+    tcase_add_test(tests, results_match_the_specification);
     suite_add_tcase(suite, tests);
     return suite_run(suite);
 }

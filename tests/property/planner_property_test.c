@@ -152,7 +152,7 @@ START_TEST(baselines_give_valid_plans)
 }
 END_TEST
 
-START_TEST(hybrid_is_at_most_as_slow_with_more)
+START_TEST(hybrid_is_not_slower_with_a_larger_budget)
 {
     is_odd = _i == 1;
     for (uint64_t seed = first_seed(); seed < first_seed() + seeds(HYBRID_TRACES); seed++) {
@@ -173,7 +173,7 @@ START_TEST(hybrid_is_at_most_as_slow_with_more)
 }
 END_TEST
 
-START_TEST(hybrid_is_at_most_as_slow_as_any_at_its_rungs)
+START_TEST(hybrid_is_not_slower_than_other_planners)
 {
     is_odd = _i == 1;
     for (uint64_t seed = first_seed(); seed < first_seed() + seeds(HYBRID_TRACES / 3); seed++) {
@@ -199,7 +199,7 @@ END_TEST
 
 /* One op less than a power of two, and a tensor kept for replays that has to leave nevertheless:
    the search once read beyond its profile, whose last point is the last op. */
-START_TEST(the_last_op_is_the_last_point)
+START_TEST(the_profile_ends_with_the_last_op)
 {
     fixed_bytes = 0;
     random_trace(&trace, 20004, 15);
@@ -212,7 +212,7 @@ START_TEST(the_last_op_is_the_last_point)
 END_TEST
 
 /* Whenever it is asked to stop, a search ends with a valid plan, if it finds one at all. */
-START_TEST(a_search_that_is_stopped_has_a_plan)
+START_TEST(a_stopped_search_has_a_plan)
 {
     is_odd = _i == 1;
     for (uint64_t seed = first_seed(); seed < first_seed() + seeds(HYBRID_TRACES / 3); seed++) {
@@ -294,7 +294,7 @@ START_TEST(placed_plans_are_valid)
 }
 END_TEST
 
-START_TEST(a_placed_hybrid_is_at_most_as_slow_with_more)
+START_TEST(placed_hybrid_is_not_slower_with_a_larger_budget)
 {
     is_odd = _i == 1;
     is_placing = true;
@@ -327,7 +327,7 @@ START_TEST(a_placed_hybrid_is_at_most_as_slow_with_more)
 }
 END_TEST
 
-START_TEST(the_host_limit_is_kept)
+START_TEST(the_host_limit_is_respected)
 {
     is_odd = _i == 1;
     for (uint64_t seed = first_seed(); seed < first_seed() + seeds(HYBRID_TRACES); seed++) {
@@ -349,14 +349,14 @@ int main(void)
 
     tcase_set_timeout(tests, getenv("TEST_SEEDS") != NULL ? 3000 : 200);
     tcase_add_loop_test(tests, baselines_give_valid_plans, 0, 2);
-    tcase_add_loop_test(tests, hybrid_is_at_most_as_slow_with_more, 0, 2);
-    tcase_add_loop_test(tests, hybrid_is_at_most_as_slow_as_any_at_its_rungs, 0, 2);
-    tcase_add_test(tests, the_last_op_is_the_last_point);
-    tcase_add_loop_test(tests, a_search_that_is_stopped_has_a_plan, 0, 2);
+    tcase_add_loop_test(tests, hybrid_is_not_slower_with_a_larger_budget, 0, 2);
+    tcase_add_loop_test(tests, hybrid_is_not_slower_than_other_planners, 0, 2);
+    tcase_add_test(tests, the_profile_ends_with_the_last_op);
+    tcase_add_loop_test(tests, a_stopped_search_has_a_plan, 0, 2);
     tcase_add_loop_test(tests, the_same_request_gives_the_same_plan, 0, 2);
     tcase_add_loop_test(tests, placed_plans_are_valid, 0, 2);
-    tcase_add_loop_test(tests, a_placed_hybrid_is_at_most_as_slow_with_more, 0, 2);
-    tcase_add_loop_test(tests, the_host_limit_is_kept, 0, 2);
+    tcase_add_loop_test(tests, placed_hybrid_is_not_slower_with_a_larger_budget, 0, 2);
+    tcase_add_loop_test(tests, the_host_limit_is_respected, 0, 2);
     suite_add_tcase(suite, tests);
     return suite_run(suite);
 }

@@ -250,7 +250,7 @@ static size_t planner_count(void)
     return count;
 }
 
-START_TEST(random_traces_take_the_models_time)
+START_TEST(random_traces_take_the_predicted_time)
 {
     struct tally tally = {0};
 
@@ -365,7 +365,7 @@ static void make_renumbered(struct instance *instance, uint64_t seed,
              (unsigned long long)seed, options->planner, (unsigned long long)options->budget_bytes);
 }
 
-START_TEST(the_runtimes_plan_is_the_planners)
+START_TEST(the_runtime_plans_as_the_planner_does)
 {
     struct tally tally = {0};
 
@@ -385,7 +385,7 @@ START_TEST(the_runtimes_plan_is_the_planners)
 END_TEST
 
 /* What the runtime records, including slabs, replays as what it was recorded from. */
-START_TEST(recorded_traces_replay_the_same)
+START_TEST(recorded_traces_replay_identically)
 {
     struct tally tally = {0};
     char path[] = "/tmp/capuchin-trace-XXXXXX";
@@ -440,7 +440,7 @@ static void replay_shared(const char *path, const char *planner, unsigned percen
     forget(&instance);
 }
 
-START_TEST(real_traces_take_the_models_time)
+START_TEST(real_traces_take_the_predicted_time)
 {
     const char *path = found.gl_pathv[_i];
     struct tally tally = {0};
@@ -469,7 +469,7 @@ END_TEST
 #endif
 
 /* Every network of the zoo, its layers as single ops, and every other by op. */
-START_TEST(networks_take_the_models_time)
+START_TEST(networks_take_the_predicted_time)
 {
     static const unsigned percents[] = {80, 60};
     const struct zoo_model *model = &zoo_models[_i];
@@ -539,12 +539,13 @@ int main(int argc, char **argv)
     }
     tcase_set_timeout(tests, 250);
     if (is_shared) {
-        tcase_add_loop_test(tests, real_traces_take_the_models_time, 0, (int)found.gl_pathc);
+        tcase_add_loop_test(tests, real_traces_take_the_predicted_time, 0, (int)found.gl_pathc);
     } else {
-        tcase_add_test(tests, random_traces_take_the_models_time);
-        tcase_add_test(tests, the_runtimes_plan_is_the_planners);
-        tcase_add_test(tests, recorded_traces_replay_the_same);
-        tcase_add_loop_test(tests, networks_take_the_models_time, 0, HAS_NETWORKS * count_models());
+        tcase_add_test(tests, random_traces_take_the_predicted_time);
+        tcase_add_test(tests, the_runtime_plans_as_the_planner_does);
+        tcase_add_test(tests, recorded_traces_replay_identically);
+        tcase_add_loop_test(tests, networks_take_the_predicted_time, 0,
+                            HAS_NETWORKS * count_models());
     }
     suite_add_tcase(suite, tests);
     return suite_run(suite);

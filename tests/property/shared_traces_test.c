@@ -105,7 +105,7 @@ START_TEST(bert_is_as_good_as_the_papers_planner)
 END_TEST
 
 /* Small tensors in whole pages, and features that outlive their last access for replays. */
-START_TEST(densenet_in_pages_is_not_far_from_densenet)
+START_TEST(densenet_costs_little_more_in_pages)
 {
     for (size_t i = 0; i < found.gl_pathc; i++) {
         if (strstr(found.gl_pathv[i], "densenet121") != NULL) {
@@ -121,7 +121,7 @@ END_TEST
 
 /* Tensors that share pages need slightly more memory than the plan has; a search limited to plans
    that can be placed, or a placement that lets many tensors wait, loses more than that. */
-START_TEST(places_cost_little)
+START_TEST(placement_costs_little)
 {
     static const struct {
         const char *trace;
@@ -164,8 +164,8 @@ int main(void)
     tcase_add_test(tests, every_planner_plans_every_trace);
     tcase_add_test(tests, resnet_is_as_good_as_the_prototype);
     tcase_add_test(tests, bert_is_as_good_as_the_papers_planner);
-    tcase_add_test(tests, densenet_in_pages_is_not_far_from_densenet);
-    tcase_add_test(tests, places_cost_little);
+    tcase_add_test(tests, densenet_costs_little_more_in_pages);
+    tcase_add_test(tests, placement_costs_little);
     suite_add_tcase(suite, tests);
     code = suite_run(suite);
     globfree(&found);

@@ -68,7 +68,7 @@ static void expect(uint32_t index, enum action_kind kind, uint32_t tensor, uint3
  * 2070 unused ns (0.048), but a would have to be replayed, too (0.097); c costs 70, unused for 1000
  * (0.07).
  */
-START_TEST(dtr_counts_what_has_left_already)
+START_TEST(dtr_counts_tensors_already_evicted)
 {
     run("dtr", DTR_TRACE(70), 309);
     ck_assert_uint_eq(plan.action_count, 4);
@@ -83,7 +83,7 @@ END_TEST
 
 /* The same with c at 110: 0.11 is more than b's 0.095, so b is evicted, and its replay includes
    a's. */
-START_TEST(dtr_weighs_time_by_disuse)
+START_TEST(dtr_divides_cost_by_unused_time)
 {
     run("dtr", DTR_TRACE(110), 309);
     expect(0, ACTION_DROP, 1, 1);
@@ -119,7 +119,7 @@ static unsigned count(enum action_kind kind)
 
 /* 101 bytes too many: a is dropped, then b. One pass of f1 and f2 makes both again, with room to
    keep a until ga; without keeping it, f1 runs once more for ga. */
-START_TEST(capuchin_keeps_targets_that_replays_pass)
+START_TEST(capuchin_keeps_targets_computed_on_the_way)
 {
     run_without("capuchin", COLLECTIVE_TRACE, 419, WITHOUT_SWAP);
     ck_assert_uint_eq(count(ACTION_EVICT), 0);
@@ -134,7 +134,7 @@ START_TEST(capuchin_keeps_targets_that_replays_pass)
 END_TEST
 
 /* A copy takes 110 ns, a replay of f1 100: planner swap never replays, even if that is cheaper. */
-START_TEST(capuchin_without_replays_copies)
+START_TEST(capuchin_without_replays_swaps)
 {
     run_without("capuchin", DTR_TRACE(70), 309, WITHOUT_RECOMPUTE);
     ck_assert_uint_eq(count(ACTION_RECOMPUTE), 0);
@@ -161,7 +161,7 @@ END_TEST
 
 /* x and z enter layers and are evicted after them; y enters none. z is fetched for op 6, x for op
    8. */
-START_TEST(vdnn_copies_what_enters_layers)
+START_TEST(vdnn_swaps_layer_inputs)
 {
     run("vdnn", LAYERS_TRACE(OP_LINE("yb", 2000, "[3]", "[]", "[6]", "false")), 3289);
     ck_assert_uint_eq(plan.action_count, 4);
@@ -176,7 +176,7 @@ START_TEST(vdnn_copies_what_enters_layers)
 }
 END_TEST
 /* Only z can be replayed and is not the output of a product: relu runs again before zb. */
-START_TEST(speed_keeps_what_products_make)
+START_TEST(speed_keeps_outputs_of_products)
 {
     run("speed", LAYERS_TRACE(OP_LINE("yb", 2000, "[3]", "[]", "[6]", "false")), 3289);
     ck_assert_uint_eq(plan.action_count, 2);
@@ -232,12 +232,12 @@ int main(void)
     TCase *tests = tcase_create("baselines");
 
     tcase_add_checked_fixture(tests, NULL, teardown);
-    tcase_add_test(tests, dtr_counts_what_has_left_already);
-    tcase_add_test(tests, capuchin_keeps_targets_that_replays_pass);
-    tcase_add_test(tests, capuchin_without_replays_copies);
-    tcase_add_test(tests, dtr_weighs_time_by_disuse);
-    tcase_add_test(tests, vdnn_copies_what_enters_layers);
-    tcase_add_test(tests, speed_keeps_what_products_make);
+    tcase_add_test(tests, dtr_counts_tensors_already_evicted);
+    tcase_add_test(tests, capuchin_keeps_targets_computed_on_the_way);
+    tcase_add_test(tests, capuchin_without_replays_swaps);
+    tcase_add_test(tests, dtr_divides_cost_by_unused_time);
+    tcase_add_test(tests, vdnn_swaps_layer_inputs);
+    tcase_add_test(tests, speed_keeps_outputs_of_products);
     tcase_add_test(tests, speed_keeps_products_alive_for_replays);
     tcase_add_test(tests, checkpoint_keeps_every_second_of_four);
     suite_add_tcase(suite, tests);

@@ -26,7 +26,7 @@ START_TEST(a_copy_takes_latency_and_whole_nanoseconds)
 }
 END_TEST
 
-START_TEST(what_is_usable_earliest_is_taken_first)
+START_TEST(the_earliest_usable_bytes_are_taken_first)
 {
     clock_reset(&clock_, 100);
     ck_assert_uint_eq(clock_take(&clock_, 60), 0);
@@ -44,7 +44,7 @@ START_TEST(what_is_usable_earliest_is_taken_first)
 END_TEST
 
 /* More falling sequences than there are lanes: the order must still hold. */
-START_TEST(the_pool_agrees_with_a_plain_list)
+START_TEST(the_pool_matches_a_plain_list)
 {
     static uint64_t list[4000];
     uint64_t state = 5;
@@ -73,7 +73,7 @@ START_TEST(the_pool_agrees_with_a_plain_list)
 END_TEST
 
 /* f0 0-2000; its x leaves 2000-3010; back 3010-4020, f1 waits for it: 4020-6020. */
-START_TEST(items_wait_for_what_they_need)
+START_TEST(items_wait_for_their_dependencies)
 {
     struct clock_span span;
 
@@ -110,9 +110,9 @@ int main(void)
 
     tcase_add_checked_fixture(tests, setup, teardown);
     tcase_add_test(tests, a_copy_takes_latency_and_whole_nanoseconds);
-    tcase_add_test(tests, what_is_usable_earliest_is_taken_first);
-    tcase_add_test(tests, the_pool_agrees_with_a_plain_list);
-    tcase_add_test(tests, items_wait_for_what_they_need);
+    tcase_add_test(tests, the_earliest_usable_bytes_are_taken_first);
+    tcase_add_test(tests, the_pool_matches_a_plain_list);
+    tcase_add_test(tests, items_wait_for_their_dependencies);
     suite_add_tcase(suite, tests);
     return suite_run(suite);
 }

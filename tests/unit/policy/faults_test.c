@@ -165,7 +165,7 @@ static struct planner_request request_of(bool place, enum planner_effort effort)
                                     .effort = effort};
 }
 
-START_TEST(files_are_read_and_written)
+START_TEST(reading_and_writing_survive_failures)
 {
     struct planner_request request;
     struct string_buffer text = {0};
@@ -185,7 +185,7 @@ START_TEST(files_are_read_and_written)
 }
 END_TEST
 
-START_TEST(plans_are_made)
+START_TEST(planning_survives_failures)
 {
     const struct planner *planner = &planners[_i];
 
@@ -199,7 +199,7 @@ START_TEST(plans_are_made)
 END_TEST
 
 /* A search in depth makes too many calls to fail each of them. */
-START_TEST(plans_are_made_in_depth)
+START_TEST(planning_with_full_effort_survives_failures)
 {
     make(3);
     for (int place = 0; place < 2; place++) {
@@ -222,9 +222,9 @@ int main(void)
     }
     tcase_set_timeout(tests, 60);
     tcase_add_checked_fixture(tests, setup, teardown);
-    tcase_add_test(tests, files_are_read_and_written);
-    tcase_add_loop_test(tests, plans_are_made, 0, count);
-    tcase_add_test(tests, plans_are_made_in_depth);
+    tcase_add_test(tests, reading_and_writing_survive_failures);
+    tcase_add_loop_test(tests, planning_survives_failures, 0, count);
+    tcase_add_test(tests, planning_with_full_effort_survives_failures);
     suite_add_tcase(suite, tests);
     return suite_run(suite);
 }

@@ -50,7 +50,7 @@ static void check_action(uint32_t index, enum action_kind kind, uint32_t tensor,
     ck_assert_uint_eq(plan.actions[index].point, point);
 }
 
-START_TEST(what_is_kept_needs_no_action)
+START_TEST(keeping_needs_no_action)
 {
     static const uint64_t starts[] = {0, 2000, 4000, 7000, 9000};
     static const int64_t held[] = {1100, 2100, 3100, 2150};
@@ -67,7 +67,7 @@ START_TEST(what_is_kept_needs_no_action)
 }
 END_TEST
 
-START_TEST(gaps_are_named_by_the_access_before)
+START_TEST(a_gap_is_named_by_the_access_before_it)
 {
     load(CHAIN_TRACE, 3100);
     ck_assert_uint_eq(lower_gap_tensor(lower, GAP_X), 1);
@@ -99,7 +99,7 @@ START_TEST(a_swap_is_an_evict_and_a_prefetch)
 END_TEST
 
 /* Saved during f1, 2000-3010, so that the evict is free: f2 4000-7000, x back at 8010. */
-START_TEST(a_save_goes_ahead_of_a_swap)
+START_TEST(a_save_precedes_a_swap)
 {
     load(CHAIN_TRACE, 2150);
     decisions[GAP_X] = DECIDE_SWAP;
@@ -113,7 +113,7 @@ START_TEST(a_save_goes_ahead_of_a_swap)
 }
 END_TEST
 
-START_TEST(a_drop_is_replayed_where_it_is_needed)
+START_TEST(a_dropped_tensor_is_replayed_before_its_use)
 {
     load(CHAIN_TRACE, 2150);
     decisions[GAP_X] = DECIDE_DROP;
@@ -129,7 +129,7 @@ START_TEST(a_drop_is_replayed_where_it_is_needed)
 END_TEST
 
 /* w, next needed in the next iteration, is evicted first, and x after it: both were to be kept. */
-START_TEST(what_does_not_fit_is_forced_out)
+START_TEST(tensors_that_do_not_fit_are_forced_out)
 {
     load(CHAIN_TRACE, 2060);
     ck_assert_int_eq(run(), CAPU_OK);
@@ -143,14 +143,14 @@ START_TEST(what_does_not_fit_is_forced_out)
 }
 END_TEST
 
-START_TEST(below_the_largest_op_there_is_no_plan)
+START_TEST(no_plan_exists_below_the_largest_op)
 {
     load(CHAIN_TRACE, 2049);
     ck_assert_int_eq(run(), CAPU_OVER_BUDGET);
 }
 END_TEST
 
-START_TEST(a_cutoff_ends_the_walk)
+START_TEST(a_cutoff_ends_the_lowering)
 {
     load(CHAIN_TRACE, 3100);
     options.cutoff_ns = 9000;
@@ -192,7 +192,7 @@ END_TEST
                                         OP_LINE("b0", 100, "[1,5]", "[6]", "[]", "false")
 enum { GAP_X0 = 2, GAP_X1 = 5 };
 
-START_TEST(a_replay_keeps_what_is_needed_later_where_it_fits)
+START_TEST(a_replay_keeps_what_is_needed_later_if_it_fits)
 {
     load(TWICE_TRACE, 2160);
     decisions[GAP_X0] = DECIDE_DROP;
@@ -204,7 +204,7 @@ START_TEST(a_replay_keeps_what_is_needed_later_where_it_fits)
 }
 END_TEST
 
-START_TEST(without_room_for_it_it_is_replayed_twice)
+START_TEST(what_cannot_be_kept_is_replayed_twice)
 {
     load(TWICE_TRACE, 2159);
     decisions[GAP_X0] = DECIDE_DROP;
@@ -216,7 +216,7 @@ START_TEST(without_room_for_it_it_is_replayed_twice)
 }
 END_TEST
 
-START_TEST(caution_leaves_as_much_free_again)
+START_TEST(cautious_lowering_keeps_less)
 {
     load(TWICE_TRACE, 3109);
     decisions[GAP_X0] = DECIDE_DROP;
@@ -247,7 +247,7 @@ END_TEST
                                                 OP_LINE("b3", 100, "[1,7]", "[8]", "[]", "false")
 enum { GAP_AGAIN_X = 2, GAP_AGAIN_Y0 = 5, GAP_AGAIN_Y1 = 6 };
 
-START_TEST(who_is_wary_counts_what_a_replay_fetches)
+START_TEST(wary_lowering_counts_what_replays_fetch)
 {
     load(AGAIN_TRACE, 3000);
     decisions[GAP_AGAIN_X] = DECIDE_SWAP;
@@ -260,7 +260,7 @@ START_TEST(who_is_wary_counts_what_a_replay_fetches)
 }
 END_TEST
 
-START_TEST(who_is_wary_pays_for_each_gap)
+START_TEST(wary_lowering_pays_for_each_gap)
 {
     load(AGAIN_TRACE, 3000);
     decisions[GAP_AGAIN_Y0] = DECIDE_DROP;
@@ -283,20 +283,20 @@ int main(void)
     TCase *tests = tcase_create("lower");
 
     tcase_add_checked_fixture(tests, NULL, teardown);
-    tcase_add_test(tests, what_is_kept_needs_no_action);
-    tcase_add_test(tests, gaps_are_named_by_the_access_before);
+    tcase_add_test(tests, keeping_needs_no_action);
+    tcase_add_test(tests, a_gap_is_named_by_the_access_before_it);
     tcase_add_test(tests, a_swap_is_an_evict_and_a_prefetch);
-    tcase_add_test(tests, a_save_goes_ahead_of_a_swap);
-    tcase_add_test(tests, a_drop_is_replayed_where_it_is_needed);
-    tcase_add_test(tests, what_does_not_fit_is_forced_out);
-    tcase_add_test(tests, below_the_largest_op_there_is_no_plan);
-    tcase_add_test(tests, a_cutoff_ends_the_walk);
+    tcase_add_test(tests, a_save_precedes_a_swap);
+    tcase_add_test(tests, a_dropped_tensor_is_replayed_before_its_use);
+    tcase_add_test(tests, tensors_that_do_not_fit_are_forced_out);
+    tcase_add_test(tests, no_plan_exists_below_the_largest_op);
+    tcase_add_test(tests, a_cutoff_ends_the_lowering);
     tcase_add_test(tests, a_soft_lowering_shows_the_excess);
-    tcase_add_test(tests, a_replay_keeps_what_is_needed_later_where_it_fits);
-    tcase_add_test(tests, without_room_for_it_it_is_replayed_twice);
-    tcase_add_test(tests, caution_leaves_as_much_free_again);
-    tcase_add_test(tests, who_is_wary_counts_what_a_replay_fetches);
-    tcase_add_test(tests, who_is_wary_pays_for_each_gap);
+    tcase_add_test(tests, a_replay_keeps_what_is_needed_later_if_it_fits);
+    tcase_add_test(tests, what_cannot_be_kept_is_replayed_twice);
+    tcase_add_test(tests, cautious_lowering_keeps_less);
+    tcase_add_test(tests, wary_lowering_counts_what_replays_fetch);
+    tcase_add_test(tests, wary_lowering_pays_for_each_gap);
     suite_add_tcase(suite, tests);
     return suite_run(suite);
 }

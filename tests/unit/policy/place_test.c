@@ -57,7 +57,7 @@ static bool share(uint32_t a, uint32_t b)
 
 /* y dies at f2, g is made at b0: the only two tensors of the chain that are never resident
    together. */
-START_TEST(those_that_never_meet_share)
+START_TEST(tensors_never_resident_together_share_pages)
 {
     ck_assert_int_eq(place(CHAIN_TRACE, PLAN_LINE(3500, PAGE)), CAPU_OK);
     ck_assert_uint_eq(result.pages, 7);
@@ -68,7 +68,7 @@ START_TEST(those_that_never_meet_share)
 }
 END_TEST
 
-START_TEST(too_few_pages_are_told)
+START_TEST(too_few_pages_are_reported)
 {
     /* 3499 bytes are six pages; the plan is not valid there, so fixed_bytes that belong to no
        tensor take the seventh page. */
@@ -82,7 +82,7 @@ START_TEST(too_few_pages_are_told)
 }
 END_TEST
 
-START_TEST(what_is_fixed_takes_pages_away)
+START_TEST(fixed_bytes_take_pages_away)
 {
     ck_assert_int_eq(place(CHAIN_TRACE, PLAN_LINE(4600, PAGE ",\"fixed_bytes\":600")), CAPU_OK);
     ck_assert_uint_eq(result.pages, 8);
@@ -114,7 +114,7 @@ END_TEST
 
 /* d's copy runs until 5110; c's, issued with it before f1, follows. b is released at 200. In time,
    c could have b's pages; but b's release is issued after c's prefetch. */
-START_TEST(issue_order_decides_where_time_would_not)
+START_TEST(issue_order_decides_who_can_share)
 {
     ck_assert_int_eq(place(QUEUE_TRACE, PLAN_LINE(7000, PAGE) PREFETCH(1, 1) PREFETCH(0, 1)
                                             AFTER("evict", 0, 3) AFTER("evict", 1, 3)),
@@ -127,7 +127,7 @@ START_TEST(issue_order_decides_where_time_would_not)
 END_TEST
 
 /* y's copy out ends long after x's copy in could begin; but x is not needed for long. */
-START_TEST(a_prefetch_that_can_wait_takes_pages_that_are_free_later)
+START_TEST(a_prefetch_can_wait_for_pages)
 {
     ck_assert_int_eq(place(TRACE_LINE MACHINE_LINE TENSOR_LINE(0, "y", 500, "parameter")
                                TENSOR_LINE(1, "x", 500, "parameter")
@@ -149,7 +149,7 @@ END_TEST
  * But L, resident from op 2 to 14 and again together with A, can have only B's page, and only if T
  * does not: the sweep alone would need a third one.
  */
-START_TEST(long_tensors_come_first_where_the_sweep_falls_short)
+START_TEST(long_residencies_are_placed_first_if_necessary)
 {
     static const char trace_lines[] = TRACE_LINE MACHINE_LINE TENSOR_LINE(0, "A", 500, "parameter")
         TENSOR_LINE(1, "B", 500, "parameter") TENSOR_LINE(2, "T", 500, "parameter")
@@ -196,7 +196,7 @@ END_TEST
 
 /* The same with w starting on the host: its pages are free between iterations, but both y and x
    overlap with it within one. */
-START_TEST(a_tensor_at_home_on_the_host_returns_to_its_pages)
+START_TEST(a_tensor_on_the_host_returns_to_its_pages)
 {
     ck_assert_int_eq(place(BORDER_TRACE, PLAN_LINE(1000, PAGE) PREFETCH(0, 0) AFTER("evict", 0, 0)
                                              PREFETCH(0, 2) AFTER("evict", 0, 2)),
@@ -207,7 +207,7 @@ START_TEST(a_tensor_at_home_on_the_host_returns_to_its_pages)
 END_TEST
 
 /* Always resident, next to a tensor that no op names: neither shares pages. */
-START_TEST(what_never_leaves_shares_with_nobody)
+START_TEST(tensors_never_evicted_share_no_pages)
 {
     ck_assert_int_eq(place(TRACE_LINE MACHINE_LINE TENSOR_LINE(0, "w", 700, "parameter")
                                TENSOR_LINE(1, "idle", 500, "parameter")
@@ -221,7 +221,7 @@ START_TEST(what_never_leaves_shares_with_nobody)
 END_TEST
 
 /* Not managed: no line. Nothing in it: no line. */
-START_TEST(only_what_has_pages_gets_a_line)
+START_TEST(only_tensors_with_pages_have_a_line)
 {
     ck_assert_int_eq(
         place(TRACE_LINE MACHINE_LINE
@@ -334,7 +334,7 @@ static capu_status run_planner(const char *name, uint64_t budget, uint64_t fixed
     return planner_run(planner_find(name), &request, &plan, &error);
 }
 
-START_TEST(planners_name_the_pages_that_would_do)
+START_TEST(planners_name_a_sufficient_number_of_pages)
 {
     ck_assert_int_eq(place(TRIANGLE_TRACE, PLAN_LINE(1500, PAGE)), CAPU_OK);
     for (const struct planner *planner = planners; planner->name != NULL; planner++) {
@@ -359,21 +359,21 @@ int main(void)
     TCase *tests = tcase_create("place");
 
     tcase_add_checked_fixture(tests, NULL, teardown);
-    tcase_add_test(tests, those_that_never_meet_share);
-    tcase_add_test(tests, too_few_pages_are_told);
-    tcase_add_test(tests, what_is_fixed_takes_pages_away);
+    tcase_add_test(tests, tensors_never_resident_together_share_pages);
+    tcase_add_test(tests, too_few_pages_are_reported);
+    tcase_add_test(tests, fixed_bytes_take_pages_away);
     tcase_add_test(tests, all_residencies_of_a_tensor_count);
-    tcase_add_test(tests, issue_order_decides_where_time_would_not);
-    tcase_add_test(tests, a_prefetch_that_can_wait_takes_pages_that_are_free_later);
-    tcase_add_test(tests, long_tensors_come_first_where_the_sweep_falls_short);
+    tcase_add_test(tests, issue_order_decides_who_can_share);
+    tcase_add_test(tests, a_prefetch_can_wait_for_pages);
+    tcase_add_test(tests, long_residencies_are_placed_first_if_necessary);
     tcase_add_test(tests, a_residency_over_the_border_holds_its_pages);
-    tcase_add_test(tests, a_tensor_at_home_on_the_host_returns_to_its_pages);
-    tcase_add_test(tests, what_never_leaves_shares_with_nobody);
-    tcase_add_test(tests, only_what_has_pages_gets_a_line);
+    tcase_add_test(tests, a_tensor_on_the_host_returns_to_its_pages);
+    tcase_add_test(tests, tensors_never_evicted_share_no_pages);
+    tcase_add_test(tests, only_tensors_with_pages_have_a_line);
     tcase_add_test(tests, placing_again_changes_nothing);
     tcase_add_test(tests, pages_are_kept_over_the_border);
     tcase_add_test(tests, planners_keep_pages);
-    tcase_add_test(tests, planners_name_the_pages_that_would_do);
+    tcase_add_test(tests, planners_name_a_sufficient_number_of_pages);
     suite_add_tcase(suite, tests);
     return suite_run(suite);
 }

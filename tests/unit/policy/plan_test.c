@@ -10,7 +10,7 @@ static const char *const written =
     "{\"type\":\"prefetch\",\"tensor\":12,\"before\":97}\n"
     "{\"type\":\"place\",\"tensor\":12,\"pages\":[[0,3],[7,1]]}\n";
 
-START_TEST(writes_to_the_byte)
+START_TEST(plans_are_written_exactly)
 {
     struct plan plan;
     struct string_buffer text = {0};
@@ -35,7 +35,7 @@ START_TEST(writes_to_the_byte)
 }
 END_TEST
 
-START_TEST(what_is_written_comes_back)
+START_TEST(written_plans_can_be_read)
 {
     struct plan plan;
     struct string_buffer text = {0};
@@ -67,7 +67,7 @@ static const struct {
      "an entry of \"pages\" is not [first, count]"},
 };
 
-START_TEST(refuses_and_names_the_place)
+START_TEST(errors_name_the_place)
 {
     struct error_text error = {""};
     struct plan plan;
@@ -85,9 +85,9 @@ int main(void)
     Suite *suite = suite_create("policy/plan");
     TCase *tests = tcase_create("plan");
 
-    tcase_add_test(tests, writes_to_the_byte);
-    tcase_add_test(tests, what_is_written_comes_back);
-    tcase_add_loop_test(tests, refuses_and_names_the_place, 0, sizeof(bad) / sizeof(bad[0]));
+    tcase_add_test(tests, plans_are_written_exactly);
+    tcase_add_test(tests, written_plans_can_be_read);
+    tcase_add_loop_test(tests, errors_name_the_place, 0, sizeof(bad) / sizeof(bad[0]));
     suite_add_tcase(suite, tests);
     return suite_run(suite);
 }

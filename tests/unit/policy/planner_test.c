@@ -45,7 +45,7 @@ static uint64_t iteration_ns(void)
     return ns;
 }
 
-START_TEST(everything_fits_is_an_empty_plan)
+START_TEST(if_everything_fits_the_plan_is_empty)
 {
     load(CHAIN_TRACE);
     for (const struct planner *planner = planners; planner->name != NULL; planner++) {
@@ -56,7 +56,7 @@ START_TEST(everything_fits_is_an_empty_plan)
 }
 END_TEST
 
-START_TEST(below_the_floor_names_the_op)
+START_TEST(the_op_that_exceeds_the_budget_is_named)
 {
     struct error_text error;
 
@@ -69,7 +69,7 @@ START_TEST(below_the_floor_names_the_op)
 }
 END_TEST
 
-START_TEST(at_the_floor_there_is_a_plan)
+START_TEST(a_plan_exists_at_the_floor)
 {
     load(CHAIN_TRACE);
     for (const struct planner *planner = planners; planner->name != NULL; planner++) {
@@ -79,7 +79,7 @@ START_TEST(at_the_floor_there_is_a_plan)
 }
 END_TEST
 
-START_TEST(demand_paging_evicts_the_least_recent)
+START_TEST(lru_evicts_the_least_recently_used)
 {
     /* z needs room next to y: w was used last by f0, so it is evicted first; no op needs it again,
        so it spends the rest of each iteration on the host. Then x is evicted, and fetched for b0.
@@ -101,7 +101,7 @@ START_TEST(demand_paging_evicts_the_least_recent)
 }
 END_TEST
 
-START_TEST(a_host_limit_leaves_replays)
+START_TEST(without_host_memory_only_replays_remain)
 {
     /* No bytes may go to the host: x can only be dropped and replayed. */
     load(CHAIN_TRACE);
@@ -125,7 +125,7 @@ END_TEST
                         OP_LINE("l", 50, "[3]", "[4]", "[]", "false")                  \
                             OP_LINE("g", 50, "[1,2]", "[]", "[4]", "false")
 
-START_TEST(manual_recomputes_what_a_segment_makes)
+START_TEST(manual_recomputes_tensors_of_a_segment)
 {
     load(SEGMENT_TRACE);
     /* Everything: w, a, b, c, d. Without a next to c and d: 100 less. */
@@ -141,7 +141,7 @@ START_TEST(manual_recomputes_what_a_segment_makes)
 }
 END_TEST
 
-START_TEST(a_better_way_than_the_baselines)
+START_TEST(hybrid_beats_the_baselines)
 {
     load(CHAIN_TRACE);
     ck_assert_int_eq(run("hybrid", 2170, UINT64_MAX, NULL), CAPU_OK);
@@ -153,7 +153,7 @@ END_TEST
  * At f2 (4000 to 7000) y and z are operands, w and x are not: 3100 - 2150 = 950 bytes have to be
  * away. Before f2 the link can take 4000 bytes, after it 2000 can return, so no stall is necessary.
  */
-START_TEST(the_bound_is_the_ideal_where_copies_can_hide)
+START_TEST(the_bound_is_the_ideal_if_copies_can_be_hidden)
 {
     load(CHAIN_TRACE);
     ck_assert_uint_eq(bound_cut(&trace_index, &trace.machine, 2150), 9000);
@@ -164,7 +164,7 @@ END_TEST
 /* b0 takes 100 instead: 100 bytes return in its time, w's 100 may be away over the border, and 950
    - 200 = 750 are left; x costs 2 ns per byte to replay, a stall 1 ns per byte: at least 750 / 3 =
    250. */
-START_TEST(the_bound_counts_what_cannot_return_in_time)
+START_TEST(the_bound_counts_bytes_that_return_late)
 {
     uint64_t bound;
 
@@ -183,7 +183,7 @@ END_TEST
 
 /* g is persistent and has 1000 bytes. The first op reads it, and the last overwrites it next to
    2000 bytes of b: its drop costs nothing, a copy would take longer than the iteration. */
-START_TEST(the_bound_lets_go_what_is_overwritten)
+START_TEST(the_bound_drops_overwritten_tensors_for_free)
 {
     load(TRACE_LINE MACHINE_LINE
          "{\"type\":\"tensor\",\"id\":0,\"name\":\"g\",\"bytes\":1000,"
@@ -200,7 +200,7 @@ END_TEST
 
 /* p comes from the previous iteration and is overwritten by w before it is read: it makes room
    without a copy. */
-START_TEST(what_is_overwritten_makes_room_for_nothing)
+START_TEST(overwritten_tensors_are_evicted_without_a_copy)
 {
     load(TRACE_LINE MACHINE_LINE TENSOR_LINE(0, "p", 1000, "parameter")
              TENSOR_LINE(1, "a", 600, "activation") TENSOR_LINE(2, "b", 600, "activation")
@@ -215,7 +215,7 @@ START_TEST(what_is_overwritten_makes_room_for_nothing)
 END_TEST
 
 /* w makes the persistent g again in 5 ns where two copies would take 2000. */
-START_TEST(the_bound_replays_what_is_persistent)
+START_TEST(the_bound_can_replay_persistent_tensors)
 {
     load(TRACE_LINE MACHINE_LINE
          "{\"type\":\"tensor\",\"id\":0,\"name\":\"g\",\"bytes\":1000,"
@@ -265,7 +265,7 @@ static void load_slow(uint64_t bytes)
 }
 
 /* Whether there is a plan or not, no sum wraps around; the sanitizers check that. */
-START_TEST(times_near_the_end_of_the_clock)
+START_TEST(huge_times_do_not_overflow)
 {
     for (unsigned shift = 32; shift <= 47; shift += 5) {
         load_slow((uint64_t)1 << shift);
@@ -302,19 +302,19 @@ int main(void)
     TCase *tests = tcase_create("planner");
 
     tcase_add_checked_fixture(tests, NULL, teardown);
-    tcase_add_test(tests, everything_fits_is_an_empty_plan);
-    tcase_add_test(tests, below_the_floor_names_the_op);
-    tcase_add_test(tests, at_the_floor_there_is_a_plan);
-    tcase_add_test(tests, demand_paging_evicts_the_least_recent);
-    tcase_add_test(tests, a_host_limit_leaves_replays);
-    tcase_add_test(tests, manual_recomputes_what_a_segment_makes);
-    tcase_add_test(tests, a_better_way_than_the_baselines);
-    tcase_add_test(tests, the_bound_is_the_ideal_where_copies_can_hide);
-    tcase_add_test(tests, the_bound_counts_what_cannot_return_in_time);
-    tcase_add_test(tests, the_bound_lets_go_what_is_overwritten);
-    tcase_add_test(tests, the_bound_replays_what_is_persistent);
-    tcase_add_test(tests, what_is_overwritten_makes_room_for_nothing);
-    tcase_add_test(tests, times_near_the_end_of_the_clock);
+    tcase_add_test(tests, if_everything_fits_the_plan_is_empty);
+    tcase_add_test(tests, the_op_that_exceeds_the_budget_is_named);
+    tcase_add_test(tests, a_plan_exists_at_the_floor);
+    tcase_add_test(tests, lru_evicts_the_least_recently_used);
+    tcase_add_test(tests, without_host_memory_only_replays_remain);
+    tcase_add_test(tests, manual_recomputes_tensors_of_a_segment);
+    tcase_add_test(tests, hybrid_beats_the_baselines);
+    tcase_add_test(tests, the_bound_is_the_ideal_if_copies_can_be_hidden);
+    tcase_add_test(tests, the_bound_counts_bytes_that_return_late);
+    tcase_add_test(tests, the_bound_drops_overwritten_tensors_for_free);
+    tcase_add_test(tests, the_bound_can_replay_persistent_tensors);
+    tcase_add_test(tests, overwritten_tensors_are_evicted_without_a_copy);
+    tcase_add_test(tests, huge_times_do_not_overflow);
     suite_add_tcase(suite, tests);
     return suite_run(suite);
 }

@@ -76,7 +76,7 @@ static struct greedy_options greedy_options_of(bool with_stalled)
                                    .rounds_max = 8};
 }
 
-START_TEST(the_greedy_leaves_alone_what_fits)
+START_TEST(greedy_does_nothing_if_everything_fits)
 {
     struct greedy_options options = greedy_options_of(true);
     struct greedy *greedy;
@@ -94,7 +94,7 @@ END_TEST
 /* f2 needs 930 bytes more than there are. x cannot leave and return around f2 alone, so it is
    dropped; w, cheaper per byte, is given up first and kept again at the end. b0 then starts at
    9000. */
-START_TEST(the_greedy_drops_what_the_link_cannot_carry)
+START_TEST(greedy_drops_what_the_link_cannot_carry)
 {
     struct greedy_options options = greedy_options_of(false);
     struct greedy *greedy;
@@ -111,7 +111,7 @@ START_TEST(the_greedy_drops_what_the_link_cannot_carry)
 END_TEST
 
 /* A stall of one copy and a half, 1515 ns, is cheaper than the replay's 2000. */
-START_TEST(the_greedy_stalls_where_that_is_cheaper)
+START_TEST(greedy_stalls_if_that_is_cheaper)
 {
     struct greedy_options options = greedy_options_of(true);
     struct greedy *greedy;
@@ -124,7 +124,7 @@ START_TEST(the_greedy_stalls_where_that_is_cheaper)
 }
 END_TEST
 
-START_TEST(the_greedy_does_only_what_it_may)
+START_TEST(greedy_uses_only_allowed_methods)
 {
     struct greedy_options options = greedy_options_of(false);
     struct greedy *greedy;
@@ -138,7 +138,7 @@ START_TEST(the_greedy_does_only_what_it_may)
 }
 END_TEST
 
-START_TEST(the_search_keeps_the_best)
+START_TEST(the_search_keeps_the_best_plan)
 {
     load(2170);
     ck_assert_uint_eq(search.best_ns, UINT64_MAX);
@@ -154,7 +154,7 @@ START_TEST(the_search_keeps_the_best)
 }
 END_TEST
 
-START_TEST(the_search_passes_over_what_is_too_fast)
+START_TEST(the_search_skips_plans_below_its_floor)
 {
     load(2170);
     search.floor_ns = 11010;
@@ -164,7 +164,7 @@ START_TEST(the_search_passes_over_what_is_too_fast)
 }
 END_TEST
 
-START_TEST(a_cutoff_saves_the_search_the_rest)
+START_TEST(a_cutoff_skips_the_simulation)
 {
     struct lower_options options;
     uint64_t work;
@@ -183,7 +183,7 @@ START_TEST(a_cutoff_saves_the_search_the_rest)
 }
 END_TEST
 
-START_TEST(an_offered_plan_is_timed_at_the_searchs_budget)
+START_TEST(an_offered_plan_is_timed_with_the_search_budget)
 {
     struct plan other;
 
@@ -213,7 +213,7 @@ START_TEST(local_search_finds_the_save)
 }
 END_TEST
 
-START_TEST(local_search_ends_with_its_work)
+START_TEST(local_search_stops_at_its_work_limit)
 {
     struct local_search *local_search = NULL;
 
@@ -232,16 +232,16 @@ int main(void)
     TCase *tests = tcase_create("search");
 
     tcase_add_checked_fixture(tests, NULL, teardown);
-    tcase_add_test(tests, the_greedy_leaves_alone_what_fits);
-    tcase_add_test(tests, the_greedy_drops_what_the_link_cannot_carry);
-    tcase_add_test(tests, the_greedy_stalls_where_that_is_cheaper);
-    tcase_add_test(tests, the_greedy_does_only_what_it_may);
-    tcase_add_test(tests, the_search_keeps_the_best);
-    tcase_add_test(tests, the_search_passes_over_what_is_too_fast);
-    tcase_add_test(tests, a_cutoff_saves_the_search_the_rest);
-    tcase_add_test(tests, an_offered_plan_is_timed_at_the_searchs_budget);
+    tcase_add_test(tests, greedy_does_nothing_if_everything_fits);
+    tcase_add_test(tests, greedy_drops_what_the_link_cannot_carry);
+    tcase_add_test(tests, greedy_stalls_if_that_is_cheaper);
+    tcase_add_test(tests, greedy_uses_only_allowed_methods);
+    tcase_add_test(tests, the_search_keeps_the_best_plan);
+    tcase_add_test(tests, the_search_skips_plans_below_its_floor);
+    tcase_add_test(tests, a_cutoff_skips_the_simulation);
+    tcase_add_test(tests, an_offered_plan_is_timed_with_the_search_budget);
     tcase_add_test(tests, local_search_finds_the_save);
-    tcase_add_test(tests, local_search_ends_with_its_work);
+    tcase_add_test(tests, local_search_stops_at_its_work_limit);
     suite_add_tcase(suite, tests);
     return suite_run(suite);
 }

@@ -5,7 +5,7 @@
 
 #define POINTS 37
 
-START_TEST(agrees_with_an_array)
+START_TEST(segment_trees_match_an_array)
 {
     struct segment_tree tree;
     int64_t values[POINTS];
@@ -42,7 +42,7 @@ START_TEST(agrees_with_an_array)
 }
 END_TEST
 
-START_TEST(an_empty_range_is_nothing)
+START_TEST(empty_ranges_are_allowed)
 {
     struct segment_tree tree;
     int64_t value = 3;
@@ -61,8 +61,8 @@ int main(void)
     Suite *suite = suite_create("policy/segment_tree");
     TCase *tests = tcase_create("segment_tree");
 
-    tcase_add_test(tests, agrees_with_an_array);
-    tcase_add_test(tests, an_empty_range_is_nothing);
+    tcase_add_test(tests, segment_trees_match_an_array);
+    tcase_add_test(tests, empty_ranges_are_allowed);
     suite_add_tcase(suite, tests);
     return suite_run(suite);
 }

@@ -129,7 +129,7 @@ END_TEST
 
 /* w is never written: its host copy stays current and the evict is free. x and w alternate in the
    same bytes: a 0-500, x is free at 500, prefetch 500-1510, b 1510-2010. */
-START_TEST(a_clean_persistent_tensor_leaves_for_free)
+START_TEST(evicting_a_clean_persistent_tensor_is_free)
 {
     simulate(CLEAN_TRACE, PLAN_LINE(1000, "") PREFETCH(0, 1) AFTER("evict", 0, 1));
     ck_assert_uint_eq(timeline.iteration_ns, 2010);
@@ -138,10 +138,12 @@ START_TEST(a_clean_persistent_tensor_leaves_for_free)
 }
 END_TEST
 
-/* Pages of 500: x in 0-1, y in 2-3, z in x's pages, w and g in 4 and 5. z then waits for x's own
-   pages (5010) though page 6 and 7 would be free: as a_swap_stalls, plus nothing. Back into x's
-   pages, which z holds: not possible, so x has pages 6 and 7 at the price of the larger budget. */
-START_TEST(a_placed_tensor_waits_for_its_own_pages)
+/*
+ * Pages of 500 bytes: x in 0-1, y and later g in 2-3, w in 4. z cannot use the pages of x, because
+ * x could not return to them for b0. It has 6-7, which takes a larger budget, but f2 does not wait
+ * for the evict.
+ */
+START_TEST(a_tensor_in_its_own_pages_does_not_wait)
 {
     simulate(CHAIN_TRACE,
              PLAN_LINE(4000, ",\"page_bytes\":500") AFTER("evict", 1, 1)
@@ -177,8 +179,8 @@ int main(void)
     tcase_add_test(tests, coupled_layers_wait_for_the_copies_before_the_last);
     tcase_add_test(tests, a_replay_costs_its_op);
     tcase_add_test(tests, a_wrapping_swap_is_measured_in_steady_state);
-    tcase_add_test(tests, a_clean_persistent_tensor_leaves_for_free);
-    tcase_add_test(tests, a_placed_tensor_waits_for_its_own_pages);
+    tcase_add_test(tests, evicting_a_clean_persistent_tensor_is_free);
+    tcase_add_test(tests, a_tensor_in_its_own_pages_does_not_wait);
     tcase_add_test(tests, copies_round_up);
     suite_add_tcase(suite, tests);
     return suite_run(suite);

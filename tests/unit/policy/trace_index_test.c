@@ -10,7 +10,7 @@ static void teardown(void)
     trace_finish(&trace);
 }
 
-START_TEST(finds_peak_and_floor)
+START_TEST(peak_and_floor_are_found)
 {
     read_trace(&trace, CHAIN_TRACE);
     ck_assert_int_eq(trace_index_init(&trace_index, &trace, 1, NULL), CAPU_OK);
@@ -24,7 +24,7 @@ START_TEST(finds_peak_and_floor)
 }
 END_TEST
 
-START_TEST(rounds_to_pages)
+START_TEST(sizes_are_rounded_to_pages)
 {
     read_trace(&trace, CHAIN_TRACE);
     ck_assert_int_eq(trace_index_init(&trace_index, &trace, 512, NULL), CAPU_OK);
@@ -35,7 +35,7 @@ START_TEST(rounds_to_pages)
 }
 END_TEST
 
-START_TEST(counts_versions)
+START_TEST(writes_start_new_versions)
 {
     read_trace(&trace,
                TRACE_LINE TENSOR_LINE(0, "w", 4, "parameter") TENSOR_LINE(1, "x", 4, "activation")
@@ -54,7 +54,7 @@ START_TEST(counts_versions)
 }
 END_TEST
 
-START_TEST(what_is_not_managed_is_fixed)
+START_TEST(unmanaged_tensors_are_fixed)
 {
     read_trace(&trace, TRACE_LINE
                "{\"type\":\"tensor\",\"id\":0,\"name\":\"s\",\"bytes\":5,\"kind\":\"parameter\","
@@ -70,7 +70,7 @@ START_TEST(what_is_not_managed_is_fixed)
 }
 END_TEST
 
-START_TEST(refuses_a_read_of_nothing)
+START_TEST(a_read_before_any_write_is_rejected)
 {
     struct error_text error = {""};
 
@@ -88,11 +88,11 @@ int main(void)
     TCase *tests = tcase_create("trace_index");
 
     tcase_add_checked_fixture(tests, NULL, teardown);
-    tcase_add_test(tests, finds_peak_and_floor);
-    tcase_add_test(tests, rounds_to_pages);
-    tcase_add_test(tests, counts_versions);
-    tcase_add_test(tests, what_is_not_managed_is_fixed);
-    tcase_add_test(tests, refuses_a_read_of_nothing);
+    tcase_add_test(tests, peak_and_floor_are_found);
+    tcase_add_test(tests, sizes_are_rounded_to_pages);
+    tcase_add_test(tests, writes_start_new_versions);
+    tcase_add_test(tests, unmanaged_tensors_are_fixed);
+    tcase_add_test(tests, a_read_before_any_write_is_rejected);
     suite_add_tcase(suite, tests);
     return suite_run(suite);
 }

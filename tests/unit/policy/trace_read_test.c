@@ -3,7 +3,7 @@
 
 #include "policy/json_lines.h"
 
-START_TEST(what_is_written_comes_back)
+START_TEST(written_traces_can_be_read)
 {
     struct trace trace;
     struct trace again;
@@ -24,7 +24,7 @@ START_TEST(what_is_written_comes_back)
 }
 END_TEST
 
-START_TEST(ignores_unknown_keys_and_blank_lines)
+START_TEST(unknown_keys_and_blank_lines_are_ignored)
 {
     struct trace trace;
 
@@ -71,7 +71,7 @@ static const struct {
      "f:2: machine \"\": a link rate is outside"},
 };
 
-START_TEST(refuses_and_names_the_place)
+START_TEST(errors_name_the_place)
 {
     struct error_text error = {""};
     struct trace trace;
@@ -87,7 +87,7 @@ START_TEST(refuses_and_names_the_place)
 }
 END_TEST
 
-START_TEST(names_a_file_that_is_not_there)
+START_TEST(a_missing_file_is_named)
 {
     struct error_text error = {""};
     struct trace trace;
@@ -122,10 +122,10 @@ int main(void)
     Suite *suite = suite_create("policy/trace_read");
     TCase *tests = tcase_create("trace_read");
 
-    tcase_add_test(tests, what_is_written_comes_back);
-    tcase_add_test(tests, ignores_unknown_keys_and_blank_lines);
-    tcase_add_loop_test(tests, refuses_and_names_the_place, 0, sizeof(bad) / sizeof(bad[0]));
-    tcase_add_test(tests, names_a_file_that_is_not_there);
+    tcase_add_test(tests, written_traces_can_be_read);
+    tcase_add_test(tests, unknown_keys_and_blank_lines_are_ignored);
+    tcase_add_loop_test(tests, errors_name_the_place, 0, sizeof(bad) / sizeof(bad[0]));
+    tcase_add_test(tests, a_missing_file_is_named);
     tcase_add_test(tests, a_long_name_of_a_machine_is_cut_between_characters);
     suite_add_tcase(suite, tests);
     return suite_run(suite);

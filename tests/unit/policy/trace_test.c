@@ -28,7 +28,7 @@ static uint32_t add_tensor(const char *name, uint64_t bytes, enum tensor_kind ki
     return id;
 }
 
-START_TEST(builds_flat_arrays)
+START_TEST(traces_are_flat_arrays)
 {
     uint32_t w = add_tensor("w", 100, TENSOR_PARAMETER);
     uint32_t x = add_tensor("x", 7, TENSOR_ACTIVATION);
@@ -57,7 +57,7 @@ START_TEST(builds_flat_arrays)
 }
 END_TEST
 
-START_TEST(refuses_and_stays_as_it_was)
+START_TEST(bad_entries_are_rejected_without_a_change)
 {
     uint32_t x = add_tensor("x", 7, TENSOR_ACTIVATION);
     uint32_t nobody = 9;
@@ -87,7 +87,7 @@ START_TEST(refuses_and_stays_as_it_was)
 }
 END_TEST
 
-START_TEST(refuses_a_machine_without_a_link)
+START_TEST(a_machine_without_a_link_is_rejected)
 {
     struct machine machine = {.name = "m", .d2h_bytes_per_s = 0, .h2d_bytes_per_s = 12000000000};
 
@@ -96,7 +96,7 @@ START_TEST(refuses_a_machine_without_a_link)
 }
 END_TEST
 
-START_TEST(grows_to_many)
+START_TEST(traces_can_grow)
 {
     for (uint32_t i = 0; i < 1000; i++) {
         char name[16];
@@ -112,7 +112,7 @@ START_TEST(grows_to_many)
 }
 END_TEST
 
-START_TEST(writes_lines_to_the_byte)
+START_TEST(traces_are_written_exactly)
 {
     struct machine machine = {.name = "m",
                               .memory_bytes = 1000,
@@ -152,7 +152,7 @@ START_TEST(writes_lines_to_the_byte)
 }
 END_TEST
 
-START_TEST(names_what_it_cannot_write)
+START_TEST(a_name_that_is_not_utf8_is_rejected)
 {
     struct string_buffer text = {0};
 
@@ -169,12 +169,12 @@ int main(void)
     TCase *tests = tcase_create("trace");
 
     tcase_add_checked_fixture(tests, setup, teardown);
-    tcase_add_test(tests, builds_flat_arrays);
-    tcase_add_test(tests, refuses_and_stays_as_it_was);
-    tcase_add_test(tests, refuses_a_machine_without_a_link);
-    tcase_add_test(tests, grows_to_many);
-    tcase_add_test(tests, writes_lines_to_the_byte);
-    tcase_add_test(tests, names_what_it_cannot_write);
+    tcase_add_test(tests, traces_are_flat_arrays);
+    tcase_add_test(tests, bad_entries_are_rejected_without_a_change);
+    tcase_add_test(tests, a_machine_without_a_link_is_rejected);
+    tcase_add_test(tests, traces_can_grow);
+    tcase_add_test(tests, traces_are_written_exactly);
+    tcase_add_test(tests, a_name_that_is_not_utf8_is_rejected);
     suite_add_tcase(suite, tests);
     return suite_run(suite);
 }

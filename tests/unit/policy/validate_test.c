@@ -82,7 +82,7 @@ static const struct {
      "place: 2 pages and fixed_bytes exceed the budget"},
 };
 
-START_TEST(refuses)
+START_TEST(invalid_plans_are_rejected)
 {
     struct error_text error = {""};
     struct trace trace;
@@ -103,7 +103,7 @@ END_TEST
 
 /* 1024 runs of 2^24 pages of 2^30 bytes are 2^64 bytes, which wraps to what a tensor of 0 bytes
    needs. */
-START_TEST(refuses_more_pages_than_there_can_be)
+START_TEST(impossibly_many_pages_are_rejected)
 {
     struct error_text error = {""};
     struct trace trace;
@@ -131,8 +131,8 @@ int main(void)
     Suite *suite = suite_create("policy/validate");
     TCase *tests = tcase_create("validate");
 
-    tcase_add_loop_test(tests, refuses, 0, sizeof(bad) / sizeof(bad[0]));
-    tcase_add_test(tests, refuses_more_pages_than_there_can_be);
+    tcase_add_loop_test(tests, invalid_plans_are_rejected, 0, sizeof(bad) / sizeof(bad[0]));
+    tcase_add_test(tests, impossibly_many_pages_are_rejected);
     suite_add_tcase(suite, tests);
     return suite_run(suite);
 }
