@@ -157,8 +157,8 @@ static bool price_groups(struct cut *cut)
     return true;
 }
 
-/* What comes before an access: is the tensor in a gap whose contents count? Not where the access
-   overwrites them. The slot beyond the last access stands for the next iteration. */
+/* The time before an access: is the tensor in a gap whose contents matter? Not if the access
+   overwrites them. The slot after the last access stands for the next iteration. */
 static bool has_gap(const struct cut *cut, uint32_t tensor, uint32_t slot)
 {
     const struct trace_index *trace_index = cut->trace_index;

@@ -50,7 +50,7 @@ struct paper {
     struct candidate *candidates;
     uint32_t count;
     uint32_t *index_of; /* per tensor: its candidate plus one */
-    uint32_t *seen;     /* per tensor: the candidate that climbed past it, plus one */
+    uint32_t *seen;     /* per tensor: the candidate whose search passed it last, plus one */
     uint32_t *stack;
     struct lane_item *lane; /* copies in, by time */
     uint32_t lane_count;
@@ -126,7 +126,7 @@ static void find_candidates(struct paper *paper)
                              (int64_t)candidate->out_end_ns;
         paper->count++;
     }
-    /* Once the op at the peak is over, its own tensors begin to be released. */
+    /* When the op at the peak has ended, its own tensors begin to be released. */
     paper->window_end_ns = paper->start_ns[trace_index->peak_op + 1];
     qsort(paper->candidates, paper->count, sizeof(*paper->candidates), compare_candidates);
     for (uint32_t i = 0; i < paper->count; i++) {
@@ -186,7 +186,8 @@ static void climb(struct paper *paper, uint32_t index)
     }
 }
 
-/* The latest start of a copy of that length which ends by `end` and meets no other on the lane. */
+/* The latest start of a copy of that length that ends by `end` and overlaps with no other on the
+   lane. */
 static int64_t find_slot(const struct paper *paper, uint64_t end, uint64_t length)
 {
     int64_t latest = (int64_t)end;
@@ -279,7 +280,7 @@ static void book_recompute(struct paper *paper, uint32_t target)
     }
 }
 
-/* The open candidate that saves most for the time that recomputing it takes. */
+/* The open candidate that saves most bytes per time of its recomputation. */
 static uint32_t best_by_time(const struct paper *paper)
 {
     uint32_t best = UINT32_MAX;

@@ -26,7 +26,7 @@ struct storage {
     uint32_t maker;   /* the op that made the contents */
     uint32_t gap;     /* the last access so far */
     uint32_t place;   /* in the pool, plus one */
-    uint32_t lock_op; /* plus one: needed until lock_step of what that op takes */
+    uint32_t lock_op; /* plus one: needed until lock_step of the chain for that op */
     uint32_t lock_step;
     uint32_t stamp;
     bool is_absent;
@@ -42,11 +42,11 @@ struct dtr {
     uint32_t *pool;           /* tensors that may leave */
     uint32_t pool_count;
     uint32_t *stack;
-    uint32_t *chain; /* ops to replay before the present one, in order */
+    uint32_t *chain; /* ops to replay before the current one, in order */
     uint32_t chain_count;
     uint32_t *op_stamp;
     uint32_t stamp;
-    uint32_t now; /* the present op */
+    uint32_t now; /* the current op */
     uint64_t clock_ns;
     uint64_t replay_ns;
     uint64_t held_bytes;
@@ -235,7 +235,7 @@ static int compare_ops(const void *a, const void *b)
     return (left > right) - (left < right);
 }
 
-/* Puts the makers of the op's absent operands on the stack's chain. */
+/* Adds the makers of the op's missing operands to the chain, and to the stack, to be followed. */
 static uint32_t add_missing(struct dtr *dtr, const struct trace_op *op, uint32_t depth)
 {
     for (uint32_t i = 0; i < trace_operand_count(op); i++) {
@@ -266,7 +266,7 @@ static void lock(struct dtr *dtr, const struct trace_op *op, uint32_t step)
     }
 }
 
-/* What has to be replayed before the present op, and until when all of it is needed. */
+/* What has to be replayed before the current op, and until when all of it is needed. */
 static void build_chain(struct dtr *dtr)
 {
     const struct trace_op *op = &dtr->trace->ops[dtr->now];
@@ -307,7 +307,8 @@ static void run_op(struct dtr *dtr, const struct trace_op *op, uint32_t step)
     }
 }
 
-/* After a replay: what is dead goes when the chain needs it no more, the rest may leave again. */
+/* After a replay: dead tensors are released when the chain no longer needs them, the rest may be
+   evicted again. */
 static void settle_replay(struct dtr *dtr, const struct trace_op *op, uint32_t step)
 {
     for (uint32_t i = 0; i < trace_operand_count(op); i++) {
@@ -325,7 +326,7 @@ static void settle_replay(struct dtr *dtr, const struct trace_op *op, uint32_t s
     }
 }
 
-/* The present op has run: its operands pass an access each. */
+/* The current op has run: each of its operands moves on by one access. */
 static void settle_op(struct dtr *dtr, const struct trace_op *op)
 {
     for (uint32_t i = 0; i < trace_operand_count(op); i++) {

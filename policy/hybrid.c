@@ -87,21 +87,22 @@ static const struct effort default_medium = {.rungs = 20,
 static const struct effort scan_only = {.starts = 2, .variants = 1, .rounds_max = 40};
 
 /* One search of a rung. */
-struct way {
-    bool is_placing;    /* all the time, not just in the end */
+struct rung_search {
+    bool is_placing;    /* in every step, not just at the end */
     uint64_t floor_ns;  /* no result may be faster; the search may raise it */
-    uint64_t result_ns; /* out, where not all was placed: with place lines. UINT64_MAX: none */
+    uint64_t result_ns; /* out, if not every step is placed: the best time with place lines.
+                           UINT64_MAX: none */
 };
 
 static capu_status search_once(struct planning *planning, const struct effort *effort,
-                               struct way *way, struct search *best)
+                               struct rung_search *rung_search, struct search *best)
 {
     const struct trace *trace = planning->request->trace_index->trace;
     struct hybrid hybrid = {.planning = planning,
                             .effort = effort,
                             .seed = 0x9E3779B97F4A7C15u,
-                            .is_placing = way->is_placing,
-                            .floor_ns = way->floor_ns,
+                            .is_placing = rung_search->is_placing,
+                            .floor_ns = rung_search->floor_ns,
                             .result_ns = UINT64_MAX};
     capu_status status = CAPU_NO_HOST_MEMORY;
 
@@ -113,8 +114,8 @@ static capu_status search_once(struct planning *planning, const struct effort *e
     if (status == CAPU_OK) {
         status = hybrid_rung_plan(&hybrid, best);
     }
-    way->floor_ns = hybrid.floor_ns;
-    way->result_ns = hybrid.result_ns;
+    rung_search->floor_ns = hybrid.floor_ns;
+    rung_search->result_ns = hybrid.result_ns;
     greedy_destroy(hybrid.greedy);
     free(hybrid.decisions);
     free(hybrid.extended_life);
@@ -131,19 +132,19 @@ static capu_status plan_budget(struct planning *planning, const struct effort *e
 {
     const struct trace_index *trace_index = planning->request->trace_index;
     uint64_t least_ns = bound_cut(trace_index, planning->machine, planning->plan->budget_bytes);
-    struct way way = {.is_placing = false};
+    struct rung_search rung_search = {.is_placing = false};
     capu_status status = CAPU_OK;
 
     if (planning->placer != NULL && effort->work > 0) {
-        status = search_once(planning, effort, &way, best);
+        status = search_once(planning, effort, &rung_search, best);
         planner_set_budget(planning, planning->plan->budget_bytes);
-        if (status != CAPU_OK || way.floor_ns >= best->best_ns ||
-            way.result_ns <= least_ns + trace_index->trace->total_ns / NEAR_IDEAL) {
+        if (status != CAPU_OK || rung_search.floor_ns >= best->best_ns ||
+            rung_search.result_ns <= least_ns + trace_index->trace->total_ns / NEAR_IDEAL) {
             return status;
         }
     }
-    way.is_placing = planning->placer != NULL;
-    return search_once(planning, effort, &way, best);
+    rung_search.is_placing = planning->placer != NULL;
+    return search_once(planning, effort, &rung_search, best);
 }
 
 /* The frugal plan, which can be placed at any budget at which some plan is known to be. */

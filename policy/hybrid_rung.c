@@ -23,8 +23,8 @@
 /* Overheads of more than such a part of the ideal are large. They are not brought below
    LEFT_BY_STARTS in the end, either. */
 #define FAR_FROM_IDEAL 2
-/* Where there are many starts, those whose overhead is more than this many times the best one's,
-   and 2 points, are not improved. */
+/* If there are many starts, those whose overhead is more than this many times the best one's, plus
+   2 points, are not improved. */
 #define WITHIN 1.6
 
 static capu_status scan_start(struct hybrid *hybrid, uint32_t kind)
@@ -145,7 +145,7 @@ static capu_status scan(struct hybrid *hybrid, const struct search *best)
     return status;
 }
 
-/* Is no start better without place lines than the best is with them? */
+/* Is some start, with place lines, about as fast as a time without them? */
 static bool are_placed_well(const struct hybrid *hybrid, uint64_t unplaced_ns)
 {
     bool result = false;
@@ -175,7 +175,7 @@ static capu_status scan_smaller(struct hybrid *hybrid)
     const struct trace_index *trace_index = hybrid->planning->request->trace_index;
     uint64_t whole = hybrid->planning->limit_bytes;
     uint64_t least = trace_index->floor_bytes - trace_index->fixed_bytes + trace_index->idle_bytes;
-    uint64_t least_part = hybrid->effort->work > 0 ? 940 : 980; /* where there is any already */
+    uint64_t least_part = hybrid->effort->work > 0 ? 940 : 980; /* if a plan was found already */
     uint32_t chosen = 0;
     capu_status status = CAPU_OK;
 
@@ -234,7 +234,7 @@ static uint64_t worth_improving(const struct hybrid *hybrid)
                : ideal + ideal / 50 + (uint64_t)(WITHIN * (double)(best_ns - ideal));
 }
 
-/* Every start for a while, then the best. */
+/* Improves every start for a while, then the best one. */
 static capu_status search_in_depth(struct hybrid *hybrid, const struct search *best)
 {
     uint64_t most = worth_improving(hybrid);

@@ -49,8 +49,8 @@ capu_status json_lines_next(struct json_lines *lines, bool *more);
 
 /* Reports BAD_FILE for the current line. */
 capu_status json_lines_refuse(struct json_lines *lines, const char *what);
-/* The same with the message that a builder left in the error text. Keeps `status` where it says
-   that memory is short. */
+/* The same with the message that a function of trace.h or plan.h left in the error text. Keeps
+   `status` if it says that memory is short. */
 capu_status json_lines_refuse_built(struct json_lines *lines, capu_status status);
 
 /* Fields of an object of the line. A missing one is an error if `required`, else *value stays. */

@@ -64,7 +64,7 @@ static void note(struct lower *lower, uint32_t tensor, uint8_t state)
     lower->chain_state[tensor] |= state;
 }
 
-/* The producer of a tensor's present contents, if it may be replayed before `op`. */
+/* The op that made a tensor's current contents, if it may be replayed before `op`. */
 static uint32_t producer(const struct lower *lower, uint32_t tensor, uint32_t op)
 {
     uint32_t gap = lower->tensors[tensor].gap;
@@ -152,7 +152,7 @@ bool lower_chain_build(struct lower *lower, uint32_t op)
     return true;
 }
 
-/* When each tensor is used last within the chain. */
+/* Finds the last use of each tensor within the chain. */
 static void find_last_uses(struct lower *lower, uint32_t op)
 {
     const struct trace_op *entry = &lower->trace->ops[op];

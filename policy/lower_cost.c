@@ -27,7 +27,8 @@ static uint32_t gap_at(const struct trace_index *trace_index, uint32_t tensor, u
     return low > trace_index->first[tensor] ? low - 1 : TRACE_INDEX_NONE;
 }
 
-/* Is another gap of the same contents dropped? Then they are made again for that one alone. */
+/* Is another gap of the same contents dropped? Then a replay that the last lowering counted may
+   serve only that gap. */
 static bool is_dropped_elsewhere(const struct lower *lower, const uint8_t *decisions, uint32_t gap)
 {
     uint32_t first = lower->trace_index->first[lower->gap_tensor[gap]];
@@ -49,7 +50,7 @@ static bool is_dropped_elsewhere(const struct lower *lower, const uint8_t *decis
 
 /* How producers are followed. */
 struct following {
-    const uint8_t *decisions; /* NULL: only what is dead is not there */
+    const uint8_t *decisions; /* NULL: only dead contents are missing */
     bool is_wary;             /* see lower_drop_cost */
     bool is_taken;            /* the gap is dropped from now on */
     uint64_t cost;            /* out: ns */

@@ -74,7 +74,7 @@ void lower_release(struct lower *lower, uint32_t tensor, uint64_t usable_ns)
     lower->tensors[tensor].key = 0;
 }
 
-/* Room on the host for a copy of it? */
+/* Is there room on the host for a copy of the tensor? */
 bool lower_fits_host(const struct lower *lower, uint32_t tensor)
 {
     return lower->tensors[tensor].has_host ||

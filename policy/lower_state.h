@@ -146,7 +146,7 @@ bool lower_next_needs(const struct lower *lower, uint32_t tensor);
 void lower_set_resident(struct lower *lower, uint32_t tensor);
 /* Pre: it is resident. */
 void lower_release(struct lower *lower, uint32_t tensor, uint64_t usable_ns);
-/* Room on the host for a copy of it? */
+/* Is there room on the host for a copy of it? */
 bool lower_fits_host(const struct lower *lower, uint32_t tensor);
 
 /* lower_queue.c */

@@ -44,7 +44,7 @@ static void put_span(struct lower *lower, struct spans *spans, struct clock_span
 }
 
 /* The last op at which the tensor is expected to be held if it stays until its next use. */
-static uint32_t stays_until(const struct lower *lower, uint32_t tensor)
+static uint32_t held_until(const struct lower *lower, uint32_t tensor)
 {
     uint32_t next = lower_next_use(lower, tensor);
 
@@ -69,7 +69,7 @@ static void drain(struct lower *lower, uint64_t bytes, uint64_t end)
     lower->draining_bytes += bytes;
 }
 
-/* Evicts now. A tensor that nothing ever writes has, in steady state, a copy already. */
+/* Evicts now. A tensor that is never written has, in steady state, a host copy already. */
 static void evict(struct lower *lower, uint32_t tensor, uint32_t after)
 {
     uint64_t usable = clock_usable(&lower->clock, tensor);
@@ -131,7 +131,7 @@ static void force_out(struct lower *lower, uint32_t tensor, uint32_t op)
     } else if (next != NO_OP) {
         lower_due_again(lower, tensor);
     }
-    segment_tree_add(&lower->tree, op, stays_until(lower, tensor),
+    segment_tree_add(&lower->tree, op, held_until(lower, tensor),
                      -(int64_t)lower->tensors[tensor].rounded);
 }
 

@@ -26,7 +26,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The pages of a run for a tensor that is resident at the border. */
+/* Gives the pages of a run to a tensor that is resident at the border. */
 static capu_status hold_at_border(struct placer *placer, uint32_t tensor, struct plan_run run)
 {
     capu_status status = place_candidates_reserve(placer);
@@ -332,7 +332,7 @@ static capu_status colour_sparingly(struct placer *placer, uint64_t *needed)
     return status;
 }
 
-/* Without waits if that can be; else with those that are the shortest together. */
+/* Without waits if possible; else with the shortest total wait. */
 static capu_status colour_within(struct placer *placer, uint64_t limit, uint64_t *needed)
 {
     int64_t late_ns[2];

@@ -60,8 +60,8 @@ static inline uint32_t place_pages_of(const struct placer *placer, uint32_t tens
     return (uint32_t)(placer->trace_index->rounded[tensor] / placer->trace_index->page_bytes);
 }
 
-/* place_candidates.c: groups for so many pages of the tensor, into `chosen`; *need becomes what
-   they fall short of. */
+/* place_candidates.c: chooses groups with so many pages for the tensor, into `chosen`; *need
+   becomes the number of pages that are missing. */
 void place_candidates_choose(struct placer *placer, uint32_t tensor, uint32_t *need);
 /* Reserves room for one candidate, choice and run per group, and one more. Errors: NO_HOST_MEMORY.
  */

@@ -21,7 +21,7 @@ static capu_status count_pages(struct placement *placement, const struct trace_i
             }
             pages += run->count;
             if (pages > PLAN_PAGES_MAX) {
-                /* Named more than once, and their bytes may be beyond 64 bits. */
+                /* Such a plan names pages more than once, and their bytes may exceed 64 bits. */
                 return error_text_set(error, CAPU_INVALID, "place: too many pages");
             }
         }

@@ -126,7 +126,7 @@ static capu_status fill_plan(const struct planner *planner, struct planning *pla
                                planning->error);
     }
     if (status == CAPU_OK && trace_index->peak_bytes > request->budget_bytes) {
-        /* Without an op there is nowhere an action could stand. */
+        /* Without ops there is no point for an action. */
         status = trace_index->trace->op_count > 0 ? make_plan(planner, planning) : CAPU_OVER_BUDGET;
         planning->plan->budget_bytes = request->budget_bytes;
     } else if (status == CAPU_OK && request->place) {

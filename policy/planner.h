@@ -21,7 +21,7 @@ enum planner_without {
     WITHOUT_SWAP = 1,       /* recompute only, by memory saved for time (Algorithm 2) */
     WITHOUT_RECOMPUTE = 2,  /* swap only */
     WITHOUT_FEEDBACK = 4,   /* in-triggers stay where the measured iteration puts them */
-    WITHOUT_COLLECTIVE = 8, /* what a replay makes beside its target is given back at once */
+    WITHOUT_COLLECTIVE = 8, /* what a replay makes besides its target is released at once */
 };
 
 struct planner_request {
@@ -33,7 +33,7 @@ struct planner_request {
        tensors count in it; 0: only they do. */
     uint64_t fixed_bytes;
     bool place; /* the plan is to have place lines, and its time counts with them */
-    /* Place lines whose pages are kept where they can be (placer_create). NULL: none. */
+    /* Place lines whose pages are kept where possible (see placer_create). NULL: none. */
     const struct plan *kept;
     enum planner_effort effort;
     unsigned without; /* of enum planner_without; other planners do not look */

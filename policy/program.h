@@ -14,9 +14,9 @@
 #include "policy/trace_index.h"
 
 struct item {
-    uint32_t kind;    /* enum action_kind; never a recompute, whose replays stand here */
+    uint32_t kind;    /* enum action_kind; never a recompute: its replays are listed instead */
     uint32_t subject; /* op or tensor */
-    uint32_t point;   /* the op it stands before, is, or stands after */
+    uint32_t point;   /* the op it precedes, is, or follows */
 };
 
 /* Whether the subject is an op that runs, for the first time or again; else it is a tensor. */

@@ -165,7 +165,7 @@ capu_status search_offer(struct search *search, struct plan *plan)
     if (search->planning->placer == NULL) {
         search->scratch.budget_bytes = plan->budget_bytes;
     }
-    /* A placed plan may even be faster: whatever else was offered, the answer is the same. */
+    /* A placed plan may even be faster: the answer is the same whatever else was offered. */
     status = time_scratch(search, 0, UINT64_MAX, &ns);
     if (status == CAPU_OK && ns < search->best_ns && ns >= search->floor_ns) {
         search->best_ns = ns;

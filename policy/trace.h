@@ -97,8 +97,8 @@ struct trace {
     uint64_t total_bytes; /* of all tensors */
     uint64_t total_ns;    /* the ideal: of all ops */
 
-    /* Of trace_add_op, for finding a tensor named twice: the op that named each tensor last, plus
-       one. As long as tensor_capacity. */
+    /* For trace_add_op, to find a tensor named twice: the op that named each tensor last, plus one.
+       As long as tensor_capacity. */
     uint32_t *named_by;
 };
 

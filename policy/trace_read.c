@@ -43,7 +43,7 @@ static capu_status read_header(struct reader *reader)
     return CAPU_OK;
 }
 
-/* As much of a name as there is room for, cut between characters: half of one is no UTF-8. */
+/* As much of a name as there is room for, cut between characters: half a character is not UTF-8. */
 static void copy_name(char *to, size_t room, const char *name)
 {
     size_t length = strnlen(name, room);
