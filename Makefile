@@ -5,7 +5,7 @@ PREFIX ?= /usr/local
 JOBS ?= $(shell nproc)
 
 .DEFAULT_GOAL := release
-.PHONY: release demo demo-fashion check test test-long bench fuzz coverage gpu-check gpu-bundle install clean help packages-build packages-test packages-demo
+.PHONY: release demo demo-fashion check test test-long bench fuzz coverage gpu-check gpu-bundle install clean help packages-build packages-test packages-coverage packages-demo
 
 release: packages-build ## the library and all programs, optimised, into build/ and build/bin/
 	@cmake --preset release >build/configure.log 2>&1 || { cat build/configure.log; exit 1; }
@@ -32,7 +32,7 @@ bench: release ## the benches, one after the other
 fuzz: packages-test ## random programs for a long time (PROGRAMS=20000, SEED=1)
 	@scripts/fuzz.sh "$(PROGRAMS)" "$(SEED)"
 
-coverage: packages-test ## which lines of the cuda device its tests execute
+coverage: packages-test packages-coverage ## the lines and branches of each room that the tests execute
 	@scripts/coverage.sh
 
 gpu-check: packages-test release ## tests, measurements and benches on this machine's GPU (OPTIONS="--quick")
@@ -56,6 +56,9 @@ packages-build:
 
 packages-test:
 	@scripts/packages.sh build test
+
+packages-coverage:
+	@scripts/packages.sh coverage
 
 packages-demo:
 	@scripts/packages.sh build demo

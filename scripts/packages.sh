@@ -1,6 +1,6 @@
 #!/bin/bash
 # scripts/packages.sh PURPOSE...: makes sure that everything is installed that a purpose (build, test,
-# bench, demo) needs. Of the benches only the linear-programming bound needs more than the build.
+# bench, coverage, demo) needs. Of the benches only the linear-programming bound needs more than the build.
 #
 # Looks for the files and commands themselves, not for packages, so that tools from elsewhere count.
 # Prints nothing if nothing is missing. Otherwise installs the Debian packages if it may (as root, or with
@@ -23,6 +23,7 @@ build library zlib zlib1g-dev
 test command c++ g++
 build library check check
 bench file /usr/include/glpk.h libglpk-dev
+coverage command gcovr gcovr
 demo command bible bible-kjv
 demo file /usr/lib/bible.data bible-kjv-text
 test command bible bible-kjv
