@@ -13,58 +13,57 @@ static void setup(void)
 
 START_TEST(plans_can_be_checked_and_simulated)
 {
-    ck_assert_int_eq(run("plan t --budget 70% -o p"), 0);
-    expect("hybrid: ");
-    ck_assert_int_eq(run("check t p"), 0);
-    expect("valid: 4 ops, 5 tensors");
-    ck_assert_int_eq(run("simulate t p --json"), 0);
-    expect("{\"valid\":true,\"iteration_ns\":1");
-    expect(",\"ideal_ns\":9000,\"overhead\":0.");
-    expect("\"budget_bytes\":2170,");
-    /* Without a plan nothing is evicted, so every number is known exactly. */
-    ck_assert_int_eq(run("simulate t --json"), 0);
-    expect("{\"valid\":true,\"iteration_ns\":9000,\"ideal_ns\":9000,\"overhead\":0.000000000,"
-           "\"peak_bytes\":3100,\"budget_bytes\":3100,\"evicted_bytes\":0,"
-           "\"prefetched_bytes\":0,\"replay_ns\":0,\"stall_ns\":0}");
-    ck_assert_int_eq(run("simulate t p --timeline c.json && cat c.json"), 0);
-    expect("\"traceEvents\":[");
+    RUN_COMMANDS(
+        {"plan t --budget 70% -o p", 0, {"hybrid: "}},
+        {"check t p", 0, {"valid: 4 ops, 5 tensors"}},
+        {"simulate t p --json",
+         0,
+         {"{\"valid\":true,\"iteration_ns\":1", ",\"ideal_ns\":9000,\"overhead\":0.",
+          "\"budget_bytes\":2170,"}},
+        /* Without a plan nothing is evicted, so every number is known exactly. */
+        {"simulate t --json",
+         0,
+         {"{\"valid\":true,\"iteration_ns\":9000,\"ideal_ns\":9000,\"overhead\":0.000000000,"
+          "\"peak_bytes\":3100,\"budget_bytes\":3100,\"evicted_bytes\":0,"
+          "\"prefetched_bytes\":0,\"replay_ns\":0,\"stall_ns\":0}"}},
+        {"simulate t p --timeline c.json && cat c.json", 0, {"\"traceEvents\":["}});
 }
 END_TEST
 
 START_TEST(plans_can_include_placement)
 {
-    ck_assert_int_eq(run("plan t --budget 2600 --page 50 --place"), 4);
-    expect("the smallest known takes 3000 (60 pages of 50 and what is fixed)");
-    ck_assert_int_eq(run("plan t --budget 3000 --page 50 --place -o p"), 0);
-    expect("placed: 5 tensors in ");
-    expect(" runs of pages; without placement ");
-    ck_assert_int_eq(run("check t p"), 0);
-    ck_assert_int_eq(run("simulate t p && cat p"), 0);
-    expect("{\"type\":\"place\",\"tensor\":0,\"pages\":[[");
-    ck_assert_int_eq(run("plan t --budget 3100 --page 50 --place --json -o p"), 0);
-    expect(",\"unplaced_ns\":9000,\"placed_tensors\":5,\"page_runs\":5}");
-    /* By default a page is 2 MiB, and each tensor takes one. */
-    ck_assert_int_eq(run("plan t --budget 8MiB --place"), 0);
-    expect("\"page_bytes\":2097152");
-    ck_assert_int_eq(run("plan t --budget 6MiB --place"), 0);
-    ck_assert_int_eq(run("plan t --budget 6MiB --fixed 1 --place"), 3);
-    expect("no plan exists below 6291457 bytes");
+    RUN_COMMANDS(
+        {"plan t --budget 2600 --page 50 --place",
+         4,
+         {"the smallest known takes 3000 (60 pages of 50 and what is fixed)"}},
+        {"plan t --budget 3000 --page 50 --place -o p",
+         0,
+         {"placed: 5 tensors in ", " runs of pages; without placement "}},
+        {"check t p", 0, {""}},
+        {"simulate t p && cat p", 0, {"{\"type\":\"place\",\"tensor\":0,\"pages\":[["}},
+        {"plan t --budget 3100 --page 50 --place --json -o p",
+         0,
+         {",\"unplaced_ns\":9000,\"placed_tensors\":5,\"page_runs\":5}"}},
+        /* By default a page is 2 MiB, and each tensor takes one. */
+        {"plan t --budget 8MiB --place", 0, {"\"page_bytes\":2097152"}},
+        {"plan t --budget 6MiB --place", 0, {""}},
+        {"plan t --budget 6MiB --fixed 1 --place", 3, {"no plan exists below 6291457 bytes"}});
 }
 END_TEST
 
 START_TEST(budgets_below_the_floor_are_reported)
 {
-    ck_assert_int_eq(run("plan t --budget 2049"), 3);
-    expect("no plan exists below 2050 bytes: op 3 (b0) needs them all at once");
-    ck_assert_int_eq(run("bound t --budget 2049"), 3);
+    RUN_COMMANDS({"plan t --budget 2049",
+                  3,
+                  {"no plan exists below 2050 bytes: op 3 (b0) needs them all at once"}},
+                 {"bound t --budget 2049", 3, {""}});
 }
 END_TEST
 
 START_TEST(a_planner_that_finds_no_plan_is_reported)
 {
     /* Nothing fits on the host, and once w is out, x cannot be replayed for b0 beside z. */
-    ck_assert_int_eq(run("plan t --budget 2050 --host 1 --planner lru"), 4);
-    expect("lru found no plan");
+    RUN_COMMANDS({"plan t --budget 2050 --host 1 --planner lru", 4, {"lru found no plan"}});
 }
 END_TEST
 
@@ -72,110 +71,101 @@ START_TEST(bad_usage_and_bad_files_are_rejected)
 {
     write_file("bad", TRACE_LINE "{\"type\":\"op\"}\n");
     write_file("q", PLAN_LINE(3099, ""));
-    ck_assert_int_eq(run("plan t"), 2);
-    ck_assert_int_eq(run("plan t --budget much"), 2);
-    ck_assert_int_eq(run("plan t --budget 1GiB --planner best"), 2);
-    expect("hybrid");
-    ck_assert_int_eq(run("check bad"), 2);
-    expect("bad:2: \"ns\" is missing");
-    ck_assert_int_eq(run("check nowhere"), 2);
-    ck_assert_int_eq(run("simulate t q"), 2);
-    expect("not valid: op 2 (f2): tensor 3 (z) exceeds the budget");
-    ck_assert_int_eq(run("simulate t q --json"), 2);
-    expect("{\"valid\":false,");
-    ck_assert_int_eq(run("nonsense"), 2);
-    ck_assert_int_eq(run(""), 2);
+    RUN_COMMANDS({"plan t", 2, {""}}, {"plan t --budget much", 2, {""}},
+                 {"plan t --budget 1GiB --planner best", 2, {"hybrid"}},
+                 {"check bad", 2, {"bad:2: \"ns\" is missing"}}, {"check nowhere", 2, {""}},
+                 {"simulate t q", 2, {"not valid: op 2 (f2): tensor 3 (z) exceeds the budget"}},
+                 {"simulate t q --json", 2, {"{\"valid\":false,"}}, {"nonsense", 2, {""}},
+                 {"", 2, {""}});
 }
 END_TEST
 
 START_TEST(machines_can_be_builtin_or_files)
 {
     write_file("m", MACHINE_LINE);
-    ck_assert_int_eq(run("machines"), 0);
-    expect("h200");
-    ck_assert_int_eq(run("bound t --budget 70% --machine p100 --json"), 0);
-    expect("\"budget_bytes\":2170,\"peak_bytes\":3100");
-    ck_assert_int_eq(run("bound t --budget 70% --machine m"), 0);
-    ck_assert_int_eq(run("bound t --budget 70% --machine nobody"), 2);
+    RUN_COMMANDS({"machines", 0, {"h200"}},
+                 {"bound t --budget 70% --machine p100 --json",
+                  0,
+                  {"\"budget_bytes\":2170,\"peak_bytes\":3100"}},
+                 {"bound t --budget 70% --machine m", 0, {""}},
+                 {"bound t --budget 70% --machine nobody", 2, {""}});
 }
 END_TEST
 
 START_TEST(sweep_writes_svg_or_json)
 {
-    ck_assert_int_eq(run("sweep t --planners lru,hybrid --from 80% -o s.svg && cat s.svg"), 0);
-    expect("<polyline");
-    ck_assert_int_eq(run("sweep t --planners lru --from 100% -o s.json && cat s.json"), 0);
-    expect("\"lru\": [\n   0.0\n  ]");
+    RUN_COMMANDS(
+        {"sweep t --planners lru,hybrid --from 80% -o s.svg && cat s.svg", 0, {"<polyline"}},
+        {"sweep t --planners lru --from 100% -o s.json && cat s.json",
+         0,
+         {"\"lru\": [\n   0.0\n  ]"}});
 }
 END_TEST
 
 START_TEST(model_writes_valid_traces)
 {
-    ck_assert_int_eq(run("model --list"), 0);
-    expect("resnet50 ");
-    expect("llama3-8b ");
-    ck_assert_int_eq(run("model vgg16 --batch 4 --machine p100 -o v"), 0);
-    expect("vgg16-b4-p100: ");
-    expect("138.358 M parameters");
-    ck_assert_int_eq(run("check v"), 0);
-    ck_assert_int_eq(
-        run("plan v --budget 80% --planner lru -o vp && " CAPUCHIN_COMMAND " check v vp"), 0);
-    ck_assert_int_eq(run("model gpt2-small --batch 1 --machine h100 --dtype bf16 --update asap "
-                         "--granularity layer --attention saved --sequence 64 -o g && head -n 1 g"),
-                     0);
-    expect("{\"type\":\"trace\",\"version\":1,\"name\":\"gpt2-small-b1-h100-asap-saved-layer\","
-           "\"batch\":1}");
-    ck_assert_int_eq(run("model unet --batch 1 --image 64 --machine a100 2>g | tail -n 1"), 0);
-    expect("\"type\":\"op\"");
+    RUN_COMMANDS(
+        {"model --list", 0, {"resnet50 ", "llama3-8b "}},
+        {"model vgg16 --batch 4 --machine p100 -o v",
+         0,
+         {"vgg16-b4-p100: ", "138.358 M parameters"}},
+        {"check v", 0, {""}},
+        {"plan v --budget 80% --planner lru -o vp && " CAPUCHIN_COMMAND " check v vp", 0, {""}},
+        {"model gpt2-small --batch 1 --machine h100 --dtype bf16 --update asap "
+         "--granularity layer --attention saved --sequence 64 -o g && head -n 1 g",
+         0,
+         {"{\"type\":\"trace\",\"version\":1,\"name\":\"gpt2-small-b1-h100-asap-saved-layer\","
+          "\"batch\":1}"}},
+        {"model unet --batch 1 --image 64 --machine a100 2>g | tail -n 1", 0, {"\"type\":\"op\""}});
 }
 END_TEST
 
 START_TEST(impossible_models_are_rejected)
 {
-    ck_assert_int_eq(run("model vgg19 --batch 4 --machine p100"), 2);
-    expect("there is no model \"vgg19\". The models are:");
-    expect("vgg16 ");
-    ck_assert_int_eq(run("model vgg16 --batch 4 --machine p101"), 2);
-    expect("there is no machine \"p101\"");
-    ck_assert_int_eq(run("model vgg16 --batch 4"), 2);
-    expect("--machine is required");
-    ck_assert_int_eq(run("model vgg16 --machine p100"), 2);
-    ck_assert_int_eq(run("model vgg16 --batch 0 --machine p100"), 2);
-    expect("--batch 0: not a number from 1 to");
-    ck_assert_int_eq(run("model vgg16 --batch 16000000 --machine p100"), 2);
-    expect("exceed");
-    ck_assert_int_eq(run("model vgg16 --batch 4 --machine p100 --dtype bf16"), 2);
-    expect("machine p100 has no rate for bf16; it has rates for fp32 fp16");
-    ck_assert_int_eq(run("model vgg16 --batch 4 --machine p100 --update never"), 2);
-    expect("--update never: not end or asap");
-    ck_assert_int_eq(run("model vgg16 --batch 4 --machine p100 -o nowhere/v"), 2);
+    RUN_COMMANDS({"model vgg19 --batch 4 --machine p100",
+                  2,
+                  {"there is no model \"vgg19\". The models are:", "vgg16 "}},
+                 {"model vgg16 --batch 4 --machine p101", 2, {"there is no machine \"p101\""}},
+                 {"model vgg16 --batch 4", 2, {"--machine is required"}},
+                 {"model vgg16 --machine p100", 2, {""}},
+                 {"model vgg16 --batch 0 --machine p100", 2, {"--batch 0: not a number from 1 to"}},
+                 {"model vgg16 --batch 16000000 --machine p100", 2, {"exceed"}},
+                 {"model vgg16 --batch 4 --machine p100 --dtype bf16",
+                  2,
+                  {"machine p100 has no rate for bf16; it has rates for fp32 fp16"}},
+                 {"model vgg16 --batch 4 --machine p100 --update never",
+                  2,
+                  {"--update never: not end or asap"}},
+                 {"model vgg16 --batch 4 --machine p100 -o nowhere/v", 2, {""}});
     write_file("m", MACHINE_LINE);
-    ck_assert_int_eq(run("model vgg16 --batch 4 --machine m"), 2);
-    expect("machine m has no rates");
+    RUN_COMMANDS({"model vgg16 --batch 4 --machine m", 2, {"machine m has no rates"}});
 }
 END_TEST
 
 START_TEST(maxbatch_finds_the_largest_batch)
 {
-    ck_assert_int_eq(run("maxbatch vgg16 --machine p100 --planner lru --overhead 20% --json"), 0);
-    expect("{\"model\":\"vgg16\",\"machine\":\"p100\",\"budget_bytes\":17179869184,"
-           "\"planner\":\"lru\",\"overhead_limit\":0.200000,\"batch\":");
-    expect("\"batch_without_plan\":2");
-    ck_assert_int_eq(run("maxbatch vgg16 --machine p100 --planner lru --budget 50%"), 0);
-    expect("vgg16 on p100 in 8.00 GiB\nwithout a plan: batch 1");
-    expect("lru, at most 5 % over the ideal: batch 1");
-    expect("the largest op fits up to batch 2");
-    ck_assert_int_eq(run("maxbatch vgg16 --machine p100 --budget 1MiB"), 3);
-    expect("not even a single sample");
-    ck_assert_int_eq(run("maxbatch vgg16 --machine p100 --budget 1300MiB --planner lru"), 4);
-    ck_assert_int_eq(run("maxbatch vgg16 --machine p100 --planner best"), 2);
-    expect("--planner best: not hybrid, capuchin, ");
-    ck_assert_int_eq(run("maxbatch vgg19 --machine p100"), 2);
-    ck_assert_int_eq(run("maxbatch vgg16 --machine p100 --overhead much"), 2);
-    ck_assert_int_eq(run("maxbatch vgg16 --machine p100 --effort much"), 2);
-    ck_assert_int_eq(run("maxbatch vgg16 --machine p100 --budget much"), 2);
-    ck_assert_int_eq(run("maxbatch vgg16 --machine p100 --dtype tf32"), 2);
-    expect("vgg16: machine p100 has no rate for tf32");
+    RUN_COMMANDS(
+        {"maxbatch vgg16 --machine p100 --planner lru --overhead 20% --json",
+         0,
+         {"{\"model\":\"vgg16\",\"machine\":\"p100\",\"budget_bytes\":17179869184,"
+          "\"planner\":\"lru\",\"overhead_limit\":0.200000,\"batch\":",
+          "\"batch_without_plan\":2"}},
+        {"maxbatch vgg16 --machine p100 --planner lru --budget 50%",
+         0,
+         {"vgg16 on p100 in 8.00 GiB\nwithout a plan: batch 1",
+          "lru, at most 5 % over the ideal: batch 1", "the largest op fits up to batch 2"}},
+        {"maxbatch vgg16 --machine p100 --budget 1MiB", 3, {"not even a single sample"}},
+        {"maxbatch vgg16 --machine p100 --budget 1300MiB --planner lru", 4, {""}},
+        {"maxbatch vgg16 --machine p100 --planner best",
+         2,
+         {"--planner best: not hybrid, capuchin, "}},
+        {"maxbatch vgg19 --machine p100", 2, {""}},
+        {"maxbatch vgg16 --machine p100 --overhead much", 2, {""}},
+        {"maxbatch vgg16 --machine p100 --effort much", 2, {""}},
+        {"maxbatch vgg16 --machine p100 --budget much", 2, {""}},
+        {"maxbatch vgg16 --machine p100 --dtype tf32",
+         2,
+         {"vgg16: machine p100 has no rate for tf32"}});
 }
 END_TEST
 
@@ -190,12 +180,9 @@ START_TEST(every_command_has_help)
         ck_assert_int_eq(run(arguments), 0);
         expect("Usage: capuchin");
     }
-    ck_assert_int_eq(run("plan --help"), 0);
-    expect("\n  lru ");
-    ck_assert_int_eq(run("--help"), 0);
-    expect("explain    explain from a report file why");
-    ck_assert_int_eq(run("--version"), 0);
-    expect("capuchin " CAPU_VERSION_STRING "\n");
+    RUN_COMMANDS({"plan --help", 0, {"\n  lru "}},
+                 {"--help", 0, {"explain    explain from a report file why"}},
+                 {"--version", 0, {"capuchin " CAPU_VERSION_STRING "\n"}});
 }
 END_TEST
 

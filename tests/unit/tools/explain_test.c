@@ -58,16 +58,17 @@ START_TEST(the_slowest_after_the_first_is_explained)
                    LINE(2, "passive", "a", "\"time_ns\":10000000,\"compute_ns\":10000000")
                        LINE(3, "passive", "b", "\"time_ns\":30000000,\"compute_ns\":30000000")
                            LINE(4, "passive", "a", "\"time_ns\":20000000,\"compute_ns\":20000000"));
-    ck_assert_int_eq(run("explain r"), 0);
-    expect("4 iterations");
-    expect("\niteration 3 b, passive mode: 30.000 ms\n");
-    expect("Nothing: memory management cost less than 2 % of the time.");
-    ck_assert_int_eq(run("explain r -i 1"), 0);
-    expect("\niteration 1 a, passive mode: 90.000 ms\nthe median of this label and mode is 20.000 "
-           "ms\n");
-    expect("The ops themselves took 350 % longer than in the median iteration like it");
-    ck_assert_int_eq(run("explain r -i 5"), 2);
-    expect("r: there is no iteration 5");
+    RUN_COMMANDS(
+        {"explain r",
+         0,
+         {"4 iterations", "\niteration 3 b, passive mode: 30.000 ms\n",
+          "Nothing: memory management cost less than 2 % of the time."}},
+        {"explain r -i 1",
+         0,
+         {"\niteration 1 a, passive mode: 90.000 ms\nthe median of this label and mode is 20.000 "
+          "ms\n",
+          "The ops themselves took 350 % longer than in the median iteration like it"}},
+        {"explain r -i 5", 2, {"r: there is no iteration 5"}});
 }
 END_TEST
 
@@ -85,13 +86,10 @@ START_TEST(iterations_with_a_plan_are_preferred)
     LINE(4, "guided", "a", "\"time_ns\":20000000,\"compute_ns\":1000") \
     LINE(5, "guided", "a", "\"time_ns\":21000000,\"compute_ns\":1000")
     write_file("half", UNPLANNED PLANNED);
-    ck_assert_int_eq(run("explain half"), 0);
-    expect("\niteration 2 a, passive mode: 50.000 ms\n");
+    RUN_COMMANDS({"explain half", 0, {"\niteration 2 a, passive mode: 50.000 ms\n"}});
     write_file("most", UNPLANNED PLANNED PLANNED);
-    ck_assert_int_eq(run("explain most"), 0);
-    expect("\niteration 5 a, guided mode: 21.000 ms\n");
-    ck_assert_int_eq(run("explain most -i 2"), 0);
-    expect("It had no plan yet");
+    RUN_COMMANDS({"explain most", 0, {"\niteration 5 a, guided mode: 21.000 ms\n"}},
+                 {"explain most -i 2", 0, {"It had no plan yet"}});
 #undef UNPLANNED
 #undef PLANNED
 }
@@ -109,12 +107,11 @@ START_TEST(timed_iterations_are_preferred)
                                  "\"method\":\"swap\",\"evicted_access\":1,"
                                  "\"evicted_op\":\"f\",\"back_access\":3,\"back_op\":\"g\","
                                  "\"in_trigger\":2,\"wait_ns\":null,\"hidden\":null}]"));
-    ck_assert_int_eq(run("explain r"), 0);
-    expect("\niteration 2, guided mode: 20.000 ms\n");
-    ck_assert_int_eq(run("explain r -i 3"), 0);
-    expect("\niteration 3, guided mode: 30.000 ms\n");
-    expect("unknown: its ops were not timed");
-    expect("not timed\n");
+    RUN_COMMANDS({"explain r", 0, {"\niteration 2, guided mode: 20.000 ms\n"}},
+                 {"explain r -i 3",
+                  0,
+                  {"\niteration 3, guided mode: 30.000 ms\n", "unknown: its ops were not timed",
+                   "not timed\n"}});
     expect_not("idle");
     expect_not("memory management cost less");
     expect_not("longer than in the median");
@@ -127,35 +124,37 @@ START_TEST(waits_are_attributed_to_tensors_and_ops)
                LINE(1, "passive", "",
                     "\"time_ns\":20000000,\"compute_ns\":10000000,\"stall_ns\":8000000,"
                     "\"op_count\":9,\"recompute_ns\":500000," MEMORY "," EVICTIONS "," STALLS));
-    ck_assert_int_eq(run("explain r"), 0);
-    /* The wait for x and y counts once. */
-    expect("waiting for tensors to return                      7.000 ms   35.0 %");
-    expect("waiting for free memory                            0.900 ms    4.5 %");
-    expect("waiting before replays                             0.100 ms    0.5 %");
-    expect("idle: no op was issued in time                     1.500 ms    7.5 %");
-    expect("ops that waited longest (5 waited)");
-    expect("h                                 7       0.070 ms            0 B  a replay of e\n");
-    expect("(after the last op)               9       0.030 ms            0 B  a replay of f\n");
-    expect("k                                 5       0.900 ms            0 B  free memory\n");
-    expect("h                                 7       5.000 ms       4.00 MiB  z, requested in "
-           "advance");
-    expect("g                                 3       2.000 ms       3.00 MiB  y and 1 more\n");
-    expect("budget 8.00 MiB, 50 % of the 16.00 MiB that a run without a limit needs");
-    expect("tensors moved most (5 were evicted)");
-    expect(
-        "z                                  4.00 MiB       4.00 MiB       4.00 MiB       5.000 ms");
-    expect(
-        "y                                  2.00 MiB            0 B       2.00 MiB       2.000 ms");
-    expect("0.000 ms  recomputed\n");
-    expect("CAPUCHIN_MODE=guided");
-    expect("The budget costs up to 8.500 ms, 42.5 % of this iteration. With 16.00 MiB nothing");
-    expect("The op huge alone needs 8.00 MiB of the budget. Split it.");
-    expect("the calling thread issued ops late. It did not wait for");
+    RUN_COMMANDS(
+        {"explain r",
+         0,
+         {/* The wait for x and y counts once. */
+          "waiting for tensors to return                      7.000 ms   35.0 %",
+          "waiting for free memory                            0.900 ms    4.5 %",
+          "waiting before replays                             0.100 ms    0.5 %",
+          "idle: no op was issued in time                     1.500 ms    7.5 %",
+          "ops that waited longest (5 waited)",
+          "h                                 7       0.070 ms            0 B  a replay of e\n",
+          "(after the last op)               9       0.030 ms            0 B  a replay of f\n",
+          "k                                 5       0.900 ms            0 B  free memory\n",
+          "h                                 7       5.000 ms       4.00 MiB  z, requested in "
+          "advance",
+          "g                                 3       2.000 ms       3.00 MiB  y and 1 more\n",
+          "budget 8.00 MiB, 50 % of the 16.00 MiB that a run without a limit needs",
+          "tensors moved most (5 were evicted)",
+          "z                                  4.00 MiB       4.00 MiB       4.00 MiB       5.000 "
+          "ms",
+          "y                                  2.00 MiB            0 B       2.00 MiB       2.000 "
+          "ms",
+          "0.000 ms  recomputed\n", "CAPUCHIN_MODE=guided",
+          "The budget costs up to 8.500 ms, 42.5 % of this iteration. With 16.00 MiB nothing",
+          "The op huge alone needs 8.00 MiB of the budget. Split it.",
+          "the calling thread issued ops late. It did not wait for"}});
     write_file("late", LINE(1, "passive", "",
                             "\"time_ns\":20000000,\"compute_ns\":10000000,"
                             "\"host_wait_ns\":9500000"));
-    ck_assert_int_eq(run("explain late"), 0);
-    expect("the calling thread issued ops late. It waited 9.500 ms for evictions\n");
+    RUN_COMMANDS({"explain late",
+                  0,
+                  {"the calling thread issued ops late. It waited 9.500 ms for evictions\n"}});
 }
 END_TEST
 
@@ -165,14 +164,12 @@ START_TEST(other_budgets_are_compared)
                          "\"time_ns\":9000,\"compute_ns\":5000,\"stall_ns\":4000,"
                          "\"budget_bytes\":2500,\"live_peak_bytes\":3100,"
                          "\"evicted_bytes\":1000,\"prefetched_bytes\":500"));
-    ck_assert_int_eq(run("explain r --trace t"), 0);
-    expect("the link was busy for ");
-    expect("no plan\n");
-    expect("2.42 KiB");
-    expect("  <- this budget");
-    expect(" 3.03 KiB       0.009 ms      0.0 %\n");
-    ck_assert_int_eq(run("explain r --trace nowhere"), 2);
-    ck_assert_int_eq(run("explain r --trace t --machine nobody"), 2);
+    RUN_COMMANDS({"explain r --trace t",
+                  0,
+                  {"the link was busy for ", "no plan\n", "2.42 KiB", "  <- this budget",
+                   " 3.03 KiB       0.009 ms      0.0 %\n"}},
+                 {"explain r --trace nowhere", 2, {""}},
+                 {"explain r --trace t --machine nobody", 2, {""}});
 }
 END_TEST
 
@@ -193,48 +190,45 @@ START_TEST(the_outcome_of_plans_is_reported)
                     LINE(5, "passive", "eval", "\"time_ns\":20000000,\"stall_ns\":9000000") LINE(
                         6, "guided", "odd", "\"time_ns\":20000000,\"install_ns\":3000000")
                         LINE(7, "guided", "odd", "\"time_ns\":20000000,\"install_ns\":3000000"));
-    ck_assert_int_eq(run("explain r -i 1"), 0);
-    expect("predicted 20.000 ms");
-    expect("It took no longer than predicted");
+    RUN_COMMANDS(
+        {"explain r -i 1", 0, {"predicted 20.000 ms", "It took no longer than predicted"}});
     expect_not("Waits were up to");
-    ck_assert_int_eq(run("explain r -i 2"), 0);
-    expect("Waits were up to 5.000 ms longer than predicted: of the tensors requested in advance, "
-           "1 arrived");
-    ck_assert_int_eq(run("explain r -i 3"), 0);
-    expect("Op 17 was not the planned one");
-    expect("Installing a plan before this iteration took 3.000 ms; 1 of the 3 iterations like it");
+    RUN_COMMANDS(
+        {"explain r -i 2",
+         0,
+         {"Waits were up to 5.000 ms longer than predicted: of the tensors requested in advance, "
+          "1 arrived"}},
+        {"explain r -i 3",
+         0,
+         {"Op 17 was not the planned one",
+          "Installing a plan before this iteration took 3.000 ms; 1 of the 3 iterations like it"}});
     expect_not("Plans change too often");
-    ck_assert_int_eq(run("explain r -i 4"), 0);
-    expect("No plan was found: hybrid found none.");
+    RUN_COMMANDS({"explain r -i 4", 0, {"No plan was found: hybrid found none."}});
     expect_not("wait_for_plan");
-    ck_assert_int_eq(run("explain r -i 5"), 0);
-    expect("It had no plan yet.");
-    ck_assert_int_eq(run("explain r -i 7"), 0);
-    expect("; 2 of the 2 iterations like it began with that.\n    Plans change too often");
+    RUN_COMMANDS(
+        {"explain r -i 5", 0, {"It had no plan yet."}},
+        {"explain r -i 7",
+         0,
+         {"; 2 of the 2 iterations like it began with that.\n    Plans change too often"}});
 #undef GUIDED
 }
 END_TEST
 
 START_TEST(files_that_are_not_reports_are_rejected)
 {
-    ck_assert_int_eq(run("explain"), 2);
-    ck_assert_int_eq(run("explain nowhere -m p100"), 2);
-    expect("--machine p100: has no effect without --trace");
-    ck_assert_int_eq(run("explain nowhere"), 2);
-    expect("nowhere: No such file or directory");
-    ck_assert_int_eq(run("explain t"), 2);
-    expect("t:1: not a report as CAPUCHIN_REPORT=FILE writes it");
+    RUN_COMMANDS({"explain", 2, {""}},
+                 {"explain nowhere -m p100", 2, {"--machine p100: has no effect without --trace"}},
+                 {"explain nowhere", 2, {"nowhere: No such file or directory"}},
+                 {"explain t", 2, {"t:1: not a report as CAPUCHIN_REPORT=FILE writes it"}});
     write_file("empty", "");
-    ck_assert_int_eq(run("explain empty"), 2);
-    expect("empty: contains no iteration: the program must call capu_iteration_begin and");
-    ck_assert_int_eq(run("explain empty -i none"), 2);
-    ck_assert_int_eq(run("explain ."), 2);
-    expect(".: Is a directory");
+    RUN_COMMANDS({"explain empty",
+                  2,
+                  {"empty: contains no iteration: the program must call capu_iteration_begin and"}},
+                 {"explain empty -i none", 2, {""}}, {"explain .", 2, {".: Is a directory"}});
     /* A program that was killed leaves half a line. */
     write_file("cut", LINE(1, "passive", "a", "\"time_ns\":7000000") "{\"type\":\"report\",\"ver");
-    ck_assert_int_eq(run("explain cut"), 0);
-    expect("cut:2: the line is cut off and is left out");
-    expect("1 iterations");
+    RUN_COMMANDS(
+        {"explain cut", 0, {"cut:2: the line is cut off and is left out", "1 iterations"}});
 }
 END_TEST
 

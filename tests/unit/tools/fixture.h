@@ -44,6 +44,31 @@ static inline void expect(const char *text)
     ck_assert_msg(strstr(output, text) != NULL, "\"%s\" is not in \"%s\"", text, output);
 }
 
+/* A call of capuchin and its result. */
+struct command {
+    const char *arguments;
+    int exit_code;
+    const char *texts[24]; /* in its output; NULL after the last, and "" if any output will do */
+};
+
+/* Runs commands in their order, up to one without arguments. The output of the last one stays. */
+static inline void run_commands(const struct command *commands)
+{
+    for (const struct command *command = commands; command->arguments != NULL; command++) {
+        int code = run(command->arguments);
+
+        ck_assert_msg(code == command->exit_code, "capuchin %s: exit code %d, not %d: %s",
+                      command->arguments, code, command->exit_code, output);
+        for (const char *const *text = command->texts; *text != NULL; text++) {
+            ck_assert_msg(strstr(output, *text) != NULL, "capuchin %s: \"%s\" is not in \"%s\"",
+                          command->arguments, *text, output);
+        }
+    }
+}
+
+/* Rows {arguments, exit code, {texts in the output}}. */
+#define RUN_COMMANDS(...) run_commands((const struct command[]){__VA_ARGS__, {0}})
+
 static inline void make_folder(void)
 {
     ck_assert_ptr_nonnull(mkdtemp(folder));

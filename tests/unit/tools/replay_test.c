@@ -60,26 +60,24 @@ START_TEST(hints_and_segments_are_followed)
 {
     unsigned long long ns;
 
-    ck_assert_int_eq(run("replay t --budget 80% --page 4096 --planner manual --save-plan p"), 0);
-    expect("wishes on m: 89.60 KiB in pages of 4.00 KiB\n");
-    expect("        1  passive ");
-    expect("        2  guided ");
-    expect("        8  guided ");
-    expect("the steady-state iteration takes exactly that time");
-    ck_assert_int_eq(run("check t p && cat p"), 0);
-    expect("valid: 11 ops, 7 tensors, 6 actions");
-    ck_assert_int_eq(run("plan t --budget 80% --page 4096 --place --planner manual -o q && "
-                         "cmp p q && cat p"),
-                     0);
-    expect("{\"type\":\"evict\",\"tensor\":1,\"after\":1}");
-    expect("{\"type\":\"drop\",\"tensor\":2,\"after\":2}");
-    expect("{\"type\":\"drop\",\"tensor\":4,\"after\":4}");
-    expect("{\"type\":\"recompute\",\"before\":6,\"replays\":[{\"op\":3,\"drop\":[]}]}");
-    expect("{\"type\":\"prefetch\",\"tensor\":1,\"before\":8}");
-    expect("{\"type\":\"recompute\",\"before\":8,\"replays\":[{\"op\":1,\"drop\":[]}]}");
-    ck_assert_int_eq(run("simulate t p --json"), 0);
+    RUN_COMMANDS({"replay t --budget 80% --page 4096 --planner manual --save-plan p",
+                  0,
+                  {"wishes on m: 89.60 KiB in pages of 4.00 KiB\n", "        1  passive ",
+                   "        2  guided ", "        8  guided ",
+                   "the steady-state iteration takes exactly that time"}},
+                 {"check t p && cat p", 0, {"valid: 11 ops, 7 tensors, 6 actions"}},
+                 {"plan t --budget 80% --page 4096 --place --planner manual -o q && "
+                  "cmp p q && cat p",
+                  0,
+                  {"{\"type\":\"evict\",\"tensor\":1,\"after\":1}",
+                   "{\"type\":\"drop\",\"tensor\":2,\"after\":2}",
+                   "{\"type\":\"drop\",\"tensor\":4,\"after\":4}",
+                   "{\"type\":\"recompute\",\"before\":6,\"replays\":[{\"op\":3,\"drop\":[]}]}",
+                   "{\"type\":\"prefetch\",\"tensor\":1,\"before\":8}",
+                   "{\"type\":\"recompute\",\"before\":8,\"replays\":[{\"op\":1,\"drop\":[]}]}"}},
+                 {"simulate t p --json", 0, {""}});
     ns = number("\"iteration_ns\":");
-    ck_assert_int_eq(run("replay t --budget 80% --page 4096 --planner manual --json"), 0);
+    RUN_COMMANDS({"replay t --budget 80% --page 4096 --planner manual --json", 0, {""}});
     ck_assert_uint_eq(number("\"steady_ns\":"), ns);
     ck_assert_uint_eq(number("\"predicted_ns\":"), ns);
     ck_assert_uint_eq(number("\"simulated_ns\":"), ns);
@@ -89,64 +87,58 @@ END_TEST
 
 START_TEST(the_trace_and_reports_can_be_saved)
 {
-    ck_assert_int_eq(run("replay t --budget 80% --page 4096 --save-trace s --report r -n 5"), 0);
-    ck_assert_int_eq(run("check s"), 0);
-    expect("valid: 11 ops, 7 tensors");
-    ck_assert_int_eq(run("check s && cat s"), 0);
-    expect("\"name\":\"b\",\"bytes\":16384,\"kind\":\"activation\",\"hint\":\"recompute\"}");
-    expect("\"segment\":\"s\"}");
-    ck_assert_int_eq(run("check s && wc -l <r"), 0);
-    expect("\n5\n");
+    RUN_COMMANDS({"replay t --budget 80% --page 4096 --save-trace s --report r -n 5", 0, {""}},
+                 {"check s", 0, {"valid: 11 ops, 7 tensors"}},
+                 {"check s && cat s",
+                  0,
+                  {"\"name\":\"b\",\"bytes\":16384,\"kind\":\"activation\",\"hint\":\"recompute\"}",
+                   "\"segment\":\"s\"}"}},
+                 {"check s && wc -l <r", 0, {"\n5\n"}});
 }
 END_TEST
 
 START_TEST(replay_works_without_a_plan)
 {
-    ck_assert_int_eq(run("replay t --budget 80% --page 4096 --mode passive -n 3"), 0);
-    expect("        3  passive ");
+    RUN_COMMANDS(
+        {"replay t --budget 80% --page 4096 --mode passive -n 3", 0, {"        3  passive "}});
     ck_assert(strstr(output, "simulate") == NULL);
-    ck_assert_int_eq(run("replay t --budget 80% --page 4096 -n 3"), 0);
-    expect("no steady state");
-    ck_assert_int_eq(run("replay t --budget 80% --page 4096 -n 1 --save-plan none"), 2);
-    expect("--save-plan none: there is no plan");
-    ck_assert_int_eq(run("replay t --budget 80% --page 4096 --mode passive --save-plan none"), 2);
+    RUN_COMMANDS({"replay t --budget 80% --page 4096 -n 3", 0, {"no steady state"}},
+                 {"replay t --budget 80% --page 4096 -n 1 --save-plan none",
+                  2,
+                  {"--save-plan none: there is no plan"}},
+                 {"replay t --budget 80% --page 4096 --mode passive --save-plan none", 2, {""}});
 }
 END_TEST
 
 /* With all tensors in slabs the plan places no pages but is still valid for the trace. */
 START_TEST(slab_tensors_have_no_pages)
 {
-    ck_assert_int_eq(run("replay t --budget 80% --save-plan p"), 0);
-    expect("the steady-state iteration takes exactly that time");
-    ck_assert_int_eq(run("simulate t p --json"), 0);
-    expect("\"iteration_ns\":550000,");
-    /* By default a page is 2 MiB; with --slab 2 every tensor takes a page. */
-    ck_assert_int_eq(run("replay t --budget 10MiB --slab 2 --save-plan p && cat p"), 0);
-    expect("{\"type\":\"place\",\"tensor\":0,\"pages\":[[0,1]]}");
+    RUN_COMMANDS({"replay t --budget 80% --save-plan p",
+                  0,
+                  {"the steady-state iteration takes exactly that time"}},
+                 {"simulate t p --json", 0, {"\"iteration_ns\":550000,"}},
+                 /* By default a page is 2 MiB; with --slab 2 every tensor takes a page. */
+                 {"replay t --budget 10MiB --slab 2 --save-plan p && cat p",
+                  0,
+                  {"{\"type\":\"place\",\"tensor\":0,\"pages\":[[0,1]]}"}});
 }
 END_TEST
 
 START_TEST(impossible_requests_are_rejected)
 {
-    ck_assert_int_eq(run("replay t --budget 30000 --page 4096"), 3);
-    expect("needs 32768 bytes of device memory at once");
-    ck_assert_int_eq(run("replay t --budget 4000 --page 4096"), 3);
-    expect("leaves no page");
-    ck_assert_int_eq(run("replay t"), 2);
-    ck_assert_int_eq(run("replay t --budget much"), 2);
-    ck_assert_int_eq(run("replay t --budget 80% --page 5000"), 2);
-    expect("not a power of two");
-    ck_assert_int_eq(run("replay t --budget 80% --slab 1"), 2);
-    ck_assert_int_eq(run("replay t --budget 80% --mode off"), 2);
-    ck_assert_int_eq(run("replay t --budget 80% --effort least"), 2);
-    ck_assert_int_eq(run("replay t --budget 80% --planner best"), 2);
-    ck_assert_int_eq(run("replay t --budget 80% -n 0"), 2);
-    ck_assert_int_eq(run("replay t --budget 80% --report nowhere/r"), 2);
+    RUN_COMMANDS(
+        {"replay t --budget 30000 --page 4096", 3, {"needs 32768 bytes of device memory at once"}},
+        {"replay t --budget 4000 --page 4096", 3, {"leaves no page"}}, {"replay t", 2, {""}},
+        {"replay t --budget much", 2, {""}},
+        {"replay t --budget 80% --page 5000", 2, {"not a power of two"}},
+        {"replay t --budget 80% --slab 1", 2, {""}}, {"replay t --budget 80% --mode off", 2, {""}},
+        {"replay t --budget 80% --effort least", 2, {""}},
+        {"replay t --budget 80% --planner best", 2, {""}}, {"replay t --budget 80% -n 0", 2, {""}},
+        {"replay t --budget 80% --report nowhere/r", 2, {""}});
     write_file("m", "{\"type\":\"machine\",\"name\":\"m\",\"memory_bytes\":1,"
                     "\"d2h_bytes_per_s\":1000000000,\"h2d_bytes_per_s\":1000000000,"
                     "\"copy_latency_ns\":0}\n");
-    ck_assert_int_eq(run("replay t --budget 80% --machine m"), 2);
-    expect("no copies without latency");
+    RUN_COMMANDS({"replay t --budget 80% --machine m", 2, {"no copies without latency"}});
 }
 END_TEST
 
