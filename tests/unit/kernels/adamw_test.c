@@ -128,18 +128,14 @@ START_TEST(working_weights_are_rounded_masters)
 }
 END_TEST
 
-START_TEST(matches_reference)
-{
-    support_sweep(run_case, &counts[_i]);
-}
-END_TEST
+SUPPORT_TESTS(run_case, counts)
 
 int main(void)
 {
     Suite *suite = suite_create("adamw");
     TCase *tests = tcase_create("adamw");
 
-    tcase_add_loop_test(tests, matches_reference, 0, sizeof(counts) / sizeof(counts[0]));
+    add_reference_tests(tests);
     tcase_add_test(tests, updating_in_parts_gives_the_same_result);
     tcase_add_test(tests, working_weights_are_rounded_masters);
     suite_add_tcase(suite, tests);

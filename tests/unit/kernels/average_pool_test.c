@@ -48,17 +48,7 @@ static void run_case(struct support *support, const void *shape)
     support_keep(support, pool.input_gradient, support_bytes(support, items));
 }
 
-START_TEST(matches_reference)
-{
-    support_sweep(run_case, &shapes[_i]);
-}
-END_TEST
-
-START_TEST(matches_reference_in_bf16)
-{
-    support_sweep_in(ELEMENT_BF16, run_case, &shapes[_i]);
-}
-END_TEST
+SUPPORT_TESTS_IN_BOTH_TYPES(run_case, shapes)
 
 static const struct {
     struct average_pool pool;
@@ -83,8 +73,7 @@ int main(void)
     Suite *suite = suite_create("average_pool");
     TCase *tests = tcase_create("average_pool");
 
-    tcase_add_loop_test(tests, matches_reference, 0, sizeof(shapes) / sizeof(shapes[0]));
-    tcase_add_loop_test(tests, matches_reference_in_bf16, 0, sizeof(shapes) / sizeof(shapes[0]));
+    add_reference_tests(tests);
     tcase_add_loop_test(tests, bad_shapes_are_rejected, 0, sizeof(refused) / sizeof(refused[0]));
     suite_add_tcase(suite, tests);
     return suite_run(suite);

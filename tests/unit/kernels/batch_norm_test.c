@@ -183,17 +183,7 @@ static void run_case(struct support *support, const void *argument)
     support_keep(support, norm.output, support_bytes(support, items));
 }
 
-START_TEST(matches_reference)
-{
-    support_sweep(run_case, &shapes[_i]);
-}
-END_TEST
-
-START_TEST(matches_reference_in_bf16)
-{
-    support_sweep_in(ELEMENT_BF16, run_case, &shapes[_i]);
-}
-END_TEST
+SUPPORT_TESTS_IN_BOTH_TYPES(run_case, shapes)
 
 START_TEST(a_replay_does_not_update_statistics_again)
 {
@@ -225,8 +215,7 @@ int main(void)
     Suite *suite = suite_create("batch_norm");
     TCase *tests = tcase_create("batch_norm");
 
-    tcase_add_loop_test(tests, matches_reference, 0, sizeof(shapes) / sizeof(shapes[0]));
-    tcase_add_loop_test(tests, matches_reference_in_bf16, 0, sizeof(shapes) / sizeof(shapes[0]));
+    add_reference_tests(tests);
     tcase_add_test(tests, a_replay_does_not_update_statistics_again);
     suite_add_tcase(suite, tests);
     return suite_run(suite);

@@ -193,17 +193,7 @@ static void run_case(struct support *support, const void *shape)
     support_keep(support, conv.bias_gradient, conv.output_channels * sizeof(float));
 }
 
-START_TEST(matches_reference)
-{
-    support_sweep(run_case, &shapes[_i]);
-}
-END_TEST
-
-START_TEST(matches_reference_in_bf16)
-{
-    support_sweep_in(ELEMENT_BF16, run_case, &shapes[_i]);
-}
-END_TEST
+SUPPORT_TESTS_IN_BOTH_TYPES(run_case, shapes)
 
 START_TEST(output_sizes_follow_stride_and_padding)
 {
@@ -271,8 +261,7 @@ int main(void)
     Suite *suite = suite_create("conv2d");
     TCase *tests = tcase_create("conv2d");
 
-    tcase_add_loop_test(tests, matches_reference, 0, sizeof(shapes) / sizeof(shapes[0]));
-    tcase_add_loop_test(tests, matches_reference_in_bf16, 0, sizeof(shapes) / sizeof(shapes[0]));
+    add_reference_tests(tests);
     tcase_add_test(tests, output_sizes_follow_stride_and_padding);
     tcase_add_loop_test(tests, bad_shapes_are_rejected, 0, sizeof(refused) / sizeof(refused[0]));
     suite_add_tcase(suite, tests);

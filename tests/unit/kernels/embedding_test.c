@@ -108,26 +108,15 @@ START_TEST(unknown_tokens_are_rejected)
 }
 END_TEST
 
-START_TEST(matches_reference)
-{
-    support_sweep(run_case, &shapes[_i]);
-}
-END_TEST
-
-START_TEST(matches_reference_in_bf16)
-{
-    support_sweep_in(ELEMENT_BF16, run_case, &shapes[_i]);
-}
-END_TEST
+SUPPORT_TESTS_IN_BOTH_TYPES(run_case, shapes)
 
 int main(void)
 {
     Suite *suite = suite_create("embedding");
     TCase *tests = tcase_create("embedding");
 
-    tcase_add_loop_test(tests, matches_reference, 0, sizeof(shapes) / sizeof(shapes[0]));
+    add_reference_tests(tests);
     tcase_add_test(tests, unknown_tokens_are_rejected);
-    tcase_add_loop_test(tests, matches_reference_in_bf16, 0, sizeof(shapes) / sizeof(shapes[0]));
     suite_add_tcase(suite, tests);
     return suite_run(suite);
 }

@@ -41,25 +41,14 @@ static void run_case(struct support *support, const void *shape)
     support_keep(support, gradient, support_bytes(support, count));
 }
 
-START_TEST(matches_reference)
-{
-    support_sweep(run_case, &counts[_i]);
-}
-END_TEST
-
-START_TEST(matches_reference_in_bf16)
-{
-    support_sweep_in(ELEMENT_BF16, run_case, &counts[_i]);
-}
-END_TEST
+SUPPORT_TESTS_IN_BOTH_TYPES(run_case, counts)
 
 int main(void)
 {
     Suite *suite = suite_create("gelu");
     TCase *tests = tcase_create("gelu");
 
-    tcase_add_loop_test(tests, matches_reference, 0, sizeof(counts) / sizeof(counts[0]));
-    tcase_add_loop_test(tests, matches_reference_in_bf16, 0, sizeof(counts) / sizeof(counts[0]));
+    add_reference_tests(tests);
     suite_add_tcase(suite, tests);
     return suite_run(suite);
 }

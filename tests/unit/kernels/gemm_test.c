@@ -82,18 +82,14 @@ static void run_case(struct support *support, const void *shape)
     run_one(support, shape, true, true, 0.0f);
 }
 
-START_TEST(matches_reference)
-{
-    support_sweep(run_case, &shapes[_i]);
-}
-END_TEST
+SUPPORT_TESTS(run_case, shapes)
 
 int main(void)
 {
     Suite *suite = suite_create("gemm");
     TCase *tests = tcase_create("gemm");
 
-    tcase_add_loop_test(tests, matches_reference, 0, sizeof(shapes) / sizeof(shapes[0]));
+    add_reference_tests(tests);
     suite_add_tcase(suite, tests);
     return suite_run(suite);
 }

@@ -24,18 +24,14 @@ static void run_case(struct support *support, const void *shape)
     support_keep(support, norm.norm, sizeof(float));
 }
 
-START_TEST(matches_reference)
-{
-    support_sweep(run_case, &counts[_i]);
-}
-END_TEST
+SUPPORT_TESTS(run_case, counts)
 
 int main(void)
 {
     Suite *suite = suite_create("gradient_norm");
     TCase *tests = tcase_create("gradient_norm");
 
-    tcase_add_loop_test(tests, matches_reference, 0, sizeof(counts) / sizeof(counts[0]));
+    add_reference_tests(tests);
     suite_add_tcase(suite, tests);
     return suite_run(suite);
 }

@@ -127,25 +127,14 @@ static void run_case(struct support *support, const void *argument)
     support_keep(support, bias_gradient, shape->outputs * sizeof(float));
 }
 
-START_TEST(matches_reference)
-{
-    support_sweep(run_case, &shapes[_i]);
-}
-END_TEST
-
-START_TEST(matches_reference_in_bf16)
-{
-    support_sweep_in(ELEMENT_BF16, run_case, &shapes[_i]);
-}
-END_TEST
+SUPPORT_TESTS_IN_BOTH_TYPES(run_case, shapes)
 
 int main(void)
 {
     Suite *suite = suite_create("matmul");
     TCase *tests = tcase_create("matmul");
 
-    tcase_add_loop_test(tests, matches_reference, 0, sizeof(shapes) / sizeof(shapes[0]));
-    tcase_add_loop_test(tests, matches_reference_in_bf16, 0, sizeof(shapes) / sizeof(shapes[0]));
+    add_reference_tests(tests);
     suite_add_tcase(suite, tests);
     return suite_run(suite);
 }

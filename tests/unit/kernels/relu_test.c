@@ -37,17 +37,7 @@ static void run_case(struct support *support, const void *shape)
     support_keep(support, gradient, bytes);
 }
 
-START_TEST(matches_reference)
-{
-    support_sweep(run_case, &counts[_i]);
-}
-END_TEST
-
-START_TEST(matches_reference_in_bf16)
-{
-    support_sweep_in(ELEMENT_BF16, run_case, &counts[_i]);
-}
-END_TEST
+SUPPORT_TESTS_IN_BOTH_TYPES(run_case, counts)
 
 START_TEST(nan_is_propagated)
 {
@@ -90,8 +80,7 @@ int main(void)
     Suite *suite = suite_create("relu");
     TCase *tests = tcase_create("relu");
 
-    tcase_add_loop_test(tests, matches_reference, 0, sizeof(counts) / sizeof(counts[0]));
-    tcase_add_loop_test(tests, matches_reference_in_bf16, 0, sizeof(counts) / sizeof(counts[0]));
+    add_reference_tests(tests);
     tcase_add_test(tests, nan_is_propagated);
     tcase_add_test(tests, nan_is_propagated_in_bf16);
     suite_add_tcase(suite, tests);

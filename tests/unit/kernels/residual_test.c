@@ -73,26 +73,15 @@ START_TEST(the_branch_gradient_is_optional)
 }
 END_TEST
 
-START_TEST(matches_reference)
-{
-    support_sweep(run_case, &counts[_i]);
-}
-END_TEST
-
-START_TEST(matches_reference_in_bf16)
-{
-    support_sweep_in(ELEMENT_BF16, run_case, &counts[_i]);
-}
-END_TEST
+SUPPORT_TESTS_IN_BOTH_TYPES(run_case, counts)
 
 int main(void)
 {
     Suite *suite = suite_create("residual");
     TCase *tests = tcase_create("residual");
 
-    tcase_add_loop_test(tests, matches_reference, 0, sizeof(counts) / sizeof(counts[0]));
+    add_reference_tests(tests);
     tcase_add_test(tests, the_branch_gradient_is_optional);
-    tcase_add_loop_test(tests, matches_reference_in_bf16, 0, sizeof(counts) / sizeof(counts[0]));
     suite_add_tcase(suite, tests);
     return suite_run(suite);
 }

@@ -82,11 +82,7 @@ static void run_case(struct support *support, const void *argument)
     support_keep(support, arguments.gradient, support_bytes(support, items));
 }
 
-START_TEST(matches_reference)
-{
-    support_sweep(run_case, &shapes[_i]);
-}
-END_TEST
+SUPPORT_TESTS_IN_BOTH_TYPES(run_case, shapes)
 
 START_TEST(invalid_labels_are_rejected)
 {
@@ -111,20 +107,13 @@ START_TEST(invalid_labels_are_rejected)
 }
 END_TEST
 
-START_TEST(matches_reference_in_bf16)
-{
-    support_sweep_in(ELEMENT_BF16, run_case, &shapes[_i]);
-}
-END_TEST
-
 int main(void)
 {
     Suite *suite = suite_create("softmax_cross_entropy");
     TCase *tests = tcase_create("softmax_cross_entropy");
 
-    tcase_add_loop_test(tests, matches_reference, 0, sizeof(shapes) / sizeof(shapes[0]));
+    add_reference_tests(tests);
     tcase_add_test(tests, invalid_labels_are_rejected);
-    tcase_add_loop_test(tests, matches_reference_in_bf16, 0, sizeof(shapes) / sizeof(shapes[0]));
     suite_add_tcase(suite, tests);
     return suite_run(suite);
 }

@@ -7,6 +7,8 @@
 
 #include "kernels/element.h"
 
+#include <check.h>
+
 #include <stddef.h>
 #include <stdint.h>
 
@@ -64,5 +66,35 @@ void support_stored(const struct support *support, const char *what, size_t inde
  */
 void support_sweep(support_case run, const void *shape);
 void support_sweep_in(enum element element, support_case run, const void *shape);
+
+/*
+ * Defines the tests of an operation against its reference, and add_reference_tests, which adds them
+ * to a test case: one sweep of `run_` per element of the array `shapes_`, in fp32 or in fp32 and
+ * bf16.
+ */
+#define SUPPORT_TESTS(run_, shapes_)                                                              \
+    SUPPORT_SWEEPS(matches_reference, ELEMENT_FP32, run_, shapes_)                                \
+    static void add_reference_tests(TCase *tests)                                                 \
+    {                                                                                             \
+        tcase_add_loop_test(tests, matches_reference, 0, sizeof(shapes_) / sizeof((shapes_)[0])); \
+    }
+
+#define SUPPORT_TESTS_IN_BOTH_TYPES(run_, shapes_)                         \
+    SUPPORT_SWEEPS(matches_reference, ELEMENT_FP32, run_, shapes_)         \
+    SUPPORT_SWEEPS(matches_reference_in_bf16, ELEMENT_BF16, run_, shapes_) \
+    static void add_reference_tests(TCase *tests)                          \
+    {                                                                      \
+        const int count = sizeof(shapes_) / sizeof((shapes_)[0]);          \
+                                                                           \
+        tcase_add_loop_test(tests, matches_reference, 0, count);           \
+        tcase_add_loop_test(tests, matches_reference_in_bf16, 0, count);   \
+    }
+
+#define SUPPORT_SWEEPS(test_, element_, run_, shapes_)    \
+    START_TEST(test_)                                     \
+    {                                                     \
+        support_sweep_in(element_, run_, &(shapes_)[_i]); \
+    }                                                     \
+    END_TEST
 
 #endif
