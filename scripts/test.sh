@@ -116,7 +116,7 @@ many_programs() {
 
 case $tier in
 check)
-    run debug 10 -L '^(unit|contract|api|rules|docs)$' -LE '^long$'
+    run debug 10 -L '^(unit|contract|api|rules|docs)$' -LE '^(long|gpu)$'
     ;;
 test)
     run debug 20 -LE '^long$'
