@@ -60,17 +60,17 @@ static inline capu_status grid_status(void)
 }
 
 /* Blocks for `items` with that many items per block. Pre: items > 0: a launch needs a block. */
-static inline unsigned grid_blocks(size_t items, size_t items_a_block)
+static inline unsigned grid_blocks(size_t items, size_t items_per_block)
 {
-    size_t blocks = (items + items_a_block - 1) / items_a_block;
+    size_t blocks = (items + items_per_block - 1) / items_per_block;
 
     return blocks < GRID_BLOCKS_LIMIT ? (unsigned)blocks : GRID_BLOCKS_LIMIT;
 }
 
 /* Blocks for kernels without a grid loop, which need all of them. Pre: fewer than 2^31. */
-static inline unsigned grid_blocks_all(size_t items, size_t items_a_block)
+static inline unsigned grid_blocks_all(size_t items, size_t items_per_block)
 {
-    return (unsigned)((items + items_a_block - 1) / items_a_block);
+    return (unsigned)((items + items_per_block - 1) / items_per_block);
 }
 
 /* for (size_t i = grid_first(); i < count; i += grid_stride()): one element per thread at a time.

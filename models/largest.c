@@ -10,6 +10,8 @@
  */
 #include "models/largest.h"
 
+#include "base/assert.h"
+
 #include "policy/timeline.h"
 
 /* Whether a batch works; if it does, *result is set. */
@@ -194,6 +196,7 @@ capu_status largest_batch(const struct largest_request *request, struct largest 
     uint64_t possible;
     capu_status status;
 
+    ASSERT(request->slack >= 0.0 && request->overhead >= 0.0);
     /* A batch that needs no plan is found quickly and loses no time. */
     plain.planner = NULL;
     plain.tried = NULL;

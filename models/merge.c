@@ -21,8 +21,7 @@ struct merge {
     const struct tape *tape;
     const struct trace *from;
     struct trace to;
-    uint32_t
-        *first_group; /* per tensor of `from`: the first and the last merged op that names it */
+    uint32_t *first_group; /* per tensor of `from`: first and last merged op that names it */
     uint32_t *last_group;
     uint32_t *last_op;  /* per tensor: the op of `from` that names it last */
     uint32_t *group_of; /* per op: its merged op */

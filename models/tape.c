@@ -1,6 +1,8 @@
 /* Builds the trace: tensors, ops with their times, and the walk that adds the backward pass. */
 #include "models/tape.h"
 
+#include "base/assert.h"
+
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -150,6 +152,7 @@ uint32_t tape_workspace(struct tape *tape, uint64_t bytes, uint64_t most, const 
 
 uint64_t tape_bytes(const struct tape *tape, uint32_t ref)
 {
+    ASSERT(tape->status != CAPU_OK || ref <= tape->trace->tensor_count);
     return ref != 0 && tape->status == CAPU_OK ? tape->trace->tensors[ref - 1].bytes : 0;
 }
 
@@ -193,6 +196,7 @@ uint32_t tape_input(struct tape *tape, uint64_t rows, uint64_t channels, uint64_
 
 struct value tape_at(const struct tape *tape, uint32_t value)
 {
+    ASSERT(tape->status != CAPU_OK || value < tape->value_count);
     return tape->status == CAPU_OK ? tape->values[value] : (struct value){0};
 }
 
@@ -227,6 +231,7 @@ uint32_t tape_weight(struct tape *tape, uint64_t elements, const char *name, con
 
 uint32_t tape_weight_ref(const struct tape *tape, uint32_t weight)
 {
+    ASSERT(tape->status != CAPU_OK || weight < tape->weight_count);
     return tape->status == CAPU_OK ? tape->weights[weight].ref : 0;
 }
 
@@ -243,6 +248,7 @@ static uint32_t list_ids(const struct tape *tape, const uint32_t *refs, uint32_t
                          uint32_t *ids, uint32_t listed, double *bytes)
 {
     for (uint32_t i = 0; i < count; i++) {
+        ASSERT(refs[i] <= tape->trace->tensor_count);
         if (refs[i] != 0) {
             ids[listed++] = refs[i] - 1;
             *bytes += (double)tape->trace->tensors[refs[i] - 1].bytes;

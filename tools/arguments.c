@@ -1,6 +1,7 @@
 /* Parses the options and arguments that several subcommands share. */
 #include "tools/arguments.h"
 
+#include "base/assert.h"
 #include "tools/say.h"
 
 #include "capuchin/context.h"
@@ -208,9 +209,11 @@ static bool share_of(uint64_t whole, double percent, uint64_t *bytes)
 bool arguments_budget(const struct arguments *arguments, uint64_t whole, uint64_t *bytes)
 {
     const char *text = arguments->budget;
-    size_t length = strlen(text);
+    size_t length;
     double percent;
 
+    ASSERT(text != NULL);
+    length = strlen(text);
     if (length > 0 && text[length - 1] == '%'
             ? read_percent(text, &percent) && share_of(whole, percent, bytes)
             : capu_parse_size(text, bytes) == CAPU_OK) {
