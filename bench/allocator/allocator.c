@@ -1,11 +1,12 @@
 /*
- * What a call of the allocators costs, from a hundred to a hundred thousand live objects.
+ * The cost of a call of the allocators, with a hundred to a hundred thousand live objects.
  *
  *     bench_allocator [-j]
  *
- * Live objects of random sizes are given back and taken again at random (seeded); a line is the
- * median over batches, in nanoseconds a pair of give and take. The structures are validated before
- * a time is printed. On the sim device: what devices take is not in it. -j: JSON, one line a row.
+ * Live objects of random sizes are returned and taken again in a random (seeded) order. A row is
+ * the median over batches, in nanoseconds per pair of calls. The structures are validated before a
+ * time is printed. It runs on the sim device, so the time of devices is not included. -j: JSON, one
+ * line per row.
  */
 #include "allocator/extents.h"
 #include "allocator/host_arena.h"
@@ -20,13 +21,13 @@
 #define BATCHES 201
 #define BATCH 500
 
-/* One kind of object under test. `take` fills object i anew, `give` gives it back. */
+/* A kind of object to measure. `take` allocates object i, `give` returns it. */
 struct subject {
     const char *name;
     bool (*start)(struct subject *subject, size_t count);
     bool (*take)(struct subject *subject, size_t i);
     void (*give)(struct subject *subject, size_t i);
-    bool (*finish)(struct subject *subject, size_t count); /* false: it does not validate */
+    bool (*finish)(struct subject *subject, size_t count); /* false: validation failed */
     uint64_t random;
     void *objects;
     struct device *device;
@@ -82,7 +83,7 @@ static bool extents_end(struct subject *subject, size_t count)
     return is_valid;
 }
 
-#define RUN 4 /* pages an object */
+#define RUN 4 /* pages per object */
 
 static bool pages_start(struct subject *subject, size_t count)
 {
@@ -151,7 +152,7 @@ static bool slabs_end(struct subject *subject, size_t count)
     return slabs_validate(subject->slabs, &what);
 }
 
-/* Room for little more than what is live, so that blocks scatter now and then. */
+/* Little more room than the live objects need, so that blocks are scattered at times. */
 static bool arena_start(struct subject *subject, size_t count)
 {
     subject->objects = calloc(count, sizeof(struct host_block));
@@ -221,7 +222,7 @@ static double now_ns(void)
     return 1e9 * (double)time.tv_sec + (double)time.tv_nsec;
 }
 
-/* Times pairs of give and take in batches, sorted: the first is the least. */
+/* Times pairs of calls in batches. The results are sorted: the first one is the minimum. */
 static bool measure(struct subject *subject, size_t count, double *batches)
 {
     for (size_t i = 0; i < count; i++) {
@@ -229,7 +230,7 @@ static bool measure(struct subject *subject, size_t count, double *batches)
             return false;
         }
     }
-    for (size_t i = 0; i < 2 * count; i++) { /* until the holes are as they stay */
+    for (size_t i = 0; i < 2 * count; i++) { /* until fragmentation is steady */
         size_t at = random_below(subject, count);
 
         subject->give(subject, at);

@@ -1,11 +1,11 @@
 /*
- * What the calls of a device cost: pages, mappings, events, copies, pinned memory, and its link.
+ * The cost of the calls of a device: pages, mappings, events, copies, pinned memory; and its link.
  *
  *     bench_device [-j] [host | cuda]
  *
- * Without a name: cuda where there is one, else host. A line is the median over rounds, in
- * nanoseconds a call. What was mapped is filled and read back before a time is printed. -j: JSON,
- * one line a row.
+ * Without a name it uses cuda if there is a GPU, otherwise host. A row is the median over rounds,
+ * in nanoseconds per call. Mapped memory is filled and read back before a time is printed. -j:
+ * JSON, one line per row.
  */
 #include "device/device.h"
 
@@ -16,7 +16,7 @@
 
 #define ROUNDS 21
 #define MOST_PAGES 512
-#define CALLS 200 /* of what is too short to time alone */
+#define CALLS 200 /* per measurement of calls that are too short to be timed alone */
 #define PINNED_BYTES ((uint64_t)256 << 20)
 
 struct bench {
@@ -53,7 +53,7 @@ static void print(const struct bench *bench, const char *name, uint64_t count, u
     }
 }
 
-/* A device that fails is not timed. */
+/* Ends the program if a call of the device fails. */
 static void check(capu_status status, const char *what)
 {
     if (status != CAPU_OK) {
@@ -79,7 +79,7 @@ static void create_pages(struct bench *bench)
     print(bench, "page_create", 1, ns);
 }
 
-/* Whether all of the range can be written and read. */
+/* Checks that the whole range can be written and read. */
 static bool holds(struct bench *bench, size_t count, unsigned char byte)
 {
     struct device *device = bench->device;
@@ -101,7 +101,8 @@ static bool holds(struct bench *bench, size_t count, unsigned char byte)
     return true;
 }
 
-/* Maps `count` pages in one call and unmaps them in one; `is_alias`: all to the same page. */
+/* Maps `count` pages in one call and unmaps them in one; `is_alias`: maps the same page everywhere.
+ */
 static void map(struct bench *bench, size_t count, bool is_alias)
 {
     device_page same[MOST_PAGES];
@@ -120,7 +121,7 @@ static void map(struct bench *bench, size_t count, bool is_alias)
         mapped = device_now_ns(bench->device);
         map_ns[round] = mapped - start;
         if (!holds(bench, count, (unsigned char)(round + 1))) {
-            fprintf(stderr, "bench_device: %zu mapped pages hold something else\n", count);
+            fprintf(stderr, "bench_device: %zu mapped pages have wrong contents\n", count);
             exit(EXIT_FAILURE);
         }
         start = device_now_ns(bench->device);
@@ -211,11 +212,11 @@ static void print_link(const struct bench *bench)
         return;
     }
     printf("device %s, pages of %" PRIu64 " KiB; link: out %.1f, in %.1f GB/s, both at once: out "
-           "%.1f, in %.1f GB/s, a small copy %" PRIu64 " ns (0: not known)\n",
+           "%.1f, in %.1f GB/s, latency of a copy %" PRIu64 " ns (0: unknown)\n",
            capabilities->name, capabilities->page_bytes >> 10, (double)link->d2h_bytes_per_s / 1e9,
            (double)link->h2d_bytes_per_s / 1e9, (double)link->d2h_duplex_bytes_per_s / 1e9,
            (double)link->h2d_duplex_bytes_per_s / 1e9, link->copy_latency_ns);
-    printf("%-24s %8s %12s %12s\n", "call", "pages", "median ns", "least ns");
+    printf("%-24s %8s %12s %12s\n", "call", "pages", "median ns", "min ns");
 }
 
 static struct device *open_device(const char *name)

@@ -1,10 +1,10 @@
 #!/bin/bash
 # batches.sh PROGRAMS TEXT RESULTS [--quick]: the largest batch that trains within a budget.
 #
-# GPT-2 d12 over TEXT and ResNet-50 on images of 224 x 224 (cnn), in fp32 and bf16 (--quick: d12 in bf16
-# and the network in fp32), in 8 GiB (BUDGET): in mode off, where all must fit, in passive and in guided
-# mode. Whether a batch is possible is found on the sim device, which knows what the examples need; the
-# largest is then trained for some steps. Prints a table and appends JSON lines to RESULTS.
+# GPT-2 d12 on TEXT and ResNet-50 on images of 224 x 224 (cnn), in fp32 and bf16 (--quick: d12 in bf16
+# and ResNet-50 in fp32), in 8 GiB (BUDGET): in the mode off, in which everything must fit, and in passive
+# and guided mode. The sim device finds out whether a batch is possible; the largest one is then trained
+# for some steps. Prints a table and appends JSON lines to RESULTS.
 set -u
 programs=$1
 text=$2
@@ -45,13 +45,13 @@ choose() {
         units=1 unit=images
         ;;
     *)
-        echo "batches.sh: no model is called $1" >&2
+        echo "batches.sh: there is no model $1" >&2
         exit 2
         ;;
     esac
 }
 
-# fits MODE BATCH. A guided run begins as a passive one, and goes on as one where no plan is found.
+# fits MODE BATCH. A guided run begins in passive mode, and stays in it if no plan is found.
 fits() {
     local mode=$1
 
@@ -83,13 +83,13 @@ for model in $models; do
     for mode in off passive guided; do
         batch=$(largest $mode)
         if [ "$batch" -eq 0 ] && ! grep -q 'a budget of .* is below' "$work/fits"; then
-            # It is not the budget that it does not run for.
+            # It failed for another reason than the budget.
             tail -n 1 "$work/fits" >&2
             failed=1
             continue
         fi
         if [ "$batch" -eq 0 ]; then
-            printf '%-12s %-8s in %s: not even one\n' "$model" $mode "$budget"
+            printf '%-12s %-8s in %s: not even a single sample\n' "$model" $mode "$budget"
             continue
         fi
         if ! timeout -k 5 "${PATIENCE:-120}" "${command[@]}" --device "$device" --mode $mode --budget "$budget" \

@@ -1,11 +1,11 @@
 #!/bin/bash
-# budgets.sh PROGRAMS TEXT RESULTS [--quick]: how fast training is in less memory than it wants.
+# budgets.sh PROGRAMS TEXT RESULTS [--quick]: the speed of training in less memory than it needs.
 #
-# GPT-2 d12 and d24 over TEXT and ResNet-50 on images of 224 x 224 (cnn), in fp32 and bf16: without a
-# limit, and at 100, 70, 50, 40 and 30 % of what they need, in each mode (--quick: d12, and the network
-# in fp32, at 50 and 30 %); tokens or images a second, peak bytes, and beside the measured time of an
-# iteration what the planners say it would be. Prints a table and appends JSON lines to RESULTS. Numbers
-# are medians over the iterations after the third.
+# GPT-2 d12 and d24 on TEXT and ResNet-50 on images of 224 x 224 (cnn), in fp32 and bf16: without a limit,
+# and at 100, 70, 50, 40 and 30 % of what they need, in each mode (--quick: d12, and ResNet-50 in fp32, at
+# 50 and 30 %). Tokens or images per second, peak bytes, and the time of an iteration, measured and as
+# predicted by the planners. Prints a table and appends JSON lines to RESULTS. Numbers are medians over the
+# iterations after the third.
 set -u
 programs=$1
 text=$2
@@ -26,7 +26,7 @@ if [ -n "$quick" ]; then
 fi
 models=${MODELS:-$models}
 
-# The command of a model, and how many tokens or images a step has.
+# The command of a model, and its number of tokens or images per step.
 choose() {
     case $1 in
     gpt-d12 | gpt-d24 | gpt-d12-bf16 | gpt-d24-bf16)
@@ -58,26 +58,26 @@ choose() {
         steps=4 budgets= # emulated norms are slow
         ;;
     *)
-        echo "budgets.sh: no model is called $1" >&2
+        echo "budgets.sh: there is no model $1" >&2
         exit 2
         ;;
     esac
 }
 
-# median FILE KEY: over the training iterations after the third that have a number there.
+# median FILE KEY: over the training iterations after the third that have a number for KEY.
 median() {
     grep '"label":"train"' "$1" | sed -n "4,\$s/.*\"$2\":\([0-9][0-9]*\).*/\1/p" | sort -n |
         awk '{ value[NR] = $1 } END { if (NR) print value[int((NR + 1) / 2)]; else print 0 }'
 }
 
-# predict PLANNER BYTES: an iteration's nanoseconds under that planner's plan for the recorded trace.
+# predict PLANNER BYTES: the nanoseconds of an iteration with that planner's plan for the recorded trace.
 predict() {
     timeout -k 5 "$patience" "$programs/capuchin" plan "$work/trace" --budget "$2" --planner "$1" --page 2097152 \
         --effort quick --json -o "$work/plan" 2>/dev/null |
         sed -n 's/.*"iteration_ns":\([0-9]*\).*/\1/p'
 }
 
-# row MODEL MODE PERCENT PREDICTED: from the report of the run that has just ended.
+# row MODEL MODE PERCENT PREDICTED: prints the row of the run that has just ended, from its report.
 row() {
     local ns peak budget rate
 
@@ -99,7 +99,7 @@ failed=0
 for model in $models; do
     choose "$model"
     rm -f "$work/trace"
-    # Without a limit, recorded: what the percents are of, and what the planners see.
+    # Without a limit, recorded: the reference of the percentages, and the trace for the planners.
     if ! timeout -k 5 "${PATIENCE:-150}" "${command[@]}" --device "$device" --mode off --steps "$steps" --report "$work/report" \
         --trace "$work/trace" >"$work/out" 2>&1; then
         cat "$work/out" >&2
@@ -113,7 +113,7 @@ for model in $models; do
         for mode in passive guided; do
             planner=lru
             [ $mode = guided ] && planner=hybrid
-            # Guided measures, plans and refines first: more iterations before it is steady.
+            # Guided mode first measures, plans and refines: it takes more iterations to be steady.
             count=$steps
             [ $mode = guided ] && count=$((2 * steps))
             wait=

@@ -1,10 +1,11 @@
 /*
- * gpu_claims: what the library claims of a GPU, each with a number: device memory stays within the
- * budget as the driver sees it, steady iterations call no memory function, copies run beside
- * kernels, guided mode costs nothing where nothing is evicted, and what it costs elsewhere is what
- * the plan says. One GPT, in the shape of GPT-2's smallest, trained under several budgets.
+ * gpu_claims: checks the library's claims on a GPU, each with a number. Device memory, as the
+ * driver reports it, stays within the budget; steady iterations call no memory function; copies
+ * overlap kernels; guided mode costs nothing if nothing is evicted, and otherwise what the plan
+ * predicts. It trains one GPT, with the shape of the smallest GPT-2, within several budgets.
  *
- * Prints a line a claim, JSON lines with --json. Exit code 1: a claim does not hold; 77: no GPU.
+ * Prints one line per claim; JSON lines with --json. Exit codes: 1 if a claim does not hold, 77 if
+ * there is no GPU.
  */
 #include "examples/common/try.h"
 #include "examples/train_gpt/gpt.h"
@@ -22,23 +23,23 @@
 #define NO_GPU 77
 #define MIB ((double)(1 << 20))
 #define STEPS_MAX 200
-/* What the driver may take beside the budget: page tables, events, streams, pinned rings. Modules
-   and cuBLAS are there before anything is counted. */
+/* What the driver may allocate in addition to the budget: page tables, events, streams, pinned
+   rings. Modules and cuBLAS are loaded before anything is counted. */
 #define BESIDE_BYTES ((int64_t)64 << 20)
-#define OVERHEAD_LIMIT 1.0   /* percent, with nothing evicted */
-#define PREDICTION_LIMIT 5.0 /* points */
-#define HIDDEN_LIMIT 50.0    /* percent of the copies' time */
+#define OVERHEAD_LIMIT 1.0   /* percent, if nothing is evicted */
+#define PREDICTION_LIMIT 5.0 /* percentage points */
+#define HIDDEN_LIMIT 50.0    /* percent of the time of copies */
 #define SAMPLE_US 300
 
 struct settings {
     struct gpt_shape shape;
     unsigned batch;
-    unsigned steps; /* that are counted; as many before them are not */
+    unsigned steps; /* counted steps; as many uncounted ones come first */
     unsigned percent;
     bool wants_json;
-    bool is_untimed; /* times are told and not judged */
+    bool is_untimed; /* times are reported but not judged */
     cudaStream_t stream;
-    int32_t *tokens; /* and the targets behind them */
+    int32_t *tokens; /* followed by the targets */
 };
 
 /* One training run. */
@@ -47,11 +48,11 @@ struct run {
     const char *planner;
     uint64_t budget_bytes; /* 0: none */
     const char *trace_path;
-    bool is_recorded; /* there are reports */
-    bool is_sampled;  /* somebody watches the memory all along */
+    bool is_recorded; /* reports exist */
+    bool is_sampled;  /* a thread samples the memory all the time */
 };
 
-/* Medians over the counted iterations; sums where it says so. */
+/* Medians over the counted iterations, or sums where noted. */
 struct outcome {
     double wall_ns;
     double time_ns;
@@ -63,12 +64,12 @@ struct outcome {
     uint64_t live_peak_bytes;
     uint64_t map_count;   /* sum, of mapping and unmapping */
     uint64_t evict_count; /* sum */
-    unsigned planned;     /* iterations that had a plan and kept to it */
+    unsigned planned;     /* iterations that followed a plan to the end */
     int64_t grown_bytes;  /* of device memory, from the first counted iteration to the last */
-    int64_t used_bytes;   /* at the most; if sampled */
+    int64_t used_bytes;   /* the maximum, if sampled */
 };
 
-/* The least free memory that was seen. */
+/* The minimum of free memory that was sampled. */
 struct sampler {
     pthread_t thread;
     atomic_bool is_ending;
@@ -126,7 +127,7 @@ static double median(double *values, size_t count)
     return count == 0 ? 0.0 : values[count / 2];
 }
 
-/* What the counted iterations were like, one value each. */
+/* Values of the counted iterations. */
 struct series {
     double wall[STEPS_MAX];
     double time[STEPS_MAX];
@@ -199,7 +200,7 @@ static void summarise(struct series *series, struct outcome *outcome)
     outcome->prefetched_bytes = median(series->prefetched, series->count);
 }
 
-/* False, said on stderr, if it could not be carried through. */
+/* False: the run failed, and an error has been printed. */
 static bool carry_out(const struct settings *settings, const struct run *run,
                       struct outcome *outcome)
 {
@@ -226,7 +227,7 @@ static bool carry_out(const struct settings *settings, const struct run *run,
     config.error_bytes = sizeof(error);
     sampler.least = sampler.before;
     if (run->is_sampled && pthread_create(&sampler.thread, NULL, sample, &sampler) != 0) {
-        fprintf(stderr, "gpu_claims: no thread to watch the memory\n");
+        fprintf(stderr, "gpu_claims: cannot start the thread that samples the memory\n");
         return false;
     }
     status = capu_context_create(&config, &context);
@@ -249,7 +250,7 @@ static bool carry_out(const struct settings *settings, const struct run *run,
     return status == CAPU_OK;
 }
 
-/* One line. `value` is to be at most (or, if `wants_more`, at least) `limit`. */
+/* Prints one line. `value` must be at most (with `wants_more`, at least) `limit`. */
 struct claim {
     const char *name;
     double value;
@@ -277,7 +278,7 @@ static void tell(const struct settings *settings, const struct claim *claim, con
     all_hold = all_hold && (holds || !is_judged);
 }
 
-/* The rates of the link that the library measured, from the trace it has recorded. */
+/* The rates of the link that the library measured, taken from the trace that it recorded. */
 static bool read_rates(const char *path, double *d2h, double *h2d)
 {
     FILE *file = fopen(path, "r");
@@ -312,7 +313,7 @@ static void claim_no_overhead(const struct settings *settings, const struct outc
     char detail[160];
 
     snprintf(detail, sizeof(detail),
-             "%.3f ms an iteration guided with %" PRIu64
+             "%.3f ms per guided iteration with %" PRIu64
              " evictions, %.3f and %.3f ms off before and after",
              roomy->wall_ns / 1e6, roomy->evict_count, off[0].wall_ns / 1e6, off[1].wall_ns / 1e6);
     tell(settings,
@@ -344,7 +345,7 @@ static void claim_steady(const struct settings *settings, const struct outcome *
 {
     char detail[160];
 
-    snprintf(detail, sizeof(detail), "%u of %u iterations kept to a plan, %" PRIu64 " evictions",
+    snprintf(detail, sizeof(detail), "%u of %u iterations followed a plan, %" PRIu64 " evictions",
              planned->planned, settings->steps, planned->evict_count);
     tell(settings,
          &(struct claim){.name = "map and unmap calls in steady iterations",
@@ -367,7 +368,7 @@ static void claim_steady(const struct settings *settings, const struct outcome *
          detail);
 }
 
-/* Copies that run alone would make an iteration longer than one without a limit by their time. */
+/* Copies that overlapped nothing would make an iteration longer by their whole time. */
 static void claim_overlap(const struct settings *settings, const struct outcome *off,
                           const struct outcome *swapped, double d2h, double h2d)
 {
@@ -429,7 +430,7 @@ static bool check_all(const struct settings *settings, const char *trace)
         return false;
     }
     budget = recorded.live_peak_bytes / 100 * settings->percent;
-    /* The memory first: it needs no quiet machine, and a run that fails tells most. */
+    /* Memory first: it needs no quiet machine, and its failure says the most. */
     if (!carry_out(settings,
                    &(struct run){.mode = CAPU_MODE_GUIDED,
                                  .budget_bytes = budget,
@@ -552,7 +553,7 @@ int main(int argc, char **argv)
     file = mkstemp(trace);
     if (file < 0 || !make_tokens(&settings) || cudaSetDevice(0) != cudaSuccess ||
         cudaStreamCreateWithFlags(&settings.stream, cudaStreamNonBlocking) != cudaSuccess) {
-        fprintf(stderr, "gpu_claims: no file, no memory or no stream\n");
+        fprintf(stderr, "gpu_claims: cannot create a file or a stream, or out of memory\n");
         return 1;
     }
     is_through = check_all(&settings, trace);

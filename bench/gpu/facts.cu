@@ -1,7 +1,8 @@
 /*
- * Measures what the cuda device's design rests on, on the machine at hand: the list "measure first"
- * of what CUDA allows and costs. Prints a line a result, JSON lines with --json; --quick takes
- * smaller sizes; numbers choose measurements; --probe only tells the GPU. Exit code 77: no GPU.
+ * Measures, on this machine, the facts that the design of the cuda device depends on: what CUDA
+ * allows and what it costs. Prints one line per result; JSON lines with --json. --quick uses
+ * smaller sizes, numbers select measurements, and --probe only prints the GPU. Exit code 77: no
+ * GPU.
  */
 #include "bench/gpu/facts.cuh"
 
@@ -18,7 +19,7 @@
 #else
 #define ROUNDS(rounds) (rounds)
 #define THREADS 256
-#define BLOCKS 1056 /* eight a multiprocessor on the largest part */
+#define BLOCKS 1056 /* eight per multiprocessor on the largest GPU */
 #endif
 #define NO_GPU 77
 
@@ -77,7 +78,7 @@ static __global__ void spin_for(uint64_t ns)
     }
 }
 
-/* Whole numbers add up to the same in any order. */
+/* Integers, whose sum does not depend on the order. */
 static __global__ void sum_words(const uint32_t *words, size_t count, unsigned long long *sum)
 {
     unsigned long long own = 0;
@@ -168,7 +169,7 @@ const char *facts_error(const struct facts *facts, CUresult result)
     return name != NULL ? name : "an unknown error";
 }
 
-/* JSON has no number for what a measurement that failed may give. */
+/* A failed measurement may give a value that JSON has no number for. */
 static const char *json_number(double value, char text[32])
 {
     snprintf(text, 32, "%.6g", value);
@@ -319,7 +320,7 @@ static bool open_facts(struct facts *facts)
         cudaMemGetInfo(&facts->free_bytes, &total) != cudaSuccess ||
         cudaStreamCreateWithFlags(&facts->stream, cudaStreamNonBlocking) != cudaSuccess ||
         cudaStreamCreateWithFlags(&facts->other, cudaStreamNonBlocking) != cudaSuccess) {
-        printf("skipped: the GPU does not open: %s\n", cudaGetErrorString(cudaGetLastError()));
+        printf("skipped: the GPU cannot be opened: %s\n", cudaGetErrorString(cudaGetLastError()));
         return false;
     }
     if (!find_calls(&facts->driver)) {
@@ -340,7 +341,7 @@ static bool open_facts(struct facts *facts)
     return true;
 }
 
-/* In the order in which they leave the machine least disturbed for the next. */
+/* In an order in which each one disturbs the following ones least. */
 static const struct {
     int number;
     void (*measure)(struct facts *facts);
@@ -388,7 +389,7 @@ int main(int argc, char **argv)
             continue;
         }
         measurements[i].measure(&facts);
-        cudaGetLastError(); /* told where it was met */
+        cudaGetLastError(); /* already reported */
         error = cudaDeviceSynchronize();
         if (error != cudaSuccess) {
             facts_text(&facts, "the device failed", cudaGetErrorString(error));

@@ -1,7 +1,6 @@
 /*
- * What the parts of bench_gpu_facts share: the driver's calls, the kernels, clocks, and how a
- * measurement is told. A measurement that a machine refuses is told as such, and the next one goes
- * on.
+ * What the files of gpu_facts share: calls of the driver, kernels, clocks, and output. A
+ * measurement that a machine does not allow is reported as such, and the next one follows.
  */
 #ifndef CAPU_BENCH_GPU_FACTS_CUH
 #define CAPU_BENCH_GPU_FACTS_CUH
@@ -21,7 +20,7 @@
 #endif
 #define GIB (1024 * MIB)
 
-/* The driver's calls, found at run time: the program starts where no driver is. */
+/* Calls of the driver, looked up at run time, so that the program starts without a driver. */
 #define FACTS_CALLS(X)               \
     X(cuMemAddressReserve)           \
     X(cuMemAddressFree)              \
@@ -39,7 +38,7 @@ struct facts_driver {
 #undef FACTS_CALL
 };
 
-/* What all measurements work with. */
+/* What all measurements use. */
 struct facts {
     struct facts_driver driver;
     CUmemAllocationProp property;
@@ -49,18 +48,18 @@ struct facts {
     cudaStream_t stream;
     cudaStream_t other;
     bool is_quick;
-    int number; /* of the measurement at hand */
+    int number; /* of the current measurement */
 };
 
-/* One line a result: the measurement's number, what, how much. */
+/* Prints one result: the number of the measurement, what, and how much. */
 void facts_value(const struct facts *facts, const char *what, double value, const char *unit);
 void facts_text(const struct facts *facts, const char *what, const char *text);
-/* The error's name; "works" for none. */
+/* The name of the error; "works" if there is none. */
 const char *facts_error(const struct facts *facts, CUresult result);
 
 double facts_now_s(void);
 
-/* Events around what comes between; the end waits and gives milliseconds. */
+/* Times what is enqueued in between, with events; the end waits and returns milliseconds. */
 struct facts_timer {
     cudaEvent_t begin;
     cudaEvent_t end;
@@ -69,25 +68,26 @@ struct facts_timer {
 struct facts_timer facts_timer_begin(cudaStream_t stream);
 double facts_timer_end_ms(struct facts_timer *timer);
 
-/* One line of a table that a planner can read: what kernels of a kind and copies do to each other.
-   Only with --json; the same numbers are told one by one as well. */
+/* Prints a row of a table for planners: how a kind of kernel and copies slow each other down. Only
+   with
+   --json; the same numbers are also printed one by one. */
 void facts_interference_line(const struct facts *facts, const char *kernel, const char *copies,
                              double slower_percent, double in_gb_per_s, double out_gb_per_s);
 
-/* The middle one of some values, which it sorts. */
+/* The median of the values, which are sorted. */
 double facts_median(double *values, size_t count);
 
-/* Numbers from -0.5 to 0.5 in no order: what is copied or multiplied is never all the same. */
+/* Pseudo-random numbers from -0.5 to 0.5, so that copied or multiplied data is never constant. */
 void facts_fill(cudaStream_t stream, void *data, size_t bytes);
-/* Kernels: one that copies, one that computes, one that takes its time. */
+/* Kernels: one copies, one computes, one waits. */
 void facts_copy(cudaStream_t stream, void *to, const void *from, size_t bytes);
 void facts_compute(cudaStream_t stream, float *data, size_t count, int rounds);
 void facts_spin(cudaStream_t stream, uint64_t ns);
-/* A sum over all words, in order; waits. */
+/* The sum of all words. Waits. */
 uint64_t facts_checksum(cudaStream_t stream, const void *data, size_t bytes);
 
 /* A range of `bytes` over handles of `handle_bytes`; all or nothing. Dropping it waits for the
-   device; making it, also in vain, does not: it is tried under capture. */
+   device. Creating it, even without success, does not: it is tried during capture. */
 struct facts_range {
     CUdeviceptr address;
     size_t bytes;
@@ -99,7 +99,7 @@ CUresult facts_range_make(const struct facts *facts, size_t bytes, size_t handle
                           struct facts_range *range);
 void facts_range_drop(const struct facts *facts, struct facts_range *range);
 
-/* The measurements, by their numbers. */
+/* The measurements, in the order of their numbers. */
 void facts_parts_of_handles(struct facts *facts);
 void facts_aliases(struct facts *facts);
 void facts_call_costs(struct facts *facts);

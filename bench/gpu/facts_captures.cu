@@ -1,4 +1,4 @@
-/* Measurements of captures: 4, 9. */
+/* Measurements 4 and 9: stream capture. */
 #include "bench/gpu/facts.cuh"
 
 #include <stdio.h>
@@ -37,8 +37,8 @@ void facts_maps_under_capture(struct facts *facts)
     }
 }
 
-/* What a guided iteration does, in small: two tensors share pages through aliases, one is swapped
-   out before the other is written and comes back after it has been read. */
+/* A guided iteration in miniature: two tensors share pages through aliases; one is swapped out
+   before the other is written, and returns after the other has been read. */
 struct small_iteration {
     char *first; /* two ranges over the same pages */
     char *second;
@@ -81,7 +81,7 @@ static uint64_t checksum_of(struct facts *facts, struct small_iteration *it)
            facts_checksum(facts->stream, it->result, it->bytes);
 }
 
-/* The same without a graph and without aliases: what it must give. */
+/* The same without a graph and without aliases: the expected result. */
 static void run_captured(struct facts *facts, struct small_iteration *it, char *apart, int rounds)
 {
     struct small_iteration plain = *it;
@@ -129,7 +129,7 @@ static void run_captured(struct facts *facts, struct small_iteration *it, char *
     }
 }
 
-/* 9: an iteration with aliases and copies beside it, captured and launched many times. */
+/* 9: an iteration with aliases and concurrent copies, captured once and launched many times. */
 void facts_captured_iteration(struct facts *facts)
 {
     size_t bytes = 16 * MIB;

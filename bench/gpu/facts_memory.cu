@@ -1,4 +1,4 @@
-/* Measurements of the driver's memory calls: 1, 2, 3 with 11, 10, 12. */
+/* Measurements 1, 2, 3, 10, 11 and 12: the driver's memory calls. */
 #include "bench/gpu/facts.cuh"
 
 #include "kernels/blas.cuh"
@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* 1: whether a handle can be mapped in part. */
+/* 1: whether part of a handle can be mapped. */
 void facts_parts_of_handles(struct facts *facts)
 {
     const struct facts_driver *driver = &facts->driver;
@@ -83,7 +83,7 @@ static double product_tflops(const struct facts *facts, CUdeviceptr at, size_t s
     return 5.0 * 2.0 * (double)side * (double)side * (double)side / facts_median(ms, 5) * 1e-9;
 }
 
-/* The same handles behind a second range, in reverse order: as placement shares pages. */
+/* Maps the same handles into a second range in reverse order, as placement does to share pages. */
 static CUresult map_reversed(const struct facts *facts, const struct facts_range *range,
                              CUdeviceptr *address)
 {
@@ -130,7 +130,7 @@ static void measure_range(struct facts *facts, size_t bytes, size_t handle_bytes
     facts_range_drop(facts, &range);
 }
 
-/* 2: one handle at many addresses, and what aliasing costs. */
+/* 2: one handle at many addresses, and the cost of aliases. */
 void facts_aliases(struct facts *facts)
 {
     static const size_t counts[] = {2, 64, 1024};
@@ -270,7 +270,7 @@ static void tell_costs(const struct facts *facts, const struct costs *costs, siz
     }
 }
 
-/* One thread's share of calls at once with others. */
+/* One thread's share of concurrent calls. */
 struct share {
     const struct facts *facts;
     size_t count;
@@ -292,7 +292,7 @@ static void *make_share(void *argument)
     return NULL;
 }
 
-/* The same number of pages made, mapped and dropped by one thread and by eight. */
+/* The same number of pages, created, mapped and released by one thread and by eight. */
 static void measure_threads(const struct facts *facts)
 {
     static const size_t counts[] = {1, 8};
@@ -327,8 +327,8 @@ static void measure_threads(const struct facts *facts)
     }
 }
 
-/* Kernels for a while: enqueued behind the timer, or, without one, timed to their end. Few long
-   ones: a long queue of short ones would block the host. */
+/* Keeps the device busy for a while: enqueued after the timer or, without one, timed to the end.
+   Few long kernels, because a long queue of short ones would block the host. */
 static double busy_ms(const struct facts *facts, float *data, struct facts_timer *timer)
 {
     struct facts_timer own = facts_timer_begin(facts->stream);
@@ -343,7 +343,7 @@ static double busy_ms(const struct facts *facts, float *data, struct facts_timer
     return 0.0;
 }
 
-/* 3 and 11: what the calls cost, with the GPU idle and while kernels that do not care run. */
+/* 3 and 11: the cost of the calls while the GPU is idle, and while unrelated kernels run. */
 void facts_call_costs(struct facts *facts)
 {
     static const struct {
@@ -359,7 +359,7 @@ void facts_call_costs(struct facts *facts)
         return;
     }
     facts_fill(facts->stream, data, 256 * MIB);
-    alone_ms = busy_ms(facts, (float *)data, NULL); /* the first loads the kernel */
+    alone_ms = busy_ms(facts, (float *)data, NULL); /* the first launch loads the kernel */
     alone_ms = busy_ms(facts, (float *)data, NULL);
     facts_value(facts, "kernels alone", alone_ms, "ms");
     for (int is_busy = 0; is_busy < 2; is_busy++) {
@@ -389,7 +389,7 @@ void facts_call_costs(struct facts *facts)
     measure_threads(facts);
 }
 
-/* 10: fresh handles are cleared, on the GPU: what that costs, and what it does to a kernel. */
+/* 10: the GPU clears new handles: what that costs, and how it slows a kernel. */
 void facts_fresh_handles(struct facts *facts)
 {
     size_t count = facts->is_quick ? 32 : 128;
@@ -435,7 +435,7 @@ void facts_fresh_handles(struct facts *facts)
     cudaFree(data);
 }
 
-/* 12: how many handles and mappings there can be, and what they take from the device. */
+/* 12: how many handles and mappings are possible, and how much device memory they take. */
 void facts_limits(struct facts *facts)
 {
     const struct facts_driver *driver = &facts->driver;

@@ -1,4 +1,4 @@
-/* Measurements of copies, events and pinned memory: 5, 6, 7, 8. */
+/* Measurements 5, 6, 7 and 8: copies, events and pinned memory. */
 #include "bench/gpu/facts.cuh"
 
 #include <pthread.h>
@@ -13,7 +13,7 @@
 #define MADV_POPULATE_WRITE 23
 #endif
 
-/* Memory on both sides for copies, full of numbers. */
+/* Memory on both sides for copies, filled with numbers. */
 struct ends {
     char *device;
     char *host;
@@ -42,11 +42,12 @@ static void close_ends(struct ends *ends)
     cudaFree(ends->device);
 }
 
-/* A kernel holds a stream back until all is enqueued: small copies would else be timed at the pace
-   of the host, and be over before their other way begins. Longer than the host takes. */
+/* A kernel holds a stream back until everything is enqueued, for longer than the host needs.
+   Otherwise small copies would run at the pace of the host, and would end before the other
+   direction begins. */
 #define GATE_NS UINT64_C(3000000)
 
-/* The rate of copies in one direction, the median of five rounds, the first not counted. */
+/* The rate of copies in one direction: the median of five rounds after one that is not counted. */
 static double one_way_gb_per_s(cudaStream_t stream, void *device, void *host, size_t bytes,
                                cudaMemcpyKind kind, int copies)
 {
@@ -68,8 +69,8 @@ static double one_way_gb_per_s(cudaStream_t stream, void *device, void *host, si
     return copies * (double)bytes / facts_median(ms + 1, 5) * 1e-6;
 }
 
-/* The rate of copies in one direction while the other direction has more to do than they: by events
-   around them, the other way's copies enqueued before and lasting longer. */
+/* The rate of copies in one direction while the other direction is busy: its copies are enqueued
+   first and last longer. Timed with events. */
 static double beside_other_gb_per_s(struct facts *facts, const struct ends *ends, size_t bytes,
                                     cudaMemcpyKind kind, int copies)
 {
@@ -102,7 +103,7 @@ static double beside_other_gb_per_s(struct facts *facts, const struct ends *ends
     return copies * (double)bytes / facts_median(ms, 3) * 1e-6;
 }
 
-/* Pinned memory of each NUMA node: the kernel's preference, so that a full node is no failure. */
+/* Pinned memory of each NUMA node, as a preference, so that a full node is not an error. */
 static void measure_nodes(struct facts *facts, char *device)
 {
     const size_t bytes = 256 * MIB;
@@ -143,7 +144,7 @@ static void measure_nodes(struct facts *facts, char *device)
     }
 }
 
-/* 5: the link, one way and beside the other, and what a copy costs by itself. */
+/* 5: the link in one direction and in both at once, and the cost of a copy itself. */
 void facts_link(struct facts *facts)
 {
     static const size_t sizes[] = {64 << 10, MIB, 16 * MIB, 256 * MIB, GIB};
@@ -185,7 +186,8 @@ enum kernel_kind { KERNEL_NONE, KERNEL_COPIES, KERNEL_COMPUTES, KERNEL_KINDS };
 enum { BESIDE_COPIES = 8, BESIDE_KERNELS = 20, BESIDE_ROUNDS = 3 };
 #define BESIDE_BYTES (256 * MIB)
 
-/* Kernels for a while. Data behind the first two buffers, which are the copies'. */
+/* Keeps the device busy for a while, with data after the first two buffers, which the copies use.
+ */
 static void enqueue_kernels(struct facts *facts, enum kernel_kind kind, char *device, int count)
 {
     for (int i = 0; i < count; i++) {
@@ -210,7 +212,7 @@ static void enqueue_copies(cudaStream_t stream, const struct ends *ends, bool is
     }
 }
 
-/* Milliseconds of kernels beside copies that outlast them. */
+/* Milliseconds of kernels while copies run that outlast them. */
 static double kernels_ms(struct facts *facts, const struct ends *ends, cudaStream_t streams[2],
                          enum kernel_kind kind, unsigned copies)
 {
@@ -230,9 +232,9 @@ static double kernels_ms(struct facts *facts, const struct ends *ends, cudaStrea
     return ms;
 }
 
-/* The rate of one way's copies beside kernels and, where `copies` has both, the other way's, which
-   all outlast them. Never more kernels than a stream's queue takes: the host would wait before it
-   starts the copies. */
+/* The rate of copies in one direction while kernels run and, if `copies` has both, copies in the
+   other direction, all of which outlast them. There are never more kernels than the queue of a
+   stream holds, or the host would wait before it starts the copies. */
 static double copies_gb_per_s(struct facts *facts, const struct ends *ends, cudaStream_t streams[2],
                               enum kernel_kind kind, unsigned copies, bool is_in)
 {
@@ -288,7 +290,7 @@ static void measure_beside(struct facts *facts, const struct ends *ends, cudaStr
     facts_interference_line(facts, kernels[kind], ways[copies], slower, rates[1], rates[0]);
 }
 
-/* 6: what copies and kernels do to each other. */
+/* 6: how copies and kernels slow each other down. */
 void facts_interference(struct facts *facts)
 {
     cudaStream_t streams[2] = {NULL, facts->other};
@@ -298,7 +300,7 @@ void facts_interference(struct facts *facts)
         return;
     }
     if (cudaStreamCreateWithFlags(&streams[0], cudaStreamNonBlocking) == cudaSuccess) {
-        enqueue_kernels(facts, KERNEL_COPIES, ends.device, 2); /* loads them */
+        enqueue_kernels(facts, KERNEL_COPIES, ends.device, 2); /* loads the kernels */
         enqueue_kernels(facts, KERNEL_COMPUTES, ends.device, 2);
         for (int kind = 0; kind < KERNEL_KINDS; kind++) {
             for (unsigned copies = 1; copies <= 3; copies++) {
@@ -315,7 +317,7 @@ static void CUDART_CB do_nothing(void *unused)
     (void)unused;
 }
 
-/* 7: what an event costs the host. */
+/* 7: the cost of an event on the host. */
 void facts_events(struct facts *facts)
 {
     const int rounds = 1000;
@@ -325,7 +327,7 @@ void facts_events(struct facts *facts)
 
     cudaEventCreate(&timing);
     cudaEventCreateWithFlags(&plain, cudaEventDisableTiming);
-    for (int pass = 0; pass < 2; pass++) { /* the first warms up */
+    for (int pass = 0; pass < 2; pass++) { /* the first pass warms up */
         double us[6];
 
         cudaStreamSynchronize(facts->stream);
@@ -393,7 +395,7 @@ static void *touch(void *argument)
     return NULL;
 }
 
-/* By so many threads, or by this one where none can be had. */
+/* With that many threads, or with this one only if none can be started. */
 static void touch_all(char *memory, size_t bytes, int count)
 {
     struct part parts[TOUCHERS];

@@ -1,20 +1,20 @@
 #!/usr/bin/env python3
 """pytorch_cnn.py RESULTS [--quick]: the network of train_cnn in PyTorch, for comparison.
 
-ResNet-50 (1.5) on random images of 224 x 224, the same in every step: the same layers, batch, start and
-SGD with momentum, three ways: plain, with activation checkpointing of every block, and with saved
-tensors offloaded to pinned host memory. Convolutions are cuDNN's, by the algorithms that torch takes
-when it is not told to try them; relus and sums are done in place, as is usual there. Under checkpointing
-a block's running statistics are updated twice a step.
+ResNet-50 (1.5) on random images of 224 x 224, the same in every step: the same layers, batch, initial weights and
+SGD with momentum, in three ways: plain, with activation checkpointing of every block, and with saved
+tensors offloaded to pinned host memory. Convolutions are cuDNN's, with the algorithms that torch
+selects without trying them; relus and sums are in place, as is usual there. With checkpointing the
+running statistics of a block are updated twice per step.
 
-fp32 is fp32 throughout: no TF32. bf16 is what `train_cnn --dtype bf16` does: images, activations and the
-weights that are worked with are bf16, and SGD works on fp32 masters and velocities, from which the
-weights are rounded after each step. It differs in this: torch's gradients of bf16 weights are bf16, and
+fp32 is fp32 throughout: no TF32. bf16 is what `train_cnn --dtype bf16` does: images, activations and
+working weights are bf16, and SGD works on fp32 masters and velocities, from which the weights are rounded
+after each step. The differences: torch's gradients of bf16 weights are bf16, and
 widened for the optimizer, where train_cnn's are fp32 from the start; scale and shift of the norms stay
-fp32, where train_cnn's are bf16 with masters; products may be tensor cores', where train_cnn's are fp32
-ones; and the mean loss is a bf16 number.
+fp32, where train_cnn's are bf16 with masters; products may use tensor cores, where train_cnn's are in
+fp32; and the mean loss is a bf16 number.
 
-Prints images a second and peak bytes, and appends JSON lines to RESULTS. Medians over the steps after
+Prints images per second and peak bytes, and appends JSON lines to RESULTS. Medians over the steps after
 the third. Exit code 77: no torch, or no GPU.
 """
 import sys

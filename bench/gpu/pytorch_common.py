@@ -19,9 +19,9 @@ WAYS = ("plain", "checkpoint", "offload")
 
 
 def measure(forward, optimizer, way, steps):
-    """Milliseconds of each step, and the peak bytes over all, of what is there already included.
+    """Milliseconds of each step, and the peak bytes over all steps, including what exists before.
 
-    forward(is_checkpointed) gives the loss; optimizer has clear() and step().
+    forward(is_checkpointed) returns the loss; optimizer has clear() and step().
     """
     times = []
     torch.cuda.reset_peak_memory_stats()

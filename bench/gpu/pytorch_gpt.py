@@ -1,18 +1,18 @@
 #!/usr/bin/env python3
 """pytorch_gpt.py RESULTS [--quick]: the GPTs of train_gpt in PyTorch, for comparison.
 
-The same shapes, batch, vocabulary (50,304 rows, of which the tokens, bytes, are 256), tied embedding,
+The same shapes, batch, vocabulary (50,304 rows, of which the text, in bytes, uses 256), tied embedding,
 clipping and AdamW, with the same attention (scores, softmax, mix: no fused kernel, so that the same
-tensors are kept), three ways: plain, with activation checkpointing of every layer, and with saved
+tensors are kept), in three ways: plain, with activation checkpointing of every layer, and with saved
 tensors offloaded to pinned host memory.
 
 fp32 is fp32 throughout: no TF32. bf16 is what `train_gpt --dtype bf16` does: all parameters and
 activations of the network are bf16, products are summed in fp32, and AdamW works on fp32 masters and
-moments, from which the parameters are rounded after each step. It differs in this: torch's gradients
+moments, from which the parameters are rounded after each step. The differences: torch's gradients
 of parameters are bf16, and widened for the optimizer, where train_gpt's are fp32 from the start; and
 the mean loss is a bf16 number. Autocast is not used: it keeps the residual stream in fp32.
 
-Prints tokens a second and peak bytes, and appends JSON lines to RESULTS. Medians over the steps
+Prints tokens per second and peak bytes, and appends JSON lines to RESULTS. Medians over the steps
 after the third. Exit code 77: no torch, or no GPU.
 """
 import math

@@ -1,11 +1,11 @@
 /*
- * Planning time against the number of ops, on networks of equal layers: three forward ops a layer
- * (one dear, two cheap), four backward, one update. Budget: half of the peak.
+ * Planning time by number of ops, on networks of equal layers: three forward ops per layer (one
+ * expensive, two cheap), four backward ops, one update. The budget is half of the peak.
  *
  *     bench_policy_growth [quick|default] [OPS_MAX] [PAGE]
  *
- * With PAGE: plans with place lines in pages of that many bytes, and how long placing the plan
- * takes.
+ * With PAGE the plans have place lines, in pages of that many bytes, and the time of placement is
+ * printed as well.
  */
 #include "policy/place.h"
 #include "policy/planner.h"
@@ -36,7 +36,7 @@ static uint32_t tensor(struct trace *trace, enum tensor_kind kind, uint64_t byte
     return id;
 }
 
-/* Reads, one write or none, one update or none (UINT32_MAX). */
+/* Adds an op with reads, and at most one write and one update (UINT32_MAX: none). */
 static void op(struct trace *trace, uint64_t ns, const uint32_t *reads, size_t read_count,
                uint32_t write, uint32_t update)
 {
@@ -171,8 +171,8 @@ int main(int argc, char **argv)
     uint64_t page_bytes = argc > 3 ? strtoull(argv[3], NULL, 10) : 0;
     bool is_fine = true;
 
-    printf("| ops | seconds | us an op | overhead %% | bytes of memory an op and tensor |%s\n",
-           page_bytes > 0 ? " placing alone, ms |" : "");
+    printf("| ops | seconds | us per op | overhead %% | bytes of memory per op and tensor |%s\n",
+           page_bytes > 0 ? " placement alone, ms |" : "");
     printf("| --- | --- | --- | --- | --- |%s\n", page_bytes > 0 ? " --- |" : "");
     for (uint32_t ops = 100; is_fine && ops <= most; ops = ops * 10 / 3) {
         is_fine = measure(ops, effort, page_bytes);

@@ -1,11 +1,11 @@
 /*
- * How far from the possible plans are: per trace and budget the closed-form bound, the bound by
- * linear programming, and the overhead of every planner's best and of `hybrid`, in percent over the
- * ideal iteration. Fails if any plan is faster than a bound.
+ * How far plans are from the optimum: for each trace and budget the closed-form bound, the bound by
+ * linear programming, and the overhead of `hybrid`, in percent over the ideal iteration. Fails if a
+ * plan is faster than a bound.
  *
  *     bench_policy_lp [-c CUTS] [-t SECONDS] [-b 80,70,...] TRACE...
  *
- * "-": the program was not solved in time; fewer cuts may help.
+ * "-": the linear program was not solved in time; fewer cuts may help.
  */
 #include "bench/policy/lp_bound.h"
 

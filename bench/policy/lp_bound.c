@@ -1,13 +1,15 @@
 /*
- * The lower bound as a linear program. `cuts` ops are looked at, at the instants when they start.
- * What is alive at a cut but no operand of it is held, on the host, or to be replayed:
+ * The lower bound as a linear program. It considers `cuts` ops, at the instants when they start. A
+ * tensor that is alive at a cut and not an operand of it is on the device, on the host, or to be
+ * replayed:
  *
  *   e[i]     how much longer the time from cut i to the next is than without a plan (objective)
  *   y[g,p]   share of gap g (tensor, access, next access) that is on the host at cut p
- *   s[g]     share of the gap that is copied back at some time in it
- *   r[g,p]   share of the gap that is nowhere at cut p
+ *   s[g]     share of the gap that is copied back at some time during it
+ *   r[g,p]   share of the gap that has no contents anywhere at cut p
  *   x[m,p]   op m is replayed between cut p and the next
- *   d[t,p], h[t,p]  share of a tensor beyond its last access that is held or on the host at cut p
+ *   d[t,p], h[t,p]  share of a tensor that is on the device or on the host at cut p, after its last
+ * access
  *
  * Rows: bytes at each cut; y + r <= 1, y <= s; what is on the host at p comes back between p and
  * its deadline, and left between its making and p, at the rate of the link; copies of gaps within a
@@ -24,7 +26,7 @@
 #include <string.h>
 
 #define CUTS_MAX 32
-/* Tensors below this share of the peak are away for nothing. */
+/* Tensors below this share of the peak can be absent at no cost. */
 #define SMALL_SHARE 10000
 
 struct entries {
@@ -88,7 +90,7 @@ static void put(struct program *program, int row, int column, double value)
     entries->values[entries->count] = value;
 }
 
-/* A new column from 0 to `most`; below 0: without limit. */
+/* Adds a column from 0 to `most`; a negative `most` means no limit. */
 static int column(struct program *program, double most)
 {
     int index = glp_add_cols(program->lp, 1);
@@ -539,7 +541,7 @@ bool lp_bound(const struct trace_index *trace_index, const struct machine *machi
         is_fine = !program.entries.has_failed;
         extra_ms = is_fine ? solve(&program, seconds) : 0.0;
         result->is_optimal = glp_get_status(program.lp) == GLP_OPT;
-        /* Sums of doubles are not exact: stay below by more than they can be off. */
+        /* Sums of doubles are not exact: stay below by more than their error. */
         result->ns += (uint64_t)(extra_ms * 1e6 * (1.0 - 1e-6));
         glp_delete_prob(program.lp);
     }

@@ -1,12 +1,12 @@
 /*
- * The results of the Capuchin paper (ASPLOS 2020) beside ours, on the models of the zoo and a P100,
- * as tables in Markdown: the largest batches, what each mechanism gives, and how long an iteration
- * takes that nobody manages.
+ * The results of the Capuchin paper (ASPLOS 2020) next to ours, on the models of the zoo and a
+ * P100, as tables in Markdown: the largest batches, the effect of each mechanism, and the time of
+ * an iteration without memory management.
  *
  *     bench_policy_paper [-e quick|default|best] [-m MODEL]
  *
- * Published numbers are the paper's, its Figure 8 read off the bars, and the recorded iterations of
- * its authors' profiles. Every plan is validated and timed by the execution model.
+ * Published numbers are those of the paper (of Figure 8, read off its bars) and of the iterations
+ * in its authors' profiles. The execution model validates and times every plan.
  */
 #include "models/largest.h"
 #include "policy/planner.h"
@@ -19,9 +19,9 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Of 16 GiB: the rest is the context's and the libraries'. */
+/* Of 16 GiB; the rest is for the CUDA context and libraries. */
 #define MEMORY_PERCENT 97
-/* Batches that need a plan are searched for to a hundredth. */
+/* Batches that need a plan are found to within one percent. */
 #define SLACK 0.01
 #define BERT_SEQUENCE 128
 
@@ -147,9 +147,9 @@ static bool print_batch_table(const struct settings *settings)
 
     printf(
         "\nLargest batch. Published: TensorFlow, vDNN, OpenAI's checkpointing, Capuchin. Ours at "
-        "%d %% of 16 GiB: without a plan, then each planner at most %.0f / %.0f / %.0f %% over the "
-        "ideal "
-        "iteration; last, where the largest op fits, so that some plan exists.\n\n",
+        "%d %% of 16 GiB: without a plan; then for each planner, at most %.0f / %.0f / %.0f %% "
+        "over "
+        "the ideal iteration; last, the largest batch for which any plan exists.\n\n",
         MEMORY_PERCENT, 100.0 * limits[0], 100.0 * limits[1], 100.0 * limits[2]);
     printf("| model | TF | vDNN | OpenAI | Capuchin | no plan |");
     for (size_t i = 0; i < COMPARED; i++) {
@@ -168,7 +168,7 @@ static bool print_batch_table(const struct settings *settings)
     return is_fine;
 }
 
-/* A row of the paper's Figure 8: at so many times the largest plain batch. */
+/* A row of the paper's Figure 8, at a multiple of the largest batch without a plan. */
 static const struct mechanism {
     const char *model;
     unsigned published_batch;
@@ -208,7 +208,8 @@ static const struct published *published_of(const char *model)
     return &published[i];
 }
 
-/* A product of forward or backward begins a layer; that of the data belongs to the one before. */
+/* A product of the forward or backward pass begins a layer; the one for the input gradient belongs
+ * to the previous layer. */
 static uint8_t *layer_starts(const struct trace *trace)
 {
     uint64_t mean_bytes = training_passes_mean_parameter(trace);
@@ -250,7 +251,7 @@ static capu_status time_mechanism(const struct mechanism *row, const struct sett
     return status;
 }
 
-/* What the paper's batch would be on top of our largest plain one. */
+/* The paper's batch, scaled to our largest batch without a plan. */
 static bool print_mechanism(const struct mechanism *row, const struct settings *settings)
 {
     const struct published *plain_row = published_of(row->model);
@@ -298,10 +299,9 @@ static bool print_mechanism_table(const struct settings *settings)
 {
     bool is_fine = true;
 
-    printf(
-        "\nWhat each mechanism gives: images a second, and in percent of the same work without a "
-        "limit. Swaps alone for InceptionV3, recomputation alone for ResNet-50, at the same "
-        "multiples of the largest plain batch.\n\n");
+    printf("\nThe effect of each mechanism: images per second, and percent of the speed without a "
+           "limit. Swaps alone for InceptionV3, recomputation alone for ResNet-50, at the same "
+           "multiples of the largest plain batch.\n\n");
     printf("| model | mechanisms | batch | published | of plain | our batch | ours | of ideal |\n"
            "| --- | --- | --- | --- | --- | --- | --- | --- |\n");
     for (size_t i = 0; is_fine && i < MECHANISMS; i++) {
@@ -314,10 +314,11 @@ static bool print_mechanism_table(const struct settings *settings)
 
 static bool print_iteration_table(const struct settings *settings)
 {
-    printf(
-        "\nOne iteration with everything kept: recorded on a P100 (time the GPU was busy), and of "
-        "the zoo.\n\n| model | batch | recorded ms | zoo ms | zoo / recorded | zoo peak GiB |\n"
-        "| --- | --- | --- | --- | --- | --- |\n");
+    printf("\nOne iteration without a limit: as recorded on a P100 (time that the GPU was busy), "
+           "and as "
+           "computed by the zoo.\n\n| model | batch | recorded ms | zoo ms | zoo / recorded | zoo "
+           "peak GiB |\n"
+           "| --- | --- | --- | --- | --- | --- |\n");
     for (size_t i = 0; i < MODELS; i++) {
         const struct published *row = &published[i];
         struct zoo_options options = options_of(row->model, row->recorded_batch);

@@ -4,12 +4,12 @@
  *     bench_policy_table [-p planner,...] [-b 80,70,...] [-e quick|default|best] [-g PAGE] [-z]
  *                        [TRACE...]
  *
- * With -z, or without any trace, on a few models of the zoo, which need no files.
+ * With -z, or without traces, it uses a few models of the zoo, which need no files.
  *
- * A cell is percent over the ideal iteration; "-": no plan. In brackets the closed-form bound in
- * percent, and the seconds of CPU time that planning took. With -g every tensor is rounded up to
- * pages of that many bytes, and a cell is the percent without and with place lines; in brackets the
- * seconds of either, and the milliseconds that placing the plan alone took.
+ * A cell is the overhead in percent over the ideal iteration; "-": no plan. In parentheses: the
+ * closed-form bound in percent, and the CPU time of planning in seconds. With -g every tensor is
+ * rounded up to pages of that many bytes, and a cell is the percentage without and with place
+ * lines; in parentheses: the seconds of either, and the milliseconds of placement alone.
  */
 #include "models/zoo.h"
 #include "policy/bound.h"
@@ -39,7 +39,7 @@ static double now(void)
     return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
 }
 
-/* Is the name one of the list's? */
+/* Whether the name is in the list. */
 static bool is_listed(const char *list, const char *name)
 {
     size_t length = strlen(name);
@@ -157,7 +157,7 @@ static bool print_placed_cell(const struct planner *planner, const struct trace_
     return is_fine;
 }
 
-/* The trace is taken and finished. */
+/* Takes the trace and finishes it. */
 static bool print_trace(struct trace *trace, const struct settings *settings)
 {
     struct error_text error = {""};
@@ -203,8 +203,8 @@ static bool print_file(const char *path, const struct settings *settings)
     return print_trace(&trace, settings);
 }
 
-/* One of each kind; where the optimizer's state is much, its updates at the end and as soon as may
-   be. */
+/* One model of each kind. If optimizer state is large, with updates at the end and as soon as
+ * possible. */
 static bool print_zoo(const struct settings *settings)
 {
     static const struct {

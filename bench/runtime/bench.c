@@ -1,4 +1,4 @@
-/* See bench.h. */
+/* Clock, statistics, options and checks of the runtime benches. */
 #include "bench/runtime/bench.h"
 
 #include <stdio.h>

@@ -1,4 +1,5 @@
-/* What every bench needs: a clock, numbers from repeated runs, and giving up with a reason. */
+/* What the runtime benches share: a clock, statistics of repeated runs, and ending with a reason.
+ */
 #ifndef CAPU_BENCH_SUPPORT_BENCH_H
 #define CAPU_BENCH_SUPPORT_BENCH_H
 
@@ -12,21 +13,21 @@ struct bench_numbers {
     double minimum;
 };
 
-/* Seconds on a clock that only goes forward. */
+/* Seconds of a monotonic clock. */
 double bench_now(void);
 
-/* Median and minimum; sorts the values. Pre: count > 0. */
+/* Computes median and minimum, and sorts the values. Pre: count > 0. */
 struct bench_numbers bench_summary(double *values, size_t count);
 
-/* Whether the program was called with --json; any other argument prints the usage and ends it. */
+/* Whether the program was called with --json. Any other argument prints the usage and ends it. */
 bool bench_wants_json(int count, char **arguments, const char *usage);
 
-/* Ends the program with the context's error unless the call worked. */
+/* Ends the program with the error of the context if the call failed. */
 void bench_check(capu_context *context, capu_status status, const char *call);
 
 #define BENCH_OK(context_, call_) bench_check((context_), (call_), #call_)
 
-/* Ends the program if a result is wrong: no time is printed for it. */
+/* Ends the program if a result is wrong, so that no time is printed for it. */
 void bench_expect(bool holds, const char *what);
 
 #endif

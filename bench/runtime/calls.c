@@ -1,8 +1,7 @@
 /*
- * What a call costs with 10^2 to 10^5 live tensors: capu_malloc and capu_free of small and of whole
- * page tensors, and capu_run with empty ops, by access. On sim, so that no device stands in the
- * way, in passive mode with everything resident. The books are checked by querying tensors
- * afterwards.
+ * The cost of a call with 10^2 to 10^5 live tensors: capu_malloc and capu_free of small tensors and
+ * of whole pages, and capu_run with empty ops, per access. It runs on sim, so that no device is in
+ * the way, in passive mode with everything resident. Querying tensors afterwards checks the state.
  */
 #include "bench/runtime/bench.h"
 
@@ -47,7 +46,7 @@ static capu_context *create(void)
     return context;
 }
 
-/* TURNS allocations and frees beside the live tensors; seconds a call. */
+/* TURNS allocations and frees in addition to the live tensors; returns seconds per call. */
 static void measure_malloc(capu_context *context, size_t bytes, double *allocate, double *release)
 {
     static void *made[TURNS];
@@ -68,7 +67,7 @@ static void measure_malloc(capu_context *context, size_t bytes, double *allocate
     BENCH_OK(context, capu_synchronize(context));
 }
 
-/* Empty ops over tensors from all over the place; seconds an op. */
+/* Empty ops on tensors chosen all over the list; returns seconds per op. */
 static double measure_run(capu_context *context, void **tensors, size_t live, size_t operand_count)
 {
     double begin;
@@ -170,7 +169,7 @@ int main(int count, char **arguments)
         count, arguments, "bench_calls [--json]: cost of calls with 10^2 to 10^5 live tensors\n");
 
     if (!wants_json) {
-        printf("ns a call, medians of %d runs\n%8s %12s %12s %12s %12s %12s %12s\n", RUNS, "live",
+        printf("ns per call, medians of %d runs\n%8s %12s %12s %12s %12s %12s %12s\n", RUNS, "live",
                "malloc page", "free page", "malloc small", "free small", "access", "empty op");
     }
     for (size_t live = 100; live <= 100000; live *= 10) {

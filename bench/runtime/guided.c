@@ -1,13 +1,13 @@
 /*
- * What a budget costs in mode passive and in mode guided: the same training-like iterations without
- * a limit, paged on demand and carried out by a plan, in turns in one process, and beside what was
- * measured what the plan predicted.
+ * The cost of a budget in passive and in guided mode: the same training-like iterations without a
+ * limit, paged on demand, and with a plan, in turns in one process. Next to the measured times:
+ * what the plan predicted.
  *
- * A network of equal layers, each a heavy product and a cheap function whose outputs are kept for
- * backward, on the host device. Ops compute on real data and then sleep until their time is over,
- * as the host does while an accelerator works: so the copies have the cores to themselves. The
- * links are so slow that only half of what forward makes can leave while forward runs. All weights
- * are compared at the end.
+ * The network has equal layers, each with an expensive product and a cheap function whose outputs
+ * are kept for the backward pass, on the host device. Ops compute on real data and then sleep until
+ * their time is over, as the host does while an accelerator works; so copies have the cores to
+ * themselves. The links are so slow that only half of the activations can leave during the forward
+ * pass. All weights are compared at the end.
  */
 #include "bench/runtime/bench.h"
 
@@ -19,13 +19,13 @@
 
 enum { LAYERS = 12, FLOATS = 1 << 18, WEIGHT_FLOATS = 1 << 16, WARM_UP = 3, MODES = 3, RUNS = 15 };
 
-/* What ops take. Backward of a product is two products. */
+/* The times of ops. The backward pass of a product has two products. */
 enum { PRODUCT_US = 4000, CHEAP_US = 400, UPDATE_US = 300 };
 
 static const size_t tensor_bytes = FLOATS * sizeof(float);
 static const size_t weight_bytes = WEIGHT_FLOATS * sizeof(float);
 
-/* Both links: all activations in twice the time of forward. */
+/* Rate of both links: all activations take twice the time of the forward pass. */
 static uint64_t link_bytes_per_s(void)
 {
     return (uint64_t)2 * LAYERS * FLOATS * sizeof(float) * 1000000 /
@@ -101,7 +101,7 @@ static capu_status cheap_forward(capu_stream stream, const void *arguments)
     return CAPU_OK;
 }
 
-/* In place: `output` is the gradient, `input` what forward was given. */
+/* In place: `output` is the gradient, `input` the input of the forward op. */
 static capu_status cheap_backward(capu_stream stream, const void *arguments)
 {
     const struct block *block = arguments;
@@ -149,8 +149,8 @@ struct loop {
     uint64_t budget_bytes;
     float *weights[LAYERS];
     float *weight_gradient;
-    float *products[LAYERS];    /* what a product made */
-    float *outputs[LAYERS + 1]; /* what enters a layer, and what leaves the last */
+    float *products[LAYERS];    /* results of the products */
+    float *outputs[LAYERS + 1]; /* inputs of the layers, and the output of the last one */
     float *gradients[2];
 };
 
@@ -250,7 +250,7 @@ static void forward_backward(struct loop *loop)
     }
 }
 
-/* One iteration, waited for; seconds. The input is another each time. */
+/* Runs one iteration and waits for it; returns seconds. The input differs each time. */
 static double iterate(struct loop *loop, uint64_t number)
 {
     struct block input = {.output = loop->outputs[0], .duration_us = CHEAP_US, .seed = number};
@@ -272,7 +272,7 @@ static capu_report report_of(struct loop *loop)
     return report;
 }
 
-/* What an iteration needs without a limit, and the least it can have. */
+/* What an iteration needs without a limit, and the smallest possible budget. */
 static void measure_needs(uint64_t *peak, uint64_t *floor)
 {
     struct loop loop = {0};

@@ -1,13 +1,13 @@
 /*
- * What it costs to change between two labels: "train", forward and backward of a network of equal
- * layers at half of what it needs, and "validate", forward alone over the same tensors, each with a
- * plan of its own. All work is waited for before each capu_iteration_begin, so that its time is
- * that of taking one plan out of force and putting the other in, without the wait for the
- * iteration before. By the clock, and by the processor time of the thread; beside it the begin of
- * an iteration whose plan is in force already.
+ * The cost of changing between two labels: "train", the forward and backward pass of a network of
+ * equal layers in half of the memory it needs, and "validate", the forward pass on the same
+ * tensors, each with a plan of its own. All work has completed before each capu_iteration_begin, so
+ * its time is that of removing one plan and installing the other, without waiting for the previous
+ * iteration. It is measured by the clock and as CPU time of the thread; for comparison, the begin
+ * of an iteration whose plan is already active.
  *
- * On sim no call of the device takes time, so that what is left is the library's own. On host
- * mapping is the kernel's mmap, once a run of neighbouring pages.
+ * On sim the calls of the device take no time, so what remains is the library's own. On host,
+ * mapping is the kernel's mmap, once per run of neighbouring pages.
  */
 #include "bench/runtime/bench.h"
 
@@ -99,7 +99,7 @@ static void run(struct loop *loop, const char *name, const capu_operand *operand
                                                                .duration_ns = OP_NS}));
 }
 
-/* One iteration with nothing left of the one before; what its begin took. */
+/* Runs one iteration after the previous one has completed; returns the time of its begin. */
 static struct spent iterate(struct loop *loop, bool is_training, capu_report *report)
 {
     void *gradient = loop->gradients[0];
@@ -133,7 +133,7 @@ static struct spent iterate(struct loop *loop, bool is_training, capu_report *re
     return (struct spent){end.wall - begin.wall, end.cpu - begin.cpu};
 }
 
-/* Medians of the begins of iterations of one label. */
+/* Median times of the begins of iterations of one label. */
 struct medians {
     double wall[CHANGES];
     double cpu[CHANGES];
@@ -151,7 +151,7 @@ struct result {
     uint64_t page_bytes;
     size_t layers;
     size_t op_count;
-    struct spent train;    /* begin of a changed one */
+    struct spent train;    /* begin after a change */
     struct spent validate; /* likewise */
     struct spent same;     /* no change */
 };
@@ -173,7 +173,7 @@ static void measure(struct result *result)
     train.count = validate.count = same.count = 0;
     start(&loop, result->device, result->page_bytes);
     for (size_t i = 0; i < WARM_UP; i++) {
-        iterate(&loop, i % 2 == 0, &report); /* plans are reviewed, and perhaps made anew */
+        iterate(&loop, i % 2 == 0, &report); /* plans are reviewed, and may be made anew */
     }
     for (size_t i = 0; i < CHANGES; i++) {
         note(&train, iterate(&loop, true, &report));
@@ -224,10 +224,10 @@ int main(int count, char **arguments)
     };
     bool wants_json = bench_wants_json(
         count, arguments,
-        "bench_labels [--json]: what it costs to change between two labels, each with a plan\n");
+        "bench_labels [--json]: the cost of changing between two labels, each with a plan\n");
 
     if (!wants_json) {
-        printf("us that capu_iteration_begin takes, medians of %d\n"
+        printf("microseconds per capu_iteration_begin, medians of %d\n"
                "%26s | %19s | %19s | %19s\n%5s %6s %6s %6s | %9s %9s | %9s %9s | %9s %9s\n",
                CHANGES, "", "to training", "to validation", "no change", "", "ops", "tensors",
                "pages", "clock", "cpu", "clock", "cpu", "clock", "cpu");

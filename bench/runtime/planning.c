@@ -1,9 +1,9 @@
 /*
- * How long the training thread stands still for planning: the longest single call into the library
- * while plans are made on another thread, beside the longest while none are. Iterations of a
- * network of equal layers at half of what it needs, on sim, where no call waits for work. By the
- * clock, and by the processor time of the thread: where planner and training share a core, the
- * difference is the kernel's time slice.
+ * How long planning blocks the training thread: the longest single call into the library while
+ * another thread makes plans, and the longest one while none is made. Iterations of a network of
+ * equal layers in half of the memory it needs, on sim, where no call waits for work. It is measured
+ * by the clock and as CPU time of the thread: if planner and training share a core, they differ by
+ * the time slices of the kernel.
  */
 #include "bench/runtime/bench.h"
 
@@ -14,7 +14,7 @@
 
 enum { TENSOR_BYTES = 16 << 20, ITERATIONS = 20, ROUNDS = 5 };
 
-/* How long training may go on without a plan: far longer than any is made. */
+/* How long training may continue without a plan: far longer than making one takes. */
 #define PATIENCE 100000
 
 static capu_status nothing(capu_stream stream, const void *arguments)
@@ -24,7 +24,8 @@ static capu_status nothing(capu_stream stream, const void *arguments)
     return CAPU_OK;
 }
 
-/* Seconds by the clock and of the thread's processor time; not of the same call if that differs. */
+/* Seconds by the clock and of CPU time of the thread; each is of the call that was longest by it.
+ */
 struct pause {
     double wall;
     double cpu;
@@ -133,7 +134,7 @@ static void iterate(struct loop *loop)
     }
     begin = now();
     BENCH_OK(loop->context, capu_iteration_end(loop->context));
-    BENCH_OK(loop->context, capu_synchronize(loop->context)); /* records are looked at here */
+    BENCH_OK(loop->context, capu_synchronize(loop->context)); /* records are processed here */
     note(&loop->call, begin);
 }
 
@@ -151,11 +152,11 @@ struct result {
     struct pause passive_call;
     struct pause planning_begin;
     struct pause planning_call;
-    struct pause install; /* the begin that put the plan in force */
+    struct pause install; /* the begin that installed the plan */
     double until_guided;  /* from the first iteration on */
 };
 
-/* Passive, the first iteration with all others. */
+/* Passive, including the first iteration. */
 static void measure_passive(size_t layers, uint64_t budget_bytes, struct result *result)
 {
     struct loop loop = {.layers = layers};
@@ -262,15 +263,15 @@ int main(int count, char **arguments)
         count, arguments, "bench_planning [--json]: how long calls take while plans are made\n");
 
     if (!wants_json) {
-        printf(
-            "us, the longest single call of a round, by the clock and of processor time; medians "
-            "of %d rounds\n"
-            "%6s | %17s | %17s | %17s | %17s | %17s | %12s\n"
-            "%6s |%s%s%s%s%s %12s\n",
-            ROUNDS, "", "begin, passive", "others, passive", "begin, planning", "others, planning",
-            "begin, installing", "until guided", "ops", "    clock      cpu |",
-            "    clock      cpu |", "    clock      cpu |", "    clock      cpu |",
-            "    clock      cpu |", "ms");
+        printf("microseconds of the longest single call of a round, by the clock and of CPU time; "
+               "medians "
+               "of %d rounds\n"
+               "%6s | %17s | %17s | %17s | %17s | %17s | %12s\n"
+               "%6s |%s%s%s%s%s %12s\n",
+               ROUNDS, "", "begin, passive", "others, passive", "begin, planning",
+               "others, planning", "begin, installing", "until guided", "ops",
+               "    clock      cpu |", "    clock      cpu |", "    clock      cpu |",
+               "    clock      cpu |", "    clock      cpu |", "ms");
     }
     for (size_t i = 0; i < sizeof(layers) / sizeof(layers[0]); i++) {
         struct result result = measure(layers[i]);

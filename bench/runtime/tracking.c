@@ -1,10 +1,10 @@
 /*
- * What the library costs when nothing is evicted: the same iterations in mode off, in passive mode
- * and under a plan with nothing to do, once as it is and once with the ops of every iteration
- * timed, in turns in one process, so that all see the same machine. Three kinds of op: of 50 us, a
- * realistic iteration, where the ratio counts; and empty ones on host and on sim, where the
- * difference is the cost of an op and of an access. After each run the last tensor's bytes are
- * compared.
+ * The cost of the library if nothing is evicted: the same iterations in the mode off, in passive
+ * mode, and with a plan that has nothing to do, once normally and once with the ops of every
+ * iteration timed. They run in turns in one process, so that all see the same machine. There are
+ * three kinds of op: ops of 50 us, a realistic iteration, where the ratio counts; and empty ones on
+ * host and on sim, where the difference is the cost of an op and of an access. After each run the
+ * bytes of the last tensor are compared.
  */
 #include "bench/runtime/bench.h"
 
@@ -14,7 +14,7 @@
 
 enum { OPS = 500, TENSORS = 64, OPERANDS = 4, RUNS = 15, BYTES = 1 << 17 };
 
-/* A plan's first review is over by then. */
+/* By then the first review of the plan has passed. */
 enum { WARM_UP = 12 };
 
 struct arguments {
@@ -23,7 +23,7 @@ struct arguments {
     unsigned char value;
 };
 
-/* Computes for as long as it was told, as an op that keeps its core busy. */
+/* Computes for a given time, as an op that keeps its core busy. */
 static capu_status work(capu_stream stream, const void *block)
 {
     const struct arguments *arguments = block;
@@ -39,10 +39,10 @@ static capu_status work(capu_stream stream, const void *block)
 struct loop {
     capu_context *context;
     void *tensors[TENSORS];
-    double seconds; /* an op takes */
+    double seconds; /* per op */
 };
 
-/* Modes in the order of a result's numbers. */
+/* Modes in the order of the numbers in a result. */
 static const struct mode {
     const char *name;
     capu_mode mode;
@@ -80,7 +80,7 @@ static void start(struct loop *loop, const char *device, const struct mode *mode
     }
 }
 
-/* One iteration, waited for; seconds. */
+/* Runs one iteration and waits for it; returns seconds. */
 static double iterate(struct loop *loop, unsigned char value)
 {
     double begin = bench_now();
@@ -119,7 +119,7 @@ static double iterate(struct loop *loop, unsigned char value)
 struct result {
     const char *name;
     struct bench_numbers seconds[MODES];
-    struct bench_numbers ratio[MODES]; /* to mode off, of runs that followed each other */
+    struct bench_numbers ratio[MODES]; /* to the mode off, of consecutive runs */
 };
 
 static void expect_guided(const struct loop *loop)
@@ -161,7 +161,7 @@ static struct result measure(const char *name, const char *device, double second
     return result;
 }
 
-/* What an op costs more than in mode off, by the fastest runs. */
+/* The additional cost of an op compared with the mode off, by the fastest runs. */
 static double more_ns(const struct result *result, size_t mode)
 {
     return (result->seconds[mode].minimum - result->seconds[0].minimum) / OPS * 1e9;
@@ -169,8 +169,8 @@ static double more_ns(const struct result *result, size_t mode)
 
 static void print_table(const struct result *results, size_t count)
 {
-    printf("%d ops of %d operands an iteration, %d runs in turns; over mode off, and what an op is "
-           "more in ns\n%-12s %9s",
+    printf("%d ops of %d operands per iteration, %d runs in turns; overhead over the mode off, and "
+           "additional ns per op\n%-12s %9s",
            OPS, OPERANDS, RUNS, "ops", "off ms");
     for (size_t mode = 1; mode < MODES; mode++) {
         printf(" | %8s ms %9s %8s", modes[mode].name, "over", "ns more");

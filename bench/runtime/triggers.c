@@ -1,9 +1,10 @@
 /*
- * What moving the in-triggers of a plan is worth where copies come late: plans are made for links
- * that are faster than those they meet, as when a machine is busy, and timed on the model. Against
- * the same plan with every prefetch begun as early as the pages it takes allow, in the same order,
- * so that none can come later for it, and against a plan made for the links as they are. On
- * networks of the zoo, which need no files; times in percent over the ops' own.
+ * What moving the in-triggers of a plan gains if copies arrive late. Plans are made for links that
+ * are faster than the actual ones, as on a busy machine, and timed by the execution model. They are
+ * compared with the same plan with every prefetch begun as early as the pages it needs allow, in
+ * the same order, so that none can arrive later because of it; and with a plan made for the actual
+ * links. It uses networks of the zoo, which need no files. Times are in percent over those of the
+ * ops.
  */
 #include "bench/runtime/bench.h"
 
@@ -20,12 +21,12 @@
 
 #define PAGE_BYTES ((uint64_t)2 << 20)
 
-/* Copies take this much longer than the plan was made for: links have 4/5 of the rate. */
+/* How much longer copies take than the plan assumes: links have 4/5 of the rate. */
 enum { LONGER_PERCENT = 25 };
 
 struct result {
     unsigned prefetches;
-    unsigned movable; /* at least over one op */
+    unsigned movable; /* by at least one op */
     double as_made;   /* percent over the ideal */
     double moved;
     double remade;
@@ -36,7 +37,7 @@ static void find_earliest(const struct program *program, const struct placement 
                           uint32_t *earliest)
 {
     uint32_t *free_at = calloc((size_t)placement->page_count + 1, sizeof(*free_at));
-    uint32_t next = 0; /* the op whose turn has not come */
+    uint32_t next = 0; /* the next op */
     uint32_t found = 0;
 
     bench_expect(free_at != NULL, "no memory");
@@ -80,14 +81,14 @@ static void copy_action(const struct plan *from, const struct plan_action *actio
     }
 }
 
-/* The plan with its prefetches moved; those that move come last at their new points. Prefetches are
-   found in the program's order, which is that of their points. */
+/* The plan with its prefetches moved; those that move come last at their new points. They are in
+   the order of the program, which is that of their points. */
 static void move_prefetches(const struct plan *from, const struct program *program,
                             const uint32_t *earliest, struct plan *to, struct result *result)
 {
     bool *is_moved = calloc((size_t)from->action_count + 1, sizeof(*is_moved));
     uint32_t *points = calloc((size_t)from->action_count + 1, sizeof(*points));
-    uint32_t last = 0; /* no prefetch overtakes the one before it */
+    uint32_t last = 0; /* no prefetch overtakes the previous one */
     uint32_t found = 0;
 
     bench_expect(is_moved != NULL && points != NULL, "no memory");
@@ -135,7 +136,7 @@ static void move_prefetches(const struct plan *from, const struct program *progr
     free(is_moved);
 }
 
-/* Percent over the ops' own time, on the trace's machine. */
+/* Percent over the time of the ops, on the machine of the trace. */
 static double over(const struct trace_index *trace_index, const struct plan *plan)
 {
     struct error_text error = {""};
@@ -150,7 +151,7 @@ static double over(const struct trace_index *trace_index, const struct plan *pla
     return ((double)ns / (double)trace_index->trace->total_ns - 1) * 100;
 }
 
-/* False: no plan at this budget. */
+/* False: there is no plan for this budget. */
 static bool measure(const struct trace_index *trace_index, unsigned percent, struct result *result)
 {
     struct machine promised = trace_index->trace->machine;
@@ -221,7 +222,8 @@ int main(int count, char **arguments)
 
     bench_expect(hardware_load(&hardware, "p100", NULL) == CAPU_OK, "the machine");
     if (!wants_json) {
-        printf("copies %d %% longer than planned for; over the ops' own time\n%-12s %6s %10s %8s "
+        printf("copies take %d %% longer than planned; overhead over the time of the ops\n%-12s "
+               "%6s %10s %8s "
                "%11s %9s %9s\n",
                LONGER_PERCENT, "model", "budget", "prefetches", "movable", "as made", "moved",
                "remade");
