@@ -9,8 +9,8 @@
  * - WRONG_ORDER: the call comes from inside a run function, or between capu_access_begin and
  *   capu_access_end. In between, only capu_flush, capu_report_get, capu_tensor_query and the
  *   functions that cannot fail are allowed.
- * - DEVICE_LOST, OP_FAILED: once a call has returned one of them, so does every later call. Only
- *   capu_context_destroy is of use then.
+ * - DEVICE_LOST, OP_FAILED: once a call has returned one of them, so does every later call. Then
+ *   only capu_context_destroy is useful.
  *
  * Comments list the other statuses, without the prefix CAPU_. A function that fails leaves its
  * outputs untouched. Pointer parameters are borrowed for the call.

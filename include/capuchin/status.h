@@ -40,7 +40,7 @@ extern "C" {
     X(HOST_OVER_BUDGET, -22, "does not fit the host budget")                           \
     X(NO_ADDRESS_SPACE, -23, "the address space or the number of mappings is used up") \
     /* The device. */                                                                  \
-    X(NO_DEVICE, -40, "no such device here")                                           \
+    X(NO_DEVICE, -40, "no such device on this machine")                                \
     X(DEVICE_FAILED, -41, "a device call failed; the context is still usable")         \
     X(DEVICE_LOST, -42, "the device failed: destroy the context")                      \
     X(OP_FAILED, -43, "an op failed while running: destroy the context")               \
