@@ -1,9 +1,16 @@
-/* Free extents by size: see bins.h. */
+/*
+ * Free extents by size: see bins.h.
+ *
+ * An exact best fit would need a sorted tree, which costs a walk at every change. In a bin of a
+ * larger size every member fits, and the first such bin that is not empty is found in the bit set
+ * in a few steps. Only the bin of the requested size itself can hold both extents that fit and
+ * extents that do not. Comparing a few members per bin gives a close fit at a constant cost.
+ */
 #include "allocator/bins.h"
 
 #include "base/assert.h"
 
-/* How many members of a bin are compared. Enough for a close fit, few enough to cost nothing. */
+/* How many members of a bin are compared: enough for a close fit, few enough to cost little. */
 #define LOOK_AT 8
 #define STEP_BITS 5 /* 32 bins to each power of two: a bin's sizes differ by 3 % */
 #define STEPS (1u << STEP_BITS)
@@ -91,7 +98,7 @@ uint32_t bins_find(const struct extents *extents, uint64_t bytes)
     if (larger != BITS_NONE) {
         return smallest_fit(extents, larger, bytes, LOOK_AT);
     }
-    /* Better slow than to say there is none. */
+    /* A fit may stand further back in the first bin. A slow search is better than a failed take. */
     return smallest_fit(extents, bin, bytes, SIZE_MAX);
 }
 

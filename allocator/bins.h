@@ -1,9 +1,9 @@
 /*
- * Bins: the free extents by size, and the best fit among them. The inside of extents.c, shared with
- * it alone.
+ * Bins: the free extents by size, and the search for one that fits. A part of extents.c that no
+ * other file uses.
  *
- * There are 32 bins to each power of two, so that a bin's sizes differ by 3 %; a bin is a list. A
- * few members of the first bin that may hold a fit are compared.
+ * There are 32 bins per power of two, so the sizes in one bin differ by at most 3 %. A bin is a
+ * linked list.
  */
 #ifndef CAPU_ALLOCATOR_BINS_H
 #define CAPU_ALLOCATOR_BINS_H
@@ -24,17 +24,18 @@ struct extents_node {
     bool is_used;
 };
 
-/* A free extent into the bin of its size, and out of it: before it is taken or its size changes. */
+/* Puts a free extent into the bin of its size, and takes it out before it is taken or changes its
+   size. */
 void bins_insert(struct extents *extents, uint32_t index);
 void bins_remove(struct extents *extents, uint32_t index);
 
-/* A free extent of at least `bytes`, a close fit; NO_NODE only if there is none. */
+/* A free extent of at least `bytes` that fits closely; NO_NODE only if there is none. */
 uint32_t bins_find(const struct extents *extents, uint64_t bytes);
 
-/* About the largest one; NO_NODE: nothing is free. */
+/* The largest free extent or one within 3 % of it; NO_NODE if nothing is free. */
 uint32_t bins_find_largest(const struct extents *extents);
 
-/* What is wrong with the bins of `free_count` free extents; NULL: nothing. */
+/* What is wrong with the bins if `free_count` extents are free; NULL if nothing is. */
 const char *bins_check(const struct extents *extents, size_t free_count);
 
 #endif

@@ -1,8 +1,15 @@
 /*
  * Extents: see extents.h.
  *
- * A node is linked to its neighbours by address inside its region and, if free, into the list of
- * its size's bin (bins.c). Links are indices, since the array of nodes moves when it grows.
+ * Tensors of many sizes and lifetimes share the space, so it breaks up into pieces. Best fit keeps
+ * large pieces whole, and merging at once makes them large again; both are needed, since a plan
+ * that fits by its sums must not fail for lack of a large piece.
+ *
+ * An extent is a node. It is linked to its neighbours by address, so that merging looks at two
+ * nodes only, and, if free, into the list of its size's bin (bins.c). Links are indices, since the
+ * array of nodes moves when it grows. A hash table finds the node that starts at an address, which
+ * is what a give needs. A take at a given address needs the extent that contains it: for that,
+ * regions keep one bit per unit, set where an extent starts.
  */
 #include "allocator/bins.h"
 
@@ -90,7 +97,7 @@ static void node_forget(struct extents *extents, uint32_t index)
     extents->unused_count++;
 }
 
-/* Cuts an extent that stands in no bin: what lies behind `bytes` becomes a new one behind it. Pre:
+/* Splits an extent that is in no bin: what lies after its first `bytes` becomes a new extent. Pre:
    a node is reserved. */
 static uint32_t cut(struct extents *extents, uint32_t index, uint64_t bytes)
 {
@@ -109,7 +116,7 @@ static uint32_t cut(struct extents *extents, uint32_t index, uint64_t bytes)
     return rest_index;
 }
 
-/* Merges the neighbour behind into an extent; neither stands in a bin. */
+/* Merges an extent with the one after it; neither is in a bin. */
 static void merge(struct extents *extents, uint32_t index)
 {
     struct extents_node *node = &extents->nodes[index];

@@ -1,11 +1,20 @@
 /*
  * Host arena: see host_arena.h.
  *
- * A block given back stays taken in the extents below until its position is past (waiting.h). The
- * lists of further extents are recycled, so that a steady iteration allocates nothing.
+ * Pinning a gigabyte takes about half a second, so memory is pinned in chunks and stays pinned
+ * until the end. Chunks grow with the arena.
  *
- * The lock guards everything but `device`, `budget_bytes` and the lanes, which only the context's
- * thread looks at. host_alloc runs outside of it; what is being pinned counts in `pledged_bytes`.
+ * The budget is a hard limit. If blocks had to be in one piece, tensors that fit by their sum could
+ * still find no room. So a block is taken in one piece if possible, and else
+ * gathered from the largest free extents, since every further extent costs the latency of one copy.
+ *
+ * A block that is given back stays taken in the extents until its position has completed
+ * (waiting.h). The lists of further extents are recycled, so that a steady iteration allocates
+ * nothing.
+ *
+ * The lock guards everything but `device` and `budget_bytes`, which are constant, and the lanes,
+ * which only the context's thread uses. host_alloc runs outside of it; memory that is being pinned
+ * already counts in `pledged_bytes`.
  */
 #include "allocator/host_arena.h"
 
@@ -29,9 +38,9 @@ struct chunk {
     uint64_t bytes;
 };
 
-/* The further extents of a scattered block: 2 to the `class_index` of them. */
+/* The further extents of a scattered block; there is room for 2 to the power of `class_index`. */
 struct extent_list {
-    struct extent_list *next_made; /* all there are, for the end */
+    struct extent_list *next_made; /* in the list of all, which the arena frees in the end */
     struct extent_list *next_unused;
     unsigned class_index;
     struct host_extent extents[];
@@ -171,7 +180,7 @@ static void list_give(struct host_arena *arena, struct host_extent *extents)
     arena->lists_unused[list->class_index] = list;
 }
 
-/* Extents of a block as they are gathered; `more` has room for a power of two. */
+/* Adds an extent to a block that is being gathered; `more` has room for a power of two. */
 static bool append(struct host_arena *arena, struct host_block *block, struct host_extent extent)
 {
     size_t more_count = block->extent_count - 1;
@@ -210,7 +219,7 @@ static uint64_t start_of(const struct host_extent *extent)
     return (uint64_t)(uintptr_t)extent->address;
 }
 
-/* Gives up a block that was not finished. */
+/* Gives back the extents of a block that could not be completed. */
 static void scatter_undo(struct host_arena *arena, struct host_block *block)
 {
     for (size_t i = 0; i < block->extent_count; i++) {
@@ -221,7 +230,7 @@ static void scatter_undo(struct host_arena *arena, struct host_block *block)
     }
 }
 
-/* Gathers `bytes` from the largest free extents. Pre: so many are free. */
+/* Gathers `bytes` from the largest free extents. Pre: that many are free. */
 static capu_status scatter(struct host_arena *arena, uint64_t bytes, struct host_block *block)
 {
     struct host_block gathered = {0};
@@ -347,7 +356,8 @@ bool host_arena_oldest(struct host_arena *arena, struct lane_position *position)
     return is_any;
 }
 
-/* Sets `pledged` bytes aside in the budget: the usual chunk, or less, but at least `bytes`. */
+/* Reserves `pledged` bytes of the budget: a chunk of the usual size, or less, but at least
+   `bytes`. */
 static bool pledge(struct host_arena *arena, uint64_t bytes, uint64_t *pledged)
 {
     uint64_t left;

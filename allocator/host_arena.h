@@ -1,10 +1,12 @@
 /*
- * Host arena: the pinned host memory that evicted tensors live in.
+ * Host arena: the pinned host memory that holds evicted tensors.
  *
- * Exact sizes (rounded to 64 bytes, never to powers of two), best fit with coalescing inside
- * chunks. A block may consist of several extents, so that free bytes are never unusable. Chunks are
- * added by host_arena_grow, which may be called from another thread, since pinning blocks; their
- * sum never exceeds the budget. Guarded by a lock of its own, never held over host_alloc or a wait.
+ * Sizes are exact: rounded to 64 bytes, never to powers of two. A take is a best fit, and free
+ * neighbours in a chunk are merged. A block may consist of several extents, so that no free byte is
+ * unusable. host_arena_grow adds chunks; it may be called from another thread, because pinning
+ * blocks. The sum of the chunks never exceeds the budget.
+ *
+ * Guarded by a lock of its own, which is never held over host_alloc or a wait.
  */
 #ifndef CAPU_ALLOCATOR_HOST_ARENA_H
 #define CAPU_ALLOCATOR_HOST_ARENA_H
@@ -27,7 +29,7 @@ struct host_block {
     size_t extent_count;
 };
 
-/* `budget_bytes` is a hard limit on the chunks' sum; UINT64_MAX: none. NO_HOST_MEMORY. */
+/* `budget_bytes` is a hard limit on the sum of the chunks; UINT64_MAX for none. NO_HOST_MEMORY. */
 capu_status host_arena_create(struct device *device, uint64_t budget_bytes,
                               struct host_arena **out);
 
@@ -35,30 +37,32 @@ capu_status host_arena_create(struct device *device, uint64_t budget_bytes,
 void host_arena_destroy(struct host_arena *arena);
 
 /*
- * Takes a block of `bytes`. Does not grow the arena. The caller orders its copy into the block
- * behind nothing: blocks are handed out only when the position they were given back with is past.
+ * Takes a block of `bytes`. Does not grow the arena. A copy into the block needs to follow nothing:
+ * a block is handed out only after the position that it was given back with has completed.
  * NOT_READY: no room now; grow, or wait for host_arena_oldest. NO_HOST_MEMORY.
  */
 capu_status host_arena_take(struct host_arena *arena, uint64_t bytes, struct host_block *block);
 
-/* The same in one extent only: a copy then costs its latency once. */
+/* The same, but in a single extent, so that a copy costs its latency once. */
 capu_status host_arena_take_whole(struct host_arena *arena, uint64_t bytes,
                                   struct host_block *block);
 
-/* Gives a block back; its memory may be reused once `after` is past. Zeroes *block. */
+/* Gives a block back; its memory may be reused once `after` has completed. Zeroes *block. */
 void host_arena_give(struct host_arena *arena, struct host_block *block,
                      struct lane_position after);
 
-/* Whether a block given back still waits for its position, and the oldest such position. */
+/* Whether any block that was given back still waits for its position, and the oldest such position.
+ */
 bool host_arena_oldest(struct host_arena *arena, struct lane_position *position);
 
 /*
- * Adds a chunk of at least `bytes`, more if the usual chunk is larger and the budget allows. Any
- * thread. HOST_OVER_BUDGET: fewer than `bytes` are left in the budget; NO_HOST_MEMORY.
+ * Adds a chunk of at least `bytes`, or of the usual size if that is larger and the budget allows.
+ * Any thread. HOST_OVER_BUDGET: fewer than `bytes` are left in the budget; NO_HOST_MEMORY.
  */
 capu_status host_arena_grow(struct host_arena *arena, uint64_t bytes);
 
-/* Bytes in chunks; bytes in blocks now (given back and waiting counts as free). Any thread. */
+/* Bytes in chunks, and bytes in blocks (one that was given back and still waits counts as free).
+   Any thread. */
 uint64_t host_arena_chunk_bytes(struct host_arena *arena);
 uint64_t host_arena_used_bytes(struct host_arena *arena);
 

@@ -1,9 +1,10 @@
 /*
  * Pages: see pages.h.
  *
- * Pages are numbered in the order of their creation, in which neighbours are neighbours in the host
- * device's memory as well. Free ones form a set of bits; runs are looked for from where the last
- * take ended, and only a few of them, so that a take costs the same however scattered the pool is.
+ * Pages are numbered in the order of their creation. Pages with consecutive numbers are neighbours
+ * in the host device's memory, too, where a run of them needs a single mapping; so a take prefers a
+ * run. The free pages are a bit set. The search for a run starts where the last take ended and
+ * compares only a few runs, so that a take costs the same however scattered the pool is.
  */
 #include "allocator/pages.h"
 
@@ -14,7 +15,7 @@
 
 #include <stdlib.h>
 
-/* How many runs are compared before a take makes do with a scattered one. */
+/* How many runs are compared before a take settles for the longest of them. */
 #define LOOK_AT_RUNS 16
 
 struct pages {
@@ -28,7 +29,7 @@ struct pages {
     struct table numbers; /* from handle to number */
     size_t free_count;
     size_t out_peak;
-    size_t cursor; /* number behind the page taken last */
+    size_t cursor; /* the number after that of the page taken last */
 };
 
 /* For assertions. */
@@ -68,7 +69,7 @@ void pages_destroy(struct pages *pages)
     if (pages == NULL) {
         return;
     }
-    /* A page still out may be mapped; it goes with the device. */
+    /* A page that is still out may be mapped. It is destroyed with the device. */
     for (size_t i = bits_next(&pages->free, 0); i != BITS_NONE;
          i = bits_next(&pages->free, i + 1)) {
         device_page_destroy(pages->device, pages->handles[i]);
@@ -86,8 +87,7 @@ static bool reserve(struct pages *pages, size_t count)
            table_reserve(&pages->numbers, count) && bits_grow(&pages->free, pages->capacity);
 }
 
-/* Creates pages until `count` are free. Those that were created stay in the pool if a later one
-   fails. */
+/* Creates pages until `count` are free. If one fails, those before it stay in the pool. */
 static capu_status create_until(struct pages *pages, size_t count)
 {
     if (count > pages->free_count &&
@@ -99,7 +99,7 @@ static capu_status create_until(struct pages *pages, size_t count)
         capu_status status = device_page_create(pages->device, &handle);
 
         if (status == CAPU_OVER_BUDGET) {
-            /* Others hold what is missing: what there is, is the limit from now on. */
+            /* Something else holds the rest of the memory, so what exists now becomes the limit. */
             pages->limit = pages->created;
         }
         if (status != CAPU_OK) {
@@ -114,7 +114,7 @@ static capu_status create_until(struct pages *pages, size_t count)
     return CAPU_OK;
 }
 
-/* The first free page at or behind `from`, going round. Pre: there is one. */
+/* The first free page at or after `from`, wrapping around. Pre: a page is free. */
 static size_t next_free(const struct pages *pages, size_t from)
 {
     size_t found = bits_next(&pages->free, from);
@@ -123,7 +123,7 @@ static size_t next_free(const struct pages *pages, size_t from)
     return found != BITS_NONE ? found : bits_next(&pages->free, 0);
 }
 
-/* Where a take of `count` starts: a run of that many, or the longest of those looked at. */
+/* Where a take of `count` starts: at a run of that many pages, or the longest run found. */
 static size_t choose_run(const struct pages *pages, size_t count)
 {
     size_t best = next_free(pages, pages->cursor);
@@ -180,7 +180,8 @@ void pages_give(struct pages *pages, const device_page *list, size_t count)
     for (size_t i = 0; i < count; i++) {
         uint64_t number;
 
-        /* A stranger, or a page that is back already, would break the count for good. */
+        /* A page of another pool, or one that is already back, would make the count wrong forever.
+         */
         if (table_get(&pages->numbers, list[i], &number) &&
             !bits_has(&pages->free, (size_t)number)) {
             bits_add(&pages->free, (size_t)number);

@@ -1,10 +1,9 @@
 /*
  * Pages: the pool of physical device memory, and the place where the budget is a hard limit.
  *
- * Pages are created on demand up to the budget, never destroyed before the pool, and recycled for
- * ever. A page is either free in the pool or out with a taker.
- * Invariants: free + out = created; created x page_bytes <= budget.
- * Owned by the context's thread.
+ * Pages are created on demand up to the budget, recycled forever and destroyed only with the pool.
+ * A page is either free in the pool or out, that is, taken by a caller. Invariants: free + out =
+ * created; created x page_bytes <= budget. Owned by the context's thread.
  */
 #ifndef CAPU_ALLOCATOR_PAGES_H
 #define CAPU_ALLOCATOR_PAGES_H
@@ -16,31 +15,31 @@ struct pages;
 /* OVER_BUDGET: the budget is below one page. NO_HOST_MEMORY. */
 capu_status pages_create(struct device *device, uint64_t budget_bytes, struct pages **out);
 
-/* Pre: every page is back, or the device goes next. NULL is fine. */
+/* Pre: every page has been given back, or the device is destroyed next. NULL is fine. */
 void pages_destroy(struct pages *pages);
 
 /*
  * Takes `count` pages, neighbours where possible (fewer mappings on host). All or nothing.
- * OVER_BUDGET: fewer than count are free or may be created, or the device has fewer than the budget
- * allows, which lowers the limit to them: room may be made for another try. NO_HOST_MEMORY;
- * DEVICE_FAILED.
+ * OVER_BUDGET: fewer than `count` are free or may be created, or the device has less memory than
+ * the budget allows, in which case the limit falls to what it has. The caller may make room and try
+ * again. NO_HOST_MEMORY; DEVICE_FAILED.
  */
 capu_status pages_take(struct pages *pages, size_t count, device_page *out);
 
-/* Gives pages back. Pre: mapped nowhere, and all work that touched them has finished. */
+/* Gives pages back. Pre: they are mapped nowhere, and all work that touched them has finished. */
 void pages_give(struct pages *pages, const device_page *list, size_t count);
 
 /* How many pages could be taken now. */
 size_t pages_available(const struct pages *pages);
 
-/* Pages the budget and the device allow, and pages out with takers: now, and at most since
+/* Pages that the budget and the device allow; pages that are out, now and at the peak since
  * pages_reset_peak. */
 size_t pages_limit(const struct pages *pages);
 size_t pages_out(const struct pages *pages);
 size_t pages_out_peak(const struct pages *pages);
 void pages_reset_peak(struct pages *pages);
 
-/* Pages that exist, in the pool or out: the most that were ever out. */
+/* Pages that exist, in the pool or out. */
 size_t pages_created(const struct pages *pages);
 
 uint64_t pages_bytes_each(const struct pages *pages);

@@ -1,7 +1,7 @@
 /*
  * Ranges: see ranges.h.
  *
- * A range that rests is still taken in the extents below; settling gives it back to them.
+ * A range that rests is still taken in the extents; settling gives it back to them.
  */
 #include "allocator/ranges.h"
 
@@ -11,9 +11,9 @@
 
 #include <stdlib.h>
 
-/* A large reservation makes one space of many sizes; 2,047 of these fit what a process can address
-   on x86-64. Where a limit forbids it, less will do. Addresses cost nothing, but devices keep a
-   word for each page of them: hence no more pages than that. */
+/* In one large reservation all sizes share the space. 2,047 of these fit into what a process can
+   address on x86-64; where a limit forbids one, a smaller one is reserved. Addresses cost nothing,
+   but devices keep one word per page of them, hence the limit on pages. */
 #define RESERVATION_BYTES (UINT64_C(64) << 30)
 #define RESERVATION_PAGES (UINT64_C(1) << 16)
 
@@ -78,7 +78,7 @@ void ranges_destroy(struct ranges *ranges)
     free(ranges);
 }
 
-/* Every range taken must find room when it comes back. */
+/* Every taken range must find room to rest when it is given back. */
 static bool reserve_resting(struct ranges *ranges)
 {
     return array_reserve(&ranges->resting, &ranges->resting_capacity,
@@ -90,7 +90,7 @@ static bool bytes_for(const struct ranges *ranges, size_t page_count, uint64_t *
     return page_count > 0 && !__builtin_mul_overflow(page_count, ranges->page_bytes, bytes);
 }
 
-/* Reserves addresses for a range of `bytes`, and as many more as is usual and possible. */
+/* Reserves addresses for a range of `bytes`, and more, up to the usual size, if possible. */
 static capu_status add_reservation(struct ranges *ranges, uint64_t bytes)
 {
     uint64_t usual = RESERVATION_PAGES * ranges->page_bytes;
@@ -164,7 +164,7 @@ void ranges_give(struct ranges *ranges, void *address, size_t page_count, bool r
 {
     uint64_t bytes;
 
-    /* Anything else than a range as it was taken would rest for ever, or be given to two. */
+    /* Anything but a range as it was taken would rest forever, or be handed out twice. */
     if (!bytes_for(ranges, page_count, &bytes) ||
         extents_taken_at(&ranges->extents, address_of(address)) != bytes ||
         ranges->resting_count == ranges->resting_capacity) {

@@ -1,9 +1,9 @@
 /*
- * Ranges: device addresses, in whole pages, without anything behind them.
+ * Ranges: device addresses, in whole pages, with nothing mapped at them.
  *
- * Addresses come from large reservations, best fit with coalescing, so that programs whose sizes
- * change do not use the address space up. A range given back inside an iteration rests until
- * ranges_settle (the end of the iteration): a replay might still write there.
+ * Addresses come from large reservations, by best fit and with merging, so that programs whose
+ * sizes change do not use up the address space. A range that is given back inside an iteration
+ * rests until ranges_settle (the end of the iteration), because a replay might still write there.
  * Owned by the context's thread.
  */
 #ifndef CAPU_ALLOCATOR_RANGES_H
@@ -22,17 +22,17 @@ void ranges_destroy(struct ranges *ranges);
 /* Takes a range of `page_count` pages. NO_ADDRESS_SPACE, NO_HOST_MEMORY. */
 capu_status ranges_take(struct ranges *ranges, size_t page_count, void **address);
 
-/* Takes exactly this range if all of it is free and rested; NOT_READY if not. */
+/* Takes exactly this range if all of it is free and no part of it rests; else NOT_READY. */
 capu_status ranges_take_at(struct ranges *ranges, void *address, size_t page_count);
 
-/* Gives back a range as it was taken. `rests`: until ranges_settle, else it may be taken again at
-   once. Pre: nothing is mapped in it. NO_HOST_MEMORY never: room for it was made by the take. */
+/* Gives back a range as it was taken. With `rests` it may be taken again after ranges_settle, else
+   at once. Pre: nothing is mapped in it. Cannot fail: the take made room for it. */
 void ranges_give(struct ranges *ranges, void *address, size_t page_count, bool rests);
 
 /* Ranges given back before this call may be taken again. */
 void ranges_settle(struct ranges *ranges);
 
-/* Whether the address lies in any reservation, taken or not. Any answer is cheap. */
+/* Whether the address lies in any reservation, taken or not. Cheap, whatever the answer. */
 bool ranges_contains(const struct ranges *ranges, const void *address);
 
 bool ranges_validate(const struct ranges *ranges, const char **what);

@@ -1,9 +1,15 @@
 /*
  * Slabs: see slabs.h.
  *
- * A class is a slot size; k slots to a page for k in steps of 4, 5, 6, 8, 10, 12, 16 ..., so that
- * at most a quarter of a slot is lost. A slab stands in its class's list while it has a free slot:
- * partly taken slabs in front, so that wholly free ones stay so and can be trimmed.
+ * A class is a slot size. The classes have 2, 3, 4, 5, 6, 8, 10, 12, 16, 20 ... slots per page, so
+ * that at most a quarter of a slot is lost (a third in the largest class).
+ *
+ * A slab is in its class's list while it has a free slot. Slabs that are partly taken come first,
+ * so that those that are empty stay empty and can be trimmed.
+ *
+ * Each slab has two bit sets: `used` slots are taken or resting, `resting` ones are those that were
+ * given back since the last slabs_settle. Settling then clears the resting bits in both, a word at
+ * a time, and visits only slabs that have any.
  */
 #include "allocator/slabs.h"
 
@@ -29,8 +35,8 @@ struct slab {
     size_t resting_count;
     size_t first_word; /* no word of `used` before this has a free slot */
     bool is_listed;
-    uint64_t *used;    /* a bit a slot: taken or resting; bits behind the last slot are set */
-    uint64_t *resting; /* a bit a slot; a part of `used` */
+    uint64_t *used;    /* one bit per slot: taken or resting; bits after the last slot are set */
+    uint64_t *resting; /* one bit per slot; a subset of `used` */
     uint64_t words[];  /* of both */
 };
 
@@ -92,7 +98,7 @@ static bool is_taken(const struct slab *slab, size_t slot)
            !has_bit(slab->resting, slot);
 }
 
-/* The slot that holds the address; SIZE_MAX behind the last one. */
+/* The slot that contains the address; SIZE_MAX after the last one. */
 static size_t slot_of(const struct slab *slab, const void *address)
 {
     size_t slot =
@@ -145,7 +151,7 @@ static void list_insert(struct slab *slab)
     slab->is_listed = true;
 }
 
-/* Puts a slab where it belongs in its class's list. */
+/* Moves a slab to where it now belongs in its class's list. */
 static void list_again(struct slab *slab)
 {
     if (slab->is_listed) {
@@ -162,7 +168,7 @@ static void set_up_classes(struct slabs *slabs)
     size_t per_page = 2;
     size_t step = 0;
 
-    /* 2 and 3 a page, then 4, 5, 6, 8, 10, 12, and these times 4, 16, ... */
+    /* 2 and 3 per page, then 4, 5, 6, 8, 10, 12, and these times 4, 16, ... */
     while (per_page <= SLOTS_MAX && slabs->class_count < CLASSES_MAX) {
         size_t slot_bytes = slabs->page_bytes / per_page / SLOT_ALIGNMENT * SLOT_ALIGNMENT;
         struct slab_class *class_of = &slabs->classes[slabs->class_count];
@@ -170,7 +176,7 @@ static void set_up_classes(struct slabs *slabs)
         if (slot_bytes == 0) {
             break;
         }
-        /* Rounding down may make two the same. */
+        /* Rounding down may make two sizes equal. */
         if (slabs->class_count == 0 || class_of[-1].slot_bytes != slot_bytes) {
             class_of->slot_bytes = slot_bytes;
             class_of->slot_count = slabs->page_bytes / slot_bytes;
@@ -266,7 +272,8 @@ free_slab:
     return status;
 }
 
-/* Unmaps a slab and gives back what it had. False, and the slab stays, if the device will not. */
+/* Unmaps a slab and gives back its page and range. If the device refuses, the slab stays and the
+   result is false. */
 static bool slab_destroy(struct slabs *slabs, struct slab *slab)
 {
     if (device_unmap(slabs->device, slab->address, 1) != CAPU_OK) {
@@ -294,7 +301,7 @@ void slabs_destroy(struct slabs *slabs)
         if (entry->key == TABLE_NO_KEY) {
             continue;
         }
-        /* A page that cannot be unmapped stays out, and goes with the device. */
+        /* A page that cannot be unmapped stays out and is destroyed with the device. */
         if (device_unmap(slabs->device, slab->address, 1) == CAPU_OK) {
             ranges_give(slabs->ranges, slab->address, 1, false);
             pages_give(slabs->pages, &slab->page, 1);
@@ -458,7 +465,7 @@ static const char *check_slab(const struct slabs *slabs, const struct slab *slab
 
         if (slot >= class_of->slot_count) {
             if (!used || rests) {
-                return "a slot behind the last";
+                return "a slot after the last one is free or resting";
             }
             continue;
         }

@@ -1,10 +1,11 @@
 /*
  * Slabs: small tensors, many to a page, always resident.
  *
- * A slab is one page of slots of one size, aligned to 256 bytes. A slot given back rests until
- * slabs_settle (the end of the iteration), like a range. Small tensors are touched on the compute
- * stream only, so a slot needs no position to be reused behind.
- * Owned by the context's thread.
+ * A page is too large a unit for small tensors: most of its memory would be unused. A slab is one
+ * page, divided into slots of one size that are aligned to 256 bytes. A slot that is given back
+ * rests until slabs_settle (the end of the iteration), like a range. Only the compute stream
+ * touches small tensors, in the order of issue, so a slot can be reused without waiting for a
+ * position. Owned by the context's thread.
  */
 #ifndef CAPU_ALLOCATOR_SLABS_H
 #define CAPU_ALLOCATOR_SLABS_H
@@ -28,18 +29,18 @@ bool slabs_needs_page(const struct slabs *slabs, size_t bytes);
    NO_ADDRESS_SPACE, NO_HOST_MEMORY, DEVICE_FAILED. */
 capu_status slabs_take(struct slabs *slabs, size_t bytes, void **address);
 
-/* Takes exactly this slot if it is free, rested, and of the class this size gets; NOT_READY if not.
- */
+/* Takes exactly this slot if it is free, does not rest, and belongs to the class that serves this
+   size; else NOT_READY. */
 capu_status slabs_take_at(struct slabs *slabs, void *address, size_t bytes);
 
-/* Gives a slot back; false if the address is no taken slot. */
+/* Gives a slot back; false if no taken slot starts at the address. */
 bool slabs_give(struct slabs *slabs, void *address);
 
 /* Slots given back before this call may be taken again. */
 void slabs_settle(struct slabs *slabs);
 
-/* Gives back the pages of slabs that are wholly free and rested. Pre: the compute stream has passed
-   the last use of their slots. Returns how many pages. */
+/* Gives back the pages of slabs in which every slot is free and none rests. Pre: the compute stream
+   has passed the last use of their slots. Returns how many pages. */
 size_t slabs_trim(struct slabs *slabs);
 
 /* Start of the taken slot that holds the address (interior addresses too), NULL if none does. */

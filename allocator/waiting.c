@@ -1,4 +1,4 @@
-/* Extents that wait for work to be past: see waiting.h. */
+/* Extents that wait for work to complete: see waiting.h. */
 #include "allocator/waiting.h"
 
 #include "base/array.h"
@@ -9,10 +9,10 @@
 #define NO_ENTRY SIZE_MAX
 
 struct waiting_entry {
-    uint64_t start; /* of the extent, taken until `after` is past */
+    uint64_t start; /* of the extent, taken until `after` has completed */
     struct lane_position after;
     uint64_t turn;
-    size_t next; /* in its queue, or of the unused */
+    size_t next; /* in its queue, or among the unused */
 };
 
 void waiting_init(struct waiting *waiting)

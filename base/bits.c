@@ -137,7 +137,7 @@ size_t bits_next(const struct bits *bits, size_t from)
             }
             return from;
         }
-        /* Nothing more in this word: go on above, behind the word just seen. */
+        /* Nothing more in this word: continue in the summary, after the word just seen. */
         from = from / WORD_BITS + 1;
         limit = words_for(limit);
     }

@@ -1,8 +1,9 @@
 /*
  * Bits: a set of small integers that can be asked for its next and previous member.
  *
- * Words of bits with summaries above them, one bit a word, up to a single word: every question is
- * answered in a few words, whatever the set holds. Owned by whoever owns the struct around it.
+ * The members are bits in words. Above them are levels of summaries, one bit per word of the level
+ * below, up to a single word, so that every question is answered by looking at a few words,
+ * whatever the set contains. Owned by the owner of the struct around it.
  */
 #ifndef CAPU_BASE_BITS_H
 #define CAPU_BASE_BITS_H
@@ -27,14 +28,14 @@ bool bits_init(struct bits *bits, size_t count);
 /* A zeroed set is fine. */
 void bits_finish(struct bits *bits);
 
-/* Lets members be up to `count`, if that is more than now. False: no host memory, nothing changed.
- */
+/* Raises the limit of members to `count` if that is more than now. False: no host memory, nothing
+   has changed. */
 bool bits_grow(struct bits *bits, size_t count);
 
 /* Removes all members, at the cost of a memset over the words. */
 void bits_clear(struct bits *bits);
 
-/* Pre: index < count. Adding a member and removing a stranger are fine. */
+/* Pre: index < count. Adding a member again and removing one that is not there are fine. */
 void bits_add(struct bits *bits, size_t index);
 void bits_remove(struct bits *bits, size_t index);
 bool bits_has(const struct bits *bits, size_t index);
@@ -47,7 +48,7 @@ size_t bits_previous(const struct bits *bits, size_t from);
 /* How many members follow one another from `from`, itself included; counts to `limit` at most. */
 size_t bits_run(const struct bits *bits, size_t from, size_t limit);
 
-/* Whether the summaries agree with the words, and nothing stands behind `count`. */
+/* Whether the summaries agree with the words, and no bit at or after `count` is set. */
 bool bits_validate(const struct bits *bits);
 
 #endif

@@ -1,9 +1,10 @@
 /*
  * Table: a hash table from one number to another.
  *
- * Linear probing at most half full, removal by shifting back, so that nothing slows down with age.
- * Room is made apart from putting: callers make it where they can still fail. Owned by whoever owns
- * the struct around it.
+ * Linear probing in a table that is at most half full. Removal shifts later entries back instead of
+ * leaving markers, so that look-ups do not slow down with age. Making room is separate from
+ * putting, so that callers can make it where they can still fail. Owned by the owner of the struct
+ * around it.
  */
 #ifndef CAPU_BASE_TABLE_H
 #define CAPU_BASE_TABLE_H
