@@ -41,7 +41,7 @@ static void after(struct adaptor *adaptor, const struct adaptor_call *call, capu
     }
 }
 
-/* The body of a slot that answers a status, and of one that does not. */
+/* The body of a slot that returns a status, and of one that does not. */
 #define PASS_ON(NAME, call_bytes, call_stream, inner_call)                          \
     struct adaptor *adaptor = adaptor_of(device);                                   \
     struct device *inner = adaptor->inner;                                          \

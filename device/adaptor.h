@@ -1,9 +1,10 @@
 /*
- * An adaptor: a device that passes every call on to another, with a hook before and after it. What
- * cuts across devices (limits, counts, delays, faults) is an adaptor and not a flag inside one.
+ * An adaptor: a device that passes every call on to another one, with a hook before and after it.
+ * Behaviour that cuts across devices (limits, counts, delays, faults) is an adaptor and not a flag
+ * in each of them.
  *
- * Streams, events, pages and addresses are those of the inner device, passed through untouched. An
- * adaptor of an adaptor is fine. Hooks may be called from two threads at once for host_alloc and
+ * Streams, events, pages and addresses are those of the inner device, passed through unchanged. An
+ * adaptor may wrap an adaptor. Hooks may be called from two threads at once for host_alloc and
  * host_free, and for failure: state they change needs a lock.
  */
 #ifndef CAPU_DEVICE_ADAPTOR_H
@@ -44,7 +45,7 @@ enum adaptor_slot { ADAPTOR_SLOTS(ADAPTOR_SLOT_ENUMERATOR) ADAPTOR_SLOT_COUNT };
 /* "page_create"; a constant. */
 const char *adaptor_slot_name(enum adaptor_slot slot);
 
-/* One call on its way. */
+/* One call, as hooks see it. */
 struct adaptor_call {
     enum adaptor_slot slot;
     uint64_t bytes;     /* of memory it is about; 0 if none */
@@ -52,13 +53,13 @@ struct adaptor_call {
 };
 
 struct adaptor_hooks {
-    /* Anything but OK: the call is not passed on and answers this. Cannot stop the slots that
-       return nothing. May be NULL. */
+    /* If the result is not OK, the call is not passed on and returns it. Slots without a result are
+       always passed on. May be NULL. */
     capu_status (*before)(void *state, struct device *inner, const struct adaptor_call *call);
-    /* Sees what the inner device answered; not called for what `before` stopped. May be NULL. */
+    /* Sees the inner device's result; not called if `before` stopped the call. May be NULL. */
     void (*after)(void *state, struct device *inner, const struct adaptor_call *call,
                   capu_status status);
-    /* Ends the state, when the adaptor goes. May be NULL. */
+    /* Destroys the state, with the adaptor. May be NULL. */
     void (*destroy)(void *state);
 };
 
@@ -69,7 +70,7 @@ struct adaptor_hooks {
 capu_status adaptor_create(struct device *inner, bool owns_inner, const struct adaptor_hooks *hooks,
                            void *state, struct device **device);
 
-/* The state of an adaptor made with these hooks; NULL if `device` is none. */
+/* The state of an adaptor that was created with these hooks; NULL if `device` is not one. */
 void *adaptor_state(struct device *device, const struct adaptor_hooks *hooks);
 
 #endif

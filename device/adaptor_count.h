@@ -1,6 +1,6 @@
 /*
- * A device that counts what it is asked: calls, failures and bytes of every slot, pages and mapped
- * pages now and at their peak. Any thread may read.
+ * A device that counts the calls to it: calls, failures and bytes per slot; pages, mapped bytes and
+ * host memory, now and at their peak. Any thread may read.
  */
 #ifndef CAPU_DEVICE_ADAPTOR_COUNT_H
 #define CAPU_DEVICE_ADAPTOR_COUNT_H
@@ -15,7 +15,7 @@ struct adaptor_counts {
     } slots[ADAPTOR_SLOT_COUNT];
     uint64_t pages;
     uint64_t pages_peak;
-    uint64_t mapped_bytes; /* an alias counts again */
+    uint64_t mapped_bytes; /* a page that is mapped twice counts twice */
     uint64_t mapped_bytes_peak;
     uint64_t host_bytes;
     uint64_t host_bytes_peak;
@@ -24,10 +24,10 @@ struct adaptor_counts {
 /* Takes `inner`. NO_HOST_MEMORY. */
 capu_status adaptor_count_create(struct device *inner, struct device **device);
 
-/* The counts since the adaptor was made, or since the last reset; zeros if `device` is none. */
+/* The counts since creation or the last reset; zeros if `device` is not such an adaptor. */
 void adaptor_count_read(struct device *device, struct adaptor_counts *counts);
 
-/* Calls, failures and bytes start at 0 again, peaks at what there is now. */
+/* Sets calls, failures and bytes to 0, and peaks to the present values. */
 void adaptor_count_reset(struct device *device);
 
 #endif

@@ -13,7 +13,7 @@ struct delay {
     uint64_t random;
 };
 
-/* The time stands in the pointer itself, so that nothing needs to outlive the call. */
+/* The pointer itself holds the time, so that nothing has to outlive the call. */
 static capu_status idle(capu_stream stream, const void *arguments)
 {
     uint64_t ns = (uintptr_t)arguments;
@@ -51,7 +51,7 @@ static capu_status before(void *state, struct device *inner, const struct adapto
     }
     work.duration_ns = random_next(&delay->random) % (delay->plan.longest_ns + 1);
     work.arguments = (const void *)(uintptr_t)work.duration_ns;
-    /* A delay that cannot be enqueued is no failure of the call: that one will tell by itself. */
+    /* If the delay cannot be enqueued, the call itself will fail, too, and report it. */
     (void)device_run(inner, call->stream, &work);
     return CAPU_OK;
 }

@@ -1,7 +1,8 @@
 /*
- * A device whose work comes late: before copies, fills, runs and recordings of events it lets the
- * stream idle for a random time, from a seed. What is ordered stays so; what was right only by luck
- * shows. On sim the time passes on the virtual clock. Owned by the device's calling thread.
+ * A device whose work is late: before copies, fills, runs and recordings of events, the stream
+ * idles for a random time, drawn from a seed. Work that is properly ordered is not affected; code
+ * that was right only by luck fails. On sim the time passes on the virtual clock. Owned by the
+ * device's calling thread.
  */
 #ifndef CAPU_DEVICE_ADAPTOR_DELAY_H
 #define CAPU_DEVICE_ADAPTOR_DELAY_H
@@ -11,9 +12,9 @@
 struct adaptor_delay_plan {
     uint64_t seed;
     uint64_t longest_ns; /* below 2^32; each delay is drawn from 0 .. longest */
-    uint32_t one_in;     /* one call in so many is delayed; 0: every one */
-    uint64_t slots;      /* bits 1 << slot of the calls that are; 0: of all kinds */
-    uint64_t quiet;      /* so many of those come first that are not */
+    uint32_t one_in;     /* one call in this many is delayed; 0: every call */
+    uint64_t slots;      /* which calls: a set of bits 1 << slot; 0: all that can be delayed */
+    uint64_t quiet;      /* how many such calls come first that are not delayed */
 };
 
 /* Takes `inner`. NO_HOST_MEMORY. */

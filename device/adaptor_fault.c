@@ -37,7 +37,7 @@ static bool is_counted(const struct fault *fault, enum adaptor_slot slot)
     return fault->plan.slot == ADAPTOR_ANY_SLOT || fault->plan.slot == slot;
 }
 
-/* Counts the call; whether it is to fail. The lock is held. */
+/* Counts the call and returns whether it is to fail. The lock is held. */
 static bool is_hit(struct fault *fault)
 {
     bool is_due;
@@ -54,7 +54,7 @@ static bool is_hit(struct fault *fault)
     return is_due;
 }
 
-/* The status stands in the pointer itself. */
+/* The pointer itself holds the status. */
 static capu_status fail_now(capu_stream stream, const void *arguments)
 {
     (void)stream;
@@ -87,7 +87,7 @@ static capu_status before(void *state, struct device *inner, const struct adapto
     return fails ? plan.status : CAPU_OK;
 }
 
-/* On sim the failure comes after the call that it is about, which was to succeed. */
+/* On sim the device fails after the call, since the call itself is to succeed. */
 static void after(void *state, struct device *inner, const struct adaptor_call *call,
                   capu_status status)
 {

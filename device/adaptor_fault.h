@@ -9,27 +9,28 @@
 
 #define ADAPTOR_ANY_SLOT ADAPTOR_SLOT_COUNT
 
-/* Which calls fail, of those that answer a status. All zero: none. */
+/* Which calls fail, of those that return a status. All zero: none. */
 struct adaptor_fault_plan {
     enum adaptor_slot slot; /* or ADAPTOR_ANY_SLOT */
-    uint64_t call;          /* this one of them, counted from 1 since arming; 0: by chance */
-    uint32_t one_in;        /* by chance: one in so many; 0: none */
+    uint64_t call;          /* this call, counted from 1 since arming; 0: at random */
+    uint32_t one_in;        /* at random: one call in this many; 0: none */
     uint64_t seed;
-    capu_status status; /* what the call answers */
+    capu_status status; /* what the call returns */
     bool is_lasting;    /* all later ones fail too */
-    /* Only for copies, fills and runs, on host and sim: the work before the call's own fails when
-       the stream gets there (sim: at once), and the device with it. The call answers OK, or the
-       failure if the stream was faster. On host `status` is in the failure's text. */
+    /* Only for copies, fills and runs, on host and sim: work that is enqueued before the call's own
+       fails when the stream reaches it (on sim at once), and the device with it. The call returns
+       OK, or the failure if the stream was faster. On host `status` appears in the failure's text.
+     */
     bool in_flight;
 };
 
 /* Takes `inner`. Nothing fails until it is armed. NO_HOST_MEMORY. */
 capu_status adaptor_fault_create(struct device *inner, struct device **device);
 
-/* Counts from here. NULL: nothing fails any more. */
+/* Starts counting. NULL: no call fails any more. */
 void adaptor_fault_arm(struct device *device, const struct adaptor_fault_plan *plan);
 
-/* Calls counted, and failed, since arming: a sweep is over when nothing failed. */
+/* Calls counted and failed since arming. A sweep is complete when no call failed. */
 uint64_t adaptor_fault_calls(struct device *device);
 uint64_t adaptor_fault_hits(struct device *device);
 

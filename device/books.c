@@ -1,4 +1,9 @@
-/* The books of a device that keeps its own: see books.h. */
+/*
+ * Books: see books.h.
+ *
+ * Reservations and chunks are sorted arrays, searched by halving: there are few of them, and they
+ * change rarely. A reservation has one slot per page.
+ */
 #define _GNU_SOURCE
 #include "device/books.h"
 
@@ -279,7 +284,7 @@ void reservation_unmap(const struct reservations *reservations, struct reservati
     reservation->mapped_count -= count;
 }
 
-/* One for each run of consecutive pages, and one for the hole that may come to stand beside. */
+/* One per run of consecutive pages, and one for the hole that may appear beside them. */
 size_t reservation_cost(const struct reservations *reservations,
                         const struct reservation *reservation, const void *address, size_t count)
 {
@@ -325,7 +330,7 @@ capu_status addresses_reserve(uint64_t bytes, uint64_t alignment, void **address
     if (all == MAP_FAILED) {
         return CAPU_NO_ADDRESS_SPACE;
     }
-    /* Cutting off both ends of one mapping needs no further one. */
+    /* Cutting off the ends of a mapping does not add one. */
     before = (alignment - ((uintptr_t)all & (alignment - 1))) & (alignment - 1);
     start = all + before;
     if (before > 0) {
@@ -399,13 +404,14 @@ static capu_status add_chunk(struct chunks *chunks, char *address, uint64_t byte
     return CAPU_OK;
 }
 
-/* Brings the memory in, so that no copy faults later and a full machine is a status now. */
+/* Makes the kernel provide the memory, so that lack of it is a status here and no copy faults
+   later. */
 static capu_status populate(void *address, uint64_t bytes)
 {
 #ifdef MADV_POPULATE_WRITE
     while (madvise(address, bytes, MADV_POPULATE_WRITE) != 0) {
         if (errno == EINVAL) {
-            break; /* before Linux 5.14: it comes in when touched */
+            break; /* before Linux 5.14: provided when touched */
         }
         if (errno != EINTR && errno != EAGAIN) {
             return CAPU_NO_HOST_MEMORY;

@@ -1,9 +1,13 @@
 /*
- * The books of a device that keeps its own: which pages exist, which addresses are reserved, what
- * is mapped where, and which host memory was handed out. The host and sim devices share them.
+ * Books: what a device has to know about its own memory. Which pages exist, which addresses are
+ * reserved, what is mapped where, and which host memory was handed out. All devices use them.
  *
- * Pages and ranges are owned by the device's calling thread; chunks have a lock of their own, since
- * host_alloc and host_free may come from a second thread.
+ * The kernel and the CUDA driver do not answer every misuse with an error; mmap with MAP_FIXED, for
+ * one, silently replaces other mappings. So a device checks a call against its books first and
+ * returns INVALID.
+ *
+ * Pages and ranges are owned by the device's calling thread. Chunks have a lock of their own, since
+ * host_alloc and host_free may be called from a second thread.
  */
 #ifndef CAPU_DEVICE_BOOKS_H
 #define CAPU_DEVICE_BOOKS_H
@@ -13,7 +17,7 @@
 
 #include <pthread.h>
 
-/* Page numbers 0 .. limit - 1. The lowest free one is given out first: low, contiguous numbers mean
+/* Page numbers 0 .. limit - 1. The lowest free number is taken first: low, consecutive numbers mean
    long runs and few kernel mappings. */
 struct page_numbers {
     struct bits free; /* numbers that no page has; grows with the most that ever existed */
@@ -28,7 +32,7 @@ capu_status page_numbers_take(struct page_numbers *numbers, uint64_t *number);
 void page_numbers_give(struct page_numbers *numbers, uint64_t number);
 bool page_numbers_has(const struct page_numbers *numbers, uint64_t number);
 
-/* A reserved range of addresses and what is mapped in it. */
+/* A reserved range of addresses, and what is mapped in it. */
 struct reservation {
     char *address;
     size_t page_count;
@@ -36,32 +40,33 @@ struct reservation {
     uint64_t *slots; /* a page's number and RESERVATION_MAPPED, RESERVATION_FIRST as well where a
                         map call began; RESERVATION_HOLE */
 };
-/* Zero, so that a range takes memory only for what was mapped in it, however large it is. */
+/* Zero, so that slots come from calloc and a large range takes memory only where it was mapped. */
 #define RESERVATION_HOLE ((uint64_t)0)
 #define RESERVATION_MAPPED ((uint64_t)1 << 62)
 #define RESERVATION_FIRST ((uint64_t)1 << 63)
 
 struct reservations {
-    struct reservation **sorted; /* by falling address: the kernel gives out addresses downwards */
+    struct reservation **sorted; /* by falling address, since the kernel hands out falling ones */
     size_t count;
     size_t capacity;
     uint64_t page_bytes;
 };
 
 void reservations_init(struct reservations *reservations, uint64_t page_bytes);
-/* Forgets all reservations; their addresses are the caller's to unreserve before. */
+/* Forgets all reservations. The caller has released their addresses before. */
 void reservations_finish(struct reservations *reservations);
-/* NO_HOST_MEMORY. `address` must not overlap a range that is there. */
+/* Pre: the range overlaps no other. NO_HOST_MEMORY. */
 capu_status reservations_add(struct reservations *reservations, void *address, uint64_t bytes);
-/* The range that holds `count` pages from `address`, or NULL. */
+/* The range that contains `count` pages from `address`, or NULL. */
 struct reservation *reservations_find(const struct reservations *reservations, const void *address,
                                       size_t count);
-/* NULL unless exactly a range with nothing mapped. */
+/* The range with exactly this address and size, if nothing is mapped in it; else NULL. */
 struct reservation *reservations_find_empty(const struct reservations *reservations,
                                             const void *address, uint64_t bytes);
 void reservations_remove(struct reservations *reservations, struct reservation *reservation);
 
-/* Whether `count` pages from `address` of the range are all unmapped. */
+/* Whether `count` pages from `address` are all unmapped. Pre, here and below: they lie in the
+ * range. */
 bool reservation_is_unmapped(const struct reservations *reservations,
                              const struct reservation *reservation, const void *address,
                              size_t count);
@@ -69,20 +74,21 @@ bool reservation_is_unmapped(const struct reservations *reservations,
 bool reservation_is_mapped(const struct reservations *reservations,
                            const struct reservation *reservation, const void *address,
                            size_t count);
-/* Whether they are whole mappings of earlier calls. */
+/* Whether they are exactly the pages of one or more earlier map calls. */
 bool reservation_is_whole(const struct reservations *reservations,
                           const struct reservation *reservation, const void *address, size_t count);
 void reservation_map(const struct reservations *reservations, struct reservation *reservation,
                      const void *address, const device_page *pages, size_t count);
 void reservation_unmap(const struct reservations *reservations, struct reservation *reservation,
                        const void *address, size_t count);
-/* Kernel mappings that the map calls in these pages may need: see host_memory.c. */
+/* Kernel mappings that the map calls of these pages may need: see host_memory.c. Pre: whole calls.
+ */
 size_t reservation_cost(const struct reservations *reservations,
                         const struct reservation *reservation, const void *address, size_t count);
-/* The same for pages about to be mapped in one call. */
+/* The same for pages that are about to be mapped in one call. */
 size_t pages_cost(const device_page *pages, size_t count);
 
-/* Reserves `bytes` of addresses aligned to `alignment`, with no access and nothing behind them.
+/* Reserves `bytes` of addresses aligned to `alignment`, without access and with nothing mapped.
    NO_ADDRESS_SPACE. */
 capu_status addresses_reserve(uint64_t bytes, uint64_t alignment, void **address);
 void addresses_release(void *address, uint64_t bytes);
@@ -91,7 +97,7 @@ void addresses_release(void *address, uint64_t bytes);
 struct chunk {
     char *address;
     uint64_t bytes;
-    bool is_borrowed; /* somebody else unmaps it */
+    bool is_borrowed; /* not unmapped here */
 };
 
 struct chunks {
@@ -102,12 +108,12 @@ struct chunks {
 };
 
 void chunks_init(struct chunks *chunks);
-/* Unmaps all that is left. */
+/* Unmaps what is left. */
 void chunks_finish(struct chunks *chunks);
-/* Lazy, zeroed memory, or memory that is there before the call returns. NO_HOST_MEMORY. */
-capu_status chunks_alloc(struct chunks *chunks, uint64_t bytes, bool is_lazy, void **address);
-/* Enters memory that was mapped elsewhere, and is unmapped there when it has left the books.
+/* Zeroed memory; unless lazy, the kernel provides all of it before the call returns.
    NO_HOST_MEMORY. */
+capu_status chunks_alloc(struct chunks *chunks, uint64_t bytes, bool is_lazy, void **address);
+/* Enters memory that is mapped, and later unmapped, elsewhere. NO_HOST_MEMORY. */
 capu_status chunks_borrow(struct chunks *chunks, void *address, uint64_t bytes);
 bool chunks_is_borrowed(struct chunks *chunks, const void *address);
 void chunks_free(struct chunks *chunks, void *address, uint64_t bytes);

@@ -193,7 +193,7 @@ static capu_status time_alone(const struct bench *bench, const struct way *way, 
     return status;
 }
 
-/* Both ways from the same moment on: the second stream waits for what the first starts behind. */
+/* Both ways from the same moment on: the second stream follows the event that opens the first. */
 static capu_status time_both_once(const struct bench *bench, uint64_t ns[WAYS])
 {
     const struct way *ways = bench->ways;

@@ -5,7 +5,7 @@
  * both at once; the fastest of a few rounds counts, since whatever disturbs a copy makes it slower.
  * struct device_link says what the results mean.
  *
- * Owned by the device's calling thread. Everything that is created here is given back.
+ * Owned by the device's calling thread. All that is created for it is given back.
  */
 #ifndef CAPU_DEVICE_CALIBRATION_H
 #define CAPU_DEVICE_CALIBRATION_H

@@ -1,15 +1,16 @@
 /*
- * The cuda device: streams, events and copies of the CUDA runtime, memory by the driver's virtual
- * memory calls.
+ * The cuda device: streams, events and copies of the CUDA runtime; memory through the driver's
+ * virtual memory calls.
  *
- * The runtime is linked, the driver is not: its calls are looked up when a device is made. So a
- * library that knows CUDA loads where there is no driver, and says that there is no device.
+ * The runtime is linked, the driver is not: its calls are looked up when a device is created. So a
+ * library that was built with CUDA loads where there is no driver, and reports that there is no
+ * device.
  *
- * Calls that CUDA makes for the current device first make this device current on the calling
+ * CUDA calls that depend on the current device first make this device current on the calling
  * thread, and leave it so. Nothing is done at exit: a device that is not destroyed is left to the
  * operating system.
  *
- * Page size. The larger of 2 MiB and what the driver asks for, unless that makes more pages than
+ * Page size: the larger of 2 MiB and what the driver requires, unless that makes more pages than
  * PAGES_MAX; then the smallest power of two that does not. Each page costs a driver call whenever
  * it is mapped.
  */
@@ -25,7 +26,8 @@
 
 #define DEFAULT_PAGE_BYTES ((uint64_t)2 << 20)
 #define PAGES_MAX 65536
-/* Left to the program where the config names no budget: its kernels, cuBLAS' workspaces. */
+/* Left to the program if the config names no budget: for its kernels and the workspaces of cuBLAS.
+ */
 #define HEADROOM_MAX ((uint64_t)512 << 20)
 #define HEADROOM_SHARE 16
 
@@ -75,7 +77,7 @@ static const struct device_table cuda_table = {
     .failure = cuda_failure,
 };
 
-/* What a CUDA call answered while the device is being made, for people. */
+/* Describes the error of a CUDA call during creation of the device. */
 static capu_status refuse_error(capu_status status, const struct cuda_device *cuda,
                                 const char *attempt, int error, char *text, size_t text_bytes)
 {
@@ -84,7 +86,7 @@ static capu_status refuse_error(capu_status status, const struct cuda_device *cu
                           cudaGetErrorString((cudaError_t)error));
 }
 
-/* Finds the device and makes it current. There being none, in whatever way, is NO_DEVICE. */
+/* Finds the device and makes it current. NO_DEVICE if that fails, for whatever reason. */
 static capu_status find(struct cuda_device *cuda, char *text, size_t text_bytes)
 {
     int count = 0;
@@ -110,13 +112,14 @@ static capu_status find(struct cuda_device *cuda, char *text, size_t text_bytes)
     return CAPU_OK;
 }
 
-/* Looks the driver's calls up. The table is of use only when all are there. */
+/* Looks up the driver's calls. The table is usable only if all are found. */
 static capu_status look_up(struct cuda_driver *driver, char *text, size_t text_bytes)
 {
     void *entry;
     int error;
 
-    /* POSIX lets an object pointer hold a function; the entry is untouched on some failures. */
+    /* POSIX allows an object pointer to hold a function; some failures leave the entry untouched.
+     */
 #define LOOK_UP(call)                                                                 \
     entry = NULL;                                                                     \
     error = (int)cudaGetDriverEntryPointByVersion(#call, &entry, CUDA_DRIVER_VERSION, \
@@ -205,7 +208,7 @@ static void init(struct cuda_device *cuda, const struct device_options *options)
     reservations_init(&cuda->reservations, options->page_bytes);
     chunks_init(&cuda->chunks);
     pthread_mutex_init(&cuda->failure_lock, NULL);
-    /* Where it cannot be told, memory comes from anywhere. */
+    /* If the node is not known, memory comes from any. */
     if (cudaDeviceGetAttribute(&cuda->host_node, cudaDevAttrHostNumaId, cuda->ordinal) !=
         cudaSuccess) {
         (void)cudaGetLastError();

@@ -3,7 +3,8 @@
  * calls answered), cuda_memory.c (pages, ranges, mappings), cuda_host.c (pinned memory) and
  * cuda_stream.c (streams, events, work).
  *
- * These files see CUDA's headers, or those of tests/fake_cudart, which declare the same.
+ * They include CUDA's headers, or those of tests/fake_cudart, which declare the same. Calls go from
+ * cuda.c to the others and from all of them to cuda_error.c, never back.
  */
 #ifndef CAPU_DEVICE_CUDA_H
 #define CAPU_DEVICE_CUDA_H
@@ -49,10 +50,10 @@ struct cuda_device {
     CUmemGenericAllocationHandle *handles; /* of page n at n */
     size_t handle_capacity;
     struct reservations reservations;
-    bool unmaps_singly; /* the driver takes one mapping a call */
+    bool unmaps_singly; /* the driver takes one mapping per call */
 
     struct chunks chunks;           /* pinned memory; has its own lock */
-    atomic_bool has_no_registering; /* the driver pins memory of its own only */
+    atomic_bool has_no_registering; /* the driver only pins memory that it has allocated */
 
     atomic_int failure; /* capu_status; set once, after failure_text is written */
     pthread_mutex_t failure_lock;
@@ -71,30 +72,31 @@ static inline capu_status cuda_failure_of(struct cuda_device *cuda)
 }
 
 /*
- * cuda_error.c: what a CUDA call answered, as a status; every call goes through here. The runtime's
- * and the driver's numbers mean the same. Memory that is short becomes `shortage`. An error that
- * the device does not survive is DEVICE_LOST, and the device's failure: its first one, with the
- * name of the call that told. Anything else is DEVICE_FAILED. The text of the newest refusal is
- * kept.
+ * cuda_error.c: the result of a CUDA call, as a status; every call goes through here. The numbers
+ * of the runtime and of the driver mean the same. Lack of memory becomes `shortage`. An error that
+ * the device does not survive is DEVICE_LOST; the first one is recorded as the device's failure,
+ * with the name of the call that returned it. Anything else is DEVICE_FAILED. The text of the
+ * newest refusal is kept.
  */
 capu_status cuda_translate(struct cuda_device *cuda, int error, capu_status shortage,
                            const char *call);
 #define CUDA_CALL(cuda_, shortage_, call_) cuda_translate(cuda_, (int)(call_), shortage_, #call_)
 
-/* cuda_error.c: the failure of the device, for where its own state can no longer be told. */
+/* cuda_error.c: makes the device fail, for cases in which its state can no longer be known. */
 void cuda_fail(struct cuda_device *cuda, const char *text);
 
-/* A call of ours has failed, and is answered here: the program's own next look finds nothing. Not
-   for the driver's calls: they leave no error behind, what is there then is the program's. */
+/* Clears the runtime's last error after a call of ours has failed and was handled, so that the
+   program does not find it. Not for driver calls, which leave no error behind: one that is there is
+   the program's. */
 void cuda_forget_error(int error);
 
 /* The slot `failure` of the device's table. */
 capu_status cuda_failure(struct device *device, char *text, size_t text_bytes);
 
-/* cuda_error.c: makes the device current on this thread, where a call goes by that. Its failure, if
-   it has failed. */
+/* cuda_error.c: makes the device current on this thread, for calls that depend on it. Its failure,
+   if it has failed. */
 capu_status cuda_activate(struct cuda_device *cuda);
-/* The same for calls that are made all the time: nothing to do where there is one device. */
+/* The same for frequent calls: does nothing if the machine has only one device. */
 static inline capu_status cuda_activate_quickly(struct cuda_device *cuda)
 {
     return cuda->has_siblings ? cuda_activate(cuda) : cuda_failure_of(cuda);

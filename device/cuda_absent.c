@@ -1,4 +1,4 @@
-/* What stands in for the cuda device in a library that is built without a CUDA toolkit. */
+/* Stands in for the cuda device in a library that is built without a CUDA toolkit. */
 #include "device/device.h"
 
 #include <stdio.h>

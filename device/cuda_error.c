@@ -1,10 +1,16 @@
-/* What CUDA calls of the cuda device answered: see cuda.h. Any thread. */
+/*
+ * The results of CUDA calls in the cuda device: see cuda.h. Any thread.
+ *
+ * CUDA reports some errors of earlier, asynchronous work at whatever call comes next, and most of
+ * these are lasting: every later call returns them, too. So one place decides which errors mean
+ * that the device is lost.
+ */
 #include "device/cuda.h"
 
 #include <stdio.h>
 #include <string.h>
 
-/* Errors after which every call answers the same: the device is lost to this process. */
+/* Errors that every later call returns as well: the device is lost to this process. */
 static bool is_lasting(int error)
 {
     switch (error) {
@@ -31,8 +37,9 @@ static bool is_lasting(int error)
     }
 }
 
-/* CUDA says "unknown" of what it does not survive, and of what it merely could not do: pinning
-   memory in some virtual machines, for one. A device that still answers is not lost. */
+/* CUDA says "unknown" both for errors that it does not survive and for things that it merely could
+   not do, such as pinning memory in some virtual machines. A device that still answers is not lost.
+ */
 static bool is_lost(int error)
 {
     size_t free_bytes;
@@ -71,7 +78,7 @@ static bool is_driver_call(const char *call)
     return strncmp(call, prefix, sizeof(prefix) - 1) == 0;
 }
 
-/* For whoever has to tell people why something could not be done. */
+/* Keeps the text of a refusal for the caller's error message. */
 static void note_refusal(struct cuda_device *cuda, int error, const char *call)
 {
     char name[64];
@@ -79,7 +86,7 @@ static void note_refusal(struct cuda_device *cuda, int error, const char *call)
     call_name(call, name, sizeof(name));
     pthread_mutex_lock(&cuda->failure_lock);
     if (cuda_failure_of(cuda) == CAPU_OK) {
-        snprintf(cuda->failure_text, sizeof(cuda->failure_text), "%s answered %s", name,
+        snprintf(cuda->failure_text, sizeof(cuda->failure_text), "%s returned %s", name,
                  cudaGetErrorName((cudaError_t)error));
     }
     pthread_mutex_unlock(&cuda->failure_lock);
@@ -103,7 +110,7 @@ capu_status cuda_translate(struct cuda_device *cuda, int error, capu_status shor
     }
     if (is_lost(error)) {
         call_name(call, name, sizeof(name));
-        snprintf(text, sizeof(text), "the device is lost, as %s told: %s, %s", name,
+        snprintf(text, sizeof(text), "the device is lost: %s returned %s, %s", name,
                  cudaGetErrorName((cudaError_t)error), cudaGetErrorString((cudaError_t)error));
         cuda_fail(cuda, text);
         return CAPU_DEVICE_LOST;

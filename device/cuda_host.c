@@ -2,11 +2,13 @@
  * The cuda device's host memory: pinned, so that copies run beside everything else.
  *
  * Memory is mapped, touched by several threads at once and then registered, since cudaHostAlloc
- * clears and pins page by page on one thread (others report five times its time). It lies on
- * the NUMA node nearest to the device where there is one and it has room, and has the size asked
- * for: the runtime would round large sizes up. Never write-combined: the host reads it, too.
+ * clears and pins page by page on one thread (others report that it takes five times as long). It
+ * comes from the NUMA node nearest to the device if that is known and has room. It has exactly the
+ * size that was asked for, while the runtime would round large sizes up. It is never
+ * write-combined, because the host also reads it.
  *
- * Where the driver does not register memory of ours, as in some sandboxes, its own is taken.
+ * Where the driver does not register memory of ours, as in some sandboxes, it allocates the memory
+ * itself.
  *
  * Any thread: the chunks have a lock, one flag is atomic, the rest is constant.
  */
@@ -29,7 +31,7 @@ struct part {
     capu_status status;
 };
 
-/* Memory of the node if it has some, else any; where the kernel will not, any. */
+/* Prefers memory of the node. If it has none left, or the kernel refuses, memory comes from any. */
 static void prefer_node(void *address, uint64_t bytes, int node)
 {
     const unsigned long bits = 8 * sizeof(unsigned long);
@@ -41,7 +43,7 @@ static void prefer_node(void *address, uint64_t bytes, int node)
     }
 }
 
-/* Brings the memory in: a full machine is a status here, and no copy faults later. */
+/* Makes the kernel provide the memory, so that lack of it is a status here. */
 static void *touch(void *argument)
 {
     struct part *part = argument;
@@ -52,7 +54,7 @@ static void *touch(void *argument)
         if (errno == EINTR || errno == EAGAIN) {
             continue;
         }
-        /* Before Linux 5.14 there is no such advice, and registering brings the memory in. */
+        /* Linux before 5.14 does not know this advice; registering then provides the memory. */
         part->status = errno == EINVAL ? CAPU_OK : CAPU_NO_HOST_MEMORY;
         break;
     }
@@ -72,13 +74,13 @@ static capu_status touch_all(char *address, uint64_t bytes)
     sigset_t all;
     sigset_t before;
 
-    /* Signals are the program's: none is taken on a thread of ours. */
+    /* Signals belong to the program: our threads block them. */
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     for (size_t i = 0; i < count; i++) {
         parts[i].address = address + i * step;
         parts[i].bytes = i + 1 < count ? step : bytes - i * step;
-        /* The last part is this thread's, and any other that finds no thread. */
+        /* This thread touches the last part, and any for which no thread can be started. */
         is_running[i] = i + 1 < count && pthread_create(&threads[i], NULL, touch, &parts[i]) == 0;
         if (!is_running[i]) {
             touch(&parts[i]);
@@ -152,7 +154,7 @@ capu_status cuda_host_alloc(struct device *device, uint64_t bytes, void **addres
     }
     status = alloc_by_driver(cuda, bytes, address);
     if (status == CAPU_OK) {
-        /* Refused once and then done without: it is not asked for again. */
+        /* Registering was refused and this works, so it is not tried again. */
         atomic_store_explicit(&cuda->has_no_registering, true, memory_order_relaxed);
     }
     return status;
@@ -172,7 +174,7 @@ void cuda_host_free(struct device *device, void *address, uint64_t bytes)
     if (chunks_hold(&cuda->chunks, address, bytes)) {
         capu_status status = unpin(cuda, address);
 
-        /* What the driver still knows as pinned must not become other memory. */
+        /* Memory that the driver still considers pinned must not be unmapped. */
         if (status == CAPU_OK || status == CAPU_DEVICE_LOST) {
             chunks_free(&cuda->chunks, address, bytes);
         }

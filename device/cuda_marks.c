@@ -1,4 +1,4 @@
-/* Marks: see marks.h. NVTX is headers only; it looks for a profiler at its first call. */
+/* Marks: see marks.h. NVTX consists of headers only and looks for a profiler at its first call. */
 #include "device/marks.h"
 
 #include "capuchin/op.h"

@@ -1,14 +1,14 @@
 /*
  * The cuda device's memory: pages are handles of the driver, mapped whole into reserved addresses.
  *
- * The driver takes a handle only as a whole and at offset 0, so a page is a handle. Mapping is two
- * steps: each page is mapped by a call of its own, then one call gives access to all of them. A
- * page without access faults like one that is not mapped, so both steps are done here or neither.
- * Unmapping takes whole mappings, several neighbours in one call; that is not promised anywhere, so
- * a driver that refuses it gets them one by one.
+ * The driver maps a handle only as a whole and at offset 0, so a page is a handle. Mapping takes
+ * two steps: each page is mapped by a call of its own, then one call gives access to all of them. A
+ * page without access faults like an unmapped one, so either both steps are done here or neither.
+ * Unmapping takes whole mappings, several neighbours in one call. No document promises that, so if
+ * a driver refuses it, they are unmapped one by one.
  *
- * The driver does not wait for work that still uses what is unmapped: the contract of unmap has its
- * caller wait. The books answer misuse before the driver sees it.
+ * The driver does not wait for work that still uses the pages being unmapped: by contract, the
+ * caller of unmap waits. Misuse is found in the books before the driver sees it.
  *
  * Owned by the device's calling thread.
  */
@@ -18,7 +18,7 @@
 
 #include <stdlib.h>
 
-/* Setting access may answer "not ready" while other threads have work in flight. */
+/* Setting access may return "not ready" while other threads have work in flight. */
 enum { ACCESS_ATTEMPTS = 4 };
 
 CUmemAllocationProp cuda_page_properties(const struct cuda_device *cuda)
@@ -41,7 +41,7 @@ static uint64_t page_bytes_of(const struct cuda_device *cuda)
     return cuda->head.capabilities.page_bytes;
 }
 
-/* Makes sure that `handles` has a place for the page. */
+/* Makes room in `handles` for the page. */
 static bool reserve_handle(struct cuda_device *cuda, uint64_t number)
 {
     return array_reserve(&cuda->handles, &cuda->handle_capacity, (size_t)number + 1,
@@ -98,13 +98,13 @@ capu_status cuda_range_reserve(struct device *device, uint64_t bytes, void **add
                        cuda->driver.cuMemAddressReserve(&reserved, (size_t)bytes,
                                                         (size_t)page_bytes_of(cuda), 0, 0));
     if (status == CAPU_DEVICE_FAILED) {
-        /* The driver has more than one answer to sizes that it cannot give. */
+        /* The driver returns various errors for sizes that it cannot reserve. */
         return CAPU_NO_ADDRESS_SPACE;
     }
     if (status != CAPU_OK) {
         return status;
     }
-    /* Pages are found by their alignment, and a driver may have its own idea of it. */
+    /* Callers rely on the alignment to pages, which a driver might not honour. */
     status = (reserved & (page_bytes_of(cuda) - 1)) != 0
                  ? CAPU_NO_ADDRESS_SPACE
                  : reservations_add(&cuda->reservations, (void *)(uintptr_t)reserved, bytes);
@@ -151,8 +151,8 @@ static capu_status give_access(struct cuda_device *cuda, const void *address, ui
     return status == CAPU_NOT_READY ? CAPU_DEVICE_FAILED : status;
 }
 
-/* Takes back the first pages of a mapping that did not come to be, one by one: what a call over
-   pieces that have no access yet would do is not documented. */
+/* Undoes the first pages of a mapping that could not be completed, one by one: what one call over
+   pages without access would do is not documented. */
 static void roll_back(struct cuda_device *cuda, const char *address, size_t count)
 {
     uint64_t page_bytes = page_bytes_of(cuda);
@@ -164,7 +164,7 @@ static void roll_back(struct cuda_device *cuda, const char *address, size_t coun
                                               (size_t)page_bytes));
 
         if (status != CAPU_OK) {
-            cuda_fail(cuda, "a mapping failed half way and could not be taken back");
+            cuda_fail(cuda, "a mapping failed half way and could not be undone");
         }
     }
 }
@@ -222,7 +222,7 @@ static capu_status unmap_one_by_one(struct cuda_device *cuda, const char *addres
                                               (size_t)page_bytes));
 
         if (status != CAPU_OK && index > 0) {
-            cuda_fail(cuda, "pages were unmapped half way, and not further");
+            cuda_fail(cuda, "unmapping pages failed half way");
             return CAPU_DEVICE_LOST;
         }
         if (status != CAPU_OK) {
@@ -232,7 +232,7 @@ static capu_status unmap_one_by_one(struct cuda_device *cuda, const char *addres
     return CAPU_OK;
 }
 
-/* Pre: whole mappings, without a hole. */
+/* Pre: the pages are whole mappings, without a hole. */
 static capu_status unmap_pages(struct cuda_device *cuda, const char *address, size_t count)
 {
     capu_status status = CAPU_DEVICE_FAILED;
@@ -263,7 +263,7 @@ capu_status cuda_unmap(struct device *device, void *address, size_t count)
     if (status == CAPU_OK) {
         status = unmap_pages(cuda, address, count);
     }
-    /* What a lost device had mapped is gone with it. */
+    /* The mappings of a lost device are gone with it. */
     if (status != CAPU_OK && status != CAPU_DEVICE_LOST) {
         return status;
     }
@@ -271,7 +271,7 @@ capu_status cuda_unmap(struct device *device, void *address, size_t count)
     return CAPU_OK;
 }
 
-/* Unmaps whatever runs of pages are mapped in a range. */
+/* Unmaps all runs of mapped pages in a range. */
 static void unmap_left(struct cuda_device *cuda, const struct reservation *range)
 {
     uint64_t page_bytes = page_bytes_of(cuda);

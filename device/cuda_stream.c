@@ -1,11 +1,12 @@
 /*
- * The cuda device's streams, events and work: CUDA's own, with the contract's checks around them.
+ * The cuda device's streams, events and work: CUDA's own, with the checks of the contract around
+ * them.
  *
- * A capu_stream is a cudaStream_t, so that the program's own stream serves as well. Events that
- * nobody takes times from are made without timing: recording those costs a tenth.
+ * A capu_stream is a cudaStream_t, so that the program's own stream can be used as well. Events
+ * whose time is never asked for are created without timing, since recording those costs a tenth.
  *
- * After a failure nothing is enqueued any more, and waits answer at once: what the driver would
- * say about a lost device is the same for every call, and is told once.
+ * After a failure nothing is enqueued any more, and waits return at once: every CUDA call would
+ * return the same error of the lost device, so it is reported once.
  */
 #include "device/cuda.h"
 
@@ -24,9 +25,9 @@ capu_status cuda_stream_create(struct device *device, enum device_engine engine,
     cudaStream_t made = NULL;
     capu_status status = cuda_activate(cuda);
 
-    (void)engine; /* the driver gives a copy its engine by its direction */
+    (void)engine; /* the driver chooses a copy's engine by its direction */
     if (status == CAPU_OK) {
-        /* Never behind the NULL stream, which the program may use for what it likes. */
+        /* Non-blocking: it must not wait for the NULL stream, which the program may use. */
         status = CUDA_CALL(cuda, CAPU_NO_HOST_MEMORY,
                            cudaStreamCreateWithFlags(&made, cudaStreamNonBlocking));
     }
@@ -36,7 +37,8 @@ capu_status cuda_stream_create(struct device *device, enum device_engine engine,
     return status;
 }
 
-/* The program's stream may be one of CUDA's handles that mean a stream of the current device. */
+/* The program's stream may be one of CUDA's special handles, which mean a stream of the current
+   device. Hence the activation. */
 capu_status cuda_stream_synchronize(struct device *device, capu_stream stream)
 {
     struct cuda_device *cuda = cuda_of(device);
@@ -50,7 +52,7 @@ void cuda_stream_destroy(struct device *device, capu_stream stream)
 {
     struct cuda_device *cuda = cuda_of(device);
 
-    /* CUDA would let the work go on behind the stream's back. */
+    /* cudaStreamDestroy alone would return while the work still runs. */
     (void)cuda_stream_synchronize(device, stream);
     (void)CUDA_CALL(cuda, CAPU_DEVICE_FAILED, cudaStreamDestroy(stream));
 }
@@ -108,7 +110,8 @@ capu_status cuda_event_query(struct device *device, struct device_event *event)
     if (status == CAPU_OK) {
         status = CUDA_CALL(cuda, CAPU_DEVICE_FAILED, cudaEventQuery(event->event));
     }
-    /* A query that failed says nothing, and memory is reused behind what is reached. */
+    /* A failed query says nothing about the event, and memory is reused once an event is reached.
+     */
     return status == CAPU_DEVICE_FAILED ? CAPU_NOT_READY : status;
 }
 
@@ -210,7 +213,8 @@ capu_status cuda_run(struct device *device, capu_stream stream, const struct dev
     if (answer == CAPU_OK) {
         return CAPU_OK;
     }
-    /* The op may have been told of a lost device before anyone else: the stream knows. */
+    /* The op may be the first to see that the device is lost. Asking the stream shows whether it
+     * is. */
     status = CUDA_CALL(cuda, CAPU_DEVICE_FAILED, cudaStreamQuery(stream));
     return status == CAPU_DEVICE_LOST ? status : CAPU_OP_FAILED;
 }

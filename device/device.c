@@ -1,8 +1,8 @@
 /*
- * The checking wrappers of device.h: arguments are checked here, once, so that no device needs to.
+ * The checking wrappers of device.h: arguments are checked here, once, so that no device has to.
  *
- * What only a device can know (is this address reserved, is that page mapped) is checked by devices
- * that keep books. Stateless; threads as device.h says.
+ * What only a device can know (whether an address is reserved, whether a page is mapped) the
+ * devices check in their books (books.h). No state; threads as in device.h.
  */
 #include "device/device.h"
 

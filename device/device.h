@@ -8,10 +8,12 @@
  * Every slot states what must hold before (pre) and what holds after success (post). On failure
  * nothing has changed and outputs are untouched. Unless a slot says otherwise it may be called from
  * one thread at a time; host_alloc and host_free may be called from a second thread meanwhile.
+ * Misuse is answered with INVALID and not asserted: much of it only the device can detect.
  *
- * Failure of running work: the first work that fails in flight stops the whole device. Nothing
- * enqueued after it on its stream, and nothing that waits for it, is executed; waits return at once
- * with the status of the failure; so does every later call that enqueues. device_failure tells it.
+ * Failure of running work: the first work that fails in flight stops the whole device. Nothing that
+ * was enqueued after it on its stream, and nothing that waits for it, is executed; waits return at
+ * once with the status of the failure, and so does every later call that enqueues. device_failure
+ * reports it.
  */
 #ifndef CAPU_DEVICE_DEVICE_H
 #define CAPU_DEVICE_DEVICE_H
@@ -40,7 +42,7 @@ struct device_work {
     capu_run_function run;
     const void *arguments;
     uint64_t duration_ns; /* what it takes on sim */
-    capu_status *answer;  /* cuda only: receives what `run` returned; NULL: nobody asks */
+    capu_status *answer;  /* cuda only: receives what `run` returned; NULL: not needed */
 };
 
 /*
@@ -54,8 +56,9 @@ struct device_work {
  * execution model has one rate per direction, and a plan whose copies are late all the same is
  * remade for slower links (runtime/feedback.h). Duplex rates are reported and not planned with.
  *
- * The sim device knows all of them. The host device knows the rates that it was told to keep to.
- * The cuda device measures when it is created, as calibration.h describes, what it was not given.
+ * The sim device knows all of them. The host device knows the rates that it throttles its copies
+ * to. The cuda device measures when it is created, as calibration.h describes, what it was not
+ * given.
  */
 struct device_link {
     uint64_t d2h_bytes_per_s; /* solo */
@@ -85,8 +88,8 @@ struct device_options {
 };
 
 struct device_table {
-    /* Pre: no stream or event of it is in use. Frees the device; pages, ranges and host memory that
-       were not given back go with it. */
+    /* Pre: no stream or event of it is in use. Frees the device, and with it all pages, ranges and
+       host memory that were not given back. */
     void (*destroy)(struct device *device);
 
     /* Post: *page is one page of page_bytes, contents undefined. OVER_BUDGET: no memory left on the
@@ -103,8 +106,8 @@ struct device_table {
 
     /* Pre: address lies in a reserved range, is aligned to page_bytes, and count pages from it are
        unmapped. A page may be mapped at several addresses (aliasing).
-       Post: the pages are accessible there, in order. All or nothing. NO_ADDRESS_SPACE: the number
-       of mappings is used up. */
+       Post: the pages are accessible there, in order. All or nothing. NO_ADDRESS_SPACE: no
+       mappings are left. */
     capu_status (*map)(struct device *device, void *address, const device_page *pages,
                        size_t count);
     /* Pre: count pages from address are mapped, whole mappings of earlier calls (one or several
@@ -129,8 +132,8 @@ struct device_table {
                                 struct device_event **event);
     /* Pre: nothing waits for it. */
     void (*event_destroy)(struct device *device, struct device_event *event);
-    /* Post: the event is reached when all work now in the stream has finished; an earlier recording
-       is forgotten, but streams already told to wait for it still do. */
+    /* Post: the event is reached when all work now in the stream has finished. An earlier recording
+       is forgotten, but streams that were made to wait for it still do. */
     capu_status (*event_record)(struct device *device, struct device_event *event,
                                 capu_stream stream);
     /* OK if reached, NOT_READY if not. */
@@ -158,17 +161,16 @@ struct device_table {
     capu_status (*fill)(struct device *device, capu_stream stream, void *to, unsigned char byte,
                         uint64_t bytes);
 
-    /* Runs work on the stream. On cuda `run` is called now and enqueues; its failure is OP_FAILED
-       from this call and stops nothing. On host it is called on the stream's thread; its failure is
-       a failure in flight. On sim it is not called. */
+    /* Runs work on the stream. On cuda `run` is called now and enqueues; if it fails, this call
+       returns OP_FAILED and nothing stops. On host it is called on the stream's thread, and its
+       failure is a failure in flight. On sim it is not called. */
     capu_status (*run)(struct device *device, capu_stream stream, const struct device_work *work);
 
     /* The device's clock as the host sees it: monotonic on host and cuda, virtual on sim. */
     uint64_t (*now_ns)(struct device *device);
 
-    /* OK while the device works; `text` is then what the driver last refused, if it refused
-       anything. Else the status of its failure, with a text naming the work. Any thread. `text` may
-       be NULL. */
+    /* OK while the device works; `text` then says what the driver refused last, if anything. Else
+       the status of the failure, and a text that names the work. Any thread. `text` may be NULL. */
     capu_status (*failure)(struct device *device, char *text, size_t text_bytes);
 };
 
@@ -187,13 +189,14 @@ capu_status host_device_create(const struct device_options *options, struct devi
                                char *text, size_t text_bytes);
 capu_status sim_device_create(const struct device_options *options, struct device **device,
                               char *text, size_t text_bytes);
-/* NO_DEVICE also where the library was built without a CUDA toolkit. Rates that are given are taken
-   as they are; else the link is measured, which takes a moment. The calling thread's current device
-   is this one from then on. */
+/* NO_DEVICE also if the library was built without a CUDA toolkit. Rates that are given are used as
+   they are; otherwise the link is measured, which takes a moment. From then on this device is the
+   calling thread's current one. */
 capu_status cuda_device_create(const struct device_options *options, struct device **device,
                                char *text, size_t text_bytes);
 
-/* Argument checks, then the slot of the same name. Misuse is INVALID; enders accept NULL. */
+/* Argument checks, then the slot of the same name. Misuse is INVALID; functions that destroy, free
+   or release accept NULL. */
 void device_destroy(struct device *device);
 capu_status device_page_create(struct device *device, device_page *page);
 void device_page_destroy(struct device *device, device_page page);

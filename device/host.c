@@ -1,9 +1,9 @@
 /*
  * The host device: memory is a memfd, streams are threads. The default where there is no GPU.
  *
- * Page size. 64 KiB unless that makes more pages than half of the mappings the kernel allows this
- * process; then the smallest power of two that does not. Half, because each page may need a mapping
- * of its own and a hole beside it.
+ * Page size: 64 KiB, unless that makes more pages than half of the mappings that the kernel allows
+ * this process; then the smallest power of two that does not. Half, because each page may need a
+ * mapping of its own and a hole beside it.
  */
 #define _GNU_SOURCE
 #include "device/host.h"
@@ -218,18 +218,19 @@ capu_status host_device_create(const struct device_options *options, struct devi
     host = calloc(1, sizeof(*host));
     if (host == NULL) {
         return options_refuse(CAPU_NO_HOST_MEMORY, text, text_bytes,
-                              "no memory for the host device");
+                              "out of memory while creating the host device");
     }
     memory_file = memfd_create("capuchin-device", MFD_CLOEXEC);
     if (memory_file < 0) {
-        status = options_refuse(CAPU_NO_HOST_MEMORY, text, text_bytes, "memfd_create failed");
+        status =
+            options_refuse(CAPU_NO_HOST_MEMORY, text, text_bytes, "cannot create a memory file");
         goto free_host;
     }
     /* Sparse: a page takes memory when it is created. */
     if (ftruncate(memory_file, (off_t)complete.memory_bytes) != 0) {
-        status =
-            options_refuse(CAPU_NO_HOST_MEMORY, text, text_bytes,
-                           "a memory file of %" PRIu64 " bytes was refused", complete.memory_bytes);
+        status = options_refuse(CAPU_NO_HOST_MEMORY, text, text_bytes,
+                                "cannot create a memory file of %" PRIu64 " bytes",
+                                complete.memory_bytes);
         goto close_file;
     }
     init(host, &complete, memory_file, host_mapping_limit(&machine));

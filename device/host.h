@@ -1,6 +1,7 @@
 /*
  * The inside of the host device, shared by its four files: host.c (table, creation), host_memory.c
  * (pages, ranges, mappings), host_stream.c (streams and their work) and host_event.c (events).
+ * Calls go from host.c to the others and from host_event.c to host_stream.c, never back.
  */
 #ifndef CAPU_DEVICE_HOST_H
 #define CAPU_DEVICE_HOST_H
@@ -16,8 +17,9 @@ struct host_stream;
 /* One direction of the link, when it has a rate. */
 struct host_link {
     pthread_mutex_t lock;
-    uint64_t bytes_per_s; /* 0: as fast as memory; constant */
-    uint64_t free_at_ns;  /* guarded by lock: when the copies let in so far will have passed */
+    uint64_t bytes_per_s; /* constant; 0: as fast as memory */
+    uint64_t
+        free_at_ns; /* guarded by lock: when the copies started so far will have passed the link */
 };
 
 struct host_device {
@@ -28,14 +30,15 @@ struct host_device {
     struct page_numbers pages;
     struct reservations reservations;
     size_t mapping_limit; /* kernel mappings that all host devices together may use */
-    size_t mapping_count; /* that it uses at most: see host_memory.c */
+    size_t mapping_count; /* the most that this device may use: see host_memory.c */
 
     struct chunks chunks; /* has its own lock */
 
     struct host_link links[2]; /* d2h, h2d */
 
     pthread_mutex_t streams_lock; /* guards the list below, taken before any stream's lock */
-    struct host_stream *streams;  /* all of them, also those destroyed, whose marks live on */
+    struct host_stream
+        *streams; /* all, including destroyed ones, whose item numbers remain valid */
 
     atomic_int failure; /* capu_status; set once, after failure_text is written */
     pthread_mutex_t failure_lock;
@@ -53,13 +56,13 @@ static inline capu_status host_failure_of(const struct host_device *host)
     return (capu_status)atomic_load_explicit(&host->failure, memory_order_acquire);
 }
 
-/* host.c: what the machine allows. Constant over the process's life, as far as we care. */
+/* host.c: what the machine allows. Taken as constant over the life of the process. */
 struct host_machine {
     uint64_t memory_bytes; /* physical */
     uint64_t page_bytes;   /* the machine's own page */
     size_t mapping_count;  /* vm.max_map_count */
 };
-/* Mappings that devices may use, leaving the program its share. */
+/* Mappings that devices may use; the rest is left to the program. */
 size_t host_mapping_limit(const struct host_machine *machine);
 /* Fills in the defaults and checks them. Statuses and text as host_device_create. */
 capu_status host_options_complete(const struct host_machine *machine,
@@ -90,7 +93,7 @@ capu_status host_fill(struct device *device, capu_stream stream, void *to, unsig
                       uint64_t bytes);
 capu_status host_run(struct device *device, capu_stream stream, const struct device_work *work);
 capu_status host_failure(struct device *device, char *text, size_t text_bytes);
-/* Ends every stream's thread, work that is left included. */
+/* Ends every stream's thread after its remaining work, and frees the streams. */
 void host_streams_finish(struct host_device *host);
 /* The number of the newest item, and whether an item has finished. */
 uint64_t host_stream_newest(const struct host_stream *stream);

@@ -1,9 +1,9 @@
 /*
  * The host device's events.
  *
- * A recording is a stream and the number of its newest item, reached when the stream's `done` gets
- * there (host_stream.c): nothing is enqueued for it. Only an event with timing needs an item as
- * well, which reads the clock, and which keeps the event until then.
+ * A recording is a stream and the number of its newest item; it is reached when the stream's `done`
+ * reaches that number (host_stream.c). Nothing is enqueued for it. Only an event with timing needs
+ * an item as well, which reads the clock and keeps the event alive until then.
  *
  * Locks: an event's lock is taken alone.
  */
@@ -20,8 +20,8 @@ struct device_event {
     bool with_timing;
 
     pthread_mutex_t lock;     /* guards the rest */
-    unsigned reference_count; /* one of the caller's, one of each time item */
-    uint64_t timed;           /* the recording that `ns` is of: an older one comes too late */
+    unsigned reference_count; /* the caller's, and one per item that will read the clock */
+    uint64_t timed;           /* the recording that `ns` belongs to; older ones no longer count */
     uint64_t ns;
 };
 
@@ -73,7 +73,7 @@ void host_event_destroy(struct device *device, struct device_event *event)
     release(event);
 }
 
-/* Enqueues the reading of the clock. */
+/* Enqueues an item that reads the clock. */
 static capu_status record_time(struct device_event *event, struct host_stream *stream)
 {
     capu_status status;

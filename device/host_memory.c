@@ -1,14 +1,14 @@
 /*
  * The host device's memory: pages of a memfd, mapped into reserved addresses.
  *
- * The kernel allows a process vm.max_map_count mappings, and past that even unmapping fails, since
- * a hole cut into a mapping is one more. So mappings are counted before they are made, at the most
- * they can come to: one for each reserved range, and for each map call one for every run of
- * consecutive pages and one for a hole beside it. The kernel merges neighbours and needs fewer; no
- * order of unmapping can need more. The limit is the process's, so all its host devices count
+ * The kernel allows a process vm.max_map_count mappings. Beyond that even unmapping fails, since a
+ * hole cut into a mapping makes one more. So mappings are counted before they are made, at the most
+ * that they can become: one per reserved range, and per map call one for every run of consecutive
+ * pages and one for a hole beside it. The kernel merges neighbours and needs fewer, and no order of
+ * unmapping can need more. The limit applies to the process, so all its host devices count
  * together.
  *
- * Owned by the device's calling thread, but for that sum.
+ * Owned by the device's calling thread, except for that sum.
  */
 #define _GNU_SOURCE
 #include "device/host.h"
@@ -17,10 +17,10 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 
-/* Mappings that all host devices of the process use at most. */
+/* The most mappings that all host devices of the process may use now. */
 static atomic_size_t mappings_of_all;
 
-/* False, and nothing taken, if the process has no `count` more for devices. */
+/* Takes nothing and returns false if fewer than `count` mappings are left for devices. */
 static bool take_mappings(struct host_device *host, size_t count)
 {
     size_t used = atomic_load_explicit(&mappings_of_all, memory_order_relaxed);
@@ -46,8 +46,8 @@ static off_t page_offset(const struct host_device *host, device_page page)
     return (off_t)(page * host->head.capabilities.page_bytes);
 }
 
-/* The page is backed by memory before anyone maps it: a full machine is a status here, and not a
-   SIGBUS where it is touched. */
+/* Gives the page memory before it is mapped, so that lack of memory is a status here and not a
+   SIGBUS where the page is touched. */
 static capu_status commit(const struct host_device *host, device_page page)
 {
     off_t bytes = (off_t)host->head.capabilities.page_bytes;
@@ -82,7 +82,7 @@ capu_status host_page_create(struct device *device, device_page *page)
     }
     status = commit(host, number);
     if (status != CAPU_OK) {
-        uncommit(host, number); /* a failed fallocate may leave a part */
+        uncommit(host, number); /* a failed fallocate may have provided a part */
         page_numbers_give(&host->pages, number);
         return status;
     }
@@ -139,9 +139,9 @@ void host_range_release(struct device *device, void *address, uint64_t bytes)
     }
 }
 
-/* Puts "no access" over whatever is mapped there: one mapping replaces all at once. If the program
-   has used up the mappings that were left to it, the kernel refuses that one, too, but still takes
-   the access from those that are there. */
+/* Puts a mapping without access over whatever is mapped there, which replaces all of it at once. If
+   the program has used up the mappings that were left to it, the kernel refuses even that one, but
+   it still removes the access from the existing ones. */
 static bool cover(void *address, uint64_t bytes)
 {
     return mmap(address, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED,
@@ -149,8 +149,8 @@ static bool cover(void *address, uint64_t bytes)
            mprotect(address, bytes, PROT_NONE) == 0;
 }
 
-/* Maps each run of consecutive pages with one call, and keeps all of it out of children: a child
-   would share, not copy, the memory. */
+/* Maps each run of consecutive pages with one call, and keeps all of it out of child processes,
+   which would share the memory and not copy it. */
 static bool map_runs(const struct host_device *host, char *address, const device_page *pages,
                      size_t count)
 {

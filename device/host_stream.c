@@ -1,19 +1,19 @@
 /*
  * The host device's streams.
  *
- * A stream is a thread with a ring of items. Each item has a number, counted from 1; `done` is the
- * number of the last one that has finished. To follow is an item that waits for another stream's
- * `done`; what an event is to a stream is said in host_event.c.
+ * A stream is a thread with a ring of items. Items are numbered from 1, and `done` is the number of
+ * the last one that has finished. An event is therefore only a stream and a number (host_event.c),
+ * and following an event is an item that waits until the other stream's `done` reaches its number.
  *
- * Streams that were destroyed keep their struct, and the numbers go on when it is used again, so
- * that marks in them stay reached. They are freed with the device.
+ * A destroyed stream keeps its struct until the device is destroyed. When the struct is used again,
+ * numbers continue, so that events recorded in the old stream stay reached.
  *
  * Locks: the device's streams_lock before a stream's lock. No lock is held while work runs. `done`
- * and `failure` are atomic, written with release order, so that a query takes no lock and still
- * sees what the work has written.
+ * and `failure` are atomic and written with release order, so that a query takes no lock and still
+ * sees everything that the work has written.
  *
- * After a failure nothing is executed and `done` stands still: whoever waits for it looks at
- * `failure` too.
+ * After a failure nothing is executed and `done` stands still, so whatever waits for `done` checks
+ * `failure` as well.
  */
 #define _GNU_SOURCE
 #include "device/host.h"
@@ -31,7 +31,7 @@
 
 enum item_kind { ITEM_RUN, ITEM_COPY, ITEM_FILL, ITEM_NOTICE, ITEM_FOLLOW };
 
-/* Work in a ring; what the fields are follows from the kind. */
+/* Work in a ring; the kind says which member of the union is valid. */
 struct item {
     enum item_kind kind;
     unsigned char byte;
@@ -70,13 +70,14 @@ struct host_stream {
     struct item *items;       /* ring: item n lies at n % capacity */
     size_t capacity;
     uint64_t taken;  /* number of the newest item that the thread has taken */
-    uint64_t let_go; /* of the newest that it has let go of, executed or not */
+    uint64_t let_go; /* number of the newest item that it has finished with, executed or not */
     bool is_idle;    /* the thread waits for items */
     bool is_ending;
-    uint64_t awaited; /* the first number that somebody in has_done waits for; 0: nobody does */
+    uint64_t awaited; /* the lowest number that a thread waits for in has_done; 0: none waits */
 };
 
-/* Stops the device: the first failure counts. Wakes all who wait for what will not come. */
+/* Stops the device; the first failure counts. Wakes every thread that waits for an item that will
+   now never finish. */
 static void fail(struct host_device *host, const char *name, capu_status cause)
 {
 #define CAUSE_TEXT(cause_name, value, cause_text) \
@@ -95,9 +96,10 @@ static void fail(struct host_device *host, const char *name, capu_status cause)
             snprintf(host->failure_text, sizeof(host->failure_text), "%s failed while running: %s",
                      name, what);
         } else {
-            snprintf(host->failure_text, sizeof(host->failure_text),
-                     "%s failed while running: its function returned %d, which is no capu_status",
-                     name, (int)cause);
+            snprintf(
+                host->failure_text, sizeof(host->failure_text),
+                "%s failed while running: its function returned %d, which is not a capu_status",
+                name, (int)cause);
         }
         atomic_store_explicit(&host->failure, CAPU_OP_FAILED, memory_order_release);
     }
@@ -132,8 +134,8 @@ capu_status host_stream_wait(struct host_stream *stream, uint64_t number)
     return host_failure_of(stream->host);
 }
 
-/* When a copy that starts now will have passed the link. Copies of one direction queue up, from
-   whatever streams they come. */
+/* The time at which a copy that starts now will have passed the link. Copies in one direction queue
+   up, whatever their streams. */
 static uint64_t pass_link(struct host_link *link, uint64_t bytes)
 {
     uint64_t now = monotonic_now_ns();
@@ -170,7 +172,7 @@ static void copy(const struct item *item)
     }
 }
 
-/* Executes an item, or lets go of it if the device has failed. Whether it has finished. */
+/* Executes an item, or skips it if the device has failed. Returns whether it has finished. */
 static bool execute(struct host_stream *stream, const struct item *item)
 {
     struct host_device *host = stream->host;
@@ -202,7 +204,7 @@ static bool execute(struct host_stream *stream, const struct item *item)
         break;
     case ITEM_FOLLOW:
         if (is_working) {
-            /* An item that came before the failure counts, also if it has failed since. */
+            /* If the other item finished before the failure, this one has finished, too. */
             (void)host_stream_wait(item->of.follow.stream, item->of.follow.number);
             is_working = host_stream_is_done(item->of.follow.stream, item->of.follow.number);
         }
@@ -211,7 +213,7 @@ static bool execute(struct host_stream *stream, const struct item *item)
     return is_working;
 }
 
-/* A stream's thread: items in order until the stream ends and none is left. */
+/* A stream's thread: executes items in order until the stream ends and none is left. */
 static void *serve(void *argument)
 {
     struct host_stream *stream = argument;
@@ -243,7 +245,7 @@ static void *serve(void *argument)
         if (has_finished) {
             atomic_store_explicit(&stream->done, stream->taken, memory_order_release);
         }
-        /* Waking somebody for every item would cost more than most items do. */
+        /* Waking a thread after every item would cost more than most items do. */
         if (stream->awaited != 0 && host_stream_is_done(stream, stream->awaited)) {
             stream->awaited = 0;
             pthread_cond_broadcast(&stream->has_done);
@@ -295,8 +297,8 @@ static capu_status push(struct host_stream *stream, const struct item *item)
     return CAPU_OK;
 }
 
-/* Starts the stream's thread. Signals are the program's: none but those that a fault raises is
-   taken on a thread of ours. */
+/* Starts the stream's thread. Signals belong to the program: our threads block all but those that a
+   fault raises. */
 static capu_status start(struct host_stream *stream)
 {
     sigset_t blocked;
@@ -390,7 +392,7 @@ void host_streams_finish(struct host_device *host)
     struct host_stream *stream;
     struct host_stream *next;
 
-    /* All threads end before any struct goes: they follow each other. */
+    /* Streams wait for each other, so all threads end before any struct is freed. */
     for (stream = host->streams; stream != NULL; stream = stream->next) {
         if (stream->is_running) {
             host_stream_destroy(&host->head, stream);
@@ -406,8 +408,8 @@ void host_streams_finish(struct host_device *host)
     }
 }
 
-/* Once the device has failed, what a thread takes up does nothing. What it had taken up before may
-   still use memory, which is unmapped when nothing runs any more. */
+/* After a failure, items that a thread takes do nothing. The item that it took before may still use
+   memory that the caller is about to unmap, so wait for that one. */
 static void wait_for_taken(struct host_stream *stream)
 {
     uint64_t number;

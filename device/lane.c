@@ -1,4 +1,10 @@
-/* Lanes: see lane.h. */
+/*
+ * Lanes: see lane.h.
+ *
+ * Marks are numbered from 1, and retired <= done <= marked always holds. The ring holds the marks
+ * after `retired`. Streams run in order, so when one mark is reached, so are all before it: a query
+ * or wait that succeeds moves `done`, and later questions about earlier marks cost no device call.
+ */
 #include "device/lane.h"
 
 #include "base/assert.h"
@@ -32,8 +38,8 @@ static void advance_done(struct lane *lane, uint64_t sequence)
     }
 }
 
-/* Makes one kind of event for all slots, so that a steady iteration makes none. What fails here is
-   tried again when the slot is needed. */
+/* Creates one kind of event for all slots, so that a steady iteration creates none. An event that
+   cannot be created now is created when its slot is used. */
 static void make_events(struct lane *lane, bool with_timing)
 {
     for (size_t i = 0; i < lane->capacity; i++) {
@@ -68,8 +74,8 @@ static capu_status grow(struct lane *lane)
     return CAPU_OK;
 }
 
-/* Makes room for one more mark. A lane without timing needs no event of a mark that is reached, so
-   it reuses those before it grows, even if nobody retires them. */
+/* Makes room for one more mark. A lane without timing has no use for the event of a mark that is
+   reached, so it reuses those before it grows, even if they were not retired. */
 static capu_status make_room(struct lane *lane)
 {
     if (lane->marked - lane->retired < lane->capacity) {
@@ -79,7 +85,7 @@ static capu_status make_room(struct lane *lane)
         struct lane_position oldest = {lane, lane->retired + 1};
 
         if (lane_is_past(oldest)) {
-            /* A failed device counts as past, but then the record that follows is refused. */
+            /* On a failed device this is true, too, but then the record that follows is refused. */
             advance_done(lane, oldest.sequence);
             lane->retired = lane->done;
             return CAPU_OK;
@@ -242,7 +248,7 @@ capu_status lane_follow(struct lane *lane, struct lane_position position)
                              : device_stream_follow(lane->device, lane->stream, event_of(position));
 }
 
-/* Whether the position's event is still there, reached, and knows its time. */
+/* Whether the position's event is not yet reused and has a time. */
 static bool has_time(struct lane_position position)
 {
     const struct lane *lane = position.lane;

@@ -1,9 +1,9 @@
 /*
- * Marks for profilers: what the library is doing, as NVTX ranges of the domain "capuchin". Where no
- * profiler listens, and in builds without NVTX's headers, they cost a call.
+ * Marks for profilers: what the library is doing, as NVTX ranges of the domain "capuchin". If no
+ * profiler is attached, or the build lacks NVTX's headers, a mark costs one call.
  *
  * Any thread. A range that was begun ends on the same thread, innermost first; one that was opened
- * ends anywhere.
+ * may be closed on any.
  */
 #ifndef CAPU_DEVICE_MARKS_H
 #define CAPU_DEVICE_MARKS_H
@@ -23,10 +23,11 @@
 enum mark_kind { MARK_KINDS(MARK_ENUMERATOR) MARK_KIND_COUNT };
 #undef MARK_ENUMERATOR
 
-/* Whether a profiler listens: what a payload takes to compute is only worth it then. */
+/* Whether a profiler is attached: only then is a payload worth computing. */
 bool marks_are_on(void);
 
-/* The bytes of an operand in an op's payload: those it reads and those it writes. */
+/* The bytes that an operand adds to an op's payload: those that are read and those that are
+ * written. */
 uint64_t marks_traffic(uint32_t role, uint64_t bytes);
 
 /* Begins a range on this thread: "swap-out w1", or only "swap-out" if `name` is NULL. An op is just
@@ -34,7 +35,7 @@ uint64_t marks_traffic(uint32_t role, uint64_t bytes);
 void marks_begin(enum mark_kind kind, const char *name, uint64_t number);
 void marks_end(void);
 
-/* The same without nesting. What marks_open answers is given to marks_close. */
+/* The same without nesting. marks_close takes the result of marks_open. */
 uint64_t marks_open(enum mark_kind kind, const char *name, uint64_t number);
 void marks_close(uint64_t range);
 

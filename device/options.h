@@ -1,5 +1,4 @@
-/* What devices share when they are made: refusing with a text, and the memory that they may have.
- */
+/* What devices share in their creation: refusal with a text, and rounding of the memory. */
 #ifndef CAPU_DEVICE_OPTIONS_H
 #define CAPU_DEVICE_OPTIONS_H
 
@@ -9,7 +8,8 @@
 capu_status options_refuse(capu_status status, char *text, size_t text_bytes, const char *format,
                            ...) __attribute__((format(printf, 4, 5)));
 
-/* Rounds the memory down to whole pages, page_bytes being a power of two. OVER_BUDGET: not one. */
+/* Rounds the memory down to whole pages; page_bytes is a power of two. OVER_BUDGET: less than one
+   page. */
 capu_status options_round_memory(struct device_options *options, char *text, size_t text_bytes);
 
 #endif

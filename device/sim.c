@@ -1,24 +1,25 @@
 /*
  * The sim device: no memory, a virtual clock, and the execution model of the trace and plan files.
+ * It lets the real runtime run at the speed of its bookkeeping, and the same way every time.
  *
- * Three engines (compute, d2h, h2d) each run one item at a time in the order issued; which one an
- * item uses follows from its stream. An item starts when its engine is idle, its stream has got
- * that far (earlier work, events followed) and the host has issued it; issuing takes no time. All
- * times are known when an item is issued, so nothing is ever "running": an event is a time.
+ * Three engines (compute, d2h, h2d) each run one item at a time in the order of issue; the stream
+ * determines the engine. An item starts when its engine is idle, its stream has reached it (earlier
+ * work, events followed) and the host has issued it; issuing takes no time. So all times are known
+ * when an item is issued, nothing is ever "running", and an event is a time.
  *
  * Costs: `run` takes its duration and is not called. A copy to or from the host takes
- * copy_latency + ceil(bytes * 10^9 / rate). fill and copy_within take nothing: in the model
- * clearing is an op, so whoever wants it to cost time declares an op with a duration.
+ * copy_latency + ceil(bytes * 10^9 / rate). fill and copy_within take no time: in the model
+ * clearing is an op, so a caller who wants it to cost time declares an op with a duration.
  *
- * The host's clock moves only when the host waits, to the time of what it waits for; an event is
+ * The host's clock moves only when the host waits, to the time of what it waits for. An event is
  * reached when its time is not after that clock. So a query never makes progress, however often it
- * is asked: wait for the event, or for anything later.
+ * is repeated: wait for the event, or for anything later.
  *
  * Addresses are reserved for real, without access. Map, unmap and the device side of copies are
- * checked against the books; a violation is INVALID. Host memory is real, lazy and zero; a copy
- * out leaves it alone, and writes zeros to any other target.
+ * checked against the books; a violation is INVALID. Host memory is real, lazy and zero. A copy out
+ * does not touch it, and writes zeros to any other target.
  *
- * Owned by the calling thread, but for host memory, which has its lock.
+ * Owned by the calling thread, except for host memory, which has its lock.
  */
 #include "device/sim.h"
 
@@ -40,7 +41,7 @@
 struct sim_stream {
     struct sim_stream *next;
     enum device_engine engine;
-    uint64_t ready_ns; /* when its work, and what it was told to follow, has finished */
+    uint64_t ready_ns; /* when its work, and what it follows, has finished */
 };
 
 struct device_event {

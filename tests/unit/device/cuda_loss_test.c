@@ -85,7 +85,7 @@ START_TEST(a_kernel_that_faults_loses_the_device)
     OK(device_event_record(setting.device, setting.event, setting.stream));
     OK(fake_cudart_launch(setting.stream, fault_kernel, NULL));
     ck_assert_int_eq(device_stream_synchronize(setting.device, setting.stream), CAPU_DEVICE_LOST);
-    check_lost(&setting, "cudaStreamSynchronize told: cudaErrorLaunchFailure");
+    check_lost(&setting, "cudaStreamSynchronize returned cudaErrorLaunchFailure");
     tear_down(&setting);
 }
 END_TEST
@@ -119,7 +119,7 @@ START_TEST(the_call_that_found_the_loss_is_named)
     fault.call = FAKE_cuMemCreate;
     fake_cudart_arm(&fault);
     ck_assert_int_eq(device_page_create(setting.device, &page), CAPU_DEVICE_LOST);
-    check_lost(&setting, "lost, as cuMemCreate told: cudaErrorIllegalAddress");
+    check_lost(&setting, "lost: cuMemCreate returned cudaErrorIllegalAddress");
     ck_assert_int_eq(device_page_create(setting.device, &page), CAPU_DEVICE_LOST);
     tear_down(&setting);
 }
@@ -143,7 +143,7 @@ START_TEST(an_unknown_error_loses_the_device_only_if_it_persists)
     fake_cudart_arm(&fault);
     ck_assert_int_eq(device_fill(setting.device, setting.stream, setting.address, 1, PAGE),
                      CAPU_DEVICE_LOST);
-    check_lost(&setting, "lost, as cudaMemsetAsync told: cudaErrorUnknown");
+    check_lost(&setting, "lost: cudaMemsetAsync returned cudaErrorUnknown");
     tear_down(&setting);
 }
 END_TEST

@@ -494,7 +494,7 @@ START_TEST(the_refused_driver_call_is_named)
     on_fake_fail(FAKE_cuMemMap, 1, NOT_SUPPORTED);
     ck_assert_int_eq(device_map(device, range, &page, 1), CAPU_DEVICE_FAILED);
     ck_assert_int_eq(device_failure(device, text, sizeof(text)), CAPU_OK);
-    ck_assert_str_eq(text, "cuMemMap answered cudaErrorNotSupported");
+    ck_assert_str_eq(text, "cuMemMap returned cudaErrorNotSupported");
     device_destroy(device);
     on_fake_nothing_is_left();
 }

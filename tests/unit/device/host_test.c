@@ -407,7 +407,7 @@ START_TEST(an_invalid_status_of_an_op_is_shown)
     CHECK_OK(device_run(device, stream, &work));
     ck_assert_int_eq(device_stream_synchronize(device, stream), CAPU_OP_FAILED);
     ck_assert_int_eq(device_failure(device, text, sizeof(text)), CAPU_OP_FAILED);
-    ck_assert_str_eq(text, "odd failed while running: its function returned 7, which is no "
+    ck_assert_str_eq(text, "odd failed while running: its function returned 7, which is not a "
                            "capu_status");
     device_destroy(device);
 }
