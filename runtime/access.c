@@ -4,13 +4,10 @@
 #include "base/array.h"
 #include "runtime/internal.h"
 
-struct access *access_of(struct operands *operands, struct tensor *tensor)
+struct access *access_create(struct operands *operands, struct tensor *tensor)
 {
     struct access *access;
 
-    if (tensor->in_op.stamp == operands->stamp) {
-        return &operands->accesses[tensor->in_op.index];
-    }
     if (!array_reserve(&operands->accesses, &operands->access_capacity, operands->access_count + 1,
                        sizeof(*access))) {
         return NULL;
@@ -32,20 +29,4 @@ capu_status access_add(capu_context *context, struct tensor *tensor, uint32_t ro
     access->role = role;
     access->is_read = role == CAPU_READ;
     return CAPU_OK;
-}
-
-bool access_needs_contents(const struct access *access)
-{
-    return access->is_read || (access->is_partial && tensor_is_defined(access->tensor));
-}
-
-uint32_t access_role(const struct access *access)
-{
-    if (access->role == CAPU_SCRATCH) {
-        return CAPU_WRITE;
-    }
-    if (access->role == CAPU_UPDATE && !access->is_read && !tensor_is_defined(access->tensor)) {
-        return CAPU_WRITE;
-    }
-    return access->role;
 }

@@ -81,23 +81,11 @@ static capu_status upload(capu_context *context, unsigned char *to, const unsign
     return status;
 }
 
-/* The op's function on the stream. A replay may have a function of its own. */
-static capu_status run(capu_context *context, const struct enqueue_work *work)
+/* The op has not run: its function refused to be enqueued, and the device goes on. */
+static capu_status fail_run(capu_context *context, const struct call *call, bool is_replay,
+                            capu_status status, capu_status answer)
 {
-    const struct call *call = work->call;
-    bool is_replay = work->op != NULL;
-    capu_status answer = CAPU_OK;
-    struct device_work device_work = {
-        .name = call->name,
-        .run = is_replay && call->replay != NULL ? call->replay : call->run,
-        .arguments = work->arguments,
-        .duration_ns = work->duration_ns,
-        .answer = &answer,
-    };
-    capu_status status = device_run(context->device, context->compute.stream, &device_work);
-
     if (status == CAPU_OP_FAILED && device_failure(context->device, NULL, 0) == CAPU_OK) {
-        /* It failed while it was enqueued and the device goes on: the op has not run. */
         return failure_set(context, CAPU_DEVICE_FAILED,
                            "op '%s' could not be enqueued%s: its run function returned %s",
                            call->name, is_replay ? " again" : "", capu_status_name(answer));
@@ -105,19 +93,47 @@ static capu_status run(capu_context *context, const struct enqueue_work *work)
     return failure_check(context, status, call->name);
 }
 
-static capu_status transfer(capu_context *context, const struct enqueue_work *work)
+static inline capu_status run(capu_context *context, const struct call *call,
+                              const struct bound_op *bound, bool is_replay)
+{
+    capu_status answer = CAPU_OK;
+    struct device_work work = {
+        .name = call->name,
+        .run = is_replay && call->replay != NULL ? call->replay : call->run,
+        .arguments = bound->arguments,
+        .duration_ns = bound->duration_ns,
+        .answer = &answer,
+    };
+    capu_status status = device_run(context->device, context->compute.stream, &work);
+
+    return status == CAPU_OK ? CAPU_OK : fail_run(context, call, is_replay, status, answer);
+}
+
+capu_status enqueue_op(capu_context *context, const struct call *call, const void *arguments,
+                       uint64_t duration_ns)
+{
+    struct bound_op bound = {.arguments = arguments, .duration_ns = duration_ns};
+    capu_status status;
+
+    marks_begin(MARK_OP, call->name, marks_are_on() ? call_bytes(context, call) : 0);
+    status = run(context, call, &bound, false);
+    marks_end();
+    return status;
+}
+
+capu_status enqueue_transfer(capu_context *context, const struct call *call, unsigned char *host)
 {
     struct device *device = context->device;
     capu_stream stream = context->compute.stream;
-    const capu_operand *operands = work->call->operands;
+    const capu_operand *operands = call->operands;
     void *first = (void *)(uintptr_t)operands[0].address;
     uint64_t bytes = operands[0].bytes;
 
-    switch (work->call->kind) {
+    switch (call->kind) {
     case CALL_UPLOAD:
-        return upload(context, first, work->host, bytes);
+        return upload(context, first, host, bytes);
     case CALL_DOWNLOAD:
-        return failure_check(context, device_copy_out(device, stream, work->host, first, bytes),
+        return failure_check(context, device_copy_out(device, stream, host, first, bytes),
                              "downloading");
     case CALL_COPY:
         return failure_check(context,
@@ -131,23 +147,15 @@ static capu_status transfer(capu_context *context, const struct enqueue_work *wo
     }
 }
 
-capu_status enqueue_work(capu_context *context, const struct enqueue_work *work)
+capu_status enqueue_replay(capu_context *context, const struct guide *guide, uint32_t number)
 {
-    bool is_run = work->call->kind == CALL_RUN;
-    bool is_marked = is_run || work->op != NULL;
-    uint64_t bytes = 0;
+    const struct guide_op *op = &guide->ops[number];
     capu_status status;
 
-    if (is_marked && marks_are_on()) {
-        bytes = work->op != NULL ? replay_bytes(work->guide, work->op)
-                                 : call_bytes(context, work->call);
-    }
-    if (is_marked) {
-        marks_begin(work->op != NULL ? MARK_REPLAY : MARK_OP, work->call->name, bytes);
-    }
-    status = is_run ? run(context, work) : transfer(context, work);
-    if (is_marked) {
-        marks_end();
-    }
+    marks_begin(MARK_REPLAY, op->call.name, marks_are_on() ? replay_bytes(guide, op) : 0);
+    status = op->call.kind == CALL_RUN
+                 ? run(context, &op->call, &context->binding.ops[number], true)
+                 : enqueue_transfer(context, &op->call, NULL);
+    marks_end();
     return status;
 }

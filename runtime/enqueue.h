@@ -13,21 +13,24 @@
 
 #include "runtime/guide.h"
 
-struct enqueue_work {
-    const struct call *call;
-    const void *arguments; /* of an op: in staging memory */
-    uint64_t duration_ns;
-    unsigned char *host;       /* of an upload or download: the caller's memory */
-    const struct guide *guide; /* of an op that runs again; NULL: of a call of the program */
-    const struct guide_op *op; /* that op */
-};
-
 /* Takes staging memory for what the work reads later; waits for the compute lane where the set is
    full. NO_HOST_MEMORY, TOO_LARGE, and a lost context. */
 capu_status enqueue_stage(capu_context *context, uint64_t bytes, void **memory);
 
-/* Errors: DEVICE_FAILED (also: the op's function refused), NO_HOST_MEMORY for staging, and a lost
-   context. What was enqueued before the failure may still run. */
-capu_status enqueue_work(capu_context *context, const struct enqueue_work *work);
+/*
+ * Each enqueues the work of one call. Errors: DEVICE_FAILED (also: the op's function refused),
+ * NO_HOST_MEMORY for staging, and a lost context. What was enqueued before the failure may still
+ * run.
+ */
+
+/* An op of the program. `arguments` are in staging memory. */
+capu_status enqueue_op(capu_context *context, const struct call *call, const void *arguments,
+                       uint64_t duration_ns);
+
+/* A transfer; `host` is the caller's memory of an upload or a download. */
+capu_status enqueue_transfer(capu_context *context, const struct call *call, unsigned char *host);
+
+/* The guide's op of this number again, with the arguments that it is bound to. */
+capu_status enqueue_replay(capu_context *context, const struct guide *guide, uint32_t number);
 
 #endif

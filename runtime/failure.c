@@ -16,13 +16,10 @@ capu_status failure_set(capu_context *context, capu_status status, const char *f
     return status;
 }
 
-capu_status failure_check(capu_context *context, capu_status status, const char *attempt)
+capu_status failure_explain(capu_context *context, capu_status status, const char *attempt)
 {
     char text[ERROR_TEXT_BYTES / 2];
 
-    if (status == CAPU_OK) {
-        return CAPU_OK;
-    }
     if (device_failure(context->device, text, sizeof(text)) != CAPU_OK) {
         context->lost = device_failure(context->device, NULL, 0);
         return failure_set(context, context->lost, "%s", text);

@@ -15,7 +15,12 @@ capu_status failure_set(capu_context *context, capu_status status, const char *f
 /* Takes a status from another room: says what was attempted, and turns the device's own failure
    into a lost context. OK passes through. Statuses of this room have been told already: return them
    as they are. */
-capu_status failure_check(capu_context *context, capu_status status, const char *attempt);
+capu_status failure_explain(capu_context *context, capu_status status, const char *attempt);
+static inline capu_status failure_check(capu_context *context, capu_status status,
+                                        const char *attempt)
+{
+    return status == CAPU_OK ? CAPU_OK : failure_explain(context, status, attempt);
+}
 
 /* Waits for a lane by any means there are: for ways out of failures, where memory that the lane's
    work touches is about to go. */

@@ -53,7 +53,7 @@ static capu_status blame(capu_context *context, struct tensor *changed)
                        context->operands.name, lookup_name(context, changed));
 }
 
-capu_status issue_begin(capu_context *context, const struct call *call, bool *is_planned)
+static inline capu_status begin(capu_context *context, const struct call *call, bool *is_planned)
 {
     capu_status status;
 
@@ -62,7 +62,7 @@ capu_status issue_begin(capu_context *context, const struct call *call, bool *is
         return clear_untracked(context, call);
     }
     status = operands_begin(context, call, is_planned);
-    if (status == CAPU_OK && is_callers(call->kind)) {
+    if (status == CAPU_OK && strict_is_on(context) && is_callers(call->kind)) {
         status = strict_begin(context);
         if (status != CAPU_OK) {
             operands_abort(context, *is_planned, false);
@@ -71,12 +71,12 @@ capu_status issue_begin(capu_context *context, const struct call *call, bool *is
     return status;
 }
 
-capu_status issue_end(capu_context *context, enum call_kind kind, bool is_planned,
-                      capu_status status)
+static inline capu_status end(capu_context *context, enum call_kind kind, bool is_planned,
+                              capu_status status)
 {
     struct tensor *changed = NULL;
 
-    if (status == CAPU_OK && is_callers(kind)) {
+    if (status == CAPU_OK && strict_is_on(context) && is_callers(kind)) {
         changed = strict_changed(context);
     }
     if (context->is_tracking && status == CAPU_OK) {
@@ -91,41 +91,57 @@ capu_status issue_end(capu_context *context, enum call_kind kind, bool is_planne
     return status != CAPU_OK ? status : settle_unrecorded(context);
 }
 
-/* Argument bytes are the op's own from here on: replays read them again. */
-static capu_status stage_arguments(capu_context *context, const struct issue_source *source,
-                                   const void **arguments)
+capu_status issue_begin(capu_context *context, const struct call *call, bool *is_planned)
 {
-    void *staged;
-    capu_status status;
+    return begin(context, call, is_planned);
+}
 
-    if (source->argument_bytes == 0) {
-        return CAPU_OK;
-    }
-    status = enqueue_stage(context, source->argument_bytes, &staged);
+capu_status issue_end(capu_context *context, enum call_kind kind, bool is_planned,
+                      capu_status status)
+{
+    return end(context, kind, is_planned, status);
+}
+
+/* Argument bytes are the library's own from here on: replays read them again. */
+static capu_status stage_arguments(capu_context *context, const capu_op *op, void **arguments)
+{
+    capu_status status = enqueue_stage(context, op->argument_bytes, arguments);
+
     if (status == CAPU_OK) {
-        memcpy(staged, source->arguments, source->argument_bytes);
-        *arguments = staged;
+        memcpy(*arguments, op->arguments, op->argument_bytes);
     }
     return status;
 }
 
-capu_status issue_call(capu_context *context, const struct call *call,
-                       const struct issue_source *source)
+capu_status issue_op(capu_context *context, const struct call *call, const capu_op *op)
 {
-    struct enqueue_work work = {
-        .call = call, .duration_ns = source->duration_ns, .host = source->host};
+    void *arguments = NULL;
     bool is_planned;
-    capu_status status = issue_begin(context, call, &is_planned);
+    capu_status status = begin(context, call, &is_planned);
 
     if (status != CAPU_OK) {
         return status;
     }
-    status = stage_arguments(context, source, &work.arguments);
-    if (status == CAPU_OK && is_planned && call->kind == CALL_RUN) {
-        executor_note_run(context, work.arguments, work.duration_ns);
+    if (op->argument_bytes > 0) {
+        status = stage_arguments(context, op, &arguments);
+    }
+    if (status == CAPU_OK && is_planned) {
+        executor_note_run(context, arguments, op->duration_ns);
     }
     if (status == CAPU_OK) {
-        status = enqueue_work(context, &work);
+        status = enqueue_op(context, call, arguments, op->duration_ns);
     }
-    return issue_end(context, call->kind, is_planned, status);
+    return end(context, CALL_RUN, is_planned, status);
+}
+
+capu_status issue_transfer(capu_context *context, const struct call *call, void *host)
+{
+    bool is_planned;
+    capu_status status = begin(context, call, &is_planned);
+
+    if (status != CAPU_OK) {
+        return status;
+    }
+    status = enqueue_transfer(context, call, host);
+    return end(context, call->kind, is_planned, status);
 }

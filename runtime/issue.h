@@ -16,16 +16,11 @@
 #include "capuchin/context.h"
 #include "runtime/call.h"
 
-struct issue_source {
-    const void *arguments; /* of an op; copied */
-    size_t argument_bytes;
-    uint64_t duration_ns;
-    void *host; /* of an upload or download: the caller's memory */
-};
+/* Issues an op of the program; of `op`, its argument bytes are copied. */
+capu_status issue_op(capu_context *context, const struct call *call, const capu_op *op);
 
-/* Issues a call whole. */
-capu_status issue_call(capu_context *context, const struct call *call,
-                       const struct issue_source *source);
+/* Issues a transfer; `host` is the caller's memory of an upload or a download. */
+capu_status issue_transfer(capu_context *context, const struct call *call, void *host);
 
 /* The same in two halves, for accesses, whose work the caller enqueues. *is_planned: the active
    guide has this op next; pass it on. After a failed issue_begin nothing has begun. `status` says

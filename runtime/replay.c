@@ -26,16 +26,9 @@ static capu_status clear_ranges(capu_context *context, const struct guide *guide
 static capu_status enqueue(capu_context *context, const struct guide *guide, uint32_t number)
 {
     const struct guide_op *op = &guide->ops[number];
-    struct enqueue_work work = {
-        .call = &op->call,
-        .arguments = context->binding.ops[number].arguments,
-        .duration_ns = context->binding.ops[number].duration_ns,
-        .guide = guide,
-        .op = op,
-    };
     capu_status status = failure_check(context, clear_ranges(context, guide, op), op->call.name);
 
-    return status == CAPU_OK ? enqueue_work(context, &work) : status;
+    return status == CAPU_OK ? enqueue_replay(context, guide, number) : status;
 }
 
 /* After a replay that failed behind its first work: what it would have made is not there, and owed

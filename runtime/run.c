@@ -65,10 +65,7 @@ capu_status capu_run(capu_context *context, const capu_op *op)
         return status;
     }
     call = call_of(&copy, CALL_RUN);
-    return issue_call(context, &call,
-                      &(struct issue_source){.arguments = copy.arguments,
-                                             .argument_bytes = copy.argument_bytes,
-                                             .duration_ns = copy.duration_ns});
+    return issue_op(context, &call, &copy);
 }
 
 capu_status capu_access_begin(capu_context *context, const capu_op *op)

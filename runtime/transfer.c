@@ -87,7 +87,7 @@ static capu_status issue_part(capu_context *context, enum call_kind kind, const 
                         .operands = &operand,
                         .operand_count = 1};
 
-    return issue_call(context, &call, &(struct issue_source){.host = host});
+    return issue_transfer(context, &call, host);
 }
 
 static capu_status fill(capu_context *context, const void *from, const void *to)
@@ -301,5 +301,5 @@ capu_status capu_copy(capu_context *context, void *to, const void *from, size_t 
     if ((uintptr_t)to < (uintptr_t)from + bytes && (uintptr_t)from < (uintptr_t)to + bytes) {
         return failure_set(context, CAPU_INVALID, "capu_copy: the ranges overlap");
     }
-    return issue_call(context, &call, &(struct issue_source){0});
+    return issue_transfer(context, &call, NULL);
 }
