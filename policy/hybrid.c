@@ -2,14 +2,14 @@
  * Planner hybrid, the default: keeps, swaps or drops each tensor in each gap. It searches; the
  * lowering makes every set of decisions a valid plan, and the execution model times it exactly.
  *
- *   1. Scan: the greedy runs for several prices of the link (theta). Each result is lowered with
- *      several leads of its prefetches, with and without saves. Two more starts let small tensors
- *      outlive their last access for replays (extended_life.h; it pays in DenseNet).
- *   2. Improvement: every start is improved for a while, since prices lead to different local
- * optima; then the best one gets the rest of the effort. Ruin and rebuild (large neighbourhood
- * search: part of the decisions is given up, and the greedy completes them at other prices)
- * alternates with local search. Random choices are seeded by a constant, so equal requests give
- * equal plans.
+ * Scan. The greedy runs for several prices of the link (theta). Each result is lowered with several
+ * leads of its prefetches, with and without saves. Two more starts let small tensors outlive their
+ * last access for replays (extended_life.h; it pays in DenseNet).
+ *
+ * Improvement. Every start is improved for a while, since prices lead to different local optima;
+ * then the best one gets the rest of the effort. Ruin and rebuild (large neighbourhood search: part
+ * of the decisions is given up, and the greedy completes them at other prices) alternates with
+ * local search. Random choices are seeded by a constant, so equal requests give equal plans.
  *
  * Monotone in the budget: a larger budget never gives a slower plan. Budgets are rounded down to a
  * fixed ladder of rungs, and the answer is the best over all rungs up to the budget. Few rungs are

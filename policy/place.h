@@ -27,11 +27,11 @@ struct place_result {
 struct placer;
 
 /*
- * `machine` NULL: the trace's own. `kept` has place lines (and need have nothing else) of another
- * placed plan of a program with these tensors, by the ids of this trace; NULL: none. What is
- * resident at the iteration border gets those pages again where they are there and are as many as
- * it needs, so that a switch of plans leaves its contents where they are. `trace_index`, `machine`
- * and `kept` are borrowed and outlive it.
+ * `machine` NULL: the trace's own. `kept` has the place lines (and needs nothing else) of another
+ * placed plan of a program with these tensors, by the ids of this trace; NULL: none. A tensor that
+ * is resident at the iteration border gets those pages again if they exist and are as many as it
+ * needs, so that a switch of plans leaves its contents in place. `trace_index`, `machine` and
+ * `kept` are borrowed and must outlive the placer.
  *
  * Errors: INVALID (no machine), TOO_LARGE (pages so small that there are too many of them),
  * NO_HOST_MEMORY.
@@ -41,12 +41,12 @@ capu_status placer_create(const struct trace_index *trace_index, const struct ma
 void placer_destroy(struct placer *placer);
 
 /*
- * Pre: the plan is valid, except that it may hold more than its budget allows. Place lines that it
- * has are replaced. The same plan gives the same place
- * lines to the byte. What gets a line: every managed tensor that has bytes and is ever resident.
+ * Replaces the plan's place lines. The same plan gives the same place lines, to the byte. Every
+ * managed tensor that has bytes and is ever resident gets one. Pre: the plan is valid, except that
+ * it may hold more than its budget allows.
  *
- * Errors: OVER_BUDGET (the pages do not suffice; the text says how many would have),
- * NO_HOST_MEMORY. The plan then has no place lines.
+ * Errors: OVER_BUDGET (the pages do not suffice; the text says how many would), NO_HOST_MEMORY. The
+ * plan then has no place lines.
  */
 capu_status placer_run(struct placer *placer, struct plan *plan, struct place_result *result,
                        struct error_text *error);

@@ -1,5 +1,6 @@
 /*
- * What planners work with and share. For planners, and for what they are made of: greedy, searches.
+ * What planners work with and share. Included by planners and by what they are made of: the greedy
+ * and the searches.
  */
 #ifndef CAPU_POLICY_PLANNER_SHARED_H
 #define CAPU_POLICY_PLANNER_SHARED_H
@@ -30,22 +31,23 @@ struct planning {
 };
 
 /*
- * Sets the limit for a budget, and with it fixed_bytes of the plan: where there is room for all
- * that is not managed at once, replays may prolong its life; else the lowering is frugal. False:
+ * Sets the limit for a budget, and with it fixed_bytes of the plan. If there is room for all
+ * unmanaged tensors at once, replays may extend their lives; else the lowering is frugal. False:
  * the largest op does not fit.
  */
 bool planner_set_budget(struct planning *planning, uint64_t budget_bytes);
 
 /*
- * Pre: there is a placer. Every tensor leaves after each access, which leaves the placement the
- * most freedom. Sets placed_floor to what that takes, and the plan's budget to it. Any planner that
- * places has to count this plan too wherever it fits, so that what can be placed at a budget can be
- * at any larger one. OVER_BUDGET also where the plan cannot be faster than `below_ns`. Errors: as
- * of a planner.
+ * Makes the frugal plan: every tensor is evicted after each access, which gives placement the most
+ * freedom. Sets placed_floor to the bytes that this needs, and the plan's budget to it.
+ *
+ * A planner that makes place lines has to consider this plan wherever it fits, so that what can be
+ * placed at one budget can be placed at any larger one. Pre: there is a placer. Errors: as of a
+ * planner; OVER_BUDGET also if the plan cannot be faster than `below_ns`.
  */
 capu_status planner_plan_frugally(struct planning *planning, uint64_t below_ns);
 
-/* The options of demand paging, and of everything switched on. */
+/* The options of demand paging, and those with everything switched on. */
 struct lower_options planner_paging_options(const struct planning *planning);
 struct lower_options planner_full_options(const struct planning *planning);
 
