@@ -260,7 +260,8 @@ struct claim {
     bool is_of_time;
 };
 
-static void tell(const struct settings *settings, const struct claim *claim, const char *detail)
+static void print_claim(const struct settings *settings, const struct claim *claim,
+                        const char *detail)
 {
     bool is_judged = !claim->is_of_time || !settings->is_untimed;
     bool holds = claim->wants_more ? claim->value >= claim->limit : claim->value <= claim->limit;
@@ -316,13 +317,13 @@ static void claim_no_overhead(const struct settings *settings, const struct outc
              "%.3f ms per guided iteration with %" PRIu64
              " evictions, %.3f and %.3f ms off before and after",
              roomy->wall_ns / 1e6, roomy->evict_count, off[0].wall_ns / 1e6, off[1].wall_ns / 1e6);
-    tell(settings,
-         &(struct claim){.name = "guided with nothing evicted, against off",
-                         .value = percent_more(roomy->wall_ns, base),
-                         .limit = OVERHEAD_LIMIT,
-                         .unit = "% slower",
-                         .is_of_time = true},
-         detail);
+    print_claim(settings,
+                &(struct claim){.name = "guided with nothing evicted, against off",
+                                .value = percent_more(roomy->wall_ns, base),
+                                .limit = OVERHEAD_LIMIT,
+                                .unit = "% slower",
+                                .is_of_time = true},
+                detail);
 }
 
 static void claim_memory(const struct settings *settings, uint64_t budget,
@@ -333,12 +334,12 @@ static void claim_memory(const struct settings *settings, uint64_t budget,
     snprintf(detail, sizeof(detail),
              "budget %.1f MiB, at most %.1f MiB less free than before the context", budget / MIB,
              (double)sampled->used_bytes / MIB);
-    tell(settings,
-         &(struct claim){.name = "memory seen by cudaMemGetInfo above the budget",
-                         .value = ((double)sampled->used_bytes - (double)budget) / MIB,
-                         .limit = (double)BESIDE_BYTES / MIB,
-                         .unit = "MiB"},
-         detail);
+    print_claim(settings,
+                &(struct claim){.name = "memory seen by cudaMemGetInfo above the budget",
+                                .value = ((double)sampled->used_bytes - (double)budget) / MIB,
+                                .limit = (double)BESIDE_BYTES / MIB,
+                                .unit = "MiB"},
+                detail);
 }
 
 static void claim_steady(const struct settings *settings, const struct outcome *planned)
@@ -347,25 +348,25 @@ static void claim_steady(const struct settings *settings, const struct outcome *
 
     snprintf(detail, sizeof(detail), "%u of %u iterations followed a plan, %" PRIu64 " evictions",
              planned->planned, settings->steps, planned->evict_count);
-    tell(settings,
-         &(struct claim){.name = "map and unmap calls in steady iterations",
-                         .value = (double)planned->map_count,
-                         .limit = 0.0,
-                         .unit = "calls"},
-         detail);
-    tell(settings,
-         &(struct claim){.name = "device memory taken in steady iterations",
-                         .value = (double)planned->grown_bytes / MIB,
-                         .limit = 0.0,
-                         .unit = "MiB"},
-         detail);
-    tell(settings,
-         &(struct claim){.name = "steady iterations that kept to a plan",
-                         .value = (double)planned->planned,
-                         .limit = (double)settings->steps,
-                         .unit = "iterations",
-                         .wants_more = true},
-         detail);
+    print_claim(settings,
+                &(struct claim){.name = "map and unmap calls in steady iterations",
+                                .value = (double)planned->map_count,
+                                .limit = 0.0,
+                                .unit = "calls"},
+                detail);
+    print_claim(settings,
+                &(struct claim){.name = "device memory taken in steady iterations",
+                                .value = (double)planned->grown_bytes / MIB,
+                                .limit = 0.0,
+                                .unit = "MiB"},
+                detail);
+    print_claim(settings,
+                &(struct claim){.name = "steady iterations that kept to a plan",
+                                .value = (double)planned->planned,
+                                .limit = (double)settings->steps,
+                                .unit = "iterations",
+                                .wants_more = true},
+                detail);
 }
 
 /* Copies that overlapped nothing would make an iteration longer by their whole time. */
@@ -382,14 +383,15 @@ static void claim_overlap(const struct settings *settings, const struct outcome 
         "%.1f stalls",
         off->time_ns / 1e6, copies_ns / 1e6, swapped->evicted_bytes / MIB,
         swapped->prefetched_bytes / MIB, swapped->time_ns / 1e6, swapped->stall_ns / 1e6);
-    tell(settings,
-         &(struct claim){.name = "copies' time hidden behind kernels, planner swap",
-                         .value = copies_ns > 0.0 ? (1.0 - beyond_ns / copies_ns) * 100.0 : 0.0,
-                         .limit = HIDDEN_LIMIT,
-                         .unit = "%",
-                         .wants_more = true,
-                         .is_of_time = true},
-         detail);
+    print_claim(
+        settings,
+        &(struct claim){.name = "time of copies hidden by kernels, planner swap",
+                        .value = copies_ns > 0.0 ? (1.0 - beyond_ns / copies_ns) * 100.0 : 0.0,
+                        .limit = HIDDEN_LIMIT,
+                        .unit = "%",
+                        .wants_more = true,
+                        .is_of_time = true},
+        detail);
 }
 
 static void claim_prediction(const struct settings *settings, const char *name,
@@ -402,7 +404,7 @@ static void claim_prediction(const struct settings *settings, const char *name,
     snprintf(detail, sizeof(detail),
              "measured %+.1f %% (%.2f ms), predicted %+.1f %% (%.2f ms), off %.2f ms", measured,
              planned->time_ns / 1e6, predicted, planned->predicted_ns / 1e6, off->time_ns / 1e6);
-    tell(
+    print_claim(
         settings,
         &(struct claim){.name = name,
                         .value = measured > predicted ? measured - predicted : predicted - measured,

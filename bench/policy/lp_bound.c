@@ -8,15 +8,15 @@
  *   s[g]     share of the gap that is copied back at some time during it
  *   r[g,p]   share of the gap that has no contents anywhere at cut p
  *   x[m,p]   op m is replayed between cut p and the next
- *   d[t,p], h[t,p]  share of a tensor that is on the device or on the host at cut p, after its last
- * access
+ *   d[t,p], h[t,p]  share of a tensor on the device or the host at cut p, after its last access
  *
- * Rows: bytes at each cut; y + r <= 1, y <= s; what is on the host at p comes back between p and
- * its deadline, and left between its making and p, at the rate of the link; copies of gaps within a
- * window fit into it; replays take time where they are; what is nowhere at p is so at the next
- * cut, too, or is replayed before it; a replay needs inputs that are dead at p from d, h or a
- * replay after p. Every valid plan in steady state is a solution, so the least sum of e bounds all
- * plans from below. Relaxed are: shares for whole tensors, the bytes of replays, all other cuts.
+ * Rows: the bytes at each cut; y + r <= 1 and y <= s; what is on the host at p returns between p
+ * and its deadline, and was copied out between its creation and p, at the rate of the link; the
+ * copies of gaps within a window fit into it; replays take time in their interval; what is absent
+ * at p is also absent at the next cut, or is replayed before it; a replay takes inputs that are
+ * dead at p from d, from h or from a replay after p. Every valid plan in steady state is a
+ * solution, so the least sum of e is a lower bound for all plans. The program is a relaxation: it
+ * allows shares of tensors, and ignores the bytes of replays and all other cuts.
  */
 #include "bench/policy/lp_bound.h"
 

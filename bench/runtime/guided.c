@@ -297,7 +297,8 @@ static void expect_equal_weights(struct loop *loops)
         for (size_t mode = 1; mode < MODES; mode++) {
             BENCH_OK(loops[mode].context,
                      capu_download(loops[mode].context, got, loops[mode].weights[i], weight_bytes));
-            bench_expect(memcmp(wanted, got, weight_bytes) == 0, "weights differ from mode off's");
+            bench_expect(memcmp(wanted, got, weight_bytes) == 0,
+                         "weights differ from those of the mode off");
         }
     }
 }

@@ -179,14 +179,14 @@ static void measure(struct result *result)
         note(&train, iterate(&loop, true, &report));
         bench_expect(report.mode == CAPU_MODE_GUIDED && report.diverged == 0 &&
                          report.evict_count > 0,
-                     "training has no plan in force");
+                     "training has no active plan");
         result->op_count = (size_t)report.op_count;
         note(&same, iterate(&loop, true, &report));
         bench_expect(report.mode == CAPU_MODE_GUIDED && report.install_ns == 0,
-                     "an iteration like the one before put a plan in force");
+                     "an iteration of the same label installed a plan");
         note(&validate, iterate(&loop, false, &report));
         bench_expect(report.mode == CAPU_MODE_GUIDED && report.diverged == 0,
-                     "validation has no plan in force");
+                     "validation has no active plan");
     }
     result->train = median(&train);
     result->validate = median(&validate);

@@ -184,7 +184,8 @@ static void measure_planning(size_t layers, uint64_t budget_bytes, struct result
         iterate(&loop);
         report = report_of(&loop);
     }
-    bench_expect(report.mode == CAPU_MODE_GUIDED && report.evict_count > 0, "no plan in force");
+    bench_expect(report.mode == CAPU_MODE_GUIDED && report.evict_count > 0,
+                 "there is no active plan");
     result->until_guided = bench_now() - begin;
     result->op_count = (size_t)report.op_count;
     result->planning_call = loop.call;

@@ -208,8 +208,8 @@ int main(int count, char **arguments)
 {
     bool wants_json =
         bench_wants_json(count, arguments,
-                         "bench_tracking [--json]: iterations in mode off against passive and "
-                         "guided ones, nothing evicted\n");
+                         "bench_tracking [--json]: passive and guided iterations compared with "
+                         "the mode off, with nothing evicted\n");
     struct result results[] = {
         measure("host, 50 us", "host", 50e-6),
         measure("host, empty", "host", 0),
