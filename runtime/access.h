@@ -1,30 +1,37 @@
-/* The tensors that the op at hand touches, one access for each. */
+/*
+ * The tensors that the current op touches, one access for each, however many operands name it.
+ * (Their structs are in internal.h.)
+ *
+ * Owned by the context's thread.
+ */
 #ifndef CAPU_RUNTIME_ACCESS_H
 #define CAPU_RUNTIME_ACCESS_H
 
 #include "runtime/internal.h"
 
-/* Gives a tensor that the op at hand has not named yet its access. NULL: no memory. */
+/* Creates the access of a tensor that the current op has not named yet. NULL: no memory. */
 struct access *access_create(struct operands *operands, struct tensor *tensor);
 
-/* The access of a tensor in the op at hand, new or the one it has already. NULL: no memory. */
+/* The access of a tensor in the current op: the one it already has, or a new one. NULL: no host
+   memory. */
 static inline struct access *access_of(struct operands *operands, struct tensor *tensor)
 {
     return tensor->in_op.stamp == operands->stamp ? &operands->accesses[tensor->in_op.index]
                                                   : access_create(operands, tensor);
 }
 
-/* Adds an access by hand: for replays. NO_HOST_MEMORY. */
+/* Adds an access that no operand asks for: replays have only accesses. NO_HOST_MEMORY. */
 capu_status access_add(capu_context *context, struct tensor *tensor, uint32_t role);
 
-/* Whether an access needs what the tensor holds now. */
+/* Whether an access needs the present contents of its tensor. */
 static inline bool access_needs_contents(const struct access *access)
 {
     return access->is_read || (access->is_partial && tensor_is_defined(access->tensor));
 }
 
-/* The role of an access in the record: scratch is a write nobody reads, and a partial write of
-   nothing is whole. */
+/* The role of an access in the record. Scratch is recorded as a write, because nothing reads it;
+   and a partial write of a tensor without contents as a whole one, because there is nothing to
+   keep. */
 static inline uint32_t access_role(const struct access *access)
 {
     bool writes_nothing_before =

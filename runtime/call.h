@@ -1,7 +1,7 @@
 /*
- * A call: one piece of device work as the runtime sees it, whether the user's op or one of the
- * library's own. What tells two calls apart is their signature; argument bytes are no part of it,
- * since the learning rate changes every step.
+ * A call: one piece of device work as the runtime sees it, an op of the program or one of the
+ * library's own. Calls are compared by their fields; the bytes of the arguments are not compared,
+ * because a learning rate changes every step.
  */
 #ifndef CAPU_RUNTIME_CALL_H
 #define CAPU_RUNTIME_CALL_H
@@ -26,8 +26,8 @@ struct call {
     capu_run_function run;
     capu_run_function replay; /* NULL: `run` */
     uint64_t key;
-    bool is_once;       /* fills zeros from before the iteration: no part of the next one */
-    bool is_replayable; /* as far as the caller says: updates come on top */
+    bool is_once;       /* fills in zeros known for long: the next iteration will not have it */
+    bool is_replayable; /* as far as the caller says; updates may still prevent it */
     const capu_operand *operands;
     size_t operand_count;
 };

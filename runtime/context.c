@@ -19,8 +19,8 @@ capu_status context_usable(capu_context *context)
     if (context == NULL) {
         return CAPU_INVALID;
     }
-    /* An op's function that called the library would wait for itself, or change what the calling
-       thread is at; so would a text for it. */
+    /* A run function that called the library would wait for itself, or interfere with the call
+       that the context's thread is in. Even the error text belongs to that call. */
     if (device_is_in_run()) {
         return CAPU_WRONG_ORDER;
     }
@@ -83,8 +83,9 @@ static bool read_cuda(const char *name, uint32_t *ordinal)
     return *digit == '\0';
 }
 
-/* The device the config names. "auto" takes the first cuda device, and the host where there is none
-   at all: one that is there and fails, or does not fit the config, is told. */
+/* Creates the device that the config names. "auto" takes the first cuda device, and the host only
+   if there is no cuda device at all: a device that exists but fails, or does not fit the config, is
+   an error. */
 static capu_status choose_device(const capu_config *config, struct device **device, char *text,
                                  size_t text_bytes)
 {
@@ -134,7 +135,7 @@ capu_status capu_context_create(const capu_config *config, capu_context **contex
     if (status != CAPU_OK) {
         goto finish_config;
     }
-    /* A handle of another kind of device would be called through. */
+    /* Other devices would call through the handle as if it were a stream of their own. */
     if (complete.stream != NULL && strcmp(device->capabilities.name, "cuda") != 0) {
         snprintf(text, sizeof(text), "config: a stream of the caller's is for cuda, this is %s",
                  device->capabilities.name);
@@ -160,7 +161,7 @@ tell:
     return status;
 }
 
-/* Fills in what only the device can tell. */
+/* Fills in the defaults that depend on the device. */
 static capu_status complete_config(const struct device *device, capu_config *config, char *text,
                                    size_t text_bytes)
 {
@@ -222,7 +223,8 @@ static capu_status create_memory(capu_context *context)
     return status;
 }
 
-/* Ends every part that was made; zeroed parts are fine. Not the device, not the config. */
+/* Destroys every part that was created; parts that are zeroed are skipped. The device and the
+   config stay. */
 static void destroy_parts(capu_context *context)
 {
     planning_destroy(context->planning);
@@ -290,12 +292,12 @@ capu_status context_create_on(struct device *device, const capu_config *config, 
     return CAPU_OK;
 }
 
-/* Frees every allocation: spans and edges are unmapped, and what they hold is given up. */
+/* Frees every allocation: unmaps its spans and edges, and discards their contents. */
 static void release_allocations(capu_context *context)
 {
     struct tensor *tensor;
 
-    /* One by one and whatever they answer: nothing may run any more when memory is unmapped. */
+    /* All lanes, whatever they return: no work may run when memory is unmapped. */
     failure_quiesce_all(context);
     context->in_iteration = false;
     context->owed.guide = NULL;

@@ -48,7 +48,6 @@ void departure_recycle(struct departures *departures, struct departure *departur
     departures->spare = departure;
 }
 
-/* Takes a departure out of its queue: it does not happen, or it has. */
 void departure_cancel(struct departures *departures, struct departure *departure)
 {
     struct departure_queue *queue = departure->queue;
@@ -73,7 +72,7 @@ static bool departure_is_past(const struct departure *departure)
            lane_is_past(departure->after[2]);
 }
 
-/* Unmaps a span and gives its pages back. Pre: everything that touches it is past. */
+/* Unmaps a span and gives its pages back. Pre: all work that touches it has finished. */
 static capu_status release_span(capu_context *context, struct tensor *tensor)
 {
     capu_status status;
@@ -113,7 +112,7 @@ static capu_status release_edges(capu_context *context, struct allocation *alloc
     return CAPU_OK;
 }
 
-/* Unmaps what a freed allocation still holds. After a failure it may be tried again. */
+/* Unmaps everything that a freed allocation still has mapped. Can be repeated after a failure. */
 static capu_status release_pages(capu_context *context, struct allocation *allocation)
 {
     struct departure *departure = allocation->departure;
@@ -187,7 +186,6 @@ capu_status departure_wait(capu_context *context, struct departure *departure)
     return departure_end(context, departure);
 }
 
-/* Waits for the departure that was queued first. Pre: there is one. */
 capu_status departures_wait_oldest(capu_context *context)
 {
     const struct departure_queue *copying = &context->departures.copying;
@@ -202,7 +200,6 @@ capu_status departures_wait_oldest(capu_context *context)
     return departure_wait(context, queue->head);
 }
 
-/* Departures under way that the op at hand has not claimed as operands. */
 bool departures_any(const capu_context *context)
 {
     return context->departures.leaving.head != NULL || context->departures.copying.head != NULL;
@@ -219,7 +216,7 @@ capu_status departure_reserve(capu_context *context)
     return CAPU_OK;
 }
 
-/* Several tensors of an allocation may be on their way: the last of them counts. */
+/* Several tensors of an allocation may have copies under way: the last of them counts. */
 static void keep_later(struct lane_position *latest, struct lane_position position)
 {
     if (!lane_is_past(position) && position.sequence > latest->sequence) {
@@ -262,8 +259,8 @@ capu_status departure_wait_buried(capu_context *context, struct allocation *allo
     return departure_wait(context, allocation->departure);
 }
 
-/* Ends a departure whatever the device says: its structs are freed, its pages go with the device.
- */
+/* Ends a departure even if the device fails: its structs are freed here, and its pages when the
+   device is destroyed. */
 static void departure_force(capu_context *context, struct departure *departure)
 {
     struct allocation *allocation = departure->allocation;

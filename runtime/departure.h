@@ -1,10 +1,13 @@
 /*
  * Departures: tensors and freed allocations on their way out.
  *
- * What departs is queued with the positions its last users reach; its pages are unmapped and free
- * once those are past. Until then a tensor can be taken back as it was, and an allocation for a new
- * one of its size. Nothing waits unless it is told to: the delayed synchronisation of Capuchin
- * (ASPLOS 2020).
+ * The pages of an evicted tensor may be reused only after the last work that touches them. Waiting
+ * for that work when the tensor is evicted would stop the host, so the tensor is queued with the
+ * positions that its last users reach, and its pages are unmapped when those have passed: the
+ * delayed synchronisation of Capuchin (ASPLOS 2020). Until then it can be taken back as it was. A
+ * freed allocation departs in the same way, and a new one of its size can take its place.
+ *
+ * There are two queues, so that what leaves without a copy never waits for a copy.
  *
  * Owned by the context's thread.
  */
@@ -23,8 +26,8 @@ struct departure {
     struct tensor *tensor; /* one of the two is set */
     struct allocation *allocation;
     size_t page_count;
-    uint64_t order;                /* counts departures: the oldest is waited for first */
-    struct lane_position after[3]; /* free once all are past */
+    uint64_t order;                /* counts departures, so that the oldest is waited for first */
+    struct lane_position after[3]; /* it can end once all have passed */
 };
 
 /* First in, first out. */
@@ -34,49 +37,51 @@ struct departure_queue {
 };
 
 struct departures {
-    struct departure_queue copying; /* wait for a copy out */
-    struct departure_queue leaving; /* do not, and must never stand behind those that do */
+    struct departure_queue copying; /* those that wait for a copy */
+    struct departure_queue leaving; /* those that do not */
     struct departure *spare;        /* for reuse */
     size_t leaving_pages;           /* in both queues */
     uint64_t order;
 };
 
-/* A departure to fill in; NULL: host memory is full. Appended to a queue, or recycled unused. */
+/* Returns a departure to fill in; NULL: no host memory. It is then appended to a queue, or
+ * recycled. */
 struct departure *departure_take(struct departures *departures);
 void departure_recycle(struct departures *departures, struct departure *departure);
 void departure_append(struct departures *departures, struct departure_queue *queue,
                       struct departure *departure);
 
-/* Takes a departure out of its queue: it does not happen, or it has. */
+/* Takes a departure out of its queue, because it is cancelled or has ended. */
 void departure_cancel(struct departures *departures, struct departure *departure);
 
 /* Waits for one departure and ends it. */
 capu_status departure_wait(capu_context *context, struct departure *departure);
 
-/* Whether anything departs; waits for what was queued first (pre: there is something). */
+/* Whether anything departs; and waits for the departure that was queued first. Pre: there is one.
+ */
 bool departures_any(const capu_context *context);
 capu_status departures_wait_oldest(capu_context *context);
 
-/* Frees what has left. Does not wait. */
+/* Ends the departures whose positions have passed. Does not wait. */
 capu_status departures_reap(capu_context *context);
 
-/* Makes sure that the next departure_bury can be noted. NO_HOST_MEMORY. */
+/* Makes sure that the next departure_bury cannot fail. NO_HOST_MEMORY. */
 capu_status departure_reserve(capu_context *context);
 
-/* Starts the departure of a freed allocation: `used` is the position behind its last use. Pre:
-   departure_reserve. */
+/* Starts the departure of a freed allocation whose last use ends at `used`. Pre: departure_reserve.
+ */
 void departure_bury(capu_context *context, struct allocation *allocation,
                     struct lane_position used);
 
-/* Takes a buried allocation back for a new one of the same address and size: its pages stay, its
-   tensor is undefined. */
+/* Takes a buried allocation back to serve as a new one of the same address and size. It keeps its
+   pages; its tensor is undefined. */
 void departure_unbury(capu_context *context, struct allocation *allocation);
 
 /* Waits for a buried allocation's departure and ends it. */
 capu_status departure_wait_buried(capu_context *context, struct allocation *allocation);
 
-/* For the context's end, when all work is past: waits for every departure; frees an allocation that
-   lives still, whatever the device says. */
+/* For destroying a context, when all work has finished: the first ends every departure, the second
+   frees an allocation that is still alive. Neither stops at a failure of the device. */
 void departures_finish(capu_context *context);
 void departure_abandon(capu_context *context, struct allocation *allocation);
 

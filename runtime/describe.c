@@ -27,7 +27,7 @@ static capu_status check_info(capu_context *context, const capu_tensor_info *inf
     return CAPU_OK;
 }
 
-/* Reads a caller's info and says what is wrong with it. */
+/* Copies and checks the caller's info. */
 static capu_status read_info(capu_context *context, const capu_tensor_info *from,
                              capu_tensor_info *info)
 {
@@ -83,7 +83,7 @@ capu_status capu_tensor_describe(capu_context *context, const void *address,
         contents_define(context, tensor);
     }
     if (becomes_persistent && !tensor->is_read_after) {
-        /* Plans, and records to plan for, take it for dead behind its last access. */
+        /* Plans, and the records that plans are made of, let it die after its last access. */
         tensor->is_read_after = true;
         return planning_forget(context, tensor->address);
     }

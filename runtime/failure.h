@@ -1,6 +1,11 @@
 /*
- * Failures: the text that capu_last_error returns, failures of the device, and waiting for work
- * before memory that it touches is given up.
+ * Failures: the text that capu_last_error returns, lost contexts, and waiting for work before the
+ * memory that it touches is given up.
+ *
+ * An error is described once, where it is first understood, and callers pass the status on. A
+ * status of another room gets its text from failure_check; one of this room has a text already.
+ *
+ * Owned by the context's thread.
  */
 #ifndef CAPU_RUNTIME_FAILURE_H
 #define CAPU_RUNTIME_FAILURE_H
@@ -12,9 +17,8 @@
 capu_status failure_set(capu_context *context, capu_status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* Takes a status from another room: says what was attempted, and turns the device's own failure
-   into a lost context. OK passes through. Statuses of this room have been told already: return them
-   as they are. */
+/* Takes a status of another room and sets the last error: `attempt` says what was attempted. If the
+   device itself has failed, the context is lost, and that status is returned. OK passes through. */
 capu_status failure_explain(capu_context *context, capu_status status, const char *attempt);
 static inline capu_status failure_check(capu_context *context, capu_status status,
                                         const char *attempt)
@@ -22,8 +26,8 @@ static inline capu_status failure_check(capu_context *context, capu_status statu
     return status == CAPU_OK ? CAPU_OK : failure_explain(context, status, attempt);
 }
 
-/* Waits for a lane by any means there are: for ways out of failures, where memory that the lane's
-   work touches is about to go. */
+/* Waits for a lane by whatever means still work: on the way out of a failure, when memory that the
+   lane's work touches is about to be given up. The second waits for all lanes. */
 void failure_quiesce(capu_context *context, struct lane *lane);
 void failure_quiesce_all(capu_context *context);
 

@@ -1,9 +1,9 @@
 /*
- * The context's inside, shared by the files of this room and by nobody else.
+ * The inside of a context, for the files of this room only.
  *
- * Each part has its own file: records what happened (tracker), decides what is resident (pager),
- * copies arguments and uploads (staging), writes files and grows host memory (agent). Everything
- * here is owned by the context's calling thread; what the agent's thread sees is said in agent.h.
+ * struct capu_context puts the parts together; each part has a header of its own, and README.md
+ * lists them. All of it is owned by the thread that calls the library; agent.h says what the
+ * agent's thread sees.
  */
 #ifndef CAPU_RUNTIME_INTERNAL_H
 #define CAPU_RUNTIME_INTERNAL_H
@@ -32,13 +32,13 @@
 
 enum { ERROR_TEXT_BYTES = 1024 };
 
-/* One tensor an op touches, after its operands were resolved and merged. */
+/* A tensor that an op touches, after its operands have been resolved and merged. */
 struct access {
     struct tensor *tensor;
     uint32_t role;     /* CAPU_READ, CAPU_WRITE, CAPU_UPDATE or CAPU_SCRATCH */
-    bool is_read;      /* some operand reads what it holds */
-    bool is_partial;   /* written in part: the rest is kept, if there is anything to keep */
-    uint64_t checksum; /* of what is only read, before the op: strict.c */
+    bool is_read;      /* some operand reads its contents */
+    bool is_partial;   /* only a part is written: other contents, if any, are kept */
+    uint64_t checksum; /* of a tensor that is only read, before the op: strict.c */
 };
 
 /* The part of an operand that lies in one tensor. */
@@ -49,7 +49,8 @@ struct piece {
     uint32_t role; /* as the operand says */
 };
 
-/* Scratch space of the op at hand, kept so that a steady call allocates nothing. */
+/* The current op. The arrays keep their capacity, so that calls allocate nothing in the long run.
+ */
 struct operands {
     struct access *accesses;
     size_t access_count;
@@ -59,7 +60,7 @@ struct operands {
     size_t piece_capacity;
     uint64_t stamp; /* counts ops; tensor.in_op.stamp equals it for operands of this op */
 
-    struct call call; /* the op at hand, with its operands in `list` */
+    struct call call; /* with its operands in `list` */
     capu_operand *list;
     size_t list_capacity;
     const char *name; /* its name */
@@ -69,7 +70,7 @@ struct operands {
 struct capu_context {
     capu_config config; /* strings owned, see config_finish */
     bool is_tracking;   /* operands are resolved and recorded */
-    bool is_paging;     /* memory comes and goes */
+    bool is_paging;     /* tensors are evicted and brought back */
 
     struct device *device;
     struct lane compute;
@@ -104,7 +105,7 @@ struct capu_context {
     uint64_t iteration_mark;      /* for profilers: device/marks.h */
     bool in_access;               /* between capu_access_begin and capu_access_end */
     bool access_is_planned;       /* the active guide has that access */
-    struct plan_keeper *planning; /* NULL: not mode guided */
+    struct plan_keeper *planning; /* NULL: not in guided mode */
     struct device_link link;      /* guided mode: what plans are made for */
     struct plan_entry *active;    /* whose guide is active; NULL: none */
     struct binding binding;       /* of its guide, or of the one that this iteration has left */
@@ -114,18 +115,18 @@ struct capu_context {
 
     uint64_t unrecorded_ops; /* since the compute lane was last retired outside iterations */
 
-    capu_status lost; /* OK, or why the context is of no more use */
+    capu_status lost; /* OK, or why the context can no longer be used */
     char error[ERROR_TEXT_BYTES];
 };
 
-/* What every call begins with: OK, or the status of a lost context. */
+/* Every public call begins with this: OK, or the status of a lost context. */
 capu_status context_usable(capu_context *context);
 
 /* As context_usable, and WRONG_ORDER between capu_access_begin and capu_access_end. */
 capu_status context_ready(capu_context *context, const char *call);
 
-/* Creates a context on a device of the caller's choice, which it owns from success on (tests: a
-   device behind adaptors). `config` is complete, as config_resolve leaves it. */
+/* Creates a context on a given device, which it owns if the call succeeds. Tests pass a device
+   inside adaptors. `config` is complete, as config_resolve leaves it. */
 capu_status context_create_on(struct device *device, const capu_config *config,
                               capu_context **context, char *text, size_t text_bytes);
 
@@ -136,22 +137,25 @@ static inline size_t context_fixed_pages(const capu_context *context)
 }
 
 /*
- * operands.c: everything around an op's own work. operands_begin resolves the operands, makes them
- * resident, clears and poisons, and marks the start; the caller enqueues the work on the compute
- * stream; operands_end marks the end, and brings versions, copies and the record up to date; it
- * fails only where the context is lost. After a failed begin nothing has been written. Where the
- * work itself could not be enqueued, operands_abort takes the end's place: it waits for what was,
- * and what may have been cleared or partly written (`has_written`) before it is undefined.
+ * operands.c: everything around the work of an op. operands_begin resolves the operands, makes them
+ * resident, clears and poisons them, and marks the start. The caller enqueues the work on the
+ * compute stream. operands_end marks the end and updates versions, copies and the record; it fails
+ * only if the context is lost.
+ *
+ * If operands_begin fails, nothing has been written. If the work could not be enqueued, the caller
+ * calls operands_abort instead of operands_end: it waits for what was enqueued, and makes undefined
+ * what may have been cleared or, with `has_written`, partly written.
  */
 capu_status operands_begin(capu_context *context, const struct call *call, bool *is_planned);
 capu_status operands_end(capu_context *context, bool is_planned);
 void operands_abort(capu_context *context, bool is_planned, bool has_written);
 void operands_finish(struct operands *operands);
 
-/* A transient tensor is read outside iterations. */
+/* Notes that a tensor is read outside iterations: plans must keep a transient one to their end. */
 capu_status operands_note_visit(capu_context *context, struct tensor *tensor);
 
-/* validate.c: checks everything it can; false and *what on a breach. For tests. */
+/* validate.c: checks the books of the whole context. If something is wrong, returns false and says
+   in *what. */
 bool context_validate(capu_context *context, const char **what);
 
 /* The same for assertions: prints what is wrong to stderr. */

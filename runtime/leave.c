@@ -1,4 +1,4 @@
-/* Taking a guide out of force, see leave.h. */
+/* Leaving guides, see leave.h. */
 #include "runtime/leave.h"
 
 #include "runtime/failure.h"
@@ -10,7 +10,8 @@
 #include "runtime/swap.h"
 #include "runtime/victims.h"
 
-/* Unmaps what does not hold its pages, and notes whose pages are taken. */
+/* Unmaps a tensor that does not hold its pages. The pages of one that does are its own now, and are
+   taken out of the binding. */
 static void release_tensor(capu_context *context, const struct guide *guide, uint32_t index,
                            capu_status *status)
 {
@@ -20,7 +21,8 @@ static void release_tensor(capu_context *context, const struct guide *guide, uin
     if (tensor_is_placed(tensor) && !tensor_is_mapped(tensor) && !strict_is_on(context)) {
         capu_status now = device_unmap(context->device, tensor->span, tensor->page_count);
 
-        /* Once more: a range that stays mapped to pages of others is the end of the context. */
+        /* Tried twice, because a range that stays mapped to pages of other tensors ends the
+           context. */
         if (now != CAPU_OK) {
             now = device_unmap(context->device, tensor->span, tensor->page_count);
         }
@@ -46,8 +48,8 @@ static void give_blocks(capu_context *context, const struct guide *guide)
     }
 }
 
-/* Parked allocations that this iteration has not asked for go now: recovery must not look for them.
- */
+/* Parked allocations that this iteration has not asked for are freed next, so recovery must not
+   find them. */
 static void forget_parked(capu_context *context, const struct guide *guide)
 {
     for (uint32_t i = 0; i < guide->tensor_count; i++) {

@@ -1,14 +1,23 @@
-/* Leaving the guide in force: the rest of the iteration is passive, and recovery begins. */
+/*
+ * Leaving the active guide: the rest of the iteration runs without a plan, and recovery begins.
+ *
+ * This happens when an op is not the planned one, when the iteration ends early, when a planned
+ * step fails, and when anything else needs the pages that the guide has taken. It is apart from
+ * install.h because the pager leaves guides, and installing one calls the pager.
+ *
+ * Owned by the context's thread.
+ */
 #ifndef CAPU_RUNTIME_LEAVE_H
 #define CAPU_RUNTIME_LEAVE_H
 
 #include "capuchin/context.h"
 
-/* Ends the guide's force; inside an iteration recovery begins. Waits for all work. */
+/* Leaves the active guide, if there is one; inside an iteration recovery begins. Waits for all
+   work. */
 capu_status leave_guide(capu_context *context);
 
-/* Takes the guide in force out of force: tensors that hold their pages keep them as their own.
-   Whatever the device says, no guide is in force afterwards. */
+/* Uninstalls the active guide: tensors that hold their pages keep them as their own. No guide is
+   active afterwards, even if the device fails. Pre: a guide is active. */
 capu_status leave_uninstall(capu_context *context);
 
 #endif

@@ -1,4 +1,7 @@
-/* Finding tensors by what the user gave, and naming them in messages and records. */
+/*
+ * Finding tensors by the address that a caller gave, with the error that fits, and naming them in
+ * messages and records.
+ */
 #ifndef CAPU_RUNTIME_LOOKUP_H
 #define CAPU_RUNTIME_LOOKUP_H
 
@@ -8,7 +11,7 @@
 capu_status lookup_tensor(capu_context *context, const void *address, const char *what,
                           struct tensor **tensor);
 
-/* A tensor's name for people: its own, or its address. */
+/* The name of a tensor for people: its own, or its address as text. */
 const char *lookup_name(capu_context *context, struct tensor *tensor);
 
 #endif

@@ -1,4 +1,11 @@
-/* Allocating: see capuchin/memory.h. */
+/*
+ * Allocating: see capuchin/memory.h.
+ *
+ * Small allocations get a slot in a slab, and are always resident. Others get whole pages of
+ * address space and no memory: that comes when an op first writes them. Inside an iteration, the
+ * n-th allocation gets the address of the n-th one before if the sizes are equal (address_memo.h),
+ * and where that allocation is still departing or parked, it is taken back with its pages.
+ */
 #include "runtime/allocation.h"
 #include "runtime/contents.h"
 #include "runtime/failure.h"
@@ -6,7 +13,7 @@
 #include "runtime/parked.h"
 #include "runtime/release.h"
 
-/* Fresh memory reads as zeros, if the user wants that. */
+/* With clear_fresh, new memory reads as zeros. */
 static capu_status clear_fresh(capu_context *context, struct tensor *tensor)
 {
     capu_status status = CAPU_OK;
@@ -29,7 +36,7 @@ static capu_status clear_fresh(capu_context *context, struct tensor *tensor)
     return failure_check(context, status, "clearing fresh memory");
 }
 
-/* The address that the iteration before gave such an allocation; NULL: none. */
+/* The address that the previous iteration under this label gave to this allocation; NULL: none. */
 static void *propose(const capu_context *context, uint64_t bytes)
 {
     return context->label != NULL ? address_memo_propose(&context->label->addresses, bytes) : NULL;
@@ -54,7 +61,7 @@ static capu_status take_slot(capu_context *context, size_t bytes, void **address
     }
     status = slabs_take(context->slabs, bytes, address);
     if (status == CAPU_OVER_BUDGET) {
-        /* The device has less than the budget, as is known now. */
+        /* The device has less memory than the budget, which is known only now. */
         status = pager_make_room(context, 1);
         if (status != CAPU_OK) {
             return status;
@@ -64,7 +71,7 @@ static capu_status take_slot(capu_context *context, size_t bytes, void **address
     return failure_check(context, status, "taking memory for a small tensor");
 }
 
-/* Gives a freed allocation of one tensor to the user again, undescribed. */
+/* Makes a freed allocation of one tensor a new one, without a description. */
 static capu_status revive(capu_context *context, struct allocation *allocation)
 {
     struct tensor *tensor = allocation->first;
@@ -96,8 +103,8 @@ static capu_status unpark(capu_context *context, struct allocation *allocation,
     return status;
 }
 
-/* The allocation that had this address when the last iteration allocated it, still mapped. NULL if
-   there is none; then the address may be free all the same. */
+/* Takes back the freed allocation that the previous iteration had at this address, if it is still
+   mapped. *out is NULL if there is none; the address may be free nevertheless. */
 static capu_status take_back(capu_context *context, void *address, uint64_t bytes,
                              struct allocation **out)
 {
@@ -116,7 +123,7 @@ static capu_status take_back(capu_context *context, void *address, uint64_t byte
     is_alike = allocation->bytes == bytes && allocation->edge_pages == NULL &&
                allocation->first->next == NULL;
     if (allocation->is_parked) {
-        /* The guide needs the addresses of any other as they are. */
+        /* One of another size stays parked, since the guide needs its addresses. */
         return is_alike ? unpark(context, allocation, out) : CAPU_OK;
     }
     if (!is_alike) {

@@ -1,7 +1,11 @@
 /*
- * Operands: from the ranges an op names to tensors that are resident and valid while it runs, and
- * the book-keeping behind it. capu_run, capu_access_begin, uploads, downloads and copies all pass
- * here.
+ * Operands: from the ranges that an op names to tensors that are resident and valid while it runs,
+ * and updating the books after it. Every call that touches the contents of tensors passes here.
+ *
+ * An op names ranges, which may overlap, cover several tensors, or name one tensor twice. They are
+ * resolved to one access per tensor first, and checked before anything is changed, so that an op
+ * that cannot run leaves no trace. Then the op is compared with the active guide (executor.h);
+ * without a guide, lost contents are recomputed and the tensors are made resident.
  */
 #include "base/array.h"
 #include "runtime/access.h"
@@ -29,8 +33,8 @@ void operands_finish(struct operands *operands)
     *operands = (struct operands){0};
 }
 
-/* Adds what one operand does to one tensor. Read and read is a read, scratch and scratch is
-   scratch, write and write a write; everything else is an update. */
+/* Adds what one operand does to one tensor. Two equal roles stay what they are; any other mixture
+   is an update. */
 static void merge(struct access *access, uint32_t role, bool is_whole)
 {
     bool is_first = access->role == 0;
@@ -72,7 +76,7 @@ static const char *describe_operand(const struct operands *operands, const capu_
     return text;
 }
 
-/* One operand: a piece for every tensor its range meets. */
+/* Resolves one operand to a piece for each tensor that its range meets. */
 static capu_status resolve(capu_context *context, const capu_operand *operand)
 {
     const struct operands *operands = &context->operands;
@@ -138,9 +142,9 @@ static capu_status check_defined(capu_context *context)
     return CAPU_OK;
 }
 
-/* An access of an op that failed may have changed its tensor, which is another version from then
-   on: replays must not take it for what they read. What was to be written whole is undefined, and
-   of other contents the host copy is no copy any more. */
+/* An op that failed may have changed this tensor. It gets a new version, so that replays do not
+   mistake it for what they read. If it was to be written whole, it is undefined now; otherwise its
+   host copy is outdated. */
 static void spoil(capu_context *context, const struct access *access)
 {
     struct tensor *tensor = access->tensor;
@@ -169,7 +173,8 @@ void operands_abort(capu_context *context, bool is_planned, bool has_written)
         }
     }
     if (is_planned) {
-        leave_guide(context); /* what comes next is not as planned; a lost context tells itself */
+        leave_guide(
+            context); /* the rest is not as planned; a lost context is reported by the next call */
     }
 }
 
@@ -193,7 +198,7 @@ static capu_status prepare_pieces(capu_context *context)
     return failure_check(context, status, "clearing an operand");
 }
 
-/* Keeps the call with its operands: the caller's list is gone by the time the op ends. */
+/* Copies the call with its operands: the caller's list may be gone when the op ends. */
 static capu_status keep_call(struct operands *operands, const struct call *call)
 {
     if (!array_reserve(&operands->list, &operands->list_capacity, call->operand_count,
@@ -223,7 +228,8 @@ static capu_status resolve_all(capu_context *context)
     return status;
 }
 
-/* An op outside iterations uses what the guide in force has resident; anything else ends it. */
+/* An op outside iterations may use what the active guide has resident; for anything else the guide
+   is left. */
 static capu_status visit_guide(capu_context *context)
 {
     const struct operands *operands = &context->operands;
@@ -237,7 +243,7 @@ static capu_status visit_guide(capu_context *context)
     return is_served ? CAPU_OK : leave_guide(context);
 }
 
-/* Without a plan: what is lost is recomputed first, then everything is made resident. */
+/* Without a plan: recomputes lost contents, then makes everything resident. */
 static capu_status begin_unplanned(capu_context *context)
 {
     bool has_run = true;
@@ -252,8 +258,6 @@ static capu_status begin_unplanned(capu_context *context)
     return status != CAPU_OK ? status : resident_make_ready(context);
 }
 
-/* Outside iterations a transient tensor is read: no plan may give it up before its iteration ends.
- */
 capu_status operands_note_visit(capu_context *context, struct tensor *tensor)
 {
     if (tensor->is_persistent || tensor->is_read_after) {
@@ -263,7 +267,7 @@ capu_status operands_note_visit(capu_context *context, struct tensor *tensor)
     return planning_forget(context, tensor->address);
 }
 
-/* Makes everything ready for the op, as the guide in force has it or without. */
+/* Makes everything ready for the op, with the active guide or without one. */
 static capu_status make_ready(capu_context *context, bool *is_planned)
 {
     struct operands *operands = &context->operands;
@@ -324,7 +328,7 @@ capu_status operands_begin(capu_context *context, const struct call *call, bool 
     return status;
 }
 
-/* What an access leaves behind. */
+/* Updates a tensor after an access. */
 static void settle_access(capu_context *context, const struct access *access,
                           struct lane_position end)
 {
@@ -348,17 +352,17 @@ static void settle_access(capu_context *context, const struct access *access,
     }
 }
 
-/* An update cannot be done twice. A function made for replays leaves it alone, and then all that
-   matters is that nothing is brought back for it: what is always resident is there anyway. */
+/* An update cannot be repeated. A function made for replays leaves the updated tensor alone, so
+   such an op is replayable if the tensor is always resident: otherwise it would be brought back for
+   nothing. */
 static bool allows_replay(const struct operands *operands, const struct access *access)
 {
     return access_role(access) != CAPU_UPDATE ||
            (operands->call.replay != NULL && !tensor_is_managed(access->tensor));
 }
 
-/* Whether a replay finds the piece cleared. What a function for replays leaves alone stays as it
- * is.
- */
+/* Whether the piece is cleared before a replay, too. A tensor that the function for replays leaves
+   alone must stay as it is. */
 static bool is_cleared_again(const struct operands *operands, const struct piece *piece)
 {
     const struct access *access = &operands->accesses[piece->access];
@@ -368,8 +372,8 @@ static bool is_cleared_again(const struct operands *operands, const struct piece
     return piece->role == CAPU_WRITE_CLEARED && !is_left_alone;
 }
 
-/* Under a plan only a copy out needs to know exactly where an op ends that is not timed; others can
-   do with a later mark. */
+/* Under a plan, only a copy out needs to know exactly where an untimed op ends. For everything else
+   a later mark is good enough, and cheaper. */
 static capu_status mark_end(capu_context *context, bool is_planned, struct lane_position *end)
 {
     if (is_planned && !tracker_is_timing(context) && !executor_is_followed(context)) {
@@ -389,7 +393,8 @@ capu_status operands_end(capu_context *context, bool is_planned)
 
     strict_poison_scratch(context);
     if (mark_end(context, is_planned, &end) != CAPU_OK) {
-        /* The op runs and cannot be taken back: once it is past, its start will do for its end. */
+        /* The op is enqueued and cannot be undone. Once it has finished, its start serves as its
+         * end. */
         status = lane_synchronize(&context->compute);
         if (status != CAPU_OK) {
             failure_check(context, status, operands->name);

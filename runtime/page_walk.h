@@ -1,10 +1,9 @@
-/* The pages of a guide's tensor, which lie in several runs. */
+/* The page numbers of one tensor of a guide, in order. They lie in several runs. */
 #ifndef CAPU_RUNTIME_PAGE_WALK_H
 #define CAPU_RUNTIME_PAGE_WALK_H
 
 #include "runtime/guide.h"
 
-/* Walks a tensor's page numbers in order. */
 struct page_walk {
     const struct guide *guide;
     struct guide_part runs;

@@ -44,7 +44,7 @@ capu_status pager_evict(capu_context *context, struct tensor *tensor)
     return strict_wait_evicted(context, departure);
 }
 
-/* Gives back the pages of slabs nobody uses, once the work that did is past. False: none. */
+/* Gives back the pages of unused slabs, after the work that used them. False: there is none. */
 static bool trim_slabs(capu_context *context, capu_status *status)
 {
     *status = failure_check(context, lane_synchronize(&context->compute),
@@ -64,7 +64,7 @@ capu_status pager_make_room(capu_context *context, size_t page_count)
 {
     capu_status status = CAPU_OK;
 
-    /* A guide in force has its pages for good: who needs more than it leaves ends it. */
+    /* The active guide keeps its pages: if they are needed, the guide is left. */
     if (context->active != NULL && pages_available(context->pages) < page_count) {
         status = leave_guide(context);
     }
@@ -101,8 +101,8 @@ void pager_claim(capu_context *context, struct tensor *tensor)
     victims_touch(context, tensor);
 }
 
-/* Pages for a span. Where the device has fewer than the budget, as others hold some, that is known
-   when it refuses one: then room is made in what there is. */
+/* Takes pages for a span. The device may have fewer than the budget, because other programs use it,
+   and that is known only when it refuses one. Then room is made among those that there are. */
 static capu_status take_pages(capu_context *context, struct tensor *tensor)
 {
     capu_status status = pages_take(context->pages, tensor->page_count, tensor->pages);
@@ -117,7 +117,7 @@ static capu_status take_pages(capu_context *context, struct tensor *tensor)
     return failure_check(context, status, "taking device memory");
 }
 
-/* Maps fresh pages behind a span. */
+/* Maps new pages to a span. */
 static capu_status map_span(capu_context *context, struct tensor *tensor)
 {
     capu_status status = take_pages(context, tensor);
@@ -148,12 +148,13 @@ static capu_status fill_span(capu_context *context, struct tensor *tensor, unsig
     }
     tensor->written = tensor->used;
     if (status != CAPU_OK) {
-        failure_quiesce(context, &context->compute); /* no position says when the fill is past */
+        failure_quiesce(context,
+                        &context->compute); /* no position says when the fill has finished */
     }
     return failure_check(context, status, "filling device memory");
 }
 
-/* Makes a tensor that is known to be zero hold its zeros: an op of its own in the record. */
+/* Fills the known zeros of a tensor into its pages. It is an op of its own in the record. */
 static capu_status materialise_zeros(capu_context *context, struct tensor *tensor)
 {
     capu_operand operand = capu_operand_of(tensor->span, tensor->span_bytes, CAPU_WRITE);
@@ -181,7 +182,7 @@ static capu_status materialise_zeros(capu_context *context, struct tensor *tenso
     return CAPU_OK;
 }
 
-/* Contents for a span that was just mapped. */
+/* Copies the contents back to a span that was just mapped. */
 static capu_status fetch(capu_context *context, struct tensor *tensor)
 {
     capu_status status =

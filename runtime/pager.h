@@ -14,29 +14,29 @@
 #include "runtime/tensors.h"
 
 struct pager {
-    bool has_waited; /* since the op at hand began: the host for room, or compute for a copy in */
+    bool has_waited; /* since the current op began: the host waited for room, or compute for a copy
+                        in */
 };
 
 /*
- * Sees to it that `page_count` pages can be taken, evicting what is no operand of the op at hand
- * (tensor.in_op.stamp). OVER_BUDGET: too much is in use by operands and always-resident pages;
- * HOST_OVER_BUDGET, NO_HOST_MEMORY: nowhere to evict to. Nothing is lost on failure.
+ * Makes `page_count` pages available by evicting tensors that are not operands of the current op
+ * (tensor.in_op). OVER_BUDGET: operands and always-resident pages leave too little.
+ * HOST_OVER_BUDGET, NO_HOST_MEMORY: there is nowhere to evict to. Nothing is lost on failure.
  */
 capu_status pager_make_room(capu_context *context, size_t page_count);
 
-/* Gives back always-resident pages that no small tensor lives in any more; waits for the compute
-   lane. */
+/* Gives back the pages of slabs that no small tensor uses. Waits for the compute lane. */
 capu_status pager_trim(capu_context *context);
 
-/* Makes a tensor's span resident, with its contents if asked for; the compute lane is made to wait
+/* Makes a tensor's span resident, with its contents if they are needed: the compute lane then waits
    for them. Pre: pager_make_room for its pages. */
 capu_status pager_bring(capu_context *context, struct tensor *tensor, bool needs_contents);
 
-/* Starts a tensor's departure. Pre: mapped, not leaving. */
+/* Starts a tensor's departure, after a copy out if its contents need one. Pre: PAGES_OWN. */
 capu_status pager_evict(capu_context *context, struct tensor *tensor);
 
-/* Keeps an operand of the op at hand: takes it back as it was if it is leaving, and makes it the
-   most recently used. */
+/* Keeps an operand of the current op resident: cancels its departure if it is leaving, and makes it
+   the most recently used. */
 void pager_claim(capu_context *context, struct tensor *tensor);
 
 #endif

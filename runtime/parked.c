@@ -54,7 +54,8 @@ static void depart(capu_context *context, struct allocation *allocation)
         used = tensor->used.sequence > used.sequence ? tensor->used : used;
     }
     if (allocation->edge_pages != NULL) {
-        used = lane_promise(&context->compute); /* replays wrote freed small tensors unnoted */
+        used = lane_promise(
+            &context->compute); /* replays may have written small tensors after they were freed */
     }
     departure_bury(context, allocation, used);
 }
@@ -70,7 +71,7 @@ void parked_clear(capu_context *context)
 
     for (struct allocation *allocation = context->parked; allocation != NULL; allocation = next) {
         next = allocation->next_parked;
-        /* One that cannot be noted as departing stays parked: the next call tries again. */
+        /* Without host memory for its departure it stays parked, and the next call tries again. */
         if (!tensor_is_placed(allocation->first) && !parked_is_in_use(context, allocation) &&
             departure_reserve(context) == CAPU_OK) {
             parked_remove(context, allocation);

@@ -11,7 +11,7 @@
 #include "runtime/recovery.h"
 #include "runtime/settle.h"
 
-/* The position behind the last use of any of its tensors. */
+/* The position at which the last use of any of its tensors ends. */
 static capu_status last_use(capu_context *context, const struct allocation *allocation,
                             struct lane_position *used)
 {
@@ -28,9 +28,9 @@ static capu_status last_use(capu_context *context, const struct allocation *allo
     return CAPU_OK;
 }
 
-/* Whether the guide in force keeps the allocation when it is freed: a whole one, freed where its
-   iteration frees it. Any other that it knows ends the guide's force; where parts share pages,
-   replays may still write those. */
+/* Whether the active guide keeps the allocation when it is freed: it does if the allocation was not
+   split and is freed inside an iteration. For any other allocation of the guide, the guide is left,
+   and also if parts share pages, because replays may still write those. */
 static capu_status leave_guide_of(capu_context *context, struct allocation *allocation,
                                   bool *is_kept)
 {
@@ -71,7 +71,7 @@ capu_status release_allocation(capu_context *context, struct allocation *allocat
     allocation->is_freed = true;
     allocation->freed_iteration = context->iteration;
     if (is_kept || recovery_has(context, allocation)) {
-        parked_add(context, allocation); /* replays may still need what is in it */
+        parked_add(context, allocation); /* replays may still need its contents */
         return CAPU_OK;
     }
     for (struct tensor *tensor = allocation->first; tensor != NULL; tensor = tensor->next) {

@@ -1,11 +1,11 @@
-/* Operands made resident, see resident.h. */
+/* Making operands resident, see resident.h. */
 #include "runtime/resident.h"
 
 #include "runtime/access.h"
 #include "runtime/failure.h"
 #include "runtime/internal.h"
 
-/* What the operands need together must fit beside what is always resident. */
+/* The operands together must fit next to what is always resident. */
 static capu_status check_budget(capu_context *context, size_t operand_pages)
 {
     uint64_t page_bytes = pages_bytes_each(context->pages);
@@ -31,8 +31,8 @@ static capu_status check_budget(capu_context *context, size_t operand_pages)
         (unsigned long long)context->config.budget_bytes);
 }
 
-/* Makes every operand resident. Zeros are filled in before copies come back, so that the record's
-   order of ops is that of the work. */
+/* Makes every operand resident. Zeros are filled in before other contents are copied back, so that
+   the ops of the record are in the order of the work. */
 static capu_status make_resident(capu_context *context)
 {
     struct operands *operands = &context->operands;
@@ -53,7 +53,7 @@ static capu_status make_resident(capu_context *context)
     }
     status = check_budget(context, operand_pages);
     if (is_complete) {
-        return status; /* all as it has to be, and claimed in order */
+        return status; /* all are resident, and claimed in order */
     }
     if (status == CAPU_OK && missing > 0) {
         status = pager_make_room(context, missing);

@@ -1,11 +1,11 @@
-/* Making the operands of an op resident, without a plan. */
+/* Making the operands of the current op resident when no guide does. */
 #ifndef CAPU_RUNTIME_RESIDENT_H
 #define CAPU_RUNTIME_RESIDENT_H
 
 #include "capuchin/context.h"
 
-/* Makes the accesses at hand resident, and compute wait for copies that read what they write: the
-   passive part of operands_begin. */
+/* Makes every access of the current op resident, and makes compute wait for the copies out of what
+   the op writes. Errors as of pager_make_room; OVER_BUDGET also if the op alone is too large. */
 capu_status resident_make_ready(capu_context *context);
 
 #endif

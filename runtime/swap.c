@@ -18,13 +18,13 @@ static void note_host_bytes(capu_context *context)
 
 void swap_give_block(capu_context *context, struct tensor *tensor)
 {
-    /* Where a plan had compute follow the copy back, what compute has done since is behind it. */
+    /* If compute has followed the copy back (plans clear `ready` then), its last use is later. */
     struct lane_position last = tensor->ready.lane != NULL ? tensor->ready : tensor->used;
 
     if (tensor->keeps_block || tensor->host.extent_count == 0) {
         return;
     }
-    /* A copy back is only ever issued after the copy out is past, so one of the two is last. */
+    /* A copy back is only issued after the copy out has finished, so one of the two is last. */
     if (!lane_is_past(tensor->left)) {
         last = tensor->left;
     }
@@ -44,7 +44,7 @@ static bool drop_clean_copy(capu_context *context)
 {
     struct tensor *tensor = context->victims.clean.head;
 
-    /* A tensor whose way back failed has its contents on the host only. */
+    /* A tensor whose copy back failed has its contents on the host only. */
     while (tensor != NULL && !tensor_on_device(tensor)) {
         tensor = tensor->residency.next;
     }
@@ -56,7 +56,7 @@ static bool drop_clean_copy(capu_context *context)
     return true;
 }
 
-/* Says what is short, the machine's memory or the budget, and how much there is of it. */
+/* Reports what is short, the memory of the machine or the budget, and how much of it is used. */
 static capu_status no_host_room(capu_context *context, struct tensor *tensor, capu_status status)
 {
     unsigned long long used = host_arena_used_bytes(context->arena);
@@ -74,9 +74,10 @@ static capu_status no_host_room(capu_context *context, struct tensor *tensor, ca
                        lookup_name(context, tensor), bytes, used);
 }
 
-/* Host memory for a tensor's span: from the arena as it is, or grown, or from the host copies of
-   tensors that are resident anyway, or once a copy is past. Plans count a copy's latency once, and
-   keep their blocks, so where there are plans the arena grows before a block is cut in pieces. */
+/* Takes host memory for a tensor's span. It tries, in this order: free memory of the arena; growing
+   the arena; dropping the host copies of resident tensors; waiting for blocks that copies still
+   use. Plans count the latency of a copy once and keep their blocks, so in guided mode the arena
+   grows before a block is taken in several extents. */
 static capu_status take_block(capu_context *context, struct tensor *tensor)
 {
     bool is_whole = context->planning != NULL;
@@ -141,7 +142,7 @@ static struct host_extent *extent_at(struct host_block *block, size_t index)
     return index == 0 ? &block->first : &block->more[index - 1];
 }
 
-/* Copies a span to its host block or back, extent by extent, and marks the lane behind it. */
+/* Copies a span to its host block or back, extent by extent, and marks the lane after it. */
 static capu_status copy_span(capu_context *context, struct tensor *tensor, struct lane *lane,
                              bool is_out, struct lane_position *position)
 {
@@ -180,7 +181,8 @@ capu_status swap_out(capu_context *context, struct tensor *tensor, bool behind_r
         status = copy_span(context, tensor, &context->d2h, true, &tensor->left);
     }
     if (status != CAPU_OK) {
-        /* A part may be under way: the block rests until the lane has passed it. */
+        /* A part of the copy may be under way, so the block is given back after the lane has
+         * passed. */
         failure_quiesce(context, &context->d2h);
         if (!tensor->keeps_block) {
             host_arena_give(context->arena, &tensor->host, (struct lane_position){0});

@@ -1,4 +1,12 @@
-/* The host copies of tensors: the blocks they lie in, and the copies out and back. */
+/*
+ * Swapping: the host copies of tensors, the blocks that they are in, and the copies out and back.
+ *
+ * A tensor has a host block if it has a host copy, or if a plan has reserved the block for it. The
+ * copy stays when the tensor is back on the device, until the tensor is written or the memory is
+ * needed: evicting the tensor again then costs no copy.
+ *
+ * Owned by the context's thread.
+ */
 #ifndef CAPU_RUNTIME_SWAP_H
 #define CAPU_RUNTIME_SWAP_H
 
@@ -12,12 +20,12 @@ capu_status swap_reserve_block(capu_context *context, struct tensor *tensor);
    Pre: it is reserved. */
 void swap_unreserve_block(capu_context *context, struct tensor *tensor);
 
-/* Starts a copy of a resident tensor to its host block, which is taken if it has none; behind its
-   last use, or where others may go on reading, behind its last write. On failure the tensor is as
-   before. */
+/* Starts a copy of a resident tensor to its host block, and takes a block if it has none. The copy
+   starts after the tensor's last use or, if `behind_reads` is false, after its last write, since
+   reads do not disturb it. On failure the tensor is as before. */
 capu_status swap_out(capu_context *context, struct tensor *tensor, bool behind_reads);
 
-/* Starts the copy back into its pages, behind what the h2d lane was told to follow. */
+/* Starts the copy back into its pages. The caller has made the h2d lane follow what it must. */
 capu_status swap_in(capu_context *context, struct tensor *tensor);
 
 /* Gives up the host copy, if there is one, and its block. */

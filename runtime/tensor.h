@@ -3,7 +3,7 @@
  *
  * A tensor is an allocation or a piece split from one. Part of it may lie in always-resident memory
  * (a slab slot, or edge pages shared with a neighbour); the rest, its span, is whole pages of its
- * own and is what comes and goes.
+ * own and is what is evicted and brought back.
  *
  * Where its pages are and what it contains is its state, see tensor_state.h.
  *
@@ -40,10 +40,10 @@ struct allocation {
     struct tensor *first;        /* by address */
     uint64_t *edge_pages;        /* device_page of each range page that two tensors share, or
                                     DEVICE_NO_PAGE; NULL: never split */
-    bool is_freed;               /* waits for its last use to pass */
+    bool is_freed;               /* by the user; it departs, or is parked */
     uint64_t freed_iteration;    /* iteration in or after which it was freed */
     struct departure *departure; /* while it waits */
-    bool is_parked; /* freed, but its range stays mapped for the guide, see install.h */
+    bool is_parked;              /* freed, but its range stays mapped: parked.h */
     struct allocation *next_parked;
 };
 
@@ -59,7 +59,7 @@ enum tensor_pages {
 /* What a tensor contains, and where that is. */
 enum tensor_contents {
     CONTENTS_UNDEFINED, /* nothing: it has not been written, or was given up by the program */
-    CONTENTS_FIXED,     /* it is always resident */
+    CONTENTS_FIXED,     /* in memory that is always resident */
     CONTENTS_ZERO,      /* known zeros, which are nowhere: capu_zero marks instead of writing */
     CONTENTS_DEVICE,    /* in its pages only */
     CONTENTS_HOST,      /* in its host block only */
@@ -68,7 +68,7 @@ enum tensor_contents {
     CONTENTS_OWED       /* the same, and the plan would have recomputed them later */
 };
 
-/* Written by tensor_state.c and by nothing else. */
+/* Only tensor_state.c writes it. */
 struct tensor_state {
     enum tensor_pages pages;
     enum tensor_contents contents;
@@ -88,7 +88,7 @@ struct tensor {
     uint64_t bytes;
     void *span; /* the managed part: pages of its own */
     uint64_t span_bytes;
-    size_t page_count;  /* behind the span; 0: wholly always resident */
+    size_t page_count;  /* of the span; 0: it is always resident */
     device_page *pages; /* page_count of them, valid while it holds pages */
 
     struct allocation *allocation;
@@ -102,8 +102,8 @@ struct tensor {
     bool is_read_after; /* read outside iterations, or made persistent late: plans keep it to their
                            end */
 
-    bool is_carried;     /* an iteration has read what was in it before that began */
-    uint32_t overwrites; /* unless carried: iterations that touched it, and overwrote it first */
+    bool is_carried;     /* some iteration has read contents from before it began */
+    uint32_t overwrites; /* iterations that touched it first by overwriting it; see is_carried */
 
     struct tensor_state state;
     uint32_t guide_index; /* in the guide installed, also after the iteration has left it */
@@ -117,7 +117,7 @@ struct tensor {
     struct lane_position ready;   /* when its last copy in has arrived */
     struct lane_position left;    /* when its last copy out has finished */
 
-    struct tensor_link residency; /* in the pager's lists while mapped */
+    struct tensor_link residency; /* in a list of victims.h, while PAGES_OWN */
     struct tensor_link contents;  /* in a list of tensors with contents */
 
     struct tensor_mention in_op;       /* the op that named it last, and its access there */

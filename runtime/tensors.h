@@ -19,37 +19,38 @@ void tensors_finish(struct tensors *tensors);
 /* Makes a tensor findable. NO_HOST_MEMORY. */
 capu_status tensors_add(struct tensors *tensors, struct tensor *tensor);
 
-/* Makes it unfindable; its start address is remembered as freed. The tensor itself is remembered
-   too, until tensors_forget. */
+/* Makes it unfindable. Its start address is remembered as freed, and so is the tensor itself until
+   tensors_forget. */
 void tensors_remove(struct tensors *tensors, struct tensor *tensor);
 
-/* Lets a tensor take over another's place. Pre: both start at the same address, and where one is
-   longer, nothing else is in the way. */
+/* Puts a tensor in the place of another. Pre: both start at the same address, and if one is longer,
+   no third tensor is in the way. */
 void tensors_replace(struct tensors *tensors, struct tensor *old, struct tensor *tensor);
 
-/* Forgets a removed tensor, which is about to be gone. */
+/* Forgets a removed tensor that is about to be freed. */
 void tensors_forget(struct tensors *tensors, const struct tensor *tensor);
 
-/* The removed and not yet forgotten tensor that began exactly there, NULL if there is none. */
+/* The removed and not yet forgotten tensor that started at this address; NULL: none. */
 struct tensor *tensors_find_freed(const struct tensors *tensors, const void *address);
 
-/* The tensor that holds the address, NULL if none does. */
+/* The tensor that contains the address; NULL: none. */
 struct tensor *tensors_find(const struct tensors *tensors, const void *address);
 
 /* Calls `visit` for every tensor, in address order. */
 void tensors_each(const struct tensors *tensors, void (*visit)(struct tensor *tensor, void *data),
                   void *data);
 
-/* Some tensor, NULL if there is none: for freeing them all. */
+/* Any tensor; NULL: there is none. For freeing them all. */
 struct tensor *tensors_any(const struct tensors *tensors);
 
-/* Whether a tensor that began exactly there has been removed since. */
+/* Whether a tensor that started at this address has been removed, and no other has taken its place.
+ */
 bool tensors_was_freed(const struct tensors *tensors, const void *address);
 
-/* The name that tensor had, NULL if it had none or was not removed. */
+/* The name of that tensor; NULL: it had none, or was not removed. */
 const char *tensors_freed_name(const struct tensors *tensors, const void *address);
 
-/* List operations on one of a tensor's links, named by offset: residency or contents. */
+/* List operations. `link_offset` says which link of the tensor: RESIDENCY or CONTENTS. */
 void tensor_list_append(struct tensor_list *list, struct tensor *tensor, size_t link_offset);
 void tensor_list_remove(struct tensor *tensor, size_t link_offset);
 

@@ -1,4 +1,7 @@
-/* Checks the invariants of a context's memory, for tests: see tensors.h and pager.h. */
+/*
+ * Checks the books of a context: that the parts are valid by themselves and agree with each other.
+ * For tests, and for builds with expensive assertions.
+ */
 #include "runtime/internal.h"
 
 #include <stdio.h>

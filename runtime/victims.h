@@ -3,8 +3,8 @@
  *
  * These are the tensors with pages of their own (PAGES_OWN), unless the mode is off, in which
  * nothing is evicted. Each is in one of three lists, least recently used first. Victims are taken
- * from `empty` before `clean` before `dirty`, because giving up nothing costs nothing, giving up a
- * tensor with a host copy may cost a copy back, and any other costs two copies.
+ * from `empty` before `clean` before `dirty`: evicting an empty tensor costs nothing, a clean one
+ * at most a copy back later, and a dirty one also a copy out now.
  *
  * Owned by the context's thread.
  */
