@@ -52,20 +52,24 @@ static struct call call_of(const capu_op *op, enum call_kind kind)
     };
 }
 
+static capu_status run(capu_context *context, const capu_op *op)
+{
+    /* Initialised, not assigned: an assignment would build the struct elsewhere and copy it with
+       wide loads, which wait for the narrow stores before them longer than all else here takes. */
+    struct call call = call_of(op, CALL_RUN);
+
+    return issue_op(context, &call, op);
+}
+
 capu_status capu_run(capu_context *context, const capu_op *op)
 {
     capu_status status = context_ready(context, "capu_run");
-    struct call call;
     capu_op copy;
 
     if (status == CAPU_OK) {
         status = read_op(context, op, true, &copy);
     }
-    if (status != CAPU_OK) {
-        return status;
-    }
-    call = call_of(&copy, CALL_RUN);
-    return issue_op(context, &call, &copy);
+    return status == CAPU_OK ? run(context, &copy) : status;
 }
 
 capu_status capu_access_begin(capu_context *context, const capu_op *op)
