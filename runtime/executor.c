@@ -12,7 +12,8 @@
 
 #include <string.h>
 
-/* After so many iterations that began by overwriting a tensor, the next is taken to do so, too. */
+/* After so many iterations that overwrote a tensor before they read it, the next one is expected to
+   do so, too. */
 enum { SURE_OVERWRITES = 8 };
 
 static struct tensor *tensor_at(const capu_context *context, uint32_t index)
@@ -20,7 +21,7 @@ static struct tensor *tensor_at(const capu_context *context, uint32_t index)
     return context->binding.tensors[index].tensor;
 }
 
-/* A lane follows all work that touches a tensor's pages, wherever it runs. */
+/* Makes a lane wait for all work that touches a tensor's pages, on whichever lane that runs. */
 static capu_status follow_all(struct lane *lane, const struct tensor *tensor)
 {
     capu_status status = lane_follow(lane, tensor->used);
@@ -39,7 +40,7 @@ static capu_status follow_previous(capu_context *context, const struct guide *gu
     for (uint32_t i = 0; i < previous.count && status == CAPU_OK; i++) {
         status = follow_all(lane, tensor_at(context, guide->previous[previous.first + i]));
     }
-    return failure_check(context, status, "ordering work behind a page's last use");
+    return failure_check(context, status, "ordering work after a page's last use");
 }
 
 /* A tensor takes its pages. */
@@ -89,7 +90,9 @@ static capu_status save(capu_context *context, struct tensor *tensor, bool behin
     return status;
 }
 
-/* Who leaves behind a copy that was made for it, just now or ahead, is swapped and not clean. */
+/* An eviction for which a copy was made, just now or ahead of time, counts as swapped, not as
+ * clean.
+ */
 static void note_evicted(capu_context *context, struct tensor *tensor, uint32_t method)
 {
     if (method == CAPU_METHOD_CLEAN && tensor->state.is_saved) {
@@ -117,8 +120,9 @@ static capu_status evict(capu_context *context, struct tensor *tensor)
     return give_pages(context, tensor, false);
 }
 
-/* Whether contents would go that are needed this time: the plan takes them for zeros by now and
-   nobody zeroed them, or a part is written next, beside which there was nothing. */
+/* Whether the drop would discard contents that are needed this time. Either the plan expects them
+   to be zeros by now and the program has not zeroed them; or a part is written next, and when the
+   plan was recorded the rest of the tensor was undefined. */
 static bool is_needed_still(const capu_context *context, const struct guide_item *item)
 {
     uint32_t zeroed_op = context->active->guide->tensors[item->subject].zeroed_op;
@@ -127,15 +131,15 @@ static bool is_needed_still(const capu_context *context, const struct guide_item
            (item->is_filled && (zeroed_op == 0 || context->binding.next > zeroed_op));
 }
 
-/* Whether the plan gives up what earlier iterations left in a tensor, since this one is to
-   overwrite it, and it may come to be read all the same: who writes sums in one iteration and adds
-   to them in the next, or lets two buffers change places, does so. */
+/* Whether the plan drops what earlier iterations left in a tensor, because the recorded iteration
+   overwrote it, although this iteration may read it. Programs that accumulate over several
+   iterations do so, and programs that swap two buffers. */
 static bool may_be_read(const struct tensor *tensor, const struct guide_item *item)
 {
     return item->is_older && (tensor->is_carried || tensor->overwrites < SURE_OVERWRITES);
 }
 
-/* NOT_READY: the tensor's contents are still needed, against the plan. */
+/* NOT_READY: the tensor's contents are still needed, unlike in the plan. */
 static capu_status drop(capu_context *context, const struct guide_item *item)
 {
     struct tensor *tensor = tensor_at(context, item->subject);
@@ -161,7 +165,7 @@ static capu_status drop(capu_context *context, const struct guide_item *item)
     return give_pages(context, tensor, item->is_owed);
 }
 
-/* NOT_READY: the tensor has nothing to bring back, against the plan. */
+/* NOT_READY: there is nothing to bring back, unlike in the plan. */
 static capu_status prefetch(capu_context *context, const struct guide *guide,
                             const struct guide_item *item)
 {
@@ -206,12 +210,12 @@ static capu_status follow_copies(capu_context *context, struct tensor *tensor, u
         context->pager.has_waited = context->pager.has_waited ||
                                     (tracker_is_timing(context) && !lane_is_past(tensor->ready));
         status = lane_follow(&context->compute, tensor->ready);
-        tensor->ready = (struct lane_position){0}; /* whoever follows `used` follows it, too */
+        tensor->ready = (struct lane_position){0}; /* work that follows `used` follows it, too */
     }
     if (status == CAPU_OK && role != CAPU_READ) {
         status = lane_follow(&context->compute, tensor->left);
     }
-    return failure_check(context, status, "ordering an op behind a copy");
+    return failure_check(context, status, "ordering an op after a copy");
 }
 
 /* What an op or a replay needs of its managed tensors. NOT_READY: it is not as planned. */
@@ -304,15 +308,15 @@ static bool is_same_call(const struct call *planned, const struct call *call)
                                                call->operand_count * sizeof(*call->operands)) == 0);
 }
 
-/* A tensor that the plan takes for dead behind its last access is to outlive the iteration this
-   time: the plan is given up. */
+/* Whether the plan discards a tensor after its last access that is to outlive the iteration this
+   time. Such a plan is wrong. */
 static bool is_kept_too_short(const struct guide_tensor *planned, const struct tensor *tensor)
 {
     return planned->is_transient && !planned->is_kept && tensor->is_persistent;
 }
 
-/* Whether it is the tensor that the plan knows. What is always resident goes by its address, where
-   another may have taken its place between iterations. */
+/* Whether it is the tensor that the plan knows. Always-resident tensors are not bound: they are
+   compared by address, where another may have been allocated between iterations. */
 static bool is_planned_tensor(const struct guide_tensor *planned, const struct tensor *bound,
                               const struct tensor *tensor)
 {
@@ -353,7 +357,7 @@ static bool is_planned_op(const capu_context *context, const struct guide *guide
     return true;
 }
 
-/* The op's operand that must be filled with zeros first, as an op of its own; NULL: none. */
+/* An operand of the op that must be filled with zeros first, as an op of its own; NULL: none. */
 static struct tensor *tensor_to_fill(const capu_context *context)
 {
     const struct operands *operands = &context->operands;
@@ -379,7 +383,8 @@ static void note_versions(capu_context *context, const struct guide_op *op)
     }
 }
 
-/* Fills known zeros in as planned. NOT_READY: the plan has something else next. */
+/* Fills a tensor that is known to be zero, as planned. NOT_READY: the plan has something else next.
+ */
 static capu_status fill_zeros(capu_context *context, const struct guide *guide,
                               struct tensor *tensor)
 {
@@ -444,8 +449,8 @@ capu_status executor_before_zero(capu_context *context, const struct tensor *ten
 {
     const struct record *record = context->tracker.open;
 
-    /* What it held before the iteration no replay reads; and what was read before a zero that the
-       plan knows of is not replayable. */
+    /* No replay reads what the tensor held before the iteration. And if the plan knows of this
+       zero, the ops that read the tensor before it are not replayed. */
     if (context->active == NULL || record == NULL || !tensor_is_placed(tensor) ||
         tensor->in_record.stamp != record->stamp ||
         context->binding.next <= context->active->guide->tensors[tensor->guide_index].zeroed_op) {
@@ -477,7 +482,7 @@ capu_status executor_end(capu_context *context)
     if (status == CAPU_OK) {
         return CAPU_OK;
     }
-    /* The op is done: what could not be carried out after it costs the plan, not the op. */
+    /* The op is done: a failure of what the plan has after it costs the plan, not the op. */
     return context->lost != CAPU_OK ? context->lost : leave_guide(context);
 }
 

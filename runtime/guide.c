@@ -25,7 +25,7 @@ void guide_destroy(struct guide *guide)
     free(guide);
 }
 
-/* calloc that gives a pointer for nothing, too. */
+/* calloc that returns a pointer for no elements, too. */
 static void *array(size_t count, size_t bytes)
 {
     return calloc(count > 0 ? count : 1, bytes);
@@ -75,7 +75,8 @@ static void copy_op(struct guide *guide, const struct record *record, const stru
     op->cleared.count = (uint32_t)from->cleared_count;
 }
 
-/* Copies the ops but for those that happen once, and tells where in them tensors were zeroed. */
+/* Copies all ops except those that happen once, and notes before which of them tensors were zeroed.
+ */
 static capu_status copy_ops(struct guide *guide, const struct record *record)
 {
     uint32_t *number = array(record->op_count + 1, sizeof(*number));
@@ -157,7 +158,9 @@ struct compiler {
     bool *is_written; /* per tensor: by an op of the iteration, so far */
 };
 
-/* What accesses a tensor next, wherever that stands: what an op overwrites was dead. */
+/* What accesses a tensor next. Contents that are dropped before an op that overwrites them were
+ * dead.
+ */
 enum next_access { NEXT_OP, NEXT_REPLAY, NEXT_FILL, NEXT_PART };
 
 static capu_status add_previous(struct compiler *compiler, uint32_t tensor)
@@ -183,8 +186,8 @@ static capu_status add_previous(struct compiler *compiler, uint32_t tensor)
     return CAPU_OK;
 }
 
-/* A tensor takes its pages. Work on the compute stream need not follow who had them before unless a
-   copy may still touch them; a copy follows them all. */
+/* A tensor takes its pages. Compute runs in order, so an op need only wait for earlier holders of
+   the pages that a copy may still touch. A copy waits for all of them. */
 static capu_status take_pages(struct compiler *compiler, uint32_t tensor, bool by_copy)
 {
     struct guide *guide = compiler->guide;
@@ -215,7 +218,7 @@ static capu_status take_pages(struct compiler *compiler, uint32_t tensor, bool b
     return CAPU_OK;
 }
 
-/* An op or a replay takes pages for what it writes and finds not resident. */
+/* An op or a replay takes pages for outputs that are not resident. */
 static capu_status take_for_op(struct compiler *compiler, uint32_t number,
                                struct guide_part *previous)
 {
@@ -255,7 +258,7 @@ static void note_uses(struct compiler *compiler, uint32_t number, bool is_replay
     }
 }
 
-/* A copy out starts behind an op: its end must be marked there and then. */
+/* A copy out starts after an op, whose end must therefore be marked at once. */
 static void note_followed(struct compiler *compiler, uint32_t op)
 {
     if (op > 0) {
@@ -309,7 +312,7 @@ static capu_status compile_item(struct compiler *compiler, const struct item *fr
     }
 }
 
-/* Always-resident tensors, and the release of what the plan has released already. */
+/* Items without effect: on always-resident tensors, and releases of what has left already. */
 static bool is_nothing(const struct compiler *compiler, const struct item *item)
 {
     return item->kind != ACTION_REPLAY &&
@@ -317,7 +320,7 @@ static bool is_nothing(const struct compiler *compiler, const struct item *item)
             (item->kind == ACTION_RELEASE && !compiler->is_resident[item->subject]));
 }
 
-/* One pass over the program. Items stand in its order, so each op's are neighbours. */
+/* One pass over the program. Items are in its order, so those of one op are neighbours. */
 static capu_status walk(struct compiler *compiler)
 {
     struct guide *guide = compiler->guide;
@@ -367,7 +370,7 @@ static uint8_t next_access_of(const struct guide *guide, const struct item *item
     return guide->ops[item->subject].call.kind == CALL_FILL ? NEXT_FILL : NEXT_OP;
 }
 
-/* What comes next for the tensor of each item, of those in the same iteration. */
+/* Finds, for each item, what accesses its tensor next in the same iteration. */
 static capu_status find_next(struct compiler *compiler)
 {
     const struct guide *guide = compiler->guide;

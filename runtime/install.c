@@ -44,8 +44,8 @@ static struct tensor *find_tensor(capu_context *context, const struct guide_tens
     return tensor;
 }
 
-/* Another tensor may have taken the place of the one that was recorded, and is to be kept where the
-   plan takes it for dead behind its last access. */
+/* Whether the plan would discard the tensor too early. Another tensor may have taken the place of
+   the recorded one, and may have to outlive its last access in the iteration. */
 static bool is_kept_too_short(const struct guide_tensor *planned, const struct tensor *tensor)
 {
     return !planned->is_kept && !tensor->allocation->is_freed &&
@@ -104,8 +104,8 @@ static capu_status take_blocks(capu_context *context, const struct guide *guide)
     return status;
 }
 
-/* What the plan starts without, or on the host, leaves its pages; what it starts with is out of the
-   pager's reach. */
+/* Evicts planned tensors that the plan does not start with. Those that it does start with leave the
+   pager's lists, so that they keep their pages. */
 static capu_status clear_stage(capu_context *context, const struct guide *guide)
 {
     capu_status status = CAPU_OK;
@@ -128,7 +128,8 @@ static capu_status clear_stage(capu_context *context, const struct guide *guide)
     return status;
 }
 
-/* Numbers of tensors that are where they should be get those pages, the others fresh ones. */
+/* Binds the page numbers of resident tensors to the pages they have, and all others to fresh pages.
+ */
 static capu_status bind_pages(capu_context *context, const struct guide *guide)
 {
     size_t missing = guide->page_count;

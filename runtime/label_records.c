@@ -42,7 +42,7 @@ struct label_record *label_records_use(struct label_records *records, const char
     return record;
 }
 
-/* Destroys the guide least recently used of those that are not active. */
+/* Destroys the least recently used plan that is not active. */
 static void discard_oldest(struct label_records *records, const struct plan_entry *active)
 {
     struct plan_cache *holder = NULL;

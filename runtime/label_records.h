@@ -40,12 +40,12 @@ struct label_record *label_records_find(struct label_records *records, const cha
 struct label_record *label_records_use(struct label_records *records, const char *label,
                                        uint64_t iteration);
 
-/* Adds a guide to the record of its label. If there are PLAN_CACHE_ENTRIES over all labels, the one
-   least recently used is destroyed, but never `active`. */
+/* Adds a plan to the record of its label. If there are PLAN_CACHE_ENTRIES over all labels already,
+   the least recently used one is destroyed, but never `active`. */
 void label_records_add_plan(struct label_records *records, struct label_record *record,
                             struct plan_entry *entry, const struct plan_entry *active);
 
-/* Destroys the guides that were given up while an iteration could still need them. */
+/* Destroys plans that turned out wrong while an iteration could still need them. */
 void label_records_discard_wrong(struct label_records *records);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * What an iteration that left its guide owes: tensors that the plan dropped and would have
+ * What is owed after an iteration has left its guide: tensors that the plan dropped and would have
  * recomputed, and the sources that replays of them will read.
  *
  * Recovery needs to know, per tensor of the guide, which op of this iteration made what it holds

@@ -1,8 +1,9 @@
 /*
- * What planning for the iterations under one label has come to: guides that can be made active, and
- * iterations for which no plan was found, with the reason. Both go by the iteration's signature.
+ * The results of planning for the iterations under one label: plans that can be made active, and
+ * refusals, which are the reasons why no plan was found. Both are found by the iteration's
+ * signature.
  *
- * Guides are large, so PLAN_CACHE_ENTRIES bounds them over all labels: label_records.h picks the
+ * Plans are large, so PLAN_CACHE_ENTRIES bounds them over all labels: label_records.h picks the
  * one to replace. Reasons are short, and a label has PLAN_CACHE_REFUSALS of them.
  *
  * Zeroed is empty. Owned by the context's thread.
@@ -28,17 +29,17 @@ void plan_cache_finish(struct plan_cache *cache);
 /* NULL: there is none. */
 struct plan_entry *plan_cache_find(const struct plan_cache *cache, uint64_t signature);
 
-/* The guide least recently used that is not `active`; NULL: there is none. */
+/* The least recently used plan that is not `active`; NULL: there is none. */
 struct plan_entry *plan_cache_oldest(const struct plan_cache *cache,
                                      const struct plan_entry *active);
 
-/* Takes a guide. Pre: there are fewer than PLAN_CACHE_ENTRIES. */
+/* Takes a plan. Pre: there are fewer than PLAN_CACHE_ENTRIES. */
 void plan_cache_add(struct plan_cache *cache, struct plan_entry *entry);
 
-/* Destroys a guide of the cache. */
+/* Destroys a plan of the cache. */
 void plan_cache_discard(struct plan_cache *cache, struct plan_entry *entry);
 
-/* Destroys those that were given up while an iteration could still need them. */
+/* Destroys plans that turned out wrong while an iteration could still need them. */
 void plan_cache_discard_wrong(struct plan_cache *cache);
 
 /* Why there is no plan for such iterations; NULL: none was refused, as far as is remembered. */

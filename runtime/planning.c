@@ -75,7 +75,8 @@ void planning_destroy(struct plan_keeper *planning)
     free(planning);
 }
 
-/* A plan that is still the best is expected to take what it took, with ops as they are now. */
+/* The old plan is still the best: from now on it is expected to take what it took, with the ops as
+   they are now. */
 static void expect_measured(struct feedback *feedback, const struct feedback *newer)
 {
     feedback->predicted_ns = feedback->measured_ns;
@@ -86,8 +87,8 @@ static void expect_measured(struct feedback *feedback, const struct feedback *ne
     feedback_again(feedback);
 }
 
-/* Keeps a new plan, in place of an old one for the same ops if it is no worse than what that one
-   took. False: it is not kept. Between iterations. */
+/* Keeps a new plan. It replaces an old one for the same ops unless it is predicted to take longer
+   than that one took. False: it is not kept. Pre: no iteration is open. */
 static bool keep_plan(capu_context *context, struct label_record *label, struct plan_entry *entry)
 {
     struct plan_entry *old = plan_cache_find(&label->plans, entry->guide->signature);
@@ -112,7 +113,7 @@ static void refuse(struct label_record *label, const struct plan_job *job, capu_
     plan_cache_refuse(&label->plans, job->entry->guide->signature, plan_job_error(job, status));
 }
 
-/* Takes up what a worker has made, unless the label has been replaced meanwhile. */
+/* Takes what a worker has made, unless the label has been replaced meanwhile. */
 static void take_job(capu_context *context, struct plan_job *job)
 {
     struct label_record *label = label_records_find(&context->labels, job->entry->guide->label);
@@ -252,8 +253,8 @@ bool planning_wants_times(capu_context *context)
            is_traced;
 }
 
-/* Finished records get another chance: all jobs may have been taken, or the plan discarded. The
-   newest first, since a stale one may have the same ops. */
+/* Plans for finished records that have no plan: all jobs may have been busy, or the plan was
+   discarded. The newest comes first, since an older one with the same ops may be stale. */
 static void consider_again(capu_context *context)
 {
     struct tracker *tracker = &context->tracker;

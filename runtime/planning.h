@@ -1,14 +1,17 @@
 /*
- * Planning: from recorded iterations to guides, off the training thread, and which guide an
- * iteration begins with.
+ * Planning: makes guides from recorded iterations, and chooses the one that an iteration begins
+ * with.
  *
- * Planning takes finished records from the tracker (planning_review): those of iterations that no
- * guide fits are planned for, and those of guided ones tell whether their plan is to be made anew.
+ * Planning takes finished records from the tracker (planning_review). If there is no plan for such
+ * an iteration yet, a job makes one off the training thread (plan_job.h). If the iteration followed
+ * a plan, its times are feedback for that plan, and may lead to a better one (feedback.h).
  *
- * Guides are kept by label and signature, a bounded number (label_records.h). What an iteration
- * will be is predicted from what iterations of its label were before (predictor.h).
+ * When an iteration begins, its signature is predicted from the earlier ones of its label
+ * (predictor.h), and the guide for it, if there is one, is made active. Changing guides remaps
+ * memory and waits for the device, so the active guide stays when it is also the next one. Guides
+ * are kept per label and signature, a bounded number (label_records.h).
  *
- * Owned by the context's thread; a job under way is the agent's.
+ * Owned by the context's thread; a running job is its worker's.
  */
 #ifndef CAPU_RUNTIME_PLANNING_H
 #define CAPU_RUNTIME_PLANNING_H
@@ -24,9 +27,9 @@ capu_status planning_create(capu_context *context, struct plan_keeper **out);
 /* Ends jobs under way early. NULL is fine. */
 void planning_destroy(struct plan_keeper *planning);
 
-/* An iteration begins: takes up finished plans, and puts the guide that fits in force, or none.
-   What keeps a guide from being installed costs the plan, not the iteration; only a lost context
-   fails. */
+/* An iteration begins: takes finished plans, and makes the guide that fits active, or none. If a
+   guide cannot be installed, that costs the plan, not the iteration: fails only if the context is
+   lost. */
 capu_status planning_begin(capu_context *context, struct label_record *label);
 
 /* Takes the records that have finished since the last call. For an iteration that no guide fits, a
@@ -34,11 +37,11 @@ capu_status planning_begin(capu_context *context, struct label_record *label);
    which becomes active if it is predicted to be better than what the old one takes. */
 void planning_review(capu_context *context);
 
-/* An iteration begins, with a guide in force or none: whether its ops are to be timed. */
+/* An iteration begins, with or without an active guide: whether its ops are to be timed. */
 bool planning_wants_times(capu_context *context);
 
-/* Plans with a tensor that begins there are wrong and are given up. Inside an iteration, the one in
-   force serves recovery until it ends. */
+/* Plans that have a tensor at this address are wrong: discards them. Inside an iteration the active
+   one is left, and discarded when recovery has ended. */
 capu_status planning_forget(capu_context *context, const void *address);
 
 /* Why there is no plan for the label's newest iteration; "" if there is one or none was tried. */

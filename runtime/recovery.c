@@ -1,4 +1,4 @@
-/* Recomputing what a plan that is no longer in force gave up, see recovery.h. */
+/* Recomputing what a guide dropped before it was left, see recovery.h. */
 #include "runtime/recovery.h"
 
 #include "base/assert.h"
@@ -42,7 +42,7 @@ static capu_status fail_lost(capu_context *context, struct tensor *tensor, const
                        lookup_name(context, tensor), why);
 }
 
-/* Whether some of it lies in always-resident memory, which cannot be sheltered from a replay. */
+/* Whether a part of it is in always-resident memory, which cannot be saved from a replay. */
 static bool has_fixed_part(const struct tensor *tensor)
 {
     return tensor != NULL && tensor_is_defined(tensor) && tensor->span_bytes != tensor->bytes;
@@ -99,7 +99,7 @@ static capu_status check_replay(capu_context *context, uint32_t wanted, uint32_t
     return CAPU_OK;
 }
 
-/* What a replay overwrites with older contents is kept on the host. */
+/* Saves contents on the host that a replay is about to overwrite with older ones. */
 static capu_status shelter(capu_context *context, struct tensor *tensor)
 {
     if (tensor->state.contents != CONTENTS_DEVICE) {
@@ -139,7 +139,7 @@ static capu_status gather(capu_context *context, const struct guide_op *op)
     return status;
 }
 
-/* Runs an op of the guide again in passive mode. */
+/* Runs an op of the guide again, with its operands made resident as without a plan. */
 static capu_status run_again(capu_context *context, uint32_t number)
 {
     const struct guide *guide = context->owed.guide;
@@ -157,8 +157,8 @@ static capu_status run_again(capu_context *context, uint32_t number)
     return status;
 }
 
-/* Recomputes one tensor, and what that takes: inputs first. Each input is older than what it is
-   for, so the stack never holds a tensor twice. */
+/* Recomputes one tensor, and first its lost inputs. Each input is older than the tensor that is
+   made from it, so the stack never contains a tensor twice. */
 static capu_status recover(capu_context *context, uint32_t wanted)
 {
     struct owed *owed = &context->owed;
@@ -249,7 +249,7 @@ capu_status recovery_prepare(capu_context *context, bool *has_run)
     return CAPU_OK;
 }
 
-/* What is read behind iterations is kept by plans, too: so readers may count on it. */
+/* Plans also keep what was ever read outside iterations, so the program may rely on it. */
 static bool outlives_iteration(const struct tensor *tensor)
 {
     return (tensor->is_persistent || tensor->is_read_after) && !tensor->allocation->is_freed;
@@ -264,7 +264,7 @@ capu_status recovery_finish(capu_context *context)
         if (owed_is_lost(context, i) && outlives_iteration(context->binding.tensors[i].tensor)) {
             status = recover(context, i);
             if (status == CAPU_CONTENTS_LOST) {
-                status = CAPU_OK; /* the plan had an op overwrite it: who reads it now is told */
+                status = CAPU_OK; /* the recorded iteration overwrote it: reading it now fails */
             }
         }
     }
@@ -285,7 +285,7 @@ capu_status recovery_end_early(capu_context *context, struct tensor *tensor)
     if (status == CAPU_OK && tensor_is_lost(tensor)) {
         status = recover(context, tensor->guide_index);
         if (status == CAPU_CONTENTS_LOST) {
-            status = CAPU_OK; /* who reads it is told */
+            status = CAPU_OK; /* reading it fails */
         }
     }
     return status != CAPU_OK ? status : recovery_finish(context);

@@ -1,10 +1,19 @@
 /*
- * Recovery: the rest of an iteration that left its plan.
+ * Recovery: the rest of an iteration that has left its guide.
  *
- * The plan gave tensors up that it would have recomputed, or that it took for dead. What the
- * program reads after all is recomputed by running again the ops that made it, with this
- * iteration's arguments; before an op overwrites what such a replay needs, everything that is owed
- * is recomputed. What cannot be recomputed fails the op that reads it, by name, before it runs.
+ * The plan has dropped tensors that it would have recomputed, or that were not read again when it
+ * was recorded. If the program reads one of them after all, the op that made it is run again, with
+ * the arguments of this iteration, and before that the ops that made its lost inputs.
+ *
+ * That is legal only if it gives the same bytes. Each write of a tensor counts up its version, and
+ * the binding has the version that each access of each op read or made. So an op may run again if
+ * it is replayable and every input has the version that the op read, or had it when it was lost;
+ * and if it would not overwrite a newer small tensor, which cannot be saved on the host meanwhile.
+ * Newer contents of other outputs are copied to the host first.
+ *
+ * Tensors that the plan would have recomputed must not become unrecoverable because the program
+ * goes on. So before an op overwrites an input of such a replay, all of them are recomputed.
+ * Contents that cannot be recomputed fail the op that reads them, by name and before it runs.
  *
  * Owned by the context's thread.
  */
@@ -14,26 +23,26 @@
 #include "runtime/tensors.h"
 
 /*
- * Before the op at hand: recomputes what it reads and is lost, and what is owed if it overwrites
- * the sources. *has_run: something was run, and the op's operands are to be resolved again.
- * CONTENTS_LOST: a tensor it reads cannot be recomputed; and what making room gives.
+ * Before the op at hand: recomputes lost tensors that it reads, and everything that is owed if it
+ * overwrites a source of that. *has_run: something was run, so the op's operands must be resolved
+ * again. CONTENTS_LOST: a tensor that it reads cannot be recomputed; and what making room returns.
  */
 capu_status recovery_prepare(capu_context *context, bool *has_run);
 
-/* Before contents of a tensor are changed by other means than an op. */
+/* Before the contents of a tensor change other than by an op. */
 capu_status recovery_before_write(capu_context *context, struct tensor *tensor);
 
 /* Whether the iteration's former guide has tensors of this allocation. */
 bool recovery_has(const capu_context *context, const struct allocation *allocation);
 
-/* A tensor is freed: if it is always resident, replays may read what is in its memory now. */
+/* A tensor is freed. If it is always resident, replays may still read its memory. */
 void recovery_note_freed(capu_context *context, const struct tensor *tensor);
 
-/* A tensor is about to be cut up: what it needs of the guide is recomputed, if it can be, and with
-   all that is owed or outlives the iteration the guide is let go. */
+/* A tensor is about to be split. If the guide has it, everything that is owed or outlives the
+   iteration is recomputed now, the tensor itself if possible, and recovery ends. */
 capu_status recovery_end_early(capu_context *context, struct tensor *tensor);
 
-/* The iteration ends: recomputes what outlives it, and lets the guide go. After a failure it may be
+/* The iteration ends: recomputes what outlives it, and ends recovery. After a failure it may be
    tried again. */
 capu_status recovery_finish(capu_context *context);
 

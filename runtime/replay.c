@@ -31,9 +31,9 @@ static capu_status enqueue(capu_context *context, const struct guide *guide, uin
     return status == CAPU_OK ? enqueue_replay(context, guide, number) : status;
 }
 
-/* After a replay that failed behind its first work: what it would have made is not there, and owed
-   where it was. A small tensor that was cleared cannot be noted as lost: it has no contents, and
-   replays that read it are not run again. */
+/* After a replay that failed when something had been enqueued: its outputs are lost, and owed if
+   they were there. A small tensor that was cleared cannot be lost: it becomes undefined, and
+   replays that read it do not run. */
 static void forget_outputs(capu_context *context, const struct guide *guide,
                            const struct guide_op *op)
 {
@@ -57,7 +57,7 @@ static void forget_outputs(capu_context *context, const struct guide *guide,
     }
 }
 
-/* What a replay between these marks leaves behind. */
+/* Updates the tensors and the record after a replay between these marks. */
 static void settle(capu_context *context, const struct guide *guide, const struct guide_op *op,
                    struct lane_position start, struct lane_position end)
 {
@@ -70,7 +70,7 @@ static void settle(capu_context *context, const struct guide *guide, const struc
         }
         tensor->used = end;
         if (access->role != CAPU_READ) {
-            /* Where it has been overwritten since, what the replay made is no contents. */
+            /* If the program has overwritten it since, what the replay made does not count. */
             tensor->written = end;
             tensor_state_replayed(
                 tensor, tensor_is_mapped(tensor) &&
@@ -97,7 +97,8 @@ capu_status replay_run(capu_context *context, const struct guide *guide, uint32_
     if (status == CAPU_OK) {
         has_written = true;
         if (tracker_mark_end(context, &end) != CAPU_OK) {
-            /* It is made all the same: once it is past, its start will do for its end. */
+            /* The replay runs all the same. Once it has completed, its start can serve as its end.
+             */
             status = failure_check(context, lane_synchronize(&context->compute), "a replay");
             end = start;
         }

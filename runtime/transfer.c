@@ -54,7 +54,7 @@ static capu_status check_range(capu_context *context, const char *call, const vo
     return CAPU_OK;
 }
 
-/* Calls `work` for each tensor the range meets, in address order. */
+/* Calls `work` for each tensor that the range overlaps, in address order. */
 static capu_status for_each_part(capu_context *context, const char *call, const void *address,
                                  uint64_t bytes, part_function work, void *data)
 {
@@ -107,7 +107,7 @@ static capu_status fill(capu_context *context, const void *from, const void *to)
 static capu_status make_known_zero(capu_context *context, struct tensor *tensor)
 {
     unsigned char *span_end = (unsigned char *)tensor->span + tensor->span_bytes;
-    /* First of all: replays read also what lies in the always-resident ends. */
+    /* First of all, since replays also read the always-resident ends. */
     capu_status status = executor_before_zero(context, tensor);
 
     if (status == CAPU_OK) {
@@ -117,7 +117,7 @@ static capu_status make_known_zero(capu_context *context, struct tensor *tensor)
         status = fill(context, tensor->address, tensor->span);
     }
     if (status == CAPU_OK) {
-        tensor->version++; /* also where the other end is refused */
+        tensor->version++; /* even if the device refuses the other end */
         status = fill(context, span_end, tensor_end(tensor));
     }
     if (status == CAPU_OK && tensor->span_bytes != tensor->bytes &&
@@ -160,7 +160,7 @@ static capu_status upload_part(capu_context *context, const struct part *part, v
                       (unsigned char *)data + part->offset);
 }
 
-/* What uploads, downloads and copies check alike. */
+/* The checks that uploads, downloads and copies share. */
 static capu_status check_transfer(capu_context *context, const char *call, const void *to,
                                   const void *from, size_t bytes)
 {
@@ -187,7 +187,9 @@ capu_status capu_upload(capu_context *context, void *to, const void *from, size_
                                              (void *)(uintptr_t)from);
 }
 
-/* Whether the tensor can be read without bringing it back: it is out, whole, with a host copy. */
+/* Whether the tensor can be read without bringing it back: all of it is evicted, and has a host
+ * copy.
+ */
 static bool is_readable_on_host(const struct tensor *tensor)
 {
     return tensor_is_defined(tensor) && !tensor_on_device(tensor) &&
@@ -195,7 +197,7 @@ static bool is_readable_on_host(const struct tensor *tensor)
            tensor->span_bytes == tensor->bytes;
 }
 
-/* Reads a part from the tensor's host copy, which lies in one extent or several. */
+/* Reads a part from the tensor's host copy, which has one or more extents. */
 static void read_extents(const struct part *part, unsigned char *to)
 {
     const struct host_block *block = &part->tensor->host;
@@ -228,7 +230,7 @@ static capu_status read_on_host(capu_context *context, const struct part *part, 
         status = operands_note_visit(context, part->tensor);
     }
     if (status == CAPU_OK && tensor_is_zero(part->tensor)) {
-        memset(to, 0, part->bytes); /* not even an access: nothing was ever written */
+        memset(to, 0, part->bytes); /* nothing was ever written, so this is not even an access */
         return CAPU_OK;
     }
     if (status == CAPU_OK) {
@@ -269,8 +271,8 @@ capu_status capu_download(capu_context *context, void *to, const void *from, siz
     }
     status = for_each_part(context, "capu_download", from, bytes, download_part, to);
     if (status != CAPU_OK) {
-        failure_quiesce(context,
-                        &context->compute); /* earlier parts may still write to the caller's */
+        failure_quiesce(
+            context, &context->compute); /* earlier parts may still write to the caller's memory */
         return status;
     }
     return failure_check(context, lane_synchronize(&context->compute), "waiting for a download");
