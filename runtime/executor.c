@@ -1,6 +1,7 @@
 /* Carrying out plans, see executor.h. */
 #include "runtime/executor.h"
 
+#include "base/assert.h"
 #include "runtime/access.h"
 #include "runtime/failure.h"
 #include "runtime/feedback.h"
@@ -436,7 +437,10 @@ static capu_status carry_out_before(capu_context *context, const struct guide *g
 
 capu_status executor_begin(capu_context *context, bool *is_planned)
 {
-    capu_status status = carry_out_before(context, context->active->guide);
+    capu_status status;
+
+    ASSERT(context->active != NULL && context->in_iteration);
+    status = carry_out_before(context, context->active->guide);
 
     *is_planned = status == CAPU_OK;
     if (status == CAPU_OK) {
@@ -476,6 +480,7 @@ capu_status executor_end(capu_context *context)
     const struct guide_op *op = &guide->ops[context->binding.next];
     capu_status status;
 
+    ASSERT(context->binding.next < guide->op_count);
     note_versions(context, op);
     context->binding.next++;
     status = carry_out(context, guide, op->after);

@@ -1,6 +1,7 @@
 /* Leaving guides, see leave.h. */
 #include "runtime/leave.h"
 
+#include "base/assert.h"
 #include "runtime/failure.h"
 #include "runtime/internal.h"
 #include "runtime/owed.h"
@@ -64,9 +65,11 @@ static void forget_parked(capu_context *context, const struct guide *guide)
 
 capu_status leave_uninstall(capu_context *context)
 {
-    const struct guide *guide = context->active->guide;
+    const struct guide *guide;
     capu_status status = CAPU_OK;
 
+    ASSERT(context->active != NULL);
+    guide = context->active->guide;
     failure_quiesce_all(context);
     context->active = NULL;
     for (uint32_t i = 0; i < guide->tensor_count; i++) {

@@ -1,6 +1,7 @@
 /* Making a plan off the training thread, see plan_job.h. */
 #include "runtime/plan_job.h"
 
+#include "base/assert.h"
 #include "policy/timeline.h"
 #include "runtime/internal.h"
 
@@ -206,6 +207,7 @@ void plan_job_destroy(struct plan_job *job)
     if (job == NULL) {
         return;
     }
+    ASSERT_INTERNAL(job->task == NULL || plan_job_is_done(job));
     agent_forget(job->task);
     plan_entry_destroy(job->entry);
     trace_finish(&job->trace);

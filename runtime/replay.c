@@ -1,6 +1,7 @@
 /* Running an op of a plan again, see replay.h. */
 #include "runtime/replay.h"
 
+#include "base/assert.h"
 #include "runtime/contents.h"
 #include "runtime/enqueue.h"
 #include "runtime/failure.h"
@@ -87,9 +88,10 @@ capu_status replay_run(capu_context *context, const struct guide *guide, uint32_
     struct lane_position start;
     struct lane_position end;
     bool has_written = false;
-    capu_status status =
-        failure_check(context, tracker_mark_begin(context, &start), "marking a replay");
+    capu_status status;
 
+    ASSERT(number < guide->op_count);
+    status = failure_check(context, tracker_mark_begin(context, &start), "marking a replay");
     if (status == CAPU_OK) {
         has_written = op->cleared.count > 0 || strict_is_on(context);
         status = enqueue(context, guide, number);
