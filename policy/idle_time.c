@@ -47,34 +47,6 @@ void idle_time_fill(struct idle_time *idle, const uint64_t *start_ns, const uint
     }
 }
 
-int64_t idle_time_before(const struct idle_time *idle, uint32_t k)
-{
-    int64_t sum = 0;
-
-    ASSERT(k <= idle->count);
-    for (; k > 0; k -= k & -k) {
-        sum += idle->sums[k];
-    }
-    return sum;
-}
-
-uint32_t idle_time_find(const struct idle_time *idle, int64_t amount)
-{
-    uint32_t at = 0;
-    uint32_t step = 1;
-
-    while (step * 2 <= idle->count) {
-        step *= 2;
-    }
-    for (; step > 0; step /= 2) {
-        if (at + step <= idle->count && idle->sums[at + step] < amount) {
-            at += step;
-            amount -= idle->sums[at];
-        }
-    }
-    return at;
-}
-
 static int64_t take(struct idle_time *idle, uint32_t k, int64_t amount)
 {
     int64_t taken = idle->left[k] < amount ? idle->left[k] : amount;

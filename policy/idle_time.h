@@ -7,6 +7,7 @@
 
 #include <stdint.h>
 
+#include "base/assert.h"
 #include "capuchin/status.h"
 
 struct idle_time {
@@ -23,9 +24,34 @@ void idle_time_finish(struct idle_time *idle);
 void idle_time_fill(struct idle_time *idle, const uint64_t *start_ns, const uint64_t *busy);
 
 /* Idle time in ops 0 to k-1. Pre: k is at most the number of ops. */
-int64_t idle_time_before(const struct idle_time *idle, uint32_t k);
+static inline int64_t idle_time_before(const struct idle_time *idle, uint32_t k)
+{
+    int64_t sum = 0;
+
+    ASSERT(k <= idle->count);
+    for (; k > 0; k -= k & -k) {
+        sum += idle->sums[k];
+    }
+    return sum;
+}
+
 /* The largest number of ops from op 0 on whose idle time together is less than `amount`. */
-uint32_t idle_time_find(const struct idle_time *idle, int64_t amount);
+static inline uint32_t idle_time_find(const struct idle_time *idle, int64_t amount)
+{
+    uint32_t at = 0;
+    uint32_t step = 1;
+
+    while (step * 2 <= idle->count) {
+        step *= 2;
+    }
+    for (; step > 0; step /= 2) {
+        if (at + step <= idle->count && idle->sums[at + step] < amount) {
+            at += step;
+            amount -= idle->sums[at];
+        }
+    }
+    return at;
+}
 
 /* Takes the amount from op `from` on, or before op `to` backwards, as far as there is any.
    Pre: `to` is at most the number of ops. */
