@@ -321,7 +321,7 @@ capu_status host_arena_take_whole(struct host_arena *arena, uint64_t bytes,
 
 void host_arena_give(struct host_arena *arena, struct host_block *block, struct lane_position after)
 {
-    bool is_past = lane_is_past(after);
+    bool is_past = lane_has_passed(after);
 
     lock(arena);
     for (size_t i = 0; i < block->extent_count; i++) {

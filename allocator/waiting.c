@@ -85,7 +85,7 @@ void waiting_collect(struct waiting *waiting, struct extents *extents)
     for (size_t i = 0; i < waiting->queue_count && waiting->count > 0; i++) {
         struct waiting_queue *queue = &waiting->queues[i];
 
-        while (queue->first != NO_ENTRY && lane_is_past(waiting->entries[queue->first].after)) {
+        while (queue->first != NO_ENTRY && lane_has_passed(waiting->entries[queue->first].after)) {
             size_t entry = queue->first;
 
             queue->first = waiting->entries[entry].next;

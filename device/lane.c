@@ -84,7 +84,7 @@ static capu_status make_room(struct lane *lane)
     if (!lane->with_timing && lane->capacity > 0) {
         struct lane_position oldest = {lane, lane->retired + 1};
 
-        if (lane_is_past(oldest)) {
+        if (lane_has_passed(oldest)) {
             /* On a failed device this is true, too, but then the record that follows is refused. */
             advance_done(lane, oldest.sequence);
             lane->retired = lane->done;
@@ -197,7 +197,7 @@ static capu_status keep_promise(struct lane_position position)
                                                       : lane_mark_untimed(position.lane, &kept);
 }
 
-bool lane_is_past(struct lane_position position)
+bool lane_has_passed(struct lane_position position)
 {
     struct lane *lane = position.lane;
     capu_status status;
@@ -240,7 +240,7 @@ capu_status lane_follow(struct lane *lane, struct lane_position position)
 {
     capu_status status;
 
-    if (position.lane == lane || lane_is_past(position)) {
+    if (position.lane == lane || lane_has_passed(position)) {
         return CAPU_OK;
     }
     status = keep_promise(position);

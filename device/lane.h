@@ -3,7 +3,7 @@
  *
  * A position means "everything enqueued on this lane up to here". It is how the rest of the library
  * names a moment on the device: memory may be reused after a position, a copy follows one, a report
- * takes the time between two. A position is past once all of that work has completed.
+ * takes the time between two. A position has passed once all of that work has completed.
  *
  * Positions are backed by a ring of events. It grows when needed and its events are reused once
  * they are retired, so that a steady iteration creates none. Events with timing cost about ten
@@ -36,8 +36,8 @@ struct lane {
     uint64_t retired;  /* marks up to here are reached and their events may be reused */
 };
 
-/* A moment on a lane. The zero position (no lane) is always past. The sequence orders the positions
-   of one lane. */
+/* A moment on a lane. The zero position (no lane) has always passed. The sequence orders the
+   positions of one lane. */
 struct lane_position {
     struct lane *lane;
     uint64_t sequence;
@@ -69,24 +69,26 @@ struct lane_position lane_promise(struct lane *lane);
 /* The newest position, marked or promised; the zero position if there was none. */
 struct lane_position lane_newest(struct lane *lane);
 
-/* Whether the position is past. Does not wait. If the device has failed, every position is past:
-   nothing more will run. */
-bool lane_is_past(struct lane_position position);
+/* Whether the position has passed. Does not wait. If the device has failed, every position has
+   passed: nothing more will run. */
+bool lane_has_passed(struct lane_position position);
 
-/* The host waits until the position is past. Returns the device's failure if it has failed. */
+/* The host waits until the position has passed. Returns the device's failure if it has failed. */
 capu_status lane_wait(struct lane_position position);
 
-/* Later work of `lane` waits for the position. Nothing to do if it is past or on the same lane. */
+/* Later work of `lane` waits for the position. Nothing to do if it has passed or is on the same
+   lane. */
 capu_status lane_follow(struct lane *lane, struct lane_position position);
 
-/* Device time between two marks with timing that are past and not retired; 0 if `to` came first. */
+/* Device time between two marks with timing that have passed and are not retired; 0 if `to` came
+   first. */
 capu_status lane_elapsed_ns(struct lane_position from, struct lane_position to, uint64_t *ns);
 
 /* Waits until everything enqueued so far has finished. */
 capu_status lane_synchronize(struct lane *lane);
 
-/* Allows the events of all marks up to the position, which is past, to be reused. lane_elapsed_ns
-   no longer knows those marks; everything else treats them as past. */
+/* Allows the events of all marks up to the position, which has passed, to be reused.
+   lane_elapsed_ns no longer knows those marks; everything else treats them as passed. */
 void lane_retire(struct lane_position position);
 
 #endif

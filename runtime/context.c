@@ -129,7 +129,7 @@ capu_status capu_context_create(const capu_config *config, capu_context **contex
     }
     status = config_resolve(config, &complete, text, sizeof(text));
     if (status != CAPU_OK) {
-        goto tell;
+        goto report_error;
     }
     status = choose_device(&complete, &device, text, sizeof(text));
     if (status != CAPU_OK) {
@@ -152,7 +152,7 @@ destroy_device:
     device_destroy(device);
 finish_config:
     config_finish(&complete);
-tell:
+report_error:
     if (config != NULL && config->size >= offsetof(capu_config, error_bytes) + sizeof(size_t) &&
         config->error != NULL && config->error_bytes > 0) {
         snprintf(config->error, config->error_bytes, "%s",

@@ -68,8 +68,8 @@ void departure_cancel(struct departures *departures, struct departure *departure
 
 static bool departure_is_past(const struct departure *departure)
 {
-    return lane_is_past(departure->after[0]) && lane_is_past(departure->after[1]) &&
-           lane_is_past(departure->after[2]);
+    return lane_has_passed(departure->after[0]) && lane_has_passed(departure->after[1]) &&
+           lane_has_passed(departure->after[2]);
 }
 
 /* Unmaps a span and gives its pages back. Pre: all work that touches it has finished. */
@@ -219,7 +219,7 @@ capu_status departure_reserve(capu_context *context)
 /* Several tensors of an allocation may have copies under way: the last of them counts. */
 static void keep_later(struct lane_position *latest, struct lane_position position)
 {
-    if (!lane_is_past(position) && position.sequence > latest->sequence) {
+    if (!lane_has_passed(position) && position.sequence > latest->sequence) {
         *latest = position;
     }
 }

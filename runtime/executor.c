@@ -209,7 +209,7 @@ static capu_status follow_copies(capu_context *context, struct tensor *tensor, u
 
     if (tensor->ready.lane != NULL) {
         context->pager.has_waited = context->pager.has_waited ||
-                                    (tracker_is_timing(context) && !lane_is_past(tensor->ready));
+                                    (tracker_is_timing(context) && !lane_has_passed(tensor->ready));
         status = lane_follow(&context->compute, tensor->ready);
         tensor->ready = (struct lane_position){0}; /* work that follows `used` follows it, too */
     }

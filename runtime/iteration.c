@@ -49,7 +49,7 @@ static void retire_copies(struct lane *lane)
 {
     struct lane_position newest = {.lane = lane, .sequence = lane->marked};
 
-    if (lane->marked > 0 && lane_is_past(newest)) {
+    if (lane->marked > 0 && lane_has_passed(newest)) {
         lane_retire(newest);
     } else if (lane->done > lane->retired) {
         lane_retire((struct lane_position){.lane = lane, .sequence = lane->done});

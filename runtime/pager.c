@@ -193,7 +193,7 @@ static capu_status fetch(capu_context *context, struct tensor *tensor)
     }
     if (status == CAPU_OK) {
         status = failure_check(context, lane_follow(&context->compute, tensor->ready),
-                               "ordering an op behind a copy");
+                               "ordering an op after a copy");
         if (status != CAPU_OK) {
             failure_quiesce(context, &context->h2d);
         }

@@ -82,7 +82,7 @@ static capu_status follow_copies(capu_context *context)
             status = lane_follow(&context->compute, operands->accesses[i].tensor->left);
         }
     }
-    return failure_check(context, status, "ordering an op behind a copy");
+    return failure_check(context, status, "ordering an op after a copy");
 }
 
 capu_status resident_make_ready(capu_context *context)

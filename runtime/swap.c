@@ -25,7 +25,7 @@ void swap_give_block(capu_context *context, struct tensor *tensor)
         return;
     }
     /* A copy back is only issued after the copy out has finished, so one of the two is last. */
-    if (!lane_is_past(tensor->left)) {
+    if (!lane_has_passed(tensor->left)) {
         last = tensor->left;
     }
     host_arena_give(context->arena, &tensor->host, last);

@@ -223,7 +223,8 @@ static uint64_t sign_access(uint64_t signature, const struct tensor *tensor, uin
     return mix(signature, tensor->bytes << 4 | (uint64_t)tensor_is_managed(tensor) << 3 | role);
 }
 
-/* What the plan in force takes the op at hand for, where it is not timed. */
+/* How long the active plan assumes that the op at hand takes, if the op is not timed; otherwise 0.
+ */
 static uint64_t planned_ns(const capu_context *context)
 {
     uint32_t next = context->binding.next;
@@ -506,7 +507,7 @@ capu_status tracker_settle(capu_context *context)
 {
     struct record *record = oldest_running(&context->tracker);
 
-    while (record != NULL && lane_is_past(record->end)) {
+    while (record != NULL && lane_has_passed(record->end)) {
         capu_status status = tracker_complete(context, record);
 
         if (status != CAPU_OK) {

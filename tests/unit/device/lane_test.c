@@ -53,11 +53,11 @@ START_TEST(marks_survive_growth)
         marks[index] = run_and_mark(&timed, index + 1);
         ck_assert_uint_eq(marks[index].sequence, index + 1);
     }
-    ck_assert(!lane_is_past(marks[0]));
+    ck_assert(!lane_has_passed(marks[0]));
     CHECK_OK(lane_wait(marks[250]));
-    ck_assert(lane_is_past(marks[0]));
-    ck_assert(lane_is_past(marks[250]));
-    ck_assert(!lane_is_past(marks[251]));
+    ck_assert(lane_has_passed(marks[0]));
+    ck_assert(lane_has_passed(marks[250]));
+    ck_assert(!lane_has_passed(marks[251]));
     ck_assert_int_eq(lane_elapsed_ns(marks[0], marks[499], &ns), CAPU_NOT_READY);
     CHECK_OK(lane_synchronize(&timed));
     for (uint64_t index = 1; index < 500; index++) {
@@ -69,7 +69,7 @@ START_TEST(marks_survive_growth)
     lane_retire(marks[100]);
     ck_assert_int_eq(lane_elapsed_ns(marks[100], marks[200], &ns), CAPU_INVALID);
     CHECK_OK(lane_elapsed_ns(marks[101], marks[102], &ns));
-    ck_assert(lane_is_past(marks[50]));
+    ck_assert(lane_has_passed(marks[50]));
     CHECK_OK(lane_wait(marks[50]));
 }
 END_TEST
@@ -111,7 +111,7 @@ START_TEST(lanes_follow_positions)
     struct lane_position mark = run_and_mark(&timed, 1000);
     struct lane_position followed;
 
-    ck_assert(lane_is_past(never));
+    ck_assert(lane_has_passed(never));
     CHECK_OK(lane_wait(never));
     CHECK_OK(lane_follow(&plain, never));
     CHECK_OK(lane_follow(&timed, mark)); /* its own lane: nothing to do */
@@ -119,7 +119,7 @@ START_TEST(lanes_follow_positions)
     followed = run_and_mark(&plain, 10);
     CHECK_OK(lane_wait(followed));
     ck_assert_uint_eq(device_now_ns(device), 1010);
-    ck_assert(lane_is_past(mark));
+    ck_assert(lane_has_passed(mark));
 }
 END_TEST
 
@@ -153,8 +153,8 @@ START_TEST(untimed_marks_can_be_mixed_with_timed_ones)
         ck_assert_uint_eq(marks[index].sequence, index + 1);
     }
     CHECK_OK(lane_wait(marks[100]));
-    ck_assert(lane_is_past(marks[99]));
-    ck_assert(!lane_is_past(marks[101]));
+    ck_assert(lane_has_passed(marks[99]));
+    ck_assert(!lane_has_passed(marks[101]));
     CHECK_OK(lane_follow(&plain, marks[298]));
     run_and_mark(&plain, 1);
     CHECK_OK(lane_synchronize(&plain));
@@ -195,7 +195,7 @@ START_TEST(promises_become_marks_when_needed)
     first = lane_promise(&timed);
     CHECK_OK(device_run(device, timed.stream, &work));
     second = lane_promise(&timed);
-    ck_assert(!lane_is_past(first));
+    ck_assert(!lane_has_passed(first));
     ck_assert_uint_eq(lane_newest(&timed).sequence, second.sequence);
     CHECK_OK(lane_follow(&timed, first)); /* its own lane: nothing to do */
     ck_assert_uint_eq(events_recorded(), 0);
@@ -205,7 +205,7 @@ START_TEST(promises_become_marks_when_needed)
     run_and_mark(&plain, 5);
     CHECK_OK(lane_synchronize(&plain));
     ck_assert_uint_eq(device_now_ns(device), 25);
-    ck_assert(lane_is_past(first) && lane_is_past(second));
+    ck_assert(lane_has_passed(first) && lane_has_passed(second));
 
     /* The next mark fulfils the promise. */
     CHECK_OK(device_run(device, timed.stream, &work));
@@ -219,7 +219,7 @@ START_TEST(promises_become_marks_when_needed)
     CHECK_OK(device_run(device, timed.stream, &work));
     first = lane_promise(&timed);
     CHECK_OK(lane_wait(first));
-    ck_assert(lane_is_past(first));
+    ck_assert(lane_has_passed(first));
     ck_assert_int_eq(lane_elapsed_ns(mark, first, &ns), CAPU_INVALID);
 }
 END_TEST
@@ -229,10 +229,10 @@ START_TEST(positions_of_a_failed_device_have_passed)
     struct lane_position mark = run_and_mark(&timed, 1000);
     struct lane_position untouched = {0};
 
-    ck_assert(!lane_is_past(mark));
+    ck_assert(!lane_has_passed(mark));
     ck_assert(sim_device_fail(sim, "op"));
-    ck_assert(lane_is_past(mark));
-    ck_assert(lane_is_past(lane_promise(&timed)));
+    ck_assert(lane_has_passed(mark));
+    ck_assert(lane_has_passed(lane_promise(&timed)));
     ck_assert_int_eq(lane_wait(mark), CAPU_OP_FAILED);
     ck_assert_int_eq(lane_wait(lane_promise(&timed)), CAPU_OP_FAILED);
     ck_assert_int_eq(lane_mark(&timed, &untouched), CAPU_OP_FAILED);

@@ -60,10 +60,10 @@ END_TEST
 START_TEST(bad_entries_are_rejected_without_a_change)
 {
     uint32_t x = add_tensor("x", 7, TENSOR_ACTIVATION);
-    uint32_t nobody = 9;
+    uint32_t unknown_tensor = 9;
     struct op_description twice = {
         .name = "f", .reads = &x, .read_count = 1, .writes = &x, .write_count = 1};
-    struct op_description unknown = {.name = "g", .reads = &nobody, .read_count = 1};
+    struct op_description unknown = {.name = "g", .reads = &unknown_tensor, .read_count = 1};
     struct op_description update = {
         .name = "h", .updates = &x, .update_count = 1, .replayable = true};
     struct op_description fine = {.name = "i", .updates = &x, .update_count = 1};
