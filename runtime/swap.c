@@ -166,14 +166,14 @@ static capu_status copy_span(capu_context *context, struct tensor *tensor, struc
     return status == CAPU_OK ? lane_mark(lane, position) : status;
 }
 
-capu_status swap_out(capu_context *context, struct tensor *tensor, bool behind_reads)
+capu_status swap_out(capu_context *context, struct tensor *tensor, bool after_reads)
 {
     capu_status status = tensor->keeps_block ? CAPU_OK : take_block(context, tensor);
 
     if (status != CAPU_OK) {
         return status;
     }
-    status = lane_follow(&context->d2h, behind_reads ? tensor->used : tensor->written);
+    status = lane_follow(&context->d2h, after_reads ? tensor->used : tensor->written);
     if (status == CAPU_OK) {
         status = lane_follow(&context->d2h, tensor->ready);
     }

@@ -21,9 +21,9 @@ capu_status swap_reserve_block(capu_context *context, struct tensor *tensor);
 void swap_unreserve_block(capu_context *context, struct tensor *tensor);
 
 /* Starts a copy of a resident tensor to its host block, and takes a block if it has none. The copy
-   starts after the tensor's last use or, if `behind_reads` is false, after its last write, since
+   starts after the tensor's last use or, if `after_reads` is false, after its last write, since
    reads do not disturb it. On failure the tensor is as before. */
-capu_status swap_out(capu_context *context, struct tensor *tensor, bool behind_reads);
+capu_status swap_out(capu_context *context, struct tensor *tensor, bool after_reads);
 
 /* Starts the copy back into its pages. The caller has made the h2d lane follow what it must. */
 capu_status swap_in(capu_context *context, struct tensor *tensor);

@@ -122,7 +122,7 @@ void tensor_state_not_owed(struct tensor *tensor);
    `old` on the device, or none that is anywhere. */
 void tensor_state_split(struct tensor *part, const struct tensor *old);
 
-/* Whether the state is legal and agrees with the rest of the tensor; if not, *what tells. */
+/* Whether the state is legal and agrees with the rest of the tensor; if not, *what says why. */
 bool tensor_validate(const struct tensor *tensor, const char **what);
 
 #endif

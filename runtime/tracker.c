@@ -465,7 +465,7 @@ void tracker_persistent(capu_context *context, const struct tensor *tensor, int 
     }
 }
 
-/* Report line and trace, for the agent to write. Training goes on where that fails: capu_flush
+/* Report line and trace, for the agent to write. Training goes on if that fails, and capu_flush
    tells. */
 static void publish(capu_context *context, struct record *record)
 {
