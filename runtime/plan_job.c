@@ -132,7 +132,7 @@ static capu_status fill(capu_context *context, const struct record *record, stru
     capu_status status = plan_entry_create(record, &job->entry);
 
     if (status == CAPU_OK) {
-        status = trace_build(context, record, true, &job->trace, &job->error);
+        status = trace_record_build(context, record, true, &job->trace, &job->error);
     }
     job->planner = planner_find(context->config.planner);
     job->effort = efforts[context->config.effort];

@@ -41,8 +41,8 @@ struct plan_job {
 
 /* A job for the record's iteration. `old` is the entry that the plan is to improve on, for links of
    `link_percent` of their measured rates; NULL: there is none. Even on failure *out is a job, or
-   NULL without memory for one: its `entry` may be NULL. NO_HOST_MEMORY, and what trace_build and
-   agent_start give. */
+   NULL without memory for one: its `entry` may be NULL. NO_HOST_MEMORY, and what trace_record_build
+   and agent_start give. */
 capu_status plan_job_start(capu_context *context, const struct record *record,
                            const struct plan_entry *old, uint32_t link_percent,
                            struct plan_job **out);

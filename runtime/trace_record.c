@@ -240,8 +240,8 @@ static capu_status set_machine(capu_context *context, struct trace *trace, struc
     return trace_set_machine(trace, &machine, error);
 }
 
-capu_status trace_build(capu_context *context, const struct record *record, bool for_plan,
-                        struct trace *trace, struct error_text *error)
+capu_status trace_record_build(capu_context *context, const struct record *record, bool for_plan,
+                               struct trace *trace, struct error_text *error)
 {
     capu_status status =
         trace_init(trace, record->label[0] != '\0' ? record->label : "iteration", error);
@@ -267,13 +267,13 @@ capu_status trace_build(capu_context *context, const struct record *record, bool
     return status;
 }
 
-capu_status trace_record(capu_context *context, const struct record *record, char **out,
-                         size_t *bytes, char *why, size_t why_bytes)
+capu_status trace_record_write(capu_context *context, const struct record *record, char **out,
+                               size_t *bytes, char *why, size_t why_bytes)
 {
     struct error_text error = {0};
     struct trace trace = {0};
     struct string_buffer text = {0};
-    capu_status status = trace_build(context, record, false, &trace, &error);
+    capu_status status = trace_record_build(context, record, false, &trace, &error);
 
     if (status == CAPU_OK) {
         status = trace_write(&trace, &text, &error);

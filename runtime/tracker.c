@@ -481,7 +481,7 @@ static void publish(capu_context *context, struct record *record)
         size_t bytes;
         char *text;
 
-        if (trace_record(context, record, &text, &bytes, error, sizeof(error)) != CAPU_OK) {
+        if (trace_record_write(context, record, &text, &bytes, error, sizeof(error)) != CAPU_OK) {
             agent_fail(context->agent, error);
         } else if (agent_trace(context->agent, text, bytes) != CAPU_OK) {
             agent_fail(context->agent, "no memory to hand on the trace");

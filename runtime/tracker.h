@@ -244,13 +244,13 @@ struct error_text;
 /* trace_record.c: builds a trace from a finished record. Tensor ids are indices into the record's
    tensors. `for_plan` leaves out the ops that happen only once and the tensors that no op touches,
    which a plan leaves where they are. On failure *trace is zeroed. */
-capu_status trace_build(capu_context *context, const struct record *record, bool for_plan,
-                        struct trace *trace, struct error_text *error);
+capu_status trace_record_build(capu_context *context, const struct record *record, bool for_plan,
+                               struct trace *trace, struct error_text *error);
 
 /* trace_record.c: writes the record as a trace in JSON lines. The caller frees *text. On failure
    `why` receives the reason. */
-capu_status trace_record(capu_context *context, const struct record *record, char **text,
-                         size_t *bytes, char *why, size_t why_bytes);
+capu_status trace_record_write(capu_context *context, const struct record *record, char **text,
+                               size_t *bytes, char *why, size_t why_bytes);
 
 /* report_json.c: returns the report as one line of JSON, which the caller frees. NULL: host memory
    is full. */
