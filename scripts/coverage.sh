@@ -10,11 +10,13 @@ cd "$(dirname "$0")/.." || exit 1
 folder=build/coverage
 jobs=${JOBS:-$(nproc)}
 rooms="base device allocator policy runtime models kernels tools"
+# Threads and forked tests count in the same places.
+flags="--coverage -fprofile-update=atomic"
 mkdir -p "$folder"
 
 # Without assertions: their failing branches are not meant to be executed. Not optimised, so that each
 # line is counted for itself.
-if ! cmake --preset debug -B "$folder" -DCMAKE_C_FLAGS=--coverage -DCMAKE_CXX_FLAGS=--coverage \
+if ! cmake --preset debug -B "$folder" "-DCMAKE_C_FLAGS=$flags" "-DCMAKE_CXX_FLAGS=$flags" \
     -DCMAKE_C_FLAGS_DEBUG=-g -DCAPUCHIN_ASSERTIONS=off -DCAPUCHIN_CUDA=OFF >"$folder/build.log" 2>&1 ||
     ! cmake --build "$folder" --parallel "$jobs" >>"$folder/build.log" 2>&1; then
     tail -n 40 "$folder/build.log"
@@ -32,7 +34,7 @@ for room in $rooms; do
     filters+=(--filter "$room/.*\.c\$")
 done
 gcovr --root . --object-directory "$folder" "${filters[@]}" -j "$jobs" \
-    --exclude-unreachable-branches --csv >"$folder/files.csv" 2>"$folder/gcovr.log" "$folder" || {
+    --exclude-unreachable-branches --csv "$folder/files.csv" "$folder" >"$folder/gcovr.log" 2>&1 || {
     tail -n 40 "$folder/gcovr.log"
     exit 1
 }
@@ -42,7 +44,7 @@ awk -F, -v rooms="$rooms" '
     function row(name) {
         printf "%-16s %7d %8.2f %% %9d %8.2f %%\n", name, lines[name],
             100 * executed[name] / lines[name], branches[name],
-            branches[name] > 0 ? 100 * taken[name] / branches[name] : 100
+            (branches[name] > 0 ? 100 * taken[name] / branches[name] : 100)
     }
     function add(name) {
         lines[name] += $2
