@@ -119,9 +119,9 @@ check)
     run debug 10 -L '^(unit|contract|api|rules|docs)$' -LE '^(long|gpu)$'
     ;;
 test)
-    run debug 20 -LE '^long$'
-    run asan 8 -LE '^long$'
-    run tsan 4 -LE '^long$'
+    run debug 15 -LE '^long$'
+    run asan 6 -LE '^long$'
+    run tsan 3 -LE '^long$'
     look_with_clang
     ;;
 long)
