@@ -15,9 +15,10 @@ flags="--coverage -fprofile-update=atomic"
 mkdir -p "$folder"
 
 # Without assertions: their failing branches are not meant to be executed. Not optimised, so that each
-# line is counted for itself.
+# line is counted for itself; gcc then warns of what it cannot follow.
 if ! cmake --preset debug -B "$folder" "-DCMAKE_C_FLAGS=$flags" "-DCMAKE_CXX_FLAGS=$flags" \
-    -DCMAKE_C_FLAGS_DEBUG=-g -DCAPUCHIN_ASSERTIONS=off -DCAPUCHIN_CUDA=OFF >"$folder/build.log" 2>&1 ||
+    -DCMAKE_C_FLAGS_DEBUG=-g -DCAPUCHIN_ASSERTIONS=off -DCAPUCHIN_WERROR=OFF \
+    -DCAPUCHIN_CUDA=OFF >"$folder/build.log" 2>&1 ||
     ! cmake --build "$folder" --parallel "$jobs" >>"$folder/build.log" 2>&1; then
     tail -n 40 "$folder/build.log"
     exit 1

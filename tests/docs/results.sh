@@ -30,9 +30,13 @@ for page in docs/results/*.md; do
     grep -qE '20[0-9]{2}-[0-9]{2}-[0-9]{2}( at |; .* at )[0-9a-f]{7}' "$page" ||
         complain "$page: no table has the date and commit of its measurement"
     commands=$(sed -nE 's/.*`build\/bin\/([a-z_]+).*/\1/p' "$page" | sort -u)
-    [ -n "$commands" ] || complain "$page names no command"
+    makes=$(sed -nE 's/^Command:.*`make ([a-z-]+).*/\1/p' "$page" | sort -u)
+    [ -n "$commands$makes" ] || complain "$page names no command"
     for command in $commands; do
         grep -qx "$command" <<<"$targets" || complain "$page: no build file makes $command"
+    done
+    for target in $makes; do
+        grep -q "^$target:" Makefile || complain "$page: the Makefile has no target $target"
     done
     grep -q "($(basename "$page"))" docs/results/README.md ||
         complain "docs/results/README.md does not list $(basename "$page")"
