@@ -106,10 +106,10 @@ typedef struct capu_report {
     const char *floor_op; /* the op that sets the floor, or "" */
     const capu_eviction *evictions;
     size_t eviction_count;
-    CAPU_REPORT_COUNTERS(CAPU_REPORT_FIELD)
     const char *plan_error; /* guided mode: why no plan was found for iterations like this, or "" */
     const capu_stall *stalls; /* in the order of the ops; stall_ns is their sum */
     size_t stall_count;
+    CAPU_REPORT_COUNTERS(CAPU_REPORT_FIELD) /* last, so that a new counter moves no field */
 } capu_report;
 #undef CAPU_REPORT_FIELD
 
