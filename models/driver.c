@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 struct driver {
     const struct trace_index *trace_index;
@@ -472,7 +473,8 @@ capu_status driver_plan(struct driver *driver, struct plan *plan, struct error_t
     struct string_buffer text = {0};
     char *name = strdup(trace_text(trace, trace->name));
     bool is_fine = true;
-    capu_status status = name == NULL || driver->paths[1] == NULL
+    bool has_file = driver->paths[1] != NULL && access(driver->paths[1], F_OK) == 0;
+    capu_status status = name == NULL || !has_file
                              ? CAPU_NOT_READY
                              : json_lines_load(driver->paths[1], &text, error);
 

@@ -31,9 +31,10 @@ struct driver_options {
     const char *planner;           /* NULL: the default */
     uint32_t effort;               /* capu_effort */
     uint32_t mode;                 /* capu_mode */
-    const char *report_path;       /* one JSON line per iteration; must not be NULL */
-    const char *plan_path;         /* the runtime's plan, with its own ids; NULL: none */
-    const char *trace_path;        /* the second iteration as recorded; NULL: none */
+    /* Files of the run; they must not hold anything of an earlier run. */
+    const char *report_path; /* one JSON line per iteration; must not be NULL */
+    const char *plan_path;   /* the runtime's plan, with its own ids; NULL: none */
+    const char *trace_path;  /* the second iteration as recorded; NULL: none */
 };
 
 struct driver;

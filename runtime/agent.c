@@ -13,12 +13,13 @@
  */
 #include "runtime/agent.h"
 
-#include <errno.h>
-#include <fcntl.h>
+#include "base/files.h"
+
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include <uv.h>
 
 /* One write to a file. */
@@ -49,7 +50,7 @@ struct agent {
     char *trace_path;
     char *report_path;
     char *plan_path;
-    uv_file report; /* -1: none */
+    int report; /* -1: no line is written yet */
 
     uv_mutex_t lock; /* guards everything below */
     uv_cond_t changed;
@@ -82,74 +83,30 @@ static void note_error(struct agent *agent, const char *what, const char *path, 
 {
     char text[AGENT_TEXT_BYTES];
 
-    snprintf(text, sizeof(text), "%s '%s': %s", what, path, uv_strerror(error));
+    snprintf(text, sizeof(text), "writing the %s file '%s': %s", what, path,
+             uv_strerror(uv_translate_sys_error(error)));
     agent_fail(agent, text);
 }
 
-static int write_all(uv_file file, char *data, size_t bytes)
+/* The report grows while training goes on. Its first line replaces the file, and the others are
+   appended to it. */
+static int write_job(struct agent *agent, const struct job *job)
 {
-    while (bytes > 0) {
-        uv_fs_t request;
-        uv_buf_t buffer = uv_buf_init(data, bytes > 1u << 30 ? 1u << 30 : (unsigned int)bytes);
-        int written = uv_fs_write(NULL, &request, file, &buffer, 1, -1, NULL);
-
-        uv_fs_req_cleanup(&request);
-        if (written < 0) {
-            return written;
-        }
-        data += written;
-        bytes -= (size_t)written;
+    if (job->path != NULL) {
+        return files_replace(job->path, job->data, job->bytes, NULL);
     }
-    return 0;
-}
-
-static int open_new(const char *path)
-{
-    uv_fs_t request;
-    int file =
-        uv_fs_open(NULL, &request, path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644, NULL);
-
-    uv_fs_req_cleanup(&request);
-    return file;
-}
-
-static int close_file(uv_file file)
-{
-    uv_fs_t request;
-    int result = uv_fs_close(NULL, &request, file, NULL);
-
-    uv_fs_req_cleanup(&request);
-    return result;
-}
-
-static void write_file(struct agent *agent, const struct job *job)
-{
-    char what[64];
-    int file = open_new(job->path);
-    int result = file;
-
-    if (file >= 0) {
-        result = write_all(file, job->data, job->bytes);
-        if (close_file(file) < 0 && result >= 0) {
-            result = UV_EIO;
-        }
+    if (agent->report < 0) {
+        return files_replace(agent->report_path, job->data, job->bytes, &agent->report);
     }
-    if (result < 0) {
-        snprintf(what, sizeof(what), "writing the %s file", job->what);
-        note_error(agent, what, job->path, result);
-    }
+    return files_append(agent->report, job->data, job->bytes);
 }
 
 static void do_job(struct agent *agent, struct job *job)
 {
-    if (job->path != NULL) {
-        write_file(agent, job);
-    } else {
-        int result = write_all(agent->report, job->data, job->bytes);
+    int error = write_job(agent, job);
 
-        if (result < 0) {
-            note_error(agent, "writing the report file", agent->report_path, result);
-        }
+    if (error != 0) {
+        note_error(agent, job->what, job->path != NULL ? job->path : agent->report_path, error);
     }
     free(job->data);
     free(job);
@@ -260,18 +217,16 @@ static void run_loop(void *data)
     uv_run(&agent->loop, UV_RUN_DEFAULT);
 }
 
-/* Creates the file now, although it is written much later, so that a bad path already fails when
-   the context is created. */
-static capu_status try_file(const char *path, const char *what, char *error, size_t error_bytes)
+/* Checks now what is written much later, so that a bad path already fails when the context is
+   created. */
+static capu_status check_file(const char *path, const char *what, char *error, size_t error_bytes)
 {
-    int file = path != NULL ? open_new(path) : 0;
+    int problem = path != NULL ? files_check(path) : 0;
 
-    if (file < 0) {
-        snprintf(error, error_bytes, "opening the %s file '%s': %s", what, path, uv_strerror(file));
+    if (problem != 0) {
+        snprintf(error, error_bytes, "opening the %s file '%s': %s", what, path,
+                 uv_strerror(uv_translate_sys_error(problem)));
         return CAPU_FILE_FAILED;
-    }
-    if (path != NULL) {
-        close_file(file);
     }
     return CAPU_OK;
 }
@@ -282,7 +237,7 @@ static bool copy_path(const char *path, char **copy)
     return path == NULL || *copy != NULL;
 }
 
-static capu_status open_files(struct agent *agent, const struct agent_paths *paths, char *error,
+static capu_status take_paths(struct agent *agent, const struct agent_paths *paths, char *error,
                               size_t error_bytes)
 {
     capu_status status;
@@ -292,17 +247,12 @@ static capu_status open_files(struct agent *agent, const struct agent_paths *pat
         !copy_path(paths->plan, &agent->plan_path)) {
         return CAPU_NO_HOST_MEMORY;
     }
-    status = try_file(paths->trace, "trace", error, error_bytes);
+    status = check_file(paths->trace, "trace", error, error_bytes);
     if (status == CAPU_OK) {
-        status = try_file(paths->plan, "plan", error, error_bytes);
+        status = check_file(paths->plan, "plan", error, error_bytes);
     }
-    if (status == CAPU_OK && paths->report != NULL) {
-        agent->report = open_new(paths->report);
-        if (agent->report < 0) {
-            snprintf(error, error_bytes, "opening the report file '%s': %s", paths->report,
-                     uv_strerror(agent->report));
-            return CAPU_FILE_FAILED;
-        }
+    if (status == CAPU_OK) {
+        status = check_file(paths->report, "report", error, error_bytes);
     }
     return status;
 }
@@ -310,7 +260,7 @@ static capu_status open_files(struct agent *agent, const struct agent_paths *pat
 static void free_agent(struct agent *agent)
 {
     if (agent->report >= 0) {
-        close_file(agent->report);
+        close(agent->report);
     }
     free(agent->report_path);
     free(agent->trace_path);
@@ -331,7 +281,7 @@ capu_status agent_create(const struct agent_paths *paths, struct host_arena *are
     agent->report = -1;
     agent->wake.data = agent;
     agent->growth.data = agent;
-    status = open_files(agent, paths, error, error_bytes);
+    status = take_paths(agent, paths, error, error_bytes);
     if (status != CAPU_OK) {
         goto free_agent;
     }
@@ -415,7 +365,7 @@ capu_status agent_report(struct agent *agent, char *line)
 
     /* The newline replaces the terminating zero; the length is passed along. */
     line[length] = '\n';
-    return post(agent, line, length + 1, NULL, NULL);
+    return post(agent, line, length + 1, NULL, "report");
 }
 
 capu_status agent_trace(struct agent *agent, char *text, size_t bytes)

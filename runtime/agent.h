@@ -30,20 +30,21 @@ struct agent_paths {
     const char *plan;
 };
 
-/* Starts the thread and creates or truncates the files. `arena` is borrowed until agent_destroy.
-   FILE_FAILED: a file cannot be created, see the text in `error`. NO_HOST_MEMORY. */
+/* Starts the thread, and checks that the files can be created or replaced; they are not changed
+   until there is something to write. `arena` is borrowed until agent_destroy.
+   FILE_FAILED: one of them cannot, see the text in `error`. NO_HOST_MEMORY. */
 capu_status agent_create(const struct agent_paths *paths, struct host_arena *arena, char *error,
                          size_t error_bytes, struct agent **out);
 
 /* Finishes all jobs and tasks, then ends the thread. Accepts NULL. */
 void agent_destroy(struct agent *agent);
 
-/* Appends a line to the report file. Takes `line` (allocated with malloc), also on failure.
-   NO_HOST_MEMORY; write errors are reported by agent_flush. */
+/* Appends a line to the report file; the first line replaces the file. Takes `line` (allocated with
+   malloc), also on failure. NO_HOST_MEMORY; write errors are reported by agent_flush. */
 capu_status agent_report(struct agent *agent, char *line);
 
-/* Each replaces the content of its file. Takes `text` (allocated with malloc), also on failure.
-   NO_HOST_MEMORY; write errors are reported by agent_flush. */
+/* Each replaces its file, which stays as it was if that fails. Takes `text` (allocated with
+   malloc), also on failure. NO_HOST_MEMORY; write errors are reported by agent_flush. */
 capu_status agent_trace(struct agent *agent, char *text, size_t bytes);
 capu_status agent_plan(struct agent *agent, char *text, size_t bytes);
 

@@ -8,6 +8,7 @@
  */
 #include "runtime/config.h"
 
+#include "base/files.h"
 #include "policy/planner.h"
 #include "runtime/structs.h"
 
@@ -18,7 +19,15 @@
 
 extern char **environ; /* POSIX leaves the declaration to the program */
 
-enum field_kind { FIELD_TEXT, FIELD_MODE, FIELD_EFFORT, FIELD_SWITCH, FIELD_SIZE, FIELD_COUNT };
+enum field_kind {
+    FIELD_TEXT,
+    FIELD_FILE, /* a text: the path of a file to write */
+    FIELD_MODE,
+    FIELD_EFFORT,
+    FIELD_SWITCH,
+    FIELD_SIZE,
+    FIELD_COUNT
+};
 
 struct field {
     const char *name;
@@ -44,13 +53,13 @@ static const struct field fields[] = {
     FIELD(d2h_bytes_per_s, "CAPUCHIN_D2H", FIELD_SIZE),
     FIELD(h2d_bytes_per_s, "CAPUCHIN_H2D", FIELD_SIZE),
     FIELD(copy_latency_ns, "CAPUCHIN_COPY_LATENCY", FIELD_COUNT),
-    FIELD(report_path, "CAPUCHIN_REPORT", FIELD_TEXT),
-    FIELD(trace_path, "CAPUCHIN_TRACE", FIELD_TEXT),
+    FIELD(report_path, "CAPUCHIN_REPORT", FIELD_FILE),
+    FIELD(trace_path, "CAPUCHIN_TRACE", FIELD_FILE),
     FIELD(trace_iteration, "CAPUCHIN_TRACE_ITERATION", FIELD_COUNT),
     FIELD(planner, "CAPUCHIN_PLANNER", FIELD_TEXT),
     FIELD(effort, "CAPUCHIN_EFFORT", FIELD_EFFORT),
     FIELD(wait_for_plan, "CAPUCHIN_WAIT_FOR_PLAN", FIELD_SWITCH),
-    FIELD(plan_path, "CAPUCHIN_PLAN", FIELD_TEXT),
+    FIELD(plan_path, "CAPUCHIN_PLAN", FIELD_FILE),
     FIELD(sample_every, "CAPUCHIN_SAMPLE_EVERY", FIELD_COUNT),
 };
 
@@ -153,6 +162,7 @@ static bool is_unset(capu_config *config, const struct field *field)
 {
     switch (field->kind) {
     case FIELD_TEXT:
+    case FIELD_FILE:
         return *(const char **)field_of(config, field) == NULL;
     case FIELD_MODE:
     case FIELD_EFFORT:
@@ -172,7 +182,7 @@ static capu_status read_environment(capu_config *config, const struct field *fie
     if (value == NULL || value[0] == '\0' || !is_unset(config, field)) {
         return CAPU_OK;
     }
-    if (field->kind == FIELD_TEXT) {
+    if (field->kind == FIELD_TEXT || field->kind == FIELD_FILE) {
         *(const char **)field_of(config, field) = value;
         return CAPU_OK;
     }
@@ -257,6 +267,32 @@ static capu_status check(const capu_config *config, char *text, size_t text_byte
     return CAPU_OK;
 }
 
+/* Rejects two results that would overwrite each other. */
+static capu_status check_files(capu_config *config, char *text, size_t text_bytes)
+{
+    const struct field *written[FIELDS];
+    size_t count = 0;
+
+    for (size_t i = 0; i < FIELDS; i++) {
+        if (fields[i].kind == FIELD_FILE && !is_unset(config, &fields[i])) {
+            written[count++] = &fields[i];
+        }
+    }
+    for (size_t i = 0; i < count; i++) {
+        for (size_t k = i + 1; k < count; k++) {
+            const char *path = *(const char **)field_of(config, written[k]);
+
+            if (files_are_same(*(const char **)field_of(config, written[i]), path)) {
+                snprintf(text, text_bytes, "config: %s (%s) and %s (%s) name the same file, '%s'",
+                         written[i]->name, written[i]->variable, written[k]->name,
+                         written[k]->variable, path);
+                return CAPU_INVALID;
+            }
+        }
+    }
+    return CAPU_OK;
+}
+
 /* Replaces the strings with copies that belong to the config. */
 static capu_status copy_strings(capu_config *config)
 {
@@ -297,6 +333,9 @@ capu_status config_resolve(const capu_config *from, capu_config *config, char *t
     }
     if (status == CAPU_OK) {
         status = check(&own, text, text_bytes);
+    }
+    if (status == CAPU_OK) {
+        status = check_files(&own, text, text_bytes);
     }
     if (status != CAPU_OK) {
         return status;

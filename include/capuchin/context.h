@@ -103,9 +103,10 @@ typedef struct capu_config {
        10000, cuda measured together with the rates */
     uint64_t copy_latency_ns;
 
-    /* CAPUCHIN_REPORT: a file that receives one JSON line per iteration. Default: none */
+    /* CAPUCHIN_REPORT: a file that receives one JSON line per iteration. The first line replaces
+       the file. Default: none */
     const char *report_path;
-    /* CAPUCHIN_TRACE: a file that receives the trace of one iteration. Default: none */
+    /* CAPUCHIN_TRACE: a file that the trace of one iteration replaces. Default: none */
     const char *trace_path;
     /* CAPUCHIN_TRACE_ITERATION: which iteration to trace, counted from 1. Default: 2, the first one
        without warm-up */
@@ -129,7 +130,7 @@ typedef struct capu_config {
        iteration, so that the second iteration is already guided. 0: training continues in passive
        mode while the plan is made */
     uint32_t wait_for_plan;
-    /* CAPUCHIN_PLAN: a file that receives each new plan and keeps the newest. Default: none */
+    /* CAPUCHIN_PLAN: a file that each new plan replaces. Default: none */
     const char *plan_path;
     /* CAPUCHIN_SAMPLE_EVERY: guided mode: under a steady plan, one iteration in this many has its
        ops timed and reports their times. 1: all of them. Default: 64 */
@@ -153,15 +154,21 @@ static inline capu_config capu_config_init(void)
 
 /*
  * Creates a context on its device. `config` NULL means the environment and the defaults. On failure
- * nothing is held. Report, trace and plan files are created or truncated. On cuda, and in guided
- * mode, the link may be measured, which takes tens of milliseconds.
+ * nothing is held. On cuda, and in guided mode, the link may be measured, which takes tens of
+ * milliseconds.
+ *
+ * Report, trace and plan files are checked now and replaced only when there is something to write:
+ * the paths must lead to different files, each in a folder in which files can be created. The new
+ * contents of a regular file go into a new file next to it, which is renamed when it is complete,
+ * so a failed write leaves the old file. Permissions and symbolic links stay. Devices and pipes are
+ * written directly.
  *
  * Owner: the caller, until capu_context_destroy. Thread: any.
- * Errors: INVALID (a field, a planner's name or an environment variable, named in the text; or
- * `context` is NULL), WRONG_STRUCT, OVER_BUDGET (the budget is below one page or above the device),
- * NO_ADDRESS_SPACE (the budget needs more pages than the machine has mappings), NO_HOST_MEMORY,
- * NO_DEVICE, DEVICE_FAILED, DEVICE_LOST, FILE_FAILED (a report, trace or plan file cannot be
- * created).
+ * Errors: INVALID (a field, a planner's name or an environment variable, or two that name the same
+ * file, named in the text; or `context` is NULL), WRONG_STRUCT, OVER_BUDGET (the budget is below
+ * one page or above the device), NO_ADDRESS_SPACE (the budget needs more pages than the machine has
+ * mappings), NO_HOST_MEMORY, NO_DEVICE, DEVICE_FAILED, DEVICE_LOST, FILE_FAILED (a report, trace or
+ * plan file cannot be created or replaced).
  */
 CAPU_API capu_status capu_context_create(const capu_config *config, capu_context **context);
 

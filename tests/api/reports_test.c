@@ -372,6 +372,31 @@ START_TEST(a_full_disk_does_not_stop_training)
 }
 END_TEST
 
+/* Passive mode makes no plan, so the plan of an earlier run stays. */
+START_TEST(a_plan_file_stays_without_a_plan)
+{
+    char path[64];
+    char kept[16] = "";
+    FILE *file;
+    struct rig rig;
+    struct model model;
+
+    make_path(path);
+    file = fopen(path, "w");
+    ck_assert(file != NULL && fputs("an old plan", file) >= 0 && fclose(file) == 0);
+    rig_init(&rig, &(struct rig_options){.budget_pages = 7, .is_sim = true, .plan_path = path});
+    model = prepare(&rig);
+    step(&rig, model.w, model.a, model.b);
+    RIG_OK(&rig, capu_synchronize(rig.context));
+    RIG_OK(&rig, capu_flush(rig.context));
+    rig_finish(&rig);
+    file = fopen(path, "r");
+    ck_assert(file != NULL && fgets(kept, sizeof(kept), file) != NULL && fclose(file) == 0);
+    ck_assert_str_eq(kept, "an old plan");
+    unlink(path);
+}
+END_TEST
+
 /* The reason why there is no plan names an op. A name that is too long must be cut between two
    characters, or the line of the report could not be written. */
 START_TEST(a_cut_name_is_still_valid_utf8)
@@ -422,6 +447,7 @@ int main(void)
     tcase_add_test(cases, the_trace_is_valid_and_has_the_same_peak);
     tcase_add_test(cases, the_trace_of_an_untidy_program_is_valid);
     tcase_add_test(cases, a_tensor_freed_in_the_step_lives_from_first_use_to_last);
+    tcase_add_test(cases, a_plan_file_stays_without_a_plan);
     tcase_add_test(cases, a_cut_name_is_still_valid_utf8);
     tcase_add_loop_test(cases, a_full_disk_does_not_stop_training, 0, 2);
     suite_add_tcase(suite, cases);

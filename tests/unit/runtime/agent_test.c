@@ -6,14 +6,16 @@
 
 #include "tests/support/suite.h"
 
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #define MIB (UINT64_C(1) << 20)
 
-enum { LINES = 2000 };
+enum { LINES = 2000, LARGE_BYTES = 16384 };
 
 static struct device *device;
 static struct host_arena *arena;
@@ -39,7 +41,7 @@ static void end(void)
 {
     unlink(report);
     unlink(trace);
-    rmdir(folder);
+    ck_assert_int_eq(rmdir(folder), 0);
     host_arena_destroy(arena);
     device_destroy(device);
 }
@@ -82,15 +84,52 @@ static void check_lines(int count)
     fclose(file);
 }
 
+static void write_text(const char *path, const char *contents)
+{
+    FILE *file = fopen(path, "w");
+
+    ck_assert_ptr_nonnull(file);
+    ck_assert_int_ge(fputs(contents, file), 0);
+    ck_assert_int_eq(fclose(file), 0);
+}
+
+static void check_text(const char *path, const char *expected)
+{
+    FILE *file = fopen(path, "r");
+    char found[64] = "";
+
+    ck_assert_msg(file != NULL, "%s", path);
+    ck_assert_uint_lt(fread(found, 1, sizeof(found) - 1, file), sizeof(found) - 1);
+    ck_assert_str_eq(found, expected);
+    fclose(file);
+}
+
+/* As many bytes as no file can hold after limit_files. */
+static char *large_text(void)
+{
+    char *data = malloc(LARGE_BYTES);
+
+    ck_assert_ptr_nonnull(data);
+    memset(data, 'x', LARGE_BYTES - 1);
+    data[LARGE_BYTES - 1] = '\0';
+    return data;
+}
+
+/* From here on files cannot grow as large as that, like on a full disk. */
+static void limit_files(void)
+{
+    const struct rlimit limit = {.rlim_cur = LARGE_BYTES / 2, .rlim_max = RLIM_INFINITY};
+
+    signal(SIGXFSZ, SIG_IGN);
+    ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &limit), 0);
+}
+
 START_TEST(lines_come_in_order)
 {
-    FILE *old = fopen(report, "w");
     struct agent *agent;
 
-    fputs("of an earlier run\n", old);
-    fclose(old);
+    write_text(report, "of an earlier run\n");
     agent = started(report, NULL);
-    check_lines(0);
     for (int i = 0; i < LINES; i++) {
         ck_assert_int_eq(agent_report(agent, line_of(i)), CAPU_OK);
         if (i % 500 == 0) {
@@ -217,6 +256,58 @@ START_TEST(a_full_disk_is_reported_for_traces)
 }
 END_TEST
 
+/* Creating an agent changes no file, and neither does destroying one that had nothing to write. */
+START_TEST(files_stay_until_there_is_something_to_write)
+{
+    struct agent *agent;
+
+    write_text(report, "an old report");
+    write_text(trace, "an old trace");
+    agent = started(report, trace);
+    check_text(report, "an old report");
+    agent_destroy(agent);
+    check_text(report, "an old report");
+    check_text(trace, "an old trace");
+    unlink(report);
+    agent_destroy(started(report, NULL));
+    ck_assert_int_ne(access(report, F_OK), 0);
+}
+END_TEST
+
+/* The folder is removed at the end, which fails if a temporary file is left in it. */
+START_TEST(a_failed_write_leaves_the_old_files)
+{
+    struct agent *agent;
+
+    write_text(report, "an old report");
+    write_text(trace, "an old trace");
+    limit_files();
+    agent = started(report, trace);
+    ck_assert_int_eq(agent_report(agent, large_text()), CAPU_OK);
+    ck_assert_int_eq(agent_flush(agent, text, sizeof(text)), CAPU_FILE_FAILED);
+    ck_assert_msg(strstr(text, "writing the report file") != NULL, "%s", text);
+    ck_assert_int_eq(agent_trace(agent, large_text(), LARGE_BYTES), CAPU_OK);
+    agent_destroy(agent);
+    check_text(report, "an old report");
+    check_text(trace, "an old trace");
+}
+END_TEST
+
+START_TEST(a_report_contains_only_complete_lines)
+{
+    struct agent *agent;
+
+    limit_files();
+    agent = started(report, NULL);
+    ck_assert_int_eq(agent_report(agent, large_text()), CAPU_OK);
+    ck_assert_int_eq(agent_report(agent, line_of(0)), CAPU_OK);
+    ck_assert_int_eq(agent_report(agent, large_text()), CAPU_OK);
+    ck_assert_int_eq(agent_report(agent, line_of(1)), CAPU_OK);
+    agent_destroy(agent);
+    check_lines(2);
+}
+END_TEST
+
 START_TEST(the_first_failure_is_kept)
 {
     struct agent *agent = started(report, NULL);
@@ -296,6 +387,9 @@ int main(void)
     tcase_add_test(tcase, unwritable_paths_fail_at_creation);
     tcase_add_test(tcase, a_full_disk_is_reported);
     tcase_add_test(tcase, a_full_disk_is_reported_for_traces);
+    tcase_add_test(tcase, files_stay_until_there_is_something_to_write);
+    tcase_add_test(tcase, a_failed_write_leaves_the_old_files);
+    tcase_add_test(tcase, a_report_contains_only_complete_lines);
     tcase_add_test(tcase, the_first_failure_is_kept);
     tcase_add_test(tcase, grow_waits_for_the_memory);
     tcase_add_test(tcase, grow_ahead_runs_without_waiting);

@@ -7,6 +7,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 /* A value for each variable, and the value that the field then has. */
 struct variable {
@@ -235,6 +236,39 @@ START_TEST(a_misspelt_variable_is_named)
 }
 END_TEST
 
+/* Two results in one file would be garbage. Both are named, wherever they come from. */
+START_TEST(files_must_differ)
+{
+    char path[] = "/tmp/capuchin-config-XXXXXX";
+    char link_path[64];
+    capu_config from = CAPU_CONFIG_INIT;
+    capu_config config;
+    char text[256] = "";
+
+    ck_assert_int_ge(close(mkstemp(path)), 0);
+    snprintf(link_path, sizeof(link_path), "%s-link", path);
+    ck_assert_int_eq(symlink(path, link_path), 0);
+    setenv("CAPUCHIN_REPORT", path, 1);
+    setenv("CAPUCHIN_PLAN", link_path, 1);
+    ck_assert_int_eq(config_resolve(NULL, &config, text, sizeof(text)), CAPU_INVALID);
+    ck_assert_msg(strstr(text, "CAPUCHIN_REPORT") != NULL, "%s", text);
+    ck_assert_msg(strstr(text, "CAPUCHIN_PLAN") != NULL, "%s", text);
+    ck_assert_msg(strstr(text, link_path) != NULL, "%s", text);
+    unsetenv("CAPUCHIN_PLAN");
+    from.trace_path = path;
+    ck_assert_int_eq(config_resolve(&from, &config, text, sizeof(text)), CAPU_INVALID);
+    ck_assert_msg(strstr(text, "report_path") != NULL, "%s", text);
+    ck_assert_msg(strstr(text, "trace_path") != NULL, "%s", text);
+    unlink(path); /* nor may two files that do not exist yet */
+    ck_assert_int_eq(config_resolve(&from, &config, text, sizeof(text)), CAPU_INVALID);
+    setenv("CAPUCHIN_REPORT", "/dev/null", 1);
+    from.trace_path = "/dev/null";
+    ck_assert_int_eq(config_resolve(&from, &config, text, sizeof(text)), CAPU_OK);
+    config_finish(&config);
+    unlink(link_path);
+}
+END_TEST
+
 /* A value out of range is rejected, from the program and from the environment, and the text names
    it. */
 START_TEST(fields_are_checked)
@@ -327,6 +361,7 @@ int main(void)
     tcase_add_loop_test(tcase, a_variable_sets_its_field, 0, VARIABLES);
     tcase_add_loop_test(tcase, the_program_overrides_the_environment, 0, VARIABLES);
     tcase_add_loop_test(tcase, a_wrong_variable_is_named, 0, sizeof(wrong) / sizeof(wrong[0]));
+    tcase_add_test(tcase, files_must_differ);
     tcase_add_test(tcase, fields_are_checked);
     tcase_add_test(tcase, a_misspelt_variable_is_named);
     tcase_add_test(tcase, callers_of_other_versions);
