@@ -349,19 +349,20 @@ bool host_arena_oldest(struct host_arena *arena, struct lane_position *position)
 {
     bool is_any;
 
+    /* Collects nothing: the caller would not learn that there is room now, and would give up. */
     lock(arena);
-    waiting_collect(&arena->waiting, &arena->extents);
     is_any = waiting_oldest(&arena->waiting, position);
     unlock(arena);
     return is_any;
 }
 
-/* Reserves `pledged` bytes of the budget: a chunk of the usual size, or less, but at least
-   `bytes`. */
+/* Reserves `pledged` bytes of the budget: a chunk of the usual size, or less, but at least `bytes`
+   or the rest of the budget. */
 static bool pledge(struct host_arena *arena, uint64_t bytes, uint64_t *pledged)
 {
     uint64_t left;
     uint64_t usual;
+    bool fits;
 
     lock(arena);
     left = arena->budget_bytes - arena->pledged_bytes;
@@ -370,12 +371,15 @@ static bool pledge(struct host_arena *arena, uint64_t bytes, uint64_t *pledged)
     usual = usual < CHUNK_MIN ? CHUNK_MIN : usual;
     usual = usual > CHUNK_MAX ? CHUNK_MAX : usual;
     usual = usual < left ? usual : left;
+    fits = left > 0 && arena->used_bytes <= arena->budget_bytes &&
+           bytes <= arena->budget_bytes - arena->used_bytes;
     *pledged = bytes > usual ? bytes : usual;
-    if (bytes <= left) {
+    *pledged = *pledged < left ? *pledged : left;
+    if (fits) {
         arena->pledged_bytes += *pledged;
     }
     unlock(arena);
-    return bytes <= left;
+    return fits;
 }
 
 static void add_chunk(struct host_arena *arena, struct chunk *chunk)

@@ -51,13 +51,15 @@ capu_status host_arena_take_whole(struct host_arena *arena, uint64_t bytes,
 void host_arena_give(struct host_arena *arena, struct host_block *block,
                      struct lane_position after);
 
-/* Whether any block that was given back still waits for its position, and the oldest such position.
- */
+/* Whether any block that was given back waits to be collected by the next take, and the position
+   of the oldest, which may have completed by now: then a take collects it. */
 bool host_arena_oldest(struct host_arena *arena, struct lane_position *position);
 
 /*
  * Adds a chunk of at least `bytes`, or of the usual size if that is larger and the budget allows.
- * Any thread. HOST_OVER_BUDGET: fewer than `bytes` are left in the budget; NO_HOST_MEMORY.
+ * If less than `bytes` is left of the budget, it adds the rest, provided that the blocks in use and
+ * `bytes` more fit the budget: scattered, they will find room. Any thread.
+ * HOST_OVER_BUDGET: they do not fit, or nothing is left; NO_HOST_MEMORY.
  */
 capu_status host_arena_grow(struct host_arena *arena, uint64_t bytes);
 

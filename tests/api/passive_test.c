@@ -2,6 +2,7 @@
 #include "tests/api/steps.h"
 
 #include "device/adaptor_count.h"
+#include "tests/support/effort.h"
 
 static bool is_in(struct rig *rig, const void *tensor)
 {
@@ -269,6 +270,39 @@ START_TEST(clean_copies_make_room_on_the_host)
 }
 END_TEST
 
+/* An eviction may find the host budget full of blocks whose copies have just finished, or are about
+   to. A loop that fits the budget must not fail because of that. _i: passive, guided. */
+START_TEST(a_loop_that_fits_its_host_budget_never_fails)
+{
+    enum { TENSORS = 3, ROUNDS = 400 };
+    struct rig rig;
+    void *tensors[TENSORS];
+    unsigned char value = 0;
+
+    /* One tensor is out at a time, and a second one while the two change places. */
+    rig_init(&rig, &(struct rig_options){.budget_pages = 4,
+                                         .host_budget_bytes = PAGES(4),
+                                         .mode = _i == 0 ? CAPU_MODE_PASSIVE : CAPU_MODE_GUIDED,
+                                         .wait_for_plan = true});
+    for (size_t i = 0; i < TENSORS; i++) {
+        tensors[i] = step_tensor(&rig, "tensor", CAPU_PARAMETER, 2);
+        step_set(&rig, tensors[i], PAGES(2), 0);
+    }
+    for (size_t round = 0; round < effort_share(ROUNDS); round++) {
+        RIG_OK(&rig, capu_iteration_begin(rig.context, "train"));
+        for (size_t i = 0; i < TENSORS; i++) {
+            step_bump(&rig, "bump", tensors[i], PAGES(2));
+        }
+        RIG_OK(&rig, capu_iteration_end(rig.context));
+        value++;
+    }
+    for (size_t i = 0; i < TENSORS; i++) {
+        step_expect(&rig, tensors[i], PAGES(2), value);
+    }
+    rig_finish(&rig);
+}
+END_TEST
+
 START_TEST(two_contexts_live_side_by_side)
 {
     struct rig rigs[2];
@@ -308,6 +342,7 @@ int main(void)
     tcase_add_test(cases, the_floor_budget_works_and_one_page_less_names_the_op);
     tcase_add_test(cases, a_full_host_budget_loses_nothing);
     tcase_add_test(cases, clean_copies_make_room_on_the_host);
+    tcase_add_loop_test(cases, a_loop_that_fits_its_host_budget_never_fails, 0, 2);
     tcase_add_test(cases, two_contexts_live_side_by_side);
     suite_add_tcase(suite, cases);
     return suite_run(suite);

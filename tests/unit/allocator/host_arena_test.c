@@ -66,6 +66,32 @@ START_TEST(sizes_are_exact_and_the_budget_is_a_hard_limit)
 }
 END_TEST
 
+/* What is left of the budget is too small for a block, but free memory elsewhere makes up for it.
+ */
+START_TEST(the_whole_budget_can_be_used)
+{
+    struct device *device = new_device();
+    struct host_arena *arena;
+    struct host_block large = {0};
+    struct host_block block = {0};
+
+    ck_assert_int_eq(host_arena_create(device, 40 * MIB, &arena), CAPU_OK);
+    ck_assert_int_eq(host_arena_grow(arena, 36 * MIB), CAPU_OK);
+    ck_assert_uint_eq(host_arena_chunk_bytes(arena), 36 * MIB);
+    ck_assert_int_eq(host_arena_take(arena, 31 * MIB, &large), CAPU_OK);
+    ck_assert_int_eq(host_arena_take(arena, 9 * MIB, &block), CAPU_NOT_READY);
+    ck_assert_int_eq(host_arena_grow(arena, 9 * MIB + 1), CAPU_HOST_OVER_BUDGET);
+    ck_assert_int_eq(host_arena_grow(arena, 9 * MIB), CAPU_OK);
+    ck_assert_uint_eq(host_arena_chunk_bytes(arena), 40 * MIB);
+    ck_assert_int_eq(host_arena_take(arena, 9 * MIB, &block), CAPU_OK);
+    ck_assert_uint_eq(block.extent_count, 2);
+    CHECK_VALID(host_arena_validate, arena);
+    ck_assert_int_eq(host_arena_grow(arena, 1), CAPU_HOST_OVER_BUDGET);
+    host_arena_destroy(arena);
+    device_destroy(device);
+}
+END_TEST
+
 static struct host_extent *extent_of(struct host_block *block, size_t index)
 {
     return index == 0 ? &block->first : &block->more[index - 1];
@@ -193,8 +219,11 @@ START_TEST(blocks_are_reused_after_their_positions)
 
     atomic_store(&opened[0], true);
     ck_assert_int_eq(lane_wait(after[0]), CAPU_OK);
-    ck_assert(!host_arena_oldest(arena, &oldest));
+    /* Room that no take has collected yet: a caller that found none before must try again. */
+    ck_assert(host_arena_oldest(arena, &oldest));
+    ck_assert_ptr_eq(oldest.lane, &lanes[0]);
     ck_assert_int_eq(host_arena_take(arena, 2 * MIB, &block), CAPU_OK);
+    ck_assert(!host_arena_oldest(arena, &oldest));
     CHECK_VALID(host_arena_validate, arena);
     lane_finish(&lanes[0]);
     lane_finish(&lanes[1]);
@@ -388,6 +417,7 @@ int main(void)
     TCase *tcase = tcase_create("host_arena");
 
     tcase_add_test(tcase, sizes_are_exact_and_the_budget_is_a_hard_limit);
+    tcase_add_test(tcase, the_whole_budget_can_be_used);
     tcase_add_test(tcase, a_block_can_use_scattered_bytes);
     tcase_add_test(tcase, blocks_are_reused_after_their_positions);
     tcase_add_test(tcase, blocks_never_overlap);
