@@ -4,6 +4,7 @@
 #include "runtime/internal.h"
 
 #include "runtime/config.h"
+#include "runtime/host_memory.h"
 #include "runtime/leave.h"
 #include "runtime/parked.h"
 #include "runtime/planning.h"
@@ -185,8 +186,10 @@ static capu_status complete_config(const struct device *device, capu_config *con
                  (unsigned long long)config->page_bytes / 2);
         return CAPU_INVALID;
     }
+    /* What is simulated must not depend on the machine that simulates it. */
     if (config->host_budget_bytes == 0) {
-        config->host_budget_bytes = UINT64_MAX;
+        config->host_budget_bytes =
+            capabilities->is_simulated ? UINT64_MAX : host_memory_default_budget("");
     }
     return CAPU_OK;
 }

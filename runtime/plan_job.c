@@ -122,6 +122,17 @@ static void slow_links(struct trace *trace, uint32_t percent)
     machine->h2d_bytes_per_s = machine->h2d_bytes_per_s / 100 * percent + 1;
 }
 
+/* A budget that holds every tensor is no limit: planners then need not check it. */
+static uint64_t host_limit(const struct trace *trace, uint64_t budget_bytes)
+{
+    uint64_t bytes = 0;
+
+    for (uint32_t i = 0; i < trace->tensor_count; i++) {
+        bytes += trace->tensors[i].bytes;
+    }
+    return bytes <= budget_bytes ? UINT64_MAX : budget_bytes;
+}
+
 static capu_status fill(capu_context *context, const struct record *record, struct plan_job *job)
 {
     static const enum planner_effort efforts[] = {
@@ -137,7 +148,7 @@ static capu_status fill(capu_context *context, const struct record *record, stru
     job->planner = planner_find(context->config.planner);
     job->effort = efforts[context->config.effort];
     job->budget_bytes = context->config.budget_bytes;
-    job->host_bytes = context->config.host_budget_bytes;
+    job->host_bytes = host_limit(&job->trace, context->config.host_budget_bytes);
     job->page_bytes = pages_bytes_each(context->pages);
     job->wants_text = context->config.plan_path != NULL;
     job->agent = context->agent;

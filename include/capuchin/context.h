@@ -83,8 +83,10 @@ typedef struct capu_config {
        device (host: the machine's memory; cuda: what is free, minus a sixteenth of it or 512 MiB,
        whichever is less, for the program itself) */
     uint64_t budget_bytes;
-    /* CAPUCHIN_HOST_BUDGET: bytes of host memory for evicted tensors, a hard limit. Default: no
-       limit. In the config of a context "no limit" is UINT64_MAX */
+    /* CAPUCHIN_HOST_BUDGET: bytes of pinned host memory for evicted tensors, a hard limit. Default:
+       40 % of the memory that is available when the context is created (MemAvailable, or the limit
+       of the control group if that is less), since pinned memory cannot be swapped out; sim: no
+       limit. UINT64_MAX (here only): no limit */
     uint64_t host_budget_bytes;
     /* CAPUCHIN_PAGE: page size, the unit of device memory; a power of two. Default: host 64 KiB,
        cuda and sim 2 MiB, larger if the budget would need too many pages */

@@ -67,6 +67,28 @@ START_TEST(every_variable_is_read)
 }
 END_TEST
 
+/* Pinned memory cannot be swapped out, so there is a limit by default; what is simulated has none,
+   because it must not depend on the machine. */
+START_TEST(the_host_budget_has_a_default)
+{
+    static const char *const devices[] = {"host", "sim"};
+
+    for (size_t i = 0; i < 4; i++) {
+        capu_config config = CAPU_CONFIG_INIT;
+        bool is_limited = i == 0;
+        capu_context *context;
+
+        config.device = devices[i % 2];
+        config.budget_bytes = 8 << 20;
+        config.host_budget_bytes = i < 2 ? 0 : UINT64_MAX;
+        ck_assert_int_eq(capu_context_create(&config, &context), CAPU_OK);
+        ck_assert_int_eq(capu_context_config(context)->host_budget_bytes < UINT64_MAX, is_limited);
+        ck_assert_uint_gt(capu_context_config(context)->host_budget_bytes, 1 << 20);
+        capu_context_destroy(context);
+    }
+}
+END_TEST
+
 START_TEST(the_program_overrides_the_environment)
 {
     capu_config config = CAPU_CONFIG_INIT;
@@ -225,6 +247,7 @@ int main(void)
 
     tcase_add_test(cases, every_variable_is_read);
     tcase_add_test(cases, the_program_overrides_the_environment);
+    tcase_add_test(cases, the_host_budget_has_a_default);
     tcase_add_loop_test(cases, wrong_values_are_named, 0, sizeof(wrong) / sizeof(wrong[0]));
     tcase_add_test(cases, structs_of_the_wrong_size_are_rejected);
     tcase_add_test(cases, a_stream_without_cuda_and_reserved_fields_are_rejected);

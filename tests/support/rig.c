@@ -70,7 +70,8 @@ void rig_init(struct rig *rig, const struct rig_options *options)
     config.strict = options->strict;
     config.clear_fresh = options->clear_fresh;
     config.budget_bytes = pages * RIG_PAGE;
-    config.host_budget_bytes = options->host_budget_bytes;
+    config.host_budget_bytes =
+        options->host_budget_bytes != 0 ? options->host_budget_bytes : UINT64_MAX;
     config.report_path = options->report_path;
     config.trace_path = options->trace_path;
     config.trace_iteration = options->trace_iteration;
