@@ -182,7 +182,7 @@ capu_status departure_wait(capu_context *context, struct departure *departure)
         }
     }
     TRACKER_ADD(context, host_wait_ns, device_now_ns(context->device) - start);
-    context->pager.has_waited = true;
+    context->operands.has_waited = true;
     return departure_end(context, departure);
 }
 

@@ -7,6 +7,7 @@
 #include "runtime/feedback.h"
 #include "runtime/internal.h"
 #include "runtime/leave.h"
+#include "runtime/pager.h"
 #include "runtime/replay.h"
 #include "runtime/strict.h"
 #include "runtime/swap.h"
@@ -208,8 +209,9 @@ static capu_status follow_copies(capu_context *context, struct tensor *tensor, u
     capu_status status = CAPU_OK;
 
     if (tensor->ready.lane != NULL) {
-        context->pager.has_waited = context->pager.has_waited ||
-                                    (tracker_is_timing(context) && !lane_has_passed(tensor->ready));
+        context->operands.has_waited =
+            context->operands.has_waited ||
+            (tracker_is_timing(context) && !lane_has_passed(tensor->ready));
         status = lane_follow(&context->compute, tensor->ready);
         tensor->ready = (struct lane_position){0}; /* work that follows `used` follows it, too */
     }
@@ -241,7 +243,7 @@ static capu_status make_ready(capu_context *context, const struct guide *guide,
         takes = takes || !tensor_is_mapped(tensor);
     }
     if (takes && previous.count > 0) {
-        context->pager.has_waited = true;
+        context->operands.has_waited = true;
         status = follow_previous(context, guide, previous, &context->compute);
     }
     for (uint32_t i = 0; i < op->accesses.count && status == CAPU_OK; i++) {

@@ -6,6 +6,7 @@
 #include "runtime/internal.h"
 #include "runtime/leave.h"
 #include "runtime/page_walk.h"
+#include "runtime/pager.h"
 #include "runtime/parked.h"
 #include "runtime/strict.h"
 #include "runtime/swap.h"

@@ -22,7 +22,6 @@
 #include "runtime/label_records.h"
 #include "runtime/names.h"
 #include "runtime/owed.h"
-#include "runtime/pager.h"
 #include "runtime/staging.h"
 #include "runtime/structs.h"
 #include "runtime/tensor_state.h"
@@ -65,6 +64,7 @@ struct operands {
     size_t list_capacity;
     const char *name; /* its name */
     struct lane_position start;
+    bool has_waited; /* the host waited for room for it, or compute for a copy */
 };
 
 struct capu_context {
@@ -85,7 +85,6 @@ struct capu_context {
 
     struct names names;
     struct tensors tensors;
-    struct pager pager;
     struct victims victims;
     struct departures departures;
     struct tracker tracker;

@@ -10,6 +10,7 @@
 #include "runtime/contents.h"
 #include "runtime/failure.h"
 #include "runtime/internal.h"
+#include "runtime/pager.h"
 #include "runtime/parked.h"
 #include "runtime/release.h"
 

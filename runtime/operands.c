@@ -301,7 +301,7 @@ capu_status operands_begin(capu_context *context, const struct call *call, bool 
         return failure_set(context, status, "op '%s': no memory for its operands", call->name);
     }
     *is_planned = false;
-    context->pager.has_waited = false;
+    context->operands.has_waited = false;
     status = resolve_all(context);
     if (status == CAPU_OK) {
         status = check_defined(context);

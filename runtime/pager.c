@@ -1,4 +1,6 @@
 /* Demand paging of tensors, see pager.h. */
+#include "runtime/pager.h"
+
 #include "base/assert.h"
 #include "runtime/failure.h"
 #include "runtime/internal.h"
@@ -198,7 +200,7 @@ static capu_status fetch(capu_context *context, struct tensor *tensor)
             failure_quiesce(context, &context->h2d);
         }
     }
-    context->pager.has_waited = context->pager.has_waited || status == CAPU_OK;
+    context->operands.has_waited = context->operands.has_waited || status == CAPU_OK;
     return status;
 }
 

@@ -13,11 +13,6 @@
 
 #include "runtime/tensors.h"
 
-struct pager {
-    bool has_waited; /* since the current op began: the host waited for room, or compute for a copy
-                        in */
-};
-
 /*
  * Makes `page_count` pages available by evicting tensors that are not operands of the current op
  * (tensor.in_op). OVER_BUDGET: operands and always-resident pages leave too little.

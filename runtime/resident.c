@@ -4,6 +4,7 @@
 #include "runtime/access.h"
 #include "runtime/failure.h"
 #include "runtime/internal.h"
+#include "runtime/pager.h"
 
 /* The operands together must fit next to what is always resident. */
 static capu_status check_budget(capu_context *context, size_t operand_pages)

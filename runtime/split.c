@@ -17,6 +17,7 @@
 #include "runtime/internal.h"
 #include "runtime/leave.h"
 #include "runtime/lookup.h"
+#include "runtime/pager.h"
 #include "runtime/recovery.h"
 #include "runtime/swap.h"
 #include "runtime/victims.h"

@@ -256,7 +256,7 @@ size_t tracker_op(capu_context *context, const struct call *call, bool is_replay
     op->first_cleared = record->cleared_count;
     op->cleared_count = 0;
     op->is_replayable = is_replayable;
-    op->has_waited = context->pager.has_waited;
+    op->has_waited = context->operands.has_waited;
     op->page_count = 0;
     op->start = 0;
     op->end = 0;
@@ -418,7 +418,7 @@ void tracker_replay(capu_context *context, const char *name, struct lane_positio
         record->replays[record->replay_count++] =
             (struct record_replay){.before = record->op_count,
                                    .name = name,
-                                   .has_waited = context->pager.has_waited,
+                                   .has_waited = context->operands.has_waited,
                                    .start = start.sequence,
                                    .end = end.sequence};
     }

@@ -243,7 +243,7 @@ static capu_status read_on_host(capu_context *context, const struct part *part, 
         return failure_check(context, status, "reading a host copy");
     }
     read_extents(part, to);
-    context->pager.has_waited = false;
+    context->operands.has_waited = false;
     op = tracker_op(context, &call, false);
     tracker_access(context, part->tensor, CAPU_READ);
     tracker_marks(context, op, now, now);
