@@ -12,6 +12,7 @@
 #include "runtime/internal.h"
 #include "runtime/pager.h"
 #include "runtime/parked.h"
+#include "runtime/recovery.h"
 #include "runtime/release.h"
 
 /* With clear_fresh, new memory reads as zeros. */
@@ -43,6 +44,17 @@ static void *propose(const capu_context *context, uint64_t bytes)
     return context->label != NULL ? address_memo_propose(&context->label->addresses, bytes) : NULL;
 }
 
+static capu_status make_room_for_slab(capu_context *context)
+{
+    capu_status status = pager_leave_guide_for(context, 1);
+
+    if (status == CAPU_OK) {
+        status = recovery_before_fixed(context, 1);
+    }
+    context->operands.stamp++;
+    return status != CAPU_OK ? status : pager_make_room(context, 1);
+}
+
 /* Takes a slot in a slab, making room for a page if one is needed. */
 static capu_status take_slot(capu_context *context, size_t bytes, void **address)
 {
@@ -54,8 +66,7 @@ static capu_status take_slot(capu_context *context, size_t bytes, void **address
         return CAPU_OK;
     }
     if (slabs_needs_page(context->slabs, bytes)) {
-        context->operands.stamp++;
-        status = pager_make_room(context, 1);
+        status = make_room_for_slab(context);
         if (status != CAPU_OK) {
             return status;
         }

@@ -62,14 +62,17 @@ capu_status pager_trim(capu_context *context)
     return status;
 }
 
+capu_status pager_leave_guide_for(capu_context *context, size_t page_count)
+{
+    return context->active != NULL && pages_available(context->pages) < page_count
+               ? leave_guide(context)
+               : CAPU_OK;
+}
+
 capu_status pager_make_room(capu_context *context, size_t page_count)
 {
-    capu_status status = CAPU_OK;
+    capu_status status = pager_leave_guide_for(context, page_count);
 
-    /* The active guide keeps its pages: if they are needed, the guide is left. */
-    if (context->active != NULL && pages_available(context->pages) < page_count) {
-        status = leave_guide(context);
-    }
     while (status == CAPU_OK && pages_available(context->pages) < page_count) {
         struct tensor *victim = NULL;
 

@@ -20,6 +20,10 @@
  */
 capu_status pager_make_room(capu_context *context, size_t page_count);
 
+/* Leaves the active guide if fewer pages than these are available: it keeps its own as long as it
+   is active. pager_make_room begins with this. */
+capu_status pager_leave_guide_for(capu_context *context, size_t page_count);
+
 /* Gives back the pages of slabs that no small tensor uses. Waits for the compute lane. */
 capu_status pager_trim(capu_context *context);
 

@@ -11,6 +11,8 @@
 #include "runtime/resident.h"
 #include "runtime/swap.h"
 
+#include <string.h>
+
 bool recovery_has(const capu_context *context, const struct allocation *allocation)
 {
     for (const struct tensor *tensor = allocation->first; tensor != NULL; tensor = tensor->next) {
@@ -139,12 +141,15 @@ static capu_status gather(capu_context *context, const struct guide_op *op)
     return status;
 }
 
-/* Runs an op of the guide again, with its operands made resident as without a plan. */
+/* Runs an op of the guide again, with its operands made resident as without a plan. An error names
+   that op, not the one that the program has called. */
 static capu_status run_again(capu_context *context, uint32_t number)
 {
     const struct guide *guide = context->owed.guide;
+    const char *name = context->operands.name;
     capu_status status = gather(context, &guide->ops[number]);
 
+    context->operands.name = guide->ops[number].call.name;
     if (status == CAPU_OK) {
         status = resident_make_ready(context);
     }
@@ -154,7 +159,19 @@ static capu_status run_again(capu_context *context, uint32_t number)
             owed_mark(context); /* what it may have taken along is owed now, too */
         }
     }
+    context->operands.name = name;
     return status;
+}
+
+/* Says for which tensor an op could not run again: the program has not called that op. */
+static capu_status fail_replay(capu_context *context, uint32_t wanted, capu_status status)
+{
+    char why[ERROR_TEXT_BYTES];
+
+    memcpy(why, context->error, sizeof(why));
+    return failure_set(context, status,
+                       "'%s' must be recomputed, since this iteration has left its plan: %s",
+                       lookup_name(context, context->binding.tensors[wanted].tensor), why);
 }
 
 /* Recomputes one tensor, and first its lost inputs. Each input is older than the tensor that is
@@ -185,7 +202,7 @@ static capu_status recover(capu_context *context, uint32_t wanted)
         }
         status = run_again(context, owed->entries[top].maker - 1);
         if (status != CAPU_OK) {
-            return status;
+            return context->lost != CAPU_OK ? status : fail_replay(context, top, status);
         }
     }
     return CAPU_OK;
@@ -253,6 +270,48 @@ capu_status recovery_prepare(capu_context *context, bool *has_run)
 static bool outlives_iteration(const struct tensor *tensor)
 {
     return (tensor->is_persistent || tensor->is_read_after) && !tensor->allocation->is_freed;
+}
+
+/* The pages that the op which made a tensor needs to run again; 0: no op of this iteration did. */
+static size_t replay_pages(const capu_context *context, uint32_t number)
+{
+    const struct guide *guide = context->owed.guide;
+    uint32_t maker = context->owed.entries[number].maker;
+    struct guide_part accesses = {0};
+    size_t pages = 0;
+
+    if (maker > 0) {
+        accesses = guide->ops[maker - 1].accesses;
+    }
+    for (uint32_t i = accesses.first; i < accesses.first + accesses.count; i++) {
+        pages += guide->tensors[guide->accesses[i].tensor].page_count;
+    }
+    return pages;
+}
+
+capu_status recovery_before_fixed(capu_context *context, size_t page_count)
+{
+    const struct guide *guide = context->owed.guide;
+    size_t fixed = context_fixed_pages(context) + page_count;
+    size_t limit = pages_limit(context->pages);
+    size_t room = limit > fixed ? limit - fixed : 0;
+
+    for (uint32_t i = 0; guide != NULL && i < guide->tensor_count; i++) {
+        bool is_needed =
+            owed_is_due(context, i) ||
+            (owed_is_lost(context, i) && outlives_iteration(context->binding.tensors[i].tensor));
+        capu_status status = CAPU_OK;
+
+        if (owed_is_lost(context, i) && replay_pages(context, i) > room) {
+            status = recover(context, i);
+        }
+        /* Dead contents are only kept readable as far as that is possible. */
+        if (context->lost != CAPU_OK ||
+            (status != CAPU_OK && status != CAPU_CONTENTS_LOST && is_needed)) {
+            return status;
+        }
+    }
+    return CAPU_OK;
 }
 
 capu_status recovery_finish(capu_context *context)

@@ -12,7 +12,9 @@
  * Newer contents of other outputs are copied to the host first.
  *
  * Tensors that the plan would have recomputed must not become unrecoverable because the program
- * goes on. So before an op overwrites an input of such a replay, all of them are recomputed.
+ * goes on. So before an op overwrites an input of such a replay, all of them are recomputed. And
+ * a replay needs room for its operands. While the guide was active it had that, so it is kept:
+ * before other pages become always resident and take it, what would no longer fit is recomputed.
  * Contents that cannot be recomputed fail the op that reads them, by name and before it runs.
  *
  * Owned by the context's thread.
@@ -31,6 +33,12 @@ capu_status recovery_prepare(capu_context *context, bool *has_run);
 
 /* Before the contents of a tensor change other than by an op. */
 capu_status recovery_before_write(capu_context *context, struct tensor *tensor);
+
+/* So many more pages are about to become always resident. Lost tensors that could not be recomputed
+   beside them are recomputed first, so that neither a read of one nor the end of the iteration
+   fails for lack of room. Pre: the guide has been left if its pages are needed
+   (pager_leave_guide_for). Errors: what making room returns. */
+capu_status recovery_before_fixed(capu_context *context, size_t page_count);
 
 /* Whether the iteration's former guide has tensors of this allocation. */
 bool recovery_has(const capu_context *context, const struct allocation *allocation);

@@ -408,6 +408,29 @@ static capu_status recall(capu_context *context, struct tensor *tensor)
     return status;
 }
 
+/* The parts get their edge pages beside whatever recovery may still have to make resident. */
+static capu_status prepare_recovery(capu_context *context, struct split *split)
+{
+    struct tensor *old = split->old;
+    size_t from = tensor_is_managed(old) ? first_page(split) : 0;
+    size_t edges = 0;
+    capu_status status = CAPU_OK;
+
+    /* Replays of a plan find a small tensor by its address, and would now find a piece of it. */
+    if (tensor_is_placed(old) || (context->in_iteration && !tensor_is_managed(old))) {
+        status = leave_guide(context);
+    } else if (!tensor_is_mapped(old)) {
+        status = pager_leave_guide_for(context, old->page_count);
+    }
+    if (status == CAPU_OK) {
+        status = recovery_end_early(context, old);
+    }
+    for (size_t page = from; page < from + old->page_count; page++) {
+        edges += owner_of(split, page) == EDGE;
+    }
+    return status != CAPU_OK ? status : recovery_before_fixed(context, edges);
+}
+
 /* First does everything that can fail; then the parts take over. */
 static capu_status split_tensor(capu_context *context, struct split *split)
 {
@@ -420,7 +443,10 @@ static capu_status split_tensor(capu_context *context, struct split *split)
         discard_parts(split);
         return failure_set(context, status, "capu_split: no memory for the pieces");
     }
-    status = recall(context, split->old);
+    status = prepare_recovery(context, split);
+    if (status == CAPU_OK) {
+        status = recall(context, split->old);
+    }
     if (status == CAPU_OK) {
         status = index_parts(context, split);
     }
@@ -465,16 +491,6 @@ capu_status capu_split(capu_context *context, void *address, size_t bytes)
     }
     if (address == split.old->address && bytes == split.old->bytes) {
         return CAPU_OK;
-    }
-    /* Replays of a plan find a small tensor by its address, and would now find a piece of it. */
-    if (tensor_is_placed(split.old) || (context->in_iteration && !tensor_is_managed(split.old))) {
-        status = leave_guide(context);
-    }
-    if (status == CAPU_OK) {
-        status = recovery_end_early(context, split.old);
-    }
-    if (status != CAPU_OK) {
-        return status;
     }
     split.allocation = split.old->allocation;
     split.page_bytes = pages_bytes_each(context->pages);

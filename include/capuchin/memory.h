@@ -80,7 +80,8 @@ typedef struct capu_tensor_state {
  * four sizes are remembered per n.
  *
  * Owner: the caller, until capu_free or the end of the context. Stream order: none. It may wait for
- * evictions when a small tensor needs a new page.
+ * evictions when a small tensor needs a new page; in guided mode, an iteration that has left its
+ * plan may first recompute what it still owes.
  * Errors: INVALID (`address` is NULL), ZERO_BYTES, TOO_LARGE, OVER_BUDGET (mode off; or no page can
  * be freed for a small tensor), NO_ADDRESS_SPACE, NO_HOST_MEMORY, HOST_OVER_BUDGET (nowhere to
  * evict to), DEVICE_FAILED, DEVICE_LOST.

@@ -486,6 +486,52 @@ START_TEST(tensors_cleared_by_a_failed_op_are_not_replayed_from)
 }
 END_TEST
 
+/* Makes so many pages always resident: slabs of small tensors, or edges of split ones. */
+static void fill_with_fixed_pages(struct net *net, size_t count, bool is_split)
+{
+    while (context_fixed_pages(net->rig.context) < count) {
+        unsigned char *memory = step_malloc(&net->rig, is_split ? PAGES(1) : PAGES(1) / 2 - 1);
+
+        if (is_split) {
+            RIG_OK(&net->rig, capu_split(net->rig.context, memory, PAGES(1) / 2));
+        }
+        rig_check(&net->rig);
+    }
+}
+
+/* After an iteration has left its plan, so many pages become always resident that the ops of the
+   plan no longer fit beside them. What they would have recomputed can still be read, and the
+   iteration can be ended. */
+START_TEST(always_resident_pages_leave_room_for_what_is_owed)
+{
+    enum { BYTES = PAGES(NET_LAYER_PAGES), BUDGET = 24 };
+    bool is_read = _i / 2 == 1;
+    capu_report report;
+    struct net net;
+
+    net_init(&net, (struct rig_options){.planner = "recompute", .budget_pages = BUDGET});
+    for (size_t i = 0; i < 3; i++) {
+        report = net_train(&net, "train");
+    }
+    net_expect_guided(&net, &report, "train");
+    net_begin(&net, "train");
+    net_forward(&net, NET_LAYERS);
+    if (!is_read) {
+        RIG_OK(&net.rig, CAPU_DESCRIBE(net.rig.context, net.activations[1], .name = "kept",
+                                       .lifetime = CAPU_PERSISTENT));
+    }
+    fill_with_fixed_pages(&net, BUDGET - 2 * NET_LAYER_PAGES + 1, _i % 2 == 1);
+    for (size_t i = 0; is_read && i <= NET_LAYERS; i++) {
+        step_expect(&net.rig, net.activations[i], BYTES, (unsigned char)(net.step + i));
+    }
+    report = net_end(&net);
+    ck_assert_uint_eq(report.diverged, 1);
+    ck_assert_uint_gt(report.replay_count, 0);
+    step_expect(&net.rig, net.activations[1], BYTES, (unsigned char)(net.step + 1));
+    rig_finish(&net.rig);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("api leaving");
@@ -503,6 +549,7 @@ int main(void)
     tcase_add_loop_test(cases, freed_small_tensors_are_remembered_as_overwritten, 0, 2);
     tcase_add_loop_test(cases, freed_small_tensors_hold_what_replays_wrote, 0, 2);
     tcase_add_loop_test(cases, tensors_cleared_by_a_failed_op_are_not_replayed_from, 0, 2);
+    tcase_add_loop_test(cases, always_resident_pages_leave_room_for_what_is_owed, 0, 4);
     suite_add_tcase(suite, cases);
     return suite_run(suite);
 }
