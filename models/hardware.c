@@ -121,16 +121,24 @@ bool hardware_builtin(struct hardware *hardware, unsigned number)
            found;
 }
 
+bool hardware_find(struct hardware *hardware, const char *name)
+{
+    for (unsigned i = 0; hardware_builtin(hardware, i); i++) {
+        if (strcmp(hardware->machine.name, name) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
 capu_status hardware_load(struct hardware *hardware, const char *name, struct error_text *error)
 {
     struct string_buffer text = {0};
     bool found = false;
     capu_status status;
 
-    for (unsigned i = 0; hardware_builtin(hardware, i); i++) {
-        if (strcmp(hardware->machine.name, name) == 0) {
-            return CAPU_OK;
-        }
+    if (hardware_find(hardware, name)) {
+        return CAPU_OK;
     }
     status = json_lines_load(name, &text, error);
     if (status != CAPU_OK && access(name, F_OK) != 0) {

@@ -31,6 +31,9 @@ const char *dtype_name(enum dtype dtype);
    (no such name or file), BAD_FILE, FILE_FAILED, NO_HOST_MEMORY. */
 capu_status hardware_load(struct hardware *hardware, const char *name, struct error_text *error);
 
+/* Loads a built-in machine by its name. False: there is none of that name. */
+bool hardware_find(struct hardware *hardware, const char *name);
+
 /* Loads the built-in machine of that number. False: there is none, or its line is malformed. */
 bool hardware_builtin(struct hardware *hardware, unsigned number);
 

@@ -130,6 +130,11 @@ const struct planner *arguments_planner(const char *option, const char *name, si
     return NULL;
 }
 
+const char *arguments_output(const char *path)
+{
+    return strcmp(path, "-") != 0 ? path : NULL;
+}
+
 /* The first argument is the trace, the second one the plan if the subcommand takes one. */
 static error_t take_file(char *path, struct arguments *arguments, struct argp_state *state)
 {
@@ -159,7 +164,7 @@ error_t arguments_parse(int key, char *argument, struct arguments *arguments,
         arguments->machine = argument;
         return 0;
     case KEY_OUTPUT:
-        arguments->output = argument;
+        arguments->output = arguments_output(argument);
         return 0;
     case KEY_PLANNER:
         arguments->planner = arguments_planner("planner", argument, strlen(argument), state);

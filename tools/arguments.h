@@ -30,7 +30,7 @@ struct arguments {
     const char *plan;
     const char *budget; /* as given: what a percentage refers to is known only after loading */
     const char *machine;
-    const char *output;
+    const char *output; /* NULL: standard output */
     const struct planner *planner;
     enum planner_effort effort;
     uint64_t host_bytes;
@@ -67,6 +67,9 @@ double arguments_percent(const char *option, const char *text, double least, dou
 double arguments_seconds(const char *option, const char *text, struct argp_state *state);
 unsigned arguments_word(const char *option, const char *text, const char *const *words,
                         struct argp_state *state);
+
+/* The file to write; NULL, for standard output, if it is "-". */
+const char *arguments_output(const char *path);
 
 /* The planner named by the `length` characters. */
 const struct planner *arguments_planner(const char *option, const char *name, size_t length,

@@ -9,6 +9,7 @@
 #include <argp.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -40,7 +41,8 @@ static void print_help(FILE *file)
     }
     fputs("\nRun 'capuchin COMMAND --help' for the options of a command.\n\n"
           "Exit codes: 0 success; 2 bad usage, or a file that cannot be read or written;\n"
-          "3 no plan exists for the budget; 4 the planner found no plan.\n",
+          "3 no plan exists for the budget; 4 the planner found no plan.\n"
+          "A file is replaced only when its new contents are complete, so a failure leaves it.\n",
           file);
 }
 
@@ -79,6 +81,8 @@ int main(int argc, char **argv)
 
     fill_closed_outputs();
     (void)atexit(finish_output);
+    /* A file that grows beyond the limit is an error of that file, like a full disk. */
+    (void)signal(SIGXFSZ, SIG_IGN);
     /* argp exits with this code on bad usage. */
     argp_err_exit_status = EXIT_USAGE;
     if (argc < 2) {

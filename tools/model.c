@@ -5,6 +5,7 @@
 #include "tools/human.h"
 #include "tools/output.h"
 #include "tools/say.h"
+#include "tools/subject.h"
 #include "tools/zoo_options.h"
 
 #include <inttypes.h>
@@ -30,7 +31,7 @@ static error_t parse_option(int key, char *argument, struct argp_state *state)
         settings->zoo.options.batch = arguments_count("batch", argument, ZOO_BATCH_MAX, state);
         return 0;
     case KEY_OUTPUT:
-        settings->output = argument;
+        settings->output = arguments_output(argument);
         return 0;
     case KEY_LIST:
         settings->lists = true;
@@ -99,11 +100,22 @@ static int build_and_write(const struct settings *settings, const struct zoo_mod
     return is_fine ? EXIT_FINE : EXIT_USAGE;
 }
 
+static bool check_files(const struct settings *settings)
+{
+    const struct output_file files[] = {
+        {"--machine", subject_machine_file(settings->zoo.machine), false},
+        {"--output", settings->output, true},
+    };
+
+    return output_check(files, sizeof(files) / sizeof(files[0]));
+}
+
 int model_main(int argc, char **argv)
 {
     static const struct argp_option options[] = {
         {"batch", 'b', "N", 0, "Samples per iteration", 0},
-        {"output", KEY_OUTPUT, "FILE", 0, "Write the trace to FILE (default: standard output)", 0},
+        {"output", KEY_OUTPUT, "FILE", 0,
+         "Write the trace to FILE (default, and if FILE is -: standard output)", 0},
         {"list", KEY_LIST, NULL, 0, "List the models", 0},
         {0}};
     static const struct argp_child children[] = {{&zoo_argp, 0, NULL, 0}, {0}};
@@ -126,7 +138,7 @@ int model_main(int argc, char **argv)
         zoo_print_list(stdout);
         return EXIT_FINE;
     }
-    if (!zoo_settings_find(&settings.zoo, &model, &hardware)) {
+    if (!check_files(&settings) || !zoo_settings_find(&settings.zoo, &model, &hardware)) {
         return EXIT_USAGE;
     }
     return build_and_write(&settings, model, &hardware);

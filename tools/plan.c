@@ -45,7 +45,8 @@ static const struct argp_option options[] = {
     {"host", KEY_HOST, "SIZE", 0, "Host memory that evicted tensors may use (default: unlimited)",
      0},
     {"fixed", KEY_FIXED, "SIZE", 0, "Part of the budget that the plan must leave free", 0},
-    {"output", KEY_OUTPUT, "FILE", 0, "Write the plan to FILE (default: standard output)", 0},
+    {"output", KEY_OUTPUT, "FILE", 0,
+     "Write the plan to FILE (default, and if FILE is -: standard output)", 0},
     {"json", KEY_JSON, NULL, 0, "Print the cost of the plan as JSON", 0},
     {0},
 };
@@ -249,6 +250,17 @@ static char *list_planners(int key, const char *text, void *input)
     return list.data; /* which argp frees */
 }
 
+static bool check_files(const struct arguments *arguments)
+{
+    const struct output_file files[] = {
+        {"TRACE", arguments->trace, false},
+        {"--machine", subject_machine_file(arguments->machine), false},
+        {"--output", arguments->output, true},
+    };
+
+    return output_check(files, sizeof(files) / sizeof(files[0]));
+}
+
 int plan_main(int argc, char **argv)
 {
     static const struct argp argp = {options,
@@ -270,7 +282,8 @@ int plan_main(int argc, char **argv)
     if (arguments->page_bytes == 0) {
         arguments->page_bytes = settings.place ? PLACE_PAGE_BYTES : 1;
     }
-    if (!subject_load(&subject, arguments->trace, arguments->machine, arguments->page_bytes)) {
+    if (!check_files(arguments) ||
+        !subject_load(&subject, arguments->trace, arguments->machine, arguments->page_bytes)) {
         return EXIT_USAGE;
     }
     if (arguments_budget(arguments, subject.trace_index.peak_bytes, &budget)) {

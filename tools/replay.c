@@ -279,44 +279,61 @@ static int report(const struct settings *settings, const struct subject *subject
     return EXIT_FINE;
 }
 
-/* `folder` holds the report and the plan, which the runtime only writes to files. */
+/* Files of the run, in a folder of its own: a run that fails leaves the user's files alone. */
+struct files {
+    char report[64];
+    char plan[64];
+    char trace[64];
+};
+
+static int save_files(const struct settings *settings, const struct files *files)
+{
+    if (settings->report != NULL && !output_copy(settings->report, files->report)) {
+        return EXIT_USAGE;
+    }
+    if (settings->save_trace != NULL && access(files->trace, F_OK) != 0) {
+        say("--save-trace %s: there is no second iteration", settings->save_trace);
+        return EXIT_USAGE;
+    }
+    return settings->save_trace == NULL || output_copy(settings->save_trace, files->trace)
+               ? EXIT_FINE
+               : EXIT_USAGE;
+}
+
 static int replay(const struct settings *settings, const struct subject *subject,
-                  const char *folder)
+                  const struct files *files)
 {
     struct driver_options own = settings->driver;
     struct result result = {0};
     struct error_text error = {""};
     struct driver *driver = NULL;
-    char report_path[128];
-    char plan_path[128];
     capu_status status;
     int code;
 
-    snprintf(report_path, sizeof(report_path), "%s/report", folder);
-    snprintf(plan_path, sizeof(plan_path), "%s/plan", folder);
     own.machine = &subject->machine;
-    own.report_path = settings->report != NULL ? settings->report : report_path;
-    own.plan_path = plan_path;
-    own.trace_path = settings->save_trace;
+    own.report_path = files->report;
+    own.plan_path = files->plan;
+    own.trace_path = settings->save_trace != NULL ? files->trace : NULL;
     result.reports = calloc(settings->iterations, sizeof(*result.reports));
     status = result.reports == NULL ? CAPU_NO_HOST_MEMORY
                                     : driver_create(&subject->trace_index, &own, &driver, &error);
     if (status == CAPU_OK) {
         status = run(settings, driver, &result, &error);
     }
-    code =
-        status == CAPU_OK ? report(settings, subject, &result) : exit_code_of_plan(status, &error);
+    code = status == CAPU_OK ? save_files(settings, files) : exit_code_of_plan(status, &error);
+    if (status == CAPU_OK && code == EXIT_FINE) {
+        code = report(settings, subject, &result);
+    }
     driver_destroy(driver);
     plan_finish(&result.plan);
     free(result.reports);
-    (void)unlink(report_path);
-    (void)unlink(plan_path);
     return code;
 }
 
 static int replay_in_folder(struct settings *settings, struct subject *subject)
 {
     char folder[] = "/tmp/capuchin-replay-XXXXXX";
+    struct files files;
     int code;
 
     if (!arguments_budget(&settings->arguments, subject->trace_index.peak_bytes,
@@ -327,9 +344,28 @@ static int replay_in_folder(struct settings *settings, struct subject *subject)
         say("%s: cannot be created: %s", folder, strerror(errno));
         return EXIT_USAGE;
     }
-    code = replay(settings, subject, folder);
+    snprintf(files.report, sizeof(files.report), "%s/report", folder);
+    snprintf(files.plan, sizeof(files.plan), "%s/plan", folder);
+    snprintf(files.trace, sizeof(files.trace), "%s/trace", folder);
+    code = replay(settings, subject, &files);
+    (void)unlink(files.report);
+    (void)unlink(files.plan);
+    (void)unlink(files.trace);
     (void)rmdir(folder);
     return code;
+}
+
+static bool check_files(const struct settings *settings)
+{
+    const struct output_file files[] = {
+        {"TRACE", settings->arguments.trace, false},
+        {"--machine", subject_machine_file(settings->arguments.machine), false},
+        {"--save-plan", settings->save_plan, true},
+        {"--save-trace", settings->save_trace, true},
+        {"--report", settings->report, true},
+    };
+
+    return output_check(files, sizeof(files) / sizeof(files[0]));
 }
 
 int replay_main(int argc, char **argv)
@@ -357,7 +393,8 @@ int replay_main(int argc, char **argv)
     settings.driver.planner = arguments->planner->name;
     settings.driver.effort = CAPU_EFFORT_QUICK + arguments->effort;
     settings.driver.host_bytes = arguments->host_bytes;
-    if (!subject_load(&subject, arguments->trace, arguments->machine, arguments->page_bytes)) {
+    if (!check_files(&settings) ||
+        !subject_load(&subject, arguments->trace, arguments->machine, arguments->page_bytes)) {
         return EXIT_USAGE;
     }
     code = replay_in_folder(&settings, &subject);

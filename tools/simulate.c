@@ -176,6 +176,18 @@ static int simulate(const struct settings *settings, struct subject *subject,
     return code;
 }
 
+static bool check_files(const struct settings *settings)
+{
+    const struct output_file files[] = {
+        {"TRACE", settings->arguments.trace, false},
+        {"PLAN", settings->arguments.plan, false},
+        {"--machine", subject_machine_file(settings->arguments.machine), false},
+        {"--timeline", settings->timeline, true},
+    };
+
+    return output_check(files, sizeof(files) / sizeof(files[0]));
+}
+
 int simulate_main(int argc, char **argv)
 {
     static const struct argp_option options[] = {
@@ -200,7 +212,8 @@ int simulate_main(int argc, char **argv)
     int code = EXIT_USAGE;
 
     argp_parse(&argp, argc, argv, 0, NULL, &settings);
-    if (!subject_load(&subject, settings.arguments.trace, settings.arguments.machine, 1)) {
+    if (!check_files(&settings) ||
+        !subject_load(&subject, settings.arguments.trace, settings.arguments.machine, 1)) {
         return EXIT_USAGE;
     }
     if (load_plan(&settings, &subject, &plan)) {

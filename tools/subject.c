@@ -19,6 +19,13 @@ bool subject_machine(const char *name, struct machine *machine)
     return true;
 }
 
+const char *subject_machine_file(const char *name)
+{
+    struct hardware hardware;
+
+    return name == NULL || hardware_find(&hardware, name) ? NULL : name;
+}
+
 bool subject_load(struct subject *subject, const char *path, const char *machine_name,
                   uint64_t page_bytes)
 {

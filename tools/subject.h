@@ -25,4 +25,7 @@ void subject_finish(struct subject *subject);
  * printed. */
 bool subject_machine(const char *name, struct machine *machine);
 
+/* The file that --machine names; NULL if it names a known machine, or is NULL. */
+const char *subject_machine_file(const char *name);
+
 #endif

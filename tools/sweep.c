@@ -299,6 +299,17 @@ static capu_status put_svg(const struct picture *picture, struct string_buffer *
     return status == CAPU_OK ? string_buffer_format(text, "</svg>\n") : status;
 }
 
+static bool check_files(const struct arguments *arguments)
+{
+    const struct output_file files[] = {
+        {"TRACE", arguments->trace, false},
+        {"--machine", subject_machine_file(arguments->machine), false},
+        {"--output", arguments->output, true},
+    };
+
+    return output_check(files, sizeof(files) / sizeof(files[0]));
+}
+
 int sweep_main(int argc, char **argv)
 {
     static const struct argp_option options[] = {
@@ -324,19 +335,21 @@ int sweep_main(int argc, char **argv)
     static struct picture picture;
     struct settings settings = {
         .arguments = ARGUMENTS_INIT, .from = 20, .to = 100, .step = 10, .picture = &picture};
+    struct arguments *arguments = &settings.arguments;
     const char *output;
     struct subject subject;
     struct string_buffer text = {0};
     capu_status status;
     bool is_fine;
 
-    settings.arguments.takes_trace = true;
+    arguments->takes_trace = true;
     for (const struct planner *planner = planners; planner->name != NULL; planner++) {
         picture.curves[picture.curve_count++].planner = planner;
     }
     argp_parse(&argp, argc, argv, 0, NULL, &settings);
-    output = settings.arguments.output;
-    if (!subject_load(&subject, settings.arguments.trace, settings.arguments.machine, 1)) {
+    output = arguments->output;
+    if (!check_files(arguments) ||
+        !subject_load(&subject, arguments->trace, arguments->machine, 1)) {
         return EXIT_USAGE;
     }
     measure(&settings, &subject, &picture);

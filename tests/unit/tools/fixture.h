@@ -24,19 +24,35 @@ static inline void write_file(const char *name, const char *text)
     ck_assert_int_eq(fclose(file), 0);
 }
 
-/* Runs capuchin in the folder, returns its exit code, and leaves stdout and stderr in `output`. */
-static inline int run(const char *arguments)
+/* Runs a shell command in the folder, returns its exit code, and leaves what it prints in
+   `output`. */
+static inline int run_shell(const char *text)
 {
-    char command[512];
+    char command[640];
     FILE *pipe;
     size_t length;
 
-    snprintf(command, sizeof(command), "cd %s && %s 2>&1 %s", folder, CAPUCHIN_COMMAND, arguments);
+    snprintf(command, sizeof(command), "cd %s && %s", folder, text);
     pipe = popen(command, "r");
     ck_assert_ptr_nonnull(pipe);
     length = fread(output, 1, sizeof(output) - 1, pipe);
     output[length] = '\0';
     return WEXITSTATUS(pclose(pipe));
+}
+
+/* The same, and it must succeed. */
+static inline void shell(const char *text)
+{
+    ck_assert_msg(run_shell(text) == 0, "%s: %s", text, output);
+}
+
+/* Runs capuchin in the folder, returns its exit code, and leaves stdout and stderr in `output`. */
+static inline int run(const char *arguments)
+{
+    char command[512];
+
+    snprintf(command, sizeof(command), "%s 2>&1 %s", CAPUCHIN_COMMAND, arguments);
+    return run_shell(command);
 }
 
 static inline void expect(const char *text)

@@ -9,7 +9,10 @@ static void setup(void)
 {
     make_folder();
     write_file("t", CHAIN_TRACE);
+    write_file("t.svg", CHAIN_TRACE);
+    write_file("m", MACHINE_LINE);
     write_file("empty", "");
+    shell("ln -s t soft && ln -s t.svg soft.svg && ln t hard");
     ck_assert_int_eq(run("model vgg16 --batch 1 --machine p100 -o v"), 0);
 }
 
@@ -94,7 +97,20 @@ static const struct {
     {"simulate t --timeline nowhere/c", "nowhere/c: cannot be written: No such file"},
     {"model vgg16 --batch 1 --machine p100 -o nowhere/v", "nowhere/v: cannot be written: No such"},
     {"replay v -b 90% -p lru --save-plan nowhere/p", "nowhere/p: cannot be written: No such file"},
-    {"replay v -b 90% -p lru --save-trace nowhere/t", "'nowhere/t': no such file"},
+    {"replay v -b 90% -p lru --save-trace nowhere/t", "nowhere/t: cannot be written: No such file"},
+    {"replay v -b 90% -p lru --report nowhere/r", "nowhere/r: cannot be written: No such file"},
+    {"plan t -b 80% -o t", "--output t is the same file as TRACE t"},
+    {"plan t -b 80% -o soft", "--output soft is the same file as TRACE t"},
+    {"plan soft -b 80% -o hard", "--output hard is the same file as TRACE soft"},
+    {"plan t -b 80% --machine m -o ./m", "--output ./m is the same file as --machine m"},
+    {"sweep soft.svg -o t.svg", "--output t.svg is the same file as TRACE soft.svg"},
+    {"simulate t --timeline t", "--timeline t is the same file as TRACE t"},
+    {"simulate t empty --timeline empty", "--timeline empty is the same file as PLAN empty"},
+    {"model vgg16 --batch 1 --machine m -o m", "--output m is the same file as --machine m"},
+    {"replay t -b 80% --report t", "--report t is the same file as TRACE t"},
+    {"replay t -b 80% --report f --save-trace f", "--save-trace f is the same file as --report f"},
+    {"replay t -b 80% --report f --save-plan ./f",
+     "--save-plan ./f is the same file as --report f"},
 };
 
 START_TEST(errors_name_the_culprit)
@@ -151,7 +167,7 @@ END_TEST
 /* A file opened while stdout or stderr is closed must not receive their output. */
 START_TEST(closed_outputs_do_not_end_up_in_files)
 {
-    ck_assert_int_eq(run("replay v -b 90% -p lru --report r --save-plan nowhere/p 2>&-"), 2);
+    ck_assert_int_eq(run("replay v -b 90% -p lru -n 1 --report r --save-plan p 2>&-"), 2);
     ck_assert_int_eq(run("--help && cat r"), 0);
     expect("\"iteration\":");
     ck_assert_ptr_null(strstr(output, "cannot be written"));
