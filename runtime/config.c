@@ -61,6 +61,7 @@ static const struct field fields[] = {
     FIELD(wait_for_plan, "CAPUCHIN_WAIT_FOR_PLAN", FIELD_SWITCH),
     FIELD(plan_path, "CAPUCHIN_PLAN", FIELD_FILE),
     FIELD(sample_every, "CAPUCHIN_SAMPLE_EVERY", FIELD_COUNT),
+    FIELD(plan_memory_bytes, "CAPUCHIN_PLAN_MEMORY", FIELD_SIZE),
 };
 
 enum { FIELDS = sizeof(fields) / sizeof(fields[0]) };
@@ -357,6 +358,9 @@ capu_status config_resolve(const capu_config *from, capu_config *config, char *t
     }
     if (own.sample_every == 0) {
         own.sample_every = 64;
+    }
+    if (own.plan_memory_bytes == 0) {
+        own.plan_memory_bytes = UINT64_C(64) << 20;
     }
     own.error = NULL;
     own.error_bytes = 0;

@@ -32,6 +32,12 @@ capu_status feedback_init(struct feedback *feedback, uint32_t op_count)
     return CAPU_OK;
 }
 
+uint64_t feedback_bytes(const struct feedback *feedback)
+{
+    return ((uint64_t)feedback->op_count + 1) *
+           (sizeof(*feedback->planned_ns) + sizeof(*feedback->seen_ns));
+}
+
 void feedback_finish(struct feedback *feedback)
 {
     free(feedback->planned_ns);

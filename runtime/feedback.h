@@ -47,6 +47,9 @@ struct feedback {
    NO_HOST_MEMORY. */
 capu_status feedback_init(struct feedback *feedback, uint32_t op_count);
 
+/* Host memory that its arrays take. */
+uint64_t feedback_bytes(const struct feedback *feedback);
+
 /* Zeroed is fine. */
 void feedback_finish(struct feedback *feedback);
 

@@ -31,6 +31,13 @@ static void *array(size_t count, size_t bytes)
     return calloc(count > 0 ? count : 1, bytes);
 }
 
+/* The same for an array that the guide keeps. */
+static void *own_array(struct guide *guide, size_t count, size_t bytes)
+{
+    guide->bytes += (uint64_t)count * bytes;
+    return array(count, bytes);
+}
+
 static void copy_tensors(struct guide *guide, const struct record *record)
 {
     for (uint32_t i = 0; i < guide->tensor_count; i++) {
@@ -114,11 +121,12 @@ capu_status guide_create(const struct record *record, struct guide **out)
     guide->signature = record->signature;
     guide->tensor_count = (uint32_t)record->tensor_count;
     guide->access_count = (uint32_t)record->access_count;
-    guide->tensors = array(record->tensor_count, sizeof(*guide->tensors));
-    guide->ops = array(record->op_count, sizeof(*guide->ops));
-    guide->accesses = array(record->access_count, sizeof(*guide->accesses));
-    guide->operands = array(record->operand_count, sizeof(*guide->operands));
-    guide->cleared = array(record->cleared_count, sizeof(*guide->cleared));
+    guide->bytes = sizeof(*guide);
+    guide->tensors = own_array(guide, record->tensor_count, sizeof(*guide->tensors));
+    guide->ops = own_array(guide, record->op_count, sizeof(*guide->ops));
+    guide->accesses = own_array(guide, record->access_count, sizeof(*guide->accesses));
+    guide->operands = own_array(guide, record->operand_count, sizeof(*guide->operands));
+    guide->cleared = own_array(guide, record->cleared_count, sizeof(*guide->cleared));
     if (guide->tensors == NULL || guide->ops == NULL || guide->accesses == NULL ||
         guide->operands == NULL || guide->cleared == NULL) {
         guide_destroy(guide);
@@ -411,7 +419,7 @@ static void forget_counts(struct guide *guide)
 static capu_status copy_places(struct guide *guide, const struct plan *plan,
                                struct error_text *error)
 {
-    guide->runs = array(plan->run_count, sizeof(*guide->runs));
+    guide->runs = own_array(guide, plan->run_count, sizeof(*guide->runs));
     if (guide->runs == NULL) {
         return CAPU_NO_HOST_MEMORY;
     }
@@ -484,7 +492,7 @@ capu_status guide_compile(struct guide *guide, const struct trace_index *trace_i
         goto finish;
     }
     compiler.program = &program;
-    guide->items = array(program.count, sizeof(*guide->items));
+    guide->items = own_array(guide, program.count, sizeof(*guide->items));
     compiler.holder = array(guide->page_count, sizeof(*compiler.holder));
     compiler.is_resident = array(guide->tensor_count, sizeof(*compiler.is_resident));
     compiler.copies = array(guide->tensor_count, sizeof(*compiler.copies));
@@ -498,6 +506,7 @@ capu_status guide_compile(struct guide *guide, const struct trace_index *trace_i
         compiler.uses != NULL && compiler.stamp != NULL) {
         status = walk_twice(&compiler);
     }
+    guide->bytes += (uint64_t)compiler.previous_capacity * sizeof(*guide->previous);
     free(compiler.is_written);
     free(compiler.next);
     free(compiler.stamp);

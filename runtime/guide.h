@@ -89,6 +89,7 @@ struct guide {
     uint32_t *previous; /* tensors */
     struct plan_run *runs;
     uint32_t page_count; /* pages it needs */
+    uint64_t bytes;      /* of host memory that the guide takes */
 };
 
 /* What the record's iteration did, without a plan yet. NO_HOST_MEMORY, TOO_LARGE. */

@@ -88,7 +88,12 @@ capu_status capu_iteration_begin(capu_context *context, const char *label)
     if (status != CAPU_OK) {
         return status;
     }
-    labelled = label_records_use(&context->labels, interned, context->iteration + 1);
+    labelled =
+        label_records_use(&context->labels, interned, context->iteration + 1, context->active);
+    if (labelled == NULL) {
+        return failure_set(context, CAPU_NO_HOST_MEMORY,
+                           "capu_iteration_begin: no memory for the label");
+    }
     if (context->planning != NULL) {
         forget_transients(context);
         status = planning_begin(context, labelled);
@@ -102,6 +107,7 @@ capu_status capu_iteration_begin(capu_context *context, const char *label)
     context->iteration++;
     plan_error = context->active == NULL ? planning_error(context, interned) : "";
     record = tracker_open(context, interned, plan_error, is_timed);
+    planning_report(context, &record->report);
     status = lane_mark(&context->compute, &record->begin);
     if (status != CAPU_OK) {
         tracker_cancel(context);

@@ -1,6 +1,7 @@
 /* Guides and refusals by signature, see plan_cache.h. */
 #include "runtime/plan_cache.h"
 
+#include "base/array.h"
 #include "base/assert.h"
 #include "runtime/names.h"
 
@@ -15,9 +16,10 @@ struct refusal {
 
 void plan_cache_finish(struct plan_cache *cache)
 {
-    for (size_t i = 0; i < cache->entry_count; i++) {
-        plan_entry_destroy(cache->entries[i]);
+    for (size_t i = 0; i < cache->count; i++) {
+        plan_entry_destroy(cache->slots[i].entry);
     }
+    free(cache->slots);
     for (size_t i = 0; i < PLAN_CACHE_REFUSALS; i++) {
         free(cache->refusals[i]);
     }
@@ -26,9 +28,9 @@ void plan_cache_finish(struct plan_cache *cache)
 
 struct plan_entry *plan_cache_find(const struct plan_cache *cache, uint64_t signature)
 {
-    for (size_t i = 0; i < cache->entry_count; i++) {
-        if (cache->entries[i]->guide->signature == signature) {
-            return cache->entries[i];
+    for (size_t i = 0; i < cache->count; i++) {
+        if (cache->slots[i].signature == signature) {
+            return cache->slots[i].entry;
         }
     }
     return NULL;
@@ -39,8 +41,8 @@ struct plan_entry *plan_cache_oldest(const struct plan_cache *cache,
 {
     struct plan_entry *oldest = NULL;
 
-    for (size_t i = 0; i < cache->entry_count; i++) {
-        struct plan_entry *entry = cache->entries[i];
+    for (size_t i = 0; i < cache->count; i++) {
+        struct plan_entry *entry = cache->slots[i].entry;
 
         if (entry != active && (oldest == NULL || entry->used < oldest->used)) {
             oldest = entry;
@@ -49,29 +51,36 @@ struct plan_entry *plan_cache_oldest(const struct plan_cache *cache,
     return oldest;
 }
 
-void plan_cache_add(struct plan_cache *cache, struct plan_entry *entry)
+bool plan_cache_add(struct plan_cache *cache, struct plan_entry *entry)
 {
-    ASSERT(cache->entry_count < PLAN_CACHE_ENTRIES);
-    cache->entries[cache->entry_count++] = entry;
+    ASSERT_INTERNAL(plan_cache_find(cache, entry->guide->signature) == NULL);
+    if (!array_reserve(&cache->slots, &cache->capacity, cache->count + 1, sizeof(*cache->slots))) {
+        return false;
+    }
+    cache->slots[cache->count++] =
+        (struct plan_slot){.signature = entry->guide->signature, .entry = entry};
+    cache->bytes += plan_entry_bytes(entry);
+    return true;
 }
 
 void plan_cache_discard(struct plan_cache *cache, struct plan_entry *entry)
 {
     size_t i = 0;
 
-    while (cache->entries[i] != entry) {
+    while (cache->slots[i].entry != entry) {
         i++;
-        ASSERT(i < cache->entry_count);
+        ASSERT(i < cache->count);
     }
-    cache->entries[i] = cache->entries[--cache->entry_count];
+    cache->slots[i] = cache->slots[--cache->count];
+    cache->bytes -= plan_entry_bytes(entry);
     plan_entry_destroy(entry);
 }
 
 void plan_cache_discard_wrong(struct plan_cache *cache)
 {
-    for (size_t i = cache->entry_count; i-- > 0;) {
-        if (cache->entries[i]->feedback.is_wrong) {
-            plan_cache_discard(cache, cache->entries[i]);
+    for (size_t i = cache->count; i-- > 0;) {
+        if (cache->slots[i].entry->feedback.is_wrong) {
+            plan_cache_discard(cache, cache->slots[i].entry);
         }
     }
 }

@@ -3,8 +3,8 @@
  * refusals, which are the reasons why no plan was found. Both are found by the iteration's
  * signature.
  *
- * Plans are large, so PLAN_CACHE_ENTRIES bounds them over all labels: label_records.h picks the
- * one to replace. Reasons are short, and a label has PLAN_CACHE_REFUSALS of them.
+ * The memory that plans take is limited over all labels: label_records.h picks those to discard.
+ * Reasons are short, and a label has PLAN_CACHE_REFUSALS of them.
  *
  * Zeroed is empty. Owned by the context's thread.
  */
@@ -13,13 +13,21 @@
 
 #include "runtime/plan_entry.h"
 
-enum { PLAN_CACHE_ENTRIES = 8, PLAN_CACHE_REFUSALS = 16, PLAN_CACHE_TEXT_BYTES = 1024 };
+enum { PLAN_CACHE_REFUSALS = 16, PLAN_CACHE_TEXT_BYTES = 1024 };
 
 struct refusal;
 
+/* The signature is repeated here, so that a look-up among many plans reads one array. */
+struct plan_slot {
+    uint64_t signature;
+    struct plan_entry *entry; /* owned */
+};
+
 struct plan_cache {
-    struct plan_entry *entries[PLAN_CACHE_ENTRIES]; /* owned; the first entry_count */
-    size_t entry_count;
+    struct plan_slot *slots;
+    size_t count;
+    size_t capacity;
+    uint64_t bytes;                                /* of host memory that the plans take */
     struct refusal *refusals[PLAN_CACHE_REFUSALS]; /* owned; NULL: unused */
     size_t refusal_count;                          /* ever; a new one replaces the oldest */
 };
@@ -33,8 +41,9 @@ struct plan_entry *plan_cache_find(const struct plan_cache *cache, uint64_t sign
 struct plan_entry *plan_cache_oldest(const struct plan_cache *cache,
                                      const struct plan_entry *active);
 
-/* Takes a plan. Pre: there are fewer than PLAN_CACHE_ENTRIES. */
-void plan_cache_add(struct plan_cache *cache, struct plan_entry *entry);
+/* Takes a compiled plan. False: no host memory, and the plan still belongs to the caller. Pre:
+   there is none of its signature. */
+bool plan_cache_add(struct plan_cache *cache, struct plan_entry *entry);
 
 /* Destroys a plan of the cache. */
 void plan_cache_discard(struct plan_cache *cache, struct plan_entry *entry);

@@ -36,6 +36,11 @@ capu_status plan_entry_create(const struct record *record, struct plan_entry **o
     return CAPU_OK;
 }
 
+uint64_t plan_entry_bytes(const struct plan_entry *entry)
+{
+    return sizeof(*entry) + entry->guide->bytes + feedback_bytes(&entry->feedback);
+}
+
 void plan_entry_destroy(struct plan_entry *entry)
 {
     if (entry == NULL) {

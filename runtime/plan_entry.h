@@ -21,6 +21,9 @@ struct plan_entry {
    NO_HOST_MEMORY, TOO_LARGE. */
 capu_status plan_entry_create(const struct record *record, struct plan_entry **out);
 
+/* Host memory that a compiled plan takes. */
+uint64_t plan_entry_bytes(const struct plan_entry *entry);
+
 /* NULL is fine. */
 void plan_entry_destroy(struct plan_entry *entry);
 

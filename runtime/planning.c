@@ -88,7 +88,8 @@ static void expect_measured(struct feedback *feedback, const struct feedback *ne
 }
 
 /* Keeps a new plan. It replaces an old one for the same ops unless it is predicted to take longer
-   than that one took. False: it is not kept. Pre: no iteration is open. */
+   than that one took. False: it is not kept, for that reason or for lack of host memory. Pre: no
+   iteration is open. */
 static bool keep_plan(capu_context *context, struct label_record *label, struct plan_entry *entry)
 {
     struct plan_entry *old = plan_cache_find(&label->plans, entry->guide->signature);
@@ -104,8 +105,8 @@ static bool keep_plan(capu_context *context, struct label_record *label, struct 
         plan_cache_discard(&label->plans, old);
     }
     entry->used = context->iteration;
-    label_records_add_plan(&context->labels, label, entry, context->active);
-    return true;
+    return label_records_add_plan(&context->labels, label, entry, context->active,
+                                  context->config.plan_memory_bytes);
 }
 
 static void refuse(struct label_record *label, const struct plan_job *job, capu_status status)
@@ -148,6 +149,28 @@ static void take_jobs(capu_context *context)
     }
 }
 
+/* A place for a job; NULL: all are busy. */
+static struct plan_job **find_place(struct plan_keeper *planning)
+{
+    for (size_t i = 0; i < JOBS; i++) {
+        if (planning->jobs[i] == NULL) {
+            return &planning->jobs[i];
+        }
+    }
+    return NULL;
+}
+
+/* With wait_for_plan, no iteration goes without a plan because all jobs are busy. */
+static void wait_for_place(capu_context *context)
+{
+    struct plan_keeper *planning = context->planning;
+
+    if (context->config.wait_for_plan != 0 && find_place(planning) == NULL) {
+        plan_job_wait(planning->jobs[0]);
+        take_jobs(context);
+    }
+}
+
 /* The job that makes this plan, NULL: none does. */
 static struct plan_job **find_job(struct plan_keeper *planning, const char *label,
                                   uint64_t signature)
@@ -157,16 +180,6 @@ static struct plan_job **find_job(struct plan_keeper *planning, const char *labe
 
         if (job != NULL && job->entry->guide->label == label &&
             job->entry->guide->signature == signature) {
-            return &planning->jobs[i];
-        }
-    }
-    return NULL;
-}
-
-static struct plan_job **find_place(struct plan_keeper *planning)
-{
-    for (size_t i = 0; i < JOBS; i++) {
-        if (planning->jobs[i] == NULL) {
             return &planning->jobs[i];
         }
     }
@@ -364,6 +377,7 @@ capu_status planning_begin(capu_context *context, struct label_record *label)
 
     label_records_discard_wrong(&context->labels);
     take_jobs(context);
+    wait_for_place(context);
     consider_again(context);
     status = choose(context, label, &entry);
     if (status == CAPU_OK && context->active != NULL && context->active != entry) {
@@ -407,8 +421,8 @@ static capu_status forget_guides(capu_context *context, struct plan_cache *plans
 {
     capu_status status = CAPU_OK;
 
-    for (size_t i = plans->entry_count; i-- > 0 && status == CAPU_OK;) {
-        struct plan_entry *entry = plans->entries[i];
+    for (size_t i = plans->count; i-- > 0 && status == CAPU_OK;) {
+        struct plan_entry *entry = plans->slots[i].entry;
 
         if (!guide_has_tensor(entry->guide, address)) {
             continue;
@@ -432,24 +446,40 @@ capu_status planning_forget(capu_context *context, const void *address)
         return CAPU_OK;
     }
     stop_jobs(context->planning, address);
-    for (size_t i = 0; i < LABEL_RECORDS && status == CAPU_OK; i++) {
-        status = forget_guides(context, &context->labels.list[i].plans, address);
+    for (size_t i = 0; i < context->labels.count && status == CAPU_OK; i++) {
+        status = forget_guides(context, &context->labels.slots[i].record->plans, address);
     }
     return status;
+}
+
+static const char *error_of(const struct label_record *label)
+{
+    const char *refusal = NULL;
+
+    if (label->predictor.count > 0) {
+        refusal = plan_cache_refusal(&label->plans, predictor_newest(&label->predictor));
+    }
+    if (refusal == NULL && label->was_displaced) {
+        return "a plan of this label was discarded, since all that are kept would take more than "
+               "plan_memory_bytes";
+    }
+    return refusal != NULL ? refusal : "";
 }
 
 const char *planning_error(capu_context *context, const char *label)
 {
     const struct label_record *record;
-    const char *text = NULL;
 
     label = names_intern(&context->names, label);
     if (context->planning == NULL || label == NULL) {
         return "";
     }
     record = label_records_find(&context->labels, label);
-    if (record != NULL && record->predictor.count > 0) {
-        text = plan_cache_refusal(&record->plans, predictor_newest(&record->predictor));
-    }
-    return text != NULL ? text : "";
+    return record != NULL ? error_of(record) : "";
+}
+
+void planning_report(const capu_context *context, capu_report *report)
+{
+    report->guided_mode = context->planning != NULL;
+    report->plan_bytes = label_records_plan_bytes(&context->labels);
 }

@@ -9,7 +9,7 @@
  * When an iteration begins, its signature is predicted from the earlier ones of its label
  * (predictor.h), and the guide for it, if there is one, is made active. Changing guides remaps
  * memory and waits for the device, so the active guide stays when it is also the next one. Guides
- * are kept per label and signature, a bounded number (label_records.h).
+ * are kept per label and signature, in a limited amount of memory (label_records.h).
  *
  * Owned by the context's thread; a running job is its worker's.
  */
@@ -44,7 +44,11 @@ bool planning_wants_times(capu_context *context);
    one is left, and discarded when recovery has ended. */
 capu_status planning_forget(capu_context *context, const void *address);
 
-/* Why there is no plan for the label's newest iteration; "" if there is one or none was tried. */
+/* Why there is no plan for the label's next iteration; "" if there is one or none was tried. */
 const char *planning_error(capu_context *context, const char *label);
+
+/* Fills in what the report of the iteration that begins says about planning, apart from its own
+   plan. */
+void planning_report(const capu_context *context, capu_report *report);
 
 #endif

@@ -137,6 +137,11 @@ typedef struct capu_config {
     /* CAPUCHIN_SAMPLE_EVERY: guided mode: under a steady plan, one iteration in this many has its
        ops timed and reports their times. 1: all of them. Default: 64 */
     uint64_t sample_every;
+    /* CAPUCHIN_PLAN_MEMORY: guided mode: bytes of host memory for plans that are kept, over all
+       labels. If there are more plans, those least recently used are discarded, and made again
+       when they are needed; the newest plan and the active one are kept even if they take more.
+       The host memory of evicted tensors does not count. Default: 64 MiB */
+    uint64_t plan_memory_bytes;
 } capu_config;
 
 #ifndef __cplusplus

@@ -59,7 +59,9 @@ extern "C" {
     X(install_ns, ns, "host time: waiting and mapping to install a plan before the iteration") \
     X(diverged, count, "1: the iteration left its plan and continued in passive mode")         \
     X(diverged_at, count, "the op that differed from the plan, counted from 0")                \
-    X(timed, count, "1: each op was timed; 0: compute_ns, stall_ns and recompute_ns are unknown")
+    X(timed, count, "1: each op was timed; 0: compute_ns, stall_ns, recompute_ns are unknown") \
+    X(guided_mode, count, "1: the context is in guided mode, with or without a plan")          \
+    X(plan_bytes, bytes, "host memory of the plans that are kept")
 
 /* Stands for a time that is unknown because the iteration's ops were not timed. JSON: null. */
 #define CAPU_NOT_TIMED UINT64_MAX
@@ -106,7 +108,7 @@ typedef struct capu_report {
     const char *floor_op; /* the op that sets the floor, or "" */
     const capu_eviction *evictions;
     size_t eviction_count;
-    const char *plan_error; /* guided mode: why no plan was found for iterations like this, or "" */
+    const char *plan_error;   /* guided mode: why there was no plan for this iteration, or "" */
     const capu_stall *stalls; /* in the order of the ops; stall_ns is their sum */
     size_t stall_count;
     CAPU_REPORT_COUNTERS(CAPU_REPORT_FIELD) /* last, so that a new counter moves no field */

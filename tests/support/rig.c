@@ -79,6 +79,7 @@ void rig_init(struct rig *rig, const struct rig_options *options)
     config.wait_for_plan = options->wait_for_plan;
     config.plan_path = options->plan_path;
     config.sample_every = options->sample_every;
+    config.plan_memory_bytes = options->plan_memory_bytes;
     config.effort = CAPU_EFFORT_QUICK;
     status = config_resolve(&config, &complete, text, sizeof(text));
     ck_assert_msg(status == CAPU_OK, "config: %s", text);

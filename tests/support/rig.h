@@ -29,6 +29,7 @@ struct rig_options {
     bool wait_for_plan;
     const char *plan_path;
     uint64_t sample_every;                           /* 0: the default */
+    uint64_t plan_memory_bytes;                      /* 0: the default */
     const struct adaptor_fault_plan *creation_fault; /* with has_faults: armed while the context is
                                                         created. If that fails, rig.context and
                                                         rig.faults are NULL */

@@ -39,6 +39,7 @@ static const struct variable variables[] = {
     {"CAPUCHIN_TRACE", AT(trace_path), "/tmp/trace", 0, 0, 0, IS_TEXT},
     {"CAPUCHIN_TRACE_ITERATION", AT(trace_iteration), "5", 5, 77, 2, IS_64},
     {"CAPUCHIN_SAMPLE_EVERY", AT(sample_every), "5", 5, 77, 64, IS_64},
+    {"CAPUCHIN_PLAN_MEMORY", AT(plan_memory_bytes), "3MiB", 3 << 20, 77, 64 << 20, IS_64},
 };
 
 enum { VARIABLES = sizeof(variables) / sizeof(variables[0]) };

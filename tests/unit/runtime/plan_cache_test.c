@@ -3,39 +3,30 @@
 #include "runtime/plan_cache.h"
 
 #include "tests/support/suite.h"
+#include "tests/unit/runtime/entries.h"
 
-#include <stdlib.h>
 #include <string.h>
 
-static struct plan_entry *make_entry(uint64_t signature, uint64_t used)
-{
-    struct plan_entry *entry = calloc(1, sizeof(*entry));
-
-    ck_assert_ptr_nonnull(entry);
-    entry->guide = calloc(1, sizeof(*entry->guide));
-    ck_assert_ptr_nonnull(entry->guide);
-    entry->guide->signature = signature;
-    entry->used = used;
-    return entry;
-}
+enum { PLANS = 100 };
 
 START_TEST(plans_are_found_by_signature)
 {
     struct plan_cache cache = {0};
 
     ck_assert_ptr_null(plan_cache_oldest(&cache, NULL));
-    for (uint64_t i = 0; i < PLAN_CACHE_ENTRIES; i++) {
+    for (uint64_t i = 0; i < PLANS; i++) {
         ck_assert_ptr_null(plan_cache_find(&cache, i));
-        plan_cache_add(&cache, make_entry(i, 100 - i));
+        ck_assert(plan_cache_add(&cache, make_entry(i, 100 - i)));
     }
-    for (uint64_t i = 0; i < PLAN_CACHE_ENTRIES; i++) {
+    for (uint64_t i = 0; i < PLANS; i++) {
         ck_assert_uint_eq(plan_cache_find(&cache, i)->guide->signature, i);
     }
     plan_cache_discard(&cache, plan_cache_find(&cache, 1));
-    ck_assert_uint_eq(cache.entry_count, PLAN_CACHE_ENTRIES - 1);
+    ck_assert_uint_eq(cache.count, PLANS - 1);
+    ck_assert_uint_eq(cache.bytes, (PLANS - 1) * ENTRY_BYTES);
     ck_assert_ptr_null(plan_cache_find(&cache, 1));
     ck_assert_ptr_nonnull(plan_cache_find(&cache, 0));
-    ck_assert_ptr_nonnull(plan_cache_find(&cache, PLAN_CACHE_ENTRIES - 1));
+    ck_assert_ptr_nonnull(plan_cache_find(&cache, PLANS - 1));
     plan_cache_finish(&cache);
 }
 END_TEST
@@ -45,7 +36,7 @@ START_TEST(the_oldest_plan_is_never_the_active_one)
     struct plan_cache cache = {0};
 
     for (uint64_t i = 0; i < 3; i++) {
-        plan_cache_add(&cache, make_entry(i, 100 - i));
+        ck_assert(plan_cache_add(&cache, make_entry(i, 100 - i)));
     }
     ck_assert_uint_eq(plan_cache_oldest(&cache, NULL)->guide->signature, 2);
     ck_assert_uint_eq(plan_cache_oldest(&cache, plan_cache_find(&cache, 2))->guide->signature, 1);
