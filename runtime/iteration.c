@@ -107,7 +107,7 @@ capu_status capu_iteration_begin(capu_context *context, const char *label)
     context->iteration++;
     plan_error = context->active == NULL ? planning_error(context, interned) : "";
     record = tracker_open(context, interned, plan_error, is_timed);
-    planning_report(context, &record->report);
+    planning_report(context, labelled, &record->report);
     status = lane_mark(&context->compute, &record->begin);
     if (status != CAPU_OK) {
         tracker_cancel(context);
@@ -154,7 +154,7 @@ capu_status capu_iteration_end(capu_context *context)
     if (status != CAPU_OK) {
         return failure_check(context, status, "marking the compute stream");
     }
-    predictor_add(&context->label->predictor, context->tracker.open->signature);
+    planning_end(context->label, context->tracker.open);
     tracker_close(context, end);
     context->label = NULL;
     ranges_settle(context->ranges);

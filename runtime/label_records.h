@@ -15,6 +15,7 @@
 #define CAPU_RUNTIME_LABEL_RECORDS_H
 
 #include "runtime/address_memo.h"
+#include "runtime/backoff.h"
 #include "runtime/plan_cache.h"
 #include "runtime/predictor.h"
 
@@ -26,6 +27,7 @@ struct label_record {
     struct predictor predictor;
     struct address_memo addresses;
     struct plan_cache plans;
+    struct backoff backoff;
     bool was_displaced; /* a plan was discarded for others since the last one was added */
 };
 

@@ -214,7 +214,7 @@ static void consider(capu_context *context, const struct record *record)
 {
     struct label_record *label = label_records_find(&context->labels, record->label);
 
-    if (label != NULL && record->op_count > 0 &&
+    if (label != NULL && record->op_count > 0 && !backoff_is_paused(&label->backoff) &&
         find_job(context->planning, record->label, record->signature) == NULL &&
         plan_cache_find(&label->plans, record->signature) == NULL &&
         plan_cache_refusal(&label->plans, record->signature) == NULL) {
@@ -336,7 +336,7 @@ static capu_status choose(capu_context *context, const struct label_record *labe
     capu_status status = CAPU_OK;
 
     *entry = NULL;
-    if (label->predictor.count == 0) {
+    if (label->predictor.count == 0 || backoff_is_paused(&label->backoff)) {
         return CAPU_OK;
     }
     signature = expect(label);
@@ -452,10 +452,21 @@ capu_status planning_forget(capu_context *context, const void *address)
     return status;
 }
 
+void planning_end(struct label_record *label, const struct record *record)
+{
+    predictor_add(&label->predictor, record->signature);
+    backoff_note(&label->backoff, record->report.mode == CAPU_MODE_GUIDED,
+                 record->report.diverged != 0);
+}
+
 static const char *error_of(const struct label_record *label)
 {
     const char *refusal = NULL;
 
+    if (backoff_is_paused(&label->backoff)) {
+        return "guided mode pauses under this label, since too many iterations in a row left their "
+               "plans";
+    }
     if (label->predictor.count > 0) {
         refusal = plan_cache_refusal(&label->plans, predictor_newest(&label->predictor));
     }
@@ -478,8 +489,10 @@ const char *planning_error(capu_context *context, const char *label)
     return record != NULL ? error_of(record) : "";
 }
 
-void planning_report(const capu_context *context, capu_report *report)
+void planning_report(const capu_context *context, const struct label_record *label,
+                     capu_report *report)
 {
     report->guided_mode = context->planning != NULL;
     report->plan_bytes = label_records_plan_bytes(&context->labels);
+    report->retry_in = label->backoff.left;
 }

@@ -11,6 +11,9 @@
  * memory and waits for the device, so the active guide stays when it is also the next one. Guides
  * are kept per label and signature, in a limited amount of memory (label_records.h).
  *
+ * Labels under which iterations nearly always leave their plans pause: meanwhile no plan is made or
+ * made active for them (backoff.h).
+ *
  * Owned by the context's thread; a running job is its worker's.
  */
 #ifndef CAPU_RUNTIME_PLANNING_H
@@ -44,11 +47,15 @@ bool planning_wants_times(capu_context *context);
    one is left, and discarded when recovery has ended. */
 capu_status planning_forget(capu_context *context, const void *address);
 
+/* An iteration ends, with its record still open: notes what it says about those to come. */
+void planning_end(struct label_record *label, const struct record *record);
+
 /* Why there is no plan for the label's next iteration; "" if there is one or none was tried. */
 const char *planning_error(capu_context *context, const char *label);
 
 /* Fills in what the report of the iteration that begins says about planning, apart from its own
    plan. */
-void planning_report(const capu_context *context, capu_report *report);
+void planning_report(const capu_context *context, const struct label_record *label,
+                     capu_report *report);
 
 #endif

@@ -61,7 +61,8 @@ extern "C" {
     X(diverged_at, count, "the op that differed from the plan, counted from 0")                \
     X(timed, count, "1: each op was timed; 0: compute_ns, stall_ns, recompute_ns are unknown") \
     X(guided_mode, count, "1: the context is in guided mode, with or without a plan")          \
-    X(plan_bytes, bytes, "host memory of the plans that are kept")
+    X(plan_bytes, bytes, "host memory of the plans that are kept")                             \
+    X(retry_in, count, "iterations left of a pause of guided mode under this label; 0: none")
 
 /* Stands for a time that is unknown because the iteration's ops were not timed. JSON: null. */
 #define CAPU_NOT_TIMED UINT64_MAX
