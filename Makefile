@@ -17,7 +17,7 @@ demo: packages-demo release ## train a GPT without a limit and in half the memor
 demo-fashion: packages-demo release ## the same with an image classifier
 	@scripts/demo.sh build/bin fashion
 
-check: packages-test ## the quick tests: unit, device contract, API, rules and documents
+check: packages-test ## the quick tests: unit, device contract, API, idioms, rules and documents
 	@scripts/test.sh check
 
 test: packages-test ## all tests, and samples of them under ASan and UBSan and under TSan; at most ten minutes on two cores

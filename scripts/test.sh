@@ -2,7 +2,7 @@
 # scripts/test.sh check|test|long: builds and runs tests. Prints a summary per build and finally one
 # line for all. Fails if anything failed.
 #
-#   check  the plain build: unit tests, device contract, API, rules and documents
+#   check  the plain build: unit tests, device contract, API, idioms, rules and documents
 #   test   all tests plain, a sample under ASan and UBSan, a sample under TSan; warnings of clang
 #   long   the same with all cases plain and far larger samples, then 20,000 random programs
 #
@@ -116,7 +116,7 @@ many_programs() {
 
 case $tier in
 check)
-    run debug 10 -L '^(unit|contract|api|rules|docs)$' -LE '^(long|gpu)$'
+    run debug 10 -L '^(unit|contract|api|idioms|rules|docs)$' -LE '^(long|gpu)$'
     ;;
 test)
     run debug 15 -LE '^long$'

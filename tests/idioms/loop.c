@@ -1,147 +1,107 @@
 /* A small training loop, see loop.h. */
-#include "tests/api/loop.h"
+#include "tests/idioms/loop.h"
 
-/* The work of an op: *to = [5 * its old contents] + 3 * first + 7 * second + by + index. */
-struct mix {
-    uint64_t *to;
-    const uint64_t *from[2]; /* NULL: none */
-    size_t words;
-    size_t from_words[2];
-    uint64_t by;
-    bool adds;
-};
+#include <check.h>
 
-static void mix(const struct mix *it)
+struct buffer *loop_make(struct loop *loop, const char *name, capu_kind kind, size_t bytes)
 {
-    for (size_t i = 0; i < it->words; i++) {
-        uint64_t sum = it->by + i;
-
-        sum += it->adds ? 5 * it->to[i] : 0;
-        sum += it->from[0] != NULL ? 3 * it->from[0][i % it->from_words[0]] : 0;
-        sum += it->from[1] != NULL ? 7 * it->from[1][i % it->from_words[1]] : 0;
-        it->to[i] = sum;
-    }
+    return buffers_make(&loop->buffers, name, kind, CAPU_LIFETIME_DEFAULT, bytes);
 }
 
-static capu_status run_mix(capu_stream stream, const void *arguments)
+void loop_free(struct loop *loop, struct buffer *buffer)
 {
-    (void)stream;
-    mix(arguments);
-    return CAPU_OK;
-}
-
-struct buffer *loop_make(struct loop *loop, const char *name, capu_kind kind,
-                         capu_lifetime lifetime, size_t bytes)
-{
-    struct buffer *buffer = &loop->buffers[loop->buffer_count++];
-    void *address = NULL;
-
-    ck_assert_uint_le(loop->buffer_count, LOOP_BUFFERS);
-    LOOP_OK(loop, capu_malloc(loop->rig.context, bytes, &address));
-    LOOP_OK(loop, CAPU_DESCRIBE(loop->rig.context, address, .name = name, .kind = (uint32_t)kind,
-                                .lifetime = (uint32_t)lifetime));
-    *buffer = (struct buffer){.address = address, .bytes = bytes};
-    buffer->expected = calloc(1, bytes);
-    ck_assert_ptr_nonnull(buffer->expected);
-    buffer->outlives =
-        lifetime == CAPU_PERSISTENT ||
-        (lifetime == CAPU_LIFETIME_DEFAULT &&
-         (kind == CAPU_PARAMETER || kind == CAPU_OPTIMIZER || kind == CAPU_KIND_UNKNOWN));
-    return buffer;
-}
-
-void loop_drop(struct loop *loop, struct buffer *newest)
-{
-    ck_assert_ptr_eq(newest, &loop->buffers[loop->buffer_count - 1]);
-    LOOP_OK(loop, capu_free(loop->rig.context, newest->address));
-    free(newest->expected);
-    loop->buffer_count--;
-}
-
-void loop_apply(struct loop *loop, const char *name, capu_role role, struct buffer *to,
-                const struct buffer *first, const struct buffer *second, uint64_t by)
-{
-    const struct buffer *from[2] = {first, second};
-    capu_operand operands[3] = {capu_operand_of(to->address, 0, role)};
-    struct mix it = {.words = to->bytes / sizeof(uint64_t), .by = by, .adds = role == CAPU_UPDATE};
-    struct mix mirror;
-    capu_op op = {.size = sizeof(op),
-                  .name = name,
-                  .run = run_mix,
-                  .argument_bytes = sizeof(it),
-                  .operands = operands,
-                  .operand_count = 1};
-
-    if (role == CAPU_WRITE_CLEARED) {
-        it.words /= 2;
-        memset(to->expected, 0, to->bytes);
-    }
-    mirror = it;
-    it.to = (uint64_t *)(void *)to->address;
-    mirror.to = to->expected;
-    for (size_t i = 0; i < 2; i++) {
-        if (from[i] != NULL) {
-            it.from[i] = (const uint64_t *)(const void *)from[i]->address;
-            mirror.from[i] = from[i]->expected;
-            it.from_words[i] = mirror.from_words[i] = from[i]->bytes / sizeof(uint64_t);
-            operands[op.operand_count++] = capu_reads(from[i]->address);
-        }
-    }
-    op.arguments = &it;
-    LOOP_OK(loop, capu_run(loop->rig.context, &op));
-    mix(&mirror);
+    buffers_free(&loop->buffers, buffer);
 }
 
 void loop_zero(struct loop *loop, struct buffer *buffer)
 {
-    LOOP_OK(loop, capu_zero(loop->rig.context, buffer->address, 0));
-    memset(buffer->expected, 0, buffer->bytes);
+    buffers_zero(&loop->buffers, buffer);
 }
 
-void loop_copy(struct loop *loop, struct buffer *to, const struct buffer *from)
+void loop_copy(struct loop *loop, struct buffer *to, struct buffer *from)
 {
-    LOOP_OK(loop, capu_copy(loop->rig.context, to->address, from->address, to->bytes));
-    memcpy(to->expected, from->expected, to->bytes);
+    buffers_copy(&loop->buffers, to, from);
 }
 
 void loop_upload(struct loop *loop, struct buffer *buffer, uint64_t value)
 {
-    for (size_t i = 0; i < buffer->bytes / sizeof(uint64_t); i++) {
-        buffer->expected[i] = value * 11 + i;
-    }
-    LOOP_OK(loop, capu_upload(loop->rig.context, buffer->address, buffer->expected, buffer->bytes));
+    buffers_upload(&loop->buffers, buffer, value);
 }
 
-void loop_check(struct loop *loop, const struct buffer *buffer)
+uint64_t loop_check(struct loop *loop, struct buffer *buffer)
 {
-    unsigned char *bytes = malloc(buffer->bytes);
+    return buffers_check(&loop->buffers, buffer);
+}
 
-    ck_assert_ptr_nonnull(bytes);
-    LOOP_OK(loop, capu_download(loop->rig.context, bytes, buffer->address, buffer->bytes));
-    ck_assert_msg(memcmp(bytes, buffer->expected, buffer->bytes) == 0,
-                  "%s, %s in %u pages, iteration %u: buffer %u is wrong", loop->pattern->name,
-                  loop->planner, (unsigned)loop->budget, (unsigned)loop->now,
-                  (unsigned)(buffer - loop->buffers));
-    free(bytes);
+uint64_t loop_draw(struct loop *loop, uint64_t below)
+{
+    return mixing_random(&loop->state) % below;
+}
+
+void loop_apply(struct loop *loop, const char *name, capu_role role, struct buffer *to,
+                struct buffer *first, struct buffer *second, uint64_t by)
+{
+    struct buffer_use uses[3] = {{to, role}};
+    size_t count = 1;
+
+    if (first != NULL) {
+        uses[count++] = (struct buffer_use){first, CAPU_READ};
+    }
+    if (second != NULL) {
+        uses[count++] = (struct buffer_use){second, CAPU_READ};
+    }
+    buffers_run(&loop->buffers, name, by, uses, count);
+}
+
+/* Says which run and iteration a message is about. */
+static void say_where(struct loop *loop)
+{
+    static const char *const modes[] = {"", "off", "passive", "guided"};
+    const struct loop_setting *setting = &loop->setting;
+
+    snprintf(loop->where, sizeof(loop->where), "%s, %s%s%s%s%s in %u pages, iteration %u",
+             loop->idiom->name, modes[setting->mode], setting->waits ? ", waiting" : "",
+             setting->is_strict ? ", strict" : "", setting->planner != NULL ? ", " : "",
+             setting->planner != NULL ? setting->planner : "", (unsigned)setting->budget_pages,
+             (unsigned)loop->now);
 }
 
 void loop_begin(struct loop *loop, const char *phase)
 {
-    const char *label = loop->pattern->label;
+    const char *label = loop->idiom->label;
 
-    LOOP_OK(loop, capu_iteration_begin(loop->rig.context,
-                                       label != NULL && label[0] == '\0' ? phase : label));
+    buffers_begin(&loop->buffers, label != NULL && label[0] == '\0' ? phase : label);
+}
+
+static void take_report(struct loop *loop)
+{
+    capu_report report = CAPU_REPORT_INIT;
+    capu_status status = capu_report_get(loop->rig.context, &report);
+
+    if (status == CAPU_NOT_READY && !loop->setting.waits) {
+        return;
+    }
+    BUFFERS_OK(&loop->buffers, status);
+    loop->guided += report.mode == CAPU_MODE_GUIDED && report.diverged == 0;
+    loop->unplanned += report.plan_error[0] != '\0';
+    if (loop->live_peak_bytes < report.live_peak_bytes) {
+        loop->live_peak_bytes = report.live_peak_bytes;
+    }
+    if (loop->floor_bytes < report.floor_bytes) {
+        loop->floor_bytes = report.floor_bytes;
+    }
 }
 
 void loop_end(struct loop *loop)
 {
-    capu_report report = CAPU_REPORT_INIT;
-
-    LOOP_OK(loop, capu_iteration_end(loop->rig.context));
-    LOOP_OK(loop, capu_synchronize(loop->rig.context));
-    LOOP_OK(loop, capu_report_get(loop->rig.context, &report));
-    loop->guided += report.mode == CAPU_MODE_GUIDED && report.diverged == 0;
-    loop->unplanned += report.plan_error[0] != '\0';
+    buffers_end(&loop->buffers);
+    if (loop->buffers.ended != CAPU_OK) {
+        return;
+    }
+    if (loop->setting.waits) {
+        BUFFERS_OK(&loop->buffers, capu_synchronize(loop->rig.context));
+    }
+    take_report(loop);
     rig_check(&loop->rig);
 }
 
@@ -184,49 +144,67 @@ void loop_train(struct loop *loop)
     loop_optimize(loop);
 }
 
-void loop_init(struct loop *loop)
+static void make_network(struct loop *loop)
 {
-    uint32_t flags = loop->pattern->flags;
-    capu_lifetime lifetime = (flags & KEEPS_SUMS) != 0 ? CAPU_PERSISTENT : CAPU_LIFETIME_DEFAULT;
+    capu_lifetime lifetime =
+        (loop->idiom->flags & KEEPS_SUMS) != 0 ? CAPU_PERSISTENT : CAPU_LIFETIME_DEFAULT;
 
-    rig_init(&loop->rig, &(struct rig_options){.mode = CAPU_MODE_GUIDED,
-                                               .budget_pages = loop->budget,
-                                               .wait_for_plan = true,
-                                               .planner = loop->planner,
-                                               .strict = loop->is_strict,
-                                               .clear_fresh = (flags & CLEARS_FRESH) != 0});
-    loop->rate = loop_make(loop, "rate", CAPU_PARAMETER, CAPU_LIFETIME_DEFAULT, SMALL_BYTES);
+    loop->rate = loop_make(loop, "rate", CAPU_PARAMETER, SMALL_BYTES);
     loop_upload(loop, loop->rate, 1);
     for (size_t i = 0; i < LOOP_LAYERS; i++) {
-        loop->weights[i] =
-            loop_make(loop, "weights", CAPU_PARAMETER, CAPU_LIFETIME_DEFAULT, PAGES(WEIGHT_PAGES));
+        loop->weights[i] = loop_make(loop, "weights", CAPU_PARAMETER, PAGES(WEIGHT_PAGES));
         loop_upload(loop, loop->weights[i], i);
-        loop->sums[i] = loop_make(loop, "sums", CAPU_GRADIENT, lifetime, PAGES(WEIGHT_PAGES));
-        loop->moments[i] =
-            loop_make(loop, "moments", CAPU_OPTIMIZER, CAPU_LIFETIME_DEFAULT, PAGES(WEIGHT_PAGES));
+        loop->sums[i] =
+            buffers_make(&loop->buffers, "sums", CAPU_GRADIENT, lifetime, PAGES(WEIGHT_PAGES));
+        loop->moments[i] = loop_make(loop, "moments", CAPU_OPTIMIZER, PAGES(WEIGHT_PAGES));
         loop_zero(loop, loop->moments[i]);
     }
     for (size_t i = 0; i <= LOOP_LAYERS; i++) {
-        loop->layers[i] =
-            loop_make(loop, "layer", CAPU_ACTIVATION, CAPU_LIFETIME_DEFAULT, PAGES(LAYER_PAGES));
+        loop->layers[i] = loop_make(loop, "layer", CAPU_ACTIVATION, PAGES(LAYER_PAGES));
     }
     for (size_t i = 0; i < 2; i++) {
-        loop->deltas[i] =
-            loop_make(loop, "delta", CAPU_GRADIENT, CAPU_LIFETIME_DEFAULT, PAGES(LAYER_PAGES));
+        loop->deltas[i] = loop_make(loop, "delta", CAPU_GRADIENT, PAGES(LAYER_PAGES));
     }
 }
 
-void loop_run(struct loop *loop)
+static void start(struct loop *loop, const struct idiom *idiom, const struct loop_setting *setting)
 {
-    for (size_t round = 0; round < LOOP_ROUNDS; round++) {
+    /* With a report file, mode off keeps records, too. */
+    const char *report_path = setting->mode == CAPU_MODE_OFF ? "/dev/null" : NULL;
+
+    *loop = (struct loop){.idiom = idiom, .setting = *setting, .state = 1};
+    say_where(loop);
+    rig_init(&loop->rig, &(struct rig_options){.mode = setting->mode,
+                                               .budget_pages = setting->budget_pages,
+                                               .wait_for_plan = setting->waits,
+                                               .planner = setting->planner,
+                                               .strict = setting->is_strict,
+                                               .report_path = report_path,
+                                               .clear_fresh = (idiom->flags & CLEARS_FRESH) != 0});
+    loop->buffers.rig = &loop->rig;
+    loop->buffers.where = loop->where;
+    if ((idiom->flags & OWN_TENSORS) == 0) {
+        make_network(loop);
+    }
+}
+
+void loop_run(struct loop *loop, const struct idiom *idiom, const struct loop_setting *setting)
+{
+    size_t rounds = idiom->rounds > 0 ? idiom->rounds : LOOP_ROUNDS;
+
+    start(loop, idiom, setting);
+    for (size_t round = 0; round < rounds && loop->buffers.ended == CAPU_OK; round++) {
         loop->now = round + 1;
-        loop->pattern->round(loop, round);
+        say_where(loop);
+        idiom->round(loop, round);
     }
-    for (size_t i = 0; i < loop->buffer_count; i++) {
-        if (loop->buffers[i].outlives) {
-            loop_check(loop, &loop->buffers[i]);
+    for (size_t i = 0; i < loop->buffers.count; i++) {
+        struct buffer *buffer = &loop->buffers.items[i];
+
+        if (buffer->address != NULL && buffer->is_persistent && buffer->is_defined) {
+            loop_check(loop, buffer);
         }
-        free(loop->buffers[i].expected);
     }
+    buffers_finish(&loop->buffers);
     rig_finish(&loop->rig);
 }
