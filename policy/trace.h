@@ -82,7 +82,8 @@ struct trace {
     uint32_t name; /* offset into names */
     bool has_machine;
     struct machine machine;
-    uint64_t batch; /* 0: unknown */
+    uint64_t batch;  /* 0: unknown */
+    bool may_be_cut; /* read from a text without an end line: the last lines may be missing */
 
     struct trace_tensor *tensors;
     uint32_t tensor_count;
@@ -190,15 +191,16 @@ const char *tensor_kind_name(enum tensor_kind kind);
 const char *tensor_hint_name(enum tensor_hint hint);
 
 /*
- * trace_write.c: appends the trace as JSON lines. On failure the text may hold a part of it.
- * Errors: INVALID (a name is not UTF-8), NO_HOST_MEMORY.
+ * trace_write.c: appends the trace as JSON lines, the last of which counts tensors and ops. On
+ * failure the text may hold a part of it. Errors: INVALID (a name is not UTF-8), NO_HOST_MEMORY.
  */
 capu_status trace_write(const struct trace *trace, struct string_buffer *text,
                         struct error_text *error);
 
 /*
  * trace_read.c: the same lines, read back. `file` is a name for messages, which name file, line and
- * field. On failure the trace is zeroed.
+ * field. A text without an end line, as older versions wrote it, is accepted and sets may_be_cut.
+ * On failure the trace is zeroed.
  * Errors: BAD_FILE, TOO_LARGE (a limit), FILE_FAILED, NO_HOST_MEMORY.
  */
 capu_status trace_read(struct trace *trace, const char *file, const char *data, size_t length,

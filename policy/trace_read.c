@@ -3,12 +3,15 @@
 
 #include "policy/json_lines.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 struct reader {
     struct json_lines lines;
     struct trace *trace;
+    bool has_ended; /* the end line has been read */
     struct json_lines_ids reads;
     struct json_lines_ids writes;
     struct json_lines_ids updates;
@@ -216,10 +219,42 @@ static capu_status read_op(struct reader *reader)
     return status == CAPU_OK ? CAPU_OK : json_lines_refuse_built(lines, status);
 }
 
+/* The line counts what comes before it, so that a trace of which a part is missing is recognised.
+ */
+static capu_status read_end(struct reader *reader)
+{
+    struct json_lines *lines = &reader->lines;
+    const struct trace *trace = reader->trace;
+    uint64_t tensors = 0;
+    uint64_t ops = 0;
+    char what[160];
+    capu_status status =
+        json_lines_number(lines, lines->value, "tensors", true, INT64_MAX, &tensors);
+
+    if (status == CAPU_OK) {
+        status = json_lines_number(lines, lines->value, "ops", true, INT64_MAX, &ops);
+    }
+    if (status != CAPU_OK) {
+        return status;
+    }
+    reader->has_ended = true;
+    if (tensors == trace->tensor_count && ops == trace->op_count) {
+        return CAPU_OK;
+    }
+    snprintf(what, sizeof(what),
+             "the end line counts %" PRIu64 " tensors and %" PRIu64 " ops, but there are %" PRIu32
+             " and %" PRIu32,
+             tensors, ops, trace->tensor_count, trace->op_count);
+    return json_lines_refuse(lines, what);
+}
+
 static capu_status read_line(struct reader *reader, bool is_first)
 {
     const char *type = reader->lines.type;
 
+    if (reader->has_ended) {
+        return json_lines_refuse(&reader->lines, "a line after the end line");
+    }
     if (is_first != (strcmp(type, "trace") == 0)) {
         return json_lines_refuse(&reader->lines,
                                  is_first ? "a trace begins with a line of type \"trace\""
@@ -236,6 +271,9 @@ static capu_status read_line(struct reader *reader, bool is_first)
     }
     if (strcmp(type, "machine") == 0) {
         return read_machine(reader);
+    }
+    if (strcmp(type, "end") == 0) {
+        return read_end(reader);
     }
     return json_lines_refuse(&reader->lines, "unknown \"type\"");
 }
@@ -267,6 +305,7 @@ capu_status trace_read(struct trace *trace, const char *file, const char *data, 
     free(reader.reads.ids);
     free(reader.writes.ids);
     free(reader.updates.ids);
+    trace->may_be_cut = !reader.has_ended;
     if (status != CAPU_OK) {
         trace_finish(trace);
     }

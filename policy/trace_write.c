@@ -1,4 +1,4 @@
-/* A trace as JSON lines, header, machine, tensors, ops. Jansson makes each line. */
+/* A trace as JSON lines: header, machine, tensors, ops, end. Jansson makes each line. */
 #include "policy/trace.h"
 
 #include <jansson.h>
@@ -137,6 +137,13 @@ static capu_status put_op(const struct trace *trace, uint32_t number, struct str
     return put_line(text, &line, error);
 }
 
+static capu_status put_end(const struct trace *trace, struct string_buffer *text)
+{
+    return string_buffer_format(text,
+                                "{\"type\":\"end\",\"tensors\":%" PRIu32 ",\"ops\":%" PRIu32 "}\n",
+                                trace->tensor_count, trace->op_count);
+}
+
 capu_status trace_write(const struct trace *trace, struct string_buffer *text,
                         struct error_text *error)
 {
@@ -151,5 +158,5 @@ capu_status trace_write(const struct trace *trace, struct string_buffer *text,
     for (uint32_t number = 0; status == CAPU_OK && number < trace->op_count; number++) {
         status = put_op(trace, number, text, error);
     }
-    return status;
+    return status == CAPU_OK ? put_end(trace, text) : status;
 }

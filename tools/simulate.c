@@ -241,10 +241,10 @@ int check_main(int argc, char **argv)
     capu_status status;
 
     argp_parse(&argp, argc, argv, 0, NULL, &settings);
-    status = trace_load(&subject.trace, settings.arguments.trace, &error);
-    if (status == CAPU_OK) {
-        status = trace_index_init(&subject.trace_index, &subject.trace, 1, &error);
+    if (!subject_trace(&subject.trace, settings.arguments.trace)) {
+        return EXIT_USAGE;
     }
+    status = trace_index_init(&subject.trace_index, &subject.trace, 1, &error);
     if (status == CAPU_OK) {
         if (!load_plan(&settings, &subject, &plan)) {
             subject_finish(&subject);

@@ -19,6 +19,20 @@ bool subject_machine(const char *name, struct machine *machine)
     return true;
 }
 
+bool subject_trace(struct trace *trace, const char *path)
+{
+    struct error_text error = {""};
+
+    if (trace_load(trace, path, &error) != CAPU_OK) {
+        say_error(&error);
+        return false;
+    }
+    if (trace->may_be_cut) {
+        say("%s: warning: the trace has no end line: it may be cut", path);
+    }
+    return true;
+}
+
 const char *subject_machine_file(const char *name)
 {
     struct hardware hardware;
@@ -32,8 +46,10 @@ bool subject_load(struct subject *subject, const char *path, const char *machine
     struct error_text error = {""};
 
     *subject = (struct subject){0};
-    if (trace_load(&subject->trace, path, &error) != CAPU_OK ||
-        trace_index_init(&subject->trace_index, &subject->trace, page_bytes, &error) != CAPU_OK) {
+    if (!subject_trace(&subject->trace, path)) {
+        return false;
+    }
+    if (trace_index_init(&subject->trace_index, &subject->trace, page_bytes, &error) != CAPU_OK) {
         say_error(&error);
         subject_finish(subject);
         return false;

@@ -15,6 +15,9 @@ struct subject {
     struct machine machine;
 };
 
+/* Loads a trace, and warns if it may be cut. False: an error has been printed. */
+bool subject_trace(struct trace *trace, const char *path);
+
 /* Loads the trace and builds its index. `machine_name` NULL: the machine in the trace. False: an
  * error has been printed, and nothing is held. */
 bool subject_load(struct subject *subject, const char *path, const char *machine_name,

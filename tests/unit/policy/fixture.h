@@ -21,6 +21,7 @@
 #define OP_LINE(name, ns, reads, writes, updates, replayable)                                      \
     "{\"type\":\"op\",\"name\":\"" name "\",\"ns\":" #ns ",\"reads\":" reads ",\"writes\":" writes \
     ",\"updates\":" updates ",\"replayable\":" replayable "}\n"
+#define END_LINE(tensors, ops) "{\"type\":\"end\",\"tensors\":" #tensors ",\"ops\":" #ops "}\n"
 #define PLAN_LINE(budget, rest) \
     "{\"type\":\"plan\",\"version\":1,\"trace\":\"t\",\"budget_bytes\":" #budget rest "}\n"
 #define AFTER(kind, tensor, op) "{\"type\":\"" kind "\",\"tensor\":" #tensor ",\"after\":" #op "}\n"
@@ -55,6 +56,6 @@ static inline void read_plan(struct plan *plan, const char *text)
                 OP_LINE("f0", 2000, "[0]", "[1]", "[]", "true")                         \
                     OP_LINE("f1", 2000, "[1]", "[2]", "[]", "true")                     \
                         OP_LINE("f2", 3000, "[2]", "[3]", "[]", "true")                 \
-                            OP_LINE("b0", 2000, "[1,3]", "[4]", "[]", "false")
+                            OP_LINE("b0", 2000, "[1,3]", "[4]", "[]", "false") END_LINE(5, 4)
 
 #endif

@@ -69,7 +69,50 @@ static const struct {
      "f:2: \"replayable\" is neither true nor false"},
     {TRACE_LINE "{\"type\":\"machine\",\"d2h_bytes_per_s\":0,\"h2d_bytes_per_s\":1000000}",
      "f:2: machine \"\": a link rate is outside"},
+    {TRACE_LINE END_LINE(0, 1),
+     "f:2: the end line counts 0 tensors and 1 ops, but there are 0 and 0"},
+    {TRACE_LINE END_LINE(9000000000, 0), "f:2: the end line counts 9000000000 tensors and 0 ops"},
+    {TRACE_LINE "{\"type\":\"end\",\"tensors\":0}", "f:2: \"ops\" is missing"},
+    {TRACE_LINE "{\"type\":\"end\",\"ops\":0}", "f:2: \"tensors\" is missing"},
+    {TRACE_LINE END_LINE(0, 0) MACHINE_LINE, "f:3: a line after the end line"},
+    {TRACE_LINE END_LINE(0, 0) "\n" END_LINE(0, 0), "f:4: a line after the end line"},
+    {TRACE_LINE END_LINE(0, 0) TRACE_LINE, "f:3: a line after the end line"},
+    {END_LINE(0, 0), "f:1: a trace begins with a line of type \"trace\""},
 };
+
+/* Wherever a trace is cut, the reader notices: by a line that is not complete, or by the end line
+   that is missing. Without a line in the middle, the counts differ. */
+START_TEST(missing_lines_are_noticed)
+{
+    static const char text[] = CHAIN_TRACE;
+    size_t length = sizeof(text) - 1;
+    size_t header = sizeof(TRACE_LINE) - 1;
+    char *cut = malloc(length);
+    struct trace trace;
+
+    ck_assert_ptr_nonnull(cut);
+    ck_assert_int_eq(trace_read(&trace, "f", text, length, NULL), CAPU_OK);
+    ck_assert(!trace.may_be_cut);
+    trace_finish(&trace);
+    for (size_t end = header; end < length - 1; end++) {
+        if (trace_read(&trace, "f", text, end, NULL) == CAPU_OK) {
+            ck_assert_msg(trace.may_be_cut, "cut at byte %zu", end);
+            trace_finish(&trace);
+        }
+    }
+    for (const char *line = strstr(text, "{\"type\":\"op\""); line != NULL;
+         line = strstr(line + 1, "{\"type\":\"op\"")) {
+        size_t before = (size_t)(line - text);
+        size_t after = before + strcspn(line, "\n") + 1;
+
+        memcpy(cut, text, before);
+        memcpy(cut + before, text + after, length - after);
+        ck_assert_int_eq(trace_read(&trace, "f", cut, length - (after - before), NULL),
+                         CAPU_BAD_FILE);
+    }
+    free(cut);
+}
+END_TEST
 
 START_TEST(errors_name_the_place)
 {
@@ -124,6 +167,7 @@ int main(void)
 
     tcase_add_test(tests, written_traces_can_be_read);
     tcase_add_test(tests, unknown_keys_and_blank_lines_are_ignored);
+    tcase_add_test(tests, missing_lines_are_noticed);
     tcase_add_loop_test(tests, errors_name_the_place, 0, sizeof(bad) / sizeof(bad[0]));
     tcase_add_test(tests, a_missing_file_is_named);
     tcase_add_test(tests, a_long_name_of_a_machine_is_cut_between_characters);

@@ -147,7 +147,8 @@ START_TEST(traces_are_written_exactly)
         "\"kind\":\"workspace\",\"persistent\":true,\"managed\":false,\"hint\":\"swap\","
         "\"scales\":true,\"fixed_bytes\":3}\n"
         "{\"type\":\"op\",\"name\":\"sgd\",\"ns\":6,\"reads\":[],\"writes\":[],\"updates\":[0],"
-        "\"replayable\":false,\"scales\":true,\"segment\":\"s\"}\n");
+        "\"replayable\":false,\"scales\":true,\"segment\":\"s\"}\n"
+        "{\"type\":\"end\",\"tensors\":2,\"ops\":1}\n");
     string_buffer_finish(&text);
 }
 END_TEST

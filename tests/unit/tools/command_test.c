@@ -80,6 +80,22 @@ START_TEST(bad_usage_and_bad_files_are_rejected)
 }
 END_TEST
 
+/* Traces of older versions have no end line. */
+START_TEST(a_trace_that_may_be_cut_is_accepted_with_a_warning)
+{
+    shell("grep -v '\"end\"' t >older && grep -v '\"f1\"' t >cut");
+    RUN_COMMANDS({"check older 2>&1 >/dev/null",
+                  0,
+                  {"capuchin: older: warning: the trace has no end line: it may be cut"}},
+                 {"check older", 0, {"valid: 4 ops, 5 tensors"}},
+                 {"simulate older 2>&1 >/dev/null", 0, {"older: warning: "}},
+                 {"plan older -b 80% -o p && " CAPUCHIN_COMMAND " check t p", 0, {"valid: "}},
+                 {"check cut", 2, {"cut:11: the end line counts 5 tensors and 4 ops, but there"}});
+    ck_assert_int_eq(run("check t 2>&1 >/dev/null"), 0);
+    ck_assert_str_eq(output, "");
+}
+END_TEST
+
 START_TEST(machines_can_be_builtin_or_files)
 {
     write_file("m", MACHINE_LINE);
@@ -116,7 +132,9 @@ START_TEST(model_writes_valid_traces)
          0,
          {"{\"type\":\"trace\",\"version\":1,\"name\":\"gpt2-small-b1-h100-asap-saved-layer\","
           "\"batch\":1}"}},
-        {"model unet --batch 1 --image 64 --machine a100 2>g | tail -n 1", 0, {"\"type\":\"op\""}});
+        {"model unet --batch 1 --image 64 --machine a100 2>g | tail -n 1",
+         0,
+         {"{\"type\":\"end\",\"tensors\":"}});
 }
 END_TEST
 
@@ -197,6 +215,7 @@ int main(void)
     tcase_add_test(tests, budgets_below_the_floor_are_reported);
     tcase_add_test(tests, a_planner_that_finds_no_plan_is_reported);
     tcase_add_test(tests, bad_usage_and_bad_files_are_rejected);
+    tcase_add_test(tests, a_trace_that_may_be_cut_is_accepted_with_a_warning);
     tcase_add_test(tests, machines_can_be_builtin_or_files);
     tcase_add_test(tests, sweep_writes_svg_or_json);
     tcase_add_test(tests, model_writes_valid_traces);
