@@ -26,10 +26,14 @@
 #include <stdlib.h>
 
 #define ALIGNMENT UINT64_C(64) /* a cache line: copies of two blocks never share one */
-/* Chunks grow with the arena, so that their number stays small and at most half is unused; 1 GiB
-   takes about half a second to pin, long enough to wait for. */
-#define CHUNK_MIN (UINT64_C(16) << 20)
+/* Chunks grow with the arena, so that their number stays small. What is pinned and not used is lost
+   to the machine, so a chunk adds a sixteenth at most; 1 GiB takes about half a second to pin, long
+   enough to wait for. */
+#define CHUNK_MIN (UINT64_C(4) << 20)
 #define CHUNK_MAX (UINT64_C(1) << 30)
+#define CHUNK_SHARE 16
+/* With more than an eighth of the arena free, a block is gathered instead of adding a chunk. */
+#define FREE_SHARE 8
 #define LIST_CLASSES 48
 
 struct chunk {
@@ -367,7 +371,7 @@ static bool pledge(struct host_arena *arena, uint64_t bytes, uint64_t *pledged)
     lock(arena);
     left = arena->budget_bytes - arena->pledged_bytes;
     left -= left % ALIGNMENT;
-    usual = arena->chunk_bytes / 2 / CHUNK_MIN * CHUNK_MIN;
+    usual = arena->chunk_bytes / CHUNK_SHARE / CHUNK_MIN * CHUNK_MIN;
     usual = usual < CHUNK_MIN ? CHUNK_MIN : usual;
     usual = usual > CHUNK_MAX ? CHUNK_MAX : usual;
     usual = usual < left ? usual : left;
@@ -439,6 +443,28 @@ unpledge:
     arena->pledged_bytes -= pledged;
     unlock(arena);
     return status;
+}
+
+bool host_arena_is_wasteful(struct host_arena *arena)
+{
+    bool is_wasteful;
+
+    lock(arena);
+    is_wasteful = arena->chunk_bytes - arena->used_bytes > arena->chunk_bytes / FREE_SHARE;
+    unlock(arena);
+    return is_wasteful;
+}
+
+bool host_arena_is_short(struct host_arena *arena, uint64_t bytes)
+{
+    uint64_t free_bytes;
+    bool is_short;
+
+    lock(arena);
+    free_bytes = arena->chunk_bytes - arena->used_bytes;
+    is_short = free_bytes < bytes || free_bytes < arena->chunk_bytes / (2 * CHUNK_SHARE);
+    unlock(arena);
+    return is_short;
 }
 
 uint64_t host_arena_chunk_bytes(struct host_arena *arena)

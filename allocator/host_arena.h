@@ -63,6 +63,14 @@ bool host_arena_oldest(struct host_arena *arena, struct lane_position *position)
  */
 capu_status host_arena_grow(struct host_arena *arena, uint64_t bytes);
 
+/* Whether so much of the arena is free that a block should be gathered from pieces rather than more
+   memory be added to have it in one. */
+bool host_arena_is_wasteful(struct host_arena *arena);
+
+/* Whether so little is free that another block of `bytes`, or a series of evictions, would have to
+   wait for a chunk: time to add one. Any thread. */
+bool host_arena_is_short(struct host_arena *arena, uint64_t bytes);
+
 /* Bytes in chunks, and bytes in blocks (one that was given back and still waits counts as free).
    Any thread. */
 uint64_t host_arena_chunk_bytes(struct host_arena *arena);

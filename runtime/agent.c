@@ -463,11 +463,7 @@ capu_status agent_grow(struct agent *agent, uint64_t bytes)
 
 void agent_grow_ahead(struct agent *agent, uint64_t bytes)
 {
-    uint64_t chunks = host_arena_chunk_bytes(agent->arena);
-    uint64_t used = host_arena_used_bytes(agent->arena);
-
-    /* A quarter of the arena is enough of a reserve: eviction is no faster than the link. */
-    if (chunks - used >= chunks / 4 && chunks - used >= bytes) {
+    if (!host_arena_is_short(agent->arena, bytes)) {
         return;
     }
     uv_mutex_lock(&agent->lock);

@@ -223,7 +223,7 @@ void capu_memory_usage(const capu_context *context, uint64_t *held_bytes, uint64
         *peak_bytes = pages_created(context->pages) * page_bytes;
     }
     if (host_bytes != NULL) {
-        *host_bytes = host_arena_used_bytes(context->arena);
+        *host_bytes = host_arena_chunk_bytes(context->arena);
     }
 }
 
@@ -316,10 +316,10 @@ capu_status capu_memory_print(capu_context *context, FILE *file)
     qsort(holders.list, holders.count, sizeof(*holders.list), by_bytes);
     fprintf(file,
             "device memory: %zu of %zu pages of %" PRIu64 " bytes in use, %zu always "
-            "resident, %zu leaving; host memory: %" PRIu64 " bytes in use\n",
+            "resident, %zu leaving; host memory: %" PRIu64 " of %" PRIu64 " bytes in use\n",
             pages_out(context->pages), pages_limit(context->pages), holders.page_bytes,
             context_fixed_pages(context), context->departures.leaving_pages,
-            host_arena_used_bytes(context->arena));
+            host_arena_used_bytes(context->arena), host_arena_chunk_bytes(context->arena));
     print_holders(context, &holders, file);
     free(holders.list);
     return fflush(file) == 0 && !ferror(file)

@@ -7,15 +7,6 @@
 #include "runtime/lookup.h"
 #include "runtime/victims.h"
 
-static void note_host_bytes(capu_context *context)
-{
-    uint64_t used = host_arena_used_bytes(context->arena);
-
-    if (context->tracker.open != NULL && used > context->tracker.open->report.host_bytes) {
-        context->tracker.open->report.host_bytes = used;
-    }
-}
-
 void swap_give_block(capu_context *context, struct tensor *tensor)
 {
     /* If compute has followed the copy back (plans clear `ready` then), its last use is later. */
@@ -74,14 +65,33 @@ static capu_status no_host_room(capu_context *context, struct tensor *tensor, ca
                        lookup_name(context, tensor), bytes, used);
 }
 
-/* Takes host memory for a tensor's span. It tries, in this order: free memory of the arena; growing
-   the arena; dropping the host copies of resident tensors; waiting for blocks that copies still
-   use. Plans count the latency of a copy once and keep their blocks, so in guided mode the arena
-   grows before a block is taken in several extents. */
+/* Makes room in the arena after a take has failed. It tries, in this order: waiting for blocks that
+   copies still use, if much of the arena is free but for them; growing the arena; dropping the host
+   copies of resident tensors; waiting for what blocks there are. OK: take again. */
+static capu_status make_block_room(capu_context *context, const struct tensor *tensor)
+{
+    bool is_wasteful = host_arena_is_wasteful(context->arena);
+    struct lane_position oldest;
+    capu_status status = CAPU_NOT_READY;
+
+    if (!is_wasteful || !host_arena_oldest(context->arena, &oldest)) {
+        status = agent_grow(context->agent, tensor->span_bytes);
+        if (status == CAPU_OK || drop_clean_copy(context)) {
+            return CAPU_OK;
+        }
+        if (!host_arena_oldest(context->arena, &oldest)) {
+            return status;
+        }
+    }
+    return failure_check(context, lane_wait(oldest), "waiting for host memory");
+}
+
+/* Takes host memory for a tensor's span. Plans count the latency of a copy once and keep their
+   blocks, so in guided mode the arena grows before a block is taken in several extents, unless much
+   of it is free. */
 static capu_status take_block(capu_context *context, struct tensor *tensor)
 {
     bool is_whole = context->planning != NULL;
-    struct lane_position oldest;
     capu_status status;
 
     for (;;) {
@@ -90,23 +100,16 @@ static capu_status take_block(capu_context *context, struct tensor *tensor)
         if (status != CAPU_NOT_READY) {
             break;
         }
-        status = agent_grow(context->agent, tensor->span_bytes);
-        if (status == CAPU_OK) {
-            continue;
-        }
-        if (is_whole) {
+        if (is_whole && (host_arena_is_wasteful(context->arena) ||
+                         agent_grow(context->agent, tensor->span_bytes) != CAPU_OK)) {
             is_whole = false;
             continue;
         }
-        if (drop_clean_copy(context)) {
-            continue;
-        }
-        if (!host_arena_oldest(context->arena, &oldest)) {
-            break;
-        }
-        status = lane_wait(oldest);
-        if (status != CAPU_OK) {
-            return failure_check(context, status, "waiting for host memory");
+        if (!is_whole) {
+            status = make_block_room(context, tensor);
+            if (status != CAPU_OK) {
+                break;
+            }
         }
     }
     if (status != CAPU_OK && device_failure(context->device, NULL, 0) != CAPU_OK) {
@@ -116,7 +119,6 @@ static capu_status take_block(capu_context *context, struct tensor *tensor)
         return no_host_room(context, tensor, status);
     }
     agent_grow_ahead(context->agent, tensor->span_bytes);
-    note_host_bytes(context);
     return CAPU_OK;
 }
 

@@ -100,7 +100,6 @@ struct record *tracker_open(capu_context *context, const char *label, const char
         .floor_op = "",
         .iteration = context->iteration,
         .timed = is_timed,
-        .host_bytes = host_arena_used_bytes(context->arena),
     };
     context->tracker.open = record;
     context->install_ns = 0;
@@ -154,6 +153,7 @@ void tracker_close(capu_context *context, struct lane_position end)
     record->untouched_pages = context->persistent_pages - record->touched_pages;
     record->page_bytes = pages_bytes_each(context->pages);
     record->report.budget_bytes = context->config.budget_bytes;
+    record->report.host_bytes = host_arena_chunk_bytes(context->arena); /* it never shrinks */
     record->report.peak_bytes = pages_out_peak(context->pages) * record->page_bytes;
     if (context->config.trace_path != NULL && record->stamp == context->config.trace_iteration) {
         list_untouched(context, record);

@@ -44,7 +44,7 @@ extern "C" {
     X(floor_bytes, bytes, "the smallest budget this iteration can run in")                     \
     X(next_floor_bytes, bytes,                                                                 \
       "the floor without the op that sets it: what splitting it can give")                     \
-    X(host_bytes, bytes, "most host memory in use for evicted tensors")                        \
+    X(host_bytes, bytes, "host memory taken for evicted tensors")                              \
     X(evicted_bytes, bytes, "copied out to host memory")                                       \
     X(prefetched_bytes, bytes, "copied back to the device")                                    \
     X(dropped_bytes, bytes,                                                                    \
@@ -158,8 +158,9 @@ CAPU_API capu_status capu_memory_print(capu_context *context, FILE *file);
 
 /*
  * Device bytes in use now, the most device bytes in use since the context was created (both count
- * against the budget), and host bytes in use now for evicted tensors. Any pointer may be NULL. Does
- * nothing if the context is NULL.
+ * against the budget), and the bytes of pinned host memory taken for evicted tensors, which count
+ * against the host budget and are kept until the context is destroyed. Any pointer may be NULL.
+ * Does nothing if the context is NULL.
  */
 CAPU_API void capu_memory_usage(const capu_context *context, uint64_t *held_bytes,
                                 uint64_t *peak_bytes, uint64_t *host_bytes);

@@ -292,14 +292,14 @@ START_TEST(blocks_never_overlap)
 }
 END_TEST
 
-/* Grows the arena twice, fragments it, and takes a scattered block. */
+/* Grows the arena to 32 MiB, fragments it, and takes a scattered block. */
 static capu_status churn(struct device *device, struct host_arena **arena)
 {
     struct host_block blocks[100];
     capu_status status = host_arena_create(device, 40 * MIB, arena);
 
-    for (int i = 0; i < 2 && status == CAPU_OK; i++) {
-        status = host_arena_grow(*arena, MIB);
+    for (int i = 0; i < 8 && status == CAPU_OK; i++) {
+        status = host_arena_grow(*arena, MIB); /* adds the usual 4 MiB */
     }
     for (size_t i = 0; i < 100 && status == CAPU_OK; i++) {
         status = host_arena_take(*arena, 32 * MIB / 100 / 64 * 64, &blocks[i]);
@@ -370,7 +370,7 @@ static void *grow_slowly(void *argument)
     struct host_arena *arena = argument;
 
     for (int i = 0; i < 200; i++) {
-        /* The usual chunk uses the whole budget, so later growths fail. */
+        /* The usual chunks use the budget up, so later growths fail. */
         capu_status status = host_arena_grow(arena, 65536);
 
         if (status != CAPU_OK && status != CAPU_HOST_OVER_BUDGET) {
