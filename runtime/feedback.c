@@ -101,6 +101,17 @@ void feedback_again(struct feedback *feedback)
     feedback_restart(feedback);
 }
 
+void feedback_accept(struct feedback *feedback, const struct feedback *newer)
+{
+    ASSERT(feedback->op_count == newer->op_count);
+    feedback->expected_ns = feedback->measured_ns;
+    feedback->ideal_ns = newer->ideal_ns;
+    for (uint32_t k = 0; k < feedback->op_count; k++) {
+        feedback->planned_ns[k] = newer->planned_ns[k];
+    }
+    feedback_again(feedback);
+}
+
 /* How far the ops' times are from those planned with, in percent of all their time. */
 static uint64_t drift_percent(const struct feedback *feedback)
 {
@@ -121,11 +132,11 @@ static uint64_t drift_percent(const struct feedback *feedback)
 static bool is_late(const struct feedback *feedback)
 {
     uint64_t seen = feedback->stall_ns / feedback->sampled;
-    uint64_t planned = feedback->predicted_ns > feedback->ideal_ns + feedback->replay_ns
-                           ? feedback->predicted_ns - feedback->ideal_ns - feedback->replay_ns
+    uint64_t planned = feedback->expected_ns > feedback->ideal_ns + feedback->replay_ns
+                           ? feedback->expected_ns - feedback->ideal_ns - feedback->replay_ns
                            : 0;
 
-    return seen > planned && seen - planned > feedback->predicted_ns / 100 * STALL_PERCENT;
+    return seen > planned && seen - planned > feedback->expected_ns / 100 * STALL_PERCENT;
 }
 
 static bool review(struct feedback *feedback, uint32_t *link_percent)

@@ -24,7 +24,8 @@ struct feedback {
     uint64_t *planned_ns; /* per op: what the plan was made with */
     uint64_t *seen_ns;    /* per op: sum over the iterations sampled */
 
-    uint64_t predicted_ns; /* of an iteration, by the plan */
+    uint64_t predicted_ns; /* of an iteration, by the planner */
+    uint64_t expected_ns;  /* the same at first; what a plan takes that proved to be the best */
     uint64_t ideal_ns;     /* of these, the ops without any wait */
     uint64_t replay_ns;    /* of these, ops that are run again */
     uint64_t measured_ns;  /* of an iteration, over the last window; 0: none yet */
@@ -77,6 +78,10 @@ void feedback_disregard(struct feedback *feedback);
 
 /* What an op took, by the iterations of the window. Pre: it is not empty. */
 uint64_t feedback_op_ns(const struct feedback *feedback, uint32_t op);
+
+/* The plan is the best there is, though it does not keep its prediction: it is expected to take
+   what it took, and its ops what `newer` was made with. A new window begins. */
+void feedback_accept(struct feedback *feedback, const struct feedback *newer);
 
 /* A new window begins at once. */
 void feedback_again(struct feedback *feedback);

@@ -93,6 +93,7 @@ static capu_status make_guide(struct plan_job *job, const struct trace_index *tr
         status = plan_write(&plan, &job->text, &job->error);
     }
     job->entry->feedback.predicted_ns = timeline.iteration_ns;
+    job->entry->feedback.expected_ns = timeline.iteration_ns;
     job->entry->feedback.ideal_ns = timeline.ideal_ns;
     job->entry->feedback.replay_ns = timeline.replay_ns;
     timeline_finish(&timeline);

@@ -75,18 +75,6 @@ void planning_destroy(struct plan_keeper *planning)
     free(planning);
 }
 
-/* The old plan is still the best: from now on it is expected to take what it took, with the ops as
-   they are now. */
-static void expect_measured(struct feedback *feedback, const struct feedback *newer)
-{
-    feedback->predicted_ns = feedback->measured_ns;
-    feedback->ideal_ns = newer->ideal_ns;
-    for (uint32_t k = 0; k < feedback->op_count; k++) {
-        feedback->planned_ns[k] = newer->planned_ns[k];
-    }
-    feedback_again(feedback);
-}
-
 /* Keeps a new plan. It replaces an old one for the same ops unless it is predicted to take longer
    than that one took. False: it is not kept, for that reason or for lack of host memory. Pre: no
    iteration is open. */
@@ -96,7 +84,7 @@ static bool keep_plan(capu_context *context, struct label_record *label, struct 
 
     if (old != NULL) {
         if (entry->feedback.predicted_ns > old->feedback.measured_ns) {
-            expect_measured(&old->feedback, &entry->feedback);
+            feedback_accept(&old->feedback, &entry->feedback);
             return false;
         }
         if (old == context->active && leave_guide(context) != CAPU_OK) {

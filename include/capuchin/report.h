@@ -55,7 +55,7 @@ extern "C" {
     X(map_count, count, "calls that mapped memory")                                            \
     X(unmap_count, count, "calls that unmapped memory")                                        \
     X(replay_count, count, "ops run again to recompute what was dropped")                      \
-    X(predicted_ns, ns, "how long the active plan says the iteration takes; 0: no plan")       \
+    X(predicted_ns, ns, "how long the planner says an iteration takes; 0: no plan")            \
     X(install_ns, ns, "host time: waiting and mapping to install a plan before the iteration") \
     X(diverged, count, "1: the iteration left its plan and continued in passive mode")         \
     X(diverged_at, count, "the op that differed from the plan, counted from 0")                \

@@ -12,7 +12,7 @@ static struct feedback make(void)
     struct feedback feedback;
 
     ck_assert_int_eq(feedback_init(&feedback, OPS), CAPU_OK);
-    feedback.predicted_ns = 220;
+    feedback.predicted_ns = feedback.expected_ns = 220;
     feedback.ideal_ns = 200;
     for (size_t i = 0; i < OPS; i++) {
         feedback.planned_ns[i] = 100;
@@ -59,6 +59,35 @@ START_TEST(few_iterations_are_timed)
         ck_assert(feedback_wants_times(&feedback, 1));
     }
     feedback_finish(&feedback);
+}
+END_TEST
+
+/* A plan that waits longer than predicted but is the best there is stays, and what it waits is
+   expected from then on. Its prediction remains the planner's, so that a report that compares the
+   two does not compare a measurement with itself. */
+START_TEST(an_accepted_plan_keeps_its_prediction)
+{
+    struct feedback feedback = make();
+    struct feedback newer = make();
+    uint32_t percent = 0;
+    bool is_remade = false;
+
+    for (uint32_t i = 0; i < FIRST; i++) {
+        is_remade = iterate(&feedback, 100, 100, &percent);
+    }
+    ck_assert(is_remade);
+    feedback_accept(&feedback, &newer);
+    ck_assert_uint_eq(feedback.predicted_ns, 220);
+    for (uint32_t i = 0; i < FIRST; i++) {
+        ck_assert(!iterate(&feedback, 100, 100, &percent));
+    }
+    is_remade = false;
+    for (uint32_t i = 0; i < 2 * FIRST && !is_remade; i++) {
+        is_remade = iterate(&feedback, 100, 200, &percent);
+    }
+    ck_assert(is_remade);
+    feedback_finish(&feedback);
+    feedback_finish(&newer);
 }
 END_TEST
 
@@ -144,6 +173,7 @@ int main(void)
     TCase *tcase = tcase_create("feedback");
 
     tcase_add_test(tcase, few_iterations_are_timed);
+    tcase_add_test(tcase, an_accepted_plan_keeps_its_prediction);
     tcase_add_test(tcase, a_changed_length_is_timed);
     tcase_add_test(tcase, late_copies_ask_for_slower_links);
     tcase_add_test(tcase, a_new_plan_has_longer_windows);
