@@ -239,9 +239,8 @@ part_claims() {
     local options=()
 
     is_late claims all && return
-    [ -n "$quick" ] && options=(--steps 10)
     [ -n "$tiny" ] && options=(--layers 2 --channels 64 --heads 2 --seq 32 --vocab 256 --batch 2
-        --steps 2 --percent 75 --untimed)
+        --steps 2 --settle 12 --percent 75 --untimed)
     bounded 240 "$programs/gpu_claims" --json "${options[@]}" >"$work/claims.jsonl" 2>"$work/log"
     code=$?
     cat "$work/log" "$work/claims.jsonl" >>"$logs"

@@ -26,15 +26,19 @@
 /* What the driver may allocate in addition to the budget: page tables, events, streams, pinned
    rings. Modules and cuBLAS are loaded before anything is counted. */
 #define BESIDE_BYTES ((int64_t)64 << 20)
-#define OVERHEAD_LIMIT 1.0   /* percent, if nothing is evicted */
-#define PREDICTION_LIMIT 5.0 /* percentage points */
-#define HIDDEN_LIMIT 50.0    /* percent of the time of copies */
+#define BESIDE_PINNED 256 /* a 4 KiB page of pinned memory takes 8 bytes of page tables, and more \
+                           */
+#define STEADY_BYTES (4.0 * MIB) /* what the driver may take in steady iterations */
+#define OVERHEAD_LIMIT 1.0       /* percent, if nothing is evicted */
+#define PREDICTION_LIMIT 5.0     /* percentage points */
+#define HIDDEN_LIMIT 50.0        /* percent of the time of copies */
 #define SAMPLE_US 300
 
 struct settings {
     struct gpt_shape shape;
     unsigned batch;
-    unsigned steps; /* counted steps; as many uncounted ones come first */
+    unsigned steps;  /* counted; without a plan, as many uncounted ones come first */
+    unsigned settle; /* guided mode must become steady within this many */
     unsigned percent;
     bool wants_json;
     bool is_untimed; /* times are reported but not judged */
@@ -52,11 +56,14 @@ struct run {
     bool is_sampled;  /* a thread samples the memory all the time */
 };
 
-/* Medians over the counted iterations, or sums where noted. */
+/* Medians over the counted iterations, or sums where noted. In guided mode only steady iterations
+   are counted: nothing is installed before them, and their ops are not timed. */
 struct outcome {
+    bool is_steady;  /* there were enough of them in a row; otherwise the rest says nothing */
+    unsigned steady; /* how many there were */
+    unsigned begun;  /* iterations until then */
     double wall_ns;
-    double time_ns;
-    double compute_ns;
+    double compute_ns; /* of the last iteration whose ops were timed, as is: */
     double stall_ns;
     double predicted_ns;
     double evicted_bytes;
@@ -64,7 +71,7 @@ struct outcome {
     uint64_t live_peak_bytes;
     uint64_t map_count;   /* sum, of mapping and unmapping */
     uint64_t evict_count; /* sum */
-    unsigned planned;     /* iterations that followed a plan to the end */
+    uint64_t host_bytes;  /* the maximum of pinned memory */
     int64_t grown_bytes;  /* of device memory, from the first counted iteration to the last */
     int64_t used_bytes;   /* the maximum, if sampled */
 };
@@ -130,61 +137,88 @@ static double median(double *values, size_t count)
 /* Values of the counted iterations. */
 struct series {
     double wall[STEPS_MAX];
-    double time[STEPS_MAX];
-    double compute[STEPS_MAX];
-    double stall[STEPS_MAX];
     double predicted[STEPS_MAX];
     double evicted[STEPS_MAX];
     double prefetched[STEPS_MAX];
     size_t count;
 };
 
-static capu_status note(capu_context *context, struct series *series, struct outcome *outcome)
+static void note(const capu_report *report, struct series *series, struct outcome *outcome)
 {
-    capu_report report = CAPU_REPORT_INIT;
     size_t at = series->count;
 
-    TRY(capu_report_get(context, &report));
-    series->time[at] = (double)report.time_ns;
-    series->compute[at] = (double)report.compute_ns;
-    series->stall[at] = (double)report.stall_ns;
-    series->predicted[at] = (double)report.predicted_ns;
-    series->evicted[at] = (double)report.evicted_bytes;
-    series->prefetched[at] = (double)report.prefetched_bytes;
-    outcome->live_peak_bytes = report.live_peak_bytes;
-    outcome->map_count += report.map_count + report.unmap_count;
-    outcome->evict_count += report.evict_count;
-    outcome->planned += report.predicted_ns > 0 && report.diverged == 0;
-    return CAPU_OK;
+    series->predicted[at] = (double)report->predicted_ns;
+    series->evicted[at] = (double)report->evicted_bytes;
+    series->prefetched[at] = (double)report->prefetched_bytes;
+    outcome->live_peak_bytes = report->live_peak_bytes;
+    outcome->map_count += report->map_count + report->unmap_count;
+    outcome->evict_count += report->evict_count;
+    if (report->host_bytes > outcome->host_bytes) {
+        outcome->host_bytes = report->host_bytes;
+    }
 }
 
+/* Whether an iteration counts. Events around each op, and installing a plan, are not what a steady
+   iteration costs. */
+static bool counts(const struct settings *settings, const struct run *run,
+                   const capu_report *report, unsigned step)
+{
+    if (run->mode != CAPU_MODE_GUIDED) {
+        return step >= settings->steps;
+    }
+    return report->predicted_ns > 0 && report->diverged == 0 && report->timed == 0 &&
+           report->install_ns == 0;
+}
+
+static void start_again(struct series *series, struct outcome *outcome)
+{
+    series->count = 0;
+    outcome->map_count = 0;
+    outcome->evict_count = 0;
+}
+
+/* Trains until enough iterations in a row count. */
 static capu_status train(struct gpt *gpt, capu_context *context, const struct settings *settings,
                          const struct run *run, struct series *series, struct outcome *outcome)
 {
     struct gpt_step gpt_step = {.accumulate = 1, .is_asap = true, .rate = 1e-4f};
     size_t count = (size_t)settings->batch * settings->shape.length;
     size_t before = 0;
+    unsigned most = run->mode == CAPU_MODE_GUIDED ? settings->settle : 2 * settings->steps;
 
     TRY(gpt_init(gpt, context, &settings->shape, 1));
     TRY(gpt_resize(gpt, settings->batch, settings->shape.length));
-    for (unsigned step = 0; step < 2 * settings->steps; step++) {
+    for (unsigned step = 0; step < most && series->count < settings->steps; step++) {
+        capu_report report = CAPU_REPORT_INIT;
         double begin = now_ns();
         float loss;
 
         gpt_step.step = step + 1;
         TRY(gpt_train(gpt, settings->tokens, settings->tokens + count, &gpt_step, &loss));
-        if (step + 1 == settings->steps) {
-            before = free_memory();
+        begin = now_ns() - begin;
+        if (run->is_recorded) {
+            capu_status status = capu_report_get(context, &report);
+
+            if (status != CAPU_NOT_READY) { /* as it is after the first iteration */
+                TRY(status);
+            }
         }
-        if (step < settings->steps) {
+        if (report.timed != 0) {
+            outcome->compute_ns = (double)report.compute_ns;
+            outcome->stall_ns = (double)report.stall_ns;
+        }
+        outcome->begun = step + 1;
+        if (!counts(settings, run, &report, step)) {
+            start_again(series, outcome);
+            before = free_memory();
             continue;
         }
-        series->wall[series->count] = now_ns() - begin;
-        if (run->is_recorded) {
-            TRY(note(context, series, outcome));
-        }
+        series->wall[series->count] = begin;
+        note(&report, series, outcome);
         series->count++;
     }
+    outcome->steady = (unsigned)series->count;
+    outcome->is_steady = series->count == settings->steps;
     outcome->grown_bytes = (int64_t)before - (int64_t)free_memory();
     return CAPU_OK;
 }
@@ -192,9 +226,6 @@ static capu_status train(struct gpt *gpt, capu_context *context, const struct se
 static void summarise(struct series *series, struct outcome *outcome)
 {
     outcome->wall_ns = median(series->wall, series->count);
-    outcome->time_ns = median(series->time, series->count);
-    outcome->compute_ns = median(series->compute, series->count);
-    outcome->stall_ns = median(series->stall, series->count);
     outcome->predicted_ns = median(series->predicted, series->count);
     outcome->evicted_bytes = median(series->evicted, series->count);
     outcome->prefetched_bytes = median(series->prefetched, series->count);
@@ -250,9 +281,11 @@ static bool carry_out(const struct settings *settings, const struct run *run,
     return status == CAPU_OK;
 }
 
-/* Prints one line. `value` must be at most (with `wants_more`, at least) `limit`. */
+/* Prints one line. `value` must be at most (with `wants_more`, at least) `limit`. If it comes from
+   the steady iterations of a run that had none, it is not judged: then another claim is broken. */
 struct claim {
     const char *name;
+    const struct outcome *of; /* that run; NULL: steady or not */
     double value;
     double limit;
     const char *unit;
@@ -263,7 +296,8 @@ struct claim {
 static void print_claim(const struct settings *settings, const struct claim *claim,
                         const char *detail)
 {
-    bool is_judged = !claim->is_of_time || !settings->is_untimed;
+    bool is_judged = (!claim->is_of_time || !settings->is_untimed) &&
+                     (claim->of == NULL || claim->of->is_steady);
     bool holds = claim->wants_more ? claim->value >= claim->limit : claim->value <= claim->limit;
     const char *verdict = !is_judged ? "not judged" : holds ? "holds" : "BROKEN";
 
@@ -307,10 +341,16 @@ static double percent_more(double value, double than)
     return than > 0.0 ? (value / than - 1.0) * 100.0 : 0.0;
 }
 
+/* Of two runs without a limit, one before and one after what they are compared with. */
+static double mean_wall_ns(const struct outcome off[2])
+{
+    return (off[0].wall_ns + off[1].wall_ns) / 2.0;
+}
+
 static void claim_no_overhead(const struct settings *settings, const struct outcome off[2],
                               const struct outcome *roomy)
 {
-    double base = (off[0].wall_ns + off[1].wall_ns) / 2.0;
+    double base = mean_wall_ns(off);
     char detail[160];
 
     snprintf(detail, sizeof(detail),
@@ -319,6 +359,7 @@ static void claim_no_overhead(const struct settings *settings, const struct outc
              roomy->wall_ns / 1e6, roomy->evict_count, off[0].wall_ns / 1e6, off[1].wall_ns / 1e6);
     print_claim(settings,
                 &(struct claim){.name = "guided with nothing evicted, against off",
+                                .of = roomy,
                                 .value = percent_more(roomy->wall_ns, base),
                                 .limit = OVERHEAD_LIMIT,
                                 .unit = "% slower",
@@ -326,66 +367,84 @@ static void claim_no_overhead(const struct settings *settings, const struct outc
                 detail);
 }
 
-static void claim_memory(const struct settings *settings, uint64_t budget,
-                         const struct outcome *sampled)
+/* A plan that is made again and again, because its iterations do not take the times that it was
+   planned with, never becomes steady. */
+static void claim_steady(const struct settings *settings, const char *name,
+                         const struct outcome *guided)
 {
     char detail[160];
 
+    snprintf(detail, sizeof(detail), "after %u iterations; %u allowed", guided->begun,
+             settings->settle);
+    print_claim(settings,
+                &(struct claim){.name = name,
+                                .value = guided->steady,
+                                .limit = settings->steps,
+                                .unit = "steady iterations in a row",
+                                .wants_more = true,
+                                .is_of_time = true},
+                detail);
+}
+
+static void claim_memory(const struct settings *settings, uint64_t budget,
+                         const struct outcome *sampled)
+{
+    double beside = (double)BESIDE_BYTES + (double)sampled->host_bytes / BESIDE_PINNED;
+    char detail[200];
+
     snprintf(detail, sizeof(detail),
-             "budget %.1f MiB, at most %.1f MiB less free than before the context", budget / MIB,
-             (double)sampled->used_bytes / MIB);
+             "budget %.1f MiB, at most %.1f MiB less free than before the context, %.1f MiB pinned",
+             (double)budget / MIB, (double)sampled->used_bytes / MIB,
+             (double)sampled->host_bytes / MIB);
     print_claim(settings,
                 &(struct claim){.name = "memory seen by cudaMemGetInfo above the budget",
                                 .value = ((double)sampled->used_bytes - (double)budget) / MIB,
-                                .limit = (double)BESIDE_BYTES / MIB,
+                                .limit = beside / MIB,
                                 .unit = "MiB"},
                 detail);
 }
 
-static void claim_steady(const struct settings *settings, const struct outcome *planned)
+static void claim_no_calls(const struct settings *settings, const struct outcome *planned)
 {
     char detail[160];
 
-    snprintf(detail, sizeof(detail), "%u of %u iterations followed a plan, %" PRIu64 " evictions",
-             planned->planned, settings->steps, planned->evict_count);
+    snprintf(detail, sizeof(detail), "%u iterations, %" PRIu64 " evictions", settings->steps,
+             planned->evict_count);
     print_claim(settings,
                 &(struct claim){.name = "map and unmap calls in steady iterations",
+                                .of = planned,
                                 .value = (double)planned->map_count,
                                 .limit = 0.0,
                                 .unit = "calls"},
                 detail);
     print_claim(settings,
                 &(struct claim){.name = "device memory taken in steady iterations",
+                                .of = planned,
                                 .value = (double)planned->grown_bytes / MIB,
-                                .limit = 0.0,
+                                .limit = STEADY_BYTES / MIB,
                                 .unit = "MiB"},
-                detail);
-    print_claim(settings,
-                &(struct claim){.name = "steady iterations that kept to a plan",
-                                .value = (double)planned->planned,
-                                .limit = (double)settings->steps,
-                                .unit = "iterations",
-                                .wants_more = true},
                 detail);
 }
 
 /* Copies that overlapped nothing would make an iteration longer by their whole time. */
-static void claim_overlap(const struct settings *settings, const struct outcome *off,
+static void claim_overlap(const struct settings *settings, const struct outcome off[2],
                           const struct outcome *swapped, double d2h, double h2d)
 {
+    double base = mean_wall_ns(off);
     double copies_ns = swapped->evicted_bytes / d2h * 1e9 + swapped->prefetched_bytes / h2d * 1e9;
-    double beyond_ns = swapped->time_ns - off->time_ns;
+    double beyond_ns = swapped->wall_ns - base;
     char detail[200];
 
     snprintf(
         detail, sizeof(detail),
         "%.1f ms without copies; with %.1f ms of them (%.0f MiB out, %.0f in) %.1f ms, of which "
         "%.1f stalls",
-        off->time_ns / 1e6, copies_ns / 1e6, swapped->evicted_bytes / MIB,
-        swapped->prefetched_bytes / MIB, swapped->time_ns / 1e6, swapped->stall_ns / 1e6);
+        base / 1e6, copies_ns / 1e6, swapped->evicted_bytes / MIB, swapped->prefetched_bytes / MIB,
+        swapped->wall_ns / 1e6, swapped->stall_ns / 1e6);
     print_claim(
         settings,
         &(struct claim){.name = "time of copies hidden by kernels, planner swap",
+                        .of = swapped,
                         .value = copies_ns > 0.0 ? (1.0 - beyond_ns / copies_ns) * 100.0 : 0.0,
                         .limit = HIDDEN_LIMIT,
                         .unit = "%",
@@ -394,19 +453,24 @@ static void claim_overlap(const struct settings *settings, const struct outcome 
         detail);
 }
 
+/* Measured: wall time against that without a limit. Predicted: against the ops' own times, which
+   the plan was made with. */
 static void claim_prediction(const struct settings *settings, const char *name,
-                             const struct outcome *off, const struct outcome *planned)
+                             const struct outcome off[2], const struct outcome *planned)
 {
-    double measured = percent_more(planned->time_ns, off->time_ns);
-    double predicted = percent_more(planned->predicted_ns, off->time_ns);
+    double base = mean_wall_ns(off);
+    double measured = percent_more(planned->wall_ns, base);
+    double predicted = percent_more(planned->predicted_ns, planned->compute_ns);
     char detail[160];
 
     snprintf(detail, sizeof(detail),
-             "measured %+.1f %% (%.2f ms), predicted %+.1f %% (%.2f ms), off %.2f ms", measured,
-             planned->time_ns / 1e6, predicted, planned->predicted_ns / 1e6, off->time_ns / 1e6);
+             "measured %+.1f %% (%.2f ms, off %.2f ms), predicted %+.1f %% (%.2f ms, ops %.2f ms)",
+             measured, planned->wall_ns / 1e6, base / 1e6, predicted, planned->predicted_ns / 1e6,
+             planned->compute_ns / 1e6);
     print_claim(
         settings,
         &(struct claim){.name = name,
+                        .of = planned,
                         .value = measured > predicted ? measured - predicted : predicted - measured,
                         .limit = PREDICTION_LIMIT,
                         .unit = "points",
@@ -442,13 +506,15 @@ static bool check_all(const struct settings *settings, const char *trace)
         return false;
     }
     claim_memory(settings, budget, &sampled);
-    claim_steady(settings, &sampled);
+    claim_steady(settings, "guided mode becomes steady", &sampled);
+    claim_no_calls(settings, &sampled);
     if (!carry_out(settings, &(struct run){.mode = CAPU_MODE_OFF}, &off[0]) ||
         !carry_out(settings, &(struct run){.mode = CAPU_MODE_GUIDED, .is_recorded = true},
                    &roomy) ||
         !carry_out(settings, &(struct run){.mode = CAPU_MODE_OFF}, &off[1])) {
         return false;
     }
+    claim_steady(settings, "guided with nothing evicted becomes steady", &roomy);
     claim_no_overhead(settings, off, &roomy);
     if (!carry_out(
             settings,
@@ -456,8 +522,7 @@ static bool check_all(const struct settings *settings, const char *trace)
             &hybrid)) {
         return false;
     }
-    claim_prediction(settings, "overhead beside its prediction, planner hybrid", &recorded,
-                     &hybrid);
+    claim_prediction(settings, "overhead beside its prediction, planner hybrid", off, &hybrid);
     if (!carry_out(settings,
                    &(struct run){.mode = CAPU_MODE_GUIDED,
                                  .planner = "swap",
@@ -467,8 +532,9 @@ static bool check_all(const struct settings *settings, const char *trace)
         !read_rates(trace, &d2h, &h2d)) {
         return false;
     }
-    claim_overlap(settings, &recorded, &swapped, d2h, h2d);
-    claim_prediction(settings, "overhead beside its prediction, planner swap", &recorded, &swapped);
+    claim_steady(settings, "planner swap becomes steady", &swapped);
+    claim_overlap(settings, off, &swapped, d2h, h2d);
+    claim_prediction(settings, "overhead beside its prediction, planner swap", off, &swapped);
     return true;
 }
 
@@ -499,6 +565,7 @@ static bool read_arguments(int argc, char **argv, struct settings *settings)
                        {"--seq", &settings->shape.length, 4096},
                        {"--vocab", &settings->shape.vocabulary, 1 << 20},
                        {"--steps", &settings->steps, STEPS_MAX},
+                       {"--settle", &settings->settle, 10 * STEPS_MAX},
                        {"--percent", &settings->percent, 100}};
         bool is_known = true;
 
@@ -521,7 +588,7 @@ static bool read_arguments(int argc, char **argv, struct settings *settings)
         if (!is_known) {
             fprintf(stderr,
                     "usage: %s [--json] [--untimed] [--layers N] [--channels N] [--heads N] "
-                    "[--seq N] [--vocab N] [--batch N] [--steps N] [--percent N]\n",
+                    "[--seq N] [--vocab N] [--batch N] [--steps N] [--settle N] [--percent N]\n",
                     argv[0]);
             return false;
         }
@@ -538,7 +605,8 @@ int main(int argc, char **argv)
                                           .align = 64,
                                           .vocabulary = 50304},
                                 .batch = 8,
-                                .steps = 20,
+                                .steps = 10,
+                                .settle = 120,
                                 .percent = 60};
     char trace[] = "/tmp/gpu_claims.XXXXXX";
     int count = 0;
