@@ -9,21 +9,30 @@
 #   --tiny         sizes for testing this script with a fake GPU; times are not judged
 #   --bin DIR      uses the programs in a folder made by `make gpu-bundle`, and builds nothing
 #   --only A,B     runs only these parts (see --list)
-#   --out DIR      folder for gpu_check.jsonl and gpu_check.log (default gpu-results)
+#   --call N       one of three shares of a quick run, each of at most nine minutes: 1, 2 or 3
+#   --sim          runs the examples on the sim device with a GPU's pages: are their budgets possible?
+#   --out DIR      folder for the results (default gpu-results)
 #   --list         lists the parts
 #
 # Every step has a time limit, and its result is in the file before the next step starts, so the results
-# so far are kept if the script is stopped.
+# so far are kept if the script is stopped. The folder contains gpu_check.jsonl (results and numbers),
+# gpu_check.log (all output), reports.tar.gz (the reports and losses of all training runs) and cuda.log
+# (what CUDA itself logged, from version 12.9 on). A step that fails runs once more with CUDA_LAUNCH_BLOCKING=1,
+# so that the log says whether it depends on the order of work on the device.
 #
 # Exit codes: 0 all passed, 1 something failed, 2 bad usage, 77 there is no GPU or no program for one.
 set -u
 root=$(cd "$(dirname "$0")/.." && pwd) || exit 1
-parts="tests claims examples facts strict budgets batches pytorch sanitizer" # the most informative first
+parts="tests examples strict facts claims kernels facts2 budgets batches pytorch sanitizer" # the most informative first
+call_1=tests,examples,strict,facts
+call_2=claims,kernels,facts2
+call_3=budgets,batches,pytorch,sanitizer
 only=$parts
 quick=
 tiny=
 time_limit=0
 bin=
+device=cuda
 out=gpu-results
 
 usage() {
@@ -34,6 +43,7 @@ while [ $# -gt 0 ]; do
     case $1 in
     --quick) quick=--quick ;;
     --tiny) quick=--quick tiny=1 ;;
+    --sim) device=sim only="examples strict" ;;
     --minutes | --seconds)
         case ${2:-} in
         '' | *[!0-9]*) echo "$1 ${2:-}: not a number" >&2; exit 2 ;;
@@ -47,6 +57,18 @@ while [ $# -gt 0 ]; do
         only=${2:-}
         only=${only//,/ }
         [ -n "${only// /}" ] || { echo "--only: which of $parts?" >&2; exit 2; }
+        shift
+        ;;
+    --call)
+        case ${2:-} in
+        1) only=$call_1 ;;
+        2) only=$call_2 ;;
+        3) only=$call_3 ;;
+        *) echo "--call ${2:-}: 1, 2 or 3" >&2; exit 2 ;;
+        esac
+        only=${only//,/ }
+        quick=--quick
+        [ "$time_limit" -gt 0 ] || time_limit=540
         shift
         ;;
     --out) out=${2:-}; [ -n "$out" ] || { echo "--out: which folder?" >&2; exit 2; }; shift ;;
@@ -65,7 +87,15 @@ done
 
 original_path=${LD_LIBRARY_PATH:-}
 work=$(mktemp -d) || exit 1
-trap 'rm -rf "$work"' EXIT
+keep=$work/keep # what goes into reports.tar.gz
+mkdir "$keep"
+
+# Keeps the reports, also of an interrupted run.
+finish() {
+    [ -z "${json:-}" ] || tar czf "$out/reports.tar.gz" -C "$work" keep
+    rm -rf "$work"
+}
+trap finish EXIT
 if [ -z "$bin" ]; then
     programs=$root/build/bin
     tests=$root/build/tests
@@ -106,24 +136,36 @@ for path in sys.path:
 }
 find_cublas
 
-if [ ! -x "$programs/gpu_facts" ]; then
-    echo "skipped: $programs has no gpu_facts, which is built only if nvcc is installed"
-    exit 77
+probe() {
+    if [ ! -x "$programs/gpu_facts" ]; then
+        echo "skipped: $programs has no gpu_facts, which is built only if nvcc is installed"
+        exit 77
+    fi
+    machine=$(timeout -k 5 120 "$programs/gpu_facts" --probe 2>&1)
+    code=$?
+    echo "$machine"
+    case $code in
+    0) ;;
+    77) exit 77 ;;
+    *) echo "FAILED: gpu_facts --probe: exit code $code"; exit 1 ;;
+    esac
+}
+
+if [ $device = sim ]; then
+    machine="the sim device"
+    export CAPUCHIN_PAGE=2MiB
+else
+    probe
 fi
-machine=$(timeout -k 5 120 "$programs/gpu_facts" --probe 2>&1)
-code=$?
-echo "$machine"
-case $code in
-0) ;;
-77) exit 77 ;;
-*) echo "FAILED: gpu_facts --probe: exit code $code"; exit 1 ;;
-esac
 data=$(ls "$data"/*.txt 2>/dev/null | head -n 1)
+# Pinned memory cannot be swapped out, so training never takes more than this share of the machine's.
+export CAPUCHIN_HOST_BUDGET=${CAPUCHIN_HOST_BUDGET:-$(awk '/MemAvailable/ { printf "%.0f", $2 * 1024 * 0.4 }' /proc/meminfo)}
 
 mkdir -p "$out" && out=$(cd "$out" && pwd) || exit 1
 json=$out/gpu_check.jsonl
 logs=$out/gpu_check.log
 : >"$json" && echo "$machine" >"$logs" || exit 1
+export CUDA_LOG_FILE=${CUDA_LOG_FILE:-$out/cuda.log}
 # The machine, without which the numbers mean nothing.
 host="Linux $(uname -r), $(nproc) cores, $(awk '/MemTotal/ { print int($2 / 1024) }' /proc/meminfo) MiB"
 gpu=$(timeout -k 5 20 nvidia-smi --format=csv,noheader --query-gpu=driver_version,pcie.link.gen.current,pcie.link.gen.max,pcie.link.width.current,clocks.sm,clocks.max.sm,clocks.mem,power.limit 2>/dev/null)
@@ -134,7 +176,7 @@ skipped=0
 failures=
 
 text_of() {
-    tr -d '\\"' <<<"$1" | tr '\n\t' '  '
+    tr -d '\\"\n' <<<"$1" | LC_ALL=C tr -c '[:print:]' ' '
 }
 
 printf '{"machine":"%s","host":"%s","gpu":"%s","bundle":%s}\n' "$(text_of "$machine")" "$(text_of "$host")" \
@@ -201,6 +243,13 @@ check() {
     { echo "== $part: $name: exit code $code"; cat "$log"; } >>"$logs"
     was_ended "$part" "$name" $((SECONDS - begin)) $code && return
     case $code in
+    0 | 77 | 124 | 137) ;;
+    *)
+        CUDA_LAUNCH_BLOCKING=1 "$@" >"$work/again" 2>&1
+        { echo "== $part: $name, with blocking launches: exit code $?"; cat "$work/again"; } >>"$logs"
+        ;;
+    esac
+    case $code in
     0) tell "$part" "$name" ok $((SECONDS - begin)) "$(tail -n 1 "$log")" ;;
     77) tell "$part" "$name" skipped $((SECONDS - begin)) "$(tail -n 1 "$log")" ;;
     *) tell "$part" "$name" FAILED $((SECONDS - begin)) "exit code $code: $(tail -n 1 "$log" | cut -c 1-120)" ;;
@@ -208,18 +257,37 @@ check() {
     return $code
 }
 
+# unit PART NAME SECONDS PROGRAM: runs a test program. It says after each test how it went, since one that
+# is ended for hanging prints no summary.
+unit() {
+    local code
+
+    rm -f "$work/tap"
+    CK_TAP_LOG_FILE_NAME=$work/tap CK_DEFAULT_TIMEOUT=0 check "$1" "$2" bounded "$3" "$4"
+    code=$?
+    [ $code -eq 0 ] || cat "$work/tap" >>"$logs" 2>/dev/null
+    return $code
+}
+
+# Small shapes only: the host computes the expected results on one core.
 part_tests() {
-    local test found='' arithmetic
+    local test found=''
 
     for test in "$tests"/*_gpu_test; do
         [ -x "$test" ] || continue
         found=1
-        CK_DEFAULT_TIMEOUT=0 check tests "${test##*/}" bounded 200 "$test"
+        KERNELS_SMALL=1 unit tests "${test##*/}" 200 "$test"
     done
     [ -n "$found" ] || tell tests all FAILED 0 "no test in $tests"
+}
+
+part_kernels() {
+    local arithmetic
+
+    unit kernels "kernels_gpu_test, large shapes" 200 "$tests/kernels_gpu_test"
     for arithmetic in tf32 bf16; do
-        KERNELS_MATMUL=$arithmetic CK_DEFAULT_TIMEOUT=0 CK_RUN_CASE=products \
-            check tests "kernels_gpu_test, $arithmetic products" bounded 120 "$tests/kernels_gpu_test"
+        KERNELS_MATMUL=$arithmetic CK_RUN_CASE=products \
+            unit kernels "kernels_gpu_test, $arithmetic products" 120 "$tests/kernels_gpu_test"
     done
 }
 
@@ -271,16 +339,35 @@ agree() {
 
     mkdir -p "$folder" && cd "$folder" || return 1
     if [ ! -e off.weights ]; then
-        train "$@" --device cuda --mode off --loss-log off.log --save off.weights || return
-        train "$@" --device cuda --mode off --loss-log again.log || return
+        train "$@" --device "$device" --mode off --loss-log off.log --save off.weights || return
+        train "$@" --device "$device" --mode off --loss-log again.log || return
         cmp off.log again.log || { echo "two runs without a limit differ"; return 1; }
     fi
     [ "$mode" = guided ] && set -- "$@" --wait-for-plan
-    train "$@" --device cuda --mode "$mode" --budget "$budget" --loss-log limited.log \
+    train "$@" --device "$device" --mode "$mode" --budget "$budget" --loss-log limited.log \
         --save limited.weights --report limited.report || return
-    cmp off.log limited.log && cmp off.weights limited.weights || return 1
+    keep_run "${folder##*/}-$mode-${budget%\%}"
+    if ! cmp off.log limited.log || ! cmp off.weights limited.weights; then
+        diff off.log limited.log
+        cat train.out
+        tail -n 2 limited.report
+        return 1
+    fi
     grep -q '"evict_count":[1-9]' limited.report || { echo "nothing was evicted"; return 1; }
+    [ "$mode" != guided ] || followed limited.report || return 1
     grep '^peak' train.out
+}
+
+# keep_run NAME: keeps what the run in the current folder has reported.
+keep_run() {
+    mkdir -p "$keep/$1" && cp limited.report limited.log off.log train.out "$keep/$1/"
+}
+
+# followed REPORT: some iteration followed a plan to its end. Otherwise guided mode was not tested at all.
+followed() {
+    grep '"mode":"guided"' "$1" | grep -q '"diverged":0' && return
+    echo "no iteration followed a plan: $(grep -o '"plan_error":"[^"]*"' "$1" | tail -n 1)"
+    return 1
 }
 
 gpt=("$programs/train_gpt" --data "$data" --layers 6 --channels 512 --heads 8 --seq 256
@@ -311,14 +398,15 @@ part_examples() {
         check examples "train_fashion, $mode, 60%" agree "$work/fashion" $mode 60% \
             "${cnn[@]}"
         # A quick run tests bf16 only in the tests of the kernels.
-        [ -n "$quick" ] || check examples "train_fashion bf16, $mode, 60%" agree \
-            "$work/fashion-bf16" $mode 60% "${cnn[@]}" --dtype bf16
+        [ -n "$quick" ] || check examples "train_fashion bf16, $mode, 70%" agree \
+            "$work/fashion-bf16" $mode 70% "${cnn[@]}" --dtype bf16
     done
     check examples "drop_in_cuda, 160 MiB" drop_in
 }
 
 drop_in() {
     cd "$work" || return 1
+    [ $device = cuda ] || { echo "it computes, which the sim device does not"; return 77; }
     [ -x "$programs/drop_in_cuda_plain" ] || { echo "not built: no cuBLAS to link"; return 77; }
     bounded 60 "$programs/drop_in_cuda_plain" >plain.out || return 1
     CAPUCHIN_BUDGET=160MiB bounded 60 "$programs/drop_in_cuda_drop_in" >drop_in.out || return 1
@@ -335,29 +423,52 @@ part_strict() {
     done
 }
 
-part_sanitizer() {
-    local tool=compute-sanitizer kind
+# sanitize SECONDS KIND [OPTION...] COMMAND...: what the tool cannot check on this device, or not in time,
+# has not failed.
+sanitize() {
+    local seconds=$1 kind=$2 code
+    shift 2
 
-    command -v $tool >/dev/null 2>&1 || tool=/usr/local/cuda/bin/compute-sanitizer
-    if [ ! -x "$(command -v $tool)" ]; then
+    bounded "$seconds" "$sanitizer" --tool "$kind" --error-exitcode 1 --report-api-errors no "$@" \
+        >sanitizer.out 2>&1
+    code=$?
+    cat sanitizer.out
+    [ $code -ne 124 ] && [ $code -ne 137 ] || { echo "not finished within $seconds s"; return 77; }
+    ! grep -q 'Device not supported' sanitizer.out || { echo "the device is not supported"; return 77; }
+    return $code
+}
+
+part_sanitizer() {
+    local kind exclude=
+
+    sanitizer=$(command -v compute-sanitizer || echo /usr/local/cuda/bin/compute-sanitizer)
+    if [ ! -x "$sanitizer" ]; then
         tell sanitizer compute-sanitizer skipped 0 "it is not installed"
         return
     fi
-    # Only small shapes, since a checked kernel is a hundred times slower.
-    for kind in memcheck $([ -n "$quick" ] || echo racecheck synccheck); do
-        KERNELS_SMALL=1 CK_DEFAULT_TIMEOUT=0 check sanitizer "kernels, $kind" bounded 120 "$tool" \
-            --tool "$kind" --error-exitcode 1 "$tests/kernels_gpu_test"
+    cd "$work" || return
+    # Checking cuBLAS's kernels for races takes long and says nothing about ours.
+    "$sanitizer" --help 2>/dev/null | grep -q -e --kernel-regex-exclude &&
+        exclude="--kernel-regex-exclude kernel_substring=gemm"
+    # Small shapes only, since a checked kernel is a hundred times slower.
+    KERNELS_SMALL=1 CK_DEFAULT_TIMEOUT=0 check sanitizer "kernels, memcheck" sanitize 120 memcheck \
+        "$tests/kernels_gpu_test"
+    for kind in $([ -n "$quick" ] || echo racecheck synccheck); do
+        # shellcheck disable=SC2086 # nothing, or an option and its value
+        KERNELS_SMALL=1 CK_DEFAULT_TIMEOUT=0 check sanitizer "kernels, $kind" sanitize 120 "$kind" \
+            $exclude "$tests/kernels_gpu_test"
     done
-    check sanitizer "train_gpt, passive, memcheck" bounded 120 "$tool" --error-exitcode 1 \
-        "${gpt[@]}" --device cuda --mode passive --budget 60% --steps 1
+    check sanitizer "train_gpt, passive, memcheck" sanitize 120 memcheck "${gpt[@]}" --device cuda \
+        --mode passive --budget 60% --steps 1
 }
 
-# One process per measurement, so that one that hangs or breaks the device affects no other.
-part_facts() {
-    local number begin code lines
+# measure PART NUMBER...: one process per measurement, so that one that hangs or breaks the device affects no other.
+measure() {
+    local part=$1 number begin code lines
+    shift
 
-    for number in 1 5 6 7 8 2 4 9 3 10 12; do
-        is_late facts "measurement $number" && continue
+    for number; do
+        is_late "$part" "measurement $number" && continue
         begin=$SECONDS
         # shellcheck disable=SC2086 # nothing, or an option
         bounded 90 "$programs/gpu_facts" --json $quick $number >"$work/facts.jsonl" 2>>"$logs"
@@ -368,13 +479,22 @@ part_facts() {
             awk -F'|' '$1 > 0 { printf "%4d  %-64s %s\n", $1, $2, $3 }' | tee -a "$logs"
         grep -v '"fact":0,' "$work/facts.jsonl" >>"$json"
         lines=$(grep -c . "$work/facts.jsonl")
-        was_ended facts "measurement $number" $((SECONDS - begin)) $code && continue
+        was_ended "$part" "measurement $number" $((SECONDS - begin)) $code && continue
         if [ $code -eq 0 ]; then
-            tell facts "measurement $number" ok $((SECONDS - begin)) "$lines lines"
+            tell "$part" "measurement $number" ok $((SECONDS - begin)) "$lines lines"
         else
-            tell facts "measurement $number" FAILED $((SECONDS - begin)) "exit code $code"
+            tell "$part" "measurement $number" FAILED $((SECONDS - begin)) "exit code $code"
         fi
     done
+}
+
+# First those that decide how the device layer has to work.
+part_facts() {
+    measure facts 1 7 5 3
+}
+
+part_facts2() {
+    measure facts2 6 8 2 4 9 10 12
 }
 
 # bench PART NAME SCRIPT...: runs a script that prints a table and appends JSON lines to a given file.
@@ -418,8 +538,15 @@ part_pytorch() {
     done
 }
 
+# clocks PART: what the GPU's clocks are now, and what limits them.
+clocks() {
+    echo "after $1: $(timeout -k 5 20 nvidia-smi --format=csv,noheader \
+        --query-gpu=clocks.sm,clocks.mem,temperature.gpu,power.draw,clocks_event_reasons.active 2>/dev/null)" >>"$logs"
+}
+
 for part in $only; do
     "part_$part"
+    clocks "$part"
 done
 [ -n "$failures" ] && echo "FAILED:$failures"
 echo "$passed passed, $failed failed, $skipped skipped"

@@ -92,7 +92,7 @@ for model in $models; do
             printf '%-12s %-8s in %s: not even a single sample\n' "$model" $mode "$budget"
             continue
         fi
-        if ! timeout -k 5 "${PATIENCE:-120}" "${command[@]}" --device "$device" --mode $mode --budget "$budget" \
+        if ! timeout --foreground -k 5 "${PATIENCE:-120}" "${command[@]}" --device "$device" --mode $mode --budget "$budget" \
             --batch "$batch" --steps $steps --report "$work/report" >"$work/out" 2>&1; then
             printf '%-12s %-8s in %s: batch %d: %s\n' "$model" $mode "$budget" "$batch" \
                 "$(tail -n 1 "$work/out")" >&2

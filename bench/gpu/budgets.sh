@@ -64,15 +64,15 @@ choose() {
     esac
 }
 
-# median FILE KEY: over the training iterations after the third that have a number for KEY.
+# median FILE KEY: over the training iterations after the third that have a number for KEY; null: none has.
 median() {
     grep '"label":"train"' "$1" | sed -n "4,\$s/.*\"$2\":\([0-9][0-9]*\).*/\1/p" | sort -n |
-        awk '{ value[NR] = $1 } END { if (NR) print value[int((NR + 1) / 2)]; else print 0 }'
+        awk '{ value[NR] = $1 } END { if (NR) print value[int((NR + 1) / 2)]; else print "null" }'
 }
 
 # predict PLANNER BYTES: the nanoseconds of an iteration with that planner's plan for the recorded trace.
 predict() {
-    timeout -k 5 "$patience" "$programs/capuchin" plan "$work/trace" --budget "$2" --planner "$1" --page 2097152 \
+    timeout --foreground -k 5 "$patience" "$programs/capuchin" plan "$work/trace" --budget "$2" --planner "$1" --page 2097152 \
         --effort quick --json -o "$work/plan" 2>/dev/null |
         sed -n 's/.*"iteration_ns":\([0-9]*\).*/\1/p'
 }
@@ -100,7 +100,7 @@ for model in $models; do
     choose "$model"
     rm -f "$work/trace"
     # Without a limit, recorded: the reference of the percentages, and the trace for the planners.
-    if ! timeout -k 5 "${PATIENCE:-150}" "${command[@]}" --device "$device" --mode off --steps "$steps" --report "$work/report" \
+    if ! timeout --foreground -k 5 "${PATIENCE:-150}" "${command[@]}" --device "$device" --mode off --steps "$steps" --report "$work/report" \
         --trace "$work/trace" >"$work/out" 2>&1; then
         cat "$work/out" >&2
         failed=1
@@ -118,10 +118,11 @@ for model in $models; do
             [ $mode = guided ] && count=$((2 * steps))
             wait=
             [ $mode = guided ] && wait=--wait-for-plan
-            if timeout -k 5 "${PATIENCE:-150}" "${command[@]}" $wait --device "$device" --mode $mode --budget $bytes --steps $count \
+            if timeout --foreground -k 5 "${PATIENCE:-150}" "${command[@]}" $wait --device "$device" --mode $mode --budget $bytes --steps $count \
                 --report "$work/report" >"$work/out" 2>&1; then
                 if [ $mode = guided ]; then # the newest iterations only
                     tail -n "$steps" "$work/report" >"$work/newest" && mv "$work/newest" "$work/report"
+                    grep -q '"mode":"guided".*"diverged":0' "$work/report" || mode=unplanned # it stayed passive
                 fi
                 row "$model" $mode "$percent" "$(predict $planner $bytes)"
             elif grep -q 'below the floor' "$work/out"; then

@@ -26,8 +26,8 @@
 /* What the driver may allocate in addition to the budget: page tables, events, streams, pinned
    rings. Modules and cuBLAS are loaded before anything is counted. */
 #define BESIDE_BYTES ((int64_t)64 << 20)
-#define BESIDE_PINNED 256 /* a 4 KiB page of pinned memory takes 8 bytes of page tables, and more \
-                           */
+/* Bytes of pinned memory that take one byte of page tables, if they are mapped in 4 KiB pages. */
+#define BESIDE_PINNED 256
 #define STEADY_BYTES (4.0 * MIB) /* what the driver may take in steady iterations */
 #define OVERHEAD_LIMIT 1.0       /* percent, if nothing is evicted */
 #define PREDICTION_LIMIT 5.0     /* percentage points */

@@ -41,8 +41,8 @@ has_line() {
 }
 
 # A sample leaves out the parts that run programs which other tests run as well.
-parts="claims facts strict budgets batches"
-runs_all_cases && parts="tests examples $parts"
+parts="claims facts facts2 strict budgets batches"
+runs_all_cases && parts="tests kernels examples $parts"
 check --only "${parts// /,},pytorch" || fail "it failed: $(cat "$work/log")"
 for part in $parts; do
     has_line "^$part .* ok "
@@ -63,6 +63,29 @@ if command -v python3 >/dev/null; then
     done <"$out/gpu_check.jsonl"
 fi
 
+# The reports of the runs are kept, each in its folder.
+tar tzf "$out/reports.tar.gz" >"$work/kept" && grep -q 'keep/gpt-guided-.*/limited.report' "$work/kept" ||
+    fail "no reports were kept: $(cat "$work/kept")"
+
+# Other losses are reported, with what the run printed, and the run is repeated with blocking launches. A
+# run that stays passive does not pass for a guided one.
+cat >"$work/wrong" <<'END'
+#!/bin/bash
+"$TRAIN" "${@/#guided/passive}" || exit
+case $* in
+*guided*) ;;
+*limited.log*) echo "another loss" >>limited.log ;;
+esac
+END
+chmod +x "$work/wrong"
+ln -sf "$work/wrong" "$bin/train_gpt"
+TRAIN=$programs/tests/train_gpt_on_fake check --only strict && fail "it passed with other losses"
+has_line '^strict +train_gpt, passive.*FAILED'
+has_line '^strict +train_gpt, guided.*FAILED.*no iteration followed a plan'
+grep -q '^> another loss' "$out/gpu_check.log" || fail "the log does not say how the losses differ"
+grep -q 'with blocking launches: exit code 1' "$out/gpu_check.log" || fail "the failed step did not run again"
+ln -sf "$programs/tests/train_gpt_on_fake" "$bin/train_gpt"
+
 # A failure is reported where it happens and again at the end, and the parts after it still run.
 ln -sf "$(type -P false)" "$bin/kernels_gpu_test"
 check --only tests,strict && fail "it passed with a test that fails"
@@ -80,7 +103,7 @@ has_line '^strict .*skipped .*the time is up'
 grep -q '"host":"Linux .* cores' "$out/gpu_check.jsonl" || fail "no machine among the results"
 
 # An option without a value is bad usage (exit code 2), not a failure of the machine.
-for options in --only "--only ," --out; do
+for options in --only "--only ," --out --call "--call 4"; do
     # shellcheck disable=SC2086 # words on purpose
     "$root/scripts/gpu_check.sh" --bin "$bin" $options >"$work/log" 2>&1
     [ $? -eq 2 ] || fail "$options without a value is not 2: $(cat "$work/log")"
