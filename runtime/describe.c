@@ -2,8 +2,12 @@
 #include "runtime/contents.h"
 #include "runtime/failure.h"
 #include "runtime/internal.h"
+#include "runtime/leave.h"
 #include "runtime/lookup.h"
 #include "runtime/planning.h"
+#include "runtime/recovery.h"
+
+#include <string.h>
 
 static capu_status check_info(capu_context *context, const capu_tensor_info *info)
 {
@@ -50,6 +54,53 @@ static bool is_persistent(const capu_tensor_info *info)
              info->kind == CAPU_OPTIMIZER));
 }
 
+/* The tensor in the guide that is active, or that this iteration has left; NULL: it is in neither.
+ */
+static const struct guide_tensor *find_planned(const capu_context *context,
+                                               const struct tensor *tensor)
+{
+    if (context->active != NULL && tensor_is_placed(tensor)) {
+        return &context->active->guide->tensors[tensor->guide_index];
+    }
+    return owed_find(context, tensor) != OWED_NONE
+               ? &context->owed.guide->tensors[tensor->guide_index]
+               : NULL;
+}
+
+/* Makes sure that a tensor has its contents and that plans keep them. If they are lost already, the
+   program learns that now and not in a later iteration. Between iterations nothing is reported: the
+   program may mean the iterations to come, and reading what is lost fails by name. A plan that
+   keeps the tensor stays. */
+static capu_status keep_from_now_on(capu_context *context, struct tensor *tensor,
+                                    bool becomes_persistent)
+{
+    const struct guide_tensor *planned = find_planned(context, tensor);
+    bool is_let_die = planned != NULL && !planned->is_kept;
+    char why[ERROR_TEXT_BYTES];
+    capu_status status = CAPU_OK;
+
+    /* A plan may know it as persistent and let it die nevertheless, if it is always freed. */
+    if (is_let_die && tensor_is_placed(tensor) &&
+        (planned->is_transient || tensor_is_lost(tensor))) {
+        status = leave_guide(context);
+    }
+    if (status == CAPU_OK && becomes_persistent && !tensor->is_read_after) {
+        /* Plans, and the records that plans are made of, let it die after its last access. */
+        tensor->is_read_after = true;
+        status = planning_forget(context, tensor->address);
+    }
+    if (status == CAPU_OK && context->in_iteration && !tensor_is_placed(tensor) &&
+        (is_let_die || becomes_persistent)) {
+        status = recovery_restore(context, tensor);
+    }
+    if (status != CAPU_CONTENTS_LOST) {
+        return status;
+    }
+    memcpy(why, context->error, sizeof(why));
+    return failure_set(context, status, "'%s' is described as persistent too late: %s",
+                       lookup_name(context, tensor), why);
+}
+
 capu_status capu_tensor_describe(capu_context *context, const void *address,
                                  const capu_tensor_info *info)
 {
@@ -82,12 +133,7 @@ capu_status capu_tensor_describe(capu_context *context, const void *address,
     if (tensor_is_defined(tensor)) {
         contents_define(context, tensor);
     }
-    if (becomes_persistent && !tensor->is_read_after) {
-        /* Plans, and the records that plans are made of, let it die after its last access. */
-        tensor->is_read_after = true;
-        return planning_forget(context, tensor->address);
-    }
-    return CAPU_OK;
+    return tensor->is_persistent ? keep_from_now_on(context, tensor, becomes_persistent) : CAPU_OK;
 }
 
 capu_status capu_tensor_query(capu_context *context, const void *address, capu_tensor_state *state)

@@ -233,6 +233,17 @@ capu_status recovery_before_write(capu_context *context, struct tensor *tensor)
     return owed_is_source(context, tensor) ? recover_owed(context) : CAPU_OK;
 }
 
+capu_status recovery_restore(capu_context *context, struct tensor *tensor)
+{
+    if (!tensor_is_lost(tensor)) {
+        return CAPU_OK;
+    }
+    if (owed_find(context, tensor) == OWED_NONE) {
+        return fail_lost(context, tensor, "it is not of this iteration any more");
+    }
+    return recover(context, tensor->guide_index);
+}
+
 capu_status recovery_prepare(capu_context *context, bool *has_run)
 {
     struct operands *operands = &context->operands;
@@ -257,10 +268,7 @@ capu_status recovery_prepare(capu_context *context, bool *has_run)
 
         if (access_needs_contents(access) && tensor_is_lost(access->tensor)) {
             *has_run = true;
-            if (owed_find(context, access->tensor) == OWED_NONE) {
-                return fail_lost(context, access->tensor, "it is not of this iteration any more");
-            }
-            return recover(context, access->tensor->guide_index);
+            return recovery_restore(context, access->tensor);
         }
     }
     return CAPU_OK;

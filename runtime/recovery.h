@@ -40,6 +40,10 @@ capu_status recovery_before_write(capu_context *context, struct tensor *tensor);
    (pager_leave_guide_for). Errors: what making room returns. */
 capu_status recovery_before_fixed(capu_context *context, size_t page_count);
 
+/* A tensor is to be kept that a plan may have given up: recomputes what it held. Pre: no guide is
+   active that has it. CONTENTS_LOST: that is not possible; and what making room returns. */
+capu_status recovery_restore(capu_context *context, struct tensor *tensor);
+
 /* Whether the iteration's former guide has tensors of this allocation. */
 bool recovery_has(const capu_context *context, const struct allocation *allocation);
 

@@ -122,10 +122,14 @@ CAPU_API capu_status capu_split(capu_context *context, void *address, size_t byt
  * Sets the description of the tensor that contains `address`: name, kind, lifetime and hint. Each
  * call replaces all of them, except that a NULL name keeps the present one. Describe a tensor
  * before its first use; a later change applies from the next access on. In guided mode, making a
- * transient tensor persistent discards the plans that include it, and new ones are made.
+ * transient tensor persistent discards the plans that include it, and new ones are made. If a plan
+ * has already discarded what the tensor holds, it is recomputed at once.
  *
- * Stream order: none. Errors: INVALID (a field is out of range), WRONG_STRUCT, UNKNOWN_ADDRESS,
- * ALREADY_FREED, NO_HOST_MEMORY, DEVICE_LOST.
+ * Stream order: none; what is recomputed, compute stream. Errors: INVALID (a field is out of
+ * range), WRONG_STRUCT, UNKNOWN_ADDRESS, ALREADY_FREED, NO_HOST_MEMORY, DEVICE_LOST; if the
+ * contents must be recomputed, also those of capu_run, after which the description applies.
+ * CONTENTS_LOST: too late, they are gone; write the tensor again. Between iterations that is not
+ * reported here, but by what reads the tensor.
  */
 CAPU_API capu_status capu_tensor_describe(capu_context *context, const void *address,
                                           const capu_tensor_info *info);

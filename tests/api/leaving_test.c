@@ -3,16 +3,53 @@
 
 #include "device/adaptor_fault.h"
 
-/* Tensors that outlive an iteration which ends early are recomputed at its end. If that fails,
-   nothing is lost, and capu_iteration_end can be called again. */
+/* An iteration that overwrites a tensor late ends before that. The tensor is read after iterations,
+   so what it held before is recomputed at the end. If that fails, nothing is lost, and
+   capu_iteration_end can be called again. */
 START_TEST(an_early_end_that_fails_can_be_tried_again)
 {
     static const struct adaptor_fault_plan once = {
         .slot = ADAPTOR_RUN, .call = 1, .status = CAPU_DEVICE_FAILED};
+    unsigned char *result;
+    unsigned char byte;
     capu_report report;
     struct net net;
 
     net_init(&net, (struct rig_options){.planner = "recompute", .has_faults = true});
+    result = step_tensor(&net.rig, "result", CAPU_ACTIVATION, NET_LAYER_PAGES);
+    for (size_t round = 0; round < 5; round++) {
+        net_begin(&net, "train");
+        step_next(&net.rig, "early", result, net.weights, PAGES(NET_LAYER_PAGES));
+        net_forward(&net, NET_LAYERS);
+        if (round < 4) {
+            net_backward(&net, NET_LAYERS);
+            step_next(&net.rig, "late", result, net.weights, PAGES(NET_LAYER_PAGES));
+            report = net_end(&net);
+            step_expect(&net.rig, result, 1, (unsigned char)(net.step + 2));
+        }
+    }
+    net_expect_guided(&net, &report, "train");
+    RIG_OK(&net.rig, capu_download(net.rig.context, &byte, net.weights, 1)); /* leaves the plan */
+    adaptor_fault_arm(net.rig.faults, &once);
+    STEP_FAILS(&net.rig, capu_iteration_end(net.rig.context), CAPU_DEVICE_FAILED, "result");
+    rig_check(&net.rig);
+    report = net_end(&net);
+    ck_assert_uint_eq(report.diverged, 1);
+    ck_assert_uint_gt(report.replay_count, 0);
+    step_expect(&net.rig, result, PAGES(NET_LAYER_PAGES), (unsigned char)(net.step + 1));
+    rig_finish(&net.rig);
+}
+END_TEST
+
+/* A tensor is described as persistent after the plan has dropped it. It is recomputed at once, so
+   that overwriting what it was made from does no harm. */
+START_TEST(a_late_persistent_tensor_is_recomputed_at_once)
+{
+    enum { BYTES = PAGES(NET_LAYER_PAGES) };
+    capu_report report;
+    struct net net;
+
+    net_init(&net, (struct rig_options){.planner = "recompute", .strict = _i == 1});
     for (size_t i = 0; i < 3; i++) {
         report = net_train(&net, "train");
     }
@@ -21,14 +58,75 @@ START_TEST(an_early_end_that_fails_can_be_tried_again)
     net_forward(&net, NET_LAYERS);
     RIG_OK(&net.rig, CAPU_DESCRIBE(net.rig.context, net.activations[1], .name = "kept",
                                    .lifetime = CAPU_PERSISTENT));
-    adaptor_fault_arm(net.rig.faults, &once);
-    STEP_FAILS(&net.rig, capu_iteration_end(net.rig.context), CAPU_DEVICE_FAILED, "");
-    rig_check(&net.rig);
-    report = net_end(&net);
-    ck_assert_uint_eq(report.diverged, 1);
-    ck_assert_uint_gt(report.replay_count, 0);
-    step_expect(&net.rig, net.activations[1], PAGES(NET_LAYER_PAGES),
-                (unsigned char)(net.step + 1));
+    for (size_t i = 0; i <= NET_LAYERS; i++) {
+        if (i != 1) {
+            step_set(&net.rig, net.activations[i], BYTES, 99);
+        }
+    }
+    net_end(&net);
+    net_begin(&net, "validate");
+    step_expect(&net.rig, net.activations[1], BYTES, (unsigned char)net.step);
+    net_end(&net);
+    rig_finish(&net.rig);
+}
+END_TEST
+
+/* Like the test before, but the tensor cannot be recomputed: the call says so, not an op of a later
+   iteration. The description applies, so what is written next is kept. Between iterations it may be
+   meant for the next one, so only reading the tensor fails. */
+START_TEST(a_tensor_that_becomes_persistent_too_late_is_reported)
+{
+    enum { BYTES = PAGES(NET_LAYER_PAGES) };
+    capu_tensor_info info = {.size = sizeof(info), .name = "sample", .lifetime = CAPU_PERSISTENT};
+    unsigned char *sample;
+    unsigned char byte;
+    struct net net;
+
+    net_init(&net, (struct rig_options){.strict = _i / 2 == 1});
+    sample = step_tensor(&net.rig, "sample", CAPU_ACTIVATION, NET_LAYER_PAGES);
+    for (size_t i = 0; i < 4; i++) {
+        net_begin(&net, "train");
+        step_set(&net.rig, sample, BYTES, 5);
+        step_bump(&net.rig, "bump", sample, BYTES); /* an update: no replay */
+        net_forward(&net, NET_LAYERS);
+        if (i == 3 && _i % 2 == 0) {
+            STEP_FAILS(&net.rig, capu_tensor_describe(net.rig.context, sample, &info),
+                       CAPU_CONTENTS_LOST, "'sample' is described as persistent too late");
+        }
+        net_backward(&net, NET_LAYERS);
+        net_end(&net);
+    }
+    if (_i % 2 == 1) {
+        RIG_OK(&net.rig, capu_tensor_describe(net.rig.context, sample, &info));
+        STEP_FAILS(&net.rig, capu_download(net.rig.context, &byte, sample, 1), CAPU_CONTENTS_LOST,
+                   "sample");
+    }
+    step_set(&net.rig, sample, BYTES, 7);
+    RIG_OK(&net.rig, capu_tensor_describe(net.rig.context, sample, &info));
+    net_train(&net, "train");
+    net_train(&net, "train");
+    step_expect(&net.rig, sample, BYTES, 7);
+    rig_finish(&net.rig);
+}
+END_TEST
+
+/* A program describes a persistent tensor again and again, also while a plan has dropped it. That
+   changes nothing. */
+START_TEST(describing_what_is_persistent_does_not_leave_the_plan)
+{
+    capu_report report;
+    struct net net;
+
+    net_init(&net, (struct rig_options){.planner = "swap"});
+    for (size_t i = 0; i < 4; i++) {
+        net_begin(&net, "train");
+        net_forward(&net, NET_LAYERS);
+        RIG_OK(&net.rig, CAPU_DESCRIBE(net.rig.context, net.weights, .name = "weights",
+                                       .kind = CAPU_PARAMETER));
+        net_backward(&net, NET_LAYERS);
+        report = net_end(&net);
+    }
+    net_expect_guided(&net, &report, "train");
     rig_finish(&net.rig);
 }
 END_TEST
@@ -549,6 +647,9 @@ int main(void)
     tcase_add_loop_test(cases, freed_small_tensors_are_remembered_as_overwritten, 0, 2);
     tcase_add_loop_test(cases, freed_small_tensors_hold_what_replays_wrote, 0, 2);
     tcase_add_loop_test(cases, tensors_cleared_by_a_failed_op_are_not_replayed_from, 0, 2);
+    tcase_add_loop_test(cases, a_late_persistent_tensor_is_recomputed_at_once, 0, 2);
+    tcase_add_loop_test(cases, a_tensor_that_becomes_persistent_too_late_is_reported, 0, 4);
+    tcase_add_test(cases, describing_what_is_persistent_does_not_leave_the_plan);
     tcase_add_loop_test(cases, always_resident_pages_leave_room_for_what_is_owed, 0, 4);
     suite_add_tcase(suite, cases);
     return suite_run(suite);
