@@ -502,6 +502,8 @@ capu_status driver_plan(struct driver *driver, struct plan *plan, struct error_t
     }
     free(plan->trace);
     plan->trace = name;
+    plan->trace_tensors = trace->tensor_count;
+    plan->trace_ops = trace->op_count;
     plan->budget_bytes = driver->options.budget_bytes;
     plan->fixed_bytes += driver->aside_bytes;
     if (plan->place_count == 0) {

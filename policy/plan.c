@@ -33,14 +33,30 @@ static capu_status grow(void *array, uint32_t count, size_t *capacity, size_t el
 capu_status plan_init(struct plan *plan, const char *trace, uint64_t budget_bytes,
                       uint64_t page_bytes)
 {
-    *plan = (struct plan){
-        .budget_bytes = budget_bytes, .page_bytes = page_bytes, .host_bytes = UINT64_MAX};
+    *plan = (struct plan){.trace_tensors = PLAN_COUNT_UNKNOWN,
+                          .trace_ops = PLAN_COUNT_UNKNOWN,
+                          .budget_bytes = budget_bytes,
+                          .page_bytes = page_bytes,
+                          .host_bytes = UINT64_MAX};
     plan->trace = strdup(trace);
     if (plan->trace == NULL) {
         *plan = (struct plan){0};
         return CAPU_NO_HOST_MEMORY;
     }
     return CAPU_OK;
+}
+
+capu_status plan_init_like(struct plan *plan, const struct plan *other)
+{
+    capu_status status = plan_init(plan, other->trace, other->budget_bytes, other->page_bytes);
+
+    if (status == CAPU_OK) {
+        plan->trace_tensors = other->trace_tensors;
+        plan->trace_ops = other->trace_ops;
+        plan->fixed_bytes = other->fixed_bytes;
+        plan->host_bytes = other->host_bytes;
+    }
+    return status;
 }
 
 void plan_finish(struct plan *plan)

@@ -59,8 +59,13 @@ struct plan_place {
     uint32_t count;
 };
 
+#define PLAN_COUNT_UNKNOWN UINT32_MAX
+
 struct plan {
-    char *trace; /* the trace's name; owned */
+    char *trace; /* the name of the trace that it is for; owned */
+    uint32_t
+        trace_tensors; /* how many that trace has; PLAN_COUNT_UNKNOWN in files of older versions */
+    uint32_t trace_ops;
     uint64_t budget_bytes;
     uint64_t page_bytes; /* 1 when left out */
     uint64_t fixed_bytes;
@@ -83,9 +88,12 @@ struct plan {
     size_t run_capacity;
 };
 
-/* An empty plan. On failure it is zeroed. Errors: NO_HOST_MEMORY. */
+/* An empty plan for a trace of which only the name is known. On failure it is zeroed. Errors:
+   NO_HOST_MEMORY. */
 capu_status plan_init(struct plan *plan, const char *trace, uint64_t budget_bytes,
                       uint64_t page_bytes);
+/* An empty plan with the header of another. Errors as above. */
+capu_status plan_init_like(struct plan *plan, const struct plan *other);
 void plan_finish(struct plan *plan);
 /* Forgets actions and places, keeps header and memory. */
 void plan_clear(struct plan *plan);

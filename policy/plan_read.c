@@ -13,6 +13,17 @@ struct reader {
     struct json_lines_ids drops;
 };
 
+/* How many tensors or ops the trace has. It stays unknown if the key is missing. */
+static capu_status read_count(struct reader *reader, const char *key, uint32_t *count)
+{
+    uint64_t value = *count;
+    capu_status status = json_lines_number(&reader->lines, reader->lines.value, key, false,
+                                           PLAN_COUNT_UNKNOWN - 1, &value);
+
+    *count = (uint32_t)value;
+    return status;
+}
+
 static capu_status read_header(struct reader *reader)
 {
     struct json_lines *lines = &reader->lines;
@@ -30,6 +41,12 @@ static capu_status read_header(struct reader *reader)
     }
     if (status == CAPU_OK) {
         status = plan_init(plan, name, 0, 1);
+    }
+    if (status == CAPU_OK) {
+        status = read_count(reader, "tensors", &plan->trace_tensors);
+    }
+    if (status == CAPU_OK) {
+        status = read_count(reader, "ops", &plan->trace_ops);
     }
     if (status == CAPU_OK) {
         status = json_lines_number(lines, lines->value, "budget_bytes", true, PLAN_BYTES_MAX,

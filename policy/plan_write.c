@@ -22,6 +22,12 @@ static capu_status put_header(const struct plan *plan, struct string_buffer *tex
         status = string_buffer_append_json(text, name, JSON_ENCODE_ANY);
     }
     json_decref(name);
+    if (status == CAPU_OK && plan->trace_tensors != PLAN_COUNT_UNKNOWN) {
+        status = string_buffer_format(text, ",\"tensors\":%" PRIu32, plan->trace_tensors);
+    }
+    if (status == CAPU_OK && plan->trace_ops != PLAN_COUNT_UNKNOWN) {
+        status = string_buffer_format(text, ",\"ops\":%" PRIu32, plan->trace_ops);
+    }
     if (status == CAPU_OK) {
         status = string_buffer_format(text, ",\"budget_bytes\":%" PRIu64 ",\"page_bytes\":%" PRIu64,
                                       plan->budget_bytes, plan->page_bytes);

@@ -156,6 +156,8 @@ static capu_status run_request(const struct planner *planner, const struct plann
     if (status != CAPU_OK) {
         return status;
     }
+    plan->trace_tensors = trace_index->trace->tensor_count;
+    plan->trace_ops = trace_index->trace->op_count;
     plan->fixed_bytes = trace_index->fixed_bytes;
     plan->host_bytes = request->host_bytes;
     status = fill_plan(planner, &planning);

@@ -17,19 +17,14 @@
 capu_status search_init(struct search *search, struct planning *planning)
 {
     const struct trace *trace = planning->request->trace_index->trace;
-    const struct plan *header = planning->plan;
     capu_status status;
 
     *search =
         (struct search){.planning = planning, .best_ns = UINT64_MAX, .unplaced_ns = UINT64_MAX};
-    status = plan_init(&search->scratch, header->trace, header->budget_bytes, header->page_bytes);
+    status = plan_init_like(&search->scratch, planning->plan);
     if (status == CAPU_OK) {
-        status = plan_init(&search->best, header->trace, header->budget_bytes, header->page_bytes);
+        status = plan_init_like(&search->best, planning->plan);
     }
-    search->scratch.fixed_bytes = header->fixed_bytes;
-    search->scratch.host_bytes = header->host_bytes;
-    search->best.fixed_bytes = header->fixed_bytes;
-    search->best.host_bytes = header->host_bytes;
     search->decisions = calloc((size_t)trace->operand_count + 1, 1);
     search->extended_life = calloc((size_t)trace->tensor_count + 1, sizeof(*search->extended_life));
     search->estimate_ns = calloc((size_t)trace->op_count + 1, sizeof(*search->estimate_ns));

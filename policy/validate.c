@@ -7,6 +7,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define NO_VERSION UINT32_MAX
 #define NO_TENSOR UINT32_MAX
@@ -250,6 +251,39 @@ static capu_status walk_items(struct walk *walk)
     return status == CAPU_OK ? end(walk) : status;
 }
 
+static capu_status refuse_subject(const struct walk *walk, uint32_t in_plan, uint32_t in_trace,
+                                  const char *what)
+{
+    return error_text_set(
+        walk->error, CAPU_INVALID,
+        "the plan is for another trace: \"%.80s\" with %" PRIu32 " %s, not \"%.80s\" with %" PRIu32,
+        walk->plan->trace, in_plan, what, trace_text(walk->trace, walk->trace->name), in_trace);
+}
+
+/* Otherwise such a plan would be rejected at the first op that does not suit it, or even be valid.
+   Plans without counts, as older versions wrote them, are judged by the rules alone. */
+static capu_status check_subject(const struct walk *walk)
+{
+    const struct plan *plan = walk->plan;
+    const char *name = trace_text(walk->trace, walk->trace->name);
+
+    if (plan->trace_tensors != PLAN_COUNT_UNKNOWN &&
+        plan->trace_tensors != walk->trace->tensor_count) {
+        return refuse_subject(walk, plan->trace_tensors, walk->trace->tensor_count, "tensors");
+    }
+    if (plan->trace_ops != PLAN_COUNT_UNKNOWN && plan->trace_ops != walk->trace->op_count) {
+        return refuse_subject(walk, plan->trace_ops, walk->trace->op_count, "ops");
+    }
+    /* Two batch sizes of one network have the same counts. */
+    if (plan->trace_tensors != PLAN_COUNT_UNKNOWN && plan->trace[0] != '\0' &&
+        strcmp(plan->trace, name) != 0) {
+        return error_text_set(walk->error, CAPU_INVALID,
+                              "the plan is for another trace: \"%.80s\", not \"%.80s\"",
+                              plan->trace, name);
+    }
+    return CAPU_OK;
+}
+
 static capu_status walk_init(struct walk *walk)
 {
     const struct plan *plan = walk->plan;
@@ -296,8 +330,11 @@ capu_status validate_plan(const struct trace_index *trace_index, const struct pl
 {
     struct walk walk = {
         .trace_index = trace_index, .trace = trace_index->trace, .plan = plan, .error = error};
-    capu_status status = walk_init(&walk);
+    capu_status status = check_subject(&walk);
 
+    if (status == CAPU_OK) {
+        status = walk_init(&walk);
+    }
     if (status == CAPU_OK) {
         status = begin(&walk);
     }

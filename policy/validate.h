@@ -15,7 +15,8 @@
 
 /*
  * `trace_index` must have been made with the plan's page_bytes. The text of an error names the
- * rule's place: op and tensor. Errors: INVALID (not valid), NO_HOST_MEMORY.
+ * rule's place: op and tensor; or the other trace that the plan is for, if its header has the
+ * counts of a trace and they or the names differ. Errors: INVALID (not valid), NO_HOST_MEMORY.
  */
 capu_status validate_plan(const struct trace_index *trace_index, const struct plan *plan,
                           struct error_text *error);

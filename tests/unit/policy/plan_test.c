@@ -2,8 +2,8 @@
 #include "tests/unit/policy/fixture.h"
 
 static const char *const written =
-    "{\"type\":\"plan\",\"version\":1,\"trace\":\"a \\\"b\\\"\",\"budget_bytes\":4096,"
-    "\"page_bytes\":512,\"fixed_bytes\":7,\"host_bytes\":99}\n"
+    "{\"type\":\"plan\",\"version\":1,\"trace\":\"a \\\"b\\\"\",\"tensors\":41,\"ops\":98,"
+    "\"budget_bytes\":4096,\"page_bytes\":512,\"fixed_bytes\":7,\"host_bytes\":99}\n"
     "{\"type\":\"evict\",\"tensor\":12,\"after\":40}\n"
     "{\"type\":\"recompute\",\"before\":88,\"replays\":[{\"op\":15,\"drop\":[]},{\"op\":16,"
     "\"drop\":[30,31]}]}\n"
@@ -16,6 +16,8 @@ START_TEST(plans_are_written_exactly)
     struct string_buffer text = {0};
 
     ck_assert_int_eq(plan_init(&plan, "a \"b\"", 4096, 512), CAPU_OK);
+    plan.trace_tensors = 41;
+    plan.trace_ops = 98;
     plan.fixed_bytes = 7;
     plan.host_bytes = 99;
     ck_assert_int_eq(plan_add(&plan, ACTION_EVICT, 12, 40), CAPU_OK);
@@ -41,6 +43,8 @@ START_TEST(written_plans_can_be_read)
     struct string_buffer text = {0};
 
     read_plan(&plan, written);
+    ck_assert_uint_eq(plan.trace_tensors, 41);
+    ck_assert_uint_eq(plan.trace_ops, 98);
     ck_assert_uint_eq(plan.host_bytes, 99);
     ck_assert_int_eq(plan_write(&plan, &text, NULL), CAPU_OK);
     ck_assert_str_eq(text.data, written);
@@ -49,10 +53,29 @@ START_TEST(written_plans_can_be_read)
 }
 END_TEST
 
+/* Plans of older versions say nothing about their trace but its name, and stay as they are. */
+START_TEST(counts_of_the_trace_may_be_missing)
+{
+    static const char text[] = PLAN_LINE(4096, ",\"page_bytes\":512");
+    struct plan plan;
+    struct string_buffer again = {0};
+
+    read_plan(&plan, text);
+    ck_assert_uint_eq(plan.trace_tensors, PLAN_COUNT_UNKNOWN);
+    ck_assert_uint_eq(plan.trace_ops, PLAN_COUNT_UNKNOWN);
+    ck_assert_int_eq(plan_write(&plan, &again, NULL), CAPU_OK);
+    ck_assert_str_eq(again.data, text);
+    string_buffer_finish(&again);
+    plan_finish(&plan);
+}
+END_TEST
+
 static const struct {
     const char *text;
     const char *message;
 } bad[] = {
+    {PLAN_LINE(1, ",\"tensors\":-1"), "f:1: \"tensors\" is not a number of 0 or more"},
+    {PLAN_LINE(1, ",\"ops\":4294967295"), "f:1: \"ops\" is too large"},
     {"\n\n", "f: empty"},
     {TRACE_LINE, "f:1: a plan begins with a line of type \"plan\""},
     {"{\"type\":\"plan\",\"version\":1}", "f:1: \"budget_bytes\" is missing"},
@@ -87,6 +110,7 @@ int main(void)
 
     tcase_add_test(tests, plans_are_written_exactly);
     tcase_add_test(tests, written_plans_can_be_read);
+    tcase_add_test(tests, counts_of_the_trace_may_be_missing);
     tcase_add_loop_test(tests, errors_name_the_place, 0, sizeof(bad) / sizeof(bad[0]));
     suite_add_tcase(suite, tests);
     return suite_run(suite);

@@ -80,6 +80,20 @@ static const struct {
                                                                  "{\"type\":\"place\",\"tensor\":2,"
                                                                  "\"pages\":[[1,1]]}\n",
      "place: 2 pages and fixed_bytes exceed the budget"},
+    /* The counts come before every other rule. */
+    {CHAIN_TRACE, PLAN_LINE(99, ",\"tensors\":6,\"ops\":4") AFTER("evict", 9, 9),
+     "the plan is for another trace: \"t\" with 6 tensors, not \"t\" with 5"},
+    {CHAIN_TRACE, PLAN_LINE(99, ",\"tensors\":5,\"ops\":3") AFTER("evict", 9, 9),
+     "the plan is for another trace: \"t\" with 3 ops, not \"t\" with 4"},
+    {CHAIN_TRACE,
+     "{\"type\":\"plan\",\"version\":1,\"trace\":\"t2\",\"tensors\":5,\"ops\":4,\"budget_bytes\":"
+     "9}",
+     "the plan is for another trace: \"t2\", not \"t\""},
+    /* Without counts, or without a name, only the other rules remain. */
+    {CHAIN_TRACE, "{\"type\":\"plan\",\"version\":1,\"trace\":\"t2\",\"budget_bytes\":3099}",
+     "op 2 (f2): tensor 3 (z) exceeds the budget"},
+    {CHAIN_TRACE, "{\"type\":\"plan\",\"version\":1,\"tensors\":5,\"ops\":4,\"budget_bytes\":3099}",
+     "op 2 (f2): tensor 3 (z) exceeds the budget"},
 };
 
 START_TEST(invalid_plans_are_rejected)

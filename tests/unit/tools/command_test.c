@@ -80,6 +80,23 @@ START_TEST(bad_usage_and_bad_files_are_rejected)
 }
 END_TEST
 
+/* A plan made for another trace is recognised by its header, also if it happens to be valid. */
+START_TEST(plans_for_another_trace_are_rejected)
+{
+    shell("sed 's/\"t\"/\"other\"/' t >renamed && "
+          "sed -e '/\"b0\"/d' -e 's/\"ops\":4/\"ops\":3/' t >shorter");
+    RUN_COMMANDS({"plan t --budget 100% -o p && head -n 1 p",
+                  0,
+                  {"{\"type\":\"plan\",\"version\":1,\"trace\":\"t\",\"tensors\":5,\"ops\":4,"}},
+                 {"check t p", 0, {"valid: "}},
+                 {"check renamed p", 2, {"the plan is for another trace: \"t\", not \"other\""}},
+                 {"check shorter p", 2, {"for another trace: \"t\" with 4 ops, not \"t\" with 3"}},
+                 {"simulate shorter p", 2, {"not valid: the plan is for another trace: "}});
+    shell("sed 's/,\"tensors\":5,\"ops\":4//' p >older");
+    RUN_COMMANDS({"check renamed older", 0, {"valid: "}});
+}
+END_TEST
+
 /* Traces of older versions have no end line. */
 START_TEST(a_trace_that_may_be_cut_is_accepted_with_a_warning)
 {
@@ -215,6 +232,7 @@ int main(void)
     tcase_add_test(tests, budgets_below_the_floor_are_reported);
     tcase_add_test(tests, a_planner_that_finds_no_plan_is_reported);
     tcase_add_test(tests, bad_usage_and_bad_files_are_rejected);
+    tcase_add_test(tests, plans_for_another_trace_are_rejected);
     tcase_add_test(tests, a_trace_that_may_be_cut_is_accepted_with_a_warning);
     tcase_add_test(tests, machines_can_be_builtin_or_files);
     tcase_add_test(tests, sweep_writes_svg_or_json);
