@@ -1,9 +1,10 @@
 /*
  * Random programs as training loops in guided mode. Each iteration makes the same steps with other
  * numbers, so most iterations are measured once and guided from then on. Some iterations leave
- * their plan at any point, end early, or do something else. In every third program two kinds of
- * iteration alternate, each with its own label and its own plan over the same tensors. Every byte
- * is compared with the same program on plain memory.
+ * their plan at any point, end early, or do something else; in programs with habits, some leave out
+ * a step, or read something late. In every third program two kinds of iteration alternate, each
+ * with its own label and its own plan over the same tensors. Every byte is compared with the same
+ * program on plain memory.
  *
  * TEST_SEED is the first seed, and TEST_PROGRAMS says how many programs run. A failure prints the
  * seed of the program.
@@ -27,15 +28,17 @@
 enum { ITERATIONS = 9, MOST_STEPS = 40 };
 
 struct totals {
-    uint64_t first; /* the first seed, in threads */
+    uint64_t first;  /* the first seed, in threads */
+    bool has_habits; /* of the programs; see struct habits */
     uint64_t guided;
     uint64_t changes; /* guided iterations after one of the other kind */
     uint64_t diverged;
     uint64_t replays;
     uint64_t swaps;
-    uint64_t refused; /* calls repeated after a fault */
-    uint64_t lost;    /* programs ended by a fault or by a lack of host memory */
-    uint64_t starved; /* calls that failed for lack of host memory */
+    uint64_t refused;  /* calls repeated after a fault */
+    uint64_t lost;     /* programs ended by a fault or by a lack of host memory */
+    uint64_t starved;  /* calls that failed for lack of host memory */
+    uint64_t given_up; /* calls that failed because contents were */
 };
 
 /* Where an iteration departs from the usual steps; at = UINT64_MAX: nowhere. */
@@ -59,6 +62,37 @@ static struct detour draw_detour(uint64_t *state, uint64_t steps)
     }
     *state = random.state;
     return detour;
+}
+
+/* What iterations do differently, while all other steps are the same in each. */
+struct habits {
+    uint64_t seed; /* 0: no habits */
+    uint64_t body; /* the random numbers of the steps */
+    uint64_t iteration;
+};
+
+/* A random number that depends on a step, on `what` it is for and perhaps on the iteration. */
+static uint64_t habit(const struct habits *habits, uint64_t step, uint64_t what, uint64_t iteration)
+{
+    uint64_t state = habits->seed ^ (step << 8) ^ (what << 24) ^ (iteration << 32);
+
+    mixing_random(&state);
+    return mixing_random(&state);
+}
+
+/* One step in 24 is not made by every iteration: most leave it out, or few do. */
+static bool leaves_out(const struct habits *habits, uint64_t step)
+{
+    uint64_t kind = habit(habits, step, 0, 0) % 48;
+
+    return kind < 2 && (habit(habits, step, 1, habits->iteration) % 4 == 0) == (kind == 0);
+}
+
+/* After one step in 24, some iterations read a tensor that may have had its last use. */
+static bool reads_late(const struct habits *habits, uint64_t step)
+{
+    return habit(habits, step, 2, 0) % 24 == 0 &&
+           habit(habits, step, 3, habits->iteration) % 3 == 0;
 }
 
 /* Allocates, splits, describes and frees, mixed with ordinary steps. */
@@ -86,7 +120,7 @@ static void change_memory(struct program *program)
 /* Runs the steps of an iteration. Temporaries are allocated at its start and freed at its end, so
    they get the same addresses each time. */
 static void run_iteration(struct program *program, uint64_t steps, uint64_t temporaries,
-                          const struct detour *detour)
+                          const struct detour *detour, const struct habits *habits)
 {
     size_t first = program->blob_count;
 
@@ -97,11 +131,20 @@ static void run_iteration(struct program *program, uint64_t steps, uint64_t temp
         if (i == detour->at && detour->ends) {
             break;
         }
+        if (habits->seed != 0) {
+            program->state = habits->body ^ (i + 1) * UINT64_C(0x9e3779b97f4a7c15);
+            if (leaves_out(habits, i)) {
+                continue;
+            }
+        }
         program->state ^= i == detour->at ? detour->turn : 0;
         if (i == detour->at && detour->is_wild) {
             change_memory(program);
         }
         random_work(program);
+        if (habits->seed != 0 && reads_late(habits, i)) {
+            random_read_late(program);
+        }
         random_check(program);
     }
     while (program->blob_count > first) {
@@ -120,7 +163,6 @@ static void add_report(struct program *program, bool has_changed, struct totals 
     totals->guided += report.mode == CAPU_MODE_GUIDED && report.diverged == 0;
     totals->changes += report.mode == CAPU_MODE_GUIDED && report.diverged == 0 && has_changed;
     totals->diverged += report.diverged;
-    program->has_left = program->has_left || report.diverged != 0;
     totals->replays += report.replay_count;
     totals->swaps += report.prefetch_count;
 }
@@ -166,13 +208,15 @@ static void run_program(uint64_t seed, struct rig_options options, void *user)
     for (uint64_t i = 0; i < ITERATIONS && !program.is_lost; i++) {
         struct detour detour = draw_detour(&detours, steps);
         bool is_second = bodies[1] != bodies[0] && i % 2 == 1;
+        struct habits habits = {
+            .seed = totals->has_habits ? seed : 0, .body = bodies[is_second], .iteration = i + 1};
 
         snprintf(program.where, sizeof(program.where), "seed %llu, iteration %llu",
                  (unsigned long long)seed, (unsigned long long)i + 1);
         program.state = bodies[is_second];
         program.salt = (i + 1) * UINT64_C(0x9e3779b97f4a7c15);
         random_turn(&program, is_second ? "validate" : "train");
-        run_iteration(&program, steps, temporaries, &detour);
+        run_iteration(&program, steps, temporaries, &detour, &habits);
         random_turn(&program, NULL);
         random_check(&program);
         add_report(&program, bodies[1] != bodies[0], totals);
@@ -189,6 +233,7 @@ static void run_program(uint64_t seed, struct rig_options options, void *user)
     totals->refused += program.refused;
     totals->lost += program.is_lost;
     totals->starved += program.starved;
+    totals->given_up += program.given_up;
     random_finish(&program);
 }
 
@@ -197,11 +242,13 @@ static void run_programs(const struct rig_options *options, uint64_t share, stru
     random_programs(options, share, run_program, totals);
     printf("%llu guided iterations, %llu of them after the other kind, %llu that left their plan, "
            "%llu replays, %llu tensors brought back, %llu calls repeated, "
-           "%llu calls without host memory, %llu programs ended early\n",
+           "%llu calls without host memory, %llu calls without contents, "
+           "%llu programs ended early\n",
            (unsigned long long)totals->guided, (unsigned long long)totals->changes,
            (unsigned long long)totals->diverged, (unsigned long long)totals->replays,
            (unsigned long long)totals->swaps, (unsigned long long)totals->refused,
-           (unsigned long long)totals->starved, (unsigned long long)totals->lost);
+           (unsigned long long)totals->starved, (unsigned long long)totals->given_up,
+           (unsigned long long)totals->lost);
     ck_assert_uint_gt(totals->guided, 0);
     ck_assert(totals->changes > 0 || totals->starved > 0);
     ck_assert_uint_gt(totals->swaps, 0);
@@ -209,7 +256,15 @@ static void run_programs(const struct rig_options *options, uint64_t share, stru
 
 START_TEST(without_faults)
 {
-    run_programs(&(struct rig_options){0}, 1, &(struct totals){0});
+    run_programs(&(struct rig_options){0}, 2, &(struct totals){0});
+}
+END_TEST
+
+/* Iterations that leave something out, and read late. */
+START_TEST(with_habits)
+{
+    run_programs(&(struct rig_options){.strict = _i == 1}, _i == 1 ? 8 : 1,
+                 &(struct totals){.has_habits = true});
 }
 END_TEST
 
@@ -300,6 +355,7 @@ int main(void)
 
     tcase_set_timeout(programs, 600);
     tcase_add_test(programs, without_faults);
+    tcase_add_loop_test(programs, with_habits, 0, 2);
     tcase_add_test(programs, strict_mode);
     tcase_add_loop_test(programs, replayed_programs, 0, 2);
     tcase_add_loop_test(programs, device_faults, 0, 2);

@@ -30,6 +30,7 @@ static void add_tensor(struct program *program, unsigned char *address, uint64_t
         .is_defined = program->rig.context->config.clear_fresh != 0,
     };
     HOLDS(program, tensor->bytes != NULL);
+    random_trace(program, tensor);
     describe(program, tensor);
 }
 
@@ -76,6 +77,7 @@ void random_free(struct program *program, size_t blob)
             start = tensor->address;
         }
         free(tensor->bytes);
+        lineage_turn(tensor->lineage);
     }
     program->tensor_count = kept;
     WORKS(program, capu_free(program->rig.context, start));
@@ -105,6 +107,7 @@ void random_replace(struct program *program)
     tensor->address = again;
     tensor->is_defined = program->rig.context->config.clear_fresh != 0;
     tensor->is_transient = false;
+    random_trace(program, tensor);
     if (random_draw(program, 2) == 0) {
         describe(program, tensor);
     }
@@ -154,6 +157,7 @@ void random_split(struct program *program)
             old.is_defined &&
             (!was_lost ||
              tensor_is_defined(tensors_find(&program->rig.context->tensors, piece->address)));
+        random_trace(program, piece);
         program->tensor_count++;
         at = ends[i];
     }

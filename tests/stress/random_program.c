@@ -3,7 +3,6 @@
 
 #include "device/adaptor_fault.h"
 #include "tests/support/effort.h"
-#include "tests/support/mixing.h"
 #include "tests/support/suite.h"
 
 #include <inttypes.h>
@@ -93,27 +92,6 @@ struct shadow *random_pick(struct program *program)
     return &program->tensors[random_draw(program, program->tensor_count)];
 }
 
-/* Whether a call may fail because contents are gone. A plan discards a tensor after its last
-   planned access before it is overwritten or the iteration ends. An iteration that leaves its plan,
-   or a read between iterations, may still need it, and then fails. */
-static bool is_given_up(struct program *program, const struct shadow *const *tensors, size_t count,
-                        capu_status status)
-{
-    bool is_transient = false;
-    bool is_cleared = false;
-
-    for (size_t i = 0; i < count; i++) {
-        is_cleared = is_cleared || !tensors[i]->is_defined;
-        is_transient = is_transient || tensors[i]->is_transient ||
-                       (tensors[i]->is_overwritten && (program->in_iteration || program->has_left));
-    }
-    program->given_up += status == CAPU_CONTENTS_LOST;
-    return program->is_lost || random_is_starved(program, status) ||
-           (status == CAPU_UNDEFINED_READ && is_cleared && program->refused > 0) ||
-           (status == CAPU_CONTENTS_LOST && is_transient &&
-            program->rig.context->config.mode == CAPU_MODE_GUIDED);
-}
-
 static void check_bytes(struct program *program, const struct shadow *tensor, uint64_t from,
                         uint64_t count)
 {
@@ -123,7 +101,7 @@ static void check_bytes(struct program *program, const struct shadow *tensor, ui
 
     TRIES(program, status,
           capu_download(program->rig.context, bytes, tensor->address + from, count));
-    if (is_given_up(program, &tensor, 1, status)) {
+    if (random_may_fail(program, &tensor, 1, status)) {
         return;
     }
     HOLDS(program, status == CAPU_OK);
@@ -211,6 +189,7 @@ static void run_op(struct program *program)
     capu_op op = {.size = sizeof(op), .name = "mix", .run = mixing_run};
     size_t wanted = 1 + random_draw(program, MIXING_OPERANDS - 1);
     bool reads_undefined = false;
+    bool is_replayable;
     capu_status status;
 
     for (size_t i = 0; i < wanted; i++) {
@@ -233,7 +212,9 @@ static void run_op(struct program *program)
     op.operands = operands;
     op.operand_count = plain.count;
     op.flags = random_draw(program, 12) == 0 ? CAPU_OP_NOT_REPLAYABLE : 0;
+    is_replayable = op.flags == 0;
     if (random_draw(program, 10) == 0) {
+        is_replayable = false;
         TRIES(program, status, capu_access_begin(program->rig.context, &op));
         if (status == CAPU_OK) {
             mixing_run(NULL, &device);
@@ -249,7 +230,7 @@ static void run_op(struct program *program)
         HOLDS(program, status == CAPU_UNDEFINED_READ);
         return;
     }
-    if (is_given_up(program, (const struct shadow *const *)tensors, plain.count, status)) {
+    if (random_may_fail(program, (const struct shadow *const *)tensors, plain.count, status)) {
         return;
     }
     /* Checked afterwards, since empty slabs give back their pages before an op is refused. */
@@ -259,6 +240,7 @@ static void run_op(struct program *program)
     }
     HOLDS(program, status == CAPU_OK);
     run_plain(&plain, tensors);
+    random_note_op(program, &plain, tensors, is_replayable);
     program->ops++;
 }
 
@@ -279,7 +261,7 @@ static void upload(struct program *program)
     }
     TRIES(program, status,
           capu_upload(program->rig.context, tensor->address + from, source, count));
-    if (is_given_up(program, (const struct shadow *const *)&tensor, 1, status)) {
+    if (random_may_fail(program, (const struct shadow *const *)&tensor, 1, status)) {
         return;
     }
     HOLDS(program, status == CAPU_OK);
@@ -287,6 +269,7 @@ static void upload(struct program *program)
     memset(source, 0xa5, count); /* the upload has copied its source */
     tensor->is_defined = true;
     tensor->is_overwritten = true;
+    random_note_write(program, tensor, false, NULL, 0);
 }
 
 static void download(struct program *program)
@@ -308,6 +291,7 @@ static void zero(struct program *program)
     memset(tensor->bytes, 0, tensor->count);
     tensor->is_defined = true;
     tensor->is_overwritten = true;
+    random_note_write(program, tensor, true, NULL, 0);
 }
 
 /* Copies the common length of two tensors, or an arbitrary part. */
@@ -330,13 +314,14 @@ static void copy(struct program *program)
     }
     TRIES(program, status,
           capu_copy(program->rig.context, to->address + target, from->address + source, count));
-    if (is_given_up(program, (const struct shadow *const *)both, 2, status)) {
+    if (random_may_fail(program, (const struct shadow *const *)both, 2, status)) {
         return;
     }
     HOLDS(program, status == CAPU_OK);
     memcpy(to->bytes + target, from->bytes + source, count);
     to->is_defined = true;
     to->is_overwritten = true;
+    random_note_write(program, to, count == to->count, &from, 1);
 }
 
 /* The tensor directly after another one in the same allocation; NULL if there is none. */
@@ -384,7 +369,7 @@ static void cross(struct program *program)
     } else {
         TRIES(program, status, capu_upload(program->rig.context, address, bytes, left + beyond));
     }
-    if (is_given_up(program, both, 2, status)) {
+    if (random_may_fail(program, both, 2, status)) {
         program->is_lost |= kind != 0; /* half of it may be done: the contents are unknown */
         return;
     }
@@ -398,6 +383,8 @@ static void cross(struct program *program)
     memcpy(second->bytes, bytes + left, beyond);
     first->is_overwritten = true;
     second->is_overwritten = true;
+    random_note_write(program, first, false, NULL, 0);
+    random_note_write(program, second, false, NULL, 0);
 }
 
 /* Makes the calls that are allowed at any time. */
@@ -444,6 +431,20 @@ void random_read(struct program *program)
     }
 }
 
+void random_read_late(struct program *program)
+{
+    size_t first = random_draw(program, program->tensor_count);
+
+    for (size_t i = 0; i < program->tensor_count; i++) {
+        const struct shadow *tensor = &program->tensors[(first + i) % program->tensor_count];
+
+        if (tensor->is_defined && tensor->is_transient) {
+            check_bytes(program, tensor, 0, tensor->count);
+            return;
+        }
+    }
+}
+
 void random_check(struct program *program)
 {
     if (!program->is_lost) {
@@ -461,11 +462,13 @@ void random_turn(struct program *program, const char *label)
             turn_segment(program);
         }
         WORKS(program, capu_iteration_end(program->rig.context));
+        random_note_turn(program);
     } else {
         WORKS(program, capu_iteration_begin(program->rig.context, label));
         for (size_t i = 0; i < program->tensor_count; i++) {
             program->tensors[i].is_defined &= !program->tensors[i].is_transient;
         }
+        random_note_turn(program);
     }
     program->in_iteration = !program->in_iteration;
 }
@@ -531,6 +534,9 @@ void random_finish(struct program *program)
             check_bytes(program, &program->tensors[i], 0, program->tensors[i].count);
         }
         free(program->tensors[i].bytes);
+    }
+    for (size_t i = 0; i < program->lineage_count; i++) {
+        free(program->lineages[i]);
     }
     WORKS(program, capu_synchronize(program->rig.context));
     if (program->is_lost) {

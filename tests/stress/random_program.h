@@ -10,11 +10,18 @@
 #ifndef CAPU_TESTS_STRESS_RANDOM_PROGRAM_H
 #define CAPU_TESTS_STRESS_RANDOM_PROGRAM_H
 
+#include "tests/support/lineage.h"
+#include "tests/support/mixing.h"
 #include "tests/support/rig.h"
 
 #include <check.h>
 
-enum { PROGRAM_TENSORS = 24, PROGRAM_LARGEST_PAGES = 14, PROGRAM_TEXT = 256 };
+enum {
+    PROGRAM_TENSORS = 24,
+    PROGRAM_LARGEST_PAGES = 14,
+    PROGRAM_TEXT = 256,
+    PROGRAM_LINEAGES = 4096
+};
 
 /* A tensor, and its contents on plain memory. */
 struct shadow {
@@ -26,6 +33,8 @@ struct shadow {
     bool is_transient;
     bool is_defined;
     bool is_overwritten; /* some op has overwritten it completely without reading it */
+    bool is_kept; /* written outside an iteration, or not given up until the last one ended */
+    struct lineage *lineage; /* belongs to the program: shadows move, lineages must not */
 };
 
 struct program {
@@ -37,8 +46,10 @@ struct program {
     size_t blob_count;
     bool in_iteration;
     bool in_segment;
-    bool has_left; /* some iteration has left its plan */
-    bool is_pure;  /* ops read and write whole tensors and update none, so they are replayable */
+    uint64_t turns;                             /* iterations so far */
+    struct lineage *lineages[PROGRAM_LINEAGES]; /* of all tensors that ever were */
+    size_t lineage_count;
+    bool is_pure; /* ops read and write whole tensors and update none, so they are replayable */
     uint64_t ops;
     uint64_t given_up; /* calls that failed because a plan had discarded contents */
     uint64_t refused;  /* calls that failed because of a device fault, and were repeated */
@@ -81,6 +92,23 @@ uint64_t random_draw(struct program *program, uint64_t below);
 /* A random tensor. */
 struct shadow *random_pick(struct program *program);
 
+/* What guided mode may give up (random_losses.c). A tensor gets a lineage when it is made; it
+   changes with each write by an op that read `sources`. */
+void random_trace(struct program *program, struct shadow *tensor);
+void random_note_write(struct program *program, struct shadow *tensor, bool is_replayable,
+                       struct shadow *const *sources, size_t count);
+
+/* The same for an op, from its operands. */
+void random_note_op(struct program *program, const struct mixing *op, struct shadow *const *tensors,
+                    bool is_replayable);
+
+/* An iteration begins or ends. Called before in_iteration changes. */
+void random_note_turn(struct program *program);
+
+/* Whether a call on these tensors may fail with this status, although all of them are defined. */
+bool random_may_fail(struct program *program, const struct shadow *const *tensors, size_t count,
+                     capu_status status);
+
 /* Allocates a tensor, or a blob that is split at arbitrary offsets. */
 void random_allocate(struct program *program);
 
@@ -106,6 +134,9 @@ void random_replace(struct program *program);
 
 /* Between iterations: reads a persistent tensor. */
 void random_read(struct program *program);
+
+/* Inside an iteration: reads a transient tensor. */
+void random_read_late(struct program *program);
 
 /* Does anything that a program can do. */
 void random_step(struct program *program);

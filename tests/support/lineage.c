@@ -18,6 +18,15 @@ void lineage_write(struct lineage *to, bool is_replayable, struct lineage *const
     to->version++;
 }
 
+void lineage_tie(struct lineage *to, struct lineage *other)
+{
+    if (to->source_count == LINEAGE_SOURCES) {
+        ck_abort_msg("too many outputs");
+    }
+    to->sources[to->source_count++] =
+        (struct lineage_source){.from = other, .version = other->version, .is_output = true};
+}
+
 void lineage_turn(struct lineage *lineage)
 {
     lineage->is_replayable = false;
@@ -33,9 +42,10 @@ static bool is_safe(struct lineage *lineage, uint64_t question)
         bool answer = lineage->is_replayable;
 
         for (size_t i = 0; i < lineage->source_count && answer; i++) {
-            struct lineage *from = lineage->sources[i].from;
+            const struct lineage_source *source = &lineage->sources[i];
 
-            answer = from->version == lineage->sources[i].version && is_safe(from, question);
+            answer = source->from->version == source->version &&
+                     (source->is_output || is_safe(source->from, question));
         }
         lineage->asked = question;
         lineage->is_safe = answer || lineage->is_held;

@@ -25,6 +25,7 @@ struct lineage {
     struct lineage_source {
         struct lineage *from;
         uint64_t version;
+        bool is_output; /* of the same op: must be unchanged, too, but comes from the replay */
     } sources[LINEAGE_SOURCES];
     uint64_t asked; /* the question to lineage_is_safe to which `is_safe` is the answer */
     bool is_safe;
@@ -34,6 +35,10 @@ struct lineage {
    example because it updates something. */
 void lineage_write(struct lineage *to, bool is_replayable, struct lineage *const *sources,
                    size_t count);
+
+/* The op that has just written `to` has also written `other`, and running it again would overwrite
+   newer contents of that, because it is always resident. */
+void lineage_tie(struct lineage *to, struct lineage *other);
 
 /* An iteration begins: what was made before cannot be recomputed any more. */
 void lineage_turn(struct lineage *lineage);
