@@ -25,7 +25,9 @@
 #include <string.h>
 
 #define DEFAULT_PAGE_BYTES ((uint64_t)2 << 20)
-#define PAGES_MAX 65536
+/* Enough for the largest GPUs: pages must not be larger without a budget than with one, because
+   what counts as a small tensor depends on them, and with it what a run needs at least. */
+#define PAGES_MAX (1 << 17)
 /* Left to the program if the config names no budget: for its kernels and the workspaces of cuBLAS.
  */
 #define HEADROOM_MAX ((uint64_t)512 << 20)
