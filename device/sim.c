@@ -491,7 +491,7 @@ capu_status sim_device_create(const struct device_options *options, struct devic
         problem = "the page is not a power of two of at least the machine's page";
     } else if (capabilities.memory_bytes < page_bytes) {
         status = CAPU_OVER_BUDGET;
-        problem = "the device memory is less than one page";
+        problem = "the budget is less than one page";
     }
     if (status != CAPU_OK) {
         if (text != NULL && text_bytes > 0) {

@@ -26,6 +26,7 @@ enum field_kind {
     FIELD_EFFORT,
     FIELD_SWITCH,
     FIELD_SIZE,
+    FIELD_BUDGET, /* a size above 0: 0 would mean the default, which is much memory */
     FIELD_COUNT
 };
 
@@ -46,8 +47,8 @@ static const struct field fields[] = {
     FIELD(mode, "CAPUCHIN_MODE", FIELD_MODE),
     FIELD(strict, "CAPUCHIN_STRICT", FIELD_SWITCH),
     FIELD(clear_fresh, "CAPUCHIN_CLEAR_FRESH", FIELD_SWITCH),
-    FIELD(budget_bytes, "CAPUCHIN_BUDGET", FIELD_SIZE),
-    FIELD(host_budget_bytes, "CAPUCHIN_HOST_BUDGET", FIELD_SIZE),
+    FIELD(budget_bytes, "CAPUCHIN_BUDGET", FIELD_BUDGET),
+    FIELD(host_budget_bytes, "CAPUCHIN_HOST_BUDGET", FIELD_BUDGET),
     FIELD(page_bytes, "CAPUCHIN_PAGE", FIELD_SIZE),
     FIELD(slab_threshold_bytes, "CAPUCHIN_SLAB_THRESHOLD", FIELD_SIZE),
     FIELD(d2h_bytes_per_s, "CAPUCHIN_D2H", FIELD_SIZE),
@@ -65,6 +66,9 @@ static const struct field fields[] = {
 };
 
 enum { FIELDS = sizeof(fields) / sizeof(fields[0]) };
+
+/* How much of a text that is no file's path an error text quotes. */
+enum { QUOTED_BYTES = 40 };
 
 static void *field_of(capu_config *config, const struct field *field)
 {
@@ -118,6 +122,8 @@ static const char *wanted(enum field_kind kind)
         return "0 or 1";
     case FIELD_SIZE:
         return "a size, such as 512MiB, 1.5GB or 4e9";
+    case FIELD_BUDGET:
+        return "a size above 0, such as 512MiB, 1.5GB or 4e9";
     default:
         return "a whole number";
     }
@@ -154,6 +160,8 @@ static bool read_number(capu_config *config, const struct field *field, const ch
         return read_switch(text, value);
     case FIELD_SIZE:
         return read_size(text, value);
+    case FIELD_BUDGET:
+        return read_size(text, value) && *(uint64_t *)value > 0;
     default:
         return read_count(text, value);
     }
@@ -174,13 +182,22 @@ static bool is_unset(capu_config *config, const struct field *field)
     }
 }
 
+/* The variable's value if the field takes it, NULL if not: the program has set the field, or there
+   is no such variable. An empty one does not count. */
+static const char *value_for(capu_config *config, const struct field *field)
+{
+    const char *value = getenv(field->variable);
+
+    return value != NULL && value[0] != '\0' && is_unset(config, field) ? value : NULL;
+}
+
 /* Sets a field from the environment if the program did not set it. */
 static capu_status read_environment(capu_config *config, const struct field *field, char *text,
                                     size_t text_bytes)
 {
-    const char *value = getenv(field->variable);
+    const char *value = value_for(config, field);
 
-    if (value == NULL || value[0] == '\0' || !is_unset(config, field)) {
+    if (value == NULL) {
         return CAPU_OK;
     }
     if (field->kind == FIELD_TEXT || field->kind == FIELD_FILE) {
@@ -229,8 +246,9 @@ static capu_status check_variables(char *text, size_t text_bytes)
 /* Writes an error text that lists the planners. */
 static void list_planners(const char *wrong, char *text, size_t text_bytes)
 {
-    size_t used = (size_t)snprintf(text, text_bytes,
-                                   "config: there is no planner '%.40s'; choose one of:", wrong);
+    size_t used =
+        (size_t)snprintf(text, text_bytes,
+                         "config: there is no planner '%.*s'; choose one of:", QUOTED_BYTES, wrong);
 
     for (const struct planner *planner = planners; planner->name != NULL && used < text_bytes;
          planner++) {
@@ -371,6 +389,57 @@ capu_status config_resolve(const capu_config *from, capu_config *config, char *t
     }
     *config = own;
     return CAPU_OK;
+}
+
+/* Whether the text contains a word that begins like this one. */
+static bool has_word(const char *text, const char *word)
+{
+    for (const char *at = strstr(text, word); at != NULL; at = strstr(at + 1, word)) {
+        if (at == text || at[-1] == ' ' || at[-1] == '(') {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Whether an error text is about a field. It quotes texts or begins with them ("cuda:1: ..."), and
+   names numbers by their field, with or without "_bytes" ("page_bytes 3", "a budget of"). */
+static bool is_about(const char *text, const struct field *field, const char *value)
+{
+    static const char unit[] = "_bytes";
+    char word[QUOTED_BYTES + 2];
+    size_t length;
+
+    if (field->kind == FIELD_TEXT || field->kind == FIELD_FILE) {
+        snprintf(word, sizeof(word), "'%.*s", QUOTED_BYTES, value);
+        return strstr(text, word) != NULL || strncmp(text, value, strlen(value)) == 0;
+    }
+    length = (size_t)snprintf(word, sizeof(word), "%s", field->name);
+    if (length > strlen(unit) && strcmp(word + length - strlen(unit), unit) == 0) {
+        word[length - strlen(unit)] = '\0';
+    }
+    return has_word(text, word);
+}
+
+void config_name_variables(const capu_config *from, char *text, size_t text_bytes)
+{
+    const char *between = "; from the environment: ";
+    capu_config own = CAPU_CONFIG_INIT;
+    size_t used = strlen(text);
+
+    if (from != NULL && !struct_read(&own, sizeof(own), from, from->size)) {
+        return;
+    }
+    for (size_t i = 0; i < FIELDS && used < text_bytes; i++) {
+        const char *value = value_for(&own, &fields[i]);
+
+        if (value != NULL && strstr(text, fields[i].variable) == NULL &&
+            is_about(text, &fields[i], value)) {
+            used += (size_t)snprintf(text + used, text_bytes - used, "%s%s", between,
+                                     fields[i].variable);
+            between = ", ";
+        }
+    }
 }
 
 void config_finish(capu_config *config)

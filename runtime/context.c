@@ -118,6 +118,23 @@ static capu_status choose_device(const capu_config *config, struct device **devi
     return CAPU_INVALID;
 }
 
+/* The config of a context names the device that was opened. */
+static capu_status name_device(const struct device *device, capu_config *config)
+{
+    char *name;
+
+    if (strcmp(config->device, "auto") != 0) {
+        return CAPU_OK;
+    }
+    name = strdup(device->capabilities.name);
+    if (name == NULL) {
+        return CAPU_NO_HOST_MEMORY;
+    }
+    free((char *)(uintptr_t)config->device);
+    config->device = name;
+    return CAPU_OK;
+}
+
 capu_status capu_context_create(const capu_config *config, capu_context **context)
 {
     char text[ERROR_TEXT_BYTES] = "";
@@ -143,7 +160,10 @@ capu_status capu_context_create(const capu_config *config, capu_context **contex
         status = CAPU_INVALID;
         goto destroy_device;
     }
-    status = context_create_on(device, &complete, context, text, sizeof(text));
+    status = name_device(device, &complete);
+    if (status == CAPU_OK) {
+        status = context_create_on(device, &complete, context, text, sizeof(text));
+    }
     if (status != CAPU_OK) {
         goto destroy_device;
     }
@@ -154,6 +174,7 @@ destroy_device:
 finish_config:
     config_finish(&complete);
 report_error:
+    config_name_variables(config, text, sizeof(text));
     if (config != NULL && config->size >= offsetof(capu_config, error_bytes) + sizeof(size_t) &&
         config->error != NULL && config->error_bytes > 0) {
         snprintf(config->error, config->error_bytes, "%s",

@@ -194,8 +194,9 @@ CAPU_API const char *capu_context_device(const capu_context *context);
    context, or by the caller if it came with the config. NULL if the context is NULL. */
 CAPU_API capu_stream capu_context_stream(const capu_context *context);
 
-/* The config in use, with environment and defaults filled in. It and its strings belong to the
-   context; `error` is NULL. NULL if the context is NULL. */
+/* The config in use, with environment and defaults filled in; `device` names the one that was
+   opened, also for "auto". It and its strings belong to the context; `error` is NULL. NULL if the
+   context is NULL. */
 CAPU_API const capu_config *capu_context_config(const capu_context *context);
 
 /*

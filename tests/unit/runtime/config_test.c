@@ -180,6 +180,8 @@ static const struct {
     {"CAPUCHIN_BUDGET", "-1"},
     {"CAPUCHIN_BUDGET", "1e30"},
     {"CAPUCHIN_BUDGET", "0.25"}, /* rounded to zero, it would mean "no budget" */
+    {"CAPUCHIN_BUDGET", "0"},
+    {"CAPUCHIN_HOST_BUDGET", "0MiB"},
     {"CAPUCHIN_HOST_BUDGET", "1e-5"},
     {"CAPUCHIN_HOST_BUDGET", "1gb"},
     {"CAPUCHIN_PAGE", "big"},
