@@ -221,9 +221,9 @@ bool arguments_budget(const struct arguments *arguments, uint64_t whole, uint64_
     length = strlen(text);
     if (length > 0 && text[length - 1] == '%'
             ? read_percent(text, &percent) && share_of(whole, percent, bytes)
-            : capu_parse_size(text, bytes) == CAPU_OK) {
+            : capu_parse_size(text, bytes) == CAPU_OK && *bytes > 0) {
         return true;
     }
-    say("--budget %s: neither a size nor a percentage up to 1000", text);
+    say("--budget %s: neither a size above 0 nor a percentage up to 1000", text);
     return false;
 }

@@ -52,7 +52,7 @@ struct arguments {
 error_t arguments_parse(int key, char *argument, struct arguments *arguments,
                         struct argp_state *state);
 
-/* The budget in bytes; a percentage refers to `whole`. False: it is neither a size nor a
+/* The budget in bytes; a percentage refers to `whole`. False: it is neither a size above 0 nor a
  * percentage, and an error has been printed. Pre: a budget was given. */
 bool arguments_budget(const struct arguments *arguments, uint64_t whole, uint64_t *bytes);
 
