@@ -8,6 +8,8 @@
  */
 #include "runtime/names.h"
 
+#include "base/utf8.h"
+
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -100,43 +102,23 @@ static const char *intern(struct names *names, const char *text)
     return entry->text;
 }
 
-/* The length in bytes of the UTF-8 sequence at `text`; 0 if there is no valid one. Never reads past
-   the terminating zero, since that is not a continuation byte. */
-static size_t sequence_length(const unsigned char *text)
+/* The length in bytes of the UTF-8 sequence at `text`; 0 if there is no valid one. */
+static size_t sequence_length(const char *text)
 {
     uint32_t code;
-    size_t length;
 
-    if (text[0] < 0x80) {
-        return 1;
-    }
-    length = text[0] >= 0xf0 ? 4 : text[0] >= 0xe0 ? 3 : 2;
-    if (text[0] < 0xc2 || text[0] > 0xf4) {
-        return 0;
-    }
-    code = text[0] & (0x7fu >> length);
-    for (size_t i = 1; i < length; i++) {
-        if ((text[i] & 0xc0) != 0x80) {
-            return 0;
-        }
-        code = code << 6 | (text[i] & 0x3fu);
-    }
-    if (code > 0x10ffff || (code >= 0xd800 && code <= 0xdfff) || (length == 3 && code < 0x800) ||
-        (length == 4 && code < 0x10000)) {
-        return 0;
-    }
-    return length;
+    return utf8_read(text, &code);
 }
 
 /* Whether reports and traces can hold the text as it is. */
 static bool is_writable(const char *text)
 {
-    const unsigned char *at = (const unsigned char *)text;
+    const char *at = text;
 
-    while (*at != 0) {
+    while (*at != '\0') {
         size_t length = sequence_length(at);
 
-        if (length == 0 || at + length - (const unsigned char *)text > NAME_BYTES) {
+        if (length == 0 || at + length - text > NAME_BYTES) {
             return false;
         }
         at += length;
@@ -148,21 +130,21 @@ static bool is_writable(const char *text)
    at NAME_BYTES. */
 static char *writable_copy(const char *text)
 {
-    const unsigned char *at = (const unsigned char *)text;
+    const char *at = text;
     char *copy = malloc(NAME_BYTES + 1);
     size_t used = 0;
 
     if (copy == NULL) {
         return NULL;
     }
-    while (*at != 0) {
+    while (*at != '\0') {
         size_t length = sequence_length(at);
         size_t bytes = length > 0 ? length : 1;
 
         if (used + bytes > NAME_BYTES) {
             break;
         }
-        memcpy(copy + used, length > 0 ? (const char *)at : "?", bytes);
+        memcpy(copy + used, length > 0 ? at : "?", bytes);
         used += bytes;
         at += bytes;
     }
@@ -210,7 +192,7 @@ const char *names_intern(struct names *names, const char *text)
 void names_mend(char *text)
 {
     while (*text != '\0') {
-        size_t length = sequence_length((const unsigned char *)text);
+        size_t length = sequence_length(text);
 
         *text = length > 0 ? *text : '?';
         text += length > 0 ? length : 1;
