@@ -19,7 +19,7 @@ static capu_status put_header(const struct plan *plan, struct string_buffer *tex
     }
     status = string_buffer_format(text, "{\"type\":\"plan\",\"version\":1,\"trace\":");
     if (status == CAPU_OK) {
-        status = string_buffer_append_json(text, name, JSON_ENCODE_ANY);
+        status = string_buffer_append_json(text, name, JSON_ENCODE_ANY | JSON_ENSURE_ASCII);
     }
     json_decref(name);
     if (status == CAPU_OK && plan->trace_tensors != PLAN_COUNT_UNKNOWN) {

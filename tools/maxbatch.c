@@ -5,6 +5,7 @@
 #include "models/largest.h"
 #include "tools/exit_code.h"
 #include "tools/human.h"
+#include "tools/printable.h"
 #include "tools/say.h"
 #include "tools/zoo_options.h"
 
@@ -68,21 +69,24 @@ static double samples_per_s(const struct largest *largest)
 static void report(const struct settings *settings, const struct largest_request *request,
                    const struct answer *answer)
 {
+    char name[PRINTABLE_BYTES];
     char text[32];
 
     if (settings->arguments.as_json) {
-        printf("{\"model\":\"%s\",\"machine\":\"%s\",\"budget_bytes\":%" PRIu64
+        printf("{\"model\":\"%s\",\"machine\":", request->model->name);
+        printable_json(stdout, request->hardware->machine.name);
+        printf(",\"budget_bytes\":%" PRIu64
                ",\"planner\":\"%s\",\"overhead_limit\":%.6f,\"batch\":%" PRIu64
                ",\"overhead\":%.6f,\"iteration_ns\":%" PRIu64
                ",\"samples_per_s\":%.3f,\"batch_without_plan\":%" PRIu64
                ",\"batch_possible\":%" PRIu64 "}\n",
-               request->model->name, request->hardware->machine.name, request->budget_bytes,
-               request->planner->name, request->overhead, answer->with.batch, answer->with.overhead,
-               answer->with.iteration_ns, samples_per_s(&answer->with), answer->without.batch,
-               answer->possible);
+               request->budget_bytes, request->planner->name, request->overhead, answer->with.batch,
+               answer->with.overhead, answer->with.iteration_ns, samples_per_s(&answer->with),
+               answer->without.batch, answer->possible);
         return;
     }
-    printf("%s on %s in %s\n", request->model->name, request->hardware->machine.name,
+    printf("%s on %s in %s\n", request->model->name,
+           printable(request->hardware->machine.name, name),
            human_bytes(request->budget_bytes, text));
     printf("without a plan: batch %" PRIu64 ", %.1f samples/s\n", answer->without.batch,
            samples_per_s(&answer->without));

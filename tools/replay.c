@@ -7,6 +7,7 @@
 #include "tools/exit_code.h"
 #include "tools/human.h"
 #include "tools/output.h"
+#include "tools/printable.h"
 #include "tools/say.h"
 #include "tools/subject.h"
 
@@ -172,9 +173,11 @@ static void print_text(const struct settings *settings, const struct subject *su
                        const struct result *result)
 {
     uint64_t ideal = subject->trace.total_ns;
+    char text[PRINTABLE_BYTES];
     char buffer[32];
 
-    printf("%s on %s: ", trace_text(&subject->trace, subject->trace.name), subject->machine.name);
+    printf("%s on ", printable(trace_text(&subject->trace, subject->trace.name), text));
+    printf("%s: ", printable(subject->machine.name, text));
     printf("%s", human_bytes(settings->driver.budget_bytes, buffer));
     printf(" in pages of %s\n", human_bytes(subject->trace_index.page_bytes, buffer));
     printf("iteration  mode               time  over ideal           out            in\n");
@@ -239,7 +242,7 @@ static bool print_json(const struct subject *subject, const struct result *resul
         json_object_set_new(whole, "is_equal",
                             json_boolean(result->steady->time_ns == result->simulated_ns));
     }
-    is_fine = whole != NULL && json_dumpf(whole, stdout, JSON_COMPACT) == 0;
+    is_fine = whole != NULL && json_dumpf(whole, stdout, JSON_COMPACT | JSON_ENSURE_ASCII) == 0;
     json_decref(whole);
     putchar('\n');
     return is_fine;

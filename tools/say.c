@@ -1,19 +1,26 @@
 /* Messages of the command. */
 #include "tools/say.h"
 
+#include "tools/printable.h"
+
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
+/* Longer than any message: two paths at most, and what is said of them. */
+enum { MESSAGE_BYTES = 16384 };
+
 void say(const char *format, ...)
 {
+    char message[MESSAGE_BYTES];
     va_list arguments;
 
-    fputs("capuchin: ", stderr);
     va_start(arguments, format);
-    vfprintf(stderr, format, arguments);
+    vsnprintf(message, sizeof(message), format, arguments);
     va_end(arguments);
+    fputs("capuchin: ", stderr);
+    printable_print(stderr, message);
     fputc('\n', stderr);
 }
 

@@ -1,4 +1,5 @@
-/* Messages for people, on standard error, each a line that begins with the program's name. */
+/* Messages for people, on standard error, each a line that begins with the program's name. What
+   they quote may come from files, so control characters are escaped (printable.h). */
 #ifndef CAPU_TOOLS_SAY_H
 #define CAPU_TOOLS_SAY_H
 

@@ -107,7 +107,7 @@ static bool write_timeline(const struct settings *settings, const struct subject
         }
     }
     whole = json_pack("{s:o,s:s}", "traceEvents", events, "displayTimeUnit", "ms");
-    text.data = json_dumps(whole, JSON_COMPACT);
+    text.data = json_dumps(whole, JSON_COMPACT | JSON_ENSURE_ASCII);
     json_decref(whole);
     if (text.data == NULL) {
         say("out of memory");
@@ -156,7 +156,7 @@ static int simulate(const struct settings *settings, struct subject *subject,
         if (settings->arguments.as_json) {
             json_t *answer = json_pack("{s:b,s:s}", "valid", 0, "error", error.text);
 
-            json_dumpf(answer, stdout, JSON_COMPACT);
+            json_dumpf(answer, stdout, JSON_COMPACT | JSON_ENSURE_ASCII);
             putchar('\n');
             json_decref(answer);
         }

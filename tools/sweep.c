@@ -219,7 +219,7 @@ static capu_status put_json(const struct picture *picture, struct string_buffer 
         json_object_set_new(lists, name_of(&picture->curves[i]), list);
     }
     whole = json_pack("{s:o,s:o}", "budget_percent", percents, "overhead_percent", lists);
-    dump = json_dumps(whole, JSON_INDENT(1));
+    dump = json_dumps(whole, JSON_INDENT(1) | JSON_ENSURE_ASCII);
     if (dump != NULL) {
         status = string_buffer_format(text, "%s\n", dump);
     }

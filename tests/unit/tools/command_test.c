@@ -204,6 +204,46 @@ START_TEST(maxbatch_finds_the_largest_batch)
 }
 END_TEST
 
+/* Whatever a file contains, no control character reaches the terminal. */
+START_TEST(names_from_files_are_escaped)
+{
+#define RED "\\u001b[31m"
+#define SHOWN "\\x1b[31m"
+    static const struct command commands[] = {
+        {"bound named -b 1000", 3, {"op 0 (" SHOWN "f0) needs them all at once"}},
+        {"check twice", 2, {"twice:3: "}},
+        {"plan named -b 100%", 0, {"\"\\u009B31mnet\""}},
+        {"maxbatch vgg16 --machine m --planner lru --budget 1MiB", 3, {"vgg16 on " SHOWN "m in"}},
+        {"maxbatch vgg16 --machine m --planner lru --budget 1MiB --json",
+         3,
+         {"\"machine\":\"\\u001B[31mm\","}},
+        {"check '\x1b[31mfile'", 2, {SHOWN "file: No such file"}},
+        {0}};
+
+    write_file(
+        "named",
+        "{\"type\":\"trace\",\"version\":1,\"name\":\"\\u009b31mnet\"}\n" MACHINE_LINE TENSOR_LINE(
+            0, RED "w", 1000, "parameter") TENSOR_LINE(1, RED "x", 1000, "activation")
+            OP_LINE(RED "f0", 2000, "[0]", "[1]", "[]", "true")
+                OP_LINE(RED "f1", 2000, "[0,1]", "[]", "[]", "true"));
+    write_file("twice", TRACE_LINE TENSOR_LINE(0, RED "w", 1000, "parameter")
+                            TENSOR_LINE(0, RED "w", 1000, RED "kind"));
+    write_file("m", "{\"type\":\"machine\",\"name\":\"" RED
+                    "m\",\"memory_bytes\":17179869184,\"d2h_bytes_per_s\":12000000000,"
+                    "\"h2d_bytes_per_s\":12000000000,\"copy_latency_ns\":10000,"
+                    "\"fp32_flops_per_s\":9300000000000,\"memory_bytes_per_s\":732000000000,"
+                    "\"product_percent\":69,\"memory_percent\":75,\"launch_ns\":4000,"
+                    "\"text\":\"\"}\n");
+    for (const struct command *command = commands; command->arguments != NULL; command++) {
+        run_commands((const struct command[]){*command, {0}});
+        ck_assert_ptr_null(strchr(output, '\x1b'));
+        ck_assert_ptr_null(strstr(output, "\xc2\x9b"));
+    }
+#undef RED
+#undef SHOWN
+}
+END_TEST
+
 START_TEST(every_command_has_help)
 {
     static const char *const commands[] = {"plan",  "simulate", "check",  "bound",    "sweep",
@@ -239,6 +279,7 @@ int main(void)
     tcase_add_test(tests, model_writes_valid_traces);
     tcase_add_test(tests, impossible_models_are_rejected);
     tcase_add_test(tests, maxbatch_finds_the_largest_batch);
+    tcase_add_test(tests, names_from_files_are_escaped);
     tcase_add_test(tests, every_command_has_help);
     suite_add_tcase(suite, tests);
     return suite_run(suite);

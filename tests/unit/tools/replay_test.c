@@ -56,6 +56,20 @@ static unsigned long long number(const char *key)
  * Hints and segments of the trace reach the planner through the runtime, and the saved plan refers
  * to the tensors and ops of the trace.
  */
+/* The name of a trace can contain an escape sequence for the terminal. */
+START_TEST(names_are_escaped)
+{
+    char named[sizeof(trace) + 64];
+
+    snprintf(named, sizeof(named),
+             "{\"type\":\"trace\",\"version\":1,\"name\":\"\\u009b31mw\\u001b[31m\"}\n%s",
+             strchr(trace, '\n') + 1);
+    write_file("named", named);
+    RUN_COMMANDS({"replay named --page 4096 -b 100%", 0, {"\\xc2\\x9b31mw\\x1b[31m on m: "}},
+                 {"replay named --page 4096 -b 100% --json", 0, {"\\u009B31mw\\u001B[31m\""}});
+}
+END_TEST
+
 START_TEST(hints_and_segments_are_followed)
 {
     unsigned long long ns;
@@ -148,6 +162,7 @@ int main(void)
     TCase *tests = tcase_create("replay");
 
     tcase_add_checked_fixture(tests, setup, remove_folder);
+    tcase_add_test(tests, names_are_escaped);
     tcase_add_test(tests, hints_and_segments_are_followed);
     tcase_add_test(tests, the_trace_and_reports_can_be_saved);
     tcase_add_test(tests, replay_works_without_a_plan);
