@@ -15,6 +15,7 @@
 #include "tools/arguments.h"
 #include "tools/exit_code.h"
 #include "tools/human.h"
+#include "tools/printable.h"
 #include "tools/say.h"
 #include "tools/subject.h"
 
@@ -119,6 +120,8 @@ static void print_kinds(const struct report_file *file)
 {
     char median[32];
     char slowest[32];
+    char label[PRINTABLE_BYTES];
+    char mode[PRINTABLE_BYTES];
 
     printf("%zu iterations\n  %-20s %-8s %6s %14s %14s  %s\n", file->count, "label", "mode",
            "count", "median", "slowest", "found in");
@@ -126,8 +129,9 @@ static void print_kinds(const struct report_file *file)
         const struct report_kind *kind = &file->kinds[i];
         const struct reported *worst = &file->iterations[kind->slowest];
 
-        printf("  %-20.20s %-8s %6zu %14s %14s  iteration %" PRIu64 "\n",
-               kind->label[0] != '\0' ? kind->label : "(none)", kind->mode, kind->count,
+        printf("  %s %s %6zu %14s %14s  iteration %" PRIu64 "\n",
+               printable_column(kind->label[0] != '\0' ? kind->label : "(none)", 20, label),
+               printable_column(kind->mode, 8, mode), kind->count,
                human_ns(kind->median_ns, median), human_ns(worst->time_ns, slowest),
                worst->iteration);
     }
@@ -154,10 +158,12 @@ static void print_where(const struct account *account)
 {
     const struct reported *counters = &account->counters;
     char buffer[32];
+    char label[PRINTABLE_BYTES];
+    char mode[PRINTABLE_BYTES];
 
     printf("\niteration %" PRIu64 "%s%s, %s mode: %s", counters->iteration,
-           account->kind->label[0] != '\0' ? " " : "", account->kind->label, account->kind->mode,
-           human_ns(counters->time_ns, buffer));
+           account->kind->label[0] != '\0' ? " " : "", printable(account->kind->label, label),
+           printable(account->kind->mode, mode), human_ns(counters->time_ns, buffer));
     if (counters->predicted_ns > 0) {
         printf(", predicted %s", human_ns(counters->predicted_ns, buffer));
     }
@@ -181,30 +187,57 @@ static void print_where(const struct account *account)
     print_time("idle: no op was issued in time", account_idle_ns(account), counters->time_ns);
 }
 
+/* The budget, and how much of it there is compared with a run without a limit. */
+static void print_budget_share(const struct reported *counters)
+{
+    char budget[32];
+    char peak[32];
+
+    human_bytes(counters->budget_bytes, budget);
+    human_bytes(counters->live_peak_bytes, peak);
+    if (counters->budget_bytes > counters->live_peak_bytes) {
+        printf("  budget %s, more than the %s that a run without a limit needs\n", budget, peak);
+    } else {
+        printf("  budget %s, %.0f %% of the %s that a run without a limit needs\n", budget,
+               100.0 * part(counters->budget_bytes, counters->live_peak_bytes), peak);
+    }
+}
+
 static void print_memory(const struct account *account)
 {
     const struct reported *counters = &account->counters;
+    const char *floor_op = account_text(account, "floor_op");
     char first[32];
     char second[32];
     char third[32];
+    char name[PRINTABLE_BYTES];
 
-    printf("\nmemory\n  budget %s, %.0f %% of the %s that a run without a limit needs\n",
-           human_bytes(counters->budget_bytes, first),
-           100.0 * part(counters->budget_bytes, counters->live_peak_bytes),
-           human_bytes(counters->live_peak_bytes, second));
+    printf("\nmemory\n");
+    print_budget_share(counters);
     printf("  copied out %s, back %s; discarded without a copy %s\n",
            human_bytes(counters->evicted_bytes, first),
            human_bytes(counters->prefetched_bytes, second),
            human_bytes(counters->dropped_bytes, third));
-    printf("  smallest possible budget %s, set by %s; without that op %s\n",
-           human_bytes(counters->floor_bytes, first), account_text(account, "floor_op"),
-           human_bytes(counters->next_floor_bytes, second));
+    printf("  smallest possible budget %s", human_bytes(counters->floor_bytes, first));
+    if (floor_op[0] != '\0') {
+        printf(", set by %s; without that op %s", printable(floor_op, name),
+               human_bytes(counters->next_floor_bytes, second));
+    }
+    printf("\n");
+}
+
+/* What an op waited for. */
+static const char *wait_reason(const struct wait *wait)
+{
+    return wait->replay[0] != '\0' ? wait->replay : wait->name != NULL ? wait->name : "free memory";
 }
 
 static void print_waits(const struct account *account)
 {
     char time[32];
     char size[32];
+    char op[PRINTABLE_BYTES];
+    char reason[PRINTABLE_BYTES];
 
     if (account->wait_count == 0) {
         return;
@@ -215,12 +248,9 @@ static void print_waits(const struct account *account)
     for (size_t i = 0; i < account->wait_count && i < LISTED; i++) {
         const struct wait *wait = &account->waits[i];
 
-        printf("  %-28.28s %6" PRIu64 " %14s %14s  %s%s", wait->op, wait->access,
-               human_ns(wait->ns, time), human_bytes(wait->bytes, size),
-               wait->replay[0] != '\0' ? "a replay of " : "",
-               wait->replay[0] != '\0' ? wait->replay
-               : wait->name != NULL    ? wait->name
-                                       : "free memory");
+        printf("  %s %6" PRIu64 " %14s %14s  %s%s", printable_column(wait->op, 28, op),
+               wait->access, human_ns(wait->ns, time), human_bytes(wait->bytes, size),
+               wait->replay[0] != '\0' ? "a replay of " : "", printable(wait_reason(wait), reason));
         if (wait->count > 1) {
             printf(" and %zu more", wait->count - 1);
         }
@@ -234,6 +264,7 @@ static void print_movers(const struct account *account)
     char out[32];
     char in[32];
     char time[32];
+    char name[PRINTABLE_BYTES];
 
     if (account->mover_count == 0) {
         return;
@@ -243,8 +274,9 @@ static void print_movers(const struct account *account)
     for (size_t i = 0; i < account->mover_count && i < LISTED; i++) {
         const struct mover *mover = &account->movers[i];
 
-        printf("  %-28.28s %14s %14s %14s %14s%s\n", mover->name, human_bytes(mover->bytes, size),
-               human_bytes(mover->out_bytes, out), human_bytes(mover->in_bytes, in),
+        printf("  %s %14s %14s %14s %14s%s\n", printable_column(mover->name, 28, name),
+               human_bytes(mover->bytes, size), human_bytes(mover->out_bytes, out),
+               human_bytes(mover->in_bytes, in),
                account->counters.is_timed ? human_ns(mover->ns, time) : "not timed",
                mover->recomputed > 0 ? "  recomputed" : "");
     }
@@ -285,15 +317,15 @@ static unsigned advise_on_waits(const struct account *account)
     return 1;
 }
 
-/* Whether any iteration of the file was guided. */
-static bool has_guided(const struct report_file *file)
+/* Whether the program runs in guided mode: the iteration says so, or another one had a plan. */
+static bool is_guided_run(const struct report_file *file, const struct reported *counters)
 {
     for (size_t i = 0; i < file->kind_count; i++) {
         if (strcmp(file->kinds[i].mode, "guided") == 0) {
             return true;
         }
     }
-    return false;
+    return counters->guided_mode != 0;
 }
 
 /* Installing a plan costs time once. Only plans that keep changing call for action. */
@@ -322,6 +354,7 @@ static unsigned advise_on_plan(const struct account *account, const struct repor
     const struct reported *counters = &account->counters;
     const char *plan_error = account_text(account, "plan_error");
     bool is_guided = strcmp(account->kind->mode, "guided") == 0;
+    char text[PRINTABLE_BYTES];
     unsigned said = 0;
 
     if (counters->diverged != 0) {
@@ -334,7 +367,12 @@ static unsigned advise_on_plan(const struct account *account, const struct repor
     }
     if (plan_error[0] != '\0') {
         said++;
-        printf("  - No plan was found: %s.\n", plan_error);
+        printf("  - It had no plan: %s.\n", printable(plan_error, text));
+        if (counters->retry_in > 0) {
+            printf("    It is tried again after %" PRIu64
+                   " iterations. Give iterations of another shape a label of their own.\n",
+                   counters->retry_in);
+        }
     }
     if (part(counters->install_ns, counters->time_ns) >= WORTH_MENTIONING) {
         said++;
@@ -346,7 +384,7 @@ static unsigned advise_on_plan(const struct account *account, const struct repor
     if (!is_guided && plan_error[0] == '\0' && counters->diverged == 0 &&
         part(counters->stall_ns, counters->time_ns) >= WORTH_MENTIONING) {
         said++;
-        printf(has_guided(file)
+        printf(is_guided_run(file, counters)
                    ? "  - It had no plan yet. With wait_for_plan the second iteration already "
                      "has one.\n"
                    : "  - Passive mode brings tensors back when an op needs them. Guided mode does "
@@ -359,9 +397,11 @@ static unsigned advise_on_budget(const struct account *account, const char *trac
 {
     const struct reported *counters = &account->counters;
     uint64_t lost_ns = counters->stall_ns + counters->recompute_ns;
+    const char *floor_op = account_text(account, "floor_op");
     unsigned said = 0;
     char first[32];
     char second[32];
+    char name[PRINTABLE_BYTES];
 
     if (part(lost_ns, counters->time_ns) < WORTH_MENTIONING) {
         return 0;
@@ -384,11 +424,11 @@ static unsigned advise_on_budget(const struct account *account, const char *trac
             "passive mode discards dead\n    tensors only at the end of the iteration. A plan, or "
             "capu_free after the last use, avoids it.\n");
     }
-    if (counters->budget_bytes < counters->floor_bytes / 10 * 11 &&
+    if (floor_op[0] != '\0' && counters->budget_bytes < counters->floor_bytes / 10 * 11 &&
         counters->next_floor_bytes < counters->floor_bytes / 10 * 9) {
         said++;
-        printf("  - The op %s alone needs %s of the budget. Split it.\n",
-               account_text(account, "floor_op"), human_bytes(counters->floor_bytes, first));
+        printf("  - The op %s alone needs %s of the budget. Split it.\n", printable(floor_op, name),
+               human_bytes(counters->floor_bytes, first));
     }
     return said;
 }

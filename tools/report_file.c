@@ -29,8 +29,7 @@ static bool find_kind(struct report_file *file, const char *label, const char *m
     struct report_kind *made;
 
     for (size_t i = 0; i < file->kind_count; i++) {
-        if (strncmp(file->kinds[i].label, label, sizeof(made->label) - 1) == 0 &&
-            strcmp(file->kinds[i].mode, mode) == 0) {
+        if (strcmp(file->kinds[i].label, label) == 0 && strcmp(file->kinds[i].mode, mode) == 0) {
             *kind = i;
             return true;
         }
@@ -39,11 +38,9 @@ static bool find_kind(struct report_file *file, const char *label, const char *m
         return false;
     }
     made = &file->kinds[file->kind_count];
-    *made = (struct report_kind){0};
-    snprintf(made->label, sizeof(made->label), "%s", label);
-    snprintf(made->mode, sizeof(made->mode), "%s", mode);
+    *made = (struct report_kind){.label = strdup(label), .mode = strdup(mode)};
     *kind = file->kind_count++;
-    return true;
+    return made->label != NULL && made->mode != NULL;
 }
 
 static uint64_t counter(const json_t *line, const char *name)
@@ -183,6 +180,10 @@ bool report_file_read(struct report_file *file, const char *path)
 
 void report_file_finish(struct report_file *file)
 {
+    for (size_t i = 0; i < file->kind_count; i++) {
+        free(file->kinds[i].label);
+        free(file->kinds[i].mode);
+    }
     free(file->iterations);
     free(file->kinds);
     *file = (struct report_file){0};

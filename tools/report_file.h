@@ -22,8 +22,8 @@ struct reported {
 
 /* Iterations that should take the same time: those of a label in one mode. */
 struct report_kind {
-    char label[64];
-    char mode[16];
+    char *label; /* owned, as is: */
+    char *mode;
     size_t count;
     uint64_t median_ns;
     uint64_t median_compute_ns; /* of those whose ops were timed */

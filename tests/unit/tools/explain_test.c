@@ -203,7 +203,7 @@ START_TEST(the_outcome_of_plans_is_reported)
          {"Op 17 was not the planned one",
           "Installing a plan before this iteration took 3.000 ms; 1 of the 3 iterations like it"}});
     expect_not("Plans change too often");
-    RUN_COMMANDS({"explain r -i 4", 0, {"No plan was found: hybrid found none."}});
+    RUN_COMMANDS({"explain r -i 4", 0, {"It had no plan: hybrid found none."}});
     expect_not("wait_for_plan");
     RUN_COMMANDS(
         {"explain r -i 5", 0, {"It had no plan yet."}},
@@ -211,6 +211,78 @@ START_TEST(the_outcome_of_plans_is_reported)
          0,
          {"; 2 of the 2 iterations like it began with that.\n    Plans change too often"}});
 #undef GUIDED
+}
+END_TEST
+
+/* A guided run whose plans come too late, or keep being left, is not told to use guided mode. */
+START_TEST(the_mode_of_the_run_is_known)
+{
+#define STALLED "\"time_ns\":20000000,\"compute_ns\":1000,\"stall_ns\":9000000"
+    write_file("guided", LINE(1, "passive", "", STALLED ",\"guided_mode\":1"));
+    RUN_COMMANDS({"explain guided", 0, {"It had no plan yet."}});
+    expect_not("CAPUCHIN_MODE=guided");
+    write_file("passive", LINE(1, "passive", "", STALLED ",\"guided_mode\":0"));
+    RUN_COMMANDS({"explain passive", 0, {"CAPUCHIN_MODE=guided"}});
+    write_file("paused", LINE(1, "passive", "",
+                              STALLED ",\"guided_mode\":1,\"retry_in\":17,"
+                                      "\"plan_error\":\"it pauses\""));
+    RUN_COMMANDS({"explain paused",
+                  0,
+                  {"It had no plan: it pauses.\n    It is tried again after 17 iterations."}});
+    expect_not("CAPUCHIN_MODE=guided");
+#undef STALLED
+}
+END_TEST
+
+/* Reports without ops, and of a budget that is the whole machine, are explained in words. */
+START_TEST(what_is_not_known_is_not_printed)
+{
+    write_file("r", LINE(1, "passive", "",
+                         "\"time_ns\":1000,\"compute_ns\":1000,\"budget_bytes\":403726925824,"
+                         "\"live_peak_bytes\":1624768512,\"floor_op\":\"\"")
+                        LINE(2, "passive", "", "\"time_ns\":1000,\"compute_ns\":1000"));
+    RUN_COMMANDS({"explain r -i 1",
+                  0,
+                  {"budget 376.00 GiB, more than the 1.51 GiB that a run without a limit needs\n",
+                   "smallest possible budget 0 B\n"}});
+    expect_not("set by");
+    expect_not("24848 %");
+    RUN_COMMANDS({"explain r -i 2", 0, {""}});
+}
+END_TEST
+
+/* Every name in a report can contain an escape sequence for the terminal. */
+START_TEST(names_are_escaped)
+{
+#define RED "\\u001b[31m"
+#define SHOWN "\\x1b[31m"
+    write_file(
+        "r",
+        LINE(1, "passive", RED "label",
+             "\"time_ns\":20000000,\"compute_ns\":1000,\"stall_ns\":9000000,"
+             "\"budget_bytes\":1000,\"live_peak_bytes\":2000,\"floor_bytes\":1000,"
+             "\"floor_op\":\"" RED "floor\",\"plan_error\":\"" RED "no plan\",\"evictions\":["
+             "{\"tensor\":\"" RED "x\",\"bytes\":4096,\"method\":\"swap\",\"evicted_access\":1,"
+             "\"evicted_op\":\"f\",\"back_access\":3,\"back_op\":\"" RED "op\",\"in_trigger\":3,"
+             "\"wait_ns\":2000000,\"hidden\":false}],\"stalls\":[{\"access\":7,\"op\":\"h\","
+             "\"wait_ns\":70000,\"replay\":\"" RED "e\"}]"));
+    RUN_COMMANDS({"explain r",
+                  0,
+                  {"iteration 1 " SHOWN "label,", "set by " SHOWN "floor;", "The op " SHOWN "floor",
+                   "It had no plan: " SHOWN "no plan.", "  " SHOWN "x     ", "  " SHOWN "op     ",
+                   "a replay of " SHOWN "e\n"}});
+    expect_not("\x1b");
+    /* Columns are cut and filled by characters. */
+    write_file("r", LINE(1, "passive",
+                         "gr\xc3\xb6\xc3\x9f"
+                         "e von mehr als zwanzig Zeichen",
+                         "\"time_ns\":1"));
+    RUN_COMMANDS({"explain r",
+                  0,
+                  {"  gr\xc3\xb6\xc3\x9f"
+                   "e von mehr als z passive "}});
+#undef RED
+#undef SHOWN
 }
 END_TEST
 
@@ -244,6 +316,9 @@ int main(void)
     tcase_add_test(cases, waits_are_attributed_to_tensors_and_ops);
     tcase_add_test(cases, other_budgets_are_compared);
     tcase_add_test(cases, the_outcome_of_plans_is_reported);
+    tcase_add_test(cases, the_mode_of_the_run_is_known);
+    tcase_add_test(cases, what_is_not_known_is_not_printed);
+    tcase_add_test(cases, names_are_escaped);
     tcase_add_test(cases, files_that_are_not_reports_are_rejected);
     suite_add_tcase(suite, cases);
     return suite_run(suite);
