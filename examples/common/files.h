@@ -14,7 +14,8 @@ struct loss_log {
     FILE *file;
 };
 
-/* Returns FILE_FAILED after printing an error, like the other functions here. */
+/* Checks that the file can be written; the first line replaces it. Returns FILE_FAILED after
+   printing an error, like the other functions here. */
 capu_status loss_log_open(struct loss_log *log, const char *path);
 
 /* Writes one line: the step, and the loss as "%a", which loses no bit. */
@@ -34,9 +35,10 @@ struct weight {
 capu_status weights_check(const char *path);
 
 /*
- * Writes tensors: "CAPUWTS1", a count, and for each tensor the length of its name, the name, its
- * size in bytes and its contents. Numbers have 64 bits; numbers and contents are in the machine's
- * byte order.
+ * Writes tensors into a new file, PATH.new, which then replaces the old one; if that fails, the old
+ * one stays. Devices and pipes are written directly. The file contains "CAPUWTS1", a count, and for
+ * each tensor the length of its name, the name, its size in bytes and its contents. Numbers have 64
+ * bits; numbers and contents are in the machine's byte order.
  */
 capu_status weights_save(capu_context *context, const char *path, const struct weight *weights,
                          size_t count);

@@ -45,7 +45,12 @@ printf 'kept' >"$work/kept"
 expect 2 'not a whole number' "$@" --save "$work/kept" --steps 0
 expect 1 'planner' "$@" --save "$work/kept" --planner nobody
 expect 1 'planner' "$@" --save "$work/new" --planner nobody
-if [ "$(cat "$work/kept")" != kept ] || [ -e "$work/new" ]; then
+expect 1 'planner' "$@" --loss-log "$work/kept" --planner nobody
+# A disk without room for the weights. The host device keeps its memory in files, the sim device has none.
+expect 0 'File too large' sh -c 'trap "" XFSZ; (ulimit -f 1; "$@"; echo "exit code $?") 2>&1 | cat' sh \
+    "$@" --device sim --save "$work/kept"
+grep -q 'exit code 1' "$work/out" || { echo "options.sh: a full disk is not an error"; exit 1; }
+if [ "$(cat "$work/kept")" != kept ] || [ -e "$work/new" ] || [ -e "$work/kept.new" ]; then
     echo "options.sh: a failed run has changed or created the file named by --save"
     exit 1
 fi
