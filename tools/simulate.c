@@ -230,7 +230,8 @@ int check_main(int argc, char **argv)
         NULL,
         parse_option,
         "TRACE [PLAN]",
-        "Says whether a trace is well-formed, and a plan valid for it.",
+        "Says whether a trace is well-formed and complete, and a plan valid for it. A trace "
+        "without an end line, as older versions wrote it, is accepted with a warning.",
         NULL,
         NULL,
         NULL};
