@@ -192,6 +192,26 @@ static capu_status pass_run(struct device *device, capu_stream stream,
     PASS_ON(RUN, 0, stream, run(inner, stream, work));
 }
 
+static capu_status pass_open(struct device *device, const struct device_grant *grants, size_t count)
+{
+    PASS_ON(OPEN, 0, NULL, open(inner, grants, count));
+}
+
+static capu_status pass_guard(struct device *device)
+{
+    return device_guard(adaptor_of(device)->inner);
+}
+
+static capu_status pass_close(struct device *device, struct device_faults *faults)
+{
+    return device_close(adaptor_of(device)->inner, faults);
+}
+
+static void *pass_view(struct device *device, const void *address, uint64_t *bytes)
+{
+    return device_view(adaptor_of(device)->inner, address, bytes);
+}
+
 static uint64_t pass_now_ns(struct device *device)
 {
     return device_now_ns(adaptor_of(device)->inner);
@@ -221,6 +241,9 @@ static const struct device_table adaptor_table = {
     ADAPTOR_SLOTS(TABLE_SLOT).destroy = pass_destroy,
     .now_ns = pass_now_ns,
     .failure = pass_failure,
+    .guard = pass_guard,
+    .close = pass_close,
+    .view = pass_view,
 };
 #undef TABLE_SLOT
 

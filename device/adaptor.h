@@ -12,7 +12,8 @@
 
 #include "device/device.h"
 
-/* X(NAME, slot): every slot that is hooked. destroy, now_ns and failure are only passed on. */
+/* X(NAME, slot): every slot that is hooked. destroy, now_ns, failure, guard, close and
+   view are only passed on. */
 #define ADAPTOR_SLOTS(X)                      \
     X(PAGE_CREATE, page_create)               \
     X(PAGE_DESTROY, page_destroy)             \
@@ -36,7 +37,8 @@
     X(COPY_IN, copy_in)                       \
     X(COPY_WITHIN, copy_within)               \
     X(FILL, fill)                             \
-    X(RUN, run)
+    X(RUN, run)                               \
+    X(OPEN, open)
 
 #define ADAPTOR_SLOT_ENUMERATOR(name, slot) ADAPTOR_##name,
 enum adaptor_slot { ADAPTOR_SLOTS(ADAPTOR_SLOT_ENUMERATOR) ADAPTOR_SLOT_COUNT };

@@ -258,6 +258,15 @@ bool reservation_is_whole(const struct reservations *reservations,
             begins_mapping(reservation->slots[end]));
 }
 
+device_page reservation_page(const struct reservations *reservations,
+                             const struct reservation *reservation, const void *address)
+{
+    uint64_t slot = *slots_of(reservations, reservation, address, 1);
+
+    return slot == RESERVATION_HOLE ? DEVICE_NO_PAGE
+                                    : slot & ~(RESERVATION_MAPPED | RESERVATION_FIRST);
+}
+
 void reservation_map(const struct reservations *reservations, struct reservation *reservation,
                      const void *address, const device_page *pages, size_t count)
 {

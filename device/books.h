@@ -32,6 +32,8 @@ capu_status page_numbers_take(struct page_numbers *numbers, uint64_t *number);
 void page_numbers_give(struct page_numbers *numbers, uint64_t number);
 bool page_numbers_has(const struct page_numbers *numbers, uint64_t number);
 
+struct fault_trap;
+
 /* A reserved range of addresses, and what is mapped in it. */
 struct reservation {
     char *address;
@@ -39,6 +41,7 @@ struct reservation {
     size_t mapped_count;
     uint64_t *slots; /* a page's number and RESERVATION_MAPPED, RESERVATION_FIRST as well where a
                         map call began; RESERVATION_HOLE */
+    struct fault_trap *trap; /* the owner's: host_guard.c; NULL: none */
 };
 /* Zero, so that slots come from calloc and a large range takes memory only where it was mapped. */
 #define RESERVATION_HOLE ((uint64_t)0)
@@ -77,6 +80,9 @@ bool reservation_is_mapped(const struct reservations *reservations,
 /* Whether they are exactly the pages of one or more earlier map calls. */
 bool reservation_is_whole(const struct reservations *reservations,
                           const struct reservation *reservation, const void *address, size_t count);
+/* The page that is mapped at the address, or DEVICE_NO_PAGE. */
+device_page reservation_page(const struct reservations *reservations,
+                             const struct reservation *reservation, const void *address);
 void reservation_map(const struct reservations *reservations, struct reservation *reservation,
                      const void *address, const device_page *pages, size_t count);
 void reservation_unmap(const struct reservations *reservations, struct reservation *reservation,

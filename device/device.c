@@ -216,6 +216,37 @@ capu_status device_run(struct device *device, capu_stream stream, const struct d
     return device->table->run(device, stream, work);
 }
 
+capu_status device_guard(struct device *device)
+{
+    GUARD(device != NULL);
+    return device->capabilities.can_guard ? device->table->guard(device) : CAPU_UNSUPPORTED;
+}
+
+capu_status device_open(struct device *device, const struct device_grant *grants, size_t count)
+{
+    GUARD(device != NULL && (grants != NULL || count == 0));
+    for (size_t i = 0; i < count; i++) {
+        GUARD(is_range(grants[i].address, grants[i].bytes));
+    }
+    return device->capabilities.can_guard ? device->table->open(device, grants, count)
+                                          : CAPU_UNSUPPORTED;
+}
+
+capu_status device_close(struct device *device, struct device_faults *faults)
+{
+    GUARD(device != NULL && faults != NULL);
+    return device->capabilities.can_guard ? device->table->close(device, faults) : CAPU_UNSUPPORTED;
+}
+
+void *device_view(struct device *device, const void *address, uint64_t *bytes)
+{
+    if (device == NULL || bytes == NULL || !is_range(address, *bytes) ||
+        !device->capabilities.can_guard) {
+        return NULL;
+    }
+    return device->table->view(device, address, bytes);
+}
+
 uint64_t device_now_ns(struct device *device)
 {
     return device == NULL ? 0 : device->table->now_ns(device);

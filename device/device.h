@@ -30,6 +30,19 @@
 typedef uint64_t device_page;
 #define DEVICE_NO_PAGE UINT64_MAX
 
+/* Memory that work may touch: the pages that meet [address, address + bytes). */
+struct device_grant {
+    void *address;
+    uint64_t bytes;
+    bool is_writable; /* otherwise it may only be read */
+};
+
+/* What work touched although it was not granted: the first address of each kind, or NULL. */
+struct device_faults {
+    const void *strayed; /* outside all grants */
+    const void *written; /* inside one that may only be read */
+};
+
 struct device;
 struct device_event;
 
@@ -75,6 +88,7 @@ struct device_capabilities {
     struct device_link link; /* what is known without measuring */
     bool is_simulated;       /* no memory behind the addresses */
     bool runs_on_stream;     /* `run` is called on the stream's thread and computes (host) */
+    bool can_guard;          /* has the slots guard, open, close and view (host) */
 };
 
 /* What a device is made with; zero fields mean the device's default. */
@@ -172,6 +186,24 @@ struct device_table {
     /* OK while the device works; `text` then says what the driver refused last, if anything. Else
        the status of the failure, and a text that names the work. Any thread. `text` may be NULL. */
     capu_status (*failure)(struct device *device, char *text, size_t text_bytes);
+
+    /* The rest is optional, all or none: capabilities.can_guard. */
+
+    /* Pre: nothing is reserved. Post: work, and the program, can touch only memory that is open.
+       The device's own copies and fills are not affected. INVALID, NO_ADDRESS_SPACE. */
+    capu_status (*guard)(struct device *device);
+    /* Pre: guarded, nothing is open, no work is running, and all pages of the grants are mapped.
+       `grants` stays valid, and nothing is mapped or unmapped, until `close`. Post: work may touch
+       the grants; where two meet the same page, the larger right counts. What else it touches is
+       noted, and work goes on. NO_ADDRESS_SPACE: nothing is open. */
+    capu_status (*open)(struct device *device, const struct device_grant *grants, size_t count);
+    /* Pre: open, and the work that was enqueued since has finished. Post: nothing is open. */
+    capu_status (*close)(struct device *device, struct device_faults *faults);
+    /* Memory of the calling process that is the device's memory at `address`, whether it is open or
+       not. In: *bytes, how much is wanted; out: how much of that follows there without a gap.
+       Valid until the page is unmapped there. NULL: nothing is mapped, or the device is not
+       guarded. */
+    void *(*view)(struct device *device, const void *address, uint64_t *bytes);
 };
 
 /* The head of every device; the rest of its struct is its own. */
@@ -231,6 +263,12 @@ capu_status device_copy_within(struct device *device, capu_stream stream, void *
 capu_status device_fill(struct device *device, capu_stream stream, void *to, unsigned char byte,
                         uint64_t bytes);
 capu_status device_run(struct device *device, capu_stream stream, const struct device_work *work);
+
+/* UNSUPPORTED, and NULL, if the device cannot guard. */
+capu_status device_guard(struct device *device);
+capu_status device_open(struct device *device, const struct device_grant *grants, size_t count);
+capu_status device_close(struct device *device, struct device_faults *faults);
+void *device_view(struct device *device, const void *address, uint64_t *bytes);
 
 /* For devices: calls an op's function. While it runs, device_is_in_run() is true on that thread. */
 capu_status device_call(capu_run_function run, capu_stream stream, const void *arguments);

@@ -126,6 +126,7 @@ static void host_destroy(struct device *device)
     struct host_device *host = host_of(device);
 
     host_streams_finish(host);
+    host_guard_finish(host);
     host_memory_finish(host);
     chunks_finish(&host->chunks);
     close(host->memory_file);
@@ -163,6 +164,10 @@ static const struct device_table host_table = {
     .run = host_run,
     .now_ns = host_now_ns,
     .failure = host_failure,
+    .guard = host_guard,
+    .open = host_open,
+    .close = host_close,
+    .view = host_view,
 };
 
 static void init(struct host_device *host, const struct device_options *options, int memory_file,
@@ -178,6 +183,7 @@ static void init(struct host_device *host, const struct device_options *options,
                  .d2h_duplex_bytes_per_s = options->d2h_bytes_per_s,
                  .h2d_duplex_bytes_per_s = options->h2d_bytes_per_s},
         .runs_on_stream = true,
+        .can_guard = true,
     };
 
     host->head.table = &host_table;

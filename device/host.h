@@ -1,7 +1,8 @@
 /*
- * The inside of the host device, shared by its four files: host.c (table, creation), host_memory.c
- * (pages, ranges, mappings), host_stream.c (streams and their work) and host_event.c (events).
- * Calls go from host.c to the others and from host_event.c to host_stream.c, never back.
+ * The inside of the host device, shared by its five files: host.c (table, creation), host_memory.c
+ * (pages, ranges, mappings), host_guard.c (what work may touch), host_stream.c (streams and their
+ * work) and host_event.c (events). Calls go from host.c to the others, from host_event.c to
+ * host_stream.c, and from there and from host_memory.c to host_guard.c, never back.
  */
 #ifndef CAPU_DEVICE_HOST_H
 #define CAPU_DEVICE_HOST_H
@@ -22,6 +23,17 @@ struct host_link {
         free_at_ns; /* guarded by lock: when the copies started so far will have passed the link */
 };
 
+/* See host_guard.c. */
+struct host_guard {
+    char *view; /* the whole memory file, mapped once more; NULL: not guarded */
+    const struct device_grant *grants; /* the caller's; what is open */
+    size_t grant_count;
+    _Atomic uintptr_t written; /* struct device_faults; 0: none */
+    _Atomic uintptr_t strayed;
+    atomic_bool is_open;
+    atomic_bool has_opened_more; /* pages outside the grants are accessible */
+};
+
 struct host_device {
     struct device head;
 
@@ -31,6 +43,8 @@ struct host_device {
     struct reservations reservations;
     size_t mapping_limit; /* kernel mappings that all host devices together may use */
     size_t mapping_count; /* the most that this device may use: see host_memory.c */
+
+    struct host_guard guard;
 
     struct chunks chunks; /* has its own lock */
 
@@ -77,6 +91,16 @@ capu_status host_map(struct device *device, void *address, const device_page *pa
 capu_status host_unmap(struct device *device, void *address, size_t count);
 /* Unreserves all addresses. */
 void host_memory_finish(struct host_device *host);
+
+/* host_guard.c: the slots of the table, */
+capu_status host_guard(struct device *device);
+capu_status host_open(struct device *device, const struct device_grant *grants, size_t count);
+capu_status host_close(struct device *device, struct device_faults *faults);
+void *host_view(struct device *device, const void *address, uint64_t *bytes);
+/* the handler of the traps over reserved ranges (fault_trap.h; the owner is the device), */
+bool host_guard_fault(void *owner, void *address);
+/* and the end. The ranges are still reserved. */
+void host_guard_finish(struct host_device *host);
 
 /* host_stream.c */
 capu_status host_stream_create(struct device *device, enum device_engine engine,

@@ -13,6 +13,8 @@
 #define _GNU_SOURCE
 #include "device/host.h"
 
+#include "device/fault_trap.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -103,6 +105,7 @@ void host_page_destroy(struct device *device, device_page page)
 capu_status host_range_reserve(struct device *device, uint64_t bytes, void **address)
 {
     struct host_device *host = host_of(device);
+    struct fault_trap *trap = NULL;
     void *reserved;
     capu_status status;
 
@@ -113,13 +116,22 @@ capu_status host_range_reserve(struct device *device, uint64_t bytes, void **add
     if (status != CAPU_OK) {
         goto give_mapping;
     }
+    if (host->guard.view != NULL) {
+        status = fault_trap_set(reserved, bytes, host_guard_fault, host, &trap);
+        if (status != CAPU_OK) {
+            goto release;
+        }
+    }
     status = reservations_add(&host->reservations, reserved, bytes);
     if (status != CAPU_OK) {
-        goto release;
+        goto remove_trap;
     }
+    reservations_find(&host->reservations, reserved, 1)->trap = trap;
     *address = reserved;
     return CAPU_OK;
 
+remove_trap:
+    fault_trap_remove(trap);
 release:
     addresses_release(reserved, bytes);
 give_mapping:
@@ -133,6 +145,7 @@ void host_range_release(struct device *device, void *address, uint64_t bytes)
     struct reservation *range = reservations_find_empty(&host->reservations, address, bytes);
 
     if (range != NULL) {
+        fault_trap_remove(range->trap);
         addresses_release(address, bytes);
         reservations_remove(&host->reservations, range);
         give_mappings(host, 1);
@@ -155,6 +168,7 @@ static bool map_runs(const struct host_device *host, char *address, const device
                      size_t count)
 {
     uint64_t page_bytes = host->head.capabilities.page_bytes;
+    int access = host->guard.view == NULL ? PROT_READ | PROT_WRITE : PROT_NONE;
     size_t first = 0;
 
     while (first < count) {
@@ -163,7 +177,7 @@ static bool map_runs(const struct host_device *host, char *address, const device
         while (end < count && pages[end] == pages[end - 1] + 1) {
             end++;
         }
-        if (mmap(address + first * page_bytes, (end - first) * page_bytes, PROT_READ | PROT_WRITE,
+        if (mmap(address + first * page_bytes, (end - first) * page_bytes, access,
                  MAP_SHARED | MAP_FIXED | MAP_POPULATE, host->memory_file,
                  page_offset(host, pages[first])) == MAP_FAILED) {
             return false;

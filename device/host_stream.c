@@ -273,6 +273,22 @@ static bool grow(struct host_stream *stream)
     return true;
 }
 
+/* Makes room for `count` items more. The calling thread alone adds items, so the room stays. */
+static capu_status make_room(struct host_stream *stream, uint64_t count)
+{
+    capu_status status = host_failure_of(stream->host);
+
+    if (status != CAPU_OK) {
+        return status;
+    }
+    pthread_mutex_lock(&stream->lock);
+    while (stream->enqueued - stream->taken + count > stream->capacity && status == CAPU_OK) {
+        status = grow(stream) ? CAPU_OK : CAPU_NO_HOST_MEMORY;
+    }
+    pthread_mutex_unlock(&stream->lock);
+    return status;
+}
+
 static capu_status push(struct host_stream *stream, const struct item *item)
 {
     capu_status status = host_failure_of(stream->host);
@@ -434,48 +450,109 @@ capu_status host_stream_synchronize(struct device *device, capu_stream stream)
     return status;
 }
 
-static capu_status push_copy(struct host_link *link, capu_stream stream, void *to, const void *from,
-                             uint64_t bytes)
+/* A copy or a fill, at addresses of which some are device memory. */
+struct transfer {
+    struct item item;
+    bool is_to_device;
+    bool is_from_device;
+};
+
+/* Where the device reaches its own memory: at the address itself, or, if it is guarded, in the view
+   of all memory, which may have the pages in another order. Then *bytes becomes less. Addresses
+   with no page stay as they are, and fault. */
+static void *reach(struct host_device *host, const void *address, bool is_device, uint64_t *bytes)
 {
-    const struct item item = {
-        .kind = ITEM_COPY,
-        .link = link,
-        .of.copy = {.to = to, .from = from, .bytes = bytes},
+    void *seen = NULL;
+
+    if (is_device && host->guard.view != NULL) {
+        seen = host_view(&host->head, address, bytes);
+    }
+    return seen != NULL ? seen : (void *)(uintptr_t)address;
+}
+
+/* The next piece of a transfer. *bytes: what is left of it, then how much the piece has. */
+static struct item next_piece(struct host_device *host, const struct transfer *transfer,
+                              uint64_t done, uint64_t *bytes)
+{
+    struct item item = transfer->item;
+
+    *bytes = item.of.copy.bytes - done;
+    item.of.copy.to = reach(host, (char *)item.of.copy.to + done, transfer->is_to_device, bytes);
+    if (item.kind == ITEM_COPY) {
+        item.of.copy.from =
+            reach(host, (const char *)item.of.copy.from + done, transfer->is_from_device, bytes);
+    }
+    item.of.copy.bytes = *bytes;
+    return item;
+}
+
+/* All pieces or, unless the device fails meanwhile, none. */
+static capu_status push_transfer(struct host_device *host, struct host_stream *stream,
+                                 const struct transfer *transfer)
+{
+    uint64_t total = transfer->item.of.copy.bytes;
+    uint64_t count = 0;
+    uint64_t bytes;
+    capu_status status;
+
+    for (uint64_t done = 0; done < total; done += bytes) {
+        (void)next_piece(host, transfer, done, &bytes);
+        count++;
+    }
+    status = count > 1 ? make_room(stream, count) : CAPU_OK;
+    for (uint64_t done = 0; done < total && status == CAPU_OK; done += bytes) {
+        const struct item item = next_piece(host, transfer, done, &bytes);
+
+        status = push(stream, &item);
+    }
+    return status;
+}
+
+static capu_status push_copy(struct host_device *host, struct host_link *link, capu_stream stream,
+                             void *to, const void *from, uint64_t bytes)
+{
+    const struct transfer transfer = {
+        .item = {.kind = ITEM_COPY,
+                 .link = link,
+                 .of.copy = {.to = to, .from = from, .bytes = bytes}},
+        .is_to_device = link != &host->links[0],
+        .is_from_device = link != &host->links[1],
     };
 
-    return push(stream, &item);
+    return push_transfer(host, stream, &transfer);
 }
 
 capu_status host_copy_out(struct device *device, capu_stream stream, void *to, const void *from,
                           uint64_t bytes)
 {
-    return push_copy(&host_of(device)->links[0], stream, to, from, bytes);
+    struct host_device *host = host_of(device);
+
+    return push_copy(host, &host->links[0], stream, to, from, bytes);
 }
 
 capu_status host_copy_in(struct device *device, capu_stream stream, void *to, const void *from,
                          uint64_t bytes)
 {
-    return push_copy(&host_of(device)->links[1], stream, to, from, bytes);
+    struct host_device *host = host_of(device);
+
+    return push_copy(host, &host->links[1], stream, to, from, bytes);
 }
 
 capu_status host_copy_within(struct device *device, capu_stream stream, void *to, const void *from,
                              uint64_t bytes)
 {
-    (void)device;
-    return push_copy(NULL, stream, to, from, bytes);
+    return push_copy(host_of(device), NULL, stream, to, from, bytes);
 }
 
 capu_status host_fill(struct device *device, capu_stream stream, void *to, unsigned char byte,
                       uint64_t bytes)
 {
-    const struct item item = {
-        .kind = ITEM_FILL,
-        .byte = byte,
-        .of.copy = {.to = to, .bytes = bytes},
+    const struct transfer transfer = {
+        .item = {.kind = ITEM_FILL, .byte = byte, .of.copy = {.to = to, .bytes = bytes}},
+        .is_to_device = true,
     };
 
-    (void)device;
-    return push(stream, &item);
+    return push_transfer(host_of(device), stream, &transfer);
 }
 
 capu_status host_run(struct device *device, capu_stream stream, const struct device_work *work)
