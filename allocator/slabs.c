@@ -10,6 +10,10 @@
  * Each slab has two bit sets: `used` slots are taken or resting, `resting` ones are those that were
  * given back since the last slabs_settle. Settling then clears the resting bits in both, a word at
  * a time, and visits only slabs that have any.
+ *
+ * A slab that is spread has its page mapped once per slot, at consecutive addresses. Slot n lies in
+ * the n-th of these mappings, where it would lie in the page. In the table of slabs each of the
+ * mappings has an entry.
  */
 #include "allocator/slabs.h"
 
@@ -23,12 +27,15 @@
 #define CLASSES_MAX 48
 #define SLOTS_MAX 8192 /* 256-byte slots in a page of 2 MiB */
 #define WORD_BITS ((size_t)64)
+#define SPREAD_SLOTS_MAX ((size_t)256) /* each takes a kernel mapping */
 
 struct slab {
     void *address;
     device_page page;
     struct slab_class *class_of;
-    struct slab *before; /* in the class's list, if listed */
+    size_t mapping_count; /* of its page: 1, or the number of slots */
+    size_t visit_count;   /* of its mappings, while all slabs are destroyed */
+    struct slab *before;  /* in the class's list, if listed */
     struct slab *after;
     struct slab *resting_after; /* in the list of slabs with resting slots */
     size_t taken_count;
@@ -55,8 +62,10 @@ struct slabs {
     size_t page_bytes;
     struct slab_class classes[CLASSES_MAX]; /* largest slots first */
     size_t class_count;
-    struct table by_address; /* from a slab's address to the slab */
-    struct slab *resting;    /* slabs with resting slots */
+    struct table by_address; /* from the address of each mapping to the slab */
+    size_t slab_count;
+    bool is_spread;       /* new slabs are */
+    struct slab *resting; /* slabs with resting slots */
 };
 
 /* For assertions. */
@@ -98,18 +107,22 @@ static bool is_taken(const struct slab *slab, size_t slot)
            !has_bit(slab->resting, slot);
 }
 
-/* The slot that contains the address; SIZE_MAX after the last one. */
-static size_t slot_of(const struct slab *slab, const void *address)
+/* The slot that contains the address; SIZE_MAX: none does. */
+static size_t slot_of(const struct slabs *slabs, const struct slab *slab, const void *address)
 {
-    size_t slot =
-        (size_t)((uintptr_t)address - (uintptr_t)slab->address) / slab->class_of->slot_bytes;
+    size_t offset = (size_t)((uintptr_t)address - (uintptr_t)slab->address);
+    size_t slot = offset % slabs->page_bytes / slab->class_of->slot_bytes;
+    bool is_there = slab->mapping_count == 1 || slot == offset / slabs->page_bytes;
 
-    return slot < slab->class_of->slot_count ? slot : SIZE_MAX;
+    return is_there && slot < slab->class_of->slot_count ? slot : SIZE_MAX;
 }
 
-static void *slot_address(const struct slab *slab, size_t slot)
+static void *slot_address(const struct slabs *slabs, const struct slab *slab, size_t slot)
 {
-    return (void *)((uintptr_t)slab->address + slot * slab->class_of->slot_bytes);
+    size_t mapping = slab->mapping_count == 1 ? 0 : slot;
+
+    return (void *)((uintptr_t)slab->address + mapping * slabs->page_bytes +
+                    slot * slab->class_of->slot_bytes);
 }
 
 static void list_remove(struct slab *slab)
@@ -227,17 +240,54 @@ capu_status slabs_create(struct device *device, struct pages *pages, struct rang
     return CAPU_OK;
 }
 
-/* Maps a new slab of the class. */
+void slabs_spread(struct slabs *slabs)
+{
+    slabs->is_spread = true;
+}
+
+/* Takes addresses for the slab and maps its page there, `count` times. */
+static capu_status map_page(struct slabs *slabs, struct slab *slab, size_t count)
+{
+    device_page pages[SPREAD_SLOTS_MAX];
+    capu_status status;
+
+    ASSERT(count <= SPREAD_SLOTS_MAX);
+    if (!table_reserve(&slabs->by_address, slabs->by_address.count + count)) {
+        return CAPU_NO_HOST_MEMORY;
+    }
+    status = ranges_take(slabs->ranges, count, &slab->address);
+    if (status != CAPU_OK) {
+        return status;
+    }
+    for (size_t i = 0; i < count; i++) {
+        pages[i] = slab->page;
+    }
+    status = device_map(slabs->device, slab->address, pages, count);
+    if (status != CAPU_OK) {
+        ranges_give(slabs->ranges, slab->address, count, false);
+        return status;
+    }
+    slab->mapping_count = count;
+    return CAPU_OK;
+}
+
+/* Once for each slot if slabs are spread, and if that is possible. */
+static capu_status map_slab(struct slabs *slabs, struct slab *slab, size_t slot_count)
+{
+    if (slabs->is_spread && slot_count <= SPREAD_SLOTS_MAX &&
+        map_page(slabs, slab, slot_count) == CAPU_OK) {
+        return CAPU_OK;
+    }
+    return map_page(slabs, slab, 1);
+}
+
+/* Makes a new slab of the class. */
 static capu_status slab_create(struct slabs *slabs, struct slab_class *class_of)
 {
     size_t words = class_of->word_count;
-    struct slab *slab;
+    struct slab *slab = calloc(1, sizeof(*slab) + 2 * words * sizeof(slab->words[0]));
     capu_status status;
 
-    if (!table_reserve(&slabs->by_address, slabs->by_address.count + 1)) {
-        return CAPU_NO_HOST_MEMORY;
-    }
-    slab = calloc(1, sizeof(*slab) + 2 * words * sizeof(slab->words[0]));
     if (slab == NULL) {
         return CAPU_NO_HOST_MEMORY;
     }
@@ -245,13 +295,9 @@ static capu_status slab_create(struct slabs *slabs, struct slab_class *class_of)
     if (status != CAPU_OK) {
         goto free_slab;
     }
-    status = ranges_take(slabs->ranges, 1, &slab->address);
+    status = map_slab(slabs, slab, class_of->slot_count);
     if (status != CAPU_OK) {
         goto give_page;
-    }
-    status = device_map(slabs->device, slab->address, &slab->page, 1);
-    if (status != CAPU_OK) {
-        goto give_range;
     }
     slab->class_of = class_of;
     slab->used = slab->words;
@@ -260,11 +306,13 @@ static capu_status slab_create(struct slabs *slabs, struct slab_class *class_of)
         slab->used[words - 1] = UINT64_MAX << (class_of->slot_count % WORD_BITS);
     }
     list_insert(slab);
-    table_put(&slabs->by_address, key_of(slabs, slab->address), (uint64_t)(uintptr_t)slab);
+    for (size_t i = 0; i < slab->mapping_count; i++) {
+        table_put(&slabs->by_address, key_of(slabs, slab->address) + i * slabs->page_bytes,
+                  (uint64_t)(uintptr_t)slab);
+    }
+    slabs->slab_count++;
     return CAPU_OK;
 
-give_range:
-    ranges_give(slabs->ranges, slab->address, 1, false);
 give_page:
     pages_give(slabs->pages, &slab->page, 1);
 free_slab:
@@ -272,19 +320,30 @@ free_slab:
     return status;
 }
 
-/* Unmaps a slab and gives back its page and range. If the device refuses, the slab stays and the
-   result is false. */
+/* Unmaps a slab and gives back its page and addresses. False: the device refuses. */
+static bool unmap_slab(struct slabs *slabs, const struct slab *slab)
+{
+    if (device_unmap(slabs->device, slab->address, slab->mapping_count) != CAPU_OK) {
+        return false;
+    }
+    ranges_give(slabs->ranges, slab->address, slab->mapping_count, false);
+    pages_give(slabs->pages, &slab->page, 1);
+    return true;
+}
+
+/* Gives back all that a slab has. If the device refuses, the slab stays and the result is false. */
 static bool slab_destroy(struct slabs *slabs, struct slab *slab)
 {
-    if (device_unmap(slabs->device, slab->address, 1) != CAPU_OK) {
+    if (!unmap_slab(slabs, slab)) {
         return false;
     }
     if (slab->is_listed) {
         list_remove(slab);
     }
-    table_remove(&slabs->by_address, key_of(slabs, slab->address));
-    ranges_give(slabs->ranges, slab->address, 1, false);
-    pages_give(slabs->pages, &slab->page, 1);
+    for (size_t i = 0; i < slab->mapping_count; i++) {
+        table_remove(&slabs->by_address, key_of(slabs, slab->address) + i * slabs->page_bytes);
+    }
+    slabs->slab_count--;
     free(slab);
     return true;
 }
@@ -298,14 +357,12 @@ void slabs_destroy(struct slabs *slabs)
         const struct table_entry *entry = &slabs->by_address.entries[i];
         struct slab *slab = (struct slab *)(uintptr_t)entry->value;
 
-        if (entry->key == TABLE_NO_KEY) {
+        /* A slab has several entries; the last of them frees it. */
+        if (entry->key == TABLE_NO_KEY || ++slab->visit_count < slab->mapping_count) {
             continue;
         }
         /* A page that cannot be unmapped stays out and is destroyed with the device. */
-        if (device_unmap(slabs->device, slab->address, 1) == CAPU_OK) {
-            ranges_give(slabs->ranges, slab->address, 1, false);
-            pages_give(slabs->pages, &slab->page, 1);
-        }
+        (void)unmap_slab(slabs, slab);
         free(slab);
     }
     table_finish(&slabs->by_address);
@@ -356,7 +413,7 @@ capu_status slabs_take(struct slabs *slabs, size_t bytes, void **address)
     slab->first_word = word;
     slot = word * WORD_BITS + (size_t)__builtin_ctzll(~slab->used[word]);
     take_slot(slab, slot);
-    *address = slot_address(slab, slot);
+    *address = slot_address(slabs, slab, slot);
     ASSERT_EXPENSIVE(is_sound(slabs));
     return CAPU_OK;
 }
@@ -369,8 +426,9 @@ capu_status slabs_take_at(struct slabs *slabs, void *address, size_t bytes)
     if (slab == NULL || bytes == 0 || slab->class_of != class_for(slabs, bytes)) {
         return CAPU_NOT_READY;
     }
-    slot = slot_of(slab, address);
-    if (slot == SIZE_MAX || slot_address(slab, slot) != address || has_bit(slab->used, slot)) {
+    slot = slot_of(slabs, slab, address);
+    if (slot == SIZE_MAX || slot_address(slabs, slab, slot) != address ||
+        has_bit(slab->used, slot)) {
         return CAPU_NOT_READY;
     }
     take_slot(slab, slot);
@@ -385,8 +443,8 @@ bool slabs_give(struct slabs *slabs, void *address)
     if (slab == NULL) {
         return false;
     }
-    slot = slot_of(slab, address);
-    if (!is_taken(slab, slot) || slot_address(slab, slot) != address) {
+    slot = slot_of(slabs, slab, address);
+    if (!is_taken(slab, slot) || slot_address(slabs, slab, slot) != address) {
         return false;
     }
     if (slab->resting_count == 0) {
@@ -444,13 +502,13 @@ void *slabs_find(const struct slabs *slabs, const void *address)
     if (slab == NULL) {
         return NULL;
     }
-    slot = slot_of(slab, address);
-    return is_taken(slab, slot) ? slot_address(slab, slot) : NULL;
+    slot = slot_of(slabs, slab, address);
+    return is_taken(slab, slot) ? slot_address(slabs, slab, slot) : NULL;
 }
 
 size_t slabs_page_count(const struct slabs *slabs)
 {
-    return slabs->by_address.count;
+    return slabs->slab_count;
 }
 
 static const char *check_slab(const struct slabs *slabs, const struct slab *slab)
@@ -518,10 +576,23 @@ static const char *check_lists(const struct slabs *slabs, size_t listed, size_t 
     return listed == 0 && resting == 0 ? NULL : "a slab is lost from its list";
 }
 
+/* The slab of a table entry: a slab has one entry per mapping, and the first is checked. */
+static const char *check_entry(const struct slabs *slabs, const struct table_entry *entry)
+{
+    const struct slab *slab = (const struct slab *)(uintptr_t)entry->value;
+    uint64_t first = key_of(slabs, slab->address);
+
+    if (entry->key < first || entry->key >= first + slab->mapping_count * slabs->page_bytes) {
+        return "a slab is filed under another address";
+    }
+    return entry->key == first ? check_slab(slabs, slab) : NULL;
+}
+
 bool slabs_validate(const struct slabs *slabs, const char **what)
 {
     const char *breach = NULL;
     size_t count = 0;
+    size_t mappings = 0;
     size_t listed = 0;
     size_t resting = 0;
 
@@ -532,13 +603,16 @@ bool slabs_validate(const struct slabs *slabs, const char **what)
         if (entry->key == TABLE_NO_KEY) {
             continue;
         }
-        breach = check_slab(slabs, slab);
-        if (breach == NULL && key_of(slabs, slab->address) != entry->key) {
-            breach = "a slab is filed under another address";
+        breach = check_entry(slabs, entry);
+        if (breach == NULL && key_of(slabs, slab->address) == entry->key) {
+            count++;
+            mappings += slab->mapping_count;
+            listed += slab->is_listed;
+            resting += slab->resting_count > 0;
         }
-        count++;
-        listed += slab->is_listed;
-        resting += slab->resting_count > 0;
+    }
+    if (breach == NULL && (count != slabs->slab_count || mappings != slabs->by_address.count)) {
+        breach = "slabs and their addresses do not match";
     }
     if (breach == NULL && count > pages_out(slabs->pages)) {
         breach = "more slabs than pages";

@@ -19,6 +19,13 @@ struct slabs;
 capu_status slabs_create(struct device *device, struct pages *pages, struct ranges *ranges,
                          struct slabs **out);
 
+/* From now on the slots of a new slab do not share addresses: its page is mapped once for each
+   slot, and each slot is used at its own of these addresses. So the access to one small tensor can
+   be restricted without restricting another's, at no cost of device memory. Where there are not
+   enough addresses or mappings, or a page has too many slots, the slots share addresses
+   nevertheless. */
+void slabs_spread(struct slabs *slabs);
+
 /* Unmaps and gives back every slab. Pre: all work has finished. NULL is fine. */
 void slabs_destroy(struct slabs *slabs);
 

@@ -52,6 +52,13 @@ static void slabs_start(struct ground *ground)
                      CAPU_OK);
 }
 
+static void spread_if(struct ground *ground, bool is_spread)
+{
+    if (is_spread) {
+        slabs_spread(ground->slabs);
+    }
+}
+
 /* Fills a slab for each size. Slots must be aligned and disjoint, and waste little of the page. */
 START_TEST(every_size_uses_a_page_well)
 {
@@ -90,6 +97,7 @@ START_TEST(every_size_uses_a_page_well)
 }
 END_TEST
 
+/* Here and below, with _i the slots are spread. */
 START_TEST(a_slot_is_not_reused_until_settled)
 {
     struct ground ground;
@@ -98,6 +106,7 @@ START_TEST(a_slot_is_not_reused_until_settled)
 
     ground_start(&ground, PAGE, true);
     slabs_start(&ground);
+    spread_if(&ground, _i == 1);
     ck_assert_int_eq(slabs_take(ground.slabs, PAGE / 2, &a), CAPU_OK);
     ck_assert_int_eq(slabs_take(ground.slabs, PAGE / 2 - 9, &b), CAPU_OK);
     memset(a, 1, PAGE / 2);
@@ -130,6 +139,7 @@ START_TEST(trim_releases_only_free_slabs)
 
     ground_start(&ground, PAGE, true);
     slabs_start(&ground);
+    spread_if(&ground, _i == 1);
     for (size_t i = 0; i < LIMIT * 2; i++) {
         ck_assert_int_eq(slabs_take(ground.slabs, PAGE / 2, &list[i]), CAPU_OK);
     }
@@ -195,6 +205,8 @@ START_TEST(slots_never_overlap)
 
     ground_start(&ground, PAGE, true);
     slabs_start(&ground);
+    spread_if(&ground, _i == 1);
+    memset(held, 0, sizeof(held));
     for (int step = 0; step < 6000; step++) {
         struct held *one = &held[seed_below(&state, HELD)];
         size_t bytes = 1 + seed_below(&state, seed_below(&state, 9) == 0 ? PAGE / 2 : 3000);
@@ -225,12 +237,64 @@ START_TEST(slots_never_overlap)
 }
 END_TEST
 
+/* Each in pages of its own, and all of them together in one page of memory. */
+START_TEST(spread_slots_share_no_pages)
+{
+    static const size_t sizes[] = {256, 3000, PAGE / 2};
+    struct ground ground;
+    char *before = NULL;
+    size_t count = 0;
+    void *address;
+
+    ground_start(&ground, PAGE, true);
+    slabs_start(&ground);
+    slabs_spread(ground.slabs);
+    do {
+        ck_assert_int_eq(slabs_take(ground.slabs, sizes[_i], &address), CAPU_OK);
+        memset(address, (int)count, sizes[_i]);
+        ck_assert(count == 0 || (uintptr_t)before / PAGE != (uintptr_t)address / PAGE);
+        ck_assert(count == 0 || (unsigned char)before[sizes[_i] - 1] == (unsigned char)(count - 1));
+        ck_assert_ptr_null(slabs_find(ground.slabs, (char *)address - 1));
+        before = address;
+        count++;
+    } while (!slabs_needs_page(ground.slabs, sizes[_i]));
+    ck_assert_uint_eq(count, PAGE / ((sizes[_i] + 255) / 256 * 256));
+    ck_assert_uint_eq(slabs_page_count(ground.slabs), 1);
+    ck_assert_uint_eq(pages_out(ground.pages), 1);
+    CHECK_VALID(slabs_validate, ground.slabs);
+    ground_finish(&ground);
+}
+END_TEST
+
+START_TEST(slots_share_pages_where_mappings_are_short)
+{
+    struct ground ground;
+    void *a;
+    void *b;
+
+    ground_start(&ground, PAGE, true);
+    slabs_start(&ground);
+    slabs_spread(ground.slabs);
+    adaptor_fault_arm(ground.device, &(struct adaptor_fault_plan){.slot = ADAPTOR_MAP,
+                                                                  .call = 1,
+                                                                  .status = CAPU_NO_ADDRESS_SPACE});
+    ck_assert_int_eq(slabs_take(ground.slabs, 256, &a), CAPU_OK);
+    ck_assert_int_eq(slabs_take(ground.slabs, 256, &b), CAPU_OK);
+    ck_assert_ptr_eq(b, (char *)a + 256);
+    CHECK_VALID(slabs_validate, ground.slabs);
+    ground_finish(&ground);
+}
+END_TEST
+
 /* Takes slots of many classes, and settles and trims in between, so that every call can fail. */
-static capu_status churn(struct ground *ground)
+static capu_status churn(struct ground *ground, bool is_spread)
 {
     capu_status status =
         slabs_create(ground->device, ground->pages, ground->ranges, &ground->slabs);
 
+    if (status == CAPU_OK) {
+        spread_if(ground, is_spread);
+    }
     for (size_t i = 0; i < 60 && status == CAPU_OK; i++) {
         void *address;
 
@@ -247,7 +311,8 @@ static capu_status churn(struct ground *ground)
     return status;
 }
 
-/* _i: bit 0: all later calls fail too; bit 1: host allocations fail instead of device calls. */
+/* _i: bit 0: all later calls fail too; bit 1: host allocations fail instead of device calls; bit 2:
+   the slots are spread. */
 START_TEST(every_call_can_fail)
 {
     bool is_lasting = (_i & 1) != 0;
@@ -269,7 +334,7 @@ START_TEST(every_call_can_fail)
                                                            .status = CAPU_DEVICE_FAILED,
                                                            .is_lasting = is_lasting});
         }
-        status = churn(&ground);
+        status = churn(&ground, (_i & 4) != 0);
         malloc_faults_arm(0, false);
         hits = is_host ? malloc_faults_hits() : adaptor_fault_hits(ground.device);
         adaptor_fault_arm(ground.device, NULL);
@@ -300,10 +365,12 @@ int main(void)
     TCase *tcase = tcase_create("slabs");
 
     tcase_add_loop_test(tcase, every_size_uses_a_page_well, 0, 3);
-    tcase_add_test(tcase, a_slot_is_not_reused_until_settled);
-    tcase_add_test(tcase, trim_releases_only_free_slabs);
-    tcase_add_test(tcase, slots_never_overlap);
-    tcase_add_loop_test(tcase, every_call_can_fail, 0, 4);
+    tcase_add_loop_test(tcase, a_slot_is_not_reused_until_settled, 0, 2);
+    tcase_add_loop_test(tcase, trim_releases_only_free_slabs, 0, 2);
+    tcase_add_loop_test(tcase, slots_never_overlap, 0, 2);
+    tcase_add_loop_test(tcase, spread_slots_share_no_pages, 0, 3);
+    tcase_add_test(tcase, slots_share_pages_where_mappings_are_short);
+    tcase_add_loop_test(tcase, every_call_can_fail, 0, 8);
     suite_add_tcase(suite, tcase);
     return suite_run(suite);
 }
