@@ -9,6 +9,7 @@
 #include "runtime/parked.h"
 #include "runtime/planning.h"
 #include "runtime/settle.h"
+#include "runtime/strict.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -233,8 +234,11 @@ static capu_status create_lanes(capu_context *context)
 static capu_status create_memory(capu_context *context)
 {
     struct device *device = context->device;
-    capu_status status = pages_create(device, context->config.budget_bytes, &context->pages);
+    capu_status status = strict_guard_device(context);
 
+    if (status == CAPU_OK) {
+        status = pages_create(device, context->config.budget_bytes, &context->pages);
+    }
     if (status == CAPU_OK) {
         status = ranges_create(device, &context->ranges);
     }
@@ -242,6 +246,7 @@ static capu_status create_memory(capu_context *context)
         status = slabs_create(device, context->pages, context->ranges, &context->slabs);
     }
     if (status == CAPU_OK) {
+        strict_guard_slabs(context);
         status = host_arena_create(device, context->config.host_budget_bytes, &context->arena);
     }
     return status;

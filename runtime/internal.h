@@ -37,7 +37,7 @@ struct access {
     uint32_t role;     /* CAPU_READ, CAPU_WRITE, CAPU_UPDATE or CAPU_SCRATCH */
     bool is_read;      /* some operand reads its contents */
     bool is_partial;   /* only a part is written: other contents, if any, are kept */
-    uint64_t checksum; /* of a tensor that is only read, before the op: strict.c */
+    uint64_t checksum; /* of a tensor that is only read, before the op: strict_watch.c */
 };
 
 /* The part of an operand that lies in one tensor. */
@@ -65,6 +65,10 @@ struct operands {
     const char *name; /* its name */
     struct lane_position start;
     bool has_waited; /* the host waited for room for it, or compute for a copy */
+
+    struct device_grant *grants; /* what it may touch: strict_watch.c */
+    size_t grant_capacity;
+    uint64_t poison_number; /* of its first access, and the next lower ones: poison.h */
 };
 
 struct capu_context {

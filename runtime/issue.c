@@ -8,6 +8,7 @@
 #include "runtime/lookup.h"
 #include "runtime/settle.h"
 #include "runtime/strict.h"
+#include "runtime/strict_watch.h"
 
 #include <string.h>
 
@@ -44,15 +45,6 @@ static capu_status clear_untracked(capu_context *context, const struct call *cal
     return failure_check(context, status, "clearing an operand");
 }
 
-/* The op has run, and its record is complete. */
-static capu_status blame(capu_context *context, struct tensor *changed)
-{
-    return failure_set(context, CAPU_INVALID,
-                       "op '%s' has changed '%s', which it says it only reads: it updates it, or "
-                       "writes past the end of another operand",
-                       context->operands.name, lookup_name(context, changed));
-}
-
 static inline capu_status begin(capu_context *context, const struct call *call, bool *is_planned)
 {
     capu_status status;
@@ -63,7 +55,7 @@ static inline capu_status begin(capu_context *context, const struct call *call, 
     }
     status = operands_begin(context, call, is_planned);
     if (status == CAPU_OK && strict_is_on(context) && is_callers(call->kind)) {
-        status = strict_begin(context);
+        status = strict_watch_begin(context);
         if (status != CAPU_OK) {
             operands_abort(context, *is_planned, false);
         }
@@ -74,10 +66,11 @@ static inline capu_status begin(capu_context *context, const struct call *call, 
 static inline capu_status end(capu_context *context, enum call_kind kind, bool is_planned,
                               capu_status status)
 {
-    struct tensor *changed = NULL;
+    struct strict_finding finding;
 
-    if (status == CAPU_OK && strict_is_on(context) && is_callers(kind)) {
-        changed = strict_changed(context);
+    finding.breach = STRICT_NOTHING;
+    if (strict_is_on(context) && is_callers(kind)) {
+        strict_watch_end(context, &finding);
     }
     if (context->is_tracking && status == CAPU_OK) {
         status = operands_end(context, is_planned);
@@ -85,8 +78,9 @@ static inline capu_status end(capu_context *context, enum call_kind kind, bool i
         /* A function that refused has written nothing; a transfer may have, in part. */
         operands_abort(context, is_planned, !is_callers(kind));
     }
-    if (status == CAPU_OK && changed != NULL) {
-        status = blame(context, changed);
+    /* The op has run, and its record is complete. */
+    if (status == CAPU_OK || finding.breach == STRICT_STRAYED) {
+        status = strict_watch_report(context, &finding);
     }
     return status != CAPU_OK ? status : settle_unrecorded(context);
 }

@@ -30,6 +30,7 @@ void operands_finish(struct operands *operands)
     free(operands->accesses);
     free(operands->pieces);
     free(operands->list);
+    free(operands->grants);
     *operands = (struct operands){0};
 }
 

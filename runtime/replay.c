@@ -7,6 +7,7 @@
 #include "runtime/failure.h"
 #include "runtime/internal.h"
 #include "runtime/strict.h"
+#include "runtime/strict_watch.h"
 #include "runtime/victims.h"
 
 static capu_status clear_ranges(capu_context *context, const struct guide *guide,
@@ -29,7 +30,15 @@ static capu_status enqueue(capu_context *context, const struct guide *guide, uin
     const struct guide_op *op = &guide->ops[number];
     capu_status status = failure_check(context, clear_ranges(context, guide, op), op->call.name);
 
-    return status == CAPU_OK ? enqueue_replay(context, guide, number) : status;
+    status = status == CAPU_OK ? strict_watch_replay_begin(context, guide, op) : status;
+    if (status == CAPU_OK) {
+        capu_status breach;
+
+        status = enqueue_replay(context, guide, number);
+        breach = strict_watch_replay_end(context, op);
+        status = status == CAPU_OK ? breach : status;
+    }
+    return status;
 }
 
 /* After a replay that failed when something had been enqueued: its outputs are lost, and owed if

@@ -3,21 +3,21 @@
 
 #include "runtime/failure.h"
 
-#include <string.h>
-
-/* FNV-1a, by words: finds accidents, and need not withstand an attack. */
-static uint64_t checksum(const unsigned char *bytes, uint64_t count)
+static bool can_guard(const capu_context *context)
 {
-    uint64_t sum = 14695981039346656037u;
+    return strict_is_on(context) && context->device->capabilities.can_guard;
+}
 
-    for (uint64_t at = 0; at < count; at += sizeof(uint64_t)) {
-        uint64_t left = count - at;
-        uint64_t word = 0;
+capu_status strict_guard_device(capu_context *context)
+{
+    return can_guard(context) ? device_guard(context->device) : CAPU_OK;
+}
 
-        memcpy(&word, bytes + at, left < sizeof(word) ? (size_t)left : sizeof(word));
-        sum = (sum ^ word) * 1099511628211u;
+void strict_guard_slabs(capu_context *context)
+{
+    if (can_guard(context)) {
+        slabs_spread(context->slabs);
     }
-    return sum;
 }
 
 static capu_status poison(capu_context *context, void *address, uint64_t bytes)
@@ -80,7 +80,40 @@ bool strict_has_poisoned(const capu_context *context, const struct access *acces
     return strict_is_on(context) && !access->is_read;
 }
 
+struct poison strict_poison_of(const capu_context *context, size_t access)
+{
+    return poison_of(context->operands.poison_number - access);
+}
+
+/* Poisons for an access: with its pattern, where the host can, so that it can be found again. */
+static capu_status poison_access(capu_context *context, size_t access, void *address,
+                                 uint64_t bytes)
+{
+    struct poison pattern = strict_poison_of(context, access);
+    uint64_t here;
+
+    if (!can_guard(context)) {
+        return poison(context, address, bytes);
+    }
+    for (uint64_t done = 0; done < bytes; done += here) {
+        void *memory;
+
+        here = bytes - done;
+        memory = device_view(context->device, (char *)address + done, &here);
+        if (memory == NULL) {
+            return CAPU_DEVICE_FAILED;
+        }
+        poison_fill(&pattern, memory, (char *)address + done, here);
+    }
+    return CAPU_OK;
+}
+
 /* What a tensor without contents is not given by this op shows as well. */
+static bool is_begun(const struct access *access)
+{
+    return access->is_partial && !tensor_is_defined(access->tensor);
+}
+
 static capu_status poison_undefined(capu_context *context)
 {
     const struct operands *operands = &context->operands;
@@ -89,28 +122,38 @@ static capu_status poison_undefined(capu_context *context)
     for (size_t i = 0; i < operands->access_count && status == CAPU_OK; i++) {
         const struct access *access = &operands->accesses[i];
 
-        if (access->is_partial && !tensor_is_defined(access->tensor)) {
-            status = poison(context, access->tensor->address, access->tensor->bytes);
+        if (is_begun(access)) {
+            status = poison_access(context, i, access->tensor->address, access->tensor->bytes);
         }
     }
     return status;
 }
 
+bool strict_is_poisoned(const capu_context *context, const struct piece *piece)
+{
+    return (piece->role == CAPU_WRITE || piece->role == CAPU_SCRATCH) &&
+           strict_has_poisoned(context, &context->operands.accesses[piece->access]);
+}
+
 capu_status strict_poison_outputs(capu_context *context)
 {
     const struct operands *operands = &context->operands;
-    capu_status status;
+    capu_status status = CAPU_OK;
 
     if (!strict_is_on(context)) {
         return CAPU_OK;
     }
-    status = poison_undefined(context);
+    if (can_guard(context)) {
+        /* This thread writes the patterns: earlier work may still use what it writes to. */
+        status = lane_synchronize(&context->compute);
+    }
+    context->operands.poison_number += context->operands.access_count;
+    status = status == CAPU_OK ? poison_undefined(context) : status;
     for (size_t i = 0; i < operands->piece_count && status == CAPU_OK; i++) {
         const struct piece *piece = &operands->pieces[i];
-        bool is_written = piece->role == CAPU_WRITE || piece->role == CAPU_SCRATCH;
 
-        if (is_written && strict_has_poisoned(context, &operands->accesses[piece->access])) {
-            status = poison(context, piece->address, piece->bytes);
+        if (strict_is_poisoned(context, piece)) {
+            status = poison_access(context, piece->access, piece->address, piece->bytes);
         }
     }
     return failure_check(context, status, "poisoning the outputs of an op");
@@ -146,54 +189,4 @@ capu_status strict_poison_replay(capu_context *context, const struct guide *guid
         }
     }
     return status;
-}
-
-static bool can_look(const capu_context *context)
-{
-    return strict_is_on(context) && context->is_tracking &&
-           context->device->capabilities.runs_on_stream;
-}
-
-/* Whether the op only reads it, in all of its operands. */
-static bool is_only_read(const struct access *access)
-{
-    return access->role == CAPU_READ;
-}
-
-capu_status strict_begin(capu_context *context)
-{
-    struct operands *operands = &context->operands;
-    capu_status status;
-
-    if (!can_look(context)) {
-        return CAPU_OK;
-    }
-    status = lane_synchronize(&context->compute);
-    for (size_t i = 0; i < operands->access_count && status == CAPU_OK; i++) {
-        struct access *access = &operands->accesses[i];
-
-        if (is_only_read(access)) {
-            access->checksum = checksum(access->tensor->address, access->tensor->bytes);
-        }
-    }
-    return failure_check(context, status, "waiting for memory to look at in strict mode");
-}
-
-struct tensor *strict_changed(capu_context *context)
-{
-    const struct operands *operands = &context->operands;
-
-    /* A failure of the op is reported by the next call that meets it. */
-    if (!can_look(context) || lane_synchronize(&context->compute) != CAPU_OK) {
-        return NULL;
-    }
-    for (size_t i = 0; i < operands->access_count; i++) {
-        const struct access *access = &operands->accesses[i];
-
-        if (is_only_read(access) &&
-            checksum(access->tensor->address, access->tensor->bytes) != access->checksum) {
-            return access->tensor;
-        }
-    }
-    return NULL;
 }

@@ -4,7 +4,8 @@
  * Two means: memory that must not be read is poisoned, and memory that must not be touched is
  * unmapped. So an output that an op does not write, scratch that it reads later, and a tensor that
  * it uses without naming it give wrong results or a fault there and then, not now and then. Where
- * ops compute on the host, tensors that an op only reads are also compared with what they were.
+ * ops compute on the host, each of these becomes an error that names op and tensor:
+ * strict_watch.h.
  *
  * Waiting for every eviction and mapping pages whenever they change hands makes strict mode slow:
  * it is for tests. All of its steps are here. Other files call them at the place where they belong,
@@ -17,6 +18,7 @@
 
 #include "runtime/guide.h"
 #include "runtime/internal.h"
+#include "runtime/poison.h"
 
 /* What memory is filled with that must not be read: a NaN in every floating-point format. */
 enum { STRICT_POISON = 0xff };
@@ -25,6 +27,11 @@ static inline bool strict_is_on(const capu_context *context)
 {
     return context->config.strict != 0;
 }
+
+/* When a context is created: before memory is reserved, and once there are slabs. Errors as
+   device_guard. */
+capu_status strict_guard_device(capu_context *context);
+void strict_guard_slabs(capu_context *context);
 
 /* A tensor takes its pages from the guide: maps them. */
 capu_status strict_map(capu_context *context, struct tensor *tensor);
@@ -41,6 +48,11 @@ capu_status strict_wait_evicted(capu_context *context, struct departure *departu
 /* Before the work of an op: poisons what it is to write and does not read. */
 capu_status strict_poison_outputs(capu_context *context);
 
+/* The poison of one access of the op at hand, where the host can look for it, and whether a piece
+   was filled with it: it is to be written, and not read. */
+struct poison strict_poison_of(const capu_context *context, size_t access);
+bool strict_is_poisoned(const capu_context *context, const struct piece *piece);
+
 /* After an op: poisons its scratch, as far as the device lets us. */
 void strict_poison_scratch(capu_context *context);
 
@@ -50,12 +62,5 @@ bool strict_has_poisoned(const capu_context *context, const struct access *acces
 /* Before a replay: poisons what it writes. */
 capu_status strict_poison_replay(capu_context *context, const struct guide *guide,
                                  const struct guide_op *op);
-
-/* Before the caller's own work of an op: waits for all work before it, and notes what the tensors
-   hold that it only reads. */
-capu_status strict_begin(capu_context *context);
-
-/* After it: waits for it, and returns the first of these tensors that has changed, or NULL. */
-struct tensor *strict_changed(capu_context *context);
 
 #endif

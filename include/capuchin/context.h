@@ -71,8 +71,10 @@ typedef struct capu_config {
     uint32_t mode;
     /* CAPUCHIN_STRICT: 1 exposes wrong declarations (slow, waits on the host). Memory is unmapped
        at eviction and filled with NaN when it changes hands and before every write. On the host
-       device, an op that modified an operand it declared as read returns INVALID after it has run
-     */
+       device, an op that did not write all that it says it writes, read it first, or changed what
+       it says it only reads, returns INVALID after it has run; one that touched a tensor it does
+       not name returns OP_FAILED, and the context is lost. The error names op, tensor and offset.
+       For this a handler for SIGSEGV is installed while the context exists; see docs/strict.md */
     uint32_t strict;
     /* CAPUCHIN_CLEAR_FRESH: 1 makes newly allocated memory read as zeros, for programs that assume
        it does */

@@ -99,8 +99,9 @@ typedef struct capu_op {
  * (guided mode: the plan discarded what it reads, the iteration left the plan, and the contents
  * cannot be recomputed), OVER_BUDGET (its operands alone exceed the budget; the text says by how
  * much), HOST_OVER_BUDGET or NO_HOST_MEMORY (nowhere to evict to), NO_ADDRESS_SPACE, DEVICE_FAILED.
- * Other errors: INVALID in strict mode on host (the op has run and modified what it declared as
- * read); OP_FAILED, DEVICE_LOST (the context is no longer usable).
+ * Other errors: INVALID in strict mode on host (the op has run and did to an operand what its role
+ * does not say); OP_FAILED, DEVICE_LOST (the context is no longer usable; in strict mode on host
+ * OP_FAILED also if the op touched a tensor that it does not name).
  */
 CAPU_API capu_status capu_run(capu_context *context, const capu_op *op);
 

@@ -164,6 +164,7 @@ struct shift {
     const unsigned char *from;
     const unsigned char *by;
     unsigned char *note; /* NULL: none */
+    size_t note_bytes;
 };
 
 static capu_status shift(capu_stream stream, const void *arguments)
@@ -175,7 +176,7 @@ static capu_status shift(capu_stream stream, const void *arguments)
         it->to[i] = (unsigned char)(it->from[i] + it->by[0]);
     }
     if (it->note != NULL) {
-        it->note[0] = it->from[0];
+        memset(it->note, it->from[0], it->note_bytes);
     }
     return CAPU_OK;
 }
@@ -185,7 +186,7 @@ static void shift_forward(struct net *net, const unsigned char *by, size_t offse
 {
     step_set(&net->rig, net->activations[0], PAGES(NET_LAYER_PAGES), net->step);
     for (size_t i = 0; i < NET_LAYERS; i++) {
-        struct shift it = {net->activations[i + 1], net->activations[i], by + offset, NULL};
+        struct shift it = {net->activations[i + 1], net->activations[i], by + offset, NULL, 0};
 
         RIG_OK(&net->rig, CAPU_RUN(net->rig.context, shift, &it, capu_reads(net->activations[i]),
                                    capu_reads(by), capu_writes(net->activations[i + 1])));
@@ -243,7 +244,7 @@ START_TEST(replays_can_write_freed_pieces)
     RIG_OK(&net.rig, capu_split(net.rig.context, notes, PAGES(1) / 2));
     for (size_t round = 0; round < 4; round++) {
         net_begin(&net, "train");
-        it = (struct shift){net.activations[0], net.weights, by, notes};
+        it = (struct shift){net.activations[0], net.weights, by, notes, PAGES(1) / 2};
         RIG_OK(&net.rig,
                CAPU_RUN(net.rig.context, shift, &it, capu_reads(net.weights), capu_reads(by),
                         capu_writes(net.activations[0]), capu_writes(notes)));
@@ -354,7 +355,7 @@ START_TEST(outputs_of_a_failed_op_are_not_replayed_from)
 
     net_init(&net, (struct rig_options){.has_faults = true, .strict = _i == 1});
     for (size_t round = 0; round < 4; round++) {
-        struct shift it = {net.activations[0], net.weights, &by, NULL};
+        struct shift it = {net.activations[0], net.weights, &by, NULL, 0};
         capu_operand output =
             capu_operand_of(net.activations[0], 0, _i == 0 ? CAPU_WRITE_CLEARED : CAPU_WRITE);
 
@@ -397,7 +398,7 @@ START_TEST(a_refused_replay_spoils_nothing)
     step_set(&net.rig, by, 100, 1);
     note = step_malloc(&net.rig, is_small ? 100 : PAGES(1));
     for (size_t round = 0; round < 4; round++) {
-        struct shift it = {net.activations[1], net.weights, by, note};
+        struct shift it = {net.activations[1], net.weights, by, note, 1};
 
         net_begin(&net, "train");
         step_set(&net.rig, net.weights, PAGES(NET_LAYER_PAGES), net.step);
@@ -445,7 +446,7 @@ START_TEST(half_zeroed_tensors_are_not_replayed_from)
     RIG_OK(&net.rig, capu_split(net.rig.context, source + 100, BYTES));
     source += 100;
     for (size_t round = 0; round < 4; round++) {
-        struct shift it = {net.activations[1], source, by, NULL};
+        struct shift it = {net.activations[1], source, by, NULL, 0};
 
         net_begin(&net, "train");
         step_set(&net.rig, source, BYTES, net.step);
@@ -481,7 +482,7 @@ START_TEST(freed_small_tensors_are_remembered_as_overwritten)
     by = step_malloc(&net.rig, 100);
     step_set(&net.rig, by, 100, 1);
     for (size_t round = 0; round < 3; round++) {
-        struct shift it = {result, net.weights, by, NULL};
+        struct shift it = {result, net.weights, by, NULL, 0};
 
         net_begin(&net, "train");
         RIG_OK(&net.rig, CAPU_RUN(net.rig.context, shift, &it, capu_reads(net.weights),
@@ -520,8 +521,8 @@ START_TEST(freed_small_tensors_hold_what_replays_wrote)
     notes = step_malloc(&net.rig, 100);
     step_set(&net.rig, by, 100, 1);
     for (size_t round = 0; round < 3; round++) {
-        struct shift first = {results[0], net.weights, by, notes};
-        struct shift second = {results[1], net.weights, notes, NULL};
+        struct shift first = {results[0], net.weights, by, notes, 100};
+        struct shift second = {results[1], net.weights, notes, NULL, 0};
 
         net_begin(&net, "train");
         RIG_OK(&net.rig, CAPU_RUN(net.rig.context, shift, &first, capu_reads(net.weights),
@@ -562,7 +563,7 @@ START_TEST(tensors_cleared_by_a_failed_op_are_not_replayed_from)
     by = step_malloc(&net.rig, 100);
     step_set(&net.rig, by, 100, 1);
     for (size_t round = 0; round < 3; round++) {
-        struct shift it = {result, net.weights, by, NULL};
+        struct shift it = {result, net.weights, by, NULL, 0};
 
         net_begin(&net, "train");
         RIG_OK(&net.rig, CAPU_RUN(net.rig.context, shift, &it, capu_reads(net.weights),

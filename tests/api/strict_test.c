@@ -1,4 +1,5 @@
-/* Strict mode: a wrong declaration shows up as NaN, a fault, or an error. */
+/* Strict mode: a wrong declaration shows up as NaN, a fault, or an error. What only the host device
+   can find is in culprit_test.c. */
 #include "tests/api/steps.h"
 
 #include "device/device.h"
@@ -37,11 +38,16 @@ START_TEST(bytes_that_a_write_skips_are_nan)
     struct rig rig;
     float *tensor;
     float *read;
+    capu_status status;
 
     start(&rig, 8);
     tensor = (float *)(void *)step_malloc(&rig, PAGES(2));
     step_set(&rig, tensor, PAGES(2), 0);
-    RIG_OK(&rig, CAPU_RUN(rig.context, write_half, &tensor, capu_writes(tensor)));
+    status = CAPU_RUN(rig.context, write_half, &tensor, capu_writes(tensor));
+    /* Where the host computes, culprit_test.c; elsewhere only the results show it. */
+    if (strcmp(capu_context_device(rig.context), "host") != 0) {
+        RIG_OK(&rig, status);
+    }
     read = read_floats(&rig, tensor, PAGES(2));
     ck_assert(read[0] == 1.0f && isnan(read[PAGES(1) / sizeof(float)]));
     free(read);

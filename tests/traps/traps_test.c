@@ -53,6 +53,17 @@ static void expect_error(struct rig *rig, capu_status status, capu_status expect
                   capu_last_error(rig->context), names);
 }
 
+/* After an op with a wrong declaration: on host, strict mode has named it. Elsewhere it returns OK,
+   and only the NaN in its results shows it. */
+static void expect_breach(struct rig *rig, capu_status status, const char *text)
+{
+    if (strcmp(capu_context_device(rig->context), "host") == 0) {
+        expect_error(rig, status, CAPU_INVALID, text);
+    } else {
+        RIG_OK(rig, status);
+    }
+}
+
 /* 1. One allocation holds many tensors at arbitrary byte offsets. */
 START_TEST(a_blob_is_split)
 {
@@ -103,12 +114,17 @@ static void scale_parts(struct rig *rig, bool declares_whole)
     begin(rig);
     floats_set(rig, qkv, FLOATS, 1.0f);
     floats_press(rig, others, FLOATS_OTHERS);
-    RIG_OK(rig,
-           CAPU_RUN(
-               rig->context, floats_scale, &scale,
-               capu_operand_of(declares_whole ? others[0] : qkv, THIRD * sizeof(float), CAPU_READ),
-               declares_whole ? capu_writes(qkv)
-                              : capu_operand_of(qkv + THIRD, THIRD * sizeof(float), CAPU_WRITE)));
+    if (declares_whole) {
+        expect_breach(rig,
+                      CAPU_RUN(rig->context, floats_scale, &scale,
+                               capu_operand_of(others[0], THIRD * sizeof(float), CAPU_READ),
+                               capu_writes(qkv)),
+                      "op 'floats_scale' reads 'qkv'");
+    } else {
+        RIG_OK(rig, CAPU_RUN(rig->context, floats_scale, &scale,
+                             capu_operand_of(qkv, THIRD * sizeof(float), CAPU_READ),
+                             capu_operand_of(qkv + THIRD, THIRD * sizeof(float), CAPU_WRITE)));
+    }
     floats_press(rig, others, FLOATS_OTHERS);
     if (declares_whole) {
         ck_assert(isnan(floats_first(rig, qkv)));
@@ -149,9 +165,15 @@ static float sum_of_half_written(struct rig *rig, capu_role role)
     struct floats_scaling read = {.to = copy, .from = half, .count = FLOATS, .scale = 1.0f};
     static float bytes[FLOATS];
     float sum = 0.0f;
+    capu_status status;
 
     begin(rig);
-    RIG_OK(rig, CAPU_RUN(rig->context, floats_scale, &write, capu_operand_of(half, 0, role)));
+    status = CAPU_RUN(rig->context, floats_scale, &write, capu_operand_of(half, 0, role));
+    if (role == CAPU_WRITE) {
+        expect_breach(rig, status, "op 'floats_scale' leaves 8192 bytes of 'half' unwritten");
+    } else {
+        RIG_OK(rig, status);
+    }
     RIG_OK(rig, CAPU_RUN(rig->context, floats_scale, &read, capu_reads(half), capu_writes(copy)));
     RIG_OK(rig, capu_download(rig->context, bytes, copy, sizeof(bytes)));
     end(rig);
@@ -227,8 +249,9 @@ START_TEST(scratch_cannot_be_read_after_its_op)
                  CAPU_RUN(rig.context, floats_scale, &read, capu_reads(scratch), capu_writes(copy)),
                  CAPU_UNDEFINED_READ, "scratch");
     /* An op that reads scratch in spite of the declared role sees the poison. */
-    RIG_OK(&rig,
-           CAPU_RUN(rig.context, floats_scale, &read, capu_scratch(scratch), capu_writes(copy)));
+    expect_breach(
+        &rig, CAPU_RUN(rig.context, floats_scale, &read, capu_scratch(scratch), capu_writes(copy)),
+        "op 'floats_scale' reads 'scratch'");
     ck_assert(isnan(floats_first(&rig, copy)));
     end(&rig);
     rig_finish(&rig);
@@ -332,8 +355,15 @@ static void accumulate(struct rig *rig, capu_role role, float expected)
     floats_make_others(rig, others);
     RIG_OK(rig, capu_zero(rig->context, total, 0));
     for (size_t step = 0; step < 4; step++) {
+        capu_status status;
+
         begin(rig);
-        RIG_OK(rig, CAPU_RUN(rig->context, floats_scale, &add, capu_operand_of(total, 0, role)));
+        status = CAPU_RUN(rig->context, floats_scale, &add, capu_operand_of(total, 0, role));
+        if (isnan(expected)) {
+            expect_breach(rig, status, "op 'floats_scale' reads 'total'");
+        } else {
+            RIG_OK(rig, status);
+        }
         floats_press(rig, others, FLOATS_OTHERS);
         end(rig);
     }
