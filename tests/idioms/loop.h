@@ -38,7 +38,7 @@ enum idiom_flag {
     KEEPS_SUMS = 1,   /* gradients are persistent instead of transient */
     CLEARS_FRESH = 2, /* the context clears new memory */
     OWN_TENSORS = 4,  /* the program makes all of its tensors itself */
-    NEVER_GUIDED = 8, /* its iterations cannot be predicted */
+    NEVER_GUIDED = 8, /* its iterations cannot be predicted, or leave their plans */
     PENDING = 16      /* runs only if asked for: guided mode still loses what it should keep */
 };
 
@@ -67,6 +67,7 @@ struct loop {
     struct buffer *deltas[2];
     struct buffer *rate;
     struct buffer *extra[LOOP_EXTRAS]; /* for use by the idiom */
+    bool is_carried;                   /* for use by the idiom, too */
     size_t frozen;                     /* layers below this one are not trained */
 
     size_t guided;            /* iterations that followed a plan to the end */

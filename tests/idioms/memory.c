@@ -127,24 +127,57 @@ static void in_place(struct loop *loop, size_t round)
     loop_end(loop);
 }
 
-/* Describes a tensor as persistent when it has been transient for five iterations: after its last
-   use in an iteration, or before its first. From then on it is carried over. */
+/* Describes a tensor as persistent when it has been transient for five iterations: before its first
+   use in an iteration, after its last, or even after an update of what it was made from. From then
+   on it is carried over. If the call says that it is too late, the program starts anew. */
 static void persistent_late(struct loop *loop, size_t round)
 {
-    bool is_carried = round > 5;
+    enum { BEFORE, AFTER, TOO_LATE };
+    uint32_t way = loop->idiom->way;
+    bool is_due = round == 5;
+    struct buffer *source = way == TOO_LATE ? loop->weights[0] : NULL;
+    struct buffer *carried;
 
     if (round == 0) {
         loop->extra[0] = loop_make(loop, "carried", CAPU_ACTIVATION, PAGES(LAYER_PAGES));
     }
+    carried = loop->extra[0];
     loop_begin(loop, "train");
-    if (round == 5 && loop->idiom->way == 1) {
-        buffers_describe(&loop->buffers, loop->extra[0], CAPU_ACTIVATION, CAPU_PERSISTENT);
+    if (is_due && way == BEFORE) {
+        buffers_describe(&loop->buffers, carried, CAPU_ACTIVATION, CAPU_PERSISTENT);
     }
-    loop_apply(loop, is_carried ? "carry" : "start", is_carried ? CAPU_UPDATE : CAPU_WRITE,
-               loop->extra[0], NULL, NULL, loop->now);
+    loop_apply(loop, "carry", loop->is_carried ? CAPU_UPDATE : CAPU_WRITE, carried, source, NULL,
+               loop->now);
+    loop->is_carried = loop->is_carried || round > 5 || (is_due && way == BEFORE);
     loop_train(loop);
-    if (round == 5 && loop->idiom->way == 0) {
-        buffers_describe(&loop->buffers, loop->extra[0], CAPU_ACTIVATION, CAPU_PERSISTENT);
+    if (is_due && way != BEFORE) {
+        loop->is_carried =
+            buffers_describe(&loop->buffers, carried, CAPU_ACTIVATION, CAPU_PERSISTENT);
+    }
+    loop_end(loop);
+}
+
+/* Activations that live inside the iteration, so that others take their place. In some iterations
+   they are looked at once more before they are freed. */
+static void freed_inside(struct loop *loop, size_t round)
+{
+    bool looks = round % 4 == 3;
+
+    loop_begin(loop, "train");
+    loop_train(loop);
+    for (size_t i = 0; i < 2; i++) {
+        struct buffer *own = loop_make(loop, "own", CAPU_ACTIVATION, PAGES(LAYER_PAGES + i));
+
+        loop_apply(loop, "own", CAPU_WRITE, own, loop->weights[0], NULL, loop->now);
+        loop_apply(loop, "use", CAPU_WRITE, loop->layers[i], own, NULL, 0);
+        loop_apply(loop, "learn", CAPU_UPDATE, loop->weights[i], loop->layers[i], NULL, 0);
+        if (looks) {
+            loop_check(loop, own);
+        }
+        loop_free(loop, own);
+    }
+    if (looks) {
+        loop_check(loop, loop->layers[0]);
     }
     loop_end(loop);
 }
@@ -159,7 +192,9 @@ const struct idiom idioms_memory[] = {
     {"split between", late_split, "train", 0, 0, 0},
     {"split inside", late_split, "train", 1, 0, 0},
     {"in place", in_place, "train", 0, 0, 0},
-    {"persistent late, after", persistent_late, "train", 0, 0, 0},
-    {"persistent late, before", persistent_late, "train", 1, 0, 0},
+    {"persistent late, before", persistent_late, "train", 0, 0, 0},
+    {"persistent late, after", persistent_late, "train", 1, 0, 0},
+    {"persistent too late", persistent_late, "train", 2, PENDING, 0},
+    {"freed inside", freed_inside, "train", 0, PENDING, 0},
     {.name = NULL},
 };

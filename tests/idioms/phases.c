@@ -165,6 +165,20 @@ static void gan(struct loop *loop, size_t round)
     loop_end(loop);
 }
 
+/* Two halves of a network are trained in turn. Each reads layers that the other does not. */
+static void two_halves(struct loop *loop, size_t round)
+{
+    size_t own = round % 2 * 2;
+
+    loop_begin(loop, own == 0 ? "first" : "second");
+    loop_forward(loop, LOOP_LAYERS);
+    for (size_t i = own; i < own + 2; i++) {
+        loop_apply(loop, "learn", CAPU_UPDATE, loop->weights[i], loop->layers[i],
+                   loop->layers[LOOP_LAYERS], 1);
+    }
+    loop_end(loop);
+}
+
 /* Reinforcement learning: plays and remembers what happened, then learns from a drawn memory. The
    network that gives the targets is a copy, refreshed in every fourth iteration. */
 static void replay_buffer(struct loop *loop, size_t round)
@@ -224,6 +238,8 @@ const struct idiom idioms_phases[] = {
     {"sampling outside", sampling, "train", 0, 0, 0},
     {"gan", gan, "", 0, 0, 0},
     {"gan, no label", gan, NULL, 0, 0, 0},
+    {"two halves", two_halves, "", 0, 0, 0},
+    {"two halves, no label", two_halves, NULL, 0, PENDING, 0},
     {"replay buffer", replay_buffer, "", 0, NEVER_GUIDED, 0},
     {"replay buffer, no label", replay_buffer, NULL, 0, NEVER_GUIDED, 0},
     {.name = NULL},

@@ -85,6 +85,24 @@ static void norms(struct loop *loop, size_t round)
     loop_end(loop);
 }
 
+/* Clears the gradients right before they are summed. Some iterations first look at what the last
+   one has left. */
+static void last_gradients(struct loop *loop, size_t round)
+{
+    if (round == 0) {
+        each_sum(loop, loop_zero);
+    }
+    loop_begin(loop, "train");
+    loop_forward(loop, LOOP_LAYERS);
+    for (size_t i = 0; round % 4 == 3 && i < LOOP_LAYERS; i++) {
+        loop_apply(loop, "norm", CAPU_UPDATE, loop->rate, loop->sums[i], NULL, 0);
+    }
+    each_sum(loop, loop->idiom->way == ZERO_FIRST ? loop_zero : clear_by_op);
+    loop_backward(loop, CAPU_UPDATE);
+    loop_optimize(loop);
+    loop_end(loop);
+}
+
 /* Scales all gradients by their norm before the update. */
 static void clipping(struct loop *loop, size_t round)
 {
@@ -149,6 +167,8 @@ const struct idiom idioms_sums[] = {
     {"skipped updates, zeroed sums", skips_of_sums, "train", ZERO_LAST, KEEPS_SUMS, 0},
     {"norms", norms, "train", 0, KEEPS_SUMS, 0},
     {"norms, transient", norms, "train", 0, PENDING, 0},
+    {"last gradients, zeroed", last_gradients, "train", ZERO_FIRST, KEEPS_SUMS | NEVER_GUIDED, 0},
+    {"last gradients, cleared", last_gradients, "train", CLEAR_FIRST, KEEPS_SUMS, 0},
     {"clipping", clipping, "train", 0, 0, 0},
     {"micro-batches", micro_batches, "train", 0, 0, 0},
     {.name = NULL},

@@ -6,7 +6,8 @@
  *   read outside the iteration that made them;
  * - the same of a persistent tensor that ops overwrite completely, until the iteration ends: a plan
  *   may expect that they are overwritten;
- * - what earlier iterations left in such a tensor, after eight iterations.
+ * - what earlier iterations left in such a tensor, after eight iterations;
+ * - what a tensor held when it was described as persistent between iterations.
  */
 #include "tests/stress/random_program.h"
 
@@ -32,6 +33,7 @@ void random_note_write(struct program *program, struct shadow *tensor, bool is_r
     }
     lineage_write(tensor->lineage, is_replayable, lineages, count);
     tensor->is_kept = !program->in_iteration;
+    tensor->is_gone = false;
 }
 
 static bool has_fixed_part(struct program *program, const struct shadow *shadow)
@@ -81,7 +83,7 @@ static void note_held(struct program *program)
         struct shadow *tensor = &program->tensors[i];
 
         tensor->lineage->is_held =
-            !tensor->is_transient &&
+            !tensor->is_transient && !tensor->is_gone &&
             (!tensor->is_overwritten || (tensor->is_kept && program->turns <= SURE_TURNS));
     }
 }

@@ -8,13 +8,25 @@ enum { LARGEST_PAGES = PROGRAM_LARGEST_PAGES, TENSORS = PROGRAM_TENSORS };
 
 #define HOLDS PROGRAM_HOLDS
 #define WORKS PROGRAM_WORKS
+#define TRIES PROGRAM_TRIES
 
 static void describe(struct program *program, struct shadow *tensor)
 {
+    bool was_transient = tensor->is_transient;
+    capu_status status;
+
     tensor->is_transient = random_draw(program, 2) == 0;
-    WORKS(program, CAPU_DESCRIBE(program->rig.context, tensor->address, .name = "tensor",
-                                 .kind = tensor->is_transient ? CAPU_ACTIVATION : CAPU_PARAMETER,
-                                 .hint = (uint32_t)random_draw(program, CAPU_HINT_RECOMPUTE + 1)));
+    TRIES(program, status,
+          CAPU_DESCRIBE(program->rig.context, tensor->address, .name = "tensor",
+                        .kind = tensor->is_transient ? CAPU_ACTIVATION : CAPU_PARAMETER,
+                        .hint = (uint32_t)random_draw(program, CAPU_HINT_RECOMPUTE + 1)));
+    if (was_transient && !tensor->is_transient) {
+        tensor->is_gone = status == CAPU_CONTENTS_LOST || !program->in_iteration;
+        tensor->is_kept = !tensor->is_gone;
+    }
+    if (!random_may_fail(program, (const struct shadow *const *)&tensor, 1, status)) {
+        HOLDS(program, status == CAPU_OK);
+    }
 }
 
 static void add_tensor(struct program *program, unsigned char *address, uint64_t count)

@@ -34,6 +34,7 @@ struct shadow {
     bool is_defined;
     bool is_overwritten; /* some op has overwritten it completely without reading it */
     bool is_kept; /* written outside an iteration, or not given up until the last one ended */
+    bool is_gone; /* perhaps given up before it was described as persistent */
     struct lineage *lineage; /* belongs to the program: shadows move, lineages must not */
 };
 

@@ -161,19 +161,28 @@ static struct buffer *add(struct buffers *buffers, const char *name)
     return &buffers->items[number];
 }
 
-void buffers_describe(struct buffers *buffers, struct buffer *buffer, capu_kind kind,
+bool buffers_describe(struct buffers *buffers, struct buffer *buffer, capu_kind kind,
                       capu_lifetime lifetime)
 {
-    if (buffers->ended != CAPU_OK || buffer == NULL) {
-        return;
+    struct buffer_use use = {buffer, CAPU_READ};
+    bool was_defined = buffer->is_defined;
+    capu_status status;
+
+    if (buffers->ended != CAPU_OK) {
+        return false;
     }
-    BUFFERS_OK(buffers, CAPU_DESCRIBE(context_of(buffers), buffer->address, .name = buffer->name,
-                                      .kind = (uint32_t)kind, .lifetime = (uint32_t)lifetime));
+    status = CAPU_DESCRIBE(context_of(buffers), buffer->address, .name = buffer->name,
+                           .kind = (uint32_t)kind, .lifetime = (uint32_t)lifetime);
     buffer->is_persistent =
         lifetime == CAPU_PERSISTENT ||
         (lifetime == CAPU_LIFETIME_DEFAULT &&
          (kind == CAPU_PARAMETER || kind == CAPU_OPTIMIZER || kind == CAPU_KIND_UNKNOWN));
+    if (status == CAPU_CONTENTS_LOST && was_defined && may_be_lost(buffers, "", &use, 1)) {
+        return false;
+    }
+    buffers_accept(buffers, status, "describe");
     buffer->lineage.is_held = buffer->is_persistent;
+    return status == CAPU_OK;
 }
 
 static uint64_t pages_of(size_t bytes)

@@ -74,8 +74,8 @@ struct buffer *buffers_make(struct buffers *buffers, const char *name, capu_kind
 struct buffer *buffers_split(struct buffers *buffers, struct buffer *whole, size_t part_count,
                              const char *name, capu_kind kind, capu_lifetime lifetime);
 
-/* Describes a buffer again. */
-void buffers_describe(struct buffers *buffers, struct buffer *buffer, capu_kind kind,
+/* Describes a buffer again. False: it is too late, and the contents are lost. */
+bool buffers_describe(struct buffers *buffers, struct buffer *buffer, capu_kind kind,
                       capu_lifetime lifetime);
 
 /* Frees an allocation and its parts. */
