@@ -282,6 +282,14 @@ START_TEST(replayed_programs)
 }
 END_TEST
 
+/* A plan discarded what an earlier iteration had left in a tensor, because the planned iteration
+   clears it later with capu_zero. */
+START_TEST(not_cleared_after_all)
+{
+    run_program(5285, (struct rig_options){.planner = "recompute"}, &(struct totals){0});
+}
+END_TEST
+
 /* Device calls fail at random. Failed calls are repeated, and nothing is lost. */
 START_TEST(device_faults)
 {
@@ -358,6 +366,7 @@ int main(void)
     tcase_add_loop_test(programs, with_habits, 0, 2);
     tcase_add_test(programs, strict_mode);
     tcase_add_loop_test(programs, replayed_programs, 0, 2);
+    tcase_add_test(programs, not_cleared_after_all);
     tcase_add_loop_test(programs, device_faults, 0, 2);
     tcase_add_test(programs, delayed_streams);
     tcase_add_test(programs, little_host_memory);
