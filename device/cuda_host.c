@@ -15,8 +15,9 @@
 #define _GNU_SOURCE
 #include "device/cuda.h"
 
+#include "base/thread.h"
+
 #include <errno.h>
-#include <signal.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -71,22 +72,16 @@ static capu_status touch_all(char *address, uint64_t bytes)
     pthread_t threads[TOUCH_THREADS];
     bool is_running[TOUCH_THREADS] = {false};
     capu_status status = CAPU_OK;
-    sigset_t all;
-    sigset_t before;
 
-    /* Signals belong to the program: our threads block them. */
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
     for (size_t i = 0; i < count; i++) {
         parts[i].address = address + i * step;
         parts[i].bytes = i + 1 < count ? step : bytes - i * step;
         /* This thread touches the last part, and any for which no thread can be started. */
-        is_running[i] = i + 1 < count && pthread_create(&threads[i], NULL, touch, &parts[i]) == 0;
+        is_running[i] = i + 1 < count && thread_start(&threads[i], touch, &parts[i]);
         if (!is_running[i]) {
             touch(&parts[i]);
         }
     }
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
     for (size_t i = 0; i < count; i++) {
         if (is_running[i]) {
             pthread_join(threads[i], NULL);

@@ -18,10 +18,10 @@
 #define _GNU_SOURCE
 #include "device/host.h"
 
+#include "base/thread.h"
 #include "device/monotonic.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -313,26 +313,10 @@ static capu_status push(struct host_stream *stream, const struct item *item)
     return CAPU_OK;
 }
 
-/* Starts the stream's thread. Signals belong to the program: our threads block all but those that a
-   fault raises. */
 static capu_status start(struct host_stream *stream)
 {
-    sigset_t blocked;
-    sigset_t before;
-    int error;
-
-    sigfillset(&blocked);
-    sigdelset(&blocked, SIGSEGV);
-    sigdelset(&blocked, SIGBUS);
-    sigdelset(&blocked, SIGFPE);
-    sigdelset(&blocked, SIGILL);
-    sigdelset(&blocked, SIGABRT);
-    sigdelset(&blocked, SIGTRAP);
-    pthread_sigmask(SIG_SETMASK, &blocked, &before);
-    error = pthread_create(&stream->thread, NULL, serve, stream);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    if (error != 0) {
-        return CAPU_DEVICE_FAILED;
+    if (!thread_start(&stream->thread, serve, stream)) {
+        return CAPU_SYSTEM_LIMIT;
     }
     stream->is_running = true;
     return CAPU_OK;

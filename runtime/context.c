@@ -216,7 +216,20 @@ static capu_status complete_config(const struct device *device, capu_config *con
     return CAPU_OK;
 }
 
-static capu_status create_lanes(capu_context *context)
+static void explain_lanes(struct device *device, capu_status status, char *text, size_t text_bytes)
+{
+    char cause[256] = "";
+
+    if (status == CAPU_SYSTEM_LIMIT) {
+        snprintf(cause, sizeof(cause), "each needs a thread, and the system starts no more");
+    } else {
+        (void)device_failure(device, cause, sizeof(cause));
+    }
+    snprintf(text, text_bytes, "creating the three streams of the %s device: %s",
+             device->capabilities.name, cause[0] != '\0' ? cause : capu_status_text(status));
+}
+
+static capu_status create_lanes(capu_context *context, char *text, size_t text_bytes)
 {
     struct device *device = context->device;
     capu_status status =
@@ -227,6 +240,9 @@ static capu_status create_lanes(capu_context *context)
     }
     if (status == CAPU_OK) {
         status = lane_init(&context->h2d, device, DEVICE_H2D, NULL, false);
+    }
+    if (status != CAPU_OK) {
+        explain_lanes(device, status, text, text_bytes);
     }
     return status;
 }
@@ -289,7 +305,7 @@ capu_status context_create_on(struct device *device, const capu_config *config, 
     staging_init(&context->staging, device);
     status = complete_config(device, &context->config, text, text_bytes);
     if (status == CAPU_OK) {
-        status = create_lanes(context);
+        status = create_lanes(context, text, text_bytes);
     }
     if (status == CAPU_OK) {
         status = create_memory(context);

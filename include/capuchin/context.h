@@ -176,8 +176,10 @@ static inline capu_config capu_config_init(void)
  * Errors: INVALID (a field, a planner's name or an environment variable, or two that name the same
  * file, named in the text; or `context` is NULL), WRONG_STRUCT, OVER_BUDGET (the budget is below
  * one page or above the device), NO_ADDRESS_SPACE (the budget needs more pages than the machine has
- * mappings), NO_HOST_MEMORY, NO_DEVICE, DEVICE_FAILED, DEVICE_LOST, FILE_FAILED (a report, trace or
- * plan file cannot be created or replaced).
+ * mappings), NO_HOST_MEMORY, SYSTEM_LIMIT (there are no more threads or descriptors, or the host
+ * device's memory is larger than a file may be; training needs no more of them, except to write
+ * files), NO_DEVICE, DEVICE_FAILED, DEVICE_LOST, FILE_FAILED (a report, trace or plan file cannot
+ * be created or replaced).
  */
 CAPU_API capu_status capu_context_create(const capu_config *config, capu_context **context);
 

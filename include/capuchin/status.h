@@ -39,6 +39,7 @@ extern "C" {
     X(NO_HOST_MEMORY, -21, "host memory is full")                                      \
     X(HOST_OVER_BUDGET, -22, "does not fit the host budget")                           \
     X(NO_ADDRESS_SPACE, -23, "the address space or the number of mappings is used up") \
+    X(SYSTEM_LIMIT, -24, "no more threads or descriptors, or no file that large")      \
     /* The device. */                                                                  \
     X(NO_DEVICE, -40, "no such device on this machine")                                \
     X(DEVICE_FAILED, -41, "a device call failed; the context is still usable")         \
