@@ -14,8 +14,7 @@ add_library(capuchin SHARED ${room_objects})
 add_library(capuchin::capuchin ALIAS capuchin)
 target_include_directories(capuchin PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>
                                            $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
-target_link_libraries(capuchin PRIVATE PkgConfig::UV PkgConfig::JANSSON Threads::Threads m
-                                       ${CAPUCHIN_CUDART})
+target_link_libraries(capuchin PRIVATE PkgConfig::JANSSON Threads::Threads m ${CAPUCHIN_CUDART})
 target_link_options(capuchin PRIVATE -Wl,--version-script=${PROJECT_SOURCE_DIR}/capuchin.map)
 set_target_properties(capuchin PROPERTIES
     VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR} LINKER_LANGUAGE C
@@ -36,8 +35,8 @@ add_custom_target(capuchin_archive ALL DEPENDS ${archive})
 add_library(capuchin_static INTERFACE)
 add_dependencies(capuchin_static capuchin_archive)
 target_include_directories(capuchin_static INTERFACE ${PROJECT_SOURCE_DIR}/include)
-target_link_libraries(capuchin_static INTERFACE ${archive} PkgConfig::UV PkgConfig::JANSSON m
-                                                Threads::Threads ${CAPUCHIN_CUDART})
+target_link_libraries(capuchin_static INTERFACE ${archive} PkgConfig::JANSSON m Threads::Threads
+                                                ${CAPUCHIN_CUDART})
 add_library(capuchin::capuchin_static ALIAS capuchin_static)
 
 # A project that takes this one in with add_subdirectory installs it only if it says so.

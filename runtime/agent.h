@@ -1,11 +1,11 @@
 /*
- * The agent: a thread with a libuv loop for work that must not delay training. It writes report,
- * trace and plan files, pins host memory, and runs the planner.
+ * The agent: the library's threads for work that must not delay training. They write report, trace
+ * and plan files, pin host memory, and run the planner.
  *
- * The context's thread posts jobs, and the agent's thread does them in order. Tasks and the growth
- * of the host arena run concurrently, on libuv's work queue. One lock guards the shared state; it
- * is never held during a file or device call. Nothing happens at process exit: agent_destroy ends
- * the thread.
+ * The context's thread posts files to write, and the writer writes them in order. Tasks and the
+ * growth of the host arena run concurrently, each on a helper. All threads start with the agent.
+ * One lock guards the shared state; it is never held during a file or device call. Nothing happens
+ * at process exit: agent_destroy ends the threads.
  *
  * All functions are called on the context's thread.
  */
@@ -30,13 +30,14 @@ struct agent_paths {
     const char *plan;
 };
 
-/* Starts the thread, and checks that the files can be created or replaced; they are not changed
-   until there is something to write. `arena` is borrowed until agent_destroy.
-   FILE_FAILED: one of them cannot, see the text in `error`. NO_HOST_MEMORY. */
-capu_status agent_create(const struct agent_paths *paths, struct host_arena *arena, char *error,
-                         size_t error_bytes, struct agent **out);
+/* Checks that the files can be created or replaced, which are not changed until there is something
+   to write, and starts the threads, with helpers for `task_count` tasks at once. `arena` is
+   borrowed until agent_destroy. FILE_FAILED: one of the files cannot; SYSTEM_LIMIT: there are no
+   more threads; both with a text in `error`. NO_HOST_MEMORY. */
+capu_status agent_create(const struct agent_paths *paths, struct host_arena *arena,
+                         size_t task_count, char *error, size_t error_bytes, struct agent **out);
 
-/* Finishes all jobs and tasks, then ends the thread. Accepts NULL. */
+/* Finishes all jobs and tasks, then ends the threads. Accepts NULL. */
 void agent_destroy(struct agent *agent);
 
 /* Appends a line to the report file; the first line replaces the file. Takes `line` (allocated with
@@ -48,8 +49,9 @@ capu_status agent_report(struct agent *agent, char *line);
 capu_status agent_trace(struct agent *agent, char *text, size_t bytes);
 capu_status agent_plan(struct agent *agent, char *text, size_t bytes);
 
-/* Starts `run(data)` on libuv's work queue, concurrently with all other work. The caller keeps
-   ownership of `data` but must not touch it until the task is done. NO_HOST_MEMORY. */
+/* Starts `run(data)` on a helper, concurrently with all other work; it waits if more tasks run than
+   the agent was created for. The caller keeps ownership of `data` but must not touch it until the
+   task is done. NO_HOST_MEMORY. */
 capu_status agent_start(struct agent *agent, void (*run)(void *data), void *data,
                         struct agent_task **task);
 

@@ -314,7 +314,9 @@ capu_status context_create_on(struct device *device, const capu_config *config, 
         struct agent_paths paths = {
             .report = config->report_path, .trace = config->trace_path, .plan = config->plan_path};
 
-        status = agent_create(&paths, context->arena, text, text_bytes, &context->agent);
+        status = agent_create(&paths, context->arena,
+                              config->mode == CAPU_MODE_GUIDED ? PLANNING_JOBS : 0, text,
+                              text_bytes, &context->agent);
     }
     if (status != CAPU_OK) {
         destroy_parts(context);

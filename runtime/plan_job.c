@@ -101,7 +101,7 @@ static capu_status make_guide(struct plan_job *job, const struct trace_index *tr
     return status;
 }
 
-/* On libuv's work queue. */
+/* On a helper of the agent. */
 static void run_job(void *data)
 {
     struct plan_job *job = data;

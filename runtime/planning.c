@@ -11,11 +11,11 @@
 
 #include <stdlib.h>
 
-enum { FAILURES = 3, JOBS = 3 };
+enum { FAILURES = 3, JOBS = PLANNING_JOBS };
 
 struct plan_keeper {
-    struct plan_job *jobs[JOBS]; /* fewer than libuv's threads: pinning must not wait for plans */
-    uint64_t reviewed;           /* the iteration of the newest record taken from the tracker */
+    struct plan_job *jobs[JOBS];
+    uint64_t reviewed; /* the iteration of the newest record taken from the tracker */
 };
 
 static uint64_t rate_for_traces(uint64_t bytes_per_s)

@@ -24,6 +24,9 @@
 
 struct plan_keeper;
 
+/* Plans that are made at once, each by a task of the agent. */
+enum { PLANNING_JOBS = 3 };
+
 /* Errors: NO_HOST_MEMORY, and what measuring the link gives. */
 capu_status planning_create(capu_context *context, struct plan_keeper **out);
 

@@ -16,7 +16,6 @@ build command cmake cmake
 build command ninja ninja-build
 build command ld binutils
 build command pkg-config pkg-config
-build library libuv libuv1-dev
 build library jansson libjansson-dev
 build library openblas libopenblas-dev
 build library zlib zlib1g-dev

@@ -367,7 +367,7 @@ START_TEST(a_full_disk_does_not_stop_training)
         step(&rig, model.w, model.a, model.b);
     }
     RIG_OK(&rig, capu_synchronize(rig.context));
-    STEP_FAILS(&rig, capu_flush(rig.context), CAPU_FILE_FAILED, "'/dev/full': no space");
+    STEP_FAILS(&rig, capu_flush(rig.context), CAPU_FILE_FAILED, "'/dev/full': No space");
     step(&rig, model.w, model.a, model.b);
     rig_finish(&rig);
 }

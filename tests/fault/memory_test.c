@@ -1,7 +1,7 @@
 /*
  * Fault sweep over host memory: each allocation of the library fails in turn, alone or together
  * with all later ones. The linker (--wrap) replaces malloc in the objects of this executable;
- * libuv, jansson and the C library keep the real one.
+ * jansson and the C library keep the real one.
  */
 #include "tests/fault/program.h"
 

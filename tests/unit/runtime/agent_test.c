@@ -51,7 +51,7 @@ static struct agent *started(const char *report_path, const char *trace_path)
     struct agent *agent = NULL;
 
     ck_assert_int_eq(agent_create(&(struct agent_paths){.report = report_path, .trace = trace_path},
-                                  arena, text, sizeof(text), &agent),
+                                  arena, 1, text, sizeof(text), &agent),
                      CAPU_OK);
     ck_assert_str_eq(text, "");
     return agent;
@@ -207,16 +207,16 @@ START_TEST(unwritable_paths_fail_at_creation)
     char missing[160];
 
     snprintf(missing, sizeof(missing), "%s/no/file", folder);
-    ck_assert_int_eq(
-        agent_create(&(struct agent_paths){.report = missing}, arena, text, sizeof(text), &agent),
-        CAPU_FILE_FAILED);
+    ck_assert_int_eq(agent_create(&(struct agent_paths){.report = missing}, arena, 1, text,
+                                  sizeof(text), &agent),
+                     CAPU_FILE_FAILED);
     ck_assert_msg(strstr(text, "report") != NULL && strstr(text, missing) != NULL, "%s", text);
     ck_assert_int_eq(agent_create(&(struct agent_paths){.report = report, .trace = missing}, arena,
-                                  text, sizeof(text), &agent),
+                                  1, text, sizeof(text), &agent),
                      CAPU_FILE_FAILED);
     ck_assert_msg(strstr(text, "trace") != NULL && strstr(text, missing) != NULL, "%s", text);
     ck_assert_int_eq(
-        agent_create(&(struct agent_paths){.trace = folder}, arena, text, sizeof(text), &agent),
+        agent_create(&(struct agent_paths){.trace = folder}, arena, 1, text, sizeof(text), &agent),
         CAPU_FILE_FAILED);
     ck_assert_ptr_eq(agent, untouched);
 }
