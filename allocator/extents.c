@@ -295,6 +295,7 @@ capu_status extents_take_at(struct extents *extents, uint64_t start, uint64_t by
     const struct extents_node *node;
     uint64_t found;
     size_t unit;
+    bool is_found;
 
     if (!extents->takes_at || !is_size(extents, bytes) || start % extents->unit_bytes != 0) {
         return CAPU_INVALID;
@@ -304,9 +305,9 @@ capu_status extents_take_at(struct extents *extents, uint64_t start, uint64_t by
     }
     unit = (size_t)((start - region->start) / extents->unit_bytes);
     unit = bits_previous(&region->starts, unit);
-    if (!table_get(&extents->by_start, region->start + unit * extents->unit_bytes, &found)) {
-        return CAPU_NOT_READY;
-    }
+    is_found = table_get(&extents->by_start, region->start + unit * extents->unit_bytes, &found);
+    ASSERT(is_found); /* extents cover the region, and their starts are marked */
+    (void)is_found;
     node = &extents->nodes[found];
     if (node->is_taken || node->bytes - (start - node->start) < bytes) {
         return CAPU_NOT_READY;

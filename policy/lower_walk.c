@@ -11,6 +11,7 @@
  * keeping one tensor never forces another one out later.
  */
 #include "base/array.h"
+#include "base/assert.h"
 #include "policy/lower_state.h"
 
 #include <string.h>
@@ -43,15 +44,17 @@ static void put_span(struct lower *lower, struct spans *spans, struct clock_span
     spans->list[spans->count++] = (struct span){.start = span.start, .end = span.end};
 }
 
-/* The last op at which the tensor is expected to be held if it stays until its next use. */
+/* The last op at which a tensor that may be evicted is expected to be held if it stays until its
+   next use. Without one, it is there only for replays. */
 static uint32_t held_until(const struct lower *lower, uint32_t tensor)
 {
     uint32_t next = lower_next_use(lower, tensor);
 
-    if (next == NO_OP && lower->extended_life != NULL && lower->extended_life[tensor] > 0) {
+    if (next == NO_OP) {
+        ASSERT(lower->extended_life != NULL && lower->extended_life[tensor] > 0);
         return lower->extended_life[tensor];
     }
-    return next == NO_OP || next > lower->trace->op_count ? lower->trace->op_count - 1 : next - 1;
+    return next > lower->trace->op_count ? lower->trace->op_count - 1 : next - 1;
 }
 
 static void forget_host(struct lower *lower, uint32_t tensor)
@@ -137,8 +140,9 @@ static void force_out(struct lower *lower, uint32_t tensor, uint32_t op)
 
 static bool may_leave(const struct lower *lower, uint32_t tensor, uint32_t op)
 {
-    if (lower->tensors[tensor].guard == op + 1 ||
-        (op == 0 && !lower->trace->tensors[tensor].persistent)) {
+    /* Before the first op there are only tensors that were there before the iteration. */
+    ASSERT(op > 0 || lower->trace->tensors[tensor].persistent);
+    if (lower->tensors[tensor].guard == op + 1) {
         return false;
     }
     return lower_next_use(lower, tensor) == NO_OP || lower_fits_host(lower, tensor);
@@ -148,14 +152,13 @@ static bool make_room(struct lower *lower, uint32_t op, uint64_t bytes)
 {
     uint32_t stashed = 0;
 
-    while (lower->held + bytes > lower->options.limit_bytes && lower->victim_count > 0 &&
-           !lower->options.is_soft) {
+    while (lower->held + bytes > lower->options.limit_bytes && lower->victim_count > 0) {
         struct victim victim = lower_heap_pop(lower);
 
-        if (lower->tensors[victim.tensor].key != victim.key ||
-            !lower->tensors[victim.tensor].is_resident) {
-            continue;
+        if (lower->tensors[victim.tensor].key != victim.key) {
+            continue; /* it has left, or been pushed again, since */
         }
+        ASSERT(lower->tensors[victim.tensor].is_resident);
         if (may_leave(lower, victim.tensor, op)) {
             force_out(lower, victim.tensor, op);
         } else {

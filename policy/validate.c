@@ -1,6 +1,7 @@
 /* The rules of a valid plan, checked item by item in issue order. */
 #include "policy/validate.h"
 
+#include "base/assert.h"
 #include "policy/placement.h"
 #include "policy/program.h"
 
@@ -93,15 +94,14 @@ static void forget_host(struct walk *walk, uint32_t tensor)
     }
 }
 
-/* A copy to the host, where there is none as new. */
+/* A copy to the host, where there is none: one that is there is no older, since writes end it. */
 static capu_status copy_out(struct walk *walk, const struct item *item, uint32_t tensor)
 {
-    if (walk->host[tensor] != NO_VERSION && walk->host[tensor] >= walk->device[tensor]) {
+    if (walk->host[tensor] != NO_VERSION) {
+        ASSERT(walk->host[tensor] >= walk->device[tensor]);
         return CAPU_OK;
     }
-    if (walk->host[tensor] == NO_VERSION) {
-        walk->host_held += walk->trace->tensors[tensor].bytes;
-    }
+    walk->host_held += walk->trace->tensors[tensor].bytes;
     walk->host[tensor] = walk->device[tensor];
     return walk->host_held <= walk->plan->host_bytes
                ? CAPU_OK

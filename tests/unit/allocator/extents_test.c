@@ -108,6 +108,8 @@ START_TEST(regions_are_never_merged)
     ck_assert(extents_contain(&extents, BASE + 16 * UNIT - 1));
     ck_assert(!extents_contain(&extents, BASE - 1));
     ck_assert(!extents_contain(&extents, BASE + 16 * UNIT));
+    ck_assert_int_eq(extents_take_at(&extents, BASE - UNIT, UNIT), CAPU_NOT_READY);
+    ck_assert_int_eq(extents_take_at(&extents, BASE + 16 * UNIT, UNIT), CAPU_NOT_READY);
     extents_finish(&extents);
 }
 END_TEST
@@ -128,6 +130,28 @@ START_TEST(sizes_that_are_not_multiples_are_rejected)
     ck_assert_int_eq(extents_take(&extents, 1, &start), CAPU_INVALID);
     ck_assert_int_eq(extents_take_some(&extents, 0, &piece), CAPU_INVALID);
     ck_assert_int_eq(extents_take_at(&extents, BASE, UNIT), CAPU_INVALID);
+    extents_finish(&extents);
+    ck_assert_int_eq(extents_init(&extents, UNIT, true), CAPU_OK);
+    ck_assert_int_eq(extents_add(&extents, BASE, 4 * UNIT), CAPU_OK);
+    ck_assert_int_eq(extents_take_at(&extents, BASE + 1, UNIT), CAPU_INVALID);
+    ck_assert_int_eq(extents_take_at(&extents, BASE, UNIT + 1), CAPU_INVALID);
+    extents_finish(&extents);
+}
+END_TEST
+
+START_TEST(what_is_not_there_is_not_found)
+{
+    struct extents extents;
+    struct extent piece;
+
+    ck_assert_int_eq(extents_init(&extents, UNIT, true), CAPU_OK);
+    ck_assert_int_eq(extents_take_some(&extents, UNIT, &piece), CAPU_NOT_READY);
+    ck_assert_int_eq(extents_add(&extents, BASE, 4 * UNIT), CAPU_OK);
+    ck_assert_uint_eq(extents_taken_at(&extents, BASE), 0);
+    ck_assert_int_eq(extents_take_some(&extents, 5 * UNIT, &piece), CAPU_OK);
+    ck_assert_uint_eq(piece.bytes, 4 * UNIT);
+    ck_assert_uint_eq(extents_taken_at(&extents, BASE + UNIT), 0);
+    ck_assert_int_eq(extents_take_some(&extents, UNIT, &piece), CAPU_NOT_READY);
     extents_finish(&extents);
 }
 END_TEST
@@ -234,6 +258,7 @@ END_TEST
 static capu_status fill(struct extents *extents)
 {
     capu_status status = extents_init(extents, UNIT, true);
+    struct extent piece;
     uint64_t start;
 
     if (status != CAPU_OK) {
@@ -246,7 +271,8 @@ static capu_status fill(struct extents *extents)
         status = extents_take_at(extents, BASE + (i * 64 + 10) * UNIT, 3 * UNIT);
     }
     for (int i = 0; i < 100 && status == CAPU_OK; i++) {
-        status = extents_take(extents, UNIT, &start);
+        status = i % 2 == 0 ? extents_take(extents, UNIT, &start)
+                            : extents_take_some(extents, UNIT, &piece);
     }
     return status;
 }
@@ -287,6 +313,7 @@ int main(void)
     tcase_add_test(tcase, the_only_fit_in_a_bin_is_found);
     tcase_add_test(tcase, regions_are_never_merged);
     tcase_add_test(tcase, sizes_that_are_not_multiples_are_rejected);
+    tcase_add_test(tcase, what_is_not_there_is_not_found);
     tcase_add_test(tcase, extents_match_the_model);
     tcase_add_loop_test(tcase, failed_allocations_change_nothing, 0, 2);
     suite_add_tcase(suite, tcase);

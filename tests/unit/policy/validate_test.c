@@ -13,6 +13,14 @@
         "{\"type\":\"tensor\",\"id\":0,\"name\":\"s\",\"bytes\":5,\"kind\":\"parameter\"," \
         "\"managed\":false}\n" OP_LINE("a", 1, "[0]", "[]", "[]", "true")
 
+/* w is written twice, by ops that can be replayed. */
+#define TWICE_TRACE                                                                       \
+    TRACE_LINE MACHINE_LINE TENSOR_LINE(0, "w", 100, "parameter")                         \
+        TENSOR_LINE(1, "x", 100, "parameter") OP_LINE("f", 10, "[]", "[0]", "[]", "true") \
+            OP_LINE("g", 10, "[]", "[0]", "[]", "true")                                   \
+                OP_LINE("h", 10, "[1]", "[]", "[]", "true")
+#define EMPTY_TRACE TRACE_LINE MACHINE_LINE TENSOR_LINE(0, "w", 100, "parameter")
+
 static const struct {
     const char *trace;
     const char *plan;
@@ -58,6 +66,16 @@ static const struct {
     /* w's host copy is stale after u: the fetch would return an old version. */
     {UPDATE_TRACE, PLAN_LINE(900, "") AFTER("save", 0, 0) AFTER("drop", 0, 1) PREFETCH(0, 2),
      "prefetch at op 2 (l): tensor 0 (w) has no host copy"},
+    {UPDATE_TRACE, PLAN_LINE(900, "") PREFETCH(0, 0) AFTER("drop", 0, 1),
+     "at the end: tensor 0 (w) starts on the host but does not end so with its newest version"},
+    /* The replay of f leaves its own version of w, and g's is lost. */
+    {TWICE_TRACE, PLAN_LINE(900, "") RECOMPUTE(2, REPLAY(0, "[]")),
+     "at the end: tensor 0 (w) starts resident but does not end so with its newest version"},
+    {EMPTY_TRACE, PLAN_LINE(99, ""), "at the start: tensor 0 (w) does not fit"},
+    {CHAIN_TRACE,
+     PLAN_LINE(9000, ",\"fixed_bytes\":3100") AFTER("evict", 1, 1)
+         PREFETCH(1, 3) "{\"type\":\"place\",\"tensor\":4,\"pages\":[[0,50]]}",
+     "evict at op 1 (f1): tensor 1 (x) has no place line and is counted in fixed_bytes"},
     {FIXED_TRACE, PLAN_LINE(900, ""), "at the start: tensor 0 (s) does not fit"},
     {FIXED_TRACE, PLAN_LINE(900, ",\"fixed_bytes\":5") AFTER("evict", 0, 0), "is not managed"},
     {CHAIN_TRACE, PLAN_LINE(9000, "") "{\"type\":\"place\",\"tensor\":4,\"pages\":[[0,49]]}",
@@ -140,6 +158,24 @@ START_TEST(impossibly_many_pages_are_rejected)
 }
 END_TEST
 
+START_TEST(plans_for_other_pages_are_rejected)
+{
+    struct error_text error = {""};
+    struct trace trace;
+    struct trace_index trace_index;
+    struct plan plan;
+
+    read_trace(&trace, CHAIN_TRACE);
+    read_plan(&plan, PLAN_LINE(9000, ",\"page_bytes\":1000"));
+    ck_assert_int_eq(trace_index_init(&trace_index, &trace, 500, &error), CAPU_OK);
+    ck_assert_int_eq(validate_plan(&trace_index, &plan, &error), CAPU_INVALID);
+    ck_assert_str_eq(error.text, "the plan is for pages of another size");
+    trace_index_finish(&trace_index);
+    plan_finish(&plan);
+    trace_finish(&trace);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("policy/validate");
@@ -147,6 +183,7 @@ int main(void)
 
     tcase_add_loop_test(tests, invalid_plans_are_rejected, 0, sizeof(bad) / sizeof(bad[0]));
     tcase_add_test(tests, impossibly_many_pages_are_rejected);
+    tcase_add_test(tests, plans_for_other_pages_are_rejected);
     suite_add_tcase(suite, tests);
     return suite_run(suite);
 }
