@@ -54,32 +54,56 @@ static void copy_tensors(struct guide *guide, const struct record *record)
     }
 }
 
-static void copy_op(struct guide *guide, const struct record *record, const struct record_op *from,
-                    struct guide_op *op, uint32_t *counts)
-{
-    op->call = from->call;
-    op->call.operands = guide->operands + counts[0];
-    op->call.operand_count = from->operand_count;
-    op->is_replayable = from->is_replayable;
-    op->accesses = (struct guide_part){.first = counts[1], .count = (uint32_t)from->access_count};
-    op->cleared.first = counts[2];
-    for (size_t i = 0; i < from->operand_count; i++) {
-        guide->operands[counts[0]++] = record->operands[from->first_operand + i];
-    }
-    for (size_t i = 0; i < from->access_count; i++) {
-        const struct record_access *access = &record->accesses[from->first_access + i];
+/* How many operands, accesses and cleared ranges have been copied. */
+struct copied {
+    uint32_t operands;
+    uint32_t accesses;
+    uint32_t cleared;
+};
 
-        guide->accesses[counts[1]++] = (struct guide_access){
-            .tensor = access->tensor,
-            .role = access->role,
-            .needs_contents = access->role != CAPU_WRITE,
-            .is_partial = access->is_partial,
+static void copy_op(struct guide *guide, const struct record *record, size_t number,
+                    struct copied *copied)
+{
+    const struct record_op *from = &record->ops[number];
+    struct guide_op *op = &guide->ops[guide->op_count++];
+
+    op->call = record_call(record, number);
+    op->call.operands = guide->operands + copied->operands;
+    op->call.operand_count = record_operand_count(record, number);
+    op->is_replayable = from->is_replayable;
+    op->accesses = (struct guide_part){.first = copied->accesses,
+                                       .count = (uint32_t)record_access_count(record, number)};
+    for (size_t i = 0; i < op->call.operand_count; i++) {
+        guide->operands[copied->operands++] = record_operand(record, from->first_operand + i);
+    }
+    for (size_t i = 0; i < op->accesses.count; i++) {
+        record_access access = record->accesses[from->first_access + i];
+
+        guide->accesses[copied->accesses++] = (struct guide_access){
+            .tensor = record_access_tensor(access),
+            .role = record_access_role(access),
+            .needs_contents = record_access_role(access) != CAPU_WRITE,
+            .is_partial = record_access_is_partial(access),
         };
     }
-    for (size_t i = 0; i < from->cleared_count; i++) {
-        guide->cleared[counts[2]++] = record->cleared[from->first_cleared + i];
+}
+
+/* The ranges that are cleared before an op: *next is the record's next one. */
+static void copy_cleared(struct guide *guide, const struct record *record, size_t number,
+                         size_t *next, struct copied *copied)
+{
+    bool is_copied = !record_is_once(record, number);
+    struct guide_op *op = is_copied ? &guide->ops[guide->op_count - 1] : NULL;
+
+    if (is_copied) {
+        op->cleared.first = copied->cleared;
     }
-    op->cleared.count = (uint32_t)from->cleared_count;
+    for (; *next < record->cleared_count && record->cleared[*next].op == number; (*next)++) {
+        if (is_copied) {
+            guide->cleared[copied->cleared++] = record->cleared[*next].range;
+            op->cleared.count++;
+        }
+    }
 }
 
 /* Copies all ops except those that happen once, and notes before which of them tensors were zeroed.
@@ -87,16 +111,18 @@ static void copy_op(struct guide *guide, const struct record *record, const stru
 static capu_status copy_ops(struct guide *guide, const struct record *record)
 {
     uint32_t *number = array(record->op_count + 1, sizeof(*number));
-    uint32_t counts[3] = {0};
+    struct copied copied = {0};
+    size_t next_cleared = 0;
 
     if (number == NULL) {
         return CAPU_NO_HOST_MEMORY;
     }
     for (size_t i = 0; i < record->op_count; i++) {
         number[i] = guide->op_count;
-        if (!record->ops[i].call.is_once) {
-            copy_op(guide, record, &record->ops[i], &guide->ops[guide->op_count++], counts);
+        if (!record_is_once(record, i)) {
+            copy_op(guide, record, i, &copied);
         }
+        copy_cleared(guide, record, i, &next_cleared, &copied);
     }
     number[record->op_count] = guide->op_count;
     for (uint32_t i = 0; i < guide->tensor_count; i++) {

@@ -423,6 +423,6 @@ capu_status operands_end(capu_context *context, bool is_planned)
             tracker_cleared(context, operands->pieces[i].address, operands->pieces[i].bytes);
         }
     }
-    tracker_marks(context, op, operands->start, end);
+    tracker_marks(context, op, &operands->call, operands->start, end);
     return is_planned ? executor_end(context) : CAPU_OK;
 }

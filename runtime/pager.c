@@ -182,7 +182,7 @@ static capu_status materialise_zeros(capu_context *context, struct tensor *tenso
     }
     op = tracker_op(context, &call, true);
     tracker_access(context, tensor, CAPU_WRITE);
-    tracker_marks(context, op, start, tensor->used);
+    tracker_marks(context, op, &call, start, tensor->used);
     tensor_state_filled(tensor);
     return CAPU_OK;
 }

@@ -9,7 +9,7 @@ static void copy_times(struct plan_entry *entry, const struct record *record)
     uint32_t count = 0;
 
     for (size_t i = 0; i < record->op_count; i++) {
-        if (!record->ops[i].call.is_once) {
+        if (!record_is_once(record, i)) {
             entry->feedback.planned_ns[count++] = record->ops[i].ns;
         }
     }

@@ -121,9 +121,9 @@ static size_t stretch_of(uint32_t role)
 /* Whether a replayable op updates this tensor. Replays of the op do not touch it, which a trace
    cannot express, so the access is left out. The tensor is always resident, so a plan does not need
    the access. */
-static bool is_spared_by(const struct record_op *op, const struct record_access *access)
+static bool is_spared_by(const struct record_op *op, record_access access)
 {
-    return op->is_replayable && access->role == CAPU_UPDATE;
+    return op->is_replayable && record_access_role(access) == CAPU_UPDATE;
 }
 
 static void find_spared(const struct record *record, struct op_operands *operands)
@@ -131,11 +131,11 @@ static void find_spared(const struct record *record, struct op_operands *operand
     for (size_t i = 0; i < record->op_count; i++) {
         const struct record_op *op = &record->ops[i];
 
-        for (size_t k = 0; k < op->access_count; k++) {
-            const struct record_access *access = &record->accesses[op->first_access + k];
+        for (size_t k = 0; k < record_access_count(record, i); k++) {
+            record_access access = record->accesses[op->first_access + k];
 
             if (is_spared_by(op, access)) {
-                operands->is_spared[access->tensor] = true;
+                operands->is_spared[record_access_tensor(access)] = true;
             }
         }
     }
@@ -144,41 +144,40 @@ static void find_spared(const struct record *record, struct op_operands *operand
 /* Whether capu_zero clears the tensor after this op, so that a replay would be wrong: it would read
    zeros in place of what the op read, or overwrite zeros in the tensor's always-resident pages.
    capu_zero is not an op, so a plan cannot see this. */
-static bool is_zeroed_after(const struct record *record, const struct record_op *op,
-                            const struct record_access *access)
+static bool is_zeroed_after(const struct record *record, size_t op, record_access access)
 {
-    const struct record_tensor *tensor = &record->tensors[access->tensor];
+    const struct record_tensor *tensor = &record->tensors[record_access_tensor(access)];
     bool has_fixed_part = tensor->page_count > 0 && tensor->bytes != tensor->tensor_bytes;
 
-    return tensor->zeroed_op > (size_t)(op - record->ops) &&
-           (access->role == CAPU_READ || has_fixed_part);
+    return tensor->zeroed_op > op && (record_access_role(access) == CAPU_READ || has_fixed_part);
 }
 
-static capu_status add_op(const struct record *record, const struct record_op *op,
-                          struct op_operands *operands, struct trace *trace,
-                          struct error_text *error)
+static capu_status add_op(const struct record *record, size_t number, struct op_operands *operands,
+                          struct trace *trace, struct error_text *error)
 {
+    const struct record_op *op = &record->ops[number];
     struct op_description description = {
         .name = op->name,
-        .segment = op->segment,
+        .segment = record->sites[op->site].segment,
         .ns = op->ns,
         .replayable = op->is_replayable,
     };
 
     memset(operands->counts, 0, sizeof(operands->counts));
-    for (size_t i = 0; i < op->access_count; i++) {
-        const struct record_access *access = &record->accesses[op->first_access + i];
-        size_t stretch = stretch_of(access->role);
+    for (size_t i = 0; i < record_access_count(record, number); i++) {
+        record_access access = record->accesses[op->first_access + i];
+        uint32_t tensor = record_access_tensor(access);
+        size_t stretch = stretch_of(record_access_role(access));
 
         if (is_spared_by(op, access)) {
             continue;
         }
         /* The plan does not see the update, so it cannot know which version a replay would read. */
-        if (operands->is_spared[access->tensor]) {
+        if (operands->is_spared[tensor]) {
             description.replayable = false;
         }
-        operands->ids[stretch * operands->room + operands->counts[stretch]++] = access->tensor;
-        if (is_zeroed_after(record, op, access)) {
+        operands->ids[stretch * operands->room + operands->counts[stretch]++] = tensor;
+        if (is_zeroed_after(record, number, access)) {
             description.replayable = false;
         }
     }
@@ -198,8 +197,8 @@ static capu_status add_ops(const struct record *record, bool for_plan, struct tr
     capu_status status = CAPU_OK;
 
     for (size_t i = 0; i < record->op_count; i++) {
-        if (record->ops[i].access_count > operands.room) {
-            operands.room = record->ops[i].access_count;
+        if (record_access_count(record, i) > operands.room) {
+            operands.room = record_access_count(record, i);
         }
     }
     operands.ids = calloc(3 * operands.room + 1, sizeof(*operands.ids));
@@ -211,8 +210,8 @@ static capu_status add_ops(const struct record *record, bool for_plan, struct tr
     }
     find_spared(record, &operands);
     for (size_t i = 0; i < record->op_count && status == CAPU_OK; i++) {
-        if (!for_plan || !record->ops[i].call.is_once) {
-            status = add_op(record, &record->ops[i], &operands, trace, error);
+        if (!for_plan || !record_is_once(record, i)) {
+            status = add_op(record, i, &operands, trace, error);
         }
     }
     free(operands.ids);

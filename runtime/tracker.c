@@ -10,20 +10,9 @@
 void tracker_finish(struct tracker *tracker)
 {
     for (size_t i = 0; i < RECORD_COUNT; i++) {
-        struct record *record = &tracker->records[i];
-
-        free(record->ops);
-        free(record->accesses);
-        free(record->operands);
-        free(record->cleared);
-        free(record->tensors);
-        free(record->untouched);
-        free(record->evictions);
-        free(record->replays);
-        free(record->report_evictions);
-        free(record->report_stalls);
-        free(record->profile);
+        record_finish(&tracker->records[i]);
     }
+    free(tracker->profile);
     *tracker = (struct tracker){0};
 }
 
@@ -77,16 +66,9 @@ struct record *tracker_open(capu_context *context, const char *label, const char
     record->stamp = context->iteration;
     record->label = label;
     record->is_timed = is_timed;
-    record->op_count = 0;
-    record->access_count = 0;
-    record->operand_count = 0;
-    record->cleared_count = 0;
     record->signature = 0;
-    record->tensor_count = 0;
-    record->eviction_count = 0;
-    record->replay_count = 0;
     record->touched_pages = 0;
-    record->untouched_count = 0;
+    record_clear(record);
     record->report = (capu_report){
         .size = sizeof(capu_report),
         .version = CAPU_REPORT_VERSION,
@@ -119,10 +101,10 @@ static struct record_tensor describe(const struct tensor *tensor)
         .address = tensor->address,
         .bytes = tensor_is_managed(tensor) ? tensor->span_bytes : tensor->bytes,
         .tensor_bytes = tensor->bytes,
-        .page_count = tensor->page_count,
+        .page_count = (uint32_t)tensor->page_count,
         .is_split = tensor->allocation->first->next != NULL,
-        .kind = tensor->kind,
-        .hint = tensor->hint,
+        .kind = (uint8_t)tensor->kind,
+        .hint = (uint8_t)tensor->hint,
         .is_persistent = tensor->is_persistent,
         .is_transient = !tensor->is_persistent,
     };
@@ -166,32 +148,12 @@ capu_status tracker_reserve(capu_context *context, size_t access_count, size_t o
                             size_t piece_count)
 {
     struct record *record = context->tracker.open;
-    size_t more = 2 * access_count + 1; /* every operand may first be filled with zeros */
-    capu_status status = CAPU_OK;
 
-    if (record == NULL) {
-        return CAPU_OK;
-    }
-    status = tracker_grow(&record->ops, &record->op_capacity, record->op_count + access_count + 1,
-                          sizeof(*record->ops));
-    if (status == CAPU_OK) {
-        status = tracker_grow(&record->accesses, &record->access_capacity,
-                              record->access_count + more, sizeof(*record->accesses));
-    }
-    if (status == CAPU_OK) {
-        status = tracker_grow(&record->tensors, &record->tensor_capacity,
-                              record->tensor_count + access_count, sizeof(*record->tensors));
-    }
-    if (status == CAPU_OK) {
-        status = tracker_grow(&record->operands, &record->operand_capacity,
-                              record->operand_count + access_count + operand_count,
-                              sizeof(*record->operands));
-    }
-    if (status == CAPU_OK) {
-        status = tracker_grow(&record->cleared, &record->cleared_capacity,
-                              record->cleared_count + piece_count, sizeof(*record->cleared));
-    }
-    return status;
+    /* Every operand may first be filled with zeros, by an op of its own. */
+    return record == NULL || record_reserve(record, access_count + 1, 2 * access_count + 1,
+                                            access_count + operand_count, piece_count)
+               ? CAPU_OK
+               : CAPU_NO_HOST_MEMORY;
 }
 
 /* Mixes a word into a signature: multiply and fold, as FNV-1a does byte by byte. */
@@ -210,8 +172,7 @@ static uint64_t sign(uint64_t signature, const struct call *call)
     signature = mix(signature, (uint64_t)call->kind << 1 | call->is_replayable);
     for (size_t i = 0; i < call->operand_count; i++) {
         signature = mix(signature, (uintptr_t)call->operands[i].address);
-        signature = mix(signature, call->operands[i].bytes);
-        signature = mix(signature, call->operands[i].role);
+        signature = mix(signature, call->operands[i].bytes << 3 | call->operands[i].role);
     }
     return signature;
 }
@@ -242,33 +203,16 @@ size_t tracker_op(capu_context *context, const struct call *call, bool is_replay
     if (record == NULL) {
         return SIZE_MAX;
     }
-    ASSERT(record->op_count < record->op_capacity &&
-           record->operand_count + call->operand_count <= record->operand_capacity);
-    op = &record->ops[record->op_count];
-    /* Every field by itself: clearing the struct first takes longer than all the rest here. */
-    op->call = *call;
-    op->name = call->name;
-    op->segment = context->tracker.segment;
-    op->first_access = record->access_count;
-    op->access_count = 0;
-    op->first_operand = record->operand_count;
-    op->operand_count = call->operand_count;
-    op->first_cleared = record->cleared_count;
-    op->cleared_count = 0;
+    op = record_add_op(record, call, context->tracker.segment);
     op->is_replayable = is_replayable;
-    op->has_waited = context->operands.has_waited;
-    op->page_count = 0;
-    op->start = 0;
-    op->end = 0;
     op->ns = planned_ns(context);
-    op->wait_ns = 0;
-    for (size_t i = 0; i < call->operand_count; i++) {
-        record->operands[record->operand_count++] = call->operands[i];
+    if (context->operands.has_waited) {
+        record->waits[record->wait_count++] = (struct record_wait){.op = record->op_count - 1};
     }
     if (!call->is_once) {
         record->signature = sign(record->signature, call);
     }
-    return record->op_count++;
+    return record->op_count - 1;
 }
 
 /* The tensor's entry in the open record, made at its first access. */
@@ -289,7 +233,7 @@ static struct record_tensor *tensor_entry(capu_context *context, struct record *
     entry->is_persistent = entry->is_persistent || entry->is_carried;
     tensor->is_carried = tensor->is_carried || entry->is_carried;
     tensor->overwrites++;
-    entry->first_op = record->op_count - 1;
+    entry->first_op = (uint32_t)record->op_count - 1;
     if (tensor->contents.list == &context->persistent) {
         record->touched_pages += tensor->page_count;
     }
@@ -310,26 +254,18 @@ void tracker_access(capu_context *context, struct tensor *tensor, uint32_t role)
 {
     struct record *record = context->tracker.open;
     struct record_tensor *entry;
-    struct record_op *op;
 
     if (record == NULL) {
         return;
     }
-    ASSERT(record->op_count > 0 && record->access_count < record->access_capacity);
-    op = &record->ops[record->op_count - 1];
     entry = tensor_entry(context, record, tensor, role);
-    entry->last_op = record->op_count - 1;
+    entry->last_op = (uint32_t)record->op_count - 1;
     end_eviction(record, tensor);
-    record->accesses[record->access_count++] = (struct record_access){
-        .tensor = (uint32_t)tensor->in_record.index,
-        .role = role,
-        .version = tensor->version,
-    };
-    if (!op->call.is_once) {
+    record_add_access(record, tensor->in_record.index, role);
+    if (!record_is_once(record, record->op_count - 1)) {
         record->signature = sign_access(record->signature, tensor, role);
     }
-    op->access_count++;
-    op->page_count += tensor->page_count;
+    record->ops[record->op_count - 1].page_count += (uint32_t)tensor->page_count;
 }
 
 void tracker_partial(capu_context *context)
@@ -337,7 +273,7 @@ void tracker_partial(capu_context *context)
     struct record *record = context->tracker.open;
 
     if (record != NULL) {
-        record->accesses[record->access_count - 1].is_partial = true;
+        record_set_partial(record);
     }
 }
 
@@ -347,19 +283,20 @@ void tracker_cleared(capu_context *context, void *address, uint64_t bytes)
 
     if (record != NULL) {
         ASSERT(record->op_count > 0 && record->cleared_count < record->cleared_capacity);
-        record->cleared[record->cleared_count++] = (struct record_range){address, bytes};
-        record->ops[record->op_count - 1].cleared_count++;
+        record->cleared[record->cleared_count++] = (struct record_cleared){
+            .range = {.address = address, .bytes = bytes}, .op = record->op_count - 1};
     }
 }
 
-void tracker_marks(capu_context *context, size_t op, struct lane_position start,
-                   struct lane_position end)
+void tracker_marks(capu_context *context, size_t op, const struct call *call,
+                   struct lane_position start, struct lane_position end)
 {
     struct record *record = context->tracker.open;
 
     if (record != NULL && op != SIZE_MAX) {
-        record->ops[op].start = start.sequence;
-        record->ops[op].end = end.sequence;
+        record->ops[op].start = record_mark(record, start);
+        record->ops[op].end = record_mark(record, end);
+        record_add_operands(record, call->operands, call->operand_count);
     }
 }
 
@@ -429,7 +366,7 @@ void tracker_zeroed(capu_context *context, const struct tensor *tensor)
     struct record *record = context->tracker.open;
 
     if (record != NULL && tensor->in_record.stamp == record->stamp) {
-        record->tensors[tensor->in_record.index].zeroed_op = record->op_count;
+        record->tensors[tensor->in_record.index].zeroed_op = (uint32_t)record->op_count;
     }
 }
 

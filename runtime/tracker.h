@@ -14,133 +14,10 @@
 #define CAPU_RUNTIME_TRACKER_H
 
 #include "base/array.h"
-#include "capuchin/op.h"
-#include "capuchin/report.h"
-#include "runtime/call.h"
+#include "runtime/record.h"
 #include "runtime/tensors.h"
 
 enum { RECORD_COUNT = 3 };
-
-struct record_op {
-    struct call call; /* its operands start at first_operand */
-    const char *name;
-    const char *segment; /* the outermost segment; NULL: none */
-    size_t first_access;
-    size_t access_count;
-    size_t first_operand;
-    size_t operand_count;
-    size_t first_cleared;
-    size_t cleared_count;
-    bool is_replayable;
-    bool has_waited;   /* the host or the compute lane waited for memory before the op */
-    size_t page_count; /* pages of its operands */
-    uint64_t start;    /* sequence of its mark on the compute lane; 0: not timed */
-    uint64_t end;
-    uint64_t ns;      /* its duration; if it was not timed, the duration in the plan */
-    uint64_t wait_ns; /* how long compute was idle before it, if has_waited */
-};
-
-/* A range that the library clears before an op. */
-struct record_range {
-    void *address;
-    uint64_t bytes;
-};
-
-struct record_access {
-    uint32_t tensor; /* index into tensors */
-    uint32_t role;
-    uint64_t version; /* the version that it read or made */
-    bool is_partial;  /* only part was written; a write (not an update) found no contents */
-};
-
-struct record_tensor {
-    const char *name; /* NULL: identified by its address */
-    const void *address;
-    uint64_t bytes;        /* of its span; of the whole tensor if it has no span */
-    uint64_t tensor_bytes; /* of the whole tensor */
-    size_t page_count;     /* 0: always resident */
-    bool is_split;         /* one of several tensors in its allocation */
-    uint32_t kind;
-    uint32_t hint;
-    bool is_carried;    /* its first access read contents from before the iteration */
-    bool is_persistent; /* its contents are carried into the iteration or out of it */
-    bool is_transient;  /* the tensor was transient at its first access; never changed later */
-    bool is_cut;        /* split after its last access here: the pieces hold its contents */
-    size_t first_op;
-    size_t last_op;
-    size_t zeroed_op; /* capu_zero last cleared it before this op; 0: never */
-};
-
-struct record_eviction {
-    const char *name;
-    uint64_t bytes;
-    uint32_t method;
-    size_t evicted_op; /* the op after which it left; SIZE_MAX: before its first access */
-    size_t trigger_op; /* the op before which its return began; SIZE_MAX: at its back-access */
-    size_t back_op;    /* its back-access; SIZE_MAX: not in this iteration */
-};
-
-/* A replay: an op that was run again, between two marks, before the op `before`. */
-struct record_replay {
-    size_t before; /* op_count of the finished record: after the last op */
-    const char *name;
-    bool has_waited; /* as in record_op; true also if an earlier replay for the same op waited */
-    uint64_t start;
-    uint64_t end;
-    uint64_t wait_ns;
-};
-
-/* Open: being written. Running: ended, but its work may be unfinished. Finished: complete. */
-enum record_state { RECORD_UNUSED, RECORD_OPEN, RECORD_RUNNING, RECORD_FINISHED };
-
-struct record {
-    enum record_state state;
-    uint64_t stamp; /* the iteration's number; equals in_record.stamp of every tensor in it */
-    const char *label;
-    uint64_t signature; /* of all ops except those that happen only once */
-    bool is_timed;      /* every op was timed */
-    struct lane_position begin;
-    struct lane_position end;
-
-    struct record_op *ops;
-    size_t op_count;
-    size_t op_capacity;
-    struct record_access *accesses;
-    size_t access_count;
-    size_t access_capacity;
-    capu_operand *operands; /* as the caller gave them */
-    size_t operand_count;
-    size_t operand_capacity;
-    struct record_range *cleared;
-    size_t cleared_count;
-    size_t cleared_capacity;
-    struct record_tensor *tensors;
-    size_t tensor_count;
-    size_t tensor_capacity;
-    struct record_eviction *evictions;
-    size_t eviction_count;
-    size_t eviction_capacity;
-
-    struct record_replay *replays;
-    size_t replay_count;
-    size_t replay_capacity;
-
-    uint64_t touched_pages;   /* pages of the persistent tensors with contents in `tensors` */
-    size_t fixed_pages;       /* always-resident pages when the iteration ended */
-    uint64_t untouched_pages; /* pages of the other persistent tensors with contents */
-    uint64_t page_bytes;
-    struct record_tensor *untouched; /* those tensors; listed only if a trace is to be written */
-    size_t untouched_count;
-    size_t untouched_capacity;
-
-    capu_report report; /* only counters until the record is finished */
-    capu_eviction *report_evictions;
-    size_t report_eviction_capacity;
-    capu_stall *report_stalls;
-    size_t report_stall_capacity;
-    int64_t *profile; /* scratch space to compute the live peak, op_count + 1 elements */
-    size_t profile_capacity;
-};
 
 struct tracker {
     struct record records[RECORD_COUNT];
@@ -148,6 +25,8 @@ struct tracker {
     struct record *newest; /* the newest finished record; NULL: none yet */
     const char *segment;   /* the outermost open segment; NULL: none */
     size_t segment_depth;
+    int64_t *profile; /* scratch space to compute the live peak: one more than the ops */
+    size_t profile_capacity;
 };
 
 void tracker_finish(struct tracker *tracker);
@@ -189,13 +68,14 @@ capu_status tracker_reserve(capu_context *context, size_t access_count, size_t o
 
 /* Starts the record of an op and returns its number; SIZE_MAX outside iterations. Its accesses
    follow with tracker_access, each followed by tracker_partial if it is partial, and by
-   tracker_cleared for ranges to clear; then its marks. Pre: tracker_reserve. */
+   tracker_cleared for ranges to clear; then its marks and its operands, with the same call. Pre:
+   tracker_reserve. */
 size_t tracker_op(capu_context *context, const struct call *call, bool is_replayable);
 void tracker_access(capu_context *context, struct tensor *tensor, uint32_t role);
 void tracker_partial(capu_context *context);
 void tracker_cleared(capu_context *context, void *address, uint64_t bytes);
-void tracker_marks(capu_context *context, size_t op, struct lane_position start,
-                   struct lane_position end);
+void tracker_marks(capu_context *context, size_t op, const struct call *call,
+                   struct lane_position start, struct lane_position end);
 
 /* Records that a tensor left the device, by a capu_method. Its next access ends the eviction.
    Nothing is recorded outside iterations, here and below. */

@@ -39,7 +39,7 @@ static capu_status read_replays(capu_context *context, struct record *record, si
 
 /* Reads the times of an iteration that was not timed. If it left its plan, the ops after that point
    were still timed, and planning for the new sequence needs their times. */
-static capu_status read_last_times(capu_context *context, struct record *record)
+static capu_status read_last_times(struct record *record)
 {
     capu_report *report = &record->report;
     capu_status status = CAPU_OK;
@@ -49,8 +49,8 @@ static capu_status read_last_times(capu_context *context, struct record *record)
     report->recompute_ns = CAPU_NOT_TIMED;
     for (size_t i = 0; i < record->op_count && status == CAPU_OK; i++) {
         struct record_op *op = &record->ops[i];
-        struct lane_position start = {.lane = &context->compute, .sequence = op->start};
-        struct lane_position end = {.lane = &context->compute, .sequence = op->end};
+        struct lane_position start = record_position(record, op->start);
+        struct lane_position end = record_position(record, op->end);
 
         if (op->start != 0) {
             status = lane_elapsed_ns(start, end, &op->ns);
@@ -65,6 +65,7 @@ static capu_status read_op_times(capu_context *context, struct record *record)
     struct lane_position before = record->begin;
     capu_report *report = &record->report;
     size_t next_replay = 0;
+    size_t next_wait = 0;
     capu_status status;
 
     report->compute_ns = 0;
@@ -72,21 +73,24 @@ static capu_status read_op_times(capu_context *context, struct record *record)
     report->recompute_ns = 0;
     for (size_t i = 0; i < record->op_count; i++) {
         struct record_op *op = &record->ops[i];
-        struct lane_position start = {.lane = &context->compute, .sequence = op->start};
-        struct lane_position end = {.lane = &context->compute, .sequence = op->end};
+        struct lane_position start = record_position(record, op->start);
+        struct lane_position end = record_position(record, op->end);
 
         status = read_replays(context, record, i, &next_replay, &before);
         if (status == CAPU_OK) {
             status = lane_elapsed_ns(start, end, &op->ns);
         }
-        if (status == CAPU_OK && op->has_waited) {
-            status = lane_elapsed_ns(before, start, &op->wait_ns);
+        if (status == CAPU_OK && next_wait < record->wait_count &&
+            record->waits[next_wait].op == i) {
+            struct record_wait *wait = &record->waits[next_wait++];
+
+            status = lane_elapsed_ns(before, start, &wait->ns);
+            report->stall_ns += wait->ns;
         }
         if (status != CAPU_OK) {
             return status;
         }
         report->compute_ns += op->ns;
-        report->stall_ns += op->wait_ns;
         before = end;
     }
     return read_replays(context, record, record->op_count, &next_replay, &before);
@@ -95,7 +99,7 @@ static capu_status read_op_times(capu_context *context, struct record *record)
 static capu_status read_times(capu_context *context, struct record *record)
 {
     capu_status status =
-        record->is_timed ? read_op_times(context, record) : read_last_times(context, record);
+        record->is_timed ? read_op_times(context, record) : read_last_times(record);
 
     return status != CAPU_OK ? status
                              : lane_elapsed_ns(record->begin, record->end, &record->report.time_ns);
@@ -103,30 +107,31 @@ static capu_status read_times(capu_context *context, struct record *record)
 
 /* The largest number of pages of managed tensors that are alive at once. Persistent tensors are
    alive all the time, the others from their first access to their last. */
-static capu_status live_peak(struct record *record, uint64_t *pages)
+static capu_status live_peak(struct tracker *tracker, const struct record *record, uint64_t *pages)
 {
     uint64_t persistent = record->untouched_pages;
     int64_t live = 0;
     int64_t most = 0;
-    capu_status status = tracker_grow(&record->profile, &record->profile_capacity,
-                                      record->op_count + 1, sizeof(*record->profile));
+    capu_status status = tracker_grow(&tracker->profile, &tracker->profile_capacity,
+                                      record->op_count + 1, sizeof(*tracker->profile));
+    int64_t *profile = tracker->profile;
 
     if (status != CAPU_OK) {
         return status;
     }
-    memset(record->profile, 0, (record->op_count + 1) * sizeof(*record->profile));
+    memset(profile, 0, (record->op_count + 1) * sizeof(*profile));
     for (size_t i = 0; i < record->tensor_count; i++) {
         const struct record_tensor *tensor = &record->tensors[i];
 
         if (tensor->is_persistent) {
             persistent += tensor->page_count;
         } else {
-            record->profile[tensor->first_op] += (int64_t)tensor->page_count;
-            record->profile[tensor->last_op + 1] -= (int64_t)tensor->page_count;
+            profile[tensor->first_op] += (int64_t)tensor->page_count;
+            profile[tensor->last_op + 1] -= (int64_t)tensor->page_count;
         }
     }
     for (size_t i = 0; i < record->op_count; i++) {
-        live += record->profile[i];
+        live += profile[i];
         most = live > most ? live : most;
     }
     *pages = persistent + (uint64_t)most;
@@ -171,7 +176,9 @@ static capu_status list_evictions(struct record *record)
             from->back_op < record->op_count ? &record->ops[from->back_op] : NULL;
         /* A tensor that left empty needs no copy back, so the op waited for something else. */
         bool may_wait = back != NULL && from->method != CAPU_METHOD_EMPTY;
-        uint64_t wait_ns = !may_wait ? 0 : record->is_timed ? back->wait_ns : CAPU_NOT_TIMED;
+        uint64_t wait_ns = !may_wait          ? 0
+                           : record->is_timed ? record_wait_ns(record, from->back_op)
+                                              : CAPU_NOT_TIMED;
 
         record->report_evictions[i] = (capu_eviction){
             .tensor = from->name,
@@ -211,18 +218,22 @@ static capu_status list_stalls(struct record *record)
     size_t next = 0;
     capu_status status =
         tracker_grow(&record->report_stalls, &record->report_stall_capacity,
-                     record->op_count + record->replay_count, sizeof(*record->report_stalls));
+                     record->wait_count + record->replay_count, sizeof(*record->report_stalls));
 
     if (status != CAPU_OK) {
         return status;
     }
     record->report.stall_count = 0;
-    for (size_t i = 0; i <= record->op_count && record->is_timed; i++) {
-        for (; next < record->replay_count && record->replays[next].before <= i; next++) {
-            add_stall(record, i, record->replays[next].name, record->replays[next].wait_ns);
+    for (size_t i = 0; i <= record->wait_count && record->is_timed; i++) {
+        size_t op = i < record->wait_count ? record->waits[i].op : record->op_count;
+
+        for (; next < record->replay_count && record->replays[next].before <= op; next++) {
+            const struct record_replay *replay = &record->replays[next];
+
+            add_stall(record, replay->before, replay->name, replay->wait_ns);
         }
-        if (i < record->op_count) {
-            add_stall(record, i, "", record->ops[i].wait_ns);
+        if (i < record->wait_count) {
+            add_stall(record, op, "", record->waits[i].ns);
         }
     }
     return CAPU_OK;
@@ -235,7 +246,7 @@ capu_status tracker_complete(capu_context *context, struct record *record)
     capu_status status = read_times(context, record);
 
     if (status == CAPU_OK) {
-        status = live_peak(record, &live_pages);
+        status = live_peak(&context->tracker, record, &live_pages);
     }
     if (status == CAPU_OK) {
         status = list_evictions(record);

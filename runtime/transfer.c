@@ -246,7 +246,7 @@ static capu_status read_on_host(capu_context *context, const struct part *part, 
     context->operands.has_waited = false;
     op = tracker_op(context, &call, false);
     tracker_access(context, part->tensor, CAPU_READ);
-    tracker_marks(context, op, now, now);
+    tracker_marks(context, op, &call, now, now);
     return settle_unrecorded(context);
 }
 
