@@ -32,7 +32,7 @@
 #define CHUNK_MIN (UINT64_C(4) << 20)
 #define CHUNK_MAX (UINT64_C(1) << 30)
 #define CHUNK_SHARE 16
-/* With more than an eighth of the arena free, a block is gathered instead of adding a chunk. */
+/* With more than an eighth of the arena free, or about to be, nothing need be added. */
 #define FREE_SHARE 8
 #define LIST_CLASSES 48
 

@@ -63,8 +63,8 @@ bool host_arena_oldest(struct host_arena *arena, struct lane_position *position)
  */
 capu_status host_arena_grow(struct host_arena *arena, uint64_t bytes);
 
-/* Whether so much of the arena is free that a block should be gathered from pieces rather than more
-   memory be added to have it in one. */
+/* Whether so much of the arena is free, or about to be, that waiting for blocks that were given
+   back is better than adding memory. Any thread. */
 bool host_arena_is_wasteful(struct host_arena *arena);
 
 /* Whether so little is free that another block of `bytes`, or a series of evictions, would have to

@@ -87,8 +87,7 @@ static capu_status make_block_room(capu_context *context, const struct tensor *t
 }
 
 /* Takes host memory for a tensor's span. Plans count the latency of a copy once and keep their
-   blocks, so in guided mode the arena grows before a block is taken in several extents, unless much
-   of it is free. */
+   blocks, so in guided mode the arena grows before a block is taken in several extents. */
 static capu_status take_block(capu_context *context, struct tensor *tensor)
 {
     bool is_whole = context->planning != NULL;
@@ -100,12 +99,9 @@ static capu_status take_block(capu_context *context, struct tensor *tensor)
         if (status != CAPU_NOT_READY) {
             break;
         }
-        if (is_whole && (host_arena_is_wasteful(context->arena) ||
-                         agent_grow(context->agent, tensor->span_bytes) != CAPU_OK)) {
+        if (is_whole && agent_grow(context->agent, tensor->span_bytes) != CAPU_OK) {
             is_whole = false;
-            continue;
-        }
-        if (!is_whole) {
+        } else if (!is_whole) {
             status = make_block_room(context, tensor);
             if (status != CAPU_OK) {
                 break;
