@@ -23,6 +23,7 @@ struct bound_tensor {
 /* What an op of this iteration was called with; for replays. */
 struct bound_op {
     const void *arguments; /* in staging memory, until the next iteration ends */
+    unsigned char *kept;   /* what it uploaded, until then, too; NULL: not an upload, or not kept */
     uint64_t duration_ns;
 };
 

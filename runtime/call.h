@@ -32,4 +32,11 @@ struct call {
     size_t operand_count;
 };
 
+/* The host's side of a transfer. */
+struct host_side {
+    unsigned char
+        *memory;         /* the caller's, of an upload or a download; NULL: an upload runs again */
+    unsigned char *kept; /* the library's copy of what is uploaded, uploads.h; NULL: not kept */
+};
+
 #endif

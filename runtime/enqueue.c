@@ -56,27 +56,31 @@ static uint64_t replay_bytes(const struct guide *guide, const struct guide_op *o
     return bytes;
 }
 
-/* Copies the caller's bytes into staging memory and from there on the compute stream, piece by
-   piece. */
-static capu_status upload(capu_context *context, unsigned char *to, const unsigned char *from,
+/* Copies the caller's bytes into memory of the library, which is kept or staging memory, and from
+   there on the compute stream, piece by piece. An upload that runs again finds its bytes there. */
+static capu_status upload(capu_context *context, unsigned char *to, struct host_side host,
                           uint64_t bytes)
 {
+    uint64_t done = 0;
     capu_status status = CAPU_OK;
 
-    while (bytes > 0 && status == CAPU_OK) {
-        uint64_t now = bytes < UPLOAD_PIECE ? bytes : UPLOAD_PIECE;
-        void *staged;
+    while (done < bytes && status == CAPU_OK) {
+        uint64_t now = bytes - done < UPLOAD_PIECE ? bytes - done : UPLOAD_PIECE;
+        void *source = host.kept != NULL ? host.kept + done : NULL;
 
-        status = enqueue_stage(context, now, &staged);
+        if (source == NULL) {
+            status = enqueue_stage(context, now, &source);
+        }
+        if (status == CAPU_OK && host.memory != NULL) {
+            memcpy(source, host.memory + done, now);
+        }
         if (status == CAPU_OK) {
-            memcpy(staged, from, now);
             status = failure_check(
-                context, device_copy_in(context->device, context->compute.stream, to, staged, now),
+                context,
+                device_copy_in(context->device, context->compute.stream, to + done, source, now),
                 "uploading");
         }
-        to += now;
-        from += now;
-        bytes -= now;
+        done += now;
     }
     return status;
 }
@@ -121,7 +125,7 @@ capu_status enqueue_op(capu_context *context, const struct call *call, const voi
     return status;
 }
 
-capu_status enqueue_transfer(capu_context *context, const struct call *call, unsigned char *host)
+capu_status enqueue_transfer(capu_context *context, const struct call *call, struct host_side host)
 {
     struct device *device = context->device;
     capu_stream stream = context->compute.stream;
@@ -133,7 +137,7 @@ capu_status enqueue_transfer(capu_context *context, const struct call *call, uns
     case CALL_UPLOAD:
         return upload(context, first, host, bytes);
     case CALL_DOWNLOAD:
-        return failure_check(context, device_copy_out(device, stream, host, first, bytes),
+        return failure_check(context, device_copy_out(device, stream, host.memory, first, bytes),
                              "downloading");
     case CALL_COPY:
         return failure_check(context,
@@ -150,12 +154,13 @@ capu_status enqueue_transfer(capu_context *context, const struct call *call, uns
 capu_status enqueue_replay(capu_context *context, const struct guide *guide, uint32_t number)
 {
     const struct guide_op *op = &guide->ops[number];
+    const struct bound_op *bound = &context->binding.ops[number];
     capu_status status;
 
     marks_begin(MARK_REPLAY, op->call.name, marks_are_on() ? replay_bytes(guide, op) : 0);
     status = op->call.kind == CALL_RUN
-                 ? run(context, &op->call, &context->binding.ops[number], true)
-                 : enqueue_transfer(context, &op->call, NULL);
+                 ? run(context, &op->call, bound, true)
+                 : enqueue_transfer(context, &op->call, (struct host_side){.kept = bound->kept});
     marks_end();
     return status;
 }

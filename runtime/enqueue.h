@@ -27,8 +27,8 @@ capu_status enqueue_stage(capu_context *context, uint64_t bytes, void **memory);
 capu_status enqueue_op(capu_context *context, const struct call *call, const void *arguments,
                        uint64_t duration_ns);
 
-/* A transfer; `host` is the caller's memory of an upload or a download. */
-capu_status enqueue_transfer(capu_context *context, const struct call *call, unsigned char *host);
+/* A transfer. */
+capu_status enqueue_transfer(capu_context *context, const struct call *call, struct host_side host);
 
 /* The guide's op of this number again, with the arguments that it is bound to. */
 capu_status enqueue_replay(capu_context *context, const struct guide *guide, uint32_t number);

@@ -470,10 +470,9 @@ bool executor_is_followed(const capu_context *context)
     return context->active->guide->ops[context->binding.next].is_followed;
 }
 
-void executor_note_run(capu_context *context, const void *arguments, uint64_t duration_ns)
+void executor_note_run(capu_context *context, struct bound_op bound)
 {
-    context->binding.ops[context->binding.next] =
-        (struct bound_op){.arguments = arguments, .duration_ns = duration_ns};
+    context->binding.ops[context->binding.next] = bound;
 }
 
 capu_status executor_end(capu_context *context)

@@ -16,7 +16,7 @@
 #ifndef CAPU_RUNTIME_EXECUTOR_H
 #define CAPU_RUNTIME_EXECUTOR_H
 
-#include "runtime/guide.h"
+#include "runtime/binding.h"
 
 /*
  * In an iteration with an active guide, when the op's operands have been resolved. *is_planned: it
@@ -36,9 +36,9 @@ capu_status executor_before_zero(capu_context *context, const struct tensor *ten
 /* Whether a copy out of the plan starts right after the op at hand. */
 bool executor_is_followed(const capu_context *context);
 
-/* Notes what a replay of the op at hand will be called with. `arguments` stay valid until the next
+/* Notes what a replay of the op at hand will be called with, which stays valid until the next
    iteration ends. */
-void executor_note_run(capu_context *context, const void *arguments, uint64_t duration_ns);
+void executor_note_run(capu_context *context, struct bound_op bound);
 
 /* The iteration ends: leaves a guide that has not been carried out to its end. */
 capu_status executor_finish(capu_context *context);

@@ -27,6 +27,7 @@
 #include "runtime/tensor_state.h"
 #include "runtime/tensors.h"
 #include "runtime/tracker.h"
+#include "runtime/uploads.h"
 #include "runtime/victims.h"
 
 enum { ERROR_TEXT_BYTES = 1024 };
@@ -93,6 +94,7 @@ struct capu_context {
     struct departures departures;
     struct tracker tracker;
     struct staging staging;
+    struct uploads uploads;
     struct agent *agent;
     struct operands operands;
 

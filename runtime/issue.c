@@ -120,7 +120,8 @@ capu_status issue_op(capu_context *context, const struct call *call, const capu_
         status = stage_arguments(context, op, &arguments);
     }
     if (status == CAPU_OK && is_planned) {
-        executor_note_run(context, arguments, op->duration_ns);
+        executor_note_run(
+            context, (struct bound_op){.arguments = arguments, .duration_ns = op->duration_ns});
     }
     if (status == CAPU_OK) {
         status = enqueue_op(context, call, arguments, op->duration_ns);
@@ -128,13 +129,16 @@ capu_status issue_op(capu_context *context, const struct call *call, const capu_
     return end(context, CALL_RUN, is_planned, status);
 }
 
-capu_status issue_transfer(capu_context *context, const struct call *call, void *host)
+capu_status issue_transfer(capu_context *context, const struct call *call, struct host_side host)
 {
     bool is_planned;
     capu_status status = begin(context, call, &is_planned);
 
     if (status != CAPU_OK) {
         return status;
+    }
+    if (is_planned) {
+        executor_note_run(context, (struct bound_op){.kept = host.kept});
     }
     status = enqueue_transfer(context, call, host);
     return end(context, call->kind, is_planned, status);

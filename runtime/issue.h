@@ -19,8 +19,8 @@
 /* Issues an op of the program; of `op`, its argument bytes are copied. */
 capu_status issue_op(capu_context *context, const struct call *call, const capu_op *op);
 
-/* Issues a transfer; `host` is the caller's memory of an upload or a download. */
-capu_status issue_transfer(capu_context *context, const struct call *call, void *host);
+/* Issues a transfer. */
+capu_status issue_transfer(capu_context *context, const struct call *call, struct host_side host);
 
 /* The same in two halves, for accesses, whose work the caller enqueues. *is_planned: the active
    guide has this op next; pass it on. After a failed issue_begin nothing has begun. `status` says

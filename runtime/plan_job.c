@@ -123,11 +123,17 @@ static void slow_links(struct trace *trace, uint32_t percent)
     machine->h2d_bytes_per_s = machine->h2d_bytes_per_s / 100 * percent + 1;
 }
 
-/* A budget that holds every tensor is no limit: planners then need not check it. */
-static uint64_t host_limit(const struct trace *trace, uint64_t budget_bytes)
+/* The host budget without what uploads take of it. A budget that holds every tensor is no limit:
+   planners then need not check it. */
+static uint64_t host_limit(const capu_context *context, const struct trace *trace)
 {
+    uint64_t budget_bytes = context->config.host_budget_bytes;
     uint64_t bytes = 0;
 
+    if (budget_bytes != UINT64_MAX) {
+        ASSERT(context->uploads.bytes <= budget_bytes);
+        budget_bytes -= context->uploads.bytes;
+    }
     for (uint32_t i = 0; i < trace->tensor_count; i++) {
         bytes += trace->tensors[i].bytes;
     }
@@ -149,7 +155,7 @@ static capu_status fill(capu_context *context, const struct record *record, stru
     job->planner = planner_find(context->config.planner);
     job->effort = efforts[context->config.effort];
     job->budget_bytes = context->config.budget_bytes;
-    job->host_bytes = host_limit(&job->trace, context->config.host_budget_bytes);
+    job->host_bytes = host_limit(context, &job->trace);
     job->page_bytes = pages_bytes_each(context->pages);
     job->wants_text = context->config.plan_path != NULL;
     job->agent = context->agent;

@@ -87,6 +87,9 @@ static capu_status check_replay(capu_context *context, uint32_t wanted, uint32_t
     if (!op->is_replayable) {
         return fail_lost(context, tensor, "the op that made it is not replayable");
     }
+    if (op->call.kind == CALL_UPLOAD && !uploads_are_there(&context->uploads)) {
+        return fail_lost(context, tensor, "the host budget had no room to keep what was uploaded");
+    }
     for (uint32_t i = op->accesses.first; i < op->accesses.first + op->accesses.count; i++) {
         const struct guide_access *access = &guide->accesses[i];
         const char *why = check_access(context, i);

@@ -67,7 +67,8 @@ static capu_status no_host_room(capu_context *context, struct tensor *tensor, ca
 
 /* Makes room in the arena after a take has failed. It tries, in this order: waiting for blocks that
    copies still use, if much of the arena is free but for them; growing the arena; dropping the host
-   copies of resident tensors; waiting for what blocks there are. OK: take again. */
+   copies of resident tensors; waiting for what blocks there are; the memory of kept uploads. OK:
+   take again. */
 static capu_status make_block_room(capu_context *context, const struct tensor *tensor)
 {
     bool is_wasteful = host_arena_is_wasteful(context->arena);
@@ -80,7 +81,7 @@ static capu_status make_block_room(capu_context *context, const struct tensor *t
             return CAPU_OK;
         }
         if (!host_arena_oldest(context->arena, &oldest)) {
-            return status;
+            return uploads_give_way(context) ? CAPU_OK : status;
         }
     }
     return failure_check(context, lane_wait(oldest), "waiting for host memory");

@@ -77,16 +77,13 @@ static capu_status for_each_part(capu_context *context, const char *call, const 
 }
 
 /* Issues a call of the library's own on one part; `host`: where it comes from or goes to. */
-static capu_status issue_part(capu_context *context, enum call_kind kind, const char *name,
-                              const struct part *part, capu_role role, void *host)
+static capu_status issue_part(capu_context *context, struct call call, const struct part *part,
+                              capu_role role, struct host_side host)
 {
     capu_operand operand = capu_operand_of(part->address, part->bytes, role);
-    struct call call = {.kind = kind,
-                        .name = name,
-                        .is_replayable = kind == CALL_ZERO,
-                        .operands = &operand,
-                        .operand_count = 1};
 
+    call.operands = &operand;
+    call.operand_count = 1;
     return issue_transfer(context, &call, host);
 }
 
@@ -143,7 +140,9 @@ static capu_status zero_part(capu_context *context, const struct part *part, voi
         part->bytes == part->tensor->bytes) {
         return make_known_zero(context, part->tensor);
     }
-    return issue_part(context, CALL_ZERO, "capu_zero", part, CAPU_WRITE, NULL);
+    return issue_part(context,
+                      (struct call){.kind = CALL_ZERO, .name = "capu_zero", .is_replayable = true},
+                      part, CAPU_WRITE, (struct host_side){0});
 }
 
 capu_status capu_zero(capu_context *context, void *address, size_t bytes)
@@ -154,10 +153,23 @@ capu_status capu_zero(capu_context *context, void *address, size_t bytes)
                              : for_each_part(context, "capu_zero", address, bytes, zero_part, NULL);
 }
 
+/* The upload of a whole tensor can run again where its bytes are kept. Without plans none ever
+   does, and the record says what a plan could rely on. A tensor that is always resident is never
+   lost. */
 static capu_status upload_part(capu_context *context, const struct part *part, void *data)
 {
-    return issue_part(context, CALL_UPLOAD, "capu_upload", part, CAPU_WRITE,
-                      (unsigned char *)data + part->offset);
+    bool is_whole = tensor_is_managed(part->tensor) && part->bytes == part->tensor->bytes;
+    struct host_side host = {
+        .memory = (unsigned char *)data + part->offset,
+        .kept = is_whole ? uploads_take(context, part->bytes) : NULL,
+    };
+    struct call call = {
+        .kind = CALL_UPLOAD,
+        .name = "capu_upload",
+        .is_replayable = context->planning != NULL ? host.kept != NULL : is_whole,
+    };
+
+    return issue_part(context, call, part, CAPU_WRITE, host);
 }
 
 /* The checks that uploads, downloads and copies share. */
@@ -259,7 +271,8 @@ static capu_status download_part(capu_context *context, const struct part *part,
     if (!is_guided && is_readable_on_host(part->tensor)) {
         return read_on_host(context, part, to);
     }
-    return issue_part(context, CALL_DOWNLOAD, "capu_download", part, CAPU_READ, to);
+    return issue_part(context, (struct call){.kind = CALL_DOWNLOAD, .name = "capu_download"}, part,
+                      CAPU_READ, (struct host_side){.memory = to});
 }
 
 capu_status capu_download(capu_context *context, void *to, const void *from, size_t bytes)
@@ -303,5 +316,5 @@ capu_status capu_copy(capu_context *context, void *to, const void *from, size_t 
     if ((uintptr_t)to < (uintptr_t)from + bytes && (uintptr_t)from < (uintptr_t)to + bytes) {
         return failure_set(context, CAPU_INVALID, "capu_copy: the ranges overlap");
     }
-    return issue_transfer(context, &call, NULL);
+    return issue_transfer(context, &call, (struct host_side){0});
 }

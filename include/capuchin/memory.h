@@ -157,7 +157,9 @@ CAPU_API capu_status capu_zero(capu_context *context, void *address, size_t byte
  * Copies host bytes to device memory. The source is copied before the call returns and may be
  * overwritten at once. Allowed inside and outside an iteration. The range may cover several tensors
  * of one allocation. A tensor that is covered entirely counts as written, others as updated. Waits
- * if too many staged bytes are outstanding (docs/design.md, "Memory").
+ * if too many staged bytes are outstanding (docs/design.md, "Memory"). In guided mode and inside an
+ * iteration, the bytes of a whole tensor are kept until the next iteration has ended, if the host
+ * budget allows, so that the upload is as replayable as an op.
  *
  * Stream order: compute stream. Errors: INVALID (an address is NULL), ZERO_BYTES, and those of
  * capu_run. If a range of several tensors fails, its first tensors may already be written.
