@@ -270,9 +270,9 @@ static capu_status fill(struct extents *extents)
     for (uint64_t i = 5; i < 10 && status == CAPU_OK; i++) {
         status = extents_take_at(extents, BASE + (i * 64 + 10) * UNIT, 3 * UNIT);
     }
-    for (int i = 0; i < 100 && status == CAPU_OK; i++) {
-        status = i % 2 == 0 ? extents_take(extents, UNIT, &start)
-                            : extents_take_some(extents, UNIT, &piece);
+    for (int i = 0; i < 300 && status == CAPU_OK; i++) {
+        status = i < 100 ? extents_take(extents, UNIT, &start)
+                         : extents_take_some(extents, UNIT, &piece);
     }
     return status;
 }
