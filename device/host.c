@@ -108,7 +108,7 @@ static uint64_t host_now_ns(struct device *device)
     return monotonic_now_ns();
 }
 
-capu_status host_failure(struct device *device, char *text, size_t text_bytes)
+static capu_status host_failure(struct device *device, char *text, size_t text_bytes)
 {
     struct host_device *host = host_of(device);
     capu_status status = (capu_status)atomic_load(&host->failure);

@@ -116,7 +116,6 @@ capu_status host_copy_within(struct device *device, capu_stream stream, void *to
 capu_status host_fill(struct device *device, capu_stream stream, void *to, unsigned char byte,
                       uint64_t bytes);
 capu_status host_run(struct device *device, capu_stream stream, const struct device_work *work);
-capu_status host_failure(struct device *device, char *text, size_t text_bytes);
 /* Ends every stream's thread after its remaining work, and frees the streams. */
 void host_streams_finish(struct host_device *host);
 /* The number of the newest item, and whether an item has finished. */

@@ -6,7 +6,10 @@
 
 #include <stddef.h>
 
-bool subject_machine(const char *name, struct machine *machine)
+/* Loads a machine by its name, or from a file with a machine line. False: an error has been
+ * printed.
+ */
+static bool find_machine(const char *name, struct machine *machine)
 {
     struct hardware hardware;
     struct error_text error = {""};
@@ -55,7 +58,7 @@ bool subject_load(struct subject *subject, const char *path, const char *machine
         return false;
     }
     subject->machine = subject->trace.machine;
-    if (machine_name != NULL && !subject_machine(machine_name, &subject->machine)) {
+    if (machine_name != NULL && !find_machine(machine_name, &subject->machine)) {
         subject_finish(subject);
         return false;
     }

@@ -24,10 +24,6 @@ bool subject_load(struct subject *subject, const char *path, const char *machine
                   uint64_t page_bytes);
 void subject_finish(struct subject *subject);
 
-/* Loads a machine by its name, or from a file with a machine line. False: an error has been
- * printed. */
-bool subject_machine(const char *name, struct machine *machine);
-
 /* The file that --machine names; NULL if it names a known machine, or is NULL. */
 const char *subject_machine_file(const char *name);
 
