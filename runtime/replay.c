@@ -91,6 +91,20 @@ static void settle(capu_context *context, const struct guide *guide, const struc
     tracker_replay(context, op->call.name, start, end);
 }
 
+static bool has_operands(const capu_context *context, const struct guide *guide,
+                         const struct guide_op *op)
+{
+    for (uint32_t i = 0; i < op->accesses.count; i++) {
+        const struct guide_access *access = &guide->accesses[op->accesses.first + i];
+        const struct tensor *tensor = context->binding.tensors[access->tensor].tensor;
+
+        if (tensor != NULL && !tensor_is_mapped(tensor)) {
+            return false;
+        }
+    }
+    return true;
+}
+
 capu_status replay_run(capu_context *context, const struct guide *guide, uint32_t number)
 {
     const struct guide_op *op = &guide->ops[number];
@@ -100,6 +114,7 @@ capu_status replay_run(capu_context *context, const struct guide *guide, uint32_
     capu_status status;
 
     ASSERT(number < guide->op_count);
+    ASSERT_INTERNAL(has_operands(context, guide, op));
     status = failure_check(context, tracker_mark_begin(context, &start), "marking a replay");
     if (status == CAPU_OK) {
         has_written = op->cleared.count > 0 || strict_is_on(context);
