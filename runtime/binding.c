@@ -14,7 +14,9 @@ static bool reserve(struct binding *binding, const struct guide *guide)
            array_reserve(&binding->versions, &binding->access_capacity, guide->access_count,
                          sizeof(*binding->versions)) &&
            array_reserve(&binding->pages, &binding->page_capacity, guide->page_count,
-                         sizeof(*binding->pages));
+                         sizeof(*binding->pages)) &&
+           array_reserve(&binding->newest, &binding->newest_capacity, guide->page_count,
+                         sizeof(*binding->newest));
 }
 
 capu_status binding_start(struct binding *binding, const struct guide *guide)
@@ -34,6 +36,7 @@ capu_status binding_start(struct binding *binding, const struct guide *guide)
     for (uint32_t page = 0; page < guide->page_count; page++) {
         binding->pages[page] = DEVICE_NO_PAGE;
     }
+    binding->takes = 0;
     binding->next = 0;
     return CAPU_OK;
 }
@@ -44,5 +47,6 @@ void binding_finish(struct binding *binding)
     free(binding->ops);
     free(binding->versions);
     free(binding->pages);
+    free(binding->newest);
     *binding = (struct binding){0};
 }

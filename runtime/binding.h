@@ -7,6 +7,9 @@
  * ops of the guide again with the arguments that this iteration gave them, and decides by versions
  * what such a run may read and overwrite.
  *
+ * A tensor that gives its pages up leaves its bytes there until another tensor takes one of them.
+ * Takes are counted, so that leaving the guide can tell which tensors still have theirs.
+ *
  * Owned by the context's thread.
  */
 #ifndef CAPU_RUNTIME_BINDING_H
@@ -17,7 +20,10 @@
 
 struct bound_tensor {
     struct tensor *tensor; /* NULL: always resident, or gone */
-    bool is_arriving; /* installing brought its contents back: that copy is not one of the plan's */
+    uint64_t taken;        /* binding.takes when it took its pages last; 0: it has had none */
+    bool is_arriving;      /* installing brought its contents back: that copy is not one of the
+                              plan's */
+    bool has_left_newest;  /* when it gave its pages up, only they had its newest contents */
 };
 
 /* What an op of this iteration was called with; for replays. */
@@ -36,7 +42,11 @@ struct binding {
     size_t access_capacity;
     device_page *pages; /* per page number; DEVICE_NO_PAGE: none yet, or taken by a tensor */
     size_t page_capacity;
-    uint32_t next; /* op to come in this iteration */
+    uint64_t
+        *newest; /* per page number, while the guide is left: the newest `taken` of its tensors */
+    size_t newest_capacity;
+    uint64_t takes; /* counts, since installing, tensors that took their pages */
+    uint32_t next;  /* op to come in this iteration */
 };
 
 /* Starts a binding to no tensors and no pages. NO_HOST_MEMORY: there is room for no guide. */

@@ -53,13 +53,15 @@ static capu_status take_pages(capu_context *context, struct tensor *tensor)
     if (status != CAPU_OK) {
         return status;
     }
+    context->binding.tensors[tensor->guide_index].taken = ++context->binding.takes;
     tensor_state_takes(tensor);
     return strict_poison_mapped(context, tensor);
 }
 
 /* A tensor gives its pages up. Ops that take pages next follow the copies that the plan makes. The
    copy of the install is not one of them, so compute follows it here. `is_owed`: contents that only
-   those pages hold will be recomputed. */
+   those pages hold will be recomputed. Its bytes stay in the pages until another tensor takes one:
+   if the guide is left before that, it gets them back. */
 static capu_status give_pages(capu_context *context, struct tensor *tensor, bool is_owed)
 {
     struct bound_tensor *bound = &context->binding.tensors[tensor->guide_index];
@@ -74,6 +76,7 @@ static capu_status give_pages(capu_context *context, struct tensor *tensor, bool
         status = strict_unmap(context, tensor);
     }
     if (status == CAPU_OK) {
+        bound->has_left_newest = tensor->state.contents == CONTENTS_DEVICE;
         tensor_state_gives(tensor, is_owed);
     }
     return status;

@@ -11,6 +11,60 @@
 #include "runtime/swap.h"
 #include "runtime/victims.h"
 
+/* Notes for each page which tensor took it last. */
+static void note_newest(capu_context *context, const struct guide *guide)
+{
+    struct binding *binding = &context->binding;
+
+    for (uint32_t page = 0; page < guide->page_count; page++) {
+        binding->newest[page] = 0;
+    }
+    for (uint32_t i = 0; i < guide->tensor_count; i++) {
+        const struct bound_tensor *bound = &binding->tensors[i];
+        struct page_walk walk = page_walk_start(guide, i);
+
+        for (size_t p = 0; bound->taken > 0 && p < guide->tensors[i].page_count; p++) {
+            uint32_t page = page_walk_next(&walk);
+
+            if (bound->taken > binding->newest[page]) {
+                binding->newest[page] = bound->taken;
+            }
+        }
+    }
+}
+
+/* Whether the pages that a tensor gave up still have its newest contents. What the program has
+   freed is of use only if it is owed. */
+static bool has_contents_left(const capu_context *context, const struct guide *guide,
+                              uint32_t index)
+{
+    const struct bound_tensor *bound = &context->binding.tensors[index];
+    const struct tensor *tensor = bound->tensor;
+    struct page_walk walk = page_walk_start(guide, index);
+
+    if (tensor->state.pages != PAGES_PLACED_OUT || !tensor_is_lost(tensor) ||
+        !bound->has_left_newest || (tensor->allocation->is_freed && !tensor_is_owed(tensor))) {
+        return false;
+    }
+    for (size_t p = 0; p < tensor->page_count; p++) {
+        if (context->binding.newest[page_walk_next(&walk)] > bound->taken) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Gives a tensor its contents back if they are still there. Nothing is lost if that fails which was
+   not given up before. */
+static void regain(capu_context *context, const struct guide *guide, uint32_t index)
+{
+    struct tensor *tensor = context->binding.tensors[index].tensor;
+
+    if (has_contents_left(context, guide, index) && strict_map(context, tensor) == CAPU_OK) {
+        tensor_state_regains(tensor);
+    }
+}
+
 /* Unmaps a tensor that does not hold its pages. The pages of one that does are its own now, and are
    taken out of the binding. */
 static void release_tensor(capu_context *context, const struct guide *guide, uint32_t index,
@@ -72,8 +126,10 @@ capu_status leave_uninstall(capu_context *context)
     guide = context->active->guide;
     failure_quiesce_all(context);
     context->active = NULL;
+    note_newest(context, guide);
     for (uint32_t i = 0; i < guide->tensor_count; i++) {
         if (context->binding.tensors[i].tensor != NULL) {
+            regain(context, guide, i);
             release_tensor(context, guide, i, &status);
         }
     }

@@ -16,8 +16,9 @@
    work. */
 capu_status leave_guide(capu_context *context);
 
-/* Uninstalls the active guide: tensors that hold their pages keep them as their own. No guide is
-   active afterwards, even if the device fails. Pre: a guide is active. */
+/* Uninstalls the active guide: tensors that hold their pages keep them as their own, and so do
+   those that gave them up if their contents are still there. No guide is active afterwards, even if
+   the device fails. Pre: a guide is active. */
 capu_status leave_uninstall(capu_context *context);
 
 #endif

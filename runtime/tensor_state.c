@@ -149,6 +149,12 @@ void tensor_state_gives(struct tensor *tensor, bool is_owed)
            without_device(tensor, is_owed ? CONTENTS_OWED : CONTENTS_LOST));
 }
 
+void tensor_state_regains(struct tensor *tensor)
+{
+    change(tensor, BIT(PAGES_PLACED_OUT), BIT(CONTENTS_LOST) | BIT(CONTENTS_OWED), PAGES_PLACED,
+           CONTENTS_DEVICE);
+}
+
 void tensor_state_written(struct tensor *tensor)
 {
     change_contents(tensor, ALL_CONTENTS,

@@ -87,6 +87,10 @@ void tensor_state_unplaced(struct tensor *tensor);
 void tensor_state_takes(struct tensor *tensor);
 void tensor_state_gives(struct tensor *tensor, bool is_owed);
 
+/* Pages and contents: the guide is left, and the pages that it gave up still have what was lost or
+   owed since. It holds them again. */
+void tensor_state_regains(struct tensor *tensor);
+
 /* Contents: written by an op. The host copy is none any more. Pre: it holds its pages. */
 void tensor_state_written(struct tensor *tensor);
 

@@ -340,6 +340,7 @@ START_TEST(reading_lost_contents_names_the_tensor)
         step_bump(&net.rig, "bump", list[0], PAGES(NET_LAYER_PAGES)); /* an update: no replay */
         net_forward(&net, NET_LAYERS);
         if (i == 2) {
+            step_lose(&net.rig, list[0]);
             STEP_FAILS(&net.rig, capu_download(net.rig.context, bytes, list[0], sizeof(bytes)),
                        CAPU_CONTENTS_LOST, "sample");
         }

@@ -90,6 +90,7 @@ START_TEST(a_tensor_that_becomes_persistent_too_late_is_reported)
         step_bump(&net.rig, "bump", sample, BYTES); /* an update: no replay */
         net_forward(&net, NET_LAYERS);
         if (i == 3 && _i % 2 == 0) {
+            step_lose(&net.rig, sample);
             STEP_FAILS(&net.rig, capu_tensor_describe(net.rig.context, sample, &info),
                        CAPU_CONTENTS_LOST, "'sample' is described as persistent too late");
         }
@@ -97,6 +98,7 @@ START_TEST(a_tensor_that_becomes_persistent_too_late_is_reported)
         net_end(&net);
     }
     if (_i % 2 == 1) {
+        step_lose(&net.rig, sample);
         RIG_OK(&net.rig, capu_tensor_describe(net.rig.context, sample, &info));
         STEP_FAILS(&net.rig, capu_download(net.rig.context, &byte, sample, 1), CAPU_CONTENTS_LOST,
                    "sample");
@@ -148,6 +150,7 @@ START_TEST(dead_tensors_can_be_split)
         net_forward(&net, NET_LAYERS);
         if (i == 2) {
             RIG_OK(&net.rig, capu_split(net.rig.context, sample, PAGES(2)));
+            step_lose(&net.rig, sample + PAGES(2));
             STEP_FAILS(&net.rig, capu_download(net.rig.context, &byte, sample + PAGES(2), 1),
                        CAPU_CONTENTS_LOST, "sample");
         }
@@ -367,6 +370,7 @@ START_TEST(outputs_of_a_failed_op_are_not_replayed_from)
             STEP_FAILS(&net.rig,
                        CAPU_RUN(net.rig.context, shift, &it, capu_reads(net.weights), output),
                        CAPU_DEVICE_FAILED, "");
+            step_lose(&net.rig, net.activations[1]);
             STEP_FAILS(&net.rig, capu_download(net.rig.context, &byte, net.activations[1], 1),
                        CAPU_CONTENTS_LOST, "");
         }
@@ -409,6 +413,7 @@ START_TEST(a_refused_replay_spoils_nothing)
                   PAGES(NET_LAYER_PAGES));
         if (round == 3) {
             ck_assert_ptr_nonnull(net.rig.context->active);
+            step_lose(&net.rig, net.activations[1]);
             adaptor_fault_arm(net.rig.faults, &once);
             STEP_FAILS(&net.rig, capu_download(net.rig.context, &byte, net.activations[1], 1),
                        CAPU_DEVICE_FAILED, "");
@@ -457,6 +462,7 @@ START_TEST(half_zeroed_tensors_are_not_replayed_from)
             ck_assert_ptr_nonnull(net.rig.context->active);
             adaptor_fault_arm(net.rig.faults, &second);
             STEP_FAILS(&net.rig, capu_zero(net.rig.context, source, 0), CAPU_DEVICE_FAILED, "");
+            step_lose(&net.rig, net.activations[1]);
             STEP_FAILS(&net.rig, capu_download(net.rig.context, &byte, net.activations[1], 1),
                        CAPU_CONTENTS_LOST, "overwritten");
             RIG_OK(&net.rig, capu_zero(net.rig.context, source, 0));
@@ -492,6 +498,7 @@ START_TEST(freed_small_tensors_are_remembered_as_overwritten)
         if (round == 2) {
             step_set(&net.rig, by, 100, 9); /* leaves the plan */
             RIG_OK(&net.rig, capu_free(net.rig.context, by));
+            step_lose(&net.rig, result);
             STEP_FAILS(&net.rig, capu_download(net.rig.context, &byte, result, 1),
                        CAPU_CONTENTS_LOST, "overwritten");
         }
@@ -534,8 +541,10 @@ START_TEST(freed_small_tensors_hold_what_replays_wrote)
         if (round == 2) {
             RIG_OK(&net.rig, capu_download(net.rig.context, &byte, net.weights, 1));
             RIG_OK(&net.rig, capu_free(net.rig.context, notes));
+            step_lose(&net.rig, results[0]);
             step_expect(&net.rig, results[0], PAGES(NET_LAYER_PAGES),
                         (unsigned char)(net.step + 1));
+            step_lose(&net.rig, results[1]);
             STEP_FAILS(&net.rig, capu_download(net.rig.context, &byte, results[1], 1),
                        CAPU_CONTENTS_LOST, "overwritten");
         }
@@ -575,6 +584,7 @@ START_TEST(tensors_cleared_by_a_failed_op_are_not_replayed_from)
             adaptor_fault_arm(net.rig.faults, &once);
             STEP_FAILS(&net.rig, step_touch(&net.rig, "fails", CAPU_WRITE_CLEARED, 1, cleared),
                        CAPU_DEVICE_FAILED, "fails");
+            step_lose(&net.rig, result);
             STEP_FAILS(&net.rig, capu_download(net.rig.context, &byte, result, 1),
                        CAPU_CONTENTS_LOST, "overwritten");
         }

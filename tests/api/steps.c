@@ -1,6 +1,10 @@
 /* One-line ops, see steps.h. */
 #include "tests/api/steps.h"
 
+#include "runtime/internal.h"
+#include "runtime/leave.h"
+#include "runtime/swap.h"
+
 struct step {
     unsigned char *to;
     const unsigned char *from; /* NULL: `value` */
@@ -120,6 +124,27 @@ void step_expect(struct rig *rig, const void *address, size_t bytes, unsigned ch
         }
     }
     free(copy);
+}
+
+void step_lose(struct rig *rig, const void *address)
+{
+    capu_context *context = rig->context;
+    struct tensor *tensor = tensors_find(&context->tensors, address);
+
+    ck_assert_ptr_nonnull(tensor);
+    RIG_OK(rig, leave_guide(context));
+    RIG_OK(rig, capu_synchronize(context));
+    swap_drop(context, tensor);
+    if (tensor->state.departure != NULL) {
+        departure_cancel(&context->departures, tensor->state.departure);
+    }
+    if (tensor_is_mapped(tensor)) {
+        ck_assert_int_eq(device_unmap(context->device, tensor->span, tensor->page_count), CAPU_OK);
+        pages_give(context->pages, tensor->pages, tensor->page_count);
+        tensor_list_remove(tensor, RESIDENCY);
+        tensor_state_unmapped(tensor);
+    }
+    ck_assert(tensor_is_lost(tensor));
 }
 
 capu_tensor_state step_query(struct rig *rig, const void *address)

@@ -34,6 +34,10 @@ capu_status step_touch(struct rig *rig, const char *name, capu_role role, size_t
 /* Fails the test unless every byte of the range reads as `value`. */
 void step_expect(struct rig *rig, const void *address, size_t bytes, unsigned char value);
 
+/* Leaves the active plan, and takes a tensor's contents away as if another tensor had taken its
+   pages under the plan: reading it fails unless it can be recomputed. */
+void step_lose(struct rig *rig, const void *address);
+
 /* The result of capu_tensor_query. */
 capu_tensor_state step_query(struct rig *rig, const void *address);
 
