@@ -5,6 +5,7 @@
 
 #include "base/assert.h"
 
+#include "policy/place_apart.h"
 #include "policy/planner_shared.h"
 #include "policy/search.h"
 #include "policy/validate.h"
@@ -112,13 +113,31 @@ static capu_status none_found(const struct planner *planner, const struct planni
                           request->host_bytes != UINT64_MAX ? "; the host limit counts too" : "");
 }
 
+/* The place lines of the empty plan. Tensors are kept apart if there is room for that. */
+static capu_status place_empty(struct planning *planning)
+{
+    const struct planner_request *request = planning->request;
+    uint64_t fixed_bytes = planning->plan->fixed_bytes;
+    struct place_result result;
+    capu_status status = CAPU_OVER_BUDGET;
+
+    if (request->apart_bytes > fixed_bytes) {
+        status =
+            place_apart(request->trace_index, request->freed,
+                        (request->apart_bytes - fixed_bytes) / request->trace_index->page_bytes,
+                        planning->plan);
+    }
+    return status != CAPU_OVER_BUDGET
+               ? status
+               : placer_run(planning->placer, planning->plan, &result, planning->error);
+}
+
 /* The plan where something has to leave, or the empty one; with place lines where they are wanted.
  */
 static capu_status fill_plan(const struct planner *planner, struct planning *planning)
 {
     const struct planner_request *request = planning->request;
     const struct trace_index *trace_index = request->trace_index;
-    struct place_result result;
     capu_status status = CAPU_OK;
 
     if (request->place) {
@@ -130,10 +149,54 @@ static capu_status fill_plan(const struct planner *planner, struct planning *pla
         status = trace_index->trace->op_count > 0 ? make_plan(planner, planning) : CAPU_OVER_BUDGET;
         planning->plan->budget_bytes = request->budget_bytes;
     } else if (status == CAPU_OK && request->place) {
-        status = placer_run(planning->placer, planning->plan, &result, planning->error);
+        status = place_empty(planning);
     }
     placer_destroy(planning->placer);
     return status;
+}
+
+/* Adds copies to a valid plan that keep contents for other iterations. They may exceed the host
+   limit: then the plan is as before, or none if it must have them. */
+static capu_status add_copies(const struct planner_request *request, struct plan *plan,
+                              struct error_text *error)
+{
+    uint32_t count = plan->action_count;
+    struct plan_action *before = malloc((count + 1) * sizeof(*before));
+    capu_status status;
+
+    if (before == NULL) {
+        return CAPU_NO_HOST_MEMORY;
+    }
+    if (count > 0) {
+        memcpy(before, plan->actions, count * sizeof(*before));
+    }
+    status = preserve_contents(request->trace_index, request->freed, request->preserve, plan);
+    if (status == CAPU_OK) {
+        status = validate_plan(request->trace_index, plan, error);
+    }
+    if (status == CAPU_INVALID && request->preserve == PRESERVE_UNREAD) {
+        if (count > 0) {
+            memcpy(plan->actions, before, count * sizeof(*before));
+        }
+        plan->action_count = count;
+        status = CAPU_OK;
+    } else if (status == CAPU_INVALID) {
+        status = error_text_set(error, CAPU_UNSUPPORTED,
+                                "the host limit leaves no room to keep all contents");
+    }
+    free(before);
+    return status;
+}
+
+/* The plan as it is returned. */
+static capu_status conclude(const struct planner_request *request, struct plan *plan,
+                            struct error_text *error)
+{
+    capu_status status = validate_plan(request->trace_index, plan, error);
+
+    return status == CAPU_OK && request->place && request->preserve != PRESERVE_NOTHING
+               ? add_copies(request, plan, error)
+               : status;
 }
 
 static capu_status run_request(const struct planner *planner, const struct planner_request *request,
@@ -162,7 +225,7 @@ static capu_status run_request(const struct planner *planner, const struct plann
     plan->host_bytes = request->host_bytes;
     status = fill_plan(planner, &planning);
     if (status == CAPU_OK) {
-        status = validate_plan(trace_index, plan, error);
+        status = conclude(request, plan, error);
     } else if (status != CAPU_NO_HOST_MEMORY && status != CAPU_TOO_LARGE) {
         status = none_found(planner, &planning, error);
     }

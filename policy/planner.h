@@ -12,6 +12,7 @@
 #include "capuchin/status.h"
 #include "policy/error_text.h"
 #include "policy/plan.h"
+#include "policy/preserve.h"
 #include "policy/trace_index.h"
 
 enum planner_effort { EFFORT_QUICK, EFFORT_DEFAULT, EFFORT_BEST, EFFORT_COUNT };
@@ -33,6 +34,15 @@ struct planner_request {
        tensors count in it; 0: only they do. */
     uint64_t fixed_bytes;
     bool place; /* the plan is to have place lines, and its time counts with them */
+    /* With `place`: if everything fits into so many bytes of the budget when no tensor shares its
+       pages before it is freed, none does (place_apart.h). 0: pages are shared. */
+    uint64_t apart_bytes;
+    /* With `place`: what is copied out although the iteration does not need it (preserve.h). If the
+       host limit leaves no room for all unread tensors, none is. */
+    enum preserve preserve;
+    /* For these two: per tensor, the op before which the program frees it, or TRACE_INDEX_NONE.
+       NULL: it frees none. */
+    const uint32_t *freed;
     /* Place lines whose pages are kept where possible (see placer_create). NULL: none. */
     const struct plan *kept;
     enum planner_effort effort;

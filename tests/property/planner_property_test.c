@@ -71,6 +71,10 @@ static void forget(void)
     trace_finish(&trace);
 }
 
+/* Of all requests. */
+static uint64_t apart_bytes;
+static enum preserve preserve;
+
 static uint64_t asks_left = UINT64_MAX; /* then a search is asked to stop */
 
 static bool should_stop(void *user)
@@ -90,7 +94,9 @@ static uint64_t run(const struct planner *planner, uint64_t seed, uint64_t budge
                                       .fixed_bytes = fixed_bytes,
                                       .effort = effort,
                                       .should_stop = should_stop,
-                                      .place = is_placing};
+                                      .place = is_placing,
+                                      .apart_bytes = apart_bytes,
+                                      .preserve = preserve};
     struct error_text error = {""};
     struct timeline timeline;
     struct plan plan;
@@ -294,6 +300,35 @@ START_TEST(placed_plans_are_valid)
 }
 END_TEST
 
+/* The copies that keep contents leave a plan valid, and need no more memory on the device. Without
+   a host limit there is always room for them. */
+START_TEST(plans_that_keep_contents_are_valid)
+{
+    is_odd = _i == 1;
+    is_placing = true;
+    for (uint64_t seed = first_seed(); seed < first_seed() + seeds(TRACES / 3); seed++) {
+        uint64_t state = seed;
+
+        make(seed);
+        for (const struct planner *planner = planners; planner->name != NULL; planner++) {
+            uint64_t budget = some_budget(&state);
+            bool has_plan;
+
+            apart_bytes = random_below(&state, 2) * budget;
+            preserve = PRESERVE_NOTHING;
+            has_plan = run(planner, seed, budget, UINT64_MAX, EFFORT_QUICK, NULL) != UINT64_MAX;
+            preserve = random_below(&state, 2) == 0 ? PRESERVE_ALL : PRESERVE_UNREAD;
+            ck_assert(has_plan ==
+                      (run(planner, seed, budget, UINT64_MAX, EFFORT_QUICK, NULL) != UINT64_MAX));
+            run(planner, seed, budget, random_below(&state, budget + 1), EFFORT_QUICK, NULL);
+        }
+        apart_bytes = trace_index.peak_bytes;
+        run(&planners[0], seed, trace_index.peak_bytes, UINT64_MAX, EFFORT_QUICK, NULL);
+        forget();
+    }
+}
+END_TEST
+
 START_TEST(placed_hybrid_is_not_slower_with_a_larger_budget)
 {
     is_odd = _i == 1;
@@ -355,6 +390,7 @@ int main(void)
     tcase_add_loop_test(tests, a_stopped_search_has_a_plan, 0, 2);
     tcase_add_loop_test(tests, the_same_request_gives_the_same_plan, 0, 2);
     tcase_add_loop_test(tests, placed_plans_are_valid, 0, 2);
+    tcase_add_loop_test(tests, plans_that_keep_contents_are_valid, 0, 2);
     tcase_add_loop_test(tests, placed_hybrid_is_not_slower_with_a_larger_budget, 0, 2);
     tcase_add_loop_test(tests, the_host_limit_is_respected, 0, 2);
     suite_add_tcase(suite, tests);

@@ -2,6 +2,7 @@
 #include "tests/unit/policy/fixture.h"
 
 #include "policy/place.h"
+#include "policy/place_apart.h"
 #include "policy/placement.h"
 #include "policy/planner.h"
 #include "policy/timeline.h"
@@ -353,6 +354,29 @@ START_TEST(planners_name_a_sufficient_number_of_pages)
 }
 END_TEST
 
+/* The chain's tensors are 1, 2, 2, 2 and 1 pages. */
+START_TEST(tensors_apart_share_no_pages)
+{
+    uint32_t freed[5] = {TRACE_INDEX_NONE, TRACE_INDEX_NONE, 3, TRACE_INDEX_NONE, TRACE_INDEX_NONE};
+
+    ck_assert_int_eq(place(CHAIN_TRACE, PLAN_LINE(4000, PAGE)), CAPU_OK);
+    ck_assert_int_eq(place_apart(&trace_index, NULL, 8, &plan), CAPU_OK);
+    ck_assert_int_eq(validate_plan(&trace_index, &plan, &error), CAPU_OK);
+    for (uint32_t a = 0; a < 5; a++) {
+        for (uint32_t b = 0; b < a; b++) {
+            ck_assert(!share(a, b));
+        }
+    }
+    ck_assert_int_eq(place_apart(&trace_index, NULL, 7, &plan), CAPU_OVER_BUDGET);
+    ck_assert_uint_eq(plan.place_count, 0);
+    /* y is freed before the last op, which can have its pages. */
+    ck_assert_int_eq(place_apart(&trace_index, freed, 7, &plan), CAPU_OK);
+    ck_assert_int_eq(validate_plan(&trace_index, &plan, &error), CAPU_OK);
+    ck_assert(share(2, 4));
+    ck_assert(!share(1, 2) && !share(1, 3) && !share(2, 3) && !share(1, 4));
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("policy/place");
@@ -370,6 +394,7 @@ int main(void)
     tcase_add_test(tests, a_tensor_on_the_host_returns_to_its_pages);
     tcase_add_test(tests, tensors_never_evicted_share_no_pages);
     tcase_add_test(tests, only_tensors_with_pages_have_a_line);
+    tcase_add_test(tests, tensors_apart_share_no_pages);
     tcase_add_test(tests, placing_again_changes_nothing);
     tcase_add_test(tests, pages_are_kept_over_the_border);
     tcase_add_test(tests, planners_keep_pages);
