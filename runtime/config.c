@@ -63,6 +63,7 @@ static const struct field fields[] = {
     FIELD(plan_path, "CAPUCHIN_PLAN", FIELD_FILE),
     FIELD(sample_every, "CAPUCHIN_SAMPLE_EVERY", FIELD_COUNT),
     FIELD(plan_memory_bytes, "CAPUCHIN_PLAN_MEMORY", FIELD_SIZE),
+    FIELD(keep_contents, "CAPUCHIN_KEEP_CONTENTS", FIELD_SWITCH),
 };
 
 enum { FIELDS = sizeof(fields) / sizeof(fields[0]) };
@@ -268,10 +269,12 @@ static capu_status check(const capu_config *config, char *text, size_t text_byte
                  config->mode, config->strict, config->clear_fresh);
         return CAPU_INVALID;
     }
-    if (config->effort > CAPU_EFFORT_BEST || config->wait_for_plan > 1) {
+    if (config->effort > CAPU_EFFORT_BEST || config->wait_for_plan > 1 ||
+        config->keep_contents > 1) {
         snprintf(text, text_bytes,
-                 "config: effort %u or wait_for_plan %u is out of range: at most 3 and 1",
-                 config->effort, config->wait_for_plan);
+                 "config: effort %u, wait_for_plan %u or keep_contents %u is out of range: at most "
+                 "3, 1 and 1",
+                 config->effort, config->wait_for_plan, config->keep_contents);
         return CAPU_INVALID;
     }
     if (config->planner != NULL && planner_find(config->planner) == NULL) {

@@ -125,6 +125,16 @@ static capu_status evict(capu_context *context, struct tensor *tensor)
     return give_pages(context, tensor, false);
 }
 
+/* The last access of a transient tensor is over. A copy that was made to keep its contents makes
+   this an eviction. */
+static capu_status release(capu_context *context, struct tensor *tensor)
+{
+    if (tensor->state.is_saved && tensor_is_mapped(tensor)) {
+        note_evicted(context, tensor, CAPU_METHOD_CLEAN);
+    }
+    return give_pages(context, tensor, false);
+}
+
 /* Whether the drop would discard contents that are needed this time. Either the plan expects them
    to be zeros by now and the program has not zeroed them; or a part is written next, and when the
    plan was recorded the rest of the tensor was undefined. */
@@ -297,7 +307,7 @@ static capu_status carry_out(capu_context *context, const struct guide *guide,
             status = drop(context, item);
             break;
         default:
-            status = give_pages(context, tensor_at(context, item->subject), false);
+            status = release(context, tensor_at(context, item->subject));
             break;
         }
     }

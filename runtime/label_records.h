@@ -28,6 +28,8 @@ struct label_record {
     struct address_memo addresses;
     struct plan_cache plans;
     struct backoff backoff;
+    bool has_lost; /* an iteration has read what a plan had discarded: plans keep more from then on
+                    */
     bool was_displaced; /* a plan was discarded for others since the last one was added */
 };
 

@@ -256,6 +256,9 @@ static capu_status begin_unplanned(capu_context *context)
             status = resolve_all(context);
         }
     }
+    if (status == CAPU_CONTENTS_LOST) {
+        planning_note_loss(context);
+    }
     return status != CAPU_OK ? status : resident_make_ready(context);
 }
 

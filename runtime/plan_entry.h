@@ -13,8 +13,9 @@
 struct plan_entry {
     struct guide *guide; /* owned */
     struct feedback feedback;
-    uint64_t used;     /* iteration of last use */
-    uint32_t failures; /* times it could not be installed */
+    uint64_t used;       /* iteration of last use */
+    uint32_t failures;   /* times it could not be installed */
+    bool keeps_contents; /* it copies out what nothing could recompute, instead of discarding it */
 };
 
 /* An entry for the record's iteration, without a plan yet, with the times that the record has.

@@ -9,7 +9,7 @@
 #include <string.h>
 
 /* How often a plan is asked for whose host copies fit. */
-enum { HOST_ROUNDS = 4 };
+enum { HOST_ROUNDS = 5 };
 
 static bool should_stop(void *user)
 {
@@ -37,7 +37,8 @@ static uint64_t block_bytes(const struct plan_job *job, const struct plan *plan,
 }
 
 /* A plan whose blocks, which are kept for good, fit the host budget. Plans share host memory over
-   time and the runtime does not, so where that is too much it asks for less. */
+   time and the runtime does not, so where that is too much it asks for less: first for no copies of
+   unread tensors. */
 static capu_status find_plan(struct plan_job *job, const struct trace_index *trace_index,
                              struct plan *plan)
 {
@@ -47,6 +48,9 @@ static capu_status find_plan(struct plan_job *job, const struct trace_index *tra
         .host_bytes = job->host_bytes,
         .effort = job->effort,
         .place = true,
+        .apart_bytes = job->apart_bytes,
+        .preserve = job->preserve,
+        .freed = job->freed,
         .should_stop = should_stop,
         .user = job,
     };
@@ -67,6 +71,10 @@ static capu_status find_plan(struct plan_job *job, const struct trace_index *tra
             return CAPU_OK;
         }
         plan_finish(plan);
+        if (request.preserve == PRESERVE_UNREAD) {
+            request.preserve = PRESERVE_NOTHING;
+            continue;
+        }
         request.host_bytes =
             (uint64_t)((double)request.host_bytes * (double)job->host_bytes / (double)bytes);
     }
@@ -140,7 +148,53 @@ static uint64_t host_limit(const capu_context *context, const struct trace *trac
     return bytes <= budget_bytes ? UINT64_MAX : budget_bytes;
 }
 
-static capu_status fill(capu_context *context, const struct record *record, struct plan_job *job)
+/* Before which op of the trace the program freed each of its tensors. The trace has all ops but
+   those that happen once. */
+static capu_status find_freed(const struct record *record, struct plan_job *job)
+{
+    uint32_t *number = calloc(record->op_count + 1, sizeof(*number));
+
+    job->freed = malloc(((size_t)job->trace.tensor_count + 1) * sizeof(*job->freed));
+    if (number == NULL || job->freed == NULL) {
+        free(number);
+        return CAPU_NO_HOST_MEMORY;
+    }
+    for (size_t i = 0; i < record->op_count; i++) {
+        number[i + 1] = number[i] + !record_is_once(record, i);
+    }
+    for (uint32_t t = 0; t < job->trace.tensor_count; t++) {
+        job->freed[t] = t < record->tensor_count && record->tensors[t].freed_op != UINT32_MAX
+                            ? number[record->tensors[t].freed_op]
+                            : TRACE_INDEX_NONE;
+    }
+    free(number);
+    return CAPU_OK;
+}
+
+static void add_pages(struct tensor *tensor, void *pages)
+{
+    *(uint64_t *)pages += tensor->page_count;
+}
+
+/* Pages that live tensors need which the record does not have. A plan leaves room for them. */
+static uint64_t other_pages(const capu_context *context, const struct record *record)
+{
+    uint64_t pages = 0;
+
+    tensors_each(&context->tensors, add_pages, &pages);
+    for (size_t i = 0; i < record->tensor_count; i++) {
+        const struct tensor *tensor = tensors_find(&context->tensors, record->tensors[i].address);
+
+        if (tensor != NULL && tensor->address == record->tensors[i].address &&
+            tensor->page_count == record->tensors[i].page_count && tensor->page_count <= pages) {
+            pages -= tensor->page_count;
+        }
+    }
+    return pages;
+}
+
+static capu_status fill(capu_context *context, const struct record *record, bool keeps_contents,
+                        struct plan_job *job)
 {
     static const enum planner_effort efforts[] = {
         [CAPU_EFFORT_QUICK] = EFFORT_QUICK,
@@ -148,15 +202,23 @@ static capu_status fill(capu_context *context, const struct record *record, stru
         [CAPU_EFFORT_BEST] = EFFORT_BEST,
     };
     capu_status status = plan_entry_create(record, &job->entry);
+    uint64_t others;
 
     if (status == CAPU_OK) {
         status = trace_record_build(context, record, true, &job->trace, &job->error);
     }
+    if (status == CAPU_OK) {
+        status = find_freed(record, job);
+        job->entry->keeps_contents = keeps_contents;
+    }
+    job->preserve = keeps_contents ? PRESERVE_ALL : PRESERVE_UNREAD;
     job->planner = planner_find(context->config.planner);
     job->effort = efforts[context->config.effort];
     job->budget_bytes = context->config.budget_bytes;
     job->host_bytes = host_limit(context, &job->trace);
     job->page_bytes = pages_bytes_each(context->pages);
+    others = other_pages(context, record) * job->page_bytes;
+    job->apart_bytes = job->budget_bytes > others ? job->budget_bytes - others : 0;
     job->wants_text = context->config.plan_path != NULL;
     job->agent = context->agent;
     return status;
@@ -182,7 +244,7 @@ static void take_seen_times(struct plan_job *job, const struct plan_entry *old,
     slow_links(&job->trace, link_percent);
 }
 
-capu_status plan_job_start(capu_context *context, const struct record *record,
+capu_status plan_job_start(capu_context *context, const struct record *record, bool keeps_contents,
                            const struct plan_entry *old, uint32_t link_percent,
                            struct plan_job **out)
 {
@@ -193,7 +255,7 @@ capu_status plan_job_start(capu_context *context, const struct record *record,
     if (job == NULL) {
         return CAPU_NO_HOST_MEMORY;
     }
-    status = fill(context, record, job);
+    status = fill(context, record, keeps_contents, job);
     if (status == CAPU_OK && old != NULL) {
         take_seen_times(job, old, link_percent);
     }
@@ -230,5 +292,6 @@ void plan_job_destroy(struct plan_job *job)
     plan_entry_destroy(job->entry);
     trace_finish(&job->trace);
     string_buffer_finish(&job->text);
+    free(job->freed);
     free(job);
 }

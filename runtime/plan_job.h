@@ -27,7 +27,10 @@ struct plan_job {
     const struct planner *planner;
     enum planner_effort effort;
     uint64_t budget_bytes;
+    uint64_t apart_bytes; /* of the budget: all but what other tensors need */
     uint64_t host_bytes;
+    enum preserve preserve;
+    uint32_t *freed; /* per tensor of the trace, as planner_request wants it */
     uint64_t page_bytes;
     bool wants_text; /* the plan as a file, too */
     atomic_bool stop;
@@ -39,11 +42,12 @@ struct plan_job {
     struct string_buffer text;
 };
 
-/* A job for the record's iteration. `old` is the entry that the plan is to improve on, for links of
+/* A job for the record's iteration. `keeps_contents`: the plan is to copy out what it would discard
+   and nothing could recompute. `old` is the entry that the plan is to improve on, for links of
    `link_percent` of their measured rates; NULL: there is none. Even on failure *out is a job, or
    NULL without memory for one: its `entry` may be NULL. NO_HOST_MEMORY, and what trace_record_build
    and agent_start give. */
-capu_status plan_job_start(capu_context *context, const struct record *record,
+capu_status plan_job_start(capu_context *context, const struct record *record, bool keeps_contents,
                            const struct plan_entry *old, uint32_t link_percent,
                            struct plan_job **out);
 

@@ -102,12 +102,19 @@ static void refuse(struct label_record *label, const struct plan_job *job, capu_
     plan_cache_refuse(&label->plans, job->entry->guide->signature, plan_job_error(job, status));
 }
 
-/* Takes what a worker has made, unless the label has been replaced meanwhile. */
+/* Whether plans for a label copy out what nothing could recompute, instead of discarding it. */
+static bool keeps_contents(const capu_context *context, const struct label_record *label)
+{
+    return label->has_lost || context->config.keep_contents != 0;
+}
+
+/* Takes what a worker has made, unless the label has been replaced meanwhile, or needs a plan that
+   keeps more. */
 static void take_job(capu_context *context, struct plan_job *job)
 {
     struct label_record *label = label_records_find(&context->labels, job->entry->guide->label);
 
-    if (label == NULL) {
+    if (label == NULL || job->entry->keeps_contents != keeps_contents(context, label)) {
         plan_job_destroy(job);
         return;
     }
@@ -186,7 +193,8 @@ static void start_job(capu_context *context, struct label_record *label,
     if (place == NULL) {
         return; /* the next record is another chance */
     }
-    status = plan_job_start(context, record, old, link_percent, &job);
+    status =
+        plan_job_start(context, record, keeps_contents(context, label), old, link_percent, &job);
     if (status == CAPU_OK) {
         *place = job;
         return;
@@ -463,6 +471,33 @@ static const char *error_of(const struct label_record *label)
                "plan_memory_bytes";
     }
     return refusal != NULL ? refusal : "";
+}
+
+/* The label of the iteration under way, or of the last one. NULL: it is not remembered. */
+static struct label_record *newest_label(const capu_context *context)
+{
+    for (size_t i = 0; i < RECORD_COUNT; i++) {
+        const struct record *record = &context->tracker.records[i];
+
+        if (record->state != RECORD_UNUSED && record->stamp == context->iteration) {
+            return label_records_find(&context->labels, record->label);
+        }
+    }
+    return NULL;
+}
+
+void planning_note_loss(capu_context *context)
+{
+    struct label_record *label = newest_label(context);
+
+    if (context->planning == NULL || label == NULL || keeps_contents(context, label) ||
+        leave_guide(context) != CAPU_OK) {
+        return;
+    }
+    label->has_lost = true;
+    for (size_t i = 0; i < label->plans.count; i++) {
+        label->plans.slots[i].entry->feedback.is_wrong = true; /* recovery may need it until then */
+    }
 }
 
 const char *planning_error(capu_context *context, const char *label)

@@ -53,6 +53,10 @@ capu_status planning_forget(capu_context *context, const void *address);
 /* An iteration ends, with its record still open: notes what it says about those to come. */
 void planning_end(struct label_record *label, const struct record *record);
 
+/* Contents that a plan discarded have been read. From now on plans for that label copy out what
+   nothing could recompute, and others are discarded. */
+void planning_note_loss(capu_context *context);
+
 /* Why there is no plan for the label's next iteration; "" if there is one or none was tried. */
 const char *planning_error(capu_context *context, const char *label);
 

@@ -81,13 +81,14 @@ struct record_tensor {
     uint32_t first_op;
     uint32_t last_op;
     uint32_t zeroed_op; /* capu_zero last cleared it before this op; 0: never */
+    uint32_t freed_op;  /* the program freed it before this op; UINT32_MAX: not in this iteration */
     uint8_t kind;
     uint8_t hint;
-    bool is_split;      /* one of several tensors in its allocation */
-    bool is_carried;    /* its first access read contents from before the iteration */
-    bool is_persistent; /* its contents are carried into the iteration or out of it */
-    bool is_transient;  /* the tensor was transient at its first access; never changed later */
-    bool is_cut;        /* split after its last access here: the pieces hold its contents */
+    bool is_split : 1;      /* one of several tensors in its allocation */
+    bool is_carried : 1;    /* its first access read contents from before the iteration */
+    bool is_persistent : 1; /* its contents are carried into the iteration or out of it */
+    bool is_transient : 1;  /* the tensor was transient at its first access; never changed later */
+    bool is_cut : 1;        /* split after its last access here: the pieces hold its contents */
 };
 
 struct record_eviction {

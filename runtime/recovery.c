@@ -36,12 +36,50 @@ void recovery_note_freed(capu_context *context, const struct tensor *tensor)
     }
 }
 
+/* Why a tensor cannot be recomputed; fail_read says more for the program. */
 static capu_status fail_lost(capu_context *context, struct tensor *tensor, const char *why)
 {
-    return failure_set(context, CAPU_CONTENTS_LOST,
-                       "'%s' was given up by the plan that this iteration left, and it cannot be "
-                       "recomputed: %s",
+    return failure_set(context, CAPU_CONTENTS_LOST, "'%s' cannot be recomputed: %s",
                        lookup_name(context, tensor), why);
+}
+
+/* The operand of the op at hand that names what an access reads, counted from 1. */
+static size_t operand_of(const struct operands *operands, size_t access)
+{
+    for (size_t i = 0; i < operands->piece_count; i++) {
+        const unsigned char *at = operands->pieces[i].address;
+
+        for (size_t k = 0; operands->pieces[i].access == access && k < operands->call.operand_count;
+             k++) {
+            const unsigned char *from = operands->list[k].address;
+
+            if (at == from || (at > from && (uint64_t)(at - from) < operands->list[k].bytes)) {
+                return k + 1;
+            }
+        }
+    }
+    return 1;
+}
+
+/* Says which op reads what a plan has given up, and how to avoid that. */
+static capu_status fail_read(capu_context *context, size_t operand, struct tensor *tensor)
+{
+    const char *label = context->owed.guide != NULL ? context->owed.guide->label
+                        : context->label != NULL    ? context->label->label
+                                                    : "";
+    char why[ERROR_TEXT_BYTES / 2];
+
+    memcpy(why, context->error, sizeof(why));
+    why[sizeof(why) - 1] = '\0';
+    return failure_set(
+        context, CAPU_CONTENTS_LOST,
+        "op '%s', operand %zu of %zu, reads '%s', which the plan for label '%s' has discarded: the "
+        "iteration that the plan was made from did not read it again. %s. From now on, plans for "
+        "this label keep such contents. To avoid the failure, give iterations of another kind a "
+        "label of their own, describe the tensor as persistent, or set keep_contents "
+        "(CAPUCHIN_KEEP_CONTENTS=1)",
+        context->operands.name, operand, context->operands.call.operand_count,
+        lookup_name(context, tensor), label, why);
 }
 
 /* Whether a part of it is in always-resident memory, which cannot be saved from a replay. */
@@ -270,8 +308,12 @@ capu_status recovery_prepare(capu_context *context, bool *has_run)
         const struct access *access = &operands->accesses[i];
 
         if (access_needs_contents(access) && tensor_is_lost(access->tensor)) {
+            struct tensor *tensor = access->tensor;
+            size_t operand = operand_of(operands, i);
+            capu_status status = recovery_restore(context, tensor);
+
             *has_run = true;
-            return recovery_restore(context, access->tensor);
+            return status == CAPU_CONTENTS_LOST ? fail_read(context, operand, tensor) : status;
         }
     }
     return CAPU_OK;

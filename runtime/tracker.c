@@ -107,6 +107,7 @@ static struct record_tensor describe(const struct tensor *tensor)
         .hint = (uint8_t)tensor->hint,
         .is_persistent = tensor->is_persistent,
         .is_transient = !tensor->is_persistent,
+        .freed_op = UINT32_MAX,
     };
 }
 
@@ -370,24 +371,35 @@ void tracker_zeroed(capu_context *context, const struct tensor *tensor)
     }
 }
 
-void tracker_gone(capu_context *context, const struct tensor *tensor)
+/* The tensor's entry in the open record if it will not be accessed again: it carries nothing out of
+   the iteration. NULL: the record does not have it. */
+static struct record_tensor *end_entry(capu_context *context, const struct tensor *tensor)
 {
     struct record *record = context->tracker.open;
+    struct record_tensor *entry = NULL;
 
     if (record != NULL && tensor->in_record.stamp == record->stamp) {
-        struct record_tensor *entry = &record->tensors[tensor->in_record.index];
-
+        entry = &record->tensors[tensor->in_record.index];
         entry->is_persistent = entry->is_carried;
+    }
+    return entry;
+}
+
+void tracker_gone(capu_context *context, const struct tensor *tensor)
+{
+    struct record_tensor *entry = end_entry(context, tensor);
+
+    if (entry != NULL) {
+        entry->freed_op = (uint32_t)context->tracker.open->op_count;
     }
 }
 
 void tracker_cut(capu_context *context, const struct tensor *tensor)
 {
-    struct record *record = context->tracker.open;
+    struct record_tensor *entry = end_entry(context, tensor);
 
-    tracker_gone(context, tensor);
-    if (record != NULL && tensor->in_record.stamp == record->stamp) {
-        record->tensors[tensor->in_record.index].is_cut = true;
+    if (entry != NULL) {
+        entry->is_cut = true;
     }
 }
 

@@ -144,6 +144,10 @@ typedef struct capu_config {
        when they are needed; the newest plan and the active one are kept even if they take more.
        The host memory of evicted tensors does not count. Default: 64 MiB */
     uint64_t plan_memory_bytes;
+    /* CAPUCHIN_KEEP_CONTENTS: guided mode: 1 makes plans copy out what they would discard and what
+       could not be recomputed, so that iterations that differ from their plan can read it. 0: plans
+       for a label do so once an iteration under it has failed with CONTENTS_LOST */
+    uint32_t keep_contents;
 } capu_config;
 
 #ifndef __cplusplus

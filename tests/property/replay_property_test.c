@@ -334,7 +334,9 @@ static void plan_directly(const struct instance *instance, const struct driver_o
     struct planner_request request = {.trace_index = &instance->trace_index,
                                       .budget_bytes = options->budget_bytes,
                                       .host_bytes = UINT64_MAX,
-                                      .place = true};
+                                      .place = true,
+                                      .apart_bytes = options->budget_bytes,
+                                      .preserve = PRESERVE_UNREAD};
     struct plan plan;
 
     if (planner_run(planner_find(options->planner), &request, &plan, NULL) == CAPU_OK) {

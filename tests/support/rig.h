@@ -27,6 +27,7 @@ struct rig_options {
     uint64_t link_bytes_per_s; /* of both links; 0: no throttle */
     const char *planner;       /* for guided mode; NULL: the default */
     bool wait_for_plan;
+    bool keep_contents;
     const char *plan_path;
     uint64_t sample_every;                           /* 0: the default */
     uint64_t plan_memory_bytes;                      /* 0: the default */

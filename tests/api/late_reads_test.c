@@ -1,0 +1,110 @@
+/*
+ * Reads that a plan did not expect. If it has discarded what is read, the error says so and what
+ * helps; then plans for the label keep more. What no op of the planned iteration reads is kept in
+ * any case. tests/idioms has the programs that need this.
+ */
+#include "tests/api/net.h"
+
+enum { SAMPLE_VALUE = 5 };
+
+struct sampled {
+    struct net net;
+    unsigned char *sample;
+};
+
+static void sampled_init(struct sampled *it, struct rig_options options)
+{
+    net_init(&it->net, options);
+    it->sample = step_tensor(&it->net.rig, "sample", CAPU_ACTIVATION, NET_LAYER_PAGES);
+}
+
+/* A sample that cannot be recomputed is made first, and read if `is_used`. Then everything else
+   needs its pages. */
+static void sampled_forward(struct sampled *it, bool is_used)
+{
+    struct rig *rig = &it->net.rig;
+    void *list[] = {it->sample};
+
+    net_begin(&it->net, "train");
+    step_set(rig, it->sample, PAGES(NET_LAYER_PAGES), SAMPLE_VALUE - 1);
+    step_bump(rig, "bump", it->sample, PAGES(NET_LAYER_PAGES));
+    if (is_used) {
+        RIG_OK(rig, step_touch(rig, "use", CAPU_READ, 1, list));
+    }
+    net_forward(&it->net, NET_LAYERS);
+}
+
+static capu_report sampled_end(struct sampled *it)
+{
+    net_backward(&it->net, NET_LAYERS);
+    return net_end(&it->net);
+}
+
+/* The error says what is read, by which op, under which plan, and what helps. */
+START_TEST(a_loss_is_reported_once_per_label)
+{
+    static const char *const words[] = {"capu_download",     "operand 1 of 1", "sample",
+                                        "label 'train'",     "persistent",     "keep_contents",
+                                        "label of their own"};
+    struct sampled it;
+    unsigned char byte;
+    capu_report report = CAPU_REPORT_INIT;
+
+    sampled_init(&it, (struct rig_options){.strict = _i == 1});
+    for (size_t i = 0; i < 3; i++) {
+        sampled_forward(&it, true);
+        report = sampled_end(&it);
+    }
+    net_expect_guided(&it.net, &report, "train");
+    sampled_forward(&it, true);
+    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+        STEP_FAILS(&it.net.rig, capu_download(it.net.rig.context, &byte, it.sample, 1),
+                   CAPU_CONTENTS_LOST, words[i]);
+    }
+    sampled_end(&it);
+    for (size_t i = 0; i < 8; i++) {
+        sampled_forward(&it, true);
+        if (i % 2 == 1) {
+            step_expect(&it.net.rig, it.sample, PAGES(NET_LAYER_PAGES), SAMPLE_VALUE);
+        }
+        report = sampled_end(&it);
+        if (i % 2 == 0 && i > 0) {
+            net_expect_guided(&it.net, &report, "train");
+        }
+    }
+    rig_finish(&it.net.rig);
+}
+END_TEST
+
+/* With keep_contents, plans copy the sample out from the start. So they do, without it, for a
+   tensor that nothing reads in the iteration that they were made from. */
+START_TEST(contents_are_kept_if_wanted_or_unread)
+{
+    bool is_used = _i == 0;
+    struct sampled it;
+    capu_report report = CAPU_REPORT_INIT;
+
+    sampled_init(&it, (struct rig_options){.keep_contents = _i == 0});
+    for (size_t i = 0; i < 3; i++) {
+        sampled_forward(&it, is_used);
+        report = sampled_end(&it);
+    }
+    net_expect_guided(&it.net, &report, "train");
+    sampled_forward(&it, is_used);
+    step_expect(&it.net.rig, it.sample, PAGES(NET_LAYER_PAGES), SAMPLE_VALUE);
+    report = sampled_end(&it);
+    ck_assert_uint_eq(report.diverged, 1);
+    rig_finish(&it.net.rig);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("late reads");
+    TCase *cases = tcase_create("late reads");
+
+    tcase_add_loop_test(cases, a_loss_is_reported_once_per_label, 0, 2);
+    tcase_add_loop_test(cases, contents_are_kept_if_wanted_or_unread, 0, 2);
+    suite_add_tcase(suite, cases);
+    return suite_run(suite);
+}
