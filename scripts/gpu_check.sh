@@ -342,6 +342,7 @@ agree() {
         train "$@" --device "$device" --mode off --loss-log off.log --save off.weights || return
         train "$@" --device "$device" --mode off --loss-log again.log || return
         cmp off.log again.log || { echo "two runs without a limit differ"; return 1; }
+        grep -qiE "nan|inf" off.log && { echo "losses that are no numbers"; return 1; }
     fi
     [ "$mode" = guided ] && set -- "$@" --wait-for-plan
     train "$@" --device "$device" --mode "$mode" --budget "$budget" --loss-log limited.log \

@@ -4,6 +4,7 @@
 #
 # usage: agrees.sh WORK-FOLDER BUDGET PROGRAM [OPTION...]
 set -u
+. "$(dirname "$0")/../support/numbers.sh"
 work=$1
 budget=$2
 shift 2
@@ -23,6 +24,7 @@ run() {
 }
 
 run off "$@" --mode off
+has_only_numbers "$work/off.log" || fail "the run without a limit has losses that are no numbers"
 for mode in passive guided; do
     wait=
     [ $mode = guided ] && wait=--wait-for-plan

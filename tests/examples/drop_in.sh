@@ -3,7 +3,9 @@
 # Checks that the program prints the same before and after the port, with and without a limit, and
 # that `capuchin explain` reads the report.
 set -e
+. "$(dirname "$0")/../support/numbers.sh"
 "$1" >"$3/before.out"
+has_only_numbers "$3/before.out"
 "$2" >"$3/after.out"
 cmp "$3/before.out" "$3/after.out"
 CAPUCHIN_BUDGET=4MiB CAPUCHIN_REPORT=$3/after.report "$2" >"$3/after.out"

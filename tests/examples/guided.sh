@@ -8,6 +8,7 @@
 # FREE is the budget of the run without a limit, as for budgets.sh; MOST is "most" or "some".
 set -u
 . "$(dirname "$0")/../support/effort.sh"
+. "$(dirname "$0")/../support/numbers.sh"
 work=$1
 free=$2
 most=$3
@@ -21,6 +22,7 @@ fail() {
 
 "$@" --mode off --budget "$free" --loss-log "$work/off.log" --save "$work/off.weights" >"$work/off.out" 2>&1 ||
     fail "the run without a limit failed: $(cat "$work/off.out")"
+has_only_numbers "$work/off.log" || fail "the run without a limit has losses that are no numbers"
 
 # run NAME OPTION...: runs in guided mode and compares with the run without a limit.
 run() {

@@ -37,6 +37,7 @@ struct pair {
 struct pairs {
     size_t shift; /* offset of device buffers from a 256-byte boundary; half of it for bf16 */
     enum element element; /* element type of the buffers that can have either type */
+    bool has_nan;         /* pairs_set has set an item to NaN */
     size_t count;
     uint64_t drawn; /* random numbers drawn */
     struct pair pair[PAIRS_LIMIT];
@@ -52,7 +53,7 @@ float *pairs_zeros(struct pairs *pairs, size_t count);
 void *pairs_items(struct pairs *pairs, size_t count, float low, float high);
 void *pairs_blank(struct pairs *pairs, size_t count);
 void *pairs_clear(struct pairs *pairs, size_t count);
-void pairs_set(const struct pairs *pairs, void *items, size_t index, float value);
+void pairs_set(struct pairs *pairs, void *items, size_t index, float value);
 float pairs_get(const struct pairs *pairs, const void *items, size_t index);
 /* Random integers in [0, limit); bytes; scratch space. */
 int32_t *pairs_numbers(struct pairs *pairs, size_t count, uint32_t limit);
