@@ -11,10 +11,13 @@
 #include "device/monotonic.h"
 #include "device/options.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #define DEFAULT_PAGE_BYTES ((uint64_t)64 << 10)
@@ -201,6 +204,40 @@ static void init(struct host_device *host, const struct device_options *options,
     pthread_mutex_init(&host->failure_lock, NULL);
 }
 
+/* Creates the file that is the device's memory. It is sparse: a page takes memory when it is
+   created. */
+static capu_status create_memory_file(uint64_t bytes, int *file, char *text, size_t text_bytes)
+{
+    struct rlimit limit;
+    int created;
+    int error;
+
+    /* Beyond this limit, making a file larger raises SIGXFSZ. */
+    if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur < bytes) {
+        return options_refuse(CAPU_SYSTEM_LIMIT, text, text_bytes,
+                              "the host device's memory is a file of %" PRIu64
+                              " bytes, and the file size limit (RLIMIT_FSIZE) is %" PRIu64,
+                              bytes, (uint64_t)limit.rlim_cur);
+    }
+    created = memfd_create("capuchin-device", MFD_CLOEXEC);
+    if (created < 0) {
+        error = errno;
+        return options_refuse(
+            error == EMFILE || error == ENFILE ? CAPU_SYSTEM_LIMIT : CAPU_NO_HOST_MEMORY, text,
+            text_bytes, "creating the file descriptor of the host device's memory: %s",
+            strerror(error));
+    }
+    if (ftruncate(created, (off_t)bytes) != 0) {
+        error = errno;
+        close(created);
+        return options_refuse(CAPU_NO_HOST_MEMORY, text, text_bytes,
+                              "making a memory file of %" PRIu64 " bytes: %s", bytes,
+                              strerror(error));
+    }
+    *file = created;
+    return CAPU_OK;
+}
+
 capu_status host_device_create(const struct device_options *options, struct device **device,
                                char *text, size_t text_bytes)
 {
@@ -211,7 +248,7 @@ capu_status host_device_create(const struct device_options *options, struct devi
     };
     struct device_options complete = {0};
     struct host_device *host;
-    int memory_file;
+    int memory_file = -1;
     capu_status status;
 
     if (options != NULL) {
@@ -226,25 +263,14 @@ capu_status host_device_create(const struct device_options *options, struct devi
         return options_refuse(CAPU_NO_HOST_MEMORY, text, text_bytes,
                               "out of memory while creating the host device");
     }
-    memory_file = memfd_create("capuchin-device", MFD_CLOEXEC);
-    if (memory_file < 0) {
-        status =
-            options_refuse(CAPU_NO_HOST_MEMORY, text, text_bytes, "cannot create a memory file");
+    status = create_memory_file(complete.memory_bytes, &memory_file, text, text_bytes);
+    if (status != CAPU_OK) {
         goto free_host;
-    }
-    /* Sparse: a page takes memory when it is created. */
-    if (ftruncate(memory_file, (off_t)complete.memory_bytes) != 0) {
-        status = options_refuse(CAPU_NO_HOST_MEMORY, text, text_bytes,
-                                "cannot create a memory file of %" PRIu64 " bytes",
-                                complete.memory_bytes);
-        goto close_file;
     }
     init(host, &complete, memory_file, host_mapping_limit(&machine));
     *device = &host->head;
     return CAPU_OK;
 
-close_file:
-    close(memory_file);
 free_host:
     free(host);
     return status;
