@@ -413,6 +413,13 @@ static capu_status add_chunk(struct chunks *chunks, char *address, uint64_t byte
     return CAPU_OK;
 }
 
+/* Keeps memory out of child processes: a copy would be made page by page as either side writes, and
+   memory that a device reads or writes must stay where it is. */
+static bool keep_from_children(void *address, uint64_t bytes)
+{
+    return madvise(address, bytes, MADV_DONTFORK) == 0;
+}
+
 /* Makes the kernel provide the memory, so that lack of it is a status here and no copy faults
    later. */
 static capu_status populate(void *address, uint64_t bytes)
@@ -443,7 +450,9 @@ capu_status chunks_alloc(struct chunks *chunks, uint64_t bytes, bool is_lazy, vo
     if (memory == MAP_FAILED) {
         return CAPU_NO_HOST_MEMORY;
     }
-    if (!is_lazy) {
+    if (!keep_from_children(memory, bytes)) {
+        status = CAPU_NO_HOST_MEMORY;
+    } else if (!is_lazy) {
         status = populate(memory, bytes);
     }
     if (status == CAPU_OK) {
@@ -463,6 +472,7 @@ capu_status chunks_borrow(struct chunks *chunks, void *address, uint64_t bytes)
 {
     capu_status status;
 
+    (void)keep_from_children(address, bytes); /* a driver may not lay it out in whole pages */
     pthread_mutex_lock(&chunks->lock);
     status = add_chunk(chunks, address, bytes, true);
     pthread_mutex_unlock(&chunks->lock);

@@ -16,10 +16,26 @@
 #include <stdlib.h>
 #include <string.h>
 
-capu_status context_usable(capu_context *context)
+capu_status context_present(capu_context *context)
 {
     if (context == NULL) {
         return CAPU_INVALID;
+    }
+    if (fork_mark_is_in_child(&context->fork_mark)) {
+        return failure_set(context, CAPU_WRONG_PROCESS,
+                           "the context belongs to process %ld, which was forked: its threads and "
+                           "tensors do not exist here",
+                           (long)context->fork_mark.process);
+    }
+    return CAPU_OK;
+}
+
+capu_status context_usable(capu_context *context)
+{
+    capu_status status = context_present(context);
+
+    if (status != CAPU_OK) {
+        return status;
     }
     /* A run function that called the library would wait for itself, or interfere with the call
        that the context's thread is in. Even the error text belongs to that call. */
@@ -290,6 +306,7 @@ static void destroy_parts(capu_context *context)
     ranges_destroy(context->ranges);
     pages_destroy(context->pages);
     host_arena_destroy(context->arena);
+    fork_mark_finish(&context->fork_mark);
 }
 
 capu_status context_create_on(struct device *device, const capu_config *config, capu_context **out,
@@ -305,6 +322,9 @@ capu_status context_create_on(struct device *device, const capu_config *config, 
     context->config = *config;
     staging_init(&context->staging, device);
     status = complete_config(device, &context->config, text, text_bytes);
+    if (status == CAPU_OK) {
+        status = fork_mark_init(&context->fork_mark);
+    }
     if (status == CAPU_OK) {
         status = create_lanes(context, text, text_bytes);
     }
@@ -364,7 +384,9 @@ void capu_context_destroy(capu_context *context)
     struct device *device;
     capu_config config;
 
-    if (context == NULL) {
+    /* In a child there is nothing to release: threads, tensors and the device are the parent's, and
+       its locks may be held for ever. */
+    if (context_present(context) != CAPU_OK) {
         return;
     }
     device = context->device;

@@ -19,6 +19,7 @@
 #include "runtime/binding.h"
 #include "runtime/call.h"
 #include "runtime/departure.h"
+#include "runtime/fork_mark.h"
 #include "runtime/label_records.h"
 #include "runtime/names.h"
 #include "runtime/owed.h"
@@ -76,6 +77,7 @@ struct capu_context {
     capu_config config; /* strings owned, see config_finish */
     bool is_tracking;   /* operands are resolved and recorded */
     bool is_paging;     /* tensors are evicted and brought back */
+    struct fork_mark fork_mark;
 
     struct device *device;
     struct lane compute;
@@ -124,8 +126,13 @@ struct capu_context {
     char error[ERROR_TEXT_BYTES];
 };
 
-/* Every public call begins with this: OK, or the status of a lost context. */
+/* Every public call begins with this: OK, or the status of a lost context; INVALID without one,
+   WRONG_PROCESS in a child of its process, WRONG_ORDER in a run function. */
 capu_status context_usable(capu_context *context);
+
+/* INVALID without a context, WRONG_PROCESS in a child of its process: for calls that work even if
+   the context is lost. */
+capu_status context_present(capu_context *context);
 
 /* As context_usable, and WRONG_ORDER between capu_access_begin and capu_access_end. */
 capu_status context_ready(capu_context *context, const char *call);

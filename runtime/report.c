@@ -212,7 +212,7 @@ void capu_memory_usage(const capu_context *context, uint64_t *held_bytes, uint64
 {
     uint64_t page_bytes;
 
-    if (context == NULL) {
+    if (context == NULL || fork_mark_is_in_child(&context->fork_mark)) {
         return;
     }
     page_bytes = pages_bytes_each(context->pages);
@@ -302,8 +302,12 @@ static void print_holders(capu_context *context, const struct holders *holders, 
 capu_status capu_memory_print(capu_context *context, FILE *file)
 {
     struct holders holders = {0};
+    capu_status status = context_present(context);
 
-    if (context == NULL || file == NULL) {
+    if (status != CAPU_OK) {
+        return status;
+    }
+    if (file == NULL) {
         return CAPU_INVALID;
     }
     holders.page_bytes = pages_bytes_each(context->pages);

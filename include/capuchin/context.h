@@ -9,6 +9,10 @@
  * - WRONG_ORDER: the call comes from inside a run function, or between capu_access_begin and
  *   capu_access_end. In between, only capu_flush, capu_report_get, capu_tensor_query and the
  *   functions that cannot fail are allowed.
+ * - WRONG_PROCESS: the call comes from a child that was forked from the process that created the
+ *   context. The context's threads and tensors do not exist there; functions that return no status
+ *   leave their outputs untouched, and capu_context_destroy does nothing. The child may create a
+ *   context of its own on host and sim; CUDA does not work after a fork.
  * - DEVICE_LOST, OP_FAILED: once a call has returned one of them, so does every later call. Then
  *   only capu_context_destroy is useful.
  *
@@ -190,7 +194,8 @@ CAPU_API capu_status capu_context_create(const capu_config *config, capu_context
 /*
  * Waits for all work, writes the remaining reports and traces, and frees everything that the
  * context holds. Every address, string and report from it becomes invalid. NULL is allowed. Works
- * after any failure. Call capu_flush first to learn of file errors.
+ * after any failure. Does nothing in a child of the context's process. Call capu_flush first to
+ * learn of file errors.
  */
 CAPU_API void capu_context_destroy(capu_context *context);
 

@@ -34,6 +34,7 @@ extern "C" {
     X(UNDEFINED_READ, -9, "read before it was written")                                \
     X(UNSUPPORTED, -10, "not supported")                                               \
     X(CONTENTS_LOST, -11, "discarded by a plan that is no longer followed")            \
+    X(WRONG_PROCESS, -12, "called in a child of the process that created the context") \
     /* Memory is short now: free something or raise the limit, then retry. */          \
     X(OVER_BUDGET, -20, "does not fit the budget")                                     \
     X(NO_HOST_MEMORY, -21, "host memory is full")                                      \

@@ -1,8 +1,9 @@
 /*
- * The library in a process with signals and pipes of its own. Check runs each test in a
+ * The library in a process with signals, pipes and children of its own. Check runs each test in a
  * process, which a signal would end.
  */
 #define _GNU_SOURCE
+#include "capuchin/drop_in.h"
 #include "tests/api/steps.h"
 
 #include <fcntl.h>
@@ -10,6 +11,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #if defined(__SANITIZE_THREAD__)
@@ -160,6 +162,141 @@ START_TEST(a_report_into_a_closed_pipe_is_an_error_of_the_report)
 }
 END_TEST
 
+static capu_status nothing(capu_stream stream, const void *arguments)
+{
+    (void)stream;
+    (void)arguments;
+    return CAPU_OK;
+}
+
+/* In a child: every call returns the error. Returns the number of the first that does not, or 0.
+   Not with Check's assertions, which would report to the parent. */
+static int call_everything(capu_context *context, unsigned char *tensor)
+{
+    capu_operand operand = capu_operand_of(tensor, 0, CAPU_UPDATE);
+    capu_op op = {.size = sizeof(op),
+                  .name = "child",
+                  .run = nothing,
+                  .operands = &operand,
+                  .operand_count = 1};
+    capu_tensor_state state = {.size = sizeof(state)};
+    capu_report report = CAPU_REPORT_INIT;
+    void *address = NULL;
+    uint64_t held = 77;
+    int first = 0;
+    int number = 0;
+
+#define CALL(call_)                                    \
+    do {                                               \
+        number++;                                      \
+        if ((call_) != CAPU_WRONG_PROCESS && !first) { \
+            first = number;                            \
+        }                                              \
+    } while (0)
+
+    CALL(capu_malloc(context, 100, &address));
+    CALL(capu_free(context, tensor));
+    CALL(capu_free(context, NULL));
+    CALL(capu_split(context, tensor, 100));
+    CALL(CAPU_DESCRIBE(context, tensor, .name = "x"));
+    CALL(capu_tensor_query(context, tensor, &state));
+    CALL(capu_iteration_begin(context, "train"));
+    CALL(capu_iteration_end(context));
+    CALL(capu_run(context, &op));
+    CALL(capu_access_begin(context, &op));
+    CALL(capu_access_end(context));
+    CALL(capu_segment_begin(context, "s"));
+    CALL(capu_segment_end(context));
+    CALL(capu_upload(context, tensor, &op, 1));
+    CALL(capu_download(context, &held, tensor, 1));
+    CALL(capu_copy(context, tensor, tensor + 1, 1));
+    CALL(capu_zero(context, tensor, 1));
+    CALL(capu_synchronize(context));
+    CALL(capu_flush(context));
+    CALL(capu_report_get(context, &report));
+    CALL(capu_memory_print(context, stderr));
+    capu_context_make_current(context);
+    CALL(capu_drop_in_synchronize());
+    CALL(capu_drop_in_memcpy(tensor, tensor, 0, CAPU_HOST_TO_DEVICE));
+    CALL(capu_drop_in_memset(tensor, 0, 0));
+#undef CALL
+    capu_memory_usage(context, &held, NULL, NULL);
+    if (first == 0 && (held != 77 || strstr(capu_last_error(context), "fork") == NULL)) {
+        first = -1;
+    }
+    capu_context_destroy(context);
+    return first;
+}
+
+static int result_of(pid_t child)
+{
+    int result = -1;
+
+    ck_assert_int_eq(waitpid(child, &result, 0), child);
+    ck_assert_msg(WIFEXITED(result), "the child ended by signal %d", WTERMSIG(result));
+    return (signed char)WEXITSTATUS(result);
+}
+
+/* In every mode, while copies are under way and inside an access, too. */
+START_TEST(a_child_gets_an_error_from_every_call)
+{
+    static const uint32_t modes[] = {CAPU_MODE_OFF, CAPU_MODE_PASSIVE, CAPU_MODE_GUIDED};
+    struct rig rig;
+    unsigned char *tensors[4];
+    pid_t child;
+
+    if (modes[_i] == CAPU_MODE_OFF) {
+        rig_init(&rig, &(struct rig_options){.mode = CAPU_MODE_OFF});
+    } else {
+        start(&rig, &(struct rig_options){.mode = modes[_i]});
+    }
+    make(&rig, tensors);
+    train(&rig, tensors, 4);
+    child = fork();
+    if (child == 0) {
+        _exit(call_everything(rig.context, tensors[0]));
+    }
+    train(&rig, tensors, 4);
+    ck_assert_int_eq(result_of(child), 0);
+    step_expect(&rig, tensors[1], PAGES(3), 9);
+    rig_finish(&rig);
+}
+END_TEST
+
+/* The child uses a context of its own, also one that takes the place of the parent's. */
+START_TEST(a_child_may_have_a_context_of_its_own)
+{
+    struct rig rig;
+    unsigned char *tensors[4];
+    pid_t child;
+
+    start(&rig, &(struct rig_options){0});
+    make(&rig, tensors);
+    train(&rig, tensors, 3);
+    child = fork();
+    if (child == 0) {
+        capu_config config = CAPU_CONFIG_INIT;
+        capu_context *context = NULL;
+        void *address = NULL;
+        bool works;
+
+        capu_context_destroy(rig.context);
+        config.device = "host";
+        config.budget_bytes = PAGES(64);
+        config.page_bytes = RIG_PAGE;
+        works = capu_context_create(&config, &context) == CAPU_OK &&
+                capu_malloc(context, PAGES(2), &address) == CAPU_OK &&
+                capu_zero(context, address, PAGES(2)) == CAPU_OK &&
+                capu_synchronize(context) == CAPU_OK;
+        capu_context_destroy(context);
+        _exit(works ? 0 : 1);
+    }
+    ck_assert_int_eq(result_of(child), 0);
+    step_expect(&rig, tensors[3], PAGES(3), 4);
+    rig_finish(&rig);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("api process");
@@ -168,6 +305,10 @@ int main(void)
     tcase_add_loop_test(cases, signals_that_the_program_blocks_stay_pending, 0, 4);
     tcase_add_test(cases, handlers_run_on_the_programs_thread);
     tcase_add_test(cases, a_report_into_a_closed_pipe_is_an_error_of_the_report);
+    tcase_add_loop_test(cases, a_child_gets_an_error_from_every_call, 0, 3);
+    if (!HAS_TSAN) { /* which does not start threads in children */
+        tcase_add_test(cases, a_child_may_have_a_context_of_its_own);
+    }
     suite_add_tcase(suite, cases);
     return suite_run(suite);
 }

@@ -5,6 +5,9 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #define PAGES 4
 
@@ -341,6 +344,39 @@ START_TEST(a_second_thread_can_allocate_host_memory)
 }
 END_TEST
 
+/* Whether the kernel has a mapping for every page of the range. */
+static bool is_mapped(void *address, uint64_t bytes)
+{
+    static unsigned char pages[64];
+
+    return mincore(address, bytes, pages) == 0;
+}
+
+/* A child would copy host memory page by page while the parent writes to it. */
+START_TEST(host_memory_is_not_inherited)
+{
+    struct device *device = contract_make(_i);
+    const uint64_t bytes = 16 * (uint64_t)sysconf(_SC_PAGESIZE);
+    void *memory = NULL;
+    int result = -1;
+    pid_t child;
+
+    if (device == NULL) {
+        return;
+    }
+    CHECK_OK(device_host_alloc(device, bytes, &memory));
+    ck_assert(is_mapped(memory, bytes));
+    child = fork();
+    if (child == 0) {
+        _exit(is_mapped(memory, bytes) ? 1 : 0);
+    }
+    ck_assert_int_eq(waitpid(child, &result, 0), child);
+    ck_assert_int_eq(result, 0);
+    device_host_free(device, memory, bytes);
+    device_destroy(device);
+}
+END_TEST
+
 START_TEST(destroying_the_device_releases_everything)
 {
     struct device *device = contract_make(_i);
@@ -399,6 +435,7 @@ void contract_add_memory(TCase *tcase, const struct contract_subject *subject, i
     tcase_add_loop_test(tcase, wrong_maps_are_rejected_and_change_nothing, index, index + 1);
     tcase_add_loop_test(tcase, arguments_are_checked, index, index + 1);
     tcase_add_loop_test(tcase, a_second_thread_can_allocate_host_memory, index, index + 1);
+    tcase_add_loop_test(tcase, host_memory_is_not_inherited, index, index + 1);
     tcase_add_loop_test(tcase, destroying_the_device_releases_everything, index, index + 1);
     if (subject->touching_faults) {
         tcase_add_loop_test_raise_signal(tcase, touching_a_reserved_range_faults, SIGSEGV, index,
