@@ -22,6 +22,10 @@ static capu_status read_op(capu_context *context, const capu_op *from, bool need
     if (needs_run && op->run == NULL) {
         return failure_set(context, CAPU_INVALID, "op '%s' has no run function", op->name);
     }
+    if (op->operand_count > CAPU_OPERAND_COUNT_MAX) {
+        return failure_set(context, CAPU_INVALID, "op '%s' has %zu operands: at most %d", op->name,
+                           op->operand_count, CAPU_OPERAND_COUNT_MAX);
+    }
     if ((op->operand_count > 0 && op->operands == NULL) ||
         (op->argument_bytes > 0 && op->arguments == NULL)) {
         return failure_set(context, CAPU_INVALID, "op '%s' has a count but no array", op->name);

@@ -60,6 +60,9 @@ typedef enum capu_op_flag {
         1 /* running it again would give different results or has another effect */
 } capu_op_flag;
 
+/* The most operands that an op may have. */
+#define CAPU_OPERAND_COUNT_MAX 1048576
+
 /*
  * An op. Zero means "default" in every field except `size`, `name` and `run`. Name, arguments and
  * operands are copied during the call; what an argument block points to is not.
@@ -74,7 +77,7 @@ typedef struct capu_op {
     const void *arguments;    /* argument_bytes of them; NULL if 0 */
     size_t argument_bytes;
     const capu_operand *operands;
-    size_t operand_count;
+    size_t operand_count; /* at most CAPU_OPERAND_COUNT_MAX */
     uint32_t flags;       /* capu_op_flag */
     uint32_t reserved;    /* 0 */
     uint64_t key;         /* distinguishes ops that are otherwise equal; part of the signature */
@@ -94,11 +97,12 @@ typedef struct capu_op {
  *
  * Stream order: compute stream.
  * Errors after which the op has not run and nothing is lost: INVALID (no name, no `run`, a count
- * without an array, an unknown role or flag), WRONG_STRUCT, UNKNOWN_ADDRESS, ALREADY_FREED,
- * OUT_OF_RANGE, UNDEFINED_READ (it reads or updates a tensor without contents), CONTENTS_LOST
- * (guided mode: the plan discarded what it reads, the iteration left the plan, and the contents
- * cannot be recomputed), OVER_BUDGET (its operands alone exceed the budget; the text says by how
- * much), HOST_OVER_BUDGET or NO_HOST_MEMORY (nowhere to evict to), NO_ADDRESS_SPACE, DEVICE_FAILED.
+ * without an array, more than CAPU_OPERAND_COUNT_MAX operands, an unknown role or flag),
+ * WRONG_STRUCT, UNKNOWN_ADDRESS, ALREADY_FREED, OUT_OF_RANGE, UNDEFINED_READ (it reads or updates a
+ * tensor without contents), CONTENTS_LOST (guided mode: the plan discarded what it reads, the
+ * iteration left the plan, and the contents cannot be recomputed), OVER_BUDGET (its operands alone
+ * exceed the budget; the text says by how much), HOST_OVER_BUDGET or NO_HOST_MEMORY (nowhere to
+ * evict to), NO_ADDRESS_SPACE, DEVICE_FAILED.
  * Other errors: INVALID in strict mode on host (the op has run and did to an operand what its role
  * does not say); OP_FAILED, DEVICE_LOST (the context is no longer usable; in strict mode on host
  * OP_FAILED also if the op touched a tensor that it does not name).

@@ -50,6 +50,58 @@ static capu_status nothing(capu_stream stream, const void *arguments)
     return CAPU_OK;
 }
 
+/* The count of an array that the program did not fill in. */
+START_TEST(an_operand_count_out_of_range_is_rejected)
+{
+    static const size_t counts[] = {SIZE_MAX, SIZE_MAX / 2, SIZE_MAX / sizeof(capu_operand) + 1,
+                                    CAPU_OPERAND_COUNT_MAX + 1};
+    struct rig rig;
+    unsigned char *x;
+    capu_operand operand;
+    capu_op op = {.size = sizeof(op), .name = "many", .run = nothing, .operands = &operand};
+
+    rig_init(&rig, &(struct rig_options){.mode = _i == 0 ? CAPU_MODE_OFF : CAPU_MODE_PASSIVE});
+    x = step_tensor(&rig, "x", CAPU_PARAMETER, 2);
+    step_set(&rig, x, PAGES(2), 1);
+    operand = capu_operand_of(x, 0, CAPU_WRITE_CLEARED);
+    for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++) {
+        op.operand_count = counts[i];
+        STEP_FAILS(&rig, capu_run(rig.context, &op), CAPU_INVALID, "op 'many' has ");
+        STEP_FAILS(&rig, capu_access_begin(rig.context, &op), CAPU_INVALID, "at most 1048576");
+    }
+    step_expect(&rig, x, PAGES(2), 1);
+    finish_working(&rig);
+}
+END_TEST
+
+START_TEST(the_largest_operand_count_works)
+{
+    capu_operand *operands = calloc(CAPU_OPERAND_COUNT_MAX, sizeof(*operands));
+    struct rig rig;
+    unsigned char *x;
+    unsigned char *y;
+    capu_op op = {.size = sizeof(op),
+                  .name = "many",
+                  .run = nothing,
+                  .operands = operands,
+                  .operand_count = CAPU_OPERAND_COUNT_MAX};
+
+    ck_assert_ptr_nonnull(operands);
+    start(&rig);
+    x = step_tensor(&rig, "x", CAPU_PARAMETER, 2);
+    y = step_tensor(&rig, "y", CAPU_PARAMETER, 2);
+    step_set(&rig, x, PAGES(2), 1);
+    step_set(&rig, y, PAGES(2), 2);
+    for (size_t i = 0; i < CAPU_OPERAND_COUNT_MAX; i++) {
+        operands[i] = capu_operand_of((i % 2 == 0 ? x : y) + i % PAGES(2), 1, CAPU_READ);
+    }
+    RIG_OK(&rig, capu_run(rig.context, &op));
+    free(operands);
+    step_expect(&rig, y, PAGES(2), 2);
+    finish_working(&rig);
+}
+END_TEST
+
 /* The text says which of several operands is wrong, and names its tensor. */
 START_TEST(a_wrong_operand_is_named)
 {
@@ -365,6 +417,8 @@ int main(void)
 
     tcase_add_test(cases, wrong_frees_are_reported);
     tcase_add_test(cases, a_wrong_operand_is_named);
+    tcase_add_loop_test(cases, an_operand_count_out_of_range_is_rejected, 0, 2);
+    tcase_add_test(cases, the_largest_operand_count_works);
     tcase_add_test(cases, unknown_addresses_are_reported);
     tcase_add_test(cases, ranges_past_the_end_are_reported);
     tcase_add_test(cases, mode_off_checks_the_range_of_copies);
