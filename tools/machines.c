@@ -3,30 +3,38 @@
 
 #include "models/hardware.h"
 #include "tools/exit_code.h"
+#include "tools/output.h"
 
 #include <argp.h>
 #include <inttypes.h>
 #include <stdio.h>
 
-static void print_json(const struct hardware *hardware)
+static bool print_json(const struct hardware *hardware)
 {
     const struct machine *machine = &hardware->machine;
+    json_t *line = json_pack("{s:s,s:s,s:I,s:I,s:I,s:I}", "type", "machine", "name", machine->name,
+                             "memory_bytes", (json_int_t)machine->memory_bytes, "d2h_bytes_per_s",
+                             (json_int_t)machine->d2h_bytes_per_s, "h2d_bytes_per_s",
+                             (json_int_t)machine->h2d_bytes_per_s, "copy_latency_ns",
+                             (json_int_t)machine->copy_latency_ns);
+    json_t *rest = json_pack("{s:I,s:I,s:I,s:I,s:s}", "memory_bytes_per_s",
+                             (json_int_t)hardware->memory_bytes_per_s, "product_percent",
+                             (json_int_t)hardware->product_percent, "memory_percent",
+                             (json_int_t)hardware->memory_percent, "launch_ns",
+                             (json_int_t)hardware->launch_ns, "text", hardware->text);
 
-    printf("{\"type\":\"machine\",\"name\":\"%s\",\"memory_bytes\":%" PRIu64
-           ",\"d2h_bytes_per_s\":%" PRIu64 ",\"h2d_bytes_per_s\":%" PRIu64
-           ",\"copy_latency_ns\":%" PRIu64,
-           machine->name, machine->memory_bytes, machine->d2h_bytes_per_s, machine->h2d_bytes_per_s,
-           machine->copy_latency_ns);
     for (unsigned i = 0; i < DTYPE_COUNT; i++) {
+        char key[32];
+
+        snprintf(key, sizeof(key), "%s_flops_per_s", dtype_name((enum dtype)i));
         if (hardware->flops_per_s[i] != 0) {
-            printf(",\"%s_flops_per_s\":%" PRIu64, dtype_name((enum dtype)i),
-                   hardware->flops_per_s[i]);
+            (void)json_object_set_new(line, key,
+                                      json_integer((json_int_t)hardware->flops_per_s[i]));
         }
     }
-    printf(",\"memory_bytes_per_s\":%" PRIu64 ",\"product_percent\":%" PRIu64
-           ",\"memory_percent\":%" PRIu64 ",\"launch_ns\":%" PRIu64 ",\"text\":\"%s\"}\n",
-           hardware->memory_bytes_per_s, hardware->product_percent, hardware->memory_percent,
-           hardware->launch_ns, hardware->text);
+    (void)json_object_update(line, rest);
+    json_decref(rest);
+    return output_json(stdout, line);
 }
 
 static void print_line(const struct hardware *hardware)
@@ -73,10 +81,10 @@ int machines_main(int argc, char **argv)
 
     argp_parse(&argp, argc, argv, 0, NULL, &as_json);
     for (unsigned i = 0; hardware_builtin(&hardware, i); i++) {
-        if (as_json) {
-            print_json(&hardware);
-        } else {
+        if (!as_json) {
             print_line(&hardware);
+        } else if (!print_json(&hardware)) {
+            return EXIT_USAGE;
         }
     }
     return EXIT_FINE;

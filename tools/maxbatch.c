@@ -5,6 +5,7 @@
 #include "models/largest.h"
 #include "tools/exit_code.h"
 #include "tools/human.h"
+#include "tools/output.h"
 #include "tools/printable.h"
 #include "tools/say.h"
 #include "tools/zoo_options.h"
@@ -73,16 +74,16 @@ static void report(const struct settings *settings, const struct largest_request
     char text[32];
 
     if (settings->arguments.as_json) {
-        printf("{\"model\":\"%s\",\"machine\":", request->model->name);
-        printable_json(stdout, request->hardware->machine.name);
-        printf(",\"budget_bytes\":%" PRIu64
-               ",\"planner\":\"%s\",\"overhead_limit\":%.6f,\"batch\":%" PRIu64
-               ",\"overhead\":%.6f,\"iteration_ns\":%" PRIu64
-               ",\"samples_per_s\":%.3f,\"batch_without_plan\":%" PRIu64
-               ",\"batch_possible\":%" PRIu64 "}\n",
-               request->budget_bytes, request->planner->name, request->overhead, answer->with.batch,
-               answer->with.overhead, answer->with.iteration_ns, samples_per_s(&answer->with),
-               answer->without.batch, answer->possible);
+        (void)output_json(
+            stdout, json_pack("{s:s,s:s,s:I,s:s,s:f,s:I,s:f,s:I,s:f,s:I,s:I}", "model",
+                              request->model->name, "machine", request->hardware->machine.name,
+                              "budget_bytes", (json_int_t)request->budget_bytes, "planner",
+                              request->planner->name, "overhead_limit", request->overhead, "batch",
+                              (json_int_t)answer->with.batch, "overhead", answer->with.overhead,
+                              "iteration_ns", (json_int_t)answer->with.iteration_ns,
+                              "samples_per_s", samples_per_s(&answer->with), "batch_without_plan",
+                              (json_int_t)answer->without.batch, "batch_possible",
+                              (json_int_t)answer->possible));
         return;
     }
     printf("%s on %s in %s\n", request->model->name,

@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 static bool are_same(const struct output_file *written, const struct output_file *other)
@@ -56,6 +57,21 @@ bool output_write(const char *path, const struct string_buffer *text)
         say_unwritten(path);
         return false;
     }
+    return true;
+}
+
+bool output_json(FILE *file, json_t *object)
+{
+    /* Whether a line arrives on standard output, main checks at exit. */
+    char *line = json_dumps(object, JSON_COMPACT | JSON_ENSURE_ASCII | JSON_REAL_PRECISION(9));
+
+    json_decref(object);
+    if (line == NULL) {
+        say("out of memory");
+        return false;
+    }
+    fprintf(file, "%s\n", line);
+    free(line);
     return true;
 }
 

@@ -5,8 +5,11 @@
 #ifndef CAPU_TOOLS_OUTPUT_H
 #define CAPU_TOOLS_OUTPUT_H
 
+#include <jansson.h>
+
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdio.h>
 
 #include "policy/string_buffer.h"
 
@@ -23,6 +26,11 @@ bool output_check(const struct output_file *files, size_t count);
 
 /* `path` NULL: standard output. False: an error has been printed. */
 bool output_write(const char *path, const struct string_buffer *text);
+
+/* Prints an object as one line of JSON, and releases it. Numbers with a point have nine digits, and
+   the line is ASCII, whatever the names in it contain. NULL: memory ran out while it was made.
+   False: an error has been printed. */
+bool output_json(FILE *file, json_t *object);
 
 /* Writes what a file of ours contains. False: an error has been printed. */
 bool output_copy(const char *path, const char *from);

@@ -98,63 +98,75 @@ static bool should_stop(void *user)
     return watch->seconds > 0.0 && passed > watch->seconds;
 }
 
-/* How many pages were assigned, and what the plan would cost without that constraint. */
-static void report_places(FILE *file, const struct settings *settings,
-                          const struct subject *subject, const struct plan *plan)
+/* What the plan would cost if no pages had been assigned. False: memory ran out. */
+static bool unplaced_init(struct timeline *timeline, const struct subject *subject,
+                          const struct plan *plan)
 {
     struct plan unplaced = *plan;
-    struct timeline timeline;
-    uint64_t runs = plan->run_count;
 
     unplaced.place_count = 0;
     unplaced.run_count = 0;
-    if (timeline_init(&timeline, &subject->trace_index, &unplaced, &subject->machine, false,
-                      NULL) != CAPU_OK) {
-        return;
-    }
-    if (settings->arguments.as_json) {
-        fprintf(file,
-                ",\"unplaced_ns\":%" PRIu64 ",\"placed_tensors\":%" PRIu32
-                ",\"page_runs\":%" PRIu64,
-                timeline.iteration_ns, plan->place_count, runs);
-    } else {
+    return timeline_init(timeline, &subject->trace_index, &unplaced, &subject->machine, false,
+                         NULL) == CAPU_OK;
+}
+
+/* How many pages were assigned, and what the plan would cost without that constraint. */
+static void print_places(FILE *file, const struct subject *subject, const struct plan *plan)
+{
+    struct timeline timeline;
+
+    if (unplaced_init(&timeline, subject, plan)) {
         fprintf(file,
                 "placed: %" PRIu32 " tensors in %" PRIu64
                 " runs of pages; without placement %.2f %% over the ideal\n",
-                plan->place_count, runs, 100.0 * timeline_overhead(&timeline));
+                plan->place_count, (uint64_t)plan->run_count, 100.0 * timeline_overhead(&timeline));
+        timeline_finish(&timeline);
     }
-    timeline_finish(&timeline);
+}
+
+static void report_json(FILE *file, const struct settings *settings, const struct subject *subject,
+                        const struct plan *plan, const struct timeline *timeline, double seconds)
+{
+    uint64_t bound = bound_cut(&subject->trace_index, &subject->machine, timeline->budget_bytes);
+    double ideal = timeline->ideal_ns > 0 ? (double)timeline->ideal_ns : 1.0;
+    json_t *line = json_pack(
+        "{s:s,s:I,s:I,s:f,s:I,s:f,s:I,s:I,s:f}", "planner", settings->arguments.planner->name,
+        "iteration_ns", (json_int_t)timeline->iteration_ns, "ideal_ns",
+        (json_int_t)timeline->ideal_ns, "overhead", timeline_overhead(timeline), "bound_ns",
+        (json_int_t)bound, "distance", (double)(timeline->iteration_ns - bound) / ideal,
+        "peak_bytes", (json_int_t)timeline->peak_bytes, "budget_bytes",
+        (json_int_t)timeline->budget_bytes, "seconds", seconds);
+    struct timeline unplaced;
+
+    if (settings->place && unplaced_init(&unplaced, subject, plan)) {
+        (void)json_object_set_new(line, "unplaced_ns",
+                                  json_integer((json_int_t)unplaced.iteration_ns));
+        (void)json_object_set_new(line, "placed_tensors", json_integer(plan->place_count));
+        (void)json_object_set_new(line, "page_runs", json_integer((json_int_t)plan->run_count));
+        timeline_finish(&unplaced);
+    }
+    (void)output_json(file, line);
 }
 
 static void report(const struct settings *settings, const struct subject *subject,
                    const struct plan *plan, const struct timeline *timeline, double seconds)
 {
-    uint64_t bound = bound_cut(&subject->trace_index, &subject->machine, timeline->budget_bytes);
+    uint64_t bound;
     double ideal = timeline->ideal_ns > 0 ? (double)timeline->ideal_ns : 1.0;
     FILE *file = settings->arguments.output != NULL ? stdout : stderr;
     char first[32];
     char second[32];
 
     if (settings->arguments.as_json) {
-        fprintf(
-            file,
-            "{\"planner\":\"%s\",\"iteration_ns\":%" PRIu64 ",\"ideal_ns\":%" PRIu64
-            ",\"overhead\":%.6f,\"bound_ns\":%" PRIu64 ",\"distance\":%.6f,\"peak_bytes\":%" PRIu64
-            ",\"budget_bytes\":%" PRIu64 ",\"seconds\":%.3f",
-            settings->arguments.planner->name, timeline->iteration_ns, timeline->ideal_ns,
-            timeline_overhead(timeline), bound, (double)(timeline->iteration_ns - bound) / ideal,
-            timeline->peak_bytes, timeline->budget_bytes, seconds);
-        if (settings->place) {
-            report_places(file, settings, subject, plan);
-        }
-        fputs("}\n", file);
+        report_json(file, settings, subject, plan, timeline, seconds);
         return;
     }
+    bound = bound_cut(&subject->trace_index, &subject->machine, timeline->budget_bytes);
     fprintf(file, "%s: %s per iteration, %.2f %% over the ideal\n",
             settings->arguments.planner->name, human_ns(timeline->iteration_ns, first),
             100.0 * timeline_overhead(timeline));
     if (settings->place) {
-        report_places(file, settings, subject, plan);
+        print_places(file, subject, plan);
     }
     fprintf(file, "at most %.2f percentage points above the optimum (no plan is below %.2f %%)\n",
             100.0 * (double)(timeline->iteration_ns - bound) / ideal,

@@ -3,11 +3,8 @@
 
 #include "base/utf8.h"
 
-#include <jansson.h>
-
 #include <stdbool.h>
 #include <stdint.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* Room for four escaped bytes. */
@@ -96,14 +93,4 @@ void printable_print(FILE *file, const char *text)
         text += read_piece(text, piece, &columns);
         fputs(piece, file);
     }
-}
-
-void printable_json(FILE *file, const char *text)
-{
-    json_t *string = json_string(text);
-    char *dump = json_dumps(string, JSON_ENCODE_ANY | JSON_ENSURE_ASCII);
-
-    fputs(dump != NULL ? dump : "null", file);
-    free(dump);
-    json_decref(string);
 }

@@ -23,7 +23,4 @@ const char *printable_column(const char *text, size_t width, char buffer[static 
 /* Prints all of the text with such characters escaped. */
 void printable_print(FILE *file, const char *text);
 
-/* Prints the text as a JSON string in ASCII, with its quotes. */
-void printable_json(FILE *file, const char *text);
-
 #endif

@@ -211,7 +211,6 @@ static bool print_json(const struct subject *subject, const struct result *resul
 {
     json_t *iterations = json_array();
     json_t *whole;
-    bool is_fine;
 
     for (size_t i = 0; i < result->count; i++) {
         const capu_report *report = &result->reports[i];
@@ -242,10 +241,7 @@ static bool print_json(const struct subject *subject, const struct result *resul
         json_object_set_new(whole, "is_equal",
                             json_boolean(result->steady->time_ns == result->simulated_ns));
     }
-    is_fine = whole != NULL && json_dumpf(whole, stdout, JSON_COMPACT | JSON_ENSURE_ASCII) == 0;
-    json_decref(whole);
-    putchar('\n');
-    return is_fine;
+    return output_json(stdout, whole);
 }
 
 static bool save_plan(const struct settings *settings, const struct result *result)

@@ -6,6 +6,7 @@
 #include "tools/exit_code.h"
 #include "tools/human.h"
 #include "tools/output.h"
+#include "tools/printable.h"
 #include "tools/say.h"
 #include "tools/subject.h"
 
@@ -125,13 +126,16 @@ static void print_times(const struct settings *settings, const struct timeline *
     char second[32];
 
     if (settings->arguments.as_json) {
-        printf("{\"valid\":true,\"iteration_ns\":%" PRIu64 ",\"ideal_ns\":%" PRIu64
-               ",\"overhead\":%.9f,\"peak_bytes\":%" PRIu64 ",\"budget_bytes\":%" PRIu64
-               ",\"evicted_bytes\":%" PRIu64 ",\"prefetched_bytes\":%" PRIu64
-               ",\"replay_ns\":%" PRIu64 ",\"stall_ns\":%" PRIu64 "}\n",
-               timeline->iteration_ns, timeline->ideal_ns, timeline_overhead(timeline),
-               timeline->peak_bytes, timeline->budget_bytes, timeline->evicted_bytes,
-               timeline->prefetched_bytes, timeline->replay_ns, timeline->stall_ns);
+        (void)output_json(stdout, json_pack("{s:b,s:I,s:I,s:f,s:I,s:I,s:I,s:I,s:I,s:I}", "valid", 1,
+                                            "iteration_ns", (json_int_t)timeline->iteration_ns,
+                                            "ideal_ns", (json_int_t)timeline->ideal_ns, "overhead",
+                                            timeline_overhead(timeline), "peak_bytes",
+                                            (json_int_t)timeline->peak_bytes, "budget_bytes",
+                                            (json_int_t)timeline->budget_bytes, "evicted_bytes",
+                                            (json_int_t)timeline->evicted_bytes, "prefetched_bytes",
+                                            (json_int_t)timeline->prefetched_bytes, "replay_ns",
+                                            (json_int_t)timeline->replay_ns, "stall_ns",
+                                            (json_int_t)timeline->stall_ns));
         return;
     }
     printf("iteration  %s, %.2f %% over the ideal", human_ns(timeline->iteration_ns, first),
@@ -148,17 +152,15 @@ static void print_times(const struct settings *settings, const struct timeline *
 static int simulate(const struct settings *settings, struct subject *subject,
                     const struct plan *plan)
 {
+    char text[PRINTABLE_BYTES];
     struct error_text error = {""};
     struct timeline timeline;
     int code = EXIT_FINE;
 
     if (validate_plan(&subject->trace_index, plan, &error) != CAPU_OK) {
         if (settings->arguments.as_json) {
-            json_t *answer = json_pack("{s:b,s:s}", "valid", 0, "error", error.text);
-
-            json_dumpf(answer, stdout, JSON_COMPACT | JSON_ENSURE_ASCII);
-            putchar('\n');
-            json_decref(answer);
+            (void)output_json(
+                stdout, json_pack("{s:b,s:s}", "valid", 0, "error", printable(error.text, text)));
         }
         say("not valid: %s", error.text);
         return EXIT_USAGE;
@@ -282,10 +284,11 @@ static int print_bound(const struct settings *settings, const struct subject *su
     }
     bound = bound_cut(trace_index, &subject->machine, budget);
     if (settings->arguments.as_json) {
-        printf("{\"bound_ns\":%" PRIu64 ",\"ideal_ns\":%" PRIu64 ",\"budget_bytes\":%" PRIu64
-               ",\"peak_bytes\":%" PRIu64 ",\"floor_bytes\":%" PRIu64 "}\n",
-               bound, subject->trace.total_ns, budget, trace_index->peak_bytes,
-               trace_index->floor_bytes);
+        (void)output_json(stdout, json_pack("{s:I,s:I,s:I,s:I,s:I}", "bound_ns", (json_int_t)bound,
+                                            "ideal_ns", (json_int_t)subject->trace.total_ns,
+                                            "budget_bytes", (json_int_t)budget, "peak_bytes",
+                                            (json_int_t)trace_index->peak_bytes, "floor_bytes",
+                                            (json_int_t)trace_index->floor_bytes));
         return EXIT_FINE;
     }
     printf("no plan is faster than %s", human_ns(bound, first));

@@ -13,20 +13,19 @@ static void setup(void)
 
 START_TEST(plans_can_be_checked_and_simulated)
 {
-    RUN_COMMANDS(
-        {"plan t --budget 70% -o p", 0, {"hybrid: "}},
-        {"check t p", 0, {"valid: 4 ops, 5 tensors"}},
-        {"simulate t p --json",
-         0,
-         {"{\"valid\":true,\"iteration_ns\":1", ",\"ideal_ns\":9000,\"overhead\":0.",
-          "\"budget_bytes\":2170,"}},
-        /* Without a plan nothing is evicted, so every number is known exactly. */
-        {"simulate t --json",
-         0,
-         {"{\"valid\":true,\"iteration_ns\":9000,\"ideal_ns\":9000,\"overhead\":0.000000000,"
-          "\"peak_bytes\":3100,\"budget_bytes\":3100,\"evicted_bytes\":0,"
-          "\"prefetched_bytes\":0,\"replay_ns\":0,\"stall_ns\":0}"}},
-        {"simulate t p --timeline c.json && cat c.json", 0, {"\"traceEvents\":["}});
+    RUN_COMMANDS({"plan t --budget 70% -o p", 0, {"hybrid: "}},
+                 {"check t p", 0, {"valid: 4 ops, 5 tensors"}},
+                 {"simulate t p --json",
+                  0,
+                  {"{\"valid\":true,\"iteration_ns\":1", ",\"ideal_ns\":9000,\"overhead\":0.",
+                   "\"budget_bytes\":2170,"}},
+                 /* Without a plan nothing is evicted, so every number is known exactly. */
+                 {"simulate t --json",
+                  0,
+                  {"{\"valid\":true,\"iteration_ns\":9000,\"ideal_ns\":9000,\"overhead\":0.0,"
+                   "\"peak_bytes\":3100,\"budget_bytes\":3100,\"evicted_bytes\":0,"
+                   "\"prefetched_bytes\":0,\"replay_ns\":0,\"stall_ns\":0}"}},
+                 {"simulate t p --timeline c.json && cat c.json", 0, {"\"traceEvents\":["}});
 }
 END_TEST
 
@@ -183,7 +182,7 @@ START_TEST(maxbatch_finds_the_largest_batch)
         {"maxbatch vgg16 --machine p100 --planner lru --overhead 20% --json",
          0,
          {"{\"model\":\"vgg16\",\"machine\":\"p100\",\"budget_bytes\":17179869184,"
-          "\"planner\":\"lru\",\"overhead_limit\":0.200000,\"batch\":",
+          "\"planner\":\"lru\",\"overhead_limit\":0.2,\"batch\":",
           "\"batch_without_plan\":2"}},
         {"maxbatch vgg16 --machine p100 --planner lru --budget 50%",
          0,
@@ -217,6 +216,7 @@ START_TEST(names_from_files_are_escaped)
         {"maxbatch vgg16 --machine m --planner lru --budget 1MiB --json",
          3,
          {"\"machine\":\"\\u001B[31mm\","}},
+        {"simulate named q --json", 2, {"\"error\":\"prefetch at op 1 (\\\\x1b[31mf1)"}},
         {"check '\x1b[31mfile'", 2, {SHOWN "file: No such file"}},
         {0}};
 
@@ -226,6 +226,7 @@ START_TEST(names_from_files_are_escaped)
             0, RED "w", 1000, "parameter") TENSOR_LINE(1, RED "x", 1000, "activation")
             OP_LINE(RED "f0", 2000, "[0]", "[1]", "[]", "true")
                 OP_LINE(RED "f1", 2000, "[0,1]", "[]", "[]", "true"));
+    write_file("q", PLAN_LINE(9000, "") PREFETCH(1, 1));
     write_file("twice", TRACE_LINE TENSOR_LINE(0, RED "w", 1000, "parameter")
                             TENSOR_LINE(0, RED "w", 1000, RED "kind"));
     write_file("m", "{\"type\":\"machine\",\"name\":\"" RED
