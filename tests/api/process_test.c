@@ -7,7 +7,6 @@
 #include "tests/api/steps.h"
 
 #include <fcntl.h>
-#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <sys/stat.h>
@@ -95,37 +94,6 @@ START_TEST(signals_that_the_program_blocks_stay_pending)
     train(&rig, tensors, 2);
     pthread_sigmask(SIG_SETMASK, &all, NULL);
     send_all(&rig, tensors, is_blocked_first && !HAS_TSAN);
-    rig_finish(&rig);
-}
-END_TEST
-
-static volatile sig_atomic_t handled;
-static pthread_t program_thread;
-
-static void handle(int number)
-{
-    (void)number;
-    handled += pthread_equal(pthread_self(), program_thread) ? 1 : 1000;
-}
-
-/* A handler of the program runs on the program's thread only. */
-START_TEST(handlers_run_on_the_programs_thread)
-{
-    struct sigaction action = {.sa_handler = handle, .sa_flags = SA_RESTART};
-    struct rig rig;
-    unsigned char *tensors[4];
-
-    program_thread = pthread_self();
-    sigaction(SIGUSR1, &action, NULL);
-    start(&rig, &(struct rig_options){.mode = CAPU_MODE_GUIDED});
-    make(&rig, tensors);
-    for (int i = 0; i < 50; i++) {
-        kill(getpid(), SIGUSR1);
-        train(&rig, tensors, 1);
-    }
-    RIG_OK(&rig, capu_synchronize(rig.context));
-    ck_assert_int_ge(handled, 1);
-    ck_assert_int_le(handled, 50);
     rig_finish(&rig);
 }
 END_TEST
@@ -303,7 +271,6 @@ int main(void)
     TCase *cases = tcase_create("process");
 
     tcase_add_loop_test(cases, signals_that_the_program_blocks_stay_pending, 0, 4);
-    tcase_add_test(cases, handlers_run_on_the_programs_thread);
     tcase_add_test(cases, a_report_into_a_closed_pipe_is_an_error_of_the_report);
     tcase_add_loop_test(cases, a_child_gets_an_error_from_every_call, 0, 3);
     if (!HAS_TSAN) { /* which does not start threads in children */
