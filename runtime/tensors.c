@@ -2,9 +2,11 @@
  * Finding tensors by address, and the lists that hold them: see tensors.h.
  *
  * Operands nearly always name the start of a tensor, and that must be fast: a hash table of start
- * addresses answers it. An address inside a tensor is found in a balanced tree (tsearch). The table
- * never forgets an address, so that a double free or a use after free can be reported with the
- * name of the tensor.
+ * addresses answers it. An address inside a tensor is found in a balanced tree (tsearch), which
+ * takes long with many tensors; programs name the same addresses in every iteration, so a cache
+ * remembers where the tensor started. It is a hint: the table says whether that tensor still is
+ * there. The table never forgets an address, so that a double free or a use after free can be
+ * reported with the name of the tensor.
  */
 #define _GNU_SOURCE /* twalk_r */
 
@@ -16,27 +18,44 @@
 #include <stddef.h>
 #include <stdlib.h>
 
-enum { FIRST_CAPACITY = 256 };
+enum { FIRST_CAPACITY = 256, CACHE_LINE = 64 };
 
-/* A start address that is or was in use. A removed tensor stays here until it is forgotten; then
-   `tensor` is NULL. */
+/* A start address that is or was in use. Small, so that no slot crosses cache lines. */
 struct tensor_slot {
-    const void *address; /* NULL: empty */
-    struct tensor *tensor;
-    const char *removed_name; /* name of the removed tensor, interned; NULL: it had none */
+    const void *address;   /* NULL: empty */
+    struct tensor *tensor; /* NULL: it was removed */
+};
+
+/* What a slot was before its tensor was removed. */
+struct tensor_removed {
     bool is_removed;
+    struct tensor *tensor; /* until it is forgotten; then NULL */
+    const char *name;      /* its name, interned; NULL: it had none */
 };
 
 /* Most addresses are multiples of 256; Fibonacci hashing spreads them. */
+static size_t home_of(const struct tensors *tensors, const void *address)
+{
+    return (size_t)(((uint64_t)(uintptr_t)address * 11400714819323198485u) >> 20) &
+           (tensors->capacity - 1);
+}
+
 static size_t slot_of(const struct tensors *tensors, const void *address)
 {
     size_t mask = tensors->capacity - 1;
-    size_t slot = (size_t)(((uint64_t)(uintptr_t)address * 11400714819323198485u) >> 20) & mask;
+    size_t slot = home_of(tensors, address);
 
     while (tensors->slots[slot].address != NULL && tensors->slots[slot].address != address) {
         slot = (slot + 1) & mask;
     }
     return slot;
+}
+
+static void free_tables(struct tensors *tensors)
+{
+    free(tensors->slots);
+    free(tensors->removed);
+    free(tensors->inside);
 }
 
 /* Doubles the table. Keeps the addresses of removed tensors, so that a double free can be named. */
@@ -46,15 +65,21 @@ static capu_status grow(struct tensors *tensors)
 
     larger.capacity = tensors->capacity == 0 ? FIRST_CAPACITY : tensors->capacity * 2;
     larger.slots = calloc(larger.capacity, sizeof(*larger.slots));
-    if (larger.slots == NULL) {
+    larger.removed = calloc(larger.capacity, sizeof(*larger.removed));
+    larger.inside = calloc(larger.capacity, sizeof(*larger.inside)); /* it fills again */
+    if (larger.slots == NULL || larger.removed == NULL || larger.inside == NULL) {
+        free_tables(&larger);
         return CAPU_NO_HOST_MEMORY;
     }
     for (size_t i = 0; i < tensors->capacity; i++) {
         if (tensors->slots[i].address != NULL) {
-            larger.slots[slot_of(&larger, tensors->slots[i].address)] = tensors->slots[i];
+            size_t slot = slot_of(&larger, tensors->slots[i].address);
+
+            larger.slots[slot] = tensors->slots[i];
+            larger.removed[slot] = tensors->removed[i];
         }
     }
-    free(tensors->slots);
+    free_tables(tensors);
     *tensors = larger;
     return CAPU_OK;
 }
@@ -74,7 +99,7 @@ static int compare(const void *left, const void *right)
 
 capu_status tensors_add(struct tensors *tensors, struct tensor *tensor)
 {
-    struct tensor_slot *slot;
+    size_t slot;
 
     if (tensors->count * 2 >= tensors->capacity) {
         capu_status status = grow(tensors);
@@ -86,23 +111,24 @@ capu_status tensors_add(struct tensors *tensors, struct tensor *tensor)
     if (tsearch(tensor, &tensors->tree, compare) == NULL) {
         return CAPU_NO_HOST_MEMORY;
     }
-    slot = &tensors->slots[slot_of(tensors, tensor->address)];
-    if (slot->address == NULL) {
-        slot->address = tensor->address;
+    slot = slot_of(tensors, tensor->address);
+    if (tensors->slots[slot].address == NULL) {
+        tensors->slots[slot].address = tensor->address;
         tensors->count++;
     }
-    slot->tensor = tensor;
-    slot->is_removed = false;
+    tensors->slots[slot].tensor = tensor;
+    tensors->removed[slot] = (struct tensor_removed){0};
     tensors->live_count++;
     return CAPU_OK;
 }
 
 void tensors_remove(struct tensors *tensors, struct tensor *tensor)
 {
-    struct tensor_slot *slot = &tensors->slots[slot_of(tensors, tensor->address)];
+    size_t slot = slot_of(tensors, tensor->address);
 
-    slot->is_removed = true;
-    slot->removed_name = tensor->name;
+    tensors->slots[slot].tensor = NULL;
+    tensors->removed[slot] =
+        (struct tensor_removed){.is_removed = true, .tensor = tensor, .name = tensor->name};
     tdelete(tensor, &tensors->tree, compare);
     tensors->live_count--;
 }
@@ -116,24 +142,38 @@ void tensors_replace(struct tensors *tensors, struct tensor *old, struct tensor 
     tensors->slots[slot_of(tensors, old->address)].tensor = tensor;
 }
 
+/* What was at a start address before; NULL: no tensor ever, or it is still there. */
+static struct tensor_removed *find_removed(const struct tensors *tensors, const void *address)
+{
+    struct tensor_removed *removed;
+
+    if (address == NULL || tensors->capacity == 0) {
+        return NULL;
+    }
+    removed = &tensors->removed[slot_of(tensors, address)];
+    return removed->is_removed ? removed : NULL;
+}
+
 void tensors_forget(struct tensors *tensors, const struct tensor *tensor)
 {
-    struct tensor_slot *slot = &tensors->slots[slot_of(tensors, tensor->address)];
+    struct tensor_removed *removed = find_removed(tensors, tensor->address);
 
-    if (slot->tensor == tensor) {
-        slot->tensor = NULL;
+    if (removed != NULL && removed->tensor == tensor) {
+        removed->tensor = NULL;
     }
 }
 
 struct tensor *tensors_find_freed(const struct tensors *tensors, const void *address)
 {
-    const struct tensor_slot *slot;
+    const struct tensor_removed *removed = find_removed(tensors, address);
 
-    if (tensors->capacity == 0) {
-        return NULL;
-    }
-    slot = &tensors->slots[slot_of(tensors, address)];
-    return slot->is_removed ? slot->tensor : NULL;
+    return removed != NULL ? removed->tensor : NULL;
+}
+
+/* The tensor that starts at an address; NULL: none does now. */
+static struct tensor *find_start(const struct tensors *tensors, const void *start)
+{
+    return tensors->slots[slot_of(tensors, start)].tensor;
 }
 
 /* The tensor that contains an address which is not the start of one. Not inlined, so that the
@@ -142,20 +182,59 @@ static __attribute__((noinline)) struct tensor *find_around(const struct tensors
                                                             const void *address)
 {
     const struct tensor key = {.address = (void *)(uintptr_t)address, .bytes = 1};
-    struct tensor *const *found = tfind(&key, &tensors->tree, compare);
+    struct tensor_inside *inside = &tensors->inside[home_of(tensors, address)];
+    struct tensor *const *found;
 
-    return found != NULL ? *found : NULL;
+    if (inside->address == address) {
+        struct tensor *tensor = find_start(tensors, inside->start);
+
+        if (tensor != NULL && (const unsigned char *)address < tensor_end(tensor)) {
+            return tensor;
+        }
+    }
+    found = tfind(&key, &tensors->tree, compare);
+    if (found == NULL) {
+        return NULL;
+    }
+    *inside = (struct tensor_inside){.address = address, .start = (*found)->address};
+    return *found;
 }
 
 struct tensor *tensors_find(const struct tensors *tensors, const void *address)
 {
-    const struct tensor_slot *slot;
+    struct tensor *tensor;
 
     if (address == NULL || tensors->capacity == 0) {
         return NULL;
     }
-    slot = &tensors->slots[slot_of(tensors, address)];
-    return slot->tensor != NULL && !slot->is_removed ? slot->tensor : find_around(tensors, address);
+    tensor = find_start(tensors, address);
+    return tensor != NULL ? tensor : find_around(tensors, address);
+}
+
+void tensors_expect(const struct tensors *tensors, const void *address)
+{
+    if (tensors->capacity > 0) {
+        __builtin_prefetch(&tensors->slots[home_of(tensors, address)]);
+        __builtin_prefetch(&tensors->inside[home_of(tensors, address)]);
+    }
+}
+
+void tensors_fetch(const struct tensors *tensors, const void *start)
+{
+    const struct tensor_slot *slot;
+
+    if (tensors->capacity == 0) {
+        return;
+    }
+    slot = &tensors->slots[home_of(tensors, start)];
+    if (slot->address == start && slot->tensor != NULL) {
+        const unsigned char *tensor = (const unsigned char *)slot->tensor;
+
+        for (size_t offset = 0; offset < sizeof(*slot->tensor); offset += CACHE_LINE) {
+            __builtin_prefetch(tensor + offset);
+        }
+        __builtin_prefetch(tensor + sizeof(*slot->tensor) - 1);
+    }
 }
 
 struct visit {
@@ -188,20 +267,14 @@ struct tensor *tensors_any(const struct tensors *tensors)
 
 bool tensors_was_freed(const struct tensors *tensors, const void *address)
 {
-    const struct tensor_slot *slot;
-
-    if (address == NULL || tensors->capacity == 0) {
-        return false;
-    }
-    slot = &tensors->slots[slot_of(tensors, address)];
-    return slot->is_removed;
+    return find_removed(tensors, address) != NULL;
 }
 
 const char *tensors_freed_name(const struct tensors *tensors, const void *address)
 {
-    return tensors_was_freed(tensors, address)
-               ? tensors->slots[slot_of(tensors, address)].removed_name
-               : NULL;
+    const struct tensor_removed *removed = find_removed(tensors, address);
+
+    return removed != NULL ? removed->name : NULL;
 }
 
 static void keep(void *node)
@@ -212,7 +285,7 @@ static void keep(void *node)
 void tensors_finish(struct tensors *tensors)
 {
     tdestroy(tensors->tree, keep);
-    free(tensors->slots);
+    free_tables(tensors);
     *tensors = (struct tensors){0};
 }
 

@@ -6,12 +6,20 @@
 
 #include "runtime/tensor.h"
 
+/* An address inside a tensor that was looked up lately, and where that tensor started. */
+struct tensor_inside {
+    const void *address;
+    const void *start;
+};
+
 struct tensors {
-    struct tensor_slot *slots; /* open addressing by start address */
-    size_t capacity;           /* a power of two */
-    size_t count;              /* used slots, removed ones included */
-    size_t live_count;         /* tensors */
-    void *tree;                /* tsearch by address, for interior addresses */
+    struct tensor_slot *slots;      /* open addressing by start address */
+    struct tensor_removed *removed; /* one per slot */
+    struct tensor_inside *inside;   /* cache by hashed address, as large as `slots` */
+    size_t capacity;                /* a power of two */
+    size_t count;                   /* used slots, removed ones included */
+    size_t live_count;              /* tensors */
+    void *tree;                     /* tsearch by address, for interior addresses */
 };
 
 void tensors_finish(struct tensors *tensors);
@@ -35,6 +43,12 @@ struct tensor *tensors_find_freed(const struct tensors *tensors, const void *add
 
 /* The tensor that contains the address; NULL: none. */
 struct tensor *tensors_find(const struct tensors *tensors, const void *address);
+
+/* Hints that an address will soon be looked up, and a little later that the tensor that starts
+   there will be used. They change nothing; they only bring what is needed into the processor's
+   cache. */
+void tensors_expect(const struct tensors *tensors, const void *address);
+void tensors_fetch(const struct tensors *tensors, const void *start);
 
 /* Calls `visit` for every tensor, in address order. */
 void tensors_each(const struct tensors *tensors, void (*visit)(struct tensor *tensor, void *data),

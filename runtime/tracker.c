@@ -34,6 +34,23 @@ static struct record *unused_record(struct tracker *tracker)
     return oldest;
 }
 
+/* The newest record of the same label; NULL: there is none. It is not reused before the next record
+   is opened. */
+static const struct record *record_before(const struct tracker *tracker, const struct record *open)
+{
+    const struct record *before = NULL;
+
+    for (size_t i = 0; i < RECORD_COUNT; i++) {
+        const struct record *record = &tracker->records[i];
+
+        if (record != open && record->label == open->label && record->state >= RECORD_RUNNING &&
+            (before == NULL || record->stamp > before->stamp)) {
+            before = record;
+        }
+    }
+    return before;
+}
+
 bool tracker_is_timing(const capu_context *context)
 {
     const struct record *record = context->tracker.open;
@@ -84,6 +101,7 @@ struct record *tracker_open(capu_context *context, const char *label, const char
         .timed = is_timed,
     };
     context->tracker.open = record;
+    context->tracker.ahead = (struct ahead){.before = record_before(&context->tracker, record)};
     context->install_ns = 0;
     return record;
 }
@@ -102,7 +120,7 @@ static struct record_tensor describe(const struct tensor *tensor)
         .bytes = tensor_is_managed(tensor) ? tensor->span_bytes : tensor->bytes,
         .tensor_bytes = tensor->bytes,
         .page_count = (uint32_t)tensor->page_count,
-        .is_split = tensor->allocation->first->next != NULL,
+        .is_split = tensor->previous != NULL || tensor->next != NULL,
         .kind = (uint8_t)tensor->kind,
         .hint = (uint8_t)tensor->hint,
         .is_persistent = tensor->is_persistent,
@@ -150,6 +168,9 @@ capu_status tracker_reserve(capu_context *context, size_t access_count, size_t o
 {
     struct record *record = context->tracker.open;
 
+    if (record != NULL) {
+        ahead_look(&context->tracker.ahead, &context->tensors, record);
+    }
     /* Every operand may first be filled with zeros, by an op of its own. */
     return record == NULL || record_reserve(record, access_count + 1, 2 * access_count + 1,
                                             access_count + operand_count, piece_count)

@@ -14,6 +14,7 @@
 #define CAPU_RUNTIME_TRACKER_H
 
 #include "base/array.h"
+#include "runtime/ahead.h"
 #include "runtime/record.h"
 #include "runtime/tensors.h"
 
@@ -25,7 +26,8 @@ struct tracker {
     struct record *newest; /* the newest finished record; NULL: none yet */
     const char *segment;   /* the outermost open segment; NULL: none */
     size_t segment_depth;
-    int64_t *profile; /* scratch space to compute the live peak: one more than the ops */
+    struct ahead ahead; /* of the open record */
+    int64_t *profile;   /* scratch space to compute the live peak: one more than the ops */
     size_t profile_capacity;
 };
 

@@ -3,9 +3,10 @@
  * of whole pages, and capu_run with empty ops, per access. It runs on sim, so that no device is in
  * the way, in passive mode with everything resident. Querying tensors afterwards checks the state.
  *
- * The last two columns are whole iterations in which every op updates one tensor and reads two
- * others: per op, with the tensors in the order of allocation and in a random one, the same in each
- * iteration. The last line is the ratio of 10^5 to 10^3 tensors there.
+ * The last three columns are whole iterations in which every op updates one tensor and reads two
+ * others: per op, with the tensors in the order of allocation, with operands that begin inside a
+ * tensor, and with the tensors in a random order, the same in each iteration. The last line is the
+ * ratio of 10^5 to 10^3 tensors there.
  */
 #include "bench/runtime/bench.h"
 
@@ -30,6 +31,7 @@ struct result {
     struct bench_numbers access;
     struct bench_numbers op; /* without operands */
     struct bench_numbers in_order;
+    struct bench_numbers inside;
     struct bench_numbers shuffled;
 };
 
@@ -101,25 +103,28 @@ static double measure_run(capu_context *context, void **tensors, size_t live, si
     return begin;
 }
 
-/* Iterations over all tensors, at least OPS ops in all; returns seconds per op of the fastest. */
-static double measure_iteration(capu_context *context, void **tensors, size_t live)
+/* Some iterations over all tensors; returns seconds per op of the fastest. */
+static double measure_iteration(capu_context *context, void **tensors, size_t live, size_t offset)
 {
+    static const size_t steps[LAYER_OPERANDS] = {0, 1, 10};
     double least = 1e9;
 
-    for (size_t done = 0; done < OPS; done += live) {
+    for (size_t turn = 0; turn < 3 + OPS / live; turn++) {
         double begin = bench_now();
 
         BENCH_OK(context, capu_iteration_begin(context, "iterate"));
         for (size_t i = 0; i < live; i++) {
-            capu_operand operands[LAYER_OPERANDS] = {capu_updates(tensors[i]),
-                                                     capu_reads(tensors[(i + 1) % live]),
-                                                     capu_reads(tensors[(i + 10) % live])};
+            capu_operand operands[LAYER_OPERANDS];
             capu_op op = {.size = sizeof(op),
                           .name = "layer_forward",
                           .run = nothing,
                           .operands = operands,
                           .operand_count = LAYER_OPERANDS};
 
+            for (size_t k = 0; k < LAYER_OPERANDS; k++) {
+                operands[k] = capu_operand_of((char *)tensors[(i + steps[k]) % live] + offset,
+                                              PAGE - offset, k == 0 ? CAPU_UPDATE : CAPU_READ);
+            }
             BENCH_OK(context, capu_run(context, &op));
         }
         BENCH_OK(context, capu_iteration_end(context));
@@ -159,7 +164,7 @@ static void check(capu_context *context, void **tensors, size_t live)
 static struct result measure(size_t live)
 {
     struct result result = {.live = live};
-    double numbers[8][RUNS];
+    double numbers[9][RUNS];
     capu_context *context = create();
     void **tensors = malloc(live * sizeof(*tensors));
 
@@ -183,11 +188,12 @@ static struct result measure(size_t live)
         numbers[5][at] = measure_run(context, tensors, live, 0);
         numbers[4][at] =
             (measure_run(context, tensors, live, OPERANDS) - numbers[5][at]) / OPERANDS;
-        numbers[6][at] = measure_iteration(context, tensors, live);
+        numbers[6][at] = measure_iteration(context, tensors, live, 0);
+        numbers[8][at] = measure_iteration(context, tensors, live, PAGE / 4);
     }
     shuffle(tensors, live);
     for (size_t i = 0; i < RUNS + 2; i++) {
-        numbers[7][i < 2 ? 0 : i - 2] = measure_iteration(context, tensors, live);
+        numbers[7][i < 2 ? 0 : i - 2] = measure_iteration(context, tensors, live, 0);
     }
     check(context, tensors, live);
     capu_context_destroy(context);
@@ -199,6 +205,7 @@ static struct result measure(size_t live)
     result.access = bench_summary(numbers[4], RUNS);
     result.op = bench_summary(numbers[5], RUNS);
     result.in_order = bench_summary(numbers[6], RUNS);
+    result.inside = bench_summary(numbers[8], RUNS);
     result.shuffled = bench_summary(numbers[7], RUNS);
     return result;
 }
@@ -209,17 +216,19 @@ static void print(const struct result *result, bool wants_json)
         printf("{\"bench\":\"calls\",\"live\":%zu,\"runs\":%d,\"malloc_page_ns\":%.1f,"
                "\"free_page_ns\":%.1f,\"malloc_small_ns\":%.1f,\"free_small_ns\":%.1f,"
                "\"access_ns\":%.1f,\"access_minimum_ns\":%.1f,\"op_ns\":%.1f,"
-               "\"in_order_minimum_ns\":%.1f,\"shuffled_minimum_ns\":%.1f}\n",
+               "\"in_order_minimum_ns\":%.1f,\"inside_minimum_ns\":%.1f,\"shuffled_minimum_ns\":%."
+               "1f}\n",
                result->live, RUNS, result->malloc_page.median * 1e9, result->free_page.median * 1e9,
                result->malloc_small.median * 1e9, result->free_small.median * 1e9,
                result->access.median * 1e9, result->access.minimum * 1e9, result->op.median * 1e9,
-               result->in_order.minimum * 1e9, result->shuffled.minimum * 1e9);
+               result->in_order.minimum * 1e9, result->inside.minimum * 1e9,
+               result->shuffled.minimum * 1e9);
     } else {
-        printf("%8zu %12.0f %12.0f %12.0f %12.0f %12.0f %12.0f %12.0f %12.0f\n", result->live,
-               result->malloc_page.median * 1e9, result->free_page.median * 1e9,
+        printf("%8zu %12.0f %12.0f %12.0f %12.0f %12.0f %12.0f %12.0f %12.0f %12.0f\n",
+               result->live, result->malloc_page.median * 1e9, result->free_page.median * 1e9,
                result->malloc_small.median * 1e9, result->free_small.median * 1e9,
                result->access.median * 1e9, result->op.median * 1e9, result->in_order.minimum * 1e9,
-               result->shuffled.minimum * 1e9);
+               result->inside.minimum * 1e9, result->shuffled.minimum * 1e9);
     }
 }
 
@@ -232,10 +241,10 @@ int main(int count, char **arguments)
         count, arguments, "bench_calls [--json]: cost of calls with 10^2 to 10^5 live tensors\n");
 
     if (!wants_json) {
-        printf("ns per call, medians of %d runs; ops in order and shuffled: minima\n"
-               "%8s %12s %12s %12s %12s %12s %12s %12s %12s\n",
+        printf("ns per call, medians of %d runs; of the last three columns minima\n"
+               "%8s %12s %12s %12s %12s %12s %12s %12s %12s %12s\n",
                RUNS, "live", "malloc page", "free page", "malloc small", "free small", "access",
-               "empty op", "op in order", "op shuffled");
+               "empty op", "op in order", "op inside", "op shuffled");
     }
     for (size_t i = 0; i < SIZES; i++) {
         results[i] = measure(live);
@@ -243,8 +252,9 @@ int main(int count, char **arguments)
         live *= 10;
     }
     if (!wants_json) {
-        printf("10^5 over 10^3 tensors: %.2f in order, %.2f shuffled\n",
+        printf("10^5 over 10^3 tensors: %.2f in order, %.2f inside, %.2f shuffled\n",
                results[3].in_order.minimum / results[1].in_order.minimum,
+               results[3].inside.minimum / results[1].inside.minimum,
                results[3].shuffled.minimum / results[1].shuffled.minimum);
     }
     return EXIT_SUCCESS;

@@ -137,6 +137,32 @@ START_TEST(a_longer_one_takes_over)
 }
 END_TEST
 
+/* An interior address that was looked up is remembered, but only as long as it is right. */
+START_TEST(a_remembered_address_is_checked)
+{
+    struct tensors tensors = {0};
+    struct tensor *whole = added(&tensors, 4, 4, 0);
+    struct tensor *half = new_tensor(4, 2, 0);
+    struct tensor *rest;
+    const unsigned char *inside = memory + 7 * UNIT;
+
+    ck_assert_ptr_eq(tensors_find(&tensors, inside), whole);
+    ck_assert_ptr_eq(tensors_find(&tensors, inside), whole);
+    tensors_replace(&tensors, whole, half); /* it no longer reaches that far */
+    ck_assert_ptr_null(tensors_find(&tensors, inside));
+    rest = added(&tensors, 6, 2, 0);
+    ck_assert_ptr_eq(tensors_find(&tensors, inside), rest);
+    tensors_remove(&tensors, rest);
+    ck_assert_ptr_null(tensors_find(&tensors, inside));
+    tensors_replace(&tensors, half, whole);
+    ck_assert_ptr_eq(tensors_find(&tensors, inside), whole);
+    tensors_finish(&tensors);
+    free(whole);
+    free(half);
+    free(rest);
+}
+END_TEST
+
 /* A start address: its last tensor (NULL: forgotten), and whether that was removed. */
 struct start {
     struct tensor *tensor;
@@ -400,6 +426,7 @@ int main(void)
     tcase_add_test(tcase, interior_addresses_and_neighbours);
     tcase_add_test(tcase, a_freed_address_is_remembered_until_reused);
     tcase_add_test(tcase, a_longer_one_takes_over);
+    tcase_add_test(tcase, a_remembered_address_is_checked);
     tcase_add_test(tcase, random_changes_match_the_shadow);
     tcase_add_test(tcase, a_failed_add_changes_nothing);
     tcase_add_test(tcase, lists_keep_their_order);

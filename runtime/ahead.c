@@ -1,0 +1,43 @@
+/* What comes next, into the cache: see ahead.h. */
+#include "runtime/ahead.h"
+
+#include "runtime/tensors.h"
+
+/* With fewer tensors all that matters stays in the second-level cache anyway. */
+enum { MANY_TENSORS = 2048 };
+
+/* How far ahead, in accesses: some five ops, each of which takes as long as one miss. An address is
+   hinted at first, since finding its tensor is a miss of its own. */
+enum { FETCH_AHEAD = 16, EXPECT_AHEAD = 32 };
+
+static const void *address_of(const struct record *record, size_t access)
+{
+    return record->tensors[record_access_tensor(record->accesses[access])].address;
+}
+
+static size_t least(size_t left, size_t right)
+{
+    return left < right ? left : right;
+}
+
+void ahead_look(struct ahead *ahead, const struct tensors *tensors, const struct record *open)
+{
+    const struct record *before = ahead->before;
+    size_t end;
+
+    if (before == NULL || tensors->live_count < MANY_TENSORS) {
+        return;
+    }
+    end = least(open->access_count + EXPECT_AHEAD, before->access_count);
+    for (; ahead->expected < end; ahead->expected++) {
+        tensors_expect(tensors, address_of(before, ahead->expected));
+    }
+    end = least(open->spelled_count + EXPECT_AHEAD, before->spelled_count);
+    for (; ahead->spelled < end; ahead->spelled++) {
+        tensors_expect(tensors, before->spelled[ahead->spelled].address);
+    }
+    end = least(open->access_count + FETCH_AHEAD, before->access_count);
+    for (; ahead->fetched < end; ahead->fetched++) {
+        tensors_fetch(tensors, address_of(before, ahead->fetched));
+    }
+}
