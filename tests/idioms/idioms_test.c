@@ -147,7 +147,7 @@ START_TEST(every_byte_is_right)
     const struct idiom *idiom = idiom_at((size_t)_i);
     const char *wanted = getenv("IDIOM");
 
-    if (wanted == NULL ? (idiom->flags & PENDING) == 0 : strstr(idiom->name, wanted) != NULL) {
+    if (wanted == NULL || strstr(idiom->name, wanted) != NULL) {
         run_idiom(idiom, (size_t)_i);
     }
 }

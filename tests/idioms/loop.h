@@ -38,8 +38,7 @@ enum idiom_flag {
     KEEPS_SUMS = 1,   /* gradients are persistent instead of transient */
     CLEARS_FRESH = 2, /* the context clears new memory */
     OWN_TENSORS = 4,  /* the program makes all of its tensors itself */
-    NEVER_GUIDED = 8, /* its iterations cannot be predicted, or leave their plans */
-    PENDING = 16      /* runs only if asked for: guided mode still loses what it should keep */
+    NEVER_GUIDED = 8  /* its iterations cannot be predicted, or leave their plans */
 };
 
 /* How a program is run. */

@@ -194,7 +194,7 @@ const struct idiom idioms_memory[] = {
     {"in place", in_place, "train", 0, 0, 0},
     {"persistent late, before", persistent_late, "train", 0, 0, 0},
     {"persistent late, after", persistent_late, "train", 1, 0, 0},
-    {"persistent too late", persistent_late, "train", 2, PENDING, 0},
-    {"freed inside", freed_inside, "train", 0, PENDING, 0},
+    {"persistent too late", persistent_late, "train", 2, 0, 0},
+    {"freed inside", freed_inside, "train", 0, 0, 0},
     {.name = NULL},
 };

@@ -156,9 +156,9 @@ static void lbfgs(struct loop *loop, size_t round)
 
 const struct idiom idioms_search[] = {
     {"sharpness-aware", two_passes, "train", 0, 0, 0},
-    {"line search", line_search, "train", 0, PENDING, 0},
-    {"line search, no label", line_search, NULL, 0, PENDING, 0},
-    {"line search, shallow", line_search, "train", 1, PENDING, 0},
+    {"line search", line_search, "train", 0, NEVER_GUIDED, 0},
+    {"line search, no label", line_search, NULL, 0, NEVER_GUIDED, 0},
+    {"line search, shallow", line_search, "train", 1, NEVER_GUIDED, 0},
     {"l-bfgs", lbfgs, "train", 0, OWN_TENSORS, 18},
     {"l-bfgs, no label", lbfgs, NULL, 0, OWN_TENSORS, 18},
     {.name = NULL},

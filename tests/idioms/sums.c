@@ -166,7 +166,7 @@ const struct idiom idioms_sums[] = {
     {"skipped updates, cleared sums", skips_of_sums, "train", CLEAR_FIRST, KEEPS_SUMS, 0},
     {"skipped updates, zeroed sums", skips_of_sums, "train", ZERO_LAST, KEEPS_SUMS, 0},
     {"norms", norms, "train", 0, KEEPS_SUMS, 0},
-    {"norms, transient", norms, "train", 0, PENDING, 0},
+    {"norms, transient", norms, "train", 0, 0, 0},
     {"last gradients, zeroed", last_gradients, "train", ZERO_FIRST, KEEPS_SUMS | NEVER_GUIDED, 0},
     {"last gradients, cleared", last_gradients, "train", CLEAR_FIRST, KEEPS_SUMS, 0},
     {"clipping", clipping, "train", 0, 0, 0},
