@@ -190,6 +190,7 @@ static void run_program(uint64_t seed, struct rig_options options, void *user)
         program.may_starve = true;
         options.host_budget_bytes = (4 + random_draw(&program, 60)) * RIG_PAGE;
     }
+    program.is_short = options.host_budget_bytes != 0;
     options.sample_every = random_draw(&program, 3) == 0 ? 1 : 0;
     rig_init(&program.rig, &options);
     steps = 4 + random_draw(&program, MOST_STEPS);

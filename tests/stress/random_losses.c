@@ -1,13 +1,16 @@
 /*
  * Which contents of a random program guided mode may give up, see random_program.h. A call on any
- * other contents must succeed. What may be given up:
+ * other contents must succeed. What may be given up, if the budget does not hold all tensors:
  *
  * - contents of a transient tensor that cannot be recomputed (tests/support/lineage.h), or that are
  *   read outside the iteration that made them;
  * - the same of a persistent tensor that ops overwrite completely, until the iteration ends: a plan
  *   may expect that they are overwritten;
- * - what earlier iterations left in such a tensor, after eight iterations;
- * - what a tensor held when it was described as persistent between iterations.
+ * - what a tensor held when it was described as persistent between iterations;
+ * - what earlier iterations left in a persistent tensor, after eight that have overwritten it.
+ *
+ * Inside iterations, all but the last happens in one iteration per label: from then on, its plans
+ * keep such contents.
  */
 #include "tests/stress/random_program.h"
 
@@ -17,10 +20,16 @@ enum { SURE_TURNS = 8 };
 
 void random_trace(struct program *program, struct shadow *tensor)
 {
+    uint64_t pages = 0;
+
     ck_assert_uint_lt(program->lineage_count, PROGRAM_LINEAGES);
     tensor->lineage = calloc(1, sizeof(*tensor->lineage));
     ck_assert_ptr_nonnull(tensor->lineage);
     program->lineages[program->lineage_count++] = tensor->lineage;
+    for (size_t i = 0; i < program->tensor_count; i++) {
+        pages += (program->tensors[i].count + RIG_PAGE - 1) / RIG_PAGE;
+    }
+    program->pages = pages > program->pages ? pages : program->pages;
 }
 
 void random_note_write(struct program *program, struct shadow *tensor, bool is_replayable,
@@ -34,6 +43,8 @@ void random_note_write(struct program *program, struct shadow *tensor, bool is_r
     lineage_write(tensor->lineage, is_replayable, lineages, count);
     tensor->is_kept = !program->in_iteration;
     tensor->is_gone = false;
+    tensor->label = program->label;
+    tensor->turn = program->turns;
 }
 
 static bool has_fixed_part(struct program *program, const struct shadow *shadow)
@@ -76,6 +87,14 @@ void random_note_op(struct program *program, const struct mixing *op, struct sha
     }
 }
 
+/* Whether so many iterations have begun by overwriting a persistent tensor that plans may expect it
+   of this one, too. */
+static bool is_expected_to_be_overwritten(const struct program *program,
+                                          const struct shadow *tensor)
+{
+    return !tensor->is_transient && tensor->is_overwritten && program->turns > SURE_TURNS;
+}
+
 /* Which tensors plans keep. */
 static void note_held(struct program *program)
 {
@@ -84,7 +103,8 @@ static void note_held(struct program *program)
 
         tensor->lineage->is_held =
             !tensor->is_transient && !tensor->is_gone &&
-            (!tensor->is_overwritten || (tensor->is_kept && program->turns <= SURE_TURNS));
+            (!tensor->is_overwritten ||
+             (tensor->is_kept && !is_expected_to_be_overwritten(program, tensor)));
     }
 }
 
@@ -102,23 +122,68 @@ void random_note_turn(struct program *program)
     program->turns += begins;
 }
 
+/* Whether an iteration under the label of the one that wrote the tensor has had a loss before that
+   one: from then on, plans for the label keep such contents. */
+static bool is_second_loss(const struct program *program, const struct shadow *tensor)
+{
+    for (size_t i = 0; i < program->loss_count; i++) {
+        if (program->losses[i].label == tensor->label) {
+            return program->losses[i].turn < tensor->turn;
+        }
+    }
+    return false;
+}
+
+static void note_loss(struct program *program)
+{
+    for (size_t i = 0; i < program->loss_count; i++) {
+        if (program->losses[i].label == program->label) {
+            return;
+        }
+    }
+    ck_assert_uint_lt(program->loss_count, PROGRAM_LABELS);
+    program->losses[program->loss_count++] =
+        (struct loss){.label = program->label, .turn = program->turns};
+}
+
+/* Whether the contents of a tensor may have been given up. */
+static bool may_be_lost(const struct program *program, const struct shadow *tensor)
+{
+    if (program->refused > 0 && tensor->is_overwritten) {
+        return true; /* a recovery that a device fault interrupts is not modelled */
+    }
+    if (lineage_is_safe(tensor->lineage)) {
+        return false;
+    }
+    return is_expected_to_be_overwritten(program, tensor) ||
+           (tensor->is_transient && !program->in_iteration) || !is_second_loss(program, tensor);
+}
+
+/* Whether a call on the tensors may fail with CONTENTS_LOST. */
+static bool may_lose(struct program *program, const struct shadow *const *tensors, size_t count)
+{
+    const capu_config *config = capu_context_config(program->rig.context);
+    uint64_t pages = program->pages + context_fixed_pages(program->rig.context);
+    bool may_be = false;
+
+    note_held(program);
+    for (size_t i = 0; i < count; i++) {
+        may_be = may_be || may_be_lost(program, tensors[i]);
+    }
+    note_loss(program);
+    program->given_up++;
+    return may_be && config->mode == CAPU_MODE_GUIDED && pages * RIG_PAGE > config->budget_bytes;
+}
+
 bool random_may_fail(struct program *program, const struct shadow *const *tensors, size_t count,
                      capu_status status)
 {
-    const capu_config *config = capu_context_config(program->rig.context);
     bool is_cleared = false;
-    bool is_unsafe = false;
 
-    if (status == CAPU_CONTENTS_LOST) {
-        note_held(program);
-        program->given_up++;
-    }
     for (size_t i = 0; i < count; i++) {
         is_cleared = is_cleared || !tensors[i]->is_defined;
-        is_unsafe =
-            is_unsafe || (status == CAPU_CONTENTS_LOST && !lineage_is_safe(tensors[i]->lineage));
     }
     return program->is_lost || random_is_starved(program, status) ||
            (status == CAPU_UNDEFINED_READ && is_cleared && program->refused > 0) ||
-           (status == CAPU_CONTENTS_LOST && is_unsafe && config->mode == CAPU_MODE_GUIDED);
+           (status == CAPU_CONTENTS_LOST && may_lose(program, tensors, count));
 }

@@ -269,7 +269,9 @@ static void upload(struct program *program)
     memset(source, 0xa5, count); /* the upload has copied its source */
     tensor->is_defined = true;
     tensor->is_overwritten = true;
-    random_note_write(program, tensor, false, NULL, 0);
+    random_note_write(program, tensor,
+                      program->in_iteration && count == tensor->count && !program->is_short, NULL,
+                      0);
 }
 
 static void download(struct program *program)
@@ -465,6 +467,7 @@ void random_turn(struct program *program, const char *label)
         random_note_turn(program);
     } else {
         WORKS(program, capu_iteration_begin(program->rig.context, label));
+        program->label = label;
         for (size_t i = 0; i < program->tensor_count; i++) {
             program->tensors[i].is_defined &= !program->tensors[i].is_transient;
         }

@@ -20,7 +20,8 @@ enum {
     PROGRAM_TENSORS = 24,
     PROGRAM_LARGEST_PAGES = 14,
     PROGRAM_TEXT = 256,
-    PROGRAM_LINEAGES = 4096
+    PROGRAM_LINEAGES = 4096,
+    PROGRAM_LABELS = 4
 };
 
 /* A tensor, and its contents on plain memory. */
@@ -33,8 +34,10 @@ struct shadow {
     bool is_transient;
     bool is_defined;
     bool is_overwritten; /* some op has overwritten it completely without reading it */
-    bool is_kept; /* written outside an iteration, or not given up until the last one ended */
-    bool is_gone; /* perhaps given up before it was described as persistent */
+    bool is_kept;  /* written outside an iteration, or not given up until the last one ended */
+    bool is_gone;  /* perhaps given up before it was described as persistent */
+    uint64_t turn; /* in which it was written last, and that iteration's label */
+    const char *label;
     struct lineage *lineage; /* belongs to the program: shadows move, lineages must not */
 };
 
@@ -47,14 +50,22 @@ struct program {
     size_t blob_count;
     bool in_iteration;
     bool in_segment;
-    uint64_t turns;                             /* iterations so far */
+    uint64_t turns;    /* iterations so far */
+    const char *label; /* of the newest */
+    struct loss {
+        const char *label;
+        uint64_t turn;
+    } losses[PROGRAM_LABELS]; /* the one iteration per label in which contents may be lost */
+    size_t loss_count;
     struct lineage *lineages[PROGRAM_LINEAGES]; /* of all tensors that ever were */
     size_t lineage_count;
-    bool is_pure; /* ops read and write whole tensors and update none, so they are replayable */
+    uint64_t pages; /* that all tensors together fill, at most so far */
+    bool is_pure;   /* ops read and write whole tensors and update none, so they are replayable */
     uint64_t ops;
     uint64_t given_up; /* calls that failed because a plan had discarded contents */
     uint64_t refused;  /* calls that failed because of a device fault, and were repeated */
     bool is_lost;      /* a failure has ended the context or the program */
+    bool is_short;     /* host memory is limited: the bytes of uploads need not be kept */
     bool may_starve;   /* host memory may run out; then calls fail without any effect */
     uint64_t starved;  /* calls that failed for lack of host memory */
     char where[PROGRAM_TEXT];
