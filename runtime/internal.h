@@ -70,7 +70,9 @@ struct operands {
 
     struct device_grant *grants; /* what it may touch: strict_watch.c */
     size_t grant_capacity;
-    uint64_t poison_number; /* of its first access, and the next lower ones: poison.h */
+    uint64_t poison_number;      /* of its first access, and the next lower ones: poison.h */
+    uint64_t poison_last;        /* the highest number given out */
+    struct strangers *strangers; /* tensors that share pages with it: strict_strangers.h */
 };
 
 struct capu_context {

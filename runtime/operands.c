@@ -19,6 +19,7 @@
 #include "runtime/recovery.h"
 #include "runtime/resident.h"
 #include "runtime/strict.h"
+#include "runtime/strict_strangers.h"
 #include "runtime/swap.h"
 #include "runtime/victims.h"
 
@@ -31,6 +32,7 @@ void operands_finish(struct operands *operands)
     free(operands->pieces);
     free(operands->list);
     free(operands->grants);
+    strict_strangers_destroy(operands->strangers);
     *operands = (struct operands){0};
 }
 

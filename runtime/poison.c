@@ -13,14 +13,38 @@
 #define FLOAT_QUIET UINT32_C(0x00400000)
 #define DOUBLE_QUIET UINT32_C(0x00080000)
 #define SIGN UINT32_C(0x80000000)
-#define UPPER UINT32_C(0x00010000) /* the lowest bit of a word's upper half */
+#define UPPER UINT32_C(0x00010000)           /* the lowest bit of a word's upper half */
+#define FLOAT_NUMBERS (63 * (uint64_t)UPPER) /* different payloads */
+#define DOUBLE_NUMBERS (7 * (uint64_t)UPPER)
 #define ANY_NAN UINT32_C(0x7f800000)
 
 /* The payloads begin with a bit in the upper half, so that this alone is a NaN. */
 struct poison poison_of(uint64_t number)
 {
-    return (struct poison){{FLOAT_NAN + UPPER + (uint32_t)(number % (63 * (uint64_t)UPPER)),
-                            DOUBLE_NAN + UPPER + (uint32_t)(number % (7 * (uint64_t)UPPER))}};
+    return (struct poison){{FLOAT_NAN + UPPER + (uint32_t)(number % FLOAT_NUMBERS),
+                            DOUBLE_NAN + UPPER + (uint32_t)(number % DOUBLE_NUMBERS)}};
+}
+
+/* How far `number` is above the one with this payload; payloads count modulo `numbers`. */
+static uint64_t distance(uint64_t number, uint32_t payload, uint64_t numbers)
+{
+    return payload < UPPER ? UINT64_MAX
+                           : (number % numbers + numbers - (payload - UPPER)) % numbers;
+}
+
+bool poison_is_from(uint32_t word, uint64_t number, uint64_t count, uint64_t *index)
+{
+    if ((word & ANY_NAN) != ANY_NAN) {
+        return false;
+    }
+    *index = UINT64_MAX;
+    if ((word & ~SIGN & DOUBLE_NAN) == (DOUBLE_NAN & ~SIGN)) {
+        *index = distance(number, word & (DOUBLE_QUIET - 1), DOUBLE_NUMBERS);
+    }
+    if (*index >= count) {
+        *index = distance(number, word & (FLOAT_QUIET - 1), FLOAT_NUMBERS);
+    }
+    return *index < count;
 }
 
 void poison_fill(const struct poison *poison, void *memory, const void *address, uint64_t bytes)

@@ -32,6 +32,10 @@ struct poison {
 
 struct poison poison_of(uint64_t number);
 
+/* Whether a word may come from the pattern of one of the `count` numbers up to `number`: then
+ *index is how far below `number` it is. */
+bool poison_is_from(uint32_t word, uint64_t number, uint64_t count, uint64_t *index);
+
 /* Fills memory that stands for `bytes` at `address`. (Another mapping of the same page has other
    addresses; the pattern follows `address`.) */
 void poison_fill(const struct poison *poison, void *memory, const void *address, uint64_t bytes);

@@ -147,7 +147,8 @@ capu_status strict_poison_outputs(capu_context *context)
         /* This thread writes the patterns: earlier work may still use what it writes to. */
         status = lane_synchronize(&context->compute);
     }
-    context->operands.poison_number += context->operands.access_count;
+    context->operands.poison_last += context->operands.access_count;
+    context->operands.poison_number = context->operands.poison_last;
     status = status == CAPU_OK ? poison_undefined(context) : status;
     for (size_t i = 0; i < operands->piece_count && status == CAPU_OK; i++) {
         const struct piece *piece = &operands->pieces[i];

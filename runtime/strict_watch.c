@@ -5,6 +5,7 @@
 #include "runtime/failure.h"
 #include "runtime/lookup.h"
 #include "runtime/strict.h"
+#include "runtime/strict_strangers.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -93,8 +94,12 @@ capu_status strict_watch_begin(capu_context *context)
             .is_writable = !is_only_read(access),
         };
     }
+    status = status == CAPU_OK ? strict_strangers_hide(context) : status;
     if (status == CAPU_OK) {
         status = device_open(context->device, operands->grants, operands->access_count);
+        if (status != CAPU_OK) {
+            strict_strangers_show(context);
+        }
     }
     return failure_check(context, status, "opening the operands of an op in strict mode");
 }
@@ -245,6 +250,7 @@ static void find_poison(capu_context *context, struct strict_finding *finding)
 void strict_watch_end(capu_context *context, struct strict_finding *finding)
 {
     struct device_faults faults;
+    const void *written;
     bool has_run;
 
     *finding = (struct strict_finding){0};
@@ -256,6 +262,9 @@ void strict_watch_end(capu_context *context, struct strict_finding *finding)
     if (device_close(context->device, &faults) != CAPU_OK) {
         return;
     }
+    written = strict_strangers_written(context);
+    strict_strangers_show(context);
+    faults.strayed = faults.strayed != NULL ? faults.strayed : written;
     if (faults.strayed != NULL) {
         finding->breach = STRICT_STRAYED;
         finding->at = faults.strayed;
@@ -270,6 +279,11 @@ void strict_watch_end(capu_context *context, struct strict_finding *finding)
     finding->breach = finding->tensor != NULL ? STRICT_CHANGED : STRICT_NOTHING;
     if (has_run && finding->breach == STRICT_NOTHING) {
         find_poison(context, finding);
+    }
+    if (has_run && finding->breach == STRICT_NOTHING) {
+        finding->tensor = strict_strangers_read(context);
+        finding->breach = finding->tensor != NULL ? STRICT_STRAYED : STRICT_NOTHING;
+        finding->at = NULL;
     }
 }
 
@@ -287,6 +301,12 @@ static capu_status report_strayed(capu_context *context, const char *name, const
                            "op '%s'%s touched %p, which is in no tensor: it was freed, or the op "
                            "went past an end",
                            name, again, finding->at);
+    }
+    if (finding->at == NULL) {
+        return failure_set(context, CAPU_OP_FAILED,
+                           "op '%s'%s touched tensor '%s', which it does not name: what was there "
+                           "shows in its results",
+                           name, again, lookup_name(context, finding->tensor));
     }
     return failure_set(context, CAPU_OP_FAILED,
                        "op '%s'%s touched tensor '%s', offset %llu, which it does not name: an "

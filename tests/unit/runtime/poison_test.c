@@ -151,6 +151,33 @@ START_TEST(other_words_are_not_taken_for_poison)
 }
 END_TEST
 
+/* A word leads back to its number among many, also after arithmetic. */
+START_TEST(numbers_are_found_again)
+{
+    static const uint64_t numbers[] = {0, 100, 458751, 458752 + 50, 10000000};
+    uint64_t index;
+
+    for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
+        uint64_t highest = numbers[i] + 99;
+
+        for (uint64_t below = 0; below < 100; below++) {
+            const struct poison poison = poison_of(highest - below);
+
+            ck_assert(poison_is_from(poison.words[0], highest, 100, &index) && index == below);
+            ck_assert(poison_is_from(poison.words[1], highest, 100, &index) && index == below);
+            ck_assert(poison_is_from(poison.words[0] ^ 0x80400000u, highest, 100, &index) &&
+                      index == below);
+            ck_assert(poison_is_from(poison.words[1] ^ 0x80080000u, highest, 100, &index) &&
+                      index == below);
+            ck_assert(!poison_is_from(poison.words[0], highest + 100, 100, &index));
+            ck_assert(!poison_is_from(poison.words[1], highest + 100, 100, &index));
+        }
+        ck_assert(!poison_is_from(0x7fc00000u, highest, 100, &index));
+        ck_assert(!poison_is_from(0x3f800000u, highest, 100, &index));
+    }
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("poison");
@@ -160,6 +187,7 @@ int main(void)
     tcase_add_test(cases, unchanged_words_are_found);
     tcase_add_loop_test(cases, results_are_found, 0, 8);
     tcase_add_test(cases, other_words_are_not_taken_for_poison);
+    tcase_add_test(cases, numbers_are_found_again);
     suite_add_tcase(suite, cases);
     return suite_run(suite);
 }
