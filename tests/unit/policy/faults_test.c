@@ -198,6 +198,21 @@ START_TEST(planning_survives_failures)
 }
 END_TEST
 
+START_TEST(keeping_contents_survives_failures)
+{
+    struct wish wish = {.planner = &planners[0]};
+
+    make(3);
+    wish.request = request_of(true, EFFORT_QUICK);
+    wish.request.preserve = PRESERVE_ALL;
+    if (_i == 1) {
+        wish.request.budget_bytes = 100 * trace_index.peak_bytes;
+        wish.request.apart_bytes = wish.request.budget_bytes;
+    }
+    sweep("keeping contents", make_plan, &wish, _i == 1 ? 1 : 7, CAPU_NO_HOST_MEMORY);
+}
+END_TEST
+
 /* A search in depth makes too many calls to fail each of them. */
 START_TEST(planning_with_full_effort_survives_failures)
 {
@@ -224,6 +239,7 @@ int main(void)
     tcase_add_checked_fixture(tests, setup, teardown);
     tcase_add_test(tests, reading_and_writing_survive_failures);
     tcase_add_loop_test(tests, planning_survives_failures, 0, count);
+    tcase_add_loop_test(tests, keeping_contents_survives_failures, 0, 2);
     tcase_add_test(tests, planning_with_full_effort_survives_failures);
     suite_add_tcase(suite, tests);
     return suite_run(suite);
