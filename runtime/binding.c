@@ -38,6 +38,7 @@ capu_status binding_start(struct binding *binding, const struct guide *guide)
     }
     binding->takes = 0;
     binding->next = 0;
+    binding->free_count = 0;
     return CAPU_OK;
 }
 

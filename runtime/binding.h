@@ -45,8 +45,9 @@ struct binding {
     uint64_t
         *newest; /* per page number, while the guide is left: the newest `taken` of its tensors */
     size_t newest_capacity;
-    uint64_t takes; /* counts, since installing, tensors that took their pages */
-    uint32_t next;  /* op to come in this iteration */
+    uint64_t takes;      /* counts, since installing, tensors that took their pages */
+    uint32_t next;       /* op to come in this iteration */
+    uint32_t free_count; /* tensors that pass pages on and were freed in this iteration */
 };
 
 /* Starts a binding to no tensors and no pages. NO_HOST_MEMORY: there is room for no guide. */

@@ -350,7 +350,8 @@ static bool is_planned_op(const capu_context *context, const struct guide *guide
     const struct guide_op *op = &guide->ops[context->binding.next];
 
     if (context->binding.next >= guide->op_count || !is_same_call(&op->call, &operands->call) ||
-        op->accesses.count != operands->access_count) {
+        op->accesses.count != operands->access_count ||
+        context->binding.free_count < op->free_count) {
         return false;
     }
     for (uint32_t i = 0; i < op->accesses.count; i++) {
@@ -408,6 +409,7 @@ static capu_status fill_zeros(capu_context *context, const struct guide *guide,
     capu_status status;
 
     if (context->binding.next >= guide->op_count || op->call.kind != CALL_FILL ||
+        context->binding.free_count < op->free_count ||
         tensor_at(context, guide->accesses[op->accesses.first].tensor) != tensor) {
         return CAPU_NOT_READY;
     }

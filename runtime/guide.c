@@ -5,6 +5,7 @@
 #include "runtime/guide.h"
 
 #include "policy/program.h"
+#include "runtime/guide_frees.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -127,6 +128,9 @@ static capu_status copy_ops(struct guide *guide, const struct record *record)
     number[record->op_count] = guide->op_count;
     for (uint32_t i = 0; i < guide->tensor_count; i++) {
         guide->tensors[i].zeroed_op = number[record->tensors[i].zeroed_op];
+        guide->tensors[i].freed_op = record->tensors[i].freed_op != UINT32_MAX
+                                         ? number[record->tensors[i].freed_op]
+                                         : UINT32_MAX;
     }
     free(number);
     return CAPU_OK;
@@ -531,6 +535,9 @@ capu_status guide_compile(struct guide *guide, const struct trace_index *trace_i
         compiler.holder != NULL && compiler.is_resident != NULL && compiler.copies != NULL &&
         compiler.uses != NULL && compiler.stamp != NULL) {
         status = walk_twice(&compiler);
+    }
+    if (status == CAPU_OK && plan->action_count == 0) {
+        status = guide_frees_note(guide);
     }
     guide->bytes += (uint64_t)compiler.previous_capacity * sizeof(*guide->previous);
     free(compiler.is_written);

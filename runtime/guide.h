@@ -55,6 +55,7 @@ struct guide_op {
     struct guide_part after;
     struct guide_part previous; /* tensors that had the pages its writes take before */
     bool is_followed;           /* a copy out starts right after it */
+    uint32_t free_count;        /* tensors that pass pages on and are freed before it */
 };
 
 struct guide_tensor {
@@ -66,7 +67,9 @@ struct guide_tensor {
     bool is_transient; /* by its description */
     bool is_kept;      /* to the iteration's end; others are dead after their last access */
     bool starts_resident;
-    bool is_copied;     /* needs a host block */
+    bool is_copied;       /* needs a host block */
+    bool passes_pages_on; /* once freed, to other tensors, which it shares pages with only then */
+    uint32_t freed_op;    /* the program freed it before this op; UINT32_MAX: it did not */
     uint32_t zeroed_op; /* capu_zero ended its contents before this op at the latest; 0: it did not
                          */
     struct guide_part runs;

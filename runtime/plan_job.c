@@ -148,26 +148,18 @@ static uint64_t host_limit(const capu_context *context, const struct trace *trac
     return bytes <= budget_bytes ? UINT64_MAX : budget_bytes;
 }
 
-/* Before which op of the trace the program freed each of its tensors. The trace has all ops but
-   those that happen once. */
-static capu_status find_freed(const struct record *record, struct plan_job *job)
+/* Before which op the program freed each tensor of the trace, which has one more than the guide. */
+static capu_status copy_freed(struct plan_job *job)
 {
-    uint32_t *number = calloc(record->op_count + 1, sizeof(*number));
+    const struct guide *guide = job->entry->guide;
 
     job->freed = malloc(((size_t)job->trace.tensor_count + 1) * sizeof(*job->freed));
-    if (number == NULL || job->freed == NULL) {
-        free(number);
+    if (job->freed == NULL) {
         return CAPU_NO_HOST_MEMORY;
     }
-    for (size_t i = 0; i < record->op_count; i++) {
-        number[i + 1] = number[i] + !record_is_once(record, i);
-    }
     for (uint32_t t = 0; t < job->trace.tensor_count; t++) {
-        job->freed[t] = t < record->tensor_count && record->tensors[t].freed_op != UINT32_MAX
-                            ? number[record->tensors[t].freed_op]
-                            : TRACE_INDEX_NONE;
+        job->freed[t] = t < guide->tensor_count ? guide->tensors[t].freed_op : TRACE_INDEX_NONE;
     }
-    free(number);
     return CAPU_OK;
 }
 
@@ -208,7 +200,7 @@ static capu_status fill(capu_context *context, const struct record *record, bool
         status = trace_record_build(context, record, true, &job->trace, &job->error);
     }
     if (status == CAPU_OK) {
-        status = find_freed(record, job);
+        status = copy_freed(job);
         job->entry->keeps_contents = keeps_contents;
     }
     job->preserve = keeps_contents ? PRESERVE_ALL : PRESERVE_UNREAD;

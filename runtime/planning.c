@@ -391,6 +391,7 @@ capu_status planning_begin(capu_context *context, struct label_record *label)
     entry->used = context->iteration + 1;
     if (context->active == entry) {
         context->binding.next = 0;
+        context->binding.free_count = 0;
         return CAPU_OK;
     }
     return install(context, &label->plans, entry);
