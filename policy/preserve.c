@@ -3,8 +3,9 @@
  * drops discard contents for good.
  *
  * Contents can be recomputed later if the op that made them is replayable and nothing overwrites
- * what it read. Its other inputs need not be looked at: they can be recomputed themselves, or are
- * preserved here, or are kept.
+ * what it read, or its other outputs: a replay cannot save newer contents of those that are always
+ * resident, wholly or in part. What else it reads need not be looked at: it can be recomputed
+ * itself, or is preserved here, or is kept.
  */
 #include "policy/preserve.h"
 
@@ -55,7 +56,7 @@ static uint32_t last_maker_of(const struct trace_index *trace_index, uint32_t te
     return maker_of(trace_index, tensor, UINT32_MAX - 1);
 }
 
-static bool is_recomputable(const struct keeper *keeper, uint32_t maker)
+static bool is_recomputable(const struct keeper *keeper, uint32_t tensor, uint32_t maker)
 {
     const struct trace_index *trace_index = keeper->trace_index;
     const struct trace_op *op;
@@ -64,11 +65,11 @@ static bool is_recomputable(const struct keeper *keeper, uint32_t maker)
         return false;
     }
     op = &trace_index->trace->ops[maker];
-    for (uint32_t i = 0; i < op->read_count; i++) {
-        uint32_t read = trace_reads(trace_index->trace, op)[i];
-        uint32_t last = last_maker_of(trace_index, read);
+    for (uint32_t i = 0; i < trace_operand_count(op); i++) {
+        uint32_t other = trace_index->trace->operands[op->first + i];
+        uint32_t last = last_maker_of(trace_index, other);
 
-        if (last != NOWHERE && last > maker) {
+        if (other != tensor && last != NOWHERE && last > maker) {
             return false;
         }
     }
@@ -100,7 +101,7 @@ static void find_wanted(struct keeper *keeper)
         keeper->is_wanted[t] = trace_index->rounded[t] > 0 &&
                                !trace_index->trace->tensors[t].persistent &&
                                (keeper->what == PRESERVE_ALL || is_unread(keeper, t)) &&
-                               !is_recomputable(keeper, last_maker_of(trace_index, t));
+                               !is_recomputable(keeper, t, last_maker_of(trace_index, t));
     }
     for (uint32_t i = 0; i < keeper->plan->action_count; i++) {
         const struct plan_action *action = &keeper->plan->actions[i];
@@ -231,7 +232,7 @@ static void keep_dropped(struct keeper *keeper)
             keeper->is_wanted[tensor] = 0;
             action->kind = ACTION_EVICT;
         } else if (keeper->what == PRESERVE_ALL && is_final(keeper, action) &&
-                   !is_recomputable(keeper, maker_of(trace_index, tensor, action->point))) {
+                   !is_recomputable(keeper, tensor, maker_of(trace_index, tensor, action->point))) {
             action->kind = ACTION_EVICT;
         }
     }

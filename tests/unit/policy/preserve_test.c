@@ -98,6 +98,24 @@ START_TEST(drops_become_evictions)
 }
 END_TEST
 
+/* The op that made a cannot be run again once x, its other output, is newer. */
+START_TEST(a_newer_output_prevents_a_replay)
+{
+    read_trace(&trace,
+               TRACE_LINE MACHINE_LINE TENSOR_LINE(0, "a", 500, "activation")
+                   TENSOR_LINE(1, "x", 500, "activation") TENSOR_LINE(2, "e", 500, "activation")
+                       OP_LINE("make a and x", 100, "[]", "[0,1]", "[]", "true")
+                           OP_LINE("make x", 100, "[0]", "[1]", "[]", "true")
+                               OP_LINE("make e", 100, "[1]", "[2]", "[]", "true") END_LINE(3, 3));
+    read_plan(&plan, PLAN_LINE(1000, PAGE) PLACE(0, 0) PLACE(1, 1) PLACE(2, 0));
+    ck_assert_int_eq(trace_index_init(&trace_index, &trace, 500, &error), CAPU_OK);
+    ck_assert_int_eq(preserve_contents(&trace_index, NULL, PRESERVE_ALL, &plan), CAPU_OK);
+    ck_assert_uint_eq(plan.action_count, 1);
+    ck_assert_uint_eq(plan.actions[0].kind, ACTION_SAVE);
+    ck_assert_uint_eq(plan.actions[0].tensor, 0);
+}
+END_TEST
+
 /* A plan that copies the tensor anyway, or drops what can be recomputed, stays as it is. */
 START_TEST(other_plans_stay_as_they_are)
 {
@@ -122,6 +140,7 @@ int main(void)
     tcase_add_checked_fixture(tests, NULL, teardown);
     tcase_add_loop_test(tests, a_copy_is_added_where_nothing_else_helps, 0, 8);
     tcase_add_loop_test(tests, freed_tensors_need_no_copy, 0, 2);
+    tcase_add_test(tests, a_newer_output_prevents_a_replay);
     tcase_add_test(tests, drops_become_evictions);
     tcase_add_loop_test(tests, other_plans_stay_as_they_are, 0, 2);
     suite_add_tcase(suite, tests);
