@@ -137,6 +137,12 @@ capu_status issue_transfer(capu_context *context, const struct call *call, struc
     if (status != CAPU_OK) {
         return status;
     }
+    if (host.kept != NULL && !uploads_are_there(&context->uploads)) {
+        /* What the upload has evicted took that memory. The guide, if any, has been left by then.
+         */
+        host.kept = NULL;
+        context->operands.call.is_replayable = false;
+    }
     if (is_planned) {
         executor_note_run(context, (struct bound_op){.kept = host.kept});
     }

@@ -41,7 +41,8 @@ struct uploads {
 };
 
 /* Takes memory that is valid until the next iteration has ended; the caller copies the bytes. NULL:
-   the upload is not kept. */
+   the upload is not kept. Making room for the upload may give that memory back: ask
+   uploads_are_there before writing to it. */
 void *uploads_take(capu_context *context, uint64_t bytes);
 
 /* A new iteration has begun. Pre: the iteration before the last one has finished. */

@@ -13,7 +13,7 @@ enum { LAYER_BYTES = NET_LAYER_PAGES * 4096, TIGHT = 4 * NET_LAYER_PAGES - 2 };
 /* Bytes that depend on the iteration; the source is overwritten at once. */
 static void upload(struct net *net, unsigned char *to, size_t bytes, unsigned char value)
 {
-    static unsigned char source[LAYER_BYTES];
+    static unsigned char source[2 * LAYER_BYTES];
 
     memset(source, value, bytes);
     RIG_OK(&net->rig, capu_upload(net->rig.context, to, source, bytes));
@@ -184,6 +184,38 @@ START_TEST(uploads_give_way_to_evicted_tensors)
 }
 END_TEST
 
+/* The tensors that an upload evicts take the memory in which its own bytes were to be kept. */
+START_TEST(uploads_give_way_to_what_they_evict)
+{
+    unsigned char *first;
+    unsigned char *other;
+    unsigned char *second;
+    struct net net = {0};
+
+    rig_init(&net.rig, &(struct rig_options){.mode = CAPU_MODE_GUIDED,
+                                             .budget_pages = 7,
+                                             .host_budget_bytes = PAGES(16)});
+    first = step_malloc(&net.rig, PAGES(3));
+    other = step_malloc(&net.rig, PAGES(4));
+    second = step_malloc(&net.rig, PAGES(5));
+    for (size_t round = 0; round < 2; round++) {
+        net_begin(&net, "train"); /* the first or the second half of what is kept */
+        if (round == (size_t)_i) {
+            upload(&net, first, PAGES(3), 1);
+            step_set(&net.rig, other, PAGES(4), 2);
+            ck_assert(uploads_are_there(&net.rig.context->uploads));
+            upload(&net, second, PAGES(5), 3);
+            ck_assert(!uploads_are_there(&net.rig.context->uploads));
+            step_expect(&net.rig, first, PAGES(3), 1);
+            step_expect(&net.rig, other, PAGES(4), 2);
+            step_expect(&net.rig, second, PAGES(5), 3);
+        }
+        net_end(&net);
+    }
+    rig_finish(&net.rig);
+}
+END_TEST
+
 /* Uploads of other sizes in each iteration do not collect memory. */
 START_TEST(uploads_of_many_sizes_share_memory)
 {
@@ -253,6 +285,7 @@ int main(void)
     tcase_add_loop_test(cases, dropped_inputs_are_recovered, 0, 6);
     tcase_add_loop_test(cases, each_upload_is_repeated_with_its_own_bytes, 0, 2);
     tcase_add_loop_test(cases, uploads_give_way_to_evicted_tensors, 0, 6);
+    tcase_add_loop_test(cases, uploads_give_way_to_what_they_evict, 0, 2);
     tcase_add_test(cases, uploads_of_many_sizes_share_memory);
     tcase_add_loop_test(cases, traces_say_that_uploads_are_replayable, 0, 2);
     suite_add_tcase(suite, cases);
