@@ -12,6 +12,7 @@
 #define OPERAND_ROLE_SHIFT 28
 #define OPERAND_SPELLED (UINT32_C(1) << 31) /* the rest is an index into spelled */
 
+#define SITE_MAX ((UINT32_C(1) << 30) - 1)
 #define PARTIAL (UINT32_C(1) << 31)
 
 /* Accesses that an operand is compared with. Nearly always the first one is right; ops with
@@ -58,7 +59,7 @@ bool record_reserve(struct record *record, size_t op_count, size_t access_count,
     size_t operands = record->operand_count + operand_count;
     size_t tensors = record->tensor_count + access_count;
 
-    return ops <= INT32_MAX && accesses <= INT32_MAX && operands <= INT32_MAX &&
+    return ops <= SITE_MAX && accesses <= INT32_MAX && operands <= INT32_MAX &&
            tensors <= (size_t)1 << RECORD_ACCESS_TENSOR_BITS &&
            array_reserve(&record->ops, &record->op_capacity, ops, sizeof(*record->ops)) &&
            array_reserve(&record->sites, &record->site_capacity, record->site_count + op_count,
@@ -81,7 +82,16 @@ static bool is_site(const struct record_site *site, const struct call *call, con
 {
     return site->run == call->run && site->key == call->key && site->segment == segment &&
            site->kind == call->kind && site->replay == call->replay &&
-           site->is_once == call->is_once && site->is_replayable == call->is_replayable;
+           site->is_replayable == call->is_replayable;
+}
+
+static uint64_t sign(const struct call *call)
+{
+    uint64_t signature = record_mix(0, (uintptr_t)call->run);
+
+    signature = record_mix(signature, (uintptr_t)call->replay);
+    signature = record_mix(signature, call->key);
+    return record_mix(signature, (uint64_t)call->kind << 1 | call->is_replayable);
 }
 
 /* The site of a call. A site that is not found again is added a second time, which does no harm. */
@@ -98,12 +108,12 @@ static uint32_t site_of(struct record *record, const struct call *call, const ch
     *recent = (uint32_t)record->site_count;
     record->sites[record->site_count++] = (struct record_site){
         .kind = call->kind,
-        .is_once = call->is_once,
         .is_replayable = call->is_replayable,
         .run = call->run,
         .replay = call->replay,
         .key = call->key,
         .segment = segment,
+        .signature = sign(call),
     };
     return *recent;
 }
@@ -113,20 +123,18 @@ struct record_op *record_add_op(struct record *record, const struct call *call, 
     struct record_op *op = &record->ops[record->op_count];
 
     ASSERT(record->op_count < record->op_capacity);
-    *op = (struct record_op){
-        .name = call->name,
-        .site = site_of(record, call, segment) & INT32_MAX,
-        .first_access = (uint32_t)record->access_count,
-        .first_operand = (uint32_t)record->operand_count,
-    };
+    op->name = call->name;
+    op->ns = 0;
+    op->site = site_of(record, call, segment) & SITE_MAX;
+    op->is_once = call->is_once;
+    op->is_replayable = false;
+    op->first_access = (uint32_t)record->access_count;
+    op->first_operand = (uint32_t)record->operand_count;
+    op->page_count = 0;
+    op->start = 0;
+    op->end = 0;
     record->op_count++;
     return op;
-}
-
-void record_add_access(struct record *record, size_t tensor, uint32_t role)
-{
-    ASSERT(record->op_count > 0 && record->access_count < record->access_capacity);
-    record->accesses[record->access_count++] = (uint32_t)tensor | role << RECORD_ACCESS_TENSOR_BITS;
 }
 
 void record_set_partial(struct record *record)
@@ -182,14 +190,9 @@ struct call record_call(const struct record *record, size_t op)
         .run = site->run,
         .replay = site->replay,
         .key = site->key,
-        .is_once = site->is_once,
+        .is_once = record->ops[op].is_once,
         .is_replayable = site->is_replayable,
     };
-}
-
-bool record_is_once(const struct record *record, size_t op)
-{
-    return record->sites[record->ops[op].site].is_once;
 }
 
 size_t record_access_count(const struct record *record, size_t op)

@@ -14,6 +14,7 @@
 #ifndef CAPU_RUNTIME_RECORD_H
 #define CAPU_RUNTIME_RECORD_H
 
+#include "base/assert.h"
 #include "capuchin/op.h"
 #include "capuchin/report.h"
 #include "device/lane.h"
@@ -28,18 +29,19 @@ enum { RECORD_RECENT = 256 };
 /* What ops have in common besides their names. */
 struct record_site {
     enum call_kind kind;
-    bool is_once;
     bool is_replayable; /* as the call says */
     capu_run_function run;
     capu_run_function replay;
     uint64_t key;
     const char *segment; /* the outermost segment; NULL: none */
+    uint64_t signature;  /* of all of it but the segment */
 };
 
 struct record_op {
     const char *name;
     uint64_t ns;        /* its duration; if it was not timed, the duration in the plan */
-    uint32_t site : 31; /* index into sites */
+    uint32_t site : 30; /* index into sites */
+    uint32_t is_once : 1;
     uint32_t is_replayable : 1;
     uint32_t first_access;  /* its accesses end where those of the next op begin */
     uint32_t first_operand; /* the same */
@@ -185,8 +187,7 @@ bool record_reserve(struct record *record, size_t op_count, size_t access_count,
 struct record_op *record_add_op(struct record *record, const struct call *call,
                                 const char *segment);
 
-/* Adds an access to the newest op, or notes that its newest access is partial. */
-void record_add_access(struct record *record, size_t tensor, uint32_t role);
+/* Notes that the newest access, added by record_add_access, is partial. */
 void record_set_partial(struct record *record);
 
 /* Adds the operands of the newest op. Pre: its accesses are complete. */
@@ -194,7 +195,6 @@ void record_add_operands(struct record *record, const capu_operand *operands, si
 
 /* The call of an op, without its operands. */
 struct call record_call(const struct record *record, size_t op);
-bool record_is_once(const struct record *record, size_t op);
 
 /* How many accesses and operands an op has, from its first_access and first_operand on. */
 size_t record_access_count(const struct record *record, size_t op);
@@ -214,6 +214,26 @@ uint32_t record_mark(const struct record *record, struct lane_position position)
 struct lane_position record_position(const struct record *record, uint32_t mark);
 
 enum { RECORD_ACCESS_TENSOR_BITS = 28 };
+
+/* Mixes a word into a signature: multiply and fold, as FNV-1a does byte by byte. */
+static inline uint64_t record_mix(uint64_t signature, uint64_t word)
+{
+    signature = (signature ^ word) * UINT64_C(0x9e3779b97f4a7c15);
+    return signature ^ (signature >> 29);
+}
+
+/* Whether the op fills in zeros known for long, so that the next iteration will not have it. */
+static inline bool record_is_once(const struct record *record, size_t op)
+{
+    return record->ops[op].is_once;
+}
+
+/* Adds an access to the newest op. */
+static inline void record_add_access(struct record *record, size_t tensor, uint32_t role)
+{
+    ASSERT(record->op_count > 0 && record->access_count < record->access_capacity);
+    record->accesses[record->access_count++] = (uint32_t)tensor | role << RECORD_ACCESS_TENSOR_BITS;
+}
 
 static inline uint32_t record_access_tensor(record_access access)
 {

@@ -178,23 +178,13 @@ capu_status tracker_reserve(capu_context *context, size_t access_count, size_t o
                : CAPU_NO_HOST_MEMORY;
 }
 
-/* Mixes a word into a signature: multiply and fold, as FNV-1a does byte by byte. */
-static uint64_t mix(uint64_t signature, uint64_t word)
+static uint64_t sign(uint64_t signature, const struct record_site *site, const struct call *call)
 {
-    signature = (signature ^ word) * UINT64_C(0x9e3779b97f4a7c15);
-    return signature ^ (signature >> 29);
-}
-
-static uint64_t sign(uint64_t signature, const struct call *call)
-{
-    signature = mix(signature, (uintptr_t)call->name);
-    signature = mix(signature, (uintptr_t)call->run);
-    signature = mix(signature, (uintptr_t)call->replay);
-    signature = mix(signature, call->key);
-    signature = mix(signature, (uint64_t)call->kind << 1 | call->is_replayable);
+    signature = record_mix(signature, (uintptr_t)call->name);
+    signature = record_mix(signature, site->signature);
     for (size_t i = 0; i < call->operand_count; i++) {
-        signature = mix(signature, (uintptr_t)call->operands[i].address);
-        signature = mix(signature, call->operands[i].bytes << 3 | call->operands[i].role);
+        signature = record_mix(signature, (uintptr_t)call->operands[i].address);
+        signature = record_mix(signature, call->operands[i].bytes << 3 | call->operands[i].role);
     }
     return signature;
 }
@@ -202,8 +192,9 @@ static uint64_t sign(uint64_t signature, const struct call *call)
 /* A plan is for tensors as they are: another one at the address needs another plan. */
 static uint64_t sign_access(uint64_t signature, const struct tensor *tensor, uint32_t role)
 {
-    signature = mix(signature, (uintptr_t)tensor->address);
-    return mix(signature, tensor->bytes << 4 | (uint64_t)tensor_is_managed(tensor) << 3 | role);
+    signature = record_mix(signature, (uintptr_t)tensor->address);
+    return record_mix(signature,
+                      tensor->bytes << 4 | (uint64_t)tensor_is_managed(tensor) << 3 | role);
 }
 
 /* How long the active plan assumes that the op at hand takes, if the op is not timed; otherwise 0.
@@ -232,7 +223,7 @@ size_t tracker_op(capu_context *context, const struct call *call, bool is_replay
         record->waits[record->wait_count++] = (struct record_wait){.op = record->op_count - 1};
     }
     if (!call->is_once) {
-        record->signature = sign(record->signature, call);
+        record->signature = sign(record->signature, &record->sites[op->site], call);
     }
     return record->op_count - 1;
 }

@@ -104,7 +104,7 @@ static void expect(const struct record *record, size_t number, const struct give
               call.replay == op->call.replay && call.key == op->call.key);
     ck_assert(call.kind == op->call.kind && call.is_once == op->call.is_once &&
               call.is_replayable == op->call.is_replayable &&
-              record_is_once(record, number) == op->call.is_once);
+              record->ops[number].is_once == op->call.is_once);
     ck_assert_uint_eq(record_access_count(record, number), op->access_count);
     ck_assert_uint_eq(record_operand_count(record, number), op->call.operand_count);
     for (size_t i = 0; i < op->access_count; i++) {
