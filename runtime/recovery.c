@@ -188,9 +188,11 @@ static capu_status run_again(capu_context *context, uint32_t number)
 {
     const struct guide *guide = context->owed.guide;
     const char *name = context->operands.name;
-    capu_status status = gather(context, &guide->ops[number]);
+    capu_status status;
 
     context->operands.name = guide->ops[number].call.name;
+    context->uploads.is_held = guide->ops[number].call.kind == CALL_UPLOAD;
+    status = gather(context, &guide->ops[number]);
     if (status == CAPU_OK) {
         status = resident_make_ready(context);
     }
@@ -201,6 +203,7 @@ static capu_status run_again(capu_context *context, uint32_t number)
         }
     }
     context->operands.name = name;
+    context->uploads.is_held = false;
     return status;
 }
 

@@ -121,6 +121,9 @@ static bool are_needed(const capu_context *context)
 {
     const struct guide *guide = context->owed.guide;
 
+    if (context->uploads.is_held) {
+        return true;
+    }
     if (!context->in_iteration) {
         return false;
     }

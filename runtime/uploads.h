@@ -38,6 +38,7 @@ struct uploads {
     uint64_t offset;              /* into its half */
     uint64_t bytes;               /* of all blocks */
     bool is_off;                  /* none is kept any more */
+    bool is_held;                 /* recovery makes room to run one again */
 };
 
 /* Takes memory that is valid until the next iteration has ended; the caller copies the bytes. NULL:

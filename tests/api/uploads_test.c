@@ -128,6 +128,46 @@ START_TEST(dropped_inputs_are_recovered)
 }
 END_TEST
 
+/* Like the test before, but host memory runs out: what makes room for an upload that runs again may
+   not take the memory of its bytes. The read fails, and works when there is memory again. */
+START_TEST(uploads_that_run_again_keep_their_bytes)
+{
+    enum { BLOCKS = 64 };
+    struct host_block blocks[BLOCKS];
+    size_t count = 0;
+    unsigned char byte;
+    struct host_arena *arena;
+    struct net net;
+
+    net_init(&net, (struct rig_options){.budget_pages = TIGHT, .host_budget_bytes = PAGES(BLOCKS)});
+    arena = net.rig.context->arena;
+    for (size_t i = 0; i < 4 + (size_t)_i; i++) { /* the first or the second half of what is kept */
+        train(&net, 3);
+    }
+    net_begin(&net, "train");
+    forward(&net, NET_LAYERS);
+    step_bump(&net.rig, "leaves the plan", net.weights,
+              LAYER_BYTES); /* all of them fill the budget */
+    step_set(&net.rig, net.gradients, LAYER_BYTES, 1);
+    step_set(&net.rig, net.activations[NET_LAYERS], LAYER_BYTES, 1);
+    while (host_arena_grow(arena, 1) == CAPU_OK) {
+    }
+    while (count < BLOCKS && host_arena_take(arena, PAGES(1), &blocks[count]) == CAPU_OK) {
+        count++;
+    }
+    ck_assert(tensor_is_lost(tensors_find(&net.rig.context->tensors, net.activations[0])));
+    STEP_FAILS(&net.rig, capu_download(net.rig.context, &byte, net.activations[0], 1),
+               CAPU_HOST_OVER_BUDGET, "activation");
+    ck_assert(uploads_are_there(&net.rig.context->uploads));
+    while (count > 0) {
+        host_arena_give(arena, &blocks[--count], (struct lane_position){0});
+    }
+    step_expect(&net.rig, net.activations[0], LAYER_BYTES, net.step);
+    net_end(&net);
+    rig_finish(&net.rig);
+}
+END_TEST
+
 /* One tensor is uploaded several times. What was made from an earlier upload is recomputed from
    that one, and the tensor keeps the bytes of the last one. */
 START_TEST(each_upload_is_repeated_with_its_own_bytes)
@@ -283,6 +323,7 @@ int main(void)
 
     tcase_add_loop_test(cases, plans_repeat_uploads, 0, 2);
     tcase_add_loop_test(cases, dropped_inputs_are_recovered, 0, 6);
+    tcase_add_loop_test(cases, uploads_that_run_again_keep_their_bytes, 0, 2);
     tcase_add_loop_test(cases, each_upload_is_repeated_with_its_own_bytes, 0, 2);
     tcase_add_loop_test(cases, uploads_give_way_to_evicted_tensors, 0, 6);
     tcase_add_loop_test(cases, uploads_give_way_to_what_they_evict, 0, 2);
