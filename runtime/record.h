@@ -222,6 +222,13 @@ static inline uint64_t record_mix(uint64_t signature, uint64_t word)
     return signature ^ (signature >> 29);
 }
 
+/* Mixes two words. A signature is a chain of mixes, each of which waits for the one before; the
+   second word is multiplied beside the chain. */
+static inline uint64_t record_mix_two(uint64_t signature, uint64_t first, uint64_t second)
+{
+    return record_mix(signature, first ^ second * UINT64_C(0xd6e8feb86659fd93));
+}
+
 /* Whether the op fills in zeros known for long, so that the next iteration will not have it. */
 static inline bool record_is_once(const struct record *record, size_t op)
 {

@@ -180,11 +180,12 @@ capu_status tracker_reserve(capu_context *context, size_t access_count, size_t o
 
 static uint64_t sign(uint64_t signature, const struct record_site *site, const struct call *call)
 {
-    signature = record_mix(signature, (uintptr_t)call->name);
-    signature = record_mix(signature, site->signature);
+    signature = record_mix_two(signature, (uintptr_t)call->name, site->signature);
     for (size_t i = 0; i < call->operand_count; i++) {
-        signature = record_mix(signature, (uintptr_t)call->operands[i].address);
-        signature = record_mix(signature, call->operands[i].bytes << 3 | call->operands[i].role);
+        const capu_operand *operand = &call->operands[i];
+
+        signature = record_mix_two(signature, (uintptr_t)operand->address,
+                                   operand->bytes << 3 | operand->role);
     }
     return signature;
 }
@@ -192,9 +193,8 @@ static uint64_t sign(uint64_t signature, const struct record_site *site, const s
 /* A plan is for tensors as they are: another one at the address needs another plan. */
 static uint64_t sign_access(uint64_t signature, const struct tensor *tensor, uint32_t role)
 {
-    signature = record_mix(signature, (uintptr_t)tensor->address);
-    return record_mix(signature,
-                      tensor->bytes << 4 | (uint64_t)tensor_is_managed(tensor) << 3 | role);
+    return record_mix_two(signature, (uintptr_t)tensor->address,
+                          tensor->bytes << 4 | (uint64_t)tensor_is_managed(tensor) << 3 | role);
 }
 
 /* How long the active plan assumes that the op at hand takes, if the op is not timed; otherwise 0.

@@ -49,11 +49,10 @@ static capu_status read_last_times(struct record *record)
     report->recompute_ns = CAPU_NOT_TIMED;
     for (size_t i = 0; i < record->op_count && status == CAPU_OK; i++) {
         struct record_op *op = &record->ops[i];
-        struct lane_position start = record_position(record, op->start);
-        struct lane_position end = record_position(record, op->end);
 
         if (op->start != 0) {
-            status = lane_elapsed_ns(start, end, &op->ns);
+            status = lane_elapsed_ns(record_position(record, op->start),
+                                     record_position(record, op->end), &op->ns);
         }
     }
     return status;
