@@ -152,19 +152,21 @@ capu_status leave_guide(capu_context *context)
 {
     const struct guide *guide;
     uint32_t executed = context->binding.next;
+    bool keeps_contents;
     capu_status status;
 
     if (context->active == NULL) {
         return CAPU_OK;
     }
     guide = context->active->guide;
+    keeps_contents = context->active->keeps_contents;
     status = leave_uninstall(context);
     if (status == CAPU_OK && context->in_iteration) {
         if (context->tracker.open != NULL) {
             context->tracker.open->report.diverged = 1;
             context->tracker.open->report.diverged_at = executed;
         }
-        owed_start(context, guide, executed);
+        owed_start(context, guide, executed, keeps_contents);
     }
     return status;
 }

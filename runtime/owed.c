@@ -55,7 +55,9 @@ bool owed_is_lost(const capu_context *context, uint32_t number)
 
 bool owed_is_due(const capu_context *context, uint32_t number)
 {
-    return owed_is_lost(context, number) && tensor_is_owed(context->binding.tensors[number].tensor);
+    return owed_is_lost(context, number) &&
+           (context->owed.keeps_contents ||
+            tensor_is_owed(context->binding.tensors[number].tensor));
 }
 
 struct tensor *owed_tensor(capu_context *context, uint32_t number)
@@ -151,10 +153,12 @@ void owed_mark(capu_context *context)
     }
 }
 
-void owed_start(capu_context *context, const struct guide *guide, uint32_t executed)
+void owed_start(capu_context *context, const struct guide *guide, uint32_t executed,
+                bool keeps_contents)
 {
     ASSERT(guide->tensor_count <= context->owed.entry_capacity && executed <= guide->op_count);
     context->owed.guide = guide;
+    context->owed.keeps_contents = keeps_contents;
     note_makers(context, executed);
     owed_mark(context);
 }

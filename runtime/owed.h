@@ -25,6 +25,7 @@ struct owed_entry {
 
 struct owed {
     const struct guide *guide; /* that the iteration left; NULL: it did not */
+    bool keeps_contents;       /* the guide was made to keep what iterations may still read */
     struct owed_entry *entries;
     size_t entry_capacity;
     uint32_t *stack; /* room for every tensor, and one more */
@@ -39,8 +40,11 @@ capu_status owed_reserve(struct owed *owed, const struct guide *guide);
 /* Zeroed is fine. */
 void owed_finish(struct owed *owed);
 
-/* The iteration has left its guide after so many ops. Pre: owed_reserve. */
-void owed_start(capu_context *context, const struct guide *guide, uint32_t executed);
+/* The iteration has left its guide after so many ops. If the guide keeps what nothing could
+   recompute, then all that is lost is due: this iteration may overwrite what the planned one does
+   not, and read it all. Pre: owed_reserve. */
+void owed_start(capu_context *context, const struct guide *guide, uint32_t executed,
+                bool keeps_contents);
 
 /* A tensor's number in the guide that was left; OWED_NONE: it knows none at this address. */
 uint32_t owed_find(const capu_context *context, const struct tensor *tensor);
@@ -48,7 +52,8 @@ uint32_t owed_find(const capu_context *context, const struct tensor *tensor);
 /* Whether a replay that is still to come reads the tensor. */
 bool owed_is_source(const capu_context *context, const struct tensor *tensor);
 
-/* Whether the tensor of this number is lost; and whether the plan would have recomputed it. */
+/* Whether the tensor of this number is lost; and whether it is to be recomputed before anything
+   overwrites what it is made from: the plan would have recomputed it, or keeps all contents. */
 bool owed_is_lost(const capu_context *context, uint32_t number);
 bool owed_is_due(const capu_context *context, uint32_t number);
 

@@ -259,9 +259,11 @@ static capu_status recover_owed(capu_context *context)
 
     for (uint32_t i = 0; i < guide->tensor_count; i++) {
         if (owed_is_due(context, i)) {
+            bool is_owed = tensor_is_owed(context->binding.tensors[i].tensor);
             capu_status status = recover(context, i);
 
-            if (status != CAPU_OK) {
+            /* What the plan gave up for good is recomputed if possible. */
+            if (status != CAPU_OK && (is_owed || context->lost != CAPU_OK)) {
                 return status;
             }
         }
@@ -353,9 +355,9 @@ capu_status recovery_before_fixed(capu_context *context, size_t page_count)
     size_t room = limit > fixed ? limit - fixed : 0;
 
     for (uint32_t i = 0; guide != NULL && i < guide->tensor_count; i++) {
+        struct tensor *tensor = context->binding.tensors[i].tensor;
         bool is_needed =
-            owed_is_due(context, i) ||
-            (owed_is_lost(context, i) && outlives_iteration(context->binding.tensors[i].tensor));
+            owed_is_lost(context, i) && (tensor_is_owed(tensor) || outlives_iteration(tensor));
         capu_status status = CAPU_OK;
 
         if (owed_is_lost(context, i) && replay_pages(context, i) > room) {

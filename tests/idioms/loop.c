@@ -179,6 +179,7 @@ static void start(struct loop *loop, const struct idiom *idiom, const struct loo
                                                .wait_for_plan = setting->waits,
                                                .planner = setting->planner,
                                                .strict = setting->is_strict,
+                                               .keep_contents = setting->keeps_contents,
                                                .report_path = report_path,
                                                .clear_fresh = (idiom->flags & CLEARS_FRESH) != 0});
     loop->buffers.rig = &loop->rig;

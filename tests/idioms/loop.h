@@ -48,6 +48,7 @@ struct loop_setting {
     const char *planner; /* NULL: the default */
     bool waits;          /* for plans and, after each iteration, for its work */
     bool is_strict;
+    bool keeps_contents; /* plans copy out what could not be recomputed */
 };
 
 struct loop {

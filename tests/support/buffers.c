@@ -80,6 +80,8 @@ static bool may_be_lost(struct buffers *buffers, const char *name, const struct 
 
         for (; tensors > 0 && needs_contents(uses[i].role); tensors--, tensor++) {
             if (!lineage_is_safe(&tensor->lineage) && strstr(text, tensor->name) != NULL) {
+                snprintf(buffers->loss_text, sizeof(buffers->loss_text), "iteration %u: %s",
+                         (unsigned)buffers->iteration, text);
                 return note_loss(buffers);
             }
         }

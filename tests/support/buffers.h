@@ -51,7 +51,8 @@ struct buffers {
         uint64_t iteration;
     } losses[BUFFERS_LABELS]; /* at most one iteration per label */
     size_t loss_count;
-    capu_status ended; /* not OK: the error that ended the program */
+    char loss_text[BUFFERS_TEXT]; /* the error of the newest loss */
+    capu_status ended;            /* not OK: the error that ended the program */
     char ended_text[BUFFERS_TEXT];
 };
 
