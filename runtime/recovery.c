@@ -393,16 +393,17 @@ capu_status recovery_finish(capu_context *context)
 
 capu_status recovery_end_early(capu_context *context, struct tensor *tensor)
 {
-    capu_status status = CAPU_OK;
+    const struct guide *guide = context->owed.guide;
+    capu_status status;
 
     if (owed_find(context, tensor) == OWED_NONE) {
         return CAPU_OK;
     }
     status = recover_owed(context);
-    if (status == CAPU_OK && tensor_is_lost(tensor)) {
-        status = recover(context, tensor->guide_index);
-        if (status == CAPU_CONTENTS_LOST) {
-            status = CAPU_OK; /* reading it fails */
+    /* The iteration may still read all that is dead. What cannot be recomputed stays lost. */
+    for (uint32_t i = 0; i < guide->tensor_count && status == CAPU_OK; i++) {
+        if (owed_is_lost(context, i) && recover(context, i) != CAPU_OK) {
+            status = context->lost;
         }
     }
     return status != CAPU_OK ? status : recovery_finish(context);

@@ -51,7 +51,7 @@ bool recovery_has(const capu_context *context, const struct allocation *allocati
 void recovery_note_freed(capu_context *context, const struct tensor *tensor);
 
 /* A tensor is about to be split. If the guide has it, everything that is owed or outlives the
-   iteration is recomputed now, the tensor itself if possible, and recovery ends. */
+   iteration is recomputed now, all else that is lost if possible, and recovery ends. */
 capu_status recovery_end_early(capu_context *context, struct tensor *tensor);
 
 /* The iteration ends: recomputes what outlives it, and ends recovery. After a failure it may be

@@ -283,11 +283,18 @@ START_TEST(replayed_programs)
 }
 END_TEST
 
-/* A plan discarded what an earlier iteration had left in a tensor, because the planned iteration
-   clears it later with capu_zero. */
-START_TEST(not_cleared_after_all)
+/* Two programs that once failed. A plan discarded what an earlier iteration had left in a tensor,
+   because the planned iteration clears it later with capu_zero; and after a split, what could have
+   been recomputed was lost. */
+START_TEST(programs_that_failed)
 {
-    run_program(5285, (struct rig_options){.planner = "recompute"}, &(struct totals){0});
+    static const struct {
+        uint64_t seed;
+        const char *planner;
+    } programs[] = {{5285, "recompute"}, {30110, NULL}};
+
+    run_program(programs[_i].seed, (struct rig_options){.planner = programs[_i].planner},
+                &(struct totals){0});
 }
 END_TEST
 
@@ -367,7 +374,7 @@ int main(void)
     tcase_add_loop_test(programs, with_habits, 0, 2);
     tcase_add_test(programs, strict_mode);
     tcase_add_loop_test(programs, replayed_programs, 0, 2);
-    tcase_add_test(programs, not_cleared_after_all);
+    tcase_add_loop_test(programs, programs_that_failed, 0, 2);
     tcase_add_loop_test(programs, device_faults, 0, 2);
     tcase_add_test(programs, delayed_streams);
     tcase_add_test(programs, little_host_memory);
