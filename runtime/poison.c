@@ -4,8 +4,9 @@
 #include <string.h>
 
 #define WORD_BYTES ((uint64_t)sizeof(uint32_t))
-#define FEW_WORDS 4096 /* among which one result is no accident */
-#define MANY_RESULTS 4
+/* Among up to so many words, one result is no accident, and two. */
+#define FEW_WORDS 16
+#define MANY_WORDS 65536
 
 /* A negative NaN with its quiet bit clear, as a float. As a double, a word above another. */
 #define FLOAT_NAN UINT32_C(0xff800000)
@@ -141,5 +142,5 @@ bool poison_is_unchanged(const struct poison_found *found)
 
 bool poison_is_result(const struct poison_found *found)
 {
-    return found->words >= (found->scanned <= FEW_WORDS ? 1 : MANY_RESULTS);
+    return found->words >= (found->scanned <= FEW_WORDS ? 1 : found->scanned <= MANY_WORDS ? 2 : 4);
 }

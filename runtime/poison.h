@@ -65,7 +65,7 @@ void poison_find_results(const struct poison *poison, bool own, const void *memo
                          const void *address, uint64_t bytes, struct poison_found *found);
 
 /* Whether they are too many for an accident. Unchanged: the range's first or last word, or two
-   words anywhere. Results: one word in up to 4096, or four in more. */
+   words anywhere. Results: one word among up to 16, two among up to 65536, four among more. */
 bool poison_is_unchanged(const struct poison_found *found);
 bool poison_is_result(const struct poison_found *found);
 

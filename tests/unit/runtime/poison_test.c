@@ -104,18 +104,39 @@ START_TEST(results_are_found)
     ck_assert(!shows_result(&poison, true));
     ck_assert(shows_result(&poison, false)); /* copied to another tensor */
     floats[8] += 1.0f;
+    ck_assert(!shows_result(&poison, true)); /* one in many words can be an accident */
+    floats[10] += 1.0f;
     ck_assert(shows_result(&poison, true));
     ck_assert(!shows_result(&other, true));
 
     fill(&poison);
     doubles[3] = -0.5 * doubles[3];
+    doubles[5] = -0.5 * doubles[5];
     ck_assert(shows_result(&poison, true));
 
     fill(&poison);
     sum += floats[1] * 3.0f;
     memset(memory, 0, sizeof(memory));
-    floats[100] = sum;
+    floats[100] = floats[200] = sum;
     ck_assert(shows_result(&poison, true) && shows_result(&poison, false));
+}
+END_TEST
+
+/* How many words are needed grows with the words among which they are found. */
+START_TEST(accidents_are_not_results)
+{
+    static const struct {
+        uint64_t scanned;
+        uint64_t words;
+    } least[] = {{1, 1}, {16, 1}, {17, 2}, {65536, 2}, {65537, 4}, {UINT64_MAX, 4}};
+
+    for (size_t i = 0; i < sizeof(least) / sizeof(least[0]); i++) {
+        struct poison_found found = {.words = least[i].words, .scanned = least[i].scanned};
+
+        ck_assert(poison_is_result(&found));
+        found.words--;
+        ck_assert(!poison_is_result(&found));
+    }
 }
 END_TEST
 
@@ -186,6 +207,7 @@ int main(void)
     tcase_add_test(cases, is_nan_in_its_formats);
     tcase_add_test(cases, unchanged_words_are_found);
     tcase_add_loop_test(cases, results_are_found, 0, 8);
+    tcase_add_test(cases, accidents_are_not_results);
     tcase_add_test(cases, other_words_are_not_taken_for_poison);
     tcase_add_test(cases, numbers_are_found_again);
     suite_add_tcase(suite, cases);
