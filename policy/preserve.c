@@ -32,6 +32,7 @@ struct keeper {
     struct final_drop *drops; /* sorted */
     size_t drop_count;
     uint32_t *pending;  /* per tensor: the point of a drop that may be final, plus one; 0: none */
+    uint32_t *dropped;  /* per tensor: the point of its last drop after an op, plus one; 0: none */
     uint32_t *holder;   /* per page: the tensor that had it last, plus one */
     uint8_t *is_mapped; /* per tensor: it holds its pages */
     uint8_t *is_dead;   /* per tensor: it was released, and has not taken its pages since */
@@ -169,8 +170,8 @@ static int compare_drops(const void *a, const void *b)
     return x->point < y->point ? -1 : x->point > y->point;
 }
 
-/* Finds final drops, and the tensors whose pages are taken after their release. Drops before an op
-   are those of a replay, whose outputs can be recomputed. */
+/* Finds final drops, and the tensors whose pages are taken after their release. After a drop that
+   belongs to a replay, the drop before the replay counts. */
 static void walk(struct keeper *keeper)
 {
     const struct trace *trace = keeper->trace_index->trace;
@@ -191,7 +192,10 @@ static void walk(struct keeper *keeper)
             take(keeper, item->subject, item->point);
         } else if (item->kind != ACTION_SAVE) {
             if (item->kind == ACTION_DROP && item->point < next) {
-                keeper->pending[item->subject] = item->point + 1;
+                keeper->dropped[item->subject] = item->point + 1;
+            }
+            if (item->kind == ACTION_DROP) {
+                keeper->pending[item->subject] = keeper->dropped[item->subject];
             }
             keeper->is_dead[item->subject] |= item->kind == ACTION_RELEASE;
             keeper->is_mapped[item->subject] = 0;
@@ -256,20 +260,22 @@ static bool allocate(struct keeper *keeper)
 
     keeper->drops = calloc((size_t)keeper->plan->action_count + 1, sizeof(*keeper->drops));
     keeper->pending = calloc(tensors, sizeof(*keeper->pending));
+    keeper->dropped = calloc(tensors, sizeof(*keeper->dropped));
     keeper->holder = calloc((size_t)keeper->placement.page_count + 1, sizeof(*keeper->holder));
     keeper->is_mapped = calloc(tensors, 1);
     keeper->is_dead = calloc(tensors, 1);
     keeper->is_wanted = calloc(tensors, 1);
     keeper->is_taken = calloc(tensors, 1);
-    return keeper->drops != NULL && keeper->pending != NULL && keeper->holder != NULL &&
-           keeper->is_mapped != NULL && keeper->is_dead != NULL && keeper->is_wanted != NULL &&
-           keeper->is_taken != NULL;
+    return keeper->drops != NULL && keeper->pending != NULL && keeper->dropped != NULL &&
+           keeper->holder != NULL && keeper->is_mapped != NULL && keeper->is_dead != NULL &&
+           keeper->is_wanted != NULL && keeper->is_taken != NULL;
 }
 
 static void finish(struct keeper *keeper)
 {
     free(keeper->drops);
     free(keeper->pending);
+    free(keeper->dropped);
     free(keeper->holder);
     free(keeper->is_mapped);
     free(keeper->is_dead);

@@ -132,6 +132,28 @@ START_TEST(other_plans_stay_as_they_are)
 }
 END_TEST
 
+/* a is dropped as soon as it is made, made again when x is, and dead until it is overwritten. The
+   update of x then prevents another replay. */
+START_TEST(what_a_replay_makes_for_nothing_is_preserved)
+{
+    read_trace(&trace,
+               TRACE_LINE MACHINE_LINE TENSOR_LINE(0, "a", 500, "activation")
+                   TENSOR_LINE(1, "x", 500, "activation") TENSOR_LINE(2, "e", 500, "activation")
+                       OP_LINE("make a and x", 100, "[]", "[0,1]", "[]",
+                               "true") OP_LINE("make e", 100, "[]", "[2]", "[]", "true")
+                           OP_LINE("update", 100, "[]", "[]", "[1]", "false")
+                               OP_LINE("overwrite", 100, "[]", "[0]", "[]", "true") END_LINE(3, 4));
+    read_plan(&plan, PLAN_LINE(1500, PAGE) AFTER("drop", 0, 0) AFTER("drop", 1, 0)
+                         RECOMPUTE(2, REPLAY(0, "[0]")) PLACE(0, 0) PLACE(1, 1) PLACE(2, 2));
+    ck_assert_int_eq(trace_index_init(&trace_index, &trace, 500, &error), CAPU_OK);
+    ck_assert_msg(validate_plan(&trace_index, &plan, &error) == CAPU_OK, "%s", error.text);
+    ck_assert_int_eq(preserve_contents(&trace_index, NULL, PRESERVE_ALL, &plan), CAPU_OK);
+    ck_assert_msg(validate_plan(&trace_index, &plan, &error) == CAPU_OK, "%s", error.text);
+    ck_assert_uint_eq(plan.actions[0].kind, ACTION_EVICT);
+    ck_assert_uint_eq(plan.actions[1].kind, ACTION_DROP);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("policy/preserve");
@@ -143,6 +165,7 @@ int main(void)
     tcase_add_test(tests, a_newer_output_prevents_a_replay);
     tcase_add_test(tests, drops_become_evictions);
     tcase_add_loop_test(tests, other_plans_stay_as_they_are, 0, 2);
+    tcase_add_test(tests, what_a_replay_makes_for_nothing_is_preserved);
     suite_add_tcase(suite, tests);
     return suite_run(suite);
 }
