@@ -64,22 +64,26 @@ static size_t operand_of(const struct operands *operands, size_t access)
 /* Says which op reads what a plan has given up, and how to avoid that. */
 static capu_status fail_read(capu_context *context, size_t operand, struct tensor *tensor)
 {
+    const struct record *newest = context->tracker.newest;
     const char *label = context->owed.guide != NULL ? context->owed.guide->label
                         : context->label != NULL    ? context->label->label
+                        : newest != NULL            ? newest->label
                                                     : "";
+    bool has_label = label[0] != '\0';
     char why[ERROR_TEXT_BYTES / 2];
 
     memcpy(why, context->error, sizeof(why));
     why[sizeof(why) - 1] = '\0';
     return failure_set(
         context, CAPU_CONTENTS_LOST,
-        "op '%s', operand %zu of %zu, reads '%s', which the plan for label '%s' has discarded: the "
+        "op '%s', operand %zu of %zu, reads '%s', which the plan for %s%s%s has discarded: the "
         "iteration that the plan was made from did not read it again. %s. From now on, plans for "
         "this label keep such contents. To avoid the failure, give iterations of another kind a "
         "label of their own, describe the tensor as persistent, or set keep_contents "
         "(CAPUCHIN_KEEP_CONTENTS=1)",
         context->operands.name, operand, context->operands.call.operand_count,
-        lookup_name(context, tensor), label, why);
+        lookup_name(context, tensor), has_label ? "label '" : "iterations without a label", label,
+        has_label ? "'" : "", why);
 }
 
 /* Whether a part of it is in always-resident memory, which cannot be saved from a replay. */
