@@ -79,7 +79,8 @@ static inline capu_status end(capu_context *context, enum call_kind kind, bool i
         operands_abort(context, is_planned, !is_callers(kind));
     }
     /* The op has run, and its record is complete. */
-    if (status == CAPU_OK || finding.breach == STRICT_STRAYED) {
+    if (finding.breach == STRICT_STRAYED ||
+        (finding.breach != STRICT_NOTHING && status == CAPU_OK)) {
         status = strict_watch_report(context, &finding);
     }
     return status != CAPU_OK ? status : settle_unrecorded(context);

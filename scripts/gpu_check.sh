@@ -308,7 +308,7 @@ part_claims() {
 
     is_late claims all && return
     [ -n "$tiny" ] && options=(--layers 2 --channels 64 --heads 2 --seq 32 --vocab 256 --batch 2
-        --steps 2 --settle 12 --percent 75 --untimed)
+        --steps 1 --settle 9 --percent 75 --untimed)
     bounded 240 "$programs/gpu_claims" --json "${options[@]}" >"$work/claims.jsonl" 2>"$work/log"
     code=$?
     cat "$work/log" "$work/claims.jsonl" >>"$logs"

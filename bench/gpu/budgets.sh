@@ -44,7 +44,7 @@ choose() {
         command=("$programs/train_gpt" --data "$text" --layers 2 --channels 64 --heads 2 --seq 32
             --batch 2 --update asap)
         units=$((2 * 32)) unit=bytes
-        steps=4 budgets="100 75"
+        steps=4 budgets=75
         ;;
     cnn | cnn-bf16)
         command=("$programs/train_cnn" --batch 64)

@@ -115,7 +115,7 @@ const struct idiom idioms_sequences[] = {
     {"truncated", truncated, "train", 0, 0, 0},
     {"drawn lengths", drawn_lengths, "train", 0, NEVER_GUIDED, 24},
     {"drawn lengths, a label each", drawn_lengths, "", 0, 0, 24},
-    {"many labels", many_labels, "", 0, NEVER_GUIDED, 3 * LABELS},
+    {"many labels", many_labels, "", 0, 0, 3 * LABELS},
     {"many shapes, no label", many_labels, NULL, 0, NEVER_GUIDED, 3 * LABELS},
     {"experts", experts, "train", 0, NEVER_GUIDED, 24},
     {.name = NULL},

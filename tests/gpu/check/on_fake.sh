@@ -88,18 +88,19 @@ ln -sf "$programs/tests/train_gpt_on_fake" "$bin/train_gpt"
 
 # A failure is reported where it happens and again at the end, and the parts after it still run.
 ln -sf "$(type -P false)" "$bin/kernels_gpu_test"
-check --only tests,strict && fail "it passed with a test that fails"
+ln -sf "$(type -P true)" "$bin/device_contract_gpu_test"
+check --only tests,facts && fail "it passed with a test that fails"
 has_line '^tests +kernels_gpu_test .*FAILED.*exit code 1'
-has_line '^strict .* ok '
+has_line '^facts .* ok '
 has_line '^FAILED:'
 has_line '^  tests: kernels_gpu_test: exit code 1'
 
 # A part that is still running when the time is up has not failed, nor has one that does not start.
 printf '#!/bin/sh\nexec sleep 100\n' >"$work/long" && chmod +x "$work/long"
 ln -sf "$work/long" "$bin/device_contract_gpu_test"
-check --only tests,strict --seconds 3 || fail "it failed when the time was up: $(cat "$work/log")"
+check --only tests,facts --seconds 3 || fail "it failed when the time was up: $(cat "$work/log")"
 has_line '^tests +device_contract_gpu_test .*skipped .*not finished when the time was up'
-has_line '^strict .*skipped .*the time is up'
+has_line '^facts .*skipped .*the time is up'
 grep -q '"host":"Linux .* cores' "$out/gpu_check.jsonl" || fail "no machine among the results"
 
 # An option without a value is bad usage (exit code 2), not a failure of the machine.
@@ -108,7 +109,7 @@ for options in --only "--only ," --out --call "--call 4"; do
     "$root/scripts/gpu_check.sh" --bin "$bin" $options >"$work/log" 2>&1
     [ $? -eq 2 ] || fail "$options without a value is not 2: $(cat "$work/log")"
 done
-check --only strict --seconds 08 || fail "--seconds 08 is rejected: $(cat "$work/log")"
+check --only facts --seconds 08 || fail "--seconds 08 is rejected: $(cat "$work/log")"
 grep -q 'base' "$work/log" && fail "08 is read as an octal number: $(cat "$work/log")"
 
 # If the program is missing, no batch size is found: that must not be reported as "does not fit".

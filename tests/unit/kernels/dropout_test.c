@@ -9,7 +9,7 @@
 
 #include <math.h>
 
-#define COUNT ((size_t)40003)
+#define COUNT ((size_t)10007)
 
 static void run_case(struct support *support, const void *shape)
 {
