@@ -379,7 +379,7 @@ smallest=45%
 if [ -n "$tiny" ]; then
     gpt=("$programs/train_gpt" --data "$data" --layers 2 --channels 64 --heads 2 --seq 32 --batch 2
         --update asap --steps 3)
-    cnn=("$programs/train_fashion" --data "$fashion" --steps 1 --batch 8 --test-images 8)
+    cnn=("$programs/train_fashion" --data "$fashion" --steps 2 --batch 8 --test-images 8)
     budgets=75%
     smallest=70%
 fi
