@@ -257,8 +257,10 @@ void strict_watch_end(capu_context *context, struct strict_finding *finding)
     if (!can_watch(context)) {
         return;
     }
-    /* A failure of the op is reported by the next call that meets it. */
-    has_run = lane_synchronize(&context->compute) == CAPU_OK;
+    /* Nothing may be closed while the op still runs. Its failure is reported by the next call that
+       meets it. */
+    failure_quiesce(context, &context->compute);
+    has_run = device_failure(context->device, NULL, 0) == CAPU_OK;
     if (device_close(context->device, &faults) != CAPU_OK) {
         return;
     }
