@@ -5,11 +5,15 @@ PREFIX ?= /usr/local
 JOBS ?= $(shell nproc)
 
 .DEFAULT_GOAL := release
-.PHONY: release demo demo-fashion check test test-long bench fuzz coverage gpu-check gpu-bundle install clean help packages-build packages-test packages-coverage packages-demo
+.PHONY: release lib demo demo-fashion check test test-long bench fuzz coverage gpu-check gpu-bundle install clean help packages-lib packages-build packages-test packages-coverage packages-demo
 
 release: packages-build ## the library and all programs, optimised, into build/ and build/bin/
 	@cmake --preset release >build/configure.log 2>&1 || { cat build/configure.log; exit 1; }
 	@cmake --build build --parallel $(JOBS)
+
+lib: packages-lib ## only what is installed: the library and the command, into build/library/
+	@cmake --preset library >build/configure.log 2>&1 || { cat build/configure.log; exit 1; }
+	@cmake --build build/library --parallel $(JOBS)
 
 demo: packages-demo release ## train a GPT without a limit and in half the memory; compare the results
 	@scripts/demo.sh build/bin gpt
@@ -41,8 +45,8 @@ gpu-check: packages-test release ## tests, measurements and benches on this mach
 gpu-bundle: packages-test release ## what gpu-check needs on another machine, in build/gpu-bundle
 	@scripts/gpu_bundle.sh build build/gpu-bundle
 
-install: release ## install under PREFIX (default /usr/local); DESTDIR is obeyed
-	@cmake --install build --prefix "$(PREFIX)"
+install: lib ## install that under PREFIX (default /usr/local); DESTDIR is obeyed
+	@cmake --install build/library --prefix "$(PREFIX)"
 
 clean: ## remove build/
 	@rm -rf build
@@ -50,15 +54,19 @@ clean: ## remove build/
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' Makefile | expand -t 20
 
+packages-lib:
+	@mkdir -p build
+	@scripts/packages.sh lib
+
 packages-build:
 	@mkdir -p build
-	@scripts/packages.sh build
+	@scripts/packages.sh lib build
 
 packages-test:
-	@scripts/packages.sh build test
+	@scripts/packages.sh lib build test
 
 packages-coverage:
 	@scripts/packages.sh coverage
 
 packages-demo:
-	@scripts/packages.sh build demo
+	@scripts/packages.sh lib build demo

@@ -34,7 +34,7 @@ if(CAPUCHIN_HAVE_CUDA AND CAPUCHIN_NVTX_INCLUDE)
 endif()
 
 # Only kernels, examples and tests have .cu files, not the library itself.
-if(CAPUCHIN_HAVE_CUDA AND PROJECT_IS_TOP_LEVEL)
+if(CAPUCHIN_HAVE_CUDA AND CAPUCHIN_DEVELOPMENT)
     include(CheckLanguage)
     check_language(CUDA)
     if(CMAKE_CUDA_COMPILER)

@@ -1,6 +1,6 @@
 #!/bin/bash
-# scripts/packages.sh PURPOSE...: makes sure that everything is installed that a purpose (build, test,
-# bench, coverage, demo) needs. Of the benches only the linear-programming bound needs more than the build.
+# scripts/packages.sh PURPOSE...: makes sure that everything is installed that a purpose needs:
+# lib (what is installed), build (everything), test, bench, coverage, demo. Of the benches only the linear-programming bound needs more than the build.
 #
 # Looks for the files and commands themselves, not for packages, so that tools from elsewhere count.
 # Prints nothing if nothing is missing. Otherwise installs the Debian packages if it may (as root, or with
@@ -9,14 +9,14 @@ set -u
 
 # purpose, kind, name, Debian package
 table="
-build command cc gcc
-build file /usr/include/stdlib.h libc6-dev
-build command make make
-build command cmake cmake
-build command ninja ninja-build
-build command ld binutils
-build command pkg-config pkg-config
-build library jansson libjansson-dev
+lib command cc gcc
+lib file /usr/include/stdlib.h libc6-dev
+lib command make make
+lib command cmake cmake
+lib command ninja ninja-build
+lib command ld binutils
+lib command pkg-config pkg-config
+lib library jansson libjansson-dev
 build library openblas libopenblas-dev
 build library zlib zlib1g-dev
 test command c++ g++
