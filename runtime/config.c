@@ -122,9 +122,9 @@ static const char *wanted(enum field_kind kind)
     case FIELD_SWITCH:
         return "0 or 1";
     case FIELD_SIZE:
-        return "a size, such as 512MiB, 1.5GB or 4e9";
+        return "a size, such as 4G, 512 MiB or 4e9";
     case FIELD_BUDGET:
-        return "a size above 0, such as 512MiB, 1.5GB or 4e9";
+        return "a size above 0, such as 4G, 512 MiB or 4e9";
     default:
         return "a whole number";
     }

@@ -25,9 +25,21 @@ struct decimal {
 enum { EXPONENT_LIMIT = 1000000 };
 
 static const struct unit units[] = {
-    {"", 1},       {"B", 1},         {"KB", 1e3L},     {"MB", 1e6L},     {"GB", 1e9L},
-    {"TB", 1e12L}, {"KiB", 0x1p10L}, {"MiB", 0x1p20L}, {"GiB", 0x1p30L}, {"TiB", 0x1p40L},
+    {"", 1},          {"b", 1},         {"k", 0x1p10L},   {"m", 0x1p20L},   {"g", 0x1p30L},
+    {"t", 0x1p40L},   {"ki", 0x1p10L},  {"mi", 0x1p20L},  {"gi", 0x1p30L},  {"ti", 0x1p40L},
+    {"kib", 0x1p10L}, {"mib", 0x1p20L}, {"gib", 0x1p30L}, {"tib", 0x1p40L}, {"kb", 1e3L},
+    {"mb", 1e6L},     {"gb", 1e9L},     {"tb", 1e12L},
 };
+
+/* Whether a text is a unit, in upper or lower case in every locale. */
+static bool is_unit(const char *text, const char *unit)
+{
+    while (*unit != '\0' && (*text | 0x20) == *unit) {
+        text++;
+        unit++;
+    }
+    return *text == '\0' && *unit == '\0';
+}
 
 static bool is_digit(char c)
 {
@@ -107,8 +119,9 @@ capu_status capu_parse_size(const char *text, uint64_t *bytes)
         end = read_digits(end + 1, true, &number);
     }
     end = read_exponent(end, &number);
+    end += strspn(end, " ");
     for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
-        if (strcmp(end, units[i].name) == 0) {
+        if (is_unit(end, units[i].name)) {
             long double size = scale(&number, units[i].factor);
 
             if (!(size < 0x1p63L)) {

@@ -30,7 +30,11 @@ static bool read_percent(const char *text, double *percent)
 {
     const char *end;
 
-    return read_number(text, percent, &end) && (*end == '\0' || strcmp(end, "%") == 0);
+    if (!read_number(text, percent, &end)) {
+        return false;
+    }
+    end += strspn(end, " ");
+    return *end == '\0' || strcmp(end, "%") == 0;
 }
 
 /* "a", "a or b", "a, b or c". */
@@ -52,7 +56,7 @@ uint64_t arguments_bytes(const char *option, const char *text, uint64_t least,
     uint64_t bytes = 0;
 
     if (capu_parse_size(text, &bytes) != CAPU_OK) {
-        argp_error(state, "--%s %s: not a size, such as 4GiB or 500MB", option, text);
+        argp_error(state, "--%s %s: not a size, such as 4G or 512 MiB", option, text);
     }
     if (bytes < least) {
         argp_error(state, "--%s %s: must be at least %" PRIu64, option, text, least);
@@ -133,6 +137,45 @@ const struct planner *arguments_planner(const char *option, const char *name, si
 const char *arguments_output(const char *path)
 {
     return strcmp(path, "-") != 0 ? path : NULL;
+}
+
+/* What argp adds on its own, except that its --help has no -h. */
+static error_t parse_help(int key, char *argument, struct argp_state *state)
+{
+    (void)argument;
+    switch (key) {
+    case 'h':
+    case '?':
+        argp_state_help(state, stdout, ARGP_HELP_STD_HELP);
+        return 0;
+    case KEY_USAGE:
+        argp_state_help(state, stdout, ARGP_HELP_USAGE | ARGP_HELP_EXIT_OK);
+        return 0;
+    default:
+        return ARGP_ERR_UNKNOWN;
+    }
+}
+
+void arguments_read(const struct argp *argp, int argc, char **argv, void *input)
+{
+    static const struct argp_option options[] = {
+        {"help", 'h', NULL, 0, "Print this help", -1},
+        {NULL, '?', NULL, OPTION_HIDDEN, NULL, -1},
+        {"usage", KEY_USAGE, NULL, 0, "Print a short usage message", -1},
+        {0}};
+    static const struct argp help = {.options = options, .parser = parse_help};
+    struct argp_child children[4] = {{0}};
+    struct argp whole = *argp;
+    size_t count = 0;
+
+    while (argp->children != NULL && argp->children[count].argp != NULL) {
+        children[count] = argp->children[count];
+        count++;
+        ASSERT(count + 1 < sizeof(children) / sizeof(children[0]));
+    }
+    children[count] = (struct argp_child){.argp = &help, .group = -1};
+    whole.children = children;
+    argp_parse(&whole, argc, argv, ARGP_NO_HELP, NULL, input);
 }
 
 /* The first argument is the trace, the second one the plan if the subcommand takes one. */

@@ -22,6 +22,7 @@ enum arguments_key {
     KEY_HOST,
     KEY_JSON,
     KEY_PAGE,
+    KEY_USAGE,
     KEY_OWN = 384 /* a subcommand's own keys start here */
 };
 
@@ -47,6 +48,9 @@ struct arguments {
     {                                                                               \
         .planner = &planners[0], .effort = EFFORT_DEFAULT, .host_bytes = UINT64_MAX \
     }
+
+/* Parses a subcommand's command line as argp_parse does, with -h as well as --help. */
+void arguments_read(const struct argp *argp, int argc, char **argv, void *input);
 
 /* Handles a shared option or argument. Returns ARGP_ERR_UNKNOWN for all others. */
 error_t arguments_parse(int key, char *argument, struct arguments *arguments,

@@ -561,7 +561,7 @@ int explain_main(int argc, char **argv)
     struct account account;
     bool is_fine = true;
 
-    argp_parse(&argp, argc, argv, 0, NULL, &settings);
+    arguments_read(&argp, argc, argv, &settings);
     if (!report_file_read(&file, settings.report)) {
         return EXIT_USAGE;
     }

@@ -2,6 +2,7 @@
 #include "tools/commands.h"
 
 #include "models/hardware.h"
+#include "tools/arguments.h"
 #include "tools/exit_code.h"
 #include "tools/output.h"
 
@@ -79,7 +80,7 @@ int machines_main(int argc, char **argv)
     struct hardware hardware;
     bool as_json = false;
 
-    argp_parse(&argp, argc, argv, 0, NULL, &as_json);
+    arguments_read(&argp, argc, argv, &as_json);
     for (unsigned i = 0; hardware_builtin(&hardware, i); i++) {
         if (!as_json) {
             print_line(&hardware);

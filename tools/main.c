@@ -39,7 +39,7 @@ static void print_help(FILE *file)
     for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++) {
         fprintf(file, "  %-10s %s\n", commands[i].name, commands[i].summary);
     }
-    fputs("\nRun 'capuchin COMMAND --help' for the options of a command.\n\n"
+    fputs("\nRun 'capuchin COMMAND -h' for the options of a command.\n\n"
           "Exit codes: 0 success; 2 bad usage, or a file that cannot be read or written;\n"
           "3 no plan exists for the budget; 4 the planner found no plan.\n"
           "A file is replaced only when its new contents are complete, so a failure leaves it.\n",
@@ -89,7 +89,8 @@ int main(int argc, char **argv)
         print_help(stderr);
         return EXIT_USAGE;
     }
-    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "help") == 0) {
+    if (strcmp(argv[1], "-h") == 0 || strcmp(argv[1], "--help") == 0 ||
+        strcmp(argv[1], "help") == 0) {
         print_help(stdout);
         return EXIT_FINE;
     }

@@ -165,7 +165,7 @@ int maxbatch_main(int argc, char **argv)
     struct hardware hardware;
     uint64_t whole;
 
-    argp_parse(&argp, argc, argv, 0, NULL, &settings);
+    arguments_read(&argp, argc, argv, &settings);
     request = (struct largest_request){.options = &settings.zoo.options,
                                        .hardware = &hardware,
                                        .planner = settings.arguments.planner,

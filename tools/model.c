@@ -133,7 +133,7 @@ int model_main(int argc, char **argv)
     const struct zoo_model *model;
     struct hardware hardware;
 
-    argp_parse(&argp, argc, argv, 0, NULL, &settings);
+    arguments_read(&argp, argc, argv, &settings);
     if (settings.lists) {
         zoo_print_list(stdout);
         return EXIT_FINE;

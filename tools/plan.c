@@ -290,7 +290,7 @@ int plan_main(int argc, char **argv)
 
     arguments->takes_trace = true;
     arguments->needs_budget = true;
-    argp_parse(&argp, argc, argv, 0, NULL, &settings);
+    arguments_read(&argp, argc, argv, &settings);
     if (arguments->page_bytes == 0) {
         arguments->page_bytes = settings.place ? PLACE_PAGE_BYTES : 1;
     }

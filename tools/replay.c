@@ -388,7 +388,7 @@ int replay_main(int argc, char **argv)
     arguments->takes_trace = true;
     arguments->needs_budget = true;
     arguments->page_bytes = PAGE_BYTES;
-    argp_parse(&argp, argc, argv, 0, NULL, &settings);
+    arguments_read(&argp, argc, argv, &settings);
     settings.driver.planner = arguments->planner->name;
     settings.driver.effort = CAPU_EFFORT_QUICK + arguments->effort;
     settings.driver.host_bytes = arguments->host_bytes;

@@ -213,7 +213,7 @@ int simulate_main(int argc, char **argv)
     struct plan plan;
     int code = EXIT_USAGE;
 
-    argp_parse(&argp, argc, argv, 0, NULL, &settings);
+    arguments_read(&argp, argc, argv, &settings);
     if (!check_files(&settings) ||
         !subject_load(&subject, settings.arguments.trace, settings.arguments.machine, 1)) {
         return EXIT_USAGE;
@@ -243,7 +243,7 @@ int check_main(int argc, char **argv)
     struct plan plan = {0};
     capu_status status;
 
-    argp_parse(&argp, argc, argv, 0, NULL, &settings);
+    arguments_read(&argp, argc, argv, &settings);
     if (!subject_trace(&subject.trace, settings.arguments.trace)) {
         return EXIT_USAGE;
     }
@@ -324,7 +324,7 @@ int bound_main(int argc, char **argv)
     struct subject subject;
     int code;
 
-    argp_parse(&argp, argc, argv, 0, NULL, &settings);
+    arguments_read(&argp, argc, argv, &settings);
     if (!subject_load(&subject, settings.arguments.trace, settings.arguments.machine, 1)) {
         return EXIT_USAGE;
     }

@@ -346,7 +346,7 @@ int sweep_main(int argc, char **argv)
     for (const struct planner *planner = planners; planner->name != NULL; planner++) {
         picture.curves[picture.curve_count++].planner = planner;
     }
-    argp_parse(&argp, argc, argv, 0, NULL, &settings);
+    arguments_read(&argp, argc, argv, &settings);
     output = arguments->output;
     if (!check_files(arguments) ||
         !subject_load(&subject, arguments->trace, arguments->machine, 1)) {

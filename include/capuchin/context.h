@@ -236,9 +236,10 @@ CAPU_API capu_status capu_synchronize(capu_context *context);
 CAPU_API capu_status capu_flush(capu_context *context);
 
 /*
- * Parses a size: a number with an optional fraction or exponent, and an optional unit: B, KB, MB,
- * GB, TB (powers of 1000), KiB, MiB, GiB, TiB (powers of 1024). "4GiB", "512MiB", "1.5GB", "4e9".
- * The decimal point is a dot in every locale. *bytes is rounded to the nearest byte.
+ * Parses a size: a number with an optional fraction or exponent, then, after blanks if you like, an
+ * optional unit in upper or lower case. K, M, G and T are powers of 1024, and so are Ki and KiB to
+ * Ti and TiB; KB, MB, GB and TB are powers of 1000; B is a byte. "4G", "4 GiB", "512m", "1.5GB",
+ * "4e9". The decimal point is a dot in every locale. *bytes is rounded to the nearest byte.
  * Thread: any. Errors: INVALID (not a size, or a NULL pointer), TOO_LARGE (2^63 bytes or more).
  */
 CAPU_API capu_status capu_parse_size(const char *text, uint64_t *bytes);

@@ -127,7 +127,7 @@ static const struct {
     {"CAPUCHIN_PLAN", "/no/such/folder/plan", CAPU_FILE_FAILED, ""},
     {"CAPUCHIN_STRICT", "yes", CAPU_INVALID, ""},
     {"CAPUCHIN_CLEAR_FRESH", "10", CAPU_INVALID, ""},
-    {"CAPUCHIN_BUDGET", "4 GiB", CAPU_INVALID, "a size above 0, such as 512MiB"},
+    {"CAPUCHIN_BUDGET", "4 PiB", CAPU_INVALID, "a size above 0, such as 4G, 512 MiB"},
     {"CAPUCHIN_BUDGET", "0", CAPU_INVALID, "a size above 0"},
     {"CAPUCHIN_BUDGET", "0.0GiB", CAPU_INVALID, "a size above 0"},
     {"CAPUCHIN_BUDGET", "1KiB", CAPU_OVER_BUDGET, "environment: CAPUCHIN_BUDGET"},

@@ -255,8 +255,15 @@ START_TEST(every_command_has_help)
         snprintf(arguments, sizeof(arguments), "%s --help", commands[i]);
         ck_assert_int_eq(run(arguments), 0);
         expect("Usage: capuchin");
+        expect("-h, --help");
+        snprintf(arguments, sizeof(arguments), "%s -h", commands[i]);
+        ck_assert_int_eq(run(arguments), 0);
+        expect("Usage: capuchin");
     }
     RUN_COMMANDS({"plan --help", 0, {"\n  lru "}},
+                 {"plan -?", 0, {"Usage: capuchin plan [OPTION...] TRACE"}},
+                 {"plan --usage", 0, {"Usage: capuchin plan [-h]"}},
+                 {"-h", 0, {"Usage: capuchin COMMAND"}},
                  {"--help", 0, {"explain    explain from a report file why"}},
                  {"--version", 0, {"capuchin " CAPU_VERSION_STRING "\n"}});
 }
