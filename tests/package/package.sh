@@ -1,5 +1,5 @@
 #!/bin/bash
-# package.sh SOURCE BUILD CC installed|subproject: uses the library as another project would.
+# package.sh SOURCE BUILD CC CXX installed|subproject: uses the library as another project would.
 #
 # installed: installs the build tree under a temporary prefix, moves the prefix, and builds a program
 # against it with find_package and with pkg-config, shared and static.
@@ -8,19 +8,21 @@ set -eu
 source=$1
 build=$2
 cc=$3
+cxx=$4
 outside=$source/tests/package/outside
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 unset CAPUCHIN_BUDGET CAPUCHIN_DEVICE CAPUCHIN_MODE LD_LIBRARY_PATH
 
 outside_builds() {
-    cmake -G Ninja -S "$outside" -B "$work/build" -DCMAKE_C_COMPILER="$cc" "$@"
+    cmake -G Ninja -S "$outside" -B "$work/build" -DCMAKE_C_COMPILER="$cc" -DCMAKE_CXX_COMPILER="$cxx" "$@"
     cmake --build "$work/build" --parallel 2
     "$work/build/outside_shared"
     "$work/build/outside_static"
+    "$work/build/outside_cpp"
 }
 
-if [ "$4" = subproject ]; then
+if [ "$5" = subproject ]; then
     outside_builds -DCAPUCHIN_SOURCE="$source"
     cmake --install "$work/build" --prefix "$work/prefix"
     [ ! -e "$work/prefix/include/capuchin" ] && [ ! -e "$work/prefix/bin" ] || { echo "the project's install step also installs capuchin"; exit 1; }
@@ -51,6 +53,9 @@ library=$(dirname "$pc")
 # shellcheck disable=SC2046 # words on purpose
 "$cc" "$outside/main.c" -o by_pc $(pkg-config --cflags --libs capuchin)
 LD_LIBRARY_PATH=$library ./by_pc
+# shellcheck disable=SC2046
+"$cxx" -std=c++17 -fno-exceptions "$outside/main.cpp" -o by_pc_cpp $(pkg-config --cflags --libs capuchin)
+LD_LIBRARY_PATH=$library ./by_pc_cpp
 # The linker takes the archive only if there is no shared library next to it.
 mkdir alone
 mv "$library"/libcapuchin.so* alone/

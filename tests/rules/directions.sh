@@ -15,7 +15,7 @@ grep -rhoE '\bcapu_[a-z0-9_]+' include | sort -u >"$public"
 list() {
     local folder
     for folder in include base device allocator policy runtime kernels examples models tools tests/unit; do
-        [ -d "$folder" ] && find "$folder" -name '*.[ch]' -o -name '*.cu' -o -name '*.cuh'
+        [ -d "$folder" ] && find "$folder" -name '*.[ch]' -o -name '*.hpp' -o -name '*.cu' -o -name '*.cuh'
     done | sort
 }
 
