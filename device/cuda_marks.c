@@ -9,6 +9,7 @@ uint64_t marks_traffic(uint32_t role, uint64_t bytes)
     case CAPU_READ:
     case CAPU_WRITE:
     case CAPU_WRITE_CLEARED:
+    case CAPU_WRITE_DISCARD:
         return bytes;
     case CAPU_UPDATE:
         return 2 * bytes;

@@ -30,6 +30,7 @@ struct bound_tensor {
 struct bound_op {
     const void *arguments; /* in staging memory, until the next iteration ends */
     unsigned char *kept;   /* what it uploaded, until then, too; NULL: not an upload, or not kept */
+    uint64_t kept_bytes;
     uint64_t duration_ns;
 };
 

@@ -37,6 +37,8 @@ struct host_side {
     unsigned char
         *memory;         /* the caller's, of an upload or a download; NULL: an upload runs again */
     unsigned char *kept; /* the library's copy of what is uploaded, uploads.h; NULL: not kept */
+    uint64_t offset;     /* of an upload: where in the operand it begins; 0 if it is kept */
+    uint64_t bytes;      /* of an upload; the rest of the operand becomes undefined */
 };
 
 #endif

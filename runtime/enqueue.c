@@ -58,14 +58,14 @@ static uint64_t replay_bytes(const struct guide *guide, const struct guide_op *o
 
 /* Copies the caller's bytes into memory of the library, which is kept or staging memory, and from
    there on the compute stream, piece by piece. An upload that runs again finds its bytes there. */
-static capu_status upload(capu_context *context, unsigned char *to, struct host_side host,
-                          uint64_t bytes)
+static capu_status upload(capu_context *context, unsigned char *operand, struct host_side host)
 {
+    unsigned char *to = operand + host.offset;
     uint64_t done = 0;
     capu_status status = CAPU_OK;
 
-    while (done < bytes && status == CAPU_OK) {
-        uint64_t now = bytes - done < UPLOAD_PIECE ? bytes - done : UPLOAD_PIECE;
+    while (done < host.bytes && status == CAPU_OK) {
+        uint64_t now = host.bytes - done < UPLOAD_PIECE ? host.bytes - done : UPLOAD_PIECE;
         void *source = host.kept != NULL ? host.kept + done : NULL;
 
         if (source == NULL) {
@@ -135,7 +135,7 @@ capu_status enqueue_transfer(capu_context *context, const struct call *call, str
 
     switch (call->kind) {
     case CALL_UPLOAD:
-        return upload(context, first, host, bytes);
+        return upload(context, first, host);
     case CALL_DOWNLOAD:
         return failure_check(context, device_copy_out(device, stream, host.memory, first, bytes),
                              "downloading");
@@ -158,9 +158,11 @@ capu_status enqueue_replay(capu_context *context, const struct guide *guide, uin
     capu_status status;
 
     marks_begin(MARK_REPLAY, op->call.name, marks_are_on() ? replay_bytes(guide, op) : 0);
-    status = op->call.kind == CALL_RUN
-                 ? run(context, &op->call, bound, true)
-                 : enqueue_transfer(context, &op->call, (struct host_side){.kept = bound->kept});
+    status =
+        op->call.kind == CALL_RUN
+            ? run(context, &op->call, bound, true)
+            : enqueue_transfer(context, &op->call,
+                               (struct host_side){.kept = bound->kept, .bytes = bound->kept_bytes});
     marks_end();
     return status;
 }

@@ -145,7 +145,7 @@ capu_status issue_transfer(capu_context *context, const struct call *call, struc
         context->operands.call.is_replayable = false;
     }
     if (is_planned) {
-        executor_note_run(context, (struct bound_op){.kept = host.kept});
+        executor_note_run(context, (struct bound_op){.kept = host.kept, .kept_bytes = host.bytes});
     }
     status = enqueue_transfer(context, call, host);
     return end(context, call->kind, is_planned, status);

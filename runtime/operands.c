@@ -41,7 +41,7 @@ void operands_finish(struct operands *operands)
 static void merge(struct access *access, uint32_t role, bool is_whole)
 {
     bool is_first = access->role == 0;
-    uint32_t merged = role == CAPU_WRITE_CLEARED ? CAPU_WRITE : role;
+    uint32_t merged = role == CAPU_WRITE_CLEARED || role == CAPU_WRITE_DISCARD ? CAPU_WRITE : role;
 
     access->is_read = access->is_read || role == CAPU_READ || role == CAPU_UPDATE;
     if (!is_whole && merged != CAPU_READ && merged != CAPU_UPDATE) {
@@ -79,8 +79,10 @@ static const char *describe_operand(const struct operands *operands, const capu_
     return text;
 }
 
-/* Resolves one operand to a piece for each tensor that its range meets. */
-static capu_status resolve(capu_context *context, const capu_operand *operand)
+/* Resolves one operand to a piece for each tensor that its range meets. An operand that discards
+   what it does not write becomes all of those tensors, whichever part it names. That is what is
+   compared with plans, so one plan serves all parts. */
+static capu_status resolve(capu_context *context, capu_operand *operand)
 {
     const struct operands *operands = &context->operands;
     char what[160];
@@ -88,9 +90,10 @@ static capu_status resolve(capu_context *context, const capu_operand *operand)
     uint64_t left = operand->bytes;
     struct tensor *tensor = tensors_find(&context->tensors, at);
     struct tensor *first = tensor;
+    bool is_extended = operand->role == CAPU_WRITE_DISCARD;
     capu_status status;
 
-    if (operand->role < CAPU_READ || operand->role > CAPU_SCRATCH || operand->reserved != 0) {
+    if (operand->role < CAPU_READ || operand->role > CAPU_WRITE_DISCARD || operand->reserved != 0) {
         return failure_set(context, CAPU_INVALID, "%s: %u is no role, or reserved %u is not 0",
                            describe_operand(operands, operand, what, sizeof(what)), operand->role,
                            operand->reserved);
@@ -113,13 +116,18 @@ static capu_status resolve(capu_context *context, const capu_operand *operand)
         }
         here = (uint64_t)(tensor_end(tensor) - at);
         here = here < left ? here : left;
-        status = add_piece(&context->operands, tensor, at, here, operand->role);
+        status = add_piece(&context->operands, tensor, is_extended ? tensor->address : at,
+                           is_extended ? tensor->bytes : here, operand->role);
         if (status != CAPU_OK) {
             return failure_set(context, status, "op '%s': no memory for its operands",
                                operands->name);
         }
         at += here;
         left -= here;
+        if (left == 0 && is_extended) {
+            operand->address = first->address;
+            operand->bytes = (uint64_t)(tensor_end(tensor) - (unsigned char *)first->address);
+        }
         tensor = tensor->next;
     }
     return CAPU_OK;

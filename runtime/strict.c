@@ -131,7 +131,8 @@ static capu_status poison_undefined(capu_context *context)
 
 bool strict_is_poisoned(const capu_context *context, const struct piece *piece)
 {
-    return (piece->role == CAPU_WRITE || piece->role == CAPU_SCRATCH) &&
+    return (piece->role == CAPU_WRITE || piece->role == CAPU_WRITE_DISCARD ||
+            piece->role == CAPU_SCRATCH) &&
            strict_has_poisoned(context, &context->operands.accesses[piece->access]);
 }
 

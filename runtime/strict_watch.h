@@ -29,7 +29,7 @@ struct strict_finding {
     enum strict_breach breach;
     const void *at;          /* the first address concerned; NULL: not known */
     struct tensor *tensor;   /* concerned; NULL: `at` is in no tensor */
-    uint32_t role;           /* STRICT_READ: CAPU_WRITE or CAPU_SCRATCH, as it is declared */
+    uint32_t role;           /* STRICT_READ: as it is declared */
     uint64_t bytes;          /* STRICT_SKIPPED: not written, at least */
     const void *result;      /* STRICT_READ: where it shows */
     struct tensor *shows_in; /* and the tensor there */

@@ -153,23 +153,38 @@ capu_status capu_zero(capu_context *context, void *address, size_t bytes)
                              : for_each_part(context, "capu_zero", address, bytes, zero_part, NULL);
 }
 
-/* The upload of a whole tensor can run again where its bytes are kept. Without plans none ever
-   does, and the record says what a plan could rely on. A tensor that is always resident is never
-   lost. */
+/* What an upload copies, and whether the rest of the tensors it meets is not needed any more. */
+struct upload {
+    unsigned char *from;
+    bool discards;
+};
+
+/* The upload of a whole tensor can run again where its bytes are kept. So can one that discards the
+   rest of its tensor, which counts as written whole however many bytes there are, so that plans
+   serve all of them. Without plans no upload ever runs again, and the record says what a plan could
+   rely on. A tensor that is always resident is never lost. */
 static capu_status upload_part(capu_context *context, const struct part *part, void *data)
 {
-    bool is_whole = tensor_is_managed(part->tensor) && part->bytes == part->tensor->bytes;
-    struct host_side host = {
-        .memory = (unsigned char *)data + part->offset,
-        .kept = is_whole ? uploads_take(context, part->bytes) : NULL,
-    };
-    struct call call = {
-        .kind = CALL_UPLOAD,
-        .name = "capu_upload",
-        .is_replayable = context->planning != NULL ? host.kept != NULL : is_whole,
-    };
+    const struct upload *upload = data;
+    struct part written = *part;
+    struct host_side host = {.memory = upload->from + part->offset, .bytes = part->bytes};
+    bool is_whole;
 
-    return issue_part(context, call, part, CAPU_WRITE, host);
+    if (upload->discards) {
+        written.address = part->tensor->address;
+        written.bytes = part->tensor->bytes;
+    }
+    host.offset = (uint64_t)(part->address - written.address);
+    is_whole =
+        tensor_is_managed(part->tensor) && written.bytes == part->tensor->bytes && host.offset == 0;
+    host.kept = is_whole ? uploads_take(context, part->bytes) : NULL;
+
+    return issue_part(
+        context,
+        (struct call){.kind = CALL_UPLOAD,
+                      .name = "capu_upload",
+                      .is_replayable = context->planning != NULL ? host.kept != NULL : is_whole},
+        &written, CAPU_WRITE, host);
 }
 
 /* The checks that uploads, downloads and copies share. */
@@ -190,13 +205,27 @@ static capu_status check_transfer(capu_context *context, const char *call, const
     return CAPU_OK;
 }
 
-capu_status capu_upload(capu_context *context, void *to, const void *from, size_t bytes)
+static capu_status upload(capu_context *context, const char *call, void *to, struct upload *upload,
+                          size_t bytes)
 {
-    capu_status status = check_transfer(context, "capu_upload", to, from, bytes);
+    capu_status status = check_transfer(context, call, to, upload->from, bytes);
 
     return status != CAPU_OK ? status
-                             : for_each_part(context, "capu_upload", to, bytes, upload_part,
-                                             (void *)(uintptr_t)from);
+                             : for_each_part(context, call, to, bytes, upload_part, upload);
+}
+
+capu_status capu_upload(capu_context *context, void *to, const void *from, size_t bytes)
+{
+    struct upload whole = {.from = (void *)(uintptr_t)from};
+
+    return upload(context, "capu_upload", to, &whole, bytes);
+}
+
+capu_status capu_upload_discard(capu_context *context, void *to, const void *from, size_t bytes)
+{
+    struct upload part = {.from = (void *)(uintptr_t)from, .discards = true};
+
+    return upload(context, "capu_upload_discard", to, &part, bytes);
 }
 
 /* Whether the tensor can be read without bringing it back: all of it is evicted, and has a host

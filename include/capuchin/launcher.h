@@ -20,11 +20,11 @@
  *
  * Both take up to 24 arguments, each as (type, name, role) or (type, name, role, count):
  *
- * - reads, writes, writes_cleared, updates, scratch: a pointer to device memory and what the op
- * does there, as for capu_reads() and the others in capuchin/op.h. Without a count, the operand
- * reaches from the pointer to the end of its tensor. A count says how many items of the pointer's
- * type it covers; it may use the other arguments: (float *, out, writes, rows * columns). An
- * operand that is NULL or has no items is left out, so optional arguments need no special case.
+ * - reads, writes, writes_cleared, writes_discard, updates, scratch: a pointer to device memory and
+ * what the op does there, as for capu_reads() and the others in capuchin/op.h. Without a count, the
+ * operand reaches from the pointer to the end of its tensor. A count says how many items of the
+ * pointer's type it covers; it may use the other arguments: (float *, out, writes, rows * columns).
+ * An operand that is NULL or has no items is left out, so optional arguments need no special case.
  * - value: anything else. It is copied. If it points to host memory, that must not change before
  * the op has run; see capuchin/op.h.
  * - stream: the stream argument of a launcher for a GPU. The body gets the context's compute
@@ -103,6 +103,7 @@ enum capu_launcher_role {
     capu_role_is_reads,
     capu_role_is_writes,
     capu_role_is_writes_cleared,
+    capu_role_is_writes_discard,
     capu_role_is_updates,
     capu_role_is_scratch,
     capu_role_is_value,
@@ -155,6 +156,12 @@ static inline void capu_launch_writes_cleared(struct capu_launch *launch, void *
                                               size_t count, size_t item_bytes)
 {
     capu_launch_add(launch, address, count, item_bytes, CAPU_WRITE_CLEARED);
+}
+
+static inline void capu_launch_writes_discard(struct capu_launch *launch, void *address,
+                                              size_t count, size_t item_bytes)
+{
+    capu_launch_add(launch, address, count, item_bytes, CAPU_WRITE_DISCARD);
 }
 
 static inline void capu_launch_updates(struct capu_launch *launch, void *address, size_t count,
@@ -269,6 +276,7 @@ static inline capu_status capu_launch_end(struct capu_launch *launch)
 #define CAPU_LAUNCHER_CLASS_reads , OPERAND
 #define CAPU_LAUNCHER_CLASS_writes , OPERAND
 #define CAPU_LAUNCHER_CLASS_writes_cleared , OPERAND
+#define CAPU_LAUNCHER_CLASS_writes_discard , OPERAND
 #define CAPU_LAUNCHER_CLASS_updates , OPERAND
 #define CAPU_LAUNCHER_CLASS_scratch , OPERAND
 #define CAPU_LAUNCHER_CLASS_value , VALUE

@@ -167,6 +167,19 @@ CAPU_API capu_status capu_zero(capu_context *context, void *address, size_t byte
 CAPU_API capu_status capu_upload(capu_context *context, void *to, const void *from, size_t bytes);
 
 /*
+ * Like capu_upload, for a range whose tensors hold nothing else that is needed: what it does not
+ * cover of the tensors that it meets is undefined afterwards (in strict mode: filled with NaN). So
+ * all of them count as written, and in guided mode the plan for a whole batch also serves a smaller
+ * one, such as the last of an epoch. The bytes are kept as those of capu_upload if the range begins
+ * where a tensor does.
+ *
+ * Stream order and errors: those of capu_upload. If a range of several tensors fails, its first
+ * tensors may already be written.
+ */
+CAPU_API capu_status capu_upload_discard(capu_context *context, void *to, const void *from,
+                                         size_t bytes);
+
+/*
  * Copies device bytes to host memory and waits for them. A tensor that is evicted and has a valid
  * host copy is read from there and stays evicted. Allowed inside and outside an iteration. The
  * range may cover several tensors of one allocation. On the sim device the bytes read as zeros.

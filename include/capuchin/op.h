@@ -27,14 +27,19 @@ typedef enum capu_role {
                                `replay` leaves always-resident tensors that the op updates as they
                                are */
     CAPU_UPDATE = 4,        /* reads, then modifies in place */
-    CAPU_SCRATCH = 5        /* undefined before and after */
+    CAPU_SCRATCH = 5,       /* undefined before and after */
+    CAPU_WRITE_DISCARD = 6  /* writes some of the range, and nothing else of the tensors that it
+                               meets is needed any more: what the op does not write is undefined
+                               after it. Counts as writing all of those tensors, whichever range is
+                               named, so a plan also serves the smaller last batch of an epoch */
 } capu_role;
 
 /*
  * One operand. `address` may be inside a tensor. `bytes` 0 means from `address` to the end of its
  * tensor. A range may cover several tensors split from one allocation; it then names each of them.
- * Writing part of a tensor counts as an update of it. Operands that name the same tensor are
- * merged: two reads are a read, two writes are a write, a read and a write are an update.
+ * Writing part of a tensor counts as an update of it, except with CAPU_WRITE_DISCARD. Operands that
+ * name the same tensor are merged: two reads are a read, two writes are a write, a read and a write
+ * are an update.
  */
 typedef struct capu_operand {
     const void *address;
@@ -160,6 +165,11 @@ static inline capu_operand capu_writes(const void *address)
 static inline capu_operand capu_writes_cleared(const void *address)
 {
     return capu_operand_of(address, 0, CAPU_WRITE_CLEARED);
+}
+
+static inline capu_operand capu_writes_discard(const void *address)
+{
+    return capu_operand_of(address, 0, CAPU_WRITE_DISCARD);
 }
 
 static inline capu_operand capu_updates(const void *address)

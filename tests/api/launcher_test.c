@@ -68,6 +68,13 @@ static void double_all(float *x, int count)
     }
 }
 
+static CAPU_LAUNCHER(begin, (float *, out, writes_discard, count), (int, count, value))
+{
+    for (int i = 0; i < count; i++) {
+        out[i] = 1.0f;
+    }
+}
+
 static CAPU_WRAPPER(run_double_all, double_all, (float *, x, updates, count), (int, count, value));
 
 static float *make(struct rig *rig, const char *name)
@@ -114,6 +121,9 @@ START_TEST(launchers_run_as_ops)
     RIG_OK(&rig, run_double_all(y, COUNT / 2));
     expect(&rig, y, 0, 3.0f * 276.0f * 2.0f);
     expect(&rig, y, COUNT - 1, 3.0f * 276.0f);
+    RIG_OK(&rig, begin(y, 3));
+    expect(&rig, y, 2, 1.0f);
+    ck_assert_uint_eq(step_query(&rig, y).version, 3);
     finish(&rig);
 }
 END_TEST
