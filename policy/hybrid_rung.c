@@ -116,9 +116,77 @@ static bool is_hopeless(struct hybrid *hybrid, const struct search *best)
     return hybrid->floor_ns >= best->best_ns;
 }
 
+static uint64_t part_of(uint64_t bytes, uint64_t thousandths)
+{
+    return bytes / 1000 * thousandths + bytes % 1000 * thousandths / 1000;
+}
+
+/* Lowers within a limit what was found without place lines, and places it: as it is, or first
+   completed by the greedy for that limit, which gives up less than a lowering that runs out of
+   room. */
+static capu_status place_within(struct hybrid *hybrid, const struct search *found, uint64_t limit,
+                                bool is_completed)
+{
+    static const struct greedy_options greedy = {.theta = 0.05,
+                                                 .safety = 1.0,
+                                                 .margin = 1.0,
+                                                 .with_swap = true,
+                                                 .with_drop = true,
+                                                 .with_save = true,
+                                                 .rounds_max = 10,
+                                                 .first_round = 20};
+    const struct trace *trace = hybrid->planning->request->trace_index->trace;
+    struct lower_options options = found->options;
+    uint64_t ns;
+    capu_status status = CAPU_OK;
+
+    options.limit_bytes = limit;
+    options.cutoff_ns = 0;
+    memcpy(hybrid->decisions, found->decisions, trace->operand_count);
+    memcpy(hybrid->extended_life, found->extended_life,
+           trace->tensor_count * sizeof(*hybrid->extended_life));
+    if (is_completed) {
+        hybrid->planning->limit_bytes = limit;
+        status = greedy_run(hybrid->greedy, &greedy, hybrid->extended_life, hybrid->decisions,
+                            &hybrid->search->scratch);
+        options.estimate_ns = greedy_estimate(hybrid->greedy);
+    }
+    if (status == CAPU_OK) {
+        status =
+            search_try(hybrid->search, hybrid->decisions, hybrid->extended_life, &options, &ns);
+    }
+    if (status == CAPU_OK && is_completed) {
+        status = hybrid_absorb(hybrid, &options, &ns);
+    }
+    return status;
+}
+
+/* A first plan with place lines: that of the first start, lowered with less memory if it cannot be
+   placed. It counts in any case, so that there is one early. */
+static capu_status place_first(struct hybrid *hybrid, struct search *best)
+{
+    static const uint64_t parts[] = {1000, 970, 900};
+    uint64_t whole = hybrid->planning->limit_bytes;
+    struct search own;
+    capu_status status = search_init(&own, hybrid->planning);
+
+    hybrid->search = &own;
+    for (size_t i = 0;
+         status == CAPU_OK && own.best_ns == UINT64_MAX && i < sizeof(parts) / sizeof(parts[0]);
+         i++) {
+        status = place_within(hybrid, &hybrid->starts[0], part_of(whole, parts[i]), false);
+    }
+    hybrid->search = &hybrid->starts[0];
+    if (status == CAPU_OK && own.best_ns != UINT64_MAX) {
+        status = search_offer(best, &own.best);
+    }
+    search_finish(&own);
+    return status;
+}
+
 /* Scans every start, or only the first ones if they show that none will beat the best found
    elsewhere. */
-static capu_status scan(struct hybrid *hybrid, const struct search *best)
+static capu_status scan(struct hybrid *hybrid, struct search *best)
 {
     uint64_t ideal = hybrid->planning->request->trace_index->trace->total_ns;
     capu_status status = CAPU_OK;
@@ -131,6 +199,10 @@ static capu_status scan(struct hybrid *hybrid, const struct search *best)
             return CAPU_OK;
         }
         status = scan_start(hybrid, i);
+        if (i == 0 && status == CAPU_OK && hybrid->search->best_ns != UINT64_MAX &&
+            hybrid->search->is_unplaced && hybrid->planning->placer != NULL) {
+            status = place_first(hybrid, best);
+        }
     }
     if (hybrid->effort->starts <= FIRST_STARTS) {
         is_hopeless(hybrid, best);
@@ -156,11 +228,6 @@ static bool are_placed_well(const struct hybrid *hybrid, uint64_t unplaced_ns)
         result |= ns != UINT64_MAX && ns - ns / 512 <= unplaced_ns;
     }
     return result;
-}
-
-static uint64_t part_of(uint64_t bytes, uint64_t thousandths)
-{
-    return bytes / 1000 * thousandths + bytes % 1000 * thousandths / 1000;
 }
 
 /*
@@ -215,7 +282,9 @@ static capu_status offer_others(struct planning *planning, struct search *best)
             continue;
         }
         memset(planning->decisions, DECIDE_KEEP, gaps);
+        planning->is_quiet = true; /* what is too fast for this rung does not count */
         status = planner->plan(planning);
+        planning->is_quiet = false;
         if (status == CAPU_OK) {
             status = search_offer(best, planning->plan);
         }
@@ -279,46 +348,6 @@ static capu_status search_in_depth(struct hybrid *hybrid, const struct search *b
 static bool is_as_good(const struct search *placed, uint64_t unplaced_ns)
 {
     return placed->best_ns != UINT64_MAX && placed->best_ns - placed->best_ns / 4096 <= unplaced_ns;
-}
-
-/* Lowers within a limit what was found without place lines, and places it: as it is, or first
-   completed by the greedy for that limit, which gives up less than a lowering that runs out of
-   room. */
-static capu_status place_within(struct hybrid *hybrid, const struct search *found, uint64_t limit,
-                                bool is_completed)
-{
-    static const struct greedy_options greedy = {.theta = 0.05,
-                                                 .safety = 1.0,
-                                                 .margin = 1.0,
-                                                 .with_swap = true,
-                                                 .with_drop = true,
-                                                 .with_save = true,
-                                                 .rounds_max = 10,
-                                                 .first_round = 20};
-    const struct trace *trace = hybrid->planning->request->trace_index->trace;
-    struct lower_options options = found->options;
-    uint64_t ns;
-    capu_status status = CAPU_OK;
-
-    options.limit_bytes = limit;
-    options.cutoff_ns = 0;
-    memcpy(hybrid->decisions, found->decisions, trace->operand_count);
-    memcpy(hybrid->extended_life, found->extended_life,
-           trace->tensor_count * sizeof(*hybrid->extended_life));
-    if (is_completed) {
-        hybrid->planning->limit_bytes = limit;
-        status = greedy_run(hybrid->greedy, &greedy, hybrid->extended_life, hybrid->decisions,
-                            &hybrid->search->scratch);
-        options.estimate_ns = greedy_estimate(hybrid->greedy);
-    }
-    if (status == CAPU_OK) {
-        status =
-            search_try(hybrid->search, hybrid->decisions, hybrid->extended_life, &options, &ns);
-    }
-    if (status == CAPU_OK && is_completed) {
-        status = hybrid_absorb(hybrid, &options, &ns);
-    }
-    return status;
 }
 
 /* Places a start as it is, then lowered with less and less memory, since tensors that share pages

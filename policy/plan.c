@@ -59,6 +59,53 @@ capu_status plan_init_like(struct plan *plan, const struct plan *other)
     return status;
 }
 
+/* Room for exactly so many elements, and what is in them. */
+static bool copy_array(void *array, size_t *capacity, const void *from, uint32_t count,
+                       size_t element_bytes)
+{
+    void *copy;
+
+    if (count == 0) {
+        return true;
+    }
+    copy = malloc(count * element_bytes);
+    if (copy == NULL) {
+        return false;
+    }
+    memcpy(copy, from, count * element_bytes);
+    memcpy(array, &copy, sizeof(copy));
+    *capacity = count;
+    return true;
+}
+
+capu_status plan_copy(struct plan *plan, const struct plan *other)
+{
+    capu_status status = plan_init_like(plan, other);
+
+    if (status != CAPU_OK) {
+        return status;
+    }
+    if (!copy_array(&plan->actions, &plan->action_capacity, other->actions, other->action_count,
+                    sizeof(*other->actions)) ||
+        !copy_array(&plan->replays, &plan->replay_capacity, other->replays, other->replay_count,
+                    sizeof(*other->replays)) ||
+        !copy_array(&plan->drops, &plan->drop_capacity, other->drops, other->drop_count,
+                    sizeof(*other->drops)) ||
+        !copy_array(&plan->places, &plan->place_capacity, other->places, other->place_count,
+                    sizeof(*other->places)) ||
+        !copy_array(&plan->runs, &plan->run_capacity, other->runs, other->run_count,
+                    sizeof(*other->runs))) {
+        plan_finish(plan);
+        return CAPU_NO_HOST_MEMORY;
+    }
+    plan->action_count = other->action_count;
+    plan->replay_count = other->replay_count;
+    plan->drop_count = other->drop_count;
+    plan->place_count = other->place_count;
+    plan->run_count = other->run_count;
+    return CAPU_OK;
+}
+
 void plan_finish(struct plan *plan)
 {
     if (plan == NULL) {

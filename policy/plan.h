@@ -94,6 +94,8 @@ capu_status plan_init(struct plan *plan, const char *trace, uint64_t budget_byte
                       uint64_t page_bytes);
 /* An empty plan with the header of another. Errors as above. */
 capu_status plan_init_like(struct plan *plan, const struct plan *other);
+/* A plan with the contents of another. Errors as above. */
+capu_status plan_copy(struct plan *plan, const struct plan *other);
 void plan_finish(struct plan *plan);
 /* Forgets actions and places, keeps header and memory. */
 void plan_clear(struct plan *plan);

@@ -1,6 +1,6 @@
 /* What is the same for every planner: the check of the floor, the empty plan where everything fits,
    placement for planners that know nothing of it (their plan is made for smaller and smaller
-   budgets until it can be placed without waits), and the final validation. */
+   budgets until it can be placed without waits), and what is done with the plan they return. */
 #include "policy/planner.h"
 
 #include "base/assert.h"
@@ -8,7 +8,7 @@
 #include "policy/place_apart.h"
 #include "policy/planner_shared.h"
 #include "policy/search.h"
-#include "policy/validate.h"
+#include "policy/timeline.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -155,56 +155,30 @@ static capu_status fill_plan(const struct planner *planner, struct planning *pla
     return status;
 }
 
-/* Adds copies to a valid plan that keep contents for other iterations. They may exceed the host
-   limit: then the plan is as before, or none if it must have them. */
-static capu_status add_copies(const struct planner_request *request, struct plan *plan,
-                              struct error_text *error)
+/* For planners that do not search: what they return is the first that is reported. */
+static capu_status report_last(struct planning *planning)
 {
-    uint32_t count = plan->action_count;
-    struct plan_action *before = malloc((count + 1) * sizeof(*before));
+    const struct planner_request *request = planning->request;
+    uint64_t ns;
     capu_status status;
 
-    if (before == NULL) {
-        return CAPU_NO_HOST_MEMORY;
+    if (request->improved == NULL) {
+        return CAPU_OK;
     }
-    if (count > 0) {
-        memcpy(before, plan->actions, count * sizeof(*before));
-    }
-    status = preserve_contents(request->trace_index, request->freed, request->preserve, plan);
-    if (status == CAPU_OK) {
-        status = validate_plan(request->trace_index, plan, error);
-    }
-    if (status == CAPU_INVALID && request->preserve == PRESERVE_UNREAD) {
-        if (count > 0) {
-            memcpy(plan->actions, before, count * sizeof(*before));
-        }
-        plan->action_count = count;
-        status = CAPU_OK;
-    } else if (status == CAPU_INVALID) {
-        status = error_text_set(error, CAPU_UNSUPPORTED,
-                                "the host limit leaves no room to keep all contents");
-    }
-    free(before);
-    return status;
-}
-
-/* The plan as it is returned. */
-static capu_status conclude(const struct planner_request *request, struct plan *plan,
-                            struct error_text *error)
-{
-    capu_status status = validate_plan(request->trace_index, plan, error);
-
-    return status == CAPU_OK && request->place && request->preserve != PRESERVE_NOTHING
-               ? add_copies(request, plan, error)
-               : status;
+    status = timeline_time(request->trace_index, planning->plan, planning->machine, 0, &ns);
+    return status == CAPU_OK ? planner_report(planning, planning->plan, ns) : status;
 }
 
 static capu_status run_request(const struct planner *planner, const struct planner_request *request,
                                struct plan *plan, struct error_text *error)
 {
     const struct trace_index *trace_index = request->trace_index;
-    struct planning planning = {
-        .request = request, .planner = planner, .planners = planners, .plan = plan, .error = error};
+    struct planning planning = {.request = request,
+                                .planner = planner,
+                                .planners = planners,
+                                .plan = plan,
+                                .reported_ns = UINT64_MAX,
+                                .error = error};
     capu_status status = check_floor(request, error);
 
     if (status != CAPU_OK) {
@@ -225,7 +199,10 @@ static capu_status run_request(const struct planner *planner, const struct plann
     plan->host_bytes = request->host_bytes;
     status = fill_plan(planner, &planning);
     if (status == CAPU_OK) {
-        status = conclude(request, plan, error);
+        status = report_last(&planning);
+    }
+    if (status == CAPU_OK) {
+        status = planner_conclude(request, plan, error);
     } else if (status != CAPU_NO_HOST_MEMORY && status != CAPU_TOO_LARGE) {
         status = none_found(planner, &planning, error);
     }

@@ -50,7 +50,13 @@ struct planner_request {
     /* Asked from time to time; true ends a search with the best plan so far. The only thing that
        can make two equal requests give different plans. NULL: never. */
     bool (*should_stop)(void *user);
-    void *user;
+    /* Called with every plan that is faster than all before it, as soon as it is found: valid for
+       the request and complete, with place lines if they were asked for. The plan is borrowed for
+       the call. Without the copies that `preserve` adds, the iteration takes at most
+       `predicted_ns`; the last call is about the time of the plan that is returned. Changes
+       nothing of the result. NULL: not called. */
+    void (*improved)(void *user, const struct plan *plan, uint64_t predicted_ns);
+    void *user; /* of both */
 };
 
 struct planning; /* planner_shared.h */

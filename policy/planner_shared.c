@@ -1,11 +1,13 @@
-/* What several planners share: the limit that follows from a budget, options of the lowering, and
-   the plan that leaves placement the most freedom. */
+/* What several planners share: the limit that follows from a budget, options of the lowering, the
+   plan that leaves placement the most freedom, and what a plan goes through before it leaves. */
 #include "policy/planner_shared.h"
 
 #include "base/assert.h"
 
 #include "policy/timeline.h"
+#include "policy/validate.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 struct lower_options planner_paging_options(const struct planning *planning)
@@ -92,4 +94,70 @@ capu_status planner_plan_frugally(struct planning *planning, uint64_t below_ns)
     planning->placed_floor = plan->fixed_bytes + result.needed * trace_index->page_bytes;
     plan->budget_bytes = planning->placed_floor;
     return planning->placed_floor <= planning->request->budget_bytes ? CAPU_OK : CAPU_OVER_BUDGET;
+}
+
+/* Adds copies to a valid plan that keep contents for other iterations. They may exceed the host
+   limit: then the plan is as before, or none if it must have them. */
+static capu_status add_copies(const struct planner_request *request, struct plan *plan,
+                              struct error_text *error)
+{
+    uint32_t count = plan->action_count;
+    struct plan_action *before = malloc((count + 1) * sizeof(*before));
+    capu_status status;
+
+    if (before == NULL) {
+        return CAPU_NO_HOST_MEMORY;
+    }
+    if (count > 0) {
+        memcpy(before, plan->actions, count * sizeof(*before));
+    }
+    status = preserve_contents(request->trace_index, request->freed, request->preserve, plan);
+    if (status == CAPU_OK) {
+        status = validate_plan(request->trace_index, plan, error);
+    }
+    if (status == CAPU_INVALID && request->preserve == PRESERVE_UNREAD) {
+        if (count > 0) {
+            memcpy(plan->actions, before, count * sizeof(*before));
+        }
+        plan->action_count = count;
+        status = CAPU_OK;
+    } else if (status == CAPU_INVALID) {
+        status = error_text_set(error, CAPU_UNSUPPORTED,
+                                "the host limit leaves no room to keep all contents");
+    }
+    free(before);
+    return status;
+}
+
+capu_status planner_conclude(const struct planner_request *request, struct plan *plan,
+                             struct error_text *error)
+{
+    capu_status status = validate_plan(request->trace_index, plan, error);
+
+    return status == CAPU_OK && request->place && request->preserve != PRESERVE_NOTHING
+               ? add_copies(request, plan, error)
+               : status;
+}
+
+capu_status planner_report(struct planning *planning, const struct plan *found, uint64_t ns)
+{
+    const struct planner_request *request = planning->request;
+    struct plan plan;
+    capu_status status;
+
+    if (request->improved == NULL || planning->is_quiet || ns >= planning->reported_ns) {
+        return CAPU_OK;
+    }
+    status = plan_copy(&plan, found);
+    if (status != CAPU_OK) {
+        return status;
+    }
+    plan.budget_bytes = request->budget_bytes;
+    status = planner_conclude(request, &plan, NULL);
+    if (status == CAPU_OK) {
+        planning->reported_ns = ns;
+        request->improved(request->user, &plan, ns);
+    }
+    plan_finish(&plan);
+    return status == CAPU_NO_HOST_MEMORY ? status : CAPU_OK;
 }

@@ -27,6 +27,8 @@ struct planning {
     struct plan *plan;     /* with its header; the planner fills in the actions */
     struct placer *placer; /* NULL: without place lines */
     uint64_t placed_floor; /* bytes; 0: not known. The least that a placement was found for */
+    uint64_t reported_ns;  /* the fastest plan that planner_report has passed on */
+    bool is_quiet;         /* plans that are found may not count: none is reported */
     struct error_text *error;
 };
 
@@ -46,6 +48,18 @@ bool planner_set_budget(struct planning *planning, uint64_t budget_bytes);
  * planner; OVER_BUDGET also if the plan cannot be faster than `below_ns`.
  */
 capu_status planner_plan_frugally(struct planning *planning, uint64_t below_ns);
+
+/*
+ * Makes a valid plan what is returned: adds the copies that the request asks for (preserve.h).
+ * Errors: as of planner_run.
+ */
+capu_status planner_conclude(const struct planner_request *request, struct plan *plan,
+                             struct error_text *error);
+/*
+ * Passes a copy of a plan on to whoever made the request, concluded, if it is faster than those
+ * before. Pre: it has place lines if they were asked for. Errors: NO_HOST_MEMORY.
+ */
+capu_status planner_report(struct planning *planning, const struct plan *found, uint64_t ns);
 
 /* The options of demand paging, and those with everything switched on. */
 struct lower_options planner_paging_options(const struct planning *planning);

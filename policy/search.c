@@ -110,6 +110,16 @@ static bool is_too_slow(const struct search *search, const struct lower_options 
     return options->cutoff_ns > 0 && first_ns - first_ns / 512 >= options->cutoff_ns;
 }
 
+/* The scratch plan is the best so far, and complete or not. */
+static capu_status take_scratch(struct search *search, uint64_t ns)
+{
+    search->best_ns = ns;
+    swap_plans(&search->best, &search->scratch);
+    return search->is_unplaced && search->planning->placer != NULL
+               ? CAPU_OK
+               : planner_report(search->planning, &search->best, ns);
+}
+
 capu_status search_try(struct search *search, const uint8_t *decisions,
                        const uint32_t *extended_life, const struct lower_options *options,
                        uint64_t *ns)
@@ -129,8 +139,7 @@ capu_status search_try(struct search *search, const uint8_t *decisions,
         *ns = UINT64_MAX;
     }
     if (*ns < search->best_ns) {
-        search->best_ns = *ns;
-        swap_plans(&search->best, &search->scratch);
+        status = take_scratch(search, *ns);
         memmove(search->decisions, decisions, trace->operand_count);
         if (extended_life != NULL) {
             memmove(search->extended_life, extended_life,
@@ -145,7 +154,7 @@ capu_status search_try(struct search *search, const uint8_t *decisions,
             search->options.estimate_ns = search->estimate_ns;
         }
     }
-    return CAPU_OK;
+    return status;
 }
 
 capu_status search_offer(struct search *search, struct plan *plan)
@@ -163,8 +172,7 @@ capu_status search_offer(struct search *search, struct plan *plan)
     /* A placed plan may even be faster: the answer is the same whatever else was offered. */
     status = time_scratch(search, 0, UINT64_MAX, &ns);
     if (status == CAPU_OK && ns < search->best_ns && ns >= search->floor_ns) {
-        search->best_ns = ns;
-        swap_plans(&search->best, &search->scratch);
+        status = take_scratch(search, ns);
     }
     swap_plans(&search->scratch, plan);
     plan->fixed_bytes = other.fixed_bytes;

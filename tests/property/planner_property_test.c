@@ -84,6 +84,28 @@ static bool should_stop(void *user)
     return asks_left == 0;
 }
 
+/* What a search reports: plans, each faster than the one before. */
+static struct {
+    bool is_asked_for;
+    uint32_t count;
+    uint64_t last_ns;
+} reports;
+
+/* A reported plan is as good as a returned one. */
+static void improved(void *user, const struct plan *plan, uint64_t predicted_ns)
+{
+    struct error_text error = {""};
+    uint64_t ns;
+
+    (void)user;
+    ck_assert_uint_lt(predicted_ns, reports.last_ns);
+    ck_assert_msg(validate_plan(&trace_index, plan, &error) == CAPU_OK, "%s", error.text);
+    ck_assert_int_eq(timeline_time(&trace_index, plan, &trace.machine, 0, &ns), CAPU_OK);
+    ck_assert_uint_le(ns, predicted_ns);
+    reports.last_ns = predicted_ns;
+    reports.count++;
+}
+
 /* The time of a planner's plan; UINT64_MAX if it found none. `text` is the plan, if asked for. */
 static uint64_t run(const struct planner *planner, uint64_t seed, uint64_t budget, uint64_t host,
                     enum planner_effort effort, struct string_buffer *text)
@@ -94,6 +116,7 @@ static uint64_t run(const struct planner *planner, uint64_t seed, uint64_t budge
                                       .fixed_bytes = fixed_bytes,
                                       .effort = effort,
                                       .should_stop = should_stop,
+                                      .improved = reports.is_asked_for ? improved : NULL,
                                       .place = is_placing,
                                       .apart_bytes = apart_bytes,
                                       .preserve = preserve};
@@ -260,6 +283,41 @@ START_TEST(the_same_request_gives_the_same_plan)
 }
 END_TEST
 
+/* Every better plan is reported, the returned one last, and who listens changes nothing. */
+START_TEST(improvements_are_reported)
+{
+    is_odd = _i % 2 == 1;
+    is_placing = _i >= 2;
+    for (uint64_t seed = first_seed(); seed < first_seed() + seeds(HYBRID_TRACES / 3); seed++) {
+        uint64_t state = seed;
+
+        make(seed);
+        for (const struct planner *planner = planners; planner->name != NULL; planner++) {
+            struct string_buffer heard = {0};
+            struct string_buffer unheard = {0};
+            uint64_t budget = some_budget(&state);
+            uint64_t ns;
+
+            reports.is_asked_for = true;
+            reports.last_ns = UINT64_MAX;
+            reports.count = 0;
+            ns = run(planner, seed, budget, UINT64_MAX, EFFORT_DEFAULT, &heard);
+            reports.is_asked_for = false;
+            ck_assert_uint_eq(run(planner, seed, budget, UINT64_MAX, EFFORT_DEFAULT, &unheard), ns);
+            ck_assert_msg(reports.last_ns == ns, "seed %llu, %s", (unsigned long long)seed,
+                          planner->name);
+            if (ns != UINT64_MAX) {
+                ck_assert_uint_gt(reports.count, 0);
+                ck_assert_str_eq(heard.data, unheard.data);
+            }
+            string_buffer_finish(&heard);
+            string_buffer_finish(&unheard);
+        }
+        forget();
+    }
+}
+END_TEST
+
 /* Is there anything to place? */
 static bool has_pages(void)
 {
@@ -389,6 +447,7 @@ int main(void)
     tcase_add_test(tests, the_profile_ends_with_the_last_op);
     tcase_add_loop_test(tests, a_stopped_search_has_a_plan, 0, 2);
     tcase_add_loop_test(tests, the_same_request_gives_the_same_plan, 0, 2);
+    tcase_add_loop_test(tests, improvements_are_reported, 0, 4);
     tcase_add_loop_test(tests, placed_plans_are_valid, 0, 2);
     tcase_add_loop_test(tests, plans_that_keep_contents_are_valid, 0, 2);
     tcase_add_loop_test(tests, placed_hybrid_is_not_slower_with_a_larger_budget, 0, 2);
