@@ -22,11 +22,12 @@ struct settings {
     double seconds;
     uint64_t fixed_bytes;
     bool place;
+    bool with_progress;
 };
 
 #define PLACE_PAGE_BYTES ((uint64_t)2 << 20) /* CUDA's; for --place without --page */
 
-enum option_key { KEY_SECONDS = KEY_OWN, KEY_FIXED, KEY_PLACE };
+enum option_key { KEY_SECONDS = KEY_OWN, KEY_FIXED, KEY_PLACE, KEY_PROGRESS };
 
 static const struct argp_option options[] = {
     {"budget", KEY_BUDGET, "SIZE|N%", 0,
@@ -48,6 +49,8 @@ static const struct argp_option options[] = {
     {"output", KEY_OUTPUT, "FILE", 0,
      "Write the plan to FILE (default, and if FILE is -: standard output)", 0},
     {"json", KEY_JSON, NULL, 0, "Print the cost of the plan as JSON", 0},
+    {"progress", KEY_PROGRESS, NULL, 0,
+     "Print a line to standard error for each better plan, as soon as it is found", 0},
     {0},
 };
 
@@ -70,6 +73,9 @@ static error_t parse_option(int key, char *argument, struct argp_state *state)
     case KEY_PLACE:
         settings->place = true;
         return 0;
+    case KEY_PROGRESS:
+        settings->with_progress = true;
+        return 0;
     case KEY_FIXED:
         settings->fixed_bytes = arguments_bytes("fixed", argument, 0, state);
         return 0;
@@ -78,12 +84,14 @@ static error_t parse_option(int key, char *argument, struct argp_state *state)
     }
 }
 
-/* The clock of the search; on a terminal it also shows progress. */
+/* The clock of the search; on a terminal it also shows that time passes, unless each better plan is
+   printed. */
 struct watch {
     double begin;
     double seconds; /* 0: no limit */
     double shown;
     bool has_terminal;
+    uint64_t ideal_ns;
 };
 
 static bool should_stop(void *user)
@@ -96,6 +104,20 @@ static bool should_stop(void *user)
         watch->shown = passed;
     }
     return watch->seconds > 0.0 && passed > watch->seconds;
+}
+
+/* A line per better plan, also where standard error is a pipe or a file. */
+static void print_improvement(void *user, const struct plan *plan, uint64_t predicted_ns)
+{
+    const struct watch *watch = user;
+    double ideal = watch->ideal_ns > 0 ? (double)watch->ideal_ns : 1.0;
+    char text[32];
+
+    (void)plan;
+    fprintf(stderr, "after %.3f s: %s per iteration, %.2f %% over the ideal\n",
+            now() - watch->begin, human_ns(predicted_ns, text),
+            watch->ideal_ns > 0 ? 100.0 * ((double)predicted_ns / ideal - 1.0) : 0.0);
+    (void)fflush(stderr);
 }
 
 /* What the plan would cost if no pages had been assigned. False: memory ran out. */
@@ -183,8 +205,10 @@ static void report(const struct settings *settings, const struct subject *subjec
 static int plan_and_write(const struct settings *settings, const struct subject *subject,
                           uint64_t budget)
 {
-    struct watch watch = {
-        .begin = now(), .seconds = settings->seconds, .has_terminal = isatty(STDERR_FILENO) == 1};
+    struct watch watch = {.begin = now(),
+                          .seconds = settings->seconds,
+                          .has_terminal = !settings->with_progress && isatty(STDERR_FILENO) == 1,
+                          .ideal_ns = subject->trace.total_ns};
     struct planner_request request = {.trace_index = &subject->trace_index,
                                       .machine = &subject->machine,
                                       .budget_bytes = budget,
@@ -193,6 +217,8 @@ static int plan_and_write(const struct settings *settings, const struct subject 
                                       .place = settings->place,
                                       .effort = settings->arguments.effort,
                                       .should_stop = should_stop,
+                                      .improved =
+                                          settings->with_progress ? print_improvement : NULL,
                                       .user = &watch};
     struct error_text error = {""};
     struct timeline timeline = {0};

@@ -79,6 +79,20 @@ START_TEST(bad_usage_and_bad_files_are_rejected)
 }
 END_TEST
 
+/* Also through a pipe, and only to standard error. */
+START_TEST(progress_is_a_line_per_better_plan)
+{
+    RUN_COMMANDS(
+        {"plan t --budget 70% -o p && " CAPUCHIN_COMMAND
+         " plan t --budget 70% --progress -o q 2>&1 && cmp p q",
+         0,
+         {"after 0.", " s: ", " per iteration, ", "11.22 % over the ideal\nhybrid: "}},
+        {"plan t --budget 100% --progress -o p 2>&1 >/dev/null | sed 's/after [0-9.]* s//'",
+         0,
+         {": 0.009 ms per iteration, 0.00 % over the ideal\n"}});
+}
+END_TEST
+
 /* A plan made for another trace is recognised by its header, also if it happens to be valid. */
 START_TEST(plans_for_another_trace_are_rejected)
 {
@@ -280,6 +294,7 @@ int main(void)
     tcase_add_test(tests, budgets_below_the_floor_are_reported);
     tcase_add_test(tests, a_planner_that_finds_no_plan_is_reported);
     tcase_add_test(tests, bad_usage_and_bad_files_are_rejected);
+    tcase_add_test(tests, progress_is_a_line_per_better_plan);
     tcase_add_test(tests, plans_for_another_trace_are_rejected);
     tcase_add_test(tests, a_trace_that_may_be_cut_is_accepted_with_a_warning);
     tcase_add_test(tests, machines_can_be_builtin_or_files);
