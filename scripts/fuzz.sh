@@ -4,13 +4,13 @@
 # are compiled in, so the builds are not those of the tests.
 set -u
 cd "$(dirname "$0")/.." || exit 1
-export TEST_PROGRAMS=${1:-20000} TEST_SEED=${2:-1} CK_TIMEOUT_MULTIPLIER=1000
+export CK_TIMEOUT_MULTIPLIER=1000
 for preset in asan tsan; do
     folder=build/fuzz-$preset
     cmake --preset "$preset" -B "$folder" -DCAPUCHIN_ASSERTIONS=expensive >/dev/null &&
         cmake --build "$folder" --parallel --target random_program_test guided_program_test \
             >/dev/null || exit 1
     for test in random_program_test guided_program_test; do
-        ASAN_OPTIONS=handle_segv=0 "$folder/tests/$test" || exit 1
+        scripts/many_programs.sh "$folder" "$test" "${1:-20000}" "${2:-1}" || exit 1
     done
 done

@@ -95,24 +95,13 @@ look_with_clang() {
     fi
 }
 
-# many_programs COUNT TEST: runs random programs for COUNT seeds under ASan and UBSan, one process per
-# job.
+# many_programs TEST COUNT: random programs under ASan and UBSan.
 many_programs() {
-    local share=$((($1 + jobs - 1) / jobs))
-    local pids=()
-    local i bad=0
-
-    echo "== $2: $1 random programs of each kind under ASan"
-    for ((i = 0; i < jobs; i++)); do
-        TEST_SEED=$((1 + i * share)) TEST_PROGRAMS=$share CK_DEFAULT_TIMEOUT=7200 \
-            CK_TIMEOUT_MULTIPLIER=20 ASAN_OPTIONS=handle_segv=0 "build/asan/tests/$2" \
-            >"build/asan/$2-$i.log" 2>&1 &
-        pids+=($!)
-    done
-    for ((i = 0; i < jobs; i++)); do
-        wait "${pids[i]}" || { bad=1; tail -n 20 "build/asan/$2-$i.log"; }
-    done
-    count $((1 - bad)) "$bad" 0
+    if scripts/many_programs.sh build/asan "$@"; then
+        count 1 0 0
+    else
+        count 0 1 0
+    fi
 }
 
 case $tier in
@@ -131,8 +120,8 @@ long)
     run asan 50
     run tsan 25
     look_with_clang
-    many_programs 20000 random_program_test
-    many_programs 2000 guided_program_test
+    many_programs random_program_test 20000
+    many_programs guided_program_test 2000
     ;;
 *)
     sed -n '2,/^set -u/{/^#/s/^# \{0,1\}//p}' "$0" >&2

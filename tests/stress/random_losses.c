@@ -149,9 +149,6 @@ static void note_loss(struct program *program)
 /* Whether the contents of a tensor may have been given up. */
 static bool may_be_lost(const struct program *program, const struct shadow *tensor)
 {
-    if (program->refused > 0 && tensor->is_overwritten) {
-        return true; /* a recovery that a device fault interrupts is not modelled */
-    }
     if (lineage_is_safe(tensor->lineage)) {
         return false;
     }

@@ -269,9 +269,11 @@ static void upload(struct program *program)
     memset(source, 0xa5, count); /* the upload has copied its source */
     tensor->is_defined = true;
     tensor->is_overwritten = true;
+    /* The context stops keeping uploads for good when it cannot get host memory for one. */
     random_note_write(program, tensor,
-                      program->in_iteration && count == tensor->count && !program->is_short, NULL,
-                      0);
+                      program->in_iteration && count == tensor->count && !program->is_short &&
+                          !program->rig.context->uploads.is_off,
+                      NULL, 0);
 }
 
 static void download(struct program *program)
