@@ -1,6 +1,7 @@
-/* Clock, statistics, options and checks of the runtime benches. */
+/* Clock, resident memory, statistics, options and checks of the runtime benches. */
 #include "bench/runtime/bench.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +13,21 @@ double bench_now(void)
 
     clock_gettime(CLOCK_MONOTONIC, &now);
     return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
+}
+
+uint64_t bench_resident_bytes(void)
+{
+    FILE *file = fopen("/proc/self/status", "r");
+    char line[256];
+    uint64_t kilobytes = 0;
+
+    bench_expect(file != NULL, "/proc/self/status");
+    while (fgets(line, sizeof(line), file) != NULL &&
+           sscanf(line, "RssAnon: %" SCNu64, &kilobytes) != 1) {
+    }
+    fclose(file);
+    bench_expect(kilobytes > 0, "RssAnon in /proc/self/status");
+    return kilobytes * 1024;
 }
 
 static int by_value(const void *left, const void *right)

@@ -1,5 +1,5 @@
-/* What the runtime benches share: a clock, statistics of repeated runs, and ending with a reason.
- */
+/* What the runtime benches share: a clock, resident memory, statistics of repeated runs, and ending
+   with a reason. */
 #ifndef CAPU_BENCH_SUPPORT_BENCH_H
 #define CAPU_BENCH_SUPPORT_BENCH_H
 
@@ -7,6 +7,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 struct bench_numbers {
     double median;
@@ -15,6 +16,9 @@ struct bench_numbers {
 
 /* Seconds of a monotonic clock. */
 double bench_now(void);
+
+/* Anonymous resident memory of the process. */
+uint64_t bench_resident_bytes(void);
 
 /* Computes median and minimum, and sorts the values. Pre: count > 0. */
 struct bench_numbers bench_summary(double *values, size_t count);

@@ -13,7 +13,6 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 enum { TENSORS = 1000, ITERATIONS = 6, PAGE = 1 << 16, OPERANDS = 2 };
 
@@ -24,22 +23,6 @@ static capu_status touch(capu_stream stream, const void *arguments)
     (void)stream;
     (**tensor)++;
     return CAPU_OK;
-}
-
-/* Anonymous resident memory of the process. */
-static uint64_t resident_bytes(void)
-{
-    FILE *file = fopen("/proc/self/status", "r");
-    char line[256];
-    uint64_t kilobytes = 0;
-
-    bench_expect(file != NULL, "/proc/self/status");
-    while (fgets(line, sizeof(line), file) != NULL &&
-           sscanf(line, "RssAnon: %" SCNu64, &kilobytes) != 1) {
-    }
-    fclose(file);
-    bench_expect(kilobytes > 0, "RssAnon in /proc/self/status");
-    return kilobytes * 1024;
 }
 
 /* 256 KiB each, or from 64 KiB to 1 MiB. */
@@ -115,13 +98,13 @@ static void measure(bool is_mixed, uint32_t mode, bool wants_json)
     struct loop loop;
 
     start(&loop, is_mixed, mode);
-    before = resident_bytes();
+    before = bench_resident_bytes();
     for (size_t i = 0; i < ITERATIONS; i++) {
         iterate(&loop, i == 0);
     }
     BENCH_OK(loop.context, capu_report_get(loop.context, &report));
     stored = host_arena_used_bytes(loop.context->arena);
-    resident = resident_bytes() - before;
+    resident = bench_resident_bytes() - before;
     bench_expect(stored >= loop.bytes / 2, "most tensors are in host memory");
     printf(wants_json
                ? "{\"bench\":\"host\",\"sizes\":\"%s\",\"mode\":\"%s\",\"stored_bytes\":%" PRIu64

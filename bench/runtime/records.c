@@ -22,20 +22,6 @@ static capu_status nothing(capu_stream stream, const void *arguments)
     return CAPU_OK;
 }
 
-static double resident_bytes(void)
-{
-    FILE *file = fopen("/proc/self/status", "r");
-    char line[256];
-    uint64_t kilobytes = 0;
-
-    bench_expect(file != NULL, "/proc/self/status");
-    while (fgets(line, sizeof(line), file) != NULL &&
-           sscanf(line, "RssAnon: %" SCNu64, &kilobytes) != 1) {
-    }
-    fclose(file);
-    return (double)kilobytes * 1024;
-}
-
 struct result {
     double resident; /* more after the iterations than before */
     double recorded; /* of the newest record */
@@ -58,7 +44,7 @@ static struct result measure(uint32_t mode, size_t ops)
     for (size_t i = 0; i < ops; i++) {
         BENCH_OK(context, capu_malloc(context, PAGE, &tensors[i]));
     }
-    result.resident = resident_bytes();
+    result.resident = (double)bench_resident_bytes();
     for (size_t turn = 0; turn < ITERATIONS; turn++) {
         BENCH_OK(context, capu_iteration_begin(context, "train"));
         for (size_t i = 0; i < ops; i++) {
@@ -79,7 +65,7 @@ static struct result measure(uint32_t mode, size_t ops)
         BENCH_OK(context, capu_iteration_end(context));
         BENCH_OK(context, capu_synchronize(context));
     }
-    result.resident = resident_bytes() - result.resident;
+    result.resident = (double)bench_resident_bytes() - result.resident;
     result.recorded = (double)record_bytes(context->tracker.newest);
     capu_context_destroy(context);
     free(tensors);
