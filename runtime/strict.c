@@ -174,6 +174,23 @@ void strict_poison_scratch(capu_context *context)
     }
 }
 
+void strict_find_results(const capu_context *context, const struct poison *poison, bool own,
+                         const struct tensor *tensor, struct poison_found *found)
+{
+    uint64_t here;
+
+    for (uint64_t done = 0; done < tensor->bytes; done += here) {
+        const char *address = (const char *)tensor->address + done;
+        const void *memory;
+
+        here = tensor->bytes - done;
+        memory = device_view(context->device, address, &here);
+        if (memory != NULL) {
+            poison_find_results(poison, own, memory, address, here, found);
+        }
+    }
+}
+
 capu_status strict_poison_replay(capu_context *context, const struct guide *guide,
                                  const struct guide_op *op)
 {

@@ -59,6 +59,11 @@ void strict_poison_scratch(capu_context *context);
 /* Whether strict_poison_outputs wrote to an output of the op at hand. */
 bool strict_has_poisoned(const capu_context *context, const struct access *access);
 
+/* Adds the results of poison that the memory of a tensor shows, where the host can look at it;
+   `own` as in poison_find_results. */
+void strict_find_results(const capu_context *context, const struct poison *poison, bool own,
+                         const struct tensor *tensor, struct poison_found *found);
+
 /* Before a replay: poisons what it writes. */
 capu_status strict_poison_replay(capu_context *context, const struct guide *guide,
                                  const struct guide_op *op);

@@ -2,7 +2,7 @@
 #include "runtime/strict_strangers.h"
 
 #include "base/array.h"
-#include "runtime/poison.h"
+#include "runtime/strict.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -227,18 +227,8 @@ static bool is_in(const capu_context *context, size_t index, const struct tensor
 {
     const struct poison poison = poison_at(context->operands.strangers, index);
     struct poison_found found = {0};
-    uint64_t here;
 
-    for (uint64_t done = 0; done < tensor->bytes; done += here) {
-        const char *address = (const char *)tensor->address + done;
-        const void *memory;
-
-        here = tensor->bytes - done;
-        memory = device_view(context->device, address, &here);
-        if (memory != NULL) {
-            poison_find_results(&poison, false, memory, address, here, &found);
-        }
-    }
+    strict_find_results(context, &poison, false, tensor, &found);
     return found.words >= 2 || (found.words == 1 && found.scanned <= FEW_WORDS);
 }
 

@@ -151,25 +151,6 @@ static struct tensor *find_changed(capu_context *context)
     return NULL;
 }
 
-/* Looks for results of one access's poison in one tensor that the op has written. */
-static bool find_result(capu_context *context, const struct poison *poison, bool is_own,
-                        const struct tensor *tensor, struct poison_found *found)
-{
-    uint64_t here;
-
-    for (uint64_t done = 0; done < tensor->bytes; done += here) {
-        const char *address = (const char *)tensor->address + done;
-        const void *memory;
-
-        here = tensor->bytes - done;
-        memory = device_view(context->device, address, &here);
-        if (memory != NULL) {
-            poison_find_results(poison, is_own, memory, address, here, found);
-        }
-    }
-    return poison_is_result(found);
-}
-
 /* Whether the op has read what this piece only writes, or the part of its tensor that has no
    contents. */
 static bool find_read(capu_context *context, const struct piece *piece,
@@ -181,9 +162,12 @@ static bool find_read(capu_context *context, const struct piece *piece,
     for (size_t i = 0; i < operands->access_count; i++) {
         struct poison_found found = {0};
 
-        if (!is_only_read(&operands->accesses[i]) &&
-            find_result(context, &poison, i == piece->access, operands->accesses[i].tensor,
-                        &found)) {
+        if (is_only_read(&operands->accesses[i])) {
+            continue;
+        }
+        strict_find_results(context, &poison, i == piece->access, operands->accesses[i].tensor,
+                            &found);
+        if (poison_is_result(&found)) {
             *finding = (struct strict_finding){
                 .breach = STRICT_READ,
                 .tensor = operands->accesses[piece->access].tensor,
