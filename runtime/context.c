@@ -385,7 +385,7 @@ void capu_context_destroy(capu_context *context)
     capu_config config;
 
     /* In a child there is nothing to release: threads, tensors and the device are the parent's, and
-       its locks may be held for ever. */
+       its locks may be held forever. */
     if (context_present(context) != CAPU_OK) {
         return;
     }

@@ -182,8 +182,8 @@ text_of() {
 printf '{"machine":"%s","host":"%s","gpu":"%s","bundle":%s}\n' "$(text_of "$machine")" "$(text_of "$host")" \
     "$(text_of "$gpu")" "$([ -n "$bin" ] && echo true || echo false)" >>"$json"
 
-# tell PART NAME RESULT SECONDS DETAIL: prints a line of the table and writes one to the file.
-tell() {
+# report PART NAME RESULT SECONDS DETAIL: prints a line of the table and writes one to the file.
+report() {
     printf '%-10s %-44s %-8s %6s s  %s\n' "$1" "$2" "$3" "$4" "$5"
     printf '{"part":"%s","name":"%s","result":"%s","seconds":%s,"detail":"%s"}\n' \
         "$1" "$(text_of "$2")" "$3" "$4" "$(text_of "$5")" >>"$json"
@@ -221,14 +221,14 @@ bounded() {
 # is_late PART NAME: if the time is up, reports the step as skipped.
 is_late() {
     [ "$time_limit" -gt 0 ] && [ $SECONDS -ge "$time_limit" ] || return 1
-    tell "$1" "$2" skipped 0 "the time is up"
+    report "$1" "$2" skipped 0 "the time is up"
 }
 
 # was_ended PART NAME SECONDS CODE: if the step was ended because the time is up, reports it as skipped.
 was_ended() {
     [ "$4" -eq 124 ] || [ "$4" -eq 137 ] || return 1
     [ "$time_limit" -gt 0 ] && [ $SECONDS -ge "$time_limit" ] || return 1
-    tell "$1" "$2" skipped "$3" "not finished when the time was up"
+    report "$1" "$2" skipped "$3" "not finished when the time was up"
 }
 
 # check PART NAME COMMAND...: runs a command with its output in the log, and reports the result.
@@ -250,9 +250,9 @@ check() {
         ;;
     esac
     case $code in
-    0) tell "$part" "$name" ok $((SECONDS - begin)) "$(tail -n 1 "$log")" ;;
-    77) tell "$part" "$name" skipped $((SECONDS - begin)) "$(tail -n 1 "$log")" ;;
-    *) tell "$part" "$name" FAILED $((SECONDS - begin)) "exit code $code: $(tail -n 1 "$log" | cut -c 1-120)" ;;
+    0) report "$part" "$name" ok $((SECONDS - begin)) "$(tail -n 1 "$log")" ;;
+    77) report "$part" "$name" skipped $((SECONDS - begin)) "$(tail -n 1 "$log")" ;;
+    *) report "$part" "$name" FAILED $((SECONDS - begin)) "exit code $code: $(tail -n 1 "$log" | cut -c 1-120)" ;;
     esac
     return $code
 }
@@ -278,7 +278,7 @@ part_tests() {
         found=1
         KERNELS_SMALL=1 unit tests "${test##*/}" 200 "$test"
     done
-    [ -n "$found" ] || tell tests all FAILED 0 "no test in $tests"
+    [ -n "$found" ] || report tests all FAILED 0 "no test in $tests"
 }
 
 part_kernels() {
@@ -317,17 +317,17 @@ part_claims() {
         "$work/claims.jsonl" >"$work/claims"
     while IFS='|' read -r name verdict detail; do
         case $verdict in
-        holds) tell claims "$name" ok 0 "$detail" ;;
-        BROKEN) tell claims "$name" FAILED 0 "$detail" ;;
-        *) tell claims "$name" skipped 0 "$verdict: $detail" ;;
+        holds) report claims "$name" ok 0 "$detail" ;;
+        BROKEN) report claims "$name" FAILED 0 "$detail" ;;
+        *) report claims "$name" skipped 0 "$verdict: $detail" ;;
         esac
     done <"$work/claims"
     was_ended claims gpu_claims $((SECONDS - begin)) $code && return
     # Warnings of libraries are not failures: OpenBLAS prints one if a virtual machine hides its caches.
     if [ $code -gt 1 ] || grep -q '^gpu_claims:' "$work/log" || [ ! -s "$work/claims" ]; then
-        tell claims gpu_claims FAILED $((SECONDS - begin)) "exit code $code: $(tail -n 1 "$work/log")"
+        report claims gpu_claims FAILED $((SECONDS - begin)) "exit code $code: $(tail -n 1 "$work/log")"
     else
-        tell claims gpu_claims ok $((SECONDS - begin)) "$(wc -l <"$work/claims") claims checked"
+        report claims gpu_claims ok $((SECONDS - begin)) "$(wc -l <"$work/claims") claims checked"
     fi
 }
 
@@ -395,7 +395,7 @@ part_examples() {
             $smallest "${gpt[@]}" --update asap --accumulate 2
         check examples "train_gpt bf16, asap, $mode, 75%" agree "$work/gpt-bf16" $mode 75% \
             "${gpt[@]}" --update asap --dtype bf16
-        [ -e "$fashion" ] || { tell examples "train_fashion, $mode" skipped 0 "no $fashion"; continue; }
+        [ -e "$fashion" ] || { report examples "train_fashion, $mode" skipped 0 "no $fashion"; continue; }
         check examples "train_fashion, $mode, 60%" agree "$work/fashion" $mode 60% \
             "${cnn[@]}"
         # A quick run tests bf16 only in the tests of the kernels.
@@ -444,7 +444,7 @@ part_sanitizer() {
 
     sanitizer=$(command -v compute-sanitizer || echo /usr/local/cuda/bin/compute-sanitizer)
     if [ ! -x "$sanitizer" ]; then
-        tell sanitizer compute-sanitizer skipped 0 "it is not installed"
+        report sanitizer compute-sanitizer skipped 0 "it is not installed"
         return
     fi
     cd "$work" || return
@@ -482,9 +482,9 @@ measure() {
         lines=$(grep -c . "$work/facts.jsonl")
         was_ended "$part" "measurement $number" $((SECONDS - begin)) $code && continue
         if [ $code -eq 0 ]; then
-            tell "$part" "measurement $number" ok $((SECONDS - begin)) "$lines lines"
+            report "$part" "measurement $number" ok $((SECONDS - begin)) "$lines lines"
         else
-            tell "$part" "measurement $number" FAILED $((SECONDS - begin)) "exit code $code"
+            report "$part" "measurement $number" FAILED $((SECONDS - begin)) "exit code $code"
         fi
     done
 }
@@ -511,9 +511,9 @@ bench() {
     cat "$work/log" >>"$logs"
     was_ended "$part" "$name" $((SECONDS - begin)) "$code" && return
     case $code in
-    0) tell "$part" "$name" ok $((SECONDS - begin)) "" ;;
-    77) tell "$part" "$name" skipped $((SECONDS - begin)) "$(tail -n 1 "$work/log")" ;;
-    *) tell "$part" "$name" FAILED $((SECONDS - begin)) "exit code $code: $(tail -n 1 "$work/log")" ;;
+    0) report "$part" "$name" ok $((SECONDS - begin)) "" ;;
+    77) report "$part" "$name" skipped $((SECONDS - begin)) "$(tail -n 1 "$work/log")" ;;
+    *) report "$part" "$name" FAILED $((SECONDS - begin)) "exit code $code: $(tail -n 1 "$work/log")" ;;
     esac
 }
 
@@ -531,7 +531,7 @@ part_pytorch() {
     local model
 
     if ! LD_LIBRARY_PATH=$original_path timeout 120 python3 -c 'import torch; assert torch.cuda.is_available()' >/dev/null 2>&1; then
-        tell pytorch all skipped 0 "python3 has no torch that sees the GPU"
+        report pytorch all skipped 0 "python3 has no torch that sees the GPU"
         return
     fi
     for model in gpt cnn; do
