@@ -188,14 +188,14 @@ capu_status capu_report_print(const capu_report *report, FILE *file)
             own.label != NULL && own.label[0] != '\0' ? " " : "",
             own.label != NULL ? own.label : "", report_mode_name(own.mode));
 #define PRINT_COUNTER(name, unit, text)       \
-    fprintf(file, "  %-18s ", #name);         \
+    fprintf(file, "  %-20s ", #name);         \
     print_value(file, UNIT_##unit, own.name); \
     fprintf(file, "  %s\n", text);
     CAPU_REPORT_COUNTERS(PRINT_COUNTER)
 #undef PRINT_COUNTER
-    fprintf(file, "  %-18s %14s  %s\n", "floor_op", "", own.floor_op != NULL ? own.floor_op : "");
+    fprintf(file, "  %-20s %14s  %s\n", "floor_op", "", own.floor_op != NULL ? own.floor_op : "");
     if (own.plan_error != NULL && own.plan_error[0] != '\0') {
-        fprintf(file, "  %-18s %14s  %s\n", "plan_error", "", own.plan_error);
+        fprintf(file, "  %-20s %14s  %s\n", "plan_error", "", own.plan_error);
     }
     status = print_stalls(&own, file);
     if (status == CAPU_OK) {

@@ -157,6 +157,10 @@ static void find_floor(struct record *record)
     }
     record->report.floor_bytes = (record->fixed_pages + most) * record->page_bytes;
     record->report.next_floor_bytes = (record->fixed_pages + second) * record->page_bytes;
+    record->report.floor_operands_bytes = most * record->page_bytes;
+    record->report.floor_edges_bytes = record->edge_pages * record->page_bytes;
+    record->report.floor_slabs_bytes =
+        (record->fixed_pages - record->edge_pages) * record->page_bytes;
 }
 
 static capu_status list_evictions(struct record *record)
@@ -259,6 +263,7 @@ capu_status tracker_complete(capu_context *context, struct record *record)
     find_floor(record);
     report->op_count = record->op_count;
     report->access_count = record->access_count;
+    report->page_bytes = record->page_bytes;
     report->fixed_bytes = record->fixed_pages * record->page_bytes;
     report->live_peak_bytes = (record->fixed_pages + live_pages) * record->page_bytes;
     report->evictions = record->report_evictions;

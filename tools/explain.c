@@ -203,6 +203,21 @@ static void print_budget_share(const struct reported *counters)
     }
 }
 
+/* What the smallest budget consists of. Reports of earlier versions do not say. */
+static void print_floor_parts(const struct reported *counters)
+{
+    char operands[32];
+    char edges[32];
+    char slabs[32];
+    char page[32];
+
+    printf("    operands %s, edge pages %s, slabs %s; in pages of %s\n",
+           human_bytes(counters->floor_operands_bytes, operands),
+           human_bytes(counters->floor_edges_bytes, edges),
+           human_bytes(counters->floor_slabs_bytes, slabs),
+           human_bytes(counters->page_bytes, page));
+}
+
 static void print_memory(const struct account *account)
 {
     const struct reported *counters = &account->counters;
@@ -224,6 +239,9 @@ static void print_memory(const struct account *account)
                human_bytes(counters->next_floor_bytes, second));
     }
     printf("\n");
+    if (counters->page_bytes > 0) {
+        print_floor_parts(counters);
+    }
 }
 
 /* What an op waited for. */

@@ -62,7 +62,11 @@ extern "C" {
     X(timed, count, "1: each op was timed; 0: compute_ns, stall_ns, recompute_ns are unknown") \
     X(guided_mode, count, "1: the context is in guided mode, with or without a plan")          \
     X(plan_bytes, bytes, "host memory of the plans that are kept")                             \
-    X(retry_in, count, "iterations left of a pause of guided mode under this label; 0: none")
+    X(retry_in, count, "iterations left of a pause of guided mode under this label; 0: none")  \
+    X(page_bytes, bytes, "the page size")                                                      \
+    X(floor_operands_bytes, bytes, "part of the floor: the operands of the op that sets it")   \
+    X(floor_edges_bytes, bytes, "part of the floor: edge pages, which split tensors share")    \
+    X(floor_slabs_bytes, bytes, "part of the floor: slabs, which hold small tensors")
 
 /* Stands for a time that is unknown because the iteration's ops were not timed. JSON: null. */
 #define CAPU_NOT_TIMED UINT64_MAX

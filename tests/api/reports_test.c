@@ -133,6 +133,35 @@ START_TEST(counters_match_values_computed_by_hand)
 }
 END_TEST
 
+/* An op on a piece of five whole pages, cut out of a blob so that it shares a page on either side,
+   and a page of small tensors. */
+START_TEST(the_floor_is_split_into_operands_edges_and_slabs)
+{
+    struct rig rig;
+    unsigned char *blob;
+    unsigned char *small;
+    capu_report report = CAPU_REPORT_INIT;
+
+    rig_init(&rig, &(struct rig_options){.budget_pages = 20});
+    blob = step_malloc(&rig, PAGES(10));
+    small = step_malloc(&rig, 100);
+    RIG_OK(&rig, capu_split(rig.context, blob + 100, PAGES(6)));
+    RIG_OK(&rig, capu_iteration_begin(rig.context, NULL));
+    step_set(&rig, blob + 100, PAGES(6), 1);
+    step_set(&rig, small, 100, 1);
+    RIG_OK(&rig, capu_iteration_end(rig.context));
+    RIG_OK(&rig, capu_synchronize(rig.context));
+    RIG_OK(&rig, capu_report_get(rig.context, &report));
+    ck_assert_uint_eq(report.page_bytes, RIG_PAGE);
+    ck_assert_uint_eq(report.floor_operands_bytes, PAGES(5));
+    ck_assert_uint_eq(report.floor_edges_bytes, PAGES(2));
+    ck_assert_uint_eq(report.floor_slabs_bytes, PAGES(1));
+    ck_assert_uint_eq(report.floor_bytes, PAGES(8));
+    ck_assert_uint_eq(report.fixed_bytes, PAGES(3));
+    rig_finish(&rig);
+}
+END_TEST
+
 START_TEST(the_json_line_matches_the_struct)
 {
     char path[64];
@@ -442,6 +471,7 @@ int main(void)
     TCase *cases = tcase_create("reports");
 
     tcase_add_test(cases, counters_match_values_computed_by_hand);
+    tcase_add_test(cases, the_floor_is_split_into_operands_edges_and_slabs);
     tcase_add_test(cases, the_json_line_matches_the_struct);
     tcase_add_test(cases, the_table_names_every_counter);
     tcase_add_test(cases, mode_off_without_files_keeps_no_records);

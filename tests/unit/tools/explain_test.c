@@ -158,6 +158,24 @@ START_TEST(waits_are_attributed_to_tensors_and_ops)
 }
 END_TEST
 
+/* Reports of earlier versions do not say what their floor consists of. */
+START_TEST(the_floor_is_split)
+{
+#define FLOOR "\"time_ns\":20000000,\"live_peak_bytes\":16777216,\"floor_bytes\":8388608"
+    write_file("r", LINE(1, "passive", "",
+                         FLOOR ",\"page_bytes\":65536,\"floor_operands_bytes\":5242880,"
+                               "\"floor_edges_bytes\":3080192,\"floor_slabs_bytes\":65536"));
+    RUN_COMMANDS({"explain r",
+                  0,
+                  {"smallest possible budget 8.00 MiB\n    operands 5.00 MiB, edge pages 2.94 MiB, "
+                   "slabs 64.00 KiB; in pages of 64.00 KiB\n"}});
+    write_file("old", LINE(1, "passive", "", FLOOR));
+    RUN_COMMANDS({"explain old", 0, {"smallest possible budget 8.00 MiB\n"}});
+    expect_not("edge pages");
+#undef FLOOR
+}
+END_TEST
+
 START_TEST(other_budgets_are_compared)
 {
     write_file("r", LINE(1, "passive", "",
@@ -314,6 +332,7 @@ int main(void)
     tcase_add_test(cases, iterations_with_a_plan_are_preferred);
     tcase_add_test(cases, timed_iterations_are_preferred);
     tcase_add_test(cases, waits_are_attributed_to_tensors_and_ops);
+    tcase_add_test(cases, the_floor_is_split);
     tcase_add_test(cases, other_budgets_are_compared);
     tcase_add_test(cases, the_outcome_of_plans_is_reported);
     tcase_add_test(cases, the_mode_of_the_run_is_known);
