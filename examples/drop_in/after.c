@@ -1,14 +1,15 @@
 /*
  * The smallest training loop, after: the same loop, which now runs in less memory than it uses.
  *
- * What changed: the three kernels have the signature of a run function; launches declare what they
- * read and write; the beginning and the end of a step are marked; and tensors have names and kinds,
- * which say which of them need not outlive a step. Try CAPUCHIN_BUDGET=4MiB: the losses are those
- * of before.c, bit for bit.
+ * What changed: a declaration per kernel says what it reads and writes, and makes an op of it; the
+ * beginning and the end of a step are marked; and tensors have names and kinds, which say which of
+ * them need not outlive a step. Try CAPUCHIN_BUDGET=4MiB: the losses are those of before.c, bit for
+ * bit.
  */
 #include "examples/drop_in/chain.h"
 
-#include "capuchin/capuchin.h"
+#define CAPU_LAUNCHER_CHECK(status) check(status)
+#include "capuchin/launcher.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,26 +26,13 @@ static void check(capu_status status)
     }
 }
 
-static capu_status forward(capu_stream stream, const void *layer)
-{
-    (void)stream;
-    chain_forward(layer);
-    return CAPU_OK;
-}
-
-static capu_status measure(capu_stream stream, const void *loss)
-{
-    (void)stream;
-    chain_measure(loss);
-    return CAPU_OK;
-}
-
-static capu_status backward(capu_stream stream, const void *layer)
-{
-    (void)stream;
-    chain_backward(layer);
-    return CAPU_OK;
-}
+static CAPU_WRAPPER(forward, chain_forward, (float *, output, writes),
+                    (const float *, input, reads), (const float *, weight, reads));
+static CAPU_WRAPPER(measure, chain_measure, (float *, loss, writes), (float *, gradient, writes),
+                    (const float *, output, reads), (const float *, target, reads));
+static CAPU_WRAPPER(backward, chain_backward, (float *, gradient, updates),
+                    (float *, weight, updates), (const float *, input, reads),
+                    (const float *, output, reads));
 
 static float *make(const char *name, capu_kind kind, size_t bytes)
 {
@@ -68,6 +56,7 @@ int main(void)
     config.error = error;
     config.error_bytes = sizeof(error);
     check(capu_context_create(&config, &context));
+    capu_context_make_current(context);
     gradient = make("gradient", CAPU_GRADIENT, CHAIN_BYTES);
     target = make("target", CAPU_INPUT, CHAIN_BYTES);
     loss = make("loss", CAPU_ACTIVATION, sizeof(float));
@@ -88,20 +77,11 @@ int main(void)
         chain_fill(values, -0.5f, 0.5f);
         check(capu_upload(context, target, values, CHAIN_BYTES));
         for (int i = 0; i < CHAIN_LAYERS; i++) {
-            struct chain_layer layer = {activation[i], weight[i], activation[i + 1], gradient};
-
-            check(CAPU_RUN(context, forward, &layer, capu_reads(activation[i]),
-                           capu_reads(weight[i]), capu_writes(activation[i + 1])));
+            forward(activation[i + 1], activation[i], weight[i]);
         }
-        struct chain_loss end = {activation[CHAIN_LAYERS], target, gradient, loss};
-        check(CAPU_RUN(context, measure, &end, capu_reads(activation[CHAIN_LAYERS]),
-                       capu_reads(target), capu_writes(gradient), capu_writes(loss)));
+        measure(loss, gradient, activation[CHAIN_LAYERS], target);
         for (int i = CHAIN_LAYERS; i-- > 0;) {
-            struct chain_layer layer = {activation[i], weight[i], activation[i + 1], gradient};
-
-            check(CAPU_RUN(context, backward, &layer, capu_reads(activation[i]),
-                           capu_reads(activation[i + 1]), capu_updates(weight[i]),
-                           capu_updates(gradient)));
+            backward(gradient, weight[i], activation[i], activation[i + 1]);
         }
         check(capu_download(context, &result, loss, sizeof(result)));
         check(capu_iteration_end(context));

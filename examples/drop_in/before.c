@@ -79,16 +79,11 @@ int main(void)
         chain_fill(values, -0.5f, 0.5f);
         check(copy_to_device(target, values, CHAIN_BYTES));
         for (int i = 0; i < CHAIN_LAYERS; i++) {
-            struct chain_layer layer = {activation[i], weight[i], activation[i + 1], gradient};
-
-            chain_forward(&layer);
+            chain_forward(activation[i + 1], activation[i], weight[i]);
         }
-        struct chain_loss end = {activation[CHAIN_LAYERS], target, gradient, loss};
-        chain_measure(&end);
+        chain_measure(loss, gradient, activation[CHAIN_LAYERS], target);
         for (int i = CHAIN_LAYERS; i-- > 0;) {
-            struct chain_layer layer = {activation[i], weight[i], activation[i + 1], gradient};
-
-            chain_backward(&layer);
+            chain_backward(gradient, weight[i], activation[i], activation[i + 1]);
         }
         check(copy_from_device(&result, loss, sizeof(result)));
         printf("step %d  loss %a\n", step, (double)result);

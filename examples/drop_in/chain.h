@@ -15,48 +15,37 @@
 #define CHAIN_STEPS 10
 #define CHAIN_RATE 0.5f
 
-struct chain_layer {
-    const float *input;
-    float *weight;
-    float *output;
-    float *gradient; /* backward: in, of the output; out, of the input */
-};
-
-struct chain_loss {
-    const float *output;
-    const float *target;
-    float *gradient;
-    float *loss; /* one float */
-};
-
-static inline void chain_forward(const struct chain_layer *layer)
+static inline void chain_forward(float *output, const float *input, const float *weight)
 {
     for (size_t i = 0; i < CHAIN_ITEMS; i++) {
-        layer->output[i] = tanhf(layer->weight[i] * layer->input[i]);
+        output[i] = tanhf(weight[i] * input[i]);
     }
 }
 
-static inline void chain_measure(const struct chain_loss *loss)
+/* Computes the loss, one float, and the gradient of the output. */
+static inline void chain_measure(float *loss, float *gradient, const float *output,
+                                 const float *target)
 {
     double sum = 0.0;
 
     for (size_t i = 0; i < CHAIN_ITEMS; i++) {
-        float distance = loss->output[i] - loss->target[i];
+        float distance = output[i] - target[i];
 
-        loss->gradient[i] = distance;
+        gradient[i] = distance;
         sum += 0.5 * distance * distance;
     }
-    *loss->loss = (float)(sum / CHAIN_ITEMS);
+    *loss = (float)(sum / CHAIN_ITEMS);
 }
 
-/* Computes the gradient of the input, and updates the weight by its own gradient. */
-static inline void chain_backward(const struct chain_layer *layer)
+/* Turns the gradient of the output into that of the input, and updates the weight by its own. */
+static inline void chain_backward(float *gradient, float *weight, const float *input,
+                                  const float *output)
 {
     for (size_t i = 0; i < CHAIN_ITEMS; i++) {
-        float slope = layer->gradient[i] * (1.0f - layer->output[i] * layer->output[i]);
+        float slope = gradient[i] * (1.0f - output[i] * output[i]);
 
-        layer->gradient[i] = slope * layer->weight[i];
-        layer->weight[i] -= CHAIN_RATE * slope * layer->input[i];
+        gradient[i] = slope * weight[i];
+        weight[i] -= CHAIN_RATE * slope * input[i];
     }
 }
 

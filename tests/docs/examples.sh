@@ -9,6 +9,7 @@ unset CAPUCHIN_BUDGET CAPUCHIN_DEVICE CAPUCHIN_MODE
 status=0
 
 awk '/^```c$/ { on = 1; next } /^```$/ { on = 0 } on' README.md >"$work/readme.c"
+[ "$(wc -l <"$work/readme.c")" -le 10 ] || { echo "the README's example has more than ten lines"; status=1; }
 for source in "$work/readme.c" tests/docs/gpt_layer.c; do
     program=$work/$(basename "$source" .c)
     [ -s "$source" ] && "$3" -std=c11 -Wall -Wextra -Werror -Iinclude "$source" -o "$program" \
