@@ -1,22 +1,29 @@
 /*
- * The bound: at any op k, whatever of the live contents (contents needed later, persistent tensors,
- * operands of k) exceeds the budget must be away, that is, on the host or to be replayed.
+ * The closed form: at any op k, whatever of the contents that later ops read exceeds the budget
+ * must be away, that is, on the host or to be replayed.
  *
- * Let O be the extra time of an iteration and T its ideal time. Transient bytes that are away by
- * copy left after the iteration began and return before it ends, so they are at most min(d2h * time
- * before k, h2d * time after k) + rate * O. Persistent ones return once per period, and both
- * together are at most h2d * (T + O). The rest is replayed, which costs at least the value of a
- * fractional knapsack of producers (the cheapest time per byte first). The least O that satisfies
- * this for all k is a lower bound: chains of replays, indivisible tensors and all other cuts are
- * relaxed.
+ * Let O be the extra time of an iteration and T its ideal time. What is away by copy when k starts
+ * left before; of transient tensors, whose contents this iteration made, that is at most d2h *
+ * (time before k + O). What is away by copy when k ends returns after it: at most h2d * (time after
+ * k + O). The rest is replayed, which costs at least the value of a fractional knapsack of
+ * producers (the cheapest time per byte first). The least O that satisfies this for all k is a
+ * lower bound: chains of replays, indivisible tensors and all other cuts are relaxed. Persistent
+ * tensors that no later op of the iteration reads may be away at no cost: their copies may overlap
+ * the neighbouring iterations.
  *
  * Hybrid uses it to skip rungs, so it has to be fast: the knapsack's groups are in Fenwick trees by
- * price, and one sweep over k updates them.
+ * price, and one sweep over k updates them. The bound that is reported also asks replay_bound at
+ * some ops.
  */
 #include "policy/bound.h"
 
+#include "policy/replay_bound.h"
+
 #include <math.h>
 #include <stdlib.h>
+
+/* At so many ops, at most, the bound that accounts for what replays read. */
+#define REPLAY_CUTS 16
 
 struct group {
     double ns_per_byte;
@@ -83,9 +90,9 @@ static double replay_cost(const struct cut *cut, double bytes)
 static bool suffices(const struct cut *cut, double extra, double excess, double before,
                      double after)
 {
-    double window = fmin(cut->d2h * before, cut->h2d * after) + fmax(cut->d2h, cut->h2d) * extra;
-    double both = cut->h2d * (before + after + extra) + cut->slack;
-    double copied = fmin(fmin(window + cut->slack, cut->transient) + cut->persistent, both);
+    double left = fmin(cut->d2h * (before + extra) + cut->slack, cut->transient) + cut->persistent;
+    double returning = cut->h2d * (after + extra) + cut->slack;
+    double copied = fmin(left, returning);
 
     return replay_cost(cut, excess - copied) <= extra;
 }
@@ -158,20 +165,20 @@ static bool price_groups(struct cut *cut)
 }
 
 /* The time before an access: is the tensor in a gap whose contents matter? Not if the access
-   overwrites them. The slot after the last access stands for the next iteration. */
+   overwrites them. The slot after the last access stands for the rest of the iteration. */
 static bool has_gap(const struct cut *cut, uint32_t tensor, uint32_t slot)
 {
     const struct trace_index *trace_index = cut->trace_index;
     bool is_persistent = cut->trace->tensors[tensor].persistent;
 
-    if (slot == trace_index->first[tensor + 1]) {
-        return is_persistent;
-    }
-    return (is_persistent || slot > trace_index->first[tensor]) &&
+    return slot < trace_index->first[tensor + 1] &&
+           (is_persistent || slot > trace_index->first[tensor]) &&
            trace_index->role[slot] != USE_WRITE;
 }
 
-static double walk(struct cut *cut, uint64_t limit, uint32_t *cursor, uint32_t *maker)
+/* Also writes to excess[k], if asked for, by how much the contents at op k exceed the limit. */
+static double walk(struct cut *cut, uint64_t limit, uint32_t *cursor, uint32_t *maker,
+                   double *excesses)
 {
     const struct trace *trace = cut->trace;
     double before = 0.0;
@@ -207,6 +214,9 @@ static double walk(struct cut *cut, uint64_t limit, uint32_t *cursor, uint32_t *
             extra = least_extra(cut, extra, excess, before,
                                 (double)trace->total_ns - before - (double)op->ns);
         }
+        if (excesses != NULL) {
+            excesses[k] = excess;
+        }
         before += (double)op->ns;
         for (uint32_t i = 0; i < trace_operand_count(op); i++) {
             uint32_t t = trace->operands[op->first + i];
@@ -219,8 +229,8 @@ static double walk(struct cut *cut, uint64_t limit, uint32_t *cursor, uint32_t *
     return extra;
 }
 
-uint64_t bound_cut(const struct trace_index *trace_index, const struct machine *machine,
-                   uint64_t budget_bytes)
+static uint64_t closed_form(const struct trace_index *trace_index, const struct machine *machine,
+                            uint64_t budget_bytes, double *excesses)
 {
     const struct trace *trace = trace_index->trace;
     size_t ops = (size_t)trace->op_count + 2;
@@ -240,7 +250,7 @@ uint64_t bound_cut(const struct trace_index *trace_index, const struct machine *
     if (trace_index->peak_bytes > budget_bytes && budget_bytes >= trace_index->fixed_bytes &&
         cut.bytes != NULL && cut.costs != NULL && cut.price != NULL && cut.rank != NULL &&
         cursor != NULL && maker != NULL && price_groups(&cut)) {
-        extra = walk(&cut, budget_bytes - trace_index->fixed_bytes, cursor, maker);
+        extra = walk(&cut, budget_bytes - trace_index->fixed_bytes, cursor, maker, excesses);
     }
     free(cut.bytes);
     free(cut.costs);
@@ -250,4 +260,41 @@ uint64_t bound_cut(const struct trace_index *trace_index, const struct machine *
     free(maker);
     /* Sums of doubles are not exact: stay below by more than they can be off. */
     return trace->total_ns + (extra < 1e18 ? (uint64_t)(extra * (1.0 - 1e-6)) : 0);
+}
+
+uint64_t bound_cut(const struct trace_index *trace_index, const struct machine *machine,
+                   uint64_t budget_bytes)
+{
+    return closed_form(trace_index, machine, budget_bytes, NULL);
+}
+
+uint64_t bound_iteration(const struct trace_index *trace_index, const struct machine *machine,
+                         uint64_t budget_bytes)
+{
+    uint32_t ops = trace_index->trace->op_count;
+    double *excesses = calloc((size_t)ops + 1, sizeof(*excesses));
+    uint64_t bound_ns = closed_form(trace_index, machine, budget_bytes, excesses);
+    uint32_t crowded = 0;
+    uint32_t seen = 0;
+    uint32_t worst = TRACE_INDEX_NONE; /* of the current part */
+
+    for (uint32_t k = 0; excesses != NULL && k < ops; k++) {
+        crowded += excesses[k] > 0.0;
+    }
+    /* Of equal parts of the ops where memory is short, the one each where it is shortest. */
+    for (uint32_t k = 0; seen < crowded; k++) {
+        uint64_t part = (uint64_t)seen * REPLAY_CUTS / crowded;
+
+        if (excesses[k] <= 0.0) {
+            continue;
+        }
+        worst = worst == TRACE_INDEX_NONE || excesses[k] > excesses[worst] ? k : worst;
+        seen++;
+        if ((uint64_t)seen * REPLAY_CUTS / crowded > part) {
+            bound_ns = replay_bound(trace_index, machine, budget_bytes, worst, bound_ns);
+            worst = TRACE_INDEX_NONE;
+        }
+    }
+    free(excesses);
+    return bound_ns;
 }

@@ -149,7 +149,8 @@ static void print_places(FILE *file, const struct subject *subject, const struct
 static void report_json(FILE *file, const struct settings *settings, const struct subject *subject,
                         const struct plan *plan, const struct timeline *timeline, double seconds)
 {
-    uint64_t bound = bound_cut(&subject->trace_index, &subject->machine, timeline->budget_bytes);
+    uint64_t bound =
+        bound_iteration(&subject->trace_index, &subject->machine, timeline->budget_bytes);
     double ideal = timeline->ideal_ns > 0 ? (double)timeline->ideal_ns : 1.0;
     json_t *line = json_pack(
         "{s:s,s:I,s:I,s:f,s:I,s:f,s:I,s:I,s:f}", "planner", settings->arguments.planner->name,
@@ -183,7 +184,7 @@ static void report(const struct settings *settings, const struct subject *subjec
         report_json(file, settings, subject, plan, timeline, seconds);
         return;
     }
-    bound = bound_cut(&subject->trace_index, &subject->machine, timeline->budget_bytes);
+    bound = bound_iteration(&subject->trace_index, &subject->machine, timeline->budget_bytes);
     fprintf(file, "%s: %s per iteration, %.2f %% over the ideal\n",
             settings->arguments.planner->name, human_ns(timeline->iteration_ns, first),
             100.0 * timeline_overhead(timeline));

@@ -282,7 +282,7 @@ static int print_bound(const struct settings *settings, const struct subject *su
             trace_op_name(&subject->trace, trace_index->floor_op));
         return EXIT_NO_PLAN;
     }
-    bound = bound_cut(trace_index, &subject->machine, budget);
+    bound = bound_iteration(trace_index, &subject->machine, budget);
     if (settings->arguments.as_json) {
         (void)output_json(stdout, json_pack("{s:I,s:I,s:I,s:I,s:I}", "bound_ns", (json_int_t)bound,
                                             "ideal_ns", (json_int_t)subject->trace.total_ns,

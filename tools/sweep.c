@@ -168,7 +168,7 @@ static void measure(const struct settings *settings, const struct subject *subje
         bound->overhead[at] =
             budget < trace_index->floor_bytes || subject->trace.total_ns == 0
                 ? -1.0
-                : 100.0 * ((double)bound_cut(trace_index, &subject->machine, budget) /
+                : 100.0 * ((double)bound_iteration(trace_index, &subject->machine, budget) /
                                (double)subject->trace.total_ns -
                            1.0);
     }

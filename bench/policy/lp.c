@@ -1,7 +1,7 @@
 /*
- * How far plans are from the optimum: for each trace and budget the closed-form bound, the bound by
- * linear programming, and the overhead of `hybrid`, in percent over the ideal iteration. Fails if a
- * plan is faster than a bound.
+ * How far plans are from the optimum: for each trace and budget the lower bound (docs/bounds.md),
+ * the bound by linear programming, and the overhead of `hybrid`, in percent over the ideal
+ * iteration. Fails if a plan is faster than a bound.
  *
  *     bench_policy_lp [-c CUTS] [-t SECONDS] [-b 80,70,...] TRACE...
  *
@@ -57,7 +57,7 @@ static bool print_budget(const struct trace_index *trace_index, unsigned percent
 {
     const struct trace *trace = trace_index->trace;
     uint64_t budget = (uint64_t)((double)trace_index->peak_bytes * percent / 100.0);
-    uint64_t cut_ns = bound_cut(trace_index, &trace->machine, budget);
+    uint64_t bound_ns = bound_iteration(trace_index, &trace->machine, budget);
     uint64_t hybrid_ns;
     struct lp_result lp;
     char solved[32] = "-";
@@ -74,13 +74,13 @@ static bool print_budget(const struct trace_index *trace_index, unsigned percent
         snprintf(solved, sizeof(solved), "%.2f", percent_over(trace, lp.ns));
     }
     printf("| %s | %u | %.2f | %s | %.2f | %d x %d |\n", trace_text(trace, trace->name), percent,
-           percent_over(trace, cut_ns), solved, percent_over(trace, hybrid_ns), lp.rows,
+           percent_over(trace, bound_ns), solved, percent_over(trace, hybrid_ns), lp.rows,
            lp.columns);
     fflush(stdout);
     for (const struct planner *planner = planners; planner->name != NULL; planner++) {
         uint64_t ns = planner == planners ? hybrid_ns : plan_ns(planner, trace_index, budget);
 
-        if (ns < cut_ns || ns < lp.ns) {
+        if (ns < bound_ns || ns < lp.ns) {
             fprintf(stderr, "%s: %s at %u %% is faster than the bound\n",
                     trace_text(trace, trace->name), planner->name, percent);
             is_fine = false;
@@ -135,7 +135,7 @@ int main(int argc, char **argv)
             return 2;
         }
     }
-    printf("| trace | budget %% | closed form | linear program | `hybrid` | rows x columns |\n");
+    printf("| trace | budget %% | bound | linear program | `hybrid` | rows x columns |\n");
     printf("| --- | --- | --- | --- | --- | --- |\n");
     for (int i = optind; i < argc; i++) {
         is_fine &= print_trace(argv[i], &settings);

@@ -7,7 +7,7 @@
  * With -z, or without traces, it uses a few models of the zoo, which need no files.
  *
  * A cell is the overhead in percent over the ideal iteration; "-": no plan. In parentheses: the
- * closed-form bound in percent, and the CPU time of planning in seconds. With -g every tensor is
+ * lower bound in percent, and the CPU time of planning in seconds. With -g every tensor is
  * rounded up to pages of that many bytes, and a cell is the percentage without and with place
  * lines; in parentheses: the seconds of either, and the milliseconds of placement alone.
  */
@@ -85,10 +85,10 @@ static bool print_cell(const struct planner *planner, const struct trace_index *
         return false;
     }
     printf(" %.1f (%.1f; %.2f s) |", 100.0 * timeline_overhead(&timeline),
-           100.0 *
-               ((double)bound_cut(trace_index, &trace_index->trace->machine, request.budget_bytes) /
-                    (double)trace_index->trace->total_ns -
-                1.0),
+           100.0 * ((double)bound_iteration(trace_index, &trace_index->trace->machine,
+                                            request.budget_bytes) /
+                        (double)trace_index->trace->total_ns -
+                    1.0),
            seconds);
     fflush(stdout);
     timeline_finish(&timeline);

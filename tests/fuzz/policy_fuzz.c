@@ -83,7 +83,7 @@ static void read_as_plan(const char *text, size_t size)
             if (timeline.iteration_ns < timeline.ideal_ns ||
                 timeline.peak_bytes > plan.budget_bytes ||
                 timeline.iteration_ns <
-                    bound_cut(&trace_index, &trace.machine, plan.budget_bytes)) {
+                    bound_iteration(&trace_index, &trace.machine, plan.budget_bytes)) {
                 abort();
             }
             timeline_finish(&timeline);

@@ -137,7 +137,7 @@ static uint64_t run(const struct planner *planner, uint64_t seed, uint64_t budge
     ck_assert_msg(timeline.peak_bytes <= budget, "seed %llu, %s", (unsigned long long)seed,
                   planner->name);
     ns = timeline.iteration_ns;
-    ck_assert_msg(bound_cut(&trace_index, &trace.machine, budget) <= ns,
+    ck_assert_msg(bound_iteration(&trace_index, &trace.machine, budget) <= ns,
                   "seed %llu, %s at %llu: faster than the bound", (unsigned long long)seed,
                   planner->name, (unsigned long long)budget);
     if (text != NULL) {

@@ -51,7 +51,7 @@ static double overhead_of(const char *planner, unsigned percent, enum planner_ef
     ck_assert_int_eq(timeline_init(&timeline, &trace_index, &plan, NULL, false, &error), CAPU_OK);
     ck_assert_uint_le(timeline.peak_bytes, request.budget_bytes);
     ck_assert_uint_ge(timeline.iteration_ns,
-                      bound_cut(&trace_index, &trace.machine, request.budget_bytes));
+                      bound_iteration(&trace_index, &trace.machine, request.budget_bytes));
     result = 100.0 * timeline_overhead(&timeline);
     timeline_finish(&timeline);
     plan_finish(&plan);

@@ -6,6 +6,7 @@
  */
 #include "tests/unit/policy/fixture.h"
 
+#include "policy/bound.h"
 #include "policy/planner.h"
 #include "policy/timeline.h"
 #include "policy/validate.h"
@@ -213,6 +214,29 @@ START_TEST(keeping_contents_survives_failures)
 }
 END_TEST
 
+/* The bound reports no failure: it is less tight. */
+static capu_status compute_bound(const void *argument, struct string_buffer *out)
+{
+    const uint64_t *most = argument;
+    uint64_t bound = bound_iteration(&trace_index, &trace.machine, trace_index.floor_bytes);
+
+    (void)out;
+    return bound < trace.total_ns || bound > *most ? CAPU_INVALID
+           : bound < *most                         ? CAPU_NO_HOST_MEMORY
+                                                   : CAPU_OK;
+}
+
+START_TEST(bounds_survive_failures)
+{
+    uint64_t most;
+
+    make(2);
+    most = bound_iteration(&trace_index, &trace.machine, trace_index.floor_bytes);
+    ck_assert_uint_gt(most, trace.total_ns);
+    sweep("the bound", compute_bound, &most, 1, CAPU_OK);
+}
+END_TEST
+
 /* A search in depth makes too many calls to fail each of them. */
 START_TEST(planning_with_full_effort_survives_failures)
 {
@@ -240,6 +264,7 @@ int main(void)
     tcase_add_test(tests, reading_and_writing_survive_failures);
     tcase_add_loop_test(tests, planning_survives_failures, 0, count);
     tcase_add_loop_test(tests, keeping_contents_survives_failures, 0, 2);
+    tcase_add_test(tests, bounds_survive_failures);
     tcase_add_test(tests, planning_with_full_effort_survives_failures);
     suite_add_tcase(suite, tests);
     return suite_run(suite);
