@@ -170,3 +170,14 @@ capu_status capu_tensor_query(capu_context *context, const void *address, capu_t
     }
     return CAPU_OK;
 }
+
+void *capu_tensor_next(capu_context *context, const void *address)
+{
+    struct tensor *tensor;
+
+    if (context_usable(context) != CAPU_OK ||
+        lookup_tensor(context, address, "capu_tensor_next", &tensor) != CAPU_OK) {
+        return NULL;
+    }
+    return tensor->next != NULL ? tensor->next->address : NULL;
+}

@@ -1,8 +1,7 @@
 /*
- * capu_split: one tensor becomes up to three, the range that was named and what lies before and
- * after it. Each part manages the pages that lie wholly inside it. A page that two parts share
- * becomes an edge page: always resident and owned by the allocation, since it can leave only when
- * neither part needs it.
+ * Splitting, see split.h. Each part manages the pages that lie wholly inside it. A page that two
+ * parts share becomes an edge page: always resident and owned by the allocation, since it can leave
+ * only when neither part needs it.
  *
  * The contents must survive, and on failure the old tensor must be as it was. So the order is:
  * allocate everything; bring contents that are out back to the device, since pages can be
@@ -12,6 +11,8 @@
  * Remapping is necessary although no page moves: a device unmaps only whole mappings, and from now
  * on the parts leave separately.
  */
+#include "runtime/split.h"
+
 #include "runtime/contents.h"
 #include "runtime/failure.h"
 #include "runtime/internal.h"
@@ -24,14 +25,15 @@
 
 #include <stdlib.h>
 
-enum { PARTS = 3, EDGE = PARTS };
+/* Stands for a part: the page is an edge page. */
+#define EDGE SIZE_MAX
 
 struct split {
     struct allocation *allocation;
     struct tensor *old;
     uint64_t page_bytes;
-    struct tensor *parts[PARTS]; /* by address; NULL: the part is empty */
-    uint64_t starts[PARTS + 1];  /* where each part starts: offsets into the allocation */
+    struct split_parts into;
+    struct tensor **parts; /* by address; NULL: not created yet */
 };
 
 /* The first page wholly inside a part, and the page after the last one. The last page of the
@@ -39,8 +41,8 @@ struct split {
    rest. */
 static void span_of(const struct split *split, size_t part, size_t *first, size_t *end)
 {
-    uint64_t from = split->starts[part];
-    uint64_t to = split->starts[part + 1];
+    uint64_t from = split->into.starts[part];
+    uint64_t to = split->into.starts[part + 1];
 
     *first = (size_t)((from + split->page_bytes - 1) / split->page_bytes);
     *end = to == split->allocation->bytes ? split->allocation->page_count
@@ -52,7 +54,7 @@ static void span_of(const struct split *split, size_t part, size_t *first, size_
 
 static void discard_parts(struct split *split)
 {
-    for (size_t i = 0; i < PARTS; i++) {
+    for (size_t i = 0; i < split->into.count; i++) {
         if (split->parts[i] != NULL) {
             free(split->parts[i]->pages);
             free(split->parts[i]);
@@ -68,17 +70,14 @@ static capu_status make_part(struct split *split, size_t index)
     size_t first;
     size_t end;
 
-    if (split->starts[index] == split->starts[index + 1]) {
-        return CAPU_OK;
-    }
     part = calloc(1, sizeof(*part));
     if (part == NULL) {
         return CAPU_NO_HOST_MEMORY;
     }
     split->parts[index] = part;
     part->allocation = allocation;
-    part->address = (unsigned char *)allocation->address + split->starts[index];
-    part->bytes = split->starts[index + 1] - split->starts[index];
+    part->address = (unsigned char *)allocation->address + split->into.starts[index];
+    part->bytes = split->into.starts[index + 1] - split->into.starts[index];
     part->is_persistent = true;
     if (allocation->page_count == 0) {
         return CAPU_OK;
@@ -89,8 +88,8 @@ static capu_status make_part(struct split *split, size_t index)
     }
     part->page_count = end - first;
     part->span = (unsigned char *)allocation->address + first * split->page_bytes;
-    part->span_bytes = end * split->page_bytes > split->starts[index + 1]
-                           ? split->starts[index + 1] - first * split->page_bytes
+    part->span_bytes = end * split->page_bytes > split->into.starts[index + 1]
+                           ? split->into.starts[index + 1] - first * split->page_bytes
                            : part->page_count * split->page_bytes;
     part->pages = calloc(part->page_count, sizeof(*part->pages));
     return part->pages != NULL ? CAPU_OK : CAPU_NO_HOST_MEMORY;
@@ -99,16 +98,23 @@ static capu_status make_part(struct split *split, size_t index)
 /* The index of the part that owns a page of the old tensor, or EDGE. */
 static size_t owner_of(const struct split *split, size_t page)
 {
-    for (size_t i = 0; i < PARTS; i++) {
-        size_t first;
-        size_t end;
+    size_t low = 0;
+    size_t high = split->into.count;
+    size_t first;
+    size_t end;
 
-        span_of(split, i, &first, &end);
-        if (split->parts[i] != NULL && page >= first && page < end) {
-            return i;
+    /* The part in which the page starts is the only one that can contain all of it. */
+    while (high - low > 1) {
+        size_t middle = low + (high - low) / 2;
+
+        if (split->into.starts[middle] <= page * split->page_bytes) {
+            low = middle;
+        } else {
+            high = middle;
         }
     }
-    return EDGE;
+    span_of(split, low, &first, &end);
+    return page >= first && page < end ? low : EDGE;
 }
 
 /* The index, within the allocation, of the old tensor's first page. */
@@ -258,19 +264,16 @@ static void hand_over_pages(capu_context *context, struct split *split)
     }
 }
 
-/* Copies the state of the old tensor to the parts. The named range (part 1) gets no name, kind or
-   hint: it is a new tensor, which the caller describes. */
+/* Copies the state of the old tensor to the parts. The named ranges get no name, kind or hint: they
+   are new tensors, which the caller describes. */
 static void inherit(struct split *split)
 {
     const struct tensor *old = split->old;
 
-    for (size_t i = 0; i < PARTS; i++) {
+    for (size_t i = 0; i < split->into.count; i++) {
         struct tensor *part = split->parts[i];
 
-        if (part == NULL) {
-            continue;
-        }
-        if (i != 1) {
+        if (i < split->into.named || i >= split->into.named_end) {
             part->name = old->name;
             part->kind = old->kind;
             part->hint = old->hint;
@@ -286,30 +289,22 @@ static void inherit(struct split *split)
     }
 }
 
-static struct tensor *first_part(const struct split *split)
-{
-    return split->parts[0] != NULL ? split->parts[0] : split->parts[1];
-}
-
 /* Takes the parts out of the index and puts the old tensor back. Cannot fail. */
 static void reindex_old(capu_context *context, struct split *split, size_t part_count)
 {
-    for (size_t i = 0; i < part_count; i++) {
-        if (split->parts[i] != NULL && split->parts[i] != first_part(split)) {
-            tensors_remove(&context->tensors, split->parts[i]);
-            tensors_forget(&context->tensors, split->parts[i]);
-        }
+    for (size_t i = 1; i < part_count; i++) {
+        tensors_remove(&context->tensors, split->parts[i]);
+        tensors_forget(&context->tensors, split->parts[i]);
     }
-    tensors_replace(&context->tensors, first_part(split), split->old);
+    tensors_replace(&context->tensors, split->parts[0], split->old);
 }
 
 /* Puts the parts into the index in place of the old tensor. The first one takes over its entry. */
 static capu_status index_parts(capu_context *context, struct split *split)
 {
-    tensors_replace(&context->tensors, split->old, first_part(split));
-    for (size_t i = 0; i < PARTS; i++) {
-        if (split->parts[i] != NULL && split->parts[i] != first_part(split) &&
-            tensors_add(&context->tensors, split->parts[i]) != CAPU_OK) {
+    tensors_replace(&context->tensors, split->old, split->parts[0]);
+    for (size_t i = 1; i < split->into.count; i++) {
+        if (tensors_add(&context->tensors, split->parts[i]) != CAPU_OK) {
             reindex_old(context, split, i);
             return failure_set(context, CAPU_NO_HOST_MEMORY, "capu_split: no memory for the index");
         }
@@ -323,12 +318,9 @@ static void replace(capu_context *context, struct split *split)
     struct tensor *old = split->old;
     struct tensor *last = old->previous;
 
-    for (size_t i = 0; i < PARTS; i++) {
+    for (size_t i = 0; i < split->into.count; i++) {
         struct tensor *part = split->parts[i];
 
-        if (part == NULL) {
-            continue;
-        }
         part->previous = last;
         if (last != NULL) {
             last->next = part;
@@ -416,27 +408,27 @@ static capu_status prepare_recovery(capu_context *context, struct split *split)
     size_t edges = 0;
     capu_status status = CAPU_OK;
 
+    for (size_t page = from; page < from + old->page_count; page++) {
+        edges += owner_of(split, page) == EDGE;
+    }
     /* Replays of a plan find a small tensor by its address, and would now find a piece of it. */
     if (tensor_is_placed(old) || (context->in_iteration && !tensor_is_managed(old))) {
         status = leave_guide(context);
     } else if (!tensor_is_mapped(old)) {
-        status = pager_leave_guide_for(context, old->page_count);
+        status = pager_leave_guide_for(context, tensor_is_empty(old) ? edges : old->page_count);
     }
     if (status == CAPU_OK) {
         status = recovery_end_early(context, old);
-    }
-    for (size_t page = from; page < from + old->page_count; page++) {
-        edges += owner_of(split, page) == EDGE;
     }
     return status != CAPU_OK ? status : recovery_before_fixed(context, edges);
 }
 
 /* First does everything that can fail; then the parts take over. */
-static capu_status split_tensor(capu_context *context, struct split *split)
+static capu_status carry_out(capu_context *context, struct split *split)
 {
-    capu_status status = prepare_edges(split->allocation);
+    capu_status status = split->into.count > 1 ? prepare_edges(split->allocation) : CAPU_OK;
 
-    for (size_t i = 0; i < 3 && status == CAPU_OK; i++) {
+    for (size_t i = 0; i < split->into.count && status == CAPU_OK; i++) {
         status = make_part(split, i);
     }
     if (status != CAPU_OK) {
@@ -453,7 +445,7 @@ static capu_status split_tensor(capu_context *context, struct split *split)
     if (status == CAPU_OK && tensor_is_managed(split->old)) {
         status = tensor_is_mapped(split->old) ? remap(context, split) : map_edges(context, split);
         if (status != CAPU_OK) {
-            reindex_old(context, split, PARTS);
+            reindex_old(context, split, split->into.count);
         }
     }
     if (status != CAPU_OK) {
@@ -468,37 +460,17 @@ static capu_status split_tensor(capu_context *context, struct split *split)
     return CAPU_OK;
 }
 
-capu_status capu_split(capu_context *context, void *address, size_t bytes)
+capu_status split_tensor(capu_context *context, struct tensor *tensor, struct split_parts into)
 {
-    capu_status status = context_ready(context, "capu_split");
-    struct split split = {0};
-    uint64_t offset;
+    struct split split = {.allocation = tensor->allocation,
+                          .old = tensor,
+                          .page_bytes = pages_bytes_each(context->pages),
+                          .into = into,
+                          .parts = calloc(into.count, sizeof(*split.parts))};
+    capu_status status = split.parts != NULL ? carry_out(context, &split)
+                                             : failure_set(context, CAPU_NO_HOST_MEMORY,
+                                                           "capu_split: no memory for the pieces");
 
-    if (status != CAPU_OK) {
-        return status;
-    }
-    if (bytes == 0) {
-        return failure_set(context, CAPU_ZERO_BYTES, "capu_split of zero bytes");
-    }
-    status = lookup_tensor(context, address, "capu_split", &split.old);
-    if (status != CAPU_OK) {
-        return status;
-    }
-    if (bytes > (uint64_t)(tensor_end(split.old) - (unsigned char *)address)) {
-        return failure_set(context, CAPU_OUT_OF_RANGE,
-                           "capu_split: %zu bytes at %p cross the end of '%s'", bytes, address,
-                           lookup_name(context, split.old));
-    }
-    if (address == split.old->address && bytes == split.old->bytes) {
-        return CAPU_OK;
-    }
-    split.allocation = split.old->allocation;
-    split.page_bytes = pages_bytes_each(context->pages);
-    offset = (uint64_t)((unsigned char *)address - (unsigned char *)split.allocation->address);
-    split.starts[0] = (uint64_t)((unsigned char *)split.old->address -
-                                 (unsigned char *)split.allocation->address);
-    split.starts[1] = offset;
-    split.starts[2] = offset + bytes;
-    split.starts[3] = split.starts[0] + split.old->bytes;
-    return split_tensor(context, &split);
+    free(split.parts);
+    return status;
 }

@@ -88,6 +88,11 @@ inline capu_operand writes_cleared(void *address) noexcept
     return capu_writes_cleared(address);
 }
 
+inline capu_operand writes_discard(void *address) noexcept
+{
+    return capu_writes_discard(address);
+}
+
 inline capu_operand updates(void *address) noexcept
 {
     return capu_updates(address);
@@ -113,6 +118,12 @@ template <typename Item> capu_operand writes_cleared(Item *address, std::size_t 
 {
     static_assert(!std::is_const_v<Item>, "an op cannot write what is const");
     return detail::operand(address, count, detail::item_bytes<Item>(), CAPU_WRITE_CLEARED);
+}
+
+template <typename Item> capu_operand writes_discard(Item *address, std::size_t count) noexcept
+{
+    static_assert(!std::is_const_v<Item>, "an op cannot write what is const");
+    return detail::operand(address, count, detail::item_bytes<Item>(), CAPU_WRITE_DISCARD);
 }
 
 template <typename Item> capu_operand updates(Item *address, std::size_t count) noexcept

@@ -103,11 +103,11 @@ CAPU_API capu_status capu_free(capu_context *context, void *address);
 
 /*
  * Makes the `bytes` at `address` a separate tensor, managed independently of the rest of the
- * allocation. A blob that holds hundreds of tensors is divided with one call per tensor. Any byte
- * offset is allowed, but a page that two tensors share is always resident, so splitting pays for
- * tensors of many pages. The range must lie inside one tensor; what remains of that tensor keeps
- * its description. Contents are kept. The new tensor has the default description: persistent,
- * unnamed. A range that is exactly one tensor already changes nothing.
+ * allocation. capu_split_list divides a blob that holds many. Any byte offset is allowed, but a
+ * page that two tensors share is always resident, so splitting pays for tensors of many pages. The
+ * range must lie inside one tensor; what remains of that tensor keeps its description. Contents are
+ * kept. The new tensor has the default description: persistent, unnamed. A range that is exactly
+ * one tensor already changes nothing.
  *
  * May wait for the compute stream and copy contents back to the device. In guided mode, splitting a
  * tensor of the plan makes the rest of the iteration passive, and so does freeing a split
@@ -117,6 +117,33 @@ CAPU_API capu_status capu_free(capu_context *context, void *address);
  * the tensor is not split.
  */
 CAPU_API capu_status capu_split(capu_context *context, void *address, size_t bytes);
+
+/*
+ * Splits a blob into tensors of `count` sizes, one after the other from `address` on: the same
+ * pieces as that many calls of capu_split, but with one wait, and at most one change of plan. What
+ * follows the last size stays a tensor with the old description. A range that is exactly one tensor
+ * already is left alone, so repeating the call changes nothing and costs no plan; nor does
+ * splitting a tensor that no plan contains, between iterations, if the budget has room for pages
+ * that the pieces share beside the plan. `sizes` is read during the call only.
+ *
+ * The ranges may lie in several tensors of one allocation, but none may cross the end of a tensor.
+ * Waits and errors are those of capu_split, and INVALID (no sizes). Wrong sizes are found before
+ * anything is split. After another failure the pieces of earlier tensors are split, and the call
+ * can be repeated.
+ */
+CAPU_API capu_status capu_split_list(capu_context *context, void *address, const size_t *sizes,
+                                     size_t count);
+
+/*
+ * The address of the tensor that follows the one which contains `address` in the same allocation;
+ * NULL if that is the last one. So all tensors of an allocation are visited by
+ *
+ *     for (void *at = blob; at != NULL; at = capu_tensor_next(context, at))
+ *
+ * with capu_tensor_query for what each one is. Does not wait; splits in between are allowed. NULL
+ * also if the address is in no tensor or the context cannot be used; capu_last_error says why.
+ */
+CAPU_API void *capu_tensor_next(capu_context *context, const void *address);
 
 /*
  * Sets the description of the tensor that contains `address`: name, kind, lifetime and hint. Each

@@ -129,6 +129,9 @@ void operands_without_memory_are_left_out()
     CHECK(capu::run(context, "clear", {capu::writes_cleared(x, 4)}, [](capu_stream) {}) == CAPU_OK);
     CHECK(item(context, x + 3) == 0.0f);
     CHECK(item(context, x + 4) == 3.0f);
+    CHECK(capu::run(context, "part", {capu::writes_discard(x)}, set) == CAPU_OK);
+    CHECK(capu::run(context, "part", {capu::writes_discard(x, 4)}, [](capu_stream) {}) == CAPU_OK);
+    CHECK(item(context, x + 4) == 3.0f);
 }
 
 void ops_have_names()

@@ -172,6 +172,127 @@ START_TEST(the_rest_keeps_its_description)
 }
 END_TEST
 
+/* The tensors of an allocation, checked against their sizes. */
+static void expect_tensors(struct rig *rig, unsigned char *blob, const size_t *sizes, size_t count)
+{
+    unsigned char *at = blob;
+
+    for (size_t i = 0; i < count; i++) {
+        ck_assert_ptr_eq(step_query(rig, at).address, at);
+        ck_assert_uint_eq(step_query(rig, at).bytes, sizes[i]);
+        ck_assert_ptr_eq(capu_tensor_next(rig->context, at + sizes[i] / 2),
+                         i + 1 < count ? at + sizes[i] : NULL);
+        at += sizes[i];
+    }
+}
+
+/* One call makes the pieces that a call for each would make, wherever the contents are. */
+START_TEST(a_list_splits_as_single_calls_do)
+{
+    enum { BYTES = PAGES(10) - 100, BUDGET = 12, COUNT = 6 };
+    static const size_t sizes[COUNT] = {PAGES(2), 100, 28, PAGES(3) + 7, 1, PAGES(1)};
+    static const size_t all[COUNT + 2] = {50,           PAGES(2), 100,      28,
+                                          PAGES(3) + 7, 1,        PAGES(1), BYTES - PAGES(6) - 186};
+    static unsigned char numbers[PAGES(16)];
+    struct rig single;
+    struct rig rig;
+    unsigned char *blob;
+    unsigned char *other;
+    size_t offset = 50;
+
+    rig_init(&rig, &(struct rig_options){.budget_pages = BUDGET});
+    rig_init(&single, &(struct rig_options){.budget_pages = BUDGET});
+    blob = numbered(&rig, numbers, BYTES);
+    other = numbered(&single, numbers, BYTES);
+    bring_into(&rig, blob, BYTES, (enum state)_i, BUDGET);
+    bring_into(&single, other, BYTES, (enum state)_i, BUDGET);
+    if (_i == ZERO || _i == ZERO_RESIDENT) {
+        memset(numbers, 0, BYTES);
+    }
+    RIG_OK(&rig, CAPU_DESCRIBE(rig.context, blob, .name = "blob", .kind = CAPU_GRADIENT,
+                               .lifetime = CAPU_PERSISTENT));
+    RIG_OK(&rig, capu_split_list(rig.context, blob + 50, sizes, COUNT));
+    rig_check(&rig);
+    for (size_t i = 0; i < COUNT; i++) {
+        RIG_OK(&single, capu_split(single.context, other + offset, sizes[i]));
+        offset += sizes[i];
+    }
+    expect_tensors(&rig, blob, all, COUNT + 2);
+    expect_tensors(&single, other, all, COUNT + 2);
+    ck_assert_uint_eq(context_fixed_pages(rig.context), context_fixed_pages(single.context));
+    ck_assert_str_eq(step_query(&rig, blob).name, "blob");
+    ck_assert_uint_eq(step_query(&rig, blob + 50).kind, CAPU_KIND_UNKNOWN);
+    ck_assert_uint_eq(step_query(&rig, blob + BYTES - 1).kind, CAPU_GRADIENT);
+    expect_numbers(&rig, blob, numbers, BYTES);
+    push_out(&rig, BUDGET - context_fixed_pages(rig.context));
+    expect_numbers(&rig, blob, numbers, BYTES);
+    RIG_OK(&rig, capu_free(rig.context, blob));
+    RIG_OK(&rig, capu_synchronize(rig.context));
+    ck_assert_uint_eq(pages_out(rig.context->pages), 0);
+    rig_finish(&single);
+    rig_finish(&rig);
+}
+END_TEST
+
+/* The same list again changes nothing; a finer one splits the pieces further. */
+START_TEST(a_list_can_be_repeated_and_refined)
+{
+    const size_t sizes[] = {PAGES(2), PAGES(3), PAGES(1)};
+    const size_t finer[] = {PAGES(1), PAGES(1), PAGES(2), PAGES(1)};
+    const size_t all[] = {PAGES(1), PAGES(1), PAGES(2), PAGES(1), PAGES(1)};
+    struct rig rig;
+    unsigned char *blob;
+    uint64_t version;
+
+    rig_init(&rig, &(struct rig_options){.budget_pages = 12});
+    blob = step_malloc(&rig, PAGES(6));
+    RIG_OK(&rig, capu_split_list(rig.context, blob, sizes, 3));
+    step_set(&rig, blob, PAGES(6), 3);
+    version = step_query(&rig, blob).version;
+    RIG_OK(&rig, CAPU_DESCRIBE(rig.context, blob, .name = "first"));
+    RIG_OK(&rig, capu_split_list(rig.context, blob, sizes, 3));
+    expect_tensors(&rig, blob, sizes, 3);
+    ck_assert_str_eq(step_query(&rig, blob).name, "first");
+    ck_assert_uint_eq(step_query(&rig, blob).version, version);
+    RIG_OK(&rig, capu_split_list(rig.context, blob, finer, 4));
+    expect_tensors(&rig, blob, all, 5);
+    step_expect(&rig, blob, PAGES(6), 3);
+    rig_finish(&rig);
+}
+END_TEST
+
+START_TEST(wrong_lists_change_nothing)
+{
+    const size_t crossing[] = {PAGES(1), PAGES(2), PAGES(2)};
+    const size_t beyond[] = {PAGES(2), PAGES(3), PAGES(2)};
+    const size_t zero[] = {PAGES(1), 0, PAGES(1)};
+    const size_t huge[] = {PAGES(1), SIZE_MAX};
+    const size_t now[] = {PAGES(2), PAGES(4)};
+    struct rig rig;
+    unsigned char *blob;
+
+    rig_init(&rig, &(struct rig_options){.budget_pages = 12});
+    blob = step_malloc(&rig, PAGES(6));
+    RIG_OK(&rig, capu_split(rig.context, blob, PAGES(2)));
+    STEP_FAILS(&rig, capu_split_list(rig.context, blob, crossing, 3), CAPU_OUT_OF_RANGE,
+               "capu_split_list: 8192 bytes");
+    STEP_FAILS(&rig, capu_split_list(rig.context, blob, beyond, 3), CAPU_OUT_OF_RANGE,
+               "cross the end");
+    STEP_FAILS(&rig, capu_split_list(rig.context, blob, zero, 3), CAPU_ZERO_BYTES, "2 of 3");
+    STEP_FAILS(&rig, capu_split_list(rig.context, blob, huge, 2), CAPU_OUT_OF_RANGE,
+               "cross the end");
+    STEP_FAILS(&rig, capu_split_list(rig.context, blob, now, 0), CAPU_INVALID, "no sizes");
+    STEP_FAILS(&rig, capu_split_list(rig.context, blob, NULL, 1), CAPU_INVALID, "no sizes");
+    STEP_FAILS(&rig, capu_split_list(rig.context, &rig, now, 2), CAPU_UNKNOWN_ADDRESS,
+               "capu_split_list");
+    expect_tensors(&rig, blob, now, 2);
+    ck_assert_ptr_null(capu_tensor_next(rig.context, &rig));
+    ck_assert_ptr_nonnull(strstr(capu_last_error(rig.context), "capu_tensor_next"));
+    ck_assert_ptr_null(capu_tensor_next(NULL, blob));
+    rig_finish(&rig);
+}
+END_TEST
+
 /* The edge pages of a tensor that is known to be zero do not fit the budget. */
 START_TEST(a_split_over_budget_changes_nothing)
 {
@@ -355,6 +476,9 @@ int main(void)
     tcase_add_test(cases, a_blob_can_be_split_into_many_tensors);
     tcase_add_test(cases, edge_pages_are_fixed_and_whole_pages_are_not);
     tcase_add_test(cases, the_rest_keeps_its_description);
+    tcase_add_loop_test(cases, a_list_splits_as_single_calls_do, 0, STATES);
+    tcase_add_test(cases, a_list_can_be_repeated_and_refined);
+    tcase_add_test(cases, wrong_lists_change_nothing);
     tcase_add_test(cases, a_split_over_budget_changes_nothing);
     tcase_add_test(cases, a_failed_split_keeps_the_host_copy);
     tcase_add_test(cases, freeing_waits_for_every_piece_that_is_leaving);
