@@ -506,6 +506,12 @@ void *slabs_find(const struct slabs *slabs, const void *address)
     return is_taken(slab, slot) ? slot_address(slabs, slab, slot) : NULL;
 }
 
+size_t slabs_slot_bytes(const struct slabs *slabs, const void *address)
+{
+    return slabs_find(slabs, address) == address ? slab_at(slabs, address)->class_of->slot_bytes
+                                                 : 0;
+}
+
 size_t slabs_page_count(const struct slabs *slabs)
 {
     return slabs->slab_count;

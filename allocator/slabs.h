@@ -53,6 +53,9 @@ size_t slabs_trim(struct slabs *slabs);
 /* Start of the taken slot that holds the address (interior addresses too), NULL if none does. */
 void *slabs_find(const struct slabs *slabs, const void *address);
 
+/* The size of the taken slot that starts at the address; 0: none does. */
+size_t slabs_slot_bytes(const struct slabs *slabs, const void *address);
+
 /* Pages held by slabs. */
 size_t slabs_page_count(const struct slabs *slabs);
 

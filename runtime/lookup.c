@@ -37,6 +37,31 @@ capu_status lookup_tensor(capu_context *context, const void *address, const char
                        what, address);
 }
 
+capu_status lookup_allocation(capu_context *context, const void *address, const char *what,
+                              struct allocation **allocation)
+{
+    struct tensor *tensor;
+    capu_status status = lookup_tensor(context, address, what, &tensor);
+
+    if (status != CAPU_OK) {
+        return status;
+    }
+    if (tensor->allocation->address != address) {
+        return failure_set(context, CAPU_UNKNOWN_ADDRESS, "%s: %p lies inside the allocation at %p",
+                           what, address, tensor->allocation->address);
+    }
+    *allocation = tensor->allocation;
+    return CAPU_OK;
+}
+
+bool lookup_is_named(const struct tensor *tensor)
+{
+    char text[32];
+
+    snprintf(text, sizeof(text), "%p", tensor->address); /* as lookup_name names it */
+    return tensor->name != NULL && strcmp(tensor->name, text) != 0;
+}
+
 const char *lookup_name(capu_context *context, struct tensor *tensor)
 {
     char text[32];

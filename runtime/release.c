@@ -101,20 +101,14 @@ capu_status release_allocation(capu_context *context, struct allocation *allocat
 capu_status capu_free(capu_context *context, void *address)
 {
     capu_status status = context_ready(context, "capu_free");
-    struct tensor *tensor;
+    struct allocation *allocation;
 
     if (status != CAPU_OK || address == NULL) {
         return status;
     }
-    status = lookup_tensor(context, address, "capu_free", &tensor);
-    if (status != CAPU_OK) {
-        return status;
+    status = lookup_allocation(context, address, "capu_free", &allocation);
+    if (status == CAPU_OK) {
+        status = release_allocation(context, allocation);
     }
-    if (tensor->allocation->address != address) {
-        return failure_set(context, CAPU_UNKNOWN_ADDRESS,
-                           "capu_free: %p lies inside the allocation at %p", address,
-                           tensor->allocation->address);
-    }
-    status = release_allocation(context, tensor->allocation);
     return status != CAPU_OK ? status : settle_unrecorded(context);
 }

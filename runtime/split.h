@@ -1,6 +1,6 @@
 /*
  * Splitting: one tensor becomes several, without a change of address or contents. The calls that
- * divide allocations are in split_ranges.c.
+ * divide allocations are in split_ranges.c, the one that lengthens them in realloc.c.
  */
 #ifndef CAPU_RUNTIME_SPLIT_H
 #define CAPU_RUNTIME_SPLIT_H

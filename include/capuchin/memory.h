@@ -146,6 +146,30 @@ CAPU_API capu_status capu_split_list(capu_context *context, void *address, const
 CAPU_API void *capu_tensor_next(capu_context *context, const void *address);
 
 /*
+ * Changes the size of an allocation and stores its address in *address: the old one wherever
+ * `bytes` fit the address range that is reserved for it, which is whole pages, or the slot of a
+ * small allocation. `old` NULL allocates.
+ *
+ * - A smaller size, and any size up to the largest it has had, changes nothing: tensors, contents
+ *   and plans stay as they are, and so does the memory, until capu_free. A buffer that follows the
+ *   size of the batch therefore keeps its plans, if ops name its tensors as a whole or with
+ *   CAPU_WRITE_DISCARD.
+ * - A larger size that still fits makes the last tensor longer. Contents are kept; what is added is
+ *   undefined, or zero with clear_fresh. Plans that contain that tensor are left, as by capu_split.
+ * - Otherwise there is a new allocation, and the old one is freed as by capu_free. It has the same
+ *   tensors with the same descriptions, the last one longer. Contents are copied, except those of
+ *   transient tensors between iterations, which are undefined afterwards. Each tensor of the old
+ *   allocation must fit the budget beside its copy. Plans that contain the old one are not used
+ *   again.
+ *
+ * Stream order: compute stream. Waits as capu_split does. Errors: INVALID (`address` is NULL),
+ * ZERO_BYTES, UNKNOWN_ADDRESS (also inside an allocation), ALREADY_FREED, and those of capu_malloc,
+ * capu_split, capu_copy and capu_free. After a failure the old allocation is as it was, and
+ * *address is untouched.
+ */
+CAPU_API capu_status capu_realloc(capu_context *context, void *old, size_t bytes, void **address);
+
+/*
  * Sets the description of the tensor that contains `address`: name, kind, lifetime and hint. Each
  * call replaces all of them, except that a NULL name keeps the present one. Describe a tensor
  * before its first use; a later change applies from the next access on. In guided mode, making a

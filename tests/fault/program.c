@@ -76,6 +76,14 @@ static unsigned char *allocate(struct program *program, size_t bytes)
     return address;
 }
 
+static unsigned char *resize(struct program *program, unsigned char *old, size_t bytes)
+{
+    void *address = old;
+
+    TRY(program, capu_realloc(program->context, old, bytes, &address));
+    return address;
+}
+
 static void run(struct program *program, const char *name, capu_run_function function, void *to,
                 const void *from, size_t bytes, capu_role role)
 {
@@ -142,6 +150,7 @@ static void step(struct program *program, unsigned char *weights, unsigned char 
 
 void program_run(struct program *program)
 {
+    static const size_t pieces[] = {PAGES(1), 300, 100};
     static unsigned char start[PAGES(3)];
     unsigned char *weights = allocate(program, PAGES(3));
     unsigned char *gradients = allocate(program, PAGES(6));
@@ -165,6 +174,9 @@ void program_run(struct program *program)
     run(program, "more", add, small, copy, 100, CAPU_UPDATE);
     run(program, "more", next, small, small, 100, CAPU_UPDATE);
     run(program, "more", next, small, small, 100, CAPU_UPDATE);
+    TRY(program, capu_split_list(program->context, gradients + PAGES(4), pieces, 3));
+    weights = resize(program, weights, PAGES(3) + 1);
+    weights = resize(program, weights, PAGES(4));
     TRY(program, capu_synchronize(program->context));
     TRY(program, capu_flush(program->context));
     program->sums[0] = read_sum(program, weights, PAGES(3));

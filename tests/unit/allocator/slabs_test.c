@@ -113,6 +113,8 @@ START_TEST(a_slot_is_not_reused_until_settled)
     memset(b, 2, PAGE / 2 - 9);
     ck_assert(slabs_needs_page(ground.slabs, PAGE / 2));
     ck_assert_ptr_eq(slabs_find(ground.slabs, (char *)b + 77), b);
+    ck_assert_uint_ge(slabs_slot_bytes(ground.slabs, b), 77);
+    ck_assert_uint_eq(slabs_slot_bytes(ground.slabs, (char *)b + 77), 0);
     ck_assert(!slabs_give(ground.slabs, (char *)b + 256));
     ck_assert(!slabs_give(ground.slabs, &b));
     ck_assert(slabs_give(ground.slabs, b));
