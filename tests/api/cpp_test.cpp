@@ -126,6 +126,8 @@ void operands_without_memory_are_left_out()
           CAPU_OK);
     CHECK(capu::run(context, "bytes", {capu::writes(whole, count * sizeof(float) + 1)}, set) ==
           CAPU_OUT_OF_RANGE);
+    CHECK(capu::run(context, "some", {capu::writes_discard(x, 4)}, [](capu_stream) {}) == CAPU_OK);
+    CHECK(capu::run(context, "all", {capu::writes_discard(x)}, set) == CAPU_OK);
     CHECK(capu::run(context, "clear", {capu::writes_cleared(x, 4)}, [](capu_stream) {}) == CAPU_OK);
     CHECK(item(context, x + 3) == 0.0f);
     CHECK(item(context, x + 4) == 3.0f);
