@@ -25,8 +25,8 @@
  * operand reaches from the pointer to the end of its tensor. A count says how many items of the
  * pointer's type it covers; it may use the other arguments: (float *, out, writes, rows * columns).
  * An operand that is NULL or has no items is left out, so optional arguments need no special case.
- * - value: anything else. It is copied. If it points to host memory, that must not change before
- * the op has run; see capuchin/op.h.
+ * - value: anything else. It is copied. If it points to host memory, that may change only when
+ * capu_op in capuchin/op.h says so.
  * - stream: the stream argument of a launcher for a GPU. The body gets the context's compute
  * stream, whatever the caller passes.
  * - name, index: a string and an integer that name the op of this call: "qkv" and 3 make "qkv.3".

@@ -20,7 +20,8 @@ extern "C" {
 
 /* What an op does to the bytes of one operand. */
 typedef enum capu_role {
-    CAPU_READ = 1,          /* reads, does not modify */
+    CAPU_READ = 1,          /* reads, does not modify, not even to restore it before it ends: the
+                               tensor may be copied out meanwhile. What does that is an update */
     CAPU_WRITE = 2,         /* overwrites the whole range; its old contents are not needed */
     CAPU_WRITE_CLEARED = 3, /* writes part of the range, and the rest must read as zero: the runtime
                                clears the range before the op and before its replays. A replay with
@@ -70,7 +71,12 @@ typedef enum capu_op_flag {
 
 /*
  * An op. Zero means "default" in every field except `size`, `name` and `run`. Name, arguments and
- * operands are copied during the call; what an argument block points to is not.
+ * operands are copied during the call; what an argument block points to is not. Host memory that it
+ * points to is read when `run` runs (on cuda during capu_run, on host any time after) and again in
+ * each replay. It may change once the op has run if the op is not replayable (see capu_run), and
+ * otherwise once the work of its iteration is complete: after capu_iteration_end and
+ * capu_synchronize, or the second capu_iteration_begin that follows. Nothing notices a change that
+ * comes too early.
  */
 typedef struct capu_op {
     size_t size;      /* sizeof(capu_op), as the caller was compiled */
