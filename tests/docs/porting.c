@@ -1,0 +1,502 @@
+/*
+ * The numbered statements of docs/porting.md, one function each, on the host device. Prints the
+ * number of each one that holds; porting.sh compares them with the document. With the argument
+ * "touch" it reads evicted memory instead, which ends it.
+ */
+#include <capuchin/launcher.h>
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { PAGE = 4096, COUNT = 4 * PAGE / sizeof(float), BYTES = COUNT * sizeof(float), PIECES = 8 };
+
+#define HOLDS(condition)                                                        \
+    do {                                                                        \
+        if (!(condition)) {                                                     \
+            fprintf(stderr, "line %d: not so: %s (%s)\n", __LINE__, #condition, \
+                    capu_last_error(context));                                  \
+            exit(1);                                                            \
+        }                                                                       \
+    } while (0)
+#define OK(call) HOLDS((call) == CAPU_OK)
+
+static capu_context *context;
+
+static CAPU_LAUNCHER(fill, (float *, out, writes), (const float *, bias, reads),
+                     (float, value, value))
+{
+    for (size_t i = 0; i < COUNT; i++) {
+        out[i] = value + (bias != NULL ? bias[i] : 0.0f);
+    }
+}
+
+static CAPU_LAUNCHER(fill_some, (float *, out, writes, count), (size_t, count, value),
+                     (float, value, value))
+{
+    for (size_t i = 0; i < count; i++) {
+        out[i] = value;
+    }
+}
+
+static CAPU_LAUNCHER(accumulate, (float *, out, updates), (float, value, value))
+{
+    for (size_t i = 0; i < COUNT; i++) {
+        out[i] += value;
+    }
+}
+
+static CAPU_LAUNCHER(accumulate_wrongly, (float *, out, writes), (float, value, value))
+{
+    for (size_t i = 0; i < COUNT; i++) {
+        out[i] += value;
+    }
+}
+
+static CAPU_LAUNCHER(copy, (const char *, what, name), (int, layer, index), (float *, out, writes),
+                     (const float *, in, reads))
+{
+    memcpy(out, in, BYTES);
+}
+
+static CAPU_LAUNCHER(restore, (const float *, in, reads))
+{
+    float *changed = (float *)(uintptr_t)in;
+    float before = changed[COUNT - 1];
+
+    changed[COUNT - 1] = before + 1.0f;
+    changed[COUNT - 1] = before;
+}
+
+static CAPU_LAUNCHER(update, (float *, weight, updates, count), (float *, first, updates, count),
+                     (float *, second, updates, count), (const float *, gradient, reads, count),
+                     (size_t, count, value))
+{
+    for (size_t i = 0; i < count; i++) {
+        first[i] = 0.9f * first[i] + 0.1f * gradient[i];
+        second[i] = 0.99f * second[i] + 0.01f * gradient[i] * gradient[i];
+        weight[i] -= first[i] / (second[i] + 1.0f);
+    }
+}
+
+static CAPU_LAUNCHER(fill_part, (float *, out, writes_discard, count), (size_t, count, value))
+{
+    for (size_t i = 0; i < count; i++) {
+        out[i] = 2.0f;
+    }
+}
+
+/* Host memory that changes. */
+struct setting {
+    float value;
+};
+static struct setting shared_setting;
+
+static CAPU_LAUNCHER(fill_from, (float *, out, writes), (const struct setting *, setting, value))
+{
+    for (size_t i = 0; i < COUNT; i++) {
+        out[i] = setting->value;
+    }
+}
+
+static capu_status inner_status;
+
+static CAPU_LAUNCHER(nested, (float *, out, writes))
+{
+    fill_some_body(out, COUNT, 1.0f);
+    inner_status = fill_some(out, COUNT, 2.0f);
+}
+
+/* Ends the context of the claim before, and starts one with a budget of so many pages. */
+static void start(uint64_t page_bytes, uint64_t budget_bytes, bool is_strict)
+{
+    capu_config config = CAPU_CONFIG_INIT;
+
+    capu_context_destroy(context);
+    config.device = "host";
+    config.page_bytes = page_bytes;
+    config.budget_bytes = budget_bytes;
+    config.strict = is_strict;
+    OK(capu_context_create(&config, &context));
+    capu_context_make_current(context);
+}
+
+static float *make(size_t bytes, capu_kind kind)
+{
+    void *address = NULL;
+
+    OK(capu_malloc(context, bytes, &address));
+    OK(CAPU_DESCRIBE(context, address, .name = "x", .kind = kind));
+    return address;
+}
+
+static float item(const float *address)
+{
+    float value = -1.0f;
+
+    OK(capu_download(context, &value, address, sizeof(value)));
+    return value;
+}
+
+static bool error_has(const char *text)
+{
+    return strstr(capu_last_error(context), text) != NULL;
+}
+
+static capu_report report(void)
+{
+    capu_report report = CAPU_REPORT_INIT;
+
+    OK(capu_synchronize(context));
+    OK(capu_report_get(context, &report));
+    return report;
+}
+
+static uint64_t fixed_bytes(const void *address)
+{
+    capu_tensor_state state = {.size = sizeof(state)};
+
+    OK(capu_tensor_query(context, address, &state));
+    return state.fixed_bytes;
+}
+
+static void null_operands(void)
+{
+    capu_operand none = capu_reads(NULL);
+    capu_op op = {.size = sizeof(op), .name = "none", .run = fill_run, .operands = &none};
+    float *x;
+
+    start(PAGE, 16 * PAGE, false);
+    x = make(BYTES, CAPU_ACTIVATION);
+    OK(fill(x, NULL, 2.0f));
+    HOLDS(item(x) == 2.0f);
+    op.operand_count = 1;
+    HOLDS(capu_run(context, &op) == CAPU_UNKNOWN_ADDRESS);
+}
+
+static void values_are_copied(void)
+{
+    float value = 3.0f;
+    float *x;
+
+    start(PAGE, 16 * PAGE, false);
+    x = make(BYTES, CAPU_ACTIVATION);
+    OK(fill(x, NULL, value));
+    value = 4.0f;
+    HOLDS(item(x) == 3.0f && value == 4.0f);
+}
+
+static void operands_reach_to_the_end(void)
+{
+    float *x;
+
+    start(PAGE, 16 * PAGE, true);
+    x = make(2 * BYTES, CAPU_ACTIVATION);
+    HOLDS(fill(x, NULL, 1.0f) == CAPU_INVALID && error_has("unwritten"));
+    OK(fill_some(x, COUNT, 1.0f));
+    OK(capu_split(context, x, BYTES));
+    OK(fill(x, NULL, 1.0f));
+}
+
+static void sums_are_updates(void)
+{
+    float *x;
+
+    start(PAGE, 16 * PAGE, true);
+    x = make(BYTES, CAPU_GRADIENT);
+    HOLDS(accumulate(x, 1.0f) == CAPU_UNDEFINED_READ);
+    OK(capu_zero(context, x, 0));
+    OK(accumulate(x, 1.0f));
+    HOLDS(item(x) == 1.0f);
+    HOLDS(accumulate_wrongly(x, 1.0f) == CAPU_INVALID && error_has("before it has written it"));
+}
+
+/* What is copied back for a write of half of an evicted tensor. */
+static uint64_t fetched_for(bool is_discard)
+{
+    float *x, *others;
+
+    start(PAGE, 9 * PAGE, false);
+    x = make(BYTES, CAPU_PARAMETER);
+    others = make(2 * BYTES, CAPU_PARAMETER);
+    OK(fill(x, NULL, 1.0f));
+    OK(capu_zero(context, others, 0));
+    OK(capu_iteration_begin(context, NULL));
+    OK(fill_some(others, 2 * COUNT, 1.0f));
+    if (is_discard) {
+        OK(fill_part(x, COUNT / 2));
+    } else {
+        OK(fill_some(x, COUNT / 2, 2.0f));
+    }
+    OK(capu_iteration_end(context));
+    return report().prefetched_bytes;
+}
+
+static void a_part_is_an_update(void)
+{
+    HOLDS(fetched_for(false) == BYTES);
+    HOLDS(fetched_for(true) == 0);
+}
+
+static void launchers_do_not_nest(void)
+{
+    float *x;
+
+    start(PAGE, 16 * PAGE, false);
+    x = make(BYTES, CAPU_ACTIVATION);
+    OK(nested(x));
+    HOLDS(item(x) == 1.0f);
+    HOLDS(inner_status == CAPU_INVALID || inner_status == CAPU_WRONG_ORDER);
+}
+
+static void ops_have_names(void)
+{
+    float *x, *y;
+
+    start(PAGE, 16 * PAGE, false);
+    x = make(BYTES, CAPU_ACTIVATION);
+    y = make(BYTES, CAPU_ACTIVATION);
+    HOLDS(accumulate(x, 1.0f) == CAPU_UNDEFINED_READ && error_has("op 'accumulate'"));
+    HOLDS(copy("qkv", 3, y, x) == CAPU_UNDEFINED_READ && error_has("op 'qkv.3'"));
+}
+
+/* Pieces of three pages of 4 KiB, each of which begins 256 bytes after a multiple of it. */
+static uint64_t fixed_of_pieces(uint64_t page_bytes)
+{
+    const size_t bytes = 3 * PAGE;
+    uint64_t fixed = 0;
+    char *blob;
+
+    start(page_bytes, 16 << 20, false);
+    blob = (char *)make(PIECES * bytes + PAGE, CAPU_ACTIVATION) + 256;
+    for (size_t i = 0; i < PIECES; i++) {
+        OK(capu_split(context, blob + i * bytes, bytes));
+    }
+    for (size_t i = 0; i < PIECES; i++) {
+        fixed += fixed_bytes(blob + i * bytes);
+    }
+    return fixed;
+}
+
+static void shared_pages_stay(void)
+{
+    HOLDS(fixed_of_pieces(PAGE) == PIECES * PAGE);
+    HOLDS(fixed_of_pieces(16 * PAGE) == PIECES * 3 * PAGE);
+}
+
+static void whole_pages_do_not(void)
+{
+    float *blob;
+
+    start(PAGE, 16 << 20, false);
+    blob = make(PIECES * BYTES, CAPU_ACTIVATION);
+    for (size_t i = 0; i < PIECES; i++) {
+        OK(capu_split(context, blob + i * COUNT, BYTES));
+    }
+    for (size_t i = 0; i < PIECES; i++) {
+        HOLDS(fixed_bytes(blob + i * COUNT) == 0);
+    }
+}
+
+static void reports_say_what_is_fixed(void)
+{
+    char *blob;
+
+    start(PAGE, 64 * PAGE, false);
+    blob = (char *)make(8 * PAGE, CAPU_ACTIVATION);
+    make(16, CAPU_PARAMETER);
+    OK(capu_iteration_begin(context, NULL));
+    OK(capu_split(context, blob, PAGE + PAGE / 2));
+    OK(capu_iteration_end(context));
+    HOLDS(report().fixed_bytes == 2 * PAGE);
+}
+
+/* One step of the optimizer over four allocations of 8 tensors, in so many calls. */
+static capu_status optimise(uint64_t budget_bytes, size_t calls, capu_report *out)
+{
+    float *blobs[4];
+    capu_status status = CAPU_OK;
+
+    start(PAGE, budget_bytes, false);
+    for (size_t i = 0; i < 4; i++) {
+        blobs[i] = make(PIECES * BYTES, CAPU_OPTIMIZER);
+        for (size_t j = 0; j < PIECES; j++) {
+            OK(capu_split(context, blobs[i] + j * COUNT, BYTES));
+        }
+        OK(capu_zero(context, blobs[i], PIECES * BYTES));
+    }
+    OK(capu_iteration_begin(context, NULL));
+    for (size_t i = 0; i < calls && status == CAPU_OK; i++) {
+        const size_t at = i * PIECES / calls * COUNT;
+
+        status = update(blobs[0] + at, blobs[1] + at, blobs[2] + at, blobs[3] + at,
+                        PIECES / calls * COUNT);
+    }
+    OK(capu_iteration_end(context));
+    *out = report();
+    return status;
+}
+
+static void the_floor_is_that_of_one_op(void)
+{
+    capu_report report;
+    uint64_t floor_bytes;
+
+    OK(optimise(16 << 20, PIECES, &report));
+    floor_bytes = report.floor_bytes;
+    HOLDS(floor_bytes == 4 * BYTES + report.fixed_bytes);
+    HOLDS(strcmp(report.floor_op, "update") == 0);
+    OK(optimise(floor_bytes, PIECES, &report));
+    HOLDS(optimise(floor_bytes - PAGE, PIECES, &report) == CAPU_OVER_BUDGET);
+    HOLDS(error_has("op 'update'"));
+}
+
+static void one_update_of_all_is_the_floor(void)
+{
+    capu_report together, apart;
+
+    OK(optimise(16 << 20, 1, &together));
+    OK(optimise(16 << 20, PIECES, &apart));
+    HOLDS(together.floor_bytes == 4 * PIECES * BYTES + together.fixed_bytes);
+    HOLDS(apart.floor_bytes == 4 * BYTES + apart.fixed_bytes);
+}
+
+static void zeros_take_no_memory(void)
+{
+    uint64_t held_before, held_after;
+    float *x;
+
+    start(PAGE, 8 * PAGE, false);
+    x = make(64 * PAGE, CAPU_GRADIENT);
+    capu_memory_usage(context, &held_before, NULL, NULL);
+    OK(capu_zero(context, x, 0));
+    OK(capu_synchronize(context));
+    capu_memory_usage(context, &held_after, NULL, NULL);
+    HOLDS(held_after == held_before);
+    HOLDS(item(x + COUNT) == 0.0f);
+}
+
+/* Whether a tensor that one iteration has written can be read in the next. */
+static bool is_kept(capu_kind kind, capu_lifetime lifetime)
+{
+    capu_status status;
+    float *x;
+
+    start(PAGE, 16 * PAGE, false);
+    x = make(BYTES, kind);
+    OK(CAPU_DESCRIBE(context, x, .kind = kind, .lifetime = lifetime));
+    OK(capu_iteration_begin(context, NULL));
+    OK(fill(x, NULL, 1.0f));
+    OK(capu_iteration_end(context));
+    OK(capu_iteration_begin(context, NULL));
+    status = accumulate(x, 1.0f);
+    HOLDS(status == CAPU_OK || status == CAPU_UNDEFINED_READ);
+    OK(capu_iteration_end(context));
+    return status == CAPU_OK;
+}
+
+static void kinds_have_lifetimes(void)
+{
+    HOLDS(!is_kept(CAPU_ACTIVATION, CAPU_LIFETIME_DEFAULT));
+    HOLDS(!is_kept(CAPU_GRADIENT, CAPU_LIFETIME_DEFAULT));
+    HOLDS(!is_kept(CAPU_WORKSPACE, CAPU_LIFETIME_DEFAULT));
+    HOLDS(is_kept(CAPU_GRADIENT, CAPU_PERSISTENT));
+    HOLDS(is_kept(CAPU_KIND_UNKNOWN, CAPU_LIFETIME_DEFAULT));
+}
+
+/* A tensor that is not on the device. */
+static float *make_evicted(void)
+{
+    float *x, *y;
+
+    start(PAGE, 7 * PAGE, true);
+    x = make(BYTES, CAPU_PARAMETER);
+    y = make(BYTES, CAPU_PARAMETER);
+    OK(fill(x, NULL, 5.0f));
+    OK(fill(y, NULL, 6.0f));
+    return x;
+}
+
+static void only_ops_touch_device_memory(void)
+{
+    HOLDS(item(make_evicted()) == 5.0f);
+}
+
+static void uploads_have_copied(void)
+{
+    float value = 7.0f;
+    float *x;
+
+    start(PAGE, 16 * PAGE, false);
+    x = make(BYTES, CAPU_INPUT);
+    OK(capu_upload(context, x, &value, sizeof(value)));
+    value = 8.0f;
+    HOLDS(item(x) == 7.0f && value == 8.0f);
+}
+
+static void restored_is_changed(void)
+{
+    float *x;
+
+    start(PAGE, 16 * PAGE, true);
+    x = make(BYTES, CAPU_PARAMETER);
+    OK(fill(x, NULL, 1.0f));
+    HOLDS(restore(x) == CAPU_INVALID && error_has("which it says it only reads"));
+}
+
+static void arguments_point_to_the_present(void)
+{
+    struct setting *setting = &shared_setting;
+    float *x;
+
+    start(PAGE, 16 * PAGE, false);
+    x = make(BYTES, CAPU_ACTIVATION);
+    setting->value = 1.0f;
+    OK(fill_from(x, setting));
+    OK(capu_synchronize(context));
+    setting->value = 2.0f;
+    HOLDS(item(x) == 1.0f);
+    OK(fill_from(x, setting));
+    HOLDS(item(x) == 2.0f);
+}
+
+/* In the order of the document. */
+static const struct {
+    int number;
+    void (*check)(void);
+} claims[] = {
+    {1, null_operands},
+    {2, values_are_copied},
+    {3, operands_reach_to_the_end},
+    {4, sums_are_updates},
+    {5, a_part_is_an_update},
+    {6, launchers_do_not_nest},
+    {7, ops_have_names},
+    {8, shared_pages_stay},
+    {9, whole_pages_do_not},
+    {10, reports_say_what_is_fixed},
+    {11, the_floor_is_that_of_one_op},
+    {12, one_update_of_all_is_the_floor},
+    {13, zeros_take_no_memory},
+    {14, kinds_have_lifetimes},
+    {15, only_ops_touch_device_memory},
+    {16, uploads_have_copied},
+    {17, restored_is_changed},
+    {18, arguments_point_to_the_present},
+};
+
+int main(int count, char **arguments)
+{
+    if (count > 1 && strcmp(arguments[1], "touch") == 0) {
+        volatile float *x = make_evicted();
+
+        printf("%f\n", (double)x[0]);
+        return 0;
+    }
+    for (size_t i = 0; i < sizeof(claims) / sizeof(*claims); i++) {
+        claims[i].check();
+        printf("%d\n", claims[i].number);
+    }
+    capu_context_destroy(context);
+    return 0;
+}
