@@ -16,6 +16,7 @@
  */
 #include "device/cuda.h"
 
+#include "base/size_text.h"
 #include "device/calibration.h"
 #include "device/monotonic.h"
 #include "device/options.h"
@@ -174,10 +175,11 @@ static capu_status complete_options(struct cuda_device *cuda, struct device_opti
         options->memory_bytes = free_bytes - (share < HEADROOM_MAX ? share : HEADROOM_MAX);
     }
     if (options->memory_bytes > free_bytes) {
-        return options_refuse(CAPU_OVER_BUDGET, text, text_bytes,
-                              "a budget of %" PRIu64 " bytes is more than the %zu that are free on "
-                              "the device, of %zu",
-                              options->memory_bytes, free_bytes, total_bytes);
+        return options_refuse(
+            CAPU_OVER_BUDGET, text, text_bytes,
+            "a budget of %s is more than the %s that are free on the device, of %s",
+            size_text(options->memory_bytes).text, size_text(free_bytes).text,
+            size_text(total_bytes).text);
     }
     if (options->page_bytes == 0) {
         options->page_bytes = choose_page_bytes(granularity, options->memory_bytes);

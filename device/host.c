@@ -8,6 +8,7 @@
 #define _GNU_SOURCE
 #include "device/host.h"
 
+#include "base/size_text.h"
 #include "device/monotonic.h"
 #include "device/options.h"
 
@@ -54,9 +55,8 @@ capu_status host_options_complete(const struct host_machine *machine,
 
     if (memory_bytes > machine->memory_bytes) {
         return options_refuse(CAPU_OVER_BUDGET, text, text_bytes,
-                              "a budget of %" PRIu64
-                              " bytes is more than the machine's memory of %" PRIu64,
-                              memory_bytes, machine->memory_bytes);
+                              "a budget of %s is more than the machine's memory of %s",
+                              size_text(memory_bytes).text, size_text(machine->memory_bytes).text);
     }
     if (page_bytes == 0) {
         page_bytes = choose_page_bytes(machine, memory_bytes);
@@ -69,12 +69,12 @@ capu_status host_options_complete(const struct host_machine *machine,
                               page_bytes, machine->page_bytes);
     }
     if (memory_bytes / page_bytes > limit) {
-        return options_refuse(
-            CAPU_NO_ADDRESS_SPACE, text, text_bytes,
-            "a budget of %" PRIu64 " bytes in pages of %" PRIu64 " may need %" PRIu64
-            " mappings, and of vm.max_map_count = %zu the device may "
-            "use %zu: choose larger pages",
-            memory_bytes, page_bytes, memory_bytes / page_bytes, machine->mapping_count, limit);
+        return options_refuse(CAPU_NO_ADDRESS_SPACE, text, text_bytes,
+                              "a budget of %s in pages of %" PRIu64 " may need %" PRIu64
+                              " mappings, and of vm.max_map_count = %zu the device may "
+                              "use %zu: choose larger pages",
+                              size_text(memory_bytes).text, page_bytes, memory_bytes / page_bytes,
+                              machine->mapping_count, limit);
     }
     options->memory_bytes = memory_bytes;
     options->page_bytes = page_bytes;
@@ -215,9 +215,9 @@ static capu_status create_memory_file(uint64_t bytes, int *file, char *text, siz
     /* Beyond this limit, making a file larger raises SIGXFSZ. */
     if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur < bytes) {
         return options_refuse(CAPU_SYSTEM_LIMIT, text, text_bytes,
-                              "the host device's memory is a file of %" PRIu64
-                              " bytes, and the file size limit (RLIMIT_FSIZE) is %" PRIu64,
-                              bytes, (uint64_t)limit.rlim_cur);
+                              "the host device's memory is a file of %s, and the file size limit "
+                              "(RLIMIT_FSIZE) is %s",
+                              size_text(bytes).text, size_text(limit.rlim_cur).text);
     }
     created = memfd_create("capuchin-device", MFD_CLOEXEC);
     if (created < 0) {
@@ -231,7 +231,7 @@ static capu_status create_memory_file(uint64_t bytes, int *file, char *text, siz
         error = errno;
         close(created);
         return options_refuse(CAPU_NO_HOST_MEMORY, text, text_bytes,
-                              "making a memory file of %" PRIu64 " bytes: %s", bytes,
+                              "making a memory file of %s: %s", size_text(bytes).text,
                               strerror(error));
     }
     *file = created;

@@ -4,6 +4,7 @@
 #include "policy/planner.h"
 
 #include "base/assert.h"
+#include "base/size_text.h"
 
 #include "policy/place_apart.h"
 #include "policy/planner_shared.h"
@@ -22,13 +23,12 @@ static capu_status check_floor(const struct planner_request *request, struct err
         return CAPU_OK;
     }
     if (trace_index->trace->op_count == 0) {
-        return error_text_set(error, CAPU_OVER_BUDGET, "no plan exists below %" PRIu64 " bytes",
-                              trace_index->floor_bytes);
+        return error_text_set(error, CAPU_OVER_BUDGET, "no plan exists below %s",
+                              size_text(trace_index->floor_bytes).text);
     }
     return error_text_set(error, CAPU_OVER_BUDGET,
-                          "no plan exists below %" PRIu64 " bytes: op %" PRIu32
-                          " (%.120s) needs them all at once",
-                          trace_index->floor_bytes, trace_index->floor_op,
+                          "no plan exists below %s: op %" PRIu32 " (%.120s) needs them all at once",
+                          size_text(trace_index->floor_bytes).text, trace_index->floor_op,
                           trace_op_name(trace_index->trace, trace_index->floor_op));
 }
 
@@ -97,20 +97,23 @@ static capu_status none_found(const struct planner *planner, const struct planni
     const struct planner_request *request = planning->request;
 
     if (planning->placed_floor > request->budget_bytes) {
-        return error_text_set(error, CAPU_UNSUPPORTED,
-                              "%s found no placement within %" PRIu64
-                              " bytes; the smallest known takes %" PRIu64 " (%" PRIu64
-                              " pages of %" PRIu64 " and what is fixed)",
-                              planner->name, request->budget_bytes, planning->placed_floor,
-                              (planning->placed_floor - planning->plan->fixed_bytes) /
-                                  request->trace_index->page_bytes,
-                              request->trace_index->page_bytes);
+        return error_text_set(
+            error, CAPU_UNSUPPORTED,
+            "%s found no placement within %s; the smallest known takes %s (%" PRIu64
+            " pages of %" PRIu64 " and what is fixed)",
+            planner->name, size_text(request->budget_bytes).text,
+            size_text(planning->placed_floor).text,
+            (planning->placed_floor - planning->plan->fixed_bytes) /
+                request->trace_index->page_bytes,
+            request->trace_index->page_bytes);
     }
     return error_text_set(error, CAPU_UNSUPPORTED,
-                          "%s found no plan within %" PRIu64
-                          " bytes, though one may exist (largest op: %" PRIu64 " bytes%s)",
-                          planner->name, request->budget_bytes, request->trace_index->floor_bytes,
-                          request->host_bytes != UINT64_MAX ? "; the host limit counts too" : "");
+                          "%s found no plan within %s, though one may exist (largest op: %s%s); "
+                          "everything fits within %s",
+                          planner->name, size_text(request->budget_bytes).text,
+                          size_text(request->trace_index->floor_bytes).text,
+                          request->host_bytes != UINT64_MAX ? "; the host limit counts too" : "",
+                          size_text(request->trace_index->peak_bytes).text);
 }
 
 /* The place lines of the empty plan. Tensors are kept apart if there is room for that. */

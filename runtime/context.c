@@ -1,5 +1,6 @@
 /* Contexts from creation to end: see capuchin/context.h. */
 #include "base/assert.h"
+#include "base/size_text.h"
 #include "runtime/failure.h"
 #include "runtime/internal.h"
 
@@ -211,8 +212,8 @@ static capu_status complete_config(const struct device *device, capu_config *con
         config->budget_bytes = capabilities->memory_bytes;
     }
     if (config->budget_bytes < config->page_bytes) {
-        snprintf(text, text_bytes, "a budget of %llu bytes is below one page of %llu",
-                 (unsigned long long)config->budget_bytes, (unsigned long long)config->page_bytes);
+        snprintf(text, text_bytes, "a budget of %s is below one page of %s",
+                 size_text(config->budget_bytes).text, size_text(config->page_bytes).text);
         return CAPU_OVER_BUDGET;
     }
     if (config->slab_threshold_bytes == 0) {

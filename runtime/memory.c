@@ -7,6 +7,8 @@
  * and where that allocation is still departing or parked, it is taken back with its pages.
  */
 #include "runtime/allocation.h"
+
+#include "base/size_text.h"
 #include "runtime/contents.h"
 #include "runtime/failure.h"
 #include "runtime/internal.h"
@@ -167,8 +169,7 @@ static capu_status take_range(capu_context *context, uint64_t bytes, size_t page
         status = ranges_take(context->ranges, page_count, &address);
     }
     if (status != CAPU_OK) {
-        return failure_set(context, status, "no addresses for %llu bytes",
-                           (unsigned long long)bytes);
+        return failure_set(context, status, "no addresses for %s", size_text(bytes).text);
     }
     status = allocation_create(context, address, bytes, page_count, allocation);
     if (status != CAPU_OK) {
@@ -185,9 +186,8 @@ static capu_status map_at_once(capu_context *context, struct allocation *allocat
 
     if (status == CAPU_OVER_BUDGET) {
         failure_set(context, status,
-                    "%llu bytes do not fit: %zu of %zu pages are taken, and mode off evicts "
-                    "nothing",
-                    (unsigned long long)allocation->bytes, pages_out(context->pages),
+                    "%s do not fit: %zu of %zu pages are taken, and mode off evicts nothing",
+                    size_text(allocation->bytes).text, pages_out(context->pages),
                     pages_limit(context->pages));
     }
     return status != CAPU_OK ? status : pager_bring(context, allocation->first, false);

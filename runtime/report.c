@@ -6,6 +6,7 @@
  * list: a large network evicts thousands of tensors, and the few that cost most are what a person
  * looks for. The JSON line (report_json.c) has them all, in order.
  */
+#include "base/size_text.h"
 #include "runtime/failure.h"
 #include "runtime/internal.h"
 #include "runtime/lookup.h"
@@ -320,10 +321,11 @@ capu_status capu_memory_print(capu_context *context, FILE *file)
     qsort(holders.list, holders.count, sizeof(*holders.list), by_bytes);
     fprintf(file,
             "device memory: %zu of %zu pages of %" PRIu64 " bytes in use, %zu always "
-            "resident, %zu leaving; host memory: %" PRIu64 " of %" PRIu64 " bytes in use\n",
+            "resident, %zu leaving; host memory: %s of %s in use\n",
             pages_out(context->pages), pages_limit(context->pages), holders.page_bytes,
             context_fixed_pages(context), context->departures.leaving_pages,
-            host_arena_used_bytes(context->arena), host_arena_chunk_bytes(context->arena));
+            size_text(host_arena_used_bytes(context->arena)).text,
+            size_text(host_arena_chunk_bytes(context->arena)).text);
     print_holders(context, &holders, file);
     free(holders.list);
     return fflush(file) == 0 && !ferror(file)

@@ -1,6 +1,7 @@
 /* Making operands resident, see resident.h. */
 #include "runtime/resident.h"
 
+#include "base/size_text.h"
 #include "runtime/access.h"
 #include "runtime/failure.h"
 #include "runtime/internal.h"
@@ -23,13 +24,14 @@ static capu_status check_budget(capu_context *context, size_t operand_pages)
     if (operand_pages + fixed <= pages_limit(context->pages)) {
         return CAPU_OK;
     }
-    return failure_set(
-        context, CAPU_OVER_BUDGET,
-        "op '%s' needs %llu bytes of device memory at once (%llu for its operands, %llu always "
-        "resident), and the budget is %llu: raise it, or split the op",
-        context->operands.name, (unsigned long long)((operand_pages + fixed) * page_bytes),
-        (unsigned long long)(operand_pages * page_bytes), (unsigned long long)(fixed * page_bytes),
-        (unsigned long long)context->config.budget_bytes);
+    return failure_set(context, CAPU_OVER_BUDGET,
+                       "op '%s' needs %s of device memory at once (%s for its operands, %s always "
+                       "resident), and the "
+                       "budget is %s: raise it, or split the op",
+                       context->operands.name, size_text((operand_pages + fixed) * page_bytes).text,
+                       size_text(operand_pages * page_bytes).text,
+                       size_text(fixed * page_bytes).text,
+                       size_text(context->config.budget_bytes).text);
 }
 
 /* Makes every operand resident. Zeros are filled in before other contents are copied back, so that

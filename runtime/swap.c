@@ -2,6 +2,7 @@
 #include "runtime/swap.h"
 
 #include "base/assert.h"
+#include "base/size_text.h"
 #include "runtime/failure.h"
 #include "runtime/internal.h"
 #include "runtime/lookup.h"
@@ -50,19 +51,19 @@ static bool drop_clean_copy(capu_context *context)
 /* Reports what is short, the memory of the machine or the budget, and how much of it is used. */
 static capu_status no_host_room(capu_context *context, struct tensor *tensor, capu_status status)
 {
-    unsigned long long used = host_arena_used_bytes(context->arena);
-    unsigned long long bytes = tensor->span_bytes;
+    struct size_text used = size_text(host_arena_used_bytes(context->arena));
+    struct size_text bytes = size_text(tensor->span_bytes);
 
     if (status == CAPU_HOST_OVER_BUDGET) {
         return failure_set(context, status,
-                           "no host memory to evict '%s' (%llu bytes) to: %llu bytes of a host "
-                           "budget of %llu are in use; raise it, or the device budget",
-                           lookup_name(context, tensor), bytes, used,
-                           (unsigned long long)context->config.host_budget_bytes);
+                           "no host memory to evict '%s' to, which has %s: %s of a host budget of "
+                           "%s are in use; raise it, or the device budget",
+                           lookup_name(context, tensor), bytes.text, used.text,
+                           size_text(context->config.host_budget_bytes).text);
     }
     return failure_set(context, status,
-                       "no host memory to evict '%s' (%llu bytes) to: %llu bytes are in use",
-                       lookup_name(context, tensor), bytes, used);
+                       "no host memory to evict '%s' to, which has %s: %s are in use",
+                       lookup_name(context, tensor), bytes.text, used.text);
 }
 
 /* Makes room in the arena after a take has failed. It tries, in this order: waiting for blocks that

@@ -10,6 +10,7 @@
 #include "tools/say.h"
 #include "tools/subject.h"
 
+#include "base/size_text.h"
 #include "policy/bound.h"
 #include "policy/plan.h"
 #include "policy/timeline.h"
@@ -277,8 +278,8 @@ static int print_bound(const struct settings *settings, const struct subject *su
         return EXIT_USAGE;
     }
     if (budget < trace_index->floor_bytes) {
-        say("no plan exists below %" PRIu64 " bytes: op %" PRIu32 " (%s) needs them all at once",
-            trace_index->floor_bytes, trace_index->floor_op,
+        say("no plan exists below %s: op %" PRIu32 " (%s) needs them all at once",
+            size_text(trace_index->floor_bytes).text, trace_index->floor_op,
             trace_op_name(&subject->trace, trace_index->floor_op));
         return EXIT_NO_PLAN;
     }

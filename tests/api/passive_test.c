@@ -216,8 +216,8 @@ START_TEST(the_floor_budget_works_and_one_page_less_names_the_op)
     }
     rig_init(&rig, &(struct rig_options){.budget_pages = 6});
     STEP_FAILS(&rig, train(&rig, &expected), CAPU_OVER_BUDGET,
-               "op 'forward' needs 28672 bytes of device memory at once (24576 for its operands, "
-               "4096 always resident), and the budget is 24576");
+               "op 'forward' needs 28672 bytes of device memory at once (24576 bytes for its "
+               "operands, 4096 bytes always resident), and the budget is 24576 bytes: raise it");
     rig_finish(&rig);
 }
 END_TEST
@@ -236,7 +236,8 @@ START_TEST(a_full_host_budget_loses_nothing)
     /* Four pages on the device and four of five on the host are in use. */
     STEP_FAILS(
         &rig, step_try_set(&rig, step_malloc(&rig, PAGES(2)), PAGES(2), 9), CAPU_HOST_OVER_BUDGET,
-        "no host memory to evict 'third' (8192 bytes) to: 16384 bytes of a host budget of 20480");
+        "no host memory to evict 'third' to, which has 8192 bytes: 16384 bytes of a host budget of "
+        "20480 bytes are in use");
     rig_check(&rig);
     for (size_t i = 0; i < 4; i++) {
         /* A download reads an evicted tensor on the host; bringing it back would need room. */

@@ -182,7 +182,7 @@ START_TEST(a_failed_realloc_changes_nothing)
     tensor = step_malloc(&rig, PAGES(4));
     step_set(&rig, tensor, PAGES(4), 4);
     STEP_FAILS(&rig, capu_realloc(rig.context, tensor, PAGES(5), &address), CAPU_OVER_BUDGET,
-               "36864 for its operands");
+               "36864 bytes for its operands");
     STEP_FAILS(&rig, capu_realloc(rig.context, tensor, 0, &address), CAPU_ZERO_BYTES, "realloc");
     STEP_FAILS(&rig, capu_realloc(rig.context, tensor, SIZE_MAX, &address), CAPU_TOO_LARGE, "");
     STEP_FAILS(&rig, capu_realloc(rig.context, tensor, 1, NULL), CAPU_INVALID, "no place");

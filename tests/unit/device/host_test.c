@@ -63,7 +63,7 @@ START_TEST(wrong_options_are_named)
     ck_assert_int_eq(host_options_complete(&machine, &options, text, sizeof(text)),
                      CAPU_OVER_BUDGET);
     ck_assert_ptr_nonnull(
-        strstr(text, "a budget of 275951648768 bytes is more than the machine's"));
+        strstr(text, "a budget of 263168.00 MiB (275951648768 bytes) is more than the"));
     options.memory_bytes = 64 * KIB - 1;
     ck_assert_int_eq(host_options_complete(&machine, &options, text, sizeof(text)),
                      CAPU_OVER_BUDGET);

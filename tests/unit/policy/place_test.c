@@ -342,8 +342,9 @@ START_TEST(planners_name_a_sufficient_number_of_pages)
         ck_assert_int_eq(run_planner(planner->name, 1500, 0), CAPU_OK);
         ck_assert_uint_eq(plan.place_count, 3);
         ck_assert_int_eq(run_planner(planner->name, 1499, 0), CAPU_UNSUPPORTED);
-        ck_assert_msg(strstr(error.text, "found no placement within 1499 bytes; the smallest known "
-                                         "takes 1500 (3 pages of 500 and what is fixed)") != NULL,
+        ck_assert_msg(strstr(error.text,
+                             "found no placement within 1499 bytes; the smallest known "
+                             "takes 1500 bytes (3 pages of 500 and what is fixed)") != NULL,
                       "%s: %s", planner->name, error.text);
         ck_assert_int_eq(run_planner(planner->name, 999, 0), CAPU_OVER_BUDGET);
         ck_assert_int_eq(run_planner(planner->name, 1599, 100), CAPU_UNSUPPORTED);

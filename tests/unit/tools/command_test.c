@@ -31,22 +31,23 @@ END_TEST
 
 START_TEST(plans_can_include_placement)
 {
-    RUN_COMMANDS(
-        {"plan t --budget 2600 --page 50 --place",
-         4,
-         {"the smallest known takes 3000 (60 pages of 50 and what is fixed)"}},
-        {"plan t --budget 3000 --page 50 --place -o p",
-         0,
-         {"placed: 5 tensors in ", " runs of pages; without placement "}},
-        {"check t p", 0, {""}},
-        {"simulate t p && cat p", 0, {"{\"type\":\"place\",\"tensor\":0,\"pages\":[["}},
-        {"plan t --budget 3100 --page 50 --place --json -o p",
-         0,
-         {",\"unplaced_ns\":9000,\"placed_tensors\":5,\"page_runs\":5}"}},
-        /* By default a page is 2 MiB, and each tensor takes one. */
-        {"plan t --budget 8MiB --place", 0, {"\"page_bytes\":2097152"}},
-        {"plan t --budget 6MiB --place", 0, {""}},
-        {"plan t --budget 6MiB --fixed 1 --place", 3, {"no plan exists below 6291457 bytes"}});
+    RUN_COMMANDS({"plan t --budget 2600 --page 50 --place",
+                  4,
+                  {"the smallest known takes 3000 bytes (60 pages of 50 and what is fixed)"}},
+                 {"plan t --budget 3000 --page 50 --place -o p",
+                  0,
+                  {"placed: 5 tensors in ", " runs of pages; without placement "}},
+                 {"check t p", 0, {""}},
+                 {"simulate t p && cat p", 0, {"{\"type\":\"place\",\"tensor\":0,\"pages\":[["}},
+                 {"plan t --budget 3100 --page 50 --place --json -o p",
+                  0,
+                  {",\"unplaced_ns\":9000,\"placed_tensors\":5,\"page_runs\":5}"}},
+                 /* By default a page is 2 MiB, and each tensor takes one. */
+                 {"plan t --budget 8MiB --place", 0, {"\"page_bytes\":2097152"}},
+                 {"plan t --budget 6MiB --place", 0, {""}},
+                 {"plan t --budget 6MiB --fixed 1 --place",
+                  3,
+                  {"no plan exists below 6.01 MiB (6291457 bytes)"}});
 }
 END_TEST
 
