@@ -158,10 +158,10 @@ static capu_status offer_frugal(struct planning *planning, struct search *best)
     return status == CAPU_NO_HOST_MEMORY ? status : CAPU_OK;
 }
 
-/* The budget of a rung; rung 0 is the floor. */
+/* The budget of a rung; rung 0 is the floor, with what no op names. */
 static uint64_t rung_budget(const struct trace_index *trace_index, uint32_t rung, uint32_t rungs)
 {
-    return rung == 0 ? trace_index->floor_bytes
+    return rung == 0 ? trace_index->floor_bytes + trace_index->idle_bytes
                      : trace_index->peak_bytes / rungs * rung +
                            trace_index->peak_bytes % rungs * rung / rungs;
 }

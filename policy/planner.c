@@ -172,10 +172,32 @@ static capu_status report_last(struct planning *planning)
     return status == CAPU_OK ? planner_report(planning, planning->plan, ns) : status;
 }
 
+/* Chooses the machine, and starts an empty plan. */
+static capu_status begin_plan(struct planning *planning)
+{
+    const struct planner_request *request = planning->request;
+    const struct trace_index *trace_index = request->trace_index;
+    struct plan *plan = planning->plan;
+    capu_status status;
+
+    if (request->machine == NULL && !trace_index->trace->has_machine) {
+        return error_text_set(planning->error, CAPU_INVALID, "the trace names no machine");
+    }
+    planning->machine = request->machine != NULL ? request->machine : &trace_index->trace->machine;
+    status = plan_init(plan, trace_text(trace_index->trace, trace_index->trace->name),
+                       request->budget_bytes, trace_index->page_bytes);
+    if (status == CAPU_OK) {
+        plan->trace_tensors = trace_index->trace->tensor_count;
+        plan->trace_ops = trace_index->trace->op_count;
+        plan->fixed_bytes = trace_index->fixed_bytes;
+        plan->host_bytes = request->host_bytes;
+    }
+    return status;
+}
+
 static capu_status run_request(const struct planner *planner, const struct planner_request *request,
                                struct plan *plan, struct error_text *error)
 {
-    const struct trace_index *trace_index = request->trace_index;
     struct planning planning = {.request = request,
                                 .planner = planner,
                                 .planners = planners,
@@ -184,22 +206,12 @@ static capu_status run_request(const struct planner *planner, const struct plann
                                 .error = error};
     capu_status status = check_floor(request, error);
 
+    if (status == CAPU_OK) {
+        status = begin_plan(&planning);
+    }
     if (status != CAPU_OK) {
         return status;
     }
-    if (request->machine == NULL && !trace_index->trace->has_machine) {
-        return error_text_set(error, CAPU_INVALID, "the trace names no machine");
-    }
-    planning.machine = request->machine != NULL ? request->machine : &trace_index->trace->machine;
-    status = plan_init(plan, trace_text(trace_index->trace, trace_index->trace->name),
-                       request->budget_bytes, trace_index->page_bytes);
-    if (status != CAPU_OK) {
-        return status;
-    }
-    plan->trace_tensors = trace_index->trace->tensor_count;
-    plan->trace_ops = trace_index->trace->op_count;
-    plan->fixed_bytes = trace_index->fixed_bytes;
-    plan->host_bytes = request->host_bytes;
     status = fill_plan(planner, &planning);
     if (status == CAPU_OK) {
         status = report_last(&planning);
@@ -226,4 +238,61 @@ capu_status planner_run(const struct planner *planner, const struct planner_requ
     raised.trace_index = &trace_index;
     trace_index_raise_fixed(&trace_index, request->fixed_bytes);
     return run_request(planner, &raised, plan, error);
+}
+
+static capu_status plan_frugally(struct planning *planning)
+{
+    return planner_plan_frugally(planning, UINT64_MAX);
+}
+
+/* Lowers *bytes to what a placement of the frugal plan takes. */
+static capu_status try_frugal_placement(struct planning *planning, uint64_t *bytes)
+{
+    static const struct planner frugal = {.plan = plan_frugally, .is_placing = true};
+    capu_status status = begin_plan(planning);
+
+    if (status == CAPU_OK) {
+        status = placer_create(planning->request->trace_index, planning->machine, NULL,
+                               &planning->placer, planning->error);
+    }
+    if (status == CAPU_OK) {
+        status = make_plan(&frugal, planning);
+    }
+    if (planning->placed_floor > 0 && planning->placed_floor < *bytes) {
+        *bytes = planning->placed_floor;
+    }
+    placer_destroy(planning->placer);
+    plan_finish(planning->plan);
+    return status == CAPU_OVER_BUDGET ? CAPU_OK : status;
+}
+
+capu_status planner_least_budget(const struct planner_request *request, uint64_t *bytes,
+                                 struct error_text *error)
+{
+    struct trace_index trace_index = *request->trace_index;
+    struct planner_request raised = *request;
+    struct plan plan = {0};
+    struct planning planning = {.request = &raised,
+                                .planners = planners,
+                                .plan = &plan,
+                                .reported_ns = UINT64_MAX,
+                                .error = error};
+    uint64_t least;
+
+    raised.trace_index = &trace_index;
+    trace_index_raise_fixed(&trace_index, request->fixed_bytes);
+    raised.improved = NULL;
+    raised.budget_bytes = trace_index.floor_bytes + trace_index.idle_bytes;
+    least = trace_index.peak_bytes;
+    if (trace_index.trace->op_count > 0 && request->place) {
+        capu_status status = try_frugal_placement(&planning, &least);
+
+        if (status != CAPU_OK) {
+            return status;
+        }
+    } else if (raised.budget_bytes < least) {
+        least = raised.budget_bytes;
+    }
+    *bytes = least;
+    return CAPU_OK;
 }

@@ -85,4 +85,14 @@ const struct planner *planner_find(const char *name);
 capu_status planner_run(const struct planner *planner, const struct planner_request *request,
                         struct plan *plan, struct error_text *error);
 
+/*
+ * The smallest budget for which a plan is known: the floor and what no op names; with `place`, what
+ * a placement of the frugal plan takes; at most the peak. planner_run finds a plan at this budget
+ * and at any larger one, unless the host limit is too small. The request's own budget and effort do
+ * not count. Takes as long as a few simulations. Errors: TOO_LARGE, INVALID (no machine),
+ * NO_HOST_MEMORY.
+ */
+capu_status planner_least_budget(const struct planner_request *request, uint64_t *bytes,
+                                 struct error_text *error);
+
 #endif

@@ -59,13 +59,31 @@ static uint64_t busiest_ns(const struct planning *planning, const struct timelin
     return out > compute ? out : compute;
 }
 
+/* Places the plan in as few pages as it is known to fit, and sets its budget to that. Without any
+   pages to begin with, the placer says how many it would use; given so many, it looks for a faster
+   placement, which may take a few more. */
+static capu_status place_least(struct planning *planning)
+{
+    enum { ROUNDS = 8 };
+    struct plan *plan = planning->plan;
+    struct place_result result = {0};
+    uint64_t pages = 0;
+    capu_status status = CAPU_OVER_BUDGET;
+
+    for (int round = 0; round < ROUNDS && status == CAPU_OVER_BUDGET; round++) {
+        plan->budget_bytes = plan->fixed_bytes + pages * planning->request->trace_index->page_bytes;
+        status = placer_run(planning->placer, plan, &result, NULL);
+        pages = result.needed > pages ? result.needed : pages + 1;
+    }
+    return status;
+}
+
 capu_status planner_plan_frugally(struct planning *planning, uint64_t below_ns)
 {
     const struct trace_index *trace_index = planning->request->trace_index;
     uint64_t budget = trace_index->floor_bytes + trace_index->idle_bytes;
     struct plan *plan = planning->plan;
     struct lower_options options;
-    struct place_result result;
     struct timeline timeline;
     capu_status status;
 
@@ -85,14 +103,11 @@ capu_status planner_plan_frugally(struct planning *planning, uint64_t below_ns)
     if (busiest_ns(planning, &timeline) >= below_ns) {
         return CAPU_OVER_BUDGET;
     }
-    /* Without any pages to begin with, how many it takes does not depend on the budget. */
-    plan->budget_bytes = plan->fixed_bytes;
-    status = placer_run(planning->placer, plan, &result, NULL);
-    if (status != CAPU_OK && status != CAPU_OVER_BUDGET) {
+    status = place_least(planning);
+    if (status != CAPU_OK) {
         return status;
     }
-    planning->placed_floor = plan->fixed_bytes + result.needed * trace_index->page_bytes;
-    plan->budget_bytes = planning->placed_floor;
+    planning->placed_floor = plan->budget_bytes;
     return planning->placed_floor <= planning->request->budget_bytes ? CAPU_OK : CAPU_OVER_BUDGET;
 }
 

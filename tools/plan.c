@@ -7,6 +7,7 @@
 #include "tools/output.h"
 #include "tools/subject.h"
 
+#include "base/size_text.h"
 #include "policy/bound.h"
 #include "policy/plan.h"
 #include "policy/timeline.h"
@@ -23,6 +24,7 @@ struct settings {
     uint64_t fixed_bytes;
     bool place;
     bool with_progress;
+    bool writes_plan;
 };
 
 #define PLACE_PAGE_BYTES ((uint64_t)2 << 20) /* CUDA's; for --place without --page */
@@ -30,8 +32,10 @@ struct settings {
 enum option_key { KEY_SECONDS = KEY_OWN, KEY_FIXED, KEY_PLACE, KEY_PROGRESS };
 
 static const struct argp_option options[] = {
-    {"budget", KEY_BUDGET, "SIZE|N%", 0,
-     "Device memory that the plan may use, as a size or as a percentage of the peak without a plan",
+    {"budget", KEY_BUDGET, "SIZE|N%|min", 0,
+     "Device memory that the plan may use, as a size or as a percentage of the peak without a "
+     "plan; "
+     "min: the smallest budget for which there is a plan, which is printed first",
      0},
     {"planner", KEY_PLANNER, "NAME", 0, "Planner (default: hybrid); listed below", 0},
     {"effort", KEY_EFFORT, "LEVEL", 0, "How hard to search: quick, default or best", 0},
@@ -46,8 +50,8 @@ static const struct argp_option options[] = {
     {"host", KEY_HOST, "SIZE", 0, "Host memory that evicted tensors may use (default: unlimited)",
      0},
     {"fixed", KEY_FIXED, "SIZE", 0, "Part of the budget that the plan must leave free", 0},
-    {"output", KEY_OUTPUT, "FILE", 0,
-     "Write the plan to FILE (default, and if FILE is -: standard output)", 0},
+    {"output", KEY_OUTPUT, "FILE", 0, "Write the plan to FILE, or to standard output if FILE is -",
+     0},
     {"json", KEY_JSON, NULL, 0, "Print the cost of the plan as JSON", 0},
     {"progress", KEY_PROGRESS, NULL, 0,
      "Print a line to standard error for each better plan, as soon as it is found", 0},
@@ -76,6 +80,9 @@ static error_t parse_option(int key, char *argument, struct argp_state *state)
     case KEY_PROGRESS:
         settings->with_progress = true;
         return 0;
+    case KEY_OUTPUT:
+        settings->writes_plan = true;
+        return arguments_parse(key, argument, &settings->arguments, state);
     case KEY_FIXED:
         settings->fixed_bytes = arguments_bytes("fixed", argument, 0, state);
         return 0;
@@ -171,12 +178,18 @@ static void report_json(FILE *file, const struct settings *settings, const struc
     (void)output_json(file, line);
 }
 
+/* Where the summary goes: not into the plan. */
+static FILE *report_file(const struct settings *settings)
+{
+    return settings->writes_plan && settings->arguments.output == NULL ? stderr : stdout;
+}
+
 static void report(const struct settings *settings, const struct subject *subject,
                    const struct plan *plan, const struct timeline *timeline, double seconds)
 {
     uint64_t bound;
     double ideal = timeline->ideal_ns > 0 ? (double)timeline->ideal_ns : 1.0;
-    FILE *file = settings->arguments.output != NULL ? stdout : stderr;
+    FILE *file = report_file(settings);
     char first[32];
     char second[32];
 
@@ -202,9 +215,29 @@ static void report(const struct settings *settings, const struct subject *subjec
             human_ns(timeline->stall_ns, second));
 }
 
+/* The budget of the request, from --budget. */
+static int set_budget(const struct settings *settings, const struct subject *subject,
+                      struct planner_request *request)
+{
+    struct error_text error = {""};
+    int code;
+
+    if (strcmp(settings->arguments.budget, "min") != 0) {
+        return arguments_budget(&settings->arguments, subject->trace_index.peak_bytes,
+                                &request->budget_bytes)
+                   ? EXIT_FINE
+                   : EXIT_USAGE;
+    }
+    code = exit_code_of_plan(planner_least_budget(request, &request->budget_bytes, &error), &error);
+    if (code == EXIT_FINE && !settings->arguments.as_json) {
+        fprintf(report_file(settings), "the smallest budget for which there is a plan%s: %s\n",
+                settings->place ? " with places" : "", size_text(request->budget_bytes).text);
+    }
+    return code;
+}
+
 /* Makes the plan, times it and writes it. */
-static int plan_and_write(const struct settings *settings, const struct subject *subject,
-                          uint64_t budget)
+static int plan_and_write(const struct settings *settings, const struct subject *subject)
 {
     struct watch watch = {.begin = now(),
                           .seconds = settings->seconds,
@@ -212,7 +245,6 @@ static int plan_and_write(const struct settings *settings, const struct subject 
                           .ideal_ns = subject->trace.total_ns};
     struct planner_request request = {.trace_index = &subject->trace_index,
                                       .machine = &subject->machine,
-                                      .budget_bytes = budget,
                                       .host_bytes = settings->arguments.host_bytes,
                                       .fixed_bytes = settings->fixed_bytes,
                                       .place = settings->place,
@@ -225,9 +257,13 @@ static int plan_and_write(const struct settings *settings, const struct subject 
     struct timeline timeline = {0};
     struct string_buffer text = {0};
     struct plan plan;
-    capu_status status = planner_run(settings->arguments.planner, &request, &plan, &error);
-    int code;
+    capu_status status;
+    int code = set_budget(settings, subject, &request);
 
+    if (code != EXIT_FINE) {
+        return code;
+    }
+    status = planner_run(settings->arguments.planner, &request, &plan, &error);
     if (watch.shown > 0.0) {
         fputc('\n', stderr);
     }
@@ -235,11 +271,11 @@ static int plan_and_write(const struct settings *settings, const struct subject 
         status = timeline_init(&timeline, &subject->trace_index, &plan, &subject->machine, false,
                                &error);
     }
-    if (status == CAPU_OK) {
+    if (status == CAPU_OK && settings->writes_plan) {
         status = plan_write(&plan, &text, &error);
     }
     code = exit_code_of_plan(status, &error);
-    if (status == CAPU_OK) {
+    if (status == CAPU_OK && settings->writes_plan) {
         code = output_write(settings->arguments.output, &text) ? EXIT_FINE : EXIT_USAGE;
     }
     if (code == EXIT_FINE) {
@@ -304,7 +340,7 @@ int plan_main(int argc, char **argv)
 {
     static const struct argp argp = {options,
                                      parse_option,
-                                     "TRACE --budget SIZE|N%",
+                                     "TRACE --budget SIZE|N%|min",
                                      "Makes a plan for a trace within a memory budget.\vPlanners:",
                                      NULL,
                                      list_planners,
@@ -312,8 +348,7 @@ int plan_main(int argc, char **argv)
     struct settings settings = {.arguments = ARGUMENTS_INIT};
     struct arguments *arguments = &settings.arguments;
     struct subject subject;
-    uint64_t budget;
-    int code = EXIT_USAGE;
+    int code;
 
     arguments->takes_trace = true;
     arguments->needs_budget = true;
@@ -325,9 +360,7 @@ int plan_main(int argc, char **argv)
         !subject_load(&subject, arguments->trace, arguments->machine, arguments->page_bytes)) {
         return EXIT_USAGE;
     }
-    if (arguments_budget(arguments, subject.trace_index.peak_bytes, &budget)) {
-        code = plan_and_write(&settings, &subject, budget);
-    }
+    code = plan_and_write(&settings, &subject);
     subject_finish(&subject);
     return code;
 }

@@ -435,6 +435,38 @@ START_TEST(the_host_limit_is_respected)
 }
 END_TEST
 
+/* With and without places, every planner finds a plan at the least budget and above. None fits
+   below the floor. */
+START_TEST(plans_exist_from_the_least_budget_on)
+{
+    is_odd = _i % 2 == 1;
+    is_placing = _i / 2 == 1;
+    for (uint64_t seed = first_seed(); seed < first_seed() + seeds(TRACES / 3); seed++) {
+        uint64_t state = seed;
+        uint64_t least = 0;
+        struct planner_request request = {
+            .trace_index = &trace_index, .place = is_placing, .host_bytes = UINT64_MAX};
+
+        make(seed);
+        request.fixed_bytes = fixed_bytes;
+        ck_assert_int_eq(planner_least_budget(&request, &least, NULL), CAPU_OK);
+        ck_assert_uint_ge(least, trace_index.floor_bytes);
+        ck_assert_uint_le(least, trace_index.peak_bytes);
+        for (const struct planner *planner = planners; planner->name != NULL; planner++) {
+            uint64_t budget = least + random_below(&state, trace_index.peak_bytes - least + 1);
+
+            ck_assert_msg(run(planner, seed, least, UINT64_MAX, EFFORT_QUICK, NULL) != UINT64_MAX,
+                          "seed %llu: %s found none at %llu", (unsigned long long)seed,
+                          planner->name, (unsigned long long)least);
+            ck_assert_msg(run(planner, seed, budget, UINT64_MAX, EFFORT_QUICK, NULL) != UINT64_MAX,
+                          "seed %llu: %s found none at %llu, above %llu", (unsigned long long)seed,
+                          planner->name, (unsigned long long)budget, (unsigned long long)least);
+        }
+        forget();
+    }
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("planner properties");
@@ -452,6 +484,7 @@ int main(void)
     tcase_add_loop_test(tests, plans_that_keep_contents_are_valid, 0, 2);
     tcase_add_loop_test(tests, placed_hybrid_is_not_slower_with_a_larger_budget, 0, 2);
     tcase_add_loop_test(tests, the_host_limit_is_respected, 0, 2);
+    tcase_add_loop_test(tests, plans_exist_from_the_least_budget_on, 0, 4);
     suite_add_tcase(suite, tests);
     return suite_run(suite);
 }

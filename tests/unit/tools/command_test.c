@@ -43,11 +43,45 @@ START_TEST(plans_can_include_placement)
                   0,
                   {",\"unplaced_ns\":9000,\"placed_tensors\":5,\"page_runs\":5}"}},
                  /* By default a page is 2 MiB, and each tensor takes one. */
-                 {"plan t --budget 8MiB --place", 0, {"\"page_bytes\":2097152"}},
+                 {"plan t --budget 8MiB --place -o -", 0, {"\"page_bytes\":2097152"}},
                  {"plan t --budget 6MiB --place", 0, {""}},
                  {"plan t --budget 6MiB --fixed 1 --place",
                   3,
                   {"no plan exists below 6.01 MiB (6291457 bytes)"}});
+}
+END_TEST
+
+/* The smallest budget, and the plan for it. */
+START_TEST(the_smallest_budget_is_found)
+{
+    RUN_COMMANDS({"plan t --budget min -o p",
+                  0,
+                  {"the smallest budget for which there is a plan: 2050 bytes\nhybrid: "}},
+                 {"check t p", 0, {"valid: "}},
+                 {"plan t --budget min --page 50 --place --planner lru -o p",
+                  0,
+                  {"the smallest budget for which there is a plan with places: 3000 bytes\nlru: "}},
+                 {"check t p && head -n 1 p", 0, {"\"budget_bytes\":3000,"}},
+                 {"plan t --budget min --page 50 --place --json",
+                  0,
+                  {"{\"planner\":\"hybrid\",", "\"budget_bytes\":3000,"}},
+                 {"plan t --budget min --place", 0, {"with places: 6.00 MiB (6291456 bytes)"}},
+                 {"plan t --budget minimum", 2, {"--budget minimum: neither a size above 0 nor"}});
+}
+END_TEST
+
+/* Without -o only the summary is printed. */
+START_TEST(a_plan_is_written_where_it_is_wanted)
+{
+    RUN_COMMANDS({"plan t --budget 80%", 0, {"hybrid: "}});
+    ck_assert_ptr_null(strchr(output, '{'));
+    RUN_COMMANDS({"plan t --budget 80% -o - 2>/dev/null", 0, {"{\"type\":\"plan\","}});
+    ck_assert_ptr_null(strstr(output, "hybrid: "));
+    shell(CAPUCHIN_COMMAND " plan t --budget 80% -o - 2>&1 >/dev/null");
+    expect("hybrid: ");
+    shell(CAPUCHIN_COMMAND " plan t --budget 80% -o p 2>/dev/null");
+    expect("hybrid: ");
+    RUN_COMMANDS({"check t p", 0, {"valid: "}});
 }
 END_TEST
 
@@ -226,7 +260,7 @@ START_TEST(names_from_files_are_escaped)
     static const struct command commands[] = {
         {"bound named -b 1000", 3, {"op 0 (" SHOWN "f0) needs them all at once"}},
         {"check twice", 2, {"twice:3: "}},
-        {"plan named -b 100%", 0, {"\"\\u009B31mnet\""}},
+        {"plan named -b 100% -o -", 0, {"\"\\u009B31mnet\""}},
         {"maxbatch vgg16 --machine m --planner lru --budget 1MiB", 3, {"vgg16 on " SHOWN "m in"}},
         {"maxbatch vgg16 --machine m --planner lru --budget 1MiB --json",
          3,
@@ -292,6 +326,8 @@ int main(void)
     tcase_add_checked_fixture(tests, setup, remove_folder);
     tcase_add_test(tests, plans_can_be_checked_and_simulated);
     tcase_add_test(tests, plans_can_include_placement);
+    tcase_add_test(tests, the_smallest_budget_is_found);
+    tcase_add_test(tests, a_plan_is_written_where_it_is_wanted);
     tcase_add_test(tests, budgets_below_the_floor_are_reported);
     tcase_add_test(tests, a_planner_that_finds_no_plan_is_reported);
     tcase_add_test(tests, bad_usage_and_bad_files_are_rejected);
