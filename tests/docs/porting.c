@@ -311,6 +311,24 @@ static void reports_say_what_is_fixed(void)
     HOLDS(report().fixed_bytes == 2 * PAGE);
 }
 
+static void lists_split_and_tensors_are_visited(void)
+{
+    const size_t sizes[3] = {BYTES, 3 * BYTES, BYTES};
+    char *blob, *expected;
+    size_t found = 0;
+
+    start(PAGE, 64 * PAGE, false);
+    expected = blob = (char *)make(5 * BYTES, CAPU_PARAMETER);
+    for (int i = 0; i < 2; i++) {
+        OK(capu_split_list(context, blob, sizes, 3));
+    }
+    for (void *at = blob; at != NULL; at = capu_tensor_next(context, at)) {
+        HOLDS(found < 3 && at == expected);
+        expected += sizes[found++];
+    }
+    HOLDS(found == 3);
+}
+
 /* One step of the optimizer over four allocations of 8 tensors, in so many calls. */
 static capu_status optimise(uint64_t budget_bytes, size_t calls, capu_report *out)
 {
@@ -475,14 +493,15 @@ static const struct {
     {8, shared_pages_stay},
     {9, whole_pages_do_not},
     {10, reports_say_what_is_fixed},
-    {11, the_floor_is_that_of_one_op},
-    {12, one_update_of_all_is_the_floor},
-    {13, zeros_take_no_memory},
-    {14, kinds_have_lifetimes},
-    {15, only_ops_touch_device_memory},
-    {16, uploads_have_copied},
-    {17, restored_is_changed},
-    {18, arguments_point_to_the_present},
+    {11, lists_split_and_tensors_are_visited},
+    {12, the_floor_is_that_of_one_op},
+    {13, one_update_of_all_is_the_floor},
+    {14, zeros_take_no_memory},
+    {15, kinds_have_lifetimes},
+    {16, only_ops_touch_device_memory},
+    {17, uploads_have_copied},
+    {18, restored_is_changed},
+    {19, arguments_point_to_the_present},
 };
 
 int main(int count, char **arguments)
