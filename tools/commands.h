@@ -7,6 +7,7 @@ int plan_main(int argc, char **argv);
 int simulate_main(int argc, char **argv);
 int check_main(int argc, char **argv);
 int bound_main(int argc, char **argv);
+int advise_main(int argc, char **argv);
 int sweep_main(int argc, char **argv);
 int model_main(int argc, char **argv);
 int maxbatch_main(int argc, char **argv);

@@ -12,6 +12,7 @@
 #include "tools/commands.h"
 
 #include "tools/account.h"
+#include "tools/advice.h"
 #include "tools/arguments.h"
 #include "tools/exit_code.h"
 #include "tools/human.h"
@@ -525,6 +526,30 @@ static void print_budget(const struct subject *subject, unsigned percent, uint64
     plan_finish(&plan);
 }
 
+/* The change to the program that saves most, if one does. */
+static void print_change(const char *trace, const struct subject *subject, uint64_t budget)
+{
+    struct error_text error = {""};
+    struct advice_list list;
+    char buffer[32];
+
+    if (advice_find(&list, subject, budget, EFFORT_QUICK, &error) != CAPU_OK) {
+        return;
+    }
+    for (size_t i = 0; i < list.count; i++) {
+        const struct advice *advice = &list.items[i];
+
+        if (advice->is_program && advice->gain_ns > 0 && list.ideal_ns > 0) {
+            printf("\nthe best change to the program: %s\n  saves %s, %.1f %% of the ideal; "
+                   "'capuchin advise %s --budget %" PRIu64 "' lists others\n",
+                   advice->text.data, human_ns((uint64_t)advice->gain_ns, buffer),
+                   100.0 * (double)advice->gain_ns / (double)list.ideal_ns, trace, budget);
+            break;
+        }
+    }
+    advice_finish(&list);
+}
+
 static double seconds_of_copies(uint64_t bytes, uint64_t bytes_per_s)
 {
     return bytes_per_s > 0 ? (double)bytes / (double)bytes_per_s : 0.0;
@@ -548,6 +573,7 @@ static bool print_budgets(const struct settings *settings, const struct account 
     for (unsigned percent = 30; percent <= 100; percent += 10) {
         print_budget(&subject, percent, counters->budget_bytes);
     }
+    print_change(settings->arguments.trace, &subject, counters->budget_bytes);
     subject_finish(&subject);
     return true;
 }

@@ -25,6 +25,7 @@ static const struct {
     {"simulate", "compute how long an iteration takes, with or without a plan", simulate_main},
     {"check", "check whether a trace, and a plan for it, are valid", check_main},
     {"bound", "compute a lower bound on the iteration time within a budget", bound_main},
+    {"advise", "list what would make an iteration faster within a budget", advise_main},
     {"sweep", "compare planners over a range of budgets", sweep_main},
     {"model", "write the trace of a known network on a known machine", model_main},
     {"maxbatch", "find the largest batch of a known network that fits", maxbatch_main},

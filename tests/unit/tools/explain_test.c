@@ -182,12 +182,14 @@ START_TEST(other_budgets_are_compared)
                          "\"time_ns\":9000,\"compute_ns\":5000,\"stall_ns\":4000,"
                          "\"budget_bytes\":2500,\"live_peak_bytes\":3100,"
                          "\"evicted_bytes\":1000,\"prefetched_bytes\":500"));
-    RUN_COMMANDS({"explain r --trace t",
-                  0,
-                  {"the link was busy for ", "no plan\n", "2.42 KiB", "  <- this budget",
-                   " 3.03 KiB       0.009 ms      0.0 %\n"}},
-                 {"explain r --trace nowhere", 2, {""}},
-                 {"explain r --trace t --machine nobody", 2, {""}});
+    RUN_COMMANDS(
+        {"explain r --trace t",
+         0,
+         {"the link was busy for ", "no plan\n", "2.42 KiB", "  <- this budget",
+          " 3.03 KiB       0.009 ms      0.0 %\n",
+          "the best change to the program: run 2 micro-batches of 1/2 ",
+          "  saves 0.002 ms, 22.2 % of the ideal; 'capuchin advise t --budget 2500' lists"}},
+        {"explain r --trace nowhere", 2, {""}}, {"explain r --trace t --machine nobody", 2, {""}});
 }
 END_TEST
 
