@@ -57,6 +57,8 @@ struct network {
     const struct trace *trace;
     const struct machine *machine;
     uint32_t cut;
+    uint32_t tail; /* the op from which on replays cost nothing; UINT32_MAX: none */
+    bool is_after; /* only the time from the cut on counts: that of copies out does not */
 
     /* A version is the operand that wrote it, or, if an earlier iteration did, operand_count plus
        its tensor. */
@@ -73,6 +75,7 @@ struct network {
     struct edge *edges; /* from such an op to a version that it reads */
     uint32_t edge_count;
     double *replay_ns; /* per node; 0 for versions */
+    bool *is_late;     /* per node: an op whose replay may be in the tail */
     uint32_t node_count;
     struct max_flow flow;
 
@@ -114,9 +117,11 @@ static bool allocate(struct network *network)
     network->ops = malloc(((size_t)network->cut + 1) * sizeof(*network->ops));
     network->edges = malloc(before * sizeof(*network->edges));
     network->replay_ns = calloc(nodes, sizeof(*network->replay_ns));
+    network->is_late = calloc(nodes, sizeof(*network->is_late));
     if (network->source == NULL || network->made_by == NULL || network->current == NULL ||
         network->node_of_version == NULL || network->node_of_op == NULL || network->items == NULL ||
-        network->ops == NULL || network->edges == NULL || network->replay_ns == NULL) {
+        network->ops == NULL || network->edges == NULL || network->replay_ns == NULL ||
+        network->is_late == NULL) {
         return false;
     }
     memset(network->node_of_version, 0xff, versions * sizeof(*network->node_of_version));
@@ -135,6 +140,7 @@ static void finish(struct network *network)
     free(network->ops);
     free(network->edges);
     free(network->replay_ns);
+    free(network->is_late);
     max_flow_finish(&network->flow);
 }
 
@@ -194,6 +200,16 @@ static void add_item(struct network *network, uint32_t version, uint32_t reader,
                       .edge = MAX_FLOW_NONE};
 }
 
+/* The newest item is needed by that op. If that is in the tail, its replay may be there, too. */
+static void mark_late(struct network *network, uint32_t op)
+{
+    const struct item *item = &network->items[network->item_count - 1];
+
+    if (op >= network->tail && item->maker != MAX_FLOW_NONE) {
+        network->is_late[item->maker] = true;
+    }
+}
+
 /* What is needed in any case: for a later op, or, of persistent tensors, for the next iteration. */
 static void add_needed(struct network *network)
 {
@@ -219,8 +235,10 @@ static void add_needed(struct network *network)
             }
         } else if (!is_unread) {
             add_item(network, version, NODE_PAID, true);
+            mark_late(network, trace_index->op[slot]);
         } else if (slot == end && trace->tensors[t].persistent && version < trace->operand_count) {
             add_item(network, version, NODE_PAID, false);
+            mark_late(network, UINT32_MAX - 1);
         }
     }
 }
@@ -246,6 +264,31 @@ static void add_inputs(struct network *network)
             if (network->node_of_version[version] != NODE_PAID) {
                 network->edges[network->edge_count++] =
                     (struct edge){.from = node, .to = network->node_of_version[version]};
+            }
+        }
+    }
+}
+
+/* What a late replay reads may be made again late, too; that costs nothing. */
+static void free_late_replays(struct network *network)
+{
+    const struct trace *trace = network->trace;
+
+    for (uint32_t k = network->cut; k-- > 0;) {
+        const struct trace_op *op = &trace->ops[k];
+        uint32_t node = network->node_of_op[k];
+
+        if (node == MAX_FLOW_NONE || !network->is_late[node]) {
+            continue;
+        }
+        network->replay_ns[node] = 0.0;
+        for (uint32_t i = op->first; i < op->first + op->read_count; i++) {
+            uint32_t version = network->source[i];
+            uint32_t maker = version < trace->operand_count ? network->made_by[version] : 0;
+
+            if (version < trace->operand_count && network->node_of_version[version] < NODE_PAID &&
+                network->node_of_op[maker] != MAX_FLOW_NONE) {
+                network->is_late[network->node_of_op[maker]] = true;
             }
         }
     }
@@ -429,7 +472,8 @@ static double best_prices(const struct plane *planes, uint32_t count, struct pri
 static double search(struct network *network, double least)
 {
     struct plane planes[PLANES_MAX];
-    struct prices prices = {.out = 1.0};
+    struct prices prices = {.out = network->is_after ? 0.0 : 1.0,
+                            .in = network->is_after ? 0.5 : 0.0};
     double gain_min = GAIN_MIN * (double)network->trace->total_ns;
     double best = least;
 
@@ -438,7 +482,8 @@ static double search(struct network *network, double least)
         double most;
 
         best = fmax(best, extra);
-        most = best_prices(planes, count + 1, &prices);
+        most = network->is_after ? best_in(planes, count + 1, &prices)
+                                 : best_prices(planes, count + 1, &prices);
         if (most < best + gain_min) {
             break;
         }
@@ -446,31 +491,51 @@ static double search(struct network *network, double least)
     return best;
 }
 
-uint64_t replay_bound(const struct trace_index *trace_index, const struct machine *machine,
-                      uint64_t budget_bytes, uint32_t cut, uint64_t least_ns)
+/* The most extra time, the tail's included, if that is more than `least`. */
+static double extra_at(const struct replay_bound_request *request, bool is_after, double least)
 {
-    const struct trace *trace = trace_index->trace;
+    const struct trace_index *trace_index = request->trace_index;
+    const struct machine *machine = request->machine;
+    bool has_tail = request->tail_ns > 0 && request->tail > request->cut;
+    double tail_ns = has_tail ? (double)request->tail_ns : 0.0;
+    double extra = least;
     struct network network = {
         .trace_index = trace_index,
-        .trace = trace,
+        .trace = trace_index->trace,
         .machine = machine,
-        .cut = cut,
-        .limit_bytes = (double)budget_bytes - (double)trace_index->fixed_bytes,
+        .cut = request->cut,
+        .tail = has_tail ? request->tail : UINT32_MAX,
+        .is_after = is_after,
+        .limit_bytes = (double)request->budget_bytes - (double)trace_index->fixed_bytes,
         .out_ns_per_byte = 1e9 / (double)machine->d2h_bytes_per_s,
         .in_ns_per_byte = 1e9 / (double)machine->h2d_bytes_per_s,
     };
-    double least = (double)(least_ns - trace->total_ns);
-    double extra = least;
 
     if (allocate(&network)) {
         follow_versions(&network);
         add_needed(&network);
         add_inputs(&network);
+        free_late_replays(&network);
+        network.after_ns += tail_ns;
         if (build_flow(&network) == CAPU_OK) {
             choose_unit(&network);
-            extra = search(&network, least);
+            extra = tail_ns + search(&network, least - tail_ns);
         }
     }
     finish(&network);
-    return extra > least && extra < 1e18 ? trace->total_ns + (uint64_t)extra : least_ns;
+    return extra < 1e18 ? extra : least;
+}
+
+uint64_t replay_bound(const struct replay_bound_request *request, uint64_t least_ns)
+{
+    uint64_t total_ns = request->trace_index->trace->total_ns;
+    double least = (double)(least_ns - total_ns);
+    double extra = extra_at(request, false, least);
+
+    return extra > least ? total_ns + (uint64_t)extra : least_ns;
+}
+
+uint64_t replay_bound_after(const struct replay_bound_request *request)
+{
+    return (uint64_t)extra_at(request, true, 0.0);
 }

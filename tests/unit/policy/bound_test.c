@@ -224,16 +224,27 @@ static double proved(const struct cut *cut, const struct way *ways, uint32_t cou
 static void compare_cut(const struct cut *cut, uint64_t budget, const char *where)
 {
     static struct way ways[1 << OPS];
+    struct replay_bound_request request = {.trace_index = &trace_index,
+                                           .machine = &trace.machine,
+                                           .budget_bytes = budget,
+                                           .cut = cut->op};
     uint32_t count = list_ways(cut, ways);
-    double bound =
-        (double)(replay_bound(&trace_index, &trace.machine, budget, cut->op, trace.total_ns) -
-                 trace.total_ns);
+    double bound = (double)(replay_bound(&request, trace.total_ns) - trace.total_ns);
+    double after = (double)replay_bound_after(&request);
+    struct cut free_copies = *cut; /* copies out take no time */
     double optimum = INFINITY;
+    double optimum_after = INFINITY;
 
+    free_copies.before_ns = INFINITY;
     for (uint32_t i = 0; i < count; i++) {
-        optimum =
-            fmin(optimum, best_states(cut, ways[i].is_open, 0, 0.0, 0.0, 0.0, ways[i].replay_ns));
+        const struct way *way = &ways[i];
+
+        optimum = fmin(optimum, best_states(cut, way->is_open, 0, 0.0, 0.0, 0.0, way->replay_ns));
+        optimum_after = fmin(optimum_after, best_states(&free_copies, way->is_open, 0, 0.0, 0.0,
+                                                        0.0, way->replay_ns));
     }
+    ck_assert_msg(after <= optimum_after, "%s: %.0f after the cut, optimum %.0f", where, after,
+                  optimum_after);
     ck_assert_msg(bound <= optimum, "%s: bound %.0f, optimum %.0f", where, bound, optimum);
     for (uint32_t out = 0; out <= PRICES; out++) {
         for (uint32_t in = 0; in <= PRICES; in++) {
