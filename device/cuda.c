@@ -138,20 +138,11 @@ static capu_status look_up(struct cuda_driver *driver, char *text, size_t text_b
     return CAPU_OK;
 }
 
-static uint64_t choose_page_bytes(uint64_t granularity, uint64_t memory_bytes)
-{
-    uint64_t page_bytes = DEFAULT_PAGE_BYTES > granularity ? DEFAULT_PAGE_BYTES : granularity;
-
-    while (memory_bytes / page_bytes > PAGES_MAX) {
-        page_bytes *= 2;
-    }
-    return page_bytes;
-}
-
 /* Fills in memory and page size, and checks them. */
 static capu_status complete_options(struct cuda_device *cuda, struct device_options *options,
                                     char *text, size_t text_bytes)
 {
+    struct device_page_rule *rule = &cuda->head.capabilities.page_rule;
     const CUmemAllocationProp properties = cuda_page_properties(cuda);
     size_t granularity = 0;
     size_t free_bytes = 0;
@@ -181,8 +172,10 @@ static capu_status complete_options(struct cuda_device *cuda, struct device_opti
             size_text(options->memory_bytes).text, size_text(free_bytes).text,
             size_text(total_bytes).text);
     }
+    *rule = options_page_rule(
+        options, DEFAULT_PAGE_BYTES > granularity ? DEFAULT_PAGE_BYTES : granularity, PAGES_MAX);
     if (options->page_bytes == 0) {
-        options->page_bytes = choose_page_bytes(granularity, options->memory_bytes);
+        options->page_bytes = device_choose_page(rule, options->memory_bytes);
     }
     if ((options->page_bytes & (options->page_bytes - 1)) != 0 ||
         options->page_bytes % granularity != 0) {
@@ -200,6 +193,7 @@ static void init(struct cuda_device *cuda, const struct device_options *options)
     const struct device_capabilities capabilities = {
         .name = "cuda",
         .page_bytes = options->page_bytes,
+        .page_rule = cuda->head.capabilities.page_rule,
         .memory_bytes = options->memory_bytes,
         .link = {.d2h_bytes_per_s = options->d2h_bytes_per_s,
                  .h2d_bytes_per_s = options->h2d_bytes_per_s,

@@ -33,6 +33,16 @@ static bool is_page_range(const struct device *device, const void *address, size
            is_range(address, count * page_bytes);
 }
 
+uint64_t device_choose_page(const struct device_page_rule *rule, uint64_t memory_bytes)
+{
+    uint64_t page_bytes = rule->least_bytes;
+
+    while (memory_bytes / page_bytes > rule->most_pages && page_bytes < (uint64_t)1 << 40) {
+        page_bytes *= 2;
+    }
+    return page_bytes;
+}
+
 void device_destroy(struct device *device)
 {
     if (device != NULL) {

@@ -81,9 +81,18 @@ struct device_link {
     uint64_t copy_latency_ns; /* what a copy takes in a queue of copies, however small it is */
 };
 
+/* How a device chooses its page size: the smallest power of two, of at least `least_bytes`, that
+   makes no more than `most_pages` of the memory. Small pages waste little where split tensors share
+   one and where a tensor fills its last one only in part; each page costs time to map. */
+struct device_page_rule {
+    uint64_t least_bytes; /* a power of two */
+    uint64_t most_pages;
+};
+
 struct device_capabilities {
-    const char *name;        /* "host", "sim", "cuda"; adaptors keep the inner name */
-    uint64_t page_bytes;     /* the unit of map */
+    const char *name;                  /* "host", "sim", "cuda"; adaptors keep the inner name */
+    uint64_t page_bytes;               /* the unit of map */
+    struct device_page_rule page_rule; /* by which it was chosen, or would have been */
     uint64_t memory_bytes;   /* device memory there is: pages cannot hold more than this */
     struct device_link link; /* what is known without measuring */
     bool is_simulated;       /* no memory behind the addresses */
@@ -93,8 +102,10 @@ struct device_capabilities {
 
 /* What a device is made with; zero fields mean the device's default. */
 struct device_options {
-    uint64_t memory_bytes; /* device memory to offer: pages are created from this */
-    uint64_t page_bytes;   /* a power of two, a multiple of the machine's page */
+    uint64_t memory_bytes;     /* device memory to offer: pages are created from this */
+    uint64_t page_bytes;       /* a power of two, a multiple of the machine's page */
+    uint64_t least_page_bytes; /* a power of two: no smaller page is chosen, if the memory has room
+                                  for one of this size */
     uint64_t d2h_bytes_per_s;
     uint64_t h2d_bytes_per_s;
     uint64_t copy_latency_ns;
@@ -263,6 +274,9 @@ capu_status device_copy_within(struct device *device, capu_stream stream, void *
 capu_status device_fill(struct device *device, capu_stream stream, void *to, unsigned char byte,
                         uint64_t bytes);
 capu_status device_run(struct device *device, capu_stream stream, const struct device_work *work);
+
+/* The page size that the rule gives for so much memory. */
+uint64_t device_choose_page(const struct device_page_rule *rule, uint64_t memory_bytes);
 
 /* UNSUPPORTED, and NULL, if the device cannot guard. */
 capu_status device_guard(struct device *device);

@@ -1,9 +1,10 @@
 /*
  * The host device: memory is a memfd, streams are threads. The default where there is no GPU.
  *
- * Page size: 64 KiB, unless that makes more pages than half of the mappings that the kernel allows
- * this process; then the smallest power of two that does not. Half, because each page may need a
- * mapping of its own and a hole beside it.
+ * Page size: the machine's, unless that makes more pages than half of the mappings that the kernel
+ * allows this process; then the smallest power of two that does not. Half, because each page may
+ * need a mapping of its own and a hole beside it. Larger pages would save little: ops that only
+ * read and write their operands once take a few percent less (docs/results/pages.md).
  */
 #define _GNU_SOURCE
 #include "device/host.h"
@@ -21,7 +22,6 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#define DEFAULT_PAGE_BYTES ((uint64_t)64 << 10)
 /* Mappings left to the program: its libraries, heap and threads use hundreds, big programs a few
    thousand. */
 #define PROGRAM_MAPPINGS 4096
@@ -33,22 +33,17 @@ size_t host_mapping_limit(const struct host_machine *machine)
                                                          : machine->mapping_count / 2;
 }
 
-static uint64_t choose_page_bytes(const struct host_machine *machine, uint64_t memory_bytes)
+struct device_page_rule host_page_rule(const struct host_machine *machine,
+                                       const struct device_options *options)
 {
-    uint64_t page_bytes = DEFAULT_PAGE_BYTES;
-
-    while (page_bytes < machine->page_bytes ||
-           (memory_bytes / page_bytes > host_mapping_limit(machine) / 2 &&
-            page_bytes < (uint64_t)1 << 40)) {
-        page_bytes *= 2;
-    }
-    return page_bytes;
+    return options_page_rule(options, machine->page_bytes, host_mapping_limit(machine) / 2);
 }
 
 capu_status host_options_complete(const struct host_machine *machine,
                                   struct device_options *options, char *text, size_t text_bytes)
 {
     size_t limit = host_mapping_limit(machine);
+    struct device_options complete = *options;
     uint64_t memory_bytes =
         options->memory_bytes == 0 ? machine->memory_bytes : options->memory_bytes;
     uint64_t page_bytes = options->page_bytes;
@@ -58,8 +53,11 @@ capu_status host_options_complete(const struct host_machine *machine,
                               "a budget of %s is more than the machine's memory of %s",
                               size_text(memory_bytes).text, size_text(machine->memory_bytes).text);
     }
+    complete.memory_bytes = memory_bytes;
     if (page_bytes == 0) {
-        page_bytes = choose_page_bytes(machine, memory_bytes);
+        struct device_page_rule rule = host_page_rule(machine, &complete);
+
+        page_bytes = device_choose_page(&rule, memory_bytes);
     }
     if ((page_bytes & (page_bytes - 1)) != 0 || page_bytes < machine->page_bytes) {
         return options_refuse(CAPU_INVALID, text, text_bytes,
@@ -76,8 +74,8 @@ capu_status host_options_complete(const struct host_machine *machine,
                               size_text(memory_bytes).text, page_bytes, memory_bytes / page_bytes,
                               machine->mapping_count, limit);
     }
-    options->memory_bytes = memory_bytes;
-    options->page_bytes = page_bytes;
+    complete.page_bytes = page_bytes;
+    *options = complete;
     return options_round_memory(options, text, text_bytes);
 }
 
@@ -174,11 +172,12 @@ static const struct device_table host_table = {
 };
 
 static void init(struct host_device *host, const struct device_options *options, int memory_file,
-                 size_t mapping_limit)
+                 const struct host_machine *machine)
 {
     const struct device_capabilities capabilities = {
         .name = "host",
         .page_bytes = options->page_bytes,
+        .page_rule = host_page_rule(machine, options),
         .memory_bytes = options->memory_bytes,
         /* Each direction keeps to a rate of its own. */
         .link = {.d2h_bytes_per_s = options->d2h_bytes_per_s,
@@ -192,7 +191,7 @@ static void init(struct host_device *host, const struct device_options *options,
     host->head.table = &host_table;
     host->head.capabilities = capabilities;
     host->memory_file = memory_file;
-    host->mapping_limit = mapping_limit;
+    host->mapping_limit = host_mapping_limit(machine);
     page_numbers_init(&host->pages, options->memory_bytes / options->page_bytes);
     reservations_init(&host->reservations, options->page_bytes);
     chunks_init(&host->chunks);
@@ -267,7 +266,7 @@ capu_status host_device_create(const struct device_options *options, struct devi
     if (status != CAPU_OK) {
         goto free_host;
     }
-    init(host, &complete, memory_file, host_mapping_limit(&machine));
+    init(host, &complete, memory_file, &machine);
     *device = &host->head;
     return CAPU_OK;
 

@@ -78,6 +78,8 @@ struct host_machine {
 };
 /* Mappings that devices may use; the rest is left to the program. */
 size_t host_mapping_limit(const struct host_machine *machine);
+struct device_page_rule host_page_rule(const struct host_machine *machine,
+                                       const struct device_options *options);
 /* Fills in the defaults and checks them. Statuses and text as host_device_create. */
 capu_status host_options_complete(const struct host_machine *machine,
                                   struct device_options *options, char *text, size_t text_bytes);

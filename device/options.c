@@ -20,6 +20,18 @@ capu_status options_refuse(capu_status status, char *text, size_t text_bytes, co
     return status;
 }
 
+struct device_page_rule options_page_rule(const struct device_options *options,
+                                          uint64_t least_bytes, uint64_t most_pages)
+{
+    struct device_page_rule rule = {.least_bytes = least_bytes, .most_pages = most_pages};
+
+    if (options->least_page_bytes > least_bytes &&
+        options->least_page_bytes <= options->memory_bytes) {
+        rule.least_bytes = options->least_page_bytes;
+    }
+    return rule;
+}
+
 capu_status options_round_memory(struct device_options *options, char *text, size_t text_bytes)
 {
     if (options->memory_bytes < options->page_bytes) {

@@ -24,6 +24,7 @@
 #include "device/sim.h"
 
 #include "device/books.h"
+#include "device/options.h"
 
 #include <inttypes.h>
 #include <stdatomic.h>
@@ -462,17 +463,21 @@ static uint64_t or_default(uint64_t value, uint64_t otherwise)
     return value == 0 ? otherwise : value;
 }
 
-capu_status sim_device_create(const struct device_options *options, struct device **device,
-                              char *text, size_t text_bytes)
+static struct device_capabilities complete_capabilities(const struct device_options *given)
 {
-    const struct device_options none = {0};
-    const struct device_options *given = options == NULL ? &none : options;
+    struct device_options complete = *given;
     uint64_t d2h_bytes_per_s = or_default(given->d2h_bytes_per_s, DEFAULT_BYTES_PER_S);
     uint64_t h2d_bytes_per_s = or_default(given->h2d_bytes_per_s, DEFAULT_BYTES_PER_S);
-    struct device_capabilities capabilities = {
+    struct device_page_rule rule;
+
+    complete.memory_bytes = or_default(given->memory_bytes, DEFAULT_MEMORY_BYTES);
+    rule = options_page_rule(&complete, DEFAULT_PAGE_BYTES, UINT64_MAX);
+    return (struct device_capabilities){
         .name = "sim",
-        .page_bytes = or_default(given->page_bytes, DEFAULT_PAGE_BYTES),
-        .memory_bytes = or_default(given->memory_bytes, DEFAULT_MEMORY_BYTES),
+        .page_bytes =
+            or_default(given->page_bytes, device_choose_page(&rule, complete.memory_bytes)),
+        .page_rule = rule,
+        .memory_bytes = complete.memory_bytes,
         /* Here the directions share nothing. */
         .link = {.d2h_bytes_per_s = d2h_bytes_per_s,
                  .h2d_bytes_per_s = h2d_bytes_per_s,
@@ -481,6 +486,14 @@ capu_status sim_device_create(const struct device_options *options, struct devic
                  .copy_latency_ns = or_default(given->copy_latency_ns, DEFAULT_LATENCY_NS)},
         .is_simulated = true,
     };
+}
+
+capu_status sim_device_create(const struct device_options *options, struct device **device,
+                              char *text, size_t text_bytes)
+{
+    const struct device_options none = {0};
+    struct device_capabilities capabilities =
+        complete_capabilities(options == NULL ? &none : options);
     uint64_t page_bytes = capabilities.page_bytes;
     const char *problem = NULL;
     capu_status status = CAPU_OK;

@@ -102,6 +102,17 @@ static bool read_cuda(const char *name, uint32_t *ordinal)
     return *digit == '\0';
 }
 
+/* The smallest page of which half is the threshold; 0: any. */
+static uint64_t least_page(const capu_config *config)
+{
+    uint64_t page_bytes = 1;
+
+    while (page_bytes / 2 < config->slab_threshold_bytes && page_bytes < UINT64_C(1) << 63) {
+        page_bytes *= 2;
+    }
+    return config->slab_threshold_bytes > 0 ? page_bytes : 0;
+}
+
 /* Creates the device that the config names. "auto" takes the first cuda device, and the host only
    if there is no cuda device at all: a device that exists but fails, or does not fit the config, is
    an error. */
@@ -111,6 +122,7 @@ static capu_status choose_device(const capu_config *config, struct device **devi
     struct device_options options = {
         .memory_bytes = config->budget_bytes,
         .page_bytes = config->page_bytes,
+        .least_page_bytes = least_page(config),
         .d2h_bytes_per_s = config->d2h_bytes_per_s,
         .h2d_bytes_per_s = config->h2d_bytes_per_s,
         .copy_latency_ns = config->copy_latency_ns,

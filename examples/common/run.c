@@ -11,9 +11,10 @@
 
 #define ERROR_BYTES 512
 
-/* Asking for the page size needs a context, and a context a budget. Nothing is allocated from it.
- */
+/* Asking for the page size needs a context, and a context a budget. Nothing is allocated from it,
+   and nothing copied. */
 #define PROBE_BUDGET_BYTES (UINT64_C(64) << 20)
+#define PROBE_BYTES_PER_S 1000000000u
 
 /* What a dry run finds out. */
 struct footprint {
@@ -63,16 +64,33 @@ static capu_status create(const capu_config *wanted, capu_context **context)
     return status;
 }
 
-/* The page size of the device of the run: the dry run must round sizes to the same pages. */
-static capu_status find_page_bytes(const struct options *options, uint64_t *page_bytes)
+/* The page size that the device of the run has with this budget: the dry run must round sizes to
+   the same pages. It stays as it is if the device has less memory. */
+static capu_status find_page_bytes(const struct options *options, uint64_t budget_bytes,
+                                   uint64_t *page_bytes)
 {
+    char error[ERROR_BYTES] = "";
     capu_config config = CAPU_CONFIG_INIT;
     capu_context *context = NULL;
+    capu_status status;
 
     config.device = options->device;
     config.mode = CAPU_MODE_PASSIVE;
-    config.budget_bytes = PROBE_BUDGET_BYTES;
-    TRY(create(&config, &context));
+    config.budget_bytes = budget_bytes;
+    /* Rates that are given are not measured. */
+    config.d2h_bytes_per_s = PROBE_BYTES_PER_S;
+    config.h2d_bytes_per_s = PROBE_BYTES_PER_S;
+    config.copy_latency_ns = 1;
+    config.error = error;
+    config.error_bytes = sizeof(error);
+    status = capu_context_create(&config, &context);
+    if (status == CAPU_OVER_BUDGET && *page_bytes != 0) {
+        return CAPU_OK;
+    }
+    if (status != CAPU_OK) {
+        say("cannot open the device", status, error);
+        return status;
+    }
     *page_bytes = capu_context_config(context)->page_bytes;
     capu_context_destroy(context);
     return CAPU_OK;
@@ -91,8 +109,9 @@ static capu_status read_footprint(capu_context *context, struct footprint *footp
     return CAPU_OK;
 }
 
-static capu_status dry_run(const struct options *options, run_dry_function dry, void *argument,
-                           struct footprint *footprint)
+/* Finds out what a run in pages of this size needs. */
+static capu_status dry_run_in(uint64_t page_bytes, run_dry_function dry, void *argument,
+                              struct footprint *footprint)
 {
     capu_config config = CAPU_CONFIG_INIT;
     capu_context *context = NULL;
@@ -100,7 +119,7 @@ static capu_status dry_run(const struct options *options, run_dry_function dry, 
 
     config.device = "sim";
     config.mode = CAPU_MODE_PASSIVE;
-    TRY(find_page_bytes(options, &config.page_bytes));
+    config.page_bytes = page_bytes;
     TRY(create(&config, &context));
     status = dry(context, argument);
     if (status == CAPU_OK) {
@@ -111,6 +130,29 @@ static capu_status dry_run(const struct options *options, run_dry_function dry, 
     }
     capu_context_destroy(context);
     return status;
+}
+
+/* The page depends on the budget. Unless that is known, it is the one that a budget of what the run
+   needs would have. That grows with the page, so the search begins with small ones. */
+static capu_status dry_run(const struct options *options, run_dry_function dry, void *argument,
+                           struct footprint *footprint)
+{
+    bool is_known = options->budget_kind == BUDGET_BYTES;
+    uint64_t next_bytes = 0;
+    uint64_t page_bytes;
+
+    TRY(find_page_bytes(options, PROBE_BUDGET_BYTES, &next_bytes));
+    if (is_known) {
+        TRY(find_page_bytes(options, options->budget_bytes, &next_bytes));
+    }
+    do {
+        page_bytes = next_bytes;
+        TRY(dry_run_in(page_bytes, dry, argument, footprint));
+        if (!is_known) {
+            TRY(find_page_bytes(options, footprint->live_peak_bytes, &next_bytes));
+        }
+    } while (next_bytes > page_bytes);
+    return CAPU_OK;
 }
 
 /* Rejects a budget in which the run cannot work, and reports why. */

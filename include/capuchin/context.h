@@ -94,8 +94,8 @@ typedef struct capu_config {
        of the control group if that is less), since pinned memory cannot be swapped out; sim: no
        limit. UINT64_MAX (here only): no limit */
     uint64_t host_budget_bytes;
-    /* CAPUCHIN_PAGE: page size, the unit of device memory; a power of two. Default: host 64 KiB,
-       cuda and sim 2 MiB, larger if the budget would need too many pages */
+    /* CAPUCHIN_PAGE: page size, the unit of device memory; a power of two. Default: host the
+       machine's page, cuda and sim 2 MiB, larger if the budget would need too many pages */
     uint64_t page_bytes;
     /* CAPUCHIN_SLAB_THRESHOLD: allocations below this size share always-resident pages and are
        never evicted. At most half a page. Default: half a page */

@@ -25,7 +25,8 @@ static capu_status slow(capu_stream stream, const void *arguments)
 
 static capu_status make_host(struct device **device)
 {
-    const struct device_options options = {.memory_bytes = CONTRACT_PAGES * ((uint64_t)64 << 10)};
+    const struct device_options options = {.memory_bytes = CONTRACT_PAGES * ((uint64_t)64 << 10),
+                                           .page_bytes = (uint64_t)64 << 10};
 
     return host_device_create(&options, device, NULL, 0);
 }

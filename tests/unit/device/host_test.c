@@ -32,15 +32,36 @@ START_TEST(the_page_grows_with_the_memory)
     struct device_options options = {0};
 
     ck_assert_uint_eq(host_mapping_limit(&machine), 65530 - 4096);
-    ck_assert_uint_eq(chosen_page(64 * KIB), 64 * KIB);
+    ck_assert_uint_eq(chosen_page(4 * KIB), 4 * KIB);
+    ck_assert_uint_eq(chosen_page(64 * MIB), 4 * KIB);
+    /* The limit is 30,717 pages of 4 KiB. */
+    ck_assert_uint_eq(chosen_page(30717 * 4 * KIB), 4 * KIB);
+    ck_assert_uint_eq(chosen_page(30718 * 4 * KIB), 8 * KIB);
     ck_assert_uint_eq(chosen_page(1 * GIB), 64 * KIB);
-    /* The limit is 30,717 pages of 64 KiB. */
-    ck_assert_uint_eq(chosen_page(30717 * 64 * KIB), 64 * KIB);
-    ck_assert_uint_eq(chosen_page(30718 * 64 * KIB), 128 * KIB);
     ck_assert_uint_eq(chosen_page(16 * GIB), 1 * MIB);
     CHECK_OK(host_options_complete(&machine, &options, NULL, 0));
     ck_assert_uint_eq(options.memory_bytes, 256 * GIB);
     ck_assert_uint_eq(options.page_bytes, 16 * MIB);
+}
+END_TEST
+
+/* The caller may need larger pages than the memory would; but the memory must hold one. */
+START_TEST(the_page_is_as_large_as_the_caller_needs)
+{
+    struct device_options options = {.memory_bytes = 64 * MIB, .least_page_bytes = 32 * KIB};
+
+    CHECK_OK(host_options_complete(&machine, &options, NULL, 0));
+    ck_assert_uint_eq(options.page_bytes, 32 * KIB);
+    options = (struct device_options){.memory_bytes = 1 * GIB, .least_page_bytes = 32 * KIB};
+    CHECK_OK(host_options_complete(&machine, &options, NULL, 0));
+    ck_assert_uint_eq(options.page_bytes, 64 * KIB);
+    options = (struct device_options){.memory_bytes = 1 * MIB, .least_page_bytes = 2 * MIB};
+    CHECK_OK(host_options_complete(&machine, &options, NULL, 0));
+    ck_assert_uint_eq(options.page_bytes, 4 * KIB);
+    options = (struct device_options){
+        .memory_bytes = 1 * MIB, .least_page_bytes = 32 * KIB, .page_bytes = 8 * KIB};
+    CHECK_OK(host_options_complete(&machine, &options, NULL, 0));
+    ck_assert_uint_eq(options.page_bytes, 8 * KIB);
 }
 END_TEST
 
@@ -64,11 +85,11 @@ START_TEST(wrong_options_are_named)
                      CAPU_OVER_BUDGET);
     ck_assert_ptr_nonnull(
         strstr(text, "a budget of 263168.00 MiB (275951648768 bytes) is more than the"));
-    options.memory_bytes = 64 * KIB - 1;
+    options.memory_bytes = 4 * KIB - 1;
     ck_assert_int_eq(host_options_complete(&machine, &options, text, sizeof(text)),
                      CAPU_OVER_BUDGET);
-    ck_assert_ptr_nonnull(strstr(text, "a budget of 65535 bytes is less than one page"));
-    ck_assert_uint_eq(options.memory_bytes, 64 * KIB - 1);
+    ck_assert_ptr_nonnull(strstr(text, "a budget of 4095 bytes is less than one page"));
+    ck_assert_uint_eq(options.memory_bytes, 4 * KIB - 1);
 }
 END_TEST
 
@@ -419,6 +440,7 @@ int main(void)
     TCase *tcase = tcase_create("host");
 
     tcase_add_test(tcase, the_page_grows_with_the_memory);
+    tcase_add_test(tcase, the_page_is_as_large_as_the_caller_needs);
     tcase_add_test(tcase, wrong_options_are_named);
     tcase_add_test(tcase, mappings_are_never_undercounted);
     tcase_add_test(tcase, mappings_are_refused_below_the_limit);
