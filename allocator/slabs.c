@@ -1,8 +1,7 @@
 /*
  * Slabs: see slabs.h.
  *
- * A class is a slot size. The classes have 2, 3, 4, 5, 6, 8, 10, 12, 16, 20 ... slots per page, so
- * that at most a quarter of a slot is lost (a third in the largest class).
+ * A class is a slot size (slab_sizes.h).
  *
  * A slab is in its class's list while it has a free slot. Slabs that are partly taken come first,
  * so that those that are empty stay empty and can be trimmed.
@@ -17,15 +16,13 @@
  */
 #include "allocator/slabs.h"
 
+#include "allocator/slab_sizes.h"
 #include "base/assert.h"
 #include "base/table.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#define SLOT_ALIGNMENT ((size_t)256)
-#define CLASSES_MAX 48
-#define SLOTS_MAX 8192 /* 256-byte slots in a page of 2 MiB */
 #define WORD_BITS ((size_t)64)
 #define SPREAD_SLOTS_MAX ((size_t)256) /* each takes a kernel mapping */
 
@@ -60,9 +57,9 @@ struct slabs {
     struct pages *pages;
     struct ranges *ranges;
     size_t page_bytes;
-    struct slab_class classes[CLASSES_MAX]; /* largest slots first */
-    size_t class_count;
-    struct table by_address; /* from the address of each mapping to the slab */
+    struct slab_sizes sizes;
+    struct slab_class classes[SLAB_SIZES_MAX]; /* one per size */
+    struct table by_address;                   /* from the address of each mapping to the slab */
     size_t slab_count;
     bool is_spread;       /* new slabs are */
     struct slab *resting; /* slabs with resting slots */
@@ -177,50 +174,22 @@ static void list_again(struct slab *slab)
 
 static void set_up_classes(struct slabs *slabs)
 {
-    static const size_t steps[] = {4, 5, 6, 8, 10, 12};
-    size_t per_page = 2;
-    size_t step = 0;
+    slab_sizes_init(&slabs->sizes, slabs->page_bytes);
+    for (size_t i = 0; i < slabs->sizes.count; i++) {
+        struct slab_class *class_of = &slabs->classes[i];
 
-    /* 2 and 3 per page, then 4, 5, 6, 8, 10, 12, and these times 4, 16, ... */
-    while (per_page <= SLOTS_MAX && slabs->class_count < CLASSES_MAX) {
-        size_t slot_bytes = slabs->page_bytes / per_page / SLOT_ALIGNMENT * SLOT_ALIGNMENT;
-        struct slab_class *class_of = &slabs->classes[slabs->class_count];
-
-        if (slot_bytes == 0) {
-            break;
-        }
-        /* Rounding down may make two sizes equal. */
-        if (slabs->class_count == 0 || class_of[-1].slot_bytes != slot_bytes) {
-            class_of->slot_bytes = slot_bytes;
-            class_of->slot_count = slabs->page_bytes / slot_bytes;
-            class_of->word_count = (class_of->slot_count + WORD_BITS - 1) / WORD_BITS;
-            slabs->class_count++;
-        }
-        if (per_page < 4) {
-            per_page++;
-        } else {
-            step++;
-            per_page = steps[step % 6] << step / 6 * 2;
-        }
+        class_of->slot_bytes = slabs->sizes.list[i].slot_bytes;
+        class_of->slot_count = slabs->sizes.list[i].slot_count;
+        class_of->word_count = (class_of->slot_count + WORD_BITS - 1) / WORD_BITS;
     }
 }
 
 /* The class with the smallest slots that hold `bytes`; NULL above half a page. */
 static struct slab_class *class_for(const struct slabs *slabs, size_t bytes)
 {
-    size_t low = 0;
-    size_t high = slabs->class_count;
+    size_t index = slab_sizes_find(&slabs->sizes, bytes);
 
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-
-        if (slabs->classes[middle].slot_bytes >= bytes) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
-    return low > 0 ? (struct slab_class *)&slabs->classes[low - 1] : NULL;
+    return index != SIZE_MAX ? (struct slab_class *)&slabs->classes[index] : NULL;
 }
 
 capu_status slabs_create(struct device *device, struct pages *pages, struct ranges *ranges,
@@ -479,7 +448,7 @@ size_t slabs_trim(struct slabs *slabs)
 {
     size_t trimmed = 0;
 
-    for (size_t i = 0; i < slabs->class_count; i++) {
+    for (size_t i = 0; i < slabs->sizes.count; i++) {
         struct slab *slab = slabs->classes[i].last;
 
         while (slab != NULL) {
@@ -553,11 +522,11 @@ static const char *check_slab(const struct slabs *slabs, const struct slab *slab
 
 static const char *check_lists(const struct slabs *slabs, size_t listed, size_t resting)
 {
-    for (size_t i = 0; i < slabs->class_count; i++) {
+    for (size_t i = 0; i < slabs->sizes.count; i++) {
         const struct slab_class *class_of = &slabs->classes[i];
         const struct slab *before = NULL;
 
-        if (class_of->slot_bytes % SLOT_ALIGNMENT != 0 ||
+        if (class_of->slot_bytes % SLAB_SLOT_ALIGNMENT != 0 ||
             class_of->slot_bytes * class_of->slot_count > slabs->page_bytes) {
             return "a class does not fit a page";
         }

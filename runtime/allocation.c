@@ -56,6 +56,8 @@ capu_status allocation_create(capu_context *context, void *address, uint64_t byt
         free(allocation);
         return CAPU_NO_HOST_MEMORY;
     }
+    page_census_add(&context->census, allocation);
+    page_census_tensor(&context->census, allocation->first, 1);
     *out = allocation;
     return CAPU_OK;
 }
@@ -67,10 +69,12 @@ void allocation_destroy(capu_context *context, struct allocation *allocation)
     while (tensor != NULL) {
         struct tensor *next = tensor->next;
 
+        page_census_tensor(&context->census, tensor, -1);
         tensors_forget(&context->tensors, tensor);
         tensor_destroy(tensor);
         tensor = next;
     }
+    page_census_remove(&context->census, allocation, context->in_iteration);
     free(allocation->edge_pages);
     free(allocation);
 }

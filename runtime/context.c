@@ -319,6 +319,7 @@ static void destroy_parts(capu_context *context)
     ranges_destroy(context->ranges);
     pages_destroy(context->pages);
     host_arena_destroy(context->arena);
+    page_census_finish(&context->census);
     fork_mark_finish(&context->fork_mark);
 }
 
@@ -334,7 +335,12 @@ capu_status context_create_on(struct device *device, const capu_config *config, 
     context->device = device;
     context->config = *config;
     staging_init(&context->staging, device);
+    context->is_page_pinned = config->page_bytes != 0;
     status = complete_config(device, &context->config, text, text_bytes);
+    if (status == CAPU_OK) {
+        status =
+            page_census_init(&context->census, &device->capabilities, config->slab_threshold_bytes);
+    }
     if (status == CAPU_OK) {
         status = fork_mark_init(&context->fork_mark);
     }

@@ -47,7 +47,7 @@ static void copy_tensors(struct guide *guide, const struct record *record)
         guide->tensors[i] = (struct guide_tensor){
             .address = from->address,
             .bytes = from->tensor_bytes,
-            .page_count = from->page_count,
+            .page_count = record_tensor_pages(from),
             .name = from->name,
             .is_split = from->is_split,
             .is_transient = from->is_transient,

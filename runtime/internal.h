@@ -23,6 +23,7 @@
 #include "runtime/label_records.h"
 #include "runtime/names.h"
 #include "runtime/owed.h"
+#include "runtime/page_census.h"
 #include "runtime/staging.h"
 #include "runtime/structs.h"
 #include "runtime/tensor_state.h"
@@ -91,6 +92,8 @@ struct capu_context {
     struct slabs *slabs;
     struct host_arena *arena;
     size_t edge_page_count; /* mapped pages that two tensors share */
+    bool is_page_pinned;    /* the config names the page size */
+    struct page_census census;
 
     struct names names;
     struct tensors tensors;

@@ -160,6 +160,7 @@ capu_status capu_iteration_end(capu_context *context)
     context->label = NULL;
     ranges_settle(context->ranges);
     slabs_settle(context->slabs);
+    page_census_settle(&context->census);
     context->in_iteration = false;
     marks_close(context->iteration_mark);
     return CAPU_OK;

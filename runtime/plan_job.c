@@ -178,7 +178,8 @@ static uint64_t other_pages(const capu_context *context, const struct record *re
         const struct tensor *tensor = tensors_find(&context->tensors, record->tensors[i].address);
 
         if (tensor != NULL && tensor->address == record->tensors[i].address &&
-            tensor->page_count == record->tensors[i].page_count && tensor->page_count <= pages) {
+            tensor->page_count == record_tensor_pages(&record->tensors[i]) &&
+            tensor->page_count <= pages) {
             pages -= tensor->page_count;
         }
     }

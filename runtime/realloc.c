@@ -45,6 +45,13 @@ static capu_status clear_added(capu_context *context, struct tensor *tensor, uin
     return failure_check(context, status, "clearing fresh memory");
 }
 
+static void set_bytes(capu_context *context, struct allocation *allocation, uint64_t bytes)
+{
+    page_census_whole(&context->census, allocation, &context->persistent, -1);
+    allocation->bytes = bytes;
+    page_census_whole(&context->census, allocation, &context->persistent, 1);
+}
+
 /* Lengthens the last tensor. Pre: there is room for so many bytes. */
 static capu_status lengthen(capu_context *context, struct allocation *allocation, uint64_t bytes)
 {
@@ -54,10 +61,10 @@ static capu_status lengthen(capu_context *context, struct allocation *allocation
         (uint64_t)((unsigned char *)last->address - (unsigned char *)allocation->address), bytes};
     capu_status status;
 
-    allocation->bytes = bytes;
+    set_bytes(context, allocation, bytes);
     status = split_tensor(context, last, (struct split_parts){.starts = starts, .count = 1});
     if (status != CAPU_OK) {
-        allocation->bytes = before;
+        set_bytes(context, allocation, before);
         return status;
     }
     return clear_added(context, last_tensor(allocation), bytes - before);

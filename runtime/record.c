@@ -130,7 +130,6 @@ struct record_op *record_add_op(struct record *record, const struct call *call, 
     op->is_replayable = false;
     op->first_access = (uint32_t)record->access_count;
     op->first_operand = (uint32_t)record->operand_count;
-    op->page_count = 0;
     op->start = 0;
     op->end = 0;
     record->op_count++;

@@ -19,6 +19,7 @@
 #include "capuchin/report.h"
 #include "device/lane.h"
 #include "runtime/call.h"
+#include "runtime/page_census.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -45,7 +46,6 @@ struct record_op {
     uint32_t is_replayable : 1;
     uint32_t first_access;  /* its accesses end where those of the next op begin */
     uint32_t first_operand; /* the same */
-    uint32_t page_count;    /* pages of its operands */
     uint32_t start;         /* its marks on the compute lane, see record_position; 0: not timed */
     uint32_t end;
 };
@@ -79,14 +79,19 @@ struct record_tensor {
     const void *address;
     uint64_t bytes;        /* of its span; of the whole tensor if it has no span */
     uint64_t tensor_bytes; /* of the whole tensor */
-    uint32_t page_count;   /* 0: always resident */
+    uint32_t extent;       /* its pages, 0: always resident; or, if its allocation is small, where
+                              it begins there: record_tensor_pages */
     uint32_t first_op;
     uint32_t last_op;
     uint32_t zeroed_op; /* capu_zero last cleared it before this op; 0: never */
     uint32_t freed_op;  /* the program freed it before this op; UINT32_MAX: not in this iteration */
+    uint8_t size_log2;  /* of its allocation, rounded down */
     uint8_t kind;
     uint8_t hint;
     bool is_split : 1;      /* one of several tensors in its allocation */
+    bool is_small : 1;      /* its allocation has a slot in a slab */
+    bool is_last : 1;       /* its end is the end of its allocation */
+    bool is_held : 1;       /* an unlimited run holds it all the time: persistent, with contents */
     bool is_carried : 1;    /* its first access read contents from before the iteration */
     bool is_persistent : 1; /* its contents are carried into the iteration or out of it */
     bool is_transient : 1;  /* the tensor was transient at its first access; never changed later */
@@ -162,6 +167,7 @@ struct record {
     size_t edge_pages;        /* the part of them that tensors share; the rest is slabs */
     uint64_t untouched_pages; /* pages of the other persistent tensors with contents */
     uint64_t page_bytes;
+    struct page_sums sums[CENSUS_LEVELS]; /* in smaller pages, when the iteration ended */
     struct record_tensor *untouched; /* those tensors; listed only if a trace is to be written */
     size_t untouched_count;
     size_t untouched_capacity;
@@ -241,6 +247,12 @@ static inline void record_add_access(struct record *record, size_t tensor, uint3
 {
     ASSERT(record->op_count > 0 && record->access_count < record->access_capacity);
     record->accesses[record->access_count++] = (uint32_t)tensor | role << RECORD_ACCESS_TENSOR_BITS;
+}
+
+/* Its pages; 0: it is always resident. */
+static inline uint32_t record_tensor_pages(const struct record_tensor *tensor)
+{
+    return tensor->is_small ? 0 : tensor->extent;
 }
 
 static inline uint32_t record_access_tensor(record_access access)

@@ -328,6 +328,7 @@ static void replace(capu_context *context, struct split *split)
             split->allocation->first = part;
         }
         last = part;
+        page_census_tensor(&context->census, part, 1);
         /* Lost contents stay lost, so that reading them fails. A part that is always resident
            cannot be lost; it becomes undefined instead. */
         if (tensor_is_defined(part)) {
@@ -348,6 +349,7 @@ static void replace(capu_context *context, struct split *split)
     }
     tracker_cut(context, old);
     tensor_list_remove(old, CONTENTS);
+    page_census_tensor(&context->census, old, -1);
     free(old->pages);
     free(old);
 }

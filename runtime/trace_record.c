@@ -69,9 +69,9 @@ static capu_status add_tensor(capu_context *context, struct trace *trace,
         .bytes = tensor->bytes,
         .kind = kind_of(tensor->kind),
         .hint = hint_of(tensor->hint),
-        .persistent = tensor->is_persistent || tensor->page_count == 0 || is_read_after ||
+        .persistent = tensor->is_persistent || record_tensor_pages(tensor) == 0 || is_read_after ||
                       (for_plan && tensor->is_cut),
-        .unmanaged = tensor->page_count == 0,
+        .unmanaged = record_tensor_pages(tensor) == 0,
     };
 
     snprintf(address, sizeof(address), "%p", tensor->address);
@@ -96,7 +96,7 @@ static capu_status add_fixed(const struct record *record, struct trace *trace,
     uint64_t named = 0;
 
     for (size_t i = 0; i < record->tensor_count; i++) {
-        named += record->tensors[i].page_count == 0 ? record->tensors[i].bytes : 0;
+        named += record_tensor_pages(&record->tensors[i]) == 0 ? record->tensors[i].bytes : 0;
     }
     if (named >= fixed.bytes) {
         return CAPU_OK;
@@ -147,7 +147,7 @@ static void find_spared(const struct record *record, struct op_operands *operand
 static bool is_zeroed_after(const struct record *record, size_t op, record_access access)
 {
     const struct record_tensor *tensor = &record->tensors[record_access_tensor(access)];
-    bool has_fixed_part = tensor->page_count > 0 && tensor->bytes != tensor->tensor_bytes;
+    bool has_fixed_part = record_tensor_pages(tensor) > 0 && tensor->bytes != tensor->tensor_bytes;
 
     return tensor->zeroed_op > op && (record_access_role(access) == CAPU_READ || has_fixed_part);
 }

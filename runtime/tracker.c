@@ -13,6 +13,7 @@ void tracker_finish(struct tracker *tracker)
         record_finish(&tracker->records[i]);
     }
     free(tracker->profile);
+    free(tracker->pages);
     *tracker = (struct tracker){0};
 }
 
@@ -114,13 +115,21 @@ void tracker_cancel(capu_context *context)
 
 static struct record_tensor describe(const struct tensor *tensor)
 {
+    const struct allocation *allocation = tensor->allocation;
+    bool is_small = allocation->page_count == 0;
+    uint64_t offset =
+        (uint64_t)((unsigned char *)tensor->address - (unsigned char *)allocation->address);
+
     return (struct record_tensor){
         .name = tensor->name,
         .address = tensor->address,
         .bytes = tensor_is_managed(tensor) ? tensor->span_bytes : tensor->bytes,
         .tensor_bytes = tensor->bytes,
-        .page_count = (uint32_t)tensor->page_count,
+        .extent = (uint32_t)(is_small ? offset : tensor->page_count),
+        .size_log2 = (uint8_t)(63 - __builtin_clzll(allocation->bytes)),
         .is_split = tensor->previous != NULL || tensor->next != NULL,
+        .is_small = is_small,
+        .is_last = offset + tensor->bytes == allocation->bytes,
         .kind = (uint8_t)tensor->kind,
         .hint = (uint8_t)tensor->hint,
         .is_persistent = tensor->is_persistent,
@@ -154,6 +163,7 @@ void tracker_close(capu_context *context, struct lane_position end)
     record->edge_pages = context->edge_page_count;
     record->untouched_pages = context->persistent_pages - record->touched_pages;
     record->page_bytes = pages_bytes_each(context->pages);
+    page_census_read(&context->census, record->sums);
     record->report.budget_bytes = context->config.budget_bytes;
     record->report.host_bytes = host_arena_chunk_bytes(context->arena); /* it never shrinks */
     record->report.peak_bytes = pages_out_peak(context->pages) * record->page_bytes;
@@ -250,6 +260,7 @@ static struct record_tensor *tensor_entry(capu_context *context, struct record *
     entry->first_op = (uint32_t)record->op_count - 1;
     if (tensor->contents.list == &context->persistent) {
         record->touched_pages += tensor->page_count;
+        entry->is_held = true;
     }
     return entry;
 }
@@ -279,7 +290,6 @@ void tracker_access(capu_context *context, struct tensor *tensor, uint32_t role)
     if (!record_is_once(record, record->op_count - 1)) {
         record->signature = sign_access(record->signature, tensor, role);
     }
-    record->ops[record->op_count - 1].page_count += (uint32_t)tensor->page_count;
 }
 
 void tracker_partial(capu_context *context)
@@ -422,8 +432,10 @@ void tracker_persistent(capu_context *context, const struct tensor *tensor, int 
     uint64_t pages = change > 0 ? tensor->page_count : -(uint64_t)tensor->page_count;
 
     context->persistent_pages += pages;
+    page_census_persistent(&context->census, tensor, change);
     if (record != NULL && tensor->in_record.stamp == record->stamp) {
         record->touched_pages += pages;
+        record->tensors[tensor->in_record.index].is_held = change > 0;
     }
 }
 

@@ -29,6 +29,8 @@ struct tracker {
     struct ahead ahead; /* of the open record */
     int64_t *profile;   /* scratch space to compute the live peak: one more than the ops */
     size_t profile_capacity;
+    uint32_t *pages; /* the same: one per tensor */
+    size_t page_capacity;
 };
 
 void tracker_finish(struct tracker *tracker);

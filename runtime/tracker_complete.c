@@ -1,5 +1,5 @@
 /*
- * Completes the report of a finished iteration: times, the live peak, the floor, evictions, stalls.
+ * Completes the report of a finished iteration: times, what it needs, evictions, stalls.
  *
  * All of this happens after the iteration has finished on the device. While it runs, only marks and
  * counters are kept, so that recording costs little and never waits.
@@ -9,6 +9,7 @@
  * data loader.
  */
 #include "runtime/internal.h"
+#include "runtime/page_figures.h"
 
 #include <string.h>
 
@@ -104,65 +105,6 @@ static capu_status read_times(capu_context *context, struct record *record)
                              : lane_elapsed_ns(record->begin, record->end, &record->report.time_ns);
 }
 
-/* The largest number of pages of managed tensors that are alive at once. Persistent tensors are
-   alive all the time, the others from their first access to their last. */
-static capu_status live_peak(struct tracker *tracker, const struct record *record, uint64_t *pages)
-{
-    uint64_t persistent = record->untouched_pages;
-    int64_t live = 0;
-    int64_t most = 0;
-    capu_status status = tracker_grow(&tracker->profile, &tracker->profile_capacity,
-                                      record->op_count + 1, sizeof(*tracker->profile));
-    int64_t *profile = tracker->profile;
-
-    if (status != CAPU_OK) {
-        return status;
-    }
-    memset(profile, 0, (record->op_count + 1) * sizeof(*profile));
-    for (size_t i = 0; i < record->tensor_count; i++) {
-        const struct record_tensor *tensor = &record->tensors[i];
-
-        if (tensor->is_persistent) {
-            persistent += tensor->page_count;
-        } else {
-            profile[tensor->first_op] += (int64_t)tensor->page_count;
-            profile[tensor->last_op + 1] -= (int64_t)tensor->page_count;
-        }
-    }
-    for (size_t i = 0; i < record->op_count; i++) {
-        live += profile[i];
-        most = live > most ? live : most;
-    }
-    *pages = persistent + (uint64_t)most;
-    return CAPU_OK;
-}
-
-/* The op that needs the most pages sets the floor. The runner-up shows how far splitting that op
-   could lower it. */
-static void find_floor(struct record *record)
-{
-    size_t most = 0;
-    size_t second = 0;
-
-    for (size_t i = 0; i < record->op_count; i++) {
-        const struct record_op *op = &record->ops[i];
-
-        if (op->page_count > most) {
-            second = most;
-            most = op->page_count;
-            record->report.floor_op = op->name;
-        } else if (op->page_count > second) {
-            second = op->page_count;
-        }
-    }
-    record->report.floor_bytes = (record->fixed_pages + most) * record->page_bytes;
-    record->report.next_floor_bytes = (record->fixed_pages + second) * record->page_bytes;
-    record->report.floor_operands_bytes = most * record->page_bytes;
-    record->report.floor_edges_bytes = record->edge_pages * record->page_bytes;
-    record->report.floor_slabs_bytes =
-        (record->fixed_pages - record->edge_pages) * record->page_bytes;
-}
-
 static capu_status list_evictions(struct record *record)
 {
     capu_status status = tracker_grow(&record->report_evictions, &record->report_eviction_capacity,
@@ -245,11 +187,10 @@ static capu_status list_stalls(struct record *record)
 capu_status tracker_complete(capu_context *context, struct record *record)
 {
     capu_report *report = &record->report;
-    uint64_t live_pages;
     capu_status status = read_times(context, record);
 
     if (status == CAPU_OK) {
-        status = live_peak(&context->tracker, record, &live_pages);
+        status = page_figures_report(context, record);
     }
     if (status == CAPU_OK) {
         status = list_evictions(record);
@@ -260,12 +201,8 @@ capu_status tracker_complete(capu_context *context, struct record *record)
     if (status != CAPU_OK) {
         return status;
     }
-    find_floor(record);
     report->op_count = record->op_count;
     report->access_count = record->access_count;
-    report->page_bytes = record->page_bytes;
-    report->fixed_bytes = record->fixed_pages * record->page_bytes;
-    report->live_peak_bytes = (record->fixed_pages + live_pages) * record->page_bytes;
     report->evictions = record->report_evictions;
     report->stalls = record->report_stalls;
     report->eviction_count = record->eviction_count;

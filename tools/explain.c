@@ -31,6 +31,8 @@
 /* The most lines of a list, and the share of the time from which on something is mentioned. */
 enum { LISTED = 8 };
 #define WORTH_MENTIONING 0.02
+/* The share of the memory from which on edge pages are mentioned. */
+#define EDGES_WORTH_MENTIONING 0.05
 
 struct settings {
     struct arguments arguments; /* `trace` is an option here */
@@ -216,7 +218,7 @@ static void print_floor_parts(const struct reported *counters)
            human_bytes(counters->floor_operands_bytes, operands),
            human_bytes(counters->floor_edges_bytes, edges),
            human_bytes(counters->floor_slabs_bytes, slabs),
-           human_bytes(counters->page_bytes, page));
+           human_bytes(counters->floor_page_bytes, page));
 }
 
 static void print_memory(const struct account *account)
@@ -452,6 +454,32 @@ static unsigned advise_on_budget(const struct account *account, const char *trac
     return said;
 }
 
+/* Advice on the page size: another one would do better, or none is small enough. */
+static unsigned advise_on_pages(const struct reported *counters)
+{
+    char page[32];
+    char floor[32];
+    char edges[32];
+
+    if (counters->better_page_bytes > 0) {
+        printf("  - Pages of %s would lower the smallest budget to %s: do not set page_bytes "
+               "(CAPUCHIN_PAGE).\n",
+               human_bytes(counters->better_page_bytes, page),
+               human_bytes(counters->better_floor_bytes, floor));
+        return 1;
+    }
+    if (part(counters->floor_edges_bytes, counters->live_peak_bytes) >= EDGES_WORTH_MENTIONING) {
+        printf("  - Edge pages, which split tensors share, take %s, %.0f %% of what is needed "
+               "without a limit. Split at\n    multiples of the page (%s), or allocate the tensors "
+               "one by one.\n",
+               human_bytes(counters->floor_edges_bytes, edges),
+               100.0 * part(counters->floor_edges_bytes, counters->live_peak_bytes),
+               human_bytes(counters->floor_page_bytes, page));
+        return 1;
+    }
+    return 0;
+}
+
 static void advise_on_idling(const struct reported *counters)
 {
     char buffer[32];
@@ -483,6 +511,7 @@ static void print_advice(const struct account *account, const struct report_file
     }
     said += advise_on_plan(account, file);
     said += advise_on_budget(account, trace);
+    said += advise_on_pages(counters);
     if (counters->is_timed && part(account_idle_ns(account), counters->time_ns) >= 0.05) {
         said++;
         advise_on_idling(counters);

@@ -40,7 +40,7 @@ extern "C" {
       "most device memory held at once: pages in use, always-resident included")               \
     X(fixed_bytes, bytes, "always-resident part of it: slabs and edge pages, at the end")      \
     X(live_peak_bytes, bytes,                                                                  \
-      "what an unlimited run needs: live tensors in whole pages, and fixed")                   \
+      "what an unlimited run needs: live tensors in whole pages, slabs and edge pages")        \
     X(floor_bytes, bytes, "the smallest budget this iteration can run in")                     \
     X(next_floor_bytes, bytes,                                                                 \
       "the floor without the op that sets it: what splitting it can give")                     \
@@ -64,9 +64,14 @@ extern "C" {
     X(plan_bytes, bytes, "host memory of the plans that are kept")                             \
     X(retry_in, count, "iterations left of a pause of guided mode under this label; 0: none")  \
     X(page_bytes, bytes, "the page size")                                                      \
+    X(floor_page_bytes, bytes,                                                                 \
+      "the page size for which live_peak_bytes and the floor are computed")                    \
     X(floor_operands_bytes, bytes, "part of the floor: the operands of the op that sets it")   \
     X(floor_edges_bytes, bytes, "part of the floor: edge pages, which split tensors share")    \
-    X(floor_slabs_bytes, bytes, "part of the floor: slabs, which hold small tensors")
+    X(floor_slabs_bytes, bytes, "part of the floor: slabs, which hold small tensors")          \
+    X(better_page_bytes, bytes,                                                                \
+      "a page size with a floor that is lower by a twentieth or more; 0: none is known")       \
+    X(better_floor_bytes, bytes, "the floor with that page size; 0: none is known")
 
 /* Stands for a time that is unknown because the iteration's ops were not timed. JSON: null. */
 #define CAPU_NOT_TIMED UINT64_MAX

@@ -1,0 +1,224 @@
+/* What a finished iteration needs, in pages of any size: see page_figures.h. */
+#include "runtime/page_figures.h"
+
+#include "runtime/internal.h"
+
+#include <string.h>
+
+/* How much lower a floor must be to be worth mentioning: a twentieth of it. */
+#define WORTH_MENTIONING 20
+
+/* All in pages of page_bytes. */
+struct figures {
+    uint64_t page_bytes;
+    uint64_t live;     /* the most pages of managed tensors that are alive at once */
+    uint64_t operands; /* of the op that needs most */
+    uint64_t next;     /* of the op that needs most after that */
+    const char *op;
+    uint64_t edges;
+    uint64_t slabs;
+};
+
+static uint64_t live_bytes(const struct figures *figures)
+{
+    return (figures->live + figures->edges + figures->slabs) * figures->page_bytes;
+}
+
+static uint64_t floor_bytes(const struct figures *figures)
+{
+    return (figures->operands + figures->edges + figures->slabs) * figures->page_bytes;
+}
+
+/* The pages that are a tensor's own at a level of the census. Addresses of allocations with pages
+   are multiples of the device's page, and so of every smaller one. */
+static uint32_t pages_at(const struct page_census *census, const struct record_tensor *tensor,
+                         uint64_t page_bytes)
+{
+    bool is_small = census->threshold_bytes != 0
+                        ? tensor->is_small
+                        : (uint64_t)1 << tensor->size_log2 < page_bytes / 2;
+    uint64_t offset = tensor->is_small ? tensor->extent : (uintptr_t)tensor->address % page_bytes;
+
+    return is_small ? 0
+                    : (uint32_t)page_census_within(offset, tensor->tensor_bytes, tensor->is_last,
+                                                   page_bytes);
+}
+
+/* Counts the pages of each tensor into tracker.pages. A level that does not exist is the device's
+   own page. */
+static void count_pages(capu_context *context, const struct record *record, size_t level)
+{
+    const struct page_census *census = &context->census;
+    uint32_t *pages = context->tracker.pages;
+
+    for (size_t i = 0; i < record->tensor_count; i++) {
+        const struct record_tensor *tensor = &record->tensors[i];
+
+        pages[i] = level < census->level_count
+                       ? pages_at(census, tensor, census->levels[level].page_bytes)
+                       : record_tensor_pages(tensor);
+    }
+}
+
+/* The largest number of pages of managed tensors that are alive at once. Persistent tensors are
+   alive all the time, the others from their first access to their last. `untouched`: pages of
+   persistent tensors that the record does not have. */
+static uint64_t live_peak(struct tracker *tracker, const struct record *record, uint64_t untouched)
+{
+    int64_t *profile = tracker->profile;
+    uint64_t persistent = untouched;
+    int64_t live = 0;
+    int64_t most = 0;
+
+    memset(profile, 0, (record->op_count + 1) * sizeof(*profile));
+    for (size_t i = 0; i < record->tensor_count; i++) {
+        const struct record_tensor *tensor = &record->tensors[i];
+
+        if (tensor->is_persistent) {
+            persistent += tracker->pages[i];
+        } else {
+            profile[tensor->first_op] += tracker->pages[i];
+            profile[tensor->last_op + 1] -= tracker->pages[i];
+        }
+    }
+    for (size_t i = 0; i < record->op_count; i++) {
+        live += profile[i];
+        most = live > most ? live : most;
+    }
+    return persistent + (uint64_t)most;
+}
+
+static uint64_t operand_pages(const struct tracker *tracker, const struct record *record, size_t op)
+{
+    uint64_t pages = 0;
+
+    for (size_t i = 0; i < record_access_count(record, op); i++) {
+        record_access access = record->accesses[record->ops[op].first_access + i];
+
+        pages += tracker->pages[record_access_tensor(access)];
+    }
+    return pages;
+}
+
+/* The op that needs the most pages sets the floor. The runner-up shows how far splitting that op
+   could lower it. */
+static void find_floor(const struct tracker *tracker, const struct record *record,
+                       struct figures *figures)
+{
+    figures->op = "";
+    for (size_t i = 0; i < record->op_count; i++) {
+        uint64_t pages = operand_pages(tracker, record, i);
+
+        if (pages > figures->operands) {
+            figures->next = figures->operands;
+            figures->operands = pages;
+            figures->op = record->ops[i].name;
+        } else if (pages > figures->next) {
+            figures->next = pages;
+        }
+    }
+}
+
+static uint64_t held_pages(const struct tracker *tracker, const struct record *record)
+{
+    uint64_t pages = 0;
+
+    for (size_t i = 0; i < record->tensor_count; i++) {
+        pages += record->tensors[i].is_held ? tracker->pages[i] : 0;
+    }
+    return pages;
+}
+
+/* Pre: the scratch arrays of the tracker have room for the record. */
+static struct figures measure(capu_context *context, const struct record *record, size_t level)
+{
+    struct tracker *tracker = &context->tracker;
+    bool is_own = level >= context->census.level_count;
+    struct figures figures = {.page_bytes = record->page_bytes,
+                              .edges = record->edge_pages,
+                              .slabs = record->fixed_pages - record->edge_pages};
+    uint64_t untouched = record->untouched_pages;
+    uint64_t held;
+
+    count_pages(context, record, level);
+    if (!is_own) {
+        figures.page_bytes = context->census.levels[level].page_bytes;
+        figures.edges = record->sums[level].edges;
+        figures.slabs = record->sums[level].slabs;
+        untouched = record->sums[level].persistent;
+        held = held_pages(tracker, record);
+        /* What was touched may have become longer since. */
+        untouched = untouched > held ? untouched - held : 0;
+    }
+    figures.live = live_peak(tracker, record, untouched);
+    find_floor(tracker, record, &figures);
+    return figures;
+}
+
+static uint64_t chosen_page(const capu_context *context, uint64_t budget_bytes)
+{
+    return device_choose_page(&context->device->capabilities.page_rule, budget_bytes);
+}
+
+/* The figures for a budget of the live peak. Both grow with the page, so the smallest page that
+   such a budget could have is the one it would get. */
+static struct figures measure_within(capu_context *context, const struct record *record)
+{
+    for (size_t i = 0; i < context->census.level_count && !context->is_page_pinned; i++) {
+        struct figures figures = measure(context, record, i);
+
+        if (chosen_page(context, live_bytes(&figures)) <= figures.page_bytes) {
+            return figures;
+        }
+    }
+    return measure(context, record, context->census.level_count);
+}
+
+/* The page that the device would choose for the budget, if its floor is lower. */
+static void suggest_page(capu_context *context, struct record *record)
+{
+    uint64_t page_bytes = chosen_page(context, context->config.budget_bytes);
+    capu_report *report = &record->report;
+
+    for (size_t i = 0; i < context->census.level_count && context->is_page_pinned; i++) {
+        if (context->census.levels[i].page_bytes == page_bytes) {
+            struct figures figures = measure(context, record, i);
+            uint64_t better_bytes = floor_bytes(&figures);
+
+            if (better_bytes + report->floor_bytes / WORTH_MENTIONING < report->floor_bytes) {
+                report->better_page_bytes = page_bytes;
+                report->better_floor_bytes = better_bytes;
+            }
+        }
+    }
+}
+
+capu_status page_figures_report(capu_context *context, struct record *record)
+{
+    struct tracker *tracker = &context->tracker;
+    capu_report *report = &record->report;
+    struct figures figures;
+    capu_status status = tracker_grow(&tracker->profile, &tracker->profile_capacity,
+                                      record->op_count + 1, sizeof(*tracker->profile));
+
+    if (status == CAPU_OK) {
+        status = tracker_grow(&tracker->pages, &tracker->page_capacity, record->tensor_count + 1,
+                              sizeof(*tracker->pages));
+    }
+    if (status != CAPU_OK) {
+        return status;
+    }
+    figures = measure_within(context, record);
+    report->page_bytes = record->page_bytes;
+    report->fixed_bytes = record->fixed_pages * record->page_bytes;
+    report->floor_page_bytes = figures.page_bytes;
+    report->live_peak_bytes = live_bytes(&figures);
+    report->floor_bytes = floor_bytes(&figures);
+    report->next_floor_bytes = (figures.next + figures.edges + figures.slabs) * figures.page_bytes;
+    report->floor_operands_bytes = figures.operands * figures.page_bytes;
+    report->floor_edges_bytes = figures.edges * figures.page_bytes;
+    report->floor_slabs_bytes = figures.slabs * figures.page_bytes;
+    report->floor_op = figures.op;
+    suggest_page(context, record);
+    return CAPU_OK;
+}

@@ -1,0 +1,22 @@
+/*
+ * Page figures: what a finished iteration needs, in pages of any size. The live peak, the floor and
+ * its parts.
+ *
+ * Programs are run once without a budget to find out which one they need, and pages are larger then
+ * than in that budget. So the figures are those of the page that a budget of the program's own live
+ * peak would get, unless the page is larger than that or pinned by the config: then they are those
+ * of the page in use. For a pinned page, the report also says whether the page that the device
+ * would choose for the budget has a lower floor.
+ */
+#ifndef CAPU_RUNTIME_PAGE_FIGURES_H
+#define CAPU_RUNTIME_PAGE_FIGURES_H
+
+#include "capuchin/context.h"
+#include "capuchin/status.h"
+
+struct record;
+
+/* Fills in these counters of the record's report. NO_HOST_MEMORY. */
+capu_status page_figures_report(capu_context *context, struct record *record);
+
+#endif

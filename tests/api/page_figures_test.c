@@ -1,0 +1,211 @@
+/*
+ * What reports say a program needs: the same in any page that the program happens to run in, and
+ * what it then needs in that budget. On the host device, whose page depends on the budget.
+ */
+#include "base/random.h"
+#include "tests/api/steps.h"
+
+#define KIB ((uint64_t)1 << 10)
+#define MIB ((uint64_t)1 << 20)
+
+enum { PIECES = 12, MIDDLES = 6, TINIES = 40 };
+
+/* Tensors of all sorts: pieces of a blob, of a small blob, tensors that are small in any page, ones
+   that are small only in large pages, one that no iteration touches, and ones that live only inside
+   an iteration. */
+struct program {
+    struct rig rig;
+    unsigned char *blob;
+    size_t blob_bytes;
+    unsigned char *small_blob;
+    unsigned char *middles[MIDDLES];
+    size_t middle_bytes[MIDDLES];
+    unsigned char *tinies[TINIES];
+    size_t tiny_bytes[TINIES];
+    unsigned char *untouched;
+};
+
+static size_t draw(uint64_t *state, uint64_t below)
+{
+    return (size_t)(random_next(state) % below);
+}
+
+static void cut(struct program *program, unsigned char *address, size_t bytes, size_t count,
+                uint64_t *state)
+{
+    size_t most = bytes / count;
+
+    for (size_t i = 0; i < count; i++) {
+        size_t piece = 1 + draw(state, most);
+
+        RIG_OK(&program->rig, capu_split(program->rig.context, address, piece));
+        address += piece;
+    }
+}
+
+static struct program start(uint64_t budget_bytes, uint64_t page_bytes, uint64_t seed)
+{
+    struct program program = {0};
+    capu_config config = CAPU_CONFIG_INIT;
+    uint64_t state = seed;
+    struct rig *rig = &program.rig;
+
+    config.device = "host";
+    config.mode = CAPU_MODE_PASSIVE;
+    config.budget_bytes = budget_bytes;
+    config.page_bytes = page_bytes;
+    config.host_budget_bytes = 64 * MIB;
+    ck_assert_int_eq(capu_context_create(&config, &rig->context), CAPU_OK);
+    program.blob_bytes = MIB + draw(&state, MIB);
+    program.blob = step_malloc(rig, program.blob_bytes);
+    cut(&program, program.blob, program.blob_bytes, PIECES, &state);
+    program.small_blob = step_malloc(rig, 20 * KIB);
+    cut(&program, program.small_blob, 20 * KIB, 3, &state);
+    for (size_t i = 0; i < MIDDLES; i++) {
+        program.middle_bytes[i] = 2 * KIB + draw(&state, 30 * KIB);
+        program.middles[i] = step_malloc(rig, program.middle_bytes[i]);
+    }
+    for (size_t i = 0; i < MIDDLES; i += 2) {
+        void *longer;
+
+        step_set(rig, program.middles[i], program.middle_bytes[i], 1);
+        program.middle_bytes[i] += 1 + draw(&state, 9 * KIB);
+        RIG_OK(rig,
+               capu_realloc(rig->context, program.middles[i], program.middle_bytes[i], &longer));
+        program.middles[i] = longer;
+    }
+    for (size_t i = 0; i < TINIES; i++) {
+        program.tiny_bytes[i] = 1 + draw(&state, 2 * KIB - 1);
+        program.tinies[i] = step_malloc(rig, program.tiny_bytes[i]);
+    }
+    program.untouched = step_malloc(rig, 77777);
+    step_set(rig, program.untouched, 77777, 1);
+    return program;
+}
+
+static capu_report train(struct program *program)
+{
+    struct rig *rig = &program->rig;
+    capu_report report = CAPU_REPORT_INIT;
+
+    for (size_t round = 0; round < 2; round++) {
+        unsigned char *large;
+        unsigned char *tiny;
+
+        RIG_OK(rig, capu_iteration_begin(rig->context, "train"));
+        large = step_malloc(rig, 123456);
+        tiny = step_malloc(rig, 1000);
+        RIG_OK(rig, CAPU_DESCRIBE(rig->context, large, .kind = CAPU_ACTIVATION));
+        step_set(rig, large, 123456, 1);
+        step_set(rig, tiny, 1000, 1);
+        step_set(rig, program->small_blob, 20 * KIB, 2);
+        for (size_t i = 0; i < MIDDLES; i++) {
+            step_set(rig, program->middles[i], program->middle_bytes[i], 3);
+        }
+        for (size_t i = 0; i < TINIES; i++) {
+            step_set(rig, program->tinies[i], program->tiny_bytes[i], 4);
+        }
+        RIG_OK(rig, capu_free(rig->context, large));
+        RIG_OK(rig, capu_free(rig->context, tiny));
+        step_set(rig, program->blob, program->blob_bytes, 5);
+        step_bump(rig, "largest", program->blob, program->blob_bytes);
+        RIG_OK(rig, capu_iteration_end(rig->context));
+    }
+    RIG_OK(rig, capu_synchronize(rig->context));
+    RIG_OK(rig, capu_report_get(rig->context, &report));
+    return report;
+}
+
+static capu_report run(uint64_t budget_bytes, uint64_t page_bytes, uint64_t seed)
+{
+    struct program program = start(budget_bytes, page_bytes, seed);
+    capu_report report = train(&program);
+
+    step_expect(&program.rig, program.blob, program.blob_bytes, 6);
+    capu_context_destroy(program.rig.context);
+    return report;
+}
+
+static void expect_same(const capu_report *report, const capu_report *wanted)
+{
+    ck_assert_uint_eq(report->floor_page_bytes, wanted->page_bytes);
+    ck_assert_uint_eq(report->floor_operands_bytes, wanted->floor_operands_bytes);
+    ck_assert_uint_eq(report->floor_edges_bytes, wanted->floor_edges_bytes);
+    ck_assert_uint_eq(report->floor_slabs_bytes, wanted->floor_slabs_bytes);
+    ck_assert_uint_eq(report->floor_bytes, wanted->floor_bytes);
+    ck_assert_uint_eq(report->next_floor_bytes, wanted->next_floor_bytes);
+    ck_assert_uint_eq(report->live_peak_bytes, wanted->live_peak_bytes);
+}
+
+/* Whatever the budget, and without one: what is reported is what a run within that needs. */
+START_TEST(figures_are_those_of_a_run_that_they_describe)
+{
+    static const uint64_t budgets[] = {0, 1024 * MIB, 300 * MIB};
+
+    for (uint64_t seed = 1; seed <= 20; seed++) {
+        capu_report free_run = run(budgets[seed % 3], 0, seed);
+        capu_report within = run(free_run.live_peak_bytes, 0, seed);
+        capu_report at_floor = run(free_run.floor_bytes, 0, seed);
+
+        ck_assert_uint_gt(free_run.page_bytes, within.page_bytes);
+        ck_assert_uint_eq(within.page_bytes, 4 * KIB);
+        ck_assert_uint_eq(within.floor_page_bytes, within.page_bytes);
+        ck_assert_uint_eq(within.floor_bytes, within.floor_operands_bytes +
+                                                  within.floor_edges_bytes +
+                                                  within.floor_slabs_bytes);
+        ck_assert_uint_gt(within.floor_edges_bytes, 0);
+        ck_assert_uint_gt(within.floor_slabs_bytes, 0);
+        ck_assert_uint_le(within.peak_bytes, within.budget_bytes);
+        expect_same(&free_run, &within);
+        expect_same(&at_floor, &within);
+    }
+}
+END_TEST
+
+/* A pinned page stays what it is, and so do its figures; the report names a better one. */
+START_TEST(a_better_page_is_named_for_a_pinned_one)
+{
+    capu_report chosen = run(64 * MIB, 0, 1);
+    capu_report pinned = run(64 * MIB, 64 * KIB, 1);
+    capu_report small = run(64 * MIB, 4 * KIB, 1);
+
+    ck_assert_uint_eq(chosen.page_bytes, 4 * KIB);
+    ck_assert_uint_eq(chosen.better_page_bytes, 0);
+    ck_assert_uint_eq(small.better_page_bytes, 0);
+    ck_assert_uint_eq(pinned.page_bytes, 64 * KIB);
+    ck_assert_uint_eq(pinned.floor_page_bytes, 64 * KIB);
+    ck_assert_uint_gt(pinned.floor_edges_bytes, chosen.floor_edges_bytes);
+    ck_assert_uint_eq(pinned.better_page_bytes, chosen.page_bytes);
+    ck_assert_uint_eq(pinned.better_floor_bytes, chosen.floor_bytes);
+    ck_assert_uint_lt(pinned.better_floor_bytes, pinned.floor_bytes);
+}
+END_TEST
+
+/* The page holds two tensors of the size up to which they are small. */
+START_TEST(the_page_is_as_large_as_the_slab_threshold_needs)
+{
+    capu_config config = CAPU_CONFIG_INIT;
+    capu_context *context = NULL;
+
+    config.device = "host";
+    config.budget_bytes = 64 * MIB;
+    config.slab_threshold_bytes = 10000;
+    ck_assert_int_eq(capu_context_create(&config, &context), CAPU_OK);
+    ck_assert_uint_eq(capu_context_config(context)->page_bytes, 32 * KIB);
+    capu_context_destroy(context);
+    config.slab_threshold_bytes = 64 * MIB;
+    ck_assert_int_eq(capu_context_create(&config, &context), CAPU_INVALID);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("api page figures");
+    TCase *cases = tcase_create("page figures");
+
+    tcase_add_test(cases, figures_are_those_of_a_run_that_they_describe);
+    tcase_add_test(cases, a_better_page_is_named_for_a_pinned_one);
+    tcase_add_test(cases, the_page_is_as_large_as_the_slab_threshold_needs);
+    suite_add_tcase(suite, cases);
+    return suite_run(suite);
+}
