@@ -29,19 +29,37 @@ static uint64_t floor_bytes(const struct figures *figures)
     return (figures->operands + figures->edges + figures->slabs) * figures->page_bytes;
 }
 
-/* The pages that are a tensor's own at a level of the census. Addresses of allocations with pages
+/* Where a tensor begins in its allocation, less whole pages. Addresses of allocations with pages
    are multiples of the device's page, and so of every smaller one. */
+static uint64_t offset_of(const struct record_tensor *tensor, uint64_t page_bytes)
+{
+    return tensor->is_small ? tensor->extent : (uintptr_t)tensor->address % page_bytes;
+}
+
+/* The pages that are a tensor's own. */
 static uint32_t pages_at(const struct page_census *census, const struct record_tensor *tensor,
                          uint64_t page_bytes)
 {
     bool is_small = census->threshold_bytes != 0
                         ? tensor->is_small
                         : (uint64_t)1 << tensor->size_log2 < page_bytes / 2;
-    uint64_t offset = tensor->is_small ? tensor->extent : (uintptr_t)tensor->address % page_bytes;
 
-    return is_small ? 0
-                    : (uint32_t)page_census_within(offset, tensor->tensor_bytes, tensor->is_last,
-                                                   page_bytes);
+    return is_small
+               ? 0
+               : (uint32_t)page_census_within(offset_of(tensor, page_bytes), tensor->tensor_bytes,
+                                              tensor->is_last, page_bytes);
+}
+
+uint64_t page_figures_span(const capu_context *context, const struct record_tensor *tensor,
+                           uint64_t page_bytes)
+{
+    uint64_t pages = pages_at(&context->census, tensor, page_bytes);
+    uint64_t offset = offset_of(tensor, page_bytes);
+    uint64_t first = (offset + page_bytes - 1) / page_bytes * page_bytes;
+    uint64_t end = first + pages * page_bytes;
+
+    end = end < offset + tensor->tensor_bytes ? end : offset + tensor->tensor_bytes;
+    return pages > 0 ? end - first : 0;
 }
 
 /* Counts the pages of each tensor into tracker.pages. A level that does not exist is the device's

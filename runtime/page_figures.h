@@ -14,9 +14,17 @@
 #include "capuchin/context.h"
 #include "capuchin/status.h"
 
+#include <stdint.h>
+
 struct record;
+struct record_tensor;
 
 /* Fills in these counters of the record's report. NO_HOST_MEMORY. */
 capu_status page_figures_report(capu_context *context, struct record *record);
+
+/* The bytes of a tensor that lie in pages of its own, if pages have this size: the device's own or
+   a smaller one. 0: it would be always resident. */
+uint64_t page_figures_span(const capu_context *context, const struct record_tensor *tensor,
+                           uint64_t page_bytes);
 
 #endif

@@ -7,13 +7,16 @@
  *
  * The size of a managed tensor is the size of its span, because a plan can move only that. All
  * always-resident pages that belong to no tensor in the trace are written as one unmanaged tensor.
- * So the peak of the trace, with sizes rounded up to pages, equals live_peak_bytes in the report.
+ * So the peak of the trace, with sizes rounded up to pages, equals live_peak_bytes in the report. A
+ * trace file has the sizes of the page that those figures are for, which need not be the device's
+ * (page_figures.h).
  *
  * A trace expresses less than the runtime knows: it has no capu_zero, and no ops whose replays skip
  * some of their updates. Where that could mislead a planner, the op is written as not replayable,
  * which costs speed at worst.
  */
 #include "runtime/internal.h"
+#include "runtime/page_figures.h"
 
 #include "policy/trace.h"
 
@@ -53,25 +56,35 @@ static enum tensor_hint hint_of(uint32_t hint)
     }
 }
 
+/* The bytes of a tensor in pages of its own; 0: it is always resident. */
+static uint64_t span_of(const capu_context *context, const struct record *record,
+                        const struct record_tensor *tensor, uint64_t page_bytes)
+{
+    if (page_bytes != record->page_bytes) {
+        return page_figures_span(context, tensor, page_bytes);
+    }
+    return record_tensor_pages(tensor) > 0 ? tensor->bytes : 0;
+}
+
 /* In a trace, parameters and optimizer state are always persistent, so one that is not carried over
    is written as an activation. Always-resident tensors occupy their memory all the time, so they
    are persistent whatever they hold. For a plan, so is a tensor that is split later in the
    iteration: its contents live on in the pieces, and no plan may treat them as dead. */
 static capu_status add_tensor(capu_context *context, struct trace *trace,
-                              const struct record_tensor *tensor, bool for_plan,
-                              struct error_text *error)
+                              const struct record_tensor *tensor, uint64_t span_bytes,
+                              bool for_plan, struct error_text *error)
 {
     const struct tensor *live = tensors_find(&context->tensors, tensor->address);
     bool is_read_after = live != NULL && live->address == tensor->address && live->is_read_after;
     char address[32];
     struct tensor_description description = {
         .name = tensor->name != NULL ? tensor->name : address,
-        .bytes = tensor->bytes,
+        .bytes = span_bytes > 0 ? span_bytes : tensor->tensor_bytes,
         .kind = kind_of(tensor->kind),
         .hint = hint_of(tensor->hint),
-        .persistent = tensor->is_persistent || record_tensor_pages(tensor) == 0 || is_read_after ||
+        .persistent = tensor->is_persistent || span_bytes == 0 || is_read_after ||
                       (for_plan && tensor->is_cut),
-        .unmanaged = record_tensor_pages(tensor) == 0,
+        .unmanaged = span_bytes == 0,
     };
 
     snprintf(address, sizeof(address), "%p", tensor->address);
@@ -83,12 +96,14 @@ static capu_status add_tensor(capu_context *context, struct trace *trace,
 }
 
 /* Adds the rest of the always-resident pages, beyond the small tensors that the trace names. */
-static capu_status add_fixed(const struct record *record, struct trace *trace,
-                             struct error_text *error)
+static capu_status add_fixed(const capu_context *context, const struct record *record,
+                             uint64_t page_bytes, struct trace *trace, struct error_text *error)
 {
+    bool is_own = page_bytes == record->page_bytes;
     struct tensor_description fixed = {
         .name = "always-resident pages",
-        .bytes = record->fixed_pages * record->page_bytes,
+        .bytes = is_own ? record->fixed_pages * page_bytes
+                        : record->report.floor_edges_bytes + record->report.floor_slabs_bytes,
         .kind = TENSOR_WORKSPACE,
         .persistent = true,
         .unmanaged = true,
@@ -96,7 +111,9 @@ static capu_status add_fixed(const struct record *record, struct trace *trace,
     uint64_t named = 0;
 
     for (size_t i = 0; i < record->tensor_count; i++) {
-        named += record_tensor_pages(&record->tensors[i]) == 0 ? record->tensors[i].bytes : 0;
+        const struct record_tensor *tensor = &record->tensors[i];
+
+        named += span_of(context, record, tensor, page_bytes) == 0 ? tensor->tensor_bytes : 0;
     }
     if (named >= fixed.bytes) {
         return CAPU_OK;
@@ -242,6 +259,7 @@ static capu_status set_machine(capu_context *context, struct trace *trace, struc
 capu_status trace_record_build(capu_context *context, const struct record *record, bool for_plan,
                                struct trace *trace, struct error_text *error)
 {
+    uint64_t page_bytes = for_plan ? record->page_bytes : record->report.floor_page_bytes;
     capu_status status =
         trace_init(trace, record->label[0] != '\0' ? record->label : "iteration", error);
 
@@ -249,13 +267,21 @@ capu_status trace_record_build(capu_context *context, const struct record *recor
         status = set_machine(context, trace, error);
     }
     for (size_t i = 0; i < record->tensor_count && status == CAPU_OK; i++) {
-        status = add_tensor(context, trace, &record->tensors[i], for_plan, error);
+        const struct record_tensor *tensor = &record->tensors[i];
+
+        status = add_tensor(context, trace, tensor, span_of(context, record, tensor, page_bytes),
+                            for_plan, error);
     }
     for (size_t i = 0; !for_plan && i < record->untouched_count && status == CAPU_OK; i++) {
-        status = add_tensor(context, trace, &record->untouched[i], for_plan, error);
+        const struct record_tensor *tensor = &record->untouched[i];
+        uint64_t span_bytes = span_of(context, record, tensor, page_bytes);
+
+        if (span_bytes > 0) {
+            status = add_tensor(context, trace, tensor, span_bytes, for_plan, error);
+        }
     }
     if (status == CAPU_OK) {
-        status = add_fixed(record, trace, error);
+        status = add_fixed(context, record, page_bytes, trace, error);
     }
     if (status == CAPU_OK) {
         status = add_ops(record, for_plan, trace, error);

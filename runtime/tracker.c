@@ -142,7 +142,7 @@ static struct record_tensor describe(const struct tensor *tensor)
 static void list_untouched(capu_context *context, struct record *record)
 {
     for (struct tensor *at = context->persistent.head; at != NULL; at = at->contents.next) {
-        if (at->in_record.stamp == record->stamp || !tensor_is_managed(at)) {
+        if (at->in_record.stamp == record->stamp) {
             continue;
         }
         if (tracker_grow(&record->untouched, &record->untouched_capacity,

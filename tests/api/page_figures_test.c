@@ -3,7 +3,11 @@
  * what it then needs in that budget. On the host device, whose page depends on the budget.
  */
 #include "base/random.h"
+#include "policy/trace_index.h"
 #include "tests/api/steps.h"
+
+#include <stdlib.h>
+#include <unistd.h>
 
 #define KIB ((uint64_t)1 << 10)
 #define MIB ((uint64_t)1 << 20)
@@ -43,7 +47,8 @@ static void cut(struct program *program, unsigned char *address, size_t bytes, s
     }
 }
 
-static struct program start(uint64_t budget_bytes, uint64_t page_bytes, uint64_t seed)
+static struct program start(uint64_t budget_bytes, uint64_t page_bytes, const char *trace_path,
+                            uint64_t seed)
 {
     struct program program = {0};
     capu_config config = CAPU_CONFIG_INIT;
@@ -54,6 +59,7 @@ static struct program start(uint64_t budget_bytes, uint64_t page_bytes, uint64_t
     config.mode = CAPU_MODE_PASSIVE;
     config.budget_bytes = budget_bytes;
     config.page_bytes = page_bytes;
+    config.trace_path = trace_path;
     config.host_budget_bytes = 64 * MIB;
     ck_assert_int_eq(capu_context_create(&config, &rig->context), CAPU_OK);
     program.blob_bytes = MIB + draw(&state, MIB);
@@ -118,7 +124,7 @@ static capu_report train(struct program *program)
 
 static capu_report run(uint64_t budget_bytes, uint64_t page_bytes, uint64_t seed)
 {
-    struct program program = start(budget_bytes, page_bytes, seed);
+    struct program program = start(budget_bytes, page_bytes, NULL, seed);
     capu_report report = train(&program);
 
     step_expect(&program.rig, program.blob, program.blob_bytes, 6);
@@ -159,6 +165,37 @@ START_TEST(figures_are_those_of_a_run_that_they_describe)
         expect_same(&free_run, &within);
         expect_same(&at_floor, &within);
     }
+}
+END_TEST
+
+/* A trace file has the sizes of the page that the figures of the report are for. */
+START_TEST(the_trace_has_the_same_peak_and_floor)
+{
+    char path[] = "/tmp/capuchin-test-XXXXXX";
+    int file = mkstemp(path);
+
+    ck_assert_int_ge(file, 0);
+    close(file);
+    for (uint64_t seed = 1; seed <= 5; seed++) {
+        struct program program = start(1024 * MIB, 0, path, seed);
+        capu_report report = train(&program);
+        struct error_text error = {0};
+        struct trace trace;
+        struct trace_index trace_index;
+
+        RIG_OK(&program.rig, capu_flush(program.rig.context));
+        capu_context_destroy(program.rig.context);
+        ck_assert_uint_lt(report.floor_page_bytes, report.page_bytes);
+        ck_assert_msg(trace_load(&trace, path, &error) == CAPU_OK, "%s", error.text);
+        ck_assert_msg(trace_index_init(&trace_index, &trace, report.floor_page_bytes, &error) ==
+                          CAPU_OK,
+                      "%s", error.text);
+        ck_assert_uint_eq(trace_index.peak_bytes, report.live_peak_bytes);
+        ck_assert_uint_eq(trace_index.floor_bytes, report.floor_bytes);
+        trace_index_finish(&trace_index);
+        trace_finish(&trace);
+    }
+    unlink(path);
 }
 END_TEST
 
@@ -204,6 +241,7 @@ int main(void)
     TCase *cases = tcase_create("page figures");
 
     tcase_add_test(cases, figures_are_those_of_a_run_that_they_describe);
+    tcase_add_test(cases, the_trace_has_the_same_peak_and_floor);
     tcase_add_test(cases, a_better_page_is_named_for_a_pinned_one);
     tcase_add_test(cases, the_page_is_as_large_as_the_slab_threshold_needs);
     suite_add_tcase(suite, cases);
