@@ -32,6 +32,25 @@ capu_status feedback_init(struct feedback *feedback, uint32_t op_count)
     return CAPU_OK;
 }
 
+capu_status feedback_copy(struct feedback *feedback, const struct feedback *from)
+{
+    struct feedback copy;
+    capu_status status = feedback_init(&copy, from->op_count);
+
+    *feedback = (struct feedback){0};
+    if (status != CAPU_OK) {
+        return status;
+    }
+    for (uint32_t k = 0; k < from->op_count; k++) {
+        copy.planned_ns[k] = from->planned_ns[k];
+        copy.seen_ns[k] = from->seen_ns[k];
+    }
+    *feedback = *from;
+    feedback->planned_ns = copy.planned_ns;
+    feedback->seen_ns = copy.seen_ns;
+    return CAPU_OK;
+}
+
 uint64_t feedback_bytes(const struct feedback *feedback)
 {
     return ((uint64_t)feedback->op_count + 1) *

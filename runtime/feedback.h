@@ -48,6 +48,10 @@ struct feedback {
    NO_HOST_MEMORY. */
 capu_status feedback_init(struct feedback *feedback, uint32_t op_count);
 
+/* A copy of what a plan that is not active yet says of itself. On failure zeroed. NO_HOST_MEMORY.
+ */
+capu_status feedback_copy(struct feedback *feedback, const struct feedback *from);
+
 /* Host memory that its arrays take. */
 uint64_t feedback_bytes(const struct feedback *feedback);
 

@@ -136,6 +136,19 @@ static capu_status copy_ops(struct guide *guide, const struct record *record)
     return CAPU_OK;
 }
 
+/* Allocates the arrays of what the iteration did, as long as the guide's counts say. */
+static bool allocate(struct guide *guide)
+{
+    guide->bytes = sizeof(*guide);
+    guide->tensors = own_array(guide, guide->tensor_count, sizeof(*guide->tensors));
+    guide->ops = own_array(guide, guide->op_count, sizeof(*guide->ops));
+    guide->accesses = own_array(guide, guide->access_count, sizeof(*guide->accesses));
+    guide->operands = own_array(guide, guide->operand_count, sizeof(*guide->operands));
+    guide->cleared = own_array(guide, guide->cleared_count, sizeof(*guide->cleared));
+    return guide->tensors != NULL && guide->ops != NULL && guide->accesses != NULL &&
+           guide->operands != NULL && guide->cleared != NULL;
+}
+
 capu_status guide_create(const struct record *record, struct guide **out)
 {
     struct guide *guide = calloc(1, sizeof(*guide));
@@ -150,24 +163,60 @@ capu_status guide_create(const struct record *record, struct guide **out)
     guide->label = record->label;
     guide->signature = record->signature;
     guide->tensor_count = (uint32_t)record->tensor_count;
+    guide->op_count = (uint32_t)record->op_count;
     guide->access_count = (uint32_t)record->access_count;
-    guide->bytes = sizeof(*guide);
-    guide->tensors = own_array(guide, record->tensor_count, sizeof(*guide->tensors));
-    guide->ops = own_array(guide, record->op_count, sizeof(*guide->ops));
-    guide->accesses = own_array(guide, record->access_count, sizeof(*guide->accesses));
-    guide->operands = own_array(guide, record->operand_count, sizeof(*guide->operands));
-    guide->cleared = own_array(guide, record->cleared_count, sizeof(*guide->cleared));
-    if (guide->tensors == NULL || guide->ops == NULL || guide->accesses == NULL ||
-        guide->operands == NULL || guide->cleared == NULL) {
+    guide->operand_count = (uint32_t)record->operand_count;
+    guide->cleared_count = (uint32_t)record->cleared_count;
+    if (!allocate(guide)) {
         guide_destroy(guide);
         return CAPU_NO_HOST_MEMORY;
     }
+    guide->op_count = 0; /* counts those that are copied */
     copy_tensors(guide, record);
     if (copy_ops(guide, record) != CAPU_OK) {
         guide_destroy(guide);
         return CAPU_NO_HOST_MEMORY;
     }
     *out = guide;
+    return CAPU_OK;
+}
+
+/* memcpy that accepts an array without elements. */
+static void copy_array(void *to, const void *from, size_t count, size_t bytes)
+{
+    if (count > 0) {
+        memcpy(to, from, count * bytes);
+    }
+}
+
+capu_status guide_copy(const struct guide *guide, struct guide **out)
+{
+    struct guide *copy = calloc(1, sizeof(*copy));
+
+    if (copy == NULL) {
+        return CAPU_NO_HOST_MEMORY;
+    }
+    copy->label = guide->label;
+    copy->signature = guide->signature;
+    copy->tensor_count = guide->tensor_count;
+    copy->op_count = guide->op_count;
+    copy->access_count = guide->access_count;
+    copy->operand_count = guide->operand_count;
+    copy->cleared_count = guide->cleared_count;
+    if (!allocate(copy)) {
+        guide_destroy(copy);
+        return CAPU_NO_HOST_MEMORY;
+    }
+    copy_array(copy->tensors, guide->tensors, guide->tensor_count, sizeof(*copy->tensors));
+    copy_array(copy->ops, guide->ops, guide->op_count, sizeof(*copy->ops));
+    copy_array(copy->accesses, guide->accesses, guide->access_count, sizeof(*copy->accesses));
+    copy_array(copy->operands, guide->operands, guide->operand_count, sizeof(*copy->operands));
+    copy_array(copy->cleared, guide->cleared, guide->cleared_count, sizeof(*copy->cleared));
+    for (uint32_t k = 0; k < copy->op_count; k++) {
+        copy->ops[k].call.operands =
+            copy->operands + (guide->ops[k].call.operands - guide->operands);
+    }
+    *out = copy;
     return CAPU_OK;
 }
 

@@ -13,8 +13,8 @@
  * while it is active is in binding.h, what its iterations took in feedback.h, and what an iteration
  * that leaves it recomputes in recovery.h.
  *
- * Made on the context's thread (guide_create), compiled on any one (guide_compile), read-only from
- * then on.
+ * Made on the context's thread (guide_create), copied and compiled on any one (guide_copy,
+ * guide_compile), read-only from then on.
  */
 #ifndef CAPU_RUNTIME_GUIDE_H
 #define CAPU_RUNTIME_GUIDE_H
@@ -86,7 +86,9 @@ struct guide {
     struct guide_access *accesses;
     uint32_t access_count;
     capu_operand *operands;
+    uint32_t operand_count;
     struct record_range *cleared;
+    uint32_t cleared_count;
 
     struct guide_item *items;
     uint32_t *previous; /* tensors */
@@ -98,6 +100,9 @@ struct guide {
 /* What the record's iteration did, without a plan yet. NO_HOST_MEMORY, TOO_LARGE. */
 capu_status guide_create(const struct record *record, struct guide **out);
 void guide_destroy(struct guide *guide);
+
+/* Another guide for the same iteration. Pre: no plan has been filled in. NO_HOST_MEMORY. */
+capu_status guide_copy(const struct guide *guide, struct guide **out);
 
 /* Fills in what the plan does. `index` is of the trace that was built of the same record, for a
    plan. Errors: INVALID (not a placed plan of it), NO_HOST_MEMORY, TOO_LARGE. */

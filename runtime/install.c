@@ -214,6 +214,7 @@ capu_status install_guide(capu_context *context, struct plan_entry *entry)
 {
     const struct guide *guide = entry->guide;
     uint64_t start = device_now_ns(context->device);
+    uint64_t drained;
     capu_status status;
 
     ASSERT(context->active == NULL && !context->in_iteration);
@@ -222,6 +223,7 @@ capu_status install_guide(capu_context *context, struct plan_entry *entry)
         return failure_set(context, CAPU_NO_HOST_MEMORY, "no memory to install a plan");
     }
     status = drain(context);
+    drained = device_now_ns(context->device);
     if (status == CAPU_OK) {
         parked_clear(context);
         status = drain(context);
@@ -247,6 +249,7 @@ capu_status install_guide(capu_context *context, struct plan_entry *entry)
         return status;
     }
     feedback_start(&entry->feedback);
+    entry->change_ns += device_now_ns(context->device) - drained;
     context->install_ns += device_now_ns(context->device) - start;
     return CAPU_OK;
 }

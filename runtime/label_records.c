@@ -136,6 +136,15 @@ bool label_records_add_plan(struct label_records *records, struct label_record *
     return plan_cache_add(&record->plans, entry);
 }
 
+void label_records_add_better(struct label_records *records, struct label_record *record,
+                              struct plan_entry *active, struct plan_entry *better,
+                              uint64_t limit_bytes)
+{
+    plan_cache_add_better(&record->plans, active, better);
+    while (label_records_plan_bytes(records) > limit_bytes && discard_oldest(records, active)) {
+    }
+}
+
 void label_records_discard_wrong(struct label_records *records)
 {
     for (size_t i = 0; i < records->count; i++) {

@@ -63,6 +63,12 @@ bool label_records_add_plan(struct label_records *records, struct label_record *
                             struct plan_entry *entry, const struct plan_entry *active,
                             uint64_t limit_bytes);
 
+/* Adds a plan that is better than the active one of the record, to wait until it takes its place
+   (plan_cache_add_better). Discards others as above. */
+void label_records_add_better(struct label_records *records, struct label_record *record,
+                              struct plan_entry *active, struct plan_entry *better,
+                              uint64_t limit_bytes);
+
 /* Host memory that the plans of all labels take. */
 uint64_t label_records_plan_bytes(const struct label_records *records);
 

@@ -63,7 +63,8 @@ bool plan_cache_add(struct plan_cache *cache, struct plan_entry *entry)
     return true;
 }
 
-void plan_cache_discard(struct plan_cache *cache, struct plan_entry *entry)
+/* The slot of an entry. */
+static size_t find_slot(const struct plan_cache *cache, const struct plan_entry *entry)
 {
     size_t i = 0;
 
@@ -71,6 +72,51 @@ void plan_cache_discard(struct plan_cache *cache, struct plan_entry *entry)
         i++;
         ASSERT(i < cache->count);
     }
+    return i;
+}
+
+void plan_cache_add_better(struct plan_cache *cache, struct plan_entry *entry,
+                           struct plan_entry *better)
+{
+    uint64_t forgone_ns = entry->improvement.forgone_ns;
+
+    ASSERT(better->better == NULL && better->feedback.predicted_ns < entry->feedback.predicted_ns);
+    plan_cache_discard_better(cache, entry);
+    cache->bytes += plan_entry_bytes(better);
+    entry->better = better;
+    entry->improvement = (struct improvement){.gain_ns = entry->feedback.predicted_ns -
+                                                         better->feedback.predicted_ns,
+                                              .forgone_ns = forgone_ns};
+}
+
+void plan_cache_discard_better(struct plan_cache *cache, struct plan_entry *entry)
+{
+    if (entry->better != NULL) {
+        cache->bytes -= plan_entry_bytes(entry->better);
+        plan_entry_destroy(entry->better);
+        entry->better = NULL;
+    }
+    entry->improvement = (struct improvement){0};
+}
+
+struct plan_entry *plan_cache_promote(struct plan_cache *cache, struct plan_entry *entry)
+{
+    struct plan_entry *better = entry->better;
+    size_t i = find_slot(cache, entry);
+
+    ASSERT(better != NULL);
+    entry->better = NULL;
+    cache->bytes -= plan_entry_bytes(entry);
+    better->stage = entry->stage + 1;
+    plan_entry_destroy(entry);
+    cache->slots[i].entry = better;
+    return better;
+}
+
+void plan_cache_discard(struct plan_cache *cache, struct plan_entry *entry)
+{
+    size_t i = find_slot(cache, entry);
+
     cache->slots[i] = cache->slots[--cache->count];
     cache->bytes -= plan_entry_bytes(entry);
     plan_entry_destroy(entry);

@@ -3,6 +3,9 @@
  * refusals, which are the reasons why no plan was found. Both are found by the iteration's
  * signature.
  *
+ * A plan may keep a better one for the same iterations, until changing to it is worth it
+ * (improvement.h).
+ *
  * The memory that plans take is limited over all labels: label_records.h picks those to discard.
  * Reasons are short, and a label has PLAN_CACHE_REFUSALS of them.
  *
@@ -44,6 +47,19 @@ struct plan_entry *plan_cache_oldest(const struct plan_cache *cache,
 /* Takes a compiled plan. False: no host memory, and the plan still belongs to the caller. Pre:
    there is none of its signature. */
 bool plan_cache_add(struct plan_cache *cache, struct plan_entry *entry);
+
+/* Takes a plan that is better than one of the cache, which keeps it until it takes its place. It
+   replaces one that the entry keeps already, and what was forgone counts on. Pre: it is predicted
+   to take less time. */
+void plan_cache_add_better(struct plan_cache *cache, struct plan_entry *entry,
+                           struct plan_entry *better);
+
+/* Destroys the better plan that an entry keeps, if there is one. */
+void plan_cache_discard_better(struct plan_cache *cache, struct plan_entry *entry);
+
+/* Puts the better plan in the place of the entry, which is destroyed, and returns it. Pre: there is
+   one. */
+struct plan_entry *plan_cache_promote(struct plan_cache *cache, struct plan_entry *entry);
 
 /* Destroys a plan of the cache. */
 void plan_cache_discard(struct plan_cache *cache, struct plan_entry *entry);

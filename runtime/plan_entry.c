@@ -36,9 +36,43 @@ capu_status plan_entry_create(const struct record *record, struct plan_entry **o
     return CAPU_OK;
 }
 
-uint64_t plan_entry_bytes(const struct plan_entry *entry)
+capu_status plan_entry_copy(const struct plan_entry *entry, struct plan_entry **out)
+{
+    struct plan_entry *copy = calloc(1, sizeof(*copy));
+    capu_status status;
+
+    if (copy == NULL) {
+        return CAPU_NO_HOST_MEMORY;
+    }
+    copy->keeps_contents = entry->keeps_contents;
+    status = guide_copy(entry->guide, &copy->guide);
+    if (status == CAPU_OK) {
+        status = feedback_copy(&copy->feedback, &entry->feedback);
+    }
+    if (status != CAPU_OK) {
+        plan_entry_destroy(copy);
+        return status;
+    }
+    *out = copy;
+    return CAPU_OK;
+}
+
+static uint64_t own_bytes(const struct plan_entry *entry)
 {
     return sizeof(*entry) + entry->guide->bytes + feedback_bytes(&entry->feedback);
+}
+
+uint64_t plan_entry_bytes(const struct plan_entry *entry)
+{
+    return own_bytes(entry) + (entry->better != NULL ? own_bytes(entry->better) : 0);
+}
+
+static void destroy_one(struct plan_entry *entry)
+{
+    guide_destroy(entry->guide);
+    feedback_finish(&entry->feedback);
+    string_buffer_finish(&entry->text);
+    free(entry);
 }
 
 void plan_entry_destroy(struct plan_entry *entry)
@@ -46,7 +80,8 @@ void plan_entry_destroy(struct plan_entry *entry)
     if (entry == NULL) {
         return;
     }
-    guide_destroy(entry->guide);
-    feedback_finish(&entry->feedback);
-    free(entry);
+    if (entry->better != NULL) {
+        destroy_one(entry->better);
+    }
+    destroy_one(entry);
 }

@@ -2,6 +2,7 @@
 #include "runtime/plan_job.h"
 
 #include "base/assert.h"
+#include "device/monotonic.h"
 #include "policy/timeline.h"
 #include "runtime/internal.h"
 
@@ -11,6 +12,10 @@
 /* How often a plan is asked for whose host copies fit. */
 enum { HOST_ROUNDS = 5 };
 
+/* A stage takes at least a hundredth less than the one before it: compiling a plan takes time, and
+   changing to it costs an install. The planner's result need only be faster. */
+enum { STAGE_GAIN = 100 };
+
 static bool should_stop(void *user)
 {
     struct plan_job *job = user;
@@ -19,31 +24,81 @@ static bool should_stop(void *user)
 }
 
 /* Bytes of host memory if every tensor that is ever copied out keeps its block. */
-static uint64_t block_bytes(const struct plan_job *job, const struct plan *plan, bool *is_copied)
+static uint64_t block_bytes(struct plan_job *job, const struct plan *plan)
 {
     uint64_t bytes = 0;
 
+    memset(job->is_copied, 0, job->trace.tensor_count);
     for (uint32_t i = 0; i < plan->action_count; i++) {
         const struct plan_action *action = &plan->actions[i];
         bool copies = action->kind == ACTION_EVICT || action->kind == ACTION_SAVE ||
                       action->kind == ACTION_PREFETCH;
 
-        if (copies && !is_copied[action->tensor]) {
-            is_copied[action->tensor] = true;
+        if (copies && !job->is_copied[action->tensor]) {
+            job->is_copied[action->tensor] = true;
             bytes += job->trace.tensors[action->tensor].bytes;
         }
     }
     return bytes;
 }
 
-/* A plan whose blocks, which are kept for good, fit the host budget. Plans share host memory over
-   time and the runtime does not, so where that is too much it asks for less: first for no copies of
-   unread tensors. */
-static capu_status find_plan(struct plan_job *job, const struct trace_index *trace_index,
-                             struct plan *plan)
+/* Fills in what the plan does, and how long that takes. */
+static capu_status compile(struct plan_job *job, const struct plan *plan,
+                           const struct timeline *timeline, struct plan_entry *entry)
+{
+    capu_status status = guide_compile(entry->guide, job->trace_index, plan, &job->error);
+
+    if (status == CAPU_OK && job->wants_text) {
+        status = plan_write(plan, &entry->text, &job->error);
+    }
+    entry->feedback.predicted_ns = timeline->iteration_ns;
+    entry->feedback.expected_ns = timeline->iteration_ns;
+    entry->feedback.ideal_ns = timeline->ideal_ns;
+    entry->feedback.replay_ns = timeline->replay_ns;
+    return status;
+}
+
+/* Hands a plan over if it is faster than the one before it. */
+static capu_status hand_over(struct plan_job *job, const struct plan *plan)
+{
+    struct timeline timeline = {0};
+    struct plan_entry *entry = NULL;
+    capu_status status = timeline_init(&timeline, job->trace_index, plan, NULL, false, &job->error);
+
+    if (status == CAPU_OK && timeline.iteration_ns < job->found_ns) {
+        status = plan_entry_copy(job->entry, &entry);
+        if (status == CAPU_OK) {
+            status = compile(job, plan, &timeline, entry);
+        }
+        if (status == CAPU_OK) {
+            job->found_ns = timeline.iteration_ns;
+            entry = atomic_exchange(&job->ready, entry);
+        }
+        plan_entry_destroy(entry); /* one that nothing has taken, or that could not be compiled */
+    }
+    timeline_finish(&timeline);
+    return status;
+}
+
+/* A better plan while the planner goes on. One that cannot be handed over costs nothing: the
+   planner's result is still to come. */
+static void take_stage(void *user, const struct plan *plan, uint64_t predicted_ns)
+{
+    struct plan_job *job = user;
+
+    if (predicted_ns < job->found_ns - job->found_ns / STAGE_GAIN &&
+        block_bytes(job, plan) <= job->host_bytes) {
+        hand_over(job, plan);
+    }
+}
+
+/* Hands over a plan whose blocks, which are kept for good, fit the host budget. Plans share host
+   memory over time and the runtime does not, so where that is too much it asks for less: first for
+   no copies of unread tensors. */
+static capu_status make_plan(struct plan_job *job)
 {
     struct planner_request request = {
-        .trace_index = trace_index,
+        .trace_index = job->trace_index,
         .budget_bytes = job->budget_bytes,
         .host_bytes = job->host_bytes,
         .effort = job->effort,
@@ -52,25 +107,25 @@ static capu_status find_plan(struct plan_job *job, const struct trace_index *tra
         .preserve = job->preserve,
         .freed = job->freed,
         .should_stop = should_stop,
+        .improved = job->is_staged ? take_stage : NULL,
         .user = job,
     };
-    bool *is_copied = calloc((size_t)job->trace.tensor_count + 1, sizeof(*is_copied));
-    capu_status status = is_copied != NULL ? CAPU_OK : CAPU_NO_HOST_MEMORY;
 
-    for (int round = 0; round < HOST_ROUNDS && status == CAPU_OK; round++) {
+    for (int round = 0; round < HOST_ROUNDS; round++) {
+        struct plan plan = {0};
+        capu_status status = planner_run(job->planner, &request, &plan, &job->error);
         uint64_t bytes;
 
-        status = planner_run(job->planner, &request, plan, &job->error);
         if (status != CAPU_OK) {
-            break;
+            return status;
         }
-        memset(is_copied, 0, job->trace.tensor_count);
-        bytes = block_bytes(job, plan, is_copied);
+        bytes = block_bytes(job, &plan);
         if (bytes <= job->host_bytes) {
-            free(is_copied);
-            return CAPU_OK;
+            status = hand_over(job, &plan);
+            plan_finish(&plan);
+            return status;
         }
-        plan_finish(plan);
+        plan_finish(&plan);
         if (request.preserve == PRESERVE_UNREAD) {
             request.preserve = PRESERVE_NOTHING;
             continue;
@@ -78,48 +133,26 @@ static capu_status find_plan(struct plan_job *job, const struct trace_index *tra
         request.host_bytes =
             (uint64_t)((double)request.host_bytes * (double)job->host_bytes / (double)bytes);
     }
-    free(is_copied);
-    return status != CAPU_OK ? status
-                             : error_text_set(&job->error, CAPU_HOST_OVER_BUDGET,
-                                              "no plan whose host copies fit the host budget");
+    return error_text_set(&job->error, CAPU_HOST_OVER_BUDGET,
+                          "no plan whose host copies fit the host budget");
 }
 
-static capu_status make_guide(struct plan_job *job, const struct trace_index *trace_index)
-{
-    struct plan plan = {0};
-    struct timeline timeline = {0};
-    capu_status status = find_plan(job, trace_index, &plan);
-
-    if (status != CAPU_OK) {
-        return status;
-    }
-    status = timeline_init(&timeline, trace_index, &plan, NULL, false, &job->error);
-    if (status == CAPU_OK) {
-        status = guide_compile(job->entry->guide, trace_index, &plan, &job->error);
-    }
-    if (status == CAPU_OK && job->wants_text) {
-        status = plan_write(&plan, &job->text, &job->error);
-    }
-    job->entry->feedback.predicted_ns = timeline.iteration_ns;
-    job->entry->feedback.expected_ns = timeline.iteration_ns;
-    job->entry->feedback.ideal_ns = timeline.ideal_ns;
-    job->entry->feedback.replay_ns = timeline.replay_ns;
-    timeline_finish(&timeline);
-    plan_finish(&plan);
-    return status;
-}
-
-/* On a helper of the agent. */
+/* On a helper of the agent. A failure after the first plan costs nothing but better ones. */
 static void run_job(void *data)
 {
     struct plan_job *job = data;
     struct trace_index trace_index = {0};
 
+    job->trace_index = &trace_index;
     job->status = trace_index_init(&trace_index, &job->trace, job->page_bytes, &job->error);
     if (job->status == CAPU_OK) {
-        job->status = make_guide(job, &trace_index);
+        job->status = make_plan(job);
+    }
+    if (job->found_ns != UINT64_MAX) {
+        job->status = CAPU_OK;
     }
     trace_index_finish(&trace_index);
+    job->trace_index = NULL;
 }
 
 /* A slower link than measured, for plans after one that came too late. */
@@ -201,7 +234,8 @@ static capu_status fill(capu_context *context, const struct record *record, bool
         status = trace_record_build(context, record, true, &job->trace, &job->error);
     }
     if (status == CAPU_OK) {
-        status = copy_freed(job);
+        job->is_copied = calloc((size_t)job->trace.tensor_count + 1, sizeof(*job->is_copied));
+        status = job->is_copied != NULL ? copy_freed(job) : CAPU_NO_HOST_MEMORY;
         job->entry->keeps_contents = keeps_contents;
     }
     job->preserve = keeps_contents ? PRESERVE_ALL : PRESERVE_UNREAD;
@@ -213,6 +247,8 @@ static capu_status fill(capu_context *context, const struct record *record, bool
     others = other_pages(context, record) * job->page_bytes;
     job->apart_bytes = job->budget_bytes > others ? job->budget_bytes - others : 0;
     job->wants_text = context->config.plan_path != NULL;
+    job->found_ns = UINT64_MAX;
+    job->started_ns = monotonic_now_ns();
     job->agent = context->agent;
     return status;
 }
@@ -252,7 +288,13 @@ capu_status plan_job_start(capu_context *context, const struct record *record, b
     if (status == CAPU_OK && old != NULL) {
         take_seen_times(job, old, link_percent);
     }
+    job->is_staged = old == NULL && context->config.wait_for_plan == 0;
     return status == CAPU_OK ? agent_start(job->agent, run_job, job, &job->task) : status;
+}
+
+struct plan_entry *plan_job_take(struct plan_job *job)
+{
+    return atomic_exchange(&job->ready, NULL);
 }
 
 bool plan_job_is_done(const struct plan_job *job)
@@ -282,9 +324,10 @@ void plan_job_destroy(struct plan_job *job)
     }
     ASSERT_INTERNAL(job->task == NULL || plan_job_is_done(job));
     agent_forget(job->task);
+    plan_entry_destroy(plan_job_take(job));
     plan_entry_destroy(job->entry);
     trace_finish(&job->trace);
-    string_buffer_finish(&job->text);
     free(job->freed);
+    free(job->is_copied);
     free(job);
 }

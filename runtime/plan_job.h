@@ -3,18 +3,19 @@
  *
  * The context's thread copies what the plan is made of: the record as a trace, and the budgets. A
  * worker of the agent runs the planner and compiles its plan. The context's thread asks from time
- * to time whether it is done, and takes the result. Planning is pure, so a job that is stopped or
- * thrown away leaves nothing behind.
+ * to time whether there is one, and takes it. Planning is pure, so a job that is stopped or thrown
+ * away leaves nothing behind.
  *
- * What a job holds is its worker's from plan_job_start until it is done, and the context thread's
- * before and after that.
+ * A job in stages hands over the first plan that it finds, and then better ones, while it goes on
+ * planning. Only the newest is kept until it is taken, in `ready`, which either thread exchanges.
+ * Everything else that a job holds is its worker's from plan_job_start until it is done, and the
+ * context thread's before and after that.
  */
 #ifndef CAPU_RUNTIME_PLAN_JOB_H
 #define CAPU_RUNTIME_PLAN_JOB_H
 
 #include "policy/error_text.h"
 #include "policy/planner.h"
-#include "policy/string_buffer.h"
 #include "runtime/plan_entry.h"
 
 #include <stdatomic.h>
@@ -23,7 +24,8 @@ struct agent_task;
 
 struct plan_job {
     struct trace trace;
-    struct plan_entry *entry; /* the result, if status is OK */
+    const struct trace_index *trace_index; /* of it, while the worker plans */
+    struct plan_entry *entry; /* of the record's iteration, without a plan; never changes */
     const struct planner *planner;
     enum planner_effort effort;
     uint64_t budget_bytes;
@@ -33,23 +35,32 @@ struct plan_job {
     uint32_t *freed; /* per tensor of the trace, as planner_request wants it */
     uint64_t page_bytes;
     bool wants_text; /* the plan as a file, too */
+    bool is_staged;
+    uint64_t started_ns; /* by the monotonic clock */
+    bool *is_copied;     /* per tensor, for one plan at a time */
+    uint64_t found_ns;   /* of an iteration under the newest plan that was handed over */
+    _Atomic(struct plan_entry *) ready; /* owned, by whoever takes it out; NULL: none */
     atomic_bool stop;
     struct agent *agent;
     struct agent_task *task;
 
-    capu_status status;
+    capu_status status; /* OK: a plan has been handed over */
     struct error_text error;
-    struct string_buffer text;
 };
 
 /* A job for the record's iteration. `keeps_contents`: the plan is to copy out what it would discard
    and nothing could recompute. `old` is the entry that the plan is to improve on, for links of
-   `link_percent` of their measured rates; NULL: there is none. Even on failure *out is a job, or
+   `link_percent` of their measured rates; NULL: there is none, and the job has stages unless
+   wait_for_plan is set. Even on failure *out is a job, or
    NULL without memory for one: its `entry` may be NULL. NO_HOST_MEMORY, and what trace_record_build
    and agent_start give. */
 capu_status plan_job_start(capu_context *context, const struct record *record, bool keeps_contents,
                            const struct plan_entry *old, uint32_t link_percent,
                            struct plan_job **out);
+
+/* The newest plan that has been found since the last call, which the caller then owns; NULL: none.
+   It is faster than those before it. */
+struct plan_entry *plan_job_take(struct plan_job *job);
 
 /* Whether it is done; waits until it is. */
 bool plan_job_is_done(const struct plan_job *job);

@@ -2,6 +2,7 @@
 #include "runtime/planning.h"
 
 #include "device/calibration.h"
+#include "device/monotonic.h"
 #include "runtime/failure.h"
 #include "runtime/install.h"
 #include "runtime/internal.h"
@@ -75,26 +76,46 @@ void planning_destroy(struct plan_keeper *planning)
     free(planning);
 }
 
-/* Keeps a new plan. It replaces an old one for the same ops unless it is predicted to take longer
-   than that one took. False: it is not kept, for that reason or for lack of host memory. Pre: no
-   iteration is open. */
+/* Whether a new plan is to replace one for the same ops: a stage that is faster, or a plan made
+   with the times that the old one's iterations had, unless it is predicted to take longer than
+   these. */
+static bool is_wanted(const struct plan_entry *entry, struct plan_entry *old)
+{
+    if (entry->feedback.round == 0) {
+        return entry->feedback.predicted_ns < old->feedback.predicted_ns;
+    }
+    if (entry->feedback.predicted_ns > old->feedback.measured_ns) {
+        feedback_accept(&old->feedback, &entry->feedback);
+        return false;
+    }
+    return true;
+}
+
+/* Keeps a new plan. It replaces an old one for the same ops; if that is active, a stage waits until
+   changing is worth it. False: it is not kept, since the old one is better or for lack of host
+   memory. Pre: no iteration is open. */
 static bool keep_plan(capu_context *context, struct label_record *label, struct plan_entry *entry)
 {
     struct plan_entry *old = plan_cache_find(&label->plans, entry->guide->signature);
+    uint64_t limit_bytes = context->config.plan_memory_bytes;
 
+    entry->stage = 1;
     if (old != NULL) {
-        if (entry->feedback.predicted_ns > old->feedback.measured_ns) {
-            feedback_accept(&old->feedback, &entry->feedback);
+        if (!is_wanted(entry, old)) {
             return false;
+        }
+        if (old == context->active && entry->feedback.round == 0) {
+            label_records_add_better(&context->labels, label, old, entry, limit_bytes);
+            return true;
         }
         if (old == context->active && leave_guide(context) != CAPU_OK) {
             return false;
         }
+        entry->stage = old->stage + 1;
         plan_cache_discard(&label->plans, old);
     }
     entry->used = context->iteration;
-    return label_records_add_plan(&context->labels, label, entry, context->active,
-                                  context->config.plan_memory_bytes);
+    return label_records_add_plan(&context->labels, label, entry, context->active, limit_bytes);
 }
 
 static void refuse(struct label_record *label, const struct plan_job *job, capu_status status)
@@ -108,23 +129,33 @@ static bool keeps_contents(const capu_context *context, const struct label_recor
     return label->has_lost || context->config.keep_contents != 0;
 }
 
-/* Takes what a worker has made, unless the label has been replaced meanwhile, or needs a plan that
-   keeps more. */
-static void take_job(capu_context *context, struct plan_job *job)
+/* Takes the newest plan that a job has found, unless the label has been replaced meanwhile, or
+   needs a plan that keeps more. */
+static void take_plan(capu_context *context, struct plan_job *job)
+{
+    struct label_record *label = label_records_find(&context->labels, job->entry->guide->label);
+    struct plan_entry *entry = plan_job_take(job);
+
+    if (entry == NULL) {
+        return;
+    }
+    if (label == NULL || entry->keeps_contents != keeps_contents(context, label) ||
+        !keep_plan(context, label, entry)) {
+        plan_entry_destroy(entry);
+        return;
+    }
+    if (job->wants_text) {
+        agent_plan(context->agent, entry->text.data, entry->text.length);
+        entry->text = (struct string_buffer){0};
+    }
+}
+
+static void finish_job(capu_context *context, struct plan_job *job)
 {
     struct label_record *label = label_records_find(&context->labels, job->entry->guide->label);
 
-    if (label == NULL || job->entry->keeps_contents != keeps_contents(context, label)) {
-        plan_job_destroy(job);
-        return;
-    }
-    if (job->status == CAPU_OK && keep_plan(context, label, job->entry)) {
-        job->entry = NULL;
-        if (job->wants_text &&
-            agent_plan(context->agent, job->text.data, job->text.length) == CAPU_OK) {
-            job->text = (struct string_buffer){0};
-        }
-    } else if (job->status != CAPU_OK && job->entry->feedback.round == 0) {
+    if (job->status != CAPU_OK && job->entry->feedback.round == 0 && label != NULL &&
+        job->entry->keeps_contents == keeps_contents(context, label)) {
         refuse(label, job, job->status);
     }
     plan_job_destroy(job);
@@ -136,10 +167,14 @@ static void take_jobs(capu_context *context)
 
     for (size_t i = 0; i < JOBS; i++) {
         struct plan_job *job = planning->jobs[i];
+        bool is_done = job != NULL && plan_job_is_done(job);
 
-        if (job != NULL && plan_job_is_done(job)) {
+        if (job != NULL) {
+            take_plan(context, job);
+        }
+        if (is_done) {
             planning->jobs[i] = NULL;
-            take_job(context, job);
+            finish_job(context, job);
         }
     }
 }
@@ -230,6 +265,7 @@ static void review(capu_context *context, const struct record *record)
         !feedback_take(&entry->feedback, record, &link_percent)) {
         return;
     }
+    plan_cache_discard_better(&label->plans, entry); /* made with other times */
     start_job(context, label, record, entry, link_percent);
     entry->feedback.round++; /* each review costs a plan: they become fewer */
     entry->feedback.window *= 2;
@@ -366,9 +402,33 @@ static capu_status install(capu_context *context, struct plan_cache *plans,
     return CAPU_OK;
 }
 
+/* Whether the active plan has to go: another one is next, or there is a better one and changing is
+   worth it. */
+static bool must_leave(const capu_context *context, const struct plan_entry *entry)
+{
+    struct plan_entry *active = context->active;
+
+    return active != entry ||
+           (active->better != NULL && improvement_is_due(&active->improvement, active->change_ns));
+}
+
+/* Leaves the active plan, once all work has completed. Adds how long it took after that. */
+static capu_status leave(capu_context *context, uint64_t *change_ns)
+{
+    uint64_t start;
+    capu_status status;
+
+    failure_quiesce_all(context);
+    start = device_now_ns(context->device);
+    status = leave_guide(context);
+    *change_ns += device_now_ns(context->device) - start;
+    return status;
+}
+
 capu_status planning_begin(capu_context *context, struct label_record *label)
 {
     struct plan_entry *entry;
+    uint64_t change_ns = 0;
     capu_status status;
 
     label_records_discard_wrong(&context->labels);
@@ -376,8 +436,8 @@ capu_status planning_begin(capu_context *context, struct label_record *label)
     wait_for_place(context);
     consider_again(context);
     status = choose(context, label, &entry);
-    if (status == CAPU_OK && context->active != NULL && context->active != entry) {
-        status = leave_guide(context);
+    if (status == CAPU_OK && context->active != NULL && must_leave(context, entry)) {
+        status = leave(context, &change_ns);
     }
     if (status != CAPU_OK) {
         return status;
@@ -388,12 +448,16 @@ capu_status planning_begin(capu_context *context, struct label_record *label)
     if (entry == NULL) {
         return CAPU_OK;
     }
+    if (context->active == NULL && entry->better != NULL) {
+        entry = plan_cache_promote(&label->plans, entry);
+    }
     entry->used = context->iteration + 1;
     if (context->active == entry) {
         context->binding.next = 0;
         context->binding.free_count = 0;
         return CAPU_OK;
     }
+    entry->change_ns = change_ns;
     return install(context, &label->plans, entry);
 }
 
@@ -513,10 +577,29 @@ const char *planning_error(capu_context *context, const char *label)
     return record != NULL ? error_of(record) : "";
 }
 
+/* How long a plan for the label has been in the making; 0: none is. */
+static uint64_t planning_time(const capu_context *context, const struct label_record *label)
+{
+    uint64_t longest_ns = 0;
+
+    for (size_t i = 0; context->planning != NULL && i < JOBS; i++) {
+        const struct plan_job *job = context->planning->jobs[i];
+
+        if (job != NULL && job->entry->guide->label == label->label) {
+            uint64_t ns = monotonic_now_ns() - job->started_ns + 1;
+
+            longest_ns = ns > longest_ns ? ns : longest_ns;
+        }
+    }
+    return longest_ns;
+}
+
 void planning_report(const capu_context *context, const struct label_record *label,
                      capu_report *report)
 {
     report->guided_mode = context->planning != NULL;
     report->plan_bytes = label_records_plan_bytes(&context->labels);
     report->retry_in = label->backoff.left;
+    report->plan_stage = context->active != NULL ? context->active->stage : 0;
+    report->planning_ns = planning_time(context, label);
 }

@@ -3,8 +3,10 @@
  * with.
  *
  * Planning takes finished records from the tracker (planning_review). If there is no plan for such
- * an iteration yet, a job makes one off the training thread (plan_job.h). If the iteration followed
- * a plan, its times are feedback for that plan, and may lead to a better one (feedback.h).
+ * an iteration yet, a job makes one off the training thread (plan_job.h), and hands over the first
+ * one that it finds and then better ones, which become active when that is worth it
+ * (improvement.h). If the iteration followed a plan, its times are feedback for that plan, and may
+ * lead to a better one (feedback.h).
  *
  * When an iteration begins, its signature is predicted from the earlier ones of its label
  * (predictor.h), and the guide for it, if there is one, is made active. Changing guides remaps

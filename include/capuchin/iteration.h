@@ -13,7 +13,8 @@ extern "C" {
  * Begins an iteration. Transient tensors become undefined. Waits for the end of the iteration
  * before the previous one, so the host is never more than two iterations ahead of the device. In
  * guided mode it installs a new or different plan, which waits for all work and maps memory; with
- * wait_for_plan it also waits for the plan of the previous iteration.
+ * wait_for_plan it also waits for the plan of the previous iteration, the one that planning ends
+ * with.
  *
  * `label` distinguishes iterations of different shape ("train", "validate"). It is copied, and like
  * all names kept until the context is destroyed, so use a few labels, not one per iteration. NULL:

@@ -1,6 +1,9 @@
 /* Programs that do more than train: they evaluate, sample, save and log. */
 #include "tests/idioms/idioms.h"
 
+/* Where training does not wait for plans, so many iterations follow several in turn. */
+enum { STAGED_ROUNDS = 60 };
+
 static void plain(struct loop *loop, size_t round)
 {
     (void)round;
@@ -231,6 +234,8 @@ const struct idiom idioms_phases[] = {
     {"logits after some", logits, "train", 2, 0, 0},
     {"plain", plain, "train", 0, 0, 0},
     {"plain, no label", plain, NULL, 0, 0, 0},
+    {"plans in stages", plain, "train", 0, 0, STAGED_ROUNDS},
+    {"plans of two labels in stages", evaluation, "", 0, 0, STAGED_ROUNDS},
     {"evaluation, same label", evaluation, "train", 2, 0, 0},
     {"snapshots", snapshots, "train", 0, KEEPS_SUMS, 0},
     {"snapshots, transient", snapshots, "train", 0, 0, 0},

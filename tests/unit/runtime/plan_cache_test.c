@@ -47,6 +47,52 @@ START_TEST(the_oldest_plan_is_never_the_active_one)
 }
 END_TEST
 
+static struct plan_entry *make_better(uint64_t signature, uint64_t predicted_ns)
+{
+    struct plan_entry *entry = make_entry(signature, 0);
+
+    entry->feedback.predicted_ns = predicted_ns;
+    return entry;
+}
+
+/* A better plan waits with the one that it is to replace: its gain is the difference between their
+   predictions, and its bytes count. */
+START_TEST(a_better_plan_waits_and_takes_the_place)
+{
+    struct plan_cache cache = {0};
+    struct plan_entry *entry = make_better(7, 1000);
+    struct plan_entry *better = make_better(7, 900);
+
+    entry->stage = 3;
+    ck_assert(plan_cache_add(&cache, make_better(6, 1)));
+    ck_assert(plan_cache_add(&cache, entry));
+    plan_cache_add_better(&cache, entry, make_better(7, 950));
+    ck_assert_uint_eq(entry->improvement.gain_ns, 50);
+    entry->improvement.forgone_ns = 20;
+    plan_cache_add_better(&cache, entry, better);
+    ck_assert_uint_eq(entry->improvement.gain_ns, 100);
+    ck_assert_uint_eq(entry->improvement.forgone_ns, 20);
+    ck_assert_uint_eq(cache.bytes, 3 * ENTRY_BYTES);
+    ck_assert_uint_eq(plan_entry_bytes(entry), 2 * ENTRY_BYTES);
+    ck_assert_ptr_eq(plan_cache_find(&cache, 7), entry);
+    ck_assert_ptr_eq(plan_cache_promote(&cache, entry), better);
+    ck_assert_ptr_eq(plan_cache_find(&cache, 7), better);
+    ck_assert_uint_eq(better->stage, 4);
+    ck_assert_uint_eq(cache.bytes, 2 * ENTRY_BYTES);
+
+    plan_cache_add_better(&cache, better, make_better(7, 800));
+    plan_cache_discard_better(&cache, better);
+    plan_cache_discard_better(&cache, better);
+    ck_assert_ptr_null(better->better);
+    ck_assert_uint_eq(better->improvement.gain_ns, 0);
+    ck_assert_uint_eq(cache.bytes, 2 * ENTRY_BYTES);
+    plan_cache_add_better(&cache, better, make_better(7, 700));
+    plan_cache_discard(&cache, better);
+    ck_assert_uint_eq(cache.bytes, ENTRY_BYTES);
+    plan_cache_finish(&cache);
+}
+END_TEST
+
 START_TEST(the_oldest_refusal_is_replaced)
 {
     static char text[2 * PLAN_CACHE_TEXT_BYTES];
@@ -73,6 +119,7 @@ int main(void)
 
     tcase_add_test(tcase, plans_are_found_by_signature);
     tcase_add_test(tcase, the_oldest_plan_is_never_the_active_one);
+    tcase_add_test(tcase, a_better_plan_waits_and_takes_the_place);
     tcase_add_test(tcase, the_oldest_refusal_is_replaced);
     suite_add_tcase(suite, tcase);
     return suite_run(suite);
