@@ -174,6 +174,24 @@ static capu_status print_stalls(const capu_report *report, FILE *file)
     return CAPU_OK;
 }
 
+/* Which plan was active, and whether one was in the making. */
+static void print_plan(const capu_report *report, FILE *file)
+{
+    if (report->guided_mode == 0) {
+        return;
+    }
+    fprintf(file, "  %-20s %14s  ", "plan", "");
+    if (report->plan_stage > 0) {
+        fprintf(file, "stage %" PRIu64 " was active", report->plan_stage);
+    } else {
+        fprintf(file, "none");
+    }
+    if (report->planning_ns > 0) {
+        fprintf(file, "; planning, %.2f s so far", (double)report->planning_ns / 1e9);
+    }
+    fprintf(file, "\n");
+}
+
 capu_status capu_report_print(const capu_report *report, FILE *file)
 {
     capu_report own;
@@ -195,6 +213,7 @@ capu_status capu_report_print(const capu_report *report, FILE *file)
     CAPU_REPORT_COUNTERS(PRINT_COUNTER)
 #undef PRINT_COUNTER
     fprintf(file, "  %-20s %14s  %s\n", "floor_op", "", own.floor_op != NULL ? own.floor_op : "");
+    print_plan(&own, file);
     if (own.plan_error != NULL && own.plan_error[0] != '\0') {
         fprintf(file, "  %-20s %14s  %s\n", "plan_error", "", own.plan_error);
     }

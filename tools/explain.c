@@ -157,6 +157,22 @@ static uint64_t less(uint64_t from, uint64_t by)
     return from > by ? from - by : 0;
 }
 
+/* Which plan was active, and for how long the next one had been in the making. */
+static void print_planning(const struct reported *counters)
+{
+    if (counters->plan_stage > 0) {
+        printf("stage %" PRIu64 " of its plan was active", counters->plan_stage);
+    } else if (counters->planning_ns > 0) {
+        printf("it had no plan yet");
+    } else {
+        return;
+    }
+    if (counters->planning_ns > 0) {
+        printf("; planning, %.2f s so far", (double)counters->planning_ns / 1e9);
+    }
+    printf("\n");
+}
+
 static void print_where(const struct account *account)
 {
     const struct reported *counters = &account->counters;
@@ -175,6 +191,7 @@ static void print_where(const struct account *account)
         printf("the median of this label and mode is %s\n",
                human_ns(account->kind->median_ns, buffer));
     }
+    print_planning(counters);
     printf("\nwhere the time went\n");
     if (!counters->is_timed) {
         printf("  unknown: its ops were not timed. In guided mode only some iterations are; "

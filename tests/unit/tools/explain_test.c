@@ -254,6 +254,16 @@ START_TEST(the_mode_of_the_run_is_known)
     write_file("guided", LINE(1, "passive", "", STALLED ",\"guided_mode\":1"));
     RUN_COMMANDS({"explain guided", 0, {"It had no plan yet."}});
     expect_not("CAPUCHIN_MODE=guided");
+    write_file("planning",
+               LINE(1, "passive", "", STALLED ",\"guided_mode\":1,\"planning_ns\":1230000000")
+                   LINE(2, "guided", "",
+                        STALLED ",\"guided_mode\":1,\"plan_stage\":3,"
+                                "\"planning_ns\":4560000000")
+                       LINE(3, "guided", "", STALLED ",\"guided_mode\":1,\"plan_stage\":4"));
+    RUN_COMMANDS(
+        {"explain planning -i 1", 0, {"it had no plan yet; planning, 1.23 s so far\n"}},
+        {"explain planning -i 2", 0, {"stage 3 of its plan was active; planning, 4.56 s so far\n"}},
+        {"explain planning -i 3", 0, {"stage 4 of its plan was active\n"}});
     write_file("passive", LINE(1, "passive", "", STALLED ",\"guided_mode\":0"));
     RUN_COMMANDS({"explain passive", 0, {"CAPUCHIN_MODE=guided"}});
     write_file("paused", LINE(1, "passive", "",
