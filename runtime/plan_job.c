@@ -2,6 +2,7 @@
 #include "runtime/plan_job.h"
 
 #include "base/assert.h"
+#include "base/size_text.h"
 #include "device/monotonic.h"
 #include "policy/timeline.h"
 #include "runtime/internal.h"
@@ -134,7 +135,10 @@ static capu_status make_plan(struct plan_job *job)
             (uint64_t)((double)request.host_bytes * (double)job->host_bytes / (double)bytes);
     }
     return error_text_set(&job->error, CAPU_HOST_OVER_BUDGET,
-                          "no plan whose host copies fit the host budget");
+                          "no plan whose host copies fit %s of host memory; without copies, "
+                          "everything fits within %s",
+                          size_text(job->host_bytes).text,
+                          size_text(job->trace_index->peak_bytes).text);
 }
 
 /* On a helper of the agent. A failure after the first plan costs nothing but better ones. */
