@@ -163,7 +163,7 @@ static capu_status create_context(struct driver *driver, uint32_t mode, uint64_t
         .error_bytes = sizeof(text),
         .planner = options->planner,
         .effort = options->effort,
-        .wait_for_plan = mode == CAPU_MODE_GUIDED,
+        .wait_for_plan = mode == CAPU_MODE_GUIDED && !options->trains_on,
         .plan_path = driver->paths[1],
     };
     capu_status status = capu_context_create(&config, &driver->context);

@@ -14,6 +14,7 @@
 #ifndef CAPU_MODELS_DRIVER_H
 #define CAPU_MODELS_DRIVER_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "capuchin/context.h"
@@ -31,6 +32,7 @@ struct driver_options {
     const char *planner;           /* NULL: the default */
     uint32_t effort;               /* capu_effort */
     uint32_t mode;                 /* capu_mode */
+    bool trains_on;                /* guided mode: iterations do not wait for plans */
     /* Files of the run; they must not hold anything of an earlier run. */
     const char *report_path; /* one JSON line per iteration; must not be NULL */
     const char *plan_path;   /* the runtime's plan, with its own ids; NULL: none */
