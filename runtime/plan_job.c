@@ -253,6 +253,7 @@ static capu_status fill(capu_context *context, const struct record *record, bool
     job->wants_text = context->config.plan_path != NULL;
     job->found_ns = UINT64_MAX;
     job->started_ns = monotonic_now_ns();
+    job->stall_ns = record->is_timed ? record->report.stall_ns : 0;
     job->agent = context->agent;
     return status;
 }
@@ -299,6 +300,11 @@ capu_status plan_job_start(capu_context *context, const struct record *record, b
 struct plan_entry *plan_job_take(struct plan_job *job)
 {
     return atomic_exchange(&job->ready, NULL);
+}
+
+bool plan_job_has_plan(struct plan_job *job)
+{
+    return atomic_load(&job->ready) != NULL;
 }
 
 bool plan_job_is_done(const struct plan_job *job)

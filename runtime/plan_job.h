@@ -37,6 +37,7 @@ struct plan_job {
     bool wants_text; /* the plan as a file, too */
     bool is_staged;
     uint64_t started_ns; /* by the monotonic clock */
+    uint64_t stall_ns;   /* of the record's iteration; 0: not known */
     bool *is_copied;     /* per tensor, for one plan at a time */
     uint64_t found_ns;   /* of an iteration under the newest plan that was handed over */
     _Atomic(struct plan_entry *) ready; /* owned, by whoever takes it out; NULL: none */
@@ -61,6 +62,9 @@ capu_status plan_job_start(capu_context *context, const struct record *record, b
 /* The newest plan that has been found since the last call, which the caller then owns; NULL: none.
    It is faster than those before it. */
 struct plan_entry *plan_job_take(struct plan_job *job);
+
+/* Whether there is a plan to take. */
+bool plan_job_has_plan(struct plan_job *job);
 
 /* Whether it is done; waits until it is. */
 bool plan_job_is_done(const struct plan_job *job);

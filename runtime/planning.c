@@ -11,8 +11,12 @@
 #include "runtime/plan_job.h"
 
 #include <stdlib.h>
+#include <time.h>
 
 enum { FAILURES = 3, JOBS = PLANNING_JOBS };
+
+/* How long the thread sleeps between looks at a plan and at the device. */
+enum { NAP_NS = 200000 };
 
 struct plan_keeper {
     struct plan_job *jobs[JOBS];
@@ -348,6 +352,49 @@ static capu_status wait_for_plan(capu_context *context, const char *label, uint6
     return status;
 }
 
+/* The end of the work that the device still has; a position that has passed: none. */
+static struct lane_position find_end(const capu_context *context)
+{
+    const struct record *newest = NULL;
+
+    for (size_t i = 0; i < RECORD_COUNT; i++) {
+        const struct record *record = &context->tracker.records[i];
+
+        if (record->state == RECORD_RUNNING && (newest == NULL || record->stamp > newest->stamp)) {
+            newest = record;
+        }
+    }
+    return newest != NULL ? newest->end : (struct lane_position){0};
+}
+
+/* Whether waiting for a first plan costs no more than going on without one: the device works on
+   earlier iterations, for which installing a plan waits anyway, or less time has passed than the
+   recorded iteration stalled. */
+static bool is_worth_waiting(struct plan_job *job, struct lane_position end)
+{
+    uint64_t passed_ns = monotonic_now_ns() - job->started_ns;
+
+    return !plan_job_has_plan(job) && !plan_job_is_done(job) && passed_ns < PLANNING_PATIENCE_NS &&
+           (passed_ns < job->stall_ns || !lane_has_passed(end));
+}
+
+/* Waits for a first plan as long as that is worth it; not on a device whose clock stands still
+   meanwhile, as that of sim does. */
+static void wait_for_stage(capu_context *context, const char *label, uint64_t signature)
+{
+    struct plan_job **job = find_job(context->planning, label, signature);
+    struct lane_position end = find_end(context);
+    bool is_moving = true;
+
+    while (job != NULL && is_moving && is_worth_waiting(*job, end)) {
+        uint64_t before = device_now_ns(context->device);
+
+        nanosleep(&(struct timespec){.tv_nsec = NAP_NS}, NULL);
+        is_moving = device_now_ns(context->device) != before;
+    }
+    take_jobs(context);
+}
+
 /* The signature to expect. An iteration that was new may be here to stay, so after one of those the
    usual is expected only if there is a guide for it. */
 static uint64_t expect(const struct label_record *label)
@@ -373,11 +420,15 @@ static capu_status choose(capu_context *context, const struct label_record *labe
     }
     signature = expect(label);
     *entry = plan_cache_find(&label->plans, signature);
-    if (*entry == NULL && context->config.wait_for_plan != 0 &&
-        plan_cache_refusal(&label->plans, signature) == NULL) {
-        status = wait_for_plan(context, label->label, signature);
-        *entry = plan_cache_find(&label->plans, signature);
+    if (*entry != NULL || plan_cache_refusal(&label->plans, signature) != NULL) {
+        return CAPU_OK;
     }
+    if (context->config.wait_for_plan != 0) {
+        status = wait_for_plan(context, label->label, signature);
+    } else {
+        wait_for_stage(context, label->label, signature);
+    }
+    *entry = plan_cache_find(&label->plans, signature);
     return status;
 }
 

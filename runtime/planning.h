@@ -9,9 +9,11 @@
  * lead to a better one (feedback.h).
  *
  * When an iteration begins, its signature is predicted from the earlier ones of its label
- * (predictor.h), and the guide for it, if there is one, is made active. Changing guides remaps
- * memory and waits for the device, so the active guide stays when it is also the next one. Guides
- * are kept per label and signature, in a limited amount of memory (label_records.h).
+ * (predictor.h), and the guide for it, if there is one, is made active. A first plan in the making
+ * is waited for, for a fraction of a second at most, where that costs no more than to go on without
+ * one. Changing guides remaps memory and waits for the device, so the active guide stays when it is
+ * also the next one. Guides are kept per label and signature, in a limited amount of memory
+ * (label_records.h).
  *
  * Labels under which iterations nearly always leave their plans pause: meanwhile no plan is made or
  * made active for them (backoff.h).
@@ -28,6 +30,9 @@ struct plan_keeper;
 
 /* Plans that are made at once, each by a task of the agent. */
 enum { PLANNING_JOBS = 3 };
+
+/* So long after planning began, iterations no longer wait for a first plan. */
+#define PLANNING_PATIENCE_NS UINT64_C(200000000)
 
 /* Errors: NO_HOST_MEMORY, and what measuring the link gives. */
 capu_status planning_create(capu_context *context, struct plan_keeper **out);

@@ -12,9 +12,10 @@ extern "C" {
 /*
  * Begins an iteration. Transient tensors become undefined. Waits for the end of the iteration
  * before the previous one, so the host is never more than two iterations ahead of the device. In
- * guided mode it installs a new or different plan, which waits for all work and maps memory; with
- * wait_for_plan it also waits for the plan of the previous iteration, the one that planning ends
- * with.
+ * guided mode it installs a new or different plan, which waits for all work and maps memory. It
+ * waits for a first plan where that costs no more than to go on without, until 200 ms after
+ * planning began; with wait_for_plan it also waits for the plan of the previous iteration, the one
+ * that planning ends with.
  *
  * `label` distinguishes iterations of different shape ("train", "validate"). It is copied, and like
  * all names kept until the context is destroyed, so use a few labels, not one per iteration. NULL:

@@ -3,6 +3,7 @@
 #include "tests/api/net.h"
 
 #include "runtime/plan_job.h"
+#include "runtime/planning.h"
 
 #include <unistd.h>
 
@@ -178,6 +179,56 @@ START_TEST(the_last_stage_is_the_plan_that_can_be_waited_for)
 }
 END_TEST
 
+static capu_status sleep_long(capu_stream stream, const void *arguments)
+{
+    const uint64_t *microseconds = arguments;
+
+    (void)stream;
+    usleep((useconds_t)*microseconds);
+    return CAPU_OK;
+}
+
+/* An iteration that is not waited for. On the device its last op takes a while longer. */
+static void run_ahead(struct net *net, uint64_t microseconds)
+{
+    capu_operand operand = capu_writes(net->activations[0]);
+    capu_op op = {.size = sizeof(op),
+                  .name = "sleep",
+                  .run = sleep_long,
+                  .arguments = &microseconds,
+                  .argument_bytes = sizeof(microseconds),
+                  .operands = &operand,
+                  .operand_count = 1};
+
+    net_begin(net, "train");
+    net_forward(net, NET_LAYERS);
+    net_backward(net, NET_LAYERS);
+    RIG_OK(&net->rig, capu_run(net->rig.context, &op));
+    RIG_OK(&net->rig, capu_iteration_end(net->rig.context));
+}
+
+/* When the third iteration begins, the first has ended and is planned for, and the device is busy
+   with the second: the plan is waited for. */
+START_TEST(a_busy_device_gives_planning_time)
+{
+    struct net net;
+    capu_report report = CAPU_REPORT_INIT;
+
+    net_init(&net, (struct rig_options){0});
+    net.rig.context->config.wait_for_plan = 0;
+    run_ahead(&net, 0);
+    run_ahead(&net, 5 * PLANNING_PATIENCE_NS / 1000);
+    run_ahead(&net, 0);
+    RIG_OK(&net.rig, capu_synchronize(net.rig.context));
+    RIG_OK(&net.rig, capu_report_get(net.rig.context, &report));
+    ck_assert_uint_eq(report.iteration, 3);
+    ck_assert_msg(report.mode == CAPU_MODE_GUIDED || report.planning_ns >= PLANNING_PATIENCE_NS,
+                  "mode %u, planning for %ju ns: %s", report.mode, (uintmax_t)report.planning_ns,
+                  report.plan_error);
+    rig_finish(&net.rig);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("api stages");
@@ -187,6 +238,7 @@ int main(void)
     tcase_add_test(cases, another_label_lets_a_better_plan_in);
     tcase_add_loop_test(cases, a_better_plan_is_forgotten_with_its_tensors, 0, 2);
     tcase_add_test(cases, the_last_stage_is_the_plan_that_can_be_waited_for);
+    tcase_add_test(cases, a_busy_device_gives_planning_time);
     suite_add_tcase(suite, cases);
     return suite_run(suite);
 }
