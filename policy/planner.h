@@ -37,8 +37,8 @@ struct planner_request {
     /* With `place`: if everything fits into so many bytes of the budget when no tensor shares its
        pages before it is freed, none does (place_apart.h). 0: pages are shared. */
     uint64_t apart_bytes;
-    /* With `place`: what is copied out although the iteration does not need it (preserve.h). If the
-       host limit leaves no room for all unread tensors, none is. */
+    /* What is copied out although the iteration does not need it (preserve.h). If the host limit
+       leaves no room for all unread tensors, none is. */
     enum preserve preserve;
     /* For these two: per tensor, the op before which the program frees it, or TRACE_INDEX_NONE.
        NULL: it frees none. */

@@ -149,7 +149,7 @@ capu_status planner_conclude(const struct planner_request *request, struct plan 
 {
     capu_status status = validate_plan(request->trace_index, plan, error);
 
-    return status == CAPU_OK && request->place && request->preserve != PRESERVE_NOTHING
+    return status == CAPU_OK && request->preserve != PRESERVE_NOTHING
                ? add_copies(request, plan, error)
                : status;
 }

@@ -132,6 +132,16 @@ static void take(struct keeper *keeper, uint32_t tensor, uint32_t op)
     keeper->is_dead[tensor] = 0;
 }
 
+/* Without place lines any tensor may take its pages from the next op on. */
+static void release(struct keeper *keeper, const struct item *item)
+{
+    uint32_t tensor = item->subject;
+
+    keeper->is_dead[tensor] = 1;
+    keeper->is_taken[tensor] |= keeper->plan->place_count == 0 &&
+                                (keeper->freed == NULL || keeper->freed[tensor] > item->point + 1);
+}
+
 static void add_drop(struct keeper *keeper, uint32_t tensor)
 {
     if (keeper->pending[tensor] != 0) {
@@ -197,7 +207,9 @@ static void walk(struct keeper *keeper)
             if (item->kind == ACTION_DROP) {
                 keeper->pending[item->subject] = keeper->dropped[item->subject];
             }
-            keeper->is_dead[item->subject] |= item->kind == ACTION_RELEASE;
+            if (item->kind == ACTION_RELEASE) {
+                release(keeper, item);
+            }
             keeper->is_mapped[item->subject] = 0;
         }
     }

@@ -1,5 +1,5 @@
 /*
- * Preserving contents that a placed plan would discard although nothing could bring them back.
+ * Preserving contents that a plan would discard although nothing could bring them back.
  *
  * A plan gives up what the iteration that it was made from does not access again. Another iteration
  * may, and then the contents should be recomputable, still be in their pages, or have a copy in
@@ -26,8 +26,9 @@ enum preserve {
 
 /*
  * `freed`: per tensor, the op before which the program frees it, or TRACE_INDEX_NONE; NULL: it
- * frees none. Contents that are freed before their pages are taken need no copy. Pre: the plan is
- * valid and placed. The plan stays valid, except that its host copies may exceed a limit.
+ * frees none. Contents that are freed before their pages are taken need no copy; without place
+ * lines, pages count as taken right after their release. Pre: the plan is valid. The plan stays
+ * valid, except that its host copies may exceed a limit.
  *
  * Errors: NO_HOST_MEMORY, TOO_LARGE (too many actions).
  */

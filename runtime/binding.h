@@ -18,12 +18,21 @@
 #include "device/device.h"
 #include "runtime/guide.h"
 
+/* Tensors in a queue of the stock, by number plus one; 0: none. */
+struct bound_queue {
+    uint32_t head;
+    uint32_t tail;
+};
+
 struct bound_tensor {
-    struct tensor *tensor; /* NULL: always resident, or gone */
-    uint64_t taken;        /* binding.takes when it took its pages last; 0: it has had none */
-    bool is_arriving;      /* installing brought its contents back: that copy is not one of the
-                              plan's */
-    bool has_left_newest;  /* when it gave its pages up, only they had its newest contents */
+    struct tensor *tensor;     /* NULL: always resident, or gone */
+    uint64_t taken;            /* binding.takes when it took its pages last; 0: it has had none */
+    bool is_arriving;          /* installing brought its contents back: that copy is not one of the
+                                  plan's */
+    bool has_left_newest;      /* when it gave its pages up, only they had its newest contents */
+    struct bound_queue *queue; /* of the stock (stock.h), which it is in; NULL: none */
+    uint32_t previous;         /* in it, by number plus one */
+    uint32_t next;
 };
 
 /* What an op of this iteration was called with; for replays. */
@@ -41,11 +50,15 @@ struct binding {
     size_t op_capacity;
     uint64_t *versions; /* per access: of the tensor, as read or made in this iteration */
     size_t access_capacity;
-    device_page *pages; /* per page number; DEVICE_NO_PAGE: none yet, or taken by a tensor */
+    device_page *pages; /* per page number; DEVICE_NO_PAGE: none yet, or taken by a tensor. Of an
+                           unplaced guide, the first stock_count are pages that no tensor has */
     size_t page_capacity;
     uint64_t
         *newest; /* per page number, while the guide is left: the newest `taken` of its tensors */
     size_t newest_capacity;
+    uint32_t stock_count;
+    struct bound_queue leaving; /* see stock.h */
+    struct bound_queue expected;
     uint64_t takes;      /* counts, since installing, tensors that took their pages */
     uint32_t next;       /* op to come in this iteration */
     uint32_t free_count; /* tensors that pass pages on and were freed in this iteration */

@@ -9,6 +9,7 @@
 #include "runtime/leave.h"
 #include "runtime/pager.h"
 #include "runtime/replay.h"
+#include "runtime/stock.h"
 #include "runtime/strict.h"
 #include "runtime/swap.h"
 
@@ -48,7 +49,8 @@ static capu_status follow_previous(capu_context *context, const struct guide *gu
 /* A tensor takes its pages. */
 static capu_status take_pages(capu_context *context, struct tensor *tensor)
 {
-    capu_status status = strict_map(context, tensor);
+    capu_status status =
+        stock_is_used(context) ? stock_take(context, tensor) : strict_map(context, tensor);
 
     if (status != CAPU_OK) {
         return status;
@@ -73,7 +75,8 @@ static capu_status give_pages(capu_context *context, struct tensor *tensor, bool
         bound->is_arriving = status != CAPU_OK;
     }
     if (status == CAPU_OK) {
-        status = strict_unmap(context, tensor);
+        status =
+            stock_is_used(context) ? stock_give(context, tensor) : strict_unmap(context, tensor);
     }
     if (status == CAPU_OK) {
         bound->has_left_newest = tensor->state.contents == CONTENTS_DEVICE;
@@ -115,7 +118,7 @@ static capu_status evict(capu_context *context, struct tensor *tensor)
     capu_status status;
 
     if (!tensor_is_mapped(tensor)) {
-        return CAPU_OK;
+        return stock_is_used(context) ? stock_give(context, tensor) : CAPU_OK;
     }
     status = save(context, tensor, true);
     if (status != CAPU_OK) {
@@ -161,7 +164,7 @@ static capu_status drop(capu_context *context, const struct guide_item *item)
     bool has_bytes = tensor_on_device(tensor);
 
     if (!tensor_is_mapped(tensor)) {
-        return CAPU_OK;
+        return stock_is_used(context) ? stock_give(context, tensor) : CAPU_OK;
     }
     if (has_bytes && !tensor_on_host(tensor) && is_needed_still(context, item)) {
         return CAPU_NOT_READY;
@@ -180,6 +183,66 @@ static capu_status drop(capu_context *context, const struct guide_item *item)
     return give_pages(context, tensor, item->is_owed);
 }
 
+/* Starts the copy back into pages that the tensor takes. */
+static capu_status bring(capu_context *context, struct tensor *tensor)
+{
+    capu_status status =
+        failure_check(context, follow_all(&context->h2d, tensor), "ordering a copy");
+
+    if (status == CAPU_OK) {
+        status = take_pages(context, tensor);
+    }
+    if (status == CAPU_OK) {
+        tracker_triggered(context, tensor);
+        status = swap_in(context, tensor);
+    }
+    return status;
+}
+
+/* Starts copies for which there were no pages, in order: those up to this tensor's, for which it
+   waits if it must (NULL: no tensor's), and then as long as there are pages. */
+static capu_status bring_expected(capu_context *context, const struct tensor *until)
+{
+    struct tensor *tensor = stock_expected(context);
+    capu_status status = CAPU_OK;
+
+    while (tensor != NULL && status == CAPU_OK) {
+        bool has_room = until != NULL && stock_is_expected(context, until);
+
+        if (!has_room) {
+            status = stock_check(context, tensor, &has_room);
+        }
+        if (status != CAPU_OK || !has_room) {
+            return status;
+        }
+        /* It may have been zeroed or freed since: there is nothing to copy then. */
+        status = tensor_on_host(tensor) ? bring(context, tensor) : stock_give(context, tensor);
+        tensor = stock_expected(context);
+    }
+    return status;
+}
+
+/* Whether a prefetch has to wait for pages, because there are none yet for it or an earlier one.
+   A tensor that is still mapped needs none. */
+static capu_status expect(capu_context *context, struct tensor *tensor, bool *is_expected)
+{
+    bool has_room = false;
+    capu_status status = CAPU_OK;
+
+    *is_expected = false;
+    if (!stock_is_used(context)) {
+        return CAPU_OK;
+    }
+    if (stock_expected(context) == NULL || stock_has_left(context, tensor->guide_index)) {
+        status = stock_check(context, tensor, &has_room);
+    }
+    if (status == CAPU_OK && !has_room) {
+        stock_expect(context, tensor);
+        *is_expected = true;
+    }
+    return status;
+}
+
 /* NOT_READY: there is nothing to bring back, unlike in the plan. */
 static capu_status prefetch(capu_context *context, const struct guide *guide,
                             const struct guide_item *item)
@@ -187,6 +250,7 @@ static capu_status prefetch(capu_context *context, const struct guide *guide,
     struct tensor *tensor = tensor_at(context, item->subject);
     struct lane_position newest = lane_newest(&context->compute);
     bool has_bytes = tensor_is_defined(tensor) && !tensor_is_zero(tensor);
+    bool is_expected;
     capu_status status;
 
     if (tensor_is_mapped(tensor)) {
@@ -199,21 +263,15 @@ static capu_status prefetch(capu_context *context, const struct guide *guide,
     if (!tensor_on_host(tensor)) {
         return CAPU_NOT_READY;
     }
-    status = follow_previous(context, guide, item->previous, &context->h2d);
-    if (status == CAPU_OK) {
-        status = failure_check(context, follow_all(&context->h2d, tensor), "ordering a copy");
+    status = expect(context, tensor, &is_expected);
+    if (status != CAPU_OK || is_expected) {
+        return status;
     }
+    status = follow_previous(context, guide, item->previous, &context->h2d);
     if (status == CAPU_OK) {
         status = failure_check(context, lane_follow(&context->h2d, newest), "ordering a copy");
     }
-    if (status == CAPU_OK) {
-        status = take_pages(context, tensor);
-    }
-    if (status == CAPU_OK) {
-        tracker_triggered(context, tensor);
-        status = swap_in(context, tensor);
-    }
-    return status;
+    return status == CAPU_OK ? bring(context, tensor) : status;
 }
 
 /* Compute waits for what an access needs: a copy in, and before a write the copies out. */
@@ -247,6 +305,13 @@ static capu_status make_ready(capu_context *context, const struct guide *guide,
 
         if (tensor == NULL) {
             continue;
+        }
+        if (access->needs_contents && stock_is_used(context) &&
+            stock_is_expected(context, tensor)) {
+            status = bring_expected(context, tensor);
+        }
+        if (status != CAPU_OK) {
+            return status;
         }
         if (access->needs_contents &&
             (!tensor_on_device(tensor) ||
@@ -457,7 +522,10 @@ capu_status executor_begin(capu_context *context, bool *is_planned)
     capu_status status;
 
     ASSERT(context->active != NULL && context->in_iteration);
-    status = carry_out_before(context, context->active->guide);
+    status = stock_is_used(context) ? bring_expected(context, NULL) : CAPU_OK;
+    if (status == CAPU_OK) {
+        status = carry_out_before(context, context->active->guide);
+    }
 
     *is_planned = status == CAPU_OK;
     if (status == CAPU_OK) {
@@ -480,9 +548,31 @@ capu_status executor_before_zero(capu_context *context, const struct tensor *ten
     return leave_guide(context);
 }
 
+capu_status executor_visit(capu_context *context)
+{
+    const struct operands *operands = &context->operands;
+    capu_status status = CAPU_OK;
+    bool is_served = true;
+
+    for (size_t i = 0; i < operands->access_count && status == CAPU_OK; i++) {
+        const struct tensor *tensor = operands->accesses[i].tensor;
+
+        if (tensor_is_placed(tensor) && stock_is_used(context) &&
+            stock_is_expected(context, tensor)) {
+            status = bring_expected(context, tensor);
+        }
+        is_served = is_served && (!tensor_is_placed(tensor) || tensor_is_mapped(tensor));
+    }
+    if (status == CAPU_OK && is_served) {
+        return CAPU_OK;
+    }
+    return context->lost != CAPU_OK ? context->lost : leave_guide(context);
+}
+
 bool executor_is_followed(const capu_context *context)
 {
-    return context->active->guide->ops[context->binding.next].is_followed;
+    return context->active->guide->is_unplaced ||
+           context->active->guide->ops[context->binding.next].is_followed;
 }
 
 void executor_note_run(capu_context *context, struct bound_op bound)

@@ -5,8 +5,8 @@
  * has before the op, then the caller issues the op, then the executor issues what the plan has
  * after it. Pages change hands by events only: work that takes a page waits, on the device, for the
  * last work of the tensor that had it. So nothing here maps memory, allocates or blocks the host.
- * There are two exceptions: strict mode, and older contents that may still be read and are copied
- * out to a new host block.
+ * There are three exceptions: strict mode, older contents that may still be read and are copied
+ * out to a new host block, and unplaced guides, whose pages change hands by mapping (stock.h).
  *
  * If an op is not the planned one, or anything else does not go as planned, the iteration leaves
  * the guide (leave_guide) and continues in passive mode.
@@ -33,7 +33,12 @@ capu_status executor_end(capu_context *context);
    still read them, the guide is left. Fails only if the context is lost. */
 capu_status executor_before_zero(capu_context *context, const struct tensor *tensor);
 
-/* Whether a copy out of the plan starts right after the op at hand. */
+/* An op outside iterations, whose operands have been resolved, may use what the active guide has
+   resident; for anything else the guide is left. Fails only if the context is lost. */
+capu_status executor_visit(capu_context *context);
+
+/* Whether the end of the op at hand must be marked at once: a copy out of the plan starts right
+   after it, or the guide is unplaced, and the host will ask whether the op has completed. */
 bool executor_is_followed(const capu_context *context);
 
 /* Notes what a replay of the op at hand will be called with, which stays valid until the next

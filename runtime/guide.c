@@ -234,6 +234,8 @@ struct compiler {
     const struct trace *trace;
     uint32_t *holder;       /* per page: the tensor that had it last, plus one */
     bool *is_resident;      /* per tensor */
+    uint64_t held_pages;    /* of these */
+    uint64_t most_pages;    /* that were ever held */
     uint8_t *copies;        /* per tensor: copies of its residency that compute did not follow */
     struct guide_use *uses; /* per tensor */
     uint32_t *stamp;        /* per tensor: the allocation that named it last, plus one */
@@ -302,7 +304,19 @@ static capu_status take_pages(struct compiler *compiler, uint32_t tensor, bool b
     }
     compiler->is_resident[tensor] = true;
     compiler->copies[tensor] = 0;
+    compiler->held_pages += guide->tensors[tensor].page_count;
+    if (compiler->held_pages > compiler->most_pages) {
+        compiler->most_pages = compiler->held_pages;
+    }
     return CAPU_OK;
+}
+
+static void give_pages(struct compiler *compiler, uint32_t tensor)
+{
+    if (compiler->is_resident[tensor]) {
+        compiler->is_resident[tensor] = false;
+        compiler->held_pages -= compiler->guide->tensors[tensor].page_count;
+    }
 }
 
 /* An op or a replay takes pages for outputs that are not resident. */
@@ -387,14 +401,16 @@ static capu_status compile_item(struct compiler *compiler, const struct item *fr
                                                            : compiler->uses[from->subject].maker);
         compiler->copies[from->subject] |= COPIED_OUT;
         tensors[from->subject].is_copied = true;
-        compiler->is_resident[from->subject] = from->kind == ACTION_SAVE;
+        if (from->kind == ACTION_EVICT) {
+            give_pages(compiler, from->subject);
+        }
         return CAPU_OK;
     default:
         if (item->is_older) { /* it may be copied out first */
             note_followed(compiler, compiler->uses[from->subject].user);
             compiler->copies[from->subject] |= COPIED_OUT;
         }
-        compiler->is_resident[from->subject] = false;
+        give_pages(compiler, from->subject);
         return CAPU_OK;
     }
 }
@@ -494,7 +510,7 @@ static void forget_counts(struct guide *guide)
     }
 }
 
-/* Which pages each tensor has. */
+/* Which pages each tensor has. A plan places all tensors or none. */
 static capu_status copy_places(struct guide *guide, const struct plan *plan,
                                struct error_text *error)
 {
@@ -516,7 +532,7 @@ static capu_status copy_places(struct guide *guide, const struct plan *plan,
                 (struct guide_part){.first = place->first, .count = place->count};
         }
     }
-    for (uint32_t t = 0; t < guide->tensor_count; t++) {
+    for (uint32_t t = 0; t < guide->tensor_count && plan->place_count > 0; t++) {
         const struct guide_tensor *tensor = &guide->tensors[t];
         size_t pages = 0;
 
@@ -585,7 +601,10 @@ capu_status guide_compile(struct guide *guide, const struct trace_index *trace_i
         compiler.uses != NULL && compiler.stamp != NULL) {
         status = walk_twice(&compiler);
     }
-    if (status == CAPU_OK && plan->action_count == 0) {
+    if (status == CAPU_OK && plan->place_count == 0 && compiler.most_pages > 0) {
+        guide->is_unplaced = true;
+        guide->page_count = (uint32_t)compiler.most_pages;
+    } else if (status == CAPU_OK && plan->action_count == 0) {
         status = guide_frees_note(guide);
     }
     guide->bytes += (uint64_t)compiler.previous_capacity * sizeof(*guide->previous);

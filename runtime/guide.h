@@ -6,7 +6,7 @@
  * hundred nanoseconds per op, so the guide has flat arrays indexed by op: what the op was, so that
  * the op of the next iteration can be compared with it; what is done before and after it; and for
  * each tensor that takes pages, which tensors had these pages before, because their last work must
- * be waited for on the device.
+ * be waited for on the device. The plan of an unplaced guide has no pages for its tensors.
  *
  * A guide says nothing of live tensors and pages of the device: tensors and pages are numbers in
  * it. So it outlives what is freed, and it never changes once it is compiled. What it is bound to
@@ -94,6 +94,7 @@ struct guide {
     uint32_t *previous; /* tensors */
     struct plan_run *runs;
     uint32_t page_count; /* pages it needs */
+    bool is_unplaced;    /* no tensor has fixed pages: any may take any of them (stock.h) */
     uint64_t bytes;      /* of host memory that the guide takes */
 };
 
@@ -105,7 +106,8 @@ void guide_destroy(struct guide *guide);
 capu_status guide_copy(const struct guide *guide, struct guide **out);
 
 /* Fills in what the plan does. `index` is of the trace that was built of the same record, for a
-   plan. Errors: INVALID (not a placed plan of it), NO_HOST_MEMORY, TOO_LARGE. */
+   plan. Errors: INVALID (not a plan of it, or one that places only some
+   tensors), NO_HOST_MEMORY, TOO_LARGE. */
 capu_status guide_compile(struct guide *guide, const struct trace_index *index,
                           const struct plan *plan, struct error_text *error);
 

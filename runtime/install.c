@@ -8,6 +8,7 @@
 #include "runtime/page_walk.h"
 #include "runtime/pager.h"
 #include "runtime/parked.h"
+#include "runtime/stock.h"
 #include "runtime/strict.h"
 #include "runtime/swap.h"
 
@@ -129,25 +130,35 @@ static capu_status clear_stage(capu_context *context, const struct guide *guide)
     return status;
 }
 
-/* Binds the page numbers of resident tensors to the pages they have, and all others to fresh pages.
- */
-static capu_status bind_pages(capu_context *context, const struct guide *guide)
+/* Binds the page numbers of resident tensors to the pages they have. Returns how many pages they
+   have, with or without numbers. */
+static size_t bind_resident(capu_context *context, const struct guide *guide)
 {
-    size_t missing = guide->page_count;
-    device_page *fresh;
-    size_t next = 0;
-    capu_status status;
+    size_t count = 0;
 
     for (uint32_t i = 0; i < guide->tensor_count; i++) {
         struct tensor *tensor = context->binding.tensors[i].tensor;
         struct page_walk walk = page_walk_start(guide, i);
 
-        for (size_t p = 0; tensor != NULL && tensor_is_mapped(tensor) && p < tensor->page_count;
-             p++) {
-            context->binding.pages[page_walk_next(&walk)] = tensor->pages[p];
-            missing--;
+        if (tensor == NULL || !tensor_is_mapped(tensor)) {
+            continue;
         }
+        for (size_t p = 0; !guide->is_unplaced && p < tensor->page_count; p++) {
+            context->binding.pages[page_walk_next(&walk)] = tensor->pages[p];
+        }
+        count += tensor->page_count;
     }
+    return count;
+}
+
+/* Binds all other page numbers to fresh pages, or puts these in stock. */
+static capu_status bind_pages(capu_context *context, const struct guide *guide)
+{
+    size_t missing = guide->page_count - bind_resident(context, guide);
+    device_page *fresh;
+    size_t next = 0;
+    capu_status status;
+
     fresh = malloc((missing + 1) * sizeof(*fresh));
     if (fresh == NULL) {
         return failure_set(context, CAPU_NO_HOST_MEMORY, "no memory to place a plan");
@@ -158,13 +169,39 @@ static capu_status bind_pages(capu_context *context, const struct guide *guide)
         status = failure_check(context, pages_take(context->pages, missing, fresh),
                                "taking the plan's pages");
     }
-    for (uint32_t page = 0; page < guide->page_count && status == CAPU_OK; page++) {
+    if (status == CAPU_OK && guide->is_unplaced) {
+        stock_fill(context, fresh, missing);
+        next = missing;
+    }
+    for (uint32_t page = 0; page < guide->page_count && next < missing && status == CAPU_OK;
+         page++) {
         if (context->binding.pages[page] == DEVICE_NO_PAGE) {
             context->binding.pages[page] = fresh[next++];
         }
     }
     free(fresh);
     return status;
+}
+
+/* Maps a tensor to its pages. One that does not start resident is only mapped if its pages are
+   placed, and not in strict mode. */
+static capu_status map_pages(capu_context *context, const struct guide *guide, uint32_t index)
+{
+    struct tensor *tensor = context->binding.tensors[index].tensor;
+    bool starts_resident = guide->tensors[index].starts_resident;
+    struct page_walk walk = page_walk_start(guide, index);
+    capu_status status = CAPU_OK;
+
+    if (guide->is_unplaced) {
+        return starts_resident ? stock_take(context, tensor) : CAPU_OK;
+    }
+    for (size_t p = 0; p < tensor->page_count; p++) {
+        tensor->pages[p] = context->binding.pages[page_walk_next(&walk)];
+    }
+    if (starts_resident || !strict_is_on(context)) {
+        status = device_map(context->device, tensor->span, tensor->pages, tensor->page_count);
+    }
+    return failure_check(context, status, "mapping a plan's tensor");
 }
 
 static capu_status map_tensor(capu_context *context, const struct guide *guide, uint32_t index)
@@ -176,17 +213,10 @@ static capu_status map_tensor(capu_context *context, const struct guide *guide, 
     capu_status status = CAPU_OK;
 
     if (!holds) {
-        struct page_walk walk = page_walk_start(guide, index);
-
-        for (size_t p = 0; p < tensor->page_count; p++) {
-            tensor->pages[p] = context->binding.pages[page_walk_next(&walk)];
-        }
-        if (starts_resident || !strict_is_on(context)) {
-            status = device_map(context->device, tensor->span, tensor->pages, tensor->page_count);
-        }
+        status = map_pages(context, guide, index);
     }
     if (status != CAPU_OK) {
-        return failure_check(context, status, "mapping a plan's tensor");
+        return status;
     }
     tensor_state_placed(tensor, starts_resident);
     bound->is_arriving = !holds && tensor_is_mapped(tensor) && tensor_on_host(tensor);

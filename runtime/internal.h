@@ -119,6 +119,7 @@ struct capu_context {
     bool access_is_planned;       /* the active guide has that access */
     struct plan_keeper *planning; /* NULL: not in guided mode */
     struct device_link link;      /* guided mode: what plans are made for */
+    bool places_nothing;          /* for tests: plans have no places, also where there is room */
     struct plan_entry *active;    /* whose guide is active; NULL: none */
     struct binding binding;       /* of its guide, or of the one that this iteration has left */
     struct allocation *parked;    /* freed allocations that the guide keeps */

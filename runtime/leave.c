@@ -7,6 +7,7 @@
 #include "runtime/owed.h"
 #include "runtime/page_walk.h"
 #include "runtime/parked.h"
+#include "runtime/stock.h"
 #include "runtime/strict.h"
 #include "runtime/swap.h"
 #include "runtime/victims.h"
@@ -23,7 +24,8 @@ static void note_newest(capu_context *context, const struct guide *guide)
         const struct bound_tensor *bound = &binding->tensors[i];
         struct page_walk walk = page_walk_start(guide, i);
 
-        for (size_t p = 0; bound->taken > 0 && p < guide->tensors[i].page_count; p++) {
+        for (size_t p = 0;
+             !guide->is_unplaced && bound->taken > 0 && p < guide->tensors[i].page_count; p++) {
             uint32_t page = page_walk_next(&walk);
 
             if (bound->taken > binding->newest[page]) {
@@ -46,6 +48,9 @@ static bool has_contents_left(const capu_context *context, const struct guide *g
         !bound->has_left_newest || (tensor->allocation->is_freed && !tensor_is_owed(tensor))) {
         return false;
     }
+    if (guide->is_unplaced) {
+        return stock_has_left(context, index);
+    }
     for (size_t p = 0; p < tensor->page_count; p++) {
         if (context->binding.newest[page_walk_next(&walk)] > bound->taken) {
             return false;
@@ -60,32 +65,47 @@ static void regain(capu_context *context, const struct guide *guide, uint32_t in
 {
     struct tensor *tensor = context->binding.tensors[index].tensor;
 
-    if (has_contents_left(context, guide, index) && strict_map(context, tensor) == CAPU_OK) {
+    if (has_contents_left(context, guide, index) &&
+        (guide->is_unplaced || strict_map(context, tensor) == CAPU_OK)) {
+        stock_keep(context, index);
         tensor_state_regains(tensor);
     }
 }
 
-/* Unmaps a tensor that does not hold its pages. The pages of one that does are its own now, and are
-   taken out of the binding. */
+/* Unmaps a tensor that does not hold its pages, if it is mapped. */
+static capu_status unmap_tensor(capu_context *context, const struct guide *guide, uint32_t index)
+{
+    struct tensor *tensor = context->binding.tensors[index].tensor;
+    capu_status status;
+
+    if (guide->is_unplaced) {
+        return stock_has_left(context, index) ? stock_unmap(context, index) : CAPU_OK;
+    }
+    if (!tensor_is_placed(tensor) || tensor_is_mapped(tensor) || strict_is_on(context)) {
+        return CAPU_OK;
+    }
+    status = device_unmap(context->device, tensor->span, tensor->page_count);
+    TRACKER_ADD(context, unmap_count, status == CAPU_OK);
+    return status;
+}
+
+/* A tensor that does not hold its pages is unmapped. The pages of one that does are its own now,
+   and are taken out of the binding. */
 static void release_tensor(capu_context *context, const struct guide *guide, uint32_t index,
                            capu_status *status)
 {
     struct tensor *tensor = context->binding.tensors[index].tensor;
     struct page_walk walk = page_walk_start(guide, index);
+    capu_status now = unmap_tensor(context, guide, index);
 
-    if (tensor_is_placed(tensor) && !tensor_is_mapped(tensor) && !strict_is_on(context)) {
-        capu_status now = device_unmap(context->device, tensor->span, tensor->page_count);
-
-        /* Tried twice, because a range that stays mapped to pages of other tensors ends the
-           context. */
-        if (now != CAPU_OK) {
-            now = device_unmap(context->device, tensor->span, tensor->page_count);
-        }
-        *status = *status != CAPU_OK ? *status : now;
-        TRACKER_ADD(context, unmap_count, 1);
+    /* Tried twice, because a range that stays mapped to pages of other tensors ends the context. */
+    if (now != CAPU_OK) {
+        now = unmap_tensor(context, guide, index);
     }
+    *status = *status != CAPU_OK ? *status : now;
     tensor_state_unplaced(tensor);
-    for (size_t p = 0; tensor_is_mapped(tensor) && p < tensor->page_count; p++) {
+    for (size_t p = 0; !guide->is_unplaced && tensor_is_mapped(tensor) && p < tensor->page_count;
+         p++) {
         context->binding.pages[page_walk_next(&walk)] = DEVICE_NO_PAGE;
     }
     victims_touch(context, tensor);

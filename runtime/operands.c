@@ -239,21 +239,6 @@ static capu_status resolve_all(capu_context *context)
     return status;
 }
 
-/* An op outside iterations may use what the active guide has resident; for anything else the guide
-   is left. */
-static capu_status visit_guide(capu_context *context)
-{
-    const struct operands *operands = &context->operands;
-    bool is_served = true;
-
-    for (size_t i = 0; i < operands->access_count; i++) {
-        const struct tensor *tensor = operands->accesses[i].tensor;
-
-        is_served = is_served && (!tensor_is_placed(tensor) || tensor_is_mapped(tensor));
-    }
-    return is_served ? CAPU_OK : leave_guide(context);
-}
-
 /* Without a plan: recomputes lost contents, then makes everything resident. */
 static capu_status begin_unplanned(capu_context *context)
 {
@@ -298,7 +283,8 @@ static capu_status make_ready(capu_context *context, bool *is_planned)
         return status;
     }
     if (context->active != NULL) {
-        status = context->in_iteration ? executor_begin(context, is_planned) : visit_guide(context);
+        status =
+            context->in_iteration ? executor_begin(context, is_planned) : executor_visit(context);
     }
     if (status == CAPU_OK && !*is_planned) {
         status = begin_unplanned(context);

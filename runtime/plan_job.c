@@ -93,6 +93,20 @@ static void take_stage(void *user, const struct plan *plan, uint64_t predicted_n
     }
 }
 
+/* A placed plan, or if none was found, one whose tensors have no pages of their own. */
+static capu_status run_planner(struct plan_job *job, struct planner_request *request,
+                               struct plan *plan)
+{
+    capu_status status = planner_run(job->planner, request, plan, &job->error);
+
+    if (status == CAPU_UNSUPPORTED && request->place && !job->must_place &&
+        job->found_ns == UINT64_MAX && !should_stop(job)) {
+        request->place = false;
+        status = planner_run(job->planner, request, plan, &job->error);
+    }
+    return status;
+}
+
 /* Hands over a plan whose blocks, which are kept for good, fit the host budget. Plans share host
    memory over time and the runtime does not, so where that is too much it asks for less: first for
    no copies of unread tensors. */
@@ -103,7 +117,7 @@ static capu_status make_plan(struct plan_job *job)
         .budget_bytes = job->budget_bytes,
         .host_bytes = job->host_bytes,
         .effort = job->effort,
-        .place = true,
+        .place = !job->is_unplaced,
         .apart_bytes = job->apart_bytes,
         .preserve = job->preserve,
         .freed = job->freed,
@@ -114,7 +128,7 @@ static capu_status make_plan(struct plan_job *job)
 
     for (int round = 0; round < HOST_ROUNDS; round++) {
         struct plan plan = {0};
-        capu_status status = planner_run(job->planner, &request, &plan, &job->error);
+        capu_status status = run_planner(job, &request, &plan);
         uint64_t bytes;
 
         if (status != CAPU_OK) {
@@ -250,6 +264,7 @@ static capu_status fill(capu_context *context, const struct record *record, bool
     job->page_bytes = pages_bytes_each(context->pages);
     others = other_pages(context, record) * job->page_bytes;
     job->apart_bytes = job->budget_bytes > others ? job->budget_bytes - others : 0;
+    job->is_unplaced = context->places_nothing;
     job->wants_text = context->config.plan_path != NULL;
     job->found_ns = UINT64_MAX;
     job->started_ns = monotonic_now_ns();
@@ -291,6 +306,7 @@ capu_status plan_job_start(capu_context *context, const struct record *record, b
     }
     status = fill(context, record, keeps_contents, job);
     if (status == CAPU_OK && old != NULL) {
+        job->must_place = !old->guide->is_unplaced;
         take_seen_times(job, old, link_percent);
     }
     job->is_staged = old == NULL && context->config.wait_for_plan == 0;

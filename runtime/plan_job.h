@@ -34,7 +34,9 @@ struct plan_job {
     enum preserve preserve;
     uint32_t *freed; /* per tensor of the trace, as planner_request wants it */
     uint64_t page_bytes;
-    bool wants_text; /* the plan as a file, too */
+    bool must_place;  /* the plan it is to improve on is placed */
+    bool is_unplaced; /* no placement is tried */
+    bool wants_text;  /* the plan as a file, too */
     bool is_staged;
     uint64_t started_ns; /* by the monotonic clock */
     uint64_t stall_ns;   /* of the record's iteration; 0: not known */

@@ -80,11 +80,14 @@ void planning_destroy(struct plan_keeper *planning)
     free(planning);
 }
 
-/* Whether a new plan is to replace one for the same ops: a stage that is faster, or a plan made
-   with the times that the old one's iterations had, unless it is predicted to take longer than
-   these. */
+/* Whether a new plan is to replace one for the same ops: a placed one an unplaced one in any case;
+   a stage that is faster; or a plan made with the times that the old one's iterations had, unless
+   it is predicted to take longer than these. */
 static bool is_wanted(const struct plan_entry *entry, struct plan_entry *old)
 {
+    if (entry->guide->is_unplaced != old->guide->is_unplaced) {
+        return old->guide->is_unplaced;
+    }
     if (entry->feedback.round == 0) {
         return entry->feedback.predicted_ns < old->feedback.predicted_ns;
     }

@@ -94,6 +94,7 @@ struct record *tracker_open(capu_context *context, const char *label, const char
                 : context->config.mode == CAPU_MODE_GUIDED ? CAPU_MODE_PASSIVE
                                                            : context->config.mode,
         .predicted_ns = context->active != NULL ? context->active->feedback.predicted_ns : 0,
+        .unplaced = context->active != NULL && context->active->guide->is_unplaced,
         .install_ns = context->install_ns,
         .plan_error = plan_error,
         .label = label,

@@ -249,6 +249,11 @@ static void print_memory(const struct account *account)
 
     printf("\nmemory\n");
     print_budget_share(counters);
+    if (counters->unplaced != 0) {
+        printf("  the plan has no places for tensors: memory was mapped %" PRIu64
+               " times and unmapped %" PRIu64 " times\n",
+               counters->map_count, counters->unmap_count);
+    }
     printf("  copied out %s, back %s; discarded without a copy %s\n",
            human_bytes(counters->evicted_bytes, first),
            human_bytes(counters->prefetched_bytes, second),

@@ -73,7 +73,8 @@ extern "C" {
     X(floor_slabs_bytes, bytes, "part of the floor: slabs, which hold small tensors")          \
     X(better_page_bytes, bytes,                                                                \
       "a page size with a floor that is lower by a twentieth or more; 0: none is known")       \
-    X(better_floor_bytes, bytes, "the floor with that page size; 0: none is known")
+    X(better_floor_bytes, bytes, "the floor with that page size; 0: none is known")            \
+    X(unplaced, count, "1: a plan without places for tensors: the iteration maps and unmaps memory")
 
 /* Stands for a time that is unknown because the iteration's ops were not timed. JSON: null. */
 #define CAPU_NOT_TIMED UINT64_MAX

@@ -1,8 +1,8 @@
 #!/bin/sh
 # Checks the library's central guarantee in guided mode: losses and weights equal those of a run
-# without a limit, bit for bit, with many planners, at 90, 70, 50 and 40 % and at the smallest feasible
-# budget, in strict mode and not. A sample (support/effort.sh) has one run of each kind. Also checks that plans are carried out: with 50 % or more, MOST of
-# the training iterations are guided.
+# without a limit, bit for bit, with many planners, at 90, 70, 50 and 40 %, 2 % above the smallest feasible
+# budget and at that, in strict mode and not. A sample (support/effort.sh) has one run of each kind. Also checks that plans are carried out: with 50 % or more and 2 % above the
+# smallest budget, MOST of the training iterations are guided.
 #
 # usage: guided.sh WORK-FOLDER FREE MOST PROGRAM [OPTION...]
 # FREE is the budget of the run without a limit, as for budgets.sh; MOST is "most" or "some".
@@ -81,10 +81,12 @@ fi
 # Without --wait-for-plan, a plan becomes active whenever it is ready.
 run meanwhile "$@" --budget 50%
 
-# Near the floor there may be no plan that fits. Then training continues without one.
+# Near the floor there may be no placement. Then plans without places are followed.
 "$@" --mode guided --budget 16KiB >"$work/below.out" 2>&1
 floor=$(sed -n 's/.*floor of [^(]*(\([0-9]*\) bytes).*/\1/p' "$work/below.out")
 [ -n "$floor" ] || fail "a tiny budget was not refused with the floor: $(cat "$work/below.out")"
+run near-the-floor "$@" --wait-for-plan --budget $((floor * 102 / 100))
+expect_guided
 if runs_all_cases; then
     run at-the-floor "$@" --wait-for-plan --budget "$floor"
 fi

@@ -160,7 +160,8 @@ void program_run(struct program *program)
 
     memset(start, 3, sizeof(start));
     TRY(program, CAPU_DESCRIBE(program->context, weights, .name = "w", .kind = CAPU_PARAMETER));
-    TRY(program, CAPU_DESCRIBE(program->context, input, .name = "x", .kind = CAPU_INPUT));
+    TRY(program, CAPU_DESCRIBE(program->context, input, .name = "x",
+                               .kind = program->keeps_input ? CAPU_PARAMETER : CAPU_INPUT));
     TRY(program, capu_upload(program->context, weights, start, sizeof(start)));
     TRY(program, capu_upload(program->context, small, start, 100));
     TRY(program, capu_zero(program->context, gradients, PAGES(6)));

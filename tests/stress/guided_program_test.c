@@ -31,7 +31,8 @@ struct totals {
     uint64_t first;  /* the first seed, in threads */
     bool has_habits; /* of the programs; see struct habits */
     uint64_t guided;
-    uint64_t changes; /* guided iterations after one of the other kind */
+    uint64_t unplaced; /* of these, under plans without places */
+    uint64_t changes;  /* guided iterations after one of the other kind */
     uint64_t diverged;
     uint64_t replays;
     uint64_t swaps;
@@ -161,6 +162,7 @@ static void add_report(struct program *program, bool has_changed, struct totals 
     PROGRAM_WORKS(program, capu_report_get(program->rig.context, &report));
     PROGRAM_HOLDS(program, report.peak_bytes <= report.budget_bytes);
     totals->guided += report.mode == CAPU_MODE_GUIDED && report.diverged == 0;
+    totals->unplaced += report.unplaced != 0 && report.diverged == 0;
     totals->changes += report.mode == CAPU_MODE_GUIDED && report.diverged == 0 && has_changed;
     totals->diverged += report.diverged;
     totals->replays += report.replay_count;
@@ -241,15 +243,16 @@ static void run_program(uint64_t seed, struct rig_options options, void *user)
 static void run_programs(const struct rig_options *options, uint64_t share, struct totals *totals)
 {
     random_programs(options, share, run_program, totals);
-    printf("%llu guided iterations, %llu of them after the other kind, %llu that left their plan, "
+    printf("%llu guided iterations, %llu of them without places, %llu after the other kind, %llu "
+           "that left their plan, "
            "%llu replays, %llu tensors brought back, %llu calls repeated, "
            "%llu calls without host memory, %llu calls without contents, "
            "%llu programs ended early\n",
-           (unsigned long long)totals->guided, (unsigned long long)totals->changes,
-           (unsigned long long)totals->diverged, (unsigned long long)totals->replays,
-           (unsigned long long)totals->swaps, (unsigned long long)totals->refused,
-           (unsigned long long)totals->starved, (unsigned long long)totals->given_up,
-           (unsigned long long)totals->lost);
+           (unsigned long long)totals->guided, (unsigned long long)totals->unplaced,
+           (unsigned long long)totals->changes, (unsigned long long)totals->diverged,
+           (unsigned long long)totals->replays, (unsigned long long)totals->swaps,
+           (unsigned long long)totals->refused, (unsigned long long)totals->starved,
+           (unsigned long long)totals->given_up, (unsigned long long)totals->lost);
     ck_assert_uint_gt(totals->guided, 0);
     ck_assert(totals->changes > 0 || totals->starved > 0);
     ck_assert_uint_gt(totals->swaps, 0);
@@ -280,6 +283,21 @@ START_TEST(replayed_programs)
 {
     run_programs(&(struct rig_options){.planner = "recompute", .strict = _i == 1}, 8,
                  &(struct totals){0});
+}
+END_TEST
+
+/* Plans without places, which guided mode otherwise follows only close to the floor: as they are,
+   in strict mode, with delayed streams, and with faults. */
+START_TEST(without_places)
+{
+    struct totals totals = {.has_habits = _i == 0};
+
+    run_programs(&(struct rig_options){.places_nothing = true,
+                                       .strict = _i == 1,
+                                       .delay_seed = _i == 2,
+                                       .has_faults = _i == 3},
+                 _i == 0 ? 4 : 8, &totals);
+    ck_assert_uint_gt(totals.unplaced, 0);
 }
 END_TEST
 
@@ -373,6 +391,7 @@ int main(void)
     tcase_add_test(programs, without_faults);
     tcase_add_loop_test(programs, with_habits, 0, 2);
     tcase_add_test(programs, strict_mode);
+    tcase_add_loop_test(programs, without_places, 0, 4);
     tcase_add_loop_test(programs, replayed_programs, 0, 2);
     tcase_add_loop_test(programs, programs_that_failed, 0, 2);
     tcase_add_loop_test(programs, device_faults, 0, 2);

@@ -89,6 +89,26 @@ START_TEST(freed_tensors_need_no_copy)
 }
 END_TEST
 
+/* Without places any tensor may take a page as soon as it is released. */
+START_TEST(plans_without_places_keep_what_nothing_can_remake)
+{
+    uint32_t freed[6] = {TRACE_INDEX_NONE, 2, TRACE_INDEX_NONE,
+                         TRACE_INDEX_NONE, 4, TRACE_INDEX_NONE};
+
+    preserve_in(PLAN_LINE(3000, PAGE), NULL, PRESERVE_UNREAD);
+    ck_assert_uint_eq(plan.action_count, 1);
+    ck_assert_uint_eq(plan.actions[0].kind, ACTION_SAVE);
+    ck_assert_uint_eq(plan.actions[0].tensor, 4);
+    teardown();
+    preserve_in(PLAN_LINE(3000, PAGE), NULL, PRESERVE_ALL);
+    ck_assert_uint_eq(plan.action_count, 3);
+    teardown();
+    preserve_in(PLAN_LINE(3000, PAGE), freed, PRESERVE_ALL); /* a and d, before the next op */
+    ck_assert_uint_eq(plan.action_count, 1);
+    ck_assert_uint_eq(plan.actions[0].tensor, 2);
+}
+END_TEST
+
 /* A drop that discards contents becomes an eviction; one copy is enough. */
 START_TEST(drops_become_evictions)
 {
@@ -162,6 +182,7 @@ int main(void)
     tcase_add_checked_fixture(tests, NULL, teardown);
     tcase_add_loop_test(tests, a_copy_is_added_where_nothing_else_helps, 0, 8);
     tcase_add_loop_test(tests, freed_tensors_need_no_copy, 0, 2);
+    tcase_add_test(tests, plans_without_places_keep_what_nothing_can_remake);
     tcase_add_test(tests, a_newer_output_prevents_a_replay);
     tcase_add_test(tests, drops_become_evictions);
     tcase_add_loop_test(tests, other_plans_stay_as_they_are, 0, 2);

@@ -226,6 +226,7 @@ START_TEST(the_outcome_of_plans_is_reported)
     RUN_COMMANDS(
         {"explain r -i 1", 0, {"predicted 20.000 ms", "It took no longer than predicted"}});
     expect_not("Waits were up to");
+    expect_not("no places");
     RUN_COMMANDS(
         {"explain r -i 2",
          0,
@@ -243,6 +244,12 @@ START_TEST(the_outcome_of_plans_is_reported)
         {"explain r -i 7",
          0,
          {"; 2 of the 2 iterations like it began with that.\n    Plans change too often"}});
+    write_file("r", GUIDED(1, "\"time_ns\":20000000,\"unplaced\":1,\"map_count\":17,"
+                              "\"unmap_count\":19"));
+    RUN_COMMANDS({"explain r",
+                  0,
+                  {"the plan has no places for tensors: memory was mapped 17 times and unmapped 19 "
+                   "times\n"}});
 #undef GUIDED
 }
 END_TEST
