@@ -244,6 +244,48 @@ static void run_op(struct program *program)
     program->ops++;
 }
 
+static void draw_bytes(struct program *program, unsigned char *bytes, uint64_t count)
+{
+    for (uint64_t at = 0; at < count; at += sizeof(uint64_t)) {
+        uint64_t word = mixing_random(&program->state) ^ program->salt;
+
+        memcpy(bytes + at, &word, count - at < sizeof(word) ? count - at : sizeof(word));
+    }
+}
+
+/* Uploads to the rear part of a tensor that discards the front part, or the reverse, and then to
+   the other one, since it is undefined. */
+static void upload_parts(struct program *program, struct shadow *tensor, uint64_t from,
+                         const unsigned char *source)
+{
+    bool is_front = from % 8 < 4;
+    uint64_t first = is_front ? 0 : from;
+    uint64_t second = is_front ? from : 0;
+    uint64_t count = is_front ? from : tensor->count - from;
+    capu_status status;
+
+    TRIES(
+        program, status,
+        capu_upload_discard(program->rig.context, tensor->address + first, source + first, count));
+    if (random_may_fail(program, (const struct shadow *const *)&tensor, 1, status)) {
+        return;
+    }
+    HOLDS(program, status == CAPU_OK);
+    tensor->is_defined = true;
+    tensor->is_overwritten = true;
+    random_note_write(program, tensor, false, NULL, 0);
+    TRIES(program, status,
+          capu_upload(program->rig.context, tensor->address + second, source + second,
+                      tensor->count - count));
+    if (random_may_fail(program, (const struct shadow *const *)&tensor, 1, status)) {
+        program->is_lost = true; /* half of it is done: the contents are unknown */
+        return;
+    }
+    HOLDS(program, status == CAPU_OK);
+    memcpy(tensor->bytes, source, tensor->count);
+    random_note_write(program, tensor, false, NULL, 0);
+}
+
 static void upload(struct program *program)
 {
     struct shadow *tensor = random_pick(program);
@@ -254,10 +296,11 @@ static void upload(struct program *program)
     static _Thread_local unsigned char source[LARGEST_PAGES * RIG_PAGE];
     capu_status status;
 
-    for (uint64_t at = 0; at < count; at += sizeof(uint64_t)) {
-        uint64_t word = mixing_random(&program->state) ^ program->salt;
-
-        memcpy(source + at, &word, count - at < sizeof(word) ? count - at : sizeof(word));
+    draw_bytes(program, source, count);
+    if (from % 4 == 1) {
+        memset(source + count, 0x5a, from);
+        upload_parts(program, tensor, from, source);
+        return;
     }
     TRIES(program, status,
           capu_upload(program->rig.context, tensor->address + from, source, count));
