@@ -125,6 +125,79 @@ void random_replace(struct program *program)
     }
 }
 
+/* After a resize: the shadows of an allocation, in the order of their addresses. */
+static void move_shadows(struct program *program, size_t blob, ptrdiff_t distance)
+{
+    bool is_cleared = program->rig.context->config.clear_fresh != 0;
+
+    for (size_t i = 0; i < program->tensor_count; i++) {
+        struct shadow *tensor = &program->tensors[i];
+
+        if (tensor->blob != blob) {
+            continue;
+        }
+        tensor->address += distance;
+        if (tensor->is_transient && !program->in_iteration && program->rig.context->is_tracking) {
+            tensor->is_defined = false;
+        }
+        if (!tensor->is_defined && is_cleared) {
+            memset(tensor->bytes, 0, tensor->count);
+            tensor->is_defined = true;
+        }
+    }
+}
+
+/* The last tensor has become longer. What was added is made known, if there are contents. */
+static void lengthen(struct program *program, struct shadow *last, uint64_t added)
+{
+    unsigned char *bytes = realloc(last->bytes, last->count + added);
+
+    HOLDS(program, bytes != NULL);
+    memset(bytes + last->count, 0, added);
+    last->bytes = bytes;
+    if (last->is_defined && program->rig.context->config.clear_fresh == 0) {
+        WORKS(program, capu_upload(program->rig.context, last->address + last->count,
+                                   bytes + last->count, added));
+    }
+    last->count += added;
+}
+
+void random_resize(struct program *program)
+{
+    struct shadow *first = random_pick(program);
+    struct shadow *last = first;
+    uint64_t sizes[3] = {0};
+    uint64_t bytes;
+    void *address;
+    capu_status status;
+
+    for (size_t i = 0; i < program->tensor_count; i++) {
+        struct shadow *tensor = &program->tensors[i];
+
+        first = tensor->blob == first->blob && tensor->address < first->address ? tensor : first;
+        last = tensor->blob == last->blob && tensor->address > last->address ? tensor : last;
+    }
+    bytes = (uint64_t)(last->address - first->address) + last->count;
+    sizes[0] = 1 + random_draw(program, bytes);
+    sizes[1] = bytes + random_draw(program, RIG_PAGE / 8);
+    sizes[2] = bytes + random_draw(program, 3 * RIG_PAGE);
+    sizes[0] = sizes[program->rig.context->planning == NULL ? random_draw(program, 3) : 0];
+    if (sizes[0] > bytes && sizes[0] - bytes > LARGEST_PAGES * RIG_PAGE - last->count) {
+        return;
+    }
+    TRIES(program, status, capu_realloc(program->rig.context, first->address, sizes[0], &address));
+    if (random_is_starved(program, status) || status == CAPU_OVER_BUDGET) {
+        return;
+    }
+    HOLDS(program, status == CAPU_OK);
+    if (address != first->address) {
+        move_shadows(program, first->blob, (unsigned char *)address - first->address);
+    }
+    if (sizes[0] > bytes) {
+        lengthen(program, last, sizes[0] - bytes);
+    }
+}
+
 /* Up to three pieces replace the tensor; the named one has no description. Contents that a plan
    discarded stay lost, except in always-resident pieces, which become undefined. */
 void random_split(struct program *program)

@@ -144,6 +144,10 @@ void random_describe(struct program *program);
    describes the new tensor. */
 void random_replace(struct program *program);
 
+/* Resizes an allocation; with plans only to smaller sizes, since what they may give up is not
+   followed across a move. */
+void random_resize(struct program *program);
+
 /* Between iterations: reads a persistent tensor. */
 void random_read(struct program *program);
 
