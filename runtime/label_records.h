@@ -30,7 +30,8 @@ struct label_record {
     struct backoff backoff;
     bool has_lost; /* an iteration has read what a plan had discarded: plans keep more from then on
                     */
-    bool was_displaced; /* a plan was discarded for others since the last one was added */
+    uint64_t guided_floor_bytes; /* of what was planned for last; 0: not known */
+    bool was_displaced;          /* a plan was discarded for others since the last one was added */
 };
 
 /* The label is repeated here, so that a look-up among many labels reads one array. */

@@ -155,6 +155,19 @@ static capu_status make_plan(struct plan_job *job)
                           size_text(job->trace_index->peak_bytes).text);
 }
 
+/* For the report. Without a result it says that the budget is not known. */
+static void find_least(struct plan_job *job)
+{
+    const struct planner_request request = {
+        .trace_index = job->trace_index, .host_bytes = UINT64_MAX, .place = true};
+    struct error_text ignored;
+
+    if (job->trace_index->trace != NULL &&
+        planner_least_budget(&request, &job->least_bytes, &ignored) != CAPU_OK) {
+        job->least_bytes = 0;
+    }
+}
+
 /* On a helper of the agent. A failure after the first plan costs nothing but better ones. */
 static void run_job(void *data)
 {
@@ -168,6 +181,9 @@ static void run_job(void *data)
     }
     if (job->found_ns != UINT64_MAX) {
         job->status = CAPU_OK;
+    }
+    if (job->entry->feedback.round == 0 && !atomic_load(&job->stop)) {
+        find_least(job);
     }
     trace_index_finish(&trace_index);
     job->trace_index = NULL;

@@ -47,7 +47,8 @@ struct plan_job {
     struct agent *agent;
     struct agent_task *task;
 
-    capu_status status; /* OK: a plan has been handed over */
+    uint64_t least_bytes; /* the smallest budget known to have a placed plan; 0: not known */
+    capu_status status;   /* OK: a plan has been handed over */
     struct error_text error;
 };
 

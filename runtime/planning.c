@@ -161,6 +161,9 @@ static void finish_job(capu_context *context, struct plan_job *job)
 {
     struct label_record *label = label_records_find(&context->labels, job->entry->guide->label);
 
+    if (label != NULL && job->least_bytes > 0) {
+        label->guided_floor_bytes = job->least_bytes;
+    }
     if (job->status != CAPU_OK && job->entry->feedback.round == 0 && label != NULL &&
         job->entry->keeps_contents == keeps_contents(context, label)) {
         refuse(label, job, job->status);
@@ -654,6 +657,7 @@ void planning_report(const capu_context *context, const struct label_record *lab
     report->guided_mode = context->planning != NULL;
     report->plan_bytes = label_records_plan_bytes(&context->labels);
     report->retry_in = label->backoff.left;
+    report->guided_floor_bytes = label->guided_floor_bytes;
     report->plan_stage = context->active != NULL ? context->active->stage : 0;
     report->planning_ns = planning_time(context, label);
 }

@@ -74,7 +74,10 @@ extern "C" {
     X(better_page_bytes, bytes,                                                                \
       "a page size with a floor that is lower by a twentieth or more; 0: none is known")       \
     X(better_floor_bytes, bytes, "the floor with that page size; 0: none is known")            \
-    X(unplaced, count, "1: a plan without places for tensors: the iteration maps and unmaps memory")
+    X(unplaced, count,                                                                         \
+      "1: a plan without places for tensors: the iteration maps and unmaps memory")            \
+    X(guided_floor_bytes, bytes,                                                               \
+      "the smallest budget known to have a plan with places; 0: not planned for yet")
 
 /* Stands for a time that is unknown because the iteration's ops were not timed. JSON: null. */
 #define CAPU_NOT_TIMED UINT64_MAX

@@ -652,6 +652,33 @@ START_TEST(without_a_plan_training_continues)
 }
 END_TEST
 
+/* The smallest budget with a placed plan is the same in whatever budget it is found, and has one.
+ */
+START_TEST(the_smallest_budget_with_a_plan_is_reported)
+{
+    static const uint64_t budgets[] = {24, 64, 0};
+    uint64_t least = 0;
+
+    for (size_t i = 0; i < 3; i++) {
+        uint64_t pages = budgets[i] > 0 ? budgets[i] : least / RIG_PAGE;
+        capu_report report;
+        struct net net;
+
+        net_init(&net, (struct rig_options){.budget_pages = pages});
+        report = net_train(&net, "train");
+        ck_assert_uint_eq(report.guided_floor_bytes, 0);
+        net_train(&net, "train");
+        report = net_train(&net, "train");
+        net_expect_guided(&net, &report, "train");
+        ck_assert_uint_ge(report.guided_floor_bytes, report.floor_bytes);
+        ck_assert_uint_le(report.guided_floor_bytes, PAGES(pages));
+        ck_assert(i == 0 || report.guided_floor_bytes == least);
+        least = report.guided_floor_bytes;
+        rig_finish(&net.rig);
+    }
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("guided");
@@ -676,6 +703,7 @@ int main(void)
     tcase_add_test(cases, uploads_between_iterations_are_bounded);
     tcase_add_test(cases, initial_zeros_are_not_part_of_the_plan);
     tcase_add_test(cases, without_a_plan_training_continues);
+    tcase_add_test(cases, the_smallest_budget_with_a_plan_is_reported);
     suite_add_tcase(suite, cases);
     return suite_run(suite);
 }
