@@ -362,7 +362,7 @@ static capu_status feed_back(struct paper *paper)
         uint64_t ns;
 
         options.safety = 1.0 + 0.05 * round;
-        status = search_try(&search, planning->decisions, NULL, &options, &ns);
+        status = search_try(&search, planning->decisions, &options, &ns);
         memcpy(paper->start_ns, lower_result_of(planning->lower)->start_ns,
                ((size_t)ops + 1) * sizeof(*paper->start_ns));
     }

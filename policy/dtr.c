@@ -396,7 +396,7 @@ capu_status dtr_plan(struct planning *planning)
         dtr.op_stamp != NULL) {
         decide(&dtr);
         options.with_collective = true;
-        status = lower_run(planning->lower, planning->decisions, NULL, &options, planning->plan);
+        status = lower_run(planning->lower, planning->decisions, &options, planning->plan);
     }
     free(dtr.storages);
     free(dtr.pool);

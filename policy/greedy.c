@@ -79,6 +79,9 @@ static uint32_t out_from(const struct greedy *greedy, uint32_t gap)
     uint32_t tensor = lower_gap_tensor(greedy->planning->lower, gap);
     uint32_t slot = gap;
 
+    if (gap >= greedy->trace->operand_count) {
+        return lower_gap_start(greedy->planning->lower, gap) + 1;
+    }
     while (greedy->options->with_save && greedy->trace_index->role[slot] == USE_READ &&
            slot > greedy->trace_index->first[tensor]) {
         slot--;
@@ -92,7 +95,7 @@ static bool swap_away(const struct greedy *greedy, uint32_t gap, struct away *aw
     uint32_t tensor = lower_gap_tensor(greedy->planning->lower, gap);
     uint32_t end = lower_gap_end(greedy->planning->lower, gap);
     uint32_t ops = greedy->trace->op_count;
-    uint32_t after = greedy->trace_index->op[gap] + 1;
+    uint32_t after = lower_gap_start(greedy->planning->lower, gap) + 1;
     uint32_t back = end >= ops ? end - ops : end;
     int64_t out_needed =
         idle_time_before(&greedy->out, out_from(greedy, gap)) + out_time(greedy, tensor);
@@ -163,7 +166,7 @@ static struct away whole_away(const struct greedy *greedy, uint32_t gap)
     int64_t ops = greedy->trace->op_count;
     int64_t end = lower_gap_end(greedy->planning->lower, gap);
 
-    return (struct away){.first = (int64_t)greedy->trace_index->op[gap] + 1,
+    return (struct away){.first = (int64_t)lower_gap_start(greedy->planning->lower, gap) + 1,
                          .last = end >= ops ? ops - 1 : end - 1,
                          .wrapped_last = end >= ops ? end - ops - 1 : -1};
 }
@@ -185,7 +188,7 @@ static struct candidate judge(struct greedy *greedy, uint32_t gap)
     struct away away = whole_away(greedy, gap);
     double whole = bytes * weight_of(greedy, &away);
 
-    if (whole <= 0.0) {
+    if (whole <= 0.0 || lower_gap_is_idle(lower, gap)) {
         return best;
     }
     if (greedy->options->with_swap && hint != HINT_RECOMPUTE && swap_away(greedy, gap, &away)) {
@@ -225,16 +228,26 @@ static int compare_candidates(const void *a, const void *b)
     return (left->gap > right->gap) - (left->gap < right->gap);
 }
 
-/* Whether the gap can be given up at all, whatever was decided. */
+/* Whether the gap can be given up at all, whatever else was decided. */
 static bool is_open(const struct greedy *greedy, uint32_t gap)
 {
     const struct lower *lower = greedy->planning->lower;
     uint32_t tensor = lower_gap_tensor(lower, gap);
     uint32_t end = lower_gap_end(lower, gap);
 
-    return end != TRACE_INDEX_NONE && end > greedy->trace_index->op[gap] + 1 &&
+    return end != TRACE_INDEX_NONE && end > lower_gap_start(greedy->planning->lower, gap) + 1 &&
            greedy->trace_index->rounded[tensor] > 0 &&
            greedy->trace->tensors[tensor].hint != HINT_KEEP;
+}
+
+static void list_open(struct greedy *greedy)
+{
+    greedy->open_count = 0;
+    for (uint32_t gap = 0; gap < lower_gap_count(greedy->planning->lower); gap++) {
+        if (is_open(greedy, gap)) {
+            greedy->open[greedy->open_count++] = gap;
+        }
+    }
 }
 
 /* The profile's excess into prefix sums; its total. */
@@ -253,8 +266,8 @@ static double sum_excess(struct greedy *greedy, const struct lower_result *resul
     return total;
 }
 
-static capu_status look(struct greedy *greedy, const uint32_t *extended_life,
-                        const uint8_t *decisions, bool is_first, struct plan *scratch)
+static capu_status look(struct greedy *greedy, const uint8_t *decisions, bool is_first,
+                        struct plan *scratch)
 {
     struct lower_options options = planner_full_options(greedy->planning);
     const struct lower_result *result = lower_result_of(greedy->planning->lower);
@@ -265,7 +278,7 @@ static capu_status look(struct greedy *greedy, const uint32_t *extended_life,
     options.with_save = greedy->options->with_save;
     options.safety = greedy->options->safety;
     options.estimate_ns = is_first ? NULL : greedy->estimate_ns;
-    status = lower_run(greedy->planning->lower, decisions, extended_life, &options, scratch);
+    status = lower_run(greedy->planning->lower, decisions, &options, scratch);
     memcpy(greedy->estimate_ns, result->start_ns,
            ((size_t)greedy->trace->op_count + 1) * sizeof(*greedy->estimate_ns));
     return status;
@@ -369,11 +382,10 @@ static void give_back(struct greedy *greedy, uint8_t *decisions)
     uint32_t count = 0;
 
     segment_tree_fill(&greedy->tree, result->profile, greedy->trace->op_count);
-    for (uint32_t gap = 0; gap < greedy->trace->operand_count; gap++) {
+    for (uint32_t gap = 0; gap < lower_gap_count(greedy->planning->lower); gap++) {
         uint32_t tensor = lower_gap_tensor(lower, gap);
         enum tensor_hint hint = (enum tensor_hint)greedy->trace->tensors[tensor].hint;
 
-        /* What lived on for replays alone and had to leave is in a gap without an end. */
         if (decisions[gap] != DECIDE_KEEP && hint == HINT_NONE &&
             lower_gap_end(lower, gap) != TRACE_INDEX_NONE) {
             double price = swap_price(greedy, gap);
@@ -390,7 +402,7 @@ static void give_back(struct greedy *greedy, uint8_t *decisions)
         uint32_t gap = greedy->candidates[i].gap;
         uint32_t end = lower_gap_end(lower, gap);
         uint32_t ops = greedy->trace->op_count;
-        uint32_t first = greedy->trace_index->op[gap] + 1;
+        uint32_t first = lower_gap_start(greedy->planning->lower, gap) + 1;
         uint32_t last = end >= ops ? ops - 1 : end - 1;
         int64_t bytes = (int64_t)greedy->trace_index->rounded[lower_gap_tensor(lower, gap)];
 
@@ -413,7 +425,7 @@ static double share_of_round(uint32_t round)
 }
 
 capu_status greedy_run(struct greedy *greedy, const struct greedy_options *options,
-                       const uint32_t *extended_life, uint8_t *decisions, struct plan *scratch)
+                       uint8_t *decisions, struct plan *scratch)
 {
     const struct lower_result *result = lower_result_of(greedy->planning->lower);
     capu_status status;
@@ -422,11 +434,12 @@ capu_status greedy_run(struct greedy *greedy, const struct greedy_options *optio
     greedy->options = options;
     greedy->limit_bytes = (uint64_t)((double)greedy->planning->limit_bytes * options->margin);
     greedy->decisions = decisions;
+    list_open(greedy);
     for (uint32_t round = 0;; round++) {
         uint32_t count;
         double total;
 
-        status = look(greedy, extended_life, decisions, round == 0, scratch);
+        status = look(greedy, decisions, round == 0, scratch);
         if (status != CAPU_OK || result->excess_most <= 0 || round >= options->rounds_max) {
             break;
         }
@@ -454,13 +467,13 @@ static capu_status allocate(struct greedy *greedy)
 {
     size_t ops = (size_t)greedy->trace->op_count + 2;
     size_t tensors = (size_t)greedy->trace->tensor_count + 1;
+    size_t gaps = (size_t)lower_gap_count(greedy->planning->lower) + 1;
 
     greedy->weight = calloc(ops, sizeof(*greedy->weight));
     greedy->crowded = calloc(ops, sizeof(*greedy->crowded));
     greedy->estimate_ns = calloc(ops, sizeof(*greedy->estimate_ns));
-    greedy->candidates =
-        calloc((size_t)greedy->trace->operand_count + 1, sizeof(*greedy->candidates));
-    greedy->open = calloc((size_t)greedy->trace->operand_count + 1, sizeof(*greedy->open));
+    greedy->candidates = calloc(gaps, sizeof(*greedy->candidates));
+    greedy->open = calloc(gaps, sizeof(*greedy->open));
     greedy->out_ns = calloc(tensors, sizeof(*greedy->out_ns));
     greedy->in_ns = calloc(tensors, sizeof(*greedy->in_ns));
     return idle_time_init(&greedy->out, greedy->trace->op_count) == CAPU_OK &&
@@ -493,11 +506,6 @@ capu_status greedy_create(struct planning *planning, struct greedy **out)
         greedy->out_ns[t] =
             clock_copy_ns(bytes, machine->d2h_bytes_per_s, machine->copy_latency_ns);
         greedy->in_ns[t] = clock_copy_ns(bytes, machine->h2d_bytes_per_s, machine->copy_latency_ns);
-    }
-    for (uint32_t gap = 0; gap < greedy->trace->operand_count; gap++) {
-        if (is_open(greedy, gap)) {
-            greedy->open[greedy->open_count++] = gap;
-        }
     }
     *out = greedy;
     return CAPU_OK;

@@ -36,7 +36,7 @@ void greedy_destroy(struct greedy *greedy);
    or nothing helps, then gives back what is not needed. `scratch` is a plan to lower into. Errors:
    NO_HOST_MEMORY. */
 capu_status greedy_run(struct greedy *greedy, const struct greedy_options *options,
-                       const uint32_t *extended_life, uint8_t *decisions, struct plan *scratch);
+                       uint8_t *decisions, struct plan *scratch);
 
 /* When each op is expected to start under the decisions the last run ended with. */
 const uint64_t *greedy_estimate(const struct greedy *greedy);

@@ -3,8 +3,8 @@
  * lowering makes every set of decisions a valid plan, and the execution model times it exactly.
  *
  * Scan. The greedy runs for several prices of the link (theta). Each result is lowered with several
- * leads of its prefetches, with and without saves. Two more starts let small tensors outlive their
- * last access for replays (extended_life.h; it pays in DenseNet).
+ * leads of its prefetches, with and without saves. Where dead tensors
+ * may be worth keeping for replays, some starts also decide about those (virtual_reads.h).
  *
  * Improvement. Every start is improved for a while, since prices lead to different local optima;
  * then the best one gets the rest of the effort. Ruin and rebuild (large neighbourhood search: part
@@ -97,7 +97,6 @@ struct rung_search {
 static capu_status search_once(struct planning *planning, const struct effort *effort,
                                struct rung_search *rung_search, struct search *best)
 {
-    const struct trace *trace = planning->request->trace_index->trace;
     struct hybrid hybrid = {.planning = planning,
                             .effort = effort,
                             .seed = 0x9E3779B97F4A7C15u,
@@ -106,9 +105,8 @@ static capu_status search_once(struct planning *planning, const struct effort *e
                             .result_ns = UINT64_MAX};
     capu_status status = CAPU_NO_HOST_MEMORY;
 
-    hybrid.decisions = calloc((size_t)trace->operand_count + 1, 1);
-    hybrid.extended_life = calloc((size_t)trace->tensor_count + 1, sizeof(*hybrid.extended_life));
-    if (hybrid.decisions != NULL && hybrid.extended_life != NULL) {
+    hybrid.decisions = calloc((size_t)lower_gap_count(planning->lower) + 1, 1);
+    if (hybrid.decisions != NULL) {
         status = greedy_create(planning, &hybrid.greedy);
     }
     if (status == CAPU_OK) {
@@ -116,9 +114,9 @@ static capu_status search_once(struct planning *planning, const struct effort *e
     }
     rung_search->floor_ns = hybrid.floor_ns;
     rung_search->result_ns = hybrid.result_ns;
+    lower_use_virtual_reads(planning->lower, false);
     greedy_destroy(hybrid.greedy);
     free(hybrid.decisions);
-    free(hybrid.extended_life);
     for (uint32_t i = 0; i < hybrid.start_count; i++) {
         search_finish(&hybrid.starts[i]);
     }

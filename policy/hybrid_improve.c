@@ -26,7 +26,7 @@ static uint64_t draw(struct hybrid *hybrid, uint64_t below)
 static void ruin(struct hybrid *hybrid)
 {
     const struct trace_index *trace_index = hybrid->planning->request->trace_index;
-    uint32_t gaps = trace_index->trace->operand_count;
+    uint32_t gaps = lower_gap_count(hybrid->planning->lower);
     uint32_t ops = trace_index->trace->op_count;
     uint64_t kind = draw(hybrid, 3);
     uint64_t share = 3 + draw(hybrid, 20);
@@ -34,11 +34,9 @@ static void ruin(struct hybrid *hybrid)
     uint32_t from = (uint32_t)draw(hybrid, ops);
 
     memcpy(hybrid->decisions, hybrid->search->decisions, gaps);
-    memcpy(hybrid->extended_life, hybrid->search->extended_life,
-           trace_index->trace->tensor_count * sizeof(*hybrid->extended_life));
     for (uint32_t gap = 0; gap < gaps; gap++) {
         uint32_t end = lower_gap_end(hybrid->planning->lower, gap);
-        uint32_t at = kind == 1 ? end : trace_index->op[gap];
+        uint32_t at = kind == 1 ? end : lower_gap_start(hybrid->planning->lower, gap);
         bool goes = kind == 0 ? draw(hybrid, 100) < share : at >= from && at - from < width;
 
         if (hybrid->decisions[gap] != DECIDE_KEEP && goes) {
@@ -64,8 +62,8 @@ static capu_status rebuild(struct hybrid *hybrid)
                                     .rounds_max = 10,
                                     .first_round = 20};
     uint64_t ns;
-    capu_status status = greedy_run(hybrid->greedy, &greedy, hybrid->extended_life,
-                                    hybrid->decisions, &hybrid->search->scratch);
+    capu_status status =
+        greedy_run(hybrid->greedy, &greedy, hybrid->decisions, &hybrid->search->scratch);
 
     if (status != CAPU_OK) {
         return status;
@@ -77,7 +75,7 @@ static capu_status rebuild(struct hybrid *hybrid)
         options.with_save = draw(hybrid, 2) == 0;
         options.safety = safeties[draw(hybrid, 4)];
     }
-    status = search_try(hybrid->search, hybrid->decisions, hybrid->extended_life, &options, &ns);
+    status = search_try(hybrid->search, hybrid->decisions, &options, &ns);
     /* Worth another lowering only if it is close. */
     if (status == CAPU_OK && ns != UINT64_MAX && ns / 256 < hybrid->search->best_ns / 250) {
         status = hybrid_absorb(hybrid, &options, &ns);

@@ -7,12 +7,8 @@
  */
 #include "policy/hybrid_state.h"
 
-#include "policy/extended_life.h"
-
 #include <string.h>
 
-/* After so many starts, the rung may be left. */
-#define FIRST_STARTS 2
 /* The least share of an overhead that the phases after it may leave: of the first starts' overhead
    at the end, if it is large; of the scan's after every start was improved; of that after the best
    start was. They hold from so many ops on. */
@@ -135,25 +131,20 @@ static capu_status place_within(struct hybrid *hybrid, const struct search *foun
                                                  .with_save = true,
                                                  .rounds_max = 10,
                                                  .first_round = 20};
-    const struct trace *trace = hybrid->planning->request->trace_index->trace;
     struct lower_options options = found->options;
     uint64_t ns;
     capu_status status = CAPU_OK;
 
     options.limit_bytes = limit;
     options.cutoff_ns = 0;
-    memcpy(hybrid->decisions, found->decisions, trace->operand_count);
-    memcpy(hybrid->extended_life, found->extended_life,
-           trace->tensor_count * sizeof(*hybrid->extended_life));
+    memcpy(hybrid->decisions, found->decisions, lower_gap_count(hybrid->planning->lower));
     if (is_completed) {
         hybrid->planning->limit_bytes = limit;
-        status = greedy_run(hybrid->greedy, &greedy, hybrid->extended_life, hybrid->decisions,
-                            &hybrid->search->scratch);
+        status = greedy_run(hybrid->greedy, &greedy, hybrid->decisions, &hybrid->search->scratch);
         options.estimate_ns = greedy_estimate(hybrid->greedy);
     }
     if (status == CAPU_OK) {
-        status =
-            search_try(hybrid->search, hybrid->decisions, hybrid->extended_life, &options, &ns);
+        status = search_try(hybrid->search, hybrid->decisions, &options, &ns);
     }
     if (status == CAPU_OK && is_completed) {
         status = hybrid_absorb(hybrid, &options, &ns);
@@ -170,13 +161,14 @@ static capu_status place_first(struct hybrid *hybrid, struct search *best)
     struct search own;
     capu_status status = search_init(&own, hybrid->planning);
 
-    hybrid->search = &own;
+    own.has_virtual = hybrid->starts[0].has_virtual;
+    hybrid_select(hybrid, &own);
     for (size_t i = 0;
          status == CAPU_OK && own.best_ns == UINT64_MAX && i < sizeof(parts) / sizeof(parts[0]);
          i++) {
         status = place_within(hybrid, &hybrid->starts[0], part_of(whole, parts[i]), false);
     }
-    hybrid->search = &hybrid->starts[0];
+    hybrid_select(hybrid, &hybrid->starts[0]);
     if (status == CAPU_OK && own.best_ns != UINT64_MAX) {
         status = search_offer(best, &own.best);
     }
@@ -189,16 +181,18 @@ static capu_status place_first(struct hybrid *hybrid, struct search *best)
 static capu_status scan(struct hybrid *hybrid, struct search *best)
 {
     uint64_t ideal = hybrid->planning->request->trace_index->trace->total_ns;
+    uint32_t starts = hybrid->effort->starts;
     capu_status status = CAPU_OK;
 
-    for (uint32_t i = 0; status == CAPU_OK && i < hybrid->effort->starts; i++) {
+    starts += starts > FIRST_STARTS && hybrid_has_virtual(hybrid);
+    for (uint32_t i = 0; status == CAPU_OK && i < starts; i++) {
         if (i > 0 && (hybrid->search->best_ns <= ideal || search_should_stop(hybrid->search))) {
             break;
         }
         if (i == FIRST_STARTS && is_hopeless(hybrid, best)) {
             return CAPU_OK;
         }
-        status = scan_start(hybrid, i);
+        status = scan_start(hybrid, hybrid_kind(hybrid, i));
         if (i == 0 && status == CAPU_OK && hybrid->search->best_ns != UINT64_MAX &&
             hybrid->search->is_unplaced && hybrid->planning->placer != NULL) {
             status = place_first(hybrid, best);
@@ -206,13 +200,6 @@ static capu_status scan(struct hybrid *hybrid, struct search *best)
     }
     if (hybrid->effort->starts <= FIRST_STARTS) {
         is_hopeless(hybrid, best);
-    }
-    if (status == CAPU_OK && hybrid->effort->starts > 2 &&
-        extended_life_choose(hybrid->planning->request->trace_index, hybrid->planning->lower,
-                             hybrid->extended_life)) {
-        for (uint32_t i = 0; status == CAPU_OK && i < EXTENDED_LIFE_STARTS; i++) {
-            status = scan_start(hybrid, STARTS_MAX + i);
-        }
     }
     return status;
 }
@@ -249,12 +236,7 @@ static capu_status scan_smaller(struct hybrid *hybrid)
     for (uint32_t i = 1; i < hybrid->start_count; i++) {
         chosen = hybrid->starts[i].unplaced_ns < hybrid->starts[chosen].unplaced_ns ? i : chosen;
     }
-    hybrid->search = &hybrid->starts[chosen];
-    if (hybrid->kinds[chosen] < STARTS_MAX) {
-        /* Only the last starts extend lives. */
-        memset(hybrid->extended_life, 0,
-               trace_index->trace->tensor_count * sizeof(*hybrid->extended_life));
-    }
+    hybrid_select(hybrid, &hybrid->starts[chosen]);
     for (size_t i = 0; status == CAPU_OK && i < sizeof(parts) / sizeof(parts[0]); i++) {
         uint64_t limit = part_of(whole, parts[i]);
         bool has_any = hybrid->search->best_ns != UINT64_MAX;
@@ -277,6 +259,7 @@ static capu_status offer_others(struct planning *planning, struct search *best)
     uint32_t gaps = planning->request->trace_index->trace->operand_count;
     capu_status status = CAPU_OK;
 
+    lower_use_virtual_reads(planning->lower, false);
     for (const struct planner *planner = planning->planners; planner->name != NULL; planner++) {
         if (planner == planning->planner || status == CAPU_NO_HOST_MEMORY) {
             continue;
@@ -298,7 +281,7 @@ static uint64_t worth_improving(const struct hybrid *hybrid)
     uint64_t ideal = hybrid->planning->request->trace_index->trace->total_ns;
     uint64_t best_ns = hybrid->starts[0].best_ns;
 
-    return hybrid->start_count <= STARTS_MAX || best_ns == UINT64_MAX
+    return hybrid->start_count < STARTS_MAX || best_ns == UINT64_MAX
                ? UINT64_MAX
                : ideal + ideal / 50 + (uint64_t)(WITHIN * (double)(best_ns - ideal));
 }
@@ -323,7 +306,7 @@ static capu_status search_in_depth(struct hybrid *hybrid, const struct search *b
     }
     set_floor(hybrid, floor_ns);
     for (uint32_t i = 0; status == CAPU_OK && i < hybrid->start_count; i++) {
-        hybrid->search = &hybrid->starts[i];
+        hybrid_select(hybrid, &hybrid->starts[i]);
         if (hybrid->search->best_ns <= most) {
             status = hybrid_improve(hybrid, hybrid->effort->start_work, hybrid->effort->turns / 4);
         }
@@ -336,7 +319,7 @@ static capu_status search_in_depth(struct hybrid *hybrid, const struct search *b
         hybrid->planning->request->trace_index->trace->op_count <= MANY_OPS) {
         status = offer_others(hybrid->planning, &hybrid->starts[0]);
     }
-    hybrid->search = &hybrid->starts[0];
+    hybrid_select(hybrid, &hybrid->starts[0]);
     raise_floor(hybrid, least_left(hybrid, best_of_starts(hybrid), LEFT_BY_DEPTH));
     set_floor(hybrid, 0);
     return status == CAPU_OK && hybrid->floor_ns < best->best_ns
@@ -382,7 +365,8 @@ static capu_status try_start(struct hybrid *hybrid, struct search *found, bool i
     capu_status status = search_init(&own, hybrid->planning);
 
     own.floor_ns = found->floor_ns;
-    hybrid->search = &own;
+    own.has_virtual = found->has_virtual;
+    hybrid_select(hybrid, &own);
     if (status == CAPU_OK) {
         status = place_start(hybrid, found, is_completed);
     }
@@ -412,7 +396,7 @@ static capu_status place_starts(struct hybrid *hybrid, struct search *best)
             status = try_start(hybrid, found, i % 2 != 0, &placed);
         }
     }
-    hybrid->search = &placed;
+    hybrid_select(hybrid, &placed);
     if (status == CAPU_OK && !is_as_good(&placed, hybrid->starts[0].best_ns)) {
         status = hybrid_improve(hybrid, hybrid->effort->work, hybrid->effort->turns);
     }

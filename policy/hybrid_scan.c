@@ -13,7 +13,7 @@
    prefetches them. */
 capu_status hybrid_absorb(struct hybrid *hybrid, const struct lower_options *options, uint64_t *ns)
 {
-    uint32_t gaps = hybrid->planning->request->trace_index->trace->operand_count;
+    uint32_t gaps = lower_gap_count(hybrid->planning->lower);
     uint64_t best = *ns;
     capu_status status = CAPU_OK;
 
@@ -30,7 +30,7 @@ capu_status hybrid_absorb(struct hybrid *hybrid, const struct lower_options *opt
         if (!has_changed) {
             break;
         }
-        status = search_try(hybrid->search, hybrid->decisions, hybrid->extended_life, options, ns);
+        status = search_try(hybrid->search, hybrid->decisions, options, ns);
         if (*ns >= best) {
             break;
         }
@@ -64,8 +64,7 @@ static capu_status try_variants(struct hybrid *hybrid, const struct greedy_optio
         options.lead = variants[i].lead;
         options.with_save = variants[i].with_save;
         options.is_cautious = variants[i].is_cautious;
-        status =
-            search_try(hybrid->search, hybrid->decisions, hybrid->extended_life, &options, &ns);
+        status = search_try(hybrid->search, hybrid->decisions, &options, &ns);
         if (status == CAPU_OK && i == 0) {
             status = hybrid_absorb(hybrid, &options, &ns);
         }
@@ -74,14 +73,47 @@ static capu_status try_variants(struct hybrid *hybrid, const struct greedy_optio
     return status;
 }
 
-/* The prices of the starts. Where tensors outlive their last access, chains are long and read much:
-   the last two, which price that, are for that case. */
+/* The kinds of starts. Where dead tensors are kept, chains read much: most of these price that. */
 static const struct {
     double theta;
     uint32_t first_round;
     bool is_wary;
-} kinds[STARTS_MAX + EXTENDED_LIFE_STARTS] = {{0.02, 8, false}, {0.1, 16, false}, {0.05, 16, false},
-                                              {0.3, 24, false}, {0.05, 16, true}, {0.1, 16, true}};
+    bool has_virtual;
+} kinds[] = {{0.02, 8, false, false}, {0.1, 16, false, false}, {0.05, 16, false, false},
+             {0.3, 24, false, false}, {0.1, 16, true, true},   {0.05, 16, true, true},
+             {0.1, 16, false, true}};
+
+bool hybrid_has_virtual(const struct hybrid *hybrid)
+{
+    return lower_gap_count(hybrid->planning->lower) >
+           hybrid->planning->request->trace_index->trace->operand_count;
+}
+
+/* Where there are virtual reads, the first starts are one without and two with them, at different
+   prices; the others are mostly of the better kind, since a larger space costs effort. */
+uint32_t hybrid_kind(const struct hybrid *hybrid, uint32_t start)
+{
+    static const uint32_t first[] = {1, 5, 4};
+    static const uint32_t plain[] = {3, 2};
+    static const uint32_t with_virtual[] = {6, 3};
+    const struct search *starts = hybrid->starts;
+
+    if (!hybrid_has_virtual(hybrid)) {
+        return start;
+    }
+    if (start < 3) {
+        return first[start];
+    }
+    return starts[1].best_ns < starts[0].best_ns || starts[2].best_ns < starts[0].best_ns
+               ? with_virtual[start - 3]
+               : plain[start - 3];
+}
+
+void hybrid_select(struct hybrid *hybrid, struct search *search)
+{
+    hybrid->search = search;
+    lower_use_virtual_reads(hybrid->planning->lower, search->has_virtual);
+}
 
 /* A greedy run from scratch, and its variants. */
 capu_status hybrid_scan_one(struct hybrid *hybrid, uint32_t kind)
@@ -94,12 +126,13 @@ capu_status hybrid_scan_one(struct hybrid *hybrid, uint32_t kind)
                                      .is_wary = kinds[kind].is_wary,
                                      .first_round = kinds[kind].first_round,
                                      .rounds_max = hybrid->effort->rounds_max};
+    uint32_t gaps = lower_gap_count(hybrid->planning->lower);
     uint64_t ns;
     capu_status status;
 
-    memset(hybrid->decisions, DECIDE_KEEP,
-           hybrid->planning->request->trace_index->trace->operand_count);
-    status = greedy_run(hybrid->greedy, &options, hybrid->extended_life, hybrid->decisions,
-                        &hybrid->search->scratch);
+    hybrid->search->has_virtual = kinds[kind].has_virtual;
+    hybrid_select(hybrid, hybrid->search);
+    memset(hybrid->decisions, DECIDE_KEEP, gaps);
+    status = greedy_run(hybrid->greedy, &options, hybrid->decisions, &hybrid->search->scratch);
     return status == CAPU_OK ? try_variants(hybrid, &options, &ns) : status;
 }

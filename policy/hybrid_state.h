@@ -11,9 +11,10 @@
 #include "policy/planner_shared.h"
 #include "policy/search.h"
 
-#define STARTS_MAX 4
-/* Starts that extend lives come after the others. */
-#define EXTENDED_LIFE_STARTS 2
+/* One more where there are virtual reads. */
+#define STARTS_MAX 5
+/* After so many starts, the rung may be left. */
+#define FIRST_STARTS 2
 /* From so many ops on there are fewer rungs and starts, and the other planners are not tried. */
 #define MANY_OPS 8000
 /* Any phase may gain this part of the ideal time: where little is lost, all of it. */
@@ -34,13 +35,12 @@ struct hybrid {
     struct planning *planning;
     const struct effort *effort;
     struct search *search; /* of the current start */
-    struct search starts[STARTS_MAX + EXTENDED_LIFE_STARTS];
-    uint32_t kinds[STARTS_MAX + EXTENDED_LIFE_STARTS]; /* of the starts: which greedy */
+    struct search starts[STARTS_MAX];
+    uint32_t kinds[STARTS_MAX]; /* of the starts: which greedy */
     uint32_t start_count;
     uint64_t floor_ns; /* faster results are ignored in the whole rung */
     struct greedy *greedy;
     uint8_t *decisions;
-    uint32_t *extended_life;
     uint64_t seed;
     bool is_placing;    /* the starts are placed */
     uint64_t result_ns; /* where they are not: of the best when it was placed */
@@ -49,7 +49,13 @@ struct hybrid {
 /* hybrid_rung.c: offers the best plan for the planning's limit to `best`. */
 capu_status hybrid_rung_plan(struct hybrid *hybrid, struct search *best);
 
-/* hybrid_scan.c: a greedy run from scratch into the current search, and its variants. */
+/* hybrid_scan.c: are there dead tensors that may be worth keeping? */
+bool hybrid_has_virtual(const struct hybrid *hybrid);
+/* The kind of a start, by its number and the starts before it. */
+uint32_t hybrid_kind(const struct hybrid *hybrid, uint32_t start);
+/* Makes a search the current one, with or without the virtual reads. */
+void hybrid_select(struct hybrid *hybrid, struct search *search);
+/* A greedy run from scratch into the current search, and its variants. */
 capu_status hybrid_scan_one(struct hybrid *hybrid, uint32_t kind);
 /* Plans forced evictions as swaps, so that they are prefetched. */
 capu_status hybrid_absorb(struct hybrid *hybrid, const struct lower_options *options, uint64_t *ns);

@@ -81,7 +81,7 @@ static uint64_t class_of(const struct local_search *local_search, uint32_t gap)
     uint32_t tensor = lower_gap_tensor(local_search->lower, gap);
     uint32_t first = trace_index->first[tensor];
     const struct trace_op *op = &local_search->trace->ops[trace_index->op[first]];
-    uint64_t hash = mix(trace_index->rounded[tensor], gap - first);
+    uint64_t hash = mix(trace_index->rounded[tensor], lower_gap_rank(local_search->lower, gap));
 
     hash = mix(hash, trace_index->first[tensor + 1] - first);
     hash = mix(hash, op->read_count * 64 + op->write_count);
@@ -90,7 +90,7 @@ static uint64_t class_of(const struct local_search *local_search, uint32_t gap)
 
 static capu_status list_open(struct local_search *local_search)
 {
-    uint32_t gaps = local_search->trace->operand_count;
+    uint32_t gaps = lower_gap_count(local_search->lower);
     struct key *keys = malloc(((size_t)gaps + 1) * sizeof(*keys));
     uint32_t count = 0;
 
@@ -102,13 +102,13 @@ static capu_status list_open(struct local_search *local_search)
         uint32_t end = lower_gap_end(local_search->lower, gap);
         uint64_t bytes = local_search->trace_index->rounded[tensor];
 
-        if (end == TRACE_INDEX_NONE || end <= local_search->trace_index->op[gap] + 1 ||
+        if (end == TRACE_INDEX_NONE || end <= lower_gap_start(local_search->lower, gap) + 1 ||
             bytes == 0 || local_search->trace->tensors[tensor].hint != HINT_NONE) {
             continue;
         }
         local_search->open[count] =
             (struct open_gap){.gap = gap,
-                              .from = local_search->trace_index->op[gap],
+                              .from = lower_gap_start(local_search->lower, gap),
                               .to = end,
                               .can_drop = lower_can_drop(local_search->lower, gap)};
         keys[count] = (struct key){.hash = class_of(local_search, gap), .index = count};
@@ -194,7 +194,7 @@ static void propose(struct local_search *local_search)
     uint8_t before;
     uint8_t after;
 
-    memcpy(local_search->trial, local_search->current, local_search->trace->operand_count);
+    memcpy(local_search->trial, local_search->current, lower_gap_count(local_search->lower));
     /* In half of the moves, a gap that is not kept. */
     if (draw(local_search, 2) == 0) {
         for (int i = 0; i < 16 && local_search->trial[local_search->open[index].gap] == DECIDE_KEEP;
@@ -236,8 +236,7 @@ static capu_status evaluate(struct local_search *local_search, const struct lowe
     for (int i = 0; status == CAPU_OK; i++) {
         bool has_changed = false;
 
-        status = search_try(local_search->search, local_search->trial,
-                            local_search->search->extended_life, options, ns);
+        status = search_try(local_search->search, local_search->trial, options, ns);
         for (uint32_t j = 0; i < ABSORB_MAX && *ns != UINT64_MAX && j < local_search->open_count;
              j++) {
             uint32_t gap = local_search->open[j].gap;
@@ -276,7 +275,7 @@ static capu_status step(struct local_search *local_search, uint64_t slack)
 
     options.estimate_ns = local_search->estimate_ns;
     if (draw(local_search, 12) == 0) {
-        memcpy(local_search->trial, local_search->current, local_search->trace->operand_count);
+        memcpy(local_search->trial, local_search->current, lower_gap_count(local_search->lower));
         switch (draw(local_search, 5)) {
         case 0:
             options.lead = leads[draw(local_search, 6)];
@@ -315,7 +314,7 @@ static void from_best(struct local_search *local_search)
 {
     const struct search *search = local_search->search;
 
-    memcpy(local_search->current, search->decisions, local_search->trace->operand_count);
+    memcpy(local_search->current, search->decisions, lower_gap_count(local_search->lower));
     memcpy(local_search->estimate_ns, search->estimate_ns,
            ((size_t)local_search->trace->op_count + 1) * sizeof(*local_search->estimate_ns));
     memcpy(local_search->timed_ns, search->estimate_ns,
@@ -353,7 +352,7 @@ capu_status local_search_run(struct local_search *local_search, uint32_t steps, 
 capu_status local_search_create(struct search *search, uint64_t seed, struct local_search **out)
 {
     const struct planner_request *request = search->planning->request;
-    size_t gaps = (size_t)request->trace_index->trace->operand_count + 1;
+    size_t gaps = (size_t)lower_gap_count(search->planning->lower) + 1;
     size_t ops = (size_t)request->trace_index->trace->op_count + 1;
     struct local_search *local_search = calloc(1, sizeof(*local_search));
     capu_status status = CAPU_NO_HOST_MEMORY;

@@ -35,9 +35,10 @@ static void *block(struct lower *lower, size_t count, size_t element_bytes)
 
 static void allocate_index(struct lower *lower)
 {
-    size_t operands = lower->trace->operand_count;
+    size_t operands = lower->slot_count;
     size_t ops = lower->trace->op_count;
 
+    lower->gap_start = block(lower, operands, sizeof(*lower->gap_start));
     lower->gap_end = block(lower, operands, sizeof(*lower->gap_end));
     lower->gap_tensor = block(lower, operands, sizeof(*lower->gap_tensor));
     lower->slot_flags = block(lower, operands, 1);
@@ -57,7 +58,9 @@ static void allocate_index(struct lower *lower)
     lower->chain_bytes = block(lower, ops, sizeof(*lower->chain_bytes));
     lower->base = block(lower, ops + 1, sizeof(*lower->base));
     lower->due_head = block(lower, ops, sizeof(*lower->due_head));
-    lower->extended_life_head = block(lower, ops, sizeof(*lower->extended_life_head));
+    lower->virtual_head = block(lower, ops, sizeof(*lower->virtual_head));
+    lower->virtual_next = block(lower, operands, sizeof(*lower->virtual_next));
+    lower->reached = block(lower, operands, 1);
     lower->ideal_ns = block(lower, ops + 1, sizeof(*lower->ideal_ns));
     lower->result.start_ns = block(lower, ops + 1, sizeof(*lower->result.start_ns));
     lower->result.profile = block(lower, ops, sizeof(*lower->result.profile));
@@ -73,7 +76,7 @@ static void allocate_state(struct lower *lower)
     lower->tensor_stamp = block(lower, tensors, sizeof(*lower->tensor_stamp));
     lower->tensors = block(lower, tensors, sizeof(*lower->tensors));
     lower->stash = block(lower, tensors, sizeof(*lower->stash));
-    lower->extended_life_next = block(lower, tensors, sizeof(*lower->extended_life_next));
+    lower->changed = block(lower, tensors, sizeof(*lower->changed));
     lower->chain_fetch = block(lower, tensors, sizeof(*lower->chain_fetch));
     lower->chain_last = block(lower, tensors, sizeof(*lower->chain_last));
     lower->chain_state = block(lower, tensors, 1);
@@ -102,6 +105,7 @@ static void index_gaps(struct lower *lower)
         lower->tensors[t].first = trace_index->first[t];
         lower->tensors[t].end = end;
         lower->tensors[t].is_persistent = is_persistent;
+        lower->tensors[t].virtual_first = TRACE_INDEX_NONE;
         for (uint32_t slot = trace_index->first[t]; slot < end; slot++) {
             bool is_last = slot + 1 == end;
 
@@ -109,17 +113,38 @@ static void index_gaps(struct lower *lower)
                 maker = trace_index->role[slot] == USE_WRITE ? trace_index->op[slot] : NO_OP;
             }
             lower->gap_tensor[slot] = t;
+            lower->gap_start[slot] = trace_index->op[slot];
             lower->gap_maker[slot] = maker;
             lower->gap_end[slot] =
                 !is_last ? trace_index->op[slot + 1] : ops + trace_index->op[first];
-            lower->slot_flags[slot] =
-                (uint8_t)((slot == first ? SLOT_FIRST : 0) | (is_last ? SLOT_LAST : 0) |
-                          (is_last && is_persistent ? SLOT_WRAPS : 0));
+            lower->slot_flags[slot] = (uint8_t)((slot == first ? SLOT_FIRST : 0) |
+                                                (is_last && is_persistent ? SLOT_WRAPS : 0));
             if ((is_last && !is_persistent) ||
                 (!is_last && trace_index->role[slot + 1] == USE_WRITE)) {
                 lower->gap_end[slot] = TRACE_INDEX_NONE;
             }
         }
+    }
+}
+
+/* They are slots of the same tensors, with the contents of the last access. */
+static void index_virtual_reads(struct lower *lower, const struct virtual_reads *reads)
+{
+    for (uint32_t k = 0; k < lower->trace->op_count; k++) {
+        lower->virtual_head[k] = TRACE_INDEX_NONE;
+    }
+    for (uint32_t i = lower->slot_count - lower->trace->operand_count; i-- > 0;) {
+        const struct virtual_read *read = &reads->list[i];
+        uint32_t slot = lower->trace->operand_count + i;
+        uint32_t last = lower->tensors[read->tensor].end - 1;
+
+        ASSERT(read->op > lower->gap_start[last] && lower->gap_end[last] == TRACE_INDEX_NONE);
+        lower->gap_tensor[slot] = read->tensor;
+        lower->gap_start[slot] = read->op;
+        lower->gap_end[slot] = TRACE_INDEX_NONE;
+        lower->gap_maker[slot] = lower->gap_maker[last];
+        lower->virtual_next[slot] = lower->virtual_head[read->op];
+        lower->virtual_head[read->op] = slot;
     }
 }
 
@@ -129,8 +154,7 @@ static void index_legality(struct lower *lower)
     const struct trace_index *trace_index = lower->trace_index;
     const struct trace *trace = lower->trace;
     uint32_t *cursor = lower->chain_last; /* free outside a walk */
-    uint32_t *changed =
-        lower->extended_life_next; /* the same: per tensor, the op of its next change */
+    uint32_t *changed = lower->changed;   /* the op of its next change */
 
     for (uint32_t t = 0; t < trace->tensor_count; t++) {
         cursor[t] = trace_index->first[t + 1];
@@ -157,7 +181,7 @@ static void index_legality(struct lower *lower)
 }
 
 capu_status lower_create(const struct trace_index *trace_index, const struct machine *machine,
-                         struct lower **out)
+                         const struct virtual_reads *reads, struct lower **out)
 {
     struct lower *lower = calloc(1, sizeof(*lower));
     capu_status status;
@@ -167,6 +191,7 @@ capu_status lower_create(const struct trace_index *trace_index, const struct mac
     }
     lower->trace_index = trace_index;
     lower->trace = trace_index->trace;
+    lower->slot_count = lower->trace->operand_count + (reads != NULL ? reads->count : 0);
     status = clock_init(&lower->clock, trace_index->trace, machine);
     if (status == CAPU_OK) {
         status = segment_tree_init(&lower->tree, trace_index->trace->op_count + 1);
@@ -179,6 +204,8 @@ capu_status lower_create(const struct trace_index *trace_index, const struct mac
         return CAPU_NO_HOST_MEMORY;
     }
     index_gaps(lower);
+    lower->is_unconditional = reads != NULL && reads->is_unconditional;
+    index_virtual_reads(lower, reads);
     index_legality(lower);
     for (uint32_t k = 0; k < trace_index->trace->op_count; k++) {
         lower->ideal_ns[k + 1] = lower->ideal_ns[k] + trace_index->trace->ops[k].ns;
@@ -193,6 +220,26 @@ void lower_set_frugal(struct lower *lower, bool is_frugal)
         lower->is_frugal = is_frugal;
         index_legality(lower);
         memset(lower->droppable, 0, lower->trace->operand_count);
+    }
+}
+
+bool lower_is_frugal(const struct lower *lower)
+{
+    return lower->is_frugal;
+}
+
+void lower_use_virtual_reads(struct lower *lower, bool has_virtual)
+{
+    lower->has_virtual = has_virtual;
+    for (uint32_t slot = lower->slot_count; slot-- > lower->trace->operand_count;) {
+        struct lower_tensor *state = &lower->tensors[lower->gap_tensor[slot]];
+        uint32_t before = slot > lower->trace->operand_count &&
+                                  lower->gap_tensor[slot - 1] == lower->gap_tensor[slot]
+                              ? slot - 1
+                              : state->end - 1;
+
+        state->virtual_first = has_virtual ? slot : TRACE_INDEX_NONE;
+        lower->gap_end[before] = has_virtual ? lower->gap_start[slot] : TRACE_INDEX_NONE;
     }
 }
 
@@ -229,49 +276,85 @@ const uint8_t *lower_forced(const struct lower *lower)
     return lower->forced;
 }
 
+uint32_t lower_gap_count(const struct lower *lower)
+{
+    return lower->slot_count;
+}
+
+uint32_t lower_gap_start(const struct lower *lower, uint32_t gap)
+{
+    ASSERT(gap < lower->slot_count);
+    return lower->gap_start[gap];
+}
+
+uint32_t lower_gap_rank(const struct lower *lower, uint32_t gap)
+{
+    const struct lower_tensor *state;
+
+    ASSERT(gap < lower_gap_count(lower));
+    state = &lower->tensors[lower->gap_tensor[gap]];
+    return lower_is_virtual(lower, gap) ? state->end - state->first + gap - state->virtual_first
+                                        : gap - state->first;
+}
+
+bool lower_gap_is_virtual(const struct lower *lower, uint32_t gap)
+{
+    ASSERT(gap < lower_gap_count(lower));
+    return lower->gap_end[gap] != TRACE_INDEX_NONE && lower_ends_virtually(lower, gap);
+}
+
+bool lower_gap_is_idle(const struct lower *lower, uint32_t gap)
+{
+    return lower_gap_is_virtual(lower, gap) &&
+           (lower->means[gap] == DECIDE_DROP ||
+            (lower_is_virtual(lower, gap) && !lower->reached[gap]));
+}
+
 uint32_t lower_gap_end(const struct lower *lower, uint32_t gap)
 {
-    ASSERT(gap < lower->trace->operand_count);
+    ASSERT(gap < lower->slot_count);
     return lower->gap_end[gap];
 }
 
 uint32_t lower_gap_tensor(const struct lower *lower, uint32_t gap)
 {
-    ASSERT(gap < lower->trace->operand_count);
+    ASSERT(gap < lower->slot_count);
     return lower->gap_tensor[gap];
 }
 
-/* A drop of a dead tensor is marked by the top bit. The plan needs it only if a replay touches the
-   tensor later, since the tensor would otherwise stay until that replay. */
-static void settle_drops(struct lower *lower)
+/* Removes actions on transient tensors that neither an access nor a replay follows: a tensor whose
+   last use is over is released by itself. */
+static void settle_actions(struct lower *lower)
 {
-    struct plan *plan = lower->plan;
+    const struct plan *plan = lower->plan;
     uint32_t kept = 0;
 
     for (uint32_t i = 0; i < plan->action_count; i++) {
         struct plan_action action = plan->actions[i];
 
-        if (action.kind == ACTION_DROP && action.tensor >> 31 == 1) {
-            action.tensor &= INT32_MAX;
-            /* last_replay is the op after the replay, plus one: later than `point` means the
-               replay stands before an op beyond it. */
-            if (lower->tensors[action.tensor].last_replay <= action.point + 1) {
+        if (action.kind != ACTION_RECOMPUTE) {
+            const struct lower_tensor *state = &lower->tensors[action.tensor];
+            bool is_before = action.kind == ACTION_PREFETCH; /* the others come after their op */
+
+            /* last_replay is the op after the replay, plus one. */
+            if (!state->is_persistent &&
+                action.point >= lower->gap_start[state->end - 1] + is_before &&
+                state->last_replay <= action.point + !is_before) {
                 continue;
             }
         }
         plan->actions[kept++] = action;
     }
-    plan->action_count = kept;
+    lower->plan->action_count = kept;
 }
 
-capu_status lower_run(struct lower *lower, const uint8_t *decisions, const uint32_t *extended_life,
+capu_status lower_run(struct lower *lower, const uint8_t *decisions,
                       const struct lower_options *options, struct plan *plan)
 {
     capu_status status = CAPU_OK;
 
     ASSERT(decisions != NULL);
     lower->decisions = decisions;
-    lower->extended_life = extended_life;
     lower->options = *options;
     if (options->estimate_ns == NULL) {
         lower->options.estimate_ns = lower->ideal_ns;
@@ -280,10 +363,10 @@ capu_status lower_run(struct lower *lower, const uint8_t *decisions, const uint3
     for (uint32_t t = 0; t < lower->trace->tensor_count; t++) {
         lower->tensors[t].starts_on_host = false;
     }
-    memset(lower->no_drop, 0, lower->trace->operand_count);
+    memset(lower->no_drop, 0, lower->slot_count);
     for (uint32_t walk = 0; walk < WALKS_MAX; walk++) {
         if (walk >= WALKS_WITH_DROPS) {
-            memset(lower->no_drop, 1, lower->trace->operand_count);
+            memset(lower->no_drop, 1, lower->slot_count);
         }
         for (uint32_t t = 0; walk >= WALKS_WITH_RESIDENTS && t < lower->trace->tensor_count; t++) {
             lower->tensors[t].starts_on_host |=
@@ -300,6 +383,6 @@ capu_status lower_run(struct lower *lower, const uint8_t *decisions, const uint3
     if (status == CAPU_OK) {
         status = lower->must_restart ? CAPU_OVER_BUDGET : CAPU_OK;
     }
-    settle_drops(lower);
+    settle_actions(lower);
     return status;
 }

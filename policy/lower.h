@@ -3,7 +3,8 @@
  *
  * The unit of decision is a gap: what happens to a tensor between one access and its next (keep,
  * swap or drop). A gap is named by the access that precedes it, an index into trace_index->op; the
- * gap after a persistent tensor's last access wraps into the next iteration. Everything else
+ * gap after a persistent tensor's last access wraps into the next iteration. Virtual reads
+ * (virtual_reads.h) are accesses, too; their numbers follow those of the trace. Everything else
  * follows from the decisions in one walk over the ops: when copies are issued, which ops are
  * replayed and in which order, which results of a replay are kept, and what is evicted when an op
  * would still not fit.
@@ -22,6 +23,7 @@
 #include "policy/plan.h"
 #include "policy/segment_tree.h"
 #include "policy/trace_index.h"
+#include "policy/virtual_reads.h"
 
 enum decision { DECIDE_KEEP, DECIDE_SWAP, DECIDE_DROP };
 
@@ -61,25 +63,29 @@ struct lower;
 /* A frugal lowering replays no op that touches an unmanaged transient, because the replay would
    extend its life and raise fixed_bytes. Off at first. */
 void lower_set_frugal(struct lower *lower, bool is_frugal);
+bool lower_is_frugal(const struct lower *lower);
 
-/* Errors: NO_HOST_MEMORY. The clock runs on `machine`. `trace_index` is borrowed and outlives it.
- */
+/* Virtual reads count from now on, or they do not. Off at first. */
+void lower_use_virtual_reads(struct lower *lower, bool has_virtual);
+
+/* Errors: NO_HOST_MEMORY. The clock runs on `machine`. `trace_index` is borrowed and outlives it;
+   the virtual reads (NULL: there are none) are copied. Pre: each is of a managed transient tensor,
+   after its last access. */
 capu_status lower_create(const struct trace_index *trace_index, const struct machine *machine,
-                         struct lower **out);
+                         const struct virtual_reads *reads, struct lower **out);
 void lower_destroy(struct lower *lower);
 
 /*
- * Pre: the decisions are of enum decision, and no extended life ends after the last op.
+ * Pre: the decisions are of enum decision, one per gap.
  *
- * Lowers the decisions (one per gap) into the plan, whose actions are replaced; the header is the
- * caller's. A swap or drop that cannot be is lowered as a keep. `extended_life` is, per tensor, the
- * op up to which a transient is kept beyond its last access for the sake of replays (0: not; may be
- * NULL).
+ * Lowers the decisions into the plan, whose actions are replaced; the header is the caller's. A
+ * swap or drop that cannot be is lowered as a keep. In a gap that ends in a virtual read, a drop is
+ * the end of the tensor, unless a replay makes it again.
  *
  * Errors: OVER_BUDGET (an op does not fit alone, or the cutoff was reached), HOST_OVER_BUDGET
  * (nothing more may leave), TOO_LARGE (an iteration beyond 2^62 ns), NO_HOST_MEMORY.
  */
-capu_status lower_run(struct lower *lower, const uint8_t *decisions, const uint32_t *extended_life,
+capu_status lower_run(struct lower *lower, const uint8_t *decisions,
                       const struct lower_options *options, struct plan *plan);
 
 const struct lower_result *lower_result_of(const struct lower *lower);
@@ -91,12 +97,24 @@ uint64_t lower_work(const struct lower *lower);
    be kept. */
 const uint8_t *lower_forced(const struct lower *lower);
 
+/* Gaps: one per access of the trace, then one per virtual read. While those are not in use, theirs
+   have no end, and decisions for them are not looked at. */
+uint32_t lower_gap_count(const struct lower *lower);
+
 /* Pre, here and below: the gap exists. Can replays bridge the gap, whatever else was decided? */
 bool lower_can_drop(struct lower *lower, uint32_t gap);
+/* The op that the gap follows. */
+uint32_t lower_gap_start(const struct lower *lower, uint32_t gap);
 /* The op at which the gap ends; op_count plus the first access where it wraps; TRACE_INDEX_NONE
    where it has no end (a transient's last access) or the next access overwrites the contents. */
 uint32_t lower_gap_end(const struct lower *lower, uint32_t gap);
 uint32_t lower_gap_tensor(const struct lower *lower, uint32_t gap);
+/* How many gaps the tensor has before this one. */
+uint32_t lower_gap_rank(const struct lower *lower, uint32_t gap);
+/* Does it end in a virtual read that is in use? */
+bool lower_gap_is_virtual(const struct lower *lower, uint32_t gap);
+/* Did the last lowering expect the tensor to be gone, although the decision is to keep it? */
+bool lower_gap_is_idle(const struct lower *lower, uint32_t gap);
 
 /*
  * What bridging the gap by replays costs under these decisions: the time of the ops that would have

@@ -26,28 +26,29 @@ static int compare_ops(const void *a, const void *b)
     return (left > right) - (left < right);
 }
 
+/* The tensor's current gap is not to be dropped from now on. False: that changes nothing. */
+static bool forbid_drop(struct lower *lower, uint32_t tensor)
+{
+    uint32_t gap = lower->tensors[tensor].gap;
+
+    if (gap == TRACE_INDEX_NONE || lower->decisions[gap] != DECIDE_DROP || lower->no_drop[gap] ||
+        lower_ends_virtually(lower, gap)) {
+        return false;
+    }
+    lower->no_drop[gap] = 1;
+    return true;
+}
+
 void lower_chain_give_up(struct lower *lower, uint32_t op)
 {
     const struct trace_op *entry = &lower->trace->ops[op];
     bool has_changed = false;
 
     for (uint32_t i = 0; i < trace_operand_count(entry); i++) {
-        uint32_t gap = lower->tensors[lower->trace->operands[entry->first + i]].gap;
-
-        if (gap != TRACE_INDEX_NONE && lower->decisions[gap] == DECIDE_DROP &&
-            !lower->no_drop[gap]) {
-            lower->no_drop[gap] = 1;
-            has_changed = true;
-        }
+        has_changed |= forbid_drop(lower, lower->trace->operands[entry->first + i]);
     }
     for (uint32_t i = 0; i < lower->chain_tensor_count; i++) {
-        uint32_t gap = lower->tensors[lower->chain_tensors[i]].gap;
-
-        if (gap != TRACE_INDEX_NONE && lower->decisions[gap] == DECIDE_DROP &&
-            !lower->no_drop[gap]) {
-            lower->no_drop[gap] = 1;
-            has_changed = true;
-        }
+        has_changed |= forbid_drop(lower, lower->chain_tensors[i]);
     }
     lower->has_given_up = true;
     lower->must_restart = true;
@@ -204,18 +205,34 @@ static void run_dry(const struct lower *lower, uint64_t *peak, uint64_t *after)
     *after = bytes;
 }
 
+/* The op up to which a result of the chain is wanted; NO_OP: it is not. Up to `op` itself, where
+   its next slot is a virtual read there and it does not die of it: what then becomes of it follows
+   from the gap after that. */
+static uint32_t wanted_until(const struct lower *lower, uint32_t tensor, uint32_t op)
+{
+    uint32_t gap = lower->tensors[tensor].gap;
+    uint32_t use = lower_next_use(lower, tensor);
+    uint32_t next = gap == TRACE_INDEX_NONE ? gap : lower_slot_after(lower, tensor, gap);
+
+    if (next != TRACE_INDEX_NONE && lower_is_virtual(lower, next) && lower->gap_start[next] == op) {
+        return lower_ends_virtually(lower, next) && lower->means[next] != DECIDE_DROP ? op : NO_OP;
+    }
+    return use < lower->trace->op_count && lower_next_needs(lower, tensor) ? use : NO_OP;
+}
+
 /* Puts the results that a later op needs into the stash, nearest use first. Returns their number.
  */
-static uint32_t list_wanted(struct lower *lower)
+static uint32_t list_wanted(struct lower *lower, uint32_t op)
 {
     uint32_t count = 0;
 
     for (uint32_t i = 0; i < lower->chain_tensor_count; i++) {
         uint32_t t = lower->chain_tensors[i];
 
-        if (lower->chain_state[t] < CHAIN_STAYS &&
-            lower_next_use(lower, t) < lower->trace->op_count && lower_next_needs(lower, t)) {
-            lower->stash[count++] = (struct victim){.key = lower_next_use(lower, t), .tensor = t};
+        uint32_t use = wanted_until(lower, t, op);
+
+        if (lower->chain_state[t] < CHAIN_STAYS && use != NO_OP) {
+            lower->stash[count++] = (struct victim){.key = use, .tensor = t};
         }
     }
     for (uint32_t i = 1; i < count; i++) {
@@ -260,7 +277,7 @@ static bool fits_beside(struct lower *lower, uint32_t tensor, uint64_t others, u
  */
 static void choose_kept(struct lower *lower, uint32_t op, uint64_t others, uint64_t after)
 {
-    uint32_t count = list_wanted(lower);
+    uint32_t count = list_wanted(lower, op);
 
     for (uint32_t i = 0; i < count; i++) {
         uint32_t t = lower->stash[i].tensor;
@@ -274,7 +291,7 @@ static void choose_kept(struct lower *lower, uint32_t op, uint64_t others, uint6
         }
         lower->chain_state[t] |= CHAIN_KEPT;
         segment_tree_add(&lower->tree, op, last, bytes);
-        lower_due_remove(lower, t, (uint32_t)lower->stash[i].key);
+        lower_due_remove(lower, t, lower_next_use(lower, t));
     }
 }
 

@@ -9,9 +9,11 @@
 #include "base/assert.h"
 #include "policy/lower_state.h"
 
-/* The last access of the tensor before the op. TRACE_INDEX_NONE: none. */
-static uint32_t gap_at(const struct trace_index *trace_index, uint32_t tensor, uint32_t op)
+/* The last slot of the tensor before the op; virtual ones only if asked for. TRACE_INDEX_NONE:
+   none. */
+static uint32_t gap_at(const struct lower *lower, uint32_t tensor, uint32_t op, bool has_virtual)
 {
+    const struct trace_index *trace_index = lower->trace_index;
     uint32_t low = trace_index->first[tensor];
     uint32_t high = trace_index->first[tensor + 1];
 
@@ -24,24 +26,27 @@ static uint32_t gap_at(const struct trace_index *trace_index, uint32_t tensor, u
             high = middle;
         }
     }
-    return low > trace_index->first[tensor] ? low - 1 : TRACE_INDEX_NONE;
+    if (low == trace_index->first[tensor]) {
+        return TRACE_INDEX_NONE;
+    }
+    for (uint32_t slot = low - 1;
+         has_virtual && slot != TRACE_INDEX_NONE && lower->gap_start[slot] < op;
+         slot = lower_slot_after(lower, tensor, slot)) {
+        low = slot + 1;
+    }
+    return low - 1;
 }
 
 /* Is another gap of the same contents dropped? Then a replay that the last lowering counted may
    serve only that gap. */
 static bool is_dropped_elsewhere(const struct lower *lower, const uint8_t *decisions, uint32_t gap)
 {
-    uint32_t first = lower->trace_index->first[lower->gap_tensor[gap]];
-    uint32_t end = lower->trace_index->first[lower->gap_tensor[gap] + 1];
-    uint32_t maker = lower->gap_maker[gap];
+    uint32_t tensor = lower->gap_tensor[gap];
 
-    for (uint32_t i = gap; i > first && lower->gap_maker[i - 1] == maker; i--) {
-        if (decisions[i - 1] == DECIDE_DROP) {
-            return true;
-        }
-    }
-    for (uint32_t i = gap + 1; i < end && lower->gap_maker[i] == maker; i++) {
-        if (decisions[i] == DECIDE_DROP) {
+    for (uint32_t slot = lower->tensors[tensor].first; slot != TRACE_INDEX_NONE;
+         slot = lower_slot_after(lower, tensor, slot)) {
+        if (slot != gap && lower->gap_maker[slot] == lower->gap_maker[gap] &&
+            decisions[slot] == DECIDE_DROP) {
             return true;
         }
     }
@@ -65,7 +70,8 @@ static uint32_t follow_input(struct lower *lower, struct following *following, u
     uint32_t end = lower->gap_end[there];
 
     if (end == TRACE_INDEX_NONE || end < at ||
-        (decisions != NULL && decisions[there] == DECIDE_DROP)) {
+        (decisions != NULL ? decisions[there] == DECIDE_DROP
+                           : lower_ends_virtually(lower, there))) {
         return there;
     }
     if (end > at && decisions != NULL && decisions[there] == DECIDE_SWAP) {
@@ -118,11 +124,7 @@ static bool follow(struct lower *lower, uint32_t gap, struct following *followin
                 continue;
             }
             lower->tensor_stamp[r] = stamp;
-            if (decisions != NULL && lower->extended_life != NULL &&
-                lower->extended_life[r] >= at) {
-                continue;
-            }
-            there = gap_at(lower->trace_index, r, at);
+            there = gap_at(lower, r, at, decisions != NULL);
             if (there == TRACE_INDEX_NONE) {
                 return false;
             }
@@ -140,8 +142,11 @@ bool lower_can_drop(struct lower *lower, uint32_t gap)
     uint32_t end;
     uint32_t tensor;
 
-    ASSERT(gap < lower->trace->operand_count);
+    ASSERT(gap < lower->slot_count);
     end = lower->gap_end[gap];
+    if (lower_ends_virtually(lower, gap)) {
+        return true;
+    }
     tensor = lower->gap_tensor[gap];
     if (lower->droppable[gap] == 0) {
         struct following following = {.decisions = NULL};
@@ -166,13 +171,13 @@ void lower_note_drop(struct lower *lower, const uint8_t *decisions, uint32_t gap
 {
     struct following following = {.decisions = decisions, .is_taken = true};
 
-    ASSERT(gap < lower->trace->operand_count);
+    ASSERT(gap < lower->slot_count);
     follow(lower, gap, &following);
 }
 
 uint32_t lower_chain_reads(const struct lower *lower, uint32_t gap)
 {
-    ASSERT(gap < lower->trace->operand_count);
+    ASSERT(gap < lower->slot_count);
     return lower->chain_reads[gap];
 }
 
@@ -180,7 +185,7 @@ uint64_t lower_replay_ns(const struct lower *lower, uint32_t gap)
 {
     uint32_t maker;
 
-    ASSERT(gap < lower->trace->operand_count);
+    ASSERT(gap < lower->slot_count);
     maker = lower->gap_maker[gap];
     return maker != NO_OP ? lower->trace->ops[maker].ns : 0;
 }

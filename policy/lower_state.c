@@ -26,15 +26,28 @@ uint32_t lower_next_stamp(struct lower *lower)
     return lower->stamp;
 }
 
+/* The tensor's slot after its last access so far; TRACE_INDEX_NONE: there is none. */
+static uint32_t next_slot(const struct lower *lower, uint32_t tensor)
+{
+    const struct lower_tensor *state = &lower->tensors[tensor];
+
+    if (state->gap != TRACE_INDEX_NONE) {
+        return lower_slot_after(lower, tensor, state->gap);
+    }
+    return state->first < state->end ? state->first : TRACE_INDEX_NONE;
+}
+
 uint32_t lower_next_use(const struct lower *lower, uint32_t tensor)
 {
     const struct lower_tensor *state = &lower->tensors[tensor];
-    uint32_t next = state->gap == TRACE_INDEX_NONE ? state->first : state->gap + 1;
+    uint32_t next = next_slot(lower, tensor);
 
-    if (next < state->end) {
-        return lower->trace_index->op[next];
+    if (next != TRACE_INDEX_NONE) {
+        return lower_is_virtual(lower, next) && lower->means[state->gap] == DECIDE_DROP
+                   ? NO_OP
+                   : lower->gap_start[next];
     }
-    return state->is_persistent && next > state->first
+    return state->is_persistent && state->end > state->first
                ? lower->trace->op_count + lower->trace_index->op[state->first]
                : NO_OP;
 }
@@ -42,12 +55,13 @@ uint32_t lower_next_use(const struct lower *lower, uint32_t tensor)
 bool lower_next_needs(const struct lower *lower, uint32_t tensor)
 {
     const struct lower_tensor *state = &lower->tensors[tensor];
-    uint32_t next = state->gap == TRACE_INDEX_NONE ? state->first : state->gap + 1;
+    uint32_t next = next_slot(lower, tensor);
 
-    if (next < state->end) {
-        return lower->trace_index->role[next] != USE_WRITE;
+    if (next == TRACE_INDEX_NONE) {
+        return state->is_persistent;
     }
-    return state->is_persistent;
+    return lower_is_virtual(lower, next) ? lower->means[state->gap] != DECIDE_DROP
+                                         : lower->trace_index->role[next] != USE_WRITE;
 }
 
 void lower_set_resident(struct lower *lower, uint32_t tensor)

@@ -28,11 +28,11 @@ struct victim {
     uint32_t tensor;
 };
 
-/* Of an access, or the gap after it. */
+/* Of a slot, or the gap after it. Slots are the accesses, numbered as in the trace index, and after
+   them the virtual reads. */
 enum slot_flag {
     SLOT_FIRST = 1,
-    SLOT_LAST = 2,
-    SLOT_WRAPS = 4, /* the last, of a persistent tensor */
+    SLOT_WRAPS = 2, /* the last, of a persistent tensor */
 };
 
 /* What is read together lies in one cache line. Up to `is_persistent` it is as in the trace. */
@@ -42,16 +42,17 @@ struct lower_tensor {
     uint32_t end;     /* up to here */
     bool is_persistent;
     bool is_resident;
-    bool has_host;        /* a current copy is on the host */
-    bool starts_on_host;  /* grows over the walks of one lowering */
-    bool is_due;          /* is in a due list; then these are its neighbours and its time: */
-    uint32_t due_next;    /* or NO_OP */
-    uint32_t due_prev;    /* the same */
-    int64_t due_latest;   /* when its copy should start */
-    uint32_t gap;         /* the last access so far, or TRACE_INDEX_NONE */
-    uint32_t guard;       /* number of the op that forbids its eviction, plus one */
-    uint32_t last_replay; /* the last op before which a replay touched it, plus one */
-    uint64_t key;         /* its current key among the victims; 0: not a victim */
+    bool has_host;          /* a current copy is on the host */
+    bool starts_on_host;    /* grows over the walks of one lowering */
+    bool is_due;            /* is in a due list; then these are its neighbours and its time: */
+    uint32_t due_next;      /* or NO_OP */
+    uint32_t due_prev;      /* the same */
+    int64_t due_latest;     /* when its copy should start */
+    uint32_t gap;           /* the last access so far, or TRACE_INDEX_NONE */
+    uint32_t guard;         /* number of the op that forbids its eviction, plus one */
+    uint32_t last_replay;   /* the last op before which a replay touched it, plus one */
+    uint32_t virtual_first; /* its first virtual read, or TRACE_INDEX_NONE */
+    uint64_t key;           /* its current key among the victims; 0: not a victim */
 };
 
 struct lower {
@@ -65,8 +66,12 @@ struct lower {
     bool has_failed; /* an allocation failed */
 
     bool is_frugal;
+    bool has_virtual; /* the virtual reads are in use */
+    bool is_unconditional;
+    uint32_t slot_count; /* with them */
 
     /* What the trace says. */
+    uint32_t *gap_start; /* the op of the slot */
     uint32_t *gap_end;
     uint32_t *gap_tensor;
     uint8_t *slot_flags; /* of enum slot_flag */
@@ -83,7 +88,6 @@ struct lower {
 
     /* The walk. */
     const uint8_t *decisions;
-    const uint32_t *extended_life;
     struct lower_options options; /* with an estimate even if the caller gave none */
     uint64_t *ideal_ns;           /* the estimate of a caller without one */
     struct plan *plan;
@@ -95,14 +99,16 @@ struct lower {
     uint32_t victim_count;
     size_t victim_capacity;
     struct victim *stash;
-    int64_t *base;                /* what the tree is filled with */
-    int64_t *latest;              /* per gap: when its prefetch must start at the latest */
-    uint8_t *saves;               /* per gap: a later gap of the same contents is swapped */
-    uint32_t *due_head;           /* per op: tensors that must be resident again before it */
-    struct bits due_ops;          /* those whose list is not empty */
-    uint32_t *extended_life_head; /* per op: tensors kept until it */
-    uint32_t *extended_life_next;
-    uint32_t *chain; /* ops to replay, in order */
+    int64_t *base;          /* what the tree is filled with */
+    int64_t *latest;        /* per gap: when its prefetch must start at the latest */
+    uint8_t *saves;         /* per gap: a later gap of the same contents is swapped */
+    uint32_t *due_head;     /* per op: tensors that must be resident again before it */
+    struct bits due_ops;    /* those whose list is not empty */
+    uint32_t *virtual_head; /* per op: its first virtual read, or TRACE_INDEX_NONE */
+    uint32_t *virtual_next; /* per slot: the next virtual read of its op */
+    uint8_t *reached;       /* per slot: no gap since the tensor's death is a drop */
+    uint32_t *changed;      /* per tensor: scratch of the index */
+    uint32_t *chain;        /* ops to replay, in order */
     uint32_t chain_count;
     uint32_t *chain_reads; /* per gap: see lower_chain_reads */
     uint64_t *chain_bytes; /* per replay of the chain: bytes over what is held before it */
@@ -134,11 +140,54 @@ static inline int64_t lower_spare_ns(double ns)
     return ns < (double)LOWER_SPARE_NS ? (int64_t)ns : LOWER_SPARE_NS;
 }
 
+/* Is the slot a virtual read? */
+static inline bool lower_is_virtual(const struct lower *lower, uint32_t slot)
+{
+    return slot >= lower->trace->operand_count;
+}
+
+/* The tensor's slot after this one; TRACE_INDEX_NONE: it is the last. */
+static inline uint32_t lower_slot_after(const struct lower *lower, uint32_t tensor, uint32_t slot)
+{
+    uint32_t next = slot + 1;
+
+    if (next < lower->tensors[tensor].end) {
+        return next;
+    }
+    if (!lower_is_virtual(lower, slot)) {
+        return lower->tensors[tensor].virtual_first;
+    }
+    return next < lower->slot_count && lower->gap_tensor[next] == tensor ? next : TRACE_INDEX_NONE;
+}
+
+/* The first virtual read of an op, if they are in use; or TRACE_INDEX_NONE. */
+static inline uint32_t lower_virtual_at(const struct lower *lower, uint32_t op)
+{
+    return lower->has_virtual ? lower->virtual_head[op] : TRACE_INDEX_NONE;
+}
+
+/* The tensor's slot before this virtual read. */
+static inline uint32_t lower_slot_before(const struct lower *lower, uint32_t slot)
+{
+    const struct lower_tensor *state = &lower->tensors[lower->gap_tensor[slot]];
+
+    return slot == state->virtual_first ? state->end - 1 : slot - 1;
+}
+
+/* Does the gap end in a virtual read? Then the tensor may always be dropped in it. */
+static inline bool lower_ends_virtually(const struct lower *lower, uint32_t gap)
+{
+    uint32_t next = lower_slot_after(lower, lower->gap_tensor[gap], gap);
+
+    return next != TRACE_INDEX_NONE && lower_is_virtual(lower, next);
+}
+
 /* lower_state.c */
 uint32_t lower_next_stamp(struct lower *lower);
 /* Records the first failure of the walk. */
 void lower_fail(struct lower *lower, capu_status status);
-/* The op of the tensor's next access; op_count plus the first where it wraps; NO_OP: none. */
+/* The op of the tensor's next slot; op_count plus the first where it wraps; NO_OP: none, or a
+   virtual read before which it is dropped. */
 uint32_t lower_next_use(const struct lower *lower, uint32_t tensor);
 /* Does that access need the contents? */
 bool lower_next_needs(const struct lower *lower, uint32_t tensor);

@@ -16,7 +16,6 @@
 
 #include <string.h>
 
-#define IMPLICIT_DROP ((uint32_t)1 << 31)
 /* How many prefetches that do not fit are skipped for later ones, and how many are looked at ahead.
  */
 #define PASSED_OVER_MAX 8
@@ -45,15 +44,12 @@ static void put_span(struct lower *lower, struct spans *spans, struct clock_span
 }
 
 /* The last op at which a tensor that may be evicted is expected to be held if it stays until its
-   next use. Without one, it is there only for replays. */
+   next use. */
 static uint32_t held_until(const struct lower *lower, uint32_t tensor)
 {
     uint32_t next = lower_next_use(lower, tensor);
 
-    if (next == NO_OP) {
-        ASSERT(lower->extended_life != NULL && lower->extended_life[tensor] > 0);
-        return lower->extended_life[tensor];
-    }
+    ASSERT(next != NO_OP);
     return next > lower->trace->op_count ? lower->trace->op_count - 1 : next - 1;
 }
 
@@ -102,6 +98,14 @@ static void fetch(struct lower *lower, uint32_t tensor, uint32_t before)
     lower_push_victim(lower, tensor, before);
 }
 
+/* Is the tensor there only for replays? */
+static bool is_dead(const struct lower *lower, uint32_t tensor)
+{
+    uint32_t gap = lower->tensors[tensor].gap;
+
+    return gap != TRACE_INDEX_NONE && lower_ends_virtually(lower, gap);
+}
+
 static void force_out(struct lower *lower, uint32_t tensor, uint32_t op)
 {
     uint32_t next = lower_next_use(lower, tensor);
@@ -117,21 +121,19 @@ static void force_out(struct lower *lower, uint32_t tensor, uint32_t op)
         lower->tensors[tensor].has_host = true;
         lower->host_held += lower->trace->tensors[tensor].bytes;
         lower_release(lower, tensor, 0);
-    } else if (next == NO_OP) {
-        /* Kept beyond its last access for the sake of replays. */
-        act(lower, ACTION_DROP, tensor | IMPLICIT_DROP, op - 1);
-        lower_release(lower, tensor, clock_usable(&lower->clock, tensor));
-    } else if (next < ops && !lower_next_needs(lower, tensor)) {
-        /* Carried over from the previous iteration, and overwritten before it is read. */
+    } else if ((is_dead(lower, tensor) && !lower->tensors[tensor].has_host) ||
+               (next < ops && !lower_next_needs(lower, tensor))) {
+        /* Not worth a copy; or carried over from the previous iteration, and overwritten before it
+           is read. */
         act(lower, ACTION_DROP, tensor, op - 1);
         lower_release(lower, tensor, clock_usable(&lower->clock, tensor));
     } else {
         evict(lower, tensor, op - 1);
     }
-    if (next != NO_OP && next >= ops) {
+    if (next >= ops) {
         lower->must_restart |= !lower->tensors[tensor].starts_on_host;
         lower->tensors[tensor].starts_on_host = true;
-    } else if (next != NO_OP) {
+    } else if (lower->tensors[tensor].has_host) {
         lower_due_again(lower, tensor);
     }
     segment_tree_add(&lower->tree, op, held_until(lower, tensor),
@@ -145,7 +147,7 @@ static bool may_leave(const struct lower *lower, uint32_t tensor, uint32_t op)
     if (lower->tensors[tensor].guard == op + 1) {
         return false;
     }
-    return lower_next_use(lower, tensor) == NO_OP || lower_fits_host(lower, tensor);
+    return is_dead(lower, tensor) || lower_fits_host(lower, tensor);
 }
 
 static bool make_room(struct lower *lower, uint32_t op, uint64_t bytes)
@@ -359,7 +361,7 @@ static void save_ahead(struct lower *lower, uint32_t tensor, uint32_t gap, uint3
 static void end_of_life(struct lower *lower, uint32_t tensor, uint32_t k)
 {
     if (lower->tensors[tensor].is_resident) {
-        act(lower, ACTION_DROP, tensor | IMPLICIT_DROP, k);
+        act(lower, ACTION_DROP, tensor, k);
         lower_release(lower, tensor, clock_usable(&lower->clock, tensor));
     }
     forget_host(lower, tensor);
@@ -369,16 +371,11 @@ static void end_of_life(struct lower *lower, uint32_t tensor, uint32_t k)
 static void settle(struct lower *lower, uint32_t tensor, uint32_t gap, uint32_t k)
 {
     uint32_t end = lower->gap_end[gap];
-    bool is_last = (lower->slot_flags[gap] & SLOT_LAST) != 0;
     bool wraps = (lower->slot_flags[gap] & SLOT_WRAPS) != 0;
     enum decision decision = (enum decision)lower->means[gap];
 
-    if (is_last && !wraps) {
-        if (lower->extended_life == NULL || lower->extended_life[tensor] <= k) {
-            end_of_life(lower, tensor, k);
-        } else {
-            lower_push_victim(lower, tensor, k);
-        }
+    if (!wraps && lower_next_use(lower, tensor) == NO_OP) {
+        end_of_life(lower, tensor, k);
         return;
     }
     if (end == TRACE_INDEX_NONE) {
@@ -408,6 +405,55 @@ static void settle(struct lower *lower, uint32_t tensor, uint32_t gap, uint32_t 
     lower_push_victim(lower, tensor, k);
 }
 
+/* A virtual read before which the tensor was dropped, and a replay has made it again: is there room
+   to keep it until the next? */
+static bool fits_until_next(struct lower *lower, uint32_t tensor, uint32_t slot, uint32_t k)
+{
+    uint32_t last = lower->gap_end[slot] - 1;
+    int64_t bytes = (int64_t)lower->tensors[tensor].rounded;
+
+    if (lower->means[slot] == DECIDE_SWAP) {
+        return true;
+    }
+    if (segment_tree_most(&lower->tree, k + 1, last) + bytes >
+        (int64_t)lower->options.limit_bytes) {
+        return false;
+    }
+    segment_tree_add(&lower->tree, k + 1, last, bytes);
+    return true;
+}
+
+/* A tensor that is not there at a virtual read is due at the next instead, if it is on the host. */
+static void pass_virtual(struct lower *lower, uint32_t slot, uint32_t k)
+{
+    uint32_t tensor = lower->gap_tensor[slot];
+    struct lower_tensor *state = &lower->tensors[tensor];
+    bool dies;
+
+    lower_due_remove(lower, tensor, k);
+    state->gap = slot;
+    dies = lower_next_use(lower, tensor) == NO_OP;
+    if (state->is_resident) {
+        if (!dies && !lower->reached[slot]) {
+            dies = !fits_until_next(lower, tensor, slot, k);
+        }
+        if (dies) {
+            end_of_life(lower, tensor, k);
+        } else {
+            settle(lower, tensor, slot, k);
+        }
+        return;
+    }
+    if (!dies && lower->reached[slot] && lower->means[slot] == DECIDE_KEEP) {
+        segment_tree_add(&lower->tree, k + 1, lower->gap_end[slot] - 1, -(int64_t)state->rounded);
+    }
+    if (!dies && state->has_host) {
+        lower_due_add(lower, tensor, lower->gap_end[slot], lower->latest[slot]);
+    } else {
+        forget_host(lower, tensor);
+    }
+}
+
 static void finish_op(struct lower *lower, uint32_t k)
 {
     const struct trace_op *op = &lower->trace->ops[k];
@@ -424,8 +470,9 @@ static void finish_op(struct lower *lower, uint32_t k)
             settle(lower, tensor, gap, k);
         }
     }
-    for (uint32_t t = lower->extended_life_head[k]; t != NO_OP; t = lower->extended_life_next[t]) {
-        end_of_life(lower, t, k);
+    for (uint32_t slot = lower_virtual_at(lower, k); slot != TRACE_INDEX_NONE;
+         slot = lower->virtual_next[slot]) {
+        pass_virtual(lower, slot, k);
     }
 }
 

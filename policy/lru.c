@@ -9,5 +9,5 @@ capu_status lru_plan(struct planning *planning)
 {
     struct lower_options options = planner_paging_options(planning);
 
-    return lower_run(planning->lower, planning->decisions, NULL, &options, planning->plan);
+    return lower_run(planning->lower, planning->decisions, &options, planning->plan);
 }

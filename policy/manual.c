@@ -90,7 +90,7 @@ capu_status manual_plan(struct planning *planning)
     options.with_prefetch = true;
     options.with_collective = true;
     options.lead = 2.0;
-    status = lower_run(planning->lower, planning->decisions, NULL, &options, planning->plan);
+    status = lower_run(planning->lower, planning->decisions, &options, planning->plan);
     free(start_ns);
     return status;
 }

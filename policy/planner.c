@@ -72,13 +72,17 @@ static capu_status plan_smaller(const struct planner *planner, struct planning *
 static capu_status make_plan(const struct planner *planner, struct planning *planning)
 {
     const struct planner_request *request = planning->request;
-    capu_status status;
+    struct virtual_reads reads;
+    capu_status status = virtual_reads_choose(request->trace_index, &reads);
 
-    planning->decisions = calloc((size_t)request->trace_index->trace->operand_count + 1, 1);
-    if (planning->decisions == NULL) {
-        return CAPU_NO_HOST_MEMORY;
+    if (status == CAPU_OK) {
+        status = lower_create(request->trace_index, planning->machine, &reads, &planning->lower);
     }
-    status = lower_create(request->trace_index, planning->machine, &planning->lower);
+    virtual_reads_finish(&reads);
+    if (status == CAPU_OK) {
+        planning->decisions = calloc((size_t)lower_gap_count(planning->lower) + 1, 1);
+        status = planning->decisions != NULL ? CAPU_OK : CAPU_NO_HOST_MEMORY;
+    }
     if (status == CAPU_OK) {
         planner_set_budget(planning, request->budget_bytes);
         status = planning->placer == NULL || planner->is_placing ? planner->plan(planning)

@@ -93,7 +93,7 @@ capu_status planner_plan_frugally(struct planning *planning, uint64_t below_ns)
     }
     memset(planning->decisions, DECIDE_SWAP, trace_index->trace->operand_count);
     options = planner_paging_options(planning);
-    status = lower_run(planning->lower, planning->decisions, NULL, &options, plan);
+    status = lower_run(planning->lower, planning->decisions, &options, plan);
     if (status == CAPU_OK) {
         status = timeline_init(&timeline, trace_index, plan, planning->machine, false, NULL);
     }

@@ -22,7 +22,7 @@ struct planning {
     const struct planner *planners; /* the table, for planners that try the others, too */
     const struct machine *machine;
     struct lower *lower;
-    uint8_t *decisions;    /* one per gap, all DECIDE_KEEP at first */
+    uint8_t *decisions;    /* one per gap, all DECIDE_KEEP at first; virtual reads are not in use */
     uint64_t limit_bytes;  /* of the pool */
     struct plan *plan;     /* with its header; the planner fills in the actions */
     struct placer *placer; /* NULL: without place lines */

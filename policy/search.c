@@ -25,11 +25,9 @@ capu_status search_init(struct search *search, struct planning *planning)
     if (status == CAPU_OK) {
         status = plan_init_like(&search->best, planning->plan);
     }
-    search->decisions = calloc((size_t)trace->operand_count + 1, 1);
-    search->extended_life = calloc((size_t)trace->tensor_count + 1, sizeof(*search->extended_life));
+    search->decisions = calloc((size_t)lower_gap_count(planning->lower) + 1, 1);
     search->estimate_ns = calloc((size_t)trace->op_count + 1, sizeof(*search->estimate_ns));
-    if (status != CAPU_OK || search->decisions == NULL || search->extended_life == NULL ||
-        search->estimate_ns == NULL) {
+    if (status != CAPU_OK || search->decisions == NULL || search->estimate_ns == NULL) {
         return CAPU_NO_HOST_MEMORY;
     }
     return CAPU_OK;
@@ -40,7 +38,6 @@ void search_finish(struct search *search)
     plan_finish(&search->scratch);
     plan_finish(&search->best);
     free(search->decisions);
-    free(search->extended_life);
     free(search->estimate_ns);
     *search = (struct search){0};
 }
@@ -121,12 +118,10 @@ static capu_status take_scratch(struct search *search, uint64_t ns)
 }
 
 capu_status search_try(struct search *search, const uint8_t *decisions,
-                       const uint32_t *extended_life, const struct lower_options *options,
-                       uint64_t *ns)
+                       const struct lower_options *options, uint64_t *ns)
 {
     const struct trace *trace = search->planning->request->trace_index->trace;
-    capu_status status =
-        lower_run(search->planning->lower, decisions, extended_life, options, &search->scratch);
+    capu_status status = lower_run(search->planning->lower, decisions, options, &search->scratch);
 
     *ns = UINT64_MAX;
     if (status == CAPU_OK && !is_too_slow(search, options)) {
@@ -140,13 +135,7 @@ capu_status search_try(struct search *search, const uint8_t *decisions,
     }
     if (*ns < search->best_ns) {
         status = take_scratch(search, *ns);
-        memmove(search->decisions, decisions, trace->operand_count);
-        if (extended_life != NULL) {
-            memmove(search->extended_life, extended_life,
-                    trace->tensor_count * sizeof(*extended_life));
-        } else {
-            memset(search->extended_life, 0, trace->tensor_count * sizeof(*extended_life));
-        }
+        memmove(search->decisions, decisions, lower_gap_count(search->planning->lower));
         search->options = *options;
         if (options->estimate_ns != NULL) {
             memmove(search->estimate_ns, options->estimate_ns,

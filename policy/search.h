@@ -15,11 +15,11 @@ struct search {
     bool is_unplaced; /* nothing is placed even if the planning has a placer */
     struct plan scratch;
     struct plan best;
-    uint64_t best_ns;        /* UINT64_MAX: none yet */
-    uint64_t unplaced_ns;    /* the best time without place lines, of plans that may be placed */
-    uint64_t floor_ns;       /* faster plans are ignored */
-    uint8_t *decisions;      /* of the best, one per gap */
-    uint32_t *extended_life; /* of the best, one per tensor */
+    uint64_t best_ns;     /* UINT64_MAX: none yet */
+    uint64_t unplaced_ns; /* the best time without place lines, of plans that may be placed */
+    uint64_t floor_ns;    /* faster plans are ignored */
+    uint8_t *decisions;   /* of the best, one per gap */
+    bool has_virtual;     /* the decisions are for the virtual reads, too */
     struct lower_options options; /* of the best, its estimate included */
     uint64_t *estimate_ns;
     uint64_t timed_ops; /* ops simulated so far, one iteration each */
@@ -32,11 +32,10 @@ void search_swap(struct search *a, struct search *b);
 
 /*
  * Lowers and times the decisions; keeps the plan if it is better. *ns is UINT64_MAX if no plan came
- * of them or it was cut off. `extended_life` may be NULL. Errors: NO_HOST_MEMORY.
+ * of them or it was cut off. Errors: NO_HOST_MEMORY.
  */
 capu_status search_try(struct search *search, const uint8_t *decisions,
-                       const uint32_t *extended_life, const struct lower_options *options,
-                       uint64_t *ns);
+                       const struct lower_options *options, uint64_t *ns);
 /* The same for a plan from elsewhere. Pre: it is valid. Its contents may be taken. It is timed
    at this search's budget; where there is a placer, placed and timed at its own. */
 capu_status search_offer(struct search *search, struct plan *plan);

@@ -27,15 +27,14 @@ static capu_status plan_single_means(struct planning *planning, bool with_swap)
     }
     if (status == CAPU_OK) {
         /* To decide nothing and evict the farthest next use is a plan by copies, too. */
-        status =
-            with_swap ? search_try(&search, planning->decisions, NULL, &options, &ns) : CAPU_OK;
+        status = with_swap ? search_try(&search, planning->decisions, &options, &ns) : CAPU_OK;
     }
     if (status == CAPU_OK) {
-        status = greedy_run(greedy, &greedy_options, NULL, planning->decisions, &search.scratch);
+        status = greedy_run(greedy, &greedy_options, planning->decisions, &search.scratch);
     }
     if (status == CAPU_OK) {
         options.estimate_ns = greedy_estimate(greedy);
-        status = search_try(&search, planning->decisions, NULL, &options, &ns);
+        status = search_try(&search, planning->decisions, &options, &ns);
     }
     if (status == CAPU_OK) {
         status = search_conclude(&search);

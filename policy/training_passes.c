@@ -78,10 +78,10 @@ uint64_t training_passes_mean_parameter(const struct trace *trace)
     return count > 0 ? bytes / count : 0;
 }
 
-/* Per op of forward: up to where replays of it are wanted. Backwards over the ops, since what a
-   replay reads was made by earlier ones. */
-static void extend_lives_of_kept(const struct planning *planning, const uint8_t *is_kept,
-                                 uint32_t *wanted, uint32_t *extended_life)
+/* Per op of forward: up to where replays of it are wanted; and per kept tensor, up to where they
+   read it. Backwards over the ops, since what a replay reads was made by earlier ones. */
+static void find_wanted(const struct planning *planning, const uint8_t *is_kept, uint32_t *wanted,
+                        uint32_t *read_until)
 {
     const struct trace_index *trace_index = planning->request->trace_index;
     const struct trace *trace = trace_index->trace;
@@ -99,8 +99,8 @@ static void extend_lives_of_kept(const struct planning *planning, const uint8_t 
             if (trace_index->rounded[r] == 0 || trace->tensors[r].persistent) {
                 continue;
             }
-            if (is_kept[r] && last < wanted[k] && extended_life[r] < wanted[k]) {
-                extended_life[r] = wanted[k];
+            if (is_kept[r] && last < wanted[k] && read_until[r] < wanted[k]) {
+                read_until[r] = wanted[k];
             } else if (!is_kept[r] && (is_dropped || last < wanted[k]) && maker < k &&
                        wanted[maker] < wanted[k]) {
                 wanted[maker] = wanted[k];
@@ -109,16 +109,52 @@ static void extend_lives_of_kept(const struct planning *planning, const uint8_t 
     }
 }
 
+/* Lowers with one virtual read per kept tensor that dies before replays have read it. */
+static capu_status lower_with_reads(struct planning *planning, const uint32_t *read_until)
+{
+    const struct trace_index *trace_index = planning->request->trace_index;
+    const struct trace *trace = trace_index->trace;
+    struct lower_options options = planner_paging_options(planning);
+    struct virtual_reads reads = {.list = malloc((trace->tensor_count + 1) * sizeof(*reads.list)),
+                                  .is_unconditional = true};
+    uint8_t *decisions = NULL;
+    struct lower *lower = NULL;
+    capu_status status = CAPU_NO_HOST_MEMORY;
+
+    for (uint32_t t = 0; reads.list != NULL && t < trace->tensor_count; t++) {
+        if (read_until[t] > 0) {
+            reads.list[reads.count++] = (struct virtual_read){.tensor = t, .op = read_until[t]};
+        }
+    }
+    if (reads.list != NULL) {
+        status = lower_create(trace_index, planning->machine, &reads, &lower);
+    }
+    if (status == CAPU_OK) {
+        decisions = calloc((size_t)lower_gap_count(lower) + 1, 1);
+        status = decisions != NULL ? CAPU_OK : CAPU_NO_HOST_MEMORY;
+    }
+    if (status == CAPU_OK) {
+        memcpy(decisions, planning->decisions, trace->operand_count);
+        lower_set_frugal(lower, lower_is_frugal(planning->lower));
+        lower_use_virtual_reads(lower, true);
+        options.with_collective = true;
+        status = lower_run(lower, decisions, &options, planning->plan);
+    }
+    lower_destroy(lower);
+    free(decisions);
+    virtual_reads_finish(&reads);
+    return status;
+}
+
 capu_status training_passes_keep_only(struct planning *planning, const uint8_t *is_kept)
 {
     const struct trace_index *trace_index = planning->request->trace_index;
-    struct lower_options options = planner_paging_options(planning);
     uint32_t *wanted = calloc((size_t)trace_index->trace->op_count + 1, sizeof(*wanted));
-    uint32_t *extended_life =
-        calloc((size_t)trace_index->trace->tensor_count + 1, sizeof(*extended_life));
+    uint32_t *read_until =
+        calloc((size_t)trace_index->trace->tensor_count + 1, sizeof(*read_until));
     capu_status status = CAPU_NO_HOST_MEMORY;
 
-    if (wanted != NULL && extended_life != NULL) {
+    if (wanted != NULL && read_until != NULL) {
         for (uint32_t t = 0; t < trace_index->trace->tensor_count; t++) {
             uint32_t gap = training_passes_idle_gap(trace_index, t);
             uint32_t maker;
@@ -132,12 +168,10 @@ capu_status training_passes_keep_only(struct planning *planning, const uint8_t *
                 wanted[maker] = trace_index->op[gap + 1];
             }
         }
-        extend_lives_of_kept(planning, is_kept, wanted, extended_life);
-        options.with_collective = true;
-        status = lower_run(planning->lower, planning->decisions, extended_life, &options,
-                           planning->plan);
+        find_wanted(planning, is_kept, wanted, read_until);
+        status = lower_with_reads(planning, read_until);
     }
     free(wanted);
-    free(extended_life);
+    free(read_until);
     return status;
 }

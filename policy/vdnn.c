@@ -50,7 +50,7 @@ capu_status vdnn_plan(struct planning *planning)
     options.lead = 2.0;
     for (int only_products = 0; status == CAPU_OK && only_products < 2; only_products++) {
         decide(planning, only_products == 1);
-        status = search_try(&search, planning->decisions, NULL, &options, &ns);
+        status = search_try(&search, planning->decisions, &options, &ns);
     }
     if (status == CAPU_OK) {
         status = search_conclude(&search);

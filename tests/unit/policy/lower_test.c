@@ -18,7 +18,7 @@ static void load(const char *text, uint64_t limit)
     read_trace(&trace, text);
     ck_assert_int_eq(trace_index_init(&trace_index, &trace, 1, NULL), CAPU_OK);
     ck_assert_int_eq(plan_init(&plan, "t", limit, 1), CAPU_OK);
-    ck_assert_int_eq(lower_create(&trace_index, &trace.machine, &lower), CAPU_OK);
+    ck_assert_int_eq(lower_create(&trace_index, &trace.machine, NULL, &lower), CAPU_OK);
     memset(decisions, DECIDE_KEEP, sizeof(decisions));
     options = (struct lower_options){.limit_bytes = limit,
                                      .host_bytes = UINT64_MAX,
@@ -37,7 +37,7 @@ static void teardown(void)
 
 static capu_status run(void)
 {
-    return lower_run(lower, decisions, NULL, &options, &plan);
+    return lower_run(lower, decisions, &options, &plan);
 }
 
 static void check_action(uint32_t index, enum action_kind kind, uint32_t tensor, uint32_t point)

@@ -33,7 +33,7 @@ static void load(uint64_t budget)
                                  .limit_bytes = budget,
                                  .plan = &plan};
     memset(decisions, DECIDE_KEEP, sizeof(decisions));
-    ck_assert_int_eq(lower_create(&trace_index, &trace.machine, &planning.lower), CAPU_OK);
+    ck_assert_int_eq(lower_create(&trace_index, &trace.machine, NULL, &planning.lower), CAPU_OK);
     ck_assert_int_eq(search_init(&search, &planning), CAPU_OK);
 }
 
@@ -53,7 +53,7 @@ static uint64_t try_x(enum decision decision)
 
     options.with_save = false;
     decisions[GAP_X] = (uint8_t)decision;
-    ck_assert_int_eq(search_try(&search, decisions, NULL, &options, &ns), CAPU_OK);
+    ck_assert_int_eq(search_try(&search, decisions, &options, &ns), CAPU_OK);
     return ns;
 }
 
@@ -83,7 +83,7 @@ START_TEST(greedy_does_nothing_if_everything_fits)
 
     load(3100);
     greedy = make_greedy();
-    ck_assert_int_eq(greedy_run(greedy, &options, NULL, decisions, &search.scratch), CAPU_OK);
+    ck_assert_int_eq(greedy_run(greedy, &options, decisions, &search.scratch), CAPU_OK);
     for (int gap = 0; gap < 9; gap++) {
         ck_assert_int_eq(decisions[gap], DECIDE_KEEP);
     }
@@ -101,7 +101,7 @@ START_TEST(greedy_drops_what_the_link_cannot_carry)
 
     load(2170);
     greedy = make_greedy();
-    ck_assert_int_eq(greedy_run(greedy, &options, NULL, decisions, &search.scratch), CAPU_OK);
+    ck_assert_int_eq(greedy_run(greedy, &options, decisions, &search.scratch), CAPU_OK);
     ck_assert_int_eq(decisions[GAP_X], DECIDE_DROP);
     ck_assert_int_eq(decisions[GAP_W], DECIDE_KEEP);
     ck_assert_uint_eq(greedy_estimate(greedy)[2], 4000);
@@ -118,7 +118,7 @@ START_TEST(greedy_stalls_if_that_is_cheaper)
 
     load(2170);
     greedy = make_greedy();
-    ck_assert_int_eq(greedy_run(greedy, &options, NULL, decisions, &search.scratch), CAPU_OK);
+    ck_assert_int_eq(greedy_run(greedy, &options, decisions, &search.scratch), CAPU_OK);
     ck_assert_int_eq(decisions[GAP_X], DECIDE_SWAP);
     greedy_destroy(greedy);
 }
@@ -132,7 +132,7 @@ START_TEST(greedy_uses_only_allowed_methods)
     load(2170);
     options.with_drop = false;
     greedy = make_greedy();
-    ck_assert_int_eq(greedy_run(greedy, &options, NULL, decisions, &search.scratch), CAPU_OK);
+    ck_assert_int_eq(greedy_run(greedy, &options, decisions, &search.scratch), CAPU_OK);
     ck_assert_int_ne(decisions[GAP_X], DECIDE_DROP);
     greedy_destroy(greedy);
 }
@@ -176,7 +176,7 @@ START_TEST(a_cutoff_skips_the_simulation)
     options.cutoff_ns = 11000;
     decisions[GAP_X] = DECIDE_DROP;
     work = search_work(&search);
-    ck_assert_int_eq(search_try(&search, decisions, NULL, &options, &ns), CAPU_OK);
+    ck_assert_int_eq(search_try(&search, decisions, &options, &ns), CAPU_OK);
     ck_assert_uint_eq(ns, UINT64_MAX);
     /* Four ops walked over, none simulated. */
     ck_assert_uint_eq(search_work(&search) - work, 4);
