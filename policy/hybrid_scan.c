@@ -94,7 +94,7 @@ bool hybrid_has_virtual(const struct hybrid *hybrid)
 uint32_t hybrid_kind(const struct hybrid *hybrid, uint32_t start)
 {
     static const uint32_t first[] = {1, 5, 4};
-    static const uint32_t plain[] = {3, 2};
+    static const uint32_t plain[] = {0, 3};
     static const uint32_t with_virtual[] = {6, 3};
     const struct search *starts = hybrid->starts;
 
