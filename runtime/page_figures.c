@@ -78,8 +78,36 @@ static void count_pages(capu_context *context, const struct record *record, size
     }
 }
 
+/* Finds the op from which each tensor is alive, for tracker.births: its first one; UINT32_MAX:
+   none. capu_zero clears what is always resident at once, and is recorded. Of a tensor with pages
+   it only notes that it is zero, so one that would have them is alive from the next op on. */
+static void find_births(struct tracker *tracker, const struct record *record)
+{
+    uint32_t *births = tracker->births;
+
+    for (size_t i = 0; i < record->tensor_count; i++) {
+        births[i] = record->tensors[i].first_op;
+    }
+    for (size_t i = 0; i < record->op_count; i++) {
+        bool is_zero = record->sites[record->ops[i].site].kind == CALL_ZERO;
+
+        for (size_t k = 0; k < record_access_count(record, i); k++) {
+            record_access access = record->accesses[record->ops[i].first_access + k];
+            uint32_t index = record_access_tensor(access);
+
+            if (births[index] == UINT32_MAX && !is_zero) {
+                births[index] = (uint32_t)i;
+            } else if (births[index] == i && is_zero && !record_access_is_partial(access) &&
+                       record_tensor_pages(&record->tensors[index]) == 0 &&
+                       tracker->pages[index] > 0) {
+                births[index] = UINT32_MAX;
+            }
+        }
+    }
+}
+
 /* The largest number of pages of managed tensors that are alive at once. Persistent tensors are
-   alive all the time, the others from their first access to their last. `untouched`: pages of
+   alive all the time, the others from their birth to their last access. `untouched`: pages of
    persistent tensors that the record does not have. */
 static uint64_t live_peak(struct tracker *tracker, const struct record *record, uint64_t untouched)
 {
@@ -94,8 +122,8 @@ static uint64_t live_peak(struct tracker *tracker, const struct record *record, 
 
         if (tensor->is_persistent) {
             persistent += tracker->pages[i];
-        } else {
-            profile[tensor->first_op] += tracker->pages[i];
+        } else if (tracker->births[i] != UINT32_MAX) {
+            profile[tracker->births[i]] += tracker->pages[i];
             profile[tensor->last_op + 1] -= tracker->pages[i];
         }
     }
@@ -168,6 +196,7 @@ static struct figures measure(capu_context *context, const struct record *record
         /* What was touched may have become longer since. */
         untouched = untouched > held ? untouched - held : 0;
     }
+    find_births(tracker, record);
     figures.live = live_peak(tracker, record, untouched);
     find_floor(tracker, record, &figures);
     return figures;
@@ -222,6 +251,10 @@ capu_status page_figures_report(capu_context *context, struct record *record)
     if (status == CAPU_OK) {
         status = tracker_grow(&tracker->pages, &tracker->page_capacity, record->tensor_count + 1,
                               sizeof(*tracker->pages));
+    }
+    if (status == CAPU_OK) {
+        status = tracker_grow(&tracker->births, &tracker->birth_capacity, record->tensor_count + 1,
+                              sizeof(*tracker->births));
     }
     if (status != CAPU_OK) {
         return status;

@@ -14,6 +14,7 @@ void tracker_finish(struct tracker *tracker)
     }
     free(tracker->profile);
     free(tracker->pages);
+    free(tracker->births);
     *tracker = (struct tracker){0};
 }
 

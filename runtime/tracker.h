@@ -31,6 +31,8 @@ struct tracker {
     size_t profile_capacity;
     uint32_t *pages; /* the same: one per tensor */
     size_t page_capacity;
+    uint32_t *births; /* the same */
+    size_t birth_capacity;
 };
 
 void tracker_finish(struct tracker *tracker);

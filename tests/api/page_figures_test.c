@@ -27,6 +27,7 @@ struct program {
     unsigned char *tinies[TINIES];
     size_t tiny_bytes[TINIES];
     unsigned char *untouched;
+    bool zeroes; /* one of the middles, at the beginning of an iteration */
 };
 
 static size_t draw(uint64_t *state, uint64_t below)
@@ -104,13 +105,22 @@ static capu_report train(struct program *program)
         RIG_OK(rig, CAPU_DESCRIBE(rig->context, large, .kind = CAPU_ACTIVATION));
         step_set(rig, large, 123456, 1);
         step_set(rig, tiny, 1000, 1);
+        RIG_OK(rig, CAPU_DESCRIBE(rig->context, program->middles[1], .kind = CAPU_GRADIENT));
+        if (program->zeroes) {
+            RIG_OK(rig, capu_zero(rig->context, program->middles[1], 0));
+        }
+        step_bump(rig, "again", large, 123456); /* before the zeros need memory */
         step_set(rig, program->small_blob, 20 * KIB, 2);
         for (size_t i = 0; i < MIDDLES; i++) {
+            if (i == 1 && program->zeroes) {
+                continue; /* as a gradient before the first one */
+            }
             step_set(rig, program->middles[i], program->middle_bytes[i], 3);
         }
         for (size_t i = 0; i < TINIES; i++) {
             step_set(rig, program->tinies[i], program->tiny_bytes[i], 4);
         }
+        step_bump(rig, "accumulate", program->middles[1], program->middle_bytes[1]);
         RIG_OK(rig, capu_free(rig->context, large));
         RIG_OK(rig, capu_free(rig->context, tiny));
         step_set(rig, program->blob, program->blob_bytes, 5);
@@ -125,7 +135,10 @@ static capu_report train(struct program *program)
 static capu_report run(uint64_t budget_bytes, uint64_t page_bytes, uint64_t seed)
 {
     struct program program = start(budget_bytes, page_bytes, NULL, seed);
-    capu_report report = train(&program);
+    capu_report report;
+
+    program.zeroes = true;
+    report = train(&program);
 
     step_expect(&program.rig, program.blob, program.blob_bytes, 6);
     capu_context_destroy(program.rig.context);
