@@ -97,6 +97,7 @@ static capu_status keep_from_now_on(capu_context *context, struct tensor *tensor
         return status;
     }
     memcpy(why, context->error, sizeof(why));
+    planning_note_loss(context);
     return failure_set(context, status, "'%s' is described as persistent too late: %s",
                        lookup_name(context, tensor), why);
 }
