@@ -99,7 +99,7 @@ static bool reads_late(const struct habits *habits, uint64_t step)
 /* Allocates, splits, describes and frees, mixed with ordinary steps. */
 static void change_memory(struct program *program)
 {
-    for (uint64_t i = 1 + random_draw(program, 4); i > 0; i--) {
+    for (uint64_t i = 1 + random_draw(program, 4); i > 0 && !program->is_lost; i--) {
         uint64_t choice = random_draw(program, 8);
 
         if (choice == 0 && program->tensor_count > 4) {
@@ -128,7 +128,8 @@ static void run_iteration(struct program *program, uint64_t steps, uint64_t temp
     for (uint64_t i = 0; i < temporaries; i++) {
         random_allocate(program);
     }
-    for (uint64_t i = 0; i < steps; i++) {
+    /* Once a program is lost, the mirror no longer says what its tensors are. */
+    for (uint64_t i = 0; i < steps && !program->is_lost; i++) {
         if (i == detour->at && detour->ends) {
             break;
         }
