@@ -293,7 +293,6 @@ static void upload(struct program *program)
                         ? 0
                         : random_draw(program, tensor->count);
     uint64_t count = tensor->count - from;
-    bool discards = random_draw(program, 4) == 0;
     static _Thread_local unsigned char source[LARGEST_PAGES * RIG_PAGE];
     capu_status status;
 
@@ -303,22 +302,14 @@ static void upload(struct program *program)
         upload_parts(program, tensor, from, source);
         return;
     }
-    if (discards) {
-        TRIES(program, status,
-              capu_upload_discard(program->rig.context, tensor->address + from, source, count));
-    } else {
-        TRIES(program, status,
-              capu_upload(program->rig.context, tensor->address + from, source, count));
-    }
+    TRIES(program, status,
+          capu_upload(program->rig.context, tensor->address + from, source, count));
     if (random_may_fail(program, (const struct shadow *const *)&tensor, 1, status)) {
         return;
     }
     HOLDS(program, status == CAPU_OK);
     memcpy(tensor->bytes + from, source, count);
     memset(source, 0xa5, count); /* the upload has copied its source */
-    if (discards && from > 0) {
-        WORKS(program, capu_upload(program->rig.context, tensor->address, tensor->bytes, from));
-    }
     tensor->is_defined = true;
     tensor->is_overwritten = true;
     /* The context stops keeping uploads for good when it cannot get host memory for one. */
