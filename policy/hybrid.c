@@ -7,17 +7,18 @@
  * may be worth keeping for replays, some starts also decide about those (virtual_reads.h).
  *
  * Improvement. Every start is improved for a while, since prices lead to different local optima;
- * then the best one gets the rest of the effort. Ruin and rebuild (large neighbourhood search: part
- * of the decisions is given up, and the greedy completes them at other prices) alternates with
- * local search. Random choices are seeded by a constant, so equal requests give equal plans.
+ * then the best one gets the rest of the work, and the others in turn when it gains no more. Ruin
+ * and rebuild (large neighbourhood search: part of the decisions is given up, and the greedy
+ * completes them at other prices) alternates with local search. Random choices follow from the
+ * request's seed, so equal requests give equal plans.
  *
  * Monotone in the budget: a larger budget never gives a slower plan. Budgets are rounded down to a
  * fixed ladder of rungs, and the answer is the best over all rungs up to the budget. Few rungs are
- * searched in depth, the others only scanned. Two rules keep lower rungs cheap. The descent ends
- * where the lower bound of a rung is no better than the best plan found. And on all but small
- * traces, what a phase may gain over the one before it is limited, so that a rung that is far worse
- * than the best found need not be searched further; faster results are ignored, which keeps the
- * answer independent of what else was searched.
+ * searched in depth, the others only scanned. Two rules keep lower rungs cheap, so that most of the
+ * work goes into the highest. A rung is left out if its lower bound is no better than the best plan
+ * found. And on all but tiny traces, what the steps of a rung's search may still gain is limited,
+ * so that a rung that is far worse than the best found need not be searched further; faster results
+ * are ignored, which keeps the answer independent of what else was searched.
  *
  * With place lines, only times of placed plans count, and each plan is placed within its own rung's
  * budget. Effort is counted in ops walked over, not in seconds: plans do not depend on the machine.
@@ -34,74 +35,79 @@
 /* From so many ops on, improving the result of a scan is too expensive: the effort that is still
    affordable gained nothing. */
 #define HUGE_OPS 100000
-/* From so many ops on, default effort may take a few seconds. */
-#define SOME_OPS 2500
-
 /* The effort per rung. */
 static const struct effort efforts[EFFORT_COUNT] = {
-    [EFFORT_QUICK] = {.rungs = 10, .starts = 4, .variants = 2, .rounds_max = 40},
+    [EFFORT_QUICK] =
+        {.rungs = 10, .starts = 4, .variants = 2, .rounds_max = 40, .left = {0.2, 0.3}},
     [EFFORT_DEFAULT] = {.rungs = 20,
                         .depth_every = 2,
                         .starts = 4,
                         .variants = 4,
-                        .start_work = 200000,
-                        .work = 1200000,
-                        .turns = 12,
-                        .rounds_max = 40},
-    [EFFORT_BEST] = {.rungs = 40,
+                        .start_work = 300000,
+                        .work = 2000000,
+                        .rounds_max = 40,
+                        .left = {0.1, 0.2, 0.25, 0.6, 0.6, 0.75}},
+    [EFFORT_BEST] = {.rungs = 20,
                      .depth_every = 2,
                      .starts = 4,
                      .variants = 8,
-                     .start_work = 2000000,
-                     .work = 20000000,
-                     .turns = 200,
-                     .rounds_max = 60},
+                     .start_work = 3000000,
+                     .work = 120000000,
+                     .rounds_max = 60,
+                     .left = {0.05, 0.1, 0.15, 0.4, 0.4, 0.6}},
 };
 
 /* From MANY_OPS on. */
-static const struct effort quick_large = {.rungs = 4, .starts = 2, .variants = 2, .rounds_max = 40};
+static const struct effort quick_large = {
+    .rungs = 4, .starts = 2, .variants = 2, .rounds_max = 40, .left = {0.2, 0.3}};
 static const struct effort default_large = {.rungs = 10,
                                             .depth_every = 1,
                                             .starts = 2,
                                             .variants = 2,
                                             .start_work = 100000,
                                             .work = 1000000,
-                                            .turns = 12,
-                                            .rounds_max = 40};
+                                            .rounds_max = 40,
+                                            .left = {0.1, 0.2, 0.25, 0.6, 0.6, 0.75}};
 
 /* From HUGE_OPS on. */
-static const struct effort default_huge = {
-    .rungs = 10, .depth_every = 1, .starts = 2, .variants = 2, .rounds_max = 40};
-
-/* From SOME_OPS on. */
-static const struct effort default_medium = {.rungs = 20,
-                                             .depth_every = 2,
-                                             .starts = 4,
-                                             .variants = 4,
-                                             .start_work = 400000,
-                                             .work = 2500000,
-                                             .turns = 12,
-                                             .rounds_max = 40};
+static const struct effort default_huge = {.rungs = 10,
+                                           .depth_every = 1,
+                                           .starts = 2,
+                                           .variants = 2,
+                                           .rounds_max = 40,
+                                           .left = {0.2, 0.3}};
 
 /* The effort of a rung that is not searched in depth. */
-static const struct effort scan_only = {.starts = 2, .variants = 1, .rounds_max = 40};
+static const struct effort scan_only = {
+    .starts = 2, .variants = 1, .rounds_max = 40, .left = {0.3, 0.4}};
 
 /* One search of a rung. */
 struct rung_search {
     bool is_placing;    /* in every step, not just at the end */
+    uint64_t bound_ns;  /* no result can be faster */
     uint64_t floor_ns;  /* no result may be faster; the search may raise it */
-    uint64_t result_ns; /* out, if not every step is placed: the best time with place lines.
-                           UINT64_MAX: none */
+    uint64_t found_ns;  /* out, if not every step is placed: the best time without place lines */
+    uint64_t result_ns; /* and with them. UINT64_MAX: none */
 };
+
+/* Never 0, where the generator would stay. */
+static uint64_t seed_of(uint64_t request)
+{
+    uint64_t seed = 0x9E3779B97F4A7C15u ^ (request * 0xD1342543DE82EF95u);
+
+    return seed != 0 ? seed : 1;
+}
 
 static capu_status search_once(struct planning *planning, const struct effort *effort,
                                struct rung_search *rung_search, struct search *best)
 {
     struct hybrid hybrid = {.planning = planning,
                             .effort = effort,
-                            .seed = 0x9E3779B97F4A7C15u,
+                            .seed = seed_of(planning->request->seed),
                             .is_placing = rung_search->is_placing,
+                            .bound_ns = rung_search->bound_ns,
                             .floor_ns = rung_search->floor_ns,
+                            .found_ns = UINT64_MAX,
                             .result_ns = UINT64_MAX};
     capu_status status = CAPU_NO_HOST_MEMORY;
 
@@ -113,6 +119,7 @@ static capu_status search_once(struct planning *planning, const struct effort *e
         status = hybrid_rung_plan(&hybrid, best);
     }
     rung_search->floor_ns = hybrid.floor_ns;
+    rung_search->found_ns = hybrid.found_ns;
     rung_search->result_ns = hybrid.result_ns;
     lower_use_virtual_reads(planning->lower, false);
     greedy_destroy(hybrid.greedy);
@@ -123,21 +130,24 @@ static capu_status search_once(struct planning *planning, const struct effort *e
     return status;
 }
 
-/* With place lines: places the result of a whole search without them, and also searches among plans
-   that can be placed. Neither is always better; but so near the bound there is little to gain. */
+/* With place lines: places the result of a whole search without them. If that costs time, also
+   searches among plans that can be placed: neither is always better. */
 static capu_status plan_budget(struct planning *planning, const struct effort *effort,
                                struct search *best)
 {
     const struct trace_index *trace_index = planning->request->trace_index;
-    uint64_t least_ns = bound_cut(trace_index, planning->machine, planning->plan->budget_bytes);
-    struct rung_search rung_search = {.is_placing = false};
+    struct rung_search rung_search = {
+        .is_placing = false,
+        .bound_ns = bound_cut(trace_index, planning->machine, planning->plan->budget_bytes)};
     capu_status status = CAPU_OK;
 
     if (planning->placer != NULL && effort->work > 0) {
         status = search_once(planning, effort, &rung_search, best);
         planner_set_budget(planning, planning->plan->budget_bytes);
         if (status != CAPU_OK || rung_search.floor_ns >= best->best_ns ||
-            rung_search.result_ns <= least_ns + trace_index->trace->total_ns / NEAR_IDEAL) {
+            (rung_search.result_ns != UINT64_MAX &&
+             rung_search.result_ns <=
+                 rung_search.found_ns + trace_index->trace->total_ns / NEAR_IDEAL)) {
             return status;
         }
     }
@@ -171,7 +181,7 @@ static const struct effort *effort_for(enum planner_effort effort, uint32_t ops)
                : ops > HUGE_OPS       ? &default_huge
                                       : &default_large;
     }
-    return effort == EFFORT_DEFAULT && ops > SOME_OPS ? &default_medium : &efforts[effort];
+    return &efforts[effort];
 }
 
 capu_status hybrid_plan(struct planning *planning)
@@ -195,6 +205,10 @@ capu_status hybrid_plan(struct planning *planning)
             (search_should_stop(&best) ||
              bound_cut(trace_index, planning->machine, budget) >= best.best_ns)) {
             break;
+        }
+        if (best.best_ns != UINT64_MAX &&
+            bound_iteration(trace_index, planning->machine, budget) >= best.best_ns) {
+            continue;
         }
         /* A rung is searched as if its budget were all there is, so that it gives the same result
            whatever was asked for. */

@@ -14,8 +14,8 @@
 /* Rebuilds, and steps of local search, per turn. */
 #define REBUILDS 8
 #define LOCAL_SEARCH_STEPS 60
-/* Turns without gain that end the search. */
-#define IDLE_TURNS 4
+/* Turns without gain after which another start is more likely to gain something. */
+#define IDLE_TURNS 20
 
 static uint64_t draw(struct hybrid *hybrid, uint64_t below)
 {
@@ -83,13 +83,10 @@ static capu_status rebuild(struct hybrid *hybrid)
     return status;
 }
 
-/* Ruin and rebuild alternate with local search until the effort is spent. */
-capu_status hybrid_improve(struct hybrid *hybrid, uint64_t work, uint32_t turns)
+capu_status hybrid_improve(struct hybrid *hybrid, uint64_t work)
 {
     struct search *search = hybrid->search;
-    uint64_t ideal = hybrid->planning->request->trace_index->trace->total_ns;
-    uint64_t begin = search_work(search);
-    uint64_t end = begin + work;
+    uint64_t end = search_work(search) + work;
     uint32_t idle = 0;
     struct local_search *local_search = NULL;
     capu_status status = CAPU_OK;
@@ -101,11 +98,12 @@ capu_status hybrid_improve(struct hybrid *hybrid, uint64_t work, uint32_t turns)
     if (search->best_ns != UINT64_MAX && search->options.limit_bytes > 0) {
         status = local_search_create(search, hybrid->seed, &local_search);
     }
-    for (uint32_t turn = 0; status == CAPU_OK && local_search != NULL && turn < turns; turn++) {
+    while (status == CAPU_OK && local_search != NULL) {
         uint64_t before = search->best_ns;
         uint64_t now = search_work(search);
 
-        if (now >= end || idle == IDLE_TURNS || before <= ideal || search_should_stop(search)) {
+        if (now >= end || idle == IDLE_TURNS || before <= hybrid->bound_ns ||
+            search_should_stop(search)) {
             break;
         }
         for (uint32_t i = 0; status == CAPU_OK && i < REBUILDS && search_work(search) < end; i++) {

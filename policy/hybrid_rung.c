@@ -1,27 +1,29 @@
 /*
- * One rung of the ladder: its starts are scanned, then each is improved, then the best of them.
- * After each phase it is decided whether the rung can still give the final plan: from the overhead
- * before a phase follows a floor below which its result is ignored, and once the floor is no better
- * than the best plan found elsewhere, the rung is left. The floors are fixed shares, so a rung's
- * result depends on the rung alone.
+ * One rung of the ladder: its starts are scanned; the best is improved for a while, then the
+ * others; then the best of them gets the rest of the work. After each of these steps it is decided
+ * whether the rung can still give the final plan: from the overhead so far follows a floor below
+ * which its result is ignored, and once the floor is no better than the best plan found elsewhere,
+ * the rung is left. The floors are fixed shares, so a rung's result depends on the rung alone.
  */
 #include "policy/hybrid_state.h"
 
 #include <string.h>
 
-/* The least share of an overhead that the phases after it may leave: of the first starts' overhead
-   at the end, if it is large; of the scan's after every start was improved; of that after the best
-   start was. They hold from so many ops on. */
-#define LEFT_BY_SCAN 0.2
-#define LEFT_BY_STARTS 0.4
-#define LEFT_BY_DEPTH 0.75
+/* From so many ops on, a rung may be left before the other planners have been tried on it, and
+   later. */
 #define LEFT_OPS 300
-/* Overheads of more than such a part of the ideal are large. They are not brought below
-   LEFT_BY_STARTS in the end, either. */
+#define LEFT_OPS_LATER 30
+/* Overheads of more than such a part of the ideal are large. No step after the scan brings them
+   below this share of them. */
 #define FAR_FROM_IDEAL 2
+#define LEFT_FAR 0.6
+/* The most walks over a small trace, and the least in the improvement of a start. */
+#define WALKS_PER_OP 60
+#define WALKS_MAX 8000
+#define WALKS_MIN 110
 /* If there are many starts, those whose overhead is more than this many times the best one's, plus
    2 points, are not improved. */
-#define WITHIN 1.6
+#define WITHIN 1.4
 
 static capu_status scan_start(struct hybrid *hybrid, uint32_t kind)
 {
@@ -49,23 +51,6 @@ static void sort_starts(struct hybrid *hybrid)
     }
 }
 
-/* The shortest time that a phase may leave of a time. */
-static uint64_t least_left(const struct hybrid *hybrid, uint64_t ns, double share)
-{
-    const struct trace *trace = hybrid->planning->request->trace_index->trace;
-    uint64_t ideal = trace->total_ns;
-    uint64_t gain = ideal / NEAR_IDEAL;
-    uint64_t floor_ns = ideal;
-
-    if (ns == UINT64_MAX || trace->op_count < LEFT_OPS) {
-        return 0;
-    }
-    if (ns > ideal) {
-        floor_ns += (uint64_t)(share * (double)(ns - ideal));
-    }
-    return floor_ns > gain ? floor_ns - gain : 0;
-}
-
 /* The best time of all starts; where plans are placed, without place lines, as the cost of
    placement may be regained. */
 static uint64_t best_of_starts(const struct hybrid *hybrid)
@@ -84,30 +69,36 @@ static uint64_t best_of_starts(const struct hybrid *hybrid)
     return best_ns;
 }
 
-/* Results of the starts below this are ignored from now on. */
-static void set_floor(struct hybrid *hybrid, uint64_t floor_ns)
-{
-    for (uint32_t i = 0; i < hybrid->start_count; i++) {
-        hybrid->starts[i].floor_ns = floor_ns > hybrid->floor_ns ? floor_ns : hybrid->floor_ns;
-    }
-}
-
 /* Results of this rung below this are ignored from now on. */
 static void raise_floor(struct hybrid *hybrid, uint64_t floor_ns)
 {
-    hybrid->floor_ns = floor_ns > hybrid->floor_ns ? floor_ns : hybrid->floor_ns;
+    if (floor_ns > hybrid->floor_ns) {
+        hybrid->floor_ns = floor_ns;
+        for (uint32_t i = 0; i < hybrid->start_count; i++) {
+            hybrid->starts[i].floor_ns = floor_ns;
+        }
+    }
 }
 
-/* By the first starts: can this rung become no better than the best found elsewhere? Sets its
-   floor. */
-static bool is_hopeless(struct hybrid *hybrid, const struct search *best)
+/* Can this rung become no better than the best found elsewhere? Limits what it may gain from here
+   on. */
+static bool is_hopeless(struct hybrid *hybrid, enum step step, const struct search *best)
 {
-    uint64_t ideal = hybrid->planning->request->trace_index->trace->total_ns;
-    uint64_t start_ns = best_of_starts(hybrid);
+    const struct trace *trace = hybrid->planning->request->trace_index->trace;
+    uint64_t ideal = trace->total_ns;
+    uint64_t gain = ideal / NEAR_IDEAL;
+    uint64_t now_ns = best_of_starts(hybrid);
 
-    if (start_ns > ideal + ideal / FAR_FROM_IDEAL) {
-        raise_floor(hybrid, least_left(hybrid, start_ns, LEFT_BY_SCAN));
-        set_floor(hybrid, 0);
+    if (now_ns != UINT64_MAX && now_ns > ideal &&
+        trace->op_count >= (step < STEP_OTHERS ? LEFT_OPS : LEFT_OPS_LATER)) {
+        bool is_far = step >= STEP_SCAN && now_ns - ideal > ideal / FAR_FROM_IDEAL;
+        double left = hybrid->effort->left[step];
+        uint64_t floor_ns;
+
+        left = is_far && left < LEFT_FAR ? LEFT_FAR : left;
+        floor_ns = ideal + (uint64_t)(left * (double)(now_ns - ideal));
+
+        raise_floor(hybrid, floor_ns > gain ? floor_ns - gain : 0);
     }
     return hybrid->floor_ns >= best->best_ns;
 }
@@ -180,26 +171,21 @@ static capu_status place_first(struct hybrid *hybrid, struct search *best)
    elsewhere. */
 static capu_status scan(struct hybrid *hybrid, struct search *best)
 {
-    uint64_t ideal = hybrid->planning->request->trace_index->trace->total_ns;
     uint32_t starts = hybrid->effort->starts;
-    capu_status status = CAPU_OK;
+    capu_status status = scan_start(hybrid, hybrid_kind(hybrid, 0));
 
     starts += starts > FIRST_STARTS && hybrid_has_virtual(hybrid);
-    for (uint32_t i = 0; status == CAPU_OK && i < starts; i++) {
-        if (i > 0 && (hybrid->search->best_ns <= ideal || search_should_stop(hybrid->search))) {
+    if (status == CAPU_OK && hybrid->search->best_ns != UINT64_MAX && hybrid->search->is_unplaced &&
+        hybrid->planning->placer != NULL) {
+        status = place_first(hybrid, best);
+    }
+    for (uint32_t i = 1; status == CAPU_OK && i < starts; i++) {
+        if (hybrid->search->best_ns <= hybrid->bound_ns || search_should_stop(hybrid->search) ||
+            (i == 1 && is_hopeless(hybrid, STEP_FIRST_START, best)) ||
+            (i == FIRST_STARTS && is_hopeless(hybrid, STEP_FIRST_STARTS, best))) {
             break;
         }
-        if (i == FIRST_STARTS && is_hopeless(hybrid, best)) {
-            return CAPU_OK;
-        }
         status = scan_start(hybrid, hybrid_kind(hybrid, i));
-        if (i == 0 && status == CAPU_OK && hybrid->search->best_ns != UINT64_MAX &&
-            hybrid->search->is_unplaced && hybrid->planning->placer != NULL) {
-            status = place_first(hybrid, best);
-        }
-    }
-    if (hybrid->effort->starts <= FIRST_STARTS) {
-        is_hopeless(hybrid, best);
     }
     return status;
 }
@@ -286,32 +272,64 @@ static uint64_t worth_improving(const struct hybrid *hybrid)
                : ideal + ideal / 50 + (uint64_t)(WITHIN * (double)(best_ns - ideal));
 }
 
+/* So much work, or less on small traces: what there is to find in them grows faster than they do.
+ */
+static uint64_t work_of(const struct hybrid *hybrid, uint64_t work)
+{
+    uint64_t ops = hybrid->planning->request->trace_index->trace->op_count;
+    uint64_t walks = ops * WALKS_PER_OP < WALKS_MAX ? ops * WALKS_PER_OP : WALKS_MAX;
+
+    return work < ops * walks ? work : ops * walks;
+}
+
+/* Improves a start for a while: for at least half a turn. */
+static capu_status improve_start(struct hybrid *hybrid, uint32_t start)
+{
+    uint64_t least = (uint64_t)hybrid->planning->request->trace_index->trace->op_count * WALKS_MIN;
+    uint64_t work = work_of(hybrid, hybrid->effort->start_work);
+
+    hybrid_select(hybrid, &hybrid->starts[start]);
+    return hybrid_improve(hybrid, work > least ? work : least);
+}
+
+/* Improves the best start, and the others in turn when that gains no more. */
+static capu_status improve_in_turn(struct hybrid *hybrid)
+{
+    uint64_t left = work_of(hybrid, hybrid->effort->work);
+    uint32_t idle = 0;
+    capu_status status = CAPU_OK;
+
+    for (uint32_t i = 0; status == CAPU_OK && left > 0 && idle < hybrid->start_count; i++) {
+        struct search *search = &hybrid->starts[i % hybrid->start_count];
+        uint64_t before = search_work(search);
+        uint64_t spent;
+
+        if (search->best_ns <= hybrid->bound_ns || search_should_stop(search)) {
+            break;
+        }
+        hybrid_select(hybrid, search);
+        status = hybrid_improve(hybrid, left);
+        spent = search_work(search) - before;
+        left -= spent < left ? spent : left;
+        idle = spent > 0 ? 0 : idle + 1;
+    }
+    sort_starts(hybrid);
+    return status;
+}
+
 /* Improves every start for a while, then the best one. */
 static capu_status search_in_depth(struct hybrid *hybrid, const struct search *best)
 {
     uint64_t most = worth_improving(hybrid);
-    uint64_t ideal = hybrid->planning->request->trace_index->trace->total_ns;
-    uint64_t start_ns = best_of_starts(hybrid);
-    uint64_t floor_ns = least_left(hybrid, start_ns, LEFT_BY_STARTS);
-    uint64_t least_ns;
-    capu_status status = CAPU_OK;
+    capu_status status;
 
-    if (start_ns > ideal + ideal / FAR_FROM_IDEAL) {
-        raise_floor(hybrid, floor_ns);
-    }
-    least_ns = least_left(hybrid, floor_ns, LEFT_BY_DEPTH);
-    if (hybrid->floor_ns >= best->best_ns || least_ns >= best->best_ns) {
-        raise_floor(hybrid, least_ns);
+    if (is_hopeless(hybrid, STEP_SCAN, best)) {
         return CAPU_OK;
     }
-    set_floor(hybrid, floor_ns);
-    for (uint32_t i = 0; status == CAPU_OK && i < hybrid->start_count; i++) {
-        hybrid_select(hybrid, &hybrid->starts[i]);
-        if (hybrid->search->best_ns <= most) {
-            status = hybrid_improve(hybrid, hybrid->effort->start_work, hybrid->effort->turns / 4);
-        }
+    status = improve_start(hybrid, 0);
+    if (is_hopeless(hybrid, STEP_BEST_START, best)) {
+        return status;
     }
-    sort_starts(hybrid);
     planner_set_budget(hybrid->planning, hybrid->planning->plan->budget_bytes);
     /* Some of the others are slow on many ops. The search without place lines has already had them.
      */
@@ -319,12 +337,17 @@ static capu_status search_in_depth(struct hybrid *hybrid, const struct search *b
         hybrid->planning->request->trace_index->trace->op_count <= MANY_OPS) {
         status = offer_others(hybrid->planning, &hybrid->starts[0]);
     }
-    hybrid_select(hybrid, &hybrid->starts[0]);
-    raise_floor(hybrid, least_left(hybrid, best_of_starts(hybrid), LEFT_BY_DEPTH));
-    set_floor(hybrid, 0);
-    return status == CAPU_OK && hybrid->floor_ns < best->best_ns
-               ? hybrid_improve(hybrid, hybrid->effort->work, hybrid->effort->turns)
-               : status;
+    if (is_hopeless(hybrid, STEP_OTHERS, best)) {
+        return status;
+    }
+    for (uint32_t i = 1; status == CAPU_OK && i < hybrid->start_count; i++) {
+        if (hybrid->starts[i].best_ns <= most) {
+            status = improve_start(hybrid, i);
+        }
+    }
+    sort_starts(hybrid);
+    return status == CAPU_OK && !is_hopeless(hybrid, STEP_STARTS, best) ? improve_in_turn(hybrid)
+                                                                        : status;
 }
 
 /* Is it about as fast as a time without place lines? */
@@ -371,7 +394,7 @@ static capu_status try_start(struct hybrid *hybrid, struct search *found, bool i
         status = place_start(hybrid, found, is_completed);
     }
     if (status == CAPU_OK && !is_as_good(&own, found->best_ns)) {
-        status = hybrid_improve(hybrid, hybrid->effort->start_work * 2, hybrid->effort->turns / 2);
+        status = hybrid_improve(hybrid, work_of(hybrid, hybrid->effort->start_work * 2));
     }
     hybrid->planning->limit_bytes = whole;
     if (own.best_ns < placed->best_ns) {
@@ -398,9 +421,10 @@ static capu_status place_starts(struct hybrid *hybrid, struct search *best)
     }
     hybrid_select(hybrid, &placed);
     if (status == CAPU_OK && !is_as_good(&placed, hybrid->starts[0].best_ns)) {
-        status = hybrid_improve(hybrid, hybrid->effort->work, hybrid->effort->turns);
+        status = hybrid_improve(hybrid, work_of(hybrid, hybrid->effort->work / 2));
     }
     hybrid->planning->limit_bytes = whole;
+    hybrid->found_ns = hybrid->starts[0].best_ns;
     hybrid->result_ns = placed.best_ns;
     if (status == CAPU_OK && placed.best_ns < UINT64_MAX) {
         status = search_offer(best, &placed.best);

@@ -89,17 +89,19 @@ bool hybrid_has_virtual(const struct hybrid *hybrid)
            hybrid->planning->request->trace_index->trace->operand_count;
 }
 
-/* Where there are virtual reads, the first starts are one without and two with them, at different
-   prices; the others are mostly of the better kind, since a larger space costs effort. */
+/* The first start is seldom far off. Where there are virtual reads, the first are one without and
+   two with them, at different prices; the others are mostly of the better kind, since a larger
+   space costs effort. */
 uint32_t hybrid_kind(const struct hybrid *hybrid, uint32_t start)
 {
+    static const uint32_t usual[] = {1, 2, 0, 3};
     static const uint32_t first[] = {1, 5, 4};
     static const uint32_t plain[] = {0, 3};
     static const uint32_t with_virtual[] = {6, 3};
     const struct search *starts = hybrid->starts;
 
     if (!hybrid_has_virtual(hybrid)) {
-        return start;
+        return usual[start];
     }
     if (start < 3) {
         return first[start];

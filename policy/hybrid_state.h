@@ -20,15 +20,26 @@
 /* Any phase may gain this part of the ideal time: where little is lost, all of it. */
 #define NEAR_IDEAL 500
 
+/* After each of these steps it is decided whether a rung can still give the final plan. */
+enum step {
+    STEP_FIRST_START, /* scanned */
+    STEP_FIRST_STARTS,
+    STEP_SCAN,       /* all starts */
+    STEP_BEST_START, /* improved */
+    STEP_OTHERS,     /* the other planners tried */
+    STEP_STARTS,     /* all improved */
+    STEP_COUNT
+};
+
 struct effort {
-    uint32_t rungs;       /* the ladder: number of parts of the unconstrained peak */
-    uint32_t depth_every; /* one in so many rungs is searched in depth; 0: none */
-    uint32_t starts;      /* prices that are scanned */
-    uint32_t variants;    /* of lead, save and caution */
-    uint64_t start_work;  /* for each start, and in the end: ops walked over */
-    uint64_t work;
-    uint32_t turns;      /* the same in turns: small traces are done before the work is */
-    uint32_t rounds_max; /* of the greedy */
+    uint32_t rungs;          /* the ladder: number of parts of the unconstrained peak */
+    uint32_t depth_every;    /* one in so many rungs is searched in depth; 0: none */
+    uint32_t starts;         /* prices that are scanned */
+    uint32_t variants;       /* of lead, save and caution */
+    uint64_t start_work;     /* for each start: ops walked over */
+    uint64_t work;           /* for the best start; or for all, if it does not get better */
+    uint32_t rounds_max;     /* of the greedy */
+    double left[STEP_COUNT]; /* the least share of an overhead that is left after what follows */
 };
 
 struct hybrid {
@@ -38,12 +49,14 @@ struct hybrid {
     struct search starts[STARTS_MAX];
     uint32_t kinds[STARTS_MAX]; /* of the starts: which greedy */
     uint32_t start_count;
+    uint64_t bound_ns; /* no plan is faster */
     uint64_t floor_ns; /* faster results are ignored in the whole rung */
     struct greedy *greedy;
     uint8_t *decisions;
     uint64_t seed;
     bool is_placing;    /* the starts are placed */
-    uint64_t result_ns; /* where they are not: of the best when it was placed */
+    uint64_t found_ns;  /* where they are not: of the best */
+    uint64_t result_ns; /* and of the best when it was placed */
 };
 
 /* hybrid_rung.c: offers the best plan for the planning's limit to `best`. */
@@ -60,7 +73,8 @@ capu_status hybrid_scan_one(struct hybrid *hybrid, uint32_t kind);
 /* Plans forced evictions as swaps, so that they are prefetched. */
 capu_status hybrid_absorb(struct hybrid *hybrid, const struct lower_options *options, uint64_t *ns);
 
-/* hybrid_improve.c: ruin and rebuild alternate with local search until the effort is spent. */
-capu_status hybrid_improve(struct hybrid *hybrid, uint64_t work, uint32_t turns);
+/* hybrid_improve.c: ruin and rebuild alternate with local search in the current search, until the
+   work is spent or they have gained nothing for long. */
+capu_status hybrid_improve(struct hybrid *hybrid, uint64_t work);
 
 #endif

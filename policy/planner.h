@@ -46,6 +46,7 @@ struct planner_request {
     /* Place lines whose pages are kept where possible (see placer_create). NULL: none. */
     const struct plan *kept;
     enum planner_effort effort;
+    uint64_t seed;    /* of random choices, from which plans differ slightly; 0 is as good as any */
     unsigned without; /* of enum planner_without; other planners do not look */
     /* Asked from time to time; true ends a search with the best plan so far. The only thing that
        can make two equal requests give different plans. NULL: never. */

@@ -1,15 +1,17 @@
 /*
  * Overhead of every planner on every trace and budget, as a table in Markdown.
  *
- *     bench_policy_table [-p planner,...] [-b 80,70,...] [-e quick|default|best] [-g PAGE] [-z]
- *                        [TRACE...]
+ *     bench_policy_table [-p planner,...] [-b 80,70,...] [-e quick|default|best] [-g PAGE]
+ *                        [-s SEEDS] [-z] [TRACE...]
  *
  * With -z, or without traces, it uses a few models of the zoo, which need no files.
  *
  * A cell is the overhead in percent over the ideal iteration; "-": no plan. In parentheses: the
  * lower bound in percent, and the CPU time of planning in seconds. With -g every tensor is
  * rounded up to pages of that many bytes, and a cell is the percentage without and with place
- * lines; in parentheses: the seconds of either, and the milliseconds of placement alone.
+ * lines; in parentheses: the seconds of either, and the milliseconds of placement alone. With -s
+ * every cell is planned with so many seeds: the mean of the overheads; in parentheses: the least
+ * and the largest, and the mean of the seconds.
  */
 #include "models/zoo.h"
 #include "policy/bound.h"
@@ -29,6 +31,7 @@ struct settings {
     const char *budgets;
     enum planner_effort effort;
     uint64_t page_bytes; /* 0: without place lines */
+    uint64_t seeds;      /* 0: the usual one alone */
 };
 
 static double now(void)
@@ -157,6 +160,56 @@ static bool print_placed_cell(const struct planner *planner, const struct trace_
     return is_fine;
 }
 
+/* The spread over seeds. */
+static bool print_seeds(const struct planner *planner, const struct trace_index *trace_index,
+                        unsigned percent, const struct settings *settings)
+{
+    struct planner_request request = {.trace_index = trace_index,
+                                      .budget_bytes = trace_index->peak_bytes / 100 * percent +
+                                                      trace_index->peak_bytes % 100 * percent / 100,
+                                      .host_bytes = UINT64_MAX,
+                                      .place = settings->page_bytes > 0,
+                                      .effort = settings->effort};
+    double sum = 0.0;
+    double least = 0.0;
+    double most = 0.0;
+    double seconds = 0.0;
+
+    for (; request.seed < settings->seeds; request.seed++) {
+        struct plan plan;
+        double overhead;
+        double spent;
+
+        if (!plan_once(planner, &request, &plan, &overhead, &spent)) {
+            return false;
+        }
+        plan_finish(&plan);
+        if (overhead < 0.0) {
+            printf(" - |");
+            return true;
+        }
+        least = request.seed == 0 || overhead < least ? overhead : least;
+        most = overhead > most ? overhead : most;
+        sum += overhead;
+        seconds += spent;
+    }
+    printf(" %.1f (%.1f to %.1f; %.2f s) |", sum / (double)settings->seeds, least, most,
+           seconds / (double)settings->seeds);
+    fflush(stdout);
+    return true;
+}
+
+static bool print_one(const struct planner *planner, const struct trace_index *trace_index,
+                      unsigned percent, const struct settings *settings)
+{
+    if (settings->seeds > 0) {
+        return print_seeds(planner, trace_index, percent, settings);
+    }
+    return settings->page_bytes > 0
+               ? print_placed_cell(planner, trace_index, percent, settings->effort)
+               : print_cell(planner, trace_index, percent, settings->effort);
+}
+
 /* Takes the trace and finishes it. */
 static bool print_trace(struct trace *trace, const struct settings *settings)
 {
@@ -178,10 +231,7 @@ static bool print_trace(struct trace *trace, const struct settings *settings)
         for (const char *at = settings->budgets; at != NULL;) {
             const char *comma = strchr(at, ',');
 
-            is_fine &=
-                settings->page_bytes > 0
-                    ? print_placed_cell(planner, &trace_index, (unsigned)atoi(at), settings->effort)
-                    : print_cell(planner, &trace_index, (unsigned)atoi(at), settings->effort);
+            is_fine &= print_one(planner, &trace_index, (unsigned)atoi(at), settings);
             at = comma != NULL ? comma + 1 : NULL;
         }
         printf("\n");
@@ -244,7 +294,7 @@ int main(int argc, char **argv)
     bool is_fine = true;
     int option;
 
-    while ((option = getopt(argc, argv, "p:b:e:g:z")) != -1) {
+    while ((option = getopt(argc, argv, "p:b:e:g:s:z")) != -1) {
         switch (option) {
         case 'p':
             settings.planners = optarg;
@@ -260,14 +310,17 @@ int main(int argc, char **argv)
         case 'g':
             settings.page_bytes = strtoull(optarg, NULL, 10);
             break;
+        case 's':
+            settings.seeds = strtoull(optarg, NULL, 10);
+            break;
         case 'z':
             with_zoo = true;
             break;
         default:
-            fprintf(
-                stderr,
-                "usage: %s [-p planner,...] [-b 80,...] [-e effort] [-g page] [-z] [TRACE...]\n",
-                argv[0]);
+            fprintf(stderr,
+                    "usage: %s [-p planner,...] [-b 80,...] [-e effort] [-g page] [-s seeds] [-z] "
+                    "[TRACE...]\n",
+                    argv[0]);
             return 2;
         }
     }
