@@ -19,7 +19,7 @@
 #define LEFT_FAR 0.6
 /* The most walks over a small trace, and the least in the improvement of a start. */
 #define WALKS_PER_OP 60
-#define WALKS_MAX 8000
+#define WALKS_MAX 30000
 #define WALKS_MIN 110
 /* If there are many starts, those whose overhead is more than this many times the best one's, plus
    2 points, are not improved. */
