@@ -655,6 +655,7 @@ void planning_report(const capu_context *context, const struct label_record *lab
                      capu_report *report)
 {
     report->guided_mode = context->planning != NULL;
+    report->effort = context->planning != NULL ? context->config.effort : 0;
     report->plan_bytes = label_records_plan_bytes(&context->labels);
     report->retry_in = label->backoff.left;
     report->guided_floor_bytes = label->guided_floor_bytes;

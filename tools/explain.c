@@ -20,6 +20,7 @@
 #include "tools/say.h"
 #include "tools/subject.h"
 
+#include "policy/bound.h"
 #include "policy/plan.h"
 #include "policy/timeline.h"
 
@@ -547,34 +548,87 @@ static void print_advice(const struct account *account, const struct report_file
     }
 }
 
-/* One line of the list of budgets. */
-static void print_budget(const struct subject *subject, unsigned percent, uint64_t used_bytes)
+/* The predicted time of an iteration within a budget; UINT64_MAX: no plan was found. */
+static uint64_t predict_ns(const struct subject *subject, uint64_t budget_bytes,
+                           enum planner_effort effort)
 {
-    uint64_t next = (uint64_t)((double)subject->trace_index.peak_bytes * (percent + 10) / 100.0);
-    struct planner_request request = {
-        .trace_index = &subject->trace_index,
-        .machine = &subject->machine,
-        .budget_bytes = (uint64_t)((double)subject->trace_index.peak_bytes * percent / 100.0),
-        .host_bytes = UINT64_MAX,
-        .effort = EFFORT_DEFAULT};
+    struct planner_request request = {.trace_index = &subject->trace_index,
+                                      .machine = &subject->machine,
+                                      .budget_bytes = budget_bytes,
+                                      .host_bytes = UINT64_MAX,
+                                      .effort = effort};
     struct timeline timeline = {0};
+    uint64_t ns = UINT64_MAX;
     struct plan plan;
-    char buffer[32];
 
-    printf("  %14s ", human_bytes(request.budget_bytes, buffer));
     if (planner_run(&planners[0], &request, &plan, NULL) != CAPU_OK) {
-        printf("%14s\n", "no plan");
-        return;
+        return UINT64_MAX;
     }
     if (timeline_init(&timeline, &subject->trace_index, &plan, &subject->machine, false, NULL) ==
         CAPU_OK) {
-        printf("%14s %8.1f %%%s", human_ns(timeline.iteration_ns, buffer),
-               100.0 * timeline_overhead(&timeline),
-               request.budget_bytes <= used_bytes && used_bytes < next ? "  <- this budget" : "");
+        ns = timeline.iteration_ns;
     }
-    printf("\n");
     timeline_finish(&timeline);
     plan_finish(&plan);
+    return ns;
+}
+
+static double percent_of_ideal(const struct subject *subject, uint64_t ns)
+{
+    uint64_t ideal_ns = subject->trace_index.trace->total_ns;
+
+    return ideal_ns > 0 ? 100.0 * (double)ns / (double)ideal_ns : 0.0;
+}
+
+/* One line of the list of budgets. */
+static void print_budget(const struct subject *subject, unsigned percent, uint64_t used_bytes)
+{
+    uint64_t budget = (uint64_t)((double)subject->trace_index.peak_bytes * percent / 100.0);
+    uint64_t next = (uint64_t)((double)subject->trace_index.peak_bytes * (percent + 10) / 100.0);
+    uint64_t ns = predict_ns(subject, budget, EFFORT_DEFAULT);
+    char buffer[32];
+
+    printf("  %14s ", human_bytes(budget, buffer));
+    if (ns == UINT64_MAX) {
+        printf("%14s\n", "no plan");
+        return;
+    }
+    printf("%14s %8.1f %%%s\n", human_ns(ns, buffer), percent_of_ideal(subject, ns) - 100.0,
+           budget <= used_bytes && used_bytes < next ? "  <- this budget" : "");
+}
+
+/* Whether another effort than that of the run would pay. */
+static void print_effort(const struct subject *subject, const struct reported *counters)
+{
+    uint64_t budget = counters->budget_bytes;
+    uint64_t worth_ns = subject->trace_index.trace->total_ns / 100;
+    uint64_t usual_ns = predict_ns(subject, budget, EFFORT_DEFAULT);
+    uint64_t quick_ns;
+    uint64_t bound_ns;
+    char first[32];
+    char second[32];
+
+    if (usual_ns == UINT64_MAX || counters->effort == 0) {
+        return;
+    }
+    quick_ns = predict_ns(subject, budget, EFFORT_QUICK);
+    if (counters->effort == CAPU_EFFORT_QUICK && quick_ns - worth_ns > usual_ns) {
+        printf("\neffort: the default (CAPUCHIN_EFFORT=default) finds a plan of %s instead of %s\n",
+               human_ns(usual_ns, first),
+               quick_ns == UINT64_MAX ? "none" : human_ns(quick_ns, second));
+    } else if (counters->effort != CAPU_EFFORT_QUICK && counters->plan_stage == 0 &&
+               counters->planning_ns > 0 && quick_ns <= usual_ns + worth_ns) {
+        printf("\neffort: the iteration had no plan while planning had taken %.2f s; quick effort "
+               "(CAPUCHIN_EFFORT=quick)\n  finds a plan that is as good\n",
+               (double)counters->planning_ns / 1e9);
+    } else if (counters->effort == CAPU_EFFORT_DEFAULT) {
+        bound_ns = bound_iteration(&subject->trace_index, &subject->machine, budget);
+        if (usual_ns > bound_ns + worth_ns) {
+            printf("\neffort: CAPUCHIN_EFFORT=best searches longer, for a gain of at most %s, the "
+                   "distance to the lower bound\n",
+                   human_ns(usual_ns - bound_ns, first));
+        }
+    }
 }
 
 /* The change to the program that saves most, if one does. */
@@ -624,6 +678,7 @@ static bool print_budgets(const struct settings *settings, const struct account 
     for (unsigned percent = 30; percent <= 100; percent += 10) {
         print_budget(&subject, percent, counters->budget_bytes);
     }
+    print_effort(&subject, counters);
     print_change(settings->arguments.trace, &subject, counters->budget_bytes);
     subject_finish(&subject);
     return true;

@@ -57,8 +57,6 @@ extern "C" {
     X(replay_count, count, "ops run again to recompute what was dropped")                      \
     X(predicted_ns, ns, "how long the planner says an iteration takes; 0: no plan")            \
     X(install_ns, ns, "host time: waiting and mapping to install a plan before the iteration") \
-    X(plan_stage, count, "which of the plans for such iterations was active, from 1; 0: none") \
-    X(planning_ns, ns, "host time: a plan had been in the making for so long; 0: none was")    \
     X(diverged, count, "1: the iteration left its plan and continued in passive mode")         \
     X(diverged_at, count, "the op that differed from the plan, counted from 0")                \
     X(timed, count, "1: each op was timed; 0: compute_ns, stall_ns, recompute_ns are unknown") \
@@ -77,7 +75,10 @@ extern "C" {
     X(unplaced, count,                                                                         \
       "1: a plan without places for tensors: the iteration maps and unmaps memory")            \
     X(guided_floor_bytes, bytes,                                                               \
-      "the smallest budget known to have a plan with places; 0: not planned for yet")
+      "the smallest budget known to have a plan with places; 0: not planned for yet")          \
+    X(plan_stage, count, "which of the plans for such iterations was active, from 1; 0: none") \
+    X(planning_ns, ns, "host time: a plan had been in the making for so long; 0: none was")    \
+    X(effort, count, "how long planners may search, a capu_effort; 0: not in guided mode")
 
 /* Stands for a time that is unknown because the iteration's ops were not timed. JSON: null. */
 #define CAPU_NOT_TIMED UINT64_MAX

@@ -206,6 +206,38 @@ START_TEST(other_budgets_are_compared)
 }
 END_TEST
 
+/* Only where another effort could help, and never the one that the run has. */
+START_TEST(efforts_are_recommended)
+{
+#define GUIDED(budget_, fields_)                                   \
+    LINE(1, "guided", "",                                          \
+         "\"time_ns\":9000,\"compute_ns\":5000,\"stall_ns\":4000," \
+         "\"live_peak_bytes\":3100,\"budget_bytes\":" #budget_ fields_)
+    write_file("late", GUIDED(3100, ",\"effort\":2,\"planning_ns\":2500000000"));
+    RUN_COMMANDS(
+        {"explain late --trace t",
+         0,
+         {"\neffort: the iteration had no plan while planning had taken 2.50 s; quick effort "
+          "(CAPUCHIN_EFFORT=quick)\n  finds a plan that is as good\n"}});
+    write_file("quick", GUIDED(2500, ",\"effort\":1,\"planning_ns\":2500000000"));
+    RUN_COMMANDS(
+        {"explain quick --trace t",
+         0,
+         {"\neffort: the default (CAPUCHIN_EFFORT=default) finds a plan of 0.010 ms instead "
+          "of 0.011 ms\n"}});
+    write_file("default", GUIDED(2500, ",\"effort\":2,\"plan_stage\":1"));
+    RUN_COMMANDS(
+        {"explain default --trace t", 0, {"\neffort: CAPUCHIN_EFFORT=best searches longer"}});
+    write_file("best", GUIDED(2500, ",\"effort\":3,\"plan_stage\":1"));
+    RUN_COMMANDS({"explain best --trace t", 0, {""}});
+    expect_not("\neffort:");
+    write_file("passive", GUIDED(2500, ""));
+    RUN_COMMANDS({"explain passive --trace t", 0, {""}});
+    expect_not("\neffort:");
+#undef GUIDED
+}
+END_TEST
+
 START_TEST(the_outcome_of_plans_is_reported)
 {
 #define GUIDED(number, rest) LINE(number, "guided", "train", rest)
@@ -366,6 +398,7 @@ int main(void)
     tcase_add_test(cases, waits_are_attributed_to_tensors_and_ops);
     tcase_add_test(cases, the_floor_is_split);
     tcase_add_test(cases, other_budgets_are_compared);
+    tcase_add_test(cases, efforts_are_recommended);
     tcase_add_test(cases, the_outcome_of_plans_is_reported);
     tcase_add_test(cases, the_mode_of_the_run_is_known);
     tcase_add_test(cases, what_is_not_known_is_not_printed);
