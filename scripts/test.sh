@@ -109,8 +109,8 @@ check)
     run debug 10 -L '^(unit|contract|api|idioms|rules|docs)$' -LE '^(long|gpu)$'
     ;;
 test)
-    run debug 15 -LE '^long$'
-    run asan 6 -LE '^long$'
+    run debug 10 -LE '^long$'
+    run asan 4 -LE '^long$'
     run tsan 3 -LE '^long$'
     look_with_clang
     ;;

@@ -286,9 +286,11 @@ END_TEST
 /* Every better plan is reported, the returned one last, and who listens changes nothing. */
 START_TEST(improvements_are_reported)
 {
+    enum planner_effort effort = _i == 1 ? EFFORT_DEFAULT : EFFORT_QUICK;
+
     is_odd = _i % 2 == 1;
     is_placing = _i >= 2;
-    for (uint64_t seed = first_seed(); seed < first_seed() + seeds(HYBRID_TRACES / 3); seed++) {
+    for (uint64_t seed = first_seed(); seed < first_seed() + seeds(HYBRID_TRACES / 6); seed++) {
         uint64_t state = seed;
 
         make(seed);
@@ -301,9 +303,9 @@ START_TEST(improvements_are_reported)
             reports.is_asked_for = true;
             reports.last_ns = UINT64_MAX;
             reports.count = 0;
-            ns = run(planner, seed, budget, UINT64_MAX, EFFORT_DEFAULT, &heard);
+            ns = run(planner, seed, budget, UINT64_MAX, effort, &heard);
             reports.is_asked_for = false;
-            ck_assert_uint_eq(run(planner, seed, budget, UINT64_MAX, EFFORT_DEFAULT, &unheard), ns);
+            ck_assert_uint_eq(run(planner, seed, budget, UINT64_MAX, effort, &unheard), ns);
             ck_assert_msg(reports.last_ns == ns, "seed %llu, %s", (unsigned long long)seed,
                           planner->name);
             if (ns != UINT64_MAX) {
@@ -391,7 +393,7 @@ START_TEST(placed_hybrid_is_not_slower_with_a_larger_budget)
 {
     is_odd = _i == 1;
     is_placing = true;
-    for (uint64_t seed = first_seed(); seed < first_seed() + seeds(HYBRID_TRACES); seed++) {
+    for (uint64_t seed = first_seed(); seed < first_seed() + seeds(HYBRID_TRACES / 2); seed++) {
         uint64_t last = UINT64_MAX;
         struct string_buffer first = {0};
         struct string_buffer second = {0};
@@ -441,7 +443,7 @@ START_TEST(plans_exist_from_the_least_budget_on)
 {
     is_odd = _i % 2 == 1;
     is_placing = _i / 2 == 1;
-    for (uint64_t seed = first_seed(); seed < first_seed() + seeds(TRACES / 3); seed++) {
+    for (uint64_t seed = first_seed(); seed < first_seed() + seeds(TRACES / 12); seed++) {
         uint64_t state = seed;
         uint64_t least = 0;
         struct planner_request request = {

@@ -245,7 +245,7 @@ START_TEST(planning_with_full_effort_survives_failures)
         struct wish wish = {.planner = &planners[0],
                             .request = request_of(place == 1, EFFORT_DEFAULT)};
 
-        sweep("hybrid in depth", make_plan, &wish, place == 0 ? 97 : 397, CAPU_NO_HOST_MEMORY);
+        sweep("hybrid in depth", make_plan, &wish, place == 0 ? 389 : 1597, CAPU_NO_HOST_MEMORY);
     }
 }
 END_TEST
