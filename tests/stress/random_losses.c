@@ -169,7 +169,9 @@ static bool may_lose(struct program *program, const struct shadow *const *tensor
     }
     note_loss(program);
     program->given_up++;
-    return may_be && config->mode == CAPU_MODE_GUIDED && pages * RIG_PAGE > config->budget_bytes;
+    /* Where everything fits, each tensor has a place of its own, unless there are to be none. */
+    return may_be && config->mode == CAPU_MODE_GUIDED &&
+           (pages * RIG_PAGE > config->budget_bytes || program->rig.context->places_nothing);
 }
 
 bool random_may_fail(struct program *program, const struct shadow *const *tensors, size_t count,
