@@ -4,7 +4,7 @@
 #
 #   check  the plain build: unit tests, device contract, API, idioms, rules and documents
 #   test   all tests plain, a sample under ASan and UBSan, a sample under TSan; warnings of clang
-#   long   the same with all cases plain and far larger samples, then 20,000 random programs
+#   long   the same with all training runs plain and larger samples, then 20,000 random programs
 #
 # TEST_EFFORT is the percentage of its repetitions that a test runs (tests/support/effort.h). If set,
 # it replaces the efforts below. TEST_PROGRAMS and TEST_SEED control the random programs
@@ -116,9 +116,9 @@ test)
     ;;
 long)
     export CK_TIMEOUT_MULTIPLIER=5
-    run debug 100
-    run asan 50
-    run tsan 25
+    run debug 50
+    run asan 20
+    run tsan 10
     look_with_clang
     many_programs random_program_test 20000
     many_programs guided_program_test 2000
