@@ -107,7 +107,7 @@ static void copy_description(capu_context *context, struct tensor *to, struct te
 }
 
 /* Reading a transient tensor between iterations would make plans keep it from then on. Without
-   records nobody knows what is defined. */
+   records it is not known what is defined. */
 static bool has_contents_to_keep(const capu_context *context, const struct tensor *tensor)
 {
     return !context->is_tracking ||

@@ -2,6 +2,7 @@
 #include "tools/advice.h"
 
 #include "tools/human.h"
+#include "tools/predict.h"
 #include "tools/printable.h"
 #include "tools/variant.h"
 
@@ -30,25 +31,6 @@ struct advising {
     uint64_t *held;       /* per op: bytes that it wrote and that are alive at the peak */
 };
 
-static capu_status plan_ns(const struct advising *advising, const struct trace_index *trace_index,
-                           const struct machine *machine, uint64_t budget, uint64_t *ns,
-                           struct error_text *error)
-{
-    struct planner_request request = {.trace_index = trace_index,
-                                      .machine = machine,
-                                      .budget_bytes = budget,
-                                      .host_bytes = UINT64_MAX,
-                                      .effort = advising->effort};
-    struct plan plan;
-    capu_status status = planner_run(&planners[0], &request, &plan, error);
-
-    if (status == CAPU_OK) {
-        status = timeline_time(trace_index, &plan, machine, 0, ns);
-        plan_finish(&plan);
-    }
-    return status;
-}
-
 /* Plans for a trace and a machine; keeps the text if that saves time, or lowers the floor where
    that counts, else releases it. A change for which there is no plan does not help. */
 static capu_status measure_index(struct advising *advising, const struct trace_index *trace_index,
@@ -65,7 +47,8 @@ static capu_status measure_index(struct advising *advising, const struct trace_i
 
     if (items != NULL) {
         list->items = items;
-        status = plan_ns(advising, trace_index, machine, budget, &advice.iteration_ns, NULL);
+        status = predict_iteration(&planners[0], trace_index, machine, budget, advising->effort,
+                                   &advice.iteration_ns, NULL);
     }
     if (status == CAPU_OK) {
         advice.gain_ns = (int64_t)list->iteration_ns - (int64_t)advice.iteration_ns;

@@ -16,13 +16,12 @@
 #include "tools/arguments.h"
 #include "tools/exit_code.h"
 #include "tools/human.h"
+#include "tools/predict.h"
 #include "tools/printable.h"
 #include "tools/say.h"
 #include "tools/subject.h"
 
 #include "policy/bound.h"
-#include "policy/plan.h"
-#include "policy/timeline.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -549,35 +548,14 @@ static void print_advice(const struct account *account, const struct report_file
 }
 
 /* The predicted time of an iteration within a budget; UINT64_MAX: no plan was found. */
-static uint64_t predict_ns(const struct subject *subject, uint64_t budget_bytes,
-                           enum planner_effort effort)
+static uint64_t predict_ns(const struct subject *subject, uint64_t budget_bytes)
 {
-    struct planner_request request = {.trace_index = &subject->trace_index,
-                                      .machine = &subject->machine,
-                                      .budget_bytes = budget_bytes,
-                                      .host_bytes = UINT64_MAX,
-                                      .effort = effort};
-    struct timeline timeline = {0};
-    uint64_t ns = UINT64_MAX;
-    struct plan plan;
+    uint64_t ns;
 
-    if (planner_run(&planners[0], &request, &plan, NULL) != CAPU_OK) {
-        return UINT64_MAX;
-    }
-    if (timeline_init(&timeline, &subject->trace_index, &plan, &subject->machine, false, NULL) ==
-        CAPU_OK) {
-        ns = timeline.iteration_ns;
-    }
-    timeline_finish(&timeline);
-    plan_finish(&plan);
-    return ns;
-}
-
-static double percent_of_ideal(const struct subject *subject, uint64_t ns)
-{
-    uint64_t ideal_ns = subject->trace_index.trace->total_ns;
-
-    return ideal_ns > 0 ? 100.0 * (double)ns / (double)ideal_ns : 0.0;
+    return predict_iteration(&planners[0], &subject->trace_index, &subject->machine, budget_bytes,
+                             EFFORT_DEFAULT, &ns, NULL) == CAPU_OK
+               ? ns
+               : UINT64_MAX;
 }
 
 /* One line of the list of budgets. */
@@ -585,7 +563,7 @@ static void print_budget(const struct subject *subject, unsigned percent, uint64
 {
     uint64_t budget = (uint64_t)((double)subject->trace_index.peak_bytes * percent / 100.0);
     uint64_t next = (uint64_t)((double)subject->trace_index.peak_bytes * (percent + 10) / 100.0);
-    uint64_t ns = predict_ns(subject, budget, EFFORT_DEFAULT);
+    uint64_t ns = predict_ns(subject, budget);
     char buffer[32];
 
     printf("  %14s ", human_bytes(budget, buffer));
@@ -593,17 +571,18 @@ static void print_budget(const struct subject *subject, unsigned percent, uint64
         printf("%14s\n", "no plan");
         return;
     }
-    printf("%14s %8.1f %%%s\n", human_ns(ns, buffer), percent_of_ideal(subject, ns) - 100.0,
+    printf("%14s %8.1f %%%s\n", human_ns(ns, buffer), predict_overhead(&subject->trace_index, ns),
            budget <= used_bytes && used_bytes < next ? "  <- this budget" : "");
 }
 
-/* Whether another effort than that of the run would pay. */
-static void print_effort(const struct subject *subject, const struct reported *counters)
+/* Whether another effort than that of the run would pay. `quick_ns`: what quick effort achieves;
+   UINT64_MAX: no plan. */
+static void print_effort(const struct subject *subject, const struct reported *counters,
+                         uint64_t quick_ns)
 {
     uint64_t budget = counters->budget_bytes;
     uint64_t worth_ns = subject->trace_index.trace->total_ns / 100;
-    uint64_t usual_ns = predict_ns(subject, budget, EFFORT_DEFAULT);
-    uint64_t quick_ns;
+    uint64_t usual_ns = predict_ns(subject, budget);
     uint64_t bound_ns;
     char first[32];
     char second[32];
@@ -611,7 +590,6 @@ static void print_effort(const struct subject *subject, const struct reported *c
     if (usual_ns == UINT64_MAX || counters->effort == 0) {
         return;
     }
-    quick_ns = predict_ns(subject, budget, EFFORT_QUICK);
     if (counters->effort == CAPU_EFFORT_QUICK && quick_ns - worth_ns > usual_ns) {
         printf("\neffort: the default (CAPUCHIN_EFFORT=default) finds a plan of %s instead of %s\n",
                human_ns(usual_ns, first),
@@ -632,26 +610,37 @@ static void print_effort(const struct subject *subject, const struct reported *c
 }
 
 /* The change to the program that saves most, if one does. */
-static void print_change(const char *trace, const struct subject *subject, uint64_t budget)
+static void print_change(const char *trace, const struct advice_list *list, uint64_t budget)
 {
-    struct error_text error = {""};
-    struct advice_list list;
     char buffer[32];
 
-    if (advice_find(&list, subject, budget, EFFORT_QUICK, &error) != CAPU_OK) {
-        return;
-    }
-    for (size_t i = 0; i < list.count; i++) {
-        const struct advice *advice = &list.items[i];
+    for (size_t i = 0; i < list->count; i++) {
+        const struct advice *advice = &list->items[i];
 
-        if (advice->is_program && advice->gain_ns > 0 && list.ideal_ns > 0) {
+        if (advice->is_program && advice->gain_ns > 0 && list->ideal_ns > 0) {
             printf("\nthe best change to the program: %s\n  saves %s, %.1f %% of the ideal; "
                    "'capuchin advise %s --budget %" PRIu64 "' lists others\n",
                    advice->text.data, human_ns((uint64_t)advice->gain_ns, buffer),
-                   100.0 * (double)advice->gain_ns / (double)list.ideal_ns, trace, budget);
+                   100.0 * (double)advice->gain_ns / (double)list->ideal_ns, trace, budget);
             break;
         }
     }
+}
+
+/* What else would help at this budget: another effort, a change to the program. */
+static void print_help(const char *trace, const struct subject *subject,
+                       const struct reported *counters)
+{
+    uint64_t budget = counters->budget_bytes;
+    struct error_text error = {""};
+    struct advice_list list;
+
+    if (advice_find(&list, subject, budget, EFFORT_QUICK, &error) != CAPU_OK) {
+        print_effort(subject, counters, UINT64_MAX);
+        return;
+    }
+    print_effort(subject, counters, list.iteration_ns);
+    print_change(trace, &list, budget);
     advice_finish(&list);
 }
 
@@ -678,8 +667,7 @@ static bool print_budgets(const struct settings *settings, const struct account 
     for (unsigned percent = 30; percent <= 100; percent += 10) {
         print_budget(&subject, percent, counters->budget_bytes);
     }
-    print_effort(&subject, counters);
-    print_change(settings->arguments.trace, &subject, counters->budget_bytes);
+    print_help(settings->arguments.trace, &subject, counters);
     subject_finish(&subject);
     return true;
 }

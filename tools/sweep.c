@@ -4,12 +4,11 @@
 #include "tools/arguments.h"
 #include "tools/exit_code.h"
 #include "tools/output.h"
+#include "tools/predict.h"
 #include "tools/say.h"
 #include "tools/subject.h"
 
 #include "policy/bound.h"
-#include "policy/plan.h"
-#include "policy/timeline.h"
 
 #include <jansson.h>
 
@@ -124,24 +123,12 @@ static error_t parse_option(int key, char *argument, struct argp_state *state)
 static double overhead_of(const struct subject *subject, const struct planner *planner,
                           uint64_t budget, enum planner_effort effort)
 {
-    struct planner_request request = {.trace_index = &subject->trace_index,
-                                      .machine = &subject->machine,
-                                      .budget_bytes = budget,
-                                      .host_bytes = UINT64_MAX,
-                                      .effort = effort};
-    struct timeline timeline = {0};
-    struct plan plan;
-    double overhead = -1.0;
+    uint64_t ns;
 
-    if (planner_run(planner, &request, &plan, NULL) == CAPU_OK) {
-        if (timeline_init(&timeline, &subject->trace_index, &plan, &subject->machine, false,
-                          NULL) == CAPU_OK) {
-            overhead = 100.0 * timeline_overhead(&timeline);
-        }
-        timeline_finish(&timeline);
-        plan_finish(&plan);
-    }
-    return overhead;
+    return predict_iteration(planner, &subject->trace_index, &subject->machine, budget, effort, &ns,
+                             NULL) == CAPU_OK
+               ? predict_overhead(&subject->trace_index, ns)
+               : -1.0;
 }
 
 static void measure(const struct settings *settings, const struct subject *subject,
@@ -168,9 +155,8 @@ static void measure(const struct settings *settings, const struct subject *subje
         bound->overhead[at] =
             budget < trace_index->floor_bytes || subject->trace.total_ns == 0
                 ? -1.0
-                : 100.0 * ((double)bound_iteration(trace_index, &subject->machine, budget) /
-                               (double)subject->trace.total_ns -
-                           1.0);
+                : predict_overhead(trace_index,
+                                   bound_iteration(trace_index, &subject->machine, budget));
     }
     picture->curve_count++;
     if (has_terminal) {

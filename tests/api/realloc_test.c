@@ -153,7 +153,7 @@ START_TEST(a_larger_allocation_has_the_same_tensors)
 }
 END_TEST
 
-/* Between iterations nobody is to read what is transient, so it is not copied. */
+/* Between iterations no call is to read what is transient, so it is not copied. */
 START_TEST(transient_contents_are_not_copied_between_iterations)
 {
     struct rig rig;
