@@ -40,7 +40,9 @@ static capu_status plan_and_time(const struct largest_request *request,
     const struct planner_request planner_request = {.trace_index = trace_index,
                                                     .budget_bytes = request->budget_bytes,
                                                     .host_bytes = UINT64_MAX,
-                                                    .effort = request->effort};
+                                                    .effort = request->effort,
+                                                    .should_stop = request->should_stop,
+                                                    .user = request->user};
     struct timeline timeline = {0};
     struct plan plan;
     capu_status status = planner_run(request->planner, &planner_request, &plan, error);
@@ -110,6 +112,11 @@ static capu_status probe_floor(const struct largest_request *request, uint64_t b
     return status == CAPU_TOO_LARGE ? CAPU_OK : status;
 }
 
+static bool should_stop(const struct largest_request *request)
+{
+    return request->should_stop != NULL && request->should_stop(request->user);
+}
+
 /* Bisects between a batch that works and one that does not. */
 static capu_status bisect(const struct largest_request *request, probe fits_of, uint64_t below,
                           uint64_t above, struct largest *result, struct error_text *error)
@@ -118,7 +125,7 @@ static capu_status bisect(const struct largest_request *request, probe fits_of, 
     bool fits;
 
     while (status == CAPU_OK && above - below > 1 &&
-           (double)(above - below) > (double)below * request->slack) {
+           (double)(above - below) > (double)below * request->slack && !should_stop(request)) {
         uint64_t batch = below + (above - below) / 2;
 
         status = fits_of(request, batch, &fits, result, error);
@@ -136,7 +143,7 @@ static capu_status find(const struct largest_request *request, probe fits_of, ui
     capu_status status = CAPU_OK;
 
     *result = (struct largest){0};
-    while (status == CAPU_OK && fits && above <= ZOO_BATCH_MAX) {
+    while (status == CAPU_OK && fits && above <= ZOO_BATCH_MAX && !should_stop(request)) {
         status = fits_of(request, above, &fits, result, error);
         if (fits) {
             below = above;
@@ -156,7 +163,8 @@ static capu_status look_further(const struct largest_request *request, uint64_t 
     bool fits;
     capu_status status = CAPU_OK;
 
-    for (uint64_t batch = result->batch; status == CAPU_OK && batch < possible;) {
+    for (uint64_t batch = result->batch;
+         status == CAPU_OK && batch < possible && !should_stop(request);) {
         uint64_t step = batch / 8 > 0 ? batch / 8 : 1;
 
         batch = possible - batch > step ? batch + step : possible;

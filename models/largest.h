@@ -3,6 +3,8 @@
 #ifndef CAPU_MODELS_LARGEST_H
 #define CAPU_MODELS_LARGEST_H
 
+#include <stdbool.h>
+
 #include "models/zoo.h"
 #include "policy/planner.h"
 
@@ -17,7 +19,9 @@ struct largest_request {
     double slack;    /* the answer may be too small by this fraction; 0: exact */
     /* Called after each batch; `overhead` below 0: no plan. May be NULL. */
     void (*tried)(uint64_t batch, double overhead, void *user);
-    void *user;
+    /* Asked from time to time; true ends the search with the largest batch so far. NULL: never. */
+    bool (*should_stop)(void *user);
+    void *user; /* of both */
 };
 
 struct largest {
