@@ -4,6 +4,7 @@
 #include "tools/human.h"
 #include "tools/predict.h"
 #include "tools/printable.h"
+#include "tools/progress.h"
 #include "tools/variant.h"
 
 #include "policy/bound.h"
@@ -50,7 +51,8 @@ static capu_status measure_index(struct advising *advising, const struct trace_i
         status = predict_iteration(&planners[0], trace_index, machine, budget, advising->effort,
                                    &advice.iteration_ns, NULL);
     }
-    if (status == CAPU_OK) {
+    /* A search that was stopped says too little about the change. */
+    if (status == CAPU_OK && !progress_should_stop(NULL)) {
         advice.gain_ns = (int64_t)list->iteration_ns - (int64_t)advice.iteration_ns;
         if ((advice.gain_ns > 0 && (double)advice.gain_ns >= GAIN_MIN * (double)list->ideal_ns) ||
             (double)advice.floor_bytes < FLOOR_SHARE * (double)advising->floor_bytes) {
@@ -455,7 +457,8 @@ static capu_status measure_present(struct advising *advising, struct error_text 
                                       .machine = &subject->machine,
                                       .budget_bytes = advising->budget,
                                       .host_bytes = UINT64_MAX,
-                                      .effort = advising->effort};
+                                      .effort = advising->effort,
+                                      .should_stop = progress_should_stop};
     struct timeline timeline;
     struct plan plan;
     capu_status status = planner_run(&planners[0], &request, &plan, error);
@@ -484,6 +487,7 @@ capu_status advice_find(struct advice_list *list, const struct subject *subject,
 {
     static capu_status (*const kinds[])(struct advising *) = {
         try_budgets, try_link, try_pages, try_early_updates, try_replayable, try_split, try_rounds};
+    const size_t kind_count = sizeof(kinds) / sizeof(kinds[0]);
     struct advising advising = {.list = list,
                                 .subject = subject,
                                 .budget = budget,
@@ -494,14 +498,17 @@ capu_status advice_find(struct advice_list *list, const struct subject *subject,
     capu_status status = CAPU_NO_HOST_MEMORY;
 
     *list = (struct advice_list){0};
+    progress_begin("advising", kind_count + 1, 0.0);
     if (advising.chosen != NULL && advising.held != NULL) {
         status = measure_present(&advising, error);
     }
-    for (size_t i = 0; status == CAPU_OK && i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+    for (size_t i = 0; status == CAPU_OK && i < kind_count && !progress_should_stop(NULL); i++) {
+        progress_step();
         status = kinds[i](&advising);
         /* A variant that is beyond the limits of traces is none. */
         status = status == CAPU_NO_HOST_MEMORY ? status : CAPU_OK;
     }
+    list->is_stopped = progress_end();
     free(advising.chosen);
     free(advising.held);
     if (status == CAPU_OK) {

@@ -29,11 +29,12 @@ struct advice_list {
     uint64_t iteration_ns; /* of the present plan */
     uint64_t ideal_ns;
     uint64_t bound_ns;
+    bool is_stopped; /* by SIGINT, before all changes were tried; the present plan may be worse */
     struct string_buffer causes; /* lines: why the distance is the program's; may be empty */
 };
 
-/* Plans the trace and its variants. Errors: those of planner_run for the trace as it is; of a
-   variant only NO_HOST_MEMORY. On failure nothing is held. */
+/* Plans the trace and its variants, and shows progress. Errors: those of planner_run for the trace
+   as it is; of a variant only NO_HOST_MEMORY. On failure nothing is held. */
 capu_status advice_find(struct advice_list *list, const struct subject *subject, uint64_t budget,
                         enum planner_effort effort, struct error_text *error);
 void advice_finish(struct advice_list *list);

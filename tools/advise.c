@@ -7,6 +7,7 @@
 #include "tools/exit_code.h"
 #include "tools/human.h"
 #include "tools/output.h"
+#include "tools/progress.h"
 #include "tools/say.h"
 
 #include <inttypes.h>
@@ -70,6 +71,9 @@ static void print_list(const struct advice_list *list, uint64_t budget)
            percent_of(list, (double)list->iteration_ns - (double)list->ideal_ns),
            percent_of(list, (double)list->bound_ns - (double)list->ideal_ns));
     print_causes(list);
+    if (list->count == 0 && list->is_stopped) {
+        return;
+    }
     if (list->count == 0) {
         printf("\nno change that is known here makes it faster\n");
         return;
@@ -137,6 +141,10 @@ int advise_main(int argc, char **argv)
             print_list(&list, budget);
         }
         if (code == EXIT_FINE) {
+            if (list.is_stopped) {
+                say("stopped: not all changes were tried");
+                code = EXIT_STOPPED;
+            }
             advice_finish(&list);
         }
     }

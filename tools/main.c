@@ -42,7 +42,8 @@ static void print_help(FILE *file)
     }
     fputs("\nRun 'capuchin COMMAND -h' for the options of a command.\n\n"
           "Exit codes: 0 success; 2 bad usage, or a file that cannot be read or written;\n"
-          "3 no plan exists for the budget; 4 the planner found no plan.\n"
+          "3 no plan exists for the budget; 4 the planner found no plan; 130 stopped by SIGINT,\n"
+          "after printing the best result so far if there is one.\n"
           "A file is replaced only when its new contents are complete, so a failure leaves it.\n",
           file);
 }

@@ -7,6 +7,7 @@
 #include "tools/human.h"
 #include "tools/output.h"
 #include "tools/printable.h"
+#include "tools/progress.h"
 #include "tools/say.h"
 #include "tools/zoo_options.h"
 
@@ -14,7 +15,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 struct settings {
     struct zoo_settings zoo;
@@ -45,13 +45,14 @@ static error_t parse_option(int key, char *argument, struct argp_state *state)
     }
 }
 
+/* How many batches the search will try is not known before, so there is no time left to show. */
 static void show_try(uint64_t batch, double overhead, void *user)
 {
     (void)user;
     if (overhead < 0.0) {
-        fprintf(stderr, "\rbatch %" PRIu64 ": no plan        ", batch);
+        progress_note("batch %" PRIu64 ": no plan", batch);
     } else {
-        fprintf(stderr, "\rbatch %" PRIu64 ": %.2f %%        ", batch, 100.0 * overhead);
+        progress_note("batch %" PRIu64 ": %.2f %% over the ideal", batch, 100.0 * overhead);
     }
 }
 
@@ -111,26 +112,30 @@ static int search_and_report(const struct settings *settings, struct largest_req
     struct largest_request plain = *request;
     struct error_text error = {""};
     struct answer answer;
-    bool has_terminal = isatty(STDERR_FILENO) == 1;
+    bool is_stopped;
     capu_status status;
 
+    progress_begin("searching", 0, 0.0);
     plain.planner = NULL;
-    request->tried = has_terminal ? show_try : NULL;
+    request->tried = show_try;
+    request->should_stop = progress_should_stop;
     status = largest_batch(&plain, &answer.without, &error);
     if (status == CAPU_OK) {
-        status = largest_possible(request, &answer.possible, &error);
+        status = largest_possible(&plain, &answer.possible, &error);
     }
     if (status == CAPU_OK) {
         status = largest_batch(request, &answer.with, &error);
     }
-    if (has_terminal) {
-        fprintf(stderr, "\r                              \r");
-    }
+    is_stopped = progress_end();
     if (status != CAPU_OK) {
         say("%s: %s", request->model->name, error.text[0] != '\0' ? error.text : "out of memory");
         return EXIT_USAGE;
     }
     report(settings, request, &answer);
+    if (is_stopped) {
+        say("stopped: a larger batch may be possible");
+        return EXIT_STOPPED;
+    }
     if (answer.with.batch > 0) {
         return EXIT_FINE;
     }

@@ -5,6 +5,8 @@
 #include "tools/exit_code.h"
 #include "tools/human.h"
 #include "tools/output.h"
+#include "tools/progress.h"
+#include "tools/say.h"
 #include "tools/subject.h"
 
 #include "base/size_text.h"
@@ -15,8 +17,6 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
-#include <unistd.h>
 
 struct settings {
     struct arguments arguments;
@@ -58,14 +58,6 @@ static const struct argp_option options[] = {
     {0},
 };
 
-static double now(void)
-{
-    struct timespec time;
-
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
-}
-
 static error_t parse_option(int key, char *argument, struct argp_state *state)
 {
     struct settings *settings = state->input;
@@ -91,39 +83,36 @@ static error_t parse_option(int key, char *argument, struct argp_state *state)
     }
 }
 
-/* The clock of the search; on a terminal it also shows that time passes, unless each better plan is
-   printed. */
 struct watch {
-    double begin;
     double seconds; /* 0: no limit */
-    double shown;
-    bool has_terminal;
+    bool with_lines;
     uint64_t ideal_ns;
 };
 
 static bool should_stop(void *user)
 {
-    struct watch *watch = user;
-    double passed = now() - watch->begin;
+    const struct watch *watch = user;
 
-    if (watch->has_terminal && passed - watch->shown >= 1.0) {
-        fprintf(stderr, "\rplanning: %.0f s", passed);
-        watch->shown = passed;
-    }
-    return watch->seconds > 0.0 && passed > watch->seconds;
+    return progress_should_stop(NULL) ||
+           (watch->seconds > 0.0 && progress_seconds() > watch->seconds);
 }
 
-/* A line per better plan, also where standard error is a pipe or a file. */
-static void print_improvement(void *user, const struct plan *plan, uint64_t predicted_ns)
+/* With --progress a line per better plan, also where standard error is a pipe or a file; else the
+   best one is part of the line of progress. */
+static void show_improvement(void *user, const struct plan *plan, uint64_t predicted_ns)
 {
     const struct watch *watch = user;
-    double ideal = watch->ideal_ns > 0 ? (double)watch->ideal_ns : 1.0;
+    double over =
+        watch->ideal_ns > 0 ? 100.0 * ((double)predicted_ns / (double)watch->ideal_ns - 1.0) : 0.0;
     char text[32];
 
     (void)plan;
-    fprintf(stderr, "after %.3f s: %s per iteration, %.2f %% over the ideal\n",
-            now() - watch->begin, human_ns(predicted_ns, text),
-            watch->ideal_ns > 0 ? 100.0 * ((double)predicted_ns / ideal - 1.0) : 0.0);
+    if (!watch->with_lines) {
+        progress_note("best so far %.2f %% over the ideal", over);
+        return;
+    }
+    fprintf(stderr, "after %.3f s: %s per iteration, %.2f %% over the ideal\n", progress_seconds(),
+            human_ns(predicted_ns, text), over);
     (void)fflush(stderr);
 }
 
@@ -239,9 +228,8 @@ static int set_budget(const struct settings *settings, const struct subject *sub
 /* Makes the plan, times it and writes it. */
 static int plan_and_write(const struct settings *settings, const struct subject *subject)
 {
-    struct watch watch = {.begin = now(),
-                          .seconds = settings->seconds,
-                          .has_terminal = !settings->with_progress && isatty(STDERR_FILENO) == 1,
+    struct watch watch = {.seconds = settings->seconds,
+                          .with_lines = settings->with_progress,
                           .ideal_ns = subject->trace.total_ns};
     struct planner_request request = {.trace_index = &subject->trace_index,
                                       .machine = &subject->machine,
@@ -250,23 +238,28 @@ static int plan_and_write(const struct settings *settings, const struct subject 
                                       .place = settings->place,
                                       .effort = settings->arguments.effort,
                                       .should_stop = should_stop,
-                                      .improved =
-                                          settings->with_progress ? print_improvement : NULL,
                                       .user = &watch};
     struct error_text error = {""};
     struct timeline timeline = {0};
     struct string_buffer text = {0};
-    struct plan plan;
+    struct plan plan = {0};
     capu_status status;
-    int code = set_budget(settings, subject, &request);
+    double seconds;
+    bool is_stopped;
+    int code;
 
+    progress_begin(settings->with_progress ? NULL : "planning", 0, settings->seconds);
+    if (settings->with_progress || progress_is_shown()) {
+        request.improved = show_improvement;
+    }
+    code = set_budget(settings, subject, &request);
     if (code != EXIT_FINE) {
+        (void)progress_end();
         return code;
     }
     status = planner_run(settings->arguments.planner, &request, &plan, &error);
-    if (watch.shown > 0.0) {
-        fputc('\n', stderr);
-    }
+    seconds = progress_seconds();
+    is_stopped = progress_end();
     if (status == CAPU_OK) {
         status = timeline_init(&timeline, &subject->trace_index, &plan, &subject->machine, false,
                                &error);
@@ -279,7 +272,11 @@ static int plan_and_write(const struct settings *settings, const struct subject 
         code = output_write(settings->arguments.output, &text) ? EXIT_FINE : EXIT_USAGE;
     }
     if (code == EXIT_FINE) {
-        report(settings, subject, &plan, &timeline, now() - watch.begin);
+        report(settings, subject, &plan, &timeline, seconds);
+    }
+    if (code == EXIT_FINE && is_stopped) {
+        say("stopped: this is the best plan so far");
+        code = EXIT_STOPPED;
     }
     string_buffer_finish(&text);
     timeline_finish(&timeline);

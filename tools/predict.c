@@ -1,5 +1,7 @@
 #include "tools/predict.h"
 
+#include "tools/progress.h"
+
 #include "policy/timeline.h"
 
 capu_status predict_iteration(const struct planner *planner, const struct trace_index *trace_index,
@@ -10,7 +12,8 @@ capu_status predict_iteration(const struct planner *planner, const struct trace_
                                       .machine = machine,
                                       .budget_bytes = budget_bytes,
                                       .host_bytes = UINT64_MAX,
-                                      .effort = effort};
+                                      .effort = effort,
+                                      .should_stop = progress_should_stop};
     struct plan plan;
     capu_status status = planner_run(planner, &request, &plan, error);
 

@@ -6,8 +6,8 @@
 
 #include "policy/planner.h"
 
-/* Plans without a limit on host memory and times the plan; *ns is the time of one iteration.
-   Errors: those of planner_run and timeline_time. */
+/* Plans without a limit on host memory, at most until SIGINT (progress.h), and times the plan; *ns
+   is the time of one iteration. Errors: those of planner_run and timeline_time. */
 capu_status predict_iteration(const struct planner *planner, const struct trace_index *trace_index,
                               const struct machine *machine, uint64_t budget_bytes,
                               enum planner_effort effort, uint64_t *ns, struct error_text *error);

@@ -8,6 +8,7 @@
 #include "tools/human.h"
 #include "tools/output.h"
 #include "tools/printable.h"
+#include "tools/progress.h"
 #include "tools/say.h"
 #include "tools/subject.h"
 
@@ -47,6 +48,7 @@ struct result {
     struct plan plan;
     bool has_plan;
     uint64_t simulated_ns;
+    bool is_stopped; /* by SIGINT, before all iterations */
 };
 
 enum option_key { KEY_SLAB = KEY_OWN, KEY_MODE, KEY_SAVE_PLAN, KEY_SAVE_TRACE, KEY_REPORT };
@@ -125,20 +127,26 @@ static capu_status run(const struct settings *settings, struct driver *driver,
 {
     struct timeline timeline = {0};
     capu_status status = CAPU_OK;
+    unsigned count = 0;
 
-    for (unsigned i = 0; i < settings->iterations && status == CAPU_OK; i++) {
+    progress_begin("replaying", settings->iterations, 0.0);
+    while (count < settings->iterations && status == CAPU_OK &&
+           (!progress_should_stop(NULL) || count == 0)) {
         status = driver_iterate(driver, error);
+        progress_step();
+        count++;
     }
+    result->is_stopped = progress_end() && count < settings->iterations;
     if (status == CAPU_OK) {
         status = driver_settle(driver, error);
     }
     if (status == CAPU_OK) {
-        status = driver_reports(driver, result->reports, settings->iterations, error);
+        status = driver_reports(driver, result->reports, count, error);
     }
     if (status != CAPU_OK) {
         return status;
     }
-    result->count = settings->iterations;
+    result->count = count;
     for (size_t i = 0; i < result->count; i++) {
         result->guided += result->reports[i].mode == CAPU_MODE_GUIDED;
         result->steady =
@@ -263,6 +271,13 @@ static int report(const struct settings *settings, const struct subject *subject
     } else {
         print_text(settings, subject, result);
     }
+    if (settings->save_plan != NULL && result->has_plan && !save_plan(settings, result)) {
+        return EXIT_USAGE;
+    }
+    if (result->is_stopped) {
+        say("stopped after %zu of %u iterations", result->count, settings->iterations);
+        return EXIT_STOPPED;
+    }
     if (settings->driver.mode == CAPU_MODE_GUIDED && !result->has_plan && result->count > 1) {
         say("no plan was found for this budget");
         return EXIT_NONE_FOUND;
@@ -270,9 +285,6 @@ static int report(const struct settings *settings, const struct subject *subject
     if (settings->save_plan != NULL && !result->has_plan) {
         say("--save-plan %s: there is no plan: it takes guided mode and two iterations",
             settings->save_plan);
-        return EXIT_USAGE;
-    }
-    if (settings->save_plan != NULL && !save_plan(settings, result)) {
         return EXIT_USAGE;
     }
     return EXIT_FINE;
@@ -285,18 +297,18 @@ struct files {
     char trace[64];
 };
 
-static int save_files(const struct settings *settings, const struct files *files)
+static int save_files(const struct settings *settings, const struct files *files, bool is_stopped)
 {
+    bool has_trace = settings->save_trace != NULL && access(files->trace, F_OK) == 0;
+
     if (settings->report != NULL && !output_copy(settings->report, files->report)) {
         return EXIT_USAGE;
     }
-    if (settings->save_trace != NULL && access(files->trace, F_OK) != 0) {
+    if (settings->save_trace != NULL && !has_trace && !is_stopped) {
         say("--save-trace %s: there is no second iteration", settings->save_trace);
         return EXIT_USAGE;
     }
-    return settings->save_trace == NULL || output_copy(settings->save_trace, files->trace)
-               ? EXIT_FINE
-               : EXIT_USAGE;
+    return !has_trace || output_copy(settings->save_trace, files->trace) ? EXIT_FINE : EXIT_USAGE;
 }
 
 static int replay(const struct settings *settings, const struct subject *subject,
@@ -319,7 +331,8 @@ static int replay(const struct settings *settings, const struct subject *subject
     if (status == CAPU_OK) {
         status = run(settings, driver, &result, &error);
     }
-    code = status == CAPU_OK ? save_files(settings, files) : exit_code_of_plan(status, &error);
+    code = status == CAPU_OK ? save_files(settings, files, result.is_stopped)
+                             : exit_code_of_plan(status, &error);
     if (status == CAPU_OK && code == EXIT_FINE) {
         code = report(settings, subject, &result);
     }

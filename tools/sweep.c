@@ -5,6 +5,7 @@
 #include "tools/exit_code.h"
 #include "tools/output.h"
 #include "tools/predict.h"
+#include "tools/progress.h"
 #include "tools/say.h"
 #include "tools/subject.h"
 
@@ -16,7 +17,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #define STEPS_MAX 101
 #define CURVES_MAX 24
@@ -131,37 +131,47 @@ static double overhead_of(const struct subject *subject, const struct planner *p
                : -1.0;
 }
 
-static void measure(const struct settings *settings, const struct subject *subject,
-                    struct picture *picture)
+static double bound_of(const struct subject *subject, uint64_t budget)
 {
     const struct trace_index *trace_index = &subject->trace_index;
-    bool has_terminal = isatty(STDERR_FILENO) == 1;
+
+    return budget < trace_index->floor_bytes || subject->trace.total_ns == 0
+               ? -1.0
+               : predict_overhead(trace_index,
+                                  bound_iteration(trace_index, &subject->machine, budget));
+}
+
+/* True: it was stopped; only budgets that every planner has finished are in the picture. */
+static bool measure(const struct settings *settings, const struct subject *subject,
+                    struct picture *picture)
+{
+    uint64_t peak = subject->trace_index.peak_bytes;
     struct curve *bound = &picture->curves[picture->curve_count];
+    unsigned budgets = (settings->to - settings->from) / settings->step + 1;
+    bool is_stopped = false;
 
     bound->planner = NULL;
-    for (unsigned percent = settings->from; percent <= settings->to; percent += settings->step) {
-        uint64_t budget =
-            trace_index->peak_bytes / 100 * percent + trace_index->peak_bytes % 100 * percent / 100;
-        unsigned at = picture->count++;
+    progress_begin("comparing planners", (uint64_t)budgets * picture->curve_count, 0.0);
+    for (unsigned percent = settings->from; percent <= settings->to && !is_stopped;
+         percent += settings->step) {
+        uint64_t budget = peak / 100 * percent + peak % 100 * percent / 100;
+        unsigned at = picture->count;
 
-        if (has_terminal) {
-            fprintf(stderr, "\rbudget %u %%", percent);
-        }
-        picture->percent[at] = percent;
-        for (unsigned i = 0; i < picture->curve_count; i++) {
+        for (unsigned i = 0; i < picture->curve_count && !is_stopped; i++) {
+            progress_note("%s at %u %%", name_of(&picture->curves[i]), percent);
             picture->curves[i].overhead[at] = overhead_of(subject, picture->curves[i].planner,
                                                           budget, settings->arguments.effort);
+            is_stopped = progress_should_stop(NULL);
+            progress_step();
         }
-        bound->overhead[at] =
-            budget < trace_index->floor_bytes || subject->trace.total_ns == 0
-                ? -1.0
-                : predict_overhead(trace_index,
-                                   bound_iteration(trace_index, &subject->machine, budget));
+        if (!is_stopped) {
+            picture->percent[at] = percent;
+            bound->overhead[at] = bound_of(subject, budget);
+            picture->count++;
+        }
     }
     picture->curve_count++;
-    if (has_terminal) {
-        fputc('\n', stderr);
-    }
+    return progress_end();
 }
 
 static capu_status put_table(const struct picture *picture, struct string_buffer *text)
@@ -285,6 +295,14 @@ static capu_status put_svg(const struct picture *picture, struct string_buffer *
     return status == CAPU_OK ? string_buffer_format(text, "</svg>\n") : status;
 }
 
+static capu_status write_picture(const struct picture *picture, const char *output,
+                                 struct string_buffer *text)
+{
+    return output == NULL              ? put_table(picture, text)
+           : ends_with(output, ".svg") ? put_svg(picture, text)
+                                       : put_json(picture, text);
+}
+
 static bool check_files(const struct arguments *arguments)
 {
     const struct output_file files[] = {
@@ -326,6 +344,7 @@ int sweep_main(int argc, char **argv)
     struct subject subject;
     struct string_buffer text = {0};
     capu_status status;
+    bool is_stopped;
     bool is_fine;
 
     arguments->takes_trace = true;
@@ -338,15 +357,21 @@ int sweep_main(int argc, char **argv)
         !subject_load(&subject, arguments->trace, arguments->machine, 1)) {
         return EXIT_USAGE;
     }
-    measure(&settings, &subject, &picture);
-    status = output == NULL              ? put_table(&picture, &text)
-             : ends_with(output, ".svg") ? put_svg(&picture, &text)
-                                         : put_json(&picture, &text);
+    is_stopped = measure(&settings, &subject, &picture);
+    if (picture.count == 0) { /* there is always a budget, so it was stopped */
+        say("stopped before a budget was complete");
+        subject_finish(&subject);
+        return EXIT_STOPPED;
+    }
+    status = write_picture(&picture, output, &text);
     if (status != CAPU_OK) {
         say("out of memory");
     }
     is_fine = status == CAPU_OK && output_write(output, &text);
+    if (is_fine && is_stopped) {
+        say("stopped: the budgets above %u %% are missing", picture.percent[picture.count - 1]);
+    }
     string_buffer_finish(&text);
     subject_finish(&subject);
-    return is_fine ? EXIT_FINE : EXIT_USAGE;
+    return !is_fine ? EXIT_USAGE : is_stopped ? EXIT_STOPPED : EXIT_FINE;
 }
