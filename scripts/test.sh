@@ -110,8 +110,8 @@ check)
     ;;
 test)
     run debug 10 -LE '^long$'
-    run asan 4 -LE '^long$'
-    run tsan 3 -LE '^long$'
+    run asan 3 -LE '^long$'
+    run tsan 2 -LE '^long$'
     look_with_clang
     ;;
 long)

@@ -1,8 +1,8 @@
 /*
  * Failing host memory, in everything that this room does: the n-th allocation fails, for n = 1, 2,
- * ... until the operation passes, alone or with all later ones. A failed operation reports it and
- * leaks nothing (the sanitizer build checks that); one that passes gives the same result as without
- * a failure.
+ * ... or a sample of these, until the operation passes, alone or with all later ones. A failed
+ * operation reports it and leaks nothing (the sanitizer build checks that); one that passes gives
+ * the same result as without a failure.
  */
 #include "tests/unit/policy/fixture.h"
 
@@ -11,6 +11,7 @@
 #include "policy/timeline.h"
 #include "policy/validate.h"
 
+#include "tests/support/effort.h"
 #include "tests/support/malloc_faults.h"
 #include "tests/support/random_trace.h"
 
@@ -51,7 +52,8 @@ static void teardown(void)
     trace_finish(&trace);
 }
 
-/* One call in so many fails. `also`: what an operation may return besides NO_HOST_MEMORY. */
+/* One call in so many fails, or a sample of these calls. `also`: what an operation may return
+   besides NO_HOST_MEMORY. */
 static void sweep(const char *name, operation *run, const void *argument, uint64_t every,
                   capu_status also)
 {
@@ -61,7 +63,8 @@ static void sweep(const char *name, operation *run, const void *argument, uint64
     for (int lasting = 0; lasting < 2; lasting++) {
         bool has_passed = false;
 
-        for (uint64_t call = 1; call < CALLS_MAX && !has_passed; call += every) {
+        for (uint64_t call = 1; call < CALLS_MAX && !has_passed;
+             call = effort_next(call + every - 1)) {
             struct string_buffer out = {0};
             capu_status status;
 
