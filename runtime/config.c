@@ -64,6 +64,7 @@ static const struct field fields[] = {
     FIELD(sample_every, "CAPUCHIN_SAMPLE_EVERY", FIELD_COUNT),
     FIELD(plan_memory_bytes, "CAPUCHIN_PLAN_MEMORY", FIELD_SIZE),
     FIELD(keep_contents, "CAPUCHIN_KEEP_CONTENTS", FIELD_SWITCH),
+    FIELD(top, "CAPUCHIN_TOP", FIELD_SWITCH),
 };
 
 enum { FIELDS = sizeof(fields) / sizeof(fields[0]) };
@@ -275,6 +276,10 @@ static capu_status check(const capu_config *config, char *text, size_t text_byte
                  "config: effort %u, wait_for_plan %u or keep_contents %u is out of range: at most "
                  "3, 1 and 1",
                  config->effort, config->wait_for_plan, config->keep_contents);
+        return CAPU_INVALID;
+    }
+    if (config->top > 1) {
+        snprintf(text, text_bytes, "config: top %u is out of range: at most 1", config->top);
         return CAPU_INVALID;
     }
     if (config->planner != NULL && planner_find(config->planner) == NULL) {

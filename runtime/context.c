@@ -7,6 +7,7 @@
 #include "runtime/config.h"
 #include "runtime/host_memory.h"
 #include "runtime/leave.h"
+#include "runtime/live_server.h"
 #include "runtime/parked.h"
 #include "runtime/planning.h"
 #include "runtime/settle.h"
@@ -297,10 +298,44 @@ static capu_status create_memory(capu_context *context)
     return status;
 }
 
+/* For `capuchin top`. Last, so that a context that cannot be created is never seen. */
+static capu_status start_showing(capu_context *context, char *text, size_t text_bytes)
+{
+    const struct device_link *link =
+        context->link.d2h_bytes_per_s != 0 ? &context->link : &context->device->capabilities.link;
+    struct live_subject subject = {.mode = context->config.mode,
+                                   .budget_bytes = context->config.budget_bytes,
+                                   .d2h_bytes_per_s = link->d2h_bytes_per_s,
+                                   .h2d_bytes_per_s = link->h2d_bytes_per_s};
+    capu_status status;
+
+    live_copy_text(subject.device, sizeof(subject.device), context->config.device);
+    live_copy_text(subject.planner, sizeof(subject.planner), context->config.planner);
+    context->live = live_create(&subject);
+    if (context->live == NULL) {
+        return CAPU_NO_HOST_MEMORY;
+    }
+    status = live_server_add(context->live, text, text_bytes);
+    if (status != CAPU_OK) {
+        live_destroy(context->live);
+        context->live = NULL;
+    }
+    return status;
+}
+
+static void stop_showing(capu_context *context)
+{
+    if (context->live != NULL) {
+        live_server_remove(context->live);
+        live_destroy(context->live);
+    }
+}
+
 /* Destroys every part that was created; parts that are zeroed are skipped. The device and the
    config stay. */
 static void destroy_parts(capu_context *context)
 {
+    stop_showing(context);
     planning_destroy(context->planning);
     label_records_finish(&context->labels);
     binding_finish(&context->binding);
@@ -367,14 +402,20 @@ capu_status context_create_on(struct device *device, const capu_config *config, 
         status = planning_create(context, &context->planning);
         if (status != CAPU_OK) {
             snprintf(text, text_bytes, "%s", context->error);
-            destroy_parts(context);
-            free(context);
-            return status;
         }
+    }
+    if (status == CAPU_OK && config->top != 0) {
+        status = start_showing(context, text, text_bytes);
+    }
+    if (status != CAPU_OK) {
+        destroy_parts(context);
+        free(context);
+        return status;
     }
     context->is_paging = context->config.mode != CAPU_MODE_OFF;
     context->is_tracking = context->is_paging || context->config.strict != 0 ||
-                           config->report_path != NULL || config->trace_path != NULL;
+                           config->report_path != NULL || config->trace_path != NULL ||
+                           config->top != 0;
     *out = context;
     return CAPU_OK;
 }

@@ -21,6 +21,7 @@
 #include "runtime/departure.h"
 #include "runtime/fork_mark.h"
 #include "runtime/label_records.h"
+#include "runtime/live.h"
 #include "runtime/names.h"
 #include "runtime/owed.h"
 #include "runtime/page_census.h"
@@ -103,6 +104,7 @@ struct capu_context {
     struct staging staging;
     struct uploads uploads;
     struct agent *agent;
+    struct live *live; /* what `capuchin top` is shown; NULL: nothing */
     struct operands operands;
 
     /* Tensors with contents; transient ones become undefined when an iteration begins. */

@@ -273,3 +273,37 @@ capu_status page_figures_report(capu_context *context, struct record *record)
     suggest_page(context, record);
     return CAPU_OK;
 }
+
+void page_figures_kinds(struct tracker *tracker, const struct record *record,
+                        uint64_t bytes[LIVE_KINDS])
+{
+    int64_t *profile = tracker->profile; /* has room since the report was completed */
+    int64_t alive = 0;
+    int64_t most = 0;
+    size_t peak = 0;
+
+    memset(profile, 0, (record->op_count + 1) * sizeof(*profile));
+    for (size_t i = 0; i < record->tensor_count; i++) {
+        const struct record_tensor *tensor = &record->tensors[i];
+
+        if (!tensor->is_persistent) {
+            profile[tensor->first_op] += (int64_t)tensor->tensor_bytes;
+            profile[tensor->last_op + 1] -= (int64_t)tensor->tensor_bytes;
+        }
+    }
+    for (size_t i = 0; i < record->op_count; i++) {
+        alive += profile[i];
+        if (alive > most) {
+            most = alive;
+            peak = i;
+        }
+    }
+    memset(bytes, 0, LIVE_KINDS * sizeof(*bytes));
+    for (size_t i = 0; i < record->tensor_count; i++) {
+        const struct record_tensor *tensor = &record->tensors[i];
+
+        if (tensor->is_persistent || (tensor->first_op <= peak && peak <= tensor->last_op)) {
+            bytes[tensor->kind] += tensor->tensor_bytes;
+        }
+    }
+}

@@ -13,11 +13,13 @@
 
 #include "capuchin/context.h"
 #include "capuchin/status.h"
+#include "runtime/live.h"
 
 #include <stdint.h>
 
 struct record;
 struct record_tensor;
+struct tracker;
 
 /* Fills in these counters of the record's report. NO_HOST_MEMORY. */
 capu_status page_figures_report(capu_context *context, struct record *record);
@@ -26,5 +28,11 @@ capu_status page_figures_report(capu_context *context, struct record *record);
    a smaller one. 0: it would be always resident. */
 uint64_t page_figures_span(const capu_context *context, const struct record_tensor *tensor,
                            uint64_t page_bytes);
+
+/* The bytes of each capu_kind where most bytes of the record's tensors are alive: persistent ones
+   always, the others from their first access to their last. Pre: page_figures_report has succeeded
+   for the record. */
+void page_figures_kinds(struct tracker *tracker, const struct record *record,
+                        uint64_t bytes[LIVE_KINDS]);
 
 #endif

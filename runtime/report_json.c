@@ -56,15 +56,12 @@ const char *report_mode_name(uint32_t mode)
     return mode == CAPU_MODE_OFF ? "off" : mode == CAPU_MODE_PASSIVE ? "passive" : "guided";
 }
 
-char *report_json(const capu_report *report)
+json_t *report_json_counters(const capu_report *report)
 {
     json_t *object =
         json_pack("{s:s, s:i, s:s, s:s}", "type", "report", "version", (int)report->version, "mode",
                   report_mode_name(report->mode), "label", report->label);
-    json_t *evictions = json_array();
-    json_t *stalls = json_array();
-    struct string_buffer line = {0};
-    int failed = object == NULL || evictions == NULL || stalls == NULL;
+    int failed = object == NULL;
 
 #define SET_COUNTER(name, unit, text) \
     failed = failed || json_object_set_new(object, #name, number(report->name));
@@ -74,6 +71,21 @@ char *report_json(const capu_report *report)
     failed = failed ||
              json_object_set_new(object, "plan_error",
                                  json_string(report->plan_error != NULL ? report->plan_error : ""));
+    if (failed) {
+        json_decref(object);
+        return NULL;
+    }
+    return object;
+}
+
+char *report_json(const capu_report *report)
+{
+    json_t *object = report_json_counters(report);
+    json_t *evictions = json_array();
+    json_t *stalls = json_array();
+    struct string_buffer line = {0};
+    int failed = object == NULL || evictions == NULL || stalls == NULL;
+
     for (size_t i = 0; i < report->eviction_count && !failed; i++) {
         failed = json_array_append_new(evictions, eviction_json(&report->evictions[i]));
     }

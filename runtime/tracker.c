@@ -3,9 +3,11 @@
 #include "runtime/failure.h"
 #include "runtime/internal.h"
 #include "runtime/lookup.h"
+#include "runtime/page_figures.h"
 
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 void tracker_finish(struct tracker *tracker)
 {
@@ -441,10 +443,27 @@ void tracker_persistent(capu_context *context, const struct tensor *tensor, int 
     }
 }
 
+/* What `capuchin top` shows. Reading the clock is no system call. */
+static void publish_live(capu_context *context, const struct record *record)
+{
+    struct live *live = context->live;
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    live_note_report(live, &record->report);
+    page_figures_kinds(&context->tracker, record, live->own.kind_bytes);
+    live->own.held_bytes = pages_out(context->pages) * record->page_bytes;
+    live->own.published_ns = (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+    live_publish(live);
+}
+
 /* Report line and trace, for the agent to write. Training goes on if that fails, and capu_flush
    tells. */
 static void publish(capu_context *context, struct record *record)
 {
+    if (context->live != NULL) {
+        publish_live(context, record);
+    }
     if (context->config.report_path != NULL) {
         char *line = report_json(&record->report);
 

@@ -142,6 +142,9 @@ capu_status trace_record_write(capu_context *context, const struct record *recor
    is full. */
 char *report_json(const capu_report *report);
 
+/* The same as a value of Jansson's, without the lists of evictions and stalls. NULL: as above. */
+struct json_t *report_json_counters(const capu_report *report);
+
 /* The words for a capu_method and a capu_mode in JSON and in the printed table. Constants. */
 const char *report_method_name(uint32_t method);
 const char *report_mode_name(uint32_t mode);

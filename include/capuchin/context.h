@@ -152,6 +152,11 @@ typedef struct capu_config {
        could not be recomputed, so that iterations that differ from their plan can read it. 0: plans
        for a label do so once an iteration under it has failed with CONTENTS_LOST */
     uint32_t keep_contents;
+    /* CAPUCHIN_TOP: 1 offers the counters of finished iterations to `capuchin top`, on a local
+       socket that only the same user can use: PID.sock in the folder "capuchin" of
+       $XDG_RUNTIME_DIR, or in /tmp/capuchin-UID. One thread per process serves it. See docs/top.md
+     */
+    uint32_t top;
 } capu_config;
 
 #ifndef __cplusplus
@@ -187,7 +192,7 @@ static inline capu_config capu_config_init(void)
  * mappings), NO_HOST_MEMORY, SYSTEM_LIMIT (there are no more threads or descriptors, or the host
  * device's memory is larger than a file may be; training needs no more of them, except to write
  * files), NO_DEVICE, DEVICE_FAILED, DEVICE_LOST, FILE_FAILED (a report, trace or plan file cannot
- * be created or replaced).
+ * be created or replaced, or the socket for `top` not be created).
  */
 CAPU_API capu_status capu_context_create(const capu_config *config, capu_context **context);
 
