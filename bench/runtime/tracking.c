@@ -1,10 +1,10 @@
 /*
  * The cost of the library if nothing is evicted: the same iterations in the mode off, in passive
- * mode, and with a plan that has nothing to do, once normally and once with the ops of every
- * iteration timed. They run in turns in one process, so that all see the same machine. There are
- * three kinds of op: ops of 50 us, a realistic iteration, where the ratio counts; and empty ones on
- * host and on sim, where the difference is the cost of an op and of an access. After each run the
- * bytes of the last tensor are compared.
+ * mode, and with a plan that has nothing to do: normally, with the counters offered to `capuchin
+ * top`, and with the ops of every iteration timed. They run in turns in one process, so that all
+ * see the same machine. There are three kinds of op: ops of 50 us, a realistic iteration, where the
+ * ratio counts; and empty ones on host and on sim, where the difference is the cost of an op and of
+ * an access. After each run the bytes of the last tensor are compared.
  */
 #include "bench/runtime/bench.h"
 
@@ -47,11 +47,11 @@ static const struct mode {
     const char *name;
     capu_mode mode;
     uint64_t sample_every;
+    uint32_t top;
 } modes[] = {
-    {"off", CAPU_MODE_OFF, 0},
-    {"passive", CAPU_MODE_PASSIVE, 0},
-    {"guided", CAPU_MODE_GUIDED, 0},
-    {"timed", CAPU_MODE_GUIDED, 1},
+    {"off", CAPU_MODE_OFF, 0, 0},       {"passive", CAPU_MODE_PASSIVE, 0, 0},
+    {"guided", CAPU_MODE_GUIDED, 0, 0}, {"top", CAPU_MODE_GUIDED, 0, 1},
+    {"timed", CAPU_MODE_GUIDED, 1, 0},
 };
 
 enum { MODES = sizeof(modes) / sizeof(modes[0]) };
@@ -64,6 +64,7 @@ static void start(struct loop *loop, const char *device, const struct mode *mode
     config.device = device;
     config.mode = (uint32_t)mode->mode;
     config.sample_every = mode->sample_every;
+    config.top = mode->top;
     config.budget_bytes = (uint64_t)64 << 20;
     config.page_bytes = 1 << 16;
     config.wait_for_plan = 1;
@@ -149,8 +150,9 @@ static struct result measure(const char *name, const char *device, double second
             ratio[mode][at] = taken[mode][at] / taken[0][at];
         }
         if (i >= WARM_UP) {
-            expect_guided(&loops[2]);
-            expect_guided(&loops[3]);
+            for (size_t mode = 2; mode < MODES; mode++) {
+                expect_guided(&loops[mode]);
+            }
         }
     }
     for (size_t mode = 0; mode < MODES; mode++) {
