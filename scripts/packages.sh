@@ -19,6 +19,8 @@ lib command pkg-config pkg-config
 lib library jansson libjansson-dev
 build library openblas libopenblas-dev
 build library zlib zlib1g-dev
+build library libzstd libzstd-dev
+build library liblz4 liblz4-dev
 test command c++ g++
 build library check check
 bench file /usr/include/glpk.h libglpk-dev

@@ -13,6 +13,7 @@ int model_main(int argc, char **argv);
 int maxbatch_main(int argc, char **argv);
 int replay_main(int argc, char **argv);
 int explain_main(int argc, char **argv);
+int kernels_main(int argc, char **argv);
 int machines_main(int argc, char **argv);
 
 #endif

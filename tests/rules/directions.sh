@@ -14,7 +14,7 @@ grep -rhoE '\bcapu_[a-z0-9_]+' include | sort -u >"$public"
 
 list() {
     local folder
-    for folder in include base device allocator policy runtime kernels examples models tools tests/unit; do
+    for folder in include base device allocator policy runtime kernels examples models interpose tools tests/unit; do
         [ -d "$folder" ] && find "$folder" -name '*.[ch]' -o -name '*.hpp' -o -name '*.cu' -o -name '*.cuh'
     done | sort
 }
@@ -33,7 +33,8 @@ list | xargs grep -nHE '^[[:space:]]*#[[:space:]]*include' /dev/null |
         may["kernels"] = "capuchin kernels"
         may["examples"] = "capuchin kernels examples"
         may["models"] = "capuchin base policy models"
-        may["tools"] = "capuchin base policy models tools"
+        may["interpose"] = "capuchin base interpose"
+        may["tools"] = "capuchin base policy models interpose tools"
     }
     function bad(reason) { print $1 ":" $2 ": " reason }
     function allowed(list, one,    words, n, i) {

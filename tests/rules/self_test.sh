@@ -15,7 +15,7 @@ fail() {
 # Makes a tree without violations.
 tree() {
     rm -rf "$work/tree"
-    mkdir -p "$work"/tree/{include/capuchin,base,device,allocator,policy,runtime,kernels,models,tests/unit/policy}
+    mkdir -p "$work"/tree/{include/capuchin,base,device,allocator,policy,runtime,kernels,models,interpose,tests/unit/policy}
     cat >"$work/tree/include/capuchin/a.h" <<'HEADER'
 #ifndef A_H
 #define A_H
@@ -54,6 +54,8 @@ directions device/x.c '#include "runtime/internal.h"' 'may not include runtime'
 directions include/capuchin/a.h '#include "device/device.h"' 'may not include device'
 directions include/capuchin/a.hpp '#include "device/device.h"' 'may not include device'
 directions kernels/x.c '#include "runtime/internal.h"' 'may not include runtime'
+directions interpose/x.c '#include "runtime/internal.h"' 'may not include runtime'
+directions interpose/x.c '#include <cuda.h>' 'CUDA header'
 directions models/x.c '#include "runtime/internal.h"' 'may not include runtime'
 directions kernels/x.c '#include <cuda_runtime.h>' 'CUDA header'
 directions runtime/x.c '#include <cuda.h>' 'CUDA header'

@@ -1,0 +1,45 @@
+/*
+ * All device code of a file: a program, a shared library or an object file of the host, a fat
+ * binary or a cubin in a file of its own, or PTX text. Reading never fails because of one image:
+ * what is wrong with it is noted there.
+ */
+#ifndef CAPU_INTERPOSE_BINARY_H
+#define CAPU_INTERPOSE_BINARY_H
+
+#include "interpose/cubin.h"
+#include "interpose/fatbin.h"
+
+struct binary_image {
+    struct image image;
+    unsigned fatbin;        /* which fat binary it is in, from 0 */
+    capu_status status;     /* whether it could be read */
+    struct problem problem; /* if not */
+    struct cubin cubin;     /* of an ELF image */
+    char *text;             /* of a PTX image, terminated; NULL if there is none */
+    size_t text_bytes;
+};
+
+/* Zeroed: empty. */
+struct binary {
+    struct binary_image *images; /* in the order of the file, so by fat binary */
+    size_t image_count;
+    size_t image_capacity;
+    unsigned fatbin_count;
+    bool is_cut;            /* a section of fat binaries could not be read to its end */
+    struct problem problem; /* why */
+};
+
+/*
+ * Reads a file. On failure *binary is empty, and `problem` says why, without the file's name.
+ *
+ * Errors: FILE_FAILED: it cannot be read; BAD_FILE: it is no kind of file that can hold device
+ * code; UNSUPPORTED: an archive; NO_HOST_MEMORY.
+ */
+capu_status binary_read(const char *path, struct binary *binary, struct problem *problem);
+
+/* The same for a file in memory. Copies what it keeps. */
+capu_status binary_read_bytes(struct bytes bytes, struct binary *binary, struct problem *problem);
+
+void binary_finish(struct binary *binary);
+
+#endif
