@@ -17,6 +17,7 @@ lib command ninja ninja-build
 lib command ld binutils
 lib command pkg-config pkg-config
 lib library jansson libjansson-dev
+lib file /usr/share/javascript/dygraphs/dygraph.min.js libjs-dygraphs
 build library openblas libopenblas-dev
 build library zlib zlib1g-dev
 build library libzstd libzstd-dev

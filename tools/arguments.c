@@ -2,6 +2,7 @@
 #include "tools/arguments.h"
 
 #include "base/assert.h"
+#include "tools/page.h"
 #include "tools/say.h"
 
 #include "capuchin/context.h"
@@ -139,6 +140,20 @@ const char *arguments_output(const char *path)
     return strcmp(path, "-") != 0 ? path : NULL;
 }
 
+static const char *arguments_html(const char *path, struct argp_state *state)
+{
+    if (!page_is_possible()) {
+        argp_error(
+            state,
+            "--html %s: this command was built without dygraphs, which draws curves: install "
+            "the Debian package libjs-dygraphs and build again",
+            path);
+    } else if (arguments_output(path) == NULL) {
+        argp_error(state, "--html %s: a page is written to a file", path);
+    }
+    return path;
+}
+
 /* What argp adds on its own, except that its --help has no -h. */
 static error_t parse_help(int key, char *argument, struct argp_state *state)
 {
@@ -217,6 +232,9 @@ error_t arguments_parse(int key, char *argument, struct arguments *arguments,
         return 0;
     case KEY_HOST:
         arguments->host_bytes = arguments_bytes("host", argument, 0, state);
+        return 0;
+    case KEY_HTML:
+        arguments->html = arguments_html(argument, state);
         return 0;
     case KEY_PAGE:
         arguments->page_bytes = arguments_bytes("page", argument, 1, state);

@@ -20,6 +20,7 @@ enum arguments_key {
     KEY_PLANNER = 'p',
     KEY_EFFORT = 256,
     KEY_HOST,
+    KEY_HTML,
     KEY_JSON,
     KEY_PAGE,
     KEY_USAGE,
@@ -32,6 +33,7 @@ struct arguments {
     const char *budget; /* as given: what a percentage refers to is known only after loading */
     const char *machine;
     const char *output; /* NULL: standard output */
+    const char *html;   /* the page; NULL: none */
     const struct planner *planner;
     enum planner_effort effort;
     uint64_t host_bytes;

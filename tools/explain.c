@@ -12,8 +12,11 @@
 #include "tools/account.h"
 #include "tools/advice.h"
 #include "tools/arguments.h"
+#include "tools/curves.h"
 #include "tools/exit_code.h"
 #include "tools/human.h"
+#include "tools/output.h"
+#include "tools/page.h"
 #include "tools/predict.h"
 #include "tools/printable.h"
 #include "tools/remedies.h"
@@ -425,25 +428,74 @@ static double seconds_of_copies(uint64_t bytes, uint64_t bytes_per_s)
 
 /* How busy the link was, and what iterations would take at other budgets, by plans for the trace.
  */
-static bool print_budgets(const struct settings *settings, const struct account *account)
+static void print_budgets(const struct settings *settings, const struct account *account,
+                          const struct subject *subject)
 {
     const struct reported *counters = &account->counters;
-    struct subject subject;
 
-    if (!subject_load(&subject, settings->arguments.trace, settings->arguments.machine, 1)) {
-        return false;
-    }
     printf("\nthe link was busy for %.3f ms with copies out and %.3f ms with copies back\n",
-           1e3 * seconds_of_copies(counters->evicted_bytes, subject.machine.d2h_bytes_per_s),
-           1e3 * seconds_of_copies(counters->prefetched_bytes, subject.machine.h2d_bytes_per_s));
+           1e3 * seconds_of_copies(counters->evicted_bytes, subject->machine.d2h_bytes_per_s),
+           1e3 * seconds_of_copies(counters->prefetched_bytes, subject->machine.h2d_bytes_per_s));
     printf("\nother budgets, predicted for %s\n  %14s %14s %10s\n", settings->arguments.trace,
            "budget", "iteration", "overhead");
     for (unsigned percent = 30; percent <= 100; percent += 10) {
-        print_budget(&subject, percent, counters->budget_bytes);
+        print_budget(subject, percent, counters->budget_bytes);
     }
-    print_help(settings->arguments.trace, &subject, counters);
-    subject_finish(&subject);
-    return true;
+    print_help(settings->arguments.trace, subject, counters);
+}
+
+/* Writes the page. A trace adds what other budgets would cost. */
+static bool write_page(const struct settings *settings, const struct report_file *file,
+                       const struct account *account, const struct subject *subject)
+{
+    static struct curves curves;
+    static const struct curves_range range = {.from = 20, .to = 100, .step = 10};
+    struct page page = {.command = "explain",
+                        .source = settings->report,
+                        .report = file,
+                        .account = account,
+                        .trace = settings->arguments.trace};
+
+    if (subject != NULL) {
+        curves.items[0].planner = settings->arguments.planner;
+        curves.item_count = 1;
+        page.subject = subject;
+        page.curves = &curves;
+        if (curves_measure(&curves, subject, &range, EFFORT_QUICK)) {
+            say("stopped: there is no page");
+            return false;
+        }
+    }
+    return page_write(settings->arguments.html, &page);
+}
+
+static bool check_files(const struct settings *settings)
+{
+    const struct output_file files[] = {
+        {"REPORT", settings->report, false},
+        {"--trace", settings->arguments.trace, false},
+        {"--machine", subject_machine_file(settings->arguments.machine), false},
+        {"--html", settings->arguments.html, true},
+    };
+
+    return output_check(files, sizeof(files) / sizeof(files[0]));
+}
+
+/* Explains an iteration with all that is given. False: an error has been printed. */
+static bool explain(const struct settings *settings, const struct report_file *file,
+                    const struct account *account, const struct subject *subject)
+{
+    print_kinds(file);
+    print_where(account);
+    print_memory(account);
+    print_waits(account);
+    print_movers(account);
+    printf("\nwhat to do\n");
+    remedies_print(stdout, account, file, settings->arguments.trace);
+    if (subject != NULL) {
+        print_budgets(settings, account, subject);
+    }
+    return settings->arguments.html == NULL || write_page(settings, file, account, subject);
 }
 
 int explain_main(int argc, char **argv)
@@ -458,6 +510,7 @@ int explain_main(int argc, char **argv)
          0},
         {"machine", KEY_MACHINE, "NAME|FILE", 0,
          "With --trace: use this machine instead of the one in the trace", 0},
+        {"html", KEY_HTML, "FILE", 0, "Also write a page with pictures to FILE", 0},
         {0}};
     static const struct argp argp = {
         options,
@@ -471,10 +524,13 @@ int explain_main(int argc, char **argv)
     const struct reported *iteration;
     struct report_file file;
     struct account account;
-    bool is_fine = true;
+    struct subject subject = {0};
+    const char *trace;
+    bool is_fine;
 
     arguments_read(&argp, argc, argv, &settings);
-    if (!report_file_read(&file, settings.report)) {
+    trace = settings.arguments.trace;
+    if (!check_files(&settings) || !report_file_read(&file, settings.report)) {
         return EXIT_USAGE;
     }
     iteration = choose(&file, settings.iteration);
@@ -482,16 +538,9 @@ int explain_main(int argc, char **argv)
         report_file_finish(&file);
         return EXIT_USAGE;
     }
-    print_kinds(&file);
-    print_where(&account);
-    print_memory(&account);
-    print_waits(&account);
-    print_movers(&account);
-    printf("\nwhat to do\n");
-    remedies_print(stdout, &account, &file, settings.arguments.trace);
-    if (settings.arguments.trace != NULL) {
-        is_fine = print_budgets(&settings, &account);
-    }
+    is_fine = (trace == NULL || subject_load(&subject, trace, settings.arguments.machine, 1)) &&
+              explain(&settings, &file, &account, trace != NULL ? &subject : NULL);
+    subject_finish(&subject);
     account_finish(&account);
     report_file_finish(&file);
     return is_fine && fflush(stdout) == 0 ? EXIT_FINE : EXIT_USAGE;

@@ -1,6 +1,7 @@
 /* Escaping text from files, see printable.h. */
 #include "tools/printable.h"
 
+#include "base/assert.h"
 #include "base/utf8.h"
 
 #include <stdbool.h>
@@ -41,9 +42,11 @@ static size_t read_piece(const char *text, char piece[static PIECE_BYTES], size_
     return length;
 }
 
-/* Fills the buffer with at most `width` columns; returns how many they are. `used`: bytes. */
-static size_t fill(const char *text, size_t width, char *buffer, size_t *used)
+/* Fills the buffer with at most `width` columns; returns how many they are. `used`: bytes.
+   Advances *rest to what did not fit. */
+static size_t fill(const char **rest, size_t width, char *buffer, size_t *used)
 {
+    const char *text = *rest;
     size_t columns = 0;
 
     *used = 0;
@@ -61,6 +64,7 @@ static size_t fill(const char *text, size_t width, char *buffer, size_t *used)
         text += length;
     }
     buffer[*used] = '\0';
+    *rest = text;
     return columns;
 }
 
@@ -68,19 +72,32 @@ const char *printable(const char *text, char buffer[static PRINTABLE_BYTES])
 {
     size_t used;
 
-    fill(text, SIZE_MAX, buffer, &used);
+    fill(&text, SIZE_MAX, buffer, &used);
     return buffer;
 }
 
 const char *printable_column(const char *text, size_t width, char buffer[static PRINTABLE_BYTES])
 {
     size_t used;
-    size_t columns = fill(text, width, buffer, &used);
+    size_t columns = fill(&text, width, buffer, &used);
 
     while (columns++ < width && used + 1 < PRINTABLE_BYTES) {
         buffer[used++] = ' ';
     }
     buffer[used] = '\0';
+    return buffer;
+}
+
+const char *printable_cut(const char *text, size_t width, char buffer[static PRINTABLE_BYTES])
+{
+    size_t used;
+
+    /* A character takes four bytes at most. */
+    ASSERT(width < (PRINTABLE_BYTES - sizeof("...")) / 4);
+    fill(&text, width, buffer, &used);
+    if (*text != '\0') {
+        memcpy(buffer + used, "...", sizeof("..."));
+    }
     return buffer;
 }
 

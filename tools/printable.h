@@ -20,6 +20,10 @@ const char *printable(const char *text, char buffer[static PRINTABLE_BYTES]);
 /* The same, filled up or cut to so many characters, for tables. */
 const char *printable_column(const char *text, size_t width, char buffer[static PRINTABLE_BYTES]);
 
+/* The same, and if it has more than so many characters, cut there with "..." in place of the rest.
+ */
+const char *printable_cut(const char *text, size_t width, char buffer[static PRINTABLE_BYTES]);
+
 /* Prints all of the text with such characters escaped. */
 void printable_print(FILE *file, const char *text);
 

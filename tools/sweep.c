@@ -5,6 +5,7 @@
 #include "tools/curves.h"
 #include "tools/exit_code.h"
 #include "tools/output.h"
+#include "tools/page.h"
 #include "tools/progress.h"
 #include "tools/say.h"
 #include "tools/subject.h"
@@ -231,6 +232,7 @@ static bool check_files(const struct arguments *arguments)
         {"TRACE", arguments->trace, false},
         {"--machine", subject_machine_file(arguments->machine), false},
         {"--output", arguments->output, true},
+        {"--html", arguments->html, true},
     };
 
     return output_check(files, sizeof(files) / sizeof(files[0]));
@@ -249,6 +251,7 @@ int sweep_main(int argc, char **argv)
          0},
         {"output", KEY_OUTPUT, "FILE.svg|.json", 0,
          "Write a picture or numbers to a file (default: print a table)", 0},
+        {"html", KEY_HTML, "FILE", 0, "Also write a page with the curves to FILE", 0},
         {0}};
     static const struct argp argp = {
         options,
@@ -267,6 +270,7 @@ int sweep_main(int argc, char **argv)
     struct subject subject;
     struct string_buffer text = {0};
     capu_status status;
+    struct page page = {.command = "sweep", .subject = &subject, .curves = &curves};
     bool is_stopped;
     bool is_fine;
 
@@ -276,6 +280,7 @@ int sweep_main(int argc, char **argv)
     }
     arguments_read(&argp, argc, argv, &settings);
     output = arguments->output;
+    page.source = arguments->trace;
     if (!check_files(arguments) ||
         !subject_load(&subject, arguments->trace, arguments->machine, 1)) {
         return EXIT_USAGE;
@@ -290,7 +295,8 @@ int sweep_main(int argc, char **argv)
     if (status != CAPU_OK) {
         say("out of memory");
     }
-    is_fine = status == CAPU_OK && output_write(output, &text);
+    is_fine = status == CAPU_OK && output_write(output, &text) &&
+              (arguments->html == NULL || page_write(arguments->html, &page));
     if (is_fine && is_stopped) {
         say("stopped: the budgets above %u %% are missing", curves.percent[curves.count - 1]);
     }

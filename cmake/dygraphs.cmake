@@ -1,0 +1,17 @@
+# dygraphs, which draws the curves in pages: Debian's libjs-dygraphs. Its licence goes into each page, so
+# without that file there are no pages either. CAPUCHIN_DYGRAPHS=OFF builds as if it were not installed.
+option(CAPUCHIN_DYGRAPHS "Embed dygraphs in the command, for --html" ON)
+set(dygraphs_script "")
+set(dygraphs_style "")
+set(dygraphs_licence "")
+if(CAPUCHIN_DYGRAPHS)
+    set(folder /usr/share/javascript/dygraphs)
+    set(licence /usr/share/doc/libjs-dygraphs/copyright)
+    if(EXISTS ${folder}/dygraph.min.js AND EXISTS ${folder}/dygraph.min.css AND EXISTS ${licence})
+        set(dygraphs_script ${folder}/dygraph.min.js)
+        set(dygraphs_style ${folder}/dygraph.min.css)
+        set(dygraphs_licence ${licence})
+    else()
+        message(STATUS "dygraphs: not found, so the command has no --html; install libjs-dygraphs")
+    endif()
+endif()

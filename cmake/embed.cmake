@@ -1,0 +1,17 @@
+# cmake -DOUTPUT=FILE.c -DASSETS="name=path|..." -P embed.cmake: writes constants with the contents of
+# files, each terminated: `const char asset_NAME[]`. A path that is empty becomes an empty string.
+set(code "/* Made by cmake/embed.cmake. */\n#include \"tools/assets.h\"\n")
+string(REPLACE "|" ";" ASSETS "${ASSETS}")
+foreach(asset IN LISTS ASSETS)
+    string(REGEX MATCH "^([a-z_]+)=(.*)$" found "${asset}")
+    set(name ${CMAKE_MATCH_1})
+    set(path ${CMAKE_MATCH_2})
+    set(bytes "")
+    if(path)
+        file(READ "${path}" bytes HEX)
+        string(REGEX REPLACE "(................................)" "\\1\n" bytes "${bytes}")
+        string(REGEX REPLACE "([0-9a-f][0-9a-f])" "0x\\1," bytes "${bytes}")
+    endif()
+    string(APPEND code "const char asset_${name}[] = {\n${bytes}0};\n")
+endforeach()
+file(WRITE "${OUTPUT}" "${code}")

@@ -1,0 +1,340 @@
+/* Pages: their numbers are those of the report, names stay text, and equal input gives equal pages.
+ * What a browser makes of them is tested in tests/pages. */
+#include "tests/unit/policy/fixture.h"
+#include "tests/unit/tools/fixture.h"
+
+#include <jansson.h>
+
+#include <inttypes.h>
+
+#define LINE(iteration, label, rest)                                           \
+    "{\"type\":\"report\",\"version\":1,\"mode\":\"passive\",\"label\":" label \
+    ",\"iteration\":" iteration "," rest "}\n"
+#define TIMES \
+    "\"time_ns\":20000000,\"compute_ns\":10000000,\"stall_ns\":8000000,\"recompute_ns\":500000"
+#define MEMORY                                                                      \
+    "\"budget_bytes\":8388608,\"peak_bytes\":8000000,\"live_peak_bytes\":16777216," \
+    "\"floor_bytes\":4194304,\"next_floor_bytes\":4194304"
+#define PAGE_BYTES_MAX 1000000
+
+static char *page;
+static size_t page_length;
+
+/* Reads a file of the folder into `page`. */
+static void read_page(const char *name)
+{
+    char path[128];
+    FILE *file;
+
+    snprintf(path, sizeof(path), "%s/%s", folder, name);
+    file = fopen(path, "rb");
+    ck_assert_msg(file != NULL, "there is no %s", name);
+    ck_assert_int_eq(fseek(file, 0, SEEK_END), 0);
+    page_length = (size_t)ftell(file);
+    rewind(file);
+    free(page);
+    page = malloc(page_length + 1);
+    ck_assert_uint_eq(fread(page, 1, page_length, file), page_length);
+    page[page_length] = '\0';
+    fclose(file);
+}
+
+/* Whether the command can write pages; a build without dygraphs cannot. */
+static bool can_write_pages(void)
+{
+    return system(CAPUCHIN_COMMAND " sweep --html p 2>&1 | grep -q 'built without dygraphs'") != 0;
+}
+
+static void setup(void)
+{
+    make_folder();
+    write_file("t", CHAIN_TRACE);
+}
+
+static void teardown(void)
+{
+    free(page);
+    page = NULL;
+    remove_folder();
+}
+
+/* The text of the page from the first occurrence of `mark` on. */
+static const char *after(const char *from, const char *mark)
+{
+    const char *at = strstr(from, mark);
+
+    ck_assert_msg(at != NULL, "\"%s\" is not in the page", mark);
+    return at + strlen(mark);
+}
+
+/* The number of a figure in the head: the first one after its id. */
+static uint64_t figure(const char *id)
+{
+    char mark[64];
+
+    snprintf(mark, sizeof(mark), "id=\"%s\">", id);
+    return strtoull(after(after(page, mark), "<data value=\""), NULL, 10);
+}
+
+/* The value of a script element with JSON; the caller owns it. */
+static json_t *read_data(const char *id)
+{
+    char mark[64];
+    const char *text;
+    json_t *value;
+
+    snprintf(mark, sizeof(mark), "<script type=\"application/json\" id=\"%s\">", id);
+    text = after(page, mark);
+    value = json_loads(text, JSON_DISABLE_EOF_CHECK, NULL);
+    ck_assert_msg(value != NULL, "%s is not JSON", id);
+    return value;
+}
+
+static uint64_t number_of(const json_t *object, const char *key)
+{
+    ck_assert_msg(json_is_integer(json_object_get(object, key)), "%s is not a number", key);
+    return (uint64_t)json_integer_value(json_object_get(object, key));
+}
+
+START_TEST(numbers_are_those_of_the_report)
+{
+    json_t *data;
+    const json_t *iteration;
+    const char *row;
+
+    write_file("r", LINE("1", "\"a\"", TIMES)
+                        LINE("2", "\"a\"", TIMES "," MEMORY ",\"floor_op\":\"huge\""));
+    RUN_COMMANDS({"explain r --html p", 0, {"iteration 2 a, passive mode: 20.000 ms"}});
+    read_page("p");
+    ck_assert_uint_eq(figure("peak"), 8000000);
+    ck_assert_uint_eq(figure("cost"), 8500000);
+    ck_assert_uint_eq(figure("floor"), 4194304);
+    ck_assert_uint_eq(figure("need"), 16777216);
+    after(page, "set by <code>huge</code>");
+    after(page, "Peak: the budget was kept");
+    after(page, "<data value=\"42.5\">42.5&#160;%</data> of <data value=\"20000000\">");
+    after(page, "Next:</strong> Passive mode brings tensors back when an op needs them.");
+    data = read_data("data");
+    iteration = json_object_get(data, "iteration");
+    ck_assert_uint_eq(number_of(iteration, "iteration"), 2);
+    ck_assert_uint_eq(number_of(iteration, "peak_bytes"), 8000000);
+    ck_assert_uint_eq(number_of(iteration, "stall_ns"), 8000000);
+    json_decref(data);
+    row = after(page, "<tr id=\"iteration-2\">");
+    after(row, "<data value=\"20000000\">20.000 ms</data>");
+    after(page, "\n2,a,passive,20000000,10000000,8000000,500000,0,0,0,0,8000000,0\n");
+}
+END_TEST
+
+/* Times of ops that were not timed are unknown, not 0. */
+START_TEST(what_was_not_timed_is_not_a_number)
+{
+    json_t *data;
+
+    write_file("r", LINE("1", "\"\"",
+                         "\"time_ns\":7000000,\"compute_ns\":null,\"stall_ns\":null,"
+                         "\"recompute_ns\":null," MEMORY));
+    RUN_COMMANDS({"explain r --html p", 0, {""}});
+    read_page("p");
+    after(page, "<dd>not timed <span class=\"note\">within <data value=\"7000000\">");
+    after(page, "\n1,,passive,7000000,,,,0,0,0,0,8000000,0\n");
+    data = read_data("data");
+    ck_assert(json_is_null(json_object_get(json_object_get(data, "iteration"), "stall_ns")));
+    json_decref(data);
+}
+END_TEST
+
+START_TEST(an_exceeded_budget_stands_out)
+{
+    write_file("r", LINE("1", "\"\"",
+                         TIMES ",\"budget_bytes\":1000,\"peak_bytes\":1001,"
+                               "\"live_peak_bytes\":2000"));
+    RUN_COMMANDS({"explain r --html p", 0, {""}});
+    read_page("p");
+    after(page, "<div class=\"figure bad\" id=\"peak\"><dt>Peak: above the budget");
+    after(page, "exceeded its budget");
+}
+END_TEST
+
+/* Markup, quotes, ends of scripts and of comments, control characters, formulas, separators. */
+#define HOSTILE "</pre></script><script>alert(1)</script><!--\\\"'&\\u001b[2J\\u2028,x"
+
+START_TEST(names_stay_text)
+{
+    static char line[500000];
+    static char name[200001];
+    json_t *data;
+
+    memset(name, '<', sizeof(name) - 1);
+    snprintf(line, sizeof(line),
+             LINE("1", "\"%s\"", TIMES)
+                 LINE("2", "\"=%s\"", TIMES "," MEMORY ",\"floor_op\":\"%s\"")
+                     LINE("3", "\"%s\"", TIMES),
+             HOSTILE, HOSTILE, HOSTILE, name);
+    write_file("r", line);
+    RUN_COMMANDS({"explain r -i 2 --html p", 0, {""}});
+    read_page("p");
+    ck_assert_uint_lt(page_length, PAGE_BYTES_MAX / 2);
+    ck_assert_ptr_null(strstr(page, "<script>alert"));
+    ck_assert_ptr_null(strstr(page, "\x1b"));
+    ck_assert_ptr_null(strstr(page, "\xe2\x80\xa8"));
+    after(page, "set by <code>&#60;/pre&#62;&#60;/script&#62;&#60;script&#62;alert(1)");
+    after(page, "\n2,\"'=&#60;/pre&#62;&#60;/script&#62;&#60;script&#62;alert(1)");
+    after(page, "&#34;&#34;&#39;&#38;\\x1b[2J");
+    data = read_data("data");
+    ck_assert_str_eq(
+        json_string_value(json_object_get(json_object_get(data, "iteration"), "floor_op")),
+        "</pre></script><script>alert(1)</script><!--\"'&\\x1b[2J\\xe2\\x80\\xa8,x");
+    json_decref(data);
+}
+END_TEST
+
+/* A page refers to nothing outside itself, and forbids it. */
+START_TEST(a_page_is_complete)
+{
+    write_file("r", LINE("1", "\"a\"", TIMES "," MEMORY));
+    RUN_COMMANDS({"explain r --html p", 0, {""}});
+    read_page("p");
+    ck_assert_ptr_null(strstr(page, "<link"));
+    ck_assert_ptr_null(strstr(page, " src="));
+    ck_assert_ptr_null(strstr(page, "href=\"http"));
+    after(page, "Content-Security-Policy\" content=\"default-src 'none';");
+    after(page, "Permission is hereby granted, free of charge");
+    after(page, "<noscript>");
+    shell("tail -n 1 p | grep -q '^</html>$'");
+}
+END_TEST
+
+/* A long report gives no larger page, and what stands out stays in it. */
+START_TEST(long_reports_keep_their_extremes)
+{
+    shell("for i in $(seq 1 20000); do echo '{\"type\":\"report\",\"version\":1,\"mode\":"
+          "\"guided\",\"label\":\"\",\"iteration\":'$i',\"time_ns\":'$((1000000 + i % 7))"
+          "',\"compute_ns\":900000,\"stall_ns\":1,\"recompute_ns\":2}'; done > r");
+    shell("sed -i '7777s/\"time_ns\":[0-9]*/\"time_ns\":9000000/;"
+          "8888s/\"time_ns\":[0-9]*/\"time_ns\":100/;9999s/}/,\"diverged\":1}/' r");
+    RUN_COMMANDS({"explain r --html p", 0, {"20000 iterations"}});
+    read_page("p");
+    ck_assert_uint_lt(page_length, PAGE_BYTES_MAX);
+    after(page, "\n7777,,guided,9000000,");
+    after(page, "\n8888,,guided,100,");
+    after(page, "\n9999,,guided,");
+    after(page, "There are more than a page can hold");
+    after(page, "<tr id=\"iteration-7777\">");
+}
+END_TEST
+
+START_TEST(equal_input_gives_equal_pages)
+{
+    write_file("r", LINE("1", "\"a\"", TIMES "," MEMORY));
+    RUN_COMMANDS({"explain r --trace t --html p", 0, {""}},
+                 {"explain r --trace t --html q", 0, {""}}, {"sweep t --html s", 0, {""}},
+                 {"sweep t --html u", 0, {""}});
+    shell("cmp p q && cmp s u");
+}
+END_TEST
+
+/* The curves of a page are those of the numbers that sweep writes. */
+START_TEST(budget_curves_are_those_of_sweep)
+{
+    json_t *numbers;
+    const json_t *curve;
+    const char *csv;
+
+    RUN_COMMANDS({"sweep t --planners hybrid,lru -o n.json --html p", 0, {""}});
+    read_page("n.json");
+    numbers = json_loads(page, 0, NULL);
+    ck_assert_ptr_nonnull(numbers);
+    curve = json_object_get(json_object_get(numbers, "overhead_percent"), "hybrid");
+    read_page("p");
+    csv = after(page, "budget_percent,budget_bytes,planner,overhead_percent\n");
+    for (size_t i = 0; i < json_array_size(curve); i++) {
+        const json_t *overhead = json_array_get(curve, i);
+        char line[128];
+
+        snprintf(line, sizeof(line), "%zu,%zu,hybrid,", 20 + 10 * i, 31 * (20 + 10 * i));
+        csv = after(csv, line);
+        if (json_is_null(overhead)) {
+            ck_assert_int_eq(*csv, '\n');
+        } else {
+            ck_assert_double_eq_tol(strtod(csv, NULL), json_real_value(overhead), 1e-6);
+        }
+    }
+    json_decref(numbers);
+    after(page, "no plan</data>");
+    ck_assert_uint_eq(figure("need"), 3100);
+    ck_assert_uint_eq(figure("floor"), 2050);
+}
+END_TEST
+
+START_TEST(reports_without_a_trace_say_how_to_get_curves)
+{
+    write_file("r", LINE("1", "\"a\"", TIMES "," MEMORY));
+    RUN_COMMANDS({"explain r --html p", 0, {""}});
+    read_page("p");
+    after(page, "Record a trace with <code>CAPUCHIN_TRACE=FILE</code>");
+    RUN_COMMANDS({"explain r --trace t --html p", 0, {""}});
+    read_page("p");
+    after(page, "curves planned, the point measured");
+    after(page, "\"run_bytes\":8388608,\"run_percent\":100.0");
+}
+END_TEST
+
+/* What cannot be a page is rejected by name, and the page that was there stays. */
+START_TEST(bad_files_are_rejected)
+{
+    write_file("r", LINE("1", "\"a\"", TIMES));
+    write_file("cut", LINE("1", "\"a\"", TIMES) "{\"type\":\"report\",\"ver");
+    write_file("p", "old");
+    RUN_COMMANDS({"explain t --html p", 2, {"t:1: not a report as CAPUCHIN_REPORT=FILE writes it"}},
+                 {"explain nothing --html p", 2, {"nothing: No such file or directory"}},
+                 {"explain r --html r", 2, {"--html r is the same file as REPORT r"}},
+                 {"explain r --html missing/p", 2, {"missing/p: cannot be written"}},
+                 {"explain r --html -", 2, {"--html -: a page is written to a file"}},
+                 {"sweep t --html t", 2, {"--html t is the same file as TRACE t"}});
+    read_page("p");
+    ck_assert_str_eq(page, "old");
+    RUN_COMMANDS({"explain cut --html p", 0, {"cut:2: the line is cut off and is left out"}});
+    read_page("p");
+    after(page, "\n1,a,passive,20000000,");
+}
+END_TEST
+
+START_TEST(a_build_without_dygraphs_names_the_package)
+{
+    write_file("r", LINE("1", "\"a\"", TIMES));
+    write_file("p", "old");
+    ck_assert_int_eq(run_shell(COMMAND_WITHOUT_DYGRAPHS " explain r --html p 2>&1"), 2);
+    expect("--html p: this command was built without dygraphs");
+    expect("libjs-dygraphs");
+    ck_assert_int_eq(run_shell(COMMAND_WITHOUT_DYGRAPHS " explain r 2>&1"), 0);
+    expect("iteration 1 a, passive mode");
+    read_page("p");
+    ck_assert_str_eq(page, "old");
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("pages");
+    TCase *cases = tcase_create("pages");
+
+    tcase_add_checked_fixture(cases, setup, teardown);
+    tcase_add_test(cases, a_build_without_dygraphs_names_the_package);
+    if (can_write_pages()) {
+        tcase_add_test(cases, numbers_are_those_of_the_report);
+        tcase_add_test(cases, what_was_not_timed_is_not_a_number);
+        tcase_add_test(cases, an_exceeded_budget_stands_out);
+        tcase_add_test(cases, names_stay_text);
+        tcase_add_test(cases, a_page_is_complete);
+        tcase_add_test(cases, long_reports_keep_their_extremes);
+        tcase_add_test(cases, equal_input_gives_equal_pages);
+        tcase_add_test(cases, budget_curves_are_those_of_sweep);
+        tcase_add_test(cases, reports_without_a_trace_say_how_to_get_curves);
+        tcase_add_test(cases, bad_files_are_rejected);
+    } else {
+        printf("pages are not tested: the command was built without libjs-dygraphs\n");
+    }
+    suite_add_tcase(suite, cases);
+    return suite_run(suite);
+}

@@ -1,0 +1,12 @@
+/* The sections of a page. Each appends an HTML section; page.c says in which order. */
+#ifndef CAPU_TOOLS_PAGE_SECTIONS_H
+#define CAPU_TOOLS_PAGE_SECTIONS_H
+
+#include "tools/html.h"
+#include "tools/page.h"
+
+void page_head(struct html *html, const struct page *page);
+void page_budgets(struct html *html, const struct page *page);
+void page_iterations(struct html *html, const struct page *page);
+
+#endif
