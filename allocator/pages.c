@@ -3,8 +3,9 @@
  *
  * Pages are numbered in the order of their creation. Pages with consecutive numbers are neighbours
  * in the host device's memory, too, where a run of them needs a single mapping; so a take prefers a
- * run. The free pages are a bit set. The search for a run starts where the last take ended and
- * compares only a few runs, so that a take costs the same however scattered the pool is.
+ * run. The free pages, with those that are aside, are a bit set. The search for a run starts where
+ * the last take ended and compares only a few runs, so that a take costs the same however scattered
+ * the pool is.
  */
 #include "allocator/pages.h"
 
@@ -27,7 +28,8 @@ struct pages {
     size_t capacity;      /* of handles */
     struct bits free;     /* numbers of pages in the pool */
     struct table numbers; /* from handle to number */
-    size_t free_count;
+    size_t free_count;    /* in the pool, with those aside */
+    size_t aside_count;
     size_t out_peak;
     size_t cursor; /* the number after that of the page taken last */
 };
@@ -87,7 +89,7 @@ static bool reserve(struct pages *pages, size_t count)
            table_reserve(&pages->numbers, count) && bits_grow(&pages->free, pages->capacity);
 }
 
-/* Creates pages until `count` are free. If one fails, those before it stay in the pool. */
+/* Creates pages until `count` are in the pool. If one fails, those before it stay in the pool. */
 static capu_status create_until(struct pages *pages, size_t count)
 {
     if (count > pages->free_count &&
@@ -144,22 +146,11 @@ static size_t choose_run(const struct pages *pages, size_t count)
     return best;
 }
 
-capu_status pages_take(struct pages *pages, size_t count, device_page *out)
+/* Pre: so many pages are in the pool. */
+static void take(struct pages *pages, size_t count, device_page *out)
 {
-    capu_status status;
-    size_t at;
+    size_t at = choose_run(pages, count);
 
-    if (count == 0) {
-        return CAPU_OK;
-    }
-    if (count > pages_available(pages)) {
-        return CAPU_OVER_BUDGET;
-    }
-    status = create_until(pages, count);
-    if (status != CAPU_OK) {
-        return status;
-    }
-    at = choose_run(pages, count);
     for (size_t i = 0; i < count; i++) {
         at = next_free(pages, at);
         bits_remove(&pages->free, at);
@@ -168,6 +159,23 @@ capu_status pages_take(struct pages *pages, size_t count, device_page *out)
     }
     pages->cursor = at;
     pages->free_count -= count;
+}
+
+capu_status pages_take(struct pages *pages, size_t count, device_page *out)
+{
+    capu_status status;
+
+    if (count == 0) {
+        return CAPU_OK;
+    }
+    if (count > pages_available(pages)) {
+        return CAPU_OVER_BUDGET;
+    }
+    status = create_until(pages, count + pages->aside_count);
+    if (status != CAPU_OK) {
+        return status;
+    }
+    take(pages, count, out);
     if (pages_out(pages) > pages->out_peak) {
         pages->out_peak = pages_out(pages);
     }
@@ -191,6 +199,29 @@ void pages_give(struct pages *pages, const device_page *list, size_t count)
     ASSERT_EXPENSIVE(is_sound(pages));
 }
 
+void pages_put_aside(struct pages *pages, const device_page *list, size_t count)
+{
+    size_t before = pages->free_count;
+
+    pages_give(pages, list, count);
+    pages->aside_count += pages->free_count - before;
+}
+
+void pages_take_aside(struct pages *pages, size_t count, device_page *out)
+{
+    ASSERT(count <= pages->aside_count);
+    if (count > 0) {
+        take(pages, count, out);
+        pages->aside_count -= count;
+    }
+}
+
+void pages_give_aside(struct pages *pages, size_t count)
+{
+    ASSERT(count <= pages->aside_count);
+    pages->aside_count -= count;
+}
+
 size_t pages_available(const struct pages *pages)
 {
     return pages->limit - pages_out(pages);
@@ -203,7 +234,7 @@ size_t pages_limit(const struct pages *pages)
 
 size_t pages_out(const struct pages *pages)
 {
-    return pages->created - pages->free_count;
+    return pages->created - pages->free_count + pages->aside_count;
 }
 
 size_t pages_out_peak(const struct pages *pages)
@@ -238,6 +269,9 @@ bool pages_validate(const struct pages *pages, const char **what)
         if (!table_get(&pages->numbers, pages->handles[i], &number) || number != i) {
             breach = "a page is not found by its handle, or there twice";
         }
+    }
+    if (breach == NULL && pages->aside_count > pages->free_count) {
+        breach = "fewer pages in the pool than are aside";
     }
     if (breach == NULL && pages->created > pages->limit) {
         breach = "more pages than the budget allows";

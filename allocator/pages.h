@@ -2,8 +2,10 @@
  * Pages: the pool of physical device memory, and the place where the budget is a hard limit.
  *
  * Pages are created on demand up to the budget, recycled forever and destroyed only with the pool.
- * A page is either free in the pool or out, that is, taken by a caller. Invariants: free + out =
- * created; created x page_bytes <= budget. Owned by the context's thread.
+ * A page is either free in the pool or out, that is, taken by a caller. Pages that are out may be
+ * put aside: they are in the pool again, so that they can be taken as neighbours, but only by who
+ * put so many aside. Invariants: free + out = created; created x page_bytes <= budget. Owned by the
+ * context's thread.
  */
 #ifndef CAPU_ALLOCATOR_PAGES_H
 #define CAPU_ALLOCATOR_PAGES_H
@@ -29,11 +31,18 @@ capu_status pages_take(struct pages *pages, size_t count, device_page *out);
 /* Gives pages back. Pre: they are mapped nowhere, and all work that touched them has finished. */
 void pages_give(struct pages *pages, const device_page *list, size_t count);
 
+/* Puts pages that are out aside; takes so many of those that are aside, neighbours where possible;
+   gives so many of them back for good. Pre: the first as of pages_give; the others: so many are
+   aside. */
+void pages_put_aside(struct pages *pages, const device_page *list, size_t count);
+void pages_take_aside(struct pages *pages, size_t count, device_page *out);
+void pages_give_aside(struct pages *pages, size_t count);
+
 /* How many pages could be taken now. */
 size_t pages_available(const struct pages *pages);
 
-/* Pages that the budget and the device allow; pages that are out, now and at the peak since
- * pages_reset_peak. */
+/* Pages that the budget and the device allow; pages that are out, with those aside, now and at the
+   peak since pages_reset_peak. */
 size_t pages_limit(const struct pages *pages);
 size_t pages_out(const struct pages *pages);
 size_t pages_out_peak(const struct pages *pages);

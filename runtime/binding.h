@@ -51,12 +51,12 @@ struct binding {
     uint64_t *versions; /* per access: of the tensor, as read or made in this iteration */
     size_t access_capacity;
     device_page *pages; /* per page number; DEVICE_NO_PAGE: none yet, or taken by a tensor. Of an
-                           unplaced guide, the first stock_count are pages that no tensor has */
+                           unplaced guide: no page */
     size_t page_capacity;
     uint64_t
         *newest; /* per page number, while the guide is left: the newest `taken` of its tensors */
     size_t newest_capacity;
-    uint32_t stock_count;
+    size_t stock_count;         /* pages of an unplaced guide that no tensor has */
     struct bound_queue leaving; /* see stock.h */
     struct bound_queue expected;
     uint64_t takes;      /* counts, since installing, tensors that took their pages */

@@ -158,6 +158,7 @@ capu_status leave_uninstall(capu_context *context)
             pages_give(context->pages, &context->binding.pages[page], 1);
         }
     }
+    stock_empty(context);
     give_blocks(context, guide);
     forget_parked(context, guide);
     parked_clear(context);

@@ -5,8 +5,6 @@
 #include "runtime/failure.h"
 #include "runtime/strict.h"
 
-#include <string.h>
-
 static struct bound_tensor *bound_at(capu_context *context, uint32_t index)
 {
     return &context->binding.tensors[index];
@@ -52,11 +50,14 @@ static void leave_queue(capu_context *context, uint32_t index)
 
 void stock_fill(capu_context *context, const device_page *pages, size_t count)
 {
-    struct binding *binding = &context->binding;
+    pages_put_aside(context->pages, pages, count);
+    context->binding.stock_count += count;
+}
 
-    ASSERT(binding->stock_count + count <= binding->page_capacity);
-    memcpy(binding->pages + binding->stock_count, pages, count * sizeof(*pages));
-    binding->stock_count += (uint32_t)count;
+void stock_empty(capu_context *context)
+{
+    pages_give_aside(context->pages, context->binding.stock_count);
+    context->binding.stock_count = 0;
 }
 
 capu_status stock_unmap(capu_context *context, uint32_t index)
@@ -144,15 +145,12 @@ capu_status stock_take(capu_context *context, struct tensor *tensor)
     if (status != CAPU_OK) {
         return status;
     }
-    memcpy(tensor->pages, binding->pages + binding->stock_count - tensor->page_count,
-           tensor->page_count * sizeof(*tensor->pages));
+    pages_take_aside(context->pages, tensor->page_count, tensor->pages);
+    binding->stock_count -= tensor->page_count;
     status = device_map(context->device, tensor->span, tensor->pages, tensor->page_count);
     if (status != CAPU_OK) {
+        stock_fill(context, tensor->pages, tensor->page_count);
         return failure_check(context, status, "mapping device memory");
-    }
-    binding->stock_count -= (uint32_t)tensor->page_count;
-    for (size_t i = 0; i < tensor->page_count; i++) {
-        binding->pages[binding->stock_count + i] = DEVICE_NO_PAGE;
     }
     TRACKER_ADD(context, map_count, 1);
     return CAPU_OK;

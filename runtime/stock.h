@@ -3,7 +3,8 @@
  *
  * Close to the floor there may be no placement although there is a plan. Its guide takes as many
  * pages from the budget as the plan ever holds at once, and any of its tensors may take any of
- * them. A page can be mapped for one tensor only after all work that uses it for another has
+ * them: the stock is put aside in the pool, where a take finds neighbours, which are quick to map.
+ * A page can be mapped for one tensor only after all work that uses it for another has
  * completed, and only the host can wait for that. Two queues keep these waits rare:
  *
  * - leaving: tensors that have given their pages up are still mapped to them, until the pages are
@@ -44,6 +45,9 @@ bool stock_is_expected(const capu_context *context, const struct tensor *tensor)
 
 /* Installing: takes the pages that the guide's tensors do not hold yet. */
 void stock_fill(capu_context *context, const device_page *pages, size_t count);
+
+/* The guide has been left: its pages go back to the pool. */
+void stock_empty(capu_context *context);
 
 /* Leaving the guide, after all work has completed: whether the tensor of this number is still
    mapped to the pages that it gave up; it keeps them, or they are unmapped. The latter may be

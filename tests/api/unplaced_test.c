@@ -92,6 +92,86 @@ START_TEST(plans_with_places_come_first)
 }
 END_TEST
 
+/* Pieces of memory that its tensors have. */
+static size_t run_count(const struct net *net)
+{
+    size_t runs = 0;
+
+    for (size_t i = 0; i <= NET_LAYERS; i++) {
+        const struct tensor *tensor = tensors_find(&net->rig.context->tensors, net->activations[i]);
+
+        for (size_t p = 0; tensor_is_mapped(tensor) && p < tensor->page_count; p++) {
+            runs += p == 0 || tensor->pages[p] != tensor->pages[p - 1] + 1;
+        }
+    }
+    return runs;
+}
+
+/* Tensors of other sizes, which take each other's pages in turn. */
+static void make_uneven(struct net *net)
+{
+    static const size_t pages[NET_LAYERS + 1] = {9, 31, 14, 40, 5, 22, 35, 11, 27};
+
+    for (size_t i = 0; i <= NET_LAYERS; i++) {
+        RIG_OK(&net->rig, capu_free(net->rig.context, net->activations[i]));
+        net->activations[i] = step_tensor(&net->rig, "activation", CAPU_ACTIVATION, pages[i]);
+    }
+}
+
+/* However long training goes on, a tensor's pages stay neighbours for the most part: each piece of
+   memory is a call to the kernel on host. */
+START_TEST(memory_does_not_fall_to_pieces)
+{
+    enum { STEPS = 60 };
+    struct net net;
+    capu_report report;
+    size_t pieces = 0;
+    size_t tensors = 0;
+
+    net_init(&net, (struct rig_options){.budget_pages = 80, .places_nothing = true});
+    make_uneven(&net);
+    for (size_t i = 0; i < STEPS; i++) {
+        net_begin(&net, "train");
+        for (size_t layer = 0; layer <= NET_LAYERS; layer++) {
+            step_set(&net.rig, net.activations[layer],
+                     step_query(&net.rig, net.activations[layer]).bytes, (unsigned char)layer);
+        }
+        for (size_t layer = NET_LAYERS + 1; layer-- > 0;) {
+            step_expect(&net.rig, net.activations[layer],
+                        step_query(&net.rig, net.activations[layer]).bytes, (unsigned char)layer);
+            if (i >= STEPS / 2) {
+                pieces += run_count(&net);
+                tensors += 3;
+            }
+        }
+        report = net_end(&net);
+    }
+    expect_unplaced(&net, &report, "train");
+    ck_assert_msg(pieces <= 3 * tensors, "%zu pieces", pieces);
+    rig_finish(&net.rig);
+}
+END_TEST
+
+/* Without waiting for plans, whatever stages there are have no places. */
+START_TEST(stages_have_no_places_either)
+{
+    enum { PATIENCE = 1000000 };
+    capu_report report = {0};
+    struct net net;
+
+    net_init(&net, (struct rig_options){.budget_pages = BUDGET});
+    net.rig.context->config.wait_for_plan = 0;
+    for (size_t i = 0; i < PATIENCE && (report.mode != CAPU_MODE_GUIDED || report.planning_ns > 0);
+         i++) {
+        report = net_train(&net, "train");
+        ck_assert_str_eq(report.plan_error, "");
+        ck_assert(report.mode != CAPU_MODE_GUIDED || report.unplaced == 1);
+    }
+    expect_unplaced(&net, &report, "train");
+    rig_finish(&net.rig);
+}
+END_TEST
+
 /* An iteration that stops early, writes or reads something else, or goes on for longer. */
 START_TEST(an_iteration_may_leave_its_plan)
 {
@@ -166,6 +246,8 @@ int main(void)
     tcase_add_loop_test(cases, the_smallest_budget_is_guided, 0, KINDS);
     tcase_add_test(cases, each_call_is_counted);
     tcase_add_test(cases, plans_with_places_come_first);
+    tcase_add_test(cases, memory_does_not_fall_to_pieces);
+    tcase_add_test(cases, stages_have_no_places_either);
     tcase_add_loop_test(cases, an_iteration_may_leave_its_plan, 0, KINDS);
     tcase_add_loop_test(cases, each_label_has_its_plan, 0, KINDS);
     suite_add_tcase(suite, cases);

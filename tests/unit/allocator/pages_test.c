@@ -112,6 +112,52 @@ START_TEST(contiguous_pages_are_preferred)
 }
 END_TEST
 
+/* Pages that are aside are out for all but one caller, and join to runs again. */
+START_TEST(pages_are_put_aside)
+{
+    struct device *device = new_device();
+    device_page all[64];
+    device_page list[64];
+    struct pages *pages;
+
+    ck_assert_int_eq(pages_create(device, 64 * PAGE, &pages), CAPU_OK);
+    ck_assert_int_eq(pages_take(pages, 64, all), CAPU_OK);
+    for (size_t i = 0; i < 32; i += 2) {
+        pages_put_aside(pages, &all[i], 1);
+    }
+    for (size_t i = 1; i < 32; i += 2) {
+        pages_put_aside(pages, &all[i], 1);
+    }
+    CHECK_VALID(pages_validate, pages);
+    ck_assert_uint_eq(pages_out(pages), 64);
+    ck_assert_uint_eq(pages_available(pages), 0);
+    ck_assert_int_eq(pages_take(pages, 1, list), CAPU_OVER_BUDGET);
+    pages_take_aside(pages, 0, list);
+    pages_take_aside(pages, 20, list);
+    ck_assert_uint_eq(run_count(list, 20), 1);
+    pages_put_aside(pages, list, 20);
+    pages_give(pages, &all[32], 4);
+    ck_assert_int_eq(pages_take(pages, 5, list), CAPU_OVER_BUDGET);
+    ck_assert_int_eq(pages_take(pages, 4, list), CAPU_OK);
+    CHECK_VALID(pages_validate, pages);
+    pages_give(pages, list, 4);
+    pages_give_aside(pages, 32);
+    ck_assert_uint_eq(pages_available(pages), 36);
+    CHECK_VALID(pages_validate, pages);
+    pages_destroy(pages);
+
+    /* What is aside stays in the pool: other takes make pages of their own. */
+    ck_assert_int_eq(pages_create(device, 64 * PAGE, &pages), CAPU_OK);
+    ck_assert_int_eq(pages_take(pages, 8, all), CAPU_OK);
+    pages_put_aside(pages, all, 8);
+    ck_assert_int_eq(pages_take(pages, 4, list), CAPU_OK);
+    ck_assert_uint_eq(pages_created(pages), 12);
+    CHECK_VALID(pages_validate, pages);
+    pages_destroy(pages);
+    device_destroy(device);
+}
+END_TEST
+
 START_TEST(pages_match_the_model)
 {
     uint64_t state = seed_start("pages");
@@ -217,6 +263,7 @@ int main(void)
     tcase_add_test(tcase, the_budget_is_a_hard_limit);
     tcase_add_test(tcase, pages_are_reused);
     tcase_add_test(tcase, contiguous_pages_are_preferred);
+    tcase_add_test(tcase, pages_are_put_aside);
     tcase_add_test(tcase, pages_match_the_model);
     tcase_add_loop_test(tcase, every_call_can_fail, 0, 4);
     suite_add_tcase(suite, tcase);
