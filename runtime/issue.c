@@ -83,7 +83,7 @@ static inline capu_status end(capu_context *context, enum call_kind kind, bool i
         (finding.breach != STRICT_NOTHING && status == CAPU_OK)) {
         status = strict_watch_report(context, &finding);
     }
-    return status != CAPU_OK ? status : settle_unrecorded(context);
+    return status != CAPU_OK ? status : settle_call(context);
 }
 
 capu_status issue_begin(capu_context *context, const struct call *call, bool *is_planned)

@@ -59,20 +59,27 @@ static capu_status compile(struct plan_job *job, const struct plan *plan,
     return status;
 }
 
-/* Hands a plan over if it is faster than the one before it. */
+/* Whether training would rather follow this plan than the one that was handed over before. */
+static bool is_better(const struct plan_job *job, const struct plan *plan, uint64_t ns)
+{
+    return ns < job->found_ns || (plan->place_count > 0 && !job->has_placed);
+}
+
+/* Hands a plan over if it is better than the one before it. */
 static capu_status hand_over(struct plan_job *job, const struct plan *plan)
 {
     struct timeline timeline = {0};
     struct plan_entry *entry = NULL;
     capu_status status = timeline_init(&timeline, job->trace_index, plan, NULL, false, &job->error);
 
-    if (status == CAPU_OK && timeline.iteration_ns < job->found_ns) {
+    if (status == CAPU_OK && is_better(job, plan, timeline.iteration_ns)) {
         status = plan_entry_copy(job->entry, &entry);
         if (status == CAPU_OK) {
             status = compile(job, plan, &timeline, entry);
         }
         if (status == CAPU_OK) {
             job->found_ns = timeline.iteration_ns;
+            job->has_placed = plan->place_count > 0;
             entry = atomic_exchange(&job->ready, entry);
         }
         plan_entry_destroy(entry); /* one that nothing has taken, or that could not be compiled */
@@ -87,7 +94,7 @@ static void take_stage(void *user, const struct plan *plan, uint64_t predicted_n
 {
     struct plan_job *job = user;
 
-    if (predicted_ns < job->found_ns - job->found_ns / STAGE_GAIN &&
+    if (is_better(job, plan, predicted_ns + job->found_ns / STAGE_GAIN) &&
         block_bytes(job, plan) <= job->host_bytes) {
         hand_over(job, plan);
     }
@@ -99,8 +106,8 @@ static capu_status run_planner(struct plan_job *job, struct planner_request *req
 {
     capu_status status = planner_run(job->planner, request, plan, &job->error);
 
-    if (status == CAPU_UNSUPPORTED && request->place && !job->must_place &&
-        job->found_ns == UINT64_MAX && !should_stop(job)) {
+    if (status == CAPU_UNSUPPORTED && request->place && !job->must_place && !job->has_placed &&
+        !should_stop(job)) {
         request->place = false;
         status = planner_run(job->planner, request, plan, &job->error);
     }
@@ -110,13 +117,13 @@ static capu_status run_planner(struct plan_job *job, struct planner_request *req
 /* Hands over a plan whose blocks, which are kept for good, fit the host budget. Plans share host
    memory over time and the runtime does not, so where that is too much it asks for less: first for
    no copies of unread tensors. */
-static capu_status make_plan(struct plan_job *job)
+static capu_status make_plan(struct plan_job *job, enum planner_effort effort)
 {
     struct planner_request request = {
         .trace_index = job->trace_index,
         .budget_bytes = job->budget_bytes,
         .host_bytes = job->host_bytes,
-        .effort = job->effort,
+        .effort = effort,
         .place = !job->is_unplaced,
         .apart_bytes = job->apart_bytes,
         .preserve = job->preserve,
@@ -168,7 +175,9 @@ static void find_least(struct plan_job *job)
     }
 }
 
-/* On a helper of the agent. A failure after the first plan costs nothing but better ones. */
+/* On a helper of the agent. Finding places can take seconds and find none, so a job in stages
+   begins with what little effort finds. A failure after the first plan costs nothing but better
+   ones. */
 static void run_job(void *data)
 {
     struct plan_job *job = data;
@@ -176,8 +185,11 @@ static void run_job(void *data)
 
     job->trace_index = &trace_index;
     job->status = trace_index_init(&trace_index, &job->trace, job->page_bytes, &job->error);
+    if (job->status == CAPU_OK && job->is_staged && job->effort != EFFORT_QUICK) {
+        make_plan(job, EFFORT_QUICK);
+    }
     if (job->status == CAPU_OK) {
-        job->status = make_plan(job);
+        job->status = make_plan(job, job->effort);
     }
     if (job->found_ns != UINT64_MAX) {
         job->status = CAPU_OK;
@@ -323,6 +335,7 @@ capu_status plan_job_start(capu_context *context, const struct record *record, b
     status = fill(context, record, keeps_contents, job);
     if (status == CAPU_OK && old != NULL) {
         job->must_place = !old->guide->is_unplaced;
+        job->is_unplaced = job->is_unplaced || old->guide->is_unplaced; /* none were found before */
         take_seen_times(job, old, link_percent);
     }
     job->is_staged = old == NULL && context->config.wait_for_plan == 0;

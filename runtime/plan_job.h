@@ -7,9 +7,10 @@
  * away leaves nothing behind.
  *
  * A job in stages hands over the first plan that it finds, and then better ones, while it goes on
- * planning. Only the newest is kept until it is taken, in `ready`, which either thread exchanges.
- * Everything else that a job holds is its worker's from plan_job_start until it is done, and the
- * context thread's before and after that.
+ * planning: faster ones, and after one without places the first that has places. Only the newest is
+ * kept until it is taken, in `ready`, which either thread exchanges. Everything else that a job
+ * holds is its worker's from plan_job_start until it is done, and the context thread's before and
+ * after that.
  */
 #ifndef CAPU_RUNTIME_PLAN_JOB_H
 #define CAPU_RUNTIME_PLAN_JOB_H
@@ -38,6 +39,7 @@ struct plan_job {
     bool is_unplaced; /* no placement is tried */
     bool wants_text;  /* the plan as a file, too */
     bool is_staged;
+    bool has_placed;     /* the newest plan that was handed over has places */
     uint64_t started_ns; /* by the monotonic clock */
     uint64_t stall_ns;   /* of the record's iteration; 0: not known */
     bool *is_copied;     /* per tensor, for one plan at a time */
@@ -63,7 +65,7 @@ capu_status plan_job_start(capu_context *context, const struct record *record, b
                            struct plan_job **out);
 
 /* The newest plan that has been found since the last call, which the caller then owns; NULL: none.
-   It is faster than those before it. */
+   It is better than those before it. */
 struct plan_entry *plan_job_take(struct plan_job *job);
 
 /* Whether there is a plan to take. */

@@ -98,10 +98,7 @@ static bool is_wanted(const struct plan_entry *entry, struct plan_entry *old)
     return true;
 }
 
-/* Keeps a new plan. It replaces an old one for the same ops; if that is active, a stage waits until
-   changing is worth it. False: it is not kept, since the old one is better or for lack of host
-   memory. Pre: no iteration is open. */
-static bool keep_plan(capu_context *context, struct label_record *label, struct plan_entry *entry)
+bool planning_keep(capu_context *context, struct label_record *label, struct plan_entry *entry)
 {
     struct plan_entry *old = plan_cache_find(&label->plans, entry->guide->signature);
     uint64_t limit_bytes = context->config.plan_memory_bytes;
@@ -111,7 +108,8 @@ static bool keep_plan(capu_context *context, struct label_record *label, struct 
         if (!is_wanted(entry, old)) {
             return false;
         }
-        if (old == context->active && entry->feedback.round == 0) {
+        if (old == context->active && entry->feedback.round == 0 &&
+            entry->guide->is_unplaced == old->guide->is_unplaced) {
             label_records_add_better(&context->labels, label, old, entry, limit_bytes);
             return true;
         }
@@ -147,7 +145,7 @@ static void take_plan(capu_context *context, struct plan_job *job)
         return;
     }
     if (label == NULL || entry->keeps_contents != keeps_contents(context, label) ||
-        !keep_plan(context, label, entry)) {
+        !planning_keep(context, label, entry)) {
         plan_entry_destroy(entry);
         return;
     }

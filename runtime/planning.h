@@ -53,6 +53,12 @@ void planning_review(capu_context *context);
 /* An iteration begins, with or without an active guide: whether its ops are to be timed. */
 bool planning_wants_times(capu_context *context);
 
+/* Keeps a new plan. It replaces an old one for the same ops; if that is active, a stage waits until
+   changing is worth it, unless only the stage has places: predictions do not know what an iteration
+   without them spends on mapping. False: the entry is still the caller's, since the old one is
+   better or host memory is short. Pre: no iteration is open. */
+bool planning_keep(capu_context *context, struct label_record *label, struct plan_entry *entry);
+
 /* Plans that have a tensor at this address are wrong: discards them. Inside an iteration the active
    one is left, and discarded when recovery has ended. */
 capu_status planning_forget(capu_context *context, const void *address);

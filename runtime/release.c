@@ -110,5 +110,5 @@ capu_status capu_free(capu_context *context, void *address)
     if (status == CAPU_OK) {
         status = release_allocation(context, allocation);
     }
-    return status != CAPU_OK ? status : settle_unrecorded(context);
+    return status != CAPU_OK ? status : settle_call(context);
 }

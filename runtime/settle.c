@@ -42,12 +42,27 @@ capu_status settle_work(capu_context *context)
     return CAPU_OK;
 }
 
-capu_status settle_unrecorded(capu_context *context)
+/* Whether a plan may come from an iteration that ends on the device while this one, without a plan,
+   is open. With wait_for_plan, plans do not depend on when that is. */
+static bool is_plan_awaited(const capu_context *context)
 {
-    if (context->in_iteration || ++context->unrecorded_ops < UNRECORDED_LIMIT) {
-        return CAPU_OK;
-    }
+    return context->planning != NULL && context->active == NULL &&
+           context->config.wait_for_plan == 0;
+}
+
+capu_status settle_call(capu_context *context)
+{
     /* The caller's own work is done: what fails here and is no loss is tried again next time. */
-    settle_work(context);
+    if (context->in_iteration) {
+        if (!is_plan_awaited(context)) {
+            return CAPU_OK;
+        }
+        settle_records(context);
+    } else {
+        if (++context->unrecorded_ops < UNRECORDED_LIMIT) {
+            return CAPU_OK;
+        }
+        settle_work(context);
+    }
     return context->lost;
 }

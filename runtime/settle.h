@@ -16,8 +16,10 @@ capu_status settle_records(capu_context *context);
 /* Waits for all work of all lanes, completes reports, and ends departures that waited for it. */
 capu_status settle_work(capu_context *context);
 
-/* Keeps the lanes' rings bounded for programs that mark no iterations: every call that enqueues
-   work calls this after it. */
-capu_status settle_unrecorded(capu_context *context);
+/* Every call that enqueues work calls this after it. In an iteration without a plan it looks
+   whether the one before has ended, so that planning begins then and not with the next iteration,
+   when the device may have nothing left to do meanwhile. Outside iterations it keeps the lanes'
+   rings bounded, for programs that mark none. Fails only if the context is lost. */
+capu_status settle_call(capu_context *context);
 
 #endif

@@ -288,7 +288,7 @@ static capu_status read_on_host(capu_context *context, const struct part *part, 
     op = tracker_op(context, &call, false);
     tracker_access(context, part->tensor, CAPU_READ);
     tracker_marks(context, op, &call, now, now);
-    return settle_unrecorded(context);
+    return settle_call(context);
 }
 
 static capu_status download_part(capu_context *context, const struct part *part, void *data)

@@ -76,6 +76,35 @@ START_TEST(a_better_plan_waits_until_it_pays)
 }
 END_TEST
 
+/* Predictions do not know what mapping costs: a plan with places takes over from one without at
+   once, even if it is predicted to be slower; the reverse never happens. */
+START_TEST(places_take_over_at_once)
+{
+    struct net net;
+    struct label_record *label;
+    struct plan_entry *placed;
+    capu_report report;
+
+    start(&net, (struct rig_options){.places_nothing = true});
+    label = label_records_find(&net.rig.context->labels, net.rig.context->active->guide->label);
+    net.rig.context->places_nothing = false;
+    placed = plan_again(&net);
+    placed->feedback.predicted_ns = net.rig.context->active->feedback.predicted_ns + 1;
+    ck_assert(planning_keep(net.rig.context, label, placed));
+    report = net_train(&net, "train");
+    net_expect_guided(&net, &report, "train");
+    ck_assert_uint_eq(report.unplaced, 0);
+    ck_assert_uint_eq(report.plan_stage, 2);
+
+    net.rig.context->places_nothing = true;
+    placed = plan_again(&net);
+    placed->feedback.predicted_ns = 1;
+    ck_assert(!planning_keep(net.rig.context, label, placed));
+    plan_entry_destroy(placed);
+    rig_finish(&net.rig);
+}
+END_TEST
+
 /* Where plans change anyway, the better one costs nothing. */
 START_TEST(another_label_lets_a_better_plan_in)
 {
@@ -229,16 +258,43 @@ START_TEST(a_busy_device_gives_planning_time)
 }
 END_TEST
 
+/* The first iteration ends while the second is open. It is planned for at once: when the third
+   begins, the device may have nothing left to do meanwhile. */
+START_TEST(planning_begins_inside_the_next_iteration)
+{
+    struct net net;
+    capu_report report = CAPU_REPORT_INIT;
+    capu_context *context;
+
+    net_init(&net, (struct rig_options){0});
+    context = net.rig.context;
+    context->config.wait_for_plan = 0;
+    run_ahead(&net, 100000);
+    RIG_OK(&net.rig, capu_iteration_begin(context, "train"));
+    net_forward(&net, 1);
+    planning_report(context, context->label, &report);
+    ck_assert((report.planning_ns > 0) == (tracker_finished_after(&context->tracker, 0) != NULL));
+    RIG_OK(&net.rig, lane_synchronize(&context->compute));
+    net_forward(&net, 1);
+    planning_report(context, context->label, &report);
+    ck_assert_uint_gt(report.planning_ns, 0);
+    RIG_OK(&net.rig, capu_iteration_end(context));
+    rig_finish(&net.rig);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("api stages");
     TCase *cases = tcase_create("stages");
 
     tcase_add_test(cases, a_better_plan_waits_until_it_pays);
+    tcase_add_test(cases, places_take_over_at_once);
     tcase_add_test(cases, another_label_lets_a_better_plan_in);
     tcase_add_loop_test(cases, a_better_plan_is_forgotten_with_its_tensors, 0, 2);
     tcase_add_test(cases, the_last_stage_is_the_plan_that_can_be_waited_for);
     tcase_add_test(cases, a_busy_device_gives_planning_time);
+    tcase_add_test(cases, planning_begins_inside_the_next_iteration);
     suite_add_tcase(suite, cases);
     return suite_run(suite);
 }

@@ -78,7 +78,7 @@ static capu_status create(uint32_t mode, const char *report_path, capu_context *
 /* Trains, except in off mode, where the program does not fit. Makes no assertion either. */
 static void train(capu_context *context, uint32_t mode, struct program *program)
 {
-    *program = (struct program){.context = context};
+    *program = (struct program){.context = context, .keeps_input = mode == CAPU_MODE_GUIDED};
     if (mode != CAPU_MODE_OFF) {
         program_run(program);
     }
