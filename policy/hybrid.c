@@ -4,7 +4,9 @@
  *
  * Scan. The greedy runs for several prices of the link (theta). Each result is lowered with several
  * leads of its prefetches, with and without saves. Where dead tensors
- * may be worth keeping for replays, some starts also decide about those (virtual_reads.h).
+ * may be worth keeping for replays, some starts also decide about those (virtual_reads.h). Where
+ * what is swapped over the border is missing when the iteration begins, a copy of a start has it
+ * return earlier (hybrid_returns.c).
  *
  * Improvement. Every start is improved for a while, since prices lead to different local optima;
  * then the best one gets the rest of the work, and the others in turn when it gains no more. Ruin
@@ -22,8 +24,8 @@
  *
  * With place lines, only times of placed plans count, and each plan is placed within its own rung's
  * budget. Effort is counted in ops walked over, not in seconds: plans do not depend on the machine.
- * This file has the ladder; hybrid_rung.c searches one rung, hybrid_scan.c and hybrid_improve.c are
- * its phases.
+ * This file has the ladder; hybrid_rung.c searches one rung; hybrid_scan.c, hybrid_returns.c and
+ * hybrid_improve.c are its phases.
  */
 #include "policy/planner_shared.h"
 

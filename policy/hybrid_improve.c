@@ -45,6 +45,19 @@ static void ruin(struct hybrid *hybrid)
     }
 }
 
+/* Swaps that the greedy has decided again are still returns. */
+static void keep_returns(struct hybrid *hybrid)
+{
+    const struct search *search = hybrid->search;
+
+    for (uint32_t gap = 0; search->has_returns && gap < lower_gap_count(hybrid->planning->lower);
+         gap++) {
+        if (search->decisions[gap] == DECIDE_RETURN && hybrid->decisions[gap] == DECIDE_SWAP) {
+            hybrid->decisions[gap] = DECIDE_RETURN;
+        }
+    }
+}
+
 static capu_status rebuild(struct hybrid *hybrid)
 {
     static const double thetas[] = {0.005, 0.02, 0.05, 0.1, 0.2, 0.3, 0.6, 1.0};
@@ -68,6 +81,7 @@ static capu_status rebuild(struct hybrid *hybrid)
     if (status != CAPU_OK) {
         return status;
     }
+    keep_returns(hybrid);
     options.estimate_ns = greedy_estimate(hybrid->greedy);
     options.is_cautious ^= draw(hybrid, 8) == 0;
     if (draw(hybrid, 4) == 0) {

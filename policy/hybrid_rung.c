@@ -21,8 +21,9 @@
 #define WALKS_PER_OP 60
 #define WALKS_MAX 30000
 #define WALKS_MIN 110
-/* If there are many starts, those whose overhead is more than this many times the best one's, plus
-   2 points, are not improved. */
+/* If so many starts were scanned, those whose overhead is more than this many times the best one's,
+   plus 2 points, are not improved. */
+#define MANY_STARTS 5
 #define WITHIN 1.4
 
 static capu_status scan_start(struct hybrid *hybrid, uint32_t kind)
@@ -187,7 +188,8 @@ static capu_status scan(struct hybrid *hybrid, struct search *best)
         }
         status = scan_start(hybrid, hybrid_kind(hybrid, i));
     }
-    return status;
+    hybrid->scanned_count = hybrid->start_count;
+    return status == CAPU_OK ? hybrid_scan_returns(hybrid) : status;
 }
 
 /* Is some start, with place lines, about as fast as a time without them? */
@@ -267,7 +269,7 @@ static uint64_t worth_improving(const struct hybrid *hybrid)
     uint64_t ideal = hybrid->planning->request->trace_index->trace->total_ns;
     uint64_t best_ns = hybrid->starts[0].best_ns;
 
-    return hybrid->start_count < STARTS_MAX || best_ns == UINT64_MAX
+    return hybrid->scanned_count < MANY_STARTS || best_ns == UINT64_MAX
                ? UINT64_MAX
                : ideal + ideal / 50 + (uint64_t)(WITHIN * (double)(best_ns - ideal));
 }

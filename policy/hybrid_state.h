@@ -1,5 +1,5 @@
 /* Internals of planner hybrid, shared by hybrid.c (the ladder of budgets), hybrid_rung.c (one of
-   them), hybrid_scan.c and hybrid_improve.c (its phases). */
+   them), hybrid_scan.c, hybrid_returns.c and hybrid_improve.c (its phases). */
 #ifndef CAPU_POLICY_HYBRID_STATE_H
 #define CAPU_POLICY_HYBRID_STATE_H
 
@@ -11,8 +11,8 @@
 #include "policy/planner_shared.h"
 #include "policy/search.h"
 
-/* One more where there are virtual reads. */
-#define STARTS_MAX 5
+/* One more where there are virtual reads, and one with returns. */
+#define STARTS_MAX 6
 /* After so many starts, the rung may be left. */
 #define FIRST_STARTS 2
 /* From so many ops on there are fewer rungs and starts, and the other planners are not tried. */
@@ -49,8 +49,9 @@ struct hybrid {
     struct search starts[STARTS_MAX];
     uint32_t kinds[STARTS_MAX]; /* of the starts: which greedy */
     uint32_t start_count;
-    uint64_t bound_ns; /* no plan is faster */
-    uint64_t floor_ns; /* faster results are ignored in the whole rung */
+    uint32_t scanned_count; /* without the copy with returns */
+    uint64_t bound_ns;      /* no plan is faster */
+    uint64_t floor_ns;      /* faster results are ignored in the whole rung */
     struct greedy *greedy;
     uint8_t *decisions;
     uint64_t seed;
@@ -72,6 +73,10 @@ void hybrid_select(struct hybrid *hybrid, struct search *search);
 capu_status hybrid_scan_one(struct hybrid *hybrid, uint32_t kind);
 /* Plans forced evictions as swaps, so that they are prefetched. */
 capu_status hybrid_absorb(struct hybrid *hybrid, const struct lower_options *options, uint64_t *ns);
+
+/* hybrid_returns.c: adds a start, where that is faster: the best copy of a start in which tensors
+   return before the iteration ends. */
+capu_status hybrid_scan_returns(struct hybrid *hybrid);
 
 /* hybrid_improve.c: ruin and rebuild alternate with local search in the current search, until the
    work is spent or they have gained nothing for long. */

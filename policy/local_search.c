@@ -27,7 +27,8 @@ struct open_gap {
     uint32_t from;       /* the op it follows */
     uint32_t to;         /* the op that ends it; beyond the last where it wraps */
     uint32_t class_next; /* the next of the same class: a ring */
-    uint8_t can_drop;
+    bool can_drop;
+    bool can_return;
 };
 
 struct local_search {
@@ -110,7 +111,9 @@ static capu_status list_open(struct local_search *local_search)
             (struct open_gap){.gap = gap,
                               .from = lower_gap_start(local_search->lower, gap),
                               .to = end,
-                              .can_drop = lower_can_drop(local_search->lower, gap)};
+                              .can_drop = lower_can_drop(local_search->lower, gap),
+                              .can_return = local_search->search->has_returns &&
+                                            lower_can_return(local_search->lower, gap)};
         keys[count] = (struct key){.hash = class_of(local_search, gap), .index = count};
         local_search->bytes[count + 1] = local_search->bytes[count] + bytes;
         count++;
@@ -153,16 +156,24 @@ static uint32_t draw_gap(struct local_search *local_search)
     return low;
 }
 
+static bool is_possible(const struct open_gap *open, uint8_t decision)
+{
+    return decision == DECIDE_DROP     ? open->can_drop
+           : decision == DECIDE_RETURN ? open->can_return
+                                       : true;
+}
+
 static uint8_t other_decision(struct local_search *local_search, const struct open_gap *open,
                               uint8_t decision)
 {
+    uint8_t third = open->can_return ? DECIDE_RETURN : DECIDE_DROP;
     uint8_t other;
 
-    if (!open->can_drop) {
+    if (!is_possible(open, third)) {
         return decision == DECIDE_KEEP ? DECIDE_SWAP : DECIDE_KEEP;
     }
-    other = (uint8_t)((decision + 1 + draw(local_search, 2)) % 3);
-    return other;
+    other = (uint8_t)(((decision == third ? 2 : decision) + 1 + draw(local_search, 2)) % 3);
+    return other == 2 ? third : other;
 }
 
 /* Sets one gap, or all of its class that have the same decision and are less than `width` ops away.
@@ -179,7 +190,7 @@ static void set(struct local_search *local_search, uint32_t index, uint8_t decis
             open->from > anchor->from ? open->from - anchor->from : anchor->from - open->from;
 
         if (i == index || (distance < width && local_search->trial[open->gap] == before &&
-                           (decision != DECIDE_DROP || open->can_drop))) {
+                           is_possible(open, decision))) {
             local_search->trial[open->gap] = decision;
         }
         i = open->class_next;
@@ -218,8 +229,7 @@ static void propose(struct local_search *local_search)
         const struct open_gap *match = &local_search->open[other];
 
         if (match->from < open->to && match->to > open->from && other != index &&
-            local_search->trial[match->gap] == after &&
-            (before != DECIDE_DROP || match->can_drop)) {
+            local_search->trial[match->gap] == after && is_possible(match, before)) {
             set(local_search, other, before, width);
             break;
         }
@@ -237,6 +247,9 @@ static capu_status evaluate(struct local_search *local_search, const struct lowe
         bool has_changed = false;
 
         status = search_try(local_search->search, local_search->trial, options, ns);
+        if (local_search->search->has_returns) {
+            lower_settle_returns(local_search->lower, local_search->trial);
+        }
         for (uint32_t j = 0; i < ABSORB_MAX && *ns != UINT64_MAX && j < local_search->open_count;
              j++) {
             uint32_t gap = local_search->open[j].gap;

@@ -57,7 +57,7 @@ static void allocate_index(struct lower *lower)
     lower->chain_reads = block(lower, operands, sizeof(*lower->chain_reads));
     lower->chain_bytes = block(lower, ops, sizeof(*lower->chain_bytes));
     lower->base = block(lower, ops + 1, sizeof(*lower->base));
-    lower->due_head = block(lower, ops, sizeof(*lower->due_head));
+    lower->due_head = block(lower, ops + 1, sizeof(*lower->due_head));
     lower->virtual_head = block(lower, ops, sizeof(*lower->virtual_head));
     lower->virtual_next = block(lower, operands, sizeof(*lower->virtual_next));
     lower->reached = block(lower, operands, 1);
@@ -274,6 +274,17 @@ uint64_t lower_work(const struct lower *lower)
 const uint8_t *lower_forced(const struct lower *lower)
 {
     return lower->forced;
+}
+
+void lower_settle_returns(const struct lower *lower, uint8_t *decisions)
+{
+    for (uint32_t t = 0; t < lower->trace->tensor_count; t++) {
+        const struct lower_tensor *state = &lower->tensors[t];
+
+        if (state->starts_on_host && decisions[state->end - 1] == DECIDE_RETURN) {
+            decisions[state->end - 1] = DECIDE_SWAP;
+        }
+    }
 }
 
 uint32_t lower_gap_count(const struct lower *lower)

@@ -25,7 +25,14 @@
 #include "policy/trace_index.h"
 #include "policy/virtual_reads.h"
 
-enum decision { DECIDE_KEEP, DECIDE_SWAP, DECIDE_DROP };
+enum decision {
+    DECIDE_KEEP,
+    DECIDE_SWAP,
+    DECIDE_DROP,
+    /* Where the gap wraps: a swap, but fetched again before the iteration ends. The host copy then
+       stays valid until the next write, so that the tensor may leave again for nothing. */
+    DECIDE_RETURN
+};
 
 /* Which tensor is evicted when an op does not fit. */
 enum victim_order { VICTIM_FARTHEST_USE, VICTIM_LEAST_RECENT };
@@ -97,6 +104,10 @@ uint64_t lower_work(const struct lower *lower);
    be kept. */
 const uint8_t *lower_forced(const struct lower *lower);
 
+/* Replaces returns for which the last lowering had no room by swaps, which lower to the same plan
+   without a second walk. Pre: it was given these decisions. */
+void lower_settle_returns(const struct lower *lower, uint8_t *decisions);
+
 /* Gaps: one per access of the trace, then one per virtual read. While those are not in use, theirs
    have no end, and decisions for them are not looked at. */
 uint32_t lower_gap_count(const struct lower *lower);
@@ -109,6 +120,8 @@ uint32_t lower_gap_start(const struct lower *lower, uint32_t gap);
    where it has no end (a transient's last access) or the next access overwrites the contents. */
 uint32_t lower_gap_end(const struct lower *lower, uint32_t gap);
 uint32_t lower_gap_tensor(const struct lower *lower, uint32_t gap);
+/* Is there time within the gap to leave and to return before the iteration ends? */
+bool lower_can_return(const struct lower *lower, uint32_t gap);
 /* How many gaps the tensor has before this one. */
 uint32_t lower_gap_rank(const struct lower *lower, uint32_t gap);
 /* Does it end in a virtual read that is in use? */

@@ -55,9 +55,10 @@ static void find_means(struct lower *lower)
     for (uint32_t gap = 0; gap < gaps; gap++) {
         uint8_t decision = lower->decisions[gap];
 
-        ASSERT(decision <= DECIDE_DROP);
-        if (decision == DECIDE_DROP && !lower_ends_virtually(lower, gap) &&
-            (lower->no_drop[gap] || !lower_can_drop(lower, gap))) {
+        ASSERT(decision <= DECIDE_RETURN);
+        if ((decision == DECIDE_RETURN && !lower_can_return(lower, gap)) ||
+            (decision == DECIDE_DROP && !lower_ends_virtually(lower, gap) &&
+             (lower->no_drop[gap] || !lower_can_drop(lower, gap)))) {
             decision = DECIDE_KEEP;
         }
         lower->means[gap] = decision;
@@ -99,7 +100,7 @@ static void fill_tree(struct lower *lower)
 
         base[0] += is_held ? bytes : 0;
         for (uint32_t slot = state->first; slot < state->end && bytes > 0; slot++) {
-            is_held = add_slot(lower, slot, bytes, is_held, is_always);
+            is_held = add_slot(lower, slot, bytes, is_held, is_always && !state->returns);
         }
         for (uint32_t slot = state->virtual_first; slot != TRACE_INDEX_NONE;
              slot = lower_slot_after(lower, t, slot)) {
@@ -130,12 +131,30 @@ static int64_t put_latest(struct lower *lower, uint32_t gap, int64_t lane, int64
     return lane;
 }
 
+/* Those before the end of the iteration: what is used first in the next returns first. */
+static int64_t plan_returns(struct lower *lower)
+{
+    const struct trace *trace = lower->trace;
+    int64_t lane = INT64_MAX;
+
+    for (uint32_t i = trace->operand_count; lower->has_returns && i-- > 0;) {
+        uint32_t slot = lower->slot_of[i];
+        uint32_t t = trace->operands[i];
+
+        if ((lower->slot_flags[slot] & SLOT_FIRST) != 0 && lower->tensors[t].returns) {
+            lane = put_latest(lower, lower->tensors[t].end - 1, lane,
+                              (int64_t)lower->options.estimate_ns[trace->op_count]);
+        }
+    }
+    return lane;
+}
+
 /* When each planned fetch must start, from the last deadline to the first: by its own deadline, and
    by the start of the next fetch on the same link. */
 static void plan_latest(struct lower *lower)
 {
     const struct trace *trace = lower->trace;
-    int64_t lane = INT64_MAX;
+    int64_t lane = plan_returns(lower);
 
     for (uint32_t k = trace->op_count; k-- > 0;) {
         const struct trace_op *op = &trace->ops[k];
@@ -188,7 +207,7 @@ static void plan_saves(struct lower *lower)
             bool is_last = slot + 1 == trace_index->first[t + 1];
             bool leaves =
                 is_last && lower->tensors[t].is_persistent
-                    ? lower->tensors[t].starts_on_host
+                    ? lower->tensors[t].starts_on_host || lower->tensors[t].returns
                     : lower->gap_end[slot] != TRACE_INDEX_NONE && lower->means[slot] == DECIDE_SWAP;
 
             if (!is_last && trace_index->role[slot + 1] != USE_READ) {
@@ -208,6 +227,7 @@ static void begin_tensors(struct lower *lower)
 
         state->is_resident = false;
         state->has_host = false;
+        state->returns = false;
         state->gap = TRACE_INDEX_NONE;
         state->is_due = false;
         state->last_replay = 0;
@@ -225,6 +245,13 @@ static void begin_tensors(struct lower *lower)
             lower->host_held += lower->trace->tensors[t].bytes;
             continue;
         }
+        if (has_uses && lower->means[state->end - 1] == DECIDE_RETURN &&
+            lower_fits_host(lower, t)) {
+            state->returns = true;
+            state->has_host = true;
+            lower->has_returns = true;
+            lower->host_held += lower->trace->tensors[t].bytes;
+        }
         lower_set_resident(lower, t);
         if (has_uses) {
             lower_push_victim(lower, t, 0);
@@ -237,6 +264,7 @@ static void begin_lists(struct lower *lower)
     uint32_t ops = lower->trace->op_count;
 
     bits_clear(&lower->due_ops);
+    lower->due_head[ops] = NO_OP;
     for (uint32_t k = 0; k < ops; k++) {
         lower->due_head[k] = NO_OP;
         lower->result.profile[k] = 0;
@@ -260,6 +288,7 @@ void lower_begin(struct lower *lower)
     memset(lower->chain_reads, 0, lower->slot_count * sizeof(*lower->chain_reads));
     lower->status = CAPU_OK;
     lower->has_given_up = false;
+    lower->has_returns = false;
     lower->held = 0;
     lower->host_held = 0;
     lower->victim_count = 0;

@@ -89,23 +89,37 @@ void lower_due_remove(struct lower *lower, uint32_t tensor, uint32_t op)
     }
 }
 
-/* The tensor must be resident again before the op, and its copy should start by `latest`. */
+/* Those that return before the iteration ends are many: they are in the order of their times. */
+static uint32_t due_before(const struct lower *lower, uint32_t op, int64_t latest)
+{
+    uint32_t before = NO_OP;
+
+    for (uint32_t t = lower->due_head[op];
+         op == lower->trace->op_count && t != NO_OP && lower->tensors[t].due_latest < latest;
+         t = lower->tensors[t].due_next) {
+        before = t;
+    }
+    return before;
+}
+
 void lower_due_add(struct lower *lower, uint32_t tensor, uint32_t op, int64_t latest)
 {
-    uint32_t head;
+    struct lower_tensor *state = &lower->tensors[tensor];
+    uint32_t *link;
 
-    ASSERT(op < lower->trace->op_count);
-    ASSERT(!lower->tensors[tensor].is_due);
-    head = lower->due_head[op];
-    lower->tensors[tensor].is_due = true;
-    lower->tensors[tensor].due_next = head;
-    lower->tensors[tensor].due_prev = NO_OP;
-    if (head != NO_OP) {
-        lower->tensors[head].due_prev = tensor;
+    ASSERT(op <= lower->trace->op_count);
+    ASSERT(!state->is_due);
+    state->is_due = true;
+    state->due_latest = latest;
+    state->due_prev = due_before(lower, op, latest);
+    link =
+        state->due_prev == NO_OP ? &lower->due_head[op] : &lower->tensors[state->due_prev].due_next;
+    state->due_next = *link;
+    if (state->due_next != NO_OP) {
+        lower->tensors[state->due_next].due_prev = tensor;
     }
-    lower->due_head[op] = tensor;
+    *link = tensor;
     bits_add(&lower->due_ops, op);
-    lower->tensors[tensor].due_latest = latest;
 }
 
 uint32_t lower_due_next_op(const struct lower *lower, uint32_t from)
@@ -124,9 +138,9 @@ static int64_t unplanned_latest(const struct lower *lower, uint32_t tensor, uint
 
 void lower_due_again(struct lower *lower, uint32_t tensor)
 {
-    uint32_t next = lower_next_use(lower, tensor);
+    uint32_t next = lower_due_op(lower, tensor);
 
-    if (next < lower->trace->op_count && lower_next_needs(lower, tensor)) {
+    if (next != NO_OP && (next == lower->trace->op_count || lower_next_needs(lower, tensor))) {
         lower_due_add(lower, tensor, next, unplanned_latest(lower, tensor, next));
     }
 }

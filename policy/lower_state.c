@@ -52,6 +52,21 @@ uint32_t lower_next_use(const struct lower *lower, uint32_t tensor)
                : NO_OP;
 }
 
+bool lower_can_return(const struct lower *lower, uint32_t gap)
+{
+    ASSERT(gap < lower->slot_count);
+    return (lower->slot_flags[gap] & SLOT_WRAPS) != 0 &&
+           lower->gap_start[gap] + 1 < lower->trace->op_count;
+}
+
+uint32_t lower_due_op(const struct lower *lower, uint32_t tensor)
+{
+    uint32_t next = lower_next_use(lower, tensor);
+    uint32_t ops = lower->trace->op_count;
+
+    return next < ops ? next : lower->tensors[tensor].returns ? ops : NO_OP;
+}
+
 bool lower_next_needs(const struct lower *lower, uint32_t tensor)
 {
     const struct lower_tensor *state = &lower->tensors[tensor];

@@ -44,6 +44,7 @@ struct lower_tensor {
     bool is_resident;
     bool has_host;          /* a current copy is on the host */
     bool starts_on_host;    /* grows over the walks of one lowering */
+    bool returns;           /* before the iteration ends: starts resident, with a host copy */
     bool is_due;            /* is in a due list; then these are its neighbours and its time: */
     uint32_t due_next;      /* or NO_OP */
     uint32_t due_prev;      /* the same */
@@ -102,7 +103,7 @@ struct lower {
     int64_t *base;          /* what the tree is filled with */
     int64_t *latest;        /* per gap: when its prefetch must start at the latest */
     uint8_t *saves;         /* per gap: a later gap of the same contents is swapped */
-    uint32_t *due_head;     /* per op: tensors that must be resident again before it */
+    uint32_t *due_head;     /* per op, and for the end: tensors that must be back before it */
     struct bits due_ops;    /* those whose list is not empty */
     uint32_t *virtual_head; /* per op: its first virtual read, or TRACE_INDEX_NONE */
     uint32_t *virtual_next; /* per slot: the next virtual read of its op */
@@ -128,6 +129,7 @@ struct lower {
     uint64_t work;      /* ops walked over, ever */
     bool must_restart;  /* more starts on the host than this walk began with, or: */
     bool has_given_up;  /* a chain could not be; the walk ended there */
+    bool has_returns;   /* some tensor returns before the iteration ends */
     capu_status status; /* of the walk: the first failure */
 };
 
@@ -189,6 +191,9 @@ void lower_fail(struct lower *lower, capu_status status);
 /* The op of the tensor's next slot; op_count plus the first where it wraps; NO_OP: none, or a
    virtual read before which it is dropped. */
 uint32_t lower_next_use(const struct lower *lower, uint32_t tensor);
+/* The op before which it has to be fetched again, as for lower_due_add; NO_OP: within this
+   iteration it has not. */
+uint32_t lower_due_op(const struct lower *lower, uint32_t tensor);
 /* Does that access need the contents? */
 bool lower_next_needs(const struct lower *lower, uint32_t tensor);
 /* Pre: it is not resident. */
@@ -203,8 +208,8 @@ void lower_push_victim(struct lower *lower, uint32_t tensor, uint32_t now);
 void lower_heap_push(struct lower *lower, struct victim victim);
 /* Pre: there is one. */
 struct victim lower_heap_pop(struct lower *lower);
-/* The tensor must be resident again before the op, and its copy should start by `latest`. Pre: it
-   is not due. */
+/* The tensor must be resident again before the op (op_count: before the iteration ends), and its
+   copy should start by `latest`. Pre: it is not due. */
 void lower_due_add(struct lower *lower, uint32_t tensor, uint32_t op, int64_t latest);
 void lower_due_remove(struct lower *lower, uint32_t tensor, uint32_t op);
 /* It is on the host after all: its next use has to fetch it. */

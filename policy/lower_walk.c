@@ -117,9 +117,11 @@ static void force_out(struct lower *lower, uint32_t tensor, uint32_t op)
     lower->forced[gap] = 1;
     if (op == 0) {
         /* No action can precede the first op: the tensor starts on the host instead. */
+        lower->host_held +=
+            lower->tensors[tensor].has_host ? 0 : lower->trace->tensors[tensor].bytes;
         lower->tensors[tensor].starts_on_host = true;
+        lower->tensors[tensor].returns = false;
         lower->tensors[tensor].has_host = true;
-        lower->host_held += lower->trace->tensors[tensor].bytes;
         lower_release(lower, tensor, 0);
     } else if ((is_dead(lower, tensor) && !lower->tensors[tensor].has_host) ||
                (next < ops && !lower_next_needs(lower, tensor))) {
@@ -182,18 +184,19 @@ static void issue_due(struct lower *lower, uint32_t op, uint64_t needed)
 {
     const struct lower_options *options = &lower->options;
     int64_t now = (int64_t)options->estimate_ns[op + 1];
+    bool is_last = op + 1 == lower->trace->op_count;
     uint32_t passed_over = 0;
     uint32_t seen = 0;
 
     for (uint32_t end = lower_due_next_op(lower, op + 1);
-         end != NO_OP && passed_over < PASSED_OVER_MAX && seen < AHEAD_MAX;
+         end != NO_OP && (is_last || (passed_over < PASSED_OVER_MAX && seen < AHEAD_MAX));
          end = lower_due_next_op(lower, end + 1)) {
         uint32_t next;
 
         for (uint32_t t = lower->due_head[end]; t != NO_OP; t = next) {
             int64_t bytes = (int64_t)lower->tensors[t].rounded;
             int64_t early = lower_spare_ns(options->lead * (double)lower->clock.in_ns[t]);
-            bool is_due = lower->tensors[t].due_latest < now;
+            bool is_due = lower->tensors[t].due_latest < now || is_last;
 
             next = lower->tensors[t].due_next;
             seen++;
@@ -245,10 +248,10 @@ static void bring_back(struct lower *lower, uint32_t k, uint64_t fetched, uint64
     }
     for (uint32_t i = 0; i < lower->chain_fetch_count; i++) {
         uint32_t tensor = lower->chain_fetch[i];
-        uint32_t next = lower_next_use(lower, tensor);
+        uint32_t due = lower_due_op(lower, tensor);
 
-        if (next < lower->trace->op_count) {
-            lower_due_remove(lower, tensor, next);
+        if (due != NO_OP) {
+            lower_due_remove(lower, tensor, due);
         }
         fetch(lower, tensor, k);
     }
@@ -386,11 +389,11 @@ static void settle(struct lower *lower, uint32_t tensor, uint32_t gap, uint32_t 
         }
         return;
     }
-    if ((wraps && lower->tensors[tensor].starts_on_host) ||
+    if ((wraps && (lower->tensors[tensor].starts_on_host || lower->tensors[tensor].returns)) ||
         (!wraps && decision == DECIDE_SWAP && end > k + 1 && lower_fits_host(lower, tensor))) {
         evict(lower, tensor, k);
-        if (!wraps) {
-            lower_due_add(lower, tensor, end, lower->latest[gap]);
+        if (!wraps || lower->tensors[tensor].returns) {
+            lower_due_add(lower, tensor, wraps ? lower->trace->op_count : end, lower->latest[gap]);
         }
         return;
     }
@@ -502,6 +505,12 @@ static void conclude(struct lower *lower)
 {
     uint32_t ops = lower->trace->op_count;
     int64_t most = 0;
+
+    /* There was no room for these. */
+    for (uint32_t t = lower->due_head[ops]; t != NO_OP; t = lower->tensors[t].due_next) {
+        lower->tensors[t].starts_on_host = true;
+        lower->must_restart = true;
+    }
 
     lower->result.start_ns[ops] = lower->clock.compute;
     for (uint32_t k = 0; k < ops; k++) {

@@ -136,6 +136,7 @@ capu_status search_try(struct search *search, const uint8_t *decisions,
     if (*ns < search->best_ns) {
         status = take_scratch(search, *ns);
         memmove(search->decisions, decisions, lower_gap_count(search->planning->lower));
+        lower_settle_returns(search->planning->lower, search->decisions);
         search->options = *options;
         if (options->estimate_ns != NULL) {
             memmove(search->estimate_ns, options->estimate_ns,

@@ -20,6 +20,7 @@ struct search {
     uint64_t floor_ns;    /* faster plans are ignored */
     uint8_t *decisions;   /* of the best, one per gap */
     bool has_virtual;     /* the decisions are for the virtual reads, too */
+    bool has_returns;     /* returns have made it faster: they are worth the effort */
     struct lower_options options; /* of the best, its estimate included */
     uint64_t *estimate_ns;
     uint64_t timed_ops; /* ops simulated so far, one iteration each */

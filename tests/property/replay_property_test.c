@@ -46,6 +46,7 @@ struct tally {
     unsigned unplaced; /* and so many had a plan without places */
     unsigned with_copies;
     unsigned with_replays;
+    unsigned with_returns;   /* before the border */
     unsigned slower;         /* than the ideal */
     unsigned stalled;        /* iterations with stalls */
     unsigned stalled_replay; /* iterations in which replays stalled */
@@ -58,6 +59,25 @@ struct instance {
     struct string_buffer expected; /* the plan, if any is */
     char what[160];                /* for messages */
 };
+
+/* Does a tensor return before the iteration ends? Nothing but the border follows its prefetch. */
+static bool has_returns(const struct trace_index *trace_index, const struct plan *plan)
+{
+    for (uint32_t i = 0; i < plan->action_count; i++) {
+        const struct plan_action *action = &plan->actions[i];
+        bool is_last = action->kind == ACTION_PREFETCH &&
+                       trace_index->op[trace_index->first[action->tensor + 1] - 1] < action->point;
+
+        for (uint32_t j = i + 1; is_last && j < plan->action_count; j++) {
+            is_last = plan->actions[j].kind == ACTION_RECOMPUTE ||
+                      plan->actions[j].tensor != action->tensor;
+        }
+        if (is_last && trace_index->trace->tensors[action->tensor].persistent) {
+            return true;
+        }
+    }
+    return false;
+}
 
 static uint64_t measure(const struct instance *instance, const struct driver *driver,
                         const struct plan *plan, struct tally *tally)
@@ -73,6 +93,7 @@ static uint64_t measure(const struct instance *instance, const struct driver *dr
     tally->compared++;
     tally->with_copies += timeline.evicted_bytes + timeline.prefetched_bytes > 0;
     tally->with_replays += plan->replay_count > 0;
+    tally->with_returns += has_returns(&instance->trace_index, plan);
     tally->slower += ns > timeline.ideal_ns;
     timeline_finish(&timeline);
     return ns;
@@ -309,16 +330,82 @@ START_TEST(random_traces_take_the_predicted_time)
         replay(&instance, &options, &tally);
         forget(&instance);
     }
-    printf("%u random traces compared: %u with copies, %u with replays, %u above ideal; %u stalled "
-           "iterations, %u in replays; %u more have plans without places\n",
-           tally.compared, tally.with_copies, tally.with_replays, tally.slower, tally.stalled,
-           tally.stalled_replay, tally.unplaced);
+    printf("%u random traces compared: %u with copies, %u with replays, %u with returns, %u above "
+           "ideal; %u stalled iterations, %u in replays; %u more have plans without places\n",
+           tally.compared, tally.with_copies, tally.with_replays, tally.with_returns, tally.slower,
+           tally.stalled, tally.stalled_replay, tally.unplaced);
     if (is_sample_large()) {
         ck_assert_uint_gt(tally.unplaced, 0);
         ck_assert(tally.stalled > seeds(SEEDS) && tally.stalled_replay > 0);
         ck_assert(tally.compared >= seeds(SEEDS) / 2 && tally.with_copies >= seeds(SEEDS) / 4 &&
                   tally.with_replays >= seeds(SEEDS) / 20 && tally.slower >= seeds(SEEDS) / 4);
     }
+}
+END_TEST
+
+/* A large parameter that has to leave before two ops that need most of the memory. After the second
+   one the links are idle and memory is empty, so it should return before the next iteration. */
+static void make_returning(struct trace *trace, uint64_t megabytes)
+{
+    enum { WEIGHT, MADE, BIG, SECOND, BIG_AGAIN, THIRD, FOURTH, TENSORS };
+    static const uint64_t sizes[] = {[WEIGHT] = 64,     [MADE] = 8,  [BIG] = 160, [SECOND] = 8,
+                                     [BIG_AGAIN] = 160, [THIRD] = 8, [FOURTH] = 8};
+    static const struct {
+        uint32_t reads[1];
+        uint32_t writes[2];
+        uint32_t read_count;
+        uint32_t write_count;
+        uint32_t update_count;
+    } ops[] = {{{WEIGHT}, {MADE}, 1, 1, 0},  {{MADE}, {BIG, SECOND}, 1, 2, 0},
+               {{SECOND}, {0}, 1, 0, 1},     {{SECOND}, {BIG_AGAIN, THIRD}, 1, 2, 0},
+               {{THIRD}, {FOURTH}, 1, 1, 0}, {{FOURTH}, {0}, 1, 0, 0}};
+    static const struct machine machine = {.name = "m",
+                                           .memory_bytes = (uint64_t)1 << 32,
+                                           .d2h_bytes_per_s = (uint64_t)128 << 30,
+                                           .h2d_bytes_per_s = (uint64_t)128 << 30,
+                                           .copy_latency_ns = 10};
+    uint32_t weight = WEIGHT;
+
+    ck_assert_int_eq(trace_init(trace, "returning", NULL), CAPU_OK);
+    ck_assert_int_eq(trace_set_machine(trace, &machine, NULL), CAPU_OK);
+    for (uint32_t i = 0; i < TENSORS; i++) {
+        struct tensor_description description = {.name = i == WEIGHT ? "weight" : "made",
+                                                 .bytes = sizes[i] * megabytes << 20,
+                                                 .kind = i == WEIGHT ? TENSOR_PARAMETER
+                                                                     : TENSOR_ACTIVATION,
+                                                 .persistent = i == WEIGHT};
+        uint32_t id;
+
+        ck_assert_int_eq(trace_add_tensor(trace, &description, &id, NULL), CAPU_OK);
+    }
+    for (size_t k = 0; k < sizeof(ops) / sizeof(ops[0]); k++) {
+        struct op_description description = {.name = "op",
+                                             .ns = 1000000,
+                                             .reads = ops[k].reads,
+                                             .writes = ops[k].writes,
+                                             .updates = &weight,
+                                             .read_count = ops[k].read_count,
+                                             .write_count = ops[k].write_count,
+                                             .update_count = ops[k].update_count};
+
+        ck_assert_int_eq(trace_add_op(trace, &description, NULL), CAPU_OK);
+    }
+}
+
+START_TEST(returns_before_the_border_take_the_predicted_time)
+{
+    struct instance instance = {.what = "returning"};
+    struct driver_options options = {.planner = "hybrid"};
+    struct tally tally = {0};
+
+    make_returning(&instance.trace, (uint64_t)_i + 1);
+    ck_assert_int_eq(trace_index_init(&instance.trace_index, &instance.trace, DEVICE_PAGE, NULL),
+                     CAPU_OK);
+    options.budget_bytes = instance.trace_index.peak_bytes / 100 * 85;
+    replay(&instance, &options, &tally);
+    ck_assert_uint_eq(tally.compared, 1);
+    ck_assert_uint_eq(tally.with_returns, 1);
+    forget(&instance);
 }
 END_TEST
 
@@ -581,6 +668,7 @@ int main(int argc, char **argv)
         tcase_add_loop_test(tests, real_traces_take_the_predicted_time, 0, (int)found.gl_pathc);
     } else {
         tcase_add_test(tests, random_traces_take_the_predicted_time);
+        tcase_add_loop_test(tests, returns_before_the_border_take_the_predicted_time, 0, 3);
         tcase_add_test(tests, the_runtime_plans_as_the_planner_does);
         tcase_add_test(tests, recorded_traces_replay_identically);
         tcase_add_loop_test(tests, networks_take_the_predicted_time, 0,

@@ -71,7 +71,7 @@ static void load(uint64_t seed, bool is_unconditional)
     ck_assert_int_eq(lower_create(&trace_index, &trace.machine, &reads, &lower), CAPU_OK);
     ck_assert_uint_le(lower_gap_count(lower), sizeof(decisions));
     for (uint32_t gap = 0; gap < lower_gap_count(lower); gap++) {
-        decisions[gap] = (uint8_t)random_below(&state, 3);
+        decisions[gap] = (uint8_t)random_below(&state, 4);
     }
     options = (struct lower_options){
         .limit_bytes = trace_index.floor_bytes - trace_index.fixed_bytes +

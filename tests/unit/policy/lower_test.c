@@ -2,6 +2,8 @@
 #include "tests/unit/policy/fixture.h"
 
 #include "policy/lower.h"
+#include "policy/timeline.h"
+#include "policy/validate.h"
 
 /* Gaps of CHAIN_TRACE: accesses are numbered by tensor, then in program order. */
 enum { GAP_W = 0, GAP_X = 2 };
@@ -277,6 +279,70 @@ START_TEST(wary_lowering_pays_for_each_gap)
 }
 END_TEST
 
+/* w is read by op 0 and updated by op 2; without op 3 nothing would come between that and the end.
+ */
+#define BORDER_TRACE                                                                    \
+    TRACE_LINE MACHINE_LINE TENSOR_LINE(0, "w", 1000, "parameter")                      \
+        TENSOR_LINE(1, "x", 1000, "activation") TENSOR_LINE(2, "y", 1000, "activation") \
+            TENSOR_LINE(3, "z", 1000, "activation")                                     \
+                OP_LINE("f0", 2000, "[0]", "[1]", "[]", "true")                         \
+                    OP_LINE("f1", 2000, "[1]", "[2]", "[]", "true")                     \
+                        OP_LINE("u", 2000, "[]", "[]", "[0]", "false")                  \
+                            OP_LINE("e", 2000, "[2]", "[3]", "[]", "true") END_LINE(4, 4)
+enum { GAP_FORWARD_W = 0, GAP_BORDER_W = 1 };
+
+static uint64_t iteration_ns(void)
+{
+    uint64_t ns;
+
+    ck_assert_int_eq(validate_plan(&trace_index, &plan, NULL), CAPU_OK);
+    ck_assert_int_eq(timeline_time(&trace_index, &plan, &trace.machine, 0, &ns), CAPU_OK);
+    return ns;
+}
+
+/* w is copied out 6000-7010 and in 7010-8020, so f0 waits for 20 ns; but its eviction after f0 is
+   free, which otherwise takes until 3010. */
+START_TEST(a_return_crosses_the_border_with_a_host_copy)
+{
+    load(BORDER_TRACE, 4000);
+    decisions[GAP_FORWARD_W] = DECIDE_SWAP;
+    decisions[GAP_BORDER_W] = DECIDE_RETURN;
+    ck_assert(!lower_can_return(lower, GAP_FORWARD_W));
+    ck_assert(lower_can_return(lower, GAP_BORDER_W));
+    ck_assert_int_eq(run(), CAPU_OK);
+    ck_assert_uint_eq(plan.action_count, 4);
+    check_action(0, ACTION_EVICT, 0, 0);
+    check_action(1, ACTION_PREFETCH, 0, 1);
+    check_action(2, ACTION_EVICT, 0, 2);
+    check_action(3, ACTION_PREFETCH, 0, 3);
+    ck_assert_uint_eq(lower_result_of(lower)->out_busy[0], 0);
+    ck_assert_uint_eq(lower_result_of(lower)->out_busy[3], 1010);
+    ck_assert_uint_eq(iteration_ns(), 8020);
+    decisions[GAP_BORDER_W] = DECIDE_SWAP;
+    ck_assert_int_eq(run(), CAPU_OK);
+    ck_assert_uint_eq(iteration_ns(), 9010);
+}
+END_TEST
+
+START_TEST(a_return_without_room_is_a_swap)
+{
+    struct string_buffer returns = {0};
+    struct string_buffer swaps = {0};
+
+    load(BORDER_TRACE, 2500);
+    decisions[GAP_BORDER_W] = DECIDE_RETURN;
+    ck_assert_int_eq(run(), CAPU_OK);
+    ck_assert_int_eq(plan_write(&plan, &returns, NULL), CAPU_OK);
+    lower_settle_returns(lower, decisions);
+    ck_assert_int_eq(decisions[GAP_BORDER_W], DECIDE_SWAP);
+    ck_assert_int_eq(run(), CAPU_OK);
+    ck_assert_int_eq(plan_write(&plan, &swaps, NULL), CAPU_OK);
+    ck_assert_str_eq(returns.data, swaps.data);
+    string_buffer_finish(&returns);
+    string_buffer_finish(&swaps);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("policy/lower");
@@ -297,6 +363,8 @@ int main(void)
     tcase_add_test(tests, cautious_lowering_keeps_less);
     tcase_add_test(tests, wary_lowering_counts_what_replays_fetch);
     tcase_add_test(tests, wary_lowering_pays_for_each_gap);
+    tcase_add_test(tests, a_return_crosses_the_border_with_a_host_copy);
+    tcase_add_test(tests, a_return_without_room_is_a_swap);
     suite_add_tcase(suite, tests);
     return suite_run(suite);
 }
