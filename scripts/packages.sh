@@ -18,6 +18,7 @@ lib command ld binutils
 lib command pkg-config pkg-config
 lib library jansson libjansson-dev
 lib file /usr/share/javascript/dygraphs/dygraph.min.js libjs-dygraphs
+lib library ncursesw libncurses-dev
 build library openblas libopenblas-dev
 build library zlib zlib1g-dev
 build library libzstd libzstd-dev

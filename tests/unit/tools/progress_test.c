@@ -1,67 +1,12 @@
 /* The line of progress, on a pseudo terminal as users see it, and what SIGINT does to long work. */
 #include "tests/unit/tools/fixture.h"
+#include "tests/unit/tools/terminal.h"
 
 #include "tools/progress.h"
 
-#include <errno.h>
-#include <pty.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <time.h>
-
-static char screen[65536]; /* what the terminal has received */
-static size_t screen_bytes;
-
-/* Runs a child on a terminal with so many columns. In the child it returns 0. */
-static pid_t start(int *terminal, unsigned short columns)
-{
-    struct winsize size = {.ws_row = 24, .ws_col = columns};
-    pid_t child = forkpty(terminal, NULL, NULL, &size);
-
-    ck_assert_int_ge(child, 0);
-    screen_bytes = 0;
-    screen[0] = '\0';
-    return child;
-}
-
-/* Reads until the text has appeared; NULL: to the end. */
-static void read_until(int terminal, const char *text)
-{
-    while (text == NULL || strstr(screen, text) == NULL) {
-        ssize_t got;
-
-        if (sizeof(screen) - 1 - screen_bytes < 4096) { /* keep what a text may begin with */
-            memmove(screen, screen + screen_bytes - 4096, 4096);
-            screen_bytes = 4096;
-        }
-        got = read(terminal, screen + screen_bytes, sizeof(screen) - 1 - screen_bytes);
-        if (got < 0 && errno == EINTR) {
-            continue;
-        }
-        if (got <= 0) { /* a terminal that no process has open is an error on Linux */
-            ck_assert_msg(text == NULL, "\"%s\" is not in \"%s\"", text, screen);
-            return;
-        }
-        screen_bytes += (size_t)got;
-        screen[screen_bytes] = '\0';
-    }
-}
-
-/* Reads to the end; the child's status as waitpid gives it. */
-static int finish(int terminal, pid_t child)
-{
-    int status;
-
-    read_until(terminal, NULL);
-    ck_assert_int_eq(waitpid(child, &status, 0), child);
-    ck_assert_int_eq(close(terminal), 0);
-    return status;
-}
-
-static void expect_on_screen(const char *text)
-{
-    ck_assert_msg(strstr(screen, text) != NULL, "\"%s\" is not in \"%s\"", text, screen);
-}
 
 /* Longer than the time within which the line is not drawn again. */
 static void let_time_pass(void)
@@ -75,7 +20,7 @@ static void let_time_pass(void)
 START_TEST(the_line_says_how_far_it_is)
 {
     int terminal;
-    pid_t child = start(&terminal, 100);
+    pid_t child = terminal_start(&terminal, 100);
 
     if (child == 0) {
         progress_begin("working", 4, 3600.0);
@@ -89,14 +34,14 @@ START_TEST(the_line_says_how_far_it_is)
         fflush(stdout);
         _exit(progress_end() ? 1 : 0);
     }
-    ck_assert_int_eq(finish(terminal, child), 0);
-    expect_on_screen("\rworking: 0 of 4, ");
-    expect_on_screen("working: 1 of 4, ");
-    expect_on_screen(", about ");
-    expect_on_screen(" left, at most ");
-    expect_on_screen(" left (found 7)");
+    ck_assert_int_eq(terminal_finish(terminal, child), 0);
+    terminal_expect("\rworking: 0 of 4, ");
+    terminal_expect("working: 1 of 4, ");
+    terminal_expect(", about ");
+    terminal_expect(" left, at most ");
+    terminal_expect(" left (found 7)");
     /* It is blanked before the result, which begins in the first column. */
-    expect_on_screen("  \rresult\r\n");
+    terminal_expect("  \rresult\r\n");
 }
 END_TEST
 
@@ -104,14 +49,14 @@ END_TEST
 START_TEST(the_line_fits_the_terminal)
 {
     int terminal;
-    pid_t child = start(&terminal, 20);
+    pid_t child = terminal_start(&terminal, 20);
 
     if (child == 0) {
         progress_begin("a long name of a piece of work", 0, 0.0);
         (void)progress_should_stop(NULL);
         _exit(progress_end() ? 1 : 0);
     }
-    ck_assert_int_eq(finish(terminal, child), 0);
+    ck_assert_int_eq(terminal_finish(terminal, child), 0);
     ck_assert_str_eq(screen, "\ra long name of a pi\r                   \r");
 }
 END_TEST
@@ -119,7 +64,7 @@ END_TEST
 START_TEST(the_second_signal_ends_the_process)
 {
     int terminal;
-    pid_t child = start(&terminal, 80);
+    pid_t child = terminal_start(&terminal, 80);
     int status;
 
     if (child == 0) {
@@ -128,11 +73,11 @@ START_TEST(the_second_signal_ends_the_process)
             (void)progress_should_stop(NULL);
         }
     }
-    read_until(terminal, "deaf work: 0 s");
+    terminal_read(terminal, "deaf work: 0 s");
     ck_assert_int_eq(kill(child, SIGINT), 0);
-    read_until(terminal, "deaf work: stopping");
+    terminal_read(terminal, "deaf work: stopping");
     ck_assert_int_eq(kill(child, SIGINT), 0);
-    status = finish(terminal, child);
+    status = terminal_finish(terminal, child);
     ck_assert(WIFSIGNALED(status) && WTERMSIG(status) == SIGINT);
 }
 END_TEST
@@ -198,7 +143,7 @@ START_TEST(a_signal_stops_work_with_its_result)
 {
     const char *const *results = stopped[_i].results;
     int terminal;
-    pid_t child = start(&terminal, 120);
+    pid_t child = terminal_start(&terminal, 120);
     int status;
 
     if (child == 0) {
@@ -209,13 +154,13 @@ START_TEST(a_signal_stops_work_with_its_result)
         execl("/bin/sh", "sh", "-c", command, (char *)NULL);
         _exit(127);
     }
-    read_until(terminal, stopped[_i].sign);
+    terminal_read(terminal, stopped[_i].sign);
     ck_assert_int_eq(write(terminal, "\x03", 1), 1);
-    status = finish(terminal, child);
+    status = terminal_finish(terminal, child);
     ck_assert_msg(WIFEXITED(status) && WEXITSTATUS(status) == EXIT_STOPPED, "%s: status %d: %s",
                   stopped[_i].arguments, status, screen);
     for (size_t i = 0; i < sizeof(stopped[_i].results) / sizeof(*results); i++) {
-        expect_on_screen(results[i]);
+        terminal_expect(results[i]);
     }
     if (strstr(stopped[_i].arguments, "-o p") != NULL) {
         ck_assert_int_eq(run("check t p"), 0);
