@@ -165,6 +165,8 @@ static capu_status create_context(struct driver *driver, uint32_t mode, uint64_t
         .effort = options->effort,
         .wait_for_plan = mode == CAPU_MODE_GUIDED && !options->trains_on,
         .plan_path = driver->paths[1],
+        .sample_every = options->has_timelines ? 1 : 0,
+        .timeline = options->has_timelines,
     };
     capu_status status = capu_context_create(&config, &driver->context);
 
@@ -447,7 +449,7 @@ capu_status driver_reports(struct driver *driver, capu_report *reports, size_t c
     json_lines_init(&lines, driver->paths[0], text.data, text.length, error);
     while (status == CAPU_OK && more && found < count) {
         status = json_lines_next(&lines, &more);
-        if (status == CAPU_OK && more) {
+        if (status == CAPU_OK && more && strcmp(lines.type, "report") == 0) {
             status = read_report(&lines, &reports[found++]);
         }
     }

@@ -33,6 +33,7 @@ struct driver_options {
     uint32_t effort;               /* capu_effort */
     uint32_t mode;                 /* capu_mode */
     bool trains_on;                /* guided mode: iterations do not wait for plans */
+    bool has_timelines; /* all iterations are timed, and the report has their timelines */
     /* Files of the run; they must not hold anything of an earlier run. */
     const char *report_path; /* one JSON line per iteration; must not be NULL */
     const char *plan_path;   /* the runtime's plan, with its own ids; NULL: none */

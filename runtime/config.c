@@ -65,6 +65,7 @@ static const struct field fields[] = {
     FIELD(plan_memory_bytes, "CAPUCHIN_PLAN_MEMORY", FIELD_SIZE),
     FIELD(keep_contents, "CAPUCHIN_KEEP_CONTENTS", FIELD_SWITCH),
     FIELD(top, "CAPUCHIN_TOP", FIELD_SWITCH),
+    FIELD(timeline, "CAPUCHIN_TIMELINE", FIELD_SWITCH),
 };
 
 enum { FIELDS = sizeof(fields) / sizeof(fields[0]) };
@@ -280,6 +281,17 @@ static capu_status check(const capu_config *config, char *text, size_t text_byte
     }
     if (config->top > 1) {
         snprintf(text, text_bytes, "config: top %u is out of range: at most 1", config->top);
+        return CAPU_INVALID;
+    }
+    if (config->timeline > 1) {
+        snprintf(text, text_bytes, "config: timeline %u is out of range: at most 1",
+                 config->timeline);
+        return CAPU_INVALID;
+    }
+    if (config->timeline == 1 && config->report_path == NULL) {
+        snprintf(text, text_bytes,
+                 "config: timeline (CAPUCHIN_TIMELINE) needs report_path (CAPUCHIN_REPORT): the "
+                 "timelines are lines of that file");
         return CAPU_INVALID;
     }
     if (config->planner != NULL && planner_find(config->planner) == NULL) {

@@ -57,6 +57,7 @@ static capu_status take_pages(capu_context *context, struct tensor *tensor)
     }
     context->binding.tensors[tensor->guide_index].taken = ++context->binding.takes;
     tensor_state_takes(tensor);
+    timeline_log_take(context, tensor);
     return strict_poison_mapped(context, tensor);
 }
 
@@ -134,6 +135,8 @@ static capu_status release(capu_context *context, struct tensor *tensor)
 {
     if (tensor->state.is_saved && tensor_is_mapped(tensor)) {
         note_evicted(context, tensor, CAPU_METHOD_CLEAN);
+    } else {
+        timeline_log_end(context, tensor);
     }
     return give_pages(context, tensor, false);
 }

@@ -29,6 +29,7 @@
 #include "runtime/structs.h"
 #include "runtime/tensor_state.h"
 #include "runtime/tensors.h"
+#include "runtime/timeline_log.h"
 #include "runtime/tracker.h"
 #include "runtime/uploads.h"
 #include "runtime/victims.h"
@@ -101,6 +102,7 @@ struct capu_context {
     struct victims victims;
     struct departures departures;
     struct tracker tracker;
+    struct timeline_logs timeline_logs;
     struct staging staging;
     struct uploads uploads;
     struct agent *agent;

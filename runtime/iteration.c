@@ -119,6 +119,7 @@ capu_status capu_iteration_begin(capu_context *context, const char *label)
     context->label = labelled;
     address_memo_begin(&labelled->addresses);
     forget_transients(context);
+    timeline_log_open(context);
     uploads_turn(context);
     context->in_iteration = true;
     context->iteration_mark = marks_open(MARK_ITERATION, label, context->iteration);

@@ -137,6 +137,7 @@ static capu_status map_span(capu_context *context, struct tensor *tensor)
     }
     TRACKER_ADD(context, map_count, 1);
     tensor_state_mapped(tensor);
+    timeline_log_take(context, tensor);
     return CAPU_OK;
 }
 

@@ -72,6 +72,7 @@ capu_status release_allocation(capu_context *context, struct allocation *allocat
     for (struct tensor *tensor = allocation->first; tensor != NULL; tensor = tensor->next) {
         recovery_note_freed(context, tensor);
         tracker_gone(context, tensor);
+        timeline_log_end(context, tensor);
         tensors_remove(&context->tensors, tensor);
     }
     allocation->is_freed = true;

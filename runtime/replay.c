@@ -68,9 +68,11 @@ static void forget_outputs(capu_context *context, const struct guide *guide,
 }
 
 /* Updates the tensors and the record after a replay between these marks. */
-static void settle(capu_context *context, const struct guide *guide, const struct guide_op *op,
+static void settle(capu_context *context, const struct guide *guide, uint32_t number,
                    struct lane_position start, struct lane_position end)
 {
+    const struct guide_op *op = &guide->ops[number];
+
     for (uint32_t i = 0; i < op->accesses.count; i++) {
         const struct guide_access *access = &guide->accesses[op->accesses.first + i];
         struct tensor *tensor = context->binding.tensors[access->tensor].tensor;
@@ -88,7 +90,7 @@ static void settle(capu_context *context, const struct guide *guide, const struc
             victims_touch(context, tensor);
         }
     }
-    tracker_replay(context, op->call.name, start, end);
+    tracker_replay(context, op->call.name, number, start, end);
 }
 
 static bool has_operands(const capu_context *context, const struct guide *guide,
@@ -136,6 +138,6 @@ capu_status replay_run(capu_context *context, const struct guide *guide, uint32_
         }
         return status;
     }
-    settle(context, guide, op, start, end);
+    settle(context, guide, number, start, end);
     return CAPU_OK;
 }

@@ -348,6 +348,7 @@ static void replace(capu_context *context, struct split *split)
         tracker_persistent(context, old, -1);
     }
     tracker_cut(context, old);
+    timeline_log_end(context, old);
     tensor_list_remove(old, CONTENTS);
     page_census_tensor(&context->census, old, -1);
     free(old->pages);

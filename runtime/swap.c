@@ -149,6 +149,7 @@ static capu_status copy_span(capu_context *context, struct tensor *tensor, struc
     unsigned char *at = tensor->span;
     capu_status status = CAPU_OK;
 
+    timeline_log_copy_begin(context, tensor, is_out);
     marks_begin(is_out ? MARK_SWAP_OUT : MARK_SWAP_IN, tensor->name, tensor->span_bytes);
     for (size_t i = 0; i < tensor->host.extent_count && status == CAPU_OK; i++) {
         struct host_extent *extent = extent_at(&tensor->host, i);
@@ -163,6 +164,7 @@ static capu_status copy_span(capu_context *context, struct tensor *tensor, struc
         at += extent->bytes;
     }
     marks_end();
+    timeline_log_copy_end(context, is_out);
     return status == CAPU_OK ? lane_mark(lane, position) : status;
 }
 

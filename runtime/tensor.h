@@ -122,6 +122,7 @@ struct tensor {
 
     struct tensor_mention in_op;       /* the op that named it last, and its access there */
     struct tensor_mention in_record;   /* the record of the iteration that touched it last */
+    struct tensor_mention in_timeline; /* the timeline log that names it, and its number there */
     struct tensor_mention in_eviction; /* the record of its last eviction; SIZE_MAX: it is back */
 };
 

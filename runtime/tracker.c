@@ -176,6 +176,7 @@ void tracker_close(capu_context *context, struct lane_position end)
     }
     record->state = RECORD_RUNNING;
     context->tracker.open = NULL;
+    timeline_log_close(context);
 }
 
 capu_status tracker_reserve(capu_context *context, size_t access_count, size_t operand_count,
@@ -266,6 +267,7 @@ static struct record_tensor *tensor_entry(capu_context *context, struct record *
         record->touched_pages += tensor->page_count;
         entry->is_held = true;
     }
+    timeline_log_meet(context, tensor, tensor->in_record.index);
     return entry;
 }
 
@@ -338,6 +340,7 @@ void tracker_evicted(capu_context *context, struct tensor *tensor, uint32_t meth
         return;
     }
     record->report.evict_count++;
+    timeline_log_give(context, tensor, method);
     /* A list of evictions that cannot grow costs the user a line of the report, not the training.
      */
     if (tracker_grow(&record->evictions, &record->eviction_capacity, record->eviction_count + 1,
@@ -368,8 +371,8 @@ void tracker_triggered(capu_context *context, const struct tensor *tensor)
     }
 }
 
-void tracker_replay(capu_context *context, const char *name, struct lane_position start,
-                    struct lane_position end)
+void tracker_replay(capu_context *context, const char *name, uint32_t number,
+                    struct lane_position start, struct lane_position end)
 {
     struct record *record = context->tracker.open;
 
@@ -386,6 +389,7 @@ void tracker_replay(capu_context *context, const char *name, struct lane_positio
                                    .has_waited = context->operands.has_waited,
                                    .start = start.sequence,
                                    .end = end.sequence};
+        timeline_log_replay(context, number);
     }
 }
 
@@ -513,6 +517,7 @@ capu_status tracker_settle(capu_context *context)
         publish(context, record);
         record = oldest_running(&context->tracker);
     }
+    timeline_logs_settle(context);
     return CAPU_OK;
 }
 

@@ -90,9 +90,10 @@ void tracker_evicted(capu_context *context, struct tensor *tensor, uint32_t meth
 /* Records that a tensor starts to return ahead of its access. */
 void tracker_triggered(capu_context *context, const struct tensor *tensor);
 
-/* Records that the op of this name was replayed between two marks on the compute lane. */
-void tracker_replay(capu_context *context, const char *name, struct lane_position start,
-                    struct lane_position end);
+/* Records that the op of this name, `number` in the guide, was replayed between two marks on the
+   compute lane. */
+void tracker_replay(capu_context *context, const char *name, uint32_t number,
+                    struct lane_position start, struct lane_position end);
 
 /* Records that capu_zero ended a tensor's contents, without an op. */
 void tracker_zeroed(capu_context *context, const struct tensor *tensor);

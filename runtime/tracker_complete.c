@@ -193,6 +193,9 @@ capu_status tracker_complete(capu_context *context, struct record *record)
         status = page_figures_report(context, record);
     }
     if (status == CAPU_OK) {
+        timeline_log_read(context, record);
+    }
+    if (status == CAPU_OK) {
         status = list_evictions(record);
     }
     if (status == CAPU_OK) {

@@ -4,6 +4,7 @@
 #include "tools/say.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -61,6 +62,32 @@ static bool is_report(const json_t *line)
            json_is_integer(json_object_get(line, "time_ns"));
 }
 
+static bool is_timeline(const json_t *line)
+{
+    const char *type = json_string_value(json_object_get(line, "type"));
+
+    return type != NULL && strcmp(type, "timeline") == 0 &&
+           json_is_integer(json_object_get(line, "iteration"));
+}
+
+/* Notes where the timeline of an iteration is. It follows the iteration's report, not always at
+   once. What it contains is checked when it is read. */
+static bool add_timeline(struct report_file *file, const json_t *line, long offset, size_t number)
+{
+    uint64_t iteration = counter(line, "iteration");
+
+    for (size_t i = file->count; i-- > 0;) {
+        if (file->iterations[i].iteration == iteration) {
+            file->iterations[i].timeline_offset = offset;
+            file->iterations[i].timeline_line = number;
+            return true;
+        }
+    }
+    say("%s:%zu: a timeline of iteration %" PRIu64 ", which has no report before it", file->path,
+        number, iteration);
+    return false;
+}
+
 static bool add(struct report_file *file, const json_t *line, long offset)
 {
     struct reported iteration = {.is_timed = !json_is_null(json_object_get(line, "compute_ns")),
@@ -92,6 +119,8 @@ static bool read_lines(struct report_file *file, FILE *stream)
 
         if (line == NULL && text[length - 1] != '\n') {
             say("%s:%zu: the line is cut off and is left out", file->path, number);
+        } else if (is_timeline(line)) {
+            is_fine = add_timeline(file, line, offset, number);
         } else if (!is_report(line)) {
             say("%s:%zu: not a report as CAPUCHIN_REPORT=FILE writes it", file->path, number);
             is_fine = false;
@@ -204,4 +233,37 @@ json_t *report_file_line(const struct report_file *file, const struct reported *
         say("%s: cannot be read again", file->path);
     }
     return line;
+}
+
+bool report_file_view(const struct report_file *file, const struct reported *iteration,
+                      struct view *view)
+{
+    FILE *stream = fopen(file->path, "rb");
+    struct error_text error = {""};
+    char *text = NULL;
+    size_t room = 0;
+    ssize_t length = -1;
+    capu_status status;
+
+    *view = (struct view){0};
+    if (stream != NULL && fseek(stream, iteration->timeline_offset, SEEK_SET) == 0) {
+        length = getline(&text, &room, stream);
+    }
+    if (stream != NULL) {
+        fclose(stream);
+    }
+    if (length <= 0) {
+        free(text);
+        say("%s: cannot be read again", file->path);
+        return false;
+    }
+    status =
+        view_of_timeline(view, file->path, iteration->timeline_line, text, (size_t)length, &error);
+    free(text);
+    if (status != CAPU_OK) {
+        say_error(&error);
+        return false;
+    }
+    view->floor_bytes = iteration->floor_bytes;
+    return true;
 }

@@ -177,15 +177,19 @@ static void give(struct walk *walk, const struct view_event *event)
     follower->method = event->method;
 }
 
+/* The contents are not needed any more. If they were copied out to be kept, it is an eviction. */
 static void end(struct walk *walk, const struct view_event *event)
 {
-    uint32_t tensor = event->subject;
-    struct follower *follower = &walk->followers[tensor];
+    struct follower *follower = &walk->followers[event->subject];
 
-    if (follower->first_out != VIEW_NONE) { /* saved in vain */
-        claim_copies(walk, tensor, add_move(walk, tensor, CAPU_METHOD_SWAP));
+    if (follower->first_out != VIEW_NONE) {
+        struct view_event eviction = *event;
+
+        eviction.method = CAPU_METHOD_SWAP;
+        give(walk, &eviction);
+        return;
     }
-    follower->since_ns = leave(walk, tensor);
+    follower->since_ns = leave(walk, event->subject);
     follower->where = NOWHERE;
     follower->move = VIEW_NONE;
 }

@@ -157,6 +157,11 @@ typedef struct capu_config {
        $XDG_RUNTIME_DIR, or in /tmp/capuchin-UID. One thread per process serves it. See docs/top.md
      */
     uint32_t top;
+    /* CAPUCHIN_TIMELINE: 1 adds a line to the report file for each iteration whose ops are timed
+       (sample_every): when each op and each copy began and ended, and which tensors took memory and
+       gave it up, see docs/report.md. Needs report_path. Each copy of such an iteration costs two
+       timed events. Default: 0 */
+    uint32_t timeline;
 } capu_config;
 
 #ifndef __cplusplus

@@ -78,6 +78,7 @@ void rig_init(struct rig *rig, const struct rig_options *options)
     config.planner = options->planner;
     config.wait_for_plan = options->wait_for_plan;
     config.keep_contents = options->keep_contents;
+    config.timeline = options->timeline;
     config.plan_path = options->plan_path;
     config.sample_every = options->sample_every;
     config.plan_memory_bytes = options->plan_memory_bytes;

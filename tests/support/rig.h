@@ -28,6 +28,7 @@ struct rig_options {
     const char *planner;       /* for guided mode; NULL: the default */
     bool wait_for_plan;
     bool keep_contents;
+    bool timeline;
     bool places_nothing; /* in guided mode: plans have no places, also where there is room */
     const char *plan_path;
     uint64_t sample_every;                           /* 0: the default */

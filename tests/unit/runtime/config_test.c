@@ -287,6 +287,8 @@ START_TEST(fields_are_checked)
         {{.page_bytes = 65537}, CAPU_INVALID, "page_bytes 65537"},
         {{.effort = 4}, CAPU_INVALID, "effort 4"},
         {{.wait_for_plan = 2}, CAPU_INVALID, "wait_for_plan 2"},
+        {{.timeline = 2, .report_path = "r"}, CAPU_INVALID, "timeline 2"},
+        {{.timeline = 1}, CAPU_INVALID, "needs report_path"},
         {{.planner = "oracle"}, CAPU_INVALID, "oracle"},
     };
     capu_config config = {.size = 1234};
