@@ -179,12 +179,12 @@ void html_table_end(struct html *html)
     html_raw(html, "</tbody></table></div>\n");
 }
 
-void html_csv_begin(struct html *html, const char *id, const char *titles)
+void html_csv_begin(struct html *html, const char *id, const char *what, const char *titles)
 {
     html_format(html,
-                "<details class=\"csv\"><summary>All data as CSV</summary>"
+                "<details class=\"csv\"><summary>%s as CSV</summary>"
                 "<pre id=\"%s\" tabindex=\"0\">\n%s\n",
-                id, titles);
+                what, id, titles);
 }
 
 void html_csv_end(struct html *html)

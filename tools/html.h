@@ -60,9 +60,9 @@ void html_table_begin(struct html *html, const char *id, const char *caption,
                       const char *const *columns);
 void html_table_end(struct html *html);
 
-/* A table as CSV, closed at first: begin with the line of titles, lines in html_csv_name and
-   html_format, end. */
-void html_csv_begin(struct html *html, const char *id, const char *titles);
+/* A table of data as CSV, closed at first: begin with what it has and the line of titles, lines in
+   html_csv_name and html_format, end. */
+void html_csv_begin(struct html *html, const char *id, const char *what, const char *titles);
 void html_csv_end(struct html *html);
 
 #endif

@@ -3,6 +3,7 @@
 
 #include "tools/assets.h"
 #include "tools/output.h"
+#include "tools/page_parts.h"
 #include "tools/page_sections.h"
 #include "tools/say.h"
 
@@ -65,6 +66,11 @@ bool page_write(const char *path, const struct page *page)
     page_head(&html, page);
     html_raw(&html, "<noscript><p>Pictures need JavaScript. The tables have the same "
                     "numbers.</p></noscript>\n");
+    if (page->account != NULL || page_view(page) != NULL) {
+        page_memory(&html, page);
+    }
+    page_tensors(&html, page);
+    page_links(&html, page);
     page_budgets(&html, page);
     page_iterations(&html, page);
     put_end(&html);

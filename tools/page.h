@@ -14,6 +14,7 @@
 #include "tools/account.h"
 #include "tools/curves.h"
 #include "tools/subject.h"
+#include "tools/view.h"
 
 /* What a page is about. NULL: the page does not have it, and says how to get it. Nothing is kept.
  */
@@ -25,6 +26,9 @@ struct page {
     const char *trace;             /* file name, with `subject` */
     const struct subject *subject;
     const struct curves *curves; /* with `subject` */
+    const struct view *planned;
+    const struct view *measured;
+    uint64_t bound_ns; /* with `planned` and without `report`: no plan is faster */
 };
 
 /* Writes the page as a whole. Pre: page_is_possible. False: an error has been printed. */

@@ -24,7 +24,7 @@ static double reported_overhead(const struct page *page)
 
 static void put_overhead(struct html *html, double overhead)
 {
-    html_raw(html, "<td class=\"number\">");
+    html_raw(html, "<td>");
     if (overhead < 0.0) {
         html_raw(html, "<data value=\"\">no plan</data>");
     } else {
@@ -46,9 +46,9 @@ static void put_table(struct html *html, const struct page *page)
     html_table_begin(html, "budgets-table", "Overhead by budget, in percent of the ops' own time",
                      columns);
     for (unsigned at = 0; at < curves->count; at++) {
-        html_raw(html, "<tr><td class=\"number\">");
+        html_raw(html, "<tr><td>");
         html_count(html, curves->percent[at]);
-        html_raw(html, "</td><td class=\"number\">");
+        html_raw(html, "</td><td>");
         html_bytes(html, curves_budget(page->subject, curves->percent[at]));
         html_raw(html, "</td>");
         for (unsigned i = 0; i < curves->item_count; i++) {
@@ -63,7 +63,8 @@ static void put_csv(struct html *html, const struct page *page)
 {
     const struct curves *curves = page->curves;
 
-    html_csv_begin(html, "budgets-csv", "budget_percent,budget_bytes,planner,overhead_percent");
+    html_csv_begin(html, "budgets-csv", "Budgets",
+                   "budget_percent,budget_bytes,planner,overhead_percent");
     for (unsigned i = 0; i < curves->item_count; i++) {
         for (unsigned at = 0; at < curves->count; at++) {
             double overhead = curves->items[i].overhead[at];

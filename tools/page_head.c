@@ -4,6 +4,7 @@
  */
 #include "tools/page_sections.h"
 
+#include "tools/page_parts.h"
 #include "tools/remedies.h"
 
 #include <inttypes.h>
@@ -224,6 +225,71 @@ static void put_report(struct html *html, const struct page *page)
     put_report_json(html, page);
 }
 
+static void put_plan_next(struct html *html, const struct page *page)
+{
+    const struct view *view = page->planned;
+    uint64_t ideal_ns = view->ideal_ns;
+
+    html_raw(html, "<p class=\"next\"><strong>Next:</strong> ");
+    if (view->time_ns <= ideal_ns + ideal_ns / 50) {
+        html_format(html,
+                    "<code>CAPUCHIN_BUDGET=%" PRIu64
+                    " CAPUCHIN_MODE=guided</code> runs the program "
+                    "in this budget, for less than 2&#160;%% of its time.</p>\n",
+                    view->budget_bytes);
+    } else if (view->time_ns > page->bound_ns + ideal_ns / 50) {
+        html_raw(html, "<code>capuchin plan --effort best</code> searches longer, for a gain of at "
+                       "most ");
+        html_ns(html, view->time_ns - page->bound_ns);
+        html_raw(html, ", the distance to the lower bound.</p>\n");
+    } else {
+        html_raw(html, "no plan is much faster in this budget. <code>capuchin advise ");
+        html_name(html, page->source);
+        html_format(html, " --budget %" PRIu64 "</code> lists what would help.</p>\n",
+                    view->budget_bytes);
+    }
+}
+
+static void put_plan(struct html *html, const struct page *page)
+{
+    const struct view *view = page->planned;
+    uint64_t lost_ns = view->time_ns > view->ideal_ns ? view->time_ns - view->ideal_ns : 0;
+
+    html_raw(html, "<p class=\"sentence\">Planned, not measured: an iteration of <code>");
+    html_name(html, view->trace_name);
+    html_raw(html, "</code> takes ");
+    html_ns(html, view->time_ns);
+    html_raw(html, " in ");
+    html_percent(html, percent_of(view->budget_bytes, view->unlimited_peak_bytes));
+    html_raw(html, " of the memory that it needs without a limit; ");
+    html_percent(html, percent_of(view->stall_ns, view->time_ns));
+    html_raw(html, " of that is waiting and ");
+    html_percent(html, percent_of(view->replay_ns, view->time_ns));
+    html_raw(html, " replays.</p>\n<dl class=\"figures\">\n");
+    put_peak(html, view->peak_bytes, view->budget_bytes);
+    begin_figure(html, "cost", "Cost of the budget");
+    html_ns(html, lost_ns);
+    begin_note(html);
+    html_percent(html, percent_of(lost_ns, view->ideal_ns));
+    html_raw(html, " over the ideal of ");
+    html_ns(html, view->ideal_ns);
+    end_figure(html);
+    put_floor(html, view->floor_bytes, view->floor_op);
+    put_need(html, view->unlimited_peak_bytes);
+    html_raw(html, "</dl>\n");
+    put_plan_next(html, page);
+    html_json(html, "data",
+              json_pack("{s:i,s:s,s:s,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I}", "version", 1,
+                        "command", page->command, "what", "planned", "iteration_ns",
+                        (json_int_t)view->time_ns, "ideal_ns", (json_int_t)view->ideal_ns,
+                        "bound_ns", (json_int_t)page->bound_ns, "stall_ns",
+                        (json_int_t)view->stall_ns, "replay_ns", (json_int_t)view->replay_ns,
+                        "budget_bytes", (json_int_t)view->budget_bytes, "peak_bytes",
+                        (json_int_t)view->peak_bytes, "floor_bytes", (json_int_t)view->floor_bytes,
+                        "evicted_bytes", (json_int_t)view->out_bytes, "prefetched_bytes",
+                        (json_int_t)view->in_bytes));
+}
+
 /* The smallest budget of the comparison whose overhead stays within a limit; 0: none does. */
 static unsigned cheapest(const struct curves *curves, double most)
 {
@@ -297,8 +363,14 @@ void page_head(struct html *html, const struct page *page)
     html_format(html, "<span class=\"command\">capuchin %s</span> ", page->command);
     html_name(html, page->source);
     html_raw(html, "</h1>\n");
+    if (page_view(page) != NULL) { /* the first stop of the Tab key */
+        html_raw(html, "<p class=\"bar\"><a class=\"button\" id=\"to-peak\" "
+                       "href=\"#memory\">To the peak</a></p>\n");
+    }
     if (page->account != NULL) {
         put_report(html, page);
+    } else if (page->planned != NULL) {
+        put_plan(html, page);
     } else {
         put_sweep(html, page);
     }

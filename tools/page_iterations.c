@@ -66,7 +66,7 @@ static void put_timed(struct html *html, const struct reported *iteration, uint6
 
 static void put_csv(struct html *html, const struct report_file *file, const bool *is_chosen)
 {
-    html_csv_begin(html, "iterations-csv",
+    html_csv_begin(html, "iterations-csv", "Iterations",
                    "iteration,label,mode,time_ns,compute_ns,stall_ns,recompute_ns,replay_count,"
                    "install_ns,predicted_ns,plan_stage,peak_bytes,diverged");
     for (size_t i = 0; i < file->count; i++) {
@@ -107,7 +107,7 @@ static int by_slowness(const void *left, const void *right)
 
 static void put_cell_ns(struct html *html, bool is_known, uint64_t ns)
 {
-    html_raw(html, "<td class=\"number\">");
+    html_raw(html, "<td>");
     if (is_known) {
         html_ns(html, ns);
     } else {
@@ -121,8 +121,7 @@ static void put_row(struct html *html, const struct report_file *file,
 {
     const struct report_kind *kind = &file->kinds[iteration->kind];
 
-    html_format(html, "<tr id=\"iteration-%" PRIu64 "\"><td class=\"number\">",
-                iteration->iteration);
+    html_format(html, "<tr id=\"iteration-%" PRIu64 "\"><td>", iteration->iteration);
     html_count(html, iteration->iteration);
     html_raw(html, "</td><td>");
     html_name(html, kind->label);
@@ -133,7 +132,7 @@ static void put_row(struct html *html, const struct report_file *file,
     put_cell_ns(html, true, kind->median_ns);
     put_cell_ns(html, iteration->is_timed, iteration->stall_ns);
     put_cell_ns(html, iteration->is_timed, iteration->recompute_ns);
-    html_raw(html, "<td class=\"number\">");
+    html_raw(html, "<td>");
     html_count(html, iteration->plan_stage);
     html_raw(html, "</td><td>");
     html_raw(html, iteration->diverged != 0       ? "left its plan"

@@ -27,3 +27,16 @@ void page_picture(struct html *html, const char *id, const char *label)
                 "<p class=\"readout\" id=\"%s-readout\" role=\"status\">&#160;</p></figure>\n",
                 id, id, label, id, id);
 }
+
+const struct view *page_view(const struct page *page)
+{
+    return page->measured != NULL ? page->measured : page->planned;
+}
+
+void page_put_missing(struct html *html, const struct page *page)
+{
+    (void)page;
+    html_raw(html, "<p>Not in this page. For what is planned, record a trace with "
+                   "<code>CAPUCHIN_TRACE=FILE</code> in guided mode and add <code>--trace "
+                   "FILE</code>.</p>\n");
+}

@@ -3,6 +3,7 @@
 #define CAPU_TOOLS_PAGE_PARTS_H
 
 #include "tools/html.h"
+#include "tools/page.h"
 
 /* Opens a section with its title, and says what its picture shows: "Measured", "Planned" or, NULL,
    neither. `id` is that of the section, and its picture's is `id`-picture. */
@@ -11,5 +12,10 @@ void page_section_end(struct html *html);
 /* The place of a picture that the script draws, with what it shows in words, for those who cannot
    see it, and the line that names what is under the cursor. */
 void page_picture(struct html *html, const char *id, const char *label);
+
+/* The view that pictures of one iteration show: the measured one if there is one. NULL: none. */
+const struct view *page_view(const struct page *page);
+/* How to get a view, in a page without one. */
+void page_put_missing(struct html *html, const struct page *page);
 
 #endif

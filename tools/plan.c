@@ -5,6 +5,7 @@
 #include "tools/exit_code.h"
 #include "tools/human.h"
 #include "tools/output.h"
+#include "tools/page_plan.h"
 #include "tools/progress.h"
 #include "tools/say.h"
 #include "tools/subject.h"
@@ -52,6 +53,7 @@ static const struct argp_option options[] = {
     {"fixed", KEY_FIXED, "SIZE", 0, "Part of the budget that the plan must leave free", 0},
     {"output", KEY_OUTPUT, "FILE", 0, "Write the plan to FILE, or to standard output if FILE is -",
      0},
+    {"html", KEY_HTML, "FILE", 0, "Also write a page with pictures of the plan to FILE", 0},
     {"json", KEY_JSON, NULL, 0, "Print the cost of the plan as JSON", 0},
     {"progress", KEY_PROGRESS, NULL, 0,
      "Print a line to standard error for each better plan, as soon as it is found", 0},
@@ -225,6 +227,14 @@ static int set_budget(const struct settings *settings, const struct subject *sub
     return code;
 }
 
+static bool write_page(const struct settings *settings, const struct subject *subject,
+                       const struct plan *plan)
+{
+    struct page page = {.command = "plan", .source = settings->arguments.trace, .subject = subject};
+
+    return page_write_plan(settings->arguments.html, &page, plan);
+}
+
 /* Makes the plan, times it and writes it. */
 static int plan_and_write(const struct settings *settings, const struct subject *subject)
 {
@@ -273,6 +283,9 @@ static int plan_and_write(const struct settings *settings, const struct subject 
     }
     if (code == EXIT_FINE) {
         report(settings, subject, &plan, &timeline, seconds);
+    }
+    if (code == EXIT_FINE && settings->arguments.html != NULL) {
+        code = write_page(settings, subject, &plan) ? EXIT_FINE : EXIT_USAGE;
     }
     if (code == EXIT_FINE && is_stopped) {
         say("stopped: this is the best plan so far");
@@ -328,6 +341,7 @@ static bool check_files(const struct arguments *arguments)
         {"TRACE", arguments->trace, false},
         {"--machine", subject_machine_file(arguments->machine), false},
         {"--output", arguments->output, true},
+        {"--html", arguments->html, true},
     };
 
     return output_check(files, sizeof(files) / sizeof(files[0]));

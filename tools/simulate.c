@@ -6,6 +6,7 @@
 #include "tools/exit_code.h"
 #include "tools/human.h"
 #include "tools/output.h"
+#include "tools/page_plan.h"
 #include "tools/printable.h"
 #include "tools/say.h"
 #include "tools/subject.h"
@@ -176,6 +177,12 @@ static int simulate(const struct settings *settings, struct subject *subject,
         code = EXIT_USAGE;
     }
     timeline_finish(&timeline);
+    if (code == EXIT_FINE && settings->arguments.html != NULL) {
+        struct page page = {
+            .command = "simulate", .source = settings->arguments.trace, .subject = subject};
+
+        code = page_write_plan(settings->arguments.html, &page, plan) ? EXIT_FINE : EXIT_USAGE;
+    }
     return code;
 }
 
@@ -186,6 +193,7 @@ static bool check_files(const struct settings *settings)
         {"PLAN", settings->arguments.plan, false},
         {"--machine", subject_machine_file(settings->arguments.machine), false},
         {"--timeline", settings->timeline, true},
+        {"--html", settings->arguments.html, true},
     };
 
     return output_check(files, sizeof(files) / sizeof(files[0]));
@@ -198,6 +206,7 @@ int simulate_main(int argc, char **argv)
          0},
         {"timeline", KEY_TIMELINE, "FILE", 0,
          "Write the timeline of the iteration to FILE, as Chrome trace JSON", 0},
+        {"html", KEY_HTML, "FILE", 0, "Also write a page with pictures to FILE", 0},
         {"json", KEY_JSON, NULL, 0, "Print JSON", 0},
         {0}};
     static const struct argp argp = {options,

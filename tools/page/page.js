@@ -32,6 +32,16 @@ function axisBytes(most) {
     const unit = ['B', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB'][power];
     return (value) => +(value / 1024 ** power).toPrecision(4) + ' ' + unit;
 }
+/* Marks at round numbers of bytes, which are not round numbers to the library. */
+function bytesTicks(most) {
+    const text = axisBytes(most);
+    let step = 1;
+    while (most / step > 6) {
+        step *= 2;
+    }
+    return () => Array.from({length: Math.floor(most / step) + 1},
+                            (unused, i) => ({v: i * step, label: text(i * step)}));
+}
 function axisNs(most) {
     const steps = [[1e9, 's'], [1e6, 'ms'], [1e3, '\u00b5s'], [1, 'ns']];
     const [scale, unit] = steps.find((step) => most >= 2 * step[0]) || steps[3];
@@ -146,8 +156,9 @@ const pictures = [];
  * options: span, [least, most] of x; range, what is shown first; rows(from, to, width) for the
  * library; labels of its columns; series, its options per column; draw(context, area, graph) below the
  * curves; stops, the x values where the cursor may stand, ascending; holds, whether a stop lasts until
- * the next; say(index, x, y), what is there; choose(index) on Enter or a click; keys, [[style of the
- * sign, text]]; xText and yText for axes; yRange; isShared, whether its range is that of others.
+ * the next; say(index, x, y, row), what is there; choose(index, row) on Enter or a click; keys, [[style of
+ * the sign, text]]; xText and yText for axes, or yTicks; yRange; isShared, whether its range is that of
+ * others; rowCount, how many rows it has, for up and down.
  */
 function makePicture(id, options) {
     const element = byId(id + '-picture');
@@ -156,6 +167,8 @@ function makePicture(id, options) {
     const [least, most] = options.span;
     let graph = null;
     let at = -1;
+    let row = -1;
+    let drawnRow = -1;
     let shown = options.range || options.span;
 
     function settings() {
@@ -178,8 +191,9 @@ function makePicture(id, options) {
             axes: {
                 x: {axisLabelFormatter: (value) => options.xText(value), axisLabelWidth: 76,
                     pixelsPerLabel: 84, drawGrid: false},
-                y: {axisLabelFormatter: (value) => options.yText(value), axisLabelWidth: 64,
-                    pixelsPerLabel: 36},
+                y: Object.assign({axisLabelFormatter: (value) => options.yText(value),
+                                  axisLabelWidth: options.labelWidth || 64, pixelsPerLabel: 36},
+                                 options.yTicks ? {ticker: options.yTicks, drawGrid: !options.rowCount} : {}),
             },
             underlayCallback(context, area, chart) {
                 context.save();
@@ -224,7 +238,15 @@ function makePicture(id, options) {
         cursor.style.height = area.h + 'px';
     }
 
-    function stand(index, x, y) {
+    /* The row at a height, for pictures with rows. */
+    function rowAt(y) {
+        const area = graph.getArea();
+        const count = options.rowCount();
+        return Math.max(0, Math.min(count - 1, Math.floor((y - area.y) / area.h * count)));
+    }
+
+    /* Moves the cursor to a stop, and to a row where there are rows. */
+    function stand(index, x, y, toRow) {
         if (options.stops.length === 0) {
             return;
         }
@@ -234,7 +256,14 @@ function makePicture(id, options) {
             const half = (shown[1] - shown[0]) / 2;
             show(stop - half, stop + half);
         }
-        readout.textContent = options.say(at, x === undefined ? stop : x, y);
+        if (options.rowCount) {
+            row = toRow !== undefined ? toRow : y !== undefined ? rowAt(y) : Math.max(0, row);
+        }
+        readout.textContent = options.say(at, x === undefined ? stop : x, y, row);
+        if (options.rowCount && row !== drawnRow) {
+            drawnRow = row;
+            draw();
+        }
         placeCursor();
     }
 
@@ -266,7 +295,11 @@ function makePicture(id, options) {
         if (event.altKey || event.ctrlKey || event.metaKey) {
             return;
         }
-        if (event.key in moves) {
+        if (options.rowCount && (event.key === 'ArrowUp' || event.key === 'ArrowDown')) {
+            const next = row + (event.key === 'ArrowUp' ? -1 : 1);
+            stand(at < 0 ? nearest(shown[0]) : at, undefined, undefined,
+                  Math.max(0, Math.min(options.rowCount() - 1, next)));
+        } else if (event.key in moves) {
             stand(at < 0 ? nearest(shown[0]) : moves[event.key]);
         } else if (event.key === '+' || event.key === '=') {
             zoom(0.5);
@@ -275,7 +308,7 @@ function makePicture(id, options) {
         } else if (event.key === '0') {
             show(least, most);
         } else if (event.key === 'Enter' && options.choose && at >= 0) {
-            options.choose(at);
+            options.choose(at, row);
         } else {
             return;
         }
@@ -289,6 +322,10 @@ function makePicture(id, options) {
         stand,
         nearest,
         focus: () => element.focus(),
+        resize: () => {
+            graph.resize();
+            draw();
+        },
         follow(range) {
             shown = range.slice();
             draw();
@@ -313,7 +350,8 @@ function makePicture(id, options) {
     });
     element.addEventListener('click', (event) => {
         if (options.choose) {
-            options.choose(pointer(event).index);
+            const place = pointer(event);
+            options.choose(place.index, options.rowCount ? rowAt(place.y) : undefined);
         }
     });
     pictures.push(picture);
@@ -504,6 +542,545 @@ function drawIterations() {
     });
 }
 
+/* ---- one iteration: memory, tensors, links ---- */
+
+const KINDS = ['parameters', 'optimizer', 'gradients', 'activations', 'workspace', 'inputs',
+               'persistent', 'carried', 'short'];
+const STATES = {r: 'resident', l: 'leaving', h: 'on the host', c: 'coming', d: 'dropped',
+                p: 'being replayed'};
+const isHeld = (state) => state !== 'h' && state !== 'd';
+
+/* What the three have in common. null: the page has no such iteration. */
+function readView() {
+    const view = readJson('view');
+    if (!view) {
+        return null;
+    }
+    const ops = readTable('ops-csv', ['name', 'wait_for']);
+    const tensors = readTable('tensors-csv', ['name']);
+    const stays = readTable('stays-csv', ['state']);
+    let end = 0;
+    for (let i = 0; i < ops.count; i++) {
+        ops.begin_ns[i] = isNaN(ops.begin_ns[i]) ? end : ops.begin_ns[i];
+        ops.duration_ns[i] = ops.duration_ns[i] || 0;
+        ops.wait_ns[i] = ops.wait_ns[i] || 0;
+        end = ops.begin_ns[i] + ops.duration_ns[i];
+    }
+    for (let i = 0; i < tensors.count; i++) {
+        ['held_bytes', 'copied_bytes', 'waited_ns'].forEach((column) => {
+            tensors[column][i] = tensors[column][i] || 0;
+        });
+    }
+    stays.end_ns = new Float64Array(stays.count);
+    for (let i = 0; i < stays.count; i++) {
+        stays.begin_ns[i] = stays.begin_ns[i] || 0;
+        stays.end_ns[i] = isNaN(stays.duration_ns[i]) ? view.time_ns
+                                                       : stays.begin_ns[i] + stays.duration_ns[i];
+    }
+    /* Ops by their number in program order; of replays the op itself. */
+    const beginOf = new Float64Array(ops.count + 1).fill(NaN);
+    for (let i = 0; i < ops.count; i++) {
+        if (isNaN(ops.replay_for[i])) {
+            beginOf[ops.op[i]] = ops.begin_ns[i];
+        }
+    }
+    return Object.assign(view, {ops, tensors, stays, beginOf,
+                                timeText: axisNs(view.time_ns), span: [0, view.time_ns]});
+}
+
+function opAt(view, time) {
+    const i = Math.max(0, after(view.ops.begin_ns, time) - 1);
+    const isReplay = !isNaN(view.ops.replay_for[i]);
+    return (isReplay ? 'replay of ' : 'op ') + view.ops.name[i] + ' (' + view.ops.op[i] + ')';
+}
+
+/* What is held, at each time at which that changes: in total, and per kind, with what is always
+   there first. */
+function sumUp(view) {
+    const {stays, tensors} = view;
+    const changes = [];
+    for (let i = 0; i < stays.count; i++) {
+        const bytes = tensors.held_bytes[stays.tensor[i]];
+        if (isHeld(stays.state[i]) && bytes > 0) {
+            const kind = tensors.kind[stays.tensor[i]];
+            changes.push([stays.begin_ns[i], bytes, kind], [stays.end_ns[i], -bytes, kind]);
+        }
+    }
+    changes.sort((left, right) => left[0] - right[0] || left[1] - right[1]);
+    const times = [];
+    const kinds = KINDS.map(() => []);
+    const totals = [];
+    const now = KINDS.map(() => 0);
+    let total = view.fixed_bytes;
+    for (let i = 0; i < changes.length || i === 0; i++) {
+        if (i < changes.length) {
+            total += changes[i][1];
+            now[changes[i][2]] += changes[i][1];
+        }
+        if (i + 1 >= changes.length || changes[i + 1][0] > changes[i][0]) {
+            times.push(i < changes.length ? changes[i][0] : 0);
+            totals.push(total);
+            kinds.forEach((list, kind) => list.push(now[kind]));
+        }
+    }
+    return {times: Float64Array.from(times), totals: Float64Array.from(totals),
+            kinds: kinds.map((list) => Float64Array.from(list))};
+}
+
+/* The largest tensors that are held at a time, of one kind if it is given. */
+function residentAt(view, time, kind) {
+    const {stays, tensors} = view;
+    const found = [];
+    for (let i = 0; i < stays.count; i++) {
+        if (stays.begin_ns[i] <= time && time < stays.end_ns[i] && isHeld(stays.state[i]) &&
+            (kind === undefined || tensors.kind[stays.tensor[i]] === kind)) {
+            found.push(stays.tensor[i]);
+        }
+    }
+    return found.sort((left, right) => tensors.held_bytes[right] - tensors.held_bytes[left]);
+}
+
+function drawMemory(view) {
+    const held = sumUp(view);
+    const {ops} = view;
+    const used = KINDS.map((name, kind) => kind).filter((kind) => held.kinds[kind].some((b) => b > 0));
+    const most = Math.max(view.budget_bytes, view.unlimited_peak_bytes,
+                          held.totals.reduce((a, b) => Math.max(a, b), 0)) * 1.06;
+    let peak = 0;
+    held.totals.forEach((total, i) => {
+        peak = total > held.totals[peak] ? i : peak;
+    });
+    view.peak_ns = held.times[peak];
+
+    /* Of each pixel the moments at which least and most is held, in order. */
+    function chooseMoments(from, to, width) {
+        const first = Math.max(0, after(held.times, from) - 1);
+        const last = after(held.times, to);
+        if (last - first <= 2 * width) {
+            return Array.from({length: last - first}, (unused, i) => first + i);
+        }
+        const chosen = [];
+        for (let pixel = 0, at = first; pixel < width && at < last; pixel++) {
+            const end = Math.max(at + 1, Math.min(last,
+                after(held.times, from + (to - from) * (pixel + 1) / width)));
+            let low = at;
+            let high = at;
+            for (let i = at; i < end; i++) {
+                low = held.totals[i] < held.totals[low] ? i : low;
+                high = held.totals[i] > held.totals[high] ? i : high;
+            }
+            chosen.push(Math.min(low, high));
+            if (low !== high) {
+                chosen.push(Math.max(low, high));
+            }
+            at = end;
+        }
+        return chosen;
+    }
+
+    /* The unlimited run, which does not depend on the range but for its density. */
+    function ghost(from, to, width) {
+        const first = Math.max(0, after(ops.begin_ns, from) - 1);
+        const last = Math.min(ops.count, after(ops.begin_ns, to) + 1);
+        const group = Math.max(1, Math.floor((last - first) / width));
+        const rows = [];
+        for (let at = first; at < last; at += group) {
+            let high = at;
+            for (let i = at; i < Math.min(last, at + group); i++) {
+                high = ops.unlimited_bytes[i] > ops.unlimited_bytes[high] ? i : high;
+            }
+            rows.push([ops.begin_ns[at], ops.unlimited_bytes[high], view.budget_bytes]);
+        }
+        rows.push([view.time_ns, ops.unlimited_bytes[ops.count - 1], view.budget_bytes]);
+        if (rows[0][0] > 0) {
+            rows.unshift([0, rows[0][1], view.budget_bytes]);
+        }
+        return rows;
+    }
+
+    view.memory = makePicture('memory', {
+        span: view.span,
+        isShared: true,
+        isStepped: true,
+        labels: ['time', 'unlimited', 'budget'],
+        rows: ghost,
+        series: () => ({
+            unlimited: {color: colours.faint, strokePattern: [3, 3], strokeWidth: 1.5},
+            budget: {color: colours.budget, strokeWidth: 2},
+        }),
+        yRange: () => [0, most],
+        xText: view.timeText,
+        yTicks: bytesTicks(most),
+        stops: ops.begin_ns,
+        holds: true,
+        keys: (view.fixed_bytes > 0 ? [[fill('fixed'), 'always resident']] : [])
+            .concat(used.map((kind) => [fill(KINDS[kind]), view.kinds[kind]]),
+                    [[stroke('budget'), 'budget'], [stroke('faint', 'dashed'), 'without a limit'],
+                     ['opacity: 0.5; ' + fill('wait'), 'compute stood still']]),
+        draw(context, area, chart) {
+            const [from, to] = chart.xAxisRange();
+            const bottom = area.y + area.h;
+            const scale = area.h / most;
+            const xOf = (time) => area.x + (time - from) / (to - from) * area.w;
+            const moments = chooseMoments(from, to, area.w);
+            moments.forEach((at, number) => {
+                const left = Math.max(area.x, xOf(held.times[at]));
+                const next = number + 1 < moments.length ? held.times[moments[number + 1]]
+                                                         : view.time_ns;
+                const width = Math.min(area.x + area.w, xOf(next)) - left + 0.3;
+                let y = bottom - view.fixed_bytes * scale;
+                context.fillStyle = colours.fixed;
+                context.fillRect(left, y, width, bottom - y);
+                used.forEach((kind) => {
+                    const height = held.kinds[kind][at] * scale;
+                    context.fillStyle = colours[KINDS[kind]];
+                    context.fillRect(left, y - height, width, height);
+                    y -= height;
+                });
+            });
+            context.fillStyle = colours.wait;
+            context.globalAlpha = 0.5;
+            let drawn = -Infinity;
+            for (let i = Math.max(0, after(ops.begin_ns, from) - 1); i < ops.count; i++) {
+                const end = xOf(ops.begin_ns[i]);
+                const begin = Math.max(drawn, xOf(ops.begin_ns[i] - ops.wait_ns[i]));
+                if (ops.wait_ns[i] > 0 && end > begin) {
+                    context.fillRect(begin, area.y, Math.max(1.5, end - begin), area.h);
+                    drawn = Math.max(begin + 1.5, end);
+                }
+                if (begin > area.x + area.w) {
+                    break;
+                }
+            }
+            context.globalAlpha = 1;
+            view.bands = {bottom, scale};
+        },
+        say(index, x, y) {
+            const at = Math.max(0, after(held.times, x) - 1);
+            const height = y === undefined ? -1 : (view.bands.bottom - y) / view.bands.scale;
+            let level = view.fixed_bytes;
+            const kind = height < level ? undefined : used.find((candidate) => {
+                level += held.kinds[candidate][at];
+                return height < level;
+            });
+            const resident = residentAt(view, x, kind);
+            return view.timeText(x) + ', ' + opAt(view, x) + ': ' + bytesText(held.totals[at]) +
+                ' held of ' + bytesText(view.budget_bytes) + ', ' +
+                bytesText(ops.unlimited_bytes[index]) + ' without a limit' +
+                (ops.wait_ns[index] > 0 ? '; it waited ' + nsText(ops.wait_ns[index]) : '') + '. ' +
+                (kind === undefined ? '' : view.kinds[kind] + ' ' +
+                 bytesText(held.kinds[kind][at]) + '. ') + 'Largest: ' +
+                resident.slice(0, 6).map((tensor) => view.tensors.name[tensor] + ' ' +
+                    bytesText(view.tensors.held_bytes[tensor])).join(', ') +
+                (resident.length > 6 ? ' and ' + (resident.length - 6) + ' more' : '');
+        },
+    });
+    byId('to-peak').addEventListener('click', (event) => {
+        const half = view.time_ns / 20;
+        event.preventDefault();
+        view.memory.show(view.peak_ns - half, view.peak_ns + half);
+        view.memory.stand(Math.max(0, after(ops.begin_ns, view.peak_ns) - 1));
+        byId('memory').scrollIntoView();
+        view.memory.focus();
+    });
+}
+
+/* Rows of tensors: single ones, and groups whose names differ in numbers only, those that compute
+   waited for first. */
+function groupTensors(view) {
+    const {tensors, stays} = view;
+    const groups = new Map();
+    const first = new Int32Array(tensors.count + 1);
+    for (let i = 0; i < stays.count; i++) {
+        first[stays.tensor[i] + 1] = i + 1;
+    }
+    for (let i = 0; i < tensors.count; i++) {
+        first[i + 1] = Math.max(first[i], first[i + 1]);
+        if (first[i + 1] === first[i]) {
+            continue;
+        }
+        const name = tensors.name[i].replace(/\d+/g, '#');
+        const key = name.includes('#') ? name + '/' + tensors.kind[i] : name + '/' + i;
+        if (!groups.has(key)) {
+            groups.set(key, {name, members: [], waited: 0, copied: 0, bytes: 0});
+        }
+        const group = groups.get(key);
+        group.members.push(i);
+        group.waited += tensors.waited_ns[i];
+        group.copied += tensors.copied_bytes[i];
+        group.bytes += tensors.held_bytes[i];
+    }
+    const list = [...groups.values()];
+    list.forEach((group) => {
+        group.name = group.members.length === 1 ? tensors.name[group.members[0]]
+                                                : group.name + ' \u00d7' + group.members.length;
+    });
+    list.sort((left, right) => right.waited - left.waited || right.copied - left.copied ||
+                               right.bytes - left.bytes);
+    return {list, first};
+}
+
+/* The library puts labels of axes into the page as HTML. */
+const asHtml = (text) => text.replace(/[&<>"']/g, (sign) => '&#' + sign.charCodeAt(0) + ';');
+
+function drawTensors(view) {
+    const {tensors, stays, ops} = view;
+    const {list, first} = groupTensors(view);
+    const moves = readTable('moves-csv', ['method']);
+    const isNarrow = byId('tensors-picture').clientWidth < 600;
+    const labelWidth = isNarrow ? 104 : 220;
+    const letters = isNarrow ? 15 : 34;
+    const rowHeight = 17;
+    const opened = new Set();
+    let rows = [];
+    let limit = 30;
+    let chosen = -1;
+    const movesOf = new Map();
+    for (let i = 0; i < moves.count; i++) {
+        movesOf.set(moves.tensor[i], (movesOf.get(moves.tensor[i]) || []).concat(i));
+    }
+
+    function layOut() {
+        rows = [];
+        list.slice(0, limit).forEach((group) => {
+            rows.push({group, members: group.members, name: group.name});
+            if (opened.has(group)) {
+                group.members.slice(0, 100).forEach((member) =>
+                    rows.push({group, members: [member], name: '  ' + tensors.name[member],
+                               isInner: true}));
+            }
+        });
+        byId('tensors-picture').style.height = rows.length * rowHeight + 34 + 'px';
+    }
+
+    function shorten(name) {
+        return name.length <= letters ? name
+            : name.slice(0, letters / 2 - 1) + '\u2026' + name.slice(1 - letters / 2);
+    }
+
+    function drawStay(context, stay, x, y, width, height) {
+        const colour = colours[KINDS[tensors.kind[stays.tensor[stay]]]];
+        const middle = y + height / 2;
+        context.fillStyle = colour;
+        switch (stays.state[stay]) {
+        case 'r':
+            context.fillRect(x, y, width, height);
+            break;
+        case 'l':
+        case 'c':
+            context.globalAlpha = 0.3;
+            context.fillRect(x, y, width, height);
+            context.globalAlpha = 1;
+            if (height > 4 && width > 3) {
+                hatch(context, x, y, width, height, colour, stays.state[stay] === 'c' ? 1 : -1);
+            }
+            break;
+        case 'h':
+            context.fillRect(x, middle - 0.75, width, Math.min(1.5, height));
+            break;
+        case 'd':
+            for (let dot = x - x % 6 + 6; dot < x + width; dot += 6) {
+                context.fillRect(dot, middle - 0.75, 2, Math.min(1.5, height));
+            }
+            break;
+        default:
+            context.fillStyle = colours.replay;
+            context.fillRect(x, y, Math.max(1, width), height);
+        }
+    }
+
+    /* Arrows of the moves of a tensor, from the trigger to the op that needs it. */
+    function drawArrows(context, tensor, xOf, y) {
+        context.strokeStyle = colours.ink;
+        context.fillStyle = colours.ink;
+        context.lineWidth = 1;
+        (movesOf.get(tensor) || []).forEach((move) => {
+            const from = xOf(view.beginOf[moves.in_trigger[move]]);
+            const to = xOf(view.beginOf[moves.back_op[move]]);
+            if (to - from > 6) {
+                context.beginPath();
+                context.moveTo(from, y - 3);
+                context.lineTo(from, y);
+                context.lineTo(to - 4, y);
+                context.stroke();
+                context.beginPath();
+                context.moveTo(to, y);
+                context.lineTo(to - 5, y - 3);
+                context.lineTo(to - 5, y + 3);
+                context.fill();
+            }
+        });
+    }
+
+    function describe(row, x) {
+        const states = new Map();
+        row.members.forEach((member) => {
+            for (let i = first[member]; i < first[member + 1]; i++) {
+                if (stays.begin_ns[i] <= x && x < stays.end_ns[i]) {
+                    const state = STATES[stays.state[i]];
+                    states.set(state, (states.get(state) || 0) + 1);
+                }
+            }
+        });
+        const where = [...states].map(([state, count]) =>
+            row.members.length === 1 ? state : count + ' ' + state).join(', ');
+        const sum = (column) => row.members.reduce((total, member) => total + tensors[column][member], 0);
+        return row.name.trim() + ', ' + view.kinds[tensors.kind[row.members[0]]] + ', ' +
+            bytesText(sum('held_bytes')) + ': ' + (where || 'without contents') + '; copied ' +
+            bytesText(sum('copied_bytes')) + ', waited for ' + nsText(sum('waited_ns')) +
+            (row.members.length > 1 && !row.isInner
+                ? '. Enter or a click ' + (opened.has(row.group) ? 'folds' : 'unfolds') + ' it' : '');
+    }
+
+    function toggle(row) {
+        if (row && row.group.members.length > 1) {
+            if (!opened.delete(row.group)) {
+                opened.add(row.group);
+            }
+            layOut();
+            picture.resize();
+        }
+    }
+
+    layOut();
+    const picture = makePicture('tensors', {
+        span: view.span,
+        isShared: true,
+        labels: ['time', 'none'],
+        rows: () => [[0, null], [view.time_ns, null]],
+        yRange: () => [0, rows.length],
+        xText: view.timeText,
+        yText: (value) => value,
+        yTicks: () => rows.map((row, i) =>
+            ({v: rows.length - i - 0.5, label: asHtml(shorten(row.name))})),
+        labelWidth,
+        stops: ops.begin_ns,
+        holds: true,
+        rowCount: () => rows.length,
+        keys: [[fill('faint'), 'resident, in the colour of its kind'],
+               ['background: repeating-linear-gradient(45deg, var(--faint) 0 2px, transparent 2px ' +
+                '5px)', 'leaving'], [stroke('faint'), 'on the host'],
+               ['background: repeating-linear-gradient(135deg, var(--faint) 0 2px, transparent 2px ' +
+                '5px)', 'coming'], [stroke('faint', 'dotted'), 'dropped'],
+               [fill('replay'), 'being replayed']],
+        choose: (index, row) => toggle(rows[row === undefined ? chosen : row]),
+        draw(context, area, chart) {
+            const [from, to] = chart.xAxisRange();
+            const height = area.h / rows.length;
+            const xOf = (time) => area.x + (time - from) / (to - from) * area.w;
+            rows.forEach((row, number) => {
+                const top = area.y + number * height + 1.5;
+                const each = (height - 3) / row.members.length;
+                if (number === chosen) {
+                    context.fillStyle = colours.raised;
+                    context.fillRect(area.x, top - 1.5, area.w, height);
+                }
+                row.members.forEach((member, place) => {
+                    let drawn = -Infinity;
+                    for (let i = first[member]; i < first[member + 1]; i++) {
+                        const left = Math.max(area.x - 1, xOf(stays.begin_ns[i]));
+                        const right = Math.min(area.x + area.w + 1, xOf(stays.end_ns[i]));
+                        if (right > left && right > drawn + 0.2) {
+                            drawStay(context, i, left, top + place * each, Math.max(right - left, 0.5),
+                                     Math.max(each, 0.5));
+                            drawn = right;
+                        }
+                    }
+                });
+                if (row.members.length === 1) {
+                    drawArrows(context, row.members[0], xOf, top + height - 5);
+                }
+            });
+        },
+        say(index, x, y, row) {
+            chosen = row === undefined ? Math.max(0, chosen) : row;
+            return view.timeText(x) + ', ' + opAt(view, x) + '. ' +
+                (rows[chosen] ? describe(rows[chosen], x) : '');
+        },
+    });
+    if (list.length > limit) {
+        const bar = document.createElement('p');
+        const button = document.createElement('button');
+        bar.className = 'bar';
+        button.type = 'button';
+        button.textContent = 'More rows (' + list.length + ')';
+        button.addEventListener('click', () => {
+            limit = Math.min(list.length, limit + 60);
+            layOut();
+            picture.resize();
+            bar.hidden = limit === list.length;
+        });
+        bar.append(button);
+        byId('tensors-readout').after(bar);
+    }
+}
+
+/* ---- the two directions of the link ---- */
+
+function drawLinks(view) {
+    const lists = ['planned', 'measured'].map((source) =>
+        [source, readTable('copies-' + source + '-csv', ['direction'])]).filter(([, table]) => table);
+    const copies = [];
+    lists.forEach(([source, table]) => {
+        for (let i = 0; i < table.count; i++) {
+            const isIn = table.direction[i] === 'in';
+            copies.push({source, isIn, tensor: table.tensor[i], bytes: table.bytes[i],
+                         begin: table.begin_ns[i], end: table.begin_ns[i] + table.duration_ns[i],
+                         rate: table.duration_ns[i] > 0 ? table.bytes[i] / table.duration_ns[i] : 0});
+        }
+    });
+    copies.sort((left, right) => left.begin - right.begin);
+    const highest = (isIn, assumed) => 1.1 * copies.filter((copy) => copy.isIn === isIn)
+        .reduce((most, copy) => Math.max(most, copy.rate), assumed / 1e9);
+    const up = highest(true, view.h2d_bytes_per_s) || 1;
+    const down = highest(false, view.d2h_bytes_per_s) || 1;
+
+    makePicture('links', {
+        span: view.span,
+        isShared: true,
+        labels: ['time', 'in', 'out'],
+        rows: () => [0, view.time_ns].map((time) =>
+            [time, view.h2d_bytes_per_s / 1e9 || null, -view.d2h_bytes_per_s / 1e9 || null]),
+        series: () => ({in: {color: colours.faint, strokePattern: [4, 3], strokeWidth: 1.5},
+                        out: {color: colours.faint, strokePattern: [4, 3], strokeWidth: 1.5}}),
+        yRange: () => [-down, up],
+        xText: view.timeText,
+        yText: (value) => +Math.abs(value).toPrecision(3) + ' GB/s',
+        stops: Float64Array.from(copies, (copy) => copy.begin),
+        keys: [...new Set(copies.map((copy) => view.tensors.kind[copy.tensor]))].sort()
+            .map((kind) => [fill(KINDS[kind]), view.kinds[kind]])
+            .concat([[stroke('faint', 'dashed'), 'rate assumed']],
+                    lists.length > 1 ? [['opacity: 0.4; ' + fill('ink'), 'planned'],
+                                        [fill('ink'), 'measured']] : []),
+        draw(context, area, chart) {
+            const [from, to] = chart.xAxisRange();
+            const zero = chart.toDomYCoord(0);
+            const xOf = (time) => area.x + (time - from) / (to - from) * area.w;
+            context.fillStyle = colours.faint;
+            context.fillRect(area.x, zero - 0.5, area.w, 1);
+            copies.forEach((copy) => {
+                const left = Math.max(area.x - 1, xOf(copy.begin));
+                const right = Math.min(area.x + area.w + 1, xOf(copy.end));
+                if (right < area.x || left > area.x + area.w) {
+                    return;
+                }
+                const y = chart.toDomYCoord(copy.isIn ? copy.rate : -copy.rate);
+                context.globalAlpha = lists.length > 1 && copy.source === 'planned' ? 0.4 : 1;
+                context.fillStyle = colours[KINDS[view.tensors.kind[copy.tensor]]];
+                context.fillRect(left, Math.min(y, zero), Math.max(0.7, right - left - 0.4),
+                                 Math.abs(zero - y));
+                context.globalAlpha = 1;
+            });
+        },
+        say(index) {
+            const copy = copies[index];
+            return (copy.isIn ? 'In: ' : 'Out: ') + view.tensors.name[copy.tensor] + ', ' +
+                bytesText(copy.bytes) + ', ' + copy.source + ', from ' + nsText(copy.begin) + ' to ' +
+                nsText(copy.end) + ', ' + copy.rate.toFixed(2) + ' GB/s';
+        },
+    });
+}
+
 /* ---- tables ---- */
 
 function makeSortable(table) {
@@ -570,6 +1147,12 @@ function redraw() {
 }
 
 readColours();
+const view = readView();
+if (view) {
+    drawMemory(view);
+    drawTensors(view);
+    drawLinks(view);
+}
 drawBudgets();
 drawIterations();
 document.querySelectorAll('table').forEach(makeSortable);

@@ -280,6 +280,82 @@ START_TEST(reports_without_a_trace_say_how_to_get_curves)
 }
 END_TEST
 
+/* A plan as a page: the numbers of its simulation, and an iteration to draw. */
+START_TEST(plans_have_their_simulated_numbers)
+{
+    json_t *numbers;
+    json_t *data;
+    uint64_t iteration_ns;
+
+    RUN_COMMANDS({"plan t --budget 2100 -o plan --html p --json", 0, {""}});
+    numbers = json_loads(output, 0, NULL);
+    ck_assert_ptr_nonnull(numbers);
+    iteration_ns = number_of(numbers, "iteration_ns");
+    read_page("p");
+    after(page, "Planned, not measured: an iteration of <code>t</code>");
+    ck_assert_uint_eq(figure("peak"), number_of(numbers, "peak_bytes"));
+    ck_assert_uint_eq(figure("cost"), iteration_ns - number_of(numbers, "ideal_ns"));
+    ck_assert_uint_eq(figure("floor"), 2050);
+    ck_assert_uint_eq(figure("need"), 3100);
+    data = read_data("data");
+    ck_assert_str_eq(json_string_value(json_object_get(data, "what")), "planned");
+    ck_assert_uint_eq(number_of(data, "iteration_ns"), iteration_ns);
+    ck_assert_uint_eq(number_of(data, "bound_ns"), number_of(numbers, "bound_ns"));
+    json_decref(data);
+    data = read_data("view");
+    ck_assert_uint_eq(number_of(data, "time_ns"), iteration_ns);
+    ck_assert_uint_eq(number_of(data, "budget_bytes"), 2100);
+    json_decref(data);
+    json_decref(numbers);
+    after(page, "<h2 id=\"memory-title\">Memory over time <small>planned</small>");
+    after(page, "<h2 id=\"tensors-title\">Tensors over time <small>planned</small>");
+    after(page, "<h2 id=\"links-title\">Links <small>planned</small>");
+    after(page, "\nout,1,1000,");
+    after(page, "\nin,1,1000,");
+    after(page, "\n1,swap,");
+    after(page, "\nx,3,1000,2000,");
+    after(page, "\n1,h,");
+    RUN_COMMANDS({"simulate t plan --html q", 0, {""}}, {"plan t -b 2100 --html s", 0, {""}});
+    shell(
+        "sed 's/capuchin simulate/capuchin plan/;s/command\">capuchin simulate/command\">capuchin "
+        "plan/;s/\"command\":\"simulate\"/\"command\":\"plan\"/' q > u; cmp p u && cmp p s");
+}
+END_TEST
+
+/* Without a plan there is nothing to wait for, and nothing is copied. */
+START_TEST(traces_without_a_plan_have_pages)
+{
+    RUN_COMMANDS({"simulate t --html p", 0, {""}});
+    read_page("p");
+    ck_assert_uint_eq(figure("cost"), 0);
+    ck_assert_uint_eq(figure("peak"), 3100);
+    after(page, "id=\"copies-planned-csv\" tabindex=\"0\">\n"
+                "direction,tensor,bytes,begin_ns,duration_ns,wait_ns\n</pre>");
+}
+END_TEST
+
+START_TEST(names_of_traces_stay_text)
+{
+    char *trace = malloc(100000);
+
+    snprintf(
+        trace, 100000,
+        TRACE_LINE MACHINE_LINE
+        "{\"type\":\"tensor\",\"id\":0,\"name\":\"%s\",\"bytes\":100,\"kind\":\"activation\"}\n"
+        "{\"type\":\"op\",\"name\":\"%s\",\"ns\":10,\"reads\":[],\"writes\":[0],\"updates\":[],"
+        "\"replayable\":true}\n" END_LINE(1, 1),
+        HOSTILE, HOSTILE);
+    write_file("h", trace);
+    free(trace);
+    RUN_COMMANDS({"simulate h --html p", 0, {""}});
+    read_page("p");
+    ck_assert_ptr_null(strstr(page, "<script>alert"));
+    ck_assert_ptr_null(strstr(page, "\x1b"));
+    after(page, "<td class=\"name\">&#60;/pre&#62;&#60;/script&#62;");
+    after(page, "\n\"&#60;/pre&#62;&#60;/script&#62;&#60;script&#62;alert(1)");
+}
+END_TEST
+
 /* What cannot be a page is rejected by name, and the page that was there stays. */
 START_TEST(bad_files_are_rejected)
 {
@@ -331,6 +407,9 @@ int main(void)
         tcase_add_test(cases, equal_input_gives_equal_pages);
         tcase_add_test(cases, budget_curves_are_those_of_sweep);
         tcase_add_test(cases, reports_without_a_trace_say_how_to_get_curves);
+        tcase_add_test(cases, plans_have_their_simulated_numbers);
+        tcase_add_test(cases, traces_without_a_plan_have_pages);
+        tcase_add_test(cases, names_of_traces_stay_text);
         tcase_add_test(cases, bad_files_are_rejected);
     } else {
         printf("pages are not tested: the command was built without libjs-dygraphs\n");

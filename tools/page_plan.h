@@ -1,0 +1,13 @@
+/* A page about a plan: what its simulation shows. */
+#ifndef CAPU_TOOLS_PAGE_PLAN_H
+#define CAPU_TOOLS_PAGE_PLAN_H
+
+#include "tools/page.h"
+
+#include "policy/plan.h"
+
+/* Adds the view of the plan to the page, and writes it. Pre: the index of the page's subject is for
+   the plan's page size, and the plan is valid for it. False: an error has been printed. */
+bool page_write_plan(const char *path, struct page *page, const struct plan *plan);
+
+#endif
