@@ -2,7 +2,6 @@
 #include "tools/progress.h"
 
 #include <inttypes.h>
-#include <math.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -84,7 +83,7 @@ void progress_note(const char *format, ...)
 
 static const char *duration(double seconds, char text[32])
 {
-    uint64_t whole = seconds > 0.0 ? (uint64_t)llround(seconds) : 0;
+    uint64_t whole = seconds > 0.0 ? (uint64_t)(seconds + 0.5) : 0;
 
     if (whole < 60) {
         snprintf(text, 32, "%" PRIu64 " s", whole);
@@ -170,9 +169,14 @@ static void draw(double passed)
     progress.drawn_s = passed;
 }
 
+void progress_steps(uint64_t count)
+{
+    progress.done += count;
+}
+
 void progress_step(void)
 {
-    progress.done++;
+    progress_steps(1);
 }
 
 bool progress_should_stop(void *unused)

@@ -21,8 +21,9 @@ enum { EXIT_STOPPED = 130 };
    if there is none. The time left follows from them. */
 void progress_begin(const char *what, uint64_t steps, double limit_s);
 
-/* A step is done. */
+/* A step is done, or several are. */
 void progress_step(void);
+void progress_steps(uint64_t count);
 
 /* Takes the line away until it is drawn again, so that the caller may print results. */
 void progress_clear(void);

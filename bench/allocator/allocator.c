@@ -11,6 +11,7 @@
 #include "allocator/extents.h"
 #include "allocator/host_arena.h"
 #include "allocator/slabs.h"
+#include "tools/progress.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -270,6 +271,7 @@ static bool run(const struct subject *kind, size_t count, bool is_json)
     host_arena_destroy(subject.arena);
     device_destroy(subject.device);
     free(subject.objects);
+    progress_clear();
     if (!is_done) {
         fprintf(stderr, "%s with %zu objects: out of room, or invalid\n", kind->name, count);
         return false;
@@ -289,10 +291,12 @@ int main(int count, char **arguments)
     if (!is_json) {
         printf("%-12s %8s %10s %10s %8s\n", "subject", "live", "median_ns", "min_ns", "batches");
     }
+    progress_begin("measuring", 4 * sizeof(subjects) / sizeof(subjects[0]), 0.0);
     for (size_t i = 0; i < sizeof(subjects) / sizeof(subjects[0]); i++) {
-        for (size_t live = 100; live <= 100000; live *= 10) {
+        for (size_t live = 100; live <= 100000 && !progress_should_stop(NULL); live *= 10) {
             is_done = run(&subjects[i], live, is_json) && is_done;
+            progress_step();
         }
     }
-    return is_done ? EXIT_SUCCESS : EXIT_FAILURE;
+    return progress_end() ? EXIT_STOPPED : is_done ? EXIT_SUCCESS : EXIT_FAILURE;
 }

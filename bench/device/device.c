@@ -8,6 +8,7 @@
  * JSON, one line per row.
  */
 #include "device/device.h"
+#include "tools/progress.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -43,6 +44,7 @@ static int by_value(const void *one, const void *other)
 static void print(const struct bench *bench, const char *name, uint64_t count, uint64_t *ns)
 {
     qsort(ns, ROUNDS, sizeof(*ns), by_value);
+    progress_clear();
     if (bench->is_json) {
         printf("{\"device\":\"%s\",\"call\":\"%s\",\"count\":%" PRIu64 ",\"median_ns\":%" PRIu64
                ",\"least_ns\":%" PRIu64 "}\n",
@@ -265,15 +267,22 @@ int main(int argument_count, char **arguments)
     check(device_range_reserve(bench.device, MOST_PAGES * bench.page_bytes, &memory), "range");
     bench.range = memory;
     create_pages(&bench);
-    for (size_t count = 1; count <= MOST_PAGES; count *= 8) {
+    progress_begin("measuring", 0, 0.0);
+    for (size_t count = 1; count <= MOST_PAGES && !progress_should_stop(NULL); count *= 8) {
         map(&bench, count, false);
     }
-    map(&bench, 64, true);
-    time_short_calls(&bench);
-    time_pinning(&bench);
+    if (!progress_should_stop(NULL)) {
+        map(&bench, 64, true);
+    }
+    if (!progress_should_stop(NULL)) {
+        time_short_calls(&bench);
+    }
+    if (!progress_should_stop(NULL)) {
+        time_pinning(&bench);
+    }
     device_event_destroy(bench.device, bench.timed);
     device_event_destroy(bench.device, bench.event);
     device_stream_destroy(bench.device, bench.stream);
     device_destroy(bench.device);
-    return EXIT_SUCCESS;
+    return progress_end() ? EXIT_STOPPED : EXIT_SUCCESS;
 }

@@ -12,6 +12,7 @@
 #include "policy/place.h"
 #include "policy/planner.h"
 #include "policy/timeline.h"
+#include "tools/progress.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -175,6 +176,7 @@ static bool measure(uint32_t ops, enum planner_effort effort, uint64_t page_byte
         status = measure_placing(&trace_index, &plan, &placing_ms);
     }
     getrusage(RUSAGE_SELF, &usage);
+    progress_clear();
     if (status == CAPU_OK) {
         printf("| %u | %.1f | %.3f | %.1f | %.1f | %.1f | %ld |", trace.op_count,
                1e3 * first.seconds, seconds, 1e6 * seconds / trace.op_count, bound_ms,
@@ -201,6 +203,7 @@ int main(int argc, char **argv)
         argc > 1 && strcmp(argv[1], "default") == 0 ? EFFORT_DEFAULT : EFFORT_QUICK;
     uint32_t most = argc > 2 ? (uint32_t)strtoul(argv[2], NULL, 10) : 100000;
     uint64_t page_bytes = argc > 3 ? strtoull(argv[3], NULL, 10) : 0;
+    uint64_t total = 0;
     bool is_fine = true;
 
     printf(
@@ -208,8 +211,15 @@ int main(int argc, char **argv)
         "per op and tensor |%s\n",
         page_bytes > 0 ? " placement alone, ms |" : "");
     printf("| --- | --- | --- | --- | --- | --- | --- |%s\n", page_bytes > 0 ? " --- |" : "");
-    for (uint32_t ops = 100; is_fine && ops <= most; ops = ops * 10 / 3) {
-        is_fine = measure(ops, effort, page_bytes);
+    for (uint32_t ops = 100; ops <= most; ops = ops * 10 / 3) {
+        total += ops;
     }
-    return is_fine ? 0 : 1;
+    /* A step per op: planning takes about as long per op, however many there are. */
+    progress_begin("planning", total, 0.0);
+    for (uint32_t ops = 100; is_fine && ops <= most && !progress_should_stop(NULL);
+         ops = ops * 10 / 3) {
+        is_fine = measure(ops, effort, page_bytes);
+        progress_steps(ops);
+    }
+    return progress_end() ? EXIT_STOPPED : is_fine ? 0 : 1;
 }

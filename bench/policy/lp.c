@@ -13,6 +13,7 @@
 #include "policy/planner.h"
 #include "policy/timeline.h"
 #include "policy/trace.h"
+#include "tools/progress.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -73,6 +74,7 @@ static bool print_budget(const struct trace_index *trace_index, unsigned percent
     if (lp.is_optimal) {
         snprintf(solved, sizeof(solved), "%.2f", percent_over(trace, lp.ns));
     }
+    progress_clear();
     printf("| %s | %u | %.2f | %s | %.2f | %d x %d |\n", trace_text(trace, trace->name), percent,
            percent_over(trace, bound_ns), solved, percent_over(trace, hybrid_ns), lp.rows,
            lp.columns);
@@ -106,7 +108,8 @@ static bool print_trace(const char *path, const struct settings *settings)
         const char *comma = strchr(at, ',');
 
         is_fine &= print_budget(&trace_index, (unsigned)atoi(at), settings);
-        at = comma != NULL ? comma + 1 : NULL;
+        progress_step();
+        at = comma != NULL && !progress_should_stop(NULL) ? comma + 1 : NULL;
     }
     trace_index_finish(&trace_index);
     trace_finish(&trace);
@@ -116,6 +119,7 @@ static bool print_trace(const char *path, const struct settings *settings)
 int main(int argc, char **argv)
 {
     struct settings settings = {.budgets = "80,70,60,50,40,30", .cuts = 16, .seconds = 60};
+    uint64_t budgets = 1;
     bool is_fine = true;
     int option;
 
@@ -137,8 +141,12 @@ int main(int argc, char **argv)
     }
     printf("| trace | budget %% | bound | linear program | `hybrid` | rows x columns |\n");
     printf("| --- | --- | --- | --- | --- | --- |\n");
-    for (int i = optind; i < argc; i++) {
+    for (const char *at = settings.budgets; *at != '\0'; at++) {
+        budgets += *at == ',';
+    }
+    progress_begin("solving", budgets * (uint64_t)(argc - optind), 0.0);
+    for (int i = optind; i < argc && !progress_should_stop(NULL); i++) {
         is_fine &= print_trace(argv[i], &settings);
     }
-    return is_fine ? 0 : 1;
+    return progress_end() ? EXIT_STOPPED : is_fine ? 0 : 1;
 }

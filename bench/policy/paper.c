@@ -12,6 +12,7 @@
 #include "policy/planner.h"
 #include "policy/timeline.h"
 #include "policy/training_passes.h"
+#include "tools/progress.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -109,7 +110,8 @@ static bool print_batches(const struct settings *settings, const struct publishe
                                       .options = &options,
                                       .hardware = &hardware,
                                       .budget_bytes = budget_of(&hardware),
-                                      .effort = settings->effort};
+                                      .effort = settings->effort,
+                                      .should_stop = progress_should_stop};
     struct error_text error = {""};
     struct largest result;
     uint64_t plain;
@@ -131,6 +133,11 @@ static bool print_batches(const struct settings *settings, const struct publishe
             request.overhead = limits[limit];
             if (largest_batch(&request, &result, &error) != CAPU_OK) {
                 return failed(row->model, &error);
+            }
+            progress_step();
+            if (progress_should_stop(NULL)) { /* a search that was cut off is no result */
+                printf("\n");
+                return true;
             }
             printf("%s%" PRIu64, limit == 0 ? " " : " / ", result.batch);
         }
@@ -160,7 +167,7 @@ static bool print_batch_table(const struct settings *settings)
         printf(" --- |");
     }
     printf(" --- |\n");
-    for (size_t i = 0; is_fine && i < MODELS; i++) {
+    for (size_t i = 0; is_fine && i < MODELS && !progress_should_stop(NULL); i++) {
         if (is_wanted(settings, published[i].model)) {
             is_fine = print_batches(settings, &published[i]);
         }
@@ -304,9 +311,10 @@ static bool print_mechanism_table(const struct settings *settings)
            "multiples of the largest plain batch.\n\n");
     printf("| model | mechanisms | batch | published | of plain | our batch | ours | of ideal |\n"
            "| --- | --- | --- | --- | --- | --- | --- | --- |\n");
-    for (size_t i = 0; is_fine && i < MECHANISMS; i++) {
+    for (size_t i = 0; is_fine && i < MECHANISMS && !progress_should_stop(NULL); i++) {
         if (is_wanted(settings, mechanisms[i].model)) {
             is_fine = print_mechanism(&mechanisms[i], settings);
+            progress_step();
         }
     }
     return is_fine;
@@ -344,10 +352,24 @@ static bool print_iteration_table(const struct settings *settings)
     return true;
 }
 
+static uint64_t count_results(const struct settings *settings)
+{
+    uint64_t count = 0;
+
+    for (size_t i = 0; i < MECHANISMS; i++) {
+        count += is_wanted(settings, mechanisms[i].model);
+    }
+    for (size_t i = 0; i < MODELS; i++) {
+        count += is_wanted(settings, published[i].model) ? COMPARED * LIMITS : 0;
+    }
+    return count;
+}
+
 int main(int argc, char **argv)
 {
     struct settings settings = {.effort = EFFORT_DEFAULT};
     struct error_text error = {""};
+    bool is_fine;
     int option;
 
     while ((option = getopt(argc, argv, "e:m:")) != -1) {
@@ -369,8 +391,9 @@ int main(int argc, char **argv)
         failed("p100", &error);
         return 1;
     }
-    return print_iteration_table(&settings) && print_mechanism_table(&settings) &&
-                   print_batch_table(&settings)
-               ? 0
-               : 1;
+    /* On a terminal the cells of a row are progress enough, and the line would lie over them. */
+    progress_begin(isatty(STDOUT_FILENO) == 1 ? NULL : "planning", count_results(&settings), 0.0);
+    is_fine = print_iteration_table(&settings) && print_mechanism_table(&settings) &&
+              print_batch_table(&settings);
+    return progress_end() ? EXIT_STOPPED : is_fine ? 0 : 1;
 }

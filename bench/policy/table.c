@@ -19,6 +19,7 @@
 #include "policy/planner.h"
 #include "policy/timeline.h"
 #include "policy/trace.h"
+#include "tools/progress.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -224,7 +225,7 @@ static bool print_trace(struct trace *trace, const struct settings *settings)
         return false;
     }
     for (const struct planner *planner = planners; planner->name != NULL; planner++) {
-        if (!is_listed(settings->planners, planner->name)) {
+        if (!is_listed(settings->planners, planner->name) || progress_should_stop(NULL)) {
             continue;
         }
         printf("| `%s` | `%s` |", trace_text(trace, trace->name), planner->name);
@@ -232,7 +233,8 @@ static bool print_trace(struct trace *trace, const struct settings *settings)
             const char *comma = strchr(at, ',');
 
             is_fine &= print_one(planner, &trace_index, (unsigned)atoi(at), settings);
-            at = comma != NULL ? comma + 1 : NULL;
+            progress_step();
+            at = comma != NULL && !progress_should_stop(NULL) ? comma + 1 : NULL;
         }
         printf("\n");
     }
@@ -253,6 +255,8 @@ static bool print_file(const char *path, const struct settings *settings)
     return print_trace(&trace, settings);
 }
 
+enum { ZOO_CASES = 6 };
+
 /* One model of each kind. If optimizer state is large, with updates at the end and as soon as
  * possible. */
 static bool print_zoo(const struct settings *settings)
@@ -261,7 +265,7 @@ static bool print_zoo(const struct settings *settings)
         const char *model;
         const char *machine;
         struct zoo_options options;
-    } cases[] = {
+    } cases[ZOO_CASES] = {
         {"resnet152", "a100", {.batch = 256, .dtype = DTYPE_TF32}},
         {"unet", "v100", {.batch = 32}},
         {"lstm", "rtx4090", {.batch = 1024, .dtype = DTYPE_TF32}},
@@ -272,7 +276,7 @@ static bool print_zoo(const struct settings *settings)
     struct error_text error = {""};
     bool is_fine = true;
 
-    for (size_t i = 0; is_fine && i < sizeof(cases) / sizeof(cases[0]); i++) {
+    for (size_t i = 0; is_fine && i < ZOO_CASES && !progress_should_stop(NULL); i++) {
         struct hardware hardware;
         struct trace trace;
 
@@ -285,6 +289,20 @@ static bool print_zoo(const struct settings *settings)
         is_fine = print_trace(&trace, settings);
     }
     return is_fine;
+}
+
+static uint64_t count_cells(const struct settings *settings, int traces)
+{
+    uint64_t rows = 0;
+    uint64_t columns = 1;
+
+    for (const struct planner *planner = planners; planner->name != NULL; planner++) {
+        rows += is_listed(settings->planners, planner->name);
+    }
+    for (const char *at = settings->budgets; *at != '\0'; at++) {
+        columns += *at == ',';
+    }
+    return rows * columns * (uint64_t)traces;
 }
 
 int main(int argc, char **argv)
@@ -324,11 +342,15 @@ int main(int argc, char **argv)
             return 2;
         }
     }
-    for (int i = optind; i < argc; i++) {
+    with_zoo = with_zoo || optind == argc;
+    /* On a terminal the cells of a row are progress enough, and the line would lie over them. */
+    progress_begin(isatty(STDOUT_FILENO) == 1 ? NULL : "planning",
+                   count_cells(&settings, argc - optind + (with_zoo ? ZOO_CASES : 0)), 0.0);
+    for (int i = optind; i < argc && !progress_should_stop(NULL); i++) {
         is_fine &= print_file(argv[i], &settings);
     }
-    if (with_zoo || optind == argc) {
+    if (with_zoo) {
         is_fine &= print_zoo(&settings);
     }
-    return is_fine ? 0 : 1;
+    return progress_end() ? EXIT_STOPPED : is_fine ? 0 : 1;
 }

@@ -1,5 +1,6 @@
 /* Clock, resident memory, statistics, options and checks of the runtime benches. */
 #include "bench/runtime/bench.h"
+#include "tools/progress.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -69,6 +70,7 @@ bool bench_wants_json(int count, char **arguments, const char *usage)
 void bench_check(capu_context *context, capu_status status, const char *call)
 {
     if (status != CAPU_OK) {
+        progress_clear();
         fprintf(stderr, "%s: %s: %s\n", call, capu_status_name(status), capu_last_error(context));
         exit(EXIT_FAILURE);
     }
@@ -77,6 +79,7 @@ void bench_check(capu_context *context, capu_status status, const char *call)
 void bench_expect(bool holds, const char *what)
 {
     if (!holds) {
+        progress_clear();
         fprintf(stderr, "wrong result: %s\n", what);
         exit(EXIT_FAILURE);
     }

@@ -9,6 +9,7 @@
  * ratio of 10^5 to 10^3 tensors there.
  */
 #include "bench/runtime/bench.h"
+#include "tools/progress.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -246,10 +247,16 @@ int main(int count, char **arguments)
                RUNS, "live", "malloc page", "free page", "malloc small", "free small", "access",
                "empty op", "op in order", "op inside", "op shuffled");
     }
-    for (size_t i = 0; i < SIZES; i++) {
+    progress_begin("measuring", SIZES, 0.0);
+    for (size_t i = 0; i < SIZES && !progress_should_stop(NULL); i++) {
         results[i] = measure(live);
+        progress_step();
+        progress_clear();
         print(&results[i], wants_json);
         live *= 10;
+    }
+    if (progress_end()) {
+        return EXIT_STOPPED;
     }
     if (!wants_json) {
         printf("10^5 over 10^3 tensors: %.2f in order, %.2f inside, %.2f shuffled\n",

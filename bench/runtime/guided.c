@@ -10,6 +10,7 @@
  * pass. All weights are compared at the end.
  */
 #include "bench/runtime/bench.h"
+#include "tools/progress.h"
 
 #include <stdint.h>
 #include <stdio.h>
@@ -424,9 +425,13 @@ int main(int count, char **arguments)
     if (!wants_json) {
         print_table_head(peak, floor, RUNS);
     }
-    for (size_t i = 0; i < sizeof(budgets) / sizeof(budgets[0]); i++) {
+    progress_begin("measuring", sizeof(budgets) / sizeof(budgets[0]), 0.0);
+    for (size_t i = 0; i < sizeof(budgets) / sizeof(budgets[0]) && !progress_should_stop(NULL);
+         i++) {
         struct result result = measure(budgets[i], peak, RUNS);
 
+        progress_step();
+        progress_clear();
         if (wants_json) {
             print_json(&result, RUNS);
         } else {
@@ -434,5 +439,5 @@ int main(int count, char **arguments)
         }
         fflush(stdout);
     }
-    return EXIT_SUCCESS;
+    return progress_end() ? EXIT_STOPPED : EXIT_SUCCESS;
 }

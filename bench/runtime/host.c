@@ -7,6 +7,7 @@
  * report says is taken (host_bytes), and with the bytes of the tensors that are out.
  */
 #include "bench/runtime/bench.h"
+#include "tools/progress.h"
 
 #include "runtime/internal.h"
 
@@ -106,6 +107,7 @@ static void measure(bool is_mixed, uint32_t mode, bool wants_json)
     stored = host_arena_used_bytes(loop.context->arena);
     resident = bench_resident_bytes() - before;
     bench_expect(stored >= loop.bytes / 2, "most tensors are in host memory");
+    progress_clear();
     printf(wants_json
                ? "{\"bench\":\"host\",\"sizes\":\"%s\",\"mode\":\"%s\",\"stored_bytes\":%" PRIu64
                  ",\"host_bytes\":%" PRIu64 ",\"resident_bytes\":%" PRIu64
@@ -128,9 +130,10 @@ int main(int count, char **arguments)
                "%8s\n",
                TENSORS, "sizes", "mode", "stored", "reported", "resident", "res/rep", "rep/sto");
     }
-    for (uint32_t mode = CAPU_MODE_PASSIVE; mode <= CAPU_MODE_GUIDED; mode++) {
-        measure(false, mode, wants_json);
-        measure(true, mode, wants_json);
+    progress_begin("measuring", 4, 0.0);
+    for (uint32_t i = 0; i < 4 && !progress_should_stop(NULL); i++) {
+        measure(i % 2 == 1, i < 2 ? CAPU_MODE_PASSIVE : CAPU_MODE_GUIDED, wants_json);
+        progress_step();
     }
-    return EXIT_SUCCESS;
+    return progress_end() ? EXIT_STOPPED : EXIT_SUCCESS;
 }

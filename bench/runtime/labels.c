@@ -10,6 +10,7 @@
  * mapping is the kernel's mmap, once per run of neighbouring pages.
  */
 #include "bench/runtime/bench.h"
+#include "tools/progress.h"
 
 #include <stdint.h>
 #include <stdio.h>
@@ -232,10 +233,14 @@ int main(int count, char **arguments)
                CHANGES, "", "to training", "to validation", "no change", "", "ops", "tensors",
                "pages", "clock", "cpu", "clock", "cpu", "clock", "cpu");
     }
-    for (size_t i = 0; i < sizeof(results) / sizeof(results[0]); i++) {
+    progress_begin("measuring", sizeof(results) / sizeof(results[0]), 0.0);
+    for (size_t i = 0; i < sizeof(results) / sizeof(results[0]) && !progress_should_stop(NULL);
+         i++) {
         measure(&results[i]);
+        progress_step();
+        progress_clear();
         (wants_json ? print_json : print_table)(&results[i]);
         fflush(stdout);
     }
-    return EXIT_SUCCESS;
+    return progress_end() ? EXIT_STOPPED : EXIT_SUCCESS;
 }

@@ -10,6 +10,7 @@
  * compared at the end.
  */
 #include "bench/runtime/bench.h"
+#include "tools/progress.h"
 
 #include <stdint.h>
 #include <stdio.h>
@@ -258,14 +259,17 @@ int main(int count, char **arguments)
                TENSORS, (double)total_bytes() / 1048576, RUNS, "mode", "KiB", "median ms", "ratio",
                "minimum", "ratio", "maps", "mappings", "install", "edges", "floor MiB");
     }
-    for (size_t i = 0; i < sizeof(modes) / sizeof(modes[0]); i++) {
+    progress_begin("measuring", sizeof(modes) / sizeof(modes[0]), 0.0);
+    for (size_t i = 0; i < sizeof(modes) / sizeof(modes[0]) && !progress_should_stop(NULL); i++) {
         struct result results[PAGES] = {0};
 
         measure(modes[i], results);
+        progress_step();
+        progress_clear();
         for (size_t page = 0; page < PAGES; page++) {
             print(modes[i], page, results, wants_json);
         }
         fflush(stdout);
     }
-    return EXIT_SUCCESS;
+    return progress_end() ? EXIT_STOPPED : EXIT_SUCCESS;
 }

@@ -6,6 +6,7 @@
  * the time slices of the kernel.
  */
 #include "bench/runtime/bench.h"
+#include "tools/progress.h"
 
 #include <stdint.h>
 #include <stdio.h>
@@ -274,11 +275,14 @@ int main(int count, char **arguments)
                "    clock      cpu |", "    clock      cpu |", "    clock      cpu |",
                "    clock      cpu |", "    clock      cpu |", "ms");
     }
-    for (size_t i = 0; i < sizeof(layers) / sizeof(layers[0]); i++) {
+    progress_begin("measuring", sizeof(layers) / sizeof(layers[0]), 0.0);
+    for (size_t i = 0; i < sizeof(layers) / sizeof(layers[0]) && !progress_should_stop(NULL); i++) {
         struct result result = measure(layers[i]);
 
+        progress_step();
+        progress_clear();
         (wants_json ? print_json : print_table)(&result);
         fflush(stdout);
     }
-    return EXIT_SUCCESS;
+    return progress_end() ? EXIT_STOPPED : EXIT_SUCCESS;
 }

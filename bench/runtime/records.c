@@ -6,6 +6,7 @@
  * in guided mode, the plan. Two lengths give what one op more costs.
  */
 #include "bench/runtime/bench.h"
+#include "tools/progress.h"
 
 #include "runtime/internal.h"
 
@@ -82,15 +83,19 @@ int main(int count, char **arguments)
         printf("bytes per op of %d operands\n%-8s %10s %22s\n", OPERANDS, "mode", "one record",
                "resident in the process");
     }
-    for (uint32_t mode = CAPU_MODE_PASSIVE; mode <= CAPU_MODE_GUIDED; mode++) {
+    progress_begin("measuring", CAPU_MODE_GUIDED - CAPU_MODE_PASSIVE + 1, 0.0);
+    for (uint32_t mode = CAPU_MODE_PASSIVE; mode <= CAPU_MODE_GUIDED && !progress_should_stop(NULL);
+         mode++) {
         struct result few = measure(mode, SHORT);
         struct result many = measure(mode, LONG);
 
+        progress_step();
+        progress_clear();
         printf(wants_json ? "{\"bench\":\"records\",\"mode\":\"%s\",\"record_bytes_per_op\":%.1f,"
                             "\"resident_bytes_per_op\":%.1f}\n"
                           : "%-8s %10.1f %22.1f\n",
                modes[mode], (many.recorded - few.recorded) / (LONG - SHORT),
                (many.resident - few.resident) / (LONG - SHORT));
     }
-    return EXIT_SUCCESS;
+    return progress_end() ? EXIT_STOPPED : EXIT_SUCCESS;
 }

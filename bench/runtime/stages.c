@@ -11,6 +11,7 @@
  * time, whichever is later.
  */
 #include "bench/runtime/bench.h"
+#include "tools/progress.h"
 
 #include "models/driver.h"
 #include "models/zoo.h"
@@ -169,17 +170,22 @@ static void print_json(const struct result *result)
            result->is_done ? "true" : "false", result->stages, result->first_ns, result->last_ns);
 }
 
+static const unsigned percents[] = {70, 50}; /* of the peak */
+
+enum { BUDGETS = sizeof(percents) / sizeof(percents[0]) };
+
 /* False: a plan was late. */
 static bool run(const char *name, const struct trace *trace, bool wants_json)
 {
-    static const unsigned percents[] = {70, 50};
     bool is_fine = true;
 
-    for (size_t i = 0; trace->op_count <= OPS_MOST && i < sizeof(percents) / sizeof(percents[0]);
+    for (size_t i = 0; trace->op_count <= OPS_MOST && i < BUDGETS && !progress_should_stop(NULL);
          i++) {
         struct result result = {.name = name, .percent = percents[i]};
 
         measure(trace, &result);
+        progress_step();
+        progress_clear();
         (wants_json ? print_json : print_table)(&result);
         fflush(stdout);
         is_fine = is_fine && (result.first == 0 || meets_target(&result));
@@ -191,10 +197,16 @@ static bool run_zoo(bool wants_json)
 {
     struct hardware hardware;
     struct error_text error = {""};
+    uint64_t count = 0;
     bool is_fine = true;
 
     bench_expect(hardware_load(&hardware, "p100", NULL) == CAPU_OK, "the machine");
     for (const struct zoo_model *model = zoo_models; model->name != NULL; model++) {
+        count += BUDGETS;
+    }
+    progress_begin("measuring", count, 0.0);
+    for (const struct zoo_model *model = zoo_models;
+         model->name != NULL && !progress_should_stop(NULL); model++) {
         struct zoo_options options = {.batch = 32};
         struct trace trace;
 
@@ -235,11 +247,12 @@ int main(int count, char **arguments)
                "%-18s %6s %6s %9s %7s    %9s  %7s %9s %9s\n",
                "name", "ops", "budget", "iteration", "plan", "planning", "stages", "first", "last");
     }
-    for (int i = first; i < count; i++) {
+    progress_begin("measuring", (uint64_t)(count - first) * BUDGETS, 0.0);
+    for (int i = first; i < count && !progress_should_stop(NULL); i++) {
         is_fine = run_file(arguments[i], wants_json) && is_fine;
     }
     if (first == count) {
         is_fine = run_zoo(wants_json);
     }
-    return is_fine ? EXIT_SUCCESS : EXIT_FAILURE;
+    return progress_end() ? EXIT_STOPPED : is_fine ? EXIT_SUCCESS : EXIT_FAILURE;
 }

@@ -7,6 +7,7 @@
  * an access. After each run the bytes of the last tensor are compared.
  */
 #include "bench/runtime/bench.h"
+#include "tools/progress.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -212,12 +213,22 @@ int main(int count, char **arguments)
         bench_wants_json(count, arguments,
                          "bench_tracking [--json]: passive and guided iterations compared with "
                          "the mode off, with nothing evicted\n");
-    struct result results[] = {
-        measure("host, 50 us", "host", 50e-6),
-        measure("host, empty", "host", 0),
-        measure("sim", "sim", 0),
-    };
+    static const struct {
+        const char *name;
+        const char *device;
+        double seconds;
+    } subjects[] = {{"host, 50 us", "host", 50e-6}, {"host, empty", "host", 0}, {"sim", "sim", 0}};
+    enum { SUBJECTS = sizeof(subjects) / sizeof(subjects[0]) };
+    struct result results[SUBJECTS];
+    size_t done = 0;
 
-    (wants_json ? print_json : print_table)(results, sizeof(results) / sizeof(results[0]));
-    return EXIT_SUCCESS;
+    progress_begin("measuring", SUBJECTS, 0.0);
+    while (done < SUBJECTS && !progress_should_stop(NULL)) {
+        results[done] = measure(subjects[done].name, subjects[done].device, subjects[done].seconds);
+        progress_step();
+        done++;
+    }
+    progress_clear();
+    (wants_json ? print_json : print_table)(results, done);
+    return progress_end() ? EXIT_STOPPED : EXIT_SUCCESS;
 }

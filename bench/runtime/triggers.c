@@ -7,6 +7,7 @@
  * ops.
  */
 #include "bench/runtime/bench.h"
+#include "tools/progress.h"
 
 #include "models/zoo.h"
 #include "policy/placement.h"
@@ -219,6 +220,7 @@ int main(int count, char **arguments)
     bool wants_json = bench_wants_json(
         count, arguments, "bench_triggers [--json]: moving late prefetches against new plans\n");
     struct hardware hardware;
+    uint64_t count_of_models = 0;
 
     bench_expect(hardware_load(&hardware, "p100", NULL) == CAPU_OK, "the machine");
     if (!wants_json) {
@@ -229,6 +231,11 @@ int main(int count, char **arguments)
                "remade");
     }
     for (const struct zoo_model *model = zoo_models; model->name != NULL; model++) {
+        count_of_models++;
+    }
+    progress_begin("measuring", count_of_models * (sizeof(percents) / sizeof(percents[0])), 0.0);
+    for (const struct zoo_model *model = zoo_models;
+         model->name != NULL && !progress_should_stop(NULL); model++) {
         struct zoo_options options = {.batch = 32};
         struct error_text error = {""};
         struct trace trace;
@@ -238,15 +245,19 @@ int main(int count, char **arguments)
                      model->name);
         bench_expect(trace_index_init(&trace_index, &trace, PAGE_BYTES, &error) == CAPU_OK,
                      model->name);
-        for (size_t k = 0; k < sizeof(percents) / sizeof(percents[0]); k++) {
+        for (size_t k = 0;
+             k < sizeof(percents) / sizeof(percents[0]) && !progress_should_stop(NULL); k++) {
             struct result result;
+            bool is_worth_it = measure(&trace_index, percents[k], &result) && result.prefetches > 0;
 
-            if (measure(&trace_index, percents[k], &result) && result.prefetches > 0) {
+            progress_step();
+            progress_clear();
+            if (is_worth_it) {
                 print(model->name, percents[k], &result, wants_json);
             }
         }
         trace_index_finish(&trace_index);
         trace_finish(&trace);
     }
-    return EXIT_SUCCESS;
+    return progress_end() ? EXIT_STOPPED : EXIT_SUCCESS;
 }

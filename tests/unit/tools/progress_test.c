@@ -168,6 +168,26 @@ START_TEST(a_signal_stops_work_with_its_result)
 }
 END_TEST
 
+/* What it has measured by then stays on the screen. */
+START_TEST(a_signal_stops_a_bench_with_its_results)
+{
+    int terminal;
+    pid_t child = terminal_start(&terminal, 120);
+    int status;
+
+    if (child == 0) {
+        execl(BENCH, "bench", "default", "100000", (char *)NULL);
+        _exit(127);
+    }
+    terminal_read(terminal, ", about ");
+    ck_assert_int_eq(write(terminal, "\x03", 1), 1);
+    status = terminal_finish(terminal, child);
+    ck_assert(WIFEXITED(status) && WEXITSTATUS(status) == EXIT_STOPPED);
+    terminal_expect("\r| 98 | ");
+    ck_assert_ptr_null(strstr(screen, "| 41106 | "));
+}
+END_TEST
+
 /* Piped, the same commands say nothing of their progress. */
 START_TEST(a_pipe_gets_no_progress)
 {
@@ -205,6 +225,7 @@ int main(void)
     tcase_add_checked_fixture(commands, setup, remove_folder);
     tcase_add_loop_test(commands, a_signal_stops_work_with_its_result, 0,
                         sizeof(stopped) / sizeof(stopped[0]));
+    tcase_add_test(commands, a_signal_stops_a_bench_with_its_results);
     tcase_add_test(commands, a_pipe_gets_no_progress);
     suite_add_tcase(suite, commands);
     return suite_run(suite);
