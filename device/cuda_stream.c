@@ -206,7 +206,7 @@ capu_status cuda_run(struct device *device, capu_stream stream, const struct dev
     if (status != CAPU_OK) {
         return status;
     }
-    answer = device_call(work->run, stream, work->arguments);
+    answer = work->run(stream, work->arguments);
     if (work->answer != NULL) {
         *work->answer = answer;
     }

@@ -220,10 +220,20 @@ bool device_is_in_run(void)
 
 capu_status device_run(struct device *device, capu_stream stream, const struct device_work *work)
 {
+    bool was_in_run;
+    capu_status status;
+
     GUARD(device != NULL && stream != NULL && work != NULL && work->name != NULL);
     /* A trace driven through the sim has durations and no functions. */
     GUARD(work->run != NULL || device->capabilities.is_simulated);
-    return device->table->run(device, stream, work);
+    if (device->capabilities.runs_on_stream) {
+        return device->table->run(device, stream, work);
+    }
+    was_in_run = is_in_run;
+    is_in_run = true;
+    status = device->table->run(device, stream, work);
+    is_in_run = was_in_run; /* an adaptor calls this once more for the device inside */
+    return status;
 }
 
 capu_status device_guard(struct device *device)

@@ -284,7 +284,9 @@ capu_status device_open(struct device *device, const struct device_grant *grants
 capu_status device_close(struct device *device, struct device_faults *faults);
 void *device_view(struct device *device, const void *address, uint64_t *bytes);
 
-/* For devices: calls an op's function. While it runs, device_is_in_run() is true on that thread. */
+/* While an op's function runs, device_is_in_run() is true on that thread. device_run sees to it
+   where the slot `run` calls the function; devices that call it on a thread of their own
+   (runs_on_stream) use device_call. */
 capu_status device_call(capu_run_function run, capu_stream stream, const void *arguments);
 bool device_is_in_run(void);
 uint64_t device_now_ns(struct device *device);
