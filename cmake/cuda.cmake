@@ -3,9 +3,9 @@
 # CAPUCHIN_HAVE_CUDA: the toolkit's headers and static runtime library were found. The cuda device
 #     needs no more.
 # CAPUCHIN_HAVE_NVCC: .cu files can be compiled.
-# CAPUCHIN_CUDART: the libraries to link. The runtime is static, so that the library loads on machines
-#     without a toolkit, and given by its path, so that projects which include this one do not have to
-#     find the toolkit.
+# CAPUCHIN_CUDART: the libraries that the plug-in with the cuda device links. The runtime is static, so
+#     that it loads on machines without a toolkit, and given by its path, so that projects which include
+#     this one do not have to find the toolkit.
 # CAPUCHIN_HAVE_NVTX: marks for profilers can be compiled, with the headers in CAPUCHIN_NVTX_INCLUDE.
 set(CAPUCHIN_HAVE_CUDA OFF)
 set(CAPUCHIN_HAVE_NVTX OFF)

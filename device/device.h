@@ -110,6 +110,9 @@ struct device_options {
     uint64_t h2d_bytes_per_s;
     uint64_t copy_latency_ns;
     uint32_t ordinal; /* which of several devices (cuda) */
+    /* Where the plug-in with the cuda device is, see cuda_open.c; NULL: where it is installed.
+       Borrowed for the call that creates the device. */
+    const char *plugin_folder;
 };
 
 struct device_table {
@@ -232,7 +235,8 @@ capu_status host_device_create(const struct device_options *options, struct devi
                                char *text, size_t text_bytes);
 capu_status sim_device_create(const struct device_options *options, struct device **device,
                               char *text, size_t text_bytes);
-/* NO_DEVICE also if the library was built without a CUDA toolkit. Rates that are given are used as
+/* NO_DEVICE also if there is no plug-in with this device; UNSUPPORTED: the plug-in that was found
+   does not fit the library, or cannot be opened. Rates that are given are used as
    they are; otherwise the link is measured, which takes a moment. From then on this device is the
    calling thread's current one. */
 capu_status cuda_device_create(const struct device_options *options, struct device **device,

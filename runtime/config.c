@@ -66,6 +66,7 @@ static const struct field fields[] = {
     FIELD(keep_contents, "CAPUCHIN_KEEP_CONTENTS", FIELD_SWITCH),
     FIELD(top, "CAPUCHIN_TOP", FIELD_SWITCH),
     FIELD(timeline, "CAPUCHIN_TIMELINE", FIELD_SWITCH),
+    FIELD(plugin_folder, "CAPUCHIN_PLUGIN_FOLDER", FIELD_TEXT),
 };
 
 enum { FIELDS = sizeof(fields) / sizeof(fields[0]) };

@@ -127,6 +127,7 @@ static capu_status choose_device(const capu_config *config, struct device **devi
         .d2h_bytes_per_s = config->d2h_bytes_per_s,
         .h2d_bytes_per_s = config->h2d_bytes_per_s,
         .copy_latency_ns = config->copy_latency_ns,
+        .plugin_folder = config->plugin_folder,
     };
     capu_status status;
 

@@ -22,6 +22,8 @@ for program in "$build"/bin/{gpu_facts,gpu_claims,capuchin,train_gpt,train_fashi
     cp "$program" "$folder/" && strip "$folder/${program##*/}" || exit 1
     ldd "$program" >>"$folder/lib/list" || exit 1
 done
+# The library looks for the plug-in with the cuda device next to itself.
+cp "$build"/lib/libcapuchin-cuda*.so "$folder/lib/" && strip "$folder"/lib/libcapuchin-cuda*.so || exit 1
 awk '$2 == "=>" && $3 ~ /^\// { print $3 }' "$folder/lib/list" | sort -u |
     grep -vE '/(libc|libm|libdl|librt|libpthread|libgcc_s|libstdc\+\+|libcuda|libcudart|libcublas|libcublasLt)\.so' |
     while read -r library; do

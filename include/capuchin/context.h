@@ -162,6 +162,10 @@ typedef struct capu_config {
        gave it up, see docs/report.md. Needs report_path. Each copy of such an iteration costs two
        timed events. Default: 0 */
     uint32_t timeline;
+    /* CAPUCHIN_PLUGIN_FOLDER: cuda: the folder of the plug-in libcapuchin-cuda13.so, which is then
+       looked for nowhere else. Default: the folder of the library, the folder `lib` next to that
+       one, and where the loader looks for libraries. See docs/cuda.md */
+    const char *plugin_folder;
 } capu_config;
 
 #ifndef __cplusplus
@@ -196,8 +200,9 @@ static inline capu_config capu_config_init(void)
  * one page or above the device), NO_ADDRESS_SPACE (the budget needs more pages than the machine has
  * mappings), NO_HOST_MEMORY, SYSTEM_LIMIT (there are no more threads or descriptors, or the host
  * device's memory is larger than a file may be; training needs no more of them, except to write
- * files), NO_DEVICE, DEVICE_FAILED, DEVICE_LOST, FILE_FAILED (a report, trace or plan file cannot
- * be created or replaced, or the socket for `top` not be created).
+ * files), NO_DEVICE, UNSUPPORTED (the CUDA plug-in does not fit the library), DEVICE_FAILED,
+ * DEVICE_LOST, FILE_FAILED (a report, trace or plan file cannot be created or replaced, or the
+ * socket for `top` not be created).
  */
 CAPU_API capu_status capu_context_create(const capu_config *config, capu_context **context);
 

@@ -45,6 +45,11 @@ fi
 
 "$prefix/bin/capuchin" machines >/dev/null
 
+# The plug-in with the cuda device, if it was built, is next to the library, and is found there.
+for plugin in "$build"/lib/libcapuchin-cuda*.so; do
+    [ ! -e "$plugin" ] || cmp "$plugin" "$(find "$prefix" -name "${plugin##*/}")"
+done
+
 outside_builds -DCMAKE_PREFIX_PATH="$prefix"
 cd "$work"
 pc=$(dirname "$(find "$prefix" -name capuchin.pc)")

@@ -93,6 +93,27 @@ symbols 'int capu_one(void){return 1;} int capu_two(int a){return a;} int pages_
 symbols 'int capu_one(void){return 1;} int capu_two(int a){return a;} int capu_three;' "$2" \
     'global: capu_three'
 
+# no_cuda SOURCE PLUGIN-SOURCE CC REASON: checks that a library and a plug-in of these sources are
+# rejected for that reason; "" means accepted.
+no_cuda() {
+    echo "$1" >"$work/x.c"
+    echo "$2" >"$work/y.c"
+    (cd "$work" && "$3" -w -fPIC -c x.c && "$3" -shared -o libx.so x.o && rm -f libx.a && ar rcs libx.a x.o &&
+        "$3" -w -shared -fPIC -o liby.so y.c) || fail "cannot compile"
+    "$rules/no_cuda.sh" "$work/libx.so" "$work/libx.a" "$work/liby.so" >"$work/out"
+    case $?:$4 in
+    0:) ;;
+    0:*) fail "no_cuda.sh accepts: $1 and $2" ;;
+    *:) fail "no_cuda.sh refuses: $1 and $2: $(cat "$work/out")" ;;
+    *) grep -qF "$4" "$work/out" || fail "no_cuda.sh does not say '$4': $(cat "$work/out")" ;;
+    esac
+}
+
+no_cuda 'int f(void){return 1;}' 'int cuda_plugin;' "$2" ''
+no_cuda 'int cudaMalloc(void); int f(void){return cudaMalloc();}' 'int cuda_plugin;' "$2" 'shared: symbols of CUDA: cudaMalloc'
+no_cuda 'static int cuInit(void){return 1;} int f(void){return cuInit();}' 'int cuda_plugin;' "$2" 'static: symbols of CUDA: cuInit'
+no_cuda 'int f(void){return 1;}' 'int cuda_plugin, other;' "$2" 'plug-in: exports cuda_plugin other'
+
 # headers LINE CC CXX: checks that a header with that line is rejected.
 headers() {
     tree
