@@ -168,6 +168,7 @@ START_TEST(a_signal_stops_work_with_its_result)
 }
 END_TEST
 
+#ifdef BENCH
 /* What it has measured by then stays on the screen. */
 START_TEST(a_signal_stops_a_bench_with_its_results)
 {
@@ -187,6 +188,7 @@ START_TEST(a_signal_stops_a_bench_with_its_results)
     ck_assert_ptr_null(strstr(screen, "| 41106 | "));
 }
 END_TEST
+#endif
 
 /* Piped, the same commands say nothing of their progress. */
 START_TEST(a_pipe_gets_no_progress)
@@ -225,7 +227,9 @@ int main(void)
     tcase_add_checked_fixture(commands, setup, remove_folder);
     tcase_add_loop_test(commands, a_signal_stops_work_with_its_result, 0,
                         sizeof(stopped) / sizeof(stopped[0]));
+#ifdef BENCH
     tcase_add_test(commands, a_signal_stops_a_bench_with_its_results);
+#endif
     tcase_add_test(commands, a_pipe_gets_no_progress);
     suite_add_tcase(suite, commands);
     return suite_run(suite);
