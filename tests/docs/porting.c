@@ -121,6 +121,26 @@ static void start(uint64_t page_bytes, uint64_t budget_bytes, bool is_strict)
     capu_context_make_current(context);
 }
 
+/* In guided mode, with a plan from the second iteration on. */
+static void start_guided(uint64_t budget_bytes)
+{
+    capu_config config = CAPU_CONFIG_INIT;
+
+    capu_context_destroy(context);
+    config.device = "host";
+    config.page_bytes = PAGE;
+    config.budget_bytes = budget_bytes;
+    config.mode = CAPU_MODE_GUIDED;
+    config.wait_for_plan = 1;
+    OK(capu_context_create(&config, &context));
+    capu_context_make_current(context);
+}
+
+static bool is_guided(capu_report report)
+{
+    return report.mode == CAPU_MODE_GUIDED && report.diverged == 0;
+}
+
 static float *make(size_t bytes, capu_kind kind)
 {
     void *address = NULL;
@@ -211,9 +231,12 @@ static void sums_are_updates(void)
     HOLDS(accumulate_wrongly(x, 1.0f) == CAPU_INVALID && error_has("before it has written it"));
 }
 
+enum { BY_OP, BY_OP_DISCARD, BY_UPLOAD, BY_UPLOAD_DISCARD };
+
 /* What is copied back for a write of half of an evicted tensor. */
-static uint64_t fetched_for(bool is_discard)
+static uint64_t fetched_for(int way)
 {
+    static const float half[COUNT / 2] = {2.0f};
     float *x, *others;
 
     start(PAGE, 9 * PAGE, false);
@@ -223,19 +246,49 @@ static uint64_t fetched_for(bool is_discard)
     OK(capu_zero(context, others, 0));
     OK(capu_iteration_begin(context, NULL));
     OK(fill_some(others, 2 * COUNT, 1.0f));
-    if (is_discard) {
-        OK(fill_part(x, COUNT / 2));
-    } else {
+    if (way == BY_OP) {
         OK(fill_some(x, COUNT / 2, 2.0f));
+    } else if (way == BY_OP_DISCARD) {
+        OK(fill_part(x, COUNT / 2));
+    } else if (way == BY_UPLOAD) {
+        OK(capu_upload(context, x, half, sizeof(half)));
+    } else {
+        OK(capu_upload_discard(context, x, half, sizeof(half)));
     }
     OK(capu_iteration_end(context));
+    HOLDS(item(x) == 2.0f);
     return report().prefetched_bytes;
 }
 
 static void a_part_is_an_update(void)
 {
-    HOLDS(fetched_for(false) == BYTES);
-    HOLDS(fetched_for(true) == 0);
+    HOLDS(fetched_for(BY_OP) == BYTES);
+    HOLDS(fetched_for(BY_OP_DISCARD) == 0);
+}
+
+/* Follows its plan through a smaller batch. */
+static capu_report train_batches(capu_status (*upload)(capu_context *, void *, const void *,
+                                                       size_t))
+{
+    static const float batch[COUNT] = {2.0f};
+    float *x;
+
+    start_guided(16 * PAGE);
+    x = make(BYTES, CAPU_INPUT);
+    for (size_t i = 0; i < 4; i++) {
+        OK(capu_iteration_begin(context, NULL));
+        OK(upload(context, x, batch, i == 3 ? BYTES / 2 : BYTES));
+        OK(capu_iteration_end(context));
+    }
+    return report();
+}
+
+static void uploads_can_discard(void)
+{
+    HOLDS(fetched_for(BY_UPLOAD) == BYTES);
+    HOLDS(fetched_for(BY_UPLOAD_DISCARD) == 0);
+    HOLDS(train_batches(capu_upload).diverged == 1);
+    HOLDS(is_guided(train_batches(capu_upload_discard)));
 }
 
 static void launchers_do_not_nest(void)
@@ -296,6 +349,31 @@ static void whole_pages_do_not(void)
     for (size_t i = 0; i < PIECES; i++) {
         HOLDS(fixed_bytes(blob + i * COUNT) == 0);
     }
+}
+
+/* Large tensors of two pages and small ones, in turn or the large ones first. */
+static uint64_t fixed_in_order(bool in_turn)
+{
+    const size_t large = 2 * PAGE, small = 256;
+    char *at;
+
+    start(PAGE, 64 * PAGE, false);
+    at = (char *)make(PIECES * (large + small), CAPU_ACTIVATION);
+    OK(capu_iteration_begin(context, NULL));
+    for (size_t i = 0; i < 2 * PIECES; i++) {
+        const size_t bytes = (in_turn ? i % 2 == 0 : i < PIECES) ? large : small;
+
+        OK(capu_split(context, at, bytes));
+        at += bytes;
+    }
+    OK(capu_iteration_end(context));
+    return report().floor_edges_bytes;
+}
+
+static void small_tensors_share_pages(void)
+{
+    HOLDS(fixed_in_order(true) == PIECES * PAGE);
+    HOLDS(fixed_in_order(false) == PAGE);
 }
 
 static void reports_say_what_is_fixed(void)
@@ -478,6 +556,40 @@ static void arguments_point_to_the_present(void)
     HOLDS(item(x) == 2.0f);
 }
 
+/* Trains with a buffer that had so many bytes at first, and then has others. */
+static void train_resized(float **x, size_t bytes)
+{
+    void *address = NULL;
+
+    OK(capu_realloc(context, *x, bytes, &address));
+    *x = address;
+    OK(capu_iteration_begin(context, NULL));
+    OK(fill(*x, NULL, 1.0f));
+    OK(accumulate(*x, 1.0f));
+    OK(capu_iteration_end(context));
+}
+
+static void resized_buffers_stay(void)
+{
+    float *x, *before;
+
+    start_guided(64 * PAGE);
+    before = x = make(BYTES, CAPU_ACTIVATION);
+    for (size_t i = 0; i < 6; i++) {
+        train_resized(&x, BYTES / (1 + i % 3));
+        HOLDS(x == before && (i < 1 || is_guided(report())));
+    }
+
+    start(PAGE, 64 * PAGE, false);
+    before = x = make(BYTES - PAGE / 2, CAPU_PARAMETER);
+    OK(capu_zero(context, x, 0));
+    OK(fill_some(x, 8, 3.0f));
+    OK(capu_realloc(context, x, BYTES, (void **)&x));
+    HOLDS(x == before);
+    OK(capu_realloc(context, x, 2 * BYTES, (void **)&x));
+    HOLDS(x != before && item(x + 7) == 3.0f);
+}
+
 /* In the order of the document. */
 static const struct {
     int number;
@@ -488,20 +600,23 @@ static const struct {
     {3, operands_reach_to_the_end},
     {4, sums_are_updates},
     {5, a_part_is_an_update},
-    {6, launchers_do_not_nest},
-    {7, ops_have_names},
-    {8, shared_pages_stay},
-    {9, whole_pages_do_not},
-    {10, reports_say_what_is_fixed},
-    {11, lists_split_and_tensors_are_visited},
-    {12, the_floor_is_that_of_one_op},
-    {13, one_update_of_all_is_the_floor},
-    {14, zeros_take_no_memory},
-    {15, kinds_have_lifetimes},
-    {16, only_ops_touch_device_memory},
-    {17, uploads_have_copied},
-    {18, restored_is_changed},
-    {19, arguments_point_to_the_present},
+    {6, uploads_can_discard},
+    {7, launchers_do_not_nest},
+    {8, ops_have_names},
+    {9, shared_pages_stay},
+    {10, whole_pages_do_not},
+    {11, small_tensors_share_pages},
+    {12, reports_say_what_is_fixed},
+    {13, lists_split_and_tensors_are_visited},
+    {14, the_floor_is_that_of_one_op},
+    {15, one_update_of_all_is_the_floor},
+    {16, zeros_take_no_memory},
+    {17, kinds_have_lifetimes},
+    {18, only_ops_touch_device_memory},
+    {19, uploads_have_copied},
+    {20, restored_is_changed},
+    {21, arguments_point_to_the_present},
+    {22, resized_buffers_stay},
 };
 
 int main(int count, char **arguments)
