@@ -67,12 +67,17 @@ capu_status host_options_complete(const struct host_machine *machine,
                               page_bytes, machine->page_bytes);
     }
     if (memory_bytes / page_bytes > limit) {
+        uint64_t enough = page_bytes;
+
+        while (memory_bytes / enough > limit) {
+            enough *= 2;
+        }
         return options_refuse(CAPU_NO_ADDRESS_SPACE, text, text_bytes,
                               "a budget of %s in pages of %" PRIu64 " may need %" PRIu64
                               " mappings, and of vm.max_map_count = %zu the device may "
-                              "use %zu: choose larger pages",
+                              "use %zu: set a smaller budget, or pages of at least %s",
                               size_text(memory_bytes).text, page_bytes, memory_bytes / page_bytes,
-                              machine->mapping_count, limit);
+                              machine->mapping_count, limit, size_text(enough).text);
     }
     complete.page_bytes = page_bytes;
     *options = complete;

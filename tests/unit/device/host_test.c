@@ -68,13 +68,16 @@ END_TEST
 START_TEST(wrong_options_are_named)
 {
     struct device_options options = {.memory_bytes = 8 * GIB, .page_bytes = 64 * KIB};
-    char text[256] = "";
+    char text[512] = "";
 
     ck_assert_int_eq(host_options_complete(&machine, &options, text, sizeof(text)),
                      CAPU_NO_ADDRESS_SPACE);
     ck_assert_ptr_nonnull(strstr(text, "65536"));
     ck_assert_ptr_nonnull(strstr(text, "8589934592"));
     ck_assert_ptr_nonnull(strstr(text, "65530"));
+    ck_assert_ptr_nonnull(strstr(text, "smaller budget, or pages of at least 262144 bytes"));
+    options.page_bytes = 256 * KIB;
+    CHECK_OK(host_options_complete(&machine, &options, NULL, 0));
     options.page_bytes = 3 * 64 * KIB;
     ck_assert_int_eq(host_options_complete(&machine, &options, text, sizeof(text)), CAPU_INVALID);
     options.page_bytes = 2 * KIB;
