@@ -511,10 +511,10 @@ capu_status advice_find(struct advice_list *list, const struct subject *subject,
     list->is_stopped = progress_end();
     free(advising.chosen);
     free(advising.held);
-    if (status == CAPU_OK) {
-        qsort(list->items, list->count, sizeof(*list->items), compare_advice);
-    } else {
+    if (status != CAPU_OK) {
         advice_finish(list);
+    } else if (list->count > 0) { /* qsort takes no NULL */
+        qsort(list->items, list->count, sizeof(*list->items), compare_advice);
     }
     return status;
 }
