@@ -120,6 +120,9 @@ capu_status hybrid_improve(struct hybrid *hybrid, uint64_t work)
             search_should_stop(search)) {
             break;
         }
+        if (hybrid->is_in_turn) {
+            search_note_work(search, end - now);
+        }
         for (uint32_t i = 0; status == CAPU_OK && i < REBUILDS && search_work(search) < end; i++) {
             ruin(hybrid);
             status = rebuild(hybrid);

@@ -301,6 +301,7 @@ static capu_status improve_in_turn(struct hybrid *hybrid)
     uint32_t idle = 0;
     capu_status status = CAPU_OK;
 
+    hybrid->is_in_turn = true;
     for (uint32_t i = 0; status == CAPU_OK && left > 0 && idle < hybrid->start_count; i++) {
         struct search *search = &hybrid->starts[i % hybrid->start_count];
         uint64_t before = search_work(search);
@@ -315,6 +316,7 @@ static capu_status improve_in_turn(struct hybrid *hybrid)
         left -= spent < left ? spent : left;
         idle = spent > 0 ? 0 : idle + 1;
     }
+    hybrid->is_in_turn = false;
     sort_starts(hybrid);
     return status;
 }

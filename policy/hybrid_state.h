@@ -56,6 +56,7 @@ struct hybrid {
     uint8_t *decisions;
     uint64_t seed;
     bool is_placing;    /* the starts are placed */
+    bool is_in_turn;    /* the starts are improved in turn: the longest phase */
     uint64_t found_ns;  /* where they are not: of the best */
     uint64_t result_ns; /* and of the best when it was placed */
 };

@@ -57,7 +57,11 @@ struct planner_request {
        `predicted_ns`; the last call is about the time of the plan that is returned. Changes
        nothing of the result. NULL: not called. */
     void (*improved)(void *user, const struct plan *plan, uint64_t predicted_ns);
-    void *user; /* of both */
+    /* Called from time to time during the longest phase of a search at one budget: at most so much
+       of the work, in ops walked over, is left of that phase, which ends earlier if it gains
+       nothing for long. Changes nothing of the result. NULL: not called. */
+    void (*working)(void *user, uint64_t work_left);
+    void *user; /* of all three */
 };
 
 struct planning; /* planner_shared.h */

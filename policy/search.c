@@ -188,6 +188,15 @@ bool search_should_stop(const struct search *search)
     return request->should_stop != NULL && request->should_stop(request->user);
 }
 
+void search_note_work(const struct search *search, uint64_t left)
+{
+    const struct planner_request *request = search->planning->request;
+
+    if (request->working != NULL) {
+        request->working(request->user, left);
+    }
+}
+
 capu_status search_conclude(struct search *search)
 {
     if (search->best_ns == UINT64_MAX) {

@@ -49,6 +49,9 @@ uint64_t search_work(const struct search *search);
 
 bool search_should_stop(const struct search *search);
 
+/* Passes on how much work is left of the longest phase. */
+void search_note_work(const struct search *search, uint64_t left);
+
 /* The best into the planning's plan. OVER_BUDGET: there is none. */
 capu_status search_conclude(struct search *search);
 

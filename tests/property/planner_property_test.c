@@ -89,7 +89,17 @@ static struct {
     bool is_asked_for;
     uint32_t count;
     uint64_t last_ns;
+    uint64_t last_left;
 } reports;
+
+/* While there is a next call, there is work left, and something was done since the last one. */
+static void working(void *user, uint64_t work_left)
+{
+    (void)user;
+    ck_assert_uint_gt(work_left, 0);
+    ck_assert_uint_ne(work_left, reports.last_left);
+    reports.last_left = work_left;
+}
 
 /* A reported plan is as good as a returned one. */
 static void improved(void *user, const struct plan *plan, uint64_t predicted_ns)
@@ -117,6 +127,7 @@ static uint64_t run(const struct planner *planner, uint64_t seed, uint64_t budge
                                       .effort = effort,
                                       .should_stop = should_stop,
                                       .improved = reports.is_asked_for ? improved : NULL,
+                                      .working = reports.is_asked_for ? working : NULL,
                                       .place = is_placing,
                                       .apart_bytes = apart_bytes,
                                       .preserve = preserve};
@@ -303,6 +314,7 @@ START_TEST(improvements_are_reported)
             reports.is_asked_for = true;
             reports.last_ns = UINT64_MAX;
             reports.count = 0;
+            reports.last_left = 0;
             ns = run(planner, seed, budget, UINT64_MAX, effort, &heard);
             reports.is_asked_for = false;
             ck_assert_uint_eq(run(planner, seed, budget, UINT64_MAX, effort, &unheard), ns);
