@@ -89,6 +89,10 @@ struct watch {
     double seconds; /* 0: no limit */
     bool with_lines;
     uint64_t ideal_ns;
+    /* The work that was left of a phase of the search when it was first known, and last. */
+    uint64_t first_left;
+    uint64_t last_left;
+    double first_s; /* when it was first known */
 };
 
 static bool should_stop(void *user)
@@ -97,6 +101,22 @@ static bool should_stop(void *user)
 
     return progress_should_stop(NULL) ||
            (watch->seconds > 0.0 && progress_seconds() > watch->seconds);
+}
+
+/* The time that the rest of a phase takes, from what its work took so far. More work than before is
+   that of the next phase. */
+static void show_work(void *user, uint64_t work_left)
+{
+    struct watch *watch = user;
+
+    if (watch->first_left == 0 || work_left > watch->last_left) {
+        watch->first_left = work_left;
+        watch->first_s = progress_seconds();
+    } else if (work_left < watch->first_left) {
+        progress_set_left((progress_seconds() - watch->first_s) * (double)work_left /
+                          (double)(watch->first_left - work_left));
+    }
+    watch->last_left = work_left;
 }
 
 /* With --progress a line per better plan, also where standard error is a pipe or a file; else the
@@ -248,6 +268,7 @@ static int plan_and_write(const struct settings *settings, const struct subject 
                                       .place = settings->place,
                                       .effort = settings->arguments.effort,
                                       .should_stop = should_stop,
+                                      .working = show_work,
                                       .user = &watch};
     struct error_text error = {""};
     struct timeline timeline = {0};

@@ -20,6 +20,7 @@ static struct {
     uint64_t done;
     double limit_s;
     double begin_s;
+    double end_s; /* from progress_set_left; 0: not known */
     double drawn_s;
     int drawn_columns; /* 0: no line is on the terminal */
     char note[LINE_BYTES];
@@ -52,6 +53,7 @@ void progress_begin(const char *what, uint64_t steps, double limit_s)
     progress.what = isatty(STDERR_FILENO) == 1 ? what : NULL;
     progress.steps = steps;
     progress.done = 0;
+    progress.end_s = 0.0;
     progress.limit_s = limit_s;
     progress.begin_s = now();
     progress.drawn_columns = 0;
@@ -70,6 +72,11 @@ bool progress_is_shown(void)
 double progress_seconds(void)
 {
     return now() - progress.begin_s;
+}
+
+void progress_set_left(double seconds)
+{
+    progress.end_s = progress_seconds() + seconds;
 }
 
 void progress_note(const char *format, ...)
@@ -128,6 +135,9 @@ static void compose(char line[LINE_BYTES], double passed)
         double left = passed / (double)progress.done * (double)(progress.steps - progress.done);
 
         append(line, ", about %s left", duration(left, text));
+    }
+    if (progress.end_s > passed) {
+        append(line, ", about %s left", duration(progress.end_s - passed, text));
     }
     if (progress.limit_s > 0.0) {
         append(line, ", at most %s left", duration(progress.limit_s - passed, text));

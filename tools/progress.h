@@ -28,6 +28,10 @@ void progress_steps(uint64_t count);
 /* Takes the line away until it is drawn again, so that the caller may print results. */
 void progress_clear(void);
 
+/* How long the work may still take, where the caller knows better than by steps; it is shown until
+   that time has passed. */
+void progress_set_left(double seconds);
+
 /* What else the line says; it is copied, and may be cut off. */
 void progress_note(const char *format, ...) __attribute__((format(printf, 1, 2)));
 

@@ -119,7 +119,7 @@ static const struct {
     const char *results[3];
 } stopped[] = {
     {"plan t -b 60% --effort best -o p",
-     "planning: ",
+     " s, about ",
      {"hybrid: ", "uses ", "stopped: this is the best plan so far"}},
     {"plan t -b 60% --effort best --seconds 3600 -o p",
      " left (best so far ",
