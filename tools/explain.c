@@ -16,7 +16,7 @@
 #include "tools/exit_code.h"
 #include "tools/human.h"
 #include "tools/output.h"
-#include "tools/page.h"
+#include "tools/page_plan.h"
 #include "tools/predict.h"
 #include "tools/printable.h"
 #include "tools/remedies.h"
@@ -39,7 +39,7 @@ struct settings {
     uint64_t iteration; /* 0: the slowest */
 };
 
-enum option_key { KEY_ITERATION = 'i', KEY_TRACE = KEY_OWN };
+enum option_key { KEY_ITERATION = 'i', KEY_TRACE = KEY_OWN, KEY_PLAN };
 
 static error_t parse_option(int key, char *argument, struct argp_state *state)
 {
@@ -51,6 +51,9 @@ static error_t parse_option(int key, char *argument, struct argp_state *state)
         return 0;
     case KEY_TRACE:
         settings->arguments.trace = argument;
+        return 0;
+    case KEY_PLAN:
+        settings->arguments.plan = argument;
         return 0;
     case ARGP_KEY_ARG:
         if (settings->report != NULL) {
@@ -64,6 +67,10 @@ static error_t parse_option(int key, char *argument, struct argp_state *state)
         } else if (settings->arguments.machine != NULL && settings->arguments.trace == NULL) {
             argp_error(state, "--machine %s: has no effect without --trace",
                        settings->arguments.machine);
+        } else if (settings->arguments.plan != NULL &&
+                   (settings->arguments.trace == NULL || settings->arguments.html == NULL)) {
+            argp_error(state, "--plan %s: has no effect without --trace and --html",
+                       settings->arguments.plan);
         }
         return 0;
     default:
@@ -444,29 +451,50 @@ static void print_budgets(const struct settings *settings, const struct account 
     print_help(settings->arguments.trace, subject, counters);
 }
 
-/* Writes the page. A trace adds what other budgets would cost. */
+/* Adds to the page what other budgets would cost, and what the plan of the run promised. False: an
+   error has been printed, or it was stopped. */
+static bool add_trace(const struct settings *settings, struct page *page, struct curves *curves,
+                      struct view *planned)
+{
+    static const struct curves_range range = {.from = 20, .to = 100, .step = 10};
+
+    curves->items[0].planner = settings->arguments.planner;
+    curves->item_count = 1;
+    page->curves = curves;
+    if (curves_measure(curves, page->subject, &range, EFFORT_QUICK)) {
+        say("stopped: there is no page");
+        return false;
+    }
+    if (settings->arguments.plan != NULL) {
+        page->planned = planned;
+        return page_load_plan(planned, page->subject, settings->arguments.plan);
+    }
+    return true;
+}
+
+/* Writes the page. A trace and a timeline add to it. */
 static bool write_page(const struct settings *settings, const struct report_file *file,
                        const struct account *account, const struct subject *subject)
 {
     static struct curves curves;
-    static const struct curves_range range = {.from = 20, .to = 100, .step = 10};
+    struct view planned = {0};
+    struct view measured = {0};
     struct page page = {.command = "explain",
                         .source = settings->report,
                         .report = file,
                         .account = account,
-                        .trace = settings->arguments.trace};
+                        .trace = settings->arguments.trace,
+                        .subject = subject};
+    bool is_fine = subject == NULL || add_trace(settings, &page, &curves, &planned);
 
-    if (subject != NULL) {
-        curves.items[0].planner = settings->arguments.planner;
-        curves.item_count = 1;
-        page.subject = subject;
-        page.curves = &curves;
-        if (curves_measure(&curves, subject, &range, EFFORT_QUICK)) {
-            say("stopped: there is no page");
-            return false;
-        }
+    if (is_fine && report_file_has_view(&account->counters)) {
+        page.measured = &measured;
+        is_fine = report_file_view(file, &account->counters, &measured);
     }
-    return page_write(settings->arguments.html, &page);
+    is_fine = is_fine && page_write(settings->arguments.html, &page);
+    view_finish(&planned);
+    view_finish(&measured);
+    return is_fine;
 }
 
 static bool check_files(const struct settings *settings)
@@ -474,6 +502,7 @@ static bool check_files(const struct settings *settings)
     const struct output_file files[] = {
         {"REPORT", settings->report, false},
         {"--trace", settings->arguments.trace, false},
+        {"--plan", settings->arguments.plan, false},
         {"--machine", subject_machine_file(settings->arguments.machine), false},
         {"--html", settings->arguments.html, true},
     };
@@ -510,6 +539,8 @@ int explain_main(int argc, char **argv)
          0},
         {"machine", KEY_MACHINE, "NAME|FILE", 0,
          "With --trace: use this machine instead of the one in the trace", 0},
+        {"plan", KEY_PLAN, "FILE", 0,
+         "With --trace and --html: the plan that the run followed, to compare with", 0},
         {"html", KEY_HTML, "FILE", 0, "Also write a page with pictures to FILE", 0},
         {0}};
     static const struct argp argp = {

@@ -26,7 +26,7 @@ struct page {
     const char *trace;             /* file name, with `subject` */
     const struct subject *subject;
     const struct curves *curves; /* with `subject` */
-    const struct view *planned;
+    const struct view *planned;  /* of the plan of the same iteration, if both are there */
     const struct view *measured;
     uint64_t bound_ns; /* with `planned` and without `report`: no plan is faster */
 };

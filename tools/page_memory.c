@@ -136,7 +136,7 @@ void page_memory(struct html *html, const struct page *page)
     page_section_begin(html, "memory", "Memory over time",
                        view != NULL ? view_source_name(view->source) : NULL);
     if (view == NULL) {
-        page_put_missing(html, page);
+        page_put_missing(html);
         page_section_end(html);
         return;
     }
@@ -144,6 +144,10 @@ void page_memory(struct html *html, const struct page *page)
              "<p>What is held on the device, by kind. The dashed outline is the same iteration "
              "without a limit. Where the background is red, compute stood still and waited for "
              "memory.</p>\n");
+    if (page->account != NULL && page->measured == NULL) {
+        html_raw(html, "<p>This is the plan. For what was measured, record the report with "
+                       "<code>CAPUCHIN_TIMELINE=1</code>.</p>\n");
+    }
     page_picture(html, "memory", "Device memory held over the time of the iteration, by kind");
     put_table(html, view);
     put_ops(html, view);

@@ -33,10 +33,11 @@ const struct view *page_view(const struct page *page)
     return page->measured != NULL ? page->measured : page->planned;
 }
 
-void page_put_missing(struct html *html, const struct page *page)
+void page_put_missing(struct html *html)
 {
-    (void)page;
-    html_raw(html, "<p>Not in this page. For what is planned, record a trace with "
-                   "<code>CAPUCHIN_TRACE=FILE</code> in guided mode and add <code>--trace "
-                   "FILE</code>.</p>\n");
+    html_raw(html,
+             "<p>Not in this page. For what is measured, record the report with "
+             "<code>CAPUCHIN_TIMELINE=1</code>. For what is planned, record "
+             "<code>CAPUCHIN_TRACE=TRACE</code> and <code>CAPUCHIN_PLAN=PLAN</code> in guided mode "
+             "and add <code>--trace TRACE --plan PLAN</code>.</p>\n");
 }

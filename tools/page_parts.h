@@ -16,6 +16,6 @@ void page_picture(struct html *html, const char *id, const char *label);
 /* The view that pictures of one iteration show: the measured one if there is one. NULL: none. */
 const struct view *page_view(const struct page *page);
 /* How to get a view, in a page without one. */
-void page_put_missing(struct html *html, const struct page *page);
+void page_put_missing(struct html *html);
 
 #endif

@@ -10,6 +10,7 @@ void page_memory(struct html *html, const struct page *page);
 void page_tensors(struct html *html, const struct page *page);
 void page_links(struct html *html, const struct page *page);
 void page_budgets(struct html *html, const struct page *page);
+void page_predictions(struct html *html, const struct page *page);
 void page_iterations(struct html *html, const struct page *page);
 
 #endif

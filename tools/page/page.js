@@ -157,7 +157,7 @@ const pictures = [];
  * library; labels of its columns; series, its options per column; draw(context, area, graph) below the
  * curves; stops, the x values where the cursor may stand, ascending; holds, whether a stop lasts until
  * the next; say(index, x, y, row), what is there; choose(index, row) on Enter or a click; keys, [[style of
- * the sign, text]]; xText and yText for axes, or yTicks; yRange; isShared, whether its range is that of
+ * the sign, text]]; xText and yText for axes, or xTicks and yTicks; yRange; isShared, whether its range is that of
  * others; rowCount, how many rows it has, for up and down.
  */
 function makePicture(id, options) {
@@ -189,8 +189,9 @@ function makePicture(id, options) {
             strokeWidth: 2,
             rightGap: 12,
             axes: {
-                x: {axisLabelFormatter: (value) => options.xText(value), axisLabelWidth: 76,
-                    pixelsPerLabel: 84, drawGrid: false},
+                x: Object.assign({axisLabelWidth: 76, pixelsPerLabel: 84, drawGrid: false},
+                                 options.xTicks ? {ticker: options.xTicks}
+                                     : {axisLabelFormatter: (value) => options.xText(value)}),
                 y: Object.assign({axisLabelFormatter: (value) => options.yText(value),
                                   axisLabelWidth: options.labelWidth || 64, pixelsPerLabel: 36},
                                  options.yTicks ? {ticker: options.yTicks, drawGrid: !options.rowCount} : {}),
@@ -433,6 +434,97 @@ function drawBudgets() {
                 names.map((name, n) => name + ' ' + (row[1 + n] !== null ? percentText(row[1 + n])
                     : name === 'bound' ? 'below the smallest possible budget'
                                        : 'no plan')).join(', ');
+        },
+    });
+}
+
+/* ---- predicted against measured ---- */
+
+function drawPredictions() {
+    const table = readTable('predictions-csv', ['what', 'name']);
+    if (!table || table.count === 0) {
+        return;
+    }
+    const opNames = new Map();
+    const ops = readTable('ops-csv', ['name', 'wait_for']);
+    for (let i = 0; i < ops.count; i++) {
+        opNames.set(ops.op[i], ops.name[i]);
+    }
+    const logOf = (ns) => Math.log10(Math.max(ns, 1));
+    const points = Array.from({length: table.count}, (unused, i) => ({
+        x: logOf(table.predicted_ns[i]), y: logOf(table.measured_ns[i]), what: table.what[i],
+        name: table.name[i] || opNames.get(table.number[i]), number: table.number[i],
+        predicted: table.predicted_ns[i], measured: table.measured_ns[i]}))
+        .sort((left, right) => left.x - right.x || left.y - right.y);
+    const all = points.flatMap((point) => [point.x, point.y]);
+    const least = all.reduce((a, b) => Math.min(a, b)) - 0.15;
+    const most = all.reduce((a, b) => Math.max(a, b)) + 0.15;
+    const text = (power) => {
+        const ns = 10 ** power;
+        return axisNs(ns * 2.01)(ns);
+    };
+    const ticks = () => Array.from({length: Math.floor(most) - Math.ceil(least) + 1},
+        (unused, i) => ({v: Math.ceil(least) + i, label: text(Math.ceil(least) + i)}));
+    const nearby = (x, y, chart) => points.reduce((best, point, i) => {
+        const far = Math.hypot(chart.toDomXCoord(point.x) - chart.toDomXCoord(x),
+                               chart.toDomYCoord(point.y) - y);
+        return far < best.far ? {far, i} : best;
+    }, {far: Infinity, i: 0}).i;
+    let graph = null;
+    let chosen = -1;
+
+    const picture = makePicture('predictions', {
+        span: [least, most],
+        labels: ['predicted', 'measured'],
+        rows: () => [[least, least], [most, most]],
+        series: () => ({measured: {color: colours.faint, strokePattern: [4, 3], strokeWidth: 1.5}}),
+        yRange: () => [least, most],
+        xTicks: ticks,
+        yTicks: ticks,
+        stops: Float64Array.from(points, (point) => point.x),
+        keys: [[fill('ops') + '; border-radius: 6px; width: 10px; height: 10px', 'op'],
+               ['width: 0; height: 0; border: 6px solid transparent; border-bottom-color: var(--ink); ' +
+                'border-top: 0; border-radius: 0', 'copy in'],
+               ['width: 0; height: 0; border: 6px solid transparent; border-top-color: var(--ink); ' +
+                'border-bottom: 0; border-radius: 0', 'copy out'],
+               [stroke('faint', 'dashed'), 'as predicted']],
+        draw(context, area, chart) {
+            graph = chart;
+            points.forEach((point, i) => {
+                const x = chart.toDomXCoord(point.x);
+                const y = chart.toDomYCoord(point.y);
+                const tip = point.what === 'copy in' ? -4 : 4;
+                context.globalAlpha = 0.7;
+                context.beginPath();
+                if (point.what === 'op') {
+                    context.fillStyle = colours.ops;
+                    context.arc(x, y, 4, 0, 2 * Math.PI);
+                } else {
+                    context.fillStyle = colours.ink;
+                    context.moveTo(x, y + tip);
+                    context.lineTo(x - 5, y - tip);
+                    context.lineTo(x + 5, y - tip);
+                }
+                context.fill();
+                context.globalAlpha = 1;
+                if (i === chosen) {
+                    context.strokeStyle = colours.link;
+                    context.lineWidth = 2;
+                    context.beginPath();
+                    context.arc(x, y, 9, 0, 2 * Math.PI);
+                    context.stroke();
+                }
+            });
+        },
+        say(index, x, y) {
+            const i = y === undefined ? index : nearby(x, y, graph);
+            const point = points[i];
+            if (i !== chosen) {
+                chosen = i;
+                setTimeout(() => picture.draw());
+            }
+            return point.what + ' ' + point.name + ' (' + point.number + '): predicted ' +
+                nsText(point.predicted) + ', measured ' + nsText(point.measured);
         },
     });
 }
@@ -738,15 +830,18 @@ function drawMemory(view) {
                     y -= height;
                 });
             });
+            /* Waits shorter than a band is wide make it paler, so that many short ones do not look
+               like one long one. */
             context.fillStyle = colours.wait;
-            context.globalAlpha = 0.5;
             let drawn = -Infinity;
             for (let i = Math.max(0, after(ops.begin_ns, from) - 1); i < ops.count; i++) {
                 const end = xOf(ops.begin_ns[i]);
-                const begin = Math.max(drawn, xOf(ops.begin_ns[i] - ops.wait_ns[i]));
-                if (ops.wait_ns[i] > 0 && end > begin) {
-                    context.fillRect(begin, area.y, Math.max(1.5, end - begin), area.h);
-                    drawn = Math.max(begin + 1.5, end);
+                const width = ops.wait_ns[i] / (to - from) * area.w;
+                const begin = Math.max(drawn, end - Math.max(2, width));
+                if (ops.wait_ns[i] > 0 && width > 0.02 && end > begin) {
+                    context.globalAlpha = 0.5 * Math.max(0.15, Math.min(1, width / 2));
+                    context.fillRect(begin, area.y, end - begin, area.h);
+                    drawn = end;
                 }
                 if (begin > area.x + area.w) {
                     break;
@@ -1154,6 +1249,7 @@ if (view) {
     drawLinks(view);
 }
 drawBudgets();
+drawPredictions();
 drawIterations();
 document.querySelectorAll('table').forEach(makeSortable);
 document.querySelectorAll('details.csv').forEach(addSaving);

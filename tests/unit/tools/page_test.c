@@ -322,6 +322,56 @@ START_TEST(plans_have_their_simulated_numbers)
 }
 END_TEST
 
+/* The chain of the fixture, a thousand times slower and in whole pages. */
+#define PAGES_TRACE                                                                           \
+    TRACE_LINE MACHINE_LINE TENSOR_LINE(0, "w", 102400, "parameter")                          \
+        TENSOR_LINE(1, "x", 1024000, "activation") TENSOR_LINE(2, "y", 1024000, "activation") \
+            TENSOR_LINE(3, "z", 1024000, "activation") TENSOR_LINE(4, "g", 51200, "gradient") \
+                OP_LINE("f0", 2000000, "[0]", "[1]", "[]", "false")                           \
+                    OP_LINE("f1", 2000000, "[1]", "[2]", "[]", "false")                       \
+                        OP_LINE("f2", 3000000, "[2]", "[3]", "[]", "false")                   \
+                            OP_LINE("b0", 2000000, "[1,3]", "[4]", "[]", "false") END_LINE(5, 4)
+
+/* A run on a simulated device takes exactly as long as its plan promises, so all predictions are
+   right, and the measured picture of a planned one is the same. */
+START_TEST(measured_iterations_are_compared_with_their_plan)
+{
+    const char *row;
+
+    write_file("net", PAGES_TRACE);
+    RUN_COMMANDS({"replay net -b 70% --page 4096 --report q --save-plan plan -n 5",
+                  0,
+                  {"takes exactly that time"}},
+                 {"explain q --trace net --plan plan --html p", 0, {""}});
+    read_page("p");
+    after(page, "Memory over time <small>planned</small>");
+    after(page, "This is the plan. For what was measured, record the report with");
+    RUN_COMMANDS({"explain q --html p", 0, {""}});
+    read_page("p");
+    after(page, "record the report with <code>CAPUCHIN_TIMELINE=1</code>");
+    shell("CAPUCHIN_TIMELINE=1 CAPUCHIN_SAMPLE_EVERY=1 " CAPUCHIN_COMMAND
+          " replay net -b 70% --page 4096 --report r --save-plan plan -n 5");
+    RUN_COMMANDS({"explain r -i 5 --trace net --plan plan --html p", 0, {""}});
+    read_page("p");
+    after(page, "Memory over time <small>measured</small>");
+    after(page, "Links <small>planned pale, measured dark</small>");
+    row = after(page, "<table id=\"predictions-table\">");
+    after(row, "<data value=\"0\">0.000 ms</data></td></tr>");
+    ck_assert_ptr_null(strstr(row, "<data value=\"+"));
+    ck_assert_ptr_null(strstr(row, "<data value=\"-"));
+    shell("sed -n '/id=\"predictions-csv\"/,/<.pre>/p' p | grep '^op,0,,' | awk -F, "
+          "'$4 != $5 || $4 == 0 { exit 1 }'");
+    shell("sed -n '/id=\"predictions-csv\"/,/<.pre>/p' p | grep -c '^copy in,'");
+    RUN_COMMANDS({"explain r -i 5 --html p", 0, {""}});
+    read_page("p");
+    after(page, "add <code>--trace TRACE --plan PLAN</code>");
+    write_file("other", TRACE_LINE MACHINE_LINE TENSOR_LINE(0, "x", 100, "activation")
+                            OP_LINE("f", 10, "[]", "[0]", "[]", "false") END_LINE(1, 1));
+    RUN_COMMANDS({"explain r --trace other --plan plan --html p", 2, {"for another trace"}},
+                 {"explain r --plan plan --html p", 2, {"has no effect without --trace"}});
+}
+END_TEST
+
 /* Without a plan there is nothing to wait for, and nothing is copied. */
 START_TEST(traces_without_a_plan_have_pages)
 {
@@ -408,6 +458,7 @@ int main(void)
         tcase_add_test(cases, budget_curves_are_those_of_sweep);
         tcase_add_test(cases, reports_without_a_trace_say_how_to_get_curves);
         tcase_add_test(cases, plans_have_their_simulated_numbers);
+        tcase_add_test(cases, measured_iterations_are_compared_with_their_plan);
         tcase_add_test(cases, traces_without_a_plan_have_pages);
         tcase_add_test(cases, names_of_traces_stay_text);
         tcase_add_test(cases, bad_files_are_rejected);
