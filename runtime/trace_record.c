@@ -2,8 +2,8 @@
  * Turns the record of an iteration into a trace, for the planner or for a trace file.
  *
  * The trace lists the tensors that the iteration touched, in order of first access. In a trace file
- * they are followed by the persistent tensors with contents that it did not touch, since a run
- * without a limit holds those too.
+ * the persistent tensors with contents that it did not touch come last, since a run without a limit
+ * holds those too: a plan of the run is for the tensors before them.
  *
  * The size of a managed tensor is the size of its span, because a plan can move only that. All
  * always-resident pages that belong to no tensor in the trace are written as one unmanaged tensor.
@@ -272,6 +272,9 @@ capu_status trace_record_build(capu_context *context, const struct record *recor
         status = add_tensor(context, trace, tensor, span_of(context, record, tensor, page_bytes),
                             for_plan, error);
     }
+    if (status == CAPU_OK) {
+        status = add_fixed(context, record, page_bytes, trace, error);
+    }
     for (size_t i = 0; !for_plan && i < record->untouched_count && status == CAPU_OK; i++) {
         const struct record_tensor *tensor = &record->untouched[i];
         uint64_t span_bytes = span_of(context, record, tensor, page_bytes);
@@ -279,9 +282,6 @@ capu_status trace_record_build(capu_context *context, const struct record *recor
         if (span_bytes > 0) {
             status = add_tensor(context, trace, tensor, span_bytes, for_plan, error);
         }
-    }
-    if (status == CAPU_OK) {
-        status = add_fixed(context, record, page_bytes, trace, error);
     }
     if (status == CAPU_OK) {
         status = add_ops(record, for_plan, trace, error);

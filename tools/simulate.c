@@ -42,9 +42,39 @@ static error_t parse_option(int key, char *argument, struct argp_state *state)
     return arguments_parse(key, argument, &settings->arguments, state);
 }
 
+static bool is_touched(const struct trace *trace, uint32_t tensor)
+{
+    for (uint32_t i = 0; i < trace->operand_count; i++) {
+        if (trace->operands[i] == tensor) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The trace of a run lists persistent tensors that no op touches after all others. The run's plans
+   do not have them: they stay on the host. */
+static void leave_untouched(struct trace *trace, const struct plan *plan)
+{
+    uint32_t count = trace->tensor_count;
+
+    while (plan->trace_tensors < count && trace->tensors[count - 1].persistent &&
+           !is_touched(trace, count - 1)) {
+        count--;
+    }
+    if (count == plan->trace_tensors && count < trace->tensor_count) {
+        say("tensors that no op touches, which the plan leaves on the host: %" PRIu32,
+            trace->tensor_count - count);
+        while (trace->tensor_count > count) {
+            trace->total_bytes -= trace->tensors[--trace->tensor_count].bytes;
+        }
+    }
+}
+
 /* Loads the plan, or makes the empty plan whose budget holds everything. */
 static bool load_plan(const struct settings *settings, struct subject *subject, struct plan *plan)
 {
+    uint32_t tensor_count = subject->trace.tensor_count;
     struct error_text error = {""};
     capu_status status;
 
@@ -55,7 +85,11 @@ static bool load_plan(const struct settings *settings, struct subject *subject, 
     } else {
         status = plan_load(plan, settings->arguments.plan, &error);
     }
-    if (status == CAPU_OK && plan->page_bytes != subject->trace_index.page_bytes) {
+    if (status == CAPU_OK) {
+        leave_untouched(&subject->trace, plan);
+    }
+    if (status == CAPU_OK && (plan->page_bytes != subject->trace_index.page_bytes ||
+                              subject->trace.tensor_count != tensor_count)) {
         trace_index_finish(&subject->trace_index);
         status = trace_index_init(&subject->trace_index, &subject->trace, plan->page_bytes, &error);
     }

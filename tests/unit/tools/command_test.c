@@ -145,6 +145,25 @@ START_TEST(plans_for_another_trace_are_rejected)
 }
 END_TEST
 
+/* The trace of a run ends with persistent tensors that no op touches; its plans do not have them.
+ */
+START_TEST(plans_leave_untouched_tensors)
+{
+    shell("sed -e '/\"id\":4,/a {\"type\":\"tensor\",\"id\":5,\"name\":\"more\",\"bytes\":9000,"
+          "\"kind\":\"parameter\"}' -e 's/\"tensors\":5/\"tensors\":6/' t >more && "
+          "sed '/\"more\"/s/parameter/activation/' more >transient && "
+          "sed 's/\"writes\":\\[4/\"writes\":[5,4/' more >touched");
+    RUN_COMMANDS({"plan t --budget 70% -o p", 0, {"hybrid: "}},
+                 {"simulate t p >one && " CAPUCHIN_COMMAND " simulate more p >other 2>messages && "
+                  "cmp one other && cat messages",
+                  0,
+                  {"tensors that no op touches, which the plan leaves on the host: 1"}},
+                 {"check more p", 0, {"valid: 4 ops, 5 tensors"}},
+                 {"check transient p", 2, {"for another trace: \"t\" with 5 tensors, not"}},
+                 {"check touched p", 2, {"for another trace: \"t\" with 5 tensors, not"}});
+}
+END_TEST
+
 /* Traces of older versions have no end line. */
 START_TEST(a_trace_that_may_be_cut_is_accepted_with_a_warning)
 {
@@ -333,6 +352,7 @@ int main(void)
     tcase_add_test(tests, bad_usage_and_bad_files_are_rejected);
     tcase_add_test(tests, progress_is_a_line_per_better_plan);
     tcase_add_test(tests, plans_for_another_trace_are_rejected);
+    tcase_add_test(tests, plans_leave_untouched_tensors);
     tcase_add_test(tests, a_trace_that_may_be_cut_is_accepted_with_a_warning);
     tcase_add_test(tests, machines_can_be_builtin_or_files);
     tcase_add_test(tests, sweep_writes_svg_or_json);
