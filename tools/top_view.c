@@ -247,12 +247,13 @@ static capu_status put_age(struct string_buffer *text, const json_t *context, co
 {
     const json_t *age = json_object_get(context, "age_ns");
     char label[PRINTABLE_BYTES];
+    char mode[PRINTABLE_BYTES];
     double seconds = (double)json_integer_value(age) / 1e9;
 
     (void)text_of(report, "label", label);
     return string_buffer_format(text, "  iteration %" PRIu64 "%s%s, %s, complete %.0f s ago\n",
                                 number(report, "iteration"), label[0] != '\0' ? " of " : "", label,
-                                json_string_value(json_object_get(report, "mode")), seconds);
+                                text_of(report, "mode", mode), seconds);
 }
 
 static capu_status put_context(struct string_buffer *text, const json_t *program,
