@@ -33,6 +33,8 @@
  */
 #define HEADROOM_MAX ((uint64_t)512 << 20)
 #define HEADROOM_SHARE 16
+/* Virtual machines may get more memory within a second when they ask for it. */
+#define HOST_WAIT_NS ((uint64_t)2000000000)
 
 static uint64_t cuda_now_ns(struct device *device)
 {
@@ -202,6 +204,7 @@ static void init(struct cuda_device *cuda, const struct device_options *options)
 
     cuda->head.table = &cuda_table;
     cuda->head.capabilities = capabilities;
+    cuda->host_wait_ns = options->host_wait_ns > 0 ? options->host_wait_ns : HOST_WAIT_NS;
     page_numbers_init(&cuda->pages, options->memory_bytes / options->page_bytes);
     reservations_init(&cuda->reservations, options->page_bytes);
     chunks_init(&cuda->chunks);

@@ -51,9 +51,12 @@ struct cuda_device {
     size_t handle_capacity;
     struct reservations reservations;
     bool unmaps_singly; /* the driver takes one mapping per call */
+    bool misaligns;     /* the driver reserves addresses that are not aligned to pages */
 
     struct chunks chunks;           /* pinned memory; has its own lock */
     atomic_bool has_no_registering; /* the driver only pins memory that it has allocated */
+    uint64_t host_wait_ns;          /* constant: how long pinning is repeated for lack of memory */
+    atomic_bool has_waited_in_vain; /* the last time; then it is not repeated */
 
     atomic_int failure; /* capu_status; set once, after failure_text is written */
     pthread_mutex_t failure_lock;

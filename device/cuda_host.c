@@ -8,7 +8,7 @@
  * write-combined, because the host also reads it.
  *
  * Where the driver does not register memory of ours, as in some sandboxes, it allocates the memory
- * itself.
+ * itself. Where memory is short, pinning is repeated for a while.
  *
  * Any thread: the chunks have a lock, one flag is atomic, the rest is constant.
  */
@@ -20,9 +20,10 @@
 #include <errno.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
-enum { TOUCH_THREADS = 4 };
+enum { TOUCH_THREADS = 4, PIN_WAITS = 5 };
 #define TOUCH_BYTES_MIN ((uint64_t)64 << 20) /* below this, starting threads costs more */
 #define POLICY_PREFERRED 1 /* MPOL_PREFERRED of <numaif.h>, a package of its own */
 
@@ -133,6 +134,37 @@ static capu_status alloc_by_driver(struct cuda_device *cuda, uint64_t bytes, voi
     return status;
 }
 
+/* Waits a total of host_wait_ns, twice as long each time: true until then. */
+static bool wait_for_memory(const struct cuda_device *cuda, unsigned attempt)
+{
+    uint64_t ns = (cuda->host_wait_ns >> PIN_WAITS) << attempt;
+    struct timespec left = {(time_t)(ns / 1000000000), (long)(ns % 1000000000)};
+
+    while (attempt < PIN_WAITS && nanosleep(&left, &left) != 0 && errno == EINTR) {
+    }
+    return attempt < PIN_WAITS;
+}
+
+/* Where memory is short, it is waited for: the machine may take it from others, or get more. Then
+   the driver may have some left. Only once: who waits for a budget that the machine does not have
+   must not wait at each piece of it. */
+static capu_status alloc_patiently(struct cuda_device *cuda, uint64_t bytes, void **address)
+{
+    bool is_patient = !atomic_load_explicit(&cuda->has_waited_in_vain, memory_order_relaxed);
+    capu_status status = alloc_registered(cuda, bytes, address);
+
+    for (unsigned attempt = 0;
+         is_patient && status == CAPU_NO_HOST_MEMORY && wait_for_memory(cuda, attempt); attempt++) {
+        status = alloc_registered(cuda, bytes, address);
+    }
+    if (status == CAPU_NO_HOST_MEMORY && is_patient) {
+        status = alloc_by_driver(cuda, bytes, address);
+    }
+    atomic_store_explicit(&cuda->has_waited_in_vain, status == CAPU_NO_HOST_MEMORY,
+                          memory_order_relaxed);
+    return status;
+}
+
 capu_status cuda_host_alloc(struct device *device, uint64_t bytes, void **address)
 {
     struct cuda_device *cuda = cuda_of(device);
@@ -142,7 +174,7 @@ capu_status cuda_host_alloc(struct device *device, uint64_t bytes, void **addres
         return status;
     }
     if (!atomic_load_explicit(&cuda->has_no_registering, memory_order_relaxed)) {
-        status = alloc_registered(cuda, bytes, address);
+        status = alloc_patiently(cuda, bytes, address);
         if (status != CAPU_DEVICE_FAILED) {
             return status;
         }

@@ -85,35 +85,79 @@ void cuda_page_destroy(struct device *device, device_page page)
     }
 }
 
+/* Reserves addresses. */
+static capu_status reserve(struct cuda_device *cuda, uint64_t bytes, CUdeviceptr *reserved)
+{
+    capu_status status = CUDA_CALL(cuda, CAPU_NO_ADDRESS_SPACE,
+                                   cuda->driver.cuMemAddressReserve(
+                                       reserved, (size_t)bytes, (size_t)page_bytes_of(cuda), 0, 0));
+
+    /* The driver returns various errors for sizes that it cannot reserve. */
+    return status == CAPU_DEVICE_FAILED ? CAPU_NO_ADDRESS_SPACE : status;
+}
+
+static void give_back(struct cuda_device *cuda, CUdeviceptr reserved, uint64_t bytes)
+{
+    (void)CUDA_CALL(cuda, CAPU_DEVICE_FAILED,
+                    cuda->driver.cuMemAddressFree(reserved, (size_t)bytes));
+}
+
+/* Reserves addresses aligned to pages. A driver that does not honour the alignment reserves a page
+   more, and the range begins *lead_bytes after what it reserved, which is more than 0 then. */
+static capu_status reserve_aligned(struct cuda_device *cuda, uint64_t bytes, CUdeviceptr *address,
+                                   uint64_t *lead_bytes)
+{
+    uint64_t page_bytes = page_bytes_of(cuda);
+    CUdeviceptr reserved = 0;
+    capu_status status;
+
+    *lead_bytes = 0;
+    if (!cuda->misaligns) {
+        status = reserve(cuda, bytes, address);
+        if (status != CAPU_OK || (*address & (page_bytes - 1)) == 0) {
+            return status;
+        }
+        give_back(cuda, *address, bytes);
+        cuda->misaligns = true;
+    }
+    if (bytes > UINT64_MAX - page_bytes) {
+        return CAPU_NO_ADDRESS_SPACE;
+    }
+    status = reserve(cuda, bytes + page_bytes, &reserved);
+    if (status == CAPU_OK) {
+        *lead_bytes = page_bytes - (reserved & (page_bytes - 1));
+        *address = reserved + *lead_bytes;
+    }
+    return status;
+}
+
+/* Gives back what reserve_aligned has reserved. */
+static void release_aligned(struct cuda_device *cuda, CUdeviceptr address, uint64_t bytes,
+                            uint64_t lead_bytes)
+{
+    give_back(cuda, address - lead_bytes, bytes + (lead_bytes > 0 ? page_bytes_of(cuda) : 0));
+}
+
 capu_status cuda_range_reserve(struct device *device, uint64_t bytes, void **address)
 {
     struct cuda_device *cuda = cuda_of(device);
     CUdeviceptr reserved = 0;
+    uint64_t lead_bytes;
     capu_status status = cuda_activate(cuda);
 
-    if (status != CAPU_OK) {
-        return status;
-    }
-    status = CUDA_CALL(cuda, CAPU_NO_ADDRESS_SPACE,
-                       cuda->driver.cuMemAddressReserve(&reserved, (size_t)bytes,
-                                                        (size_t)page_bytes_of(cuda), 0, 0));
-    if (status == CAPU_DEVICE_FAILED) {
-        /* The driver returns various errors for sizes that it cannot reserve. */
-        return CAPU_NO_ADDRESS_SPACE;
+    if (status == CAPU_OK) {
+        status = reserve_aligned(cuda, bytes, &reserved, &lead_bytes);
     }
     if (status != CAPU_OK) {
         return status;
     }
-    /* Callers rely on the alignment to pages, which a driver might not honour. */
-    status = (reserved & (page_bytes_of(cuda) - 1)) != 0
-                 ? CAPU_NO_ADDRESS_SPACE
-                 : reservations_add(&cuda->reservations, (void *)(uintptr_t)reserved, bytes);
+    status = reservations_add(&cuda->reservations, (void *)(uintptr_t)reserved, bytes);
     if (status != CAPU_OK) {
-        (void)CUDA_CALL(cuda, CAPU_DEVICE_FAILED,
-                        cuda->driver.cuMemAddressFree(reserved, (size_t)bytes));
+        release_aligned(cuda, reserved, bytes, lead_bytes);
         return status;
     }
     *address = (void *)(uintptr_t)reserved;
+    reservations_find(&cuda->reservations, *address, 1)->lead_bytes = lead_bytes;
     return CAPU_OK;
 }
 
@@ -123,8 +167,7 @@ void cuda_range_release(struct device *device, void *address, uint64_t bytes)
     struct reservation *range = reservations_find_empty(&cuda->reservations, address, bytes);
 
     if (range != NULL) {
-        (void)CUDA_CALL(cuda, CAPU_DEVICE_FAILED,
-                        cuda->driver.cuMemAddressFree(device_address(address), (size_t)bytes));
+        release_aligned(cuda, device_address(address), bytes, range->lead_bytes);
         reservations_remove(&cuda->reservations, range);
     }
 }
@@ -296,10 +339,8 @@ void cuda_memory_finish(struct cuda_device *cuda)
         const struct reservation *range = cuda->reservations.sorted[index];
 
         unmap_left(cuda, range);
-        (void)CUDA_CALL(
-            cuda, CAPU_DEVICE_FAILED,
-            cuda->driver.cuMemAddressFree(device_address(range->address),
-                                          range->page_count * (size_t)page_bytes_of(cuda)));
+        release_aligned(cuda, device_address(range->address),
+                        range->page_count * page_bytes_of(cuda), range->lead_bytes);
     }
     reservations_finish(&cuda->reservations);
     for (uint64_t number = 0; number < cuda->handle_capacity; number++) {

@@ -109,7 +109,9 @@ struct device_options {
     uint64_t d2h_bytes_per_s;
     uint64_t h2d_bytes_per_s;
     uint64_t copy_latency_ns;
-    uint32_t ordinal; /* which of several devices (cuda) */
+    uint32_t ordinal;      /* which of several devices (cuda) */
+    uint64_t host_wait_ns; /* cuda: how long pinning host memory is repeated if the machine has
+                              none; default 2 s */
     /* Where the plug-in with the cuda device is, see cuda_open.c; NULL: where it is installed.
        Borrowed for the call that creates the device. */
     const char *plugin_folder;

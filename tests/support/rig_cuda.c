@@ -57,6 +57,7 @@ capu_status rig_device_create(const struct device_options *options, struct devic
         own.d2h_bytes_per_s = 1000000000;
         own.h2d_bytes_per_s = 1000000000;
     }
+    own.host_wait_ns = 1000000; /* so that sweeps of faults do not wait */
     status = cuda_device_create(&own, device, text, text_bytes);
     if (status == CAPU_OK) {
         cuda_table = (*device)->table;

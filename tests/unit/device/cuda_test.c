@@ -143,7 +143,8 @@ END_TEST
    text, and leaves nothing behind. */
 START_TEST(creation_fails_at_every_call)
 {
-    const struct device_options options = {.memory_bytes = PAGES * PAGE, .page_bytes = PAGE};
+    const struct device_options options = {
+        .memory_bytes = PAGES * PAGE, .page_bytes = PAGE, .host_wait_ns = 1000000};
     struct fake_cudart_fault fault = {
         .call = FAKE_CUDART_ANY_CALL, .error = OUT_OF_MEMORY, .is_sticky = _i == 1};
     bool is_hit = true;
@@ -330,7 +331,8 @@ START_TEST(host_memory_is_registered_in_one_piece)
     ck_assert_uint_eq(fake_cudart_left().registered, 1);
     memory[0] = 1;
     memory[large - 1] = 2;
-    on_fake_fail(FAKE_cudaHostRegister, 1, OUT_OF_MEMORY);
+    fake_cudart_arm(&(struct fake_cudart_fault){
+        .call = FAKE_CUDART_ANY_CALL, .number = 2, .error = OUT_OF_MEMORY, .is_lasting = true});
     ck_assert_int_eq(device_host_alloc(device, 100, &other), CAPU_NO_HOST_MEMORY);
     ck_assert_ptr_null(other);
     /* Memory that cannot be unregistered stays mapped until the device is destroyed. */
@@ -463,19 +465,77 @@ START_TEST(pages_are_unmapped_one_by_one_if_necessary)
 }
 END_TEST
 
-START_TEST(misaligned_ranges_are_rejected)
+/* The driver may ignore an alignment above its granularity. */
+START_TEST(ranges_are_aligned_even_if_the_driver_does_not)
 {
     const struct device_options options = {.memory_bytes = PAGES * PAGE,
                                            .page_bytes = 4 * PAGE,
                                            .d2h_bytes_per_s = RATE,
                                            .h2d_bytes_per_s = RATE};
     struct device *device = NULL;
-    void *range = NULL;
+    device_page page;
+    void *range[3];
 
     fake_cudart_reset(&(struct fake_cudart_machine){.has_own_alignment = true});
     OK(cuda_device_create(&options, &device, NULL, 0));
-    ck_assert_int_eq(device_range_reserve(device, 4 * PAGE, &range), CAPU_NO_ADDRESS_SPACE);
-    ck_assert_ptr_null(range);
+    for (size_t i = 0; i < 3; i++) {
+        OK(device_range_reserve(device, 4 * PAGE, &range[i]));
+        ck_assert_uint_eq((uintptr_t)range[i] % (4 * PAGE), 0);
+    }
+    ck_assert_uint_eq(fake_cudart_calls_of(FAKE_cuMemAddressReserve),
+                      4); /* not asked twice again */
+    on_fake_pages(device, &page, 1);
+    OK(device_map(device, range[2], &page, 1));
+    device_range_release(device, range[0], 4 * PAGE);
+    ck_assert_uint_eq(fake_cudart_left().ranges, 2);
+    /* If it cannot be reserved with a page more, nothing is left. */
+    on_fake_fail(FAKE_cuMemAddressReserve, 1, OUT_OF_MEMORY);
+    ck_assert_int_eq(device_range_reserve(device, 4 * PAGE, &range[0]), CAPU_NO_ADDRESS_SPACE);
+    ck_assert_uint_eq(fake_cudart_left().ranges, 2);
+    device_destroy(device);
+    on_fake_nothing_is_left();
+}
+END_TEST
+
+/* A machine that is short of memory may have some a moment later. */
+START_TEST(pinning_is_repeated_where_memory_is_short)
+{
+    const struct device_options options = {.memory_bytes = PAGES * PAGE,
+                                           .page_bytes = PAGE,
+                                           .d2h_bytes_per_s = RATE,
+                                           .h2d_bytes_per_s = RATE,
+                                           .host_wait_ns = 1000000};
+    struct fake_cudart_fault fault = {
+        .call = FAKE_cudaHostRegister, .number = 1, .error = OUT_OF_MEMORY};
+    struct device *device = NULL;
+    void *memory[3] = {NULL, NULL, NULL};
+
+    fake_cudart_reset(NULL);
+    OK(cuda_device_create(&options, &device, NULL, 0));
+    fake_cudart_arm(&fault);
+    OK(device_host_alloc(device, 1000, &memory[0]));
+    ck_assert_uint_eq(fake_cudart_calls_of(FAKE_cudaHostRegister), 2);
+    ck_assert_uint_eq(fake_cudart_calls_of(FAKE_cudaHostAlloc), 0);
+    /* If there is none at all, the driver is asked once. That does not mean that memory is never
+       registered again. */
+    fault.is_lasting = true;
+    fake_cudart_arm(&fault);
+    OK(device_host_alloc(device, 1000, &memory[1]));
+    ck_assert_uint_eq(fake_cudart_calls_of(FAKE_cudaHostRegister), 2 + 6);
+    ck_assert_uint_eq(fake_cudart_calls_of(FAKE_cudaHostAlloc), 1);
+    fake_cudart_arm(NULL);
+    OK(device_host_alloc(device, 1000, &memory[2]));
+    ck_assert_uint_eq(fake_cudart_calls_of(FAKE_cudaHostRegister), 2 + 6 + 1);
+    /* Waiting in vain is not repeated. */
+    fault.call = FAKE_CUDART_ANY_CALL;
+    fault.number = 2; /* after the one that makes the device current */
+    fake_cudart_arm(&fault);
+    ck_assert_int_eq(device_host_alloc(device, 1000, &memory[0]), CAPU_NO_HOST_MEMORY);
+    ck_assert_uint_eq(fake_cudart_calls_of(FAKE_cudaHostRegister), 2 + 6 + 1 + 6);
+    fake_cudart_arm(&fault);
+    ck_assert_int_eq(device_host_alloc(device, 1000, &memory[0]), CAPU_NO_HOST_MEMORY);
+    ck_assert_uint_eq(fake_cudart_calls_of(FAKE_cudaHostRegister), 2 + 6 + 1 + 6 + 1);
+    fake_cudart_arm(NULL);
     device_destroy(device);
     on_fake_nothing_is_left();
 }
@@ -522,7 +582,8 @@ int main(void)
     tcase_add_test(cases, the_device_is_current_where_it_is_called);
     tcase_add_test(cases, host_memory_comes_from_the_driver_if_registering_fails);
     tcase_add_test(cases, pages_are_unmapped_one_by_one_if_necessary);
-    tcase_add_test(cases, misaligned_ranges_are_rejected);
+    tcase_add_test(cases, ranges_are_aligned_even_if_the_driver_does_not);
+    tcase_add_test(cases, pinning_is_repeated_where_memory_is_short);
     tcase_add_test(cases, the_refused_driver_call_is_named);
     suite_add_tcase(suite, cases);
     return suite_run(suite);

@@ -8,7 +8,8 @@ struct device *on_fake_make(const struct fake_cudart_machine *machine)
     const struct device_options options = {.memory_bytes = PAGES * PAGE,
                                            .page_bytes = PAGE,
                                            .d2h_bytes_per_s = RATE,
-                                           .h2d_bytes_per_s = RATE};
+                                           .h2d_bytes_per_s = RATE,
+                                           .host_wait_ns = 1000000};
     struct device *device = NULL;
 
     fake_cudart_reset(machine);
