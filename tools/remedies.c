@@ -94,6 +94,49 @@ static void advise_on_installing(FILE *stream, const struct account *account,
     }
 }
 
+/* The passive iterations of the same label; NULL: too few of them to compare with, since the first
+   is often slow. */
+static const struct report_kind *passive_kind(const struct report_file *file,
+                                              const struct report_kind *kind)
+{
+    for (size_t i = 0; i < file->kind_count; i++) {
+        const struct report_kind *other = &file->kinds[i];
+
+        if (strcmp(other->label, kind->label) == 0 && strcmp(other->mode, "passive") == 0 &&
+            other->count > 1) {
+            return other;
+        }
+    }
+    return NULL;
+}
+
+/* A plan without places is not always faster than none. */
+static unsigned advise_on_places(FILE *stream, const struct account *account,
+                                 const struct report_file *file)
+{
+    const struct report_kind *passive = passive_kind(file, account->kind);
+    char guided_time[32];
+    char passive_time[32];
+    char floor[32];
+
+    if (account->counters.unplaced == 0 || passive == NULL ||
+        part(less(account->kind->median_ns, passive->median_ns), passive->median_ns) <
+            WORTH_MENTIONING) {
+        return 0;
+    }
+    fprintf(stream,
+            "  - Iterations with this plan, which has no places, took %s, passive ones %s "
+            "(medians). Use\n    CAPUCHIN_MODE=passive in this budget",
+            human_ns(account->kind->median_ns, guided_time),
+            human_ns(passive->median_ns, passive_time));
+    if (account->counters.guided_floor_bytes > account->counters.budget_bytes) {
+        fprintf(stream, ", or guided mode with at least %s",
+                human_bytes(account->counters.guided_floor_bytes, floor));
+    }
+    fprintf(stream, ".\n");
+    return 1;
+}
+
 /* Advice on plans: the iteration diverged, no plan was found, plans changed, copies were late. */
 static unsigned advise_on_plan(FILE *stream, const struct account *account,
                                const struct report_file *file)
@@ -127,6 +170,7 @@ static unsigned advise_on_plan(FILE *stream, const struct account *account,
         said++;
         advise_on_installing(stream, account, file);
     }
+    said += advise_on_places(stream, account, file);
     if (is_guided && account->ahead > 0 && counters->diverged == 0) {
         said += advise_on_waits(stream, account);
     }

@@ -286,6 +286,36 @@ START_TEST(the_outcome_of_plans_is_reported)
 }
 END_TEST
 
+/* A plan without places may be slower than none, which only a run that had both shows. */
+START_TEST(passive_mode_is_recommended_where_it_was_faster)
+{
+#define TIMES(number, mode, label, ns, rest) \
+    LINE(number, mode, label, "\"time_ns\":" #ns "000000,\"compute_ns\":1000000" rest)
+#define WITHOUT ",\"unplaced\":1,\"budget_bytes\":8388608,\"guided_floor_bytes\":16777216"
+    write_file("slower", TIMES(1, "passive", "", 90, "") TIMES(2, "passive", "", 46, "")
+                             TIMES(3, "passive", "", 46, "") TIMES(4, "guided", "", 63, WITHOUT));
+    RUN_COMMANDS(
+        {"explain slower -i 4",
+         0,
+         {"  - Iterations with this plan, which has no places, took 63.000 ms, passive ones 46.000 "
+          "ms (medians). Use\n    CAPUCHIN_MODE=passive in this budget, or guided mode with at "
+          "least 16.00 MiB.\n"}});
+    write_file("faster", TIMES(1, "passive", "", 90, "") TIMES(2, "passive", "", 64, "")
+                             TIMES(3, "guided", "", 63, WITHOUT));
+    RUN_COMMANDS({"explain faster -i 3", 0, {"the plan has no places"}});
+    expect_not("CAPUCHIN_MODE=passive");
+    write_file("placed", TIMES(1, "passive", "", 46, "") TIMES(2, "passive", "", 46, "")
+                             TIMES(3, "guided", "", 63, ""));
+    RUN_COMMANDS({"explain placed -i 3", 0, {""}});
+    expect_not("CAPUCHIN_MODE=passive");
+    write_file("alone", TIMES(1, "passive", "", 46, "") TIMES(2, "guided", "", 63, WITHOUT));
+    RUN_COMMANDS({"explain alone -i 2", 0, {""}});
+    expect_not("CAPUCHIN_MODE=passive");
+#undef TIMES
+#undef WITHOUT
+}
+END_TEST
+
 /* A guided run whose plans come too late, or keep being left, is not told to use guided mode. */
 START_TEST(the_mode_of_the_run_is_known)
 {
@@ -400,6 +430,7 @@ int main(void)
     tcase_add_test(cases, other_budgets_are_compared);
     tcase_add_test(cases, efforts_are_recommended);
     tcase_add_test(cases, the_outcome_of_plans_is_reported);
+    tcase_add_test(cases, passive_mode_is_recommended_where_it_was_faster);
     tcase_add_test(cases, the_mode_of_the_run_is_known);
     tcase_add_test(cases, what_is_not_known_is_not_printed);
     tcase_add_test(cases, names_are_escaped);
