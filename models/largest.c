@@ -117,6 +117,25 @@ static bool should_stop(const struct largest_request *request)
     return request->should_stop != NULL && request->should_stop(request->user);
 }
 
+/* Says how many batches are left to try; only for those that are planned, which takes time. */
+static void note_left(const struct largest_request *request, probe fits_of, uint64_t left)
+{
+    if (fits_of == probe_plan && request->trying != NULL) {
+        request->trying(left, request->user);
+    }
+}
+
+/* How often an interval can be halved. */
+static uint64_t halvings(uint64_t length)
+{
+    uint64_t count = 0;
+
+    for (; length > 1; length -= length / 2) {
+        count++;
+    }
+    return count;
+}
+
 /* Bisects between a batch that works and one that does not. */
 static capu_status bisect(const struct largest_request *request, probe fits_of, uint64_t below,
                           uint64_t above, struct largest *result, struct error_text *error)
@@ -128,6 +147,7 @@ static capu_status bisect(const struct largest_request *request, probe fits_of, 
            (double)(above - below) > (double)below * request->slack && !should_stop(request)) {
         uint64_t batch = below + (above - below) / 2;
 
+        note_left(request, fits_of, halvings(above - below));
         status = fits_of(request, batch, &fits, result, error);
         *(fits ? &below : &above) = batch;
     }
@@ -154,6 +174,24 @@ static capu_status find(const struct largest_request *request, probe fits_of, ui
     return status == CAPU_OK ? bisect(request, fits_of, below, above, result, error) : status;
 }
 
+/* The next larger batch to try, an eighth above the last one. */
+static uint64_t step_up(uint64_t batch, uint64_t possible)
+{
+    uint64_t step = batch / 8 > 0 ? batch / 8 : 1;
+
+    return possible - batch > step ? batch + step : possible;
+}
+
+static uint64_t count_steps(uint64_t batch, uint64_t possible)
+{
+    uint64_t count = 0;
+
+    for (; batch < possible; batch = step_up(batch, possible)) {
+        count++;
+    }
+    return count;
+}
+
 /* Tries larger batches in steps of an eighth, and bisects above the last one that works. */
 static capu_status look_further(const struct largest_request *request, uint64_t possible,
                                 struct largest *result, struct error_text *error)
@@ -165,9 +203,8 @@ static capu_status look_further(const struct largest_request *request, uint64_t 
 
     for (uint64_t batch = result->batch;
          status == CAPU_OK && batch < possible && !should_stop(request);) {
-        uint64_t step = batch / 8 > 0 ? batch / 8 : 1;
-
-        batch = possible - batch > step ? batch + step : possible;
+        note_left(request, probe_plan, count_steps(batch, possible) + halvings(result->batch / 8));
+        batch = step_up(batch, possible);
         status = probe_plan(request, batch, &fits, result, error);
         if (fits) {
             last = batch;

@@ -19,9 +19,12 @@ struct largest_request {
     double slack;    /* the answer may be too small by this fraction; 0: exact */
     /* Called after each batch; `overhead` below 0: no plan. May be NULL. */
     void (*tried)(uint64_t batch, double overhead, void *user);
+    /* Called before each batch of a phase whose length is known: at most so many will be tried in
+       it, this one included. May be NULL. */
+    void (*trying)(uint64_t left, void *user);
     /* Asked from time to time; true ends the search with the largest batch so far. NULL: never. */
     bool (*should_stop)(void *user);
-    void *user; /* of both */
+    void *user; /* of all three */
 };
 
 struct largest {

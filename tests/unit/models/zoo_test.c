@@ -481,6 +481,78 @@ START_TEST(the_largest_batch_is_the_largest)
 }
 END_TEST
 
+/* What a search says of itself, and when it is asked to stop. */
+struct listener {
+    uint64_t left;     /* of the phase; 0: none has begun */
+    uint64_t phases;   /* whose length is known */
+    uint64_t tries;    /* in them, and before them */
+    uint64_t most;     /* then it is to stop */
+    uint64_t largest;  /* batch that worked */
+    double acceptable; /* overhead */
+};
+
+static void note_trying(uint64_t left, void *user)
+{
+    struct listener *listener = user;
+
+    ck_assert_uint_gt(left, 0);
+    listener->phases += left >= listener->left;
+    listener->left = left;
+}
+
+static void note_tried(uint64_t batch, double overhead, void *user)
+{
+    struct listener *listener = user;
+
+    listener->tries++;
+    if (overhead >= 0.0 && overhead <= listener->acceptable && batch > listener->largest) {
+        listener->largest = batch;
+    }
+}
+
+static bool is_enough(void *user)
+{
+    const struct listener *listener = user;
+
+    return listener->tries >= listener->most;
+}
+
+/* In each phase fewer and fewer batches are left, and whenever it is stopped, the answer is the
+   largest batch so far. */
+START_TEST(a_search_for_the_largest_batch_can_be_stopped)
+{
+    const struct zoo_options options = {.dtype = DTYPE_FP32};
+    struct listener listener = {.most = UINT64_MAX, .acceptable = 0.2};
+    struct largest_request request = {.model = zoo_find("vgg16"),
+                                      .options = &options,
+                                      .budget_bytes = (uint64_t)12 << 30,
+                                      .planner = planner_find("lru"),
+                                      .overhead = 0.2,
+                                      .tried = note_tried,
+                                      .trying = note_trying,
+                                      .should_stop = is_enough,
+                                      .user = &listener};
+    struct hardware hardware;
+    struct largest result;
+    uint64_t tries;
+
+    ck_assert_int_eq(hardware_load(&hardware, "p100", NULL), CAPU_OK);
+    request.hardware = &hardware;
+    ck_assert_int_eq(largest_batch(&request, &result, NULL), CAPU_OK);
+    ck_assert_uint_eq(result.batch, listener.largest);
+    /* Halving, steps of an eighth, and halving again where one of them works. */
+    ck_assert_uint_ge(listener.phases, 2);
+    ck_assert_uint_le(listener.phases, 3);
+    tries = listener.tries;
+    for (uint64_t most = 1; most < tries; most++) {
+        listener = (struct listener){.most = most, .acceptable = 0.2};
+        ck_assert_int_eq(largest_batch(&request, &result, NULL), CAPU_OK);
+        ck_assert_uint_eq(listener.tries, most);
+        ck_assert_uint_ge(result.batch, listener.largest);
+    }
+}
+END_TEST
+
 /* Every planner on every model, by layer, with a budget halfway between floor and peak. */
 START_TEST(planners_plan_for_every_model)
 {
@@ -541,6 +613,7 @@ int main(void)
     tcase_add_test(tests, a_p100_matches_published_times_and_batches);
     tcase_add_test(tests, impossible_models_are_rejected);
     tcase_add_test(tests, the_largest_batch_is_the_largest);
+    tcase_add_test(tests, a_search_for_the_largest_batch_can_be_stopped);
     tcase_add_loop_test(tests, planners_plan_for_every_model, 0, MODELS);
     tcase_add_test(tests, every_machine_has_rates);
     suite_add_tcase(suite, tests);
