@@ -45,10 +45,26 @@ static error_t parse_option(int key, char *argument, struct argp_state *state)
     }
 }
 
-/* How many batches the search will try is not known before, so there is no time left to show. */
+/* For the time left. */
+struct watch {
+    uint64_t tried;
+};
+
+/* A batch takes about as long as those before it. */
+static void show_left(uint64_t left, void *user)
+{
+    const struct watch *watch = user;
+
+    if (watch->tried > 0) {
+        progress_set_left(progress_seconds() / (double)watch->tried * (double)left);
+    }
+}
+
 static void show_try(uint64_t batch, double overhead, void *user)
 {
-    (void)user;
+    struct watch *watch = user;
+
+    watch->tried++;
     if (overhead < 0.0) {
         progress_note("batch %" PRIu64 ": no plan", batch);
     } else {
@@ -112,12 +128,15 @@ static int search_and_report(const struct settings *settings, struct largest_req
     struct largest_request plain = *request;
     struct error_text error = {""};
     struct answer answer;
+    struct watch watch = {0};
     bool is_stopped;
     capu_status status;
 
     progress_begin("searching", 0, 0.0);
     plain.planner = NULL;
     request->tried = show_try;
+    request->trying = show_left;
+    request->user = &watch;
     request->should_stop = progress_should_stop;
     status = largest_batch(&plain, &answer.without, &error);
     if (status == CAPU_OK) {
