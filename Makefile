@@ -5,7 +5,7 @@ PREFIX ?= /usr/local
 JOBS ?= $(shell nproc)
 
 .DEFAULT_GOAL := release
-.PHONY: release lib demo demo-fashion check test test-long bench fuzz coverage gpu-check gpu-bundle install clean help packages-lib packages-build packages-test packages-coverage packages-demo
+.PHONY: release lib demo demo-fashion check test test-long bench fuzz coverage gpu-check gpu-bundle install clean help packages-lib packages-build packages-test packages-coverage packages-demo packages-long
 
 release: packages-build ## the library and all programs, optimised, into build/ and build/bin/
 	@cmake --preset release >build/configure.log 2>&1 || { cat build/configure.log; exit 1; }
@@ -27,7 +27,7 @@ check: packages-test ## the quick tests: unit, device contract, API, idioms, rul
 test: packages-test ## all tests, and samples of them under ASan and UBSan and under TSan; at most ten minutes on two cores
 	@scripts/test.sh test
 
-test-long: packages-test ## the same with far larger samples and 20,000 random programs; at most an hour on two cores
+test-long: packages-test packages-long ## the same with far larger samples and 20,000 random programs; at most an hour on two cores
 	@scripts/test.sh long
 
 bench: release ## the benches, one after the other
@@ -64,6 +64,9 @@ packages-build:
 
 packages-test:
 	@scripts/packages.sh lib build test
+
+packages-long:
+	@scripts/packages.sh long || echo "without them, tests that need them are skipped"
 
 packages-coverage:
 	@scripts/packages.sh coverage

@@ -1,6 +1,6 @@
 #!/bin/bash
 # scripts/packages.sh PURPOSE...: makes sure that everything is installed that a purpose needs:
-# lib (what is installed), build (everything), test, bench, coverage, demo. Of the benches only the linear-programming bound needs more than the build.
+# lib (what is installed), build (everything), test, long (what only make test-long runs), bench, coverage, demo. Of the benches only the linear-programming bound needs more than the build.
 #
 # Looks for the files and commands themselves, not for packages, so that tools from elsewhere count.
 # Prints nothing if nothing is missing. Otherwise installs the Debian packages if it may (as root, or with
@@ -25,6 +25,7 @@ build library libzstd libzstd-dev
 build library liblz4 liblz4-dev
 test command c++ g++
 build library check check
+long command chromium chromium
 bench file /usr/include/glpk.h libglpk-dev
 coverage command gcovr gcovr
 demo command bible bible-kjv

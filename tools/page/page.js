@@ -880,8 +880,8 @@ function drawMemory(view) {
     });
 }
 
-/* Rows of tensors: single ones, and groups whose names differ in numbers only, those that compute
-   waited for first. */
+/* Rows of tensors: single ones and, unless all fit on a screen, groups whose names differ in numbers
+   only; those that compute waited for first. */
 function groupTensors(view) {
     const {tensors, stays} = view;
     const groups = new Map();
@@ -895,7 +895,7 @@ function groupTensors(view) {
             continue;
         }
         const name = tensors.name[i].replace(/\d+/g, '#');
-        const key = name.includes('#') ? name + '/' + tensors.kind[i] : name + '/' + i;
+        const key = name.includes('#') && tensors.count > 40 ? name + '/' + tensors.kind[i] : name + '/' + i;
         if (!groups.has(key)) {
             groups.set(key, {name, members: [], waited: 0, copied: 0, bytes: 0});
         }
@@ -924,11 +924,11 @@ function drawTensors(view) {
     const moves = readTable('moves-csv', ['method']);
     const isNarrow = byId('tensors-picture').clientWidth < 600;
     const labelWidth = isNarrow ? 104 : 220;
-    const letters = isNarrow ? 15 : 34;
+    const letters = isNarrow ? 14 : 30;
     const rowHeight = 17;
     const opened = new Set();
     let rows = [];
-    let limit = 30;
+    let limit = 40;
     let chosen = -1;
     const movesOf = new Map();
     for (let i = 0; i < moves.count; i++) {
