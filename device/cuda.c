@@ -107,7 +107,6 @@ static capu_status find(struct cuda_device *cuda, char *text, size_t text_bytes)
                               "cuda:%d: there are %d CUDA devices, counted from 0", cuda->ordinal,
                               count);
     }
-    cuda->has_siblings = count > 1;
     error = (int)cudaSetDevice(cuda->ordinal);
     if (error != cudaSuccess) {
         cuda_forget_error(error);
@@ -125,7 +124,7 @@ static capu_status look_up(struct cuda_driver *driver, char *text, size_t text_b
 
     /* POSIX allows an object pointer to hold a function; some failures leave the entry untouched.
      */
-#define LOOK_UP(call)                                                                 \
+#define LOOK_UP(call, version)                                                        \
     entry = NULL;                                                                     \
     error = (int)cudaGetDriverEntryPointByVersion(#call, &entry, CUDA_DRIVER_VERSION, \
                                                   cudaEnableDefault, NULL);           \
@@ -137,6 +136,51 @@ static capu_status look_up(struct cuda_driver *driver, char *text, size_t text_b
     memcpy(&driver->call, &entry, sizeof(entry));
     CUDA_DRIVER_CALLS(LOOK_UP)
 #undef LOOK_UP
+    return CAPU_OK;
+}
+
+static void add_access(struct cuda_device *cuda, int ordinal)
+{
+    cuda->access[cuda->access_count++] = (CUmemAccessDesc){
+        .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = ordinal},
+        .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE,
+    };
+}
+
+/* Lists the devices that may touch the pages: this one and, if that is asked for, those that can.
+ */
+static capu_status list_access(struct cuda_device *cuda, bool has_peers, char *text,
+                               size_t text_bytes)
+{
+    int count = 0;
+    int error;
+
+    add_access(cuda, cuda->ordinal);
+    if (!has_peers) {
+        return CAPU_OK;
+    }
+    error = (int)cudaGetDeviceCount(&count);
+    for (int other = 0; other < count && error == cudaSuccess; other++) {
+        int can = 0;
+
+        if (other == cuda->ordinal) {
+            continue;
+        }
+        error = (int)cudaDeviceCanAccessPeer(&can, other, cuda->ordinal);
+        if (error == cudaSuccess && can != 0) {
+            if (cuda->access_count == CUDA_DEVICES_MAX) {
+                return options_refuse(CAPU_UNSUPPORTED, text, text_bytes,
+                                      "cuda:%d: peer_access is limited to %d devices",
+                                      cuda->ordinal, CUDA_DEVICES_MAX);
+            }
+            add_access(cuda, other);
+        }
+    }
+    if (error != cudaSuccess) {
+        cuda_forget_error(error);
+        return refuse_error(CAPU_DEVICE_FAILED, cuda, "asking for its peers", error, text,
+                            text_bytes);
+    }
     return CAPU_OK;
 }
 
@@ -152,6 +196,10 @@ static capu_status complete_options(struct cuda_device *cuda, struct device_opti
     int error = (int)cuda->driver.cuMemGetAllocationGranularity(&granularity, &properties,
                                                                 CU_MEM_ALLOC_GRANULARITY_MINIMUM);
 
+    if (cuda->is_exportable && error == CUDA_ERROR_NOT_SUPPORTED) {
+        return refuse_error(CAPU_UNSUPPORTED, cuda, "its memory cannot be exported", error, text,
+                            text_bytes);
+    }
     if (error != cudaSuccess || granularity == 0) {
         return refuse_error(CAPU_NO_DEVICE, cuda, "the device has no virtual memory management",
                             error, text, text_bytes);
@@ -247,9 +295,14 @@ capu_status cuda_device_create(const struct device_options *options, struct devi
         complete = *options;
     }
     cuda->ordinal = complete.ordinal <= INT32_MAX ? (int)complete.ordinal : INT32_MAX;
+    cuda->is_exportable = complete.is_exportable;
     status = find(cuda, text, text_bytes);
     if (status == CAPU_OK) {
         status = look_up(&cuda->driver, text, text_bytes);
+    }
+    if (status == CAPU_OK) {
+        (void)cuda->driver.cuCtxGetCurrent(&cuda->context); /* made current by find() */
+        status = list_access(cuda, complete.has_peers, text, text_bytes);
     }
     if (status == CAPU_OK) {
         status = complete_options(cuda, &complete, text, text_bytes);

@@ -17,21 +17,23 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-/* The driver's virtual memory calls, each at the version whose type is compiled here. All of them
+/* The driver's calls, each with the version whose type is compiled here. Those of virtual memory
    came with CUDA 10.2. */
-#define CUDA_DRIVER_CALLS(X)         \
-    X(cuMemGetAllocationGranularity) \
-    X(cuMemCreate)                   \
-    X(cuMemRelease)                  \
-    X(cuMemMap)                      \
-    X(cuMemUnmap)                    \
-    X(cuMemSetAccess)                \
-    X(cuMemAddressReserve)           \
-    X(cuMemAddressFree)
+#define CUDA_DRIVER_CALLS(X)                \
+    X(cuMemGetAllocationGranularity, 10020) \
+    X(cuMemCreate, 10020)                   \
+    X(cuMemRelease, 10020)                  \
+    X(cuMemMap, 10020)                      \
+    X(cuMemUnmap, 10020)                    \
+    X(cuMemSetAccess, 10020)                \
+    X(cuMemAddressReserve, 10020)           \
+    X(cuMemAddressFree, 10020)              \
+    X(cuCtxGetCurrent, 4000)
 #define CUDA_DRIVER_VERSION 10020
+#define CUDA_DEVICES_MAX 16 /* that a page can be accessible to; servers have up to 16 */
 
 struct cuda_driver {
-#define CUDA_DRIVER_FIELD(call) PFN_##call##_v10020 call;
+#define CUDA_DRIVER_FIELD(call, version) PFN_##call##_v##version call;
     CUDA_DRIVER_CALLS(CUDA_DRIVER_FIELD)
 #undef CUDA_DRIVER_FIELD
 };
@@ -42,8 +44,11 @@ struct cuda_device {
     /* Constant. */
     struct cuda_driver driver;
     int ordinal;
-    int host_node;     /* the NUMA node nearest to the device; -1: not known */
-    bool has_siblings; /* there are other devices, and one of them may be current */
+    int host_node;      /* the NUMA node nearest to the device; -1: not known */
+    CUcontext context;  /* the primary context of the device, which the runtime works in */
+    bool is_exportable; /* pages can be exported to other processes */
+    CUmemAccessDesc access[CUDA_DEVICES_MAX]; /* who may touch a page: the device and its peers */
+    size_t access_count;
 
     /* Owned by the calling thread. */
     struct page_numbers pages;
@@ -99,10 +104,15 @@ capu_status cuda_failure(struct device *device, char *text, size_t text_bytes);
 /* cuda_error.c: makes the device current on this thread, for calls that depend on it. Its failure,
    if it has failed. */
 capu_status cuda_activate(struct cuda_device *cuda);
-/* The same for frequent calls: does nothing if the machine has only one device. */
+/* The same for frequent calls: does nothing if the device's context is current. It may not be even
+   if there is only one device, since a program can make contexts of its own. */
 static inline capu_status cuda_activate_quickly(struct cuda_device *cuda)
 {
-    return cuda->has_siblings ? cuda_activate(cuda) : cuda_failure_of(cuda);
+    CUcontext current = NULL;
+
+    return cuda->driver.cuCtxGetCurrent(&current) == CUDA_SUCCESS && current == cuda->context
+               ? cuda_failure_of(cuda)
+               : cuda_activate(cuda);
 }
 
 /* cuda_memory.c */

@@ -25,6 +25,8 @@ CUmemAllocationProp cuda_page_properties(const struct cuda_device *cuda)
 {
     const CUmemAllocationProp properties = {
         .type = CU_MEM_ALLOCATION_TYPE_PINNED,
+        .requestedHandleTypes = cuda->is_exportable ? CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR
+                                                    : CU_MEM_HANDLE_TYPE_NONE,
         .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = cuda->ordinal},
     };
 
@@ -174,10 +176,6 @@ void cuda_range_release(struct device *device, void *address, uint64_t bytes)
 
 static capu_status give_access(struct cuda_device *cuda, const void *address, uint64_t bytes)
 {
-    const CUmemAccessDesc access = {
-        .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = cuda->ordinal},
-        .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE,
-    };
     capu_status status = CAPU_NOT_READY;
 
     for (int attempt = 0; attempt < ACCESS_ATTEMPTS && status == CAPU_NOT_READY; attempt++) {
@@ -187,9 +185,9 @@ static capu_status give_access(struct cuda_device *cuda, const void *address, ui
                 return status;
             }
         }
-        status = CUDA_CALL(
-            cuda, CAPU_NO_ADDRESS_SPACE,
-            cuda->driver.cuMemSetAccess(device_address(address), (size_t)bytes, &access, 1));
+        status = CUDA_CALL(cuda, CAPU_NO_ADDRESS_SPACE,
+                           cuda->driver.cuMemSetAccess(device_address(address), (size_t)bytes,
+                                                       cuda->access, cuda->access_count));
     }
     return status == CAPU_NOT_READY ? CAPU_DEVICE_FAILED : status;
 }

@@ -110,6 +110,8 @@ struct device_options {
     uint64_t h2d_bytes_per_s;
     uint64_t copy_latency_ns;
     uint32_t ordinal;      /* which of several devices (cuda) */
+    bool has_peers;        /* cuda: other devices may touch the memory of this one */
+    bool is_exportable;    /* cuda: pages can be exported to other processes */
     uint64_t host_wait_ns; /* cuda: how long pinning host memory is repeated if the machine has
                               none; default 2 s */
     /* Where the plug-in with the cuda device is, see cuda_open.c; NULL: where it is installed.

@@ -67,6 +67,8 @@ static const struct field fields[] = {
     FIELD(top, "CAPUCHIN_TOP", FIELD_SWITCH),
     FIELD(timeline, "CAPUCHIN_TIMELINE", FIELD_SWITCH),
     FIELD(plugin_folder, "CAPUCHIN_PLUGIN_FOLDER", FIELD_TEXT),
+    FIELD(peer_access, "CAPUCHIN_PEER_ACCESS", FIELD_SWITCH),
+    FIELD(exportable, "CAPUCHIN_EXPORTABLE", FIELD_SWITCH),
 };
 
 enum { FIELDS = sizeof(fields) / sizeof(fields[0]) };
@@ -282,6 +284,12 @@ static capu_status check(const capu_config *config, char *text, size_t text_byte
     }
     if (config->top > 1) {
         snprintf(text, text_bytes, "config: top %u is out of range: at most 1", config->top);
+        return CAPU_INVALID;
+    }
+    if (config->peer_access > 1 || config->exportable > 1) {
+        snprintf(text, text_bytes,
+                 "config: peer_access %u or exportable %u is out of range: at most 1",
+                 config->peer_access, config->exportable);
         return CAPU_INVALID;
     }
     if (config->timeline > 1) {

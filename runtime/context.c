@@ -128,6 +128,8 @@ static capu_status choose_device(const capu_config *config, struct device **devi
         .h2d_bytes_per_s = config->h2d_bytes_per_s,
         .copy_latency_ns = config->copy_latency_ns,
         .plugin_folder = config->plugin_folder,
+        .has_peers = config->peer_access != 0,
+        .is_exportable = config->exportable != 0,
     };
     capu_status status;
 

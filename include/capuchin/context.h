@@ -166,6 +166,13 @@ typedef struct capu_config {
        looked for nowhere else. Default: the folder of the library, the folder `lib` next to that
        one, and where the loader looks for libraries. See docs/cuda.md */
     const char *plugin_folder;
+    /* CAPUCHIN_PEER_ACCESS: cuda: 1 lets the machine's other GPUs touch the memory of this context,
+       where the machine allows it, as NCCL needs within a process. Each mapping then takes longer.
+       Default: 0 */
+    uint32_t peer_access;
+    /* CAPUCHIN_EXPORTABLE: cuda: 1 makes pages that the program can export to other processes, as
+       file descriptors (cuMemRetainAllocationHandle, cuMemExportToShareableHandle). Default: 0 */
+    uint32_t exportable;
 } capu_config;
 
 #ifndef __cplusplus

@@ -58,6 +58,8 @@ struct fake {
     struct CUevent_st *events;
     unsigned event_flags;
     uint64_t timed_records;
+    size_t access_count;
+    bool is_exportable;
 
     int sticky; /* the error of a lost device */
     bool is_armed;

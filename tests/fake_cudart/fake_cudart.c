@@ -227,6 +227,16 @@ unsigned fake_cudart_event_flags(void)
     return fake.event_flags;
 }
 
+size_t fake_cudart_access_count(void)
+{
+    return fake.access_count;
+}
+
+bool fake_cudart_is_exportable(void)
+{
+    return fake.is_exportable;
+}
+
 uint64_t fake_cudart_timed_records(void)
 {
     return fake.timed_records;
@@ -265,6 +275,25 @@ cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attribute, in
     return cudaSuccess;
 }
 
+cudaError_t cudaDeviceCanAccessPeer(int *can, int ordinal, int peer)
+{
+    FAKE_RUNTIME_ENTER(cudaDeviceCanAccessPeer);
+    if (ordinal < 0 || ordinal >= fake.machine.device_count || peer < 0 ||
+        peer >= fake.machine.device_count) {
+        return fake_leave(cudaErrorInvalidDevice);
+    }
+    *can = fake.machine.has_peers && ordinal != peer;
+    return cudaSuccess;
+}
+
+/* The primary context of device n is n + 1 here. */
+CUresult cuCtxGetCurrent(CUcontext *context)
+{
+    *context =
+        (CUcontext)(uintptr_t)(current_device == FAKE_CUDART_FOREIGN ? 1000 : current_device + 1);
+    return CUDA_SUCCESS;
+}
+
 cudaError_t cudaMemGetInfo(size_t *free_bytes, size_t *total_bytes)
 {
     FAKE_RUNTIME_ENTER(cudaMemGetInfo);
@@ -295,6 +324,7 @@ cudaError_t cudaGetDriverEntryPointByVersion(const char *symbol, void **entry, u
         return cudaSuccess;                               \
     }
         FAKE_DRIVER_CALLS(FIND)
+        FAKE_DRIVER_CONTEXT_CALLS(FIND)
 #undef FIND
     }
     /* If the symbol is not found, the call still succeeds; only *result and *entry show it. */

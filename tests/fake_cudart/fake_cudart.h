@@ -29,6 +29,7 @@
     X(cudaGetDeviceCount)               \
     X(cudaSetDevice)                    \
     X(cudaDeviceGetAttribute)           \
+    X(cudaDeviceCanAccessPeer)          \
     X(cudaDeviceSynchronize)            \
     X(cudaMemGetInfo)                   \
     X(cudaGetDriverEntryPointByVersion) \
@@ -74,6 +75,8 @@ struct fake_cudart_machine {
     bool has_no_devices;
     bool unmaps_singly;     /* a call can unmap only one mapping */
     bool has_own_alignment; /* ignores the requested alignment beyond the granularity */
+    bool has_peers;         /* each device can access the memory of the others */
+    bool has_no_exporting;  /* handles cannot be exported */
     const char *missing;    /* name of a driver call that is not found */
 };
 
@@ -120,6 +123,11 @@ bool fake_cudart_is_lost(void);
 /* The flags with which the newest event was created. */
 unsigned fake_cudart_event_flags(void);
 
+/* How many devices the newest cuMemSetAccess gave access to, and whether the newest page can be
+   exported. */
+size_t fake_cudart_access_count(void);
+bool fake_cudart_is_exportable(void);
+
 /* How often an event with timing was recorded since the last reset. */
 uint64_t fake_cudart_timed_records(void);
 
@@ -129,7 +137,9 @@ uint64_t fake_cudart_timed_records(void);
  */
 capu_status fake_cudart_launch(capu_stream stream, capu_run_function kernel, const void *arguments);
 
-/* Gets and sets the current device of this thread, without counting a call. */
+/* Gets and sets the current device of this thread, without counting a call. FAKE_CUDART_FOREIGN: a
+   context that the program has made by itself is current. */
+#define FAKE_CUDART_FOREIGN (-1)
 int fake_cudart_current(void);
 void fake_cudart_make_current(int ordinal);
 

@@ -22,6 +22,20 @@ static bool is_whole(uint64_t bytes)
     return bytes > 0 && bytes % granularity() == 0;
 }
 
+static bool is_type(const CUmemAllocationProp *properties)
+{
+    return properties->type == CU_MEM_ALLOCATION_TYPE_PINNED &&
+           (properties->requestedHandleTypes == CU_MEM_HANDLE_TYPE_NONE ||
+            properties->requestedHandleTypes == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
+}
+
+/* Whether handles of this type can be made on this machine. */
+static bool is_supported(const CUmemAllocationProp *properties)
+{
+    return properties->requestedHandleTypes == CU_MEM_HANDLE_TYPE_NONE ||
+           !fake.machine.has_no_exporting;
+}
+
 static bool is_device(const CUmemLocation *location)
 {
     return location->type == CU_MEM_LOCATION_TYPE_DEVICE && location->id >= 0 &&
@@ -109,9 +123,12 @@ CUresult cuMemGetAllocationGranularity(size_t *bytes, const CUmemAllocationProp 
                                        CUmemAllocationGranularity_flags option)
 {
     FAKE_DRIVER_ENTER(cuMemGetAllocationGranularity);
-    if (properties->type != CU_MEM_ALLOCATION_TYPE_PINNED || !is_device(&properties->location) ||
+    if (!is_type(properties) || !is_device(&properties->location) ||
         option != CU_MEM_ALLOC_GRANULARITY_MINIMUM) {
         return CUDA_ERROR_INVALID_VALUE;
+    }
+    if (!is_supported(properties)) {
+        return CUDA_ERROR_NOT_SUPPORTED;
     }
     *bytes = (size_t)granularity();
     return CUDA_SUCCESS;
@@ -158,10 +175,14 @@ CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t bytes,
     size_t page_count;
 
     FAKE_DRIVER_ENTER(cuMemCreate);
-    if (!is_whole(bytes) || flags != 0 || properties->type != CU_MEM_ALLOCATION_TYPE_PINNED ||
+    if (!is_whole(bytes) || flags != 0 || !is_type(properties) ||
         !is_device(&properties->location)) {
         return CUDA_ERROR_INVALID_VALUE;
     }
+    if (!is_supported(properties)) {
+        return CUDA_ERROR_NOT_SUPPORTED;
+    }
+    fake.is_exportable = properties->requestedHandleTypes != CU_MEM_HANDLE_TYPE_NONE;
     page_count = bytes / granularity();
     fake_lock();
     made = new_handle(page_count);
@@ -379,11 +400,11 @@ CUresult cuMemUnmap(CUdeviceptr address, size_t bytes)
     return count > 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-/* Fails if a mapping belongs to another device: there is no peer access. */
+/* Fails if a mapping belongs to another device, to which there is no peer access. */
 static CUresult give_access(size_t first, size_t count, int device)
 {
     for (size_t index = first; index < first + count; index++) {
-        if (fake.mappings[index].handle->device != device) {
+        if (fake.mappings[index].handle->device != device && !fake.machine.has_peers) {
             return CUDA_ERROR_INVALID_DEVICE;
         }
     }
@@ -407,15 +428,21 @@ CUresult cuMemSetAccess(CUdeviceptr address, size_t bytes, const CUmemAccessDesc
     size_t first;
 
     FAKE_DRIVER_ENTER(cuMemSetAccess);
-    if (!is_whole(bytes) || count != 1 || !is_device(&access->location) ||
-        access->flags != CU_MEM_ACCESS_FLAGS_PROT_READWRITE) {
+    if (!is_whole(bytes) || count == 0) {
         return CUDA_ERROR_INVALID_VALUE;
+    }
+    for (size_t i = 0; i < count; i++) {
+        if (!is_device(&access[i].location) ||
+            access[i].flags != CU_MEM_ACCESS_FLAGS_PROT_READWRITE) {
+            return CUDA_ERROR_INVALID_VALUE;
+        }
     }
     fake_lock();
     mapped = whole_mappings(pointer(address), bytes, &first);
-    if (mapped > 0) {
-        result = give_access(first, mapped, access->location.id);
+    for (size_t i = 0; i < count && mapped > 0 && (i == 0 || result == CUDA_SUCCESS); i++) {
+        result = give_access(first, mapped, access[i].location.id);
     }
+    fake.access_count = count;
     fake_unlock();
     return result;
 }

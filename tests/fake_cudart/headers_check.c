@@ -62,3 +62,7 @@ FAKE_CUDA_ERROR_CALLS(SAME_ERROR_CALL)
     _Static_assert(__builtin_types_compatible_p(PFN_##name##_v10020, CUresult(*) parameters), \
                    #name);
 FAKE_DRIVER_CALLS(SAME_DRIVER_CALL)
+#define SAME_CONTEXT_CALL(name, parameters) \
+    extern CUresult name parameters;        \
+    _Static_assert(__builtin_types_compatible_p(PFN_##name##_v4000, CUresult(*) parameters), #name);
+FAKE_DRIVER_CONTEXT_CALLS(SAME_CONTEXT_CALL)

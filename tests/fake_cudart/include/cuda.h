@@ -14,6 +14,7 @@ typedef enum { FAKE_DRIVER_HANDLE_TYPES(FAKE_CUDA_ENUMERATOR) } CUmemAllocationH
 typedef enum { FAKE_DRIVER_ACCESS_FLAGS(FAKE_CUDA_ENUMERATOR) } CUmemAccess_flags;
 typedef enum { FAKE_DRIVER_GRANULARITIES(FAKE_CUDA_ENUMERATOR) } CUmemAllocationGranularity_flags;
 
+typedef struct CUctx_st *CUcontext;
 typedef unsigned long long CUdeviceptr;
 typedef unsigned long long CUmemGenericAllocationHandle;
 
@@ -42,6 +43,7 @@ typedef struct {
 
 #define FAKE_DRIVER_DECLARATION(name, parameters) CUresult name parameters;
 FAKE_DRIVER_CALLS(FAKE_DRIVER_DECLARATION)
+FAKE_DRIVER_CONTEXT_CALLS(FAKE_DRIVER_DECLARATION)
 #undef FAKE_DRIVER_DECLARATION
 
 #endif

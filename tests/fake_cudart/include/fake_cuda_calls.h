@@ -74,7 +74,9 @@
 
 #define FAKE_DRIVER_LOCATION_TYPES(X) X(CU_MEM_LOCATION_TYPE_DEVICE, 1)
 #define FAKE_DRIVER_ALLOCATION_TYPES(X) X(CU_MEM_ALLOCATION_TYPE_PINNED, 1)
-#define FAKE_DRIVER_HANDLE_TYPES(X) X(CU_MEM_HANDLE_TYPE_NONE, 0)
+#define FAKE_DRIVER_HANDLE_TYPES(X) \
+    X(CU_MEM_HANDLE_TYPE_NONE, 0)   \
+    X(CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 1)
 #define FAKE_DRIVER_ACCESS_FLAGS(X)     \
     X(CU_MEM_ACCESS_FLAGS_PROT_NONE, 0) \
     X(CU_MEM_ACCESS_FLAGS_PROT_READ, 1) \
@@ -104,6 +106,7 @@
     X(cudaGetDeviceCount, (int *count))                                                          \
     X(cudaSetDevice, (int ordinal))                                                              \
     X(cudaDeviceGetAttribute, (int *value, enum cudaDeviceAttr attribute, int ordinal))          \
+    X(cudaDeviceCanAccessPeer, (int *can, int ordinal, int peer))                                \
     X(cudaDeviceSynchronize, (void))                                                             \
     X(cudaMemGetInfo, (size_t * free_bytes, size_t * total_bytes))                               \
     X(cudaGetDriverEntryPointByVersion,                                                          \
@@ -134,6 +137,9 @@
     X(cudaError_t, cudaPeekAtLastError, (void))            \
     X(const char *, cudaGetErrorName, (cudaError_t error)) \
     X(const char *, cudaGetErrorString, (cudaError_t error))
+
+/* The same for a call that is older than virtual memory, and that does not fail here. */
+#define FAKE_DRIVER_CONTEXT_CALLS(X) X(cuCtxGetCurrent, (CUcontext * context))
 
 /* X(name, parameters): calls of the driver that return a CUresult. */
 #define FAKE_DRIVER_CALLS(X)                                                                       \

@@ -404,6 +404,89 @@ START_TEST(the_device_is_current_where_it_is_called)
 }
 END_TEST
 
+/* A program can make a context of its own current, also where there is only one device. */
+START_TEST(a_foreign_context_is_replaced_where_calls_depend_on_it)
+{
+    struct device *device = on_fake_make(NULL);
+    void *range = on_fake_reserve(device, 1);
+    struct device_event *event;
+    capu_stream stream;
+    device_page page;
+
+    OK(device_stream_create(device, DEVICE_COMPUTE, &stream));
+    OK(device_event_create(device, false, &event));
+    on_fake_pages(device, &page, 1);
+    OK(device_map(device, range, &page, 1));
+    fake_cudart_make_current(FAKE_CUDART_FOREIGN);
+    OK(device_event_record(device, event, stream));
+    ck_assert_int_eq(fake_cudart_current(), 0);
+    fake_cudart_make_current(FAKE_CUDART_FOREIGN);
+    OK(device_fill(device, stream, range, 7, PAGE));
+    ck_assert_int_eq(fake_cudart_current(), 0);
+    ck_assert_uint_eq(fake_cudart_calls_of(FAKE_cudaSetDevice), 8);
+    OK(device_fill(device, stream, range, 7, PAGE)); /* is current already */
+    ck_assert_uint_eq(fake_cudart_calls_of(FAKE_cudaSetDevice), 8);
+    OK(device_stream_synchronize(device, stream));
+    device_event_destroy(device, event);
+    device_stream_destroy(device, stream);
+    device_destroy(device);
+    on_fake_nothing_is_left();
+}
+END_TEST
+
+/* Creates a device, and maps one of its pages. */
+static void map_one(const struct fake_cudart_machine *machine, bool has_peers, bool is_exportable)
+{
+    const struct device_options options = {.memory_bytes = PAGES * PAGE,
+                                           .page_bytes = PAGE,
+                                           .ordinal = 1,
+                                           .d2h_bytes_per_s = RATE,
+                                           .h2d_bytes_per_s = RATE,
+                                           .has_peers = has_peers,
+                                           .is_exportable = is_exportable};
+    struct device *device = NULL;
+    device_page page;
+
+    fake_cudart_reset(machine);
+    OK(cuda_device_create(&options, &device, NULL, 0));
+    on_fake_pages(device, &page, 1);
+    OK(device_map(device, on_fake_reserve(device, 1), &page, 1));
+    device_destroy(device);
+}
+
+START_TEST(peers_have_access_if_they_are_to)
+{
+    struct fake_cudart_machine machine = {.device_count = 3, .has_peers = true};
+
+    map_one(&machine, false, false);
+    ck_assert_uint_eq(fake_cudart_access_count(), 1);
+    map_one(&machine, true, false);
+    ck_assert_uint_eq(fake_cudart_access_count(), 3);
+    machine.has_peers = false;
+    map_one(&machine, true, false);
+    ck_assert_uint_eq(fake_cudart_access_count(), 1);
+    machine.has_peers = true;
+    machine.device_count = 17;
+    refuses(&machine, &(struct device_options){.has_peers = true}, CAPU_UNSUPPORTED,
+            "limited to 16 devices");
+}
+END_TEST
+
+START_TEST(pages_can_be_exported_if_they_are_to)
+{
+    struct fake_cudart_machine machine = {.device_count = 2};
+
+    map_one(&machine, false, false);
+    ck_assert(!fake_cudart_is_exportable());
+    map_one(&machine, false, true);
+    ck_assert(fake_cudart_is_exportable());
+    machine.has_no_exporting = true;
+    map_one(&machine, false, false);
+    refuses(&machine, &(struct device_options){.is_exportable = true}, CAPU_UNSUPPORTED,
+            "memory cannot be exported");
+}
+END_TEST
+
 /* Some machines do not let the driver pin memory that is not its own. */
 START_TEST(host_memory_comes_from_the_driver_if_registering_fails)
 {
@@ -580,6 +663,9 @@ int main(void)
     tcase_add_test(cases, a_failed_query_is_not_ready);
     tcase_add_loop_test(cases, host_memory_is_registered_in_one_piece, -1, 2);
     tcase_add_test(cases, the_device_is_current_where_it_is_called);
+    tcase_add_test(cases, a_foreign_context_is_replaced_where_calls_depend_on_it);
+    tcase_add_test(cases, peers_have_access_if_they_are_to);
+    tcase_add_test(cases, pages_can_be_exported_if_they_are_to);
     tcase_add_test(cases, host_memory_comes_from_the_driver_if_registering_fails);
     tcase_add_test(cases, pages_are_unmapped_one_by_one_if_necessary);
     tcase_add_test(cases, ranges_are_aligned_even_if_the_driver_does_not);
