@@ -15,6 +15,7 @@ int replay_main(int argc, char **argv);
 int explain_main(int argc, char **argv);
 int kernels_main(int argc, char **argv);
 int machines_main(int argc, char **argv);
+int timeline_main(int argc, char **argv);
 int top_main(int argc, char **argv);
 
 #endif

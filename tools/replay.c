@@ -9,6 +9,7 @@
 #include "tools/output.h"
 #include "tools/printable.h"
 #include "tools/progress.h"
+#include "tools/report_timeline.h"
 #include "tools/say.h"
 #include "tools/subject.h"
 
@@ -36,6 +37,7 @@ struct settings {
     const char *save_plan;
     const char *save_trace;
     const char *report;
+    const char *timeline;
     struct driver_options driver;
     unsigned iterations;
 };
@@ -51,7 +53,14 @@ struct result {
     bool is_stopped; /* by SIGINT, before all iterations */
 };
 
-enum option_key { KEY_SLAB = KEY_OWN, KEY_MODE, KEY_SAVE_PLAN, KEY_SAVE_TRACE, KEY_REPORT };
+enum option_key {
+    KEY_SLAB = KEY_OWN,
+    KEY_MODE,
+    KEY_SAVE_PLAN,
+    KEY_SAVE_TRACE,
+    KEY_REPORT,
+    KEY_TIMELINE
+};
 
 static const struct argp_option options[] = {
     {"budget", KEY_BUDGET, "SIZE|N%", 0,
@@ -74,6 +83,10 @@ static const struct argp_option options[] = {
     {"save-trace", KEY_SAVE_TRACE, "FILE", 0,
      "Write the second iteration to FILE, as the runtime recorded it", 0},
     {"report", KEY_REPORT, "FILE", 0, "Write one report per iteration to FILE, as JSON lines", 0},
+    {"timeline", KEY_TIMELINE, "FILE", 0,
+     "Write the timelines of all iterations as measured, and of the last one as planned, to FILE, "
+     "for ui.perfetto.dev; the report has them, too",
+     0},
     {"json", KEY_JSON, NULL, 0, "Print JSON", 0},
     {0},
 };
@@ -115,6 +128,10 @@ static error_t parse_option(int key, char *argument, struct argp_state *state)
         return 0;
     case KEY_REPORT:
         settings->report = argument;
+        return 0;
+    case KEY_TIMELINE:
+        settings->timeline = argument;
+        settings->driver.has_timelines = true;
         return 0;
     default:
         return arguments_parse(key, argument, &settings->arguments, state);
@@ -263,6 +280,38 @@ static bool save_plan(const struct settings *settings, const struct result *resu
     return is_fine;
 }
 
+/* All iterations as measured, and below the last one what its plan says. */
+static bool save_timeline(const struct settings *settings, const struct subject *subject,
+                          const struct result *result, const char *report_path)
+{
+    struct timeline_export export = {0};
+    struct error_text error = {""};
+    struct report_file file;
+    struct view view;
+    uint64_t last_ns = 0;
+    bool is_fine;
+
+    if (!report_file_read(&file, report_path)) {
+        return false;
+    }
+    is_fine = report_timeline_add(&file, 0, &export, &last_ns);
+    report_file_finish(&file);
+    if (is_fine && result->has_plan) {
+        is_fine = view_of_plan(&view, &subject->trace_index, &result->plan, &subject->machine,
+                               &error) == CAPU_OK;
+        if (is_fine) {
+            timeline_export_view(&export, &view, last_ns);
+            view_finish(&view);
+        } else {
+            say_error(&error);
+        }
+    }
+    if (!is_fine) {
+        timeline_export_discard(&export);
+    }
+    return is_fine && timeline_export_write(&export, settings->timeline);
+}
+
 static int report(const struct settings *settings, const struct subject *subject,
                   const struct result *result)
 {
@@ -333,6 +382,10 @@ static int replay(const struct settings *settings, const struct subject *subject
     }
     code = status == CAPU_OK ? save_files(settings, files, result.is_stopped)
                              : exit_code_of_plan(status, &error);
+    if (status == CAPU_OK && code == EXIT_FINE && settings->timeline != NULL &&
+        !save_timeline(settings, subject, &result, files->report)) {
+        code = EXIT_USAGE;
+    }
     if (status == CAPU_OK && code == EXIT_FINE) {
         code = report(settings, subject, &result);
     }
@@ -375,6 +428,7 @@ static bool check_files(const struct settings *settings)
         {"--save-plan", settings->save_plan, true},
         {"--save-trace", settings->save_trace, true},
         {"--report", settings->report, true},
+        {"--timeline", settings->timeline, true},
     };
 
     return output_check(files, sizeof(files) / sizeof(files[0]));

@@ -10,6 +10,8 @@
 #include "tools/printable.h"
 #include "tools/say.h"
 #include "tools/subject.h"
+#include "tools/timeline_export.h"
+#include "tools/view.h"
 
 #include "base/size_text.h"
 #include "policy/bound.h"
@@ -42,118 +44,20 @@ static error_t parse_option(int key, char *argument, struct argp_state *state)
     return arguments_parse(key, argument, &settings->arguments, state);
 }
 
-static bool is_touched(const struct trace *trace, uint32_t tensor)
-{
-    for (uint32_t i = 0; i < trace->operand_count; i++) {
-        if (trace->operands[i] == tensor) {
-            return true;
-        }
-    }
-    return false;
-}
-
-/* The trace of a run lists persistent tensors that no op touches after all others. The run's plans
-   do not have them: they stay on the host. */
-static void leave_untouched(struct trace *trace, const struct plan *plan)
-{
-    uint32_t count = trace->tensor_count;
-
-    while (plan->trace_tensors < count && trace->tensors[count - 1].persistent &&
-           !is_touched(trace, count - 1)) {
-        count--;
-    }
-    if (count == plan->trace_tensors && count < trace->tensor_count) {
-        say("tensors that no op touches, which the plan leaves on the host: %" PRIu32,
-            trace->tensor_count - count);
-        while (trace->tensor_count > count) {
-            trace->total_bytes -= trace->tensors[--trace->tensor_count].bytes;
-        }
-    }
-}
-
-/* Loads the plan, or makes the empty plan whose budget holds everything. */
-static bool load_plan(const struct settings *settings, struct subject *subject, struct plan *plan)
-{
-    uint32_t tensor_count = subject->trace.tensor_count;
-    struct error_text error = {""};
-    capu_status status;
-
-    if (settings->arguments.plan == NULL) {
-        status = plan_init(plan, trace_text(&subject->trace, subject->trace.name),
-                           subject->trace_index.peak_bytes, 1);
-        plan->fixed_bytes = subject->trace_index.fixed_bytes;
-    } else {
-        status = plan_load(plan, settings->arguments.plan, &error);
-    }
-    if (status == CAPU_OK) {
-        leave_untouched(&subject->trace, plan);
-    }
-    if (status == CAPU_OK && (plan->page_bytes != subject->trace_index.page_bytes ||
-                              subject->trace.tensor_count != tensor_count)) {
-        trace_index_finish(&subject->trace_index);
-        status = trace_index_init(&subject->trace_index, &subject->trace, plan->page_bytes, &error);
-    }
-    if (status != CAPU_OK) {
-        say_error(&error);
-        plan_finish(plan);
-    }
-    return status == CAPU_OK;
-}
-
-static const char *item_name(const struct subject *subject, const struct item *item)
-{
-    return item_is_run(item) ? trace_op_name(&subject->trace, item->subject)
-                             : trace_tensor_name(&subject->trace, item->subject);
-}
-
-/* One event of the Chrome trace format. Times in microseconds. */
-static json_t *event_of(const struct subject *subject, const struct timeline *timeline,
-                        const struct timeline_record *record)
-{
-    static const char *const kinds[] = {"op",   "replay",   "evict",  "save",
-                                        "drop", "prefetch", "release"};
-    static const char *const waits[] = {"", "tensor", "memory", "save", "compute", "host copy"};
-    double from = ((double)record->span.start - (double)timeline->begin_ns) / 1e3;
-
-    return json_pack("{s:s,s:s,s:s,s:i,s:i,s:f,s:f,s:{s:s,s:I,s:I}}", "name",
-                     item_name(subject, &record->item), "cat", kinds[record->item.kind], "ph", "X",
-                     "pid", 1, "tid", (int)record->engine, "ts", from, "dur",
-                     (double)(record->span.end - record->span.start) / 1e3, "args", "waited_for",
-                     waits[record->span.wait], "waited_ns",
-                     (json_int_t)(record->span.start - record->span.idle_from), "held_bytes",
-                     (json_int_t)record->held_bytes);
-}
-
 static bool write_timeline(const struct settings *settings, const struct subject *subject,
-                           const struct timeline *timeline)
+                           const struct plan *plan)
 {
-    static const char *const engines[] = {"", "compute", "device to host", "host to device"};
-    json_t *events = json_array();
-    json_t *whole;
-    struct string_buffer text = {0};
-    bool is_fine;
+    struct timeline_export export = {0};
+    struct error_text error = {""};
+    struct view view;
 
-    for (int engine = ENGINE_COMPUTE; engine <= ENGINE_H2D; engine++) {
-        json_array_append_new(events, json_pack("{s:s,s:s,s:i,s:i,s:{s:s}}", "name", "thread_name",
-                                                "ph", "M", "pid", 1, "tid", engine, "args", "name",
-                                                engines[engine]));
-    }
-    for (uint32_t i = 0; i < timeline->record_count; i++) {
-        if (timeline->records[i].engine != ENGINE_NONE) {
-            json_array_append_new(events, event_of(subject, timeline, &timeline->records[i]));
-        }
-    }
-    whole = json_pack("{s:o,s:s}", "traceEvents", events, "displayTimeUnit", "ms");
-    text.data = json_dumps(whole, JSON_COMPACT | JSON_ENSURE_ASCII);
-    json_decref(whole);
-    if (text.data == NULL) {
-        say("out of memory");
+    if (view_of_plan(&view, &subject->trace_index, plan, &subject->machine, &error) != CAPU_OK) {
+        say_error(&error);
         return false;
     }
-    text.length = strlen(text.data);
-    is_fine = output_write(settings->timeline, &text);
-    free(text.data);
-    return is_fine;
+    timeline_export_view(&export, &view, 0);
+    view_finish(&view);
+    return timeline_export_write(&export, settings->timeline);
 }
 
 static void print_times(const struct settings *settings, const struct timeline *timeline)
@@ -201,13 +105,13 @@ static int simulate(const struct settings *settings, struct subject *subject,
         say("not valid: %s", error.text);
         return EXIT_USAGE;
     }
-    if (timeline_init(&timeline, &subject->trace_index, plan, &subject->machine,
-                      settings->timeline != NULL, &error) != CAPU_OK) {
+    if (timeline_init(&timeline, &subject->trace_index, plan, &subject->machine, false, &error) !=
+        CAPU_OK) {
         say_error(&error);
         return EXIT_USAGE;
     }
     print_times(settings, &timeline);
-    if (settings->timeline != NULL && !write_timeline(settings, subject, &timeline)) {
+    if (settings->timeline != NULL && !write_timeline(settings, subject, plan)) {
         code = EXIT_USAGE;
     }
     timeline_finish(&timeline);
@@ -239,7 +143,7 @@ int simulate_main(int argc, char **argv)
         {"machine", KEY_MACHINE, "NAME|FILE", 0, "Use this machine instead of the one in the trace",
          0},
         {"timeline", KEY_TIMELINE, "FILE", 0,
-         "Write the timeline of the iteration to FILE, as Chrome trace JSON", 0},
+         "Write the timeline of the iteration to FILE, for ui.perfetto.dev", 0},
         {"html", KEY_HTML, "FILE", 0, "Also write a page with pictures to FILE", 0},
         {"json", KEY_JSON, NULL, 0, "Print JSON", 0},
         {0}};
@@ -262,7 +166,7 @@ int simulate_main(int argc, char **argv)
         !subject_load(&subject, settings.arguments.trace, settings.arguments.machine, 1)) {
         return EXIT_USAGE;
     }
-    if (load_plan(&settings, &subject, &plan)) {
+    if (subject_plan(&subject, settings.arguments.plan, &plan)) {
         code = simulate(&settings, &subject, &plan);
         plan_finish(&plan);
     }
@@ -293,7 +197,7 @@ int check_main(int argc, char **argv)
     }
     status = trace_index_init(&subject.trace_index, &subject.trace, 1, &error);
     if (status == CAPU_OK) {
-        if (!load_plan(&settings, &subject, &plan)) {
+        if (!subject_plan(&subject, settings.arguments.plan, &plan)) {
             subject_finish(&subject);
             return EXIT_USAGE;
         }

@@ -4,6 +4,7 @@
 #include "models/hardware.h"
 #include "tools/say.h"
 
+#include <inttypes.h>
 #include <stddef.h>
 
 /* Loads a machine by its name, or from a file with a machine line. False: an error has been
@@ -76,4 +77,61 @@ void subject_finish(struct subject *subject)
 {
     trace_index_finish(&subject->trace_index);
     trace_finish(&subject->trace);
+}
+
+static bool is_touched(const struct trace *trace, uint32_t tensor)
+{
+    for (uint32_t i = 0; i < trace->operand_count; i++) {
+        if (trace->operands[i] == tensor) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The trace of a run lists persistent tensors that no op touches after all others. The run's plans
+   do not have them: they stay on the host. */
+static void leave_untouched(struct trace *trace, const struct plan *plan)
+{
+    uint32_t count = trace->tensor_count;
+
+    while (plan->trace_tensors < count && trace->tensors[count - 1].persistent &&
+           !is_touched(trace, count - 1)) {
+        count--;
+    }
+    if (count == plan->trace_tensors && count < trace->tensor_count) {
+        say("tensors that no op touches, which the plan leaves on the host: %" PRIu32,
+            trace->tensor_count - count);
+        while (trace->tensor_count > count) {
+            trace->total_bytes -= trace->tensors[--trace->tensor_count].bytes;
+        }
+    }
+}
+
+bool subject_plan(struct subject *subject, const char *path, struct plan *plan)
+{
+    uint32_t tensor_count = subject->trace.tensor_count;
+    struct error_text error = {""};
+    capu_status status;
+
+    if (path == NULL) {
+        status = plan_init(plan, trace_text(&subject->trace, subject->trace.name),
+                           subject->trace_index.peak_bytes, 1);
+        plan->fixed_bytes = subject->trace_index.fixed_bytes;
+    } else {
+        status = plan_load(plan, path, &error);
+    }
+    if (status == CAPU_OK) {
+        leave_untouched(&subject->trace, plan);
+    }
+    if (status == CAPU_OK && (plan->page_bytes != subject->trace_index.page_bytes ||
+                              subject->trace.tensor_count != tensor_count)) {
+        trace_index_finish(&subject->trace_index);
+        status = trace_index_init(&subject->trace_index, &subject->trace, plan->page_bytes, &error);
+    }
+    if (status != CAPU_OK) {
+        say_error(&error);
+        plan_finish(plan);
+    }
+    return status == CAPU_OK;
 }

@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "policy/plan.h"
 #include "policy/trace.h"
 #include "policy/trace_index.h"
 
@@ -23,6 +24,12 @@ bool subject_trace(struct trace *trace, const char *path);
 bool subject_load(struct subject *subject, const char *path, const char *machine_name,
                   uint64_t page_bytes);
 void subject_finish(struct subject *subject);
+
+/* Loads a plan, and indexes the trace for its page. `path` NULL: the empty plan, with a budget that
+   holds everything. Persistent tensors that no op touches and that the plan does not have leave the
+   trace, with a message. Whether the plan is valid for the trace is not checked. False: an error
+   has been printed, and nothing is held but the subject. */
+bool subject_plan(struct subject *subject, const char *path, struct plan *plan);
 
 /* The file that --machine names; NULL if it names a known machine, or is NULL. */
 const char *subject_machine_file(const char *name);

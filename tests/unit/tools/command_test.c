@@ -25,7 +25,7 @@ START_TEST(plans_can_be_checked_and_simulated)
                   {"{\"valid\":true,\"iteration_ns\":9000,\"ideal_ns\":9000,\"overhead\":0.0,"
                    "\"peak_bytes\":3100,\"budget_bytes\":3100,\"evicted_bytes\":0,"
                    "\"prefetched_bytes\":0,\"replay_ns\":0,\"stall_ns\":0}"}},
-                 {"simulate t p --timeline c.json && cat c.json", 0, {"\"traceEvents\":["}});
+                 {"simulate t p --timeline c.pftrace && wc -c c.pftrace", 0, {"c.pftrace"}});
 }
 END_TEST
 
