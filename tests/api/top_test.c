@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <jansson.h>
 #include <stdio.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -327,6 +328,94 @@ START_TEST(a_folder_that_others_can_enter_is_an_error)
 }
 END_TEST
 
+START_TEST(a_name_that_is_too_long_is_an_error)
+{
+    capu_context *context;
+    char error[256] = "";
+    char path[160];
+
+    memset(path, 'x', sizeof(path));
+    path[0] = '/';
+    path[sizeof(path) - 1] = '\0';
+    setenv("XDG_RUNTIME_DIR", path, 1);
+    ck_assert_int_eq(create(1, &context, error), CAPU_FILE_FAILED);
+    ck_assert_ptr_nonnull(strstr(error, "top: the folder for sockets, '/xxx"));
+}
+END_TEST
+
+static void allow_descriptors(rlim_t count)
+{
+    struct rlimit limit;
+
+    ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &limit), 0);
+    limit.rlim_cur = count;
+    ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
+}
+
+/* The number of the next descriptor. */
+static rlim_t next_descriptor(void)
+{
+    int descriptor = dup(STDIN_FILENO);
+
+    ck_assert_int_ge(descriptor, 0);
+    close(descriptor);
+    return (rlim_t)descriptor;
+}
+
+/* One descriptor more each time, until a context can be created; nothing is left of the others. */
+START_TEST(missing_descriptors_are_an_error)
+{
+    rlim_t count = next_descriptor();
+    capu_context *context;
+    bool is_top = false;
+    char path[108];
+    capu_status status;
+
+    socket_path(getpid(), path);
+    do {
+        char error[256] = "";
+
+        allow_descriptors(count++);
+        status = create(1, &context, error);
+        ck_assert_msg(status == CAPU_OK || status == CAPU_SYSTEM_LIMIT, "%d: %s", (int)status,
+                      error);
+        ck_assert_int_eq(access(path, F_OK), status == CAPU_OK ? 0 : -1);
+        is_top |= strstr(error, "top: no descriptor for a socket") != NULL;
+    } while (status != CAPU_OK);
+    ck_assert(is_top);
+    capu_context_destroy(context);
+    ck_assert_int_eq(next_descriptor() < count, 1);
+}
+END_TEST
+
+/* Who connects while there is none left waits until there is one. */
+START_TEST(a_client_waits_for_a_descriptor)
+{
+    struct rig rig;
+    int ready[2];
+    char byte;
+    pid_t child;
+    int status;
+
+    ck_assert_int_eq(pipe(ready), 0);
+    child = fork();
+    if (child == 0) {
+        json_t *line = read(ready[0], &byte, 1) == 1 ? ask(getppid()) : NULL;
+
+        _exit(line != NULL ? 0 : 1);
+    }
+    rig_init(&rig, &(struct rig_options){0});
+    allow_descriptors(next_descriptor());
+    ck_assert_int_eq(write(ready[1], "r", 1), 1);
+    usleep(50000);
+    ck_assert_int_eq(waitpid(child, &status, WNOHANG), 0);
+    allow_descriptors(1024);
+    ck_assert_int_eq(waitpid(child, &status, 0), child);
+    ck_assert_int_eq(status, 0);
+    rig_finish(&rig);
+}
+END_TEST
+
 /* A process that had the same number has left its socket. */
 START_TEST(a_stale_socket_is_replaced)
 {
@@ -425,6 +514,9 @@ int main(void)
     tcase_add_test(tests, it_is_off_by_default);
     tcase_add_test(tests, a_field_turns_it_on);
     tcase_add_test(tests, a_folder_that_others_can_enter_is_an_error);
+    tcase_add_test(tests, a_name_that_is_too_long_is_an_error);
+    tcase_add_test(tests, missing_descriptors_are_an_error);
+    tcase_add_test(tests, a_client_waits_for_a_descriptor);
     tcase_add_test(tests, a_stale_socket_is_replaced);
     tcase_add_test(tests, a_child_does_not_serve);
     if (!HAS_TSAN) { /* which does not start threads in children */
