@@ -7,9 +7,9 @@
 #include <stdio.h>
 
 /* s is made by op 0 and read by two ops, which make a and b; it is dead from op 2 on. Then nothing
-   needs any of them for `idle` ops; the last two ops read b, then a. */
+   needs any of them for `idle` ops; the last two ops read b (or s), then a. */
 static void load(struct trace *trace, struct trace_index *trace_index, unsigned bytes,
-                 unsigned idle)
+                 unsigned idle, bool is_alive)
 {
     char text[1 << 16];
     int at = snprintf(
@@ -29,10 +29,10 @@ static void load(struct trace *trace, struct trace_index *trace_index, unsigned 
                        OP_LINE("idle", 1000, "[0]", "[4]", "[]", "false"));
     }
     snprintf(text + at, sizeof(text) - (size_t)at,
-             OP_LINE("gb", 100, "[3]", "[4]", "[]", "false")
+             OP_LINE("gb", 100, "[%d]", "[4]", "[]", "false")
                  OP_LINE("ga", 100, "[2]", "[4]", "[]", "false") "{\"type\":\"end\",\"tensors\":5,"
                                                                  "\"ops\":%u}\n",
-             idle + 5);
+             is_alive ? 1 : 3, idle + 5);
     read_trace(trace, text);
     ck_assert_int_eq(trace_index_init(trace_index, trace, 1, NULL), CAPU_OK);
 }
@@ -48,12 +48,33 @@ START_TEST(a_dead_source_of_larger_idle_results_is_read)
     struct trace_index trace_index;
     struct virtual_reads reads;
 
-    load(&trace, &trace_index, cases[_i].bytes, cases[_i].idle);
+    load(&trace, &trace_index, cases[_i].bytes, cases[_i].idle, false);
     ck_assert_int_eq(virtual_reads_choose(&trace_index, &reads), CAPU_OK);
     ck_assert_uint_eq(reads.count, cases[_i].reads);
     for (uint32_t i = 0; i < reads.count; i++) {
         ck_assert_uint_eq(reads.list[i].tensor, 1);
         ck_assert_uint_eq(reads.list[i].op, cases[_i].idle + 3 + i);
+    }
+    virtual_reads_finish(&reads);
+    trace_index_finish(&trace_index);
+    trace_finish(&trace);
+}
+END_TEST
+
+/* However small the result is: s is kept for one more op. */
+START_TEST(a_source_is_read_by_what_is_needed_soon_after_its_death)
+{
+    static const unsigned idle[] = {50, 30};
+    struct trace trace;
+    struct trace_index trace_index;
+    struct virtual_reads reads;
+
+    load(&trace, &trace_index, 400, idle[_i], true);
+    ck_assert_int_eq(virtual_reads_choose(&trace_index, &reads), CAPU_OK);
+    ck_assert_uint_eq(reads.count, _i == 0);
+    if (_i == 0) {
+        ck_assert_uint_eq(reads.list[0].tensor, 1);
+        ck_assert_uint_eq(reads.list[0].op, 54);
     }
     virtual_reads_finish(&reads);
     trace_index_finish(&trace_index);
@@ -76,7 +97,7 @@ START_TEST(a_dead_tensor_is_swapped_for_the_replays)
     uint32_t evicts = 0;
     uint32_t prefetches = 0;
 
-    load(&trace, &trace_index, 1000, 50);
+    load(&trace, &trace_index, 1000, 50, false);
     ck_assert_int_eq(virtual_reads_choose(&trace_index, &reads), CAPU_OK);
     ck_assert_int_eq(lower_create(&trace_index, &trace.machine, &reads, &lower), CAPU_OK);
     ck_assert_int_eq(plan_init(&plan, "t", 5000, 1), CAPU_OK);
@@ -121,6 +142,7 @@ int main(void)
     TCase *tests = tcase_create("virtual reads");
 
     tcase_add_loop_test(tests, a_dead_source_of_larger_idle_results_is_read, 0, 4);
+    tcase_add_loop_test(tests, a_source_is_read_by_what_is_needed_soon_after_its_death, 0, 2);
     tcase_add_test(tests, a_dead_tensor_is_swapped_for_the_replays);
     suite_add_tcase(suite, tests);
     return suite_run(suite);
