@@ -43,10 +43,10 @@ capu_status attention_scores_forward(capu_context *context, const struct attenti
 {
     struct sizes sizes = sizes_of(attention);
 
-    return LAUNCH(context, attention_scores_forward, attention, sizes.flops,
-                  LAUNCH_READ(part_of(attention->parts, &sizes, 0), sizes.part),
-                  LAUNCH_READ(part_of(attention->parts, &sizes, 1), sizes.part),
-                  LAUNCH_WRITE(attention->scores, sizes.square));
+    return LAUNCH_WITH(LAUNCH_NEEDS_PRODUCTS, context, attention_scores_forward, attention,
+                       sizes.flops, LAUNCH_READ(part_of(attention->parts, &sizes, 0), sizes.part),
+                       LAUNCH_READ(part_of(attention->parts, &sizes, 1), sizes.part),
+                       LAUNCH_WRITE(attention->scores, sizes.square));
 }
 
 capu_status attention_softmax_forward(capu_context *context, const struct attention *attention)
@@ -62,10 +62,10 @@ capu_status attention_mix_forward(capu_context *context, const struct attention 
 {
     struct sizes sizes = sizes_of(attention);
 
-    return LAUNCH(context, attention_mix_forward, attention, sizes.flops,
-                  LAUNCH_READ(attention->weights, sizes.square),
-                  LAUNCH_READ(part_of(attention->parts, &sizes, 2), sizes.part),
-                  LAUNCH_WRITE(attention->mixed, sizes.part));
+    return LAUNCH_WITH(LAUNCH_NEEDS_PRODUCTS, context, attention_mix_forward, attention,
+                       sizes.flops, LAUNCH_READ(attention->weights, sizes.square),
+                       LAUNCH_READ(part_of(attention->parts, &sizes, 2), sizes.part),
+                       LAUNCH_WRITE(attention->mixed, sizes.part));
 }
 
 capu_status attention_merge_forward(capu_context *context, const struct attention *attention)
@@ -90,20 +90,20 @@ capu_status attention_mix_backward_weights(capu_context *context, const struct a
 {
     struct sizes sizes = sizes_of(attention);
 
-    return LAUNCH(context, attention_mix_backward_weights, attention, sizes.flops,
-                  LAUNCH_READ(attention->mixed_gradient, sizes.part),
-                  LAUNCH_READ(part_of(attention->parts, &sizes, 2), sizes.part),
-                  LAUNCH_WRITE(attention->weights_gradient, sizes.square));
+    return LAUNCH_WITH(LAUNCH_NEEDS_PRODUCTS, context, attention_mix_backward_weights, attention,
+                       sizes.flops, LAUNCH_READ(attention->mixed_gradient, sizes.part),
+                       LAUNCH_READ(part_of(attention->parts, &sizes, 2), sizes.part),
+                       LAUNCH_WRITE(attention->weights_gradient, sizes.square));
 }
 
 capu_status attention_mix_backward_value(capu_context *context, const struct attention *attention)
 {
     struct sizes sizes = sizes_of(attention);
 
-    return LAUNCH(context, attention_mix_backward_value, attention, sizes.flops,
-                  LAUNCH_READ(attention->weights, sizes.square),
-                  LAUNCH_READ(attention->mixed_gradient, sizes.part),
-                  LAUNCH_WRITE(part_of(attention->parts_gradient, &sizes, 2), sizes.part));
+    return LAUNCH_WITH(LAUNCH_NEEDS_PRODUCTS, context, attention_mix_backward_value, attention,
+                       sizes.flops, LAUNCH_READ(attention->weights, sizes.square),
+                       LAUNCH_READ(attention->mixed_gradient, sizes.part),
+                       LAUNCH_WRITE(part_of(attention->parts_gradient, &sizes, 2), sizes.part));
 }
 
 capu_status attention_softmax_backward(capu_context *context, const struct attention *attention)
@@ -121,20 +121,20 @@ capu_status attention_scores_backward_query(capu_context *context,
 {
     struct sizes sizes = sizes_of(attention);
 
-    return LAUNCH(context, attention_scores_backward_query, attention, sizes.flops,
-                  LAUNCH_READ(attention->scores_gradient, sizes.square),
-                  LAUNCH_READ(part_of(attention->parts, &sizes, 1), sizes.part),
-                  LAUNCH_WRITE(part_of(attention->parts_gradient, &sizes, 0), sizes.part));
+    return LAUNCH_WITH(LAUNCH_NEEDS_PRODUCTS, context, attention_scores_backward_query, attention,
+                       sizes.flops, LAUNCH_READ(attention->scores_gradient, sizes.square),
+                       LAUNCH_READ(part_of(attention->parts, &sizes, 1), sizes.part),
+                       LAUNCH_WRITE(part_of(attention->parts_gradient, &sizes, 0), sizes.part));
 }
 
 capu_status attention_scores_backward_key(capu_context *context, const struct attention *attention)
 {
     struct sizes sizes = sizes_of(attention);
 
-    return LAUNCH(context, attention_scores_backward_key, attention, sizes.flops,
-                  LAUNCH_READ(attention->scores_gradient, sizes.square),
-                  LAUNCH_READ(part_of(attention->parts, &sizes, 0), sizes.part),
-                  LAUNCH_WRITE(part_of(attention->parts_gradient, &sizes, 1), sizes.part));
+    return LAUNCH_WITH(LAUNCH_NEEDS_PRODUCTS, context, attention_scores_backward_key, attention,
+                       sizes.flops, LAUNCH_READ(attention->scores_gradient, sizes.square),
+                       LAUNCH_READ(part_of(attention->parts, &sizes, 0), sizes.part),
+                       LAUNCH_WRITE(part_of(attention->parts_gradient, &sizes, 1), sizes.part));
 }
 
 capu_status attention_split_backward(capu_context *context, const struct attention *attention)

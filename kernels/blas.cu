@@ -149,59 +149,74 @@ static bool configure(const struct entry *entry)
 /* A handle and memory belong to the device that is current when they are created. */
 static capu_status make(capu_stream stream, int device, struct entry **out)
 {
-    struct entry *entry;
-    capu_status status = load();
+    struct entry *entry = (struct entry *)calloc(1, sizeof(*entry));
 
-    if (status != CAPU_OK) {
-        return status;
-    }
-    entry = (struct entry *)calloc(1, sizeof(*entry));
     if (entry == NULL) {
         return CAPU_NO_HOST_MEMORY;
     }
     entry->stream = stream;
     entry->device = device;
     if (cudaMalloc(&entry->scratch, BLAS_SCRATCH_BYTES) != cudaSuccess) {
-        goto free_entry;
-    }
-    if (blas.functions.create(&entry->handle) != CUBLAS_STATUS_SUCCESS) {
-        goto free_scratch;
-    }
-    if (!configure(entry)) {
-        goto destroy_handle;
+        cudaGetLastError(); /* clear the error, or the next launch would report it */
+        free(entry);
+        return CAPU_DEVICE_FAILED;
     }
     entry->next = blas.entries;
     blas.entries = entry;
     *out = entry;
     return CAPU_OK;
+}
 
-destroy_handle:
-    blas.functions.destroy(entry->handle);
-free_scratch:
-    cudaFree(entry->scratch);
-free_entry:
-    cudaGetLastError(); /* clear the error, or the next launch would report it */
-    free(entry);
-    return CAPU_DEVICE_FAILED;
+static capu_status add_handle(struct entry *entry)
+{
+    capu_status status = load();
+
+    if (status != CAPU_OK) {
+        return status;
+    }
+    if (blas.functions.create(&entry->handle) != CUBLAS_STATUS_SUCCESS) {
+        entry->handle = NULL;
+    } else if (!configure(entry)) {
+        blas.functions.destroy(entry->handle);
+        entry->handle = NULL;
+    }
+    if (entry->handle == NULL) {
+        cudaGetLastError();
+        return CAPU_DEVICE_FAILED;
+    }
+    return CAPU_OK;
+}
+
+/* Completes the stream's entry, or makes one: *entry is NULL before. */
+static capu_status complete(capu_stream stream, int device, bool has_products, struct entry **entry)
+{
+    capu_status status = CAPU_OK;
+
+    if (*entry == NULL) {
+        status = make(stream, device, entry);
+    }
+    return status == CAPU_OK && has_products && (*entry)->handle == NULL ? add_handle(*entry)
+                                                                         : status;
 }
 
 /* Restores the current device. */
-static capu_status make_there(capu_stream stream, int current, int device, struct entry **out)
+static capu_status complete_there(capu_stream stream, int current, int device, bool has_products,
+                                  struct entry **entry)
 {
     capu_status status;
 
     if (device == current) {
-        return make(stream, device, out);
+        return complete(stream, device, has_products, entry);
     }
     if (cudaSetDevice(device) != cudaSuccess) {
         cudaGetLastError();
         return CAPU_DEVICE_FAILED;
     }
-    status = make(stream, device, out);
+    status = complete(stream, device, has_products, entry);
     return cudaSetDevice(current) == cudaSuccess ? status : CAPU_DEVICE_FAILED;
 }
 
-static capu_status entry_of(capu_stream stream, struct entry **entry)
+static capu_status entry_of(capu_stream stream, bool has_products, struct entry **entry)
 {
     int current = 0;
     int device = 0;
@@ -212,24 +227,24 @@ static capu_status entry_of(capu_stream stream, struct entry **entry)
     }
     pthread_mutex_lock(&blas.lock);
     *entry = find(stream, device);
-    if (*entry == NULL) {
-        status = make_there(stream, current, device, entry);
+    if (*entry == NULL || (has_products && (*entry)->handle == NULL)) {
+        status = complete_there(stream, current, device, has_products, entry);
     }
     pthread_mutex_unlock(&blas.lock);
     return status;
 }
 
-capu_status blas_prepare(capu_stream stream)
+capu_status blas_prepare(capu_stream stream, bool has_products)
 {
     struct entry *entry;
 
-    return entry_of(stream, &entry);
+    return entry_of(stream, has_products, &entry);
 }
 
 capu_status blas_scratch(capu_stream stream, void **scratch)
 {
     struct entry *entry;
-    capu_status status = entry_of(stream, &entry);
+    capu_status status = entry_of(stream, false, &entry);
 
     if (status == CAPU_OK) {
         *scratch = entry->scratch;
@@ -262,7 +277,7 @@ capu_status blas_gemm(capu_stream stream, const struct gemm *gemm, const struct 
     cublasComputeType_t arithmetic;
     struct entry *entry;
     cublasStatus_t result;
-    capu_status status = entry_of(stream, &entry);
+    capu_status status = entry_of(stream, true, &entry);
 
     if (status != CAPU_OK) {
         return status;

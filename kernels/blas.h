@@ -4,20 +4,23 @@
 
 #include "capuchin/op.h"
 
+#include <stdbool.h>
+
 #ifdef __cplusplus
 extern "C" {
 #endif
 
 /*
- * Creates a cuBLAS handle and scratch memory for `stream`, on its device, unless it has them. They
+ * Creates scratch memory for `stream`, on its device, and with `has_products` a cuBLAS handle,
+ * unless it has them. Without products, cuBLAS is neither loaded nor needed. They
  * live until the process ends: nothing runs at exit. Later calls cost a look-up. Any thread, with
  * any current device.
  *
  * The scratch memory (BLAS_SCRATCH_BYTES of blas.cuh) is allocated from the device directly and
  * counts towards no budget. Errors: UNSUPPORTED (cuBLAS was not found), INVALID (the value of
- * KERNELS_MATMUL), DEVICE_FAILED, NO_HOST_MEMORY.
+ * KERNELS_MATMUL), both with products only; DEVICE_FAILED, NO_HOST_MEMORY.
  */
-capu_status blas_prepare(capu_stream stream);
+capu_status blas_prepare(capu_stream stream, bool has_products);
 
 #ifdef __cplusplus
 }

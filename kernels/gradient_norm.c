@@ -5,7 +5,8 @@
 
 capu_status gradient_norm(capu_context *context, const struct gradient_norm *arguments)
 {
-    return LAUNCH(context, gradient_norm, arguments, arguments->count * 2,
-                  LAUNCH_READ(arguments->gradient, arguments->count * sizeof(float)),
-                  LAUNCH_WRITE(arguments->norm, sizeof(float)));
+    return LAUNCH_WITH(LAUNCH_NEEDS_SCRATCH, context, gradient_norm, arguments,
+                       arguments->count * 2,
+                       LAUNCH_READ(arguments->gradient, arguments->count * sizeof(float)),
+                       LAUNCH_WRITE(arguments->norm, sizeof(float)));
 }

@@ -51,12 +51,15 @@ static bool has_work(const struct launch *launch)
 }
 
 /* Not inside an op: handles and memory must exist before the first one runs. */
-static capu_status prepare(capu_context *context)
+static capu_status prepare(capu_context *context, enum launch_needs needs)
 {
 #ifdef KERNELS_CUDA
-    return blas_prepare(capu_context_stream(context));
+    return needs == LAUNCH_NEEDS_NOTHING
+               ? CAPU_OK
+               : blas_prepare(capu_context_stream(context), needs == LAUNCH_NEEDS_PRODUCTS);
 #else
     (void)context;
+    (void)needs;
     return CAPU_UNSUPPORTED;
 #endif
 }
@@ -83,7 +86,7 @@ capu_status launch_run(capu_context *context, const struct launch *launch)
         return CAPU_INVALID;
     }
     if (is_cuda) {
-        status = prepare(context);
+        status = prepare(context, launch->needs);
     }
     if (status != CAPU_OK || op.run == NULL) {
         return status != CAPU_OK ? status : CAPU_UNSUPPORTED;

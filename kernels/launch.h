@@ -7,6 +7,9 @@
 
 #include "capuchin/op.h"
 
+/* What is made on cuda before the first op of a stream that needs it (blas.h). */
+enum launch_needs { LAUNCH_NEEDS_NOTHING, LAUNCH_NEEDS_SCRATCH, LAUNCH_NEEDS_PRODUCTS };
+
 struct launch {
     const char *name;
     capu_run_function host;
@@ -19,6 +22,7 @@ struct launch {
     size_t operand_count;
     uint32_t flags; /* capu_op_flag */
     uint64_t flops;
+    enum launch_needs needs;
 };
 
 /*
@@ -43,7 +47,9 @@ uint64_t launch_duration_ns(uint64_t flops, uint64_t bytes);
 #define LAUNCH_WRITE_CLEARED(address, bytes) capu_operand_of((address), (bytes), CAPU_WRITE_CLEARED)
 
 /* Runs the operation `function_` with its argument struct and operands. */
-#define LAUNCH(context_, function_, arguments_, flops_, ...)                                  \
+#define LAUNCH(context_, function_, arguments_, flops_, ...) \
+    LAUNCH_WITH(LAUNCH_NEEDS_NOTHING, context_, function_, arguments_, flops_, __VA_ARGS__)
+#define LAUNCH_WITH(needs_, context_, function_, arguments_, flops_, ...)                     \
     launch_run((context_), &(const struct launch){                                            \
                                .name = #function_,                                            \
                                .host = function_##_host,                                      \
@@ -54,6 +60,7 @@ uint64_t launch_duration_ns(uint64_t flops, uint64_t bytes);
                                .operand_count = sizeof((const capu_operand[]){__VA_ARGS__}) / \
                                                 sizeof(capu_operand),                         \
                                .flops = (flops_),                                             \
+                               .needs = (needs_),                                             \
                            })
 
 #endif

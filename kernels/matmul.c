@@ -34,24 +34,25 @@ capu_status matmul_forward(capu_context *context, const struct matmul *matmul)
     struct sizes sizes = sizes_of(matmul);
 
     if (matmul->bias == NULL) {
-        return LAUNCH(
-            context, matmul_forward, matmul, sizes.flops, LAUNCH_READ(matmul->input, sizes.input),
-            LAUNCH_READ(matmul->weight, sizes.weight), LAUNCH_WRITE(matmul->output, sizes.output));
+        return LAUNCH_WITH(LAUNCH_NEEDS_PRODUCTS, context, matmul_forward, matmul, sizes.flops,
+                           LAUNCH_READ(matmul->input, sizes.input),
+                           LAUNCH_READ(matmul->weight, sizes.weight),
+                           LAUNCH_WRITE(matmul->output, sizes.output));
     }
-    return LAUNCH(context, matmul_forward, matmul, sizes.flops,
-                  LAUNCH_READ(matmul->input, sizes.input),
-                  LAUNCH_READ(matmul->weight, sizes.weight), LAUNCH_READ(matmul->bias, sizes.bias),
-                  LAUNCH_WRITE(matmul->output, sizes.output));
+    return LAUNCH_WITH(
+        LAUNCH_NEEDS_PRODUCTS, context, matmul_forward, matmul, sizes.flops,
+        LAUNCH_READ(matmul->input, sizes.input), LAUNCH_READ(matmul->weight, sizes.weight),
+        LAUNCH_READ(matmul->bias, sizes.bias), LAUNCH_WRITE(matmul->output, sizes.output));
 }
 
 capu_status matmul_backward_input(capu_context *context, const struct matmul *matmul)
 {
     struct sizes sizes = sizes_of(matmul);
 
-    return LAUNCH(context, matmul_backward_input, matmul, sizes.flops,
-                  LAUNCH_READ(matmul->output_gradient, sizes.output),
-                  LAUNCH_READ(matmul->weight, sizes.weight),
-                  LAUNCH_WRITE(matmul->input_gradient, sizes.input));
+    return LAUNCH_WITH(LAUNCH_NEEDS_PRODUCTS, context, matmul_backward_input, matmul, sizes.flops,
+                       LAUNCH_READ(matmul->output_gradient, sizes.output),
+                       LAUNCH_READ(matmul->weight, sizes.weight),
+                       LAUNCH_WRITE(matmul->input_gradient, sizes.input));
 }
 
 capu_status matmul_backward_weight(capu_context *context, const struct matmul *matmul)
@@ -60,14 +61,14 @@ capu_status matmul_backward_weight(capu_context *context, const struct matmul *m
     capu_role role = matmul->accumulate ? CAPU_UPDATE : CAPU_WRITE;
 
     if (matmul->bias_gradient == NULL) {
-        return LAUNCH(context, matmul_backward_weight, matmul, sizes.flops,
-                      LAUNCH_READ(matmul->output_gradient, sizes.output),
-                      LAUNCH_READ(matmul->input, sizes.input),
-                      capu_operand_of(matmul->weight_gradient, sizes.weight_gradient, role));
+        return LAUNCH_WITH(LAUNCH_NEEDS_PRODUCTS, context, matmul_backward_weight, matmul,
+                           sizes.flops, LAUNCH_READ(matmul->output_gradient, sizes.output),
+                           LAUNCH_READ(matmul->input, sizes.input),
+                           capu_operand_of(matmul->weight_gradient, sizes.weight_gradient, role));
     }
-    return LAUNCH(context, matmul_backward_weight, matmul, sizes.flops,
-                  LAUNCH_READ(matmul->output_gradient, sizes.output),
-                  LAUNCH_READ(matmul->input, sizes.input),
-                  capu_operand_of(matmul->weight_gradient, sizes.weight_gradient, role),
-                  capu_operand_of(matmul->bias_gradient, sizes.bias_gradient, role));
+    return LAUNCH_WITH(LAUNCH_NEEDS_PRODUCTS, context, matmul_backward_weight, matmul, sizes.flops,
+                       LAUNCH_READ(matmul->output_gradient, sizes.output),
+                       LAUNCH_READ(matmul->input, sizes.input),
+                       capu_operand_of(matmul->weight_gradient, sizes.weight_gradient, role),
+                       capu_operand_of(matmul->bias_gradient, sizes.bias_gradient, role));
 }

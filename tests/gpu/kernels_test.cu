@@ -354,9 +354,9 @@ END_TEST
 START_TEST(an_unknown_arithmetic_is_rejected)
 {
     setenv("KERNELS_MATMUL", "fp8", 1);
-    ck_assert_int_eq(blas_prepare(NULL), CAPU_INVALID);
+    ck_assert_int_eq(blas_prepare(NULL, true), CAPU_INVALID);
     setenv("KERNELS_MATMUL", "bf16", 1);
-    ck_assert_int_eq(blas_prepare(NULL), CAPU_OK);
+    ck_assert_int_eq(blas_prepare(NULL, true), CAPU_OK);
 }
 END_TEST
 
@@ -369,7 +369,7 @@ START_TEST(handles_belong_to_the_device_of_the_stream)
     void *other = NULL;
 
     for (size_t i = 0; i < 2; i++) {
-        ck_assert_int_eq(blas_prepare(&streams[i]), CAPU_OK);
+        ck_assert_int_eq(blas_prepare(&streams[i], true), CAPU_OK);
         ck_assert_int_eq(cudaGetDevice(&current), cudaSuccess);
         ck_assert_int_eq(current, 0);
     }
@@ -383,12 +383,24 @@ END_TEST
 
 START_TEST(a_missing_cublas_is_reported)
 {
+    char cublas[4096];
     struct matmul matmul = {};
+    void *scratch = NULL;
+    void *other = NULL;
 
+    snprintf(cublas, sizeof(cublas), "%s", getenv("KERNELS_CUBLAS"));
     setenv("KERNELS_CUBLAS", "/nowhere/libcublas.so", 1);
-    ck_assert_int_eq(blas_prepare(NULL), CAPU_UNSUPPORTED);
+    ck_assert_int_eq(blas_prepare(NULL, true), CAPU_UNSUPPORTED);
     matmul.rows = 1;
     ck_assert_int_eq(matmul_backward_input_cuda(NULL, &matmul), CAPU_UNSUPPORTED);
+    /* What multiplies no matrices does not need it; what it has made serves products later. */
+    ck_assert_int_eq(blas_prepare(NULL, false), CAPU_OK);
+    ck_assert_int_eq(blas_scratch(NULL, &scratch), CAPU_OK);
+    ck_assert_int_eq(blas_prepare(NULL, true), CAPU_UNSUPPORTED);
+    setenv("KERNELS_CUBLAS", cublas, 1);
+    ck_assert_int_eq(blas_prepare(NULL, true), CAPU_OK);
+    ck_assert_int_eq(blas_scratch(NULL, &other), CAPU_OK);
+    ck_assert_ptr_eq(scratch, other);
 }
 END_TEST
 #endif
