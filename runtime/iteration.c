@@ -56,6 +56,21 @@ static void retire_copies(struct lane *lane)
     }
 }
 
+/* Whether the iteration that begins has its ops timed. In mode off nothing waits, and runs with a
+   plan are compared with the time of the whole iteration, which the events of each op would make
+   longer. */
+static bool wants_times(capu_context *context)
+{
+    const capu_config *config = &context->config;
+    bool is_traced =
+        config->trace_path != NULL && context->iteration + 1 == config->trace_iteration;
+
+    if (config->mode == CAPU_MODE_OFF) {
+        return is_traced || config->timeline != 0 || config->sample_every == 1;
+    }
+    return context->planning == NULL || planning_wants_times(context);
+}
+
 capu_status capu_iteration_begin(capu_context *context, const char *label)
 {
     capu_status status = context_ready(context, "capu_iteration_begin");
@@ -101,7 +116,7 @@ capu_status capu_iteration_begin(capu_context *context, const char *label)
             return status;
         }
     }
-    is_timed = context->planning == NULL || planning_wants_times(context);
+    is_timed = wants_times(context);
     retire_copies(&context->d2h);
     retire_copies(&context->h2d);
     context->iteration++;

@@ -59,7 +59,8 @@ bool tracker_is_timing(const capu_context *context)
 {
     const struct record *record = context->tracker.open;
 
-    return record == NULL || record->is_timed || context->active == NULL;
+    return record == NULL || record->is_timed ||
+           (context->active == NULL && context->config.mode != CAPU_MODE_OFF);
 }
 
 capu_status tracker_mark_begin(capu_context *context, struct lane_position *begin)
@@ -219,7 +220,8 @@ static uint64_t planned_ns(const capu_context *context)
 {
     uint32_t next = context->binding.next;
 
-    return !tracker_is_timing(context) && next < context->active->feedback.op_count
+    return !tracker_is_timing(context) && context->active != NULL &&
+                   next < context->active->feedback.op_count
                ? context->active->feedback.planned_ns[next]
                : 0;
 }

@@ -200,8 +200,9 @@ static void print_where(const struct account *account)
     print_planning(counters);
     printf("\nwhere the time went\n");
     if (!counters->is_timed) {
-        printf("  unknown: its ops were not timed. In guided mode only some iterations are; "
-               "CAPUCHIN_SAMPLE_EVERY=1 times all\n");
+        printf(
+            "  unknown: its ops were not timed. In guided mode only some iterations are, in mode "
+            "off none; CAPUCHIN_SAMPLE_EVERY=1 times all\n");
         return;
     }
     print_time("ops", counters->compute_ns, counters->time_ns);

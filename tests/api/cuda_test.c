@@ -4,6 +4,7 @@
 #include "tests/support/suite.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -344,6 +345,42 @@ START_TEST(steady_iterations_record_two_events_with_timing)
 }
 END_TEST
 
+/* Runs in mode off are what others are compared with: the ops of one iteration only are timed, for
+   the trace, and of all with sample_every 1. */
+START_TEST(mode_off_records_two_events_with_timing)
+{
+    enum { ITERATIONS = 4, TRACED = 3 };
+    char path[] = "/tmp/capuchin-trace-XXXXXX";
+    capu_config config = config_of("cuda");
+    capu_context *context;
+    void *chain[2];
+
+    fake_cudart_reset(NULL);
+    ck_assert_int_ge(close(mkstemp(path)), 0);
+    config.mode = CAPU_MODE_OFF;
+    config.budget_bytes = 24 * 65536;
+    config.trace_path = path;
+    config.trace_iteration = TRACED;
+    config.sample_every = _i == 0 ? 0 : 1;
+    config.report_path = "/dev/null";
+    context = create(&config);
+    WORKS(context, capu_malloc(context, BYTES, &chain[0]));
+    WORKS(context, capu_malloc(context, BYTES, &chain[1]));
+    for (unsigned i = 1; i <= ITERATIONS; i++) {
+        uint64_t before = fake_cudart_timed_records();
+        capu_report report = iterate(context, chain, 1, chain[1]);
+        uint64_t records = fake_cudart_timed_records() - before;
+
+        ck_assert_uint_eq(report.timed, i == TRACED || _i == 1);
+        ck_assert((report.compute_ns == CAPU_NOT_TIMED) == (report.timed == 0));
+        ck_assert_uint_eq(records, report.timed == 0 ? 2 : 2 + 2 * report.op_count);
+        ck_assert_uint_gt(report.time_ns, 0);
+    }
+    capu_context_destroy(context);
+    unlink(path);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("api cuda");
@@ -356,6 +393,7 @@ int main(void)
     tcase_add_test(cases, an_op_that_cannot_be_enqueued_is_named);
     tcase_add_test(cases, the_program_can_launch_inside_an_access);
     tcase_add_test(cases, steady_iterations_record_two_events_with_timing);
+    tcase_add_loop_test(cases, mode_off_records_two_events_with_timing, 0, 2);
     tcase_add_test(cases, a_trace_has_the_rates_of_the_link);
     suite_add_tcase(suite, cases);
     return suite_run(suite);
