@@ -68,13 +68,13 @@ static void put_csv(struct html *html, const struct view *view)
     html_csv_begin(html,
                    view->source == VIEW_PLANNED ? "copies-planned-csv" : "copies-measured-csv",
                    view->source == VIEW_PLANNED ? "Planned copies" : "Measured copies",
-                   "direction,tensor,bytes,begin_ns,duration_ns,wait_ns");
+                   "direction,tensor,bytes,begin_ns,duration_ns");
     for (uint32_t i = 0; i < view->copy_count; i++) {
         const struct view_copy *copy = &view->copies[i];
 
-        html_format(html, "%s,%" PRIu32 ",%" PRIu64 ",%" PRId64 ",%" PRId64 ",%" PRIu64 "\n",
+        html_format(html, "%s,%" PRIu32 ",%" PRIu64 ",%" PRId64 ",%" PRId64 "\n",
                     copy->direction == VIEW_OUT ? "out" : "in", copy->tensor, copy->bytes,
-                    copy->begin_ns, copy->end_ns - copy->begin_ns, copy->wait_ns);
+                    copy->begin_ns, copy->end_ns - copy->begin_ns);
     }
     html_csv_end(html);
 }

@@ -11,7 +11,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-enum { ROWS = 100 };
+enum { ROWS = 60 };
 
 static int by_wait(const void *left, const void *right)
 {
@@ -60,7 +60,7 @@ static void put_table(struct html *html, const struct view *view)
     }
     qsort(ops, view->op_count, sizeof(*ops), by_wait);
     html_table_begin(html, "memory-table",
-                     view->op_count > ROWS ? "The hundred ops that waited longest"
+                     view->op_count > ROWS ? "The sixty ops that waited longest"
                                            : "Ops, those that waited longest first",
                      columns);
     for (uint32_t i = 0; i < view->op_count && i < ROWS; i++) {
@@ -79,17 +79,24 @@ static void put_number(struct html *html, uint64_t number)
     html_raw(html, ",");
 }
 
-/* Ops. Without begin_ns, an op begins when the one before it ends; other numbers left out are 0. */
+/* Ops. Without a number it is the next one, without begin_ns the op begins when the one before it
+   ends; other numbers left out are 0. What the unlimited run holds is given by its changes. */
 static void put_ops(struct html *html, const struct view *view)
 {
     int64_t end_ns = 0;
+    uint64_t unlimited = 0;
+    uint32_t next = 0;
 
-    html_csv_begin(html, "ops-csv", "Ops",
-                   "op,replay_for,name,begin_ns,duration_ns,wait_ns,wait_for,unlimited_bytes");
+    html_csv_begin(
+        html, "ops-csv", "Ops",
+        "op,replay_for,name,begin_ns,duration_ns,wait_ns,wait_for,unlimited_change_bytes");
     for (uint32_t i = 0; i < view->op_count; i++) {
         const struct view_op *op = &view->ops[i];
 
-        html_format(html, "%" PRIu32 ",", op->number);
+        if (op->number != next) {
+            html_format(html, "%" PRIu32, op->number);
+        }
+        html_raw(html, ",");
         if (op->is_replay) {
             html_format(html, "%" PRIu32, op->before);
         }
@@ -103,8 +110,14 @@ static void put_ops(struct html *html, const struct view *view)
         put_number(html, (uint64_t)(op->end_ns - op->begin_ns));
         put_number(html, op->wait_ns);
         html_raw(html, op->wait_ns > 0 ? view_wait_name(op->wait) : "");
-        html_format(html, ",%" PRIu64 "\n", op->unlimited_bytes);
+        html_raw(html, ",");
+        if (op->unlimited_bytes != unlimited) {
+            html_format(html, "%" PRId64, (int64_t)(op->unlimited_bytes - unlimited));
+        }
+        html_raw(html, "\n");
         end_ns = op->end_ns;
+        unlimited = op->unlimited_bytes;
+        next = op->number + 1;
     }
     html_csv_end(html);
 }

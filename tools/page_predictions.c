@@ -13,7 +13,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { WORST = 10 };
+/* So many pairs are in the data of a page; of more, those furthest off and every so manieth other.
+ */
+enum { WORST = 10, PAIRS_SHOWN = 1000 };
 
 enum pair_kind { PAIR_OP, PAIR_OUT, PAIR_IN };
 
@@ -169,11 +171,21 @@ static void put_row(struct html *html, const struct pair *pair)
                 distance(pair), sign, (double)distance(pair) / 1e6);
 }
 
+static void put_csv_line(struct html *html, const struct pair *pair)
+{
+    html_format(html, "%s,%" PRIu32 ",", kind_name(pair->kind), pair->number);
+    if (pair->kind != PAIR_OP) { /* the names of ops are in their own table */
+        html_csv_name(html, pair->name);
+    }
+    html_format(html, ",%" PRIu64 ",%" PRIu64 "\n", pair->planned_ns, pair->measured_ns);
+}
+
 static void put_pairs(struct html *html, const struct pair *pairs, size_t count)
 {
     static const char *const columns[] = {"What",      "Name",        "#Number", "#Predicted",
                                           "#Measured", "#Difference", NULL};
     const struct pair **worst = malloc((count + 1) * sizeof(*worst));
+    size_t step = count / (PAIRS_SHOWN / 2) + 1;
 
     if (worst == NULL) {
         html->has_failed = true;
@@ -189,17 +201,13 @@ static void put_pairs(struct html *html, const struct pair *pairs, size_t count)
         put_row(html, worst[i]);
     }
     html_table_end(html);
-    free((void *)worst);
     html_csv_begin(html, "predictions-csv", "Predictions",
                    "what,number,name,predicted_ns,measured_ns");
-    for (size_t i = 0; i < count; i++) {
-        html_format(html, "%s,%" PRIu32 ",", kind_name(pairs[i].kind), pairs[i].number);
-        if (pairs[i].kind != PAIR_OP) { /* the names of ops are in their own table */
-            html_csv_name(html, pairs[i].name);
-        }
-        html_format(html, ",%" PRIu64 ",%" PRIu64 "\n", pairs[i].planned_ns, pairs[i].measured_ns);
+    for (size_t i = 0; i < count; i += i < PAIRS_SHOWN / 2 ? 1 : step) {
+        put_csv_line(html, worst[i]);
     }
     html_csv_end(html);
+    free((void *)worst);
 }
 
 static void put_comparison(struct html *html, const struct page *page)

@@ -6,7 +6,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-enum { ROWS = 100 };
+enum { ROWS = 60 };
 
 static int by_wait(const void *left, const void *right)
 {
@@ -54,7 +54,7 @@ static void put_table(struct html *html, const struct view *view)
     qsort(tensors, view->tensor_count, sizeof(*tensors), by_wait);
     html_table_begin(html, "tensors-table",
                      view->tensor_count > ROWS
-                         ? "The hundred tensors that compute waited for longest"
+                         ? "The sixty tensors that compute waited for longest"
                          : "Tensors, those that compute waited for longest first",
                      columns);
     for (uint32_t i = 0; i < view->tensor_count && i < ROWS; i++) {
@@ -75,14 +75,13 @@ static void put_number(struct html *html, uint64_t number)
 /* Tensors, which have their numbers from 0 in this order. Numbers left out are 0. */
 static void put_tensors(struct html *html, const struct view *view)
 {
-    html_csv_begin(html, "tensors-csv", "Tensors", "name,kind,held_bytes,copied_bytes,waited_ns");
+    html_csv_begin(html, "tensors-csv", "Tensors", "name,kind,held_bytes,waited_ns");
     for (uint32_t i = 0; i < view->tensor_count; i++) {
         const struct view_tensor *tensor = &view->tensors[i];
 
         html_csv_name(html, tensor->name);
         html_format(html, ",%d", (int)tensor->kind);
         put_number(html, tensor->held_bytes);
-        put_number(html, tensor->copied_bytes);
         put_number(html, tensor->waited_ns);
         html_raw(html, "\n");
     }
@@ -95,20 +94,33 @@ static const char state_letters[VIEW_STATE_COUNT] = {
     [VIEW_COMING] = 'c',   [VIEW_DROPPED] = 'd', [VIEW_REPLAYED] = 'p',
 };
 
-/* Stays. Without begin_ns, it begins with the iteration, and without duration_ns it lasts until the
-   end. */
+/* Stays. Without a tensor it is the one of the line before, and without begin_ns the stay begins
+   when that line's ends; the first stay of a tensor begins with the iteration then. Without
+   duration_ns it lasts until the end. */
 static void put_stays(struct html *html, const struct view *view)
 {
+    uint32_t tensor = VIEW_NONE;
+    int64_t end_ns = 0;
+
     html_csv_begin(html, "stays-csv", "Where tensors are", "tensor,state,begin_ns,duration_ns");
     for (uint32_t i = 0; i < view->stay_count; i++) {
         const struct view_stay *stay = &view->stays[i];
 
-        html_format(html, "%" PRIu32 ",%c", stay->tensor, state_letters[stay->state]);
-        put_number(html, (uint64_t)stay->begin_ns);
-        put_number(html, stay->end_ns == (int64_t)view->time_ns
-                             ? 0
-                             : (uint64_t)(stay->end_ns - stay->begin_ns));
+        if (stay->tensor != tensor) {
+            html_format(html, "%" PRIu32, stay->tensor);
+            end_ns = 0;
+        }
+        html_format(html, ",%c,", state_letters[stay->state]);
+        if (stay->begin_ns != end_ns) {
+            html_format(html, "%" PRId64, stay->begin_ns);
+        }
+        html_raw(html, ",");
+        if (stay->end_ns != (int64_t)view->time_ns) {
+            html_format(html, "%" PRId64, stay->end_ns - stay->begin_ns);
+        }
         html_raw(html, "\n");
+        tensor = stay->tensor;
+        end_ns = stay->end_ns;
     }
     html_csv_end(html);
 }
@@ -122,9 +134,10 @@ static void put_moves(struct html *html, const struct view *view)
         const struct view_move *move = &view->moves[i];
 
         if (move->in_trigger != VIEW_NONE && move->back_op != VIEW_NONE) {
-            html_format(html, "%" PRIu32 ",%s,%" PRIu32 ",%" PRIu32 ",%" PRIu64 "\n", move->tensor,
-                        view_method_name(move->method), move->in_trigger, move->back_op,
-                        move->wait_ns);
+            html_format(html, "%" PRIu32 ",%s,%" PRIu32 ",%" PRIu32, move->tensor,
+                        view_method_name(move->method), move->in_trigger, move->back_op);
+            put_number(html, move->wait_ns);
+            html_raw(html, "\n");
         }
     }
     html_csv_end(html);

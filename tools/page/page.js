@@ -440,15 +440,14 @@ function drawBudgets() {
 
 /* ---- predicted against measured ---- */
 
-function drawPredictions() {
+function drawPredictions(view) {
     const table = readTable('predictions-csv', ['what', 'name']);
     if (!table || table.count === 0) {
         return;
     }
     const opNames = new Map();
-    const ops = readTable('ops-csv', ['name', 'wait_for']);
-    for (let i = 0; i < ops.count; i++) {
-        opNames.set(ops.op[i], ops.name[i]);
+    for (let i = 0; i < view.ops.count; i++) {
+        opNames.set(view.ops.op[i], view.ops.name[i]);
     }
     const logOf = (ns) => Math.log10(Math.max(ns, 1));
     const points = Array.from({length: table.count}, (unused, i) => ({
@@ -652,22 +651,36 @@ function readView() {
     const tensors = readTable('tensors-csv', ['name']);
     const stays = readTable('stays-csv', ['state']);
     let end = 0;
+    let next = 0;
+    let unlimited = 0;
+    ops.unlimited_bytes = new Float64Array(ops.count);
     for (let i = 0; i < ops.count; i++) {
+        ops.op[i] = isNaN(ops.op[i]) ? next : ops.op[i];
         ops.begin_ns[i] = isNaN(ops.begin_ns[i]) ? end : ops.begin_ns[i];
         ops.duration_ns[i] = ops.duration_ns[i] || 0;
         ops.wait_ns[i] = ops.wait_ns[i] || 0;
+        unlimited += ops.unlimited_change_bytes[i] || 0;
+        ops.unlimited_bytes[i] = unlimited;
         end = ops.begin_ns[i] + ops.duration_ns[i];
+        next = ops.op[i] + 1;
     }
     for (let i = 0; i < tensors.count; i++) {
-        ['held_bytes', 'copied_bytes', 'waited_ns'].forEach((column) => {
-            tensors[column][i] = tensors[column][i] || 0;
-        });
+        tensors.held_bytes[i] = tensors.held_bytes[i] || 0;
+        tensors.waited_ns[i] = tensors.waited_ns[i] || 0;
     }
     stays.end_ns = new Float64Array(stays.count);
     for (let i = 0; i < stays.count; i++) {
-        stays.begin_ns[i] = stays.begin_ns[i] || 0;
+        const isSame = isNaN(stays.tensor[i]);
+        stays.tensor[i] = isSame ? stays.tensor[i - 1] : stays.tensor[i];
+        stays.begin_ns[i] = !isNaN(stays.begin_ns[i]) ? stays.begin_ns[i]
+            : isSame ? stays.end_ns[i - 1] : 0;
         stays.end_ns[i] = isNaN(stays.duration_ns[i]) ? view.time_ns
                                                        : stays.begin_ns[i] + stays.duration_ns[i];
+    }
+    tensors.copied_bytes = new Float64Array(tensors.count);
+    const copies = readTable('copies-' + view.source + '-csv', ['direction']);
+    for (let i = 0; i < copies.count; i++) {
+        tensors.copied_bytes[copies.tensor[i]] += copies.bytes[i];
     }
     /* Ops by their number in program order; of replays the op itself. */
     const beginOf = new Float64Array(ops.count + 1).fill(NaN);
@@ -1247,9 +1260,9 @@ if (view) {
     drawMemory(view);
     drawTensors(view);
     drawLinks(view);
+    drawPredictions(view);
 }
 drawBudgets();
-drawPredictions();
 drawIterations();
 document.querySelectorAll('table').forEach(makeSortable);
 document.querySelectorAll('details.csv').forEach(addSaving);
