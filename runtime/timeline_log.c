@@ -102,7 +102,7 @@ static void publish(capu_context *context, struct timeline_log *log)
         }
     }
     if (status != CAPU_OK) {
-        give_up(context, log, "the times of copies cannot be read for an iteration's timeline");
+        give_up(context, log, "the times of an iteration cannot be read for its timeline");
         return;
     }
     line = timeline_json_end(log);
@@ -277,7 +277,7 @@ void timeline_log_open(capu_context *context)
         status = device_event_record(context->device, log->begin, context->compute.stream);
     }
     if (status != CAPU_OK) {
-        give_up(context, log, "marking the beginning of an iteration's timeline failed");
+        give_up(context, log, "the beginning of an iteration cannot be timed for its timeline");
         return;
     }
     tensors_each(&context->tensors, note_start, context);
@@ -327,7 +327,7 @@ static bool mark(capu_context *context, struct timeline_log *log, bool is_out)
         status = device_event_record(context->device, log->marks[log->mark_count], lane->stream);
     }
     if (status != CAPU_OK) {
-        give_up(context, log, "marking a copy for an iteration's timeline failed");
+        give_up(context, log, "a copy cannot be timed for the timeline of an iteration");
         return false;
     }
     log->mark_count++;
@@ -381,20 +381,21 @@ void timeline_log_meet(capu_context *context, struct tensor *tensor, size_t reco
 }
 
 /* Replays get the numbers that their ops have in the record, and their times. The guide does not
-   have the ops that happen only once. False: no memory. */
-static bool read_replays(capu_context *context, struct timeline_log *log,
-                         const struct record *record)
+   have the ops that happen only once. NO_HOST_MEMORY; INVALID (the guide has an op that the record
+   does not have); errors of reading times. */
+static capu_status read_replays(capu_context *context, struct timeline_log *log,
+                                const struct record *record)
 {
     uint32_t *numbers = malloc((record->op_count + 1) * sizeof(*numbers));
     size_t count = 0;
-    bool is_fine = numbers != NULL;
+    capu_status status = numbers != NULL ? CAPU_OK : CAPU_NO_HOST_MEMORY;
 
-    for (size_t i = 0; i < record->op_count && is_fine; i++) {
+    for (size_t i = 0; i < record->op_count && status == CAPU_OK; i++) {
         if (!record_is_once(record, i)) {
             numbers[count++] = (uint32_t)i;
         }
     }
-    for (size_t i = 0; i < log->event_count && is_fine; i++) {
+    for (size_t i = 0; i < log->event_count && status == CAPU_OK; i++) {
         struct timeline_event *event = &log->events[i];
         const struct record_replay *replay;
         struct lane_position start;
@@ -408,31 +409,38 @@ static bool read_replays(capu_context *context, struct timeline_log *log,
         replay = &record->replays[event->detail];
         start = (struct lane_position){&context->compute, replay->start};
         end = (struct lane_position){&context->compute, replay->end};
-        is_fine = event->subject < count &&
-                  lane_elapsed_ns(record->begin, start, &begin_ns) == CAPU_OK &&
-                  lane_elapsed_ns(start, end, &ns) == CAPU_OK;
-        event->subject = is_fine ? numbers[event->subject] : 0;
+        if (event->subject >= count) {
+            status = CAPU_INVALID;
+            break;
+        }
+        status = lane_elapsed_ns(record->begin, start, &begin_ns);
+        status = status == CAPU_OK ? lane_elapsed_ns(start, end, &ns) : status;
+        event->subject = numbers[event->subject];
         event->begin_ns = (int64_t)begin_ns;
         event->end_ns = (int64_t)(begin_ns + ns);
         event->wait_ns = replay->wait_ns;
     }
     free(numbers);
-    return is_fine;
+    return status;
 }
 
 void timeline_log_read(capu_context *context, const struct record *record)
 {
     for (size_t i = 0; i < TIMELINE_LOG_COUNT; i++) {
         struct timeline_log *log = &context->timeline_logs.logs[i];
+        capu_status status;
 
         if (log->stage != TIMELINE_ENDED || log->stamp != record->stamp) {
             continue;
         }
-        if (read_replays(context, log, record) &&
-            timeline_json_begin(context, log, record) == CAPU_OK) {
+        status = read_replays(context, log, record);
+        status = status == CAPU_OK ? timeline_json_begin(context, log, record) : status;
+        if (status == CAPU_OK) {
             log->stage = TIMELINE_READ;
-        } else {
+        } else if (status == CAPU_NO_HOST_MEMORY) {
             give_up_short(context, log);
+        } else {
+            give_up(context, log, "the times of an iteration cannot be read for its timeline");
         }
     }
 }

@@ -2,6 +2,7 @@
  * passive and in guided mode; without the option there is none, and nothing is made for one. */
 #include "tests/api/net.h"
 
+#include "device/adaptor_fault.h"
 #include "tools/view.h"
 
 #include <stdio.h>
@@ -182,6 +183,40 @@ START_TEST(without_the_option_nothing_is_made)
 }
 END_TEST
 
+/* A timeline that cannot be made costs its line, and capu_flush says so. Training goes on, and so
+   do the timelines after it. */
+START_TEST(a_failure_costs_one_timeline)
+{
+    struct adaptor_fault_plan once = {
+        .slot = _i == 0 ? ADAPTOR_EVENT_CREATE : ADAPTOR_EVENT_RECORD,
+        .call = 1,
+        .status = CAPU_DEVICE_FAILED,
+    };
+    capu_context *context;
+    struct net net;
+
+    net_init(&net,
+             (struct rig_options){
+                 .report_path = path, .timeline = true, .sample_every = 1, .has_faults = true});
+    context = net.rig.context;
+    net_begin(&net, "train");
+    adaptor_fault_arm(net.rig.faults, &once);
+    timeline_log_copy_begin(context, tensors_find(&context->tensors, net.weights), true);
+    ck_assert_uint_eq(adaptor_fault_hits(net.rig.faults), 1);
+    net_forward(&net, NET_LAYERS);
+    net_backward(&net, NET_LAYERS);
+    net_end(&net);
+    for (int i = 0; i < 3; i++) {
+        net_train(&net, "train");
+    }
+    STEP_FAILS(&net.rig, capu_flush(context), CAPU_FILE_FAILED, "cannot be timed");
+    read_views();
+    ck_assert_uint_eq(view_count, 3);
+    ck_assert_uint_eq(views[0].iteration, 2);
+    rig_finish(&net.rig);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("api timelines");
@@ -192,6 +227,7 @@ int main(void)
     tcase_add_loop_test(cases, guided_iterations_have_timelines, 0, 2);
     tcase_add_test(cases, iterations_that_are_not_waited_for);
     tcase_add_test(cases, without_the_option_nothing_is_made);
+    tcase_add_loop_test(cases, a_failure_costs_one_timeline, 0, 2);
     suite_add_tcase(suite, cases);
     return suite_run(suite);
 }

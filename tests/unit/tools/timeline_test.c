@@ -454,6 +454,7 @@ START_TEST(a_replay_is_decoded_again)
                   "--report r --save-plan p",
                   0,
                   {"takes exactly that time"}},
+                 {"explain r", 0, {"where the time went"}},
                  /* The same by the report. */
                  {"timeline r --trace m --plan p -o again && cmp again r.pftrace", 0, {""}});
     decode("r.pftrace");
