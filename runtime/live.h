@@ -64,6 +64,7 @@ struct live {
     struct live_subject subject; /* set before it is served */
     struct live *next;           /* of the server */
     uint64_t number;             /* of the server, from 1 in order of creation */
+    uint64_t kinds_ns;           /* of the context's thread: when it last summed up kind_bytes */
     struct live_sample own;      /* of the context's thread: what the next sample begins with */
     struct live_sample samples[3];
     atomic_uint newest;

@@ -9,6 +9,8 @@
 #include <string.h>
 #include <time.h>
 
+#define KINDS_EVERY_NS UINT64_C(100000000)
+
 void tracker_finish(struct tracker *tracker)
 {
     for (size_t i = 0; i < RECORD_COUNT; i++) {
@@ -454,12 +456,18 @@ static void publish_live(capu_context *context, const struct record *record)
 {
     struct live *live = context->live;
     struct timespec now;
+    uint64_t now_ns;
 
     clock_gettime(CLOCK_MONOTONIC, &now);
+    now_ns = (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
     live_note_report(live, &record->report);
-    page_figures_kinds(&context->tracker, record, live->own.kind_bytes);
+    /* The only part that takes time per op; so often is enough for people. */
+    if (now_ns - live->kinds_ns >= KINDS_EVERY_NS) {
+        page_figures_kinds(&context->tracker, record, live->own.kind_bytes);
+        live->kinds_ns = now_ns;
+    }
     live->own.held_bytes = pages_out(context->pages) * record->page_bytes;
-    live->own.published_ns = (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+    live->own.published_ns = now_ns;
     live_publish(live);
 }
 
