@@ -284,10 +284,11 @@ static uint64_t work_of(const struct hybrid *hybrid, uint64_t work)
     return work < ops * walks ? work : ops * walks;
 }
 
-/* Improves a start for a while: for at least half a turn. */
+/* Improves a start for a while: for at least half a turn, unless a turn is too expensive. */
 static capu_status improve_start(struct hybrid *hybrid, uint32_t start)
 {
-    uint64_t least = (uint64_t)hybrid->planning->request->trace_index->trace->op_count * WALKS_MIN;
+    uint64_t ops = hybrid->planning->request->trace_index->trace->op_count;
+    uint64_t least = ops <= MANY_OPS ? ops * WALKS_MIN : 0;
     uint64_t work = work_of(hybrid, hybrid->effort->start_work);
 
     hybrid_select(hybrid, &hybrid->starts[start]);
