@@ -363,6 +363,13 @@ static size_t list_ids(const struct rounds *rounds, const uint32_t *tensors, siz
     return length;
 }
 
+/* Whether the op only clears accumulated tensors. */
+static bool only_clears(struct rounds *rounds, const struct op_description *op)
+{
+    return op->read_count == 0 && op->update_count == 0 &&
+           list_ids(rounds, op->writes, op->write_count, false, true, 0) == 0;
+}
+
 /* From the second round on, accumulated tensors are updated instead of written, and what only
    clears them is left out. */
 static capu_status add_to_round(struct rounds *rounds, uint32_t op, uint32_t round,
@@ -370,6 +377,7 @@ static capu_status add_to_round(struct rounds *rounds, uint32_t op, uint32_t rou
 {
     struct op_description description = describe_op(rounds->trace, op);
     bool writes_again = round == 0;
+    bool is_whole = variant_is_update(rounds->trace, op) || only_clears(rounds, &description);
     size_t reads = list_ids(rounds, description.reads, description.read_count, true, true, 0);
     size_t writes =
         list_ids(rounds, description.writes, description.write_count, writes_again, true, reads);
@@ -380,7 +388,7 @@ static capu_status add_to_round(struct rounds *rounds, uint32_t op, uint32_t rou
         return CAPU_OK;
     }
     end = list_ids(rounds, description.updates, description.update_count, true, true, end);
-    if (rounds->has_flags ? description.scales : !variant_is_update(rounds->trace, op)) {
+    if (rounds->has_flags ? description.scales : !is_whole) {
         description.ns = (description.ns + rounds->count - 1) / rounds->count;
     }
     description.reads = rounds->list;

@@ -84,6 +84,28 @@ START_TEST(what_cannot_help_is_not_listed)
 }
 END_TEST
 
+/* Clearing gradients takes as long in the first of several rounds, and no time in the others. */
+START_TEST(rounds_save_no_work)
+{
+    write_file("clear",
+               TRACE_LINE MACHINE_LINE TENSOR_LINE(0, "w", 100, "parameter")
+                   TENSOR_LINE(1, "g", 100, "gradient") TENSOR_LINE(2, "a", 1000, "activation")
+                       TENSOR_LINE(3, "b", 1000, "activation")
+                           OP_LINE("clear", 90000, "[]", "[1]", "[]", "true")
+                               OP_LINE("f1", 1000, "[0]", "[2]", "[]", "true")
+                                   OP_LINE("f2", 1000, "[2]", "[3]", "[]", "true")
+                                       OP_LINE("b2", 1000, "[3]", "[]", "[1]", "false")
+                                           OP_LINE("b1", 1000, "[2]", "[]", "[1]", "false")
+                                               OP_LINE("step", 1000, "[1]", "[]", "[0]", "false")
+                                                   END_LINE(4, 6));
+    RUN_COMMANDS(
+        {"advise clear --budget 2190 --json", 0, {"\"ideal_ns\":95000", "run 2 micro-batches"}});
+    shell(CAPUCHIN_COMMAND " advise clear --budget 2190 --json |"
+                           " grep -oE '\"iteration_ns\":([1-8][0-9]|9[0-4])[0-9]{3},' >faster; "
+                           "test ! -s faster");
+}
+END_TEST
+
 START_TEST(smaller_pages_are_advised_where_pages_count)
 {
     shell("sed 's/\"bytes\":1000,/\"bytes\":17000,/' "
@@ -112,6 +134,7 @@ int main(void)
     tcase_add_test(tests, changes_are_listed_with_what_they_save);
     tcase_add_test(tests, the_best_change_comes_first);
     tcase_add_test(tests, what_cannot_help_is_not_listed);
+    tcase_add_test(tests, rounds_save_no_work);
     tcase_add_test(tests, smaller_pages_are_advised_where_pages_count);
     tcase_add_test(tests, bad_usage_and_small_budgets_are_rejected);
     suite_add_tcase(suite, tests);
