@@ -197,9 +197,84 @@ close_file:
     return status;
 }
 
+capu_status binary_analyse(struct binary_image *image, struct problem *problem)
+{
+    capu_status status;
+
+    ASSERT(image->text != NULL && !image->is_analysed);
+    image->status = ptx_parse(image->text, image->text_bytes, &image->module, &image->problem);
+    if (image->status == CAPU_NO_HOST_MEMORY) {
+        return problem_set(problem, image->status, "no memory to analyse it");
+    }
+    if (image->status != CAPU_OK) {
+        return CAPU_OK;
+    }
+    if (image->image.architecture == 0) {
+        image->image.architecture = image->module.architecture;
+    }
+    status = roles_find(&image->module, &image->kernels);
+    if (status != CAPU_OK) {
+        ptx_finish(&image->module);
+        return problem_set(problem, status, "no memory to analyse it");
+    }
+    image->is_analysed = true;
+    return CAPU_OK;
+}
+
+/* Whether the machine code has the kernel with other parameters than the PTX. */
+static bool has_other_parameters(const struct cubin *cubin, const struct kernel *kernel)
+{
+    const struct cubin_kernel *compiled = NULL;
+
+    for (size_t i = 0; i < cubin->kernel_count && compiled == NULL; i++) {
+        const char *name = cubin->kernels[i].name;
+
+        if (strlen(name) == kernel->name.length &&
+            memcmp(name, kernel->name.text, kernel->name.length) == 0) {
+            compiled = &cubin->kernels[i];
+        }
+    }
+    return compiled == NULL ||
+           (compiled->has_parameters && compiled->parameter_bytes != kernel->parameter_bytes);
+}
+
+const char *binary_doubt(const struct binary *binary, const struct binary_image *image,
+                         const struct kernel *kernel)
+{
+    bool has_machine_code = false;
+
+    if (image->image.is_relocatable) {
+        return "relocatable device code, which is linked before it runs (nvcc -rdc=true or -dc)";
+    }
+    for (size_t i = 0; i < binary->image_count; i++) {
+        const struct binary_image *other = &binary->images[i];
+
+        if (other->fatbin != image->fatbin || other->image.kind == IMAGE_PTX) {
+            continue;
+        }
+        if (other->image.kind == IMAGE_LTO) {
+            return "code that is optimised when it is linked (nvcc -dlto)";
+        }
+        has_machine_code = true;
+        if (other->image.kind == IMAGE_ELF && other->status == CAPU_OK &&
+            other->image.architecture == image->image.architecture) {
+            return has_other_parameters(&other->cubin, kernel)
+                       ? "the machine code has other kernels or parameters than the PTX"
+                       : NULL;
+        }
+    }
+    /* Without machine code, the driver compiles the PTX. */
+    return has_machine_code
+               ? "no machine code of the PTX's architecture, so what runs is made from "
+                 "other PTX"
+               : NULL;
+}
+
 void binary_finish(struct binary *binary)
 {
     for (size_t i = 0; i < binary->image_count; i++) {
+        roles_finish(&binary->images[i].kernels);
+        ptx_finish(&binary->images[i].module);
         cubin_finish(&binary->images[i].cubin);
         free(binary->images[i].text);
     }

@@ -8,6 +8,7 @@
 
 #include "interpose/cubin.h"
 #include "interpose/fatbin.h"
+#include "interpose/roles.h"
 
 struct binary_image {
     struct image image;
@@ -17,6 +18,9 @@ struct binary_image {
     struct cubin cubin;     /* of an ELF image */
     char *text;             /* of a PTX image, terminated; NULL if there is none */
     size_t text_bytes;
+    bool is_analysed; /* module and kernels are there */
+    struct ptx_module module;
+    struct kernels kernels;
 };
 
 /* Zeroed: empty. */
@@ -39,6 +43,15 @@ capu_status binary_read(const char *path, struct binary *binary, struct problem 
 
 /* The same for a file in memory. Copies what it keeps. */
 capu_status binary_read_bytes(struct bytes bytes, struct binary *binary, struct problem *problem);
+
+/* Parses a PTX image and analyses its kernels; what is wrong with it is noted in the image. Pre: it
+   has text. Errors: NO_HOST_MEMORY. */
+capu_status binary_analyse(struct binary_image *image, struct problem *problem);
+
+/* PTX tells about a kernel only if what runs is made from it. Returns why that is not certain for a
+   kernel of an analysed image, as words for a message; NULL: it is. */
+const char *binary_doubt(const struct binary *binary, const struct binary_image *image,
+                         const struct kernel *kernel);
 
 void binary_finish(struct binary *binary);
 

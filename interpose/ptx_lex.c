@@ -1,0 +1,186 @@
+/* Tokens of PTX, see ptx_lex.h. */
+#include "interpose/ptx_lex.h"
+
+#include <string.h>
+
+void ptx_lex_begin(struct ptx_lex *lex, const char *text, size_t count)
+{
+    *lex = (struct ptx_lex){.at = text, .end = text + count, .line = 1};
+    ptx_lex_next(lex);
+}
+
+bool span_is(struct span span, const char *text)
+{
+    return strlen(text) == span.length && memcmp(span.text, text, span.length) == 0;
+}
+
+bool span_is_same(struct span one, struct span other)
+{
+    return one.length == other.length && memcmp(one.text, other.text, one.length) == 0;
+}
+
+bool span_has_part(struct span word, const char *part)
+{
+    size_t length = strlen(part);
+    const char *at = word.text;
+    const char *end = word.text + word.length;
+
+    while (at < end) {
+        const char *dot = memchr(at, '.', (size_t)(end - at));
+
+        dot = dot == NULL ? end : dot;
+        if ((size_t)(dot - at) == length && memcmp(at, part, length) == 0) {
+            return true;
+        }
+        at = dot + 1;
+    }
+    return false;
+}
+
+static bool is_digit(char c)
+{
+    return c >= '0' && c <= '9';
+}
+
+static bool is_letter(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || c == '$' || c == '%';
+}
+
+static void skip_blanks(struct ptx_lex *lex)
+{
+    while (lex->at < lex->end) {
+        char c = *lex->at;
+
+        if (c == '\n') {
+            lex->line++;
+            lex->at++;
+        } else if (c == ' ' || c == '\t' || c == '\r' || c == '\0') {
+            lex->at++;
+        } else if (c == '/' && lex->end - lex->at > 1 && lex->at[1] == '/') {
+            while (lex->at < lex->end && *lex->at != '\n') {
+                lex->at++;
+            }
+        } else if (c == '/' && lex->end - lex->at > 1 && lex->at[1] == '*') {
+            lex->at += 2;
+            while (lex->at < lex->end &&
+                   !(*lex->at == '*' && lex->end - lex->at > 1 && lex->at[1] == '/')) {
+                lex->line += *lex->at == '\n';
+                lex->at++;
+            }
+            lex->at += lex->end - lex->at > 1 ? 2 : lex->end - lex->at;
+        } else {
+            return;
+        }
+    }
+}
+
+static void read_word(struct ptx_lex *lex)
+{
+    const char *at = lex->at;
+
+    while (at < lex->end) {
+        if (is_letter(*at) || is_digit(*at) || *at == '.') {
+            at++;
+        } else if (*at == ':' && lex->end - at > 1 && at[1] == ':') {
+            at += 2;
+        } else {
+            break;
+        }
+    }
+    lex->at = at;
+}
+
+static unsigned digit_of(char c)
+{
+    return is_digit(c)              ? (unsigned)(c - '0')
+           : (c >= 'a' && c <= 'f') ? (unsigned)(c - 'a' + 10)
+           : (c >= 'A' && c <= 'F') ? (unsigned)(c - 'A' + 10)
+                                    : 99;
+}
+
+/* Integers in any base, and floating-point numbers as 0f3F800000, 0d3FF0000000000000 or 1.5e3. */
+static uint64_t read_number(struct ptx_lex *lex)
+{
+    const char *at = lex->at;
+    unsigned base = 10;
+    uint64_t number = 0;
+    bool is_integer = true;
+
+    if (*at == '0' && lex->end - at > 1) {
+        char c = at[1];
+
+        if (c == 'x' || c == 'X') {
+            base = 16;
+            at += 2;
+        } else if (c == 'f' || c == 'F' || c == 'd' || c == 'D') {
+            base = 16;
+            is_integer = false;
+            at += 2;
+        } else if (c == 'b' || c == 'B') {
+            base = 2;
+            at += 2;
+        } else if (is_digit(c)) {
+            base = 8;
+            at++;
+        }
+    }
+    for (; at < lex->end; at++) {
+        unsigned digit = digit_of(*at);
+
+        if (digit < base) {
+            number = number * base + digit;
+        } else if (base == 10 && (*at == '.' || *at == 'e' || *at == 'E')) {
+            is_integer = false;
+        } else if (*at != 'U') {
+            break;
+        }
+    }
+    lex->at = at;
+    return is_integer ? number : 0;
+}
+
+static void read_string(struct ptx_lex *lex)
+{
+    lex->at++;
+    while (lex->at < lex->end && *lex->at != '"' && *lex->at != '\n') {
+        lex->at += *lex->at == '\\' && lex->end - lex->at > 1 ? 2 : 1;
+    }
+    lex->at += lex->at < lex->end && *lex->at == '"';
+}
+
+void ptx_lex_next(struct ptx_lex *lex)
+{
+    const char *start;
+
+    skip_blanks(lex);
+    start = lex->at;
+    lex->token = (struct token){.kind = TOKEN_END};
+    if (lex->at == lex->end) {
+        return;
+    }
+    if (is_digit(*start)) {
+        lex->token.kind = TOKEN_NUMBER;
+        lex->token.number = read_number(lex);
+    } else if (is_letter(*start) || *start == '.') {
+        lex->token.kind = TOKEN_WORD;
+        read_word(lex);
+    } else if (*start == '"') {
+        lex->token.kind = TOKEN_STRING;
+        read_string(lex);
+    } else {
+        lex->token.kind = TOKEN_SIGN;
+        lex->token.sign = *start;
+        lex->at++;
+    }
+    lex->token.span = (struct span){start, (uint32_t)(lex->at - start)};
+}
+
+void ptx_lex_skip_line(struct ptx_lex *lex)
+{
+    uint32_t line = lex->line;
+
+    while (lex->token.kind != TOKEN_END && lex->line == line) {
+        ptx_lex_next(lex);
+    }
+}

@@ -1,0 +1,752 @@
+/*
+ * Roles and closedness, see roles.h.
+ *
+ * Functions that kernels call are analysed first, as if they were kernels. One that accesses
+ * nothing but its own memory and variables of the module, and calls only such functions, is
+ * harmless: its result is unknown, and that is all. Any other makes its callers open.
+ */
+#include "interpose/roles.h"
+
+#include "interpose/flow_parts.h"
+
+#include "base/array.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+const char *roles_name(const struct kernel_word *word)
+{
+    return word->is_atomic                     ? "atomic"
+           : word->is_read && word->is_written ? "updated"
+           : word->is_written                  ? "written"
+           : word->is_read                     ? "read"
+                                               : "unused";
+}
+
+const char *roles_unknown(uint32_t flags)
+{
+    static const struct {
+        uint32_t flag;
+        const char *text;
+    } texts[] = {{FLOW_OPCODE, "an unknown instruction"},
+                 {FLOW_CALL, "the result of a function"},
+                 {FLOW_ATOMIC, "the result of an atomic"},
+                 {FLOW_SHARED, "shared memory"},
+                 {FLOW_LOCAL, "local memory"},
+                 {FLOW_EXCHANGE, "an exchange between threads"},
+                 {FLOW_CLOCK, "a clock or a multiprocessor's number"},
+                 {FLOW_INEXACT, "floating point that may be rounded otherwise"},
+                 {FLOW_UNSET, "a register that may not be set"}};
+
+    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+        if ((flags & texts[i].flag) != 0) {
+            return texts[i].text;
+        }
+    }
+    return "";
+}
+
+/* A function during the analysis. */
+struct analysis {
+    struct flow flow;
+    struct kernel *kernel;
+    const bool *is_harmless; /* of each function of the module */
+    bool has_no_memory;
+    bool accesses_parameters; /* memory that its parameters point to */
+    uint64_t *in_slice;       /* slots */
+};
+
+static void open_kernel(struct kernel *kernel, const struct ptx_instruction *instruction,
+                        const char *format, struct span name)
+{
+    char text[KERNEL_REASON_BYTES];
+    size_t length;
+    int written;
+
+    kernel->is_closed = false;
+    written = snprintf(text, sizeof(text), format, (int)name.length, name.text);
+    if (written < 0) {
+        return;
+    }
+    length = strlen(text);
+    /* One of each kind. */
+    for (unsigned i = 0; i < kernel->reason_count; i++) {
+        if (strncmp(kernel->reasons[i], text, length) == 0) {
+            return;
+        }
+    }
+    if (kernel->reason_count == KERNEL_REASONS) {
+        return;
+    }
+    memcpy(kernel->reasons[kernel->reason_count], text, length + 1);
+    if (instruction != NULL && length + 20 < sizeof(text)) {
+        (void)snprintf(kernel->reasons[kernel->reason_count] + length, sizeof(text) - length,
+                       " (PTX line %u)", instruction->line);
+    }
+    kernel->reason_count++;
+}
+
+/* A reason without a name. */
+static void open_for(struct kernel *kernel, const struct ptx_instruction *instruction,
+                     const char *text)
+{
+    open_kernel(kernel, instruction, "%.*s", (struct span){text, (uint32_t)strlen(text)});
+}
+
+static struct kernel_word *word_at(struct analysis *analysis, const struct flow_slot *slot)
+{
+    struct kernel *kernel = analysis->kernel;
+    uint32_t offset = slot->kind == FLOW_ANY ? PTX_NONE : slot->offset;
+    size_t at = 0;
+
+    while (at < kernel->word_count && (kernel->words[at].parameter < slot->parameter ||
+                                       (kernel->words[at].parameter == slot->parameter &&
+                                        kernel->words[at].offset < offset))) {
+        at++;
+    }
+    if (at < kernel->word_count && kernel->words[at].parameter == slot->parameter &&
+        kernel->words[at].offset == offset) {
+        return &kernel->words[at];
+    }
+    if (!array_reserve(&kernel->words, &kernel->word_capacity, kernel->word_count + 1,
+                       sizeof(*kernel->words))) {
+        analysis->has_no_memory = true;
+        return NULL;
+    }
+    memmove(&kernel->words[at + 1], &kernel->words[at],
+            (kernel->word_count - at) * sizeof(*kernel->words));
+    kernel->word_count++;
+    kernel->words[at] = (struct kernel_word){.parameter = slot->parameter, .offset = offset};
+    return &kernel->words[at];
+}
+
+/* An access by an instruction: what it is, and where. */
+struct access {
+    const struct ptx_instruction *instruction;
+    const struct ptx_operand *address;
+    bool is_read;
+    bool is_written;
+    bool is_atomic;
+    bool is_tile; /* a warp's, whose extent is not the address's */
+    unsigned bytes;
+};
+
+static enum slice_class class_of(const struct analysis *analysis, uint32_t flags)
+{
+    if ((flags & FLOW_UNKNOWN) != 0) {
+        return SLICE_UNKNOWN;
+    }
+    /* A variable is known before the launch, unless the kernel itself may change it. */
+    if ((flags & FLOW_DATA) != 0 ||
+        ((flags & FLOW_VARIABLE) != 0 && analysis->kernel->writes_variables)) {
+        return SLICE_DATA;
+    }
+    return SLICE_IDS;
+}
+
+static void note_word(struct analysis *analysis, const struct access *access,
+                      struct kernel_word *word, uint32_t address, uint32_t condition)
+{
+    enum slice_class address_class = class_of(analysis, address);
+    enum slice_class condition_class = class_of(analysis, condition);
+
+    word->is_read |= access->is_read;
+    word->is_written |= access->is_written;
+    word->is_atomic |= access->is_atomic;
+    word->may_be_offset |= (address & FLOW_SUM) != 0;
+    if (access->is_read && word->read_bytes < access->bytes) {
+        word->read_bytes = access->bytes;
+    }
+    if ((access->is_written || access->is_atomic) &&
+        (word->write_bytes == 0 || word->write_bytes > access->bytes)) {
+        word->write_bytes = access->bytes;
+    }
+    word->address = word->address < address_class ? address_class : word->address;
+    word->condition = word->condition < condition_class ? condition_class : word->condition;
+    word->unknown |= (address | condition) & FLOW_UNKNOWN;
+}
+
+static void unknown_address(struct analysis *analysis, const struct access *access, uint32_t flags)
+{
+    const char *from = (flags & FLOW_DATA) != 0       ? "loaded from memory"
+                       : (flags & FLOW_VARIABLE) != 0 ? "loaded from a variable"
+                       : (flags & FLOW_UNKNOWN) != 0  ? roles_unknown(flags)
+                                                      : "computed";
+
+    open_kernel(analysis->kernel, access->instruction,
+                "an address that no parameter gives: it depends on %.*s",
+                (struct span){from, (uint32_t)strlen(from)});
+}
+
+/* An access to memory that is or may be global. */
+static void note_global(struct analysis *analysis, const struct access *access)
+{
+    struct flow *flow = &analysis->flow;
+    uint32_t condition = flow_condition(flow, access->instruction)->flags;
+    const struct flow_value *address;
+    uint32_t flags;
+    bool has_word = false;
+
+    for (size_t i = 0; i < flow->set_words; i++) {
+        analysis->in_slice[i] |= flow_condition(flow, access->instruction)->uses[i];
+    }
+    address = flow_operand(flow, access->address);
+    flags = address->flags | (access->is_tile ? FLOW_EXCHANGE : 0);
+    for (size_t i = 0; i < flow->slot_count; i++) {
+        if (flow->slots[i].kind != FLOW_PLACE && flow_has(address->bases, i)) {
+            struct kernel_word *word = word_at(analysis, &flow->slots[i]);
+
+            has_word = true;
+            if (word != NULL) {
+                note_word(analysis, access, word, flags, condition);
+            }
+        }
+    }
+    analysis->accesses_parameters |= has_word;
+    for (size_t i = 0; i < flow->set_words; i++) {
+        analysis->in_slice[i] |= address->uses[i];
+    }
+    if ((!has_word && (flags & FLOW_AT) == 0) || (flags & FLOW_BASELESS) != 0) {
+        unknown_address(analysis, access, flags);
+    }
+}
+
+/* Whether the access may reach global memory that is no variable of the module; notes variables. */
+static bool may_be_global(struct analysis *analysis, const struct access *access,
+                          enum ptx_space space)
+{
+    uint32_t flags;
+
+    if (space != SPACE_GENERIC && space != SPACE_GLOBAL) {
+        return false;
+    }
+    flags = flow_operand(&analysis->flow, access->address)->flags;
+    if ((flags & FLOW_AT_VARIABLE) != 0) {
+        analysis->kernel->reads_variables |= access->is_read;
+        analysis->kernel->writes_variables |= access->is_written || access->is_atomic;
+    }
+    return true;
+}
+
+/* Finds the operand in brackets that an instruction accesses. */
+static const struct ptx_operand *address_at(const struct ptx_function *function,
+                                            const struct ptx_instruction *instruction,
+                                            unsigned position)
+{
+    for (uint32_t i = 0; i < instruction->operand_count; i++) {
+        const struct ptx_operand *operand = &function->operands[instruction->operand_first + i];
+
+        if (operand->position == position && operand->is_address) {
+            return operand;
+        }
+    }
+    return NULL;
+}
+
+/* The access of an instruction. False: it has none. */
+static bool access_of(const struct ptx_function *function,
+                      const struct ptx_instruction *instruction, struct access *access,
+                      unsigned *position)
+{
+    *access = (struct access){.instruction = instruction};
+    *position = 0;
+    switch (instruction->effect) {
+    case EFFECT_LOAD:
+    case EFFECT_LOAD_TILE:
+        access->is_read = true;
+        *position = 1;
+        break;
+    case EFFECT_STORE:
+    case EFFECT_STORE_TILE:
+    case EFFECT_DISCARD:
+        access->is_written = true;
+        break;
+    case EFFECT_ATOMIC:
+        access->is_atomic = access->is_read = access->is_written = true;
+        *position = 1;
+        break;
+    case EFFECT_REDUCE:
+        access->is_atomic = access->is_read = access->is_written = true;
+        break;
+    case EFFECT_COPY_ASYNC:
+        access->is_read = true;
+        *position = 1;
+        break;
+    default:
+        return false;
+    }
+    access->is_tile = instruction->effect == EFFECT_LOAD_TILE ||
+                      instruction->effect == EFFECT_STORE_TILE ||
+                      instruction->effect == EFFECT_DISCARD;
+    access->bytes =
+        ptx_opcode_bits(instruction->opcode) / 8 * ptx_opcode_elements(instruction->opcode);
+    access->address = address_at(function, instruction, *position);
+    return true;
+}
+
+/* The space of an access's address: a copy names two. */
+static enum ptx_space space_of(const struct ptx_instruction *instruction)
+{
+    return instruction->effect == EFFECT_COPY_ASYNC ? SPACE_GLOBAL
+                                                    : flow_space(instruction->opcode);
+}
+
+/* Whether the operands after the address of a store or atomic contain an address. */
+static void note_escape(struct analysis *analysis, const struct access *access, unsigned position)
+{
+    struct flow *flow = &analysis->flow;
+    const struct ptx_instruction *instruction = access->instruction;
+    const struct ptx_operand *operands = flow->function->operands + instruction->operand_first;
+
+    for (uint32_t i = 0; i < instruction->operand_count; i++) {
+        const struct flow_value *value;
+
+        if (operands[i].position <= position || operands[i].kind != OPERAND_REGISTER) {
+            continue;
+        }
+        value = flow_operand(flow, &operands[i]);
+        for (size_t j = 0; j < flow->slot_count; j++) {
+            const struct flow_slot *slot = &flow->slots[j];
+            bool is_word = false;
+
+            if (slot->kind == FLOW_PLACE || !flow_has(value->bases, j)) {
+                continue;
+            }
+            for (size_t k = 0; k < analysis->kernel->word_count; k++) {
+                const struct kernel_word *word = &analysis->kernel->words[k];
+
+                is_word |= word->parameter == slot->parameter &&
+                           (slot->kind == FLOW_ANY || word->offset == slot->offset ||
+                            word->offset == PTX_NONE);
+            }
+            if (is_word || flow->function->parameters[slot->parameter].is_marked_pointer) {
+                open_kernel(analysis->kernel, instruction,
+                            "a pointer is stored to memory: parameter %.*s",
+                            flow->function->parameters[slot->parameter].name);
+            }
+        }
+    }
+}
+
+static void note_call(struct analysis *analysis, const struct ptx_instruction *instruction)
+{
+    static const char *const known[] = {"vprintf", "__assertfail"};
+    const struct ptx_module *module = analysis->flow.module;
+    const struct ptx_function *function = analysis->flow.function;
+    const struct ptx_operand *callee = NULL;
+
+    for (uint32_t i = 0; i < instruction->operand_count && callee == NULL; i++) {
+        const struct ptx_operand *operand = &function->operands[instruction->operand_first + i];
+
+        callee = operand->is_list ? NULL : operand;
+    }
+    if (callee == NULL || callee->kind == OPERAND_REGISTER) {
+        open_for(analysis->kernel, instruction, "a call through a pointer");
+        return;
+    }
+    for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
+        if (span_is(callee->name, known[i])) {
+            return;
+        }
+    }
+    for (size_t i = 0; i < module->function_count; i++) {
+        if (analysis->is_harmless[i] && span_is_same(module->functions[i].name, callee->name)) {
+            return;
+        }
+    }
+    open_kernel(analysis->kernel, instruction, "it calls %.*s", callee->name);
+}
+
+/* What makes a kernel open, whatever its addresses. */
+static void note_instruction(struct analysis *analysis, const struct ptx_instruction *instruction)
+{
+    switch (instruction->effect) {
+    case EFFECT_UNKNOWN:
+        open_kernel(analysis->kernel, instruction, "an unknown instruction, %.*s",
+                    instruction->opcode);
+        break;
+    case EFFECT_CALL:
+        note_call(analysis, instruction);
+        break;
+    case EFFECT_TEXTURE:
+        open_for(analysis->kernel, instruction, "textures or surfaces");
+        break;
+    case EFFECT_BULK_COPY:
+        open_for(analysis->kernel, instruction, "bulk copies or tensor maps");
+        break;
+    case EFFECT_MULTIMEM:
+        open_for(analysis->kernel, instruction, "memory of several devices");
+        break;
+    default:
+        break;
+    }
+    analysis->kernel->has_atomics |=
+        instruction->effect == EFFECT_ATOMIC || instruction->effect == EFFECT_REDUCE;
+}
+
+/* Visits each access; the first pass finds out which variables are written. */
+static void visit_accesses(struct analysis *analysis,
+                           void (*visit)(struct analysis *, const struct access *, unsigned))
+{
+    const struct ptx_function *function = analysis->flow.function;
+
+    for (size_t i = 0; i < function->instruction_count; i++) {
+        struct access access;
+        unsigned position;
+
+        if (!access_of(function, &function->instructions[i], &access, &position)) {
+            continue;
+        }
+        if (access.address == NULL) {
+            open_for(analysis->kernel, access.instruction, "an access without an address");
+        } else if (may_be_global(analysis, &access, space_of(access.instruction))) {
+            visit(analysis, &access, position);
+        }
+    }
+}
+
+static void visit_nothing(struct analysis *analysis, const struct access *access, unsigned position)
+{
+    (void)analysis;
+    (void)access;
+    (void)position;
+}
+
+static void visit_address(struct analysis *analysis, const struct access *access, unsigned position)
+{
+    (void)position;
+    note_global(analysis, access);
+}
+
+static void visit_stored(struct analysis *analysis, const struct access *access, unsigned position)
+{
+    if (access->is_written) {
+        note_escape(analysis, access, position);
+    }
+}
+
+/* Waiting: a loop that is left when memory has changed, which another thread has to do. */
+
+/* Marks the registers whose value can change from one round of a loop to the next: those defined in
+   it from memory or other threads, those with another definition, and what is computed from them.
+ */
+static void find_changing(const struct analysis *analysis, uint32_t loop, bool *is_changing)
+{
+    const struct ptx_function *function = analysis->flow.function;
+    const struct ptx_graph *graph = &analysis->flow.graph;
+    bool has_grown = true;
+
+    while (has_grown) {
+        has_grown = false;
+        for (size_t i = 0; i < function->instruction_count; i++) {
+            const struct ptx_instruction *instruction = &function->instructions[i];
+            const struct ptx_operand *operands = function->operands + instruction->operand_first;
+            bool changes =
+                instruction->effect > EFFECT_COMPUTE || instruction->effect == EFFECT_UNKNOWN;
+
+            if (graph->blocks[graph->block_of[i]].loop != loop ||
+                !flow_has_result(instruction->effect)) {
+                continue;
+            }
+            for (uint32_t j = 0; j < instruction->operand_count; j++) {
+                changes |=
+                    operands[j].kind == OPERAND_REGISTER &&
+                    (operands[j].position > 0 ? is_changing[operands[j].index]
+                                              : analysis->flow.definitions[operands[j].index] > 1);
+            }
+            for (uint32_t j = 0; changes && j < instruction->operand_count; j++) {
+                if (operands[j].kind == OPERAND_REGISTER && operands[j].position == 0 &&
+                    !is_changing[operands[j].index]) {
+                    is_changing[operands[j].index] = true;
+                    has_grown = true;
+                }
+            }
+        }
+    }
+}
+
+/* Whether a load, in a loop, can be what the loop waits for. */
+static bool is_awaited(const struct analysis *analysis, const struct ptx_instruction *load,
+                       const bool *is_changing)
+{
+    const struct ptx_function *function = analysis->flow.function;
+    enum ptx_space space = flow_space(load->opcode);
+    struct access access;
+    unsigned position;
+
+    if (!access_of(function, load, &access, &position) || access.address == NULL ||
+        (space != SPACE_GENERIC && space != SPACE_GLOBAL)) {
+        return false;
+    }
+    if (load->effect == EFFECT_LOAD &&
+        (span_has_part(load->opcode, "volatile") || span_has_part(load->opcode, "acquire"))) {
+        return true;
+    }
+    if (access.address->kind == OPERAND_REGISTER && is_changing[access.address->index]) {
+        return false;
+    }
+    if (load->effect == EFFECT_LOAD) {
+        return true;
+    }
+    /* An update that is repeated with what it has found does not wait; a lock is taken with
+     * constants. */
+    for (uint32_t i = 0; i < load->operand_count; i++) {
+        const struct ptx_operand *operand = &function->operands[load->operand_first + i];
+
+        if (operand->position > position && operand->kind == OPERAND_REGISTER &&
+            is_changing[operand->index]) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Marks what the marked registers are computed from within a loop. True: something was added. */
+static bool spread_back(const struct analysis *analysis, uint32_t loop, bool *is_wanted,
+                        bool *is_load_wanted)
+{
+    const struct ptx_function *function = analysis->flow.function;
+    const struct ptx_graph *graph = &analysis->flow.graph;
+    bool has_grown = false;
+
+    for (size_t i = 0; i < function->instruction_count; i++) {
+        const struct ptx_instruction *instruction = &function->instructions[i];
+        const struct ptx_operand *operands = function->operands + instruction->operand_first;
+        bool is_result_wanted = false;
+
+        if (graph->blocks[graph->block_of[i]].loop != loop) {
+            continue;
+        }
+        for (uint32_t j = 0; j < instruction->operand_count && operands[j].position == 0; j++) {
+            is_result_wanted |= operands[j].kind == OPERAND_REGISTER && !operands[j].is_address &&
+                                is_wanted[operands[j].index];
+        }
+        if (!is_result_wanted || instruction->effect == EFFECT_STORE) {
+            continue;
+        }
+        is_load_wanted[i] = true;
+        for (uint32_t j = 0; j < instruction->operand_count; j++) {
+            if (operands[j].kind == OPERAND_REGISTER && operands[j].position > 0 &&
+                !operands[j].is_address && !is_wanted[operands[j].index]) {
+                is_wanted[operands[j].index] = true;
+                has_grown = true;
+            }
+        }
+    }
+    return has_grown;
+}
+
+/* Looks at one loop. `marks` has two elements per register and one per instruction. */
+static void check_loop(struct analysis *analysis, uint32_t loop, bool *marks)
+{
+    const struct ptx_function *function = analysis->flow.function;
+    const struct ptx_graph *graph = &analysis->flow.graph;
+    bool *is_wanted = marks;
+    bool *is_changing = marks + function->register_count;
+    bool *is_load_wanted = is_changing + function->register_count;
+
+    memset(marks, 0, 2 * function->register_count + function->instruction_count);
+    find_changing(analysis, loop, is_changing);
+    for (size_t i = 0; i < graph->block_count; i++) {
+        const struct ptx_block *block = &graph->blocks[i];
+        const struct ptx_instruction *last = &function->instructions[block->end - 1];
+
+        for (uint32_t j = 0; block->loop == loop && j < block->successor_count; j++) {
+            uint32_t to = graph->successors[block->successor_first + j];
+
+            if ((to == graph->block_count || graph->blocks[to].loop != loop) &&
+                last->predicate != PTX_NONE) {
+                is_wanted[last->predicate] = true;
+            }
+        }
+    }
+    while (spread_back(analysis, loop, is_wanted, is_load_wanted)) {
+    }
+    for (size_t i = 0; i < function->instruction_count; i++) {
+        if (is_load_wanted[i] && is_awaited(analysis, &function->instructions[i], is_changing)) {
+            analysis->kernel->spins = true;
+            open_for(analysis->kernel, &function->instructions[i],
+                     "it may wait for another thread");
+            return;
+        }
+    }
+}
+
+static void check_loops(struct analysis *analysis)
+{
+    const struct ptx_function *function = analysis->flow.function;
+    const struct ptx_graph *graph = &analysis->flow.graph;
+    bool *marks =
+        calloc(2 * function->register_count + function->instruction_count + 1, sizeof(*marks));
+
+    if (marks == NULL) {
+        analysis->has_no_memory = true;
+        return;
+    }
+    for (uint32_t i = 0; i < graph->block_count; i++) {
+        if (graph->blocks[i].loop == i) {
+            check_loop(analysis, i, marks);
+        }
+    }
+    free(marks);
+}
+
+static capu_status list_parameters(struct analysis *analysis)
+{
+    const struct ptx_function *function = analysis->flow.function;
+    const struct flow *flow = &analysis->flow;
+    struct kernel *kernel = analysis->kernel;
+
+    for (size_t i = 0; i < flow->slot_count; i++) {
+        const struct flow_slot *slot = &flow->slots[i];
+        bool is_word = false;
+
+        if (slot->parameter >= function->parameter_count) {
+            continue;
+        }
+        for (size_t j = 0; j < kernel->word_count; j++) {
+            is_word |= kernel->words[j].parameter == slot->parameter &&
+                       kernel->words[j].offset == slot->offset && slot->bytes == 8;
+        }
+        kernel->parameters[slot->parameter].is_used = true;
+        kernel->parameters[slot->parameter].is_in_slice |=
+            !is_word && flow_has(analysis->in_slice, i);
+    }
+    return CAPU_OK;
+}
+
+static void analyse_flow(struct analysis *analysis)
+{
+    const struct ptx_function *function = analysis->flow.function;
+    const struct ptx_graph *graph = &analysis->flow.graph;
+
+    if (graph->has_lost_branch) {
+        open_for(analysis->kernel, NULL, "a branch whose targets are not known");
+    }
+    if (graph->has_endless_loop) {
+        open_for(analysis->kernel, NULL, "a loop that nothing leaves");
+    }
+    for (size_t i = 0; i < function->instruction_count; i++) {
+        note_instruction(analysis, &function->instructions[i]);
+    }
+    visit_accesses(analysis, visit_nothing);
+    visit_accesses(analysis, visit_address);
+    visit_accesses(analysis, visit_stored);
+    check_loops(analysis);
+    (void)list_parameters(analysis);
+}
+
+/* Analyses one function into *kernel. Only a lack of memory is a failure. */
+static capu_status analyse(const struct ptx_module *module, const struct ptx_function *function,
+                           const bool *is_harmless, struct kernel *kernel,
+                           bool *accesses_parameters)
+{
+    struct analysis analysis = {.kernel = kernel, .is_harmless = is_harmless};
+    capu_status status;
+
+    *kernel = (struct kernel){.name = function->name,
+                              .parameter_bytes = function->parameter_bytes,
+                              .parameter_count = function->parameter_count,
+                              .is_closed = true};
+    kernel->parameters = calloc(function->parameter_count + 1, sizeof(*kernel->parameters));
+    if (kernel->parameters == NULL) {
+        return CAPU_NO_HOST_MEMORY;
+    }
+    for (size_t i = 0; i < function->parameter_count; i++) {
+        kernel->parameters[i].offset = function->parameters[i].offset;
+        kernel->parameters[i].bytes = function->parameters[i].bytes;
+        kernel->parameters[i].is_marked_pointer = function->parameters[i].is_marked_pointer;
+    }
+    status = flow_build(module, function, &analysis.flow);
+    if (status == CAPU_TOO_LARGE) {
+        open_for(kernel, NULL, "it is too large to analyse");
+        return CAPU_OK;
+    }
+    if (status != CAPU_OK) {
+        return status;
+    }
+    analysis.in_slice = calloc(analysis.flow.set_words, sizeof(*analysis.in_slice));
+    if (analysis.in_slice == NULL) {
+        status = CAPU_NO_HOST_MEMORY;
+        goto finish_flow;
+    }
+    analyse_flow(&analysis);
+    *accesses_parameters = analysis.accesses_parameters;
+    status = analysis.has_no_memory ? CAPU_NO_HOST_MEMORY : CAPU_OK;
+    free(analysis.in_slice);
+
+finish_flow:
+    flow_finish(&analysis.flow);
+    return status;
+}
+
+static void finish_kernel(struct kernel *kernel)
+{
+    free(kernel->parameters);
+    free(kernel->words);
+}
+
+/* Which functions are harmless. Grows from those that call nothing, so recursion never is. */
+static capu_status find_harmless(const struct ptx_module *module, bool *is_harmless)
+{
+    bool has_grown = true;
+
+    while (has_grown) {
+        has_grown = false;
+        for (size_t i = 0; i < module->function_count; i++) {
+            const struct ptx_function *function = &module->functions[i];
+            struct kernel kernel = {.is_closed = false};
+            bool accesses_parameters = false;
+            capu_status status;
+
+            if (is_harmless[i] || function->is_kernel || !function->has_body) {
+                continue;
+            }
+            status = analyse(module, function, is_harmless, &kernel, &accesses_parameters);
+            is_harmless[i] = status == CAPU_OK && kernel.is_closed && !accesses_parameters &&
+                             !kernel.writes_variables;
+            has_grown |= is_harmless[i];
+            finish_kernel(&kernel);
+            if (status != CAPU_OK) {
+                return status;
+            }
+        }
+    }
+    return CAPU_OK;
+}
+
+capu_status roles_find(const struct ptx_module *module, struct kernels *kernels)
+{
+    bool *is_harmless = calloc(module->function_count + 1, sizeof(*is_harmless));
+    capu_status status = CAPU_NO_HOST_MEMORY;
+
+    *kernels =
+        (struct kernels){.kernels = calloc(module->function_count + 1, sizeof(*kernels->kernels))};
+    if (is_harmless != NULL && kernels->kernels != NULL) {
+        status = find_harmless(module, is_harmless);
+    }
+    for (size_t i = 0; i < module->function_count && status == CAPU_OK; i++) {
+        const struct ptx_function *function = &module->functions[i];
+        bool unused;
+
+        if (function->is_kernel && function->has_body) {
+            status = analyse(module, function, is_harmless, &kernels->kernels[kernels->count++],
+                             &unused);
+        }
+    }
+    free(is_harmless);
+    if (status != CAPU_OK) {
+        roles_finish(kernels);
+    }
+    return status;
+}
+
+void roles_finish(struct kernels *kernels)
+{
+    for (size_t i = 0; i < kernels->count; i++) {
+        finish_kernel(&kernels->kernels[i]);
+    }
+    free(kernels->kernels);
+    *kernels = (struct kernels){0};
+}
