@@ -31,7 +31,7 @@ static const struct {
     {"maxbatch", "find the largest batch of a known network that fits", maxbatch_main},
     {"replay", "run a trace through the runtime on a simulated device", replay_main},
     {"explain", "explain from a report file why an iteration was slow", explain_main},
-    {"kernels", "list the device code of a CUDA program", kernels_main},
+    {"kernels", "analyse the kernels of a CUDA program", kernels_main},
     {"timeline", "write the timeline of iterations for ui.perfetto.dev", timeline_main},
     {"top", "show running programs that offer their counters", top_main},
     {"machines", "list the machines known by name", machines_main},

@@ -4,7 +4,9 @@
 #include "tests/unit/interpose/device_code.h"
 
 static const char ptx[] = ".version 8.0\n.target sm_80\n.address_size 64\n"
-                          ".visible .entry scale(.param .u64 a, .param .f32 b) { ret; }\n";
+                          ".visible .entry scale(.param .u64 a, .param .f32 b) {\n"
+                          ".reg .b64 %rd<2>; .reg .f32 %f<2>; ld.param.u64 %rd1, [a];\n"
+                          "ld.param.f32 %f1, [b]; st.global.f32 [%rd1], %f1; ret; }\n";
 
 static const struct written_kernel kernels[] = {{"scale", {8, 4}, false}};
 
@@ -47,6 +49,21 @@ static void write_programs(void)
     write_program(&program, ".nv_fatbin", buffer_bytes(&fatbins));
     save("machine", &program);
     free(program.data);
+    free(fatbins.data);
+    program = fatbins = (struct buffer){0};
+    write_fatbin(&fatbins, (struct written_image[]){{1, 80, PACKING_NONE, text(ptx), NULL}}, 1);
+    write_program(&program, "__nv_relfatbin", buffer_bytes(&fatbins));
+    save("relocatable", &program);
+    free(program.data);
+    free(fatbins.data);
+    program = fatbins = (struct buffer){0};
+    write_fatbin(&fatbins,
+                 (struct written_image[]){{2, 90, PACKING_NONE, buffer_bytes(&cubin), NULL},
+                                          {1, 80, PACKING_NONE, text(ptx), NULL}},
+                 2);
+    write_program(&program, ".nv_fatbin", buffer_bytes(&fatbins));
+    save("other", &program);
+    free(program.data);
     program = (struct buffer){0};
     write_program(&program, ".data", text("no device code"));
     save("plain", &program);
@@ -60,12 +77,34 @@ static void write_programs(void)
 START_TEST(programs_are_listed)
 {
     write_programs();
-    RUN_COMMANDS({"kernels program", 0, {"elf", "sm_80", "ptx", "compute_80", "scale"}},
-                 {"kernels --json program",
-                  0,
-                  {"\"type\":\"image\"", "\"kind\":\"ptx\"", "\"architecture\":80",
-                   "\"type\":\"kernel\"", "\"name\":\"scale\""}});
+    RUN_COMMANDS(
+        {"kernels program",
+         0,
+         {"elf", "sm_80", "ptx", "compute_80", "scale: closed", "written", "ids",
+          "1 kernels closed, 0 open, 0 with"}},
+        {"kernels --json program",
+         0,
+         {"\"type\":\"image\"", "\"kind\":\"ptx\"", "\"architecture\":80", "\"type\":\"kernel\"",
+          "\"name\":\"scale\"", "\"closed\":true", "\"role\":\"written\"", "\"write_bytes\":4",
+          "\"address\":\"ids\"", "\"type\":\"summary\",\"closed\":1"}});
     ck_assert_ptr_null(strstr(output, "rebuild"));
+}
+END_TEST
+
+/* PTX that is not what runs proves nothing. */
+START_TEST(doubts_make_kernels_open)
+{
+    write_programs();
+    RUN_COMMANDS({"kernels other",
+                  0,
+                  {"scale: open", "no machine code of the PTX's architecture", "written",
+                   "0 kernels closed, 1 open"}},
+                 {"kernels relocatable",
+                  0,
+                  {"relocatable", "scale: open", "-rdc=true", "0 kernels closed, 1 open"}},
+                 {"kernels --json machine",
+                  0,
+                  {"\"code\":\"elf\"", "\"closed\":false", "\"machine_only\":1"}});
 }
 END_TEST
 
@@ -91,6 +130,7 @@ int main(void)
 
     tcase_add_unchecked_fixture(cases, make_folder, remove_folder);
     tcase_add_test(cases, programs_are_listed);
+    tcase_add_test(cases, doubts_make_kernels_open);
     tcase_add_test(cases, errors_say_what_to_do);
     suite_add_tcase(suite, cases);
     return suite_run(suite);
