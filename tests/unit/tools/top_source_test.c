@@ -1,5 +1,7 @@
 /* Lines that a socket may send, none of which `capuchin top` trusts: each is rejected with a
    reason, or can be shown. */
+#include "tools/exit_code.h"
+#include "tools/top_screen.h"
 #include "tools/top_source.h"
 #include "tools/top_view.h"
 
@@ -8,7 +10,9 @@
 #include "tests/support/suite.h"
 
 #include <stdbool.h>
+#include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 static const char good[] =
     "{\"type\":\"top\",\"version\":1,\"pid\":7,\"program\":\"p\",\"contexts\":[{\"context\":1,"
@@ -200,6 +204,26 @@ START_TEST(depth_is_limited)
 }
 END_TEST
 
+/* This test is built without ncurses. */
+START_TEST(without_ncurses_the_package_is_named)
+{
+    char text[256] = "";
+    FILE *file = tmpfile();
+    int copy = dup(STDERR_FILENO);
+
+    ck_assert_ptr_nonnull(file);
+    ck_assert_int_ge(dup2(fileno(file), STDERR_FILENO), 0);
+    ck_assert_int_eq(top_screen_run(1.0), EXIT_USAGE);
+    ck_assert_int_ge(dup2(copy, STDERR_FILENO), 0);
+    close(copy);
+    rewind(file);
+    ck_assert_ptr_nonnull(fgets(text, sizeof(text), file));
+    ck_assert_ptr_nonnull(strstr(text, "libncurses-dev"));
+    ck_assert_ptr_nonnull(strstr(text, "--once"));
+    fclose(file);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("tools/top_source");
@@ -209,6 +233,7 @@ int main(void)
     tcase_add_test(tests, every_beginning_is_rejected);
     tcase_add_test(tests, bytes_can_be_anything);
     tcase_add_test(tests, depth_is_limited);
+    tcase_add_test(tests, without_ncurses_the_package_is_named);
     suite_add_tcase(suite, tests);
     return suite_run(suite);
 }
