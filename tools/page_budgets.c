@@ -102,8 +102,12 @@ void page_budgets(struct html *html, const struct page *page)
     if (page->curves == NULL) {
         page_section_begin(html, "budgets", "What other budgets would cost", NULL);
         html_raw(html,
-                 "<p>Not in this page. Record a trace with <code>CAPUCHIN_TRACE=FILE</code> in "
-                 "guided mode and add <code>--trace FILE</code>.</p>\n");
+                 page->subject != NULL
+                     ? "<p>Not in this page: <code>capuchin sweep TRACE --html FILE</code> "
+                       "makes plans for a range of budgets.</p>\n"
+                     : "<p>Not in this page. Record a trace with "
+                       "<code>CAPUCHIN_TRACE=FILE</code> in guided mode and add <code>--trace "
+                       "FILE</code>.</p>\n");
         page_section_end(html);
         return;
     }

@@ -7,6 +7,7 @@
 #include "tools/exit_code.h"
 #include "tools/human.h"
 #include "tools/output.h"
+#include "tools/page.h"
 #include "tools/printable.h"
 #include "tools/progress.h"
 #include "tools/report_timeline.h"
@@ -87,6 +88,7 @@ static const struct argp_option options[] = {
      "Write the timelines of all iterations as measured, and of the last one as planned, to FILE, "
      "for ui.perfetto.dev; the report has them, too",
      0},
+    {"html", KEY_HTML, "FILE", 0, "Also write a page with pictures of the run to FILE", 0},
     {"json", KEY_JSON, NULL, 0, "Print JSON", 0},
     {0},
 };
@@ -133,6 +135,9 @@ static error_t parse_option(int key, char *argument, struct argp_state *state)
         settings->timeline = argument;
         settings->driver.has_timelines = true;
         return 0;
+    case KEY_HTML:
+        settings->driver.has_timelines = true;
+        return arguments_parse(key, argument, &settings->arguments, state);
     default:
         return arguments_parse(key, argument, &settings->arguments, state);
     }
@@ -360,6 +365,67 @@ static int save_files(const struct settings *settings, const struct files *files
     return !has_trace || output_copy(settings->save_trace, files->trace) ? EXIT_FINE : EXIT_USAGE;
 }
 
+/* The iteration that a page is about: the newest that has a timeline, or else the newest. */
+static const struct reported *choose_iteration(const struct report_file *file)
+{
+    for (size_t i = file->count; i-- > 0;) {
+        if (report_file_has_view(&file->iterations[i])) {
+            return &file->iterations[i];
+        }
+    }
+    return &file->iterations[file->count - 1];
+}
+
+/* Writes a page about the run, with the simulation of its plan if there is one. */
+static bool write_page(const struct settings *settings, const struct subject *subject,
+                       const struct result *result, const struct report_file *file)
+{
+    const struct reported *iteration = choose_iteration(file);
+    struct page page = {.command = "replay",
+                        .source = settings->arguments.trace,
+                        .trace = settings->arguments.trace,
+                        .report = file,
+                        .subject = subject};
+    struct error_text error = {""};
+    struct account account = {0};
+    struct view planned = {0};
+    struct view measured = {0};
+    bool is_fine = account_init(&account, file, iteration);
+
+    page.account = &account;
+    if (is_fine && report_file_has_view(iteration)) {
+        page.measured = &measured;
+        is_fine = report_file_view(file, iteration, &measured);
+    }
+    if (is_fine && result->has_plan) {
+        page.planned = &planned;
+        is_fine = view_of_plan(&planned, &subject->trace_index, &result->plan, &subject->machine,
+                               &error) == CAPU_OK;
+        if (!is_fine) {
+            say_error(&error);
+        }
+    }
+    is_fine = is_fine && page_write(settings->arguments.html, &page);
+    account_finish(&account);
+    view_finish(&planned);
+    view_finish(&measured);
+    return is_fine;
+}
+
+static bool save_page(const struct settings *settings, const struct subject *subject,
+                      const struct result *result, const char *report_path)
+{
+    struct report_file file;
+    bool is_fine;
+
+    if (!report_file_read(&file, report_path)) {
+        return false;
+    }
+    is_fine = write_page(settings, subject, result, &file);
+    report_file_finish(&file);
+    return is_fine;
+}
+
 static int replay(const struct settings *settings, const struct subject *subject,
                   const struct files *files)
 {
@@ -384,6 +450,10 @@ static int replay(const struct settings *settings, const struct subject *subject
                              : exit_code_of_plan(status, &error);
     if (status == CAPU_OK && code == EXIT_FINE && settings->timeline != NULL &&
         !save_timeline(settings, subject, &result, files->report)) {
+        code = EXIT_USAGE;
+    }
+    if (status == CAPU_OK && code == EXIT_FINE && settings->arguments.html != NULL &&
+        !save_page(settings, subject, &result, files->report)) {
         code = EXIT_USAGE;
     }
     if (status == CAPU_OK && code == EXIT_FINE) {
@@ -429,6 +499,7 @@ static bool check_files(const struct settings *settings)
         {"--save-trace", settings->save_trace, true},
         {"--report", settings->report, true},
         {"--timeline", settings->timeline, true},
+        {"--html", settings->arguments.html, true},
     };
 
     return output_check(files, sizeof(files) / sizeof(files[0]));

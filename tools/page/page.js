@@ -969,6 +969,7 @@ function drawTensors(view) {
     function drawStay(context, stay, x, y, width, height) {
         const colour = colours[KINDS[tensors.kind[stays.tensor[stay]]]];
         const middle = y + height / 2;
+        const line = Math.min(1.5, height / 4); /* thinner in groups, where rows are low */
         context.fillStyle = colour;
         switch (stays.state[stay]) {
         case 'r':
@@ -984,11 +985,11 @@ function drawTensors(view) {
             }
             break;
         case 'h':
-            context.fillRect(x, middle - 0.75, width, Math.min(1.5, height));
+            context.fillRect(x, middle - line / 2, width, line);
             break;
         case 'd':
             for (let dot = x - x % 6 + 6; dot < x + width; dot += 6) {
-                context.fillRect(dot, middle - 0.75, 2, Math.min(1.5, height));
+                context.fillRect(dot, middle - line / 2, 2, line);
             }
             break;
         default:

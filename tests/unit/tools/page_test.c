@@ -372,6 +372,29 @@ START_TEST(measured_iterations_are_compared_with_their_plan)
 }
 END_TEST
 
+/* replay writes the page of its own run, measured and planned. */
+START_TEST(replays_have_pages)
+{
+    json_t *data;
+
+    write_file("net", PAGES_TRACE);
+    RUN_COMMANDS({"replay net -b 70% --page 4096 -n 5 --html p", 0, {"takes exactly that time"}});
+    read_page("p");
+    after(page, "<span class=\"command\">capuchin replay</span> net");
+    after(page, "Memory over time <small>measured</small>");
+    after(page, "Links <small>planned pale, measured dark</small>");
+    after(page, "capuchin sweep TRACE --html FILE");
+    after(page, "<table id=\"predictions-table\">");
+    data = read_data("data");
+    ck_assert_uint_eq(figure("peak"), number_of(json_object_get(data, "iteration"), "peak_bytes"));
+    json_decref(data);
+    RUN_COMMANDS({"replay net -b 70% --page 4096 -n 2 --mode passive --html p", 0, {""}},
+                 {"replay net -b 70% --html net", 2, {"--html net is the same file as TRACE net"}});
+    read_page("p");
+    after(page, "Memory over time <small>measured</small>");
+}
+END_TEST
+
 /* Writes a trace of so many layers: each has a forward op and two backward ops, and four tensors.
  */
 static void write_layers(const char *name, unsigned layers)
@@ -510,6 +533,7 @@ int main(void)
         tcase_add_test(cases, reports_without_a_trace_say_how_to_get_curves);
         tcase_add_test(cases, plans_have_their_simulated_numbers);
         tcase_add_test(cases, measured_iterations_are_compared_with_their_plan);
+        tcase_add_test(cases, replays_have_pages);
         tcase_add_test(cases, pages_of_five_thousand_ops_are_small);
         tcase_add_test(cases, traces_without_a_plan_have_pages);
         tcase_add_test(cases, names_of_traces_stay_text);
