@@ -15,7 +15,8 @@
 
 enum { FAILURES = 3, JOBS = PLANNING_JOBS };
 
-/* How long the thread sleeps between looks at a plan and at the device. */
+/* How long the thread sleeps between looks at a plan and at the device. Whether the device has
+   finished can only be asked, so being woken for the plan would save no more than one such nap. */
 enum { NAP_NS = 200000 };
 
 struct plan_keeper {
