@@ -93,6 +93,9 @@ static void arrange(struct virtual_reads *reads, uint32_t first)
 {
     uint32_t kept = first;
 
+    if (reads->count == first) {
+        return;
+    }
     qsort(reads->list + first, reads->count - first, sizeof(*reads->list), compare_reads);
     for (uint32_t i = first; i < reads->count; i++) {
         if (kept == first || reads->list[i].op != reads->list[kept - 1].op) {
