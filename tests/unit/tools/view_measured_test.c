@@ -341,6 +341,88 @@ START_TEST(bad_lines_are_rejected)
 }
 END_TEST
 
+#define EVENTS                                                                                    \
+    "\"events\":[{\"kind\":\"take\",\"tensor\":0,\"before\":0},{\"kind\":\"out\",\"tensor\":0,"   \
+    "\"before\":1,\"begin_ns\":21,\"end_ns\":130},{\"kind\":\"evict\",\"tensor\":0,\"before\":1," \
+    "\"method\":\"swap\"},{\"kind\":\"in\",\"tensor\":0,\"before\":1,\"begin_ns\":131,"           \
+    "\"end_ns\":140},{\"kind\":\"replay\",\"op\":0,\"before\":1,\"begin_ns\":141,"                \
+    "\"end_ns\":150,\"wait_ns\":0},{\"kind\":\"end\",\"tensor\":0,\"before\":1}]}"
+
+/* What is accepted can be shown: every index is inside its list, and stays are in order. */
+static void check_indices(const struct view *view)
+{
+    for (uint32_t i = 0; i < view->op_count; i++) {
+        const struct view_op *op = &view->ops[i];
+
+        ck_assert_uint_lt(op->number, view->number_count);
+        ck_assert_uint_le(op->first_operand + op->read_count + op->write_count + op->update_count,
+                          view->operand_count);
+        ck_assert_int_le(op->begin_ns, op->end_ns);
+    }
+    for (uint32_t i = 0; i < view->copy_count; i++) {
+        ck_assert_uint_lt(view->copies[i].tensor, view->tensor_count);
+        ck_assert_uint_lt(view->copies[i].move, view->move_count);
+    }
+    for (uint32_t i = 0; i < view->move_count; i++) {
+        const struct view_move *move = &view->moves[i];
+
+        ck_assert_uint_lt(move->tensor, view->tensor_count);
+        ck_assert(move->copy_in == VIEW_NONE || move->copy_in < view->copy_count);
+        ck_assert(move->copy_out == VIEW_NONE || move->copy_out < view->copy_count);
+        ck_assert(move->replay == VIEW_NONE || move->replay < view->op_count);
+        ck_assert(move->back_op == VIEW_NONE || move->back_op < view->number_count);
+    }
+    for (uint32_t i = 0; i < view->stay_count; i++) {
+        const struct view_stay *stay = &view->stays[i];
+
+        ck_assert_uint_lt(stay->tensor, view->tensor_count);
+        ck_assert_int_lt(stay->begin_ns, stay->end_ns);
+        ck_assert_uint_le(stay->first_place + stay->place_count, view->place_count);
+    }
+}
+
+/* Lines that were cut off or damaged are rejected, or read as something that can be shown. */
+START_TEST(damaged_lines_do_no_harm)
+{
+    static const char whole[] = BEGIN TENSORS OPS EVENTS;
+    static const char bytes[] = "0123456789-,:[]{}\"aeu\\";
+    uint64_t state = 7;
+    uint64_t count = effort_share(40000);
+    unsigned accepted = 0;
+    struct error_text error;
+    struct view view;
+
+    ck_assert_msg(read_text(&view, whole, &error) == CAPU_OK, "%s", error.text);
+    check_indices(&view);
+    view_finish(&view);
+    for (size_t length = 0; length + 1 < sizeof(whole); length++) {
+        error.text[0] = '\0';
+        ck_assert_int_eq(view_of_timeline(&view, "r.jsonl", 7, whole, length, &error),
+                         CAPU_BAD_FILE);
+    }
+    for (uint64_t i = 0; i < count; i++) {
+        char text[sizeof(whole)];
+        capu_status status;
+
+        memcpy(text, whole, sizeof(whole));
+        for (uint64_t k = 0; k <= random_below(&state, 3); k++) {
+            text[random_below(&state, sizeof(whole) - 1)] =
+                bytes[random_below(&state, sizeof(bytes) - 1)];
+        }
+        status = read_text(&view, text, &error);
+        if (status == CAPU_OK) {
+            check_indices(&view);
+            view_finish(&view);
+            accepted++;
+        } else {
+            ck_assert_msg(error.text[0] != '\0', "%s", text);
+        }
+    }
+    ck_assert_uint_gt(accepted, 0);
+    ck_assert_uint_lt(accepted, count);
+}
+END_TEST
+
 START_TEST(a_hand_made_line)
 {
     struct error_text error;
@@ -376,6 +458,7 @@ int main(void)
 
     tcase_add_test(tests, measured_as_planned);
     tcase_add_test(tests, bad_lines_are_rejected);
+    tcase_add_test(tests, damaged_lines_do_no_harm);
     tcase_add_test(tests, a_hand_made_line);
     suite_add_tcase(suite, tests);
     return suite_run(suite);
