@@ -81,7 +81,7 @@ static const struct {
     bool has_virtual;
 } kinds[] = {{0.02, 8, false, false}, {0.1, 16, false, false}, {0.05, 16, false, false},
              {0.3, 24, false, false}, {0.1, 16, true, true},   {0.05, 16, true, true},
-             {0.1, 16, false, true}};
+             {0.02, 8, false, true}};
 
 bool hybrid_has_virtual(const struct hybrid *hybrid)
 {

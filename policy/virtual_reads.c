@@ -12,8 +12,8 @@
 
 #include <stdlib.h>
 
-/* The least size, as a part of the peak; and of all together that are read only soon after their
-   death: a few are not worth a larger space. */
+/* The least size without rounding, as a part of the peak; and of all together that are read only
+   soon after their death: a few are not worth a larger space. */
 #define LEAST_PART 10000
 #define LEAST_PART_SOON 20
 /* A shorter gap of a result, in ops, is not worth replays. */
@@ -159,7 +159,7 @@ static bool list_reads(const struct trace_index *trace_index, struct growing *gr
 {
     for (uint32_t t = 0; t < trace_index->trace->tensor_count; t++) {
         if (is_made_once(trace_index, t) &&
-            trace_index->rounded[t] >= trace_index->peak_bytes / LEAST_PART &&
+            trace_index->trace->tensors[t].bytes >= trace_index->peak_bytes / LEAST_PART &&
             !consider(trace_index, growing, t)) {
             return false;
         }
