@@ -5,6 +5,8 @@
 #include "tools/page_parts.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
 
 /* The copies in one direction. */
 struct traffic {
@@ -63,20 +65,81 @@ static void put_row(struct html *html, const struct view *view, enum view_direct
     html_raw(html, "</tr>\n");
 }
 
-static void put_csv(struct html *html, const struct view *view)
+/* A tensor by its name. */
+struct named {
+    const char *name;
+    uint32_t tensor;
+};
+
+static int by_name(const void *left, const void *right)
 {
+    const struct named *a = left;
+    const struct named *b = right;
+    int order = strcmp(a->name, b->name);
+
+    return order != 0 ? order : (a->tensor > b->tensor) - (a->tensor < b->tensor);
+}
+
+static int compare_names(const void *left, const void *right)
+{
+    return strcmp(((const struct named *)left)->name, ((const struct named *)right)->name);
+}
+
+/* The tensors of a view by their names; the caller frees the list. NULL: memory ran out. */
+static struct named *sort_names(const struct view *view)
+{
+    struct named *list = malloc(((size_t)view->tensor_count + 1) * sizeof(*list));
+
+    for (uint32_t i = 0; list != NULL && i < view->tensor_count; i++) {
+        list[i] = (struct named){.name = view->tensors[i].name, .tensor = i};
+    }
+    if (list != NULL) {
+        qsort(list, view->tensor_count, sizeof(*list), by_name);
+    }
+    return list;
+}
+
+/* Copies, with the numbers that tensors have in `shown`; "" for one that it does not have. Without
+   bytes it is all that the tensor holds, and without begin_ns it begins when the copy before it in
+   its direction ends. */
+static void put_csv(struct html *html, const struct view *view, const struct view *shown)
+{
+    struct named *list = sort_names(shown);
+    int64_t ends_ns[2] = {INT64_MIN, INT64_MIN};
+
+    if (list == NULL) {
+        html->has_failed = true;
+        return;
+    }
     html_csv_begin(html,
                    view->source == VIEW_PLANNED ? "copies-planned-csv" : "copies-measured-csv",
                    view->source == VIEW_PLANNED ? "Planned copies" : "Measured copies",
                    "direction,tensor,bytes,begin_ns,duration_ns");
     for (uint32_t i = 0; i < view->copy_count; i++) {
         const struct view_copy *copy = &view->copies[i];
+        const struct named key = {.name = view->tensors[copy->tensor].name};
+        const struct named *found =
+            view == shown ? NULL
+                          : bsearch(&key, list, shown->tensor_count, sizeof(*list), compare_names);
+        uint32_t tensor = view == shown ? copy->tensor : found != NULL ? found->tensor : VIEW_NONE;
 
-        html_format(html, "%s,%" PRIu32 ",%" PRIu64 ",%" PRId64 ",%" PRId64 "\n",
-                    copy->direction == VIEW_OUT ? "out" : "in", copy->tensor, copy->bytes,
-                    copy->begin_ns, copy->end_ns - copy->begin_ns);
+        html_raw(html, copy->direction == VIEW_OUT ? "out," : "in,");
+        if (tensor != VIEW_NONE) {
+            html_format(html, "%" PRIu32, tensor);
+        }
+        html_raw(html, ",");
+        if (tensor == VIEW_NONE || copy->bytes != shown->tensors[tensor].held_bytes) {
+            html_format(html, "%" PRIu64, copy->bytes);
+        }
+        html_raw(html, ",");
+        if (copy->begin_ns != ends_ns[copy->direction]) {
+            html_format(html, "%" PRId64, copy->begin_ns);
+        }
+        html_format(html, ",%" PRId64 "\n", copy->end_ns - copy->begin_ns);
+        ends_ns[copy->direction] = copy->end_ns;
     }
     html_csv_end(html);
+    free(list);
 }
 
 void page_links(struct html *html, const struct page *page)
@@ -108,7 +171,7 @@ void page_links(struct html *html, const struct page *page)
     html_table_end(html);
     for (size_t i = 0; i < sizeof(views) / sizeof(views[0]); i++) {
         if (views[i] != NULL) {
-            put_csv(html, views[i]);
+            put_csv(html, views[i], page_view(page));
         }
     }
     page_section_end(html);

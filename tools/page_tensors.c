@@ -129,13 +129,13 @@ static void put_stays(struct html *html, const struct view *view)
 static void put_moves(struct html *html, const struct view *view)
 {
     html_csv_begin(html, "moves-csv", "Evictions with a return",
-                   "tensor,method,in_trigger,back_op,wait_ns");
+                   "tensor,in_trigger,back_op,wait_ns");
     for (uint32_t i = 0; i < view->move_count; i++) {
         const struct view_move *move = &view->moves[i];
 
         if (move->in_trigger != VIEW_NONE && move->back_op != VIEW_NONE) {
-            html_format(html, "%" PRIu32 ",%s,%" PRIu32 ",%" PRIu32, move->tensor,
-                        view_method_name(move->method), move->in_trigger, move->back_op);
+            html_format(html, "%" PRIu32 ",%" PRIu32 ",%" PRIu32, move->tensor, move->in_trigger,
+                        move->back_op);
             put_number(html, move->wait_ns);
             html_raw(html, "\n");
         }

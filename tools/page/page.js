@@ -641,6 +641,20 @@ const STATES = {r: 'resident', l: 'leaving', h: 'on the host', c: 'coming', d: '
                 p: 'being replayed'};
 const isHeld = (state) => state !== 'h' && state !== 'd';
 
+/* The copies of one source. null: the page does not have them. */
+function readCopies(source, tensors) {
+    const copies = readTable('copies-' + source + '-csv', ['direction']);
+    const ends = {in: 0, out: 0};
+    for (let i = 0; copies && i < copies.count; i++) {
+        const direction = copies.direction[i];
+        copies.bytes[i] = isNaN(copies.bytes[i]) ? tensors.held_bytes[copies.tensor[i]]
+                                                  : copies.bytes[i];
+        copies.begin_ns[i] = isNaN(copies.begin_ns[i]) ? ends[direction] : copies.begin_ns[i];
+        ends[direction] = copies.begin_ns[i] + copies.duration_ns[i];
+    }
+    return copies;
+}
+
 /* What the three have in common. null: the page has no such iteration. */
 function readView() {
     const view = readJson('view');
@@ -678,7 +692,7 @@ function readView() {
                                                        : stays.begin_ns[i] + stays.duration_ns[i];
     }
     tensors.copied_bytes = new Float64Array(tensors.count);
-    const copies = readTable('copies-' + view.source + '-csv', ['direction']);
+    const copies = readCopies(view.source, tensors);
     for (let i = 0; i < copies.count; i++) {
         tensors.copied_bytes[copies.tensor[i]] += copies.bytes[i];
     }
@@ -934,7 +948,7 @@ const asHtml = (text) => text.replace(/[&<>"']/g, (sign) => '&#' + sign.charCode
 function drawTensors(view) {
     const {tensors, stays, ops} = view;
     const {list, first} = groupTensors(view);
-    const moves = readTable('moves-csv', ['method']);
+    const moves = readTable('moves-csv', []);
     const isNarrow = byId('tensors-picture').clientWidth < 600;
     const labelWidth = isNarrow ? 104 : 220;
     const letters = isNarrow ? 14 : 30;
@@ -1128,7 +1142,7 @@ function drawTensors(view) {
 
 function drawLinks(view) {
     const lists = ['planned', 'measured'].map((source) =>
-        [source, readTable('copies-' + source + '-csv', ['direction'])]).filter(([, table]) => table);
+        [source, readCopies(source, view.tensors)]).filter(([, table]) => table);
     const copies = [];
     lists.forEach(([source, table]) => {
         for (let i = 0; i < table.count; i++) {
@@ -1139,6 +1153,9 @@ function drawLinks(view) {
         }
     });
     copies.sort((left, right) => left.begin - right.begin);
+    const nameOf = (copy) => isNaN(copy.tensor) ? 'a tensor of the plan only'
+                                                : view.tensors.name[copy.tensor];
+    const kindOf = (copy) => isNaN(copy.tensor) ? 4 : view.tensors.kind[copy.tensor];
     const highest = (isIn, assumed) => 1.1 * copies.filter((copy) => copy.isIn === isIn)
         .reduce((most, copy) => Math.max(most, copy.rate), assumed / 1e9);
     const up = highest(true, view.h2d_bytes_per_s) || 1;
@@ -1156,7 +1173,7 @@ function drawLinks(view) {
         xText: view.timeText,
         yText: (value) => +Math.abs(value).toPrecision(3) + ' GB/s',
         stops: Float64Array.from(copies, (copy) => copy.begin),
-        keys: [...new Set(copies.map((copy) => view.tensors.kind[copy.tensor]))].sort()
+        keys: [...new Set(copies.map(kindOf))].sort()
             .map((kind) => [fill(KINDS[kind]), view.kinds[kind]])
             .concat([[stroke('faint', 'dashed'), 'rate assumed']],
                     lists.length > 1 ? [['opacity: 0.4; ' + fill('ink'), 'planned'],
@@ -1175,7 +1192,7 @@ function drawLinks(view) {
                 }
                 const y = chart.toDomYCoord(copy.isIn ? copy.rate : -copy.rate);
                 context.globalAlpha = lists.length > 1 && copy.source === 'planned' ? 0.4 : 1;
-                context.fillStyle = colours[KINDS[view.tensors.kind[copy.tensor]]];
+                context.fillStyle = colours[KINDS[kindOf(copy)]];
                 context.fillRect(left, Math.min(y, zero), Math.max(0.7, right - left - 0.4),
                                  Math.abs(zero - y));
                 context.globalAlpha = 1;
@@ -1183,7 +1200,7 @@ function drawLinks(view) {
         },
         say(index) {
             const copy = copies[index];
-            return (copy.isIn ? 'In: ' : 'Out: ') + view.tensors.name[copy.tensor] + ', ' +
+            return (copy.isIn ? 'In: ' : 'Out: ') + nameOf(copy) + ', ' +
                 bytesText(copy.bytes) + ', ' + copy.source + ', from ' + nsText(copy.begin) + ' to ' +
                 nsText(copy.end) + ', ' + copy.rate.toFixed(2) + ' GB/s';
         },

@@ -310,9 +310,9 @@ START_TEST(plans_have_their_simulated_numbers)
     after(page, "<h2 id=\"memory-title\">Memory over time <small>planned</small>");
     after(page, "<h2 id=\"tensors-title\">Tensors over time <small>planned</small>");
     after(page, "<h2 id=\"links-title\">Links <small>planned</small>");
-    after(page, "\nout,1,1000,");
-    after(page, "\nin,1,1000,");
-    after(page, "\n1,swap,");
+    after(page, "\nout,1,,");
+    after(page, "\nin,1,,");
+    after(after(page, "tensor,in_trigger,back_op,wait_ns\n"), "\n1,");
     after(page, "\nx,3,1000,");
     after(page, "\n,h,,");
     RUN_COMMANDS({"simulate t plan --html q", 0, {""}}, {"plan t -b 2100 --html s", 0, {""}});
@@ -372,29 +372,6 @@ START_TEST(measured_iterations_are_compared_with_their_plan)
 }
 END_TEST
 
-/* replay writes the page of its own run, measured and planned. */
-START_TEST(replays_have_pages)
-{
-    json_t *data;
-
-    write_file("net", PAGES_TRACE);
-    RUN_COMMANDS({"replay net -b 70% --page 4096 -n 5 --html p", 0, {"takes exactly that time"}});
-    read_page("p");
-    after(page, "<span class=\"command\">capuchin replay</span> net");
-    after(page, "Memory over time <small>measured</small>");
-    after(page, "Links <small>planned pale, measured dark</small>");
-    after(page, "capuchin sweep TRACE --html FILE");
-    after(page, "<table id=\"predictions-table\">");
-    data = read_data("data");
-    ck_assert_uint_eq(figure("peak"), number_of(json_object_get(data, "iteration"), "peak_bytes"));
-    json_decref(data);
-    RUN_COMMANDS({"replay net -b 70% --page 4096 -n 2 --mode passive --html p", 0, {""}},
-                 {"replay net -b 70% --html net", 2, {"--html net is the same file as TRACE net"}});
-    read_page("p");
-    after(page, "Memory over time <small>measured</small>");
-}
-END_TEST
-
 /* Writes a trace of so many layers: each has a forward op and two backward ops, and four tensors.
  */
 static void write_layers(const char *name, unsigned layers)
@@ -434,6 +411,29 @@ static void write_layers(const char *name, unsigned layers)
     write_file(name, text);
     free(text);
 }
+
+/* replay writes the page of its own run, measured and planned. */
+START_TEST(replays_have_pages)
+{
+    json_t *data;
+
+    write_file("net", PAGES_TRACE);
+    RUN_COMMANDS({"replay net -b 70% --page 4096 -n 5 --html p", 0, {"takes exactly that time"}});
+    read_page("p");
+    after(page, "<span class=\"command\">capuchin replay</span> net");
+    after(page, "Memory over time <small>measured</small>");
+    after(page, "Links <small>planned pale, measured dark</small>");
+    after(page, "capuchin sweep TRACE --html FILE");
+    after(page, "<table id=\"predictions-table\">");
+    data = read_data("data");
+    ck_assert_uint_eq(figure("peak"), number_of(json_object_get(data, "iteration"), "peak_bytes"));
+    json_decref(data);
+    RUN_COMMANDS({"replay net -b 70% --page 4096 -n 2 --mode passive --html p", 0, {""}},
+                 {"replay net -b 70% --html net", 2, {"--html net is the same file as TRACE net"}});
+    read_page("p");
+    after(page, "Memory over time <small>measured</small>");
+}
+END_TEST
 
 START_TEST(pages_of_five_thousand_ops_are_small)
 {
