@@ -153,10 +153,15 @@ void page_memory(struct html *html, const struct page *page)
         page_section_end(html);
         return;
     }
-    html_raw(html,
-             "<p>What is held on the device, by kind. The dashed outline is the same iteration "
-             "without a limit. Where the background is red, compute stood still and waited for "
-             "memory.</p>\n");
+    html_raw(
+        html,
+        "<p>What tensors hold on the device, by kind. The dashed outline is the same iteration "
+        "without a limit. Where the background is orange, compute stood still and waited for "
+        "memory.</p>\n");
+    if (view->source == VIEW_MEASURED && view->has_places) {
+        html_raw(html, "<p>The plan keeps its pages for the whole iteration. Those that are empty "
+                       "for a while are not drawn, but they count for the peak above.</p>\n");
+    }
     if (page->account != NULL && page->measured == NULL) {
         html_raw(html, "<p>This is the plan. For what was measured, record the report with "
                        "<code>CAPUCHIN_TIMELINE=1</code>.</p>\n");
