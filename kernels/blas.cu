@@ -7,6 +7,7 @@
 
 #include <dlfcn.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -239,6 +240,28 @@ capu_status blas_prepare(capu_stream stream, bool has_products)
     struct entry *entry;
 
     return entry_of(stream, has_products, &entry);
+}
+
+capu_status blas_find(char *text, size_t text_bytes)
+{
+    Dl_info info;
+    capu_status status;
+
+    pthread_mutex_lock(&blas.lock);
+    (void)dlerror(); /* of earlier calls */
+    status = load();
+    if (status == CAPU_OK && dladdr((const void *)blas.functions.create, &info) != 0) {
+        snprintf(text, text_bytes, "%s", info.dli_fname);
+    } else {
+        const char *reason = status == CAPU_UNSUPPORTED ? dlerror() : NULL;
+
+        snprintf(text, text_bytes, "%s",
+                 reason != NULL           ? reason
+                 : status == CAPU_INVALID ? "KERNELS_MATMUL is not fp32, tf32 or bf16"
+                                          : "it lacks a function");
+    }
+    pthread_mutex_unlock(&blas.lock);
+    return status;
 }
 
 capu_status blas_scratch(capu_stream stream, void **scratch)

@@ -5,6 +5,7 @@
 #include "capuchin/op.h"
 
 #include <stdbool.h>
+#include <stddef.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -21,6 +22,12 @@ extern "C" {
  * KERNELS_MATMUL), both with products only; DEVICE_FAILED, NO_HOST_MEMORY.
  */
 capu_status blas_prepare(capu_stream stream, bool has_products);
+
+/*
+ * Loads cuBLAS if it is not loaded. `text` receives the path of the file, or why there is none: a
+ * program can say which cuBLAS it computes with. Errors: UNSUPPORTED, INVALID, as blas_prepare.
+ */
+capu_status blas_find(char *text, size_t text_bytes);
 
 #ifdef __cplusplus
 }

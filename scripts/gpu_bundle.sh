@@ -33,7 +33,8 @@ rm "$folder/lib/list"
 # OpenBLAS has code for many processors and is the largest part. gpu_check.sh unpacks it.
 find "$folder/lib" -size +8M -exec gzip -9 {} +
 
-cp "$root/scripts/gpu_check.sh" "$root"/bench/gpu/*.sh "$root"/bench/gpu/*.py "$folder/" || exit 1
+cp "$root"/scripts/gpu_{check,report}.sh "$root"/bench/gpu/*.sh "$root"/bench/gpu/*.py "$folder/" || exit 1
+git -C "$root" rev-parse --short HEAD >"$folder/commit" 2>/dev/null # for the page of results
 cp "$build"/data/*.txt "$folder/data/bible-kjv.txt" || exit 1
 
 # subset NAME COUNT ITEM-BYTES MORE-HEADER: copies the first items of a file of Fashion-MNIST, with a

@@ -12,10 +12,12 @@
 #   --call N       one of three shares of a quick run, each of at most nine minutes: 1, 2 or 3
 #   --sim          runs the examples on the sim device with a GPU's pages: are their budgets possible?
 #   --out DIR      folder for the results (default gpu-results)
+#   --patience P   percent of the usual time limit of each step (default 100)
 #   --list         lists the parts
 #
 # Every step has a time limit, and its result is in the file before the next step starts, so the results
 # so far are kept if the script is stopped. The folder contains gpu_check.jsonl (results and numbers),
+# report.md and report.json (one page of them, by gpu_report.sh),
 # gpu_check.log (all output), reports.tar.gz (the reports and losses of all training runs) and cuda.log
 # (what CUDA itself logged, from version 12.9 on). A step that fails runs once more with CUDA_LAUNCH_BLOCKING=1,
 # so that the log says whether it depends on the order of work on the device.
@@ -31,6 +33,8 @@ only=$parts
 quick=
 tiny=
 time_limit=0
+patience=100
+options=$*
 bin=
 device=cuda
 out=gpu-results
@@ -42,7 +46,7 @@ usage() {
 while [ $# -gt 0 ]; do
     case $1 in
     --quick) quick=--quick ;;
-    --tiny) quick=--quick tiny=1 ;;
+    --tiny) quick=--quick tiny=1 patience=500 ;; # other tests run at the same time
     --sim) device=sim only="examples strict" ;;
     --minutes | --seconds)
         case ${2:-} in
@@ -53,6 +57,13 @@ while [ $# -gt 0 ]; do
         shift
         ;;
     --bin) bin=$(cd "${2:-}" 2>/dev/null && pwd) || { echo "--bin $2: no such folder" >&2; exit 2; }; shift ;;
+    --patience)
+        case ${2:-} in
+        '' | 0* | *[!0-9]*) echo "--patience ${2:-}: not a percentage" >&2; exit 2 ;;
+        esac
+        patience=$2
+        shift
+        ;;
     --only)
         only=${2:-}
         only=${only//,/ }
@@ -90,19 +101,26 @@ work=$(mktemp -d) || exit 1
 keep=$work/keep # what goes into reports.tar.gz
 mkdir "$keep"
 
-# Keeps the reports, also of an interrupted run.
+# Keeps the reports and writes the page, also for an interrupted run.
 finish() {
-    [ -z "${json:-}" ] || tar czf "$out/reports.tar.gz" -C "$work" keep
+    if [ -n "${json:-}" ]; then
+        tar czf "$out/reports.tar.gz" -C "$work" keep
+        bash "$page" "$out" >"$out/report.md"
+        bash "$page" --json "$out" >"$out/report.json"
+    fi
     rm -rf "$work"
 }
 trap finish EXIT
+page=$(dirname "$0")/gpu_report.sh
 if [ -z "$bin" ]; then
+    commit=$(git -C "$root" rev-parse --short HEAD 2>/dev/null)
     programs=$root/build/bin
     tests=$root/build/tests
     helpers=$root/bench/gpu
     data=$root/build/data
     fashion=/usr/share/datasets/fashion-mnist
 else
+    commit=$(cat "$bin/commit" 2>/dev/null)
     programs=$bin
     tests=$bin
     helpers=$bin
@@ -151,11 +169,17 @@ probe() {
     esac
 }
 
+# The examples need cuBLAS: which one do they find?
+cublas='not needed'
+has_cublas=true
 if [ $device = sim ]; then
     machine="the sim device"
     export CAPUCHIN_PAGE=2MiB
 else
     probe
+    cublas=$(timeout -k 5 60 "$programs/gpu_facts" --cublas 2>&1) || has_cublas=false
+    cublas=${cublas##*$'\n'}
+    echo "cuBLAS: $cublas"
 fi
 data=$(ls "$data"/*.txt 2>/dev/null | head -n 1)
 # Pinned memory cannot be swapped out, so training never takes more than this share of the machine's.
@@ -179,8 +203,9 @@ text_of() {
     tr -d '\\"\n' <<<"$1" | LC_ALL=C tr -c '[:print:]' ' '
 }
 
-printf '{"machine":"%s","host":"%s","gpu":"%s","bundle":%s}\n' "$(text_of "$machine")" "$(text_of "$host")" \
-    "$(text_of "$gpu")" "$([ -n "$bin" ] && echo true || echo false)" >>"$json"
+printf '{"machine":"%s","host":"%s","gpu":"%s","bundle":%s,"date":"%s","commit":"%s","options":"%s","cublas":"%s"}\n' \
+    "$(text_of "$machine")" "$(text_of "$host")" "$(text_of "$gpu")" "$([ -n "$bin" ] && echo true || echo false)" \
+    "$(date -u +%F)" "$(text_of "$commit")" "$(text_of "$options")" "$(text_of "$cublas")" >>"$json"
 
 # report PART NAME RESULT SECONDS DETAIL: prints a line of the table and writes one to the file.
 report() {
@@ -214,7 +239,7 @@ bounded() {
     local seconds=$1
     shift
 
-    [ -n "$tiny" ] && seconds=$((5 * seconds)) # other tests run at the same time
+    seconds=$(((seconds * patience + 99) / 100))
     timeout -k 5 "$(limit "$seconds")" "$@"
 }
 
@@ -252,6 +277,7 @@ check() {
     case $code in
     0) report "$part" "$name" ok $((SECONDS - begin)) "$(tail -n 1 "$log")" ;;
     77) report "$part" "$name" skipped $((SECONDS - begin)) "$(tail -n 1 "$log")" ;;
+    124 | 137) report "$part" "$name" FAILED $((SECONDS - begin)) "not finished within its time limit: $(tail -n 1 "$log" | cut -c 1-120)" ;;
     *) report "$part" "$name" FAILED $((SECONDS - begin)) "exit code $code: $(tail -n 1 "$log" | cut -c 1-120)" ;;
     esac
     return $code
@@ -307,8 +333,8 @@ part_claims() {
     local options=()
 
     is_late claims all && return
-    [ -n "$tiny" ] && options=(--layers 2 --channels 64 --heads 2 --seq 32 --vocab 256 --batch 2
-        --steps 1 --settle 9 --percent 75 --untimed)
+    [ -n "$tiny" ] && options=(--layers 2 --channels 64 --heads 2 --seq 16 --vocab 256 --batch 2
+        --steps 1 --settle 7 --percent 75 --untimed)
     bounded 240 "$programs/gpu_claims" --json "${options[@]}" >"$work/claims.jsonl" 2>"$work/log"
     code=$?
     cat "$work/log" "$work/claims.jsonl" >>"$logs"
@@ -377,7 +403,7 @@ cnn=("$programs/train_fashion" --data "$fashion" --steps 30 --batch 256 --test-i
 budgets="75% 55%"
 smallest=45%
 if [ -n "$tiny" ]; then
-    gpt=("$programs/train_gpt" --data "$data" --layers 2 --channels 64 --heads 2 --seq 32 --batch 2
+    gpt=("$programs/train_gpt" --data "$data" --layers 2 --channels 64 --heads 2 --seq 16 --batch 2
         --update asap --steps 3)
     cnn=("$programs/train_fashion" --data "$fashion" --steps 2 --batch 8 --test-images 8)
     budgets=75%
@@ -545,11 +571,12 @@ clocks() {
         --query-gpu=clocks.sm,clocks.mem,temperature.gpu,power.draw,clocks_event_reasons.active 2>/dev/null)" >>"$logs"
 }
 
+$has_cublas || report machine cuBLAS FAILED 0 "$cublas"
 for part in $only; do
     "part_$part"
     clocks "$part"
 done
 [ -n "$failures" ] && echo "FAILED:$failures"
 echo "$passed passed, $failed failed, $skipped skipped"
-echo "$SECONDS s; numbers in $json, output in $logs"
+echo "$SECONDS s; numbers in $json, output in $logs, one page in $out/report.md"
 [ "$failed" -eq 0 ]

@@ -35,9 +35,9 @@ choose() {
         units=128 unit=bytes
         ;;
     gpt-tiny)
-        command=("$programs/train_gpt" --data "$text" --layers 2 --channels 64 --heads 2 --seq 32
+        command=("$programs/train_gpt" --data "$text" --layers 2 --channels 64 --heads 2 --seq 16
             --update asap)
-        units=32 unit=bytes
+        units=16 unit=bytes
         ;;
     cnn | cnn-bf16)
         command=("$programs/train_cnn")

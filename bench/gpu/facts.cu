@@ -1,10 +1,12 @@
 /*
  * Measures, on this machine, the facts that the design of the cuda device depends on: what CUDA
  * allows and what it costs. Prints one line per result; JSON lines with --json. --quick uses
- * smaller sizes, numbers select measurements, and --probe only prints the GPU. Exit code 77: no
- * GPU.
+ * smaller sizes, numbers select measurements, --probe only prints the GPU, and --cublas the file
+ * of cuBLAS. Exit code 77: no GPU.
  */
 #include "bench/gpu/facts.cuh"
+
+#include "kernels/blas.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -359,6 +361,16 @@ static const struct {
     {12, facts_limits},
 };
 
+/* Prints which cuBLAS the operations of the examples use, or why there is none. */
+static int print_cublas(void)
+{
+    char text[512];
+    capu_status status = blas_find(text, sizeof(text));
+
+    printf("%s\n", text);
+    return status == CAPU_OK ? 0 : 1;
+}
+
 int main(int argc, char **argv)
 {
     struct facts facts = {};
@@ -369,12 +381,15 @@ int main(int argc, char **argv)
             wants_json = true;
         } else if (strcmp(argv[i], "--quick") == 0) {
             facts.is_quick = true;
+        } else if (strcmp(argv[i], "--cublas") == 0) {
+            return print_cublas();
         } else if (strcmp(argv[i], "--probe") == 0) {
             wanted |= 1;
         } else if (atoi(argv[i]) >= 1 && atoi(argv[i]) <= 12) {
             wanted |= UINT32_C(1) << atoi(argv[i]);
         } else {
-            fprintf(stderr, "usage: %s [--json] [--quick] [--probe] [1..12]...\n", argv[0]);
+            fprintf(stderr, "usage: %s [--json] [--quick] [--probe | --cublas] [1..12]...\n",
+                    argv[0]);
             return 2;
         }
     }

@@ -30,6 +30,7 @@ ln -s "$programs/tests/device_contract_cuda_test" "$bin/device_contract_gpu_test
 ln -s "$root"/bench/gpu/*.sh "$root"/bench/gpu/*.py "$bin/"
 ln -s "$programs"/data/*.txt "$bin/data/"
 [ -e "$fashion" ] && ln -s "$fashion" "$bin/data/fashion"
+echo 0123abc >"$bin/commit"
 
 check() {
     "$root/scripts/gpu_check.sh" --bin "$bin" --out "$out" --tiny "$@" >"$work/log" 2>&1
@@ -63,6 +64,19 @@ if command -v python3 >/dev/null; then
     done <"$out/gpu_check.jsonl"
 fi
 
+# One page, with what docs/results asks of a page, and the same as JSON.
+grep -q '^Machine: .*a fake' "$out/report.md" && grep -qE '^Command: `make gpu-check`.* 20[0-9-]+ at 0123abc' "$out/report.md" ||
+    fail "the page lacks machine, date or commit: $(cat "$out/report.md")"
+[ "$(wc -l <"$out/report.md")" -lt 100 ] || fail "that is no page: $(cat "$out/report.md")"
+grep -q '^| gpt-tiny | off | 100 % |' "$out/report.md" || fail "no budgets on the page: $(cat "$out/report.md")"
+grep -q '^| map and unmap calls in steady iterations | ' "$out/report.md" || fail "no claims on the page"
+if command -v python3 >/dev/null; then
+    python3 -c 'import json, sys
+page = json.load(open(sys.argv[1]))
+assert page["failed"] == 0 and page["passed"] > 5 and page["claims"] and page["facts"] and page["benches"]
+assert page["runs"][0]["cublas"].endswith("libfake_cublas.so"), page["runs"]' "$out/report.json" || fail "report.json is wrong"
+fi
+
 # The reports of the runs are kept, each in its folder.
 tar tzf "$out/reports.tar.gz" >"$work/kept" && grep -q 'keep/gpt-guided-.*/limited.report' "$work/kept" ||
     fail "no reports were kept: $(cat "$work/kept")"
@@ -86,6 +100,15 @@ grep -q '^> another loss' "$out/gpu_check.log" || fail "the log does not say how
 grep -q 'with blocking launches: exit code 1' "$out/gpu_check.log" || fail "the failed step did not run again"
 ln -sf "$programs/tests/train_gpt_on_fake" "$bin/train_gpt"
 
+# Faults of the machine, each named: no cuBLAS, a driver without virtual memory, too little device memory.
+KERNELS_CUBLAS=/nowhere/libcublas.so check --only strict && fail "it passed without cuBLAS"
+has_line '^machine +cuBLAS +FAILED .*/nowhere/libcublas.so: cannot open'
+grep -q '^| FAILED | machine | cuBLAS | .*/nowhere' "$out/report.md" || fail "the page does not name cuBLAS"
+FAKE_GPU=old check --only strict && fail "it passed with a driver without virtual memory"
+has_line '^strict +train_gpt, passive.*FAILED.*the CUDA driver does not have cuMemMap'
+FAKE_GPU=small check --only strict && fail "it passed without device memory"
+has_line '^strict +train_gpt, passive.*FAILED.*(budget|memory)'
+
 # A failure is reported where it happens and again at the end, and the parts after it still run.
 ln -sf "$(type -P false)" "$bin/kernels_gpu_test"
 ln -sf "$(type -P true)" "$bin/device_contract_gpu_test"
@@ -95,9 +118,16 @@ has_line '^facts .* ok '
 has_line '^FAILED:'
 has_line '^  tests: kernels_gpu_test: exit code 1'
 
-# A part that is still running when the time is up has not failed, nor has one that does not start.
+# A step that hangs fails at its time limit, and the parts after it still run.
+ln -sf "$(type -P true)" "$bin/kernels_gpu_test"
 printf '#!/bin/sh\nexec sleep 100\n' >"$work/long" && chmod +x "$work/long"
 ln -sf "$work/long" "$bin/device_contract_gpu_test"
+check --only tests,facts --patience 1 && fail "it passed with a test that hangs"
+has_line '^tests +device_contract_gpu_test .*FAILED.*not finished within its time limit'
+has_line '^tests +kernels_gpu_test .* ok '
+has_line '^facts .* ok '
+
+# A part that is still running when the time is up has not failed, nor has one that does not start.
 check --only tests,facts --seconds 3 || fail "it failed when the time was up: $(cat "$work/log")"
 has_line '^tests +device_contract_gpu_test .*skipped .*not finished when the time was up'
 has_line '^facts .*skipped .*the time is up'
