@@ -20,15 +20,20 @@ bool flow_is_empty(const struct flow *flow, const uint64_t *set)
     return true;
 }
 
-static bool join_set(const struct flow *flow, uint64_t *to, const uint64_t *from)
+static bool join_words(size_t count, uint64_t *to, const uint64_t *from)
 {
     uint64_t added = 0;
 
-    for (size_t i = 0; i < flow->set_words; i++) {
+    for (size_t i = 0; i < count; i++) {
         added |= from[i] & ~to[i];
         to[i] |= from[i];
     }
     return added != 0;
+}
+
+static bool join_set(const struct flow *flow, uint64_t *to, const uint64_t *from)
+{
+    return join_words(flow->set_words, to, from);
 }
 
 /* The union. True: `to` grew. */
@@ -40,6 +45,7 @@ static bool join(const struct flow *flow, struct flow_value *to, const struct fl
     to->flags = flags;
     has_grown |= join_set(flow, to->bases, from->bases);
     has_grown |= join_set(flow, to->uses, from->uses);
+    has_grown |= join_words(flow->choice_words, to->choices, from->choices);
     return has_grown;
 }
 
@@ -53,6 +59,7 @@ static bool join_dependence(const struct flow *flow, struct flow_value *to,
     to->flags = flags;
     has_grown |= join_set(flow, to->uses, from->uses);
     has_grown |= join_set(flow, to->uses, from->bases);
+    has_grown |= join_words(flow->choice_words, to->choices, from->choices);
     return has_grown;
 }
 
@@ -61,6 +68,7 @@ static void clear(const struct flow *flow, struct flow_value *value)
     value->flags = 0;
     memset(value->bases, 0, flow->set_words * sizeof(*value->bases));
     memset(value->uses, 0, flow->set_words * sizeof(*value->uses));
+    memset(value->choices, 0, flow->choice_words * sizeof(*value->choices));
 }
 
 /* Turns provenance into dependence: the value is no address. */
@@ -459,20 +467,23 @@ static bool has_carry_in(struct span opcode)
            starts_with(opcode, "madc");
 }
 
-/* Adds what the branch at the end of a block depends on. */
-static void depend_on_branch(const struct flow *flow, uint32_t block, struct flow_value *value)
+/* Adds what the branch at the end of a block depends on. True: the value grew. */
+static bool depend_on_branch(const struct flow *flow, uint32_t block, struct flow_value *value)
 {
     const struct ptx_instruction *branch =
         &flow->function->instructions[flow->graph.blocks[block].end - 1];
     const struct ptx_operand *first = flow->function->operands + branch->operand_first;
 
+    bool has_grown = false;
+
     if (branch->predicate != PTX_NONE) {
-        (void)join_dependence(flow, value, &flow->values[branch->predicate]);
+        has_grown |= join_dependence(flow, value, &flow->values[branch->predicate]);
     }
     if (branch->effect == EFFECT_BRANCH_TABLE && branch->operand_count > 0 &&
         first->kind == OPERAND_REGISTER) {
-        (void)join_dependence(flow, value, &flow->values[first->index]);
+        has_grown |= join_dependence(flow, value, &flow->values[first->index]);
     }
+    return has_grown;
 }
 
 /* Adds the value to a register. True: it grew. */
@@ -493,7 +504,13 @@ static bool define(struct transfer *transfer, uint32_t index)
         (void)join_dependence(flow, value, &flow->values[instruction->predicate]);
     }
     for (uint32_t i = flow->chooser_first[index]; i < flow->chooser_first[index + 1]; i++) {
-        depend_on_branch(flow, flow->choosers[i], value);
+        uint32_t number = flow->branch_numbers[flow->choosers[i]];
+
+        if (number == PTX_NONE) {
+            (void)depend_on_branch(flow, flow->choosers[i], value);
+        } else {
+            value->choices[number / 64] |= (uint64_t)1 << number % 64;
+        }
     }
     if (has_carry_in(instruction->opcode)) {
         (void)join_dependence(flow, value, extra(flow, FLOW_CARRY));
@@ -603,24 +620,32 @@ static bool walk_condition(struct flow *flow, uint32_t index)
         uint32_t from = flow->graph.sources[flow->graph.controls[block->control_first + i]];
 
         (void)join_dependence(flow, scratch, extra(flow, FLOW_BLOCKS + from));
-        depend_on_branch(flow, from, scratch);
+        (void)depend_on_branch(flow, from, scratch);
     }
     return join(flow, condition, scratch);
+}
+
+/* Gives a value its sets, one after another. */
+static void place_sets(const struct flow *flow, struct flow_value *value, uint64_t *sets)
+{
+    value->bases = sets;
+    value->uses = sets + flow->set_words;
+    value->choices = sets + 2 * flow->set_words;
 }
 
 static capu_status walk(struct flow *flow)
 {
     struct transfer transfer = {.flow = flow};
-    uint64_t *sets = calloc(4 * flow->set_words, sizeof(*sets));
+    size_t words = 2 * flow->set_words + flow->choice_words;
+    uint64_t *sets = calloc(2 * words, sizeof(*sets));
     bool has_grown = true;
     unsigned walks = 0;
 
     if (sets == NULL) {
         return CAPU_NO_HOST_MEMORY;
     }
-    transfer.value = (struct flow_value){0, sets, sets + flow->set_words};
-    transfer.operand =
-        (struct flow_value){0, sets + 2 * flow->set_words, sets + 3 * flow->set_words};
+    place_sets(flow, &transfer.value, sets);
+    place_sets(flow, &transfer.operand, sets + words);
     while (has_grown && walks < WALKS_MOST) {
         has_grown = false;
         for (uint32_t i = 0; i < flow->graph.block_count; i++) {
@@ -638,21 +663,19 @@ static capu_status walk(struct flow *flow)
 
 static capu_status make_values(struct flow *flow)
 {
-    const struct ptx_function *function = flow->function;
+    size_t words = 2 * flow->set_words + flow->choice_words;
 
-    flow->set_words = flow->slot_count / 64 + 1;
-    flow->value_count = function->register_count + FLOW_BLOCKS + flow->graph.block_count;
-    if (flow->value_count * (uint64_t)flow->set_words * 128 > 8 * FLOW_BITS_MOST) {
+    flow->value_count = flow->function->register_count + FLOW_BLOCKS + flow->graph.block_count;
+    if ((uint64_t)flow->value_count * words * 64 > 2 * FLOW_BITS_MOST) {
         return CAPU_TOO_LARGE;
     }
     flow->values = calloc(flow->value_count, sizeof(*flow->values));
-    flow->sets = calloc(flow->value_count * 2 * flow->set_words, sizeof(*flow->sets));
+    flow->sets = calloc(flow->value_count * words, sizeof(*flow->sets));
     if (flow->values == NULL || flow->sets == NULL) {
         return CAPU_NO_HOST_MEMORY;
     }
     for (size_t i = 0; i < flow->value_count; i++) {
-        flow->values[i].bases = flow->sets + 2 * i * flow->set_words;
-        flow->values[i].uses = flow->sets + (2 * i + 1) * flow->set_words;
+        place_sets(flow, &flow->values[i], flow->sets + i * words);
     }
     return CAPU_OK;
 }
@@ -672,13 +695,14 @@ capu_status flow_build(const struct ptx_module *module, const struct ptx_functio
         status = flow_list_slots(flow);
     }
     if (status == CAPU_OK) {
+        flow->set_words = flow->slot_count / 64 + 1;
+        status = flow_find_choosers(flow);
+    }
+    if (status == CAPU_OK) {
         status = make_values(flow);
     }
     if (status == CAPU_OK) {
         status = flow_find_unset(flow);
-    }
-    if (status == CAPU_OK) {
-        status = flow_find_choosers(flow);
     }
     if (status == CAPU_OK) {
         status = walk(flow);
@@ -698,8 +722,57 @@ void flow_finish(struct flow *flow)
     free(flow->places);
     free(flow->chooser_first);
     free(flow->choosers);
+    free(flow->branch_numbers);
+    free(flow->branches);
+    free(flow->reached);
+    free(flow->deciding);
     free(flow->definitions);
     *flow = (struct flow){0};
+}
+
+/* Whether a branch, by number, makes no difference where a block runs: it comes later, or the block
+   is on one of its ways. */
+static bool is_decided(const struct flow *flow, uint32_t number, uint32_t block)
+{
+    uint32_t branch = flow->branches[number];
+    const struct ptx_block *from = &flow->graph.blocks[branch];
+    const uint64_t *deciding = flow->deciding + block * flow->deciding_words;
+    unsigned count = 0;
+
+    if (!flow_has(flow->reached + number * flow->reached_words, block)) {
+        return true;
+    }
+    for (uint32_t i = 0; i < from->successor_count; i++) {
+        count += flow_has(deciding, from->successor_first + i);
+    }
+    return count == 1;
+}
+
+/* Adds what the branches among the value's choices depend on, whose predicates may have choices of
+   their own; not those whose outcome is known where `block` runs, unless it is PTX_NONE. */
+static void settle_choices(const struct flow *flow, struct flow_value *value, uint32_t block)
+{
+    bool has_more = true;
+
+    while (has_more) {
+        has_more = false;
+        for (uint32_t i = 0; i < flow->branch_count; i++) {
+            if (flow_has(value->choices, i) && (block == PTX_NONE || !is_decided(flow, i, block))) {
+                has_more |= depend_on_branch(flow, flow->branches[i], value);
+            }
+        }
+    }
+}
+
+const struct flow_value *flow_address(struct flow *flow, const struct ptx_instruction *instruction,
+                                      const struct ptx_operand *operand)
+{
+    struct flow_value *scratch = extra(flow, FLOW_SCRATCH);
+
+    clear(flow, scratch);
+    read_operand(flow, operand, scratch);
+    settle_choices(flow, scratch, flow->graph.block_of[instruction - flow->function->instructions]);
+    return scratch;
 }
 
 const struct flow_value *flow_condition(struct flow *flow,
@@ -713,5 +786,6 @@ const struct flow_value *flow_condition(struct flow *flow,
     if (instruction->predicate != PTX_NONE) {
         (void)join_dependence(flow, scratch, &flow->values[instruction->predicate]);
     }
+    settle_choices(flow, scratch, PTX_NONE);
     return scratch;
 }

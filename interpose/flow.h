@@ -7,9 +7,9 @@
  *   loaded data, or on something that cannot be known before the launch.
  *
  * A register is the union over all its definitions, wherever they are, so the order of instructions
- * does not matter. Where it has several, the branches that choose between them count, too: those
- * that decide whether one of them happens, unless all of them are on the same way out of a branch
- * that is passed at most once. The union can only be too large, which makes answers less precise,
+ * does not matter. Where it has several, the branches that choose between them count, too. A branch
+ * that is passed at most once counts only where both of its ways lead: an access on one of them
+ * knows how it was decided. The union can only be too large, which makes answers less precise,
  * never wrong.
  *
  * Memory of a thread or block is one value each for everything in shared and in local memory.
@@ -67,8 +67,9 @@ struct flow_slot {
 /* Sets of slots, as bits. */
 struct flow_value {
     uint32_t flags;
-    uint64_t *bases; /* whose value can be the address it was computed from */
-    uint64_t *uses;  /* on whose value it depends otherwise */
+    uint64_t *bases;   /* whose value can be the address it was computed from */
+    uint64_t *uses;    /* on whose value it depends otherwise */
+    uint64_t *choices; /* not slots: branches, by number, on whose outcome it depends */
 };
 
 /* Where in the parameters a register points, if that is the same in all threads. */
@@ -92,6 +93,15 @@ struct flow {
     uint32_t *chooser_first; /* of each register, among `choosers`; one more at the end */
     uint32_t *choosers;
     size_t chooser_count, chooser_capacity;
+    /* Branches that are passed at most once. */
+    uint32_t *branch_numbers; /* of each block's; PTX_NONE: it has none */
+    uint32_t *branches;       /* blocks, by number */
+    size_t branch_count;
+    uint64_t *reached; /* per branch, the set of blocks that can run after it */
+    size_t reached_words;
+    size_t choice_words; /* of 64 bits, per set of branches */
+    uint64_t *deciding;  /* per block, the set of ways out that decide whether it runs */
+    size_t deciding_words;
     uint8_t *definitions; /* of each register: 0, 1, or 2 for more */
     bool has_lost_shared; /* parts of addresses may lie in shared memory */
     bool has_lost_local;
@@ -108,12 +118,16 @@ capu_status flow_build(const struct ptx_module *module, const struct ptx_functio
 void flow_finish(struct flow *flow);
 
 /* What decides whether an instruction runs, its predicate included. Overwritten by the next call of
-   this or of flow_operand. */
+   this or the next two. */
 const struct flow_value *flow_condition(struct flow *flow,
                                         const struct ptx_instruction *instruction);
 
-/* The value of an operand: of an address in brackets, the address. */
+/* The value of an operand, without what branches add to it. */
 const struct flow_value *flow_operand(struct flow *flow, const struct ptx_operand *operand);
+
+/* The address in an operand, if its instruction runs. */
+const struct flow_value *flow_address(struct flow *flow, const struct ptx_instruction *instruction,
+                                      const struct ptx_operand *operand);
 
 /* The space that a load, store or atomic names; SPACE_GENERIC if none. */
 enum ptx_space flow_space(struct span opcode);

@@ -118,16 +118,12 @@ capu_status flow_find_unset(struct flow *flow)
 /* Choosers: the branches that choose between a register's definitions. */
 
 struct choosing {
-    uint64_t
-        *deciding; /* per block, a set of ways out that decide whether it runs, directly or not */
-    uint64_t *any; /* of one register: those of some definition */
-    uint64_t *all; /* those of all */
-    size_t words;  /* per set */
+    uint64_t *any; /* of one register: the ways out that decide about some definition */
     uint32_t *definition_first; /* of each register, among `definitions`; one more at the end */
     uint32_t *definitions;      /* instructions */
 };
 
-static void spread_deciding(const struct flow *flow, const struct choosing *choosing)
+static void spread_deciding(const struct flow *flow)
 {
     const struct ptx_graph *graph = &flow->graph;
     bool has_grown = true;
@@ -135,15 +131,15 @@ static void spread_deciding(const struct flow *flow, const struct choosing *choo
     while (has_grown) {
         has_grown = false;
         for (uint32_t i = 0; i < graph->block_count; i++) {
-            uint64_t *to = choosing->deciding + i * choosing->words;
+            uint64_t *to = flow->deciding + i * flow->deciding_words;
 
             for (uint32_t j = 0; j < graph->blocks[i].control_count; j++) {
                 uint32_t way = graph->controls[graph->blocks[i].control_first + j];
-                const uint64_t *from = choosing->deciding + graph->sources[way] * choosing->words;
+                const uint64_t *from = flow->deciding + graph->sources[way] * flow->deciding_words;
 
                 has_grown |= !flow_has(to, way);
                 to[way / 64] |= (uint64_t)1 << way % 64;
-                for (size_t k = 0; k < choosing->words; k++) {
+                for (size_t k = 0; k < flow->deciding_words; k++) {
                     has_grown |= (from[k] & ~to[k]) != 0;
                     to[k] |= from[k];
                 }
@@ -152,22 +148,7 @@ static void spread_deciding(const struct flow *flow, const struct choosing *choo
     }
 }
 
-/* Whether all definitions happen on one way out of a branch that is passed only once. */
-static bool is_common(const struct flow *flow, const struct choosing *choosing, uint32_t way)
-{
-    const struct ptx_block *block = &flow->graph.blocks[flow->graph.sources[way]];
-
-    for (uint32_t i = 0; i < block->successor_count; i++) {
-        uint32_t other = block->successor_first + i;
-
-        if (other != way && flow_has(choosing->any, other)) {
-            return false;
-        }
-    }
-    return block->loop == PTX_NONE && flow_has(choosing->all, way);
-}
-
-/* Lists the choosers of the register whose definitions `any` and `all` describe. */
+/* Lists the choosers of the register whose definitions `any` describes. */
 static bool list_choosers(struct flow *flow, const struct choosing *choosing)
 {
     size_t before = flow->chooser_count;
@@ -175,7 +156,7 @@ static bool list_choosers(struct flow *flow, const struct choosing *choosing)
     for (uint32_t way = 0; way < flow->graph.successor_count; way++) {
         uint32_t block = flow->graph.sources[way];
 
-        if (!flow_has(choosing->any, way) || is_common(flow, choosing, way) ||
+        if (!flow_has(choosing->any, way) ||
             (flow->chooser_count > before && flow->choosers[flow->chooser_count - 1] == block)) {
             continue;
         }
@@ -191,16 +172,14 @@ static bool list_choosers(struct flow *flow, const struct choosing *choosing)
 /* Gathers the ways that decide about the definitions of a register. */
 static void gather_ways(const struct flow *flow, const struct choosing *choosing, uint32_t index)
 {
-    memset(choosing->any, 0, choosing->words * sizeof(*choosing->any));
-    memset(choosing->all, 0xff, choosing->words * sizeof(*choosing->all));
+    memset(choosing->any, 0, flow->deciding_words * sizeof(*choosing->any));
     for (uint32_t i = choosing->definition_first[index]; i < choosing->definition_first[index + 1];
          i++) {
         const uint64_t *deciding =
-            choosing->deciding + flow->graph.block_of[choosing->definitions[i]] * choosing->words;
+            flow->deciding + flow->graph.block_of[choosing->definitions[i]] * flow->deciding_words;
 
-        for (size_t j = 0; j < choosing->words; j++) {
+        for (size_t j = 0; j < flow->deciding_words; j++) {
             choosing->any[j] |= deciding[j];
-            choosing->all[j] &= deciding[j];
         }
     }
 }
@@ -260,31 +239,93 @@ static bool find_choosers_of(struct flow *flow, const struct choosing *choosing)
 }
 
 /* A definition under a predicate counts as two; see count_definitions. */
+static void number_branches(struct flow *flow)
+{
+    for (uint32_t i = 0; i < flow->graph.block_count; i++) {
+        const struct ptx_block *block = &flow->graph.blocks[i];
+
+        flow->branch_numbers[i] = PTX_NONE;
+        if (block->successor_count > 1 && block->loop == PTX_NONE) {
+            flow->branch_numbers[i] = (uint32_t)flow->branch_count;
+            flow->branches[flow->branch_count++] = i;
+        }
+    }
+    flow->choice_words = flow->branch_count / 64 + 1;
+}
+
+/* Walks from each branch. `stack` has an element per block. */
+static void find_reached(struct flow *flow, uint32_t *stack)
+{
+    const struct ptx_graph *graph = &flow->graph;
+
+    for (size_t i = 0; i < flow->branch_count; i++) {
+        uint64_t *reached = flow->reached + i * flow->reached_words;
+        size_t depth = 0;
+
+        stack[depth++] = flow->branches[i];
+        while (depth > 0) {
+            const struct ptx_block *block = &graph->blocks[stack[--depth]];
+
+            for (uint32_t j = 0; j < block->successor_count; j++) {
+                uint32_t to = graph->successors[block->successor_first + j];
+
+                if (to < graph->block_count && !flow_has(reached, to)) {
+                    reached[to / 64] |= (uint64_t)1 << to % 64;
+                    stack[depth++] = to;
+                }
+            }
+        }
+    }
+}
+
+/* Numbers the branches that no loop contains, and finds what can run after each. */
+static capu_status find_branches(struct flow *flow)
+{
+    size_t blocks = flow->graph.block_count;
+    uint32_t *stack;
+
+    flow->branch_numbers = calloc(blocks + 1, sizeof(*flow->branch_numbers));
+    flow->branches = calloc(blocks + 1, sizeof(*flow->branches));
+    if (flow->branch_numbers == NULL || flow->branches == NULL) {
+        return CAPU_NO_HOST_MEMORY;
+    }
+    number_branches(flow);
+    flow->reached_words = blocks / 64 + 1;
+    if ((uint64_t)flow->branch_count * flow->reached_words * 64 > FLOW_BITS_MOST) {
+        return CAPU_TOO_LARGE;
+    }
+    flow->reached = calloc(flow->branch_count * flow->reached_words + 1, sizeof(*flow->reached));
+    stack = malloc((blocks + 1) * sizeof(*stack));
+    if (flow->reached != NULL && stack != NULL) {
+        find_reached(flow, stack);
+    }
+    free(stack);
+    return flow->reached != NULL && stack != NULL ? CAPU_OK : CAPU_NO_HOST_MEMORY;
+}
+
 capu_status flow_find_choosers(struct flow *flow)
 {
     const struct ptx_function *function = flow->function;
-    size_t words = flow->graph.successor_count / 64 + 1;
     size_t blocks = flow->graph.block_count;
-    struct choosing choosing = {.words = words};
+    struct choosing choosing = {NULL, NULL, NULL};
     capu_status status = CAPU_NO_HOST_MEMORY;
 
-    if ((uint64_t)words * (blocks + 2) * 64 > FLOW_BITS_MOST) {
+    flow->deciding_words = flow->graph.successor_count / 64 + 1;
+    if ((uint64_t)flow->deciding_words * (blocks + 1) * 64 > FLOW_BITS_MOST) {
         return CAPU_TOO_LARGE;
     }
     flow->chooser_first = calloc(function->register_count + 1, sizeof(*flow->chooser_first));
-    choosing.deciding = calloc(words * (blocks + 2), sizeof(*choosing.deciding));
+    flow->deciding = calloc(flow->deciding_words * (blocks + 1), sizeof(*flow->deciding));
     choosing.definition_first =
         calloc(function->register_count + 3, sizeof(*choosing.definition_first));
     choosing.definitions = calloc(function->operand_count + 1, sizeof(*choosing.definitions));
-    if (flow->chooser_first != NULL && choosing.deciding != NULL &&
+    if (flow->chooser_first != NULL && flow->deciding != NULL &&
         choosing.definition_first != NULL && choosing.definitions != NULL) {
-        choosing.any = choosing.deciding + words * blocks;
-        choosing.all = choosing.any + words;
+        choosing.any = flow->deciding + flow->deciding_words * blocks;
         list_definitions(function, &choosing);
-        spread_deciding(flow, &choosing);
-        status = find_choosers_of(flow, &choosing) ? CAPU_OK : CAPU_NO_HOST_MEMORY;
+        spread_deciding(flow);
+        status = find_choosers_of(flow, &choosing) ? find_branches(flow) : CAPU_NO_HOST_MEMORY;
     }
-    free(choosing.deciding);
     free(choosing.definition_first);
     free(choosing.definitions);
     return status;

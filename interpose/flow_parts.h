@@ -18,11 +18,11 @@ bool flow_find_slot(const struct flow *flow, const struct flow_slot *wanted, siz
 void flow_find_places(struct flow *flow);
 capu_status flow_list_slots(struct flow *flow);
 
-/* flow_definitions.c; the last three in this order. */
+/* flow_definitions.c; the last needs values. */
 
 bool flow_has_result(enum effect effect);
 capu_status flow_count_definitions(struct flow *flow);
-capu_status flow_find_unset(struct flow *flow);
 capu_status flow_find_choosers(struct flow *flow);
+capu_status flow_find_unset(struct flow *flow);
 
 #endif

@@ -191,7 +191,7 @@ static void note_global(struct analysis *analysis, const struct access *access)
     for (size_t i = 0; i < flow->set_words; i++) {
         analysis->in_slice[i] |= flow_condition(flow, access->instruction)->uses[i];
     }
-    address = flow_operand(flow, access->address);
+    address = flow_address(flow, access->instruction, access->address);
     flags = address->flags | (access->is_tile ? FLOW_EXCHANGE : 0);
     for (size_t i = 0; i < flow->slot_count; i++) {
         if (flow->slots[i].kind != FLOW_PLACE && flow_has(address->bases, i)) {

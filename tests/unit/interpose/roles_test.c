@@ -57,6 +57,24 @@ static const struct {
      "mov.u64 %rd5, %rd1; A: ld.global.u32 %r3, [%rd5]; add.s64 %rd5, %rd5, 4;\n"
      "setp.ne.s32 %p1, %r3, 0; @%p1 bra A; st.global.u32 [%rd5], %r1;",
      "closed: 0 updated data/data", NULL},
+    {"data chooses between two offsets", "",
+     "ld.global.u32 %r3, [%rd2]; setp.ne.s32 %p1, %r3, 0; mov.u64 %rd4, 0; @%p1 bra A;\n"
+     "mov.u64 %rd4, %rd3; A: add.s64 %rd5, %rd1, %rd4; st.global.u32 [%rd5], %r1;",
+     "closed: 0 written data/ids; 1 read ids/ids", NULL},
+    {"an access on one way knows which way", "",
+     "ld.global.u32 %r3, [%rd2]; setp.ne.s32 %p1, %r3, 0; mov.u64 %rd4, 0; @%p1 bra A;\n"
+     "mov.u64 %rd4, %rd3; add.s64 %rd5, %rd1, %rd4; st.global.u32 [%rd5], %r1; A:",
+     "closed: 0 written ids/data; 1 read ids/ids", NULL},
+    {"data counts in a loop", "",
+     "mov.u32 %r5, 0; A: ld.global.u32 %r3, [%rd2]; setp.ne.s32 %p1, %r3, 0; @%p1 bra B;\n"
+     "add.s32 %r5, %r5, 1; mul.wide.u32 %rd4, %r5, 4; add.s64 %rd5, %rd1, %rd4;\n"
+     "st.global.u32 [%rd5], %r1; B: add.s64 %rd2, %rd2, 4; add.s32 %r1, %r1, -1;\n"
+     "setp.ne.s32 %p2, %r1, 0; @%p2 bra A;",
+     "closed: 0 written data/data; 1 read ids/ids", NULL},
+    {"a branch that comes later", "",
+     "mov.u64 %rd4, %rd1; st.global.u32 [%rd4], %r1; ld.global.u32 %r3, [%rd2];\n"
+     "setp.ne.s32 %p1, %r3, 0; @%p1 bra A; add.s64 %rd4, %rd4, 4; st.global.u32 [%rd4], %r1; A:",
+     "closed: 0 written ids/data; 1 read ids/ids", NULL},
     {"a predicate is a condition", "",
      "ld.global.u32 %r3, [%rd2]; setp.ne.s32 %p1, %r3, 0; @%p1 st.global.u32 [%rd1], %r1;",
      "closed: 0 written ids/data; 1 read ids/ids", NULL},

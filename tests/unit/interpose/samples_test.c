@@ -19,7 +19,7 @@ static const struct {
     {"scatter", "closed: 0 atomic data/ids; 1 read ids/ids; 2 read ids/ids", NULL},
     {"clip", "closed: 0 read ids/ids; 1 written ids/data", NULL},
     {"search", "closed: 0 read data/data; 2 read ids/data; 3 written ids/ids", NULL},
-    {"ticket", "closed: 0 updated unknown/unknown; 1 atomic ids/ids; 2 written ids/unknown", NULL},
+    {"ticket", "closed: 0 updated ids/unknown; 1 atomic ids/ids; 2 written ids/unknown", NULL},
     {"table", "open: 0 read ids/ids", "loaded from memory"},
     {"escape", "open: 0 written ids/ids; 1 written ids/ids", "a pointer is stored to memory"},
     {"from_variable", "open: 0 read ids/ids", "loaded from a variable"},
