@@ -11,6 +11,7 @@
 #include "policy/validate.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #define ITERATIONS 4
 #define NO_VERSION UINT32_MAX
@@ -264,6 +265,10 @@ static capu_status run_iterations(struct run *run, struct error_text *error)
     for (int iteration = 0; status == CAPU_OK && iteration < ITERATIONS; iteration++) {
         run->is_last = iteration == ITERATIONS - 1;
         timeline->begin_ns = run->clock.compute;
+        if (run->is_last && timeline->at_begin != NULL) {
+            memcpy(timeline->at_begin, run->clock.tensors,
+                   run->trace->tensor_count * sizeof(*timeline->at_begin));
+        }
         for (uint32_t i = 0; status == CAPU_OK && i < run->program.count; i++) {
             status = run_item(run, &run->program.items[i]);
             if (run->clock.compute > CLOCK_NS_MAX || run->clock.d2h > CLOCK_NS_MAX ||
@@ -301,7 +306,10 @@ static capu_status run_all(struct run *run, const struct machine *machine, bool 
     status = run_init(run, machine != NULL ? machine : &trace->machine);
     if (status == CAPU_OK && with_records) {
         timeline->records = malloc(((size_t)run->program.count + 1) * sizeof(*timeline->records));
-        status = timeline->records != NULL ? CAPU_OK : CAPU_NO_HOST_MEMORY;
+        timeline->at_begin =
+            malloc(((size_t)run->trace->tensor_count + 1) * sizeof(*timeline->at_begin));
+        status =
+            timeline->records != NULL && timeline->at_begin != NULL ? CAPU_OK : CAPU_NO_HOST_MEMORY;
     }
     if (status == CAPU_OK) {
         status = run_iterations(run, error);
@@ -363,6 +371,7 @@ capu_status timeline_time(const struct trace_index *trace_index, const struct pl
 void timeline_finish(struct timeline *timeline)
 {
     free(timeline->records);
+    free(timeline->at_begin);
     *timeline = (struct timeline){0};
 }
 

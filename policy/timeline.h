@@ -38,6 +38,9 @@ struct timeline {
     uint64_t begin_ns;               /* of the fourth iteration: the end of the third */
     struct timeline_record *records; /* NULL unless asked for */
     uint32_t record_count;
+    struct clock_tensor *at_begin; /* with the records: per tensor, its times when the fourth
+                                      iteration begins. Those after begin_ns are of copies of the
+                                      third one that are still under way */
 };
 
 /*

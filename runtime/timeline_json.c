@@ -71,37 +71,6 @@ static void put_head(struct line *line, capu_context *context, const struct reco
         link->h2d_bytes_per_s, link->copy_latency_ns);
 }
 
-static void put_tensors(struct line *line, const struct timeline_log *log,
-                        const struct record *record)
-{
-    PUT(line, ",\"tensors\":[");
-    for (size_t i = 0; i < log->tensor_count; i++) {
-        const struct timeline_tensor *tensor = &log->tensors[i];
-        bool is_persistent =
-            tensor->is_persistent || (tensor->record_index != SIZE_MAX &&
-                                      record->tensors[tensor->record_index].is_persistent);
-
-        PUT(line, "%s{\"name\":", i > 0 ? "," : "");
-        put_text(line, tensor->name);
-        PUT(line,
-            ",\"bytes\":%" PRIu64 ",\"held_bytes\":%" PRIu64
-            ",\"kind\":\"%s\",\"persistent\":%s,\"start\":\"%s\"",
-            tensor->bytes, tensor->held_bytes, kind_name(tensor->kind, is_persistent),
-            is_persistent ? "true" : "false",
-            tensor->is_on_device ? "device"
-            : tensor->is_on_host ? "host"
-                                 : "none");
-        for (uint32_t k = 0; k < tensor->run_count; k++) {
-            const struct plan_run *run = &log->runs[tensor->first_run + k];
-
-            PUT(line, "%s[%" PRIu32 ",%" PRIu32 "]", k == 0 ? ",\"pages\":[" : ",", run->first,
-                run->count);
-        }
-        PUT(line, "%s}", tensor->run_count > 0 ? "]" : "");
-    }
-    PUT(line, "]");
-}
-
 /* The op's tensors that it accesses in one of these ways. */
 static void put_accesses(struct line *line, const char *key, const struct record *record,
                          const uint32_t *numbers, size_t op, unsigned roles)
@@ -170,7 +139,6 @@ capu_status timeline_json_begin(capu_context *context, struct timeline_log *log,
     struct line line = {.text = &log->text};
 
     put_head(&line, context, record);
-    put_tensors(&line, log, record);
     put_ops(&line, log, record);
     return line.status;
 }
@@ -197,11 +165,50 @@ static void put_event(struct line *line, const struct timeline_event *event)
     PUT(line, "}");
 }
 
+/* When a copy ended that was under way; nothing if there was none. */
+static void put_end(struct line *line, const char *key, uint64_t ns)
+{
+    if (ns > 0) {
+        PUT(line, ",\"%s\":%" PRIu64, key, ns);
+    }
+}
+
+static void put_tensors(struct line *line, const struct timeline_log *log)
+{
+    PUT(line, ",\"tensors\":[");
+    for (size_t i = 0; i < log->tensor_count; i++) {
+        const struct timeline_tensor *tensor = &log->tensors[i];
+
+        PUT(line, "%s{\"name\":", i > 0 ? "," : "");
+        put_text(line, tensor->name);
+        PUT(line,
+            ",\"bytes\":%" PRIu64 ",\"held_bytes\":%" PRIu64
+            ",\"kind\":\"%s\",\"persistent\":%s,\"start\":\"%s\"",
+            tensor->bytes, tensor->held_bytes, kind_name(tensor->kind, tensor->is_persistent),
+            tensor->is_persistent ? "true" : "false",
+            tensor->is_on_device ? "device"
+            : tensor->is_on_host ? "host"
+                                 : "none");
+        put_end(line, "ready_ns", tensor->ready_ns);
+        put_end(line, "saved_ns", tensor->saved_ns);
+        put_end(line, "free_ns", tensor->free_ns);
+        for (uint32_t k = 0; k < tensor->run_count; k++) {
+            const struct plan_run *run = &log->runs[tensor->first_run + k];
+
+            PUT(line, "%s[%" PRIu32 ",%" PRIu32 "]", k == 0 ? ",\"pages\":[" : ",", run->first,
+                run->count);
+        }
+        PUT(line, "%s}", tensor->run_count > 0 ? "]" : "");
+    }
+    PUT(line, "]");
+}
+
 char *timeline_json_end(struct timeline_log *log)
 {
     struct line line = {.text = &log->text};
     char *text;
 
+    put_tensors(&line, log);
     PUT(&line, ",\"events\":[");
     for (size_t i = 0; i < log->event_count; i++) {
         PUT(&line, "%s", i > 0 ? "," : "");

@@ -4,13 +4,14 @@
 
 #include "runtime/timeline_log.h"
 
-/* Begins the line in log->text: everything but the events. Pre: the record's report has its times,
-   and the marks on the compute lane are still there. NO_HOST_MEMORY, INVALID (a mark is not). */
+/* Begins the line in log->text: everything but tensors and events. Pre: the record's report has its
+   times, and the marks on the compute lane are still there. NO_HOST_MEMORY, INVALID (a mark is
+   not). */
 capu_status timeline_json_begin(capu_context *context, struct timeline_log *log,
                                 const struct record *record);
 
-/* Adds the events and returns the line, which the caller frees; log->text is empty then. NULL: no
-   memory. */
+/* Adds tensors and events and returns the line, which the caller frees; log->text is empty then.
+   NULL: no memory. */
 char *timeline_json_end(struct timeline_log *log);
 
 #endif

@@ -85,6 +85,58 @@ static capu_status read_time(capu_context *context, const struct timeline_log *l
     return status;
 }
 
+/* The log of the iteration after this one; NULL: there is none yet. */
+static struct timeline_log *log_after(capu_context *context, const struct timeline_log *log)
+{
+    for (size_t i = 0; i < TIMELINE_LOG_COUNT; i++) {
+        struct timeline_log *other = &context->timeline_logs.logs[i];
+
+        if (other->stage != TIMELINE_FREE && other->stamp == log->stamp + 1) {
+            return other;
+        }
+    }
+    return NULL;
+}
+
+static void carry_copy(struct timeline_log *next, const void *address, bool is_out, uint64_t ns)
+{
+    for (size_t i = 0; i < next->tensor_count; i++) {
+        struct timeline_tensor *tensor = &next->tensors[i];
+        uint64_t *end = !tensor->is_on_device ? &tensor->free_ns
+                        : is_out              ? &tensor->saved_ns
+                                              : &tensor->ready_ns;
+
+        if (tensor->address == address) {
+            *end = ns > *end ? ns : *end;
+            return;
+        }
+    }
+}
+
+/* Copies that were still under way when the next iteration began say in its log when they ended.
+   If that has not begun on the device, none was. */
+static capu_status carry_copies(capu_context *context, const struct timeline_log *log)
+{
+    struct timeline_log *next = log_after(context, log);
+    uint64_t gap = 0;
+    capu_status status;
+
+    if (next == NULL || device_event_query(context->device, next->begin) != CAPU_OK) {
+        return CAPU_OK;
+    }
+    status = device_event_elapsed(context->device, log->begin, next->begin, &gap);
+    for (size_t i = 0; i < log->event_count && status == CAPU_OK; i++) {
+        const struct timeline_event *event = &log->events[i];
+
+        if ((event->kind == TIMELINE_OUT || event->kind == TIMELINE_IN) &&
+            event->end_ns > (int64_t)gap) {
+            carry_copy(next, log->tensors[event->subject].address, event->kind == TIMELINE_OUT,
+                       (uint64_t)event->end_ns - gap);
+        }
+    }
+    return status;
+}
+
 /* Pre: its copies have completed. */
 static void publish(capu_context *context, struct timeline_log *log)
 {
@@ -101,6 +153,9 @@ static void publish(capu_context *context, struct timeline_log *log)
             }
         }
     }
+    if (status == CAPU_OK) {
+        status = carry_copies(context, log);
+    }
     if (status != CAPU_OK) {
         give_up(context, log, "the times of an iteration cannot be read for its timeline");
         return;
@@ -112,40 +167,41 @@ static void publish(capu_context *context, struct timeline_log *log)
     }
 }
 
-void timeline_logs_settle(capu_context *context)
-{
-    struct timeline_log *next;
-
-    do {
-        next = NULL;
-        for (size_t i = 0; i < TIMELINE_LOG_COUNT; i++) {
-            struct timeline_log *log = &context->timeline_logs.logs[i];
-
-            if (log->stage == TIMELINE_READ && has_passed(context, log) &&
-                (next == NULL || log->stamp < next->stamp)) {
-                next = log;
-            }
-        }
-        if (next != NULL) {
-            publish(context, next);
-        }
-    } while (next != NULL);
-}
-
-/* A log that is free. If none is, waits for the copies of the oldest one. NULL: the device failed.
- */
-static struct timeline_log *free_log(capu_context *context)
+/* The oldest log that only waits for its copies; NULL: there is none. */
+static struct timeline_log *oldest_read(capu_context *context)
 {
     struct timeline_log *oldest = NULL;
 
     for (size_t i = 0; i < TIMELINE_LOG_COUNT; i++) {
         struct timeline_log *log = &context->timeline_logs.logs[i];
 
-        if (log->stage == TIMELINE_FREE) {
-            return log;
-        }
         if (log->stage == TIMELINE_READ && (oldest == NULL || log->stamp < oldest->stamp)) {
             oldest = log;
+        }
+    }
+    return oldest;
+}
+
+/* In order, since each log may add to the next one. */
+void timeline_logs_settle(capu_context *context)
+{
+    struct timeline_log *next = oldest_read(context);
+
+    while (next != NULL && has_passed(context, next)) {
+        publish(context, next);
+        next = oldest_read(context);
+    }
+}
+
+/* A log that is free. If none is, waits for the copies of the oldest one. NULL: the device failed.
+ */
+static struct timeline_log *free_log(capu_context *context)
+{
+    struct timeline_log *oldest = oldest_read(context);
+
+    for (size_t i = 0; i < TIMELINE_LOG_COUNT; i++) {
+        if (context->timeline_logs.logs[i].stage == TIMELINE_FREE) {
+            return &context->timeline_logs.logs[i];
         }
     }
     if (oldest == NULL || wait_for_copies(context, oldest) != CAPU_OK) {
@@ -199,6 +255,7 @@ static struct timeline_tensor *entry_of(capu_context *context, struct tensor *te
     entry = &log->tensors[log->tensor_count++];
     *entry = (struct timeline_tensor){
         .name = lookup_name(context, tensor),
+        .address = tensor->address,
         .bytes = tensor_is_managed(tensor) ? tensor->span_bytes : tensor->bytes,
         .held_bytes = tensor->page_count * pages_bytes_each(context->pages),
         .kind = tensor->kind,
@@ -424,6 +481,18 @@ static capu_status read_replays(capu_context *context, struct timeline_log *log,
     return status;
 }
 
+/* What the iteration has carried in or out lasts, however it was described. */
+static void note_persistent(struct timeline_log *log, const struct record *record)
+{
+    for (size_t i = 0; i < log->tensor_count; i++) {
+        struct timeline_tensor *tensor = &log->tensors[i];
+
+        tensor->is_persistent =
+            tensor->is_persistent || (tensor->record_index != SIZE_MAX &&
+                                      record->tensors[tensor->record_index].is_persistent);
+    }
+}
+
 void timeline_log_read(capu_context *context, const struct record *record)
 {
     for (size_t i = 0; i < TIMELINE_LOG_COUNT; i++) {
@@ -433,6 +502,7 @@ void timeline_log_read(capu_context *context, const struct record *record)
         if (log->stage != TIMELINE_ENDED || log->stamp != record->stamp) {
             continue;
         }
+        note_persistent(log, record);
         status = read_replays(context, log, record);
         status = status == CAPU_OK ? timeline_json_begin(context, log, record) : status;
         if (status == CAPU_OK) {

@@ -45,18 +45,25 @@ struct timeline_event {
 
 struct timeline_tensor {
     const char *name;
+    const void *address;
     uint64_t bytes; /* that are copied; of a tensor that is always resident, all of it */
     uint64_t held_bytes;
     uint32_t kind; /* CAPU_PARAMETER and so on */
     bool is_persistent;
-    bool is_on_device;   /* when the iteration began */
-    bool is_on_host;     /* the same: and not on the device */
+    bool is_on_device; /* when the iteration began */
+    bool is_on_host;   /* the same: and not on the device */
+    /* Copies of the iteration before that were still under way then end at these times; 0: there
+       was none. A copy in; a copy out of a tensor that stays; either, of one that had left. */
+    uint64_t ready_ns;
+    uint64_t saved_ns;
+    uint64_t free_ns;
     size_t record_index; /* SIZE_MAX: no op has touched it */
     uint32_t first_run;  /* pages that the plan gives it */
     uint32_t run_count;
 };
 
-/* Open: in its iteration. Ended: the iteration has. Read: everything but copies is in `text`. */
+/* Open: in its iteration. Ended: the iteration has. Read: ops are in `text`, and copies may still
+   be under way. */
 enum timeline_log_stage { TIMELINE_FREE, TIMELINE_OPEN, TIMELINE_ENDED, TIMELINE_READ };
 
 struct timeline_log {

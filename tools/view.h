@@ -10,7 +10,8 @@
  * Times are in nanoseconds from the beginning of the iteration. Ops lie within [0, time_ns]. A copy
  * may begin before 0, because it waits for nothing that this iteration does, and end after time_ns,
  * while the next iteration runs. Stays and samples are clipped to [0, time_ns]. Copies of the
- * iteration before that still run at 0 belong to that one, and are not listed here.
+ * iteration before that still run at 0 belong to that one and are not listed here; stays show what
+ * they do.
  *
  * Bytes held are whole pages; bytes copied are what is copied. `fixed_bytes` are held all the time
  * and belong to no stay: slabs, shared pages and tensors that are not managed.

@@ -368,6 +368,25 @@ static void follow(struct walk *walk, const struct view_event *event)
     }
 }
 
+/* What copies of the iteration before still do when this one begins. */
+static void begin_stay(struct walk *walk, uint32_t tensor, const struct view_start *start)
+{
+    struct follower *follower = &walk->followers[tensor];
+
+    if (follower->where != ON_DEVICE) {
+        add_stay(walk, tensor, VIEW_LEAVING, 0, start->free_ns);
+        follower->since_ns = start->free_ns;
+        return;
+    }
+    add_stay(walk, tensor, VIEW_COMING, 0, start->ready_ns);
+    follower->since_ns = start->ready_ns;
+    follower->busy_ns = start->ready_ns;
+    if (start->saved_ns > 0) {
+        follower->out_ns = 0;
+        follower->out_end_ns = start->saved_ns;
+    }
+}
+
 static void begin_walk(struct walk *walk)
 {
     const struct trace *trace = walk->events->trace_index->trace;
@@ -388,6 +407,7 @@ static void begin_walk(struct walk *walk)
             .first_place = start->first_place,
             .place_count = start->place_count,
         };
+        begin_stay(walk, t, start);
     }
 }
 

@@ -35,7 +35,11 @@ struct view_event {
 /* Where a tensor is when the iteration begins. */
 struct view_start {
     bool is_on_device;
-    bool is_on_host; /* and not on the device */
+    bool is_on_host;  /* and not on the device */
+    int64_t ready_ns; /* on the device: a copy in of the iteration before ends then; 0: none is
+                         under way */
+    int64_t saved_ns; /* the same of a copy out */
+    int64_t free_ns;  /* not on the device: its memory is free from then; 0: it is free */
     uint32_t first_place;
     uint32_t place_count;
 };

@@ -199,9 +199,32 @@ static bool is_pooled(const struct trace_index *trace_index, const struct plan *
            (plan->place_count == 0 || placement_count(placement, tensor) > 0);
 }
 
+static int64_t after(uint64_t ns, uint64_t begin_ns)
+{
+    return ns > begin_ns ? (int64_t)(ns - begin_ns) : 0;
+}
+
+/* The copies that are still under way at the beginning. */
+static void describe_copies(struct view_start *start, const struct clock_tensor *times,
+                            uint64_t begin_ns)
+{
+    int64_t ready = after(times->ready, begin_ns);
+    int64_t saved = after(times->saved, begin_ns);
+    int64_t host = after(times->host, begin_ns);
+
+    if (start->is_on_device) {
+        start->ready_ns = ready;
+        start->saved_ns = saved;
+    } else {
+        start->free_ns = ready > saved ? ready : saved;
+        start->free_ns = host > start->free_ns ? host : start->free_ns;
+    }
+}
+
 /* Where the tensors are at the beginning, and which pages they use. */
 static capu_status describe_start(struct view_events *events, const struct plan *plan,
-                                  const struct program *program, const struct placement *placement)
+                                  const struct timeline *timeline, const struct program *program,
+                                  const struct placement *placement)
 {
     const struct trace *trace = events->trace_index->trace;
 
@@ -218,6 +241,7 @@ static capu_status describe_start(struct view_events *events, const struct plan 
         events->starts[t].is_on_device = is_here && !program->starts_on_host[t];
         if (is_pooled(events->trace_index, plan, placement, t)) {
             events->held_bytes[t] = events->trace_index->rounded[t];
+            describe_copies(&events->starts[t], &timeline->at_begin[t], timeline->begin_ns);
         }
     }
     for (uint32_t i = 0; i < plan->place_count; i++) {
@@ -249,7 +273,7 @@ static capu_status collect(struct view_events *events, const struct plan *plan,
         status = placement_init(&placement, events->trace_index, plan, error);
     }
     if (status == CAPU_OK) {
-        status = describe_start(events, plan, &program, &placement);
+        status = describe_start(events, plan, timeline, &program, &placement);
     }
     if (status == CAPU_OK) {
         status = translate_all(&translation);

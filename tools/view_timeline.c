@@ -137,11 +137,25 @@ static capu_status read_start(struct reader *reader, const json_t *object, struc
     const char *name = "";
     capu_status status = json_lines_string(&reader->lines, object, "start", true, &name);
 
+    const struct {
+        const char *key;
+        int64_t *ns;
+    } ends[] = {{"ready_ns", &start->ready_ns},
+                {"saved_ns", &start->saved_ns},
+                {"free_ns", &start->free_ns}};
+
     start->is_on_device = strcmp(name, "device") == 0;
     start->is_on_host = strcmp(name, "host") == 0;
     if (status == CAPU_OK && !start->is_on_device && !start->is_on_host &&
         strcmp(name, "none") != 0) {
         return json_lines_refuse(&reader->lines, "start is not device, host or none");
+    }
+    for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]) && status == CAPU_OK; i++) {
+        uint64_t ns = 0;
+
+        status =
+            json_lines_number(&reader->lines, object, ends[i].key, false, (uint64_t)NS_MAX, &ns);
+        *ends[i].ns = (int64_t)ns;
     }
     return status;
 }
