@@ -428,6 +428,12 @@ START_TEST(replays_have_pages)
     data = read_data("data");
     ck_assert_uint_eq(figure("peak"), number_of(json_object_get(data, "iteration"), "peak_bytes"));
     json_decref(data);
+    /* The copies of both are equal, though the run numbers tensors in another order. */
+    write_layers("layers", 20);
+    RUN_COMMANDS({"replay layers -b 50% --page 65536 --planner swap -n 6 --html p", 0, {""}});
+    shell("for s in planned measured; do sed -n \"/id=.copies-$s-csv/,/<.pre>/p\" p |"
+          " grep '^[io]' | cut -d , -f 1-3 | sort > $s; done; test -s planned");
+    shell("cmp planned measured");
     RUN_COMMANDS({"replay net -b 70% --page 4096 -n 2 --mode passive --html p", 0, {""}},
                  {"replay net -b 70% --html net", 2, {"--html net is the same file as TRACE net"}});
     read_page("p");
