@@ -175,7 +175,7 @@ static capu_status scan(struct hybrid *hybrid, struct search *best)
     uint32_t starts = hybrid->effort->starts;
     capu_status status = scan_start(hybrid, hybrid_kind(hybrid, 0));
 
-    starts += starts > FIRST_STARTS && hybrid_has_virtual(hybrid);
+    starts += starts > FIRST_STARTS && hybrid_has_virtual(hybrid) ? 2 : 0;
     if (status == CAPU_OK && hybrid->search->best_ns != UINT64_MAX && hybrid->search->is_unplaced &&
         hybrid->planning->placer != NULL) {
         status = place_first(hybrid, best);

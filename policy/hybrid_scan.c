@@ -81,7 +81,7 @@ static const struct {
     bool has_virtual;
 } kinds[] = {{0.02, 8, false, false}, {0.1, 16, false, false}, {0.05, 16, false, false},
              {0.3, 24, false, false}, {0.1, 16, true, true},   {0.05, 16, true, true},
-             {0.02, 8, false, true}};
+             {0.1, 16, false, true},  {0.02, 8, false, true}};
 
 bool hybrid_has_virtual(const struct hybrid *hybrid)
 {
@@ -96,8 +96,8 @@ uint32_t hybrid_kind(const struct hybrid *hybrid, uint32_t start)
 {
     static const uint32_t usual[] = {1, 2, 0, 3};
     static const uint32_t first[] = {1, 5, 4};
-    static const uint32_t plain[] = {0, 3};
-    static const uint32_t with_virtual[] = {6, 3};
+    static const uint32_t plain[] = {0, 3, 2};
+    static const uint32_t with_virtual[] = {6, 3, 7};
     const struct search *starts = hybrid->starts;
 
     if (!hybrid_has_virtual(hybrid)) {

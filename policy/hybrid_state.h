@@ -11,8 +11,8 @@
 #include "policy/planner_shared.h"
 #include "policy/search.h"
 
-/* One more where there are virtual reads, and one with returns. */
-#define STARTS_MAX 6
+/* Two more where there are virtual reads, and one with returns. */
+#define STARTS_MAX 7
 /* After so many starts, the rung may be left. */
 #define FIRST_STARTS 2
 /* From so many ops on there are fewer rungs and starts, and the other planners are not tried. */
