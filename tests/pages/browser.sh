@@ -100,7 +100,7 @@ CAPUCHIN_TIMELINE=1 CAPUCHIN_SAMPLE_EVERY=1 "$capuchin" replay hostile -b 45% --
 "$capuchin" explain report -i 8 --trace net --plan plan --html explain.html >/dev/null || fail "explain"
 "$capuchin" explain hostile-report --trace hostile --plan hostile-plan --html hostile.html >/dev/null ||
     fail "explain"
-"$capuchin" plan net -b 45% --page 4096 --html plan.html >/dev/null || fail "plan"
+"$capuchin" plan net -b 60% --place --page 4096 --html plan.html >/dev/null || fail "plan"
 "$capuchin" sweep net --quick --html sweep.html >/dev/null || fail "sweep"
 
 for page in explain hostile plan sweep; do

@@ -1207,6 +1207,84 @@ function drawLinks(view) {
     });
 }
 
+/* ---- pages over time ---- */
+
+function drawPages(view) {
+    const table = readTable('pages-csv', []);
+    if (!table || table.count === 0) {
+        return;
+    }
+    const total = readJson('pages-marks');
+    const {tensors} = view;
+    const order = Array.from({length: table.count}, (unused, i) => i)
+        .sort((left, right) => table.begin_ns[left] - table.begin_ns[right]);
+    const endOf = (i) => table.begin_ns[i] + table.duration_ns[i];
+    /* Who had a page last, to find where it passes to another tensor. */
+    const owners = new Int32Array(total).fill(-1);
+    const passes = [];
+    order.forEach((i) => {
+        const first = table.first_page[i];
+        const last = Math.min(total, first + table.pages[i]);
+        let begin = -1;
+        for (let page = first; page <= last; page++) {
+            const isPassed = page < last && owners[page] >= 0 && owners[page] !== table.tensor[i];
+            if (isPassed && begin < 0) {
+                begin = page;
+            } else if (!isPassed && begin >= 0) {
+                passes.push([table.begin_ns[i], begin, page]);
+                begin = -1;
+            }
+        }
+        owners.fill(table.tensor[i], first, last);
+    });
+    let area = null;
+
+    makePicture('pages', {
+        span: view.span,
+        isShared: true,
+        labels: ['time', 'none'],
+        rows: () => [[0, null], [view.time_ns, null]],
+        yRange: () => [0, total],
+        xText: view.timeText,
+        yText: (value) => Math.round(value) === value ? String(value) : '',
+        stops: view.ops.begin_ns,
+        holds: true,
+        keys: [...new Set(order.map((i) => tensors.kind[table.tensor[i]]))].sort()
+            .map((kind) => [fill(KINDS[kind]), view.kinds[kind]])
+            .concat([['width: 2px; background: var(--ink)', 'pages pass to another tensor']]),
+        draw(context, shown, chart) {
+            const [from, to] = chart.xAxisRange();
+            const xOf = (time) => shown.x + (time - from) / (to - from) * shown.w;
+            const yOf = (page) => shown.y + shown.h * (1 - page / total);
+            area = shown;
+            order.forEach((i) => {
+                const left = xOf(table.begin_ns[i]);
+                const right = xOf(endOf(i));
+                if (right >= shown.x && left <= shown.x + shown.w) {
+                    const top = yOf(table.first_page[i] + table.pages[i]);
+                    context.fillStyle = colours[KINDS[tensors.kind[table.tensor[i]]]];
+                    context.fillRect(left, top, Math.max(0.5, right - left),
+                                     Math.max(0.5, yOf(table.first_page[i]) - top - 0.3));
+                }
+            });
+            context.fillStyle = colours.ink;
+            passes.forEach(([time, first, end]) =>
+                context.fillRect(xOf(time) - 0.75, yOf(end), 1.5, Math.max(1, yOf(first) - yOf(end))));
+        },
+        say(index, x, y) {
+            const page = y === undefined ? -1 : Math.floor((1 - (y - area.y) / area.h) * total);
+            const there = order.filter((i) => table.begin_ns[i] <= x && x < endOf(i));
+            const at = there.find((i) => table.first_page[i] <= page &&
+                                         page < table.first_page[i] + table.pages[i]);
+            const taken = there.reduce((sum, i) => sum + table.pages[i], 0);
+            return view.timeText(x) + ', ' + opAt(view, x) + ': ' + taken + ' of ' + total +
+                ' pages taken' + (at === undefined ? '' : '; page ' + page + ': ' +
+                tensors.name[table.tensor[at]] + ', pages ' + table.first_page[at] + ' to ' +
+                (table.first_page[at] + table.pages[at] - 1));
+        },
+    });
+}
+
 /* ---- tables ---- */
 
 function makeSortable(table) {
@@ -1278,6 +1356,7 @@ if (view) {
     drawMemory(view);
     drawTensors(view);
     drawLinks(view);
+    drawPages(view);
     drawPredictions(view);
 }
 drawBudgets();

@@ -372,6 +372,23 @@ START_TEST(measured_iterations_are_compared_with_their_plan)
 }
 END_TEST
 
+/* The places of a plan are in the page, and it says where there are none. */
+START_TEST(places_are_those_of_the_plan)
+{
+    RUN_COMMANDS({"plan t -b 3000 --place --page 50 -o plan --html p", 0, {"placed: "}});
+    shell("cat plan");
+    expect("\"place\",\"tensor\":2,\"pages\":[[0,2],[22,18]]");
+    expect("\"place\",\"tensor\":3,\"pages\":[[40,20]]");
+    read_page("p");
+    after(page, "Pages over time <small>planned</small>");
+    after(page, "\n3,4110,6010,40,20\n2,2110,5000,22,18\n");
+    after(page, "\n2,2110,5000,0,2\n");
+    RUN_COMMANDS({"plan t -b 2100 --html p", 0, {""}});
+    read_page("p");
+    after(page, "tensors have no places");
+}
+END_TEST
+
 /* Writes a trace of so many layers: each has a forward op and two backward ops, and four tensors.
  */
 static void write_layers(const char *name, unsigned layers)
@@ -539,6 +556,7 @@ int main(void)
         tcase_add_test(cases, reports_without_a_trace_say_how_to_get_curves);
         tcase_add_test(cases, plans_have_their_simulated_numbers);
         tcase_add_test(cases, measured_iterations_are_compared_with_their_plan);
+        tcase_add_test(cases, places_are_those_of_the_plan);
         tcase_add_test(cases, replays_have_pages);
         tcase_add_test(cases, pages_of_five_thousand_ops_are_small);
         tcase_add_test(cases, traces_without_a_plan_have_pages);
