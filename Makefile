@@ -5,7 +5,7 @@ PREFIX ?= /usr/local
 JOBS ?= $(shell nproc)
 
 .DEFAULT_GOAL := release
-.PHONY: release lib demo demo-fashion check test test-long bench fuzz coverage gpu-check gpu-bundle install clean help packages-lib packages-build packages-test packages-coverage packages-demo packages-long
+.PHONY: release lib demo demo-fashion check test test-long bench fuzz coverage kernel-slices gpu-check gpu-bundle install clean help packages-lib packages-build packages-test packages-coverage packages-demo packages-long
 
 release: packages-build ## the library and all programs, optimised, into build/ and build/bin/
 	@cmake --preset release >build/configure.log 2>&1 || { cat build/configure.log; exit 1; }
@@ -38,6 +38,9 @@ fuzz: packages-test ## random programs for a long time (PROGRAMS=20000, SEED=1)
 
 coverage: packages-test packages-coverage ## the lines and branches of each room that the tests execute
 	@scripts/coverage.sh
+
+kernel-slices: release ## what is known before launches about the kernels here and in the CUDA toolkit (needs nvcc)
+	@scripts/kernel_slices.sh build
 
 gpu-check: packages-test release ## tests, measurements and benches on this machine's GPU (OPTIONS="--quick")
 	@scripts/gpu_check.sh $(OPTIONS)

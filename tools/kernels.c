@@ -150,6 +150,7 @@ struct sums {
     unsigned machine_only;
     unsigned words[3];       /* by the class of their slices */
     unsigned conditional[3]; /* by the class of what decides whether the accesses happen */
+    unsigned slices[3];      /* by the worse of both */
 };
 
 static void add_kernel(struct sums *sums, const struct kernel *kernel, bool is_closed)
@@ -158,6 +159,9 @@ static void add_kernel(struct sums *sums, const struct kernel *kernel, bool is_c
     for (size_t i = 0; i < kernel->word_count; i++) {
         sums->words[kernel->words[i].address]++;
         sums->conditional[kernel->words[i].condition]++;
+        sums->slices[kernel->words[i].address > kernel->words[i].condition
+                         ? kernel->words[i].address
+                         : kernel->words[i].condition]++;
     }
 }
 
@@ -237,17 +241,25 @@ static bool json_compiled(const struct binary_image *image, const struct cubin_k
                                  "machine code only", "parameters", parameters));
 }
 
+static json_t *json_classes(const unsigned counts[3])
+{
+    json_t *classes = json_object();
+
+    for (unsigned i = SLICE_IDS; i <= SLICE_UNKNOWN; i++) {
+        (void)json_object_set_new(classes, class_name((enum slice_class)i),
+                                  json_integer(counts[i]));
+    }
+    return classes;
+}
+
 static bool json_sums(const struct sums *sums)
 {
     return output_json(stdout,
-                       json_pack("{s:s,s:i,s:i,s:i,s:{s:i,s:i,s:i},s:{s:i,s:i,s:i}}", "type",
-                                 "summary", "closed", (int)sums->closed, "open", (int)sums->open,
-                                 "machine_only", (int)sums->machine_only, "address", "ids",
-                                 (int)sums->words[SLICE_IDS], "data", (int)sums->words[SLICE_DATA],
-                                 "unknown", (int)sums->words[SLICE_UNKNOWN], "condition", "ids",
-                                 (int)sums->conditional[SLICE_IDS], "data",
-                                 (int)sums->conditional[SLICE_DATA], "unknown",
-                                 (int)sums->conditional[SLICE_UNKNOWN]));
+                       json_pack("{s:s,s:i,s:i,s:i,s:o,s:o,s:o}", "type", "summary", "closed",
+                                 (int)sums->closed, "open", (int)sums->open, "machine_only",
+                                 (int)sums->machine_only, "address", json_classes(sums->words),
+                                 "condition", json_classes(sums->conditional), "slice",
+                                 json_classes(sums->slices)));
 }
 
 static void print_span(struct span span)
@@ -278,8 +290,9 @@ static void print_word(const struct kernel_word *word)
         snprintf(bytes + strlen(bytes), sizeof(bytes) - strlen(bytes), "%sw%u",
                  word->read_bytes > 0 ? " " : "", word->write_bytes);
     }
-    printf("      %-10s %-8s %-8s %-8s %-8s %s\n", place, roles_name(word), bytes,
-           class_name(word->address), class_name(word->condition), roles_unknown(word->unknown));
+    printf("      %-10s %-8s %-8s %-8s %s%s%s\n", place, roles_name(word), bytes,
+           class_name(word->address), class_name(word->condition), word->unknown != 0 ? ": " : "",
+           roles_unknown(word->unknown));
 }
 
 static void print_kernel(const struct kernel *kernel, const char *doubt)
@@ -297,7 +310,7 @@ static void print_kernel(const struct kernel *kernel, const char *doubt)
         printf("      open: %s\n", printable(kernel->reasons[i], buffer));
     }
     if (kernel->word_count > 0) {
-        printf("      %-10s %-8s %-8s %-8s %-8s\n", "parameter", "role", "bytes", "address",
+        printf("      %-10s %-8s %-8s %-8s %s\n", "parameter", "role", "bytes", "address",
                "whether");
     }
     for (size_t i = 0; i < kernel->word_count; i++) {
@@ -389,11 +402,9 @@ static void print_sums(const struct sums *sums)
 
     printf("%u kernels closed, %u open, %u with machine code only\n", sums->closed, sums->open,
            sums->machine_only);
-    printf("%u pointers; addresses from parameters and ids %u, from data %u, unknown %u\n", words,
-           sums->words[SLICE_IDS], sums->words[SLICE_DATA], sums->words[SLICE_UNKNOWN]);
-    printf("whether accesses happen, from parameters and ids %u, from data %u, unknown %u\n",
-           sums->conditional[SLICE_IDS], sums->conditional[SLICE_DATA],
-           sums->conditional[SLICE_UNKNOWN]);
+    printf("%u pointers; for %u, addresses and whether accesses happen depend on parameters and "
+           "ids only, for %u on data, for %u on what is not known\n",
+           words, sums->slices[SLICE_IDS], sums->slices[SLICE_DATA], sums->slices[SLICE_UNKNOWN]);
 }
 
 /* False: it cannot be written, and an error has been printed. */
