@@ -5,6 +5,11 @@
 # and ResNet-50 in fp32), in 8 GiB (BUDGET): in the mode off, in which everything must fit, and in passive
 # and guided mode. The sim device finds out whether a batch is possible; the largest one is then trained
 # for some steps. Prints a table and appends JSON lines to RESULTS.
+#
+# The search takes minutes, and no GPU. FIND=1 does nothing else, within a host budget that
+# CAPUCHIN_HOST_BUDGET must give in bytes: RESULTS receives a line "MODEL MODE BUDGET HOST-BUDGET BATCH" for
+# each. FOUND names such a file: its batches are trained without a search, if the host budget here is no
+# smaller than the one they were found with.
 set -u
 programs=$1
 text=$2
@@ -77,11 +82,30 @@ largest() {
     echo $low
 }
 
+# found MODEL MODE: the batch that was found beforehand; nothing if there is none that fits here.
+found() {
+    [ -n "${FOUND:-}" ] && awk -v model="$1" -v mode="$2" -v budget="$budget" -v host="${CAPUCHIN_HOST_BUDGET:-0}" \
+        '$1 == model && $2 == mode && $3 == budget && $4 <= host + 0 { print $5; exit }' "$FOUND"
+}
+
+if [ -n "${FIND:-}" ]; then
+    [ -n "${CAPUCHIN_HOST_BUDGET:-}" ] || { echo "batches.sh: FIND needs CAPUCHIN_HOST_BUDGET" >&2; exit 2; }
+    for model in $models; do
+        choose "$model"
+        for mode in off passive guided; do
+            batch=$(largest $mode)
+            [ "$batch" -gt 0 ] && echo "$model $mode $budget $CAPUCHIN_HOST_BUDGET $batch" >>"$results"
+        done
+    done
+    exit 0
+fi
+
 failed=0
 for model in $models; do
     choose "$model"
     for mode in off passive guided; do
-        batch=$(largest $mode)
+        batch=$(found "$model" $mode)
+        batch=${batch:-$(largest $mode)}
         if [ "$batch" -eq 0 ] && ! grep -q 'a budget of .* is below' "$work/fits"; then
             # It failed for another reason than the budget.
             tail -n 1 "$work/fits" >&2

@@ -4,8 +4,10 @@
 # GPT-2 d12 and d24 on TEXT and ResNet-50 on images of 224 x 224 (cnn), in fp32 and bf16: without a limit,
 # and at 100, 70, 50, 40 and 30 % of what they need, in each mode (--quick: d12, and ResNet-50 in fp32, at
 # 50 and 30 %). Tokens or images per second, peak bytes, and the time of an iteration, measured and as
-# predicted by the planners. Prints a table and appends JSON lines to RESULTS. Numbers are medians over the
-# iterations after the third.
+# predicted by the planners. With POSSIBLE=1 nothing is measured: an iteration in passive mode on the sim
+# device, with a GPU's pages, says whether each budget is possible. BUDGETS gives other percentages, MODELS
+# other models. Prints a table and appends JSON lines to RESULTS. Numbers are medians over the iterations
+# after the third.
 set -u
 programs=$1
 text=$2
@@ -25,9 +27,13 @@ if [ -n "$quick" ]; then
     budgets="50 30"
 fi
 models=${MODELS:-$models}
+budgets=${BUDGETS:-$budgets}
 
-# The command of a model, and its number of tokens or images per step.
+# The command of a model, its number of tokens or images per step, and its budgets in percent.
 choose() {
+    percents=$budgets
+    # Its optimizer needs 32 % at once.
+    [ "$1" != gpt-d24-bf16 ] || percents=${budgets/30/35}
     case $1 in
     gpt-d12 | gpt-d24 | gpt-d12-bf16 | gpt-d24-bf16)
         local size=${1#gpt-}
@@ -44,7 +50,7 @@ choose() {
         command=("$programs/train_gpt" --data "$text" --layers 2 --channels 64 --heads 2 --seq 16
             --batch 2 --update asap)
         units=$((2 * 16)) unit=bytes
-        steps=4 budgets=75
+        steps=4 percents=75
         ;;
     cnn | cnn-bf16)
         command=("$programs/train_cnn" --batch 64)
@@ -55,7 +61,7 @@ choose() {
         command=("$programs/train_cnn" --side 16 --width 1 --batch 1)
         [ "$1" = cnn-tiny ] || command+=(--dtype bf16)
         units=1 unit=images
-        steps=4 budgets= # emulated norms are slow
+        steps=4 percents= # emulated norms are slow
         ;;
     *)
         echo "budgets.sh: there is no model $1" >&2
@@ -95,9 +101,31 @@ row() {
         "$(median "$work/report" recompute_ns)" >>"$results"
 }
 
+# possible MODEL: fails if the model cannot be trained in one of the budgets, which it names.
+possible() {
+    local run=("${command[@]}" --device sim --steps 1) live percent result=0
+    export CAPUCHIN_PAGE=${CAPUCHIN_PAGE:-2MiB} CAPUCHIN_HOST_BUDGET=1e18
+
+    "${run[@]}" --mode off --report "$work/report" >"$work/out" 2>&1 || { tail -n 1 "$work/out" >&2; return 1; }
+    live=$(sed -n 's/.*"live_peak_bytes":\([0-9]*\).*/\1/p' "$work/report" | tail -n 1)
+    for percent in $percents; do
+        if "${run[@]}" --mode passive --budget $((live * percent / 100)) >"$work/out" 2>&1; then
+            echo "$1 $percent %: possible"
+        else
+            echo "$1 $percent %: $(tail -n 1 "$work/out")" >&2
+            result=1
+        fi
+    done
+    return $result
+}
+
 failed=0
 for model in $models; do
     choose "$model"
+    if [ -n "${POSSIBLE:-}" ]; then
+        possible "$model" || failed=1
+        continue
+    fi
     rm -f "$work/trace"
     # Without a limit, recorded: the reference of the percentages, and the trace for the planners.
     if ! timeout --foreground -k 5 "${PATIENCE:-150}" "${command[@]}" --device "$device" --mode off --steps "$steps" --report "$work/report" \
@@ -108,7 +136,7 @@ for model in $models; do
     fi
     row "$model" off 100 ""
     live=$(median "$work/report" live_peak_bytes)
-    for percent in $budgets; do
+    for percent in $percents; do
         bytes=$((live * percent / 100))
         for mode in passive guided; do
             # Guided mode first measures, plans and refines: it takes more iterations to be steady.

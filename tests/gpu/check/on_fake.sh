@@ -31,6 +31,8 @@ ln -s "$root"/bench/gpu/*.sh "$root"/bench/gpu/*.py "$bin/"
 ln -s "$programs"/data/*.txt "$bin/data/"
 [ -e "$fashion" ] && ln -s "$fashion" "$bin/data/fashion"
 echo 0123abc >"$bin/commit"
+# The batch for passive mode was found beforehand; that for guided mode with more host memory than there is.
+printf 'gpt-tiny passive 1300KiB 1 2\ngpt-tiny guided 1300KiB 1000000000000000 2\n' >"$bin/batches"
 
 check() {
     "$root/scripts/gpu_check.sh" --bin "$bin" --out "$out" --tiny "$@" >"$work/log" 2>&1
@@ -57,6 +59,8 @@ grep -q '"table":"interference".*"copies":"both"' "$out/gpu_check.jsonl" || fail
 for row in '"gpt-tiny","mode":"guided"' '"cnn-tiny","mode":"off"'; do
     grep -q "\"bench\":\"budgets\",\"model\":$row" "$out/gpu_check.jsonl" || fail "no row of $row among the results"
 done
+has_line '^gpt-tiny +passive +in 1300KiB: batch +2 '
+has_line '^gpt-tiny +guided +in 1300KiB: batch +([3-9]|[1-9][0-9]) '
 has_line '^[0-9]+ passed, 0 failed, [0-9]+ skipped'
 if command -v python3 >/dev/null; then
     while read -r line; do

@@ -8,9 +8,27 @@ work=$3
 fashion=/usr/share/datasets/fashion-mnist
 
 rm -rf "$work" && mkdir -p "$work/bin/lib" "$work/bin/data" || exit 1
-ln -s "$programs/bin/train_gpt" "$programs/bin/train_fashion" "$work/bin/"
+ln -s "$programs"/bin/train_{gpt,fashion,cnn} "$work/bin/"
 ln -s "$programs"/data/*.txt "$work/bin/data/"
 [ -e "$fashion" ] && ln -s "$fashion" "$work/bin/data/fashion"
+
+# The budgets of budgets.sh; one below the floor is named.
+budgets=$root/bench/gpu/budgets.sh
+text=$(ls "$work"/bin/data/*.txt)
+POSSIBLE=1 "$budgets" "$work/bin" "$text" /dev/null >"$work/log" 2>&1 &&
+    [ "$(grep -c ': possible$' "$work/log")" -eq 30 ] || { cat "$work/log"; exit 1; }
+if BUDGETS="50 10" POSSIBLE=1 MODELS=cnn "$budgets" "$work/bin" "$text" /dev/null >"$work/log" 2>&1 ||
+    ! grep -q '^cnn 10 %: .*below the floor' "$work/log"; then
+    echo "a budget below the floor is not found: $(cat "$work/log")"
+    exit 1
+fi
+
+# A search beforehand: the batch that it finds fits, and a larger one does not.
+rm -f "$work/batches"
+CAPUCHIN_HOST_BUDGET=1000000000 FIND=1 MODELS=gpt-tiny BUDGET=16MiB "$root/bench/gpu/batches.sh" "$work/bin" "$text" \
+    "$work/batches" >"$work/log" 2>&1 && [ "$(grep -c '^gpt-tiny [a-z]* 16MiB 1000000000 [1-9][0-9]*$' "$work/batches")" -eq 3 ] ||
+    { echo "no batches were found: $(cat "$work/log" "$work/batches")"; exit 1; }
+
 "$root/scripts/gpu_check.sh" --sim --bin "$work/bin" --out "$work/out" >"$work/log" 2>&1 &&
     grep -q '^strict  *train_gpt, guided.* ok ' "$work/log" && exit 0
 cat "$work/log"
