@@ -1,6 +1,7 @@
 #!/bin/bash
 # scripts/packages.sh PURPOSE...: makes sure that everything is installed that a purpose needs:
-# lib (what is installed), build (everything), test, long (what only make test-long runs), bench, coverage, demo. Of the benches only the linear-programming bound needs more than the build.
+# lib (what is installed), build (everything), test, long (what only make test-long runs), bench, coverage,
+# demo. Of the benches only the linear-programming bound needs more than the build.
 #
 # Looks for the files and commands themselves, not for packages, so that tools from elsewhere count.
 # Prints nothing if nothing is missing. Otherwise installs the Debian packages if it may (as root, or with
