@@ -567,13 +567,21 @@ static bool store(struct transfer *transfer)
     return has_grown;
 }
 
-/* What moves into shared memory without passing through registers could be addresses. */
-static bool copy_async(struct transfer *transfer)
+/* What gets into the thread's or block's own memory other than by stores could be addresses: copies
+   that pass no register, exchanges, and what a called function stores. */
+static bool store_unseen(struct transfer *transfer)
 {
-    bool was_lost = transfer->flow->has_lost_shared;
+    struct flow *flow = transfer->flow;
+    enum effect effect = transfer->instruction->effect;
+    bool is_exchange = (effect == EFFECT_ATOMIC || effect == EFFECT_REDUCE) &&
+                       flow_space(transfer->instruction->opcode) != SPACE_GLOBAL;
+    bool is_copy = effect == EFFECT_COPY_ASYNC || effect == EFFECT_SHARED ||
+                   effect == EFFECT_BULK_COPY || effect == EFFECT_STORE_TILE;
+    unsigned before = flow->has_lost_shared + flow->has_lost_local;
 
-    transfer->flow->has_lost_shared = true;
-    return !was_lost;
+    flow->has_lost_shared |= is_exchange || is_copy || effect == EFFECT_CALL;
+    flow->has_lost_local |= is_exchange || effect == EFFECT_CALL;
+    return before != (unsigned)flow->has_lost_shared + flow->has_lost_local;
 }
 
 static bool walk_instruction(struct transfer *transfer)
@@ -587,10 +595,7 @@ static bool walk_instruction(struct transfer *transfer)
     if (instruction->effect == EFFECT_STORE) {
         return store(transfer);
     }
-    if (instruction->effect == EFFECT_COPY_ASYNC || instruction->effect == EFFECT_SHARED ||
-        instruction->effect == EFFECT_BULK_COPY) {
-        has_grown = copy_async(transfer);
-    }
+    has_grown = store_unseen(transfer);
     if (!flow_has_result(instruction->effect)) {
         return has_grown;
     }

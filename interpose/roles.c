@@ -244,6 +244,20 @@ static const struct ptx_operand *address_at(const struct ptx_function *function,
     return NULL;
 }
 
+/* How much an asynchronous copy moves: a number after both addresses. */
+static unsigned copied_bytes(const struct ptx_function *function,
+                             const struct ptx_instruction *instruction)
+{
+    for (uint32_t i = 0; i < instruction->operand_count; i++) {
+        const struct ptx_operand *operand = &function->operands[instruction->operand_first + i];
+
+        if (operand->position == 2 && operand->kind == OPERAND_NUMBER) {
+            return (unsigned)operand->number;
+        }
+    }
+    return 16; /* the most */
+}
+
 /* The access of an instruction. False: it has none. */
 static bool access_of(const struct ptx_function *function,
                       const struct ptx_instruction *instruction, struct access *access,
@@ -281,6 +295,9 @@ static bool access_of(const struct ptx_function *function,
                       instruction->effect == EFFECT_DISCARD;
     access->bytes =
         ptx_opcode_bits(instruction->opcode) / 8 * ptx_opcode_elements(instruction->opcode);
+    if (instruction->effect == EFFECT_COPY_ASYNC) {
+        access->bytes = copied_bytes(function, instruction);
+    }
     access->address = address_at(function, instruction, *position);
     return true;
 }

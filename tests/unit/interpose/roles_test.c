@@ -130,6 +130,17 @@ static const struct {
      "mov.b64 {%r3, %r4}, %rd2; st.local.v2.u32 [%rd4+8], {%r3, %r4};\n"
      "ld.local.u64 %rd5, [%rd4+8]; st.global.u32 [%rd5], %r1;",
      "open: 0 written unknown/ids", "local memory"},
+    {"a pointer exchanged in shared memory", ".shared .align 8 .b8 s[16];\n",
+     "mov.u64 %rd4, s; st.shared.u64 [%rd4], %rd1; ld.global.u64 %rd5, [%rd2];\n"
+     "atom.shared.exch.b64 %rd6, [%rd4], %rd5; ld.shared.u64 %rd8, [%rd4];\n"
+     "st.global.u32 [%rd8], %r1;",
+     "open: 0 written unknown/ids; 1 read ids/ids", "shared memory"},
+    {"a pointer around a call",
+     ".shared .align 8 .b8 s[16];\n.func f(.param .b64 i) { .reg .b64 %rd<2>;\n"
+     "ld.param.u64 %rd1, [i]; st.shared.u64 [s], %rd1; ret; }\n",
+     "st.shared.u64 [s], %rd1; { .param .b64 a; st.param.b64 [a], %rd2; call.uni f, (a); }\n"
+     "ld.shared.u64 %rd8, [s]; st.global.u32 [%rd8], %r1;",
+     "open: 0 written unknown/ids", "shared memory"},
     {"a variable", ".global .align 4 .b8 table[64];\n",
      "mov.u64 %rd4, table; add.s64 %rd5, %rd4, %rd3; ld.global.u32 %r3, [%rd5];\n"
      "mul.wide.u32 %rd6, %r3, 4; add.s64 %rd8, %rd1, %rd6; st.global.u32 [%rd8], %r1;",
@@ -263,6 +274,26 @@ START_TEST(errors_name_the_line)
 }
 END_TEST
 
+/* The width of an asynchronous copy is an operand. */
+START_TEST(copies_have_widths)
+{
+    static const char text[] =
+        ".version 8.0\n.target sm_80\n.address_size 64\n.shared .b8 s[64];\n"
+        ".entry k(.param .u64 a) { .reg .b64 %rd<2>; .reg .b32 %r<2>; ld.param.u64 %rd1, [a];\n"
+        "mov.u32 %r1, s; cp.async.ca.shared.global [%r1], [%rd1], 8; ret; }\n";
+    struct problem problem;
+    struct ptx_module module;
+    struct kernels kernels;
+
+    ck_assert_int_eq(ptx_parse(text, strlen(text), &module, &problem), CAPU_OK);
+    ck_assert_int_eq(roles_find(&module, &kernels), CAPU_OK);
+    ck_assert_uint_eq(kernels.kernels[0].word_count, 1);
+    ck_assert_uint_eq(kernels.kernels[0].words[0].read_bytes, 8);
+    roles_finish(&kernels);
+    ptx_finish(&module);
+}
+END_TEST
+
 /* Offsets as the driver lays parameters out. */
 START_TEST(parameters_have_their_places)
 {
@@ -300,6 +331,7 @@ int main(void)
 
     tcase_add_test(rows, rules);
     tcase_add_test(rows, errors_name_the_line);
+    tcase_add_test(rows, copies_have_widths);
     tcase_add_test(rows, parameters_have_their_places);
     suite_add_tcase(suite, rows);
     return suite_run(suite);
