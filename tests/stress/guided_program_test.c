@@ -27,11 +27,15 @@
 
 enum { ITERATIONS = 9, MOST_STEPS = 40 };
 
+/* One program in three has iterations of two kinds, and not each of these follows plans of both. */
+enum { ENOUGH_FOR_CHANGES = 4 };
+
 struct totals {
     uint64_t first;  /* the first seed, in threads */
     bool has_habits; /* of the programs; see struct habits */
     uint64_t guided;
     uint64_t unplaced; /* of these, under plans without places */
+    uint64_t mixed;    /* programs with iterations of two kinds */
     uint64_t changes;  /* guided iterations after one of the other kind */
     uint64_t diverged;
     uint64_t replays;
@@ -206,6 +210,7 @@ static void run_program(uint64_t seed, struct rig_options options, void *user)
     }
     bodies[0] = program.state;
     bodies[1] = seed % 3 == 0 ? ~program.state : program.state;
+    totals->mixed += bodies[1] != bodies[0];
     if (options.has_faults) {
         random_faults(&program, seed);
     }
@@ -255,7 +260,7 @@ static void run_programs(const struct rig_options *options, uint64_t share, stru
            (unsigned long long)totals->refused, (unsigned long long)totals->starved,
            (unsigned long long)totals->given_up, (unsigned long long)totals->lost);
     ck_assert_uint_gt(totals->guided, 0);
-    ck_assert(totals->changes > 0 || totals->starved > 0);
+    ck_assert(totals->changes > 0 || totals->starved > 0 || totals->mixed < ENOUGH_FOR_CHANGES);
     ck_assert_uint_gt(totals->swaps, 0);
 }
 
