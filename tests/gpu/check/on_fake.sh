@@ -104,6 +104,22 @@ grep -q '^> another loss' "$out/gpu_check.log" || fail "the log does not say how
 grep -q 'with blocking launches: exit code 1' "$out/gpu_check.log" || fail "the failed step did not run again"
 ln -sf "$programs/tests/train_gpt_on_fake" "$bin/train_gpt"
 
+# A claim that does not hold fails, on the page, too; so does a program that checks none.
+cat >"$work/claims" <<'END'
+#!/bin/sh
+echo '{"claim":"holds well","value":1,"limit":2,"unit":"MiB","verdict":"holds","detail":"fine"}'
+echo '{"claim":"takes too much","value":3,"limit":2,"unit":"MiB","verdict":"BROKEN","detail":"of all"}'
+exit 1
+END
+chmod +x "$work/claims" && ln -sf "$work/claims" "$bin/gpu_claims"
+check --only claims && fail "it passed with a claim that does not hold"
+has_line '^claims +holds well +ok '
+has_line '^claims +takes too much +FAILED .*3 MiB \(limit 2\); of all'
+grep -q '^| takes too much | 3 MiB | 2 | BROKEN |' "$out/report.md" || fail "the page lacks the claim: $(cat "$out/report.md")"
+ln -sf "$(type -P true)" "$bin/gpu_claims"
+check --only claims && fail "it passed without a claim"
+has_line '^claims +gpu_claims +FAILED'
+
 # Faults of the machine, each named: no cuBLAS, a driver without virtual memory, too little device memory.
 KERNELS_CUBLAS=/nowhere/libcublas.so check --only strict && fail "it passed without cuBLAS"
 has_line '^machine +cuBLAS +FAILED .*/nowhere/libcublas.so: cannot open'
