@@ -7,7 +7,7 @@
  */
 #include "interpose/roles.h"
 
-#include "interpose/flow_parts.h"
+#include "interpose/waits.h"
 
 #include "base/array.h"
 
@@ -443,170 +443,16 @@ static void visit_stored(struct analysis *analysis, const struct access *access,
     }
 }
 
-/* Waiting: a loop that is left when memory has changed, which another thread has to do. */
-
-/* Marks the registers whose value can change from one round of a loop to the next: those defined in
-   it from memory or other threads, those with another definition, and what is computed from them.
- */
-static void find_changing(const struct analysis *analysis, uint32_t loop, bool *is_changing)
+static void check_waits(struct analysis *analysis)
 {
-    const struct ptx_function *function = analysis->flow.function;
-    const struct ptx_graph *graph = &analysis->flow.graph;
-    bool has_grown = true;
+    const struct ptx_instruction *awaited;
 
-    while (has_grown) {
-        has_grown = false;
-        for (size_t i = 0; i < function->instruction_count; i++) {
-            const struct ptx_instruction *instruction = &function->instructions[i];
-            const struct ptx_operand *operands = function->operands + instruction->operand_first;
-            bool changes =
-                instruction->effect > EFFECT_COMPUTE || instruction->effect == EFFECT_UNKNOWN;
-
-            if (graph->blocks[graph->block_of[i]].loop != loop ||
-                !flow_has_result(instruction->effect)) {
-                continue;
-            }
-            for (uint32_t j = 0; j < instruction->operand_count; j++) {
-                changes |=
-                    operands[j].kind == OPERAND_REGISTER &&
-                    (operands[j].position > 0 ? is_changing[operands[j].index]
-                                              : analysis->flow.definitions[operands[j].index] > 1);
-            }
-            for (uint32_t j = 0; changes && j < instruction->operand_count; j++) {
-                if (operands[j].kind == OPERAND_REGISTER && operands[j].position == 0 &&
-                    !is_changing[operands[j].index]) {
-                    is_changing[operands[j].index] = true;
-                    has_grown = true;
-                }
-            }
-        }
-    }
-}
-
-/* Whether a load, in a loop, can be what the loop waits for. */
-static bool is_awaited(const struct analysis *analysis, const struct ptx_instruction *load,
-                       const bool *is_changing)
-{
-    const struct ptx_function *function = analysis->flow.function;
-    enum ptx_space space = flow_space(load->opcode);
-    struct access access;
-    unsigned position;
-
-    if (!access_of(function, load, &access, &position) || access.address == NULL ||
-        (space != SPACE_GENERIC && space != SPACE_GLOBAL)) {
-        return false;
-    }
-    if (load->effect == EFFECT_LOAD &&
-        (span_has_part(load->opcode, "volatile") || span_has_part(load->opcode, "acquire"))) {
-        return true;
-    }
-    if (access.address->kind == OPERAND_REGISTER && is_changing[access.address->index]) {
-        return false;
-    }
-    if (load->effect == EFFECT_LOAD) {
-        return true;
-    }
-    /* An update that is repeated with what it has found does not wait; a lock is taken with
-     * constants. */
-    for (uint32_t i = 0; i < load->operand_count; i++) {
-        const struct ptx_operand *operand = &function->operands[load->operand_first + i];
-
-        if (operand->position > position && operand->kind == OPERAND_REGISTER &&
-            is_changing[operand->index]) {
-            return false;
-        }
-    }
-    return true;
-}
-
-/* Marks what the marked registers are computed from within a loop. True: something was added. */
-static bool spread_back(const struct analysis *analysis, uint32_t loop, bool *is_wanted,
-                        bool *is_load_wanted)
-{
-    const struct ptx_function *function = analysis->flow.function;
-    const struct ptx_graph *graph = &analysis->flow.graph;
-    bool has_grown = false;
-
-    for (size_t i = 0; i < function->instruction_count; i++) {
-        const struct ptx_instruction *instruction = &function->instructions[i];
-        const struct ptx_operand *operands = function->operands + instruction->operand_first;
-        bool is_result_wanted = false;
-
-        if (graph->blocks[graph->block_of[i]].loop != loop) {
-            continue;
-        }
-        for (uint32_t j = 0; j < instruction->operand_count && operands[j].position == 0; j++) {
-            is_result_wanted |= operands[j].kind == OPERAND_REGISTER && !operands[j].is_address &&
-                                is_wanted[operands[j].index];
-        }
-        if (!is_result_wanted || instruction->effect == EFFECT_STORE) {
-            continue;
-        }
-        is_load_wanted[i] = true;
-        for (uint32_t j = 0; j < instruction->operand_count; j++) {
-            if (operands[j].kind == OPERAND_REGISTER && operands[j].position > 0 &&
-                !operands[j].is_address && !is_wanted[operands[j].index]) {
-                is_wanted[operands[j].index] = true;
-                has_grown = true;
-            }
-        }
-    }
-    return has_grown;
-}
-
-/* Looks at one loop. `marks` has two elements per register and one per instruction. */
-static void check_loop(struct analysis *analysis, uint32_t loop, bool *marks)
-{
-    const struct ptx_function *function = analysis->flow.function;
-    const struct ptx_graph *graph = &analysis->flow.graph;
-    bool *is_wanted = marks;
-    bool *is_changing = marks + function->register_count;
-    bool *is_load_wanted = is_changing + function->register_count;
-
-    memset(marks, 0, 2 * function->register_count + function->instruction_count);
-    find_changing(analysis, loop, is_changing);
-    for (size_t i = 0; i < graph->block_count; i++) {
-        const struct ptx_block *block = &graph->blocks[i];
-        const struct ptx_instruction *last = &function->instructions[block->end - 1];
-
-        for (uint32_t j = 0; block->loop == loop && j < block->successor_count; j++) {
-            uint32_t to = graph->successors[block->successor_first + j];
-
-            if ((to == graph->block_count || graph->blocks[to].loop != loop) &&
-                last->predicate != PTX_NONE) {
-                is_wanted[last->predicate] = true;
-            }
-        }
-    }
-    while (spread_back(analysis, loop, is_wanted, is_load_wanted)) {
-    }
-    for (size_t i = 0; i < function->instruction_count; i++) {
-        if (is_load_wanted[i] && is_awaited(analysis, &function->instructions[i], is_changing)) {
-            analysis->kernel->spins = true;
-            open_for(analysis->kernel, &function->instructions[i],
-                     "it may wait for another thread");
-            return;
-        }
-    }
-}
-
-static void check_loops(struct analysis *analysis)
-{
-    const struct ptx_function *function = analysis->flow.function;
-    const struct ptx_graph *graph = &analysis->flow.graph;
-    bool *marks =
-        calloc(2 * function->register_count + function->instruction_count + 1, sizeof(*marks));
-
-    if (marks == NULL) {
+    if (waits_find(&analysis->flow, &awaited) != CAPU_OK) {
         analysis->has_no_memory = true;
-        return;
+    } else if (awaited != NULL) {
+        analysis->kernel->spins = true;
+        open_for(analysis->kernel, awaited, "it may wait for another thread");
     }
-    for (uint32_t i = 0; i < graph->block_count; i++) {
-        if (graph->blocks[i].loop == i) {
-            check_loop(analysis, i, marks);
-        }
-    }
-    free(marks);
 }
 
 static capu_status list_parameters(struct analysis *analysis)
@@ -650,7 +496,7 @@ static void analyse_flow(struct analysis *analysis)
     visit_accesses(analysis, visit_nothing);
     visit_accesses(analysis, visit_address);
     visit_accesses(analysis, visit_stored);
-    check_loops(analysis);
+    check_waits(analysis);
     (void)list_parameters(analysis);
 }
 
