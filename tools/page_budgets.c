@@ -93,6 +93,13 @@ static void put_marks(struct html *html, const struct page *page)
         json_object_set_new(marks, "run_bytes",
                             json_integer((json_int_t)page->account->counters.budget_bytes));
         json_object_set_new(marks, "run_percent", json_real(overhead));
+    } else if (page->account == NULL && page->planned != NULL && page->planned->ideal_ns > 0) {
+        json_object_set_new(marks, "plan_bytes",
+                            json_integer((json_int_t)page->planned->budget_bytes));
+        json_object_set_new(
+            marks, "plan_percent",
+            json_real(100.0 *
+                      ((double)page->planned->time_ns / (double)page->planned->ideal_ns - 1.0)));
     }
     html_json(html, "budgets-marks", marks);
 }

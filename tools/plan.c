@@ -2,6 +2,7 @@
 #include "tools/commands.h"
 
 #include "tools/arguments.h"
+#include "tools/curves.h"
 #include "tools/exit_code.h"
 #include "tools/human.h"
 #include "tools/output.h"
@@ -250,8 +251,19 @@ static int set_budget(const struct settings *settings, const struct subject *sub
 static bool write_page(const struct settings *settings, const struct subject *subject,
                        const struct plan *plan)
 {
-    struct page page = {.command = "plan", .source = settings->arguments.trace, .subject = subject};
+    static struct curves curves;
+    static const struct curves_range range = {.from = 20, .to = 100, .step = 10};
+    struct page page = {.command = "plan",
+                        .source = settings->arguments.trace,
+                        .subject = subject,
+                        .curves = &curves};
 
+    curves.items[0].planner = settings->arguments.planner;
+    curves.item_count = 1;
+    if (curves_measure(&curves, subject, &range, EFFORT_QUICK)) {
+        say("stopped: there is no page");
+        return false;
+    }
     return page_write_plan(settings->arguments.html, &page, plan);
 }
 

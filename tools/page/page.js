@@ -379,6 +379,11 @@ function drawBudgets() {
                      'workspace'];
     const dashes = [null, [8, 3], [2, 3]];
     const percentOf = (bytes) => 100 * bytes / marks.peak_bytes;
+    const isMeasured = marks.run_percent !== undefined;
+    if (!isMeasured && marks.plan_percent !== undefined) {
+        marks.run_percent = marks.plan_percent;
+        marks.run_bytes = marks.plan_bytes;
+    }
     const floor = percentOf(marks.floor_bytes);
     const run = marks.run_percent === undefined ? NaN : percentOf(marks.run_bytes);
     const left = Math.min(percents[0], isNaN(run) ? Infinity : run) - 4;
@@ -410,7 +415,8 @@ function drawBudgets() {
             .concat([[stroke('faint', 'dashed'), 'bound: no plan is below'],
                      [hatched('faint'), 'less than the smallest possible budget']],
                     isNaN(run) ? [] : [['width: 14px; height: 14px; border-radius: 7px; ' +
-                                         'border: 3px solid var(--wait)', 'this run, measured']]),
+                                         'border: 3px solid var(--wait)',
+                                         isMeasured ? 'this run, measured' : 'this plan']]),
         draw(context, area, chart) {
             const wall = Math.min(area.x + area.w, chart.toDomXCoord(floor));
             if (wall > area.x) {
