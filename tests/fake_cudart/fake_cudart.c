@@ -101,6 +101,7 @@ static bool is_hit(enum fake_cudart_call call)
 int fake_enter(enum fake_cudart_call call)
 {
     bool is_lost = false;
+    bool was_lost = false;
     int error = 0;
 
     fake_lock();
@@ -111,15 +112,18 @@ int fake_enter(enum fake_cudart_call call)
         error = cudaErrorMemoryAllocation;
     } else if (fake.sticky != 0) {
         error = fake.sticky;
+        was_lost = true;
     } else if (is_hit(call)) {
         error = fake.fault.error;
         is_lost = fake.fault.is_sticky;
     }
     fake_unlock();
-    if (is_lost) {
+    if (is_lost || was_lost) {
         /* Nothing runs on a lost device any more, so the program may free memory that pending work
-           would use. */
+           would use: what one stream lost it with may have left work of others running. */
         fake_drain();
+    }
+    if (is_lost) {
         fake_lose(error);
     }
     return error;

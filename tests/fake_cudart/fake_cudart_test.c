@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #define PAGE ((size_t)64 << 10)
 
@@ -116,6 +117,44 @@ START_TEST(a_copy_without_access_loses_the_device_when_it_runs)
     IS(cudaPeekAtLastError(), cudaErrorIllegalAddress);
     IS(cudaGetLastError(), cudaErrorIllegalAddress);
     IS(cudaGetLastError(), cudaErrorIllegalAddress);
+    fake_cudart_reset(NULL);
+}
+END_TEST
+
+static capu_status fail_at_once(capu_stream stream, const void *arguments)
+{
+    (void)stream;
+    (void)arguments;
+    return CAPU_DEVICE_FAILED;
+}
+
+static capu_status take_a_while(capu_stream stream, const void *arguments)
+{
+    const atomic_bool *has_begun = arguments;
+
+    (void)stream;
+    atomic_store((atomic_bool *)(uintptr_t)has_begun, true);
+    usleep(100000);
+    atomic_store((atomic_bool *)(uintptr_t)(has_begun + 1), true);
+    return CAPU_OK;
+}
+
+/* So what it uses may be freed. */
+START_TEST(other_streams_have_stopped_when_a_loss_is_reported)
+{
+    atomic_bool has_begun_and_ended[2] = {false, false};
+    cudaStream_t streams[2];
+
+    set_up();
+    IS(cudaStreamCreateWithFlags(&streams[0], cudaStreamNonBlocking), cudaSuccess);
+    IS(cudaStreamCreateWithFlags(&streams[1], cudaStreamNonBlocking), cudaSuccess);
+    IS(fake_cudart_launch(streams[0], take_a_while, has_begun_and_ended), CAPU_OK);
+    while (!atomic_load(&has_begun_and_ended[0])) {
+    }
+    IS(fake_cudart_launch(streams[1], fail_at_once, NULL), CAPU_OK);
+    while (cudaSetDevice(0) == cudaSuccess) {
+    }
+    ck_assert(atomic_load(&has_begun_and_ended[1]));
     fake_cudart_reset(NULL);
 }
 END_TEST
@@ -281,6 +320,7 @@ int main(void)
     tcase_add_test_raise_signal(cases, memory_without_access_faults, SIGSEGV);
     tcase_add_test(cases, a_released_handle_lives_as_long_as_its_mappings);
     tcase_add_test(cases, a_copy_without_access_loses_the_device_when_it_runs);
+    tcase_add_test(cases, other_streams_have_stopped_when_a_loss_is_reported);
     tcase_add_test(cases, without_a_driver_the_entry_is_unchanged);
     tcase_add_test(cases, streams_and_events_belong_to_a_device);
     tcase_add_test(cases, memory_belongs_to_a_device);
