@@ -109,7 +109,7 @@ check)
     run debug 10 -L '^(unit|contract|api|idioms|rules|docs)$' -LE '^(long|gpu)$'
     ;;
 test)
-    run debug 10 -LE '^long$'
+    run debug 5 -LE '^long$'
     run asan 3 -LE '^long$'
     run tsan 2 -LE '^long$'
     look_with_clang
