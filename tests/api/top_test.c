@@ -390,7 +390,7 @@ START_TEST(missing_descriptors_are_an_error)
 }
 END_TEST
 
-/* Who connects while there is none left waits until there is one. */
+/* A client that connects while there is none left waits until there is one. */
 START_TEST(a_client_waits_for_a_descriptor)
 {
     struct rig rig;
@@ -439,7 +439,7 @@ START_TEST(a_stale_socket_is_replaced)
 }
 END_TEST
 
-/* Its descriptors stay open in the child, which answers nobody. */
+/* Its descriptors stay open in the child, which answers no client. */
 START_TEST(a_child_does_not_serve)
 {
     struct rig rig;

@@ -234,7 +234,7 @@ START_TEST(a_program_that_has_ended_leaves_nothing)
 }
 END_TEST
 
-/* A child of the program has inherited the socket, which keeps it open but answers nobody. */
+/* A child of the program has inherited the socket, which keeps it open but answers no client. */
 START_TEST(an_orphaned_socket_is_removed)
 {
     int heir[2];
