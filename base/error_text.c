@@ -1,10 +1,10 @@
 /* Messages of errors, written into a buffer of the caller. */
-#include "policy/error_text.h"
+#include "base/error_text.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 
-capu_status error_text_set(struct error_text *error, capu_status status, const char *format, ...)
+int error_text_set(struct error_text *error, int status, const char *format, ...)
 {
     va_list arguments;
 

@@ -34,14 +34,14 @@ static capu_status read_image(struct binary_image *image)
 }
 
 static capu_status add_image(struct binary *binary, const struct image *image,
-                             struct problem *problem)
+                             struct error_text *problem)
 {
     struct binary_image *added;
     capu_status status;
 
     if (!array_reserve(&binary->images, &binary->image_capacity, binary->image_count + 1,
                        sizeof(*binary->images))) {
-        return problem_set(problem, CAPU_NO_HOST_MEMORY, "no memory to read it");
+        return error_text_set(problem, CAPU_NO_HOST_MEMORY, "no memory to read it");
     }
     added = &binary->images[binary->image_count++];
     *added = (struct binary_image){.image = *image, .fatbin = binary->fatbin_count - 1};
@@ -54,7 +54,7 @@ static capu_status add_image(struct binary *binary, const struct image *image,
 
 /* Reads fat binaries, one after another. */
 static capu_status read_fatbins(struct binary *binary, struct bytes bytes, bool is_relocatable,
-                                struct problem *problem)
+                                struct error_text *problem)
 {
     struct fatbin_reader reader = {.bytes = bytes};
     unsigned before = binary->fatbin_count;
@@ -76,7 +76,7 @@ static capu_status read_fatbins(struct binary *binary, struct bytes bytes, bool 
 
 /* An image that is a file of its own. */
 static capu_status read_lone(struct binary *binary, struct bytes bytes, enum image_kind kind,
-                             struct problem *problem)
+                             struct error_text *problem)
 {
     struct image image = {.kind = kind, .payload = bytes, .unpacked_bytes = bytes.count};
 
@@ -85,7 +85,7 @@ static capu_status read_lone(struct binary *binary, struct bytes bytes, enum ima
 }
 
 static capu_status read_host_file(struct binary *binary, const struct elf_file *elf,
-                                  struct problem *problem)
+                                  struct error_text *problem)
 {
     struct elf_section section;
 
@@ -118,7 +118,7 @@ static bool is_ptx(struct bytes bytes)
            memmem(bytes.data, count, directive, sizeof(directive) - 1) != NULL;
 }
 
-static capu_status read_any(struct binary *binary, struct bytes bytes, struct problem *problem)
+static capu_status read_any(struct binary *binary, struct bytes bytes, struct error_text *problem)
 {
     static const char archive[] = "!<arch>\n";
     struct elf_file elf;
@@ -129,15 +129,15 @@ static capu_status read_any(struct binary *binary, struct bytes bytes, struct pr
     }
     if (bytes.count >= sizeof(archive) - 1 &&
         memcmp(bytes.data, archive, sizeof(archive) - 1) == 0) {
-        return problem_set(problem, CAPU_UNSUPPORTED,
-                           "an archive: give the program that is linked with it, or a member");
+        return error_text_set(problem, CAPU_UNSUPPORTED,
+                              "an archive: give the program that is linked with it, or a member");
     }
     if (!elf_file_is_one(bytes)) {
         if (bytes.count > 0 && is_ptx(bytes)) {
             return read_lone(binary, bytes, IMAGE_PTX, problem);
         }
-        return problem_set(problem, CAPU_BAD_FILE,
-                           "not a program, library, fat binary, cubin or PTX text");
+        return error_text_set(problem, CAPU_BAD_FILE,
+                              "not a program, library, fat binary, cubin or PTX text");
     }
     status = elf_file_open(bytes, &elf, problem);
     if (status != CAPU_OK) {
@@ -147,7 +147,7 @@ static capu_status read_any(struct binary *binary, struct bytes bytes, struct pr
                                         : read_host_file(binary, &elf, problem);
 }
 
-capu_status binary_read_bytes(struct bytes bytes, struct binary *binary, struct problem *problem)
+capu_status binary_read_bytes(struct bytes bytes, struct binary *binary, struct error_text *problem)
 {
     capu_status status;
 
@@ -159,7 +159,7 @@ capu_status binary_read_bytes(struct bytes bytes, struct binary *binary, struct 
     return status;
 }
 
-capu_status binary_read(const char *path, struct binary *binary, struct problem *problem)
+capu_status binary_read(const char *path, struct binary *binary, struct error_text *problem)
 {
     struct stat stat;
     struct bytes bytes;
@@ -169,23 +169,23 @@ capu_status binary_read(const char *path, struct binary *binary, struct problem 
 
     *binary = (struct binary){0};
     if (file < 0) {
-        return problem_set(problem, CAPU_FILE_FAILED, "%s", strerror(errno));
+        return error_text_set(problem, CAPU_FILE_FAILED, "%s", strerror(errno));
     }
     if (fstat(file, &stat) != 0) {
-        status = problem_set(problem, CAPU_FILE_FAILED, "%s", strerror(errno));
+        status = error_text_set(problem, CAPU_FILE_FAILED, "%s", strerror(errno));
         goto close_file;
     }
     if (!S_ISREG(stat.st_mode)) {
-        status = problem_set(problem, CAPU_FILE_FAILED, "not a regular file");
+        status = error_text_set(problem, CAPU_FILE_FAILED, "not a regular file");
         goto close_file;
     }
     if (stat.st_size == 0) {
-        status = problem_set(problem, CAPU_BAD_FILE, "the file is empty");
+        status = error_text_set(problem, CAPU_BAD_FILE, "the file is empty");
         goto close_file;
     }
     mapped = mmap(NULL, (size_t)stat.st_size, PROT_READ, MAP_PRIVATE, file, 0);
     if (mapped == MAP_FAILED) {
-        status = problem_set(problem, CAPU_FILE_FAILED, "%s", strerror(errno));
+        status = error_text_set(problem, CAPU_FILE_FAILED, "%s", strerror(errno));
         goto close_file;
     }
     bytes = (struct bytes){mapped, (size_t)stat.st_size};
@@ -197,14 +197,14 @@ close_file:
     return status;
 }
 
-capu_status binary_analyse(struct binary_image *image, struct problem *problem)
+capu_status binary_analyse(struct binary_image *image, struct error_text *problem)
 {
     capu_status status;
 
     ASSERT(image->text != NULL && !image->is_analysed);
     image->status = ptx_parse(image->text, image->text_bytes, &image->module, &image->problem);
     if (image->status == CAPU_NO_HOST_MEMORY) {
-        return problem_set(problem, image->status, "no memory to analyse it");
+        return error_text_set(problem, image->status, "no memory to analyse it");
     }
     if (image->status != CAPU_OK) {
         return CAPU_OK;
@@ -215,7 +215,7 @@ capu_status binary_analyse(struct binary_image *image, struct problem *problem)
     status = roles_find(&image->module, &image->kernels);
     if (status != CAPU_OK) {
         ptx_finish(&image->module);
-        return problem_set(problem, status, "no memory to analyse it");
+        return error_text_set(problem, status, "no memory to analyse it");
     }
     image->is_analysed = true;
     return CAPU_OK;

@@ -12,11 +12,11 @@
 
 struct binary_image {
     struct image image;
-    unsigned fatbin;        /* which fat binary it is in, from 0 */
-    capu_status status;     /* whether it could be read */
-    struct problem problem; /* if not */
-    struct cubin cubin;     /* of an ELF image */
-    char *text;             /* of a PTX image, terminated; NULL if there is none */
+    unsigned fatbin;           /* which fat binary it is in, from 0 */
+    capu_status status;        /* whether it could be read */
+    struct error_text problem; /* if not */
+    struct cubin cubin;        /* of an ELF image */
+    char *text;                /* of a PTX image, terminated; NULL if there is none */
     size_t text_bytes;
     bool is_analysed; /* module and kernels are there */
     struct ptx_module module;
@@ -29,8 +29,8 @@ struct binary {
     size_t image_count;
     size_t image_capacity;
     unsigned fatbin_count;
-    bool is_cut;            /* a section of fat binaries could not be read to its end */
-    struct problem problem; /* why */
+    bool is_cut;               /* a section of fat binaries could not be read to its end */
+    struct error_text problem; /* why */
 };
 
 /*
@@ -39,14 +39,15 @@ struct binary {
  * Errors: FILE_FAILED: it cannot be read; BAD_FILE: it is no kind of file that can hold device
  * code; UNSUPPORTED: an archive; NO_HOST_MEMORY.
  */
-capu_status binary_read(const char *path, struct binary *binary, struct problem *problem);
+capu_status binary_read(const char *path, struct binary *binary, struct error_text *problem);
 
 /* The same for a file in memory. Copies what it keeps. */
-capu_status binary_read_bytes(struct bytes bytes, struct binary *binary, struct problem *problem);
+capu_status binary_read_bytes(struct bytes bytes, struct binary *binary,
+                              struct error_text *problem);
 
 /* Parses a PTX image and analyses its kernels; what is wrong with it is noted in the image. Pre: it
    has text. Errors: NO_HOST_MEMORY. */
-capu_status binary_analyse(struct binary_image *image, struct problem *problem);
+capu_status binary_analyse(struct binary_image *image, struct error_text *problem);
 
 /* PTX tells about a kernel only if what runs is made from it. Returns why that is not certain for a
    kernel of an analysed image, as words for a message; NULL: it is. */

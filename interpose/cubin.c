@@ -19,19 +19,19 @@ enum {
 };
 
 static capu_status note_parameter(struct cubin_kernel *kernel, struct bytes record, bool is_wide,
-                                  struct problem *problem)
+                                  struct error_text *problem)
 {
     size_t index = bytes_u16(record, 4);
     uint32_t packed = bytes_u32(record, 8);
     size_t old_capacity = kernel->parameter_capacity;
 
     if (index >= PARAMETERS_MOST) {
-        return problem_set(problem, CAPU_BAD_FILE, "the parameters of %s are damaged",
-                           kernel->name);
+        return error_text_set(problem, CAPU_BAD_FILE, "the parameters of %s are damaged",
+                              kernel->name);
     }
     if (!array_reserve(&kernel->parameters, &kernel->parameter_capacity, index + 1,
                        sizeof(*kernel->parameters))) {
-        return problem_set(problem, CAPU_NO_HOST_MEMORY, "no memory to read it");
+        return error_text_set(problem, CAPU_NO_HOST_MEMORY, "no memory to read it");
     }
     memset(kernel->parameters + old_capacity, 0,
            (kernel->parameter_capacity - old_capacity) * sizeof(*kernel->parameters));
@@ -44,7 +44,7 @@ static capu_status note_parameter(struct cubin_kernel *kernel, struct bytes reco
 }
 
 static capu_status read_info(struct cubin_kernel *kernel, struct bytes info,
-                             struct problem *problem)
+                             struct error_text *problem)
 {
     uint64_t at = 0;
 
@@ -62,8 +62,8 @@ static capu_status read_info(struct cubin_kernel *kernel, struct bytes info,
             continue;
         }
         if (!bytes_have(info, at, value)) {
-            return problem_set(problem, CAPU_BAD_FILE, "the information about %s is cut short",
-                               kernel->name);
+            return error_text_set(problem, CAPU_BAD_FILE, "the information about %s is cut short",
+                                  kernel->name);
         }
         if ((attribute == INFO_PARAMETER || is_wide) && value >= INFO_PARAMETER_SIZE) {
             capu_status status =
@@ -79,24 +79,24 @@ static capu_status read_info(struct cubin_kernel *kernel, struct bytes info,
     return CAPU_OK;
 }
 
-static capu_status add_kernel(struct cubin *cubin, const char *name, struct problem *problem)
+static capu_status add_kernel(struct cubin *cubin, const char *name, struct error_text *problem)
 {
     char *copy;
 
     if (!array_reserve(&cubin->kernels, &cubin->kernel_capacity, cubin->kernel_count + 1,
                        sizeof(*cubin->kernels))) {
-        return problem_set(problem, CAPU_NO_HOST_MEMORY, "no memory to read it");
+        return error_text_set(problem, CAPU_NO_HOST_MEMORY, "no memory to read it");
     }
     copy = strdup(name);
     if (copy == NULL) {
-        return problem_set(problem, CAPU_NO_HOST_MEMORY, "no memory to read it");
+        return error_text_set(problem, CAPU_NO_HOST_MEMORY, "no memory to read it");
     }
     cubin->kernels[cubin->kernel_count++] = (struct cubin_kernel){.name = copy};
     return CAPU_OK;
 }
 
 static capu_status read_symbols(struct cubin *cubin, struct bytes symbols, struct bytes names,
-                                struct problem *problem)
+                                struct error_text *problem)
 {
     for (uint64_t at = 0; bytes_have(symbols, at, sizeof(Elf64_Sym)); at += sizeof(Elf64_Sym)) {
         unsigned info = symbols.data[at + offsetof(Elf64_Sym, st_info)];
@@ -138,7 +138,7 @@ const struct cubin_kernel *cubin_find(const struct cubin *cubin, const char *nam
 }
 
 static capu_status read_sections(struct cubin *cubin, const struct elf_file *elf,
-                                 struct problem *problem)
+                                 struct error_text *problem)
 {
     static const char prefix[] = ".nv.info.";
     struct elf_section section;
@@ -167,7 +167,7 @@ static capu_status read_sections(struct cubin *cubin, const struct elf_file *elf
     return status;
 }
 
-capu_status cubin_read(struct bytes bytes, struct cubin *cubin, struct problem *problem)
+capu_status cubin_read(struct bytes bytes, struct cubin *cubin, struct error_text *problem)
 {
     struct elf_file elf;
     capu_status status;
@@ -178,7 +178,7 @@ capu_status cubin_read(struct bytes bytes, struct cubin *cubin, struct problem *
         return status;
     }
     if (elf.machine != ELF_FILE_CUDA) {
-        return problem_set(problem, CAPU_BAD_FILE, "an ELF file that is not a cubin");
+        return error_text_set(problem, CAPU_BAD_FILE, "an ELF file that is not a cubin");
     }
     cubin->is_relocatable = elf.type == ELF_FILE_RELOCATABLE;
     status = read_sections(cubin, &elf, problem);

@@ -32,7 +32,7 @@ struct cubin {
 
 /* Copies what it keeps; the bytes are not needed afterwards. On failure *cubin is empty. Errors:
  * BAD_FILE, NO_HOST_MEMORY. */
-capu_status cubin_read(struct bytes bytes, struct cubin *cubin, struct problem *problem);
+capu_status cubin_read(struct bytes bytes, struct cubin *cubin, struct error_text *problem);
 void cubin_finish(struct cubin *cubin);
 
 /* NULL: there is no such kernel. */

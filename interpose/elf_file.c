@@ -44,19 +44,19 @@ static bool contents_of(const struct elf_file *elf, uint64_t header, struct byte
     return true;
 }
 
-capu_status elf_file_open(struct bytes bytes, struct elf_file *elf, struct problem *problem)
+capu_status elf_file_open(struct bytes bytes, struct elf_file *elf, struct error_text *problem)
 {
     uint64_t names;
 
     *elf = (struct elf_file){.bytes = bytes};
     if (!elf_file_is_one(bytes)) {
-        return problem_set(problem, CAPU_BAD_FILE, "not an ELF file");
+        return error_text_set(problem, CAPU_BAD_FILE, "not an ELF file");
     }
     if (bytes.count < sizeof(Elf64_Ehdr)) {
-        return problem_set(problem, CAPU_BAD_FILE, "the ELF file is cut short");
+        return error_text_set(problem, CAPU_BAD_FILE, "the ELF file is cut short");
     }
     if (bytes.data[EI_CLASS] != ELFCLASS64 || bytes.data[EI_DATA] != ELFDATA2LSB) {
-        return problem_set(problem, CAPU_BAD_FILE, "not a 64-bit little-endian ELF file");
+        return error_text_set(problem, CAPU_BAD_FILE, "not a 64-bit little-endian ELF file");
     }
     elf->type = (unsigned)FIELD(bytes, 0, Elf64_Ehdr, e_type);
     elf->machine = (unsigned)FIELD(bytes, 0, Elf64_Ehdr, e_machine);
@@ -64,11 +64,11 @@ capu_status elf_file_open(struct bytes bytes, struct elf_file *elf, struct probl
     elf->section_count = (uint32_t)FIELD(bytes, 0, Elf64_Ehdr, e_shnum);
     names = FIELD(bytes, 0, Elf64_Ehdr, e_shstrndx);
     if (elf->sections_offset == 0) {
-        return problem_set(problem, CAPU_BAD_FILE, "the ELF file has no section headers");
+        return error_text_set(problem, CAPU_BAD_FILE, "the ELF file has no section headers");
     }
     if (FIELD(bytes, 0, Elf64_Ehdr, e_shentsize) != sizeof(Elf64_Shdr) ||
         !bytes_have(bytes, elf->sections_offset, sizeof(Elf64_Shdr))) {
-        return problem_set(problem, CAPU_BAD_FILE, "the ELF file's section headers are damaged");
+        return error_text_set(problem, CAPU_BAD_FILE, "the ELF file's section headers are damaged");
     }
     /* Counts that do not fit the header are in the first section. */
     if (elf->section_count == 0) {
@@ -81,7 +81,7 @@ capu_status elf_file_open(struct bytes bytes, struct elf_file *elf, struct probl
                     (uint64_t)elf->section_count * sizeof(Elf64_Shdr)) ||
         names >= elf->section_count ||
         !contents_of(elf, header_of(elf, (uint32_t)names), &elf->names)) {
-        return problem_set(problem, CAPU_BAD_FILE, "the ELF file's section headers are damaged");
+        return error_text_set(problem, CAPU_BAD_FILE, "the ELF file's section headers are damaged");
     }
     return CAPU_OK;
 }

@@ -5,8 +5,9 @@
 #ifndef CAPU_INTERPOSE_ELF_FILE_H
 #define CAPU_INTERPOSE_ELF_FILE_H
 
+#include "base/error_text.h"
+#include "capuchin/status.h"
 #include "interpose/bytes.h"
-#include "interpose/problem.h"
 
 /* Numbers of ELF's header that callers compare with. */
 enum { ELF_FILE_RELOCATABLE = 1, ELF_FILE_CUDA = 190 };
@@ -32,7 +33,7 @@ struct elf_section {
 bool elf_file_is_one(struct bytes bytes);
 
 /* Errors: BAD_FILE, with the reason in `problem`. */
-capu_status elf_file_open(struct bytes bytes, struct elf_file *elf, struct problem *problem);
+capu_status elf_file_open(struct bytes bytes, struct elf_file *elf, struct error_text *problem);
 
 /* Section `index`. False: its header or its contents lie outside the file. */
 bool elf_file_section(const struct elf_file *elf, uint32_t index, struct elf_section *section);

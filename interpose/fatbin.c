@@ -56,7 +56,7 @@ static bool is_for_linking(struct bytes header)
 }
 
 /* Moves to the next fat binary of the section. */
-static capu_status begin(struct fatbin_reader *reader, struct problem *problem)
+static capu_status begin(struct fatbin_reader *reader, struct error_text *problem)
 {
     struct bytes bytes = reader->bytes;
     uint64_t header;
@@ -71,16 +71,16 @@ static capu_status begin(struct fatbin_reader *reader, struct problem *problem)
     }
     if (!bytes_have(bytes, reader->offset, HEADER_BYTES) ||
         bytes_u32(bytes, reader->offset) != MAGIC) {
-        return problem_set(problem, CAPU_BAD_FILE,
-                           "no fat binary where one should begin, at byte %" PRIu64,
-                           reader->offset);
+        return error_text_set(problem, CAPU_BAD_FILE,
+                              "no fat binary where one should begin, at byte %" PRIu64,
+                              reader->offset);
     }
     header = bytes_u16(bytes, reader->offset + 6);
     count = bytes_u64(bytes, reader->offset + 8);
     if (header < HEADER_BYTES || !bytes_have(bytes, reader->offset, header) ||
         !bytes_have(bytes, reader->offset + header, count)) {
-        return problem_set(problem, CAPU_BAD_FILE,
-                           "the fat binary at byte %" PRIu64 " is cut short", reader->offset);
+        return error_text_set(problem, CAPU_BAD_FILE,
+                              "the fat binary at byte %" PRIu64 " is cut short", reader->offset);
     }
     reader->offset += header;
     reader->end = reader->offset + count;
@@ -88,7 +88,8 @@ static capu_status begin(struct fatbin_reader *reader, struct problem *problem)
     return CAPU_OK;
 }
 
-capu_status fatbin_next(struct fatbin_reader *reader, struct image *image, struct problem *problem)
+capu_status fatbin_next(struct fatbin_reader *reader, struct image *image,
+                        struct error_text *problem)
 {
     struct bytes bytes;
     uint64_t header;
@@ -134,12 +135,12 @@ capu_status fatbin_next(struct fatbin_reader *reader, struct image *image, struc
     return CAPU_OK;
 
 cut_short:
-    return problem_set(problem, CAPU_BAD_FILE, "the image at byte %" PRIu64 " is cut short",
-                       reader->offset);
+    return error_text_set(problem, CAPU_BAD_FILE, "the image at byte %" PRIu64 " is cut short",
+                          reader->offset);
 }
 
 capu_status fatbin_unpack(const struct image *image, unsigned char **out, size_t *count,
-                          struct problem *problem)
+                          struct error_text *problem)
 {
     capu_status status =
         unpack(image->payload, image->packing, image->unpacked_bytes, out, problem);

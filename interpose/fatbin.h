@@ -11,8 +11,9 @@
 #ifndef CAPU_INTERPOSE_FATBIN_H
 #define CAPU_INTERPOSE_FATBIN_H
 
+#include "base/error_text.h"
+#include "capuchin/status.h"
 #include "interpose/bytes.h"
-#include "interpose/problem.h"
 #include "interpose/unpack.h"
 
 enum image_kind { IMAGE_PTX, IMAGE_ELF, IMAGE_LTO, IMAGE_UNKNOWN };
@@ -40,11 +41,12 @@ bool fatbin_is_one(struct bytes bytes);
 
 /* The next image; its fat binary is number count - 1. NOT_READY: there are no more. BAD_FILE: what
    follows cannot be read, `problem` says why and where; nothing can be read after that. */
-capu_status fatbin_next(struct fatbin_reader *reader, struct image *image, struct problem *problem);
+capu_status fatbin_next(struct fatbin_reader *reader, struct image *image,
+                        struct error_text *problem);
 
 /* The unpacked contents of an image, terminated by a 0 that does not count. The caller frees
  *out. Errors as those of unpack. */
 capu_status fatbin_unpack(const struct image *image, unsigned char **out, size_t *count,
-                          struct problem *problem);
+                          struct error_text *problem);
 
 #endif

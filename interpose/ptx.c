@@ -26,7 +26,7 @@ struct declaration {
 struct parser {
     struct ptx_lex lex;
     struct ptx_module *module;
-    struct problem *problem;
+    struct error_text *problem;
     capu_status failure;
     /* Of the function being parsed. */
     struct ptx_function *function;
@@ -42,7 +42,7 @@ static bool fail(struct parser *parser, const char *what)
 {
     if (parser->failure == CAPU_OK) {
         parser->failure =
-            problem_set(parser->problem, CAPU_BAD_FILE, "line %u: %s", parser->lex.line, what);
+            error_text_set(parser->problem, CAPU_BAD_FILE, "line %u: %s", parser->lex.line, what);
     }
     return false;
 }
@@ -55,7 +55,7 @@ static void *add(struct parser *parser, void *array, size_t *count, size_t *capa
     if (*count >= COUNT_MOST || !array_reserve(array, capacity, *count + 1, bytes)) {
         if (parser->failure == CAPU_OK) {
             parser->failure =
-                problem_set(parser->problem, CAPU_NO_HOST_MEMORY, "no memory to parse it");
+                error_text_set(parser->problem, CAPU_NO_HOST_MEMORY, "no memory to parse it");
         }
         return NULL;
     }
@@ -163,7 +163,7 @@ static void add_variable(struct parser *parser, struct span name, enum ptx_space
     }
     if (!table_reserve(&module->names, module->names.count + 1)) {
         parser->failure =
-            problem_set(parser->problem, CAPU_NO_HOST_MEMORY, "no memory to parse it");
+            error_text_set(parser->problem, CAPU_NO_HOST_MEMORY, "no memory to parse it");
         return;
     }
     variable = ADD(parser, module, variable);
@@ -765,8 +765,8 @@ static void parse_statement(struct parser *parser)
     } else if (is_word(parser, ".address_size")) {
         next(parser);
         if (parser->lex.token.number != 64) {
-            parser->failure = problem_set(parser->problem, CAPU_UNSUPPORTED,
-                                          "line %u: addresses of 32 bits", parser->lex.line);
+            parser->failure = error_text_set(parser->problem, CAPU_UNSUPPORTED,
+                                             "line %u: addresses of 32 bits", parser->lex.line);
         }
         next(parser);
     } else if (is_word(parser, ".visible") || is_word(parser, ".extern") ||
@@ -819,13 +819,13 @@ static bool parse_version(struct parser *parser)
 }
 
 capu_status ptx_parse(const char *text, size_t count, struct ptx_module *module,
-                      struct problem *problem)
+                      struct error_text *problem)
 {
     struct parser parser = {.module = module, .problem = problem};
 
     *module = (struct ptx_module){0};
     if (count > UINT32_MAX) {
-        return problem_set(problem, CAPU_UNSUPPORTED, "more than 4 GiB of PTX");
+        return error_text_set(problem, CAPU_UNSUPPORTED, "more than 4 GiB of PTX");
     }
     ptx_lex_begin(&parser.lex, text, count);
     if (parse_version(&parser)) {

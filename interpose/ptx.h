@@ -10,8 +10,9 @@
 #ifndef CAPU_INTERPOSE_PTX_H
 #define CAPU_INTERPOSE_PTX_H
 
+#include "base/error_text.h"
 #include "base/table.h"
-#include "interpose/problem.h"
+#include "capuchin/status.h"
 #include "interpose/ptx_opcode.h"
 
 #define PTX_NONE UINT32_MAX
@@ -119,7 +120,7 @@ struct ptx_module {
  * bits; NO_HOST_MEMORY.
  */
 capu_status ptx_parse(const char *text, size_t count, struct ptx_module *module,
-                      struct problem *problem);
+                      struct error_text *problem);
 void ptx_finish(struct ptx_module *module);
 
 /* The function with that name and a body; NULL: there is none. */

@@ -13,55 +13,56 @@
 #endif
 
 static capu_status unpack_lz4(struct bytes packed, unsigned char *out, size_t count,
-                              struct problem *problem)
+                              struct error_text *problem)
 {
 #ifdef INTERPOSE_LZ4
     if (packed.count > INT_MAX || count > INT_MAX ||
         LZ4_decompress_safe((const char *)packed.data, (char *)out, (int)packed.count,
                             (int)count) != (int)count) {
-        return problem_set(problem, CAPU_BAD_FILE, "damaged (lz4)");
+        return error_text_set(problem, CAPU_BAD_FILE, "damaged (lz4)");
     }
     return CAPU_OK;
 #else
     (void)packed;
     (void)out;
     (void)count;
-    return problem_set(problem, CAPU_UNSUPPORTED,
-                       "compressed with lz4, which this build cannot read: install liblz4-dev and "
-                       "build again");
+    return error_text_set(
+        problem, CAPU_UNSUPPORTED,
+        "compressed with lz4, which this build cannot read: install liblz4-dev and "
+        "build again");
 #endif
 }
 
 static capu_status unpack_zstd(struct bytes packed, unsigned char *out, size_t count,
-                               struct problem *problem)
+                               struct error_text *problem)
 {
 #ifdef INTERPOSE_ZSTD
     if (ZSTD_decompress(out, count, packed.data, packed.count) != count) {
-        return problem_set(problem, CAPU_BAD_FILE, "damaged (zstd)");
+        return error_text_set(problem, CAPU_BAD_FILE, "damaged (zstd)");
     }
     return CAPU_OK;
 #else
     (void)packed;
     (void)out;
     (void)count;
-    return problem_set(problem, CAPU_UNSUPPORTED,
-                       "compressed with zstd, which this build cannot read: install libzstd-dev "
-                       "and build again");
+    return error_text_set(problem, CAPU_UNSUPPORTED,
+                          "compressed with zstd, which this build cannot read: install libzstd-dev "
+                          "and build again");
 #endif
 }
 
 capu_status unpack(struct bytes packed, enum packing packing, uint64_t count, unsigned char **out,
-                   struct problem *problem)
+                   struct error_text *problem)
 {
     unsigned char *unpacked;
     capu_status status = CAPU_OK;
 
     if (count > UNPACK_MOST_BYTES || (packing == PACKING_NONE && count > packed.count)) {
-        return problem_set(problem, CAPU_BAD_FILE, "its size is damaged");
+        return error_text_set(problem, CAPU_BAD_FILE, "its size is damaged");
     }
     unpacked = malloc((size_t)count + 1);
     if (unpacked == NULL) {
-        return problem_set(problem, CAPU_NO_HOST_MEMORY, "no memory to unpack it");
+        return error_text_set(problem, CAPU_NO_HOST_MEMORY, "no memory to unpack it");
     }
     switch (packing) {
     case PACKING_NONE:

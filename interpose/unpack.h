@@ -2,8 +2,9 @@
 #ifndef CAPU_INTERPOSE_UNPACK_H
 #define CAPU_INTERPOSE_UNPACK_H
 
+#include "base/error_text.h"
+#include "capuchin/status.h"
 #include "interpose/bytes.h"
-#include "interpose/problem.h"
 
 enum packing { PACKING_NONE, PACKING_LZ4, PACKING_ZSTD };
 
@@ -19,6 +20,6 @@ enum packing { PACKING_NONE, PACKING_LZ4, PACKING_ZSTD };
  * NO_HOST_MEMORY.
  */
 capu_status unpack(struct bytes packed, enum packing packing, uint64_t count, unsigned char **out,
-                   struct problem *problem);
+                   struct error_text *problem);
 
 #endif

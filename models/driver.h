@@ -17,9 +17,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/error_text.h"
 #include "capuchin/context.h"
 #include "capuchin/report.h"
-#include "policy/error_text.h"
+#include "capuchin/status.h"
 #include "policy/plan.h"
 #include "policy/timeline.h"
 #include "policy/trace_index.h"

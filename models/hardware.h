@@ -9,7 +9,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "policy/error_text.h"
+#include "base/error_text.h"
+#include "capuchin/status.h"
 #include "policy/trace.h"
 
 /* The type in which products (convolutions and matrix products) are computed. */

@@ -16,8 +16,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/error_text.h"
+#include "capuchin/status.h"
 #include "models/hardware.h"
-#include "policy/error_text.h"
 #include "policy/trace.h"
 
 #define TAPE_NAME_MAX 64

@@ -11,8 +11,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/error_text.h"
 #include "capuchin/status.h"
-#include "policy/error_text.h"
 #include "policy/string_buffer.h"
 
 #define JSON_LINES_FILE_MAX ((size_t)1 << 30)

@@ -11,8 +11,8 @@
 
 #include <stdint.h>
 
+#include "base/error_text.h"
 #include "capuchin/status.h"
-#include "policy/error_text.h"
 #include "policy/plan.h"
 #include "policy/trace_index.h"
 

@@ -10,8 +10,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/error_text.h"
 #include "capuchin/status.h"
-#include "policy/error_text.h"
 #include "policy/string_buffer.h"
 
 #define PLAN_BYTES_MAX ((uint64_t)1 << 52)

@@ -9,8 +9,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/error_text.h"
 #include "capuchin/status.h"
-#include "policy/error_text.h"
 #include "policy/plan.h"
 #include "policy/preserve.h"
 #include "policy/trace_index.h"

@@ -8,9 +8,9 @@
 #ifndef CAPU_POLICY_TIMELINE_H
 #define CAPU_POLICY_TIMELINE_H
 
+#include "base/error_text.h"
 #include "capuchin/status.h"
 #include "policy/clock.h"
-#include "policy/error_text.h"
 #include "policy/plan.h"
 #include "policy/program.h"
 #include "policy/trace_index.h"

@@ -15,8 +15,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/error_text.h"
 #include "capuchin/status.h"
-#include "policy/error_text.h"
 #include "policy/string_buffer.h"
 
 /* Limits that keep every sum in this room within 63 bits: bytes of one tensor times tensors, time

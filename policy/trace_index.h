@@ -10,8 +10,8 @@
 
 #include <stdint.h>
 
+#include "base/error_text.h"
 #include "capuchin/status.h"
-#include "policy/error_text.h"
 #include "policy/trace.h"
 
 #define TRACE_INDEX_NONE UINT32_MAX

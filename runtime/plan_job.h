@@ -15,7 +15,8 @@
 #ifndef CAPU_RUNTIME_PLAN_JOB_H
 #define CAPU_RUNTIME_PLAN_JOB_H
 
-#include "policy/error_text.h"
+#include "base/error_text.h"
+#include "capuchin/status.h"
 #include "policy/planner.h"
 #include "runtime/plan_entry.h"
 

@@ -2,8 +2,8 @@
 #ifndef CAPU_TOOLS_EXIT_CODE_H
 #define CAPU_TOOLS_EXIT_CODE_H
 
+#include "base/error_text.h"
 #include "capuchin/status.h"
-#include "policy/error_text.h"
 
 enum exit_code { EXIT_FINE = 0, EXIT_USAGE = 2, EXIT_NO_PLAN = 3, EXIT_NONE_FOUND = 4 };
 

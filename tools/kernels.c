@@ -433,7 +433,7 @@ static bool print_binary(const struct binary *binary, const struct settings *set
 /* Analyses all PTX. False: there is no memory for it, and an error has been printed. */
 static bool analyse(struct binary *binary, const char *path)
 {
-    struct problem problem;
+    struct error_text problem;
 
     for (size_t i = 0; i < binary->image_count; i++) {
         if (binary->images[i].text != NULL &&
@@ -496,7 +496,7 @@ int kernels_main(int argc, char **argv)
                                      NULL};
     struct settings settings = {0};
     struct binary binary;
-    struct problem problem;
+    struct error_text problem;
     int code = EXIT_FINE;
 
     arguments_read(&argp, argc, argv, &settings);

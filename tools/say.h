@@ -3,7 +3,7 @@
 #ifndef CAPU_TOOLS_SAY_H
 #define CAPU_TOOLS_SAY_H
 
-#include "policy/error_text.h"
+#include "base/error_text.h"
 
 void say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 

@@ -26,9 +26,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/error_text.h"
 #include "capuchin/report.h"
 #include "capuchin/status.h"
-#include "policy/error_text.h"
 #include "policy/plan.h"
 #include "policy/trace_index.h"
 

@@ -44,7 +44,7 @@ static void write_sample(struct buffer *program, const char *section, enum packi
 
 static void read_one(const struct buffer *file, struct binary *binary)
 {
-    struct problem problem = {""};
+    struct error_text problem = {""};
 
     ck_assert_msg(binary_read_bytes(buffer_bytes(file), binary, &problem) == CAPU_OK, "%s",
                   problem.text);
@@ -201,7 +201,7 @@ START_TEST(files_of_other_kinds_are_refused)
     };
 
     for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
-        struct problem problem = {""};
+        struct error_text problem = {""};
         struct binary binary;
         struct bytes bytes = {(const unsigned char *)files[i].contents, files[i].count};
 
@@ -214,7 +214,7 @@ END_TEST
 
 START_TEST(files_that_cannot_be_read)
 {
-    struct problem problem = {""};
+    struct error_text problem = {""};
     struct binary binary;
 
     ck_assert_int_eq(binary_read("/nonexistent", &binary, &problem), CAPU_FILE_FAILED);
@@ -263,7 +263,7 @@ END_TEST
 START_TEST(missing_packages_are_named)
 {
     unsigned char *out;
-    struct problem problem;
+    struct error_text problem;
     struct bytes bytes = {(const unsigned char *)"x", 1};
 
 #ifndef INTERPOSE_ZSTD
@@ -282,7 +282,7 @@ END_TEST
 static void read_damaged(const unsigned char *data, size_t count)
 {
     unsigned char *copy = malloc(count == 0 ? 1 : count);
-    struct problem problem;
+    struct error_text problem;
     struct binary binary;
 
     ck_assert_ptr_nonnull(copy);

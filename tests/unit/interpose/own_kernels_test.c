@@ -125,7 +125,7 @@ static void check_kernel(const char *path, const struct kernel *kernel)
 
 static void check_file(const char *path)
 {
-    struct problem problem = {""};
+    struct error_text problem = {""};
     struct binary binary;
 
     ck_assert_msg(binary_read(path, &binary, &problem) == CAPU_OK, "%s: %s", path, problem.text);

@@ -212,7 +212,7 @@ START_TEST(rules)
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         char text[4096];
         char got[ANALYSIS_TEXT_BYTES];
-        struct problem problem = {""};
+        struct error_text problem = {""};
         struct ptx_module module;
         struct kernels kernels;
         const struct kernel *kernel;
@@ -262,7 +262,7 @@ START_TEST(errors_name_the_line)
     };
 
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
-        struct problem problem = {""};
+        struct error_text problem = {""};
         struct ptx_module module;
 
         ck_assert_int_eq(ptx_parse(texts[i].text, strlen(texts[i].text), &module, &problem),
@@ -281,7 +281,7 @@ START_TEST(copies_have_widths)
         ".version 8.0\n.target sm_80\n.address_size 64\n.shared .b8 s[64];\n"
         ".entry k(.param .u64 a) { .reg .b64 %rd<2>; .reg .b32 %r<2>; ld.param.u64 %rd1, [a];\n"
         "mov.u32 %r1, s; cp.async.ca.shared.global [%r1], [%rd1], 8; ret; }\n";
-    struct problem problem;
+    struct error_text problem;
     struct ptx_module module;
     struct kernels kernels;
 
@@ -303,7 +303,7 @@ START_TEST(parameters_have_their_places)
         ".param .f32 d, .param .align 16 .b8 e[16]) { ret; }\n";
     static const uint32_t offsets[] = {0, 8, 32, 40, 48};
     static const uint32_t bytes[] = {1, 20, 8, 4, 16};
-    struct problem problem;
+    struct error_text problem;
     struct ptx_module module;
     struct kernels kernels;
 

@@ -63,7 +63,7 @@ static const struct kernel *find(const struct kernels *kernels, const char *name
 
 static void analyse(struct ptx_module *module, struct kernels *kernels)
 {
-    struct problem problem = {""};
+    struct error_text problem = {""};
 
     ck_assert_msg(ptx_parse(text, text_bytes, module, &problem) == CAPU_OK, "%s", problem.text);
     ck_assert_int_eq(roles_find(module, kernels), CAPU_OK);
@@ -127,7 +127,7 @@ END_TEST
 static void analyse_damaged(size_t count)
 {
     char *copy = malloc(count == 0 ? 1 : count);
-    struct problem problem;
+    struct error_text problem;
     struct ptx_module module;
     struct kernels kernels;
 
