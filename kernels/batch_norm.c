@@ -36,6 +36,7 @@ capu_status batch_norm_forward(capu_context *context, const struct batch_norm *n
                                    .operands = operands,
                                    .operand_count = sizeof(operands) / sizeof(operands[0]),
                                    .flops = items(norm) * 6,
+                                   .needs = LAUNCH_NEEDS_SCRATCH,
                                });
 }
 
@@ -60,10 +61,10 @@ capu_status batch_norm_backward(capu_context *context, const struct batch_norm *
     size_t parameter_bytes = norm->channels * item_bytes;
     size_t channel_bytes = norm->channels * sizeof(float);
 
-    return LAUNCH(
-        context, batch_norm_backward, norm, items(norm) * 10, LAUNCH_READ(norm->input, bytes),
-        LAUNCH_READ(norm->scale, parameter_bytes), LAUNCH_READ(norm->saved_mean, channel_bytes),
-        LAUNCH_READ(norm->saved_rstd, channel_bytes), LAUNCH_UPDATE(norm->gradient, bytes),
-        LAUNCH_WRITE(norm->scale_gradient, channel_bytes),
+    return LAUNCH_WITH(
+        LAUNCH_NEEDS_SCRATCH, context, batch_norm_backward, norm, items(norm) * 10,
+        LAUNCH_READ(norm->input, bytes), LAUNCH_READ(norm->scale, parameter_bytes),
+        LAUNCH_READ(norm->saved_mean, channel_bytes), LAUNCH_READ(norm->saved_rstd, channel_bytes),
+        LAUNCH_UPDATE(norm->gradient, bytes), LAUNCH_WRITE(norm->scale_gradient, channel_bytes),
         LAUNCH_WRITE(norm->shift_gradient, channel_bytes));
 }

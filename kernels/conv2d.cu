@@ -7,6 +7,7 @@
 
 #include "kernels/conv2d_products.cuh"
 #include "kernels/grid.cuh"
+#include "kernels/parts.cuh"
 
 /* A block computes a tile of 64 x 64 sums, and a thread 4 x 4 of them, from slices of depth 16. */
 #define TILE 64u
@@ -17,9 +18,6 @@
 
 /* Keeps float4 aligned, and spreads the columns of a slice over the banks of shared memory. */
 #define ROW (TILE + 4u)
-
-/* With more parts of a weight gradient, adding them would outweigh the gain. */
-#define PARTS_LIMIT 64u
 
 /*
  * What a thread loads of a slice. Of the first factor: four rows at one depth. Of the gathered one:
@@ -122,18 +120,6 @@ static __global__ void __launch_bounds__(THREADS) multiply(const Product product
         if (row < product.rows && column < loader.columns) {
             product.store(row, column, loader.part, sums[i / SQUARE][i % SQUARE]);
         }
-    }
-}
-
-static __global__ void add_parts(const float *parts, uint32_t part_count, float *to, size_t count)
-{
-    for (size_t i = grid_first(); i < count; i += grid_stride()) {
-        float sum = parts[i];
-
-        for (uint32_t part = 1; part < part_count; part++) {
-            sum += parts[part * count + i];
-        }
-        to[i] = sum;
     }
 }
 
@@ -283,8 +269,7 @@ capu_status conv2d_backward_weight_cuda(capu_stream stream, const void *argument
     if (status != CAPU_OK) {
         return status;
     }
-    GRID_LAUNCH(add_parts, grid_blocks(weights, GRID_THREADS), GRID_THREADS, stream,
-                conv->workspace, parts, conv->weight_gradient, weights);
+    parts_launch_add(stream, conv->workspace, parts, conv->weight_gradient, weights, false);
     if (conv->bias_gradient != NULL) {
         GRID_LAUNCH_FOR(conv->element, sum_bias_gradient, conv->output_channels, GRID_THREADS,
                         stream, *conv, conv2d_output_height(conv) * conv2d_output_width(conv));

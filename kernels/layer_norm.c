@@ -22,10 +22,12 @@ capu_status layer_norm_backward(capu_context *context, const struct layer_norm *
     size_t channel_bytes = norm->channels * element_bytes(norm->element);
     size_t bytes = norm->rows * channel_bytes;
 
-    return LAUNCH(context, layer_norm_backward, norm, UINT64_C(16) * norm->rows * norm->channels,
-                  LAUNCH_READ(norm->output_gradient, bytes), LAUNCH_READ(norm->input, bytes),
-                  LAUNCH_READ(norm->scale, channel_bytes), LAUNCH_READ(norm->mean, row_bytes),
-                  LAUNCH_READ(norm->rstd, row_bytes), LAUNCH_UPDATE(norm->input_gradient, bytes),
-                  LAUNCH_UPDATE(norm->scale_gradient, gradient_bytes),
-                  LAUNCH_UPDATE(norm->shift_gradient, gradient_bytes));
+    return LAUNCH_WITH(LAUNCH_NEEDS_SCRATCH, context, layer_norm_backward, norm,
+                       UINT64_C(16) * norm->rows * norm->channels,
+                       LAUNCH_READ(norm->output_gradient, bytes), LAUNCH_READ(norm->input, bytes),
+                       LAUNCH_READ(norm->scale, channel_bytes), LAUNCH_READ(norm->mean, row_bytes),
+                       LAUNCH_READ(norm->rstd, row_bytes),
+                       LAUNCH_UPDATE(norm->input_gradient, bytes),
+                       LAUNCH_UPDATE(norm->scale_gradient, gradient_bytes),
+                       LAUNCH_UPDATE(norm->shift_gradient, gradient_bytes));
 }

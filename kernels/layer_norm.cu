@@ -1,17 +1,11 @@
-/*
- * layer_norm on cuda: one warp per row. The gradients of the parameters are sums over rows. There a
- * block has CHANNELS channels and LINES lines of threads; line k sums the rows k, k + LINES, ...,
- * and the lines are added in order.
- */
+/* layer_norm on cuda: one warp per row. The gradients of the parameters are sums over rows, in
+ * parts (parts.cuh). */
 #include "kernels/layer_norm.h"
 
 #include "kernels/grid.cuh"
+#include "kernels/parts.cuh"
 
 #define EPSILON 1e-5f
-
-/* A block of LINES x CHANNELS threads sums CHANNELS columns: 64 bytes of each row at once. */
-#define CHANNELS 16u
-#define LINES 32u
 
 template <typename Element> static __global__ void forward(const struct layer_norm norm)
 {
@@ -75,37 +69,22 @@ template <typename Element> static __global__ void backward_input(const struct l
     }
 }
 
-template <typename Element> static __global__ void backward_parameters(const struct layer_norm norm)
+template <typename Element>
+static __global__ void backward_parameters(const struct layer_norm norm, float *parts)
 {
-    __shared__ float scales[LINES][CHANNELS];
-    __shared__ float shifts[LINES][CHANNELS];
     const Element *gradients = (const Element *)norm.output_gradient;
     const Element *inputs = (const Element *)norm.input;
-    unsigned column = threadIdx.x % CHANNELS;
-    unsigned line = threadIdx.x / CHANNELS;
-    size_t channel = (size_t)blockIdx.x * CHANNELS + column;
-    float scale = 0.0f;
-    float shift = 0.0f;
+    const float *mean = norm.mean;
+    const float *rstd = norm.rstd;
+    size_t channels = norm.channels;
 
-    for (size_t row = line; row < norm.rows && channel < norm.channels; row += LINES) {
-        float gradient = gradients[row * norm.channels + channel];
-        float input = inputs[row * norm.channels + channel];
+    parts_sum_rows<2>(norm.rows, channels, parts, [=](size_t row, size_t channel, float *sums) {
+        float gradient = gradients[row * channels + channel];
+        float input = inputs[row * channels + channel];
 
-        scale += gradient * ((input - norm.mean[row]) * norm.rstd[row]);
-        shift += gradient;
-    }
-    scales[line][column] = scale;
-    shifts[line][column] = shift;
-    __syncthreads();
-    if (line != 0 || channel >= norm.channels) {
-        return;
-    }
-    for (unsigned other = 1; other < LINES; other++) {
-        scale += scales[other][column];
-        shift += shifts[other][column];
-    }
-    norm.scale_gradient[channel] += scale;
-    norm.shift_gradient[channel] += shift;
+        sums[0] += gradient * ((input - mean[row]) * rstd[row]);
+        sums[1] += gradient;
+    });
 }
 
 capu_status layer_norm_forward_cuda(capu_stream stream, const void *arguments)
@@ -120,10 +99,21 @@ capu_status layer_norm_forward_cuda(capu_stream stream, const void *arguments)
 capu_status layer_norm_backward_cuda(capu_stream stream, const void *arguments)
 {
     const struct layer_norm *norm = (const struct layer_norm *)arguments;
+    dim3 blocks = parts_of_rows(norm->rows, norm->channels);
+    size_t items = (size_t)blocks.y * norm->channels;
+    void *scratch = NULL;
+    const float *parts;
+    capu_status status = parts_scratch(stream, 2 * items * sizeof(float), &scratch);
 
+    if (status != CAPU_OK) {
+        return status;
+    }
+    parts = (const float *)scratch;
     GRID_LAUNCH_FOR(norm->element, backward_input, grid_blocks(norm->rows, GRID_WARPS),
                     GRID_THREADS, stream, *norm);
-    GRID_LAUNCH_FOR(norm->element, backward_parameters, grid_blocks_all(norm->channels, CHANNELS),
-                    LINES * CHANNELS, stream, *norm);
+    GRID_LAUNCH_FOR(norm->element, backward_parameters, blocks, PARTS_THREADS, stream, *norm,
+                    (float *)scratch);
+    parts_launch_add(stream, parts, blocks.y, norm->scale_gradient, norm->channels, true);
+    parts_launch_add(stream, parts + items, blocks.y, norm->shift_gradient, norm->channels, true);
     return grid_status();
 }

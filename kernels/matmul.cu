@@ -3,10 +3,7 @@
 
 #include "kernels/blas.cuh"
 #include "kernels/grid.cuh"
-
-/* A block of LINES x COLUMNS threads sums COLUMNS columns: 64 bytes of each row at once. */
-#define COLUMNS 16u
-#define LINES 32u
+#include "kernels/parts.cuh"
 
 /* The bias is written first and the product is added to it, before the sum is rounded. */
 template <typename Element> static __global__ void spread_bias(const struct matmul matmul)
@@ -22,28 +19,15 @@ template <typename Element> static __global__ void spread_bias(const struct matm
     }
 }
 
-/* Line k of the threads sums the rows k, k + LINES, ..., and the lines are added in order. */
-template <typename Element> static __global__ void sum_bias_gradient(const struct matmul matmul)
+template <typename Element>
+static __global__ void sum_bias_gradient(const struct matmul matmul, float *parts)
 {
-    __shared__ float sums[LINES][COLUMNS];
     const Element *gradients = (const Element *)matmul.output_gradient;
-    unsigned line = threadIdx.x / COLUMNS;
-    size_t column = (size_t)blockIdx.x * COLUMNS + threadIdx.x % COLUMNS;
-    float sum = 0.0f;
+    size_t columns = matmul.outputs;
 
-    for (size_t row = line; row < matmul.rows && column < matmul.outputs; row += LINES) {
-        sum += gradients[row * matmul.outputs + column];
-    }
-    sums[line][threadIdx.x % COLUMNS] = sum;
-    __syncthreads();
-    if (line != 0 || column >= matmul.outputs) {
-        return;
-    }
-    for (unsigned other = 1; other < LINES; other++) {
-        sum += sums[other][threadIdx.x % COLUMNS];
-    }
-    matmul.bias_gradient[column] =
-        matmul.accumulate != 0 ? matmul.bias_gradient[column] + sum : sum;
+    parts_sum_rows<1>(matmul.rows, columns, parts, [=](size_t row, size_t column, float *sums) {
+        sums[0] += gradients[row * columns + column];
+    });
 }
 
 static enum element element_of(const struct matmul *matmul)
@@ -97,6 +81,23 @@ capu_status matmul_backward_input_cuda(capu_stream stream, const void *arguments
     return blas_gemm(stream, &gemm, NULL);
 }
 
+static capu_status backward_bias(capu_stream stream, const struct matmul *matmul)
+{
+    dim3 blocks = parts_of_rows(matmul->rows, matmul->outputs);
+    void *parts = NULL;
+    capu_status status =
+        parts_scratch(stream, (size_t)blocks.y * matmul->outputs * sizeof(float), &parts);
+
+    if (status != CAPU_OK) {
+        return status;
+    }
+    GRID_LAUNCH_FOR(matmul->element, sum_bias_gradient, blocks, PARTS_THREADS, stream, *matmul,
+                    (float *)parts);
+    parts_launch_add(stream, (const float *)parts, blocks.y, matmul->bias_gradient, matmul->outputs,
+                     matmul->accumulate != 0);
+    return grid_status();
+}
+
 capu_status matmul_backward_weight_cuda(capu_stream stream, const void *arguments)
 {
     const struct matmul *matmul = (const struct matmul *)arguments;
@@ -117,11 +118,6 @@ capu_status matmul_backward_weight_cuda(capu_stream stream, const void *argument
     gemm.c_stride = matmul->inputs;
     gemm.beta = matmul->accumulate != 0 ? 1.0f : 0.0f;
     status = blas_gemm(stream, &gemm, NULL);
-    if (status == CAPU_OK && matmul->bias_gradient != NULL) {
-        GRID_LAUNCH_FOR(matmul->element, sum_bias_gradient,
-                        grid_blocks_all(matmul->outputs, COLUMNS), LINES * COLUMNS, stream,
-                        *matmul);
-        status = grid_status();
-    }
-    return status;
+    return status == CAPU_OK && matmul->bias_gradient != NULL ? backward_bias(stream, matmul)
+                                                              : status;
 }

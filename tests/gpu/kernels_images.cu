@@ -130,7 +130,7 @@ static const struct {
     uint32_t batch;
     uint32_t channels;
     uint32_t plane;
-} planes[] = {{2, 1, 1}, {3, 4, 9}, {5, 3, 49}, {4, 2, 784}, {64, 64, 3136}};
+} planes[] = {{2, 1, 1}, {3, 4, 9}, {5, 3, 49}, {6, 2, 785}, {64, 64, 3136}}; /* 6 * 785: 3 parts */
 
 START_TEST(batch_norm_agrees)
 {

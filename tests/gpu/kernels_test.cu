@@ -17,6 +17,7 @@
 #include "kernels/initialise.h"
 #include "kernels/layer_norm.h"
 #include "kernels/matmul.h"
+#include "kernels/parts.cuh"
 #include "kernels/residual.h"
 #include "kernels/sgd.h"
 #include "kernels/softmax_cross_entropy.h"
@@ -168,7 +169,7 @@ END_TEST
 static const struct {
     uint32_t rows;
     uint32_t channels;
-} norms[] = {{1, 1}, {3, 5}, {40, 33}, {70, 768}, {8192, 1600}};
+} norms[] = {{1, 1}, {3, 5}, {300, 33}, {9, 257}, {8192, 1600}}; /* 300 rows: several parts */
 
 START_TEST(layer_norm_agrees)
 {
@@ -199,7 +200,7 @@ static const struct {
     uint32_t rows;
     uint32_t inputs;
     uint32_t outputs;
-} products[] = {{1, 1, 1}, {7, 5, 3}, {33, 17, 40}, {1024, 768, 3072}};
+} products[] = {{1, 1, 1}, {7, 5, 3}, {33, 17, 40}, {260, 2, 3}, {1024, 768, 3072}};
 
 START_TEST(matmul_agrees)
 {
@@ -348,6 +349,24 @@ START_TEST(too_many_channels_are_rejected)
 }
 END_TEST
 
+/* How a sum is split follows from its shape. Large ones occupy a device, small ones are not split,
+   and the sums of all parts fit the scratch memory. */
+START_TEST(sums_are_split_by_shape)
+{
+    struct layer_norm norm = {};
+
+    ck_assert_uint_eq(parts_of_rows(1, 1).y, 1);
+    ck_assert_uint_eq(parts_of_rows(128, 768).y, 1);
+    ck_assert_uint_eq(parts_of_rows(129, 768).y, 2);
+    ck_assert_uint_eq(parts_of_rows(8192, 768).x, 48);
+    ck_assert_uint_eq(parts_of_rows(8192, 768).y, 22);
+    ck_assert_uint_eq(parts_of_rows(1000000, 1).y, PARTS_LIMIT);
+    norm.rows = 1;
+    norm.channels = (uint32_t)(BLAS_SCRATCH_BYTES / sizeof(float) / 2) + 1;
+    ck_assert_int_eq(layer_norm_backward_cuda(NULL, &norm), CAPU_TOO_LARGE);
+}
+END_TEST
+
 #ifdef KERNELS_EMULATED
 /* A wrong value in the environment is reported before the first op. The test runs in a process of
    its own, so no other test sees the variable. */
@@ -424,6 +443,7 @@ static Suite *kernels_suite(void)
     tcase_add_loop_test(tests, unknown_labels_and_tokens_become_nan, 0,
                         (int)(SHIFT_COUNT * ELEMENT_COUNT));
     tcase_add_test(tests, too_many_channels_are_rejected);
+    tcase_add_test(tests, sums_are_split_by_shape);
 #ifdef KERNELS_EMULATED
     tcase_add_test(product_tests, an_unknown_arithmetic_is_rejected);
     tcase_add_test(product_tests, a_missing_cublas_is_reported);
