@@ -16,15 +16,10 @@
 
 #include <stdio.h>
 
-static uint32_t rows_of(const struct gpt *gpt)
-{
-    return gpt->batch * gpt->length;
-}
-
 /* Of the stream, and of everything else with one row of channels per token. */
 static size_t stream_bytes(const struct gpt *gpt)
 {
-    return (size_t)rows_of(gpt) * gpt->shape.channels * element_bytes(gpt->shape.element);
+    return (size_t)gpt_rows(gpt) * gpt->shape.channels * element_bytes(gpt->shape.element);
 }
 
 static void *value(const struct gpt *gpt, enum gpt_parameter parameter, uint32_t layer)
@@ -57,7 +52,7 @@ static struct matmul dense_of(const struct gpt *gpt, const struct dense *dense)
     struct matmul matmul = {
         .weight = value(gpt, dense->weight, dense->layer),
         .weight_gradient = gradient(gpt, dense->weight, dense->layer),
-        .rows = rows_of(gpt),
+        .rows = gpt_rows(gpt),
         .inputs = dense->inputs,
         .outputs = dense->outputs,
         .accumulate = 1,
@@ -139,7 +134,7 @@ static struct layer_norm norm1_of(const struct gpt *gpt, uint32_t index)
         .input_gradient = gpt->shared.stream_gradient,
         .scale_gradient = gradient(gpt, GPT_NORM1_SCALE, index),
         .shift_gradient = gradient(gpt, GPT_NORM1_SHIFT, index),
-        .rows = rows_of(gpt),
+        .rows = gpt_rows(gpt),
         .channels = gpt->shape.channels,
         .element = gpt->shape.element,
     };
@@ -160,7 +155,7 @@ static struct layer_norm norm2_of(const struct gpt *gpt, uint32_t index)
         .input_gradient = gpt->shared.stream_gradient,
         .scale_gradient = gradient(gpt, GPT_NORM2_SCALE, index),
         .shift_gradient = gradient(gpt, GPT_NORM2_SHIFT, index),
-        .rows = rows_of(gpt),
+        .rows = gpt_rows(gpt),
         .channels = gpt->shape.channels,
         .element = gpt->shape.element,
     };
@@ -179,7 +174,7 @@ static struct layer_norm last_norm_of(const struct gpt *gpt)
         .input_gradient = gpt->shared.stream_gradient,
         .scale_gradient = gradient(gpt, GPT_LAST_SCALE, 0),
         .shift_gradient = gradient(gpt, GPT_LAST_SHIFT, 0),
-        .rows = rows_of(gpt),
+        .rows = gpt_rows(gpt),
         .channels = gpt->shape.channels,
         .element = gpt->shape.element,
     };
@@ -219,7 +214,7 @@ static struct gelu gelu_of(const struct gpt *gpt, uint32_t index)
         .input = gpt->layers[index].hidden,
         .output = gpt->layers[index].activated,
         .gradient = gpt->shared.hidden_gradient,
-        .count = (size_t)rows_of(gpt) * 4 * gpt->shape.channels,
+        .count = (size_t)gpt_rows(gpt) * 4 * gpt->shape.channels,
         .element = gpt->shape.element,
     };
 }
@@ -251,9 +246,9 @@ static struct softmax_cross_entropy loss_of(const struct gpt *gpt, uint32_t accu
         .losses = gpt->shared.losses,
         .mean = gpt->shared.mean_loss,
         .gradient = gpt->shared.logits,
-        .rows = rows_of(gpt),
+        .rows = gpt_rows(gpt),
         .classes = gpt->shape.vocabulary,
-        .scale = 1.0f / ((float)rows_of(gpt) * (float)accumulate),
+        .scale = 1.0f / ((float)gpt_rows(gpt) * (float)accumulate),
         .element = gpt->shape.element,
     };
 }
@@ -264,7 +259,7 @@ static capu_status add_branch(struct gpt *gpt, const void *input, void *output)
                                               .input = input,
                                               .branch = gpt->shared.branch,
                                               .output = output,
-                                              .count = (size_t)rows_of(gpt) * gpt->shape.channels,
+                                              .count = (size_t)gpt_rows(gpt) * gpt->shape.channels,
                                               .element = gpt->shape.element,
                                           });
 }
@@ -423,68 +418,4 @@ capu_status gpt_backward(struct gpt *gpt, uint32_t accumulate, const struct gpt_
         TRY(gpt_update_one(gpt, asap, GPT_POSITIONS, 0));
     }
     return CAPU_OK;
-}
-
-static capu_status upload(struct gpt *gpt, const int32_t *tokens, const int32_t *targets)
-{
-    size_t bytes = rows_of(gpt) * sizeof(int32_t);
-
-    TRY(capu_upload(gpt->context, gpt->tokens, tokens, bytes));
-    return targets != NULL ? capu_upload(gpt->context, gpt->targets, targets, bytes) : CAPU_OK;
-}
-
-capu_status gpt_train(struct gpt *gpt, const int32_t *tokens, const int32_t *targets,
-                      const struct gpt_step *step, float *loss)
-{
-    const struct gpt_layout *layout = &gpt->layout;
-    size_t rows = rows_of(gpt);
-
-    *loss = 0.0f;
-    TRY(capu_iteration_begin(gpt->context, "train"));
-    TRY(capu_zero(gpt->context, (float *)gpt->blob[GPT_GRADIENT] + layout->begin,
-                  (layout->end - layout->begin) * sizeof(float)));
-    for (uint32_t micro = 0; micro < step->accumulate; micro++) {
-        bool is_last = micro + 1 == step->accumulate;
-        float micro_loss = 0.0f;
-
-        TRY(upload(gpt, tokens + micro * rows, targets + micro * rows));
-        TRY(gpt_forward(gpt, true));
-        TRY(gpt_backward(gpt, step->accumulate, step->is_asap && is_last ? step : NULL));
-        TRY(capu_download(gpt->context, &micro_loss, gpt->shared.mean_loss, sizeof(micro_loss)));
-        *loss += micro_loss / (float)step->accumulate;
-    }
-    if (!step->is_asap) {
-        TRY(gpt_update(gpt, step));
-    }
-    return capu_iteration_end(gpt->context);
-}
-
-capu_status gpt_validate(struct gpt *gpt, const int32_t *tokens, const int32_t *targets,
-                         float *loss)
-{
-    TRY(capu_iteration_begin(gpt->context, "validate"));
-    TRY(upload(gpt, tokens, targets));
-    TRY(gpt_forward(gpt, true));
-    TRY(capu_download(gpt->context, loss, gpt->shared.mean_loss, sizeof(*loss)));
-    return capu_iteration_end(gpt->context);
-}
-
-/* The rows of the vocabulary after the bytes are not needed. */
-capu_status gpt_logits(struct gpt *gpt, const int32_t *tokens, uint32_t position,
-                       float logits[GPT_BYTES])
-{
-    size_t item = element_bytes(gpt->shape.element);
-    const char *from =
-        (const char *)gpt->shared.logits + (size_t)position * gpt->shape.vocabulary * item;
-    uint16_t rounded[GPT_BYTES];
-    bool is_rounded = gpt->shape.element == ELEMENT_BF16;
-
-    TRY(capu_iteration_begin(gpt->context, "sample"));
-    TRY(upload(gpt, tokens, NULL));
-    TRY(gpt_forward(gpt, false));
-    TRY(capu_download(gpt->context, is_rounded ? (void *)rounded : logits, from, GPT_BYTES * item));
-    for (size_t i = 0; is_rounded && i < GPT_BYTES; i++) {
-        logits[i] = element_widen(rounded[i]);
-    }
-    return capu_iteration_end(gpt->context);
 }

@@ -149,6 +149,12 @@ static inline size_t gpt_align(size_t count, uint32_t align)
     return align > 1 ? (count + align - 1) / align * align : count;
 }
 
+/* Of a batch: one per token. */
+static inline uint32_t gpt_rows(const struct gpt *gpt)
+{
+    return gpt->batch * gpt->length;
+}
+
 /* The address of layer `layer`'s part of a parameter, in one of the blobs. */
 void *gpt_parameter_at(const struct gpt *gpt, enum gpt_blob blob, enum gpt_parameter parameter,
                        uint32_t layer);

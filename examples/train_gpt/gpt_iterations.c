@@ -1,0 +1,68 @@
+/* The iterations: training, validation and the logits for a sample. */
+#include "examples/train_gpt/gpt.h"
+
+#include "examples/common/try.h"
+
+static capu_status upload(struct gpt *gpt, const int32_t *tokens, const int32_t *targets)
+{
+    size_t bytes = gpt_rows(gpt) * sizeof(int32_t);
+
+    TRY(capu_upload(gpt->context, gpt->tokens, tokens, bytes));
+    return targets != NULL ? capu_upload(gpt->context, gpt->targets, targets, bytes) : CAPU_OK;
+}
+
+capu_status gpt_train(struct gpt *gpt, const int32_t *tokens, const int32_t *targets,
+                      const struct gpt_step *step, float *loss)
+{
+    const struct gpt_layout *layout = &gpt->layout;
+    size_t rows = gpt_rows(gpt);
+
+    *loss = 0.0f;
+    TRY(capu_iteration_begin(gpt->context, "train"));
+    TRY(capu_zero(gpt->context, (float *)gpt->blob[GPT_GRADIENT] + layout->begin,
+                  (layout->end - layout->begin) * sizeof(float)));
+    for (uint32_t micro = 0; micro < step->accumulate; micro++) {
+        bool is_last = micro + 1 == step->accumulate;
+        float micro_loss = 0.0f;
+
+        TRY(upload(gpt, tokens + micro * rows, targets + micro * rows));
+        TRY(gpt_forward(gpt, true));
+        TRY(gpt_backward(gpt, step->accumulate, step->is_asap && is_last ? step : NULL));
+        TRY(capu_download(gpt->context, &micro_loss, gpt->shared.mean_loss, sizeof(micro_loss)));
+        *loss += micro_loss / (float)step->accumulate;
+    }
+    if (!step->is_asap) {
+        TRY(gpt_update(gpt, step));
+    }
+    return capu_iteration_end(gpt->context);
+}
+
+capu_status gpt_validate(struct gpt *gpt, const int32_t *tokens, const int32_t *targets,
+                         float *loss)
+{
+    TRY(capu_iteration_begin(gpt->context, "validate"));
+    TRY(upload(gpt, tokens, targets));
+    TRY(gpt_forward(gpt, true));
+    TRY(capu_download(gpt->context, loss, gpt->shared.mean_loss, sizeof(*loss)));
+    return capu_iteration_end(gpt->context);
+}
+
+/* The rows of the vocabulary after the bytes are not needed. */
+capu_status gpt_logits(struct gpt *gpt, const int32_t *tokens, uint32_t position,
+                       float logits[GPT_BYTES])
+{
+    size_t item = element_bytes(gpt->shape.element);
+    const char *from =
+        (const char *)gpt->shared.logits + (size_t)position * gpt->shape.vocabulary * item;
+    uint16_t rounded[GPT_BYTES];
+    bool is_rounded = gpt->shape.element == ELEMENT_BF16;
+
+    TRY(capu_iteration_begin(gpt->context, "sample"));
+    TRY(upload(gpt, tokens, NULL));
+    TRY(gpt_forward(gpt, false));
+    TRY(capu_download(gpt->context, is_rounded ? (void *)rounded : logits, from, GPT_BYTES * item));
+    for (size_t i = 0; is_rounded && i < GPT_BYTES; i++) {
+        logits[i] = element_widen(rounded[i]);
+    }
+    return capu_iteration_end(gpt->context);
+}
