@@ -29,7 +29,7 @@ static void *value(const struct gpt *gpt, enum gpt_parameter parameter, uint32_t
 
 static float *gradient(const struct gpt *gpt, enum gpt_parameter parameter, uint32_t layer)
 {
-    return gpt_parameter_at(gpt, GPT_GRADIENT, parameter, layer);
+    return gpt_parameter_at(gpt, gpt->gradient, parameter, layer);
 }
 
 /* The input of layer `layer`: the output of the previous one, or the embedding. */
@@ -248,7 +248,7 @@ static struct softmax_cross_entropy loss_of(const struct gpt *gpt, uint32_t accu
         .gradient = gpt->shared.logits,
         .rows = gpt_rows(gpt),
         .classes = gpt->shape.vocabulary,
-        .scale = 1.0f / ((float)gpt_rows(gpt) * (float)accumulate),
+        .scale = 1.0f / ((float)gpt_rows(gpt) * (float)accumulate * (float)gpt->replicas.count),
         .element = gpt->shape.element,
     };
 }
@@ -376,6 +376,14 @@ static capu_status layer_backward(struct gpt *gpt, uint32_t index)
     return layer_norm_backward(gpt->context, &norm1);
 }
 
+/* Its gradient is complete. */
+static capu_status update_one(struct gpt *gpt, const struct gpt_step *step,
+                              enum gpt_parameter parameter, uint32_t layer)
+{
+    TRY(gpt_merge_one(gpt, parameter, layer, 1));
+    return gpt_update_one(gpt, step, parameter, layer);
+}
+
 static capu_status update_layer(struct gpt *gpt, const struct gpt_step *step, uint32_t layer)
 {
     static const enum gpt_parameter own[] = {
@@ -385,7 +393,7 @@ static capu_status update_layer(struct gpt *gpt, const struct gpt_step *step, ui
     };
 
     for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); i++) {
-        TRY(gpt_update_one(gpt, step, own[i], layer));
+        TRY(update_one(gpt, step, own[i], layer));
     }
     return CAPU_OK;
 }
@@ -403,8 +411,8 @@ capu_status gpt_backward(struct gpt *gpt, uint32_t accumulate, const struct gpt_
     TRY(capu_zero(gpt->context, shared->stream_gradient, stream_bytes(gpt)));
     TRY(layer_norm_backward(gpt->context, &last));
     if (asap != NULL) {
-        TRY(gpt_update_one(gpt, asap, GPT_LAST_SCALE, 0));
-        TRY(gpt_update_one(gpt, asap, GPT_LAST_SHIFT, 0));
+        TRY(update_one(gpt, asap, GPT_LAST_SCALE, 0));
+        TRY(update_one(gpt, asap, GPT_LAST_SHIFT, 0));
     }
     for (uint32_t i = gpt->shape.layers; i-- > 0;) {
         TRY(layer_backward(gpt, i));
@@ -414,8 +422,8 @@ capu_status gpt_backward(struct gpt *gpt, uint32_t accumulate, const struct gpt_
     }
     TRY(embedding_backward(gpt->context, &embedding));
     if (asap != NULL) {
-        TRY(gpt_update_one(gpt, asap, GPT_TOKENS, 0));
-        TRY(gpt_update_one(gpt, asap, GPT_POSITIONS, 0));
+        TRY(update_one(gpt, asap, GPT_TOKENS, 0));
+        TRY(update_one(gpt, asap, GPT_POSITIONS, 0));
     }
     return CAPU_OK;
 }

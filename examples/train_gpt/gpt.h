@@ -60,7 +60,8 @@ enum gpt_blob {
     GPT_GRADIENT,
     GPT_FIRST_MOMENT,
     GPT_SECOND_MOMENT,
-    GPT_MASTER, /* with bf16 values only */
+    GPT_MASTER,  /* with bf16 values only */
+    GPT_REPLICA, /* the gradient of a replica after the first; with several only */
     GPT_BLOBS
 };
 
@@ -110,6 +111,14 @@ struct gpt_shared {
     void *hidden_gradient;
 };
 
+/* Equal parts of a batch, each with a gradient of its own: of `count`, those from `first` to before
+   `end` are computed here. */
+struct gpt_replicas {
+    uint32_t count;
+    uint32_t first;
+    uint32_t end;
+};
+
 struct gpt {
     capu_context *context;
     struct gpt_shape shape;
@@ -118,7 +127,9 @@ struct gpt {
     int32_t *tokens;
     int32_t *targets;
     uint32_t segment_layers; /* of a checkpointed segment; 0: none. The caller's to set */
-    uint32_t batch;          /* 0: nothing allocated for a batch */
+    struct gpt_replicas replicas;
+    enum gpt_blob gradient; /* to which the backward pass adds */
+    uint32_t batch;         /* of a replica; 0: nothing allocated for a batch */
     uint32_t length;
     void *activations;
     struct gpt_layer *layers;
@@ -140,7 +151,24 @@ capu_status gpt_init(struct gpt *gpt, capu_context *context, const struct gpt_sh
                      uint64_t seed);
 void gpt_finish(struct gpt *gpt);
 
-/* Replaces the blob of activations by one for batches of this shape. Call it outside iterations. */
+/*
+ * Divides each batch into `count` replicas, whose gradients are computed one after the other and
+ * added in order: the bits are those of `count` processes that add theirs in the order of the
+ * ranks. Without this call there is one. Call it once, before the first iteration.
+ */
+capu_status gpt_replicate(struct gpt *gpt, uint32_t count);
+
+/* The blob in which the gradient of a replica is accumulated. */
+enum gpt_blob gpt_gradient_of(const struct gpt *gpt, uint32_t replica);
+
+/* Adds the gradient of the newest replica to that of the ones before: all of it, or of one
+   parameter in `layers` layers. Does nothing for the first replica. */
+capu_status gpt_merge(struct gpt *gpt);
+capu_status gpt_merge_one(struct gpt *gpt, enum gpt_parameter parameter, uint32_t layer,
+                          uint32_t layers);
+
+/* Replaces the blob of activations by one for batches of this shape, a replica's. Call it outside
+ * iterations. */
 capu_status gpt_resize(struct gpt *gpt, uint32_t batch, uint32_t length);
 
 /* The next multiple of `align` items; 0 and 1 leave `count` as it is. */
@@ -155,13 +183,21 @@ static inline uint32_t gpt_rows(const struct gpt *gpt)
     return gpt->batch * gpt->length;
 }
 
+/* How many layers have this parameter, and whether it is a tensor for each of them. */
+uint32_t gpt_layers_of(const struct gpt *gpt, enum gpt_parameter parameter);
+bool gpt_is_split(enum gpt_parameter parameter);
+
+/* Allocates a blob. All but GPT_REPLICA exist already. */
+capu_status gpt_make_blob(struct gpt *gpt, enum gpt_blob blob);
+
 /* The address of layer `layer`'s part of a parameter, in one of the blobs. */
 void *gpt_parameter_at(const struct gpt *gpt, enum gpt_blob blob, enum gpt_parameter parameter,
                        uint32_t layer);
 
 /* Pieces of a training iteration; the batch has been uploaded. */
 capu_status gpt_forward(struct gpt *gpt, bool with_loss);
-/* `asap` NULL: gradients only. Else each parameter is updated when its gradient is complete. */
+/* `asap` NULL: gradients only. Else each parameter is merged and updated when its gradient is
+   complete. */
 capu_status gpt_backward(struct gpt *gpt, uint32_t accumulate, const struct gpt_step *asap);
 /* Everything in one op; clips the norm of all gradients to 1. Waits for the norm. */
 capu_status gpt_update(struct gpt *gpt, const struct gpt_step *step);
@@ -169,10 +205,11 @@ capu_status gpt_update(struct gpt *gpt, const struct gpt_step *step);
 capu_status gpt_update_one(struct gpt *gpt, const struct gpt_step *step,
                            enum gpt_parameter parameter, uint32_t layer);
 
-/* The host arrays hold step->accumulate batches, one after the other. Waits. */
+/* The host arrays hold step->accumulate batches, one after the other, each with its replicas one
+   after the other. The loss is the mean over all of them. Waits. */
 capu_status gpt_train(struct gpt *gpt, const int32_t *tokens, const int32_t *targets,
                       const struct gpt_step *step, float *loss);
-/* The mean loss of one batch. Waits. */
+/* The mean loss of one batch of the current shape. Waits. */
 capu_status gpt_validate(struct gpt *gpt, const int32_t *tokens, const int32_t *targets,
                          float *loss);
 /* The logits of all bytes that follow position `position` of one sequence. Waits. */

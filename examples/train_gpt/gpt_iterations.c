@@ -11,29 +11,52 @@ static capu_status upload(struct gpt *gpt, const int32_t *tokens, const int32_t 
     return targets != NULL ? capu_upload(gpt->context, gpt->targets, targets, bytes) : CAPU_OK;
 }
 
-capu_status gpt_train(struct gpt *gpt, const int32_t *tokens, const int32_t *targets,
-                      const struct gpt_step *step, float *loss)
+/* The gradient of one replica, over all micro-batches. With `asap` it is the last replica, and
+   parameters are updated on the way. */
+static capu_status train_replica(struct gpt *gpt, uint32_t replica, const int32_t *tokens,
+                                 const int32_t *targets, const struct gpt_step *step,
+                                 const struct gpt_step *asap, float *loss)
 {
     const struct gpt_layout *layout = &gpt->layout;
     size_t rows = gpt_rows(gpt);
 
-    *loss = 0.0f;
-    TRY(capu_iteration_begin(gpt->context, "train"));
-    TRY(capu_zero(gpt->context, (float *)gpt->blob[GPT_GRADIENT] + layout->begin,
+    gpt->gradient = gpt_gradient_of(gpt, replica);
+    TRY(capu_zero(gpt->context, (float *)gpt->blob[gpt->gradient] + layout->begin,
                   (layout->end - layout->begin) * sizeof(float)));
+    *loss = 0.0f;
     for (uint32_t micro = 0; micro < step->accumulate; micro++) {
         bool is_last = micro + 1 == step->accumulate;
+        size_t at = ((size_t)micro * gpt->replicas.count + replica) * rows;
         float micro_loss = 0.0f;
 
-        TRY(upload(gpt, tokens + micro * rows, targets + micro * rows));
+        TRY(upload(gpt, tokens + at, targets + at));
         TRY(gpt_forward(gpt, true));
-        TRY(gpt_backward(gpt, step->accumulate, step->is_asap && is_last ? step : NULL));
+        TRY(gpt_backward(gpt, step->accumulate, is_last ? asap : NULL));
         TRY(capu_download(gpt->context, &micro_loss, gpt->shared.mean_loss, sizeof(micro_loss)));
         *loss += micro_loss / (float)step->accumulate;
+    }
+    return asap == NULL ? gpt_merge(gpt) : CAPU_OK;
+}
+
+capu_status gpt_train(struct gpt *gpt, const int32_t *tokens, const int32_t *targets,
+                      const struct gpt_step *step, float *loss)
+{
+    const struct gpt_replicas *replicas = &gpt->replicas;
+    double sum = 0.0;
+
+    TRY(capu_iteration_begin(gpt->context, "train"));
+    for (uint32_t replica = replicas->first; replica < replicas->end; replica++) {
+        bool is_last = replica + 1 == replicas->end;
+        float own = 0.0f;
+
+        TRY(train_replica(gpt, replica, tokens, targets, step,
+                          step->is_asap && is_last ? step : NULL, &own));
+        sum += (double)own;
     }
     if (!step->is_asap) {
         TRY(gpt_update(gpt, step));
     }
+    *loss = (float)(sum / replicas->count);
     return capu_iteration_end(gpt->context);
 }
 

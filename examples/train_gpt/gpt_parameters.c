@@ -62,11 +62,22 @@ static const struct {
     [GPT_FIRST_MOMENT] = {".moment1", CAPU_OPTIMIZER},
     [GPT_SECOND_MOMENT] = {".moment2", CAPU_OPTIMIZER},
     [GPT_MASTER] = {".master", CAPU_OPTIMIZER},
+    [GPT_REPLICA] = {".replica", CAPU_GRADIENT},
 };
+
+uint32_t gpt_layers_of(const struct gpt *gpt, enum gpt_parameter parameter)
+{
+    return parameters[parameter].is_per_layer ? gpt->shape.layers : 1;
+}
+
+bool gpt_is_split(enum gpt_parameter parameter)
+{
+    return parameters[parameter].is_split;
+}
 
 static uint32_t layers_of(const struct gpt *gpt, size_t parameter)
 {
-    return parameters[parameter].is_per_layer ? gpt->shape.layers : 1;
+    return gpt_layers_of(gpt, (enum gpt_parameter)parameter);
 }
 
 static size_t unit(const struct gpt_shape *shape, enum size_kind size)
@@ -160,7 +171,7 @@ static capu_status split(struct gpt *gpt, enum gpt_blob blob, size_t parameter, 
     return CAPU_DESCRIBE(gpt->context, address, .name = name, .kind = blobs[blob].kind);
 }
 
-static capu_status make_blob(struct gpt *gpt, enum gpt_blob blob)
+capu_status gpt_make_blob(struct gpt *gpt, enum gpt_blob blob)
 {
     void *address = NULL;
 
@@ -246,11 +257,16 @@ static capu_status start_all(struct gpt *gpt, uint64_t seed)
 capu_status gpt_init(struct gpt *gpt, capu_context *context, const struct gpt_shape *shape,
                      uint64_t seed)
 {
-    *gpt = (struct gpt){.context = context, .shape = *shape};
+    *gpt = (struct gpt){
+        .context = context,
+        .shape = *shape,
+        .replicas = {.count = 1, .end = 1},
+        .gradient = GPT_GRADIENT,
+    };
     TRY(lay_out(gpt));
-    for (size_t blob = 0; blob < GPT_BLOBS; blob++) {
+    for (size_t blob = 0; blob < GPT_REPLICA; blob++) {
         if (blob != GPT_MASTER || has_masters(gpt)) {
-            TRY(make_blob(gpt, (enum gpt_blob)blob));
+            TRY(gpt_make_blob(gpt, (enum gpt_blob)blob));
         }
     }
     return start_all(gpt, seed);

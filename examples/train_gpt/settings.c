@@ -18,6 +18,7 @@ enum {
     KEY_DTYPE,
     KEY_UPDATE,
     KEY_ACCUMULATE,
+    KEY_REPLICAS,
     KEY_OTHER_SEQ,
     KEY_CHECKPOINT,
     KEY_SAMPLE,
@@ -52,6 +53,10 @@ static const struct argp_option option_table[] = {
      1},
     {"accumulate", KEY_ACCUMULATE, "N", 0,
      "Batches per step, whose gradients are accumulated (default 1)", 1},
+    {"replicas", KEY_REPLICAS, "N", 0,
+     "Divide each batch into N parts with gradients of their own, which are added in order, as N "
+     "processes do (default 1)",
+     1},
     {"other-seq", KEY_OTHER_SEQ, "N", 0,
      "Length of the sequences in every second step (default: as --seq)", 1},
     {"checkpoint", KEY_CHECKPOINT, "N", 0,
@@ -102,6 +107,10 @@ static void check_settings(const struct settings *settings, struct argp_state *s
     if (shape->channels % shape->heads != 0) {
         argp_error(state, "--channels %u: not a multiple of --heads %u", shape->channels,
                    shape->heads);
+    }
+    if (settings->options.batch % settings->replicas != 0) {
+        argp_error(state, "--batch %u: not a multiple of --replicas %u", settings->options.batch,
+                   settings->replicas);
     }
     if (settings->other_length > shape->length) {
         argp_error(state, "--other-seq %u: longer than --seq %u", settings->other_length,
@@ -164,6 +173,9 @@ static error_t parse(int key, char *argument, struct argp_state *state)
     case KEY_ACCUMULATE:
         settings->accumulate = number(state, "accumulate", argument, 1, 1024);
         return 0;
+    case KEY_REPLICAS:
+        settings->replicas = number(state, "replicas", argument, 1, 1024);
+        return 0;
     case KEY_OTHER_SEQ:
         settings->other_length = number(state, "other-seq", argument, 2, 65536);
         return 0;
@@ -204,6 +216,7 @@ void settings_parse(struct settings *settings, int argc, char **argv)
         .rate = 1e-3f,
         .default_vocabulary = GPT_BYTES,
         .accumulate = 1,
+        .replicas = 1,
     };
     options_parse(&argp, argc, argv, settings);
 }

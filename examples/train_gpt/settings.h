@@ -16,6 +16,7 @@ struct settings {
     float rate;
     uint32_t default_vocabulary; /* without --vocab */
     uint32_t accumulate;
+    uint32_t replicas;       /* by which the batch is divided */
     uint32_t other_length;   /* of the sequences in every second step; 0: the same */
     uint32_t segment_layers; /* 0: no segments */
     uint32_t sample_bytes;

@@ -78,30 +78,58 @@ static size_t validation_windows(const struct training *training)
     return wanted < there ? wanted : there;
 }
 
-/* A pass over the first windows of the validation text; the last batch is smaller. */
-static capu_status validate(struct training *training)
+/* Windows of a training batch in one replica. */
+static uint32_t replica_batch(const struct settings *settings)
+{
+    return settings->options.batch / settings->replicas;
+}
+
+/* Of the batch of a validation pass that begins with window `begin`: the last one is smaller. */
+static uint32_t validation_batch(const struct training *training, size_t begin)
+{
+    size_t left = validation_windows(training) - begin;
+    uint32_t batch = replica_batch(training->settings);
+
+    return left < batch ? (uint32_t)left : batch;
+}
+
+/* The sum of the losses of one replica's windows: of every `replicas.count`-th batch. */
+static capu_status validate_replica(struct training *training, uint32_t replica, double *sum)
 {
     const struct settings *settings = training->settings;
     size_t length = settings->shape.length;
     size_t windows = validation_windows(training);
-    double sum = 0.0;
-    size_t done = 0;
+    size_t begin = (size_t)replica * replica_batch(settings);
 
-    while (done < windows) {
-        size_t left = windows - done;
-        uint32_t batch = left < settings->options.batch ? (uint32_t)left : settings->options.batch;
+    *sum = 0.0;
+    for (; begin < windows; begin += settings->options.batch) {
+        uint32_t batch = validation_batch(training, begin);
         float loss = 0.0f;
 
         for (size_t i = 0; i < batch; i++) {
-            text_window(&training->text, training->text.train_count + (done + i) * length, length,
+            text_window(&training->text, training->text.train_count + (begin + i) * length, length,
                         training->tokens + i * length, training->targets + i * length);
         }
         TRY(gpt_resize(&training->gpt, batch, settings->shape.length));
         TRY(gpt_validate(&training->gpt, training->tokens, training->targets, &loss));
-        sum += (double)loss * batch;
-        done += batch;
+        *sum += (double)loss * batch;
     }
-    printf("validation loss %.4f\n", sum / (double)windows);
+    return CAPU_OK;
+}
+
+/* A pass over the first windows of the validation text. */
+static capu_status validate(struct training *training)
+{
+    const struct gpt_replicas *replicas = &training->gpt.replicas;
+    double sum = 0.0;
+
+    for (uint32_t replica = replicas->first; replica < replicas->end; replica++) {
+        double own = 0.0;
+
+        TRY(validate_replica(training, replica, &own));
+        sum += own;
+    }
+    printf("validation loss %.4f\n", sum / (double)validation_windows(training));
     return CAPU_OK;
 }
 
@@ -192,7 +220,7 @@ static capu_status train(struct training *training)
             step.rate = settings->rate * (float)step.step / (float)WARM_UP;
         }
         draw_windows(training, step.step);
-        TRY(gpt_resize(&training->gpt, options->batch, length));
+        TRY(gpt_resize(&training->gpt, replica_batch(settings), length));
         TRY(gpt_train(&training->gpt, training->tokens, training->targets, &step, &loss));
         TRY(loss_log_write(&training->log, step.step, loss));
         progress_step(&progress, step.step, loss, windows * length);
@@ -221,11 +249,19 @@ static capu_status save(struct training *training)
     return status;
 }
 
+static capu_status init(struct training *training, capu_context *context, uint64_t seed)
+{
+    const struct settings *settings = training->settings;
+
+    TRY(gpt_init(&training->gpt, context, &settings->shape, seed));
+    return gpt_replicate(&training->gpt, settings->replicas);
+}
+
 static capu_status run_all(struct training *training, struct run *run)
 {
     const struct settings *settings = training->settings;
 
-    TRY(gpt_init(&training->gpt, run->context, &settings->shape, settings->options.seed));
+    TRY(init(training, run->context, settings->options.seed));
     printf("%u layers, %u channels, %u heads, sequences of %u bytes, a vocabulary of %u, %s: %zu "
            "parameters\n",
            settings->shape.layers, settings->shape.channels, settings->shape.heads,
@@ -241,6 +277,18 @@ static capu_status run_all(struct training *training, struct run *run)
     return sample(training, settings->options.steps);
 }
 
+static capu_status resize_like_validation(struct training *training, uint32_t replica)
+{
+    const struct settings *settings = training->settings;
+    size_t windows = validation_windows(training);
+    size_t begin = (size_t)replica * replica_batch(settings);
+
+    for (; begin < windows; begin += settings->options.batch) {
+        TRY(gpt_resize(&training->gpt, validation_batch(training, begin), settings->shape.length));
+    }
+    return CAPU_OK;
+}
+
 /*
  * Goes through all shapes that come before a training iteration: small tensors of other sizes leave
  * other pages resident, and the dry run must find the same ones.
@@ -248,17 +296,15 @@ static capu_status run_all(struct training *training, struct run *run)
 static capu_status resize_like_the_loop(struct training *training)
 {
     const struct settings *settings = training->settings;
-    uint32_t batch = settings->options.batch;
-    size_t windows = validation_windows(training);
+    const struct gpt_replicas *replicas = &training->gpt.replicas;
+    uint32_t batch = replica_batch(settings);
 
     if (settings->other_length != 0) {
         TRY(gpt_resize(&training->gpt, batch, settings->other_length));
     }
     if (settings->options.validate_every != 0) {
-        TRY(gpt_resize(&training->gpt, windows < batch ? (uint32_t)windows : batch,
-                       settings->shape.length));
-        if (windows > batch && windows % batch != 0) {
-            TRY(gpt_resize(&training->gpt, (uint32_t)(windows % batch), settings->shape.length));
+        for (uint32_t replica = replicas->first; replica < replicas->end; replica++) {
+            TRY(resize_like_validation(training, replica));
         }
         if (settings->sample_bytes != 0) {
             TRY(gpt_resize(&training->gpt, 1, settings->shape.length));
@@ -277,7 +323,7 @@ static capu_status dry(capu_context *context, void *argument)
     float loss;
     capu_status status;
 
-    status = gpt_init(&training->gpt, context, &settings->shape, 0);
+    status = init(training, context, 0);
     if (status == CAPU_OK) {
         status = resize_like_the_loop(training);
     }
