@@ -1,0 +1,51 @@
+/* One device per process: the first whose primary context the program gets. */
+#include "interpose/shim/caller.h"
+#include "interpose/shim/driver.h"
+#include "interpose/shim/log.h"
+#include "interpose/shim/real.h"
+
+#include <stdbool.h>
+
+typedef CUresult (*retain_function)(CUcontext *, CUdevice);
+
+DRIVER_EXPORT CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device);
+
+enum { NONE = -1 };
+
+/* Whether the process has a device other than this one. */
+static bool is_second(CUdevice first, CUdevice device)
+{
+    if (first == NONE || first == device) {
+        return false;
+    }
+    log_line("refused: device %d beside device %d; a program under a budget has one device", device,
+             first);
+    return true;
+}
+
+CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device)
+{
+    static CUdevice first = NONE; /* atomic: set once */
+    retain_function retain = (retain_function)real_find("cuDevicePrimaryCtxRetain");
+    enum caller caller = CALLER();
+    CUdevice other = NONE;
+    CUresult result;
+
+    if (retain == NULL) {
+        return DRIVER_NO_DEVICE;
+    }
+    if (caller == CALLER_OWN || caller == CALLER_DRIVER) {
+        return retain(context, device);
+    }
+    if (is_second(__atomic_load_n(&first, __ATOMIC_ACQUIRE), device)) {
+        return DRIVER_NOT_SUPPORTED;
+    }
+    result = retain(context, device);
+    if (result == DRIVER_SUCCESS &&
+        !__atomic_compare_exchange_n(&first, &other, device, false, __ATOMIC_ACQ_REL,
+                                     __ATOMIC_ACQUIRE) &&
+        is_second(other, device)) {
+        return DRIVER_NOT_SUPPORTED;
+    }
+    return result;
+}

@@ -1,0 +1,9 @@
+/* What the shim has to say to the user: lines on standard error that begin with "capuchin: ". */
+#ifndef CAPU_INTERPOSE_SHIM_LOG_H
+#define CAPU_INTERPOSE_SHIM_LOG_H
+
+/* One line, written with one call, so that lines of several threads and processes do not mix. Keeps
+   errno. */
+void log_line(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+#endif
