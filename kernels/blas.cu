@@ -1,32 +1,15 @@
-/* Loads cuBLAS, keeps a handle per stream, and multiplies matrices that are stored by rows. */
+/* Keeps a cuBLAS handle per stream, and multiplies matrices that are stored by rows. */
 #include "kernels/blas.cuh"
 
+#include "kernels/blas_library.cuh"
+#include "kernels/blas_stream.cuh"
 #include "kernels/grid.cuh"
-
-#include <cublas_v2.h>
 
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* All functions in use: their name here and in the library. */
-#define FUNCTIONS(X)                        \
-    X(create, cublasCreate_v2)              \
-    X(destroy, cublasDestroy_v2)            \
-    X(set_stream, cublasSetStream_v2)       \
-    X(set_workspace, cublasSetWorkspace_v2) \
-    X(set_atomics, cublasSetAtomicsMode)    \
-    X(set_math, cublasSetMathMode)          \
-    X(multiply, cublasGemmEx_64)            \
-    X(multiply_many, cublasGemmStridedBatchedEx_64)
-
-struct functions {
-#define FUNCTION(field, name) decltype(&name) field;
-    FUNCTIONS(FUNCTION)
-#undef FUNCTION
-};
 
 struct entry {
     struct entry *next;
@@ -40,7 +23,7 @@ struct entry {
 static struct {
     pthread_mutex_t lock;
     bool is_loaded;
-    struct functions functions;
+    struct blas_functions functions;
     cublasComputeType_t arithmetic;
     struct entry *entries;
 } blas = {PTHREAD_MUTEX_INITIALIZER, false, {}, CUBLAS_COMPUTE_32F, NULL};
@@ -61,15 +44,10 @@ static capu_status read_arithmetic(cublasComputeType_t *arithmetic)
     return CAPU_OK;
 }
 
-#define TEXT_OF(number) #number
-#define LIBRARY_OF(version) "libcublas.so." TEXT_OF(version)
-
-/* Published only when complete. */
-static capu_status load(void)
+/* `reason` has BLAS_REASON_BYTES; it is written if there is an error. Publishes only what is
+   complete. */
+static capu_status load(char *reason)
 {
-    const char *path = getenv("KERNELS_CUBLAS");
-    struct functions functions;
-    void *library;
     capu_status status;
 
     if (blas.is_loaded) {
@@ -77,26 +55,12 @@ static capu_status load(void)
     }
     status = read_arithmetic(&blas.arithmetic);
     if (status != CAPU_OK) {
+        snprintf(reason, BLAS_REASON_BYTES, "KERNELS_MATMUL is not fp32, tf32 or bf16");
         return status;
     }
-    if (path == NULL || *path == '\0') {
-        path = LIBRARY_OF(CUBLAS_VER_MAJOR);
-    }
-    library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-    if (library == NULL) {
-        return CAPU_UNSUPPORTED;
-    }
-#define FUNCTION(field, name)                                           \
-    functions.field = (decltype(functions.field))dlsym(library, #name); \
-    if (functions.field == NULL) {                                      \
-        dlclose(library);                                               \
-        return CAPU_UNSUPPORTED;                                        \
-    }
-    FUNCTIONS(FUNCTION)
-#undef FUNCTION
-    blas.functions = functions;
-    blas.is_loaded = true;
-    return CAPU_OK;
+    status = blas_library_load(&blas.functions, reason);
+    blas.is_loaded = status == CAPU_OK;
+    return status;
 }
 
 static struct entry *find(capu_stream stream, int device)
@@ -170,7 +134,8 @@ static capu_status make(capu_stream stream, int device, struct entry **out)
 
 static capu_status add_handle(struct entry *entry)
 {
-    capu_status status = load();
+    char reason[BLAS_REASON_BYTES]; /* blas_find reports it */
+    capu_status status = load(reason);
 
     if (status != CAPU_OK) {
         return status;
@@ -242,26 +207,45 @@ capu_status blas_prepare(capu_stream stream, bool has_products)
     return entry_of(stream, has_products, &entry);
 }
 
-capu_status blas_find(char *text, size_t text_bytes)
+/* The path of the file that a function is in. */
+static const char *file_of(const void *function)
 {
     Dl_info info;
+
+    return dladdr(function, &info) != 0 ? info.dli_fname : "?";
+}
+
+capu_status blas_find(char *text, size_t text_bytes)
+{
+    char reason[BLAS_REASON_BYTES];
     capu_status status;
 
     pthread_mutex_lock(&blas.lock);
-    (void)dlerror(); /* of earlier calls */
-    status = load();
-    if (status == CAPU_OK && dladdr((const void *)blas.functions.create, &info) != 0) {
-        snprintf(text, text_bytes, "%s", info.dli_fname);
+    status = load(reason);
+    if (status == CAPU_OK) {
+        snprintf(text, text_bytes, "%s and %s", file_of((const void *)blas.functions.create),
+                 file_of((const void *)blas.functions.lt_multiply));
     } else {
-        const char *reason = status == CAPU_UNSUPPORTED ? dlerror() : NULL;
-
-        snprintf(text, text_bytes, "%s",
-                 reason != NULL           ? reason
-                 : status == CAPU_INVALID ? "KERNELS_MATMUL is not fp32, tf32 or bf16"
-                                          : "it lacks a function");
+        snprintf(text, text_bytes, "%s", reason);
     }
     pthread_mutex_unlock(&blas.lock);
     return status;
+}
+
+capu_status blas_stream_of(capu_stream stream, struct blas_stream *out)
+{
+    struct entry *entry;
+    capu_status status = entry_of(stream, true, &entry);
+
+    if (status != CAPU_OK) {
+        return status;
+    }
+    out->functions = &blas.functions;
+    out->handle = entry->handle;
+    out->scratch = entry->scratch;
+    out->device = entry->device;
+    out->arithmetic = blas.arithmetic;
+    return CAPU_OK;
 }
 
 capu_status blas_scratch(capu_stream stream, void **scratch)
@@ -273,11 +257,6 @@ capu_status blas_scratch(capu_stream stream, void **scratch)
         *scratch = entry->scratch;
     }
     return status;
-}
-
-static cudaDataType type_of(enum element element)
-{
-    return element == ELEMENT_BF16 ? CUDA_R_16BF : CUDA_R_32F;
 }
 
 /*
@@ -295,25 +274,25 @@ capu_status blas_gemm(capu_stream stream, const struct gemm *gemm, const struct 
     int64_t a_stride = (int64_t)gemm->a_stride;
     int64_t b_stride = (int64_t)gemm->b_stride;
     int64_t c_stride = (int64_t)gemm->c_stride;
-    cudaDataType type = type_of(gemm->element);
-    cudaDataType c_type = type_of(gemm->result);
+    cudaDataType type = blas_type_of(gemm->element);
+    cudaDataType c_type = blas_type_of(gemm->result);
     cublasComputeType_t arithmetic;
-    struct entry *entry;
+    struct blas_stream on;
     cublasStatus_t result;
-    capu_status status = entry_of(stream, true, &entry);
+    capu_status status = blas_stream_of(stream, &on);
 
     if (status != CAPU_OK) {
         return status;
     }
-    arithmetic = type == CUDA_R_32F ? blas.arithmetic : CUBLAS_COMPUTE_32F;
+    arithmetic = blas_arithmetic_of(&on, gemm->element);
     if (batch == NULL) {
-        result = blas.functions.multiply(entry->handle, b_operation, a_operation, columns, rows,
-                                         depth, &alpha, gemm->b, type, b_stride, gemm->a, type,
-                                         a_stride, &gemm->beta, gemm->c, c_type, c_stride,
-                                         arithmetic, CUBLAS_GEMM_DEFAULT);
+        result = on.functions->multiply(on.handle, b_operation, a_operation, columns, rows, depth,
+                                        &alpha, gemm->b, type, b_stride, gemm->a, type, a_stride,
+                                        &gemm->beta, gemm->c, c_type, c_stride, arithmetic,
+                                        CUBLAS_GEMM_DEFAULT);
     } else {
-        result = blas.functions.multiply_many(
-            entry->handle, b_operation, a_operation, columns, rows, depth, &alpha, gemm->b, type,
+        result = on.functions->multiply_many(
+            on.handle, b_operation, a_operation, columns, rows, depth, &alpha, gemm->b, type,
             b_stride, (long long)batch->b_step, gemm->a, type, a_stride, (long long)batch->a_step,
             &gemm->beta, gemm->c, c_type, c_stride, (long long)batch->c_step, (int64_t)batch->count,
             arithmetic, CUBLAS_GEMM_DEFAULT);

@@ -1,10 +1,11 @@
 /*
- * Matrix products on cuda: cuBLAS, set up so that its results are repeatable: each stream has a
- * handle and a workspace of its own, there are no atomics, and the same shape and alignment get the
- * same algorithm.
+ * Matrix products on cuda: cuBLAS and cublasLt, set up so that their results are repeatable: each
+ * stream has a handle and a workspace of its own, there are no atomics, and the same shape and
+ * alignment get the same algorithm.
  *
- * cuBLAS is loaded when the first stream is prepared, so that programs start without it: the
- * library that KERNELS_CUBLAS names, or libcublas.so of the toolkit's version.
+ * They are loaded when the first stream with products is prepared, so that programs start without
+ * them: the libcublas that KERNELS_CUBLAS names, or libcublas.so of the toolkit's version, and the
+ * libcublasLt that it depends on (blas_library.cuh).
  *
  * Sums are always fp32. KERNELS_MATMUL decides how factors that are stored in fp32 enter them: as
  * they are ("fp32", the default), or rounded first ("tf32", "bf16"). Factors stored in bf16 enter
@@ -34,6 +35,16 @@ struct blas_batch {
  * Errors: as blas_prepare, if that was not called; DEVICE_FAILED.
  */
 capu_status blas_gemm(capu_stream stream, const struct gemm *gemm, const struct blas_batch *batch);
+
+/*
+ * Enqueues a single product with a bias: `bias` has one item of the type of the result per column,
+ * which is added to the sums of each row before they are rounded. cublasLt adds it as it stores the
+ * sums, which spares a pass over the result. Pre: gemm->beta is 0. If cublasLt has no algorithm for
+ * this shape at the alignment of these buffers, *is_done becomes false and nothing is enqueued; the
+ * same shape and alignment always get the same answer. Errors: those of blas_gemm; NO_HOST_MEMORY.
+ */
+capu_status blas_gemm_biased(capu_stream stream, const struct gemm *gemm, const void *bias,
+                             bool *is_done);
 
 /*
  * The stream's scratch memory of BLAS_SCRATCH_BYTES, for work in the order of the stream: the next

@@ -18,14 +18,15 @@ extern "C" {
  * any current device.
  *
  * The scratch memory (BLAS_SCRATCH_BYTES of blas.cuh) is allocated from the device directly and
- * counts towards no budget. Errors: UNSUPPORTED (cuBLAS was not found), INVALID (the value of
- * KERNELS_MATMUL), both with products only; DEVICE_FAILED, NO_HOST_MEMORY.
+ * counts towards no budget. Errors: UNSUPPORTED (cuBLAS or cublasLt was not found), INVALID (the
+ * value of KERNELS_MATMUL), both with products only; DEVICE_FAILED, NO_HOST_MEMORY.
  */
 capu_status blas_prepare(capu_stream stream, bool has_products);
 
 /*
- * Loads cuBLAS if it is not loaded. `text` receives the path of the file, or why there is none: a
- * program can say which cuBLAS it computes with. Errors: UNSUPPORTED, INVALID, as blas_prepare.
+ * Loads cuBLAS if it is not loaded. `text` receives the paths of libcublas and libcublasLt, or
+ * which of them is missing and why: a program can say what it computes with. 512 bytes are enough
+ * for either. Errors: UNSUPPORTED, INVALID, as blas_prepare.
  */
 capu_status blas_find(char *text, size_t text_bytes);
 

@@ -4,6 +4,7 @@
 #include "kernels/blas.h"
 
 #include <stdbool.h>
+#include <stdio.h>
 #include <string.h>
 
 /*
@@ -61,6 +62,21 @@ static capu_status prepare(capu_context *context, enum launch_needs needs)
     (void)context;
     (void)needs;
     return CAPU_UNSUPPORTED;
+#endif
+}
+
+void launch_reason(capu_context *context, char *text, size_t text_bytes)
+{
+    text[0] = '\0';
+    if (strcmp(capu_context_device(context), "cuda") != 0) {
+        return;
+    }
+#ifdef KERNELS_CUDA
+    if (blas_find(text, text_bytes) == CAPU_OK) {
+        text[0] = '\0';
+    }
+#else
+    snprintf(text, text_bytes, "the operations were built without nvcc");
 #endif
 }
 

@@ -31,6 +31,13 @@ struct launch {
  */
 capu_status launch_run(capu_context *context, const struct launch *launch);
 
+/*
+ * Why launch_run fails with UNSUPPORTED or INVALID on the device of the context before it calls
+ * capu_run: which library or function is missing, or which variable is wrong. An empty text: that
+ * is not why.
+ */
+void launch_reason(capu_context *context, char *text, size_t text_bytes);
+
 /* A roofline estimate: the longer of arithmetic and memory traffic, plus a fixed cost. */
 uint64_t launch_duration_ns(uint64_t flops, uint64_t bytes);
 

@@ -5,7 +5,8 @@
 #include "kernels/grid.cuh"
 #include "kernels/parts.cuh"
 
-/* The bias is written first and the product is added to it, before the sum is rounded. */
+/* Where cublasLt cannot add the bias: it is written first, and the product is added to it before
+   the sum is rounded. */
 template <typename Element> static __global__ void spread_bias(const struct matmul matmul)
 {
     const Element *bias = (const Element *)matmul.bias;
@@ -39,13 +40,9 @@ capu_status matmul_forward_cuda(capu_stream stream, const void *arguments)
 {
     const struct matmul *matmul = (const struct matmul *)arguments;
     struct gemm gemm = {};
+    bool is_done = false;
     capu_status status = CAPU_OK;
 
-    if (matmul->bias != NULL) {
-        GRID_LAUNCH_FOR(matmul->element, spread_bias, grid_blocks(matmul->rows, GRID_WARPS),
-                        GRID_THREADS, stream, *matmul);
-        status = grid_status();
-    }
     gemm.element = element_of(matmul);
     gemm.result = element_of(matmul);
     gemm.rows = matmul->rows;
@@ -58,7 +55,16 @@ capu_status matmul_forward_cuda(capu_stream stream, const void *arguments)
     gemm.b_transposed = true;
     gemm.c = matmul->output;
     gemm.c_stride = matmul->outputs;
-    gemm.beta = matmul->bias != NULL ? 1.0f : 0.0f;
+    if (matmul->bias != NULL) {
+        status = blas_gemm_biased(stream, &gemm, matmul->bias, &is_done);
+        if (status != CAPU_OK || is_done) {
+            return status;
+        }
+        GRID_LAUNCH_FOR(matmul->element, spread_bias, grid_blocks(matmul->rows, GRID_WARPS),
+                        GRID_THREADS, stream, *matmul);
+        gemm.beta = 1.0f;
+        status = grid_status();
+    }
     return status == CAPU_OK ? blas_gemm(stream, &gemm, NULL) : status;
 }
 

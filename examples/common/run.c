@@ -3,6 +3,8 @@
 
 #include "examples/common/try.h"
 
+#include "kernels/launch.h"
+
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -47,6 +49,17 @@ static void say(const char *what, capu_status status, const char *detail)
 {
     fprintf(stderr, "%s: %s: %s%s%s\n", program_invocation_short_name, what,
             capu_status_text(status), *detail != '\0' ? ": " : "", detail);
+}
+
+/* The same for an op, which may lack a library that the context knows nothing of. */
+static void say_why(const char *what, capu_status status, capu_context *context)
+{
+    char reason[ERROR_BYTES] = "";
+
+    if (status == CAPU_UNSUPPORTED || status == CAPU_INVALID) {
+        launch_reason(context, reason, sizeof(reason));
+    }
+    say(what, status, *reason != '\0' ? reason : capu_last_error(context));
 }
 
 static capu_status create(const capu_config *wanted, capu_context **context)
@@ -292,7 +305,7 @@ int run_close(struct run *run, capu_status status)
     }
     if (status != CAPU_OK) {
         fflush(stdout);
-        say("training failed", status, capu_last_error(run->context));
+        say_why("training failed", status, run->context);
         if (status == CAPU_OVER_BUDGET) {
             capu_memory_print(run->context, stderr);
         }

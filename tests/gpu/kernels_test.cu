@@ -403,12 +403,21 @@ END_TEST
 START_TEST(a_missing_cublas_is_reported)
 {
     char cublas[4096];
+    char alone[4096 + 16];
+    char text[512];
     struct matmul matmul = {};
     void *scratch = NULL;
     void *other = NULL;
 
     snprintf(cublas, sizeof(cublas), "%s", getenv("KERNELS_CUBLAS"));
+    snprintf(alone, sizeof(alone), "%.*s_alone.so", (int)strlen(cublas) - 3, cublas);
+    setenv("KERNELS_CUBLAS", alone, 1);
+    ck_assert_int_eq(blas_prepare(NULL, true), CAPU_UNSUPPORTED);
+    ck_assert_int_eq(blas_find(text, sizeof(text)), CAPU_UNSUPPORTED);
+    ck_assert_msg(strstr(text, "cublasLtMatmul") != NULL, "not named: %s", text);
     setenv("KERNELS_CUBLAS", "/nowhere/libcublas.so", 1);
+    ck_assert_int_eq(blas_find(text, sizeof(text)), CAPU_UNSUPPORTED);
+    ck_assert_msg(strstr(text, "/nowhere/libcublas.so") != NULL, "not named: %s", text);
     ck_assert_int_eq(blas_prepare(NULL, true), CAPU_UNSUPPORTED);
     matmul.rows = 1;
     ck_assert_int_eq(matmul_backward_input_cuda(NULL, &matmul), CAPU_UNSUPPORTED);
@@ -420,6 +429,10 @@ START_TEST(a_missing_cublas_is_reported)
     ck_assert_int_eq(blas_prepare(NULL, true), CAPU_OK);
     ck_assert_int_eq(blas_scratch(NULL, &other), CAPU_OK);
     ck_assert_ptr_eq(scratch, other);
+    ck_assert_int_eq(blas_find(text, sizeof(text)), CAPU_OK);
+    ck_assert_msg(strstr(text, "libfake_cublas.so and ") != NULL &&
+                      strstr(text, "libfake_cublas_lt.so") != NULL,
+                  "not named: %s", text);
 }
 END_TEST
 #endif

@@ -123,6 +123,7 @@ has_line '^claims +gpu_claims +FAILED'
 # Faults of the machine, each named: no cuBLAS, a driver without virtual memory, too little device memory.
 KERNELS_CUBLAS=/nowhere/libcublas.so check --only strict && fail "it passed without cuBLAS"
 has_line '^machine +cuBLAS +FAILED .*/nowhere/libcublas.so: cannot open'
+has_line '^strict +train_gpt, passive.*FAILED.*not supported: /nowhere/libcublas.so: cannot open'
 grep -q '^| FAILED | machine | cuBLAS | .*/nowhere' "$out/report.md" || fail "the page does not name cuBLAS"
 FAKE_GPU=old check --only strict && fail "it passed with a driver without virtual memory"
 has_line '^strict +train_gpt, passive.*FAILED.*the CUDA driver does not have cuMemMap'

@@ -6,82 +6,12 @@
  * was current when it was created, and rejects a stream of another device. A product is computed
  * when its stream reaches it.
  */
-#include <cublas_v2.h>
-
-#include "kernels/element.h"
-
-struct cublasContext {
-    int device;
-    cudaStream_t stream;
-    bool has_workspace;
-    bool has_atomics;
-    bool has_reduced_sums;
-};
-
-/* The arguments of a call that has been checked. Matrices are column-major. */
-struct product {
-    bool a_is_transposed;
-    bool b_is_transposed;
-    int64_t m;
-    int64_t n;
-    int64_t k;
-    float alpha;
-    const void *a;
-    int64_t lda;
-    const void *b;
-    int64_t ldb;
-    float beta;
-    void *c;
-    int64_t ldc;
-    cudaDataType type; /* of a and b */
-    cudaDataType c_type;
-};
-
-static float item(const void *items, cudaDataType type, int64_t index)
-{
-    return type == CUDA_R_16BF ? element_widen(((const uint16_t *)items)[index])
-                               : ((const float *)items)[index];
-}
-
-static void store(void *items, cudaDataType type, int64_t index, float value)
-{
-    if (type == CUDA_R_16BF) {
-        ((uint16_t *)items)[index] = element_round(value);
-    } else {
-        ((float *)items)[index] = value;
-    }
-}
+#include "product.h"
 
 static const void *step(const void *items, cudaDataType type, int64_t by)
 {
     return (const char *)items +
            by * (int64_t)(type == CUDA_R_16BF ? sizeof(uint16_t) : sizeof(float));
-}
-
-static void multiply(const struct product &product)
-{
-    for (int64_t j = 0; j < product.n; j++) {
-        for (int64_t i = 0; i < product.m; i++) {
-            int64_t to = j * product.ldc + i;
-            double sum = 0.0;
-
-            for (int64_t l = 0; l < product.k; l++) {
-                double x =
-                    item(product.a, product.type,
-                         product.a_is_transposed ? i * product.lda + l : l * product.lda + i);
-                double y =
-                    item(product.b, product.type,
-                         product.b_is_transposed ? l * product.ldb + j : j * product.ldb + l);
-
-                sum += x * y;
-            }
-            sum *= product.alpha;
-            if (product.beta != 0.0f) {
-                sum += product.beta * item(product.c, product.c_type, to);
-            }
-            store(product.c, product.c_type, to, (float)sum);
-        }
-    }
 }
 
 cublasStatus_t cublasCreate_v2(cublasHandle_t *handle)
@@ -130,14 +60,6 @@ cublasStatus_t cublasSetMathMode(cublasHandle_t handle, cublasMath_t mode)
     return CUBLAS_STATUS_SUCCESS;
 }
 
-/* The combinations of types that the kernels use, out of all that cuBLAS allows. Only fp32 factors
-   may be rounded first. */
-static bool go_together(cudaDataType a, cudaDataType b, cudaDataType c,
-                        cublasComputeType_t arithmetic)
-{
-    return a == b && (a == CUDA_R_32F ? c == CUDA_R_32F : arithmetic == CUBLAS_COMPUTE_32F);
-}
-
 cublasStatus_t cublasGemmEx_64(cublasHandle_t handle, cublasOperation_t a_operation,
                                cublasOperation_t b_operation, int64_t m, int64_t n, int64_t k,
                                const void *alpha, const void *a, cudaDataType a_type, int64_t lda,
@@ -159,14 +81,15 @@ cublasStatus_t cublasGemmEx_64(cublasHandle_t handle, cublasOperation_t a_operat
                               c,
                               ldc,
                               a_type,
-                              c_type};
+                              c_type,
+                              NULL};
 
     if (!handle->has_workspace || handle->has_atomics || handle->has_reduced_sums ||
-        !go_together(a_type, b_type, c_type, arithmetic) || ldc < m ||
+        !product_types_match(a_type, b_type, c_type, arithmetic) || ldc < m ||
         lda < (product.a_is_transposed ? k : m) || ldb < (product.b_is_transposed ? n : k)) {
         return CUBLAS_STATUS_INVALID_VALUE;
     }
-    emulation_enqueue(handle->stream, [=] { multiply(product); });
+    product_enqueue(handle->stream, &product);
     return CUBLAS_STATUS_SUCCESS;
 }
 
