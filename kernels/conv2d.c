@@ -32,6 +32,12 @@ static struct sizes sizes_of(const struct conv2d *conv)
     };
 }
 
+/* What is plainly a product is one of cuBLAS, but for a forward pass with a bias. */
+static enum launch_needs needs_of(const struct conv2d *conv)
+{
+    return conv2d_is_product(conv) ? LAUNCH_NEEDS_PRODUCTS : LAUNCH_NEEDS_NOTHING;
+}
+
 capu_status conv2d_forward(capu_context *context, const struct conv2d *conv)
 {
     struct sizes sizes;
@@ -42,10 +48,10 @@ capu_status conv2d_forward(capu_context *context, const struct conv2d *conv)
     }
     sizes = sizes_of(conv);
     if (conv->bias == NULL) {
-        return LAUNCH(context, conv2d_forward, conv, sizes.flops,
-                      LAUNCH_READ(conv->input, sizes.input),
-                      LAUNCH_READ(conv->weight, sizes.weight),
-                      LAUNCH_WRITE(conv->output, sizes.output), capu_scratch(conv->workspace));
+        return LAUNCH_WITH(needs_of(conv), context, conv2d_forward, conv, sizes.flops,
+                           LAUNCH_READ(conv->input, sizes.input),
+                           LAUNCH_READ(conv->weight, sizes.weight),
+                           LAUNCH_WRITE(conv->output, sizes.output), capu_scratch(conv->workspace));
     }
     return LAUNCH(context, conv2d_forward, conv, sizes.flops, LAUNCH_READ(conv->input, sizes.input),
                   LAUNCH_READ(conv->weight, sizes.weight), LAUNCH_READ(conv->bias, sizes.bias),
@@ -61,10 +67,10 @@ capu_status conv2d_backward_input(capu_context *context, const struct conv2d *co
         return status;
     }
     sizes = sizes_of(conv);
-    return LAUNCH(context, conv2d_backward_input, conv, sizes.flops,
-                  LAUNCH_READ(conv->output_gradient, sizes.output),
-                  LAUNCH_READ(conv->weight, sizes.weight),
-                  LAUNCH_WRITE(conv->input_gradient, sizes.input), capu_scratch(conv->workspace));
+    return LAUNCH_WITH(
+        needs_of(conv), context, conv2d_backward_input, conv, sizes.flops,
+        LAUNCH_READ(conv->output_gradient, sizes.output), LAUNCH_READ(conv->weight, sizes.weight),
+        LAUNCH_WRITE(conv->input_gradient, sizes.input), capu_scratch(conv->workspace));
 }
 
 capu_status conv2d_backward_weight(capu_context *context, const struct conv2d *conv)
@@ -77,14 +83,14 @@ capu_status conv2d_backward_weight(capu_context *context, const struct conv2d *c
     }
     sizes = sizes_of(conv);
     if (conv->bias_gradient == NULL) {
-        return LAUNCH(context, conv2d_backward_weight, conv, sizes.flops,
-                      LAUNCH_READ(conv->output_gradient, sizes.output),
-                      LAUNCH_READ(conv->input, sizes.input),
-                      LAUNCH_WRITE(conv->weight_gradient, sizes.weight_gradient),
-                      capu_scratch(conv->workspace));
+        return LAUNCH_WITH(needs_of(conv), context, conv2d_backward_weight, conv, sizes.flops,
+                           LAUNCH_READ(conv->output_gradient, sizes.output),
+                           LAUNCH_READ(conv->input, sizes.input),
+                           LAUNCH_WRITE(conv->weight_gradient, sizes.weight_gradient),
+                           capu_scratch(conv->workspace));
     }
-    return LAUNCH(
-        context, conv2d_backward_weight, conv, sizes.flops,
+    return LAUNCH_WITH(
+        needs_of(conv), context, conv2d_backward_weight, conv, sizes.flops,
         LAUNCH_READ(conv->output_gradient, sizes.output), LAUNCH_READ(conv->input, sizes.input),
         LAUNCH_WRITE(conv->weight_gradient, sizes.weight_gradient),
         LAUNCH_WRITE(conv->bias_gradient, sizes.bias_gradient), capu_scratch(conv->workspace));

@@ -1,10 +1,12 @@
 /*
  * conv2d on cuda: each of the three operations is a matrix product (conv2d_products.cuh), one
  * factor of which is gathered from the images while it is multiplied. Nothing is unfolded in
- * memory, and nothing is added with atomics, so results are repeatable.
+ * memory, and nothing is added with atomics, so results are repeatable. Convolutions of 1 x 1 with
+ * stride 1 gather nothing, and cuBLAS multiplies them, image by image in one call.
  */
 #include "kernels/conv2d.h"
 
+#include "kernels/blas.cuh"
 #include "kernels/conv2d_products.cuh"
 #include "kernels/grid.cuh"
 #include "kernels/parts.cuh"
@@ -175,6 +177,101 @@ static capu_status forward(capu_stream stream, const struct conv2d *conv)
     }
 }
 
+static enum element element_of(const struct conv2d *conv)
+{
+    return conv->element == ELEMENT_BF16 ? ELEMENT_BF16 : ELEMENT_FP32;
+}
+
+static size_t pixels_of(const struct conv2d *conv)
+{
+    return (size_t)conv->height * conv->width;
+}
+
+/* Of one image. */
+static size_t input_items(const struct conv2d *conv)
+{
+    return conv->input_channels * pixels_of(conv);
+}
+
+static size_t output_items(const struct conv2d *conv)
+{
+    return conv->output_channels * pixels_of(conv);
+}
+
+/* output = weight input, for each image. */
+static capu_status multiply_forward(capu_stream stream, const struct conv2d *conv)
+{
+    struct gemm gemm = {};
+    struct blas_batch batch = {conv->batch, 0, input_items(conv), output_items(conv)};
+
+    gemm.element = element_of(conv);
+    gemm.result = element_of(conv);
+    gemm.rows = conv->output_channels;
+    gemm.columns = pixels_of(conv);
+    gemm.depth = conv->input_channels;
+    gemm.a = conv->weight;
+    gemm.a_stride = conv->input_channels;
+    gemm.b = conv->input;
+    gemm.b_stride = pixels_of(conv);
+    gemm.c = conv->output;
+    gemm.c_stride = pixels_of(conv);
+    return blas_gemm(stream, &gemm, &batch);
+}
+
+/* input_gradient = weight^T output_gradient, for each image. */
+static capu_status multiply_backward_input(capu_stream stream, const struct conv2d *conv)
+{
+    struct gemm gemm = {};
+    struct blas_batch batch = {conv->batch, 0, output_items(conv), input_items(conv)};
+
+    gemm.element = element_of(conv);
+    gemm.result = element_of(conv);
+    gemm.rows = conv->input_channels;
+    gemm.columns = pixels_of(conv);
+    gemm.depth = conv->output_channels;
+    gemm.a = conv->weight;
+    gemm.a_stride = conv->input_channels;
+    gemm.a_transposed = true;
+    gemm.b = conv->output_gradient;
+    gemm.b_stride = pixels_of(conv);
+    gemm.c = conv->input_gradient;
+    gemm.c_stride = pixels_of(conv);
+    return blas_gemm(stream, &gemm, &batch);
+}
+
+/* Part p of the weight gradient = the sum of output_gradient input^T over the images p, p + parts,
+   ..., of which each call adds one to every part. */
+static capu_status multiply_backward_weight(capu_stream stream, const struct conv2d *conv,
+                                            uint32_t parts)
+{
+    size_t item = element_bytes(conv->element);
+    struct gemm gemm = {};
+    capu_status status = CAPU_OK;
+
+    gemm.element = element_of(conv);
+    gemm.result = ELEMENT_FP32;
+    gemm.rows = conv->output_channels;
+    gemm.columns = conv->input_channels;
+    gemm.depth = pixels_of(conv);
+    gemm.a_stride = pixels_of(conv);
+    gemm.b_stride = pixels_of(conv);
+    gemm.b_transposed = true;
+    gemm.c = conv->workspace;
+    gemm.c_stride = conv->input_channels;
+    for (uint32_t first = 0; first < conv->batch && status == CAPU_OK; first += parts) {
+        uint32_t left = conv->batch - first;
+        struct blas_batch batch = {left < parts ? left : parts, output_items(conv),
+                                   input_items(conv),
+                                   (size_t)conv->output_channels * conv->input_channels};
+
+        gemm.a = (const char *)conv->output_gradient + first * output_items(conv) * item;
+        gemm.b = (const char *)conv->input + first * input_items(conv) * item;
+        gemm.beta = first == 0 ? 0.0f : 1.0f;
+        status = blas_gemm(stream, &gemm, &batch);
+    }
+    return status;
+}
+
 capu_status conv2d_forward_cuda(capu_stream stream, const void *arguments)
 {
     const struct conv2d *conv = (const struct conv2d *)arguments;
@@ -182,6 +279,9 @@ capu_status conv2d_forward_cuda(capu_stream stream, const void *arguments)
 
     if (status != CAPU_OK) {
         return status;
+    }
+    if (conv2d_is_product(conv) && conv->bias == NULL) {
+        return multiply_forward(stream, conv);
     }
     return conv->element == ELEMENT_BF16 ? forward<grid_bf16>(stream, conv)
                                          : forward<float>(stream, conv);
@@ -214,6 +314,9 @@ capu_status conv2d_backward_input_cuda(capu_stream stream, const void *arguments
 
     if (status != CAPU_OK) {
         return status;
+    }
+    if (conv2d_is_product(conv)) {
+        return multiply_backward_input(stream, conv);
     }
     return conv->element == ELEMENT_BF16 ? backward_input<grid_bf16>(stream, conv)
                                          : backward_input<float>(stream, conv);
@@ -264,8 +367,13 @@ capu_status conv2d_backward_weight_cuda(capu_stream stream, const void *argument
         return status;
     }
     parts = parts_of(conv, weights);
-    status = conv->element == ELEMENT_BF16 ? backward_weight<grid_bf16>(stream, conv, taps, parts)
-                                           : backward_weight<float>(stream, conv, taps, parts);
+    if (conv2d_is_product(conv)) {
+        status = multiply_backward_weight(stream, conv, parts);
+    } else if (conv->element == ELEMENT_BF16) {
+        status = backward_weight<grid_bf16>(stream, conv, taps, parts);
+    } else {
+        status = backward_weight<float>(stream, conv, taps, parts);
+    }
     if (status != CAPU_OK) {
         return status;
     }

@@ -4,9 +4,10 @@
  * where it fits.
  *
  * On the host images are unfolded (im2col) piece by piece and multiplied; cuda gathers what it
- * multiplies and unfolds nothing (conv2d_products.cuh). The workspace holds one piece, and partial
- * sums of the gradients, for each of a fixed number of groups of images: a number that depended on
- * the threads would change the order of sums. It is fp32, like the
+ * multiplies and unfolds nothing (conv2d_products.cuh), and has cuBLAS multiply where there is
+ * nothing to gather (conv2d_is_product; forward only without a bias). The workspace holds one
+ * piece, and partial sums of the gradients, for each of a fixed number of groups of images: a
+ * number that depended on the threads would change the order of sums. It is fp32, like the
  * gradients of weight and bias, whatever the element type.
  */
 #ifndef CAPU_KERNELS_CONV2D_H
@@ -15,6 +16,8 @@
 #include "capuchin/op.h"
 
 #include "kernels/element.h"
+
+#include <stdbool.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -54,6 +57,13 @@ static inline uint32_t conv2d_output_height(const struct conv2d *conv)
 static inline uint32_t conv2d_output_width(const struct conv2d *conv)
 {
     return (conv->width + 2 * conv->padding - conv->kernel) / conv2d_stride(conv) + 1;
+}
+
+/* Whether it is a matrix product per image: every output is a sum over the channels of one pixel.
+ */
+static inline bool conv2d_is_product(const struct conv2d *conv)
+{
+    return conv->kernel == 1 && conv2d_stride(conv) == 1 && conv->padding == 0;
 }
 
 /*
