@@ -1,5 +1,5 @@
 /* Internals of the fake, shared by fake_cudart.c (state, faults, devices, host memory),
-   fake_memory.c (the driver's calls) and fake_stream.c (streams, events, work). */
+   fake_memory.c (the driver's calls) and those of streams.h. */
 #ifndef CAPU_TESTS_FAKE_CUDART_FAKE_H
 #define CAPU_TESTS_FAKE_CUDART_FAKE_H
 
@@ -58,6 +58,10 @@ struct fake {
     struct CUevent_st *events;
     unsigned event_flags;
     uint64_t timed_records;
+    struct fake_capture *captures; /* under way */
+    unsigned long long capture_count;
+    struct CUgraph_st *graphs;
+    struct CUgraphExec_st *executables;
     size_t access_count;
     bool is_exportable;
 
@@ -97,6 +101,31 @@ int fake_current(void);
             return (CUresult)entered_;          \
         }                                       \
     } while (0)
+
+/* The same for a call that CUDA calls potentially unsafe during a capture. */
+#define FAKE_RUNTIME_ENTER_UNSAFE(name)      \
+    do {                                     \
+        int forbidden_;                      \
+        FAKE_RUNTIME_ENTER(name);            \
+        forbidden_ = fake_capture_forbids(); \
+        if (forbidden_ != 0) {               \
+            return fake_leave(forbidden_);   \
+        }                                    \
+    } while (0)
+
+#define FAKE_DRIVER_ENTER_UNSAFE(name)       \
+    do {                                     \
+        int forbidden_;                      \
+        FAKE_DRIVER_ENTER(name);             \
+        forbidden_ = fake_capture_forbids(); \
+        if (forbidden_ != 0) {               \
+            return (CUresult)forbidden_;     \
+        }                                    \
+    } while (0)
+
+/* fake_capture.c: a call that CUDA calls potentially unsafe: 0, or the error, and the captures that
+   prohibit it are invalidated. */
+int fake_capture_forbids(void);
 
 void fake_lock(void);
 void fake_unlock(void);

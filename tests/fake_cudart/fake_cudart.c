@@ -300,7 +300,7 @@ CUresult cuCtxGetCurrent(CUcontext *context)
 
 cudaError_t cudaMemGetInfo(size_t *free_bytes, size_t *total_bytes)
 {
-    FAKE_RUNTIME_ENTER(cudaMemGetInfo);
+    FAKE_RUNTIME_ENTER_UNSAFE(cudaMemGetInfo);
     fake_lock();
     *total_bytes = (size_t)fake.machine.memory_bytes;
     *free_bytes = (size_t)(fake.machine.memory_bytes - fake.used_bytes);
@@ -426,7 +426,7 @@ static bool is_there(char *address)
 
 cudaError_t cudaHostRegister(void *address, size_t bytes, unsigned int flags)
 {
-    FAKE_RUNTIME_ENTER(cudaHostRegister);
+    FAKE_RUNTIME_ENTER_UNSAFE(cudaHostRegister);
     if (address == NULL || bytes == 0 || (flags & ~(unsigned)cudaHostRegisterPortable) != 0) {
         return fake_leave(cudaErrorInvalidValue);
     }
@@ -435,7 +435,7 @@ cudaError_t cudaHostRegister(void *address, size_t bytes, unsigned int flags)
 
 cudaError_t cudaHostUnregister(void *address)
 {
-    FAKE_RUNTIME_ENTER(cudaHostUnregister);
+    FAKE_RUNTIME_ENTER_UNSAFE(cudaHostUnregister);
     if (!is_there(address)) { /* CUDA would continue with pages that the program no longer owns */
         return fake_leave(cudaErrorInvalidValue);
     }
@@ -448,7 +448,7 @@ cudaError_t cudaHostAlloc(void **address, size_t bytes, unsigned int flags)
     char *made;
     int error;
 
-    FAKE_RUNTIME_ENTER(cudaHostAlloc);
+    FAKE_RUNTIME_ENTER_UNSAFE(cudaHostAlloc);
     if (bytes == 0 || (flags & ~(unsigned)cudaHostAllocPortable) != 0) {
         return fake_leave(cudaErrorInvalidValue);
     }
@@ -468,7 +468,7 @@ cudaError_t cudaHostAlloc(void **address, size_t bytes, unsigned int flags)
 
 cudaError_t cudaFreeHost(void *address)
 {
-    FAKE_RUNTIME_ENTER(cudaFreeHost);
+    FAKE_RUNTIME_ENTER_UNSAFE(cudaFreeHost);
     if (!leave_pinned(address, true)) {
         return fake_leave(cudaErrorInvalidValue);
     }

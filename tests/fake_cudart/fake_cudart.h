@@ -9,7 +9,9 @@
  * - a copy to or from memory without access loses the device when the stream reaches it;
  * - a copy is rejected if only part of its host memory is pinned, and it loses the device if that
  *   memory is unpinned before the copy has run;
- * - streams and events belong to the device that was current, memory to the one it was created on.
+ * - streams and events belong to the device that was current, memory to the one it was created on;
+ * - while a stream is captured, what CUDA refuses then is refused, and invalidates the capture: see
+ *   fake_capture.c. Nodes of a graph that no edge orders run beside each other.
  *
  * Every call can be made to fail. The state is created at the first call, and there is one per
  * process. The calls that the device contract allows on a second thread may come from two threads;
@@ -25,38 +27,50 @@
 #include <stdint.h>
 
 /* X(name): every call that can be made to fail. */
-#define FAKE_CUDART_CALLS(X)            \
-    X(cudaGetDeviceCount)               \
-    X(cudaSetDevice)                    \
-    X(cudaDeviceGetAttribute)           \
-    X(cudaDeviceCanAccessPeer)          \
-    X(cudaDeviceSynchronize)            \
-    X(cudaMemGetInfo)                   \
-    X(cudaGetDriverEntryPointByVersion) \
-    X(cudaHostRegister)                 \
-    X(cudaHostUnregister)               \
-    X(cudaHostAlloc)                    \
-    X(cudaFreeHost)                     \
-    X(cudaStreamCreateWithFlags)        \
-    X(cudaStreamDestroy)                \
-    X(cudaStreamSynchronize)            \
-    X(cudaStreamQuery)                  \
-    X(cudaStreamWaitEvent)              \
-    X(cudaEventCreateWithFlags)         \
-    X(cudaEventDestroy)                 \
-    X(cudaEventRecord)                  \
-    X(cudaEventQuery)                   \
-    X(cudaEventSynchronize)             \
-    X(cudaEventElapsedTime)             \
-    X(cudaMemcpyAsync)                  \
-    X(cudaMemsetAsync)                  \
-    X(cuMemGetAllocationGranularity)    \
-    X(cuMemCreate)                      \
-    X(cuMemRelease)                     \
-    X(cuMemMap)                         \
-    X(cuMemUnmap)                       \
-    X(cuMemSetAccess)                   \
-    X(cuMemAddressReserve)              \
+#define FAKE_CUDART_CALLS(X)               \
+    X(cudaGetDeviceCount)                  \
+    X(cudaSetDevice)                       \
+    X(cudaDeviceGetAttribute)              \
+    X(cudaDeviceCanAccessPeer)             \
+    X(cudaDeviceSynchronize)               \
+    X(cudaMemGetInfo)                      \
+    X(cudaGetDriverEntryPointByVersion)    \
+    X(cudaHostRegister)                    \
+    X(cudaHostUnregister)                  \
+    X(cudaHostAlloc)                       \
+    X(cudaFreeHost)                        \
+    X(cudaStreamCreateWithFlags)           \
+    X(cudaStreamDestroy)                   \
+    X(cudaStreamSynchronize)               \
+    X(cudaStreamQuery)                     \
+    X(cudaStreamWaitEvent)                 \
+    X(cudaEventCreateWithFlags)            \
+    X(cudaEventDestroy)                    \
+    X(cudaEventRecord)                     \
+    X(cudaEventQuery)                      \
+    X(cudaEventSynchronize)                \
+    X(cudaEventElapsedTime)                \
+    X(cudaMemcpyAsync)                     \
+    X(cudaMemsetAsync)                     \
+    X(cudaStreamBeginCapture)              \
+    X(cudaStreamEndCapture)                \
+    X(cudaStreamIsCapturing)               \
+    X(cudaStreamGetCaptureInfo)            \
+    X(cudaThreadExchangeStreamCaptureMode) \
+    X(cudaGraphGetNodes)                   \
+    X(cudaGraphDestroy)                    \
+    X(cudaGraphInstantiate)                \
+    X(cudaGraphExecUpdate)                 \
+    X(cudaGraphExecMemcpyNodeSetParams1D)  \
+    X(cudaGraphLaunch)                     \
+    X(cudaGraphExecDestroy)                \
+    X(cuMemGetAllocationGranularity)       \
+    X(cuMemCreate)                         \
+    X(cuMemRelease)                        \
+    X(cuMemMap)                            \
+    X(cuMemUnmap)                          \
+    X(cuMemSetAccess)                      \
+    X(cuMemAddressReserve)                 \
     X(cuMemAddressFree)
 
 #define FAKE_CUDART_ENUMERATOR(name) FAKE_##name,
@@ -99,6 +113,7 @@ struct fake_cudart_left {
     size_t registered; /* ranges of pinned host memory */
     size_t streams;
     size_t events;
+    size_t graphs; /* and executable ones */
 };
 
 /* The name of a call, such as "cudaSetDevice". A constant. */

@@ -174,7 +174,7 @@ CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t bytes,
     struct fake_handle *made;
     size_t page_count;
 
-    FAKE_DRIVER_ENTER(cuMemCreate);
+    FAKE_DRIVER_ENTER_UNSAFE(cuMemCreate);
     if (!is_whole(bytes) || flags != 0 || !is_type(properties) ||
         !is_device(&properties->location)) {
         return CUDA_ERROR_INVALID_VALUE;
@@ -220,7 +220,7 @@ CUresult cuMemRelease(CUmemGenericAllocationHandle handle)
 {
     struct fake_handle *found;
 
-    FAKE_DRIVER_ENTER(cuMemRelease);
+    FAKE_DRIVER_ENTER_UNSAFE(cuMemRelease);
     fake_lock();
     found = find_handle(handle);
     if (found == NULL || found->is_released) {
@@ -242,7 +242,7 @@ CUresult cuMemAddressReserve(CUdeviceptr *address, size_t bytes, size_t alignmen
     struct fake_range *made;
     uint64_t slack;
 
-    FAKE_DRIVER_ENTER(cuMemAddressReserve);
+    FAKE_DRIVER_ENTER_UNSAFE(cuMemAddressReserve);
     if (!is_whole(bytes) || (alignment & (alignment - 1)) != 0 || hint != 0 || flags != 0) {
         return CUDA_ERROR_INVALID_VALUE;
     }
@@ -280,7 +280,7 @@ CUresult cuMemAddressFree(CUdeviceptr address, size_t bytes)
     struct fake_range *found;
     size_t first;
 
-    FAKE_DRIVER_ENTER(cuMemAddressFree);
+    FAKE_DRIVER_ENTER_UNSAFE(cuMemAddressFree);
     fake_lock();
     while (*link != NULL && ((*link)->address != pointer(address) || (*link)->bytes != bytes)) {
         link = &(*link)->next;
@@ -348,7 +348,7 @@ CUresult cuMemMap(CUdeviceptr address, size_t bytes, size_t offset,
 {
     CUresult result;
 
-    FAKE_DRIVER_ENTER(cuMemMap);
+    FAKE_DRIVER_ENTER_UNSAFE(cuMemMap);
     if (offset != 0) {
         return CUDA_ERROR_NOT_SUPPORTED;
     }
@@ -384,7 +384,7 @@ CUresult cuMemUnmap(CUdeviceptr address, size_t bytes)
     size_t first;
     size_t count;
 
-    FAKE_DRIVER_ENTER(cuMemUnmap);
+    FAKE_DRIVER_ENTER_UNSAFE(cuMemUnmap);
     if (!is_whole(bytes)) {
         return CUDA_ERROR_INVALID_VALUE;
     }
@@ -427,7 +427,7 @@ CUresult cuMemSetAccess(CUdeviceptr address, size_t bytes, const CUmemAccessDesc
     size_t mapped;
     size_t first;
 
-    FAKE_DRIVER_ENTER(cuMemSetAccess);
+    FAKE_DRIVER_ENTER_UNSAFE(cuMemSetAccess);
     if (!is_whole(bytes) || count == 0) {
         return CUDA_ERROR_INVALID_VALUE;
     }

@@ -5,45 +5,12 @@
  * If it has no access, the device is lost at that time, as with a real copy or kernel, and every
  * call returns the error from then on.
  */
-#include "tests/fake_cudart/fake.h"
+#include "tests/fake_cudart/streams.h"
 
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { STREAMS_MAX = 64 }; /* more than any test has at once */
-enum item_kind { ITEM_COPY, ITEM_SET, ITEM_KERNEL };
-
-struct item {
-    struct item *next; /* in its stream, oldest first */
-    struct CUstream_st *stream;
-    enum item_kind kind;
-    void *to;
-    const void *from;
-    const void *pinned; /* the host side, if it was pinned when the copy was issued; or NULL */
-    size_t bytes;
-    enum cudaMemcpyKind direction;
-    int byte;
-    capu_run_function kernel;
-    const void *arguments;
-    atomic_bool is_done;
-};
-
-struct CUstream_st {
-    struct CUstream_st *next;
-    capu_stream host;
-    int device; /* the one that was current */
-    struct item *first;
-    struct item *last;
-};
-
-struct CUevent_st {
-    struct CUevent_st *next;
-    struct device_event *host;
-    int device;
-    bool with_timing;
-    bool is_recorded;
-};
+enum { STREAMS_MAX = 256 }; /* more than any test has at once */
 
 void fake_drain(void)
 {
@@ -55,6 +22,7 @@ void fake_drain(void)
          at = at->next) {
         streams[count++] = at->host;
     }
+    count += fake_graphs_lanes(streams + count, STREAMS_MAX - count);
     fake_unlock();
     for (size_t index = 0; index < count; index++) {
         (void)device_stream_synchronize(fake.host, streams[index]);
@@ -103,7 +71,7 @@ static capu_status execute(capu_stream stream, const void *arguments)
 
 /* Translates a status of the host device into a CUDA error. A failure of the device is the error
    with which it was lost. */
-static int error_of(capu_status status)
+int fake_error_of(capu_status status)
 {
     int error = 0;
 
@@ -126,17 +94,27 @@ static int error_of(capu_status status)
 }
 
 /* Frees the items that have run. */
-static void reap(struct CUstream_st *stream)
+static void reap(struct item_list *list)
 {
-    while (stream->first != NULL && atomic_load(&stream->first->is_done)) {
-        struct item *next = stream->first->next;
+    while (list->first != NULL && atomic_load(&list->first->is_done)) {
+        struct item *next = list->first->next;
 
-        free(stream->first);
-        stream->first = next;
+        free(list->first);
+        list->first = next;
     }
 }
 
-static int issue(cudaStream_t stream, const struct item *wanted)
+void fake_items_free(struct item_list *list)
+{
+    while (list->first != NULL) {
+        struct item *next = list->first->next;
+
+        free(list->first);
+        list->first = next;
+    }
+}
+
+int fake_issue(capu_stream host, struct item_list *list, const struct item *wanted)
 {
     struct device_work work = {.name = "fake", .run = execute};
     struct item *item = malloc(sizeof(*item));
@@ -146,26 +124,35 @@ static int issue(cudaStream_t stream, const struct item *wanted)
         return cudaErrorMemoryAllocation;
     }
     memcpy(item, wanted, sizeof(*item));
-    item->stream = stream;
+    item->next = NULL;
     work.arguments = item;
-    status = device_run(fake.host, stream->host, &work);
+    status = device_run(fake.host, host, &work);
     if (status != CAPU_OK) {
         free(item);
-        return error_of(status);
+        return fake_error_of(status);
     }
-    reap(stream);
-    if (stream->first == NULL) {
-        stream->first = item;
+    reap(list);
+    if (list->first == NULL) {
+        list->first = item;
     } else {
-        stream->last->next = item;
+        list->last->next = item;
     }
-    stream->last = item;
+    list->last = item;
     return 0;
+}
+
+static int issue(cudaStream_t stream, struct item *item)
+{
+    int error;
+
+    item->stream = stream;
+    return fake_captures(stream, item, &error) ? error
+                                               : fake_issue(stream->host, &stream->items, item);
 }
 
 capu_status fake_cudart_launch(capu_stream stream, capu_run_function kernel, const void *arguments)
 {
-    const struct item item = {.kind = ITEM_KERNEL, .kernel = kernel, .arguments = arguments};
+    struct item item = {.kind = ITEM_KERNEL, .kernel = kernel, .arguments = arguments};
 
     return issue(stream, &item) == 0 ? CAPU_OK : CAPU_DEVICE_FAILED;
 }
@@ -208,47 +195,61 @@ static void free_stream(struct CUstream_st *stream)
     *link = stream->next;
     fake_unlock();
     device_stream_destroy(fake.host, stream->host);
-    /* On a lost device some items have not run and never will. */
-    while (stream->first != NULL) {
-        struct item *next = stream->first->next;
-
-        free(stream->first);
-        stream->first = next;
-    }
+    fake_items_free(&stream->items); /* on a lost device some have not run and never will */
+    fake_nodes_free(&stream->tail);
     free(stream);
 }
 
 cudaError_t cudaStreamDestroy(cudaStream_t stream)
 {
     FAKE_RUNTIME_ENTER(cudaStreamDestroy);
+    fake_capture_lose_stream(stream);
     free_stream(stream);
     return cudaSuccess;
 }
 
 cudaError_t cudaStreamSynchronize(cudaStream_t stream)
 {
+    int error;
+
     FAKE_RUNTIME_ENTER(cudaStreamSynchronize);
-    return fake_leave(error_of(device_stream_synchronize(fake.host, stream->host)));
+    error = fake_capture_forbids_stream(stream);
+    if (error != 0) {
+        return fake_leave(error);
+    }
+    return fake_leave(fake_error_of(device_stream_synchronize(fake.host, stream->host)));
 }
 
 /* Not ready while an issued item has not run. Callers can rely on no more than that. */
 cudaError_t cudaStreamQuery(cudaStream_t stream)
 {
+    int error;
+
     FAKE_RUNTIME_ENTER(cudaStreamQuery);
-    reap(stream);
-    return fake_leave(stream->first == NULL ? cudaSuccess : cudaErrorNotReady);
+    error = fake_capture_forbids_stream(stream);
+    if (error != 0) {
+        return fake_leave(error);
+    }
+    reap(&stream->items);
+    return fake_leave(stream->items.first == NULL ? cudaSuccess : cudaErrorNotReady);
 }
 
 cudaError_t cudaDeviceSynchronize(void)
 {
     capu_status status = CAPU_OK;
 
+    int error;
+
     FAKE_RUNTIME_ENTER(cudaDeviceSynchronize);
+    error = fake_capture_forbids_device();
+    if (error != 0) {
+        return fake_leave(error);
+    }
     for (struct CUstream_st *stream = fake.streams; stream != NULL && status == CAPU_OK;
          stream = stream->next) {
         status = device_stream_synchronize(fake.host, stream->host);
     }
-    return fake_leave(error_of(status));
+    return fake_leave(fake_error_of(status));
 }
 
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned int flags)
@@ -286,6 +287,7 @@ static void free_event(struct CUevent_st *event)
     }
     *link = event->next;
     device_event_destroy(fake.host, event->host);
+    fake_nodes_free(&event->at);
     free(event);
 }
 
@@ -299,38 +301,76 @@ cudaError_t cudaEventDestroy(cudaEvent_t event)
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
 {
     capu_status status;
+    int error;
 
     FAKE_RUNTIME_ENTER(cudaEventRecord);
     if (event->device != stream->device || stream->device != fake_current()) {
         return fake_leave(cudaErrorInvalidResourceHandle);
     }
+    if (fake_captures_record(event, stream, &error)) {
+        return fake_leave(error);
+    }
+    event->capture_id = 0;
     status = device_event_record(fake.host, event->host, stream->host);
     if (status == CAPU_OK) {
         event->is_recorded = true;
         fake.timed_records += event->with_timing;
     }
-    return fake_leave(error_of(status));
+    return fake_leave(fake_error_of(status));
+}
+
+cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, unsigned int flags)
+{
+    struct item item = {.kind = ITEM_RECORD, .event = event};
+    int error;
+
+    if (flags == cudaEventRecordDefault) {
+        return cudaEventRecord(event, stream);
+    }
+    FAKE_RUNTIME_ENTER(cudaEventRecord);
+    if (flags != cudaEventRecordExternal || event->device != stream->device ||
+        stream->device != fake_current() || !fake_captures(stream, &item, &error)) {
+        return fake_leave(cudaErrorInvalidValue);
+    }
+    return fake_leave(error);
 }
 
 cudaError_t cudaEventQuery(cudaEvent_t event)
 {
+    int error;
+
     FAKE_RUNTIME_ENTER(cudaEventQuery);
-    return fake_leave(error_of(device_event_query(fake.host, event->host)));
+    error = fake_capture_forbids_event(event);
+    if (error != 0) {
+        return fake_leave(error);
+    }
+    return fake_leave(fake_error_of(device_event_query(fake.host, event->host)));
 }
 
 cudaError_t cudaEventSynchronize(cudaEvent_t event)
 {
+    int error;
+
     FAKE_RUNTIME_ENTER(cudaEventSynchronize);
-    return fake_leave(error_of(device_event_wait(fake.host, event->host)));
+    error = fake_capture_forbids_event(event);
+    if (error != 0) {
+        return fake_leave(error);
+    }
+    return fake_leave(fake_error_of(device_event_wait(fake.host, event->host)));
 }
 
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned int flags)
 {
+    int error;
+
     FAKE_RUNTIME_ENTER(cudaStreamWaitEvent);
     if (flags != 0) {
         return fake_leave(cudaErrorInvalidValue);
     }
-    return fake_leave(error_of(device_stream_follow(fake.host, stream->host, event->host)));
+    if (fake_captures_wait(stream, event, &error)) {
+        return fake_leave(error);
+    }
+    return fake_leave(fake_error_of(device_stream_follow(fake.host, stream->host, event->host)));
 }
 
 cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t from, cudaEvent_t to)
@@ -338,10 +378,18 @@ cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t from, cudaEvent_t to)
     uint64_t forth = 0;
     uint64_t back = 0;
     capu_status status;
+    int error;
 
     FAKE_RUNTIME_ENTER(cudaEventElapsedTime);
     if (!from->with_timing || !to->with_timing || !from->is_recorded || !to->is_recorded) {
         return fake_leave(cudaErrorInvalidResourceHandle);
+    }
+    error = fake_capture_forbids_event(from);
+    if (error == 0) {
+        error = fake_capture_forbids_event(to);
+    }
+    if (error != 0) {
+        return fake_leave(error);
     }
     status = device_event_elapsed(fake.host, from->host, to->host, &forth);
     if (status == CAPU_OK) {
@@ -350,36 +398,45 @@ cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t from, cudaEvent_t to)
     if (status == CAPU_OK) {
         *ms = (float)((double)forth * 1e-6 - (double)back * 1e-6);
     }
-    return fake_leave(error_of(status));
+    return fake_leave(fake_error_of(status));
 }
 
-cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind,
-                            cudaStream_t stream)
+int fake_copy_item(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind,
+                   struct item *item)
 {
-    struct item item = {
-        .kind = ITEM_COPY, .to = to, .from = from, .bytes = bytes, .direction = kind};
     const void *host = kind == cudaMemcpyDeviceToHost ? to : from;
     bool is_to_device;
     bool is_from_device;
     bool is_half_pinned;
 
-    FAKE_RUNTIME_ENTER(cudaMemcpyAsync);
+    *item =
+        (struct item){.kind = ITEM_COPY, .to = to, .from = from, .bytes = bytes, .direction = kind};
     fake_lock();
     is_to_device = fake_is_device_memory(to, bytes);
     is_from_device = fake_is_device_memory(from, bytes);
     is_half_pinned = fake_is_half_pinned(to, bytes) || fake_is_half_pinned(from, bytes);
-    item.pinned = fake_is_pinned(host, bytes) ? host : NULL;
+    item->pinned = fake_is_pinned(host, bytes) ? host : NULL;
     fake_unlock();
-    if (is_half_pinned || is_to_device != (kind != cudaMemcpyDeviceToHost) ||
-        is_from_device != (kind != cudaMemcpyHostToDevice)) {
-        return fake_leave(cudaErrorInvalidValue);
-    }
-    return fake_leave(issue(stream, &item));
+    return is_half_pinned || is_to_device != (kind != cudaMemcpyDeviceToHost) ||
+                   is_from_device != (kind != cudaMemcpyHostToDevice)
+               ? cudaErrorInvalidValue
+               : 0;
+}
+
+cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind,
+                            cudaStream_t stream)
+{
+    struct item item;
+    int error;
+
+    FAKE_RUNTIME_ENTER(cudaMemcpyAsync);
+    error = fake_copy_item(to, from, bytes, kind, &item);
+    return fake_leave(error != 0 ? error : issue(stream, &item));
 }
 
 cudaError_t cudaMemsetAsync(void *to, int byte, size_t bytes, cudaStream_t stream)
 {
-    const struct item item = {.kind = ITEM_SET, .to = to, .bytes = bytes, .byte = byte};
+    struct item item = {.kind = ITEM_SET, .to = to, .bytes = bytes, .byte = byte};
 
     FAKE_RUNTIME_ENTER(cudaMemsetAsync);
     if (stream->device != fake_current()) {
@@ -397,6 +454,8 @@ int fake_cudart_device_of(capu_stream stream)
 
 void fake_streams_finish(void)
 {
+    fake_capture_finish();
+    fake_graphs_finish();
     while (fake.streams != NULL) {
         free_stream(fake.streams);
     }
@@ -424,5 +483,6 @@ struct fake_cudart_left fake_cudart_left(void)
     for (const struct CUevent_st *at = fake.events; at != NULL; at = at->next) {
         left.events++;
     }
+    left.graphs = fake_graphs_count();
     return left;
 }

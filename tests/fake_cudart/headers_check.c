@@ -16,6 +16,9 @@ FAKE_CUDA_DEVICE_ATTRIBUTES(SAME_VALUE)
 FAKE_CUDA_ENTRY_POINT_FLAGS(SAME_VALUE)
 FAKE_CUDA_ENTRY_POINT_RESULTS(SAME_VALUE)
 FAKE_CUDA_FLAGS(SAME_VALUE)
+FAKE_CUDA_CAPTURE_STATUSES(SAME_VALUE)
+FAKE_CUDA_CAPTURE_MODES(SAME_VALUE)
+FAKE_CUDA_UPDATE_RESULTS(SAME_VALUE)
 FAKE_DRIVER_ERRORS(SAME_VALUE)
 FAKE_DRIVER_LOCATION_TYPES(SAME_VALUE)
 FAKE_DRIVER_ALLOCATION_TYPES(SAME_VALUE)
@@ -52,9 +55,16 @@ _Static_assert(cudaErrorContained == 226 && cudaErrorTensorMemoryLeak == 721, "c
 FAKE_DRIVER_FIELDS(SAME_OFFSET)
 #define SAME_SIZE(type, bytes) _Static_assert(sizeof(type) == (bytes), #type);
 FAKE_DRIVER_SIZES(SAME_SIZE)
+SAME_OFFSET(cudaGraphExecUpdateResultInfo, result, 0)
+SAME_OFFSET(cudaGraphExecUpdateResultInfo, errorNode, 8)
+SAME_OFFSET(cudaGraphExecUpdateResultInfo, errorFromNode, 16)
+SAME_SIZE(cudaGraphExecUpdateResultInfo, 24)
 
 #define SAME_RUNTIME_CALL(name, parameters) extern cudaError_t name parameters;
 FAKE_CUDA_CALLS(SAME_RUNTIME_CALL)
+#if CUDART_VERSION >= 13000
+FAKE_CUDA_13_CALLS(SAME_RUNTIME_CALL)
+#endif
 #define SAME_ERROR_CALL(type, name, parameters) extern type name parameters;
 FAKE_CUDA_ERROR_CALLS(SAME_ERROR_CALL)
 #define SAME_DRIVER_CALL(name, parameters)                                                    \

@@ -22,6 +22,7 @@
     X(cudaErrorECCUncorrectable, 214)            \
     X(cudaErrorNvlinkUncorrectable, 220)         \
     X(cudaErrorInvalidResourceHandle, 400)       \
+    X(cudaErrorIllegalState, 401)                \
     X(cudaErrorSymbolNotFound, 500)              \
     X(cudaErrorNotReady, 600)                    \
     X(cudaErrorIllegalAddress, 700)              \
@@ -38,6 +39,15 @@
     X(cudaErrorLaunchFailure, 719)               \
     X(cudaErrorNotSupported, 801)                \
     X(cudaErrorMpsClientTerminated, 810)         \
+    X(cudaErrorStreamCaptureUnsupported, 900)    \
+    X(cudaErrorStreamCaptureInvalidated, 901)    \
+    X(cudaErrorStreamCaptureMerge, 902)          \
+    X(cudaErrorStreamCaptureUnmatched, 903)      \
+    X(cudaErrorStreamCaptureUnjoined, 904)       \
+    X(cudaErrorStreamCaptureIsolation, 905)      \
+    X(cudaErrorCapturedEvent, 907)               \
+    X(cudaErrorStreamCaptureWrongThread, 908)    \
+    X(cudaErrorGraphExecUpdateFailure, 910)      \
     X(cudaErrorExternalDevice, 911)              \
     X(cudaErrorUnknown, 999)
 
@@ -45,6 +55,21 @@
     X(cudaMemcpyHostToDevice, 1)  \
     X(cudaMemcpyDeviceToHost, 2)  \
     X(cudaMemcpyDeviceToDevice, 3)
+
+#define FAKE_CUDA_CAPTURE_STATUSES(X)   \
+    X(cudaStreamCaptureStatusNone, 0)   \
+    X(cudaStreamCaptureStatusActive, 1) \
+    X(cudaStreamCaptureStatusInvalidated, 2)
+#define FAKE_CUDA_CAPTURE_MODES(X)         \
+    X(cudaStreamCaptureModeGlobal, 0)      \
+    X(cudaStreamCaptureModeThreadLocal, 1) \
+    X(cudaStreamCaptureModeRelaxed, 2)
+#define FAKE_CUDA_UPDATE_RESULTS(X)               \
+    X(cudaGraphExecUpdateSuccess, 0)              \
+    X(cudaGraphExecUpdateError, 1)                \
+    X(cudaGraphExecUpdateErrorTopologyChanged, 2) \
+    X(cudaGraphExecUpdateErrorNodeTypeChanged, 3) \
+    X(cudaGraphExecUpdateErrorParametersChanged, 5)
 
 #define FAKE_CUDA_DEVICE_ATTRIBUTES(X) X(cudaDevAttrHostNumaId, 134)
 #define FAKE_CUDA_ENTRY_POINT_FLAGS(X) X(cudaEnableDefault, 0)
@@ -59,6 +84,8 @@
     X(cudaHostRegisterPortable, 1) \
     X(cudaStreamNonBlocking, 1)    \
     X(cudaEventDefault, 0)         \
+    X(cudaEventRecordDefault, 0)   \
+    X(cudaEventRecordExternal, 1)  \
     X(cudaEventDisableTiming, 2)
 
 /* The errors of the driver that the fake returns. They have the same numbers as the runtime's. */
@@ -102,34 +129,57 @@
     X(CUmemGenericAllocationHandle, 8)
 
 /* X(name, parameters): calls of the runtime that return a cudaError_t. */
-#define FAKE_CUDA_CALLS(X)                                                                       \
-    X(cudaGetDeviceCount, (int *count))                                                          \
-    X(cudaSetDevice, (int ordinal))                                                              \
-    X(cudaDeviceGetAttribute, (int *value, enum cudaDeviceAttr attribute, int ordinal))          \
-    X(cudaDeviceCanAccessPeer, (int *can, int ordinal, int peer))                                \
-    X(cudaDeviceSynchronize, (void))                                                             \
-    X(cudaMemGetInfo, (size_t * free_bytes, size_t * total_bytes))                               \
-    X(cudaGetDriverEntryPointByVersion,                                                          \
-      (const char *symbol, void **entry, unsigned int version, unsigned long long flags,         \
-       enum cudaDriverEntryPointQueryResult *result))                                            \
-    X(cudaHostRegister, (void *address, size_t bytes, unsigned int flags))                       \
-    X(cudaHostUnregister, (void *address))                                                       \
-    X(cudaHostAlloc, (void **address, size_t bytes, unsigned int flags))                         \
-    X(cudaFreeHost, (void *address))                                                             \
-    X(cudaStreamCreateWithFlags, (cudaStream_t * stream, unsigned int flags))                    \
-    X(cudaStreamDestroy, (cudaStream_t stream))                                                  \
-    X(cudaStreamSynchronize, (cudaStream_t stream))                                              \
-    X(cudaStreamQuery, (cudaStream_t stream))                                                    \
-    X(cudaStreamWaitEvent, (cudaStream_t stream, cudaEvent_t event, unsigned int flags))         \
-    X(cudaEventCreateWithFlags, (cudaEvent_t * event, unsigned int flags))                       \
-    X(cudaEventDestroy, (cudaEvent_t event))                                                     \
-    X(cudaEventRecord, (cudaEvent_t event, cudaStream_t stream))                                 \
-    X(cudaEventQuery, (cudaEvent_t event))                                                       \
-    X(cudaEventSynchronize, (cudaEvent_t event))                                                 \
-    X(cudaEventElapsedTime, (float *ms, cudaEvent_t from, cudaEvent_t to))                       \
-    X(cudaMemcpyAsync,                                                                           \
-      (void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind, cudaStream_t stream)) \
-    X(cudaMemsetAsync, (void *to, int byte, size_t bytes, cudaStream_t stream))
+#define FAKE_CUDA_CALLS(X)                                                                         \
+    X(cudaGetDeviceCount, (int *count))                                                            \
+    X(cudaSetDevice, (int ordinal))                                                                \
+    X(cudaDeviceGetAttribute, (int *value, enum cudaDeviceAttr attribute, int ordinal))            \
+    X(cudaDeviceCanAccessPeer, (int *can, int ordinal, int peer))                                  \
+    X(cudaDeviceSynchronize, (void))                                                               \
+    X(cudaMemGetInfo, (size_t * free_bytes, size_t * total_bytes))                                 \
+    X(cudaGetDriverEntryPointByVersion,                                                            \
+      (const char *symbol, void **entry, unsigned int version, unsigned long long flags,           \
+       enum cudaDriverEntryPointQueryResult *result))                                              \
+    X(cudaHostRegister, (void *address, size_t bytes, unsigned int flags))                         \
+    X(cudaHostUnregister, (void *address))                                                         \
+    X(cudaHostAlloc, (void **address, size_t bytes, unsigned int flags))                           \
+    X(cudaFreeHost, (void *address))                                                               \
+    X(cudaStreamCreateWithFlags, (cudaStream_t * stream, unsigned int flags))                      \
+    X(cudaStreamDestroy, (cudaStream_t stream))                                                    \
+    X(cudaStreamSynchronize, (cudaStream_t stream))                                                \
+    X(cudaStreamQuery, (cudaStream_t stream))                                                      \
+    X(cudaStreamWaitEvent, (cudaStream_t stream, cudaEvent_t event, unsigned int flags))           \
+    X(cudaEventCreateWithFlags, (cudaEvent_t * event, unsigned int flags))                         \
+    X(cudaEventDestroy, (cudaEvent_t event))                                                       \
+    X(cudaEventRecord, (cudaEvent_t event, cudaStream_t stream))                                   \
+    X(cudaEventQuery, (cudaEvent_t event))                                                         \
+    X(cudaEventSynchronize, (cudaEvent_t event))                                                   \
+    X(cudaEventElapsedTime, (float *ms, cudaEvent_t from, cudaEvent_t to))                         \
+    X(cudaMemcpyAsync,                                                                             \
+      (void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind, cudaStream_t stream))   \
+    X(cudaMemsetAsync, (void *to, int byte, size_t bytes, cudaStream_t stream))                    \
+    X(cudaEventRecordWithFlags, (cudaEvent_t event, cudaStream_t stream, unsigned int flags))      \
+    X(cudaStreamBeginCapture, (cudaStream_t stream, enum cudaStreamCaptureMode mode))              \
+    X(cudaStreamEndCapture, (cudaStream_t stream, cudaGraph_t * graph))                            \
+    X(cudaStreamIsCapturing, (cudaStream_t stream, enum cudaStreamCaptureStatus * status))         \
+    X(cudaThreadExchangeStreamCaptureMode, (enum cudaStreamCaptureMode * mode))                    \
+    X(cudaGraphGetNodes, (cudaGraph_t graph, cudaGraphNode_t * nodes, size_t * count))             \
+    X(cudaGraphDestroy, (cudaGraph_t graph))                                                       \
+    X(cudaGraphInstantiate,                                                                        \
+      (cudaGraphExec_t * executable, cudaGraph_t graph, unsigned long long flags))                 \
+    X(cudaGraphExecUpdate,                                                                         \
+      (cudaGraphExec_t executable, cudaGraph_t graph, cudaGraphExecUpdateResultInfo * result))     \
+    X(cudaGraphExecMemcpyNodeSetParams1D,                                                          \
+      (cudaGraphExec_t executable, cudaGraphNode_t node, void *to, const void *from, size_t bytes, \
+       enum cudaMemcpyKind kind))                                                                  \
+    X(cudaGraphLaunch, (cudaGraphExec_t executable, cudaStream_t stream))                          \
+    X(cudaGraphExecDestroy, (cudaGraphExec_t executable))
+
+/* The same for calls that were changed in CUDA 13. */
+#define FAKE_CUDA_13_CALLS(X)                                                              \
+    X(cudaStreamGetCaptureInfo,                                                            \
+      (cudaStream_t stream, enum cudaStreamCaptureStatus * status, unsigned long long *id, \
+       cudaGraph_t *graph, const cudaGraphNode_t **nodes, const cudaGraphEdgeData **edges, \
+       size_t *count))
 
 /* X(type, name, parameters): calls of the runtime that cannot fail. */
 #define FAKE_CUDA_ERROR_CALLS(X)                           \

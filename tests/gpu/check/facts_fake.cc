@@ -8,6 +8,7 @@ extern "C" {
 
 #include <cstring>
 #include <ctime>
+#include <list>
 #include <map>
 #include <mutex>
 
@@ -29,18 +30,33 @@ __attribute__((constructor)) static void make_machine(void)
     fake_cudart_reset(&machine);
 }
 
+static std::list<std::function<void()>> captured; /* runs at each launch of its graph */
+
 static int run(void *, const void *work)
 {
-    std::function<void()> *function = (std::function<void()> *)(uintptr_t)work;
+    (*(const std::function<void()> *)work)();
+    return 0;
+}
 
-    (*function)();
-    delete function;
+static int run_once(void *stream, const void *work)
+{
+    run(stream, work);
+    delete (const std::function<void()> *)work;
     return 0;
 }
 
 void facts_fake_launch(cudaStream_t stream, const std::function<void()> &work)
 {
-    (void)fake_cudart_launch(stream, (capu_run_function)run, new std::function<void()>(work));
+    cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+
+    cudaStreamIsCapturing(stream, &status);
+    if (status == cudaStreamCaptureStatusNone) {
+        (void)fake_cudart_launch(stream, (capu_run_function)run_once,
+                                 new std::function<void()>(work));
+        return;
+    }
+    captured.push_back(work);
+    (void)fake_cudart_launch(stream, (capu_run_function)run, &captured.back());
 }
 
 uint64_t facts_fake_ns(void)
@@ -131,36 +147,6 @@ cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void 
 {
     facts_fake_launch(stream, [=] { function(argument); });
     return cudaSuccess;
-}
-
-cudaError_t cudaStreamBeginCapture(cudaStream_t, cudaStreamCaptureMode)
-{
-    return cudaErrorNotSupported;
-}
-
-cudaError_t cudaStreamEndCapture(cudaStream_t, cudaGraph_t *)
-{
-    return cudaErrorNotSupported;
-}
-
-cudaError_t cudaGraphDestroy(cudaGraph_t)
-{
-    return cudaErrorNotSupported;
-}
-
-cudaError_t cudaGraphInstantiate(cudaGraphExec_t *, cudaGraph_t, unsigned long long)
-{
-    return cudaErrorNotSupported;
-}
-
-cudaError_t cudaGraphLaunch(cudaGraphExec_t, cudaStream_t)
-{
-    return cudaErrorNotSupported;
-}
-
-cudaError_t cudaGraphExecDestroy(cudaGraphExec_t)
-{
-    return cudaErrorNotSupported;
 }
 
 CUresult cuGetErrorName(CUresult error, const char **name)

@@ -1,8 +1,7 @@
 /*
  * The part of CUDA that gpu_facts needs, over the fake runtime. Memory consists of the fake's
- * handles, a launch runs one thread of the kernel on the stream's thread, and captures and graphs
- * are not supported. A "mebibyte" is only 4 KiB, so that what takes gigabytes on a GPU takes
- * megabytes here.
+ * handles, and a launch runs one thread of the kernel on the stream's thread. A "mebibyte" is only
+ * 4 KiB, so that what takes gigabytes on a GPU takes megabytes here.
  */
 #ifndef CAPU_TESTS_GPU_CHECK_CUDA_RUNTIME_H
 #define CAPU_TESTS_GPU_CHECK_CUDA_RUNTIME_H
@@ -54,9 +53,6 @@ struct cudaDeviceProp {
     int minor;
     int multiProcessorCount;
 };
-enum cudaStreamCaptureMode { cudaStreamCaptureModeGlobal, cudaStreamCaptureModeRelaxed = 2 };
-typedef struct CUgraph_st *cudaGraph_t;
-typedef struct CUgraphExec_st *cudaGraphExec_t;
 typedef void (*cudaHostFn_t)(void *argument);
 #define cudaHostAllocDefault 0
 #define cudaHostRegisterDefault 0
@@ -70,13 +66,6 @@ cudaError_t cudaEventCreate(cudaEvent_t *event);
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp *properties, int ordinal);
 cudaError_t cudaDriverGetVersion(int *version);
 cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void *argument);
-cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode mode);
-cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *graph);
-cudaError_t cudaGraphDestroy(cudaGraph_t graph);
-cudaError_t cudaGraphInstantiate(cudaGraphExec_t *executable, cudaGraph_t graph,
-                                 unsigned long long flags);
-cudaError_t cudaGraphLaunch(cudaGraphExec_t executable, cudaStream_t stream);
-cudaError_t cudaGraphExecDestroy(cudaGraphExec_t executable);
 CUresult cuGetErrorName(CUresult error, const char **name);
 cudaError_t facts_fake_entry(const char *symbol, void **entry, unsigned version,
                              unsigned long long flags, cudaDriverEntryPointQueryResult *answer);
