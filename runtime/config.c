@@ -10,6 +10,7 @@
 
 #include "base/files.h"
 #include "policy/planner.h"
+#include "runtime/rank_path.h"
 #include "runtime/structs.h"
 
 #include <errno.h>
@@ -69,6 +70,11 @@ static const struct field fields[] = {
     FIELD(plugin_folder, "CAPUCHIN_PLUGIN_FOLDER", FIELD_TEXT),
     FIELD(peer_access, "CAPUCHIN_PEER_ACCESS", FIELD_SWITCH),
     FIELD(exportable, "CAPUCHIN_EXPORTABLE", FIELD_SWITCH),
+    FIELD(rank, "CAPUCHIN_RANK", FIELD_COUNT),
+    FIELD(rank_count, "CAPUCHIN_RANKS", FIELD_COUNT),
+    FIELD(local_rank_count, "CAPUCHIN_LOCAL_RANKS", FIELD_COUNT),
+    FIELD(link_d2h_bytes_per_s, "CAPUCHIN_LINK_D2H", FIELD_SIZE),
+    FIELD(link_h2d_bytes_per_s, "CAPUCHIN_LINK_H2D", FIELD_SIZE),
 };
 
 enum { FIELDS = sizeof(fields) / sizeof(fields[0]) };
@@ -303,6 +309,11 @@ static capu_status check(const capu_config *config, char *text, size_t text_byte
                  "timelines are lines of that file");
         return CAPU_INVALID;
     }
+    if (config->rank_count > 0 ? config->rank >= config->rank_count : config->rank > 0) {
+        snprintf(text, text_bytes, "config: rank %llu needs a rank_count above it, not %llu",
+                 (unsigned long long)config->rank, (unsigned long long)config->rank_count);
+        return CAPU_INVALID;
+    }
     if (config->planner != NULL && planner_find(config->planner) == NULL) {
         list_planners(config->planner, text, text_bytes);
         return CAPU_INVALID;
@@ -313,6 +324,20 @@ static capu_status check(const capu_config *config, char *text, size_t text_byte
         return CAPU_INVALID;
     }
     return CAPU_OK;
+}
+
+/* Replaces `%r` by the rank in the names of files. Pre: the strings belong to the config. */
+static capu_status name_files(capu_config *config, char *text, size_t text_bytes)
+{
+    capu_status status = CAPU_OK;
+
+    for (size_t i = 0; i < FIELDS && status == CAPU_OK; i++) {
+        if (fields[i].kind == FIELD_FILE && !is_unset(config, &fields[i])) {
+            status = rank_path_expand(field_of(config, &fields[i]), config->rank,
+                                      config->rank_count, text, text_bytes);
+        }
+    }
+    return status;
 }
 
 /* Rejects two results that would overwrite each other. */
@@ -382,9 +407,6 @@ capu_status config_resolve(const capu_config *from, capu_config *config, char *t
     if (status == CAPU_OK) {
         status = check(&own, text, text_bytes);
     }
-    if (status == CAPU_OK) {
-        status = check_files(&own, text, text_bytes);
-    }
     if (status != CAPU_OK) {
         return status;
     }
@@ -416,6 +438,14 @@ capu_status config_resolve(const capu_config *from, capu_config *config, char *t
         snprintf(text, text_bytes, "no memory for the config");
         return status;
     }
+    status = name_files(&own, text, text_bytes);
+    if (status == CAPU_OK) {
+        status = check_files(&own, text, text_bytes);
+    }
+    if (status != CAPU_OK) {
+        config_finish(&own);
+        return status;
+    }
     *config = own;
     return CAPU_OK;
 }
@@ -437,11 +467,15 @@ static bool is_about(const char *text, const struct field *field, const char *va
 {
     static const char unit[] = "_bytes";
     char word[QUOTED_BYTES + 2];
-    size_t length;
+    size_t length = strlen(value);
 
+    if (field->kind == FIELD_FILE) {
+        length = strcspn(value, "%"); /* the text has the rank there */
+    }
     if (field->kind == FIELD_TEXT || field->kind == FIELD_FILE) {
-        snprintf(word, sizeof(word), "'%.*s", QUOTED_BYTES, value);
-        return strstr(text, word) != NULL || strncmp(text, value, strlen(value)) == 0;
+        snprintf(word, sizeof(word), "'%.*s",
+                 length < QUOTED_BYTES ? (int)length : (int)QUOTED_BYTES, value);
+        return length > 0 && (strstr(text, word) != NULL || strncmp(text, value, length) == 0);
     }
     length = (size_t)snprintf(word, sizeof(word), "%s", field->name);
     if (length > strlen(unit) && strcmp(word + length - strlen(unit), unit) == 0) {
@@ -450,7 +484,9 @@ static bool is_about(const char *text, const struct field *field, const char *va
     return has_word(text, word);
 }
 
-void config_name_variables(const capu_config *from, char *text, size_t text_bytes)
+/* Appends which environment variables gave the values that an error is about, unless its text names
+   them already. */
+static void name_variables(const capu_config *from, char *text, size_t text_bytes)
 {
     const char *between = "; from the environment: ";
     capu_config own = CAPU_CONFIG_INIT;
@@ -468,6 +504,16 @@ void config_name_variables(const capu_config *from, char *text, size_t text_byte
                                      fields[i].variable);
             between = ", ";
         }
+    }
+}
+
+void config_report_error(const capu_config *from, capu_status status, char *text, size_t text_bytes)
+{
+    name_variables(from, text, text_bytes);
+    if (from != NULL && from->size >= offsetof(capu_config, error_bytes) + sizeof(size_t) &&
+        from->error != NULL && from->error_bytes > 0) {
+        snprintf(from->error, from->error_bytes, "%s",
+                 text[0] != '\0' ? text : capu_status_text(status));
     }
 }
 

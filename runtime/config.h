@@ -13,9 +13,11 @@
 capu_status config_resolve(const capu_config *from, capu_config *config, char *text,
                            size_t text_bytes);
 
-/* Appends to the text of an error in creating a context which environment variables gave the values
-   that it is about, unless it names them already. `from` is the caller's config. */
-void config_name_variables(const capu_config *from, char *text, size_t text_bytes);
+/* Ends the text of an error in creating a context with the environment variables that gave the
+   values which it is about, unless it names them already, and copies it to the buffer of the
+   caller's config, if that has one. `from` is that config, or NULL. */
+void config_report_error(const capu_config *from, capu_status status, char *text,
+                         size_t text_bytes);
 
 /* Frees the strings. */
 void config_finish(capu_config *config);

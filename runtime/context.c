@@ -5,6 +5,7 @@
 #include "runtime/internal.h"
 
 #include "runtime/config.h"
+#include "runtime/device_choice.h"
 #include "runtime/host_memory.h"
 #include "runtime/leave.h"
 #include "runtime/live_server.h"
@@ -82,76 +83,6 @@ capu_status capu_flush(capu_context *context)
     return status == CAPU_OK ? CAPU_OK : failure_set(context, status, "%s", text);
 }
 
-/* Whether `name` is "cuda" or "cuda:" and the number of a device. */
-static bool read_cuda(const char *name, uint32_t *ordinal)
-{
-    const char *digit = name + strlen("cuda");
-
-    *ordinal = 0;
-    if (strncmp(name, "cuda", strlen("cuda")) != 0) {
-        return false;
-    }
-    if (*digit == '\0') {
-        return true;
-    }
-    if (*digit != ':' || digit[1] == '\0' || strlen(digit) > 4) { /* three digits are plenty */
-        return false;
-    }
-    for (digit++; *digit >= '0' && *digit <= '9'; digit++) {
-        *ordinal = *ordinal * 10 + (uint32_t)(*digit - '0');
-    }
-    return *digit == '\0';
-}
-
-/* The smallest page of which half is the threshold; 0: any. */
-static uint64_t least_page(const capu_config *config)
-{
-    uint64_t page_bytes = 1;
-
-    while (page_bytes / 2 < config->slab_threshold_bytes && page_bytes < UINT64_C(1) << 63) {
-        page_bytes *= 2;
-    }
-    return config->slab_threshold_bytes > 0 ? page_bytes : 0;
-}
-
-/* Creates the device that the config names. "auto" takes the first cuda device, and the host only
-   if there is no cuda device at all: a device that exists but fails, or does not fit the config, is
-   an error. */
-static capu_status choose_device(const capu_config *config, struct device **device, char *text,
-                                 size_t text_bytes)
-{
-    struct device_options options = {
-        .memory_bytes = config->budget_bytes,
-        .page_bytes = config->page_bytes,
-        .least_page_bytes = least_page(config),
-        .d2h_bytes_per_s = config->d2h_bytes_per_s,
-        .h2d_bytes_per_s = config->h2d_bytes_per_s,
-        .copy_latency_ns = config->copy_latency_ns,
-        .plugin_folder = config->plugin_folder,
-        .has_peers = config->peer_access != 0,
-        .is_exportable = config->exportable != 0,
-    };
-    capu_status status;
-
-    if (strcmp(config->device, "auto") == 0) {
-        status = cuda_device_create(&options, device, text, text_bytes);
-        return status != CAPU_NO_DEVICE ? status
-                                        : host_device_create(&options, device, text, text_bytes);
-    }
-    if (strcmp(config->device, "host") == 0) {
-        return host_device_create(&options, device, text, text_bytes);
-    }
-    if (strcmp(config->device, "sim") == 0) {
-        return sim_device_create(&options, device, text, text_bytes);
-    }
-    if (read_cuda(config->device, &options.ordinal)) {
-        return cuda_device_create(&options, device, text, text_bytes);
-    }
-    snprintf(text, text_bytes, "no device is called '%s': auto, host, sim, cuda or cuda:N",
-             config->device);
-    return CAPU_INVALID;
-}
-
 /* The config of a context names the device that was opened. */
 static capu_status name_device(const struct device *device, capu_config *config)
 {
@@ -183,7 +114,7 @@ capu_status capu_context_create(const capu_config *config, capu_context **contex
     if (status != CAPU_OK) {
         goto report_error;
     }
-    status = choose_device(&complete, &device, text, sizeof(text));
+    status = device_choice_open(&complete, &device, text, sizeof(text));
     if (status != CAPU_OK) {
         goto finish_config;
     }
@@ -208,12 +139,7 @@ destroy_device:
 finish_config:
     config_finish(&complete);
 report_error:
-    config_name_variables(config, text, sizeof(text));
-    if (config != NULL && config->size >= offsetof(capu_config, error_bytes) + sizeof(size_t) &&
-        config->error != NULL && config->error_bytes > 0) {
-        snprintf(config->error, config->error_bytes, "%s",
-                 text[0] != '\0' ? text : capu_status_text(status));
-    }
+    config_report_error(config, status, text, sizeof(text));
     return status;
 }
 
@@ -243,8 +169,9 @@ static capu_status complete_config(const struct device *device, capu_config *con
     }
     /* What is simulated must not depend on the machine that simulates it. */
     if (config->host_budget_bytes == 0) {
-        config->host_budget_bytes =
-            capabilities->is_simulated ? UINT64_MAX : host_memory_default_budget("");
+        config->host_budget_bytes = capabilities->is_simulated
+                                        ? UINT64_MAX
+                                        : capu_host_budget_default(config->local_rank_count);
     }
     return CAPU_OK;
 }

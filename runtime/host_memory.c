@@ -9,6 +9,8 @@
  */
 #include "runtime/host_memory.h"
 
+#include "capuchin/context.h"
+
 #include <inttypes.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -120,4 +122,11 @@ uint64_t host_memory_default_budget(const char *root)
     uint64_t bytes = host_memory_available(root);
 
     return bytes == UINT64_MAX ? UINT64_MAX : bytes / 100 * HOST_MEMORY_PERCENT;
+}
+
+uint64_t capu_host_budget_default(uint64_t processes)
+{
+    uint64_t bytes = host_memory_default_budget("");
+
+    return bytes == UINT64_MAX ? UINT64_MAX : bytes / (processes > 0 ? processes : 1);
 }

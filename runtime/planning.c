@@ -1,8 +1,8 @@
 /* Plans from records, and which one comes next; see planning.h. */
 #include "runtime/planning.h"
 
-#include "device/calibration.h"
 #include "device/monotonic.h"
+#include "runtime/device_choice.h"
 #include "runtime/failure.h"
 #include "runtime/install.h"
 #include "runtime/internal.h"
@@ -24,24 +24,10 @@ struct plan_keeper {
     uint64_t reviewed; /* the iteration of the newest record taken from the tracker */
 };
 
-static uint64_t rate_for_traces(uint64_t bytes_per_s)
-{
-    bytes_per_s = bytes_per_s < TRACE_RATE_MIN ? TRACE_RATE_MIN : bytes_per_s;
-    return bytes_per_s > TRACE_RATE_MAX ? TRACE_RATE_MAX : bytes_per_s;
-}
-
-/* The link that plans are made for; what the device does not know of it is measured. */
 static capu_status measure_link(capu_context *context)
 {
-    struct device_link link = context->device->capabilities.link;
-    bool is_known = link.d2h_bytes_per_s != 0 && link.h2d_bytes_per_s != 0;
-    capu_status status = calibration_complete(context->device, context->config.budget_bytes, &link);
+    capu_status status = device_choice_measure(context->device, &context->config, &context->link);
 
-    if (status == CAPU_OK && !is_known) {
-        link.d2h_bytes_per_s = rate_for_traces(link.d2h_bytes_per_s);
-        link.h2d_bytes_per_s = rate_for_traces(link.h2d_bytes_per_s);
-    }
-    context->link = link;
     return failure_check(context, status, "measuring the link between device and host");
 }
 

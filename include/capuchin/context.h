@@ -173,6 +173,24 @@ typedef struct capu_config {
     /* CAPUCHIN_EXPORTABLE: cuda: 1 makes pages that the program can export to other processes, as
        file descriptors (cuMemRetainAllocationHandle, cuMemExportToShareableHandle). Default: 0 */
     uint32_t exportable;
+
+    /* Processes that train together, one context each (docs/parallel.md); capu_parallel_config of
+       libcapuchin-mpi fills these in. In the names of report, trace and plan files `%r` stands for
+       `rank` and `%%` for a percent sign. */
+    /* CAPUCHIN_RANK: which of them this one is, counted from 0 */
+    uint64_t rank;
+    /* CAPUCHIN_RANKS: how many there are. With more than one, the names of files need `%r`.
+       Default: 0, there are no others */
+    uint64_t rank_count;
+    /* CAPUCHIN_LOCAL_RANKS: how many of them share this machine; the default of host_budget_bytes
+       is divided by it. Default: 1 */
+    uint64_t local_rank_count;
+    /* CAPUCHIN_LINK_D2H, CAPUCHIN_LINK_H2D: rates of the link to plan with, in bytes per second,
+       such as capu_link_measure gives. Unlike d2h_bytes_per_s and h2d_bytes_per_s they do not
+       throttle copies, and do not count where those are set. Default: measured in guided mode when
+       the context is created */
+    uint64_t link_d2h_bytes_per_s;
+    uint64_t link_h2d_bytes_per_s;
 } capu_config;
 
 #ifndef __cplusplus
@@ -256,6 +274,24 @@ CAPU_API capu_status capu_synchronize(capu_context *context);
  * was created; training is not affected).
  */
 CAPU_API capu_status capu_flush(capu_context *context);
+
+/*
+ * Measures the link of the device that the config names, as creating a context in guided mode does:
+ * the bytes per second of a large copy from the device and to it. Rates that the config or the
+ * environment gives are returned as they are. Processes that will copy at the same time should
+ * measure at the same time. Opens the device and closes it again; takes tens of milliseconds.
+ * Thread: any. Errors, with the text in config->error: INVALID (also a NULL pointer other than
+ * `config`) and the others of capu_context_create, except FILE_FAILED and SYSTEM_LIMIT.
+ */
+CAPU_API capu_status capu_link_measure(const capu_config *config, uint64_t *d2h_bytes_per_s,
+                                       uint64_t *h2d_bytes_per_s);
+
+/*
+ * The default of host_budget_bytes on host and cuda for each of `processes` processes that share
+ * this machine (0 counts as 1), by the memory that is available now; UINT64_MAX (no limit) if that
+ * is not known. Thread: any.
+ */
+CAPU_API uint64_t capu_host_budget_default(uint64_t processes);
 
 /*
  * Parses a size: a number with an optional fraction or exponent, then, after blanks if you like, an

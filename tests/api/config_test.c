@@ -18,6 +18,11 @@ static void clear_environment(void)
                                         "TRACE",
                                         "COPY_LATENCY",
                                         "TRACE_ITERATION",
+                                        "RANK",
+                                        "RANKS",
+                                        "LOCAL_RANKS",
+                                        "LINK_D2H",
+                                        "LINK_H2D",
                                         "SLAB_THRESHOLD"};
     char name[64];
 
@@ -47,6 +52,11 @@ START_TEST(every_variable_is_read)
     setenv("CAPUCHIN_REPORT", "/dev/null", 1);
     setenv("CAPUCHIN_TRACE", "/dev/null", 1);
     setenv("CAPUCHIN_TRACE_ITERATION", "5", 1);
+    setenv("CAPUCHIN_RANK", "2", 1);
+    setenv("CAPUCHIN_RANKS", "7", 1);
+    setenv("CAPUCHIN_LOCAL_RANKS", "3", 1);
+    setenv("CAPUCHIN_LINK_D2H", "3GB", 1);
+    setenv("CAPUCHIN_LINK_H2D", "4GB", 1);
     ck_assert_int_eq(capu_context_create(NULL, &context), CAPU_OK);
     config = capu_context_config(context);
     ck_assert_str_eq(capu_context_device(context), "sim");
@@ -63,6 +73,11 @@ START_TEST(every_variable_is_read)
     ck_assert_str_eq(config->report_path, "/dev/null");
     ck_assert_str_eq(config->trace_path, "/dev/null");
     ck_assert_uint_eq(config->trace_iteration, 5);
+    ck_assert_uint_eq(config->rank, 2);
+    ck_assert_uint_eq(config->rank_count, 7);
+    ck_assert_uint_eq(config->local_rank_count, 3);
+    ck_assert_uint_eq(config->link_d2h_bytes_per_s, 3000000000);
+    ck_assert_uint_eq(config->link_h2d_bytes_per_s, 4000000000);
     capu_context_destroy(context);
 }
 END_TEST
@@ -86,6 +101,91 @@ START_TEST(the_host_budget_has_a_default)
         ck_assert_uint_gt(capu_context_config(context)->host_budget_bytes, 1 << 20);
         capu_context_destroy(context);
     }
+}
+END_TEST
+
+/* Names of files have the rank in them; without it, several ranks would write the same file. */
+START_TEST(names_of_files_have_the_rank)
+{
+    char text[512] = "";
+    capu_config config = CAPU_CONFIG_INIT;
+    capu_context *context = NULL;
+
+    clear_environment();
+    config.device = "sim";
+    config.budget_bytes = 8 << 20;
+    config.rank = 12;
+    config.rank_count = 16;
+    config.report_path = "/tmp/capuchin-%r%%r-report.%r";
+    config.trace_path = "/dev/null";
+    config.error = text;
+    config.error_bytes = sizeof(text);
+    ck_assert_msg(capu_context_create(&config, &context) == CAPU_OK, "%s", text);
+    ck_assert_str_eq(capu_context_config(context)->report_path, "/tmp/capuchin-12%r-report.12");
+    ck_assert_str_eq(capu_context_config(context)->trace_path, "/dev/null");
+    capu_context_destroy(context);
+
+    context = NULL;
+    config.plan_path = "/tmp/capuchin-%%r-plan";
+    ck_assert_int_eq(capu_context_create(&config, &context), CAPU_INVALID);
+    ck_assert_ptr_null(context);
+    ck_assert_ptr_nonnull(strstr(text, "16 ranks"));
+    ck_assert_ptr_nonnull(strstr(text, "'/tmp/capuchin-%%r-plan'"));
+    config.rank_count = 0;
+    ck_assert_int_eq(capu_context_create(&config, &context), CAPU_INVALID);
+    ck_assert_ptr_nonnull(strstr(text, "rank 12"));
+}
+END_TEST
+
+/* Rates to plan with are measured or given; given ones throttle nothing. */
+START_TEST(the_link_can_be_measured_ahead)
+{
+    capu_config config = CAPU_CONFIG_INIT;
+    capu_context *context;
+    uint64_t d2h = 0;
+    uint64_t h2d = 0;
+
+    clear_environment();
+    config.device = "host";
+    config.budget_bytes = 1 << 20;
+    ck_assert_int_eq(capu_link_measure(&config, &d2h, NULL), CAPU_INVALID);
+    ck_assert_int_eq(capu_link_measure(&config, &d2h, &h2d), CAPU_OK);
+    ck_assert_uint_gt(d2h, 0);
+    ck_assert_uint_gt(h2d, 0);
+    config.d2h_bytes_per_s = 123456789;
+    config.h2d_bytes_per_s = 987654321;
+    ck_assert_int_eq(capu_link_measure(&config, &d2h, &h2d), CAPU_OK);
+    ck_assert_uint_eq(d2h, 123456789);
+    ck_assert_uint_eq(h2d, 987654321);
+    config.d2h_bytes_per_s = config.h2d_bytes_per_s = 0;
+    config.link_d2h_bytes_per_s = d2h;
+    config.link_h2d_bytes_per_s = h2d;
+    config.mode = CAPU_MODE_GUIDED;
+    ck_assert_int_eq(capu_context_create(&config, &context), CAPU_OK);
+    ck_assert_uint_eq(context->link.d2h_bytes_per_s, d2h);
+    ck_assert_uint_eq(context->link.h2d_bytes_per_s, h2d);
+    ck_assert_uint_eq(context->device->capabilities.link.d2h_bytes_per_s, 0);
+    capu_context_destroy(context);
+    config.device = "nowhere";
+    ck_assert_int_eq(capu_link_measure(&config, &d2h, &h2d), CAPU_INVALID);
+}
+END_TEST
+
+/* Processes that share a machine share its memory. */
+START_TEST(local_ranks_share_the_host_budget)
+{
+    capu_config config = CAPU_CONFIG_INIT;
+    capu_context *context;
+
+    clear_environment();
+    config.device = "host";
+    config.budget_bytes = 8 << 20;
+    config.local_rank_count = UINT64_C(1) << 32;
+    ck_assert_int_eq(capu_context_create(&config, &context), CAPU_OK);
+    ck_assert_uint_lt(capu_context_config(context)->host_budget_bytes, 1 << 20);
+    capu_context_destroy(context);
+    ck_assert_uint_gt(capu_host_budget_default(0), 1 << 20);
+    ck_assert_uint_lt(capu_host_budget_default(UINT64_C(1) << 32), 1 << 20);
 }
 END_TEST
 
@@ -141,6 +241,10 @@ static const struct {
     {"CAPUCHIN_TRACE_ITERATION", "2.5", CAPU_INVALID, "a whole number"},
     {"CAPUCHIN_REPORT", "/no/such/folder/report", CAPU_FILE_FAILED, ""},
     {"CAPUCHIN_TRACE", "/no/such/folder/trace", CAPU_FILE_FAILED, ""},
+    {"CAPUCHIN_TRACE", "/no/such/folder/trace%r", CAPU_FILE_FAILED, "/trace0"},
+    {"CAPUCHIN_TRACE", "/tmp/100%", CAPU_INVALID, "%r is the rank"},
+    {"CAPUCHIN_RANK", "1", CAPU_INVALID, "rank_count"},
+    {"CAPUCHIN_LINK_D2H", "fast", CAPU_INVALID, ""},
 };
 
 START_TEST(wrong_values_are_named)
@@ -291,6 +395,9 @@ int main(void)
 
     tcase_add_test(cases, every_variable_is_read);
     tcase_add_test(cases, the_program_overrides_the_environment);
+    tcase_add_test(cases, names_of_files_have_the_rank);
+    tcase_add_test(cases, the_link_can_be_measured_ahead);
+    tcase_add_test(cases, local_ranks_share_the_host_budget);
     tcase_add_test(cases, the_host_budget_has_a_default);
     tcase_add_loop_test(cases, wrong_values_are_named, 0, sizeof(wrong) / sizeof(wrong[0]));
     tcase_add_test(cases, only_variables_that_count_are_named);
