@@ -162,6 +162,12 @@ static capu_status pass_event_elapsed(struct device *device, struct device_event
     PASS_ON(EVENT_ELAPSED, 0, NULL, event_elapsed(inner, from, to, ns));
 }
 
+static capu_status pass_event_tally(struct device *device, struct device_event *from,
+                                    struct device_event *to, struct device_tally *tally)
+{
+    return device_event_tally(adaptor_of(device)->inner, from, to, tally);
+}
+
 static capu_status pass_copy_out(struct device *device, capu_stream stream, void *to,
                                  const void *from, uint64_t bytes)
 {
@@ -239,6 +245,7 @@ static void pass_destroy(struct device *device)
 #define TABLE_SLOT(name, slot) .slot = pass_##slot,
 static const struct device_table adaptor_table = {
     ADAPTOR_SLOTS(TABLE_SLOT).destroy = pass_destroy,
+    .event_tally = pass_event_tally,
     .now_ns = pass_now_ns,
     .failure = pass_failure,
     .guard = pass_guard,

@@ -12,8 +12,8 @@
 
 #include "device/device.h"
 
-/* X(NAME, slot): every slot that is hooked. destroy, now_ns, failure, guard, close and
-   view are only passed on. */
+/* X(NAME, slot): every slot that is hooked. destroy, event_tally, now_ns, failure,
+   guard, close and view are only passed on. */
 #define ADAPTOR_SLOTS(X)                      \
     X(PAGE_CREATE, page_create)               \
     X(PAGE_DESTROY, page_destroy)             \

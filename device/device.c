@@ -6,6 +6,8 @@
  */
 #include "device/device.h"
 
+#include <stdio.h>
+
 /* Misuse is the caller's bug: a plain status, since there is no context to hang a text on. */
 #define GUARD(condition)         \
     do {                         \
@@ -173,6 +175,17 @@ capu_status device_event_elapsed(struct device *device, struct device_event *fro
     return device->table->event_elapsed(device, from, to, ns);
 }
 
+capu_status device_event_tally(struct device *device, struct device_event *from,
+                               struct device_event *to, struct device_tally *tally)
+{
+    GUARD(device != NULL && from != NULL && to != NULL && tally != NULL);
+    if (device->table->event_tally == NULL) {
+        *tally = (struct device_tally){0};
+        return CAPU_OK;
+    }
+    return device->table->event_tally(device, from, to, tally);
+}
+
 capu_status device_copy_out(struct device *device, capu_stream stream, void *to, const void *from,
                             uint64_t bytes)
 {
@@ -202,14 +215,52 @@ capu_status device_fill(struct device *device, capu_stream stream, void *to, uns
 }
 
 static _Thread_local bool is_in_run;
+static _Thread_local struct device_notes *notes_of_run; /* NULL: nothing can be noted */
 
-capu_status device_call(capu_run_function run, capu_stream stream, const void *arguments)
+capu_status device_call(capu_run_function run, capu_stream stream, const void *arguments,
+                        struct device_notes *notes)
 {
     capu_status status;
 
+    notes->why[0] = '\0';
+    notes_of_run = notes;
     is_in_run = true;
     status = run(stream, arguments);
     is_in_run = false;
+    notes_of_run = NULL;
+    return status;
+}
+
+static capu_status notes_now(struct device_notes **notes)
+{
+    if (!is_in_run) {
+        return CAPU_WRONG_ORDER;
+    }
+    *notes = notes_of_run;
+    return notes_of_run != NULL ? CAPU_OK : CAPU_UNSUPPORTED;
+}
+
+capu_status device_note(const struct device_tally *more)
+{
+    struct device_notes *notes;
+    capu_status status = notes_now(&notes);
+
+    if (status == CAPU_OK) {
+        notes->tally.waited_ns += more->waited_ns;
+        notes->tally.exchange_ns += more->exchange_ns;
+        notes->tally.exchanged_bytes += more->exchanged_bytes;
+    }
+    return status;
+}
+
+capu_status device_explain(const char *why)
+{
+    struct device_notes *notes;
+    capu_status status = notes_now(&notes);
+
+    if (status == CAPU_OK) {
+        snprintf(notes->why, sizeof(notes->why), "%s", why);
+    }
     return status;
 }
 

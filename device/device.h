@@ -43,6 +43,20 @@ struct device_faults {
     const void *written; /* inside one that may only be read */
 };
 
+/* What run functions have said about themselves on one stream, added up (capu_run_waited,
+   capu_run_exchanged). */
+struct device_tally {
+    uint64_t waited_ns; /* they waited for something that is neither compute nor memory */
+    uint64_t exchange_ns;
+    uint64_t exchanged_bytes;
+};
+
+/* What run functions say on one stream. Owned by the thread that calls them. */
+struct device_notes {
+    struct device_tally tally;
+    char why[400]; /* why the one that runs is about to fail; "": it has not said */
+};
+
 struct device;
 struct device_event;
 
@@ -180,6 +194,11 @@ struct device_table {
     capu_status (*event_elapsed)(struct device *device, struct device_event *from,
                                  struct device_event *to, uint64_t *ns);
 
+    /* Optional: NULL where run functions cannot say anything. Pre: as for event_elapsed, both in
+       one stream. Post: *tally is what run functions have said in between. */
+    capu_status (*event_tally)(struct device *device, struct device_event *from,
+                               struct device_event *to, struct device_tally *tally);
+
     /* Copies of any alignment; source and target stay valid until the copy is done. `copy_out`
        takes device memory to host memory, `copy_in` the other way, `copy_within` device to device.
      */
@@ -273,6 +292,9 @@ capu_status device_stream_follow(struct device *device, capu_stream stream,
                                  struct device_event *event);
 capu_status device_event_elapsed(struct device *device, struct device_event *from,
                                  struct device_event *to, uint64_t *ns);
+/* All zero if the device lacks the slot. */
+capu_status device_event_tally(struct device *device, struct device_event *from,
+                               struct device_event *to, struct device_tally *tally);
 capu_status device_copy_out(struct device *device, capu_stream stream, void *to, const void *from,
                             uint64_t bytes);
 capu_status device_copy_in(struct device *device, capu_stream stream, void *to, const void *from,
@@ -294,9 +316,17 @@ void *device_view(struct device *device, const void *address, uint64_t *bytes);
 
 /* While an op's function runs, device_is_in_run() is true on that thread. device_run sees to it
    where the slot `run` calls the function; devices that call it on a thread of their own
-   (runs_on_stream) use device_call. */
-capu_status device_call(capu_run_function run, capu_stream stream, const void *arguments);
+   (runs_on_stream) use device_call, with the notes of the stream. */
+capu_status device_call(capu_run_function run, capu_stream stream, const void *arguments,
+                        struct device_notes *notes);
 bool device_is_in_run(void);
+
+/* What a run function says while it runs: adds to the tally of its stream, and keeps a text for the
+   failure that it is about to return. WRONG_ORDER: this thread is not in a run function;
+   UNSUPPORTED: the device calls it when the work is enqueued. */
+capu_status device_note(const struct device_tally *more);
+capu_status device_explain(const char *why);
+
 uint64_t device_now_ns(struct device *device);
 capu_status device_failure(struct device *device, char *text, size_t text_bytes);
 

@@ -163,6 +163,7 @@ static const struct device_table host_table = {
     .event_wait = host_event_wait,
     .stream_follow = host_stream_follow,
     .event_elapsed = host_event_elapsed,
+    .event_tally = host_event_tally,
     .copy_out = host_copy_out,
     .copy_in = host_copy_in,
     .copy_within = host_copy_within,

@@ -56,7 +56,7 @@ struct host_device {
 
     atomic_int failure; /* capu_status; set once, after failure_text is written */
     pthread_mutex_t failure_lock;
-    char failure_text[256]; /* guarded by failure_lock */
+    char failure_text[512]; /* guarded by failure_lock */
 };
 
 static inline struct host_device *host_of(struct device *device)
@@ -126,9 +126,11 @@ bool host_stream_is_done(struct host_stream *stream, uint64_t number);
 /* Waits until the item has finished or the device has failed; the failure, if it has. */
 capu_status host_stream_wait(struct host_stream *stream, uint64_t number);
 /* An item that calls `notice` on the stream's thread: in its turn, and also after a failure, so
-   that `notice` can release what the item has kept. It must not wait. NO_HOST_MEMORY, or the
-   device's failure: then it is never called. */
-typedef void host_stream_notice(struct device_event *event, uint64_t recording);
+   that `notice` can release what the item has kept. It must not wait. `tally` is what run functions
+   have said on the stream until then. NO_HOST_MEMORY, or the device's failure: then it is never
+   called. */
+typedef void host_stream_notice(struct device_event *event, uint64_t recording,
+                                const struct device_tally *tally);
 capu_status host_stream_push_notice(struct host_stream *stream, host_stream_notice *notice,
                                     struct device_event *event, uint64_t recording);
 /* An item that waits for another stream's item. The same errors. */
@@ -146,5 +148,7 @@ capu_status host_stream_follow(struct device *device, capu_stream stream,
                                struct device_event *event);
 capu_status host_event_elapsed(struct device *device, struct device_event *from,
                                struct device_event *to, uint64_t *ns);
+capu_status host_event_tally(struct device *device, struct device_event *from,
+                             struct device_event *to, struct device_tally *tally);
 
 #endif

@@ -23,6 +23,7 @@ struct device_event {
     unsigned reference_count; /* the caller's, and one per item that will read the clock */
     uint64_t timed;           /* the recording that `ns` belongs to; older ones no longer count */
     uint64_t ns;
+    struct device_tally tally; /* of the stream, at that time */
 };
 
 static void release(struct device_event *event)
@@ -39,7 +40,8 @@ static void release(struct device_event *event)
 }
 
 /* On the stream's thread: the time of a recording, and the end of its item's reference. */
-static void take_time(struct device_event *event, uint64_t recording)
+static void take_time(struct device_event *event, uint64_t recording,
+                      const struct device_tally *tally)
 {
     uint64_t now = monotonic_now_ns();
 
@@ -47,6 +49,7 @@ static void take_time(struct device_event *event, uint64_t recording)
     if (event->timed < recording) {
         event->timed = recording;
         event->ns = now;
+        event->tally = *tally;
     }
     pthread_mutex_unlock(&event->lock);
     release(event);
@@ -133,6 +136,24 @@ capu_status host_stream_follow(struct device *device, capu_stream stream,
     return host_stream_push_follow(stream, event->stream, event->number);
 }
 
+/* Whether both are timed and have been reached. */
+static capu_status check_times(struct device *device, const struct device_event *from,
+                               const struct device_event *to)
+{
+    capu_status status = host_failure_of(host_of(device));
+
+    if (!from->with_timing || !to->with_timing || from->stream == NULL || to->stream == NULL) {
+        return CAPU_INVALID;
+    }
+    if (status != CAPU_OK) {
+        return status;
+    }
+    return host_stream_is_done(from->stream, from->number) &&
+                   host_stream_is_done(to->stream, to->number)
+               ? CAPU_OK
+               : CAPU_NOT_READY;
+}
+
 static uint64_t time_of(struct device_event *event)
 {
     uint64_t ns;
@@ -143,25 +164,48 @@ static uint64_t time_of(struct device_event *event)
     return ns;
 }
 
+static struct device_tally tally_of(struct device_event *event)
+{
+    struct device_tally tally;
+
+    pthread_mutex_lock(&event->lock);
+    tally = event->tally;
+    pthread_mutex_unlock(&event->lock);
+    return tally;
+}
+
 capu_status host_event_elapsed(struct device *device, struct device_event *from,
                                struct device_event *to, uint64_t *ns)
 {
-    capu_status status = host_failure_of(host_of(device));
+    capu_status status = check_times(device, from, to);
     uint64_t start;
     uint64_t end;
 
-    if (!from->with_timing || !to->with_timing || from->stream == NULL || to->stream == NULL) {
-        return CAPU_INVALID;
-    }
     if (status != CAPU_OK) {
         return status;
-    }
-    if (!host_stream_is_done(from->stream, from->number) ||
-        !host_stream_is_done(to->stream, to->number)) {
-        return CAPU_NOT_READY;
     }
     start = time_of(from);
     end = time_of(to);
     *ns = end > start ? end - start : 0;
+    return CAPU_OK;
+}
+
+capu_status host_event_tally(struct device *device, struct device_event *from,
+                             struct device_event *to, struct device_tally *tally)
+{
+    capu_status status = from->stream == to->stream ? check_times(device, from, to) : CAPU_INVALID;
+    struct device_tally start;
+    struct device_tally end;
+
+    if (status != CAPU_OK) {
+        return status;
+    }
+    start = tally_of(from);
+    end = tally_of(to);
+    *tally = (struct device_tally){
+        .waited_ns = end.waited_ns - start.waited_ns,
+        .exchange_ns = end.exchange_ns - start.exchange_ns,
+        .exchanged_bytes = end.exchanged_bytes - start.exchanged_bytes,
+    };
     return CAPU_OK;
 }

@@ -61,6 +61,8 @@ struct host_stream {
     pthread_t thread;
     bool is_running; /* has a thread; owned by the calling thread */
 
+    struct device_notes notes; /* owned by the stream's thread */
+
     uint64_t enqueued; /* number of the newest item; written by the caller under the lock */
 
     pthread_mutex_t lock;     /* guards what follows */
@@ -78,7 +80,7 @@ struct host_stream {
 
 /* Stops the device; the first failure counts. Wakes every thread that waits for an item that will
    now never finish. */
-static void fail(struct host_device *host, const char *name, capu_status cause)
+static void fail(struct host_device *host, const char *name, capu_status cause, const char *why)
 {
 #define CAUSE_TEXT(cause_name, value, cause_text) \
     case value:                                   \
@@ -92,7 +94,10 @@ static void fail(struct host_device *host, const char *name, capu_status cause)
 #undef CAUSE_TEXT
     pthread_mutex_lock(&host->failure_lock);
     if (host_failure_of(host) == CAPU_OK) {
-        if (what != NULL) {
+        if (why[0] != '\0') {
+            snprintf(host->failure_text, sizeof(host->failure_text), "%s failed while running: %s",
+                     name, why);
+        } else if (what != NULL) {
             snprintf(host->failure_text, sizeof(host->failure_text), "%s failed while running: %s",
                      name, what);
         } else {
@@ -182,9 +187,9 @@ static bool execute(struct host_stream *stream, const struct item *item)
     switch (item->kind) {
     case ITEM_RUN:
         if (is_working) {
-            status = device_call(item->of.run.run, stream, item->of.run.arguments);
+            status = device_call(item->of.run.run, stream, item->of.run.arguments, &stream->notes);
             if (status != CAPU_OK) {
-                fail(host, item->of.run.name, status);
+                fail(host, item->of.run.name, status, stream->notes.why);
                 is_working = false;
             }
         }
@@ -200,7 +205,8 @@ static bool execute(struct host_stream *stream, const struct item *item)
         }
         break;
     case ITEM_NOTICE:
-        item->of.notice.call(item->of.notice.event, item->of.notice.recording);
+        item->of.notice.call(item->of.notice.event, item->of.notice.recording,
+                             &stream->notes.tally);
         break;
     case ITEM_FOLLOW:
         if (is_working) {

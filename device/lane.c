@@ -265,6 +265,15 @@ capu_status lane_elapsed_ns(struct lane_position from, struct lane_position to, 
     return device_event_elapsed(from.lane->device, event_of(from), event_of(to), ns);
 }
 
+capu_status lane_tally(struct lane_position from, struct lane_position to,
+                       struct device_tally *tally)
+{
+    if (!has_time(from) || !has_time(to) || from.lane->device != to.lane->device) {
+        return CAPU_INVALID;
+    }
+    return device_event_tally(from.lane->device, event_of(from), event_of(to), tally);
+}
+
 capu_status lane_synchronize(struct lane *lane)
 {
     capu_status status = device_stream_synchronize(lane->device, lane->stream);

@@ -84,6 +84,10 @@ capu_status lane_follow(struct lane *lane, struct lane_position position);
    first. */
 capu_status lane_elapsed_ns(struct lane_position from, struct lane_position to, uint64_t *ns);
 
+/* What run functions have said between two such marks. */
+capu_status lane_tally(struct lane_position from, struct lane_position to,
+                       struct device_tally *tally);
+
 /* Waits until everything enqueued so far has finished. */
 capu_status lane_synchronize(struct lane *lane);
 

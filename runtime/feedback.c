@@ -183,6 +183,13 @@ static void compare_whole(struct feedback *feedback, uint64_t ns)
     }
 }
 
+/* How long the iteration took by itself: not its waits for others. */
+static uint64_t own_ns(const capu_report *report)
+{
+    return report->time_ns -
+           (report->waited_ns < report->time_ns ? report->waited_ns : report->time_ns);
+}
+
 bool feedback_take(struct feedback *feedback, const struct record *record, uint32_t *link_percent)
 {
     if (feedback->op_count != record->op_count) {
@@ -193,13 +200,13 @@ bool feedback_take(struct feedback *feedback, const struct record *record, uint3
         return false;
     }
     if (!record->is_timed) {
-        compare_whole(feedback, record->report.time_ns);
+        compare_whole(feedback, own_ns(&record->report));
         return false;
     }
     for (uint32_t k = 0; k < feedback->op_count; k++) {
         feedback->seen_ns[k] += record->ops[k].ns;
     }
-    feedback->total_ns += record->report.time_ns;
+    feedback->total_ns += own_ns(&record->report);
     feedback->stall_ns += record->report.stall_ns;
     feedback->sampled++;
     if (feedback->sampled < feedback->window) {

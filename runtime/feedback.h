@@ -10,7 +10,8 @@
  *
  * Timing an op takes two timed events, so it is done where it is of use: in a window, and then in
  * one of many iterations. What an iteration takes as a whole is always known. If several in a row
- * take another time than the last window's, a new window begins at once.
+ * take another time than the last window's, a new window begins at once. What run functions waited
+ * for others (capu_run_waited) is part of no time here.
  *
  * Pure functions of the window and of records. Owned by the thread that owns the plan.
  */

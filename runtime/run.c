@@ -157,3 +157,18 @@ capu_status capu_segment_end(capu_context *context)
     }
     return CAPU_OK;
 }
+
+capu_status capu_run_waited(uint64_t ns)
+{
+    return device_note(&(struct device_tally){.waited_ns = ns});
+}
+
+capu_status capu_run_exchanged(uint64_t bytes, uint64_t ns)
+{
+    return device_note(&(struct device_tally){.exchange_ns = ns, .exchanged_bytes = bytes});
+}
+
+capu_status capu_run_explain(const char *text)
+{
+    return text != NULL ? device_explain(text) : CAPU_INVALID;
+}

@@ -95,7 +95,13 @@ static void put_op(struct line *line, const struct record *record, const uint32_
     const struct record_op *op = &record->ops[number];
     const char *segment = record->sites[op->site].segment;
     uint64_t begin = 0;
+    uint64_t ns = op->ns;
     capu_status status = lane_elapsed_ns(record->begin, record_position(record, op->start), &begin);
+
+    if (status == CAPU_OK && record->report.waited_ns > 0) {
+        status = lane_elapsed_ns(record_position(record, op->start),
+                                 record_position(record, op->end), &ns);
+    }
 
     line->status = line->status == CAPU_OK ? status : line->status;
     PUT(line, "%s{\"name\":", number > 0 ? "," : "");
@@ -105,7 +111,10 @@ static void put_op(struct line *line, const struct record *record, const uint32_
         put_text(line, segment);
     }
     PUT(line, ",\"begin_ns\":%" PRIu64 ",\"end_ns\":%" PRIu64 ",\"wait_ns\":%" PRIu64, begin,
-        begin + op->ns, record_wait_ns(record, number));
+        begin + ns, record_wait_ns(record, number));
+    if (ns > op->ns) {
+        PUT(line, ",\"waited_ns\":%" PRIu64, ns - op->ns);
+    }
     put_accesses(line, "reads", record, numbers, number, 1u << CAPU_READ);
     put_accesses(line, "writes", record, numbers, number, 1u << CAPU_WRITE | 1u << CAPU_SCRATCH);
     put_accesses(line, "updates", record, numbers, number, 1u << CAPU_UPDATE);

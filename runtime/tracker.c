@@ -107,6 +107,8 @@ struct record *tracker_open(capu_context *context, const char *label, const char
         .floor_op = "",
         .iteration = context->iteration,
         .timed = is_timed,
+        .rank = context->config.rank,
+        .rank_count = context->config.rank_count,
     };
     context->tracker.open = record;
     context->tracker.ahead = (struct ahead){.before = record_before(&context->tracker, record)};

@@ -13,6 +13,22 @@
 
 #include <string.h>
 
+/* The time of an op or a replay: without what its function waited for others. */
+static capu_status read_own_time(const struct record *record, struct lane_position start,
+                                 struct lane_position end, uint64_t *ns)
+{
+    struct device_tally tally = {0};
+    capu_status status = lane_elapsed_ns(start, end, ns);
+
+    if (status == CAPU_OK && record->report.waited_ns > 0) {
+        status = lane_tally(start, end, &tally);
+    }
+    if (status == CAPU_OK) {
+        *ns -= tally.waited_ns < *ns ? tally.waited_ns : *ns;
+    }
+    return status;
+}
+
 /* Reads the times of the replays before an op, and moves *before to the end of the last one. */
 static capu_status read_replays(capu_context *context, struct record *record, size_t op,
                                 size_t *next, struct lane_position *before)
@@ -22,7 +38,7 @@ static capu_status read_replays(capu_context *context, struct record *record, si
         struct lane_position start = {.lane = &context->compute, .sequence = replay->start};
         struct lane_position end = {.lane = &context->compute, .sequence = replay->end};
         uint64_t ns;
-        capu_status status = lane_elapsed_ns(start, end, &ns);
+        capu_status status = read_own_time(record, start, end, &ns);
 
         replay->wait_ns = 0;
         if (status == CAPU_OK && replay->has_waited) {
@@ -52,8 +68,8 @@ static capu_status read_last_times(struct record *record)
         struct record_op *op = &record->ops[i];
 
         if (op->start != 0) {
-            status = lane_elapsed_ns(record_position(record, op->start),
-                                     record_position(record, op->end), &op->ns);
+            status = read_own_time(record, record_position(record, op->start),
+                                   record_position(record, op->end), &op->ns);
         }
     }
     return status;
@@ -78,7 +94,7 @@ static capu_status read_op_times(capu_context *context, struct record *record)
 
         status = read_replays(context, record, i, &next_replay, &before);
         if (status == CAPU_OK) {
-            status = lane_elapsed_ns(start, end, &op->ns);
+            status = read_own_time(record, start, end, &op->ns);
         }
         if (status == CAPU_OK && next_wait < record->wait_count &&
             record->waits[next_wait].op == i) {
@@ -96,13 +112,30 @@ static capu_status read_op_times(capu_context *context, struct record *record)
     return read_replays(context, record, record->op_count, &next_replay, &before);
 }
 
+/* The times of the iteration as a whole. */
+static capu_status read_whole(struct record *record)
+{
+    capu_report *report = &record->report;
+    struct device_tally tally = {0};
+    capu_status status = lane_elapsed_ns(record->begin, record->end, &report->time_ns);
+
+    if (status == CAPU_OK) {
+        status = lane_tally(record->begin, record->end, &tally);
+    }
+    report->waited_ns = tally.waited_ns;
+    report->exchange_ns = tally.exchange_ns;
+    report->exchanged_bytes = tally.exchanged_bytes;
+    return status;
+}
+
 static capu_status read_times(capu_context *context, struct record *record)
 {
-    capu_status status =
-        record->is_timed ? read_op_times(context, record) : read_last_times(record);
+    capu_status status = read_whole(record);
 
-    return status != CAPU_OK ? status
-                             : lane_elapsed_ns(record->begin, record->end, &record->report.time_ns);
+    if (status != CAPU_OK) {
+        return status;
+    }
+    return record->is_timed ? read_op_times(context, record) : read_last_times(record);
 }
 
 static capu_status list_evictions(struct record *record)

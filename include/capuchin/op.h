@@ -53,7 +53,8 @@ typedef struct capu_operand {
  * An op's work. On cuda it is called on the caller's thread and only enqueues work on `stream` (a
  * cudaStream_t). On host it is called on the stream's own thread and computes. On sim it is never
  * called. `arguments` is the library's copy of the argument block, aligned for any type, valid
- * during the call; NULL if there is none. The function must not call the library.
+ * during the call; NULL if there is none. The function must not call the library, except
+ * capu_run_waited, capu_run_exchanged and capu_run_explain.
  *
  * Returns CAPU_OK on success. On cuda any other status makes capu_run fail with DEVICE_FAILED and
  * the context stays usable. On host it stops the stream, and a later call returns OP_FAILED. Both
@@ -121,7 +122,32 @@ typedef struct capu_op {
 CAPU_API capu_status capu_run(capu_context *context, const capu_op *op);
 
 /*
- * The same for work that the caller launches itself. Between begin and end the operands are
+ * What a run function can say about itself, from inside, on the thread that called it. What it says
+ * adds up over the call.
+ *
+ * capu_run_waited: for `ns` nanoseconds it waited for something that is neither its own work nor
+ * memory: another process, a file, a lock. That time says nothing about the op and comes from
+ * outside, so plans are not made with it, and an iteration that takes longer because of it leads to
+ * no new plan. It is reported as capu_report.waited_ns and is part of time_ns, but not of
+ * compute_ns or stall_ns. While an op waits, copies go on.
+ *
+ * capu_run_exchanged: it exchanged `bytes` of its tensors with other processes, which took `ns`
+ * beside what it waited. Reported as exchanged_bytes and exchange_ns; the time is part of the op's
+ * own, so plans count on it.
+ *
+ * capu_run_explain: why it is about to return an error. The text, which is copied and cut after 399
+ * bytes, follows the op's name in capu_last_error.
+ *
+ * Stream order: none. Thread: the one that called the run function. Errors: WRONG_ORDER (not inside
+ * a run function), UNSUPPORTED (the device is cuda, where a run function only enqueues work and so
+ * does not know how long that waits), INVALID (`text` is NULL).
+ */
+CAPU_API capu_status capu_run_waited(uint64_t ns);
+CAPU_API capu_status capu_run_exchanged(uint64_t bytes, uint64_t ns);
+CAPU_API capu_status capu_run_explain(const char *text);
+
+/*
+ * Like capu_run, for work that the caller launches itself. Between begin and end the operands are
  * resident and valid, and the caller may launch work that touches them on the context's compute
  * stream. Such an access is never replayed: its tensors can be swapped but not recomputed. On host,
  * begin waits for all earlier work and the caller touches the memory directly. `op` supplies name,

@@ -78,7 +78,13 @@ extern "C" {
       "the smallest budget known to have a plan with places; 0: not planned for yet")          \
     X(plan_stage, count, "which of the plans for such iterations was active, from 1; 0: none") \
     X(planning_ns, ns, "host time: a plan had been in the making for so long; 0: none was")    \
-    X(effort, count, "how long planners may search, a capu_effort; 0: not in guided mode")
+    X(effort, count, "how long planners may search, a capu_effort; 0: not in guided mode")     \
+    X(waited_ns, ns,                                                                           \
+      "ops waited for others, as they said; in time_ns, not in compute_ns or stall_ns")        \
+    X(exchange_ns, ns, "ops exchanged data with others, as they said; in compute_ns")          \
+    X(exchanged_bytes, bytes, "of tensors, that ops exchanged with others, as they said")      \
+    X(rank, count, "of the process among rank_count processes, from 0")                        \
+    X(rank_count, count, "processes that train together; 0: there are no others")
 
 /* Stands for a time that is unknown because the iteration's ops were not timed. JSON: null. */
 #define CAPU_NOT_TIMED UINT64_MAX

@@ -190,7 +190,7 @@ static capu_status refuse(capu_stream stream, const void *arguments)
 {
     (void)stream;
     (void)arguments;
-    return CAPU_UNSUPPORTED;
+    return capu_run_waited(1); /* here nothing has waited yet */
 }
 
 START_TEST(an_op_that_cannot_be_enqueued_is_named)

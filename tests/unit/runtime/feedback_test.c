@@ -22,17 +22,24 @@ static struct feedback make(void)
 }
 
 /* Runs one iteration and returns whether it calls for a new plan. */
-static bool iterate(struct feedback *feedback, uint64_t op_ns, uint64_t stall_ns, uint32_t *percent)
+static bool iterate_waiting(struct feedback *feedback, uint64_t op_ns, uint64_t stall_ns,
+                            uint64_t waited_ns, uint32_t *percent)
 {
     struct record record = {.ops = took, .op_count = OPS};
 
     record.is_timed = feedback_wants_times(feedback, 1000);
-    record.report.time_ns = OPS * op_ns + stall_ns;
+    record.report.time_ns = OPS * op_ns + stall_ns + waited_ns;
+    record.report.waited_ns = waited_ns;
     record.report.stall_ns = record.is_timed ? stall_ns : CAPU_NOT_TIMED;
     for (size_t i = 0; i < OPS; i++) {
         took[i].ns = record.is_timed ? op_ns : 0;
     }
     return feedback_take(feedback, &record, percent);
+}
+
+static bool iterate(struct feedback *feedback, uint64_t op_ns, uint64_t stall_ns, uint32_t *percent)
+{
+    return iterate_waiting(feedback, op_ns, stall_ns, 0, percent);
 }
 
 START_TEST(few_iterations_are_timed)
@@ -58,6 +65,22 @@ START_TEST(few_iterations_are_timed)
     for (uint32_t i = 0; i < 3 * FIRST; i++) {
         ck_assert(feedback_wants_times(&feedback, 1));
     }
+    feedback_finish(&feedback);
+}
+END_TEST
+
+/* Iterations that wait for others, some more and some less, are as long as those that do not: in
+   the window, and afterwards, when whole iterations are compared. */
+START_TEST(waits_for_others_do_not_count)
+{
+    struct feedback feedback = make();
+    uint32_t percent = 0;
+
+    for (uint32_t i = 0; i < 5 * FIRST; i++) {
+        ck_assert(!iterate_waiting(&feedback, 100, 20, i % 3 * 1000, &percent));
+        ck_assert_uint_eq(feedback.strays, 0);
+    }
+    ck_assert_uint_eq(feedback.measured_ns, 220);
     feedback_finish(&feedback);
 }
 END_TEST
@@ -173,6 +196,7 @@ int main(void)
     TCase *tcase = tcase_create("feedback");
 
     tcase_add_test(tcase, few_iterations_are_timed);
+    tcase_add_test(tcase, waits_for_others_do_not_count);
     tcase_add_test(tcase, an_accepted_plan_keeps_its_prediction);
     tcase_add_test(tcase, a_changed_length_is_timed);
     tcase_add_test(tcase, late_copies_ask_for_slower_links);
