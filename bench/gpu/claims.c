@@ -7,6 +7,7 @@
  * Prints one line per claim; JSON lines with --json. Exit codes: 1 if a claim does not hold, 77 if
  * there is no GPU.
  */
+#include "bench/gpu/judge.h"
 #include "examples/common/try.h"
 #include "examples/train_gpt/gpt.h"
 
@@ -21,27 +22,15 @@
 #include <unistd.h>
 
 #define NO_GPU 77
-#define MIB ((double)(1 << 20))
 #define STEPS_MAX 200
-/* What the driver may allocate in addition to the budget: page tables, events, streams, pinned
-   rings. Modules and cuBLAS are loaded before anything is counted. */
-#define BESIDE_BYTES ((int64_t)64 << 20)
-/* Bytes of pinned memory that take one byte of page tables, if they are mapped in 4 KiB pages. */
-#define BESIDE_PINNED 256
-#define STEADY_BYTES (4.0 * MIB) /* what the driver may take in steady iterations */
-#define OVERHEAD_LIMIT 1.0       /* percent, if nothing is evicted */
-#define PREDICTION_LIMIT 5.0     /* percentage points */
-#define HIDDEN_LIMIT 50.0        /* percent of the time of copies */
 #define SAMPLE_US 300
 
 struct settings {
     struct gpt_shape shape;
     unsigned batch;
-    unsigned steps;  /* counted; without a plan, as many uncounted ones come first */
-    unsigned settle; /* guided mode must become steady within this many */
+    struct judge judge; /* without a plan, as many uncounted steps come before those that count */
     unsigned percent;
     bool wants_json;
-    bool is_untimed; /* times are reported but not judged */
     cudaStream_t stream;
     int32_t *tokens; /* followed by the targets */
 };
@@ -54,26 +43,6 @@ struct run {
     const char *trace_path;
     bool is_recorded; /* reports exist */
     bool is_sampled;  /* a thread samples the memory all the time */
-};
-
-/* Medians over the counted iterations, or sums where noted. In guided mode only steady iterations
-   are counted: nothing is installed before them, and their ops are not timed. */
-struct outcome {
-    bool is_steady;  /* there were enough of them in a row; otherwise the rest says nothing */
-    unsigned steady; /* how many there were */
-    unsigned begun;  /* iterations until then */
-    double wall_ns;
-    double compute_ns; /* of the last iteration whose ops were timed, as is: */
-    double stall_ns;
-    double predicted_ns;
-    double evicted_bytes;
-    double prefetched_bytes;
-    uint64_t live_peak_bytes;
-    uint64_t map_count;   /* sum, of mapping and unmapping */
-    uint64_t evict_count; /* sum */
-    uint64_t host_bytes;  /* the maximum of pinned memory */
-    int64_t grown_bytes;  /* of device memory, from the first counted iteration to the last */
-    int64_t used_bytes;   /* the maximum, if sampled */
 };
 
 /* The minimum of free memory that was sampled. */
@@ -158,18 +127,6 @@ static void note(const capu_report *report, struct series *series, struct outcom
     }
 }
 
-/* Whether an iteration counts. Events around each op, and installing a plan, are not what a steady
-   iteration costs. */
-static bool counts(const struct settings *settings, const struct run *run,
-                   const capu_report *report, unsigned step)
-{
-    if (run->mode != CAPU_MODE_GUIDED) {
-        return step >= settings->steps;
-    }
-    return report->predicted_ns > 0 && report->diverged == 0 && report->timed == 0 &&
-           report->install_ns == 0;
-}
-
 static void start_again(struct series *series, struct outcome *outcome)
 {
     series->count = 0;
@@ -184,11 +141,12 @@ static capu_status train(struct gpt *gpt, capu_context *context, const struct se
     struct gpt_step gpt_step = {.accumulate = 1, .is_asap = true, .rate = 1e-4f};
     size_t count = (size_t)settings->batch * settings->shape.length;
     size_t before = 0;
-    unsigned most = run->mode == CAPU_MODE_GUIDED ? settings->settle : 2 * settings->steps;
+    bool is_guided = run->mode == CAPU_MODE_GUIDED;
+    unsigned most = is_guided ? settings->judge.settle : 2 * settings->judge.steps;
 
     TRY(gpt_init(gpt, context, &settings->shape, 1));
     TRY(gpt_resize(gpt, settings->batch, settings->shape.length));
-    for (unsigned step = 0; step < most && series->count < settings->steps; step++) {
+    for (unsigned step = 0; step < most && series->count < settings->judge.steps; step++) {
         capu_report report = CAPU_REPORT_INIT;
         double begin = now_ns();
         float loss;
@@ -208,7 +166,7 @@ static capu_status train(struct gpt *gpt, capu_context *context, const struct se
             outcome->stall_ns = (double)report.stall_ns;
         }
         outcome->begun = step + 1;
-        if (!counts(settings, run, &report, step)) {
+        if (!(is_guided ? judge_is_steady(&report) : step >= settings->judge.steps)) {
             start_again(series, outcome);
             before = free_memory();
             continue;
@@ -218,7 +176,7 @@ static capu_status train(struct gpt *gpt, capu_context *context, const struct se
         series->count++;
     }
     outcome->steady = (unsigned)series->count;
-    outcome->is_steady = series->count == settings->steps;
+    outcome->is_steady = series->count == settings->judge.steps;
     outcome->grown_bytes = (int64_t)before - (int64_t)free_memory();
     return CAPU_OK;
 }
@@ -271,6 +229,7 @@ static bool carry_out(const struct settings *settings, const struct run *run,
         atomic_store(&sampler.is_ending, true);
         pthread_join(sampler.thread, NULL);
         outcome->used_bytes = (int64_t)sampler.before - (int64_t)sampler.least;
+        outcome->samples = sampler.before > 0 && sampler.least > 0 ? sampler.samples : 0;
     }
     if (status != CAPU_OK) {
         fprintf(stderr, "gpu_claims: mode %" PRIu32 ", planner %s, budget %" PRIu64 ": %s: %s\n",
@@ -279,38 +238,6 @@ static bool carry_out(const struct settings *settings, const struct run *run,
     }
     capu_context_destroy(context);
     return status == CAPU_OK;
-}
-
-/* Prints one line. `value` must be at most (with `wants_more`, at least) `limit`. If it comes from
-   the steady iterations of a run that had none, it is not judged: then another claim is broken. */
-struct claim {
-    const char *name;
-    const struct outcome *of; /* that run; NULL: steady or not */
-    double value;
-    double limit;
-    const char *unit;
-    bool wants_more;
-    bool is_of_time;
-};
-
-static void print_claim(const struct settings *settings, const struct claim *claim,
-                        const char *detail)
-{
-    bool is_judged = (!claim->is_of_time || !settings->is_untimed) &&
-                     (claim->of == NULL || claim->of->is_steady);
-    bool holds = claim->wants_more ? claim->value >= claim->limit : claim->value <= claim->limit;
-    const char *verdict = !is_judged ? "not judged" : holds ? "holds" : "BROKEN";
-
-    if (settings->wants_json) {
-        printf("{\"claim\":\"%s\",\"value\":%.6g,\"limit\":%.6g,\"unit\":\"%s\",\"verdict\":\"%s\","
-               "\"detail\":\"%s\"}\n",
-               claim->name, claim->value, claim->limit, claim->unit, verdict, detail);
-    } else {
-        printf("%-52s %10.4g %s (at %s %.4g): %s; %s\n", claim->name, claim->value, claim->unit,
-               claim->wants_more ? "least" : "most", claim->limit, verdict, detail);
-    }
-    fflush(stdout);
-    all_hold = all_hold && (holds || !is_judged);
 }
 
 /* The rates of the link that the library measured, taken from the trace that it recorded. */
@@ -336,146 +263,21 @@ static bool read_rates(const char *path, double *d2h, double *h2d)
     return is_found;
 }
 
-static double percent_more(double value, double than)
+/* Prints one line. */
+static void show(const struct settings *settings, struct claim claim)
 {
-    return than > 0.0 ? (value / than - 1.0) * 100.0 : 0.0;
-}
-
-/* Of two runs without a limit, one before and one after what they are compared with. */
-static double mean_wall_ns(const struct outcome off[2])
-{
-    return (off[0].wall_ns + off[1].wall_ns) / 2.0;
-}
-
-static void claim_no_overhead(const struct settings *settings, const struct outcome off[2],
-                              const struct outcome *roomy)
-{
-    double base = mean_wall_ns(off);
-    char detail[160];
-
-    snprintf(detail, sizeof(detail),
-             "%.3f ms per guided iteration with %" PRIu64
-             " evictions, %.3f and %.3f ms off before and after",
-             roomy->wall_ns / 1e6, roomy->evict_count, off[0].wall_ns / 1e6, off[1].wall_ns / 1e6);
-    print_claim(settings,
-                &(struct claim){.name = "guided with nothing evicted, against off",
-                                .of = roomy,
-                                .value = percent_more(roomy->wall_ns, base),
-                                .limit = OVERHEAD_LIMIT,
-                                .unit = "% slower",
-                                .is_of_time = true},
-                detail);
-}
-
-/* A plan that is made again and again, because its iterations do not take the times that it was
-   planned with, never becomes steady. */
-static void claim_steady(const struct settings *settings, const char *name,
-                         const struct outcome *guided)
-{
-    char detail[160];
-
-    snprintf(detail, sizeof(detail), "after %u iterations; %u allowed", guided->begun,
-             settings->settle);
-    print_claim(settings,
-                &(struct claim){.name = name,
-                                .value = guided->steady,
-                                .limit = settings->steps,
-                                .unit = "steady iterations in a row",
-                                .wants_more = true,
-                                .is_of_time = true},
-                detail);
-}
-
-static void claim_memory(const struct settings *settings, uint64_t budget,
-                         const struct outcome *sampled)
-{
-    double beside = (double)BESIDE_BYTES + (double)sampled->host_bytes / BESIDE_PINNED;
-    char detail[200];
-
-    snprintf(detail, sizeof(detail),
-             "budget %.1f MiB, at most %.1f MiB less free than before the context, %.1f MiB pinned",
-             (double)budget / MIB, (double)sampled->used_bytes / MIB,
-             (double)sampled->host_bytes / MIB);
-    print_claim(settings,
-                &(struct claim){.name = "memory seen by cudaMemGetInfo above the budget",
-                                .value = ((double)sampled->used_bytes - (double)budget) / MIB,
-                                .limit = beside / MIB,
-                                .unit = "MiB"},
-                detail);
-}
-
-static void claim_no_calls(const struct settings *settings, const struct outcome *planned)
-{
-    char detail[160];
-
-    snprintf(detail, sizeof(detail), "%u iterations, %" PRIu64 " evictions", settings->steps,
-             planned->evict_count);
-    print_claim(settings,
-                &(struct claim){.name = "map and unmap calls in steady iterations",
-                                .of = planned,
-                                .value = (double)planned->map_count,
-                                .limit = 0.0,
-                                .unit = "calls"},
-                detail);
-    print_claim(settings,
-                &(struct claim){.name = "device memory taken in steady iterations",
-                                .of = planned,
-                                .value = (double)planned->grown_bytes / MIB,
-                                .limit = STEADY_BYTES / MIB,
-                                .unit = "MiB"},
-                detail);
-}
-
-/* Copies that overlapped nothing would make an iteration longer by their whole time. */
-static void claim_overlap(const struct settings *settings, const struct outcome off[2],
-                          const struct outcome *swapped, double d2h, double h2d)
-{
-    double base = mean_wall_ns(off);
-    double copies_ns = swapped->evicted_bytes / d2h * 1e9 + swapped->prefetched_bytes / h2d * 1e9;
-    double beyond_ns = swapped->wall_ns - base;
-    char detail[200];
-
-    snprintf(
-        detail, sizeof(detail),
-        "%.1f ms without copies; with %.1f ms of them (%.0f MiB out, %.0f in) %.1f ms, of which "
-        "%.1f stalls",
-        base / 1e6, copies_ns / 1e6, swapped->evicted_bytes / MIB, swapped->prefetched_bytes / MIB,
-        swapped->wall_ns / 1e6, swapped->stall_ns / 1e6);
-    print_claim(
-        settings,
-        &(struct claim){.name = "time of copies hidden by kernels, planner swap",
-                        .of = swapped,
-                        .value = copies_ns > 0.0 ? (1.0 - beyond_ns / copies_ns) * 100.0 : 0.0,
-                        .limit = HIDDEN_LIMIT,
-                        .unit = "%",
-                        .wants_more = true,
-                        .is_of_time = true},
-        detail);
-}
-
-/* Measured: wall time against that without a limit. Predicted: against the ops' own times, which
-   the plan was made with. */
-static void claim_prediction(const struct settings *settings, const char *name,
-                             const struct outcome off[2], const struct outcome *planned)
-{
-    double base = mean_wall_ns(off);
-    double measured = percent_more(planned->wall_ns, base);
-    double predicted = percent_more(planned->predicted_ns, planned->compute_ns);
-    char detail[160];
-
-    snprintf(detail, sizeof(detail),
-             "measured %+.1f %% (%.2f ms, off %.2f ms), predicted %+.1f %% (%.2f ms, ops %.2f ms)",
-             measured, planned->wall_ns / 1e6, base / 1e6, predicted, planned->predicted_ns / 1e6,
-             planned->compute_ns / 1e6);
-    print_claim(
-        settings,
-        &(struct claim){.name = name,
-                        .of = planned,
-                        .value = measured > predicted ? measured - predicted : predicted - measured,
-                        .limit = PREDICTION_LIMIT,
-                        .unit = "points",
-                        .is_of_time = true},
-        detail);
+    if (settings->wants_json) {
+        printf("{\"claim\":\"%s\",\"value\":%.6g,\"limit\":%.6g,\"unit\":\"%s\",\"verdict\":\"%s\","
+               "\"detail\":\"%s\"}\n",
+               claim.name, claim.value, claim.limit, claim.unit, judge_verdict(&claim),
+               claim.detail);
+    } else {
+        printf("%-52s %10.4g %s (at %s %.4g): %s; %s\n", claim.name, claim.value, claim.unit,
+               claim.wants_more ? "least" : "most", claim.limit, judge_verdict(&claim),
+               claim.detail);
+    }
+    fflush(stdout);
+    all_hold = all_hold && judge_holds(&claim);
 }
 
 static bool check_all(const struct settings *settings, const char *trace)
@@ -505,24 +307,29 @@ static bool check_all(const struct settings *settings, const char *trace)
                    &sampled)) {
         return false;
     }
-    claim_memory(settings, budget, &sampled);
-    claim_steady(settings, "guided mode becomes steady", &sampled);
-    claim_no_calls(settings, &sampled);
+    show(settings, judge_memory(budget, &sampled));
+    show(settings, judge_steady(&settings->judge, "guided mode becomes steady", &sampled));
+    show(settings, judge_calls(&sampled));
+    show(settings, judge_growth(&sampled));
     if (!carry_out(settings, &(struct run){.mode = CAPU_MODE_OFF}, &off[0]) ||
         !carry_out(settings, &(struct run){.mode = CAPU_MODE_GUIDED, .is_recorded = true},
                    &roomy) ||
         !carry_out(settings, &(struct run){.mode = CAPU_MODE_OFF}, &off[1])) {
         return false;
     }
-    claim_steady(settings, "guided with nothing evicted becomes steady", &roomy);
-    claim_no_overhead(settings, off, &roomy);
+    show(settings,
+         judge_steady(&settings->judge, "guided with nothing evicted becomes steady", &roomy));
+    show(settings, judge_no_overhead(&settings->judge, off, &roomy));
     if (!carry_out(
             settings,
             &(struct run){.mode = CAPU_MODE_GUIDED, .budget_bytes = budget, .is_recorded = true},
             &hybrid)) {
         return false;
     }
-    claim_prediction(settings, "overhead beside its prediction, planner hybrid", off, &hybrid);
+    show(settings, judge_steady(&settings->judge, "planner hybrid becomes steady", &hybrid));
+    show(settings,
+         judge_prediction(&settings->judge, "overhead beside its prediction, planner hybrid", off,
+                          &hybrid));
     if (!carry_out(settings,
                    &(struct run){.mode = CAPU_MODE_GUIDED,
                                  .planner = "swap",
@@ -532,9 +339,10 @@ static bool check_all(const struct settings *settings, const char *trace)
         !read_rates(trace, &d2h, &h2d)) {
         return false;
     }
-    claim_steady(settings, "planner swap becomes steady", &swapped);
-    claim_overlap(settings, off, &swapped, d2h, h2d);
-    claim_prediction(settings, "overhead beside its prediction, planner swap", off, &swapped);
+    show(settings, judge_steady(&settings->judge, "planner swap becomes steady", &swapped));
+    show(settings, judge_overlap(&settings->judge, off, &swapped, d2h, h2d));
+    show(settings, judge_prediction(&settings->judge,
+                                    "overhead beside its prediction, planner swap", off, &swapped));
     return true;
 }
 
@@ -564,15 +372,15 @@ static bool read_arguments(int argc, char **argv, struct settings *settings)
                        {"--heads", &settings->shape.heads, 256},
                        {"--seq", &settings->shape.length, 4096},
                        {"--vocab", &settings->shape.vocabulary, 1 << 20},
-                       {"--steps", &settings->steps, STEPS_MAX},
-                       {"--settle", &settings->settle, 10 * STEPS_MAX},
+                       {"--steps", &settings->judge.steps, STEPS_MAX},
+                       {"--settle", &settings->judge.settle, 10 * STEPS_MAX},
                        {"--percent", &settings->percent, 100}};
         bool is_known = true;
 
         if (strcmp(argv[i], "--json") == 0) {
             settings->wants_json = true;
         } else if (strcmp(argv[i], "--untimed") == 0) {
-            settings->is_untimed = true;
+            settings->judge.is_untimed = true;
         } else {
             is_known = false;
             for (size_t n = 0; n < sizeof(numbers) / sizeof(numbers[0]); n++) {
@@ -605,8 +413,7 @@ int main(int argc, char **argv)
                                           .align = 64,
                                           .vocabulary = 50304},
                                 .batch = 8,
-                                .steps = 10,
-                                .settle = 120,
+                                .judge = {.steps = 10, .settle = 120},
                                 .percent = 60};
     char trace[] = "/tmp/gpu_claims.XXXXXX";
     int count = 0;
