@@ -1,0 +1,119 @@
+/*
+ * The calls of CUDA's runtime that libcudart of these tests has, as lists. Declarations and
+ * variants for the per-thread default stream are generated from them; headers_check.c compares them
+ * with NVIDIA's headers where those are installed. The names are NVIDIA's, since this is their
+ * interface.
+ */
+#ifndef CAPU_TESTS_PTX_CUDART_CALLS_H
+#define CAPU_TESTS_PTX_CUDART_CALLS_H
+
+/* X(name, parameters) */
+#define CUDART_PLAIN_CALLS(X)                                                                     \
+    X(cudaGetLastError, (void))                                                                   \
+    X(cudaPeekAtLastError, (void))                                                                \
+    X(cudaDriverGetVersion, (int *version))                                                       \
+    X(cudaRuntimeGetVersion, (int *version))                                                      \
+    X(cudaGetDeviceCount, (int *count))                                                           \
+    X(cudaGetDevice, (int *device))                                                               \
+    X(cudaSetDevice, (int device))                                                                \
+    X(cudaInitDevice, (int device, unsigned int device_flags, unsigned int flags))                \
+    X(cudaSetDeviceFlags, (unsigned int flags))                                                   \
+    X(cudaGetDeviceFlags, (unsigned int *flags))                                                  \
+    X(cudaDeviceReset, (void))                                                                    \
+    X(cudaDeviceSynchronize, (void))                                                              \
+    X(cudaDeviceSetLimit, (enum cudaLimit limit, size_t value))                                   \
+    X(cudaDeviceGetLimit, (size_t * value, enum cudaLimit limit))                                 \
+    X(cudaDeviceSetCacheConfig, (enum cudaFuncCache config))                                      \
+    X(cudaDeviceGetCacheConfig, (enum cudaFuncCache * config))                                    \
+    X(cudaDeviceGetAttribute, (int *value, enum cudaDeviceAttr attribute, int device))            \
+    X(cudaDeviceGetStreamPriorityRange, (int *least, int *greatest))                              \
+    X(cudaDeviceGetPCIBusId, (char *text, int bytes, int device))                                 \
+    X(cudaDeviceCanAccessPeer, (int *can, int device, int peer))                                  \
+    X(cudaDeviceGetDefaultMemPool, (cudaMemPool_t * pool, int device))                            \
+    X(cudaMemPoolSetAttribute, (cudaMemPool_t pool, enum cudaMemPoolAttr attribute, void *value)) \
+    X(cudaMemPoolGetAttribute, (cudaMemPool_t pool, enum cudaMemPoolAttr attribute, void *value)) \
+    X(cudaMemPoolTrimTo, (cudaMemPool_t pool, size_t bytes))                                      \
+    X(cudaGetDeviceProperties, (struct cudaDeviceProp * properties, int device))                  \
+    X(cudaMemGetInfo, (size_t * free_bytes, size_t * total_bytes))                                \
+    X(cudaMalloc, (void **address, size_t bytes))                                                 \
+    X(cudaMallocManaged, (void **address, size_t bytes, unsigned int flags))                      \
+    X(cudaMallocPitch, (void **address, size_t *pitch, size_t width, size_t height))              \
+    X(cudaMalloc3D, (struct cudaPitchedPtr * address, struct cudaExtent extent))                  \
+    X(cudaFree, (void *address))                                                                  \
+    X(cudaMallocHost, (void **address, size_t bytes))                                             \
+    X(cudaHostAlloc, (void **address, size_t bytes, unsigned int flags))                          \
+    X(cudaFreeHost, (void *address))                                                              \
+    X(cudaHostRegister, (void *address, size_t bytes, unsigned int flags))                        \
+    X(cudaHostUnregister, (void *address))                                                        \
+    X(cudaHostGetDevicePointer, (void **address, void *host, unsigned int flags))                 \
+    X(cudaHostGetFlags, (unsigned int *flags, void *host))                                        \
+    X(cudaPointerGetAttributes, (struct cudaPointerAttributes * attributes, const void *address)) \
+    X(cudaStreamCreate, (cudaStream_t * stream))                                                  \
+    X(cudaStreamCreateWithFlags, (cudaStream_t * stream, unsigned int flags))                     \
+    X(cudaStreamCreateWithPriority, (cudaStream_t * stream, unsigned int flags, int priority))    \
+    X(cudaStreamDestroy, (cudaStream_t stream))                                                   \
+    X(cudaEventCreate, (cudaEvent_t * event))                                                     \
+    X(cudaEventCreateWithFlags, (cudaEvent_t * event, unsigned int flags))                        \
+    X(cudaEventDestroy, (cudaEvent_t event))                                                      \
+    X(cudaEventQuery, (cudaEvent_t event))                                                        \
+    X(cudaEventSynchronize, (cudaEvent_t event))                                                  \
+    X(cudaEventElapsedTime, (float *ms, cudaEvent_t from, cudaEvent_t to))                        \
+    X(cudaProfilerStart, (void))                                                                  \
+    X(cudaProfilerStop, (void))
+
+/* X(name, suffix of the variant for the per-thread default stream, parameters, arguments) */
+#define CUDART_STREAM_CALLS(X)                                                                    \
+    X(cudaMemcpy, _ptds, (void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind),    \
+      (to, from, bytes, kind))                                                                    \
+    X(cudaMemcpyAsync, _ptsz,                                                                     \
+      (void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind, cudaStream_t stream),  \
+      (to, from, bytes, kind, stream))                                                            \
+    X(cudaMemcpy2D, _ptds,                                                                        \
+      (void *to, size_t to_pitch, const void *from, size_t from_pitch, size_t width,              \
+       size_t height, enum cudaMemcpyKind kind),                                                  \
+      (to, to_pitch, from, from_pitch, width, height, kind))                                      \
+    X(cudaMemcpy2DAsync, _ptsz,                                                                   \
+      (void *to, size_t to_pitch, const void *from, size_t from_pitch, size_t width,              \
+       size_t height, enum cudaMemcpyKind kind, cudaStream_t stream),                             \
+      (to, to_pitch, from, from_pitch, width, height, kind, stream))                              \
+    X(cudaMemcpy3D, _ptds, (const struct cudaMemcpy3DParms *copy), (copy))                        \
+    X(cudaMemcpy3DAsync, _ptsz, (const struct cudaMemcpy3DParms *copy, cudaStream_t stream),      \
+      (copy, stream))                                                                             \
+    X(cudaMemset, _ptds, (void *to, int value, size_t bytes), (to, value, bytes))                 \
+    X(cudaMemsetAsync, _ptsz, (void *to, int value, size_t bytes, cudaStream_t stream),           \
+      (to, value, bytes, stream))                                                                 \
+    X(cudaMemset2D, _ptds, (void *to, size_t pitch, int value, size_t width, size_t height),      \
+      (to, pitch, value, width, height))                                                          \
+    X(cudaMemset2DAsync, _ptsz,                                                                   \
+      (void *to, size_t pitch, int value, size_t width, size_t height, cudaStream_t stream),      \
+      (to, pitch, value, width, height, stream))                                                  \
+    X(cudaMallocAsync, _ptsz, (void **address, size_t bytes, cudaStream_t stream),                \
+      (address, bytes, stream))                                                                   \
+    X(cudaMallocFromPoolAsync, _ptsz,                                                             \
+      (void **address, size_t bytes, cudaMemPool_t pool, cudaStream_t stream),                    \
+      (address, bytes, pool, stream))                                                             \
+    X(cudaFreeAsync, _ptsz, (void *address, cudaStream_t stream), (address, stream))              \
+    X(cudaStreamGetPriority, _ptsz, (cudaStream_t stream, int *priority), (stream, priority))     \
+    X(cudaStreamGetFlags, _ptsz, (cudaStream_t stream, unsigned int *flags), (stream, flags))     \
+    X(cudaStreamGetId, _ptsz, (cudaStream_t stream, unsigned long long *id), (stream, id))        \
+    X(cudaStreamSynchronize, _ptsz, (cudaStream_t stream), (stream))                              \
+    X(cudaStreamQuery, _ptsz, (cudaStream_t stream), (stream))                                    \
+    X(cudaStreamWaitEvent, _ptsz, (cudaStream_t stream, cudaEvent_t event, unsigned int flags),   \
+      (stream, event, flags))                                                                     \
+    X(cudaStreamAddCallback, _ptsz,                                                               \
+      (cudaStream_t stream, cudaStreamCallback_t function, void *argument, unsigned int flags),   \
+      (stream, function, argument, flags))                                                        \
+    X(cudaStreamIsCapturing, _ptsz, (cudaStream_t stream, enum cudaStreamCaptureStatus * status), \
+      (stream, status))                                                                           \
+    X(cudaLaunchHostFunc, _ptsz, (cudaStream_t stream, cudaHostFn_t function, void *argument),    \
+      (stream, function, argument))                                                               \
+    X(cudaEventRecord, _ptsz, (cudaEvent_t event, cudaStream_t stream), (event, stream))          \
+    X(cudaEventRecordWithFlags, _ptsz,                                                            \
+      (cudaEvent_t event, cudaStream_t stream, unsigned int flags), (event, stream, flags))
+
+/* X(name, parameters): calls that cannot fail. */
+#define CUDART_TEXT_CALLS(X)                 \
+    X(cudaGetErrorName, (cudaError_t error)) \
+    X(cudaGetErrorString, (cudaError_t error))
+
+#endif

@@ -1,0 +1,151 @@
+/* The types of CUDA's runtime, as far as the calls in cudart_calls.h use them. Numbers that matter
+   here are listed in cudart_values.h. */
+#ifndef CAPU_TESTS_PTX_CUDART_TYPES_H
+#define CAPU_TESTS_PTX_CUDART_TYPES_H
+
+#include "tests/ptx/include/cudart_calls.h"
+#include "tests/ptx/include/cudart_values.h"
+#include "tests/ptx/include/driver_types.h"
+
+#define CUDART_DRIVER_ENUMERATOR(driver_name, name, number, text) name = number,
+#define CUDART_ENUMERATOR(name, number, text) name = number,
+typedef enum cudaError {
+    DRIVER_ERRORS(CUDART_DRIVER_ENUMERATOR) CUDART_ERRORS(CUDART_ENUMERATOR)
+} cudaError_t;
+#undef CUDART_DRIVER_ENUMERATOR
+#undef CUDART_ENUMERATOR
+
+#define CUDART_ENUMERATOR(name, number) name = number,
+enum cudaMemcpyKind { CUDART_MEMCPY_KINDS(CUDART_ENUMERATOR) };
+enum cudaMemoryType { CUDART_MEMORY_TYPES(CUDART_ENUMERATOR) };
+#undef CUDART_ENUMERATOR
+enum cudaLimit { cudaLimitStackSize };
+enum cudaFuncCache { cudaFuncCachePreferNone };
+enum cudaDeviceAttr { cudaDevAttrMaxThreadsPerBlock = 1 };            /* the driver's numbers */
+enum cudaMemPoolAttr { cudaMemPoolReuseFollowEventDependencies = 1 }; /* the same */
+enum cudaStreamCaptureStatus { cudaStreamCaptureStatusNone };
+
+typedef CUstream cudaStream_t;
+typedef CUevent cudaEvent_t;
+typedef CUmemoryPool cudaMemPool_t;
+typedef struct cudaArray *cudaArray_t;
+typedef void (*cudaHostFn_t)(void *argument);
+typedef void (*cudaStreamCallback_t)(cudaStream_t stream, cudaError_t status, void *argument);
+
+struct cudaPitchedPtr {
+    void *ptr;
+    size_t pitch;
+    size_t xsize;
+    size_t ysize;
+};
+
+struct cudaExtent {
+    size_t width;
+    size_t height;
+    size_t depth;
+};
+
+struct cudaPos {
+    size_t x;
+    size_t y;
+    size_t z;
+};
+
+struct cudaMemcpy3DParms {
+    cudaArray_t srcArray;
+    struct cudaPos srcPos;
+    struct cudaPitchedPtr srcPtr;
+    cudaArray_t dstArray;
+    struct cudaPos dstPos;
+    struct cudaPitchedPtr dstPtr;
+    struct cudaExtent extent;
+    enum cudaMemcpyKind kind;
+};
+
+struct cudaPointerAttributes {
+    enum cudaMemoryType type;
+    int device;
+    void *devicePointer;
+    void *hostPointer;
+    long reserved[8];
+};
+
+/* The fields that programs read have names; those between them do not matter here. */
+struct cudaDeviceProp {
+    char name[256];
+    char uuid[16];
+    char luid[12];
+    size_t totalGlobalMem;
+    size_t sharedMemPerBlock;
+    int regsPerBlock;
+    int warpSize;
+    size_t memPitch;
+    int maxThreadsPerBlock;
+    int maxThreadsDim[3];
+    int maxGridSize[3];
+    size_t totalConstMem;
+    int major;
+    int minor;
+    size_t textureAlignment;
+    size_t texturePitchAlignment;
+    int multiProcessorCount;
+    int integrated;
+    int canMapHostMemory;
+    int textureSizes[39];
+    size_t surfaceAlignment;
+    int concurrentKernels;
+    int ECCEnabled;
+    int pciBusID;
+    int pciDeviceID;
+    int pciDomainID;
+    int tccDriver;
+    int asyncEngineCount;
+    int unifiedAddressing;
+    int memoryBusWidth;
+    int l2CacheSize;
+    int persistingL2CacheMaxSize;
+    int maxThreadsPerMultiProcessor;
+    int streamPrioritiesSupported;
+    int globalL1CacheSupported;
+    int localL1CacheSupported;
+    size_t sharedMemPerMultiprocessor;
+    int regsPerMultiprocessor;
+    int managedMemory;
+    int isMultiGpuBoard;
+    int multiGpuBoardGroupID;
+    int hostNativeAtomicSupported;
+    int pageableMemoryAccess;
+    int concurrentManagedAccess;
+    int computePreemptionSupported;
+    int canUseHostPointerForRegisteredMem;
+    int cooperativeLaunch;
+    size_t sharedMemPerBlockOptin;
+    int pageableMemoryAccessUsesHostPageTables;
+    int directManagedMemAccessFromHost;
+    int maxBlocksPerMultiProcessor;
+    int accessPolicyMaxWindowSize;
+    size_t reservedSharedMemPerBlock;
+    int hostRegisterSupported;
+    int sparseCudaArraySupported;
+    int hostRegisterReadOnlySupported;
+    int timelineSemaphoreInteropSupported;
+    int memoryPoolsSupported;
+    int others[15];
+    int reserved[56];
+};
+
+#define CUDART_API __attribute__((visibility("default")))
+
+#define CUDART_DECLARE(name, parameters) CUDART_API cudaError_t name parameters;
+CUDART_PLAIN_CALLS(CUDART_DECLARE)
+#undef CUDART_DECLARE
+#define CUDART_DECLARE(name, suffix_pt, parameters, arguments) \
+    CUDART_API cudaError_t name parameters;                    \
+    CUDART_API cudaError_t name##suffix_pt parameters;
+CUDART_STREAM_CALLS(CUDART_DECLARE)
+#undef CUDART_DECLARE
+#define CUDART_DECLARE(name, parameters) CUDART_API const char *name parameters;
+CUDART_TEXT_CALLS(CUDART_DECLARE)
+#undef CUDART_DECLARE
+
+#endif
