@@ -185,7 +185,8 @@ const char *account_text(const struct account *account, const char *key)
 uint64_t account_idle_ns(const struct account *account)
 {
     const struct reported *counters = &account->counters;
-    uint64_t known_ns = counters->compute_ns + counters->stall_ns + counters->recompute_ns;
+    uint64_t known_ns =
+        counters->compute_ns + counters->waited_ns + counters->stall_ns + counters->recompute_ns;
 
     return counters->time_ns > known_ns ? counters->time_ns - known_ns : 0;
 }

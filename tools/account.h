@@ -50,7 +50,7 @@ void account_finish(struct account *account);
 /* A string of the report, or "". */
 const char *account_text(const struct account *account, const char *key);
 
-/* The time in which the device neither computed nor waited for memory. */
+/* The time in which the device neither computed nor waited for memory or for others. */
 uint64_t account_idle_ns(const struct account *account);
 
 #endif

@@ -5,7 +5,8 @@
  * waits for tensors, waits for memory, replays, and idling of the device. account.c attributes it,
  * remedies.c derives advice from it, and this file prints it. The choice of the iteration matters,
  * because remedies compare it with others: untimed iterations say little, and the first one, and
- * those that still waited for a plan, are slow for reasons that pass by themselves.
+ * those that still waited for a plan, are slow for reasons that pass by themselves. The reports of
+ * several ranks are explained together in explain_ranks.c.
  */
 #include "tools/commands.h"
 
@@ -14,6 +15,7 @@
 #include "tools/arguments.h"
 #include "tools/curves.h"
 #include "tools/exit_code.h"
+#include "tools/explain_ranks.h"
 #include "tools/human.h"
 #include "tools/output.h"
 #include "tools/page_plan.h"
@@ -35,7 +37,9 @@ enum { LISTED = 8 };
 
 struct settings {
     struct arguments arguments; /* `trace` is an option here */
-    const char *report;
+    const char *report;         /* the first of: */
+    char **reports;
+    size_t report_count;
     uint64_t iteration; /* 0: the slowest */
 };
 
@@ -56,14 +60,19 @@ static error_t parse_option(int key, char *argument, struct argp_state *state)
         settings->arguments.plan = argument;
         return 0;
     case ARGP_KEY_ARG:
-        if (settings->report != NULL) {
-            argp_error(state, "%s: too many arguments", argument);
-        }
-        settings->report = argument;
+        return ARGP_ERR_UNKNOWN; /* all of them come with the next key */
+    case ARGP_KEY_ARGS:
+        settings->reports = state->argv + state->next;
+        settings->report_count = (size_t)(state->argc - state->next);
+        settings->report = settings->reports[0];
         return 0;
     case ARGP_KEY_END:
         if (settings->report == NULL) {
             argp_error(state, "a REPORT is required");
+        } else if (settings->report_count > 1 &&
+                   (settings->arguments.trace != NULL || settings->arguments.html != NULL)) {
+            argp_error(state, "%s: has no effect on several reports",
+                       settings->arguments.trace != NULL ? "--trace" : "--html");
         } else if (settings->arguments.machine != NULL && settings->arguments.trace == NULL) {
             argp_error(state, "--machine %s: has no effect without --trace",
                        settings->arguments.machine);
@@ -183,10 +192,15 @@ static void print_where(const struct account *account)
 {
     const struct reported *counters = &account->counters;
     char buffer[32];
+    char size[32];
     char label[PRINTABLE_BYTES];
     char mode[PRINTABLE_BYTES];
 
-    printf("\niteration %" PRIu64 "%s%s, %s mode: %s", counters->iteration,
+    printf("\n");
+    if (counters->rank_count > 0) {
+        printf("rank %" PRIu64 " of %" PRIu64 ", ", counters->rank, counters->rank_count);
+    }
+    printf("iteration %" PRIu64 "%s%s, %s mode: %s", counters->iteration,
            account->kind->label[0] != '\0' ? " " : "", printable(account->kind->label, label),
            printable(account->kind->mode, mode), human_ns(counters->time_ns, buffer));
     if (counters->predicted_ns > 0) {
@@ -206,6 +220,14 @@ static void print_where(const struct account *account)
         return;
     }
     print_time("ops", counters->compute_ns, counters->time_ns);
+    if (counters->exchange_ns > 0) {
+        printf("    of that %s to exchange %s with others\n",
+               human_ns(counters->exchange_ns, buffer),
+               human_bytes(counters->exchanged_bytes, size));
+    }
+    if (counters->waited_ns > 0) {
+        print_time("waiting for others", counters->waited_ns, counters->time_ns);
+    }
     print_time("waiting for tensors to return", account->back_ns, counters->time_ns);
     print_time("waiting for free memory",
                less(counters->stall_ns, account->back_ns + account->replay_ns), counters->time_ns);
@@ -534,7 +556,8 @@ int explain_main(int argc, char **argv)
         {"iteration", KEY_ITERATION, "N", 0,
          "Iteration to explain (default: the slowest one whose ops were timed, apart from the "
          "first and "
-         "from those that had no plan yet)",
+         "from those that had no plan yet; with several reports: all, apart from the first of each "
+         "label)",
          0},
         {"trace", KEY_TRACE, "FILE", 0, "Trace of the program; adds predictions for other budgets",
          0},
@@ -547,8 +570,11 @@ int explain_main(int argc, char **argv)
     static const struct argp argp = {
         options,
         parse_option,
-        "REPORT",
-        "Explains why an iteration was slow, from a report file that CAPUCHIN_REPORT=REPORT wrote.",
+        "REPORT...",
+        "Explains why an iteration was slow, from a report file that CAPUCHIN_REPORT=REPORT wrote. "
+        "With the reports of several ranks (CAPUCHIN_REPORT=r.%r, then r.*), explains which rank "
+        "is "
+        "the slowest, and why.",
         NULL,
         NULL,
         NULL};
@@ -561,6 +587,10 @@ int explain_main(int argc, char **argv)
     bool is_fine;
 
     arguments_read(&argp, argc, argv, &settings);
+    if (settings.report_count > 1) {
+        is_fine = explain_ranks(settings.reports, settings.report_count, settings.iteration);
+        return is_fine && fflush(stdout) == 0 ? EXIT_FINE : EXIT_USAGE;
+    }
     trace = settings.arguments.trace;
     if (!check_files(&settings) || !report_file_read(&file, settings.report)) {
         return EXIT_USAGE;

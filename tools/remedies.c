@@ -291,6 +291,13 @@ void remedies_print(FILE *stream, const struct account *account, const struct re
             "cause is not memory,\n    but the machine (clocks, other work) or the program.\n",
             100.0 * part(slower_ns(account), usual_ns));
     }
+    if (part(counters->waited_ns, counters->time_ns) >= WORTH_MENTIONING) {
+        said++;
+        fprintf(stream,
+                "  - %.0f %% of the time it waited for others. With the reports of all ranks, "
+                "'capuchin explain' says for which\n    of them, and why.\n",
+                100.0 * part(counters->waited_ns, counters->time_ns));
+    }
     said += advise_on_plan(stream, account, file);
     said += advise_on_budget(stream, account, trace);
     said += advise_on_pages(stream, counters);
