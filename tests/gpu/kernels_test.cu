@@ -9,7 +9,6 @@
 #include "tests/gpu/kernels_test.h"
 
 #include "kernels/adamw.h"
-#include "kernels/attention.h"
 #include "kernels/blas.cuh"
 #include "kernels/embedding.h"
 #include "kernels/gelu.h"
@@ -236,55 +235,6 @@ START_TEST(matmul_agrees)
 }
 END_TEST
 
-/* batch, length, heads, channels per head */
-static const uint32_t attentions[][4] = {
-    {1, 1, 1, 1}, {2, 5, 3, 4}, {1, 40, 2, 8}, {2, 1024, 3, 64}};
-
-START_TEST(attention_agrees_step_by_step)
-{
-    struct pairs pairs = pairs_in(_i);
-    const uint32_t *shape = attentions[shape_in(_i)];
-    struct attention attention = {};
-    double tolerance;
-    size_t part;
-    size_t square;
-
-    attention.element = pairs.element;
-    attention.batch = shape[0];
-    attention.length = shape[1];
-    attention.heads = shape[2];
-    attention.head_channels = shape[3];
-    part = (size_t)shape[0] * shape[1] * shape[2] * shape[3];
-    square = (size_t)shape[0] * shape[1] * shape[2] * shape[1];
-    tolerance = product_tolerance(shape[1] > shape[3] ? shape[1] : shape[3]);
-    attention.qkv = pairs_items(&pairs, 3 * part, -1.0f, 1.0f);
-    attention.parts = pairs_blank(&pairs, 3 * part);
-    attention.scores = pairs_blank(&pairs, square);
-    attention.weights = pairs_clear(&pairs, square);
-    attention.mixed = pairs_blank(&pairs, part);
-    attention.output = pairs_blank(&pairs, part);
-    attention.qkv_gradient = pairs_blank(&pairs, 3 * part);
-    attention.parts_gradient = pairs_blank(&pairs, 3 * part);
-    attention.scores_gradient = pairs_clear(&pairs, square);
-    attention.weights_gradient = pairs_blank(&pairs, square);
-    attention.mixed_gradient = pairs_blank(&pairs, part);
-    attention.output_gradient = pairs_items(&pairs, part, -1.0f, 1.0f);
-    PAIRS_RUN(&pairs, attention_split_forward, &attention, 0.0);
-    PAIRS_RUN(&pairs, attention_scores_forward, &attention, tolerance);
-    PAIRS_RUN(&pairs, attention_softmax_forward, &attention, NEAR);
-    PAIRS_RUN(&pairs, attention_mix_forward, &attention, tolerance);
-    PAIRS_RUN(&pairs, attention_merge_forward, &attention, 0.0);
-    PAIRS_RUN(&pairs, attention_merge_backward, &attention, 0.0);
-    PAIRS_RUN(&pairs, attention_mix_backward_weights, &attention, tolerance);
-    PAIRS_RUN(&pairs, attention_mix_backward_value, &attention, tolerance);
-    PAIRS_RUN(&pairs, attention_softmax_backward, &attention, NEAR);
-    PAIRS_RUN(&pairs, attention_scores_backward_query, &attention, tolerance);
-    PAIRS_RUN(&pairs, attention_scores_backward_key, &attention, tolerance);
-    PAIRS_RUN(&pairs, attention_split_backward, &attention, 0.0);
-    pairs_finish(&pairs);
-}
-END_TEST
-
 /* The host rejects a label or token that is out of range. On the device such a row becomes NaN, and
    nothing else does. */
 START_TEST(unknown_labels_and_tokens_become_nan)
@@ -452,7 +402,7 @@ static Suite *kernels_suite(void)
     LOOP_IN(tests, layer_norm_agrees, norms, 1);
     kernels_images_add(tests);
     LOOP_IN(product_tests, matmul_agrees, products, 1);
-    LOOP_IN(product_tests, attention_agrees_step_by_step, attentions, 1);
+    kernels_attention_add(tests, product_tests);
     tcase_add_loop_test(tests, unknown_labels_and_tokens_become_nan, 0,
                         (int)(SHIFT_COUNT * ELEMENT_COUNT));
     tcase_add_test(tests, too_many_channels_are_rejected);

@@ -103,4 +103,7 @@ static inline bool wants_large(void)
 /* Adds the tests of the operations of image networks. */
 void kernels_images_add(TCase *tests);
 
+/* Adds the tests of attention; `product_tests` are those that KERNELS_MATMUL affects. */
+void kernels_attention_add(TCase *tests, TCase *product_tests);
+
 #endif
