@@ -2,8 +2,9 @@
 """pytorch_gpt.py RESULTS [--quick]: the GPTs of train_gpt in PyTorch, for comparison.
 
 The same shapes, batch, vocabulary (50,304 rows, of which the text, in bytes, uses 256), tied embedding,
-clipping and AdamW, with the same attention (scores, softmax, mix: no fused kernel, so that the same
-tensors are kept), in three ways: plain, with activation checkpointing of every layer, and with saved
+clipping and AdamW, with the same attention: scores, softmax and mix in separate steps, so that the same
+tensors are kept, or, for `--attention fused` of train_gpt, scaled_dot_product_attention, whose kernels for
+this shape keep none of them. In three ways: plain, with activation checkpointing of every layer, and with saved
 tensors offloaded to pinned host memory.
 
 fp32 is fp32 throughout: no TF32. bf16 is what `train_gpt --dtype bf16` does: all parameters and
@@ -22,6 +23,7 @@ import pytorch_common as common
 import torch
 import torch.nn.functional as functional
 from torch import nn
+from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.checkpoint import checkpoint
 
 VOCABULARY = 50304
@@ -31,6 +33,8 @@ BATCH = 8
 MODELS = {
     "gpt-d12": (torch.float32, (12, 768, 12)),
     "gpt-d12-bf16": (torch.bfloat16, (12, 768, 12)),
+    "gpt-d12-fused": (torch.float32, (12, 768, 12, True)),
+    "gpt-d12-fused-bf16": (torch.bfloat16, (12, 768, 12, True)),
     "gpt-d24": (torch.float32, (24, 1024, 16)),
     "gpt-d24-bf16": (torch.bfloat16, (24, 1024, 16)),
 }
@@ -38,9 +42,10 @@ QUICK = ("gpt-d12", "gpt-d12-bf16")
 
 
 class Layer(nn.Module):
-    def __init__(self, channels, heads):
+    def __init__(self, channels, heads, is_fused):
         super().__init__()
         self.heads = heads
+        self.is_fused = is_fused
         self.norm1 = nn.LayerNorm(channels)
         self.qkv = nn.Linear(channels, 3 * channels)
         self.project = nn.Linear(channels, channels)
@@ -52,9 +57,14 @@ class Layer(nn.Module):
         batch, length, channels = x.shape
         parts = self.qkv(x).view(batch, length, 3, self.heads, channels // self.heads)
         query, key, value = parts.permute(2, 0, 3, 1, 4)
-        scores = query @ key.transpose(-2, -1) / math.sqrt(channels // self.heads)
-        weights = scores.masked_fill(mask, float("-inf")).softmax(-1)
-        return self.project((weights @ value).transpose(1, 2).reshape(batch, length, channels))
+        if self.is_fused:
+            # Not the fallback that computes all scores, which PyTorch may choose without a word.
+            with sdpa_kernel([SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION]):
+                mixed = functional.scaled_dot_product_attention(query, key, value, is_causal=True)
+        else:
+            scores = query @ key.transpose(-2, -1) / math.sqrt(channels // self.heads)
+            mixed = scores.masked_fill(mask, float("-inf")).softmax(-1) @ value
+        return self.project(mixed.transpose(1, 2).reshape(batch, length, channels))
 
     def forward(self, x, mask):
         x = x + self.attend(self.norm1(x), mask)
@@ -62,11 +72,11 @@ class Layer(nn.Module):
 
 
 class Gpt(nn.Module):
-    def __init__(self, layers, channels, heads):
+    def __init__(self, layers, channels, heads, is_fused=False):
         super().__init__()
         self.tokens = nn.Embedding(VOCABULARY, channels)
         self.positions = nn.Embedding(LENGTH, channels)
-        self.layers = nn.ModuleList(Layer(channels, heads) for _ in range(layers))
+        self.layers = nn.ModuleList(Layer(channels, heads, is_fused) for _ in range(layers))
         self.last = nn.LayerNorm(channels)
         for embedding in (self.tokens, self.positions):
             nn.init.normal_(embedding.weight, std=0.02)

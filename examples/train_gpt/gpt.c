@@ -8,6 +8,7 @@
 
 #include "kernels/attention.h"
 #include "kernels/embedding.h"
+#include "kernels/fused_attention.h"
 #include "kernels/gelu.h"
 #include "kernels/layer_norm.h"
 #include "kernels/matmul.h"
@@ -208,6 +209,25 @@ static struct attention attention_of(const struct gpt *gpt, uint32_t index)
     };
 }
 
+static struct fused_attention fused_attention_of(const struct gpt *gpt, uint32_t index)
+{
+    const struct gpt_layer *layer = &gpt->layers[index];
+
+    return (struct fused_attention){
+        .qkv = layer->parts,
+        .output = layer->attended,
+        .log_sums = layer->log_sums,
+        .output_gradient = gpt->shared.branch,
+        .qkv_gradient = gpt->shared.qkv,
+        .products = gpt->shared.products,
+        .batch = gpt->batch,
+        .length = gpt->length,
+        .heads = gpt->shape.heads,
+        .head_channels = gpt->shape.channels / gpt->shape.heads,
+        .element = gpt->shape.element,
+    };
+}
+
 static struct gelu gelu_of(const struct gpt *gpt, uint32_t index)
 {
     return (struct gelu){
@@ -267,7 +287,11 @@ static capu_status add_branch(struct gpt *gpt, const void *input, void *output)
 static capu_status attention_forward(struct gpt *gpt, uint32_t index)
 {
     struct attention attention = attention_of(gpt, index);
+    struct fused_attention fused = fused_attention_of(gpt, index);
 
+    if (gpt->shape.is_fused) {
+        return fused_attention_forward(gpt->context, &fused);
+    }
     TRY(attention_split_forward(gpt->context, &attention));
     TRY(attention_scores_forward(gpt->context, &attention));
     TRY(attention_softmax_forward(gpt->context, &attention));
@@ -287,7 +311,8 @@ static capu_status layer_forward(struct gpt *gpt, uint32_t index)
     struct gelu gelu = gelu_of(gpt, index);
 
     TRY(layer_norm_forward(gpt->context, &norm1));
-    TRY(dense_forward(gpt, &qkv, layer->norm1, gpt->shared.qkv));
+    TRY(dense_forward(gpt, &qkv, layer->norm1,
+                      gpt->shape.is_fused ? layer->parts : gpt->shared.qkv));
     TRY(attention_forward(gpt, index));
     TRY(dense_forward(gpt, &attention, layer->attended, gpt->shared.branch));
     TRY(add_branch(gpt, norm1.input, layer->residual1));
@@ -337,8 +362,12 @@ static capu_status attention_backward(struct gpt *gpt, uint32_t index)
 {
     capu_context *context = gpt->context;
     struct attention attention = attention_of(gpt, index);
+    struct fused_attention fused = fused_attention_of(gpt, index);
     size_t parts_bytes = 3 * stream_bytes(gpt);
 
+    if (gpt->shape.is_fused) {
+        return fused_attention_backward(context, &fused);
+    }
     TRY(attention_merge_backward(context, &attention));
     TRY(attention_mix_backward_weights(context, &attention));
     TRY(capu_zero(context, attention.parts_gradient, parts_bytes));

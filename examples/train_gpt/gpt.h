@@ -32,6 +32,7 @@ struct gpt_shape {
     uint32_t align;      /* tensors begin at multiples of that many items; 0 or 1: anywhere */
     uint32_t vocabulary; /* GPT_BYTES or more */
     enum element element;
+    bool is_fused; /* attention in one op that keeps no scores (kernels/fused_attention.h) */
 };
 
 enum gpt_parameter {
@@ -78,8 +79,9 @@ struct gpt_layer {
     void *norm1;
     float *norm1_mean;
     float *norm1_rstd;
-    void *parts; /* query, key, value */
-    void *weights;
+    void *parts;     /* query, key, value; fused: side by side in each row */
+    void *weights;   /* fused: none */
+    float *log_sums; /* fused only */
     void *attended;
     void *residual1;
     void *norm2;
@@ -94,8 +96,8 @@ struct gpt_layer {
 struct gpt_shared {
     void *embedded;
     void *qkv;    /* backward: its gradient */
-    void *scores; /* backward: their gradient */
-    void *mixed;  /* backward: its gradient */
+    void *scores; /* backward: their gradient; fused: none */
+    void *mixed;  /* backward: its gradient; fused: none */
     void *branch; /* what a branch adds to the stream; backward: gradients on the way */
     void *last;
     float *last_mean;
@@ -106,8 +108,9 @@ struct gpt_shared {
     float *mean_loss;
     float *norm; /* of all gradients */
     void *stream_gradient;
-    void *parts_gradient;
-    void *weights_gradient;
+    void *parts_gradient;   /* fused: none */
+    void *weights_gradient; /* fused: none */
+    float *products;        /* fused only: scratch memory of its backward pass */
     void *hidden_gradient;
 };
 

@@ -87,7 +87,11 @@ static void carve_layer(struct carver *carver, uint32_t index)
     layer->norm1_mean = floats(carver, rows, "norm1.mean", suffix);
     layer->norm1_rstd = floats(carver, rows, "norm1.rstd", suffix);
     layer->parts = items(carver, 3 * stream, "parts", suffix);
-    layer->weights = items(carver, square, "weights", suffix);
+    if (gpt->shape.is_fused) {
+        layer->log_sums = floats(carver, rows * gpt->shape.heads, "log_sums", suffix);
+    } else {
+        layer->weights = items(carver, square, "weights", suffix);
+    }
     layer->attended = items(carver, stream, "attended", suffix);
     layer->residual1 = items(carver, stream, "residual1", suffix);
     layer->norm2 = items(carver, stream, "norm2", suffix);
@@ -109,8 +113,10 @@ static void carve_shared(struct carver *carver)
 
     shared->embedded = items(carver, stream, "embedded", "");
     shared->qkv = items(carver, 3 * stream, "qkv", "");
-    shared->scores = items(carver, square, "scores", "");
-    shared->mixed = items(carver, stream, "mixed", "");
+    if (!gpt->shape.is_fused) {
+        shared->scores = items(carver, square, "scores", "");
+        shared->mixed = items(carver, stream, "mixed", "");
+    }
     shared->branch = items(carver, stream, "branch", "");
     shared->last = items(carver, stream, "last", "");
     shared->last_mean = floats(carver, rows, "last.mean", "");
@@ -121,8 +127,12 @@ static void carve_shared(struct carver *carver)
     shared->mean_loss = floats(carver, 1, "mean_loss", "");
     shared->norm = floats(carver, 1, "norm", "");
     shared->stream_gradient = gradients(carver, stream, "stream.gradient");
-    shared->parts_gradient = gradients(carver, 3 * stream, "parts.gradient");
-    shared->weights_gradient = gradients(carver, square, "weights.gradient");
+    if (gpt->shape.is_fused) {
+        shared->products = floats(carver, rows * gpt->shape.heads, "products", "");
+    } else {
+        shared->parts_gradient = gradients(carver, 3 * stream, "parts.gradient");
+        shared->weights_gradient = gradients(carver, square, "weights.gradient");
+    }
     shared->hidden_gradient = gradients(carver, 4 * stream, "hidden.gradient");
 }
 

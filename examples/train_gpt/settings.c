@@ -1,6 +1,8 @@
 /* Parses the options of train_gpt. */
 #include "examples/train_gpt/settings.h"
 
+#include "kernels/fused_attention.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,6 +15,7 @@ enum {
     KEY_HEADS,
     KEY_SEQ,
     KEY_ALIGN,
+    KEY_ATTENTION,
     KEY_MODEL,
     KEY_VOCAB,
     KEY_DTYPE,
@@ -45,6 +48,10 @@ static const struct argp_option option_table[] = {
      "Align tensors to multiples of N items (default 1: no gaps, as in a buffer read from a file; "
      "GPUs "
      "prefer 64)",
+     1},
+    {"attention", KEY_ATTENTION, "scores|fused", 0,
+     "scores (default): attention in several ops, which keep scores and weights; fused: in one op "
+     "that keeps neither",
      1},
     {"update", KEY_UPDATE, "end|asap", 0,
      "end (default): update all parameters in one op at the end; asap: update each one as soon as "
@@ -100,6 +107,14 @@ static void parse_update(struct settings *settings, const char *text, struct arg
     }
 }
 
+static void parse_attention(struct settings *settings, const char *text, struct argp_state *state)
+{
+    settings->shape.is_fused = strcmp(text, "fused") == 0;
+    if (!settings->shape.is_fused && strcmp(text, "scores") != 0) {
+        argp_error(state, "--attention %s: not scores or fused", text);
+    }
+}
+
 static void check_settings(const struct settings *settings, struct argp_state *state)
 {
     const struct gpt_shape *shape = &settings->shape;
@@ -111,6 +126,10 @@ static void check_settings(const struct settings *settings, struct argp_state *s
     if (settings->options.batch % settings->replicas != 0) {
         argp_error(state, "--batch %u: not a multiple of --replicas %u", settings->options.batch,
                    settings->replicas);
+    }
+    if (shape->is_fused && shape->channels / shape->heads > FUSED_ATTENTION_CHANNELS) {
+        argp_error(state, "--attention fused: a head of %u channels, and at most %u are possible",
+                   shape->channels / shape->heads, FUSED_ATTENTION_CHANNELS);
     }
     if (settings->other_length > shape->length) {
         argp_error(state, "--other-seq %u: longer than --seq %u", settings->other_length,
@@ -166,6 +185,9 @@ static error_t parse(int key, char *argument, struct argp_state *state)
         return 0;
     case KEY_ALIGN:
         settings->shape.align = number(state, "align", argument, 1, 1024);
+        return 0;
+    case KEY_ATTENTION:
+        parse_attention(settings, argument, state);
         return 0;
     case KEY_UPDATE:
         parse_update(settings, argument, state);

@@ -17,7 +17,7 @@ ln -s "$programs"/data/*.txt "$work/bin/data/"
 budgets=$root/bench/gpu/budgets.sh
 text=$(ls "$work"/bin/data/*.txt)
 POSSIBLE=1 "$budgets" "$work/bin" "$text" /dev/null >"$work/log" 2>&1 &&
-    [ "$(grep -c ': possible$' "$work/log")" -eq 30 ] || { cat "$work/log"; exit 1; }
+    [ "$(grep -c ': possible$' "$work/log")" -eq 38 ] || { cat "$work/log"; exit 1; }
 if BUDGETS="50 10" POSSIBLE=1 MODELS=cnn "$budgets" "$work/bin" "$text" /dev/null >"$work/log" 2>&1 ||
     ! grep -q '^cnn 10 %: .*below the floor' "$work/log"; then
     echo "a budget below the floor is not found: $(cat "$work/log")"
