@@ -133,7 +133,7 @@ START_TEST(a_call_fails_while_a_guided_context_is_created)
     bool hit = true;
 
     options.creation_fault = &plan;
-    for (plan.call = 1; hit; plan.call++) {
+    for (plan.call = 1; hit; plan.call = effort_next(plan.call)) {
         struct rig rig;
         struct program program = {0};
 
