@@ -59,8 +59,15 @@ struct view_events {
 /*
  * Fills in everything of a view but what only the caller knows: source, iteration, mode, budget,
  * peak and link. Pre: events name ops and tensors that exist. Takes `places`, also on failure.
- * Errors: TOO_LARGE, NO_HOST_MEMORY. On failure the view is zeroed.
+ * Errors: NO_HOST_MEMORY. On failure the view is zeroed.
  */
 capu_status view_build(struct view *view, struct view_events *events, struct error_text *error);
+
+/*
+ * Writes the stays, in the order in which they end, the moves, the copies, and the ops with their
+ * waits. Pre: names, operands, ops, op_of_number, copies and tensors are allocated. Called by
+ * view_build. Errors: NO_HOST_MEMORY.
+ */
+capu_status view_walk(struct view *view, const struct view_events *events);
 
 #endif
