@@ -1,7 +1,7 @@
 /*
  * Types and values of the CUDA driver's interface that the shim uses, written for it: nothing here
  * needs a toolkit. tests/shim/headers_check.c compares them with NVIDIA's where those are
- * installed. The names are the driver's.
+ * installed. The names of types are the driver's.
  */
 #ifndef CAPU_INTERPOSE_SHIM_DRIVER_H
 #define CAPU_INTERPOSE_SHIM_DRIVER_H
@@ -14,6 +14,13 @@ typedef int CUdevice;
 typedef unsigned long long CUdeviceptr;
 typedef struct CUctx_st *CUcontext;
 typedef struct CUstream_st *CUstream;
+typedef struct CUevent_st *CUevent;
+typedef struct CUmod_st *CUmodule;
+typedef struct CUlib_st *CUlibrary;
+typedef struct CUkern_st *CUkernel;
+typedef struct CUfunc_st *CUfunction;
+typedef struct CUarray_st *CUarray;
+typedef struct CUmemPoolHandle_st *CUmemoryPool;
 
 enum driver_result {
     DRIVER_SUCCESS = 0,
@@ -23,11 +30,84 @@ enum driver_result {
     DRIVER_NO_DEVICE = 100,
     DRIVER_INVALID_DEVICE = 101,
     DRIVER_NOT_FOUND = 500,
+    DRIVER_LAUNCH_FAILED = 719,
     DRIVER_NOT_SUPPORTED = 801,
+    DRIVER_UNKNOWN = 999,
 };
 
 /* Flags of cuGetProcAddress. */
 enum { DRIVER_LEGACY_STREAM = 1, DRIVER_PER_THREAD_STREAM = 2 };
+
+/* The handle of the per-thread default stream. */
+#define STREAM_PER_THREAD ((CUstream)2)
+
+enum driver_attribute { DRIVER_CAPABILITY_MAJOR = 75, DRIVER_CAPABILITY_MINOR = 76 };
+
+enum pointer_attribute {
+    POINTER_MEMORY_TYPE = 2,
+    POINTER_DEVICE = 3,
+    POINTER_SYNC_MEMOPS = 6,
+    POINTER_BUFFER_ID = 7,
+    POINTER_RANGE_START = 11,
+    POINTER_RANGE_SIZE = 12,
+};
+
+/* CUmemorytype */
+enum memory_type { MEMORY_HOST = 1, MEMORY_DEVICE = 2, MEMORY_ARRAY = 3, MEMORY_UNIFIED = 4 };
+
+/* CUDA_MEMCPY2D_v2 */
+struct copy_2d {
+    size_t from_x, from_y;
+    unsigned from_type;
+    const void *from_host;
+    CUdeviceptr from_device;
+    CUarray from_array;
+    size_t from_pitch;
+    size_t to_x, to_y;
+    unsigned to_type;
+    void *to_host;
+    CUdeviceptr to_device;
+    CUarray to_array;
+    size_t to_pitch;
+    size_t width, height;
+};
+
+/* CUDA_MEMCPY3D_v2 */
+struct copy_3d {
+    size_t from_x, from_y, from_z, from_level;
+    unsigned from_type;
+    const void *from_host;
+    CUdeviceptr from_device;
+    CUarray from_array;
+    void *reserved_from;
+    size_t from_pitch, from_height;
+    size_t to_x, to_y, to_z, to_level;
+    unsigned to_type;
+    void *to_host;
+    CUdeviceptr to_device;
+    CUarray to_array;
+    void *reserved_to;
+    size_t to_pitch, to_height;
+    size_t width, height, depth;
+};
+
+/* CUlaunchConfig */
+struct launch_config {
+    unsigned grid[3];
+    unsigned block[3];
+    unsigned shared_bytes;
+    CUstream stream;
+    void *attributes;
+    unsigned attribute_count;
+};
+
+/* The list that replaces a launch's array of parameters. */
+#define LAUNCH_END ((void *)0)
+#define LAUNCH_BUFFER ((void *)1)
+#define LAUNCH_BUFFER_BYTES ((void *)2)
+
+typedef void (*host_function)(void *argument);
+typedef void (*stream_callback)(CUstream stream, CUresult result, void *argument);
 
 /* Functions of ours that the library exports under the driver's names. */
 #define DRIVER_EXPORT __attribute__((visibility("default")))

@@ -82,6 +82,9 @@ static int from_runtime(void *library)
     results[2] = retain(&context, 0);
     results[3] = retain(&context, 1);
     printf("retain %d %d %d %d\n", results[0], results[1], results[2], results[3]);
+    info = (int (*)(size_t *, size_t *))ask(find, "cuMemGetInfo", 2000, 1);
+    printf("old info %d\n", info(&sizes[0], &sizes[1]));
+    (void)ask(find, "cuDriverGetVersion", 2020, 1);
     (void)ask(find, "cuDevicePrimaryCtxRetain", 6000, 1);
     (void)ask(find, "cuNoSuchFunction", 13000, 1);
     return 0;

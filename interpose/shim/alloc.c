@@ -1,0 +1,291 @@
+/*
+ * Allocations of the program: each becomes an allocation of the library, small ones, too. What
+ * CUDA's libraries allocate for themselves is theirs. Guarded by the core's lock.
+ */
+#include "interpose/shim/alloc.h"
+
+#include "interpose/shim/core.h"
+#include "interpose/shim/handlers.h"
+#include "interpose/shim/log.h"
+#include "interpose/shim/real_calls.h"
+#include "interpose/shim/settings.h"
+
+#include "base/array.h"
+
+#include <string.h>
+
+/* The alignment that programs see on GPUs. */
+enum { ALIGNMENT = 512 };
+
+static struct {
+    struct allocation *list; /* by address */
+    size_t count, capacity;
+    uint64_t bytes; /* of all of them */
+    uint64_t peak_bytes;
+    uint64_t next_id; /* the driver's own begin at 1 as well, but below 2^62 */
+} allocations = {.next_id = (uint64_t)1 << 62};
+
+/* How many allocations begin at or below an address. */
+static size_t count_up_to(uint64_t address)
+{
+    size_t from = 0;
+    size_t to = allocations.count;
+
+    while (from < to) {
+        size_t middle = from + (to - from) / 2;
+
+        if (allocations.list[middle].address <= address) {
+            from = middle + 1;
+        } else {
+            to = middle;
+        }
+    }
+    return from;
+}
+
+const struct allocation *alloc_list(size_t *count)
+{
+    *count = allocations.count;
+    return allocations.list;
+}
+
+const struct allocation *alloc_find(uint64_t address)
+{
+    size_t after = count_up_to(address);
+    const struct allocation *allocation = after > 0 ? &allocations.list[after - 1] : NULL;
+
+    return allocation != NULL && address - allocation->address < allocation->bytes ? allocation
+                                                                                   : NULL;
+}
+
+uint64_t alloc_bytes(void)
+{
+    return allocations.bytes;
+}
+
+uint64_t alloc_peak_bytes(void)
+{
+    return allocations.peak_bytes;
+}
+
+/* Memory that the library aligns to less than programs expect is taken again, a little larger. */
+static capu_status take_block(size_t bytes, void **block)
+{
+    capu_status status = capu_malloc(core_context(), bytes, block);
+
+    if (status != CAPU_OK || (uintptr_t)*block % ALIGNMENT == 0) {
+        return status;
+    }
+    (void)capu_free(core_context(), *block);
+    if (bytes > SIZE_MAX - ALIGNMENT) {
+        return CAPU_TOO_LARGE;
+    }
+    return capu_malloc(core_context(), bytes + ALIGNMENT, block);
+}
+
+/* What does not fit device and host memory together would fail later, when it is first touched. */
+static bool is_too_much(size_t bytes)
+{
+    const capu_config *config = capu_context_config(core_context());
+    uint64_t most = config->budget_bytes;
+
+    most = config->host_budget_bytes > UINT64_MAX - most ? UINT64_MAX
+                                                         : most + config->host_budget_bytes;
+    if (bytes <= most && allocations.bytes <= most - bytes) {
+        return false;
+    }
+    log_line("%zu bytes more do not fit the budgets of device and host memory together", bytes);
+    return true;
+}
+
+static CUresult take(size_t bytes, uint64_t *address)
+{
+    struct allocation allocation = {.bytes = bytes};
+    CUresult result;
+    size_t place;
+
+    if (!array_reserve(&allocations.list, &allocations.capacity, allocations.count + 1,
+                       sizeof(allocations.list[0])) ||
+        (settings_get()->mode != CAPU_MODE_OFF && is_too_much(bytes))) {
+        return DRIVER_OUT_OF_MEMORY;
+    }
+    result = core_result(take_block(bytes, &allocation.block), "cuMemAlloc");
+    if (result != DRIVER_SUCCESS) {
+        return result;
+    }
+    allocation.address =
+        ((uintptr_t)allocation.block + ALIGNMENT - 1) / ALIGNMENT * (uint64_t)ALIGNMENT;
+    allocation.id = allocations.next_id++;
+    place = count_up_to(allocation.address);
+    memmove(&allocations.list[place + 1], &allocations.list[place],
+            (allocations.count - place) * sizeof(allocations.list[0]));
+    allocations.list[place] = allocation;
+    allocations.count++;
+    allocations.bytes += bytes;
+    allocations.peak_bytes =
+        allocations.bytes > allocations.peak_bytes ? allocations.bytes : allocations.peak_bytes;
+    *address = allocation.address;
+    return DRIVER_SUCCESS;
+}
+
+static CUresult give(const struct allocation *allocation)
+{
+    size_t place = (size_t)(allocation - allocations.list);
+    CUresult result = core_result(capu_free(core_context(), allocation->block), "cuMemFree");
+
+    if (result == DRIVER_SUCCESS) {
+        allocations.bytes -= allocation->bytes;
+        allocations.count--;
+        memmove(&allocations.list[place], &allocations.list[place + 1],
+                (allocations.count - place) * sizeof(allocations.list[0]));
+    }
+    return result;
+}
+
+CUresult on_cuMemAlloc_v2(CUdeviceptr *address, size_t bytes)
+{
+    uint64_t taken;
+    CUresult result;
+
+    if (address == NULL || bytes == 0) {
+        return DRIVER_INVALID_VALUE;
+    }
+    result = core_enter();
+    if (result == DRIVER_SUCCESS) {
+        result = take(bytes, &taken);
+        core_leave();
+    }
+    if (result == DRIVER_SUCCESS) {
+        *address = taken;
+    }
+    return result;
+}
+
+CUresult on_cuMemAllocPitch_v2(CUdeviceptr *address, size_t *pitch, size_t width, size_t height,
+                               unsigned element)
+{
+    size_t row = (width + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+    CUresult result;
+
+    if (pitch == NULL || width == 0 || height == 0 || row < width || row > SIZE_MAX / height ||
+        (element != 4 && element != 8 && element != 16)) {
+        return DRIVER_INVALID_VALUE;
+    }
+    result = on_cuMemAlloc_v2(address, row * height);
+    if (result == DRIVER_SUCCESS) {
+        *pitch = row;
+    }
+    return result;
+}
+
+CUresult on_cuMemAllocAsync(CUdeviceptr *address, size_t bytes, CUstream stream)
+{
+    (void)stream;
+    return on_cuMemAlloc_v2(address, bytes);
+}
+
+CUresult on_cuMemAllocFromPoolAsync(CUdeviceptr *address, size_t bytes, CUmemoryPool pool,
+                                    CUstream stream)
+{
+    (void)pool;
+    return on_cuMemAllocAsync(address, bytes, stream);
+}
+
+/* *is_ours: false: nothing was done. */
+static CUresult free_own(CUdeviceptr address, bool *is_ours)
+{
+    const struct allocation *allocation;
+    CUresult result = core_enter();
+
+    *is_ours = true;
+    if (result != DRIVER_SUCCESS) {
+        return result;
+    }
+    allocation = alloc_find(address);
+    if (allocation == NULL) {
+        *is_ours = false;
+    } else if (allocation->address != address) {
+        result = DRIVER_INVALID_VALUE;
+    } else {
+        result = give(allocation);
+    }
+    core_leave();
+    return result;
+}
+
+CUresult on_cuMemFree_v2(CUdeviceptr address)
+{
+    bool is_ours;
+    CUresult result;
+
+    if (address == 0) {
+        return real_calls()->cuMemFree_v2(address);
+    }
+    result = core_wait();
+    if (result != DRIVER_SUCCESS) {
+        return result;
+    }
+    result = free_own(address, &is_ours);
+    return is_ours ? result : real_calls()->cuMemFree_v2(address);
+}
+
+CUresult on_cuMemFreeAsync(CUdeviceptr address, CUstream stream)
+{
+    bool is_ours;
+    CUresult result = free_own(address, &is_ours);
+
+    return is_ours ? result : real_calls()->cuMemFreeAsync(address, core_stream(stream));
+}
+
+/* What the driver would say if the program's memory were all there: the device's, or --pretend's,
+   less what the program and others have taken. */
+CUresult on_cuMemGetInfo_v2(size_t *free_bytes, size_t *total_bytes)
+{
+    uint64_t pretend = settings_get()->pretend_bytes;
+    uint64_t held = 0;
+    size_t free = 0;
+    size_t total = 0;
+    uint64_t used;
+    CUresult result = core_enter();
+
+    if (result != DRIVER_SUCCESS) {
+        return result;
+    }
+    capu_memory_usage(core_context(), &held, NULL, NULL);
+    used = allocations.bytes;
+    core_leave();
+    result = real_calls()->cuMemGetInfo_v2(&free, &total);
+    if (result != DRIVER_SUCCESS) {
+        return result;
+    }
+    if (total - free > held) {
+        used += total - free - held; /* by others */
+    }
+    total = pretend != 0 ? pretend : total;
+    if (free_bytes != NULL) {
+        *free_bytes = used < total ? total - used : 0;
+    }
+    if (total_bytes != NULL) {
+        *total_bytes = total;
+    }
+    return DRIVER_SUCCESS;
+}
+
+/* cudaDeviceReset: the memory goes; the driver's context stays, since the library uses it. */
+CUresult on_cuDevicePrimaryCtxReset_v2(CUdevice device)
+{
+    CUresult result = core_wait();
+
+    (void)device;
+    if (result == DRIVER_SUCCESS) {
+        result = core_enter();
+    }
+    if (result != DRIVER_SUCCESS) {
+        return result;
+    }
+    while (allocations.count > 0 && result == DRIVER_SUCCESS) {
+        result = give(&allocations.list[allocations.count - 1]);
+    }
+    core_leave();
+    return result;
+}

@@ -1,0 +1,25 @@
+/* The program's allocations. For the thread that has entered the core. */
+#ifndef CAPU_INTERPOSE_SHIM_ALLOC_H
+#define CAPU_INTERPOSE_SHIM_ALLOC_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct allocation {
+    uint64_t address; /* as the program knows it */
+    uint64_t bytes;
+    void *block; /* what the library has given; the address is in it */
+    uint64_t id; /* no other allocation has it */
+};
+
+/* All of them, by address. Valid until the next allocation or free. */
+const struct allocation *alloc_list(size_t *count);
+
+/* The one that an address is in; NULL: it is not ours. */
+const struct allocation *alloc_find(uint64_t address);
+
+/* Of all of them: now, and at most since the start. */
+uint64_t alloc_bytes(void);
+uint64_t alloc_peak_bytes(void);
+
+#endif

@@ -1,0 +1,274 @@
+/* The program's device code, see code.h. */
+#include "interpose/shim/code.h"
+
+#include "interpose/binary.h"
+
+#include "base/array.h"
+#include "base/table.h"
+
+#include <elf.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define FATBIN_MAGIC 0xBA55ED50u
+#define WRAPPER_MAGIC 0x466243B1u
+
+/* What nvcc's start-up code registers: a fat binary and where it is. */
+struct wrapper {
+    uint32_t magic;
+    uint32_t version;
+    const void *fatbin;
+};
+
+struct code {
+    struct binary binary;
+    const struct binary_image *image; /* whose PTX is what runs; NULL: none */
+    const char *reason;               /* if there is none */
+};
+
+static struct {
+    struct table codes;   /* handle to index */
+    struct table kernels; /* handle to the address of a code_kernel */
+    struct code **list;
+    size_t count, capacity;
+    struct code_kernel *first;
+} code;
+
+/* How many bytes an image has; 0: it is of no kind that says so. */
+static size_t image_bytes(const unsigned char *image)
+{
+    uint32_t magic;
+
+    memcpy(&magic, image, sizeof(magic));
+    if (magic == FATBIN_MAGIC) {
+        uint16_t header;
+        uint64_t bytes;
+
+        memcpy(&header, image + 6, sizeof(header));
+        memcpy(&bytes, image + 8, sizeof(bytes));
+        return header + bytes;
+    }
+    if (memcmp(image, ELFMAG, SELFMAG) == 0) {
+        Elf64_Ehdr elf;
+        size_t bytes;
+
+        memcpy(&elf, image, sizeof(elf));
+        bytes = elf.e_shoff + (size_t)elf.e_shnum * elf.e_shentsize;
+        for (size_t i = 0; i < elf.e_shnum; i++) {
+            Elf64_Shdr section;
+
+            memcpy(&section, image + elf.e_shoff + i * elf.e_shentsize, sizeof(section));
+            if (section.sh_type != SHT_NOBITS && section.sh_offset + section.sh_size > bytes) {
+                bytes = section.sh_offset + section.sh_size;
+            }
+        }
+        return bytes;
+    }
+    return strlen((const char *)image);
+}
+
+/* Machine code that the driver would load on the device: of the same major architecture, and not
+   newer. The newest. 0: none. */
+static unsigned loaded_architecture(const struct binary *binary, unsigned architecture)
+{
+    unsigned newest = 0;
+
+    for (size_t i = 0; i < binary->image_count; i++) {
+        const struct image *image = &binary->images[i].image;
+
+        if (image->kind == IMAGE_ELF && image->architecture / 10 == architecture / 10 &&
+            image->architecture <= architecture && image->architecture > newest) {
+            newest = image->architecture;
+        }
+    }
+    return newest;
+}
+
+/* Finds the PTX from which what runs was made. */
+static void choose(struct code *own, unsigned architecture)
+{
+    unsigned loaded = loaded_architecture(&own->binary, architecture);
+    struct binary_image *best = NULL;
+
+    for (size_t i = 0; i < own->binary.image_count; i++) {
+        struct binary_image *image = &own->binary.images[i];
+
+        if (image->text == NULL || image->image.architecture > architecture ||
+            (loaded != 0 && image->image.architecture != loaded)) {
+            continue;
+        }
+        if (best == NULL || image->image.architecture > best->image.architecture) {
+            best = image;
+        }
+    }
+    own->reason = "machine code only";
+    if (best == NULL) {
+        return;
+    }
+    if (binary_analyse(best, NULL) != CAPU_OK || !best->is_analysed) {
+        own->reason = "its PTX cannot be read";
+        return;
+    }
+    own->image = best;
+}
+
+static void put(struct table *table, const void *handle, uint64_t value)
+{
+    uint64_t key = (uint64_t)(uintptr_t)handle;
+
+    table_remove(table, key);
+    if (table_reserve(table, table->count + 1)) {
+        table_put(table, key, value);
+    }
+}
+
+/* Takes what `own` holds. */
+static void add(const void *handle, struct code *own)
+{
+    struct code *kept = malloc(sizeof(*kept));
+
+    if (kept == NULL ||
+        !array_reserve(&code.list, &code.capacity, code.count + 1, sizeof(struct code *))) {
+        free(kept);
+        binary_finish(&own->binary);
+        return;
+    }
+    *kept = *own;
+    code.list[code.count] = kept;
+    put(&code.codes, handle, code.count++);
+}
+
+void code_add_image(const void *handle, const void *image, unsigned architecture)
+{
+    struct code own = {.reason = "device code of an unknown format"};
+    struct wrapper wrapper;
+    struct bytes bytes;
+
+    memcpy(&wrapper.magic, image, sizeof(wrapper.magic));
+    if (wrapper.magic == WRAPPER_MAGIC) {
+        memcpy(&wrapper, image, sizeof(wrapper));
+        image = wrapper.fatbin;
+    }
+    bytes = (struct bytes){image, image_bytes(image)};
+    if (binary_read_bytes(bytes, &own.binary, NULL) == CAPU_OK) {
+        choose(&own, architecture);
+    }
+    add(handle, &own);
+}
+
+void code_add_file(const void *handle, const char *path, unsigned architecture)
+{
+    struct code own = {.reason = "device code of an unknown format"};
+
+    if (binary_read(path, &own.binary, NULL) == CAPU_OK) {
+        choose(&own, architecture);
+    }
+    add(handle, &own);
+}
+
+void code_add_handle(const void *handle, const void *of)
+{
+    uint64_t index;
+
+    if (table_get(&code.codes, (uint64_t)(uintptr_t)of, &index)) {
+        put(&code.codes, handle, index);
+    }
+}
+
+void code_remove(const void *handle)
+{
+    table_remove(&code.codes, (uint64_t)(uintptr_t)handle);
+}
+
+static struct code_kernel *add_kernel(const void *function, const char *name)
+{
+    struct code_kernel *kernel = calloc(1, sizeof(*kernel));
+
+    if (kernel == NULL || (kernel->name = strdup(name)) == NULL) {
+        free(kernel);
+        return NULL;
+    }
+    kernel->reason = "code that the program has loaded in a way that is not followed";
+    kernel->next = code.first;
+    code.first = kernel;
+    put(&code.kernels, function, (uint64_t)(uintptr_t)kernel);
+    return kernel;
+}
+
+static const struct kernel *find_roles(const struct binary_image *image, const char *name)
+{
+    for (size_t i = 0; i < image->kernels.count; i++) {
+        const struct kernel *kernel = &image->kernels.kernels[i];
+
+        if (strlen(name) == kernel->name.length &&
+            memcmp(name, kernel->name.text, kernel->name.length) == 0) {
+            return kernel;
+        }
+    }
+    return NULL;
+}
+
+/* Why a kernel is open; NULL: it is closed. */
+static const char *reason_of(const struct code *own, const struct kernel *roles)
+{
+    const char *doubt;
+
+    if (own->image == NULL) {
+        return own->reason;
+    }
+    if (roles == NULL) {
+        return "not in the PTX";
+    }
+    doubt = binary_doubt(&own->binary, own->image, roles);
+    if (doubt != NULL) {
+        return doubt;
+    }
+    return roles->is_closed ? NULL : roles->reason_count > 0 ? roles->reasons[0] : "not understood";
+}
+
+void code_note(const void *function, const void *handle, const char *name)
+{
+    struct code_kernel *kernel;
+    const struct code *own;
+    uint64_t index;
+    uint64_t known;
+
+    if (!table_get(&code.codes, (uint64_t)(uintptr_t)handle, &index)) {
+        return;
+    }
+    /* The same handle again, if it is of the same kernel: its counters go on. */
+    if (table_get(&code.kernels, (uint64_t)(uintptr_t)function, &known) &&
+        strcmp(((struct code_kernel *)(uintptr_t)known)->name, name) == 0) {
+        return;
+    }
+    kernel = add_kernel(function, name);
+    if (kernel == NULL) {
+        return;
+    }
+    own = code.list[index];
+    kernel->roles = own->image != NULL ? find_roles(own->image, name) : NULL;
+    kernel->reason = reason_of(own, kernel->roles);
+}
+
+void code_note_same(const void *function, const void *of)
+{
+    uint64_t kernel;
+
+    if (table_get(&code.kernels, (uint64_t)(uintptr_t)of, &kernel)) {
+        put(&code.kernels, function, kernel);
+    }
+}
+
+struct code_kernel *code_find(const void *function, const char *name)
+{
+    uint64_t kernel;
+
+    return table_get(&code.kernels, (uint64_t)(uintptr_t)function, &kernel)
+               ? (struct code_kernel *)(uintptr_t)kernel
+               : add_kernel(function, name);
+}
+
+struct code_kernel *code_kernels(void)
+{
+    return code.first;
+}

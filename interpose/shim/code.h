@@ -1,0 +1,45 @@
+/*
+ * The program's device code: what is known about each kernel. For the thread that has entered the
+ * core. Entries are never removed: reports name kernels of code that is gone.
+ */
+#ifndef CAPU_INTERPOSE_SHIM_CODE_H
+#define CAPU_INTERPOSE_SHIM_CODE_H
+
+#include "interpose/roles.h"
+
+struct code_kernel {
+    char *name;
+    const struct kernel *roles; /* NULL: open, for the reason given */
+    const char *reason;         /* NULL: closed */
+    uint64_t launch_count;
+    uint64_t most_bytes; /* of the operands of one launch */
+    struct code_kernel *next;
+};
+
+/* Reads the code behind an image that the driver has loaded under `handle`: a fat binary, with or
+   without its wrapper, a cubin or PTX. What cannot be read has open kernels. */
+void code_add_image(const void *handle, const void *image, unsigned architecture);
+
+/* The same for a file. */
+void code_add_file(const void *handle, const char *path, unsigned architecture);
+
+/* Another handle of the same code. */
+void code_add_handle(const void *handle, const void *of);
+
+/* The handle is no longer valid. */
+void code_remove(const void *handle);
+
+/* Notes a kernel's or function's handle, got by its name from code. */
+void code_note(const void *function, const void *handle, const char *name);
+
+/* Another handle of the same kernel. */
+void code_note_same(const void *function, const void *of);
+
+/* The kernel of a handle; an open one named `name` is made for a handle that was never noted. NULL:
+   no host memory. */
+struct code_kernel *code_find(const void *function, const char *name);
+
+/* All kernels, by `next`, those seen last first. */
+struct code_kernel *code_kernels(void);
+
+#endif

@@ -1,0 +1,241 @@
+/* The context behind the shim, see core.h. */
+#define _GNU_SOURCE /* dladdr */
+#include "interpose/shim/core.h"
+
+#include "interpose/shim/log.h"
+#include "interpose/shim/real_calls.h"
+#include "interpose/shim/settings.h"
+
+#include "base/array.h"
+
+#include <dlfcn.h>
+#include <limits.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Guarded by the lock, but for what says otherwise. */
+static struct {
+    pthread_mutex_t lock;
+    capu_context *context;
+    bool has_failed; /* the context could not be created */
+    bool is_host;    /* device; constant once the context is there */
+    struct capu_operand *operands;
+    size_t operand_count, operand_capacity;
+    CUstream stream; /* atomic: is_open is set after it */
+    bool is_open;    /* atomic */
+    bool is_child;   /* atomic: of the process that created the context */
+} core = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static _Thread_local unsigned guard_depth;
+
+static void note_child(void)
+{
+    __atomic_store_n(&core.is_child, true, __ATOMIC_RELEASE);
+}
+
+bool core_takes(enum caller caller, bool is_program_only)
+{
+    return settings_get()->is_managed &&
+           (caller == CALLER_PROGRAM || (caller == CALLER_LIBRARY && !is_program_only)) &&
+           guard_depth == 0 && !__atomic_load_n(&core.is_child, __ATOMIC_ACQUIRE);
+}
+
+CUstream core_stream(CUstream stream)
+{
+    return __atomic_load_n(&core.is_open, __ATOMIC_ACQUIRE)
+               ? __atomic_load_n(&core.stream, __ATOMIC_ACQUIRE)
+               : stream;
+}
+
+void core_guard_begin(void)
+{
+    guard_depth++;
+}
+
+void core_guard_end(void)
+{
+    guard_depth--;
+}
+
+/* The plug-in with the cuda device is in the folder above this library's. */
+static void find_plugin(char folder[PATH_MAX])
+{
+    Dl_info info;
+    char *slash;
+
+    folder[0] = '\0';
+    if (getenv("CAPUCHIN_PLUGIN_FOLDER") == NULL && dladdr(&core, &info) != 0 &&
+        info.dli_fname != NULL && strlen(info.dli_fname) < PATH_MAX - 4) {
+        strcpy(folder, info.dli_fname);
+        slash = strrchr(folder, '/');
+        strcpy(slash != NULL ? slash : folder, slash != NULL ? "/.." : "..");
+    }
+}
+
+static uint64_t budget_of(const struct settings *settings, CUdevice device)
+{
+    size_t total = 0;
+
+    if (settings->budget_share > 0.0 &&
+        real_calls()->cuDeviceTotalMem_v2(&total, device) == DRIVER_SUCCESS) {
+        return (uint64_t)((double)total * settings->budget_share);
+    }
+    return settings->budget_bytes;
+}
+
+static capu_status create(CUdevice device)
+{
+    const struct settings *settings = settings_get();
+    char error[512] = "";
+    char folder[PATH_MAX];
+    char name[32];
+    capu_config config = CAPU_CONFIG_INIT;
+    capu_status status;
+
+    snprintf(name, sizeof(name), "cuda:%d", device);
+    find_plugin(folder);
+    config.device = getenv("CAPUCHIN_DEVICE") == NULL ? name : NULL;
+    config.plugin_folder = folder[0] != '\0' ? folder : NULL;
+    config.mode = settings->mode;
+    config.strict = settings->is_strict;
+    config.clear_fresh = 1; /* programs read memory that they never wrote */
+    config.budget_bytes = budget_of(settings, device);
+    config.host_budget_bytes = settings->host_bytes;
+    config.error = error;
+    config.error_bytes = sizeof(error);
+    status = capu_context_create(&config, &core.context);
+    if (status != CAPU_OK) {
+        log_line("the program cannot be put under a budget: %s: %s", capu_status_text(status),
+                 error);
+    }
+    return status;
+}
+
+static CUresult open_core(void)
+{
+    const struct real_calls *real = real_calls();
+    CUdevice device = 0;
+    CUresult result = real->cuCtxGetDevice(&device);
+
+    if (result != DRIVER_SUCCESS) {
+        return result;
+    }
+    /* What was enqueued before goes first. */
+    result = real->cuCtxSynchronize();
+    if (result != DRIVER_SUCCESS) {
+        return result;
+    }
+    if (settings_get()->is_wrong || create(device) != CAPU_OK) {
+        core.has_failed = true;
+        return DRIVER_NOT_SUPPORTED;
+    }
+    (void)pthread_atfork(NULL, NULL, note_child);
+    core.is_host = strcmp(capu_context_device(core.context), "cuda") != 0;
+    __atomic_store_n(&core.stream,
+                     core.is_host ? NULL : (CUstream)capu_context_stream(core.context),
+                     __ATOMIC_RELEASE);
+    __atomic_store_n(&core.is_open, true, __ATOMIC_RELEASE);
+    return DRIVER_SUCCESS;
+}
+
+CUresult core_enter(void)
+{
+    CUresult result = DRIVER_SUCCESS;
+
+    (void)pthread_mutex_lock(&core.lock);
+    if (core.context == NULL) {
+        result = core.has_failed ? DRIVER_NOT_SUPPORTED : open_core();
+    }
+    if (result != DRIVER_SUCCESS) {
+        (void)pthread_mutex_unlock(&core.lock);
+    }
+    return result;
+}
+
+void core_leave(void)
+{
+    (void)pthread_mutex_unlock(&core.lock);
+}
+
+capu_context *core_context(void)
+{
+    return core.context;
+}
+
+CUresult core_result(capu_status status, const char *what)
+{
+    if (status == CAPU_OK) {
+        return DRIVER_SUCCESS;
+    }
+    log_line("%s: %s: %s", what, capu_status_text(status), capu_last_error(core.context));
+    switch (status) {
+    case CAPU_OVER_BUDGET:
+    case CAPU_NO_HOST_MEMORY:
+    case CAPU_HOST_OVER_BUDGET:
+    case CAPU_NO_ADDRESS_SPACE:
+    case CAPU_SYSTEM_LIMIT:
+        return DRIVER_OUT_OF_MEMORY;
+    case CAPU_DEVICE_LOST:
+    case CAPU_OP_FAILED:
+        return DRIVER_LAUNCH_FAILED;
+    case CAPU_INVALID:
+    case CAPU_UNKNOWN_ADDRESS:
+    case CAPU_ALREADY_FREED:
+    case CAPU_OUT_OF_RANGE:
+    case CAPU_ZERO_BYTES:
+    case CAPU_TOO_LARGE:
+        return DRIVER_INVALID_VALUE;
+    default:
+        return DRIVER_UNKNOWN;
+    }
+}
+
+bool core_add(uint64_t address, uint64_t bytes, capu_role role)
+{
+    if (!array_reserve(&core.operands, &core.operand_capacity, core.operand_count + 1,
+                       sizeof(core.operands[0]))) {
+        return false;
+    }
+    core.operands[core.operand_count++] =
+        capu_operand_of((const void *)(uintptr_t)address, bytes, role);
+    return true;
+}
+
+CUresult core_begin(const char *name)
+{
+    capu_op op = {
+        .size = sizeof(op),
+        .name = name,
+        .operands = core.operands,
+        .operand_count = core.operand_count,
+    };
+    capu_status status = capu_access_begin(core.context, &op);
+
+    core.operand_count = 0;
+    return core_result(status, name);
+}
+
+CUresult core_end(CUresult result, const char *name)
+{
+    capu_status status;
+
+    if (core.is_host && result == DRIVER_SUCCESS) {
+        result = real_calls()->cuStreamSynchronize(core.stream);
+    }
+    status = capu_access_end(core.context);
+    return result != DRIVER_SUCCESS ? result : core_result(status, name);
+}
+
+CUresult core_settle(CUresult result)
+{
+    return result == DRIVER_SUCCESS && core.is_host
+               ? core_result(capu_synchronize(core.context), "waiting")
+               : result;
+}
+
+CUresult core_wait(void)
+{
+    return real_calls()->cuStreamSynchronize(core_stream(NULL));
+}

@@ -1,0 +1,53 @@
+/*
+ * The library's context that holds the program's memory, and the lock around it.
+ *
+ * The context is created by the first call that needs it. All work of the program goes to the
+ * context's compute stream, in the order of the calls. On the host device, which is for tests,
+ * there is no such stream: work runs on the driver's default stream, and each call waits for it.
+ */
+#ifndef CAPU_INTERPOSE_SHIM_CORE_H
+#define CAPU_INTERPOSE_SHIM_CORE_H
+
+#include "interpose/shim/caller.h"
+#include "interpose/shim/driver.h"
+
+#include "capuchin/capuchin.h"
+
+#include <stdbool.h>
+
+/* Whether a call is ours. Not while nothing is managed, in a child after fork, inside a library's
+   call whose operands are known, or for callers that the call is not for. Thread: any. */
+bool core_takes(enum caller caller, bool is_program_only);
+
+/* The stream on which work for a stream of the program is enqueued. Thread: any. */
+CUstream core_stream(CUstream stream);
+
+/* Takes the lock, and creates the context if there is none. An error: neither was done. */
+CUresult core_enter(void);
+void core_leave(void);
+
+/* The rest is for the thread that has entered. */
+capu_context *core_context(void);
+
+/* The driver's error for a status; a line reports what failed and why. */
+CUresult core_result(capu_status status, const char *what);
+
+/* Adds an operand to the next access. False: no host memory. */
+bool core_add(uint64_t address, uint64_t bytes, capu_role role);
+
+/* Begins an access of the operands that were added, which are forgotten. The caller then enqueues
+   its work on core_stream() and ends the access with the driver's answer, which end returns. */
+CUresult core_begin(const char *name);
+CUresult core_end(CUresult result, const char *name);
+
+/* After calls of the library that enqueue work: on the host device waits for it. */
+CUresult core_settle(CUresult result);
+
+/* Waits for all work of the program, without the lock. Thread: any. */
+CUresult core_wait(void);
+
+/* Between these, calls of this thread go to the driver: a library's call with known operands. */
+void core_guard_begin(void);
+void core_guard_end(void);
+
+#endif

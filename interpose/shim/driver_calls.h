@@ -1,0 +1,165 @@
+/*
+ * The driver's functions that the shim wraps or calls, as lists from which declarations, the table
+ * of real functions and the variants for per-thread default streams are made.
+ *
+ * `takers` says whose calls are ours: ALL, or PROGRAM: those of the program but not of CUDA's
+ * libraries, which allocate and load code for themselves.
+ */
+#ifndef CAPU_INTERPOSE_SHIM_DRIVER_CALLS_H
+#define CAPU_INTERPOSE_SHIM_DRIVER_CALLS_H
+
+#include "interpose/shim/driver.h"
+
+/* X(symbol, takers, parameters, arguments): wrapped, with one variant. */
+#define DRIVER_WRAPPED(X)                                                                       \
+    X(cuDevicePrimaryCtxReset_v2, PROGRAM, (CUdevice device), (device))                         \
+    X(cuMemAlloc_v2, PROGRAM, (CUdeviceptr * address, size_t bytes), (address, bytes))          \
+    X(cuMemAllocPitch_v2, PROGRAM,                                                              \
+      (CUdeviceptr * address, size_t * pitch, size_t width, size_t height, unsigned element),   \
+      (address, pitch, width, height, element))                                                 \
+    X(cuMemFree_v2, ALL, (CUdeviceptr address), (address))                                      \
+    X(cuMemGetInfo_v2, PROGRAM, (size_t * free_bytes, size_t * total_bytes),                    \
+      (free_bytes, total_bytes))                                                                \
+    X(cuMemGetAddressRange_v2, ALL, (CUdeviceptr * base, size_t * bytes, CUdeviceptr address),  \
+      (base, bytes, address))                                                                   \
+    X(cuPointerGetAttribute, ALL, (void *value, unsigned attribute, CUdeviceptr address),       \
+      (value, attribute, address))                                                              \
+    X(cuPointerGetAttributes, ALL,                                                              \
+      (unsigned count, unsigned *attributes, void **values, CUdeviceptr address),               \
+      (count, attributes, values, address))                                                     \
+    X(cuPointerSetAttribute, ALL, (const void *value, unsigned attribute, CUdeviceptr address), \
+      (value, attribute, address))                                                              \
+    X(cuModuleLoad, PROGRAM, (CUmodule * module, const char *path), (module, path))             \
+    X(cuModuleLoadData, PROGRAM, (CUmodule * module, const void *image), (module, image))       \
+    X(cuModuleLoadDataEx, PROGRAM,                                                              \
+      (CUmodule * module, const void *image, unsigned count, int *options, void **values),      \
+      (module, image, count, options, values))                                                  \
+    X(cuModuleLoadFatBinary, PROGRAM, (CUmodule * module, const void *image), (module, image))  \
+    X(cuModuleUnload, ALL, (CUmodule module), (module))                                         \
+    X(cuModuleGetFunction, ALL, (CUfunction * function, CUmodule module, const char *name),     \
+      (function, module, name))                                                                 \
+    X(cuLibraryLoadData, PROGRAM,                                                               \
+      (CUlibrary * library, const void *image, int *options, void **values, unsigned count,     \
+       int *library_options, void **library_values, unsigned library_count),                    \
+      (library, image, options, values, count, library_options, library_values, library_count)) \
+    X(cuLibraryLoadFromFile, PROGRAM,                                                           \
+      (CUlibrary * library, const char *path, int *options, void **values, unsigned count,      \
+       int *library_options, void **library_values, unsigned library_count),                    \
+      (library, path, options, values, count, library_options, library_values, library_count))  \
+    X(cuLibraryUnload, ALL, (CUlibrary library), (library))                                     \
+    X(cuLibraryGetKernel, ALL, (CUkernel * kernel, CUlibrary library, const char *name),        \
+      (kernel, library, name))                                                                  \
+    X(cuLibraryGetModule, ALL, (CUmodule * module, CUlibrary library), (module, library))       \
+    X(cuKernelGetFunction, ALL, (CUfunction * function, CUkernel kernel), (function, kernel))
+
+/* X(symbol, suffix of the variant for per-thread default streams, takers, parameters, arguments):
+   wrapped. STREAM and CONFIG, defined by the user of the list, give what a variant means by a
+   stream or by the configuration of a launch. */
+#define DRIVER_WRAPPED_TWICE(X)                                                                   \
+    X(cuMemcpy, _ptds, ALL, (CUdeviceptr to, CUdeviceptr from, size_t bytes), (to, from, bytes))  \
+    X(cuMemcpyHtoD_v2, _ptds, ALL, (CUdeviceptr to, const void *from, size_t bytes),              \
+      (to, from, bytes))                                                                          \
+    X(cuMemcpyDtoH_v2, _ptds, ALL, (void *to, CUdeviceptr from, size_t bytes), (to, from, bytes)) \
+    X(cuMemcpyDtoD_v2, _ptds, ALL, (CUdeviceptr to, CUdeviceptr from, size_t bytes),              \
+      (to, from, bytes))                                                                          \
+    X(cuMemcpy2D_v2, _ptds, ALL, (const struct copy_2d *copy), (copy))                            \
+    X(cuMemcpy2DUnaligned_v2, _ptds, ALL, (const struct copy_2d *copy), (copy))                   \
+    X(cuMemcpy3D_v2, _ptds, ALL, (const struct copy_3d *copy), (copy))                            \
+    X(cuMemsetD8_v2, _ptds, ALL, (CUdeviceptr to, unsigned char value, size_t count),             \
+      (to, value, count))                                                                         \
+    X(cuMemsetD16_v2, _ptds, ALL, (CUdeviceptr to, unsigned short value, size_t count),           \
+      (to, value, count))                                                                         \
+    X(cuMemsetD32_v2, _ptds, ALL, (CUdeviceptr to, unsigned value, size_t count),                 \
+      (to, value, count))                                                                         \
+    X(cuMemsetD2D8_v2, _ptds, ALL,                                                                \
+      (CUdeviceptr to, size_t pitch, unsigned char value, size_t width, size_t height),           \
+      (to, pitch, value, width, height))                                                          \
+    X(cuMemsetD2D16_v2, _ptds, ALL,                                                               \
+      (CUdeviceptr to, size_t pitch, unsigned short value, size_t width, size_t height),          \
+      (to, pitch, value, width, height))                                                          \
+    X(cuMemsetD2D32_v2, _ptds, ALL,                                                               \
+      (CUdeviceptr to, size_t pitch, unsigned value, size_t width, size_t height),                \
+      (to, pitch, value, width, height))                                                          \
+    X(cuMemAllocAsync, _ptsz, PROGRAM, (CUdeviceptr * address, size_t bytes, CUstream stream),    \
+      (address, bytes, STREAM(stream)))                                                           \
+    X(cuMemAllocFromPoolAsync, _ptsz, PROGRAM,                                                    \
+      (CUdeviceptr * address, size_t bytes, CUmemoryPool pool, CUstream stream),                  \
+      (address, bytes, pool, STREAM(stream)))                                                     \
+    X(cuMemFreeAsync, _ptsz, ALL, (CUdeviceptr address, CUstream stream),                         \
+      (address, STREAM(stream)))                                                                  \
+    X(cuMemcpyAsync, _ptsz, ALL,                                                                  \
+      (CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream),                          \
+      (to, from, bytes, STREAM(stream)))                                                          \
+    X(cuMemcpyHtoDAsync_v2, _ptsz, ALL,                                                           \
+      (CUdeviceptr to, const void *from, size_t bytes, CUstream stream),                          \
+      (to, from, bytes, STREAM(stream)))                                                          \
+    X(cuMemcpyDtoHAsync_v2, _ptsz, ALL,                                                           \
+      (void *to, CUdeviceptr from, size_t bytes, CUstream stream),                                \
+      (to, from, bytes, STREAM(stream)))                                                          \
+    X(cuMemcpyDtoDAsync_v2, _ptsz, ALL,                                                           \
+      (CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream),                          \
+      (to, from, bytes, STREAM(stream)))                                                          \
+    X(cuMemcpy2DAsync_v2, _ptsz, ALL, (const struct copy_2d *copy, CUstream stream),              \
+      (copy, STREAM(stream)))                                                                     \
+    X(cuMemcpy3DAsync_v2, _ptsz, ALL, (const struct copy_3d *copy, CUstream stream),              \
+      (copy, STREAM(stream)))                                                                     \
+    X(cuMemsetD8Async, _ptsz, ALL,                                                                \
+      (CUdeviceptr to, unsigned char value, size_t count, CUstream stream),                       \
+      (to, value, count, STREAM(stream)))                                                         \
+    X(cuMemsetD16Async, _ptsz, ALL,                                                               \
+      (CUdeviceptr to, unsigned short value, size_t count, CUstream stream),                      \
+      (to, value, count, STREAM(stream)))                                                         \
+    X(cuMemsetD32Async, _ptsz, ALL,                                                               \
+      (CUdeviceptr to, unsigned value, size_t count, CUstream stream),                            \
+      (to, value, count, STREAM(stream)))                                                         \
+    X(cuMemsetD2D8Async, _ptsz, ALL,                                                              \
+      (CUdeviceptr to, size_t pitch, unsigned char value, size_t width, size_t height,            \
+       CUstream stream),                                                                          \
+      (to, pitch, value, width, height, STREAM(stream)))                                          \
+    X(cuMemsetD2D16Async, _ptsz, ALL,                                                             \
+      (CUdeviceptr to, size_t pitch, unsigned short value, size_t width, size_t height,           \
+       CUstream stream),                                                                          \
+      (to, pitch, value, width, height, STREAM(stream)))                                          \
+    X(cuMemsetD2D32Async, _ptsz, ALL,                                                             \
+      (CUdeviceptr to, size_t pitch, unsigned value, size_t width, size_t height,                 \
+       CUstream stream),                                                                          \
+      (to, pitch, value, width, height, STREAM(stream)))                                          \
+    X(cuLaunchKernel, _ptsz, ALL,                                                                 \
+      (CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,  \
+       unsigned block_y, unsigned block_z, unsigned shared_bytes, CUstream stream,                \
+       void **parameters, void **extra),                                                          \
+      (function, grid_x, grid_y, grid_z, block_x, block_y, block_z, shared_bytes, STREAM(stream), \
+       parameters, extra))                                                                        \
+    X(cuLaunchCooperativeKernel, _ptsz, ALL,                                                      \
+      (CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,  \
+       unsigned block_y, unsigned block_z, unsigned shared_bytes, CUstream stream,                \
+       void **parameters),                                                                        \
+      (function, grid_x, grid_y, grid_z, block_x, block_y, block_z, shared_bytes, STREAM(stream), \
+       parameters))                                                                               \
+    X(cuLaunchKernelEx, _ptsz, ALL,                                                               \
+      (const struct launch_config *config, CUfunction function, void **parameters, void **extra), \
+      (CONFIG(config), function, parameters, extra))                                              \
+    X(cuLaunchHostFunc, _ptsz, ALL, (CUstream stream, host_function function, void *argument),    \
+      (STREAM(stream), function, argument))                                                       \
+    X(cuStreamAddCallback, _ptsz, ALL,                                                            \
+      (CUstream stream, stream_callback function, void *argument, unsigned flags),                \
+      (STREAM(stream), function, argument, flags))                                                \
+    X(cuStreamSynchronize, _ptsz, ALL, (CUstream stream), (STREAM(stream)))                       \
+    X(cuStreamQuery, _ptsz, ALL, (CUstream stream), (STREAM(stream)))                             \
+    X(cuStreamWaitEvent, _ptsz, ALL, (CUstream stream, CUevent event, unsigned flags),            \
+      (STREAM(stream), event, flags))                                                             \
+    X(cuEventRecord, _ptsz, ALL, (CUevent event, CUstream stream), (event, STREAM(stream)))       \
+    X(cuEventRecordWithFlags, _ptsz, ALL, (CUevent event, CUstream stream, unsigned flags),       \
+      (event, STREAM(stream), flags))
+
+/* X(symbol, parameters): called, but not wrapped in this way. */
+#define DRIVER_CALLED(X)                                                       \
+    X(cuDevicePrimaryCtxRetain, (CUcontext * context, CUdevice device))        \
+    X(cuCtxSynchronize, (void))                                                \
+    X(cuCtxGetCurrent, (CUcontext * context))                                  \
+    X(cuCtxGetDevice, (CUdevice * device))                                     \
+    X(cuDeviceGetAttribute, (int *value, unsigned attribute, CUdevice device)) \
+    X(cuDeviceTotalMem_v2, (size_t * bytes, CUdevice device))                  \
+    X(cuFuncGetName, (const char **name, CUfunction function))
+
+#endif

@@ -1,0 +1,105 @@
+/* Memsets: zeros are known to the library, which then needs no memory for them; others are the
+   driver's own, inside an access that writes the range. */
+#include "interpose/shim/alloc.h"
+#include "interpose/shim/core.h"
+#include "interpose/shim/handlers.h"
+#include "interpose/shim/real_calls.h"
+
+static const char name[] = "memset";
+
+/* Rows of `width` elements of `unit` bytes each, `pitch` bytes apart. */
+struct fill {
+    uint64_t to;
+    size_t pitch;
+    unsigned value;
+    unsigned unit;
+    size_t width, height;
+    CUstream stream; /* of the program */
+};
+
+static CUresult enqueue(const struct fill *fill)
+{
+    const struct real_calls *real = real_calls();
+    CUstream stream = core_stream(fill->stream);
+
+    switch (fill->unit) {
+    case 1:
+        return real->cuMemsetD2D8Async(fill->to, fill->pitch, (unsigned char)fill->value,
+                                       fill->width, fill->height, stream);
+    case 2:
+        return real->cuMemsetD2D16Async(fill->to, fill->pitch, (unsigned short)fill->value,
+                                        fill->width, fill->height, stream);
+    default:
+        return real->cuMemsetD2D32Async(fill->to, fill->pitch, fill->value, fill->width,
+                                        fill->height, stream);
+    }
+}
+
+static CUresult fill_own(const struct fill *fill, const struct allocation *allocation)
+{
+    uint64_t row = (uint64_t)fill->width * fill->unit;
+    uint64_t bytes = (fill->height - 1) * fill->pitch + row;
+    bool is_whole = fill->pitch == row;
+    CUresult result;
+
+    if (bytes > allocation->bytes - (fill->to - allocation->address) ||
+        fill->to % fill->unit != 0) {
+        return DRIVER_INVALID_VALUE;
+    }
+    if (fill->value == 0 && is_whole) {
+        return core_result(capu_zero(core_context(), (void *)(uintptr_t)fill->to, bytes), name);
+    }
+    if (!core_add(fill->to, bytes, is_whole ? CAPU_WRITE : CAPU_UPDATE)) {
+        return DRIVER_OUT_OF_MEMORY;
+    }
+    result = core_begin(name);
+    return result == DRIVER_SUCCESS ? core_end(enqueue(fill), name) : result;
+}
+
+static CUresult carry_out(struct fill fill)
+{
+    const struct allocation *allocation;
+    CUresult result;
+
+    if (fill.height == 1) {
+        fill.pitch = fill.width * fill.unit;
+    }
+    if (fill.width == 0 || fill.height == 0) {
+        return DRIVER_SUCCESS;
+    }
+    result = core_enter();
+    if (result != DRIVER_SUCCESS) {
+        return result;
+    }
+    allocation = alloc_find(fill.to);
+    if (allocation != NULL) {
+        result = core_settle(fill_own(&fill, allocation));
+    }
+    core_leave();
+    return allocation != NULL ? result : enqueue(&fill);
+}
+
+/* Calls without a stream. The driver's may return before the memory is set; these do, too. */
+#define FILL(bits, type)                                                                          \
+    CUresult on_cuMemsetD##bits##Async(CUdeviceptr to, type value, size_t count, CUstream stream) \
+    {                                                                                             \
+        return carry_out((struct fill){to, 0, value, bits / 8, count, 1, stream});                \
+    }                                                                                             \
+    CUresult on_cuMemsetD##bits##_v2(CUdeviceptr to, type value, size_t count)                    \
+    {                                                                                             \
+        return on_cuMemsetD##bits##Async(to, value, count, NULL);                                 \
+    }                                                                                             \
+    CUresult on_cuMemsetD2D##bits##Async(CUdeviceptr to, size_t pitch, type value, size_t width,  \
+                                         size_t height, CUstream stream)                          \
+    {                                                                                             \
+        return carry_out((struct fill){to, pitch, value, bits / 8, width, height, stream});       \
+    }                                                                                             \
+    CUresult on_cuMemsetD2D##bits##_v2(CUdeviceptr to, size_t pitch, type value, size_t width,    \
+                                       size_t height)                                             \
+    {                                                                                             \
+        return on_cuMemsetD2D##bits##Async(to, pitch, value, width, height, NULL);                \
+    }
+
+FILL(8, unsigned char)
+FILL(16, unsigned short)
+FILL(32, unsigned)

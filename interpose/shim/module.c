@@ -1,0 +1,157 @@
+/* Modules, libraries and functions: which code is behind the handles of the driver. The driver's
+   own calls come first; only what it has accepted is noted. */
+#include "interpose/shim/code.h"
+#include "interpose/shim/core.h"
+#include "interpose/shim/handlers.h"
+#include "interpose/shim/real_calls.h"
+
+/* The device's architecture: 90 for compute capability 9.0. */
+static unsigned architecture(void)
+{
+    const struct real_calls *real = real_calls();
+    CUdevice device = 0;
+    int major = 0;
+    int minor = 0;
+
+    (void)real->cuCtxGetDevice(&device);
+    (void)real->cuDeviceGetAttribute(&major, DRIVER_CAPABILITY_MAJOR, device);
+    (void)real->cuDeviceGetAttribute(&minor, DRIVER_CAPABILITY_MINOR, device);
+    return (unsigned)(10 * major + minor);
+}
+
+static CUresult note_image(CUresult result, const void *handle, const void *image)
+{
+    CUresult entered = result == DRIVER_SUCCESS ? core_enter() : result;
+
+    if (entered == DRIVER_SUCCESS) {
+        code_add_image(handle, image, architecture());
+        core_leave();
+    }
+    return entered;
+}
+
+static CUresult note_file(CUresult result, const void *handle, const char *path)
+{
+    CUresult entered = result == DRIVER_SUCCESS ? core_enter() : result;
+
+    if (entered == DRIVER_SUCCESS) {
+        code_add_file(handle, path, architecture());
+        core_leave();
+    }
+    return entered;
+}
+
+CUresult on_cuModuleLoad(CUmodule *module, const char *path)
+{
+    CUresult result = real_calls()->cuModuleLoad(module, path);
+
+    return result == DRIVER_SUCCESS ? note_file(result, *module, path) : result;
+}
+
+CUresult on_cuModuleLoadData(CUmodule *module, const void *image)
+{
+    CUresult result = real_calls()->cuModuleLoadData(module, image);
+
+    return result == DRIVER_SUCCESS ? note_image(result, *module, image) : result;
+}
+
+CUresult on_cuModuleLoadDataEx(CUmodule *module, const void *image, unsigned count, int *options,
+                               void **values)
+{
+    CUresult result = real_calls()->cuModuleLoadDataEx(module, image, count, options, values);
+
+    return result == DRIVER_SUCCESS ? note_image(result, *module, image) : result;
+}
+
+CUresult on_cuModuleLoadFatBinary(CUmodule *module, const void *image)
+{
+    CUresult result = real_calls()->cuModuleLoadFatBinary(module, image);
+
+    return result == DRIVER_SUCCESS ? note_image(result, *module, image) : result;
+}
+
+CUresult on_cuLibraryLoadData(CUlibrary *library, const void *image, int *options, void **values,
+                              unsigned count, int *library_options, void **library_values,
+                              unsigned library_count)
+{
+    CUresult result = real_calls()->cuLibraryLoadData(
+        library, image, options, values, count, library_options, library_values, library_count);
+
+    return result == DRIVER_SUCCESS ? note_image(result, *library, image) : result;
+}
+
+CUresult on_cuLibraryLoadFromFile(CUlibrary *library, const char *path, int *options, void **values,
+                                  unsigned count, int *library_options, void **library_values,
+                                  unsigned library_count)
+{
+    CUresult result = real_calls()->cuLibraryLoadFromFile(
+        library, path, options, values, count, library_options, library_values, library_count);
+
+    return result == DRIVER_SUCCESS ? note_file(result, *library, path) : result;
+}
+
+static CUresult forget(CUresult result, const void *handle)
+{
+    CUresult entered = result == DRIVER_SUCCESS ? core_enter() : result;
+
+    if (entered == DRIVER_SUCCESS) {
+        code_remove(handle);
+        core_leave();
+    }
+    return entered;
+}
+
+/* Without the lock: the driver may wait for work. */
+CUresult on_cuModuleUnload(CUmodule module)
+{
+    return forget(real_calls()->cuModuleUnload(module), module);
+}
+
+CUresult on_cuLibraryUnload(CUlibrary library)
+{
+    return forget(real_calls()->cuLibraryUnload(library), library);
+}
+
+CUresult on_cuModuleGetFunction(CUfunction *function, CUmodule module, const char *name)
+{
+    CUresult result = real_calls()->cuModuleGetFunction(function, module, name);
+
+    if (result == DRIVER_SUCCESS && (result = core_enter()) == DRIVER_SUCCESS) {
+        code_note(*function, module, name);
+        core_leave();
+    }
+    return result;
+}
+
+CUresult on_cuLibraryGetKernel(CUkernel *kernel, CUlibrary library, const char *name)
+{
+    CUresult result = real_calls()->cuLibraryGetKernel(kernel, library, name);
+
+    if (result == DRIVER_SUCCESS && (result = core_enter()) == DRIVER_SUCCESS) {
+        code_note(*kernel, library, name);
+        core_leave();
+    }
+    return result;
+}
+
+CUresult on_cuLibraryGetModule(CUmodule *module, CUlibrary library)
+{
+    CUresult result = real_calls()->cuLibraryGetModule(module, library);
+
+    if (result == DRIVER_SUCCESS && (result = core_enter()) == DRIVER_SUCCESS) {
+        code_add_handle(*module, library);
+        core_leave();
+    }
+    return result;
+}
+
+CUresult on_cuKernelGetFunction(CUfunction *function, CUkernel kernel)
+{
+    CUresult result = real_calls()->cuKernelGetFunction(function, kernel);
+
+    if (result == DRIVER_SUCCESS && (result = core_enter()) == DRIVER_SUCCESS) {
+        code_note_same(*function, kernel);
+        core_leave();
+    }
+    return result;
+}

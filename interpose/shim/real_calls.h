@@ -1,0 +1,25 @@
+/* The real driver's functions, typed. */
+#ifndef CAPU_INTERPOSE_SHIM_REAL_CALLS_H
+#define CAPU_INTERPOSE_SHIM_REAL_CALLS_H
+
+#include "interpose/shim/driver_calls.h"
+
+#define REAL_MEMBER(name, parameters) CUresult(*name) parameters;
+#define REAL_WRAPPED(name, takers, parameters, arguments) REAL_MEMBER(name, parameters)
+#define REAL_TWICE(name, suffix, takers, parameters, arguments) \
+    REAL_MEMBER(name, parameters)                               \
+    REAL_MEMBER(name##suffix, parameters)
+struct real_calls {
+    DRIVER_WRAPPED(REAL_WRAPPED)
+    DRIVER_WRAPPED_TWICE(REAL_TWICE)
+    DRIVER_CALLED(REAL_MEMBER)
+};
+#undef REAL_MEMBER
+#undef REAL_WRAPPED
+#undef REAL_TWICE
+
+/* The driver's functions. One that the driver does not have returns NOT_FOUND, and all return
+   NO_DEVICE if there is no driver. Thread: any. */
+const struct real_calls *real_calls(void);
+
+#endif

@@ -1,0 +1,75 @@
+/*
+ * The report: written when the process exits, to the file that `capuchin run --report` names. No
+ * call of CUDA or of the library that could wait; a process that is ended otherwise leaves none.
+ */
+#include "interpose/shim/alloc.h"
+#include "interpose/shim/code.h"
+#include "interpose/shim/core.h"
+#include "interpose/shim/log.h"
+#include "interpose/shim/settings.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+static void write_kernels(FILE *file)
+{
+    uint64_t closed = 0;
+    uint64_t open = 0;
+
+    for (const struct code_kernel *kernel = code_kernels(); kernel != NULL; kernel = kernel->next) {
+        *(kernel->reason == NULL ? &closed : &open) += kernel->launch_count;
+    }
+    fprintf(file, "launches: %" PRIu64 " of closed kernels, %" PRIu64 " of open ones\n", closed,
+            open);
+    for (const struct code_kernel *kernel = code_kernels(); kernel != NULL; kernel = kernel->next) {
+        if (kernel->launch_count > 0) {
+            fprintf(file,
+                    "kernel %s: %s%s, %" PRIu64 " launches, at most %" PRIu64
+                    " bytes of operands\n",
+                    kernel->name, kernel->reason == NULL ? "closed" : "open: ",
+                    kernel->reason == NULL ? "" : kernel->reason, kernel->launch_count,
+                    kernel->most_bytes);
+        }
+    }
+}
+
+static void write_memory(FILE *file, const capu_context *context)
+{
+    const capu_config *config = capu_context_config(context);
+    uint64_t held = 0;
+    uint64_t peak = 0;
+    uint64_t host = 0;
+
+    capu_memory_usage(context, &held, &peak, &host);
+    fprintf(file, "budget: %" PRIu64 " bytes of device memory\n", config->budget_bytes);
+    fprintf(file, "peak: %" PRIu64 " bytes of device memory\n", peak);
+    fprintf(file, "host memory: %" PRIu64 " bytes\n", host);
+    fprintf(file, "allocations at the end: %" PRIu64 " bytes, at most %" PRIu64 "\n", alloc_bytes(),
+            alloc_peak_bytes());
+}
+
+__attribute__((destructor)) static void write_report(void)
+{
+    const struct settings *settings = settings_get();
+    FILE *file;
+    bool is_written;
+
+    if (!settings->is_managed || settings->report_path == NULL || core_context() == NULL ||
+        !core_takes(CALLER_PROGRAM, false)) {
+        return;
+    }
+    file = fopen(settings->report_path, "we");
+    if (file == NULL) {
+        log_line("the report %s cannot be written: %s", settings->report_path, strerror(errno));
+        return;
+    }
+    write_memory(file, core_context());
+    write_kernels(file);
+    is_written = ferror(file) == 0;
+    if (fclose(file) != 0 || !is_written) {
+        log_line("the report %s cannot be written", settings->report_path);
+    }
+}

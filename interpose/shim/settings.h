@@ -1,0 +1,26 @@
+/*
+ * What `capuchin run` has asked for: environment variables whose names begin with CAPU_RUN_. They
+ * are private to the command and this library.
+ */
+#ifndef CAPU_INTERPOSE_SHIM_SETTINGS_H
+#define CAPU_INTERPOSE_SHIM_SETTINGS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct settings {
+    bool is_managed;        /* CAPU_RUN_MODE is set; else calls are only forwarded */
+    uint32_t mode;          /* a capu_mode: CAPU_RUN_MODE "off" or "passive" */
+    bool is_strict;         /* CAPU_RUN_STRICT=1 */
+    uint64_t budget_bytes;  /* CAPU_RUN_BUDGET; 0: not given, or a share */
+    double budget_share;    /* of the device's memory, if CAPU_RUN_BUDGET is a percentage; else 0 */
+    uint64_t host_bytes;    /* CAPU_RUN_HOST_BUDGET; 0: not given */
+    uint64_t pretend_bytes; /* CAPU_RUN_PRETEND: what the program is told that the device has; 0 */
+    const char *report_path; /* CAPU_RUN_REPORT; NULL: none */
+    bool is_wrong;           /* a variable has another value than the command writes */
+};
+
+/* Read once; constant after that. Thread: any. */
+const struct settings *settings_get(void);
+
+#endif
