@@ -171,7 +171,8 @@ static error_t parse_help(int key, char *argument, struct argp_state *state)
     }
 }
 
-void arguments_read(const struct argp *argp, int argc, char **argv, void *input)
+static void read_arguments(const struct argp *argp, int argc, char **argv, unsigned flags,
+                           void *input)
 {
     static const struct argp_option options[] = {
         {"help", 'h', NULL, 0, "Print this help", -1},
@@ -190,7 +191,17 @@ void arguments_read(const struct argp *argp, int argc, char **argv, void *input)
     }
     children[count] = (struct argp_child){.argp = &help, .group = -1};
     whole.children = children;
-    argp_parse(&whole, argc, argv, ARGP_NO_HELP, NULL, input);
+    argp_parse(&whole, argc, argv, flags | ARGP_NO_HELP, NULL, input);
+}
+
+void arguments_read(const struct argp *argp, int argc, char **argv, void *input)
+{
+    read_arguments(argp, argc, argv, 0, input);
+}
+
+void arguments_read_first(const struct argp *argp, int argc, char **argv, void *input)
+{
+    read_arguments(argp, argc, argv, ARGP_IN_ORDER, input);
 }
 
 /* The first argument is the trace, the second one the plan if the subcommand takes one. */

@@ -54,6 +54,10 @@ struct arguments {
 /* Parses a subcommand's command line as argp_parse does, with -h as well as --help. */
 void arguments_read(const struct argp *argp, int argc, char **argv, void *input);
 
+/* The same, but options end where the first argument is: those after it belong to another program.
+ */
+void arguments_read_first(const struct argp *argp, int argc, char **argv, void *input);
+
 /* Handles a shared option or argument. Returns ARGP_ERR_UNKNOWN for all others. */
 error_t arguments_parse(int key, char *argument, struct arguments *arguments,
                         struct argp_state *state);

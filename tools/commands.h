@@ -14,6 +14,7 @@ int maxbatch_main(int argc, char **argv);
 int replay_main(int argc, char **argv);
 int explain_main(int argc, char **argv);
 int kernels_main(int argc, char **argv);
+int run_main(int argc, char **argv);
 int machines_main(int argc, char **argv);
 int timeline_main(int argc, char **argv);
 int top_main(int argc, char **argv);

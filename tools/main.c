@@ -32,6 +32,7 @@ static const struct {
     {"replay", "run a trace through the runtime on a simulated device", replay_main},
     {"explain", "explain from a report file why an iteration was slow", explain_main},
     {"kernels", "analyse the kernels of a CUDA program", kernels_main},
+    {"run", "run a CUDA program, unmodified, within a budget", run_main},
     {"timeline", "write the timeline of iterations for ui.perfetto.dev", timeline_main},
     {"top", "show running programs that offer their counters", top_main},
     {"machines", "list the machines known by name", machines_main},

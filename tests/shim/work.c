@@ -1,0 +1,389 @@
+/*
+ * A program that uses the driver as CUDA programs do, in the part that its argument names. It
+ * prints what it computes, so that a run under a budget can be compared with one without.
+ */
+#include "interpose/shim/driver_calls.h"
+
+#include <dlfcn.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define MEMBER(name, parameters) CUresult(*name) parameters;
+#define MEMBER_WRAPPED(name, takers, parameters, arguments) MEMBER(name, parameters)
+#define MEMBER_TWICE(name, suffix, takers, parameters, arguments) MEMBER(name, parameters)
+#define OTHER_CALLS(X)                                           \
+    X(cuInit, (unsigned flags))                                  \
+    X(cuCtxSetCurrent, (CUcontext context))                      \
+    X(cuStreamCreate, (CUstream * stream, unsigned flags))       \
+    X(cuEventCreate, (CUevent * event, unsigned flags))          \
+    X(cuEventSynchronize, (CUevent event))                       \
+    X(cuEventQuery, (CUevent event))                             \
+    X(cuEventElapsedTime, (float *ms, CUevent from, CUevent to)) \
+    X(cuMemAllocHost_v2, (void **address, size_t bytes))
+static struct {
+    DRIVER_WRAPPED(MEMBER_WRAPPED)
+    DRIVER_WRAPPED_TWICE(MEMBER_TWICE)
+    DRIVER_CALLED(MEMBER)
+    OTHER_CALLS(MEMBER)
+} cu;
+
+static void find_calls(void)
+{
+    void *library = dlopen("libcuda.so.1", RTLD_NOW);
+
+    if (library == NULL) {
+        printf("%s\n", dlerror());
+        exit(3);
+    }
+#define FIND(name, parameters) cu.name = (CUresult(*) parameters)dlsym(library, #name);
+#define FIND_WRAPPED(name, takers, parameters, arguments) FIND(name, parameters)
+#define FIND_TWICE(name, suffix, takers, parameters, arguments) FIND(name, parameters)
+    DRIVER_WRAPPED(FIND_WRAPPED)
+    DRIVER_WRAPPED_TWICE(FIND_TWICE)
+    DRIVER_CALLED(FIND)
+    OTHER_CALLS(FIND)
+}
+
+static void check(CUresult result, const char *what)
+{
+    if (result != DRIVER_SUCCESS) {
+        printf("%s: error %d\n", what, result);
+        exit(1);
+    }
+}
+
+#define CU(name, ...) check(cu.name(__VA_ARGS__), #name)
+
+enum { TENSORS = 12, ELEMENTS = 1 << 16, TENSOR_BYTES = ELEMENTS * 4 };
+
+static CUmodule module;
+static CUstream streams[2];
+
+static void start(void)
+{
+    static char ptx[65536];
+    CUcontext context = NULL;
+    FILE *file = fopen(KERNELS_PTX, "r");
+
+    find_calls();
+    if (file == NULL || fread(ptx, 1, sizeof(ptx) - 1, file) == 0 || fclose(file) != 0) {
+        printf("%s cannot be read\n", KERNELS_PTX);
+        exit(3);
+    }
+    CU(cuInit, 0);
+    CU(cuDevicePrimaryCtxRetain, &context, 0);
+    CU(cuCtxSetCurrent, context);
+    CU(cuModuleLoadData, &module, ptx);
+    CU(cuStreamCreate, &streams[0], 1);
+    CU(cuStreamCreate, &streams[1], 1);
+}
+
+static CUfunction kernel(const char *name)
+{
+    CUfunction function = NULL;
+
+    CU(cuModuleGetFunction, &function, module, name);
+    return function;
+}
+
+static CUdeviceptr allocate(size_t bytes)
+{
+    CUdeviceptr address = 0;
+
+    CU(cuMemAlloc_v2, &address, bytes);
+    if (address % 512 != 0) {
+        printf("an address that is not aligned\n");
+        exit(1);
+    }
+    return address;
+}
+
+static CUresult launch(const char *name, unsigned blocks, CUstream stream, void **parameters)
+{
+    return cu.cuLaunchKernel(kernel(name), blocks, 1, 1, 64, 1, 1, 0, stream, parameters, NULL);
+}
+
+static void scale(CUdeviceptr to, CUdeviceptr from, float factor, CUstream stream)
+{
+    int count = ELEMENTS;
+
+    check(launch("scale", ELEMENTS / 64, stream, (void *[]){&to, &from, &factor, &count}), "scale");
+}
+
+static void add(CUdeviceptr to, CUdeviceptr from, CUstream stream)
+{
+    int count = ELEMENTS;
+
+    check(launch("add", ELEMENTS / 64, stream, (void *[]){&to, &from, &count}), "add");
+}
+
+static uint64_t sum_of(const unsigned char *bytes, size_t count)
+{
+    uint64_t sum = 1469598103934665603u;
+
+    for (size_t i = 0; i < count; i++) {
+        sum = (sum ^ bytes[i]) * 1099511628211u;
+    }
+    return sum;
+}
+
+static void print_tensor(const char *name, CUdeviceptr address)
+{
+    static unsigned char bytes[TENSOR_BYTES];
+
+    CU(cuMemcpyDtoH_v2, bytes, address, TENSOR_BYTES);
+    printf("%s %016llx\n", name, (unsigned long long)sum_of(bytes, TENSOR_BYTES));
+}
+
+/* Tensors that are written one from the other, forth and back, on two streams. */
+static int train(void)
+{
+    static float input[ELEMENTS];
+    CUdeviceptr tensors[TENSORS];
+    CUevent events[2];
+    float ms = -1.0f;
+
+    start();
+    for (int i = 0; i < ELEMENTS; i++) {
+        input[i] = (float)(i % 1000) / 7.0f;
+    }
+    for (int i = 0; i < TENSORS; i++) {
+        tensors[i] = allocate(TENSOR_BYTES);
+    }
+    CU(cuEventCreate, &events[0], 0);
+    CU(cuEventCreate, &events[1], 0);
+    for (int step = 0; step < 4; step++) {
+        CU(cuEventRecord, events[0], streams[0]);
+        CU(cuMemcpyHtoDAsync_v2, tensors[0], input, TENSOR_BYTES, streams[0]);
+        for (int i = 1; i < TENSORS; i++) {
+            scale(tensors[i], tensors[i - 1], 0.25f + (float)step, streams[0]);
+        }
+        CU(cuEventRecord, events[1], streams[0]);
+        CU(cuStreamWaitEvent, streams[1], events[1], 0);
+        for (int i = TENSORS - 1; i > 0; i--) {
+            add(tensors[i - 1], tensors[i], streams[1]);
+        }
+        CU(cuStreamSynchronize, streams[1]);
+        print_tensor("tensor", tensors[0]);
+        print_tensor("tensor", tensors[TENSORS / 2]);
+        CU(cuMemsetD32_v2, tensors[3] + 1024, 0x3f800000, 1000);
+        CU(cuMemsetD8_v2, tensors[4], 0, TENSOR_BYTES);
+        CU(cuMemcpyDtoD_v2, tensors[5], tensors[2], TENSOR_BYTES);
+        for (int i = 3; i < 6; i++) {
+            print_tensor("after", tensors[i]);
+        }
+    }
+    CU(cuEventSynchronize, events[1]);
+    CU(cuEventElapsedTime, &ms, events[0], events[1]);
+    printf("time %d\n", ms >= 0.0f);
+    for (int i = 0; i < TENSORS; i++) {
+        CU(cuMemFree_v2, tensors[i]);
+    }
+    return 0;
+}
+
+/* Copies of every form. */
+static int copies(void)
+{
+    static unsigned char host[TENSOR_BYTES];
+    CUdeviceptr tensors[TENSORS];
+    unsigned char *pinned = NULL;
+    struct copy_2d rows = {.from_type = MEMORY_HOST,
+                           .from_host = host,
+                           .from_pitch = 128,
+                           .to_type = MEMORY_DEVICE,
+                           .to_pitch = 256,
+                           .to_x = 16,
+                           .to_y = 2,
+                           .width = 100,
+                           .height = 50};
+    CUdeviceptr pitched = 0;
+    size_t pitch = 0;
+
+    start();
+    CU(cuMemAllocHost_v2, (void **)&pinned, TENSOR_BYTES);
+    for (int i = 0; i < TENSOR_BYTES; i++) {
+        host[i] = (unsigned char)(i * 7 + i / 251);
+        pinned[i] = (unsigned char)(i * 3);
+    }
+    for (int i = 0; i < TENSORS; i++) {
+        tensors[i] = allocate(TENSOR_BYTES);
+        CU(cuMemcpyHtoD_v2, tensors[i], host, TENSOR_BYTES - (size_t)i);
+    }
+    CU(cuMemcpyHtoDAsync_v2, tensors[1] + 100, pinned, 5000, streams[0]);
+    CU(cuMemcpyAsync, tensors[2], (CUdeviceptr)(uintptr_t)host, 4096, streams[1]);
+    CU(cuMemcpyDtoHAsync_v2, pinned, tensors[3], 3000, streams[0]);
+    CU(cuStreamSynchronize, streams[0]);
+    printf("pinned %016llx\n", (unsigned long long)sum_of(pinned, TENSOR_BYTES));
+    CU(cuMemcpyHtoDAsync_v2, tensors[4], pinned, TENSOR_BYTES, streams[0]);
+    rows.to_device = tensors[5];
+    CU(cuMemcpy2D_v2, &rows);
+    rows = (struct copy_2d){.from_type = MEMORY_DEVICE,
+                            .from_device = tensors[5],
+                            .from_pitch = 256,
+                            .to_type = MEMORY_DEVICE,
+                            .to_device = tensors[6],
+                            .to_pitch = 512,
+                            .width = 200,
+                            .height = 20};
+    CU(cuMemcpy2DAsync_v2, &rows, streams[1]);
+    CU(cuMemsetD2D8_v2, tensors[7], 1000, 7, 10, 20);
+    CU(cuMemsetD16Async, tensors[8] + 2, 0x1234, 500, streams[0]);
+    CU(cuMemcpyDtoD_v2, tensors[9] + 77, tensors[10] + 7, 9999);
+    CU(cuMemAllocPitch_v2, &pitched, &pitch, 1000, 3, 4);
+    printf("pitch %zu\n", pitch);
+    for (int i = 0; i < TENSORS; i++) {
+        print_tensor("tensor", tensors[i]);
+    }
+    printf("out of range %d\n", cu.cuMemcpyHtoD_v2(tensors[0] + 1, host, TENSOR_BYTES));
+    printf("nothing %d\n", cu.cuMemcpyHtoD_v2(tensors[0], host, 0));
+    return 0;
+}
+
+/* What programs ask about their memory, and errors of allocations. */
+static int queries(void)
+{
+    CUdeviceptr blob;
+    CUdeviceptr base = 0;
+    size_t bytes = 0;
+    size_t free_bytes[2] = {0, 0};
+    size_t total = 0;
+    unsigned type = 0;
+    unsigned attributes[2] = {POINTER_MEMORY_TYPE, POINTER_RANGE_SIZE};
+    CUdeviceptr start_of = 0;
+    CUdeviceptr none = 0;
+
+    start();
+    CU(cuMemGetInfo_v2, &free_bytes[0], &total);
+    blob = allocate(1 << 20);
+    CU(cuMemGetInfo_v2, &free_bytes[1], &total);
+    printf("used %zu of %zu\n", free_bytes[0] - free_bytes[1], total);
+    CU(cuMemGetAddressRange_v2, &base, &bytes, blob + 12345);
+    printf("range %d %zu\n", base == blob, bytes);
+    CU(cuPointerGetAttribute, &type, POINTER_MEMORY_TYPE, blob + 5);
+    CU(cuPointerGetAttribute, &start_of, POINTER_RANGE_START, blob + 5);
+    printf("type %u, start %d\n", type, start_of == blob);
+    type = 0;
+    bytes = 0;
+    CU(cuPointerGetAttributes, 2, attributes, (void *[]){&type, &bytes}, blob + 5);
+    printf("attributes %u %zu\n", type, bytes);
+    printf("zero bytes %d\n", cu.cuMemAlloc_v2(&none, 0));
+    printf("too much %d\n", cu.cuMemAlloc_v2(&none, (size_t)1 << 46));
+    printf("free inside %d\n", cu.cuMemFree_v2(blob + 512));
+    printf("free %d\n", cu.cuMemFree_v2(blob));
+    printf("again %d\n", cu.cuMemFree_v2(blob));
+    printf("null %d\n", cu.cuMemFree_v2(0));
+    blob = 0;
+    CU(cuMemAllocAsync, &blob, 4096, streams[0]);
+    CU(cuMemFreeAsync, blob, streams[0]);
+    return 0;
+}
+
+/* A kernel that is open, with `argument` tensors beside its own. */
+static int open_kernel(int count)
+{
+    CUdeviceptr tensors[TENSORS];
+    CUdeviceptr table;
+    float value = 4.0f;
+    CUresult result;
+
+    start();
+    for (int i = 0; i < count; i++) {
+        tensors[i] = allocate(TENSOR_BYTES);
+        CU(cuMemsetD8_v2, tensors[i], (unsigned char)i, TENSOR_BYTES);
+    }
+    table = allocate(8);
+    CU(cuMemcpyHtoD_v2, table, &tensors[0], 8);
+    result = cu.cuLaunchKernel(kernel("through_table"), 1, 1, 1, 1, 1, 1, 0, NULL,
+                               (void *[]){&table, &value}, NULL);
+    printf("launch %d\n", result);
+    print_tensor("tensor", tensors[0]);
+    return 0;
+}
+
+static int spin(void)
+{
+    CUdeviceptr flag;
+
+    start();
+    flag = allocate(4);
+    printf("spin %d\n", launch("spin", 1, NULL, (void *[]){&flag}));
+    return 0;
+}
+
+/* Parameters in one block, and launches that the driver refuses. */
+static int forms(void)
+{
+    CUdeviceptr tensors[2];
+    struct {
+        CUdeviceptr to, from;
+        float factor;
+        int count;
+    } block;
+    size_t bytes = sizeof(block);
+    struct launch_config config = {{ELEMENTS / 64, 1, 1}, {64, 1, 1}, 0, streams[0], NULL, 0};
+    float factor = 2.0f;
+    int count = ELEMENTS;
+
+    start();
+    tensors[0] = allocate(TENSOR_BYTES);
+    tensors[1] = allocate(TENSOR_BYTES);
+    CU(cuMemsetD32_v2, tensors[0], 0x40000000, ELEMENTS);
+    block.to = tensors[1];
+    block.from = tensors[0];
+    block.factor = 3.0f;
+    block.count = ELEMENTS;
+    CU(cuLaunchKernel, kernel("scale"), ELEMENTS / 64, 1, 1, 64, 1, 1, 0, streams[0], NULL,
+       (void *[]){LAUNCH_BUFFER, &block, LAUNCH_BUFFER_BYTES, &bytes, LAUNCH_END});
+    print_tensor("block", tensors[1]);
+    CU(cuLaunchKernelEx, &config, kernel("scale"),
+       (void *[]){&tensors[0], &tensors[1], &factor, &count}, NULL);
+    print_tensor("config", tensors[0]);
+    printf("too many threads %d\n",
+           cu.cuLaunchKernel(kernel("scale"), 1, 1, 1, 5000, 1, 1, 0, NULL,
+                             (void *[]){&tensors[0], &tensors[1], &factor, &count}, NULL));
+    print_tensor("after", tensors[0]);
+    return 0;
+}
+
+/* The child of a fork is left alone. */
+static int forked(void)
+{
+    CUdeviceptr tensor;
+    int status = 0;
+    pid_t child;
+
+    start();
+    tensor = allocate(TENSOR_BYTES);
+    CU(cuMemsetD8_v2, tensor, 9, TENSOR_BYTES);
+    (void)fflush(stdout);
+    child = fork();
+    if (child == 0) {
+        size_t total = 0;
+
+        (void)cu.cuMemGetInfo_v2(NULL, &total); /* to the driver, which knows about forks */
+        _exit(7);
+    }
+    (void)waitpid(child, &status, 0);
+    printf("child %d\n", WIFEXITED(status) ? WEXITSTATUS(status) : -1);
+    print_tensor("tensor", tensor);
+    return 0;
+}
+
+int main(int argc, char **argv)
+{
+    const char *part = argc > 1 ? argv[1] : "";
+
+    return strcmp(part, "train") == 0     ? train()
+           : strcmp(part, "copies") == 0  ? copies()
+           : strcmp(part, "queries") == 0 ? queries()
+           : strcmp(part, "open") == 0    ? open_kernel(argc > 2 ? atoi(argv[2]) : 2)
+           : strcmp(part, "spin") == 0    ? spin()
+           : strcmp(part, "forms") == 0   ? forms()
+           : strcmp(part, "forked") == 0  ? forked()
+                                          : 2;
+}

@@ -1,0 +1,266 @@
+/*
+ * capuchin run: starts a CUDA program with the library that stands in for the driver, which puts it
+ * under a budget. The command only checks, sets the environment and becomes the program; the
+ * library's own README is interpose/shim/README.md.
+ */
+#define _GNU_SOURCE /* dlinfo */
+#include "tools/commands.h"
+
+#include "tools/arguments.h"
+#include "tools/exit_code.h"
+#include "tools/program_file.h"
+#include "tools/say.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <limits.h>
+#include <link.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define LIBRARY "libcapuchin-interpose.so"
+
+enum key { KEY_MODE = KEY_OWN, KEY_HOST_BUDGET, KEY_REPORT, KEY_PRETEND, KEY_STRICT, KEY_DRIVER };
+
+struct settings {
+    const char *budget;
+    const char *host_budget;
+    const char *mode;
+    const char *report;
+    const char *pretend;
+    const char *driver;
+    bool is_strict;
+    char **program; /* its name and arguments; NULL at the end */
+};
+
+/* A size or a percentage, as the library reads it. */
+static const char *check_budget(const char *argument, struct argp_state *state)
+{
+    if (strchr(argument, '%') != NULL) {
+        (void)arguments_percent("budget", argument, 0.0, 100.0, state);
+        if (strtod(argument, NULL) == 0.0) {
+            argp_error(state, "--budget %s: must be above 0", argument);
+        }
+    } else {
+        (void)arguments_bytes("budget", argument, 1, state);
+    }
+    return argument;
+}
+
+static const char *check_size(const char *option, const char *argument, struct argp_state *state)
+{
+    (void)arguments_bytes(option, argument, 1, state);
+    return argument;
+}
+
+static error_t parse_option(int key, char *argument, struct argp_state *state)
+{
+    static const char *const modes[] = {"passive", "off", NULL};
+    struct settings *settings = state->input;
+
+    switch (key) {
+    case KEY_BUDGET:
+        settings->budget = check_budget(argument, state);
+        return 0;
+    case KEY_HOST_BUDGET:
+        settings->host_budget = check_size("host-budget", argument, state);
+        return 0;
+    case KEY_PRETEND:
+        settings->pretend = check_size("pretend", argument, state);
+        return 0;
+    case KEY_MODE:
+        settings->mode = modes[arguments_word("mode", argument, modes, state)];
+        return 0;
+    case KEY_REPORT:
+        settings->report = argument;
+        return 0;
+    case KEY_STRICT:
+        settings->is_strict = true;
+        return 0;
+    case KEY_DRIVER:
+        settings->driver = argument;
+        return 0;
+    case ARGP_KEY_ARGS:
+        settings->program = state->argv + state->next;
+        return 0;
+    case ARGP_KEY_NO_ARGS:
+        argp_error(state, "PROGRAM is missing");
+        return 0;
+    default:
+        return ARGP_ERR_UNKNOWN;
+    }
+}
+
+/* The folder of this command, and a path from there. False: it does not exist. */
+static bool find_near(const char *path, char found[PATH_MAX])
+{
+    char command[PATH_MAX];
+    char joined[2 * PATH_MAX];
+    ssize_t length = readlink("/proc/self/exe", command, sizeof(command) - 1);
+    char *slash;
+
+    command[length > 0 ? length : 0] = '\0';
+    slash = strrchr(command, '/');
+    if (slash == NULL) {
+        return false;
+    }
+    *slash = '\0';
+    snprintf(joined, sizeof(joined), "%s/%s", command, path);
+    return realpath(joined, found) != NULL;
+}
+
+static bool find_library(char path[PATH_MAX])
+{
+    if (!find_near("../lib/capuchin/" LIBRARY, path) &&
+        !find_near("../" CAPUCHIN_LIBRARY_FOLDER "/capuchin/" LIBRARY, path)) {
+        say("run: " LIBRARY " is not there: it belongs into the folder lib/capuchin beside the "
+            "folder of this command, and is built for x86-64 only");
+        return false;
+    }
+    if (strpbrk(path, " :") != NULL) {
+        say("run: %s: a library whose path has blanks or colons cannot be preloaded", path);
+        return false;
+    }
+    return true;
+}
+
+/* The driver that the loader finds. */
+static bool find_driver(const char *library, char path[PATH_MAX])
+{
+    void *driver = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_LOCAL);
+    struct link_map *map = NULL;
+    bool is_found;
+
+    if (driver == NULL) {
+        say("run: there is no CUDA driver: %s", dlerror());
+        return false;
+    }
+    is_found = dlinfo(driver, RTLD_DI_LINKMAP, &map) == 0 && realpath(map->l_name, path) != NULL;
+    (void)dlclose(driver);
+    if (!is_found || strcmp(path, library) == 0) {
+        say("run: the driver that the library path leads to is %s itself; correct LD_LIBRARY_PATH, "
+            "or name the driver with --driver",
+            LIBRARY);
+        return false;
+    }
+    return true;
+}
+
+static bool set(const char *name, const char *value)
+{
+    if (value == NULL) {
+        return unsetenv(name) == 0;
+    }
+    return setenv(name, value, 1) == 0;
+}
+
+/* The program may change its folder. */
+static bool set_report(const char *path)
+{
+    char folder[PATH_MAX];
+    char whole[2 * PATH_MAX];
+
+    if (path == NULL || path[0] == '/') {
+        return set("CAPU_RUN_REPORT", path);
+    }
+    if (getcwd(folder, sizeof(folder)) == NULL) {
+        return false;
+    }
+    snprintf(whole, sizeof(whole), "%s/%s", folder, path);
+    return set("CAPU_RUN_REPORT", whole);
+}
+
+static bool set_preload(const char *library)
+{
+    const char *others = getenv("LD_PRELOAD");
+    char *list = NULL;
+    bool is_set;
+
+    if (others == NULL || others[0] == '\0') {
+        return set("LD_PRELOAD", library);
+    }
+    if (asprintf(&list, "%s:%s", library, others) < 0) {
+        return false;
+    }
+    is_set = set("LD_PRELOAD", list);
+    free(list);
+    return is_set;
+}
+
+static bool set_environment(const struct settings *settings, const char *library,
+                            const char *driver)
+{
+    return set("CAPU_RUN_DRIVER", driver) && set("CAPU_RUN_MODE", settings->mode) &&
+           set("CAPU_RUN_BUDGET", settings->budget) &&
+           set("CAPU_RUN_HOST_BUDGET", settings->host_budget) &&
+           set("CAPU_RUN_PRETEND", settings->pretend) &&
+           set("CAPU_RUN_STRICT", settings->is_strict ? "1" : NULL) &&
+           set_report(settings->report) && set_preload(library);
+}
+
+/* Returns only if the program cannot be started. */
+static void become(const struct settings *settings)
+{
+    char path[PATH_MAX];
+    char library[PATH_MAX];
+    char driver[PATH_MAX];
+
+    if (!program_file_find(settings->program[0], path) || !program_file_check(path) ||
+        !find_library(library)) {
+        return;
+    }
+    if (settings->driver == NULL) {
+        if (!find_driver(library, driver)) {
+            return;
+        }
+    } else if (realpath(settings->driver, driver) == NULL) {
+        say("run: --driver %s: %s", settings->driver, strerror(errno));
+        return;
+    }
+    if (!set_environment(settings, library, driver)) {
+        say("run: the environment cannot be set: %s", strerror(errno));
+        return;
+    }
+    (void)fflush(NULL);
+    (void)signal(SIGXFSZ, SIG_DFL); /* which this command ignores */
+    (void)execv(path, settings->program);
+    say("run: %s: %s", path, strerror(errno));
+}
+
+int run_main(int argc, char **argv)
+{
+    static const struct argp_option options[] = {
+        {"budget", KEY_BUDGET, "SIZE", 0,
+         "device memory for what the program allocates: a size, or a percentage of the device's "
+         "memory (default: what is free)",
+         0},
+        {"host-budget", KEY_HOST_BUDGET, "SIZE", 0,
+         "host memory for what does not fit (default: 40 % of what is available)", 0},
+        {"mode", KEY_MODE, "MODE", 0,
+         "passive: evict when memory runs out (default); off: evict nothing", 0},
+        {"pretend", KEY_PRETEND, "SIZE", 0,
+         "the device memory that the program is told of (default: the device's)", 0},
+        {"strict", KEY_STRICT, NULL, 0,
+         "expose accesses to memory that a launch was not known to touch; slow", 0},
+        {"report", KEY_REPORT, "FILE", 0,
+         "write a report when the program exits: its kernels, and what they needed", 0},
+        {"driver", KEY_DRIVER, "FILE", 0,
+         "the CUDA driver (default: the libcuda.so.1 that the loader finds)", 0},
+        {0},
+    };
+    static const struct argp argp = {
+        .options = options,
+        .parser = parse_option,
+        .args_doc = "[--] PROGRAM [ARGUMENT...]",
+        .doc = "Runs a CUDA program, unmodified, within a budget of device memory.\v"
+               "What works and what does not: docs/unmodified.md. The exit code is the program's.",
+    };
+    struct settings settings = {.mode = "passive"};
+
+    arguments_read_first(&argp, argc, argv, &settings);
+    become(&settings);
+    return EXIT_USAGE;
+}
