@@ -5,6 +5,9 @@
  * until it ends or must wait: at a barrier for the whole block, at an exchange (shuffle or ballot)
  * for its warp. When every fiber has stopped, those whose partners have all arrived continue; if
  * there are none, the kernel is wrong, and the program ends with a message.
+ *
+ * A fiber is made once, and runs one thread after the other. Changing from one to another takes a
+ * longjmp, which unlike swapcontext needs no system call.
  */
 #include <cstdio>
 #include <cstdlib>
@@ -32,8 +35,14 @@ dim3 threadIdx;
 
 enum state { STATE_RUNS, STATE_AT_BARRIER, STATE_AT_EXCHANGE, STATE_DONE };
 
+/* Where a stack was left. */
+struct place {
+    ucontext_t context; /* also where a new fiber begins */
+    void *at[5];
+};
+
 struct fiber {
-    ucontext_t context;
+    struct place place;
     enum state state;
     unsigned exchanges;
     unsigned char *stack;
@@ -45,7 +54,7 @@ struct fiber {
 static struct {
     struct fiber fiber[THREADS_LIMIT];
     uint64_t values[2][THREADS_LIMIT];
-    ucontext_t scheduler;
+    struct place scheduler;
     const void *scheduler_stack;
     size_t scheduler_stack_bytes;
     void *scheduler_fake_stack;
@@ -83,7 +92,27 @@ static void entered_stack(void *fake_stack)
 #endif
 }
 
+/* Continues at another place, until something continues at this one. Not instrumented: to ASan a
+   longjmp is the end of what is on the stack. */
+__attribute__((noinline, no_sanitize("address"))) static void change(struct place *from,
+                                                                     struct place *to, bool is_new)
+{
+    if (__builtin_setjmp(from->at) == 0) {
+        if (is_new) {
+            setcontext(&to->context);
+        }
+        __builtin_longjmp(to->at, 1);
+    }
+}
+
 /* Returns to the scheduler until it resumes this fiber. */
+static void leave(struct fiber *fiber)
+{
+    enter_stack(&fiber->fake_stack, block.scheduler_stack, block.scheduler_stack_bytes);
+    change(&fiber->place, &block.scheduler, false);
+    entered_stack(fiber->fake_stack);
+}
+
 static void wait_as(enum state state)
 {
     struct fiber *fiber = &block.fiber[block.current];
@@ -93,49 +122,47 @@ static void wait_as(enum state state)
     }
     block.has_waited = true;
     fiber->state = state;
-    enter_stack(&fiber->fake_stack, block.scheduler_stack, block.scheduler_stack_bytes);
-    swapcontext(&fiber->context, &block.scheduler);
-    entered_stack(fiber->fake_stack);
+    leave(fiber);
 }
 
-static void run_thread(void)
+/* One thread of every block. */
+static void run_threads(void)
 {
     struct fiber *fiber = &block.fiber[block.current];
 
     entered_stack(NULL);
-    (*block.thread)();
-    fiber->state = STATE_DONE;
-    enter_stack(NULL, block.scheduler_stack, block.scheduler_stack_bytes);
-    swapcontext(&fiber->context, &block.scheduler);
+    for (;;) {
+        (*block.thread)();
+        fiber->state = STATE_DONE;
+        leave(fiber);
+    }
 }
 
-static void start(unsigned index)
+static void make(struct fiber *fiber)
 {
-    struct fiber *fiber = &block.fiber[index];
-
+    fiber->stack = (unsigned char *)malloc(STACK_BYTES);
     if (fiber->stack == NULL) {
-        fiber->stack = (unsigned char *)malloc(STACK_BYTES);
-        if (fiber->stack == NULL) {
-            fail("no memory for stacks");
-        }
+        fail("no memory for stacks");
     }
-    getcontext(&fiber->context);
-    fiber->context.uc_stack.ss_sp = fiber->stack;
-    fiber->context.uc_stack.ss_size = STACK_BYTES;
-    fiber->context.uc_link = NULL;
-    makecontext(&fiber->context, run_thread, 0);
-    fiber->state = STATE_RUNS;
-    fiber->exchanges = 0;
+    getcontext(&fiber->place.context);
+    fiber->place.context.uc_stack.ss_sp = fiber->stack;
+    fiber->place.context.uc_stack.ss_size = STACK_BYTES;
+    fiber->place.context.uc_link = NULL;
+    makecontext(&fiber->place.context, run_threads, 0);
 }
 
 static void resume(unsigned index)
 {
     struct fiber *fiber = &block.fiber[index];
+    bool is_new = fiber->stack == NULL;
 
     block.current = index;
     threadIdx = dim3(index);
+    if (is_new) {
+        make(fiber);
+    }
     enter_stack(&block.scheduler_fake_stack, fiber->stack, STACK_BYTES);
-    swapcontext(&block.scheduler, &fiber->context);
+    change(&block.scheduler, &fiber->place, is_new);
 #if defined(__SANITIZE_ADDRESS__)
     __sanitizer_finish_switch_fiber(block.scheduler_fake_stack, NULL, NULL);
 #endif
@@ -194,7 +221,8 @@ static void run_block(unsigned threads)
         return;
     }
     for (unsigned i = 0; i < threads; i++) {
-        start(i);
+        block.fiber[i].state = STATE_RUNS;
+        block.fiber[i].exchanges = 0;
     }
     for (;;) {
         for (unsigned i = 0; i < threads; i++) {
