@@ -6,6 +6,23 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* ".maxntid 256, 1, 1" and other directives before a body. */
+static void parse_limits(struct parser *parser, struct ptx_function *function)
+{
+    while (!parser_is_end(parser) && !parser_is_sign(parser, '{') && !parser_is_sign(parser, ';')) {
+        bool is_limit = parser_is_word(parser, ".maxntid") || parser_is_word(parser, ".reqntid");
+        uint64_t threads = 1;
+
+        parser_next(parser);
+        while (is_limit && parser->lex.token.kind == TOKEN_NUMBER) {
+            threads *= parser->lex.token.number > 1024 ? 1024 : parser->lex.token.number;
+            parser_next(parser);
+            is_limit = parser_take(parser, ',');
+            function->threads_most = threads > 1024 ? 1024 : (uint32_t)threads;
+        }
+    }
+}
+
 /* From ".entry" or ".func" to the end of the declaration or definition. */
 static void parse_function(struct parser *parser)
 {
@@ -26,7 +43,12 @@ static void parse_function(struct parser *parser)
         struct ptx_variable *local = PARSER_ADD(parser, function, local);
 
         if (local != NULL) {
-            *local = (struct ptx_variable){unused.parameters[i].name, SPACE_PARAM};
+            *local = (struct ptx_variable){.name = unused.parameters[i].name,
+                                           .space = SPACE_PARAM,
+                                           .alignment = unused.parameters[i].alignment,
+                                           .element_bytes = 1,
+                                           .bytes = unused.parameters[i].bytes};
+            function->result_count++;
         }
     }
     free(unused.parameters);
@@ -39,9 +61,7 @@ static void parse_function(struct parser *parser)
     if (parser_take(parser, '(')) {
         parser_read_parameters(parser, function);
     }
-    while (!parser_is_end(parser) && !parser_is_sign(parser, '{') && !parser_is_sign(parser, ';')) {
-        parser_next(parser); /* .maxntid and others */
-    }
+    parse_limits(parser, function);
     if (parser_take(parser, '{')) {
         function->has_body = true;
         parser_read_body(parser);
@@ -76,6 +96,11 @@ static void parse_statement(struct parser *parser)
 {
     enum ptx_space space;
 
+    if (parser_is_word(parser, ".extern")) {
+        parser->is_extern = true;
+        parser_next(parser);
+        return;
+    }
     if (parser_is_word(parser, ".entry") || parser_is_word(parser, ".func")) {
         parse_function(parser);
     } else if (parser_is_word(parser, ".target")) {
@@ -87,8 +112,8 @@ static void parse_statement(struct parser *parser)
                                              "line %u: addresses of 32 bits", parser->lex.line);
         }
         parser_next(parser);
-    } else if (parser_is_word(parser, ".visible") || parser_is_word(parser, ".extern") ||
-               parser_is_word(parser, ".weak") || parser_is_word(parser, ".common")) {
+    } else if (parser_is_word(parser, ".visible") || parser_is_word(parser, ".weak") ||
+               parser_is_word(parser, ".common")) {
         parser_next(parser);
     } else if (parser_is_word(parser, ".file") || parser_is_word(parser, ".loc")) {
         ptx_lex_skip_line(&parser->lex);
@@ -108,6 +133,7 @@ static void parse_statement(struct parser *parser)
     } else if (!parser_take(parser, ';')) {
         (void)parser_fail(parser, "a directive was expected");
     }
+    parser->is_extern = false;
 }
 
 /* ".version 8.0" comes first; its number has a point, which the lexer does not keep. */
@@ -177,6 +203,7 @@ void ptx_finish(struct ptx_module *module)
     }
     free(module->functions);
     free(module->variables);
+    free(module->initials);
     table_finish(&module->names);
     *module = (struct ptx_module){0};
 }

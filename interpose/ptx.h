@@ -29,12 +29,29 @@ enum ptx_space {
 struct ptx_variable {
     struct span name;
     enum ptx_space space;
+    bool is_extern; /* declared only: sized by the launch if it is shared */
+    bool is_unread; /* has an initialiser or a form that the parser does not understand */
+    uint32_t alignment;
+    uint32_t element_bytes;
+    uint64_t bytes;                        /* 0: not known, as in "name[]" */
+    uint32_t initial_first, initial_count; /* among the module's; what has none is zero */
+};
+
+/* One element of an initialiser. */
+struct ptx_initial {
+    uint64_t offset; /* in the variable */
+    uint32_t bytes;
+    enum number_form form; /* of the number */
+    struct span name;      /* of a variable whose address it is, plus the number; empty: none */
+    int64_t number;
 };
 
 struct ptx_parameter {
     struct span name;
     uint32_t offset; /* in the parameter block, in bytes */
     uint32_t bytes;
+    uint32_t alignment;
+    bool is_register;       /* ".reg": passed by value, not in memory */
     bool is_marked_pointer; /* by .ptr, which CUDA 12.8 and later write for some architectures */
 };
 
@@ -53,6 +70,8 @@ struct ptx_operand {
     uint16_t position; /* among the operands, from 0; elements of a list share one */
     bool is_address;   /* in brackets; number: bytes added to it */
     bool is_list;      /* in braces or parentheses, or one of a pair a|b */
+    bool is_negated;   /* "!p" */
+    enum number_form form;
     uint32_t index;
     int64_t number;
     struct span name;
@@ -87,6 +106,8 @@ struct ptx_function {
     bool is_kernel;
     bool has_body;
     uint32_t parameter_bytes;
+    uint32_t threads_most; /* by .maxntid or .reqntid; 0: not given */
+    uint32_t result_count; /* of a function that is called: its first locals */
     struct ptx_parameter *parameters;
     size_t parameter_count, parameter_capacity;
     struct ptx_variable *locals; /* shared and local variables, and the .param ones of calls */
@@ -108,6 +129,8 @@ struct ptx_module {
     unsigned version;      /* 75: .version 7.5 */
     struct ptx_variable *variables;
     size_t variable_count, variable_capacity;
+    struct ptx_initial *initials;
+    size_t initial_count, initial_capacity;
     struct ptx_function *functions;
     size_t function_count, function_capacity;
     struct table names; /* hashes of names to variables */

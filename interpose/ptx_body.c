@@ -87,11 +87,11 @@ static bool parse_term(struct parser *parser, unsigned position, bool is_address
     struct ptx_operand *added;
     bool is_negative;
 
-    (void)parser_take(parser, '!');
+    operand.is_negated = parser_take(parser, '!');
     is_negative = parser_take(parser, '-');
     if (parser->lex.token.kind == TOKEN_NUMBER) {
-        operand.number = (int64_t)parser->lex.token.number;
-        operand.number = is_negative ? (int64_t)(0 - (uint64_t)operand.number) : operand.number;
+        operand.number = ptx_number(parser->lex.token, is_negative);
+        operand.form = parser->lex.token.form;
     } else if (parser->lex.token.kind == TOKEN_WORD && !is_negative) {
         resolve(parser, parser->lex.token.span, &operand);
     } else {

@@ -33,15 +33,19 @@ bool parser_find_variable(const struct ptx_module *module, struct span name, uin
     return false;
 }
 
-static void add_variable(struct parser *parser, struct span name, enum ptx_space space)
+/* Declared first and defined later, a variable is what the definition says. */
+static void add_variable(struct parser *parser, const struct ptx_variable *added)
 {
     struct ptx_module *module = parser->module;
     struct ptx_variable *variable;
-    uint64_t hash = hash_of(name);
+    uint64_t hash = hash_of(added->name);
     uint64_t value;
     uint32_t known;
 
-    if (parser_find_variable(module, name, &known)) { /* declared, then defined */
+    if (parser_find_variable(module, added->name, &known)) {
+        if (module->variables[known].is_extern) {
+            module->variables[known] = *added;
+        }
         return;
     }
     if (!table_reserve(&module->names, module->names.count + 1)) {
@@ -53,7 +57,7 @@ static void add_variable(struct parser *parser, struct span name, enum ptx_space
     if (variable == NULL) {
         return;
     }
-    *variable = (struct ptx_variable){name, space};
+    *variable = *added;
     while (table_get(&module->names, hash, &value)) {
         hash = next_hash(hash);
     }
@@ -77,43 +81,178 @@ bool parser_space_of(struct span word, enum ptx_space *space)
     return false;
 }
 
-/* A declaration of variables: ".shared .align 4 .b8 name[16], other;". At the word that names the
-   space. Initialisers are skipped. */
-void parser_read_variables(struct parser *parser, enum ptx_space space)
+/* The number in brackets after a name; 0: it has none. A product, if there are several. */
+static uint64_t read_dimensions(struct parser *parser)
 {
-    bool is_initialiser = false;
-    unsigned depth = 0;
+    uint64_t count = 1;
 
-    parser_next(parser);
-    while (!parser_is_end(parser) && !(parser_is_sign(parser, ';') && depth == 0)) {
-        if (parser_is_sign(parser, '{') || parser_is_sign(parser, '[') ||
-            parser_is_sign(parser, '(')) {
+    while (parser_take(parser, '[')) {
+        uint64_t number = 0;
+
+        if (parser->lex.token.kind == TOKEN_NUMBER) {
+            number = parser->lex.token.number;
+            parser_next(parser);
+        }
+        count = number > COUNT_MOST || count > COUNT_MOST ? (uint64_t)COUNT_MOST * COUNT_MOST
+                                                          : count * number;
+        (void)parser_take(parser, ']');
+    }
+    return count;
+}
+
+/* What the parser does not understand of an initialiser makes it unread, and is skipped; `depth`
+   braces are open. */
+static void skip_initialiser(struct parser *parser, struct ptx_variable *variable, unsigned depth)
+{
+    variable->is_unread = true;
+    while (!parser_is_end(parser)) {
+        if (depth == 0 && (parser_is_sign(parser, ',') || parser_is_sign(parser, ';'))) {
+            return;
+        }
+        if (parser_is_sign(parser, '{') || parser_is_sign(parser, '(')) {
             depth++;
-        } else if (parser_is_sign(parser, '}') || parser_is_sign(parser, ']') ||
-                   parser_is_sign(parser, ')')) {
+        } else if (parser_is_sign(parser, '}') || parser_is_sign(parser, ')')) {
             if (depth == 0) {
                 return;
             }
             depth--;
-        } else if (parser_is_sign(parser, '=')) {
-            is_initialiser = true;
-        } else if (parser_is_sign(parser, ',') && depth == 0) {
-            is_initialiser = false;
-        } else if (parser->lex.token.kind == TOKEN_WORD && depth == 0 && !is_initialiser &&
-                   parser->lex.token.span.text[0] != '.') {
-            if (parser->function == NULL) {
-                add_variable(parser, parser->lex.token.span, space);
-            } else {
-                struct ptx_variable *local = PARSER_ADD(parser, parser->function, local);
-
-                if (local != NULL) {
-                    *local = (struct ptx_variable){parser->lex.token.span, space};
-                }
-            }
         }
         parser_next(parser);
     }
-    (void)parser_take(parser, ';');
+}
+
+/* "12", "-1", "0f3F800000", "name+4", "generic(name)". False: something else. */
+static bool read_initial(struct parser *parser, struct ptx_initial *initial)
+{
+    bool is_negative = parser_take(parser, '-');
+    bool is_generic = parser_is_word(parser, "generic");
+
+    if (is_generic) {
+        parser_next(parser);
+        if (!parser_take(parser, '(')) {
+            return false;
+        }
+    }
+    if (parser->lex.token.kind == TOKEN_WORD && !is_negative) {
+        initial->name = parser->lex.token.span;
+    } else if (parser->lex.token.kind == TOKEN_NUMBER) {
+        initial->number = ptx_number(parser->lex.token, is_negative);
+        initial->form = parser->lex.token.form;
+    } else {
+        return false;
+    }
+    parser_next(parser);
+    if (is_generic && !parser_take(parser, ')')) {
+        return false;
+    }
+    if (initial->name.length > 0 && (parser_is_sign(parser, '+') || parser_is_sign(parser, '-'))) {
+        is_negative = parser_is_sign(parser, '-');
+        parser_next(parser);
+        initial->number = ptx_number(parser->lex.token, is_negative);
+        parser_next(parser);
+    }
+    return true;
+}
+
+/* After the "=". */
+static void read_initialiser(struct parser *parser, struct ptx_variable *variable)
+{
+    struct ptx_module *module = parser->module;
+    bool is_list = parser_take(parser, '{');
+    uint64_t offset = 0;
+
+    variable->initial_first = (uint32_t)module->initial_count;
+    do {
+        struct ptx_initial initial = {.offset = offset, .bytes = variable->element_bytes};
+        struct ptx_initial *added;
+
+        if (is_list && parser_is_sign(parser, '}')) {
+            break;
+        }
+        if (!read_initial(parser, &initial)) {
+            skip_initialiser(parser, variable, is_list);
+            return;
+        }
+        added = PARSER_ADD(parser, module, initial);
+        if (added == NULL) {
+            return;
+        }
+        *added = initial;
+        offset += variable->element_bytes;
+    } while (is_list && parser_take(parser, ','));
+    if (is_list && !parser_take(parser, '}')) {
+        skip_initialiser(parser, variable, is_list);
+    }
+    variable->initial_count = (uint32_t)module->initial_count - variable->initial_first;
+}
+
+/* What comes before the names: ".align 4 .b8". */
+static void read_qualifiers(struct parser *parser, struct ptx_variable *variable)
+{
+    unsigned elements = 1;
+
+    while (parser->lex.token.kind == TOKEN_WORD && parser->lex.token.span.text[0] == '.' &&
+           !parser_is_end(parser)) {
+        struct span word = parser->lex.token.span;
+
+        parser_next(parser);
+        if (span_is(word, ".align")) {
+            variable->alignment = (uint32_t)parser->lex.token.number;
+            parser_next(parser);
+        } else if (span_is(word, ".attribute")) {
+            while (!parser_is_end(parser) && !parser_take(parser, ')')) {
+                parser_next(parser);
+            }
+        } else if (ptx_opcode_elements(word) > 1) {
+            elements = ptx_opcode_elements(word);
+        } else {
+            variable->element_bytes = ptx_opcode_bits(word) / 8;
+        }
+    }
+    variable->element_bytes *= elements;
+    if (variable->alignment == 0 || variable->alignment > 4096 ||
+        (variable->alignment & (variable->alignment - 1)) != 0) {
+        variable->alignment = variable->element_bytes == 0 ? 1 : variable->element_bytes;
+    }
+}
+
+/* A declaration of variables: ".shared .align 4 .b8 name[16], other;". At the word that names the
+   space. */
+void parser_read_variables(struct parser *parser, enum ptx_space space)
+{
+    struct ptx_variable declared = {.space = space, .is_extern = parser->is_extern};
+
+    parser_next(parser);
+    read_qualifiers(parser, &declared);
+    do {
+        struct ptx_variable variable = declared;
+
+        if (parser->lex.token.kind != TOKEN_WORD) {
+            break;
+        }
+        variable.name = parser->lex.token.span;
+        parser_next(parser);
+        if (parser_take(parser, '<')) { /* ".local .b32 name<4>": four of them, which nvcc never
+                                           emits */
+            variable.is_unread = true;
+            parser_next(parser);
+            (void)parser_take(parser, '>');
+        }
+        variable.bytes = read_dimensions(parser) * variable.element_bytes;
+        if (parser_take(parser, '=')) {
+            read_initialiser(parser, &variable);
+        }
+        if (parser->function == NULL) {
+            add_variable(parser, &variable);
+        } else {
+            struct ptx_variable *local = PARSER_ADD(parser, parser->function, local);
+
+            if (local != NULL) {
+                *local = variable;
+            }
+        }
+    } while (parser_take(parser, ','));
+    parser_skip_statement(parser);
 }
 
 /* One parameter: ".param .align 8 .b8 name[24]", ".param .u64 .ptr .align 1 name". */
@@ -127,7 +266,9 @@ static void parse_parameter(struct parser *parser, struct ptx_function *function
     while (!parser_is_end(parser) && !parser_is_sign(parser, ',') && !parser_is_sign(parser, ')')) {
         struct span word = parser->lex.token.span;
 
-        if (parser_is_word(parser, ".ptr")) {
+        if (parser_is_word(parser, ".reg")) {
+            parameter.is_register = true;
+        } else if (parser_is_word(parser, ".ptr")) {
             parameter.is_marked_pointer = true;
         } else if (parser_is_word(parser, ".align")) {
             parser_next(parser);
@@ -159,6 +300,7 @@ static void parse_parameter(struct parser *parser, struct ptx_function *function
         (void)parser_fail(parser, "a parameter with a wrong alignment");
         return;
     }
+    parameter.alignment = alignment;
     parameter.bytes *= (uint32_t)count;
     parameter.offset = (function->parameter_bytes + alignment - 1) / alignment * alignment;
     if (parameter.offset + parameter.bytes > PARAMETERS_MOST_BYTES) {

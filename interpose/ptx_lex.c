@@ -1,6 +1,7 @@
 /* Tokens of PTX, see ptx_lex.h. */
 #include "interpose/ptx_lex.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 void ptx_lex_begin(struct ptx_lex *lex, const char *text, size_t count)
@@ -99,13 +100,37 @@ static unsigned digit_of(char c)
                                     : 99;
 }
 
-/* Integers in any base, and floating-point numbers as 0f3F800000, 0d3FF0000000000000 or 1.5e3. */
-static uint64_t read_number(struct ptx_lex *lex)
+/* "1.5e-3", after its digits have been found to be no integer. */
+static uint64_t read_decimal(struct ptx_lex *lex, const char *start)
 {
-    const char *at = lex->at;
+    char copy[64];
+    size_t length = 0;
+    double value;
+    uint64_t bits;
+
+    while (start + length < lex->end && length + 1 < sizeof(copy)) {
+        char c = start[length];
+        bool is_sign = (c == '-' || c == '+') && length > 0 &&
+                       (copy[length - 1] == 'e' || copy[length - 1] == 'E');
+
+        if (!is_digit(c) && c != '.' && c != 'e' && c != 'E' && !is_sign) {
+            break;
+        }
+        copy[length++] = c;
+    }
+    copy[length] = '\0';
+    lex->at = start + length;
+    value = strtod(copy, NULL);
+    memcpy(&bits, &value, sizeof(bits));
+    return bits;
+}
+
+/* Integers in any base, and floating-point numbers as 0f3F800000, 0d3FF0000000000000 or 1.5e3. */
+static void read_number(struct ptx_lex *lex, struct token *token)
+{
+    const char *start = lex->at;
+    const char *at = start;
     unsigned base = 10;
-    uint64_t number = 0;
-    bool is_integer = true;
 
     if (*at == '0' && lex->end - at > 1) {
         char c = at[1];
@@ -115,7 +140,7 @@ static uint64_t read_number(struct ptx_lex *lex)
             at += 2;
         } else if (c == 'f' || c == 'F' || c == 'd' || c == 'D') {
             base = 16;
-            is_integer = false;
+            token->form = c == 'f' || c == 'F' ? NUMBER_F32 : NUMBER_F64;
             at += 2;
         } else if (c == 'b' || c == 'B') {
             base = 2;
@@ -129,15 +154,32 @@ static uint64_t read_number(struct ptx_lex *lex)
         unsigned digit = digit_of(*at);
 
         if (digit < base) {
-            number = number * base + digit;
+            token->number = token->number * base + digit;
         } else if (base == 10 && (*at == '.' || *at == 'e' || *at == 'E')) {
-            is_integer = false;
+            token->form = NUMBER_F64;
+            token->number = read_decimal(lex, start);
+            return;
         } else if (*at != 'U') {
             break;
         }
     }
     lex->at = at;
-    return is_integer ? number : 0;
+}
+
+int64_t ptx_number(struct token token, bool is_negative)
+{
+    if (!is_negative) {
+        return (int64_t)token.number;
+    }
+    switch (token.form) {
+    case NUMBER_F32:
+        return (int64_t)(token.number ^ UINT32_C(0x80000000));
+    case NUMBER_F64:
+        return (int64_t)(token.number ^ UINT64_C(0x8000000000000000));
+    case NUMBER_INTEGER:
+        break;
+    }
+    return (int64_t)(0 - token.number);
 }
 
 static void read_string(struct ptx_lex *lex)
@@ -161,7 +203,7 @@ void ptx_lex_next(struct ptx_lex *lex)
     }
     if (is_digit(*start)) {
         lex->token.kind = TOKEN_NUMBER;
-        lex->token.number = read_number(lex);
+        read_number(lex, &lex->token);
     } else if (is_letter(*start) || *start == '.') {
         lex->token.kind = TOKEN_WORD;
         read_word(lex);

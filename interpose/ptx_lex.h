@@ -18,11 +18,18 @@ struct span {
 
 enum token_kind { TOKEN_END, TOKEN_WORD, TOKEN_NUMBER, TOKEN_STRING, TOKEN_SIGN };
 
+enum number_form {
+    NUMBER_INTEGER,
+    NUMBER_F32, /* 0f3F800000: its bits */
+    NUMBER_F64, /* 0d3FF0000000000000, or 1.5e3: its bits as a double */
+};
+
 struct token {
     enum token_kind kind;
     char sign; /* of a TOKEN_SIGN */
     struct span span;
-    uint64_t number; /* of an integer; 0 for numbers with a point */
+    uint64_t number; /* of a TOKEN_NUMBER */
+    enum number_form form;
 };
 
 struct ptx_lex {
@@ -39,6 +46,9 @@ void ptx_lex_next(struct ptx_lex *lex);
 
 /* Reads the first token of the next line. */
 void ptx_lex_skip_line(struct ptx_lex *lex);
+
+/* The number of a token, after a minus sign or not. */
+int64_t ptx_number(struct token token, bool is_negative);
 
 static inline bool ptx_lex_is(const struct ptx_lex *lex, char sign)
 {
