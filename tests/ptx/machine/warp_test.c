@@ -1,0 +1,303 @@
+/* What threads do together: barriers, shuffles, votes, matches, reductions, products of matrices.
+ */
+#include "tests/ptx/machine/machine.h"
+#include "tests/support/suite.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#define HEAD ".version 8.3\n.target sm_90\n.address_size 64\n"
+
+/* Each thread leaves %r3 in its word of the output; %r0 is its number. */
+#define KERNEL(body)                                                                    \
+    HEAD ".visible .entry k(.param .u64 out)\n{\n.reg .pred %p<8>; .reg .b32 %r<32>;\n" \
+         ".reg .b64 %d<8>; .shared .align 16 .b8 s[4096];\n"                            \
+         "ld.param.u64 %d0, [out]; mov.u32 %r0, %tid.x; mul.wide.u32 %d1, %r0, 4;\n"    \
+         "add.u64 %d1, %d1, %d0; mov.u32 %r1, %laneid; shl.b32 %r2, %r0, 2;\n" body     \
+         "\nst.global.u32 [%d1], %r3; ret;\n}\n"
+
+enum { THREADS_MOST = 256 };
+
+static capu_status run(const char *text, uint32_t threads, uint32_t words[THREADS_MOST],
+                       struct error_text *problem)
+{
+    struct machine_module *module = NULL;
+    struct machine_launch launch = {
+        .grid = {1, 1, 1}, .block = {threads, 1, 1}, .parameters = &words};
+    capu_status status;
+
+    problem->text[0] = '\0';
+    ck_assert_msg(machine_open(text, strlen(text), &module, problem) == CAPU_OK, "%s",
+                  problem->text);
+    status = machine_run(machine_function_at(module, 0), &launch, problem);
+    machine_close(module);
+    return status;
+}
+
+static uint32_t lanes(uint32_t i)
+{
+    return i % 32;
+}
+
+#define CASES(X)                                                                                   \
+    X("shfl.sync.bfly.b32 %r3, %r0, 5, 31, -1;", 64, (i & ~31u) | (lanes(i) ^ 5))                  \
+    X("shfl.sync.idx.b32 %r3, %r0, 7, 31, -1;", 64, (i & ~31u) | 7)                                \
+    X("shfl.sync.up.b32 %r3|%p1, %r0, 3, 0, -1; @!%p1 mov.u32 %r3, 99;", 64,                       \
+      lanes(i) >= 3 ? i - 3 : 99)                                                                  \
+    X("shfl.sync.down.b32 %r3|%p1, %r0, 2, 0x181f, -1; @!%p1 mov.u32 %r3, 99;", 64,                \
+      i % 8 < 6 ? i + 2 : 99)                                                                      \
+    X("shfl.sync.idx.b32 %r3, %r0, %r1, 0x181f, -1;", 32, i)                                       \
+    X("setp.lt.u32 %p1, %r1, 9; vote.sync.ballot.b32 %r3, %p1, -1;", 32, 0x1ff)                    \
+    X("setp.lt.u32 %p1, %r0, 40; vote.sync.all.pred %p2, %p1, -1; selp.u32 %r3, 1, 0, %p2;", 64,   \
+      i < 32)                                                                                      \
+    X("setp.eq.u32 %p1, %r0, 40; vote.sync.any.pred %p2, %p1, -1; selp.u32 %r3, 1, 0, %p2;", 64,   \
+      i >= 32)                                                                                     \
+    X("setp.lt.u32 %p1, %r0, 40; vote.sync.uni.pred %p2, !%p1, -1; selp.u32 %r3, 1, 0, %p2;", 96,  \
+      i < 32 || i >= 64)                                                                           \
+    X("and.b32 %r4, %r1, 3; match.any.sync.b32 %r3, %r4, -1;", 32, 0x11111111u << i % 4)           \
+    X("shr.u32 %r4, %r0, 5; match.all.sync.b32 %r3|%p1, %r4, -1;", 64, UINT32_MAX)                 \
+    X("match.all.sync.b32 %r3|%p1, %r0, -1; selp.u32 %r3, 1, %r3, %p1;", 32, 0)                    \
+    X("redux.sync.add.s32 %r3, %r1, -1;", 32, 496)                                                 \
+    X("sub.s32 %r4, %r1, 9; redux.sync.min.s32 %r3, %r4, -1;", 32, (uint32_t)-9)                   \
+    X("sub.s32 %r4, %r1, 9; redux.sync.max.u32 %r3, %r4, -1;", 32, UINT32_MAX)                     \
+    X("redux.sync.xor.b32 %r3, %r0, 0xffffffff;", 32, 0)                                           \
+    X("elect.sync %r3|%p1, -1; @%p1 add.u32 %r3, %r3, 5;", 32, i == 0 ? 5 : 0)                     \
+    /* Half of the warp among themselves, then the other half. */                                  \
+    X("setp.lt.u32 %p1, %r1, 16; @%p1 bra A; redux.sync.add.u32 %r3, %r1, 0xffff0000; bra B;\n"    \
+      "A: redux.sync.add.u32 %r3, %r1, 0x0000ffff; B:",                                            \
+      32, i < 16 ? 120 : 376)                                                                      \
+    /* Lanes that have ended are not waited for. */                                                \
+    X("mov.u32 %r3, 1; setp.lt.u32 %p1, %r1, 8; @%p1 bra A; bra B;\n"                              \
+      "A: st.global.u32 [%d1], 7; exit; B: redux.sync.add.u32 %r3, %r3, 0xffffffff;",              \
+      32, i < 8 ? 7 : 24)                                                                          \
+    X("activemask.b32 %r4; shr.u32 %r4, %r4, %r1; and.b32 %r3, %r4, 1;", 40, 1)                    \
+    X("mov.u32 %r4, %lanemask_lt; mov.u32 %r5, %lanemask_ge; xor.b32 %r3, %r4, %r5;", 32,          \
+      UINT32_MAX)                                                                                  \
+    X("mov.u32 %r4, %warpid; mov.u32 %r5, %nwarpid; mad.lo.u32 %r3, %r4, 10, %r5;", 70,            \
+      i / 32 * 10 + 3)                                                                             \
+    /* Through shared memory, in reverse. */                                                       \
+    X("mov.u32 %r4, s; add.u32 %r5, %r4, %r2; st.shared.u32 [%r5], %r0; bar.sync 0;\n"             \
+      "mov.u32 %r6, %ntid.x; sub.u32 %r6, %r6, %r0; shl.b32 %r6, %r6, 2; add.u32 %r5, %r4, %r6;\n" \
+      "ld.shared.u32 %r3, [%r5+-4];",                                                              \
+      200, 199 - i)                                                                                \
+    X("setp.lt.u32 %p1, %r0, 50; bar.red.popc.u32 %r3, 0, %p1;", 100, 50)                          \
+    X("setp.lt.u32 %p1, %r0, 50; barrier.cta.red.and.aligned.pred %p2, 1, %p1;\n"                  \
+      "selp.u32 %r3, 1, 0, %p2;",                                                                  \
+      100, 0)                                                                                      \
+    X("setp.eq.u32 %p1, %r0, 50; bar.red.or.pred %p2, 0, %p1; selp.u32 %r3, 1, 0, %p2;", 100, 1)   \
+    /* One warp produces, the other waits for it. */                                               \
+    X("mov.u32 %r3, 5; setp.lt.u32 %p1, %r0, 32; @%p1 bra A;\n"                                    \
+      "bar.sync 2, 64; ld.shared.u32 %r3, [s]; bra B; A: st.shared.u32 [s], 42; bar.arrive 2, "    \
+      "64;\n"                                                                                      \
+      "B:",                                                                                        \
+      64, i < 32 ? 5 : 42)                                                                         \
+    X("setp.eq.u32 %p1, %r1, 3; @%p1 st.shared.u32 [s], 8; bar.warp.sync 0xffffffff;\n"            \
+      "ld.shared.u32 %r3, [s];",                                                                   \
+      32, 8)                                                                                       \
+    /* A sum by halves, with a barrier per step. */                                                \
+    X("mov.u32 %r4, s; add.u32 %r5, %r4, %r2; st.shared.u32 [%r5], %r0; mov.u32 %r6, 64;\n"        \
+      "A: barrier.sync 0; setp.ge.u32 %p1, %r0, %r6; @%p1 bra B; shl.b32 %r7, %r6, 2;\n"           \
+      "add.u32 %r7, %r7, %r5; ld.shared.u32 %r8, [%r7]; ld.shared.u32 %r9, [%r5];\n"               \
+      "add.u32 %r9, %r9, %r8; st.shared.u32 [%r5], %r9;\n"                                         \
+      "B: shr.u32 %r6, %r6, 1; setp.ne.u32 %p2, %r6, 0; @%p2 bra A; bar.sync 0;\n"                 \
+      "ld.shared.u32 %r3, [s];",                                                                   \
+      128, 127 * 64)
+
+#define TEXT(body, threads, expected) {KERNEL(body), threads},
+static const struct {
+    const char *text;
+    uint32_t threads;
+} cases[] = {CASES(TEXT)};
+
+static uint32_t expected_of(int index, uint32_t i)
+{
+    int at = 0;
+
+#define EXPECT(body, threads, expected) \
+    if (at++ == index) {                \
+        return (uint32_t)(expected);    \
+    }
+    CASES(EXPECT)
+    return 0;
+}
+
+START_TEST(threads_meet)
+{
+    uint32_t words[THREADS_MOST] = {0};
+    struct error_text problem;
+
+    ck_assert_msg(run(cases[_i].text, cases[_i].threads, words, &problem) == CAPU_OK, "%s",
+                  problem.text);
+    for (uint32_t i = 0; i < cases[_i].threads; i++) {
+        ck_assert_msg(words[i] == expected_of(_i, i),
+                      "%s\nthread %" PRIu32 ": %" PRIx32 ", should be %" PRIx32, cases[_i].text, i,
+                      words[i], expected_of(_i, i));
+    }
+}
+END_TEST
+
+static const struct {
+    const char *text;
+    uint32_t threads;
+    const char *problem;
+} failures[] = {
+    {KERNEL("setp.eq.u32 %p1, %r0, 3; @%p1 bra A; bar.sync 1;\nA: bar.sync 0;"), 64,
+     "threads wait for each other"},
+    {KERNEL("setp.eq.u32 %p1, %r0, 3;\n@%p1 shfl.sync.idx.b32 %r3, %r0, 0, 31, -1;\nbar.sync 0;"),
+     64, "k: threads wait for each other: 0 at line 12, 3 at line 11"},
+    {KERNEL("bar.sync 0, 96;"), 64, "waits for threads that do not come"},
+    {KERNEL("shfl.sync.idx.b32 %r3, %r0, 0, 31, 1;"), 32, "its own mask does not name"},
+    {KERNEL("mov.u32 %r4, 77; bar.sync %r4;"), 32, "a barrier beyond the last"},
+};
+
+START_TEST(threads_that_do_not_meet_fail)
+{
+    uint32_t words[THREADS_MOST] = {0};
+    struct error_text problem;
+
+    ck_assert_int_eq(run(failures[_i].text, failures[_i].threads, words, &problem),
+                     CAPU_DEVICE_FAILED);
+    ck_assert_msg(strstr(problem.text, failures[_i].problem) != NULL, "%s", problem.text);
+}
+END_TEST
+
+/* ldmatrix: tiles of 8 by 8 items of 16 bits, each item its row times 8 plus its column. */
+static const char tiles[] =
+    KERNEL("shl.b32 %r4, %r1, 4; mov.u32 %r5, s; add.u32 %r4, %r4, %r5; mov.u32 %r6, 0;\n"
+           "A: shl.b32 %r7, %r6, 1; add.u32 %r7, %r7, %r4; shl.b32 %r8, %r1, 3;\n"
+           "add.u32 %r8, %r8, %r6; st.shared.u16 [%r7], %r8; add.u32 %r6, %r6, 1;\n"
+           "setp.lt.u32 %p1, %r6, 8; @%p1 bra A; bar.sync 0;\n"
+           "ldmatrix.sync.aligned.m8n8.x2.shared.b16 {%r10, %r11}, [%r4];\n"
+           "ldmatrix.sync.aligned.m8n8.x1.trans.shared::cta.b16 {%r12}, [%r4];\n"
+           "sub.u32 %r11, %r11, %r10; mad.lo.u32 %r3, %r12, 3, %r10; add.u32 %r3, %r3, %r11;");
+
+START_TEST(tiles_are_shared_out)
+{
+    uint32_t words[THREADS_MOST] = {0};
+    struct error_text problem;
+
+    ck_assert_msg(run(tiles, 32, words, &problem) == CAPU_OK, "%s", problem.text);
+    for (uint32_t i = 0; i < 32; i++) {
+        uint32_t row = i / 4, column = i % 4 * 2;
+        uint32_t one = row * 8 + column;
+        uint32_t plain = one | (one + 1) << 16;
+        uint32_t turned = (column * 8 + row) | ((column + 1) * 8 + row) << 16;
+
+        ck_assert_uint_eq(words[i], turned * 3 + plain + (64 | 64 << 16));
+    }
+}
+END_TEST
+
+/* A product of small whole numbers, which is exact in every order: A[row][k] = row + k and
+   B[k][column] = k - column. */
+static const struct {
+    const char *name;
+    unsigned depth;
+    unsigned a, b;     /* words */
+    unsigned per_word; /* items */
+    unsigned shift;    /* of an item's bits in a float */
+} products[] = {
+    {"m16n8k16.row.col.f32.bf16.bf16.f32", 16, 4, 2, 2, 16},
+    {"m16n8k8.row.col.f32.bf16.bf16.f32", 8, 2, 1, 2, 16},
+    {"m16n8k16.row.col.f32.f16.f16.f32", 16, 4, 2, 2, 0},
+    {"m16n8k8.row.col.f32.tf32.tf32.f32", 8, 4, 2, 1, 0},
+    {"m16n8k4.row.col.f32.tf32.tf32.f32", 4, 2, 1, 1, 0},
+};
+
+static uint32_t item_bits(float value, unsigned index)
+{
+    _Float16 half;
+    uint16_t half_bits;
+    uint32_t bits;
+
+    memcpy(&bits, &value, sizeof(bits));
+    if (products[index].shift == 16) {
+        return bits >> 16;
+    }
+    if (products[index].per_word == 1) {
+        return bits;
+    }
+    half = (_Float16)value;
+    memcpy(&half_bits, &half, sizeof(half_bits));
+    return half_bits;
+}
+
+/* The words of a lane, as PTX lays fragments out. */
+static uint32_t fragment(unsigned index, unsigned lane, unsigned word, bool is_b)
+{
+    unsigned per_word = products[index].per_word;
+    unsigned outer = lane / 4 + (is_b ? 0 : word % 2 * 8);
+    unsigned k = lane % 4 * per_word + (is_b ? word : word / 2) * 4 * per_word;
+    uint32_t bits = 0;
+
+    for (unsigned i = 0; i < per_word; i++) {
+        float value = is_b ? (float)(k + i) - (float)outer : (float)(outer + k + i);
+
+        bits |= item_bits(value, index) << 16 * i;
+    }
+    return bits;
+}
+
+START_TEST(products_are_those_of_matrices)
+{
+    static uint32_t memory[32][16];
+    static char text[8192];
+    struct machine_module *module = NULL;
+    struct error_text problem = {""};
+    void *out = memory;
+    struct machine_launch launch = {.grid = {1, 1, 1}, .block = {32, 1, 1}, .parameters = &out};
+    unsigned a = products[_i].a, b = products[_i].b;
+
+    snprintf(text, sizeof(text),
+             HEAD ".visible .entry k(.param .u64 out)\n{ .reg .b32 %%r<16>; .reg .f32 %%f<8>;\n"
+                  ".reg .b64 %%d<4>; ld.param.u64 %%d0, [out]; mov.u32 %%r0, %%laneid;\n"
+                  "mul.wide.u32 %%d1, %%r0, 64; add.u64 %%d0, %%d0, %%d1;\n"
+                  "ld.global.v4.u32 {%%r1, %%r2, %%r3, %%r4}, [%%d0];\n"
+                  "ld.global.v2.u32 {%%r5, %%r6}, [%%d0+16];\n"
+                  "mma.sync.aligned.%s {%%f0, %%f1, %%f2, %%f3}, {%s}, {%s},\n"
+                  "{0f3F800000, 0f3F800000, 0f3F800000, 0f3F800000};\n"
+                  "st.global.v4.f32 [%%d0+32], {%%f0, %%f1, %%f2, %%f3}; ret; }\n",
+             products[_i].name, a == 4 ? "%r1, %r2, %r3, %r4" : "%r1, %r2",
+             b == 2 ? "%r5, %r6" : "%r5");
+    for (unsigned lane = 0; lane < 32; lane++) {
+        for (unsigned i = 0; i < 4; i++) {
+            memory[lane][i] = i < a ? fragment((unsigned)_i, lane, i, false) : 0;
+            memory[lane][4 + i] = i < b ? fragment((unsigned)_i, lane, i, true) : 0;
+        }
+    }
+    ck_assert_msg(machine_open(text, strlen(text), &module, &problem) == CAPU_OK, "%s",
+                  problem.text);
+    ck_assert_msg(machine_run(machine_function_at(module, 0), &launch, &problem) == CAPU_OK, "%s",
+                  problem.text);
+    for (unsigned lane = 0; lane < 32; lane++) {
+        for (unsigned i = 0; i < 4; i++) {
+            unsigned row = lane / 4 + i / 2 * 8, column = lane % 4 * 2 + i % 2;
+            float expected = 1.0f, found;
+
+            for (unsigned k = 0; k < products[_i].depth; k++) {
+                expected += (float)(row + k) * ((float)k - (float)column);
+            }
+            memcpy(&found, &memory[lane][8 + i], sizeof(found));
+            ck_assert_msg(found == expected, "%s: row %u column %u: %g, should be %g",
+                          products[_i].name, row, column, (double)found, (double)expected);
+        }
+    }
+    machine_close(module);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("ptx_warp");
+    TCase *threads = tcase_create("threads");
+
+    tcase_add_loop_test(threads, threads_meet, 0, sizeof(cases) / sizeof(cases[0]));
+    tcase_add_loop_test(threads, threads_that_do_not_meet_fail, 0,
+                        sizeof(failures) / sizeof(failures[0]));
+    tcase_add_test(threads, tiles_are_shared_out);
+    tcase_add_loop_test(threads, products_are_those_of_matrices, 0,
+                        sizeof(products) / sizeof(products[0]));
+    suite_add_tcase(suite, threads);
+    return suite_run(suite);
+}
