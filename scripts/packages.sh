@@ -1,7 +1,7 @@
 #!/bin/bash
 # scripts/packages.sh PURPOSE...: makes sure that everything is installed that a purpose needs:
 # lib (what is installed), build (everything), test, long (what only make test-long runs), bench, coverage,
-# demo. Of the benches only the linear-programming bound needs more than the build.
+# demo, parallel (programs of several processes). Of the benches only the linear-programming bound needs more than the build.
 #
 # Looks for the files and commands themselves, not for packages, so that tools from elsewhere count.
 # Prints nothing if nothing is missing. Otherwise installs the Debian packages if it may (as root, or with
@@ -24,6 +24,10 @@ build library openblas libopenblas-dev
 build library zlib zlib1g-dev
 build library libzstd libzstd-dev
 build library liblz4 liblz4-dev
+parallel command mpicc libopenmpi-dev
+parallel command mpirun openmpi-bin
+test command mpicc libopenmpi-dev
+test command mpirun openmpi-bin
 test command c++ g++
 build library check check
 long command chromium chromium

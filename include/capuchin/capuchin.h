@@ -6,10 +6,10 @@
  * tensors to host memory and back, or by recomputing them. The results are bit for bit those of a
  * run without a budget.
  *
- * This header includes all others except capuchin/drop_in.h and capuchin/launcher.h, and
- * capuchin/capuchin.hpp for C++. The rules that all calls share are at the top of
- * capuchin/context.h. Everything in these headers was introduced in version 0.1.0 unless a comment
- * names a later version.
+ * This header includes all others except capuchin/drop_in.h and capuchin/launcher.h,
+ * capuchin/parallel.h, which needs MPI, and capuchin/capuchin.hpp for C++. The rules that all calls
+ * share are at the top of capuchin/context.h. Everything in these headers was introduced in version
+ * 0.1.0 unless a comment names a later version.
  */
 #ifndef CAPU_INCLUDE_CAPUCHIN_H
 #define CAPU_INCLUDE_CAPUCHIN_H

@@ -24,7 +24,7 @@ cached() {
     echo "-D$1=$(sed -n "s/^$1:[A-Z]*=//p" "$build/CMakeCache.txt")"
 }
 
-(cd "$source" && cmake --preset library -B "$work" -DCMAKE_C_COMPILER="$cc" "$(cached CAPUCHIN_CUDA)" \
+(cd "$source" && cmake --preset library -B "$work" -DCMAKE_C_COMPILER="$cc" "$(cached CAPUCHIN_CUDA)" "$(cached CAPUCHIN_MPI)" \
     "$(cached CMAKE_BUILD_TYPE)") >"$work/log" 2>&1 || { cat "$work/log"; exit 1; }
 ninja -C "$work" -n -v >"$work/steps"
 
@@ -32,7 +32,7 @@ for room in base device allocator policy runtime models interpose tools; do
     grep -q " -c $source/$room/" "$work/steps" || complain "nothing of $room is compiled"
 done
 others=$(grep -o " -c $source/[a-z]*/" "$work/steps" | sort -u |
-    grep -Ev '/(base|device|allocator|policy|runtime|models|interpose|tools)/$' || true)
+    grep -Ev '/(base|device|allocator|policy|runtime|parallel|models|interpose|tools)/$' || true)
 [ -z "$others" ] || complain "other folders are compiled: $others"
 for file in lib/libcapuchin.so lib/libcapuchin.a bin/capuchin; do
     grep -q "$file" "$work/steps" || complain "$file is not built"

@@ -2,8 +2,8 @@
 # directions.sh ROOT: checks which room includes which. Prints each violation as FILE:LINE: reason, and
 # fails if there is one.
 #
-# Also checks that CUDA headers appear only in device/cuda*, kernels/*.cu[h] and examples/*.cu[h], that
-# policy uses no clock and no threads, and that only names declared in public headers begin with capu_.
+# Also checks that CUDA headers appear only in device/cuda*, kernels/*.cu[h] and examples/*.cu[h], that MPI's
+# appears only in parallel, capuchin/parallel.h and examples, that policy uses no clock and no threads, and that only names declared in public headers begin with capu_.
 set -u
 cd "$1" || exit 2
 
@@ -14,7 +14,7 @@ grep -rhoE '\bcapu_[a-z0-9_]+' include | sort -u >"$public"
 
 list() {
     local folder
-    for folder in include base device allocator policy runtime kernels examples models interpose tools tests/unit; do
+    for folder in include base device allocator policy runtime parallel kernels examples models interpose tools tests/unit; do
         [ -d "$folder" ] && find "$folder" -name '*.[ch]' -o -name '*.hpp' -o -name '*.cu' -o -name '*.cuh'
     done | sort
 }
@@ -30,6 +30,7 @@ list | xargs grep -nHE '^[[:space:]]*#[[:space:]]*include' /dev/null |
         may["allocator"] = "capuchin base device allocator"
         may["policy"] = "capuchin base policy"
         may["runtime"] = "capuchin base device allocator policy runtime"
+        may["parallel"] = "capuchin parallel"
         may["kernels"] = "capuchin kernels"
         may["examples"] = "capuchin kernels examples"
         may["models"] = "capuchin base policy models"
@@ -58,6 +59,8 @@ list | xargs grep -nHE '^[[:space:]]*#[[:space:]]*include' /dev/null |
             if (name ~ /^capuchin\// && room == "include") bad("public headers include each other in quotes")
             if (!is_test && room == "policy" && name ~ /^(time|uv|pthread|unistd|signal|fcntl)\.h$|^sys\//)
                 bad("policy is pure, but includes " name)
+            if (name == "mpi.h" && room != "parallel" && room != "examples" && $1 != "include/capuchin/parallel.h")
+                bad("mpi.h outside parallel, capuchin/parallel.h and examples")
             if (name == "uv.h" && room != "runtime") bad("uv.h outside runtime")
             next
         }

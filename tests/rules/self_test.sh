@@ -15,7 +15,7 @@ fail() {
 # Makes a tree without violations.
 tree() {
     rm -rf "$work/tree"
-    mkdir -p "$work"/tree/{include/capuchin,base,device,allocator,policy,runtime,kernels,models,interpose,tests/unit/policy}
+    mkdir -p "$work"/tree/{include/capuchin,base,device,allocator,policy,runtime,kernels,models,interpose,parallel,tests/unit/policy}
     cat >"$work/tree/include/capuchin/a.h" <<'HEADER'
 #ifndef A_H
 #define A_H
@@ -56,6 +56,10 @@ directions include/capuchin/a.hpp '#include "device/device.h"' 'may not include 
 directions kernels/x.c '#include "runtime/internal.h"' 'may not include runtime'
 directions interpose/x.c '#include "runtime/internal.h"' 'may not include runtime'
 directions interpose/x.c '#include <cuda.h>' 'CUDA header'
+directions parallel/x.c '#include "runtime/internal.h"' 'parallel may not include runtime'
+directions runtime/x.c '#include "parallel/group.h"' 'runtime may not include parallel'
+directions runtime/x.c '#include <mpi.h>' 'mpi.h outside'
+directions include/capuchin/a.h '#include <mpi.h>' 'mpi.h outside'
 directions models/x.c '#include "runtime/internal.h"' 'may not include runtime'
 directions kernels/x.c '#include <cuda_runtime.h>' 'CUDA header'
 directions runtime/x.c '#include <cuda.h>' 'CUDA header'
