@@ -1,0 +1,271 @@
+/* What collectives compute, and what ranks know of each other. */
+#include "tests/parallel/cases.h"
+
+#include <string.h>
+
+enum { COUNT = 3001 };
+
+/* Whatever the buckets are, also below and above the tensor. */
+void sums_have_one_order(void)
+{
+    static const uint64_t buckets[] = {0, 1, 1000, 4096, 20000};
+
+    for (size_t i = 0; i < sizeof(buckets) / sizeof(buckets[0]); i++) {
+        struct ranks ranks;
+        float *tensor;
+
+        ranks_open(&ranks, &(struct ranks_options){.bucket_bytes = buckets[i]});
+        tensor = ranks_tensor(&ranks, "sum", CAPU_PARAMETER, COUNT);
+        for (size_t count = COUNT; count > 0; count /= 7) {
+            ranks_fill(&ranks, tensor, COUNT, count);
+            WORKS(&ranks,
+                  capu_parallel_allreduce(ranks.group, "sum", tensor, count, CAPU_PARALLEL_F32));
+            ranks_expect_sum(&ranks, tensor, count, count);
+        }
+        ranks_close(&ranks);
+    }
+}
+
+/* Integers wrap around; negative zero stays what one rank alone has. */
+void integers_and_doubles(void)
+{
+    struct ranks ranks;
+    int64_t longs[3];
+    int32_t ints[3];
+    double doubles[3];
+    float zero = -0.0f;
+    void *memory;
+
+    ranks_open(&ranks, &(struct ranks_options){0});
+    WORKS(&ranks, capu_malloc(ranks.context, 64, &memory));
+    for (int i = 0; i < 3; i++) {
+        longs[i] = INT64_MAX - i;
+        ints[i] = INT32_MAX - i;
+        doubles[i] = 0.1 * (ranks.rank + i);
+    }
+    WORKS(&ranks, capu_upload(ranks.context, memory, longs, sizeof(longs)));
+    WORKS(&ranks, capu_parallel_allreduce(ranks.group, "longs", memory, 3, CAPU_PARALLEL_I64));
+    WORKS(&ranks, capu_download(ranks.context, longs, memory, sizeof(longs)));
+    WORKS(&ranks, capu_upload(ranks.context, memory, ints, sizeof(ints)));
+    WORKS(&ranks, capu_parallel_allreduce(ranks.group, "ints", memory, 3, CAPU_PARALLEL_I32));
+    WORKS(&ranks, capu_download(ranks.context, ints, memory, sizeof(ints)));
+    WORKS(&ranks, capu_upload(ranks.context, memory, doubles, sizeof(doubles)));
+    WORKS(&ranks, capu_parallel_allreduce(ranks.group, "doubles", memory, 3, CAPU_PARALLEL_F64));
+    WORKS(&ranks, capu_download(ranks.context, doubles, memory, sizeof(doubles)));
+    for (int i = 0; i < 3; i++) {
+        uint64_t sum = 0;
+        uint32_t small = 0;
+        double real = 0.1 * i;
+
+        for (int r = 0; r < ranks.ranks; r++) {
+            sum += (uint64_t)INT64_MAX - (uint64_t)i;
+            small += (uint32_t)INT32_MAX - (uint32_t)i;
+            real = r > 0 ? real + 0.1 * (r + i) : real;
+        }
+        CHECK((uint64_t)longs[i] == sum);
+        CHECK((uint32_t)ints[i] == small);
+        CHECK(memcmp(&doubles[i], &real, sizeof(real)) == 0);
+    }
+    WORKS(&ranks, capu_upload(ranks.context, memory, &zero, sizeof(zero)));
+    WORKS(&ranks, capu_parallel_allreduce(ranks.group, "zero", memory, 1, CAPU_PARALLEL_F32));
+    WORKS(&ranks, capu_download(ranks.context, &zero, memory, sizeof(zero)));
+    CHECK(zero == 0.0f && 1.0f / zero < 0.0f);
+    ranks_close(&ranks);
+}
+
+/* One call for a blob of small and large tensors, and one for a part from the middle of one tensor
+   to the middle of another. The budget has no room for the blob. */
+void ranges_of_several_tensors(void)
+{
+    enum { TENSORS = 9, BLOB = 40000 };
+    size_t sizes[TENSORS];
+    struct ranks ranks;
+    size_t left = BLOB;
+    float *blob;
+    float *numbers;
+    uint32_t pieces = 0;
+
+    ranks_open(&ranks, &(struct ranks_options){.budget_bytes = 120000, .bucket_bytes = 9000});
+    blob = ranks_tensor(&ranks, "blob", CAPU_GRADIENT, BLOB);
+    for (size_t i = 0; i < TENSORS; i++) {
+        size_t count = i + 1 < TENSORS ? (i % 3 == 0 ? 100 + i : 4096 * (i % 3) + i) : left;
+
+        sizes[i] = count * sizeof(float);
+        left -= count;
+    }
+    WORKS(&ranks, capu_split_list(ranks.context, blob, sizes, TENSORS));
+    for (float *at = blob; at != NULL; at = capu_tensor_next(ranks.context, at)) {
+        ranks_fill(&ranks, at, sizes[pieces] / sizeof(float), 7 + pieces);
+        pieces++;
+    }
+    CHECK(pieces == TENSORS);
+    WORKS(&ranks, capu_parallel_allreduce(ranks.group, "blob", blob, BLOB, CAPU_PARALLEL_F32));
+    pieces = 0;
+    for (float *at = blob; at != NULL; at = capu_tensor_next(ranks.context, at)) {
+        ranks_expect_sum(&ranks, at, sizes[pieces] / sizeof(float), 7 + pieces);
+        pieces++;
+    }
+    WORKS(&ranks, capu_parallel_allreduce(ranks.group, "part", blob + 50, 5000, CAPU_PARALLEL_F32));
+    numbers = ranks_read(&ranks, blob, 5100);
+    for (size_t i = 0; i < 100; i++) {
+        float once = ranks_sum(7, ranks.ranks, i);
+        float twice = once;
+
+        for (int r = 1; r < ranks.ranks; r++) {
+            twice += once;
+        }
+        CHECK(numbers[i] == (i < 50 ? once : twice));
+    }
+    CHECK(numbers[5050] == ranks_sum(9, ranks.ranks, 5050 - 100 - 4097));
+    free(numbers);
+    ranks_close(&ranks);
+}
+
+/* Broadcast, allgather and reduce-scatter, from the last rank and in small buckets. */
+void data_for_all(void)
+{
+    struct ranks ranks;
+    size_t all;
+    float *own;
+    float *everything;
+    float *numbers;
+
+    ranks_open(&ranks, &(struct ranks_options){.bucket_bytes = 5000});
+    all = (size_t)COUNT * (size_t)ranks.ranks;
+    own = ranks_tensor(&ranks, "own", CAPU_GRADIENT, COUNT);
+    everything = ranks_tensor(&ranks, "everything", CAPU_GRADIENT, all);
+
+    if (ranks.rank == ranks.ranks - 1) {
+        ranks_fill(&ranks, own, COUNT, 3); /* on the others it has no contents */
+    }
+    WORKS(&ranks, capu_parallel_broadcast(ranks.group, "from last", own, COUNT, CAPU_PARALLEL_F32,
+                                          ranks.ranks - 1));
+    numbers = ranks_read(&ranks, own, COUNT);
+    for (size_t i = 0; i < COUNT; i++) {
+        CHECK(numbers[i] == ranks_number(3, ranks.ranks - 1, i));
+    }
+    free(numbers);
+
+    ranks_fill(&ranks, own, COUNT, 4);
+    WORKS(&ranks, capu_parallel_allgather(ranks.group, "gather", everything, own,
+                                          COUNT * sizeof(float), CAPU_PARALLEL_BYTE));
+    numbers = ranks_read(&ranks, everything, all);
+    for (size_t i = 0; i < all; i++) {
+        CHECK(numbers[i] == ranks_number(4, (int)(i / COUNT), i % COUNT));
+    }
+    free(numbers);
+
+    ranks_fill(&ranks, everything, all, 5);
+    WORKS(&ranks, capu_parallel_reduce_scatter(ranks.group, "scatter", own, everything, COUNT,
+                                               CAPU_PARALLEL_F32));
+    numbers = ranks_read(&ranks, own, COUNT);
+    for (size_t i = 0; i < COUNT; i++) {
+        CHECK(numbers[i] == ranks_sum(5, ranks.ranks, i + (size_t)COUNT * (size_t)ranks.rank));
+    }
+    free(numbers);
+    ranks_close(&ranks);
+}
+
+/* All ranks of the host have the same share of what it has. */
+void places_are_filled_in(void)
+{
+    capu_config config = CAPU_CONFIG_INIT;
+    uint64_t budgets[2];
+    int rank;
+    int count;
+
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &count);
+    config.device = "host";
+    config.budget_bytes = 1 << 20;
+    config.mode = CAPU_MODE_PASSIVE;
+    CHECK(capu_parallel_config(MPI_COMM_WORLD, &config) == CAPU_OK);
+    CHECK(config.rank == (uint64_t)rank && config.rank_count == (uint64_t)count);
+    CHECK(config.local_rank_count == (uint64_t)count); /* the tests have one host */
+    CHECK(config.link_d2h_bytes_per_s == 0 && config.link_h2d_bytes_per_s == 0);
+    CHECK(config.host_budget_bytes > 0 && config.host_budget_bytes < UINT64_MAX);
+    budgets[0] = config.host_budget_bytes;
+    budgets[1] = UINT64_MAX - config.host_budget_bytes;
+    MPI_Allreduce(MPI_IN_PLACE, budgets, 2, MPI_UINT64_T, MPI_MIN, MPI_COMM_WORLD);
+    CHECK(budgets[0] == UINT64_MAX - budgets[1]);
+
+    /* One guided rank is enough for all to measure; what is given stays. */
+    config.host_budget_bytes = 12345678;
+    config.mode = rank == count - 1 ? CAPU_MODE_GUIDED : CAPU_MODE_OFF;
+    CHECK(capu_parallel_config(MPI_COMM_WORLD, &config) == CAPU_OK);
+    CHECK(config.host_budget_bytes == 12345678);
+    CHECK((config.link_d2h_bytes_per_s > 0) == (rank == count - 1));
+
+    /* An error of one rank is one of all. */
+    config = (capu_config)CAPU_CONFIG_INIT;
+    config.mode = CAPU_MODE_GUIDED;
+    config.device = rank == count - 1 ? "nowhere" : "sim";
+    CHECK(capu_parallel_config(MPI_COMM_WORLD, &config) ==
+          (rank == count - 1 ? CAPU_INVALID : CAPU_OP_FAILED));
+    CHECK(capu_parallel_config(MPI_COMM_WORLD, NULL) == CAPU_INVALID);
+}
+
+/* A dry run on sim has the ops, with operands and workspace. It needs no other rank: only the last
+   one does it here. */
+void nothing_is_sent_on_sim(void)
+{
+    capu_config config = CAPU_CONFIG_INIT;
+    capu_report report = CAPU_REPORT_INIT;
+    capu_context *context;
+    capu_parallel *group;
+    void *tensor;
+    int rank;
+    int count;
+
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &count);
+    if (rank < count - 1) {
+        return;
+    }
+    config.device = "sim";
+    config.budget_bytes = 64 << 20;
+    CHECK(capu_context_create(&config, &context) == CAPU_OK);
+    CHECK(capu_parallel_create(context, MPI_COMM_WORLD, NULL, &group) == CAPU_OK);
+    CHECK(capu_parallel_rank(group) == rank && capu_parallel_ranks(group) == count);
+    CHECK(capu_malloc(context, 16 << 20, &tensor) == CAPU_OK);
+    CHECK(capu_iteration_begin(context, NULL) == CAPU_OK);
+    CHECK(capu_zero(context, tensor, 0) == CAPU_OK);
+    CHECK(capu_parallel_allreduce(group, "sum", tensor, 4 << 20, CAPU_PARALLEL_F32) == CAPU_OK);
+    CHECK(capu_iteration_end(context) == CAPU_OK);
+    CHECK(capu_synchronize(context) == CAPU_OK);
+    CHECK(capu_report_get(context, &report) == CAPU_OK);
+    CHECK(report.floor_operands_bytes >= 16 << 20);
+    CHECK(report.exchanged_bytes + report.waited_ns == 0);
+    CHECK(capu_parallel_broadcast(group, "bad", NULL, 1, CAPU_PARALLEL_F32, 0) == CAPU_INVALID);
+    capu_parallel_destroy(group);
+    capu_context_destroy(context);
+}
+
+void counters(void)
+{
+    capu_report report = CAPU_REPORT_INIT;
+    struct ranks ranks;
+    float *tensor;
+    size_t bytes = COUNT * sizeof(float);
+
+    ranks_open(&ranks, &(struct ranks_options){0});
+    tensor = ranks_tensor(&ranks, "t", CAPU_GRADIENT, COUNT);
+    WORKS(&ranks, capu_iteration_begin(ranks.context, NULL));
+    ranks_fill(&ranks, tensor, COUNT, 1);
+    for (int i = 0; i < 3; i++) {
+        WORKS(&ranks, capu_parallel_allreduce(ranks.group, "t", tensor, COUNT, CAPU_PARALLEL_F32));
+    }
+    WORKS(&ranks, capu_iteration_end(ranks.context));
+    WORKS(&ranks, capu_synchronize(ranks.context));
+    WORKS(&ranks, capu_report_get(ranks.context, &report));
+    CHECK(report.rank == (uint64_t)ranks.rank && report.rank_count == (uint64_t)ranks.ranks);
+    if (ranks.ranks == 1) {
+        CHECK(report.exchanged_bytes + report.exchange_ns + report.waited_ns == 0);
+    } else {
+        CHECK(report.exchanged_bytes == 3 * bytes);
+        CHECK(report.exchange_ns > 0 && report.waited_ns > 0);
+        CHECK(report.exchange_ns <= report.compute_ns);
+        CHECK(report.compute_ns + report.waited_ns <= report.time_ns);
+    }
+    ranks_close(&ranks);
+}
