@@ -49,7 +49,7 @@ void progress_step(struct progress *progress, uint32_t step, float loss, uint64_
     double left_s = elapsed_s / step * (progress->steps - step);
 
     progress->done += units;
-    if (!is_line_due(progress, step, now)) {
+    if (progress->is_silent || !is_line_due(progress, step, now)) {
         return;
     }
     progress->shown_s = now;
@@ -78,6 +78,9 @@ void progress_end(struct progress *progress)
     double elapsed_s = now_s() - progress->begin_s;
 
     progress_break(progress);
+    if (progress->is_silent) {
+        return;
+    }
     printf("trained %u steps in %.1f s, %.0f %s/s\n", progress->steps, elapsed_s,
            (double)progress->done / (elapsed_s + 1e-9), progress->unit);
 }

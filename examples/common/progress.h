@@ -11,8 +11,9 @@ struct progress {
     uint64_t done; /* units */
     double begin_s;
     double shown_s;
-    bool is_terminal;
+    bool is_terminal;  /* the caller may clear it */
     bool is_line_open; /* on a terminal: the line has not been ended */
+    bool is_silent;    /* prints nothing: another process does. The caller's to set */
 };
 
 void progress_begin(struct progress *progress, uint32_t steps, const char *unit);

@@ -230,16 +230,47 @@ static bool has_budget_in_environment(void)
     return text != NULL && text[0] != '\0';
 }
 
-bool run_open(struct run *run, const struct options *options, run_dry_function dry, void *argument)
+static bool has_peers(const struct run *run)
 {
-    capu_config config = CAPU_CONFIG_INIT;
-    char budget[RUN_SIZE_TEXT];
-    char peak[RUN_SIZE_TEXT];
+    return run->peers != NULL && run->peers->count > 1;
+}
 
-    *run = (struct run){.options = options};
-    if (!resolve_budget(run, dry, argument)) {
-        return false;
+bool run_agree(const struct run_peers *peers, bool is_fine)
+{
+    return peers != NULL && peers->count > 1 ? peers->agree(is_fine) : is_fine;
+}
+
+/* Begins a line of this process. */
+static void print_rank(const struct run *run)
+{
+    if (has_peers(run)) {
+        printf("rank %" PRIu32 ": ", run->peers->rank);
     }
+}
+
+/* Adds what the others imply. */
+static capu_status configure(const struct run *run, capu_config *config)
+{
+    char error[ERROR_BYTES] = "";
+    capu_status status;
+
+    if (run->peers == NULL || run->peers->configure == NULL) {
+        return CAPU_OK;
+    }
+    config->error = error;
+    config->error_bytes = sizeof(error);
+    status = run->peers->configure(config);
+    if (status != CAPU_OK) {
+        say("cannot prepare for the other processes", status, error);
+    }
+    return status;
+}
+
+static bool create_for(struct run *run)
+{
+    const struct options *options = run->options;
+    capu_config config = CAPU_CONFIG_INIT;
+
     config.device = options->device;
     config.mode = options->mode;
     config.strict = options->is_strict;
@@ -250,12 +281,27 @@ bool run_open(struct run *run, const struct options *options, run_dry_function d
     config.effort = options->effort;
     config.wait_for_plan = options->waits_for_plan;
     config.plan_path = options->plan;
-    if (create(&config, &run->context) != CAPU_OK) {
+    if (configure(run, &config) != CAPU_OK) {
+        return false;
+    }
+    return run_agree(run->peers, create(&config, &run->context) == CAPU_OK);
+}
+
+bool run_open(struct run *run, const struct options *options, const struct run_peers *peers,
+              run_dry_function dry, void *argument)
+{
+    char budget[RUN_SIZE_TEXT];
+    char peak[RUN_SIZE_TEXT];
+
+    *run = (struct run){.options = options, .peers = peers};
+    if (!run_agree(run->peers, resolve_budget(run, dry, argument)) || !create_for(run)) {
+        capu_context_destroy(run->context);
         return false;
     }
     if (has_budget_in_environment()) {
         run->budget_bytes = capu_context_config(run->context)->budget_bytes;
     }
+    print_rank(run);
     if (run->budget_bytes == 0) {
         printf("device %s, no budget; this run needs %s\n", capu_context_device(run->context),
                run_size_text(run->live_peak_bytes, peak));
@@ -288,6 +334,7 @@ static void print_peak(const struct run *run)
     char budget[RUN_SIZE_TEXT];
 
     capu_memory_usage(run->context, NULL, &bytes, NULL);
+    print_rank(run);
     if (run->budget_bytes == 0) {
         /* Without a limit the library never has to release memory that it could reuse. */
         printf("peak memory %s, no budget\n", run_size_text(bytes, peak));

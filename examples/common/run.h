@@ -16,18 +16,32 @@
 /* Allocates what a run allocates and runs one training iteration, on a context of its own. */
 typedef capu_status (*run_dry_function)(capu_context *context, void *argument);
 
+/* The other processes of a run, of which each has a context. */
+struct run_peers {
+    uint32_t rank;  /* of this process */
+    uint32_t count; /* of all; 0 and 1: there are no others, and the functions may be NULL */
+    bool (*agree)(bool is_fine);                   /* whether all are fine; each calls it */
+    capu_status (*configure)(capu_config *config); /* what a context should know of them */
+};
+
+/* Whether this process and all others of the run are fine. `peers` NULL: there are no others. */
+bool run_agree(const struct run_peers *peers, bool is_fine);
+
 struct run {
     const struct options *options;
+    const struct run_peers *peers;
     capu_context *context;
     uint64_t budget_bytes;    /* 0: no limit */
     uint64_t live_peak_bytes; /* what it needs without a limit */
 };
 
 /*
- * Determines the budget and creates the context. False: an error has been printed, nothing is held,
- * and the exit code of main is OPTIONS_EXIT_FAILED.
+ * Determines the budget and creates the context. `peers` NULL: there are no others; otherwise all
+ * succeed or all fail. False: an error has been printed, by one of them, nothing is held, and the
+ * exit code of main is OPTIONS_EXIT_FAILED.
  */
-bool run_open(struct run *run, const struct options *options, run_dry_function dry, void *argument);
+bool run_open(struct run *run, const struct options *options, const struct run_peers *peers,
+              run_dry_function dry, void *argument);
 
 /* Prints the report of the newest iteration if it evicted something. */
 capu_status run_print_report(struct run *run);

@@ -174,7 +174,7 @@ int main(int argc, char **argv)
 
     options_parse(&argp, argc, argv, &settings);
     training.settings = &settings;
-    if (prepare(&training) && run_open(&run, &settings.options, dry, &training)) {
+    if (prepare(&training) && run_open(&run, &settings.options, NULL, dry, &training)) {
         exit_code = run_close(&run, run_all(&training, &run));
     }
     closed = loss_log_close(&training.log);

@@ -114,12 +114,16 @@ struct gpt_shared {
     void *hidden_gradient;
 };
 
+struct ranks; /* examples/common/ranks.h */
+
 /* Equal parts of a batch, each with a gradient of its own: of `count`, those from `first` to before
-   `end` are computed here. */
+   `end` are computed here, the others by other ranks. */
 struct gpt_replicas {
     uint32_t count;
     uint32_t first;
     uint32_t end;
+    struct ranks *ranks; /* NULL: there are no others. The caller's */
+    double *sum;         /* with ranks, on the device: what gpt_sum adds up */
 };
 
 struct gpt {
@@ -161,11 +165,21 @@ void gpt_finish(struct gpt *gpt);
  */
 capu_status gpt_replicate(struct gpt *gpt, uint32_t count);
 
+/*
+ * The same with a rank for each replica; all ranks call it. Copies the parameters of rank 0 to the
+ * others. The ranks have the context as a member, and stay until the last call here.
+ */
+capu_status gpt_join(struct gpt *gpt, struct ranks *ranks);
+
+/* Replaces a sum over the replicas of this process by that over all. */
+capu_status gpt_sum(struct gpt *gpt, double *sum);
+
 /* The blob in which the gradient of a replica is accumulated. */
 enum gpt_blob gpt_gradient_of(const struct gpt *gpt, uint32_t replica);
 
 /* Adds the gradient of the newest replica to that of the ones before: all of it, or of one
-   parameter in `layers` layers. Does nothing for the first replica. */
+   parameter in `layers` layers. Does nothing for the first replica. With ranks, adds up those of
+   all ranks. */
 capu_status gpt_merge(struct gpt *gpt);
 capu_status gpt_merge_one(struct gpt *gpt, enum gpt_parameter parameter, uint32_t layer,
                           uint32_t layers);

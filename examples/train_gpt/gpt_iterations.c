@@ -56,6 +56,7 @@ capu_status gpt_train(struct gpt *gpt, const int32_t *tokens, const int32_t *tar
     if (!step->is_asap) {
         TRY(gpt_update(gpt, step));
     }
+    TRY(gpt_sum(gpt, &sum));
     *loss = (float)(sum / replicas->count);
     return capu_iteration_end(gpt->context);
 }

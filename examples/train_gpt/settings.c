@@ -22,6 +22,8 @@ enum {
     KEY_UPDATE,
     KEY_ACCUMULATE,
     KEY_REPLICAS,
+    KEY_BUCKET,
+    KEY_LIMIT,
     KEY_OTHER_SEQ,
     KEY_CHECKPOINT,
     KEY_SAMPLE,
@@ -64,6 +66,10 @@ static const struct argp_option option_table[] = {
      "Divide each batch into N parts with gradients of their own, which are added in order, as N "
      "processes do (default 1)",
      1},
+    {"bucket", KEY_BUCKET, "SIZE", 0,
+     "With several ranks: exchange gradients in pieces of SIZE (default: the library's)", 1},
+    {"limit", KEY_LIMIT, "SECONDS", 0,
+     "With several ranks: fail if another rank does not answer for so long (default: no limit)", 1},
     {"other-seq", KEY_OTHER_SEQ, "N", 0,
      "Length of the sequences in every second step (default: as --seq)", 1},
     {"checkpoint", KEY_CHECKPOINT, "N", 0,
@@ -124,8 +130,8 @@ static void check_settings(const struct settings *settings, struct argp_state *s
                    shape->heads);
     }
     if (settings->options.batch % settings->replicas != 0) {
-        argp_error(state, "--batch %u: not a multiple of --replicas %u", settings->options.batch,
-                   settings->replicas);
+        argp_error(state, "--batch %u: not a multiple of %s %u", settings->options.batch,
+                   settings->ranks > 1 ? "the number of ranks," : "--replicas", settings->replicas);
     }
     if (shape->is_fused && shape->channels / shape->heads > FUSED_ATTENTION_CHANNELS) {
         argp_error(state, "--attention fused: a head of %u channels, and at most %u are possible",
@@ -138,6 +144,13 @@ static void check_settings(const struct settings *settings, struct argp_state *s
     if ((uint64_t)settings->options.batch * shape->length > INT32_MAX / 4) {
         argp_error(state, "--batch %u --seq %u: more rows than a matrix may have",
                    settings->options.batch, shape->length);
+    }
+}
+
+static void parse_bucket(struct settings *settings, const char *text, struct argp_state *state)
+{
+    if (capu_parse_size(text, &settings->bucket_bytes) != CAPU_OK || settings->bucket_bytes == 0) {
+        argp_error(state, "--bucket %s: not a size (256KiB, 1e6)", text);
     }
 }
 
@@ -196,7 +209,17 @@ static error_t parse(int key, char *argument, struct argp_state *state)
         settings->accumulate = number(state, "accumulate", argument, 1, 1024);
         return 0;
     case KEY_REPLICAS:
+        if (settings->ranks > 1) {
+            argp_error(state, "--replicas %s: each of the %u ranks computes one", argument,
+                       settings->ranks);
+        }
         settings->replicas = number(state, "replicas", argument, 1, 1024);
+        return 0;
+    case KEY_BUCKET:
+        parse_bucket(settings, argument, state);
+        return 0;
+    case KEY_LIMIT:
+        settings->limit_s = number(state, "limit", argument, 1, 1000000);
         return 0;
     case KEY_OTHER_SEQ:
         settings->other_length = number(state, "other-seq", argument, 2, 65536);
@@ -230,7 +253,7 @@ static const struct argp argp = {
     .children = children,
 };
 
-void settings_parse(struct settings *settings, int argc, char **argv)
+void settings_parse(struct settings *settings, uint32_t ranks, int argc, char **argv)
 {
     *settings = (struct settings){
         .options = {.batch = 8, .steps = 100, .seed = 1},
@@ -238,7 +261,8 @@ void settings_parse(struct settings *settings, int argc, char **argv)
         .rate = 1e-3f,
         .default_vocabulary = GPT_BYTES,
         .accumulate = 1,
-        .replicas = 1,
+        .ranks = ranks,
+        .replicas = ranks,
     };
     options_parse(&argp, argc, argv, settings);
 }

@@ -5,7 +5,7 @@
  * offsets, parts of buffers as operands, partial writes, buffers with two uses, gradients that are
  * cleared at once and accumulated, tied weights, one op over all parameters, validation before
  * training, batches of other shapes, sampling in between, fp32, or bf16 with masters. The losses
- * within any budget are those without one.
+ * within any budget are those without one. Under mpirun each process computes a part of each batch.
  */
 #include "examples/train_gpt/gpt.h"
 #include "examples/train_gpt/settings.h"
@@ -13,6 +13,7 @@
 
 #include "examples/common/options.h"
 #include "examples/common/progress.h"
+#include "examples/common/ranks.h"
 #include "examples/common/run.h"
 #include "examples/common/try.h"
 
@@ -38,11 +39,18 @@
 struct training {
     const struct settings *settings;
     struct gpt gpt;
+    struct ranks ranks;
     struct text text;
     struct loss_log log;
     int32_t *tokens; /* accumulate batches */
     int32_t *targets;
 };
+
+/* Whether this process prints what all of them know. */
+static bool is_first(const struct training *training)
+{
+    return training->ranks.peers.rank == 0;
+}
 
 static uint32_t length_of(const struct settings *settings, uint32_t step)
 {
@@ -129,6 +137,10 @@ static capu_status validate(struct training *training)
         TRY(validate_replica(training, replica, &own));
         sum += own;
     }
+    TRY(gpt_sum(&training->gpt, &sum));
+    if (!is_first(training)) {
+        return CAPU_OK;
+    }
     printf("validation loss %.4f\n", sum / (double)validation_windows(training));
     return CAPU_OK;
 }
@@ -206,6 +218,9 @@ static capu_status train(struct training *training)
     struct progress progress;
 
     progress_begin(&progress, options->steps, "bytes");
+    progress.is_silent = !is_first(training);
+    /* mpirun gives each process a terminal of its own, wherever the output goes. */
+    progress.is_terminal = progress.is_terminal && !training->ranks.is_launched;
     for (step.step = 1; step.step <= options->steps; step.step++) {
         uint32_t length = length_of(settings, step.step);
         float loss = 0.0f;
@@ -249,11 +264,16 @@ static capu_status save(struct training *training)
     return status;
 }
 
+/* Parameters, and how batches are divided. */
 static capu_status init(struct training *training, capu_context *context, uint64_t seed)
 {
     const struct settings *settings = training->settings;
 
+    TRY(ranks_join(&training->ranks, context));
     TRY(gpt_init(&training->gpt, context, &settings->shape, seed));
+    if (training->ranks.group != NULL && settings->replicas == settings->ranks) {
+        return gpt_join(&training->gpt, &training->ranks);
+    }
     return gpt_replicate(&training->gpt, settings->replicas);
 }
 
@@ -262,19 +282,34 @@ static capu_status run_all(struct training *training, struct run *run)
     const struct settings *settings = training->settings;
 
     TRY(init(training, run->context, settings->options.seed));
-    printf("%u layers, %u channels, %u heads, sequences of %u bytes, a vocabulary of %u, %s: %zu "
-           "parameters\n",
-           settings->shape.layers, settings->shape.channels, settings->shape.heads,
-           settings->shape.length, settings->shape.vocabulary,
-           element_name(settings->shape.element), gpt_parameter_count(&training->gpt));
+    if (is_first(training)) {
+        printf(
+            "%u layers, %u channels, %u heads, sequences of %u bytes, a vocabulary of %u, %s: %zu "
+            "parameters\n",
+            settings->shape.layers, settings->shape.channels, settings->shape.heads,
+            settings->shape.length, settings->shape.vocabulary,
+            element_name(settings->shape.element), gpt_parameter_count(&training->gpt));
+    }
     training->gpt.segment_layers = settings->segment_layers;
     TRY(train(training));
-    TRY(run_print_report(run));
+    TRY(is_first(training) ? run_print_report(run) : CAPU_OK);
     TRY(save(training));
     if (settings->options.validate_every != 0) {
         TRY(validate(training));
     }
     return sample(training, settings->options.steps);
+}
+
+/* run_all, and then the context is no member of the group any more. */
+static capu_status run_as_rank(struct training *training, struct run *run)
+{
+    capu_status status = run_all(training, run);
+
+    if (status == CAPU_OK) {
+        status = capu_synchronize(run->context);
+    }
+    ranks_leave(&training->ranks, status, capu_last_error(run->context));
+    return status;
 }
 
 static capu_status resize_like_validation(struct training *training, uint32_t replica)
@@ -330,6 +365,7 @@ static capu_status dry(capu_context *context, void *argument)
     if (status == CAPU_OK) {
         status = gpt_train(&training->gpt, training->tokens, training->targets, &step, &loss);
     }
+    ranks_leave(&training->ranks, CAPU_OK, "");
     gpt_finish(&training->gpt);
     return status;
 }
@@ -361,6 +397,14 @@ static void finish(struct training *training)
     free(training->targets);
 }
 
+/* All ranks compute the same losses and weights. */
+static void leave_results_to_first(struct settings *settings)
+{
+    settings->options.loss_log = NULL;
+    settings->options.save = NULL;
+    settings->sample_bytes = 0;
+}
+
 int main(int argc, char **argv)
 {
     struct settings settings;
@@ -369,12 +413,23 @@ int main(int argc, char **argv)
     capu_status closed;
     int exit_code = OPTIONS_EXIT_FAILED;
 
-    settings_parse(&settings, argc, argv);
+    if (!ranks_open(&training.ranks, &argc, &argv)) {
+        return OPTIONS_EXIT_FAILED;
+    }
+    settings_parse(&settings, training.ranks.peers.count, argc, argv);
+    if (!is_first(&training)) {
+        leave_results_to_first(&settings);
+    }
     training.settings = &settings;
-    if (prepare(&training) && run_open(&run, &settings.options, dry, &training)) {
-        exit_code = run_close(&run, run_all(&training, &run));
+    training.ranks.bucket_bytes = settings.bucket_bytes;
+    training.ranks.limit_ns = settings.limit_s * UINT64_C(1000000000);
+    if (run_agree(&training.ranks.peers, prepare(&training)) &&
+        run_open(&run, &settings.options, &training.ranks.peers, dry, &training)) {
+        exit_code = run_close(&run, run_as_rank(&training, &run));
     }
     closed = loss_log_close(&training.log);
     finish(&training);
-    return closed == CAPU_OK ? exit_code : OPTIONS_EXIT_FAILED;
+    exit_code = closed == CAPU_OK ? exit_code : OPTIONS_EXIT_FAILED;
+    ranks_close(&training.ranks, exit_code);
+    return exit_code;
 }
