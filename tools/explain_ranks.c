@@ -244,14 +244,17 @@ static uint64_t more_ns(const struct rank_sums *slow, uint64_t slow_sum, uint64_
 }
 
 /* Why the slowest rank is slower. */
-static void print_reason(const struct rank_report *slow, const struct rank_report *fast)
+static void print_reason(const struct rank_report *slow, const struct rank_report *fast,
+                         size_t counted)
 {
     const struct rank_sums *a = &slow->sums;
     const struct rank_sums *b = &fast->sums;
     uint64_t memory_ns = more_ns(a, a->stall_ns + a->replay_ns, b->stall_ns + b->replay_ns);
     uint64_t ops_ns = more_ns(a, a->compute_ns, b->compute_ns);
+    uint64_t exchange_ns = less(mean(a->exchange_ns, counted), mean(b->exchange_ns, counted));
     char memory[32];
     char ops[32];
+    char exchange[32];
     char path[PRINTABLE_BYTES];
 
     printable(slow->file.path, path);
@@ -260,10 +263,13 @@ static void print_reason(const struct rank_report *slow, const struct rank_repor
                "    CAPUCHIN_SAMPLE_EVERY=1 times all.\n");
         return;
     }
-    printf("    Compared with rank %" PRIu64 " it lost %s more to memory, and its ops took %s "
-           "longer.\n",
-           fast->rank, human_ns(memory_ns, memory), human_ns(ops_ns, ops));
-    if (memory_ns >= ops_ns && memory_ns > 0) {
+    printf("    Compared with rank %" PRIu64
+           " it lost %s more to memory, its ops took %s longer, and\n    exchanging %s.\n",
+           fast->rank, human_ns(memory_ns, memory), human_ns(ops_ns, ops),
+           human_ns(exchange_ns, exchange));
+    if (exchange_ns > memory_ns && exchange_ns > ops_ns) {
+        printf("    The cause is not memory: its messages are slower, or it shares its cores.\n");
+    } else if (memory_ns >= ops_ns && memory_ns > 0) {
         printf("    A larger budget for rank %" PRIu64 " makes all ranks faster. 'capuchin explain "
                "%s' says what else does.\n",
                slow->rank, path);
@@ -302,7 +308,7 @@ static void print_slowest(const struct rank_reports *reports)
         printf("    The ranks take turns in being late: their ops take times that vary.\n");
         return;
     }
-    print_reason(slow, fast);
+    print_reason(slow, fast, reports->counted);
 }
 
 bool explain_ranks(char *const *paths, size_t count, uint64_t iteration)

@@ -97,7 +97,8 @@ static const char golden[] =
     "what to do\n"
     "  - Rank 1 is the slowest: by itself it takes 43.000 ms per iteration, rank 0 32.000 ms.\n"
     "    It was the slowest in 3 of 3 iterations.\n"
-    "    Compared with rank 0 it lost 11.000 ms more to memory, and its ops took 0.000 ms longer.\n"
+    "    Compared with rank 0 it lost 11.000 ms more to memory, its ops took 0.000 ms longer, and\n"
+    "    exchanging 0.000 ms.\n"
     "    A larger budget for rank 1 makes all ranks faster. 'capuchin explain r.1' says what else "
     "does.\n";
 
@@ -132,8 +133,8 @@ START_TEST(more_work_is_not_a_matter_of_memory)
                    "on average over all of them\n",
                    "- Rank 0 is the slowest: by itself it takes 40.000 ms per iteration, rank 2 "
                    "30.000 ms.\n    It was the slowest in 1 of 1 iterations.\n",
-                   "Compared with rank 2 it lost 0.000 ms more to memory, and its ops took 10.000 "
-                   "ms longer.\n    The cause is not memory"}});
+                   "Compared with rank 2 it lost 0.000 ms more to memory, its ops took 10.000 ms "
+                   "longer, and\n    exchanging 0.000 ms.\n    The cause is not memory"}});
     ck_assert_ptr_null(strstr(output, "plans"));
 }
 END_TEST
