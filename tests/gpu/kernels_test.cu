@@ -236,6 +236,28 @@ START_TEST(matmul_agrees)
 }
 END_TEST
 
+/* In one process: an algorithm that was chosen for one shape or alignment is not taken for others,
+   such as that of the bias alone. */
+START_TEST(biases_of_several_shapes_agree)
+{
+    struct pairs pairs = {};
+    struct matmul matmul = {};
+    const float *bias = pairs_floats(&pairs, 12, -1.0f, 1.0f);
+
+    matmul.weight = pairs_floats(&pairs, 9 * 6, -1.0f, 1.0f);
+    matmul.input = pairs_floats(&pairs, 7 * 9, -1.0f, 1.0f);
+    matmul.output = pairs_output(&pairs, 7 * 6);
+    for (uint32_t i = 0; i < 16; i++) {
+        matmul.rows = i % 2 == 0 ? 7 : 4;
+        matmul.outputs = i / 2 % 2 == 0 ? 6 : 5;
+        matmul.inputs = i / 4 % 2 == 0 ? 9 : 3;
+        matmul.bias = bias + (i / 8 % 2 == 0 ? 4 : 3);
+        PAIRS_RUN(&pairs, matmul_forward, &matmul, product_tolerance(matmul.inputs));
+    }
+    pairs_finish(&pairs);
+}
+END_TEST
+
 /* The host rejects a label or token that is out of range. On the device such a row becomes NaN, and
    nothing else does. */
 START_TEST(unknown_labels_and_tokens_become_nan)
@@ -403,6 +425,7 @@ static Suite *kernels_suite(void)
     LOOP_IN(tests, layer_norm_agrees, norms, 1);
     kernels_images_add(tests);
     LOOP_IN(product_tests, matmul_agrees, products, 1);
+    tcase_add_test(product_tests, biases_of_several_shapes_agree);
     kernels_attention_add(tests, product_tests);
     tcase_add_loop_test(tests, unknown_labels_and_tokens_become_nan, 0,
                         (int)(SHIFT_COUNT * ELEMENT_COUNT));
