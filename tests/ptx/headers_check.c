@@ -35,6 +35,7 @@ CUDART_ERRORS(SAME_RUNTIME_ERROR)
     _Static_assert(__builtin_types_compatible_p(PFN_##name##_v##since, CUresult(*) parameters), \
                    #name);
 DRIVER_PLAIN_CALLS(SAME_PLAIN)
+DRIVER_CODE_CALLS(SAME_PLAIN)
 DRIVER_OTHER_VERSIONS(SAME_PLAIN)
 #define SAME_STREAM(name, suffix, since, since_pt, suffix_pt, parameters, arguments)               \
     _Static_assert(__builtin_types_compatible_p(PFN_##name##_v##since, CUresult(*) parameters),    \
@@ -43,6 +44,7 @@ DRIVER_OTHER_VERSIONS(SAME_PLAIN)
         __builtin_types_compatible_p(PFN_##name##_v##since_pt##suffix_pt, CUresult(*) parameters), \
         #name #suffix_pt);
 DRIVER_STREAM_CALLS(SAME_STREAM)
+DRIVER_LAUNCH_CALLS(SAME_STREAM)
 #define EXISTS(name, suffix, since) \
     _Static_assert(sizeof(PFN_##name##_v##since) == sizeof(void *), #name);
 DRIVER_REFUSED_CALLS(EXISTS)

@@ -8,7 +8,7 @@ static CUdeviceptr device(const void *address)
 
 cudaError_t cudaMemcpy(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind)
 {
-    const struct cudart_driver *driver;
+    const struct driver_table *driver;
 
     CUDART_ENTER();
     driver = cudart_driver();
@@ -30,7 +30,7 @@ cudaError_t cudaMemcpy(void *to, const void *from, size_t bytes, enum cudaMemcpy
 cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind,
                             cudaStream_t stream)
 {
-    const struct cudart_driver *driver;
+    const struct driver_table *driver;
 
     CUDART_ENTER();
     driver = cudart_driver();

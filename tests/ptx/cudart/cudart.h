@@ -6,20 +6,10 @@
 #ifndef CAPU_TESTS_PTX_CUDART_H
 #define CAPU_TESTS_PTX_CUDART_H
 
+#include "tests/ptx/client/driver_table.h"
 #include "tests/ptx/include/cudart_types.h"
 
 #include <stdbool.h>
-
-/* The driver's calls. */
-struct cudart_driver {
-#define CUDART_ENTRY(name, suffix, since, parameters) CUresult(*name) parameters;
-    DRIVER_PLAIN_CALLS(CUDART_ENTRY)
-#undef CUDART_ENTRY
-#define CUDART_ENTRY(name, suffix, since, since_pt, suffix_pt, parameters, arguments) \
-    CUresult(*name) parameters;
-    DRIVER_STREAM_CALLS(CUDART_ENTRY)
-#undef CUDART_ENTRY
-};
 
 /* Begins a call: finds the driver and makes the device's primary context current, if neither has
    happened yet. Returns success, or the error that the call must return. */
@@ -27,7 +17,7 @@ cudaError_t cudart_enter(void);
 /* Ends a call: stores the error, if it is one, as the thread's last error, and returns it. */
 cudaError_t cudart_leave(int error);
 /* The calls for the variant that runs: legacy or per-thread default stream. Pre: entered. */
-const struct cudart_driver *cudart_driver(void);
+const struct driver_table *cudart_driver(void);
 /* Which variant runs in this thread; set by the variants around the call itself. */
 extern _Thread_local bool cudart_is_per_thread;
 

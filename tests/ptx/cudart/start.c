@@ -2,17 +2,13 @@
  */
 #include "tests/ptx/cudart/cudart.h"
 
-#include <dlfcn.h>
 #include <pthread.h>
 #include <stddef.h>
 
 enum { RUNTIME_VERSION = 13000 };
 
-typedef CUresult (*finder)(const char *name, void **function, int version, cuuint64_t flags,
-                           CUdriverProcAddressQueryResult *result);
-
-static struct cudart_driver legacy;
-static struct cudart_driver per_thread;
+static struct driver_table legacy;
+static struct driver_table per_thread;
 static CUcontext context;
 static cudaError_t started; /* how starting ended */
 static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -20,46 +16,16 @@ static _Thread_local cudaError_t last_error;
 static _Thread_local bool is_inside; /* starting, which may call back */
 _Thread_local bool cudart_is_per_thread;
 
-static const struct {
-    const char *name;
-    size_t offset; /* in struct cudart_driver */
-    int since;
-    int since_pt; /* of the per-thread variant; 0: none */
-} wanted[] = {
-#define PLAIN_ROW(name, suffix, since, parameters) \
-    {#name, offsetof(struct cudart_driver, name), since, 0},
-#define STREAM_ROW(name, suffix, since, since_pt, suffix_pt, parameters, arguments) \
-    {#name, offsetof(struct cudart_driver, name), since, since_pt},
-    DRIVER_PLAIN_CALLS(PLAIN_ROW) DRIVER_STREAM_CALLS(STREAM_ROW)};
-
-static bool find(finder get, struct cudart_driver *table, bool is_pt)
-{
-    for (size_t i = 0; i < sizeof(wanted) / sizeof(wanted[0]); i++) {
-        CUdriverProcAddressQueryResult result;
-        int version = is_pt && wanted[i].since_pt != 0 ? wanted[i].since_pt : wanted[i].since;
-        void **slot = (void **)((char *)table + wanted[i].offset);
-
-        if (get(wanted[i].name, slot, version,
-                is_pt ? CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM
-                      : CU_GET_PROC_ADDRESS_LEGACY_STREAM,
-                &result) != CUDA_SUCCESS ||
-            *slot == NULL) {
-            return false;
-        }
-    }
-    return true;
-}
-
 static cudaError_t start(void)
 {
-    void *library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
-    finder get = library != NULL ? (finder)dlsym(library, "cuGetProcAddress_v2") : NULL;
     CUresult result;
 
-    if (get == NULL) {
+    switch (driver_table_open(&legacy, &per_thread)) {
+    case DRIVER_TABLE_OPEN:
+        break;
+    case DRIVER_TABLE_NO_DRIVER:
         return cudaErrorInsufficientDriver;
-    }
-    if (!find(get, &legacy, false) || !find(get, &per_thread, true)) {
+    default:
         return cudaErrorSharedObjectSymbolNotFound;
     }
     result = legacy.cuInit(0);
@@ -98,7 +64,7 @@ cudaError_t cudart_leave(int error)
     return (cudaError_t)error;
 }
 
-const struct cudart_driver *cudart_driver(void)
+const struct driver_table *cudart_driver(void)
 {
     return cudart_is_per_thread ? &per_thread : &legacy;
 }

@@ -79,7 +79,7 @@ static bool is_pageable(const struct side *side, const struct copy *copy)
     if (side->kind == SIDE_DEVICE || host_memory_is_pinned(at(side->address), bytes)) {
         return false;
     }
-    return !memory_find(side->address, &block);
+    return !memory_find(side->address, &block) && !module_find_variable(side->address, &block);
 }
 
 /* Replaces the source by a contiguous copy of it. */

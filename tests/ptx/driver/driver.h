@@ -77,6 +77,9 @@ void memory_free(uint64_t address);
 bool memory_find(uint64_t address, struct memory_block *block);
 void memory_figures(uint64_t *used_bytes, uint64_t *total_bytes);
 
+/* The variable of a loaded module that contains the address. False: none does. */
+bool module_find_variable(uint64_t address, struct memory_block *block);
+
 /* Whether all of it is in one block of pinned memory. */
 bool host_memory_is_pinned(const void *address, uint64_t bytes);
 /* Whether all of it is memory that a device address can mean: a block, a variable or pinned memory;

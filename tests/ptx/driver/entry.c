@@ -25,6 +25,7 @@ DRIVER_REFUSED_STREAM_CALLS(REFUSE_STREAM)
         return name##suffix arguments;                                                      \
     }
 DRIVER_STREAM_CALLS(PER_THREAD_VARIANT)
+DRIVER_LAUNCH_CALLS(PER_THREAD_VARIANT)
 
 typedef void (*entry)(void);
 
@@ -44,8 +45,9 @@ struct row {
     {#name, since, since_pt, (entry)name##suffix, (entry)name##suffix##suffix_pt},
 
 static const struct row rows[] = {
-    DRIVER_PLAIN_CALLS(PLAIN_ROW) DRIVER_OTHER_VERSIONS(PLAIN_ROW) DRIVER_STREAM_CALLS(STREAM_ROW)
-        DRIVER_REFUSED_CALLS(REFUSED_ROW) DRIVER_REFUSED_STREAM_CALLS(REFUSED_STREAM_ROW)};
+    DRIVER_PLAIN_CALLS(PLAIN_ROW) DRIVER_CODE_CALLS(PLAIN_ROW) DRIVER_LAUNCH_CALLS(STREAM_ROW)
+        DRIVER_OTHER_VERSIONS(PLAIN_ROW) DRIVER_STREAM_CALLS(STREAM_ROW)
+            DRIVER_REFUSED_CALLS(REFUSED_ROW) DRIVER_REFUSED_STREAM_CALLS(REFUSED_STREAM_ROW)};
 
 CUresult cuGetProcAddress_v2(const char *name, void **function, int version, cuuint64_t flags,
                              CUdriverProcAddressQueryResult *result)

@@ -61,7 +61,7 @@ bool host_memory_is_reachable(uint64_t address, uint64_t bytes)
 {
     struct memory_block block;
 
-    if (memory_find(address, &block)) {
+    if (memory_find(address, &block) || module_find_variable(address, &block)) {
         return bytes <= block.address + block.bytes - address;
     }
     return driver_settings()->with_foreign ||
@@ -207,7 +207,7 @@ static struct about about(uint64_t address)
     struct memory_block block;
     struct pinned pinned;
 
-    if (memory_find(address, &block)) {
+    if (memory_find(address, &block) || module_find_variable(address, &block)) {
         return (struct about){true,    false,         block.is_managed, block.id,
                               address, block.address, block.bytes};
     }

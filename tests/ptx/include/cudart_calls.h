@@ -58,6 +58,21 @@
     X(cudaEventQuery, (cudaEvent_t event))                                                        \
     X(cudaEventSynchronize, (cudaEvent_t event))                                                  \
     X(cudaEventElapsedTime, (float *ms, cudaEvent_t from, cudaEvent_t to))                        \
+    X(cudaGetKernel, (cudaKernel_t * kernel, const void *function))                               \
+    X(cudaGetFuncBySymbol, (cudaFunction_t * function, const void *symbol))                       \
+    X(cudaFuncGetAttributes, (struct cudaFuncAttributes * attributes, const void *function))      \
+    X(cudaFuncSetAttribute, (const void *function, enum cudaFuncAttribute which, int value))      \
+    X(cudaFuncSetCacheConfig, (const void *function, enum cudaFuncCache config))                  \
+    X(cudaFuncGetName, (const char **name, const void *function))                                 \
+    X(cudaFuncGetParamInfo, (const void *function, size_t index, size_t *offset, size_t *bytes))  \
+    X(cudaOccupancyMaxActiveBlocksPerMultiprocessor,                                              \
+      (int *count, const void *function, int threads, size_t shared_bytes))                       \
+    X(cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags,                                     \
+      (int *count, const void *function, int threads, size_t shared_bytes, unsigned int flags))   \
+    X(cudaOccupancyAvailableDynamicSMemPerBlock,                                                  \
+      (size_t * bytes, const void *function, int blocks, int threads))                            \
+    X(cudaGetSymbolAddress, (void **address, const void *symbol))                                 \
+    X(cudaGetSymbolSize, (size_t * bytes, const void *symbol))                                    \
     X(cudaProfilerStart, (void))                                                                  \
     X(cudaProfilerStop, (void))
 
@@ -87,6 +102,32 @@
     X(cudaMemset2DAsync, _ptsz,                                                                   \
       (void *to, size_t pitch, int value, size_t width, size_t height, cudaStream_t stream),      \
       (to, pitch, value, width, height, stream))                                                  \
+    X(cudaMemcpyToSymbol, _ptds,                                                                  \
+      (const void *symbol, const void *from, size_t bytes, size_t offset,                         \
+       enum cudaMemcpyKind kind),                                                                 \
+      (symbol, from, bytes, offset, kind))                                                        \
+    X(cudaMemcpyFromSymbol, _ptds,                                                                \
+      (void *to, const void *symbol, size_t bytes, size_t offset, enum cudaMemcpyKind kind),      \
+      (to, symbol, bytes, offset, kind))                                                          \
+    X(cudaMemcpyToSymbolAsync, _ptsz,                                                             \
+      (const void *symbol, const void *from, size_t bytes, size_t offset,                         \
+       enum cudaMemcpyKind kind, cudaStream_t stream),                                            \
+      (symbol, from, bytes, offset, kind, stream))                                                \
+    X(cudaMemcpyFromSymbolAsync, _ptsz,                                                           \
+      (void *to, const void *symbol, size_t bytes, size_t offset, enum cudaMemcpyKind kind,       \
+       cudaStream_t stream),                                                                      \
+      (to, symbol, bytes, offset, kind, stream))                                                  \
+    X(cudaLaunchKernel, _ptsz,                                                                    \
+      (const void *function, dim3 grid, dim3 block, void **args, size_t shared_bytes,             \
+       cudaStream_t stream),                                                                      \
+      (function, grid, block, args, shared_bytes, stream))                                        \
+    X(cudaLaunchCooperativeKernel, _ptsz,                                                         \
+      (const void *function, dim3 grid, dim3 block, void **args, size_t shared_bytes,             \
+       cudaStream_t stream),                                                                      \
+      (function, grid, block, args, shared_bytes, stream))                                        \
+    X(cudaLaunchKernelExC, _ptsz,                                                                 \
+      (const cudaLaunchConfig_t *config, const void *function, void **args),                      \
+      (config, function, args))                                                                   \
     X(cudaMallocAsync, _ptsz, (void **address, size_t bytes, cudaStream_t stream),                \
       (address, bytes, stream))                                                                   \
     X(cudaMallocFromPoolAsync, _ptsz,                                                             \

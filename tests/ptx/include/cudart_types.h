@@ -32,6 +32,40 @@ typedef struct cudaArray *cudaArray_t;
 typedef void (*cudaHostFn_t)(void *argument);
 typedef void (*cudaStreamCallback_t)(cudaStream_t stream, cudaError_t status, void *argument);
 
+typedef CUkernel cudaKernel_t;
+typedef CUfunction cudaFunction_t;
+
+enum cudaFuncAttribute { cudaFuncAttributeMaxDynamicSharedMemorySize = 8 }; /* the driver's */
+
+typedef struct dim3 {
+    unsigned int x, y, z;
+} dim3;
+
+/* Attributes of launches have the driver's numbers and layout. */
+typedef struct cudaLaunchConfig_st {
+    dim3 gridDim;
+    dim3 blockDim;
+    size_t dynamicSmemBytes;
+    cudaStream_t stream;
+    CUlaunchAttribute *attrs;
+    unsigned int numAttrs;
+} cudaLaunchConfig_t;
+
+struct cudaFuncAttributes {
+    size_t sharedSizeBytes;
+    size_t constSizeBytes;
+    size_t localSizeBytes;
+    int maxThreadsPerBlock;
+    int numRegs;
+    int ptxVersion;
+    int binaryVersion;
+    int cacheModeCA;
+    int maxDynamicSharedSizeBytes;
+    int preferredShmemCarveout;
+    int others[6];
+    int reserved[16];
+};
+
 struct cudaPitchedPtr {
     void *ptr;
     size_t pitch;

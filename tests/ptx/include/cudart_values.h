@@ -28,32 +28,38 @@
     X(cudaMemoryTypeManaged, 3)
 
 /* X(type, field, offset), and X(type, bytes) */
-#define CUDART_FIELDS(X)                                       \
-    X(struct cudaDeviceProp, totalGlobalMem, 288)              \
-    X(struct cudaDeviceProp, sharedMemPerBlock, 296)           \
-    X(struct cudaDeviceProp, warpSize, 308)                    \
-    X(struct cudaDeviceProp, maxThreadsPerBlock, 320)          \
-    X(struct cudaDeviceProp, totalConstMem, 352)               \
-    X(struct cudaDeviceProp, major, 360)                       \
-    X(struct cudaDeviceProp, multiProcessorCount, 384)         \
-    X(struct cudaDeviceProp, surfaceAlignment, 552)            \
-    X(struct cudaDeviceProp, asyncEngineCount, 584)            \
-    X(struct cudaDeviceProp, l2CacheSize, 596)                 \
-    X(struct cudaDeviceProp, maxThreadsPerMultiProcessor, 604) \
-    X(struct cudaDeviceProp, sharedMemPerMultiprocessor, 624)  \
-    X(struct cudaDeviceProp, managedMemory, 636)               \
-    X(struct cudaDeviceProp, cooperativeLaunch, 668)           \
-    X(struct cudaDeviceProp, sharedMemPerBlockOptin, 672)      \
-    X(struct cudaDeviceProp, reservedSharedMemPerBlock, 696)   \
-    X(struct cudaDeviceProp, memoryPoolsSupported, 720)        \
-    X(struct cudaDeviceProp, reserved, 784)                    \
-    X(struct cudaPointerAttributes, device, 4)                 \
-    X(struct cudaPointerAttributes, hostPointer, 16)           \
-    X(struct cudaMemcpy3DParms, srcPtr, 32)                    \
-    X(struct cudaMemcpy3DParms, dstPtr, 96)                    \
+#define CUDART_FIELDS(X)                                        \
+    X(struct cudaDeviceProp, totalGlobalMem, 288)               \
+    X(struct cudaDeviceProp, sharedMemPerBlock, 296)            \
+    X(struct cudaDeviceProp, warpSize, 308)                     \
+    X(struct cudaDeviceProp, maxThreadsPerBlock, 320)           \
+    X(struct cudaDeviceProp, totalConstMem, 352)                \
+    X(struct cudaDeviceProp, major, 360)                        \
+    X(struct cudaDeviceProp, multiProcessorCount, 384)          \
+    X(struct cudaDeviceProp, surfaceAlignment, 552)             \
+    X(struct cudaDeviceProp, asyncEngineCount, 584)             \
+    X(struct cudaDeviceProp, l2CacheSize, 596)                  \
+    X(struct cudaDeviceProp, maxThreadsPerMultiProcessor, 604)  \
+    X(struct cudaDeviceProp, sharedMemPerMultiprocessor, 624)   \
+    X(struct cudaDeviceProp, managedMemory, 636)                \
+    X(struct cudaDeviceProp, cooperativeLaunch, 668)            \
+    X(struct cudaDeviceProp, sharedMemPerBlockOptin, 672)       \
+    X(struct cudaDeviceProp, reservedSharedMemPerBlock, 696)    \
+    X(struct cudaDeviceProp, memoryPoolsSupported, 720)         \
+    X(struct cudaDeviceProp, reserved, 784)                     \
+    X(struct cudaFuncAttributes, maxDynamicSharedSizeBytes, 44) \
+    X(cudaLaunchConfig_t, dynamicSmemBytes, 24)                 \
+    X(cudaLaunchConfig_t, numAttrs, 48)                         \
+    X(struct cudaPointerAttributes, device, 4)                  \
+    X(struct cudaPointerAttributes, hostPointer, 16)            \
+    X(struct cudaMemcpy3DParms, srcPtr, 32)                     \
+    X(struct cudaMemcpy3DParms, dstPtr, 96)                     \
     X(struct cudaMemcpy3DParms, kind, 152)
 #define CUDART_SIZES(X)                 \
     X(struct cudaDeviceProp, 1008)      \
+    X(struct cudaFuncAttributes, 144)   \
+    X(cudaLaunchConfig_t, 56)           \
+    X(dim3, 12)                         \
     X(struct cudaPointerAttributes, 88) \
     X(struct cudaMemcpy3DParms, 160)
 

@@ -144,12 +144,14 @@ static inline const CUlaunchConfig *per_thread_config(const CUlaunchConfig *conf
 
 #define DRIVER_DECLARE(name, suffix, since, parameters) DRIVER_API CUresult name##suffix parameters;
 DRIVER_PLAIN_CALLS(DRIVER_DECLARE)
+DRIVER_CODE_CALLS(DRIVER_DECLARE)
 DRIVER_OTHER_VERSIONS(DRIVER_DECLARE)
 #undef DRIVER_DECLARE
 #define DRIVER_DECLARE(name, suffix, since, since_pt, suffix_pt, parameters, arguments) \
     DRIVER_API CUresult name##suffix parameters;                                        \
     DRIVER_API CUresult name##suffix##suffix_pt parameters;
 DRIVER_STREAM_CALLS(DRIVER_DECLARE)
+DRIVER_LAUNCH_CALLS(DRIVER_DECLARE)
 #undef DRIVER_DECLARE
 
 #endif
