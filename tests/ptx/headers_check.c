@@ -2,10 +2,13 @@
  * Compiled, but never run, where NVIDIA's headers are installed: checks that everything our headers
  * declare is declared in the same way there. A call with another type is a conflicting declaration.
  */
+#include <cublasLt.h>
+#include <cublas_v2.h>
 #include <cudaTypedefs.h>
 #include <cuda_runtime_api.h>
 #include <stddef.h>
 
+#include "tests/ptx/include/cublas_calls.h"
 #include "tests/ptx/include/cudart_calls.h"
 #include "tests/ptx/include/cudart_values.h"
 #include "tests/ptx/include/driver_calls.h"
@@ -59,3 +62,8 @@ CUDART_PLAIN_CALLS(SAME_RUNTIME)
 CUDART_STREAM_CALLS(SAME_RUNTIME_STREAM)
 #define SAME_TEXT(name, parameters) extern const char *name parameters;
 CUDART_TEXT_CALLS(SAME_TEXT)
+
+CUBLAS_VALUES(SAME_VALUE)
+#define SAME_BLAS(name, parameters) extern cublasStatus_t name parameters;
+CUBLAS_CALLS(SAME_BLAS)
+CUBLASLT_CALLS(SAME_BLAS)

@@ -1,0 +1,281 @@
+/* cuBLAS and cuBLASLt over the test driver, each call compared with a loop in the same order. */
+#include "tests/ptx/include/cublas_types.h"
+#include "tests/support/suite.h"
+
+#include <math.h>
+#include <stdbool.h>
+#include <string.h>
+
+enum { MOST = 4096 };
+
+static float host[4][MOST];
+static float *device[4];
+static cublasHandle_t handle;
+
+/* Four buffers with different contents, here and on the device. */
+static void start(void)
+{
+    unsigned state = 1;
+
+    for (int i = 0; i < 4; i++) {
+        void *address;
+
+        for (int j = 0; j < MOST; j++) {
+            state = state * 1664525u + 1013904223u;
+            host[i][j] = (float)(state >> 8) / 8388608.0f - 1.0f;
+        }
+        ck_assert_int_eq(cudaMalloc(&address, sizeof(host[i])), cudaSuccess);
+        device[i] = address;
+        ck_assert_int_eq(cudaMemcpy(address, host[i], sizeof(host[i]), cudaMemcpyHostToDevice),
+                         cudaSuccess);
+    }
+    ck_assert_uint_eq(cublasCreate_v2(&handle), CUBLAS_STATUS_SUCCESS);
+}
+
+/* Whether buffer 2 on the device is as on the host. */
+static void check(void)
+{
+    static float got[MOST];
+
+    ck_assert_int_eq(cudaMemcpy(got, device[2], sizeof(got), cudaMemcpyDeviceToHost), cudaSuccess);
+    for (int i = 0; i < MOST; i++) {
+        ck_assert_msg(memcmp(&got[i], &host[2][i], sizeof(float)) == 0, "element %d: %g, not %g", i,
+                      (double)got[i], (double)host[2][i]);
+    }
+}
+
+/* Rounds to a float, whatever the compiler would like to keep. */
+static float round_to_float(float value)
+{
+    volatile float rounded = value;
+
+    return rounded;
+}
+
+static void multiply(bool is_a_transposed, bool is_b_transposed, int m, int n, int k, float alpha,
+                     int lda, int ldb, float beta, int ldc, long long first)
+{
+    for (int row = 0; row < m; row++) {
+        for (int column = 0; column < n; column++) {
+            float *c = &host[2][first + column * ldc + row];
+            float sum = 0;
+
+            for (int i = 0; i < k; i++) {
+                float a = host[0][is_a_transposed ? row * lda + i : i * lda + row];
+                float b = host[1][is_b_transposed ? i * ldb + column : column * ldb + i];
+
+                sum = round_to_float(sum + round_to_float(a * b));
+            }
+            sum = round_to_float(alpha * sum);
+            *c = beta != 0 ? round_to_float(sum + round_to_float(beta * *c)) : sum;
+        }
+    }
+}
+
+START_TEST(products_of_all_forms)
+{
+    const float alpha = 0.5f;
+    const float betas[] = {0, 2};
+
+    start();
+    for (unsigned form = 0; form < 8; form++) {
+        bool is_a_transposed = (form & 1) != 0;
+        bool is_b_transposed = (form & 2) != 0;
+        float beta = betas[form >> 2];
+
+        ck_assert_uint_eq(cublasSgemm_v2(handle, form & 1, form >> 1 & 1, 19, 21, 23, &alpha,
+                                         device[0], 24, device[1], 25, &beta, device[2], 20),
+                          CUBLAS_STATUS_SUCCESS);
+        multiply(is_a_transposed, is_b_transposed, 19, 21, 23, alpha, 24, 25, beta, 20, 0);
+        check();
+    }
+    ck_assert_uint_eq(cublasSgemm_v2(handle, 0, 0, 19, 21, 23, &alpha, device[0], 18, device[1], 25,
+                                     &alpha, device[2], 20),
+                      CUBLAS_STATUS_INVALID_VALUE);
+}
+END_TEST
+
+START_TEST(batches_and_scalars_on_the_device)
+{
+    const float zero = 0;
+    float alpha = 3;
+
+    start();
+    ck_assert_uint_eq(cublasSgemmStridedBatched(handle, 0, 0, 4, 5, 6, &alpha, device[0], 4, 0,
+                                                device[1], 6, 0, &zero, device[2], 4, 100, 3),
+                      CUBLAS_STATUS_SUCCESS);
+    for (int i = 0; i < 3; i++) {
+        multiply(false, false, 4, 5, 6, alpha, 4, 6, 0, 4, 100 * i);
+    }
+    check();
+    ck_assert_uint_eq(cublasSetPointerMode_v2(handle, CUBLAS_POINTER_MODE_DEVICE),
+                      CUBLAS_STATUS_SUCCESS);
+    ck_assert_uint_eq(cublasSgemm_v2(handle, 0, 0, 4, 5, 6, device[3], device[0], 4, device[1], 6,
+                                     device[3] + 1, device[2], 4),
+                      CUBLAS_STATUS_SUCCESS);
+    multiply(false, false, 4, 5, 6, host[3][0], 4, 6, host[3][1], 4, 0);
+    check();
+}
+END_TEST
+
+/* Drops what bfloat16 does not have, and returns the rest. */
+static uint16_t bfloat16_of(float *value)
+{
+    uint32_t bits;
+
+    memcpy(&bits, value, sizeof(bits));
+    bits &= 0xffff0000u;
+    memcpy(value, &bits, sizeof(bits));
+    return (uint16_t)(bits >> 16);
+}
+
+START_TEST(bfloat16_operands)
+{
+    static uint16_t small[2][MOST];
+    const float alpha = 1;
+    const float zero = 0;
+
+    start();
+    for (int i = 0; i < 2; i++) {
+        for (int j = 0; j < MOST; j++) {
+            small[i][j] = bfloat16_of(&host[i][j]);
+        }
+        ck_assert_int_eq(cudaMemcpy(device[i], small[i], sizeof(small[i]), cudaMemcpyHostToDevice),
+                         cudaSuccess);
+    }
+    ck_assert_uint_eq(cublasGemmEx(handle, 1, 0, 7, 8, 9, &alpha, device[0], CUDA_R_16BF, 9,
+                                   device[1], CUDA_R_16BF, 9, &zero, device[2], CUDA_R_32F, 7,
+                                   CUBLAS_COMPUTE_32F, -1),
+                      CUBLAS_STATUS_SUCCESS);
+    multiply(true, false, 7, 8, 9, 1, 9, 9, 0, 7, 0);
+    check();
+    ck_assert_uint_eq(cublasGemmEx(handle, 1, 0, 7, 8, 9, &alpha, device[0], CUDA_R_64F, 9,
+                                   device[1], CUDA_R_16BF, 9, &zero, device[2], CUDA_R_32F, 7,
+                                   CUBLAS_COMPUTE_32F, -1),
+                      CUBLAS_STATUS_NOT_SUPPORTED);
+}
+END_TEST
+
+START_TEST(vectors)
+{
+    const float alpha = 0.25f;
+    const float zero = 0;
+    float dot = 0;
+    float norm = 0;
+    float expected = 0;
+
+    start();
+    ck_assert_uint_eq(cublasSaxpy_v2(handle, 300, &alpha, device[0], 2, device[2], 3),
+                      CUBLAS_STATUS_SUCCESS);
+    for (int i = 0; i < 300; i++) {
+        host[2][3 * i] = round_to_float(round_to_float(alpha * host[0][2 * i]) + host[2][3 * i]);
+    }
+    check();
+    ck_assert_uint_eq(cublasSscal_v2(handle, 10, &alpha, device[2], 1), CUBLAS_STATUS_SUCCESS);
+    for (int i = 0; i < 10; i++) {
+        host[2][i] = round_to_float(alpha * host[2][i]);
+    }
+    check();
+    ck_assert_uint_eq(cublasSdot_v2(handle, 100, device[0], 1, device[1], 2, &dot),
+                      CUBLAS_STATUS_SUCCESS);
+    for (int i = 0; i < 100; i++) {
+        expected = round_to_float(expected + round_to_float(host[0][i] * host[1][2 * i]));
+    }
+    ck_assert(dot == expected);
+    ck_assert_uint_eq(cublasSnrm2_v2(handle, 1, device[0], 1, &norm), CUBLAS_STATUS_SUCCESS);
+    ck_assert(fabsf(norm - fabsf(host[0][0])) < 1e-6f);
+    ck_assert_uint_eq(cublasSgemv_v2(handle, CUBLAS_OP_N, 6, 7, &alpha, device[0], 8, device[1], 2,
+                                     &zero, device[2], 3),
+                      CUBLAS_STATUS_SUCCESS);
+    for (int row = 0; row < 6; row++) {
+        float sum = 0;
+
+        for (int i = 0; i < 7; i++) {
+            sum = round_to_float(sum + round_to_float(host[1][2 * i] * host[0][8 * i + row]));
+        }
+        host[2][3 * row] = round_to_float(alpha * sum);
+    }
+    check();
+}
+END_TEST
+
+START_TEST(lt_adds_a_bias_and_an_activation)
+{
+    const float alpha = 1;
+    const float zero = 0;
+    const uint32_t transposed = CUBLAS_OP_T;
+    const uint32_t epilogue = CUBLASLT_EPILOGUE_RELU | CUBLASLT_EPILOGUE_BIAS;
+    const void *bias;
+    cublasLtHandle_t lt;
+    cublasLtMatmulDesc_t description;
+    cublasLtMatrixLayout_t layouts[3];
+
+    start();
+    bias = device[3];
+    ck_assert_uint_eq(cublasLtCreate(&lt), CUBLAS_STATUS_SUCCESS);
+    ck_assert_uint_eq(cublasLtMatmulDescCreate(&description, CUBLAS_COMPUTE_32F, CUDA_R_32F),
+                      CUBLAS_STATUS_SUCCESS);
+    ck_assert_uint_eq(cublasLtMatmulDescSetAttribute(description, CUBLASLT_MATMUL_DESC_TRANSA,
+                                                     &transposed, sizeof(transposed)),
+                      CUBLAS_STATUS_SUCCESS);
+    ck_assert_uint_eq(cublasLtMatmulDescSetAttribute(description, CUBLASLT_MATMUL_DESC_EPILOGUE,
+                                                     &epilogue, sizeof(epilogue)),
+                      CUBLAS_STATUS_SUCCESS);
+    ck_assert_uint_eq(cublasLtMatmulDescSetAttribute(description, CUBLASLT_MATMUL_DESC_BIAS_POINTER,
+                                                     &bias, sizeof(bias)),
+                      CUBLAS_STATUS_SUCCESS);
+    cublasLtMatrixLayoutCreate(&layouts[0], CUDA_R_32F, 11, 10, 12);
+    cublasLtMatrixLayoutCreate(&layouts[1], CUDA_R_32F, 11, 9, 11);
+    cublasLtMatrixLayoutCreate(&layouts[2], CUDA_R_32F, 10, 9, 10);
+    ck_assert_uint_eq(cublasLtMatmul(lt, description, &alpha, device[0], layouts[0], device[1],
+                                     layouts[1], &zero, device[2], layouts[2], device[2],
+                                     layouts[2], NULL, NULL, 0, NULL),
+                      CUBLAS_STATUS_SUCCESS);
+    multiply(true, false, 10, 9, 11, 1, 12, 11, 0, 10, 0);
+    for (int i = 0; i < 90; i++) {
+        float value = round_to_float(host[2][i] + host[3][i % 10]);
+
+        host[2][i] = value > 0 ? value : 0;
+    }
+    check();
+    for (int i = 0; i < 3; i++) {
+        cublasLtMatrixLayoutDestroy(layouts[i]);
+    }
+    cublasLtMatmulDescDestroy(description);
+    cublasLtDestroy(lt);
+}
+END_TEST
+
+START_TEST(a_handle_needs_its_workspace)
+{
+    size_t before;
+    size_t after;
+    size_t total;
+    void *address;
+
+    setenv("PTX_DRIVER_MEMORY", "64KiB", 1);
+    ck_assert_int_eq(cudaMalloc(&address, 512), cudaSuccess);
+    ck_assert_uint_eq(cublasCreate_v2(&handle), CUBLAS_STATUS_ALLOC_FAILED);
+    ck_assert_int_eq(cudaFree(address), cudaSuccess);
+    ck_assert_int_eq(cudaMemGetInfo(&before, &total), cudaSuccess);
+    ck_assert_uint_eq(cublasCreate_v2(&handle), CUBLAS_STATUS_SUCCESS);
+    ck_assert_uint_eq(cublasDestroy_v2(handle), CUBLAS_STATUS_SUCCESS);
+    ck_assert_int_eq(cudaMemGetInfo(&after, &total), cudaSuccess);
+    ck_assert_uint_eq(before, after);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("cuBLAS over the test driver");
+    TCase *tcase = tcase_create("cublas");
+
+    tcase_add_test(tcase, products_of_all_forms);
+    tcase_add_test(tcase, batches_and_scalars_on_the_device);
+    tcase_add_test(tcase, bfloat16_operands);
+    tcase_add_test(tcase, vectors);
+    tcase_add_test(tcase, lt_adds_a_bias_and_an_activation);
+    tcase_add_test(tcase, a_handle_needs_its_workspace);
+    suite_add_tcase(suite, tcase);
+    return suite_run(suite);
+}
