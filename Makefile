@@ -5,7 +5,7 @@ PREFIX ?= /usr/local
 JOBS ?= $(shell nproc)
 
 .DEFAULT_GOAL := release
-.PHONY: release lib demo demo-fashion check test test-long bench fuzz coverage kernel-slices gpu-check gpu-bundle install clean help packages-lib packages-build packages-test packages-coverage packages-demo packages-long
+.PHONY: release lib demo demo-fashion demo-parallel check test test-long bench bench-parallel fuzz coverage kernel-slices gpu-check gpu-bundle install clean help packages-lib packages-build packages-test packages-coverage packages-demo packages-parallel packages-long
 
 release: packages-build ## the library and all programs, optimised, into build/ and build/bin/
 	@cmake --preset release >build/configure.log 2>&1 || { cat build/configure.log; exit 1; }
@@ -21,6 +21,9 @@ demo: packages-demo release ## train a GPT without a limit and in half the memor
 demo-fashion: packages-demo release ## the same with an image classifier
 	@scripts/demo.sh build/bin fashion
 
+demo-parallel: packages-parallel release ## train a GPT on two ranks, each in half its memory; compare with one process
+	@scripts/demo_parallel.sh build/bin
+
 check: packages-test ## the quick tests: unit, device contract, API, idioms, rules and documents
 	@scripts/test.sh check
 
@@ -32,6 +35,9 @@ test-long: packages-test packages-long ## the same with far larger samples and 2
 
 bench: release ## the benches, one after the other
 	@scripts/bench.sh build/bin
+
+bench-parallel: packages-parallel release ## two ranks whose ops and links have fixed times, passive and guided
+	@scripts/ranks.sh 2 build/bin/bench_parallel
 
 fuzz: packages-test ## random programs for a long time (PROGRAMS=20000, SEED=1)
 	@scripts/fuzz.sh "$(PROGRAMS)" "$(SEED)"
@@ -70,6 +76,10 @@ packages-test:
 
 packages-long:
 	@scripts/packages.sh long || echo "without them, tests that need them are skipped"
+
+packages-parallel:
+	@mkdir -p build
+	@scripts/packages.sh lib build demo parallel
 
 packages-coverage:
 	@scripts/packages.sh coverage

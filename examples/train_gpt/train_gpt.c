@@ -292,7 +292,9 @@ static capu_status run_all(struct training *training, struct run *run)
     }
     training->gpt.segment_layers = settings->segment_layers;
     TRY(train(training));
-    TRY(is_first(training) ? run_print_report(run) : CAPU_OK);
+    if (training->ranks.peers.count == 1) { /* several have reports, which explain merges */
+        TRY(run_print_report(run));
+    }
     TRY(save(training));
     if (settings->options.validate_every != 0) {
         TRY(validate(training));
