@@ -247,6 +247,8 @@ static void init(struct cuda_device *cuda, const struct device_options *options)
         .memory_bytes = options->memory_bytes,
         .link = {.d2h_bytes_per_s = options->d2h_bytes_per_s,
                  .h2d_bytes_per_s = options->h2d_bytes_per_s,
+                 .d2h_duplex_bytes_per_s = options->d2h_duplex_bytes_per_s,
+                 .h2d_duplex_bytes_per_s = options->h2d_duplex_bytes_per_s,
                  .copy_latency_ns = options->copy_latency_ns},
     };
 

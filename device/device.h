@@ -79,9 +79,9 @@ struct device_work {
  * direction while the other is busy, too; both directions share a memory, and on many machines a
  * bus, so it may be lower.
  *
- * Traces, and with them all plans and simulations, use the solo rates and the latency: the
- * execution model has one rate per direction, and a plan whose copies are late all the same is
- * remade for slower links (runtime/feedback.h). Duplex rates are reported and not planned with.
+ * The execution model has one rate per direction. Recorded traces have the solo rates; the runtime
+ * plans with rates between the two, by how much both directions are busy at once in the plan
+ * (policy/duplex.h), and then with those that copies turn out to have (runtime/feedback.h).
  *
  * The sim device knows all of them. The host device knows the rates that it throttles its copies
  * to. The cuda device measures when it is created, as calibration.h describes, what it was not
@@ -122,6 +122,8 @@ struct device_options {
                                   for one of this size */
     uint64_t d2h_bytes_per_s;
     uint64_t h2d_bytes_per_s;
+    uint64_t d2h_duplex_bytes_per_s; /* sim, cuda: see device_link */
+    uint64_t h2d_duplex_bytes_per_s;
     uint64_t copy_latency_ns;
     uint32_t ordinal;      /* which of several devices (cuda) */
     bool has_peers;        /* cuda: other devices may touch the memory of this one */

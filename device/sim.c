@@ -1,23 +1,29 @@
 /*
- * The sim device: no memory, a virtual clock, and the execution model of the trace and plan files.
- * It lets the real runtime run at the speed of its bookkeeping, and the same way every time.
+ * The sim device: no memory, a virtual clock, and the execution model of the
+ * trace and plan files. It lets the real runtime run at the speed of its
+ * bookkeeping, and the same way every time.
  *
- * Three engines (compute, d2h, h2d) each run one item at a time in the order of issue; the stream
- * determines the engine. An item starts when its engine is idle, its stream has reached it (earlier
- * work, events followed) and the host has issued it; issuing takes no time. So all times are known
- * when an item is issued, nothing is ever "running", and an event is a time.
+ * Three engines (compute, d2h, h2d) each run one item at a time in the order of
+ * issue; the stream determines the engine. An item starts when its engine is
+ * idle, its stream has reached it (earlier work, events followed) and the host
+ * has issued it; issuing takes no time. sim_clock.h runs them.
  *
- * Costs: `run` takes its duration and is not called. A copy to or from the host takes
- * copy_latency + ceil(bytes * 10^9 / rate). fill and copy_within take no time: in the model
- * clearing is an op, so a caller who wants it to cost time declares an op with a duration.
+ * Costs: `run` takes its duration and is not called. A copy to or from the host
+ * takes copy_latency + ceil(bytes * 10^9 / rate). If duplex rates are lower
+ * than the others, copies take longer while one in the other direction runs;
+ * this is not part of the execution model. fill and copy_within take no time:
+ * in the model clearing is an op, so a caller who wants it to cost time
+ * declares an op with a duration.
  *
- * The host's clock moves only when the host waits, to the time of what it waits for. An event is
- * reached when its time is not after that clock. So a query never makes progress, however often it
- * is repeated: wait for the event, or for anything later.
+ * The host's clock moves only when the host waits, to the time of what it waits
+ * for. An event is reached when its time is not after that clock. So a query
+ * never makes progress, however often it is repeated: wait for the event, or
+ * for anything later.
  *
- * Addresses are reserved for real, without access. Map, unmap and the device side of copies are
- * checked against the books; a violation is INVALID. Host memory is real, lazy and zero. A copy out
- * does not touch it, and writes zeros to any other target.
+ * Addresses are reserved for real, without access. Map, unmap and the device
+ * side of copies are checked against the books; a violation is INVALID. Host
+ * memory is real, lazy and zero. A copy out does not touch it, and writes zeros
+ * to any other target.
  *
  * Owned by the calling thread, except for host memory, which has its lock.
  */
@@ -25,6 +31,7 @@
 
 #include "device/books.h"
 #include "device/options.h"
+#include "device/sim_clock.h"
 
 #include <inttypes.h>
 #include <stdatomic.h>
@@ -37,18 +44,17 @@
 #define DEFAULT_MEMORY_BYTES ((uint64_t)64 << 40)
 #define DEFAULT_BYTES_PER_S 12000000000u /* PCIe 3 x16, the machine of the paper */
 #define DEFAULT_LATENCY_NS 10000u
-#define ENGINE_COUNT 3
 
 struct sim_stream {
     struct sim_stream *next;
     enum device_engine engine;
-    uint64_t ready_ns; /* when its work, and what it follows, has finished */
+    struct sim_point point; /* its work, and what it follows */
 };
 
 struct device_event {
     bool with_timing;
     bool is_recorded;
-    uint64_t ns; /* when the newest recording is reached */
+    struct sim_time time; /* when the newest recording is reached */
 };
 
 struct sim_device {
@@ -57,9 +63,8 @@ struct sim_device {
     struct reservations reservations;
     struct chunks chunks;
     struct sim_stream *streams;
-    uint64_t host_ns;
-    uint64_t idle_ns[ENGINE_COUNT]; /* when each engine has finished what was issued to it */
-    char failure_text[128];         /* written before `failure` is set, once */
+    struct sim_clock clock;
+    char failure_text[128]; /* written before `failure` is set, once */
     atomic_int failure;
 };
 
@@ -73,40 +78,22 @@ static capu_status failure_of(struct device *device)
     return (capu_status)atomic_load_explicit(&sim_of(device)->failure, memory_order_acquire);
 }
 
-static uint64_t later(uint64_t one, uint64_t other)
-{
-    return one > other ? one : other;
-}
-
-/* The end of time is far enough away: 584 years. */
-static uint64_t add_ns(uint64_t ns, uint64_t more)
-{
-    return more > UINT64_MAX - ns ? UINT64_MAX : ns + more;
-}
-
 static uint64_t copy_ns(const struct device *device, uint64_t bytes, uint64_t bytes_per_s)
 {
     unsigned __int128 ns = ((unsigned __int128)bytes * 1000000000u + bytes_per_s - 1) / bytes_per_s;
 
-    return add_ns(device->capabilities.link.copy_latency_ns,
-                  ns > UINT64_MAX ? UINT64_MAX : (uint64_t)ns);
+    ns += device->capabilities.link.copy_latency_ns;
+    return ns > UINT64_MAX ? UINT64_MAX : (uint64_t)ns;
 }
 
 static capu_status issue(struct device *device, capu_stream stream, uint64_t duration_ns)
 {
-    struct sim_device *sim = sim_of(device);
     struct sim_stream *issued = stream;
-    uint64_t *idle_ns = &sim->idle_ns[issued->engine];
     capu_status status = failure_of(device);
-    uint64_t start;
 
-    if (status != CAPU_OK) {
-        return status;
-    }
-    start = later(later(*idle_ns, issued->ready_ns), sim->host_ns);
-    issued->ready_ns = add_ns(start, duration_ns);
-    *idle_ns = issued->ready_ns;
-    return CAPU_OK;
+    return status == CAPU_OK ? sim_clock_issue(&sim_of(device)->clock, issued->engine, duration_ns,
+                                               &issued->point)
+                             : status;
 }
 
 /* Whether all of [address, address + bytes) is mapped. */
@@ -221,20 +208,19 @@ static capu_status sim_stream_create(struct device *device, enum device_engine e
     return CAPU_OK;
 }
 
-static capu_status wait_until(struct device *device, uint64_t ns)
+static capu_status wait_until(struct device *device, const struct sim_point *point)
 {
-    struct sim_device *sim = sim_of(device);
     capu_status status = failure_of(device);
 
     if (status == CAPU_OK) {
-        sim->host_ns = later(sim->host_ns, ns);
+        sim_clock_wait(&sim_of(device)->clock, point);
     }
     return status;
 }
 
 static capu_status sim_stream_synchronize(struct device *device, capu_stream stream)
 {
-    return wait_until(device, ((struct sim_stream *)stream)->ready_ns);
+    return wait_until(device, &((struct sim_stream *)stream)->point);
 }
 
 static void sim_stream_destroy(struct device *device, capu_stream stream)
@@ -269,6 +255,7 @@ static capu_status sim_event_create(struct device *device, bool with_timing,
 static void sim_event_destroy(struct device *device, struct device_event *event)
 {
     (void)device;
+    sim_clock_forget(&event->time);
     free(event);
 }
 
@@ -279,24 +266,25 @@ static capu_status sim_event_record(struct device *device, struct device_event *
 
     if (status == CAPU_OK) {
         event->is_recorded = true;
-        event->ns = later(((struct sim_stream *)stream)->ready_ns, sim_of(device)->host_ns);
+        sim_clock_set(&sim_of(device)->clock, &event->time, &((struct sim_stream *)stream)->point);
     }
     return status;
 }
 
 static capu_status sim_event_query(struct device *device, struct device_event *event)
 {
-    capu_status status = failure_of(device);
+    const struct sim_point now = {{0}};
+    capu_status status = wait_until(device, &now);
 
     if (status != CAPU_OK) {
         return status;
     }
-    return event->ns <= sim_of(device)->host_ns ? CAPU_OK : CAPU_NOT_READY;
+    return event->time.is_pending ? CAPU_NOT_READY : CAPU_OK;
 }
 
 static capu_status sim_event_wait(struct device *device, struct device_event *event)
 {
-    return wait_until(device, event->ns);
+    return wait_until(device, &event->time.point);
 }
 
 static capu_status sim_stream_follow(struct device *device, capu_stream stream,
@@ -306,7 +294,7 @@ static capu_status sim_stream_follow(struct device *device, capu_stream stream,
     capu_status status = failure_of(device);
 
     if (status == CAPU_OK) {
-        follower->ready_ns = later(follower->ready_ns, event->ns);
+        follower->point = sim_point_later(&follower->point, &event->time.point);
     }
     return status;
 }
@@ -314,7 +302,6 @@ static capu_status sim_stream_follow(struct device *device, capu_stream stream,
 static capu_status sim_event_elapsed(struct device *device, struct device_event *from,
                                      struct device_event *to, uint64_t *ns)
 {
-    uint64_t host_ns = sim_of(device)->host_ns;
     capu_status status = failure_of(device);
 
     if (!from->with_timing || !to->with_timing || !from->is_recorded || !to->is_recorded) {
@@ -323,10 +310,10 @@ static capu_status sim_event_elapsed(struct device *device, struct device_event 
     if (status != CAPU_OK) {
         return status;
     }
-    if (from->ns > host_ns || to->ns > host_ns) {
+    if (from->time.is_pending || to->time.is_pending) {
         return CAPU_NOT_READY;
     }
-    *ns = to->ns > from->ns ? to->ns - from->ns : 0;
+    *ns = to->time.ns > from->time.ns ? to->time.ns - from->time.ns : 0;
     return CAPU_OK;
 }
 
@@ -381,7 +368,7 @@ static capu_status sim_run(struct device *device, capu_stream stream,
 
 static uint64_t sim_now_ns(struct device *device)
 {
-    return sim_of(device)->host_ns;
+    return sim_of(device)->clock.now_ns;
 }
 
 static capu_status sim_failure(struct device *device, char *text, size_t text_bytes)
@@ -412,6 +399,7 @@ static void sim_destroy(struct device *device)
     reservations_finish(&sim->reservations);
     page_numbers_finish(&sim->pages);
     chunks_finish(&sim->chunks);
+    sim_clock_finish(&sim->clock);
     free(sim);
 }
 
@@ -463,6 +451,18 @@ static uint64_t or_default(uint64_t value, uint64_t otherwise)
     return value == 0 ? otherwise : value;
 }
 
+/* No direction becomes faster because the other one is busy. */
+static uint64_t duplex_rate(uint64_t given, uint64_t solo)
+{
+    return given == 0 || given > solo ? solo : given;
+}
+
+/* How much of 2^32. */
+static uint64_t share(uint64_t duplex, uint64_t solo)
+{
+    return (uint64_t)(((unsigned __int128)duplex << 32) / solo);
+}
+
 static struct device_capabilities complete_capabilities(const struct device_options *given)
 {
     struct device_options complete = *given;
@@ -478,14 +478,27 @@ static struct device_capabilities complete_capabilities(const struct device_opti
             or_default(given->page_bytes, device_choose_page(&rule, complete.memory_bytes)),
         .page_rule = rule,
         .memory_bytes = complete.memory_bytes,
-        /* Here the directions share nothing. */
+        /* Unless told otherwise, the directions share nothing. */
         .link = {.d2h_bytes_per_s = d2h_bytes_per_s,
                  .h2d_bytes_per_s = h2d_bytes_per_s,
-                 .d2h_duplex_bytes_per_s = d2h_bytes_per_s,
-                 .h2d_duplex_bytes_per_s = h2d_bytes_per_s,
+                 .d2h_duplex_bytes_per_s =
+                     duplex_rate(given->d2h_duplex_bytes_per_s, d2h_bytes_per_s),
+                 .h2d_duplex_bytes_per_s =
+                     duplex_rate(given->h2d_duplex_bytes_per_s, h2d_bytes_per_s),
                  .copy_latency_ns = or_default(given->copy_latency_ns, DEFAULT_LATENCY_NS)},
         .is_simulated = true,
     };
+}
+
+static void start_clock(struct sim_device *sim)
+{
+    const struct device_link *link = &sim->head.capabilities.link;
+    const uint64_t shares[SIM_ENGINES] = {
+        [DEVICE_D2H] = share(link->d2h_duplex_bytes_per_s, link->d2h_bytes_per_s),
+        [DEVICE_H2D] = share(link->h2d_duplex_bytes_per_s, link->h2d_bytes_per_s),
+    };
+
+    sim_clock_init(&sim->clock, shares);
 }
 
 capu_status sim_device_create(const struct device_options *options, struct device **device,
@@ -523,6 +536,7 @@ capu_status sim_device_create(const struct device_options *options, struct devic
     page_numbers_init(&sim->pages, capabilities.memory_bytes / page_bytes);
     reservations_init(&sim->reservations, page_bytes);
     chunks_init(&sim->chunks);
+    start_clock(sim);
     *device = &sim->head;
     return CAPU_OK;
 }

@@ -75,6 +75,8 @@ static const struct field fields[] = {
     FIELD(local_rank_count, "CAPUCHIN_LOCAL_RANKS", FIELD_COUNT),
     FIELD(link_d2h_bytes_per_s, "CAPUCHIN_LINK_D2H", FIELD_SIZE),
     FIELD(link_h2d_bytes_per_s, "CAPUCHIN_LINK_H2D", FIELD_SIZE),
+    FIELD(d2h_duplex_bytes_per_s, "CAPUCHIN_D2H_DUPLEX", FIELD_SIZE),
+    FIELD(h2d_duplex_bytes_per_s, "CAPUCHIN_H2D_DUPLEX", FIELD_SIZE),
 };
 
 enum { FIELDS = sizeof(fields) / sizeof(fields[0]) };

@@ -52,6 +52,8 @@ capu_status device_choice_open(const capu_config *config, struct device **device
         .least_page_bytes = least_page(config),
         .d2h_bytes_per_s = config->d2h_bytes_per_s,
         .h2d_bytes_per_s = config->h2d_bytes_per_s,
+        .d2h_duplex_bytes_per_s = config->d2h_duplex_bytes_per_s,
+        .h2d_duplex_bytes_per_s = config->h2d_duplex_bytes_per_s,
         .copy_latency_ns = config->copy_latency_ns,
         .plugin_folder = config->plugin_folder,
         .has_peers = config->peer_access != 0,

@@ -191,6 +191,12 @@ typedef struct capu_config {
        the context is created */
     uint64_t link_d2h_bytes_per_s;
     uint64_t link_h2d_bytes_per_s;
+    /* CAPUCHIN_D2H_DUPLEX, CAPUCHIN_H2D_DUPLEX: rates of a direction while the other one is busy,
+       too, in bytes per second. On sim they slow copies down, on cuda they are planned with where
+       the other rates are given; host does not use them. Default: sim as fast as one direction
+       alone, cuda measured unless the other rates are given */
+    uint64_t d2h_duplex_bytes_per_s;
+    uint64_t h2d_duplex_bytes_per_s;
 } capu_config;
 
 #ifndef __cplusplus

@@ -23,6 +23,8 @@ static void clear_environment(void)
                                         "LOCAL_RANKS",
                                         "LINK_D2H",
                                         "LINK_H2D",
+                                        "D2H_DUPLEX",
+                                        "H2D_DUPLEX",
                                         "SLAB_THRESHOLD"};
     char name[64];
 
@@ -57,6 +59,8 @@ START_TEST(every_variable_is_read)
     setenv("CAPUCHIN_LOCAL_RANKS", "3", 1);
     setenv("CAPUCHIN_LINK_D2H", "3GB", 1);
     setenv("CAPUCHIN_LINK_H2D", "4GB", 1);
+    setenv("CAPUCHIN_D2H_DUPLEX", "5e8", 1);
+    setenv("CAPUCHIN_H2D_DUPLEX", "6e8", 1);
     ck_assert_int_eq(capu_context_create(NULL, &context), CAPU_OK);
     config = capu_context_config(context);
     ck_assert_str_eq(capu_context_device(context), "sim");
@@ -78,6 +82,8 @@ START_TEST(every_variable_is_read)
     ck_assert_uint_eq(config->local_rank_count, 3);
     ck_assert_uint_eq(config->link_d2h_bytes_per_s, 3000000000);
     ck_assert_uint_eq(config->link_h2d_bytes_per_s, 4000000000);
+    ck_assert_uint_eq(context->device->capabilities.link.d2h_duplex_bytes_per_s, 500000000);
+    ck_assert_uint_eq(context->device->capabilities.link.h2d_duplex_bytes_per_s, 600000000);
     capu_context_destroy(context);
 }
 END_TEST

@@ -136,6 +136,86 @@ START_TEST(streams_of_one_engine_take_turns)
 }
 END_TEST
 
+/* Half as fast while both directions are busy: a copy that has begun becomes slower when one in the
+   other direction begins, and faster when that ends. */
+START_TEST(directions_can_slow_each_other_down)
+{
+    const struct device_options options = {.d2h_bytes_per_s = 1000000000,
+                                           .h2d_bytes_per_s = 2000000000,
+                                           .d2h_duplex_bytes_per_s = 500000000,
+                                           .h2d_duplex_bytes_per_s = 1000000000,
+                                           .copy_latency_ns = 1};
+    struct device_event *begin;
+    struct device_event *out;
+    struct device_event *in;
+    device_page page;
+    void *host = NULL;
+    void *at = NULL;
+    uint64_t ns = 0;
+
+    device_destroy(device);
+    CHECK_OK(sim_device_create(&options, &device, NULL, 0));
+    ck_assert_uint_eq(device->capabilities.link.d2h_duplex_bytes_per_s, 500000000);
+    CHECK_OK(device_stream_create(device, DEVICE_COMPUTE, &compute));
+    CHECK_OK(device_stream_create(device, DEVICE_D2H, &d2h));
+    CHECK_OK(device_stream_create(device, DEVICE_H2D, &h2d));
+    CHECK_OK(device_page_create(device, &page));
+    CHECK_OK(device_range_reserve(device, PAGE, &at));
+    CHECK_OK(device_map(device, at, &page, 1));
+    CHECK_OK(device_host_alloc(device, PAGE, &host));
+    begin = record(d2h);
+    CHECK_OK(device_copy_out(device, d2h, host, at, 999)); /* alone: 0 .. 1000 */
+    out = record(d2h);
+    run(compute, 500);
+    in = record(compute);
+    CHECK_OK(device_stream_follow(device, h2d, in));
+    device_event_destroy(device, in);
+    CHECK_OK(device_copy_in(device, h2d, at, host, 1998)); /* alone: 500 .. 1500 */
+    in = record(h2d);
+    ck_assert_int_eq(device_event_query(device, out), CAPU_NOT_READY);
+    ck_assert_int_eq(device_event_elapsed(device, begin, out, &ns), CAPU_NOT_READY);
+    CHECK_OK(device_event_wait(device, in));
+    CHECK_OK(device_event_elapsed(device, begin, out, &ns));
+    ck_assert_uint_eq(ns, 1500); /* 500 alone, 1000 at half its speed */
+    CHECK_OK(device_event_elapsed(device, begin, in, &ns));
+    ck_assert_uint_eq(ns, 2000); /* 1000 at half its speed, 500 alone */
+    device_event_destroy(device, begin);
+    device_event_destroy(device, out);
+    device_event_destroy(device, in);
+}
+END_TEST
+
+/* An event that is destroyed, or recorded again, before the work it was recorded after has ended.
+ */
+START_TEST(events_can_be_forgotten)
+{
+    struct device_event *first;
+    struct device_event *second;
+    struct device_event *third;
+    uint64_t ns = 0;
+
+    run(compute, 100);
+    first = record(compute);
+    second = record(compute);
+    third = record(compute);
+    device_event_destroy(device, second);
+    run(compute, 100);
+    CHECK_OK(device_event_record(device, first, compute));
+    for (int i = 0; i < 1000; i++) { /* what is pending moves to a larger ring */
+        run(compute, 1);
+    }
+    CHECK_OK(device_event_wait(device, third));
+    ck_assert_uint_eq(device_now_ns(device), 100);
+    ck_assert_int_eq(device_event_query(device, first), CAPU_NOT_READY);
+    CHECK_OK(device_stream_synchronize(device, compute));
+    CHECK_OK(device_event_elapsed(device, third, first, &ns));
+    ck_assert_uint_eq(ns, 100);
+    ck_assert_uint_eq(device_now_ns(device), 1200);
+    device_event_destroy(device, first);
+    device_event_destroy(device, third);
+}
+END_TEST
+
 START_TEST(copies_of_unmapped_memory_are_rejected)
 {
     char target[8] = "1234567";
@@ -185,6 +265,8 @@ int main(void)
     tcase_add_test(tcase, defaults_are_those_of_the_paper);
     tcase_add_test(tcase, times_follow_the_execution_model);
     tcase_add_test(tcase, streams_of_one_engine_take_turns);
+    tcase_add_test(tcase, directions_can_slow_each_other_down);
+    tcase_add_test(tcase, events_can_be_forgotten);
     tcase_add_test(tcase, copies_of_unmapped_memory_are_rejected);
     tcase_add_test(tcase, copies_do_not_change_host_memory);
     tcase_add_test(tcase, a_failure_stops_the_device);
