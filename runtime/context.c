@@ -275,6 +275,7 @@ static void destroy_parts(capu_context *context)
     lane_finish(&context->d2h);
     lane_finish(&context->compute);
     timeline_logs_finish(context);
+    copy_times_finish(context);
     uploads_finish(&context->uploads);
     staging_finish(&context->staging);
     tracker_finish(&context->tracker);

@@ -9,6 +9,9 @@
    stood still for this much more of the iteration than planned. */
 enum { DRIFT_PERCENT = 10, STALL_PERCENT = 5, LINK_STEP_PERCENT = 85, LINK_LEAST_PERCENT = 30 };
 
+/* How far the copies' rate may be from that planned with. */
+enum { RATE_PERCENT = 3 };
+
 /* STRAYS: iterations in a row that took another time than the last window's, by DRIFT_PERCENT. */
 enum { FIRST_WINDOW = 4, MOST_ROUNDS = 6, STRAYS = 4 };
 
@@ -23,7 +26,7 @@ capu_status feedback_init(struct feedback *feedback, uint32_t op_count)
         .planned_ns = calloc((size_t)op_count + 1, sizeof(*feedback->planned_ns)),
         .seen_ns = calloc((size_t)op_count + 1, sizeof(*feedback->seen_ns)),
         .window = FIRST_WINDOW,
-        .link_percent = 100,
+        .link.percent = 100,
     };
     if (feedback->planned_ns == NULL || feedback->seen_ns == NULL) {
         feedback_finish(feedback);
@@ -108,6 +111,9 @@ void feedback_restart(struct feedback *feedback)
     feedback->sampled = 0;
     feedback->total_ns = 0;
     feedback->stall_ns = 0;
+    for (size_t way = 0; way < COPY_WAYS; way++) {
+        feedback->copies[way] = (struct copy_sums){0};
+    }
     for (uint32_t k = 0; k < feedback->op_count; k++) {
         feedback->seen_ns[k] = 0;
     }
@@ -158,17 +164,36 @@ static bool is_late(const struct feedback *feedback)
     return seen > planned && seen - planned > feedback->expected_ns / 100 * STALL_PERCENT;
 }
 
-static bool review(struct feedback *feedback, uint32_t *link_percent)
+/* Replaces a rate by that which the copies had, if it is another one. True: they were slower. */
+static bool take_rate(const struct feedback *feedback, enum copy_way way, uint64_t *bytes_per_s)
+{
+    uint64_t planned = *bytes_per_s;
+    uint64_t seen = copy_sums_rate(&feedback->copies[way], feedback->copy_latency_ns);
+    uint64_t off = seen > planned ? seen - planned : planned - seen;
+
+    if (seen == 0 || off <= planned / 100 * RATE_PERCENT) {
+        return false;
+    }
+    *bytes_per_s = seen;
+    return seen < planned;
+}
+
+static bool review(const struct feedback *feedback, struct feedback_link *link)
 {
     bool has_moved = drift_percent(feedback) > DRIFT_PERCENT;
     bool late = is_late(feedback);
-    uint32_t percent = feedback->link_percent;
+    struct feedback_link found = feedback->link;
+    bool out_is_slower = take_rate(feedback, COPY_OUT, &found.d2h_bytes_per_s);
+    bool in_is_slower = take_rate(feedback, COPY_IN, &found.h2d_bytes_per_s);
 
-    if (late && !has_moved) {
-        percent = percent * LINK_STEP_PERCENT / 100;
+    if (late && !has_moved && !out_is_slower && !in_is_slower) {
+        found.d2h_bytes_per_s = found.d2h_bytes_per_s / 100 * LINK_STEP_PERCENT;
+        found.h2d_bytes_per_s = found.h2d_bytes_per_s / 100 * LINK_STEP_PERCENT;
+        found.percent = found.percent * LINK_STEP_PERCENT / 100;
     }
-    *link_percent = percent;
-    return (has_moved || late) && percent >= LINK_LEAST_PERCENT && feedback->round < MOST_ROUNDS;
+    *link = found;
+    return (has_moved || late) && found.percent >= LINK_LEAST_PERCENT &&
+           feedback->round < MOST_ROUNDS;
 }
 
 /* An iteration whose ops were not timed: enough of another length in a row, and a window is. */
@@ -190,7 +215,8 @@ static uint64_t own_ns(const capu_report *report)
            (report->waited_ns < report->time_ns ? report->waited_ns : report->time_ns);
 }
 
-bool feedback_take(struct feedback *feedback, const struct record *record, uint32_t *link_percent)
+bool feedback_take(struct feedback *feedback, const struct record *record,
+                   struct feedback_link *link)
 {
     if (feedback->op_count != record->op_count) {
         return false;
@@ -208,12 +234,17 @@ bool feedback_take(struct feedback *feedback, const struct record *record, uint3
     }
     feedback->total_ns += own_ns(&record->report);
     feedback->stall_ns += record->report.stall_ns;
+    for (size_t way = 0; way < COPY_WAYS; way++) {
+        feedback->copies[way].count += record->copies[way].count;
+        feedback->copies[way].bytes += record->copies[way].bytes;
+        feedback->copies[way].ns += record->copies[way].ns;
+    }
     feedback->sampled++;
     if (feedback->sampled < feedback->window) {
         return false;
     }
     feedback->measured_ns = feedback->total_ns / feedback->sampled;
-    if (review(feedback, link_percent)) {
+    if (review(feedback, link)) {
         return true;
     }
     feedback_restart(feedback);

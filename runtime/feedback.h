@@ -5,8 +5,9 @@
  * (copies share the memory's bandwidth), and copies may be slower than measured. So the first
  * iterations under a plan are a window: their times are summed, and when it is complete the plan
  * is reviewed. If the ops' own times moved, or compute stood still longer than planned, the plan is
- * made again with the times seen. Each such round doubles the window, and the rounds are limited,
- * because a review costs a plan and noise must not keep the planner busy forever.
+ * made again with the times seen, of ops and of copies. Each such round doubles the window, and the
+ * rounds are limited, because a review costs a plan and noise must not keep the planner busy
+ * forever.
  *
  * Timing an op takes two timed events, so it is done where it is of use: in a window, and then in
  * one of many iterations. What an iteration takes as a whole is always known. If several in a row
@@ -19,6 +20,13 @@
 #define CAPU_RUNTIME_FEEDBACK_H
 
 #include "runtime/tracker.h"
+
+/* The rates that a plan was made for; 0: not known. */
+struct feedback_link {
+    uint64_t d2h_bytes_per_s;
+    uint64_t h2d_bytes_per_s;
+    uint32_t percent; /* of the rates that are known otherwise, because plans came too late */
+};
 
 struct feedback {
     uint32_t op_count;
@@ -40,7 +48,9 @@ struct feedback {
     uint32_t round;       /* how many plans this one improved on */
     uint64_t total_ns;    /* sum over the iterations sampled, as is: */
     uint64_t stall_ns;
-    uint32_t link_percent; /* of the measured link rates, as planned with */
+    struct copy_sums copies[COPY_WAYS];
+    struct feedback_link link;
+    uint64_t copy_latency_ns; /* as planned with */
 
     bool is_wrong; /* the plan does not fit its iterations: planning discards it */
 };
@@ -71,11 +81,12 @@ bool feedback_wants_times(struct feedback *feedback, uint64_t every);
 
 /*
  * Takes the times of an iteration that followed the plan to its end. True: a window is complete,
- * and the plan is to be made again with the times seen, for links of *link_percent of their
- * measured rates: the ops' own times moved, or compute stood still longer than planned. Only if it
- * did although the ops ran as planned are the links taken to be slower.
+ * and the plan is to be made again with the times seen, for *link: the ops' own times moved, or
+ * compute stood still longer than planned. The rates are those that the copies had. Only if compute
+ * stood still although ops and copies took what was planned are the links taken to be slower.
  */
-bool feedback_take(struct feedback *feedback, const struct record *record, uint32_t *link_percent);
+bool feedback_take(struct feedback *feedback, const struct record *record,
+                   struct feedback_link *link);
 
 /* The iteration under way does what others under the plan do not, and takes longer: it does not
    count. */

@@ -103,6 +103,7 @@ struct capu_context {
     struct departures departures;
     struct tracker tracker;
     struct timeline_logs timeline_logs;
+    struct copy_times copy_times;
     struct staging staging;
     struct uploads uploads;
     struct agent *agent;

@@ -45,13 +45,17 @@ static uint64_t block_bytes(struct plan_job *job, const struct plan *plan)
 
 /* Fills in what the plan does, and how long that takes. */
 static capu_status compile(struct plan_job *job, const struct plan *plan,
-                           const struct timeline *timeline, struct plan_entry *entry)
+                           const struct machine *machine, const struct timeline *timeline,
+                           struct plan_entry *entry)
 {
     capu_status status = guide_compile(entry->guide, job->trace_index, plan, &job->error);
 
     if (status == CAPU_OK && job->wants_text) {
         status = plan_write(plan, &entry->text, &job->error);
     }
+    entry->feedback.link.d2h_bytes_per_s = machine->d2h_bytes_per_s;
+    entry->feedback.link.h2d_bytes_per_s = machine->h2d_bytes_per_s;
+    entry->feedback.copy_latency_ns = machine->copy_latency_ns;
     entry->feedback.predicted_ns = timeline->iteration_ns;
     entry->feedback.expected_ns = timeline->iteration_ns;
     entry->feedback.ideal_ns = timeline->ideal_ns;
@@ -65,20 +69,37 @@ static bool is_better(const struct plan_job *job, const struct plan *plan, uint6
     return ns < job->found_ns || (plan->place_count > 0 && !job->has_placed);
 }
 
+/* The rates that a plan is timed with. */
+static capu_status choose_rates(struct plan_job *job, const struct plan *plan,
+                                struct machine *machine)
+{
+    if (!duplex_matters(&job->duplex, &job->trace.machine)) {
+        *machine = job->machine;
+        return CAPU_OK;
+    }
+    return duplex_rates(job->trace_index, plan, &job->trace.machine, &job->duplex, machine,
+                        &job->error);
+}
+
 /* Hands a plan over if it is better than the one before it. */
 static capu_status hand_over(struct plan_job *job, const struct plan *plan)
 {
     struct timeline timeline = {0};
     struct plan_entry *entry = NULL;
-    capu_status status = timeline_init(&timeline, job->trace_index, plan, NULL, false, &job->error);
+    struct machine machine;
+    capu_status status = choose_rates(job, plan, &machine);
 
+    if (status == CAPU_OK) {
+        status = timeline_init(&timeline, job->trace_index, plan, &machine, false, &job->error);
+    }
     if (status == CAPU_OK && is_better(job, plan, timeline.iteration_ns)) {
         status = plan_entry_copy(job->entry, &entry);
         if (status == CAPU_OK) {
-            status = compile(job, plan, &timeline, entry);
+            status = compile(job, plan, &machine, &timeline, entry);
         }
         if (status == CAPU_OK) {
             job->found_ns = timeline.iteration_ns;
+            job->next = machine;
             job->has_placed = plan->place_count > 0;
             entry = atomic_exchange(&job->ready, entry);
         }
@@ -121,6 +142,7 @@ static capu_status make_plan(struct plan_job *job, enum planner_effort effort)
 {
     struct planner_request request = {
         .trace_index = job->trace_index,
+        .machine = &job->machine,
         .budget_bytes = job->budget_bytes,
         .host_bytes = job->host_bytes,
         .effort = effort,
@@ -176,17 +198,21 @@ static void find_least(struct plan_job *job)
 }
 
 /* On a helper of the agent. Finding places can take seconds and find none, so a job in stages
-   begins with what little effort finds. A failure after the first plan costs nothing but better
+   begins with what little effort finds. So does one that does not know yet how often its plans have
+   both directions of the link busy at once. A failure after the first plan costs nothing but better
    ones. */
 static void run_job(void *data)
 {
     struct plan_job *job = data;
     struct trace_index trace_index = {0};
+    bool is_uncertain = duplex_matters(&job->duplex, &job->trace.machine);
 
     job->trace_index = &trace_index;
     job->status = trace_index_init(&trace_index, &job->trace, job->page_bytes, &job->error);
-    if (job->status == CAPU_OK && job->is_staged && job->effort != EFFORT_QUICK) {
+    if (job->status == CAPU_OK &&
+        (is_uncertain || (job->is_staged && job->effort != EFFORT_QUICK))) {
         make_plan(job, EFFORT_QUICK);
+        job->machine = job->next;
     }
     if (job->status == CAPU_OK) {
         job->status = make_plan(job, job->effort);
@@ -199,15 +225,6 @@ static void run_job(void *data)
     }
     trace_index_finish(&trace_index);
     job->trace_index = NULL;
-}
-
-/* A slower link than measured, for plans after one that came too late. */
-static void slow_links(struct trace *trace, uint32_t percent)
-{
-    struct machine *machine = &trace->machine;
-
-    machine->d2h_bytes_per_s = machine->d2h_bytes_per_s / 100 * percent + 1;
-    machine->h2d_bytes_per_s = machine->h2d_bytes_per_s / 100 * percent + 1;
 }
 
 /* The host budget without what uploads take of it. A budget that holds every tensor is no limit:
@@ -284,6 +301,10 @@ static capu_status fill(capu_context *context, const struct record *record, bool
         status = job->is_copied != NULL ? copy_freed(job) : CAPU_NO_HOST_MEMORY;
         job->entry->keeps_contents = keeps_contents;
     }
+    job->machine = job->trace.machine;
+    job->next = job->machine;
+    job->duplex =
+        (struct duplex){context->link.d2h_duplex_bytes_per_s, context->link.h2d_duplex_bytes_per_s};
     job->preserve = keeps_contents ? PRESERVE_ALL : PRESERVE_UNREAD;
     job->planner = planner_find(context->config.planner);
     job->effort = efforts[context->config.effort];
@@ -301,9 +322,15 @@ static capu_status fill(capu_context *context, const struct record *record, bool
     return status;
 }
 
+static uint64_t rate_within(uint64_t bytes_per_s)
+{
+    bytes_per_s = bytes_per_s < TRACE_RATE_MIN ? TRACE_RATE_MIN : bytes_per_s;
+    return bytes_per_s > TRACE_RATE_MAX ? TRACE_RATE_MAX : bytes_per_s;
+}
+
 /* A new plan is made with the times that the old one's iterations had. */
 static void take_seen_times(struct plan_job *job, const struct plan_entry *old,
-                            uint32_t link_percent)
+                            const struct feedback_link *link)
 {
     struct feedback *feedback = &job->entry->feedback;
     uint64_t total = 0;
@@ -317,12 +344,16 @@ static void take_seen_times(struct plan_job *job, const struct plan_entry *old,
     }
     job->trace.total_ns = total;
     feedback_inherit(feedback, &old->feedback);
-    feedback->link_percent = link_percent;
-    slow_links(&job->trace, link_percent);
+    feedback->link.percent = link->percent;
+    if (link->d2h_bytes_per_s != 0 && link->h2d_bytes_per_s != 0) {
+        job->machine.d2h_bytes_per_s = rate_within(link->d2h_bytes_per_s);
+        job->machine.h2d_bytes_per_s = rate_within(link->h2d_bytes_per_s);
+        job->duplex = (struct duplex){0};
+    }
 }
 
 capu_status plan_job_start(capu_context *context, const struct record *record, bool keeps_contents,
-                           const struct plan_entry *old, uint32_t link_percent,
+                           const struct plan_entry *old, const struct feedback_link *link,
                            struct plan_job **out)
 {
     struct plan_job *job = calloc(1, sizeof(*job));
@@ -336,7 +367,7 @@ capu_status plan_job_start(capu_context *context, const struct record *record, b
     if (status == CAPU_OK && old != NULL) {
         job->must_place = !old->guide->is_unplaced;
         job->is_unplaced = job->is_unplaced || old->guide->is_unplaced; /* none were found before */
-        take_seen_times(job, old, link_percent);
+        take_seen_times(job, old, link);
     }
     job->is_staged = old == NULL && context->config.wait_for_plan == 0;
     return status == CAPU_OK ? agent_start(job->agent, run_job, job, &job->task) : status;

@@ -17,6 +17,7 @@
 
 #include "base/error_text.h"
 #include "capuchin/status.h"
+#include "policy/duplex.h"
 #include "policy/planner.h"
 #include "runtime/plan_entry.h"
 
@@ -30,6 +31,9 @@ struct plan_job {
     struct plan_entry *entry; /* of the record's iteration, without a plan; never changes */
     const struct planner *planner;
     enum planner_effort effort;
+    struct duplex duplex;   /* slower rates to account for; none if `machine` has rates seen */
+    struct machine machine; /* to plan for */
+    struct machine next;    /* with the rates of the best plan so far */
     uint64_t budget_bytes;
     uint64_t apart_bytes; /* of the budget: all but what other tensors need */
     uint64_t host_bytes;
@@ -56,13 +60,12 @@ struct plan_job {
 };
 
 /* A job for the record's iteration. `keeps_contents`: the plan is to copy out what it would discard
-   and nothing could recompute. `old` is the entry that the plan is to improve on, for links of
-   `link_percent` of their measured rates; NULL: there is none, and the job has stages unless
-   wait_for_plan is set. Even on failure *out is a job, or
-   NULL without memory for one: its `entry` may be NULL. NO_HOST_MEMORY, and what trace_record_build
-   and agent_start give. */
+   and nothing could recompute. `old` is the entry that the plan is to improve on, for the rates of
+   `link`; NULL, both: there is none, and the job has stages unless wait_for_plan is set. Even on
+   failure *out is a job, or NULL without memory for one: its `entry` may be NULL. NO_HOST_MEMORY,
+   and what trace_record_build and agent_start give. */
 capu_status plan_job_start(capu_context *context, const struct record *record, bool keeps_contents,
-                           const struct plan_entry *old, uint32_t link_percent,
+                           const struct plan_entry *old, const struct feedback_link *link,
                            struct plan_job **out);
 
 /* The newest plan that has been found since the last call, which the caller then owns; NULL: none.

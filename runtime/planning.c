@@ -211,10 +211,11 @@ static struct plan_job **find_job(struct plan_keeper *planning, const char *labe
     return NULL;
 }
 
-/* Makes a plan of a record; `old`: the one it is to improve on, NULL: none. */
+/* Makes a plan of a record; `old`: the one it is to improve on, by the rates in `link`; NULL: none.
+ */
 static void start_job(capu_context *context, struct label_record *label,
                       const struct record *record, const struct plan_entry *old,
-                      uint32_t link_percent)
+                      const struct feedback_link *link)
 {
     struct plan_job **place = find_place(context->planning);
     struct plan_job *job;
@@ -223,8 +224,7 @@ static void start_job(capu_context *context, struct label_record *label,
     if (place == NULL) {
         return; /* the next record is another chance */
     }
-    status =
-        plan_job_start(context, record, keeps_contents(context, label), old, link_percent, &job);
+    status = plan_job_start(context, record, keeps_contents(context, label), old, link, &job);
     if (status == CAPU_OK) {
         *place = job;
         return;
@@ -244,7 +244,7 @@ static void consider(capu_context *context, const struct record *record)
         find_job(context->planning, record->label, record->signature) == NULL &&
         plan_cache_find(&label->plans, record->signature) == NULL &&
         plan_cache_refusal(&label->plans, record->signature) == NULL) {
-        start_job(context, label, record, NULL, 100);
+        start_job(context, label, record, NULL, NULL);
     }
 }
 
@@ -254,14 +254,14 @@ static void review(capu_context *context, const struct record *record)
     struct label_record *label = label_records_find(&context->labels, record->label);
     struct plan_entry *entry =
         label != NULL ? plan_cache_find(&label->plans, record->signature) : NULL;
-    uint32_t link_percent;
+    struct feedback_link link;
 
     if (entry == NULL || find_job(context->planning, record->label, record->signature) != NULL ||
-        !feedback_take(&entry->feedback, record, &link_percent)) {
+        !feedback_take(&entry->feedback, record, &link)) {
         return;
     }
     plan_cache_discard_better(&label->plans, entry); /* made with other times */
-    start_job(context, label, record, entry, link_percent);
+    start_job(context, label, record, entry, &link);
     entry->feedback.round++; /* each review costs a plan: they become fewer */
     entry->feedback.window *= 2;
     feedback_restart(&entry->feedback);

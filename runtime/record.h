@@ -19,6 +19,7 @@
 #include "capuchin/report.h"
 #include "device/lane.h"
 #include "runtime/call.h"
+#include "runtime/copy_times.h"
 #include "runtime/page_census.h"
 
 #include <stdbool.h>
@@ -172,7 +173,8 @@ struct record {
     size_t untouched_count;
     size_t untouched_capacity;
 
-    capu_report report; /* only counters until the record is finished */
+    struct copy_sums copies[COPY_WAYS]; /* timed ones that have ended by the time it is finished */
+    capu_report report;                 /* only counters until then */
     capu_eviction *report_evictions;
     size_t report_eviction_capacity;
     capu_stall *report_stalls;

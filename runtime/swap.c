@@ -149,6 +149,7 @@ static capu_status copy_span(capu_context *context, struct tensor *tensor, struc
     unsigned char *at = tensor->span;
     capu_status status = CAPU_OK;
 
+    copy_times_begin(context, is_out ? COPY_OUT : COPY_IN, tensor->span_bytes);
     timeline_log_copy_begin(context, tensor, is_out);
     marks_begin(is_out ? MARK_SWAP_OUT : MARK_SWAP_IN, tensor->name, tensor->span_bytes);
     for (size_t i = 0; i < tensor->host.extent_count && status == CAPU_OK; i++) {
@@ -165,6 +166,9 @@ static capu_status copy_span(capu_context *context, struct tensor *tensor, struc
     }
     marks_end();
     timeline_log_copy_end(context, is_out);
+    if (status == CAPU_OK) {
+        copy_times_end(context, is_out ? COPY_OUT : COPY_IN);
+    }
     return status == CAPU_OK ? lane_mark(lane, position) : status;
 }
 

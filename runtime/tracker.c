@@ -100,6 +100,10 @@ struct record *tracker_open(capu_context *context, const char *label, const char
                 : context->config.mode == CAPU_MODE_GUIDED ? CAPU_MODE_PASSIVE
                                                            : context->config.mode,
         .predicted_ns = context->active != NULL ? context->active->feedback.predicted_ns : 0,
+        .plan_d2h_bytes_per_s =
+            context->active != NULL ? context->active->feedback.link.d2h_bytes_per_s : 0,
+        .plan_h2d_bytes_per_s =
+            context->active != NULL ? context->active->feedback.link.h2d_bytes_per_s : 0,
         .unplaced = context->active != NULL && context->active->guide->is_unplaced,
         .install_ns = context->install_ns,
         .plan_error = plan_error,

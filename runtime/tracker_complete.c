@@ -225,6 +225,7 @@ capu_status tracker_complete(capu_context *context, struct record *record)
     if (status == CAPU_OK) {
         status = page_figures_report(context, record);
     }
+    copy_times_read(context, record);
     if (status == CAPU_OK) {
         timeline_log_read(context, record);
     }

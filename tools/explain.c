@@ -188,6 +188,24 @@ static void print_planning(const struct reported *counters)
     printf("\n");
 }
 
+/* The link as the plan was made for, and as it was. */
+static void print_link(const struct reported *counters)
+{
+    if (counters->plan_d2h_bytes_per_s == 0) {
+        return;
+    }
+    printf("planned for %.2f GB/s out and %.2f GB/s back",
+           (double)counters->plan_d2h_bytes_per_s / 1e9,
+           (double)counters->plan_h2d_bytes_per_s / 1e9);
+    if (counters->seen_d2h_bytes_per_s > 0) {
+        printf("; copies out had %.2f GB/s", (double)counters->seen_d2h_bytes_per_s / 1e9);
+    }
+    if (counters->seen_h2d_bytes_per_s > 0) {
+        printf("; copies back had %.2f GB/s", (double)counters->seen_h2d_bytes_per_s / 1e9);
+    }
+    printf("\n");
+}
+
 static void print_where(const struct account *account)
 {
     const struct reported *counters = &account->counters;
@@ -212,6 +230,7 @@ static void print_where(const struct account *account)
                human_ns(account->kind->median_ns, buffer));
     }
     print_planning(counters);
+    print_link(counters);
     printf("\nwhere the time went\n");
     if (!counters->is_timed) {
         printf(

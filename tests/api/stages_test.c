@@ -21,7 +21,7 @@ static struct plan_entry *plan_again(struct net *net)
         newest = record;
     }
     ck_assert_ptr_nonnull(newest);
-    ck_assert_int_eq(plan_job_start(context, newest, false, NULL, 100, &job), CAPU_OK);
+    ck_assert_int_eq(plan_job_start(context, newest, false, NULL, NULL, &job), CAPU_OK);
     plan_job_wait(job);
     entry = plan_job_take(job);
     ck_assert_ptr_nonnull(entry);

@@ -35,13 +35,19 @@ static struct device *create_device(const struct rig_options *options, uint64_t 
     struct device_options device = {.memory_bytes = budget,
                                     .page_bytes = RIG_PAGE,
                                     .d2h_bytes_per_s = options->link_bytes_per_s,
-                                    .h2d_bytes_per_s = options->link_bytes_per_s};
+                                    .h2d_bytes_per_s = options->link_bytes_per_s,
+                                    .d2h_duplex_bytes_per_s = options->duplex_bytes_per_s,
+                                    .h2d_duplex_bytes_per_s = options->duplex_bytes_per_s};
     struct device *created = NULL;
     char text[256] = "";
     capu_status status = options->is_sim ? sim_device_create(&device, &created, text, sizeof(text))
                                          : rig_device_create(&device, &created, text, sizeof(text));
 
     ck_assert_msg(status == CAPU_OK, "device: %s", text);
+    if (options->hides_duplex) {
+        created->capabilities.link.d2h_duplex_bytes_per_s = 0;
+        created->capabilities.link.h2d_duplex_bytes_per_s = 0;
+    }
     return created;
 }
 

@@ -23,9 +23,11 @@ struct rig_options {
     const char *report_path;
     const char *trace_path;
     uint64_t trace_iteration;
-    uint64_t delay_seed;       /* not 0: random delays in the streams */
-    uint64_t link_bytes_per_s; /* of both links; 0: no throttle */
-    const char *planner;       /* for guided mode; NULL: the default */
+    uint64_t delay_seed;         /* not 0: random delays in the streams */
+    uint64_t link_bytes_per_s;   /* of both links; 0: no throttle */
+    uint64_t duplex_bytes_per_s; /* on sim: while the other one is busy; 0: the same */
+    bool hides_duplex;           /* the runtime does not know that rate */
+    const char *planner;         /* for guided mode; NULL: the default */
     bool wait_for_plan;
     bool keep_contents;
     bool timeline;

@@ -26,6 +26,8 @@ static bool iterate_waiting(struct feedback *feedback, uint64_t op_ns, uint64_t 
                             uint64_t waited_ns, uint32_t *percent)
 {
     struct record record = {.ops = took, .op_count = OPS};
+    struct feedback_link link;
+    bool is_remade;
 
     record.is_timed = feedback_wants_times(feedback, 1000);
     record.report.time_ns = OPS * op_ns + stall_ns + waited_ns;
@@ -34,7 +36,9 @@ static bool iterate_waiting(struct feedback *feedback, uint64_t op_ns, uint64_t 
     for (size_t i = 0; i < OPS; i++) {
         took[i].ns = record.is_timed ? op_ns : 0;
     }
-    return feedback_take(feedback, &record, percent);
+    is_remade = feedback_take(feedback, &record, &link);
+    *percent = is_remade ? link.percent : *percent;
+    return is_remade;
 }
 
 static bool iterate(struct feedback *feedback, uint64_t op_ns, uint64_t stall_ns, uint32_t *percent)
@@ -45,7 +49,7 @@ static bool iterate(struct feedback *feedback, uint64_t op_ns, uint64_t stall_ns
 START_TEST(few_iterations_are_timed)
 {
     struct feedback feedback = make();
-    uint32_t percent = 0;
+    struct feedback_link link;
 
     for (int round = 0; round < 2; round++) {
         for (uint32_t i = 0; i < FIRST + 5 * EVERY; i++) {
@@ -57,7 +61,7 @@ START_TEST(few_iterations_are_timed)
             record.report.time_ns = 220;
             record.report.stall_ns = 20;
             took[0].ns = took[1].ns = 100;
-            ck_assert(!feedback_take(&feedback, &record, &percent));
+            ck_assert(!feedback_take(&feedback, &record, &link));
         }
         ck_assert_uint_eq(feedback.measured_ns, 220);
         feedback_start(&feedback); /* the plan becomes active again */
@@ -154,17 +158,47 @@ START_TEST(late_copies_ask_for_slower_links)
     }
     ck_assert(iterate(&feedback, 100, 60, &percent));
     ck_assert_uint_eq(percent, 85);
-    feedback.link_percent = 31;
+    feedback.link.percent = 31;
     feedback_again(&feedback);
     for (uint32_t i = 0; i < FIRST; i++) {
         ck_assert(!iterate(&feedback, 100, 60, &percent));
     }
-    feedback.link_percent = 100;
+    feedback.link.percent = 100;
     feedback.round = 1000;
     feedback_again(&feedback);
     for (uint32_t i = 0; i < FIRST; i++) {
         ck_assert(!iterate(&feedback, 100, 60, &percent));
     }
+    feedback_finish(&feedback);
+}
+END_TEST
+
+/* The same, but the copies that were timed had other rates than planned: a plan is made for these.
+ */
+START_TEST(late_copies_ask_for_the_rates_seen)
+{
+    struct feedback feedback = make();
+    struct feedback_link link = {0};
+    bool is_remade = false;
+
+    feedback.link = (struct feedback_link){1000000000, 1000000000, 100};
+    feedback.copy_latency_ns = 10;
+    for (uint32_t i = 0; i < FIRST; i++) {
+        struct record record = {.ops = took, .op_count = OPS, .is_timed = true};
+
+        ck_assert(!is_remade);
+        feedback_wants_times(&feedback, 1000);
+        record.report.time_ns = 2 * 100 + 60;
+        record.report.stall_ns = 60;
+        took[0].ns = took[1].ns = 100;
+        record.copies[COPY_OUT] = (struct copy_sums){.count = 2, .bytes = 100, .ns = 220};
+        record.copies[COPY_IN] = (struct copy_sums){.count = 1, .bytes = 100, .ns = 110};
+        is_remade = feedback_take(&feedback, &record, &link);
+    }
+    ck_assert(is_remade);
+    ck_assert_uint_eq(link.d2h_bytes_per_s, 500000000);
+    ck_assert_uint_eq(link.h2d_bytes_per_s, 1000000000);
+    ck_assert_uint_eq(link.percent, 100);
     feedback_finish(&feedback);
 }
 END_TEST
@@ -200,6 +234,7 @@ int main(void)
     tcase_add_test(tcase, an_accepted_plan_keeps_its_prediction);
     tcase_add_test(tcase, a_changed_length_is_timed);
     tcase_add_test(tcase, late_copies_ask_for_slower_links);
+    tcase_add_test(tcase, late_copies_ask_for_the_rates_seen);
     tcase_add_test(tcase, a_new_plan_has_longer_windows);
     suite_add_tcase(suite, tcase);
     return suite_run(suite);
