@@ -445,6 +445,8 @@ part_examples() {
             $smallest "${gpt[@]}" --update asap --accumulate 2
         check examples "train_gpt bf16, asap, $mode, 75%" agree "$work/gpt-bf16" $mode 75% \
             "${gpt[@]}" --update asap --dtype bf16
+        [ -n "$quick" ] || check examples "train_gpt fused, asap, $mode, 75%" agree "$work/gpt-fused" $mode 75% \
+            "${gpt[@]}" --update asap --attention fused
         [ -e "$fashion" ] || { report examples "train_fashion, $mode" skipped 0 "no $fashion"; continue; }
         check examples "train_fashion, $mode, 60%" agree "$work/fashion" $mode 60% \
             "${cnn[@]}"
