@@ -106,7 +106,7 @@ START_TEST(an_explanation_is_the_error)
     capu_op op = {.size = sizeof(op), .name = "bomb", .run = fail_and_explain};
 
     rig_init(&rig, &(struct rig_options){.mode = CAPU_MODE_PASSIVE});
-    RIG_OK(&rig, capu_run(rig.context, &op));
+    (void)capu_run(rig.context, &op); /* it may have failed before this returns */
     STEP_FAILS(&rig, capu_synchronize(rig.context), CAPU_OP_FAILED, "bomb");
     STEP_FAILS(&rig, capu_synchronize(rig.context), CAPU_OP_FAILED, "rank 7 does not answer");
     capu_context_destroy(rig.context);
