@@ -155,15 +155,16 @@ capu_status exchange_wait(struct capu_parallel *group, const char *name)
     uint64_t start_ns = exchange_now_ns();
     uint64_t ended_ns = 0;
     long nap_ns = FIRST_NAP_NS;
+    int ended = -1; /* the first rank that has; others follow it */
     int missing;
     capu_status status = test_all(group, name, &missing);
 
     while (status == CAPU_OK && missing >= 0) {
         const struct timespec nap = {.tv_nsec = nap_ns};
         uint64_t now_ns = exchange_now_ns();
-        int ended = watch_ended(&group->watch);
 
-        if (ended >= 0 && ended_ns == 0) {
+        if (ended < 0) {
+            ended = watch_ended(&group->watch);
             ended_ns = now_ns;
         }
         if (ended >= 0 && now_ns - ended_ns >= GRACE_NS) {

@@ -1,7 +1,14 @@
 /* What the cases of the parallel tests share, see ranks.h. */
 #include "tests/parallel/ranks.h"
 
+#include <signal.h>
 #include <string.h>
+#include <sys/prctl.h>
+
+void ranks_end_with_launcher(void)
+{
+    (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+}
 
 void ranks_open(struct ranks *ranks, const struct ranks_options *options)
 {

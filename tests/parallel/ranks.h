@@ -47,6 +47,9 @@ struct ranks {
         }                                                                                   \
     } while (0)
 
+/* Whatever happens to mpirun, no rank is left behind. */
+void ranks_end_with_launcher(void);
+
 /* What a case asks for; zero fields are defaults. */
 struct ranks_options {
     uint64_t budget_bytes;
