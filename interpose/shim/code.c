@@ -188,7 +188,7 @@ static struct code_kernel *add_kernel(const void *function, const char *name)
         free(kernel);
         return NULL;
     }
-    kernel->reason = "code that the program has loaded in a way that is not followed";
+    kernel->reason = "code of a CUDA library, or loaded in a way that is not followed";
     kernel->next = code.first;
     code.first = kernel;
     put(&code.kernels, function, (uint64_t)(uintptr_t)kernel);

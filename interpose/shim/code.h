@@ -12,7 +12,8 @@ struct code_kernel {
     const struct kernel *roles; /* NULL: open, for the reason given */
     const char *reason;         /* NULL: closed */
     uint64_t launch_count;
-    uint64_t most_bytes; /* of the operands of one launch */
+    uint64_t failed_count; /* launches that did not get their operands */
+    uint64_t most_bytes;   /* of the operands of one launch */
     struct code_kernel *next;
 };
 

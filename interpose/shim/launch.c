@@ -4,11 +4,11 @@
  * fit, the program gets the driver's error for too little memory. The kernel is then launched by
  * the driver, inside an access of these operands.
  */
-#include "interpose/shim/alloc.h"
 #include "interpose/shim/code.h"
 #include "interpose/shim/core.h"
 #include "interpose/shim/handlers.h"
 #include "interpose/shim/log.h"
+#include "interpose/shim/operands.h"
 #include "interpose/shim/real_calls.h"
 
 #include <inttypes.h>
@@ -55,33 +55,8 @@ static bool read_word(const struct block *block, const struct kernel *roles, uin
     return true;
 }
 
-struct sum {
-    uint64_t bytes;
-    bool has_failed; /* no host memory */
-};
-
-static void add_allocation(const struct allocation *allocation, capu_role role, struct sum *sum)
-{
-    sum->bytes += allocation->bytes;
-    sum->has_failed |= !core_add(allocation->address, allocation->bytes, role);
-}
-
-/* What one word of the parameters reaches. A pointer to the end of an allocation, where no other
-   begins, is meant for what is before it. An address that is not ours is memory of the driver's. */
-static void add_word(uint64_t address, const struct kernel_word *word, struct sum *sum)
-{
-    const struct allocation *allocation = address != 0 ? alloc_find(address) : NULL;
-
-    if (allocation == NULL && address != 0) {
-        allocation = alloc_find(address - 1);
-    }
-    if (allocation != NULL) {
-        add_allocation(allocation, word->is_written || word->is_atomic ? CAPU_UPDATE : CAPU_READ,
-                       sum);
-    }
-}
-
-static bool add_closed(const struct kernel *roles, const struct block *block, struct sum *sum)
+static bool add_closed(const struct kernel *roles, const struct block *block,
+                       struct operands *operands)
 {
     for (size_t i = 0; i < roles->word_count; i++) {
         const struct kernel_word *word = &roles->words[i];
@@ -93,7 +68,8 @@ static bool add_closed(const struct kernel *roles, const struct block *block, st
             return false;
         }
         while (read_word(block, roles, word->parameter, offset, &address)) {
-            add_word(address, word, sum);
+            operands_add_allocation(operands, address,
+                                    word->is_written || word->is_atomic ? CAPU_UPDATE : CAPU_READ);
             if (!is_any) {
                 break;
             }
@@ -103,20 +79,10 @@ static bool add_closed(const struct kernel *roles, const struct block *block, st
     return true;
 }
 
-static void add_open(struct sum *sum)
-{
-    size_t count;
-    const struct allocation *list = alloc_list(&count);
-
-    for (size_t i = 0; i < count; i++) {
-        add_allocation(&list[i], CAPU_UPDATE, sum);
-    }
-}
-
 /* Begins the access of a launch. Pre: entered. */
 static CUresult begin(struct code_kernel *kernel, const struct block *block)
 {
-    struct sum sum = {0};
+    struct operands operands = {0};
     CUresult result;
 
     if (kernel->roles != NULL && kernel->roles->spins) {
@@ -125,20 +91,21 @@ static CUresult begin(struct code_kernel *kernel, const struct block *block)
                  kernel->name);
         return DRIVER_NOT_SUPPORTED;
     }
-    if (kernel->reason != NULL || !add_closed(kernel->roles, block, &sum)) {
-        add_open(&sum);
+    if (kernel->reason != NULL || !add_closed(kernel->roles, block, &operands)) {
+        operands_add_all(&operands);
     }
-    if (sum.has_failed) {
+    if (operands.has_failed) {
         return DRIVER_OUT_OF_MEMORY;
     }
     result = core_begin(kernel->name);
     if (result == DRIVER_OUT_OF_MEMORY && kernel->reason != NULL) {
-        log_line("all %" PRIu64 " bytes are needed for the kernel %s, which is open: %s", sum.bytes,
-                 kernel->name, kernel->reason);
+        log_line("all %" PRIu64 " bytes are needed for the kernel %s, which is open: %s",
+                 operands.bytes, kernel->name, kernel->reason);
     }
     if (result == DRIVER_SUCCESS) {
         kernel->launch_count++;
-        kernel->most_bytes = sum.bytes > kernel->most_bytes ? sum.bytes : kernel->most_bytes;
+        kernel->most_bytes =
+            operands.bytes > kernel->most_bytes ? operands.bytes : kernel->most_bytes;
     }
     return result;
 }
@@ -160,6 +127,9 @@ static CUresult begin_launch(CUfunction function, void **parameters, void **extr
     *kernel = code_find(function, name);
     result = *kernel != NULL ? begin(*kernel, &block) : DRIVER_OUT_OF_MEMORY;
     if (result != DRIVER_SUCCESS) {
+        if (*kernel != NULL) {
+            (*kernel)->failed_count++;
+        }
         core_leave();
     }
     return result;

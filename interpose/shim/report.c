@@ -7,6 +7,7 @@
 #include "interpose/shim/core.h"
 #include "interpose/shim/log.h"
 #include "interpose/shim/settings.h"
+#include "interpose/shim/symbol.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -25,13 +26,14 @@ static void write_kernels(FILE *file)
     fprintf(file, "launches: %" PRIu64 " of closed kernels, %" PRIu64 " of open ones\n", closed,
             open);
     for (const struct code_kernel *kernel = code_kernels(); kernel != NULL; kernel = kernel->next) {
-        if (kernel->launch_count > 0) {
+        if (kernel->launch_count + kernel->failed_count > 0) {
+            fprintf(file, "kernel %s: ", kernel->name);
+            fprintf(file, "%s%s", kernel->reason == NULL ? "closed" : "open: ",
+                    kernel->reason == NULL ? "" : kernel->reason);
             fprintf(file,
-                    "kernel %s: %s%s, %" PRIu64 " launches, at most %" PRIu64
-                    " bytes of operands\n",
-                    kernel->name, kernel->reason == NULL ? "closed" : "open: ",
-                    kernel->reason == NULL ? "" : kernel->reason, kernel->launch_count,
-                    kernel->most_bytes);
+                    ", %" PRIu64 " launches, at most %" PRIu64 " bytes of operands, %" PRIu64
+                    " launches failed\n",
+                    kernel->launch_count, kernel->most_bytes, kernel->failed_count);
         }
     }
 }
@@ -68,6 +70,9 @@ __attribute__((destructor)) static void write_report(void)
     }
     write_memory(file, core_context());
     write_kernels(file);
+    for (size_t i = 0; symbol_refused(i) != NULL; i++) {
+        fprintf(file, "refused: %s\n", symbol_refused(i));
+    }
     is_written = ferror(file) == 0;
     if (fclose(file) != 0 || !is_written) {
         log_line("the report %s cannot be written", settings->report_path);

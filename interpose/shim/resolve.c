@@ -48,24 +48,36 @@ void *symbol_resolve(struct symbol *symbol)
 }
 
 /* One line per function: a program may try many times. */
+enum { REFUSALS = 128 };
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static const char *refusals[REFUSALS];
+static size_t refusal_count;
+
 static bool is_first_refusal(const char *base)
 {
-    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-    static const char *said[128];
-    static size_t count;
     bool is_first;
     size_t i = 0;
 
     (void)pthread_mutex_lock(&lock);
-    while (i < count && strcmp(said[i], base) != 0) {
+    while (i < refusal_count && strcmp(refusals[i], base) != 0) {
         i++;
     }
-    is_first = i == count;
-    if (is_first && count < sizeof(said) / sizeof(said[0])) {
-        said[count++] = base;
+    is_first = i == refusal_count;
+    if (is_first && refusal_count < REFUSALS) {
+        refusals[refusal_count++] = base;
     }
     (void)pthread_mutex_unlock(&lock);
     return is_first;
+}
+
+const char *symbol_refused(size_t index)
+{
+    const char *base;
+
+    (void)pthread_mutex_lock(&lock);
+    base = index < refusal_count ? refusals[index] : NULL;
+    (void)pthread_mutex_unlock(&lock);
+    return base;
 }
 
 int symbol_refuse(struct symbol *symbol)

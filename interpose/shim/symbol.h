@@ -45,4 +45,7 @@ void symbol_publish(const struct symbol_wrapper *wrappers, size_t count);
 void *symbol_resolve(struct symbol *symbol);
 int symbol_refuse(struct symbol *symbol);
 
+/* The functions that were called and refused, from 0; NULL: there are no more. Thread: any. */
+const char *symbol_refused(size_t index);
+
 #endif

@@ -1,6 +1,6 @@
 /*
- * capuchin run: programs that compute the same under a budget as alone, over a driver whose kernels
- * are C functions; what is refused; and wrong usage of the command.
+ * capuchin run: programs that compute the same under a budget as alone, over a driver that executes
+ * their PTX on this machine; what is refused; and wrong usage of the command.
  */
 #include "tests/shim/programs.h"
 #include "tests/support/suite.h"
@@ -9,24 +9,30 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define ALONE SANITIZERS "LD_LIBRARY_PATH=" DRIVER_FOLDER " "
+#define ALONE \
+    SANITIZERS "LD_LIBRARY_PATH=" DRIVER_FOLDER " PTX_DRIVER_MEMORY=64MiB PTX_DRIVER_FOREIGN=1 "
 #define RUN ALONE "CAPUCHIN_DEVICE=host " CAPUCHIN_COMMAND " run "
 
 static char alone[OUTPUT_BYTES];
 static char output[OUTPUT_BYTES];
 
 /* Runs a part of the program alone and with options; what it prints must be the same. */
-static void check_same(const char *part, const char *options)
+static void check_same_program(const char *program, const char *part, const char *options)
 {
     char command[2048];
     int code;
 
-    snprintf(command, sizeof(command), ALONE WORK " %s", part);
+    snprintf(command, sizeof(command), ALONE "%s %s", program, part);
     ck_assert_int_eq(run_command(command, alone), 0);
-    snprintf(command, sizeof(command), RUN "%s " WORK " %s 2>/dev/null", options, part);
+    snprintf(command, sizeof(command), RUN "%s %s %s 2>/dev/null", options, program, part);
     code = run_command(command, output);
     ck_assert_msg(code == 0 && strcmp(alone, output) == 0, "%s: %d\n%s\nand alone\n%s", command,
                   code, output, alone);
+}
+
+static void check_same(const char *part, const char *options)
+{
+    check_same_program(WORK, part, options);
 }
 
 static void expect(const char *command, int code, const char *text)
@@ -52,6 +58,7 @@ START_TEST(test_same_results)
     check_same("forms", "--budget 600KiB");
     check_same("forked", "--budget 600KiB");
     check_same("open 2", "--budget 2MiB");
+    check_same("threads", "--budget 1200KiB");
 }
 END_TEST
 
@@ -69,7 +76,8 @@ START_TEST(test_budget_is_kept)
     expect(options, 0, "budget: 1740800 bytes of device memory\n");
     check_contains(output, "at most 3145728\n");
     check_contains(output, "launches: 88 of closed kernels, 0 of open ones\n");
-    check_contains(output, "kernel add: closed, 44 launches, at most 524288 bytes of operands\n");
+    check_contains(output, "kernel add: closed, 44 launches, at most 524288 bytes of operands, "
+                           "0 launches failed\n");
     {
         const char *peak = strstr(output, "peak: ");
 
@@ -78,6 +86,20 @@ START_TEST(test_budget_is_kept)
         ck_assert_int_ge(atoi(peak + strlen("peak: ")), 1024 * 1024);
     }
     ck_assert_int_eq(unlink(report), 0);
+}
+END_TEST
+
+/* Products of cuBLAS on ten buffers of 48 KiB, at most four at once. */
+START_TEST(test_products)
+{
+    check_same_program(PRODUCTS, "", "");
+    check_same_program(PRODUCTS, "", "--budget 360KiB"); /* 75 % */
+    check_same_program(PRODUCTS, "", "--budget 208KiB");
+    check_same_program(PRODUCTS, "", "--budget 208KiB --strict");
+    /* A function that is not known needs all memory. */
+    check_same_program(PRODUCTS, "scale", "--budget 4MiB");
+    expect(RUN "--budget 300KiB " PRODUCTS " scale", 0, "which is open: code of a CUDA library");
+    check_same_program(PRODUCTS, "lt", "--budget 4MiB");
 }
 END_TEST
 
@@ -103,6 +125,8 @@ START_TEST(test_refusals)
     expect(RUN "--budget 2MiB " WORK " open 12", 0, "launch 2\n");
     check_contains(output, "capuchin: all 3145736 bytes are needed for the kernel through_table, "
                            "which is open: an address that no parameter gives");
+    expect(RUN "--budget 2MiB --report /dev/stdout " WORK " open 12", 0,
+           ", 0 launches, at most 0 bytes of operands, 1 launches failed\n");
     /* The context cannot be created. */
     expect(RUN "--budget 1 " WORK " queries", 1, "the program cannot be put under a budget: ");
     check_contains(output, "error 801");
@@ -187,6 +211,7 @@ int main(void)
 
     tcase_add_test(cases, test_same_results);
     tcase_add_test(cases, test_budget_is_kept);
+    tcase_add_test(cases, test_products);
     tcase_add_test(cases, test_percentage);
     tcase_add_test(cases, test_pretend);
     tcase_add_test(cases, test_refusals);

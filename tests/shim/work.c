@@ -5,6 +5,7 @@
 #include "interpose/shim/driver_calls.h"
 
 #include <dlfcn.h>
+#include <pthread.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -60,13 +61,13 @@ static void check(CUresult result, const char *what)
 
 enum { TENSORS = 12, ELEMENTS = 1 << 16, TENSOR_BYTES = ELEMENTS * 4 };
 
+static CUcontext context;
 static CUmodule module;
 static CUstream streams[2];
 
 static void start(void)
 {
     static char ptx[65536];
-    CUcontext context = NULL;
     FILE *file = fopen(KERNELS_PTX, "r");
 
     find_calls();
@@ -350,6 +351,58 @@ static int forms(void)
     return 0;
 }
 
+/* Host threads with tensors and streams of their own. */
+enum { THREADS = 4, SHARE = TENSORS / THREADS };
+static struct thread {
+    CUdeviceptr tensors[SHARE];
+    CUstream stream;
+    CUfunction scale;
+} threads[THREADS];
+
+static void *run_thread(void *argument)
+{
+    const struct thread *thread = argument;
+    float factor = 0.5f;
+    int count = ELEMENTS;
+
+    CU(cuCtxSetCurrent, context);
+    for (int step = 0; step < 12; step++) {
+        CUdeviceptr to = thread->tensors[(step + 1) % SHARE];
+        CUdeviceptr from = thread->tensors[step % SHARE];
+
+        CU(cuLaunchKernel, thread->scale, ELEMENTS / 64, 1, 1, 64, 1, 1, 0, thread->stream,
+           (void *[]){&to, &from, &factor, &count}, NULL);
+        CU(cuStreamSynchronize, thread->stream);
+    }
+    return NULL;
+}
+
+static int several(void)
+{
+    pthread_t ids[THREADS];
+
+    start();
+    for (int i = 0; i < TENSORS; i++) {
+        threads[i % THREADS].tensors[i / THREADS] = allocate(TENSOR_BYTES);
+        CU(cuMemsetD32_v2, threads[i % THREADS].tensors[i / THREADS], 0x3f800000u + (unsigned)i,
+           ELEMENTS);
+    }
+    for (int i = 0; i < THREADS; i++) {
+        threads[i].stream = streams[i % 2];
+        threads[i].scale = kernel("scale");
+        if (pthread_create(&ids[i], NULL, run_thread, &threads[i]) != 0) {
+            return 3;
+        }
+    }
+    for (int i = 0; i < THREADS; i++) {
+        (void)pthread_join(ids[i], NULL);
+        for (int j = 0; j < SHARE; j++) {
+            print_tensor("tensor", threads[i].tensors[j]);
+        }
+    }
+    return 0;
+}
+
 /* The child of a fork is left alone. */
 static int forked(void)
 {
@@ -385,5 +438,6 @@ int main(int argc, char **argv)
            : strcmp(part, "spin") == 0    ? spin()
            : strcmp(part, "forms") == 0   ? forms()
            : strcmp(part, "forked") == 0  ? forked()
+           : strcmp(part, "threads") == 0 ? several()
                                           : 2;
 }

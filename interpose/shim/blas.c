@@ -1,0 +1,216 @@
+/* Handles, streams and matrices of cuBLAS, see blas.h. */
+#include "interpose/shim/blas.h"
+
+#include "interpose/shim/core.h"
+
+#include "base/array.h"
+
+#include <stdlib.h>
+
+/* Handles work on the core's stream, whichever one the program has set. Guarded by the core's
+   lock. */
+static struct {
+    struct handle {
+        cublasHandle_t handle;
+        CUstream stream; /* the program's */
+        uint64_t workspace;
+        size_t workspace_bytes;
+    } * list;
+    size_t count, capacity;
+} handles;
+
+static struct handle *find(cublasHandle_t handle)
+{
+    for (size_t i = 0; i < handles.count; i++) {
+        if (handles.list[i].handle == handle) {
+            return &handles.list[i];
+        }
+    }
+    return NULL;
+}
+
+cublasStatus_t blas_status(CUresult result)
+{
+    switch (result) {
+    case DRIVER_SUCCESS:
+        return BLAS_SUCCESS;
+    case DRIVER_OUT_OF_MEMORY:
+        return BLAS_ALLOC_FAILED;
+    case DRIVER_NOT_SUPPORTED:
+        return BLAS_NOT_SUPPORTED;
+    default:
+        return BLAS_EXECUTION_FAILED;
+    }
+}
+
+/* By cudaDataType: the kinds of real and complex numbers, in the order of library_types.h. */
+size_t blas_element_bytes(int type)
+{
+    static const unsigned char bytes[] = {4, 8, 2, 1, 8, 16, 4, 2, 1, 2, 4,  8, 4,  8, 2,
+                                          4, 0, 0, 0, 0, 2,  4, 2, 4, 8, 16, 8, 16, 1, 1};
+
+    return type >= 0 && (size_t)type < sizeof(bytes) ? bytes[type] : 0;
+}
+
+cublasStatus_t on_cublasCreate_v2(cublasHandle_t *handle)
+{
+    cublasStatus_t status;
+    CUresult result = core_enter();
+
+    if (result != DRIVER_SUCCESS) {
+        return blas_status(result);
+    }
+    core_guard_begin();
+    status = blas_calls()->cublasCreate_v2(handle);
+    if (status == BLAS_SUCCESS) {
+        status = blas_calls()->cublasSetStream_v2(*handle, core_stream(NULL));
+    }
+    core_guard_end();
+    if (status == BLAS_SUCCESS) {
+        if (array_reserve(&handles.list, &handles.capacity, handles.count + 1,
+                          sizeof(handles.list[0]))) {
+            handles.list[handles.count++] = (struct handle){.handle = *handle};
+        } else {
+            status = BLAS_ALLOC_FAILED;
+        }
+    }
+    core_leave();
+    return status;
+}
+
+cublasStatus_t on_cublasDestroy_v2(cublasHandle_t handle)
+{
+    struct handle *own;
+    cublasStatus_t status;
+    CUresult result = core_enter();
+
+    if (result != DRIVER_SUCCESS) {
+        return blas_status(result);
+    }
+    own = find(handle);
+    if (own != NULL) {
+        *own = handles.list[--handles.count];
+    }
+    core_leave();
+    core_guard_begin();
+    status = blas_calls()->cublasDestroy_v2(handle);
+    core_guard_end();
+    return status;
+}
+
+cublasStatus_t on_cublasSetStream_v2(cublasHandle_t handle, CUstream stream)
+{
+    struct handle *own;
+    CUresult result = core_enter();
+
+    if (result != DRIVER_SUCCESS) {
+        return blas_status(result);
+    }
+    own = find(handle);
+    if (own != NULL) {
+        own->stream = stream;
+        own->workspace_bytes = 0; /* the library takes its own again */
+    }
+    core_guard_begin();
+    /* Also for what it does to the workspace. */
+    result = blas_calls()->cublasSetStream_v2(handle, core_stream(stream));
+    core_guard_end();
+    core_leave();
+    return result;
+}
+
+cublasStatus_t on_cublasGetStream_v2(cublasHandle_t handle, CUstream *stream)
+{
+    const struct handle *own;
+    CUresult result = core_enter();
+
+    if (result != DRIVER_SUCCESS) {
+        return blas_status(result);
+    }
+    own = find(handle);
+    if (own != NULL && stream != NULL) {
+        *stream = own->stream;
+    }
+    core_leave();
+    return own != NULL && stream != NULL ? BLAS_SUCCESS
+                                         : blas_calls()->cublasGetStream_v2(handle, stream);
+}
+
+cublasStatus_t on_cublasSetWorkspace_v2(cublasHandle_t handle, void *workspace, size_t bytes)
+{
+    struct handle *own;
+    cublasStatus_t status;
+    CUresult result = core_enter();
+
+    if (result != DRIVER_SUCCESS) {
+        return blas_status(result);
+    }
+    core_guard_begin();
+    status = blas_calls()->cublasSetWorkspace_v2(handle, workspace, bytes);
+    core_guard_end();
+    own = find(handle);
+    if (status == BLAS_SUCCESS && own != NULL) {
+        own->workspace = (uintptr_t)workspace;
+        own->workspace_bytes = bytes;
+    }
+    core_leave();
+    return status;
+}
+
+cublasStatus_t blas_begin(cublasHandle_t handle, struct operands *operands, const char *name)
+{
+    const struct handle *own = handle != NULL ? find(handle) : NULL;
+    CUresult result;
+
+    if (own != NULL) {
+        operands_add_range(operands, own->workspace, own->workspace_bytes, CAPU_UPDATE);
+    }
+    if (operands->has_failed) {
+        return BLAS_ALLOC_FAILED;
+    }
+    result = core_begin(name);
+    if (result == DRIVER_SUCCESS) {
+        core_guard_begin();
+    }
+    return blas_status(result);
+}
+
+cublasStatus_t blas_end(cublasStatus_t status, const char *name)
+{
+    CUresult result;
+
+    core_guard_end();
+    result = core_end(DRIVER_SUCCESS, name);
+    return status != BLAS_SUCCESS ? status : blas_status(result);
+}
+
+/* From the first byte to the last of all matrices. */
+static void add_hull(struct operands *operands, const struct blas_matrix *matrix, capu_role role)
+{
+    uint64_t address = (uintptr_t)matrix->address;
+    int64_t apart = matrix->count > 1 ? (matrix->count - 1) * matrix->stride : 0;
+    int64_t elements = (matrix->columns - 1) * matrix->ld + matrix->rows;
+
+    if (matrix->rows <= 0 || matrix->columns <= 0 || matrix->count <= 0 || address == 0) {
+        return;
+    }
+    if (apart < 0) {
+        address -= (uint64_t)-apart * matrix->element_bytes;
+        apart = -apart;
+    }
+    operands_add_range(operands, address, (uint64_t)(elements + apart) * matrix->element_bytes,
+                       role);
+}
+
+void blas_add_read(struct operands *operands, const struct blas_matrix *matrix)
+{
+    add_hull(operands, matrix, CAPU_READ);
+}
+
+void blas_add_written(struct operands *operands, const struct blas_matrix *matrix, bool keeps)
+{
+    bool has_gaps = (matrix->columns > 1 && matrix->ld != matrix->rows) ||
+                    (matrix->count > 1 && matrix->stride != matrix->ld * matrix->columns);
+
+    add_hull(operands, matrix, keeps || has_gaps ? CAPU_UPDATE : CAPU_WRITE);
+}

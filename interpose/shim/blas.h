@@ -1,0 +1,39 @@
+/*
+ * What the shim does in place of functions of cuBLAS: on_NAME has the parameters of NAME. Their
+ * operands are exact. While the library's own function runs, its calls of the driver are left
+ * alone.
+ */
+#ifndef CAPU_INTERPOSE_SHIM_BLAS_H
+#define CAPU_INTERPOSE_SHIM_BLAS_H
+
+#include "interpose/shim/blas_calls.h"
+#include "interpose/shim/operands.h"
+
+#define BLAS_HANDLER(name, parameters, arguments) cublasStatus_t on_##name parameters;
+BLAS_WRAPPED(BLAS_HANDLER)
+#undef BLAS_HANDLER
+
+/* For the thread that has entered the core: begins an access of what was added, with a handle's
+   workspace, and ends it. An error: there is no access. Between them the library is called. */
+cublasStatus_t blas_begin(cublasHandle_t handle, struct operands *operands, const char *name);
+cublasStatus_t blas_end(cublasStatus_t status, const char *name);
+
+/* cuBLAS's error for one of the driver. */
+cublasStatus_t blas_status(CUresult result);
+
+/* Bytes of an element of a cudaDataType; 0: not known. */
+size_t blas_element_bytes(int type);
+
+/* Adds `count` matrices, `stride` elements apart, with columns of `rows` elements, `ld` apart. */
+struct blas_matrix {
+    const void *address;
+    int64_t rows, columns, ld;
+    int64_t stride, count;
+    size_t element_bytes;
+};
+void blas_add_read(struct operands *operands, const struct blas_matrix *matrix);
+
+/* The same for one that is stored to. `keeps`: what it held counts. */
+void blas_add_written(struct operands *operands, const struct blas_matrix *matrix, bool keeps);
+
+#endif

@@ -1,0 +1,91 @@
+/*
+ * The functions of cuBLAS and cuBLASLt that the shim wraps or calls, as lists, and their types as
+ * far as they are used. tests/shim/headers_check.c compares them with NVIDIA's headers where those
+ * are installed. Handles and descriptions are opaque here.
+ */
+#ifndef CAPU_INTERPOSE_SHIM_BLAS_CALLS_H
+#define CAPU_INTERPOSE_SHIM_BLAS_CALLS_H
+
+#include "interpose/shim/driver.h"
+
+typedef int cublasStatus_t;
+typedef struct cublasContext *cublasHandle_t;
+typedef void *cublasLtHandle;
+
+enum blas_status {
+    BLAS_SUCCESS = 0,
+    BLAS_NOT_INITIALIZED = 1,
+    BLAS_ALLOC_FAILED = 3,
+    BLAS_EXECUTION_FAILED = 13,
+    BLAS_NOT_SUPPORTED = 15
+};
+
+enum { BLAS_NO_TRANSPOSE = 0 };
+enum { BLAS_POINTERS_ON_HOST = 0 };
+
+/* X(symbol, parameters, arguments): wrapped. */
+#define BLAS_WRAPPED(X)                                                                            \
+    X(cublasCreate_v2, (cublasHandle_t * handle), (handle))                                        \
+    X(cublasDestroy_v2, (cublasHandle_t handle), (handle))                                         \
+    X(cublasSetStream_v2, (cublasHandle_t handle, CUstream stream), (handle, stream))              \
+    X(cublasGetStream_v2, (cublasHandle_t handle, CUstream * stream), (handle, stream))            \
+    X(cublasSetWorkspace_v2, (cublasHandle_t handle, void *workspace, size_t bytes),               \
+      (handle, workspace, bytes))                                                                  \
+    X(cublasSgemm_v2,                                                                              \
+      (cublasHandle_t handle, int transpose_a, int transpose_b, int m, int n, int k,               \
+       const float *alpha, const float *a, int lda, const float *b, int ldb, const float *beta,    \
+       float *c, int ldc),                                                                         \
+      (handle, transpose_a, transpose_b, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc))            \
+    X(cublasDgemm_v2,                                                                              \
+      (cublasHandle_t handle, int transpose_a, int transpose_b, int m, int n, int k,               \
+       const double *alpha, const double *a, int lda, const double *b, int ldb,                    \
+       const double *beta, double *c, int ldc),                                                    \
+      (handle, transpose_a, transpose_b, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc))            \
+    X(cublasSgemmStridedBatched,                                                                   \
+      (cublasHandle_t handle, int transpose_a, int transpose_b, int m, int n, int k,               \
+       const float *alpha, const float *a, int lda, long long stride_a, const float *b, int ldb,   \
+       long long stride_b, const float *beta, float *c, int ldc, long long stride_c, int count),   \
+      (handle, transpose_a, transpose_b, m, n, k, alpha, a, lda, stride_a, b, ldb, stride_b, beta, \
+       c, ldc, stride_c, count))                                                                   \
+    X(cublasGemmEx,                                                                                \
+      (cublasHandle_t handle, int transpose_a, int transpose_b, int m, int n, int k,               \
+       const void *alpha, const void *a, int type_a, int lda, const void *b, int type_b, int ldb,  \
+       const void *beta, void *c, int type_c, int ldc, int compute, int algorithm),                \
+      (handle, transpose_a, transpose_b, m, n, k, alpha, a, type_a, lda, b, type_b, ldb, beta, c,  \
+       type_c, ldc, compute, algorithm))                                                           \
+    X(cublasGemmStridedBatchedEx,                                                                  \
+      (cublasHandle_t handle, int transpose_a, int transpose_b, int m, int n, int k,               \
+       const void *alpha, const void *a, int type_a, int lda, long long stride_a, const void *b,   \
+       int type_b, int ldb, long long stride_b, const void *beta, void *c, int type_c, int ldc,    \
+       long long stride_c, int count, int compute, int algorithm),                                 \
+      (handle, transpose_a, transpose_b, m, n, k, alpha, a, type_a, lda, stride_a, b, type_b, ldb, \
+       stride_b, beta, c, type_c, ldc, stride_c, count, compute, algorithm))                       \
+    X(cublasLtMatmul,                                                                              \
+      (cublasLtHandle handle, void *description, const void *alpha, const void *a, void *layout_a, \
+       const void *b, void *layout_b, const void *beta, const void *c, void *layout_c, void *d,    \
+       void *layout_d, const void *algorithm, void *workspace, size_t workspace_bytes,             \
+       CUstream stream),                                                                           \
+      (handle, description, alpha, a, layout_a, b, layout_b, beta, c, layout_c, d, layout_d,       \
+       algorithm, workspace, workspace_bytes, stream))
+
+/* X(symbol, parameters): called, but not wrapped. */
+#define BLAS_CALLED(X)                                                       \
+    X(cublasGetPointerMode_v2, (cublasHandle_t handle, int *mode))           \
+    X(cublasLtMatrixLayoutGetAttribute,                                      \
+      (void *layout, int attribute, void *value, size_t bytes, size_t *got)) \
+    X(cublasLtMatmulDescGetAttribute,                                        \
+      (void *description, int attribute, void *value, size_t bytes, size_t *got))
+
+/* The library's functions, found behind this library in the order of the loader; NULL: it is not
+   loaded in that way. Thread: any. */
+#define BLAS_MEMBER(name, parameters) cublasStatus_t(*name) parameters;
+#define BLAS_MEMBER_WRAPPED(name, parameters, arguments) BLAS_MEMBER(name, parameters)
+struct blas_calls {
+    BLAS_WRAPPED(BLAS_MEMBER_WRAPPED)
+    BLAS_CALLED(BLAS_MEMBER)
+};
+#undef BLAS_MEMBER
+#undef BLAS_MEMBER_WRAPPED
+const struct blas_calls *blas_calls(void);
+
+#endif

@@ -1,0 +1,226 @@
+/* Matrix products of cuBLAS. C is written as a whole if beta is 0 and there are no gaps in it. */
+#include "interpose/shim/blas.h"
+#include "interpose/shim/core.h"
+
+struct product {
+    cublasHandle_t handle;
+    int transpose_a, transpose_b;
+    int64_t m, n, k;
+    const void *alpha, *beta;
+    int scalar_type; /* a cudaDataType, of what alpha and beta are at most as large as */
+    struct blas_matrix a, b, c;
+};
+
+/* The largest scalar: a complex number of two doubles. */
+enum { SCALAR_BYTES = 16 };
+
+/* Scalars of an element type that is a float, or of doubles; other types keep C's old value. */
+static bool is_zero(const void *beta, int type)
+{
+    switch (type) {
+    case 0: /* CUDA_R_32F */
+        return *(const float *)beta == 0.0f;
+    case 1: /* CUDA_R_64F */
+        return *(const double *)beta == 0.0;
+    default:
+        return false;
+    }
+}
+
+/* Completes the matrices' shapes and adds them, all that the program has if something is not
+   known. */
+static void add_operands(struct operands *operands, struct product *product)
+{
+    int mode = BLAS_POINTERS_ON_HOST;
+    bool keeps = true;
+
+    product->a.rows = product->transpose_a == BLAS_NO_TRANSPOSE ? product->m : product->k;
+    product->a.columns = product->transpose_a == BLAS_NO_TRANSPOSE ? product->k : product->m;
+    product->b.rows = product->transpose_b == BLAS_NO_TRANSPOSE ? product->k : product->n;
+    product->b.columns = product->transpose_b == BLAS_NO_TRANSPOSE ? product->n : product->k;
+    product->c.rows = product->m;
+    product->c.columns = product->n;
+    if (product->a.element_bytes == 0 || product->b.element_bytes == 0 ||
+        product->c.element_bytes == 0 ||
+        blas_calls()->cublasGetPointerMode_v2(product->handle, &mode) != BLAS_SUCCESS) {
+        operands_add_all(operands);
+        return;
+    }
+    if (mode == BLAS_POINTERS_ON_HOST) {
+        keeps = product->beta == NULL || !is_zero(product->beta, product->scalar_type);
+    } else {
+        operands_add_range(operands, (uintptr_t)product->alpha, SCALAR_BYTES, CAPU_READ);
+        operands_add_range(operands, (uintptr_t)product->beta, SCALAR_BYTES, CAPU_READ);
+    }
+    blas_add_read(operands, &product->a);
+    blas_add_read(operands, &product->b);
+    blas_add_written(operands, &product->c, keeps);
+}
+
+/* Takes the lock and begins the access. An error: neither. */
+static cublasStatus_t begin(struct product *product, const char *name)
+{
+    struct operands operands = {0};
+    CUresult result = core_enter();
+    cublasStatus_t status;
+
+    if (result != DRIVER_SUCCESS) {
+        return blas_status(result);
+    }
+    add_operands(&operands, product);
+    status = blas_begin(product->handle, &operands, name);
+    if (status != BLAS_SUCCESS) {
+        core_leave();
+    }
+    return status;
+}
+
+static cublasStatus_t end(cublasStatus_t status, const char *name)
+{
+    status = blas_end(status, name);
+    core_leave();
+    return status;
+}
+
+/* The scalars' type, if it is float or double: by cublasComputeType_t, for a result of real
+   numbers. -1: another one. */
+static int scalar_type(int compute, int result_type)
+{
+    bool is_real = result_type <= 2 || result_type == 14;
+    bool is_float = compute == 68 || compute == 69 || (compute >= 74 && compute <= 77);
+    bool is_double = compute == 70 || compute == 71;
+
+    return is_real && is_float ? 0 : is_real && is_double ? 1 : -1;
+}
+
+#define MATRIX(pointer, leading, apart, number, bytes)                               \
+    {                                                                                \
+        .address = (pointer), .ld = (leading), .stride = (apart), .count = (number), \
+        .element_bytes = (bytes)                                                     \
+    }
+
+/* Begins the access, calls the library and ends the access. */
+#define CARRY_OUT(name, product, arguments)               \
+    do {                                                  \
+        cublasStatus_t status = begin(&(product), #name); \
+                                                          \
+        if (status != BLAS_SUCCESS) {                     \
+            return status;                                \
+        }                                                 \
+        return end(blas_calls()->name arguments, #name);  \
+    } while (0)
+
+cublasStatus_t on_cublasSgemm_v2(cublasHandle_t handle, int transpose_a, int transpose_b, int m,
+                                 int n, int k, const float *alpha, const float *a, int lda,
+                                 const float *b, int ldb, const float *beta, float *c, int ldc)
+{
+    struct product product = {handle,
+                              transpose_a,
+                              transpose_b,
+                              m,
+                              n,
+                              k,
+                              alpha,
+                              beta,
+                              0,
+                              MATRIX(a, lda, 0, 1, sizeof(*a)),
+                              MATRIX(b, ldb, 0, 1, sizeof(*b)),
+                              MATRIX(c, ldc, 0, 1, sizeof(*c))};
+
+    CARRY_OUT(cublasSgemm_v2, product,
+              (handle, transpose_a, transpose_b, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc));
+}
+
+cublasStatus_t on_cublasDgemm_v2(cublasHandle_t handle, int transpose_a, int transpose_b, int m,
+                                 int n, int k, const double *alpha, const double *a, int lda,
+                                 const double *b, int ldb, const double *beta, double *c, int ldc)
+{
+    struct product product = {handle,
+                              transpose_a,
+                              transpose_b,
+                              m,
+                              n,
+                              k,
+                              alpha,
+                              beta,
+                              1,
+                              MATRIX(a, lda, 0, 1, sizeof(*a)),
+                              MATRIX(b, ldb, 0, 1, sizeof(*b)),
+                              MATRIX(c, ldc, 0, 1, sizeof(*c))};
+
+    CARRY_OUT(cublasDgemm_v2, product,
+              (handle, transpose_a, transpose_b, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc));
+}
+
+cublasStatus_t on_cublasSgemmStridedBatched(cublasHandle_t handle, int transpose_a, int transpose_b,
+                                            int m, int n, int k, const float *alpha, const float *a,
+                                            int lda, long long stride_a, const float *b, int ldb,
+                                            long long stride_b, const float *beta, float *c,
+                                            int ldc, long long stride_c, int count)
+{
+    struct product product = {handle,
+                              transpose_a,
+                              transpose_b,
+                              m,
+                              n,
+                              k,
+                              alpha,
+                              beta,
+                              0,
+                              MATRIX(a, lda, stride_a, count, sizeof(*a)),
+                              MATRIX(b, ldb, stride_b, count, sizeof(*b)),
+                              MATRIX(c, ldc, stride_c, count, sizeof(*c))};
+
+    CARRY_OUT(cublasSgemmStridedBatched, product,
+              (handle, transpose_a, transpose_b, m, n, k, alpha, a, lda, stride_a, b, ldb, stride_b,
+               beta, c, ldc, stride_c, count));
+}
+
+cublasStatus_t on_cublasGemmEx(cublasHandle_t handle, int transpose_a, int transpose_b, int m,
+                               int n, int k, const void *alpha, const void *a, int type_a, int lda,
+                               const void *b, int type_b, int ldb, const void *beta, void *c,
+                               int type_c, int ldc, int compute, int algorithm)
+{
+    struct product product = {handle,
+                              transpose_a,
+                              transpose_b,
+                              m,
+                              n,
+                              k,
+                              alpha,
+                              beta,
+                              scalar_type(compute, type_c),
+                              MATRIX(a, lda, 0, 1, blas_element_bytes(type_a)),
+                              MATRIX(b, ldb, 0, 1, blas_element_bytes(type_b)),
+                              MATRIX(c, ldc, 0, 1, blas_element_bytes(type_c))};
+
+    CARRY_OUT(cublasGemmEx, product,
+              (handle, transpose_a, transpose_b, m, n, k, alpha, a, type_a, lda, b, type_b, ldb,
+               beta, c, type_c, ldc, compute, algorithm));
+}
+
+cublasStatus_t on_cublasGemmStridedBatchedEx(cublasHandle_t handle, int transpose_a,
+                                             int transpose_b, int m, int n, int k,
+                                             const void *alpha, const void *a, int type_a, int lda,
+                                             long long stride_a, const void *b, int type_b, int ldb,
+                                             long long stride_b, const void *beta, void *c,
+                                             int type_c, int ldc, long long stride_c, int count,
+                                             int compute, int algorithm)
+{
+    struct product product = {handle,
+                              transpose_a,
+                              transpose_b,
+                              m,
+                              n,
+                              k,
+                              alpha,
+                              beta,
+                              scalar_type(compute, type_c),
+                              MATRIX(a, lda, stride_a, count, blas_element_bytes(type_a)),
+                              MATRIX(b, ldb, stride_b, count, blas_element_bytes(type_b)),
+                              MATRIX(c, ldc, stride_c, count, blas_element_bytes(type_c))};
+
+    CARRY_OUT(cublasGemmStridedBatchedEx, product,
+              (handle, transpose_a, transpose_b, m, n, k, alpha, a, type_a, lda, stride_a, b,
+               type_b, ldb, stride_b, beta, c, type_c, ldc, stride_c, count, compute, algorithm));
+}

@@ -1,0 +1,46 @@
+/* Operands of an access, see operands.h. */
+#include "interpose/shim/operands.h"
+
+#include "interpose/shim/alloc.h"
+#include "interpose/shim/core.h"
+
+static void add(struct operands *operands, uint64_t address, uint64_t bytes, capu_role role)
+{
+    operands->bytes += bytes;
+    operands->has_failed |= !core_add(address, bytes, role);
+}
+
+void operands_add_all(struct operands *operands)
+{
+    size_t count;
+    const struct allocation *list = alloc_list(&count);
+
+    for (size_t i = 0; i < count; i++) {
+        add(operands, list[i].address, list[i].bytes, CAPU_UPDATE);
+    }
+}
+
+void operands_add_allocation(struct operands *operands, uint64_t address, capu_role role)
+{
+    const struct allocation *allocation = address != 0 ? alloc_find(address) : NULL;
+
+    if (allocation == NULL && address != 0) {
+        allocation = alloc_find(address - 1);
+    }
+    if (allocation != NULL) {
+        add(operands, allocation->address, allocation->bytes, role);
+    }
+}
+
+void operands_add_range(struct operands *operands, uint64_t address, uint64_t bytes, capu_role role)
+{
+    const struct allocation *allocation = alloc_find(address);
+    uint64_t left;
+
+    if (allocation == NULL || bytes == 0) {
+        return;
+    }
+    left = allocation->bytes - (address - allocation->address);
+    bytes = role == CAPU_READ && bytes > left ? left : bytes;
+    add(operands, address, bytes, role);
+}

@@ -1,0 +1,28 @@
+/* Operands of an access, in terms of the program's allocations. For the thread that has entered the
+   core; core_begin takes what was added. */
+#ifndef CAPU_INTERPOSE_SHIM_OPERANDS_H
+#define CAPU_INTERPOSE_SHIM_OPERANDS_H
+
+#include "capuchin/capuchin.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct operands {
+    uint64_t bytes;  /* of all that was added */
+    bool has_failed; /* no host memory */
+};
+
+/* All allocations, updated: for work of which nothing is known. */
+void operands_add_all(struct operands *operands);
+
+/* The whole allocation that an address is in, or at whose end it is. Nothing for an address that is
+   not ours. */
+void operands_add_allocation(struct operands *operands, uint64_t address, capu_role role);
+
+/* A range. Reads that reach beyond the end of the allocation are cut there: libraries read whole
+   vectors. Nothing for an address that is not ours. */
+void operands_add_range(struct operands *operands, uint64_t address, uint64_t bytes,
+                        capu_role role);
+
+#endif

@@ -1,0 +1,202 @@
+/*
+ * A program that multiplies matrices by cuBLAS, in buffers that it gets from the driver, and prints
+ * what is in them. It is linked with the library, as CUDA programs are.
+ */
+#include "interpose/shim/blas_calls.h"
+#include "interpose/shim/driver_calls.h"
+
+#include <dlfcn.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+/* What blas_calls.h does not need. */
+#define DECLARE(name, parameters, arguments) cublasStatus_t name parameters;
+BLAS_WRAPPED(DECLARE)
+cublasStatus_t cublasSetPointerMode_v2(cublasHandle_t handle, int mode);
+cublasStatus_t cublasSscal_v2(cublasHandle_t handle, int n, const float *alpha, float *x, int step);
+cublasStatus_t cublasLtCreate(cublasLtHandle *handle);
+cublasStatus_t cublasLtMatrixLayoutCreate(void **layout, int type, uint64_t rows, uint64_t columns,
+                                          int64_t ld);
+cublasStatus_t cublasLtMatmulDescCreate(void **description, int compute, int scale);
+cublasStatus_t cublasLtMatmulDescSetAttribute(void *description, int attribute, const void *value,
+                                              size_t bytes);
+
+enum { SIZE = 64, BUFFERS = 10, ELEMENTS = 3 * SIZE * SIZE, BYTES = ELEMENTS * 4 };
+enum { COMPUTE_FLOAT = 68, EPILOGUE = 7, BIAS = 8, EPILOGUE_BIAS = 4 };
+
+static struct {
+    CUresult (*cuInit)(unsigned);
+    CUresult (*cuDevicePrimaryCtxRetain)(CUcontext *, CUdevice);
+    CUresult (*cuCtxSetCurrent)(CUcontext);
+    CUresult (*cuStreamCreate)(CUstream *, unsigned);
+    CUresult (*cuStreamSynchronize)(CUstream);
+    CUresult (*cuMemAlloc_v2)(CUdeviceptr *, size_t);
+    CUresult (*cuMemcpyHtoD_v2)(CUdeviceptr, const void *, size_t);
+    CUresult (*cuMemcpyDtoH_v2)(void *, CUdeviceptr, size_t);
+} cu;
+
+static float host[ELEMENTS];
+static float *buffers[BUFFERS];
+
+static void check(int result, const char *what)
+{
+    if (result != 0) {
+        printf("%s: error %d\n", what, result);
+        exit(1);
+    }
+}
+
+#define CHECK(name, ...) check(name(__VA_ARGS__), #name)
+
+static void *find(void *library, const char *name)
+{
+    void *function = library != NULL ? dlsym(library, name) : NULL;
+
+    if (function == NULL) {
+        printf("%s\n", dlerror());
+        exit(3);
+    }
+    return function;
+}
+
+/* Buffers of their own, or parts of one allocation, which begin inside pages. */
+static void allocate(bool from_blob)
+{
+    CUdeviceptr address = 0;
+
+    if (from_blob) {
+        CHECK(cu.cuMemAlloc_v2, &address, (size_t)BUFFERS * (BYTES + 256));
+    }
+    for (int i = 0; i < BUFFERS; i++) {
+        if (!from_blob) {
+            CHECK(cu.cuMemAlloc_v2, &address, BYTES);
+        }
+        CHECK(cu.cuMemcpyHtoD_v2, address, host, BYTES);
+        buffers[i] = (float *)(uintptr_t)address;
+        address += BYTES + 256;
+    }
+}
+
+static void start(CUstream *stream, bool from_blob)
+{
+    void *library = dlopen("libcuda.so.1", RTLD_NOW);
+    CUcontext context = NULL;
+
+    cu.cuInit = (CUresult(*)(unsigned))find(library, "cuInit");
+    cu.cuDevicePrimaryCtxRetain =
+        (CUresult(*)(CUcontext *, CUdevice))find(library, "cuDevicePrimaryCtxRetain");
+    cu.cuCtxSetCurrent = (CUresult(*)(CUcontext))find(library, "cuCtxSetCurrent");
+    cu.cuStreamCreate = (CUresult(*)(CUstream *, unsigned))find(library, "cuStreamCreate");
+    cu.cuStreamSynchronize = (CUresult(*)(CUstream))find(library, "cuStreamSynchronize");
+    cu.cuMemAlloc_v2 = (CUresult(*)(CUdeviceptr *, size_t))find(library, "cuMemAlloc_v2");
+    cu.cuMemcpyHtoD_v2 =
+        (CUresult(*)(CUdeviceptr, const void *, size_t))find(library, "cuMemcpyHtoD_v2");
+    cu.cuMemcpyDtoH_v2 = (CUresult(*)(void *, CUdeviceptr, size_t))find(library, "cuMemcpyDtoH_v2");
+    CHECK(cu.cuInit, 0);
+    CHECK(cu.cuDevicePrimaryCtxRetain, &context, 0);
+    CHECK(cu.cuCtxSetCurrent, context);
+    CHECK(cu.cuStreamCreate, stream, 1);
+    for (int i = 0; i < ELEMENTS; i++) {
+        host[i] = (float)(i * 7 % 19) / 19.0f - 0.4f;
+    }
+    allocate(from_blob);
+}
+
+static void print_buffers(CUstream stream)
+{
+    CHECK(cu.cuStreamSynchronize, stream);
+    for (int i = 0; i < BUFFERS; i++) {
+        uint32_t sum = 0;
+
+        CHECK(cu.cuMemcpyDtoH_v2, host, (uintptr_t)buffers[i], BYTES);
+        for (int j = 0; j < ELEMENTS; j++) {
+            uint32_t bits = *(uint32_t *)(void *)&host[j];
+
+            sum = sum * 31 + bits;
+        }
+        printf("%d %08x\n", i, sum);
+    }
+}
+
+static void multiply(cublasHandle_t handle)
+{
+    static const float one = 1.0f;
+    static const float zero = 0.0f;
+    static const float small = 0.01f;
+    const int n = SIZE;
+
+    for (int i = 2; i < BUFFERS; i++) {
+        const float *a = buffers[i - 2];
+        const float *b = buffers[i - 1];
+        float *c = buffers[i];
+
+        CHECK(cublasSgemm_v2, handle, 0, 1, n, n, n, &small, a, n, b, n, i % 2 != 0 ? &zero : &one,
+              c, n);
+        CHECK(cublasSgemmStridedBatched, handle, 0, 0, n, n, n, &small, a, n, n * n, b, n, n * n,
+              &zero, c, n, n * n, 3);
+        /* A quarter of the result, with gaps between its columns. */
+        CHECK(cublasGemmEx, handle, 1, 0, n / 2, n / 2, n, &small, b, 0, n, a, 0, n, &zero, c, 0, n,
+              COMPUTE_FLOAT, -1);
+        CHECK(cublasGemmStridedBatchedEx, handle, 0, 0, n, n, n, &small, b, 0, n, 0, a, 0, n, 0,
+              &one, c, 0, n, n * n, 2, COMPUTE_FLOAT, -1);
+    }
+}
+
+/* Factors in device memory, the first of them in a buffer. */
+static void multiply_by_device_factors(cublasHandle_t handle)
+{
+    const int n = SIZE;
+
+    CHECK(cublasSetPointerMode_v2, handle, 1);
+    CHECK(cublasSgemm_v2, handle, 0, 0, n, n, n, buffers[0] + 5, buffers[1], n, buffers[2], n,
+          buffers[0] + 6, buffers[3], n);
+    CHECK(cublasSetPointerMode_v2, handle, 0);
+}
+
+static void multiply_with_bias(CUstream stream)
+{
+    static const float one = 1.0f;
+    static const float zero = 0.0f;
+    const uint32_t epilogue = EPILOGUE_BIAS;
+    cublasLtHandle handle = NULL;
+    void *description = NULL;
+    void *layout = NULL;
+
+    CHECK(cublasLtCreate, &handle);
+    CHECK(cublasLtMatmulDescCreate, &description, COMPUTE_FLOAT, 0);
+    CHECK(cublasLtMatmulDescSetAttribute, description, EPILOGUE, &epilogue, sizeof(epilogue));
+    CHECK(cublasLtMatmulDescSetAttribute, description, BIAS, &buffers[9], sizeof(buffers[9]));
+    CHECK(cublasLtMatrixLayoutCreate, &layout, 0, SIZE, SIZE, SIZE);
+    for (int i = 2; i < 6; i++) {
+        CHECK(cublasLtMatmul, handle, description, &one, buffers[i - 2], layout, buffers[i - 1],
+              layout, &zero, buffers[i], layout, buffers[i], layout, NULL, NULL, 0, stream);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    static const float half = 0.5f;
+    CUstream stream = NULL;
+    CUstream got = NULL;
+    cublasHandle_t handle = NULL;
+
+    start(&stream, argc > 1 && argv[1][0] == 'b');
+    CHECK(cublasCreate_v2, &handle);
+    CHECK(cublasSetStream_v2, handle, stream);
+    CHECK(cublasGetStream_v2, handle, &got);
+    printf("stream %d\n", got == stream);
+    multiply(handle);
+    multiply_by_device_factors(handle);
+    print_buffers(stream);
+    if (argc > 1 && argv[1][0] == 'l') {
+        multiply_with_bias(stream);
+        print_buffers(stream);
+    }
+    if (argc > 1 && argv[1][0] == 's') { /* a function that is not known */
+        printf("scale %d\n", cublasSscal_v2(handle, ELEMENTS, &half, buffers[0], 1));
+        print_buffers(stream);
+    }
+    CHECK(cublasDestroy_v2, handle);
+    return 0;
+}
