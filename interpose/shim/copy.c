@@ -6,6 +6,7 @@
  */
 #include "interpose/shim/alloc.h"
 #include "interpose/shim/core.h"
+#include "interpose/shim/cut.h"
 #include "interpose/shim/handlers.h"
 #include "interpose/shim/real_calls.h"
 
@@ -68,6 +69,12 @@ static CUresult copy_own(const struct copy *copy, const struct allocation *to,
 
     if (reaches_out(to, copy->to, copy->bytes) || reaches_out(from, copy->from, copy->bytes)) {
         return DRIVER_INVALID_VALUE;
+    }
+    if (to != NULL) {
+        cut_range(copy->to, copy->bytes);
+    }
+    if (from != NULL) {
+        cut_range(copy->from, copy->bytes);
     }
     if (to != NULL && from != NULL) {
         return core_result(capu_copy(core_context(), own_to, own_from, copy->bytes),

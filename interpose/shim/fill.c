@@ -2,6 +2,7 @@
    driver's own, inside an access that writes the range. */
 #include "interpose/shim/alloc.h"
 #include "interpose/shim/core.h"
+#include "interpose/shim/cut.h"
 #include "interpose/shim/handlers.h"
 #include "interpose/shim/real_calls.h"
 
@@ -46,6 +47,7 @@ static CUresult fill_own(const struct fill *fill, const struct allocation *alloc
         fill->to % fill->unit != 0) {
         return DRIVER_INVALID_VALUE;
     }
+    cut_range(fill->to, bytes);
     if (fill->value == 0 && is_whole) {
         return core_result(capu_zero(core_context(), (void *)(uintptr_t)fill->to, bytes), name);
     }

@@ -3,6 +3,7 @@
 
 #include "interpose/shim/alloc.h"
 #include "interpose/shim/core.h"
+#include "interpose/shim/cut.h"
 
 static void add(struct operands *operands, uint64_t address, uint64_t bytes, capu_role role)
 {
@@ -42,5 +43,8 @@ void operands_add_range(struct operands *operands, uint64_t address, uint64_t by
     }
     left = allocation->bytes - (address - allocation->address);
     bytes = role == CAPU_READ && bytes > left ? left : bytes;
+    if (bytes <= left) {
+        cut_range(address, bytes);
+    }
     add(operands, address, bytes, role);
 }

@@ -89,13 +89,16 @@ START_TEST(test_budget_is_kept)
 }
 END_TEST
 
-/* Products of cuBLAS on ten buffers of 48 KiB, at most four at once. */
+/* Products of cuBLAS on ten buffers of 48 KiB, at most four at once; and on parts of one
+   allocation, which is cut as the program first uses them. */
 START_TEST(test_products)
 {
     check_same_program(PRODUCTS, "", "");
     check_same_program(PRODUCTS, "", "--budget 360KiB"); /* 75 % */
     check_same_program(PRODUCTS, "", "--budget 208KiB");
     check_same_program(PRODUCTS, "", "--budget 208KiB --strict");
+    check_same_program(PRODUCTS, "blob", "--budget 360KiB");
+    check_same_program(PRODUCTS, "blob", "--budget 360KiB --strict");
     /* A function that is not known needs all memory. */
     check_same_program(PRODUCTS, "scale", "--budget 4MiB");
     expect(RUN "--budget 300KiB " PRODUCTS " scale", 0, "which is open: code of a CUDA library");
