@@ -5,7 +5,7 @@ PREFIX ?= /usr/local
 JOBS ?= $(shell nproc)
 
 .DEFAULT_GOAL := release
-.PHONY: release lib demo demo-fashion demo-parallel check test test-long bench bench-parallel fuzz coverage kernel-slices gpu-check gpu-bundle install clean help packages-lib packages-build packages-test packages-coverage packages-demo packages-parallel packages-long
+.PHONY: release lib demo demo-fashion demo-parallel demo-unmodified check test test-long bench bench-parallel fuzz coverage kernel-slices gpu-check gpu-bundle install clean help packages-lib packages-build packages-test packages-coverage packages-demo packages-parallel packages-long
 
 release: packages-build ## the library and all programs, optimised, into build/ and build/bin/
 	@cmake --preset release >build/configure.log 2>&1 || { cat build/configure.log; exit 1; }
@@ -23,6 +23,9 @@ demo-fashion: packages-demo release ## the same with an image classifier
 
 demo-parallel: packages-parallel release ## train a GPT on two ranks, each in half its memory; compare with one process
 	@scripts/demo_parallel.sh build/bin
+
+demo-unmodified: packages-test release ## run a CUDA program, unmodified, on a device that is too small for it
+	@scripts/demo_unmodified.sh build
 
 check: packages-test ## the quick tests: unit, device contract, API, idioms, rules and documents
 	@scripts/test.sh check
