@@ -47,27 +47,24 @@ void *symbol_resolve(struct symbol *symbol)
     return function;
 }
 
-/* One line per function: a program may try many times. */
+/* What was refused so far. */
 enum { REFUSALS = 128 };
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static const char *refusals[REFUSALS];
 static size_t refusal_count;
 
-static bool is_first_refusal(const char *base)
+static void note_refusal(const char *base)
 {
-    bool is_first;
     size_t i = 0;
 
     (void)pthread_mutex_lock(&lock);
     while (i < refusal_count && strcmp(refusals[i], base) != 0) {
         i++;
     }
-    is_first = i == refusal_count;
-    if (is_first && refusal_count < REFUSALS) {
+    if (i == refusal_count && refusal_count < REFUSALS) {
         refusals[refusal_count++] = base;
     }
     (void)pthread_mutex_unlock(&lock);
-    return is_first;
 }
 
 const char *symbol_refused(size_t index)
@@ -89,9 +86,8 @@ int symbol_refuse(struct symbol *symbol)
         log_line("the CUDA driver has no function %s, which the program calls", symbol->name);
         return DRIVER_NOT_FOUND;
     }
-    if (is_first_refusal(symbol->base)) {
-        log_line("refused: %s, which programs cannot use under a budget (docs/unmodified.md)",
-                 symbol->base);
-    }
+    note_refusal(symbol->base);
+    log_line("refused: %s, which programs cannot use under a budget (docs/unmodified.md)",
+             symbol->base);
     return DRIVER_NOT_SUPPORTED;
 }

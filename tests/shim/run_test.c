@@ -123,8 +123,9 @@ END_TEST
 /* What cannot run gets an error of the driver, and a line that says why. */
 START_TEST(test_refusals)
 {
-    expect(RUN "--budget 2MiB " WORK " spin", 0, "spin 801\n");
+    expect(RUN "--budget 2MiB " WORK " spin", 0, "spin 801\nspin 801\n");
     check_contains(output, "capuchin: refused: the kernel spin waits for memory");
+    expect(RUN "--budget 2MiB " WORK " spin 2>&1 | grep -c refused", 0, "1\n");
     expect(RUN "--budget 2MiB " WORK " open 12", 0, "launch 2\n");
     check_contains(output, "capuchin: all 3145736 bytes are needed for the kernel through_table, "
                            "which is open: an address that no parameter gives");
