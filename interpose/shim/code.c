@@ -177,7 +177,28 @@ void code_add_handle(const void *handle, const void *of)
 
 void code_remove(const void *handle)
 {
+    uint64_t index;
+
+    if (!table_get(&code.codes, (uint64_t)(uintptr_t)handle, &index)) {
+        return;
+    }
+    for (struct code_kernel *kernel = code.first; kernel != NULL; kernel = kernel->next) {
+        kernel->is_gone |= kernel->origin == code.list[index];
+    }
     table_remove(&code.codes, (uint64_t)(uintptr_t)handle);
+}
+
+/* The kernel that a handle means; NULL: none that is still there. */
+static struct code_kernel *get_kernel(const void *function)
+{
+    struct code_kernel *kernel;
+    uint64_t value;
+
+    if (!table_get(&code.kernels, (uint64_t)(uintptr_t)function, &value)) {
+        return NULL;
+    }
+    kernel = (struct code_kernel *)(uintptr_t)value;
+    return kernel->is_gone ? NULL : kernel;
 }
 
 static struct code_kernel *add_kernel(const void *function, const char *name)
@@ -228,44 +249,44 @@ static const char *reason_of(const struct code *own, const struct kernel *roles)
 
 void code_note(const void *function, const void *handle, const char *name)
 {
-    struct code_kernel *kernel;
+    struct code_kernel *kernel = get_kernel(function);
     const struct code *own;
     uint64_t index;
-    uint64_t known;
 
     if (!table_get(&code.codes, (uint64_t)(uintptr_t)handle, &index)) {
+        table_remove(&code.kernels, (uint64_t)(uintptr_t)function);
         return;
     }
-    /* The same handle again, if it is of the same kernel: its counters go on. */
-    if (table_get(&code.kernels, (uint64_t)(uintptr_t)function, &known) &&
-        strcmp(((struct code_kernel *)(uintptr_t)known)->name, name) == 0) {
+    own = code.list[index];
+    /* The same kernel again: its counters go on. */
+    if (kernel != NULL && kernel->origin == own && strcmp(kernel->name, name) == 0) {
         return;
     }
     kernel = add_kernel(function, name);
     if (kernel == NULL) {
         return;
     }
-    own = code.list[index];
+    kernel->origin = own;
     kernel->roles = own->image != NULL ? find_roles(own->image, name) : NULL;
     kernel->reason = reason_of(own, kernel->roles);
 }
 
 void code_note_same(const void *function, const void *of)
 {
-    uint64_t kernel;
+    const struct code_kernel *kernel = get_kernel(of);
 
-    if (table_get(&code.kernels, (uint64_t)(uintptr_t)of, &kernel)) {
-        put(&code.kernels, function, kernel);
+    if (kernel != NULL) {
+        put(&code.kernels, function, (uint64_t)(uintptr_t)kernel);
+    } else {
+        table_remove(&code.kernels, (uint64_t)(uintptr_t)function);
     }
 }
 
 struct code_kernel *code_find(const void *function, const char *name)
 {
-    uint64_t kernel;
+    struct code_kernel *kernel = get_kernel(function);
 
-    return table_get(&code.kernels, (uint64_t)(uintptr_t)function, &kernel)
-               ? (struct code_kernel *)(uintptr_t)kernel
-               : add_kernel(function, name);
+    return kernel != NULL ? kernel : add_kernel(function, name);
 }
 
 struct code_kernel *code_kernels(void)

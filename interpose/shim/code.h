@@ -11,6 +11,8 @@ struct code_kernel {
     char *name;
     const struct kernel *roles; /* NULL: open, for the reason given */
     const char *reason;         /* NULL: closed */
+    const void *origin;         /* the code that it is of; NULL: not known */
+    bool is_gone;               /* the code was unloaded: its handles may come to mean others */
     uint64_t launch_count;
     uint64_t failed_count; /* launches that did not get their operands */
     uint64_t most_bytes;   /* of the operands of one launch */

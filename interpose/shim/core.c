@@ -145,6 +145,7 @@ CUresult core_enter(void)
     CUresult result = DRIVER_SUCCESS;
 
     (void)pthread_mutex_lock(&core.lock);
+    core.operand_count = 0; /* of an access that was not begun */
     if (core.context == NULL) {
         result = core.has_failed ? DRIVER_NOT_SUPPORTED : open_core();
     }

@@ -56,6 +56,7 @@ START_TEST(test_same_results)
     check_same("copies", "--budget 600KiB --strict");
     check_same("queries", "--budget 2MiB");
     check_same("forms", "--budget 600KiB");
+    check_same("reload", "--budget 1700KiB");
     check_same("forked", "--budget 600KiB");
     check_same("open 2", "--budget 2MiB");
     check_same("threads", "--budget 1200KiB");
@@ -103,6 +104,15 @@ START_TEST(test_products)
     check_same_program(PRODUCTS, "scale", "--budget 4MiB");
     expect(RUN "--budget 300KiB " PRODUCTS " scale", 0, "which is open: code of a CUDA library");
     check_same_program(PRODUCTS, "lt", "--budget 4MiB");
+}
+END_TEST
+
+/* Kernels of code that was unloaded are not taken for those that were loaded after it. */
+START_TEST(test_reloaded_code)
+{
+    expect(RUN "--budget 1700KiB --report /dev/stdout " WORK " reload", 0,
+           "launches: 33 of closed kernels, 0 of open ones\n");
+    check_contains(output, "kernel scale: closed, 11 launches, ");
 }
 END_TEST
 
@@ -216,6 +226,7 @@ int main(void)
     tcase_add_test(cases, test_same_results);
     tcase_add_test(cases, test_budget_is_kept);
     tcase_add_test(cases, test_products);
+    tcase_add_test(cases, test_reloaded_code);
     tcase_add_test(cases, test_percentage);
     tcase_add_test(cases, test_pretend);
     tcase_add_test(cases, test_refusals);

@@ -63,11 +63,11 @@ enum { TENSORS = 12, ELEMENTS = 1 << 16, TENSOR_BYTES = ELEMENTS * 4 };
 
 static CUcontext context;
 static CUmodule module;
+static char ptx[65536];
 static CUstream streams[2];
 
 static void start(void)
 {
-    static char ptx[65536];
     FILE *file = fopen(KERNELS_PTX, "r");
 
     find_calls();
@@ -318,6 +318,27 @@ static int spin(void)
     return 0;
 }
 
+/* Code that is unloaded and loaded again. */
+static int reload(void)
+{
+    CUdeviceptr tensors[TENSORS];
+
+    start();
+    for (int i = 0; i < TENSORS; i++) {
+        tensors[i] = allocate(TENSOR_BYTES);
+    }
+    for (int round = 0; round < 3; round++) {
+        for (int i = 1; i < TENSORS; i++) {
+            scale(tensors[i], tensors[i - 1], 1.5f, streams[round % 2]);
+        }
+        CU(cuStreamSynchronize, streams[round % 2]);
+        CU(cuModuleUnload, module);
+        CU(cuModuleLoadData, &module, ptx);
+    }
+    print_tensor("tensor", tensors[TENSORS - 1]);
+    return 0;
+}
+
 /* Parameters in one block, and launches that the driver refuses. */
 static int forms(void)
 {
@@ -439,6 +460,7 @@ int main(int argc, char **argv)
            : strcmp(part, "open") == 0    ? open_kernel(argc > 2 ? atoi(argv[2]) : 2)
            : strcmp(part, "spin") == 0    ? spin()
            : strcmp(part, "forms") == 0   ? forms()
+           : strcmp(part, "reload") == 0  ? reload()
            : strcmp(part, "forked") == 0  ? forked()
            : strcmp(part, "threads") == 0 ? several()
                                           : 2;
