@@ -209,6 +209,9 @@ START_TEST(lt_adds_a_bias_and_an_activation)
     cublasLtHandle_t lt;
     cublasLtMatmulDesc_t description;
     cublasLtMatrixLayout_t layouts[3];
+    int64_t ld = 0;
+    uint32_t got = 0;
+    size_t written = 0;
 
     start();
     bias = device[3];
@@ -231,6 +234,15 @@ START_TEST(lt_adds_a_bias_and_an_activation)
                                      layouts[1], &zero, device[2], layouts[2], device[2],
                                      layouts[2], NULL, NULL, 0, NULL),
                       CUBLAS_STATUS_SUCCESS);
+    ck_assert_uint_eq(cublasLtMatrixLayoutGetAttribute(layouts[0], CUBLASLT_MATRIX_LAYOUT_LD, &ld,
+                                                       sizeof(ld), &written),
+                      CUBLAS_STATUS_SUCCESS);
+    ck_assert_int_eq(ld, 12);
+    ck_assert_uint_eq(written, sizeof(ld));
+    ck_assert_uint_eq(cublasLtMatmulDescGetAttribute(description, CUBLASLT_MATMUL_DESC_EPILOGUE,
+                                                     &got, sizeof(got), NULL),
+                      CUBLAS_STATUS_SUCCESS);
+    ck_assert_uint_eq(got, epilogue);
     multiply(true, false, 10, 9, 11, 1, 12, 11, 0, 10, 0);
     for (int i = 0; i < 90; i++) {
         float value = round_to_float(host[2][i] + host[3][i % 10]);

@@ -48,13 +48,93 @@ cublasStatus_t cublasLtMatrixLayoutDestroy(cublasLtMatrixLayout_t layout)
     return CUBLAS_STATUS_SUCCESS;
 }
 
-/* Stores the value of an attribute of that size. */
-static cublasStatus_t set(void *to, size_t size, const void *value, size_t bytes)
+/* A field that is an attribute; `at` is NULL: there is none. */
+struct field {
+    void *at;
+    size_t bytes;
+};
+
+#define FIELD(value) ((struct field){&(value), sizeof(value)})
+
+static struct field layout_field(cublasLtMatrixLayout_t layout,
+                                 cublasLtMatrixLayoutAttribute_t attribute)
 {
-    if (value == NULL || bytes != size) {
+    switch (attribute) {
+    case CUBLASLT_MATRIX_LAYOUT_TYPE:
+        return FIELD(layout->type);
+    case CUBLASLT_MATRIX_LAYOUT_ORDER:
+        return FIELD(layout->order);
+    case CUBLASLT_MATRIX_LAYOUT_ROWS:
+        return FIELD(layout->rows);
+    case CUBLASLT_MATRIX_LAYOUT_COLS:
+        return FIELD(layout->columns);
+    case CUBLASLT_MATRIX_LAYOUT_LD:
+        return FIELD(layout->ld);
+    case CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT:
+        return FIELD(layout->count);
+    case CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET:
+        return FIELD(layout->stride);
+    default:
+        return (struct field){NULL, 0};
+    }
+}
+
+static struct field description_field(cublasLtMatmulDesc_t description,
+                                      cublasLtMatmulDescAttributes_t attribute)
+{
+    switch (attribute) {
+    case CUBLASLT_MATMUL_DESC_COMPUTE_TYPE:
+        return FIELD(description->compute);
+    case CUBLASLT_MATMUL_DESC_SCALE_TYPE:
+        return FIELD(description->scale);
+    case CUBLASLT_MATMUL_DESC_POINTER_MODE:
+        return FIELD(description->pointer_mode);
+    case CUBLASLT_MATMUL_DESC_TRANSA:
+        return FIELD(description->transa);
+    case CUBLASLT_MATMUL_DESC_TRANSB:
+        return FIELD(description->transb);
+    case CUBLASLT_MATMUL_DESC_EPILOGUE:
+        return FIELD(description->epilogue);
+    case CUBLASLT_MATMUL_DESC_BIAS_POINTER:
+        return FIELD(description->bias);
+    case CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE:
+        return FIELD(description->bias_type);
+    case CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER:
+        return FIELD(description->aux);
+    case CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD:
+        return FIELD(description->aux_ld);
+    default:
+        return (struct field){NULL, 0};
+    }
+}
+
+static cublasStatus_t set(struct field field, const void *value, size_t bytes)
+{
+    if (field.at == NULL) {
+        return CUBLAS_STATUS_NOT_SUPPORTED;
+    }
+    if (value == NULL || bytes != field.bytes) {
         return CUBLAS_STATUS_INVALID_VALUE;
     }
-    memcpy(to, value, size);
+    memcpy(field.at, value, bytes);
+    return CUBLAS_STATUS_SUCCESS;
+}
+
+/* With no bytes, only says how many there are. */
+static cublasStatus_t get(struct field field, void *value, size_t bytes, size_t *written)
+{
+    if (field.at == NULL) {
+        return CUBLAS_STATUS_NOT_SUPPORTED;
+    }
+    if (bytes == 0 ? written == NULL : (value == NULL || bytes < field.bytes)) {
+        return CUBLAS_STATUS_INVALID_VALUE;
+    }
+    if (bytes > 0) {
+        memcpy(value, field.at, field.bytes);
+    }
+    if (written != NULL) {
+        *written = field.bytes;
+    }
     return CUBLAS_STATUS_SUCCESS;
 }
 
@@ -62,14 +142,18 @@ cublasStatus_t cublasLtMatrixLayoutSetAttribute(cublasLtMatrixLayout_t layout,
                                                 cublasLtMatrixLayoutAttribute_t attribute,
                                                 const void *value, size_t bytes)
 {
-    switch (attribute) {
-    case CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT:
-        return set(&layout->count, sizeof(layout->count), value, bytes);
-    case CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET:
-        return set(&layout->stride, sizeof(layout->stride), value, bytes);
-    default:
+    if (attribute == CUBLASLT_MATRIX_LAYOUT_ORDER && bytes == sizeof(layout->order) &&
+        *(const int32_t *)value != CUBLASLT_ORDER_COL) {
         return CUBLAS_STATUS_NOT_SUPPORTED;
     }
+    return set(layout_field(layout, attribute), value, bytes);
+}
+
+cublasStatus_t cublasLtMatrixLayoutGetAttribute(cublasLtMatrixLayout_t layout,
+                                                cublasLtMatrixLayoutAttribute_t attribute,
+                                                void *value, size_t bytes, size_t *written)
+{
+    return get(layout_field(layout, attribute), value, bytes, written);
 }
 
 cublasStatus_t cublasLtMatmulDescCreate(cublasLtMatmulDesc_t *description,
@@ -85,6 +169,8 @@ cublasStatus_t cublasLtMatmulDescCreate(cublasLtMatmulDesc_t *description,
     if (made == NULL) {
         return CUBLAS_STATUS_ALLOC_FAILED;
     }
+    made->compute = compute;
+    made->scale = scale;
     made->epilogue = CUBLASLT_EPILOGUE_DEFAULT;
     made->bias_type = -1;
     *description = made;
@@ -101,28 +187,14 @@ cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t description,
                                               cublasLtMatmulDescAttributes_t attribute,
                                               const void *value, size_t bytes)
 {
-    switch (attribute) {
-    case CUBLASLT_MATMUL_DESC_SCALE_TYPE:
-        return set(&description->scale, sizeof(description->scale), value, bytes);
-    case CUBLASLT_MATMUL_DESC_POINTER_MODE:
-        return set(&description->pointer_mode, sizeof(description->pointer_mode), value, bytes);
-    case CUBLASLT_MATMUL_DESC_TRANSA:
-        return set(&description->transa, sizeof(description->transa), value, bytes);
-    case CUBLASLT_MATMUL_DESC_TRANSB:
-        return set(&description->transb, sizeof(description->transb), value, bytes);
-    case CUBLASLT_MATMUL_DESC_EPILOGUE:
-        return set(&description->epilogue, sizeof(description->epilogue), value, bytes);
-    case CUBLASLT_MATMUL_DESC_BIAS_POINTER:
-        return set(&description->bias, sizeof(description->bias), value, bytes);
-    case CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE:
-        return set(&description->bias_type, sizeof(description->bias_type), value, bytes);
-    case CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER:
-        return set(&description->aux, sizeof(description->aux), value, bytes);
-    case CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD:
-        return set(&description->aux_ld, sizeof(description->aux_ld), value, bytes);
-    default:
-        return CUBLAS_STATUS_NOT_SUPPORTED;
-    }
+    return set(description_field(description, attribute), value, bytes);
+}
+
+cublasStatus_t cublasLtMatmulDescGetAttribute(cublasLtMatmulDesc_t description,
+                                              cublasLtMatmulDescAttributes_t attribute, void *value,
+                                              size_t bytes, size_t *written)
+{
+    return get(description_field(description, attribute), value, bytes, written);
 }
 
 /* Preferences are accepted and mean nothing: there is one algorithm, without a workspace. */

@@ -56,36 +56,42 @@
     X(cublasSasum_v2, (cublasHandle_t handle, int n, const float *x, int x_step, float *result))
 
 /* The same of cuBLASLt. */
-#define CUBLASLT_CALLS(X)                                                                      \
-    X(cublasLtCreate, (cublasLtHandle_t * handle))                                             \
-    X(cublasLtDestroy, (cublasLtHandle_t handle))                                              \
-    X(cublasLtMatrixLayoutCreate, (cublasLtMatrixLayout_t * layout, cudaDataType type,         \
-                                   uint64_t rows, uint64_t columns, int64_t ld))               \
-    X(cublasLtMatrixLayoutDestroy, (cublasLtMatrixLayout_t layout))                            \
-    X(cublasLtMatrixLayoutSetAttribute,                                                        \
-      (cublasLtMatrixLayout_t layout, cublasLtMatrixLayoutAttribute_t attribute,               \
-       const void *value, size_t bytes))                                                       \
-    X(cublasLtMatmulDescCreate,                                                                \
-      (cublasLtMatmulDesc_t * description, cublasComputeType_t compute, cudaDataType_t scale)) \
-    X(cublasLtMatmulDescDestroy, (cublasLtMatmulDesc_t description))                           \
-    X(cublasLtMatmulDescSetAttribute,                                                          \
-      (cublasLtMatmulDesc_t description, cublasLtMatmulDescAttributes_t attribute,             \
-       const void *value, size_t bytes))                                                       \
-    X(cublasLtMatmulPreferenceCreate, (cublasLtMatmulPreference_t * preference))               \
-    X(cublasLtMatmulPreferenceDestroy, (cublasLtMatmulPreference_t preference))                \
-    X(cublasLtMatmulPreferenceSetAttribute,                                                    \
-      (cublasLtMatmulPreference_t preference, cublasLtMatmulPreferenceAttributes_t attribute,  \
-       const void *value, size_t bytes))                                                       \
-    X(cublasLtMatmulAlgoGetHeuristic,                                                          \
-      (cublasLtHandle_t handle, cublasLtMatmulDesc_t description, cublasLtMatrixLayout_t a,    \
-       cublasLtMatrixLayout_t b, cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d,           \
-       cublasLtMatmulPreference_t preference, int wanted,                                      \
-       cublasLtMatmulHeuristicResult_t results[], int *count))                                 \
-    X(cublasLtMatmul, (cublasLtHandle_t handle, cublasLtMatmulDesc_t description,              \
-                       const void *alpha, const void *a, cublasLtMatrixLayout_t a_layout,      \
-                       const void *b, cublasLtMatrixLayout_t b_layout, const void *beta,       \
-                       const void *c, cublasLtMatrixLayout_t c_layout, void *d,                \
-                       cublasLtMatrixLayout_t d_layout, const cublasLtMatmulAlgo_t *algorithm, \
+#define CUBLASLT_CALLS(X)                                                                       \
+    X(cublasLtCreate, (cublasLtHandle_t * handle))                                              \
+    X(cublasLtDestroy, (cublasLtHandle_t handle))                                               \
+    X(cublasLtMatrixLayoutCreate, (cublasLtMatrixLayout_t * layout, cudaDataType type,          \
+                                   uint64_t rows, uint64_t columns, int64_t ld))                \
+    X(cublasLtMatrixLayoutDestroy, (cublasLtMatrixLayout_t layout))                             \
+    X(cublasLtMatrixLayoutSetAttribute,                                                         \
+      (cublasLtMatrixLayout_t layout, cublasLtMatrixLayoutAttribute_t attribute,                \
+       const void *value, size_t bytes))                                                        \
+    X(cublasLtMatrixLayoutGetAttribute,                                                         \
+      (cublasLtMatrixLayout_t layout, cublasLtMatrixLayoutAttribute_t attribute, void *value,   \
+       size_t bytes, size_t *written))                                                          \
+    X(cublasLtMatmulDescCreate,                                                                 \
+      (cublasLtMatmulDesc_t * description, cublasComputeType_t compute, cudaDataType_t scale))  \
+    X(cublasLtMatmulDescDestroy, (cublasLtMatmulDesc_t description))                            \
+    X(cublasLtMatmulDescSetAttribute,                                                           \
+      (cublasLtMatmulDesc_t description, cublasLtMatmulDescAttributes_t attribute,              \
+       const void *value, size_t bytes))                                                        \
+    X(cublasLtMatmulDescGetAttribute,                                                           \
+      (cublasLtMatmulDesc_t description, cublasLtMatmulDescAttributes_t attribute, void *value, \
+       size_t bytes, size_t *written))                                                          \
+    X(cublasLtMatmulPreferenceCreate, (cublasLtMatmulPreference_t * preference))                \
+    X(cublasLtMatmulPreferenceDestroy, (cublasLtMatmulPreference_t preference))                 \
+    X(cublasLtMatmulPreferenceSetAttribute,                                                     \
+      (cublasLtMatmulPreference_t preference, cublasLtMatmulPreferenceAttributes_t attribute,   \
+       const void *value, size_t bytes))                                                        \
+    X(cublasLtMatmulAlgoGetHeuristic,                                                           \
+      (cublasLtHandle_t handle, cublasLtMatmulDesc_t description, cublasLtMatrixLayout_t a,     \
+       cublasLtMatrixLayout_t b, cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d,            \
+       cublasLtMatmulPreference_t preference, int wanted,                                       \
+       cublasLtMatmulHeuristicResult_t results[], int *count))                                  \
+    X(cublasLtMatmul, (cublasLtHandle_t handle, cublasLtMatmulDesc_t description,               \
+                       const void *alpha, const void *a, cublasLtMatrixLayout_t a_layout,       \
+                       const void *b, cublasLtMatrixLayout_t b_layout, const void *beta,        \
+                       const void *c, cublasLtMatrixLayout_t c_layout, void *d,                 \
+                       cublasLtMatrixLayout_t d_layout, const cublasLtMatmulAlgo_t *algorithm,  \
                        void *workspace, size_t workspace_bytes, cudaStream_t stream))
 
 /* X(name, number) */
@@ -110,6 +116,13 @@
     X(CUBLAS_COMPUTE_32F_PEDANTIC, 69)                \
     X(CUBLAS_COMPUTE_32F_FAST_16F, 74)                \
     X(CUBLAS_COMPUTE_32F_FAST_TF32, 77)               \
+    X(CUBLASLT_MATRIX_LAYOUT_TYPE, 0)                 \
+    X(CUBLASLT_MATRIX_LAYOUT_ORDER, 1)                \
+    X(CUBLASLT_MATRIX_LAYOUT_ROWS, 2)                 \
+    X(CUBLASLT_MATRIX_LAYOUT_COLS, 3)                 \
+    X(CUBLASLT_MATRIX_LAYOUT_LD, 4)                   \
+    X(CUBLASLT_ORDER_COL, 0)                          \
+    X(CUBLASLT_MATMUL_DESC_COMPUTE_TYPE, 0)           \
     X(CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, 5)          \
     X(CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, 6) \
     X(CUBLASLT_MATMUL_DESC_SCALE_TYPE, 1)             \

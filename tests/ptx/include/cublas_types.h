@@ -27,6 +27,7 @@ typedef struct cublasLtContext *cublasLtHandle_t;
 
 typedef struct {
     cudaDataType type;
+    int32_t order; /* by columns, always */
     uint64_t rows;
     uint64_t columns;
     int64_t ld;
@@ -35,6 +36,7 @@ typedef struct {
 } * cublasLtMatrixLayout_t;
 
 typedef struct {
+    cublasComputeType_t compute;
     cudaDataType scale;
     uint32_t pointer_mode;
     uint32_t transa;
