@@ -333,16 +333,59 @@ START_TEST(a_child_is_refused)
 }
 END_TEST
 
+START_TEST(captured_work_runs_at_each_launch)
+{
+    CUstreamCaptureStatus status;
+    CUstream streams[2];
+    CUevent event;
+    CUgraph graph;
+    CUgraphExec exec;
+    CUdeviceptr from;
+    CUdeviceptr to;
+    unsigned host = 0;
+
+    start();
+    from = take(4);
+    to = take(4);
+    for (int i = 0; i < 2; i++) {
+        ck_assert_int_eq(cuStreamCreate(&streams[i], 0), CUDA_SUCCESS);
+    }
+    ck_assert_int_eq(cuEventCreate(&event, 0), CUDA_SUCCESS);
+    ck_assert_int_eq(cuStreamBeginCapture_v2(NULL, 0), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+    ck_assert_int_eq(cuStreamEndCapture(streams[0], &graph), CUDA_ERROR_ILLEGAL_STATE);
+    ck_assert_int_eq(cuStreamBeginCapture_v2(streams[0], 0), CUDA_SUCCESS);
+    ck_assert_int_eq(cuMemcpyHtoDAsync_v2(from, &host, 4, streams[0]), CUDA_SUCCESS);
+    ck_assert_int_eq(cuEventRecord(event, streams[0]), CUDA_SUCCESS);
+    ck_assert_int_eq(cuStreamWaitEvent(streams[1], event, 0), CUDA_SUCCESS);
+    ck_assert_int_eq(cuStreamIsCapturing(streams[1], &status), CUDA_SUCCESS);
+    ck_assert_uint_eq(status, CU_STREAM_CAPTURE_STATUS_ACTIVE);
+    ck_assert_int_eq(cuMemcpyDtoDAsync_v2(to, from, 4, streams[1]), CUDA_SUCCESS);
+    ck_assert_int_eq(cuStreamSynchronize(streams[1]), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+    ck_assert_int_eq(cuStreamEndCapture(streams[0], &graph), CUDA_SUCCESS);
+    ck_assert_int_eq(cuStreamSynchronize(streams[1]), CUDA_SUCCESS);
+    ck_assert_int_eq(cuGraphInstantiateWithFlags(&exec, graph, 0), CUDA_SUCCESS);
+    ck_assert_int_eq(cuGraphDestroy(graph), CUDA_SUCCESS);
+    for (unsigned i = 1; i < 4; i++) {
+        unsigned got = 0;
+
+        host = i;
+        ck_assert_int_eq(cuGraphLaunch(exec, streams[0]), CUDA_SUCCESS);
+        ck_assert_int_eq(cuMemcpyDtoH_v2(&got, to, 4), CUDA_SUCCESS);
+        ck_assert_uint_eq(got, i);
+    }
+    ck_assert_int_eq(cuGraphExecDestroy(exec), CUDA_SUCCESS);
+}
+END_TEST
+
 START_TEST(what_is_not_supported_is_refused)
 {
-    CUresult (*begin)(CUstream, unsigned);
+    CUresult (*create)(void *, unsigned);
     void *found;
 
     start();
-    ck_assert_int_eq(cuGetProcAddress_v2("cuStreamBeginCapture", &found, 13000, 1, NULL),
-                     CUDA_SUCCESS);
-    memcpy(&begin, &found, sizeof(found));
-    ck_assert_int_eq(begin(NULL, 0), CUDA_ERROR_NOT_SUPPORTED);
+    ck_assert_int_eq(cuGetProcAddress_v2("cuGraphCreate", &found, 13000, 1, NULL), CUDA_SUCCESS);
+    memcpy(&create, &found, sizeof(found));
+    ck_assert_int_eq(create(NULL, 0), CUDA_ERROR_NOT_SUPPORTED);
     ck_assert_int_eq(cuCtxSynchronize(), CUDA_SUCCESS);
 }
 END_TEST
@@ -364,6 +407,7 @@ int main(void)
     tcase_add_test(tcase, pointers_are_known);
     tcase_add_test(tcase, foreign_memory_is_used_only_if_allowed);
     tcase_add_test(tcase, a_child_is_refused);
+    tcase_add_test(tcase, captured_work_runs_at_each_launch);
     tcase_add_test(tcase, what_is_not_supported_is_refused);
     suite_add_tcase(suite, tcase);
     return suite_run(suite);

@@ -112,8 +112,10 @@ static CUresult issue(struct copy copy, CUstream stream, bool is_synchronous)
     if (!is_valid(&copy.to, &copy) || !is_valid(&copy.from, &copy)) {
         return CUDA_ERROR_INVALID_VALUE;
     }
-    /* With foreign memory, a copy of any kind may be between two devices. */
-    if (!driver_settings()->with_foreign || copy.to.kind != SIDE_ANY) {
+    /* With foreign memory, a copy of any kind may be between two devices. A captured copy reads and
+       writes when the graph runs. */
+    if ((!driver_settings()->with_foreign || copy.to.kind != SIDE_ANY) &&
+        !stream_is_capturing(stream)) {
         is_synchronous = is_synchronous || is_pageable(&copy.to, &copy);
         if (!is_synchronous && is_pageable(&copy.from, &copy) && !stage(&copy)) {
             return CUDA_ERROR_OUT_OF_MEMORY;

@@ -86,9 +86,19 @@ bool host_memory_is_pinned(const void *address, uint64_t bytes);
    with foreign memory allowed, any. */
 bool host_memory_is_reachable(uint64_t address, uint64_t bytes);
 
+/* Adds work to a graph; `block` is copied. */
+CUresult graph_add(CUgraph graph, queue_function run, const void *block, size_t bytes);
+
+/* Makes the stream's work go to the graph. False: it captures already, or cannot. */
+bool stream_capture_begin(CUstream stream, CUgraph graph);
+/* Ends capturing for all streams that take part. NULL: the stream does not capture. */
+CUgraph stream_capture_end(CUstream stream);
+bool stream_is_capturing(CUstream stream);
+
 /* The stream of a handle, special ones included. NULL: there is none. */
 struct CUstream_st *stream_of(CUstream handle);
-/* Issues work to a stream, and notes it as the stream's last. */
+/* Issues work to a stream, and notes it as the stream's last; adds it to the graph that the stream
+   captures, if it does: the number is 0 then. */
 CUresult stream_issue(CUstream stream, queue_function run, const void *block, size_t bytes,
                       uint64_t *number);
 

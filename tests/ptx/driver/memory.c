@@ -268,6 +268,9 @@ CUresult cuMemAllocAsync(CUdeviceptr *address, size_t bytes, CUstream stream)
     if (stream_of(stream) == NULL) {
         return CUDA_ERROR_INVALID_HANDLE;
     }
+    if (stream_is_capturing(stream)) {
+        return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+    }
     return take_patiently(bytes, false, address);
 }
 
@@ -285,6 +288,9 @@ CUresult cuMemFreeAsync(CUdeviceptr address, CUstream stream)
     DRIVER_ENTER(driver_enter_context);
     if (stream_of(stream) == NULL) {
         return CUDA_ERROR_INVALID_HANDLE;
+    }
+    if (stream_is_capturing(stream)) {
+        return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
     }
     if (!memory_leave(address)) {
         return CUDA_ERROR_INVALID_VALUE;

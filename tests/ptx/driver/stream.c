@@ -18,6 +18,7 @@ struct CUstream_st {
     uint64_t id;
     unsigned flags;
     int priority;
+    CUgraph graph; /* that it captures; NULL: none */
 };
 
 struct CUevent_st {
@@ -25,6 +26,7 @@ struct CUevent_st {
     uint64_t number; /* of the last record; 0: none */
     uint64_t ns;     /* when it was carried out */
     unsigned flags;
+    CUgraph graph; /* whose capture recorded it last; NULL: none */
 };
 
 static struct {
@@ -101,6 +103,10 @@ CUresult stream_issue(CUstream handle, queue_function run, const void *block, si
     if (stream == NULL) {
         return CUDA_ERROR_INVALID_HANDLE;
     }
+    if (stream->graph != NULL) {
+        *number = 0;
+        return graph_add(stream->graph, run, block, bytes);
+    }
     result = queue_issue(run, block, bytes, number);
     if (result == CUDA_SUCCESS) {
         pthread_mutex_lock(&list.lock);
@@ -108,6 +114,44 @@ CUresult stream_issue(CUstream handle, queue_function run, const void *block, si
         pthread_mutex_unlock(&list.lock);
     }
     return result;
+}
+
+bool stream_capture_begin(CUstream handle, CUgraph graph)
+{
+    CUstream stream = stream_of(handle);
+
+    if (stream == NULL || stream == &legacy || stream->graph != NULL) {
+        return false;
+    }
+    stream->graph = graph;
+    return true;
+}
+
+CUgraph stream_capture_end(CUstream handle)
+{
+    CUstream stream = stream_of(handle);
+    CUgraph graph = stream != NULL ? stream->graph : NULL;
+
+    if (graph == NULL) {
+        return NULL;
+    }
+    stream->graph = NULL;
+    pthread_mutex_lock(&list.lock);
+    for (CUstream at = list.streams; at != NULL; at = at->next) {
+        at->graph = at->graph == graph ? NULL : at->graph;
+    }
+    for (CUevent at = list.events; at != NULL; at = at->next) {
+        at->graph = at->graph == graph ? NULL : at->graph;
+    }
+    pthread_mutex_unlock(&list.lock);
+    return graph;
+}
+
+bool stream_is_capturing(CUstream handle)
+{
+    CUstream stream = stream_of(handle);
+
+    return stream != NULL && stream->graph != NULL;
 }
 
 CUresult cuStreamCreateWithPriority(CUstream *stream, unsigned flags, int priority)
@@ -204,7 +248,8 @@ CUresult cuStreamGetCtx(CUstream stream, CUcontext *context)
 CUresult cuStreamIsCapturing(CUstream stream, CUstreamCaptureStatus *status)
 {
     ENTER_STREAM(stream, status != NULL);
-    *status = CU_STREAM_CAPTURE_STATUS_NONE;
+    *status = stream_is_capturing(stream) ? CU_STREAM_CAPTURE_STATUS_ACTIVE
+                                          : CU_STREAM_CAPTURE_STATUS_NONE;
     return CUDA_SUCCESS;
 }
 
@@ -227,12 +272,23 @@ CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned flags)
     struct CUevent_st copy;
 
     ENTER_STREAM(stream, flags <= 1);
-    return event_copy(event, &copy) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+    if (!event_copy(event, &copy)) {
+        return CUDA_ERROR_INVALID_HANDLE;
+    }
+    /* A stream that waits for an event of a capture takes part in it. */
+    if (copy.graph != NULL && stream_of(stream)->graph == NULL) {
+        return stream_capture_begin(stream, copy.graph) ? CUDA_SUCCESS
+                                                        : CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+    }
+    return CUDA_SUCCESS;
 }
 
 CUresult cuStreamQuery(CUstream stream)
 {
     ENTER_STREAM(stream, true);
+    if (stream_is_capturing(stream)) {
+        return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+    }
     return queue_is_done(last_of(stream_of(stream))) ? queue_error() : CUDA_ERROR_NOT_READY;
 }
 
@@ -242,6 +298,9 @@ CUresult cuStreamSynchronize(CUstream stream)
     CUstream resolved;
 
     ENTER_STREAM(stream, true);
+    if (stream_is_capturing(stream)) {
+        return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+    }
     resolved = stream_of(stream);
     return queue_wait(resolved == &legacy ? queue_last_issued() : last_of(resolved));
 }
@@ -357,8 +416,11 @@ CUresult cuEventRecordWithFlags(CUevent event, CUstream stream, unsigned flags)
     }
     result = stream_issue(stream, note_time, &event, sizeof(event), &number);
     if (result == CUDA_SUCCESS) {
+        CUgraph graph = stream_of(stream)->graph;
+
         pthread_mutex_lock(&list.lock);
-        event->number = number;
+        event->graph = graph;
+        event->number = number != 0 ? number : event->number;
         pthread_mutex_unlock(&list.lock);
     }
     return result;

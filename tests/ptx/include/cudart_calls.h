@@ -8,72 +8,75 @@
 #define CAPU_TESTS_PTX_CUDART_CALLS_H
 
 /* X(name, parameters) */
-#define CUDART_PLAIN_CALLS(X)                                                                     \
-    X(cudaGetLastError, (void))                                                                   \
-    X(cudaPeekAtLastError, (void))                                                                \
-    X(cudaDriverGetVersion, (int *version))                                                       \
-    X(cudaRuntimeGetVersion, (int *version))                                                      \
-    X(cudaGetDeviceCount, (int *count))                                                           \
-    X(cudaGetDevice, (int *device))                                                               \
-    X(cudaSetDevice, (int device))                                                                \
-    X(cudaInitDevice, (int device, unsigned int device_flags, unsigned int flags))                \
-    X(cudaSetDeviceFlags, (unsigned int flags))                                                   \
-    X(cudaGetDeviceFlags, (unsigned int *flags))                                                  \
-    X(cudaDeviceReset, (void))                                                                    \
-    X(cudaDeviceSynchronize, (void))                                                              \
-    X(cudaDeviceSetLimit, (enum cudaLimit limit, size_t value))                                   \
-    X(cudaDeviceGetLimit, (size_t * value, enum cudaLimit limit))                                 \
-    X(cudaDeviceSetCacheConfig, (enum cudaFuncCache config))                                      \
-    X(cudaDeviceGetCacheConfig, (enum cudaFuncCache * config))                                    \
-    X(cudaDeviceGetAttribute, (int *value, enum cudaDeviceAttr attribute, int device))            \
-    X(cudaDeviceGetStreamPriorityRange, (int *least, int *greatest))                              \
-    X(cudaDeviceGetPCIBusId, (char *text, int bytes, int device))                                 \
-    X(cudaDeviceCanAccessPeer, (int *can, int device, int peer))                                  \
-    X(cudaDeviceGetDefaultMemPool, (cudaMemPool_t * pool, int device))                            \
-    X(cudaMemPoolSetAttribute, (cudaMemPool_t pool, enum cudaMemPoolAttr attribute, void *value)) \
-    X(cudaMemPoolGetAttribute, (cudaMemPool_t pool, enum cudaMemPoolAttr attribute, void *value)) \
-    X(cudaMemPoolTrimTo, (cudaMemPool_t pool, size_t bytes))                                      \
-    X(cudaGetDeviceProperties, (struct cudaDeviceProp * properties, int device))                  \
-    X(cudaMemGetInfo, (size_t * free_bytes, size_t * total_bytes))                                \
-    X(cudaMalloc, (void **address, size_t bytes))                                                 \
-    X(cudaMallocManaged, (void **address, size_t bytes, unsigned int flags))                      \
-    X(cudaMallocPitch, (void **address, size_t *pitch, size_t width, size_t height))              \
-    X(cudaMalloc3D, (struct cudaPitchedPtr * address, struct cudaExtent extent))                  \
-    X(cudaFree, (void *address))                                                                  \
-    X(cudaMallocHost, (void **address, size_t bytes))                                             \
-    X(cudaHostAlloc, (void **address, size_t bytes, unsigned int flags))                          \
-    X(cudaFreeHost, (void *address))                                                              \
-    X(cudaHostRegister, (void *address, size_t bytes, unsigned int flags))                        \
-    X(cudaHostUnregister, (void *address))                                                        \
-    X(cudaHostGetDevicePointer, (void **address, void *host, unsigned int flags))                 \
-    X(cudaHostGetFlags, (unsigned int *flags, void *host))                                        \
-    X(cudaPointerGetAttributes, (struct cudaPointerAttributes * attributes, const void *address)) \
-    X(cudaStreamCreate, (cudaStream_t * stream))                                                  \
-    X(cudaStreamCreateWithFlags, (cudaStream_t * stream, unsigned int flags))                     \
-    X(cudaStreamCreateWithPriority, (cudaStream_t * stream, unsigned int flags, int priority))    \
-    X(cudaStreamDestroy, (cudaStream_t stream))                                                   \
-    X(cudaEventCreate, (cudaEvent_t * event))                                                     \
-    X(cudaEventCreateWithFlags, (cudaEvent_t * event, unsigned int flags))                        \
-    X(cudaEventDestroy, (cudaEvent_t event))                                                      \
-    X(cudaEventQuery, (cudaEvent_t event))                                                        \
-    X(cudaEventSynchronize, (cudaEvent_t event))                                                  \
-    X(cudaEventElapsedTime, (float *ms, cudaEvent_t from, cudaEvent_t to))                        \
-    X(cudaGetKernel, (cudaKernel_t * kernel, const void *function))                               \
-    X(cudaGetFuncBySymbol, (cudaFunction_t * function, const void *symbol))                       \
-    X(cudaFuncGetAttributes, (struct cudaFuncAttributes * attributes, const void *function))      \
-    X(cudaFuncSetAttribute, (const void *function, enum cudaFuncAttribute which, int value))      \
-    X(cudaFuncSetCacheConfig, (const void *function, enum cudaFuncCache config))                  \
-    X(cudaFuncGetName, (const char **name, const void *function))                                 \
-    X(cudaFuncGetParamInfo, (const void *function, size_t index, size_t *offset, size_t *bytes))  \
-    X(cudaOccupancyMaxActiveBlocksPerMultiprocessor,                                              \
-      (int *count, const void *function, int threads, size_t shared_bytes))                       \
-    X(cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags,                                     \
-      (int *count, const void *function, int threads, size_t shared_bytes, unsigned int flags))   \
-    X(cudaOccupancyAvailableDynamicSMemPerBlock,                                                  \
-      (size_t * bytes, const void *function, int blocks, int threads))                            \
-    X(cudaGetSymbolAddress, (void **address, const void *symbol))                                 \
-    X(cudaGetSymbolSize, (size_t * bytes, const void *symbol))                                    \
-    X(cudaProfilerStart, (void))                                                                  \
+#define CUDART_PLAIN_CALLS(X)                                                                      \
+    X(cudaGetLastError, (void))                                                                    \
+    X(cudaPeekAtLastError, (void))                                                                 \
+    X(cudaDriverGetVersion, (int *version))                                                        \
+    X(cudaRuntimeGetVersion, (int *version))                                                       \
+    X(cudaGetDeviceCount, (int *count))                                                            \
+    X(cudaGetDevice, (int *device))                                                                \
+    X(cudaSetDevice, (int device))                                                                 \
+    X(cudaInitDevice, (int device, unsigned int device_flags, unsigned int flags))                 \
+    X(cudaSetDeviceFlags, (unsigned int flags))                                                    \
+    X(cudaGetDeviceFlags, (unsigned int *flags))                                                   \
+    X(cudaDeviceReset, (void))                                                                     \
+    X(cudaDeviceSynchronize, (void))                                                               \
+    X(cudaDeviceSetLimit, (enum cudaLimit limit, size_t value))                                    \
+    X(cudaDeviceGetLimit, (size_t * value, enum cudaLimit limit))                                  \
+    X(cudaDeviceSetCacheConfig, (enum cudaFuncCache config))                                       \
+    X(cudaDeviceGetCacheConfig, (enum cudaFuncCache * config))                                     \
+    X(cudaDeviceGetAttribute, (int *value, enum cudaDeviceAttr attribute, int device))             \
+    X(cudaDeviceGetStreamPriorityRange, (int *least, int *greatest))                               \
+    X(cudaDeviceGetPCIBusId, (char *text, int bytes, int device))                                  \
+    X(cudaDeviceCanAccessPeer, (int *can, int device, int peer))                                   \
+    X(cudaDeviceGetDefaultMemPool, (cudaMemPool_t * pool, int device))                             \
+    X(cudaMemPoolSetAttribute, (cudaMemPool_t pool, enum cudaMemPoolAttr attribute, void *value))  \
+    X(cudaMemPoolGetAttribute, (cudaMemPool_t pool, enum cudaMemPoolAttr attribute, void *value))  \
+    X(cudaMemPoolTrimTo, (cudaMemPool_t pool, size_t bytes))                                       \
+    X(cudaGetDeviceProperties, (struct cudaDeviceProp * properties, int device))                   \
+    X(cudaMemGetInfo, (size_t * free_bytes, size_t * total_bytes))                                 \
+    X(cudaMalloc, (void **address, size_t bytes))                                                  \
+    X(cudaMallocManaged, (void **address, size_t bytes, unsigned int flags))                       \
+    X(cudaMallocPitch, (void **address, size_t *pitch, size_t width, size_t height))               \
+    X(cudaMalloc3D, (struct cudaPitchedPtr * address, struct cudaExtent extent))                   \
+    X(cudaFree, (void *address))                                                                   \
+    X(cudaMallocHost, (void **address, size_t bytes))                                              \
+    X(cudaHostAlloc, (void **address, size_t bytes, unsigned int flags))                           \
+    X(cudaFreeHost, (void *address))                                                               \
+    X(cudaHostRegister, (void *address, size_t bytes, unsigned int flags))                         \
+    X(cudaHostUnregister, (void *address))                                                         \
+    X(cudaHostGetDevicePointer, (void **address, void *host, unsigned int flags))                  \
+    X(cudaHostGetFlags, (unsigned int *flags, void *host))                                         \
+    X(cudaPointerGetAttributes, (struct cudaPointerAttributes * attributes, const void *address))  \
+    X(cudaStreamCreate, (cudaStream_t * stream))                                                   \
+    X(cudaStreamCreateWithFlags, (cudaStream_t * stream, unsigned int flags))                      \
+    X(cudaStreamCreateWithPriority, (cudaStream_t * stream, unsigned int flags, int priority))     \
+    X(cudaStreamDestroy, (cudaStream_t stream))                                                    \
+    X(cudaEventCreate, (cudaEvent_t * event))                                                      \
+    X(cudaEventCreateWithFlags, (cudaEvent_t * event, unsigned int flags))                         \
+    X(cudaEventDestroy, (cudaEvent_t event))                                                       \
+    X(cudaEventQuery, (cudaEvent_t event))                                                         \
+    X(cudaEventSynchronize, (cudaEvent_t event))                                                   \
+    X(cudaEventElapsedTime, (float *ms, cudaEvent_t from, cudaEvent_t to))                         \
+    X(cudaGetKernel, (cudaKernel_t * kernel, const void *function))                                \
+    X(cudaGetFuncBySymbol, (cudaFunction_t * function, const void *symbol))                        \
+    X(cudaFuncGetAttributes, (struct cudaFuncAttributes * attributes, const void *function))       \
+    X(cudaFuncSetAttribute, (const void *function, enum cudaFuncAttribute which, int value))       \
+    X(cudaFuncSetCacheConfig, (const void *function, enum cudaFuncCache config))                   \
+    X(cudaFuncGetName, (const char **name, const void *function))                                  \
+    X(cudaFuncGetParamInfo, (const void *function, size_t index, size_t *offset, size_t *bytes))   \
+    X(cudaOccupancyMaxActiveBlocksPerMultiprocessor,                                               \
+      (int *count, const void *function, int threads, size_t shared_bytes))                        \
+    X(cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags,                                      \
+      (int *count, const void *function, int threads, size_t shared_bytes, unsigned int flags))    \
+    X(cudaOccupancyAvailableDynamicSMemPerBlock,                                                   \
+      (size_t * bytes, const void *function, int blocks, int threads))                             \
+    X(cudaGetSymbolAddress, (void **address, const void *symbol))                                  \
+    X(cudaGetSymbolSize, (size_t * bytes, const void *symbol))                                     \
+    X(cudaGraphInstantiate, (cudaGraphExec_t * exec, cudaGraph_t graph, unsigned long long flags)) \
+    X(cudaGraphDestroy, (cudaGraph_t graph))                                                       \
+    X(cudaGraphExecDestroy, (cudaGraphExec_t exec))                                                \
+    X(cudaProfilerStart, (void))                                                                   \
     X(cudaProfilerStop, (void))
 
 /* X(name, suffix of the variant for the per-thread default stream, parameters, arguments) */
@@ -146,6 +149,10 @@
       (stream, function, argument, flags))                                                        \
     X(cudaStreamIsCapturing, _ptsz, (cudaStream_t stream, enum cudaStreamCaptureStatus * status), \
       (stream, status))                                                                           \
+    X(cudaStreamBeginCapture, _ptsz, (cudaStream_t stream, enum cudaStreamCaptureMode mode),      \
+      (stream, mode))                                                                             \
+    X(cudaStreamEndCapture, _ptsz, (cudaStream_t stream, cudaGraph_t * graph), (stream, graph))   \
+    X(cudaGraphLaunch, _ptsz, (cudaGraphExec_t exec, cudaStream_t stream), (exec, stream))        \
     X(cudaLaunchHostFunc, _ptsz, (cudaStream_t stream, cudaHostFn_t function, void *argument),    \
       (stream, function, argument))                                                               \
     X(cudaEventRecord, _ptsz, (cudaEvent_t event, cudaStream_t stream), (event, stream))          \

@@ -24,6 +24,7 @@ enum cudaFuncCache { cudaFuncCachePreferNone };
 enum cudaDeviceAttr { cudaDevAttrMaxThreadsPerBlock = 1 };            /* the driver's numbers */
 enum cudaMemPoolAttr { cudaMemPoolReuseFollowEventDependencies = 1 }; /* the same */
 enum cudaStreamCaptureStatus { cudaStreamCaptureStatusNone };
+enum cudaStreamCaptureMode { cudaStreamCaptureModeGlobal };
 
 typedef CUstream cudaStream_t;
 typedef CUevent cudaEvent_t;
@@ -32,6 +33,8 @@ typedef struct cudaArray *cudaArray_t;
 typedef void (*cudaHostFn_t)(void *argument);
 typedef void (*cudaStreamCallback_t)(cudaStream_t stream, cudaError_t status, void *argument);
 
+typedef CUgraph cudaGraph_t;
+typedef CUgraphExec cudaGraphExec_t;
 typedef CUkernel cudaKernel_t;
 typedef CUfunction cudaFunction_t;
 

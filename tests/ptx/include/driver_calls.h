@@ -73,6 +73,10 @@
     X(cuStreamCreate, , 2000, (CUstream * stream, unsigned flags))                                \
     X(cuStreamCreateWithPriority, , 5050, (CUstream * stream, unsigned flags, int priority))      \
     X(cuStreamDestroy, _v2, 4000, (CUstream stream))                                              \
+    X(cuGraphInstantiateWithFlags, , 11040,                                                       \
+      (CUgraphExec * exec, CUgraph graph, unsigned long long flags))                              \
+    X(cuGraphDestroy, , 10000, (CUgraph graph))                                                   \
+    X(cuGraphExecDestroy, , 10000, (CUgraphExec exec))                                            \
     X(cuThreadExchangeStreamCaptureMode, , 10010, (CUstreamCaptureMode * mode))                   \
     X(cuEventCreate, , 2000, (CUevent * event, unsigned flags))                                   \
     X(cuEventDestroy, _v2, 4000, (CUevent event))                                                 \
@@ -155,101 +159,107 @@
  * stream, parameters, arguments with which the variant calls the function itself): calls that use a
  * stream. PER_THREAD(stream) is the stream that the variant means.
  */
-#define DRIVER_STREAM_CALLS(X)                                                                   \
-    X(cuMemcpy, , 4000, 7000, _ptds, (CUdeviceptr to, CUdeviceptr from, size_t bytes),           \
-      (to, from, bytes))                                                                         \
-    X(cuMemcpyHtoD, _v2, 3020, 7000, _ptds, (CUdeviceptr to, const void *from, size_t bytes),    \
-      (to, from, bytes))                                                                         \
-    X(cuMemcpyDtoH, _v2, 3020, 7000, _ptds, (void *to, CUdeviceptr from, size_t bytes),          \
-      (to, from, bytes))                                                                         \
-    X(cuMemcpyDtoD, _v2, 3020, 7000, _ptds, (CUdeviceptr to, CUdeviceptr from, size_t bytes),    \
-      (to, from, bytes))                                                                         \
-    X(cuMemcpy2D, _v2, 3020, 7000, _ptds, (const CUDA_MEMCPY2D *copy), (copy))                   \
-    X(cuMemcpy2DUnaligned, _v2, 3020, 7000, _ptds, (const CUDA_MEMCPY2D *copy), (copy))          \
-    X(cuMemcpy3D, _v2, 3020, 7000, _ptds, (const CUDA_MEMCPY3D *copy), (copy))                   \
-    X(cuMemcpyAsync, , 4000, 7000, _ptsz,                                                        \
-      (CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream),                         \
-      (to, from, bytes, PER_THREAD(stream)))                                                     \
-    X(cuMemcpyHtoDAsync, _v2, 3020, 7000, _ptsz,                                                 \
-      (CUdeviceptr to, const void *from, size_t bytes, CUstream stream),                         \
-      (to, from, bytes, PER_THREAD(stream)))                                                     \
-    X(cuMemcpyDtoHAsync, _v2, 3020, 7000, _ptsz,                                                 \
-      (void *to, CUdeviceptr from, size_t bytes, CUstream stream),                               \
-      (to, from, bytes, PER_THREAD(stream)))                                                     \
-    X(cuMemcpyDtoDAsync, _v2, 3020, 7000, _ptsz,                                                 \
-      (CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream),                         \
-      (to, from, bytes, PER_THREAD(stream)))                                                     \
-    X(cuMemcpy2DAsync, _v2, 3020, 7000, _ptsz, (const CUDA_MEMCPY2D *copy, CUstream stream),     \
-      (copy, PER_THREAD(stream)))                                                                \
-    X(cuMemcpy3DAsync, _v2, 3020, 7000, _ptsz, (const CUDA_MEMCPY3D *copy, CUstream stream),     \
-      (copy, PER_THREAD(stream)))                                                                \
-    X(cuMemsetD8, _v2, 3020, 7000, _ptds, (CUdeviceptr to, unsigned char value, size_t count),   \
-      (to, value, count))                                                                        \
-    X(cuMemsetD16, _v2, 3020, 7000, _ptds, (CUdeviceptr to, unsigned short value, size_t count), \
-      (to, value, count))                                                                        \
-    X(cuMemsetD32, _v2, 3020, 7000, _ptds, (CUdeviceptr to, unsigned value, size_t count),       \
-      (to, value, count))                                                                        \
-    X(cuMemsetD2D8, _v2, 3020, 7000, _ptds,                                                      \
-      (CUdeviceptr to, size_t pitch, unsigned char value, size_t width, size_t height),          \
-      (to, pitch, value, width, height))                                                         \
-    X(cuMemsetD2D16, _v2, 3020, 7000, _ptds,                                                     \
-      (CUdeviceptr to, size_t pitch, unsigned short value, size_t width, size_t height),         \
-      (to, pitch, value, width, height))                                                         \
-    X(cuMemsetD2D32, _v2, 3020, 7000, _ptds,                                                     \
-      (CUdeviceptr to, size_t pitch, unsigned value, size_t width, size_t height),               \
-      (to, pitch, value, width, height))                                                         \
-    X(cuMemsetD8Async, , 3020, 7000, _ptsz,                                                      \
-      (CUdeviceptr to, unsigned char value, size_t count, CUstream stream),                      \
-      (to, value, count, PER_THREAD(stream)))                                                    \
-    X(cuMemsetD16Async, , 3020, 7000, _ptsz,                                                     \
-      (CUdeviceptr to, unsigned short value, size_t count, CUstream stream),                     \
-      (to, value, count, PER_THREAD(stream)))                                                    \
-    X(cuMemsetD32Async, , 3020, 7000, _ptsz,                                                     \
-      (CUdeviceptr to, unsigned value, size_t count, CUstream stream),                           \
-      (to, value, count, PER_THREAD(stream)))                                                    \
-    X(cuMemsetD2D8Async, , 3020, 7000, _ptsz,                                                    \
-      (CUdeviceptr to, size_t pitch, unsigned char value, size_t width, size_t height,           \
-       CUstream stream),                                                                         \
-      (to, pitch, value, width, height, PER_THREAD(stream)))                                     \
-    X(cuMemsetD2D16Async, , 3020, 7000, _ptsz,                                                   \
-      (CUdeviceptr to, size_t pitch, unsigned short value, size_t width, size_t height,          \
-       CUstream stream),                                                                         \
-      (to, pitch, value, width, height, PER_THREAD(stream)))                                     \
-    X(cuMemsetD2D32Async, , 3020, 7000, _ptsz,                                                   \
-      (CUdeviceptr to, size_t pitch, unsigned value, size_t width, size_t height,                \
-       CUstream stream),                                                                         \
-      (to, pitch, value, width, height, PER_THREAD(stream)))                                     \
-    X(cuMemAllocAsync, , 11020, 11020, _ptsz,                                                    \
-      (CUdeviceptr * address, size_t bytes, CUstream stream),                                    \
-      (address, bytes, PER_THREAD(stream)))                                                      \
-    X(cuMemAllocFromPoolAsync, , 11020, 11020, _ptsz,                                            \
-      (CUdeviceptr * address, size_t bytes, CUmemoryPool pool, CUstream stream),                 \
-      (address, bytes, pool, PER_THREAD(stream)))                                                \
-    X(cuMemFreeAsync, , 11020, 11020, _ptsz, (CUdeviceptr address, CUstream stream),             \
-      (address, PER_THREAD(stream)))                                                             \
-    X(cuStreamGetPriority, , 5050, 7000, _ptsz, (CUstream stream, int *priority),                \
-      (PER_THREAD(stream), priority))                                                            \
-    X(cuStreamGetFlags, , 5050, 7000, _ptsz, (CUstream stream, unsigned *flags),                 \
-      (PER_THREAD(stream), flags))                                                               \
-    X(cuStreamGetId, , 12000, 12000, _ptsz, (CUstream stream, unsigned long long *id),           \
-      (PER_THREAD(stream), id))                                                                  \
-    X(cuStreamGetCtx, , 9020, 9020, _ptsz, (CUstream stream, CUcontext * context),               \
-      (PER_THREAD(stream), context))                                                             \
-    X(cuStreamWaitEvent, , 3020, 7000, _ptsz, (CUstream stream, CUevent event, unsigned flags),  \
-      (PER_THREAD(stream), event, flags))                                                        \
-    X(cuStreamAddCallback, , 5000, 7000, _ptsz,                                                  \
-      (CUstream stream, CUstreamCallback function, void *argument, unsigned flags),              \
-      (PER_THREAD(stream), function, argument, flags))                                           \
-    X(cuStreamQuery, , 2000, 7000, _ptsz, (CUstream stream), (PER_THREAD(stream)))               \
-    X(cuStreamSynchronize, , 2000, 7000, _ptsz, (CUstream stream), (PER_THREAD(stream)))         \
-    X(cuStreamIsCapturing, , 10000, 10000, _ptsz,                                                \
-      (CUstream stream, CUstreamCaptureStatus * status), (PER_THREAD(stream), status))           \
-    X(cuEventRecord, , 2000, 7000, _ptsz, (CUevent event, CUstream stream),                      \
-      (event, PER_THREAD(stream)))                                                               \
-    X(cuEventRecordWithFlags, , 11010, 11010, _ptsz,                                             \
-      (CUevent event, CUstream stream, unsigned flags), (event, PER_THREAD(stream), flags))      \
-    X(cuLaunchHostFunc, , 10000, 10000, _ptsz,                                                   \
-      (CUstream stream, CUhostFn function, void *argument),                                      \
+#define DRIVER_STREAM_CALLS(X)                                                                     \
+    X(cuMemcpy, , 4000, 7000, _ptds, (CUdeviceptr to, CUdeviceptr from, size_t bytes),             \
+      (to, from, bytes))                                                                           \
+    X(cuMemcpyHtoD, _v2, 3020, 7000, _ptds, (CUdeviceptr to, const void *from, size_t bytes),      \
+      (to, from, bytes))                                                                           \
+    X(cuMemcpyDtoH, _v2, 3020, 7000, _ptds, (void *to, CUdeviceptr from, size_t bytes),            \
+      (to, from, bytes))                                                                           \
+    X(cuMemcpyDtoD, _v2, 3020, 7000, _ptds, (CUdeviceptr to, CUdeviceptr from, size_t bytes),      \
+      (to, from, bytes))                                                                           \
+    X(cuMemcpy2D, _v2, 3020, 7000, _ptds, (const CUDA_MEMCPY2D *copy), (copy))                     \
+    X(cuMemcpy2DUnaligned, _v2, 3020, 7000, _ptds, (const CUDA_MEMCPY2D *copy), (copy))            \
+    X(cuMemcpy3D, _v2, 3020, 7000, _ptds, (const CUDA_MEMCPY3D *copy), (copy))                     \
+    X(cuMemcpyAsync, , 4000, 7000, _ptsz,                                                          \
+      (CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream),                           \
+      (to, from, bytes, PER_THREAD(stream)))                                                       \
+    X(cuMemcpyHtoDAsync, _v2, 3020, 7000, _ptsz,                                                   \
+      (CUdeviceptr to, const void *from, size_t bytes, CUstream stream),                           \
+      (to, from, bytes, PER_THREAD(stream)))                                                       \
+    X(cuMemcpyDtoHAsync, _v2, 3020, 7000, _ptsz,                                                   \
+      (void *to, CUdeviceptr from, size_t bytes, CUstream stream),                                 \
+      (to, from, bytes, PER_THREAD(stream)))                                                       \
+    X(cuMemcpyDtoDAsync, _v2, 3020, 7000, _ptsz,                                                   \
+      (CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream),                           \
+      (to, from, bytes, PER_THREAD(stream)))                                                       \
+    X(cuMemcpy2DAsync, _v2, 3020, 7000, _ptsz, (const CUDA_MEMCPY2D *copy, CUstream stream),       \
+      (copy, PER_THREAD(stream)))                                                                  \
+    X(cuMemcpy3DAsync, _v2, 3020, 7000, _ptsz, (const CUDA_MEMCPY3D *copy, CUstream stream),       \
+      (copy, PER_THREAD(stream)))                                                                  \
+    X(cuMemsetD8, _v2, 3020, 7000, _ptds, (CUdeviceptr to, unsigned char value, size_t count),     \
+      (to, value, count))                                                                          \
+    X(cuMemsetD16, _v2, 3020, 7000, _ptds, (CUdeviceptr to, unsigned short value, size_t count),   \
+      (to, value, count))                                                                          \
+    X(cuMemsetD32, _v2, 3020, 7000, _ptds, (CUdeviceptr to, unsigned value, size_t count),         \
+      (to, value, count))                                                                          \
+    X(cuMemsetD2D8, _v2, 3020, 7000, _ptds,                                                        \
+      (CUdeviceptr to, size_t pitch, unsigned char value, size_t width, size_t height),            \
+      (to, pitch, value, width, height))                                                           \
+    X(cuMemsetD2D16, _v2, 3020, 7000, _ptds,                                                       \
+      (CUdeviceptr to, size_t pitch, unsigned short value, size_t width, size_t height),           \
+      (to, pitch, value, width, height))                                                           \
+    X(cuMemsetD2D32, _v2, 3020, 7000, _ptds,                                                       \
+      (CUdeviceptr to, size_t pitch, unsigned value, size_t width, size_t height),                 \
+      (to, pitch, value, width, height))                                                           \
+    X(cuMemsetD8Async, , 3020, 7000, _ptsz,                                                        \
+      (CUdeviceptr to, unsigned char value, size_t count, CUstream stream),                        \
+      (to, value, count, PER_THREAD(stream)))                                                      \
+    X(cuMemsetD16Async, , 3020, 7000, _ptsz,                                                       \
+      (CUdeviceptr to, unsigned short value, size_t count, CUstream stream),                       \
+      (to, value, count, PER_THREAD(stream)))                                                      \
+    X(cuMemsetD32Async, , 3020, 7000, _ptsz,                                                       \
+      (CUdeviceptr to, unsigned value, size_t count, CUstream stream),                             \
+      (to, value, count, PER_THREAD(stream)))                                                      \
+    X(cuMemsetD2D8Async, , 3020, 7000, _ptsz,                                                      \
+      (CUdeviceptr to, size_t pitch, unsigned char value, size_t width, size_t height,             \
+       CUstream stream),                                                                           \
+      (to, pitch, value, width, height, PER_THREAD(stream)))                                       \
+    X(cuMemsetD2D16Async, , 3020, 7000, _ptsz,                                                     \
+      (CUdeviceptr to, size_t pitch, unsigned short value, size_t width, size_t height,            \
+       CUstream stream),                                                                           \
+      (to, pitch, value, width, height, PER_THREAD(stream)))                                       \
+    X(cuMemsetD2D32Async, , 3020, 7000, _ptsz,                                                     \
+      (CUdeviceptr to, size_t pitch, unsigned value, size_t width, size_t height,                  \
+       CUstream stream),                                                                           \
+      (to, pitch, value, width, height, PER_THREAD(stream)))                                       \
+    X(cuMemAllocAsync, , 11020, 11020, _ptsz,                                                      \
+      (CUdeviceptr * address, size_t bytes, CUstream stream),                                      \
+      (address, bytes, PER_THREAD(stream)))                                                        \
+    X(cuMemAllocFromPoolAsync, , 11020, 11020, _ptsz,                                              \
+      (CUdeviceptr * address, size_t bytes, CUmemoryPool pool, CUstream stream),                   \
+      (address, bytes, pool, PER_THREAD(stream)))                                                  \
+    X(cuMemFreeAsync, , 11020, 11020, _ptsz, (CUdeviceptr address, CUstream stream),               \
+      (address, PER_THREAD(stream)))                                                               \
+    X(cuStreamGetPriority, , 5050, 7000, _ptsz, (CUstream stream, int *priority),                  \
+      (PER_THREAD(stream), priority))                                                              \
+    X(cuStreamGetFlags, , 5050, 7000, _ptsz, (CUstream stream, unsigned *flags),                   \
+      (PER_THREAD(stream), flags))                                                                 \
+    X(cuStreamGetId, , 12000, 12000, _ptsz, (CUstream stream, unsigned long long *id),             \
+      (PER_THREAD(stream), id))                                                                    \
+    X(cuStreamGetCtx, , 9020, 9020, _ptsz, (CUstream stream, CUcontext * context),                 \
+      (PER_THREAD(stream), context))                                                               \
+    X(cuStreamWaitEvent, , 3020, 7000, _ptsz, (CUstream stream, CUevent event, unsigned flags),    \
+      (PER_THREAD(stream), event, flags))                                                          \
+    X(cuStreamAddCallback, , 5000, 7000, _ptsz,                                                    \
+      (CUstream stream, CUstreamCallback function, void *argument, unsigned flags),                \
+      (PER_THREAD(stream), function, argument, flags))                                             \
+    X(cuStreamQuery, , 2000, 7000, _ptsz, (CUstream stream), (PER_THREAD(stream)))                 \
+    X(cuStreamSynchronize, , 2000, 7000, _ptsz, (CUstream stream), (PER_THREAD(stream)))           \
+    X(cuStreamIsCapturing, , 10000, 10000, _ptsz,                                                  \
+      (CUstream stream, CUstreamCaptureStatus * status), (PER_THREAD(stream), status))             \
+    X(cuStreamBeginCapture, _v2, 10010, 10010, _ptsz, (CUstream stream, CUstreamCaptureMode mode), \
+      (PER_THREAD(stream), mode))                                                                  \
+    X(cuStreamEndCapture, , 10000, 10000, _ptsz, (CUstream stream, CUgraph * graph),               \
+      (PER_THREAD(stream), graph))                                                                 \
+    X(cuGraphLaunch, , 10000, 10000, _ptsz, (CUgraphExec exec, CUstream stream),                   \
+      (exec, PER_THREAD(stream)))                                                                  \
+    X(cuEventRecord, , 2000, 7000, _ptsz, (CUevent event, CUstream stream),                        \
+      (event, PER_THREAD(stream)))                                                                 \
+    X(cuEventRecordWithFlags, , 11010, 11010, _ptsz,                                               \
+      (CUevent event, CUstream stream, unsigned flags), (event, PER_THREAD(stream), flags))        \
+    X(cuLaunchHostFunc, , 10000, 10000, _ptsz,                                                     \
+      (CUstream stream, CUhostFn function, void *argument),                                        \
       (PER_THREAD(stream), function, argument))
 
 /* The same: launches. */
@@ -274,7 +284,6 @@
    which. */
 #define DRIVER_REFUSED_CALLS(X)               \
     X(cuGraphCreate, , 10000)                 \
-    X(cuGraphInstantiateWithFlags, , 11040)   \
     X(cuGraphAddKernelNode, _v2, 12000)       \
     X(cuGraphAddMemcpyNode, , 10000)          \
     X(cuGraphAddMemsetNode, , 10000)          \
@@ -309,12 +318,9 @@
 
 /* The same with variants: X(name, symbol suffix, version, version and suffix of the variant). */
 #define DRIVER_REFUSED_STREAM_CALLS(X)                             \
-    X(cuStreamBeginCapture, _v2, 10010, 10010, _ptsz)              \
     X(cuStreamBeginCaptureToGraph, , 12030, 12030, _ptsz)          \
-    X(cuStreamEndCapture, , 10000, 10000, _ptsz)                   \
     X(cuStreamGetCaptureInfo, _v3, 12030, 12030, _ptsz)            \
     X(cuStreamUpdateCaptureDependencies, _v2, 12030, 12030, _ptsz) \
-    X(cuGraphLaunch, , 10000, 10000, _ptsz)                        \
     X(cuStreamWaitValue32, _v2, 11070, 11070, _ptsz)               \
     X(cuStreamWaitValue64, _v2, 11070, 11070, _ptsz)               \
     X(cuStreamWriteValue32, _v2, 11070, 11070, _ptsz)              \

@@ -24,6 +24,8 @@
     X(CUDA_ERROR_OPERATING_SYSTEM, cudaErrorOperatingSystem, 304,                                \
       "OS call failed or operation not supported on this OS")                                    \
     X(CUDA_ERROR_INVALID_HANDLE, cudaErrorInvalidResourceHandle, 400, "invalid resource handle") \
+    X(CUDA_ERROR_ILLEGAL_STATE, cudaErrorIllegalState, 401,                                      \
+      "the operation cannot be performed in the present state")                                  \
     X(CUDA_ERROR_NOT_FOUND, cudaErrorSymbolNotFound, 500, "named symbol not found")              \
     X(CUDA_ERROR_NOT_READY, cudaErrorNotReady, 600, "device not ready")                          \
     X(CUDA_ERROR_ILLEGAL_ADDRESS, cudaErrorIllegalAddress, 700,                                  \
@@ -43,6 +45,8 @@
     X(CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE, cudaErrorCooperativeLaunchTooLarge, 720,          \
       "too many blocks in cooperative launch")                                                   \
     X(CUDA_ERROR_NOT_SUPPORTED, cudaErrorNotSupported, 801, "operation not supported")           \
+    X(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, cudaErrorStreamCaptureUnsupported, 900,             \
+      "operation not permitted when stream is capturing")                                        \
     X(CUDA_ERROR_UNKNOWN, cudaErrorUnknown, 999, "unknown error")
 
 /* X(name, number) */
@@ -122,7 +126,8 @@
     X(CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT, 2)                   \
     X(CU_LAUNCH_ATTRIBUTE_COOPERATIVE, 2)                              \
     X(CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, 4)                        \
-    X(CU_STREAM_CAPTURE_STATUS_NONE, 0)
+    X(CU_STREAM_CAPTURE_STATUS_NONE, 0)                                \
+    X(CU_STREAM_CAPTURE_STATUS_ACTIVE, 1)
 
 /* X(type, field, offset), and X(type, bytes) */
 #define DRIVER_FIELDS(X)                \
