@@ -49,7 +49,7 @@ static bool has_fma(void)
 
 static struct command make_command(void)
 {
-    struct command command = {{compiler(), "-O1", "-w", "-std=gnu11", "-fPIC", "-shared",
+    struct command command = {{compiler(), "-Og", "-w", "-std=gnu11", "-fPIC", "-shared",
                                "-ffp-contract=off", "-fno-math-errno", "-fwrapv",
                                "-fno-strict-aliasing", "-I" PTX_MACHINE_ROOT,
                                "-I" PTX_MACHINE_ROOT "/include"},

@@ -25,23 +25,24 @@ typedef int32_t s32;
 typedef int64_t s64;
 typedef __int128 s128;
 
-/* Memory: addresses of each space become pointers, checked and observed. */
+/* Memory: addresses of each space become pointers, checked and observed. What is rare is out of
+   line, so that translated code stays small: compiling it is most of the cost of a test. */
 
-static inline void aligned(struct ptx_thread *t, u64 address, u32 bytes, u32 line)
+#define RARE __attribute__((noinline, cold)) static
+
+RARE void misaligned(struct ptx_thread *t, u64 address, u32 line)
 {
-    if (__builtin_expect((address & (bytes - 1)) != 0, 0)) {
-        t->block->calls->fail(t, line, "a misaligned address", address);
-    }
+    t->block->calls->fail(t, line, "a misaligned address", address);
 }
 
-static inline unsigned char *at_global(struct ptx_thread *t, u64 address, u32 bytes,
-                                       enum ptx_access kind, u32 line)
+RARE void beyond(struct ptx_thread *t, u64 address, u32 line, const char *what)
 {
-    aligned(t, address, bytes, line);
-    if (__builtin_expect(t->block->is_observed, 0)) {
-        t->block->calls->observe(t, address, bytes, kind, line);
-    }
-    return (unsigned char *)address;
+    t->block->calls->fail(t, line, what, address);
+}
+
+RARE void observe(struct ptx_thread *t, u64 address, u32 bytes, enum ptx_access kind, u32 line)
+{
+    t->block->calls->observe(t, address, bytes, kind, line);
 }
 
 static inline bool is_shared(const struct ptx_thread *t, u64 address)
@@ -54,13 +55,37 @@ static inline bool is_local(const struct ptx_thread *t, u64 address)
     return address - (u64)t->block->locals < t->block->locals_bytes;
 }
 
+RARE void observe_generic(struct ptx_thread *t, u64 address, u32 bytes, enum ptx_access kind,
+                          u32 line)
+{
+    if (!is_shared(t, address) && !is_local(t, address)) {
+        observe(t, address, bytes, kind, line);
+    }
+}
+
+static inline void aligned(struct ptx_thread *t, u64 address, u32 bytes, u32 line)
+{
+    if (__builtin_expect((address & (bytes - 1)) != 0, 0)) {
+        misaligned(t, address, line);
+    }
+}
+
+static inline unsigned char *at_global(struct ptx_thread *t, u64 address, u32 bytes,
+                                       enum ptx_access kind, u32 line)
+{
+    aligned(t, address, bytes, line);
+    if (__builtin_expect(t->is_observed, 0)) {
+        observe(t, address, bytes, kind, line);
+    }
+    return (unsigned char *)address;
+}
+
 static inline unsigned char *at_generic(struct ptx_thread *t, u64 address, u32 bytes,
                                         enum ptx_access kind, u32 line)
 {
     aligned(t, address, bytes, line);
-    if (__builtin_expect(t->block->is_observed, 0) && !is_shared(t, address) &&
-        !is_local(t, address)) {
-        t->block->calls->observe(t, address, bytes, kind, line);
+    if (__builtin_expect(t->is_observed, 0)) {
+        observe_generic(t, address, bytes, kind, line);
     }
     return (unsigned char *)address;
 }
@@ -70,10 +95,10 @@ static inline unsigned char *at_shared(struct ptx_thread *t, u64 address, u32 by
 {
     (void)kind;
     aligned(t, address, bytes, line);
-    if (__builtin_expect(address + bytes > t->block->shared_bytes || address + bytes < bytes, 0)) {
-        t->block->calls->fail(t, line, "shared memory beyond its end", address);
+    if (__builtin_expect(address > t->shared_bytes || address + bytes > t->shared_bytes, 0)) {
+        beyond(t, address, line, "shared memory beyond its end");
     }
-    return t->block->shared + address;
+    return t->shared + address;
 }
 
 static inline unsigned char *at_local(struct ptx_thread *t, u64 address, u32 bytes,
@@ -81,8 +106,9 @@ static inline unsigned char *at_local(struct ptx_thread *t, u64 address, u32 byt
 {
     (void)kind;
     aligned(t, address, bytes, line);
-    if (__builtin_expect(address + bytes > t->block->local_bytes || address + bytes < bytes, 0)) {
-        t->block->calls->fail(t, line, "local memory beyond its end", address);
+    if (__builtin_expect(address > t->block->local_bytes || address + bytes > t->block->local_bytes,
+                         0)) {
+        beyond(t, address, line, "local memory beyond its end");
     }
     return t->local + address;
 }

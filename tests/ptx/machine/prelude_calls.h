@@ -14,8 +14,8 @@ static inline void copy_async(struct ptx_thread *t, u64 to, u64 from, u32 bytes,
     from_bytes = from_bytes < bytes ? from_bytes : bytes;
     aligned(t, from, bytes, line);
     if (from_bytes > 0) {
-        if (t->block->is_observed) {
-            t->block->calls->observe(t, from, from_bytes, PTX_READ, line);
+        if (t->is_observed) {
+            observe(t, from, from_bytes, PTX_READ, line);
         }
         memcpy(destination, (const unsigned char *)from, from_bytes);
     }

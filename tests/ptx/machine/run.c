@@ -431,6 +431,9 @@ static void place_threads(void)
             .local = run.block.locals + (run.kernel->waits ? (size_t)i * run.block.local_bytes : 0),
             .index = {i % size[0], i / size[0] % size[1], i / size[0] / size[1]},
             .number = i,
+            .is_observed = run.block.is_observed,
+            .shared = run.block.shared,
+            .shared_bytes = run.block.shared_bytes,
         };
     }
 }

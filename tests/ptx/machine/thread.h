@@ -101,6 +101,10 @@ struct ptx_thread {
     unsigned char *local;
     uint32_t index[3];
     uint32_t number; /* in the block */
+    /* Of the block; here since every access needs them. */
+    bool is_observed;
+    unsigned char *shared;
+    uint64_t shared_bytes;
 };
 
 /* What a translated module exports, as "ptx_entries": its kernels in the order of the text. */
