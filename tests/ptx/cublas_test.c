@@ -149,6 +149,10 @@ START_TEST(bfloat16_operands)
                       CUBLAS_STATUS_SUCCESS);
     multiply(true, false, 7, 8, 9, 1, 9, 9, 0, 7, 0);
     check();
+    ck_assert_uint_eq(cublasGemmEx_64(handle, 1, 0, INT64_C(1) << 40, 8, 9, &alpha, device[0],
+                                      CUDA_R_32F, 9, device[1], CUDA_R_32F, 9, &zero, device[2],
+                                      CUDA_R_32F, 7, CUBLAS_COMPUTE_32F, -1),
+                      CUBLAS_STATUS_NOT_SUPPORTED);
     ck_assert_uint_eq(cublasGemmEx(handle, 1, 0, 7, 8, 9, &alpha, device[0], CUDA_R_64F, 9,
                                    device[1], CUDA_R_16BF, 9, &zero, device[2], CUDA_R_32F, 7,
                                    CUBLAS_COMPUTE_32F, -1),

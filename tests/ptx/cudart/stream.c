@@ -41,6 +41,13 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream)
     CUDART_FORWARD(cuStreamSynchronize, stream);
 }
 
+/* There is one device. */
+cudaError_t cudaStreamGetDevice(cudaStream_t stream, int *device)
+{
+    (void)stream;
+    CUDART_FORWARD(cuCtxGetDevice, device);
+}
+
 cudaError_t cudaStreamQuery(cudaStream_t stream)
 {
     CUDART_FORWARD(cuStreamQuery, stream);

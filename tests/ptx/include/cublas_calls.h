@@ -42,6 +42,18 @@
        long long int b_stride, const void *beta, void *c, cudaDataType c_type, int ldc,            \
        long long int c_stride, int count, cublasComputeType_t compute,                             \
        cublasGemmAlgo_t algorithm))                                                                \
+    X(cublasGemmEx_64,                                                                             \
+      (cublasHandle_t handle, cublasOperation_t transa, cublasOperation_t transb, int64_t m,       \
+       int64_t n, int64_t k, const void *alpha, const void *a, cudaDataType a_type, int64_t lda,   \
+       const void *b, cudaDataType b_type, int64_t ldb, const void *beta, void *c,                 \
+       cudaDataType c_type, int64_t ldc, cublasComputeType_t compute, cublasGemmAlgo_t algorithm)) \
+    X(cublasGemmStridedBatchedEx_64,                                                               \
+      (cublasHandle_t handle, cublasOperation_t transa, cublasOperation_t transb, int64_t m,       \
+       int64_t n, int64_t k, const void *alpha, const void *a, cudaDataType a_type, int64_t lda,   \
+       long long int a_stride, const void *b, cudaDataType b_type, int64_t ldb,                    \
+       long long int b_stride, const void *beta, void *c, cudaDataType c_type, int64_t ldc,        \
+       long long int c_stride, int64_t count, cublasComputeType_t compute,                         \
+       cublasGemmAlgo_t algorithm))                                                                \
     X(cublasSgemv_v2, (cublasHandle_t handle, cublasOperation_t trans, int m, int n,               \
                        const float *alpha, const float *a, int lda, const float *x, int x_step,    \
                        const float *beta, float *y, int y_step))                                   \

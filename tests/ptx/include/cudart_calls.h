@@ -141,6 +141,7 @@
     X(cudaStreamGetFlags, _ptsz, (cudaStream_t stream, unsigned int *flags), (stream, flags))     \
     X(cudaStreamGetId, _ptsz, (cudaStream_t stream, unsigned long long *id), (stream, id))        \
     X(cudaStreamSynchronize, _ptsz, (cudaStream_t stream), (stream))                              \
+    X(cudaStreamGetDevice, _ptsz, (cudaStream_t stream, int *device), (stream, device))           \
     X(cudaStreamQuery, _ptsz, (cudaStream_t stream), (stream))                                    \
     X(cudaStreamWaitEvent, _ptsz, (cudaStream_t stream, cudaEvent_t event, unsigned int flags),   \
       (stream, event, flags))                                                                     \
