@@ -374,22 +374,24 @@ static void print_movers(const struct account *account)
 }
 
 /* The predicted time of an iteration within a budget; UINT64_MAX: no plan was found. */
-static uint64_t predict_ns(const struct subject *subject, uint64_t budget_bytes)
+static uint64_t predict_ns(const struct subject *subject, uint64_t budget_bytes,
+                           enum planner_effort effort)
 {
     uint64_t ns;
 
     return predict_iteration(&planners[0], &subject->trace_index, &subject->machine, budget_bytes,
-                             EFFORT_DEFAULT, &ns, NULL) == CAPU_OK
+                             effort, &ns, NULL) == CAPU_OK
                ? ns
                : UINT64_MAX;
 }
 
-/* One line of the list of budgets. */
+/* One line of the list of budgets. There are many, and whether another budget helps shows with
+   little effort, too. */
 static void print_budget(const struct subject *subject, unsigned percent, uint64_t used_bytes)
 {
     uint64_t budget = (uint64_t)((double)subject->trace_index.peak_bytes * percent / 100.0);
     uint64_t next = (uint64_t)((double)subject->trace_index.peak_bytes * (percent + 10) / 100.0);
-    uint64_t ns = predict_ns(subject, budget);
+    uint64_t ns = predict_ns(subject, budget, EFFORT_QUICK);
     char buffer[32];
 
     printf("  %14s ", human_bytes(budget, buffer));
@@ -408,7 +410,7 @@ static void print_effort(const struct subject *subject, const struct reported *c
 {
     uint64_t budget = counters->budget_bytes;
     uint64_t worth_ns = subject->trace_index.trace->total_ns / 100;
-    uint64_t usual_ns = predict_ns(subject, budget);
+    uint64_t usual_ns = predict_ns(subject, budget, EFFORT_DEFAULT);
     uint64_t bound_ns;
     char first[32];
     char second[32];
@@ -485,8 +487,8 @@ static void print_budgets(const struct settings *settings, const struct account 
     printf("\nthe link was busy for %.3f ms with copies out and %.3f ms with copies back\n",
            1e3 * seconds_of_copies(counters->evicted_bytes, subject->machine.d2h_bytes_per_s),
            1e3 * seconds_of_copies(counters->prefetched_bytes, subject->machine.h2d_bytes_per_s));
-    printf("\nother budgets, predicted for %s\n  %14s %14s %10s\n", settings->arguments.trace,
-           "budget", "iteration", "overhead");
+    printf("\nother budgets, predicted for %s with quick effort\n  %14s %14s %10s\n",
+           settings->arguments.trace, "budget", "iteration", "overhead");
     for (unsigned percent = 30; percent <= 100; percent += 10) {
         print_budget(subject, percent, counters->budget_bytes);
     }
