@@ -168,9 +168,12 @@ static bool is_late(const struct feedback *feedback)
 static bool take_rate(const struct feedback *feedback, enum copy_way way, uint64_t *bytes_per_s)
 {
     uint64_t planned = *bytes_per_s;
+    uint64_t most = feedback->bytes_per_s[way];
     uint64_t seen = copy_sums_rate(&feedback->copies[way], feedback->copy_latency_ns);
-    uint64_t off = seen > planned ? seen - planned : planned - seen;
+    uint64_t off;
 
+    seen = seen < most ? seen : most;
+    off = seen > planned ? seen - planned : planned - seen;
     if (seen == 0 || off <= planned / 100 * RATE_PERCENT) {
         return false;
     }

@@ -50,7 +50,8 @@ struct feedback {
     uint64_t stall_ns;
     struct copy_sums copies[COPY_WAYS];
     struct feedback_link link;
-    uint64_t copy_latency_ns; /* as planned with */
+    uint64_t copy_latency_ns;        /* as planned with */
+    uint64_t bytes_per_s[COPY_WAYS]; /* of one direction alone: no plan is made for more */
 
     bool is_wrong; /* the plan does not fit its iterations: planning discards it */
 };
@@ -82,8 +83,10 @@ bool feedback_wants_times(struct feedback *feedback, uint64_t every);
 /*
  * Takes the times of an iteration that followed the plan to its end. True: a window is complete,
  * and the plan is to be made again with the times seen, for *link: the ops' own times moved, or
- * compute stood still longer than planned. The rates are those that the copies had. Only if compute
- * stood still although ops and copies took what was planned are the links taken to be slower.
+ * compute stood still longer than planned. The rates are those that the copies had,
+ * but none is higher than that of a direction alone, which is measured better or given. Only if
+ * compute stood still although ops and copies took what was planned are the links taken to be
+ * slower.
  */
 bool feedback_take(struct feedback *feedback, const struct record *record,
                    struct feedback_link *link);

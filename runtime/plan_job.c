@@ -56,6 +56,8 @@ static capu_status compile(struct plan_job *job, const struct plan *plan,
     entry->feedback.link.d2h_bytes_per_s = machine->d2h_bytes_per_s;
     entry->feedback.link.h2d_bytes_per_s = machine->h2d_bytes_per_s;
     entry->feedback.copy_latency_ns = machine->copy_latency_ns;
+    entry->feedback.bytes_per_s[COPY_OUT] = job->trace.machine.d2h_bytes_per_s;
+    entry->feedback.bytes_per_s[COPY_IN] = job->trace.machine.h2d_bytes_per_s;
     entry->feedback.predicted_ns = timeline->iteration_ns;
     entry->feedback.expected_ns = timeline->iteration_ns;
     entry->feedback.ideal_ns = timeline->ideal_ns;

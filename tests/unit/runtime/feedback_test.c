@@ -183,6 +183,7 @@ START_TEST(late_copies_ask_for_the_rates_seen)
 
     feedback.link = (struct feedback_link){1000000000, 1000000000, 100};
     feedback.copy_latency_ns = 10;
+    feedback.bytes_per_s[COPY_OUT] = feedback.bytes_per_s[COPY_IN] = 1000000000;
     for (uint32_t i = 0; i < FIRST; i++) {
         struct record record = {.ops = took, .op_count = OPS, .is_timed = true};
 
@@ -192,7 +193,7 @@ START_TEST(late_copies_ask_for_the_rates_seen)
         record.report.stall_ns = 60;
         took[0].ns = took[1].ns = 100;
         record.copies[COPY_OUT] = (struct copy_sums){.count = 2, .bytes = 100, .ns = 220};
-        record.copies[COPY_IN] = (struct copy_sums){.count = 1, .bytes = 100, .ns = 110};
+        record.copies[COPY_IN] = (struct copy_sums){.count = 1, .bytes = 100, .ns = 60};
         is_remade = feedback_take(&feedback, &record, &link);
     }
     ck_assert(is_remade);
