@@ -203,6 +203,45 @@ static capu_status pass_open(struct device *device, const struct device_grant *g
     PASS_ON(OPEN, 0, NULL, open(inner, grants, count));
 }
 
+static capu_status pass_capture_begin(struct device *device, capu_stream stream)
+{
+    PASS_ON(CAPTURE_BEGIN, 0, stream, capture_begin(inner, stream));
+}
+
+static capu_status pass_capture_end(struct device *device, capu_stream stream,
+                                    struct device_graph **graph, bool *is_updated)
+{
+    PASS_ON(CAPTURE_END, 0, stream, capture_end(inner, stream, graph, is_updated));
+}
+
+static capu_status pass_graph_launch(struct device *device, struct device_graph *graph,
+                                     capu_stream stream)
+{
+    PASS_ON(GRAPH_LAUNCH, 0, stream, graph_launch(inner, graph, stream));
+}
+
+static capu_status pass_capture_state(struct device *device, capu_stream stream,
+                                      enum device_capture *state)
+{
+    return device_capture_state(adaptor_of(device)->inner, stream, state);
+}
+
+static capu_status pass_capture_node(struct device *device, capu_stream stream, void **node)
+{
+    return device_capture_node(adaptor_of(device)->inner, stream, node);
+}
+
+static capu_status pass_graph_set_copy_in(struct device *device, struct device_graph *graph,
+                                          void *node, const struct device_copy *copy)
+{
+    return device_graph_set_copy_in(adaptor_of(device)->inner, graph, node, copy);
+}
+
+static void pass_graph_destroy(struct device *device, struct device_graph *graph)
+{
+    device_graph_destroy(adaptor_of(device)->inner, graph);
+}
+
 static capu_status pass_guard(struct device *device)
 {
     return device_guard(adaptor_of(device)->inner);
@@ -251,6 +290,10 @@ static const struct device_table adaptor_table = {
     .guard = pass_guard,
     .close = pass_close,
     .view = pass_view,
+    .capture_state = pass_capture_state,
+    .capture_node = pass_capture_node,
+    .graph_set_copy_in = pass_graph_set_copy_in,
+    .graph_destroy = pass_graph_destroy,
 };
 #undef TABLE_SLOT
 

@@ -38,7 +38,10 @@
     X(COPY_WITHIN, copy_within)               \
     X(FILL, fill)                             \
     X(RUN, run)                               \
-    X(OPEN, open)
+    X(OPEN, open)                             \
+    X(CAPTURE_BEGIN, capture_begin)           \
+    X(CAPTURE_END, capture_end)               \
+    X(GRAPH_LAUNCH, graph_launch)
 
 #define ADAPTOR_SLOT_ENUMERATOR(name, slot) ADAPTOR_##name,
 enum adaptor_slot { ADAPTOR_SLOTS(ADAPTOR_SLOT_ENUMERATOR) ADAPTOR_SLOT_COUNT };

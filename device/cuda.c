@@ -80,6 +80,13 @@ static const struct device_table cuda_table = {
     .run = cuda_run,
     .now_ns = cuda_now_ns,
     .failure = cuda_failure,
+    .capture_begin = cuda_capture_begin,
+    .capture_end = cuda_capture_end,
+    .capture_state = cuda_capture_state,
+    .capture_node = cuda_capture_node,
+    .graph_set_copy_in = cuda_graph_set_copy_in,
+    .graph_launch = cuda_graph_launch,
+    .graph_destroy = cuda_graph_destroy,
 };
 
 /* Describes the error of a CUDA call during creation of the device. */
@@ -250,6 +257,7 @@ static void init(struct cuda_device *cuda, const struct device_options *options)
                  .d2h_duplex_bytes_per_s = options->d2h_duplex_bytes_per_s,
                  .h2d_duplex_bytes_per_s = options->h2d_duplex_bytes_per_s,
                  .copy_latency_ns = options->copy_latency_ns},
+        .can_capture = true,
     };
 
     cuda->head.table = &cuda_table;

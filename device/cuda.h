@@ -1,7 +1,7 @@
 /*
  * The inside of the cuda device, shared by its files: cuda.c (table, creation), cuda_error.c (what
- * calls answered), cuda_memory.c (pages, ranges, mappings), cuda_host.c (pinned memory) and
- * cuda_stream.c (streams, events, work).
+ * calls answered), cuda_memory.c (pages, ranges, mappings), cuda_host.c (pinned memory),
+ * cuda_stream.c (streams, events, work) and cuda_graph.c (captures and graphs).
  *
  * They include CUDA's headers, or those of tests/fake_cudart, which declare the same. Calls go from
  * cuda.c to the others and from all of them to cuda_error.c, never back.
@@ -157,5 +157,18 @@ capu_status cuda_copy_within(struct device *device, capu_stream stream, void *to
 capu_status cuda_fill(struct device *device, capu_stream stream, void *to, unsigned char byte,
                       uint64_t bytes);
 capu_status cuda_run(struct device *device, capu_stream stream, const struct device_work *work);
+
+/* cuda_graph.c */
+capu_status cuda_capture_begin(struct device *device, capu_stream stream);
+capu_status cuda_capture_end(struct device *device, capu_stream stream, struct device_graph **graph,
+                             bool *is_updated);
+capu_status cuda_capture_state(struct device *device, capu_stream stream,
+                               enum device_capture *state);
+capu_status cuda_capture_node(struct device *device, capu_stream stream, void **node);
+capu_status cuda_graph_set_copy_in(struct device *device, struct device_graph *graph, void *node,
+                                   const struct device_copy *copy);
+capu_status cuda_graph_launch(struct device *device, struct device_graph *graph,
+                              capu_stream stream);
+void cuda_graph_destroy(struct device *device, struct device_graph *graph);
 
 #endif

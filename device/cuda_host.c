@@ -165,7 +165,19 @@ static capu_status alloc_patiently(struct cuda_device *cuda, uint64_t bytes, voi
     return status;
 }
 
-capu_status cuda_host_alloc(struct device *device, uint64_t bytes, void **address)
+/* Pinned memory is no part of a graph. So this thread may pin it while the program captures a
+   stream in a mode that prohibits other threads, or this one, from doing so. Returns the mode
+   before. */
+static enum cudaStreamCaptureMode exchange_mode(enum cudaStreamCaptureMode mode)
+{
+    if (cudaThreadExchangeStreamCaptureMode(&mode) != cudaSuccess) {
+        (void)cudaGetLastError();
+        mode = cudaStreamCaptureModeGlobal;
+    }
+    return mode;
+}
+
+static capu_status alloc(struct device *device, uint64_t bytes, void **address)
 {
     struct cuda_device *cuda = cuda_of(device);
     capu_status status = cuda_activate(cuda);
@@ -184,6 +196,15 @@ capu_status cuda_host_alloc(struct device *device, uint64_t bytes, void **addres
         /* Registering was refused and this works, so it is not tried again. */
         atomic_store_explicit(&cuda->has_no_registering, true, memory_order_relaxed);
     }
+    return status;
+}
+
+capu_status cuda_host_alloc(struct device *device, uint64_t bytes, void **address)
+{
+    enum cudaStreamCaptureMode before = exchange_mode(cudaStreamCaptureModeRelaxed);
+    capu_status status = alloc(device, bytes, address);
+
+    (void)exchange_mode(before);
     return status;
 }
 

@@ -200,6 +200,7 @@ capu_status cuda_fill(struct device *device, capu_stream stream, void *to, unsig
 capu_status cuda_run(struct device *device, capu_stream stream, const struct device_work *work)
 {
     struct cuda_device *cuda = cuda_of(device);
+    enum device_capture state = DEVICE_RUNS;
     capu_status status = cuda_activate_quickly(cuda);
     capu_status answer;
 
@@ -212,6 +213,10 @@ capu_status cuda_run(struct device *device, capu_stream stream, const struct dev
     }
     if (answer == CAPU_OK) {
         return CAPU_OK;
+    }
+    status = cuda_capture_state(device, stream, &state);
+    if (status != CAPU_OK || state != DEVICE_RUNS) {
+        return status == CAPU_DEVICE_LOST ? status : CAPU_OP_FAILED;
     }
     /* The op may be the first to see that the device is lost. Asking the stream shows whether it
      * is. */

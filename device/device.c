@@ -318,6 +318,60 @@ void *device_view(struct device *device, const void *address, uint64_t *bytes)
     return device->table->view(device, address, bytes);
 }
 
+capu_status device_capture_begin(struct device *device, capu_stream stream)
+{
+    GUARD(device != NULL && stream != NULL);
+    return device->capabilities.can_capture ? device->table->capture_begin(device, stream)
+                                            : CAPU_UNSUPPORTED;
+}
+
+capu_status device_capture_end(struct device *device, capu_stream stream,
+                               struct device_graph **graph, bool *is_updated)
+{
+    GUARD(device != NULL && stream != NULL && graph != NULL && is_updated != NULL);
+    return device->capabilities.can_capture
+               ? device->table->capture_end(device, stream, graph, is_updated)
+               : CAPU_UNSUPPORTED;
+}
+
+capu_status device_capture_state(struct device *device, capu_stream stream,
+                                 enum device_capture *state)
+{
+    GUARD(device != NULL && stream != NULL && state != NULL);
+    *state = DEVICE_RUNS;
+    return device->capabilities.can_capture ? device->table->capture_state(device, stream, state)
+                                            : CAPU_OK;
+}
+
+capu_status device_capture_node(struct device *device, capu_stream stream, void **node)
+{
+    GUARD(device != NULL && stream != NULL && node != NULL);
+    return device->capabilities.can_capture ? device->table->capture_node(device, stream, node)
+                                            : CAPU_UNSUPPORTED;
+}
+
+capu_status device_graph_set_copy_in(struct device *device, struct device_graph *graph, void *node,
+                                     const struct device_copy *copy)
+{
+    GUARD(device != NULL && graph != NULL && node != NULL && copy != NULL);
+    GUARD(is_range(copy->to, copy->bytes) && is_range(copy->from, copy->bytes));
+    return device->table->graph_set_copy_in(device, graph, node, copy);
+}
+
+capu_status device_graph_launch(struct device *device, struct device_graph *graph,
+                                capu_stream stream)
+{
+    GUARD(device != NULL && graph != NULL && stream != NULL);
+    return device->table->graph_launch(device, graph, stream);
+}
+
+void device_graph_destroy(struct device *device, struct device_graph *graph)
+{
+    if (device != NULL && graph != NULL) {
+        device->table->graph_destroy(device, graph);
+    }
+}
+
 uint64_t device_now_ns(struct device *device)
 {
     return device == NULL ? 0 : device->table->now_ns(device);

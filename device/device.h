@@ -72,6 +72,23 @@ struct device_work {
     capu_status *answer;  /* cuda only: receives what `run` returned; NULL: not needed */
 };
 
+/* What becomes of the work of a stream. */
+enum device_capture {
+    DEVICE_RUNS,
+    DEVICE_CAPTURES,      /* it is recorded */
+    DEVICE_CAPTURE_FAILED /* it was being recorded until something was called that prevents it */
+};
+
+/* Recorded work, to be launched any number of times. */
+struct device_graph;
+
+/* The copy that a node of a graph makes. The host memory stays valid as long as the graph does. */
+struct device_copy {
+    void *to;
+    const void *from;
+    uint64_t bytes;
+};
+
 /*
  * How fast copies between device memory and pinned host memory are. A rate of 0 is not known.
  *
@@ -112,6 +129,7 @@ struct device_capabilities {
     bool is_simulated;       /* no memory behind the addresses */
     bool runs_on_stream;     /* `run` is called on the stream's thread and computes (host) */
     bool can_guard;          /* has the slots guard, open, close and view (host) */
+    bool can_capture;        /* has the slots from capture_begin to graph_destroy (cuda) */
 };
 
 /* What a device is made with; zero fields mean the device's default. */
@@ -243,6 +261,34 @@ struct device_table {
        Valid until the page is unmapped there. NULL: nothing is mapped, or the device is not
        guarded. */
     void *(*view)(struct device *device, const void *address, uint64_t *bytes);
+
+    /* Optional as well, all or none: capabilities.can_capture. */
+
+    /* Pre: it runs. Post: from now on the work of the stream is recorded, and so is that of streams
+       that follow an event recorded in it. An event recorded there can only be followed there: it
+       has no other use, and no time, until it is recorded elsewhere. These streams cannot follow
+       events of other streams, and nobody can wait for them. */
+    capu_status (*capture_begin)(struct device *device, capu_stream stream);
+    /* Pre: the stream follows all that was recorded in others. Post: work runs again, also after a
+       failure. *graph is what was recorded: NULL becomes a new graph; an old one is changed, or
+       replaced if its shape is another. *is_updated: it was changed, and nodes have the names that
+       they had. On failure *graph is as before. DEVICE_FAILED: something was called in between that
+       prevents recording. OVER_BUDGET: no memory. */
+    capu_status (*capture_end)(struct device *device, capu_stream stream,
+                               struct device_graph **graph, bool *is_updated);
+    capu_status (*capture_state)(struct device *device, capu_stream stream,
+                                 enum device_capture *state);
+    /* Pre: what was recorded last in the stream is a copy_in. Post: *node names it in the graph. */
+    capu_status (*capture_node)(struct device *device, capu_stream stream, void **node);
+    /* Pre: `node` is a copy_in of the graph. Post: later launches make this copy instead. */
+    capu_status (*graph_set_copy_in)(struct device *device, struct device_graph *graph, void *node,
+                                     const struct device_copy *copy);
+    /* Post: the recorded work runs after all work of the stream, and after earlier launches; later
+       work of the stream runs after it. */
+    capu_status (*graph_launch)(struct device *device, struct device_graph *graph,
+                                capu_stream stream);
+    /* Launches under way still run. */
+    void (*graph_destroy)(struct device *device, struct device_graph *graph);
 };
 
 /* The head of every device; the rest of its struct is its own. */
@@ -328,6 +374,20 @@ bool device_is_in_run(void);
    UNSUPPORTED: the device calls it when the work is enqueued. */
 capu_status device_note(const struct device_tally *more);
 capu_status device_explain(const char *why);
+
+/* UNSUPPORTED without captures. */
+capu_status device_capture_begin(struct device *device, capu_stream stream);
+capu_status device_capture_end(struct device *device, capu_stream stream,
+                               struct device_graph **graph, bool *is_updated);
+/* DEVICE_RUNS without captures. */
+capu_status device_capture_state(struct device *device, capu_stream stream,
+                                 enum device_capture *state);
+capu_status device_capture_node(struct device *device, capu_stream stream, void **node);
+capu_status device_graph_set_copy_in(struct device *device, struct device_graph *graph, void *node,
+                                     const struct device_copy *copy);
+capu_status device_graph_launch(struct device *device, struct device_graph *graph,
+                                capu_stream stream);
+void device_graph_destroy(struct device *device, struct device_graph *graph);
 
 uint64_t device_now_ns(struct device *device);
 capu_status device_failure(struct device *device, char *text, size_t text_bytes);

@@ -27,6 +27,9 @@ static struct device_event *event_of(struct lane_position position)
 
     ASSERT(position.sequence > position.lane->retired &&
            position.sequence <= position.lane->marked);
+    if (slot->stand_in != 0) {
+        slot = slot_of(position.lane, slot->stand_in);
+    }
     return slot->events[slot->has_time];
 }
 
@@ -137,6 +140,7 @@ static capu_status mark(struct lane *lane, bool with_timing, struct lane_positio
     struct lane_slot *slot;
     capu_status status = make_room(lane);
 
+    with_timing = with_timing && !lane->is_captured;
     ASSERT(lane->retired <= lane->done && lane->done <= lane->marked);
     if (status != CAPU_OK) {
         return status;
@@ -154,6 +158,7 @@ static capu_status mark(struct lane *lane, bool with_timing, struct lane_positio
         return status;
     }
     slot->has_time = with_timing;
+    slot->stand_in = 0;
     lane->marked++;
     position->lane = lane;
     position->sequence = lane->marked;
@@ -205,7 +210,7 @@ bool lane_has_passed(struct lane_position position)
     if (lane == NULL || position.sequence <= lane->done) {
         return true;
     }
-    if (position.sequence > lane->marked) {
+    if (position.sequence > lane->marked || lane->is_captured) {
         return device_failure(lane->device, NULL, 0) != CAPU_OK;
     }
     status = device_event_query(lane->device, event_of(position));
@@ -226,6 +231,9 @@ capu_status lane_wait(struct lane_position position)
     if (position.sequence <= lane->done) {
         return device_failure(lane->device, NULL, 0);
     }
+    if (lane->is_captured) {
+        return CAPU_WRONG_ORDER;
+    }
     status = keep_promise(position);
     if (status == CAPU_OK) {
         status = device_event_wait(lane->device, event_of(position));
@@ -240,7 +248,8 @@ capu_status lane_follow(struct lane *lane, struct lane_position position)
 {
     capu_status status;
 
-    if (position.lane == lane || lane_has_passed(position)) {
+    if (position.lane == lane || lane_has_passed(position) ||
+        (position.lane->is_captured && position.sequence <= position.lane->captured)) {
         return CAPU_OK;
     }
     status = keep_promise(position);
@@ -276,7 +285,8 @@ capu_status lane_tally(struct lane_position from, struct lane_position to,
 
 capu_status lane_synchronize(struct lane *lane)
 {
-    capu_status status = device_stream_synchronize(lane->device, lane->stream);
+    capu_status status = lane->is_captured ? CAPU_WRONG_ORDER
+                                           : device_stream_synchronize(lane->device, lane->stream);
 
     if (status == CAPU_OK) {
         advance_done(lane, lane->marked);
@@ -295,4 +305,18 @@ void lane_retire(struct lane_position position)
     if (lane->retired < position.sequence) {
         lane->retired = position.sequence;
     }
+}
+
+void lane_capture_begin(struct lane *lane)
+{
+    lane->is_captured = true;
+    lane->captured = lane->marked;
+}
+
+void lane_capture_end(struct lane *lane)
+{
+    for (uint64_t sequence = lane->captured + 1; sequence <= lane->marked; sequence++) {
+        slot_of(lane, sequence)->stand_in = lane->marked + 1;
+    }
+    lane->is_captured = false;
 }

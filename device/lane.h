@@ -20,6 +20,7 @@
 struct lane_slot {
     struct device_event *events[2]; /* without timing, with timing; NULL: not made */
     bool has_time;                  /* which of the two the newest mark recorded */
+    uint64_t stand_in;              /* the mark that stands for it: it was captured; 0: itself */
 };
 
 struct lane {
@@ -34,6 +35,8 @@ struct lane {
     uint64_t promised; /* of the newest promise: the next mark, or an earlier one */
     uint64_t done;     /* marks up to here are known to be reached */
     uint64_t retired;  /* marks up to here are reached and their events may be reused */
+    bool is_captured;  /* work is recorded, not run: between lane_capture_begin and _end */
+    uint64_t captured; /* the newest mark before that */
 };
 
 /* A moment on a lane. The zero position (no lane) has always passed. The sequence orders the
@@ -94,5 +97,17 @@ capu_status lane_synchronize(struct lane *lane);
 /* Allows the events of all marks up to the position, which has passed, to be reused.
    lane_elapsed_ns no longer knows those marks; everything else treats them as passed. */
 void lane_retire(struct lane_position position);
+
+/*
+ * The lane's stream is being captured (device.h), together with all lanes that follow it or that it
+ * follows; what is recorded will run after everything that these have so far. So positions from
+ * before need not be followed, and none can be waited for: lane_wait and lane_synchronize return
+ * WRONG_ORDER, and lane_has_passed says what is known already.
+ */
+void lane_capture_begin(struct lane *lane);
+
+/* The stream runs again, and what was recorded, or a part that comes first, has been launched. The
+   next mark must follow that launch: it stands for all marks that were captured. */
+void lane_capture_end(struct lane *lane);
 
 #endif

@@ -49,6 +49,7 @@ Suite *contract_suite(const char *name, const struct contract_subject *subjects,
 
         contract_add_memory(tcase, &subjects[index], (int)index);
         contract_add_streams(tcase, &subjects[index], (int)index);
+        contract_add_capture(tcase, (int)index);
         suite_add_tcase(suite, tcase);
     }
     return suite;

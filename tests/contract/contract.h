@@ -33,6 +33,7 @@ Suite *contract_suite(const char *name, const struct contract_subject *subjects,
 extern const struct contract_subject *contract_subjects;
 void contract_add_memory(TCase *tcase, const struct contract_subject *subject, int index);
 void contract_add_streams(TCase *tcase, const struct contract_subject *subject, int index);
+void contract_add_capture(TCase *tcase, int index);
 /* The subject's device; NULL if there is none here. */
 struct device *contract_make(int index);
 /* Reserves a range of `count` pages and maps it to new pages, which are stored in `pages`. */
