@@ -2,6 +2,7 @@
 #include "base/assert.h"
 #include "base/size_text.h"
 #include "runtime/failure.h"
+#include "runtime/graph.h"
 #include "runtime/internal.h"
 
 #include "runtime/config.h"
@@ -53,6 +54,30 @@ capu_status context_usable(capu_context *context)
     return CAPU_OK;
 }
 
+/* The program captures the stream by itself. Without records nothing but its own functions uses the
+   stream; otherwise the library would invalidate the capture sooner or later. */
+static capu_status check_captured(capu_context *context, const char *call)
+{
+    enum device_capture state = DEVICE_RUNS;
+    capu_status status;
+
+    if (!context->device->capabilities.can_capture || context->capture.is_open ||
+        !context->is_tracking) {
+        return CAPU_OK;
+    }
+    status = device_capture_state(context->device, context->compute.stream, &state);
+    if (status != CAPU_OK || state == DEVICE_RUNS) {
+        return failure_check(context, status, call);
+    }
+    return failure_set(context, CAPU_WRONG_ORDER,
+                       "%s while the program captures the stream: %s; let capu_graph_begin and "
+                       "capu_graph_end capture the iteration",
+                       call,
+                       context->active == NULL
+                           ? "no plan is active, and the call may map memory or wait"
+                           : "copies of the plan run on other streams");
+}
+
 capu_status context_ready(capu_context *context, const char *call)
 {
     capu_status status = context_usable(context);
@@ -61,12 +86,31 @@ capu_status context_ready(capu_context *context, const char *call)
         return failure_set(context, CAPU_WRONG_ORDER,
                            "%s between capu_access_begin and capu_access_end", call);
     }
+    return status == CAPU_OK ? check_captured(context, call) : status;
+}
+
+capu_status context_uncaptured(capu_context *context, const char *call)
+{
+    capu_status status = context_ready(context, call);
+
+    if (status == CAPU_OK && context->capture.is_open) {
+        return failure_set(context, CAPU_WRONG_ORDER,
+                           "%s while an iteration is captured: it would wait, or change what the "
+                           "graph names; call it before capu_graph_begin or after capu_graph_end",
+                           call);
+    }
     return status;
+}
+
+void context_note_layout(capu_context *context, const struct tensor *tensor)
+{
+    context->layout++;
+    context->layout_name = tensor->name != NULL ? tensor->name : "a tensor without a name";
 }
 
 capu_status capu_synchronize(capu_context *context)
 {
-    capu_status status = context_ready(context, "capu_synchronize");
+    capu_status status = context_uncaptured(context, "capu_synchronize");
 
     return status != CAPU_OK ? status : settle_work(context);
 }
@@ -363,6 +407,9 @@ static void release_allocations(capu_context *context)
     context->owed.guide = NULL;
     if (context->active != NULL) {
         leave_uninstall(context);
+    }
+    while (context->graphs != NULL) {
+        graph_free(context->graphs);
     }
     parked_clear(context);
     while ((tensor = tensors_any(&context->tensors)) != NULL) {

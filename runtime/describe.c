@@ -105,7 +105,7 @@ static capu_status keep_from_now_on(capu_context *context, struct tensor *tensor
 capu_status capu_tensor_describe(capu_context *context, const void *address,
                                  const capu_tensor_info *info)
 {
-    capu_status status = context_ready(context, "capu_tensor_describe");
+    capu_status status = context_uncaptured(context, "capu_tensor_describe");
     struct tensor *tensor;
     capu_tensor_info copy;
     const char *name = NULL;
@@ -120,6 +120,7 @@ capu_status capu_tensor_describe(capu_context *context, const void *address,
     if (status != CAPU_OK) {
         return status;
     }
+    context_note_layout(context, tensor);
     if (copy.name != NULL) {
         name = names_intern(&context->names, copy.name);
         if (name == NULL) {

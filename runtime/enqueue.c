@@ -16,6 +16,10 @@ capu_status enqueue_stage(capu_context *context, uint64_t bytes, void **memory)
         context->in_iteration && (context->active != NULL || context->owed.guide != NULL);
     capu_status status = CAPU_OK;
 
+    if (context->capture.is_open) {
+        return failure_check(context, capture_stage(context, bytes, memory),
+                             "taking memory for a graph");
+    }
     if (!is_kept && staging_is_full(&context->staging, bytes)) {
         status = lane_synchronize(&context->compute);
         if (status == CAPU_OK) {
@@ -56,6 +60,17 @@ static uint64_t replay_bytes(const struct guide *guide, const struct guide_op *o
     return bytes;
 }
 
+static capu_status copy_in(capu_context *context, struct device_copy copy)
+{
+    capu_status status =
+        device_copy_in(context->device, context->compute.stream, copy.to, copy.from, copy.bytes);
+
+    if (status == CAPU_OK && context->capture.is_open) {
+        status = capture_copied(context, &copy);
+    }
+    return failure_check(context, status, "uploading");
+}
+
 /* Copies the caller's bytes into memory of the library, which is kept or staging memory, and from
    there on the compute stream, piece by piece. An upload that runs again finds its bytes there. */
 static capu_status upload(capu_context *context, unsigned char *operand, struct host_side host)
@@ -75,10 +90,7 @@ static capu_status upload(capu_context *context, unsigned char *operand, struct 
             memcpy(source, host.memory + done, now);
         }
         if (status == CAPU_OK) {
-            status = failure_check(
-                context,
-                device_copy_in(context->device, context->compute.stream, to + done, source, now),
-                "uploading");
+            status = copy_in(context, (struct device_copy){to + done, source, now});
         }
         done += now;
     }

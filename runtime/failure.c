@@ -34,6 +34,7 @@ void failure_quiesce(capu_context *context, struct lane *lane)
 {
     struct lane_position now;
 
+    capture_give_up(context, "a call had to wait for the device");
     if (lane_synchronize(lane) != CAPU_OK && device_failure(context->device, NULL, 0) == CAPU_OK &&
         lane_mark(lane, &now) == CAPU_OK) {
         lane_wait(now);

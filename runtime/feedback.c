@@ -92,6 +92,11 @@ bool feedback_wants_times(struct feedback *feedback, uint64_t every)
     return true;
 }
 
+bool feedback_times_next(const struct feedback *feedback, uint64_t every)
+{
+    return feedback->to_time > 0 || feedback->since_timed + 1 >= every;
+}
+
 void feedback_disregard(struct feedback *feedback)
 {
     if (feedback->settling == 0) {

@@ -80,6 +80,9 @@ void feedback_start(struct feedback *feedback);
    `every` is. */
 bool feedback_wants_times(struct feedback *feedback, uint64_t every);
 
+/* The same, asked ahead: whether those of the next one would be. */
+bool feedback_times_next(const struct feedback *feedback, uint64_t every);
+
 /*
  * Takes the times of an iteration that followed the plan to its end. True: a window is complete,
  * and the plan is to be made again with the times seen, for *link: the ops' own times moved, or

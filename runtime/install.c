@@ -278,6 +278,7 @@ capu_status install_guide(capu_context *context, struct plan_entry *entry)
         leave_uninstall(context);
         return status;
     }
+    context->placement++;
     feedback_start(&entry->feedback);
     entry->change_ns += device_now_ns(context->device) - drained;
     context->install_ns += device_now_ns(context->device) - start;

@@ -18,6 +18,7 @@
 #include "runtime/agent.h"
 #include "runtime/binding.h"
 #include "runtime/call.h"
+#include "runtime/capture.h"
 #include "runtime/departure.h"
 #include "runtime/fork_mark.h"
 #include "runtime/label_records.h"
@@ -130,6 +131,11 @@ struct capu_context {
     struct allocation *parked;    /* freed allocations that the guide keeps */
     struct owed owed;             /* in an iteration that has left its guide */
     uint64_t install_ns;          /* spent since the last iteration began */
+    struct capture capture;       /* of the iteration under way */
+    capu_graph *graphs;           /* all that there are */
+    uint64_t placement;           /* counts plans that became active */
+    uint64_t layout;              /* counts tensors that were freed, split or described anew */
+    const char *layout_name;      /* of the last one; interned, or a constant */
 
     uint64_t unrecorded_ops; /* since the compute lane was last retired outside iterations */
 
@@ -145,8 +151,16 @@ capu_status context_usable(capu_context *context);
    the context is lost. */
 capu_status context_present(capu_context *context);
 
-/* As context_usable, and WRONG_ORDER between capu_access_begin and capu_access_end. */
+/* As context_usable, and WRONG_ORDER between capu_access_begin and capu_access_end, and while the
+   program captures the stream. */
 capu_status context_ready(capu_context *context, const char *call);
+
+/* As context_ready, and WRONG_ORDER while an iteration is captured: the call would wait, or change
+   what the graph names. */
+capu_status context_uncaptured(capu_context *context, const char *call);
+
+/* The layout of tensors changes: graphs that were captured before are stale. */
+void context_note_layout(capu_context *context, const struct tensor *tensor);
 
 /* Creates a context on a given device, which it owns if the call succeeds. Tests pass a device
    inside adaptors. `config` is complete, as config_resolve leaves it. */

@@ -144,9 +144,19 @@ capu_status issue_transfer(capu_context *context, const struct call *call, struc
         host.kept = NULL;
         context->operands.call.is_replayable = false;
     }
+    if (call->kind == CALL_UPLOAD && context->capture.is_open) {
+        status = failure_check(
+            context,
+            capture_upload(context,
+                           (unsigned char *)(uintptr_t)call->operands[0].address + host.offset,
+                           host.bytes, &host.kept),
+            "taking memory for a graph");
+    }
     if (is_planned) {
         executor_note_run(context, (struct bound_op){.kept = host.kept, .kept_bytes = host.bytes});
     }
-    status = enqueue_transfer(context, call, host);
+    if (status == CAPU_OK) {
+        status = enqueue_transfer(context, call, host);
+    }
     return end(context, call->kind, is_planned, status);
 }

@@ -1,13 +1,15 @@
 /*
  * Where iterations begin and end: see capuchin/iteration.h.
  *
- * The order in capu_iteration_begin matters. First the iteration before the last one must have
+ * The order in which an iteration begins matters. First the iteration before the last one must have
  * finished, which bounds how far the host runs ahead and frees a record and a staging set. Records
  * are completed next, because a finished record can lead to a new plan. Then a plan is chosen and
  * installed. Only after that is the record of the new iteration opened, since it notes which plan
  * it begins with. Transient tensors are forgotten before a plan is installed, so that installing
  * does not preserve contents that are about to become undefined.
  */
+#include "runtime/iteration.h"
+
 #include "runtime/contents.h"
 #include "runtime/executor.h"
 #include "runtime/failure.h"
@@ -71,27 +73,20 @@ static bool wants_times(capu_context *context)
     return context->planning == NULL || planning_wants_times(context);
 }
 
-capu_status capu_iteration_begin(capu_context *context, const char *label)
+capu_status iteration_prepare(capu_context *context, const char *call, const char *label,
+                              struct label_record **labelled)
 {
-    capu_status status = context_ready(context, "capu_iteration_begin");
     const char *interned;
-    const char *plan_error;
-    struct label_record *labelled;
-    struct record *record;
-    bool is_timed;
+    capu_status status;
 
-    if (status != CAPU_OK) {
-        return status;
-    }
     if (context->in_iteration) {
-        return failure_set(context, CAPU_WRONG_ORDER,
-                           "capu_iteration_begin while an iteration is open: call "
-                           "capu_iteration_end first");
+        return failure_set(
+            context, CAPU_WRONG_ORDER, "%s while an iteration is open: call %s first", call,
+            context->capture.graph != NULL ? "capu_graph_end" : "capu_iteration_end");
     }
     interned = names_intern(&context->names, label);
     if (interned == NULL) {
-        return failure_set(context, CAPU_NO_HOST_MEMORY,
-                           "capu_iteration_begin: no memory for the label");
+        return failure_set(context, CAPU_NO_HOST_MEMORY, "%s: no memory for the label", call);
     }
     status = wait_before_last(context);
     if (status == CAPU_OK) {
@@ -103,26 +98,39 @@ capu_status capu_iteration_begin(capu_context *context, const char *label)
     if (status != CAPU_OK) {
         return status;
     }
-    labelled =
+    *labelled =
         label_records_use(&context->labels, interned, context->iteration + 1, context->active);
-    if (labelled == NULL) {
-        return failure_set(context, CAPU_NO_HOST_MEMORY,
-                           "capu_iteration_begin: no memory for the label");
+    return *labelled != NULL
+               ? CAPU_OK
+               : failure_set(context, CAPU_NO_HOST_MEMORY, "%s: no memory for the label", call);
+}
+
+void iteration_forget(capu_context *context)
+{
+    forget_transients(context);
+}
+
+capu_status iteration_plan(capu_context *context, struct label_record *label)
+{
+    if (context->planning == NULL) {
+        return CAPU_OK;
     }
-    if (context->planning != NULL) {
-        forget_transients(context);
-        status = planning_begin(context, labelled);
-        if (status != CAPU_OK) {
-            return status;
-        }
-    }
-    is_timed = wants_times(context);
+    forget_transients(context);
+    return planning_begin(context, label);
+}
+
+capu_status iteration_open(capu_context *context, struct label_record *label, bool is_timed)
+{
+    const char *plan_error;
+    struct record *record;
+    capu_status status;
+
     retire_copies(&context->d2h);
     retire_copies(&context->h2d);
     context->iteration++;
-    plan_error = context->active == NULL ? planning_error(context, interned) : "";
-    record = tracker_open(context, interned, plan_error, is_timed);
-    planning_report(context, labelled, &record->report);
+    plan_error = context->active == NULL ? planning_error(context, label->label) : "";
+    record = tracker_open(context, label->label, plan_error, is_timed);
+    planning_report(context, label, &record->report);
     status = lane_mark(&context->compute, &record->begin);
     if (status != CAPU_OK) {
         tracker_cancel(context);
@@ -131,53 +139,92 @@ capu_status capu_iteration_begin(capu_context *context, const char *label)
     }
     staging_turn(&context->staging);
     pages_reset_peak(context->pages);
-    context->label = labelled;
-    address_memo_begin(&labelled->addresses);
+    context->label = label;
+    context->capture = (struct capture){0};
+    address_memo_begin(&label->addresses);
     forget_transients(context);
     timeline_log_open(context);
     uploads_turn(context);
     context->in_iteration = true;
-    context->iteration_mark = marks_open(MARK_ITERATION, label, context->iteration);
+    context->iteration_mark = marks_open(
+        MARK_ITERATION, label->label[0] != '\0' ? label->label : NULL, context->iteration);
     context->unrecorded_ops = 0;
     return CAPU_OK;
+}
+
+capu_status capu_iteration_begin(capu_context *context, const char *label)
+{
+    capu_status status = context_ready(context, "capu_iteration_begin");
+    struct label_record *labelled;
+
+    if (status == CAPU_OK) {
+        status = iteration_prepare(context, "capu_iteration_begin", label, &labelled);
+    }
+    if (status == CAPU_OK) {
+        status = iteration_plan(context, labelled);
+    }
+    return status == CAPU_OK ? iteration_open(context, labelled, wants_times(context)) : status;
+}
+
+capu_status iteration_finish(capu_context *context, const char *call)
+{
+    capu_status status;
+
+    if (!context->in_iteration) {
+        return failure_set(context, CAPU_WRONG_ORDER, "%s without capu_iteration_begin", call);
+    }
+    if (context->tracker.segment_depth > 0) {
+        return failure_set(context, CAPU_WRONG_ORDER,
+                           "%s while segment '%s' is open: call capu_segment_end first", call,
+                           context->tracker.segment);
+    }
+    status = executor_finish(context);
+    return status == CAPU_OK ? recovery_finish(context) : status;
+}
+
+/* The iteration is over, whether it has run or not. */
+static void end(capu_context *context)
+{
+    context->label = NULL;
+    context->in_iteration = false;
+    marks_close(context->iteration_mark);
+}
+
+capu_status iteration_close(capu_context *context)
+{
+    struct lane_position position;
+    capu_status status = lane_mark(&context->compute, &position);
+
+    if (status != CAPU_OK) {
+        return failure_check(context, status, "marking the compute stream");
+    }
+    planning_end(context->label, context->tracker.open);
+    tracker_close(context, position);
+    ranges_settle(context->ranges);
+    slabs_settle(context->slabs);
+    page_census_settle(&context->census);
+    end(context);
+    return CAPU_OK;
+}
+
+void iteration_cancel(capu_context *context)
+{
+    tracker_cancel(context);
+    end(context);
 }
 
 capu_status capu_iteration_end(capu_context *context)
 {
     capu_status status = context_ready(context, "capu_iteration_end");
-    struct lane_position end;
 
     if (status != CAPU_OK) {
         return status;
     }
-    if (!context->in_iteration) {
-        return failure_set(context, CAPU_WRONG_ORDER,
-                           "capu_iteration_end without capu_iteration_begin");
+    if (context->capture.graph != NULL) {
+        return failure_set(
+            context, CAPU_WRONG_ORDER,
+            "capu_iteration_end while an iteration is captured: call capu_graph_end");
     }
-    if (context->tracker.segment_depth > 0) {
-        return failure_set(context, CAPU_WRONG_ORDER,
-                           "capu_iteration_end while segment '%s' is open: call "
-                           "capu_segment_end first",
-                           context->tracker.segment);
-    }
-    status = executor_finish(context);
-    if (status == CAPU_OK) {
-        status = recovery_finish(context);
-    }
-    if (status != CAPU_OK) {
-        return status;
-    }
-    status = lane_mark(&context->compute, &end);
-    if (status != CAPU_OK) {
-        return failure_check(context, status, "marking the compute stream");
-    }
-    planning_end(context->label, context->tracker.open);
-    tracker_close(context, end);
-    context->label = NULL;
-    ranges_settle(context->ranges);
-    slabs_settle(context->slabs);
-    page_census_settle(&context->census);
-    context->in_iteration = false;
-    marks_close(context->iteration_mark);
-    return CAPU_OK;
+    status = iteration_finish(context, "capu_iteration_end");
+    return status == CAPU_OK ? iteration_close(context) : status;
 }

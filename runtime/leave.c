@@ -144,6 +144,7 @@ capu_status leave_uninstall(capu_context *context)
 
     ASSERT(context->active != NULL);
     guide = context->active->guide;
+    capture_give_up(context, "the iteration has left its plan");
     failure_quiesce_all(context);
     context->active = NULL;
     note_newest(context, guide);

@@ -197,7 +197,7 @@ capu_status capu_malloc(capu_context *context, size_t bytes, void **address)
 {
     uint64_t page_bytes;
     struct allocation *allocation = NULL;
-    capu_status status = context_ready(context, "capu_malloc");
+    capu_status status = context_uncaptured(context, "capu_malloc");
     void *slot;
 
     if (status != CAPU_OK) {

@@ -275,6 +275,9 @@ void planning_review(capu_context *context)
     while (planning != NULL &&
            (record = tracker_finished_after(&context->tracker, planning->reviewed)) != NULL) {
         planning->reviewed = record->stamp;
+        if (record->report.graph != 0) {
+            continue; /* it takes another time than what the plan is compared with */
+        }
         if (record->report.mode == CAPU_MODE_GUIDED && record->report.diverged == 0) {
             review(context, record);
         } else {
@@ -283,14 +286,23 @@ void planning_review(capu_context *context)
     }
 }
 
+static bool is_traced_next(const capu_context *context)
+{
+    return context->config.trace_path != NULL &&
+           context->iteration + 1 == context->config.trace_iteration;
+}
+
 bool planning_wants_times(capu_context *context)
 {
-    bool is_traced = context->config.trace_path != NULL &&
-                     context->iteration + 1 == context->config.trace_iteration;
-
     return context->active == NULL ||
            feedback_wants_times(&context->active->feedback, context->config.sample_every) ||
-           is_traced;
+           is_traced_next(context);
+}
+
+bool planning_times_next(const capu_context *context)
+{
+    return feedback_times_next(&context->active->feedback, context->config.sample_every) ||
+           is_traced_next(context);
 }
 
 /* Plans for finished records that have no plan: all jobs may have been busy, or the plan was

@@ -53,6 +53,9 @@ void planning_review(capu_context *context);
 /* An iteration begins, with or without an active guide: whether its ops are to be timed. */
 bool planning_wants_times(capu_context *context);
 
+/* The same, asked ahead for an iteration that may not begin. Pre: a guide is active. */
+bool planning_times_next(const capu_context *context);
+
 /* Keeps a new plan. It replaces an old one for the same ops; if that is active, a stage waits until
    changing is worth it, unless only the stage has places: predictions do not know what an iteration
    without them spends on mapping. False: the entry is still the caller's, since the old one is

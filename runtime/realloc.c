@@ -152,7 +152,7 @@ static capu_status move(capu_context *context, struct allocation *old, size_t by
 
 capu_status capu_realloc(capu_context *context, void *old, size_t bytes, void **address)
 {
-    capu_status status = context_ready(context, "capu_realloc");
+    capu_status status = context_uncaptured(context, "capu_realloc");
     struct allocation *allocation;
 
     if (status != CAPU_OK) {

@@ -127,6 +127,7 @@ struct record {
     const char *label;
     uint64_t signature; /* of all ops except those that happen only once */
     bool is_timed;      /* every op was timed */
+    bool is_launch;     /* of a graph: only the report is filled in */
     struct lane_position begin;
     struct lane_position end;
 

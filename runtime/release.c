@@ -101,7 +101,7 @@ capu_status release_allocation(capu_context *context, struct allocation *allocat
 
 capu_status capu_free(capu_context *context, void *address)
 {
-    capu_status status = context_ready(context, "capu_free");
+    capu_status status = context_uncaptured(context, "capu_free");
     struct allocation *allocation;
 
     if (status != CAPU_OK || address == NULL) {
@@ -109,6 +109,7 @@ capu_status capu_free(capu_context *context, void *address)
     }
     status = lookup_allocation(context, address, "capu_free", &allocation);
     if (status == CAPU_OK) {
+        context_note_layout(context, allocation->first);
         status = release_allocation(context, allocation);
     }
     return status != CAPU_OK ? status : settle_call(context);

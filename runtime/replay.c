@@ -127,6 +127,7 @@ capu_status replay_run(capu_context *context, const struct guide *guide, uint32_
         if (tracker_mark_end(context, &end) != CAPU_OK) {
             /* The replay runs all the same. Once it has completed, its start can serve as its end.
              */
+            capture_give_up(context, "the end of a replay cannot be marked");
             status = failure_check(context, lane_synchronize(&context->compute), "a replay");
             end = start;
         }

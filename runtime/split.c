@@ -470,9 +470,12 @@ capu_status split_tensor(capu_context *context, struct tensor *tensor, struct sp
                           .page_bytes = pages_bytes_each(context->pages),
                           .into = into,
                           .parts = calloc(into.count, sizeof(*split.parts))};
-    capu_status status = split.parts != NULL ? carry_out(context, &split)
-                                             : failure_set(context, CAPU_NO_HOST_MEMORY,
-                                                           "capu_split: no memory for the pieces");
+    capu_status status;
+
+    context_note_layout(context, tensor);
+    status = split.parts != NULL ? carry_out(context, &split)
+                                 : failure_set(context, CAPU_NO_HOST_MEMORY,
+                                               "capu_split: no memory for the pieces");
 
     free(split.parts);
     return status;

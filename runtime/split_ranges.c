@@ -118,7 +118,7 @@ static capu_status visit_ranges(capu_context *context, const struct ranges_named
 
 static capu_status split_ranges(capu_context *context, const struct ranges_named *named)
 {
-    capu_status status = context_ready(context, named->call);
+    capu_status status = context_uncaptured(context, named->call);
 
     if (status == CAPU_OK) {
         status = check_ranges(context, named);

@@ -174,8 +174,12 @@ static capu_status copy_span(capu_context *context, struct tensor *tensor, struc
 
 capu_status swap_out(capu_context *context, struct tensor *tensor, bool after_reads)
 {
-    capu_status status = tensor->keeps_block ? CAPU_OK : take_block(context, tensor);
+    capu_status status;
 
+    if (!tensor->keeps_block) {
+        capture_give_up(context, "contents that the plan would discard may still be read");
+    }
+    status = tensor->keeps_block ? CAPU_OK : take_block(context, tensor);
     if (status != CAPU_OK) {
         return status;
     }

@@ -229,6 +229,12 @@ void tensor_state_not_owed(struct tensor *tensor)
     }
 }
 
+void tensor_state_restored(struct tensor *tensor, const struct tensor_state *state)
+{
+    tensor->state = *state;
+    ASSERT(is_legal(tensor) && (tensor_is_placed(tensor) || !tensor_is_managed(tensor)));
+}
+
 void tensor_state_split(struct tensor *part, const struct tensor *old)
 {
     enum tensor_contents contents = old->state.contents;

@@ -122,6 +122,10 @@ void tensor_state_spoiled(struct tensor *tensor);
 /* Contents: no plan will recompute it any more. */
 void tensor_state_not_owed(struct tensor *tensor);
 
+/* Pages and contents: a graph was launched that left them so. Pre: it is placed as before, or
+   always resident. */
+void tensor_state_restored(struct tensor *tensor, const struct tensor_state *state);
+
 /* The state of a part that was split from `old`, whose pages it keeps. Its contents are those of
    `old` on the device, or none that is anywhere. */
 void tensor_state_split(struct tensor *part, const struct tensor *old);

@@ -90,6 +90,7 @@ struct record *tracker_open(capu_context *context, const char *label, const char
     record->stamp = context->iteration;
     record->label = label;
     record->is_timed = is_timed;
+    record->is_launch = false;
     record->signature = 0;
     record->touched_pages = 0;
     record_clear(record);

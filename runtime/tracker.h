@@ -118,6 +118,9 @@ void tracker_persistent(capu_context *context, const struct tensor *tensor, int 
 /* tracker_complete.c: completes the report of a record whose work has finished. NO_HOST_MEMORY. */
 capu_status tracker_complete(capu_context *context, struct record *record);
 
+/* The same for all but times, as soon as a record that was not timed has been closed. */
+capu_status tracker_foresee(capu_context *context, struct record *record);
+
 /* array_reserve with a status: NO_HOST_MEMORY. */
 static inline capu_status tracker_grow(void *array, size_t *capacity, size_t needed,
                                        size_t element_bytes)

@@ -8,6 +8,7 @@
  * if the runtime made the op wait (has_waited). Other gaps are the program's own, such as a slow
  * data loader.
  */
+#include "base/assert.h"
 #include "runtime/internal.h"
 #include "runtime/page_figures.h"
 
@@ -217,20 +218,47 @@ static capu_status list_stalls(struct record *record)
     return CAPU_OK;
 }
 
-capu_status tracker_complete(capu_context *context, struct record *record)
+/* What the record says of the iteration without times. */
+static capu_status complete_figures(capu_context *context, struct record *record)
 {
     capu_report *report = &record->report;
-    capu_status status = read_times(context, record);
+    capu_status status = page_figures_report(context, record);
 
     if (status == CAPU_OK) {
-        status = page_figures_report(context, record);
+        status = list_evictions(record);
     }
+    report->op_count = record->op_count;
+    report->access_count = record->access_count;
+    report->evictions = record->report_evictions;
+    report->eviction_count = record->eviction_count;
+    return status;
+}
+
+capu_status tracker_foresee(capu_context *context, struct record *record)
+{
+    ASSERT(record->state == RECORD_RUNNING && !record->is_timed);
+    record->report.compute_ns = CAPU_NOT_TIMED;
+    record->report.stall_ns = CAPU_NOT_TIMED;
+    record->report.recompute_ns = CAPU_NOT_TIMED;
+    return complete_figures(context, record);
+}
+
+capu_status tracker_complete(capu_context *context, struct record *record)
+{
+    capu_status status = CAPU_OK;
+
     copy_times_read(context, record);
+    if (record->is_launch) {
+        status = lane_elapsed_ns(record->begin, record->end, &record->report.time_ns);
+        if (status == CAPU_OK) {
+            record->state = RECORD_FINISHED;
+        }
+        return status;
+    }
+    status = read_times(context, record);
     if (status == CAPU_OK) {
         timeline_log_read(context, record);
-    }
-    if (status == CAPU_OK) {
-        status = list_evictions(record);
+        status = complete_figures(context, record);
     }
     if (status == CAPU_OK) {
         status = list_stalls(record);
@@ -238,11 +266,7 @@ capu_status tracker_complete(capu_context *context, struct record *record)
     if (status != CAPU_OK) {
         return status;
     }
-    report->op_count = record->op_count;
-    report->access_count = record->access_count;
-    report->evictions = record->report_evictions;
-    report->stalls = record->report_stalls;
-    report->eviction_count = record->eviction_count;
+    record->report.stalls = record->report_stalls;
     record->state = RECORD_FINISHED;
     return CAPU_OK;
 }

@@ -119,6 +119,7 @@ static capu_status make_known_zero(capu_context *context, struct tensor *tensor)
     }
     if (status == CAPU_OK && tensor->span_bytes != tensor->bytes &&
         tracker_mark_end(context, &tensor->used) != CAPU_OK) {
+        capture_give_up(context, "zeros cannot be marked");
         status = failure_check(context, lane_synchronize(&context->compute), "waiting for zeros");
     }
     if (status != CAPU_OK) {
@@ -130,6 +131,7 @@ static capu_status make_known_zero(capu_context *context, struct tensor *tensor)
     tensor->zeroed = context->iteration;
     contents_define(context, tensor);
     victims_touch(context, tensor);
+    capture_zeroed(context, tensor);
     return CAPU_OK;
 }
 
@@ -306,8 +308,11 @@ static capu_status download_part(capu_context *context, const struct part *part,
 
 capu_status capu_download(capu_context *context, void *to, const void *from, size_t bytes)
 {
-    capu_status status = check_transfer(context, "capu_download", to, from, bytes);
+    capu_status status = context_uncaptured(context, "capu_download");
 
+    if (status == CAPU_OK) {
+        status = check_transfer(context, "capu_download", to, from, bytes);
+    }
     if (status != CAPU_OK) {
         return status;
     }

@@ -15,6 +15,7 @@
 #define CAPU_INCLUDE_CAPUCHIN_H
 
 #include "capuchin/context.h"
+#include "capuchin/graph.h"
 #include "capuchin/iteration.h"
 #include "capuchin/memory.h"
 #include "capuchin/op.h"

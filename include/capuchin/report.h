@@ -88,7 +88,8 @@ extern "C" {
     X(plan_d2h_bytes_per_s, bytes, "rate of copies out that the plan was made for; 0: no plan") \
     X(plan_h2d_bytes_per_s, bytes, "rate of copies back that the plan was made for")            \
     X(seen_d2h_bytes_per_s, bytes, "rate that timed copies out had; 0: none was timed")         \
-    X(seen_h2d_bytes_per_s, bytes, "rate that timed copies back had; 0: none was timed")
+    X(seen_h2d_bytes_per_s, bytes, "rate that timed copies back had; 0: none was timed")        \
+    X(graph, count, "1: the iteration was launched as a graph")
 
 /* Stands for a time that is unknown because the iteration's ops were not timed. JSON: null. */
 #define CAPU_NOT_TIMED UINT64_MAX

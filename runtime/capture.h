@@ -1,0 +1,59 @@
+/*
+ * The capture of an iteration: from the calls that would run it to a graph.
+ *
+ * The lanes are captured together: the copy lanes are forked from the compute lane at the beginning
+ * and joined to it at the end, as CUDA demands, and the compute lane follows what they had before.
+ * So everything older comes before the graph, and nothing in it need wait for older positions.
+ * While a capture is open nothing can be waited for.
+ *
+ * A capture that cannot be continued is given up: what was recorded so far is launched once, and
+ * the iteration goes on without. So a capture never changes what an iteration computes.
+ *
+ * Memory that the graph reads at each launch is the graph's own staging memory.
+ *
+ * Owned by the context's thread. Nothing here sets the last error, except where the context is
+ * lost.
+ */
+#ifndef CAPU_RUNTIME_CAPTURE_H
+#define CAPU_RUNTIME_CAPTURE_H
+
+#include "capuchin/context.h"
+#include "capuchin/graph.h"
+#include "device/device.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct tensor;
+
+enum { CAPTURE_WHY_BYTES = 256 };
+
+struct capture {
+    capu_graph *graph;           /* NULL: the iteration is not one of a graph */
+    bool is_open;                /* work is recorded */
+    char why[CAPTURE_WHY_BYTES]; /* it is not: why it was given up */
+};
+
+/* Begins to capture. If that fails, it is given up. */
+void capture_start(capu_context *context, capu_graph *graph);
+
+/* Launches what is recorded, which becomes the graph's. Fails only if the context is lost. */
+capu_status capture_finish(capu_context *context);
+
+/* Launches what is recorded, and goes on without capturing. Does nothing if no capture is open. */
+void capture_give_up(capu_context *context, const char *why);
+
+/* Memory that lasts as long as what is captured. Pre: a capture is open. Errors as staging_take. */
+capu_status capture_stage(capu_context *context, uint64_t bytes, void **memory);
+
+/* The same for the source of an upload of the program, which capu_graph_upload can replace. */
+capu_status capture_upload(capu_context *context, const void *to, uint64_t bytes,
+                           unsigned char **memory);
+
+/* A tensor was made known zeros, if a capture is open: launches do so, too. */
+void capture_zeroed(capu_context *context, struct tensor *tensor);
+
+/* A copy from memory that capture_upload gave was recorded. */
+capu_status capture_copied(capu_context *context, const struct device_copy *copy);
+
+#endif
