@@ -213,7 +213,7 @@ static void run_op(struct program *program)
     op.operand_count = plain.count;
     op.flags = random_draw(program, 12) == 0 ? CAPU_OP_NOT_REPLAYABLE : 0;
     is_replayable = op.flags == 0;
-    if (random_draw(program, 10) == 0) {
+    if (random_draw(program, 10) == 0 && program->graph == NULL) {
         is_replayable = false;
         TRIES(program, status, capu_access_begin(program->rig.context, &op));
         if (status == CAPU_OK) {
@@ -226,8 +226,8 @@ static void run_op(struct program *program)
     if (program->is_lost) {
         return;
     }
-    if (reads_undefined) {
-        HOLDS(program, status == CAPU_UNDEFINED_READ);
+    if (reads_undefined) { /* refused, also when the iteration was captured */
+        HOLDS(program, status == CAPU_UNDEFINED_READ || program->is_plain);
         return;
     }
     if (random_may_fail(program, (const struct shadow *const *)tensors, plain.count, status)) {
@@ -332,9 +332,9 @@ static void download(struct program *program)
 static void zero(struct program *program)
 {
     struct shadow *tensor = random_pick(program);
+    uint64_t count = random_draw(program, 2) == 0 ? 0 : tensor->count;
 
-    WORKS(program, capu_zero(program->rig.context, tensor->address,
-                             random_draw(program, 2) == 0 ? 0 : tensor->count));
+    WORKS(program, capu_zero(program->rig.context, tensor->address, count));
     memset(tensor->bytes, 0, tensor->count);
     tensor->is_defined = true;
     tensor->is_overwritten = true;
@@ -502,16 +502,33 @@ void random_check(struct program *program)
     }
 }
 
+/* Whether the iteration became a graph. If not, it has run all the same. */
+static bool end_capture(struct program *program)
+{
+    capu_status status = capu_graph_end(program->graph);
+
+    HOLDS(program, status == CAPU_OK || status == CAPU_NOT_READY);
+    return status == CAPU_OK;
+}
+
 void random_turn(struct program *program, const char *label)
 {
     if (program->in_iteration) {
         if (program->in_segment) {
             turn_segment(program);
         }
-        WORKS(program, capu_iteration_end(program->rig.context));
+        if (program->is_captured) {
+            program->is_captured = end_capture(program);
+        } else {
+            WORKS(program, capu_iteration_end(program->rig.context));
+        }
         random_note_turn(program);
     } else {
-        WORKS(program, capu_iteration_begin(program->rig.context, label));
+        program->is_captured = program->graph != NULL && !program->is_plain &&
+                               capu_graph_begin(program->graph, label) == CAPU_OK;
+        if (!program->is_captured) {
+            WORKS(program, capu_iteration_begin(program->rig.context, label));
+        }
         program->label = label;
         for (size_t i = 0; i < program->tensor_count; i++) {
             program->tensors[i].is_defined &= !program->tensors[i].is_transient;
@@ -528,7 +545,11 @@ void random_work(struct program *program)
     if (program->is_pure && choice < 38 && random_draw(program, 4) > 0) {
         choice = choice < 8 ? 21 : 99; /* capu_zero, or an op */
     }
-    if (random_draw(program, 16) == 0) {
+    if (program->graph != NULL && program->in_iteration && choice >= 15 &&
+        (choice < 21 || (choice >= 34 && choice < 38))) {
+        choice = 99; /* captured iterations do not read */
+    }
+    if (random_draw(program, 16) == 0 && program->graph == NULL) {
         look(program);
     }
     if (random_draw(program, 16) == 0) {

@@ -66,6 +66,9 @@ struct program {
     uint64_t refused;  /* calls that failed because of a device fault, and were repeated */
     bool is_lost;      /* a failure has ended the context or the program */
     bool is_short;     /* host memory is limited: the bytes of uploads need not be kept */
+    capu_graph *graph; /* not NULL: iterations may be captured, so they neither read nor look */
+    bool is_captured;  /* the iteration under way is */
+    bool is_plain;     /* the iteration was launched: steps change plain memory only */
     bool may_starve;   /* host memory may run out; then calls fail without any effect */
     uint64_t starved;  /* calls that failed for lack of host memory */
     char where[PROGRAM_TEXT];
@@ -84,9 +87,9 @@ struct program {
     } while (0)
 
 /* Repeats a call until it is not hit by an injected device fault. */
-#define PROGRAM_TRIES(program_, status_, call_) \
-    do {                                        \
-        (status_) = (call_);                    \
+#define PROGRAM_TRIES(program_, status_, call_)               \
+    do {                                                      \
+        (status_) = (program_)->is_plain ? CAPU_OK : (call_); \
     } while (random_is_refused(program_, status_))
 
 /* Whether a call failed because of an injected fault and must be repeated. */
