@@ -189,12 +189,10 @@ capu_status capu_graph_end(capu_graph *graph)
                              context->capture.why);
 }
 
-/* Whether the graph still fits: to the plan, to memory, and to what tensors contain. */
-static capu_status check_fit(const capu_graph *graph)
+/* Whether the graph still fits to the plan and to memory. */
+static capu_status check_plan_and_layout(const capu_graph *graph)
 {
     capu_context *context = graph->context;
-    struct tensor *changed;
-    const char *why;
 
     if (context->active == NULL || context->placement != graph->placement) {
         return failure_set(context, CAPU_WRONG_ORDER,
@@ -209,7 +207,16 @@ static capu_status check_fit(const capu_graph *graph)
                            "since it was captured, '%s' last; capture it again",
                            context->layout_name);
     }
-    changed = graph_find_change(graph, &why);
+    return CAPU_OK;
+}
+
+/* And to what tensors contain. */
+static capu_status check_tensors(const capu_graph *graph)
+{
+    capu_context *context = graph->context;
+    const char *why;
+    struct tensor *changed = graph_find_change(graph, &why);
+
     if (changed != NULL) {
         return failure_set(context, CAPU_WRONG_ORDER,
                            "the graph cannot be launched: '%s' %s; capture it again",
@@ -241,6 +248,8 @@ static capu_status launch(capu_graph *graph, struct label_record *label)
     }
     if (status != CAPU_OK) {
         iteration_cancel(context);
+        /* Staging memory has been turned without an iteration: no earlier work may read it now. */
+        failure_quiesce(context, &context->compute);
         return failure_check(context, status, "launching a graph");
     }
     graph->launches++;
@@ -274,8 +283,11 @@ capu_status capu_graph_launch(capu_graph *graph)
         return failure_set(context, CAPU_NOT_READY,
                            "the graph cannot be launched: the iteration is to be traced");
     }
-    iteration_forget(context);
-    status = check_fit(graph);
+    status = check_plan_and_layout(graph);
+    if (status == CAPU_OK) {
+        iteration_forget(context);
+        status = check_tensors(graph);
+    }
     return status == CAPU_OK ? launch(graph, label) : status;
 }
 

@@ -48,8 +48,8 @@ typedef struct capu_graph capu_graph;
  */
 CAPU_API capu_status capu_graph_create(capu_context *context, capu_graph **graph);
 
-/* Destroys a graph, once its launches have finished. NULL is fine. If the graph is being captured,
-   its iteration goes on without, and is ended by capu_iteration_end. */
+/* Destroys a graph, once its launches have finished. NULL is fine. A capture that is open is given
+   up; if it is this graph's, its iteration is ended by capu_iteration_end. */
 CAPU_API void capu_graph_destroy(capu_graph *graph);
 
 /*
@@ -97,7 +97,8 @@ CAPU_API capu_status capu_graph_end(capu_graph *graph);
  * or with capu_graph_upload where the captured iteration itself uploads. Arguments that change
  * are read from memory by the kernels, or captured again.
  *
- * Refused, and nothing has run: WRONG_ORDER with the reason, if the graph has nothing to launch,
+ * Refused, and nothing has run, though transient tensors may be undefined as at the beginning of an
+ * iteration: WRONG_ORDER with the reason, if the graph has nothing to launch,
  * if an iteration is open, if another plan is active, if memory was freed, split or described anew
  * since, or if a tensor is not as it was when the capture began, because it was written, evicted or
  * zeroed in between or is undefined. NOT_READY: the iteration is the one that is to be traced.

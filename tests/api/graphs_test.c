@@ -416,6 +416,45 @@ START_TEST(an_op_that_fails_ends_the_capture)
 }
 END_TEST
 
+/* The calls with which a capture begins and ends. */
+START_TEST(a_device_that_refuses_a_graph_is_reported)
+{
+    static const enum adaptor_slot slots[] = {ADAPTOR_CAPTURE_BEGIN, ADAPTOR_CAPTURE_END,
+                                              ADAPTOR_GRAPH_LAUNCH};
+    const struct adaptor_fault_plan fault = {
+        .slot = slots[_i % 3], .call = 1, .status = CAPU_DEVICE_FAILED};
+    struct net net;
+    capu_graph *graph;
+    size_t count;
+
+    set_up(&net, (struct rig_options){.has_faults = true}, &graph);
+    count = capture(&net, graph);
+    if (_i == 3) { /* a launch that fails has no effect */
+        const struct adaptor_fault_plan launch_fault = {
+            .slot = ADAPTOR_GRAPH_LAUNCH, .call = 1, .status = CAPU_DEVICE_FAILED};
+
+        adaptor_fault_arm(net.rig.faults, &launch_fault);
+        STEP_FAILS(&net.rig, capu_graph_launch(graph), CAPU_DEVICE_FAILED, "launching a graph");
+        expect_results(&net, count);
+        count += launch(&net, graph);
+        expect_results(&net, count);
+        rig_finish(&net.rig);
+        return;
+    }
+    adaptor_fault_arm(net.rig.faults, &fault);
+    count += begin(&net, graph) + 1;
+    work(&net);
+    if (_i == 0) {
+        STEP_FAILS(&net.rig, capu_graph_end(graph), CAPU_NOT_READY, "does not begin a capture");
+        expect_results(&net, count);
+        rig_finish(&net.rig);
+        return;
+    }
+    STEP_FAILS(&net.rig, capu_graph_end(graph), CAPU_OP_FAILED, "is lost");
+    capu_context_destroy(net.rig.context);
+}
+END_TEST
+
 enum change { FREES, FREES_SMALL, SPLITS, DESCRIBES, CHANGES_PLAN, WRITES, LEAVES_PLAN, CHANGES };
 
 /* What has changed since the capture is noticed before anything runs. */
@@ -627,6 +666,7 @@ int main(void)
     tcase_add_test(cases, calls_that_would_wait_are_refused_during_a_capture);
     tcase_add_loop_test(cases, an_iteration_that_leaves_its_plan_runs_all_the_same, 0, KINDS);
     tcase_add_test(cases, an_op_that_fails_ends_the_capture);
+    tcase_add_loop_test(cases, a_device_that_refuses_a_graph_is_reported, 0, 4);
     tcase_add_loop_test(cases, a_stale_graph_is_refused_by_name, 0, CHANGES);
     tcase_add_test(cases, what_cannot_be_captured_is_refused);
     tcase_add_test(cases, captures_of_the_program_are_left_alone);
