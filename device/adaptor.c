@@ -208,10 +208,24 @@ static capu_status pass_capture_begin(struct device *device, capu_stream stream)
     PASS_ON(CAPTURE_BEGIN, 0, stream, capture_begin(inner, stream));
 }
 
+/* Work runs again after a failure, too. So a call that is stopped ends the recording, and discards
+   it. */
 static capu_status pass_capture_end(struct device *device, capu_stream stream,
                                     struct device_graph **graph, bool *is_updated)
 {
-    PASS_ON(CAPTURE_END, 0, stream, capture_end(inner, stream, graph, is_updated));
+    struct adaptor *adaptor = adaptor_of(device);
+    struct device *inner = adaptor->inner;
+    const struct adaptor_call call = {ADAPTOR_CAPTURE_END, 0, stream};
+    capu_status status = before(adaptor, &call);
+    struct device_graph *discarded = NULL;
+
+    if (status == CAPU_OK) {
+        status = inner->table->capture_end(inner, stream, graph, is_updated);
+        after(adaptor, &call, status);
+    } else if (inner->table->capture_end(inner, stream, &discarded, is_updated) == CAPU_OK) {
+        inner->table->graph_destroy(inner, discarded);
+    }
+    return status;
 }
 
 static capu_status pass_graph_launch(struct device *device, struct device_graph *graph,

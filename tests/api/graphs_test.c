@@ -658,6 +658,7 @@ int main(void)
     Suite *suite = suite_create("api graphs");
     TCase *cases = tcase_create("graphs");
 
+    tcase_set_timeout(cases, 120); /* some run until times are steady */
     tcase_add_loop_test(cases, launches_compute_what_iterations_compute, 0, KINDS);
     tcase_add_test(cases, a_launch_is_an_iteration_in_reports);
     tcase_add_test(cases, a_launch_makes_few_calls);
