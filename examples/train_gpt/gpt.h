@@ -134,6 +134,8 @@ struct gpt {
     int32_t *tokens;
     int32_t *targets;
     uint32_t segment_layers; /* of a checkpointed segment; 0: none. The caller's to set */
+    capu_graph *graph;       /* captures training iterations; NULL: none does. The context's */
+    uint32_t graph_steps;    /* so many were */
     struct gpt_replicas replicas;
     enum gpt_blob gradient; /* to which the backward pass adds */
     uint32_t batch;         /* of a replica; 0: nothing allocated for a batch */

@@ -32,19 +32,43 @@ static capu_status train_replica(struct gpt *gpt, uint32_t replica, const int32_
         TRY(upload(gpt, tokens + at, targets + at));
         TRY(gpt_forward(gpt, true));
         TRY(gpt_backward(gpt, step->accumulate, is_last ? asap : NULL));
-        TRY(capu_download(gpt->context, &micro_loss, gpt->shared.mean_loss, sizeof(micro_loss)));
+        if (gpt->graph == NULL) {
+            TRY(capu_download(gpt->context, &micro_loss, gpt->shared.mean_loss,
+                              sizeof(micro_loss)));
+        }
         *loss += micro_loss / (float)step->accumulate;
     }
     return asap == NULL ? gpt_merge(gpt) : CAPU_OK;
+}
+
+/* With a graph, captures the iteration where that is possible, and nothing is downloaded in it. */
+static capu_status begin(struct gpt *gpt, bool *is_captured)
+{
+    *is_captured = gpt->graph != NULL && capu_graph_begin(gpt->graph, "train") == CAPU_OK;
+    return *is_captured ? CAPU_OK : capu_iteration_begin(gpt->context, "train");
+}
+
+static capu_status end(struct gpt *gpt, bool is_captured, float *loss)
+{
+    capu_status status =
+        is_captured ? capu_graph_end(gpt->graph) : capu_iteration_end(gpt->context);
+
+    gpt->graph_steps += is_captured && status == CAPU_OK;
+    /* NOT_READY: it has run, but not as a graph. */
+    if (gpt->graph == NULL || (status != CAPU_OK && status != CAPU_NOT_READY)) {
+        return status;
+    }
+    return capu_download(gpt->context, loss, gpt->shared.mean_loss, sizeof(*loss));
 }
 
 capu_status gpt_train(struct gpt *gpt, const int32_t *tokens, const int32_t *targets,
                       const struct gpt_step *step, float *loss)
 {
     const struct gpt_replicas *replicas = &gpt->replicas;
+    bool is_captured;
     double sum = 0.0;
 
-    TRY(capu_iteration_begin(gpt->context, "train"));
+    TRY(begin(gpt, &is_captured));
     for (uint32_t replica = replicas->first; replica < replicas->end; replica++) {
         bool is_last = replica + 1 == replicas->end;
         float own = 0.0f;
@@ -58,7 +82,7 @@ capu_status gpt_train(struct gpt *gpt, const int32_t *tokens, const int32_t *tar
     }
     TRY(gpt_sum(gpt, &sum));
     *loss = (float)(sum / replicas->count);
-    return capu_iteration_end(gpt->context);
+    return end(gpt, is_captured, loss);
 }
 
 capu_status gpt_validate(struct gpt *gpt, const int32_t *tokens, const int32_t *targets,

@@ -20,6 +20,7 @@ enum {
     KEY_VOCAB,
     KEY_DTYPE,
     KEY_UPDATE,
+    KEY_GRAPH,
     KEY_ACCUMULATE,
     KEY_REPLICAS,
     KEY_BUCKET,
@@ -59,6 +60,10 @@ static const struct argp_option option_table[] = {
      "end (default): update all parameters in one op at the end; asap: update each one as soon as "
      "its "
      "gradient is complete",
+     1},
+    {"graph", KEY_GRAPH, NULL, 0,
+     "Capture each step as a CUDA graph where the plan allows it, and update the graph in place; "
+     "with --device cuda, --mode guided and --update asap",
      1},
     {"accumulate", KEY_ACCUMULATE, "N", 0,
      "Batches per step, whose gradients are accumulated (default 1)", 1},
@@ -137,6 +142,12 @@ static void check_settings(const struct settings *settings, struct argp_state *s
         argp_error(state, "--attention fused: a head of %u channels, and at most %u are possible",
                    shape->channels / shape->heads, FUSED_ATTENTION_CHANNELS);
     }
+    if (settings->has_graphs &&
+        (!settings->is_asap || settings->accumulate > 1 || settings->replicas > 1)) {
+        argp_error(state,
+                   "--graph: nothing may be downloaded in a step, so it needs --update asap, "
+                   "and no --accumulate or --replicas");
+    }
     if (settings->other_length > shape->length) {
         argp_error(state, "--other-seq %u: longer than --seq %u", settings->other_length,
                    shape->length);
@@ -204,6 +215,9 @@ static error_t parse(int key, char *argument, struct argp_state *state)
         return 0;
     case KEY_UPDATE:
         parse_update(settings, argument, state);
+        return 0;
+    case KEY_GRAPH:
+        settings->has_graphs = true;
         return 0;
     case KEY_ACCUMULATE:
         settings->accumulate = number(state, "accumulate", argument, 1, 1024);

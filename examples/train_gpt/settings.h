@@ -24,6 +24,7 @@ struct settings {
     uint32_t segment_layers; /* 0: no segments */
     uint32_t sample_bytes;
     bool is_asap;
+    bool has_graphs; /* steps are captured as CUDA graphs */
 };
 
 /* The defaults for so many ranks, and what argv changes. Ends the program for --help and for bad

@@ -241,6 +241,10 @@ static capu_status train(struct training *training)
         progress_step(&progress, step.step, loss, windows * length);
     }
     progress_end(&progress);
+    if (settings->has_graphs) {
+        printf("%u of %u steps were launched as graphs\n", training->gpt.graph_steps,
+               options->steps);
+    }
     return CAPU_OK;
 }
 
@@ -291,6 +295,9 @@ static capu_status run_all(struct training *training, struct run *run)
             element_name(settings->shape.element), gpt_parameter_count(&training->gpt));
     }
     training->gpt.segment_layers = settings->segment_layers;
+    if (settings->has_graphs) {
+        TRY(capu_graph_create(run->context, &training->gpt.graph));
+    }
     TRY(train(training));
     if (training->ranks.peers.count == 1) { /* several have reports, which explain merges */
         TRY(run_print_report(run));

@@ -343,6 +343,13 @@ cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *graph)
     return cudaSuccess;
 }
 
+bool fake_cudart_is_captured(capu_stream stream)
+{
+    const struct CUstream_st *at = stream;
+
+    return at != NULL && at->capture != NULL;
+}
+
 static enum cudaStreamCaptureStatus status_of(const struct CUstream_st *stream)
 {
     return stream->capture == NULL           ? cudaStreamCaptureStatusNone

@@ -152,6 +152,9 @@ uint64_t fake_cudart_timed_records(void);
  */
 capu_status fake_cudart_launch(capu_stream stream, capu_run_function kernel, const void *arguments);
 
+/* Whether work of the stream is recorded, not run. */
+bool fake_cudart_is_captured(capu_stream stream);
+
 /* Gets and sets the current device of this thread, without counting a call. FAKE_CUDART_FOREIGN: a
    context that the program has made by itself is current. */
 #define FAKE_CUDART_FOREIGN (-1)

@@ -11,6 +11,7 @@
  */
 #include <cstdio>
 #include <cstdlib>
+#include <list>
 
 #include <ucontext.h>
 
@@ -266,20 +267,32 @@ void emulation_launch(cudaStream_t stream, dim3 blocks, dim3 threads,
 }
 
 #ifdef EMULATION_ON_FAKE
+static std::list<std::function<void()>> captured; /* runs at each launch of its graph */
+
 static capu_status run_work(capu_stream, const void *arguments)
 {
-    const std::function<void()> *work = (const std::function<void()> *)arguments;
+    (*(const std::function<void()> *)arguments)();
+    return CAPU_OK;
+}
 
-    (*work)();
-    delete work;
+static capu_status run_once(capu_stream stream, const void *arguments)
+{
+    run_work(stream, arguments);
+    delete (const std::function<void()> *)arguments;
     return CAPU_OK;
 }
 
 void emulation_enqueue(cudaStream_t stream, const std::function<void()> &work)
 {
-    std::function<void()> *kept = new std::function<void()>(work);
+    std::function<void()> *kept;
 
-    if (fake_cudart_launch((capu_stream)stream, run_work, kept) != CAPU_OK) {
+    if (fake_cudart_is_captured((capu_stream)stream)) {
+        captured.push_back(work);
+        (void)fake_cudart_launch((capu_stream)stream, run_work, &captured.back());
+        return;
+    }
+    kept = new std::function<void()>(work);
+    if (fake_cudart_launch((capu_stream)stream, run_once, kept) != CAPU_OK) {
         delete kept;
     }
 }
