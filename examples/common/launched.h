@@ -1,6 +1,6 @@
 /*
  * Whether a launcher of MPI programs has started this process. MPI cannot be asked before it is
- * initialised, and initialising it costs a program that runs by itself half a second.
+ * initialised, and initialising it would slow down every start of a program that runs by itself.
  */
 #ifndef CAPU_EXAMPLES_COMMON_LAUNCHED_H
 #define CAPU_EXAMPLES_COMMON_LAUNCHED_H
