@@ -123,6 +123,17 @@ START_TEST(threads_have_streams_and_errors_of_their_own)
 }
 END_TEST
 
+/* As a program would call it; what it is given does not matter. */
+cudaError_t cudaMemAdvise(void);
+
+START_TEST(what_is_not_supported_is_refused)
+{
+    ck_assert_int_eq(cudaMemAdvise(), cudaErrorNotSupported);
+    ck_assert_int_eq(cudaGetLastError(), cudaErrorNotSupported);
+    allocate(16);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("runtime over the test driver");
@@ -133,6 +144,7 @@ int main(void)
     tcase_add_test(tcase, copies_go_in_the_direction_asked_for);
     tcase_add_test(tcase, pointers_are_known);
     tcase_add_test(tcase, threads_have_streams_and_errors_of_their_own);
+    tcase_add_test(tcase, what_is_not_supported_is_refused);
     suite_add_tcase(suite, tcase);
     return suite_run(suite);
 }

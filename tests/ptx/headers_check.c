@@ -60,6 +60,8 @@ CUDART_PLAIN_CALLS(SAME_RUNTIME)
 #define SAME_RUNTIME_STREAM(name, suffix_pt, parameters, arguments) \
     extern cudaError_t name parameters;
 CUDART_STREAM_CALLS(SAME_RUNTIME_STREAM)
+#define SAME_EXISTS(name) _Static_assert(sizeof(&name) == sizeof(void *), #name);
+CUDART_REFUSED_CALLS(SAME_EXISTS)
 #define SAME_TEXT(name, parameters) extern const char *name parameters;
 CUDART_TEXT_CALLS(SAME_TEXT)
 

@@ -160,6 +160,66 @@
     X(cudaEventRecordWithFlags, _ptsz,                                                            \
       (cudaEvent_t event, cudaStream_t stream, unsigned int flags), (event, stream, flags))
 
+/* X(name): calls that exist and are refused with NotSupported; stderr says which. Without them a
+   program that only mentions one could not start. */
+#define CUDART_REFUSED_CALLS(X)             \
+    X(cudaMallocArray)                      \
+    X(cudaMalloc3DArray)                    \
+    X(cudaFreeArray)                        \
+    X(cudaArrayGetInfo)                     \
+    X(cudaMemcpyToArray)                    \
+    X(cudaMemcpy2DToArray)                  \
+    X(cudaMemcpy2DFromArray)                \
+    X(cudaMemcpy2DArrayToArray)             \
+    X(cudaCreateTextureObject)              \
+    X(cudaDestroyTextureObject)             \
+    X(cudaCreateSurfaceObject)              \
+    X(cudaDestroySurfaceObject)             \
+    X(cudaMemset3D)                         \
+    X(cudaMemset3DAsync)                    \
+    X(cudaMemAdvise)                        \
+    X(cudaMemPrefetchAsync)                 \
+    X(cudaMemRangeGetAttribute)             \
+    X(cudaMemcpyPeer)                       \
+    X(cudaMemcpyPeerAsync)                  \
+    X(cudaDeviceEnablePeerAccess)           \
+    X(cudaDeviceDisablePeerAccess)          \
+    X(cudaIpcGetMemHandle)                  \
+    X(cudaIpcOpenMemHandle)                 \
+    X(cudaIpcCloseMemHandle)                \
+    X(cudaIpcGetEventHandle)                \
+    X(cudaIpcOpenEventHandle)               \
+    X(cudaMemPoolCreate)                    \
+    X(cudaMemPoolDestroy)                   \
+    X(cudaMemPoolSetAccess)                 \
+    X(cudaDeviceSetMemPool)                 \
+    X(cudaDeviceGetMemPool)                 \
+    X(cudaGraphCreate)                      \
+    X(cudaGraphAddKernelNode)               \
+    X(cudaGraphAddMemcpyNode)               \
+    X(cudaGraphAddMemsetNode)               \
+    X(cudaGraphAddDependencies)             \
+    X(cudaGraphGetNodes)                    \
+    X(cudaGraphExecUpdate)                  \
+    X(cudaGraphExecKernelNodeSetParams)     \
+    X(cudaGraphUpload)                      \
+    X(cudaStreamGetCaptureInfo)             \
+    X(cudaStreamSetAttribute)               \
+    X(cudaStreamGetAttribute)               \
+    X(cudaStreamAttachMemAsync)             \
+    X(cudaFuncSetSharedMemConfig)           \
+    X(cudaDeviceSetSharedMemConfig)         \
+    X(cudaDeviceGetSharedMemConfig)         \
+    X(cudaOccupancyMaxActiveClusters)       \
+    X(cudaOccupancyMaxPotentialClusterSize) \
+    X(cudaImportExternalMemory)             \
+    X(cudaImportExternalSemaphore)          \
+    X(cudaLibraryLoadData)                  \
+    X(cudaLibraryGetKernel)                 \
+    X(cudaGetDriverEntryPointByVersion)     \
+    X(cudaChooseDevice)                     \
+    X(cudaDeviceGetByPCIBusId)
+
 /* X(name, parameters): calls that cannot fail. */
 #define CUDART_TEXT_CALLS(X)                 \
     X(cudaGetErrorName, (cudaError_t error)) \
