@@ -205,22 +205,20 @@ static const struct {
     {"m16n8k4.row.col.f32.tf32.tf32.f32", 4, 2, 1, 1, 0},
 };
 
+/* A small whole number in the product's format. */
 static uint32_t item_bits(float value, unsigned index)
 {
-    _Float16 half;
-    uint16_t half_bits;
     uint32_t bits;
 
     memcpy(&bits, &value, sizeof(bits));
     if (products[index].shift == 16) {
         return bits >> 16;
     }
-    if (products[index].per_word == 1) {
+    if (products[index].per_word == 1 || value == 0.0f) {
         return bits;
     }
-    half = (_Float16)value;
-    memcpy(&half_bits, &half, sizeof(half_bits));
-    return half_bits;
+    /* f16: the exponent has another bias, and the fraction 13 bits fewer. */
+    return (bits >> 16 & 0x8000) | ((bits >> 23 & 255) - 127 + 15) << 10 | (bits >> 13 & 1023);
 }
 
 /* The words of a lane, as PTX lays fragments out. */
