@@ -83,23 +83,15 @@ static bool may_be_guided(const capu_config *config)
 /* All ranks of a host copy at the same time, as they will in training. */
 static capu_status measure_link(MPI_Comm host, capu_config *config)
 {
-    bool is_given = config->link_d2h_bytes_per_s != 0 && config->link_h2d_bytes_per_s != 0;
-    int wanted = !is_given && may_be_guided(config);
-    uint64_t d2h = 0;
-    uint64_t h2d = 0;
-    capu_status status;
+    capu_config copy = *config;
+    int wanted = may_be_guided(config);
 
     MPI_Allreduce(MPI_IN_PLACE, &wanted, 1, MPI_INT, MPI_MAX, host);
     if (!wanted) {
         return CAPU_OK;
     }
     MPI_Barrier(host);
-    status = capu_link_measure(config, &d2h, &h2d);
-    if (status == CAPU_OK && !is_given && may_be_guided(config)) {
-        config->link_d2h_bytes_per_s = d2h;
-        config->link_h2d_bytes_per_s = h2d;
-    }
-    return status;
+    return capu_link_measure(may_be_guided(config) ? config : &copy);
 }
 
 static capu_status fill_in(MPI_Comm comm, capu_config *config, char *text, size_t text_bytes)

@@ -43,6 +43,22 @@ static uint64_t least_page(const capu_config *config)
     return config->slab_threshold_bytes > 0 ? page_bytes : 0;
 }
 
+static void fill_in(uint64_t *field, uint64_t measured)
+{
+    if (*field == 0) {
+        *field = measured;
+    }
+}
+
+/* A GPU is not throttled, so all rates that are given are to plan with. */
+static capu_status open_cuda(const capu_config *config, struct device_options options,
+                             struct device **device, char *text, size_t text_bytes)
+{
+    fill_in(&options.d2h_bytes_per_s, config->link_d2h_bytes_per_s);
+    fill_in(&options.h2d_bytes_per_s, config->link_h2d_bytes_per_s);
+    return cuda_device_create(&options, device, text, text_bytes);
+}
+
 capu_status device_choice_open(const capu_config *config, struct device **device, char *text,
                                size_t text_bytes)
 {
@@ -62,7 +78,7 @@ capu_status device_choice_open(const capu_config *config, struct device **device
     capu_status status;
 
     if (strcmp(config->device, "auto") == 0) {
-        status = cuda_device_create(&options, device, text, text_bytes);
+        status = open_cuda(config, options, device, text, text_bytes);
         return status != CAPU_NO_DEVICE ? status
                                         : host_device_create(&options, device, text, text_bytes);
     }
@@ -73,7 +89,7 @@ capu_status device_choice_open(const capu_config *config, struct device **device
         return sim_device_create(&options, device, text, text_bytes);
     }
     if (read_cuda(config->device, &options.ordinal)) {
-        return cuda_device_create(&options, device, text, text_bytes);
+        return open_cuda(config, options, device, text, text_bytes);
     }
     snprintf(text, text_bytes, "no device is called '%s': auto, host, sim, cuda or cuda:N",
              config->device);
@@ -93,11 +109,12 @@ capu_status device_choice_measure(struct device *device, const capu_config *conf
     bool is_given = known.d2h_bytes_per_s != 0 && known.h2d_bytes_per_s != 0;
     capu_status status;
 
-    if (known.d2h_bytes_per_s == 0) {
-        known.d2h_bytes_per_s = config->link_d2h_bytes_per_s;
-    }
-    if (known.h2d_bytes_per_s == 0) {
-        known.h2d_bytes_per_s = config->link_h2d_bytes_per_s;
+    if (!is_given) {
+        fill_in(&known.d2h_bytes_per_s, config->link_d2h_bytes_per_s);
+        fill_in(&known.h2d_bytes_per_s, config->link_h2d_bytes_per_s);
+        fill_in(&known.d2h_duplex_bytes_per_s, config->d2h_duplex_bytes_per_s);
+        fill_in(&known.h2d_duplex_bytes_per_s, config->h2d_duplex_bytes_per_s);
+        fill_in(&known.copy_latency_ns, config->copy_latency_ns);
     }
     status = calibration_complete(device, config->budget_bytes, &known);
     if (status == CAPU_OK && !is_given) {
@@ -108,17 +125,19 @@ capu_status device_choice_measure(struct device *device, const capu_config *conf
     return status;
 }
 
-capu_status capu_link_measure(const capu_config *config, uint64_t *d2h_bytes_per_s,
-                              uint64_t *h2d_bytes_per_s)
+capu_status capu_link_measure(capu_config *config)
 {
     char text[ERROR_TEXT_BYTES] = "";
     struct device *device = NULL;
-    struct device_link link;
+    struct device_link link = {0};
     capu_config complete;
     capu_status status;
 
-    if (d2h_bytes_per_s == NULL || h2d_bytes_per_s == NULL) {
+    if (config == NULL) {
         return CAPU_INVALID;
+    }
+    if (config->size != sizeof(*config)) {
+        return CAPU_WRONG_STRUCT;
     }
     status = config_resolve(config, &complete, text, sizeof(text));
     if (status != CAPU_OK) {
@@ -131,10 +150,16 @@ capu_status capu_link_measure(const capu_config *config, uint64_t *d2h_bytes_per
     if (complete.budget_bytes == 0) {
         complete.budget_bytes = device->capabilities.memory_bytes;
     }
-    status = device_choice_measure(device, &complete, &link);
-    if (status == CAPU_OK) {
-        *d2h_bytes_per_s = link.d2h_bytes_per_s;
-        *h2d_bytes_per_s = link.h2d_bytes_per_s;
+    /* What the program or the environment says of the link is not measured. */
+    if (complete.d2h_bytes_per_s == 0 || complete.h2d_bytes_per_s == 0) {
+        status = device_choice_measure(device, &complete, &link);
+    }
+    if (status == CAPU_OK && !device->capabilities.is_simulated) {
+        fill_in(&config->link_d2h_bytes_per_s, link.d2h_bytes_per_s);
+        fill_in(&config->link_h2d_bytes_per_s, link.h2d_bytes_per_s);
+        fill_in(&config->d2h_duplex_bytes_per_s, link.d2h_duplex_bytes_per_s);
+        fill_in(&config->h2d_duplex_bytes_per_s, link.h2d_duplex_bytes_per_s);
+        fill_in(&config->copy_latency_ns, link.copy_latency_ns);
     }
     device_destroy(device);
 finish_config:

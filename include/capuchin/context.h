@@ -186,15 +186,15 @@ typedef struct capu_config {
        is divided by it. Default: 1 */
     uint64_t local_rank_count;
     /* CAPUCHIN_LINK_D2H, CAPUCHIN_LINK_H2D: rates of the link to plan with, in bytes per second,
-       such as capu_link_measure gives. Unlike d2h_bytes_per_s and h2d_bytes_per_s they do not
+       which capu_link_measure fills in. Unlike d2h_bytes_per_s and h2d_bytes_per_s they do not
        throttle copies, and do not count where those are set. Default: measured in guided mode when
        the context is created */
     uint64_t link_d2h_bytes_per_s;
     uint64_t link_h2d_bytes_per_s;
     /* CAPUCHIN_D2H_DUPLEX, CAPUCHIN_H2D_DUPLEX: rates of a direction while the other one is busy,
-       too, in bytes per second. On sim they slow copies down, on cuda they are planned with where
-       the other rates are given; host does not use them. Default: sim as fast as one direction
-       alone, cuda measured unless the other rates are given */
+       too, in bytes per second. On sim they slow copies down; on cuda they are planned with where
+       the other rates are given, on host where link_d2h_bytes_per_s and link_h2d_bytes_per_s are.
+       Default: sim as fast as one direction alone; measured unless the other rates are given */
     uint64_t d2h_duplex_bytes_per_s;
     uint64_t h2d_duplex_bytes_per_s;
 } capu_config;
@@ -282,15 +282,15 @@ CAPU_API capu_status capu_synchronize(capu_context *context);
 CAPU_API capu_status capu_flush(capu_context *context);
 
 /*
- * Measures the link of the device that the config names, as creating a context in guided mode does:
- * the bytes per second of a large copy from the device and to it. Rates that the config or the
- * environment gives are returned as they are. Processes that will copy at the same time should
- * measure at the same time. Opens the device and closes it again; takes tens of milliseconds.
- * Thread: any. Errors, with the text in config->error: INVALID (also a NULL pointer other than
- * `config`) and the others of capu_context_create, except FILE_FAILED and SYSTEM_LIMIT.
+ * Measures the link of the device that the config names, as creating a context in guided mode does,
+ * and fills in link_d2h_bytes_per_s, link_h2d_bytes_per_s, the duplex rates and copy_latency_ns
+ * where they are 0. Processes that will copy at the same time should measure at the same time.
+ * Nothing changes if d2h_bytes_per_s and h2d_bytes_per_s are given, here or in the environment, and
+ * on sim. Opens the device and closes it again; takes tens of milliseconds. Thread: any. Errors,
+ * with the text in config->error: INVALID (also: `config` is NULL) and the others of
+ * capu_context_create, except SYSTEM_LIMIT and FILE_FAILED.
  */
-CAPU_API capu_status capu_link_measure(const capu_config *config, uint64_t *d2h_bytes_per_s,
-                                       uint64_t *h2d_bytes_per_s);
+CAPU_API capu_status capu_link_measure(capu_config *config);
 
 /*
  * The default of host_budget_bytes on host and cuda for each of `processes` processes that share

@@ -143,37 +143,44 @@ START_TEST(names_of_files_have_the_rank)
 }
 END_TEST
 
-/* Rates to plan with are measured or given; given ones throttle nothing. */
+/* Rates to plan with are measured or given; given ones throttle nothing, and are not measured. */
 START_TEST(the_link_can_be_measured_ahead)
 {
     capu_config config = CAPU_CONFIG_INIT;
     capu_context *context;
-    uint64_t d2h = 0;
-    uint64_t h2d = 0;
 
     clear_environment();
     config.device = "host";
     config.budget_bytes = 1 << 20;
-    ck_assert_int_eq(capu_link_measure(&config, &d2h, NULL), CAPU_INVALID);
-    ck_assert_int_eq(capu_link_measure(&config, &d2h, &h2d), CAPU_OK);
-    ck_assert_uint_gt(d2h, 0);
-    ck_assert_uint_gt(h2d, 0);
-    config.d2h_bytes_per_s = 123456789;
-    config.h2d_bytes_per_s = 987654321;
-    ck_assert_int_eq(capu_link_measure(&config, &d2h, &h2d), CAPU_OK);
-    ck_assert_uint_eq(d2h, 123456789);
-    ck_assert_uint_eq(h2d, 987654321);
-    config.d2h_bytes_per_s = config.h2d_bytes_per_s = 0;
-    config.link_d2h_bytes_per_s = d2h;
-    config.link_h2d_bytes_per_s = h2d;
+    ck_assert_int_eq(capu_link_measure(NULL), CAPU_INVALID);
+    ck_assert_int_eq(capu_link_measure(&config), CAPU_OK);
+    ck_assert_uint_gt(config.link_d2h_bytes_per_s, 0);
+    ck_assert_uint_gt(config.link_h2d_bytes_per_s, 0);
+    ck_assert_uint_gt(config.d2h_duplex_bytes_per_s, 0);
+    config.link_d2h_bytes_per_s = 123456789;
+    config.link_h2d_bytes_per_s = 987654321;
+    config.d2h_duplex_bytes_per_s = 111111111;
+    config.h2d_duplex_bytes_per_s = 222222222;
+    config.copy_latency_ns = 33;
+    ck_assert_int_eq(capu_link_measure(&config), CAPU_OK);
     config.mode = CAPU_MODE_GUIDED;
     ck_assert_int_eq(capu_context_create(&config, &context), CAPU_OK);
-    ck_assert_uint_eq(context->link.d2h_bytes_per_s, d2h);
-    ck_assert_uint_eq(context->link.h2d_bytes_per_s, h2d);
+    ck_assert_uint_eq(context->link.d2h_bytes_per_s, 123456789);
+    ck_assert_uint_eq(context->link.h2d_bytes_per_s, 987654321);
+    ck_assert_uint_eq(context->link.d2h_duplex_bytes_per_s, 111111111);
+    ck_assert_uint_eq(context->link.h2d_duplex_bytes_per_s, 222222222);
+    ck_assert_uint_eq(context->link.copy_latency_ns, 33);
     ck_assert_uint_eq(context->device->capabilities.link.d2h_bytes_per_s, 0);
     capu_context_destroy(context);
+
+    config = (capu_config)CAPU_CONFIG_INIT;
+    config.device = "host";
+    config.budget_bytes = 1 << 20;
+    config.d2h_bytes_per_s = config.h2d_bytes_per_s = 1000000;
+    ck_assert_int_eq(capu_link_measure(&config), CAPU_OK);
+    ck_assert_uint_eq(config.link_d2h_bytes_per_s + config.d2h_duplex_bytes_per_s, 0);
     config.device = "nowhere";
-    ck_assert_int_eq(capu_link_measure(&config, &d2h, &h2d), CAPU_INVALID);
+    ck_assert_int_eq(capu_link_measure(&config), CAPU_INVALID);
 }
 END_TEST
 
