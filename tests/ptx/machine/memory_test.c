@@ -231,10 +231,12 @@ START_TEST(dynamic_shared_memory_follows)
                   problem.text);
     ck_assert_uint_eq(words[0], 16);
     ck_assert_uint_eq(words[1], 3);
-    launch.shared_bytes = 8; /* the third thread is beyond it */
-    ck_assert_int_eq(machine_run(machine_function_at(module, 0), &launch, &problem),
-                     CAPU_DEVICE_FAILED);
-    ck_assert_ptr_nonnull(strstr(problem.text, "shared memory beyond its end"));
+    for (uint32_t bytes = 8; bytes < 16; bytes += 2) { /* the last thread is beyond it */
+        launch.shared_bytes = bytes;
+        ck_assert_int_eq(machine_run(machine_function_at(module, 0), &launch, &problem),
+                         CAPU_DEVICE_FAILED);
+        ck_assert_ptr_nonnull(strstr(problem.text, "shared memory beyond its end"));
+    }
     launch.shared_bytes = 300 << 10;
     ck_assert_int_eq(machine_run(machine_function_at(module, 0), &launch, &problem), CAPU_INVALID);
     launch.shared_bytes = 0;
