@@ -332,7 +332,7 @@ START_TEST(host_memory_is_registered_in_one_piece)
     memory[0] = 1;
     memory[large - 1] = 2;
     fake_cudart_arm(&(struct fake_cudart_fault){
-        .call = FAKE_CUDART_ANY_CALL, .number = 2, .error = OUT_OF_MEMORY, .is_lasting = true});
+        .call = FAKE_CUDART_ANY_CALL, .number = 3, .error = OUT_OF_MEMORY, .is_lasting = true});
     ck_assert_int_eq(device_host_alloc(device, 100, &other), CAPU_NO_HOST_MEMORY);
     ck_assert_ptr_null(other);
     /* Memory that cannot be unregistered stays mapped until the device is destroyed. */
@@ -510,7 +510,7 @@ START_TEST(host_memory_comes_from_the_driver_if_registering_fails)
     /* If neither works, registering is tried again next time. */
     device = on_fake_make(NULL);
     fault.call = FAKE_CUDART_ANY_CALL;
-    fault.number = 2; /* after the one that makes the device current */
+    fault.number = 3; /* after those that set the capture mode and make the device current */
     fake_cudart_arm(&fault);
     ck_assert_int_eq(device_host_alloc(device, 1000, (void **)&memory[0]), CAPU_DEVICE_FAILED);
     fake_cudart_arm(NULL);
@@ -611,7 +611,7 @@ START_TEST(pinning_is_repeated_where_memory_is_short)
     ck_assert_uint_eq(fake_cudart_calls_of(FAKE_cudaHostRegister), 2 + 6 + 1);
     /* Waiting in vain is not repeated. */
     fault.call = FAKE_CUDART_ANY_CALL;
-    fault.number = 2; /* after the one that makes the device current */
+    fault.number = 3; /* after those that set the capture mode and make the device current */
     fake_cudart_arm(&fault);
     ck_assert_int_eq(device_host_alloc(device, 1000, &memory[0]), CAPU_NO_HOST_MEMORY);
     ck_assert_uint_eq(fake_cudart_calls_of(FAKE_cudaHostRegister), 2 + 6 + 1 + 6);
