@@ -368,18 +368,22 @@ static capu_status check_files(capu_config *config, char *text, size_t text_byte
     return CAPU_OK;
 }
 
+static bool is_string(const struct field *field)
+{
+    return field->kind == FIELD_TEXT || field->kind == FIELD_FILE;
+}
+
 /* Replaces the strings with copies that belong to the config. */
 static capu_status copy_strings(capu_config *config)
 {
-    const char **strings[] = {&config->device, &config->report_path, &config->trace_path,
-                              &config->planner, &config->plan_path};
-    enum { STRINGS = sizeof(strings) / sizeof(strings[0]) };
     bool failed = false;
 
-    for (size_t i = 0; i < STRINGS; i++) {
-        if (*strings[i] != NULL) {
-            *strings[i] = failed ? NULL : strdup(*strings[i]);
-            failed = failed || *strings[i] == NULL;
+    for (size_t i = 0; i < FIELDS; i++) {
+        const char **string = field_of(config, &fields[i]);
+
+        if (is_string(&fields[i]) && *string != NULL) {
+            *string = failed ? NULL : strdup(*string);
+            failed = failed || *string == NULL;
         }
     }
     if (failed) {
@@ -474,7 +478,7 @@ static bool is_about(const char *text, const struct field *field, const char *va
     if (field->kind == FIELD_FILE) {
         length = strcspn(value, "%"); /* the text has the rank there */
     }
-    if (field->kind == FIELD_TEXT || field->kind == FIELD_FILE) {
+    if (is_string(field)) {
         snprintf(word, sizeof(word), "'%.*s",
                  length < QUOTED_BYTES ? (int)length : (int)QUOTED_BYTES, value);
         return length > 0 && (strstr(text, word) != NULL || strncmp(text, value, length) == 0);
@@ -521,10 +525,10 @@ void config_report_error(const capu_config *from, capu_status status, char *text
 
 void config_finish(capu_config *config)
 {
-    free((char *)(uintptr_t)config->device);
-    free((char *)(uintptr_t)config->report_path);
-    free((char *)(uintptr_t)config->trace_path);
-    free((char *)(uintptr_t)config->planner);
-    free((char *)(uintptr_t)config->plan_path);
+    for (size_t i = 0; i < FIELDS; i++) {
+        if (is_string(&fields[i])) {
+            free(*(char **)field_of(config, &fields[i]));
+        }
+    }
     *config = (capu_config){0};
 }

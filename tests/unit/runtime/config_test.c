@@ -342,6 +342,37 @@ START_TEST(callers_of_other_versions)
 }
 END_TEST
 
+/* Every string is a copy: the program may change or free its own as soon as the call returns. */
+START_TEST(strings_are_copied)
+{
+    static const size_t strings[] = {AT(device),  AT(report_path), AT(trace_path),
+                                     AT(planner), AT(plan_path),   AT(plugin_folder)};
+    enum { STRINGS = sizeof(strings) / sizeof(strings[0]) };
+    static const char *const texts[STRINGS] = {"sim",    "/tmp/copied.report", "/tmp/copied.trace",
+                                               "hybrid", "/tmp/copied.plan",   "/tmp/copied"};
+    char own[STRINGS][32];
+    capu_config from = CAPU_CONFIG_INIT;
+    capu_config config;
+    char text[256] = "";
+
+    for (size_t i = 0; i < STRINGS; i++) {
+        const char *pointer = strcpy(own[i], texts[i]);
+
+        memcpy((unsigned char *)&from + strings[i], &pointer, sizeof(pointer));
+    }
+    ck_assert_msg(config_resolve(&from, &config, text, sizeof(text)) == CAPU_OK, "%s", text);
+    memset(own, 'x', sizeof(own));
+    for (size_t i = 0; i < STRINGS; i++) {
+        const char *copy;
+
+        memcpy(&copy, (unsigned char *)&config + strings[i], sizeof(copy));
+        ck_assert_msg(strncmp(copy, texts[i], strlen(texts[i]) + 1) == 0, "not copied: %s",
+                      texts[i]);
+    }
+    config_finish(&config);
+}
+END_TEST
+
 /* A text longer than the buffer is cut, and nothing is written after the buffer. */
 START_TEST(texts_are_cut)
 {
@@ -370,6 +401,7 @@ int main(void)
     tcase_add_test(tcase, fields_are_checked);
     tcase_add_test(tcase, a_misspelt_variable_is_named);
     tcase_add_test(tcase, callers_of_other_versions);
+    tcase_add_test(tcase, strings_are_copied);
     tcase_add_test(tcase, texts_are_cut);
     suite_add_tcase(suite, tcase);
     return suite_run(suite);
