@@ -1,8 +1,9 @@
 #!/bin/bash
-# ends.sh PROGRAM: runs the cases of ends_test and checks what the ranks that are left have seen. Each
-# case, with its launcher, takes less than 10 s.
+# ends.sh RANKS-SCRIPT PROGRAM: runs the cases of ends_test and checks what the ranks that are left have
+# seen. Each case, with its launcher, takes less than 10 s.
 set -u
-program=$1
+ranks=$1
+program=$2
 work=$(mktemp -d) || exit 2
 trap 'rm -rf "$work"' EXIT
 failed=0
@@ -19,7 +20,7 @@ run() {
     case=$1
     folder=$work/$1
     mkdir -p "$folder"
-    timeout -k 1 10 "${0%/*}/ranks.sh" "$2" "${@:3}" "$program" "$1" "$folder" >"$folder/out" 2>&1
+    timeout -k 1 10 "$ranks" "$2" "${@:3}" "$program" "$1" "$folder" >"$folder/out" 2>&1
     case $? in
     124 | 137) complain "did not end within 10 s" ;;
     77)

@@ -178,7 +178,7 @@ int main(int argc, char **argv)
     int provided;
 
     folder = argc > 2 ? argv[2] : ".";
-    ranks_end_with_launcher();
+    ranks_start();
     if (strcmp(name, "wrong") == 0) {
         begin_wrongly(&argc, &argv);
         return 0;

@@ -5,9 +5,26 @@
 #include <string.h>
 #include <sys/prctl.h>
 
-void ranks_end_with_launcher(void)
+extern char **environ;
+
+/* Configs are what the cases say, whatever the caller has in its environment. */
+static void forget_settings(void)
+{
+    static const char prefix[] = "CAPUCHIN_";
+    char **kept = environ;
+
+    for (char **variable = environ; *variable != NULL; variable++) {
+        if (strncmp(*variable, prefix, strlen(prefix)) != 0) {
+            *kept++ = *variable;
+        }
+    }
+    *kept = NULL;
+}
+
+void ranks_start(void)
 {
     (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+    forget_settings();
 }
 
 void ranks_open(struct ranks *ranks, const struct ranks_options *options)

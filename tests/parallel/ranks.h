@@ -47,8 +47,8 @@ struct ranks {
         }                                                                                   \
     } while (0)
 
-/* Whatever happens to mpirun, no rank is left behind. */
-void ranks_end_with_launcher(void);
+/* Whatever happens to mpirun, no rank is left behind; CAPUCHIN_* variables are forgotten. */
+void ranks_start(void);
 
 /* What a case asks for; zero fields are defaults. */
 struct ranks_options {

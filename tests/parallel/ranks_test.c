@@ -31,7 +31,7 @@ int main(int argc, char **argv)
 {
     int provided;
 
-    ranks_end_with_launcher();
+    ranks_start();
     MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &provided);
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         if (argc < 2 || strcmp(argv[1], cases[i].name) == 0) {
