@@ -194,7 +194,6 @@ capu_status capu_parallel_create(capu_context *context, MPI_Comm comm,
 void capu_parallel_destroy(capu_parallel *group)
 {
     struct group_header header = exchange_header(GROUP_LEAVE, 0, 0, "capu_parallel_destroy");
-    bool has_met = false;
 
     if (group == NULL) {
         return;
@@ -202,12 +201,14 @@ void capu_parallel_destroy(capu_parallel *group)
     if (!group->is_simulated) {
         (void)capu_synchronize(group->context);
         pthread_mutex_lock(&group->lock);
-        has_met = exchange_meet(group, &header) == CAPU_OK;
+        (void)exchange_meet(group, &header);
         pthread_mutex_unlock(&group->lock);
         watch_close(&group->watch);
-    }
-    if (has_met) {
-        MPI_Comm_free(&group->comm);
+        /* A group that has failed without being broken did so where all ranks met: nothing is under
+           way, and all of them free it. */
+        if (!group->is_broken) {
+            MPI_Comm_free(&group->comm);
+        }
     }
     free_own(group);
 }
