@@ -7,11 +7,12 @@
  */
 #include "interpose/roles.h"
 
+#include "interpose/access.h"
+#include "interpose/openness.h"
 #include "interpose/waits.h"
 
 #include "base/array.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -57,43 +58,6 @@ struct analysis {
     uint64_t *in_slice;       /* slots */
 };
 
-static void open_kernel(struct kernel *kernel, const struct ptx_instruction *instruction,
-                        const char *format, struct span name)
-{
-    char text[KERNEL_REASON_BYTES];
-    size_t length;
-    int written;
-
-    kernel->is_closed = false;
-    written = snprintf(text, sizeof(text), format, (int)name.length, name.text);
-    if (written < 0) {
-        return;
-    }
-    length = strlen(text);
-    /* One of each kind. */
-    for (unsigned i = 0; i < kernel->reason_count; i++) {
-        if (strncmp(kernel->reasons[i], text, length) == 0) {
-            return;
-        }
-    }
-    if (kernel->reason_count == KERNEL_REASONS) {
-        return;
-    }
-    memcpy(kernel->reasons[kernel->reason_count], text, length + 1);
-    if (instruction != NULL && length + 20 < sizeof(text)) {
-        (void)snprintf(kernel->reasons[kernel->reason_count] + length, sizeof(text) - length,
-                       " (PTX line %u)", instruction->line);
-    }
-    kernel->reason_count++;
-}
-
-/* A reason without a name. */
-static void open_for(struct kernel *kernel, const struct ptx_instruction *instruction,
-                     const char *text)
-{
-    open_kernel(kernel, instruction, "%.*s", (struct span){text, (uint32_t)strlen(text)});
-}
-
 static struct kernel_word *word_at(struct analysis *analysis, const struct flow_slot *slot)
 {
     struct kernel *kernel = analysis->kernel;
@@ -120,17 +84,6 @@ static struct kernel_word *word_at(struct analysis *analysis, const struct flow_
     kernel->words[at] = (struct kernel_word){.parameter = slot->parameter, .offset = offset};
     return &kernel->words[at];
 }
-
-/* An access by an instruction: what it is, and where. */
-struct access {
-    const struct ptx_instruction *instruction;
-    const struct ptx_operand *address;
-    bool is_read;
-    bool is_written;
-    bool is_atomic;
-    bool is_tile; /* a warp's, whose extent is not the address's */
-    unsigned bytes;
-};
 
 static enum slice_class class_of(const struct analysis *analysis, uint32_t flags)
 {
@@ -174,9 +127,9 @@ static void unknown_address(struct analysis *analysis, const struct access *acce
                        : (flags & FLOW_UNKNOWN) != 0  ? roles_unknown(flags)
                                                       : "computed";
 
-    open_kernel(analysis->kernel, access->instruction,
-                "an address that no parameter gives: it depends on %.*s",
-                (struct span){from, (uint32_t)strlen(from)});
+    openness_name(analysis->kernel, access->instruction,
+                  "an address that no parameter gives: it depends on %.*s",
+                  (struct span){from, (uint32_t)strlen(from)});
 }
 
 /* An access to memory that is or may be global. */
@@ -213,12 +166,11 @@ static void note_global(struct analysis *analysis, const struct access *access)
 }
 
 /* Whether the access may reach global memory that is no variable of the module; notes variables. */
-static bool may_be_global(struct analysis *analysis, const struct access *access,
-                          enum ptx_space space)
+static bool may_be_global(struct analysis *analysis, const struct access *access)
 {
     uint32_t flags;
 
-    if (space != SPACE_GENERIC && space != SPACE_GLOBAL) {
+    if (access->space != SPACE_GENERIC && access->space != SPACE_GLOBAL) {
         return false;
     }
     flags = flow_operand(&analysis->flow, access->address)->flags;
@@ -229,88 +181,8 @@ static bool may_be_global(struct analysis *analysis, const struct access *access
     return true;
 }
 
-/* Finds the operand in brackets that an instruction accesses. */
-static const struct ptx_operand *address_at(const struct ptx_function *function,
-                                            const struct ptx_instruction *instruction,
-                                            unsigned position)
-{
-    for (uint32_t i = 0; i < instruction->operand_count; i++) {
-        const struct ptx_operand *operand = &function->operands[instruction->operand_first + i];
-
-        if (operand->position == position && operand->is_address) {
-            return operand;
-        }
-    }
-    return NULL;
-}
-
-/* How much an asynchronous copy moves: a number after both addresses. */
-static unsigned copied_bytes(const struct ptx_function *function,
-                             const struct ptx_instruction *instruction)
-{
-    for (uint32_t i = 0; i < instruction->operand_count; i++) {
-        const struct ptx_operand *operand = &function->operands[instruction->operand_first + i];
-
-        if (operand->position == 2 && operand->kind == OPERAND_NUMBER) {
-            return (unsigned)operand->number;
-        }
-    }
-    return 16; /* the most */
-}
-
-/* The access of an instruction. False: it has none. */
-static bool access_of(const struct ptx_function *function,
-                      const struct ptx_instruction *instruction, struct access *access,
-                      unsigned *position)
-{
-    *access = (struct access){.instruction = instruction};
-    *position = 0;
-    switch (instruction->effect) {
-    case EFFECT_LOAD:
-    case EFFECT_LOAD_TILE:
-        access->is_read = true;
-        *position = 1;
-        break;
-    case EFFECT_STORE:
-    case EFFECT_STORE_TILE:
-    case EFFECT_DISCARD:
-        access->is_written = true;
-        break;
-    case EFFECT_ATOMIC:
-        access->is_atomic = access->is_read = access->is_written = true;
-        *position = 1;
-        break;
-    case EFFECT_REDUCE:
-        access->is_atomic = access->is_read = access->is_written = true;
-        break;
-    case EFFECT_COPY_ASYNC:
-        access->is_read = true;
-        *position = 1;
-        break;
-    default:
-        return false;
-    }
-    access->is_tile = instruction->effect == EFFECT_LOAD_TILE ||
-                      instruction->effect == EFFECT_STORE_TILE ||
-                      instruction->effect == EFFECT_DISCARD;
-    access->bytes =
-        ptx_opcode_bits(instruction->opcode) / 8 * ptx_opcode_elements(instruction->opcode);
-    if (instruction->effect == EFFECT_COPY_ASYNC) {
-        access->bytes = copied_bytes(function, instruction);
-    }
-    access->address = address_at(function, instruction, *position);
-    return true;
-}
-
-/* The space of an access's address: a copy names two. */
-static enum ptx_space space_of(const struct ptx_instruction *instruction)
-{
-    return instruction->effect == EFFECT_COPY_ASYNC ? SPACE_GLOBAL
-                                                    : flow_space(instruction->opcode);
-}
-
 /* Whether the operands after the address of a store or atomic contain an address. */
-static void note_escape(struct analysis *analysis, const struct access *access, unsigned position)
+static void note_escape(struct analysis *analysis, const struct access *access)
 {
     struct flow *flow = &analysis->flow;
     const struct ptx_instruction *instruction = access->instruction;
@@ -319,7 +191,7 @@ static void note_escape(struct analysis *analysis, const struct access *access, 
     for (uint32_t i = 0; i < instruction->operand_count; i++) {
         const struct flow_value *value;
 
-        if (operands[i].position <= position || operands[i].kind != OPERAND_REGISTER) {
+        if (operands[i].position <= access->position || operands[i].kind != OPERAND_REGISTER) {
             continue;
         }
         value = flow_operand(flow, &operands[i]);
@@ -338,9 +210,9 @@ static void note_escape(struct analysis *analysis, const struct access *access, 
                             word->offset == PTX_NONE);
             }
             if (is_word || flow->function->parameters[slot->parameter].is_marked_pointer) {
-                open_kernel(analysis->kernel, instruction,
-                            "a pointer is stored to memory: parameter %.*s",
-                            flow->function->parameters[slot->parameter].name);
+                openness_name(analysis->kernel, instruction,
+                              "a pointer is stored to memory: parameter %.*s",
+                              flow->function->parameters[slot->parameter].name);
             }
         }
     }
@@ -359,7 +231,7 @@ static void note_call(struct analysis *analysis, const struct ptx_instruction *i
         callee = operand->is_list ? NULL : operand;
     }
     if (callee == NULL || callee->kind == OPERAND_REGISTER) {
-        open_for(analysis->kernel, instruction, "a call through a pointer");
+        openness_add(analysis->kernel, instruction, "a call through a pointer");
         return;
     }
     for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
@@ -372,7 +244,7 @@ static void note_call(struct analysis *analysis, const struct ptx_instruction *i
             return;
         }
     }
-    open_kernel(analysis->kernel, instruction, "it calls %.*s", callee->name);
+    openness_name(analysis->kernel, instruction, "it calls %.*s", callee->name);
 }
 
 /* What makes a kernel open, whatever its addresses. */
@@ -380,20 +252,20 @@ static void note_instruction(struct analysis *analysis, const struct ptx_instruc
 {
     switch (instruction->effect) {
     case EFFECT_UNKNOWN:
-        open_kernel(analysis->kernel, instruction, "an unknown instruction, %.*s",
-                    instruction->opcode);
+        openness_name(analysis->kernel, instruction, "an unknown instruction, %.*s",
+                      instruction->opcode);
         break;
     case EFFECT_CALL:
         note_call(analysis, instruction);
         break;
     case EFFECT_TEXTURE:
-        open_for(analysis->kernel, instruction, "textures or surfaces");
+        openness_add(analysis->kernel, instruction, "textures or surfaces");
         break;
     case EFFECT_BULK_COPY:
-        open_for(analysis->kernel, instruction, "bulk copies or tensor maps");
+        openness_add(analysis->kernel, instruction, "bulk copies or tensor maps");
         break;
     case EFFECT_MULTIMEM:
-        open_for(analysis->kernel, instruction, "memory of several devices");
+        openness_add(analysis->kernel, instruction, "memory of several devices");
         break;
     default:
         break;
@@ -404,42 +276,34 @@ static void note_instruction(struct analysis *analysis, const struct ptx_instruc
 
 /* Visits each access; the first pass finds out which variables are written. */
 static void visit_accesses(struct analysis *analysis,
-                           void (*visit)(struct analysis *, const struct access *, unsigned))
+                           void (*visit)(struct analysis *, const struct access *))
 {
     const struct ptx_function *function = analysis->flow.function;
 
     for (size_t i = 0; i < function->instruction_count; i++) {
         struct access access;
-        unsigned position;
 
-        if (!access_of(function, &function->instructions[i], &access, &position)) {
+        if (!access_of(function, &function->instructions[i], &access)) {
             continue;
         }
         if (access.address == NULL) {
-            open_for(analysis->kernel, access.instruction, "an access without an address");
-        } else if (may_be_global(analysis, &access, space_of(access.instruction))) {
-            visit(analysis, &access, position);
+            openness_add(analysis->kernel, access.instruction, "an access without an address");
+        } else if (may_be_global(analysis, &access)) {
+            visit(analysis, &access);
         }
     }
 }
 
-static void visit_nothing(struct analysis *analysis, const struct access *access, unsigned position)
+static void visit_nothing(struct analysis *analysis, const struct access *access)
 {
     (void)analysis;
     (void)access;
-    (void)position;
 }
 
-static void visit_address(struct analysis *analysis, const struct access *access, unsigned position)
-{
-    (void)position;
-    note_global(analysis, access);
-}
-
-static void visit_stored(struct analysis *analysis, const struct access *access, unsigned position)
+static void visit_stored(struct analysis *analysis, const struct access *access)
 {
     if (access->is_written) {
-        note_escape(analysis, access, position);
+        note_escape(analysis, access);
     }
 }
 
@@ -451,7 +315,7 @@ static void check_waits(struct analysis *analysis)
         analysis->has_no_memory = true;
     } else if (awaited != NULL) {
         analysis->kernel->spins = true;
-        open_for(analysis->kernel, awaited, "it may wait for another thread");
+        openness_add(analysis->kernel, awaited, "it may wait for another thread");
     }
 }
 
@@ -485,16 +349,16 @@ static void analyse_flow(struct analysis *analysis)
     const struct ptx_graph *graph = &analysis->flow.graph;
 
     if (graph->has_lost_branch) {
-        open_for(analysis->kernel, NULL, "a branch whose targets are not known");
+        openness_add(analysis->kernel, NULL, "a branch whose targets are not known");
     }
     if (graph->has_endless_loop) {
-        open_for(analysis->kernel, NULL, "a loop that nothing leaves");
+        openness_add(analysis->kernel, NULL, "a loop that nothing leaves");
     }
     for (size_t i = 0; i < function->instruction_count; i++) {
         note_instruction(analysis, &function->instructions[i]);
     }
     visit_accesses(analysis, visit_nothing);
-    visit_accesses(analysis, visit_address);
+    visit_accesses(analysis, note_global);
     visit_accesses(analysis, visit_stored);
     check_waits(analysis);
     (void)list_parameters(analysis);
@@ -523,7 +387,7 @@ static capu_status analyse(const struct ptx_module *module, const struct ptx_fun
     }
     status = flow_build(module, function, &analysis.flow);
     if (status == CAPU_TOO_LARGE) {
-        open_for(kernel, NULL, "it is too large to analyse");
+        openness_add(kernel, NULL, "it is too large to analyse");
         return CAPU_OK;
     }
     if (status != CAPU_OK) {
