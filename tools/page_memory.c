@@ -40,15 +40,17 @@ static void put_row(struct html *html, const struct view_op *op)
     html_raw(html, "</td><td>");
     html_ns(html, (uint64_t)op->begin_ns);
     html_raw(html, "</td><td>");
-    html_ns(html, (uint64_t)(op->end_ns - op->begin_ns));
+    html_ns(html, (uint64_t)(op->end_ns - op->begin_ns) - op->waited_ns);
+    html_raw(html, "</td><td>");
+    html_ns(html, op->waited_ns);
     html_raw(html, "</td></tr>\n");
 }
 
 /* The ops that waited longest. */
 static void put_table(struct html *html, const struct view *view)
 {
-    static const char *const columns[] = {"#Number", "Op",    "#Waited", "For",
-                                          "#Begins", "#Runs", NULL};
+    static const char *const columns[] = {"#Number", "Op",    "#Waited",     "For",
+                                          "#Begins", "#Runs", "#For others", NULL};
     const struct view_op **ops = malloc((view->op_count + 1) * sizeof(*ops));
 
     if (ops == NULL) {
@@ -87,9 +89,9 @@ static void put_ops(struct html *html, const struct view *view)
     uint64_t unlimited = 0;
     uint32_t next = 0;
 
-    html_csv_begin(
-        html, "ops-csv", "Ops",
-        "op,replay_for,name,begin_ns,duration_ns,wait_ns,wait_for,unlimited_change_bytes");
+    html_csv_begin(html, "ops-csv", "Ops",
+                   "op,replay_for,name,begin_ns,duration_ns,wait_ns,wait_for,waited_ns,unlimited_"
+                   "change_bytes");
     for (uint32_t i = 0; i < view->op_count; i++) {
         const struct view_op *op = &view->ops[i];
 
@@ -111,6 +113,7 @@ static void put_ops(struct html *html, const struct view *view)
         put_number(html, op->wait_ns);
         html_raw(html, op->wait_ns > 0 ? view_wait_name(op->wait) : "");
         html_raw(html, ",");
+        put_number(html, op->waited_ns);
         if (op->unlimited_bytes != unlimited) {
             html_format(html, "%" PRId64, (int64_t)(op->unlimited_bytes - unlimited));
         }

@@ -119,11 +119,12 @@ static size_t pair_ops(const struct view *planned, const struct view *measured, 
         const struct view_op *plan = &planned->ops[planned->op_of_number[i]];
         const struct view_op *run = &measured->ops[measured->op_of_number[i]];
 
-        pairs[i] = (struct pair){.kind = PAIR_OP,
-                                 .number = i,
-                                 .name = run->name,
-                                 .planned_ns = duration(plan->begin_ns, plan->end_ns),
-                                 .measured_ns = duration(run->begin_ns, run->end_ns)};
+        pairs[i] =
+            (struct pair){.kind = PAIR_OP,
+                          .number = i,
+                          .name = run->name,
+                          .planned_ns = duration(plan->begin_ns, plan->end_ns),
+                          .measured_ns = duration(run->begin_ns, run->end_ns) - run->waited_ns};
     }
     return measured->number_count;
 }

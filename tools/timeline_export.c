@@ -150,6 +150,10 @@ static void add_op(struct timeline_export *export, const struct view *view, uint
         slice.notes[notes++] =
             (struct perfetto_note){.name = "waited_for", .text = view_wait_name(op->wait)};
     }
+    if (op->waited_ns > 0) {
+        slice.notes[notes++] =
+            (struct perfetto_note){.name = "waited_for_others_ns", .number = op->waited_ns};
+    }
     if (op->segment[0] != '\0') {
         slice.notes[notes++] = (struct perfetto_note){.name = "segment", .text = op->segment};
     }

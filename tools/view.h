@@ -106,6 +106,7 @@ struct view_op {
     uint64_t
         wait_ns; /* compute stood still before it, waiting for memory; all add up to stall_ns */
     enum view_wait wait;
+    uint64_t waited_ns;       /* of the time that it ran it waited for others, not computing */
     uint64_t unlimited_bytes; /* what an unlimited run holds while it runs (the ghost) */
     uint32_t first_operand;   /* tensors: operands[first_operand] up; reads, writes, updates */
     uint32_t read_count;
@@ -172,7 +173,8 @@ struct view {
     const char *mode;       /* "guided" or "passive" */
 
     uint64_t time_ns;
-    uint64_t ideal_ns; /* sum of the times of ops, without replays */
+    uint64_t ideal_ns; /* sum of the times of ops, without replays and without waiting for others */
+    uint64_t waited_ns; /* sum of all waited_ns of ops */
     uint64_t replay_ns;
     uint64_t stall_ns;  /* sum of all wait_ns of ops and replays */
     uint64_t out_bytes; /* sums of the copies */

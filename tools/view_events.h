@@ -28,6 +28,7 @@ struct view_event {
     int64_t begin_ns; /* of those that take time */
     int64_t end_ns;
     uint64_t wait_ns;
+    uint64_t waited_ns;   /* EVENT_OP: for others, between begin and end */
     uint32_t first_place; /* EVENT_TAKE: index into places */
     uint32_t place_count;
 };

@@ -263,13 +263,17 @@ static capu_status read_op(struct reader *reader, size_t index, const json_t *ob
     if (status == CAPU_OK) {
         status = read_wait(reader, object, event);
     }
+    if (status == CAPU_OK) {
+        status = json_lines_number(lines, object, "waited_ns", false,
+                                   (uint64_t)(event->end_ns - event->begin_ns), &event->waited_ns);
+    }
     for (size_t i = 0; i < 3 && status == CAPU_OK; i++) {
         status = json_lines_list(lines, object, keys[i], &ids[i]);
     }
     if (status != CAPU_OK) {
         return status;
     }
-    op.ns = (uint64_t)(event->end_ns - event->begin_ns);
+    op.ns = (uint64_t)(event->end_ns - event->begin_ns) - event->waited_ns;
     op.reads = ids[0].ids;
     op.read_count = ids[0].count;
     op.writes = ids[1].ids;

@@ -315,6 +315,7 @@ static void run(struct walk *walk, const struct view_event *event)
         .end_ns = event->end_ns,
         .wait_ns = event->wait_ns,
         .wait = event->wait,
+        .waited_ns = event->waited_ns,
         .first_operand = op->first,
         .read_count = op->read_count,
         .write_count = op->write_count,
@@ -323,7 +324,8 @@ static void run(struct walk *walk, const struct view_event *event)
     if (event->kind == EVENT_REPLAY) {
         view->replay_ns += (uint64_t)(event->end_ns - event->begin_ns);
     } else {
-        view->ideal_ns += (uint64_t)(event->end_ns - event->begin_ns);
+        view->ideal_ns += (uint64_t)(event->end_ns - event->begin_ns) - event->waited_ns;
+        view->waited_ns += event->waited_ns;
         view->op_of_number[event->subject] = view->op_count;
     }
     view->stall_ns += event->wait_ns;

@@ -679,6 +679,7 @@ function readView() {
         ops.begin_ns[i] = isNaN(ops.begin_ns[i]) ? end : ops.begin_ns[i];
         ops.duration_ns[i] = ops.duration_ns[i] || 0;
         ops.wait_ns[i] = ops.wait_ns[i] || 0;
+        ops.waited_ns[i] = ops.waited_ns[i] || 0;
         unlimited += ops.unlimited_change_bytes[i] || 0;
         ops.unlimited_bytes[i] = unlimited;
         end = ops.begin_ns[i] + ops.duration_ns[i];
@@ -895,7 +896,10 @@ function drawMemory(view) {
             return view.timeText(x) + ', ' + opAt(view, x) + ': ' + bytesText(held.totals[at]) +
                 ' held of ' + bytesText(view.budget_bytes) + ', ' +
                 bytesText(ops.unlimited_bytes[index]) + ' without a limit' +
-                (ops.wait_ns[index] > 0 ? '; it waited ' + nsText(ops.wait_ns[index]) : '') + '. ' +
+                (ops.wait_ns[index] > 0 ? '; it waited ' + nsText(ops.wait_ns[index]) : '') +
+                (ops.waited_ns[index] > 0
+                     ? '; while it ran it waited ' + nsText(ops.waited_ns[index]) + ' for others'
+                     : '') + '. ' +
                 (kind === undefined ? '' : view.kinds[kind] + ' ' +
                  bytesText(held.kinds[kind][at]) + '. ') + 'Largest: ' +
                 resident.slice(0, 6).map((tensor) => view.tensors.name[tensor] + ' ' +

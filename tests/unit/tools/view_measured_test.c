@@ -284,8 +284,9 @@ END_TEST
 #define TENSORS                                                           \
     "\"tensors\":[{\"name\":\"<b>&\",\"bytes\":4000,\"held_bytes\":4096," \
     "\"kind\":\"activation\",\"persistent\":false,\"start\":\"none\"}],"
-#define OP                                                                                     \
-    "{\"name\":\"f\",\"begin_ns\":10,\"end_ns\":20,\"wait_ns\":4,\"reads\":[],\"writes\":[0]," \
+#define OP                                                                                      \
+    "{\"name\":\"f\",\"begin_ns\":10,\"end_ns\":20,\"wait_ns\":4,\"waited_ns\":3,\"reads\":[]," \
+    "\"writes\":[0],"                                                                           \
     "\"updates\":[]}"
 #define OPS "\"ops\":[" OP "],"
 
@@ -311,6 +312,9 @@ START_TEST(bad_lines_are_rejected)
         {BEGIN "\"tensors\":[7],\"ops\":[],\"events\":[]}", "name"},
         {BEGIN "\"tensors\":[]," OPS "\"events\":[]}", "tensor 0"},
         {BEGIN "\"tensors\":[{\"name\":\"a\\u0000b\"}]," OPS "\"events\":[]}", "r.jsonl:7"},
+        {BEGIN TENSORS "\"ops\":[{\"name\":\"f\",\"begin_ns\":10,\"end_ns\":20,\"wait_ns\":0,"
+                       "\"waited_ns\":11}],\"events\":[]}",
+         "waited_ns"},
         {BEGIN TENSORS OPS "\"events\":[{\"kind\":\"melt\",\"tensor\":0,\"before\":0}]}",
          "event 0"},
         {BEGIN TENSORS OPS "\"events\":[{\"kind\":\"take\",\"tensor\":1,\"before\":0}]}",
@@ -358,6 +362,7 @@ static void check_indices(const struct view *view)
         ck_assert_uint_le(op->first_operand + op->read_count + op->write_count + op->update_count,
                           view->operand_count);
         ck_assert_int_le(op->begin_ns, op->end_ns);
+        ck_assert_uint_le(op->waited_ns, (uint64_t)(op->end_ns - op->begin_ns));
     }
     for (uint32_t i = 0; i < view->copy_count; i++) {
         ck_assert_uint_lt(view->copies[i].tensor, view->tensor_count);
@@ -446,6 +451,11 @@ START_TEST(a_hand_made_line)
     ck_assert_int_eq(view.copies[0].end_ns, 130);
     ck_assert_int_eq(view.ops[0].wait, VIEW_WAIT_UNKNOWN);
     ck_assert_uint_eq(view.stall_ns, 4);
+    /* Waiting for others is no computing, but it happens while the op runs. */
+    ck_assert_int_eq(view.ops[0].end_ns, 20);
+    ck_assert_uint_eq(view.ops[0].waited_ns, 3);
+    ck_assert_uint_eq(view.waited_ns, 3);
+    ck_assert_uint_eq(view.ideal_ns, 7);
     ck_assert_uint_eq(view.out_bytes, 4000);
     view_finish(&view);
 }
