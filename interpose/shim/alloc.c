@@ -5,6 +5,7 @@
 #include "interpose/shim/alloc.h"
 
 #include "interpose/shim/core.h"
+#include "interpose/shim/floor.h"
 #include "interpose/shim/handlers.h"
 #include "interpose/shim/log.h"
 #include "interpose/shim/real_calls.h"
@@ -116,6 +117,7 @@ static CUresult take(size_t bytes, uint64_t *address)
     allocation.address =
         ((uintptr_t)allocation.block + ALIGNMENT - 1) / ALIGNMENT * (uint64_t)ALIGNMENT;
     allocation.id = allocations.next_id++;
+    floor_note_allocation(core_context(), allocation.address, false);
     place = count_up_to(allocation.address);
     memmove(&allocations.list[place + 1], &allocations.list[place],
             (allocations.count - place) * sizeof(allocations.list[0]));
@@ -131,7 +133,10 @@ static CUresult take(size_t bytes, uint64_t *address)
 static CUresult give(const struct allocation *allocation)
 {
     size_t place = (size_t)(allocation - allocations.list);
-    CUresult result = core_result(capu_free(core_context(), allocation->block), "cuMemFree");
+    CUresult result;
+
+    floor_note_allocation(core_context(), allocation->address, true);
+    result = core_result(capu_free(core_context(), allocation->block), "cuMemFree");
 
     if (result == DRIVER_SUCCESS) {
         allocations.bytes -= allocation->bytes;

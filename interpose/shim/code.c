@@ -89,10 +89,12 @@ static void choose(struct code *own, unsigned architecture)
 {
     unsigned loaded = loaded_architecture(&own->binary, architecture);
     struct binary_image *best = NULL;
+    bool has_text = false;
 
     for (size_t i = 0; i < own->binary.image_count; i++) {
         struct binary_image *image = &own->binary.images[i];
 
+        has_text |= image->text != NULL;
         if (image->text == NULL || image->image.architecture > architecture ||
             (loaded != 0 && image->image.architecture != loaded)) {
             continue;
@@ -101,7 +103,8 @@ static void choose(struct code *own, unsigned architecture)
             best = image;
         }
     }
-    own->reason = "machine code only";
+    own->reason =
+        has_text ? "no PTX of the architecture whose machine code runs" : "machine code only";
     if (best == NULL) {
         return;
     }

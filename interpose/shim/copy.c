@@ -7,6 +7,7 @@
 #include "interpose/shim/alloc.h"
 #include "interpose/shim/core.h"
 #include "interpose/shim/cut.h"
+#include "interpose/shim/floor.h"
 #include "interpose/shim/handlers.h"
 #include "interpose/shim/real_calls.h"
 
@@ -60,6 +61,23 @@ static CUresult copy_by_driver(const struct copy *copy, bool to_is_ours)
     return result;
 }
 
+/* What the library's own copies need. */
+static void note_need(const struct copy *copy, bool to_is_ours, bool from_is_ours)
+{
+    capu_operand ends[2];
+    size_t count = 0;
+
+    if (to_is_ours) {
+        ends[count++] =
+            (capu_operand){.address = (void *)(uintptr_t)copy->to, .bytes = copy->bytes};
+    }
+    if (from_is_ours) {
+        ends[count++] =
+            (capu_operand){.address = (void *)(uintptr_t)copy->from, .bytes = copy->bytes};
+    }
+    floor_note(core_context(), ends, count);
+}
+
 /* At least one end is ours. */
 static CUresult copy_own(const struct copy *copy, const struct allocation *to,
                          const struct allocation *from)
@@ -76,6 +94,7 @@ static CUresult copy_own(const struct copy *copy, const struct allocation *to,
     if (from != NULL) {
         cut_range(copy->from, copy->bytes);
     }
+    note_need(copy, to != NULL, from != NULL);
     if (to != NULL && from != NULL) {
         return core_result(capu_copy(core_context(), own_to, own_from, copy->bytes),
                            "copy on the device");

@@ -2,6 +2,7 @@
 #define _GNU_SOURCE /* dladdr */
 #include "interpose/shim/core.h"
 
+#include "interpose/shim/floor.h"
 #include "interpose/shim/log.h"
 #include "interpose/shim/real_calls.h"
 #include "interpose/shim/settings.h"
@@ -212,7 +213,10 @@ CUresult core_begin(const char *name)
         .operands = core.operands,
         .operand_count = core.operand_count,
     };
-    capu_status status = capu_access_begin(core.context, &op);
+    capu_status status;
+
+    floor_note(core.context, core.operands, core.operand_count);
+    status = capu_access_begin(core.context, &op);
 
     core.operand_count = 0;
     return core_result(status, name);

@@ -13,4 +13,7 @@
    which is slower at most. */
 void cut_range(uint64_t address, uint64_t bytes);
 
+/* Bytes of pages that cuts have made shared, which are always resident. */
+uint64_t cut_edge_bytes(void);
+
 #endif

@@ -3,6 +3,7 @@
 #include "interpose/shim/driver.h"
 #include "interpose/shim/log.h"
 #include "interpose/shim/real.h"
+#include "interpose/shim/symbol.h"
 
 #include <stdbool.h>
 
@@ -18,6 +19,7 @@ static bool is_second(CUdevice first, CUdevice device)
     if (first == NONE || first == device) {
         return false;
     }
+    symbol_note_refusal("a second device");
     log_line("refused: device %d beside device %d; a program under a budget has one device", device,
              first);
     return true;

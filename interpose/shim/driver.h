@@ -20,6 +20,7 @@ typedef struct CUlib_st *CUlibrary;
 typedef struct CUkern_st *CUkernel;
 typedef struct CUfunc_st *CUfunction;
 typedef struct CUarray_st *CUarray;
+typedef struct CUmipmappedArray_st *CUmipmappedArray;
 typedef struct CUmemPoolHandle_st *CUmemoryPool;
 
 enum driver_result {
@@ -99,6 +100,18 @@ struct launch_config {
     CUstream stream;
     void *attributes;
     unsigned attribute_count;
+};
+
+/* CUDA_ARRAY_DESCRIPTOR_v2 */
+struct array_2d {
+    size_t width, height;
+    unsigned format, channels;
+};
+
+/* CUDA_ARRAY3D_DESCRIPTOR_v2 */
+struct array_3d {
+    size_t width, height, depth;
+    unsigned format, channels, flags;
 };
 
 /* The list that replaces a launch's array of parameters. */

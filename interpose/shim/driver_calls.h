@@ -3,7 +3,7 @@
  * of real functions and the variants for per-thread default streams are made.
  *
  * `takers` says whose calls are ours: ALL, or PROGRAM: those of the program but not of CUDA's
- * libraries, which allocate and load code for themselves.
+ * libraries, which load code for themselves, or PROGRAM_BYTES(bytes): the same for allocations.
  */
 #ifndef CAPU_INTERPOSE_SHIM_DRIVER_CALLS_H
 #define CAPU_INTERPOSE_SHIM_DRIVER_CALLS_H
@@ -13,8 +13,9 @@
 /* X(symbol, takers, parameters, arguments): wrapped, with one variant. */
 #define DRIVER_WRAPPED(X)                                                                       \
     X(cuDevicePrimaryCtxReset_v2, PROGRAM, (CUdevice device), (device))                         \
-    X(cuMemAlloc_v2, PROGRAM, (CUdeviceptr * address, size_t bytes), (address, bytes))          \
-    X(cuMemAllocPitch_v2, PROGRAM,                                                              \
+    X(cuMemAlloc_v2, PROGRAM_BYTES(bytes), (CUdeviceptr * address, size_t bytes),               \
+      (address, bytes))                                                                         \
+    X(cuMemAllocPitch_v2, PROGRAM_BYTES(width *height),                                         \
       (CUdeviceptr * address, size_t * pitch, size_t width, size_t height, unsigned element),   \
       (address, pitch, width, height, element))                                                 \
     X(cuMemFree_v2, ALL, (CUdeviceptr address), (address))                                      \
@@ -80,9 +81,9 @@
     X(cuMemsetD2D32_v2, _ptds, ALL,                                                               \
       (CUdeviceptr to, size_t pitch, unsigned value, size_t width, size_t height),                \
       (to, pitch, value, width, height))                                                          \
-    X(cuMemAllocAsync, _ptsz, PROGRAM, (CUdeviceptr * address, size_t bytes, CUstream stream),    \
-      (address, bytes, STREAM(stream)))                                                           \
-    X(cuMemAllocFromPoolAsync, _ptsz, PROGRAM,                                                    \
+    X(cuMemAllocAsync, _ptsz, PROGRAM_BYTES(bytes),                                               \
+      (CUdeviceptr * address, size_t bytes, CUstream stream), (address, bytes, STREAM(stream)))   \
+    X(cuMemAllocFromPoolAsync, _ptsz, PROGRAM_BYTES(bytes),                                       \
       (CUdeviceptr * address, size_t bytes, CUmemoryPool pool, CUstream stream),                  \
       (address, bytes, pool, STREAM(stream)))                                                     \
     X(cuMemFreeAsync, _ptsz, ALL, (CUdeviceptr address, CUstream stream),                         \
@@ -151,6 +152,27 @@
     X(cuEventRecord, _ptsz, ALL, (CUevent event, CUstream stream), (event, STREAM(stream)))       \
     X(cuEventRecordWithFlags, _ptsz, ALL, (CUevent event, CUstream stream, unsigned flags),       \
       (event, STREAM(stream), flags))
+
+/* X(symbol, parameters, arguments, bytes): the driver's own memory, counted (passed.h). */
+#define DRIVER_PASSED(X)                                                                       \
+    X(cuMemAllocManaged, (CUdeviceptr * address, size_t bytes, unsigned flags),                \
+      (address, bytes, flags), bytes)                                                          \
+    X(cuMemAllocHost_v2, (void **address, size_t bytes), (address, bytes), bytes)              \
+    X(cuMemHostAlloc, (void **address, size_t bytes, unsigned flags), (address, bytes, flags), \
+      bytes)                                                                                   \
+    X(cuMemHostRegister_v2, (void *address, size_t bytes, unsigned flags),                     \
+      (address, bytes, flags), bytes)                                                          \
+    X(cuArrayCreate_v2, (CUarray * array, const struct array_2d *shape), (array, shape),       \
+      flat_bytes(shape))                                                                       \
+    X(cuArray3DCreate_v2, (CUarray * array, const struct array_3d *shape), (array, shape),     \
+      level_bytes(shape, 1))                                                                   \
+    X(cuMipmappedArrayCreate,                                                                  \
+      (CUmipmappedArray * array, const struct array_3d *shape, unsigned levels),               \
+      (array, shape, levels), level_bytes(shape, levels))                                      \
+    X(cuMemCreate,                                                                             \
+      (unsigned long long *handle, size_t bytes, const void *properties,                       \
+       unsigned long long flags),                                                              \
+      (handle, bytes, properties, flags), bytes)
 
 /* X(symbol, parameters): called, but not wrapped in this way. */
 #define DRIVER_CALLED(X)                                                       \

@@ -5,7 +5,8 @@
  * refused. A function has several variants under one name, chosen by the version that the caller
  * asks for and by its kind of default stream. Ours is given only for the variant that it was
  * written for: the one for which the real driver gives the same address. Another variant of a
- * wrapped function, older or newer, would bypass us, so it is refused.
+ * wrapped function, older or newer, would bypass us, so it is refused; not one of a function that
+ * is only counted.
  */
 #include "interpose/shim/caller.h"
 #include "interpose/shim/driver.h"
@@ -56,7 +57,7 @@ static void *replace(find_function find, const char *name, void *found)
             if (is_variant(find, symbol, found)) {
                 return wrappers[i].function;
             }
-            refusal = symbol->refusal;
+            refusal = symbol->kind == SYMBOL_WRAP ? symbol->refusal : NULL;
         }
     }
     for (size_t i = 0; i < symbol_count && refusal == NULL; i++) {

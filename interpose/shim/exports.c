@@ -5,9 +5,17 @@
 #include "interpose/shim/caller.h"
 #include "interpose/shim/core.h"
 #include "interpose/shim/handlers.h"
+#include "interpose/shim/passed.h"
 #include "interpose/shim/real_calls.h"
 
-enum { ALL = 0, PROGRAM = 1 }; /* takers, see driver_calls.h */
+/* Whose calls are ours, see driver_calls.h. */
+struct whose {
+    bool is_program_only;
+    size_t library_bytes; /* that a call of a library takes from the driver */
+};
+#define ALL ((struct whose){false, 0})
+#define PROGRAM ((struct whose){true, 0})
+#define PROGRAM_BYTES(bytes) ((struct whose){true, (bytes)})
 
 static inline CUstream per_thread(CUstream stream)
 {
@@ -26,16 +34,22 @@ static inline const struct launch_config *per_thread_config(const struct launch_
     return copy;
 }
 
-#define EXPORT(symbol, name, takers, parameters, arguments) \
-    DRIVER_EXPORT CUresult symbol parameters;               \
-    CUresult symbol parameters                              \
-    {                                                       \
-        bool is_taken = core_takes(CALLER(), takers);       \
-                                                            \
-        if (!is_taken) {                                    \
-            return real_calls()->symbol arguments;          \
-        }                                                   \
-        return on_##name arguments;                         \
+#define EXPORT(symbol, name, takers, parameters, arguments)                                \
+    DRIVER_EXPORT CUresult symbol parameters;                                              \
+    CUresult symbol parameters                                                             \
+    {                                                                                      \
+        const struct whose who = takers;                                                   \
+        enum caller caller = CALLER();                                                     \
+        bool is_taken = core_takes(caller, who.is_program_only);                           \
+        CUresult result;                                                                   \
+                                                                                           \
+        if (is_taken) {                                                                    \
+            return on_##name arguments;                                                    \
+        }                                                                                  \
+        result = real_calls()->symbol arguments;                                           \
+        return who.library_bytes != 0 && caller == CALLER_LIBRARY                          \
+                   ? passed_note(result, #name " by libraries of CUDA", who.library_bytes) \
+                   : result;                                                               \
     }
 #define EXPORT_ONE(name, takers, parameters, arguments) \
     EXPORT(name, name, takers, parameters, arguments)
@@ -61,5 +75,5 @@ DRIVER_WRAPPED_TWICE(EXPORT_PER_THREAD)
 DRIVER_EXPORT CUresult cuCtxSynchronize(void);
 CUresult cuCtxSynchronize(void)
 {
-    return core_takes(CALLER(), ALL) ? on_cuCtxSynchronize() : real_calls()->cuCtxSynchronize();
+    return core_takes(CALLER(), false) ? on_cuCtxSynchronize() : real_calls()->cuCtxSynchronize();
 }

@@ -12,6 +12,11 @@ function base_of(name) {
     return name
 }
 
+# Whether it is a function of ours.
+function is_own(kind) {
+    return kind == "wrap" || kind == "count"
+}
+
 BEGIN {
     count = 0
     print "/* Made by interpose/shim/generate.awk. */"
@@ -20,7 +25,7 @@ BEGIN {
 
 /^#/ || NF == 0 { next }
 
-$2 != "" && $2 != "refuse" && !($2 == "wrap" && $3 ~ /^[0-9]+$/ && NF == 3) {
+$2 != "" && $2 != "refuse" && !(is_own($2) && $3 ~ /^[0-9]+$/ && NF == 3) {
     print FILENAME ":" FNR ": " $0 > "/dev/stderr"
     failed = 1
     exit 1
@@ -29,7 +34,7 @@ $2 != "" && $2 != "refuse" && !($2 == "wrap" && $3 ~ /^[0-9]+$/ && NF == 3) {
 {
     name[count] = $1
     kind[count] = $2 == "" ? "FORWARD" : toupper($2)
-    version[count] = $2 == "wrap" ? $3 : 0
+    version[count] = is_own($2) ? $3 : 0
     is_per_thread[count] = $1 ~ /_pt[sd][sz]$/
     count++
 }
@@ -67,10 +72,10 @@ function trampolines(    i, entry) {
 
 function wrappers(    i) {
     for (i = 0; i < count; i++)
-        if (kind[i] == "WRAP") printf "extern char %s[];\n", name[i]
+        if (is_own(tolower(kind[i]))) printf "extern char %s[];\n", name[i]
     print "static const struct symbol_wrapper wrappers[] = {"
     for (i = 0; i < count; i++)
-        if (kind[i] == "WRAP") printf "    {%d, %s},\n", i, name[i]
+        if (is_own(tolower(kind[i]))) printf "    {%d, %s},\n", i, name[i]
     print "};"
     print "__attribute__((constructor)) static void publish(void)"
     print "{\n    symbol_publish(wrappers, sizeof(wrappers) / sizeof(wrappers[0]));\n}"

@@ -10,6 +10,7 @@
 #include "interpose/shim/log.h"
 #include "interpose/shim/operands.h"
 #include "interpose/shim/real_calls.h"
+#include "interpose/shim/symbol.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -89,6 +90,7 @@ static CUresult begin(struct code_kernel *kernel, const struct block *block)
         log_line("refused: the kernel %s waits for memory that another kernel or the host writes; "
                  "under a budget, kernels run one after the other",
                  kernel->name);
+        symbol_note_refusal(kernel->name);
         return DRIVER_NOT_SUPPORTED;
     }
     if (kernel->reason != NULL || !add_closed(kernel->roles, block, &operands)) {

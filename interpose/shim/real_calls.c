@@ -29,10 +29,13 @@ static void fill(void)
     FILL(name##suffix, parameters)
     DRIVER_WRAPPED(FILL_WRAPPED)
     DRIVER_WRAPPED_TWICE(FILL_TWICE)
+#define FILL_PASSED(name, parameters, arguments, bytes) FILL(name, parameters)
+    DRIVER_PASSED(FILL_PASSED)
     DRIVER_CALLED(FILL)
 #undef FILL
 #undef FILL_WRAPPED
 #undef FILL_TWICE
+#undef FILL_PASSED
 }
 
 const struct real_calls *real_calls(void)

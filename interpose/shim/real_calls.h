@@ -9,14 +9,17 @@
 #define REAL_TWICE(name, suffix, takers, parameters, arguments) \
     REAL_MEMBER(name, parameters)                               \
     REAL_MEMBER(name##suffix, parameters)
+#define REAL_PASSED(name, parameters, arguments, bytes) REAL_MEMBER(name, parameters)
 struct real_calls {
     DRIVER_WRAPPED(REAL_WRAPPED)
     DRIVER_WRAPPED_TWICE(REAL_TWICE)
+    DRIVER_PASSED(REAL_PASSED)
     DRIVER_CALLED(REAL_MEMBER)
 };
 #undef REAL_MEMBER
 #undef REAL_WRAPPED
 #undef REAL_TWICE
+#undef REAL_PASSED
 
 /* The driver's functions. One that the driver does not have returns NOT_FOUND, and all return
    NO_DEVICE if there is no driver. Thread: any. */

@@ -5,7 +5,10 @@
 #include "interpose/shim/alloc.h"
 #include "interpose/shim/code.h"
 #include "interpose/shim/core.h"
+#include "interpose/shim/cut.h"
+#include "interpose/shim/floor.h"
 #include "interpose/shim/log.h"
+#include "interpose/shim/passed.h"
 #include "interpose/shim/settings.h"
 #include "interpose/shim/symbol.h"
 
@@ -48,9 +51,21 @@ static void write_memory(FILE *file, const capu_context *context)
     capu_memory_usage(context, &held, &peak, &host);
     fprintf(file, "budget: %" PRIu64 " bytes of device memory\n", config->budget_bytes);
     fprintf(file, "peak: %" PRIu64 " bytes of device memory\n", peak);
+    fprintf(file, "floor: %" PRIu64 " bytes of device memory\n",
+            floor_bytes(context, cut_edge_bytes()));
     fprintf(file, "host memory: %" PRIu64 " bytes\n", host);
     fprintf(file, "allocations at the end: %" PRIu64 " bytes, at most %" PRIu64 "\n", alloc_bytes(),
             alloc_peak_bytes());
+}
+
+static void write_passed(FILE *file)
+{
+    struct passed passed;
+
+    for (size_t i = 0; passed_get(i, &passed); i++) {
+        fprintf(file, "passed through: %s: %" PRIu64 " calls, %" PRIu64 " bytes in all\n",
+                passed.name, passed.call_count, passed.bytes);
+    }
 }
 
 __attribute__((destructor)) static void write_report(void)
@@ -70,6 +85,7 @@ __attribute__((destructor)) static void write_report(void)
     }
     write_memory(file, core_context());
     write_kernels(file);
+    write_passed(file);
     for (size_t i = 0; symbol_refused(i) != NULL; i++) {
         fprintf(file, "refused: %s\n", symbol_refused(i));
     }

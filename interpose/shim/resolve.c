@@ -53,7 +53,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static const char *refusals[REFUSALS];
 static size_t refusal_count;
 
-static void note_refusal(const char *base)
+void symbol_note_refusal(const char *base)
 {
     size_t i = 0;
 
@@ -86,7 +86,7 @@ int symbol_refuse(struct symbol *symbol)
         log_line("the CUDA driver has no function %s, which the program calls", symbol->name);
         return DRIVER_NOT_FOUND;
     }
-    note_refusal(symbol->base);
+    symbol_note_refusal(symbol->base);
     log_line("refused: %s, which programs cannot use under a budget (docs/unmodified.md)",
              symbol->base);
     return DRIVER_NOT_SUPPORTED;

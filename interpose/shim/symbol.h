@@ -2,8 +2,9 @@
  * The driver's symbols: what the library exports for each. The table is generated from names.txt.
  *
  * A symbol is forwarded (its trampoline jumps to the real driver), refused (its function fails and
- * says so) or wrapped (a function of ours). `target` is written once, by the first call, always
- * with the same value; everything else is constant.
+ * says so), wrapped (a function of ours), or counted (a function of ours that only counts).
+ * `target` is written once, by the first call, always with the same value; everything else is
+ * constant.
  */
 #ifndef CAPU_INTERPOSE_SHIM_SYMBOL_H
 #define CAPU_INTERPOSE_SHIM_SYMBOL_H
@@ -12,7 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum symbol_kind { SYMBOL_FORWARD, SYMBOL_REFUSE, SYMBOL_WRAP };
+enum symbol_kind { SYMBOL_FORWARD, SYMBOL_REFUSE, SYMBOL_WRAP, SYMBOL_COUNT };
 
 struct symbol {
     void *target;           /* where the trampoline jumps; of a refused symbol: its own function */
@@ -45,7 +46,11 @@ void symbol_publish(const struct symbol_wrapper *wrappers, size_t count);
 void *symbol_resolve(struct symbol *symbol);
 int symbol_refuse(struct symbol *symbol);
 
-/* The functions that were called and refused, from 0; NULL: there are no more. Thread: any. */
+/* Notes for the report what was refused: a function, or words; the text lives for ever. Thread:
+ * any. */
+void symbol_note_refusal(const char *what);
+
+/* What was refused, from 0; NULL: there is no more. Thread: any. */
 const char *symbol_refused(size_t index);
 
 #endif

@@ -16,6 +16,7 @@
 #define CUkernel own_kernel
 #define CUfunction own_function
 #define CUarray own_array
+#define CUmipmappedArray own_levels
 #define CUmemoryPool own_pool
 #include "interpose/shim/driver.h"
 
@@ -63,6 +64,11 @@ SAME_PLACE(struct copy_3d, from_device, CUDA_MEMCPY3D_v2, srcDevice);
 SAME_PLACE(struct copy_3d, from_height, CUDA_MEMCPY3D_v2, srcHeight);
 SAME_PLACE(struct copy_3d, to_height, CUDA_MEMCPY3D_v2, dstHeight);
 SAME_PLACE(struct copy_3d, depth, CUDA_MEMCPY3D_v2, Depth);
+SAME_SIZE(struct array_2d, CUDA_ARRAY_DESCRIPTOR_v2);
+SAME_PLACE(struct array_2d, channels, CUDA_ARRAY_DESCRIPTOR_v2, NumChannels);
+SAME_SIZE(struct array_3d, CUDA_ARRAY3D_DESCRIPTOR_v2);
+SAME_PLACE(struct array_3d, depth, CUDA_ARRAY3D_DESCRIPTOR_v2, Depth);
+SAME_PLACE(struct array_3d, channels, CUDA_ARRAY3D_DESCRIPTOR_v2, NumChannels);
 SAME_SIZE(struct launch_config, CUlaunchConfig);
 SAME_PLACE(struct launch_config, stream, CUlaunchConfig, hStream);
 SAME_PLACE(struct launch_config, attribute_count, CUlaunchConfig, numAttrs);

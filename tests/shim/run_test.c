@@ -4,7 +4,9 @@
  */
 #include "tests/shim/programs.h"
 #include "tests/support/suite.h"
+#include "tests/unit/interpose/device_code.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -135,6 +137,7 @@ START_TEST(test_refusals)
 {
     expect(RUN "--budget 2MiB " WORK " spin", 0, "spin 801\nspin 801\n");
     check_contains(output, "capuchin: refused: the kernel spin waits for memory");
+    expect(RUN "--budget 2MiB --report /dev/stdout " WORK " spin", 0, "\nrefused: spin\n");
     expect(RUN "--budget 2MiB " WORK " spin 2>&1 | grep -c refused", 0, "1\n");
     expect(RUN "--budget 2MiB " WORK " open 12", 0, "launch 2\n");
     check_contains(output, "capuchin: all 3145736 bytes are needed for the kernel through_table, "
@@ -144,6 +147,120 @@ START_TEST(test_refusals)
     /* The context cannot be created. */
     expect(RUN "--budget 1 " WORK " queries", 1, "the program cannot be put under a budget: ");
     check_contains(output, "error 801");
+}
+END_TEST
+
+/* Whole families of functions, by symbol and by cuGetProcAddress; the program can go on. */
+#define REFUSED                                                                               \
+    "cuIpcGetMemHandle cuIpcOpenMemHandle_v2 cuIpcCloseMemHandle cuIpcGetEventHandle "        \
+    "cuIpcOpenEventHandle cuGreenCtxCreate cuCtxFromGreenCtx cuMemcpyPeer cuMemcpyPeerAsync " \
+    "cuMemcpy3DPeer cuCtxEnablePeerAccess cuStreamWaitValue32_v2 cuStreamWriteValue64_v2 "    \
+    "cuStreamBatchMemOp_v2 cuCtxCreate_v2 cuCtxCreate_v4 cuStreamBeginCapture_v2 "            \
+    "cuStreamBeginCaptureToGraph cuGraphInstantiateWithFlags cuGraphLaunch "                  \
+    "cuImportExternalSemaphore cuMemcpyBatchAsync_v2 cuMulticastCreate "                      \
+    "cuMemExportToShareableHandle"
+
+START_TEST(test_refused_functions)
+{
+    static char names[] = REFUSED;
+    char line[256];
+    int given = 0;
+
+    expect("IMAGE=" KERNELS_PTX " " RUN "--budget 2MiB --report /dev/stdout " LIMITS
+           " refused " REFUSED,
+           0, "launch 0: 298\n");
+    check_contains(output, "second device 801\n");
+    check_contains(output, "capuchin: refused: device 1 beside device 0; a program under a budget");
+    check_contains(output, "refused: a second device\n");
+    for (char *name = strtok(names, " "); name != NULL; name = strtok(NULL, " ")) {
+        char *version = strstr(name, "_v");
+
+        snprintf(line, sizeof(line), "%s 801 801\n", name);
+        if (strstr(output, line) != NULL) {
+            given++;
+        } else { /* the driver for tests does not have it */
+            snprintf(line, sizeof(line), "%s 801, not given\n", name);
+            check_contains(output, line);
+        }
+        if (version != NULL) {
+            *version = '\0';
+        }
+        snprintf(line, sizeof(line), "capuchin: refused: %s, which programs cannot use", name);
+        check_contains(output, line);
+        snprintf(line, sizeof(line), "\nrefused: %s\n", name);
+        check_contains(output, line);
+    }
+    ck_assert_int_ge(given, 12);
+}
+END_TEST
+
+/* Writes a fat binary with the PTX of kernels.ptx, for 8.0, and machine code that has its kernel
+   "scale", with other parameters if the last of them has another size. */
+static void write_image(const char *path, unsigned architecture, unsigned last_bytes)
+{
+    const struct written_kernel kernel = {"scale", {8, 8, 4, last_bytes}, false};
+    static unsigned char text[65536];
+    struct buffer cubin = {NULL, 0};
+    struct buffer fatbin = {NULL, 0};
+    struct written_image images[2] = {{.kind = 1, .architecture = 80},
+                                      {.kind = 2, .architecture = architecture}};
+    FILE *file = fopen(KERNELS_PTX, "r");
+
+    ck_assert_ptr_nonnull(file);
+    images[0].contents = (struct bytes){text, fread(text, 1, sizeof(text) - 1, file) + 1};
+    ck_assert_int_eq(fclose(file), 0);
+    write_cubin(&cubin, false, &kernel, 1);
+    images[1].contents = buffer_bytes(&cubin);
+    write_fatbin(&fatbin, images, 2);
+    file = fopen(path, "w");
+    ck_assert_ptr_nonnull(file);
+    ck_assert_int_eq(fwrite(fatbin.data, fatbin.count, 1, file), 1);
+    ck_assert_int_eq(fclose(file), 0);
+    free(cubin.data);
+    free(fatbin.data);
+}
+
+/* PTX is evidence only if what runs was made from it. */
+START_TEST(test_images)
+{
+    static const struct {
+        unsigned architecture, last_bytes;
+        bool is_closed;
+        const char *text;
+    } rows[] = {
+        {80, 4, true, "kernel scale: closed"},
+        {90, 4, false, "kernel scale: open: no PTX of the architecture whose machine code runs"},
+        {70, 4, false, "kernel scale: open: no machine code of the PTX's architecture"},
+        {80, 8, false, "kernel scale: open: the machine code has other kernels or parameters"},
+    };
+    char path[] = "/tmp/capuchin-run-image-XXXXXX";
+    char command[2048];
+    int file = mkstemp(path);
+
+    ck_assert_int_ge(file, 0);
+    ck_assert_int_eq(close(file), 0);
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        write_image(path, rows[i].architecture, rows[i].last_bytes);
+        snprintf(command, sizeof(command),
+                 "IMAGE=%s " RUN "--budget %s --report /dev/stdout " LIMITS " image", path,
+                 rows[i].is_closed ? "700KiB" : "2MiB");
+        expect(command, 0, "launch 0: 298\n");
+        check_contains(output, rows[i].text);
+    }
+    snprintf(command, sizeof(command), "IMAGE=%s " RUN "--budget 700KiB " LIMITS " image", path);
+    expect(command, 0, "launch 2: 99\n");
+    check_contains(output, "the kernel scale, which is open: ");
+    ck_assert_int_eq(unlink(path), 0);
+}
+END_TEST
+
+/* Memory that is not part of the budget. */
+START_TEST(test_passed_through)
+{
+    expect(RUN "--budget 600KiB --report /dev/stdout " WORK " copies", 0,
+           "passed through: cuMemAllocHost_v2: 1 calls, 262144 bytes in all\n");
+    expect(RUN "--budget 360KiB --report /dev/stdout " PRODUCTS, 0,
+           "passed through: cuMemAlloc_v2 by libraries of CUDA: ");
 }
 END_TEST
 
@@ -230,6 +347,9 @@ int main(void)
     tcase_add_test(cases, test_percentage);
     tcase_add_test(cases, test_pretend);
     tcase_add_test(cases, test_refusals);
+    tcase_add_test(cases, test_refused_functions);
+    tcase_add_test(cases, test_images);
+    tcase_add_test(cases, test_passed_through);
     tcase_add_test(cases, test_wrong_options);
     tcase_add_test(cases, test_programs_options);
     tcase_add_test(cases, test_wrong_programs);
