@@ -1,10 +1,11 @@
 #!/bin/bash
-# build.sh CXX LIBRARIES SOURCE.cu OUT: builds a CUDA program without nvcc. The host code is compiled
-# by a C++ compiler, after each kernel<<<...>>> is rewritten as a call; the device code is the PTX beside the
+# build.sh CXX LIBRARIES SOURCE.cu OUT [OPTION...]: builds a CUDA program without nvcc. The host code is compiled
+# by a C++ compiler, with the options given, after each kernel<<<...>>> is rewritten as a call; the device code is the PTX beside the
 # source.
 # Only the libraries in the folder LIBRARIES are linked.
 set -eu
 cxx=$1 libraries=$2 source=$3 out=$4
+shift 4
 ptx=${source%.cu}.ptx
 here=$(cd "$(dirname "$0")" && pwd)
 work=$(mktemp -d)
@@ -22,6 +23,7 @@ if grep -q '<<<' "$work/program.cc"; then
     exit 1
 fi
 # What kernels refer to on the device has no definition here, and is never reached.
-"$cxx" -std=c++17 -O1 -fno-pie -w -I"$here" -I"$here/../../.." -DPROGRAM_PTX="\"$ptx\"" "$work/program.cc" "$here/registration.cc" \
+"$cxx" -std=c++17 -O1 -fno-pie -w -I"$here" -I"$here/../../.." -DPROGRAM_PTX="\"$ptx\"" "$@" \
+    "$work/program.cc" "$here/registration.cc" \
     -o "$out" -rdynamic -no-pie -Wl,--unresolved-symbols=ignore-in-object-files \
     -L"$libraries" -Wl,-rpath,"$libraries" -l:libcudart.so.13 -l:libcublas.so.13 -ldl

@@ -2,13 +2,35 @@
  * Stands in for NVIDIA's header where nvcc is missing, so that g++ compiles the host code of a CUDA
  * program; see build.sh. Kernels must compile too, but never run: the device code is the PTX that
  * is kept beside the program. A kernel and its PTX are brought together by the name that both
- * compilers give it. C++17. Only what the programs in examples/unmodified use is here.
+ * compilers give it. C++17. Only what the programs in examples/unmodified and tests/shim use is
+ * here.
  */
 #ifndef CAPU_TESTS_PTX_STAND_IN_CUDA_RUNTIME_H
 #define CAPU_TESTS_PTX_STAND_IN_CUDA_RUNTIME_H
 
 #include <cmath>
 #include <cstddef>
+
+// As in NVIDIA's header: each thread of the host has a default stream of its own.
+#ifdef CUDA_API_PER_THREAD_DEFAULT_STREAM
+#define cudaMemcpy cudaMemcpy_ptds
+#define cudaMemcpyAsync cudaMemcpyAsync_ptsz
+#define cudaMemcpy2D cudaMemcpy2D_ptds
+#define cudaMemcpy2DAsync cudaMemcpy2DAsync_ptsz
+#define cudaMemset cudaMemset_ptds
+#define cudaMemsetAsync cudaMemsetAsync_ptsz
+#define cudaMemset2D cudaMemset2D_ptds
+#define cudaMemcpyToSymbol cudaMemcpyToSymbol_ptds
+#define cudaMemcpyFromSymbol cudaMemcpyFromSymbol_ptds
+#define cudaMallocAsync cudaMallocAsync_ptsz
+#define cudaFreeAsync cudaFreeAsync_ptsz
+#define cudaStreamSynchronize cudaStreamSynchronize_ptsz
+#define cudaStreamQuery cudaStreamQuery_ptsz
+#define cudaStreamWaitEvent cudaStreamWaitEvent_ptsz
+#define cudaEventRecord cudaEventRecord_ptsz
+#define cudaLaunchHostFunc cudaLaunchHostFunc_ptsz
+#define cudaLaunchKernel cudaLaunchKernel_ptsz
+#endif
 
 #define __global__
 #define __device__
@@ -28,6 +50,9 @@ struct dim3 {
 struct uint3 {
     unsigned int x, y, z;
 };
+struct float4 {
+    float x, y, z, w;
+};
 
 enum cudaError_t { cudaSuccess = 0, cudaErrorMemoryAllocation = 2 };
 enum cudaMemcpyKind {
@@ -39,22 +64,49 @@ enum cudaMemcpyKind {
 };
 typedef struct CUstream_st *cudaStream_t;
 typedef struct CUevent_st *cudaEvent_t;
+typedef void (*cudaHostFn_t)(void *argument);
+enum { cudaStreamNonBlocking = 1, cudaEventDisableTiming = 2, cudaMemAttachGlobal = 1 };
 
 extern "C" {
 cudaError_t cudaMalloc(void **address, size_t bytes);
 cudaError_t cudaMallocHost(void **address, size_t bytes);
+cudaError_t cudaMallocManaged(void **address, size_t bytes, unsigned int flags);
+cudaError_t cudaMallocPitch(void **address, size_t *pitch, size_t width, size_t height);
+cudaError_t cudaMallocAsync(void **address, size_t bytes, cudaStream_t stream);
+cudaError_t cudaHostRegister(void *address, size_t bytes, unsigned int flags);
+cudaError_t cudaFreeAsync(void *address, cudaStream_t stream);
 cudaError_t cudaFree(void *address);
 cudaError_t cudaFreeHost(void *address);
 cudaError_t cudaMemcpy(void *to, const void *from, size_t bytes, cudaMemcpyKind kind);
 cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, cudaMemcpyKind kind,
                             cudaStream_t stream);
+cudaError_t cudaMemcpy2D(void *to, size_t to_pitch, const void *from, size_t from_pitch,
+                         size_t width, size_t height, cudaMemcpyKind kind);
+cudaError_t cudaMemcpy2DAsync(void *to, size_t to_pitch, const void *from, size_t from_pitch,
+                              size_t width, size_t height, cudaMemcpyKind kind,
+                              cudaStream_t stream);
+cudaError_t cudaMemset2D(void *to, size_t pitch, int value, size_t width, size_t height);
 cudaError_t cudaMemset(void *to, int value, size_t bytes);
 cudaError_t cudaMemsetAsync(void *to, int value, size_t bytes, cudaStream_t stream);
 cudaError_t cudaMemcpyToSymbol(const void *symbol, const void *from, size_t bytes, size_t offset,
                                cudaMemcpyKind kind);
+cudaError_t cudaMemcpyFromSymbol(void *to, const void *symbol, size_t bytes, size_t offset,
+                                 cudaMemcpyKind kind);
 cudaError_t cudaGetLastError(void);
 cudaError_t cudaDeviceSynchronize(void);
+cudaError_t cudaDeviceReset(void);
 cudaError_t cudaStreamCreate(cudaStream_t *stream);
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned int flags);
+cudaError_t cudaStreamQuery(cudaStream_t stream);
+cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned int flags);
+cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void *argument);
+cudaError_t cudaEventCreate(cudaEvent_t *event);
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned int flags);
+cudaError_t cudaEventDestroy(cudaEvent_t event);
+cudaError_t cudaEventQuery(cudaEvent_t event);
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream);
+cudaError_t cudaEventSynchronize(cudaEvent_t event);
+cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t from, cudaEvent_t to);
 cudaError_t cudaStreamDestroy(cudaStream_t stream);
 cudaError_t cudaStreamSynchronize(cudaStream_t stream);
 const char *cudaGetErrorString(cudaError_t error);
@@ -77,6 +129,23 @@ template <typename T> cudaError_t cudaMallocHost(T **address, size_t bytes)
 }
 
 template <typename T>
+cudaError_t cudaMallocManaged(T **address, size_t bytes, unsigned int flags = cudaMemAttachGlobal)
+{
+    return cudaMallocManaged(reinterpret_cast<void **>(address), bytes, flags);
+}
+
+template <typename T>
+cudaError_t cudaMallocPitch(T **address, size_t *pitch, size_t width, size_t height)
+{
+    return cudaMallocPitch(reinterpret_cast<void **>(address), pitch, width, height);
+}
+
+template <typename T> cudaError_t cudaMallocAsync(T **address, size_t bytes, cudaStream_t stream)
+{
+    return cudaMallocAsync(reinterpret_cast<void **>(address), bytes, stream);
+}
+
+template <typename T>
 cudaError_t cudaMemcpyToSymbol(const T &symbol, const void *from, size_t bytes, size_t offset = 0,
                                cudaMemcpyKind kind = cudaMemcpyHostToDevice)
 {
@@ -84,6 +153,16 @@ cudaError_t cudaMemcpyToSymbol(const T &symbol, const void *from, size_t bytes, 
 
     stand_in_register_variable(variable);
     return cudaMemcpyToSymbol(variable, from, bytes, offset, kind);
+}
+
+template <typename T>
+cudaError_t cudaMemcpyFromSymbol(void *to, const T &symbol, size_t bytes, size_t offset = 0,
+                                 cudaMemcpyKind kind = cudaMemcpyDeviceToHost)
+{
+    const void *variable = &symbol;
+
+    stand_in_register_variable(variable);
+    return cudaMemcpyFromSymbol(to, variable, bytes, offset, kind);
 }
 
 /* What `kernel<<<grid, block, ...>>>(arguments)` becomes: stand_in_launch(kernel, ...)(arguments).
@@ -119,6 +198,9 @@ void __syncthreads();
 template <typename T> T __shfl_xor_sync(unsigned int mask, T value, int lanes, int width = 32);
 template <typename T> T __shfl_down_sync(unsigned int mask, T value, int lanes, int width = 32);
 template <typename T> T atomicAdd(T *to, T value);
+template <typename T> T atomicMax(T *to, T value);
+unsigned int atomicInc(unsigned int *counter, unsigned int last);
+void __threadfence();
 float rsqrtf(float value);
 
 #endif

@@ -1,0 +1,83 @@
+#!/bin/bash
+# traps.sh COMMAND LIBRARIES PROGRAM PER_THREAD: runs the traps, built with both kinds of default stream, over the
+# driver in LIBRARIES: alone, and by `COMMAND run` within 75 and 55 % of what they allocate, or the floor that the
+# report names if that is more; plain and strict. What they print must be the same to the byte.
+set -u
+command=$1 libraries=$2 program=$3 per_thread=$4
+work=$(mktemp -d) || exit 2
+trap 'rm -rf "$work"' EXIT
+export LD_LIBRARY_PATH=$libraries PTX_DRIVER_FOREIGN=1 CAPUCHIN_DEVICE=host
+
+fail() {
+    echo "$*"
+    cat "$work/messages" "$work/report" 2>/dev/null
+    exit 1
+}
+
+# reported TEXT: the number that follows it in the report.
+reported() {
+    sed -n "s/^$1\([0-9]*\).*/\1/p" "$work/report"
+}
+
+# run BUDGET WORD...: one run of the words, an option of the command first where one is given.
+run() {
+    local budget=$1
+    shift
+    "$command" run --report "$work/report" --budget "$budget" "$@" >"$work/output" 2>"$work/messages" ||
+        fail "$*: exit code $?"
+    cmp "$work/alone" "$work/output" || fail "$* within $budget: the output differs"
+    [ ! -s "$work/messages" ] || fail "$*: messages"
+    [ "$(reported 'peak: ')" -le "$budget" ] || fail "$*: more than $budget was held"
+}
+
+# Stores what the words print alone, and what they allocate.
+measure() {
+    "$@" >"$work/alone" || fail "$* alone: exit code $?"
+    "$command" run --report "$work/report" --mode off "$@" >"$work/output" 2>"$work/messages" || fail "$*: --mode off"
+    cmp "$work/alone" "$work/output" || fail "$* --mode off: the output differs"
+    peak=$(reported 'allocations at the end: [0-9]* bytes, at most ')
+}
+
+measure "$program"
+[ "$peak" -gt 2500000 ] || fail "it allocates $peak bytes"
+for percent in 75 55; do
+    run $((peak * percent / 100)) "$program"
+    run $((peak * percent / 100)) --strict "$program"
+done
+grep -Eq '^launches: 126 of closed kernels, 0 of open ones$' "$work/report" || fail "launches"
+for passed in 'cuMemAllocManaged: 1 calls, 65536' 'cuMemHostRegister_v2: 1 calls, 65536' \
+    'cuMemAllocHost_v2: 4 calls, 262144'; do
+    grep -q "^passed through: $passed bytes in all$" "$work/report" || fail "not reported: $passed"
+done
+# The floor is enough, and a third less is not.
+floor=$(reported 'floor: ')
+[ "$floor" -lt $((peak / 4)) ] || fail "a floor of $floor bytes"
+run "$floor" "$program"
+if "$command" run --budget $((floor * 2 / 3)) "$program" >"$work/output" 2>"$work/messages"; then
+    fail "it runs below the floor of $floor bytes"
+fi
+grep -q 'does not fit the budget' "$work/messages" || fail "below the floor"
+
+"$per_thread" >"$work/other" || fail "$per_thread alone: exit code $?"
+cmp "$work/alone" "$work/other" || fail "the default streams make a difference"
+run $((peak * 75 / 100)) --strict "$per_thread"
+run $((peak * 55 / 100)) "$per_thread"
+
+# An open kernel needs all memory: the floor is all of it. With less the launch fails, and a line says why.
+measure "$program" table
+if "$command" run --report "$work/report" --budget $((peak * 75 / 100)) "$program" table \
+    >"$work/output" 2>"$work/messages"; then
+    fail "an open kernel runs within 75 % of all memory"
+fi
+grep -q 'bytes are needed for the kernel .*through_table.*, which is open: an address that no parameter' \
+    "$work/messages" || fail "no line about the open kernel"
+floor=$(reported 'floor: ')
+[ "$floor" -ge "$peak" ] || fail "a floor of $floor bytes where all $peak are needed"
+run "$floor" "$program" table
+run "$floor" --strict "$program" table
+grep -q '^launches: 2 of closed kernels, 2 of open ones$' "$work/report" || fail "launches"
+
+measure "$program" reset
+run $((peak * 75 / 100)) "$program" reset
+run $((peak * 55 / 100)) --strict "$program" reset
+echo "the same output"
