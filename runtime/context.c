@@ -70,12 +70,12 @@ static capu_status check_captured(capu_context *context, const char *call)
         return failure_check(context, status, call);
     }
     return failure_set(context, CAPU_WRONG_ORDER,
-                       "%s while the program captures the stream: %s; let capu_graph_begin and "
-                       "capu_graph_end capture the iteration",
+                       "%s while the program captures the stream: %s; put your launches between "
+                       "capu_graph_begin and capu_graph_end, which capture the stream",
                        call,
                        context->active == NULL
                            ? "no plan is active, and the call may map memory or wait"
-                           : "copies of the plan run on other streams");
+                           : "the library sees neither the end of that capture nor its launches");
 }
 
 capu_status context_ready(capu_context *context, const char *call)

@@ -24,6 +24,16 @@
  * launch. docs/cuda.md, "Graphs", says what may change between launches. So far graphs have run
  * over a CUDA runtime made for tests only, not on a GPU.
  *
+ * Work of the program's own goes between capu_graph_begin and capu_graph_end, on the compute
+ * stream: that is captured, so the work becomes part of the graph, in its place between the ops,
+ * and runs at every launch. Work that touches tensors lies within an access, as always
+ * (capu_access_begin).
+ *
+ * A program must not capture the compute stream by itself: calls of the library are refused at once
+ * then, with WRONG_ORDER, and leave its capture intact. The library can see neither the end of such
+ * a capture nor its launches. So it could neither keep the plan active for as long as they run nor
+ * order its own copies behind them.
+ *
  * Only the cuda device has graphs. Thread: that of the context.
  */
 #ifndef CAPU_INCLUDE_GRAPH_H

@@ -325,6 +325,82 @@ START_TEST(inputs_are_uploaded_before_a_launch)
 }
 END_TEST
 
+/* What the program's own kernels have seen. */
+static struct {
+    unsigned char value;
+    size_t count;
+} seen;
+
+static capu_status look(capu_stream stream, const void *arguments)
+{
+    (void)stream;
+    (void)arguments;
+    seen.value = loss[0];
+    return CAPU_OK;
+}
+
+static capu_status count_run(capu_stream stream, const void *arguments)
+{
+    (void)stream;
+    (void)arguments;
+    seen.count++;
+    return CAPU_OK;
+}
+
+/* The iteration, with a launch of the program's own within an access, and one that touches no
+   tensor and that the library does not know of. */
+static void work_and_look(struct net *net)
+{
+    capu_operand operand = capu_operand_of(loss, SMALL / 2, CAPU_READ);
+    const capu_op op = {
+        .size = sizeof(op), .name = "look", .operands = &operand, .operand_count = 1};
+    cudaStream_t stream = capu_context_stream(net->rig.context);
+
+    work(net);
+    /* As on a GPU, where an access does not wait for earlier work: launches come behind it. */
+    net->rig.count->capabilities.runs_on_stream = false;
+    RIG_OK(&net->rig, capu_access_begin(net->rig.context, &op));
+    net->rig.count->capabilities.runs_on_stream = true;
+    ck_assert_int_eq(fake_cudart_launch(stream, look, NULL), CAPU_OK);
+    RIG_OK(&net->rig, capu_access_end(net->rig.context));
+    ck_assert_int_eq(fake_cudart_launch(stream, count_run, NULL), CAPU_OK);
+}
+
+/* It is on the stream that is captured, so it becomes part of the graph: it runs at each launch,
+   behind the ops before it, and not while it is captured. */
+START_TEST(launches_of_the_program_are_part_of_the_graph)
+{
+    struct net net;
+    capu_graph *graph;
+    size_t launches = 0;
+
+    set_up(&net, (struct rig_options){.planner = "swap", .delay_seed = 3}, &graph);
+    for (size_t i = 1; i < MOST && launches < 6; i++) {
+        size_t count = seen.count; /* all work is done */
+        bool is_captured = false;
+
+        if (try_launch(&net, graph)) {
+            launches++;
+        } else {
+            net.step++;
+            is_captured = capu_graph_begin(graph, "train") == CAPU_OK;
+            if (!is_captured) {
+                RIG_OK(&net.rig, capu_iteration_begin(net.rig.context, "train"));
+            }
+            work_and_look(&net);
+            ck_assert(!is_captured || seen.count == count);
+            RIG_OK(&net.rig,
+                   is_captured ? capu_graph_end(graph) : capu_iteration_end(net.rig.context));
+        }
+        RIG_OK(&net.rig, capu_synchronize(net.rig.context));
+        ck_assert_uint_eq(seen.count, count + 1);
+        ck_assert_uint_eq(seen.value, (unsigned char)(net.step + 2));
+    }
+    ck_assert_uint_eq(launches, 6);
+    rig_finish(&net.rig);
+}
+END_TEST
+
 START_TEST(calls_that_would_wait_are_refused_during_a_capture)
 {
     struct net net;
@@ -573,7 +649,7 @@ START_TEST(captures_of_the_program_are_left_alone)
     set_up(&net, (struct rig_options){0}, &graph);
     stream = capu_context_stream(net.rig.context);
     for (size_t i = 0; i < 2; i++) {
-        const char *word = i == 0 ? "no plan is active" : "copies of the plan";
+        const char *word = i == 0 ? "no plan is active" : "neither the end of that capture";
 
         ck_assert_int_eq(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal), 0);
         STEP_FAILS(&net.rig, capu_iteration_begin(net.rig.context, "train"), CAPU_WRONG_ORDER,
@@ -664,6 +740,7 @@ int main(void)
     tcase_add_test(cases, a_launch_makes_few_calls);
     tcase_add_loop_test(cases, a_graph_is_captured_again_and_again, 0, KINDS);
     tcase_add_test(cases, inputs_are_uploaded_before_a_launch);
+    tcase_add_test(cases, launches_of_the_program_are_part_of_the_graph);
     tcase_add_test(cases, calls_that_would_wait_are_refused_during_a_capture);
     tcase_add_loop_test(cases, an_iteration_that_leaves_its_plan_runs_all_the_same, 0, KINDS);
     tcase_add_test(cases, an_op_that_fails_ends_the_capture);
