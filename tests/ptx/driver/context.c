@@ -338,11 +338,16 @@ CUresult cuDevicePrimaryCtxRelease_v2(CUdevice device)
     return CUDA_SUCCESS;
 }
 
-/* Memory that the program has not freed stays. */
+/* Modules, streams and events stay, and are used on as if they had been made anew. */
 CUresult cuDevicePrimaryCtxReset_v2(CUdevice device)
 {
+    CUresult result;
+
     ENTER_DEVICE(device, true);
-    return queue_wait(queue_last_issued());
+    result = queue_wait(queue_last_issued());
+    memory_reset();
+    module_reset();
+    return result;
 }
 
 CUresult cuDevicePrimaryCtxSetFlags_v2(CUdevice device, unsigned flags)

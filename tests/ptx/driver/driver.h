@@ -77,6 +77,11 @@ void memory_free(uint64_t address);
 bool memory_find(uint64_t address, struct memory_block *block);
 void memory_figures(uint64_t *used_bytes, uint64_t *total_bytes);
 
+/* Frees all blocks, marked or not. Nothing may use them any more. */
+void memory_reset(void);
+
+/* Gives the variables of all modules their first contents again. Nothing may use them meanwhile. */
+void module_reset(void);
 /* The variable of a loaded module that contains the address. False: none does. */
 bool module_find_variable(uint64_t address, struct memory_block *block);
 

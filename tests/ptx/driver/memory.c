@@ -153,20 +153,32 @@ bool memory_leave(uint64_t address)
     return is_one;
 }
 
-void memory_free(uint64_t address)
+/* Pre: the lock is held. */
+static void give_back(size_t position)
 {
-    struct memory_block *block;
-    size_t position;
+    struct memory_block *block = &memory.blocks[position];
 
-    pthread_mutex_lock(&memory.lock);
-    position = position_of(address);
-    block = &memory.blocks[position];
     /* A new mapping, so that the pages are given back. */
-    (void)mmap((void *)(uintptr_t)address, round_up(block->bytes, PAGE_BYTES), PROT_NONE,
+    (void)mmap((void *)(uintptr_t)block->address, round_up(block->bytes, PAGE_BYTES), PROT_NONE,
                MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
     memory.used_bytes -= round_up(block->bytes, ALIGNMENT_BYTES);
     memory.count--;
     memmove(block, block + 1, (memory.count - position) * sizeof(*block));
+}
+
+void memory_free(uint64_t address)
+{
+    pthread_mutex_lock(&memory.lock);
+    give_back(position_of(address));
+    pthread_mutex_unlock(&memory.lock);
+}
+
+void memory_reset(void)
+{
+    pthread_mutex_lock(&memory.lock);
+    while (memory.count > 0) {
+        give_back(memory.count - 1);
+    }
     pthread_mutex_unlock(&memory.lock);
 }
 

@@ -212,6 +212,20 @@ static void discard(struct CUmod_st *module)
     free(module->text);
 }
 
+void module_reset(void)
+{
+    struct error_text problem;
+
+    pthread_mutex_lock(&lock);
+    for (struct CUmod_st *module = modules; module != NULL; module = module->next) {
+        if (module->machine != NULL) {
+            (void)machine_reset(module->machine,
+                                &problem); /* as it was when the module was opened */
+        }
+    }
+    pthread_mutex_unlock(&lock);
+}
+
 bool module_find_variable(uint64_t address, struct memory_block *block)
 {
     bool is_found = false;

@@ -127,6 +127,12 @@ static bool list_variables(struct machine_module *module)
     return module->variables != NULL;
 }
 
+capu_status machine_reset(struct machine_module *module, struct error_text *problem)
+{
+    memset(module->memory, 0, module->layout.variable_bytes + 1);
+    return layout_initialise(&module->parsed, &module->layout, module->memory, problem);
+}
+
 static capu_status make_memory(struct machine_module *module, struct error_text *problem)
 {
     void *memory;
@@ -134,9 +140,8 @@ static capu_status make_memory(struct machine_module *module, struct error_text 
     if (posix_memalign(&memory, MEMORY_ALIGNMENT, module->layout.variable_bytes + 1) != 0) {
         return CAPU_NO_HOST_MEMORY;
     }
-    memset(memory, 0, module->layout.variable_bytes + 1);
     module->memory = memory;
-    return layout_initialise(&module->parsed, &module->layout, module->memory, problem);
+    return machine_reset(module, problem);
 }
 
 static capu_status make_code(struct machine_module *module, struct error_text *problem)

@@ -70,6 +70,10 @@ struct machine_variable {
 capu_status machine_open(const char *text, size_t count, struct machine_module **module,
                          struct error_text *problem);
 
+/* Gives all variables their first contents again. Pre: no launch is running. Errors: UNSUPPORTED,
+   as machine_open. */
+capu_status machine_reset(struct machine_module *module, struct error_text *problem);
+
 /* Frees the module and its variables. Pre: no launch is running. NULL is fine. */
 void machine_close(struct machine_module *module);
 
