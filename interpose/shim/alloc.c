@@ -4,6 +4,7 @@
  */
 #include "interpose/shim/alloc.h"
 
+#include "interpose/shim/code.h"
 #include "interpose/shim/core.h"
 #include "interpose/shim/floor.h"
 #include "interpose/shim/handlers.h"
@@ -291,6 +292,7 @@ CUresult on_cuDevicePrimaryCtxReset_v2(CUdevice device)
     while (allocations.count > 0 && result == DRIVER_SUCCESS) {
         result = give(&allocations.list[allocations.count - 1]);
     }
+    code_reset();
     core_leave();
     return result;
 }

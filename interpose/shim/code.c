@@ -24,6 +24,7 @@ struct code {
     struct binary binary;
     const struct binary_image *image; /* whose PTX is what runs; NULL: none */
     const char *reason;               /* if there is none */
+    bool is_stale;                    /* its variables may be other than a reset left them */
 };
 
 static struct {
@@ -32,6 +33,7 @@ static struct {
     struct code **list;
     size_t count, capacity;
     struct code_kernel *first;
+    bool has_stored; /* atomic: a variable may have been stored to since the last reset */
 } code;
 
 /* How many bytes an image has; 0: it is of no kind that says so. */
@@ -290,6 +292,29 @@ struct code_kernel *code_find(const void *function, const char *name)
     struct code_kernel *kernel = get_kernel(function);
 
     return kernel != NULL ? kernel : add_kernel(function, name);
+}
+
+void code_note_stored(void)
+{
+    __atomic_store_n(&code.has_stored, true, __ATOMIC_RELEASE);
+}
+
+void code_reset(void)
+{
+    bool has_stored = __atomic_exchange_n(&code.has_stored, false, __ATOMIC_ACQ_REL);
+
+    for (size_t i = 0; i < code.count; i++) {
+        code.list[i]->is_stale |= has_stored;
+    }
+}
+
+bool code_is_stale(const struct code_kernel *kernel)
+{
+    const struct code *own = kernel->origin;
+
+    return own != NULL && own->is_stale &&
+           (kernel->reason != NULL || kernel->roles->reads_variables ||
+            kernel->roles->writes_variables);
 }
 
 struct code_kernel *code_kernels(void)

@@ -42,6 +42,16 @@ void code_note_same(const void *function, const void *of);
    no host memory. */
 struct code_kernel *code_find(const void *function, const char *name);
 
+/* Notes that a variable of some module may have been stored to. Thread: any, entered or not. */
+void code_note_stored(void);
+
+/* The program has reset the device: variables that were stored to should have their first contents
+   again, and have not. */
+void code_reset(void);
+
+/* Whether the kernel may use such variables. */
+bool code_is_stale(const struct code_kernel *kernel);
+
 /* All kernels, by `next`, those seen last first. */
 struct code_kernel *code_kernels(void);
 

@@ -5,6 +5,7 @@
  * asynchronous copy is enqueued, inside an access. So are copies in two and three dimensions.
  */
 #include "interpose/shim/alloc.h"
+#include "interpose/shim/code.h"
 #include "interpose/shim/core.h"
 #include "interpose/shim/cut.h"
 #include "interpose/shim/floor.h"
@@ -39,6 +40,9 @@ static CUresult copy_others(const struct copy *copy)
     CUstream stream = core_stream(copy->stream);
     CUresult result = real_calls()->cuMemcpyAsync(copy->to, copy->from, copy->bytes, stream);
 
+    if (!is_pageable(copy->to)) {
+        code_note_stored(); /* it may be a variable */
+    }
     return result == DRIVER_SUCCESS && copy->waits ? real_calls()->cuStreamSynchronize(stream)
                                                    : result;
 }
@@ -222,7 +226,8 @@ static uint64_t end_address(unsigned type, const void *host, CUdeviceptr device)
     return type == MEMORY_HOST ? (uint64_t)(uintptr_t)host : device;
 }
 
-/* Adds an end as an operand, from its first byte to its last, if it is ours. */
+/* Adds an end as an operand, from its first byte to its last, if it is ours; else it may be a
+ * variable. */
 static CUresult add_end(const struct end *end, const size_t size[3], capu_role role)
 {
     uint64_t bytes = (size[2] - 1) * end->slice + (size[1] - 1) * end->pitch + size[0];
@@ -230,6 +235,9 @@ static CUresult add_end(const struct end *end, const size_t size[3], capu_role r
         end->type == MEMORY_DEVICE || end->type == MEMORY_UNIFIED ? alloc_find(end->address) : NULL;
 
     if (allocation == NULL) {
+        if (role != CAPU_READ && end->type != MEMORY_HOST) {
+            code_note_stored();
+        }
         return DRIVER_SUCCESS;
     }
     if (reaches_out(allocation, end->address, bytes)) {

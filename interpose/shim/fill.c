@@ -1,6 +1,7 @@
 /* Memsets: zeros are known to the library, which then needs no memory for them; others are the
    driver's own, inside an access that writes the range. */
 #include "interpose/shim/alloc.h"
+#include "interpose/shim/code.h"
 #include "interpose/shim/core.h"
 #include "interpose/shim/cut.h"
 #include "interpose/shim/handlers.h"
@@ -78,7 +79,11 @@ static CUresult carry_out(struct fill fill)
         result = core_settle(fill_own(&fill, allocation));
     }
     core_leave();
-    return allocation != NULL ? result : enqueue(&fill);
+    if (allocation != NULL) {
+        return result;
+    }
+    code_note_stored(); /* it may be a variable */
+    return enqueue(&fill);
 }
 
 /* Calls without a stream. The driver's may return before the memory is set; these do, too. */

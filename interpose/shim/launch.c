@@ -80,17 +80,31 @@ static bool add_closed(const struct kernel *roles, const struct block *block,
     return true;
 }
 
+/* Whether a kernel cannot run here; a line says why. */
+static bool is_refused(const struct code_kernel *kernel)
+{
+    if (kernel->roles != NULL && kernel->roles->spins) {
+        log_line("refused: the kernel %s waits for memory that another kernel or the host writes; "
+                 "under a budget, kernels run one after the other",
+                 kernel->name);
+    } else if (code_is_stale(kernel)) {
+        log_line("refused: the kernel %s may use variables of its module; under a budget, "
+                 "cudaDeviceReset does not give them their first values again",
+                 kernel->name);
+    } else {
+        return false;
+    }
+    symbol_note_refusal(kernel->name);
+    return true;
+}
+
 /* Begins the access of a launch. Pre: entered. */
 static CUresult begin(struct code_kernel *kernel, const struct block *block)
 {
     struct operands operands = {0};
     CUresult result;
 
-    if (kernel->roles != NULL && kernel->roles->spins) {
-        log_line("refused: the kernel %s waits for memory that another kernel or the host writes; "
-                 "under a budget, kernels run one after the other",
-                 kernel->name);
-        symbol_note_refusal(kernel->name);
+    if (is_refused(kernel)) {
         return DRIVER_NOT_SUPPORTED;
     }
     if (kernel->reason != NULL || !add_closed(kernel->roles, block, &operands)) {
@@ -105,6 +119,9 @@ static CUresult begin(struct code_kernel *kernel, const struct block *block)
                  operands.bytes, kernel->name, kernel->reason);
     }
     if (result == DRIVER_SUCCESS) {
+        if (kernel->reason != NULL || kernel->roles->writes_variables) {
+            code_note_stored();
+        }
         kernel->launch_count++;
         kernel->most_bytes =
             operands.bytes > kernel->most_bytes ? operands.bytes : kernel->most_bytes;
