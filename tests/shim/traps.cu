@@ -6,97 +6,13 @@
 // Without arguments, all cases but those whose kernels need all memory ("table"). Each runs twice
 // and keeps its memory; prints checksums of what it has computed, and all of them again at the end.
 #include "tests/shim/traps_kernels.cuh"
+#include "tests/shim/traps_memory.cuh"
 
-#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <cuda_runtime.h>
 #include <vector>
-
-#define CUDA_CHECK(call)                                                                          \
-    do {                                                                                          \
-        cudaError_t error_ = (call);                                                              \
-        if (error_ != cudaSuccess) {                                                              \
-            fprintf(stderr, "CUDA error at line %d: %s\n", __LINE__, cudaGetErrorString(error_)); \
-            exit(EXIT_FAILURE);                                                                   \
-        }                                                                                         \
-    } while (0)
-
-const int kSide = 128;
-const int kCount = kSide * kSide;
-const size_t kBytes = kCount * sizeof(float);
-const int kBlocks = kCount / kThreads;
-
-struct Result {
-    const char *name;
-    const void *memory;
-    size_t bytes;
-};
-
-static std::vector<Result> results;
-
-static void print_result(const Result &result)
-{
-    std::vector<unsigned char> bytes(result.bytes);
-    uint64_t hash = 1469598103934665603u;
-
-    CUDA_CHECK(cudaMemcpy(bytes.data(), result.memory, result.bytes, cudaMemcpyDeviceToHost));
-    for (unsigned char byte : bytes) {
-        hash = (hash ^ byte) * 1099511628211u;
-    }
-    printf("%s %016llx\n", result.name, static_cast<unsigned long long>(hash));
-}
-
-static void show(const char *name, const void *memory, size_t bytes = kBytes)
-{
-    CUDA_CHECK(cudaGetLastError());
-    results.push_back({name, memory, bytes});
-    print_result(results.back());
-}
-
-static std::vector<float> made_up(int count, int seed)
-{
-    std::vector<float> values(count);
-
-    for (int i = 0; i < count; i++) {
-        values[i] = static_cast<float>((i * 31 + seed * 17) % 211) / 50.0f - 2.0f;
-    }
-    return values;
-}
-
-template <typename T> static T *device(size_t count)
-{
-    T *memory;
-
-    CUDA_CHECK(cudaMalloc(&memory, count * sizeof(T)));
-    return memory;
-}
-
-template <typename T> static T *pinned(size_t count)
-{
-    T *memory;
-
-    CUDA_CHECK(cudaMallocHost(&memory, count * sizeof(T)));
-    return memory;
-}
-
-static float *input(int seed, int count = kCount)
-{
-    float *memory = device<float>(count);
-
-    CUDA_CHECK(cudaMemcpy(memory, made_up(count, seed).data(), count * sizeof(float),
-                          cudaMemcpyHostToDevice));
-    return memory;
-}
-
-static float *filled(int byte)
-{
-    float *memory = device<float>(kCount);
-
-    CUDA_CHECK(cudaMemset(memory, byte, kBytes));
-    return memory;
-}
 
 static void run_triangle()
 {
@@ -248,6 +164,11 @@ static void run_rows()
         cudaMemcpy2DAsync(to + 64, row, bounce, row, 90, kSide, cudaMemcpyHostToDevice, nullptr));
     CUDA_CHECK(cudaDeviceSynchronize());
     show("rows", to);
+    /* From one part of an allocation to another. */
+    CUDA_CHECK(cudaMemcpy2D(to + kCount / 2, row, to, row, row, 40, cudaMemcpyDeviceToDevice));
+    CUDA_CHECK(cudaMemcpy(to + 100, to + kCount / 4, 5000, cudaMemcpyDeviceToDevice));
+    CUDA_CHECK(cudaMemset2D(to + kCount - 8 * kSide, row, 0x21, row, 8));
+    show("rows, within", to);
 }
 
 static void run_tail()
@@ -452,19 +373,49 @@ static void run_reset()
     results.clear();
 }
 
+// Variables have their first values after that: all zero.
+static void run_reset_variables()
+{
+    const int by = 5;
+    float first;
+
+    CUDA_CHECK(cudaMemcpyToSymbol(shift, &by, sizeof(by)));
+    CUDA_CHECK(cudaDeviceReset());
+    float *in = input(62), *out = filled(0);
+    copy_shifted<<<kBlocks, kThreads>>>(out, in, kCount);
+    CUDA_CHECK(cudaGetLastError());
+    CUDA_CHECK(cudaMemcpy(&first, out, sizeof(first), cudaMemcpyDeviceToHost));
+    printf("reset: %d\n", first == made_up(1, 62)[0]);
+}
+
 static const struct Case {
     const char *name;
     void (*run)();
     bool is_named_only;
 } cases[] = {
-    {"triangle", run_triangle},   {"optional", run_optional}, {"in_place", run_in_place},
-    {"structure", run_structure}, {"indices", run_indices},   {"atomics", run_atomics},
-    {"ticket", run_ticket},       {"streams", run_streams},   {"memsets", run_memsets},
-    {"rows", run_rows},           {"tail", run_tail},         {"symbols", run_symbols},
-    {"halves", run_halves},       {"bounce", run_bounce},     {"host_function", run_host_function},
-    {"lengths", run_lengths},     {"shared", run_shared},     {"templates", run_templates},
-    {"pool", run_pool},           {"managed", run_managed},   {"table", run_table, true},
+    {"triangle", run_triangle},
+    {"optional", run_optional},
+    {"in_place", run_in_place},
+    {"structure", run_structure},
+    {"indices", run_indices},
+    {"atomics", run_atomics},
+    {"ticket", run_ticket},
+    {"streams", run_streams},
+    {"memsets", run_memsets},
+    {"rows", run_rows},
+    {"tail", run_tail},
+    {"symbols", run_symbols},
+    {"halves", run_halves},
+    {"bounce", run_bounce},
+    {"host_function", run_host_function},
+    {"lengths", run_lengths},
+    {"shared", run_shared},
+    {"templates", run_templates},
+    {"pool", run_pool},
+    {"managed", run_managed},
+    {"table", run_table, true},
     {"reset", run_reset, true},
+    {"reset_variables", run_reset_variables, true},
 };
 
 static bool is_chosen(const Case &one, int argc, char **argv)

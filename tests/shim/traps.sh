@@ -77,7 +77,17 @@ run "$floor" "$program" table
 run "$floor" --strict "$program" table
 grep -q '^launches: 2 of closed kernels, 2 of open ones$' "$work/report" || fail "launches"
 
+# The driver's own reset frees memory, and ours does.
+PTX_DRIVER_MEMORY=128KiB "$program" reset >"$work/output" || fail "reset: no memory"
 measure "$program" reset
 run $((peak * 75 / 100)) "$program" reset
 run $((peak * 55 / 100)) --strict "$program" reset
+[ "$peak" -le 140000 ] || fail "it allocates $peak bytes"
+# Variables do not get their first values: kernels that use them are refused.
+[ "$("$program" reset_variables)" = $'reset: 1\nreset: 1' ] || fail "variables after a reset"
+if "$command" run "$program" reset_variables >"$work/output" 2>"$work/messages"; then
+    fail "variables after a reset are used"
+fi
+grep -q 'refused: the kernel .*copy_shifted.* may use variables of its module' "$work/messages" ||
+    fail "no line about variables"
 echo "the same output"
