@@ -187,6 +187,40 @@ static int train(void)
     return 0;
 }
 
+/* A box into the middle of a tensor, and from there into another one, asynchronously. */
+static void copy_boxes(CUdeviceptr to, CUdeviceptr other, const void *host)
+{
+    struct copy_3d box = {.from_type = MEMORY_HOST,
+                          .from_host = host,
+                          .from_pitch = 64,
+                          .from_height = 20,
+                          .from_y = 3,
+                          .to_type = MEMORY_DEVICE,
+                          .to_device = to,
+                          .to_pitch = 128,
+                          .to_height = 30,
+                          .to_x = 5,
+                          .to_y = 2,
+                          .to_z = 1,
+                          .width = 50,
+                          .height = 12,
+                          .depth = 9};
+
+    CU(cuMemcpy3D_v2, &box);
+    box.from_type = MEMORY_DEVICE;
+    box.from_device = to;
+    box.from_pitch = 128;
+    box.from_height = 30;
+    box.to_device = other;
+    box.to_pitch = 50; /* without gaps between rows */
+    box.to_height = 12;
+    box.to_x = 0;
+    box.to_y = 0;
+    CU(cuMemcpy3DAsync_v2, &box, streams[0]);
+    box.depth = 1000;
+    printf("box out of range %d\n", cu.cuMemcpy3D_v2(&box));
+}
+
 /* Copies of every form. */
 static int copies(void)
 {
@@ -236,6 +270,7 @@ static int copies(void)
     CU(cuMemsetD16Async, tensors[8] + 2, 0x1234, 500, streams[0]);
     CU(cuMemcpyDtoD_v2, tensors[9] + 77, tensors[10] + 7, 9999);
     CU(cuMemAllocPitch_v2, &pitched, &pitch, 1000, 3, 4);
+    copy_boxes(tensors[10], tensors[11], host);
     printf("pitch %zu\n", pitch);
     for (int i = 0; i < TENSORS; i++) {
         print_tensor("tensor", tensors[i]);
