@@ -39,6 +39,16 @@ static enum ptx_space space_of(const struct ptx_instruction *instruction)
                                                     : flow_space(instruction->opcode);
 }
 
+/* Whether something follows the size of an asynchronous copy: a smaller size, or a predicate; a
+   cache policy is taken for one of them. */
+static bool has_operand_after_size(const struct ptx_function *function,
+                                   const struct ptx_instruction *instruction)
+{
+    uint32_t last = instruction->operand_first + instruction->operand_count;
+
+    return instruction->operand_count > 0 && function->operands[last - 1].position > 2;
+}
+
 bool access_of(const struct ptx_function *function, const struct ptx_instruction *instruction,
                struct access *access)
 {
@@ -75,6 +85,7 @@ bool access_of(const struct ptx_function *function, const struct ptx_instruction
         ptx_opcode_bits(instruction->opcode) / 8 * ptx_opcode_elements(instruction->opcode);
     if (instruction->effect == EFFECT_COPY_ASYNC) {
         access->bytes = copied_bytes(function, instruction);
+        access->may_be_cut = has_operand_after_size(function, instruction);
     }
     access->address = address_at(function, instruction, access->position);
     return true;

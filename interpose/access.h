@@ -13,7 +13,8 @@ struct access {
     bool is_read;
     bool is_written;
     bool is_atomic;
-    bool is_tile; /* a warp's, whose extent is not the address's */
+    bool is_tile;    /* a warp's, whose extent is not the address's */
+    bool may_be_cut; /* a copy of fewer bytes than `bytes`, or of none, as an operand says */
     unsigned bytes;
 };
 

@@ -239,7 +239,7 @@ static uint32_t meet(const struct walk *walk, uint32_t one, uint32_t other)
 }
 
 /* Immediate post-dominators of all blocks that reach the end; `count` for the others. */
-static void dominate(const struct ptx_graph *graph, struct walk *walk)
+static void dominate(struct ptx_graph *graph, struct walk *walk)
 {
     uint32_t end = (uint32_t)graph->block_count;
     bool has_changed = true;
@@ -275,6 +275,9 @@ static void dominate(const struct ptx_graph *graph, struct walk *walk)
         if (walk->above[i] == PTX_NONE) {
             walk->above[i] = end;
         }
+    }
+    for (uint32_t i = 0; i < end; i++) {
+        graph->blocks[i].meeting = walk->above[i];
     }
 }
 

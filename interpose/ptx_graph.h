@@ -11,6 +11,7 @@ struct ptx_block {
     uint32_t first, end; /* instructions */
     uint32_t successor_first, successor_count;
     uint32_t control_first, control_count; /* ways out of branches that decide whether it runs */
+    uint32_t meeting; /* the first block to which all ways out lead; block_count: the end */
     uint32_t
         loop; /* blocks of one loop, nested ones included, have the same; PTX_NONE: in no loop */
 };

@@ -1,0 +1,75 @@
+/*
+ * Address slices. The slice of a closed kernel is a second kernel, the part that computes addresses
+ * and decides whether an access happens. Each access of the kernel to global memory becomes a
+ * report of its address. So a launch of the slice, with the grid, the block and the parameters that
+ * the kernel will get, finds how far the kernel reaches from each pointer, before what the pointers
+ * point to is there: a slice accesses nothing but its own results.
+ *
+ * A *report* is for all accesses whose address comes from the same pointers. Its result is the
+ * lowest address and the end of the highest, of 8 bytes each:
+ *
+ * - It is exact if `is_may` is false: the lowest and highest bytes are accessed.
+ * - Otherwise more may be reported than is accessed, beyond the allocation, too, and never less:
+ *   whether an access happens depends on what is not known before the launch. Both ways of a branch
+ *   are taken then.
+ * - `end` is UINT64_MAX if some thread has given up, after too many rounds of a loop that the
+ * kernel may not come to. Then all pointers reach over their whole allocations.
+ * - Where one of several pointers is chosen, the result includes all that lies between them. Unless
+ *   it lies in one allocation, the caller has to take the whole allocations of all of them.
+ *
+ * What a slice cannot know, above all addresses that depend on data, it leaves out: the pointer is
+ * in `whole`, which means its whole allocation. Values are known if they are computed from
+ * parameters and ids by operations that have one result. Variables of the module are not known.
+ */
+#ifndef CAPU_INTERPOSE_SLICE_H
+#define CAPU_INTERPOSE_SLICE_H
+
+#include "interpose/roles.h"
+
+enum { SLICE_WORDS_MOST = 64 };
+
+struct slice_report {
+    uint64_t words; /* bit i: an address comes from words[i] of the kernel */
+    bool is_may;
+};
+
+/* What a launch writes per report. Begins as SLICE_RESULT_NONE; `end` is 0 if nothing is accessed.
+ */
+struct slice_result {
+    uint64_t lowest;
+    uint64_t end;
+};
+
+#define SLICE_RESULT_NONE               \
+    {                                   \
+        .lowest = UINT64_MAX, .end = 0, \
+    }
+
+struct slice {
+    char *text; /* the kernel, NAME_slice, without the head of its module */
+    size_t text_bytes;
+    uint32_t results_offset; /* in the parameter block, where the pointer to the results is added */
+    uint32_t parameter_bytes;
+    struct slice_report *reports; /* no word is in two of them unless it is with others in one, or
+                                     one of them may */
+    size_t report_count, report_capacity;
+    uint64_t whole;                        /* bit i: words[i] reaches over its allocation */
+    const char *reasons[SLICE_WORDS_MOST]; /* why, static; NULL: it is not in `whole` */
+};
+
+/* What a module of slices starts with: version, target and address size, as the kernels' module
+   has. `text` is terminated, and cut to `bytes`. */
+void slice_head(const struct ptx_module *module, char *text, size_t bytes);
+
+/*
+ * Makes the slice of a kernel. Pre: `kernel` is what roles_find() says of it; the module outlives
+ * the call only. On failure *slice is empty.
+ *
+ * Errors, with the kernel and the reason in `problem`: UNSUPPORTED: the kernel is open, nothing of
+ * it can be sliced, or it has too many pointers or parameters; NO_HOST_MEMORY.
+ */
+capu_status slice_emit(const struct ptx_module *module, const struct kernel *kernel,
+                       struct slice *slice, struct error_text *problem);
+void slice_finish(struct slice *slice);
+
+#endif
