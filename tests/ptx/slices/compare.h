@@ -1,0 +1,47 @@
+/*
+ * Compares the slices of a module's kernels with the kernels: both run on the machine, with the
+ * same grids, blocks and parameters, and the addresses that the slice reports have to be those that
+ * an observer of the kernel's accesses sees.
+ *
+ * Launches are random. Each pointer gets memory of its own, so large that addresses computed from
+ * small numbers stay in it, and which is filled with small numbers. A launch that fails, since its
+ * numbers do not fit together, is left out, and counted.
+ */
+#ifndef CAPU_TESTS_PTX_SLICES_COMPARE_H
+#define CAPU_TESTS_PTX_SLICES_COMPARE_H
+
+#include "interpose/slice.h"
+#include "tests/ptx/machine/machine.h"
+
+struct comparison {
+    struct ptx_module module;
+    struct kernels kernels;
+    struct slice *slices; /* of each kernel; text is NULL where there is none */
+    struct error_text *refusals;
+    struct machine_module *full;
+    struct machine_module *sliced;
+};
+
+struct compared {
+    unsigned launches;
+    unsigned left_out;
+    uint64_t accesses;    /* of launches that were compared, to memory of the parameters */
+    char difference[512]; /* the first one; empty: none */
+};
+
+/* Changes the text of the slices before they are opened, within its size. */
+typedef void (*compare_edit)(char *text);
+
+/* Makes the slices of all kernels of a text that is kept until the end. `edit` may be NULL. Fails
+   the test if the PTX cannot be read or a slice is no PTX. */
+void compare_open(const char *text, size_t count, compare_edit edit, struct comparison *comparison);
+void compare_close(struct comparison *comparison);
+
+/* All slices, as one module. The caller frees it. */
+char *compare_slices(const struct comparison *comparison);
+
+/* Compares launches of one kernel that has a slice. */
+struct compared compare_kernel(const struct comparison *comparison, size_t kernel,
+                               unsigned launches, uint64_t seed);
+
+#endif
