@@ -15,6 +15,8 @@ tier=${1:-test}
 jobs=${JOBS:-$(nproc)}
 # More tests than cores: some mostly wait for streams whose operations take a fixed time.
 test_jobs=$((jobs + 1))
+# The kernels use one thread of OpenBLAS; the others of a process spin for a while and then wait.
+export OPENBLAS_NUM_THREADS=1
 passed=0
 failed=0
 skipped=0
