@@ -248,7 +248,8 @@ static void consider(capu_context *context, const struct record *record)
     }
 }
 
-/* Makes a new plan of a record of a guided iteration, where feedback.h says so. */
+/* Makes a new plan of a record of a guided iteration, where feedback.h says so. While a job still
+   makes one for the same ops, the times are taken, too: the job may end without a plan. */
 static void review(capu_context *context, const struct record *record)
 {
     struct label_record *label = label_records_find(&context->labels, record->label);
@@ -256,8 +257,11 @@ static void review(capu_context *context, const struct record *record)
         label != NULL ? plan_cache_find(&label->plans, record->signature) : NULL;
     struct feedback_link link;
 
-    if (entry == NULL || find_job(context->planning, record->label, record->signature) != NULL ||
-        !feedback_take(&entry->feedback, record, &link)) {
+    if (entry == NULL || !feedback_take(&entry->feedback, record, &link)) {
+        return;
+    }
+    if (find_job(context->planning, record->label, record->signature) != NULL) {
+        feedback_again(&entry->feedback);
         return;
     }
     plan_cache_discard_better(&label->plans, entry); /* made with other times */
