@@ -123,6 +123,13 @@ static bool find_parts(struct slicer *slicer)
     return !slice_bar_bridges(slicer) && slicer->slice->whole == whole;
 }
 
+/* Whether a report is for the accesses that a site is one of. */
+static bool is_report_of(const struct slice_report *report, const struct slice_site *site)
+{
+    return report->words == site->words && report->is_may == site->is_may &&
+           report->is_stored == (site->access.is_written || site->access.is_atomic);
+}
+
 /* Gives each site that needs one a report. */
 static capu_status assign_reports(struct slicer *slicer)
 {
@@ -135,8 +142,7 @@ static capu_status assign_reports(struct slicer *slicer)
         if ((site->words & ~slice->whole) == 0) {
             continue;
         }
-        while (index < slice->report_count && (slice->reports[index].words != site->words ||
-                                               slice->reports[index].is_may != site->is_may)) {
+        while (index < slice->report_count && !is_report_of(&slice->reports[index], site)) {
             index++;
         }
         if (index == slice->report_count) {
@@ -144,8 +150,8 @@ static capu_status assign_reports(struct slicer *slicer)
                                sizeof(*slice->reports))) {
                 return CAPU_NO_HOST_MEMORY;
             }
-            slice->reports[slice->report_count++] =
-                (struct slice_report){site->words, site->is_may};
+            slice->reports[slice->report_count++] = (struct slice_report){
+                site->words, site->is_may, site->access.is_written || site->access.is_atomic};
         }
         site->report = index;
     }

@@ -5,8 +5,8 @@
  * the kernel will get, finds how far the kernel reaches from each pointer, before what the pointers
  * point to is there: a slice accesses nothing but its own results.
  *
- * A *report* is for all accesses whose address comes from the same pointers. Its result is the
- * lowest address and the end of the highest, of 8 bytes each:
+ * A *report* is for all accesses whose address comes from the same pointers; loads have others than
+ * stores and atomics. Its result is the lowest address and the end of the highest, of 8 bytes each:
  *
  * - It is exact if `is_may` is false: the lowest and highest bytes are accessed.
  * - Otherwise more may be reported than is accessed, beyond the allocation, too, and never less:
@@ -31,6 +31,7 @@ enum { SLICE_WORDS_MOST = 64 };
 struct slice_report {
     uint64_t words; /* bit i: an address comes from words[i] of the kernel */
     bool is_may;
+    bool is_stored; /* by stores and atomics; else loaded */
 };
 
 /* What a launch writes per report. Begins as SLICE_RESULT_NONE; `end` is 0 if nothing is accessed.
@@ -50,8 +51,8 @@ struct slice {
     size_t text_bytes;
     uint32_t results_offset; /* in the parameter block, where the pointer to the results is added */
     uint32_t parameter_bytes;
-    struct slice_report *reports; /* no word is in two of them unless it is with others in one, or
-                                     one of them may */
+    struct slice_report *reports; /* no word is in two of them for loads, or for stores, unless it
+                                     is with others in one, or one of them may */
     size_t report_count, report_capacity;
     uint64_t whole;                        /* bit i: words[i] reaches over its allocation */
     const char *reasons[SLICE_WORDS_MOST]; /* why, static; NULL: it is not in `whole` */

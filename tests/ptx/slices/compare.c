@@ -16,6 +16,7 @@
 #define REACH_BYTES ((uint64_t)1 << 30) /* farther from the middle is a wrong number */
 enum {
     REGIONS = 16,
+    KINDS = 2, /* of accesses: loads; stores and atomics */
     FILLED_BYTES = 1 << 14,
     ACCESSES_MOST = 300000, /* of a launch; a loop whose bound is a wrong number ends there */
     SHARED_BYTES = 48 << 10,
@@ -35,9 +36,9 @@ struct launch {
     unsigned char parameters[4096];
     uint32_t grid[3];
     uint32_t block[3];
-    struct range seen[REGIONS];
+    struct range seen[KINDS][REGIONS];
     uint64_t accesses;
-    struct slice_result results[2 * SLICE_WORDS_MOST];
+    struct slice_result results[4 * SLICE_WORDS_MOST];
 };
 
 static void widen(struct range *range, uint64_t lowest, uint64_t end)
@@ -220,7 +221,8 @@ static bool observe_full(void *context, const struct machine_access *access)
         ++launch->accesses > ACCESSES_MOST) {
         return false;
     }
-    widen(&launch->seen[offset / REGION_BYTES], access->address, access->address + access->bytes);
+    widen(&launch->seen[access->kind != MACHINE_READ][offset / REGION_BYTES], access->address,
+          access->address + access->bytes);
     return true;
 }
 
@@ -302,7 +304,9 @@ static bool is_different(const struct range *seen, const struct range *reported,
                : reported->end == 0 || seen->lowest < reported->lowest || seen->end > reported->end;
 }
 
-static void compare_word(const struct launch *launch, size_t word, struct compared *compared)
+/* Compares loads, or what is no load. */
+static void compare_word(const struct launch *launch, size_t word, bool is_stored,
+                         struct compared *compared)
 {
     const struct slice *slice = launch->slice;
     uint64_t group = group_of(slice, word);
@@ -311,24 +315,25 @@ static void compare_word(const struct launch *launch, size_t word, struct compar
     struct range reported = {0, 0};
 
     for (size_t i = 0; i < slice->report_count; i++) {
-        if ((slice->reports[i].words & group) != 0) {
+        if ((slice->reports[i].words & group) != 0 && slice->reports[i].is_stored == is_stored) {
             is_exact &= !slice->reports[i].is_may;
             widen(&reported, launch->results[i].lowest, launch->results[i].end);
         }
     }
     for (size_t i = 0; i < launch->kernel->word_count; i++) {
         if (i == word || (is_exact && (group >> i & 1) != 0)) {
-            widen(&seen, launch->seen[i].lowest, launch->seen[i].end);
+            widen(&seen, launch->seen[is_stored][i].lowest, launch->seen[is_stored][i].end);
         }
     }
     if (is_different(&seen, &reported, is_exact) && compared->difference[0] == '\0') {
         (void)snprintf(compared->difference, sizeof(compared->difference),
-                       "%.*s, grid %ux%ux%u, block %ux%ux%u, word %zu%s: accessed %" PRIx64
+                       "%.*s, grid %ux%ux%u, block %ux%ux%u, %s of word %zu%s: accessed %" PRIx64
                        " to %" PRIx64 ", reported %" PRIx64 " to %" PRIx64,
                        (int)launch->kernel->name.length, launch->kernel->name.text, launch->grid[0],
                        launch->grid[1], launch->grid[2], launch->block[0], launch->block[1],
-                       launch->block[2], word, is_exact ? "" : " (may)", seen.lowest, seen.end,
-                       reported.lowest, reported.end);
+                       launch->block[2], is_stored ? "stores" : "loads", word,
+                       is_exact ? "" : " (may)", seen.lowest, seen.end, reported.lowest,
+                       reported.end);
     }
 }
 
@@ -352,7 +357,8 @@ static void compare_launch(struct launch *launch, struct compared *compared)
     }
     for (size_t i = 0; i < launch->kernel->word_count; i++) {
         if ((launch->slice->whole >> i & 1) == 0) {
-            compare_word(launch, i, compared);
+            compare_word(launch, i, false, compared);
+            compare_word(launch, i, true, compared);
         }
     }
 }
@@ -369,7 +375,7 @@ struct compared compare_kernel(const struct comparison *comparison, size_t kerne
     launch->kernel = &comparison->kernels.kernels[kernel];
     launch->slice = &comparison->slices[kernel];
     ck_assert_uint_le(launch->kernel->word_count, REGIONS);
-    ck_assert_uint_le(launch->slice->report_count, 2 * SLICE_WORDS_MOST);
+    ck_assert_uint_le(launch->slice->report_count, 4 * SLICE_WORDS_MOST);
     launch->memory = mmap(NULL, REGIONS * REGION_BYTES, PROT_READ | PROT_WRITE,
                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     ck_assert_ptr_ne(launch->memory, MAP_FAILED);
