@@ -267,7 +267,7 @@ struct device_table {
     /* Pre: it runs. Post: from now on the work of the stream is recorded, and so is that of streams
        that follow an event recorded in it. An event recorded there can only be followed there: it
        has no other use, and no time, until it is recorded elsewhere. These streams cannot follow
-       events of other streams, and nobody can wait for them. */
+       events of other streams, and no call can wait for them. */
     capu_status (*capture_begin)(struct device *device, capu_stream stream);
     /* Pre: the stream follows all that was recorded in others. Post: work runs again, also after a
        failure. *graph is what was recorded: NULL becomes a new graph; an old one is changed, or

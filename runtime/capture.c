@@ -75,7 +75,7 @@ static capu_status join_lanes(capu_context *context)
     return status;
 }
 
-/* Launches, and marks all lanes behind the launch: those marks stand for the captured ones. */
+/* Launches, and marks all lanes after the launch: those marks stand for the captured ones. */
 static capu_status launch(capu_context *context, struct device_graph *graph)
 {
     struct lane_position done;

@@ -32,7 +32,7 @@
  * A program must not capture the compute stream by itself: calls of the library are refused at once
  * then, with WRONG_ORDER, and leave its capture intact. The library can see neither the end of such
  * a capture nor its launches. So it could neither keep the plan active for as long as they run nor
- * order its own copies behind them.
+ * order its own copies after them.
  *
  * Only the cuda device has graphs. Thread: that of the context.
  */

@@ -76,7 +76,7 @@ enum { BLAS_POINTERS_ON_HOST = 0 };
     X(cublasLtMatmulDescGetAttribute,                                        \
       (void *description, int attribute, void *value, size_t bytes, size_t *got))
 
-/* The library's functions, found behind this library in the order of the loader; NULL: it is not
+/* The library's functions, found after this library in the order of the loader; NULL: it is not
    loaded in that way. Thread: any. */
 #define BLAS_MEMBER(name, parameters) cublasStatus_t(*name) parameters;
 #define BLAS_MEMBER_WRAPPED(name, parameters, arguments) BLAS_MEMBER(name, parameters)

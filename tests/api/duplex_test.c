@@ -117,8 +117,8 @@ START_TEST(plans_know_that_copies_meet)
 }
 END_TEST
 
-/* Nobody knows that the directions slow each other down. Timed iterations see it, and the plan that
-   replaces the first one is made for the rates seen. */
+/* It is not known at first that the directions slow each other down. Timed iterations see it, and
+   the plan that replaces the first one is made for the rates seen. */
 START_TEST(plans_are_made_for_the_rates_seen)
 {
     struct updates updates;

@@ -357,7 +357,7 @@ static void work_and_look(struct net *net)
     cudaStream_t stream = capu_context_stream(net->rig.context);
 
     work(net);
-    /* As on a GPU, where an access does not wait for earlier work: launches come behind it. */
+    /* As on a GPU, where an access does not wait for earlier work: launches come after it. */
     net->rig.count->capabilities.runs_on_stream = false;
     RIG_OK(&net->rig, capu_access_begin(net->rig.context, &op));
     net->rig.count->capabilities.runs_on_stream = true;
@@ -367,7 +367,7 @@ static void work_and_look(struct net *net)
 }
 
 /* It is on the stream that is captured, so it becomes part of the graph: it runs at each launch,
-   behind the ops before it, and not while it is captured. */
+   after the ops before it, and not while it is captured. */
 START_TEST(launches_of_the_program_are_part_of_the_graph)
 {
     struct net net;

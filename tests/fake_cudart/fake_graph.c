@@ -1,7 +1,7 @@
 /*
  * Graphs: what was captured, made executable and launched.
  *
- * A launch issues each node to the stream that stands for the one it was captured from, behind the
+ * A launch issues each node to the stream that stands for the one it was captured from, after the
  * nodes of other streams that it comes after and no others. So nodes that no edge orders run beside
  * each other, and a capture that forgets an edge shows as wrong bytes. Launches of one executable
  * graph follow one another. What is changed in one counts from its next launch on.

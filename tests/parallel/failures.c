@@ -129,7 +129,7 @@ static capu_status fail(capu_stream stream, const void *arguments)
     return CAPU_UNSUPPORTED;
 }
 
-/* An op of the program fails in flight, with collectives behind it that never run. */
+/* An op of the program fails in flight, with collectives after it that never run. */
 void a_rank_whose_op_fails(void)
 {
     struct ranks ranks;

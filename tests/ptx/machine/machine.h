@@ -11,7 +11,7 @@
  * Deterministic: blocks and threads always run in the same order, so mistakes that show only in
  * another order are not found. A kernel that waits in a loop for another block does not end.
  *
- * Threads: launches of all modules run one at a time, behind a lock of the process. A module is
+ * Threads: launches of all modules run one at a time, under a lock of the process. A module is
  * used by one thread at a time otherwise. Not for TSan: it does not know about fibers.
  *
  * Compiled modules are kept as files, by a hash of text, prelude and compiler, in the folder that
