@@ -99,6 +99,9 @@ static int scalar_type(int compute, int result_type)
         .element_bytes = (bytes)                                                     \
     }
 
+/* What all products begin with. */
+#define SHAPE handle, transpose_a, transpose_b, m, n, k, alpha, beta
+
 /* Begins the access, calls the library and ends the access. */
 #define CARRY_OUT(name, product, arguments)               \
     do {                                                  \
@@ -114,18 +117,8 @@ cublasStatus_t on_cublasSgemm_v2(cublasHandle_t handle, int transpose_a, int tra
                                  int n, int k, const float *alpha, const float *a, int lda,
                                  const float *b, int ldb, const float *beta, float *c, int ldc)
 {
-    struct product product = {handle,
-                              transpose_a,
-                              transpose_b,
-                              m,
-                              n,
-                              k,
-                              alpha,
-                              beta,
-                              0,
-                              MATRIX(a, lda, 0, 1, sizeof(*a)),
-                              MATRIX(b, ldb, 0, 1, sizeof(*b)),
-                              MATRIX(c, ldc, 0, 1, sizeof(*c))};
+    struct product product = {SHAPE, 0, MATRIX(a, lda, 0, 1, sizeof(*a)),
+                              MATRIX(b, ldb, 0, 1, sizeof(*b)), MATRIX(c, ldc, 0, 1, sizeof(*c))};
 
     CARRY_OUT(cublasSgemm_v2, product,
               (handle, transpose_a, transpose_b, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc));
@@ -135,18 +128,8 @@ cublasStatus_t on_cublasDgemm_v2(cublasHandle_t handle, int transpose_a, int tra
                                  int n, int k, const double *alpha, const double *a, int lda,
                                  const double *b, int ldb, const double *beta, double *c, int ldc)
 {
-    struct product product = {handle,
-                              transpose_a,
-                              transpose_b,
-                              m,
-                              n,
-                              k,
-                              alpha,
-                              beta,
-                              1,
-                              MATRIX(a, lda, 0, 1, sizeof(*a)),
-                              MATRIX(b, ldb, 0, 1, sizeof(*b)),
-                              MATRIX(c, ldc, 0, 1, sizeof(*c))};
+    struct product product = {SHAPE, 1, MATRIX(a, lda, 0, 1, sizeof(*a)),
+                              MATRIX(b, ldb, 0, 1, sizeof(*b)), MATRIX(c, ldc, 0, 1, sizeof(*c))};
 
     CARRY_OUT(cublasDgemm_v2, product,
               (handle, transpose_a, transpose_b, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc));
@@ -158,16 +141,7 @@ cublasStatus_t on_cublasSgemmStridedBatched(cublasHandle_t handle, int transpose
                                             long long stride_b, const float *beta, float *c,
                                             int ldc, long long stride_c, int count)
 {
-    struct product product = {handle,
-                              transpose_a,
-                              transpose_b,
-                              m,
-                              n,
-                              k,
-                              alpha,
-                              beta,
-                              0,
-                              MATRIX(a, lda, stride_a, count, sizeof(*a)),
+    struct product product = {SHAPE, 0, MATRIX(a, lda, stride_a, count, sizeof(*a)),
                               MATRIX(b, ldb, stride_b, count, sizeof(*b)),
                               MATRIX(c, ldc, stride_c, count, sizeof(*c))};
 
@@ -181,15 +155,7 @@ cublasStatus_t on_cublasGemmEx(cublasHandle_t handle, int transpose_a, int trans
                                const void *b, int type_b, int ldb, const void *beta, void *c,
                                int type_c, int ldc, int compute, int algorithm)
 {
-    struct product product = {handle,
-                              transpose_a,
-                              transpose_b,
-                              m,
-                              n,
-                              k,
-                              alpha,
-                              beta,
-                              scalar_type(compute, type_c),
+    struct product product = {SHAPE, scalar_type(compute, type_c),
                               MATRIX(a, lda, 0, 1, blas_element_bytes(type_a)),
                               MATRIX(b, ldb, 0, 1, blas_element_bytes(type_b)),
                               MATRIX(c, ldc, 0, 1, blas_element_bytes(type_c))};
@@ -207,15 +173,7 @@ cublasStatus_t on_cublasGemmStridedBatchedEx(cublasHandle_t handle, int transpos
                                              int type_c, int ldc, long long stride_c, int count,
                                              int compute, int algorithm)
 {
-    struct product product = {handle,
-                              transpose_a,
-                              transpose_b,
-                              m,
-                              n,
-                              k,
-                              alpha,
-                              beta,
-                              scalar_type(compute, type_c),
+    struct product product = {SHAPE, scalar_type(compute, type_c),
                               MATRIX(a, lda, stride_a, count, blas_element_bytes(type_a)),
                               MATRIX(b, ldb, stride_b, count, blas_element_bytes(type_b)),
                               MATRIX(c, ldc, stride_c, count, blas_element_bytes(type_c))};
