@@ -5,24 +5,7 @@
 #
 # usage: graphs.sh WORK-FOLDER BUDGET PROGRAM [OPTION...]
 set -u
-. "$(dirname "$0")/../support/numbers.sh"
-work=$1
-budget=$2
-shift 2
-rm -rf "$work" && mkdir -p "$work" || exit 1
-
-fail() {
-    echo "graphs.sh: $*"
-    exit 1
-}
-
-# run NAME OPTION...: runs the program and keeps its losses and weights.
-run() {
-    name=$1
-    shift
-    "$@" --loss-log "$work/$name.log" --save "$work/$name.weights" --report "$work/$name.report" \
-        >"$work/$name.out" 2>&1 || fail "$name failed: $(cat "$work/$name.out")"
-}
+. "$(dirname "$0")/runs.sh"
 
 # Whether a step was captured that brings something back.
 has_graph() {
