@@ -254,6 +254,7 @@ static capu_status make_slice(struct slicer *slicer, struct error_text *problem)
                               name.text, reason);
     }
     list_registers(slicer);
+    status = status == CAPU_OK ? slice_find_inputs(slicer) : status;
     return status == CAPU_OK ? slice_write(slicer) : status;
 }
 
@@ -292,5 +293,6 @@ void slice_finish(struct slice *slice)
 {
     free(slice->text);
     free(slice->reports);
+    free(slice->inputs);
     *slice = (struct slice){0};
 }

@@ -46,6 +46,21 @@ struct slice_result {
         .lowest = UINT64_MAX, .end = 0, \
     }
 
+/* What of the parameter block the results depend on. Where pointers lead does not matter, and what
+   is in no input neither. */
+enum slice_input_kind {
+    SLICE_INPUT_VALUE,    /* all bytes */
+    SLICE_INPUT_NULL,     /* of a pointer, whether it is null */
+    SLICE_INPUT_LOW_BITS, /* of a pointer, the bits of `mask` */
+};
+
+struct slice_input {
+    enum slice_input_kind kind;
+    uint32_t offset; /* in the parameter block */
+    uint32_t bytes;
+    uint64_t mask;
+};
+
 struct slice {
     char *text; /* the kernel, NAME_slice, without the head of its module */
     size_t text_bytes;
@@ -54,6 +69,8 @@ struct slice {
     struct slice_report *reports; /* no word is in two of them for loads, or for stores, unless it
                                      is with others in one, or one of them may */
     size_t report_count, report_capacity;
+    struct slice_input *inputs; /* may overlap */
+    size_t input_count, input_capacity;
     uint64_t whole;                        /* bit i: words[i] reaches over its allocation */
     const char *reasons[SLICE_WORDS_MOST]; /* why, static; NULL: it is not in `whole` */
 };
@@ -72,5 +89,22 @@ void slice_head(const struct ptx_module *module, char *text, size_t bytes);
 capu_status slice_emit(const struct ptx_module *module, const struct kernel *kernel,
                        struct slice *slice, struct error_text *problem);
 void slice_finish(struct slice *slice);
+
+/*
+ * The inputs of a slice as one row of bytes. Launches with the same grid, block and row have the
+ * same results relative to slice_base(), as far as slice_is_relative() says.
+ */
+size_t slice_key_bytes(const struct slice *slice);
+/* Pre: `parameters` is the whole block, `key` has slice_key_bytes(). */
+void slice_key(const struct slice *slice, const unsigned char *parameters, unsigned char *key);
+
+/* What the results of a report are relative to: the pointer that its addresses come from, or 0 if
+   that may be one of several. */
+uint64_t slice_base(const struct kernel *kernel, const struct slice_report *report,
+                    const unsigned char *parameters);
+
+/* Whether a result holds for other launches with the same key, and other pointers. Not if a thread
+   has given up, or if an address has wrapped around, as one below a null pointer does. */
+bool slice_is_relative(const struct slice_result *result);
 
 #endif

@@ -84,6 +84,10 @@ uint32_t slice_next_block(const struct slicer *slicer, uint32_t block, uint32_t 
 bool slice_is_bridged(const struct slicer *slicer, uint32_t block);
 const struct slice_bridge *slice_bridge_at(const struct slicer *slicer, uint32_t block);
 
+/* slice_input.c: lists slice->inputs. Pre: the slice is complete but for its text. Errors:
+   NO_HOST_MEMORY. */
+capu_status slice_find_inputs(struct slicer *slicer);
+
 /* slice_text.c: writes slice->text. Errors: NO_HOST_MEMORY. */
 capu_status slice_write(struct slicer *slicer);
 
