@@ -23,13 +23,22 @@
 
 #define LIBRARY "libcapuchin-interpose.so"
 
-enum key { KEY_MODE = KEY_OWN, KEY_HOST_BUDGET, KEY_REPORT, KEY_PRETEND, KEY_STRICT, KEY_DRIVER };
+enum key {
+    KEY_MODE = KEY_OWN,
+    KEY_HOST_BUDGET,
+    KEY_REPORT,
+    KEY_OPERANDS,
+    KEY_PRETEND,
+    KEY_STRICT,
+    KEY_DRIVER
+};
 
 struct settings {
     const char *budget;
     const char *host_budget;
     const char *mode;
     const char *report;
+    const char *operands;
     const char *pretend;
     const char *driver;
     bool is_strict;
@@ -76,6 +85,9 @@ static error_t parse_option(int key, char *argument, struct argp_state *state)
         return 0;
     case KEY_REPORT:
         settings->report = argument;
+        return 0;
+    case KEY_OPERANDS:
+        settings->operands = argument;
         return 0;
     case KEY_STRICT:
         settings->is_strict = true;
@@ -157,20 +169,20 @@ static bool set(const char *name, const char *value)
     return setenv(name, value, 1) == 0;
 }
 
-/* The program may change its folder. */
-static bool set_report(const char *path)
+/* A file; the program may change its folder. */
+static bool set_file(const char *name, const char *path)
 {
     char folder[PATH_MAX];
     char whole[2 * PATH_MAX];
 
     if (path == NULL || path[0] == '/') {
-        return set("CAPU_RUN_REPORT", path);
+        return set(name, path);
     }
     if (getcwd(folder, sizeof(folder)) == NULL) {
         return false;
     }
     snprintf(whole, sizeof(whole), "%s/%s", folder, path);
-    return set("CAPU_RUN_REPORT", whole);
+    return set(name, whole);
 }
 
 static bool set_preload(const char *library)
@@ -198,7 +210,8 @@ static bool set_environment(const struct settings *settings, const char *library
            set("CAPU_RUN_HOST_BUDGET", settings->host_budget) &&
            set("CAPU_RUN_PRETEND", settings->pretend) &&
            set("CAPU_RUN_STRICT", settings->is_strict ? "1" : NULL) &&
-           set_report(settings->report) && set_preload(library);
+           set_file("CAPU_RUN_REPORT", settings->report) &&
+           set_file("CAPU_RUN_OPERANDS", settings->operands) && set_preload(library);
 }
 
 /* Returns only if the program cannot be started. */
@@ -247,6 +260,8 @@ int run_main(int argc, char **argv)
          "expose accesses to memory that a launch was not known to touch; slow", 0},
         {"report", KEY_REPORT, "FILE", 0,
          "write a report when the program exits: its kernels, and what they needed", 0},
+        {"operands", KEY_OPERANDS, "FILE", 0,
+         "write a line per launch: the memory that it is taken to touch, and how", 0},
         {"driver", KEY_DRIVER, "FILE", 0,
          "the CUDA driver (default: the libcuda.so.1 that the loader finds)", 0},
         {0},

@@ -27,6 +27,8 @@ static struct {
     CUstream stream; /* atomic: is_open is set after it */
     bool is_open;    /* atomic */
     bool is_child;   /* atomic: of the process that created the context */
+    void (*begun)(const char *name, const capu_operand *operands, size_t count);
+    void (*ended)(void); /* both constant once there is a context */
 } core = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static _Thread_local unsigned guard_depth;
@@ -205,6 +207,13 @@ bool core_add(uint64_t address, uint64_t bytes, capu_role role)
     return true;
 }
 
+void core_watch(void (*begun)(const char *name, const capu_operand *operands, size_t count),
+                void (*ended)(void))
+{
+    core.begun = begun;
+    core.ended = ended;
+}
+
 CUresult core_begin(const char *name)
 {
     capu_op op = {
@@ -217,7 +226,9 @@ CUresult core_begin(const char *name)
 
     floor_note(core.context, core.operands, core.operand_count);
     status = capu_access_begin(core.context, &op);
-
+    if (status == CAPU_OK && core.begun != NULL) {
+        core.begun(name, core.operands, core.operand_count);
+    }
     core.operand_count = 0;
     return core_result(status, name);
 }
@@ -228,6 +239,9 @@ CUresult core_end(CUresult result, const char *name)
 
     if (core.is_host && result == DRIVER_SUCCESS) {
         result = real_calls()->cuStreamSynchronize(core.stream);
+    }
+    if (core.ended != NULL) {
+        core.ended();
     }
     status = capu_access_end(core.context);
     return result != DRIVER_SUCCESS ? result : core_result(status, name);

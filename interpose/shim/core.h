@@ -46,6 +46,11 @@ CUresult core_settle(CUresult result);
 /* Waits for all work of the program, without the lock. Thread: any. */
 CUresult core_wait(void);
 
+/* Sets what is called when an access has begun, and when its work has been enqueued (on the host
+   device: completed), by the thread that has entered. NULL: nothing. Before the first access. */
+void core_watch(void (*begun)(const char *name, const capu_operand *operands, size_t count),
+                void (*ended)(void));
+
 /* Between these, calls of this thread go to the driver: a library's call with known operands. */
 void core_guard_begin(void);
 void core_guard_end(void);

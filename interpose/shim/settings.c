@@ -69,6 +69,7 @@ static void read_all(void)
     }
     settings.is_strict = variable("CAPU_RUN_STRICT") != NULL;
     settings.report_path = variable("CAPU_RUN_REPORT");
+    settings.operands_path = variable("CAPU_RUN_OPERANDS");
     read_budget();
     read_size("CAPU_RUN_HOST_BUDGET", &settings.host_bytes);
     read_size("CAPU_RUN_PRETEND", &settings.pretend_bytes);

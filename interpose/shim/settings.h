@@ -16,8 +16,9 @@ struct settings {
     double budget_share;    /* of the device's memory, if CAPU_RUN_BUDGET is a percentage; else 0 */
     uint64_t host_bytes;    /* CAPU_RUN_HOST_BUDGET; 0: not given */
     uint64_t pretend_bytes; /* CAPU_RUN_PRETEND: what the program is told that the device has; 0 */
-    const char *report_path; /* CAPU_RUN_REPORT; NULL: none */
-    bool is_wrong;           /* a variable has another value than the command writes */
+    const char *report_path;   /* CAPU_RUN_REPORT; NULL: none */
+    const char *operands_path; /* CAPU_RUN_OPERANDS; NULL: none */
+    bool is_wrong;             /* a variable has another value than the command writes */
 };
 
 /* Read once; constant after that. Thread: any. */

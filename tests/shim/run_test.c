@@ -92,6 +92,21 @@ START_TEST(test_budget_is_kept)
 }
 END_TEST
 
+/* What each launch is taken to touch, and that it was enqueued. */
+START_TEST(test_operands)
+{
+    expect(RUN "--budget 600KiB --operands /dev/stdout " WORK " train", 0, "1 scale: update 0x");
+    check_contains(output, " 262144 of 0x");
+    check_contains(output, " 262144, read 0x");
+    check_contains(output, "\n1 done\n2 ");
+    check_contains(output, "\n88 done\n");
+    expect(RUN "--operands /nowhere/list " WORK " train", 0,
+           "capuchin: the list of operands /nowhere/list cannot be written: No such file");
+    expect(RUN "--operands /dev/full " WORK " train", 0,
+           "capuchin: the list of operands cannot be written: No space left");
+}
+END_TEST
+
 /* Products of cuBLAS on ten buffers of 48 KiB, at most four at once; and on parts of one
    allocation, which is cut as the program first uses them. */
 START_TEST(test_products)
@@ -342,6 +357,7 @@ int main(void)
 
     tcase_add_test(cases, test_same_results);
     tcase_add_test(cases, test_budget_is_kept);
+    tcase_add_test(cases, test_operands);
     tcase_add_test(cases, test_products);
     tcase_add_test(cases, test_reloaded_code);
     tcase_add_test(cases, test_percentage);
