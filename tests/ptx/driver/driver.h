@@ -22,6 +22,7 @@ struct driver_settings {
     uint64_t memory_bytes; /* PTX_DRIVER_MEMORY; 4 GiB unless set */
     int capability;        /* PTX_DRIVER_CAPABILITY: 80 is 8.0; 90 unless set */
     bool with_foreign;     /* PTX_DRIVER_FOREIGN: copies may use memory of other owners */
+    const char *operands;  /* PTX_DRIVER_OPERANDS: what is declared, see declared.h; NULL */
 };
 
 const struct driver_settings *driver_settings(void);
