@@ -6,7 +6,7 @@
  * memory has completed, and one between the device and pinned memory does neither unless the call
  * is synchronous.
  */
-#include "tests/ptx/driver/driver.h"
+#include "tests/ptx/driver/declared.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -34,14 +34,27 @@ static void *at(uint64_t address)
     return (void *)(uintptr_t)address;
 }
 
+static uint64_t row(const struct side *side, uint64_t y, uint64_t z)
+{
+    return side->address + (z * side->height + y) * side->pitch;
+}
+
 /* Copies as if there were nothing between the two sides. */
 static void move(const struct copy *copy)
 {
     for (uint64_t z = 0; z < copy->depth; z++) {
         for (uint64_t y = 0; y < copy->height; y++) {
-            memmove(at(copy->to.address + (z * copy->to.height + y) * copy->to.pitch),
-                    at(copy->from.address + (z * copy->from.height + y) * copy->from.pitch),
-                    copy->width);
+            memmove(at(row(&copy->to, y, z)), at(row(&copy->from, y, z)), copy->width);
+        }
+    }
+}
+
+static void compare(const struct copy *copy)
+{
+    for (uint64_t z = 0; z < copy->depth; z++) {
+        for (uint64_t y = 0; y < copy->height; y++) {
+            compare_moved(row(&copy->from, y, z), copy->width, false);
+            compare_moved(row(&copy->to, y, z), copy->width, true);
         }
     }
 }
@@ -50,6 +63,7 @@ static CUresult carry_out(void *block)
 {
     const struct copy *copy = block;
 
+    compare(copy);
     move(copy);
     free(copy->staging);
     return CUDA_SUCCESS;

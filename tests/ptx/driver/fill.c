@@ -1,6 +1,6 @@
 /* Fills: rows of elements of 1, 2 or 4 bytes. Never waited for, as with memory of the device in
    CUDA. */
-#include "tests/ptx/driver/driver.h"
+#include "tests/ptx/driver/declared.h"
 
 #include <string.h>
 
@@ -20,6 +20,7 @@ static CUresult carry_out(void *block)
     for (uint64_t row = 0; row < fill->rows; row++) {
         unsigned char *to = (unsigned char *)(uintptr_t)(fill->address + row * fill->pitch);
 
+        compare_moved(fill->address + row * fill->pitch, fill->count * fill->element_bytes, true);
         for (uint64_t i = 0; i < fill->count; i++) {
             memcpy(to + i * fill->element_bytes, &fill->value, fill->element_bytes);
         }

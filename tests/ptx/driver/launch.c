@@ -7,6 +7,7 @@
  */
 #define _GNU_SOURCE
 #include "tests/ptx/driver/code.h"
+#include "tests/ptx/driver/declared.h"
 
 #include <pthread.h>
 #include <setjmp.h>
@@ -55,6 +56,7 @@ static CUresult run(void *block)
     struct machine_launch machine = {
         .shared_bytes = launch->shared_bytes,
         .parameters = launch->parameters,
+        .observer = declared_is_on() ? compare_observe : NULL,
     };
     struct error_text problem;
     sigjmp_buf here;

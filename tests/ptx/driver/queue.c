@@ -5,7 +5,7 @@
  * carried out, and every call returns the error, as after a fault on a GPU. A child of a fork has
  * no such thread; driver_enter refuses its calls.
  */
-#include "tests/ptx/driver/driver.h"
+#include "tests/ptx/driver/declared.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -14,6 +14,7 @@
 struct work {
     struct work *next;
     queue_function run;
+    struct declared *access; /* that it belongs to */
     unsigned char block[] __attribute__((aligned(16)));
 };
 
@@ -48,8 +49,10 @@ static void *carry_out(void *unused)
         }
         pthread_mutex_unlock(&queue.lock);
         if (result == CUDA_SUCCESS) {
-            result = work->run(work->block);
+            compare_begin(work->access);
+            result = compare_end(work->run(work->block));
         }
+        declared_release(work->access);
         pthread_mutex_lock(&queue.lock);
         queue.first = work->next;
         if (queue.first == NULL) {
@@ -78,9 +81,15 @@ static bool start(void)
 CUresult queue_issue(queue_function run, const void *block, size_t bytes, uint64_t *number)
 {
     struct work *work = malloc(sizeof(*work) + bytes);
+    CUresult result;
 
     if (work == NULL) {
         return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    result = declared_take(&work->access);
+    if (result != CUDA_SUCCESS) {
+        free(work);
+        return result;
     }
     work->next = NULL;
     work->run = run;
@@ -88,6 +97,7 @@ CUresult queue_issue(queue_function run, const void *block, size_t bytes, uint64
     pthread_mutex_lock(&queue.lock);
     if (!start()) {
         pthread_mutex_unlock(&queue.lock);
+        declared_release(work->access);
         free(work);
         return CUDA_ERROR_OPERATING_SYSTEM;
     }
