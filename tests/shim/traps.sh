@@ -19,11 +19,21 @@ reported() {
     sed -n "s/^$1\([0-9]*\).*/\1/p" "$work/report"
 }
 
+# under OPTION...: the command, whose launches are compared, access by access, with the operands that it declares; but
+# in strict mode differences have to fault.
+under() {
+    rm -f "$work/operands"
+    case "$*" in
+    *--strict*) "$command" run "$@" ;;
+    *) PTX_DRIVER_OPERANDS=$work/operands "$command" run --operands "$work/operands" "$@" ;;
+    esac
+}
+
 # run BUDGET WORD...: one run of the words, an option of the command first where one is given.
 run() {
     local budget=$1
     shift
-    "$command" run --report "$work/report" --budget "$budget" "$@" >"$work/output" 2>"$work/messages" ||
+    under --report "$work/report" --budget "$budget" "$@" >"$work/output" 2>"$work/messages" ||
         fail "$*: exit code $?"
     cmp "$work/alone" "$work/output" || fail "$* within $budget: the output differs"
     [ ! -s "$work/messages" ] || fail "$*: messages"
@@ -33,13 +43,14 @@ run() {
 # Stores what the words print alone, and what they allocate.
 measure() {
     "$@" >"$work/alone" || fail "$* alone: exit code $?"
-    "$command" run --report "$work/report" --mode off "$@" >"$work/output" 2>"$work/messages" || fail "$*: --mode off"
+    under --report "$work/report" --mode off "$@" >"$work/output" 2>"$work/messages" || fail "$*: --mode off"
     cmp "$work/alone" "$work/output" || fail "$* --mode off: the output differs"
     peak=$(reported 'allocations at the end: [0-9]* bytes, at most ')
 }
 
 measure "$program"
 [ "$peak" -gt 2500000 ] || fail "it allocates $peak bytes"
+grep -q '^100 done$' "$work/operands" || fail "hardly anything was compared"
 for percent in 75 55; do
     run $((peak * percent / 100)) "$program"
     run $((peak * percent / 100)) --strict "$program"

@@ -16,9 +16,19 @@ fail() {
     exit 1
 }
 
+# under OPTION...: the command, whose launches are compared, access by access, with the operands that it declares; but
+# in strict mode differences have to fault.
+under() {
+    rm -f "$work/operands"
+    case "$*" in
+    *--strict*) "$command" run "$@" ;;
+    *) PTX_DRIVER_OPERANDS=$work/operands "$command" run --operands "$work/operands" "$@" ;;
+    esac
+}
+
 # run OPTION...: one run under the command; its output must be that of the run alone.
 run() {
-    "$command" run --report "$work/report" "$@" -- "$program" 2 >"$work/output" 2>"$work/messages" ||
+    under --report "$work/report" "$@" -- "$program" 2 >"$work/output" 2>"$work/messages" ||
         fail "run $*: exit code $?"
     cmp "$work/alone" "$work/output" || fail "run $*: the output differs"
     [ ! -s "$work/messages" ] || fail "run $*: messages"
@@ -28,6 +38,7 @@ run() {
 
 "$program" 2 >"$work/alone" || fail "alone: exit code $?"
 run --mode off
+grep -q '^100 done$' "$work/operands" || fail "hardly anything was compared"
 peak=$(sed -n 's/^allocations at the end: .* at most //p' "$work/report")
 [ "$peak" -gt 1000000 ] || fail "it allocates $peak bytes"
 device=
