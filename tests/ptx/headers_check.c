@@ -14,6 +14,9 @@
 #include "tests/ptx/include/driver_calls.h"
 #include "tests/ptx/include/driver_values.h"
 
+/* Since CUDA 12, the shorter name means this one. */
+#define PFN_cuGraphInstantiate_v12000 PFN_cuGraphInstantiateWithFlags_v11040
+
 #define SAME_OFFSET(type, field, offset) \
     _Static_assert(offsetof(type, field) == (offset), #type "." #field);
 #define SAME_SIZE(type, bytes) _Static_assert(sizeof(type) == (bytes), #type);

@@ -460,6 +460,7 @@ CUresult cuCtxGetApiVersion(CUcontext context, unsigned *version)
 CUresult cuCtxSynchronize(void)
 {
     DRIVER_ENTER(driver_enter_context);
+    DRIVER_ENTER(capture_check_none);
     return queue_wait(queue_last_issued());
 }
 

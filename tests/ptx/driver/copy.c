@@ -7,6 +7,7 @@
  * is synchronous.
  */
 #include "tests/ptx/driver/declared.h"
+#include "tests/ptx/driver/graph.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -59,13 +60,13 @@ static void compare(const struct copy *copy)
     }
 }
 
-static CUresult carry_out(void *block)
+CUresult copy_run(void *block)
 {
     const struct copy *copy = block;
 
     compare(copy);
     move(copy);
-    free(copy->staging);
+    free(copy->staging); /* none in a graph */
     return CUDA_SUCCESS;
 }
 
@@ -135,7 +136,7 @@ static CUresult issue(struct copy copy, CUstream stream, bool is_synchronous)
             return CUDA_ERROR_OUT_OF_MEMORY;
         }
     }
-    result = stream_issue(stream, carry_out, &copy, sizeof(copy), &number);
+    result = stream_issue(stream, copy_run, &copy, sizeof(copy), &number);
     if (result != CUDA_SUCCESS) {
         free(copy.staging);
         return result;
@@ -208,25 +209,77 @@ static bool describe(struct side *side, CUmemorytype type, const void *host, CUd
     }
 }
 
+/* False: a side is no kind of memory. */
+static bool read_3d(const CUDA_MEMCPY3D *given, struct copy *copy)
+{
+    *copy = (struct copy){.staging = NULL};
+    if (given == NULL ||
+        !describe(&copy->from, given->srcMemoryType, given->srcHost, given->srcDevice,
+                  given->srcPitch, given->srcHeight) ||
+        !describe(&copy->to, given->dstMemoryType, given->dstHost, given->dstDevice,
+                  given->dstPitch, given->dstHeight)) {
+        return false;
+    }
+    copy->width = given->WidthInBytes;
+    copy->height = given->Height;
+    copy->depth = given->Depth;
+    copy->from.address +=
+        (given->srcZ * copy->from.height + given->srcY) * copy->from.pitch + given->srcXInBytes;
+    copy->to.address +=
+        (given->dstZ * copy->to.height + given->dstY) * copy->to.pitch + given->dstXInBytes;
+    return true;
+}
+
 static CUresult copy_3d(const CUDA_MEMCPY3D *given, CUstream stream, bool is_synchronous)
 {
-    struct copy copy = {.staging = NULL};
+    struct copy copy;
 
-    if (given == NULL ||
-        !describe(&copy.from, given->srcMemoryType, given->srcHost, given->srcDevice,
-                  given->srcPitch, given->srcHeight) ||
-        !describe(&copy.to, given->dstMemoryType, given->dstHost, given->dstDevice, given->dstPitch,
-                  given->dstHeight)) {
+    return read_3d(given, &copy) ? issue(copy, stream, is_synchronous) : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult copy_make(const CUDA_MEMCPY3D *params, void **block, size_t *bytes)
+{
+    struct copy copy;
+
+    if (!read_3d(params, &copy) || copy.width == 0 || copy.height == 0 || copy.depth == 0 ||
+        !is_valid(&copy.to, &copy) || !is_valid(&copy.from, &copy)) {
         return CUDA_ERROR_INVALID_VALUE;
     }
-    copy.width = given->WidthInBytes;
-    copy.height = given->Height;
-    copy.depth = given->Depth;
-    copy.from.address +=
-        (given->srcZ * copy.from.height + given->srcY) * copy.from.pitch + given->srcXInBytes;
-    copy.to.address +=
-        (given->dstZ * copy.to.height + given->dstY) * copy.to.pitch + given->dstXInBytes;
-    return issue(copy, stream, is_synchronous);
+    *block = malloc(sizeof(copy));
+    if (*block == NULL) {
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    memcpy(*block, &copy, sizeof(copy));
+    *bytes = sizeof(copy);
+    return CUDA_SUCCESS;
+}
+
+static CUmemorytype type_of(const struct side *side)
+{
+    return side->kind == SIDE_HOST     ? CU_MEMORYTYPE_HOST
+           : side->kind == SIDE_DEVICE ? CU_MEMORYTYPE_DEVICE
+                                       : CU_MEMORYTYPE_UNIFIED;
+}
+
+void copy_describe(const void *block, CUDA_MEMCPY3D *params)
+{
+    const struct copy *copy = block;
+
+    *params = (CUDA_MEMCPY3D){
+        .srcMemoryType = type_of(&copy->from),
+        .srcPitch = copy->from.pitch,
+        .srcHeight = copy->from.height,
+        .dstMemoryType = type_of(&copy->to),
+        .dstPitch = copy->to.pitch,
+        .dstHeight = copy->to.height,
+        .WidthInBytes = copy->width,
+        .Height = copy->height,
+        .Depth = copy->depth,
+    };
+    params->srcHost = copy->from.kind == SIDE_HOST ? at(copy->from.address) : NULL;
+    params->srcDevice = copy->from.kind == SIDE_HOST ? 0 : copy->from.address;
+    params->dstHost = copy->to.kind == SIDE_HOST ? at(copy->to.address) : NULL;
+    params->dstDevice = copy->to.kind == SIDE_HOST ? 0 : copy->to.address;
 }
 
 static CUresult copy_2d(const CUDA_MEMCPY2D *given, CUstream stream, bool is_synchronous)

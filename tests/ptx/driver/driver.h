@@ -3,7 +3,8 @@
  * and whose processor is the machine that executes PTX on the CPU (tests/ptx/machine).
  *
  * entry.c has the table of entry points, context.c devices and contexts, queue.c the thread that
- * carries out all work, memory.c the device's memory, host_memory.c pinned memory and what is known
+ * carries out all work, capture.c, graph.c and graph_run.c
+ * graphs, memory.c the device's memory, host_memory.c pinned memory and what is known
  * about a pointer, copy.c copies and fills, stream.c streams and events, module.c device code,
  * launch.c launches.
  *
@@ -40,6 +41,9 @@ CUresult driver_enter_context(void);
             return entered_;            \
         }                               \
     } while (0)
+
+/* The same for calls that may wait for work, which captures forbid: or their error. */
+CUresult driver_enter_waiting(void);
 
 CUcontext context_current(void);
 
@@ -92,19 +96,19 @@ bool host_memory_is_pinned(const void *address, uint64_t bytes);
    with foreign memory allowed, any. */
 bool host_memory_is_reachable(uint64_t address, uint64_t bytes);
 
-/* Adds work to a graph; `block` is copied. */
-CUresult graph_add(CUgraph graph, queue_function run, const void *block, size_t bytes);
-
-/* Makes the stream's work go to the graph. False: it captures already, or cannot. */
-bool stream_capture_begin(CUstream stream, CUgraph graph);
-/* Ends capturing for all streams that take part. NULL: the stream does not capture. */
-CUgraph stream_capture_end(CUstream stream);
 bool stream_is_capturing(CUstream stream);
+/* Notes that the stream takes part in a capture. */
+void capture_note_blocking(CUstream stream);
+/* For a call that may wait for work: an error, and captures that forbid it become invalid. */
+CUresult capture_check_wait(void);
+/* The same for a call that no capture allows. */
+CUresult capture_check_none(void);
 
 /* The stream of a handle, special ones included. NULL: there is none. */
 struct CUstream_st *stream_of(CUstream handle);
 /* Issues work to a stream, and notes it as the stream's last; adds it to the graph that the stream
-   captures, if it does: the number is 0 then. */
+   captures, if it does: the number is 0 then. The legacy default stream cannot be used while a
+   stream captures for which it would wait. */
 CUresult stream_issue(CUstream stream, queue_function run, const void *block, size_t bytes,
                       uint64_t *number);
 

@@ -1,7 +1,9 @@
 /* Fills: rows of elements of 1, 2 or 4 bytes. Never waited for, as with memory of the device in
    CUDA. */
 #include "tests/ptx/driver/declared.h"
+#include "tests/ptx/driver/graph.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 struct fill {
@@ -13,7 +15,7 @@ struct fill {
     unsigned value;
 };
 
-static CUresult carry_out(void *block)
+CUresult fill_run(void *block)
 {
     const struct fill *fill = block;
 
@@ -28,23 +30,55 @@ static CUresult carry_out(void *block)
     return CUDA_SUCCESS;
 }
 
+static bool is_valid(const struct fill *fill)
+{
+    uint64_t width = fill->count * fill->element_bytes;
+
+    return fill->address % fill->element_bytes == 0 && (fill->rows == 1 || fill->pitch >= width) &&
+           host_memory_is_reachable(fill->address, (fill->rows - 1) * fill->pitch + width);
+}
+
+CUresult fill_make(const CUDA_MEMSET_NODE_PARAMS *params, void **block, size_t *bytes)
+{
+    const struct fill fill = {params->dst,    params->pitch,       params->width,
+                              params->height, params->elementSize, params->value};
+
+    if ((fill.element_bytes != 1 && fill.element_bytes != 2 && fill.element_bytes != 4) ||
+        fill.count == 0 || fill.rows == 0 || !is_valid(&fill)) {
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+    *block = malloc(sizeof(fill));
+    if (*block == NULL) {
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    memcpy(*block, &fill, sizeof(fill));
+    *bytes = sizeof(fill);
+    return CUDA_SUCCESS;
+}
+
+void fill_describe(const void *block, CUDA_MEMSET_NODE_PARAMS *params)
+{
+    const struct fill *fill = block;
+
+    *params = (CUDA_MEMSET_NODE_PARAMS){fill->address,       fill->pitch, fill->value,
+                                        fill->element_bytes, fill->count, fill->rows};
+}
+
 static CUresult issue(struct fill fill, CUstream stream)
 {
-    uint64_t width = fill.count * fill.element_bytes;
     uint64_t number;
 
     DRIVER_ENTER(driver_enter_context);
     if (stream_of(stream) == NULL) {
         return CUDA_ERROR_INVALID_HANDLE;
     }
-    if (width == 0 || fill.rows == 0) {
+    if (fill.count == 0 || fill.rows == 0) {
         return CUDA_SUCCESS;
     }
-    if (fill.address % fill.element_bytes != 0 || (fill.rows > 1 && fill.pitch < width) ||
-        !host_memory_is_reachable(fill.address, (fill.rows - 1) * fill.pitch + width)) {
+    if (!is_valid(&fill)) {
         return CUDA_ERROR_INVALID_VALUE;
     }
-    return stream_issue(stream, carry_out, &fill, sizeof(fill), &number);
+    return stream_issue(stream, fill_run, &fill, sizeof(fill), &number);
 }
 
 /* The four calls for one width of elements. */

@@ -113,7 +113,7 @@ CUresult cuMemHostAlloc(void **address, size_t bytes, unsigned flags)
     CUresult result;
     void *made;
 
-    DRIVER_ENTER(driver_enter_context);
+    DRIVER_ENTER(driver_enter_waiting);
     if (address == NULL || bytes == 0) {
         return CUDA_ERROR_INVALID_VALUE;
     }
@@ -140,7 +140,7 @@ CUresult cuMemFreeHost(void *address)
     uint64_t bytes;
     CUresult result;
 
-    DRIVER_ENTER(driver_enter_context);
+    DRIVER_ENTER(driver_enter_waiting);
     if (address == NULL) {
         return CUDA_SUCCESS;
     }
@@ -154,7 +154,7 @@ CUresult cuMemFreeHost(void *address)
 
 CUresult cuMemHostRegister_v2(void *address, size_t bytes, unsigned flags)
 {
-    DRIVER_ENTER(driver_enter_context);
+    DRIVER_ENTER(driver_enter_waiting);
     if (address == NULL || bytes == 0) {
         return CUDA_ERROR_INVALID_VALUE;
     }

@@ -8,6 +8,7 @@
 #define _GNU_SOURCE
 #include "tests/ptx/driver/code.h"
 #include "tests/ptx/driver/declared.h"
+#include "tests/ptx/driver/graph.h"
 
 #include <pthread.h>
 #include <setjmp.h>
@@ -17,6 +18,7 @@
 #include <string.h>
 
 struct launch {
+    struct CUfunc_st *handle;
     const struct machine_function *function;
     uint32_t grid[3];
     uint32_t block[3];
@@ -50,7 +52,7 @@ static void catch_faults(void)
     }
 }
 
-static CUresult run(void *block)
+CUresult launch_run(void *block)
 {
     const struct launch *launch = block;
     struct machine_launch machine = {
@@ -134,18 +136,15 @@ static bool is_valid(const CUlaunchConfig *config, const struct CUfunc_st *funct
            config->sharedMemBytes + function->machine->shared_bytes <= function->dynamic_bytes_most;
 }
 
-static CUresult launch_with(const CUlaunchConfig *config, CUfunction handle, void **parameters,
-                            void **extra)
+/* Makes the block of a launch, which the caller frees. */
+static CUresult make(const CUlaunchConfig *config, CUfunction handle, void **parameters,
+                     void **extra, void **block, size_t *bytes)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
-    const struct CUfunc_st *function = function_of(handle);
+    struct CUfunc_st *function = function_of(handle);
     struct launch *launch;
-    uint64_t number;
-    size_t bytes;
-    CUresult result = CUDA_ERROR_INVALID_VALUE;
 
-    DRIVER_ENTER(driver_enter_context);
-    if (function == NULL || stream_of(config->hStream) == NULL) {
+    if (function == NULL) {
         return CUDA_ERROR_INVALID_HANDLE;
     }
     if (!is_valid(config, function)) {
@@ -156,22 +155,88 @@ static CUresult launch_with(const CUlaunchConfig *config, CUfunction handle, voi
         return CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
     }
     pthread_once(&once, catch_faults);
-    bytes = sizeof(*launch) + function->machine->parameter_bytes;
-    launch = calloc(1, bytes);
+    *bytes = sizeof(*launch) + function->machine->parameter_bytes;
+    launch = calloc(1, *bytes);
     if (launch == NULL) {
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
     *launch = (struct launch){
+        .handle = function,
         .function = function->machine,
         .grid = {config->gridDimX, config->gridDimY, config->gridDimZ},
         .block = {config->blockDimX, config->blockDimY, config->blockDimZ},
         .shared_bytes = config->sharedMemBytes,
     };
-    if (copy_parameters(launch, parameters, extra)) {
-        result = stream_issue(config->hStream, run, launch, bytes, &number);
+    if (!copy_parameters(launch, parameters, extra)) {
+        free(launch);
+        return CUDA_ERROR_INVALID_VALUE;
     }
-    free(launch);
+    *block = launch;
+    return CUDA_SUCCESS;
+}
+
+static CUresult launch_with(const CUlaunchConfig *config, CUfunction handle, void **parameters,
+                            void **extra)
+{
+    void *block = NULL;
+    size_t bytes = 0;
+    uint64_t number;
+    CUresult result;
+
+    DRIVER_ENTER(driver_enter_context);
+    if (stream_of(config->hStream) == NULL) {
+        return CUDA_ERROR_INVALID_HANDLE;
+    }
+    result = make(config, handle, parameters, extra, &block, &bytes);
+    if (result == CUDA_SUCCESS) {
+        result = stream_issue(config->hStream, launch_run, block, bytes, &number);
+    }
+    free(block);
     return result;
+}
+
+CUresult launch_make(const CUDA_KERNEL_NODE_PARAMS *params, void **block, size_t *bytes)
+{
+    const CUlaunchConfig config = {
+        .gridDimX = params->gridDimX,
+        .gridDimY = params->gridDimY,
+        .gridDimZ = params->gridDimZ,
+        .blockDimX = params->blockDimX,
+        .blockDimY = params->blockDimY,
+        .blockDimZ = params->blockDimZ,
+        .sharedMemBytes = params->sharedMemBytes,
+    };
+
+    return make(&config, params->func != NULL ? params->func : (CUfunction)params->kern,
+                params->kernelParams, params->extra, block, bytes);
+}
+
+CUresult launch_describe(CUgraphNode node, CUDA_KERNEL_NODE_PARAMS *params)
+{
+    struct launch *launch = node->block;
+    size_t count = launch->function->parameter_count;
+
+    if (node->parameters == NULL) {
+        node->parameters = calloc(count + 1, sizeof(void *));
+        if (node->parameters == NULL) {
+            return CUDA_ERROR_OUT_OF_MEMORY;
+        }
+        for (size_t i = 0; i < count; i++) {
+            node->parameters[i] = launch->parameters + launch->function->parameters[i].offset;
+        }
+    }
+    *params = (CUDA_KERNEL_NODE_PARAMS){
+        .func = launch->handle,
+        .gridDimX = launch->grid[0],
+        .gridDimY = launch->grid[1],
+        .gridDimZ = launch->grid[2],
+        .blockDimX = launch->block[0],
+        .blockDimY = launch->block[1],
+        .blockDimZ = launch->block[2],
+        .sharedMemBytes = launch->shared_bytes,
+        .kernelParams = node->parameters,
+    };
+    return CUDA_SUCCESS;
 }
 
 CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction function, void **parameters,

@@ -224,13 +224,13 @@ static CUresult take_patiently(uint64_t bytes, bool is_managed, CUdeviceptr *add
 
 CUresult cuMemAlloc_v2(CUdeviceptr *address, size_t bytes)
 {
-    DRIVER_ENTER(driver_enter_context);
+    DRIVER_ENTER(driver_enter_waiting);
     return address == NULL ? CUDA_ERROR_INVALID_VALUE : take_patiently(bytes, false, address);
 }
 
 CUresult cuMemAllocManaged(CUdeviceptr *address, size_t bytes, unsigned flags)
 {
-    DRIVER_ENTER(driver_enter_context);
+    DRIVER_ENTER(driver_enter_waiting);
     if (address == NULL || flags == 0) {
         return CUDA_ERROR_INVALID_VALUE;
     }
@@ -243,7 +243,7 @@ CUresult cuMemAllocPitch_v2(CUdeviceptr *address, size_t *pitch, size_t width, s
     uint64_t row = round_up(width, ALIGNMENT_BYTES);
     CUresult result;
 
-    DRIVER_ENTER(driver_enter_context);
+    DRIVER_ENTER(driver_enter_waiting);
     if (address == NULL || pitch == NULL || width == 0 || height == 0 ||
         (element != 4 && element != 8 && element != 16)) {
         return CUDA_ERROR_INVALID_VALUE;
@@ -259,7 +259,7 @@ CUresult cuMemFree_v2(CUdeviceptr address)
 {
     CUresult result;
 
-    DRIVER_ENTER(driver_enter_context);
+    DRIVER_ENTER(driver_enter_waiting);
     if (address == 0) {
         return CUDA_SUCCESS;
     }

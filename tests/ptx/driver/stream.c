@@ -6,7 +6,7 @@
  * Streams 0 and 1 are the legacy default stream, 2 the calling thread's own. The lock guards the
  * lists and the numbers; a handle that is not in its list is invalid.
  */
-#include "tests/ptx/driver/driver.h"
+#include "tests/ptx/driver/graph.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -18,7 +18,7 @@ struct CUstream_st {
     uint64_t id;
     unsigned flags;
     int priority;
-    CUgraph graph; /* that it captures; NULL: none */
+    struct capture_place place;
 };
 
 struct CUevent_st {
@@ -26,7 +26,7 @@ struct CUevent_st {
     uint64_t number; /* of the last record; 0: none */
     uint64_t ns;     /* when it was carried out */
     unsigned flags;
-    CUgraph graph; /* whose capture recorded it last; NULL: none */
+    struct capture_place place; /* where a capture recorded it last */
 };
 
 static struct {
@@ -103,9 +103,15 @@ CUresult stream_issue(CUstream handle, queue_function run, const void *block, si
     if (stream == NULL) {
         return CUDA_ERROR_INVALID_HANDLE;
     }
-    if (stream->graph != NULL) {
+    if (stream->place.capture != NULL) {
         *number = 0;
-        return graph_add(stream->graph, run, block, bytes);
+        return capture_add(&stream->place, run, block, bytes);
+    }
+    if (stream == &legacy) {
+        result = capture_check_legacy();
+        if (result != CUDA_SUCCESS) {
+            return result;
+        }
     }
     result = queue_issue(run, block, bytes, number);
     if (result == CUDA_SUCCESS) {
@@ -116,42 +122,25 @@ CUresult stream_issue(CUstream handle, queue_function run, const void *block, si
     return result;
 }
 
-bool stream_capture_begin(CUstream handle, CUgraph graph)
+struct capture_place *stream_place(CUstream handle)
 {
     CUstream stream = stream_of(handle);
 
-    if (stream == NULL || stream == &legacy || stream->graph != NULL) {
-        return false;
-    }
-    stream->graph = graph;
-    return true;
+    return stream == NULL || stream == &legacy ? NULL : &stream->place;
 }
 
-CUgraph stream_capture_end(CUstream handle)
+void stream_visit_places(void (*visit)(struct capture_place *place, bool is_event, void *data),
+                         void *data)
 {
-    CUstream stream = stream_of(handle);
-    CUgraph graph = stream != NULL ? stream->graph : NULL;
-
-    if (graph == NULL) {
-        return NULL;
-    }
-    stream->graph = NULL;
     pthread_mutex_lock(&list.lock);
+    visit(&own.place, false, data);
     for (CUstream at = list.streams; at != NULL; at = at->next) {
-        at->graph = at->graph == graph ? NULL : at->graph;
+        visit(&at->place, false, data);
     }
     for (CUevent at = list.events; at != NULL; at = at->next) {
-        at->graph = at->graph == graph ? NULL : at->graph;
+        visit(&at->place, true, data);
     }
     pthread_mutex_unlock(&list.lock);
-    return graph;
-}
-
-bool stream_is_capturing(CUstream handle)
-{
-    CUstream stream = stream_of(handle);
-
-    return stream != NULL && stream->graph != NULL;
 }
 
 CUresult cuStreamCreateWithPriority(CUstream *stream, unsigned flags, int priority)
@@ -201,6 +190,7 @@ CUresult cuStreamDestroy_v2(CUstream stream)
     if (!is_one) {
         return CUDA_ERROR_INVALID_HANDLE;
     }
+    capture_leave(&stream->place);
     free(stream);
     return CUDA_SUCCESS;
 }
@@ -245,42 +235,26 @@ CUresult cuStreamGetCtx(CUstream stream, CUcontext *context)
     return CUDA_SUCCESS;
 }
 
-CUresult cuStreamIsCapturing(CUstream stream, CUstreamCaptureStatus *status)
-{
-    ENTER_STREAM(stream, status != NULL);
-    *status = stream_is_capturing(stream) ? CU_STREAM_CAPTURE_STATUS_ACTIVE
-                                          : CU_STREAM_CAPTURE_STATUS_NONE;
-    return CUDA_SUCCESS;
-}
-
-CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode)
-{
-    static _Thread_local CUstreamCaptureMode current;
-    CUstreamCaptureMode previous = current;
-
-    DRIVER_ENTER(driver_enter);
-    if (mode == NULL) {
-        return CUDA_ERROR_INVALID_VALUE;
-    }
-    current = *mode;
-    *mode = previous;
-    return CUDA_SUCCESS;
-}
-
 CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned flags)
 {
     struct CUevent_st copy;
+    CUresult result;
 
     ENTER_STREAM(stream, flags <= 1);
     if (!event_copy(event, &copy)) {
         return CUDA_ERROR_INVALID_HANDLE;
     }
-    /* A stream that waits for an event of a capture takes part in it. */
-    if (copy.graph != NULL && stream_of(stream)->graph == NULL) {
-        return stream_capture_begin(stream, copy.graph) ? CUDA_SUCCESS
-                                                        : CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+    if (copy.place.capture == NULL) {
+        return stream_is_capturing(stream) && flags == 0 ? CUDA_ERROR_STREAM_CAPTURE_ISOLATION
+                                                         : CUDA_SUCCESS;
     }
-    return CUDA_SUCCESS;
+    /* A stream that waits for an event of a capture takes part in it. */
+    if (stream_place(stream) == NULL) {
+        return capture_check_legacy();
+    }
+    result = capture_join(stream_place(stream), &copy.place);
+    capture_note_blocking(stream);
+    return result;
 }
 
 CUresult cuStreamQuery(CUstream stream)
@@ -299,9 +273,12 @@ CUresult cuStreamSynchronize(CUstream stream)
 
     ENTER_STREAM(stream, true);
     if (stream_is_capturing(stream)) {
-        return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+        return capture_check_none();
     }
     resolved = stream_of(stream);
+    if (resolved == &legacy && capture_check_legacy() != CUDA_SUCCESS) {
+        return CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
+    }
     return queue_wait(resolved == &legacy ? queue_last_issued() : last_of(resolved));
 }
 
@@ -312,7 +289,7 @@ struct host_call {
     void *argument;
 };
 
-static CUresult call_host(void *block)
+CUresult host_run(void *block)
 {
     const struct host_call *call = block;
 
@@ -324,13 +301,28 @@ static CUresult call_host(void *block)
     return CUDA_SUCCESS;
 }
 
+CUresult host_make(const CUDA_HOST_NODE_PARAMS *params, void **block, size_t *bytes)
+{
+    struct host_call *call = calloc(1, sizeof(*call));
+
+    if (call == NULL || params->fn == NULL) {
+        free(call);
+        return params->fn == NULL ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    call->function = params->fn;
+    call->argument = params->userData;
+    *block = call;
+    *bytes = sizeof(*call);
+    return CUDA_SUCCESS;
+}
+
 CUresult cuLaunchHostFunc(CUstream stream, CUhostFn function, void *argument)
 {
     const struct host_call call = {.function = function, .argument = argument};
     uint64_t number;
 
     ENTER_STREAM(stream, function != NULL);
-    return stream_issue(stream, call_host, &call, sizeof(call), &number);
+    return stream_issue(stream, host_run, &call, sizeof(call), &number);
 }
 
 CUresult cuStreamAddCallback(CUstream stream, CUstreamCallback function, void *argument,
@@ -340,7 +332,7 @@ CUresult cuStreamAddCallback(CUstream stream, CUstreamCallback function, void *a
     uint64_t number;
 
     ENTER_STREAM(stream, function != NULL && flags == 0);
-    return stream_issue(stream, call_host, &call, sizeof(call), &number);
+    return stream_issue(stream, host_run, &call, sizeof(call), &number);
 }
 
 CUresult cuEventCreate(CUevent *event, unsigned flags)
@@ -384,6 +376,7 @@ CUresult cuEventDestroy_v2(CUevent event)
     if (!is_one) {
         return CUDA_ERROR_INVALID_HANDLE;
     }
+    capture_leave(&event->place);
     free(event);
     return CUDA_SUCCESS;
 }
@@ -414,12 +407,15 @@ CUresult cuEventRecordWithFlags(CUevent event, CUstream stream, unsigned flags)
     if (!event_copy(event, &copy)) {
         return CUDA_ERROR_INVALID_HANDLE;
     }
+    /* Without the flag, a capture only notes what the event comes after. */
+    if (stream_is_capturing(stream) && flags != CU_EVENT_RECORD_EXTERNAL) {
+        capture_leave(&event->place);
+        return capture_join(&event->place, stream_place(stream));
+    }
     result = stream_issue(stream, note_time, &event, sizeof(event), &number);
     if (result == CUDA_SUCCESS) {
-        CUgraph graph = stream_of(stream)->graph;
-
         pthread_mutex_lock(&list.lock);
-        event->graph = graph;
+        capture_leave(&event->place);
         event->number = number != 0 ? number : event->number;
         pthread_mutex_unlock(&list.lock);
     }
@@ -439,6 +435,9 @@ CUresult cuEventQuery(CUevent event)
     if (!event_copy(event, &copy)) {
         return CUDA_ERROR_INVALID_HANDLE;
     }
+    if (copy.place.capture != NULL) {
+        return CUDA_ERROR_CAPTURED_EVENT;
+    }
     return queue_is_done(copy.number) ? queue_error() : CUDA_ERROR_NOT_READY;
 }
 
@@ -447,7 +446,10 @@ CUresult cuEventSynchronize(CUevent event)
     struct CUevent_st copy;
 
     DRIVER_ENTER(driver_enter);
-    return event_copy(event, &copy) ? queue_wait(copy.number) : CUDA_ERROR_INVALID_HANDLE;
+    if (!event_copy(event, &copy)) {
+        return CUDA_ERROR_INVALID_HANDLE;
+    }
+    return copy.place.capture != NULL ? CUDA_ERROR_CAPTURED_EVENT : queue_wait(copy.number);
 }
 
 CUresult cuEventElapsedTime_v2(float *ms, CUevent from, CUevent to)

@@ -10,78 +10,113 @@
 #define CAPU_TESTS_PTX_DRIVER_CALLS_H
 
 /* X(name, symbol suffix, version of CUDA, parameters): calls without a stream. */
-#define DRIVER_PLAIN_CALLS(X)                                                                     \
-    X(cuInit, , 2000, (unsigned flags))                                                           \
-    X(cuDriverGetVersion, , 2020, (int *version))                                                 \
-    X(cuGetErrorName, , 6000, (CUresult error, const char **text))                                \
-    X(cuGetErrorString, , 6000, (CUresult error, const char **text))                              \
-    X(cuDeviceGet, , 2000, (CUdevice * device, int ordinal))                                      \
-    X(cuDeviceGetCount, , 2000, (int *count))                                                     \
-    X(cuDeviceGetName, , 2000, (char *name, int bytes, CUdevice device))                          \
-    X(cuDeviceGetUuid, _v2, 11040, (CUuuid * uuid, CUdevice device))                              \
-    X(cuDeviceTotalMem, _v2, 3020, (size_t * bytes, CUdevice device))                             \
-    X(cuDeviceGetAttribute, , 2000, (int *value, CUdevice_attribute attribute, CUdevice device))  \
-    X(cuDeviceComputeCapability, , 2000, (int *major, int *minor, CUdevice device))               \
-    X(cuDeviceCanAccessPeer, , 4000, (int *can, CUdevice device, CUdevice peer))                  \
-    X(cuDeviceGetPCIBusId, , 4010, (char *text, int bytes, CUdevice device))                      \
-    X(cuDeviceGetDefaultMemPool, , 11020, (CUmemoryPool * pool, CUdevice device))                 \
-    X(cuDeviceGetMemPool, , 11020, (CUmemoryPool * pool, CUdevice device))                        \
-    X(cuDeviceSetMemPool, , 11020, (CUdevice device, CUmemoryPool pool))                          \
-    X(cuDevicePrimaryCtxRetain, , 7000, (CUcontext * context, CUdevice device))                   \
-    X(cuDevicePrimaryCtxRelease, _v2, 11000, (CUdevice device))                                   \
-    X(cuDevicePrimaryCtxReset, _v2, 11000, (CUdevice device))                                     \
-    X(cuDevicePrimaryCtxSetFlags, _v2, 11000, (CUdevice device, unsigned flags))                  \
-    X(cuDevicePrimaryCtxGetState, , 7000, (CUdevice device, unsigned *flags, int *is_active))     \
-    X(cuCtxCreate, _v2, 3020, (CUcontext * context, unsigned flags, CUdevice device))             \
-    X(cuCtxDestroy, _v2, 4000, (CUcontext context))                                               \
-    X(cuCtxPushCurrent, _v2, 4000, (CUcontext context))                                           \
-    X(cuCtxPopCurrent, _v2, 4000, (CUcontext * context))                                          \
-    X(cuCtxSetCurrent, , 4000, (CUcontext context))                                               \
-    X(cuCtxGetCurrent, , 4000, (CUcontext * context))                                             \
-    X(cuCtxGetDevice, , 2000, (CUdevice * device))                                                \
-    X(cuCtxGetFlags, , 7000, (unsigned *flags))                                                   \
-    X(cuCtxGetApiVersion, , 3020, (CUcontext context, unsigned *version))                         \
-    X(cuCtxSynchronize, , 2000, (void))                                                           \
-    X(cuCtxSetLimit, , 3010, (CUlimit limit, size_t value))                                       \
-    X(cuCtxGetLimit, , 3010, (size_t * value, CUlimit limit))                                     \
-    X(cuCtxGetCacheConfig, , 3020, (CUfunc_cache * config))                                       \
-    X(cuCtxSetCacheConfig, , 3020, (CUfunc_cache config))                                         \
-    X(cuCtxGetStreamPriorityRange, , 5050, (int *least, int *greatest))                           \
-    X(cuMemGetInfo, _v2, 3020, (size_t * free_bytes, size_t * total_bytes))                       \
-    X(cuMemAlloc, _v2, 3020, (CUdeviceptr * address, size_t bytes))                               \
-    X(cuMemAllocPitch, _v2, 3020,                                                                 \
-      (CUdeviceptr * address, size_t * pitch, size_t width, size_t height, unsigned element))     \
-    X(cuMemAllocManaged, , 6000, (CUdeviceptr * address, size_t bytes, unsigned flags))           \
-    X(cuMemFree, _v2, 3020, (CUdeviceptr address))                                                \
-    X(cuMemGetAddressRange, _v2, 3020, (CUdeviceptr * base, size_t * bytes, CUdeviceptr address)) \
-    X(cuMemAllocHost, _v2, 3020, (void **address, size_t bytes))                                  \
-    X(cuMemHostAlloc, , 2020, (void **address, size_t bytes, unsigned flags))                     \
-    X(cuMemFreeHost, , 2000, (void *address))                                                     \
-    X(cuMemHostRegister, _v2, 6050, (void *address, size_t bytes, unsigned flags))                \
-    X(cuMemHostUnregister, , 4000, (void *address))                                               \
-    X(cuMemHostGetDevicePointer, _v2, 3020, (CUdeviceptr * address, void *host, unsigned flags))  \
-    X(cuMemHostGetFlags, , 2030, (unsigned *flags, void *host))                                   \
-    X(cuPointerGetAttribute, , 4000,                                                              \
-      (void *value, CUpointer_attribute attribute, CUdeviceptr address))                          \
-    X(cuPointerGetAttributes, , 7000,                                                             \
-      (unsigned count, CUpointer_attribute *attributes, void **values, CUdeviceptr address))      \
-    X(cuMemPoolSetAttribute, , 11020,                                                             \
-      (CUmemoryPool pool, CUmemPool_attribute attribute, void *value))                            \
-    X(cuMemPoolGetAttribute, , 11020,                                                             \
-      (CUmemoryPool pool, CUmemPool_attribute attribute, void *value))                            \
-    X(cuMemPoolTrimTo, , 11020, (CUmemoryPool pool, size_t bytes))                                \
-    X(cuStreamCreate, , 2000, (CUstream * stream, unsigned flags))                                \
-    X(cuStreamCreateWithPriority, , 5050, (CUstream * stream, unsigned flags, int priority))      \
-    X(cuStreamDestroy, _v2, 4000, (CUstream stream))                                              \
-    X(cuGraphInstantiateWithFlags, , 11040,                                                       \
-      (CUgraphExec * exec, CUgraph graph, unsigned long long flags))                              \
-    X(cuGraphDestroy, , 10000, (CUgraph graph))                                                   \
-    X(cuGraphExecDestroy, , 10000, (CUgraphExec exec))                                            \
-    X(cuThreadExchangeStreamCaptureMode, , 10010, (CUstreamCaptureMode * mode))                   \
-    X(cuEventCreate, , 2000, (CUevent * event, unsigned flags))                                   \
-    X(cuEventDestroy, _v2, 4000, (CUevent event))                                                 \
-    X(cuEventQuery, , 2000, (CUevent event))                                                      \
-    X(cuEventSynchronize, , 2000, (CUevent event))                                                \
+#define DRIVER_PLAIN_CALLS(X)                                                                      \
+    X(cuInit, , 2000, (unsigned flags))                                                            \
+    X(cuDriverGetVersion, , 2020, (int *version))                                                  \
+    X(cuGetErrorName, , 6000, (CUresult error, const char **text))                                 \
+    X(cuGetErrorString, , 6000, (CUresult error, const char **text))                               \
+    X(cuDeviceGet, , 2000, (CUdevice * device, int ordinal))                                       \
+    X(cuDeviceGetCount, , 2000, (int *count))                                                      \
+    X(cuDeviceGetName, , 2000, (char *name, int bytes, CUdevice device))                           \
+    X(cuDeviceGetUuid, _v2, 11040, (CUuuid * uuid, CUdevice device))                               \
+    X(cuDeviceTotalMem, _v2, 3020, (size_t * bytes, CUdevice device))                              \
+    X(cuDeviceGetAttribute, , 2000, (int *value, CUdevice_attribute attribute, CUdevice device))   \
+    X(cuDeviceComputeCapability, , 2000, (int *major, int *minor, CUdevice device))                \
+    X(cuDeviceCanAccessPeer, , 4000, (int *can, CUdevice device, CUdevice peer))                   \
+    X(cuDeviceGetPCIBusId, , 4010, (char *text, int bytes, CUdevice device))                       \
+    X(cuDeviceGetDefaultMemPool, , 11020, (CUmemoryPool * pool, CUdevice device))                  \
+    X(cuDeviceGetMemPool, , 11020, (CUmemoryPool * pool, CUdevice device))                         \
+    X(cuDeviceSetMemPool, , 11020, (CUdevice device, CUmemoryPool pool))                           \
+    X(cuDevicePrimaryCtxRetain, , 7000, (CUcontext * context, CUdevice device))                    \
+    X(cuDevicePrimaryCtxRelease, _v2, 11000, (CUdevice device))                                    \
+    X(cuDevicePrimaryCtxReset, _v2, 11000, (CUdevice device))                                      \
+    X(cuDevicePrimaryCtxSetFlags, _v2, 11000, (CUdevice device, unsigned flags))                   \
+    X(cuDevicePrimaryCtxGetState, , 7000, (CUdevice device, unsigned *flags, int *is_active))      \
+    X(cuCtxCreate, _v2, 3020, (CUcontext * context, unsigned flags, CUdevice device))              \
+    X(cuCtxDestroy, _v2, 4000, (CUcontext context))                                                \
+    X(cuCtxPushCurrent, _v2, 4000, (CUcontext context))                                            \
+    X(cuCtxPopCurrent, _v2, 4000, (CUcontext * context))                                           \
+    X(cuCtxSetCurrent, , 4000, (CUcontext context))                                                \
+    X(cuCtxGetCurrent, , 4000, (CUcontext * context))                                              \
+    X(cuCtxGetDevice, , 2000, (CUdevice * device))                                                 \
+    X(cuCtxGetFlags, , 7000, (unsigned *flags))                                                    \
+    X(cuCtxGetApiVersion, , 3020, (CUcontext context, unsigned *version))                          \
+    X(cuCtxSynchronize, , 2000, (void))                                                            \
+    X(cuCtxSetLimit, , 3010, (CUlimit limit, size_t value))                                        \
+    X(cuCtxGetLimit, , 3010, (size_t * value, CUlimit limit))                                      \
+    X(cuCtxGetCacheConfig, , 3020, (CUfunc_cache * config))                                        \
+    X(cuCtxSetCacheConfig, , 3020, (CUfunc_cache config))                                          \
+    X(cuCtxGetStreamPriorityRange, , 5050, (int *least, int *greatest))                            \
+    X(cuMemGetInfo, _v2, 3020, (size_t * free_bytes, size_t * total_bytes))                        \
+    X(cuMemAlloc, _v2, 3020, (CUdeviceptr * address, size_t bytes))                                \
+    X(cuMemAllocPitch, _v2, 3020,                                                                  \
+      (CUdeviceptr * address, size_t * pitch, size_t width, size_t height, unsigned element))      \
+    X(cuMemAllocManaged, , 6000, (CUdeviceptr * address, size_t bytes, unsigned flags))            \
+    X(cuMemFree, _v2, 3020, (CUdeviceptr address))                                                 \
+    X(cuMemGetAddressRange, _v2, 3020, (CUdeviceptr * base, size_t * bytes, CUdeviceptr address))  \
+    X(cuMemAllocHost, _v2, 3020, (void **address, size_t bytes))                                   \
+    X(cuMemHostAlloc, , 2020, (void **address, size_t bytes, unsigned flags))                      \
+    X(cuMemFreeHost, , 2000, (void *address))                                                      \
+    X(cuMemHostRegister, _v2, 6050, (void *address, size_t bytes, unsigned flags))                 \
+    X(cuMemHostUnregister, , 4000, (void *address))                                                \
+    X(cuMemHostGetDevicePointer, _v2, 3020, (CUdeviceptr * address, void *host, unsigned flags))   \
+    X(cuMemHostGetFlags, , 2030, (unsigned *flags, void *host))                                    \
+    X(cuPointerGetAttribute, , 4000,                                                               \
+      (void *value, CUpointer_attribute attribute, CUdeviceptr address))                           \
+    X(cuPointerGetAttributes, , 7000,                                                              \
+      (unsigned count, CUpointer_attribute *attributes, void **values, CUdeviceptr address))       \
+    X(cuMemPoolSetAttribute, , 11020,                                                              \
+      (CUmemoryPool pool, CUmemPool_attribute attribute, void *value))                             \
+    X(cuMemPoolGetAttribute, , 11020,                                                              \
+      (CUmemoryPool pool, CUmemPool_attribute attribute, void *value))                             \
+    X(cuMemPoolTrimTo, , 11020, (CUmemoryPool pool, size_t bytes))                                 \
+    X(cuStreamCreate, , 2000, (CUstream * stream, unsigned flags))                                 \
+    X(cuStreamCreateWithPriority, , 5050, (CUstream * stream, unsigned flags, int priority))       \
+    X(cuStreamDestroy, _v2, 4000, (CUstream stream))                                               \
+    X(cuGraphInstantiateWithFlags, , 11040,                                                        \
+      (CUgraphExec * exec, CUgraph graph, unsigned long long flags))                               \
+    X(cuGraphDestroy, , 10000, (CUgraph graph))                                                    \
+    X(cuGraphExecDestroy, , 10000, (CUgraphExec exec))                                             \
+    X(cuGraphCreate, , 10000, (CUgraph * graph, unsigned flags))                                   \
+    X(cuGraphGetNodes, , 10000, (CUgraph graph, CUgraphNode * nodes, size_t * count))              \
+    X(cuGraphNodeGetType, , 10000, (CUgraphNode node, CUgraphNodeType * type))                     \
+    X(cuGraphAddKernelNode, _v2, 12000,                                                            \
+      (CUgraphNode * node, CUgraph graph, const CUgraphNode *before, size_t count,                 \
+       const CUDA_KERNEL_NODE_PARAMS *params))                                                     \
+    X(cuGraphKernelNodeGetParams, _v2, 12000,                                                      \
+      (CUgraphNode node, CUDA_KERNEL_NODE_PARAMS * params))                                        \
+    X(cuGraphKernelNodeSetParams, _v2, 12000,                                                      \
+      (CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS *params))                                   \
+    X(cuGraphAddMemcpyNode, , 10000,                                                               \
+      (CUgraphNode * node, CUgraph graph, const CUgraphNode *before, size_t count,                 \
+       const CUDA_MEMCPY3D *params, CUcontext context))                                            \
+    X(cuGraphMemcpyNodeGetParams, , 10000, (CUgraphNode node, CUDA_MEMCPY3D * params))             \
+    X(cuGraphMemcpyNodeSetParams, , 10000, (CUgraphNode node, const CUDA_MEMCPY3D *params))        \
+    X(cuGraphAddMemsetNode, , 10000,                                                               \
+      (CUgraphNode * node, CUgraph graph, const CUgraphNode *before, size_t count,                 \
+       const CUDA_MEMSET_NODE_PARAMS *params, CUcontext context))                                  \
+    X(cuGraphMemsetNodeGetParams, , 10000, (CUgraphNode node, CUDA_MEMSET_NODE_PARAMS * params))   \
+    X(cuGraphMemsetNodeSetParams, , 10000,                                                         \
+      (CUgraphNode node, const CUDA_MEMSET_NODE_PARAMS *params))                                   \
+    X(cuGraphAddHostNode, , 10000,                                                                 \
+      (CUgraphNode * node, CUgraph graph, const CUgraphNode *before, size_t count,                 \
+       const CUDA_HOST_NODE_PARAMS *params))                                                       \
+    X(cuGraphAddChildGraphNode, , 10000,                                                           \
+      (CUgraphNode * node, CUgraph graph, const CUgraphNode *before, size_t count, CUgraph child)) \
+    X(cuGraphExecKernelNodeSetParams, _v2, 12000,                                                  \
+      (CUgraphExec exec, CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS *params))                 \
+    X(cuGraphExecMemcpyNodeSetParams, , 10020,                                                     \
+      (CUgraphExec exec, CUgraphNode node, const CUDA_MEMCPY3D *params, CUcontext context))        \
+    X(cuGraphExecMemsetNodeSetParams, , 10020,                                                     \
+      (CUgraphExec exec, CUgraphNode node, const CUDA_MEMSET_NODE_PARAMS *params,                  \
+       CUcontext context))                                                                         \
+    X(cuGraphExecUpdate, _v2, 12000,                                                               \
+      (CUgraphExec exec, CUgraph graph, CUgraphExecUpdateResultInfo * info))                       \
+    X(cuThreadExchangeStreamCaptureMode, , 10010, (CUstreamCaptureMode * mode))                    \
+    X(cuEventCreate, , 2000, (CUevent * event, unsigned flags))                                    \
+    X(cuEventDestroy, _v2, 4000, (CUevent event))                                                  \
+    X(cuEventQuery, , 2000, (CUevent event))                                                       \
+    X(cuEventSynchronize, , 2000, (CUevent event))                                                 \
     X(cuEventElapsedTime, , 2000, (float *ms, CUevent from, CUevent to))
 
 /* The same: device code. */
@@ -148,6 +183,8 @@
 
 /* The same: other versions of calls above. */
 #define DRIVER_OTHER_VERSIONS(X)                                                                  \
+    X(cuGraphInstantiate, WithFlags, 12000,                                                       \
+      (CUgraphExec * exec, CUgraph graph, unsigned long long flags))                              \
     X(cuEventElapsedTime, _v2, 12080, (float *ms, CUevent from, CUevent to))                      \
     X(cuGetProcAddress, , 11030, (const char *name, void **entry, int version, cuuint64_t flags)) \
     X(cuGetProcAddress, _v2, 12000,                                                               \
@@ -252,6 +289,12 @@
       (PER_THREAD(stream), mode))                                                                  \
     X(cuStreamEndCapture, , 10000, 10000, _ptsz, (CUstream stream, CUgraph * graph),               \
       (PER_THREAD(stream), graph))                                                                 \
+    X(cuStreamGetCaptureInfo, _v2, 11030, 11030, _ptsz,                                            \
+      (CUstream stream, CUstreamCaptureStatus * status, cuuint64_t * id, CUgraph * graph,          \
+       const CUgraphNode **before, size_t *count),                                                 \
+      (PER_THREAD(stream), status, id, graph, before, count))                                      \
+    X(cuGraphUpload, , 11010, 11010, _ptsz, (CUgraphExec exec, CUstream stream),                   \
+      (exec, PER_THREAD(stream)))                                                                  \
     X(cuGraphLaunch, , 10000, 10000, _ptsz, (CUgraphExec exec, CUstream stream),                   \
       (exec, PER_THREAD(stream)))                                                                  \
     X(cuEventRecord, , 2000, 7000, _ptsz, (CUevent event, CUstream stream),                        \
@@ -282,38 +325,36 @@
 
 /* X(name, symbol suffix, version): calls that exist and are refused with NOT_SUPPORTED; stderr says
    which. */
-#define DRIVER_REFUSED_CALLS(X)               \
-    X(cuGraphCreate, , 10000)                 \
-    X(cuGraphAddKernelNode, _v2, 12000)       \
-    X(cuGraphAddMemcpyNode, , 10000)          \
-    X(cuGraphAddMemsetNode, , 10000)          \
-    X(cuGraphExecUpdate, _v2, 12000)          \
-    X(cuIpcGetEventHandle, , 4010)            \
-    X(cuIpcOpenEventHandle, , 4010)           \
-    X(cuIpcGetMemHandle, , 4010)              \
-    X(cuIpcOpenMemHandle, _v2, 11000)         \
-    X(cuIpcCloseMemHandle, , 4010)            \
-    X(cuCtxEnablePeerAccess, , 4000)          \
-    X(cuCtxDisablePeerAccess, , 4000)         \
-    X(cuMemAdvise, _v2, 12020)                \
-    X(cuMemAddressReserve, , 10020)           \
-    X(cuMemAddressFree, , 10020)              \
-    X(cuMemCreate, , 10020)                   \
-    X(cuMemRelease, , 10020)                  \
-    X(cuMemMap, , 10020)                      \
-    X(cuMemUnmap, , 10020)                    \
-    X(cuMemSetAccess, , 10020)                \
-    X(cuMemGetAllocationGranularity, , 10020) \
-    X(cuMemPoolCreate, , 11020)               \
-    X(cuMemPoolDestroy, , 11020)              \
-    X(cuArrayCreate, _v2, 3020)               \
-    X(cuArrayDestroy, , 2000)                 \
-    X(cuTexObjectCreate, , 5000)              \
-    X(cuSurfObjectCreate, , 5000)             \
-    X(cuLinkCreate, _v2, 6050)                \
-    X(cuImportExternalMemory, , 10000)        \
-    X(cuImportExternalSemaphore, , 10000)     \
-    X(cuGreenCtxCreate, , 12040)              \
+#define DRIVER_REFUSED_CALLS(X)                \
+    X(cuGraphClone, , 10000)                   \
+    X(cuGraphAddMemAllocNode, , 11040)         \
+    X(cuGraphConditionalHandleCreate, , 12030) \
+    X(cuIpcGetEventHandle, , 4010)             \
+    X(cuIpcOpenEventHandle, , 4010)            \
+    X(cuIpcGetMemHandle, , 4010)               \
+    X(cuIpcOpenMemHandle, _v2, 11000)          \
+    X(cuIpcCloseMemHandle, , 4010)             \
+    X(cuCtxEnablePeerAccess, , 4000)           \
+    X(cuCtxDisablePeerAccess, , 4000)          \
+    X(cuMemAdvise, _v2, 12020)                 \
+    X(cuMemAddressReserve, , 10020)            \
+    X(cuMemAddressFree, , 10020)               \
+    X(cuMemCreate, , 10020)                    \
+    X(cuMemRelease, , 10020)                   \
+    X(cuMemMap, , 10020)                       \
+    X(cuMemUnmap, , 10020)                     \
+    X(cuMemSetAccess, , 10020)                 \
+    X(cuMemGetAllocationGranularity, , 10020)  \
+    X(cuMemPoolCreate, , 11020)                \
+    X(cuMemPoolDestroy, , 11020)               \
+    X(cuArrayCreate, _v2, 3020)                \
+    X(cuArrayDestroy, , 2000)                  \
+    X(cuTexObjectCreate, , 5000)               \
+    X(cuSurfObjectCreate, , 5000)              \
+    X(cuLinkCreate, _v2, 6050)                 \
+    X(cuImportExternalMemory, , 10000)         \
+    X(cuImportExternalSemaphore, , 10000)      \
+    X(cuGreenCtxCreate, , 12040)               \
     X(cuGetExportTable, , 3000)
 
 /* The same with variants: X(name, symbol suffix, version, version and suffix of the variant). */

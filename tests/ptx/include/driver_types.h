@@ -33,6 +33,7 @@ typedef struct CUstream_st *CUstream;
 typedef struct CUevent_st *CUevent;
 typedef struct CUgraph_st *CUgraph;
 typedef struct CUgraphExec_st *CUgraphExec;
+typedef struct CUgraphNode_st *CUgraphNode;
 typedef struct CUarray_st *CUarray;
 typedef struct CUmemPoolHandle_st *CUmemoryPool;
 typedef struct {
@@ -50,6 +51,8 @@ typedef unsigned CUlibraryOption;
 typedef unsigned CUmoduleLoadingMode;
 typedef unsigned CUfunctionLoadingState;
 typedef unsigned CUmemPool_attribute;
+typedef unsigned CUgraphNodeType;
+typedef unsigned CUgraphExecUpdateResult;
 typedef unsigned CUstreamCaptureMode;
 typedef unsigned CUstreamCaptureStatus;
 typedef unsigned CUdriverProcAddressQueryResult;
@@ -125,6 +128,41 @@ typedef struct {
     CUlaunchAttribute *attrs;
     unsigned numAttrs;
 } CUlaunchConfig;
+
+typedef struct {
+    CUfunction func;
+    unsigned gridDimX;
+    unsigned gridDimY;
+    unsigned gridDimZ;
+    unsigned blockDimX;
+    unsigned blockDimY;
+    unsigned blockDimZ;
+    unsigned sharedMemBytes;
+    void **kernelParams;
+    void **extra;
+    CUkernel kern;
+    CUcontext ctx;
+} CUDA_KERNEL_NODE_PARAMS;
+
+typedef struct {
+    CUdeviceptr dst;
+    size_t pitch;
+    unsigned value;
+    unsigned elementSize;
+    size_t width;
+    size_t height;
+} CUDA_MEMSET_NODE_PARAMS;
+
+typedef struct {
+    CUhostFn fn;
+    void *userData;
+} CUDA_HOST_NODE_PARAMS;
+
+typedef struct {
+    CUgraphExecUpdateResult result;
+    CUgraphNode errorNode;
+    CUgraphNode errorFromNode;
+} CUgraphExecUpdateResultInfo;
 
 /* The default stream of a thread, where a per-thread variant is given 0. */
 #define CU_STREAM_LEGACY ((CUstream)1)

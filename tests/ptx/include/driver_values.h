@@ -47,6 +47,25 @@
     X(CUDA_ERROR_NOT_SUPPORTED, cudaErrorNotSupported, 801, "operation not supported")           \
     X(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, cudaErrorStreamCaptureUnsupported, 900,             \
       "operation not permitted when stream is capturing")                                        \
+    X(CUDA_ERROR_STREAM_CAPTURE_INVALIDATED, cudaErrorStreamCaptureInvalidated, 901,             \
+      "operation failed due to a previous error during capture")                                 \
+    X(CUDA_ERROR_STREAM_CAPTURE_MERGE, cudaErrorStreamCaptureMerge, 902,                         \
+      "operation would result in a merge of separate capture sequences")                         \
+    X(CUDA_ERROR_STREAM_CAPTURE_UNMATCHED, cudaErrorStreamCaptureUnmatched, 903,                 \
+      "capture was not ended in the same stream as it began")                                    \
+    X(CUDA_ERROR_STREAM_CAPTURE_UNJOINED, cudaErrorStreamCaptureUnjoined, 904,                   \
+      "capturing stream has unjoined work")                                                      \
+    X(CUDA_ERROR_STREAM_CAPTURE_ISOLATION, cudaErrorStreamCaptureIsolation, 905,                 \
+      "dependency created on uncaptured work in another stream")                                 \
+    X(CUDA_ERROR_STREAM_CAPTURE_IMPLICIT, cudaErrorStreamCaptureImplicit, 906,                   \
+      "operation would make the legacy stream depend on a capturing blocking stream")            \
+    X(CUDA_ERROR_CAPTURED_EVENT, cudaErrorCapturedEvent, 907,                                    \
+      "operation not permitted on an event last recorded in a capturing stream")                 \
+    X(CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD, cudaErrorStreamCaptureWrongThread, 908,            \
+      "attempt to terminate a thread-local capture sequence from another thread")                \
+    X(CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE, cudaErrorGraphExecUpdateFailure, 910,                \
+      "the graph update was not performed because it included changes which violated "           \
+      "constraints specific to instantiated graph update")                                       \
     X(CUDA_ERROR_UNKNOWN, cudaErrorUnknown, 999, "unknown error")
 
 /* X(name, number) */
@@ -127,7 +146,21 @@
     X(CU_LAUNCH_ATTRIBUTE_COOPERATIVE, 2)                              \
     X(CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, 4)                        \
     X(CU_STREAM_CAPTURE_STATUS_NONE, 0)                                \
-    X(CU_STREAM_CAPTURE_STATUS_ACTIVE, 1)
+    X(CU_STREAM_CAPTURE_STATUS_ACTIVE, 1)                              \
+    X(CU_STREAM_CAPTURE_STATUS_INVALIDATED, 2)                         \
+    X(CU_STREAM_CAPTURE_MODE_GLOBAL, 0)                                \
+    X(CU_STREAM_CAPTURE_MODE_THREAD_LOCAL, 1)                          \
+    X(CU_STREAM_CAPTURE_MODE_RELAXED, 2)                               \
+    X(CU_EVENT_RECORD_EXTERNAL, 1)                                     \
+    X(CU_GRAPH_NODE_TYPE_KERNEL, 0)                                    \
+    X(CU_GRAPH_NODE_TYPE_MEMCPY, 1)                                    \
+    X(CU_GRAPH_NODE_TYPE_MEMSET, 2)                                    \
+    X(CU_GRAPH_NODE_TYPE_HOST, 3)                                      \
+    X(CU_GRAPH_NODE_TYPE_GRAPH, 4)                                     \
+    X(CU_GRAPH_NODE_TYPE_EVENT_RECORD, 7)                              \
+    X(CU_GRAPH_EXEC_UPDATE_SUCCESS, 0)                                 \
+    X(CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED, 2)                  \
+    X(CU_GRAPH_EXEC_UPDATE_ERROR_NODE_TYPE_CHANGED, 3)
 
 /* X(type, field, offset), and X(type, bytes) */
 #define DRIVER_FIELDS(X)                \
