@@ -1,4 +1,4 @@
-/* Streams, events, host functions, and graphs that are made by capturing. */
+/* Streams, events and host functions. */
 #include "tests/ptx/cudart/cudart.h"
 
 cudaError_t cudaStreamCreate(cudaStream_t *stream)
@@ -113,34 +113,4 @@ cudaError_t cudaEventSynchronize(cudaEvent_t event)
 cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t from, cudaEvent_t to)
 {
     CUDART_FORWARD(cuEventElapsedTime, ms, from, to);
-}
-
-cudaError_t cudaStreamBeginCapture(cudaStream_t stream, enum cudaStreamCaptureMode mode)
-{
-    CUDART_FORWARD(cuStreamBeginCapture, stream, (CUstreamCaptureMode)mode);
-}
-
-cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *graph)
-{
-    CUDART_FORWARD(cuStreamEndCapture, stream, graph);
-}
-
-cudaError_t cudaGraphInstantiate(cudaGraphExec_t *exec, cudaGraph_t graph, unsigned long long flags)
-{
-    CUDART_FORWARD(cuGraphInstantiateWithFlags, exec, graph, flags);
-}
-
-cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream)
-{
-    CUDART_FORWARD(cuGraphLaunch, exec, stream);
-}
-
-cudaError_t cudaGraphDestroy(cudaGraph_t graph)
-{
-    CUDART_FORWARD(cuGraphDestroy, graph);
-}
-
-cudaError_t cudaGraphExecDestroy(cudaGraphExec_t exec)
-{
-    CUDART_FORWARD(cuGraphExecDestroy, exec);
 }

@@ -74,6 +74,24 @@
     X(cudaGetSymbolAddress, (void **address, const void *symbol))                                  \
     X(cudaGetSymbolSize, (size_t * bytes, const void *symbol))                                     \
     X(cudaGraphInstantiate, (cudaGraphExec_t * exec, cudaGraph_t graph, unsigned long long flags)) \
+    X(cudaGraphCreate, (cudaGraph_t * graph, unsigned int flags))                                  \
+    X(cudaGraphGetNodes, (cudaGraph_t graph, cudaGraphNode_t * nodes, size_t * count))             \
+    X(cudaGraphAddKernelNode,                                                                      \
+      (cudaGraphNode_t * node, cudaGraph_t graph, const cudaGraphNode_t *before, size_t count,     \
+       const struct cudaKernelNodeParams *params))                                                 \
+    X(cudaGraphAddMemcpyNode1D,                                                                    \
+      (cudaGraphNode_t * node, cudaGraph_t graph, const cudaGraphNode_t *before, size_t count,     \
+       void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind))                        \
+    X(cudaGraphAddMemsetNode,                                                                      \
+      (cudaGraphNode_t * node, cudaGraph_t graph, const cudaGraphNode_t *before, size_t count,     \
+       const struct cudaMemsetParams *params))                                                     \
+    X(cudaGraphAddChildGraphNode,                                                                  \
+      (cudaGraphNode_t * node, cudaGraph_t graph, const cudaGraphNode_t *before, size_t count,     \
+       cudaGraph_t child))                                                                         \
+    X(cudaGraphExecKernelNodeSetParams,                                                            \
+      (cudaGraphExec_t exec, cudaGraphNode_t node, const struct cudaKernelNodeParams *params))     \
+    X(cudaGraphExecUpdate,                                                                         \
+      (cudaGraphExec_t exec, cudaGraph_t graph, cudaGraphExecUpdateResultInfo * info))             \
     X(cudaGraphDestroy, (cudaGraph_t graph))                                                       \
     X(cudaGraphExecDestroy, (cudaGraphExec_t exec))                                                \
     X(cudaProfilerStart, (void))                                                                   \
@@ -153,6 +171,7 @@
     X(cudaStreamBeginCapture, _ptsz, (cudaStream_t stream, enum cudaStreamCaptureMode mode),      \
       (stream, mode))                                                                             \
     X(cudaStreamEndCapture, _ptsz, (cudaStream_t stream, cudaGraph_t * graph), (stream, graph))   \
+    X(cudaGraphUpload, _ptsz, (cudaGraphExec_t exec, cudaStream_t stream), (exec, stream))        \
     X(cudaGraphLaunch, _ptsz, (cudaGraphExec_t exec, cudaStream_t stream), (exec, stream))        \
     X(cudaLaunchHostFunc, _ptsz, (cudaStream_t stream, cudaHostFn_t function, void *argument),    \
       (stream, function, argument))                                                               \
@@ -194,15 +213,8 @@
     X(cudaMemPoolSetAccess)                 \
     X(cudaDeviceSetMemPool)                 \
     X(cudaDeviceGetMemPool)                 \
-    X(cudaGraphCreate)                      \
-    X(cudaGraphAddKernelNode)               \
     X(cudaGraphAddMemcpyNode)               \
-    X(cudaGraphAddMemsetNode)               \
     X(cudaGraphAddDependencies)             \
-    X(cudaGraphGetNodes)                    \
-    X(cudaGraphExecUpdate)                  \
-    X(cudaGraphExecKernelNodeSetParams)     \
-    X(cudaGraphUpload)                      \
     X(cudaStreamGetCaptureInfo)             \
     X(cudaStreamSetAttribute)               \
     X(cudaStreamGetAttribute)               \

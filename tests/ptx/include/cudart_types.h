@@ -35,6 +35,8 @@ typedef void (*cudaStreamCallback_t)(cudaStream_t stream, cudaError_t status, vo
 
 typedef CUgraph cudaGraph_t;
 typedef CUgraphExec cudaGraphExec_t;
+typedef CUgraphNode cudaGraphNode_t;
+typedef CUgraphExecUpdateResultInfo cudaGraphExecUpdateResultInfo;
 typedef CUkernel cudaKernel_t;
 typedef CUfunction cudaFunction_t;
 
@@ -43,6 +45,24 @@ enum cudaFuncAttribute { cudaFuncAttributeMaxDynamicSharedMemorySize = 8 }; /* t
 typedef struct dim3 {
     unsigned int x, y, z;
 } dim3;
+
+struct cudaKernelNodeParams {
+    void *func;
+    dim3 gridDim;
+    dim3 blockDim;
+    unsigned int sharedMemBytes;
+    void **kernelParams;
+    void **extra;
+};
+
+struct cudaMemsetParams {
+    void *dst;
+    size_t pitch;
+    unsigned int value;
+    unsigned int elementSize;
+    size_t width;
+    size_t height;
+};
 
 /* Attributes of launches have the driver's numbers and layout. */
 typedef struct cudaLaunchConfig_st {
