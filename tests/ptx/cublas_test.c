@@ -203,6 +203,59 @@ START_TEST(vectors)
 }
 END_TEST
 
+START_TEST(vectors_and_matrices)
+{
+    const float cosine = 0.8f;
+    const float sine = 0.6f;
+    int largest = 0;
+    int expected = 0;
+
+    start();
+    ck_assert_uint_eq(cublasSswap_v2(handle, 20, device[0], 1, device[1], 3),
+                      CUBLAS_STATUS_SUCCESS);
+    for (int i = 0; i < 20; i++) {
+        float x = host[0][i];
+
+        host[0][i] = host[1][3 * i];
+        host[1][3 * i] = x;
+    }
+    check();
+    ck_assert_uint_eq(cublasSrot_v2(handle, 20, device[0], 2, device[1], 1, &cosine, &sine),
+                      CUBLAS_STATUS_SUCCESS);
+    for (int i = 0; i < 20; i++) {
+        float x = host[0][2 * i];
+        float y = host[1][i];
+
+        host[0][2 * i] = round_to_float(round_to_float(cosine * x) + round_to_float(sine * y));
+        host[1][i] = round_to_float(round_to_float(cosine * y) - round_to_float(sine * x));
+    }
+    check();
+    ck_assert_uint_eq(cublasSger_v2(handle, 6, 7, &sine, device[0], 2, device[1], 1, device[2], 8),
+                      CUBLAS_STATUS_SUCCESS);
+    for (int i = 0; i < 42; i++) {
+        float *to = &host[2][i / 6 * 8 + i % 6];
+
+        *to = round_to_float(
+            *to + round_to_float(sine * round_to_float(host[0][i % 6 * 2] * host[1][i / 6])));
+    }
+    check();
+    ck_assert_uint_eq(cublasSgeam(handle, CUBLAS_OP_T, CUBLAS_OP_N, 6, 7, &sine, device[0], 9,
+                                  &cosine, device[1], 6, device[2], 8),
+                      CUBLAS_STATUS_SUCCESS);
+    for (int i = 0; i < 42; i++) {
+        host[2][i / 6 * 8 + i % 6] =
+            round_to_float(round_to_float(sine * host[0][i % 6 * 9 + i / 6]) +
+                           round_to_float(cosine * host[1][i]));
+    }
+    check();
+    for (int i = 1; i < 30; i++) {
+        expected = fabsf(host[2][i]) > fabsf(host[2][expected]) ? i : expected;
+    }
+    ck_assert_uint_eq(cublasIsamax_v2(handle, 30, device[2], 1, &largest), CUBLAS_STATUS_SUCCESS);
+    ck_assert_int_eq(largest, expected + 1);
+}
+END_TEST
+
 START_TEST(lt_adds_a_bias_and_an_activation)
 {
     const float alpha = 1;
@@ -290,6 +343,7 @@ int main(void)
     tcase_add_test(tcase, batches_and_scalars_on_the_device);
     tcase_add_test(tcase, bfloat16_operands);
     tcase_add_test(tcase, vectors);
+    tcase_add_test(tcase, vectors_and_matrices);
     tcase_add_test(tcase, lt_adds_a_bias_and_an_activation);
     tcase_add_test(tcase, a_handle_needs_its_workspace);
     suite_add_tcase(suite, tcase);

@@ -33,7 +33,7 @@ static bool make_current(void)
 static void start(void)
 {
     static const char *const names[] = {"capuchin_gemm", "capuchin_gemm_f64", "capuchin_vector",
-                                        "capuchin_reduce"};
+                                        "capuchin_reduce", "capuchin_matrix"};
 
     started = CUBLAS_STATUS_NOT_INITIALIZED;
     if (driver_table_open(&driver, &per_thread) != DRIVER_TABLE_OPEN ||

@@ -11,7 +11,7 @@
 
 #include <stdbool.h>
 
-enum blas_kernel { BLAS_GEMM, BLAS_GEMM_F64, BLAS_VECTOR, BLAS_REDUCE, BLAS_KERNELS };
+enum blas_kernel { BLAS_GEMM, BLAS_GEMM_F64, BLAS_VECTOR, BLAS_REDUCE, BLAS_MATRIX, BLAS_KERNELS };
 
 /* The parameter of capuchin_gemm, see kernels.cu. */
 struct blas_product {

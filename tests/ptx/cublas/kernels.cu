@@ -141,10 +141,10 @@ extern "C" __global__ void capuchin_gemm_f64(product_f64 p)
 }
 
 /* What the vector kernels do. */
-enum { VECTOR_SCALE = 0, VECTOR_ADD = 1, VECTOR_COPY = 2 };
+enum { VECTOR_SCALE = 0, VECTOR_ADD = 1, VECTOR_COPY = 2, VECTOR_SWAP = 3, VECTOR_ROTATE = 4 };
 
 extern "C" __global__ void capuchin_vector(int what, int n, const float *alpha_at, float alpha,
-                                           const float *x, int x_step, float *y, int y_step)
+                                           float beta, float *x, int x_step, float *y, int y_step)
 {
     int i = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
 
@@ -160,29 +160,82 @@ extern "C" __global__ void capuchin_vector(int what, int n, const float *alpha_a
         *to = __fmul_rn(alpha, from);
     } else if (what == VECTOR_ADD) {
         *to = __fadd_rn(__fmul_rn(alpha, from), *to);
+    } else if (what == VECTOR_ROTATE) {
+        float other = *to;
+
+        *to = __fsub_rn(__fmul_rn(alpha, other), __fmul_rn(beta, from));
+        x[static_cast<long long>(i) * x_step] =
+            __fadd_rn(__fmul_rn(alpha, from), __fmul_rn(beta, other));
     } else {
+        if (what == VECTOR_SWAP) {
+            x[static_cast<long long>(i) * x_step] = *to;
+        }
         *to = from;
     }
 }
 
+/* An element of C is alpha times one of A plus beta times one of B, or of a row and a column. */
+struct combination {
+    const float *alpha_at, *beta_at; /* in device memory; NULL: alpha and beta are given */
+    float alpha, beta;
+    const float *a, *b;
+    float *c;
+    int m, n;
+    int a_row, a_column, b_row, b_column; /* from element to element */
+    int ldc;
+    int is_outer; /* C += alpha a b, a by rows and b by columns */
+};
+
+extern "C" __global__ void capuchin_matrix(combination p)
+{
+    int row = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
+    int column = static_cast<int>(blockIdx.y * blockDim.y + threadIdx.y);
+    float alpha = p.alpha_at != nullptr ? *p.alpha_at : p.alpha;
+    float beta = p.beta_at != nullptr ? *p.beta_at : p.beta;
+
+    if (row >= p.m || column >= p.n) {
+        return;
+    }
+    long long a =
+        static_cast<long long>(row) * p.a_row + static_cast<long long>(column) * p.a_column;
+    long long b =
+        static_cast<long long>(row) * p.b_row + static_cast<long long>(column) * p.b_column;
+    float *c = p.c + static_cast<long long>(column) * p.ldc + row;
+    if (p.is_outer) {
+        *c = __fadd_rn(*c, __fmul_rn(alpha, __fmul_rn(p.a[a], p.b[b])));
+    } else {
+        float left = alpha != 0 ? __fmul_rn(alpha, p.a[a]) : 0;
+        float right = beta != 0 ? __fmul_rn(beta, p.b[b]) : 0;
+
+        *c = __fadd_rn(left, right);
+    }
+}
+
 /* What the reduction does: the sum of products, the root of the sum of squares, the sum of absolute
-   values. */
-enum { REDUCE_DOT = 0, REDUCE_NORM = 1, REDUCE_ABSOLUTE = 2 };
+   values, the number of the largest of these, from 1. */
+enum { REDUCE_DOT = 0, REDUCE_NORM = 1, REDUCE_ABSOLUTE = 2, REDUCE_LARGEST = 3 };
 
 /* One thread. */
 extern "C" __global__ void capuchin_reduce(int what, int n, const float *x, int x_step,
                                            const float *y, int y_step, float *result)
 {
     float sum = 0;
+    float most = -1;
+    int where = 0;
 
     for (int i = 0; i < n; i++) {
         float a = x[static_cast<long long>(i) * x_step];
 
-        if (what == REDUCE_ABSOLUTE) {
+        if (what == REDUCE_LARGEST) {
+            where = fabsf(a) > most ? i + 1 : where;
+            most = fmaxf(most, fabsf(a));
+        } else if (what == REDUCE_ABSOLUTE) {
             sum = __fadd_rn(sum, fabsf(a));
         } else {
             sum = __fadd_rn(sum, __fmul_rn(a, y[static_cast<long long>(i) * y_step]));
         }
     }
-    *result = what == REDUCE_NORM ? sqrtf(sum) : sum;
+    *result = what == REDUCE_LARGEST ? __int_as_float(where)
+              : what == REDUCE_NORM  ? sqrtf(sum)
+                                     : sum;
 }

@@ -62,6 +62,15 @@
                        int x_step, float *y, int y_step))                                          \
     X(cublasScopy_v2,                                                                              \
       (cublasHandle_t handle, int n, const float *x, int x_step, float *y, int y_step))            \
+    X(cublasSswap_v2, (cublasHandle_t handle, int n, float *x, int x_step, float *y, int y_step))  \
+    X(cublasSrot_v2, (cublasHandle_t handle, int n, float *x, int x_step, float *y, int y_step,    \
+                      const float *cosine, const float *sine))                                     \
+    X(cublasSger_v2, (cublasHandle_t handle, int m, int n, const float *alpha, const float *x,     \
+                      int x_step, const float *y, int y_step, float *a, int lda))                  \
+    X(cublasSgeam, (cublasHandle_t handle, cublasOperation_t transa, cublasOperation_t transb,     \
+                    int m, int n, const float *alpha, const float *a, int lda, const float *beta,  \
+                    const float *b, int ldb, float *c, int ldc))                                   \
+    X(cublasIsamax_v2, (cublasHandle_t handle, int n, const float *x, int x_step, int *result))    \
     X(cublasSdot_v2, (cublasHandle_t handle, int n, const float *x, int x_step, const float *y,    \
                       int y_step, float *result))                                                  \
     X(cublasSnrm2_v2, (cublasHandle_t handle, int n, const float *x, int x_step, float *result))   \
